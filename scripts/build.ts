@@ -1,0 +1,27 @@
+/** Compiles `dist/postwarden`. `--target=bun-linux-arm64` and the like build for another machine. */
+import { mkdirSync } from "node:fs";
+import { parseArgs } from "node:util";
+
+const { values } = parseArgs({ options: { target: { type: "string" }, outfile: { type: "string" } } });
+const root = new URL("..", import.meta.url).pathname;
+const outfile = values.outfile ?? `${root}dist/postwarden`;
+mkdirSync(`${root}dist`, { recursive: true });
+
+// No --minify: Elysia reads the source text of its handlers. No autoload: a binary must not read the .env of the
+// directory it happens to be started in.
+const flags = [
+  "--compile",
+  "--bytecode",
+  "--format=esm",
+  "--sourcemap",
+  "--no-compile-autoload-dotenv",
+  "--no-compile-autoload-bunfig",
+];
+const target = values.target === undefined ? [] : [`--target=${values.target}`];
+const build = Bun.spawnSync(
+  [process.execPath, "build", ...flags, ...target, `${root}src/main.ts`, `--outfile=${outfile}`],
+  {
+    stdio: ["ignore", "inherit", "inherit"],
+  },
+);
+process.exit(build.exitCode);
