@@ -1,0 +1,30 @@
+/** The only place that knows what time it is. Tests use `testing/clock`, which stands still until told. */
+export interface Clock {
+  /** Wall time in milliseconds since 1970 (for what is stored or shown). */
+  nowMs(): number;
+  /** Milliseconds since some fixed moment, never going back (for durations, deadlines, token buckets). */
+  monotonicMs(): number;
+  /** Runs `task` once after `delayMs`; the answer cancels it. */
+  after(delayMs: number, task: () => void): () => void;
+}
+
+/** Longer delays overflow the 32-bit counter of the platform and would fire at once. */
+const LONGEST_DELAY_MS = 2_147_483_647;
+
+export const systemClock: Clock = {
+  nowMs: () => Date.now(),
+  monotonicMs: () => performance.now(),
+  after(delayMs, task) {
+    const timer = setTimeout(task, Math.min(Math.max(0, delayMs), LONGEST_DELAY_MS));
+    return () => clearTimeout(timer);
+  },
+};
+
+/** Resolves after `delayMs` of the given clock. */
+export const wait = (clock: Clock, delayMs: number): Promise<void> =>
+  new Promise((resolve) => {
+    clock.after(delayMs, resolve);
+  });
+
+/** ISO 8601 in UTC with milliseconds and `Z`, the one form of time the interface speaks. */
+export const isoTime = (ms: number): string => new Date(ms).toISOString();

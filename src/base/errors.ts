@@ -1,0 +1,52 @@
+/** An outcome its caller must branch on. `E` is a closed union, never a bare string or an Error. */
+export type Result<T, E> = { readonly ok: true; readonly value: T } | { readonly ok: false; readonly error: E };
+
+export const ok = <T>(value: T): Result<T, never> => ({ ok: true, value });
+export const err = <E>(error: E): Result<never, E> => ({ ok: false, error });
+
+/** Every `error` text that the interface may answer, with its HTTP status. The texts are part of the interface. */
+export const ERROR_STATUS = {
+  "Invalid timeout": 400,
+  "Request body must be valid JSON": 400,
+  "Invalid request body": 400,
+  "Invalid query": 400,
+  "Invalid limit": 400,
+  "Invalid cursor": 400,
+  "Invalid idempotency key": 400,
+  unauthorized: 401,
+  insufficient_credits: 402,
+  insufficient_scope: 403,
+  not_found: 404,
+  method_not_allowed: 405,
+  conflict: 409,
+  payload_too_large: 413,
+  unsupported_media_type: 415,
+  idempotency_key_reused: 422,
+  rate_limited: 429,
+  internal_error: 500,
+  unavailable: 503,
+} as const;
+
+export type ErrorCode = keyof typeof ERROR_STATUS;
+
+/** What may stand in an error body beside `error`, and the headers that go with it. */
+export interface ErrorDetails {
+  readonly message?: string;
+  readonly issues?: ReadonlyArray<{ readonly path: string; readonly message: string }>;
+  readonly body?: Readonly<Record<string, unknown>>;
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+/**
+ * The customer's fault, or a state of the service that the customer must hear about.
+ * Everything else that is thrown is a bug and becomes `internal_error` at the boundary.
+ */
+export class AppError extends Error {
+  constructor(
+    readonly code: ErrorCode,
+    readonly details: ErrorDetails = {},
+  ) {
+    super(details.message ?? code);
+    this.name = "AppError";
+  }
+}

@@ -1,0 +1,43 @@
+import type { Clock } from "./clock.ts";
+import { isoTime } from "./clock.ts";
+
+export const LOG_LEVELS = ["debug", "info", "warn", "error", "silent"] as const;
+export type LogLevel = (typeof LOG_LEVELS)[number];
+
+export type LogFields = Readonly<Record<string, unknown>>;
+
+export interface Log {
+  debug(message: string, fields?: LogFields): void;
+  info(message: string, fields?: LogFields): void;
+  warn(message: string, fields?: LogFields): void;
+  error(message: string, fields?: LogFields): void;
+  /** Whether lines of this level are written at all; asked before an expensive line is built. */
+  enabled(level: LogLevel): boolean;
+}
+
+const SECRETS = /pw_(live|test)_[0-9A-Za-z]{4,}|whsec_[0-9A-Za-z+/=]{4,}|(?<=:\/\/)[^/@\s]+:[^/@\s]+(?=@)/g;
+const LINE_CHARACTERS_MAX = 8_192;
+
+/** Blanks out API keys, webhook secrets and passwords in URLs. */
+export const redact = (text: string): string => text.replace(SECRETS, (_, mode) => (mode ? `pw_${mode}_…` : "…"));
+
+const printable = (value: unknown): unknown => {
+  if (value instanceof Error) return { name: value.name, message: value.message, stack: value.stack };
+  if (typeof value === "bigint") return value.toString();
+  return value;
+};
+
+/**
+ * A log of one JSON object a line: `at`, `level`, `message`, then the fields. Secrets are blanked out and a line is cut
+ * at 8,192 characters, whatever it was given.
+ */
+export const createLog = (level: LogLevel, clock: Clock, writeLine: (line: string) => void): Log => {
+  const threshold = LOG_LEVELS.indexOf(level);
+  const enabled = (of: LogLevel) => LOG_LEVELS.indexOf(of) >= threshold;
+  const at = (of: LogLevel) => (message: string, fields?: LogFields) => {
+    if (!enabled(of)) return;
+    const line = JSON.stringify({ at: isoTime(clock.nowMs()), level: of, message, ...fields }, (_, v) => printable(v));
+    writeLine(redact(line).slice(0, LINE_CHARACTERS_MAX));
+  };
+  return { debug: at("debug"), info: at("info"), warn: at("warn"), error: at("error"), enabled };
+};
