@@ -1,0 +1,143 @@
+import { Database as Sqlite } from "bun:sqlite";
+import { afterEach, describe, expect, test } from "bun:test";
+import { mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { describeMigrateProblem, migrate, schemaVersion } from "./migrate.ts";
+import { MIGRATIONS } from "./migrations.ts";
+import { type Db, openDb } from "./open.ts";
+
+const opened: Db[] = [];
+const folders: string[] = [];
+afterEach(() => {
+  for (const db of opened.splice(0)) db.close();
+  for (const folder of folders.splice(0)) rmSync(folder, { recursive: true });
+});
+
+const open = (path = ":memory:"): Db => {
+  const result = openDb(path);
+  if (!result.ok) throw new Error(describeMigrateProblem(result.error));
+  opened.push(result.value);
+  return result.value;
+};
+const folder = (): string => {
+  const path = mkdtempSync(join(tmpdir(), "postwarden-db-"));
+  folders.push(path);
+  return path;
+};
+const grant = (db: Db, id: string) =>
+  db.sqlite.run("INSERT INTO accounts (id, name, plan, created_at_ms) VALUES (?, ?, 'free', 0)", [id, id]);
+const names = (db: Db) =>
+  (db.sqlite.query("SELECT name FROM accounts ORDER BY name").all() as { name: string }[]).map((row) => row.name);
+
+describe("migrations", () => {
+  test("the embedded list is the folder's", () => {
+    const files = readdirSync(new URL("../../drizzle/", import.meta.url)).filter((name) => name.endsWith(".sql"));
+    expect(MIGRATIONS.map((migration) => `${migration.name}.sql`)).toEqual(files.toSorted());
+  });
+
+  test("a new database gets all of them, an up-to-date one none", () => {
+    const sqlite = new Sqlite(":memory:");
+    expect(migrate(sqlite, MIGRATIONS)).toEqual({ ok: true, value: MIGRATIONS.map((migration) => migration.name) });
+    expect(migrate(sqlite, MIGRATIONS)).toEqual({ ok: true, value: [] });
+    expect(schemaVersion(sqlite)).toBe(MIGRATIONS.length);
+  });
+
+  test("a failing migration leaves the version and the tables of the one before", () => {
+    const sqlite = new Sqlite(":memory:");
+    const broken = [
+      { name: "a", sql: "CREATE TABLE a (x)" },
+      { name: "b", sql: "CREATE TABLE b (x);--> statement-breakpoint\nCREATE TABLE a (x)" },
+    ];
+    expect(() => migrate(sqlite, broken)).toThrow("already exists");
+    expect(schemaVersion(sqlite)).toBe(1);
+    expect(sqlite.query("SELECT name FROM sqlite_master").all()).toEqual([{ name: "a" }]);
+  });
+
+  test("a database of a newer binary is refused with both numbers", () => {
+    const sqlite = new Sqlite(":memory:");
+    migrate(sqlite, [...MIGRATIONS, { name: "future", sql: "CREATE TABLE future (x)" }]);
+    const result = migrate(sqlite, MIGRATIONS);
+    expect(result).toEqual({
+      ok: false,
+      error: { kind: "newer_database", has: MIGRATIONS.length + 1, knows: MIGRATIONS.length },
+    });
+    if (!result.ok) expect(describeMigrateProblem(result.error)).toContain("newer than this binary");
+  });
+
+  test("somebody else's database is refused and left alone", () => {
+    const sqlite = new Sqlite(":memory:");
+    sqlite.run("CREATE TABLE theirs (x)");
+    expect(migrate(sqlite, MIGRATIONS)).toEqual({ ok: false, error: { kind: "foreign_database" } });
+    expect(sqlite.query("SELECT name FROM sqlite_master").all()).toEqual([{ name: "theirs" }]);
+  });
+});
+
+describe("writing", () => {
+  test("a transaction that throws leaves nothing", () => {
+    const db = open();
+    expect(() =>
+      db.transact(() => {
+        grant(db, "a");
+        throw new Error("no");
+      }),
+    ).toThrow("no");
+    expect(names(db)).toEqual([]);
+  });
+
+  test("writes that wait together are all there after their commit", async () => {
+    const db = open();
+    const values = await Promise.all(["a", "b", "c"].map((id) => db.commit(() => (grant(db, id), id.toUpperCase()))));
+    expect(values).toEqual(["A", "B", "C"]);
+    expect(names(db)).toEqual(["a", "b", "c"]);
+  });
+
+  test("one that throws is undone alone", async () => {
+    const db = open();
+    const outcomes = await Promise.allSettled([
+      db.commit(() => grant(db, "a")),
+      db.commit(() => {
+        grant(db, "b");
+        throw new Error("only b");
+      }),
+      db.commit(() => grant(db, "c")),
+    ]);
+    expect(outcomes.map((outcome) => outcome.status)).toEqual(["fulfilled", "rejected", "fulfilled"]);
+    expect(names(db)).toEqual(["a", "c"]);
+  });
+
+  test("more than one transaction's worth is written whole and in order", async () => {
+    const db = open();
+    const ids = Array.from({ length: 1_300 }, (_, n) => `n${String(n).padStart(5, "0")}`);
+    await Promise.all(ids.map((id) => db.commit(() => grant(db, id))));
+    expect(names(db)).toEqual(ids);
+  });
+
+  test("what was committed is in the file when it is opened again", async () => {
+    const path = join(folder(), "postwarden.db");
+    const first = open(path);
+    await first.commit(() => grant(first, "a"));
+    expect(names(open(path))).toEqual(["a"]);
+  });
+
+  test("closing writes what still waits", () => {
+    const path = join(folder(), "postwarden.db");
+    const result = openDb(path);
+    if (!result.ok) throw new Error("not opened");
+    void result.value.commit(() => grant(result.value, "late"));
+    result.value.close();
+    expect(names(open(path))).toEqual(["late"]);
+  });
+
+  test("the ledger can be appended to, and neither changed nor shortened", () => {
+    const db = open();
+    grant(db, "a");
+    db.sqlite.run("INSERT INTO ledger (account_id, kind, available, held, at_ms) VALUES ('a', 'grant', 1, 0, 0)");
+    expect(() => db.sqlite.run("UPDATE ledger SET available = 2")).toThrow("append-only");
+    expect(() => db.sqlite.run("DELETE FROM ledger")).toThrow("append-only");
+  });
+
+  test("a writable database says so", () => {
+    expect(open().isWritable()).toBe(true);
+  });
+});

@@ -1,0 +1,57 @@
+import type { Database as Sqlite } from "bun:sqlite";
+import { err, ok, type Result } from "../base/errors.ts";
+import type { Migration } from "./migrations.ts";
+
+/** "PWDN": marks a SQLite file as ours (PRAGMA application_id). */
+export const APPLICATION_ID = 0x5057444e;
+
+export type MigrateProblem =
+  | { readonly kind: "newer_database"; readonly has: number; readonly knows: number }
+  | { readonly kind: "foreign_database" };
+
+export const describeMigrateProblem = (problem: MigrateProblem): string => {
+  switch (problem.kind) {
+    case "newer_database":
+      return (
+        `The database is newer than this binary: it has ${problem.has} migrations, this binary knows ${problem.knows}. ` +
+        "Start the newer binary, or restore the backup that was made before the upgrade."
+      );
+    case "foreign_database":
+      return "The file is a SQLite database, but not one of Postwarden's. Choose another data directory.";
+    default:
+      return problem satisfies never;
+  }
+};
+
+const pragma = (sqlite: Sqlite, name: string): number => {
+  const row = sqlite.query(`PRAGMA ${name}`).get() as Record<string, number> | null;
+  return row?.[name] ?? 0;
+};
+
+const isEmpty = (sqlite: Sqlite): boolean => sqlite.query("SELECT 1 FROM sqlite_master LIMIT 1").get() === null;
+
+/** How many migrations a database has. */
+export const schemaVersion = (sqlite: Sqlite): number => pragma(sqlite, "user_version");
+
+/**
+ * Brings a database to the newest schema, each migration in a transaction of its own, and answers the names of those
+ * that were applied. Refuses a database that a newer binary has migrated, and one that is not Postwarden's.
+ */
+export const migrate = (sqlite: Sqlite, migrations: readonly Migration[]): Result<string[], MigrateProblem> => {
+  const has = schemaVersion(sqlite);
+  if (pragma(sqlite, "application_id") !== APPLICATION_ID && !isEmpty(sqlite)) return err({ kind: "foreign_database" });
+  if (has > migrations.length) return err({ kind: "newer_database", has, knows: migrations.length });
+
+  const applied: string[] = [];
+  for (const [at, migration] of migrations.entries()) {
+    const apply = sqlite.transaction(() => {
+      if (schemaVersion(sqlite) > at) return false;
+      sqlite.run(`PRAGMA application_id = ${APPLICATION_ID}`);
+      for (const statement of migration.sql.split("--> statement-breakpoint")) sqlite.run(statement);
+      sqlite.run(`PRAGMA user_version = ${at + 1}`);
+      return true;
+    });
+    if (at >= has && apply.immediate()) applied.push(migration.name);
+  }
+  return ok(applied);
+};

@@ -1,0 +1,14 @@
+// Written by `npm run migrations`. Do not edit.
+import m0000 from "../../drizzle/0000_foundation.sql" with { type: "text" };
+import m0001 from "../../drizzle/0001_append_only_ledger.sql" with { type: "text" };
+
+export interface Migration {
+  readonly name: string;
+  readonly sql: string;
+}
+
+/** Every migration in its order. The database's `user_version` counts how many of them it has. */
+export const MIGRATIONS: readonly Migration[] = [
+  { name: "0000_foundation", sql: m0000 },
+  { name: "0001_append_only_ledger", sql: m0001 },
+];

@@ -1,0 +1,82 @@
+import { Database as Sqlite } from "bun:sqlite";
+import { type BunSQLiteDatabase, drizzle } from "drizzle-orm/bun-sqlite";
+import { err, ok, type Result } from "../base/errors.ts";
+import { createGroupCommit } from "./group-commit.ts";
+import { type MigrateProblem, migrate } from "./migrate.ts";
+import { MIGRATIONS } from "./migrations.ts";
+import * as schema from "./schema.ts";
+
+/** Proof of being inside a transaction: what changes the database takes one as its first argument. */
+declare const inTransaction: unique symbol;
+export interface Tx {
+  readonly [inTransaction]: true;
+}
+
+export interface Db {
+  /** For the stores, which prepare their statements with it. */
+  readonly orm: BunSQLiteDatabase<typeof schema>;
+  /** Runs synchronous work in one immediate transaction: all of it or, when it throws, nothing. */
+  transact<T>(work: (tx: Tx) => T): T;
+  /**
+   * Like `transact`, together with everything else that is waiting to be written: one transaction and one flush to
+   * disk for all. Resolves when the work is durable; rejects, with only this work undone, when it throws.
+   */
+  commit<T>(work: (tx: Tx) => T): Promise<T>;
+  /** Whether the file takes a write at this moment (disk full, read-only, locked). */
+  isWritable(): boolean;
+  readonly sqlite: Sqlite;
+  close(): void;
+}
+
+const BUSY_TIMEOUT_MS = 5_000;
+const CACHE_KIB = 16 * 1024;
+
+/** How far apart the database's state and the disk may be: `FULL` syncs at every commit, so a 202 outlives a power cut. */
+const PRAGMAS = [
+  `PRAGMA busy_timeout = ${BUSY_TIMEOUT_MS}`,
+  "PRAGMA journal_mode = WAL",
+  "PRAGMA synchronous = FULL",
+  "PRAGMA foreign_keys = ON",
+  "PRAGMA temp_store = MEMORY",
+  `PRAGMA cache_size = -${CACHE_KIB}`,
+  "PRAGMA journal_size_limit = 67108864",
+];
+
+const tx = {} as Tx;
+
+/**
+ * Opens (and makes, unless told otherwise) the database at `path`, or one in memory for `:memory:`, and migrates it.
+ * Throws what SQLite throws when the file cannot be opened or is no database.
+ */
+export const openDb = (path: string): Result<Db, MigrateProblem> => {
+  const sqlite = new Sqlite(path, { create: true, readwrite: true, strict: true });
+  for (const pragma of PRAGMAS) sqlite.run(pragma);
+  const migrated = migrate(sqlite, MIGRATIONS);
+  if (!migrated.ok) {
+    sqlite.close();
+    return err(migrated.error);
+  }
+  const immediate = sqlite.transaction((work: (tx: Tx) => unknown) => work(tx));
+  const group = createGroupCommit(sqlite);
+  return ok({
+    orm: drizzle({ client: sqlite, schema }),
+    transact: <T>(work: (tx: Tx) => T) => immediate.immediate(work) as T,
+    commit: (work) => group.enqueue(() => work(tx)),
+    isWritable: () => takesWrite(sqlite),
+    sqlite,
+    close() {
+      group.close();
+      sqlite.close();
+    },
+  });
+};
+
+const takesWrite = (sqlite: Sqlite): boolean => {
+  try {
+    sqlite.transaction(() => sqlite.run(`PRAGMA user_version = ${MIGRATIONS.length}`)).immediate();
+    return true;
+  } catch (error) {
+    if (error instanceof Error && "code" in error) return false;
+    throw error;
+  }
+};
