@@ -1,0 +1,23 @@
+import { getDomain, getPublicSuffix } from "tldts";
+
+/**
+ * The whole public suffix list, its private section included. DMARC software reads the list so (RFC 7489 §3.2 makes no
+ * difference between the sections), and it is the safe side: the customers of `github.io` are strangers to each other.
+ * The host-name checks of tldts are off because the domain is already parsed.
+ */
+const WHOLE_LIST = {
+  allowPrivateDomains: true,
+  detectIp: false,
+  extractHostname: false,
+  validateHostname: false,
+} as const;
+
+/**
+ * The organisational domain of a parsed domain (lower case A-labels, no trailing dot): the public suffix and one label more
+ * (RFC 7489 §3.2). Null for a public suffix, a single label and an address literal.
+ */
+export const organisationalDomain = (domain: string): string | null =>
+  domain.startsWith("[") ? null : getDomain(domain, WHOLE_LIST);
+
+/** Whether a parsed domain is itself a public suffix (`com`, `co.uk`, `github.io`), below which strangers register. */
+export const isPublicSuffix = (domain: string): boolean => getPublicSuffix(domain, WHOLE_LIST) === domain;
