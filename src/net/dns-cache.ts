@@ -1,0 +1,89 @@
+import type { Clock } from "../base/clock.ts";
+import type { DnsReply } from "./dns.ts";
+
+/** Remembers replies for as long as the DNS allows. At the ceiling, what was unused longest makes room. */
+export interface DnsCache {
+  /** The reply with the time it has left and `fromCache` set; undefined when there is none or its time is over. */
+  find(key: string): DnsReply | undefined;
+  /** Keeps a reply if its outcome may be kept. `sizeBytes` is what its responses weighed on the wire. */
+  keep(key: string, reply: DnsReply, sizeBytes: number): void;
+}
+
+const TTL_S_MIN = 5;
+const TTL_S_MAX = 3600;
+/** "No" is kept for a shorter time than RFC 2308 §5 allows: a domain just put right should soon be deliverable. */
+const NEGATIVE_TTL_S_MAX = 300;
+/** Failures are kept only to spare the server a burst of the same question (RFC 2308 §7.1). */
+const SERVFAIL_TTL_S = 3;
+/** Larger replies are not kept, so that the ceiling on entries is one on memory too. */
+const REPLY_BYTES_MAX = 16_384;
+
+/** One in so many entries goes when the cache is full. */
+const EVICTED_SHARE = 64;
+
+interface Entry {
+  readonly reply: DnsReply;
+  readonly keptAtMs: number;
+  readonly expiresAtMs: number;
+}
+
+export const createDnsCache = ({ clock, entriesMax }: { clock: Clock; entriesMax: number }): DnsCache => {
+  /** In the order of last use. */
+  const entries = new Map<string, Entry>();
+
+  /** Drops many at once: finding the first key of a Map is slow while deleted ones lie before it. */
+  const makeRoom = (): void => {
+    let left = Math.ceil(entriesMax / EVICTED_SHARE);
+    for (const key of entries.keys()) {
+      if (left-- === 0) break;
+      entries.delete(key);
+    }
+  };
+
+  return {
+    find(key) {
+      const entry = entries.get(key);
+      if (!entry) return undefined;
+      entries.delete(key);
+      const nowMs = clock.monotonicMs();
+      if (nowMs >= entry.expiresAtMs) return undefined;
+      entries.set(key, entry);
+      const ageS = Math.floor((nowMs - entry.keptAtMs) / 1000);
+      return { ...entry.reply, ttlS: Math.max(0, entry.reply.ttlS - ageS), fromCache: true };
+    },
+
+    keep(key, reply, sizeBytes) {
+      const keepS = findKeepS(reply);
+      if (keepS === undefined || sizeBytes > REPLY_BYTES_MAX || entriesMax < 1) return;
+      entries.delete(key);
+      if (entries.size >= entriesMax) makeRoom();
+      const keptAtMs = clock.monotonicMs();
+      entries.set(key, { reply, keptAtMs, expiresAtMs: keptAtMs + keepS * 1000 });
+    },
+  };
+};
+
+const findKeepS = ({ outcome, ttlS }: DnsReply): number | undefined => {
+  switch (outcome) {
+    case "answer":
+      return clamp(ttlS, TTL_S_MAX);
+    case "no_data":
+    case "nxdomain":
+      return clamp(ttlS, NEGATIVE_TTL_S_MAX);
+    case "servfail":
+    case "cname_loop":
+      return SERVFAIL_TTL_S;
+    case "refused":
+    case "timeout":
+    case "malformed":
+    case "network_error":
+    case "invalid_name":
+    case "overloaded":
+    case "aborted":
+      return undefined;
+    default:
+      return outcome satisfies never;
+  }
+};
+
+const clamp = (ttlS: number, maxS: number): number => Math.min(Math.max(ttlS, TTL_S_MIN), maxS);

@@ -1,0 +1,86 @@
+const LABEL_BYTES_MAX = 63;
+/** 255 octets on the wire (RFC 1035 §2.3.4) are 253 characters in writing. */
+const NAME_CHARACTERS_MAX = 253;
+const LABEL = /^[\x21-\x5b\x5d-\x7e]+$/;
+/** A name of 255 octets has at most 127 labels; a longer chain of pointers than that is a trap. */
+const POINTERS_MAX = 127;
+const WIRE_BYTES_MAX = 255;
+
+/** Thrown inside this codec for bytes that are no DNS message; it never leaves `decodeMessage`. */
+export class MalformedMessage extends Error {}
+
+/**
+ * Brings a name into the one form used here: lower case, no final dot, the root as ".".
+ * Undefined when it cannot be asked for: an empty or overlong label, over 253 characters, white space, a backslash or non-ASCII.
+ */
+export const normalizeName = (name: string): string | undefined => {
+  if (name === ".") return name;
+  const bare = name.endsWith(".") ? name.slice(0, -1) : name;
+  if (bare.length > NAME_CHARACTERS_MAX) return undefined;
+  const isValid = bare.split(".").every((label) => label.length <= LABEL_BYTES_MAX && LABEL.test(label));
+  return isValid ? bare.toLowerCase() : undefined;
+};
+
+/** Writes a normalised name as uncompressed labels at `offset` and answers the offset behind it. */
+export const writeName = (bytes: Uint8Array, name: string, offset: number): number => {
+  let next = offset;
+  for (const label of name === "." ? [] : name.split(".")) {
+    bytes[next++] = label.length;
+    for (let index = 0; index < label.length; index++) bytes[next++] = label.charCodeAt(index);
+  }
+  bytes[next++] = 0;
+  return next;
+};
+
+/**
+ * Reads a possibly compressed name (RFC 1035 §4.1.4) at `offset`: lower case, special bytes written as `\.` or `\DDD` (§5.1).
+ * `next` is the offset behind it. Throws MalformedMessage for pointers that do not lead strictly backwards, and past the ends.
+ */
+export const readName = (bytes: Uint8Array, offset: number): { name: string; next: number } => {
+  const labels: string[] = [];
+  let position = offset;
+  let segmentStart = offset;
+  let next = -1;
+  let pointers = 0;
+  let wireBytes = 1;
+
+  for (;;) {
+    const length = byteAt(bytes, position);
+    if (length === 0) break;
+    if (length >= 0xc0) {
+      const target = ((length & 0x3f) << 8) | byteAt(bytes, position + 1);
+      if (target >= segmentStart || ++pointers > POINTERS_MAX) throw new MalformedMessage("bad compression pointer");
+      if (next < 0) next = position + 2;
+      position = target;
+      segmentStart = target;
+      continue;
+    }
+    wireBytes += length + 1;
+    if (length > LABEL_BYTES_MAX || wireBytes > WIRE_BYTES_MAX) throw new MalformedMessage("bad label or name length");
+    labels.push(readLabel(bytes, position + 1, length));
+    position += length + 1;
+  }
+  return { name: labels.join(".") || ".", next: next < 0 ? position + 1 : next };
+};
+
+const readLabel = (bytes: Uint8Array, start: number, length: number): string => {
+  if (start + length > bytes.length) throw new MalformedMessage("label past the end");
+  let label = "";
+  for (let index = start; index < start + length; index++) label += LABEL_CHARACTERS[byteAt(bytes, index)] ?? "";
+  return label;
+};
+
+const labelCharacter = (byte: number): string => {
+  const character = String.fromCharCode(byte);
+  if (character === "." || character === "\\") return `\\${character}`;
+  const isPrintable = byte > 0x20 && byte < 0x7f;
+  return isPrintable ? character.toLowerCase() : `\\${String(byte).padStart(3, "0")}`;
+};
+
+const LABEL_CHARACTERS: readonly string[] = Array.from({ length: 256 }, (_, byte) => labelCharacter(byte));
+
+const byteAt = (bytes: Uint8Array, offset: number): number => {
+  const byte = bytes[offset];
+  if (byte === undefined) throw new MalformedMessage("past the end");
+  return byte;
+};

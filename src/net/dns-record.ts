@@ -1,0 +1,91 @@
+import { isUtf8 } from "node:buffer";
+import ipaddr from "ipaddr.js";
+import type { DnsRecordData, DnsType, MxRecord, SoaRecord } from "./dns.ts";
+import { MalformedMessage, readName } from "./dns-name.ts";
+
+/** Where the data of a record lies in its message. */
+export interface DataRange {
+  readonly start: number;
+  readonly end: number;
+}
+
+/**
+ * Reads the data of one record (RFC 1035 §3.3, RFC 3596 §2.2), which must fill its range exactly.
+ * Throws MalformedMessage otherwise. The caller has checked that the range lies within the message.
+ */
+export const readRecordData = (type: DnsType, bytes: Uint8Array, range: DataRange): DnsRecordData[DnsType] => {
+  switch (type) {
+    case "A":
+      return readA(bytes, range);
+    case "AAAA":
+      return readAaaa(bytes, range);
+    case "MX":
+      return readMx(bytes, range);
+    case "TXT":
+      return readTxt(bytes, range);
+    case "SOA":
+      return readSoa(bytes, range);
+    case "CNAME":
+    case "PTR":
+    case "NS":
+      return readHostName(bytes, range);
+    default:
+      return type satisfies never;
+  }
+};
+
+const readA = (bytes: Uint8Array, { start, end }: DataRange): string => {
+  if (end - start !== 4) throw new MalformedMessage("A record that is not 4 octets");
+  return bytes.subarray(start, end).join(".");
+};
+
+const readAaaa = (bytes: Uint8Array, { start, end }: DataRange): string => {
+  if (end - start !== 16) throw new MalformedMessage("AAAA record that is not 16 octets");
+  return ipaddr.fromByteArray([...bytes.subarray(start, end)]).toString();
+};
+
+const readHostName = (bytes: Uint8Array, { start, end }: DataRange): string => {
+  const { name, next } = readName(bytes, start);
+  if (next !== end) throw new MalformedMessage("name does not fill its record");
+  return name;
+};
+
+const readMx = (bytes: Uint8Array, { start, end }: DataRange): MxRecord => {
+  if (end - start < 3) throw new MalformedMessage("MX record too short");
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  return { preference: view.getUint16(start), exchange: readHostName(bytes, { start: start + 2, end }) };
+};
+
+const readSoa = (bytes: Uint8Array, { start, end }: DataRange): SoaRecord => {
+  const primary = readName(bytes, start);
+  const mailbox = readName(bytes, primary.next);
+  if (mailbox.next + 20 !== end) throw new MalformedMessage("SOA record of the wrong length");
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  const [serial, refreshS, retryS, expireS, minimumS] = [0, 4, 8, 12, 16].map((at) =>
+    view.getUint32(mailbox.next + at),
+  );
+  return {
+    primary: primary.name,
+    mailbox: mailbox.name,
+    serial: serial ?? 0,
+    refreshS: refreshS ?? 0,
+    retryS: retryS ?? 0,
+    expireS: expireS ?? 0,
+    minimumS: minimumS ?? 0,
+  };
+};
+
+const readTxt = (bytes: Uint8Array, { start, end }: DataRange): string => {
+  const joined = Buffer.alloc(end - start);
+  let length = 0;
+  for (let position = start; position < end;) {
+    const stringEnd = position + 1 + (bytes[position] ?? 0);
+    if (stringEnd > end) throw new MalformedMessage("character-string past the end of its record");
+    joined.set(bytes.subarray(position + 1, stringEnd), length);
+    length += stringEnd - position - 1;
+    position = stringEnd;
+  }
+  const text = joined.subarray(0, length);
+  // Joined first: one character may be split between two strings.
+  return isUtf8(text) ? text.toString("utf8") : text.toString("latin1");
+};

@@ -1,0 +1,165 @@
+import type { Clock } from "../base/clock.ts";
+import type { DnsOutcome, DnsReply, DnsResolver, DnsServer, DnsType, ResolveOptions } from "./dns.ts";
+import { createDnsAsker, type DnsAsk, type DnsTimeouts } from "./dns-asker.ts";
+import { createDnsCache } from "./dns-cache.ts";
+import { createDnsGate } from "./dns-gate.ts";
+import { normalizeName } from "./dns-name.ts";
+import { CNAMES_MAX } from "./dns-reading.ts";
+import { createDnsTransport } from "./dns-transport.ts";
+
+export interface DnsResolverOptions {
+  /** Asked in this order; at least one. */
+  readonly servers: readonly DnsServer[];
+  readonly clock: Clock;
+  /** A random number from 0 to 65535; cryptographic unless said otherwise. */
+  readonly random16?: () => number;
+  readonly timeouts?: Partial<DnsTimeouts>;
+  /** Replies kept; 20,000 unless said, 0 for none. */
+  readonly cacheEntriesMax?: number;
+  /** Questions under way at once, each with one socket; 256 unless said. */
+  readonly underWayMax?: number;
+  /** Questions that may wait for their turn; 20,000 unless said. */
+  readonly waitingMax?: number;
+}
+
+const DEFAULT_TIMEOUTS: DnsTimeouts = { firstAttemptMs: 2000, retransmitMs: 4000, tcpMs: 4000, totalMs: 10_000 };
+const CACHE_ENTRIES_MAX = 20_000;
+const UNDER_WAY_MAX = 256;
+const WAITING_MAX = 20_000;
+
+/**
+ * Builds the client that asks recursive name servers. Equal questions at the same time share one query; replies are
+ * kept as the DNS allows. `close` ends what is under way with the outcome `aborted`, and every later question too.
+ */
+export const createDnsResolver = (options: DnsResolverOptions): DnsResolver & { close(): void } => {
+  const { servers, clock, random16 = createRandom16() } = options;
+  const timeouts = { ...DEFAULT_TIMEOUTS, ...options.timeouts };
+  const transport = createDnsTransport({ clock });
+  const ask = createDnsAsker({ servers, transport, clock, random16, timeouts });
+  const cache = createDnsCache({ clock, entriesMax: options.cacheEntriesMax ?? CACHE_ENTRIES_MAX });
+  const { underWayMax = UNDER_WAY_MAX, waitingMax = WAITING_MAX } = options;
+  const gate = createDnsGate({ clock, underWayMax, waitingMax });
+  const underWay = new Map<string, Promise<DnsReply>>();
+
+  const resolveAfresh = async (key: string, name: string, type: DnsType): Promise<DnsReply> => {
+    const deadlineMs = clock.monotonicMs() + timeouts.totalMs;
+    if (!(await gate.enter(deadlineMs))) return emptyReply(name, type, "overloaded");
+    try {
+      const { reply, sizeBytes } = await resolveChain(ask, { name, type, deadlineMs });
+      cache.keep(key, reply, sizeBytes);
+      return reply;
+    } finally {
+      gate.leave();
+    }
+  };
+
+  const share = (name: string, type: DnsType): Promise<DnsReply> => {
+    const key = `${type} ${name}`;
+    const kept = cache.find(key);
+    if (kept) return Promise.resolve(kept);
+    const shared = underWay.get(key) ?? resolveAfresh(key, name, type).finally(() => underWay.delete(key));
+    underWay.set(key, shared);
+    return shared;
+  };
+
+  return {
+    async resolve<T extends DnsType>(name: string, type: T, patience: ResolveOptions = {}): Promise<DnsReply<T>> {
+      const startedMs = clock.monotonicMs();
+      const normalized = normalizeName(name);
+      const reply =
+        normalized === undefined
+          ? emptyReply(name, type, "invalid_name")
+          : await waitWith(
+              clock,
+              patience,
+              () => share(normalized, type),
+              (outcome) => emptyReply(normalized, type, outcome),
+            );
+      return { ...reply, elapsedMs: Math.round(clock.monotonicMs() - startedMs) } as DnsReply<T>;
+    },
+    close: () => transport.close(),
+  };
+};
+
+interface ChainQuestion {
+  readonly name: string;
+  readonly type: DnsType;
+  readonly deadlineMs: number;
+}
+
+/** Asks, and asks on for the target when a server gives an alias without what lies behind it (RFC 1034 §5.2.2). */
+const resolveChain = async (ask: DnsAsk, { name, type, deadlineMs }: ChainQuestion) => {
+  const cnames: string[] = [];
+  let ttlS = Number.POSITIVE_INFINITY;
+  let authenticated = true;
+  let sizeBytes = 0;
+
+  for (;;) {
+    const target = cnames.at(-1) ?? name;
+    const { reading, ...answer } = await ask(target, type, deadlineMs);
+    const { server } = answer;
+    sizeBytes += answer.sizeBytes;
+    authenticated &&= answer.isAuthenticated;
+    if (!("cnames" in reading)) {
+      return { reply: { ...emptyReply(name, type, reading.kind), cnames, server }, sizeBytes };
+    }
+    const isCircle = reading.cnames.some((cname) => cname === name || cnames.includes(cname));
+    cnames.push(...reading.cnames);
+    ttlS = Math.min(ttlS, reading.ttlS ?? 0);
+    if (isCircle || cnames.length > CNAMES_MAX || (reading.kind === "follow" && cnames.length === CNAMES_MAX)) {
+      return { reply: { ...emptyReply(name, type, "cname_loop"), cnames, server }, sizeBytes };
+    }
+    if (reading.kind === "follow") continue;
+    const { kind: outcome, records } = reading;
+    return { reply: { ...emptyReply(name, type, outcome), records, cnames, ttlS, authenticated, server }, sizeBytes };
+  }
+};
+
+const emptyReply = (name: string, type: DnsType, outcome: DnsOutcome): DnsReply => ({
+  name,
+  type,
+  outcome,
+  records: [],
+  cnames: [],
+  ttlS: 0,
+  authenticated: false,
+  server: null,
+  fromCache: false,
+  elapsedMs: 0,
+});
+
+/** Waits for the shared reply as long as this caller wants to; the others are not disturbed. */
+const waitWith = (
+  clock: Clock,
+  { signal, timeoutMs }: ResolveOptions,
+  share: () => Promise<DnsReply>,
+  giveUp: (outcome: "timeout" | "aborted") => DnsReply,
+): Promise<DnsReply> => {
+  if (signal?.aborted) return Promise.resolve(giveUp("aborted"));
+  if (signal === undefined && timeoutMs === undefined) return share();
+  return new Promise((resolve, reject) => {
+    const abort = () => resolve(giveUp("aborted"));
+    const cancel = timeoutMs === undefined ? undefined : clock.after(timeoutMs, () => resolve(giveUp("timeout")));
+    signal?.addEventListener("abort", abort);
+    const release = () => {
+      cancel?.();
+      signal?.removeEventListener("abort", abort);
+    };
+    share().then(resolve, reject).finally(release);
+  });
+};
+
+const RANDOM_POOL_NUMBERS = 2048;
+
+/** Draws from the system's generator, many numbers at a time. */
+const createRandom16 = (): (() => number) => {
+  const pool = new Uint16Array(RANDOM_POOL_NUMBERS);
+  let used = RANDOM_POOL_NUMBERS;
+  return () => {
+    if (used >= RANDOM_POOL_NUMBERS) {
+      crypto.getRandomValues(pool);
+      used = 0;
+    }
+    return pool[used++] ?? 0;
+  };
+};

@@ -1,0 +1,151 @@
+import type { Clock } from "../base/clock.ts";
+import type { DnsServer } from "./dns.ts";
+import { createFrameReader, frame } from "./dns-frame.ts";
+import type { EncodedQuery } from "./dns-message.ts";
+import { type DnsResponse, readResponse } from "./dns-response.ts";
+
+/** How one attempt at one server ended. A `message` is a response to this very query. */
+export type DnsExchange = DnsResponse | { readonly kind: "timeout" | "network_error" | "aborted" };
+
+/** One query on its way: where to, what, and for how long. */
+export interface DnsAttempt {
+  readonly server: DnsServer;
+  readonly query: EncodedQuery;
+  readonly timeoutMs: number;
+}
+
+/** Carries queries to name servers. Neither method rejects; both end within the attempt's time. */
+export interface DnsTransport {
+  /** Over a fresh UDP socket, so that the port is as random as the id (RFC 5452 §4.5). Packets that are not ours are ignored. */
+  udp(attempt: DnsAttempt): Promise<DnsExchange>;
+  /** Over a fresh TCP connection (RFC 7766), for responses that UDP cut short. */
+  tcp(attempt: DnsAttempt): Promise<DnsExchange>;
+  /** Ends everything under way, and whatever comes later, with `aborted`. */
+  close(): void;
+}
+
+export const createDnsTransport = ({ clock }: { clock: Clock }): DnsTransport => {
+  const underWay = new Set<Ending>();
+  let isClosed = false;
+
+  const begin = (timeoutMs: number): Ending => {
+    const ending = createEnding();
+    underWay.add(ending);
+    ending.onEnd(() => underWay.delete(ending));
+    ending.onEnd(clock.after(timeoutMs, () => ending.end({ kind: "timeout" })));
+    if (isClosed) ending.end({ kind: "aborted" });
+    return ending;
+  };
+
+  return {
+    async udp({ server, query, timeoutMs }) {
+      const ending = begin(timeoutMs);
+      let heardNoise = false;
+      const hear = (packet: Uint8Array): void => {
+        const response = readResponse(packet, query);
+        if (response.kind === "noise") heardNoise = true;
+        else if (response.kind !== "foreign") ending.end(response);
+      };
+      if (!ending.isOver()) await sendUdp({ server, query, hear, ending });
+      const exchange = await ending.ended;
+      return exchange.kind === "timeout" && heardNoise ? { kind: "malformed" } : exchange;
+    },
+
+    async tcp({ server, query, timeoutMs }) {
+      const ending = begin(timeoutMs);
+      const hear = (message: Uint8Array): void => {
+        const response = readResponse(message, query);
+        // Nobody else can speak on this connection, and there is nowhere further to fall back to.
+        const isUsable = response.kind === "message" || response.kind === "case_changed";
+        ending.end(isUsable ? response : { kind: "malformed" });
+      };
+      if (!ending.isOver()) connectTcp({ server, query, hear, ending });
+      return ending.ended;
+    },
+
+    close() {
+      isClosed = true;
+      for (const ending of [...underWay]) ending.end({ kind: "aborted" });
+    },
+  };
+};
+
+/** The end of one attempt: the first result counts, then everything it held is released. */
+interface Ending {
+  readonly ended: Promise<DnsExchange>;
+  end(exchange: DnsExchange): void;
+  isOver(): boolean;
+  /** Runs `release` at the end, or at once when that is past. */
+  onEnd(release: () => void): void;
+}
+
+const createEnding = (): Ending => {
+  const { promise, resolve } = Promise.withResolvers<DnsExchange>();
+  const releases: Array<() => void> = [];
+  let isOver = false;
+  return {
+    ended: promise,
+    isOver: () => isOver,
+    end(exchange) {
+      if (isOver) return;
+      isOver = true;
+      for (const release of releases) release();
+      resolve(exchange);
+    },
+    onEnd(release) {
+      if (isOver) release();
+      else releases.push(release);
+    },
+  };
+};
+
+interface Channel {
+  readonly server: DnsServer;
+  readonly query: EncodedQuery;
+  readonly hear: (message: Uint8Array) => void;
+  readonly ending: Ending;
+}
+
+const sendUdp = async ({ server, query, hear, ending }: Channel): Promise<void> => {
+  const fail = () => ending.end({ kind: "network_error" });
+  try {
+    const socket = await Bun.udpSocket({
+      hostname: server.address.includes(":") ? "::" : "0.0.0.0",
+      connect: { hostname: server.address, port: server.port },
+      socket: {
+        data(self: Bun.udp.ConnectedSocket<"buffer">, packet, port, address) {
+          // A packet may slip in between bind and connect, when the system does not filter yet.
+          if (port === server.port && address === self.remoteAddress.address) hear(packet);
+        },
+        error: fail,
+      },
+    });
+    ending.onEnd(() => socket.close());
+    // When the system's buffer is full the packet is lost, as any packet may be: the retransmit covers both.
+    if (!ending.isOver()) socket.send(query.bytes);
+  } catch {
+    fail();
+  }
+};
+
+const connectTcp = ({ server, query, hear, ending }: Channel): void => {
+  const fail = () => ending.end({ kind: "network_error" });
+  const readMessage = createFrameReader();
+  Bun.connect({
+    hostname: server.address,
+    port: server.port,
+    socket: {
+      open(socket) {
+        ending.onEnd(() => socket.terminate());
+        if (!ending.isOver()) socket.write(frame(query.bytes));
+      },
+      data(_, chunk) {
+        const message = readMessage(chunk);
+        if (message) hear(message);
+      },
+      close: fail,
+      error: fail,
+      connectError: fail,
+    },
+  }).catch(fail);
+};

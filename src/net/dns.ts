@@ -1,0 +1,111 @@
+/** The record data that this house asks for, by record type. Host names are lower case, without a final dot; the root is ".". */
+export interface DnsRecordData {
+  /** An IPv4 address in dotted form. */
+  readonly A: string;
+  /** An IPv6 address in the form of RFC 5952. */
+  readonly AAAA: string;
+  readonly MX: MxRecord;
+  /** One string per record: its character-strings joined without a separator (RFC 7208 §3.3). UTF-8 where valid, else Latin-1. */
+  readonly TXT: string;
+  readonly CNAME: string;
+  readonly PTR: string;
+  readonly NS: string;
+  readonly SOA: SoaRecord;
+}
+
+/** A mail exchange (RFC 5321 §5.1). The exchange "." is the null MX of RFC 7505. */
+export interface MxRecord {
+  readonly preference: number;
+  readonly exchange: string;
+}
+
+/** The start of authority of a zone (RFC 1035 §3.3.13). `minimumS` is the life of negative answers (RFC 2308 §4). */
+export interface SoaRecord {
+  readonly primary: string;
+  readonly mailbox: string;
+  readonly serial: number;
+  readonly refreshS: number;
+  readonly retryS: number;
+  readonly expireS: number;
+  readonly minimumS: number;
+}
+
+export type DnsType = keyof DnsRecordData;
+
+/**
+ * How a question ended. Only the first three say something about the name; all others mean that nothing is known.
+ *
+ * - `answer`: there are records.
+ * - `no_data`: the name exists without records of this type (NOERROR, RFC 2308 §2.2).
+ * - `nxdomain`: the name does not exist (RFC 2308 §2.1); after a chain of aliases, its last target does not.
+ * - `servfail`: the server could not find out, or answered another error code, or sent us elsewhere (a referral).
+ * - `refused`: the server does not answer us.
+ * - `timeout`: nobody answered in time, or the caller's own time was over first.
+ * - `malformed`: what came is not a valid response.
+ * - `network_error`: no server could be reached.
+ * - `cname_loop`: the aliases lead in a circle, or through more of them than are followed.
+ * - `invalid_name`: not a name that can be asked for (RFC 1035 §2.3.4); nobody was asked.
+ * - `overloaded`: too many questions were waiting in this process; nobody was asked.
+ * - `aborted`: the caller's signal fired, or the resolver was closed.
+ */
+export type DnsOutcome =
+  | "answer"
+  | "no_data"
+  | "nxdomain"
+  | "servfail"
+  | "refused"
+  | "timeout"
+  | "malformed"
+  | "network_error"
+  | "cname_loop"
+  | "invalid_name"
+  | "overloaded"
+  | "aborted";
+
+/** What came of one question. It is kept as evidence and shown to users as it is. */
+export interface DnsReply<T extends DnsType = DnsType> {
+  /** The name asked for: lower case, no final dot. */
+  readonly name: string;
+  readonly type: T;
+  readonly outcome: DnsOutcome;
+  /** The records found, at the end of the aliases; empty unless the outcome is `answer`. */
+  readonly records: ReadonlyArray<DnsRecordData[T]>;
+  /** The targets of the aliases followed, in order; the last one owns the records. */
+  readonly cnames: readonly string[];
+  /** For how many more seconds the outcome may be kept, as the DNS says; 0 when it says nothing. */
+  readonly ttlS: number;
+  /** Whether the server vouches for DNSSEC validation of every step (the AD bit, RFC 6840 §5.8). */
+  readonly authenticated: boolean;
+  /** The server that answered, or the last one tried, as `address:port`; null when nobody was asked. */
+  readonly server: string | null;
+  readonly fromCache: boolean;
+  /** How long the caller waited, in whole milliseconds. */
+  readonly elapsedMs: number;
+}
+
+/** What a caller may say about its own patience. The question itself goes on for whoever else waits for it. */
+export interface ResolveOptions {
+  /** Ends the wait with the outcome `aborted`. */
+  readonly signal?: AbortSignal;
+  /** Ends the wait with the outcome `timeout`; the resolver's own deadline holds as well. */
+  readonly timeoutMs?: number;
+}
+
+/** Asks the DNS. `resolve` never rejects for anything that a name, a server or the network does: see the outcome. */
+export interface DnsResolver {
+  resolve<T extends DnsType>(name: string, type: T, options?: ResolveOptions): Promise<DnsReply<T>>;
+}
+
+/** A recursive name server: an IP address (IPv6 perhaps with a zone, as in `fe80::1%eth0`) and a port. */
+export interface DnsServer {
+  readonly address: string;
+  readonly port: number;
+}
+
+/** Says whether an outcome is knowledge about the name; if not, it must never be read as "no". */
+export const isDefinite = (outcome: DnsOutcome): outcome is "answer" | "no_data" | "nxdomain" =>
+  outcome === "answer" || outcome === "no_data" || outcome === "nxdomain";
+
+/** `192.0.2.1:53`, `[2001:db8::1]:53`. */
+export const formatServer = ({ address, port }: DnsServer): string =>
+  address.includes(":") ? `[${address}]:${port}` : `${address}:${port}`;

@@ -1,0 +1,141 @@
+import * as packet from "dns-packet";
+import type { DnsServer } from "../net/dns.ts";
+
+/** A question that reached the scripted server. */
+export interface SeenQuery {
+  readonly transport: "udp" | "tcp";
+  readonly id: number;
+  /** As it was sent, letter case included. */
+  readonly name: string;
+  readonly type: packet.RecordType;
+  /** The UDP size of its OPT record; undefined without EDNS. */
+  readonly ednsBytes: number | undefined;
+  /** Where it came from. */
+  readonly port: number;
+  readonly bytes: Uint8Array;
+}
+
+/** What to send back: one packet, several, or none to drop the query. A promise answers when it is told to. */
+export type DnsScript = (query: SeenQuery) => Answered | Promise<Answered>;
+type Answered = Uint8Array | readonly Uint8Array[] | undefined;
+
+/** A name server on 127.0.0.1, the same port for UDP and TCP, which does what its script says. */
+export interface ScriptedDnsServer {
+  readonly server: DnsServer;
+  readonly seen: readonly SeenQuery[];
+  /** Resolves once this many queries have arrived in all. */
+  received(count: number): Promise<void>;
+  stop(): void;
+}
+
+/** What may differ from a plain NOERROR response to the query. `lie` overrides what the query said. */
+export interface ResponseParts {
+  readonly answers?: packet.Answer[];
+  readonly authorities?: packet.Answer[];
+  readonly additionals?: packet.Answer[];
+  readonly rcode?: number;
+  readonly flags?: number;
+  readonly id?: number;
+  readonly question?: packet.Question | null;
+}
+
+const PORT_ATTEMPTS_MAX = 20;
+
+/** Encodes a response with a codec that is not the one under test. */
+export const encodeResponse = (query: SeenQuery, parts: ResponseParts = {}): Buffer =>
+  packet.encode({
+    type: "response",
+    id: parts.id ?? query.id,
+    flags: packet.RECURSION_DESIRED | packet.RECURSION_AVAILABLE | (parts.flags ?? 0) | (parts.rcode ?? 0),
+    questions: parts.question === null ? [] : [parts.question ?? { name: query.name, type: query.type }],
+    answers: parts.answers ?? [],
+    authorities: parts.authorities ?? [],
+    additionals: parts.additionals ?? [],
+  });
+
+/** Starts a server; the test must `stop` it. Over TCP the packets are framed, and the connection is left open. */
+export const startDnsServer = async (script: DnsScript): Promise<ScriptedDnsServer> => {
+  const seen: SeenQuery[] = [];
+  const waiting: Array<{ count: number; resolve: () => void }> = [];
+
+  const take = async (bytes: Uint8Array, transport: "udp" | "tcp", port: number): Promise<readonly Uint8Array[]> => {
+    const query = decodeQuery(bytes, transport, port);
+    seen.push(query);
+    for (const waiter of waiting) if (seen.length >= waiter.count) waiter.resolve();
+    const answered = await script(query);
+    if (answered === undefined) return [];
+    return answered instanceof Uint8Array ? [answered] : answered;
+  };
+
+  const { udp, tcp } = await listen(take);
+  return {
+    server: { address: "127.0.0.1", port: udp.port },
+    seen,
+    received: (count) =>
+      seen.length >= count ? Promise.resolve() : new Promise((resolve) => waiting.push({ count, resolve })),
+    stop() {
+      udp.close();
+      tcp.stop(true);
+    },
+  };
+};
+
+type Take = (bytes: Uint8Array, transport: "udp" | "tcp", port: number) => Promise<readonly Uint8Array[]>;
+
+/** The system chooses the UDP port; when its TCP twin is taken, another is tried. */
+const listen = async (take: Take) => {
+  for (let attempt = 1; ; attempt++) {
+    const udp = await Bun.udpSocket({
+      hostname: "127.0.0.1",
+      port: 0,
+      socket: {
+        async data(socket, bytes, port, address) {
+          for (const reply of await take(bytes, "udp", port)) if (!socket.closed) socket.send(reply, port, address);
+        },
+        // A client that is gone already makes the system report a refusal: nothing to be done about it.
+        error: () => undefined,
+      },
+    });
+    try {
+      return { udp, tcp: listenTcp(take, udp.port) };
+    } catch (thrown) {
+      udp.close();
+      if (attempt >= PORT_ATTEMPTS_MAX) throw thrown;
+    }
+  }
+};
+
+const listenTcp = (take: Take, port: number) =>
+  Bun.listen<{ received: Buffer }>({
+    hostname: "127.0.0.1",
+    port,
+    socket: {
+      open(socket) {
+        socket.data = { received: Buffer.alloc(0) };
+      },
+      async data(socket, chunk) {
+        socket.data.received = Buffer.concat([socket.data.received, chunk]);
+        const { received } = socket.data;
+        const end = received.length < 2 ? Number.POSITIVE_INFINITY : 2 + received.readUInt16BE(0);
+        if (received.length < end) return;
+        socket.data.received = received.subarray(end);
+        const replies = await take(received.subarray(2, end), "tcp", socket.remotePort);
+        for (const reply of replies) {
+          const length = Buffer.alloc(2);
+          length.writeUInt16BE(reply.length);
+          socket.write(Buffer.concat([length, reply]));
+        }
+        socket.flush();
+      },
+    },
+  });
+
+/** Reads a query with a codec that is not the one under test; throws when it is none. */
+export const decodeQuery = (bytes: Uint8Array, transport: "udp" | "tcp" = "udp", port = 0): SeenQuery => {
+  const decoded = packet.decode(Buffer.from(bytes));
+  const question = decoded.questions?.[0];
+  if (!question) throw new Error("a query without a question");
+  const opt = decoded.additionals?.find((record) => record.type === "OPT");
+  const { name, type } = question;
+  return { transport, id: decoded.id ?? 0, name, type, ednsBytes: opt?.udpPayloadSize, port, bytes };
+};
