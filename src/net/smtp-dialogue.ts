@@ -1,0 +1,47 @@
+import type { Clock } from "../base/clock.ts";
+
+/** One line of a dialogue as it went over the wire, without its line end, perhaps cut short. */
+export interface SmtpDialogueLine {
+  /** Milliseconds since the connect began. */
+  readonly atMs: number;
+  readonly from: "us" | "server";
+  readonly text: string;
+}
+
+/** The opening (banner, EHLO, STARTTLS) and each question keep this many lines; later ones are not recorded. */
+export const DIALOGUE_LINES_MAX = 128;
+/** Longer lines are cut and end in "…". */
+export const DIALOGUE_LINE_CHARS_MAX = 512;
+
+/** Records a dialogue in bounded memory: the opening of the session, and the lines of the latest question. */
+export class DialogueRecorder {
+  private readonly opening: SmtpDialogueLine[] = [];
+  private current = this.opening;
+
+  constructor(
+    private readonly clock: Clock,
+    private readonly startedMs: number,
+  ) {}
+
+  /** Adds lines that were said at this moment. */
+  add(from: "us" | "server", texts: readonly string[]): void {
+    const atMs = Math.round(this.clock.monotonicMs() - this.startedMs);
+    for (const text of texts) {
+      if (this.current.length >= DIALOGUE_LINES_MAX) return;
+      this.current.push({ atMs, from, text: cut(text) });
+    }
+  }
+
+  /** Forgets the lines of the question before, keeps the opening, and records the next question. */
+  beginQuestion(): void {
+    this.current = [];
+  }
+
+  /** The opening and the latest question, in order: a copy, which later lines do not change. */
+  lines(): readonly SmtpDialogueLine[] {
+    return this.current === this.opening ? [...this.opening] : [...this.opening, ...this.current];
+  }
+}
+
+const cut = (text: string): string =>
+  text.length > DIALOGUE_LINE_CHARS_MAX ? `${text.slice(0, DIALOGUE_LINE_CHARS_MAX - 1)}…` : text;

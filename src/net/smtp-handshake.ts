@@ -1,0 +1,90 @@
+import type { Clock } from "../base/clock.ts";
+import { err, ok, type Result } from "../base/errors.ts";
+import type { LineProblem, LineSocket } from "./line-socket.ts";
+import { NO_CAPABILITIES, readCapabilities, type SmtpCapabilities } from "./smtp-capabilities.ts";
+import { greetingCommand } from "./smtp-commands.ts";
+import type { DialogueRecorder } from "./smtp-dialogue.ts";
+import { failureKindOf, isRefused, type SmtpFailure, type SmtpStage } from "./smtp-failure.ts";
+import type { SmtpReply } from "./smtp-reply.ts";
+
+/** One conversation: the line, its record, and how we present ourselves on it. */
+export interface Conversation {
+  readonly line: LineSocket;
+  readonly dialogue: DialogueRecorder;
+  readonly clock: Clock;
+  readonly heloName: string;
+  /** The host name from the MX record, for TLS SNI. */
+  readonly serverName: string;
+  readonly replyTimeoutMs: number;
+}
+
+/** Refusals of EHLO that mean "I do not know this word", not "go away" (RFC 5321 §4.1.1.1, §4.2.2). */
+const EHLO_UNKNOWN: ReadonlySet<number> = new Set([500, 501, 502, 503, 504]);
+
+/** Reads one reply, whole within the reply timeout. */
+export const nextReply = ({ line, clock, replyTimeoutMs }: Conversation): Promise<Result<SmtpReply, LineProblem>> =>
+  line.readReply(clock.monotonicMs() + replyTimeoutMs);
+
+/** Waits for the whole banner, 220, before a word is said: early talkers get caught by it (RFC 5321 §3.1). */
+export const awaitBanner = async (conversation: Conversation): Promise<Result<SmtpReply, SmtpFailure>> => {
+  const banner = await nextReply(conversation);
+  if (!banner.ok) return err(brokenAt(conversation, "banner", banner.error));
+  return banner.value.code === 220 ? banner : err(refusedAt(conversation, "banner", banner.value));
+};
+
+/** Says EHLO, or HELO to a server that knows no EHLO, and answers what the server offers. */
+export const introduce = async (conversation: Conversation): Promise<Result<SmtpCapabilities, SmtpFailure>> => {
+  const { line, heloName } = conversation;
+  line.send([greetingCommand("EHLO", heloName)]);
+  const ehlo = await nextReply(conversation);
+  if (!ehlo.ok) return err(brokenAt(conversation, "ehlo", ehlo.error));
+  if (ehlo.value.code === 250) return ok(readCapabilities(ehlo.value));
+  if (!EHLO_UNKNOWN.has(ehlo.value.code)) return err(refusedAt(conversation, "ehlo", ehlo.value));
+
+  line.send([greetingCommand("HELO", heloName)]);
+  const helo = await nextReply(conversation);
+  if (!helo.ok) return err(brokenAt(conversation, "ehlo", helo.error));
+  return helo.value.code === 250 ? ok(NO_CAPABILITIES) : err(refusedAt(conversation, "ehlo", helo.value));
+};
+
+/** STARTTLS, the handshake, and EHLO anew, since what was offered in clear text counts no more (RFC 3207 §4.2). */
+export const secure = async (conversation: Conversation): Promise<Result<SmtpCapabilities, SmtpFailure>> => {
+  const { line, clock, serverName, replyTimeoutMs } = conversation;
+  const reply = await line.startTls(serverName, clock.monotonicMs() + replyTimeoutMs);
+  if (!reply.ok) return err(brokenAt(conversation, "starttls", reply.error));
+  if (reply.value.code !== 220) return err(refusedAt(conversation, "starttls", reply.value));
+  return await introduce(conversation);
+};
+
+/** The failure that a broken line means at this stage. The line has been destroyed already. */
+export const brokenAt = (
+  conversation: Conversation,
+  stage: SmtpStage,
+  problem: LineProblem | "tls_failed",
+): SmtpFailure => {
+  const kind = failureKindOf(problem);
+  return {
+    stage,
+    kind,
+    reply: null,
+    detail: kind === "garbage" && problem !== "tls_failed" ? problem : null,
+    heardAnything: conversation.line.heardAnything,
+    transcript: conversation.dialogue.lines(),
+  };
+};
+
+/** The failure that a reply means which is not what was hoped for: a refusal, or a code that makes no sense here. */
+export const refusedAt = (conversation: Conversation, stage: SmtpStage, reply: SmtpReply): SmtpFailure => ({
+  stage,
+  kind: isRefused(reply) ? "reply" : "garbage",
+  reply,
+  detail: isRefused(reply) ? null : "unexpected_code",
+  heardAnything: true,
+  transcript: conversation.dialogue.lines(),
+});
+
+/** Ends the line as a failure asks for: politely after a refusal, at once when the server makes no sense. */
+export const partAfter = ({ line }: Conversation, failure: SmtpFailure): void => {
+  if (failure.kind === "reply") line.leave();
+  else line.destroy();
+};

@@ -1,0 +1,127 @@
+import { describe, expect, test } from "bun:test";
+import { createTestClock } from "../testing/clock.ts";
+import { createStubs, DIAL_REPLY_TIMEOUT_MS, dialOpen } from "../testing/smtp-dial.ts";
+import { HANG_UP, RESET, SILENCE } from "../testing/smtp-stub.ts";
+import type { Answer, Question } from "./smtp-session.ts";
+
+const stubOf = createStubs();
+
+const question = (...recipients: string[]): Question => ({ mailFrom: "", recipients, smtputf8: false });
+const codes = (answer: Answer) => answer.rcpts.map((rcpt) => rcpt?.code ?? null);
+const stepwise = { ehlo: ["8BITMIME"] };
+
+describe("servers that break off", () => {
+  for (const [name, ending] of [
+    ["closes", HANG_UP],
+    ["resets", RESET],
+  ] as const) {
+    test(`what was answered counts when the server ${name} in the middle`, async () => {
+      const stub = stubOf({ ...stepwise, rcpt: (_, nth) => (nth === 0 ? "550 5.1.1 unknown" : ending) });
+      const session = await dialOpen(stub);
+      const answer = await session.ask(question("a@x.example", "b@x.example"));
+      expect(codes(answer)).toEqual([550, null]);
+      expect(answer.failure).toMatchObject({ stage: "rcpt", kind: "closed", reply: null, heardAnything: true });
+      expect(session.usable).toBe(false);
+      await stub.allClosed();
+    });
+  }
+
+  test("a server silent at RCPT ends at the reply deadline, and what was answered counts", async () => {
+    const clock = createTestClock();
+    const stub = stubOf({ ...stepwise, rcpt: (_, nth) => (nth === 0 ? "250 Ok" : SILENCE) });
+    const session = await dialOpen(stub, { clock });
+    const asked = session.ask(question("a@x.example", "b@x.example"));
+    await stub.received("RCPT", 2);
+    await clock.advance(DIAL_REPLY_TIMEOUT_MS);
+    const answer = await asked;
+    expect(codes(answer)).toEqual([250, null]);
+    expect(answer.failure).toMatchObject({ stage: "rcpt", kind: "timeout" });
+    expect(session.usable).toBe(false);
+    await stub.allClosed();
+    expect(clock.pending()).toBe(0);
+  });
+
+  test("the session deadline ends a question before its reply deadline", async () => {
+    const clock = createTestClock();
+    const stub = stubOf({ rcpt: () => SILENCE });
+    const session = await dialOpen(stub, { clock, sessionDeadlineMs: 5_000 });
+    const asked = session.ask(question("a@x.example"));
+    await stub.received("RCPT");
+    await clock.advance(5_000);
+    expect((await asked).failure?.kind).toBe("deadline");
+    await stub.allClosed();
+  });
+
+  test("an idle session is destroyed at its deadline", async () => {
+    const clock = createTestClock();
+    const stub = stubOf();
+    const session = await dialOpen(stub, { clock, sessionDeadlineMs: 60_000 });
+    await session.ask(question("a@x.example"));
+    await clock.advance(60_000);
+    expect(session.usable).toBe(false);
+    await stub.allClosed();
+  });
+
+  test("a warm session that the server closed is not usable, and asking says closed", async () => {
+    const stub = stubOf();
+    const session = await dialOpen(stub);
+    await session.ask(question("a@x.example"));
+    stub.sessions[0]?.push("421 4.4.2 idle\r\n");
+    await stub.allClosed();
+    expect(session.usable).toBe(false);
+    const answer = await session.ask(question("a@x.example"));
+    expect(answer).toMatchObject({ mail: null, rcpts: [null], failure: { stage: "rset", kind: "closed" } });
+  });
+});
+
+describe("servers that talk nonsense", () => {
+  test("354 to RCPT is garbage, not an answer", async () => {
+    const stub = stubOf({ rcpt: (_, nth) => (nth === 0 ? "250 Ok" : "354 go ahead") });
+    const session = await dialOpen(stub);
+    const answer = await session.ask(question("a@x.example", "b@x.example"));
+    expect(codes(answer)).toEqual([250, null]);
+    expect(answer.failure).toMatchObject({
+      stage: "rcpt",
+      kind: "garbage",
+      detail: "unexpected_code",
+      reply: { code: 354 },
+    });
+    expect(session.usable).toBe(false);
+    await stub.allClosed();
+    expect(stub.sessions[0]?.lines).not.toContain("QUIT");
+  });
+
+  test("one reply too many makes every answer of the question doubtful", async () => {
+    const stub = stubOf({ mail: () => "250 Ok\r\n250 Ok again", rcpt: () => "550 5.1.1 unknown" });
+    const session = await dialOpen(stub);
+    const answer = await session.ask(question("a@x.example", "b@x.example"));
+    expect(codes(answer)).toEqual([null, null]);
+    expect(answer.failure).toMatchObject({ kind: "garbage", detail: "surplus_reply" });
+    expect(session.usable).toBe(false);
+    await stub.allClosed();
+  });
+
+  test("speaking unasked between two questions makes the session unusable", async () => {
+    const stub = stubOf();
+    const session = await dialOpen(stub);
+    await session.ask(question("a@x.example"));
+    stub.sessions[0]?.push("250 by the way\r\n");
+    await stub.allClosed();
+    expect(session.usable).toBe(false);
+  });
+
+  for (const [text, detail] of [
+    ["999 what", "code_out_of_range"],
+    ["hello", "not_a_reply"],
+    ["\u0000\u0000\u0000", "not_a_reply"],
+  ] as const) {
+    test(`${JSON.stringify(text)} to RCPT is garbage`, async () => {
+      const stub = stubOf({ rcpt: () => text });
+      const session = await dialOpen(stub);
+      const answer = await session.ask(question("a@x.example"));
+      expect(codes(answer)).toEqual([null]);
+      expect(answer.failure).toMatchObject({ stage: "rcpt", kind: "garbage", detail });
+      await stub.allClosed();
+    });
+  }
+});

@@ -1,0 +1,21 @@
+/** The SMTP stub's throw-away key: it protects nothing and is served on loopback only. Valid until 2126. */
+export const TEST_KEY = `-----BEGIN PRIVATE KEY-----
+MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQgoRSMCebS39oRSAev
+3+Bb6SrSAUqdStvxMfnGxG5X9mqhRANCAATopa6EQ4O9p/fVsm2iCeBEWnfVzfEk
+b/53mUpmb7KURjnnp/dGybQyVIHUkBszDAY8IXeYiGMzPizi1NrpapSt
+-----END PRIVATE KEY-----
+`;
+
+/** Self-signed, for mx.example.test. */
+export const TEST_CERTIFICATE = `-----BEGIN CERTIFICATE-----
+MIIBpzCCAU2gAwIBAgIUCdNNhb6BB4xslKZyI3AS9pUJ31cwCgYIKoZIzj0EAwIw
+GjEYMBYGA1UEAwwPbXguZXhhbXBsZS50ZXN0MCAXDTI2MTEyMDA1MTEzMloYDzIx
+MjYxMDI3MDUxMTMyWjAaMRgwFgYDVQQDDA9teC5leGFtcGxlLnRlc3QwWTATBgcq
+hkjOPQIBBggqhkjOPQMBBwNCAATopa6EQ4O9p/fVsm2iCeBEWnfVzfEkb/53mUpm
+b7KURjnnp/dGybQyVIHUkBszDAY8IXeYiGMzPizi1NrpapSto28wbTAdBgNVHQ4E
+FgQUJDvhIac1FdFBLEJybRyca3pSp4wwHwYDVR0jBBgwFoAUJDvhIac1FdFBLEJy
+bRyca3pSp4wwDwYDVR0TAQH/BAUwAwEB/zAaBgNVHREEEzARgg9teC5leGFtcGxl
+LnRlc3QwCgYIKoZIzj0EAwIDSAAwRQIhAPl6JC4UvnmFrsUGJrx5M/9Wc0U4zowS
+i7BMt0JCCUGjAiAsAoKb+Wbr0nZoPtBfQ5yAyGlINrOzB6a+V0EQV4NhLQ==
+-----END CERTIFICATE-----
+`;
