@@ -1,0 +1,116 @@
+import { and, asc, eq, gt, isNull, or, sql } from "drizzle-orm";
+import type { KeyMode } from "../base/secrets.ts";
+import type { PlanName } from "../billing/plans.ts";
+import type { Db, Tx } from "../db/open.ts";
+import { accounts, apiKeys, keySecrets } from "../db/schema.ts";
+
+export interface Account {
+  readonly id: string;
+  readonly name: string;
+  readonly plan: PlanName;
+  readonly createdAtMs: number;
+}
+
+export interface ApiKey {
+  readonly id: string;
+  readonly accountId: string;
+  readonly name: string;
+  readonly mode: KeyMode;
+  readonly scopes: readonly string[];
+  readonly expiresAtMs: number | null;
+  readonly revokedAtMs: number | null;
+  readonly lastUsedAtMs: number | null;
+  readonly createdAtMs: number;
+}
+
+/** One of a key's secrets: its SHA-256, never itself. `validUntilMs` is set when a rotation has replaced it. */
+export interface KeySecret {
+  readonly hash: string;
+  readonly keyId: string;
+  readonly ending: string;
+  readonly validUntilMs: number | null;
+  readonly createdAtMs: number;
+}
+
+/** What a request may do, found by the hash of its secret. */
+export interface Credential extends ApiKey {
+  readonly hash: string;
+  readonly plan: PlanName;
+  readonly validUntilMs: number | null;
+}
+
+export const createAccountStore = (db: Db) => {
+  const byHash = db.orm
+    .select({
+      hash: keySecrets.hash,
+      validUntilMs: keySecrets.validUntilMs,
+      id: apiKeys.id,
+      accountId: apiKeys.accountId,
+      name: apiKeys.name,
+      mode: apiKeys.mode,
+      scopes: apiKeys.scopes,
+      expiresAtMs: apiKeys.expiresAtMs,
+      revokedAtMs: apiKeys.revokedAtMs,
+      lastUsedAtMs: apiKeys.lastUsedAtMs,
+      createdAtMs: apiKeys.createdAtMs,
+      plan: accounts.plan,
+    })
+    .from(keySecrets)
+    .innerJoin(apiKeys, eq(apiKeys.id, keySecrets.keyId))
+    .innerJoin(accounts, eq(accounts.id, apiKeys.accountId))
+    .where(eq(keySecrets.hash, sql.placeholder("hash")))
+    .prepare();
+
+  return {
+    insertAccount: (_tx: Tx, account: Account): void => void db.orm.insert(accounts).values(account).run(),
+    setPlan: (_tx: Tx, id: string, plan: PlanName): void =>
+      void db.orm.update(accounts).set({ plan }).where(eq(accounts.id, id)).run(),
+    findAccount: (id: string): Account | undefined => db.orm.select().from(accounts).where(eq(accounts.id, id)).get(),
+    findAccountByName: (name: string): Account | undefined =>
+      db.orm.select().from(accounts).where(eq(accounts.name, name)).get(),
+    listAccounts: (): Account[] => db.orm.select().from(accounts).orderBy(asc(accounts.name)).all(),
+    hasAccounts: (): boolean => db.orm.select({ id: accounts.id }).from(accounts).limit(1).get() !== undefined,
+
+    insertKey(_tx: Tx, key: ApiKey, secret: KeySecret): void {
+      db.orm.insert(apiKeys).values(key).run();
+      db.orm.insert(keySecrets).values(secret).run();
+    },
+    /** Adds a new secret to a key; those it had end at `oldUntilMs`, or earlier where that was so already. */
+    replaceSecret(_tx: Tx, secret: KeySecret, oldUntilMs: number): void {
+      const stillValid = or(isNull(keySecrets.validUntilMs), gt(keySecrets.validUntilMs, oldUntilMs));
+      db.orm
+        .update(keySecrets)
+        .set({ validUntilMs: oldUntilMs })
+        .where(and(eq(keySecrets.keyId, secret.keyId), stillValid))
+        .run();
+      db.orm.insert(keySecrets).values(secret).run();
+    },
+    revokeKey: (_tx: Tx, id: string, atMs: number): void =>
+      void db.orm
+        .update(apiKeys)
+        .set({ revokedAtMs: atMs })
+        .where(and(eq(apiKeys.id, id), isNull(apiKeys.revokedAtMs)))
+        .run(),
+    markUsed: (_tx: Tx, id: string, atMs: number): void =>
+      void db.orm.update(apiKeys).set({ lastUsedAtMs: atMs }).where(eq(apiKeys.id, id)).run(),
+    findKey: (id: string): ApiKey | undefined => db.orm.select().from(apiKeys).where(eq(apiKeys.id, id)).get(),
+    listKeys: (accountId?: string): ApiKey[] =>
+      db.orm
+        .select()
+        .from(apiKeys)
+        .where(accountId === undefined ? undefined : eq(apiKeys.accountId, accountId))
+        .orderBy(asc(apiKeys.id))
+        .all(),
+    /** A key's secrets, newest first. */
+    listSecrets: (keyId: string): KeySecret[] =>
+      db.orm
+        .select()
+        .from(keySecrets)
+        .where(eq(keySecrets.keyId, keyId))
+        .orderBy(sql`created_at_ms desc, rowid desc`)
+        .all(),
+    findCredential: (hash: string): Credential | undefined => byHash.get({ hash }),
+  };
+};
+
+export type AccountStore = ReturnType<typeof createAccountStore>;

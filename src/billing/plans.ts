@@ -1,0 +1,15 @@
+import type { Rate } from "../base/limits.ts";
+
+export const PLAN_NAMES = ["free", "starter", "growth", "scale"] as const;
+export type PlanName = (typeof PLAN_NAMES)[number];
+
+/** Sustained requests per second of the verify call by plan; the burst is two seconds' worth (specification, "Limits"). */
+const REQUESTS_PER_SECOND: Readonly<Record<PlanName, number>> = { free: 1, starter: 3, growth: 10, scale: 25 };
+
+/** Credits that every new account begins with. */
+export const SIGN_UP_CREDITS = 100;
+
+export const rateOf = (plan: PlanName): Rate => ({
+  perSecond: REQUESTS_PER_SECOND[plan],
+  burst: REQUESTS_PER_SECOND[plan] * 2,
+});

@@ -1,0 +1,68 @@
+import type { z } from "zod";
+import { AppError } from "../base/errors.ts";
+
+/** Ceiling of a JSON request body, in bytes (contract §1). */
+export const JSON_BODY_BYTES_MAX = 1024 * 1024;
+
+const tooLarge = (bytesMax: number) =>
+  new AppError("payload_too_large", { message: `The body may have ${bytesMax.toLocaleString("en")} bytes at most.` });
+
+const readStream = async (stream: ReadableStream<Uint8Array>, bytesMax: number): Promise<Uint8Array> => {
+  const chunks: Uint8Array[] = [];
+  let bytes = 0;
+  for await (const chunk of stream) {
+    bytes += chunk.byteLength;
+    if (bytes > bytesMax) throw tooLarge(bytesMax);
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks);
+};
+
+/** The body's bytes, or 413 as soon as it is known to be longer than `bytesMax`, or 415 when it is compressed. */
+export const readBytes = async (request: Request, bytesMax: number): Promise<Uint8Array> => {
+  const encoding = request.headers.get("content-encoding");
+  if (encoding !== null && encoding.toLowerCase() !== "identity") {
+    throw new AppError("unsupported_media_type", { message: "Send the body uncompressed (no Content-Encoding)." });
+  }
+  const declared = request.headers.get("content-length");
+  if (declared !== null && Number(declared) > bytesMax) throw tooLarge(bytesMax);
+  if (request.body === null) return new Uint8Array();
+  return declared === null ? readStream(request.body, bytesMax) : request.bytes();
+};
+
+const utf8 = new TextDecoder("utf-8", { fatal: true });
+
+const parseJson = (bytes: Uint8Array): unknown => {
+  try {
+    return JSON.parse(utf8.decode(bytes));
+  } catch (error) {
+    if (error instanceof SyntaxError || error instanceof TypeError)
+      throw new AppError("Request body must be valid JSON");
+    throw error;
+  }
+};
+
+const issuesOf = (error: z.ZodError) =>
+  error.issues.flatMap((issue) => {
+    const path = issue.path.join(".");
+    if (issue.code !== "unrecognized_keys") return [{ path, message: issue.message }];
+    return issue.keys.map((key) => ({ path: path === "" ? key : `${path}.${key}`, message: "Unknown field" }));
+  });
+
+/** Checks data from outside against a schema; `code` is what a misfit is called. */
+export const checked = <S extends z.ZodType>(
+  schema: S,
+  data: unknown,
+  code: "Invalid request body" | "Invalid query",
+): z.output<S> => {
+  const read = schema.safeParse(data);
+  if (read.success) return read.data;
+  throw new AppError(code, { issues: issuesOf(read.error) });
+};
+
+/**
+ * Reads the request's body as JSON, whatever its Content-Type says, and checks it.
+ * 400 `Request body must be valid JSON`, 400 `Invalid request body` with `issues`, 413.
+ */
+export const readJson = async <S extends z.ZodType>(request: Request, schema: S): Promise<z.output<S>> =>
+  checked(schema, parseJson(await readBytes(request, JSON_BODY_BYTES_MAX)), "Invalid request body");

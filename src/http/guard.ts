@@ -1,0 +1,67 @@
+import { Elysia } from "elysia";
+import { AppError } from "../base/errors.ts";
+import type { Allowance, Rate, TokenBuckets } from "../base/limits.ts";
+import type { KeyMode } from "../base/secrets.ts";
+import { allows, type Scope } from "./scopes.ts";
+
+/** Who sends a request, as far as a route may know. */
+export interface Caller {
+  readonly keyId: string;
+  readonly accountId: string;
+  readonly mode: KeyMode;
+  readonly scopes: readonly string[];
+  readonly rate: Rate;
+}
+
+export interface GuardDeps {
+  /** Finds the caller by the `Authorization` header. */
+  readonly authenticate: (authorization: string | null) => Caller | undefined;
+  readonly buckets: TokenBuckets;
+}
+
+/** What a route asks of its caller. `scope: null` is content with any key. */
+export interface Demand {
+  readonly scope: Scope | null;
+  /** Takes one token of the key's bucket for every request that passes the key and the scope. */
+  readonly rateLimited?: boolean;
+}
+
+const REALM = 'Bearer realm="postwarden"';
+
+const unauthorized = () =>
+  new AppError("unauthorized", {
+    message: "A valid API key is needed, as: Authorization: Bearer <API_KEY>",
+    headers: { "www-authenticate": REALM },
+  });
+
+const insufficientScope = (required: Scope) =>
+  new AppError("insufficient_scope", { message: `The key lacks the scope ${required}.`, body: { required } });
+
+const rateLimited = (retryAfterS: number) =>
+  new AppError("rate_limited", { body: { retry_after: retryAfterS }, headers: { "retry-after": String(retryAfterS) } });
+
+const setRateHeaders = (headers: Record<string, string | number>, rate: Rate, allowance: Allowance): void => {
+  headers["ratelimit-limit"] = String(rate.perSecond);
+  headers["ratelimit-remaining"] = String(allowance.remaining);
+  headers["ratelimit-reset"] = String(allowance.resetS);
+};
+
+/** The checks before a route, in the order of contract §4: key (401), scope (403), rate limit (429). */
+export const createGuard = ({ authenticate, buckets }: GuardDeps) =>
+  new Elysia({ name: "guard" }).macro({
+    demand: ({ scope, rateLimited: isRateLimited = false }: Demand) => ({
+      resolve({ request, set }) {
+        const caller = authenticate(request.headers.get("authorization"));
+        if (caller === undefined) throw unauthorized();
+        if (scope !== null && !allows(caller.scopes, scope)) throw insufficientScope(scope);
+        if (isRateLimited) {
+          const allowance = buckets.take(caller.keyId, caller.rate);
+          setRateHeaders(set.headers, caller.rate, allowance);
+          if (!allowance.allowed) throw rateLimited(allowance.retryAfterS);
+        }
+        return { caller };
+      },
+    }),
+  });
+
+export type Guard = ReturnType<typeof createGuard>;
