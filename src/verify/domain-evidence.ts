@@ -1,0 +1,116 @@
+import { type Random, shuffled } from "../base/secrets.ts";
+import type { Address } from "../mail/address.ts";
+import type { DnsReply, DnsResolver } from "../net/dns.ts";
+import type { AddressPolicy } from "../net/public-address.ts";
+import type { DnsQuestion, DomainEvidence, MailHost } from "./evidence.ts";
+import { unverifiableProvider } from "./providers.ts";
+
+export interface DomainDeps {
+  readonly resolver: DnsResolver;
+  readonly policy: AddressPolicy;
+  readonly random: Random;
+}
+
+/** More mail hosts than this are not looked at; the largest providers publish a handful. */
+const MAIL_HOSTS_MAX = 40;
+
+interface Exchange {
+  readonly host: string;
+  readonly preference: number;
+}
+
+const recordText = (record: unknown): string => {
+  if (typeof record !== "object" || record === null) return String(record);
+  if ("preference" in record && "exchange" in record) return `${record.preference} ${record.exchange || "."}`;
+  return JSON.stringify(record);
+};
+
+const questionOf = (reply: DnsReply): DnsQuestion => ({
+  name: reply.name,
+  type: reply.type,
+  outcome: reply.outcome,
+  records: reply.records.map(recordText),
+  ttl_s: reply.ttlS,
+  server: reply.server,
+  from_cache: reply.fromCache,
+  elapsed_ms: Math.round(reply.elapsedMs),
+});
+
+const isDefinite = (reply: DnsReply): boolean => ["answer", "no_data", "nxdomain"].includes(reply.outcome);
+
+/**
+ * Finds the mail hosts of a domain (RFC 5321 §5.1): MX by preference, equal ones in random order; without MX the domain
+ * itself; null MX (RFC 7505); for an address literal the address. A DNS failure is `dns_error`, never a no.
+ */
+export const createDomainInquiry = ({ resolver, policy, random }: DomainDeps) => {
+  const addressesOf = async ({ host, preference }: Exchange, questions: DnsQuestion[]): Promise<MailHost> => {
+    const replies = await Promise.all([resolver.resolve(host, "A"), resolver.resolve(host, "AAAA")]);
+    questions.push(...replies.map(questionOf));
+    const found = replies.flatMap((reply) => (reply.outcome === "answer" ? reply.records.map(String) : []));
+    return {
+      host,
+      preference,
+      addresses: found.map((address) => ({ address, allowed: policy.isAllowed(address) })),
+      lookup_failed: !replies.every(isDefinite),
+    };
+  };
+
+  const judgeHosts = (hosts: readonly MailHost[]): DomainEvidence["outcome"] => {
+    if (hosts.some((host) => host.addresses.some(({ allowed }) => allowed))) return "mail_hosts";
+    return hosts.some((host) => host.lookup_failed) ? "dns_error" : "unroutable";
+  };
+
+  const explicit = async (
+    name: string,
+    exchanges: readonly Exchange[],
+    questions: DnsQuestion[],
+  ): Promise<DomainEvidence> => {
+    const ordered = shuffled(exchanges, random).toSorted((a, b) => a.preference - b.preference);
+    const chosen = ordered.slice(0, MAIL_HOSTS_MAX);
+    const hosts = await Promise.all(chosen.map((exchange) => addressesOf(exchange, questions)));
+    const provider = hosts.map(({ host }) => unverifiableProvider(host)).find((known) => known !== null) ?? null;
+    return { name, outcome: judgeHosts(hosts), implicit_mx: false, unverifiable_provider: provider, hosts, questions };
+  };
+
+  const implicit = async (name: string, questions: DnsQuestion[]): Promise<DomainEvidence> => {
+    const host = await addressesOf({ host: name, preference: 0 }, questions);
+    const base = { name, implicit_mx: true, unverifiable_provider: null, questions };
+    if (host.addresses.length > 0) return { ...base, outcome: judgeHosts([host]), hosts: [host] };
+    return { ...base, outcome: host.lookup_failed ? "dns_error" : "no_mail_server", hosts: [] };
+  };
+
+  const literal = (name: string, address: string): DomainEvidence => {
+    const host = {
+      host: address,
+      preference: 0,
+      addresses: [{ address, allowed: policy.isAllowed(address) }],
+      lookup_failed: false,
+    };
+    return {
+      name,
+      outcome: judgeHosts([host]),
+      implicit_mx: false,
+      unverifiable_provider: null,
+      hosts: [host],
+      questions: [],
+    };
+  };
+
+  return async function inquire({ domain: name, literal: address }: Address): Promise<DomainEvidence> {
+    if (address !== null) return literal(name, address);
+    const reply = await resolver.resolve(name, "MX");
+    const questions = [questionOf(reply)];
+    const nothing = { name, implicit_mx: false, unverifiable_provider: null, hosts: [], questions };
+    if (reply.outcome === "nxdomain") return { ...nothing, outcome: "nxdomain" };
+    if (reply.outcome === "no_data") return implicit(name, questions);
+    if (reply.outcome !== "answer") return { ...nothing, outcome: "dns_error" };
+    const exchanges = reply.records.flatMap((record): Exchange[] =>
+      typeof record === "object" && "exchange" in record && record.exchange !== "" && record.exchange !== "."
+        ? [{ host: record.exchange, preference: record.preference }]
+        : [],
+    );
+    return exchanges.length === 0 ? { ...nothing, outcome: "null_mx" } : explicit(name, exchanges, questions);
+  };
+};
+
+export type DomainInquiry = ReturnType<typeof createDomainInquiry>;

@@ -1,0 +1,111 @@
+import { type Clock, isoTime } from "../base/clock.ts";
+import type { Random } from "../base/secrets.ts";
+import { parseAddress, normalizeLoosely } from "../mail/address.ts";
+import { describeProblem } from "../mail/address-problem.ts";
+import type { DomainInquiry } from "./domain-evidence.ts";
+import type { Attempt, Evidence, PlannedRetry } from "./evidence.ts";
+import { isDisposable, isRoleAccount } from "./lists.ts";
+import type { MailboxInquiry } from "./mailbox-evidence.ts";
+import { randomLocalPart } from "./random-recipient.ts";
+import { suggestAddress } from "./suggestion.ts";
+import { latestFinding } from "./verdict.ts";
+
+export interface EngineDeps {
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly inquireDomain: DomainInquiry;
+  readonly inquireMailbox: MailboxInquiry;
+  /** Waits between tries after a temporary refusal, in seconds; as many retries as there are. */
+  readonly retryWaitsS: readonly number[];
+}
+
+/** A server's hint is followed up to this; longer ones are not worth a pending check. */
+const HINT_S_MAX = 7_200;
+/** Greylisting compares with seconds: coming back on the dot can be a moment early. */
+const HINT_MARGIN_S = 1;
+
+const NOTHING_YET = { domain: null, toxic: null, dnsbl: null, random_recipient: null, conclusion: null };
+
+/** The evidence that needs no network: what the text itself and our lists say. */
+export const beginEvidence = (submitted: string): Evidence => {
+  const parsed = parseAddress(submitted);
+  const rest = { ...NOTHING_YET, attempts: [], retries: [] };
+  if (!parsed.ok) {
+    const normalized = normalizeLoosely(submitted);
+    const problem = describeProblem(parsed.error);
+    const unlisted = { suggestion: null, role_account: null, disposable: null };
+    return { address: { submitted, normalized_email: normalized, problem, ...unlisted }, ...rest };
+  }
+  const address = parsed.value;
+  return {
+    address: {
+      submitted,
+      normalized_email: address.normalized,
+      problem: null,
+      suggestion: suggestAddress(address),
+      role_account: isRoleAccount(address.localPart),
+      disposable: address.literal === null ? isDisposable(address.domain) : null,
+    },
+    ...rest,
+  };
+};
+
+const internalFailure = (number: number, at: string): Attempt => ({
+  number,
+  started_at: at,
+  finished_at: at,
+  dialogues: [],
+  finding: {
+    reading: "internal",
+    host: null,
+    stage: null,
+    rule: null,
+    reply: null,
+    catch_all: "skipped",
+    retryable: false,
+    retry_hint_s: null,
+    heard: false,
+  },
+});
+
+/** Gathers evidence, attempt by attempt. Keeps nothing between calls: everything is in the evidence. */
+export const createEngine = ({ clock, random, inquireDomain, inquireMailbox, retryWaitsS }: EngineDeps) => ({
+  /** One more attempt: asks DNS and, if there is a mail host, the mail hosts. Never rejects for what others do. */
+  async attempt(evidence: Evidence): Promise<Evidence> {
+    const parsed = parseAddress(evidence.address.submitted);
+    if (!parsed.ok) return evidence;
+    const address = parsed.value;
+    const domain = await inquireDomain(address);
+    if (domain.outcome !== "mail_hosts") return { ...evidence, domain };
+    const randomRecipient = evidence.random_recipient ?? `${randomLocalPart(random)}@${address.domain}`;
+    const number = evidence.attempts.length + 1;
+    const attempt = await inquireMailbox({ address, domain, randomRecipient, number });
+    return { ...evidence, domain, random_recipient: randomRecipient, attempts: [...evidence.attempts, attempt] };
+  },
+
+  /** The next try that the evidence asks for, or null when the matter is settled or the tries are used up. */
+  planRetry(evidence: Evidence): PlannedRetry | null {
+    const finding = latestFinding(evidence);
+    const used = evidence.retries.length;
+    const scheduledS = retryWaitsS[used];
+    if (finding === null || !finding.retryable || scheduledS === undefined) return null;
+    if (evidence.domain?.unverifiable_provider) return null;
+    const hintS = finding.retry_hint_s;
+    const isHinted = hintS !== null && hintS <= HINT_S_MAX;
+    const waitS = isHinted ? hintS + HINT_MARGIN_S : scheduledS;
+    return {
+      reason: finding.reading,
+      planned_at: isoTime(clock.nowMs()),
+      due_at: isoTime(clock.nowMs() + waitS * 1000),
+      waited_for: isHinted ? "server_hint" : "schedule",
+    };
+  },
+
+  /** The evidence of a check that failed on our side. */
+  failed: (evidence: Evidence): Evidence => ({
+    ...evidence,
+    attempts: [...evidence.attempts, internalFailure(evidence.attempts.length + 1, isoTime(clock.nowMs()))],
+  }),
+});
+
+export type Engine = ReturnType<typeof createEngine>;

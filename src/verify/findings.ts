@@ -1,0 +1,151 @@
+import type { SmtpFailure } from "../net/smtp-failure.ts";
+import type { Finding, ReplyEvidence } from "./evidence.ts";
+import type { Reading } from "./replies.ts";
+
+const REPLY_CHARACTERS_MAX = 300;
+
+/** Temporary refusals of which another try may make something else. */
+const RETRYABLE: ReadonlySet<Finding["reading"]> = new Set(["greylisted", "rate_limited", "temporary"]);
+
+const quote = ({ code, enhanced, text }: ReplyEvidence): string => {
+  const line = [code, enhanced, text.replace(/\s+/g, " ").trim()]
+    .filter((part) => part !== null && part !== "")
+    .join(" ");
+  return line.length > REPLY_CHARACTERS_MAX ? `${line.slice(0, REPLY_CHARACTERS_MAX - 1)}…` : line;
+};
+
+const catchAllOf = (submitted: ReplyEvidence, random: ReplyEvidence | undefined): Finding["catch_all"] => {
+  if (submitted.reading !== "accepted") return "skipped";
+  if (random === undefined) return "unknown";
+  switch (random.reading) {
+    case "accepted":
+      return "yes";
+    case "mailbox_not_found":
+    case "mailbox_disabled":
+    case "ambiguous":
+      return random.code >= 500 ? "no" : "unknown";
+    default:
+      return "unknown";
+  }
+};
+
+/**
+ * A refusal that does not say whether it means the mailbox. It does when the random recipient was accepted; a random
+ * recipient that was refused as well leaves it open.
+ */
+const settleAmbiguous = (submitted: ReplyEvidence, random: ReplyEvidence | undefined): Reading =>
+  random?.reading === "accepted" && submitted.code >= 500 ? "mailbox_not_found" : "ambiguous";
+
+/**
+ * What a host's replies say about the mailbox: the reply to the submitted recipient or, when MAIL was refused, that
+ * refusal. Null when the host never got as far: then another host may know.
+ */
+export const findingOfReplies = (host: string, replies: readonly ReplyEvidence[]): Finding | null => {
+  const submitted = replies.find(({ about }) => about === "submitted");
+  const randoms = replies.filter(({ about }) => about === "random");
+  const random =
+    randoms.find(({ reading }) => reading === "accepted" || reading === "mailbox_not_found") ?? randoms.at(-1);
+  if (submitted !== undefined) {
+    const reading = submitted.reading === "ambiguous" ? settleAmbiguous(submitted, random) : submitted.reading;
+    return { ...said(host, submitted, reading), catch_all: catchAllOf(submitted, random) };
+  }
+  const sender = replies.find(({ stage, code }) => stage === "mail" && code >= 400);
+  return sender === undefined ? null : said(host, sender, sender.reading);
+};
+
+const said = (host: string, reply: ReplyEvidence, reading: Reading): Finding => ({
+  reading,
+  host,
+  stage: reply.stage,
+  rule: reply.rule,
+  reply: quote(reply),
+  catch_all: "skipped",
+  retryable: RETRYABLE.has(reading),
+  retry_hint_s: reply.retry_after_s,
+  heard: true,
+});
+
+const readingOfFailure = (kind: SmtpFailure["kind"]): Finding["reading"] => {
+  switch (kind) {
+    case "refused_or_unreachable":
+    case "connect_timeout":
+    case "address_not_allowed":
+    case "local_failure":
+    case "proxy_failed":
+      return "unreachable";
+    case "timeout":
+    case "deadline":
+      return "timeout";
+    case "tls_failed":
+      return "tls_required";
+    case "smtputf8_not_offered":
+      return "smtputf8_unsupported";
+    case "closed":
+    case "garbage":
+    case "reply":
+      return "protocol_error";
+    default:
+      return kind satisfies never;
+  }
+};
+
+/** What a host's failure to get as far as the recipient says: its own refusal of us, or what went wrong. */
+export const findingOfFailure = (
+  host: string,
+  replies: readonly ReplyEvidence[],
+  failure: Pick<SmtpFailure, "kind" | "stage" | "heardAnything"> | null,
+): Finding => {
+  const refusal = replies.findLast(({ code }) => code >= 400);
+  if (refusal !== undefined && failure?.kind !== "tls_failed") return said(host, refusal, refusal.reading);
+  return {
+    reading: failure === null ? "protocol_error" : readingOfFailure(failure.kind),
+    host,
+    stage: failure?.stage ?? null,
+    rule: failure?.kind ?? null,
+    reply: null,
+    catch_all: "skipped",
+    retryable: false,
+    retry_hint_s: null,
+    heard: failure?.heardAnything ?? true,
+  };
+};
+
+/** Of several hosts that left the question open, the one that said most speaks; the most telling first. */
+const TELLING: ReadonlyArray<Finding["reading"]> = [
+  "blocked",
+  "rate_limited",
+  "greylisted",
+  "temporary",
+  "tls_required",
+  "sender_rejected",
+  "smtputf8_unsupported",
+  "protocol_error",
+  "timeout",
+  "unreachable",
+];
+
+const rank = ({ reading }: Finding): number => {
+  const at = TELLING.indexOf(reading);
+  return at === -1 ? -1 : at;
+};
+
+const NOBODY: Finding = {
+  reading: "unreachable",
+  host: null,
+  stage: null,
+  rule: null,
+  reply: null,
+  catch_all: "skipped",
+  retryable: false,
+  retry_hint_s: null,
+  heard: false,
+};
+
+/** The finding of an attempt from those of its hosts: a settled one is last and wins, else the most telling. */
+export const weigh = (findings: readonly Finding[]): Finding => {
+  const last = findings.at(-1);
+  if (last === undefined) return NOBODY;
+  const best =
+    last.stage === "rcpt" && last.reply !== null ? last : (findings.toSorted((a, b) => rank(a) - rank(b))[0] ?? last);
+  return { ...best, heard: findings.some(({ heard }) => heard) };
+};

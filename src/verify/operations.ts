@@ -1,0 +1,166 @@
+import type { Operation, Parameter } from "../http/openapi.ts";
+import { evidenceSchema } from "./evidence.ts";
+import { SUB_STATUSES, VERDICTS } from "./result.ts";
+import { completedSchema, listSchema, orderSchema, pendingSchema } from "./schemas.ts";
+import { z } from "zod";
+
+const COMPLETED = {
+  id: "019aa0d6-5b7e-7c31-9f4c-0d9a3c3f1a52",
+  status: "completed",
+  result: {
+    email: "someone@example.com",
+    normalized_email: "someone@example.com",
+    verdict: "deliverable",
+    sub_status: "mailbox_exists",
+    quality_score: 100,
+    confidence: 98,
+    signals: {
+      syntax: "pass",
+      domain: "pass",
+      mx: "pass",
+      smtp: "pass",
+      catch_all: "pass",
+      role_account: "pass",
+      disposable: "pass",
+      dnsbl: "pass",
+      toxic: "pass",
+      greylisting: "pass",
+    },
+    verified_at: "2026-01-01T00:00:00.000Z",
+  },
+};
+
+const PENDING = {
+  id: COMPLETED.id,
+  status: "pending",
+  poll_after_ms: 60_800,
+  next_retry_at: "2026-01-01T00:01:00.800Z",
+};
+
+const TIMEOUT: Parameter = {
+  name: "timeout",
+  in: "query",
+  description: "Seconds to hold the request open; above 90 is treated as 90. It never stops the check.",
+  schema: { type: "integer", minimum: 1, default: 5 },
+};
+
+const ID: Parameter = {
+  name: "id",
+  in: "path",
+  description: "Identifier of the verification.",
+  schema: { type: "string", format: "uuid" },
+};
+
+const query = (name: string, description: string, schema: Readonly<Record<string, unknown>>): Parameter => ({
+  name,
+  in: "query",
+  description,
+  schema,
+});
+
+const RATE_HEADERS = {
+  "RateLimit-Limit": "The plan's sustained rate, requests per second.",
+  "RateLimit-Remaining": "Requests that can be made right now.",
+  "RateLimit-Reset": "Seconds until the full burst allowance is available again.",
+};
+
+const TAG = "Email verification";
+
+/** The verification routes, as the OpenAPI document describes them. */
+export const VERIFY_OPERATIONS: readonly Operation[] = [
+  {
+    method: "POST",
+    path: "/v1/email-verifications",
+    tag: TAG,
+    summary: "Verify an address",
+    description:
+      "Answers 200 when the check ends within `timeout`, else 202; then poll. A repeat for an address whose check is pending joins that check. What is no address is a 200 with the sub_status `invalid_syntax`.",
+    parameters: [
+      TIMEOUT,
+      {
+        name: "Idempotency-Key",
+        in: "header",
+        description: "A repeat with the same key answers the same verification, for 24 hours.",
+        schema: { type: "string", minLength: 1, maxLength: 200 },
+      },
+    ],
+    body: { schema: orderSchema, example: { email: "someone@example.com", source: "signup-form" } },
+    responses: {
+      200: {
+        description: "The check is finished.",
+        schema: completedSchema,
+        example: COMPLETED,
+        headers: RATE_HEADERS,
+      },
+      202: {
+        description: "Not finished yet; the check goes on.",
+        schema: pendingSchema,
+        example: PENDING,
+        headers: { ...RATE_HEADERS, Location: "Where to poll." },
+      },
+    },
+    errors: [
+      "insufficient_scope",
+      "rate_limited",
+      "Invalid timeout",
+      "Request body must be valid JSON",
+      "Invalid request body",
+      "Invalid idempotency key",
+      "payload_too_large",
+      "unsupported_media_type",
+      "insufficient_credits",
+      "idempotency_key_reused",
+    ],
+  },
+  {
+    method: "GET",
+    path: "/v1/email-verifications",
+    tag: TAG,
+    summary: "List the checks made with the calling key, newest first",
+    parameters: [
+      query("limit", "Rows per page; above 1000 is treated as 1000.", { type: "integer", minimum: 1, default: 100 }),
+      query("cursor", "`next_cursor` of the page before.", { type: "string" }),
+      query("status", "Only these.", { enum: ["pending", "completed"] }),
+      query("verdict", "Only these.", { enum: VERDICTS }),
+      query("sub_status", "Only these.", { enum: SUB_STATUSES }),
+      query("source", "Only those of this label.", { type: "string" }),
+      query("email", "Only those of this address.", { type: "string" }),
+      query("created_after", "Ordered at this time or later.", { type: "string", format: "date-time" }),
+      query("created_before", "Ordered before this time.", { type: "string", format: "date-time" }),
+    ],
+    responses: {
+      200: {
+        description: "A page.",
+        schema: listSchema,
+        example: {
+          verifications: [
+            { ...COMPLETED, email: "someone@example.com", source: null, created_at: "2026-01-01T00:00:00.000Z" },
+          ],
+          next_cursor: null,
+        },
+      },
+    },
+    errors: ["insufficient_scope", "Invalid limit", "Invalid cursor", "Invalid query"],
+  },
+  {
+    method: "GET",
+    path: "/v1/email-verifications/:id",
+    tag: TAG,
+    summary: "Poll a verification",
+    description: "200 in both states. Reading is free.",
+    parameters: [ID, TIMEOUT],
+    responses: {
+      200: { description: "Its state.", schema: z.union([completedSchema, pendingSchema]), example: COMPLETED },
+    },
+    errors: ["insufficient_scope", "Invalid timeout", "not_found"],
+  },
+  {
+    method: "GET",
+    path: "/v1/email-verifications/:id/evidence",
+    tag: TAG,
+    summary: "Why: DNS answers, hosts tried, SMTP transcripts, readings, retries",
+    parameters: [ID],
+    responses: { 200: { description: "The evidence as far as it has come.", schema: evidenceSchema } },
+    errors: ["insufficient_scope", "not_found"],
+  },
+];

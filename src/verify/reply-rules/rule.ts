@@ -1,0 +1,45 @@
+import type { SignName } from "./signs.ts";
+
+/** What a reply can mean for a verification. The names are part of the interface (`inspect reply`). */
+export const READINGS = [
+  "accepted",
+  "mailbox_not_found",
+  "mailbox_disabled",
+  "mailbox_full",
+  "greylisted",
+  "rate_limited",
+  "blocked",
+  "sender_rejected",
+  "tls_required",
+  "temporary",
+  "null_mx",
+  "smtputf8_unsupported",
+  "protocol_error",
+  "ambiguous",
+] as const;
+
+/** What the reply answers: the connection itself, EHLO or HELO, STARTTLS, MAIL FROM, RCPT TO. */
+export const STAGES = ["banner", "ehlo", "starttls", "mail", "rcpt"] as const;
+
+export type RuleReading = (typeof READINGS)[number];
+export type RuleStage = (typeof STAGES)[number];
+
+/**
+ * One line of the rule table: the first rule whose conditions all hold speaks. A condition that is absent always holds.
+ */
+export interface Rule {
+  /** Stable, kebab-case; shown as evidence. */
+  readonly id: string;
+  readonly reading: RuleReading;
+  readonly stages?: readonly RuleStage[];
+  /** First digits the rule listens to. */
+  readonly classes: ReadonlyArray<2 | 3 | 4 | 5>;
+  readonly codes?: readonly number[];
+  readonly codesNot?: readonly number[];
+  /** Enhanced codes without their class: "1.1", or "7.*" for a whole subject. The reply must carry one of them. */
+  readonly enhanced?: readonly string[];
+  /** Every one of these must be seen in the text. */
+  readonly signs?: readonly SignName[];
+  /** None of these may be seen in the text. */
+  readonly unless?: readonly SignName[];
+}

@@ -1,0 +1,40 @@
+import { expect, test } from "bun:test";
+import { foldText, readableText, TEXT_CHARS_MAX } from "./text.ts";
+
+test.each([
+  ["Empfänger\n  UNGÜLTIG", "empfanger ungultig"],
+  ["Użytkownik nie istnieje: łąka", "uzytkownik nie istnieje: laka"],
+  ["KULLANICI bulunamadı, İSTEK", "kullanici bulunamadi, istek"],
+  ["ｕｓｅｒ ｕｎｋｎｏｗｎ", "user unknown"],
+  ["ﾕｰｻﾞｰが存在しません", "ユーザーが存在しません"],
+  ["사용자를 찾을 수 없습니다", "사용자를 찾을 수 없습니다"],
+  ["doesn’t exist", "doesn't exist"],
+])("%p folds to %p", (text, folded) => {
+  expect(foldText(text)).toBe(folded);
+});
+
+test.each([
+  ["<spam@unknown.example>: User unknown", "<@>: user unknown"],
+  ["user a.b+c@d.example.", "user @."],
+  ["(nobody@example.com:blocked)", "(@:blocked)"],
+  ["a@b c@d@e", "@ @"],
+  ["mail <> refused", "mail <> refused"],
+  ["@", "@"],
+])("addresses in %p are masked: %p", (text, words) => {
+  expect(readableText(text).words).toBe(words);
+});
+
+test("links are taken out of the words and kept apart", () => {
+  expect(readableText("See https://x.example/?p=NoSuchUser or <http://y.example> now")).toEqual({
+    words: "see url or <url> now",
+    links: "https://x.example/?p=nosuchuser http://y.example",
+  });
+});
+
+test("our own texts cannot speak", () => {
+  expect(readableText("Spam.Host.Example: ok", ["spam.host.example"]).words).toBe("@: ok");
+});
+
+test("a text beyond the ceiling is cut", () => {
+  expect(foldText("x".repeat(TEXT_CHARS_MAX + 1)).length).toBe(TEXT_CHARS_MAX);
+});

@@ -1,0 +1,82 @@
+/** A reply's text in the form that patterns are written for. */
+export interface ReplyText {
+  /** Folded words (see `foldText`), addresses replaced by "@" and links by "url". */
+  readonly words: string;
+  /** The links alone, folded, separated by spaces; empty when there are none. */
+  readonly links: string;
+}
+
+/** Longer texts are cut: patterns are linear, but a mail server has no business to make us read novels. */
+export const TEXT_CHARS_MAX = 4096;
+
+/**
+ * Lower case, no accents, white space as single spaces, compatibility forms unified (full-width letters, half-width kana): servers
+ * write the same phrase with and without accents, and break it across lines.
+ */
+export const foldText = (text: string): string => {
+  const lower = text.slice(0, TEXT_CHARS_MAX).toLowerCase();
+  return (ASCII_ONLY.test(lower) ? lower : withoutAccents(lower)).replace(/\s+/g, " ").trim();
+};
+
+/** Strips Latin and Cyrillic accents only, so that kana and Hangul stay whole. */
+export const withoutAccents = (text: string): string =>
+  text
+    .normalize("NFKD")
+    .replace(/[\u0300-\u036f]/g, "")
+    .normalize("NFC")
+    .replace(/[łıßøæœđð’‘´`]/g, (letter) => LETTERS[letter] ?? letter);
+
+/**
+ * Prepares a reply's text. What we sent ourselves must not speak (an address may contain "spam" or "unknown"): addresses become "@",
+ * and so does every text of `ours`. Links are taken out: their paths and parameters are not prose.
+ */
+export const readableText = (text: string, ours: readonly string[] = []): ReplyText => {
+  let words = foldText(text);
+  let links = "";
+  if (words.includes("://") || words.includes("www.")) {
+    const found: string[] = [];
+    words = words.replace(/(?:https?:\/\/|www\.)[^\s<>"]+/g, (link) => {
+      found.push(link);
+      return "url";
+    });
+    links = found.join(" ");
+  }
+  for (const own of ours) if (own.length > 2) words = words.replaceAll(own.toLowerCase(), "@");
+  return { words: words.includes("@") ? maskAddresses(words) : words, links };
+};
+
+// biome-ignore lint/suspicious/noControlCharactersInRegex: the range is ASCII itself.
+const ASCII_ONLY = /^[\u0000-\u007f]*$/;
+
+const LETTERS: Readonly<Record<string, string>> = {
+  ł: "l",
+  ı: "i",
+  ß: "ss",
+  ø: "o",
+  æ: "ae",
+  œ: "oe",
+  đ: "d",
+  ð: "d",
+  "’": "'",
+  "‘": "'",
+  "´": "'",
+  "`": "'",
+};
+
+/** What cannot be part of an address where servers quote one. */
+const DELIMITERS = new Set(" <>()[]{}\"',;:|=");
+
+const maskAddresses = (text: string): string => {
+  let masked = "";
+  let done = 0;
+  for (let at = text.indexOf("@"); at >= 0; at = text.indexOf("@", done)) {
+    let start = at;
+    while (start > done && !DELIMITERS.has(text.charAt(start - 1))) start--;
+    let end = at + 1;
+    while (end < text.length && !DELIMITERS.has(text.charAt(end))) end++;
+    while (end > at + 1 && (text.charAt(end - 1) === "." || text.charAt(end - 1) === "!")) end--;
+    masked += `${text.slice(done, start)}@`;
+    done = end;
+  }
+  return masked + text.slice(done);
+};

@@ -1,0 +1,210 @@
+import { and, asc, desc, eq, gt, gte, lt, lte, or, type SQL, sql } from "drizzle-orm";
+import type { KeyMode } from "../base/secrets.ts";
+import type { Db, Tx } from "../db/open.ts";
+import { idempotencyKeys, verificationEvidence, verifications } from "../db/schema.ts";
+import type { SubStatus, Verdict } from "./result.ts";
+
+/** A verification as it is stored. `result` is the result object as JSON text, null while pending. */
+export interface VerificationRow {
+  readonly id: string;
+  readonly accountId: string;
+  readonly keyId: string;
+  readonly mode: KeyMode;
+  readonly email: string;
+  readonly normalizedEmail: string;
+  readonly source: string | null;
+  readonly status: "pending" | "completed";
+  readonly verdict: string | null;
+  readonly subStatus: string | null;
+  readonly result: string | null;
+  readonly createdAtMs: number;
+  readonly completedAtMs: number | null;
+  readonly dueAtMs: number | null;
+  readonly attempts: number;
+}
+
+export interface Completion {
+  readonly verdict: Verdict;
+  readonly subStatus: SubStatus;
+  readonly result: string;
+  readonly completedAtMs: number;
+  readonly attempts: number;
+}
+
+export interface ListFilters {
+  readonly status?: "pending" | "completed" | undefined;
+  readonly verdict?: string | undefined;
+  readonly subStatus?: string | undefined;
+  readonly source?: string | undefined;
+  /** A normalized address. */
+  readonly email?: string | undefined;
+  readonly createdAfterMs?: number | undefined;
+  readonly createdBeforeMs?: number | undefined;
+}
+
+export interface IdempotencyRow {
+  readonly keyId: string;
+  readonly idempotencyKey: string;
+  readonly requestHash: string;
+  readonly resourceId: string;
+  readonly createdAtMs: number;
+}
+
+const placeholders = <N extends string>(names: readonly N[]) => {
+  const values = {} as Record<N, ReturnType<typeof sql.placeholder>>;
+  for (const name of names) values[name] = sql.placeholder(name);
+  return values;
+};
+
+const COLUMNS = [
+  "id",
+  "accountId",
+  "keyId",
+  "mode",
+  "email",
+  "normalizedEmail",
+  "source",
+  "status",
+  "verdict",
+  "subStatus",
+  "result",
+  "createdAtMs",
+  "completedAtMs",
+  "dueAtMs",
+  "attempts",
+] as const;
+
+export const createVerificationStore = (db: Db) => {
+  const table = verifications;
+  const insert = db.orm.insert(table).values(placeholders(COLUMNS)).prepare();
+  const byId = db.orm
+    .select()
+    .from(table)
+    .where(eq(table.id, sql.placeholder("id")))
+    .prepare();
+  const pendingFor = db.orm
+    .select()
+    .from(table)
+    .where(
+      and(
+        eq(table.accountId, sql.placeholder("accountId")),
+        eq(table.mode, sql.placeholder("mode")),
+        eq(table.normalizedEmail, sql.placeholder("normalizedEmail")),
+        sql`status = 'pending'`,
+      ),
+    )
+    .prepare();
+  const putEvidence = db.orm
+    .insert(verificationEvidence)
+    .values({ verificationId: sql.placeholder("id"), body: sql.placeholder("body") })
+    .onConflictDoUpdate({ target: verificationEvidence.verificationId, set: { body: sql`excluded.body` } })
+    .prepare();
+  const readEvidence = db.orm
+    .select({ body: verificationEvidence.body })
+    .from(verificationEvidence)
+    .where(eq(verificationEvidence.verificationId, sql.placeholder("id")))
+    .prepare();
+
+  const matching = (keyId: string, filters: ListFilters, before: string | null): SQL | undefined => {
+    const { status, verdict, subStatus, source, email, createdAfterMs, createdBeforeMs } = filters;
+    return and(
+      eq(table.keyId, keyId),
+      before === null ? undefined : lt(table.id, before),
+      status === undefined ? undefined : eq(table.status, status),
+      verdict === undefined ? undefined : eq(table.verdict, verdict),
+      subStatus === undefined ? undefined : eq(table.subStatus, subStatus),
+      source === undefined ? undefined : eq(table.source, source),
+      email === undefined ? undefined : eq(table.normalizedEmail, email),
+      createdAfterMs === undefined ? undefined : gte(table.createdAtMs, createdAfterMs),
+      createdBeforeMs === undefined ? undefined : lt(table.createdAtMs, createdBeforeMs),
+    );
+  };
+
+  return {
+    insert: (_tx: Tx, row: VerificationRow): void => void insert.run({ ...row }),
+    find: (id: string): VerificationRow | undefined => byId.get({ id }),
+    findPending: (accountId: string, mode: KeyMode, normalizedEmail: string): VerificationRow | undefined =>
+      pendingFor.get({ accountId, mode, normalizedEmail }),
+
+    /** Ends a pending verification; false when it had ended already. */
+    complete(_tx: Tx, id: string, completion: Completion): boolean {
+      const done = db.orm
+        .update(table)
+        .set({ ...completion, status: "completed", dueAtMs: null })
+        .where(and(eq(table.id, id), eq(table.status, "pending")))
+        .returning({ id: table.id })
+        .all();
+      return done.length === 1;
+    },
+    postpone: (_tx: Tx, id: string, dueAtMs: number, attempts: number): void =>
+      void db.orm
+        .update(table)
+        .set({ dueAtMs, attempts })
+        .where(and(eq(table.id, id), eq(table.status, "pending")))
+        .run(),
+
+    saveEvidence: (_tx: Tx, id: string, body: string): void => void putEvidence.run({ id, body }),
+    findEvidence: (id: string): string | undefined => readEvidence.get({ id })?.body,
+
+    /** Pending verifications due up to `nowMs`, in the order of their time, from behind `after`. */
+    due: (after: { dueAtMs: number; id: string }, nowMs: number, limit: number): VerificationRow[] =>
+      db.orm
+        .select()
+        .from(table)
+        .where(
+          and(
+            sql`status = 'pending'`,
+            lte(table.dueAtMs, nowMs),
+            gte(table.dueAtMs, after.dueAtMs),
+            or(gt(table.dueAtMs, after.dueAtMs), gt(table.id, after.id)),
+          ),
+        )
+        .orderBy(asc(table.dueAtMs), asc(table.id))
+        .limit(limit)
+        .all(),
+    /** When the next pending verification after `afterMs` is due. */
+    nextDueMs: (afterMs: number): number | null =>
+      db.orm
+        .select({ dueAtMs: sql<number | null>`min(due_at_ms)` })
+        .from(table)
+        .where(and(sql`status = 'pending'`, sql`due_at_ms > ${afterMs}`))
+        .get()?.dueAtMs ?? null,
+
+    /** Newest first, those of one key, older than the id `before`. */
+    list: (keyId: string, filters: ListFilters, page: { before: string | null; limit: number }): VerificationRow[] =>
+      db.orm
+        .select()
+        .from(table)
+        .where(matching(keyId, filters, page.before))
+        .orderBy(desc(table.id))
+        .limit(page.limit)
+        .all(),
+
+    findIdempotency: (keyId: string, idempotencyKey: string): IdempotencyRow | undefined =>
+      db.orm
+        .select()
+        .from(idempotencyKeys)
+        .where(and(eq(idempotencyKeys.keyId, keyId), eq(idempotencyKeys.idempotencyKey, idempotencyKey)))
+        .get(),
+    saveIdempotency(_tx: Tx, row: IdempotencyRow): void {
+      const { requestHash, resourceId, createdAtMs } = row;
+      db.orm
+        .insert(idempotencyKeys)
+        .values(row)
+        .onConflictDoUpdate({
+          target: [idempotencyKeys.keyId, idempotencyKeys.idempotencyKey],
+          set: { requestHash, resourceId, createdAtMs },
+        })
+        .run();
+    },
+    /** Forgets the keys remembered before `beforeMs`, and says how many. */
+    forgetIdempotency: (_tx: Tx, beforeMs: number): number =>
+      db.orm
+        .delete(idempotencyKeys)
+        .where(lt(idempotencyKeys.createdAtMs, beforeMs))
+        .returning({ keyId: idempotencyKeys.keyId })
+        .all().length,
+  };
+};
+
+export type VerificationStore = ReturnType<typeof createVerificationStore>;

@@ -1,0 +1,214 @@
+import type { DomainEvidence, Evidence, Finding } from "./evidence.ts";
+import { type Signal, type Signals, type SubStatus, VERDICT_OF, type Verdict } from "./result.ts";
+import { confidenceScore, qualityScore } from "./scores.ts";
+
+/** What the evidence amounts to. */
+export interface Judgement {
+  readonly verdict: Verdict;
+  readonly sub_status: SubStatus;
+  readonly quality_score: number;
+  readonly confidence: number;
+  readonly signals: Signals;
+  /** One sentence for people: which evidence decided. */
+  readonly because: string;
+  /** False where the mail server was never heard: such a check is free of charge. */
+  readonly chargeable: boolean;
+}
+
+interface Decision {
+  readonly subStatus: SubStatus;
+  readonly because: string;
+}
+
+const DOMAIN_NO: Readonly<Record<Exclude<DomainEvidence["outcome"], "mail_hosts" | "dns_error">, Decision>> = {
+  nxdomain: { subStatus: "domain_not_found", because: "The domain does not exist (NXDOMAIN)." },
+  no_mail_server: {
+    subStatus: "no_mail_server",
+    because: "The domain exists, but has neither MX nor A nor AAAA records.",
+  },
+  null_mx: { subStatus: "null_mx", because: "The domain says that it takes no mail (null MX, RFC 7505)." },
+  unroutable: {
+    subStatus: "unroutable_mx",
+    because: "Every mail host of the domain resolves to nothing, or only to addresses that are not public.",
+  },
+};
+
+/** Readings of a RCPT reply that say a definite no about the mailbox. */
+const HARD_NO: Partial<Readonly<Record<Finding["reading"], SubStatus>>> = {
+  mailbox_not_found: "mailbox_not_found",
+  mailbox_disabled: "mailbox_disabled",
+  null_mx: "null_mx",
+  smtputf8_unsupported: "smtputf8_unsupported",
+};
+
+/** Readings that leave the question about the mailbox open. */
+const UNSETTLED: Partial<Readonly<Record<Finding["reading"], SubStatus>>> = {
+  greylisted: "greylisted",
+  rate_limited: "rate_limited",
+  blocked: "smtp_blocked",
+  ambiguous: "smtp_blocked",
+  sender_rejected: "sender_rejected",
+  tls_required: "tls_required",
+  temporary: "smtp_temporary_error",
+  protocol_error: "smtp_protocol_error",
+  unreachable: "smtp_unreachable",
+  timeout: "smtp_timeout",
+  internal: "internal_error",
+};
+
+const quoted = (finding: Finding): string => `${finding.host ?? "The mail host"} answered "${finding.reply ?? ""}"`;
+
+const UNSETTLED_WORDS: Partial<Readonly<Record<SubStatus, string>>> = {
+  greylisted: "It was still greylisting us when the retries were used up.",
+  rate_limited: "It limits how much we may ask, and still did when the retries were used up.",
+  smtp_blocked: "The refusal is about us or about policy, not about the mailbox.",
+  sender_rejected: "It refused our sender address, so the recipient was never judged.",
+  tls_required: "It demands TLS, which could not be had.",
+  smtp_temporary_error: "It only ever refused for the time being.",
+  smtp_protocol_error: "It broke the protocol or dropped the connection.",
+  smtp_unreachable: "No mail host took the connection.",
+  smtp_timeout: "No mail host replied in time.",
+  internal_error: "The check failed on our side.",
+};
+
+const hardNo = ({ address, domain }: Evidence, finding: Finding | null): Decision | null => {
+  if (address.problem !== null) return { subStatus: "invalid_syntax", because: address.problem };
+  if (domain !== null && domain.outcome !== "mail_hosts" && domain.outcome !== "dns_error")
+    return DOMAIN_NO[domain.outcome];
+  if (finding === null || domain?.unverifiable_provider) return null;
+  const subStatus = HARD_NO[finding.reading];
+  if (subStatus === undefined) return null;
+  const because =
+    finding.reply === null
+      ? `${finding.host} does not offer SMTPUTF8, which the address needs.`
+      : `${quoted(finding)}.`;
+  return { subStatus, because };
+};
+
+const unsettled = ({ domain }: Evidence, finding: Finding | null): Decision | null => {
+  if (domain === null || finding === null) {
+    return domain?.outcome === "dns_error"
+      ? { subStatus: "dns_error", because: "DNS gave no usable answer about the domain." }
+      : { subStatus: "internal_error", because: "The check failed on our side." };
+  }
+  const subStatus = UNSETTLED[finding.reading];
+  if (subStatus !== undefined)
+    return { subStatus, because: `${quoted(finding)}. ${UNSETTLED_WORDS[subStatus] ?? ""}`.trim() };
+  if (domain.unverifiable_provider === null) return null;
+  const because = `${domain.unverifiable_provider} accepts or refuses every recipient alike, whatever the mailbox.`;
+  return { subStatus: "unverifiable_provider", because };
+};
+
+/** The order of contract §4: the first that applies decides. */
+const decide = (evidence: Evidence, finding: Finding | null): Decision => {
+  const no = hardNo(evidence, finding);
+  if (no !== null) return no;
+  const { disposable, role_account: role } = evidence.address;
+  const toxic = evidence.toxic?.entry ?? null;
+  if (toxic !== null)
+    return { subStatus: "toxic", because: `It is on the list of addresses not to be mailed (${toxic}).` };
+  if (disposable !== null)
+    return { subStatus: "disposable", because: `The domain is on the list of disposable ones (${disposable}).` };
+  if (finding?.reading === "mailbox_full")
+    return { subStatus: "mailbox_full", because: `${quoted(finding)}: the mailbox is full.` };
+  if (
+    finding?.reading === "accepted" &&
+    finding.catch_all === "yes" &&
+    evidence.domain?.unverifiable_provider === null
+  ) {
+    return { subStatus: "catch_all", because: `${finding.host} accepts a random recipient of the domain as well.` };
+  }
+  const open = unsettled(evidence, finding);
+  if (open !== null) return open;
+  const [listing] = evidence.dnsbl?.listings ?? [];
+  if (listing !== undefined)
+    return { subStatus: "dnsbl_listed", because: `${listing.subject} is on a blocklist (${listing.listing}).` };
+  if (role !== null) return { subStatus: "role_account", because: `"${role}" stands for a role, not for a person.` };
+  const proof = finding?.catch_all === "no" ? ", and refuses a random recipient" : "";
+  return { subStatus: "mailbox_exists", because: `${finding?.host ?? "The mail host"} accepts the recipient${proof}.` };
+};
+
+const DOMAIN_SIGNAL: Readonly<Record<DomainEvidence["outcome"], { domain: Signal; mx: Signal }>> = {
+  mail_hosts: { domain: "pass", mx: "pass" },
+  nxdomain: { domain: "fail", mx: "skipped" },
+  no_mail_server: { domain: "pass", mx: "fail" },
+  null_mx: { domain: "pass", mx: "fail" },
+  unroutable: { domain: "pass", mx: "fail" },
+  dns_error: { domain: "unknown", mx: "unknown" },
+};
+
+const domainSignals = (domain: DomainEvidence | null): { domain: Signal; mx: Signal } => {
+  if (domain === null) return { domain: "skipped", mx: "skipped" };
+  const signals = DOMAIN_SIGNAL[domain.outcome];
+  return domain.implicit_mx && signals.mx === "pass" ? { ...signals, mx: "warn" } : signals;
+};
+
+const smtpSignal = (finding: Finding | null, unverifiable: boolean): Signal => {
+  if (finding === null) return "skipped";
+  if (unverifiable) return "unknown";
+  if (finding.reading === "accepted") return "pass";
+  if (finding.reading === "mailbox_full") return "warn";
+  return finding.reading in HARD_NO ? "fail" : "unknown";
+};
+
+const catchAllSignal = (finding: Finding | null, unverifiable: boolean): Signal => {
+  if (finding === null) return "skipped";
+  if (unverifiable) return "unknown";
+  return ({ yes: "warn", no: "pass", unknown: "unknown", skipped: "skipped" } as const)[finding.catch_all];
+};
+
+const greylistingSignal = (finding: Finding | null): Signal => {
+  if (finding === null || !finding.heard) return "skipped";
+  return finding.reading === "greylisted" ? "warn" : "pass";
+};
+
+const DNSBL_SIGNAL = { clean: "pass", listed: "warn", unknown: "unknown" } as const;
+
+const signalsOf = (evidence: Evidence, finding: Finding | null): Signals => {
+  const { address, domain } = evidence;
+  const isAddress = address.problem === null;
+  const unverifiable = domain?.unverifiable_provider != null;
+  const listed = (entry: string | null, hit: Signal): Signal =>
+    isAddress ? (entry === null ? "pass" : hit) : "skipped";
+  return {
+    syntax: isAddress ? "pass" : "fail",
+    ...domainSignals(domain),
+    smtp: smtpSignal(finding, unverifiable),
+    catch_all: catchAllSignal(finding, unverifiable),
+    role_account: listed(address.role_account, "warn"),
+    disposable: listed(address.disposable, "fail"),
+    dnsbl: evidence.dnsbl === null ? "skipped" : DNSBL_SIGNAL[evidence.dnsbl.outcome],
+    toxic: evidence.toxic === null ? "skipped" : evidence.toxic.entry === null ? "pass" : "fail",
+    greylisting: greylistingSignal(finding),
+  };
+};
+
+/** Readings after which nothing is charged: nobody was heard, or it was our fault. */
+const FREE_READINGS: ReadonlySet<Finding["reading"]> = new Set(["unreachable", "timeout", "internal"]);
+
+const isChargeable = ({ address, domain }: Evidence, finding: Finding | null): boolean => {
+  if (address.problem !== null) return true;
+  if (domain === null || domain.outcome === "dns_error") return false;
+  if (domain.outcome !== "mail_hosts") return true;
+  return finding !== null && finding.heard && !FREE_READINGS.has(finding.reading);
+};
+
+/** What the evidence says about the mailbox: the finding of the latest attempt. */
+export const latestFinding = (evidence: Evidence): Finding | null => evidence.attempts.at(-1)?.finding ?? null;
+
+/** From evidence to verdict, sub_status, scores and signals (contract §4). Pure: the same evidence, the same answer. */
+export const judge = (evidence: Evidence): Judgement => {
+  const finding = latestFinding(evidence);
+  const { subStatus, because } = decide(evidence, finding);
+  const verdict = VERDICT_OF[subStatus];
+  const signals = signalsOf(evidence, finding);
+  return {
+    verdict,
+    sub_status: subStatus,
+    quality_score: qualityScore(verdict, subStatus, signals),
+    confidence: confidenceScore(subStatus, signals),
+    signals,
+    because,
+    chargeable: isChargeable(evidence, finding),
+  };
+};
