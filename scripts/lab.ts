@@ -1,0 +1,117 @@
+/**
+ * The laboratory: real name and mail servers on loopback addresses, and the binary asked about addresses whose true
+ * state is known. `--only PATTERN` keeps the rows whose address or true state matches; `--keep` starts the servers,
+ * prints the environment by which to try the binary by hand, and waits for Ctrl-C. `--binary PATH` tries another one.
+ */
+import { chmod, mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import { parseArgs } from "node:util";
+import { addAddresses, removeAddresses } from "./lab/addresses.ts";
+import { startDns } from "./lab/dns.ts";
+import { startExim } from "./lab/exim.ts";
+import { startFaultServer } from "./lab/fault-server.ts";
+import { DNS, LAB_NETWORK, SMTP_PORT } from "./lab/hosts.ts";
+import { ensurePackages } from "./lab/packages.ts";
+import { startPostfix } from "./lab/postfix.ts";
+import { startPostgrey } from "./lab/postgrey.ts";
+import { createSupervisor, processesOf } from "./lab/processes.ts";
+import type { Supervisor } from "./lab/processes.ts";
+import { reportText } from "./lab/report.ts";
+import { runTable, startService } from "./lab/run.ts";
+import { ROWS } from "./lab/table.ts";
+
+const ROOT = resolve(import.meta.dir, "..");
+const CACHE = join(ROOT, "node_modules/.cache/postwarden-lab");
+const EXIT_INTERRUPTED = 130;
+
+/** Short waits, because the servers are near: the slowest row ends within a few retries. */
+const ENVIRONMENT = {
+  POSTWARDEN_DNS_SERVERS: `${DNS.ip}:${DNS.port}`,
+  POSTWARDEN_SMTP_PORT: String(SMTP_PORT),
+  POSTWARDEN_PROBE_ALLOW_NETWORKS: LAB_NETWORK,
+  POSTWARDEN_SMTP_CONNECT_TIMEOUT_MS: "2000",
+  POSTWARDEN_SMTP_REPLY_TIMEOUT_MS: "4000",
+  POSTWARDEN_GREYLIST_RETRIES_S: "2,3,4",
+  POSTWARDEN_HELO_NAME: "probe.lab.example",
+  POSTWARDEN_MAIL_FROM: "probe@lab.example",
+};
+
+const { values: options } = parseArgs({
+  options: { keep: { type: "boolean", default: false }, only: { type: "string" }, binary: { type: "string" } },
+});
+
+const BINARY = resolve(options.binary ?? join(ROOT, "dist/postwarden"));
+
+const startServers = async (supervisor: Supervisor, directory: string, unpacked: string): Promise<void> => {
+  await startDns(supervisor, directory);
+  await startPostgrey(supervisor, directory);
+  await startPostfix(supervisor, directory);
+  await startExim(supervisor, directory, join(unpacked, "exim4-daemon-light"));
+};
+
+const askAll = async (supervisor: Supervisor, directory: string): Promise<boolean> => {
+  const pattern = new RegExp(options.only ?? "", "i");
+  const rows = ROWS.filter(({ address, truth }) => pattern.test(`${address} ${truth}`));
+  if (rows.length === 0) throw new Error("No row of the table matches --only");
+  const subject = { binary: BINARY, environment: ENVIRONMENT, directory };
+  const key = await startService(supervisor, subject);
+  const judged = await runTable({ supervisor, subject, key }, rows, ({ right }) => {
+    process.stderr.write(right ? "." : "W");
+  });
+  process.stderr.write("\n");
+  console.log(reportText(judged));
+  return judged.every(({ right }) => right);
+};
+
+/** Ends every process, says which of them resisted, and removes the directory; true when nothing did. */
+const stopServers = async (supervisor: Supervisor, directory: string): Promise<boolean> => {
+  const killed = await supervisor.stopAll();
+  const left = processesOf(directory).map((line) => `still there: ${line}`);
+  for (const sentence of [...killed, ...left]) console.error(sentence);
+  await rm(directory, { recursive: true, force: true });
+  return killed.length + left.length === 0;
+};
+
+const work = async (supervisor: Supervisor, directory: string, interrupted: Promise<number>): Promise<number> => {
+  const isRoot = process.getuid?.() === 0;
+  const unpacked = await ensurePackages(supervisor, CACHE, isRoot);
+  if (!isRoot) throw new Error("The lab needs root: it adds addresses to the loopback interface.");
+  if (!options.keep && !(await Bun.file(BINARY).exists())) throw new Error(`${BINARY} is missing: npm run build`);
+  // First of all, because it fails while another lab runs, before anything of that one is touched.
+  startFaultServer();
+  await addAddresses();
+  try {
+    await startServers(supervisor, directory, unpacked);
+    if (!options.keep) return (await askAll(supervisor, directory)) ? 0 : 1;
+    for (const [name, value] of Object.entries(ENVIRONMENT)) console.log(`export ${name}='${value}'`);
+    console.log("# The lab runs until Ctrl-C.");
+    return await interrupted;
+  } finally {
+    await supervisor.stopAll();
+    await removeAddresses();
+  }
+};
+
+const main = async (): Promise<number> => {
+  const interrupted = Promise.withResolvers<number>();
+  for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
+    process.on(signal, () => interrupted.resolve(options.keep ? 0 : EXIT_INTERRUPTED));
+  }
+  const directory = await mkdtemp(join(tmpdir(), "postwarden-lab-"));
+  await chmod(directory, 0o755);
+  const supervisor = createSupervisor(directory);
+  const working = work(supervisor, directory, interrupted.promise);
+  let code = 1;
+  try {
+    code = await Promise.race([working, interrupted.promise]);
+  } catch (error) {
+    console.error(error instanceof Error ? error.message : String(error));
+  }
+  const clean = await stopServers(supervisor, directory);
+  // After an interruption the work ends in an error of its own, of which nobody needs to hear.
+  await Promise.allSettled([working]);
+  return code === 0 && !clean ? 1 : code;
+};
+
+process.exit(await main());

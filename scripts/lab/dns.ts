@@ -1,0 +1,46 @@
+import { join } from "node:path";
+import { DNS } from "./hosts.ts";
+import type { Supervisor } from "./processes.ts";
+import { BAD_ZONES, zoneText } from "./zone.ts";
+
+const NAME = "unbound";
+
+/** `server:` clauses may stand several times in unbound.conf; the bad zones use that. */
+const configuration = (directory: string): string => `server:
+  interface: ${DNS.ip}
+  port: ${DNS.port}
+  directory: "${directory}"
+  chroot: ""
+  username: ""
+  pidfile: ""
+  use-syslog: no
+  logfile: ""
+  verbosity: 1
+  num-threads: 1
+  do-daemonize: no
+  do-ip6: no
+  access-control: 127.0.0.0/8 allow
+  do-not-query-localhost: no
+  module-config: "iterator"
+  local-zone: "test." transparent
+  local-zone: "10.in-addr.arpa." transparent
+  local-zone: "127.in-addr.arpa." transparent
+${Object.values(BAD_ZONES).join("")}auth-zone:
+  name: "."
+  zonefile: "${join(directory, "root.zone")}"
+  for-downstream: no
+  for-upstream: yes
+  fallback-enabled: no
+remote-control:
+  control-enable: no
+`;
+
+/** Starts unbound on `DNS`, authoritative for the zone of the lab and recursive for nobody else. */
+export const startDns = async (supervisor: Supervisor, directory: string): Promise<void> => {
+  const configPath = join(directory, "unbound.conf");
+  await Bun.write(join(directory, "root.zone"), zoneText());
+  await Bun.write(configPath, configuration(directory));
+  await supervisor.run(["unbound-checkconf", configPath]);
+  supervisor.start({ name: NAME, argv: ["unbound", "-d", "-p", "-c", configPath] });
+  await supervisor.waitForPort(NAME, DNS.ip, DNS.port);
+};

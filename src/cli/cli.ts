@@ -1,0 +1,71 @@
+import { Command, CommanderError } from "commander";
+import { AppError } from "../base/errors.ts";
+import { VERSION } from "../version.ts";
+import { addAccountCommands, addCreditCommands } from "./accounts.ts";
+import { addDoctorCommand } from "./doctor.ts";
+import { addInspectCommands } from "./inspect.ts";
+import { CommandFailed, type Io, UsageError } from "./io.ts";
+import { addKeyCommands } from "./keys.ts";
+import { addMaintenanceCommands } from "./maintenance.ts";
+import { addServeCommand } from "./serve.ts";
+import { addVerifyCommand } from "./verify.ts";
+
+const EXIT_OK = 0;
+const EXIT_FAILED = 1;
+const EXIT_USAGE = 2;
+
+const HELP_FOOTER = `
+Exit status: 0 done, 1 failed, 2 wrong usage. Data goes to standard output, everything else to standard error.
+Settings are environment variables; \`postwarden config\` shows those in force.`;
+
+const everyCommand = (command: Command): Command[] => [command, ...command.commands.flatMap(everyCommand)];
+
+/** The whole command line, bound to where it prints. */
+export const createProgram = (io: Io): Command => {
+  const program = new Command("postwarden")
+    .description("Verifies email addresses by asking their mail servers, and shows the evidence.")
+    .version(VERSION, "-V, --version", "print the version")
+    .addHelpText("after", HELP_FOOTER);
+  addServeCommand(program, io);
+  addVerifyCommand(program, io);
+  addInspectCommands(program, io);
+  addAccountCommands(program, io);
+  addKeyCommands(program, io);
+  addCreditCommands(program, io);
+  addDoctorCommand(program, io);
+  addMaintenanceCommands(program, io);
+  for (const command of everyCommand(program)) {
+    command
+      .exitOverride()
+      .showHelpAfterError("(add --help for what is possible)")
+      .configureOutput({ writeOut: (text) => io.out(text.trimEnd()), writeErr: (text) => io.err(text.trimEnd()) });
+  }
+  return program;
+};
+
+const report = (io: Io, asJson: boolean, code: string, message: string): void =>
+  io.err(asJson ? JSON.stringify({ error: code, message }) : `postwarden: ${message}`);
+
+/** Runs one command line (without the program's name) and answers the exit status. */
+export const runCli = async (args: readonly string[], io: Io): Promise<number> => {
+  const asJson = args.includes("--json");
+  try {
+    await createProgram(io).parseAsync([...args], { from: "user" });
+    return EXIT_OK;
+  } catch (error) {
+    if (error instanceof CommanderError) {
+      const isHelp = error.code === "commander.helpDisplayed" || error.code === "commander.version";
+      return isHelp ? EXIT_OK : EXIT_USAGE;
+    }
+    if (error instanceof UsageError) {
+      report(io, asJson, "usage", error.message);
+      return EXIT_USAGE;
+    }
+    if (error instanceof CommandFailed || error instanceof AppError) {
+      report(io, asJson, String(error.code), error.message);
+      return EXIT_FAILED;
+    }
+    report(io, asJson, "internal_error", error instanceof Error ? (error.stack ?? error.message) : String(error));
+    return EXIT_FAILED;
+  }
+};

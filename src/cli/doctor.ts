@@ -1,0 +1,154 @@
+import { access, constants } from "node:fs/promises";
+import type { Command } from "commander";
+import { systemClock } from "../base/clock.ts";
+import { dnsServersOf, realOutside } from "../compose.ts";
+import type { Config } from "../config.ts";
+import { openDb } from "../db/open.ts";
+import { parseAddress } from "../mail/address.ts";
+import { type DnsResolver, formatServer } from "../net/dns.ts";
+import { openSession } from "../net/smtp-client.ts";
+import { describeMigrateProblem } from "../db/migrate.ts";
+import { CommandFailed, type Io, print, table } from "./io.ts";
+import { databasePath, loadConfig } from "./workspace.ts";
+
+type State = "ok" | "warn" | "fail";
+
+interface Check {
+  readonly check: string;
+  readonly state: State;
+  readonly message: string;
+}
+
+const check = (name: string, state: State, message: string): Check => ({ check: name, state, message });
+
+const checkDatabase = async (config: Config): Promise<Check> => {
+  try {
+    const path = databasePath(config);
+    await access(config.dataDir, constants.W_OK);
+    const opened = openDb(path);
+    if (!opened.ok) return check("database", "fail", describeMigrateProblem(opened.error));
+    const isWritable = opened.value.isWritable();
+    opened.value.close();
+    return isWritable
+      ? check("database", "ok", `${path} can be written.`)
+      : check("database", "fail", `${path} cannot be written at the moment.`);
+  } catch (error) {
+    return check("database", "fail", error instanceof Error ? error.message : String(error));
+  }
+};
+
+const checkDns = async (config: Config, resolver: DnsResolver, domain: string): Promise<Check> => {
+  const servers = dnsServersOf(config).map(formatServer).join(", ");
+  const reply = await resolver.resolve(domain, "MX");
+  if (reply.outcome === "answer")
+    return check("dns", "ok", `${servers} answers (MX of ${domain}, ${reply.elapsedMs} ms).`);
+  return check(
+    "dns",
+    "fail",
+    `${servers}: MX of ${domain} gives ${reply.outcome}. Set POSTWARDEN_DNS_SERVERS to a resolver that answers.`,
+  );
+};
+
+const checkHelo = async ({ heloName }: Config, resolver: DnsResolver): Promise<Check> => {
+  const advice =
+    "Set POSTWARDEN_HELO_NAME to this machine's public name; its A record and the address's PTR should match.";
+  if (heloName.startsWith("["))
+    return check("helo", "warn", `HELO says ${heloName}, an address literal; many servers refuse that. ${advice}`);
+  if (!heloName.includes("."))
+    return check("helo", "fail", `HELO says "${heloName}", which is no full host name. ${advice}`);
+  const [v4, v6] = await Promise.all([resolver.resolve(heloName, "A"), resolver.resolve(heloName, "AAAA")]);
+  const addresses = [...v4.records, ...v6.records];
+  if (addresses.length === 0) return check("helo", "fail", `${heloName} has no address (${v4.outcome}). ${advice}`);
+  const reverse = await Promise.all(addresses.map((address) => resolver.resolve(reverseName(address), "PTR")));
+  const matches = reverse.some((reply) => reply.records.includes(heloName.toLowerCase()));
+  return matches
+    ? check("helo", "ok", `${heloName} is ${addresses.join(", ")}, and back.`)
+    : check("helo", "warn", `${heloName} is ${addresses.join(", ")}, but no PTR record leads back to it. ${advice}`);
+};
+
+const reverseName = (address: string): string => {
+  if (!address.includes(":")) return `${address.split(".").toReversed().join(".")}.in-addr.arpa`;
+  const [head = "", tail = ""] = address.split("::");
+  const groups = (part: string) => (part === "" ? [] : part.split(":"));
+  const missing = address.includes("::") ? 8 - groups(head).length - groups(tail).length : 0;
+  const all = [...groups(head), ...Array<string>(missing).fill("0"), ...groups(tail)];
+  const nibbles = all.map((group) => group.padStart(4, "0")).join("");
+  return `${[...nibbles].toReversed().join(".")}.ip6.arpa`;
+};
+
+const checkSender = async ({ mailFrom }: Config, resolver: DnsResolver): Promise<Check> => {
+  if (mailFrom === "")
+    return check("mail_from", "ok", "The null sender <>, as in bounces. A few servers refuse it: see the README.");
+  const address = parseAddress(mailFrom);
+  if (!address.ok) return check("mail_from", "fail", `${mailFrom} is no address.`);
+  const { domain } = address.value;
+  const replies = await Promise.all([resolver.resolve(domain, "MX"), resolver.resolve(domain, "A")]);
+  return replies.some(({ outcome }) => outcome === "answer")
+    ? check("mail_from", "ok", `${mailFrom}: its domain takes mail.`)
+    : check("mail_from", "fail", `${mailFrom}: its domain has neither MX nor A, so servers will refuse it.`);
+};
+
+const checkPort = async (config: Config, domain: string): Promise<Check> => {
+  const outside = realOutside(config);
+  const reply = await outside.resolver.resolve(domain, "MX");
+  const host = reply.records.toSorted((a, b) => a.preference - b.preference)[0]?.exchange;
+  const address = host === undefined ? undefined : (await outside.resolver.resolve(host, "A")).records[0];
+  outside.close();
+  const port = config.smtpPort;
+  if (host === undefined || address === undefined)
+    return check("port", "warn", `No mail host of ${domain} was found, so port ${port} was not tried.`);
+  const { heloName, connectTimeoutMs, replyTimeoutMs } = config;
+  const timeouts = { connectTimeoutMs, replyTimeoutMs };
+  const session = await openSession({
+    connector: outside.connector,
+    clock: systemClock,
+    address,
+    port,
+    serverName: host,
+    heloName,
+    ...timeouts,
+  });
+  if (session.ok) {
+    session.value.close();
+    return check("port", "ok", `${host} [${address}]:${port} speaks to us.`);
+  }
+  const { kind, stage, reply: said } = session.error;
+  if (said !== null)
+    return check(
+      "port",
+      "warn",
+      `${host} [${address}]:${port} is reachable, but refuses us: ${said.code} ${said.text}`,
+    );
+  const advice = "Outgoing SMTP is closed on most clouds until asked for; without it no mailbox can be verified.";
+  return check("port", "fail", `${host} [${address}]:${port}: ${kind} at ${stage}. ${advice}`);
+};
+
+/** `doctor`: can this machine do the work, and what to do about it if not. Exit status 1 when something fails. */
+export const addDoctorCommand = (program: Command, io: Io): void => {
+  program
+    .command("doctor")
+    .description("checks database, DNS, HELO name, sender and outgoing SMTP, and says how to mend them")
+    .option("--domain <domain>", "a domain whose mail host is greeted, to see whether SMTP gets out", "gmail.com")
+    .option("--json", "print JSON")
+    .action(async ({ domain, json }: { domain: string; json?: boolean }) => {
+      const config = loadConfig();
+      const outside = realOutside(config);
+      const { resolver } = outside;
+      const checks = await Promise.all([
+        checkDatabase(config),
+        checkDns(config, resolver, domain),
+        checkHelo(config, resolver),
+        checkSender(config, resolver),
+        checkPort(config, domain),
+      ]);
+      outside.close();
+      print(io, json, { checks }, () =>
+        table(
+          ["CHECK", "STATE", ""],
+          checks.map((row) => [row.check, row.state, row.message]),
+        ),
+      );
+      const failures = checks.filter(({ state }) => state === "fail").length;
+      if (failures > 0) throw new CommandFailed(`${failures} of ${checks.length} checks failed.`, "unhealthy");
+    });
+};

@@ -1,0 +1,58 @@
+/** Where a command reads and writes. Data goes to standard output, everything else to standard error. */
+export interface Io {
+  out(line: string): void;
+  err(line: string): void;
+  stdinLines(): AsyncIterable<string>;
+  readonly stdinIsTerminal: boolean;
+}
+
+/** A command could not do what it was asked: one sentence for people, exit status 1. */
+export class CommandFailed extends Error {
+  constructor(
+    message: string,
+    readonly code = "failed",
+  ) {
+    super(message);
+  }
+}
+
+/** The command line itself is wrong: exit status 2. */
+export class UsageError extends Error {}
+
+/** A line of standard input longer than this is cut: nothing Postwarden reads comes near it. */
+const LINE_CHARACTERS_MAX = 1_048_576;
+
+async function* linesOf(stream: ReadableStream<Uint8Array>): AsyncIterable<string> {
+  const decoder = new TextDecoder();
+  let rest = "";
+  for await (const chunk of stream) {
+    rest += decoder.decode(chunk, { stream: true });
+    const lines = rest.split("\n");
+    rest = (lines.pop() ?? "").slice(0, LINE_CHARACTERS_MAX);
+    for (const line of lines) yield line.replace(/\r$/, "");
+  }
+  rest += decoder.decode();
+  if (rest !== "") yield rest.replace(/\r$/, "");
+}
+
+export const systemIo: Io = {
+  out: (line) => void process.stdout.write(`${line}\n`),
+  err: (line) => void process.stderr.write(`${line}\n`),
+  stdinLines: () => linesOf(Bun.stdin.stream()),
+  stdinIsTerminal: process.stdin.isTTY === true,
+};
+
+/** One JSON document, or the text for people. */
+export const print = (io: Io, asJson: boolean | undefined, data: unknown, text: () => string): void =>
+  io.out(asJson ? JSON.stringify(data) : text());
+
+/** Rows under their headings, in columns as wide as they need. */
+export const table = (headings: readonly string[], rows: ReadonlyArray<readonly string[]>): string => {
+  const widths = headings.map((heading, at) => Math.max(heading.length, ...rows.map((row) => row[at]?.length ?? 0)));
+  const line = (cells: readonly string[]) =>
+    cells
+      .map((cell, at) => cell.padEnd(widths[at] ?? 0))
+      .join("  ")
+      .trimEnd();
+  return [line(headings), ...rows.map(line)].join("\n");
+};

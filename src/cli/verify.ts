@@ -1,0 +1,74 @@
+import type { Command } from "commander";
+import { isoTime, systemClock, wait } from "../base/clock.ts";
+import { composeEngine, realOutside } from "../compose.ts";
+import { type Concluded, conclude } from "../verify/conclude.ts";
+import { beginEvidence, type Engine } from "../verify/engine.ts";
+import { explain } from "../verify/explain.ts";
+import { type Io, UsageError } from "./io.ts";
+import { loadConfig } from "./workspace.ts";
+
+interface VerifyOptions {
+  readonly json?: boolean;
+  readonly evidence?: boolean;
+  readonly retries: boolean;
+}
+
+/** Addresses under way at a time; the pool bounds the connections. */
+const AT_ONCE_MAX = 200;
+
+const verifyOne = async (engine: Engine, email: string, io: Io, withRetries: boolean): Promise<Concluded> => {
+  let evidence = await engine.attempt(beginEvidence(email));
+  for (let retry = engine.planRetry(evidence); withRetries && retry !== null; retry = engine.planRetry(evidence)) {
+    evidence = { ...evidence, retries: [...evidence.retries, retry] };
+    io.err(`${evidence.address.normalized_email}: ${retry.reason}; asking again at ${retry.due_at}`);
+    await wait(systemClock, Date.parse(retry.due_at) - systemClock.nowMs());
+    evidence = await engine.attempt(evidence);
+  }
+  return conclude(evidence, isoTime(systemClock.nowMs()));
+};
+
+const lineOf = ({ result, evidence }: Concluded): string => {
+  const { normalized_email, verdict, sub_status, quality_score, confidence } = result;
+  const hint = evidence.address.suggestion === null ? "" : `  (did you mean ${evidence.address.suggestion}?)`;
+  return `${normalized_email}  ${verdict}  ${sub_status}  quality ${quality_score}  confidence ${confidence}${hint}`;
+};
+
+const output = (concluded: Concluded, { json, evidence }: VerifyOptions): string => {
+  if (json) return JSON.stringify(evidence ? { ...concluded.result, evidence: concluded.evidence } : concluded.result);
+  return evidence ? `${explain(concluded.evidence)}\n` : lineOf(concluded);
+};
+
+async function* addressesOf(given: readonly string[], io: Io): AsyncIterable<string> {
+  if (given.length > 0) yield* given;
+  else for await (const line of io.stdinLines()) if (line.trim() !== "") yield line.trim();
+}
+
+/** `verify ADDRESS…`: one-shot, without server or database. Prints in the order in which the addresses were given. */
+export const addVerifyCommand = (program: Command, io: Io): void => {
+  program
+    .command("verify")
+    .description("verify addresses by asking their mail servers; needs no server, costs no credits")
+    .argument("[address...]", "the addresses; without any, lines of standard input")
+    .option("--evidence", "what was asked, what was answered, what was concluded and why")
+    .option("--no-retries", "conclude at once instead of waiting out greylisting")
+    .option("--json", "print a JSON object a line: the result object of the API")
+    .action(async (given: string[], options: VerifyOptions) => {
+      if (given.length === 0 && io.stdinIsTerminal)
+        throw new UsageError("Give at least one address, or pipe a list in.");
+      const config = loadConfig();
+      const outside = realOutside(config);
+      const { engine, pool } = composeEngine(config, outside);
+      const queue: Array<Promise<Concluded>> = [];
+      const printFirst = async () => {
+        const first = await queue.shift();
+        if (first !== undefined) io.out(output(first, options));
+      };
+      for await (const email of addressesOf(given, io)) {
+        queue.push(verifyOne(engine, email, io, options.retries));
+        if (queue.length >= AT_ONCE_MAX) await printFirst();
+      }
+      while (queue.length > 0) await printFirst();
+      await pool.drain();
+      outside.close();
+    });
+};
