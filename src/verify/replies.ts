@@ -39,7 +39,8 @@ export interface ReplyReading {
  * Reads what a reply says, from code, enhanced code and words, at the stage it was given.
  *
  * Never throws. A temporary refusal never reads as a "no" about the mailbox, and only a reply to RCPT can be about the mailbox at
- * all. When a refusal may be about us, it is `blocked` or `ambiguous`, never `mailbox_not_found`.
+ * all. A refusal in which the tables see words about us is `blocked` or `ambiguous` even beside "user unknown"; so is one without a
+ * word they know. Only "5.1.1" and its kin decide alone.
  */
 export const readReply = (reply: SmtpReply, stage: Stage, hints: ReplyHints = {}): ReplyReading => {
   const text = readableText(

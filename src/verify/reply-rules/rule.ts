@@ -21,8 +21,8 @@ export const READINGS = [
 /** What the reply answers: the connection itself, EHLO or HELO, STARTTLS, MAIL FROM, RCPT TO. */
 export const STAGES = ["banner", "ehlo", "starttls", "mail", "rcpt"] as const;
 
-export type RuleReading = (typeof READINGS)[number];
-export type RuleStage = (typeof STAGES)[number];
+type RuleReading = (typeof READINGS)[number];
+type RuleStage = (typeof STAGES)[number];
 
 /**
  * One line of the rule table: the first rule whose conditions all hold speaks. A condition that is absent always holds.

@@ -33,7 +33,8 @@ export const POLICY: readonly string[] = [
   "\\b(?:bad|invalid|bogus|forged|illegal|fake|malformed|syntactically invalid|unacceptable|wrong|unresolvable) (?:helo|ehlo)\\b",
   "\\b(?:helo|ehlo)(?:/(?:helo|ehlo))?(?: command)?(?: name| argument| host ?name| string| greeting| domain)?(?: \\S{1,40})? (?:rejected|refused|denied|invalid|is invalid|mismatch|not (?:valid|accept\\w+|resolv\\w+|allowed)|must|does|doesn't|not fqdn|is (?:an? )?ip)",
   "\\b(?:in|your|of|my|the) (?:helo|ehlo)\\b",
-  "\\byour (?:ip|host|server|network|isp|mail ?server|mta|domain|system|machine|provider|internet|connection|e-?mail server)\\b",
+  // "Contact your provider" is advice, whatever the refusal is about.
+  "\\b(?<!contact )your (?:ip|host|server|network|isp|mail ?server|mta|domain|system|machine|provider|internet|connection|e-?mail server)\\b",
   "\\bfrom your\\b|\\bsending (?:ip|server|host|mta|domain|system|mail ?server)\\b",
   "\\b(?:this|the|remote|source|client|connecting|sender|originating) (?:ip|ip address|host|server|client|mta)\\b(?: \\S{1,60})? (?:is|has|was|are|not|black|block|listed|banned|rejected|denied|refused|cannot)",
   "\\bip(?:[=:]\\d| ?<)|\\b(?:this|black|bad|invalid|blocked|your) ip\\b",

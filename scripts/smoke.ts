@@ -1,0 +1,126 @@
+/**
+ * `npm run smoke`: drives the compiled binary from an empty directory with an empty environment, as a stranger would.
+ * Prints a line a claim and `N passed, M failed`.
+ */
+import { existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+
+const binary = resolve(new URL("..", import.meta.url).pathname, process.argv[2] ?? "dist/postwarden");
+const START_TRIES = 100;
+const TRY_EVERY_MS = 50;
+
+let passed = 0;
+let failed = 0;
+const claim = (what: string, isTrue: boolean, seen: unknown = ""): void => {
+  if (isTrue) passed++;
+  else failed++;
+  console.log(
+    `${isTrue ? "ok  " : "FAIL"} ${what}${isTrue ? "" : `: ${typeof seen === "string" ? seen : JSON.stringify(seen)}`}`,
+  );
+};
+
+const folder = mkdtempSync(join(tmpdir(), "postwarden-smoke-"));
+const run = (args: readonly string[], env: Record<string, string> = {}) => {
+  const { exitCode, stdout, stderr } = Bun.spawnSync([binary, ...args], { cwd: folder, env, stdin: "ignore" });
+  return { exitCode, out: stdout.toString(), err: stderr.toString() };
+};
+
+const startServer = async (env: Record<string, string>) => {
+  const server = Bun.spawn([binary, "serve"], { cwd: folder, env, stdin: "ignore", stdout: "pipe", stderr: "pipe" });
+  let log = "";
+  let url: string | undefined;
+  const reader = server.stderr.getReader();
+  const decoder = new TextDecoder();
+  for (let tries = 0; tries < START_TRIES && url === undefined; tries++) {
+    const { value, done } = await reader.read();
+    if (done) break;
+    log += decoder.decode(value);
+    url = /"url":"([^"]+)"/.exec(log)?.[1];
+  }
+  reader.releaseLock();
+  return { server, url, log };
+};
+
+const stopServer = async (server: Bun.Subprocess): Promise<number> => {
+  server.kill("SIGTERM");
+  return await server.exited;
+};
+
+try {
+  claim("the binary is there", existsSync(binary), `${binary} is missing: npm run build`);
+  const version = run(["version", "--json"]);
+  claim("version answers JSON", version.exitCode === 0 && /"version":"\d/.test(version.out), version);
+  claim("it leaves nothing in the directory for that", readdirSync(folder).length === 0, readdirSync(folder));
+  claim("no arguments: help, exit 2", run([]).exitCode === 2, run([]));
+  claim("an unknown command: exit 2", run(["nonsense"]).exitCode === 2);
+  const typo = run(["config"], { POSTWARDEN_PROT: "1" });
+  claim(
+    "a setting that does not exist names the nearest, exit 1",
+    typo.exitCode === 1 && typo.err.includes("POSTWARDEN_PORT"),
+    typo,
+  );
+  const address = run(["inspect", "address", "Jürgen@BÜCHER.example"]);
+  claim("inspect address", JSON.parse(address.out).normalized_email === "jürgen@xn--bcher-kva.example", address);
+  const reply = run(["inspect", "reply", "550 5.1.1 User unknown"]);
+  claim("inspect reply", JSON.parse(reply.out).sub_status === "mailbox_not_found", reply);
+
+  const first = await startServer({ POSTWARDEN_PORT: "0" });
+  const { url } = first;
+  claim("serve listens with an empty environment but for the port", url !== undefined, first.log);
+  if (url !== undefined) {
+    claim("healthz", (await fetch(`${url}/healthz`)).status === 200);
+    claim("readyz", (await fetch(`${url}/readyz`)).status === 200);
+    const document = (await (await fetch(`${url}/openapi.json`)).json()) as { openapi?: string };
+    claim("openapi.json is 3.1", document.openapi === "3.1.0", document.openapi);
+    const second = run(["serve"], { POSTWARDEN_PORT: "0" });
+    claim(
+      "a second server on the same data is refused",
+      second.exitCode === 1 && second.err.includes("Another server"),
+      second,
+    );
+    claim("no key: 401", (await fetch(`${url}/v1/account`)).status === 401);
+    await Bun.sleep(TRY_EVERY_MS);
+    const status = await stopServer(first.server);
+    claim("SIGTERM ends it with status 0", status === 0, String(status));
+    const greeting = await new Response(first.server.stdout).text();
+    const key = /pw_test_[0-9A-Za-z]+/.exec(greeting)?.[0] ?? "";
+    claim(
+      "the first start prints a live key, a test key and a curl line",
+      /pw_live_/.test(greeting) && key !== "" && /curl/.test(greeting),
+      greeting,
+    );
+
+    const again = await startServer({ POSTWARDEN_PORT: "0" });
+    const headers = { authorization: `Bearer ${key}` };
+    const ask = (email: string) =>
+      fetch(`${again.url}/v1/email-verifications`, { method: "POST", headers, body: JSON.stringify({ email }) });
+    const answer = await ask("mailbox_exists@any.example");
+    const body = (await answer.json()) as { id: string; result?: { verdict?: string } };
+    claim(
+      "the key still works after a restart, and a test check answers",
+      body.result?.verdict === "deliverable",
+      body,
+    );
+    claim("with the rate-limit headers", answer.headers.get("ratelimit-limit") === "1", [...answer.headers]);
+    const evidence = await fetch(`${again.url}/v1/email-verifications/${body.id}/evidence`, { headers });
+    claim("evidence", evidence.status === 200, await evidence.text());
+    await ask("greylisted@any.example");
+    const limited = await ask("mailbox_exists@any.example");
+    claim(
+      "the third request of a free key is limited",
+      limited.status === 429 && limited.headers.get("retry-after") === "1",
+      limited.status,
+    );
+    claim("and it ends again", (await stopServer(again.server)) === 0);
+    const secondGreeting = await new Response(again.server.stdout).text();
+    claim("the keys are printed only once", !secondGreeting.includes("pw_"), secondGreeting);
+  }
+  const credits = run(["credits", "show", "default", "--json"]);
+  claim("credits: 100, none spent by test keys", JSON.parse(credits.out).available === 100, credits);
+} finally {
+  rmSync(folder, { recursive: true, force: true });
+}
+
+console.log(`${passed} passed, ${failed} failed`);
+process.exit(failed === 0 ? 0 : 1);
