@@ -1,0 +1,92 @@
+/**
+ * `npm run fuzz -- --minutes N [--only NAME]`: throws mutated inputs at every parser. An input that breaks what must
+ * hold, or takes longer than its limit, is written to `fixtures/fuzz/NAME/`, where the tests replay it for ever.
+ */
+import { createHash, randomInt } from "node:crypto";
+import { mkdirSync } from "node:fs";
+import { parseArgs } from "node:util";
+import { FUZZ_TARGETS, type FuzzTarget } from "../src/testing/fuzz-targets.ts";
+
+const { values } = parseArgs({ options: { minutes: { type: "string", default: "1" }, only: { type: "string" } } });
+const minutes = Number(values.minutes);
+if (!(minutes > 0 && minutes <= 600)) throw new Error("--minutes takes a number from 0 to 600");
+
+const INPUT_BYTES_MAX = 8_192;
+const SLOW_MS = 100;
+const BATCH = 500;
+const INTERESTING = [0, 9, 10, 13, 32, 34, 40, 46, 60, 62, 64, 91, 92, 93, 127, 128, 192, 255];
+
+const pick = <T>(items: readonly T[]): T => items[randomInt(items.length)] as T;
+
+const mutate = (seed: Uint8Array, other: Uint8Array): Uint8Array => {
+  let bytes: number[] = [...seed];
+  for (let change = randomInt(1, 6); change > 0; change--) {
+    const at = randomInt(bytes.length + 1);
+    switch (randomInt(7)) {
+      case 0:
+        bytes[Math.min(at, Math.max(0, bytes.length - 1))] = randomInt(256);
+        break;
+      case 1:
+        bytes.splice(at, 0, pick(INTERESTING));
+        break;
+      case 2:
+        bytes.splice(at, randomInt(1, 8));
+        break;
+      case 3:
+        bytes.splice(at, 0, ...other.subarray(randomInt(other.length + 1)));
+        break;
+      case 4:
+        bytes.splice(at, 0, ...bytes.slice(at, at + randomInt(1, 64)));
+        break;
+      case 5:
+        bytes = [...bytes, ...bytes];
+        break;
+      default:
+        bytes.splice(at, 0, ...Buffer.from(String.fromCodePoint(randomInt(0x20, 0xd7ff))));
+    }
+  }
+  return Uint8Array.from(bytes.slice(0, INPUT_BYTES_MAX));
+};
+
+const keep = async ({ name }: FuzzTarget, input: Uint8Array): Promise<string> => {
+  const folder = new URL(`../fixtures/fuzz/${name}/`, import.meta.url).pathname;
+  mkdirSync(folder, { recursive: true });
+  const path = `${folder}${createHash("sha256").update(input).digest("hex").slice(0, 16)}.bin`;
+  await Bun.write(path, input);
+  return path;
+};
+
+const targets = FUZZ_TARGETS.filter(({ name }) => values.only === undefined || name === values.only);
+if (targets.length === 0) throw new Error(`--only takes one of ${FUZZ_TARGETS.map(({ name }) => name).join(", ")}`);
+
+let findings = 0;
+const endsAtMs = Date.now() + minutes * 60_000;
+const runs = new Map<string, number>();
+const corpus = new Map(targets.map((target) => [target.name, [...target.seeds]]));
+
+while (Date.now() < endsAtMs && findings < 20) {
+  for (const target of targets) {
+    const inputs = corpus.get(target.name) ?? [];
+    for (let n = 0; n < BATCH; n++) {
+      const input = mutate(pick(inputs), pick(inputs));
+      const startedMs = performance.now();
+      try {
+        target.check(input);
+        if (performance.now() - startedMs > SLOW_MS)
+          throw new Error(`took ${Math.round(performance.now() - startedMs)} ms`);
+        // A mutation now and then becomes a seed itself, so that changes add up.
+        if (randomInt(200) === 0 && inputs.length < 5_000) inputs.push(input);
+      } catch (error) {
+        findings++;
+        console.log(
+          `${target.name}: ${error instanceof Error ? error.message : error}\n  kept in ${await keep(target, input)}`,
+        );
+      }
+    }
+    runs.set(target.name, (runs.get(target.name) ?? 0) + BATCH);
+  }
+}
+
+for (const [name, count] of runs) console.log(`${name}: ${count.toLocaleString("en")} inputs`);
+console.log(`${findings} findings`);
+process.exit(findings === 0 ? 0 : 1);

@@ -1,0 +1,76 @@
+import { Socket } from "node:net";
+import { SocksClient } from "socks";
+import type { Clock } from "../base/clock.ts";
+import { err, ok, type Result } from "../base/errors.ts";
+import { type ConnectFailure, type Connector, createSocketWire, type Wire } from "./connector.ts";
+
+/** A SOCKS5 proxy (RFC 1928), with user name and password (RFC 1929) where it wants them. */
+export interface SocksProxy {
+  readonly host: string;
+  readonly port: number;
+  readonly user: string | null;
+  readonly password: string | null;
+}
+
+export interface SocksConnectorDeps {
+  readonly clock: Clock;
+  /** The same gate as for direct connections: a proxy is no way around it. */
+  readonly mayConnect: (address: string) => boolean;
+  readonly proxy: SocksProxy;
+}
+
+/** The proxy's own words for "the target is not to be had" (RFC 1928 §6, replies 3 to 6). */
+const TARGET_FAILURES = /(NetworkUnreachable|HostUnreachable|ConnectionRefused|TTLExpired)$/;
+
+const failureOf = (error: unknown): ConnectFailure =>
+  error instanceof Error && TARGET_FAILURES.test(error.message) ? "refused_or_unreachable" : "proxy_failed";
+
+/** A listener must exist, else an error would be thrown; the negotiation itself reports what went wrong. */
+const ignoreError = (): undefined => undefined;
+
+/**
+ * Connects through a SOCKS5 proxy, by IP address: names are never given to the proxy. `proxy_failed` when the proxy
+ * itself cannot be reached or refuses us, which says nothing about the target.
+ */
+export const createSocksConnector = ({ clock, mayConnect, proxy }: SocksConnectorDeps): Connector =>
+  async function connectThroughProxy({ address, port, timeoutMs }) {
+    if (!mayConnect(address)) return err("address_not_allowed");
+    const socket = new Socket();
+    socket.on("error", ignoreError);
+    const negotiation = new Promise<Result<Wire, ConnectFailure>>((resolve) => {
+      socket.once("close", () => resolve(err("proxy_failed")));
+      socket.connect(proxy.port, proxy.host, () => {
+        SocksClient.createConnection({
+          proxy: {
+            host: proxy.host,
+            port: proxy.port,
+            type: 5,
+            ...(proxy.user === null ? {} : { userId: proxy.user, password: proxy.password ?? "" }),
+          },
+          command: "connect",
+          destination: { host: address, port },
+          existing_socket: socket,
+          timeout: timeoutMs,
+        }).then(
+          () => resolve(ok(createSocketWire(socket, clock))),
+          (error: unknown) => resolve(err(failureOf(error))),
+        );
+      });
+    });
+    const outcome = await withTimeout(clock, negotiation, timeoutMs);
+    if (!outcome.ok) socket.destroy();
+    return outcome;
+  };
+
+const withTimeout = (
+  clock: Clock,
+  work: Promise<Result<Wire, ConnectFailure>>,
+  timeoutMs: number,
+): Promise<Result<Wire, ConnectFailure>> =>
+  new Promise((resolve) => {
+    const cancel = clock.after(timeoutMs, () => resolve(err("timeout")));
+    void work.then((outcome) => {
+      cancel();
+      resolve(outcome);
+    });
+  });

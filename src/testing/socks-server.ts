@@ -1,0 +1,59 @@
+import { connect, createServer, type Socket } from "node:net";
+
+export interface SocksScript {
+  /** Asked for with RFC 1929; without it no authentication is offered. */
+  readonly user?: string;
+  readonly password?: string;
+  /** Answers the CONNECT with this reply code instead of connecting (RFC 1928 §6). */
+  readonly reply?: number;
+  /** Never answers the greeting. */
+  readonly silent?: boolean;
+}
+
+/** A SOCKS5 server on 127.0.0.1, as small as a test needs it. `asked` are the targets it was asked for. */
+export const startSocksServer = async (script: SocksScript = {}) => {
+  const asked: string[] = [];
+  const sockets = new Set<Socket>();
+
+  const next = (socket: Socket): Promise<Buffer> => new Promise((resolve) => socket.once("data", resolve));
+
+  const serve = async (socket: Socket): Promise<void> => {
+    await next(socket);
+    if (script.silent) return;
+    socket.write(Buffer.from([5, script.user === undefined ? 0 : 2]));
+    if (script.user !== undefined) {
+      const credentials = (await next(socket)).toString("latin1");
+      const isRight = credentials.includes(script.user) && credentials.includes(script.password ?? "");
+      socket.write(Buffer.from([1, isRight ? 0 : 1]));
+      if (!isRight) return void socket.end();
+    }
+    const request = await next(socket);
+    const host = request[3] === 1 ? [...request.subarray(4, 8)].join(".") : request.subarray(4, 20).toString("hex");
+    const port = request.readUInt16BE(request.length - 2);
+    asked.push(`${host} ${port}`);
+    const answer = (code: number) => socket.write(Buffer.from([5, code, 0, 1, 0, 0, 0, 0, 0, 0]));
+    if (script.reply !== undefined) return void answer(script.reply);
+    const target = connect(port, host, () => {
+      answer(0);
+      socket.pipe(target).pipe(socket);
+    });
+    sockets.add(target);
+    target.on("error", () => socket.destroy());
+  };
+
+  const server = createServer((socket) => {
+    sockets.add(socket);
+    socket.on("error", () => socket.destroy());
+    void serve(socket);
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const bound = server.address();
+  return {
+    port: typeof bound === "object" && bound !== null ? bound.port : 0,
+    asked,
+    stop(): void {
+      for (const socket of sockets) socket.destroy();
+      server.close();
+    },
+  };
+};
