@@ -9,11 +9,12 @@ const LAYERS: Readonly<Record<string, readonly string[]>> = {
   net: ["base"],
   http: ["base"],
   probe: ["base", "net"],
+  dnsbl: ["base", "net"],
   billing: ["base", "db", "http"],
   accounts: ["base", "db", "http", "billing"],
-  verify: ["base", "mail", "db", "net", "http", "probe", "billing"],
-  cli: ["base", "net", "db", "http", "mail", "billing", "accounts", "verify", "root"],
-  root: ["base", "net", "db", "http", "mail", "probe", "billing", "accounts", "verify"],
+  verify: ["base", "mail", "db", "net", "http", "probe", "billing", "dnsbl"],
+  cli: ["base", "net", "db", "http", "mail", "billing", "accounts", "verify", "root", "dnsbl"],
+  root: ["base", "net", "db", "http", "mail", "probe", "billing", "accounts", "verify", "dnsbl"],
 };
 const ONLY_MAIN_IMPORTS = "cli";
 const FIXTURES = "fixtures";

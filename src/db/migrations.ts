@@ -1,6 +1,7 @@
 // Written by `npm run migrations`. Do not edit.
 import m0000 from "../../drizzle/0000_foundation.sql" with { type: "text" };
 import m0001 from "../../drizzle/0001_append_only_ledger.sql" with { type: "text" };
+import m0002 from "../../drizzle/0002_suppressions.sql" with { type: "text" };
 
 export interface Migration {
   readonly name: string;
@@ -11,4 +12,5 @@ export interface Migration {
 export const MIGRATIONS: readonly Migration[] = [
   { name: "0000_foundation", sql: m0000 },
   { name: "0001_append_only_ledger", sql: m0001 },
+  { name: "0002_suppressions", sql: m0002 },
 ];

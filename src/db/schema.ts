@@ -127,3 +127,10 @@ export const idempotencyKeys = sqliteTable(
     index("idempotency_keys_by_age").on(table.createdAtMs),
   ],
 );
+
+/** What the operator never wants mailed: whole addresses (normalized) and domains (A-labels, subdomains included). */
+export const suppressions = sqliteTable("suppressions", {
+  entry: text().primaryKey(),
+  note: text(),
+  createdAtMs: integer("created_at_ms").notNull(),
+});

@@ -1,8 +1,8 @@
 import type { Clock } from "../base/clock.ts";
-import { ok, type Result } from "../base/errors.ts";
-import type { SmtpDialogueLine } from "../net/smtp-dialogue.ts";
+import type { Result } from "../base/errors.ts";
 import type { SmtpFailure } from "../net/smtp-failure.ts";
-import type { Answer, Question, SmtpSession } from "../net/smtp-session.ts";
+import type { Question, SmtpSession } from "../net/smtp-session.ts";
+import { type Connection, holdDialogue, type ProbeAnswer } from "./dialogue.ts";
 
 /** One address of a mail host. */
 export interface ProbeTarget {
@@ -11,20 +11,11 @@ export interface ProbeTarget {
   readonly port: number;
 }
 
-/** What a mail host said to one question, or why it said nothing. */
-export interface ProbeAnswer extends Answer {
-  readonly connection: "new" | "reused" | "none";
-  readonly tls: boolean;
-  /** The session's opening and this question's lines, nobody else's. */
-  readonly transcript: readonly SmtpDialogueLine[];
-  /** Wall time at which the host was dialled, or asked over a connection that stood. */
-  readonly startedAtMs: number;
-}
-
 export interface PoolDeps {
   readonly clock: Clock;
   readonly open: (target: ProbeTarget) => Promise<Result<SmtpSession, SmtpFailure>>;
   readonly connectionsMax: number;
+  /** For one address and port, under however many host names. */
   readonly connectionsPerHostMax: number;
   readonly rcptPerConnectionMax: number;
 }
@@ -41,22 +32,14 @@ export interface ProbePool {
 }
 
 /** A connection with nothing to ask stays open this long: the next recipient of the host then costs one round trip. */
-const IDLE_MS = 1_000;
+export const IDLE_MS = 1_000;
+/** While other hosts wait for a connection, a host with a long queue keeps one no longer than this. */
+export const TURN_MS = 5_000;
 
 interface Job {
   readonly question: Question;
   readonly resolve: (answer: ProbeAnswer) => void;
   readonly reject: (error: unknown) => void;
-}
-
-interface Connection {
-  readonly session: SmtpSession;
-  recipients: number;
-}
-
-interface Connection {
-  readonly session: SmtpSession;
-  recipients: number;
 }
 
 /** Everything about one address of one mail host: who waits for it, how many talk to it, which connections rest. */
@@ -66,6 +49,11 @@ interface Lane {
   readonly jobs: Job[];
   talking: number;
   readonly idle: Array<{ readonly connection: Connection; readonly cancel: () => void }>;
+}
+
+interface Served {
+  readonly connection: Connection | null;
+  readonly end: () => void;
 }
 
 /** The pool is closing: the question was not asked. */
@@ -78,131 +66,118 @@ export class PoolClosed extends Error {}
 export const createProbePool = (deps: PoolDeps): ProbePool => {
   const { clock, open, connectionsMax, connectionsPerHostMax, rcptPerConnectionMax } = deps;
   const lanes = new Map<string, Lane>();
-  /** Lanes that could use a connection while all are taken, in the order they came. */
+  /** Lanes that could use a connection while all are taken, in the order they came. No connection rests meanwhile. */
   const hungry = new Set<Lane>();
+  /** Lanes with resting connections; the one that has had them longest comes first. */
   const idleLanes = new Set<Lane>();
+  const drained: Array<() => void> = [];
   let total = 0;
   let waiting = 0;
   let draining = false;
-  let drained: (() => void) | null = null;
 
   const laneOf = (target: ProbeTarget): Lane => {
-    const key = `${target.address} ${target.port} ${target.host}`;
+    const key = `${target.address} ${target.port}`;
     const lane = lanes.get(key) ?? { key, target, jobs: [], talking: 0, idle: [] };
     lanes.set(key, lane);
     return lane;
   };
 
-  /** One connection less: the next lane that waits for one gets its turn. */
+  /** One connection less: whoever waits for one gets it, a lane that just had its turn last. */
   const onClosed = (lane: Lane): void => {
     total--;
-    if (lane.jobs.length === 0 && lane.talking === 0 && lane.idle.length === 0) lanes.delete(lane.key);
-    if (total === 0) drained?.();
-    const [next] = hungry;
-    if (next === undefined) return;
-    hungry.delete(next);
-    feed(next);
+    hungry.delete(lane);
+    if (lane.jobs.length > 0) hungry.add(lane);
+    else if (lane.talking === 0 && lane.idle.length === 0) lanes.delete(lane.key);
+    for (const next of hungry) {
+      if (total >= connectionsMax) break;
+      hungry.delete(next);
+      feed(next);
+    }
+    if (total === 0) for (const resolve of drained.splice(0)) resolve();
   };
 
-  const takeIdle = (lane: Lane, at: number): Connection | null => {
-    if (at < 0) return null;
-    const [idle] = lane.idle.splice(at, 1);
+  /** The connection that rested last: it is the least likely to have been closed by the other side. */
+  const takeIdle = (lane: Lane): Connection | null => {
+    const idle = lane.idle.pop();
     if (lane.idle.length === 0) idleLanes.delete(lane);
     idle?.cancel();
     return idle?.connection ?? null;
   };
 
-  const closeIdle = (lane: Lane, connection: Connection): void => {
-    takeIdle(
-      lane,
-      lane.idle.findIndex((idle) => idle.connection === connection),
-    )?.session.close();
+  const closeOldestIdle = (lane: Lane): void => {
+    const idle = lane.idle.shift();
+    if (lane.idle.length === 0) idleLanes.delete(lane);
+    if (idle === undefined) return;
+    idle.cancel();
+    idle.connection.session.close();
     onClosed(lane);
   };
 
-  /** Gives up the connection that has rested longest, so that another host can be dialled. */
+  /** Gives up a resting connection, so that another host can be dialled. */
   const makeRoom = (): void => {
     const [lane] = idleLanes;
-    const idle = lane?.idle[0];
-    if (lane !== undefined && idle !== undefined) closeIdle(lane, idle.connection);
+    if (lane !== undefined) closeOldestIdle(lane);
   };
 
+  /** Every connection rests equally long, so that the timer which fires is the oldest one's. */
   const rest = (lane: Lane, connection: Connection): void => {
-    const cancel = clock.after(IDLE_MS, () => closeIdle(lane, connection));
-    lane.idle.push({ connection, cancel });
+    lane.idle.push({ connection, cancel: clock.after(IDLE_MS, () => closeOldestIdle(lane)) });
     idleLanes.add(lane);
-    if (lane.jobs.length > 0) feed(lane);
-    else if (hungry.size > 0) closeIdle(lane, connection);
   };
 
-  const connect = async (lane: Lane): Promise<Result<Connection, SmtpFailure>> => {
-    const session = await open(lane.target);
-    return session.ok ? ok({ session: session.value, recipients: 0 }) : session;
+  const mayServeOn = ({ session, recipients, openedMs }: Connection, { recipients: next }: Question): boolean => {
+    if (!session.usable || recipients + next.length > rcptPerConnectionMax) return false;
+    return hungry.size === 0 || clock.monotonicMs() - openedMs < TURN_MS;
   };
 
-  /** Answers one job over a standing connection or a new one; the answer is the connection if it may be used again. */
-  const answer = async (lane: Lane, job: Job, standing: Connection | null): Promise<Connection | null> => {
-    const startedAtMs = clock.nowMs();
-    if (standing !== null) {
-      const said = await standing.session.ask(job.question);
-      if (!isStale(said)) return finish(job, standing, { said, how: "reused", startedAtMs });
-      standing.session.close();
+  /** Answers one job. `end` tells the asker; `connection` is there if it may be used again. */
+  const serve = async (
+    lane: Lane,
+    { question, resolve, reject }: Job,
+    standing: Connection | null,
+  ): Promise<Served> => {
+    try {
+      const { answer, connection } = await holdDialogue(clock, question, { standing, open: () => open(lane.target) });
+      const end = () => resolve(answer);
+      if (connection !== null && mayServeOn(connection, question)) return { connection, end };
+      connection?.session.close();
+      return { connection: null, end };
+    } catch (error) {
+      return { connection: null, end: () => reject(error) };
     }
-    const fresh = await connect(lane);
-    if (!fresh.ok) {
-      job.resolve(unopened(job.question, fresh.error, startedAtMs));
-      return null;
-    }
-    const said = await fresh.value.session.ask(job.question);
-    return finish(job, fresh.value, { said, how: "new", startedAtMs });
   };
 
-  const finish = (
-    job: Job,
-    connection: Connection,
-    { said, how, startedAtMs }: { said: Answer; how: "new" | "reused"; startedAtMs: number },
-  ): Connection | null => {
-    const { session } = connection;
-    job.resolve({ ...said, connection: how, tls: session.tls, transcript: session.transcript, startedAtMs });
-    connection.recipients += job.question.recipients.length;
-    const room = rcptPerConnectionMax - connection.recipients;
-    if (session.usable && room >= job.question.recipients.length) return connection;
-    session.close();
-    return null;
+  /** The asker hears last: a further question of his finds the connection resting. */
+  const work = async (lane: Lane, job: Job, standing: Connection | null): Promise<void> => {
+    waiting--;
+    const { connection, end } = await serve(lane, job, standing);
+    const next = connection === null ? undefined : lane.jobs.shift();
+    if (next === undefined) release(lane, connection);
+    else void work(lane, next, connection);
+    end();
   };
 
-  const work = async (lane: Lane, standing: Connection | null): Promise<void> => {
-    let connection = standing;
-    for (let job = lane.jobs.shift(); job !== undefined; job = lane.jobs.shift()) {
-      waiting--;
-      try {
-        connection = await answer(lane, job, connection);
-      } catch (error) {
-        job.reject(error);
-        connection?.session.close();
-        connection = null;
-      }
-      if (connection === null) break;
-    }
+  const release = (lane: Lane, connection: Connection | null): void => {
     lane.talking--;
-    if (connection !== null && !draining) return rest(lane, connection);
+    if (connection !== null && !draining && hungry.size === 0) {
+      rest(lane, connection);
+      return;
+    }
     connection?.session.close();
     onClosed(lane);
-    feed(lane);
   };
 
   /** Sets the lane's questions going, as far as the ceilings allow. */
   const feed = (lane: Lane): void => {
-    while (lane.jobs.length > 0) {
-      const idle = takeIdle(lane, lane.idle.length - 1);
-      if (idle === null) {
-        if (lane.talking >= connectionsPerHostMax) return;
-        if (total >= connectionsMax) makeRoom();
-        if (total >= connectionsMax) return void hungry.add(lane);
-        total++;
-      }
+    while (lane.jobs.length > 0 && lane.talking < connectionsPerHostMax) {
+      const idle = takeIdle(lane);
+      if (idle === null && total >= connectionsMax) makeRoom();
+      if (idle === null && total >= connectionsMax) return void hungry.add(lane);
+      const job = lane.jobs.shift();
+      if (job === undefined) return;
+      if (idle === null) total++;
       lane.talking++;
-      void work(lane, idle);
+      void work(lane, job, idle);
     }
   };
 
@@ -219,26 +194,13 @@ export const createProbePool = (deps: PoolDeps): ProbePool => {
     waiting: () => waiting,
     drain() {
       draining = true;
+      hungry.clear();
       for (const lane of lanes.values()) {
         waiting -= lane.jobs.length;
         for (const job of lane.jobs.splice(0)) job.reject(new PoolClosed());
       }
       while (idleLanes.size > 0) makeRoom();
-      return total === 0 ? Promise.resolve() : new Promise((resolve) => (drained = resolve));
+      return total === 0 ? Promise.resolve() : new Promise((resolve) => drained.push(resolve));
     },
   };
 };
-
-/** A connection that ended while it rested says nothing about the question: it is asked again on a new one. */
-const isStale = ({ mail, failure }: Answer): boolean =>
-  mail === null && failure !== null && (failure.kind === "closed" || failure.stage === "rset");
-
-const unopened = (question: Question, failure: SmtpFailure, startedAtMs: number): ProbeAnswer => ({
-  mail: null,
-  rcpts: question.recipients.map(() => null),
-  failure,
-  connection: "none",
-  tls: false,
-  transcript: failure.transcript,
-  startedAtMs,
-});

@@ -1,6 +1,6 @@
 import { type Random, shuffled } from "../base/secrets.ts";
 import type { Address } from "../mail/address.ts";
-import type { DnsReply, DnsResolver } from "../net/dns.ts";
+import { type DnsReply, type DnsResolver, isDefinite } from "../net/dns.ts";
 import type { AddressPolicy } from "../net/public-address.ts";
 import type { DnsQuestion, DomainEvidence, MailHost } from "./evidence.ts";
 import { unverifiableProvider } from "./providers.ts";
@@ -36,8 +36,6 @@ const questionOf = (reply: DnsReply): DnsQuestion => ({
   elapsed_ms: Math.round(reply.elapsedMs),
 });
 
-const isDefinite = (reply: DnsReply): boolean => ["answer", "no_data", "nxdomain"].includes(reply.outcome);
-
 /**
  * Finds the mail hosts of a domain (RFC 5321 §5.1): MX by preference, equal ones in random order; without MX the domain
  * itself; null MX (RFC 7505); for an address literal the address. A DNS failure is `dns_error`, never a no.
@@ -51,7 +49,7 @@ export const createDomainInquiry = ({ resolver, policy, random }: DomainDeps) =>
       host,
       preference,
       addresses: found.map((address) => ({ address, allowed: policy.isAllowed(address) })),
-      lookup_failed: !replies.every(isDefinite),
+      lookup_failed: !replies.every(({ outcome }) => isDefinite(outcome)),
     };
   };
 

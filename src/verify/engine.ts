@@ -3,7 +3,7 @@ import type { Random } from "../base/secrets.ts";
 import { parseAddress, normalizeLoosely } from "../mail/address.ts";
 import { describeProblem } from "../mail/address-problem.ts";
 import type { DomainInquiry } from "./domain-evidence.ts";
-import type { Attempt, Evidence, PlannedRetry } from "./evidence.ts";
+import type { Attempt, DomainEvidence, Evidence, PlannedRetry } from "./evidence.ts";
 import { isDisposable, isRoleAccount } from "./lists.ts";
 import type { MailboxInquiry } from "./mailbox-evidence.ts";
 import { randomLocalPart } from "./random-recipient.ts";
@@ -68,6 +68,13 @@ const internalFailure = (number: number, at: string): Attempt => ({
   },
 });
 
+/**
+ * What DNS says now, or, where it fails at a retry, the mail hosts that it named before: a server that greylisted us is
+ * not left waiting because of a resolver.
+ */
+const latestDomain = (now: DomainEvidence, before: DomainEvidence | null): DomainEvidence =>
+  now.outcome === "dns_error" && before?.outcome === "mail_hosts" ? { ...before, questions: now.questions } : now;
+
 /** Gathers evidence, attempt by attempt. Keeps nothing between calls: everything is in the evidence. */
 export const createEngine = ({ clock, random, inquireDomain, inquireMailbox, retryWaitsS }: EngineDeps) => ({
   /** One more attempt: asks DNS and, if there is a mail host, the mail hosts. Never rejects for what others do. */
@@ -75,28 +82,30 @@ export const createEngine = ({ clock, random, inquireDomain, inquireMailbox, ret
     const parsed = parseAddress(evidence.address.submitted);
     if (!parsed.ok) return evidence;
     const address = parsed.value;
-    const domain = await inquireDomain(address);
+    const domain = latestDomain(await inquireDomain(address), evidence.domain);
     if (domain.outcome !== "mail_hosts") return { ...evidence, domain };
+    const { attempts } = evidence;
     const randomRecipient = evidence.random_recipient ?? `${randomLocalPart(random)}@${address.domain}`;
-    const number = evidence.attempts.length + 1;
-    const attempt = await inquireMailbox({ address, domain, randomRecipient, number });
-    return { ...evidence, domain, random_recipient: randomRecipient, attempts: [...evidence.attempts, attempt] };
+    const number = attempts.length + 1;
+    const askedBefore = attempts.at(-1)?.dialogues.at(-1)?.address ?? null;
+    const attempt = await inquireMailbox({ address, domain, randomRecipient, number, askedBefore });
+    return { ...evidence, domain, random_recipient: randomRecipient, attempts: [...attempts, attempt] };
   },
 
   /** The next try that the evidence asks for, or null when the matter is settled or the tries are used up. */
   planRetry(evidence: Evidence): PlannedRetry | null {
     const finding = latestFinding(evidence);
-    const used = evidence.retries.length;
-    const scheduledS = retryWaitsS[used];
+    const scheduledS = retryWaitsS[evidence.retries.length];
     if (finding === null || !finding.retryable || scheduledS === undefined) return null;
-    if (evidence.domain?.unverifiable_provider) return null;
+    if (evidence.domain?.outcome !== "mail_hosts" || evidence.domain.unverifiable_provider !== null) return null;
     const hintS = finding.retry_hint_s;
     const isHinted = hintS !== null && hintS <= HINT_S_MAX;
     const waitS = isHinted ? hintS + HINT_MARGIN_S : scheduledS;
+    const nowMs = clock.nowMs();
     return {
       reason: finding.reading,
-      planned_at: isoTime(clock.nowMs()),
-      due_at: isoTime(clock.nowMs() + waitS * 1000),
+      planned_at: isoTime(nowMs),
+      due_at: isoTime(nowMs + waitS * 1000),
       waited_for: isHinted ? "server_hint" : "schedule",
     };
   },

@@ -148,4 +148,5 @@ export type Dialogue = z.infer<typeof dialogueEvidence>;
 export type ReplyEvidence = z.infer<typeof replyEvidence>;
 export type Finding = z.infer<typeof finding>;
 export type PlannedRetry = z.infer<typeof plannedRetry>;
+export type DnsblEvidence = z.infer<typeof dnsbl>;
 export type Conclusion = z.infer<typeof conclusion>;

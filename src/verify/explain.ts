@@ -1,85 +1,114 @@
-import type { Attempt, Dialogue, DomainEvidence, Evidence } from "./evidence.ts";
+import type { Attempt, Dialogue, DnsQuestion, DomainEvidence, Evidence, Finding, PlannedRetry } from "./evidence.ts";
 
 const indent = (lines: readonly string[], by = "  "): string[] => lines.map((line) => by + line);
 
-const DOMAIN_WORDS: Readonly<Record<DomainEvidence["outcome"], string>> = {
-  mail_hosts: "it has mail hosts",
-  nxdomain: "it does not exist",
-  no_mail_server: "it exists, but has neither MX nor A nor AAAA",
-  null_mx: "it says that it takes no mail (null MX)",
-  unroutable: "none of its mail hosts has an address that may be connected to",
-  dns_error: "DNS gave no usable answer",
+/** A server's words are shown on terminals: nothing in them may steer one. */
+const defused = (line: string): string => line.replace(/[\p{Cc}\p{Cf}]/gu, "·");
+
+const sectionOf = (title: string, lines: readonly string[]): string[] => ["", title, ...indent(lines)];
+
+const conclusionLines = ({ address, conclusion }: Evidence): string[] => {
+  const name = address.problem === null ? address.normalized_email : address.submitted;
+  if (conclusion === null) return [`${name}: no verdict yet`];
+  const { verdict, sub_status, quality_score, confidence, because } = conclusion;
+  return [`${name}: ${verdict} (${sub_status}), quality ${quality_score}, confidence ${confidence}`, because];
 };
 
-const addressLines = ({ address }: Evidence): string[] => {
-  if (address.problem !== null) return [`Address  not one: ${address.problem}`];
+const LISTING_WORDS = { clean: "on no blocklist", listed: "on a blocklist", unknown: "the blocklists did not answer" };
+
+const addressLines = ({ address, toxic, dnsbl }: Evidence): string[] => {
+  if (address.problem !== null) return [`not an address: ${address.problem}`];
+  const { submitted, normalized_email: normalized, suggestion, role_account: role, disposable } = address;
+  const lists = [
+    disposable === null ? "not a disposable domain" : `a disposable domain (${disposable})`,
+    role === null ? "not a role account" : `a role account ("${role}")`,
+    ...(toxic === null ? [] : [toxic.entry === null ? "not suppressed" : `suppressed (${toxic.entry})`]),
+    ...(dnsbl === null ? [] : [LISTING_WORDS[dnsbl.outcome]]),
+  ];
   return [
-    `Address  ${address.normalized_email}`,
-    ...(address.suggestion === null ? [] : [`         perhaps ${address.suggestion} was meant`]),
-    ...(address.role_account === null ? [] : [`         a role account ("${address.role_account}")`]),
-    ...(address.disposable === null ? [] : [`         a disposable domain (${address.disposable})`]),
+    ...(submitted === normalized ? [] : [`submitted as ${submitted}`]),
+    ...(suggestion === null ? [] : [`perhaps ${suggestion} was meant`]),
+    lists.join(", "),
+    ...(dnsbl?.listings ?? []).map(({ listing, subject }) => `${subject} is on ${listing}`),
   ];
 };
 
-const domainLines = (domain: DomainEvidence): string[] => [
-  `Domain   ${domain.name}: ${DOMAIN_WORDS[domain.outcome]}${domain.implicit_mx ? " (no MX: the domain itself)" : ""}`,
-  ...indent(
-    domain.questions.map(({ name, type, outcome, records, ttl_s, server, from_cache, elapsed_ms }) => {
-      const answer = outcome === "answer" ? `${records.join(", ")} (TTL ${ttl_s} s)` : outcome;
-      const source = from_cache ? "from the cache" : `${elapsed_ms} ms, ${server ?? "nobody asked"}`;
-      return `${type.padEnd(5)} ${name} → ${answer}  [${source}]`;
-    }),
-    "         ",
+const DOMAIN_WORDS: Readonly<Record<DomainEvidence["outcome"], string>> = {
+  mail_hosts: "has mail hosts",
+  nxdomain: "does not exist",
+  no_mail_server: "exists, but has neither MX nor A nor AAAA",
+  null_mx: "says that it takes no mail (null MX)",
+  unroutable: "has no mail host with an address that may be connected to",
+  dns_error: "could not be looked up: DNS gave no usable answer",
+};
+
+const questionLine = ({ name, type, outcome, records, ttl_s, server, from_cache, elapsed_ms }: DnsQuestion): string => {
+  const answer = outcome === "answer" ? `${records.join(", ")} (TTL ${ttl_s} s)` : outcome.replaceAll("_", " ");
+  const source = from_cache ? "from the cache" : `${server ?? "nobody asked"}, ${elapsed_ms} ms`;
+  return `${type.padEnd(4)} ${name} → ${answer}  [${source}]`;
+};
+
+const domainLines = ({ questions, hosts, implicit_mx, unverifiable_provider: provider }: DomainEvidence): string[] => [
+  ...questions.map(questionLine),
+  ...(implicit_mx ? ["without MX the domain itself is the mail host"] : []),
+  ...hosts.flatMap(({ host, addresses }) =>
+    addresses
+      .filter(({ allowed }) => !allowed)
+      .map(({ address }) => `${host} is at ${address}, which is not public: not asked`),
   ),
-  ...indent(
-    domain.hosts.flatMap(({ host, addresses }) =>
-      addresses
-        .filter(({ allowed }) => !allowed)
-        .map(({ address }) => `${host} is at ${address}, which is not public: not asked`),
-    ),
-    "         ",
-  ),
+  ...(provider === null ? [] : [`${provider} answers every recipient alike, so no answer settles anything`]),
 ];
 
-const dialogueLines = (dialogue: Dialogue): string[] => [
-  `${dialogue.host} [${dialogue.address}]:${dialogue.port}${dialogue.tls ? ", over TLS" : ""}${dialogue.connection === "reused" ? ", on a connection that stood" : ""}`,
-  ...indent(
-    dialogue.transcript.map(
-      ({ at_ms, from, text }) => `${String(at_ms).padStart(6)} ms ${from === "us" ? "→" : "←"} ${text}`,
-    ),
-  ),
-  ...(dialogue.failure === null ? [] : [`  ended at ${dialogue.failure.stage}: ${dialogue.failure.kind}`]),
-  ...indent(
-    dialogue.replies.map(({ stage, about, code, enhanced, reading, rule }) => {
-      const subject = about === "us" ? stage.toUpperCase() : `RCPT of the ${about} address`;
-      return `${subject}: ${code}${enhanced === null ? "" : ` ${enhanced}`} reads as ${reading} (rule ${rule})`;
-    }),
-  ),
-];
+const SUBJECTS = { submitted: " for the address", random: " for a random recipient", us: "" } as const;
 
-const attemptLines = (attempt: Attempt): string[] => [
-  `Attempt ${attempt.number} at ${attempt.started_at}`,
-  ...indent(attempt.dialogues.flatMap(dialogueLines)),
-];
-
-/** The evidence as text for people: what was asked, what was answered, what was concluded and why. */
-export const explain = (evidence: Evidence): string => {
-  const { domain, attempts, retries, conclusion } = evidence;
-  const retryLines = (number: number): string[] => {
-    const retry = retries[number - 1];
-    return retry === undefined
-      ? []
-      : [`Retry    because ${retry.reason}, at ${retry.due_at} (${retry.waited_for.replace("_", " ")})`];
-  };
+const dialogueLines = (dialogue: Dialogue): string[] => {
+  const { host, address, port, tls, connection, transcript, failure, replies } = dialogue;
+  const how = [tls ? "over TLS" : "", connection === "reused" ? "over a connection that stood" : ""];
   return [
-    ...addressLines(evidence),
-    ...(domain === null ? [] : domainLines(domain)),
-    ...attempts.flatMap((attempt) => [...attemptLines(attempt), ...retryLines(attempt.number)]),
-    ...(conclusion === null
-      ? ["Verdict  none yet"]
-      : [
-          `Verdict  ${conclusion.verdict} (${conclusion.sub_status}), quality ${conclusion.quality_score}, confidence ${conclusion.confidence}`,
-          `Because  ${conclusion.because}`,
-        ]),
-  ].join("\n");
+    [`${host} at ${address}, port ${port}`, ...how.filter((part) => part !== "")].join(", "),
+    ...indent(
+      transcript.map(({ at_ms, from, text }) => `${String(at_ms).padStart(6)} ms ${from === "us" ? "→" : "←"} ${text}`),
+    ),
+    ...replies.map(({ stage, about, code, enhanced, reading, rule }) => {
+      const given = enhanced === null ? String(code) : `${code} ${enhanced}`;
+      return `  ${stage.toUpperCase()}${SUBJECTS[about]}: ${given} reads as ${reading} (rule ${rule})`;
+    }),
+    ...(failure === null
+      ? []
+      : [`  ended at ${failure.stage}: ${failure.kind === "reply" ? "refused" : failure.kind.replaceAll("_", " ")}`]),
+  ];
+};
+
+const CATCH_ALL_WORDS: Readonly<Record<Finding["catch_all"], string>> = {
+  yes: ", and accepts every other recipient too",
+  no: ", and refuses others",
+  unknown: "; whether it accepts every other recipient too is not known",
+  skipped: "",
+};
+
+const findingLine = ({ reading, host, catch_all }: Finding): string =>
+  `found: ${reading}${host === null ? "" : ` at ${host}`}${CATCH_ALL_WORDS[catch_all]}`;
+
+const retryLine = ({ reason, due_at, waited_for }: PlannedRetry): string =>
+  `${reason}: to be asked again at ${due_at}, ${waited_for === "schedule" ? "by our schedule" : "as the server said"}`;
+
+const attemptLines = ({ dialogues, finding }: Attempt, retry: PlannedRetry | undefined): string[] => [
+  ...dialogues.flatMap(dialogueLines),
+  findingLine(finding),
+  ...(retry === undefined ? [] : [retryLine(retry)]),
+];
+
+/** The evidence as text for people: what was concluded and why, then what was asked and what was answered. */
+export const explain = (evidence: Evidence): string => {
+  const { domain, attempts, retries } = evidence;
+  return [
+    ...conclusionLines(evidence),
+    ...sectionOf("Address", addressLines(evidence)),
+    ...(domain === null ? [] : sectionOf(`Domain ${domain.name} ${DOMAIN_WORDS[domain.outcome]}`, domainLines(domain))),
+    ...attempts.flatMap((attempt, at) =>
+      sectionOf(`Attempt ${attempt.number}, ${attempt.started_at}`, attemptLines(attempt, retries[at])),
+    ),
+  ]
+    .map(defused)
+    .join("\n");
 };

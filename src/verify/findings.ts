@@ -1,6 +1,6 @@
 import type { SmtpFailure } from "../net/smtp-failure.ts";
 import type { Finding, ReplyEvidence } from "./evidence.ts";
-import type { Reading } from "./replies.ts";
+import { type Reading, verdictOf } from "./replies.ts";
 
 const REPLY_CHARACTERS_MAX = 300;
 
@@ -37,6 +37,16 @@ const settleAmbiguous = (submitted: ReplyEvidence, random: ReplyEvidence | undef
   random?.reading === "accepted" && submitted.code >= 500 ? "mailbox_not_found" : "ambiguous";
 
 /**
+ * The reading, unless the table of replies sees a no where none can be: a temporary refusal is not one, and before RCPT
+ * nobody has spoken about the mailbox (but for MAIL with SMTPUTF8, which only its address needs).
+ */
+const believed = ({ stage, reading, code }: ReplyEvidence): Reading => {
+  if (verdictOf(reading) !== "undeliverable") return reading;
+  if (code < 500) return "temporary";
+  return stage === "rcpt" || (stage === "mail" && reading === "smtputf8_unsupported") ? reading : "blocked";
+};
+
+/**
  * What a host's replies say about the mailbox: the reply to the submitted recipient or, when MAIL was refused, that
  * refusal. Null when the host never got as far: then another host may know.
  */
@@ -46,11 +56,11 @@ export const findingOfReplies = (host: string, replies: readonly ReplyEvidence[]
   const random =
     randoms.find(({ reading }) => reading === "accepted" || reading === "mailbox_not_found") ?? randoms.at(-1);
   if (submitted !== undefined) {
-    const reading = submitted.reading === "ambiguous" ? settleAmbiguous(submitted, random) : submitted.reading;
+    const reading = submitted.reading === "ambiguous" ? settleAmbiguous(submitted, random) : believed(submitted);
     return { ...said(host, submitted, reading), catch_all: catchAllOf(submitted, random) };
   }
   const sender = replies.find(({ stage, code }) => stage === "mail" && code >= 400);
-  return sender === undefined ? null : said(host, sender, sender.reading);
+  return sender === undefined ? null : said(host, sender, believed(sender));
 };
 
 const said = (host: string, reply: ReplyEvidence, reading: Reading): Finding => ({
@@ -96,7 +106,7 @@ export const findingOfFailure = (
   failure: Pick<SmtpFailure, "kind" | "stage" | "heardAnything"> | null,
 ): Finding => {
   const refusal = replies.findLast(({ code }) => code >= 400);
-  if (refusal !== undefined && failure?.kind !== "tls_failed") return said(host, refusal, refusal.reading);
+  if (refusal !== undefined && failure?.kind !== "tls_failed") return said(host, refusal, believed(refusal));
   return {
     reading: failure === null ? "protocol_error" : readingOfFailure(failure.kind),
     host,
@@ -110,24 +120,21 @@ export const findingOfFailure = (
   };
 };
 
-/** Of several hosts that left the question open, the one that said most speaks; the most telling first. */
+/**
+ * Of several hosts that left the question open, the one that said most speaks; the most telling first. What may change
+ * comes before what will not, so that it is asked again.
+ */
 const TELLING: ReadonlyArray<Finding["reading"]> = [
-  "blocked",
-  "rate_limited",
   "greylisted",
+  "rate_limited",
   "temporary",
+  "blocked",
   "tls_required",
   "sender_rejected",
-  "smtputf8_unsupported",
   "protocol_error",
   "timeout",
   "unreachable",
 ];
-
-const rank = ({ reading }: Finding): number => {
-  const at = TELLING.indexOf(reading);
-  return at === -1 ? -1 : at;
-};
 
 const NOBODY: Finding = {
   reading: "unreachable",
@@ -141,11 +148,8 @@ const NOBODY: Finding = {
   heard: false,
 };
 
-/** The finding of an attempt from those of its hosts: a settled one is last and wins, else the most telling. */
+/** The finding of an attempt that no host settled: the most telling of its hosts' (of equals, the first host's). */
 export const weigh = (findings: readonly Finding[]): Finding => {
-  const last = findings.at(-1);
-  if (last === undefined) return NOBODY;
-  const best =
-    last.stage === "rcpt" && last.reply !== null ? last : (findings.toSorted((a, b) => rank(a) - rank(b))[0] ?? last);
-  return { ...best, heard: findings.some(({ heard }) => heard) };
+  const ranked = TELLING.flatMap((reading) => findings.filter((finding) => finding.reading === reading));
+  return { ...(ranked[0] ?? findings[0] ?? NOBODY), heard: findings.some(({ heard }) => heard) };
 };

@@ -1,8 +1,10 @@
+import { z } from "zod";
 import type { Operation, Parameter } from "../http/openapi.ts";
+import { conclude } from "./conclude.ts";
 import { evidenceSchema } from "./evidence.ts";
 import { SUB_STATUSES, VERDICTS } from "./result.ts";
 import { completedSchema, listSchema, orderSchema, pendingSchema } from "./schemas.ts";
-import { z } from "zod";
+import { TEST_VERIFIED_AT, testEvidence } from "./test-keys.ts";
 
 const COMPLETED = {
   id: "019aa0d6-5b7e-7c31-9f4c-0d9a3c3f1a52",
@@ -58,12 +60,6 @@ const query = (name: string, description: string, schema: Readonly<Record<string
   schema,
 });
 
-const RATE_HEADERS = {
-  "RateLimit-Limit": "The plan's sustained rate, requests per second.",
-  "RateLimit-Remaining": "Requests that can be made right now.",
-  "RateLimit-Reset": "Seconds until the full burst allowance is available again.",
-};
-
 const TAG = "Email verification";
 
 /** The verification routes, as the OpenAPI document describes them. */
@@ -84,19 +80,19 @@ export const VERIFY_OPERATIONS: readonly Operation[] = [
         schema: { type: "string", minLength: 1, maxLength: 200 },
       },
     ],
+    rateLimited: true,
     body: { schema: orderSchema, example: { email: "someone@example.com", source: "signup-form" } },
     responses: {
       200: {
         description: "The check is finished.",
         schema: completedSchema,
         example: COMPLETED,
-        headers: RATE_HEADERS,
       },
       202: {
         description: "Not finished yet; the check goes on.",
         schema: pendingSchema,
         example: PENDING,
-        headers: { ...RATE_HEADERS, Location: "Where to poll." },
+        headers: { Location: "Where to poll." },
       },
     },
     errors: [
@@ -160,7 +156,13 @@ export const VERIFY_OPERATIONS: readonly Operation[] = [
     tag: TAG,
     summary: "Why: DNS answers, hosts tried, SMTP transcripts, readings, retries",
     parameters: [ID],
-    responses: { 200: { description: "The evidence as far as it has come.", schema: evidenceSchema } },
+    responses: {
+      200: {
+        description: "The evidence as far as it has come.",
+        schema: evidenceSchema.meta({ title: "Evidence" }),
+        example: conclude(testEvidence("mailbox_exists@any.example"), TEST_VERIFIED_AT).evidence,
+      },
+    },
     errors: ["insufficient_scope", "not_found"],
   },
 ];

@@ -87,13 +87,17 @@ const concerns = (rule: Rule, stage: Stage, code: number, enhanced: string | nul
 
 const IP_IN_LINK = /(?:[^0-9]|^)(?:\d{1,3}\.){3}\d{1,3}(?:[^0-9]|$)/;
 
+/** GMX and its kin put our address into every link; their cases r16xx are about the recipient, all others about us. */
+const CASE_OF_RECIPIENT = /\S*[?&]c=r16\d\d\b\S*/g;
+
 const knownSigns = (
   reply: SmtpReply,
-  links: string,
+  allLinks: string,
   { ourAddress, heloName, mailFrom, recipient, smtputf8Sent }: ReplyHints,
 ) => {
   const contains = (own: string | undefined): boolean =>
     own !== undefined && own.length > 2 && reply.text.toLowerCase().includes(own.toLowerCase());
+  const links = allLinks.replace(CASE_OF_RECIPIENT, "");
   return {
     link_with_address:
       links !== "" && (IP_IN_LINK.test(links) || (ourAddress !== undefined && links.includes(ourAddress))),

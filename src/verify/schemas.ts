@@ -16,13 +16,21 @@ export const orderSchema = z
       .trim()
       .min(1, "An address is needed")
       .refine((text) => codePoints(text) <= EMAIL_CHARACTERS_MAX, `At most ${EMAIL_CHARACTERS_MAX} characters`)
-      .meta({ description: "The address to verify, 1 to 320 characters.", examples: ["someone@example.com"] }),
+      .meta({
+        description: "The address to verify, 1 to 320 characters.",
+        maxLength: EMAIL_CHARACTERS_MAX,
+        examples: ["someone@example.com"],
+      }),
     source: z
       .string()
       .min(1, "Leave the field out rather than empty")
       .refine((text) => codePoints(text) <= SOURCE_CHARACTERS_MAX, `At most ${SOURCE_CHARACTERS_MAX} characters`)
       .optional()
-      .meta({ description: "Free-form label for the caller's own attribution.", examples: ["signup-form"] }),
+      .meta({
+        description: "Free-form label for the caller's own attribution.",
+        maxLength: SOURCE_CHARACTERS_MAX,
+        examples: ["signup-form"],
+      }),
   })
   .meta({ title: "VerificationOrder" });
 
@@ -52,7 +60,7 @@ export const filtersSchema = z.strictObject({
 const time = z.iso.datetime({ precision: 3 });
 
 export const completedSchema = z
-  .object({ id: z.uuid(), status: z.literal("completed"), result: resultSchema })
+  .object({ id: z.uuid(), status: z.literal("completed"), result: resultSchema.meta({ title: "VerificationResult" }) })
   .meta({ title: "CompletedVerification" });
 
 export const pendingSchema = z
@@ -66,9 +74,12 @@ export const pendingSchema = z
 
 const listed = { email: z.string(), source: z.string().nullable(), created_at: time };
 
+const listedCompleted = completedSchema.extend(listed).meta({ title: "ListedCompletedVerification" });
+const listedPending = pendingSchema.extend(listed).meta({ title: "ListedPendingVerification" });
+
 export const listSchema = z
   .object({
-    verifications: z.array(z.union([completedSchema.extend(listed), pendingSchema.extend(listed)])),
+    verifications: z.array(z.union([listedCompleted, listedPending])),
     next_cursor: z.string().nullable(),
   })
   .meta({ title: "VerificationList" });

@@ -94,6 +94,27 @@ export const createVerificationStore = (db: Db) => {
       ),
     )
     .prepare();
+  const isPending = and(eq(table.id, sql.placeholder("id")), sql`status = 'pending'`);
+  const end = db.orm
+    .update(table)
+    .set({
+      status: "completed",
+      dueAtMs: null,
+      verdict: sql`${sql.placeholder("verdict")}`,
+      subStatus: sql`${sql.placeholder("subStatus")}`,
+      result: sql`${sql.placeholder("result")}`,
+      completedAtMs: sql`${sql.placeholder("completedAtMs")}`,
+      attempts: sql`${sql.placeholder("attempts")}`,
+    })
+    .where(isPending)
+    .returning({ id: table.id })
+    .prepare();
+  const later = db.orm
+    .update(table)
+    .set({ dueAtMs: sql`${sql.placeholder("dueAtMs")}`, attempts: sql`${sql.placeholder("attempts")}` })
+    .where(isPending)
+    .returning({ id: table.id })
+    .prepare();
   const putEvidence = db.orm
     .insert(verificationEvidence)
     .values({ verificationId: sql.placeholder("id"), body: sql.placeholder("body") })
@@ -127,21 +148,10 @@ export const createVerificationStore = (db: Db) => {
       pendingFor.get({ accountId, mode, normalizedEmail }),
 
     /** Ends a pending verification; false when it had ended already. */
-    complete(_tx: Tx, id: string, completion: Completion): boolean {
-      const done = db.orm
-        .update(table)
-        .set({ ...completion, status: "completed", dueAtMs: null })
-        .where(and(eq(table.id, id), eq(table.status, "pending")))
-        .returning({ id: table.id })
-        .all();
-      return done.length === 1;
-    },
-    postpone: (_tx: Tx, id: string, dueAtMs: number, attempts: number): void =>
-      void db.orm
-        .update(table)
-        .set({ dueAtMs, attempts })
-        .where(and(eq(table.id, id), eq(table.status, "pending")))
-        .run(),
+    complete: (_tx: Tx, id: string, completion: Completion): boolean => end.get({ id, ...completion }) !== undefined,
+    /** Sets the time of the next attempt; false when the verification has ended already. */
+    postpone: (_tx: Tx, id: string, dueAtMs: number, attempts: number): boolean =>
+      later.get({ id, dueAtMs, attempts }) !== undefined,
 
     saveEvidence: (_tx: Tx, id: string, body: string): void => void putEvidence.run({ id, body }),
     findEvidence: (id: string): string | undefined => readEvidence.get({ id })?.body,

@@ -99,7 +99,7 @@ const triggerOf = (normalizedEmail: string): string =>
 export const planTestCheck = (evidence: Evidence): { readonly outcome: SubStatus; readonly afterMs: number } => {
   if (evidence.address.problem !== null) return { outcome: "invalid_syntax", afterMs: 0 };
   const trigger = triggerOf(evidence.address.normalized_email);
-  const delayed = table.delayed[trigger];
+  const delayed = Object.hasOwn(table.delayed, trigger) ? table.delayed[trigger] : undefined;
   if (delayed !== undefined) return { outcome: delayed.outcome, afterMs: delayed.after_ms };
   const named = SUB_STATUSES.find((subStatus) => subStatus === trigger);
   return { outcome: named ?? "mailbox_exists", afterMs: 0 };

@@ -1,4 +1,5 @@
 import type { DomainEvidence, Evidence, Finding } from "./evidence.ts";
+import { subStatusOf } from "./replies.ts";
 import { type Signal, type Signals, type SubStatus, VERDICT_OF, type Verdict } from "./result.ts";
 import { confidenceScore, qualityScore } from "./scores.ts";
 
@@ -33,30 +34,20 @@ const DOMAIN_NO: Readonly<Record<Exclude<DomainEvidence["outcome"], "mail_hosts"
   },
 };
 
-/** Readings of a RCPT reply that say a definite no about the mailbox. */
-const HARD_NO: Partial<Readonly<Record<Finding["reading"], SubStatus>>> = {
-  mailbox_not_found: "mailbox_not_found",
-  mailbox_disabled: "mailbox_disabled",
-  null_mx: "null_mx",
-  smtputf8_unsupported: "smtputf8_unsupported",
-};
+/** What nobody said, beside what a reply can mean. */
+const UNSAID = { unreachable: "smtp_unreachable", timeout: "smtp_timeout", internal: "internal_error" } as const;
 
-/** Readings that leave the question about the mailbox open. */
-const UNSETTLED: Partial<Readonly<Record<Finding["reading"], SubStatus>>> = {
-  greylisted: "greylisted",
-  rate_limited: "rate_limited",
-  blocked: "smtp_blocked",
-  ambiguous: "smtp_blocked",
-  sender_rejected: "sender_rejected",
-  tls_required: "tls_required",
-  temporary: "smtp_temporary_error",
-  protocol_error: "smtp_protocol_error",
-  unreachable: "smtp_unreachable",
-  timeout: "smtp_timeout",
-  internal: "internal_error",
-};
+const subStatusOfFinding = ({ reading }: Finding): SubStatus =>
+  reading === "unreachable" || reading === "timeout" || reading === "internal" ? UNSAID[reading] : subStatusOf(reading);
 
-const quoted = (finding: Finding): string => `${finding.host ?? "The mail host"} answered "${finding.reply ?? ""}"`;
+/** A definite no about the mailbox. A provider that refuses every recipient alike cannot give one. */
+const isHardNo = ({ domain }: Evidence, finding: Finding | null): finding is Finding =>
+  finding !== null &&
+  domain?.unverifiable_provider == null &&
+  VERDICT_OF[subStatusOfFinding(finding)] === "undeliverable";
+
+/** After these the question is settled: the recipient was accepted, or is there and takes nothing more. */
+const SETTLED: ReadonlySet<SubStatus> = new Set(["mailbox_exists", "mailbox_full"]);
 
 const UNSETTLED_WORDS: Partial<Readonly<Record<SubStatus, string>>> = {
   greylisted: "It was still greylisting us when the retries were used up.",
@@ -65,24 +56,27 @@ const UNSETTLED_WORDS: Partial<Readonly<Record<SubStatus, string>>> = {
   sender_rejected: "It refused our sender address, so the recipient was never judged.",
   tls_required: "It demands TLS, which could not be had.",
   smtp_temporary_error: "It only ever refused for the time being.",
-  smtp_protocol_error: "It broke the protocol or dropped the connection.",
+  smtp_protocol_error:
+    "The mail host broke the protocol or dropped the connection before it said anything of the recipient.",
   smtp_unreachable: "No mail host took the connection.",
   smtp_timeout: "No mail host replied in time.",
   internal_error: "The check failed on our side.",
 };
 
-const hardNo = ({ address, domain }: Evidence, finding: Finding | null): Decision | null => {
+const quoted = ({ host, reply }: Finding): string =>
+  reply === null
+    ? `${host ?? "The mail host"} gave no reply about it`
+    : `${host ?? "The mail host"} answered "${reply}"`;
+
+const hardNo = (evidence: Evidence, finding: Finding | null): Decision | null => {
+  const { address, domain } = evidence;
   if (address.problem !== null) return { subStatus: "invalid_syntax", because: address.problem };
   if (domain !== null && domain.outcome !== "mail_hosts" && domain.outcome !== "dns_error")
     return DOMAIN_NO[domain.outcome];
-  if (finding === null || domain?.unverifiable_provider) return null;
-  const subStatus = HARD_NO[finding.reading];
-  if (subStatus === undefined) return null;
-  const because =
-    finding.reply === null
-      ? `${finding.host} does not offer SMTPUTF8, which the address needs.`
-      : `${quoted(finding)}.`;
-  return { subStatus, because };
+  if (!isHardNo(evidence, finding)) return null;
+  const subStatus = subStatusOfFinding(finding);
+  if (finding.reply !== null) return { subStatus, because: `${quoted(finding)}.` };
+  return { subStatus, because: `${finding.host} does not offer SMTPUTF8, which the address needs.` };
 };
 
 const unsettled = ({ domain }: Evidence, finding: Finding | null): Decision | null => {
@@ -91,9 +85,11 @@ const unsettled = ({ domain }: Evidence, finding: Finding | null): Decision | nu
       ? { subStatus: "dns_error", because: "DNS gave no usable answer about the domain." }
       : { subStatus: "internal_error", because: "The check failed on our side." };
   }
-  const subStatus = UNSETTLED[finding.reading];
-  if (subStatus !== undefined)
-    return { subStatus, because: `${quoted(finding)}. ${UNSETTLED_WORDS[subStatus] ?? ""}`.trim() };
+  const subStatus = subStatusOfFinding(finding);
+  if (VERDICT_OF[subStatus] === "risky" && !SETTLED.has(subStatus)) {
+    const words = UNSETTLED_WORDS[subStatus] ?? "";
+    return { subStatus, because: finding.reply === null ? words : `${quoted(finding)}. ${words}` };
+  }
   if (domain.unverifiable_provider === null) return null;
   const because = `${domain.unverifiable_provider} accepts or refuses every recipient alike, whatever the mailbox.`;
   return { subStatus: "unverifiable_provider", because };
@@ -111,13 +107,8 @@ const decide = (evidence: Evidence, finding: Finding | null): Decision => {
     return { subStatus: "disposable", because: `The domain is on the list of disposable ones (${disposable}).` };
   if (finding?.reading === "mailbox_full")
     return { subStatus: "mailbox_full", because: `${quoted(finding)}: the mailbox is full.` };
-  if (
-    finding?.reading === "accepted" &&
-    finding.catch_all === "yes" &&
-    evidence.domain?.unverifiable_provider === null
-  ) {
+  if (finding?.reading === "accepted" && finding.catch_all === "yes" && !evidence.domain?.unverifiable_provider)
     return { subStatus: "catch_all", because: `${finding.host} accepts a random recipient of the domain as well.` };
-  }
   const open = unsettled(evidence, finding);
   if (open !== null) return open;
   const [listing] = evidence.dnsbl?.listings ?? [];
@@ -148,7 +139,7 @@ const smtpSignal = (finding: Finding | null, unverifiable: boolean): Signal => {
   if (unverifiable) return "unknown";
   if (finding.reading === "accepted") return "pass";
   if (finding.reading === "mailbox_full") return "warn";
-  return finding.reading in HARD_NO ? "fail" : "unknown";
+  return VERDICT_OF[subStatusOfFinding(finding)] === "undeliverable" ? "fail" : "unknown";
 };
 
 const catchAllSignal = (finding: Finding | null, unverifiable: boolean): Signal => {
@@ -190,7 +181,7 @@ const isChargeable = ({ address, domain }: Evidence, finding: Finding | null): b
   if (address.problem !== null) return true;
   if (domain === null || domain.outcome === "dns_error") return false;
   if (domain.outcome !== "mail_hosts") return true;
-  return finding !== null && finding.heard && !FREE_READINGS.has(finding.reading);
+  return finding?.heard === true && !FREE_READINGS.has(finding.reading);
 };
 
 /** What the evidence says about the mailbox: the finding of the latest attempt. */

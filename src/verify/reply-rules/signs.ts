@@ -1,28 +1,26 @@
-import { DISABLED_RECIPIENT, FULL_MAILBOX, UNKNOWN_RECIPIENT } from "./recipient-phrases.ts";
-import {
-  AUTH_DEMANDED,
-  BLOCKLIST_NAMES,
-  GREYLISTED,
-  POLICY,
-  RATE_LIMITED,
-  REFUSAL,
-  RELAY,
-  SENDER,
-  TEMPORARY,
-  TLS_DEMANDED,
-} from "./server-phrases.ts";
+import { EASTERN } from "./languages-east.ts";
+import { NORTHERN_AND_SOUTHERN } from "./languages-north-south.ts";
+import { WESTERN } from "./languages-west.ts";
+import { BLOCKLIST_NAMES, POLICY } from "./policy-phrases.ts";
+import { DISABLED_RECIPIENT, FULL_MAILBOX, UNKNOWN_RECIPIENT } from "./recipient-english.ts";
+import { REFUSAL, REJECTION, RELAY, SENDER } from "./refusal-phrases.ts";
+import { AUTH_DEMANDED, GREYLISTED, RATE_LIMITED, TEMPORARY, TLS_DEMANDED } from "./server-phrases.ts";
 import type { ReplyText } from "./text.ts";
 import { withoutAccents } from "./text.ts";
+import { disabledIn, fullIn, unknownIn } from "./vocabulary.ts";
+
+const ABROAD = [...WESTERN, ...NORTHERN_AND_SOUTHERN, ...EASTERN];
 
 /** What is seen in the prose of a reply. */
 const WORDS = {
-  unknown_recipient: Object.values(UNKNOWN_RECIPIENT).flat(),
-  disabled_recipient: DISABLED_RECIPIENT,
-  full_mailbox: FULL_MAILBOX,
+  unknown_recipient: [...UNKNOWN_RECIPIENT, ...unknownIn(ABROAD)],
+  disabled_recipient: [...DISABLED_RECIPIENT, ...disabledIn(ABROAD)],
+  full_mailbox: [...FULL_MAILBOX, ...fullIn(ABROAD)],
   blocklist: BLOCKLIST_NAMES,
   policy: POLICY,
-  authentication_record: ["\\bspf\\b|\\bdkim\\b|\\bdmarc\\b|\\bsender policy framework"],
+  authentication_record: ["\\b(?:spf|dkim)\\b(?! domain\\b)|\\bdmarc\\b|\\bsender policy framework"],
   refusal: REFUSAL,
+  rejection: REJECTION,
   relay: RELAY,
   sender: SENDER,
   greylisted: GREYLISTED,
@@ -34,18 +32,28 @@ const WORDS = {
   receiving_fast: ["\\breceiving (?:mail|e-?mail|messages) (?:at a rate|too (?:quickly|fast))"],
   /** Exchange Online's directory-based edge blocking. */
   recipient_access_denied: ["\\brecipient address(?:es)? rejected ?: ?access denied"],
+  /** Worse than a limit: the address itself is shut out. */
+  address_shut_out: [
+    "\\bip\\b(?: \\S{1,40}){0,2} (?:has been|is|was) (?:temporarily |permanently )?(?:blocked|banned|blacklisted)\\b",
+  ],
+  /** Whoever speaks of the sender may mean the sender. */
+  mentions_sender: ["\\b(?:envelope )?senders?\\b|\\bmail ?from\\b|\\breturn[- ]path\\b|\\boriginator\\b"],
   list_expansion: ["\\bmailing list expansion"],
   null_mx: [
     "\\bnull[- ]?mx\\b|\\bdomain (?:\\S{1,64} )?(?:does not|doesn't) accept (?:e-?)?mail|\\bhas (?:a )?null mx",
+  ],
+  /** The command was not understood, or its arguments. */
+  syntax: [
+    "\\bsyntax\\b|\\bparameters?\\b|\\barguments?\\b|\\bmalformed\\b|\\bunrecogni[sz]ed (?:command|parameter)|\\bsequence error\\b|\\b(?:say|send|need|issue) (?:helo|ehlo)\\b|\\b(?:helo|ehlo)(?: \\S{1,12})? (?:first|needed|required)\\b",
   ],
   smtputf8: [
     "\\bsmtputf8\\b|\\bnon-?ascii\\b(?: \\S{1,20}){0,3} (?:not|address)|\\binternationali[sz]ed (?:e-?mail |mail )?address|\\beai\\b|\\bnon-?ascii address",
   ],
   oversize: [
-    "\\b(?:message|mail|e-?mail)(?: file| body)?(?: size| is| was){0,2} (?:exceeds|too (?:big|large)|larger than|over (?:the )?(?:maximum|fixed)|limit exceeded)|\\bfixed maximum message size|\\bmessage length exceeds|\\bmaximum message size",
+    "\\b(?:message|mail|e-?mail)(?: body)?(?: size| is| was){0,2} (?:exceeds|too (?:big|large)|larger than|over (?:the )?(?:maximum|fixed)|limit exceeded)|\\bfixed maximum message size|\\bmessage length exceeds|\\bmaximum message size",
   ],
   timeout: [
-    "\\btime(?:d)?[ -]?out|\\bidle\\b|\\binactivity\\b|\\bsystem (?:problem|error|failure)|\\binternal\\b|\\blocal error|\\bshutting down|\\bshutdown|\\bgoing down|\\bmaintenance\\b|\\bdata ?base\\b|\\bldap\\b|\\bsystem not accepting",
+    "\\btime(?:d)?[ -]?out|\\bidle\\b|\\bconnection expired\\b|\\binactivity\\b|\\bsystem (?:problem|error|failure)|\\binternal\\b|\\blocal error|\\bshutting down|\\bshutdown|\\bgoing down|\\bmaintenance\\b|\\bdata ?base\\b|\\bldap\\b|\\bsystem not accepting",
   ],
   try_in: [
     "\\b(?:try|retry|again|come back|wait|back|resend)\\b(?: \\S{1,16}){0,5} (?:in|after|for|within) (?:about |at least )?\\d|\\bin \\d{1,5} ?(?:s|sec|seconds|m|min|minutes)\\b",
@@ -75,12 +83,18 @@ interface CompiledSign {
   readonly ascii: RegExp;
 }
 
-const compiled = new Map<string, CompiledSign>(
-  Object.entries(WORDS).map(([name, sources]) => [
-    name,
-    { any: compile(sources), ascii: compile(sources.filter((source) => isAscii(source) || /[a-z]{4}/.test(source))) },
-  ]),
-);
+const compiled = new Map<string, CompiledSign>();
+
+/** Compiled when first asked for: a command that reads one reply must not pay for all tables. */
+const compiledSign = (name: keyof typeof WORDS): CompiledSign => {
+  const before = compiled.get(name);
+  if (before) return before;
+  const sources: readonly string[] = WORDS[name];
+  const ascii = compile(sources.filter((source) => isAscii(source) || /[a-z]{4}/.test(source)));
+  const sign = { any: compile(sources), ascii };
+  compiled.set(name, sign);
+  return sign;
+};
 
 /** Answers whether a sign is seen, and looks for each at most once. */
 export const createSigns = (text: ReplyText, known: KnownSigns): ((name: SignName) => boolean) => {
@@ -116,6 +130,6 @@ const seenIn = (words: string): Map<SignName, boolean> => {
 const ASCII_ONLY = /^[\u0000-\u007f]*$/;
 
 const matches = (name: keyof typeof WORDS, text: string): boolean => {
-  const sign = compiled.get(name);
-  return sign !== undefined && (ASCII_ONLY.test(text) ? sign.ascii : sign.any).test(text);
+  const sign = compiledSign(name);
+  return (ASCII_ONLY.test(text) ? sign.ascii : sign.any).test(text);
 };

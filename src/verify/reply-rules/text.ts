@@ -28,7 +28,7 @@ export const withoutAccents = (text: string): string =>
 
 /**
  * Prepares a reply's text. What we sent ourselves must not speak (an address may contain "spam" or "unknown"): addresses become "@",
- * and so does every text of `ours`. Links are taken out: their paths and parameters are not prose.
+ * and so does every text of `ours`. Links are taken out: their paths and parameters are not prose. "USER_UNKNOWN" is prose.
  */
 export const readableText = (text: string, ours: readonly string[] = []): ReplyText => {
   let words = foldText(text);
@@ -42,7 +42,8 @@ export const readableText = (text: string, ours: readonly string[] = []): ReplyT
     links = found.join(" ");
   }
   for (const own of ours) if (own.length > 2) words = words.replaceAll(own.toLowerCase(), "@");
-  return { words: words.includes("@") ? maskAddresses(words) : words, links };
+  const masked = words.includes("@") ? maskAddresses(words) : words;
+  return { words: masked.replaceAll("_", " "), links };
 };
 
 // biome-ignore lint/suspicious/noControlCharactersInRegex: the range is ASCII itself.
@@ -71,9 +72,9 @@ const maskAddresses = (text: string): string => {
   let done = 0;
   for (let at = text.indexOf("@"); at >= 0; at = text.indexOf("@", done)) {
     let start = at;
-    while (start > done && !DELIMITERS.has(text.charAt(start - 1))) start--;
+    while (start > done && !DELIMITERS.has(text.charAt(start - 1)) && text.slice(start - 2, start) !== "..") start--;
     let end = at + 1;
-    while (end < text.length && !DELIMITERS.has(text.charAt(end))) end++;
+    while (end < text.length && !DELIMITERS.has(text.charAt(end)) && text.slice(end, end + 2) !== "..") end++;
     while (end > at + 1 && (text.charAt(end - 1) === "." || text.charAt(end - 1) === "!")) end--;
     masked += `${text.slice(done, start)}@`;
     done = end;

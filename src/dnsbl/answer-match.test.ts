@@ -1,0 +1,63 @@
+import { describe, expect, test } from "bun:test";
+import { formatAnswerMatch, ipv4Number, matchesAnswer, overlaps, parseAnswerMatch } from "./answer-match.ts";
+
+const read = (text: string) => {
+  const parsed = parseAnswerMatch(text);
+  if (!parsed.ok) throw new Error(parsed.error.problem);
+  return parsed.value;
+};
+const number = (text: string): number => ipv4Number(text) ?? Number.NaN;
+
+describe("an answer to compare with", () => {
+  test.each(["127.0.0.2", "127.0.0.4-127.0.0.7", "bit 1", "bit 128", "127.0.0.0-127.255.255.255"])(
+    "%s reads and writes the same",
+    (text) => {
+      expect(formatAnswerMatch(read(text))).toBe(text);
+    },
+  );
+
+  test.each([
+    ["", "neither"],
+    ["127.0.0", "neither"],
+    ["127.0.0.02", "neither"],
+    ["127.0.0.256", "neither"],
+    ["127.0.0.2-127.0.0.3-127.0.0.4", "neither"],
+    ["127.0.0.0/24", "neither"],
+    ["bits 4", "neither"],
+    ["bit 3", "no bit"],
+    ["bit 256", "no bit"],
+    ["10.0.0.2", "outside"],
+    ["127.0.0.2-128.0.0.1", "outside"],
+    ["127.0.0.9-127.0.0.2", "before it begins"],
+  ])("%p is refused", (text, why) => {
+    const parsed = parseAnswerMatch(text);
+    expect(parsed.ok ? "" : parsed.error.problem).toContain(why);
+  });
+
+  test.each([
+    ["127.0.0.2", "127.0.0.2", true],
+    ["127.0.0.2", "127.0.0.3", false],
+    ["127.0.0.4-127.0.0.7", "127.0.0.4", true],
+    ["127.0.0.4-127.0.0.7", "127.0.0.7", true],
+    ["127.0.0.4-127.0.0.7", "127.0.0.8", false],
+    ["bit 16", "127.0.0.80", true],
+    ["bit 8", "127.0.0.80", false],
+    ["bit 128", "127.0.0.128", true],
+    ["bit 16", "127.0.1.16", false],
+  ])("%s describes %s: %p", (match, address, expected) => {
+    expect(matchesAnswer(read(match), number(address))).toBe(expected);
+  });
+
+  test.each([
+    ["127.0.0.2", "127.0.0.2", true],
+    ["127.0.0.2", "127.0.0.1-127.0.0.9", true],
+    ["127.0.0.2", "127.0.0.3", false],
+    ["bit 1", "bit 2", false],
+    ["bit 2", "bit 2", true],
+    ["bit 2", "127.0.0.16", true],
+    ["127.255.255.255", "bit 1", false],
+  ])("%s and %s overlap: %p", (a, b, expected) => {
+    expect(overlaps(read(a), read(b))).toBe(expected);
+    expect(overlaps(read(b), read(a))).toBe(expected);
+  });
+});

@@ -1,0 +1,76 @@
+import { describe, expect, test } from "bun:test";
+import { createTestClock, settle } from "../testing/clock.ts";
+import type { Blocklist, Budget } from "./blocklist.ts";
+import { createDnsblPacing, noPacing } from "./budget.ts";
+import { readEmbeddedCatalogue } from "./catalogue.ts";
+
+const [SOME_LIST] = readEmbeddedCatalogue().lists;
+if (!SOME_LIST) throw new Error("an empty catalogue");
+const listWith = (budget: Budget, id = "one"): Blocklist => ({ ...SOME_LIST, id, name: "One", budget });
+const DAY_MS = 86_400_000;
+
+describe("the pause between two questions", () => {
+  test("is kept, and the first question needs none", async () => {
+    const clock = createTestClock();
+    const pacing = createDnsblPacing({ clock });
+    const list = listWith({ queriesPerDay: null, spacingMs: 200 });
+    const turns: number[] = [];
+    for (let asked = 0; asked < 3; asked++) void pacing.takeTurn(list).then(() => turns.push(clock.monotonicMs()));
+    await settle();
+    expect(turns).toEqual([0]);
+    await clock.advance(199);
+    expect(turns).toEqual([0]);
+    await clock.advance(1000);
+    expect(turns).toEqual([0, 200, 400]);
+  });
+
+  test("of one list does not hold up another", async () => {
+    const pacing = createDnsblPacing({ clock: createTestClock() });
+    const budget = { queriesPerDay: null, spacingMs: 10_000 };
+    await pacing.takeTurn(listWith(budget));
+    expect(await pacing.takeTurn(listWith(budget, "two"))).toEqual({ ok: true, value: null });
+  });
+
+  test("makes no queue without end: a turn too far away is refused, and costs nothing", async () => {
+    const clock = createTestClock();
+    const pacing = createDnsblPacing({ clock, waitMsMax: 300 });
+    const list = listWith({ queriesPerDay: null, spacingMs: 200 });
+    await pacing.takeTurn(list);
+    const second = pacing.takeTurn(list);
+    const third = await pacing.takeTurn(list);
+    expect(third.ok ? null : third.error).toMatchObject({ kind: "queue_full", retryAfterMs: 400 });
+    await clock.advance(400);
+    expect((await second).ok).toBe(true);
+    expect((await pacing.takeTurn(list)).ok).toBe(true);
+  });
+});
+
+describe("the budget of a day", () => {
+  test("ends, and comes back at midnight UTC", async () => {
+    const clock = createTestClock(Date.UTC(2026, 0, 1, 23));
+    const pacing = createDnsblPacing({ clock });
+    const list = listWith({ queriesPerDay: 2, spacingMs: 0 });
+    expect([(await pacing.takeTurn(list)).ok, (await pacing.takeTurn(list)).ok]).toEqual([true, true]);
+    const third = await pacing.takeTurn(list);
+    expect(third.ok ? null : third.error).toEqual({
+      kind: "budget_spent",
+      problem: "One may be asked 2 times a day, and was.",
+      retryAfterMs: DAY_MS / 24,
+    });
+    await clock.advance(DAY_MS / 24);
+    expect((await pacing.takeTurn(list)).ok).toBe(true);
+  });
+
+  test("has an end even where none is published", async () => {
+    const clock = createTestClock();
+    const pacing = createDnsblPacing({ clock });
+    const list = listWith({ queriesPerDay: null, spacingMs: 0 });
+    for (let asked = 0; asked < 100_000; asked++) await pacing.takeTurn(list);
+    expect((await pacing.takeTurn(list)).ok).toBe(false);
+  });
+
+  test("does not exist when it is switched off", async () => {
+    const list = listWith({ queriesPerDay: 1, spacingMs: 1000 });
+    expect([(await noPacing.takeTurn(list)).ok, (await noPacing.takeTurn(list)).ok]).toEqual([true, true]);
+  });
+});

@@ -1,0 +1,77 @@
+import type { Clock } from "../base/clock.ts";
+import { wait } from "../base/clock.ts";
+import type { Result } from "../base/errors.ts";
+import { err, ok } from "../base/errors.ts";
+import type { Blocklist } from "./blocklist.ts";
+
+/** Why a list must not be asked now. `retryAfterMs` is when it is worth trying again. */
+export interface OverBudget {
+  readonly kind: "budget_spent" | "queue_full";
+  readonly problem: string;
+  readonly retryAfterMs: number;
+}
+
+/** Says when a list may be asked: every question to a list, tests included, takes its turn here first. */
+export interface DnsblPacing {
+  /** Waits for the turn of one question. Fails at once when the day's budget is spent or too many wait already. */
+  takeTurn(list: Blocklist): Promise<Result<null, OverBudget>>;
+}
+
+/** Where an operator publishes no figure: well below what published ones allow, and no burst. */
+const QUERIES_PER_DAY_UNPUBLISHED = 100_000;
+const SPACING_UNPUBLISHED_MS = 10;
+/** A turn further away than this is no turn: whoever asks has a deadline too. */
+const WAIT_MS_MAX = 30_000;
+const DAY_MS = 86_400_000;
+
+interface Account {
+  day: number;
+  asked: number;
+  /** Monotonic time of the next free turn. */
+  nextTurnMs: number;
+}
+
+/** Keeps to the published budgets: so many questions a day (UTC), with a pause between two. Forgets on a restart. */
+export const createDnsblPacing = ({
+  clock,
+  waitMsMax = WAIT_MS_MAX,
+}: {
+  clock: Clock;
+  waitMsMax?: number;
+}): DnsblPacing => {
+  const accounts = new Map<string, Account>();
+
+  const accountOf = (id: string, day: number): Account => {
+    const known = accounts.get(id);
+    const account = known ?? { day, asked: 0, nextTurnMs: 0 };
+    if (known === undefined) accounts.set(id, account);
+    if (account.day !== day) {
+      account.day = day;
+      account.asked = 0;
+    }
+    return account;
+  };
+
+  return {
+    async takeTurn({ id, name, budget }) {
+      const nowMs = clock.nowMs();
+      const account = accountOf(id, Math.floor(nowMs / DAY_MS));
+      const perDay = budget.queriesPerDay ?? QUERIES_PER_DAY_UNPUBLISHED;
+      if (account.asked >= perDay) {
+        const problem = `${name} may be asked ${perDay} times a day, and was.`;
+        return err({ kind: "budget_spent", problem, retryAfterMs: DAY_MS - (nowMs % DAY_MS) });
+      }
+      const waitMs = Math.max(0, account.nextTurnMs - clock.monotonicMs());
+      if (waitMs > waitMsMax) {
+        return err({ kind: "queue_full", problem: `Too many questions to ${name} are waiting.`, retryAfterMs: waitMs });
+      }
+      account.asked += 1;
+      account.nextTurnMs = clock.monotonicMs() + waitMs + (budget.spacingMs ?? SPACING_UNPUBLISHED_MS);
+      if (waitMs > 0) await wait(clock, waitMs);
+      return ok(null);
+    },
+  };
+};
+
+/** No budgets and no pauses: for measurements and for lists of one's own, never for lists of others. */
+export const noPacing: DnsblPacing = { takeTurn: () => Promise.resolve(ok(null)) };

@@ -1,0 +1,102 @@
+import type { AnswerMatch } from "./answer-match.ts";
+import { formatAnswerMatch, ipv4Number, matchesAnswer, overlaps } from "./answer-match.ts";
+import type { Blocklist, Catalogue, ExcludedLists } from "./blocklist.ts";
+import { TARGET_KINDS } from "./blocklist.ts";
+import { literalName } from "./query-name.ts";
+
+/** Answers that no list may declare: they mean an error of the question, whoever sends them. */
+const ERROR_ANSWERS: AnswerMatch = { kind: "range", from: 0x7f_ff_ff_00, to: 0x7f_ff_ff_ff };
+const REFUSAL_BY_CUSTOM = 0x7f_00_00_01;
+
+/** What a catalogue of the right shape says wrongly or against itself, as sentences; empty when nothing. */
+export const catalogueProblems = ({ lists, excluded }: Catalogue): readonly string[] => [
+  ...duplicates(lists.map(({ id }) => id)).map((id) => `List "${id}" stands in the catalogue twice.`),
+  ...duplicates(lists.flatMap(({ zone }) => zone ?? [])).map((zone) => `The zone ${zone} belongs to two lists.`),
+  ...duplicates(lists.flatMap(listingIds)).map((id) => `The listing id "${id}" is used by two lists.`),
+  ...lists.flatMap((list) =>
+    [...zoneProblems(list, excluded), ...answerProblems(list), ...testPointProblems(list)].map(
+      (problem) => `List "${list.id}": ${problem}`,
+    ),
+  ),
+];
+
+const duplicates = (texts: readonly string[]): string[] => [
+  ...new Set(texts.filter((text, index) => texts.indexOf(text) !== index)),
+];
+
+const listingIds = ({ codes }: Blocklist): string[] => [...new Set(codes.map(({ id }) => id))];
+
+const zoneProblems = ({ zone, keyedZone, defaultEnabled }: Blocklist, excluded: readonly ExcludedLists[]): string[] => {
+  if (zone === null && keyedZone === null) return ["it has neither a zone nor a keyed_zone."];
+  const problems = zone === null && defaultEnabled ? ["it needs a key, so it cannot be enabled by default."] : [];
+  const bans = zone === null ? [] : excluded.filter(({ zones }) => zones.some((ban) => covers(ban, zone)));
+  return [...problems, ...bans.map((ban) => `the zone ${zone} is excluded (${ban.name}): ${ban.reason}`)];
+};
+
+const covers = (ban: string, zone: string): boolean =>
+  ban.startsWith("*.") ? zone.endsWith(ban.slice(1)) : zone === ban;
+
+interface Claim {
+  readonly by: string;
+  readonly match: AnswerMatch;
+}
+
+const answerProblems = (list: Blocklist): string[] => {
+  const claim = (by: string, matches: readonly AnswerMatch[]): Claim[] => matches.map((match) => ({ by, match }));
+  const claims = [
+    ...list.codes.flatMap(({ id, matches }) => claim(`code ${id}`, matches)),
+    ...list.ignores.flatMap(({ matches }) => claim("an ignored answer", matches)),
+  ];
+  const refusals = list.refusals.flatMap(({ matches }) => claim("a refusal", matches));
+  const all = [...claims, ...refusals];
+  const twice = all.flatMap((a, index) =>
+    all
+      .slice(index + 1)
+      .filter((b) => overlaps(a.match, b.match))
+      .map(
+        (b) =>
+          `the answers ${formatAnswerMatch(a.match)} (${a.by}) and ${formatAnswerMatch(b.match)} (${b.by}) overlap.`,
+      ),
+  );
+  return [...twice, ...claims.flatMap(reservedProblems)];
+};
+
+const reservedProblems = ({ by, match }: Claim): string[] => {
+  const what = `${formatAnswerMatch(match)} (${by})`;
+  if (overlaps(match, ERROR_ANSWERS))
+    return [`${what} reaches into 127.255.255.0/24, which means an error for every list.`];
+  const isHiddenRefusal = match.kind === "range" && match.from !== match.to && matchesAnswer(match, REFUSAL_BY_CUSTOM);
+  return isHiddenRefusal
+    ? [`${what} hides 127.0.0.1, which mostly means a refusal: declare that answer by itself or leave it out.`]
+    : [];
+};
+
+const testPointProblems = (list: Blocklist): string[] => {
+  const kinds = TARGET_KINDS.filter((kind) => list.testPoints[kind] !== undefined);
+  const positives = kinds.flatMap((kind) => list.testPoints[kind]?.positive ?? []);
+  const missing =
+    list.defaultEnabled && positives.length === 0
+      ? ["it is enabled by default without a positive test point, so its silence could never be trusted."]
+      : [];
+  const foreign = kinds
+    .filter((kind) => !list.kinds.includes(kind))
+    .map((kind) => `it has test points for ${kind}, which it does not list.`);
+  const unreadable = kinds.flatMap((kind) =>
+    [...(list.testPoints[kind]?.positive.map(({ value }) => value) ?? []), ...(list.testPoints[kind]?.negative ?? [])]
+      .filter((value) => literalName({ kind, value }) === null)
+      .map((value) => `the test point "${value}" is not of the kind ${kind}.`),
+  );
+  const undocumented = positives
+    .flatMap(({ answers }) => answers)
+    .filter((answer) => !isDocumented(list, answer))
+    .map((answer) => `a test point expects ${answer}, which is no code of the list.`);
+  return [...missing, ...foreign, ...unreadable, ...undocumented];
+};
+
+const isDocumented = ({ codes, ignores }: Blocklist, answer: string): boolean => {
+  const address = ipv4Number(answer);
+  return (
+    address !== null &&
+    [...codes, ...ignores].some(({ matches }) => matches.some((match) => matchesAnswer(match, address)))
+  );
+};

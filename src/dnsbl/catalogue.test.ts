@@ -1,0 +1,184 @@
+import { describe, expect, test } from "bun:test";
+import embedded from "../../fixtures/blocklists.json" with { type: "json" };
+import { isEnabled, severityOf, zoneOf } from "./blocklist.ts";
+import { parseCatalogue, readEmbeddedCatalogue } from "./catalogue.ts";
+
+const GOOD = {
+  id: "one",
+  name: "One",
+  operator: "Somebody",
+  kinds: ["ipv4"],
+  zone: "bl.example.org",
+  codes: [
+    { match: ["127.0.0.2"], id: "one", name: "One", meaning: "Sent spam.", category: "spam", severity: "high" },
+    { match: ["127.0.0.3"], id: "one-more", name: "More", meaning: "Worse.", category: "spam", severity: "critical" },
+  ],
+  test_points: { ipv4: { positive: [{ value: "127.0.0.2" }], negative: ["127.0.0.1"] } },
+  default_enabled: true,
+  delist_url: null,
+  confidence: "A",
+};
+const [FIRST_CODE, SECOND_CODE] = GOOD.codes;
+const catalogueOf = (...lists: unknown[]) => ({
+  version: "1",
+  lists,
+  excluded: [{ name: "Gone", zones: ["dead.example.org", "*.gone.example"], reason: "It lists everybody." }],
+});
+const problemsOf = (json: unknown): string => {
+  const parsed = parseCatalogue(json);
+  return parsed.ok ? "" : parsed.error.join("\n");
+};
+
+describe("a catalogue", () => {
+  test("with the least that a list needs is read, the rest filled in", () => {
+    const parsed = parseCatalogue(catalogueOf(GOOD));
+    const list = parsed.ok ? parsed.value.lists[0] : undefined;
+    expect(list).toMatchObject({ scope: "single", domainForm: "both", keyedZone: null, key: null, refusals: [] });
+    expect(list?.budget).toEqual({ queriesPerDay: null, spacingMs: null });
+    expect(list && severityOf(list)).toBe("critical");
+  });
+
+  test.each<[claim: string, json: unknown, sentence: string]>([
+    ["nothing", null, "The catalogue: "],
+    ["no lists", { version: "1", lists: [], excluded: [] }, "The catalogue, lists: "],
+    ["an unknown field", catalogueOf({ ...GOOD, zones: "x" }), 'List "one": Unrecognized key: "zones".'],
+    ["a missing field", catalogueOf({ ...GOOD, operator: undefined }), 'List "one", operator: '],
+    ["a zone that is no name", catalogueOf({ ...GOOD, zone: "bl.example.org." }), 'List "one", zone: must be a name'],
+    ["a zone with a space", catalogueOf({ ...GOOD, zone: "bl example.org" }), 'List "one", zone: must be a name'],
+    ["an id with capitals", catalogueOf({ ...GOOD, id: "One" }), 'List "One", id: must be lower-case'],
+    [
+      "a keyed zone without key",
+      catalogueOf({ ...GOOD, keyed_zone: "k.example.org" }),
+      "keyed_zone: must be a name that",
+    ],
+    [
+      "a code that is none",
+      catalogueOf({ ...GOOD, codes: [{ ...FIRST_CODE, match: ["127.0.0"] }] }),
+      'List "one", codes.0.match.0: "127.0.0" is neither an address',
+    ],
+    [
+      "a code outside 127/8",
+      catalogueOf({ ...GOOD, codes: [{ ...FIRST_CODE, match: ["10.0.0.2"] }] }),
+      'codes.0.match.0: "10.0.0.2" lies outside 127.0.0.0/8.',
+    ],
+    [
+      "a refusal of nothing",
+      catalogueOf({ ...GOOD, refusals: [{ reason: "No.", remedy: "Ask." }] }),
+      "refusals.0: says neither match nor outcomes.",
+    ],
+    ["a list twice", catalogueOf(GOOD, GOOD), 'List "one" stands in the catalogue twice.'],
+    ["a zone twice", catalogueOf(GOOD, { ...GOOD, id: "two" }), "The zone bl.example.org belongs to two lists."],
+    ["a listing id twice", catalogueOf(GOOD, { ...GOOD, id: "two" }), 'The listing id "one" is used by two lists.'],
+    [
+      "an answer claimed twice",
+      catalogueOf({ ...GOOD, codes: [FIRST_CODE, { ...SECOND_CODE, match: ["127.0.0.2-127.0.0.9"] }] }),
+      'List "one": the answers 127.0.0.2 (code one) and 127.0.0.2-127.0.0.9 (code one-more) overlap.',
+    ],
+    [
+      "an answer both code and refusal",
+      catalogueOf({ ...GOOD, refusals: [{ match: ["127.0.0.3"], reason: "No.", remedy: "Ask." }] }),
+      "127.0.0.3 (code one-more) and 127.0.0.3 (a refusal) overlap.",
+    ],
+    [
+      "bits beside addresses",
+      catalogueOf({ ...GOOD, codes: [FIRST_CODE, { ...SECOND_CODE, match: ["bit 8"] }] }),
+      "127.0.0.2 (code one) and bit 8 (code one-more) overlap.",
+    ],
+    [
+      "an error answer as code",
+      catalogueOf({ ...GOOD, codes: [{ ...FIRST_CODE, match: ["127.255.255.254"] }] }),
+      "127.255.255.254 (code one) reaches into 127.255.255.0/24",
+    ],
+    [
+      "127.0.0.1 inside a range",
+      catalogueOf({ ...GOOD, codes: [{ ...FIRST_CODE, match: ["127.0.0.0-127.0.0.255"] }] }),
+      "hides 127.0.0.1",
+    ],
+    ["no zone at all", catalogueOf({ ...GOOD, zone: null }), "it has neither a zone nor a keyed_zone."],
+    [
+      "a default list that needs a key",
+      catalogueOf({ ...GOOD, zone: null, keyed_zone: "{key}.bl.example.org" }),
+      "it needs a key, so it cannot be enabled by default.",
+    ],
+    [
+      "an excluded zone",
+      catalogueOf({ ...GOOD, zone: "dead.example.org" }),
+      "the zone dead.example.org is excluded (Gone): It lists everybody.",
+    ],
+    ["a zone below an excluded one", catalogueOf({ ...GOOD, zone: "bl.gone.example" }), "is excluded (Gone)"],
+    ["a default list without test point", catalogueOf({ ...GOOD, test_points: {} }), "without a positive test point"],
+    [
+      "a test point of a foreign kind",
+      catalogueOf({ ...GOOD, test_points: { ...GOOD.test_points, domain: { positive: [], negative: [] } } }),
+      "it has test points for domain, which it does not list.",
+    ],
+    [
+      "a test point that is no address",
+      catalogueOf({ ...GOOD, test_points: { ipv4: { positive: [{ value: "test" }], negative: [] } } }),
+      'the test point "test" is not of the kind ipv4.',
+    ],
+    [
+      "a test point with a foreign answer",
+      catalogueOf({
+        ...GOOD,
+        test_points: { ipv4: { positive: [{ value: "127.0.0.2", answers: ["127.0.0.9"] }], negative: [] } },
+      }),
+      "a test point expects 127.0.0.9, which is no code of the list.",
+    ],
+  ])("with %s is refused with a sentence", (_, json, sentence) => {
+    expect(problemsOf(json)).toContain(sentence);
+  });
+
+  test("that is not even close gives a page of sentences at most", () => {
+    const parsed = parseCatalogue({ version: "1", lists: Array.from({ length: 100 }, () => ({})), excluded: [] });
+    expect(parsed.ok ? 0 : parsed.error.length).toBe(50);
+    expect(problemsOf({ version: "1", lists: [{}], excluded: [] })).toContain("List number 1, id: ");
+  });
+});
+
+describe("the embedded catalogue", () => {
+  const { lists, excluded } = readEmbeddedCatalogue();
+  const enabled = lists.filter(isEnabled);
+
+  test("asks only what is known to be at work by default: addresses of both kinds and domains", () => {
+    expect(enabled.filter(({ confidence }) => confidence === "C")).toEqual([]);
+    const count = (kind: "ipv4" | "ipv6" | "domain") => enabled.filter(({ kinds }) => kinds.includes(kind)).length;
+    expect([count("ipv4"), count("ipv6"), count("domain")]).toEqual([21, 12, 7]);
+  });
+
+  test("mutes by default what speaks of neighbours, of age, or of a whole provider", () => {
+    expect(enabled.filter(({ scope }) => scope !== "single")).toEqual([]);
+    expect(enabled.filter((list) => severityOf(list) === "info")).toEqual([]);
+  });
+
+  test("has a public zone and a positive and a negative way to test every default list", () => {
+    for (const list of enabled) {
+      expect(zoneOf(list)).toBe(list.zone);
+      expect(Object.values(list.testPoints).some(({ positive }) => positive.length > 0)).toBe(true);
+    }
+  });
+
+  test("never asks a part of a list and the whole", () => {
+    const zones = lists.flatMap(({ zone }) => zone ?? []);
+    expect(zones.filter((zone) => zones.some((other) => zone.endsWith(`.${other}`)))).toEqual([]);
+    for (const part of ["sbl.spamhaus.org", "cbl.abuseat.org", "black.uribl.com"]) {
+      expect(excluded.some((group) => group.zones.includes(part))).toBe(true);
+    }
+  });
+
+  test.each([
+    ["dnsbl.sorbs.net"],
+    ["ix.dnsbl.manitu.net"],
+    ["bl.spamcannibal.org"],
+    ["list.dnswl.org"],
+    ["red.uribl.com"],
+    ["x.invaluement.com"],
+  ])("does not let %s back in", (zone) => {
+    const [first, ...rest] = embedded.lists;
+    expect(problemsOf({ ...embedded, lists: [{ ...first, zone }, ...rest] })).toContain(`the zone ${zone} is excluded`);
+  });
+
+  test("says of every default list where to go about a listing, or that there is nowhere", () => {
+    expect(enabled.filter(({ delistUrl }) => delistUrl === null).map(({ id }) => id)).toEqual(["gbudb-truncate"]);
+  });
+});

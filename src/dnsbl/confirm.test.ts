@@ -1,0 +1,104 @@
+import { describe, expect, test } from "bun:test";
+import { createTestClock } from "../testing/clock.ts";
+import type { ZoneFailure, ZoneRecords } from "../testing/dns-zone.ts";
+import { createZoneResolver } from "../testing/dns-zone.ts";
+import type { Blocklist } from "./blocklist.ts";
+import { noPacing } from "./budget.ts";
+import { readEmbeddedCatalogue } from "./catalogue.ts";
+import { createDnsbl } from "./dnsbl.ts";
+import type { Target } from "./query-name.ts";
+
+const { lists } = readEmbeddedCatalogue();
+const listOf = (id: string): Blocklist => {
+  const list = lists.find((candidate) => candidate.id === id);
+  if (!list) throw new Error(`no list ${id}`);
+  return list;
+};
+const IP: Target = { kind: "ipv4", value: "192.0.2.99" };
+const NAME = "99.2.0.192.bl.spamcop.net";
+const spamcop = listOf("spamcop");
+
+const start = (records: Record<string, ZoneRecords | ZoneFailure> = {}) => {
+  const zone: typeof records = {
+    "2.0.0.127.bl.spamcop.net": { A: ["127.0.0.2"] },
+    "2.0.0.127.dnsbl.dronebl.org": { A: ["127.0.0.2"] },
+    ...records,
+  };
+  const resolver = createZoneResolver(zone);
+  const deps = { clock: createTestClock(), random: { integer: () => 0 }, registrableDomain: () => null };
+  return { zone, resolver, ...createDnsbl({ ...deps, resolver, pacing: noPacing }) };
+};
+
+describe("a change", () => {
+  test("to listed is believed when it is said twice and the negative test entry is free", async () => {
+    const { lookup, resolver } = start({ [NAME]: { A: ["127.0.0.2"] } });
+    expect((await lookup.check(IP, spamcop, { previous: [] })).outcome).toBe("listed");
+    expect(resolver.countAsked(NAME, "A")).toBe(2);
+  });
+
+  test("to listed is not believed of a list that has begun to list everything, which is then tested again", async () => {
+    const { lookup, zone, health } = start({ [NAME]: { A: ["127.0.0.2"] } });
+    await health.ensureFresh(spamcop, "ipv4");
+    zone["1.0.0.127.bl.spamcop.net"] = { A: ["127.0.0.2"] };
+    const result = await lookup.check(IP, spamcop, { previous: [] });
+    expect(result).toMatchObject({ outcome: "failed", listings: [], answers: ["127.0.0.2"] });
+    expect(result.reason).toContain("it lists everything");
+    await lookup.check(IP, spamcop, { previous: [] });
+    expect(health.of(spamcop, "ipv4").state).toBe("wildcard");
+  });
+
+  test("to listed is held against a random name where the list has no negative test entry", async () => {
+    const dronebl = listOf("dronebl");
+    const { lookup, zone, health } = start({ "99.2.0.192.dnsbl.dronebl.org": { A: ["127.0.0.3"] } });
+    await health.ensureFresh(dronebl, "ipv4");
+    expect((await lookup.check(IP, dronebl, { previous: [] })).outcome).toBe("listed");
+    zone[`${"a".repeat(16)}.dnsbl.dronebl.org`] = { A: ["127.0.0.3"] };
+    expect((await lookup.check(IP, dronebl, { previous: [] })).outcome).toBe("failed");
+  });
+
+  test("to not listed is not believed of a list that has lost its test entry", async () => {
+    const { lookup, zone, health } = start();
+    await health.ensureFresh(spamcop, "ipv4");
+    zone["2.0.0.127.bl.spamcop.net"] = "nxdomain";
+    const result = await lookup.check(IP, spamcop, { previous: ["spamcop"] });
+    expect(result.outcome).toBe("failed");
+    expect(result.reason).toContain("its own test entry");
+  });
+
+  test("to not listed is believed when the positive test entry is there", async () => {
+    const { lookup } = start();
+    expect((await lookup.check(IP, spamcop, { previous: ["spamcop"] })).outcome).toBe("not_listed");
+  });
+
+  test("that cannot be confirmed leaves everything open", async () => {
+    const { lookup, zone, health } = start({ [NAME]: { A: ["127.0.0.2"] } });
+    await health.ensureFresh(spamcop, "ipv4");
+    zone["1.0.0.127.bl.spamcop.net"] = "timeout";
+    expect((await lookup.check(IP, spamcop, { previous: [] })).outcome).toBe("failed");
+  });
+
+  test("that is none costs no second question: known listings, and those of other lists", async () => {
+    const { lookup, resolver } = start({ [NAME]: { A: ["127.0.0.2"] } });
+    await lookup.check(IP, spamcop, { previous: ["spamcop", "psbl"] });
+    expect(resolver.countAsked(NAME, "A")).toBe(1);
+    await lookup.check({ kind: "ipv4", value: "192.0.2.1" }, spamcop, { previous: ["psbl"] });
+    expect(resolver.countAsked("1.2.0.192.bl.spamcop.net", "A")).toBe(1);
+  });
+
+  test("is dropped when the list says something else a moment later", async () => {
+    const { resolver, health, zone } = start({ [NAME]: { A: ["127.0.0.2"] } });
+    await health.ensureFresh(spamcop, "ipv4");
+    const fickle: typeof resolver = {
+      ...resolver,
+      async resolve(name, type, options) {
+        const reply = await resolver.resolve(name, type, options);
+        if (name === NAME) zone[NAME] = "nxdomain";
+        return reply;
+      },
+    };
+    const deps = { clock: createTestClock(), random: { integer: () => 0 }, registrableDomain: () => null };
+    const { lookup } = createDnsbl({ ...deps, resolver: fickle, pacing: noPacing });
+    const result = await lookup.check(IP, spamcop, { previous: [] });
+    expect(result).toMatchObject({ outcome: "failed", reason: "The list gave two different answers in a row." });
+  });
+});

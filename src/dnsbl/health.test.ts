@@ -1,0 +1,193 @@
+import { describe, expect, test } from "bun:test";
+import { err, ok } from "../base/errors.ts";
+import { createTestClock } from "../testing/clock.ts";
+import type { Zone, ZoneFailure, ZoneRecords } from "../testing/dns-zone.ts";
+import { createZoneResolver } from "../testing/dns-zone.ts";
+import type { Blocklist } from "./blocklist.ts";
+import type { DnsblPacing, OverBudget } from "./budget.ts";
+import { noPacing } from "./budget.ts";
+import { readEmbeddedCatalogue } from "./catalogue.ts";
+import { createDnsbl } from "./dnsbl.ts";
+
+const { lists } = readEmbeddedCatalogue();
+const listOf = (id: string): Blocklist => {
+  const list = lists.find((candidate) => candidate.id === id);
+  if (!list) throw new Error(`no list ${id}`);
+  return list;
+};
+const random = { integer: () => 0 };
+const CANARY = "a".repeat(16);
+const POSITIVE = "2.0.0.127.bl.spamcop.net";
+const NEGATIVE = "1.0.0.127.bl.spamcop.net";
+const MINUTE_MS = 60_000;
+const spamcop = listOf("spamcop");
+
+const start = (zone: Record<string, ZoneRecords | ZoneFailure>, pacing: DnsblPacing = noPacing) => {
+  const clock = createTestClock();
+  const resolver = createZoneResolver(zone);
+  const { health } = createDnsbl({ resolver, clock, random, registrableDomain: () => null, pacing });
+  return { clock, resolver, health, zone };
+};
+const listed = (...answers: string[]): ZoneRecords => ({ A: answers });
+
+describe("the health of a list", () => {
+  test.each<[claim: string, zone: Zone, state: string, reason: string]>([
+    ["knows its test entry and nothing else", { [POSITIVE]: listed("127.0.0.2") }, "healthy", ""],
+    ["does not know its own test entry", {}, "silent", "does not know its own test entry 127.0.0.2"],
+    ["gives its test entry without a record", { [POSITIVE]: {} }, "silent", "its own test entry"],
+    [
+      "lists everything",
+      { [POSITIVE]: listed("127.0.0.2"), [NEGATIVE]: listed("127.0.0.2") },
+      "wildcard",
+      "never be listed",
+    ],
+    [
+      "answers for a random name",
+      { [POSITIVE]: listed("127.0.0.2"), [`${CANARY}.bl.spamcop.net`]: listed("127.0.0.2") },
+      "wildcard",
+      "for a random name",
+    ],
+    ["is parked", { [POSITIVE]: listed("91.195.240.117") }, "wildcard", "outside 127.0.0.0/8"],
+    ["refuses", { [POSITIVE]: listed("127.255.255.254"), [NEGATIVE]: "timeout" }, "refused", "error code"],
+    ["does not answer", { [POSITIVE]: "timeout", [NEGATIVE]: "timeout" }, "unreachable", "in time"],
+    ["answers its test entry strangely", { [POSITIVE]: listed("127.0.0.99") }, "unknown", "127.0.0.99"],
+  ])("that %s", async (_, zone, state, reason) => {
+    const { health } = start({ ...zone });
+    const found = await health.ensureFresh(spamcop, "ipv4");
+    expect(found.state).toBe(state as typeof found.state);
+    expect(found.reason ?? "").toContain(reason);
+    expect(health.of(spamcop, "ipv4")).toEqual(found);
+  });
+
+  test("is unknown before the first test and says so", () => {
+    expect(start({}).health.of(spamcop, "ipv4")).toMatchObject({ state: "unknown", testedAtMs: null });
+  });
+
+  test("stays unknown for a list without test entries, unless it lists everything", async () => {
+    const efnet = listOf("efnetrbl");
+    expect((await start({}).health.ensureFresh(efnet, "ipv4")).reason).toContain("no entry for tests");
+    const wild = start({ [`${CANARY}.rbl.efnetrbl.org`]: listed("127.0.0.1") });
+    expect((await wild.health.ensureFresh(efnet, "ipv4")).state).toBe("wildcard");
+  });
+
+  test("comes with a remedy when the list refuses", async () => {
+    const zone = { "2.0.0.127.zen.spamhaus.org": listed("127.255.255.254") };
+    const found = await start(zone).health.ensureFresh(listOf("spamhaus-zen"), "ipv4");
+    expect(found.remedy).toContain("POSTWARDEN_BLOCKLIST_KEYS");
+  });
+
+  test("accepts an answer that is expected of the test entry and no listing elsewhere", async () => {
+    const zone = { "2.0.0.127.dnsbl.dronebl.org": listed("127.0.0.2") };
+    expect((await start(zone).health.ensureFresh(listOf("dronebl"), "ipv4")).state).toBe("healthy");
+  });
+
+  test("is tested for each kind of targets that has test entries of its own", async () => {
+    const { health } = start({ "2.0.0.127.all.s5h.net": listed("127.0.0.2") });
+    expect((await health.ensureFresh(listOf("s5h"), "ipv4")).state).toBe("healthy");
+    expect((await health.ensureFresh(listOf("s5h"), "ipv6")).state).toBe("silent");
+  });
+
+  test("is taken from another kind where a kind has no test entries", async () => {
+    const { health, resolver } = start({ "2.0.0.127.bl.blocklist.de": listed("127.0.0.15") });
+    expect(await health.ensureFresh(listOf("blocklist-de"), "ipv6")).toMatchObject({ state: "healthy", kind: "ipv4" });
+    expect(resolver.asked.some((question) => question.includes("0.0.0.0.0.f.7"))).toBe(false);
+  });
+});
+
+describe("a test", () => {
+  test("holds for half an hour", async () => {
+    const { health, resolver, clock } = start({ [POSITIVE]: listed("127.0.0.2") });
+    await health.ensureFresh(spamcop, "ipv4");
+    await clock.advance(30 * MINUTE_MS - 1);
+    await health.ensureFresh(spamcop, "ipv4");
+    expect(resolver.countAsked(POSITIVE, "A")).toBe(1);
+    await clock.advance(1);
+    await health.ensureFresh(spamcop, "ipv4");
+    expect(resolver.countAsked(POSITIVE, "A")).toBe(2);
+  });
+
+  test("is made once for all who ask at the same time", async () => {
+    const { health, resolver } = start({ [POSITIVE]: listed("127.0.0.2") });
+    await Promise.all([1, 2, 3].map(() => health.ensureFresh(spamcop, "ipv4")));
+    expect(resolver.countAsked(POSITIVE, "A")).toBe(1);
+  });
+
+  test("that fails is believed at once, and only two passes restore the list", async () => {
+    const { health, zone, clock } = start({ [POSITIVE]: listed("127.0.0.2") });
+    const stateAfter = async (minutes: number) => {
+      await clock.advance(minutes * MINUTE_MS);
+      return (await health.ensureFresh(spamcop, "ipv4")).state;
+    };
+    expect(await stateAfter(0)).toBe("healthy");
+    zone[POSITIVE] = "nxdomain";
+    expect(await stateAfter(30)).toBe("silent");
+    zone[POSITIVE] = listed("127.0.0.2");
+    expect(await stateAfter(30)).toBe("silent");
+    expect(await stateAfter(5)).toBe("healthy");
+  });
+
+  test("that fails between two passes begins the count anew", async () => {
+    const { health, zone, clock } = start({ [POSITIVE]: "timeout" });
+    const states: string[] = [];
+    for (const answer of [
+      "timeout",
+      listed("127.0.0.2"),
+      "timeout",
+      listed("127.0.0.2"),
+      listed("127.0.0.2"),
+    ] as const) {
+      zone[POSITIVE] = answer;
+      states.push((await health.ensureFresh(spamcop, "ipv4")).state);
+      await clock.advance(5 * MINUTE_MS);
+    }
+    expect(states).toEqual(["unreachable", "unreachable", "unreachable", "unreachable", "healthy"]);
+  });
+
+  test("is not repeated soon for a list that refuses us", async () => {
+    const { health, resolver, clock } = start({ [POSITIVE]: listed("127.255.255.254") });
+    await health.ensureFresh(spamcop, "ipv4");
+    await clock.advance(29 * MINUTE_MS);
+    await health.ensureFresh(spamcop, "ipv4");
+    expect(resolver.countAsked(POSITIVE, "A")).toBe(1);
+  });
+
+  test("that could not be made leaves what was known, and is made as soon as it can be", async () => {
+    const refusals: OverBudget[] = [];
+    const pacing: DnsblPacing = {
+      takeTurn: () => Promise.resolve(refusals[0] === undefined ? ok(null) : err(refusals[0])),
+    };
+    const { health, zone, clock } = start({ [POSITIVE]: listed("127.0.0.2") }, pacing);
+    await health.ensureFresh(spamcop, "ipv4");
+    await clock.advance(30 * MINUTE_MS);
+    refusals.push({ kind: "budget_spent", problem: "Spent.", retryAfterMs: 1 });
+    zone[POSITIVE] = "nxdomain";
+    expect((await health.ensureFresh(spamcop, "ipv4")).state).toBe("healthy");
+    refusals.length = 0;
+    expect((await health.ensureFresh(spamcop, "ipv4")).state).toBe("silent");
+  });
+
+  test("of all lists comes once for every kind with test entries, in the order of the lists", async () => {
+    const all = await start({}).health.ensureAllFresh([listOf("s5h"), spamcop, listOf("blocklist-de")]);
+    expect(all.map(({ list, kind }) => `${list} ${kind}`)).toEqual([
+      "s5h ipv4",
+      "s5h ipv6",
+      "spamcop ipv4",
+      "blocklist-de ipv4",
+    ]);
+  });
+});
+
+describe("every list of the catalogue", () => {
+  test.each(lists.map((list) => [list.id, list] as const))(
+    "%s is silent where nobody has heard of it, or proves nothing",
+    async (_, list) => {
+      const keyed = { ...list, key: list.zone === null ? "k" : null };
+      const { health } = start({});
+      for (const { state } of await health.ensureAllFresh([keyed])) {
+        expect(state).toBe(
+          Object.values(list.testPoints).some(({ positive }) => positive.length > 0) ? "silent" : "unknown",
+        );
+      }
+    },
+  );
+});

@@ -1,0 +1,135 @@
+import type { Clock } from "../base/clock.ts";
+import type { Random } from "../base/secrets.ts";
+import type { ListAsker } from "./ask-list.ts";
+import { askTarget } from "./ask-target.ts";
+import type { Blocklist } from "./blocklist.ts";
+import { confirmAnswer } from "./confirm.ts";
+import type { Listing } from "./decode.ts";
+import type { DnsblHealth, ListHealth } from "./health.ts";
+import { inParallel } from "./in-parallel.ts";
+import type { RegistrableDomain, Target } from "./query-name.ts";
+import { formQueries } from "./query-name.ts";
+
+/**
+ * What one list says about one target, in a form that may be kept and shown: keys are masked.
+ *
+ * `listed` and `not_listed` are knowledge. `refused` and `failed` leave what was known before as it was. `skipped`: the
+ * list does not apply (another kind, no key).
+ */
+export interface ListOutcome {
+  readonly list: string;
+  readonly outcome: "listed" | "not_listed" | "refused" | "failed" | "skipped";
+  /** Filled exactly when listed. */
+  readonly listings: readonly Listing[];
+  /** The A records as they came, whatever they mean. */
+  readonly answers: readonly string[];
+  /** What the list wrote about the listing (TXT). */
+  readonly text: string | null;
+  /** The names asked for. */
+  readonly questions: readonly string[];
+  /** Why it is refused, failed or skipped, as a sentence; else null. */
+  readonly reason: string | null;
+  /** What may help against a refusal. */
+  readonly remedy: string | null;
+  readonly checkedAtMs: number;
+}
+
+export interface CheckOptions {
+  /**
+   * The listing ids by which the target was on this catalogue's lists at the last check, none for a new target. With it,
+   * a change is confirmed before it is believed: asked again, together with a test point that must say the opposite.
+   */
+  readonly previous?: readonly string[];
+  readonly signal?: AbortSignal;
+}
+
+export interface DnsblLookup {
+  /** Asks one list about one target. Never rejects for anything that the list, the network or the target's text does. */
+  check(target: Target, list: Blocklist, options?: CheckOptions): Promise<ListOutcome>;
+  /** Asks all these lists, some at a time; one outcome a list, in their order. */
+  checkAll(target: Target, lists: readonly Blocklist[], options?: CheckOptions): Promise<readonly ListOutcome[]>;
+}
+
+/** How many lists are asked at once about one target. */
+const LISTS_AT_ONCE = 16;
+
+export const createDnsblLookup = (deps: {
+  asker: ListAsker;
+  health: DnsblHealth;
+  clock: Clock;
+  random: Random;
+  registrableDomain: RegistrableDomain;
+}): DnsblLookup => {
+  const { asker, health, clock, registrableDomain } = deps;
+
+  const check = async (target: Target, list: Blocklist, options: CheckOptions = {}): Promise<ListOutcome> => {
+    const conclude = (result: Partial<ListOutcome> & Pick<ListOutcome, "outcome">): ListOutcome => ({
+      ...NOTHING,
+      list: list.id,
+      checkedAtMs: clock.nowMs(),
+      ...result,
+    });
+    const forms = formQueries(target, list, registrableDomain);
+    if (!forms.ok) return conclude({ outcome: "skipped", reason: forms.error.problem });
+    const { kind, prefixes } = forms.value;
+    const known = await health.ensureFresh(list, kind);
+    const trouble = troubleOf(known);
+    if (trouble !== null) return conclude(trouble);
+
+    const askOnce = () => askTarget(asker, list, { prefixes, signal: options.signal });
+    const first = await askOnce();
+    const { previous, signal } = options;
+    const { decoded, questions, answers, prefix } =
+      previous === undefined
+        ? first
+        : await confirmAnswer({ ...deps, list, kind, previous, first, askAgain: askOnce, signal });
+    health.note(list, kind, decoded);
+    const evidence = { questions, answers };
+    switch (decoded.outcome) {
+      case "refused":
+        return conclude({ outcome: "refused", reason: decoded.reason, remedy: decoded.remedy, ...evidence });
+      case "failed":
+        return conclude({ outcome: "failed", reason: decoded.reason, ...evidence });
+      case "not_listed": {
+        // Looked at again: another question may have shown in between that the list cannot be believed.
+        const now = health.of(list, kind);
+        if (now.state === "healthy") return conclude({ outcome: "not_listed", ...evidence });
+        return conclude({ outcome: "failed", reason: now.reason, remedy: now.remedy, ...evidence });
+      }
+      case "listed": {
+        const text = await asker.explain(list, prefix, options.signal);
+        return conclude({ outcome: "listed", listings: decoded.listings, text, ...evidence });
+      }
+      default:
+        return decoded satisfies never;
+    }
+  };
+
+  return {
+    check,
+    checkAll: (target, lists, options) => inParallel(lists, LISTS_AT_ONCE, (list) => check(target, list, options)),
+  };
+};
+
+const NOTHING = { listings: [], answers: [], text: null, questions: [], reason: null, remedy: null } as const;
+
+/** A list in trouble is not asked: it could only mislead, and being asked in vain is what operators refuse for. */
+const troubleOf = ({
+  state,
+  reason,
+  remedy,
+}: ListHealth): Pick<ListOutcome, "outcome" | "reason" | "remedy"> | null => {
+  switch (state) {
+    case "healthy":
+    case "unknown":
+      return null;
+    case "refused":
+      return { outcome: "refused", reason, remedy };
+    case "silent":
+    case "wildcard":
+    case "unreachable":
+      return { outcome: "failed", reason, remedy };
+    default:
+      return state satisfies never;
+  }
+};

@@ -1,0 +1,83 @@
+import { isIP } from "node:net";
+import type { Clock } from "../base/clock.ts";
+import type { Connector } from "../net/connector.ts";
+
+/** One way out of this machine: a local address, or a SOCKS5 proxy. */
+export interface Exit {
+  /** As the evidence names it: `direct`, the local address, or `socks5://host:port`. Never a password. */
+  readonly name: string;
+  readonly connector: Connector;
+  /** Bound before connecting; null leaves the choice to the system (or to the proxy). */
+  readonly localAddress: string | null;
+}
+
+/** Where a host belongs: an exit that is blocked at one host of a provider is blocked at all of them. */
+export interface ExitTarget {
+  readonly address: string;
+  readonly provider: string;
+}
+
+/** A provider that blocked an exit is left alone by it for this long, doubling each time up to the second figure. */
+const REST_MS = 15 * 60 * 1000;
+const REST_MS_MAX = 4 * 60 * 60 * 1000;
+/** Pairs of exit and provider remembered; beyond it the oldest are forgotten. */
+const RESTS_MAX = 10_000;
+
+interface Rest {
+  readonly untilMs: number;
+  readonly lengthMs: number;
+}
+
+/** Which exit a dialogue leaves by. Exits take turns; one that a provider blocked rests there. */
+export const createExits = (exits: readonly [Exit, ...Exit[]], clock: Clock) => {
+  const rests = new Map<string, Rest>();
+  let turn = 0;
+
+  const key = (exit: string, provider: string): string => `${exit} ${provider}`;
+  const restsUntilMs = (exit: Exit, provider: string): number => rests.get(key(exit.name, provider))?.untilMs ?? 0;
+
+  /** A local address of the other family could never connect. */
+  const fits = ({ localAddress }: Exit, address: string): boolean =>
+    localAddress === null || isIP(localAddress) === isIP(address);
+
+  return {
+    /**
+     * The exit for a dialogue: `preferred` (a retry must leave as the try before did, or greylisting begins anew)
+     * unless it rests, else the next in turn that does not rest and is not in `tried`; null when there is none.
+     */
+    choose(target: ExitTarget, preferred: string | null, tried: ReadonlySet<string> = new Set()): Exit | null {
+      const nowMs = clock.nowMs();
+      const usable = exits.filter(
+        (exit) => fits(exit, target.address) && !tried.has(exit.name) && restsUntilMs(exit, target.provider) <= nowMs,
+      );
+      return usable.find(({ name }) => name === preferred) ?? usable[turn++ % Math.max(1, usable.length)] ?? null;
+    },
+
+    /** Any exit that can reach the address at all, the one that has rested longest first: better a blocked one than none. */
+    chooseAnyway(target: ExitTarget): Exit {
+      const fitting = exits.filter((exit) => fits(exit, target.address));
+      return (
+        fitting.toSorted((a, b) => restsUntilMs(a, target.provider) - restsUntilMs(b, target.provider))[0] ?? exits[0]
+      );
+    },
+
+    find: (name: string): Exit | undefined => exits.find((exit) => exit.name === name),
+
+    /** The provider blocks this exit, and not others: it rests there. */
+    rest(exit: string, provider: string): void {
+      const before = rests.get(key(exit, provider));
+      const lengthMs = before === undefined ? REST_MS : Math.min(before.lengthMs * 2, REST_MS_MAX);
+      rests.delete(key(exit, provider));
+      rests.set(key(exit, provider), { untilMs: clock.nowMs() + lengthMs, lengthMs });
+      const [oldest] = rests.keys();
+      if (rests.size > RESTS_MAX && oldest !== undefined) rests.delete(oldest);
+    },
+
+    /** The provider took this exit's question: whatever was, is forgotten. */
+    welcome: (exit: string, provider: string): void => void rests.delete(key(exit, provider)),
+
+    count: exits.length,
+  };
+};
+
+export type Exits = ReturnType<typeof createExits>;

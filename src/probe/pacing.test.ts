@@ -1,0 +1,91 @@
+import { describe, expect, test } from "bun:test";
+import type { SmtpFailure } from "../net/smtp-failure.ts";
+import { createTestClock } from "../testing/clock.ts";
+import { createPacing } from "./pacing.ts";
+
+const failure: SmtpFailure = {
+  stage: "connect",
+  kind: "connect_timeout",
+  reply: null,
+  detail: null,
+  heardAnything: false,
+  transcript: [],
+};
+const silent = { kind: "silent", failure } as const;
+const answered = { kind: "answered" } as const;
+const limited = { kind: "rate_limited" } as const;
+const HOST = "192.0.2.1 25";
+
+describe("a host that is silent", () => {
+  test("is dialled again after one and two silences, and rests after the third", () => {
+    const pacing = createPacing(createTestClock(), 4);
+    for (let n = 0; n < 2; n++) pacing.note(HOST, silent);
+    expect(pacing.admit(HOST).kind).toBe("go");
+    pacing.note(HOST, silent);
+    expect(pacing.admit(HOST)).toMatchObject({ kind: "resting", failure });
+    expect(pacing.admit("192.0.2.2 25").kind).toBe("go");
+  });
+
+  test("one answer in between counts from the start again", () => {
+    const pacing = createPacing(createTestClock(), 4);
+    for (const end of [silent, silent, answered, silent, silent]) pacing.note(HOST, end);
+    expect(pacing.admit(HOST).kind).toBe("go");
+  });
+
+  test("after the rest it gets one chance, and a longer rest if it is silent again", async () => {
+    const clock = createTestClock();
+    const pacing = createPacing(clock, 4);
+    for (let n = 0; n < 3; n++) pacing.note(HOST, silent);
+    await clock.advance(60_000);
+    expect(pacing.admit(HOST).kind).toBe("go");
+    pacing.note(HOST, silent);
+    await clock.advance(119_999);
+    expect(pacing.admit(HOST).kind).toBe("resting");
+    await clock.advance(1);
+    expect(pacing.admit(HOST).kind).toBe("go");
+    pacing.note(HOST, answered);
+    pacing.note(HOST, silent);
+    expect(pacing.admit(HOST).kind).toBe("go");
+  });
+});
+
+describe("a host that limits us", () => {
+  test("is given a pause that doubles, and fewer connections", async () => {
+    const clock = createTestClock();
+    const pacing = createPacing(clock, 4);
+    pacing.note(HOST, limited);
+    expect(pacing.admit(HOST)).toEqual({ kind: "wait", waitMs: 1_000 });
+    await clock.advance(1_000);
+    expect(pacing.admit(HOST)).toEqual({ kind: "go", connectionsMax: 2 });
+    pacing.note(HOST, limited);
+    expect(pacing.admit(HOST)).toEqual({ kind: "wait", waitMs: 2_000 });
+    await clock.advance(2_000);
+    expect(pacing.admit(HOST)).toEqual({ kind: "go", connectionsMax: 1 });
+  });
+
+  test("waits never get longer than half a minute", () => {
+    const pacing = createPacing(createTestClock(), 4);
+    for (let n = 0; n < 20; n++) pacing.note(HOST, limited);
+    expect(pacing.admit(HOST)).toEqual({ kind: "wait", waitMs: 30_000 });
+  });
+
+  test("gets its connections back one by one while it answers", async () => {
+    const clock = createTestClock();
+    const pacing = createPacing(clock, 4);
+    pacing.note(HOST, limited);
+    pacing.note(HOST, limited);
+    await clock.advance(30_000);
+    for (const connectionsMax of [1, 2, 3, 4, 4]) {
+      expect(pacing.admit(HOST)).toEqual({ kind: "go", connectionsMax });
+      pacing.note(HOST, answered);
+    }
+  });
+});
+
+test("hosts that only ever answered are not remembered, and the memory is bounded", () => {
+  const pacing = createPacing(createTestClock(), 4);
+  for (let n = 0; n < 100; n++) pacing.note(`a${n}`, answered);
+  expect(pacing.size()).toBe(0);
+  for (let n = 0; n < 50_010; n++) pacing.note(`b${n}`, silent);
+  expect(pacing.size()).toBeLessThanOrEqual(50_000);
+});

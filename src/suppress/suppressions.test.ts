@@ -1,0 +1,63 @@
+import { describe, expect, test } from "bun:test";
+import { openDb } from "../db/open.ts";
+import { createTestClock } from "../testing/clock.ts";
+import { createSuppressionStore } from "./store.ts";
+import { createSuppressions } from "./suppressions.ts";
+
+const create = () => {
+  const db = openDb(":memory:");
+  if (!db.ok) throw new Error(db.error.kind);
+  return createSuppressions({ db: db.value, store: createSuppressionStore(db.value), clock: createTestClock() });
+};
+
+describe("the list of what is not to be mailed", () => {
+  test.each([
+    ["trap@example.com", "trap@example.com", "trap@example.com"],
+    ["TRAP@Example.COM", "trap@example.com", "trap@example.com"],
+    ["example.com", "anybody@example.com", "example.com"],
+    ["example.com", "anybody@deep.sub.example.com", "example.com"],
+    ["bücher.example", "a@xn--bcher-kva.example", "xn--bcher-kva.example"],
+    ["example.com", "a@notexample.com", null],
+    ["sub.example.com", "a@example.com", null],
+    ["trap@example.com", "trap2@example.com", null],
+  ])("%p on the list, asked for %p: %p", (entry, email, hit) => {
+    const suppressions = create();
+    suppressions.add([entry], null);
+    expect(suppressions.match(email)).toBe(hit);
+  });
+
+  test("adding says what was new, and the same again is no error", () => {
+    const suppressions = create();
+    expect(suppressions.add(["a@example.com", "A@example.com", "example.org"], "complaints")).toEqual({
+      ok: true,
+      value: { added: 2, known: 0 },
+    });
+    expect(suppressions.add(["example.org"], null)).toEqual({ ok: true, value: { added: 0, known: 1 } });
+    expect(suppressions.list().map(({ entry, note }) => [entry, note])).toEqual([
+      ["a@example.com", "complaints"],
+      ["example.org", "complaints"],
+    ]);
+  });
+
+  test("one wrong entry adds nothing, and each wrong one is named", () => {
+    const suppressions = create();
+    const result = suppressions.add(["good@example.com", "no at", "x@@y", "localhost"], null);
+    expect(result.ok).toBe(false);
+    if (!result.ok) expect(result.error).toHaveLength(3);
+    expect(suppressions.list()).toEqual([]);
+  });
+
+  test("removing answers what was there", () => {
+    const suppressions = create();
+    suppressions.add(["a@example.com"], null);
+    expect(suppressions.remove(["A@example.com", "b@example.com", "nonsense entry"])).toEqual(["a@example.com"]);
+    expect(suppressions.list()).toEqual([]);
+  });
+
+  test("a long import is taken whole", () => {
+    const suppressions = create();
+    const entries = Array.from({ length: 2_500 }, (_, n) => `n${n}@example.com`);
+    expect(suppressions.add(entries, null)).toEqual({ ok: true, value: { added: 2_500, known: 0 } });
+    expect(suppressions.match("n2499@example.com")).toBe("n2499@example.com");
+  });
+});

@@ -1,0 +1,64 @@
+import { afterAll } from "bun:test";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { runCli } from "../cli/cli.ts";
+
+/** What one command said, and how it ended. */
+export interface CommandEnd {
+  readonly status: number;
+  readonly out: string;
+  readonly err: string;
+  /** Standard output as JSON; throws when it is none. */
+  readonly json: Record<string, unknown>;
+}
+
+export interface CommandOptions {
+  /** Settings without their prefix, beside the data directory. */
+  readonly settings?: Readonly<Record<string, string>>;
+  /** Lines of standard input; without, it is a terminal. */
+  readonly stdin?: readonly string[];
+  /** Called with every line of standard output and standard error as it comes. */
+  readonly heard?: (line: string) => void;
+  /** Ends `serve`; default: at once. */
+  readonly untilSignal?: () => Promise<string>;
+}
+
+/** A data directory of its own, and the command line on it. The directory goes when the file's tests are done. */
+export const createCommandLine = () => {
+  const dataDir = join(mkdtempSync(join(tmpdir(), "postwarden-")), "data");
+  afterAll(() => rmSync(join(dataDir, ".."), { recursive: true, force: true }));
+
+  const run = async (args: readonly string[], options: CommandOptions = {}): Promise<CommandEnd> => {
+    const { settings = {}, stdin, heard = () => undefined, untilSignal = async () => "SIGTERM" } = options;
+    const lines = { out: [] as string[], err: [] as string[] };
+    const hear = (to: string[]) => (line: string) => {
+      to.push(line);
+      heard(line);
+    };
+    const given = Object.entries({ DATA_DIR: dataDir, ...settings }).map(([name, value]) => [
+      `POSTWARDEN_${name}`,
+      value,
+    ]);
+    const status = await runCli(args, {
+      environment: Object.fromEntries(given),
+      out: hear(lines.out),
+      err: hear(lines.err),
+      stdinIsTerminal: stdin === undefined,
+      async *stdinLines() {
+        yield* stdin ?? [];
+      },
+      untilSignal,
+    });
+    const out = lines.out.join("\n");
+    return {
+      status,
+      out,
+      err: lines.err.join("\n"),
+      get json() {
+        return JSON.parse(out);
+      },
+    };
+  };
+  return { dataDir, run };
+};

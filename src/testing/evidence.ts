@@ -1,0 +1,79 @@
+import { parseReply } from "../net/smtp-reply.ts";
+import type { DomainEvidence, Evidence, Finding, ReplyEvidence } from "../verify/evidence.ts";
+import { readReply, type Stage } from "../verify/replies.ts";
+
+/** A reply as evidence, read by the real table: `replyOf("rcpt", "submitted", "550 5.1.1 User unknown")`. */
+export const replyOf = (stage: Stage, about: ReplyEvidence["about"], line: string): ReplyEvidence => {
+  const reply = parseReply(line);
+  if (!reply.ok) throw new Error(`not a reply: ${line}`);
+  const { code, enhanced, text } = reply.value;
+  const { reading, rule, retryAfterS } = readReply(reply.value, stage);
+  return { stage, about, code, enhanced, text, reading, rule, retry_after_s: retryAfterS ?? null };
+};
+
+/** What a host said: that it accepts the recipient and no other, unless told otherwise. */
+export const findingWith = (parts: Partial<Finding> = {}): Finding => ({
+  reading: "accepted",
+  host: "mx.x.example",
+  stage: "rcpt",
+  rule: "accepted-2xx",
+  reply: "250 2.1.5 Ok",
+  catch_all: parts.reading === undefined || parts.reading === "accepted" ? "no" : "skipped",
+  retryable: false,
+  retry_hint_s: null,
+  heard: true,
+  ...parts,
+});
+
+/** A domain with one mail host, unless told otherwise. */
+export const domainWith = (parts: Partial<DomainEvidence> = {}): DomainEvidence => ({
+  name: "x.example",
+  outcome: "mail_hosts",
+  implicit_mx: false,
+  unverifiable_provider: null,
+  hosts: [
+    {
+      host: "mx.x.example",
+      preference: 10,
+      addresses: [{ address: "192.0.2.25", allowed: true }],
+      lookup_failed: false,
+    },
+  ],
+  questions: [],
+  ...parts,
+});
+
+export interface EvidenceParts {
+  readonly address?: Partial<Evidence["address"]>;
+  readonly domain?: Partial<DomainEvidence> | null;
+  /** One attempt for each. */
+  readonly findings?: readonly Finding[];
+  readonly toxic?: string | null;
+  readonly dnsbl?: Evidence["dnsbl"];
+}
+
+/** The evidence of an address that exists, with every question asked and answered well, unless told otherwise. */
+export const evidenceWith = ({ address, domain, findings, toxic, dnsbl }: EvidenceParts = {}): Evidence => ({
+  address: {
+    submitted: "Ada@X.example",
+    normalized_email: "ada@x.example",
+    problem: null,
+    suggestion: null,
+    role_account: null,
+    disposable: null,
+    ...address,
+  },
+  domain: domain === null ? null : domainWith(domain),
+  toxic: { entry: toxic ?? null },
+  dnsbl: dnsbl === undefined ? { outcome: "clean", listings: [] } : dnsbl,
+  random_recipient: "anna.lindqvist12345@x.example",
+  attempts: (findings ?? [findingWith()]).map((finding, index) => ({
+    number: index + 1,
+    started_at: "2026-01-01T00:00:00.000Z",
+    finished_at: "2026-01-01T00:00:01.000Z",
+    dialogues: [],
+    finding,
+  })),
+  retries: [],
+  conclusion: null,
+});

@@ -1,0 +1,127 @@
+import { afterEach } from "bun:test";
+import type { Random } from "../base/secrets.ts";
+import { err } from "../base/errors.ts";
+import { type ConnectFailure, type Connector, createDirectConnector } from "../net/connector.ts";
+import { createAddressPolicy } from "../net/public-address.ts";
+import { openSession } from "../net/smtp-client.ts";
+import { createProbePool, type ProbePool, type ProbeTarget } from "../probe/pool.ts";
+import { type Concluded, conclude } from "../verify/conclude.ts";
+import { createDomainInquiry } from "../verify/domain-evidence.ts";
+import { beginEvidence, createEngine, type Engine } from "../verify/engine.ts";
+import type { Evidence } from "../verify/evidence.ts";
+import { createMailboxInquiry } from "../verify/mailbox-evidence.ts";
+import { createTestClock, type TestClock } from "./clock.ts";
+import { createZoneResolver, type Zone } from "./dns-zone.ts";
+import { type SmtpStub, type SmtpStubScript, startSmtpStub } from "./smtp-stub.ts";
+
+/** A mail host: how it speaks, or why nobody can connect to it. Listed by preference: 10, 20, …; or by `at`. */
+export interface WorldHost {
+  readonly name: string;
+  readonly script?: SmtpStubScript;
+  readonly unconnectable?: ConnectFailure;
+  readonly preference?: number;
+}
+
+export interface WorldOptions {
+  /** The mail hosts of `x.example`; one that accepts everybody if none are given. */
+  readonly hosts?: readonly WorldHost[];
+  /** Names beside those of `x.example` and its hosts, or instead of them. */
+  readonly zone?: Zone;
+  readonly retryWaitsS?: readonly number[];
+  readonly mailFrom?: string;
+  readonly limits?: { readonly connectionsMax?: number; readonly connectionsPerHostMax?: number };
+}
+
+/** The real engine, pool and SMTP client between a literal DNS zone and scripted SMTP servers, with a clock that stands still. */
+export interface MailWorld {
+  readonly clock: TestClock;
+  readonly engine: Engine;
+  readonly pool: ProbePool;
+  /** Changes take effect at the next question. */
+  readonly zone: Record<string, Zone[string]>;
+  stub(name: string): SmtpStub;
+  /** One attempt from the start, concluded. */
+  verify(email?: string): Promise<Concluded>;
+  /** Attempts and waits until nothing more is planned. */
+  verifyWithRetries(email?: string): Promise<Concluded>;
+}
+
+export const WORLD_CONNECT_TIMEOUT_MS = 10_000;
+export const WORLD_REPLY_TIMEOUT_MS = 30_000;
+const ATTEMPT_TIME_MS = 130_000;
+const FIRST: Random = { integer: () => 0 };
+
+/** Another number at each call. */
+const createCounting = (): Random => {
+  let next = 0;
+  return { integer: (below) => next++ % below };
+};
+
+/** Makes worlds for the tests of one file, and stops their servers after each test. */
+export const createWorlds = (): ((options?: WorldOptions) => MailWorld) => {
+  const running: SmtpStub[] = [];
+  afterEach(() => {
+    for (const stub of running.splice(0)) stub.stop();
+  });
+  return (options = {}) => {
+    const world = worldOf(options);
+    running.push(...world.stubs.values());
+    return world;
+  };
+};
+
+const addressOf = (at: number): string => `203.0.114.${at + 1}`;
+
+const worldOf = ({ hosts = [{ name: "mx.x.example" }], zone = {}, retryWaitsS = [60], ...rest }: WorldOptions) => {
+  const clock = createTestClock();
+  const stubs = new Map(hosts.map((host, at) => [addressOf(at), startSmtpStub(host.script)]));
+  const named = Object.fromEntries(hosts.map(({ name }, at) => [name, { A: [addressOf(at)] }]));
+  const exchanges = hosts.map(({ name, preference }, at) => [preference ?? (at + 1) * 10, name] as const);
+  const names: Record<string, Zone[string]> = { "x.example": { MX: exchanges }, ...named, ...zone };
+
+  const direct = createDirectConnector({ clock, mayConnect: () => true });
+  const connector: Connector = async (target) => {
+    const at = hosts.findIndex((_, index) => addressOf(index) === target.address);
+    const failure = hosts[at]?.unconnectable;
+    if (failure !== undefined) return err(failure);
+    const stub = stubs.get(target.address);
+    if (stub === undefined) return err("refused_or_unreachable");
+    return direct({ ...target, address: stub.hostname, port: stub.port });
+  };
+  const open = ({ address, port, host }: ProbeTarget) =>
+    openSession({
+      ...{ connector, clock, address, port, serverName: host, heloName: "probe.example" },
+      connectTimeoutMs: WORLD_CONNECT_TIMEOUT_MS,
+      replyTimeoutMs: WORLD_REPLY_TIMEOUT_MS,
+    });
+  const limits = { connectionsMax: 20, connectionsPerHostMax: 4, rcptPerConnectionMax: 50, ...rest.limits };
+  const pool = createProbePool({ clock, open, ...limits });
+  const resolver = createZoneResolver(names);
+  const inquireDomain = createDomainInquiry({ resolver, policy: createAddressPolicy([]), random: FIRST });
+  const mailbox = { heloName: "probe.example", mailFrom: rest.mailFrom ?? "", attemptTimeMs: ATTEMPT_TIME_MS };
+  const inquireMailbox = createMailboxInquiry({ pool, clock, smtpPort: 25, ...mailbox });
+  const engine = createEngine({ clock, random: createCounting(), inquireDomain, inquireMailbox, retryWaitsS });
+  const concluded = (evidence: Evidence) => conclude(evidence, "2026-01-01T00:00:00.000Z");
+
+  return {
+    clock,
+    engine,
+    pool,
+    zone: names,
+    stubs,
+    stub(name: string): SmtpStub {
+      const stub = stubs.get(addressOf(hosts.findIndex((host) => host.name === name)));
+      if (stub === undefined) throw new Error(`no such host: ${name}`);
+      return stub;
+    },
+    verify: async (email = "ada@x.example") => concluded(await engine.attempt(beginEvidence(email))),
+    async verifyWithRetries(email = "ada@x.example") {
+      let evidence = await engine.attempt(beginEvidence(email));
+      for (let retry = engine.planRetry(evidence); retry !== null; retry = engine.planRetry(evidence)) {
+        await clock.advance(Date.parse(retry.due_at) - clock.nowMs());
+        evidence = await engine.attempt({ ...evidence, retries: [...evidence.retries, retry] });
+      }
+      return concluded(evidence);
+    },
+  };
+};

@@ -1,0 +1,108 @@
+import { err, ok, type Result } from "../base/errors.ts";
+import { NO_CAPABILITIES } from "../net/smtp-capabilities.ts";
+import type { SmtpFailure } from "../net/smtp-failure.ts";
+import { parseReply, type SmtpReply } from "../net/smtp-reply.ts";
+import type { Answer, Question, SmtpSession } from "../net/smtp-session.ts";
+import { createProbePool, type ProbeTarget } from "../probe/pool.ts";
+import { createTestClock, settle } from "./clock.ts";
+
+/** A reply from its one line. */
+export const replyOf = (line: string): SmtpReply => {
+  const reply = parseReply(line);
+  if (!reply.ok) throw new Error(`not a reply: ${line}`);
+  return reply.value;
+};
+/** What a friendly host says to everything. */
+export const OK = replyOf("250 2.1.5 Ok");
+/** Why a dialogue came to nothing, without a reply. */
+export const failureOf = (kind: SmtpFailure["kind"], stage: SmtpFailure["stage"]): SmtpFailure => ({
+  stage,
+  kind,
+  reply: null,
+  detail: null,
+  heardAnything: stage !== "connect",
+  transcript: [],
+});
+/** The answer of a host that accepts every recipient. */
+export const yes = (question: Question): Answer => ({
+  mail: OK,
+  rcpts: question.recipients.map(() => OK),
+  failure: null,
+});
+/** The answer of a dialogue that failed before MAIL was answered. */
+export const unsaid = (question: Question, failure: SmtpFailure): Answer => ({
+  mail: null,
+  rcpts: question.recipients.map(() => null),
+  failure,
+});
+
+/** A question from the null sender. */
+export const question = (...recipients: string[]): Question => ({ mailFrom: "", recipients, smtputf8: false });
+/** One address of a mail host, on port 25. */
+export const host = (address: string, name = `mx.${address}`): ProbeTarget => ({ host: name, address, port: 25 });
+/** Two hosts that have nothing in common. */
+export const A = host("192.0.2.1");
+/** See `A`. */
+export const B = host("192.0.2.2");
+
+type Say = (question: Question, session: FakeSession) => Answer | Promise<Answer>;
+
+class FakeSession implements SmtpSession {
+  readonly capabilities = NO_CAPABILITIES;
+  readonly transcript = [];
+  readonly tls = false;
+  usable = true;
+  closed: boolean = false;
+  readonly asked: Question[] = [];
+  constructor(
+    readonly target: ProbeTarget,
+    private readonly say: Say,
+  ) {}
+  async ask(asked: Question): Promise<Answer> {
+    if (this.closed) throw new Error("asked after close");
+    this.asked.push(asked);
+    return await this.say(asked, this);
+  }
+  close(): void {
+    this.closed = true;
+  }
+}
+
+/** A pool over fake sessions. Without `say` every question waits until `answer` is called, oldest first. */
+export const poolOf = (
+  limits: Partial<Record<"connectionsMax" | "connectionsPerHostMax" | "rcptPerConnectionMax", number>> = {},
+  say?: Say,
+  refuse: (target: ProbeTarget) => SmtpFailure | null = () => null,
+) => {
+  const clock = createTestClock();
+  const sessions: FakeSession[] = [];
+  const held: Array<{ question: Question; session: FakeSession; let: (answer: Answer) => void }> = [];
+  const hold: Say = (asked, session) => new Promise((resolve) => held.push({ question: asked, session, let: resolve }));
+  const pool = createProbePool({
+    clock,
+    connectionsMax: 10,
+    connectionsPerHostMax: 2,
+    rcptPerConnectionMax: 50,
+    ...limits,
+    open: async (target): Promise<Result<SmtpSession, SmtpFailure>> => {
+      const failure = refuse(target);
+      if (failure !== null) return err(failure);
+      const session = new FakeSession(target, say ?? hold);
+      sessions.push(session);
+      return ok(session);
+    },
+  });
+  return {
+    pool,
+    clock,
+    sessions,
+    held,
+    standing: () => sessions.filter(({ closed }) => !closed).length,
+    /** Answers the oldest question that is held, if any. */
+    async answer(answering = yes) {
+      const first = held.shift();
+      first?.let(answering(first.question));
+      await settle();
+    },
+  };
+};

@@ -1,0 +1,129 @@
+import { afterEach, expect } from "bun:test";
+import { createLog } from "../base/log.ts";
+import { newId } from "../base/secrets.ts";
+import { createLedger } from "../billing/store.ts";
+import { type Db, openDb } from "../db/open.ts";
+import { createEngine } from "../verify/engine.ts";
+import { type Evidence, evidenceSchema, type Finding } from "../verify/evidence.ts";
+import type { MailboxQuestion } from "../verify/mailbox-evidence.ts";
+import { createRunner } from "../verify/runner.ts";
+import { createVerificationStore, type VerificationRow } from "../verify/store.ts";
+import { createTestClock } from "./clock.ts";
+import { domainWith, findingWith } from "./evidence.ts";
+
+const ACCOUNT = "account-1";
+/** A finding after which a retry is planned. */
+export const GREYLISTED: Partial<Finding> = { reading: "greylisted", retryable: true, reply: "450 4.2.0 Greylisted" };
+
+/** A database with one account of 1,000,000 credits. */
+const databaseOf = (opened: Db[]) => {
+  const result = openDb(":memory:");
+  if (!result.ok) throw new Error("no database");
+  const db = result.value;
+  opened.push(db);
+  db.sqlite.run("INSERT INTO accounts (id, name, plan, created_at_ms) VALUES (?, 'one', 'free', 0)", [ACCOUNT]);
+  const ledger = createLedger(db);
+  db.transact((tx) => ledger.grant(tx, { accountId: ACCOUNT, credits: 1_000_000, note: "test", atMs: 0 }));
+  const store = createVerificationStore(db);
+  return { db, ledger, store };
+};
+
+/** What the mail host makes of a question. */
+export type Ask = (question: MailboxQuestion) => Promise<Partial<Finding>>;
+
+interface ProcessOptions {
+  readonly ask?: Ask;
+  readonly retryWaitsS?: readonly number[];
+  readonly runningMax?: number;
+  /** What the database's `commit` is replaced by. */
+  readonly commit?: Db["commit"];
+}
+
+/** Makes databases for the tests of one file, with processes on them; closes them after each test. */
+export const createRunnerWorlds = () => {
+  const opened: Db[] = [];
+  afterEach(() => {
+    for (const db of opened.splice(0)) db.close();
+  });
+  return () => worldOf(opened);
+};
+
+const worldOf = (opened: Db[]) => {
+  const { db, ledger, store } = databaseOf(opened);
+  const clock = createTestClock();
+  const lines: string[] = [];
+  const log = createLog("info", clock, (line) => lines.push(line));
+  let stepMs = 0;
+  /** The wall clock can be set; durations do not notice. */
+  const steppable = { ...clock, nowMs: () => clock.nowMs() + stepMs };
+
+  /** A process of its own on the same database: nothing of an earlier one is known to it but the rows. */
+  const processOf = ({ ask = async () => ({}), retryWaitsS = [60], runningMax, commit }: ProcessOptions = {}) => {
+    const engine = createEngine({
+      clock: steppable,
+      random: { integer: () => 0 },
+      retryWaitsS,
+      inquireDomain: async ({ domain }) => domainWith({ name: domain }),
+      inquireMailbox: async (question) => {
+        const at = new Date(steppable.nowMs()).toISOString();
+        const finding = findingWith(await ask(question));
+        return { number: question.number, started_at: at, finished_at: at, dialogues: [], finding };
+      },
+    });
+    const deps = { db: commit === undefined ? db : { ...db, commit }, store, ledger, engine, clock: steppable, log };
+    return createRunner(runningMax === undefined ? deps : { ...deps, runningMax });
+  };
+
+  const order = async (email = "ada@x.example", parts: Partial<VerificationRow> = {}): Promise<VerificationRow> => {
+    const row: VerificationRow = {
+      id: newId(),
+      accountId: ACCOUNT,
+      keyId: "key-1",
+      mode: "live",
+      email,
+      normalizedEmail: email,
+      source: null,
+      status: "pending",
+      verdict: null,
+      subStatus: null,
+      result: null,
+      createdAtMs: steppable.nowMs(),
+      completedAtMs: null,
+      dueAtMs: steppable.nowMs(),
+      attempts: 0,
+      ...parts,
+    };
+    db.transact((tx) => {
+      if (row.mode === "live") ledger.hold(tx, { accountId: ACCOUNT, reference: row.id, atMs: row.createdAtMs });
+      store.insert(tx, row);
+    });
+    return row;
+  };
+
+  return {
+    ...{ db, ledger, store, clock, lines, processOf, order },
+    step(ms: number): void {
+      stepMs += ms;
+    },
+    statusOf: ({ id }: VerificationRow) => {
+      const row = store.find(id);
+      return row?.status === "completed" ? row.subStatus : row?.status;
+    },
+    evidenceOf: ({ id }: VerificationRow): Evidence =>
+      evidenceSchema.parse(JSON.parse(store.findEvidence(id) ?? "null")),
+    spent: () => ledger.totals(ACCOUNT).spent,
+    /** The kept balance, when it equals the sum of the ledger. */
+    held: () => {
+      expect(ledger.sum(ACCOUNT)).toEqual(ledger.balance(ACCOUNT));
+      return ledger.balance(ACCOUNT).held;
+    },
+    ends: () => db.sqlite.query("SELECT count(*) AS n FROM ledger WHERE kind IN ('settle', 'release')").get(),
+  };
+};
+
+/** Answers that the test gives one by one. */
+export const heldAnswers = () => {
+  const waiting: Array<{ question: MailboxQuestion; answer: (finding: Partial<Finding>) => void }> = [];
+  const ask: Ask = (question) => new Promise((answer) => waiting.push({ question, answer }));
+  return { ask, waiting };
+};

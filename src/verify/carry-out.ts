@@ -1,0 +1,113 @@
+import { type Clock, isoTime, wait } from "../base/clock.ts";
+import type { Log } from "../base/log.ts";
+import type { Ledger } from "../billing/store.ts";
+import type { Db, Tx } from "../db/open.ts";
+import { PoolClosed } from "../probe/pool.ts";
+import { conclude } from "./conclude.ts";
+import { beginEvidence, type Engine } from "./engine.ts";
+import { type Evidence, evidenceSchema, type PlannedRetry } from "./evidence.ts";
+import type { VerificationRow, VerificationStore } from "./store.ts";
+import { TEST_VERIFIED_AT, testEvidence } from "./test-keys.ts";
+
+export interface CarryOutDeps {
+  readonly db: Db;
+  readonly store: VerificationStore;
+  readonly ledger: Ledger;
+  readonly engine: Engine;
+  readonly clock: Clock;
+  readonly log: Log;
+  /** Whether the service is going down: then a write that fails is not tried again, the row says what is left to do. */
+  readonly isStopping: () => boolean;
+}
+
+/** After a write that failed (disk full, locked). */
+export const WRITE_AGAIN_MS = 2_000;
+
+/** SQLite's complaints about our statements, not about the disk: the same write fails again for ever. */
+const BUGS = /^SQLITE_(CONSTRAINT|ERROR|MISMATCH|MISUSE|RANGE|TOOBIG)/;
+
+const isStorageTrouble = (error: unknown): boolean =>
+  error instanceof Error &&
+  "code" in error &&
+  typeof error.code === "string" &&
+  error.code.startsWith("SQLITE_") &&
+  !BUGS.test(error.code);
+
+/**
+ * Makes one attempt at a pending verification and writes down what came of it in one transaction: the end with its
+ * evidence and the end of the hold, or the time of the next attempt. Answers that time, null when it has ended.
+ *
+ * Rejects with `PoolClosed` when the service stops before the mail host was asked, and for bugs; the row is then pending
+ * as before. A check that cannot be concluded for a bug ends as `internal_error`.
+ */
+export const createCarryOut = ({ db, store, ledger, engine, clock, log, isStopping }: CarryOutDeps) => {
+  /** Writes until it is written: a conclusion is not given up because the disk is full for a while. */
+  const persist = async (id: string, write: (tx: Tx) => void): Promise<void> => {
+    for (;;) {
+      try {
+        return await db.commit(write);
+      } catch (error) {
+        if (isStopping() || !isStorageTrouble(error)) throw error;
+        log.error("a verification could not be stored; trying again", { id, cause: error });
+        await wait(clock, WRITE_AGAIN_MS);
+      }
+    }
+  };
+
+  /** What earlier attempts found out; the first has nothing to go by. */
+  const storedEvidence = ({ id, attempts }: VerificationRow): Evidence | undefined => {
+    const stored = attempts === 0 ? undefined : store.findEvidence(id);
+    return stored === undefined ? undefined : evidenceSchema.parse(JSON.parse(stored));
+  };
+
+  const gather = async (row: VerificationRow): Promise<Evidence> => {
+    if (row.mode === "test") return testEvidence(row.email);
+    let evidence = beginEvidence(row.email);
+    try {
+      evidence = storedEvidence(row) ?? evidence;
+      return await engine.attempt(evidence);
+    } catch (error) {
+      if (error instanceof PoolClosed) throw error;
+      log.error("a check failed", { id: row.id, cause: error });
+      return engine.failed(evidence);
+    }
+  };
+
+  const complete = (tx: Tx, row: VerificationRow, evidence: Evidence): void => {
+    const nowMs = clock.nowMs();
+    const isTest = row.mode === "test";
+    const concluded = conclude(evidence, isTest ? TEST_VERIFIED_AT : isoTime(nowMs));
+    const { verdict, sub_status: subStatus } = concluded.result;
+    const attempts = evidence.attempts.length;
+    const result = JSON.stringify(concluded.result);
+    if (!store.complete(tx, row.id, { verdict, subStatus, result, completedAtMs: nowMs, attempts })) return;
+    store.saveEvidence(tx, row.id, JSON.stringify(concluded.evidence));
+    if (isTest) return;
+    const move = { accountId: row.accountId, reference: row.id, atMs: nowMs };
+    if (concluded.judgement.chargeable) ledger.settle(tx, move);
+    else ledger.release(tx, move, subStatus);
+  };
+
+  const postpone = (tx: Tx, row: VerificationRow, evidence: Evidence, retry: PlannedRetry): void => {
+    const later = { ...evidence, retries: [...evidence.retries, retry] };
+    if (!store.postpone(tx, row.id, Date.parse(retry.due_at), evidence.attempts.length)) return;
+    store.saveEvidence(tx, row.id, JSON.stringify(later));
+  };
+
+  const record = async (row: VerificationRow, evidence: Evidence): Promise<number | null> => {
+    const retry = row.mode === "live" ? engine.planRetry(evidence) : null;
+    await persist(row.id, (tx) => (retry === null ? complete(tx, row, evidence) : postpone(tx, row, evidence, retry)));
+    return retry === null ? null : Date.parse(retry.due_at);
+  };
+
+  return async function carryOut(row: VerificationRow): Promise<number | null> {
+    const evidence = await gather(row);
+    try {
+      return await record(row, evidence);
+    } catch (error) {
+      if (isStopping()) throw error;
+      log.error("a check could not be concluded", { id: row.id, cause: error });
+      return await record(row, engine.failed(beginEvidence(row.email)));
+    }
+  };
+};

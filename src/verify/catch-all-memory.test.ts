@@ -1,0 +1,45 @@
+import { expect, test } from "bun:test";
+import { createTestClock } from "../testing/clock.ts";
+import { createCatchAllMemory } from "./catch-all-memory.ts";
+
+test("what a host said of a domain is known for a quarter of an hour, with its time", async () => {
+  const clock = createTestClock();
+  const memory = createCatchAllMemory(clock);
+  const askedAtMs = clock.nowMs();
+  memory.keep("example.com", "mx1.example.com", "no");
+  await clock.advance(15 * 60_000 - 1);
+  expect(memory.find("example.com", "mx1.example.com")).toEqual({ state: "no", askedAtMs });
+  await clock.advance(1);
+  expect(memory.find("example.com", "mx1.example.com")).toBeNull();
+  expect(memory.size()).toBe(0);
+});
+
+test("another domain at the host, or another host of the domain, is another question", () => {
+  const memory = createCatchAllMemory(createTestClock());
+  memory.keep("example.com", "mx1.example.com", "yes");
+  expect(memory.find("example.org", "mx1.example.com")).toBeNull();
+  expect(memory.find("example.com", "mx2.example.com")).toBeNull();
+});
+
+test("a later answer replaces an earlier one", () => {
+  const memory = createCatchAllMemory(createTestClock());
+  memory.keep("example.com", "mx", "yes");
+  memory.keep("example.com", "mx", "no");
+  expect(memory.find("example.com", "mx")?.state).toBe("no");
+});
+
+test("a clock that was set back makes nothing last for ever", async () => {
+  const clock = createTestClock(Date.UTC(2026, 0, 2));
+  const memory = createCatchAllMemory(clock);
+  memory.keep("example.com", "mx", "yes");
+  const earlier = createCatchAllMemory(createTestClock(Date.UTC(2026, 0, 1)));
+  expect(earlier.find("example.com", "mx")).toBeNull();
+  expect(memory.find("example.com", "mx")?.state).toBe("yes");
+});
+
+test("the memory is bounded: the oldest go first", () => {
+  const memory = createCatchAllMemory(createTestClock());
+  for (let n = 0; n <= 50_000; n++) memory.keep(`d${n}.example`, "mx", "no");
+  expect(memory.size()).toBe(50_000);
+  expect(memory.find("d0.example", "mx")).toBeNull();
+});

@@ -1,0 +1,220 @@
+import { describe, expect, test } from "bun:test";
+import type { Random } from "../base/secrets.ts";
+import { parseAddress } from "../mail/address.ts";
+import { createAddressPolicy } from "../net/public-address.ts";
+import { createZoneResolver, type Zone, type ZoneFailure } from "../testing/dns-zone.ts";
+import { createDomainInquiry } from "./domain-evidence.ts";
+import { evidenceSchema } from "./evidence.ts";
+
+/** Always the first of what is left: no shuffle. */
+const inOrder: Random = { integer: () => 0 };
+const backwards: Random = { integer: (below) => below - 1 };
+
+const inquire = async (zone: Zone, { email = "ada@x.example", random = inOrder, allow = [] as string[] } = {}) => {
+  const address = parseAddress(email);
+  if (!address.ok) throw new Error(`not an address: ${email}`);
+  const resolver = createZoneResolver(zone);
+  const evidence = await createDomainInquiry({ resolver, policy: createAddressPolicy(allow), random })(address.value);
+  expect(evidenceSchema.shape.domain.safeParse(evidence).success).toBe(true);
+  return { ...evidence, asked: resolver.asked };
+};
+
+const PUBLIC = "203.0.114.25";
+const PUBLIC_2 = "203.0.114.26";
+const PUBLIC_6 = "2a00:1450::25";
+const MX = { "x.example": { MX: [[10, "mx.x.example"]] } } as const;
+
+describe("mail hosts", () => {
+  test("come by preference, each with all its addresses", async () => {
+    const { outcome, hosts, implicit_mx } = await inquire({
+      "x.example": {
+        MX: [
+          [20, "b.x.example"],
+          [10, "a.x.example"],
+        ],
+      },
+      "a.x.example": { A: [PUBLIC], AAAA: [PUBLIC_6] },
+      "b.x.example": { A: [PUBLIC_2] },
+    });
+    expect([outcome, implicit_mx]).toEqual(["mail_hosts", false]);
+    expect(hosts).toEqual([
+      {
+        host: "a.x.example",
+        preference: 10,
+        addresses: [
+          { address: PUBLIC, allowed: true },
+          { address: PUBLIC_6, allowed: true },
+        ],
+        lookup_failed: false,
+      },
+      { host: "b.x.example", preference: 20, addresses: [{ address: PUBLIC_2, allowed: true }], lookup_failed: false },
+    ]);
+  });
+
+  test("of equal preference are shuffled, others are not", async () => {
+    const zone: Zone = {
+      "x.example": {
+        MX: [
+          [20, "c.x.example"],
+          [10, "a.x.example"],
+          [10, "b.x.example"],
+        ],
+      },
+      "a.x.example": { A: [PUBLIC] },
+      "b.x.example": { A: [PUBLIC] },
+      "c.x.example": { A: [PUBLIC] },
+    };
+    const order = async (random: Random) => (await inquire(zone, { random })).hosts.map(({ host }) => host.slice(0, 1));
+    expect(await order(inOrder)).toEqual(["a", "b", "c"]);
+    expect(await order(backwards)).toEqual(["b", "a", "c"]);
+  });
+
+  test("beyond the fortieth are not looked at", async () => {
+    const names = Array.from({ length: 60 }, (_, at) => `mx${at}.x.example`);
+    const hosts = Object.fromEntries(names.map((name) => [name, { A: [PUBLIC] }]));
+    const zone: Zone = { "x.example": { MX: names.map((name, at) => [at, name] as const) }, ...hosts };
+    const evidence = await inquire(zone);
+    expect(evidence.hosts.map(({ host }) => host)).toEqual(names.slice(0, 40));
+    expect(evidence.questions.length).toBe(1 + 40 * 2);
+  });
+
+  test("behind aliases are found, for the domain and for the host", async () => {
+    const { outcome, hosts } = await inquire({
+      "x.example": { CNAME: "real.example" },
+      "real.example": { MX: [[10, "mx.x.example"]] },
+      "mx.x.example": { CNAME: "box.example" },
+      "box.example": { A: [PUBLIC] },
+    });
+    expect(outcome).toBe("mail_hosts");
+    expect(hosts.map(({ host, addresses }) => [host, addresses[0]?.address])).toEqual([["mx.x.example", PUBLIC]]);
+  });
+
+  test("a null MX among real ones is left out", async () => {
+    const zone: Zone = {
+      "x.example": {
+        MX: [
+          [0, "."],
+          [10, "mx.x.example"],
+        ],
+      },
+      "mx.x.example": { A: [PUBLIC] },
+    };
+    expect((await inquire(zone)).hosts.map(({ host }) => host)).toEqual(["mx.x.example"]);
+  });
+
+  test("of a provider that answers alike for all are known by their suffix", async () => {
+    const zone: Zone = {
+      "x.example": { MX: [[1, "mta7.am0.yahoodns.net"]] },
+      "mta7.am0.yahoodns.net": { A: [PUBLIC] },
+    };
+    expect((await inquire(zone)).unverifiable_provider).toBe("Yahoo");
+    const lookalike: Zone = { "x.example": { MX: [[1, "notyahoodns.net"]] }, "notyahoodns.net": { A: [PUBLIC] } };
+    expect((await inquire(lookalike)).unverifiable_provider).toBeNull();
+  });
+});
+
+describe("a definite answer", () => {
+  const rows: ReadonlyArray<readonly [string, Zone, string]> = [
+    ["NXDOMAIN", {}, "nxdomain"],
+    ["null MX", { "x.example": { MX: [[0, "."]] } }, "null_mx"],
+    ["neither MX nor address", { "x.example": { TXT: ["hello"] } }, "no_mail_server"],
+    ["no MX and a private address", { "x.example": { A: ["10.0.0.1"] } }, "unroutable"],
+    ["MX without any address", { ...MX, "mx.x.example": { TXT: ["hello"] } }, "unroutable"],
+    ["MX that does not exist", MX, "unroutable"],
+    [
+      "MX at addresses that are not public",
+      { ...MX, "mx.x.example": { A: ["127.0.0.1"], AAAA: ["fd00::1"] } },
+      "unroutable",
+    ],
+    ["MX with one public address among others", { ...MX, "mx.x.example": { A: ["10.0.0.1", PUBLIC] } }, "mail_hosts"],
+  ];
+  test.each(rows)("%s", async (_, zone, outcome) => {
+    expect((await inquire(zone)).outcome).toBe(outcome as never);
+  });
+
+  test("every address is shown with whether it may be asked", async () => {
+    const { hosts } = await inquire({ ...MX, "mx.x.example": { A: ["10.0.0.1", PUBLIC] } });
+    expect(hosts[0]?.addresses).toEqual([
+      { address: "10.0.0.1", allowed: false },
+      { address: PUBLIC, allowed: true },
+    ]);
+  });
+
+  test("an allowed network counts as public", async () => {
+    const zone: Zone = { ...MX, "mx.x.example": { A: ["10.0.0.1"] } };
+    expect((await inquire(zone, { allow: ["10.0.0.0/8"] })).outcome).toBe("mail_hosts");
+  });
+
+  test("without MX the domain itself is the mail host", async () => {
+    const { outcome, implicit_mx, hosts, asked } = await inquire({ "x.example": { A: [PUBLIC] } });
+    expect([outcome, implicit_mx]).toEqual(["mail_hosts", true]);
+    expect(hosts.map(({ host }) => host)).toEqual(["x.example"]);
+    expect(asked).toEqual(["MX x.example", "A x.example", "AAAA x.example"]);
+  });
+});
+
+describe("a DNS failure is never a no", () => {
+  const failures: readonly ZoneFailure[] = [
+    "servfail",
+    "refused",
+    "timeout",
+    "malformed",
+    "network_error",
+    "cname_loop",
+    "invalid_name",
+    "overloaded",
+    "aborted",
+  ];
+  for (const failure of failures)
+    test(failure, async () => {
+      const zones: Zone[] = [
+        { "x.example": { MX: failure } },
+        { "x.example": { A: failure } },
+        { "x.example": { AAAA: failure } },
+        { ...MX, "mx.x.example": failure },
+        { ...MX, "mx.x.example": { A: failure } },
+        { ...MX, "mx.x.example": { AAAA: failure } },
+        { ...MX, "mx.x.example": { A: ["10.0.0.1"], AAAA: failure } },
+        {
+          "x.example": {
+            MX: [
+              [10, "mx.x.example"],
+              [20, "gone.x.example"],
+            ],
+          },
+          "mx.x.example": failure,
+        },
+      ];
+      for (const zone of zones) expect((await inquire(zone)).outcome).toBe("dns_error");
+    });
+
+  test("but one host that is known is enough", async () => {
+    const zone: Zone = { ...MX, "mx.x.example": { A: [PUBLIC], AAAA: "servfail" } };
+    const { outcome, hosts } = await inquire(zone);
+    expect([outcome, hosts[0]?.lookup_failed]).toEqual(["mail_hosts", true]);
+  });
+});
+
+describe("an address literal", () => {
+  test.each([
+    [`ada@[${PUBLIC}]`, PUBLIC, "mail_hosts"],
+    [`ada@[IPv6:${PUBLIC_6}]`, PUBLIC_6, "mail_hosts"],
+    ["ada@[10.0.0.1]", "10.0.0.1", "unroutable"],
+    ["ada@[IPv6:::ffff:127.0.0.1]", null, "unroutable"],
+  ])("%s asks no DNS", async (email, address, outcome) => {
+    const evidence = await inquire({}, { email });
+    expect(evidence.outcome).toBe(outcome as never);
+    if (address !== null) expect(evidence.hosts[0]?.addresses[0]?.address).toBe(address);
+    expect(evidence.asked).toEqual([]);
+  });
+});
+
+test("every question is kept with its answer", async () => {
+  const { questions } = await inquire({ ...MX, "mx.x.example": { A: [PUBLIC] } });
+  const brief = questions.map(({ name, type, outcome, records, ttl_s }) => [type, name, outcome, records, ttl_s]);
+  expect(brief).toEqual([
+    ["MX", "x.example", "answer", ["10 mx.x.example"], 300],
+    ["A", "mx.x.example", "answer", [PUBLIC], 300],
+    ["AAAA", "mx.x.example", "no_data", [], 0],
+  ]);
+});

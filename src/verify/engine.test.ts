@@ -1,0 +1,206 @@
+import { describe, expect, test } from "bun:test";
+import { createWorlds, type WorldHost } from "../testing/mail-world.ts";
+import { evidenceWith, findingWith } from "../testing/evidence.ts";
+import type { SmtpStubScript } from "../testing/smtp-stub.ts";
+import { beginEvidence } from "./engine.ts";
+import { evidenceSchema, type Finding } from "./evidence.ts";
+
+const worldOf = createWorlds();
+
+const GREYLISTED = "450 4.2.0 Greylisted, try again later";
+const UNKNOWN = "550 5.1.1 User unknown";
+
+/** Greylists each recipient until it has been asked `tries` times. */
+const greylistingFor = (tries: number, line = GREYLISTED): SmtpStubScript => {
+  const asked = new Map<string, number>();
+  return {
+    rcpt: (address) => {
+      const times = (asked.get(address) ?? 0) + 1;
+      asked.set(address, times);
+      if (times <= tries) return line;
+      return address === "ada@x.example" ? "250 2.1.5 Ok" : UNKNOWN;
+    },
+  };
+};
+const hostWith = (script: SmtpStubScript, name = "mx.x.example"): WorldHost => ({ name, script });
+
+describe("the evidence before any network", () => {
+  test("of an address", () => {
+    const evidence = beginEvidence(" Info@Mailinator.com ");
+    expect(evidence.address).toEqual({
+      submitted: " Info@Mailinator.com ",
+      normalized_email: "info@mailinator.com",
+      problem: null,
+      suggestion: null,
+      role_account: "info",
+      disposable: "mailinator.com",
+    });
+    expect(evidenceSchema.parse(evidence)).toEqual(evidence);
+  });
+
+  test("of what is none", () => {
+    const { address } = beginEvidence("no address");
+    expect(address.problem).toMatch(/\.$/);
+    expect(address).toMatchObject({ role_account: null, disposable: null, suggestion: null });
+  });
+
+  test("of an address literal, which no list knows", () => {
+    expect(beginEvidence("ada@[192.0.2.1]").address.disposable).toBeNull();
+  });
+});
+
+describe("greylisting", () => {
+  test("is waited out, with the same random recipient, and settles like any other", async () => {
+    const world = worldOf({ hosts: [hostWith(greylistingFor(1))], retryWaitsS: [60, 300] });
+    const { result, evidence } = await world.verifyWithRetries();
+    expect(result).toMatchObject({ sub_status: "mailbox_exists", verdict: "deliverable", confidence: 98 });
+    expect(result.signals).toMatchObject({ greylisting: "pass", catch_all: "pass" });
+    expect(evidence.attempts.map(({ number, finding }) => [number, finding.reading])).toEqual([
+      [1, "greylisted"],
+      [2, "accepted"],
+    ]);
+    const randoms = world
+      .stub("mx.x.example")
+      .sessions.flatMap(({ lines }) => lines.filter((line) => line.startsWith("RCPT") && !line.includes("ada@")));
+    expect(randoms.length).toBe(2);
+    expect(new Set(randoms).size).toBe(1);
+    expect(evidence.retries).toEqual([
+      {
+        reason: "greylisted",
+        planned_at: "2026-01-01T00:00:00.000Z",
+        due_at: "2026-01-01T00:01:00.000Z",
+        waited_for: "schedule",
+      },
+    ]);
+  });
+
+  test("that outlasts the retries is risky", async () => {
+    const world = worldOf({ hosts: [hostWith(greylistingFor(99))], retryWaitsS: [60, 300] });
+    const { result, evidence } = await world.verifyWithRetries();
+    expect(result).toMatchObject({ sub_status: "greylisted", verdict: "risky" });
+    expect(evidence.attempts.length).toBe(3);
+    expect(evidenceSchema.parse(evidence)).toEqual(evidence);
+  });
+
+  test("is answered at the same one of equally preferred hosts and addresses", async () => {
+    const hosts = ["a", "b"].map((name): WorldHost => ({
+      ...hostWith(greylistingFor(1), `${name}.x.example`),
+      preference: 10,
+    }));
+    const world = worldOf({ hosts });
+    world.zone["x.example"] = {
+      MX: [
+        [10, "b.x.example"],
+        [10, "a.x.example"],
+      ],
+    };
+    const first = await world.engine.attempt(beginEvidence("ada@x.example"));
+    world.zone["x.example"] = {
+      MX: [
+        [10, "a.x.example"],
+        [10, "b.x.example"],
+      ],
+    };
+    const second = await world.engine.attempt(first);
+    expect(second.attempts.map(({ finding: { host, reading } }) => [host, reading])).toEqual([
+      ["b.x.example", "greylisted"],
+      ["b.x.example", "accepted"],
+    ]);
+  });
+
+  test("at a less preferred host does not keep the better one from being asked first", async () => {
+    const better = hostWith(greylistingFor(0), "better.x.example");
+    const world = worldOf({ hosts: [better, hostWith(greylistingFor(1), "other.x.example")] });
+    world.zone["better.x.example"] = { A: ["198.51.99.9"] };
+    const first = await world.engine.attempt(beginEvidence("ada@x.example"));
+    expect(first.attempts[0]?.finding).toMatchObject({ reading: "greylisted", host: "other.x.example" });
+    world.zone["better.x.example"] = { A: ["203.0.114.1"] };
+    const second = await world.engine.attempt(first);
+    expect(second.attempts[1]?.finding).toMatchObject({ reading: "accepted", host: "better.x.example" });
+  });
+});
+
+describe("DNS at a retry", () => {
+  test("that fails leaves the hosts known from before", async () => {
+    const world = worldOf({ hosts: [hostWith(greylistingFor(1))] });
+    const first = await world.engine.attempt(beginEvidence("ada@x.example"));
+    world.zone["x.example"] = "servfail";
+    const second = await world.engine.attempt(first);
+    expect(second.attempts.at(-1)?.finding.reading).toBe("accepted");
+    expect(second.domain).toMatchObject({ outcome: "mail_hosts", questions: [{ outcome: "servfail" }] });
+  });
+
+  test("that says the domain is gone ends the check", async () => {
+    const world = worldOf({ hosts: [hostWith(greylistingFor(9))], retryWaitsS: [60, 60, 60] });
+    const first = await world.engine.attempt(beginEvidence("ada@x.example"));
+    expect(world.engine.planRetry(first)).not.toBeNull();
+    world.zone["x.example"] = "nxdomain";
+    const second = await world.engine.attempt(first);
+    expect(second.domain?.outcome).toBe("nxdomain");
+    expect(world.engine.planRetry(second)).toBeNull();
+  });
+});
+
+describe("a retry", () => {
+  const planned = (finding: Partial<Finding>, used = 0, waits: readonly number[] = [60, 300]) => {
+    const { engine } = worldOf({ hosts: [], retryWaitsS: waits });
+    const retry = { reason: "greylisted", planned_at: "", due_at: "", waited_for: "schedule" as const };
+    const evidence = evidenceWith({ findings: [findingWith(finding)] });
+    const plan = engine.planRetry({ ...evidence, retries: Array.from({ length: used }, () => retry) });
+    if (plan === null) return null;
+    return [(Date.parse(plan.due_at) - Date.parse(plan.planned_at)) / 1000, plan.waited_for];
+  };
+  const later = { reading: "greylisted", retryable: true } as const;
+
+  test("follows the schedule, and ends with it", () => {
+    expect(planned(later, 0)).toEqual([60, "schedule"]);
+    expect(planned(later, 1)).toEqual([300, "schedule"]);
+    expect(planned(later, 2)).toBeNull();
+    expect(planned(later, 0, [])).toBeNull();
+  });
+
+  test("follows the server's own word, a second late, as long as it is worth waiting", () => {
+    expect(planned({ ...later, retry_hint_s: 120 })).toEqual([121, "server_hint"]);
+    expect(planned({ ...later, retry_hint_s: 7200 })).toEqual([7201, "server_hint"]);
+    expect(planned({ ...later, retry_hint_s: 7201 })).toEqual([60, "schedule"]);
+  });
+
+  test("is planned for nothing that another try would not change", () => {
+    for (const reading of ["accepted", "mailbox_not_found", "blocked", "timeout", "unreachable", "internal"] as const)
+      expect(planned({ reading })).toBeNull();
+  });
+
+  test("is not planned at a provider that answers alike for all, nor before anything was asked", () => {
+    const { engine } = worldOf({ hosts: [] });
+    const provider = evidenceWith({ findings: [findingWith(later)], domain: { unverifiable_provider: "Some" } });
+    expect(engine.planRetry(provider)).toBeNull();
+    expect(engine.planRetry(beginEvidence("ada@x.example"))).toBeNull();
+  });
+
+  test("is taken from the words of the server", async () => {
+    const script = greylistingFor(1, "451 4.7.1 Greylisting in action, please come back in 00:05:00");
+    const world = worldOf({ hosts: [hostWith(script)] });
+    const evidence = await world.engine.attempt(beginEvidence("ada@x.example"));
+    expect(world.engine.planRetry(evidence)).toMatchObject({
+      waited_for: "server_hint",
+      due_at: "2026-01-01T00:05:01.000Z",
+    });
+  });
+});
+
+test("nothing is asked about what is no address", async () => {
+  const world = worldOf();
+  const begun = beginEvidence("no address");
+  expect(await world.engine.attempt(begun)).toBe(begun);
+});
+
+test("a failure of ours is an attempt of its own, without a retry", () => {
+  const { engine } = worldOf({ hosts: [] });
+  const failed = engine.failed(evidenceWith({ findings: [findingWith({ reading: "greylisted", retryable: true })] }));
+  expect(failed.attempts.map(({ number, finding }) => [number, finding.reading])).toEqual([
+    [1, "greylisted"],
+    [2, "internal"],
+  ]);
+  expect(engine.planRetry(failed)).toBeNull();
+  expect(evidenceSchema.parse(failed)).toEqual(failed);
+});

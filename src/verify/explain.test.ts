@@ -1,0 +1,71 @@
+import { describe, expect, test } from "bun:test";
+import { readFileSync } from "node:fs";
+import { evidenceWith } from "../testing/evidence.ts";
+import { createWorlds } from "../testing/mail-world.ts";
+import type { SmtpStubScript } from "../testing/smtp-stub.ts";
+import { conclude } from "./conclude.ts";
+import { beginEvidence } from "./engine.ts";
+import { explain } from "./explain.ts";
+import { testEvidence } from "./test-keys.ts";
+import { SUB_STATUSES } from "./result.ts";
+
+const worldOf = createWorlds();
+const VERIFIED_AT = "2026-01-01T00:00:00.000Z";
+
+const onlyAda = (address: string) => (address === "Ada@x.example" ? "250 2.1.5 Ok" : "550 5.1.1 User unknown");
+const golden = (name: string): string =>
+  readFileSync(new URL(`../../fixtures/explain/${name}.txt`, import.meta.url), "utf8");
+
+describe("reads as in fixtures/explain", () => {
+  test("delivered", async () => {
+    const world = worldOf({
+      hosts: [
+        { name: "dead.x.example", unconnectable: "timeout" },
+        { name: "mx.x.example", script: { rcpt: onlyAda } },
+      ],
+    });
+    expect(`${explain((await world.verify("Ada@X.example")).evidence)}\n`).toBe(golden("delivered"));
+  });
+
+  test("greylisted", async () => {
+    let asked = 0;
+    const rcpt: SmtpStubScript["rcpt"] = (address) =>
+      asked++ < 2 ? "450 4.2.0 Greylisted, come back in 120 seconds" : onlyAda(address);
+    const world = worldOf({ hosts: [{ name: "mx.x.example", script: { rcpt } }] });
+    expect(`${explain((await world.verifyWithRetries("Ada@x.example")).evidence)}\n`).toBe(golden("greylisted"));
+  });
+
+  test("blocked", async () => {
+    const banner = () => "554 5.7.1 Service unavailable; client blocked, see https://block.example/?ip=203.0.113.9";
+    const world = worldOf({ hosts: [{ name: "mx.x.example", script: { banner } }] });
+    world.zone["mx.x.example"] = { A: ["203.0.114.1", "10.0.0.1"] };
+    expect(`${explain((await world.verify("info@x.example")).evidence)}\n`).toBe(golden("blocked"));
+  });
+});
+
+test("every sub_status is told with its name, on the first line", () => {
+  for (const subStatus of SUB_STATUSES) {
+    const { evidence } = conclude(testEvidence(`${subStatus}@any.example`), VERIFIED_AT);
+    expect(explain(evidence).split("\n")[0]).toContain(`(${subStatus})`);
+    expect(explain(evidence)).not.toMatch(/undefined|\[object/);
+  }
+});
+
+test("evidence that is still being gathered says so", () => {
+  expect(explain(beginEvidence("ada@x.example")).split("\n")[0]).toBe("ada@x.example: no verdict yet");
+});
+
+test("a suggestion, the operator's list and the blocklists are told", () => {
+  const address = { suggestion: "ada@gmail.com" };
+  const dnsbl = { outcome: "listed" as const, listings: [{ listing: "some-list", subject: "x.example" }] };
+  const text = explain(evidenceWith({ address, dnsbl, toxic: "x.example" }));
+  for (const part of ["perhaps ada@gmail.com was meant", "x.example is on some-list", "suppressed (x.example)"])
+    expect(text).toContain(part);
+});
+
+test("nothing a server says steers the terminal", async () => {
+  const banner = () => "554 5.7.1 \u001b]0;owned\u0007 \u001b[2J \u202etxt";
+  const { evidence } = await worldOf({ hosts: [{ name: "mx.x.example", script: { banner } }] }).verify();
+  expect(explain(evidence)).not.toMatch(/[^\P{Cc}\n]|\u202e/u);
+  expect(explain(evidence)).toContain("owned");
+});

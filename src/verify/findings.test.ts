@@ -1,0 +1,222 @@
+import { describe, expect, test } from "bun:test";
+import { findingWith, replyOf } from "../testing/evidence.ts";
+import type { Finding } from "./evidence.ts";
+import { findingOfFailure, findingOfReplies, weigh } from "./findings.ts";
+import type { Reading } from "./replies.ts";
+
+const HOST = "mx.x.example";
+
+/** A reply that the table reads so. */
+const LINES: Readonly<Record<Reading, string>> = {
+  accepted: "250 2.1.5 Ok",
+  mailbox_not_found: "550 5.1.1 User unknown",
+  mailbox_disabled: "550 5.2.1 Account disabled",
+  mailbox_full: "452 4.2.2 Over quota",
+  greylisted: "450 4.2.0 Greylisted, try again later",
+  rate_limited: "452 4.5.3 Too many recipients",
+  blocked: "554 5.7.1 Client host blocked using a blocklist",
+  sender_rejected: "550 5.1.8 Sender address rejected",
+  tls_required: "530 5.7.0 Must issue a STARTTLS command first",
+  temporary: "451 4.3.0 Temporary lookup failure",
+  null_mx: "556 5.1.10 Recipient address has null MX",
+  smtputf8_unsupported: "553 5.6.7 Non-ASCII address not permitted",
+  protocol_error: "503 5.5.1 Bad sequence of commands",
+  ambiguous: "550 Rejected",
+};
+const ALL = Object.keys(LINES) as Reading[];
+
+const heard = (submitted: Reading, random: Reading | null): Finding => {
+  const replies = [replyOf("rcpt", "submitted", LINES[submitted])];
+  if (random !== null) replies.push(replyOf("rcpt", "random", LINES[random]));
+  const finding = findingOfReplies(HOST, replies);
+  if (finding === null) throw new Error("a reply to RCPT settles");
+  return finding;
+};
+
+test("every line of this table reads as it says", () => {
+  for (const reading of ALL) expect(replyOf("rcpt", "submitted", LINES[reading]).reading).toBe(reading);
+});
+
+describe("an accepted recipient beside a random one that is", () => {
+  const rows: Readonly<Record<Reading, Finding["catch_all"]>> = {
+    accepted: "yes",
+    mailbox_not_found: "no",
+    mailbox_disabled: "no",
+    ambiguous: "no",
+    mailbox_full: "unknown",
+    greylisted: "unknown",
+    rate_limited: "unknown",
+    blocked: "unknown",
+    sender_rejected: "unknown",
+    tls_required: "unknown",
+    temporary: "unknown",
+    null_mx: "unknown",
+    smtputf8_unsupported: "unknown",
+    protocol_error: "unknown",
+  };
+  test.each(ALL)("%s", (random) => {
+    const finding = heard("accepted", random);
+    expect([finding.reading, finding.catch_all]).toEqual(["accepted", rows[random]]);
+  });
+
+  test("not asked", () => expect(heard("accepted", null).catch_all).toBe("unknown"));
+
+  test("refused for the time being, with words that decide nothing", () => {
+    const replies = [
+      replyOf("rcpt", "submitted", LINES.accepted),
+      { ...replyOf("rcpt", "random", LINES.temporary), reading: "ambiguous" as const },
+    ];
+    expect(findingOfReplies(HOST, replies)?.catch_all).toBe("unknown");
+  });
+
+  test("refused in company, and asked again alone: the answer that decides counts, in either order", () => {
+    const submitted = replyOf("rcpt", "submitted", LINES.accepted);
+    const inCompany = replyOf("rcpt", "random", LINES.rate_limited);
+    for (const [alone, catchAll] of [
+      ["accepted", "yes"],
+      ["mailbox_not_found", "no"],
+      ["ambiguous", "no"],
+      ["greylisted", "unknown"],
+    ] as const) {
+      const again = replyOf("rcpt", "random", LINES[alone]);
+      expect(findingOfReplies(HOST, [submitted, inCompany, again])?.catch_all).toBe(catchAll);
+    }
+  });
+});
+
+describe("an ambiguous refusal beside a random recipient that is", () => {
+  for (const random of [...ALL, null]) {
+    const settled = random === "accepted" ? "mailbox_not_found" : "ambiguous";
+    test(`${random ?? "not asked"} means ${settled}`, () => {
+      const finding = heard("ambiguous", random);
+      expect([finding.reading, finding.catch_all]).toEqual([settled, "skipped"]);
+    });
+  }
+});
+
+test("an ambiguous refusal for the time being settles nothing", () => {
+  const submitted = { ...replyOf("rcpt", "submitted", LINES.temporary), reading: "ambiguous" as const };
+  expect(findingOfReplies(HOST, [submitted, replyOf("rcpt", "random", LINES.accepted)])?.reading).toBe("ambiguous");
+});
+
+describe("every other reading stands by itself", () => {
+  const others = ALL.filter((reading) => reading !== "accepted" && reading !== "ambiguous");
+  for (const submitted of others)
+    test(submitted, () => {
+      for (const random of [...ALL, null]) {
+        const { reading, catch_all, retryable } = heard(submitted, random);
+        expect([reading, catch_all]).toEqual([submitted, "skipped"]);
+        expect(retryable).toBe(["greylisted", "rate_limited", "temporary"].includes(submitted));
+      }
+    });
+});
+
+describe("no is not believed where none can be", () => {
+  const asNo = (stage: "rcpt" | "mail" | "banner", line: string) => ({
+    ...replyOf(stage, stage === "rcpt" ? ("submitted" as const) : ("us" as const), line),
+    reading: "mailbox_not_found" as const,
+  });
+
+  test("a temporary refusal is temporary", () => {
+    expect(findingOfReplies(HOST, [asNo("rcpt", LINES.temporary)])).toMatchObject({
+      reading: "temporary",
+      retryable: true,
+    });
+  });
+
+  test("a refusal of MAIL is not about the mailbox", () => {
+    expect(findingOfReplies(HOST, [asNo("mail", LINES.blocked)])?.reading).toBe("blocked");
+  });
+
+  test("nor is one at the banner", () => {
+    const failure = { kind: "reply", stage: "banner", heardAnything: true } as const;
+    expect(findingOfFailure(HOST, [asNo("banner", LINES.blocked)], failure).reading).toBe("blocked");
+  });
+
+  test("but MAIL with SMTPUTF8 refused is", () => {
+    const reply = {
+      ...replyOf("mail", "us", "555 5.5.4 Unsupported option"),
+      reading: "smtputf8_unsupported" as const,
+    };
+    expect(findingOfReplies(HOST, [reply])?.reading).toBe("smtputf8_unsupported");
+  });
+});
+
+describe("a dialogue that ended before RCPT", () => {
+  const rows = [
+    ["refused_or_unreachable", "unreachable"],
+    ["connect_timeout", "unreachable"],
+    ["address_not_allowed", "unreachable"],
+    ["local_failure", "unreachable"],
+    ["proxy_failed", "unreachable"],
+    ["timeout", "timeout"],
+    ["deadline", "timeout"],
+    ["tls_failed", "tls_required"],
+    ["smtputf8_not_offered", "smtputf8_unsupported"],
+    ["closed", "protocol_error"],
+    ["garbage", "protocol_error"],
+  ] as const;
+  test.each(rows)("%s reads as %s", (kind, reading) => {
+    const finding = findingOfFailure(HOST, [], { kind, stage: "banner", heardAnything: false });
+    expect(finding).toMatchObject({ reading, host: HOST, rule: kind, reply: null, heard: false, retryable: false });
+  });
+
+  test("settles nothing", () => {
+    expect(findingOfReplies(HOST, [])).toBeNull();
+    expect(findingOfReplies(HOST, [replyOf("banner", "us", "421 4.7.0 Too busy")])).toBeNull();
+    expect(findingOfReplies(HOST, [replyOf("mail", "us", "250 2.1.0 Ok")])).toBeNull();
+  });
+
+  test("with a refusal, that refusal speaks, and its hint", () => {
+    const busy = replyOf("banner", "us", "421 4.7.0 Too many connections, try again in 90 seconds");
+    const failure = { kind: "reply", stage: "banner", heardAnything: true } as const;
+    expect(findingOfFailure(HOST, [busy], failure)).toMatchObject({
+      reading: "rate_limited",
+      retryable: true,
+      retry_hint_s: 90,
+      stage: "banner",
+    });
+  });
+
+  test("a handshake that failed speaks louder than the refusal that demanded it", () => {
+    const demand = replyOf("rcpt", "us", "454 4.7.0 TLS not available");
+    const failure = { kind: "tls_failed", stage: "starttls", heardAnything: true } as const;
+    expect(findingOfFailure(HOST, [demand], failure).reading).toBe("tls_required");
+  });
+});
+
+describe("of hosts that left the question open", () => {
+  const of = (...readings: Finding["reading"][]) =>
+    weigh(readings.map((reading, at) => findingWith({ reading, host: `mx${at}`, heard: reading !== "unreachable" })));
+
+  const rows: ReadonlyArray<readonly [Finding["reading"][], Finding["reading"], string]> = [
+    [["unreachable", "timeout"], "timeout", "mx1"],
+    [["timeout", "unreachable"], "timeout", "mx0"],
+    [["unreachable", "blocked"], "blocked", "mx1"],
+    [["protocol_error", "unreachable"], "protocol_error", "mx0"],
+    [["blocked", "rate_limited"], "rate_limited", "mx1"],
+    [["blocked", "blocked"], "blocked", "mx0"],
+    [["tls_required", "protocol_error"], "tls_required", "mx0"],
+  ];
+  test.each(rows)("%p the most telling speaks: %s of %s", (readings, reading, host) => {
+    expect(of(...readings)).toMatchObject({ reading, host });
+  });
+
+  test("one that was heard makes the attempt heard", () => {
+    expect(of("unreachable", "unreachable").heard).toBe(false);
+    expect(
+      weigh([findingWith({ reading: "timeout" }), findingWith({ reading: "unreachable", heard: false })]).heard,
+    ).toBe(true);
+  });
+
+  test("nobody asked is nobody reached", () => {
+    expect(weigh([])).toMatchObject({ reading: "unreachable", heard: false, retryable: false });
+  });
+});
+
+test("a quoted reply is one line of bounded length", () => {
+  const long = `550 5.1.1 User\r`.replace("\r", ` ${"unknown ".repeat(80)}`);
+  const reply = findingOfReplies(HOST, [replyOf("rcpt", "submitted", long.trim())])?.reply ?? "";
+  expect(reply.length).toBe(300);
+  expect(reply.startsWith("550 5.1.1 User unknown")).toBe(true);
+});

@@ -1,0 +1,128 @@
+import { describe, expect, test } from "bun:test";
+import { createWorlds, WORLD_REPLY_TIMEOUT_MS, type WorldHost } from "../testing/mail-world.ts";
+import { HANG_UP, SILENCE, type SmtpStubScript } from "../testing/smtp-stub.ts";
+import type { Concluded } from "./conclude.ts";
+import type { SubStatus } from "./result.ts";
+
+const worldOf = createWorlds();
+
+const UNKNOWN = "550 5.1.1 User unknown";
+const onlyAda: SmtpStubScript["rcpt"] = (address) => (address === "ada@x.example" ? "250 2.1.5 Ok" : UNKNOWN);
+const everybody = () => "250 2.1.5 Ok";
+const always = (line: string) => () => line;
+
+const hostsAsked = ({ evidence }: Concluded) =>
+  evidence.attempts.flatMap(({ dialogues }) => dialogues.map(({ host }) => host));
+
+describe("several mail hosts", () => {
+  const good: WorldHost = { name: "good.x.example", script: { rcpt: onlyAda } };
+  const acceptsAll: WorldHost = { name: "all.x.example", script: { rcpt: everybody } };
+
+  const passedOver: ReadonlyArray<readonly [string, WorldHost]> = [
+    ["refuses the connection", { name: "bad.x.example", unconnectable: "refused_or_unreachable" }],
+    ["never answers the connect", { name: "bad.x.example", unconnectable: "timeout" }],
+    ["says 421 at once", { name: "bad.x.example", script: { banner: always("421 4.3.2 Shutting down") } }],
+    ["says 554 at once", { name: "bad.x.example", script: { banner: always("554 5.7.1 No") } }],
+    [
+      "refuses EHLO",
+      { name: "bad.x.example", script: { command: (line) => (line.startsWith("EHLO") ? "550 No" : undefined) } },
+    ],
+    ["hangs up", { name: "bad.x.example", script: { banner: () => HANG_UP } }],
+    ["speaks no SMTP", { name: "bad.x.example", script: { banner: always("hello") } }],
+    ["hangs up at MAIL", { name: "bad.x.example", script: { mail: () => HANG_UP } }],
+  ];
+  for (const [name, bad] of passedOver)
+    test(`one that ${name} leaves the word to the next`, async () => {
+      const concluded = await worldOf({ hosts: [bad, good] }).verify();
+      expect(concluded.result.sub_status).toBe("mailbox_exists");
+      expect(hostsAsked(concluded)).toEqual(["bad.x.example", "good.x.example"]);
+    });
+
+  test("a silent one leaves the word to the next after its time", async () => {
+    const world = worldOf({ hosts: [{ name: "bad.x.example", script: { banner: () => SILENCE } }, good] });
+    const concluded = world.verify();
+    await world.stub("bad.x.example").opened();
+    await world.clock.advance(WORLD_REPLY_TIMEOUT_MS);
+    expect((await concluded).result.sub_status).toBe("mailbox_exists");
+  });
+
+  const decisive: ReadonlyArray<readonly [string, SmtpStubScript, SubStatus]> = [
+    ["definite 550", { rcpt: always(UNKNOWN) }, "mailbox_not_found"],
+    ["deferral at RCPT", { rcpt: always("451 4.3.0 Temporary lookup failure") }, "smtp_temporary_error"],
+    ["421 at RCPT", { rcpt: always("421 4.7.0 Try again later") }, "rate_limited"],
+    ["greylisting at MAIL", { mail: always("450 4.2.0 Greylisted") }, "greylisted"],
+    ["policy at RCPT", { rcpt: always("554 5.7.1 Blocked using a blocklist") }, "smtp_blocked"],
+    ["refusal of the sender", { mail: always("550 5.1.8 Sender address rejected") }, "sender_rejected"],
+  ];
+  for (const [name, script, subStatus] of decisive)
+    test(`a primary's ${name} is not overruled by a secondary that accepts everybody`, async () => {
+      const concluded = await worldOf({ hosts: [{ name: "first.x.example", script }, acceptsAll] }).verify();
+      expect(concluded.result.sub_status).toBe(subStatus);
+      expect(hostsAsked(concluded)).toEqual(["first.x.example"]);
+    });
+
+  test("a primary without SMTPUTF8 is not overruled either", async () => {
+    const first: WorldHost = { name: "first.x.example", script: { ehlo: [] } };
+    const concluded = await worldOf({ hosts: [first, acceptsAll] }).verify("ädä@x.example");
+    expect(concluded.result.sub_status).toBe("smtputf8_unsupported");
+  });
+
+  test("when none can be reached the check is free", async () => {
+    const dead = ["a", "b", "c"].map((name): WorldHost => ({ name: `${name}.x.example`, unconnectable: "timeout" }));
+    const { result, judgement } = await worldOf({ hosts: dead }).verify();
+    expect([result.sub_status, judgement.chargeable]).toEqual(["smtp_unreachable", false]);
+  });
+
+  test("one that was heard before the others were silent makes the check cost", async () => {
+    const hosts: WorldHost[] = [
+      { name: "a.x.example", script: { banner: always("554 5.7.1 No") } },
+      { name: "b.x.example", unconnectable: "timeout" },
+    ];
+    const { result, judgement } = await worldOf({ hosts }).verify();
+    expect([result.sub_status, judgement.chargeable]).toEqual(["smtp_blocked", true]);
+  });
+
+  test("all addresses of a host are tried, IPv4 first and four at most", async () => {
+    const addresses = Array.from({ length: 6 }, (_, at) => `198.51.99.${at}`);
+    const zone = { "mx.x.example": { A: addresses, AAAA: ["2a00:1450::1"] } };
+    const { evidence } = await worldOf({ zone }).verify();
+    expect(evidence.attempts[0]?.dialogues.map(({ address }) => address)).toEqual(addresses.slice(0, 4));
+    const mixed = { "mx.x.example": { AAAA: ["2a00:1450::1"], A: ["198.51.99.1", "10.0.0.1"] } };
+    const second = await worldOf({ zone: mixed }).verify();
+    const asked = second.evidence.attempts[0]?.dialogues.map(({ address }) => address);
+    expect(asked).toEqual(["198.51.99.1", "2a00:1450::1"]);
+  });
+});
+
+describe("an attempt is bounded", () => {
+  test("by time: when its dialogues have taken too long, no further host is tried", async () => {
+    const names = ["a", "b", "c", "d", "e", "f", "g"].map((name) => `${name}.x.example`);
+    const world = worldOf({ hosts: names.map((name) => ({ name, script: { banner: () => SILENCE } })) });
+    const concluded = world.verify();
+    for (const name of names.slice(0, 5)) {
+      await world.stub(name).opened();
+      await world.clock.advance(WORLD_REPLY_TIMEOUT_MS);
+    }
+    expect(hostsAsked(await concluded)).toEqual(names.slice(0, 5));
+  });
+
+  test("by addresses: forty of all hosts together", async () => {
+    const names = Array.from({ length: 30 }, (_, at) => `mx${at}.x.example`);
+    const addresses = ["1", "2", "3", "4"].map((last) => `198.51.99.${last}`);
+    const hosts = Object.fromEntries(names.map((name) => [name, { A: addresses }]));
+    const zone = { ...hosts, "x.example": { MX: names.map((name, at) => [at, name] as const) } };
+    const concluded = await worldOf({ hosts: [], zone }).verify();
+    expect(hostsAsked(concluded)).toEqual(names.slice(0, 10).flatMap((name) => [name, name, name, name]));
+    expect(concluded.result.sub_status).toBe("smtp_unreachable");
+  });
+
+  test("by lines: of a wordy server the first and the latest are kept", async () => {
+    const ehlo = Array.from({ length: 100 }, (_, at) => `X-KEYWORD-${at}`);
+    const script = { rcpt: onlyAda, ehlo };
+    const { evidence, result } = await worldOf({ hosts: [{ name: "mx.x.example", script }] }).verify();
+    const lines = evidence.attempts[0]?.dialogues[0]?.transcript.map(({ text }) => text) ?? [];
+    expect(result.sub_status).toBe("mailbox_exists");
+    expect(lines.length).toBe(60);
+    expect([lines[0], lines.at(-1)]).toEqual(["220 stub.example ESMTP", UNKNOWN]);
+  });
+});

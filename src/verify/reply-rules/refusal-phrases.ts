@@ -1,0 +1,183 @@
+import { oneOf, word } from "./pattern.ts";
+
+const DELIVERIES = [
+  "access",
+  "permission",
+  "authori[sz]ation",
+  "service",
+  "delivery",
+  "session",
+  "connection",
+  "transaction",
+];
+const MESSAGES = ["mail", "e-?mail", "message", "request", "content"];
+const TURNED_AWAY = [
+  "denied",
+  "rejected",
+  "refused",
+  "blocked",
+  "prohibited",
+  "forbidden",
+  "discarded",
+  "declined",
+  "disallowed",
+];
+
+const TO_BE = oneOf("is ", "was ", "has been ", "have been ", "to \\S{1,40} ", "");
+
+/** The message is not taken, for whatever reason: "Message rejected: user unknown" says no more than "user unknown". */
+export const REJECTION: readonly string[] = [
+  `${word(MESSAGES, "delivery", "transaction")} (?:\\S{8,40} )?${TO_BE}${word("rejected", "refused", "discarded", "declined", "reject")}`,
+  "\\breject(?:s|ing|ions?)\\b|\\brefus(?:es|ing|al)\\b|\\bunwanted\\b|\\bdoes(?:n't| not) want\\b",
+  "\\bnot (?:been )?accepted\\b|^refused\\b|\\bonly allowed for\\b",
+  "\\brejected your (?:message|e?-?mail)|\\bcommand rejected\\b|\\b(?:rejected|refused) by\\b|\\bwon't accept\\b|\\bmessage held\\b",
+  `\\b${oneOf(["abgelehnt", "abgewiesen", "rejetee?", "rechazad[oa]", "recusad[oa]", "rejeitad[oa]", "rifiutat[oa]"], ["geweigerd", "odrzucon\\w", "odmitnut\\w", "reddedildi"])}\\b|отклонен|拒收`,
+];
+
+/** Somebody is turned away, without a word why. Beside a recipient phrase it makes the reply ambiguous. */
+export const REFUSAL: readonly string[] = [
+  `${word(DELIVERIES)}[ -]${TO_BE}${word(TURNED_AWAY, "not allowed")}`,
+  `${word(MESSAGES)} ${TO_BE}${word("denied", "blocked", "prohibited", "forbidden", "disallowed", "not allowed")}`,
+  `\\b${oneOf(["denied", "refuses", "(?<!\\b(?:mailbox|account|user) (?:is |was |has been )?(?:administratively )?)blocked(?! (?:due to|for|because of) (?:\\S{1,16} ){0,2}inactivity)", "prohibited", "forbidden"], ["disallowed", "unwelcome", "go away", "not welcome", "get lost", "message blocked", "reject by", "refused? (?:to|due)", "user reject", "is protected by"])}\\b`,
+  `(?<!mailbox name )\\b${oneOf("not", "isn'?t", "aren'?t", "without", "n't have", "not have")} (?:been )?${oneOf(["permitted", "permissions?", "authori[sz](?:ed|ation)", "allowed", "accepting (?:mail|messages?|e-?mail) from", "whitelisted", "approved"])}\\b`,
+  "\\bunauthori[sz]ed\\b|\\brestrict(?:ed|ions?)\\b|\\bviolat(?:e|es|ion)\\b|\\bprohibition\\b|\\bimposed\\b|\\bpermanently deferred\\b",
+  "\\b(?:don'?t|do not) have permissions?\\b|\\bden(?:y|ies|ying)\\b",
+  "\\bprohibit\\w*|\\bforbid\\w*|\\bdisallow\\w*|\\bblock(?:s|ing)\\b|\\bdo not allow\\b",
+  "\\bipv?[46]? ?address(?:es)?\\b|\\bfilter(?:ed|s|ing)?\\b|\\bno permission\\b|\\bauth(?:entication)? failed\\b",
+  "\\b(?:does|do|will|would|can) ?(?:not|n't) accept (?:delivery|mail|messages?|e-?mail)|\\bnot accepting mail\\b",
+  "\\bwe do(?:n't| not) accept (?:mail|messages)|\\bmembers?[- ]only\\b|\\bnon-?members?\\b|\\boutgoing e-?mail disabled\\b",
+  "\\bnot (?:a )?subscri(?:bed|ber)\\b|\\bnot a member\\b(?! of (?:the |this )?domain)|\\blocal (?:users?|senders?) only\\b|\\bmoderated\\b",
+  `\\b${oneOf(["verweigert", "blockiert", "nicht erlaubt", "nicht berechtigt", "acces refuse", "interdit", "non autorisee?"], ["denegad[oa]", "negad[oa]", "no permitid[oa]", "nao permitid[oa]", "negat[oa]", "non consentit[oa]", "(?:toegang|acces|access|dostep\\w{0,2}|erisim) \\S{0,12}(?:geweigerd|reddedildi)", "odmow\\w+", "engellendi"])}\\b`,
+  "запрещен|отказано|拒绝|拒絕|禁止|拒否|거부|차단",
+];
+
+const DOMAIN = "(?:domain|host|hostname|domains?)";
+const NOT_SERVED = oneOf(
+  [
+    "not (?:found|local|hosted|known|served|accepted|handled|configured|here|allowed|valid|supported|recogni[sz]ed|permitted)",
+  ],
+  [
+    "unknown",
+    "isn'?t (?:in|here|hosted)",
+    "doesn'?t exist",
+    "does not exist",
+    "not exist",
+    "is not reachable",
+    "retired",
+    "no longer in use",
+    "(?:is )?obsolete",
+    "(?:cannot|can't|could not) be (?:found|resolved)",
+    "(?:currently )?(?:suspended|disabled|inactive|expired)",
+  ],
+);
+
+/** The domain is not served here, or we are taken for someone who wants to relay. */
+export const RELAY: readonly string[] = [
+  `\\brelay(?:ing|s)?\\b(?: \\S{1,40}){0,4} ${oneOf(["denied", "prohibited", "not (?:permitted|allowed|authori[sz]ed|supported)", "refused", "rejected", "disallowed", "forbidden", "not open"])}`,
+  "\\b(?:not|no|no longer|unable to|cannot|can'?t|won'?t|will not|don'?t|refus\\w+ to|disallowed to|permitted to|allowed to) relay(?:ing|ed|s)?\\b",
+  "\\bto relay\\b|\\brelay(?:ing)? (?:access|attempt|through|is|from|of|msg)\\b|\\brcpthosts\\b",
+  "\\bmail relay\\b|\\bnot found in dns\\b|\\b(?:open)?relay check\\b|\\brelaying\\b|\\bas a relay\\b",
+  "\\bopen relay|\\bunauthori[sz]ed relay|\\bnot a (?:gateway|relay)\\b|\\bden(?:y|ies) relay|\\brelay traffic|\\brecipient domain\\b",
+  `\\b${DOMAIN}\\b(?: \\S{1,40})? (?:is |are |was )?${NOT_SERVED}\\b`,
+  `\\b${oneOf("unknown", "invalid", "unrout(?:e)?able", "no such", "not (?:a )?local", "non-?local", "not our", "not my", "foreign", "non-?exist[ae]nt")} (?:mail |recipient )?${DOMAIN}\\b`,
+  `\\b${oneOf("do not", "don'?t", "doesn'?t", "does not")} ${oneOf("handle", "accept", "host", "serve", "process", "take", "deliver")}\\b(?: \\S{1,30}){0,5} domain\\b`,
+  `\\b${oneOf("do not", "don'?t", "doesn'?t", "does not")} handle (?:e-?)?mail for (?!(?:that|this) user)`,
+  "\\bnot (?:responsible|the mail (?:server|host|exchanger)|an? mx) for\\b|\\bmail loops? back\\b|\\broutage\\b|\\bzielserver\\b",
+  "\\bi cannot deliver (?:mail )?(?:for|to) <?@|\\bdomain (?:\\S{1,40} )?(?:not in|is not in)\\b",
+  "домен\\S{0,2} (?:\\S{1,20} ){0,2}(?:не (?:наиден|обслуживается)|неизвест)",
+];
+
+const SENDER_WORD = "(?:sender|originator)";
+const SENDER_FAULTS = oneOf(
+  [
+    "rejected",
+    "denied",
+    "refused",
+    "not",
+    "unknown",
+    "invalid",
+    "fail\\w*",
+    "unverif\\w+",
+    "verif\\w+",
+    "blocked",
+    "prohibited",
+  ],
+  [
+    "doesn'?t",
+    "unauthori[sz]ed",
+    "must",
+    "undeliverable",
+    "unavailable",
+    "disabled",
+    "inactive",
+    "suspended",
+    "empty",
+    "missing",
+  ],
+  [
+    "listed",
+    "nonexistent",
+    "unroutable",
+    "unresolvable",
+    "forged",
+    "disallowed",
+    "unvalidated",
+    "resolve fail\\w*",
+    "has no",
+    "mismatch\\w*",
+    "incorrect",
+    "bad",
+    "(?:in|on) (?:my|our|the|an?) (?:local )?(?:black|block|deny)",
+  ],
+);
+const SENDER_KINDS = [
+  [
+    "invalid",
+    "unknown",
+    "bad",
+    "forged",
+    "unverified",
+    "unverifiable",
+    "illegal",
+    "null",
+    "empty",
+    "unrout(?:e)?able",
+    "unresolvable",
+  ],
+  [
+    "fake",
+    "missing",
+    "blocked",
+    "prohibited",
+    "unauthori[sz]ed",
+    "reject(?:ed|ing)?",
+    "den(?:y|ies)",
+    "verify",
+    "undeliverable",
+  ],
+  ["restricted", "accept(?:s|ing)?(?: (?:e-?mails?|mails?|messages?))? from"],
+].flat();
+const RETURN_PATH =
+  "(?:return[- ]path|return address|reverse[- ]path|envelope from|from address|from domain|originator)";
+
+/** Said of the envelope sender: MAIL FROM reaches its verdict at RCPT on many servers. */
+export const SENDER: readonly string[] = [
+  `\\b${SENDER_WORD}(?:'?s)?(?! ips?\\b)(?: e-?mail)?(?: address| domain| account| mailbox| host)?[^a-z0-9]{0,4}(?:@[^a-z0-9]{0,4})?(?:${oneOf("is", "was", "has been", "could not be", "cannot be", "can't be", "does", "to", "email", "verify", "verification", "callout", "address")} ){0,3}${SENDER_FAULTS}`,
+  `\\b${oneOf(SENDER_KINDS)} (?:the |this |that )?(?:envelope |mail |return )?(?:sender(?! ip)|return[- ]path|return address|reverse[- ]path)\\b`,
+  "\\b(?:invalid|bad|unknown|fake) (?:mail )?from\\b|\\bmailfrom (?:failed|invalid|rejected|mismatch)|\\bverify mailfrom\\b",
+  `\\bmail ?from(?! unknown (?:hosts?|servers?|clients?|ips?)):?(?: ?<?@>?| address| domain| command)? (?:is )?${oneOf("rejected", "denied", "refused", "not", "invalid", "unknown", "must", "does", "has", "cannot", "could", "mismatch\\w*")}(?! client ip)`,
+  `\\b${RETURN_PATH}\\b(?: \\S{1,40}){0,2} ${oneOf("rejected", "denied", "refused", "not", "invalid", "unknown", "must", "does", "has", "is", "cannot", "could")}\\b`,
+  "\\bmail ?from user\\b|\\bas (?:the |your )?sender\\b|\\bdomain of (?:the )?(?:sender|envelope|return)|\\bbadmailfrom\\b|\\bbadsendermx\\b|\\breturned mail\\b",
+  "\\bempty envelope senders|\\b(?:for|of) (?:the |your )?sender\\b(?! ip)|\\breturn address|\\bsending address|\\bfrom: (?:domain|address)|\\bgateway user\\b|\\bmail from:? ?<",
+  "\\b(?:you are|you're) sending (?:from|as)\\b|\\bused (?:to|for) send(?:ing)?\\b",
+  "\\byour (?:e-?mail |return |sender )?(?:address|account|mail-?box) (?:@ |<@> )?(?:is|was|does|has|not|could|cannot|invalid|unknown)\\b",
+  "\\benvelope sender is\\b|\\bsender (?:verify|callout|verification)|\\bcallback (?:setup|verif\\w+)|\\bpostmaster verification\\b|\\bverification failed while checking\\b",
+  "\\bunresolvable (?:\\S{1,16} )?from domain\\b|\\bnot accept (?:mail|messages) from <?@",
+  "\\bsenderfilterconfig\\b|\\bnot logged in\\b|\\bverification failed for <?@",
+  "\\b(?:bounces?|bounce messages?|null senders?|<>)(?: \\S{1,20}){0,2} (?:not accepted|not allowed|rejected|refused|disabled|denied|to this address)",
+  "\\bbatv\\b|\\bthird-party dsns?\\b|\\bbogus mail from\\b|\\bbouncedeny\\b",
+  "\\brequires? (?:an? )?valid sender|\\breturn mx\\b|\\bfor envelope sender\\b|\\bno(?:t)? dns/mx|\\be-?mail address is not verified\\b",
+  "\\bdoes(?:n't| not) (?:send|accept|receive|expect) (?:mail or )?bounces|\\bonly accepts? mail from (?:known|authenticated|internal)",
+  `\\b${oneOf("absender\\w{0,9}", "expediteur", "remitente", "remetente", "mittente", "afzender", "nadawc\\w", "odesilatel")}\\b(?: \\S{1,40}){0,3} ${oneOf(["abgelehnt", "unbekannt", "ungultig", "ungueltig", "existiert", "nicht", "refuse", "rejete", "inconnu", "invalide", "n'existe"], ["rechazad", "desconocid", "invalid", "no existe", "recusad", "nao existe", "sconosciut", "rifiutat", "non"], ["onbekend", "geweigerd", "ongeldig", "nieznan", "odrzucon", "nie", "neexistuje"])}`,
+  "отправител\\S{1,3}|发件人|發件人|寄件者|寄件人|送信者|差出人|발신자|보낸 ?사람",
+];

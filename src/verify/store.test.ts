@@ -1,0 +1,156 @@
+import { afterEach, describe, expect, test } from "bun:test";
+import { type Db, openDb } from "../db/open.ts";
+import { createVerificationStore, type ListFilters, type VerificationRow } from "./store.ts";
+
+const opened: Db[] = [];
+afterEach(() => {
+  for (const db of opened.splice(0)) db.close();
+});
+
+const idOf = (at: number): string => `019aa0d6-5b7e-7c31-9f4c-${String(at).padStart(12, "0")}`;
+
+const storeOf = () => {
+  const result = openDb(":memory:");
+  if (!result.ok) throw new Error("no database");
+  const db = result.value;
+  opened.push(db);
+  const store = createVerificationStore(db);
+  const insert = (at: number, parts: Partial<VerificationRow> = {}): string => {
+    const email = `a${at}@x.example`;
+    const row: VerificationRow = {
+      id: idOf(at),
+      accountId: "account-1",
+      keyId: "key-1",
+      mode: "live",
+      email,
+      normalizedEmail: email,
+      source: null,
+      status: "pending",
+      verdict: null,
+      subStatus: null,
+      result: null,
+      createdAtMs: at,
+      completedAtMs: null,
+      dueAtMs: at,
+      attempts: 0,
+      ...parts,
+    };
+    db.transact((tx) => store.insert(tx, row));
+    return row.id;
+  };
+  const end = (id: string, subStatus: "mailbox_exists" | "catch_all" = "mailbox_exists") =>
+    db.transact((tx) =>
+      store.complete(tx, id, { verdict: "deliverable", subStatus, result: "{}", completedAtMs: 99, attempts: 1 }),
+    );
+  return { db, store, insert, end };
+};
+
+describe("the end of a verification", () => {
+  test("comes once", () => {
+    const { store, insert, end } = storeOf();
+    const id = insert(1);
+    expect([end(id), end(id, "catch_all")]).toEqual([true, false]);
+    expect(store.find(id)).toMatchObject({
+      status: "completed",
+      verdict: "deliverable",
+      subStatus: "mailbox_exists",
+      result: "{}",
+      completedAtMs: 99,
+      dueAtMs: null,
+      attempts: 1,
+    });
+  });
+
+  test("of one that does not exist is none", () => expect(storeOf().end(idOf(1))).toBe(false));
+
+  test("takes it out of what is due, and cannot be postponed", () => {
+    const { db, store, insert, end } = storeOf();
+    const id = insert(1);
+    end(id);
+    expect(db.transact((tx) => store.postpone(tx, id, 5, 2))).toBe(false);
+    expect(store.find(id)).toMatchObject({ dueAtMs: null, attempts: 1 });
+    expect(store.due({ dueAtMs: -1, id: "" }, 100, 10)).toEqual([]);
+  });
+});
+
+test("what is due comes in the order of its time and id, from behind the mark, up to the limit", () => {
+  const { db, store, insert } = storeOf();
+  insert(3, { dueAtMs: 20 });
+  insert(1, { dueAtMs: 20 });
+  insert(2, { dueAtMs: 10 });
+  insert(4, { dueAtMs: 31 });
+  const due = (after: { dueAtMs: number; id: string }, limit = 10) => store.due(after, 30, limit).map(({ id }) => id);
+  expect(due({ dueAtMs: -1, id: "" })).toEqual([idOf(2), idOf(1), idOf(3)]);
+  expect(due({ dueAtMs: -1, id: "" }, 2)).toEqual([idOf(2), idOf(1)]);
+  expect(due({ dueAtMs: 20, id: idOf(1) })).toEqual([idOf(3)]);
+  expect(store.nextDueMs(30)).toBe(31);
+  expect(store.nextDueMs(31)).toBeNull();
+  db.transact((tx) => store.postpone(tx, idOf(1), 40, 1));
+  expect(due({ dueAtMs: -1, id: "" })).toEqual([idOf(2), idOf(3)]);
+  expect(store.find(idOf(1))).toMatchObject({ status: "pending", dueAtMs: 40, attempts: 1 });
+});
+
+test("one address is pending once for an account and mode, and may be ordered again when it has ended", () => {
+  const { store, insert, end } = storeOf();
+  const same = { normalizedEmail: "ada@x.example" };
+  const first = insert(1, same);
+  expect(() => insert(2, same)).toThrow("UNIQUE");
+  insert(3, { ...same, mode: "test" });
+  insert(4, { ...same, accountId: "account-2" });
+  expect(store.findPending("account-1", "live", "ada@x.example")?.id).toBe(first);
+  end(first);
+  expect(store.findPending("account-1", "live", "ada@x.example")).toBeUndefined();
+  insert(5, same);
+});
+
+test("the latest evidence stands", () => {
+  const { db, store, insert } = storeOf();
+  const id = insert(1);
+  expect(store.findEvidence(id)).toBeUndefined();
+  for (const body of ["one", "two"]) db.transact((tx) => store.saveEvidence(tx, id, body));
+  expect(store.findEvidence(id)).toBe("two");
+});
+
+describe("the list of a key", () => {
+  const listOf = (
+    filters: ListFilters,
+    page: { before: string | null; limit: number } = { before: null, limit: 10 },
+  ) => {
+    const { store, insert, end } = storeOf();
+    insert(1, { source: "crm" });
+    end(insert(2), "catch_all");
+    insert(3, { normalizedEmail: "ada@x.example" });
+    insert(4, { keyId: "key-2" });
+    return store.list("key-1", filters, page).map(({ createdAtMs }) => createdAtMs);
+  };
+  test.each<[string, ListFilters, number[]]>([
+    ["everything, newest first", {}, [3, 2, 1]],
+    ["by status", { status: "completed" }, [2]],
+    ["by verdict", { verdict: "deliverable" }, [2]],
+    ["by sub_status", { subStatus: "catch_all" }, [2]],
+    ["by source", { source: "crm" }, [1]],
+    ["by address", { email: "ada@x.example" }, [3]],
+    ["from a time on", { createdAfterMs: 2 }, [3, 2]],
+    ["before a time", { createdBeforeMs: 2 }, [1]],
+    ["by several at once", { status: "pending", createdAfterMs: 2 }, [3]],
+  ])("%s", (_, filters, found) => expect(listOf(filters)).toEqual(found));
+
+  test("goes on behind the last one seen", () => {
+    expect(listOf({}, { before: null, limit: 2 })).toEqual([3, 2]);
+    expect(listOf({}, { before: idOf(2), limit: 2 })).toEqual([1]);
+  });
+});
+
+test("an Idempotency-Key is its key's own, is renewed, and is forgotten by age", () => {
+  const { db, store } = storeOf();
+  const row = { keyId: "key-1", idempotencyKey: "k", requestHash: "h1", resourceId: idOf(1), createdAtMs: 10 };
+  db.transact((tx) => store.saveIdempotency(tx, row));
+  expect(store.findIdempotency("key-1", "k")).toEqual(row);
+  expect(store.findIdempotency("key-2", "k")).toBeUndefined();
+  const renewed = { ...row, requestHash: "h2", resourceId: idOf(2), createdAtMs: 20 };
+  db.transact((tx) => store.saveIdempotency(tx, renewed));
+  expect(store.findIdempotency("key-1", "k")).toEqual(renewed);
+  expect(db.transact((tx) => store.forgetIdempotency(tx, 20))).toBe(0);
+  expect(db.transact((tx) => store.forgetIdempotency(tx, 21))).toBe(1);
+  expect(store.findIdempotency("key-1", "k")).toBeUndefined();
+});

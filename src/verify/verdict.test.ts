@@ -1,0 +1,297 @@
+import { describe, expect, test } from "bun:test";
+import fc from "fast-check";
+import { domainWith, type EvidenceParts, evidenceWith, findingWith, replyOf } from "../testing/evidence.ts";
+import { type DomainEvidence, type Evidence, evidenceSchema, type Finding, type ReplyEvidence } from "./evidence.ts";
+import { findingOfFailure, findingOfReplies, weigh } from "./findings.ts";
+import { READINGS } from "./reply-rules/rule.ts";
+import { type Signals, SIGNAL_VALUES, SUB_STATUSES, type SubStatus, VERDICT_OF } from "./result.ts";
+import { judge } from "./verdict.ts";
+
+const refused = (reading: Finding["reading"], reply: string | null = "4xx or 5xx"): Partial<EvidenceParts> => ({
+  findings: [findingWith({ reading, reply })],
+});
+const unheard = (reading: Finding["reading"]): EvidenceParts => ({
+  findings: [findingWith({ reading, reply: null, stage: "banner", heard: false })],
+});
+const failedDomain = (outcome: DomainEvidence["outcome"]): EvidenceParts => ({
+  domain: { outcome, hosts: [] },
+  findings: [],
+});
+const LISTED: Evidence["dnsbl"] = { outcome: "listed", listings: [{ listing: "some-list", subject: "x.example" }] };
+const CLEAN: Evidence["dnsbl"] = { outcome: "clean", listings: [] };
+
+/** For each sub_status the evidence that leads to it, in the order of contract §4, with what is charged. */
+const CASES: ReadonlyArray<readonly [SubStatus, EvidenceParts, "charged" | "free"]> = [
+  ["invalid_syntax", { address: { problem: "No @." }, domain: null, findings: [] }, "charged"],
+  ["domain_not_found", failedDomain("nxdomain"), "charged"],
+  ["no_mail_server", failedDomain("no_mail_server"), "charged"],
+  ["null_mx", failedDomain("null_mx"), "charged"],
+  ["unroutable_mx", failedDomain("unroutable"), "charged"],
+  ["mailbox_not_found", refused("mailbox_not_found"), "charged"],
+  ["mailbox_disabled", refused("mailbox_disabled"), "charged"],
+  ["null_mx", refused("null_mx"), "charged"],
+  ["smtputf8_unsupported", refused("smtputf8_unsupported", null), "charged"],
+  ["toxic", { toxic: "x.example" }, "charged"],
+  ["disposable", { address: { disposable: "x.example" } }, "charged"],
+  ["mailbox_full", refused("mailbox_full"), "charged"],
+  ["catch_all", { findings: [findingWith({ catch_all: "yes" })] }, "charged"],
+  ["greylisted", refused("greylisted"), "charged"],
+  ["rate_limited", refused("rate_limited"), "charged"],
+  ["smtp_blocked", refused("blocked"), "charged"],
+  ["smtp_blocked", refused("ambiguous"), "charged"],
+  ["sender_rejected", refused("sender_rejected"), "charged"],
+  ["tls_required", refused("tls_required"), "charged"],
+  ["smtp_temporary_error", refused("temporary"), "charged"],
+  ["smtp_protocol_error", refused("protocol_error"), "charged"],
+  ["smtp_unreachable", unheard("unreachable"), "free"],
+  ["smtp_timeout", unheard("timeout"), "free"],
+  ["internal_error", unheard("internal"), "free"],
+  ["dns_error", failedDomain("dns_error"), "free"],
+  ["internal_error", { domain: null, findings: [] }, "free"],
+  ["unverifiable_provider", { domain: { unverifiable_provider: "Some" } }, "charged"],
+  ["dnsbl_listed", { dnsbl: LISTED }, "charged"],
+  ["role_account", { address: { role_account: "info" } }, "charged"],
+  ["mailbox_exists", {}, "charged"],
+];
+
+const QUALITY_RANGE = { deliverable: [80, 100], risky: [30, 79], undeliverable: [0, 20] } as const;
+
+describe("one thing at a time", () => {
+  test.each(CASES)("%s", (subStatus, parts, charge) => {
+    const judgement = judge(evidenceWith(parts));
+    expect(judgement.sub_status).toBe(subStatus);
+    expect(judgement.verdict).toBe(VERDICT_OF[subStatus]);
+    expect(judgement.chargeable).toBe(charge === "charged");
+    expect(judgement.because).toMatch(/^\S.*[.!]$/);
+    expect(judgement.because).not.toMatch(/null(?! MX)|undefined|""/);
+  });
+
+  test("every sub_status has a case", () => {
+    expect([...new Set(CASES.map(([subStatus]) => subStatus))].toSorted()).toEqual(SUB_STATUSES.toSorted());
+  });
+
+  test("a clean deliverable address has ten pass and full marks", () => {
+    const { signals, quality_score, confidence } = judge(evidenceWith());
+    expect(Object.values(signals)).toEqual(Array.from({ length: 10 }, () => "pass"));
+    expect([quality_score, confidence]).toEqual([100, 98]);
+  });
+
+  test("greylisting that was passed is a pass", () => {
+    const greylisted = findingWith({ reading: "greylisted" });
+    const { sub_status, signals } = judge(evidenceWith({ findings: [greylisted, findingWith()] }));
+    expect([sub_status, signals.greylisting]).toEqual(["mailbox_exists", "pass"]);
+  });
+
+  test("an acceptance without a catch-all answer is one-sided", () => {
+    const { sub_status, confidence, signals } = judge(
+      evidenceWith({ findings: [findingWith({ catch_all: "unknown" })] }),
+    );
+    expect([sub_status, confidence, signals.catch_all]).toEqual(["mailbox_exists", 70, "unknown"]);
+  });
+
+  test("a reply that nobody gave is not quoted", () => {
+    expect(judge(evidenceWith(unheard("timeout"))).because).toBe("No mail host replied in time.");
+  });
+
+  test("an implicit MX lowers the quality, not the verdict", () => {
+    const { quality_score, signals, sub_status } = judge(evidenceWith({ domain: { implicit_mx: true } }));
+    expect([sub_status, signals.mx, quality_score]).toEqual(["mailbox_exists", "warn", 95]);
+  });
+});
+
+describe("no provider is believed that answers alike for all", () => {
+  const provider = { unverifiable_provider: "Some" };
+  const rows: ReadonlyArray<readonly [SubStatus, Partial<Finding>]> = [
+    ["unverifiable_provider", { reading: "mailbox_not_found", reply: "550" }],
+    ["unverifiable_provider", { reading: "mailbox_disabled", reply: "550" }],
+    ["unverifiable_provider", { reading: "accepted", catch_all: "yes" }],
+    ["unverifiable_provider", { reading: "accepted", catch_all: "no" }],
+    ["smtp_blocked", { reading: "blocked", reply: "554" }],
+    ["mailbox_full", { reading: "mailbox_full", reply: "452" }],
+  ];
+  test.each(rows)("%s", (subStatus, finding) => {
+    const judgement = judge(evidenceWith({ domain: provider, findings: [findingWith(finding)] }));
+    expect(judgement.sub_status).toBe(subStatus);
+    expect(judgement.signals.smtp).toBe("unknown");
+  });
+});
+
+describe("precedence of contract §4, pairwise", () => {
+  /** What applies at the same time, the stronger first; each is a way to change the evidence of a good address. */
+  const LAYERS: ReadonlyArray<readonly [SubStatus, EvidenceParts]> = [
+    ["invalid_syntax", { address: { problem: "No @." } }],
+    ["domain_not_found", { domain: { outcome: "nxdomain" } }],
+    ["mailbox_not_found", refused("mailbox_not_found")],
+    ["toxic", { toxic: "x.example" }],
+    ["disposable", { address: { disposable: "x.example" } }],
+    ["mailbox_full", refused("mailbox_full")],
+    ["catch_all", { findings: [findingWith({ catch_all: "yes" })] }],
+    ["greylisted", refused("greylisted")],
+    ["dnsbl_listed", { dnsbl: LISTED }],
+    ["role_account", { address: { role_account: "info" } }],
+  ];
+  const together = (weaker: EvidenceParts, stronger: EvidenceParts): Evidence =>
+    evidenceWith({ ...weaker, ...stronger, address: { ...weaker.address, ...stronger.address } });
+
+  for (const [at, [stronger, strong]] of LAYERS.entries())
+    for (const [weaker, weak] of LAYERS.slice(at + 1))
+      test(`${stronger} before ${weaker}`, () => expect(judge(together(weak, strong)).sub_status).toBe(stronger));
+
+  test("a list hit stands when the question is not settled", () => {
+    for (const parts of [refused("greylisted"), unheard("timeout"), failedDomain("dns_error")]) {
+      expect(judge(evidenceWith({ ...parts, address: { disposable: "x.example" } })).sub_status).toBe("disposable");
+      expect(judge(evidenceWith({ ...parts, toxic: "x.example" })).sub_status).toBe("toxic");
+    }
+  });
+
+  test("a list hit is free of charge when nobody was heard", () => {
+    expect(judge(evidenceWith({ ...unheard("timeout"), toxic: "x.example" })).chargeable).toBe(false);
+    expect(judge(evidenceWith({ ...refused("greylisted"), toxic: "x.example" })).chargeable).toBe(true);
+  });
+});
+
+const anyFinding: fc.Arbitrary<Finding> = fc.record({
+  reading: fc.constantFrom(...READINGS, "unreachable", "timeout", "internal"),
+  host: fc.constantFrom(null, "mx.x.example"),
+  stage: fc.constantFrom(null, "banner", "mail", "rcpt"),
+  rule: fc.constant(null),
+  reply: fc.constantFrom(null, "550 5.1.1 User unknown"),
+  catch_all: fc.constantFrom("yes", "no", "unknown", "skipped"),
+  retryable: fc.boolean(),
+  retry_hint_s: fc.constant(null),
+  heard: fc.boolean(),
+});
+
+const orNull = <T>(value: T) => fc.constantFrom(null, value);
+
+const anyEvidence: fc.Arbitrary<Evidence> = fc
+  .record({
+    problem: orNull("No @."),
+    role: orNull("info"),
+    disposable: orNull("x.example"),
+    toxic: fc.constantFrom(null, { entry: null }, { entry: "x.example" }),
+    dnsbl: fc.constantFrom(null, CLEAN, LISTED),
+    outcome: fc.constantFrom(null, "mail_hosts", "nxdomain", "no_mail_server", "null_mx", "unroutable", "dns_error"),
+    implicit: fc.boolean(),
+    provider: orNull("Some"),
+    findings: fc.array(anyFinding, { maxLength: 3 }),
+  })
+  .map(({ problem, role, disposable, toxic, dnsbl, outcome, implicit, provider, findings }) => {
+    const rest = { implicit_mx: implicit, unverifiable_provider: provider };
+    const domain = outcome === null ? null : { outcome, ...rest };
+    const address = { problem, role_account: role, disposable };
+    return { ...evidenceWith({ address, domain, findings, dnsbl }), toxic };
+  });
+
+const DOMAIN_NO: readonly string[] = ["nxdomain", "no_mail_server", "null_mx", "unroutable"];
+const MAILBOX_NO: readonly string[] = ["mailbox_not_found", "mailbox_disabled", "null_mx", "smtputf8_unsupported"];
+
+describe("whatever the evidence", () => {
+  test("the judgement is well-formed, and its scores lie in the range of its verdict", () => {
+    fc.assert(
+      fc.property(anyEvidence, (evidence) => {
+        expect(evidenceSchema.safeParse(evidence).success).toBe(true);
+        const { verdict, sub_status, quality_score, confidence, signals, because } = judge(evidence);
+        expect(verdict).toBe(VERDICT_OF[sub_status]);
+        const [lowest, highest] = QUALITY_RANGE[verdict];
+        expect(quality_score).toBeWithin(lowest, highest + 1);
+        expect(confidence).toBeWithin(20, 101);
+        expect(Number.isInteger(quality_score) && Number.isInteger(confidence)).toBe(true);
+        for (const signal of Object.values(signals)) expect(SIGNAL_VALUES).toContain(signal);
+        expect(because).not.toBe("");
+      }),
+    );
+  });
+
+  test("undeliverable rests on the syntax, the domain, or the latest finding about the mailbox", () => {
+    fc.assert(
+      fc.property(anyEvidence, (evidence) => {
+        if (judge(evidence).verdict !== "undeliverable") return;
+        const reading = evidence.attempts.at(-1)?.finding.reading ?? "";
+        const grounds = [
+          evidence.address.problem !== null,
+          DOMAIN_NO.includes(evidence.domain?.outcome ?? ""),
+          MAILBOX_NO.includes(reading) && evidence.domain?.unverifiable_provider == null,
+        ];
+        expect(grounds).toContain(true);
+      }),
+    );
+  });
+
+  test("a signal fails only with the verdict or the list that it speaks of", () => {
+    fc.assert(
+      fc.property(anyEvidence, (evidence) => {
+        const { verdict, signals } = judge(evidence);
+        const failing = (name: keyof Signals) => signals[name] === "fail";
+        if (failing("syntax") || failing("domain") || failing("mx")) expect(verdict).toBe("undeliverable");
+        expect(failing("toxic")).toBe(evidence.toxic?.entry != null);
+      }),
+    );
+  });
+});
+
+const REPLIES = [
+  "250 2.1.5 Ok",
+  "252 cannot verify",
+  "421 4.7.0 Too many connections",
+  "450 4.1.1 User unknown in virtual alias table",
+  "450 4.2.0 Greylisted, try again later",
+  "452 4.2.2 Over quota",
+  "451 4.3.0 Temporary lookup failure",
+  "501 5.1.3 Bad recipient address syntax",
+  "550 5.1.1 User unknown",
+  "550 5.2.1 Account disabled",
+  "550 5.7.1 User unknown",
+  "550 5.7.1 Client host blocked using a blocklist",
+  "550 Rejected",
+  "550 5.1.8 Sender address rejected",
+  "553 5.6.7 SMTPUTF8 required",
+  "554 5.7.1 Service unavailable",
+  "556 5.1.10 Recipient address has null MX",
+] as const;
+const STAGE_OF_US = ["banner", "ehlo", "starttls", "mail"] as const;
+
+/** One host: what it said before RCPT and at RCPT, and how the dialogue ended. */
+const anyHost = fc
+  .record({
+    us: fc.array(fc.tuple(fc.constantFrom(...STAGE_OF_US), fc.constantFrom(...REPLIES)), { maxLength: 2 }),
+    submitted: fc.option(fc.constantFrom(...REPLIES), { nil: null }),
+    randoms: fc.array(fc.constantFrom(...REPLIES), { maxLength: 2 }),
+    kind: fc.constantFrom("closed", "timeout", "connect_timeout", "reply", "garbage", "tls_failed"),
+    heardAnything: fc.boolean(),
+  })
+  .map(({ us, submitted, randoms, kind, heardAnything }) => {
+    const replies: ReplyEvidence[] = us.map(([stage, line]) => replyOf(stage, "us", line));
+    if (submitted !== null) {
+      replies.push(replyOf("rcpt", "submitted", submitted));
+      replies.push(...randoms.map((line) => replyOf("rcpt", "random", line)));
+    }
+    const failure = { kind, stage: "banner", heardAnything } as const;
+    return { replies, failure };
+  });
+
+describe("whatever mail hosts say", () => {
+  test("undeliverable needs a permanent reply to RCPT about this recipient, or to MAIL about SMTPUTF8", () => {
+    fc.assert(
+      fc.property(fc.array(anyHost, { minLength: 1, maxLength: 3 }), (hosts) => {
+        const open: Finding[] = [];
+        let settled: Finding | null = null;
+        for (const { replies, failure } of hosts) {
+          settled = findingOfReplies("mx.x.example", replies);
+          if (settled !== null) break;
+          open.push(findingOfFailure("mx.x.example", replies, failure));
+        }
+        const finding = settled ?? weigh(open);
+        if (judge({ ...evidenceWith({ findings: [finding] }), domain: domainWith() }).verdict !== "undeliverable")
+          return;
+        const said = hosts.flatMap(({ replies }) => replies).filter(({ code }) => code >= 500);
+        const definite = said.some(
+          ({ stage, about, reading }) =>
+            about === "submitted" || (stage === "mail" && reading === "smtputf8_unsupported"),
+        );
+        expect(definite).toBe(true);
+      }),
+      { numRuns: 500 },
+    );
+  });
+});
