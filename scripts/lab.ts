@@ -1,24 +1,28 @@
 /**
  * The laboratory: real name and mail servers on loopback addresses, and the binary asked about addresses whose true
- * state is known. `--only PATTERN` keeps the rows whose address or true state matches; `--keep` starts the servers,
+ * state is known. `--only PATTERN` keeps the rows whose theme, address or true state matches; `--keep` starts the servers,
  * prints the environment by which to try the binary by hand, and waits for Ctrl-C. `--binary PATH` tries another one.
  */
 import { chmod, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";
-import { addAddresses, removeAddresses } from "./lab/addresses.ts";
+import { addAddresses, hasIpv6, removeAddresses } from "./lab/addresses.ts";
 import { startDns } from "./lab/dns.ts";
 import { startExim } from "./lab/exim.ts";
 import { startFaultServer } from "./lab/fault-server.ts";
-import { DNS, LAB_NETWORK, SMTP_PORT } from "./lab/hosts.ts";
+import { DNS, LAB_NETWORKS, PROBE_HELO, PROBE_SENDER, SMTP_PORT } from "./lab/hosts.ts";
+import { startOpensmtpd } from "./lab/opensmtpd.ts";
 import { ensurePackages } from "./lab/packages.ts";
 import { startPostfix } from "./lab/postfix.ts";
 import { startPostgrey } from "./lab/postgrey.ts";
 import { createSupervisor, processesOf } from "./lab/processes.ts";
 import type { Supervisor } from "./lab/processes.ts";
+import { startRbldnsd } from "./lab/rbldnsd.ts";
 import { reportText } from "./lab/report.ts";
 import { runTable, startService } from "./lab/run.ts";
+import { startSinks } from "./lab/smtp-sink.ts";
+import { SOCKS_URL, startSocks } from "./lab/socks.ts";
 import { ROWS } from "./lab/table.ts";
 
 const ROOT = resolve(import.meta.dir, "..");
@@ -29,12 +33,12 @@ const EXIT_INTERRUPTED = 130;
 const ENVIRONMENT = {
   POSTWARDEN_DNS_SERVERS: `${DNS.ip}:${DNS.port}`,
   POSTWARDEN_SMTP_PORT: String(SMTP_PORT),
-  POSTWARDEN_PROBE_ALLOW_NETWORKS: LAB_NETWORK,
+  POSTWARDEN_PROBE_ALLOW_NETWORKS: LAB_NETWORKS,
   POSTWARDEN_SMTP_CONNECT_TIMEOUT_MS: "2000",
   POSTWARDEN_SMTP_REPLY_TIMEOUT_MS: "4000",
   POSTWARDEN_GREYLIST_RETRIES_S: "2,3,4",
-  POSTWARDEN_HELO_NAME: "probe.lab.example",
-  POSTWARDEN_MAIL_FROM: "probe@lab.example",
+  POSTWARDEN_HELO_NAME: PROBE_HELO,
+  POSTWARDEN_MAIL_FROM: PROBE_SENDER,
 };
 
 const { values: options } = parseArgs({
@@ -44,15 +48,20 @@ const { values: options } = parseArgs({
 const BINARY = resolve(options.binary ?? join(ROOT, "dist/postwarden"));
 
 const startServers = async (supervisor: Supervisor, directory: string, unpacked: string): Promise<void> => {
+  await startRbldnsd(supervisor, directory, join(unpacked, "rbldnsd"));
   await startDns(supervisor, directory);
   await startPostgrey(supervisor, directory);
   await startPostfix(supervisor, directory);
   await startExim(supervisor, directory, join(unpacked, "exim4-daemon-light"));
+  await startOpensmtpd(supervisor, directory, join(unpacked, "opensmtpd"));
+  await startSinks(supervisor);
+  await startSocks(supervisor, join(unpacked, "microsocks"));
 };
 
 const askAll = async (supervisor: Supervisor, directory: string): Promise<boolean> => {
   const pattern = new RegExp(options.only ?? "", "i");
-  const rows = ROWS.filter(({ address, truth }) => pattern.test(`${address} ${truth}`));
+  if (!hasIpv6()) console.error("This machine has no IPv6: the rows about it are left out.");
+  const rows = ROWS.filter(({ theme, address, truth }) => pattern.test(`${theme} ${address} ${truth}`));
   if (rows.length === 0) throw new Error("No row of the table matches --only");
   const subject = { binary: BINARY, environment: ENVIRONMENT, directory };
   const key = await startService(supervisor, subject);
@@ -85,6 +94,7 @@ const work = async (supervisor: Supervisor, directory: string, interrupted: Prom
     await startServers(supervisor, directory, unpacked);
     if (!options.keep) return (await askAll(supervisor, directory)) ? 0 : 1;
     for (const [name, value] of Object.entries(ENVIRONMENT)) console.log(`export ${name}='${value}'`);
+    console.log(`# A SOCKS5 proxy: ${SOCKS_URL}`);
     console.log("# The lab runs until Ctrl-C.");
     return await interrupted;
   } finally {

@@ -3,70 +3,24 @@ import { resolve } from "node:path";
 import { z } from "zod";
 import { err, ok, type Result } from "./base/errors.ts";
 import { LOG_LEVELS } from "./base/log.ts";
-import { parseAddress } from "./mail/address.ts";
-import { parseCidr } from "./net/public-address.ts";
-import { parseDnsServers } from "./net/resolv-conf.ts";
+import { formatServer } from "./net/dns.ts";
+import {
+  cidr,
+  dnsServers,
+  heloName,
+  httpUrl,
+  ipAddress,
+  isHostName,
+  list,
+  listKeys,
+  onOff,
+  seconds,
+  sender,
+  socksProxy,
+  wholeNumber,
+} from "./setting-forms.ts";
 
 const PREFIX = "POSTWARDEN_";
-
-const wholeNumber = (min: number, max: number) =>
-  z
-    .string()
-    .regex(/^\d{1,9}$/, "a whole number is needed")
-    .transform(Number)
-    .pipe(z.number().min(min, `at least ${min}`).max(max, `at most ${max}`));
-
-const list = <T>(parse: (item: string) => Result<T, string>) =>
-  z.string().transform((text, context) => {
-    const items: T[] = [];
-    for (const item of text.split(",").map((part) => part.trim())) {
-      if (item === "") continue;
-      const parsed = parse(item);
-      if (parsed.ok) items.push(parsed.value);
-      else context.addIssue({ code: "custom", message: `"${item}": ${parsed.error}` });
-    }
-    return items;
-  });
-
-const seconds = (item: string): Result<number, string> => {
-  const value = Number(item);
-  return /^\d+$/.test(item) && value >= 1 && value <= 86_400 ? ok(value) : err("seconds from 1 to 86400 are needed");
-};
-
-const cidr = (item: string): Result<string, string> => {
-  const parsed = parseCidr(item);
-  return parsed.ok ? ok(item) : err("an address range such as 10.0.0.0/8 is needed");
-};
-
-const httpUrl = z.string().transform((text, context) => {
-  const url = URL.canParse(text) ? new URL(text) : null;
-  if (url !== null && /^https?:$/.test(url.protocol) && url.search === "" && url.hash === "" && url.username === "") {
-    return text.replace(/\/+$/, "");
-  }
-  context.addIssue({ code: "custom", message: "an http or https URL without query is needed" });
-  return z.NEVER;
-});
-
-const hostName = z
-  .string()
-  .regex(
-    /^(?=.{1,253}$)[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*$|^\[[0-9a-fA-F.:]+\]$/i,
-    "a host name is needed",
-  );
-
-const sender = z
-  .string()
-  .refine(
-    (text) => text === "" || text === "<>" || parseAddress(text).ok,
-    "an address, or <> for the null sender, is needed",
-  );
-
-const dnsServers = z.string().transform((text, context) => {
-  const parsed = parseDnsServers(text);
-  if (parsed.ok) return parsed.value;
-  context.addIssue({ code: "custom", message: parsed.error.problem });
-  return z.NEVER;
-});
 
 /** Every setting: what it may be, what it is when it is not given. The README's table says what each does. */
 const settings = {
@@ -78,7 +32,7 @@ const settings = {
   TLS_KEY: z.string().min(1).optional(),
   TRUSTED_PROXIES: list(cidr).prefault(""),
   DNS_SERVERS: dnsServers.optional(),
-  HELO_NAME: hostName.optional(),
+  HELO_NAME: heloName.optional(),
   MAIL_FROM: sender.default(""),
   SMTP_PORT: wholeNumber(1, 65_535).prefault("25"),
   SMTP_CONNECT_TIMEOUT_MS: wholeNumber(100, 120_000).prefault("10000"),
@@ -87,9 +41,24 @@ const settings = {
   MAX_CONNECTIONS: wholeNumber(1, 20_000).prefault("500"),
   MAX_CONNECTIONS_PER_HOST: wholeNumber(1, 1_000).prefault("4"),
   MAX_RCPT_PER_CONNECTION: wholeNumber(2, 10_000).prefault("50"),
+  SOURCE_ADDRESSES: list(ipAddress).prefault(""),
+  SOCKS_PROXIES: list(socksProxy).prefault(""),
   PROBE_ALLOW_NETWORKS: list(cidr).prefault(""),
-  LOG_LEVEL: z.enum(LOG_LEVELS).default("info"),
+  DNSBL_SIGNAL: onOff.prefault("on"),
+  BLOCKLIST_CATALOGUE: z.string().min(1).optional(),
+  BLOCKLIST_KEYS: listKeys.prefault(""),
+  LOG_LEVEL: z.enum(LOG_LEVELS, { error: `one of ${LOG_LEVELS.join(", ")} is needed` }).default("info"),
 };
+
+/** Settings that fit their form but not the world (a file that is not there): one sentence a problem. */
+export class SettingsProblem extends Error {
+  constructor(readonly problems: readonly string[]) {
+    super(["The settings do not fit:", ...problems.map((problem) => `  ${problem}`)].join("\n"));
+  }
+}
+
+/** Names and values, as an operating system hands them to a process. */
+export type Environment = Readonly<Record<string, string | undefined>>;
 
 type SettingName = keyof typeof settings;
 const settingNames = Object.keys(settings) as SettingName[];
@@ -97,8 +66,7 @@ const settingNames = Object.keys(settings) as SettingName[];
 const schema = z
   .object(settings)
   .refine((values) => (values.TLS_CERT === undefined) === (values.TLS_KEY === undefined), {
-    path: ["TLS_CERT"],
-    message: "the certificate and the key (POSTWARDEN_TLS_KEY) go together",
+    message: "POSTWARDEN_TLS_CERT and POSTWARDEN_TLS_KEY go together: give both or none",
   })
   .transform((values) => ({
     dataDir: resolve(values.DATA_DIR),
@@ -117,15 +85,48 @@ const schema = z
     connectionsMax: values.MAX_CONNECTIONS,
     connectionsPerHostMax: values.MAX_CONNECTIONS_PER_HOST,
     rcptPerConnectionMax: values.MAX_RCPT_PER_CONNECTION,
+    sourceAddresses: values.SOURCE_ADDRESSES,
+    socksProxies: values.SOCKS_PROXIES,
     probeAllowNetworks: values.PROBE_ALLOW_NETWORKS,
+    dnsblSignal: values.DNSBL_SIGNAL,
+    blocklistCataloguePath: values.BLOCKLIST_CATALOGUE ?? null,
+    blocklistKeys: values.BLOCKLIST_KEYS,
     logLevel: values.LOG_LEVEL,
   }));
 
 export type Config = z.output<typeof schema>;
 
+/** The settings in force under the names by which they are set; `null` for what is not. */
+export const settingsInForce = (config: Config) => ({
+  [`${PREFIX}DATA_DIR`]: config.dataDir,
+  [`${PREFIX}HOST`]: config.host,
+  [`${PREFIX}PORT`]: config.port,
+  [`${PREFIX}BASE_URL`]: config.baseUrl,
+  [`${PREFIX}TLS_CERT`]: config.tls?.certPath ?? null,
+  [`${PREFIX}TLS_KEY`]: config.tls?.keyPath ?? null,
+  [`${PREFIX}TRUSTED_PROXIES`]: config.trustedProxies,
+  [`${PREFIX}DNS_SERVERS`]: config.dnsServers?.map(formatServer) ?? null,
+  [`${PREFIX}HELO_NAME`]: config.heloName,
+  [`${PREFIX}MAIL_FROM`]: config.mailFrom === "" ? "<>" : config.mailFrom,
+  [`${PREFIX}SMTP_PORT`]: config.smtpPort,
+  [`${PREFIX}SMTP_CONNECT_TIMEOUT_MS`]: config.connectTimeoutMs,
+  [`${PREFIX}SMTP_REPLY_TIMEOUT_MS`]: config.replyTimeoutMs,
+  [`${PREFIX}GREYLIST_RETRIES_S`]: config.retryWaitsS,
+  [`${PREFIX}MAX_CONNECTIONS`]: config.connectionsMax,
+  [`${PREFIX}MAX_CONNECTIONS_PER_HOST`]: config.connectionsPerHostMax,
+  [`${PREFIX}MAX_RCPT_PER_CONNECTION`]: config.rcptPerConnectionMax,
+  [`${PREFIX}SOURCE_ADDRESSES`]: config.sourceAddresses,
+  [`${PREFIX}SOCKS_PROXIES`]: config.socksProxies.map(({ host, port }) => `socks5://${host}:${port}`),
+  [`${PREFIX}PROBE_ALLOW_NETWORKS`]: config.probeAllowNetworks,
+  [`${PREFIX}DNSBL_SIGNAL`]: config.dnsblSignal ? "on" : "off",
+  [`${PREFIX}BLOCKLIST_CATALOGUE`]: config.blocklistCataloguePath,
+  [`${PREFIX}BLOCKLIST_KEYS`]: [...config.blocklistKeys.keys()],
+  [`${PREFIX}LOG_LEVEL`]: config.logLevel,
+});
+
 const ownHostName = (): string => {
   const name = hostname();
-  return hostName.safeParse(name).success ? name : "localhost";
+  return isHostName(name) ? name : "localhost";
 };
 
 /** Steps of one letter (put in, left out, changed) from one text to the other. */
@@ -142,14 +143,22 @@ const distance = (a: string, b: string): number => {
   return row[b.length] ?? 0;
 };
 
-const nearest = (name: string): string =>
-  settingNames.toSorted((a, b) => distance(name, a) - distance(name, b))[0] ?? "";
+const nearest = (name: string): string => {
+  const upper = name.toUpperCase();
+  return settingNames.toSorted((a, b) => distance(upper, a) - distance(upper, b))[0] ?? "";
+};
+
+/** One problem as a sentence that begins with the setting it is about. */
+const sentence = ({ path, message }: z.core.$ZodIssue): string => {
+  const text = path.length === 0 ? message : `${PREFIX}${path.join(".")}: ${message}`;
+  return text.endsWith(".") ? text : `${text}.`;
+};
 
 /**
  * Reads the settings out of an environment. The error is one sentence a problem: a value that does not fit, or a
  * `POSTWARDEN_` name that does not exist, with the nearest one that does. An empty value counts as not given.
  */
-export const readConfig = (environment: Readonly<Record<string, string | undefined>>): Result<Config, string[]> => {
+export const readConfig = (environment: Environment): Result<Config, string[]> => {
   const given: Record<string, string> = {};
   const problems: string[] = [];
   for (const [name, value] of Object.entries(environment)) {
@@ -161,8 +170,8 @@ export const readConfig = (environment: Readonly<Record<string, string | undefin
   const read = schema.safeParse(given);
   if (read.success && problems.length === 0) return ok(read.data);
   const misfits = read.success ? [] : read.error.issues;
-  return err([...problems, ...misfits.map((issue) => `${PREFIX}${issue.path.join(".")}: ${issue.message}`)]);
+  return err([...problems, ...misfits.map(sentence)]);
 };
 
-/** The settings of this process. The only place that reads the environment. */
-export const readEnvironment = (): Result<Config, string[]> => readConfig(Bun.env);
+/** The environment of this process, for `readConfig`. The only place that looks at it. */
+export const processEnvironment = (): Environment => Bun.env;

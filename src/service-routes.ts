@@ -57,6 +57,12 @@ export const SERVICE_OPERATIONS: readonly Operation[] = [
     tag: "Service",
     summary: "This document",
     open: true,
-    responses: { 200: { description: "OpenAPI 3.1.", schema: z.looseObject({ openapi: z.literal("3.1.0") }) } },
+    responses: {
+      200: {
+        description: "OpenAPI 3.1.",
+        schema: z.looseObject({ openapi: z.literal("3.1.0") }),
+        example: { openapi: "3.1.0" },
+      },
+    },
   },
 ];

@@ -12,9 +12,10 @@ const LAYERS: Readonly<Record<string, readonly string[]>> = {
   dnsbl: ["base", "net"],
   billing: ["base", "db", "http"],
   accounts: ["base", "db", "http", "billing"],
+  suppress: ["base", "db", "mail"],
   verify: ["base", "mail", "db", "net", "http", "probe", "billing", "dnsbl"],
-  cli: ["base", "net", "db", "http", "mail", "billing", "accounts", "verify", "root", "dnsbl"],
-  root: ["base", "net", "db", "http", "mail", "probe", "billing", "accounts", "verify", "dnsbl"],
+  cli: ["base", "net", "db", "http", "mail", "billing", "accounts", "verify", "suppress", "root", "dnsbl"],
+  root: ["base", "net", "db", "http", "mail", "probe", "billing", "accounts", "verify", "suppress", "dnsbl"],
 };
 const ONLY_MAIN_IMPORTS = "cli";
 const FIXTURES = "fixtures";

@@ -1,13 +1,18 @@
 import { join } from "node:path";
-import { DNS } from "./hosts.ts";
+import { DNS, RBLDNSD, SYSTEM_DNS_PORT } from "./hosts.ts";
 import type { Supervisor } from "./processes.ts";
+import { ADDRESS_LIST, NAME_LIST } from "./rbldnsd.ts";
 import { BAD_ZONES, zoneText } from "./zone.ts";
 
 const NAME = "unbound";
 
+const blocklist = (zone: string): string =>
+  `stub-zone:\n  name: "${zone}"\n  stub-addr: ${RBLDNSD.ip}@${RBLDNSD.port}\n  stub-prime: no\n`;
+
 /** `server:` clauses may stand several times in unbound.conf; the bad zones use that. */
 const configuration = (directory: string): string => `server:
-  interface: ${DNS.ip}
+  interface: ${DNS.ip}@${DNS.port}
+  interface: ${DNS.ip}@${SYSTEM_DNS_PORT}
   port: ${DNS.port}
   directory: "${directory}"
   chroot: ""
@@ -17,6 +22,7 @@ const configuration = (directory: string): string => `server:
   logfile: ""
   verbosity: 1
   num-threads: 1
+  so-rcvbuf: 4m
   do-daemonize: no
   do-ip6: no
   access-control: 127.0.0.0/8 allow
@@ -31,11 +37,11 @@ ${Object.values(BAD_ZONES).join("")}auth-zone:
   for-downstream: no
   for-upstream: yes
   fallback-enabled: no
-remote-control:
+${[ADDRESS_LIST, NAME_LIST].map(blocklist).join("")}remote-control:
   control-enable: no
 `;
 
-/** Starts unbound on `DNS`, authoritative for the zone of the lab and recursive for nobody else. */
+/** Starts unbound on `DNS`, authoritative for the zone of the lab, and in front of rbldnsd for the blocklists. */
 export const startDns = async (supervisor: Supervisor, directory: string): Promise<void> => {
   const configPath = join(directory, "unbound.conf");
   await Bun.write(join(directory, "root.zone"), zoneText());

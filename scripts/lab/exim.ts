@@ -1,6 +1,7 @@
-import { chmod, mkdir } from "node:fs/promises";
 import { join } from "node:path";
-import { HOSTS, SMTP_PORT, SUFFIX } from "./hosts.ts";
+import { addressOf, PROBE_DOMAIN, SMTP_PORT, SUFFIX } from "./hosts.ts";
+import type { HostName } from "./hosts.ts";
+import { inNamespace, serverDirectory, withLabResolver, withUsers } from "./namespace.ts";
 import type { Supervisor } from "./processes.ts";
 
 const NAME = "exim";
@@ -9,29 +10,46 @@ const NAME = "exim";
 const EXIM_USER = "Debian-exim";
 const EXIM_ID = 64_999;
 
-/** One router decides about the mailboxes of each kind of domain; an unknown one gets Exim's own words. */
+const LISTENERS: readonly HostName[] = ["exim", "eximcallout", "eximcalloutno", "eximgreets", "eximslow"];
+
+const isAt = (host: HostName): string => `condition = \${if eq{$received_ip_address}{${addressOf(host)}}}`;
+
+/**
+ * One router decides about the mailboxes of each kind of domain; an unknown one gets Exim's own words. A callout asks
+ * the mail host of our sender, which is another one for each listener.
+ */
 const configuration = (directory: string, unpacked: string): string => `primary_hostname = exim.mx.${SUFFIX}
 spool_directory = ${directory}/spool
 log_file_path = ${directory}/log/%slog
 pid_file_path = ${directory}/exim.pid
 exim_path = ${unpacked}/usr/sbin/exim4
 keep_environment =
-local_interfaces = ${HOSTS.exim}
+local_interfaces = ${LISTENERS.map(addressOf).join(" : ")}
 daemon_smtp_ports = ${SMTP_PORT}
 domainlist worded = eximworded.${SUFFIX}
-domainlist mailboxes = exim.${SUFFIX} : +worded
+domainlist mailboxes = exim.${SUFFIX} : eximcallout.${SUFFIX} : eximcalloutno.${SUFFIX} : eximgreets.${SUFFIX} : eximslow.${SUFFIX} : +worded
 domainlist everything = eximcatchall.${SUFFIX}
-domainlist undecided = eximdefers.${SUFFIX}
+domainlist undecided = eximdefers.${SUFFIX} : eximprohibits.${SUFFIX}
 host_lookup =
 rfc1413_hosts =
 tls_advertise_hosts =
 dns_dnssec_ok = 0
+acl_smtp_connect = acl_connect
 acl_smtp_rcpt = acl_rcpt
 
 begin acl
+acl_connect:
+  accept  ${isAt("eximgreets")}
+          delay = 2s
+  accept
 acl_rcpt:
   deny    domains = !+mailboxes : !+everything : !+undecided
           message = relay not permitted
+  deny    domains = eximprohibits.${SUFFIX}
+  warn    ${isAt("eximslow")}
+          delay = 2s
+  deny    domains = eximcallout.${SUFFIX} : eximcalloutno.${SUFFIX}
+          !verify = sender/callout=3s,no_cache
   deny    domains = +mailboxes
           local_parts = gone
           message = Account disabled
@@ -48,6 +66,19 @@ acl_rcpt:
   accept
 
 begin routers
+ours:
+  driver = manualroute
+  domains = ${PROBE_DOMAIN}
+  ${isAt("eximcallout")}
+  transport = callout
+  route_data = ${addressOf("ourmx")}
+  self = send
+oursempty:
+  driver = manualroute
+  domains = ${PROBE_DOMAIN}
+  transport = callout
+  route_data = ${addressOf("ourmxempty")}
+  self = send
 known:
   driver = accept
   domains = +mailboxes
@@ -67,6 +98,10 @@ begin transports
 nowhere:
   driver = appendfile
   file = /dev/null
+callout:
+  driver = smtp
+  port = ${SMTP_PORT}
+  allow_localhost
 
 begin retry
 * * F,1h,1m
@@ -75,31 +110,17 @@ begin rewrite
 begin authenticators
 `;
 
-/**
- * Starts Exim from the unpacked package. Its user does not exist on the machine, so it runs in a mount namespace of its
- * own in which /etc/passwd and /etc/group are copies that know the user; the machine's own files stay as they are.
- */
+/** Starts Exim from the unpacked package, in a mount namespace in which its user exists. */
 export const startExim = async (supervisor: Supervisor, parent: string, unpacked: string): Promise<void> => {
-  const directory = join(parent, NAME);
-  for (const part of ["", "spool", "log"]) {
-    await mkdir(join(directory, part), { recursive: true });
-    await chmod(join(directory, part), 0o755);
-  }
+  const directory = await serverDirectory(parent, NAME, ["spool", "log"]);
   const configPath = join(directory, "exim.conf");
-  const passwd = await Bun.file("/etc/passwd").text();
-  const group = await Bun.file("/etc/group").text();
-  await Bun.write(
-    join(directory, "passwd"),
-    `${passwd}${EXIM_USER}:x:${EXIM_ID}:${EXIM_ID}::${directory}:/bin/false\n`,
-  );
-  await Bun.write(join(directory, "group"), `${group}${EXIM_USER}:x:${EXIM_ID}:\n`);
+  const users = await withUsers(directory, [{ name: EXIM_USER, id: EXIM_ID }]);
+  const files = { ...users, ...(await withLabResolver(directory)) };
   await Bun.write(configPath, configuration(directory, unpacked));
   await supervisor.run(["chown", "-R", `${EXIM_ID}:${EXIM_ID}`, join(directory, "spool"), join(directory, "log")]);
-  const script = [
-    `mount --bind '${directory}/passwd' /etc/passwd`,
-    `mount --bind '${directory}/group' /etc/group`,
-    `exec '${unpacked}/usr/sbin/exim4' -bdf -C '${configPath}'`,
-  ].join(" && ");
-  supervisor.start({ name: NAME, argv: ["unshare", "--mount", "sh", "-c", script] });
-  await supervisor.waitForPort(NAME, HOSTS.exim, SMTP_PORT);
+  supervisor.start({
+    name: NAME,
+    argv: inNamespace({ files }, [`${unpacked}/usr/sbin/exim4`, "-bdf", "-C", configPath]),
+  });
+  await supervisor.waitForPort(NAME, addressOf("exim"), SMTP_PORT);
 };

@@ -6,22 +6,29 @@ export const SUFFIX = "lab.test";
 /** The port of every mail host. */
 export const SMTP_PORT = 2525;
 
-/** The network that `POSTWARDEN_PROBE_ALLOW_NETWORKS` opens for the binary under test. */
-export const LAB_NETWORK = "127.10.0.0/16";
+/** The networks that `POSTWARDEN_PROBE_ALLOW_NETWORKS` opens for the binary under test. */
+export const LAB_NETWORKS = "127.10.0.0/16,::1/128,::2/128";
 
 export const DNS = { ip: "127.10.0.53", port: 5353 } as const;
+/** The same server for those who can only ask at the usual port: Postfix, whose resolver is the system's. */
+export const SYSTEM_DNS_PORT = 53;
 /** Where nothing answers: the primary of the zone that must end in SERVFAIL. */
 export const DEAD_DNS = { ip: "127.10.0.54", port: 5353 } as const;
+export const RBLDNSD = { ip: "127.10.0.55", port: 5353 } as const;
 export const POSTGREY = { ip: "127.10.0.60", port: 10023 } as const;
 /** A second postgrey whose delay is longer than every retry of the binary. */
 export const POSTGREY_LONG = { ip: "127.10.0.61", port: 10023 } as const;
+export const SOCKS = { ip: "127.10.0.70", port: 1080 } as const;
 export const HTTP = { ip: "127.10.0.80", port: 8085 } as const;
 
-/**
- * One mail host each. The key is also its name in the zone: `<key>.mx.lab.test`.
- * 127.10.1.x is Postfix, 127.10.2.x Exim, 127.10.3.x the fault server, and on 127.10.4.x nothing listens.
- */
-export const HOSTS = {
+/** The name and the senders by which the binary introduces itself: the command line's, and the service's. */
+export const PROBE_HELO = "probe.lab.example";
+export const PROBE_DOMAIN = "lab.example";
+export const PROBE_SENDER = `probe@${PROBE_DOMAIN}`;
+export const SERVICE_SENDER = `service@${PROBE_DOMAIN}`;
+
+/** Postfix. A client on the same machine has the address that it talks to: what is listed is the listener's own. */
+const POSTFIX = {
   main: "127.10.1.1",
   grey: "127.10.1.2",
   greylong: "127.10.1.3",
@@ -38,29 +45,88 @@ export const HOSTS = {
   helo: "127.10.1.14",
   recipientrate: "127.10.1.15",
   onercpt: "127.10.1.16",
-  exim: "127.10.2.1",
-  silent: "127.10.3.1",
-  nostarttls: "127.10.3.2",
-  brokentls: "127.10.3.3",
-  busy: "127.10.3.4",
-  drops: "127.10.3.5",
-  garbage: "127.10.3.6",
-  code556: "127.10.3.7",
-  noehlo: "127.10.3.8",
-  slow: "127.10.3.9",
-  shuts: "127.10.3.10",
-  dead: "127.10.4.1",
-  deadtoo: "127.10.4.2",
+  dnsblconnect: "127.10.1.20",
+  dnsblhelo: "127.10.1.21",
+  dnsblrcpt: "127.10.1.22",
+  dnsblsoft: "127.10.1.23",
+  dnsblclean: "127.10.1.24",
+  reverse: "127.10.1.25",
+  reversehard: "127.10.1.26",
+  reversegood: "127.10.1.27",
+  helogood: "127.10.1.28",
+  heloatehlo: "127.10.1.29",
+  messagerate: "127.10.1.30",
+  concurrency: "127.10.1.31",
+  storage: "127.10.1.32",
+  hardlimit: "127.10.1.33",
+  tlsexpired: "127.10.1.34",
+  tls13: "127.10.1.35",
+  tls10: "127.10.1.36",
+  datareject: "127.10.1.37",
+  greets: "127.10.1.38",
+  deepscreen: "127.10.1.39",
+  screened: "127.10.1.40",
+  screenedout: "127.10.1.41",
+  ourmx: "127.10.1.42",
+  ourmxempty: "127.10.1.43",
+  tlsatrcpt: "127.10.1.44",
+  tlsclientcert: "127.10.1.45",
 } as const;
 
-export type HostName = keyof typeof HOSTS;
+const OTHER_SERVERS = {
+  exim: "127.10.2.1",
+  eximcallout: "127.10.2.2",
+  eximcalloutno: "127.10.2.3",
+  eximgreets: "127.10.2.4",
+  eximslow: "127.10.2.5",
+  osmtpd: "127.10.6.1",
+  osmtpdrdns: "127.10.6.2",
+  sink: "127.10.7.1",
+  sinkhelo: "127.10.7.2",
+  sinkrefuses: "127.10.7.3",
+  sinkunknown: "127.10.7.4",
+  sinkdefers: "127.10.7.5",
+  sinkdrops: "127.10.7.6",
+  sinkmail: "127.10.7.7",
+  sinkquit: "127.10.7.8",
+  sinkrcpt: "127.10.7.9",
+} as const;
+
+/** The fault server, one address for each name. */
+const FAULTS = [
+  ...["silent", "nostarttls", "brokentls", "busy", "drops", "garbage", "code556", "noehlo", "slow", "shuts"],
+  ...["bannerdrip", "ehloendless", "ehlodrip", "rcptendless", "longline", "nuls", "resets", "injects", "megabanner"],
+  ...["quitless", "closeseach", "code999", "code354", "nocode", "unaskedehlo", "unaskedbanner", "unaskedmail"],
+  ...["everything", "tlscloses", "tls454", "tlsoptional", "tlssilent", "slowrcpt", "tarpit", "mutercpt", "recovers"],
+  ...["mixed", "code252", "ssh", "shortreply", "silenttoo", "onlyfirst", "hangsfirst", "tlsreset"],
+  ...["toomany", "greymail", "utf8refuses", "utf8mail", "codes", "noservice", "turncoat"],
+] as const;
+
+/** One mail host each. The key is also its name in the zone: `<key>.mx.lab.test`. On 127.10.4.x nothing listens. */
+export const HOSTS: Readonly<Record<string, string>> = {
+  ...POSTFIX,
+  ...OTHER_SERVERS,
+  ...Object.fromEntries(FAULTS.map((name, index) => [name, `127.10.3.${index + 1}`])),
+  dead: "127.10.4.1",
+  deadtoo: "127.10.4.2",
+};
+
+export type PostfixHost = keyof typeof POSTFIX;
+export type FaultHost = (typeof FAULTS)[number];
+export type HostName = PostfixHost | keyof typeof OTHER_SERVERS | FaultHost | "dead" | "deadtoo";
+
+/** The address of a host; every name has one. */
+export const addressOf = (host: HostName): string => {
+  const ip = HOSTS[host];
+  if (ip === undefined) throw new Error(`${host} has no address`);
+  return ip;
+};
+
+/** The IPv6 halves of hosts with both: one that Postfix serves, and one, to be added, where nothing listens. */
+export const IPV6 = { alive: "::1", dead: "::2" } as const;
 
 /** Every address that must be on `lo` while the lab runs. */
 export const ADDRESSES: readonly string[] = [
-  DNS.ip,
-  DEAD_DNS.ip,
-  POSTGREY.ip,
-  POSTGREY_LONG.ip,
-  HTTP.ip,
+  ...[DNS.ip, DEAD_DNS.ip, RBLDNSD.ip, POSTGREY.ip, POSTGREY_LONG.ip, SOCKS.ip, HTTP.ip],
   ...Object.values(HOSTS),
 ];

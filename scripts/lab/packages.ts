@@ -2,15 +2,20 @@ import { access, chmod, mkdir, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
 import type { Supervisor } from "./processes.ts";
 
-/** Packages of Debian that are installed: the servers, the tools of the lab, and the libraries of the unpacked Exim. */
+/** Packages of Debian that are installed: the servers, the tools of the lab, and the libraries of the unpacked ones. */
 const INSTALLED = [
   ...["unbound", "postfix", "postgrey"],
   ...["openssl", "iproute2", "util-linux"],
-  ...["libgnutls-dane0", "libidn12", "libnsl2"],
+  ...["libgnutls-dane0", "libidn12", "libnsl2", "libevent-2.1-7", "libdb5.3"],
 ];
 
-/** Packages that conflict with Postfix: downloaded and unpacked, never installed; with their program. */
-const UNPACKED: Readonly<Record<string, string>> = { "exim4-daemon-light": "usr/sbin/exim4" };
+/** Packages that conflict with Postfix, or would make users: unpacked, never installed; with their program. */
+const UNPACKED: Readonly<Record<string, string>> = {
+  "exim4-daemon-light": "usr/sbin/exim4",
+  opensmtpd: "usr/sbin/smtpd",
+  rbldnsd: "usr/sbin/rbldnsd",
+  microsocks: "usr/bin/microsocks",
+};
 
 const DPKG_QUERY = "/usr/bin/dpkg-query";
 const POLICY = "/usr/sbin/policy-rc.d";

@@ -1,4 +1,5 @@
-import type { Asked, Judged } from "./run.ts";
+import type { Asked } from "./ask.ts";
+import type { Judged } from "./run.ts";
 
 const said = ({ verdict, subStatus, problem }: Asked): string =>
   problem === undefined ? `${verdict}/${subStatus}` : "no answer";
@@ -9,11 +10,16 @@ const padded = (cells: readonly string[], widths: readonly number[]): string =>
     .join("  ")
     .trimEnd();
 
-const HEADINGS = ["address", "true state", "expected", "got", "by HTTP", "quality", "confidence", "ms", ""];
+const HEADINGS = ["address", "true state", "expected", "got", "by HTTP", "quality", "confidence", "ms", "HTTP ms", ""];
 
-/** The table of a run as text, and below it what was said instead of an answer, one problem a line. */
-export const reportText = (judged: readonly Judged[]): string => {
-  const lines = judged.map(({ row, cli, http, right }) => [
+const verdictOn = ({ right, late }: Judged): string => {
+  if (right) return "right";
+  return late ? "WRONG (too late)" : "WRONG";
+};
+
+const cellsOf = (judged: Judged): string[] => {
+  const { row, cli, http } = judged;
+  return [
     row.address.length > 40 ? `${row.address.slice(0, 18)}…${row.address.slice(-20)}` : row.address,
     row.truth,
     `${row.verdict}/${row.subStatus}`,
@@ -22,20 +28,37 @@ export const reportText = (judged: readonly Judged[]): string => {
     String(cli.quality),
     String(cli.confidence),
     String(cli.elapsedMs),
-    right ? "right" : "WRONG",
-  ]);
+    String(http.elapsedMs),
+    verdictOn(judged),
+  ];
+};
+
+const problemsOf = ({ row, cli, http, late, doubts }: Judged): string[] => [
+  ...(cli.problem === undefined ? [] : [`${row.address} by command line: ${cli.problem}`]),
+  ...(http.problem === undefined ? [] : [`${row.address} by HTTP: ${http.problem}`]),
+  ...(late ? [`${row.address} took ${cli.elapsedMs} ms and by HTTP ${http.elapsedMs} ms of ${row.limitS} s`] : []),
+  ...doubts,
+];
+
+const passedOf = (judged: readonly Judged[]): number => judged.filter(({ right }) => right).length;
+
+/** The table of a run as text, theme by theme; then what went wrong otherwise, the score of each theme, and of all. */
+export const reportText = (judged: readonly Judged[]): string => {
+  const lines = judged.map((each) => ({ theme: each.row.theme, cells: cellsOf(each) }));
   const widths = HEADINGS.map((heading, column) =>
-    Math.max(heading.length, ...lines.map((cells) => Bun.stringWidth(cells[column] ?? ""))),
+    Math.max(heading.length, ...lines.map(({ cells }) => Bun.stringWidth(cells[column] ?? ""))),
   );
-  const problems = judged.flatMap(({ row, cli, http }) => [
-    ...(cli.problem === undefined ? [] : [`${row.address} by command line: ${cli.problem}`]),
-    ...(http.problem === undefined ? [] : [`${row.address} by HTTP: ${http.problem}`]),
-  ]);
-  const passed = judged.filter(({ right }) => right).length;
+  const themes = [...Map.groupBy(judged, ({ row }) => row.theme)];
+  const passed = passedOf(judged);
   return [
     padded(HEADINGS, widths),
-    ...lines.map((cells) => padded(cells, widths)),
-    ...problems,
+    ...themes.flatMap(([theme]) => [
+      `— ${theme}`,
+      ...lines.filter((line) => line.theme === theme).map(({ cells }) => padded(cells, widths)),
+    ]),
+    "",
+    ...judged.flatMap(problemsOf),
+    ...themes.map(([theme, rows]) => `${theme}: ${passedOf(rows)}/${rows.length}`),
     `${passed} passed, ${judged.length - passed} failed`,
   ].join("\n");
 };

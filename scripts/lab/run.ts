@@ -1,120 +1,41 @@
 import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import { z } from "zod";
-import { HTTP } from "./hosts.ts";
+import { askByCommandLine, askByHttp } from "./ask.ts";
+import type { Asked, Bench, Subject } from "./ask.ts";
+import { evidenceLines } from "./evidence.ts";
+import { HTTP, SERVICE_SENDER } from "./hosts.ts";
 import type { Supervisor } from "./processes.ts";
 import type { Row } from "./table.ts";
 
 /** Rows that are under way at once; most of them only wait. */
 const ROWS_AT_ONCE = 16;
-/** How long one row may take by either way before it counts as wrong. */
-const ROW_DEADLINE_MS = 60_000;
-/** What the HTTP call is held open for; the longest row has to end within it. */
-const HTTP_TIMEOUT_S = 50;
-const HTTP_TRIES_MAX = 40;
 const ACCOUNT = "lab";
-/** The service has a sender of its own, so that greylisting meets it afresh after the command line has passed. */
-const SERVICE_SENDER = "service@lab.example";
 const CREDITS = 10_000;
 
-const Outcome = z.object({
-  verdict: z.string(),
-  sub_status: z.string(),
-  quality_score: z.number(),
-  confidence: z.number(),
-});
+/** The quality score that each verdict allows, both ends included. */
+const QUALITY: Readonly<Record<Row["verdict"], readonly [number, number]>> = {
+  deliverable: [80, 100],
+  risky: [30, 79],
+  undeliverable: [0, 20],
+};
+
 const KeyMade = z.object({ key: z.string() });
-const Answer = z.object({ status: z.string(), result: Outcome.optional() });
 
-/** What one way of asking said about one row; `problem` when it said nothing usable. */
-export interface Asked {
-  readonly verdict: string;
-  readonly subStatus: string;
-  readonly quality: number;
-  readonly confidence: number;
-  readonly elapsedMs: number;
-  readonly problem?: string;
-}
-
-/** A row with both answers. It is right when command line and HTTP both gave the expected verdict and sub_status. */
+/** A row with both answers. It is right when both gave the expected verdict and sub_status, a score that fits, in time. */
 export interface Judged {
   readonly row: Row;
   readonly cli: Asked;
   readonly http: Asked;
+  readonly late: boolean;
   readonly right: boolean;
+  /** For a row that is not right: what the binary heard, line by line. */
+  readonly doubts: readonly string[];
 }
-
-/** The binary, the environment that points it at the lab, and a directory for its data. */
-interface Subject {
-  readonly binary: string;
-  readonly environment: Readonly<Record<string, string>>;
-  readonly directory: string;
-}
-
-/** All that asking needs: `key` is the live key of the running service. */
-interface Bench {
-  readonly supervisor: Supervisor;
-  readonly subject: Subject;
-  readonly key: string;
-}
-
-const asked = (outcome: z.infer<typeof Outcome>, sinceMs: number): Asked => ({
-  verdict: outcome.verdict,
-  subStatus: outcome.sub_status,
-  quality: outcome.quality_score,
-  confidence: outcome.confidence,
-  elapsedMs: Math.round(performance.now() - sinceMs),
-});
-
-const nothing = (problem: string, sinceMs: number): Asked => ({
-  verdict: "-",
-  subStatus: "-",
-  quality: 0,
-  confidence: 0,
-  elapsedMs: Math.round(performance.now() - sinceMs),
-  problem,
-});
-
-const askByCommandLine = async ({ supervisor, subject }: Bench, row: Row, index: number): Promise<Asked> => {
-  const sinceMs = performance.now();
-  const dataDirectory = join(subject.directory, `cli-${index}`);
-  await mkdir(dataDirectory);
-  const ended = await supervisor.finish([subject.binary, "verify", "--json", "--", row.address], {
-    cwd: dataDirectory,
-    env: { ...subject.environment, POSTWARDEN_DATA_DIR: dataDirectory },
-    timeoutMs: ROW_DEADLINE_MS,
-  });
-  try {
-    return asked(Outcome.parse(JSON.parse(ended.stdout)), sinceMs);
-  } catch {
-    return nothing(`exit ${ended.code ?? "by signal"}: ${(ended.stdout + ended.stderr).slice(0, 300)}`, sinceMs);
-  }
-};
-
-const askByHttp = async (key: string, row: Row): Promise<Asked> => {
-  const sinceMs = performance.now();
-  let last = "";
-  for (let tries = 0; tries < HTTP_TRIES_MAX; tries += 1) {
-    const response = await fetch(`http://${HTTP.ip}:${HTTP.port}/v1/email-verifications?timeout=${HTTP_TIMEOUT_S}`, {
-      method: "POST",
-      headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
-      body: JSON.stringify({ email: row.address }),
-      signal: AbortSignal.timeout(ROW_DEADLINE_MS),
-    });
-    const body = await response.text();
-    last = `${response.status} ${body.slice(0, 300)}`;
-    if (response.status !== 429) {
-      const answer = Answer.safeParse(response.status === 200 ? JSON.parse(body) : {});
-      if (answer.success && answer.data.result !== undefined) return asked(answer.data.result, sinceMs);
-      break;
-    }
-    await Bun.sleep(1000 * Number(response.headers.get("retry-after") ?? "1"));
-  }
-  return nothing(last, sinceMs);
-};
 
 /** Starts `serve` on the lab's HTTP address and returns a live key with credits enough for every row. */
 export const startService = async (supervisor: Supervisor, subject: Subject): Promise<string> => {
+  // A sender of its own, so that greylisting meets the service afresh after the command line has passed.
   const env = {
     ...subject.environment,
     POSTWARDEN_DATA_DIR: join(subject.directory, "served"),
@@ -138,13 +59,17 @@ export const startService = async (supervisor: Supervisor, subject: Subject): Pr
 };
 
 const judge = async (bench: Bench, row: Row, index: number): Promise<Judged> => {
-  const sinceMs = performance.now();
-  const [cli, http] = await Promise.all([
-    askByCommandLine(bench, row, index),
-    askByHttp(bench.key, row).catch((error: unknown) => nothing(String(error), sinceMs)),
-  ]);
-  const expected = ({ verdict, subStatus }: Asked): boolean => verdict === row.verdict && subStatus === row.subStatus;
-  return { row, cli, http, right: expected(cli) && expected(http) };
+  const [cli, http] = await Promise.all([askByCommandLine(bench, row, index), askByHttp(bench, row)]);
+  const isLate = ({ elapsedMs }: Asked): boolean => elapsedMs > 1000 * row.limitS;
+  const [least, most] = QUALITY[row.verdict];
+  const isRight = ({ verdict, subStatus, quality }: Asked): boolean =>
+    verdict === row.verdict && subStatus === row.subStatus && quality >= least && quality <= most;
+  const doubts: string[] = [];
+  for (const [way, asked] of Object.entries({ "by command line": cli, "by HTTP": http })) {
+    if (!isRight(asked) || isLate(asked))
+      doubts.push(`${row.address} ${way}:`, ...evidenceLines(await asked.evidence()));
+  }
+  return { row, cli, http, late: isLate(cli) || isLate(http), right: doubts.length === 0, doubts };
 };
 
 /** Asks the binary about every row, by command line and by HTTP, and answers in the order of `rows`. */
@@ -153,7 +78,8 @@ export const runTable = async (
   rows: readonly Row[],
   tell: (judged: Judged) => void,
 ): Promise<readonly Judged[]> => {
-  const queue = [...rows.entries()];
+  // The slowest first, so that the run does not end with one row and nobody else at work.
+  const queue = [...rows.entries()].toSorted(([, a], [, b]) => b.limitS - a.limitS);
   const judged: { readonly index: number; readonly result: Judged }[] = [];
   const work = async (): Promise<void> => {
     for (let next = queue.shift(); next !== undefined; next = queue.shift()) {

@@ -1,17 +1,11 @@
 import type { Command } from "commander";
 import { Argument, Option } from "commander";
-import { describeAccountProblem } from "../accounts/accounts.ts";
+import { type AccountProblem, describeAccountProblem } from "../accounts/accounts.ts";
 import type { Account } from "../accounts/store.ts";
-import { isoTime, systemClock } from "../base/clock.ts";
+import { isoTime } from "../base/clock.ts";
 import { PLAN_NAMES, type PlanName, rateOf } from "../billing/plans.ts";
-import { composeAccounts } from "../compose.ts";
-import { CommandFailed, type Io, print, table } from "./io.ts";
-import { withDatabase } from "./workspace.ts";
-
-type Administration = ReturnType<typeof composeAccounts>;
-
-const administer = <T>(work: (administration: Administration) => T): T =>
-  withDatabase((db) => work(composeAccounts(db, systemClock)));
+import { CommandFailed, type Io, print, table, UsageError } from "./io.ts";
+import { administer, type Administration } from "./workspace.ts";
 
 const shown = ({ ledger, store }: Administration, account: Account) => {
   const { perSecond, burst } = rateOf(account.plan);
@@ -26,8 +20,9 @@ const shown = ({ ledger, store }: Administration, account: Account) => {
   };
 };
 
-const asText = (account: ReturnType<typeof shown>): string =>
-  table(["ACCOUNT", "PLAN", "AVAILABLE", "HELD", "REQUESTS/S", "KEYS", "CREATED"], [rowOf(account)]);
+const HEADINGS = ["ACCOUNT", "PLAN", "AVAILABLE", "HELD", "REQUESTS/S", "KEYS", "CREATED"];
+
+const asText = (account: ReturnType<typeof shown>): string => table(HEADINGS, [rowOf(account)]);
 
 const rowOf = ({ name, plan, credits, limits, keys, created_at }: ReturnType<typeof shown>): string[] => [
   name,
@@ -39,8 +34,11 @@ const rowOf = ({ name, plan, credits, limits, keys, created_at }: ReturnType<typ
   created_at,
 ];
 
-const failed = (problem: Parameters<typeof describeAccountProblem>[0]) =>
-  new CommandFailed(describeAccountProblem(problem), problem);
+const failed = (problem: AccountProblem): Error => {
+  const message = describeAccountProblem(problem);
+  const isUsage = problem === "name_invalid" || problem === "credits_invalid";
+  return isUsage ? new UsageError(message, problem) : new CommandFailed(message, problem);
+};
 
 /** `accounts list | create | show | set-plan` */
 export const addAccountCommands = (program: Command, io: Io): void => {
@@ -52,10 +50,9 @@ export const addAccountCommands = (program: Command, io: Io): void => {
     .description("all accounts with plan and credits")
     .option("--json", "print JSON")
     .action(({ json }) =>
-      administer((administration) => {
+      administer(io, (administration) => {
         const accounts = administration.store.listAccounts().map((account) => shown(administration, account));
-        const headings = ["ACCOUNT", "PLAN", "AVAILABLE", "HELD", "REQUESTS/S", "KEYS", "CREATED"];
-        print(io, json, { accounts }, () => table(headings, accounts.map(rowOf)));
+        print(io, json, { accounts }, () => table(HEADINGS, accounts.map(rowOf)));
       }),
     );
 
@@ -66,7 +63,7 @@ export const addAccountCommands = (program: Command, io: Io): void => {
     .addOption(new Option("--plan <plan>", "rate limit of its keys").choices(plans).default("free"))
     .option("--json", "print JSON")
     .action((name: string, { plan, json }: { plan: PlanName; json?: boolean }) =>
-      administer((administration) => {
+      administer(io, (administration) => {
         const created = administration.accounts.create(name, plan);
         if (!created.ok) throw failed(created.error);
         const account = shown(administration, created.value);
@@ -80,7 +77,7 @@ export const addAccountCommands = (program: Command, io: Io): void => {
     .argument("<name>", "its name")
     .option("--json", "print JSON")
     .action((name: string, { json }) =>
-      administer((administration) => {
+      administer(io, (administration) => {
         const found = administration.store.findAccountByName(name);
         if (found === undefined) throw failed("unknown_account");
         const account = shown(administration, found);
@@ -95,7 +92,7 @@ export const addAccountCommands = (program: Command, io: Io): void => {
     .addArgument(new Argument("<plan>", "the plan").choices(plans))
     .option("--json", "print JSON")
     .action((name: string, plan: PlanName, { json }) =>
-      administer((administration) => {
+      administer(io, (administration) => {
         const changed = administration.accounts.setPlan(name, plan);
         if (!changed.ok) throw failed(changed.error);
         const account = shown(administration, changed.value);
@@ -134,7 +131,7 @@ export const addCreditCommands = (program: Command, io: Io): void => {
     .argument("<name>", "the account")
     .option("--json", "print JSON")
     .action((name: string, { json }) =>
-      administer((administration) => {
+      administer(io, (administration) => {
         const balance = balanceOf(administration, name);
         print(io, json, balance, () => asBalanceText(balance));
       }),
@@ -148,7 +145,7 @@ export const addCreditCommands = (program: Command, io: Io): void => {
     .option("--note <text>", "why, for the ledger", "granted on the command line")
     .option("--json", "print JSON")
     .action((name: string, credits: string, { note, json }: { note: string; json?: boolean }) =>
-      administer((administration) => {
+      administer(io, (administration) => {
         const granted = administration.accounts.grantCredits(
           name,
           /^\d+$/.test(credits) ? Number(credits) : Number.NaN,

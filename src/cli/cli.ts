@@ -1,5 +1,6 @@
 import { Command, CommanderError } from "commander";
 import { AppError } from "../base/errors.ts";
+import { SettingsProblem } from "../config.ts";
 import { VERSION } from "../version.ts";
 import { addAccountCommands, addCreditCommands } from "./accounts.ts";
 import { addDoctorCommand } from "./doctor.ts";
@@ -8,6 +9,7 @@ import { CommandFailed, type Io, UsageError } from "./io.ts";
 import { addKeyCommands } from "./keys.ts";
 import { addMaintenanceCommands } from "./maintenance.ts";
 import { addServeCommand } from "./serve.ts";
+import { addSuppressCommands } from "./suppress.ts";
 import { addVerifyCommand } from "./verify.ts";
 
 const EXIT_OK = 0;
@@ -20,8 +22,8 @@ Settings are environment variables; \`postwarden config\` shows those in force.`
 
 const everyCommand = (command: Command): Command[] => [command, ...command.commands.flatMap(everyCommand)];
 
-/** The whole command line, bound to where it prints. */
-export const createProgram = (io: Io): Command => {
+/** The whole command line, bound to where it prints. With `asJson` the parser leaves errors to the caller. */
+export const createProgram = (io: Io, asJson: boolean): Command => {
   const program = new Command("postwarden")
     .description("Verifies email addresses by asking their mail servers, and shows the evidence.")
     .version(VERSION, "-V, --version", "print the version")
@@ -32,13 +34,19 @@ export const createProgram = (io: Io): Command => {
   addAccountCommands(program, io);
   addKeyCommands(program, io);
   addCreditCommands(program, io);
+  addSuppressCommands(program, io);
   addDoctorCommand(program, io);
   addMaintenanceCommands(program, io);
   for (const command of everyCommand(program)) {
     command
       .exitOverride()
       .showHelpAfterError("(add --help for what is possible)")
-      .configureOutput({ writeOut: (text) => io.out(text.trimEnd()), writeErr: (text) => io.err(text.trimEnd()) });
+      .configureOutput({
+        writeOut: (text) => io.out(text.trimEnd()),
+        writeErr: (text) => {
+          if (!asJson) io.err(text.trimEnd());
+        },
+      });
   }
   return program;
 };
@@ -46,23 +54,32 @@ export const createProgram = (io: Io): Command => {
 const report = (io: Io, asJson: boolean, code: string, message: string): void =>
   io.err(asJson ? JSON.stringify({ error: code, message }) : `postwarden: ${message}`);
 
+const usageOf = ({ code, message }: CommanderError): string =>
+  code === "commander.help" ? "A command is missing; --help lists them." : message.replace(/^error: /, "");
+
 /** Runs one command line (without the program's name) and answers the exit status. */
 export const runCli = async (args: readonly string[], io: Io): Promise<number> => {
   const asJson = args.includes("--json");
   try {
-    await createProgram(io).parseAsync([...args], { from: "user" });
+    await createProgram(io, asJson).parseAsync([...args], { from: "user" });
     return EXIT_OK;
   } catch (error) {
     if (error instanceof CommanderError) {
-      const isHelp = error.code === "commander.helpDisplayed" || error.code === "commander.version";
-      return isHelp ? EXIT_OK : EXIT_USAGE;
+      if (error.exitCode === 0) return EXIT_OK;
+      // Without --json, the parser has said it already.
+      if (asJson) report(io, asJson, "usage", usageOf(error));
+      return EXIT_USAGE;
     }
     if (error instanceof UsageError) {
-      report(io, asJson, "usage", error.message);
+      report(io, asJson, error.code, error.message);
       return EXIT_USAGE;
     }
     if (error instanceof CommandFailed || error instanceof AppError) {
       report(io, asJson, String(error.code), error.message);
+      return EXIT_FAILED;
+    }
+    if (error instanceof SettingsProblem) {
+      report(io, asJson, "settings", error.message);
       return EXIT_FAILED;
     }
     report(io, asJson, "internal_error", error instanceof Error ? (error.stack ?? error.message) : String(error));

@@ -1,7 +1,7 @@
 import { access, constants } from "node:fs/promises";
 import type { Command } from "commander";
 import { systemClock } from "../base/clock.ts";
-import { dnsServersOf, realOutside } from "../compose.ts";
+import { dnsServersOf, realOutside } from "../compose-engine.ts";
 import type { Config } from "../config.ts";
 import { openDb } from "../db/open.ts";
 import { parseAddress } from "../mail/address.ts";
@@ -42,6 +42,8 @@ const checkDns = async (config: Config, resolver: DnsResolver, domain: string): 
   const reply = await resolver.resolve(domain, "MX");
   if (reply.outcome === "answer")
     return check("dns", "ok", `${servers} answers (MX of ${domain}, ${reply.elapsedMs} ms).`);
+  if (reply.outcome === "nxdomain" || reply.outcome === "no_data")
+    return check("dns", "warn", `${servers} answers, but ${domain} has no MX record. Name another one with --domain.`);
   return check(
     "dns",
     "fail",
@@ -131,7 +133,7 @@ export const addDoctorCommand = (program: Command, io: Io): void => {
     .option("--domain <domain>", "a domain whose mail host is greeted, to see whether SMTP gets out", "gmail.com")
     .option("--json", "print JSON")
     .action(async ({ domain, json }: { domain: string; json?: boolean }) => {
-      const config = loadConfig();
+      const config = loadConfig(io);
       const outside = realOutside(config);
       const { resolver } = outside;
       const checks = await Promise.all([

@@ -1,9 +1,15 @@
-/** Where a command reads and writes. Data goes to standard output, everything else to standard error. */
+import { type Environment, processEnvironment } from "../config.ts";
+
+/** What a command has of the world. Data goes to standard output, everything else to standard error. */
 export interface Io {
+  /** Where the settings stand. */
+  readonly environment: Environment;
   out(line: string): void;
   err(line: string): void;
   stdinLines(): AsyncIterable<string>;
   readonly stdinIsTerminal: boolean;
+  /** Resolves with the name of the signal when the process is asked to end. */
+  untilSignal(): Promise<string>;
 }
 
 /** A command could not do what it was asked: one sentence for people, exit status 1. */
@@ -17,7 +23,14 @@ export class CommandFailed extends Error {
 }
 
 /** The command line itself is wrong: exit status 2. */
-export class UsageError extends Error {}
+export class UsageError extends Error {
+  constructor(
+    message: string,
+    readonly code = "usage",
+  ) {
+    super(message);
+  }
+}
 
 /** A line of standard input longer than this is cut: nothing Postwarden reads comes near it. */
 const LINE_CHARACTERS_MAX = 1_048_576;
@@ -35,11 +48,19 @@ async function* linesOf(stream: ReadableStream<Uint8Array>): AsyncIterable<strin
   if (rest !== "") yield rest.replace(/\r$/, "");
 }
 
+const untilSignal = (): Promise<string> =>
+  new Promise((resolve) => {
+    for (const signal of ["SIGTERM", "SIGINT"]) process.once(signal, () => resolve(signal));
+  });
+
+/** The process's own streams, environment and signals. */
 export const systemIo: Io = {
+  environment: processEnvironment(),
   out: (line) => void process.stdout.write(`${line}\n`),
   err: (line) => void process.stderr.write(`${line}\n`),
   stdinLines: () => linesOf(Bun.stdin.stream()),
   stdinIsTerminal: process.stdin.isTTY === true,
+  untilSignal,
 };
 
 /** One JSON document, or the text for people. */

@@ -1,12 +1,11 @@
 import type { Command } from "commander";
 import { Option } from "commander";
-import { describeKeyProblem, type IssuedKey } from "../accounts/keys.ts";
+import { describeKeyProblem, type IssuedKey, type KeyProblem } from "../accounts/keys.ts";
 import type { AccountStore, ApiKey } from "../accounts/store.ts";
 import { isoTime, systemClock } from "../base/clock.ts";
 import { SCOPES } from "../http/scopes.ts";
-import { composeAccounts } from "../compose.ts";
 import { CommandFailed, type Io, print, table, UsageError } from "./io.ts";
-import { withDatabase } from "./workspace.ts";
+import { administer } from "./workspace.ts";
 
 const HOUR_MS = 60 * 60 * 1000;
 const timeOrNull = (ms: number | null): string | null => (ms === null ? null : isoTime(ms));
@@ -44,6 +43,13 @@ const rowOf = (key: ReturnType<typeof shown>): string[] => [
   key.last_used_at ?? "never",
 ];
 
+const USAGE_PROBLEMS: ReadonlySet<KeyProblem> = new Set(["name_invalid", "scope_invalid", "time_invalid"]);
+
+const failed = (problem: KeyProblem): Error => {
+  const message = describeKeyProblem(problem);
+  return USAGE_PROBLEMS.has(problem) ? new UsageError(message, problem) : new CommandFailed(message, problem);
+};
+
 const readExpiry = (text: string | undefined): number | undefined => {
   if (text === undefined) return undefined;
   const atMs = Date.parse(text);
@@ -62,11 +68,6 @@ const readHours = (text: string | undefined): number | undefined => {
 export const addKeyCommands = (program: Command, io: Io): void => {
   const group = program.command("keys").description("API keys: made, replaced and ended here, and only here");
 
-  const administer = <T>(work: (administration: ReturnType<typeof composeAccounts>) => T): T =>
-    withDatabase((db) => work(composeAccounts(db, systemClock)));
-  const failed = (problem: Parameters<typeof describeKeyProblem>[0]) =>
-    new CommandFailed(describeKeyProblem(problem), problem);
-
   const printIssued = (store: AccountStore, issued: IssuedKey, json: boolean | undefined): void => {
     const { id, ...rest } = shown(store, issued);
     print(
@@ -83,7 +84,7 @@ export const addKeyCommands = (program: Command, io: Io): void => {
     .option("--account <name>", "only those of this account")
     .option("--json", "print JSON")
     .action(({ account, json }: { account?: string; json?: boolean }) =>
-      administer(({ store }) => {
+      administer(io, ({ store }) => {
         const owner = account === undefined ? undefined : store.findAccountByName(account);
         if (account !== undefined && owner === undefined) throw failed("unknown_account");
         const keys = store.listKeys(owner?.id).map((key) => shown(store, key));
@@ -115,7 +116,7 @@ export const addKeyCommands = (program: Command, io: Io): void => {
         expires?: string;
         json?: boolean;
       }) =>
-        administer(({ keys, store }) => {
+        administer(io, ({ keys, store }) => {
           const { account, mode, name, scopes, json } = options;
           const expiresAtMs = readExpiry(options.expires);
           const issued = keys.create({
@@ -137,7 +138,7 @@ export const addKeyCommands = (program: Command, io: Io): void => {
     .option("--grace-hours <hours>", "how long the old secret still works (default: 24)")
     .option("--json", "print JSON")
     .action((id: string, { graceHours, json }: { graceHours?: string; json?: boolean }) =>
-      administer(({ keys, store }) => {
+      administer(io, ({ keys, store }) => {
         const issued = keys.rotate(id, readHours(graceHours));
         if (!issued.ok) throw failed(issued.error);
         printIssued(store, issued.value, json);
@@ -150,7 +151,7 @@ export const addKeyCommands = (program: Command, io: Io): void => {
     .argument("<id>", "the key's id")
     .option("--json", "print JSON")
     .action((id: string, { json }) =>
-      administer(({ keys, store }) => {
+      administer(io, ({ keys, store }) => {
         const revoked = keys.revoke(id);
         if (!revoked.ok) throw failed(revoked.error);
         print(io, json, shown(store, revoked.value), () => `Key ${id} is revoked.`);

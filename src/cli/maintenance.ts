@@ -1,12 +1,32 @@
 import { Database as Sqlite } from "bun:sqlite";
 import type { Command } from "commander";
-import { dnsServersOf } from "../compose.ts";
+import { dnsServersOf } from "../compose-engine.ts";
+import { settingsInForce } from "../config.ts";
 import { describeMigrateProblem, migrate, schemaVersion } from "../db/migrate.ts";
 import { MIGRATIONS } from "../db/migrations.ts";
-import { formatServer } from "../net/dns.ts";
 import { VERSION } from "../version.ts";
 import { CommandFailed, type Io, print } from "./io.ts";
-import { databasePath, loadConfig } from "./workspace.ts";
+import { cannotOpen, databasePath, loadConfig } from "./workspace.ts";
+
+const migrateDatabase = (path: string): { before: number; after: number; applied: string[] } => {
+  let sqlite: Sqlite | null = null;
+  try {
+    sqlite = new Sqlite(path, { create: true, readwrite: true });
+    const before = schemaVersion(sqlite);
+    const migrated = migrate(sqlite, MIGRATIONS);
+    if (migrated.ok) return { before, after: schemaVersion(sqlite), applied: migrated.value };
+    throw new CommandFailed(`${path}: ${describeMigrateProblem(migrated.error)}`, migrated.error.kind);
+  } catch (error) {
+    throw error instanceof CommandFailed ? error : cannotOpen(path, error);
+  } finally {
+    sqlite?.close();
+  }
+};
+
+const asText = (value: string | number | readonly (string | number)[] | null): string => {
+  if (value === null || (Array.isArray(value) && value.length === 0)) return "(not set)";
+  return Array.isArray(value) ? value.join(",") : String(value);
+};
 
 /** `migrate`, `config`, `version` */
 export const addMaintenanceCommands = (program: Command, io: Io): void => {
@@ -15,22 +35,14 @@ export const addMaintenanceCommands = (program: Command, io: Io): void => {
     .description("bring the database to this binary's schema (serve does so by itself)")
     .option("--json", "print JSON")
     .action(({ json }) => {
-      const path = databasePath(loadConfig());
-      const sqlite = new Sqlite(path, { create: true, readwrite: true });
-      try {
-        const before = schemaVersion(sqlite);
-        const migrated = migrate(sqlite, MIGRATIONS);
-        if (!migrated.ok)
-          throw new CommandFailed(`${path}: ${describeMigrateProblem(migrated.error)}`, migrated.error.kind);
-        const applied = migrated.value;
-        print(io, json, { database: path, before, after: schemaVersion(sqlite), applied }, () =>
-          applied.length === 0
-            ? `${path} is up to date (${before} migrations).`
-            : `Applied ${applied.join(", ")} to ${path}.`,
-        );
-      } finally {
-        sqlite.close();
-      }
+      const path = databasePath(loadConfig(io));
+      const migrated = migrateDatabase(path);
+      const { before, applied } = migrated;
+      print(io, json, { database: path, ...migrated }, () =>
+        applied.length === 0
+          ? `${path} is up to date (${before} migrations).`
+          : `Applied ${applied.join(", ")} to ${path}.`,
+      );
     });
 
   program
@@ -38,13 +50,13 @@ export const addMaintenanceCommands = (program: Command, io: Io): void => {
     .description("the settings in force, after defaults and checks")
     .option("--json", "print JSON")
     .action(({ json }) => {
-      const config = loadConfig();
-      const shown = { ...config, dnsServers: dnsServersOf(config).map(formatServer) };
-      const lines = () =>
-        Object.entries(shown).map(
-          ([name, value]) => `${name.padEnd(22)} ${typeof value === "string" ? value : JSON.stringify(value)}`,
-        );
-      print(io, json, shown, () => lines().join("\n"));
+      const config = loadConfig(io);
+      const shown = settingsInForce({ ...config, dnsServers: dnsServersOf(config) });
+      print(io, json, shown, () => {
+        const rows = Object.entries(shown);
+        const width = Math.max(...rows.map(([name]) => name.length));
+        return rows.map(([name, value]) => `${name.padEnd(width)}  ${asText(value)}`).join("\n");
+      });
     });
 
   program

@@ -1,19 +1,21 @@
 import { readFileSync } from "node:fs";
-import { join } from "node:path";
 import type { Command } from "commander";
-import { systemClock } from "../base/clock.ts";
+import { systemClock, wait } from "../base/clock.ts";
 import { createLog } from "../base/log.ts";
-import { composeService, realOutside, type Service } from "../compose.ts";
+import { composeService, type Service } from "../compose.ts";
+import { realOutside } from "../compose-engine.ts";
 import type { Config } from "../config.ts";
-import { takeServerLock } from "../db/lock.ts";
+import type { Db } from "../db/open.ts";
 import { createJobs } from "../jobs.ts";
 import { CommandFailed, type Io } from "./io.ts";
-import { databasePath, loadConfig, openDatabase } from "./workspace.ts";
+import { loadConfig, lockDataDir, openDatabase } from "./workspace.ts";
 
 /** Longer than the longest wait a caller may ask for (90 s). */
 const IDLE_TIMEOUT_S = 120;
-/** Ceiling of any body at the door; each route has its own below it. */
-const BODY_BYTES_MAX = 2 * 1024 * 1024;
+/** At the door only what is absurd is turned away, for that is done without a body; each route has its own ceiling. */
+const BODY_BYTES_MAX = 1024 * 1024 * 1024;
+/** For callers to take their answers and for mail servers to answer our QUIT, once all checks have ended. */
+const DRAIN_MS_MAX = 1_000;
 const FIRST_ACCOUNT = "default";
 
 const urlHost = (host: string): string => {
@@ -33,15 +35,26 @@ const readTls = ({ tls }: Config) => {
   }
 };
 
+interface Serving {
+  readonly db: Db;
+  readonly config: Config;
+  readonly io: Io;
+  readonly asJson: boolean;
+}
+
 /** On an empty database: an account with a live and a test key, shown this once. */
-const welcome = ({ store, accounts, keys }: Service, baseUrl: string, io: Io): void => {
+const welcome = ({ store, accounts, keys }: Service, url: string, { io, asJson }: Serving): void => {
   if (store.hasAccounts()) return;
   const account = accounts.create(FIRST_ACCOUNT);
   const live = keys.create({ account: FIRST_ACCOUNT, mode: "live", name: "first live key" });
   const test = keys.create({ account: FIRST_ACCOUNT, mode: "test", name: "first test key" });
   if (!account.ok || !live.ok || !test.ok) throw new CommandFailed("The first account could not be made.");
+  if (asJson) {
+    io.out(JSON.stringify({ account: FIRST_ACCOUNT, live_key: live.value.key, test_key: test.value.key, url }));
+    return;
+  }
   const curl = (key: string, email: string) =>
-    `  curl -s '${baseUrl}/v1/email-verifications?timeout=60' -H 'Authorization: Bearer ${key}' -d '{"email":"${email}"}'`;
+    `  curl -s '${url}/v1/email-verifications?timeout=60' -H 'Authorization: Bearer ${key}' -d '{"email":"${email}"}'`;
   io.out(`
 A new account "${FIRST_ACCOUNT}" with 100 credits was made. Its keys are shown this once:
 
@@ -64,47 +77,55 @@ const listen = (service: Service, config: Config) => {
     port: config.port,
     idleTimeout: IDLE_TIMEOUT_S,
     maxRequestBodySize: BODY_BYTES_MAX,
+    ...readTls(config),
   };
   try {
-    return Bun.serve({ ...options, ...readTls(config), fetch: service.app.fetch });
+    return Bun.serve({ ...options, fetch: service.app.fetch });
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
     throw new CommandFailed(`Cannot listen on ${config.host}:${config.port}: ${reason}`, "listen");
   }
 };
 
-const untilSignal = (): Promise<string> =>
-  new Promise((resolve) => {
-    for (const signal of ["SIGTERM", "SIGINT"]) process.once(signal, () => resolve(signal));
-  });
-
-const serve = async (io: Io): Promise<void> => {
-  const config = loadConfig();
-  const lock = takeServerLock(join(databasePath(config), "..", "server.lock"));
-  if (lock === null) throw new CommandFailed(`Another server is running on ${config.dataDir}.`, "already_running");
-  const db = openDatabase(config);
+const serveFrom = async (serving: Serving): Promise<void> => {
+  const { db, config, io } = serving;
   const log = createLog(config.logLevel, systemClock, io.err);
   const scheme = config.tls === null ? "http" : "https";
-  const baseUrl = config.baseUrl ?? `${scheme}://${urlHost(config.host)}:${config.port}`;
+  const urlAt = (port: number) => config.baseUrl ?? `${scheme}://${urlHost(config.host)}:${port}`;
   const outside = realOutside(config);
-  const service = composeService({ config, db, log, outside, baseUrl });
+  const service = composeService({ config, db, log, outside, baseUrl: urlAt(config.port) });
   const server = listen(service, config);
-  const ownUrl = config.baseUrl ?? `${scheme}://${urlHost(config.host)}:${server.port}`;
-  welcome(service, ownUrl, io);
-  log.info("listening", { url: ownUrl, data_dir: config.dataDir });
+  const url = urlAt(server.port ?? config.port);
+  welcome(service, url, serving);
+  log.info("listening", { url, data_dir: config.dataDir });
   service.runner.start();
   const jobs = createJobs({ log, forgetOldIdempotency: service.checks.forgetOldIdempotency });
 
-  log.info("stopping", { signal: await untilSignal() });
+  log.info("stopping", { signal: await io.untilSignal() });
   jobs.stop();
+  const closed = server.stop();
   const drained = service.pool.drain();
   await service.runner.stop();
-  await server.stop();
-  await Promise.race([drained, Bun.sleep(1_000)]);
+  await Promise.race([Promise.all([closed, drained]), wait(systemClock, DRAIN_MS_MAX)]);
+  // A caller in the middle of an upload that was refused would keep the polite end waiting for ever.
+  void server.stop(true);
   outside.close();
-  db.close();
-  lock.release();
   log.info("stopped");
+};
+
+const serve = async (io: Io, asJson: boolean): Promise<void> => {
+  const config = loadConfig(io);
+  const lock = lockDataDir(config);
+  try {
+    const db = openDatabase(config);
+    try {
+      await serveFrom({ db, config, io, asJson });
+    } finally {
+      db.close();
+    }
+  } finally {
+    lock.release();
+  }
 };
 
 /** `serve`: the HTTP service, until SIGTERM or SIGINT. */
@@ -112,6 +133,6 @@ export const addServeCommand = (program: Command, io: Io): void => {
   program
     .command("serve")
     .description("run the service (settings: environment variables, see `config`)")
-    .option("--json", "no effect on the service; the log is JSON anyway")
-    .action(() => serve(io));
+    .option("--json", "print the keys of a new account as JSON; the log is JSON anyway")
+    .action(({ json = false }: { json?: boolean }) => serve(io, json));
 };

@@ -1,11 +1,15 @@
+import { existsSync } from "node:fs";
+import { join } from "node:path";
 import type { Command } from "commander";
 import { isoTime, systemClock, wait } from "../base/clock.ts";
-import { composeEngine, realOutside } from "../compose.ts";
+import { composeSuppressions } from "../compose.ts";
+import { composeEngine, realOutside } from "../compose-engine.ts";
+import type { Config } from "../config.ts";
 import { type Concluded, conclude } from "../verify/conclude.ts";
 import { beginEvidence, type Engine } from "../verify/engine.ts";
 import { explain } from "../verify/explain.ts";
-import { type Io, UsageError } from "./io.ts";
-import { loadConfig } from "./workspace.ts";
+import { CommandFailed, type Io, UsageError } from "./io.ts";
+import { loadConfig, openDatabase } from "./workspace.ts";
 
 interface VerifyOptions {
   readonly json?: boolean;
@@ -55,9 +59,10 @@ export const addVerifyCommand = (program: Command, io: Io): void => {
     .action(async (given: string[], options: VerifyOptions) => {
       if (given.length === 0 && io.stdinIsTerminal)
         throw new UsageError("Give at least one address, or pipe a list in.");
-      const config = loadConfig();
+      const config = loadConfig(io);
       const outside = realOutside(config);
-      const { engine, pool } = composeEngine(config, outside);
+      const suppressions = openSuppressions(config, io);
+      const { engine, pool } = composeEngine(config, outside, suppressions?.match ?? null);
       const queue: Array<Promise<Concluded>> = [];
       const printFirst = async () => {
         const first = await queue.shift();
@@ -69,6 +74,20 @@ export const addVerifyCommand = (program: Command, io: Io): void => {
       }
       while (queue.length > 0) await printFirst();
       await pool.drain();
+      suppressions?.close();
       outside.close();
     });
+};
+
+/** The operator's list, where this machine has a database; without one nothing is on it. */
+const openSuppressions = (config: Config, io: Io) => {
+  if (!existsSync(join(config.dataDir, "postwarden.db"))) return null;
+  try {
+    const db = openDatabase(config);
+    return { match: composeSuppressions(db, systemClock).match, close: () => db.close() };
+  } catch (error) {
+    if (!(error instanceof CommandFailed)) throw error;
+    io.err(`The list of suppressions is not used: ${error.message}`);
+    return null;
+  }
 };

@@ -1,18 +1,19 @@
+import { SQLiteError } from "bun:sqlite";
 import { mkdirSync } from "node:fs";
-import { join } from "node:path";
-import { type Config, readEnvironment } from "../config.ts";
+import { dirname, join } from "node:path";
+import { systemClock } from "../base/clock.ts";
+import { composeAccounts } from "../compose.ts";
+import { type Config, readConfig, SettingsProblem } from "../config.ts";
+import { takeServerLock } from "../db/lock.ts";
 import { describeMigrateProblem } from "../db/migrate.ts";
 import { type Db, openDb } from "../db/open.ts";
-import { CommandFailed } from "./io.ts";
+import { CommandFailed, type Io } from "./io.ts";
 
 /** The settings in force, or a failure that lists what is wrong with them. */
-export const loadConfig = (): Config => {
-  const config = readEnvironment();
+export const loadConfig = (io: Io): Config => {
+  const config = readConfig(io.environment);
   if (config.ok) return config.value;
-  throw new CommandFailed(
-    ["The settings do not fit:", ...config.error.map((problem) => `  ${problem}`)].join("\n"),
-    "settings",
-  );
+  throw new SettingsProblem(config.error);
 };
 
 const reasonOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
@@ -27,6 +28,10 @@ export const databasePath = (config: Config): string => {
   return join(config.dataDir, "postwarden.db");
 };
 
+/** The failure of SQLite to open a file (no database at all, broken, not readable). */
+export const cannotOpen = (path: string, error: unknown): CommandFailed =>
+  new CommandFailed(`${path} cannot be opened: ${reasonOf(error)}`, "database");
+
 /** Opens the database of the data directory, migrated to this binary's schema. */
 export const openDatabase = (config: Config): Db => {
   const path = databasePath(config);
@@ -35,18 +40,38 @@ export const openDatabase = (config: Config): Db => {
     if (opened.ok) return opened.value;
     throw new CommandFailed(`${path}: ${describeMigrateProblem(opened.error)}`, opened.error.kind);
   } catch (error) {
-    if (error instanceof CommandFailed) throw error;
-    throw new CommandFailed(`${path} cannot be opened: ${reasonOf(error)}`, "database");
+    throw error instanceof CommandFailed ? error : cannotOpen(path, error);
   }
 };
 
-/** Runs `work` with the database open, and closes it however that ends. */
-export const withDatabase = <T>(work: (db: Db, config: Config) => T): T => {
-  const config = loadConfig();
+/** Takes the lock of the data directory, so that one server works on it at a time. */
+export const lockDataDir = (config: Config): { release(): void } => {
+  const path = join(dirname(databasePath(config)), "server.lock");
+  try {
+    const lock = takeServerLock(path);
+    if (lock !== null) return lock;
+  } catch (error) {
+    throw new CommandFailed(`${path} cannot be locked: ${reasonOf(error)}`, "data_dir");
+  }
+  throw new CommandFailed(`Another server is running on ${config.dataDir}.`, "already_running");
+};
+
+/** Runs `work` with the database of the data directory; it is closed however that ends. */
+export const withDatabase = <T>(io: Io, work: (db: Db) => T): T => {
+  const config = loadConfig(io);
   const db = openDatabase(config);
   try {
-    return work(db, config);
+    return work(db);
+  } catch (error) {
+    if (!(error instanceof SQLiteError)) throw error;
+    throw new CommandFailed(`${databasePath(config)} cannot be used: ${error.message}`, "database");
   } finally {
     db.close();
   }
 };
+
+export type Administration = ReturnType<typeof composeAccounts>;
+
+/** Runs `work` with the accounts of the data directory. */
+export const administer = <T>(io: Io, work: (administration: Administration) => T): T =>
+  withDatabase(io, (db) => work(composeAccounts(db, systemClock)));

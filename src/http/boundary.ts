@@ -44,6 +44,18 @@ const notFound = (methods: readonly string[]): Answer =>
         headers: { allow: methods.join(", ") },
       });
 
+/** Nobody hears it; the log of answers shows it as what it is (the number that proxies use for it). */
+const CALLER_GONE: Answer = { status: 499, headers: {}, body: {} };
+
+/** A body that ended too early: the caller hung up, or sent broken chunks. */
+const isAbort = (error: unknown): boolean => error instanceof Error && error.name === "AbortError";
+
+/** The path of a request. Without a usable Host header `request.url` is the bare target, which is no URL to parse. */
+const pathOf = ({ url }: Request): string => {
+  const start = url.startsWith("/") ? 0 : url.indexOf("/", url.indexOf("//") + 2);
+  return start === -1 ? "/" : url.slice(start).replace(/[?#].*$/s, "");
+};
+
 const sqliteCode = (error: unknown): string =>
   error instanceof Error && "code" in error && typeof error.code === "string" ? error.code : "";
 
@@ -54,14 +66,17 @@ const sqliteCode = (error: unknown): string =>
 export const createBoundary = ({ log, clock, methodsOf }: BoundaryDeps) => {
   const startedAtMs = new WeakMap<Request, number>();
 
-  const judge = (error: unknown, code: unknown, request: Request): Answer => {
+  const judge = (error: unknown, code: unknown, request: Request, requestId: unknown): Answer => {
     if (error instanceof AppError) return answerOf(error.code, error.details);
-    if (code === "NOT_FOUND") return notFound(methodsOf(new URL(request.url).pathname));
+    if (isAbort(error)) return CALLER_GONE;
+    const path = pathOf(request);
+    if (code === "NOT_FOUND") return notFound(methodsOf(path));
+    const fields = { method: request.method, path, request_id: requestId, cause: error };
     if (DATABASE_STATES.test(sqliteCode(error))) {
-      log.error("the database cannot be written", { path: new URL(request.url).pathname, cause: error });
+      log.error("the database cannot be written", fields);
       return unavailable("The database cannot be written at the moment.");
     }
-    log.error("a request failed", { method: request.method, path: new URL(request.url).pathname, cause: error });
+    log.error("a request failed", fields);
     return answerOf("internal_error", {
       message: "Something went wrong on our side. The X-Request-Id names it in the log.",
     });
@@ -76,7 +91,7 @@ export const createBoundary = ({ log, clock, methodsOf }: BoundaryDeps) => {
       if (logged) startedAtMs.set(request, clock.monotonicMs());
     })
     .onError({ as: "global" }, ({ error, code, request, set }) => {
-      const { status, headers, body } = judge(error, code, request);
+      const { status, headers, body } = judge(error, code, request, set.headers["x-request-id"]);
       set.status = status;
       Object.assign(set.headers, headers);
       return body;
@@ -85,7 +100,7 @@ export const createBoundary = ({ log, clock, methodsOf }: BoundaryDeps) => {
       if (!logged) return;
       log.debug("answered", {
         method: request.method,
-        path: new URL(request.url).pathname,
+        path: pathOf(request),
         status: set.status,
         ms: Math.round(clock.monotonicMs() - (startedAtMs.get(request) ?? clock.monotonicMs())),
         request_id: set.headers["x-request-id"],

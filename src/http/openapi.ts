@@ -32,6 +32,8 @@ export interface Operation {
   readonly responses: Readonly<Record<number, ResponseDoc>>;
   /** Error codes that this route may answer, beside those that every route with a key may. */
   readonly errors?: readonly ErrorCode[];
+  /** True where the rate limit of the verify call holds: its headers stand on every answer after the scope check. */
+  readonly rateLimited?: boolean;
   /** True where no key is needed. */
   readonly open?: boolean;
 }
@@ -41,89 +43,119 @@ const errorSchema = z
     error: z.enum(Object.keys(ERROR_STATUS) as [ErrorCode, ...ErrorCode[]]),
     message: z.string().optional(),
     issues: z.array(z.object({ path: z.string(), message: z.string() })).optional(),
+    retry_after: z.int().optional().meta({ description: "rate_limited: whole seconds to wait." }),
+    required: z
+      .union([z.string(), z.int()])
+      .optional()
+      .meta({ description: "insufficient_scope: the scope that lacks; insufficient_credits: the credits needed." }),
+    available: z.int().optional().meta({ description: "insufficient_credits: the credits there are." }),
   })
   .meta({ title: "Error" });
 
-const jsonSchema = (schema: z.ZodType, io: "input" | "output"): Record<string, unknown> => {
-  const { $schema: _, ...rest } = z.toJSONSchema(schema, { io, unrepresentable: "any" });
+type JsonObject = Record<string, unknown>;
+type Headers = Readonly<Record<string, string>>;
+
+const jsonSchema = (schema: z.ZodType, io: "input" | "output"): JsonObject => {
+  const { $schema: _, ...rest } = z.toJSONSchema(schema, {
+    io,
+    unrepresentable: "any",
+    // The format says it; the pattern beside it is the library's own and of no use to a reader.
+    override: ({ jsonSchema: made }) => void (made.format !== undefined && delete made.pattern),
+  });
   return rest;
 };
 
-const RATE_LIMITED_EXAMPLE = { error: "rate_limited", retry_after: 1 };
+/** Moves every schema that has a title out into `components`, where it is found under that title. */
+const hoist = (value: unknown, components: Map<string, unknown>): unknown => {
+  if (Array.isArray(value)) return value.map((item) => hoist(item, components));
+  if (typeof value !== "object" || value === null) return value;
+  const object = Object.fromEntries(Object.entries(value).map(([key, item]) => [key, hoist(item, components)]));
+  if (typeof object.title !== "string" || object.type === undefined) return object;
+  components.set(object.title, object);
+  return { $ref: `#/components/schemas/${object.title}` };
+};
+
+const REQUEST_ID_HEADER: Headers = { "X-Request-Id": "Names the request in the log." };
+const RATE_HEADERS: Headers = {
+  "RateLimit-Limit": "The plan's sustained rate, requests per second.",
+  "RateLimit-Remaining": "Requests that can be made right now.",
+  "RateLimit-Reset": "Seconds until the full burst allowance is available again.",
+};
+const ERROR_HEADERS: Partial<Record<ErrorCode, Headers>> = {
+  unauthorized: { "WWW-Authenticate": "How to authenticate." },
+  rate_limited: { "Retry-After": "Whole seconds to wait, as `retry_after`." },
+  unavailable: { "Retry-After": "Whole seconds to wait." },
+};
+/** Errors that are found before a rate-limited route looks at its limit. */
+const BEFORE_THE_RATE_LIMIT: ReadonlySet<ErrorCode> = new Set(["unauthorized", "insufficient_scope"]);
+
+const headerDocs = (headers: Headers): JsonObject =>
+  Object.fromEntries(
+    Object.entries(headers).map(([name, description]) => [name, { description, schema: { type: "string" } }]),
+  );
 
 const exampleOf = (code: ErrorCode): unknown => {
   switch (code) {
     case "rate_limited":
-      return RATE_LIMITED_EXAMPLE;
+      return { error: code, retry_after: 1 };
     case "insufficient_credits":
       return { error: code, required: 1, available: 0 };
     case "insufficient_scope":
       return { error: code, required: "verifications:write" };
     case "Invalid request body":
-    case "Invalid query":
       return { error: code, issues: [{ path: "email", message: "An address is needed" }] };
+    case "Invalid query":
+      return { error: code, issues: [{ path: "page", message: "Unknown field" }] };
     default:
       return { error: code };
   }
 };
 
 /** Errors of one status as one response, with an example for each code. */
-const errorResponses = (codes: readonly ErrorCode[]): Record<string, unknown> => {
+const errorResponses = (codes: readonly ErrorCode[], isRateLimited: boolean): JsonObject => {
   const byStatus = Map.groupBy(new Set(codes), (code) => ERROR_STATUS[code]);
-  const responses: Record<string, unknown> = {};
+  const responses: JsonObject = {};
   for (const [status, same] of [...byStatus].toSorted(([a], [b]) => a - b)) {
     const examples = Object.fromEntries(same.map((code) => [code.replaceAll(" ", "_"), { value: exampleOf(code) }]));
     const schema = { $ref: "#/components/schemas/Error" };
-    responses[status] = { description: same.join(", "), content: { "application/json": { schema, examples } } };
+    const isAfterLimit = isRateLimited && !same.some((code) => BEFORE_THE_RATE_LIMIT.has(code));
+    const own = Object.assign({}, ...same.map((code) => ERROR_HEADERS[code] ?? {})) as Headers;
+    responses[status] = {
+      description: same.join(", "),
+      headers: headerDocs({ ...REQUEST_ID_HEADER, ...(isAfterLimit ? RATE_HEADERS : {}), ...own }),
+      content: { "application/json": { schema, examples } },
+    };
   }
   return responses;
 };
 
-const responseOf = ({ description, schema, contentType = "application/json", example, headers }: ResponseDoc) => ({
-  description,
-  ...(headers === undefined
-    ? {}
-    : {
-        headers: Object.fromEntries(
-          Object.entries(headers).map(([name, meaning]) => [
-            name,
-            { description: meaning, schema: { type: "string" } },
-          ]),
-        ),
-      }),
-  ...(schema === undefined
-    ? {}
-    : {
-        content: {
-          [contentType]: { schema: jsonSchema(schema, "output"), ...(example === undefined ? {} : { example }) },
-        },
-      }),
-});
+const responseOf = (response: ResponseDoc, isRateLimited: boolean): JsonObject => {
+  const { description, schema, contentType = "application/json", example, headers = {} } = response;
+  const media = schema && { schema: jsonSchema(schema, "output"), ...(example === undefined ? {} : { example }) };
+  return {
+    description,
+    headers: headerDocs({ ...REQUEST_ID_HEADER, ...(isRateLimited ? RATE_HEADERS : {}), ...headers }),
+    ...(media === undefined ? {} : { content: { [contentType]: media } }),
+  };
+};
 
 const PATH_PARAMETER = /:([A-Za-z]+)/g;
 
-const operationOf = (operation: Operation) => {
-  const {
-    method,
-    path,
-    tag,
-    summary,
-    description,
-    parameters = [],
-    body,
-    responses,
-    errors = [],
-    open = false,
-  } = operation;
+const operationId = (method: string, path: string): string =>
+  `${method.toLowerCase()}_${path
+    .replace(/^\/(v1\/)?/, "")
+    .replace(PATH_PARAMETER, "by_$1")
+    .replace(/[^A-Za-z]+/g, "_")}`;
+
+const operationOf = (operation: Operation): JsonObject => {
+  const { method, path, tag, summary, description, body, responses } = operation;
+  const { parameters = [], errors = [], open = false, rateLimited = false } = operation;
   const codes: ErrorCode[] = open
     ? [...errors, "internal_error"]
     : ["unauthorized", ...errors, "internal_error", "unavailable"];
-  const documented = Object.entries(responses).map(([status, response]) => [status, responseOf(response)]);
+  const documented = Object.entries(responses).map(([status, response]) => [status, responseOf(response, rateLimited)]);
   return {
-    operationId: `${method.toLowerCase()}_${path
-      .replace(/^\/(v1\/)?/, "")
-      .replace(PATH_PARAMETER, "by_$1")
-      .replace(/[^A-Za-z]+/g, "_")}`,
+    operationId: operationId(method, path),
     tags: [tag],
     summary,
     ...(description === undefined ? {} : { description }),
@@ -139,7 +171,7 @@ const operationOf = (operation: Operation) => {
             content: { "application/json": { schema: jsonSchema(body.schema, "input"), example: body.example } },
           },
         }),
-    responses: { ...Object.fromEntries(documented), ...errorResponses(codes) },
+    responses: { ...Object.fromEntries(documented), ...errorResponses(codes, rateLimited) },
   };
 };
 
@@ -151,10 +183,12 @@ export interface DocumentInfo {
 
 /** The OpenAPI 3.1 document of the given operations. */
 export const openApiDocument = (operations: readonly Operation[], info: DocumentInfo) => {
-  const paths: Record<string, Record<string, unknown>> = {};
+  const components = new Map<string, unknown>();
+  hoist(jsonSchema(errorSchema, "output"), components);
+  const paths: Record<string, JsonObject> = {};
   for (const operation of operations) {
     const path = operation.path.replace(PATH_PARAMETER, "{$1}");
-    paths[path] = { ...paths[path], [operation.method.toLowerCase()]: operationOf(operation) };
+    paths[path] = { ...paths[path], [operation.method.toLowerCase()]: hoist(operationOf(operation), components) };
   }
   return {
     openapi: "3.1.0",
@@ -170,7 +204,7 @@ export const openApiDocument = (operations: readonly Operation[], info: Document
     paths,
     components: {
       securitySchemes: { apiKey: { type: "http", scheme: "bearer", description: "Authorization: Bearer <API_KEY>" } },
-      schemas: { Error: jsonSchema(errorSchema, "output") },
+      schemas: Object.fromEntries(components),
     },
   };
 };

@@ -63,11 +63,13 @@ export const readPage = <S extends z.ZodType>(
 ): Page<z.output<S>> => {
   const parameters = parametersOf(request);
   const page = { limit: readLimit(parameters), after: readCursor(parameters, isCursor) };
-  const rest: Record<string, string | string[]> = {};
-  for (const name of new Set(parameters.keys())) {
-    if (name === "limit" || name === "cursor") continue;
-    const values = parameters.getAll(name);
-    rest[name] = values.length === 1 ? (values[0] ?? "") : values;
-  }
+  const names = [...new Set(parameters.keys())].filter((name) => name !== "limit" && name !== "cursor");
+  // Not by assignment: a parameter called __proto__ is an unknown filter like any other.
+  const rest = Object.fromEntries(
+    names.map((name) => {
+      const values = parameters.getAll(name);
+      return [name, values.length === 1 ? values[0] : values];
+    }),
+  );
   return { ...page, filters: checked(schema, rest, "Invalid query") };
 };

@@ -14,6 +14,8 @@ export interface ProbeAnswer extends Answer {
   readonly startedAtMs: number;
   /** From then until the answer was complete; the wait for a turn is not in it. */
   readonly tookMs: number;
+  /** The host was not asked: it has been silent since this wall time, and rests. */
+  readonly rememberedSinceMs?: number;
 }
 
 /** A session with what the pool must know about it. */
@@ -86,7 +88,8 @@ const isStale = ({ mail, rcpts, failure }: Answer): boolean => {
   return failure !== null && (failure.kind === "closed" || failure.kind === "deadline" || failure.stage === "rset");
 };
 
-const unopened = (question: Question, failure: SmtpFailure) => ({
+/** The answer of a host that could not be opened a session with. */
+export const unopened = (question: Question, failure: SmtpFailure) => ({
   mail: null,
   rcpts: question.recipients.map(() => null),
   failure,

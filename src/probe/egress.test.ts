@@ -1,10 +1,11 @@
 import { expect, test } from "bun:test";
 import { createTestClock } from "../testing/clock.ts";
+import { failureOf } from "../testing/pool-world.ts";
 import { createEgressWatch } from "./egress.ts";
 
 const HOUR_MS = 60 * 60 * 1000;
 const silent = (watch: ReturnType<typeof createEgressWatch>, hosts: number) => {
-  for (let at = 0; at < hosts; at++) watch.noteSilence(`192.0.2.${at}`);
+  for (let at = 0; at < hosts; at++) watch.note(`192.0.2.${at}`, failureOf("connect_timeout", "connect"));
 };
 
 test("ten silent hosts in a row are a finding, nine are not", () => {
@@ -17,15 +18,26 @@ test("ten silent hosts in a row are a finding, nine are not", () => {
 
 test("one host asked ten times is one host", () => {
   const watch = createEgressWatch(createTestClock());
-  for (let at = 0; at < 10; at++) watch.noteSilence("192.0.2.1");
+  for (let at = 0; at < 10; at++) watch.note("192.0.2.1", failureOf("connect_timeout", "connect"));
   expect(watch.finding()).toBeNull();
 });
 
-test("a single answer clears the suspicion", () => {
+test.each([
+  ["an open session", null],
+  ["a refusal of the connection", failureOf("refused_or_unreachable", "connect")],
+  ["a banner that says no", failureOf("reply", "banner")],
+])("%s clears the suspicion", (_, failure) => {
   const watch = createEgressWatch(createTestClock());
   silent(watch, 12);
-  watch.noteAnswered();
+  watch.note("192.0.2.99", failure);
   expect(watch.finding()).toBeNull();
+});
+
+test.each(["local_failure", "proxy_failed", "address_not_allowed"] as const)("%s says nothing about it", (kind) => {
+  const watch = createEgressWatch(createTestClock());
+  silent(watch, 12);
+  watch.note("192.0.2.99", failureOf(kind, "connect"));
+  expect(watch.finding()).not.toBeNull();
 });
 
 test("silence of an hour ago says nothing about now, and new silence counts again", async () => {

@@ -1,4 +1,5 @@
 import type { Clock } from "../base/clock.ts";
+import type { SmtpFailure } from "../net/smtp-failure.ts";
 
 /** This many hosts in a row that never answered a connect, and not one that did: then it is us. */
 const SILENT_HOSTS_SUSPICIOUS = 10;
@@ -13,11 +14,13 @@ export const createEgressWatch = (clock: Clock) => {
   const silentHosts = new Map<string, number>();
 
   return {
-    /** A connection to a mail host came about, or was refused by it: packets do get out. */
-    noteAnswered: (): void => silentHosts.clear(),
-    /** A mail host's address never answered the connect. */
-    noteSilence(address: string): void {
-      if (silentHosts.size < SILENT_HOSTS_SUSPICIOUS * 2) silentHosts.set(address, clock.nowMs());
+    /** What came of dialling an address; null for an open session. Our own failures and a proxy's say nothing. */
+    note(address: string, failure: SmtpFailure | null): void {
+      if (failure?.kind === "connect_timeout") {
+        if (silentHosts.size < SILENT_HOSTS_SUSPICIOUS * 2) silentHosts.set(address, clock.nowMs());
+      } else if (failure === null || failure.heardAnything || failure.kind === "refused_or_unreachable") {
+        silentHosts.clear();
+      }
     },
     /** A sentence when outgoing SMTP seems to be closed, else null. */
     finding(): string | null {

@@ -61,7 +61,8 @@ export const createExits = (exits: readonly [Exit, ...Exit[]], clock: Clock) => 
       );
     },
 
-    find: (name: string): Exit | undefined => exits.find((exit) => exit.name === name),
+    /** The exit of that name; the first one when it was taken out of the settings since. */
+    get: (name: string): Exit => exits.find((exit) => exit.name === name) ?? exits[0],
 
     /** The provider blocks this exit, and not others: it rests there. */
     rest(exit: string, provider: string): void {

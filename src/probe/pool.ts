@@ -2,27 +2,39 @@ import type { Clock } from "../base/clock.ts";
 import type { Result } from "../base/errors.ts";
 import type { SmtpFailure } from "../net/smtp-failure.ts";
 import type { Question, SmtpSession } from "../net/smtp-session.ts";
-import { type Connection, holdDialogue, type ProbeAnswer } from "./dialogue.ts";
+import { type CeilingDeps, createCeilings } from "./ceilings.ts";
+import { type Connection, holdDialogue, type ProbeAnswer, unopened } from "./dialogue.ts";
+import {
+  addJob,
+  createLane,
+  isForgettable,
+  type Job,
+  jobsWaiting,
+  type Lane,
+  laneKey,
+  type Priority,
+  type ProbeTarget,
+  returnJob,
+  takeAllJobs,
+  takeJob,
+} from "./lane.ts";
+import type { Pacing } from "./pacing.ts";
+import { createLaneQueue } from "./queue.ts";
 
-/** One address of a mail host. */
-export interface ProbeTarget {
-  readonly host: string;
-  readonly address: string;
-  readonly port: number;
-}
-
-export interface PoolDeps {
+export interface PoolDeps extends CeilingDeps {
   readonly clock: Clock;
   readonly open: (target: ProbeTarget) => Promise<Result<SmtpSession, SmtpFailure>>;
-  readonly connectionsMax: number;
-  /** For one address and port, under however many host names. */
+  readonly pacing: Pacing;
+  /** For one address and port by one exit, under however many host names. */
   readonly connectionsPerHostMax: number;
   readonly rcptPerConnectionMax: number;
 }
 
 export interface ProbePool {
   /** Asks a host, as soon as the ceilings let us. Never rejects for what a server does. */
-  ask(target: ProbeTarget, question: Question): Promise<ProbeAnswer>;
+  ask(target: ProbeTarget, question: Question, priority?: Priority): Promise<ProbeAnswer>;
+  /** The host said that we come too often, or (again) not. */
+  notePace(target: ProbeTarget, kind: "rate_limited" | "answered"): void;
   /** Dialogues that are open or being opened. */
   connections(): number;
   /** Questions that wait for their turn. */
@@ -35,21 +47,8 @@ export interface ProbePool {
 export const IDLE_MS = 1_000;
 /** While other hosts wait for a connection, a host with a long queue keeps one no longer than this. */
 export const TURN_MS = 5_000;
-
-interface Job {
-  readonly question: Question;
-  readonly resolve: (answer: ProbeAnswer) => void;
-  readonly reject: (error: unknown) => void;
-}
-
-/** Everything about one address of one mail host: who waits for it, how many talk to it, which connections rest. */
-interface Lane {
-  readonly key: string;
-  readonly target: ProbeTarget;
-  readonly jobs: Job[];
-  talking: number;
-  readonly idle: Array<{ readonly connection: Connection; readonly cancel: () => void }>;
-}
+/** A question is put back so often when the host had too many connections of ours; then its 421 is the answer. */
+const RETURNS_MAX = 3;
 
 interface Served {
   readonly connection: Connection | null;
@@ -60,40 +59,43 @@ interface Served {
 export class PoolClosed extends Error {}
 
 /**
- * The dialogues with mail hosts: at most `connectionsMax` at a time in all and `connectionsPerHostMax` for an address.
- * A connection serves several recipients, up to `rcptPerConnectionMax`, while there are questions for its host.
+ * The dialogues with mail hosts: at most `connectionsMax` at a time in all, `connectionsPerHostMax` for an address, and
+ * what is known to be tolerable for a provider. A connection serves several recipients, up to `rcptPerConnectionMax`.
  */
 export const createProbePool = (deps: PoolDeps): ProbePool => {
-  const { clock, open, connectionsMax, connectionsPerHostMax, rcptPerConnectionMax } = deps;
+  const { clock, open, pacing, connectionsPerHostMax, rcptPerConnectionMax } = deps;
+  const ceilings = createCeilings(deps);
   const lanes = new Map<string, Lane>();
-  /** Lanes that could use a connection while all are taken, in the order they came. No connection rests meanwhile. */
-  const hungry = new Set<Lane>();
+  /** Lanes that wait for any connection to become free. No connection rests meanwhile. */
+  const hungry = createLaneQueue();
   /** Lanes with resting connections; the one that has had them longest comes first. */
   const idleLanes = new Set<Lane>();
   const drained: Array<() => void> = [];
-  let total = 0;
   let waiting = 0;
   let draining = false;
 
   const laneOf = (target: ProbeTarget): Lane => {
-    const key = `${target.address} ${target.port}`;
-    const lane = lanes.get(key) ?? { key, target, jobs: [], talking: 0, idle: [] };
+    const key = laneKey(target);
+    const lane = lanes.get(key) ?? createLane(target);
     lanes.set(key, lane);
     return lane;
   };
 
+  const forget = (lane: Lane): void => {
+    if (isForgettable(lane)) lanes.delete(lane.key);
+  };
+
   /** One connection less: whoever waits for one gets it, a lane that just had its turn last. */
   const onClosed = (lane: Lane): void => {
-    total--;
+    for (const other of ceilings.give(lane)) hungry.add(other);
     hungry.delete(lane);
-    if (lane.jobs.length > 0) hungry.add(lane);
-    else if (lane.talking === 0 && lane.idle.length === 0) lanes.delete(lane.key);
-    for (const next of hungry) {
-      if (total >= connectionsMax) break;
-      hungry.delete(next);
-      feed(next);
+    if (jobsWaiting(lane) > 0) hungry.add(lane);
+    else forget(lane);
+    for (let looks = hungry.size(); looks > 0 && !ceilings.isFull(); looks--) {
+      const next = hungry.shift();
+      if (next !== undefined) feed(next);
     }
-    if (total === 0) for (const resolve of drained.splice(0)) resolve();
+    if (ceilings.total() === 0) for (const resolve of drained.splice(0)) resolve();
   };
 
   /** The connection that rested last: it is the least likely to have been closed by the other side. */
@@ -127,17 +129,23 @@ export const createProbePool = (deps: PoolDeps): ProbePool => {
 
   const mayServeOn = ({ session, recipients, openedMs }: Connection, { recipients: next }: Question): boolean => {
     if (!session.usable || recipients + next.length > rcptPerConnectionMax) return false;
-    return hungry.size === 0 || clock.monotonicMs() - openedMs < TURN_MS;
+    return hungry.size() === 0 || clock.monotonicMs() - openedMs < TURN_MS;
   };
 
   /** Answers one job. `end` tells the asker; `connection` is there if it may be used again. */
-  const serve = async (
-    lane: Lane,
-    { question, resolve, reject }: Job,
-    standing: Connection | null,
-  ): Promise<Served> => {
+  const serve = async (lane: Lane, job: Job, standing: Connection | null): Promise<Served> => {
+    const { question, resolve, reject } = job;
     try {
-      const { answer, connection } = await holdDialogue(clock, question, { standing, open: () => open(lane.target) });
+      const held = await holdDialogue(clock, question, { standing, open: () => open(lane.target) });
+      const { answer, connection } = held;
+      if (isSilence(answer.failure)) pacing.note(lane.key, { kind: "silent", failure: answer.failure });
+      if (isOurCrowd(answer.failure, lane) && job.returns < RETURNS_MAX && !draining) {
+        pacing.note(lane.key, { kind: "rate_limited" });
+        job.returns++;
+        waiting++;
+        returnJob(lane, job);
+        return { connection: null, end: nothing };
+      }
       const end = () => resolve(answer);
       if (connection !== null && mayServeOn(connection, question)) return { connection, end };
       connection?.session.close();
@@ -151,7 +159,7 @@ export const createProbePool = (deps: PoolDeps): ProbePool => {
   const work = async (lane: Lane, job: Job, standing: Connection | null): Promise<void> => {
     waiting--;
     const { connection, end } = await serve(lane, job, standing);
-    const next = connection === null ? undefined : lane.jobs.shift();
+    const next = connection === null ? undefined : takeJob(lane);
     if (next === undefined) release(lane, connection);
     else void work(lane, next, connection);
     end();
@@ -159,7 +167,7 @@ export const createProbePool = (deps: PoolDeps): ProbePool => {
 
   const release = (lane: Lane, connection: Connection | null): void => {
     lane.talking--;
-    if (connection !== null && !draining && hungry.size === 0) {
+    if (connection !== null && !draining && hungry.size() === 0) {
       rest(lane, connection);
       return;
     }
@@ -167,40 +175,89 @@ export const createProbePool = (deps: PoolDeps): ProbePool => {
     onClosed(lane);
   };
 
+  /** How many connections the lane may have now; none while it pauses, or rests and has answered its jobs from memory. */
+  const admitted = (lane: Lane): number => {
+    const admission = pacing.admit(lane.key);
+    switch (admission.kind) {
+      case "go":
+        return Math.min(connectionsPerHostMax, admission.connectionsMax);
+      case "wait":
+        lane.pause ??= clock.after(admission.waitMs, () => {
+          lane.pause = null;
+          feed(lane);
+          forget(lane);
+        });
+        return 0;
+      case "resting":
+        for (const { question, resolve } of takeAllJobs(lane)) {
+          waiting--;
+          resolve({
+            ...unopened(question, admission.failure),
+            startedAtMs: clock.nowMs(),
+            tookMs: 0,
+            rememberedSinceMs: admission.sinceMs,
+          });
+        }
+        forget(lane);
+        return 0;
+      default:
+        return admission satisfies never;
+    }
+  };
+
   /** Sets the lane's questions going, as far as the ceilings allow. */
   const feed = (lane: Lane): void => {
-    while (lane.jobs.length > 0 && lane.talking < connectionsPerHostMax) {
+    while (jobsWaiting(lane) > 0) {
       const idle = takeIdle(lane);
-      if (idle === null && total >= connectionsMax) makeRoom();
-      if (idle === null && total >= connectionsMax) return void hungry.add(lane);
-      const job = lane.jobs.shift();
+      if (idle === null) {
+        if (lane.talking >= admitted(lane) || jobsWaiting(lane) === 0) return;
+        if (ceilings.isFull(lane)) makeRoom();
+        const room = ceilings.take(lane);
+        if (room === "all") hungry.add(lane);
+        if (room !== "taken") return;
+      }
+      const job = takeJob(lane);
       if (job === undefined) return;
-      if (idle === null) total++;
       lane.talking++;
       void work(lane, job, idle);
     }
   };
 
   return {
-    ask: (target, question) =>
+    ask: (target, question, priority = "realtime") =>
       new Promise((resolve, reject) => {
         if (draining) return reject(new PoolClosed());
         const lane = laneOf(target);
-        lane.jobs.push({ question, resolve, reject });
+        addJob(lane, { question, priority, resolve, reject, returns: 0 });
         waiting++;
         feed(lane);
       }),
-    connections: () => total,
+    notePace: (target, kind) => pacing.note(laneKey(target), { kind }),
+    connections: () => ceilings.total(),
     waiting: () => waiting,
     drain() {
       draining = true;
       hungry.clear();
       for (const lane of lanes.values()) {
-        waiting -= lane.jobs.length;
-        for (const job of lane.jobs.splice(0)) job.reject(new PoolClosed());
+        lane.pause?.();
+        lane.pause = null;
+        for (const job of takeAllJobs(lane)) {
+          waiting--;
+          job.reject(new PoolClosed());
+        }
       }
       while (idleLanes.size > 0) makeRoom();
-      return total === 0 ? Promise.resolve() : new Promise((resolve) => drained.push(resolve));
+      return ceilings.total() === 0 ? Promise.resolve() : new Promise((resolve) => drained.push(resolve));
     },
   };
 };
+
+const nothing = (): undefined => undefined;
+
+/** The host did not take the connect, or took it and never said a word. */
+const isSilence = (failure: SmtpFailure | null): failure is SmtpFailure =>
+  failure !== null && (failure.kind === "connect_timeout" || (failure.kind === "timeout" && !failure.heardAnything));
+
+/** A 421 at the door while other connections of ours to the same host are open: we are the crowd. */
+const isOurCrowd = (failure: SmtpFailure | null, lane: Lane): boolean =>
+  failure?.stage === "banner" && failure.reply?.code === 421 && lane.talking > 1;

@@ -19,6 +19,7 @@ export const findingWith = (parts: Partial<Finding> = {}): Finding => ({
   rule: "accepted-2xx",
   reply: "250 2.1.5 Ok",
   catch_all: parts.reading === undefined || parts.reading === "accepted" ? "no" : "skipped",
+  catch_all_age_s: null,
   retryable: false,
   retry_hint_s: null,
   heard: true,

@@ -4,11 +4,16 @@ import { err } from "../base/errors.ts";
 import { type ConnectFailure, type Connector, createDirectConnector } from "../net/connector.ts";
 import { createAddressPolicy } from "../net/public-address.ts";
 import { openSession } from "../net/smtp-client.ts";
-import { createProbePool, type ProbePool, type ProbeTarget } from "../probe/pool.ts";
+import { createExits, type Exit } from "../probe/exits.ts";
+import type { ProbeTarget } from "../probe/lane.ts";
+import { createPacing } from "../probe/pacing.ts";
+import { createProbePool, type ProbePool } from "../probe/pool.ts";
+import { createCatchAllMemory } from "../verify/catch-all-memory.ts";
 import { type Concluded, conclude } from "../verify/conclude.ts";
 import { createDomainInquiry } from "../verify/domain-evidence.ts";
 import { beginEvidence, createEngine, type Engine } from "../verify/engine.ts";
 import type { Evidence } from "../verify/evidence.ts";
+import { createHostInquiry } from "../verify/host-inquiry.ts";
 import { createMailboxInquiry } from "../verify/mailbox-evidence.ts";
 import { createTestClock, type TestClock } from "./clock.ts";
 import { createZoneResolver, type Zone } from "./dns-zone.ts";
@@ -29,6 +34,8 @@ export interface WorldOptions {
   readonly zone?: Zone;
   readonly retryWaitsS?: readonly number[];
   readonly mailFrom?: string;
+  /** Ways out beside `direct`, which is the first. */
+  readonly furtherExits?: readonly Exit[];
   readonly limits?: { readonly connectionsMax?: number; readonly connectionsPerHostMax?: number };
 }
 
@@ -88,19 +95,25 @@ const worldOf = ({ hosts = [{ name: "mx.x.example" }], zone = {}, retryWaitsS = 
     if (stub === undefined) return err("refused_or_unreachable");
     return direct({ ...target, address: stub.hostname, port: stub.port });
   };
-  const open = ({ address, port, host }: ProbeTarget) =>
+  const open = ({ address, port, host, exit }: ProbeTarget) =>
     openSession({
-      ...{ connector, clock, address, port, serverName: host, heloName: "probe.example" },
+      ...{ connector: exits.get(exit).connector, clock, address, port, serverName: host, heloName: "probe.example" },
       connectTimeoutMs: WORLD_CONNECT_TIMEOUT_MS,
       replyTimeoutMs: WORLD_REPLY_TIMEOUT_MS,
     });
   const limits = { connectionsMax: 20, connectionsPerHostMax: 4, rcptPerConnectionMax: 50, ...rest.limits };
-  const pool = createProbePool({ clock, open, ...limits });
+  const pacing = createPacing(clock, limits.connectionsPerHostMax);
+  const connectionsPerProviderMax = () => Number.POSITIVE_INFINITY;
+  const pool = createProbePool({ clock, open, pacing, connectionsPerProviderMax, ...limits });
+  const onlyExit: Exit = { name: "direct", connector, localAddress: null };
+  const exits = createExits([onlyExit, ...(rest.furtherExits ?? [])], clock);
   const resolver = createZoneResolver(names);
   const inquireDomain = createDomainInquiry({ resolver, policy: createAddressPolicy([]), random: FIRST });
-  const mailbox = { heloName: "probe.example", mailFrom: rest.mailFrom ?? "", attemptTimeMs: ATTEMPT_TIME_MS };
-  const inquireMailbox = createMailboxInquiry({ pool, clock, smtpPort: 25, ...mailbox });
-  const engine = createEngine({ clock, random: createCounting(), inquireDomain, inquireMailbox, retryWaitsS });
+  const envelope = { heloName: "probe.example", mailFrom: rest.mailFrom ?? "" };
+  const askHost = createHostInquiry({ pool, exits, catchAllMemory: createCatchAllMemory(clock), clock, ...envelope });
+  const inquireMailbox = createMailboxInquiry({ askHost, clock, smtpPort: 25, attemptTimeMs: ATTEMPT_TIME_MS });
+  const inquiries = { inquireDomain, inquireMailbox, inquireDnsbl: null, matchSuppression: null };
+  const engine = createEngine({ clock, random: createCounting(), ...inquiries, retryWaitsS });
   const concluded = (evidence: Evidence) => conclude(evidence, "2026-01-01T00:00:00.000Z");
 
   return {

@@ -3,7 +3,9 @@ import { NO_CAPABILITIES } from "../net/smtp-capabilities.ts";
 import type { SmtpFailure } from "../net/smtp-failure.ts";
 import { parseReply, type SmtpReply } from "../net/smtp-reply.ts";
 import type { Answer, Question, SmtpSession } from "../net/smtp-session.ts";
-import { createProbePool, type ProbeTarget } from "../probe/pool.ts";
+import type { ProbeTarget } from "../probe/lane.ts";
+import { createPacing } from "../probe/pacing.ts";
+import { createProbePool } from "../probe/pool.ts";
 import { createTestClock, settle } from "./clock.ts";
 
 /** A reply from its one line. */
@@ -39,7 +41,13 @@ export const unsaid = (question: Question, failure: SmtpFailure): Answer => ({
 /** A question from the null sender. */
 export const question = (...recipients: string[]): Question => ({ mailFrom: "", recipients, smtputf8: false });
 /** One address of a mail host, on port 25. */
-export const host = (address: string, name = `mx.${address}`): ProbeTarget => ({ host: name, address, port: 25 });
+export const host = (address: string, name = `mx.${address}`): ProbeTarget => ({
+  host: name,
+  address,
+  port: 25,
+  exit: "direct",
+  provider: name,
+});
 /** Two hosts that have nothing in common. */
 export const A = host("192.0.2.1");
 /** See `A`. */
@@ -83,6 +91,8 @@ export const poolOf = (
     connectionsMax: 10,
     connectionsPerHostMax: 2,
     rcptPerConnectionMax: 50,
+    connectionsPerProviderMax: () => Number.POSITIVE_INFINITY,
+    pacing: createPacing(clock, limits.connectionsPerHostMax ?? 2),
     ...limits,
     open: async (target): Promise<Result<SmtpSession, SmtpFailure>> => {
       const failure = refuse(target);

@@ -63,6 +63,8 @@ const worldOf = (opened: Db[]) => {
       clock: steppable,
       random: { integer: () => 0 },
       retryWaitsS,
+      inquireDnsbl: null,
+      matchSuppression: null,
       inquireDomain: async ({ domain }) => domainWith({ name: domain }),
       inquireMailbox: async (question) => {
         const at = new Date(steppable.nowMs()).toISOString();

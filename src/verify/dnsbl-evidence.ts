@@ -28,7 +28,9 @@ interface Asked {
 }
 
 const targetsOf = ({ name, hosts }: DomainEvidence) => {
-  const addresses = hosts.flatMap((host) => host.addresses.filter(({ allowed }) => allowed).map(({ address }) => address));
+  const addresses = hosts.flatMap((host) =>
+    host.addresses.filter(({ allowed }) => allowed).map(({ address }) => address),
+  );
   const isDomain = !name.startsWith("[");
   return [
     ...(isDomain ? [{ kind: "domain" as const, value: name }] : []),

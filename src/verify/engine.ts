@@ -1,7 +1,9 @@
 import { type Clock, isoTime } from "../base/clock.ts";
 import type { Random } from "../base/secrets.ts";
-import { parseAddress, normalizeLoosely } from "../mail/address.ts";
+import { normalizeLoosely, parseAddress } from "../mail/address.ts";
 import { describeProblem } from "../mail/address-problem.ts";
+import type { Priority } from "../probe/lane.ts";
+import type { DnsblInquiry } from "./dnsbl-evidence.ts";
 import type { DomainInquiry } from "./domain-evidence.ts";
 import type { Attempt, DomainEvidence, Evidence, PlannedRetry } from "./evidence.ts";
 import { isDisposable, isRoleAccount } from "./lists.ts";
@@ -15,6 +17,10 @@ export interface EngineDeps {
   readonly random: Random;
   readonly inquireDomain: DomainInquiry;
   readonly inquireMailbox: MailboxInquiry;
+  /** Asks the blocklists; null when that signal is switched off. */
+  readonly inquireDnsbl: DnsblInquiry | null;
+  /** The operator's own list; null where there is none. */
+  readonly matchSuppression: ((normalizedEmail: string) => string | null) | null;
   /** Waits between tries after a temporary refusal, in seconds; as many retries as there are. */
   readonly retryWaitsS: readonly number[];
 }
@@ -62,6 +68,7 @@ const internalFailure = (number: number, at: string): Attempt => ({
     rule: null,
     reply: null,
     catch_all: "skipped",
+    catch_all_age_s: null,
     retryable: false,
     retry_hint_s: null,
     heard: false,
@@ -76,45 +83,53 @@ const latestDomain = (now: DomainEvidence, before: DomainEvidence | null): Domai
   now.outcome === "dns_error" && before?.outcome === "mail_hosts" ? { ...before, questions: now.questions } : now;
 
 /** Gathers evidence, attempt by attempt. Keeps nothing between calls: everything is in the evidence. */
-export const createEngine = ({ clock, random, inquireDomain, inquireMailbox, retryWaitsS }: EngineDeps) => ({
-  /** One more attempt: asks DNS and, if there is a mail host, the mail hosts. Never rejects for what others do. */
-  async attempt(evidence: Evidence): Promise<Evidence> {
-    const parsed = parseAddress(evidence.address.submitted);
-    if (!parsed.ok) return evidence;
-    const address = parsed.value;
-    const domain = latestDomain(await inquireDomain(address), evidence.domain);
-    if (domain.outcome !== "mail_hosts") return { ...evidence, domain };
-    const { attempts } = evidence;
-    const randomRecipient = evidence.random_recipient ?? `${randomLocalPart(random)}@${address.domain}`;
-    const number = attempts.length + 1;
-    const askedBefore = attempts.at(-1)?.dialogues.at(-1)?.address ?? null;
-    const attempt = await inquireMailbox({ address, domain, randomRecipient, number, askedBefore });
-    return { ...evidence, domain, random_recipient: randomRecipient, attempts: [...attempts, attempt] };
-  },
+export const createEngine = (deps: EngineDeps) => {
+  const { clock, random, inquireDomain, inquireMailbox, inquireDnsbl, matchSuppression, retryWaitsS } = deps;
 
-  /** The next try that the evidence asks for, or null when the matter is settled or the tries are used up. */
-  planRetry(evidence: Evidence): PlannedRetry | null {
-    const finding = latestFinding(evidence);
-    const scheduledS = retryWaitsS[evidence.retries.length];
-    if (finding === null || !finding.retryable || scheduledS === undefined) return null;
-    if (evidence.domain?.outcome !== "mail_hosts" || evidence.domain.unverifiable_provider !== null) return null;
-    const hintS = finding.retry_hint_s;
-    const isHinted = hintS !== null && hintS <= HINT_S_MAX;
-    const waitS = isHinted ? hintS + HINT_MARGIN_S : scheduledS;
-    const nowMs = clock.nowMs();
-    return {
-      reason: finding.reading,
-      planned_at: isoTime(nowMs),
-      due_at: isoTime(nowMs + waitS * 1000),
-      waited_for: isHinted ? "server_hint" : "schedule",
-    };
-  },
+  return {
+    /** One more attempt: asks DNS and, if there is a mail host, the mail hosts. Never rejects for what others do. */
+    async attempt(before: Evidence, priority: Priority = "realtime"): Promise<Evidence> {
+      const parsed = parseAddress(before.address.submitted);
+      if (!parsed.ok) return before;
+      const address = parsed.value;
+      const toxic = matchSuppression === null ? null : { entry: matchSuppression(address.normalized) };
+      const domain = latestDomain(await inquireDomain(address), before.domain);
+      if (domain.outcome !== "mail_hosts") return { ...before, toxic, domain };
+      const { attempts } = before;
+      const randomRecipient = before.random_recipient ?? `${randomLocalPart(random)}@${address.domain}`;
+      const number = attempts.length + 1;
+      const askedBefore = attempts.at(-1)?.dialogues.at(-1) ?? null;
+      const [attempt, dnsbl] = await Promise.all([
+        inquireMailbox({ address, domain, randomRecipient, number, askedBefore, priority }),
+        before.dnsbl ?? inquireDnsbl?.(domain) ?? null,
+      ]);
+      return { ...before, toxic, domain, random_recipient: randomRecipient, dnsbl, attempts: [...attempts, attempt] };
+    },
 
-  /** The evidence of a check that failed on our side. */
-  failed: (evidence: Evidence): Evidence => ({
-    ...evidence,
-    attempts: [...evidence.attempts, internalFailure(evidence.attempts.length + 1, isoTime(clock.nowMs()))],
-  }),
-});
+    /** The next try that the evidence asks for, or null when the matter is settled or the tries are used up. */
+    planRetry(evidence: Evidence): PlannedRetry | null {
+      const finding = latestFinding(evidence);
+      const scheduledS = retryWaitsS[evidence.retries.length];
+      if (finding === null || !finding.retryable || scheduledS === undefined) return null;
+      if (evidence.domain?.outcome !== "mail_hosts" || evidence.domain.unverifiable_provider !== null) return null;
+      const hintS = finding.retry_hint_s;
+      const isHinted = hintS !== null && hintS <= HINT_S_MAX;
+      const waitS = isHinted ? hintS + HINT_MARGIN_S : scheduledS;
+      const nowMs = clock.nowMs();
+      return {
+        reason: finding.reading,
+        planned_at: isoTime(nowMs),
+        due_at: isoTime(nowMs + waitS * 1000),
+        waited_for: isHinted ? "server_hint" : "schedule",
+      };
+    },
+
+    /** The evidence of a check that failed on our side. */
+    failed: (evidence: Evidence): Evidence => ({
+      ...evidence,
+      attempts: [...evidence.attempts, internalFailure(evidence.attempts.length + 1, isoTime(clock.nowMs()))],
+    }),
+  };
+};
 
 export type Engine = ReturnType<typeof createEngine>;

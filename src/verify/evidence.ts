@@ -67,7 +67,11 @@ const dialogueEvidence = z.object({
   address: z.string(),
   port: z.number(),
   started_at: time,
+  /** The way out: `direct`, a local address, or a proxy. */
+  exit: z.string(),
   connection: z.enum(["new", "reused", "none"]),
+  /** The host was not asked: it has been silent since this time, and is left alone for a while. */
+  remembered_since: time.nullable(),
   tls: z.boolean(),
   /** What ended the dialogue before its question was answered; null when it was answered. */
   failure: z.object({ stage: z.string(), kind: z.string() }).nullable(),
@@ -84,6 +88,8 @@ const finding = z.object({
   reply: z.string().nullable(),
   /** Whether a random recipient of the domain is accepted too. `skipped`: the question did not come up. */
   catch_all: z.enum(["yes", "no", "unknown", "skipped"]),
+  /** How old the answer about the random recipient is, when it was remembered from another check; else null. */
+  catch_all_age_s: z.number().nullable(),
   /** Worth asking again later: a temporary refusal. */
   retryable: z.boolean(),
   /** The server's own word on when to come back. */

@@ -67,6 +67,8 @@ const attemptOf = (outcome: Outcome): Attempt => {
     address: "192.0.2.25",
     port: 25,
     started_at: TEST_VERIFIED_AT,
+    exit: "test key",
+    remembered_since: null,
     tls: false,
     failure: null,
   };

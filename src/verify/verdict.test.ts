@@ -157,6 +157,7 @@ const anyFinding: fc.Arbitrary<Finding> = fc.record({
   rule: fc.constant(null),
   reply: fc.constantFrom(null, "550 5.1.1 User unknown"),
   catch_all: fc.constantFrom("yes", "no", "unknown", "skipped"),
+  catch_all_age_s: fc.constant(null),
   retryable: fc.boolean(),
   retry_hint_s: fc.constant(null),
   heard: fc.boolean(),

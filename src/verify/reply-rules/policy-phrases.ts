@@ -1,4 +1,4 @@
-import { oneOf, upTo, word } from "./pattern.ts";
+import { oneOf, word } from "./pattern.ts";
 
 /** Lists, scores and services that judge senders. Looked for in the prose and in the links. */
 export const BLOCKLIST_NAMES: readonly string[] = [
@@ -17,7 +17,7 @@ export const BLOCKLIST_NAMES: readonly string[] = [
 const NAMES_OF_HOSTS: readonly string[] = [
   "\\breverse[ -]?(?:dns|lookup|host|mapping|entry|resolution|record|zone|name|ptr)|\\br-?dns\\b|\\bptr\\b|\\bfcrdns\\b",
   "(?:cannot|can ?not|can't|could not|unable to) (?:find|resolve|verify) (?:(?:your|the|its) )?(?:reverse|host ?name|client|ip)",
-  "(?:cannot|can't|could not|unable to) (?:find|resolve|verify) your|\\bunresolvable\\b|\\bdns-p\\d\\b",
+  "(?:cannot|can't|could not|unable to) (?:find|resolve|verify) your|\\bunresolvable\\b(?! address)|\\bdns-p\\d\\b",
   "\\bhost\\b(?: \\S{1,40})? (?:cannot|can't|could not) be resolved|\\bno (?:valid )?(?:reverse|ptr|rdns)",
   "\\bdns:nr\\b|\\b(?:host ?name|ip) (?:lookup|resolution) fail|\\bip name (?:lookup|possibly)",
   "name lookup failed|does(?:n't| not) resolve|\\b(?:forward|reverse)-?confirmed|\\b(?:name|host ?name|ptr) lookup fail",
@@ -25,6 +25,13 @@ const NAMES_OF_HOSTS: readonly string[] = [
   `\\b(?:helo|ehlo)(?:/(?:helo|ehlo))?(?: command)?(?: name| argument| host ?name| string| greeting| domain)?(?: \\S{1,40})? ${oneOf(["has been", "rejected", "refused", "denied", "invalid", "is invalid", "mismatch", "not (?:valid|accept\\w+|resolv\\w+|allowed)"], ["must", "does", "doesn't", "not fqdn", "is (?:an? )?ip"])}`,
   "(?<!\\(|\\b(?:say|send|need|issue) )\\b(?:helo|ehlo)\\b(?! (?:first|needed|required)|/(?:helo|ehlo) (?:first|needed|required))|\\b(?:in|your|of|my|the) (?:helo|ehlo)\\b|\\bclient host\\b",
 ];
+
+const THINGS_SENT = ["connections?", "e-?mails?", "messages?", "mails?", "traffic", "access", "anything"];
+const TO_BE = oneOf("is ", "are ", "was ", "has been ", "have been ", "");
+const ORIGINS = [
+  ["\\[?\\d", "ip", "this", "the", "servers?", "hosts?", "dynamic", "residential", "dial"],
+  ["not accepted", "blocked", "banned", "refused", "rejected", "denied", "temporarily"],
+].flat();
 
 /** Addresses and networks that are turned away. */
 const WHERE_FROM: readonly string[] = [
@@ -34,11 +41,12 @@ const WHERE_FROM: readonly string[] = [
   "\\bfrom your\\b|\\bsending (?:ip|server|host|mta|domain|system|mail ?server)\\b",
   `\\b${oneOf("this", "the", "remote", "source", "client", "connecting", "sender", "originating")} ${oneOf("ip", "ip address", "host", "server", "client", "mta")}\\b(?: \\S{1,60})? ${oneOf(["is", "has", "was", "are", "not", "black", "block", "listed", "banned", "rejected", "denied", "refused", "cannot"])}`,
   "\\bip(?:[=:]\\d| ?<)|\\b(?:this|black|bad|invalid|blocked|your) ip\\b|\\bips? (?:is|are|in|not|was|has|rejected|blocked|denied)\\b",
-  `\\b${oneOf("connections?", "e-?mails?", "messages?", "mails?", "traffic", "access", "anything")} (?:not accepted )?from (?!@|<@|sender)(?:\\S{1,60} )?${oneOf(["is ", "are ", "was ", "has been ", "have been ", ""])}${oneOf(["\\[?\\d", "ip", "this", "servers?", "hosts?", "dynamic", "residential", "dial", "not accepted", "blocked", "banned"], ["refused", "rejected", "denied", "temporarily", "the"])}`,
+  `\\b${oneOf(THINGS_SENT)} (?:not accepted )?from (?!@|<@|sender)(?:\\S{1,60} )?${TO_BE}${oneOf(ORIGINS)}`,
   "\\bdynamic(?:ally)?[ -](?:ip|address|assigned|host|range|pool|allocat)|\\bmismatch\\w* (?:with )?client ip",
   "\\b(?:residential|dial-?up|dsl|consumer)\\b|\\bgeneric (?:reverse|rdns|host)",
   `\\b${oneOf(["bann?ed", "blacklisted", "block-?listed", "(?<!not )listed (?:in|by|at|on) (?!the (?:domino|directory|address))", "untrusted"], ["not trusted", "locally blocked", "access rules", "firewall", "ip in prison"])}\\b`,
   "\\bcountry\\b|\\bgeo-?(?:ip|block|location)|\\bregion\\b|\\bnot accepting connections\\b|\\bnot allowed to (?:connect|send)\\b",
+  "\\b(?:approved|specific|authori[sz]ed) (?:external |e-?mail )?(?:addresses|senders)\\b|\\baccess to submit\\b|\\b(?:helo)?ip rej(?:e)?ct",
 ];
 
 /** What is held against the message or its sender's habits. */
@@ -49,7 +57,7 @@ const BEHAVIOUR: readonly string[] = [
   "\\bdirectory attack|\\bdictionary attack|\\bbackscatter|\\bbounce attack|\\bbad behaviou?r|\\bu[bc]e\\b",
   "\\bmass mail|\\bcontent (?:is |was |has been )?(?:reject|denied|refused)|\\b(?:mail|message) (?:data|content) refused",
   "\\bscreening\\b|\\bmessage filtered|\\bforged e-?mail|\\b(?:bad|duplicate|missing) headers?\\b|\\bheader error\\b",
-  "\\battachments?\\b|\\bspamassassin\\b|\\bunwanted messages\\b|\\bclosed (?:mailing )?list\\b|\\borgani[sz]ation(?:al)? settings\\b",
+  "\\battachments?\\b|\\bspamassassin\\b|\\bscored \\S{1,8} points\\b|\\b(?:mail|message) ?scor(?:e|ing)|\\bunwanted messages\\b|\\bclosed (?:mailing list|list|system)\\b|\\borgani[sz]ation(?:al)? settings\\b",
 ];
 
 const RECORDS_AND_RULES: readonly string[] = [
@@ -66,8 +74,14 @@ const CODES: readonly string[] = [
   "\\blpn\\d+[ _]50[0-9]\\b|\\bofu\\d*[ _]50[0-9]\\b|\\bs31[45]0\\b|\\bofr\\d+[ _](?:103|104|105|108|50[0-9])\\b",
 ];
 
+const WORDS_ABROAD = [
+  ["schwarze liste", "sperrliste", "auf ?grund ihrer", "ihre (?:ip|nachricht|mail)", "ihr (?:server|mailserver)"],
+  ["liste noire", "votre (?:ip|adresse ip|serveur|message)", "lista (?:negra|nera)"],
+  ["su (?:ip|servidor|direccion ip)", "seu (?:ip|servidor)", "sua mensagem", "politica\\b"],
+  ["zwarte lijst", "czarna lista", "czarnej liscie", "cerny list", "kara liste"],
+].flat();
 const ABROAD: readonly string[] = [
-  `\\b${oneOf(["schwarze liste", "sperrliste", "auf ?grund ihrer", "ihre (?:ip|nachricht|mail)", "ihr (?:server|mailserver)"], ["liste noire", "votre (?:ip|adresse ip|serveur|message)", "lista (?:negra|nera)", "su (?:ip|servidor|direccion ip)"], ["seu (?:ip|servidor)", "sua mensagem", "zwarte lijst", "czarna lista", "czarnej liscie", "cerny list", "kara liste", "politica\\b"])}`,
+  `\\b${oneOf(WORDS_ABROAD)}\\b`,
   "спам|черн\\S{2,3} списо?к|ваш\\S{0,2} (?:ip|сервер|хост|сообщени|письм)|垃圾|黑名单|黑名單|ブラックリスト|迷惑メール|スパム|스팸",
   "블랙리스트|您的(?:ip|服务器|域名|邮件)|拒绝来自|ip ?(?:地址|주소)",
 ];

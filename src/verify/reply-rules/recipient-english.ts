@@ -46,7 +46,7 @@ const NOT_THERE = [
   `${NO} (?:currently |actually )?exists?\\b`,
   "doesnt exists?\\b|non-?exist[ae]nt|non exist[ae]nt|inexistent|\\bno exists?\\b",
   "(?:could|can|was|were|is|be|are|has)?(?:n't|not| not) (?:be |been )?(?:found|located|looked up)\\b",
-  "no longer (?:here|valid|exist|on (?:this|our|the) (?:server|system))|not (?:present|ok)\\b",
+  "no longer (?:here|valid|exist|on (?:(?:this|our|the) )?(?:server|system))|not (?:present|ok)\\b",
   "\\bunknown\\b(?! (?:host|client|command|helo|error|option|sender|server|ip|domain|reason|problem|encoding|charset))",
   "(?:does not|doesn't) receive (?:any )?(?:e-?mail|mail|messages)\\b",
   "\\blook-?up\\b[^.;]{0,40} failed\\b",
@@ -274,9 +274,18 @@ const HOLDS_MAIL = [
   "customer",
 ];
 
+const IS_FULL = [
+  "full\\b",
+  "over ?(?:the |its |his |their |disk |mail |storage )?(?:quota|quote|limit)",
+  "out of (?:space|storage|quota)",
+  "has no (?:space|storage|room)",
+  "over ?drawn|at capacity",
+  "has reached (?:its|the|his|their) (?:\\S{1,16} ){0,2}limit",
+];
+
 /** The recipient exists and has no room left. */
 export const FULL_MAILBOX: readonly string[] = [
-  `${word(HOLDS_MAIL)}(?:[^.;!?]|\\.(?! )){0,40}?\\b${oneOf("full\\b", "over ?(?:the |its |his |their |disk |mail |storage )?(?:quota|quote|limit)", "out of (?:space|storage|quota)", "has no (?:space|storage|room)", "over ?drawn", "at capacity", "has reached (?:its|the|his|their) (?:\\S{1,16} ){0,2}limit")}`,
+  `${word(HOLDS_MAIL)}(?! (?:might|may) be disabled)(?:[^.;!?]|\\.(?! )){0,40}?\\b${oneOf(IS_FULL)}`,
   `\\b${oneOf("over", "out of", "exceed(?:s|ed|ing)?", "would exceed", "insufficient", "not enough", "no", "low on", "reached", "exhausted")} (?:${WHOSE} ){0,5}${oneOf(ROOM)}\\b`,
   `\\b${oneOf(ROOM)}(?: \\S{1,20}){0,3} ${oneOf("exceeded", "exceed", "exceeds", "full", "reached", "is over", "not enough", "exhausted", "violation", "used up")}\\b`,
   `\\b${oneOf("mail-?box", "account", "inbox", "user", "recipient", "customer")}\\b(?: \\S{1,24}){0,4} exce?eds? (?:the |its )?(?:${WHOSE} ){0,3}${oneOf("size", "limit", "storage", "message count", "count", "quota")}\\b`,

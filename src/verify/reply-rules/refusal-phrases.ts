@@ -34,20 +34,34 @@ export const REJECTION: readonly string[] = [
   `\\b${oneOf(["abgelehnt", "abgewiesen", "rejetee?", "rechazad[oa]", "recusad[oa]", "rejeitad[oa]", "rifiutat[oa]"], ["geweigerd", "odrzucon\\w", "odmitnut\\w", "reddedildi"])}\\b|отклонен|拒收`,
 ];
 
+/** A mailbox may be blocked without anybody being turned away. */
+const NOT_A_MAILBOX = "(?<!\\b(?:mailbox|account|user) (?:is |was |has been )?(?:administratively )?)";
+const NOT_FOR_INACTIVITY = "(?! (?:due to|for|because of) (?:\\S{1,16} ){0,2}inactivity)";
+const SHUT_OUT = [
+  ["denied", "refuses", "prohibited", "forbidden", "disallowed", `${NOT_A_MAILBOX}blocked${NOT_FOR_INACTIVITY}`],
+  ["unwelcome", "go away", "not welcome", "get lost", "message blocked", "is protected by"],
+  ["reject by", "refused? (?:to|due)", "user reject"],
+].flat();
+const SHUT_OUT_ABROAD = [
+  ["verweigert", "blockiert", "nicht erlaubt", "nicht berechtigt", "acces refuse", "interdit", "non autorisee?"],
+  ["denegad[oa]", "negad[oa]", "no permitid[oa]", "nao permitid[oa]", "negat[oa]", "non consentit[oa]"],
+  ["odmow\\w+", "engellendi", "(?:toegang|acces|access|dostep\\w{0,2}|erisim) \\S{0,12}(?:geweigerd|reddedildi)"],
+].flat();
+
 /** Somebody is turned away, without a word why. Beside a recipient phrase it makes the reply ambiguous. */
 export const REFUSAL: readonly string[] = [
   `${word(DELIVERIES)}[ -]${TO_BE}${word(TURNED_AWAY, "not allowed")}`,
   `${word(MESSAGES)} ${TO_BE}${word("denied", "blocked", "prohibited", "forbidden", "disallowed", "not allowed")}`,
-  `\\b${oneOf(["denied", "refuses", "(?<!\\b(?:mailbox|account|user) (?:is |was |has been )?(?:administratively )?)blocked(?! (?:due to|for|because of) (?:\\S{1,16} ){0,2}inactivity)", "prohibited", "forbidden"], ["disallowed", "unwelcome", "go away", "not welcome", "get lost", "message blocked", "reject by", "refused? (?:to|due)", "user reject", "is protected by"])}\\b`,
-  `(?<!mailbox name )\\b${oneOf("not", "isn'?t", "aren'?t", "without", "n't have", "not have")} (?:been )?${oneOf(["permitted", "permissions?", "authori[sz](?:ed|ation)", "allowed", "accepting (?:mail|messages?|e-?mail) from", "whitelisted", "approved"])}\\b`,
+  `\\b${oneOf(SHUT_OUT)}\\b`,
+  `(?<!mailbox name )\\b${oneOf("not", "isn'?t", "aren'?t", "without", "n't have", "not have")} (?:been )?${oneOf(["permitted", "permissions?", "authori[sz](?:ed|ation)(?! to see it)", "allowed", "accepting (?:mail|messages?|e-?mail) from", "whitelisted", "approved"])}\\b`,
   "\\bunauthori[sz]ed\\b|\\brestrict(?:ed|ions?)\\b|\\bviolat(?:e|es|ion)\\b|\\bprohibition\\b|\\bimposed\\b|\\bpermanently deferred\\b",
   "\\b(?:don'?t|do not) have permissions?\\b|\\bden(?:y|ies|ying)\\b",
   "\\bprohibit\\w*|\\bforbid\\w*|\\bdisallow\\w*|\\bblock(?:s|ing)\\b|\\bdo not allow\\b",
-  "\\bipv?[46]? ?address(?:es)?\\b|\\bfilter(?:ed|s|ing)?\\b|\\bno permission\\b|\\bauth(?:entication)? failed\\b",
+  "\\bipv?[46]? ?address(?:es)?\\b|(?<!rejecting \\(message )\\bfilter(?:ed|s|ing)?\\b|\\bno permission\\b|\\bauth(?:entication)? failed\\b",
   "\\b(?:does|do|will|would|can) ?(?:not|n't) accept (?:delivery|mail|messages?|e-?mail)|\\bnot accepting mail\\b",
   "\\bwe do(?:n't| not) accept (?:mail|messages)|\\bmembers?[- ]only\\b|\\bnon-?members?\\b|\\boutgoing e-?mail disabled\\b",
   "\\bnot (?:a )?subscri(?:bed|ber)\\b|\\bnot a member\\b(?! of (?:the |this )?domain)|\\blocal (?:users?|senders?) only\\b|\\bmoderated\\b",
-  `\\b${oneOf(["verweigert", "blockiert", "nicht erlaubt", "nicht berechtigt", "acces refuse", "interdit", "non autorisee?"], ["denegad[oa]", "negad[oa]", "no permitid[oa]", "nao permitid[oa]", "negat[oa]", "non consentit[oa]", "(?:toegang|acces|access|dostep\\w{0,2}|erisim) \\S{0,12}(?:geweigerd|reddedildi)", "odmow\\w+", "engellendi"])}\\b`,
+  `\\b${oneOf(SHUT_OUT_ABROAD)}\\b`,
   "запрещен|отказано|拒绝|拒絕|禁止|拒否|거부|차단",
 ];
 
@@ -75,8 +89,8 @@ const NOT_SERVED = oneOf(
 export const RELAY: readonly string[] = [
   `\\brelay(?:ing|s)?\\b(?: \\S{1,40}){0,4} ${oneOf(["denied", "prohibited", "not (?:permitted|allowed|authori[sz]ed|supported)", "refused", "rejected", "disallowed", "forbidden", "not open"])}`,
   "\\b(?:not|no|no longer|unable to|cannot|can'?t|won'?t|will not|don'?t|refus\\w+ to|disallowed to|permitted to|allowed to) relay(?:ing|ed|s)?\\b",
-  "\\bto relay\\b|\\brelay(?:ing)? (?:access|attempt|through|is|from|of|msg)\\b|\\brcpthosts\\b",
-  "\\bmail relay\\b|\\bnot found in dns\\b|\\b(?:open)?relay check\\b|\\brelaying\\b|\\bas a relay\\b",
+  "\\bto relay\\b|(?<!failure on )\\brelay(?:ing)? (?:access|attempt|through|is|from|of|msg)\\b|\\brcpthosts\\b",
+  "\\bmail relay\\b|\\bnot found in dns\\b|\\b(?:open)?relay check\\b|(?<!failure on )\\brelaying\\b|\\bas a relay\\b",
   "\\bopen relay|\\bunauthori[sz]ed relay|\\bnot a (?:gateway|relay)\\b|\\bden(?:y|ies) relay|\\brelay traffic|\\brecipient domain\\b",
   `\\b${DOMAIN}\\b(?: \\S{1,40})? (?:is |are |was )?${NOT_SERVED}\\b`,
   `\\b${oneOf("unknown", "invalid", "unrout(?:e)?able", "no such", "not (?:a )?local", "non-?local", "not our", "not my", "foreign", "non-?exist[ae]nt")} (?:mail |recipient )?${DOMAIN}\\b`,
@@ -160,6 +174,17 @@ const SENDER_KINDS = [
 const RETURN_PATH =
   "(?:return[- ]path|return address|reverse[- ]path|envelope from|from address|from domain|originator)";
 
+const SENDERS_ABROAD = [
+  ["absender\\w{0,9}", "expediteur", "remitente", "remetente"],
+  ["mittente", "afzender", "nadawc\\w", "odesilatel"],
+].flat();
+const FAULTS_ABROAD = [
+  ["abgelehnt", "unbekannt", "ungultig", "ungueltig", "existiert", "nicht"],
+  ["refuse", "rejete", "inconnu", "invalide", "n'existe", "rechazad", "desconocid", "invalid", "no existe"],
+  ["recusad", "nao existe", "sconosciut", "rifiutat", "non", "onbekend", "geweigerd", "ongeldig"],
+  ["nieznan", "odrzucon", "nie", "neexistuje"],
+].flat();
+
 /** Said of the envelope sender: MAIL FROM reaches its verdict at RCPT on many servers. */
 export const SENDER: readonly string[] = [
   `\\b${SENDER_WORD}(?:'?s)?(?! ips?\\b)(?: e-?mail)?(?: address| domain| account| mailbox| host)?[^a-z0-9]{0,4}(?:@[^a-z0-9]{0,4})?(?:${oneOf("is", "was", "has been", "could not be", "cannot be", "can't be", "does", "to", "email", "verify", "verification", "callout", "address")} ){0,3}${SENDER_FAULTS}`,
@@ -178,6 +203,6 @@ export const SENDER: readonly string[] = [
   "\\bbatv\\b|\\bthird-party dsns?\\b|\\bbogus mail from\\b|\\bbouncedeny\\b",
   "\\brequires? (?:an? )?valid sender|\\breturn mx\\b|\\bfor envelope sender\\b|\\bno(?:t)? dns/mx|\\be-?mail address is not verified\\b",
   "\\bdoes(?:n't| not) (?:send|accept|receive|expect) (?:mail or )?bounces|\\bonly accepts? mail from (?:known|authenticated|internal)",
-  `\\b${oneOf("absender\\w{0,9}", "expediteur", "remitente", "remetente", "mittente", "afzender", "nadawc\\w", "odesilatel")}\\b(?: \\S{1,40}){0,3} ${oneOf(["abgelehnt", "unbekannt", "ungultig", "ungueltig", "existiert", "nicht", "refuse", "rejete", "inconnu", "invalide", "n'existe"], ["rechazad", "desconocid", "invalid", "no existe", "recusad", "nao existe", "sconosciut", "rifiutat", "non"], ["onbekend", "geweigerd", "ongeldig", "nieznan", "odrzucon", "nie", "neexistuje"])}`,
+  `\\b${oneOf(SENDERS_ABROAD)}\\b(?: \\S{1,40}){0,3} ${oneOf(FAULTS_ABROAD)}`,
   "отправител\\S{1,3}|发件人|發件人|寄件者|寄件人|送信者|差出人|발신자|보낸 ?사람",
 ];

@@ -61,6 +61,7 @@ const PERMANENT: ReadonlyArray<Omit<Rule, "stages">> = [
     classes: [5],
     enhanced: NOT_FOUND_CODES,
     signs: ["unknown_recipient"],
+    unless: ["refusal"],
   },
   {
     id: "host-accepts-no-mail",

@@ -19,6 +19,8 @@ test.each([
   ["(nobody@example.com:blocked)", "(@:blocked)"],
   ["a@b c@d@e", "@ @"],
   ["mail <> refused", "mail <> refused"],
+  ["a@b.example... User unknown", "@... user unknown"],
+  ["MAILBOX_NOT_FOUND", "mailbox not found"],
   ["@", "@"],
 ])("addresses in %p are masked: %p", (text, words) => {
   expect(readableText(text).words).toBe(words);

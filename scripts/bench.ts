@@ -1,0 +1,86 @@
+/**
+ * Measures speed and memory, each figure beside its limit. `--only GROUP` (several times, too) runs those groups alone,
+ * `--json` prints for a program, `--binary PATH` takes another binary. Exits with 1 when a limit is missed, unless
+ * `--report` is given.
+ */
+import { chmod, mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import { parseArgs } from "node:util";
+import { measureChecks } from "./bench/checks.ts";
+import { measureDns } from "./bench/dns.ts";
+import { measureHttp } from "./bench/http.ts";
+import { isMet, type Mark, marksJson, marksText } from "./bench/marks.ts";
+import { measureSilent } from "./bench/silent.ts";
+import type { Stage } from "./bench/stage.ts";
+import { measureStart } from "./bench/start.ts";
+import { measureTurns } from "./bench/turns.ts";
+import { createSupervisor } from "./lab/processes.ts";
+
+const ROOT = resolve(import.meta.dir, "..");
+const EXIT_INTERRUPTED = 130;
+
+const GROUPS: Readonly<Record<string, (stage: Stage) => Promise<Mark[]>>> = {
+  http: measureHttp,
+  start: measureStart,
+  checks: measureChecks,
+  turns: measureTurns,
+  dns: measureDns,
+  silent: measureSilent,
+};
+
+const { values: options } = parseArgs({
+  options: {
+    only: { type: "string", multiple: true },
+    json: { type: "boolean", default: false },
+    report: { type: "boolean", default: false },
+    binary: { type: "string" },
+  },
+});
+
+/** A group that fails is a line of the table, and a missed limit; the others still run. */
+const measure = async (stage: Stage, group: string): Promise<Mark[]> => {
+  process.stderr.write(`${group} …\n`);
+  try {
+    return (await GROUPS[group]?.(stage)) ?? [];
+  } catch (error) {
+    const note = error instanceof Error ? error.message : String(error);
+    return [{ group, what: "the whole group", value: null, unit: "", limit: { most: 0 }, note }];
+  }
+};
+
+const work = async (surroundings: Omit<Stage, "binary">): Promise<number> => {
+  const binary = resolve(options.binary ?? join(ROOT, "dist/postwarden"));
+  if (!(await Bun.file(binary).exists())) throw new Error(`${binary} is missing: npm run build`);
+  const wanted = options.only ?? Object.keys(GROUPS);
+  const unknown = wanted.filter((group) => !Object.hasOwn(GROUPS, group));
+  if (unknown.length > 0) throw new Error(`There is no group ${unknown.join(", ")}: ${Object.keys(GROUPS).join(", ")}`);
+  const marks: Mark[] = [];
+  for (const group of wanted) marks.push(...(await measure({ ...surroundings, binary }, group)));
+  console.log(options.json ? marksJson(marks) : marksText(marks));
+  return options.report || marks.every((mark) => isMet(mark) !== false) ? 0 : 1;
+};
+
+const main = async (): Promise<number> => {
+  const interrupted = Promise.withResolvers<number>();
+  for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
+    process.on(signal, () => interrupted.resolve(EXIT_INTERRUPTED));
+  }
+  const directory = await mkdtemp(join(tmpdir(), "postwarden-bench-"));
+  await chmod(directory, 0o755);
+  const supervisor = createSupervisor(directory);
+  const children = new Set<Bun.Subprocess>();
+  try {
+    return await Promise.race([work({ directory, supervisor, children }), interrupted.promise]);
+  } catch (error) {
+    console.error(error instanceof Error ? error.message : String(error));
+    return 1;
+  } finally {
+    for (const child of children) child.kill("SIGKILL");
+    await Promise.all([...children].map((child) => child.exited));
+    for (const sentence of await supervisor.stopAll()) console.error(sentence);
+    await rm(directory, { recursive: true, force: true });
+  }
+};
+
+process.exit(await main());

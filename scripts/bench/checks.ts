@@ -1,0 +1,98 @@
+import { createLog } from "../../src/base/log.ts";
+import { systemClock } from "../../src/base/clock.ts";
+import { composeService } from "../../src/compose.ts";
+import { realOutside } from "../../src/compose-engine.ts";
+import { inTurns } from "./load.ts";
+import { type Mark, median } from "./marks.ts";
+import { mailDomain, startNames } from "./names.ts";
+import { configOf, newDataDir, openData, type Stage } from "./stage.ts";
+import { startSink } from "./sink.ts";
+import { bareDialogues } from "./smtp-loop.ts";
+
+const ROUNDS = 4;
+const CHECKS = 3_000;
+const AT_ONCE = 100;
+const WARM_UP = 1_000;
+/** Addresses of one domain where connections are to be shared. */
+const ADDRESSES_PER_DOMAIN = 100;
+const WAIT_MS = 20_000;
+const LONE_DOMAINS = WARM_UP + ROUNDS * CHECKS;
+const SHARED_DOMAINS = Math.ceil((WARM_UP + ROUNDS * CHECKS) / ADDRESSES_PER_DOMAIN);
+
+/** Each address at a domain, and a mail host, of its own. */
+const loneAddress = (n: number): string => `user${n}@lone${n}.test`;
+const sharedAddress = (n: number): string => `user${n}@shared${Math.floor(n / ADDRESSES_PER_DOMAIN)}.test`;
+
+const zone = (): string[] => [
+  ...Array.from({ length: LONE_DOMAINS }, (_, n) => mailDomain(`lone${n}.test`, "127.0.0.1")).flat(),
+  ...Array.from({ length: SHARED_DOMAINS }, (_, n) => mailDomain(`shared${n}.test`, "127.0.0.1")).flat(),
+];
+
+/** A service on a database in a file, without HTTP, and a caller with credits enough. */
+const startService = async (stage: Stage, dnsServers: string, smtpPort: number) => {
+  const config = configOf({
+    POSTWARDEN_DNS_SERVERS: dnsServers,
+    POSTWARDEN_SMTP_PORT: String(smtpPort),
+    POSTWARDEN_MAX_CONNECTIONS_PER_HOST: String(AT_ONCE),
+  });
+  const db = openData(await newDataDir(stage, "checks"));
+  const outside = realOutside(config);
+  const log = createLog("warn", systemClock, (line) => console.error(line));
+  const service = composeService({ config, db, log, outside, baseUrl: "http://127.0.0.1" });
+  service.accounts.create("bench", "scale");
+  service.accounts.grantCredits("bench", 1_000_000, "bench");
+  const key = service.keys.create({ account: "bench", mode: "live" });
+  const caller = key.ok ? service.authenticate(`Bearer ${key.value.key}`) : undefined;
+  if (caller === undefined) throw new Error("the account could not be prepared");
+  const stop = async (): Promise<void> => {
+    await service.pool.drain();
+    await service.runner.stop();
+    outside.close();
+    db.close();
+  };
+  let wrong = 0;
+  const check = async (email: string): Promise<void> => {
+    const row = await service.checks.order(caller, { email, source: null, idempotencyKey: null }, WAIT_MS);
+    if (row.subStatus !== "catch_all") wrong++;
+  };
+  return { check, wrong: () => wrong, stop };
+};
+
+const perSecond = async (count: number, task: (n: number) => Promise<void>): Promise<number> => {
+  const startedMs = performance.now();
+  await inTurns(count, AT_ONCE, task);
+  return count / ((performance.now() - startedMs) / 1000);
+};
+
+/** Whole checks (DNS, SMTP, verdict, database) against smtp-sink, and bare dialogues with it, in turns. */
+export const measureChecks = async (stage: Stage): Promise<Mark[]> => {
+  const port = await startSink(stage, "checks-sink");
+  const names = await startNames(stage, "checks-names", zone());
+  const service = await startService(stage, names.setting, port);
+  const bare: number[] = [];
+  const lone: number[] = [];
+  const shared: number[] = [];
+  try {
+    const from = (round: number) => (round < 0 ? 0 : WARM_UP + round * CHECKS);
+    for (let round = -1; round < ROUNDS; round++) {
+      const count = round < 0 ? WARM_UP : CHECKS;
+      bare.push(await bareDialogues(port, count, AT_ONCE));
+      lone.push(await perSecond(count, (n) => service.check(loneAddress(from(round) + n))));
+      shared.push(await perSecond(count, (n) => service.check(sharedAddress(from(round) + n))));
+    }
+  } finally {
+    await service.stop();
+  }
+  const rate = (values: readonly number[]) => median(values.slice(1));
+  const ratio = (values: readonly number[]) => median(values.slice(1).map((value, at) => value / (bare[at + 1] ?? 0)));
+  const figure = { group: "checks", unit: "/s" };
+  const share = { group: "checks", unit: "", note: `median of ${ROUNDS} rounds of ${CHECKS}` };
+  return [
+    { ...figure, what: "bare Bun.connect dialogues", value: Math.round(rate(bare)), note: `${AT_ONCE} at once` },
+    { ...figure, what: "whole checks, a connection each", value: Math.round(rate(lone)) },
+    { ...figure, what: "whole checks, connections shared", value: Math.round(rate(shared)) },
+    { ...share, what: "share of the bare loop, a connection each", value: ratio(lone), limit: { least: 0.5 } },
+    { ...share, what: "share of the bare loop, connections shared", value: ratio(shared), limit: { least: 1.5 } },
+    { group: "checks", what: "checks that ended otherwise", value: service.wrong(), unit: "", limit: { most: 0 } },
+  ];
+};

@@ -1,0 +1,71 @@
+import { join } from "node:path";
+import { systemClock } from "../../src/base/clock.ts";
+import { createDnsResolver } from "../../src/net/dns-resolver.ts";
+import { inTurns } from "./load.ts";
+import { type Mark, median } from "./marks.ts";
+import { type NameServer, startNames } from "./names.ts";
+import type { Stage } from "./stage.ts";
+import { needTools } from "./tools.ts";
+
+const NAMES = 10_000;
+const QUESTIONS = 60_000;
+const ROUNDS = 3;
+const AT_ONCE = 200;
+
+const nameOf = (n: number): string => `host${n % NAMES}.test`;
+
+interface Round {
+  readonly perSecond: number;
+  readonly lost: number;
+}
+
+/** Our client, without its cache: every question goes out. */
+const askOurselves = async ({ address, port }: NameServer): Promise<Round> => {
+  const resolver = createDnsResolver({ servers: [{ address, port }], clock: systemClock, cacheEntriesMax: 0 });
+  let lost = 0;
+  const startedMs = performance.now();
+  await inTurns(QUESTIONS, AT_ONCE, async (n) => {
+    const { outcome } = await resolver.resolve(nameOf(n), "A");
+    if (outcome !== "answer") lost++;
+  });
+  const seconds = (performance.now() - startedMs) / 1000;
+  resolver.close();
+  return { perSecond: QUESTIONS / seconds, lost };
+};
+
+const askByDnsperf = async ({ supervisor }: Stage, server: NameServer, questionsPath: string): Promise<Round> => {
+  const passes = String(QUESTIONS / NAMES);
+  const where = ["-s", server.address, "-p", String(server.port), "-d", questionsPath, "-n", passes];
+  const said = await supervisor.run(["dnsperf", ...where, "-c", "1", "-T", "1", "-q", String(AT_ONCE)]);
+  const perSecond = Number(/Queries per second:\s+([\d.]+)/.exec(said)?.[1]);
+  return { perSecond, lost: Number(/Queries lost:\s+(\d+)/.exec(said)?.[1]) };
+};
+
+/** Our DNS client and dnsperf, one after the other, with the same questions to the same unbound. */
+export const measureDns = async (stage: Stage): Promise<Mark[]> => {
+  await needTools(stage.supervisor, "dnsperf");
+  const names = Array.from({ length: NAMES }, (_, n) => nameOf(n));
+  const questionsPath = join(stage.directory, "questions.txt");
+  await Bun.write(questionsPath, names.map((name) => `${name} A`).join("\n"));
+  const server = await startNames(
+    stage,
+    "dns-names",
+    names.map((name) => `${name}. 600 IN A 127.0.0.1`),
+  );
+  const ours: Round[] = [];
+  const dnsperf: Round[] = [];
+  await askOurselves(server);
+  for (let round = 0; round < ROUNDS; round++) {
+    dnsperf.push(await askByDnsperf(stage, server, questionsPath));
+    ours.push(await askOurselves(server));
+  }
+  const rate = (rounds: readonly Round[]) => Math.round(median(rounds.map(({ perSecond }) => perSecond)));
+  const lost = (rounds: readonly Round[]) => rounds.reduce((sum, round) => sum + round.lost, 0);
+  const group = "dns";
+  const note = `${AT_ONCE} at once, a socket for each question; median of ${ROUNDS} rounds of ${QUESTIONS}`;
+  return [
+    { group, what: "questions", value: rate(ours), unit: "/s", limit: { least: 20_000 }, note },
+    { group, what: "questions lost", value: lost(ours), unit: "", limit: { most: 0 } },
+    { group, what: "dnsperf", value: rate(dnsperf), unit: "/s", note: `one socket; lost ${lost(dnsperf)}` },
+  ];
+};

@@ -1,0 +1,133 @@
+import { join } from "node:path";
+import { systemClock } from "../../src/base/clock.ts";
+import { composeAccounts } from "../../src/compose.ts";
+import { type Mark, median } from "./marks.ts";
+import { keep, newDataDir, openData, type Running, type Stage, startBinary } from "./stage.ts";
+import { needTools } from "./tools.ts";
+
+const CONNECTIONS = 64;
+/** The rate limit is per key: so many keys of the largest plan take 50,000 requests a second together. */
+const KEYS = 2_000;
+const ROUNDS = 4;
+const ROUND_S = 4;
+const WARM_UP_S = 2;
+const LOAD = new URL("./http-load.lua", import.meta.url).pathname;
+const BASELINE = new URL("./http-baseline.ts", import.meta.url).pathname;
+
+interface Load {
+  readonly answers: number;
+  readonly seconds: number;
+  readonly p99Ms: number;
+  /** Answers with a status of 400 and above. */
+  readonly refused: number;
+  /** Failed connects, reads, writes, and timeouts. */
+  readonly broken: number;
+}
+
+interface Side {
+  readonly name: "product" | "NORMAL" | "FULL";
+  readonly url: string;
+  readonly rounds: Load[];
+}
+
+const prepareKeys = (dataDir: string): string[] => {
+  const db = openData(dataDir);
+  try {
+    const { accounts, keys } = composeAccounts(db, systemClock);
+    if (!accounts.create("bench", "scale").ok) throw new Error("the account could not be made");
+    return Array.from({ length: KEYS }, () => {
+      const issued = keys.create({ account: "bench", mode: "test" });
+      if (!issued.ok) throw new Error(`no key: ${issued.error}`);
+      return issued.value.key;
+    });
+  } finally {
+    db.close();
+  }
+};
+
+const startBaseline = async (stage: Stage, dataDir: string, synchronous: "NORMAL" | "FULL"): Promise<Running> => {
+  const child = Bun.spawn([process.execPath, "--no-env-file", BASELINE, dataDir, synchronous], {
+    stdio: ["ignore", "pipe", "inherit"],
+  });
+  const stop = keep(stage, child);
+  const { value } = await child.stdout.getReader().read();
+  const port = Number(new TextDecoder().decode(value));
+  return { url: `http://127.0.0.1:${port}`, pid: child.pid, stop };
+};
+
+const load = async ({ supervisor }: Stage, side: Side, keysPath: string, seconds: number): Promise<Load> => {
+  const wrk = ["wrk", "-t1", `-c${CONNECTIONS}`, `-d${seconds}s`, "--timeout", "5s", "-s", LOAD, side.url];
+  const label = `u${side.name.toLowerCase()}${side.rounds.length}x${seconds}n`;
+  const said = await supervisor.run([...wrk, "--", keysPath, label]);
+  const line = /^RESULT (.*)$/m.exec(said)?.[1];
+  if (line === undefined) throw new Error(`wrk said nothing useful: ${said}`);
+  return JSON.parse(line) as Load;
+};
+
+/** Every answer of the load is a row that is completed; a 202 would have left a pending one. */
+const countRows = (dataDir: string): { completed: number; pending: number } => {
+  const db = openData(dataDir);
+  const count = (status: string) =>
+    db.sqlite.query<{ n: number }, [string]>("SELECT count(*) AS n FROM verifications WHERE status = ?").get(status)?.n;
+  const rows = { completed: count("completed") ?? 0, pending: count("pending") ?? 0 };
+  db.close();
+  return rows;
+};
+
+const perSecond = ({ rounds }: Side): number => median(rounds.map(({ answers, seconds }) => answers / seconds));
+const p99 = ({ rounds }: Side): number => median(rounds.map(({ p99Ms }) => p99Ms));
+
+const marksOf = (product: Side, baselines: readonly Side[], wrong: number): Mark[] => {
+  const group = "http";
+  const stronger = baselines.toSorted((a, b) => perSecond(b) - perSecond(a))[0] ?? product;
+  const rate = (side: Side, what: string, note: string): Mark => ({
+    ...{ group, what, value: Math.round(perSecond(side)), unit: "/s", note: `${note}, p99 ${p99(side).toFixed(1)} ms` },
+  });
+  return [
+    rate(product, "POST with a test key", "the binary, synchronous=FULL with group commit"),
+    ...baselines.map((side) => rate(side, "bare Bun.serve", `run by bun, synchronous=${side.name}`)),
+    {
+      ...{ group, what: "share of the bare server", value: perSecond(product) / perSecond(stronger), unit: "" },
+      ...{ limit: { least: 0.7 }, note: `of the faster one, ${stronger.name}; medians of ${ROUNDS} rounds` },
+    },
+    { group, what: "p99", value: p99(product), unit: "ms", limit: { most: 10 }, note: `${CONNECTIONS} connections` },
+    { group, what: "answers other than 200", value: wrong, unit: "", limit: { most: 0 } },
+  ];
+};
+
+/** POST with a test key against a bare `Bun.serve` on the same tables, in turns. */
+export const measureHttp = async (stage: Stage): Promise<Mark[]> => {
+  await needTools(stage.supervisor, "wrk");
+  const dirs = { product: await newDataDir(stage, "http-product"), base: await newDataDir(stage, "http-base") };
+  const keysPath = join(stage.directory, "keys.txt");
+  const started: Running[] = [];
+  const begin = async (running: Promise<Running>): Promise<Running> => {
+    started.push(await running);
+    return running;
+  };
+  try {
+    const keys = prepareKeys(dirs.product);
+    await Bun.write(keysPath, keys.join("\n"));
+    for (const mode of ["NORMAL", "FULL"])
+      await Bun.write(join(dirs.base, mode, "postwarden.db"), Bun.file(join(dirs.product, "postwarden.db")));
+    const product: Side = { name: "product", url: (await begin(startBinary(stage, dirs.product))).url, rounds: [] };
+    const baselines: Side[] = [];
+    for (const name of ["NORMAL", "FULL"] as const) {
+      const { url } = await begin(startBaseline(stage, join(dirs.base, name), name));
+      baselines.push({ name, url, rounds: [] });
+    }
+    const sides = [product, ...baselines];
+    const warmUps = new Map<Side, Load>();
+    for (const side of sides) warmUps.set(side, await load(stage, side, keysPath, WARM_UP_S));
+    for (let round = 0; round < ROUNDS; round++) {
+      for (const side of sides) side.rounds.push(await load(stage, side, keysPath, ROUND_S));
+    }
+    const all = [...product.rounds, ...[warmUps.get(product)].filter((warm) => warm !== undefined)];
+    const answers = all.reduce((sum, { answers: count }) => sum + count, 0);
+    const refused = all.reduce((sum, { refused: count, broken }) => sum + count + broken, 0);
+    const { completed, pending } = countRows(dirs.product);
+    return marksOf(product, baselines, refused + pending + Math.max(0, answers - refused - completed));
+  } finally {
+    for (const running of started) await running.stop();
+  }
+};

@@ -1,0 +1,72 @@
+/** One line of the table: what was measured, beside what it has to be. */
+export interface Mark {
+  readonly group: string;
+  readonly what: string;
+  /** Null when it could not be measured; `note` then says why. */
+  readonly value: number | null;
+  readonly unit: string;
+  /** Absent for a figure that is shown beside the others and judged by nobody. */
+  readonly limit?: { readonly least: number } | { readonly most: number };
+  readonly note?: string;
+}
+
+/** The middle value; of an even number of values the mean of the two in the middle. NaN of none. */
+export const median = (values: readonly number[]): number => {
+  const sorted = values.toSorted((a, b) => a - b);
+  const half = sorted.length >> 1;
+  const upper = sorted[half] ?? Number.NaN;
+  return sorted.length % 2 === 1 ? upper : ((sorted[half - 1] ?? Number.NaN) + upper) / 2;
+};
+
+/** Null for a figure without a limit. What was not measured has not met its limit. */
+export const isMet = ({ value, limit }: Mark): boolean | null => {
+  if (limit === undefined) return null;
+  if (value === null || Number.isNaN(value)) return false;
+  return "least" in limit ? value >= limit.least : value <= limit.most;
+};
+
+const figure = (value: number): string => {
+  const digits = Number.isInteger(value) || Math.abs(value) >= 100 ? 0 : 2;
+  return value.toLocaleString("en", { minimumFractionDigits: digits, maximumFractionDigits: digits });
+};
+
+const measured = ({ value, unit }: Mark): string =>
+  value === null ? "not measured" : `${figure(value)} ${unit}`.trimEnd();
+
+const demanded = ({ limit, unit }: Mark): string => {
+  if (limit === undefined) return "";
+  const [sign, bound] = "least" in limit ? ["≥", limit.least] : ["≤", limit.most];
+  return `${sign} ${bound.toLocaleString("en")} ${unit}`.trimEnd();
+};
+
+const judged = (mark: Mark): string => {
+  const met = isMet(mark);
+  return met === null ? "" : met ? "met" : "MISSED";
+};
+
+const HEADINGS = ["group", "what", "measured", "limit", "", "note"];
+
+/** The marks as a table of text, one a line. */
+export const marksText = (marks: readonly Mark[]): string => {
+  const rows = [
+    HEADINGS,
+    ...marks.map((mark) => [mark.group, mark.what, measured(mark), demanded(mark), judged(mark), mark.note ?? ""]),
+  ];
+  const widths = HEADINGS.map((_, column) => Math.max(...rows.map((cells) => Bun.stringWidth(cells[column] ?? ""))));
+  return rows
+    .map((cells) =>
+      cells
+        .map((cell, column) => cell + " ".repeat((widths[column] ?? 0) - Bun.stringWidth(cell)))
+        .join("  ")
+        .trimEnd(),
+    )
+    .join("\n");
+};
+
+/** The marks for a program: each with `met`, which is null where there is no limit. */
+export const marksJson = (marks: readonly Mark[]): string =>
+  JSON.stringify(
+    marks.map((mark) => ({ ...mark, met: isMet(mark) })),
+    null,
+    2,
+  );

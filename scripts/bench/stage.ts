@@ -1,0 +1,114 @@
+import { mkdir } from "node:fs/promises";
+import { join } from "node:path";
+import { type Config, readConfig } from "../../src/config.ts";
+import { type Db, openDb } from "../../src/db/open.ts";
+import type { Supervisor } from "../lab/processes.ts";
+
+/** What a group works with: a directory of its own, and who starts and ends its processes. */
+export interface Stage {
+  readonly directory: string;
+  readonly supervisor: Supervisor;
+  readonly binary: string;
+  /** Processes that run outside the supervisor; whoever ends the bench ends them. */
+  readonly children: Set<Bun.Subprocess>;
+}
+
+/** Everything is measured on loopback: the settings that allow it, and a quiet log. */
+const BASE_SETTINGS = {
+  POSTWARDEN_PROBE_ALLOW_NETWORKS: "127.0.0.0/8",
+  POSTWARDEN_HELO_NAME: "probe.bench.example",
+  POSTWARDEN_LOG_LEVEL: "warn",
+};
+
+export type Settings = Readonly<Record<`POSTWARDEN_${string}`, string>>;
+
+/** A port of 127.0.0.1 on which nobody listened a moment ago. */
+export const freePort = (): number => {
+  const listener = Bun.listen({ hostname: "127.0.0.1", port: 0, socket: { data: () => undefined } });
+  const { port } = listener;
+  listener.stop(true);
+  return port;
+};
+
+/** The settings of a process of ours, as an environment. */
+export const environment = (settings: Settings): Record<string, string> => ({ ...BASE_SETTINGS, ...settings });
+
+/** The same settings for a service inside this process. */
+export const configOf = (settings: Settings): Config => {
+  const config = readConfig(environment(settings));
+  if (config.ok) return config.value;
+  throw new Error(config.error.join(" "));
+};
+
+/** A new, empty data directory. */
+export const newDataDir = async ({ directory }: Stage, name: string): Promise<string> => {
+  const path = join(directory, name);
+  await mkdir(path, { recursive: true, mode: 0o700 });
+  return path;
+};
+
+/** Opens the database of a data directory, migrated, so that it can be prepared before a service is started on it. */
+export const openData = (dataDir: string): Db => {
+  const opened = openDb(join(dataDir, "postwarden.db"));
+  if (opened.ok) return opened.value;
+  throw new Error(`the database cannot be opened: ${opened.error.kind}`);
+};
+
+/** A process of ours that serves HTTP. */
+export interface Running {
+  readonly url: string;
+  readonly pid: number;
+  stop(signal?: "SIGTERM" | "SIGKILL"): Promise<void>;
+}
+
+/** The binary as a service; `firstAnswerMs` is from the start of the process to its first 200 of `/healthz`. */
+export interface Service extends Running {
+  readonly firstAnswerMs: number;
+}
+
+/** Remembers a process until it has ended. The answer ends it, and waits for that. */
+export const keep = ({ children }: Stage, child: Bun.Subprocess): Running["stop"] => {
+  children.add(child);
+  return async (signal = "SIGTERM") => {
+    child.kill(signal);
+    await child.exited;
+    children.delete(child);
+  };
+};
+
+const FIRST_ANSWER_MS_MAX = 10_000;
+
+const untilHealthy = async (url: string, child: Bun.Subprocess): Promise<number> => {
+  const startedMs = performance.now();
+  for (;;) {
+    const answered = await fetch(`${url}/healthz`).then(
+      (response) => response.status === 200,
+      () => false,
+    );
+    const elapsedMs = performance.now() - startedMs;
+    if (answered) return elapsedMs;
+    if (child.exitCode !== null || elapsedMs > FIRST_ANSWER_MS_MAX) throw new Error("the binary did not start");
+    await Bun.sleep(1);
+  }
+};
+
+/** Starts the binary on a data directory and waits until it answers. Whoever starts it stops it. */
+export const startBinary = async (stage: Stage, dataDir: string, settings: Settings = {}): Promise<Service> => {
+  const port = freePort();
+  const url = `http://127.0.0.1:${port}`;
+  const env = environment({ ...settings, POSTWARDEN_DATA_DIR: dataDir, POSTWARDEN_PORT: String(port) });
+  const child = Bun.spawn([stage.binary, "serve"], { cwd: dataDir, env, stdio: ["ignore", "ignore", "inherit"] });
+  const stop = keep(stage, child);
+  try {
+    return { url, pid: child.pid, firstAnswerMs: await untilHealthy(url, child), stop };
+  } catch (error) {
+    await stop("SIGKILL");
+    throw error;
+  }
+};
+
+/** Resident memory of a process, in megabytes (10^6 bytes). */
+export const residentMb = async (pid: number): Promise<number> => {
+  const status = await Bun.file(`/proc/${pid}/status`).text();
+  return (Number(/^VmRSS:\s+(\d+) kB$/m.exec(status)?.[1]) * 1024) / 1e6;
+};

@@ -1,0 +1,58 @@
+import { join } from "node:path";
+import { addressOf, PROBE_HELO, RBLDNSD, SUFFIX } from "./hosts.ts";
+import type { PostfixHost } from "./hosts.ts";
+import { serverDirectory } from "./namespace.ts";
+import type { Supervisor } from "./processes.ts";
+
+const NAME = "rbldnsd";
+const READY_TRIES_MAX = 50;
+const READY_PAUSE_MS = 100;
+
+/** Lists addresses, in reverse, and names. */
+export const ADDRESS_LIST = `bl.${SUFFIX}`;
+export const NAME_LIST = `dbl.${SUFFIX}`;
+
+/** The hosts that see a listed client. */
+const LISTED: readonly PostfixHost[] = ["dnsblconnect", "dnsblrcpt", "dnsblsoft", "screened", "screenedout"];
+
+/** A question for the A record of `name` (RFC 1035 §4.1). */
+const questionBytes = (name: string): Uint8Array => {
+  const labels = name.split(".").flatMap((label) => [label.length, ...Buffer.from(label)]);
+  return Uint8Array.from([0x4c, 0x41, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0, ...labels, 0, 0, 1, 0, 1]);
+};
+
+/** It listens on UDP only, so that readiness is an answer. */
+const waitForAnswer = async (): Promise<void> => {
+  const answered = Promise.withResolvers<true>();
+  const socket = await Bun.udpSocket({
+    connect: { hostname: RBLDNSD.ip, port: RBLDNSD.port },
+    socket: { data: () => answered.resolve(true), error: () => undefined },
+  });
+  try {
+    for (let tries = 0; tries < READY_TRIES_MAX; tries += 1) {
+      socket.send(questionBytes(`2.0.0.127.${ADDRESS_LIST}`));
+      if (await Promise.race([answered.promise, Bun.sleep(READY_PAUSE_MS)])) return;
+    }
+  } finally {
+    socket.close();
+  }
+  throw new Error(`rbldnsd does not answer at ${RBLDNSD.ip}:${RBLDNSD.port}`);
+};
+
+/** Starts rbldnsd with one list of addresses and one of names, from the unpacked package. unbound forwards to it. */
+export const startRbldnsd = async (supervisor: Supervisor, parent: string, unpacked: string): Promise<void> => {
+  const directory = await serverDirectory(parent, NAME);
+  const addresses = ["127.0.0.2", ...LISTED.map(addressOf)];
+  const text = `Listed, see https://${ADDRESS_LIST}/?$`;
+  await Bun.write(join(directory, "addresses"), addresses.map((ip) => `${ip} :127.0.0.2:${text}\n`).join(""));
+  await Bun.write(join(directory, "names"), `${PROBE_HELO} :127.0.1.2:Bad reputation: $\n`);
+  supervisor.start({
+    name: NAME,
+    argv: [
+      ...[`${unpacked}/usr/sbin/rbldnsd`, "-n", "-u", "nobody", "-w", directory],
+      ...["-b", `${RBLDNSD.ip}/${RBLDNSD.port}`],
+      ...[`${ADDRESS_LIST}:ip4set:addresses`, `${NAME_LIST}:dnset:names`],
+    ],
+  });
+  await waitForAnswer();
+};

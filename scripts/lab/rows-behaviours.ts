@@ -1,0 +1,138 @@
+import { ALL_RETRIES_S, COMES_BACK_S, PROMPT_S, REPLY_TIMEOUT_S, within } from "./rows.ts";
+import type { Theme } from "./rows.ts";
+
+const EXISTS = ["deliverable", "mailbox_exists"] as const;
+const UNKNOWN = ["undeliverable", "mailbox_not_found"] as const;
+const NO_TLS = ["risky", "tls_required"] as const;
+const SILENT = ["risky", "smtp_timeout"] as const;
+const GARBLED = ["risky", "smtp_protocol_error"] as const;
+
+/** Every reply comes in time, and all together take this long at most: 2 or 3 s for each. */
+const PATIENCE_S = 25;
+
+export const TLS: Theme = {
+  name: "TLS",
+  spans: [
+    within(
+      PROMPT_S,
+      ["demanded, self-signed, exists", ...EXISTS, "alice@tls"],
+      ["demanded, self-signed, unknown", ...UNKNOWN, "nobody@tls"],
+      ["demanded, expired certificate, exists", ...EXISTS, "alice@tlsexpired"],
+      ["demanded, expired certificate, unknown", ...UNKNOWN, "nobody@tlsexpired"],
+      ["demanded, TLS 1.3 only, exists", ...EXISTS, "alice@tls13"],
+      ["demanded, TLS 1.0 only, exists", ...EXISTS, "alice@tls10"],
+      ["demanded, TLS 1.0 only, unknown", ...UNKNOWN, "nobody@tls10"],
+      ["demanded, none offered", ...NO_TLS, "alice@nostarttls"],
+      ["demanded, no handshake but text", ...NO_TLS, "alice@brokentls"],
+      ["demanded, hangs up at STARTTLS", ...NO_TLS, "alice@tlscloses"],
+      ["demanded, RST at STARTTLS", ...NO_TLS, "alice@tlsreset"],
+      ["demanded, and a client certificate too", ...NO_TLS, "alice@tlsclientcert"],
+      ["demanded only of recipients (450 4.7.1), exists", ...EXISTS, "alice@tlsatrcpt"],
+      ["demanded only of recipients, unknown", ...UNKNOWN, "nobody@tlsatrcpt"],
+      ["offered and broken, not demanded, exists", ...EXISTS, "alice@tlsoptional"],
+      ["offered and broken, not demanded, unknown", ...UNKNOWN, "nobody@tlsoptional"],
+    ),
+    within(
+      REPLY_TIMEOUT_S,
+      ["demanded, handshake never answered", ...NO_TLS, "alice@tlssilent"],
+      ["clear text injected behind the 220", ...NO_TLS, "alice@injects", "nobody@injects"],
+    ),
+    within(ALL_RETRIES_S, ["demanded, 454 not available", ...NO_TLS, "alice@tls454"]),
+  ],
+};
+
+export const SLOW: Theme = {
+  name: "slow servers",
+  spans: [
+    within(
+      REPLY_TIMEOUT_S,
+      ["postscreen: teaser, pregreet trap, exists", ...EXISTS, "alice@greets"],
+      ["postscreen: teaser, pregreet trap, unknown", ...UNKNOWN, "nobody@greets"],
+      ["Exim greets after 2 s, exists", ...EXISTS, "alice@eximgreets"],
+      ["Exim answers RCPT after 2 s, exists", ...EXISTS, "alice@eximslow"],
+      ["Exim answers RCPT after 2 s, unknown", ...UNKNOWN, "nobody@eximslow"],
+      ["replies come byte by byte, exists", ...EXISTS, "alice@slow"],
+      ["replies come byte by byte, unknown", ...UNKNOWN, "nobody@slow"],
+    ),
+    within(
+      PATIENCE_S,
+      ["each RCPT takes 3 s, exists", ...EXISTS, "alice@slowrcpt"],
+      ["each RCPT takes 3 s, unknown", ...UNKNOWN, "nobody@slowrcpt"],
+      ["tarpit: each reply takes 2 s, exists", ...EXISTS, "alice@tarpit"],
+      ["tarpit: each reply takes 2 s, unknown", ...UNKNOWN, "nobody@tarpit"],
+    ),
+  ],
+};
+
+export const REPLIES: Theme = {
+  name: "odd replies",
+  spans: [
+    within(
+      PROMPT_S,
+      ["556 at RCPT", "undeliverable", "null_mx", "alice@code556"],
+      ["252 at RCPT, exists", ...EXISTS, "alice@code252"],
+      ["252 at RCPT, unknown", ...UNKNOWN, "nobody@code252"],
+      ["551 5.1.6 moved", ...UNKNOWN, "moved@codes"],
+      ["550 5.4.1 access denied, as Outlook says of unknown ones", ...UNKNOWN, "denied@codes"],
+      ["525 disabled", "undeliverable", "mailbox_disabled", "retired@codes"],
+      ["552 without an enhanced code, full", "risky", "mailbox_full", "stuffed@codes"],
+      ["550 5.7.1 policy, unknown ones are told otherwise", "risky", "smtp_blocked", "guarded@codes"],
+      ["mixed codes in one reply, the last counts", ...UNKNOWN, "nobody@mixed"],
+      ["mixed codes for others, exists", ...EXISTS, "alice@mixed"],
+      ["bare codes without text, exists", ...EXISTS, "alice@shortreply"],
+      ["554 No SMTP service here", "risky", "smtp_blocked", "alice@noservice"],
+      ["banner of several lines, the last says 554", "risky", "smtp_blocked", "alice@turncoat"],
+      ["421 to the second recipient, exists", ...EXISTS, "alice@onlyfirst"],
+      ["421 to the second recipient, unknown", ...UNKNOWN, "nobody@onlyfirst"],
+      ["hangs up after the first recipient, exists", ...EXISTS, "alice@hangsfirst"],
+      ["hangs up after the first recipient, unknown", ...UNKNOWN, "nobody@hangsfirst"],
+      ["server knows only HELO, exists", ...EXISTS, "alice@noehlo"],
+      ["server knows only HELO, unknown", ...UNKNOWN, "nobody@noehlo"],
+      ["never answers QUIT, exists", ...EXISTS, "alice@quitless"],
+      ["never answers QUIT, unknown", ...UNKNOWN, "nobody@quitless"],
+    ),
+    within(
+      COMES_BACK_S,
+      ["greylists at MAIL, exists", ...EXISTS, "alice@greymail"],
+      ["greylists at MAIL, unknown", ...UNKNOWN, "nobody@greymail"],
+      ["out of order at first, exists", ...EXISTS, "alice@recovers"],
+      ["out of order at first, unknown", ...UNKNOWN, "nobody@recovers"],
+    ),
+    within(
+      ALL_RETRIES_S,
+      ["421 at connect", "risky", "rate_limited", "alice@busy"],
+      ["452 4.5.3 to the first recipient", "risky", "rate_limited", "alice@toomany"],
+    ),
+  ],
+};
+
+export const HOSTILE: Theme = {
+  name: "hostile servers",
+  spans: [
+    within(
+      REPLY_TIMEOUT_S,
+      ["never speaks", ...SILENT, "alice@silent"],
+      ["banner of one byte a second, endless", ...SILENT, "alice@bannerdrip"],
+      ["EHLO line by line, endless", ...SILENT, "alice@ehlodrip"],
+      ["never answers RCPT", ...SILENT, "alice@mutercpt"],
+      ["EHLO endless, at full speed", ...GARBLED, "alice@ehloendless"],
+      ["RCPT endless, at full speed", ...GARBLED, "alice@rcptendless"],
+      ["line of 50 kB at RCPT", ...GARBLED, "alice@longline"],
+      ["banner of 1 MB", ...GARBLED, "alice@megabanner"],
+      ["NULs for a banner", ...GARBLED, "alice@nuls"],
+      ["an HTTP server", ...GARBLED, "alice@garbage"],
+      ["an SSH server", ...GARBLED, "alice@ssh"],
+      ["hangs up at connect without a word", ...GARBLED, "alice@shuts"],
+      ["hangs up after EHLO", ...GARBLED, "alice@closeseach"],
+      ["hangs up at RCPT", ...GARBLED, "alice@drops"],
+      ["RST in the middle of the reply to RCPT", ...GARBLED, "alice@resets"],
+      ["code 999 at RCPT", ...GARBLED, "alice@code999"],
+      ["code 354 at RCPT", ...GARBLED, "alice@code354"],
+      ["text without a code at RCPT", ...GARBLED, "alice@nocode"],
+      ["550 unasked behind the banner", ...GARBLED, "alice@unaskedbanner"],
+      ["550 unasked behind EHLO", ...GARBLED, "alice@unaskedehlo"],
+      ["250 unasked behind MAIL", ...GARBLED, "nobody@unaskedmail"],
+      ["250 to everything", "risky", "catch_all", "alice@everything"],
+    ),
+  ],
+};

@@ -1,0 +1,139 @@
+import { describe, expect, test } from "bun:test";
+import { createCommandLine } from "../testing/command-line.ts";
+
+const COMMANDS = [
+  "serve",
+  "verify",
+  "inspect address",
+  "inspect reply",
+  "accounts list",
+  "accounts create",
+  "accounts show",
+  "accounts set-plan",
+  "keys list",
+  "keys create",
+  "keys rotate",
+  "keys revoke",
+  "credits show",
+  "credits grant",
+  "doctor",
+  "migrate",
+  "config",
+  "version",
+];
+
+const { run } = createCommandLine();
+
+describe("help", () => {
+  test.each(COMMANDS)("%s --help goes to standard output, names --json, and ends with 0", async (command) => {
+    const { status, out, err } = await run([...command.split(" "), "--help"]);
+    expect({ status, err }).toEqual({ status: 0, err: "" });
+    expect(out).toContain(`Usage: postwarden ${command}`);
+    expect(out).toContain("--json");
+  });
+
+  test.each(["--help", "-h", "help"])("%s lists every command", async (flag) => {
+    const { status, out } = await run([flag]);
+    expect(status).toBe(0);
+    for (const command of new Set(COMMANDS.map((name) => name.split(" ")[0] ?? "")))
+      expect(out).toContain(`  ${command} `);
+  });
+
+  test.each(["accounts help", "help accounts", "accounts --help"])("%s shows the group", async (line) => {
+    const { status, out } = await run(line.split(" "));
+    expect(status).toBe(0);
+    expect(out).toContain("set-plan");
+  });
+
+  test("works whatever is wrong with the settings", async () => {
+    expect((await run(["keys", "create", "--help"], { settings: { PORT: "x" } })).status).toBe(0);
+    expect((await run(["version"], { settings: { PORT: "x" } })).status).toBe(0);
+  });
+});
+
+describe("wrong usage ends with 2, says what is wrong on standard error, and nothing on standard output", () => {
+  test.each([
+    [["unknown"], "unknown command 'unknown'"],
+    [["account", "list"], "Did you mean accounts?"],
+    [["accounts", "remove"], "unknown command 'remove'"],
+    [["--unknown"], "unknown option '--unknown'"],
+    [["version", "--unknown"], "unknown option '--unknown'"],
+    [["keys", "list", "--acount", "x"], "Did you mean --account?"],
+    [["version", "something"], "too many arguments"],
+    [["accounts", "create"], "missing required argument 'name'"],
+    [["accounts", "set-plan", "x"], "missing required argument 'plan'"],
+    [["accounts", "set-plan", "x", "gold"], "free, starter, growth, scale"],
+    [["accounts", "create", "x", "--plan", "gold"], "free, starter, growth, scale"],
+    [["accounts", "create", ""], "1 to 100 characters"],
+    [["keys", "create", "--mode", "live"], "'--account <name>'"],
+    [["keys", "create", "--account", "x"], "'--mode <mode>'"],
+    [["keys", "create", "--account", "x", "--mode", "both"], "live, test"],
+    [["keys", "create", "--account", "x", "--mode", "live", "--scopes", "all"], "verifications:read"],
+    [["keys", "create", "--account", "x", "--mode", "live", "--expires", "soon"], '"soon" is not a time'],
+    [["keys", "create", "--account", "x", "--mode", "live", "--expires", "2001-01-01"], "in the future"],
+    [["keys", "rotate", "x", "--grace-hours", "-1"], "is not a number of hours"],
+    [["keys", "rotate", "x", "--grace-hours", "a day"], "is not a number of hours"],
+    [["credits", "grant", "x"], "missing required argument 'credits'"],
+    [["credits", "grant", "x", "many"], "a whole number from 1"],
+    [["credits", "grant", "x", "0"], "a whole number from 1"],
+    [["credits", "grant", "x", "1.5"], "a whole number from 1"],
+    [["credits", "grant", "x", "1e3"], "a whole number from 1"],
+    [["credits", "grant", "x", "99999999999999999999"], "a whole number from 1"],
+    [["inspect", "reply", "--stage", "data", "250 ok"], "rcpt, mail, banner, ehlo"],
+    [["inspect", "address"], "pipe lines in"],
+    [["verify"], "at least one address"],
+    [["accounts"], "Usage: postwarden accounts"],
+    [[], "Usage: postwarden"],
+  ])("%j", async (args, said) => {
+    const { status, out, err } = await run(args);
+    expect({ status, out }).toEqual({ status: 2, out: "" });
+    expect(err).toContain(said);
+    expect(err).not.toContain("    at ");
+  });
+
+  test("with --json the error is one JSON object", async () => {
+    for (const args of [["accounts"], ["unknown"], ["accounts", "create"], ["credits", "grant", "x", "many"]]) {
+      const { status, out, err } = await run([...args, "--json"]);
+      expect({ status, out }).toEqual({ status: 2, out: "" });
+      expect(JSON.parse(err)).toEqual({ error: expect.any(String), message: expect.stringMatching(/^[^(]\w+ \w/) });
+    }
+  });
+});
+
+describe("what cannot be done ends with 1", () => {
+  test.each([
+    [["accounts", "show", "nobody"], "unknown_account", "There is no account of that name."],
+    [["accounts", "set-plan", "nobody", "free"], "unknown_account", "There is no account of that name."],
+    [["credits", "show", "nobody"], "unknown_account", "There is no account of that name."],
+    [["credits", "grant", "nobody", "5"], "unknown_account", "There is no account of that name."],
+    [["keys", "list", "--account", "nobody"], "unknown_account", "There is no account of that name."],
+    [
+      ["keys", "create", "--account", "nobody", "--mode", "live"],
+      "unknown_account",
+      "There is no account of that name.",
+    ],
+    [["keys", "rotate", "nothing"], "unknown_key", "There is no key with that id."],
+    [["keys", "revoke", "nothing"], "unknown_key", "There is no key with that id."],
+  ])("%j", async (args, error, said) => {
+    const { status, out, err } = await run(args);
+    expect({ status, out }).toEqual({ status: 1, out: "" });
+    expect(err).toStartWith(`postwarden: ${said}`);
+    const asJson = await run([...args, "--json"]);
+    expect(asJson).toMatchObject({ status: 1, out: "" });
+    expect(JSON.parse(asJson.err)).toEqual({ error, message: expect.stringContaining(said) });
+  });
+
+  test("an account that exists already", async () => {
+    await run(["accounts", "create", "twice"]);
+    const again = await run(["accounts", "create", "twice"]);
+    expect(again).toMatchObject({ status: 1, out: "", err: "postwarden: An account of that name exists already." });
+  });
+});
+
+test("version says the same in every form", async () => {
+  const { version, schema } = (await run(["version", "--json"])).json;
+  expect(version).toMatch(/^\d+\.\d+\.\d+$/);
+  expect(schema).toBeGreaterThan(0);
+  expect((await run(["version"])).out).toStartWith(`postwarden ${version} `);
+  for (const flag of ["--version", "-V"]) expect(await run([flag])).toMatchObject({ status: 0, out: version });
+});

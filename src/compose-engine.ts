@@ -1,0 +1,150 @@
+import { readFileSync } from "node:fs";
+import { type Clock, systemClock } from "./base/clock.ts";
+import { err, type Result } from "./base/errors.ts";
+import { type Random, systemRandom } from "./base/secrets.ts";
+import { type Config, SettingsProblem } from "./config.ts";
+import type { Catalogue } from "./dnsbl/blocklist.ts";
+import { parseCatalogue, readEmbeddedCatalogue } from "./dnsbl/catalogue.ts";
+import { createDnsbl, type Dnsbl } from "./dnsbl/dnsbl.ts";
+import { applyKeys } from "./dnsbl/list-keys.ts";
+import { organisationalDomain } from "./mail/organisational-domain.ts";
+import { type Connector, createDirectConnector } from "./net/connector.ts";
+import type { DnsResolver } from "./net/dns.ts";
+import { createDnsResolver } from "./net/dns-resolver.ts";
+import { createAddressPolicy } from "./net/public-address.ts";
+import { parseResolvConf } from "./net/resolv-conf.ts";
+import { openSession } from "./net/smtp-client.ts";
+import { createSocksConnector } from "./net/socks-connector.ts";
+import { createEgressWatch } from "./probe/egress.ts";
+import { createExits, type Exit } from "./probe/exits.ts";
+import type { ProbeTarget } from "./probe/lane.ts";
+import { createPacing } from "./probe/pacing.ts";
+import { createProbePool } from "./probe/pool.ts";
+import { createCatchAllMemory } from "./verify/catch-all-memory.ts";
+import { createDnsblInquiry } from "./verify/dnsbl-evidence.ts";
+import { createDomainInquiry } from "./verify/domain-evidence.ts";
+import { createEngine } from "./verify/engine.ts";
+import { createHostInquiry } from "./verify/host-inquiry.ts";
+import { createMailboxInquiry } from "./verify/mailbox-evidence.ts";
+import { connectionsPerProviderMax } from "./verify/providers.ts";
+
+/** What tests replace: time, chance, DNS, and the way out. */
+export interface Outside {
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly resolver: DnsResolver;
+  /** Connects straight from this machine. */
+  readonly connector: Connector;
+}
+
+const RESOLV_CONF = "/etc/resolv.conf";
+/** A dialogue may take its connect, and a reply timeout for each of so many replies; then it is cut off. */
+const REPLIES_PER_DIALOGUE = 4;
+/** A connection is not used longer than so many dialogues would last. */
+const DIALOGUES_PER_CONNECTION = 3;
+
+const systemDnsServers = () => {
+  try {
+    return parseResolvConf(readFileSync(RESOLV_CONF, "utf8"));
+  } catch (error) {
+    if (error instanceof Error && "code" in error && error.code === "ENOENT") return parseResolvConf("");
+    throw error;
+  }
+};
+
+/** The name servers in force: those of the settings, else the system's. */
+export const dnsServersOf = (config: Config) => config.dnsServers ?? systemDnsServers();
+
+/** The real outside: the system's clock and randomness, the configured DNS servers, TCP. */
+export const realOutside = (config: Config): Outside & { close(): void } => {
+  const resolver = createDnsResolver({ servers: dnsServersOf(config), clock: systemClock });
+  const policy = createAddressPolicy(config.probeAllowNetworks);
+  const connector = createDirectConnector({ clock: systemClock, mayConnect: policy.isAllowed });
+  return { clock: systemClock, random: systemRandom, resolver, connector, close: () => resolver.close() };
+};
+
+/** The ways out: source addresses and proxies where there are any, else straight from this machine. */
+const exitsOf = (config: Config, { clock, connector }: Outside): readonly [Exit, ...Exit[]] => {
+  const mayConnect = createAddressPolicy(config.probeAllowNetworks).isAllowed;
+  const exits: Exit[] = [
+    ...config.sourceAddresses.map((localAddress) => ({ name: localAddress, connector, localAddress })),
+    ...config.socksProxies.map((proxy) => ({
+      name: `socks5://${proxy.host}:${proxy.port}`,
+      connector: createSocksConnector({ clock, mayConnect, proxy }),
+      localAddress: null,
+    })),
+  ];
+  const [first, ...rest] = exits;
+  return first === undefined ? [{ name: "direct", connector, localAddress: null }] : [first, ...rest];
+};
+
+const readCatalogueFile = (path: string): Result<Catalogue, readonly string[]> => {
+  try {
+    return parseCatalogue(JSON.parse(readFileSync(path, "utf8")));
+  } catch (error) {
+    return err([`${path} cannot be read: ${error instanceof Error ? error.message : error}`]);
+  }
+};
+
+/** The catalogue of blocklists in force, with its keys. Throws `SettingsProblem` when the file or the keys do not fit. */
+export const catalogueOf = ({ blocklistCataloguePath: path, blocklistKeys }: Config): Catalogue => {
+  const read = path === null ? null : readCatalogueFile(path);
+  if (read !== null && !read.ok)
+    throw new SettingsProblem(read.error.map((problem) => `POSTWARDEN_BLOCKLIST_CATALOGUE: ${problem}`));
+  const applied = applyKeys(read?.value ?? readEmbeddedCatalogue(), blocklistKeys);
+  if (!applied.ok) throw new SettingsProblem(applied.error.map((problem) => `POSTWARDEN_BLOCKLIST_KEYS: ${problem}`));
+  return applied.value;
+};
+
+/** Lookups on blocklists over the given outside. */
+export const composeDnsbl = ({ clock, random, resolver }: Outside): Dnsbl =>
+  createDnsbl({ clock, random, resolver, registrableDomain: organisationalDomain });
+
+const composePool = (config: Config, outside: Outside) => {
+  const { clock } = outside;
+  const { heloName, connectTimeoutMs, replyTimeoutMs, connectionsMax, connectionsPerHostMax, rcptPerConnectionMax } =
+    config;
+  const egress = createEgressWatch(clock);
+  const exits = createExits(exitsOf(config, outside), clock);
+  const dialogueTimeMs = connectTimeoutMs + REPLIES_PER_DIALOGUE * replyTimeoutMs;
+  const sessionDeadlineMs = dialogueTimeMs * DIALOGUES_PER_CONNECTION;
+
+  const open = async ({ address, port, host, exit }: ProbeTarget) => {
+    const { connector, localAddress } = exits.get(exit);
+    const timeouts = { connectTimeoutMs, replyTimeoutMs, sessionDeadlineMs };
+    const where = { connector, clock, address, port, localAddress, serverName: host, heloName };
+    const session = await openSession({ ...where, ...timeouts });
+    egress.note(address, session.ok ? null : session.error);
+    return session;
+  };
+
+  const pacing = createPacing(clock, connectionsPerHostMax);
+  const ceilings = { connectionsMax, connectionsPerHostMax, connectionsPerProviderMax, rcptPerConnectionMax };
+  return { pool: createProbePool({ clock, open, pacing, ...ceilings }), exits, egress, dialogueTimeMs };
+};
+
+/** The operator's list of what is not to be mailed, as the engine asks it; null where there is no database. */
+export type MatchSuppression = ((normalizedEmail: string) => string | null) | null;
+
+/** Everything that finds out about an address; needs no database. */
+export const composeEngine = (config: Config, outside: Outside, matchSuppression: MatchSuppression) => {
+  const { clock, random, resolver } = outside;
+  const { heloName, mailFrom, smtpPort, retryWaitsS } = config;
+  const { pool, exits, egress, dialogueTimeMs } = composePool(config, outside);
+  const policy = createAddressPolicy(config.probeAllowNetworks);
+  const inquireDomain = createDomainInquiry({ resolver, policy, random });
+  const askHost = createHostInquiry({
+    pool,
+    exits,
+    catchAllMemory: createCatchAllMemory(clock),
+    clock,
+    heloName,
+    mailFrom,
+  });
+  const inquireMailbox = createMailboxInquiry({ askHost, clock, smtpPort, attemptTimeMs: dialogueTimeMs });
+  const inquireDnsbl = config.dnsblSignal
+    ? createDnsblInquiry({ dnsbl: composeDnsbl(outside), lists: catalogueOf(config).lists, clock })
+    : null;
+  const inquiries = { inquireDomain, inquireMailbox, inquireDnsbl, matchSuppression };
+  return { engine: createEngine({ clock, random, ...inquiries, retryWaitsS }), pool, egress };
+};

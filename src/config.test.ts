@@ -1,0 +1,190 @@
+import { describe, expect, test } from "bun:test";
+import { resolve } from "node:path";
+import { readConfig, settingsInForce } from "./config.ts";
+
+/** The settings with one of them given, by its name without the prefix. */
+const readOne = (name: string, value: string) => readConfig({ [`POSTWARDEN_${name}`]: value });
+
+describe("without any setting", () => {
+  test("every default is the contract's", () => {
+    const config = readConfig({});
+    expect(config).toMatchObject({
+      ok: true,
+      value: {
+        dataDir: resolve("./data"),
+        host: "127.0.0.1",
+        port: 8080,
+        baseUrl: null,
+        tls: null,
+        trustedProxies: [],
+        dnsServers: null,
+        mailFrom: "",
+        smtpPort: 25,
+        connectTimeoutMs: 10_000,
+        replyTimeoutMs: 30_000,
+        retryWaitsS: [60, 300, 900, 1800],
+        connectionsMax: 500,
+        connectionsPerHostMax: 4,
+        rcptPerConnectionMax: 50,
+        probeAllowNetworks: [],
+        logLevel: "info",
+      },
+    });
+  });
+
+  test("an empty value counts as not given, and names of others are none of our business", () => {
+    const environment = {
+      POSTWARDEN_PORT: "",
+      POSTWARDEN_BASE_URL: "",
+      PATH: "/bin",
+      POSTWARDENPORT: "x",
+      postwarden_port: "x",
+    };
+    expect(readConfig(environment)).toEqual(readConfig({}));
+  });
+});
+
+describe("a good value", () => {
+  test.each([
+    ["PORT", "0", { port: 0 }],
+    ["PORT", "65535", { port: 65_535 }],
+    ["HOST", "::", { host: "::" }],
+    ["BASE_URL", "https://verify.example.com/", { baseUrl: "https://verify.example.com" }],
+    ["BASE_URL", "http://localhost:8080/prefix//", { baseUrl: "http://localhost:8080/prefix" }],
+    ["TRUSTED_PROXIES", "10.0.0.0/8, fd00::/8", { trustedProxies: ["10.0.0.0/8", "fd00::/8"] }],
+    ["DNS_SERVERS", "192.0.2.1", { dnsServers: [{ address: "192.0.2.1", port: 53 }] }],
+    [
+      "DNS_SERVERS",
+      "127.0.0.1:5353,::1",
+      {
+        dnsServers: [
+          { address: "127.0.0.1", port: 5353 },
+          { address: "::1", port: 53 },
+        ],
+      },
+    ],
+    ["HELO_NAME", "mail.example.com", { heloName: "mail.example.com" }],
+    ["HELO_NAME", "[192.0.2.1]", { heloName: "[192.0.2.1]" }],
+    ["HELO_NAME", "[IPv6:2001:db8::1]", { heloName: "[IPv6:2001:db8::1]" }],
+    ["MAIL_FROM", "probe@example.com", { mailFrom: "probe@example.com" }],
+    ["MAIL_FROM", "<>", { mailFrom: "" }],
+    ["SMTP_PORT", "2525", { smtpPort: 2525 }],
+    ["GREYLIST_RETRIES_S", "1, 2 ,3", { retryWaitsS: [1, 2, 3] }],
+    ["MAX_CONNECTIONS", "20000", { connectionsMax: 20_000 }],
+    ["PROBE_ALLOW_NETWORKS", "127.0.0.0/8,::1/128", { probeAllowNetworks: ["127.0.0.0/8", "::1/128"] }],
+    ["LOG_LEVEL", "silent", { logLevel: "silent" }],
+    ["DATA_DIR", "/var/lib/postwarden", { dataDir: "/var/lib/postwarden" }],
+  ])("%s=%s is taken", (name, value, expected) => {
+    expect(readOne(name, value)).toMatchObject({ ok: true, value: expected });
+  });
+
+  test("the certificate goes with its key", () => {
+    const both = { POSTWARDEN_TLS_CERT: "/c.pem", POSTWARDEN_TLS_KEY: "/k.pem" };
+    expect(readConfig(both)).toMatchObject({ ok: true, value: { tls: { certPath: "/c.pem", keyPath: "/k.pem" } } });
+    for (const name of ["TLS_CERT", "TLS_KEY"]) {
+      expect(readOne(name, "/x.pem")).toEqual({
+        ok: false,
+        error: ["POSTWARDEN_TLS_CERT and POSTWARDEN_TLS_KEY go together: give both or none."],
+      });
+    }
+  });
+});
+
+describe("a bad value is refused in a sentence that begins with its name and says what would do", () => {
+  test.each([
+    ["PORT", "eighty", "a whole number from 0 to 65535"],
+    ["PORT", "-1", "a whole number from 0 to 65535"],
+    ["PORT", "65536", "a whole number from 0 to 65535"],
+    ["PORT", "80.5", "a whole number from 0 to 65535"],
+    ["PORT", " 80", "a whole number from 0 to 65535"],
+    ["PORT", "99999999999999999999", "a whole number from 0 to 65535"],
+    ["BASE_URL", "verify.example.com", "an http or https URL"],
+    ["BASE_URL", "ftp://example.com", "an http or https URL"],
+    ["BASE_URL", "https://example.com/?x=1", "an http or https URL"],
+    ["BASE_URL", "https://user:secret@example.com", "an http or https URL"],
+    ["TRUSTED_PROXIES", "10.0.0.0/33", '"10.0.0.0/33"'],
+    ["TRUSTED_PROXIES", "10.0.0.0/8,everybody", '"everybody"'],
+    ["DNS_SERVERS", "dns.example.com", '"dns.example.com"'],
+    ["DNS_SERVERS", "192.0.2.1:0", '"192.0.2.1:0"'],
+    ["HELO_NAME", "not a name", "a host name"],
+    ["HELO_NAME", "-x.example.com", "a host name"],
+    ["HELO_NAME", "mail.example.com\r\nRSET", "a host name"],
+    ["HELO_NAME", "[not-an-ip]", "a host name"],
+    ["HELO_NAME", "[999.1.1.1]", "a host name"],
+    ["HELO_NAME", "[2001:db8::1]", "a host name"],
+    ["MAIL_FROM", "nobody", "an address"],
+    ["SMTP_PORT", "0", "a whole number from 1 to 65535"],
+    ["SMTP_CONNECT_TIMEOUT_MS", "99", "a whole number from 100 to 120000"],
+    ["SMTP_REPLY_TIMEOUT_MS", "600001", "a whole number from 100 to 600000"],
+    ["GREYLIST_RETRIES_S", "60,soon", '"soon"'],
+    ["GREYLIST_RETRIES_S", "0", "seconds from 1 to 86400"],
+    ["GREYLIST_RETRIES_S", "86401", "seconds from 1 to 86400"],
+    ["MAX_CONNECTIONS", "0", "a whole number from 1 to 20000"],
+    ["MAX_CONNECTIONS_PER_HOST", "1001", "a whole number from 1 to 1000"],
+    ["MAX_RCPT_PER_CONNECTION", "1", "a whole number from 2 to 10000"],
+    ["PROBE_ALLOW_NETWORKS", "localhost", '"localhost"'],
+    ["LOG_LEVEL", "verbose", "debug, info, warn, error, silent"],
+  ])("%s=%j", (name, value, said) => {
+    const config = readOne(name, value);
+    if (config.ok) throw new Error(`${name}=${value} was taken`);
+    expect(config.error).toHaveLength(1);
+    const [sentence = ""] = config.error;
+    expect(sentence).toStartWith(`POSTWARDEN_${name}: `);
+    expect(sentence).toContain(said);
+    expect(sentence).toEndWith(".");
+  });
+
+  test("every problem is told at once", () => {
+    const config = readConfig({ POSTWARDEN_PORT: "x", POSTWARDEN_SMTP_PORT: "y", POSTWARDEN_NOTHING: "z" });
+    expect(config.ok ? [] : config.error).toHaveLength(3);
+  });
+
+  test("a value that was refused is not repeated where it may be a secret", () => {
+    const config = readOne("BASE_URL", "https://user:hunter2@example.com");
+    expect(JSON.stringify(config)).not.toContain("hunter2");
+  });
+});
+
+describe("a name that does not exist is refused, with the nearest one that does", () => {
+  test.each([
+    ["DATADIR", "DATA_DIR"],
+    ["PROT", "PORT"],
+    ["LOGLEVEL", "LOG_LEVEL"],
+    ["DNS_SERVER", "DNS_SERVERS"],
+    ["GREYLIST_RETRIES", "GREYLIST_RETRIES_S"],
+    ["MAX_CONNECTION", "MAX_CONNECTIONS"],
+    ["MAX_CONNECTIONS_PER_HOSTS", "MAX_CONNECTIONS_PER_HOST"],
+    ["port", "PORT"],
+    ["constructor", ""],
+    ["__proto__", ""],
+    ["", ""],
+  ])("POSTWARDEN_%s", (name, nearest) => {
+    const config = readOne(name, "x");
+    expect(config.ok ? [] : config.error).toEqual([
+      expect.stringContaining(`POSTWARDEN_${name} is not a setting. Did you mean POSTWARDEN_${nearest}`),
+    ]);
+  });
+});
+
+describe("the settings in force", () => {
+  const config = readConfig({
+    POSTWARDEN_SOCKS_PROXIES: "socks5://user:hunter2@192.0.2.9:1080",
+    POSTWARDEN_TLS_CERT: "/c.pem",
+    POSTWARDEN_TLS_KEY: "/k.pem",
+  });
+  if (!config.ok) throw new Error(config.error.join("\n"));
+  const shown = settingsInForce(config.value);
+
+  test("are shown under names that can be set, each with one value of the configuration", () => {
+    for (const name of Object.keys(shown)) expect(readConfig({ [name]: "" }).ok).toBe(true);
+    const refused = readConfig(Object.fromEntries(Object.keys(shown).map((name) => [name, "~"])));
+    expect(JSON.stringify(refused)).not.toContain("is not a setting");
+    const [certificateAndKey, other] = [2, Object.keys(config.value).length - 1];
+    expect(Object.keys(shown)).toHaveLength(certificateAndKey + other);
+  });
+
+  test("are shown without passwords", () => {
+    expect(JSON.stringify(shown)).toContain("192.0.2.9");
+    expect(JSON.stringify(shown)).not.toContain("hunter2");
+  });
+});

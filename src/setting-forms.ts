@@ -1,0 +1,115 @@
+import { isIP } from "node:net";
+import { z } from "zod";
+import { err, ok, type Result } from "./base/errors.ts";
+import { parseListKeys } from "./dnsbl/list-keys.ts";
+import { parseAddress } from "./mail/address.ts";
+import { parseCidr } from "./net/public-address.ts";
+import { parseDnsServers } from "./net/resolv-conf.ts";
+import type { SocksProxy } from "./net/socks-connector.ts";
+
+/** The forms that settings have: each reads the text of one, or says in a sentence what is needed. */
+
+/** A whole number within bounds. */
+export const wholeNumber = (min: number, max: number) =>
+  z
+    .string()
+    .refine(
+      (text) => /^\d{1,9}$/.test(text) && Number(text) >= min && Number(text) <= max,
+      `a whole number from ${min} to ${max} is needed`,
+    )
+    .transform(Number);
+
+/** A comma list; each item that does not fit is named. */
+export const list = <T>(parse: (item: string) => Result<T, string>) =>
+  z.string().transform((text, context) => {
+    const items: T[] = [];
+    for (const item of text.split(",").map((part) => part.trim())) {
+      if (item === "") continue;
+      const parsed = parse(item);
+      if (parsed.ok) items.push(parsed.value);
+      else context.addIssue({ code: "custom", message: `"${hidePassword(item)}": ${parsed.error}` });
+    }
+    return items;
+  });
+
+const hidePassword = (text: string): string => text.replace(/\/\/[^@]*@/, "//…@");
+
+/** Seconds of a retry schedule. */
+export const seconds = (item: string): Result<number, string> => {
+  const value = Number(item);
+  return /^\d+$/.test(item) && value >= 1 && value <= 86_400 ? ok(value) : err("seconds from 1 to 86400 are needed");
+};
+
+/** A network as address/bits. */
+export const cidr = (item: string): Result<string, string> => {
+  const parsed = parseCidr(item);
+  return parsed.ok ? ok(item) : err("an address range such as 10.0.0.0/8 is needed");
+};
+
+/** An IP address of this machine. */
+export const ipAddress = (item: string): Result<string, string> =>
+  isIP(item) === 0 ? err("an IP address such as 192.0.2.1 or 2001:db8::1 is needed") : ok(item);
+
+const PROXY_PORT = 1080;
+
+/** `socks5://user:password@host:port`; user, password and port may be left out. */
+export const socksProxy = (item: string): Result<SocksProxy, string> => {
+  const url = URL.canParse(item) ? new URL(item) : null;
+  const isBare = url !== null && (url.pathname === "" || url.pathname === "/") && url.search === "" && url.hash === "";
+  if (url === null || !isBare || !/^socks5h?:$/.test(url.protocol) || url.hostname === "") {
+    return err("a proxy such as socks5://user:password@192.0.2.1:1080 is needed");
+  }
+  const host = url.hostname.replace(/^\[(.*)\]$/, "$1");
+  const user = url.username === "" ? null : decodeURIComponent(url.username);
+  const password = url.password === "" ? null : decodeURIComponent(url.password);
+  return ok({ host, port: url.port === "" ? PROXY_PORT : Number(url.port), user, password });
+};
+
+/** An http or https URL without query, credentials or trailing slash. */
+export const httpUrl = z.string().transform((text, context) => {
+  const url = URL.canParse(text) ? new URL(text) : null;
+  if (url !== null && /^https?:$/.test(url.protocol) && url.search === "" && url.hash === "" && url.username === "") {
+    return text.replace(/\/+$/, "");
+  }
+  context.addIssue({ code: "custom", message: "an http or https URL without query is needed" });
+  return z.NEVER;
+});
+
+const HOST_NAME_FORM = /^(?=.{1,253}$)[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*$/i;
+
+/** Whether a text is a host name in letters, digits and hyphens. */
+export const isHostName = (text: string): boolean => HOST_NAME_FORM.test(text);
+
+/** What EHLO may say: a host name or an address literal (RFC 5321 §4.1.3: `[192.0.2.1]`, `[IPv6:2001:db8::1]`). */
+export const heloName = z.string().refine((text) => {
+  const literal = /^\[(?<ip6>IPv6:)?(?<address>.+)\]$/i.exec(text)?.groups;
+  return literal === undefined ? isHostName(text) : isIP(literal.address ?? "") === (literal.ip6 === undefined ? 4 : 6);
+}, "a host name such as mail.example.com, or an address such as [192.0.2.1] or [IPv6:2001:db8::1], is needed");
+
+/** An envelope sender; `<>` for the null sender. */
+export const sender = z
+  .string()
+  .trim()
+  .refine(
+    (text) => text === "" || text === "<>" || parseAddress(text).ok,
+    "an address, or <> for the null sender, is needed",
+  );
+
+/** A comma list of name servers. */
+export const dnsServers = z.string().transform((text, context) => {
+  const parsed = parseDnsServers(text);
+  if (parsed.ok) return parsed.value;
+  context.addIssue({ code: "custom", message: parsed.error.problem });
+  return z.NEVER;
+});
+
+/** A comma list of `list=key`. */
+export const listKeys = z.string().transform((text, context) => {
+  const parsed = parseListKeys(text);
+  if (parsed.ok) return parsed.value;
+  for (const message of parsed.error) context.addIssue({ code: "custom", message });
+  return z.NEVER;
+});
+
+/** `on` or `off`. */
+export const onOff = z.enum(["on", "off"], { error: "on or off is needed" }).transform((text) => text === "on");

@@ -1,0 +1,156 @@
+import type { Clock } from "../base/clock.ts";
+import type { Address } from "../mail/address.ts";
+import type { SmtpReply } from "../net/smtp-reply.ts";
+import type { ProbeAnswer } from "../probe/dialogue.ts";
+import type { Exit, Exits } from "../probe/exits.ts";
+import type { Priority, ProbeTarget } from "../probe/lane.ts";
+import type { ProbePool } from "../probe/pool.ts";
+import type { CatchAllMemory, RememberedCatchAll } from "./catch-all-memory.ts";
+import { dialogueOf } from "./dialogue-evidence.ts";
+import type { Dialogue, Finding, ReplyEvidence } from "./evidence.ts";
+import { findingOfFailure, findingOfReplies } from "./findings.ts";
+import { readReply } from "./replies.ts";
+
+export interface HostInquiryDeps {
+  readonly pool: ProbePool;
+  readonly exits: Exits;
+  readonly catchAllMemory: CatchAllMemory;
+  readonly clock: Clock;
+  readonly heloName: string;
+  /** The envelope sender; empty for the null sender. */
+  readonly mailFrom: string;
+}
+
+/** What is asked of one host. */
+export interface HostQuestion {
+  readonly address: Address;
+  /** The recipient that nobody has, whole. */
+  readonly randomRecipient: string;
+  /** The exit of the attempt before: greylisting knows us by it. */
+  readonly exitBefore: string | null;
+  readonly priority: Priority;
+}
+
+/** Where a host is, before it is known by which exit it is asked. */
+export type HostAddress = Omit<ProbeTarget, "exit">;
+
+export interface HostHeard {
+  readonly dialogues: readonly Dialogue[];
+  readonly tookMs: number;
+  readonly finding: Finding;
+  /** No other host needs to be asked. */
+  readonly settled: boolean;
+}
+
+interface Asked {
+  readonly dialogue: Dialogue;
+  readonly answer: ProbeAnswer;
+}
+
+/** Exits by which one host is asked in one attempt, when it blocks the first. */
+const EXITS_TRIED_MAX = 3;
+
+/**
+ * Asks one host about the submitted recipient and about a random one. Where an exit is blocked and there is another,
+ * that one asks at once; the blocked one then rests at the provider. What the host says of random recipients is
+ * remembered for the next addresses of the domain.
+ */
+export const createHostInquiry = ({ pool, exits, catchAllMemory, clock, heloName, mailFrom }: HostInquiryDeps) => {
+  const ask = async (
+    target: ProbeTarget,
+    recipients: readonly string[],
+    question: HostQuestion,
+    random = false,
+  ): Promise<Asked> => {
+    const smtputf8 = !random && question.address.needsSmtputf8;
+    const answer = await pool.ask(target, { mailFrom, recipients, smtputf8, stopAfter }, question.priority);
+    const recipient = recipients[0] ?? "";
+    const hints = { heloName, mailFrom, recipient, mxHost: target.host, smtputf8Sent: smtputf8 };
+    const about = (index: number) => (random || index > 0 ? "random" : "submitted");
+    return { dialogue: dialogueOf(target, answer, { about, hints }), answer };
+  };
+
+  /** The random recipient alone: some servers take only one recipient a mail from us. */
+  const askRandomAlone = (target: ProbeTarget, question: HostQuestion): Promise<Asked> =>
+    ask(target, [question.randomRecipient], question, true);
+
+  const askWith = async (target: ProbeTarget, question: HostQuestion): Promise<HostHeard> => {
+    const { address, randomRecipient } = question;
+    const remembered = catchAllMemory.find(address.domain, target.host);
+    const recipients = remembered === null ? [address.mailbox, randomRecipient] : [address.mailbox];
+    const first = await ask(target, recipients, question);
+    const again = needsRandomAlone(first.dialogue.replies, remembered);
+    const asked = again ? [first, await askRandomAlone(target, question)] : [first];
+    const dialogues = asked.map(({ dialogue }) => dialogue);
+    const tookMs = asked.reduce((sum, { answer }) => sum + answer.tookMs, 0);
+    const replies = dialogues.flatMap((held) => held.replies);
+    const settled = findingOfReplies(target.host, replies);
+    if (settled !== null)
+      return { dialogues, tookMs, finding: recall(settled, address.domain, remembered), settled: true };
+    const finding = findingOfFailure(target.host, replies, first.answer.failure);
+    return { dialogues, tookMs, finding, settled: finding.reading === "smtputf8_unsupported" };
+  };
+
+  /** Fills in what is remembered of the domain, or remembers what was just learnt. */
+  const recall = (finding: Finding, domain: string, remembered: RememberedCatchAll | null): Finding => {
+    const { catch_all: state, host, reading } = finding;
+    if (state === "yes" || state === "no") catchAllMemory.keep(domain, host ?? "", state);
+    if (remembered === null || reading !== "accepted" || state !== "unknown") return finding;
+    const ageS = Math.round((clock.nowMs() - remembered.askedAtMs) / 1000);
+    return { ...finding, catch_all: remembered.state, catch_all_age_s: ageS };
+  };
+
+  const note = (target: ProbeTarget, { reading, heard }: Finding): void => {
+    if (reading === "rate_limited") pool.notePace(target, "rate_limited");
+    else if (heard) pool.notePace(target, "answered");
+  };
+
+  return async function askHost(where: HostAddress, question: HostQuestion): Promise<HostHeard> {
+    const tried = new Set<string>();
+    const dialogues: Dialogue[] = [];
+    let tookMs = 0;
+    let exit: Exit | null = exits.choose(where, question.exitBefore) ?? exits.chooseAnyway(where);
+    let heard: HostHeard | null = null;
+    while (exit !== null && tried.size < EXITS_TRIED_MAX) {
+      const target: ProbeTarget = { ...where, exit: exit.name };
+      heard = await askWith(target, question);
+      note(target, heard.finding);
+      dialogues.push(...heard.dialogues);
+      tookMs += heard.tookMs;
+      if (!isAboutTheExit(heard.finding)) {
+        if (heard.finding.heard) for (const blocked of tried) exits.rest(blocked, where.provider);
+        if (heard.finding.heard) exits.welcome(exit.name, where.provider);
+        break;
+      }
+      tried.add(exit.name);
+      exit = exits.choose(where, null, tried);
+    }
+    if (heard === null) throw new Error("no exit was tried");
+    return { ...heard, dialogues, tookMs };
+  };
+};
+
+export type HostInquiry = ReturnType<typeof createHostInquiry>;
+
+/** The refusal, or the failure, may be due to the way we came: another exit may fare better. */
+const isAboutTheExit = ({ reading, rule }: Finding): boolean =>
+  reading === "blocked" || rule === "proxy_failed" || rule === "local_failure";
+
+const WANTS_RANDOM: ReadonlySet<ReplyEvidence["reading"]> = new Set(["accepted", "ambiguous", "greylisted"]);
+
+/** Without pipelining: whether the random recipient is still worth a question after the reply to the submitted one. */
+const stopAfter = (_index: number, reply: SmtpReply): boolean => !WANTS_RANDOM.has(readReply(reply, "rcpt").reading);
+
+const COMPANY: ReadonlySet<ReplyEvidence["reading"]> = new Set(["rate_limited", "protocol_error", "temporary"]);
+
+/**
+ * Whether the random recipient must be asked for by itself: the recipient is accepted, and the refusal of the random
+ * one may be due to the company it came in; or the reply can only be understood by comparison, and memory kept us
+ * from asking.
+ */
+const needsRandomAlone = (replies: readonly ReplyEvidence[], remembered: RememberedCatchAll | null): boolean => {
+  const submitted = replies.find(({ about }) => about === "submitted");
+  const random = replies.find(({ about }) => about === "random");
+  if (remembered !== null) return submitted?.reading === "ambiguous";
+  return submitted?.reading === "accepted" && random !== undefined && COMPANY.has(random.reading);
+};
