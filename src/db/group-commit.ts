@@ -11,7 +11,8 @@ const WORK_PER_TRANSACTION_MAX = 512;
 
 /**
  * Gathers the writes of one turn of the event loop into one transaction. A write is resolved after the commit that
- * holds it; one that throws is undone alone (a savepoint each) and takes nobody with it.
+ * holds it. When one of them throws, everything is undone and each is run again by itself, so that a failing write
+ * takes nobody with it: a write must do nothing but read and write the database, for it may run twice.
  */
 export const createGroupCommit = (sqlite: Sqlite) => {
   let waiting: Waiting[] = [];
@@ -21,46 +22,26 @@ export const createGroupCommit = (sqlite: Sqlite) => {
   const begin = sqlite.prepare("BEGIN IMMEDIATE");
   const commit = sqlite.prepare("COMMIT");
   const rollback = sqlite.prepare("ROLLBACK");
-  const savepoint = sqlite.prepare("SAVEPOINT piece");
-  const undo = sqlite.prepare("ROLLBACK TO piece");
-  const release = sqlite.prepare("RELEASE piece");
 
-  const runPiece = (piece: Waiting): boolean => {
-    savepoint.run();
-    try {
-      piece.run();
-      release.run();
-      return true;
-    } catch (error) {
-      // A full disk makes SQLite itself roll everything back: then there is no transaction left to go on with.
-      if (!sqlite.inTransaction) throw error;
-      undo.run();
-      release.run();
-      piece.fail(error);
-      return false;
-    }
-  };
-
-  const runTogether = (pieces: readonly Waiting[]): void => {
-    const kept: Waiting[] = [];
+  /** Runs pieces as one transaction; answers what was thrown, or null when all are durable. */
+  const attempt = (pieces: readonly Waiting[]): { readonly error: unknown } | null => {
     try {
       begin.run();
-      for (const piece of pieces) if (runPiece(piece)) kept.push(piece);
+      for (const piece of pieces) piece.run();
       commit.run();
+      return null;
     } catch (error) {
+      // A full disk makes SQLite itself roll everything back.
       if (sqlite.inTransaction) rollback.run();
-      for (const piece of pieces) piece.fail(error);
-      return;
+      return { error };
     }
-    for (const piece of kept) piece.done();
   };
 
-  const flush = (): void => {
-    while (waiting.length > 0) {
-      const pieces = waiting.slice(0, WORK_PER_TRANSACTION_MAX);
-      waiting = waiting.slice(WORK_PER_TRANSACTION_MAX);
-      runTogether(pieces);
-    }
+  const settle = (pieces: readonly Waiting[]): void => {
+    const failure = attempt(pieces);
+    if (failure === null) for (const piece of pieces) piece.done();
+    else if (pieces.length === 1) pieces[0]?.fail(failure.error);
+    else for (const piece of pieces) settle([piece]);
   };
 
   const schedule = (): void => {
@@ -70,7 +51,7 @@ export const createGroupCommit = (sqlite: Sqlite) => {
       scheduled = false;
       const pieces = waiting.splice(0, WORK_PER_TRANSACTION_MAX);
       if (waiting.length > 0) schedule();
-      if (pieces.length > 0) runTogether(pieces);
+      if (pieces.length > 0) settle(pieces);
     });
   };
 
@@ -91,7 +72,10 @@ export const createGroupCommit = (sqlite: Sqlite) => {
     },
     /** Writes all that waits, now, and refuses what comes later: for the end of the process. */
     close(): void {
-      flush();
+      for (let pieces = waiting; pieces.length > 0; pieces = waiting) {
+        waiting = pieces.slice(WORK_PER_TRANSACTION_MAX);
+        settle(pieces.slice(0, WORK_PER_TRANSACTION_MAX));
+      }
       closed = true;
     },
   };

@@ -19,7 +19,8 @@ export interface Db {
   transact<T>(work: (tx: Tx) => T): T;
   /**
    * Like `transact`, together with everything else that is waiting to be written: one transaction and one flush to
-   * disk for all. Resolves when the work is durable; rejects, with only this work undone, when it throws.
+   * disk for all. Resolves when the work is durable; rejects, with only this work undone, when it throws. The work may
+   * run twice, so it does nothing but read and write the database.
    */
   commit<T>(work: (tx: Tx) => T): Promise<T>;
   /** Whether the file takes a write at this moment (disk full, read-only, locked). */

@@ -28,6 +28,19 @@ export interface CheckOrder {
 /** How long an Idempotency-Key is remembered (contract §4). */
 const IDEMPOTENCY_MS = 24 * 60 * 60 * 1000;
 
+/**
+ * A refusal as a value. It is decided before anything is written, so that there is nothing to undo: thrown inside the
+ * group commit it would make everybody else's writes run again.
+ */
+const orRefusal = <T>(work: () => T): T | AppError => {
+  try {
+    return work();
+  } catch (error) {
+    if (error instanceof AppError) return error;
+    throw error;
+  }
+};
+
 const insufficientCredits = (required: number, available: number) =>
   new AppError("insufficient_credits", {
     message: "The account has not enough credits. `postwarden credits grant` adds some.",
@@ -154,7 +167,8 @@ export const createChecks = ({ db, store, ledger, runner, clock }: ChecksDeps) =
      * waits up to `waitMs` for it. 402 `insufficient_credits`, 422 `idempotency_key_reused`.
      */
     async order(caller: Caller, order: CheckOrder, waitMs: number, signal?: AbortSignal): Promise<VerificationRow> {
-      const row = await db.commit((tx) => place(tx, caller, order));
+      const row = await db.commit((tx) => orRefusal(() => place(tx, caller, order)));
+      if (row instanceof AppError) throw row;
       if (row.status === "completed") return row;
       const current = store.find(row.id) ?? row;
       if (current.status === "pending") runner.take(current);
