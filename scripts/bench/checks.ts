@@ -58,10 +58,18 @@ const startService = async (stage: Stage, dnsServers: string, smtpPort: number) 
   return { check, wrong: () => wrong, stop };
 };
 
-const perSecond = async (count: number, task: (n: number) => Promise<void>): Promise<number> => {
+interface Round {
+  readonly perSecond: number;
+  /** Processor time of this process for each, in microseconds: what busy neighbours change least. */
+  readonly cpuUs: number;
+}
+
+const timed = async (count: number, work: () => Promise<void>): Promise<Round> => {
   const startedMs = performance.now();
-  await inTurns(count, AT_ONCE, task);
-  return count / ((performance.now() - startedMs) / 1000);
+  const before = process.cpuUsage();
+  await work();
+  const { user, system } = process.cpuUsage(before);
+  return { perSecond: count / ((performance.now() - startedMs) / 1000), cpuUs: (user + system) / count };
 };
 
 /** Whole checks (DNS, SMTP, verdict, database) against smtp-sink, and bare dialogues with it, in turns. */
@@ -69,28 +77,34 @@ export const measureChecks = async (stage: Stage): Promise<Mark[]> => {
   const port = await startSink(stage, "checks-sink");
   const names = await startNames(stage, "checks-names", zone());
   const service = await startService(stage, names.setting, port);
-  const bare: number[] = [];
-  const lone: number[] = [];
-  const shared: number[] = [];
+  const bare: Round[] = [];
+  const lone: Round[] = [];
+  const shared: Round[] = [];
   try {
     const from = (round: number) => (round < 0 ? 0 : WARM_UP + round * CHECKS);
     for (let round = -1; round < ROUNDS; round++) {
       const count = round < 0 ? WARM_UP : CHECKS;
-      bare.push(await bareDialogues(port, count, AT_ONCE));
-      lone.push(await perSecond(count, (n) => service.check(loneAddress(from(round) + n))));
-      shared.push(await perSecond(count, (n) => service.check(sharedAddress(from(round) + n))));
+      const check = (addressOf: (n: number) => string) =>
+        timed(count, () => inTurns(count, AT_ONCE, (n) => service.check(addressOf(from(round) + n))));
+      bare.push(await timed(count, () => bareDialogues(port, count, AT_ONCE)));
+      lone.push(await check(loneAddress));
+      shared.push(await check(sharedAddress));
     }
   } finally {
     await service.stop();
   }
-  const rate = (values: readonly number[]) => median(values.slice(1));
-  const ratio = (values: readonly number[]) => median(values.slice(1).map((value, at) => value / (bare[at + 1] ?? 0)));
-  const figure = { group: "checks", unit: "/s" };
+  const ratio = (rounds: readonly Round[]) =>
+    median(rounds.slice(1).map(({ perSecond }, at) => perSecond / (bare[at + 1]?.perSecond ?? 0)));
+  const figure = (what: string, rounds: readonly Round[]): Mark => {
+    const cpuUs = Math.round(median(rounds.slice(1).map((round) => round.cpuUs)));
+    const value = Math.round(median(rounds.slice(1).map(({ perSecond }) => perSecond)));
+    return { group: "checks", what, value, unit: "/s", note: `${AT_ONCE} at once, ${cpuUs} µs of processor time each` };
+  };
   const share = { group: "checks", unit: "", note: `median of ${ROUNDS} rounds of ${CHECKS}` };
   return [
-    { ...figure, what: "bare Bun.connect dialogues", value: Math.round(rate(bare)), note: `${AT_ONCE} at once` },
-    { ...figure, what: "whole checks, a connection each", value: Math.round(rate(lone)) },
-    { ...figure, what: "whole checks, connections shared", value: Math.round(rate(shared)) },
+    figure("bare Bun.connect dialogues", bare),
+    figure("whole checks, a connection each", lone),
+    figure("whole checks, connections shared", shared),
     { ...share, what: "share of the bare loop, a connection each", value: ratio(lone), limit: { least: 0.5 } },
     { ...share, what: "share of the bare loop, connections shared", value: ratio(shared), limit: { least: 1.5 } },
     { group: "checks", what: "checks that ended otherwise", value: service.wrong(), unit: "", limit: { most: 0 } },

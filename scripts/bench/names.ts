@@ -28,6 +28,7 @@ const configuration = (directory: string, port: number): string => `server:
   do-ip6: no
   access-control: 127.0.0.0/8 allow
   module-config: "iterator"
+  local-zone: "." refuse
   local-zone: "test." transparent
 auth-zone:
   name: "test"

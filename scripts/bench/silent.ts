@@ -117,7 +117,7 @@ interface Crowd {
 const run = async (stage: Stage, settings: Settings, { name, pending, connections }: Crowd): Promise<Run> => {
   const dataDir = await newDataDir(stage, `silent-${name}`);
   const keys = prepare(dataDir, pending);
-  const silent = listenSilently(Number(settings["POSTWARDEN_SMTP_PORT"]));
+  const silent = listenSilently(Number(settings.POSTWARDEN_SMTP_PORT));
   const service = await startBinary(stage, dataDir, settings);
   try {
     for (let tries = 0; silent.open() < connections && tries < SETTLE_TRIES_MAX; tries++) {

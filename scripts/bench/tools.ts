@@ -1,4 +1,4 @@
-import { type Supervisor } from "../lab/processes.ts";
+import type { Supervisor } from "../lab/processes.ts";
 
 /** Programs of Debian packages that the groups measure with or against. */
 const PACKAGES = {

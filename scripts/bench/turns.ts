@@ -20,7 +20,8 @@ export const measureTurns = async (_stage: Stage): Promise<Mark[]> => {
     const connector = createDirectConnector({ clock: systemClock, mayConnect: () => true });
     const resolver = createZoneResolver(ZONE);
     const config = configOf({ POSTWARDEN_SMTP_PORT: String(stub.port) });
-    const { engine, pool } = composeEngine(config, { clock: systemClock, random: systemRandom, resolver, connector }, null);
+    const outside = { clock: systemClock, random: systemRandom, resolver, connector };
+    const { engine, pool } = composeEngine(config, outside, () => null);
     const counts: number[] = [];
     for (const user of ["user1", "user2"]) {
       const { attempts } = await engine.attempt(beginEvidence(`${user}@turns.test`));

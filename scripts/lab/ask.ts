@@ -73,7 +73,7 @@ export const askByCommandLine = async ({ supervisor, subject }: Bench, row: Row,
   await mkdir(dataDirectory);
   const ended = await supervisor.finish([subject.binary, "verify", "--json", "--evidence", "--", row.address], {
     cwd: dataDirectory,
-    env: { ...subject.environment, POSTWARDEN_DATA_DIR: dataDirectory },
+    env: { ...subject.environment, ...row.environment, POSTWARDEN_DATA_DIR: dataDirectory },
     timeoutMs: ROW_DEADLINE_MS,
   });
   try {

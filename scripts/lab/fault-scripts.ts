@@ -40,6 +40,8 @@ const SLOW_RCPT_MS = 3000;
 const TARPIT_MS = 2000;
 const RECOVERS_AFTER = 2;
 
+const TOO_BUSY: Script = { banner: { text: "421 4.7.0 Too many connections, try again later", ends: "drop" } };
+
 const isAlice = (command: string): boolean => /<alice@/i.test(command);
 
 /** The answer of a server that knows alice alone. */
@@ -99,7 +101,8 @@ export const FAULTY: Readonly<Partial<Record<FaultHost, Script>>> = {
     banner: GREETING,
     replies: { EHLO: EHLO_TLS, STARTTLS: { text: "220 2.0.0 Ready\nthis is not TLS", ends: "drop" }, RCPT: onlyAlice },
   },
-  busy: { banner: { text: "421 4.7.0 Too many connections, try again later", ends: "drop" } },
+  busy: TOO_BUSY,
+  busytoo: TOO_BUSY,
   shuts: { banner: { ends: "drop" }, deaf: true },
   noservice: { banner: "554 No SMTP service here", replies: { EHLO: "503 Bad sequence", HELO: "503 Bad sequence" } },
   turncoat: { banner: { text: `${GREETING.replace(" ", "-")}\n554 5.7.1 Go away`, ends: "drop" } },

@@ -19,6 +19,8 @@ export const POSTGREY = { ip: "127.10.0.60", port: 10023 } as const;
 /** A second postgrey whose delay is longer than every retry of the binary. */
 export const POSTGREY_LONG = { ip: "127.10.0.61", port: 10023 } as const;
 export const SOCKS = { ip: "127.10.0.70", port: 1080 } as const;
+/** Addresses from which the binary may leave: `exitonly` lets in the first, and what comes out of the SOCKS proxy. */
+export const EXITS = { welcome: "127.10.0.90", unwelcome: "127.10.0.91", behindSocks: "127.10.0.92" } as const;
 export const HTTP = { ip: "127.10.0.80", port: 8085 } as const;
 
 /** The name and the senders by which the binary introduces itself: the command line's, and the service's. */
@@ -69,6 +71,7 @@ const POSTFIX = {
   screenedout: "127.10.1.41",
   ourmx: "127.10.1.42",
   ourmxempty: "127.10.1.43",
+  exitonly: "127.10.1.46",
   tlsatrcpt: "127.10.1.44",
   tlsclientcert: "127.10.1.45",
 } as const;
@@ -99,7 +102,7 @@ const FAULTS = [
   ...["quitless", "closeseach", "code999", "code354", "nocode", "unaskedehlo", "unaskedbanner", "unaskedmail"],
   ...["everything", "tlscloses", "tls454", "tlsoptional", "tlssilent", "slowrcpt", "tarpit", "mutercpt", "recovers"],
   ...["mixed", "code252", "ssh", "shortreply", "silenttoo", "onlyfirst", "hangsfirst", "tlsreset"],
-  ...["toomany", "greymail", "utf8refuses", "utf8mail", "codes", "noservice", "turncoat"],
+  ...["toomany", "greymail", "utf8refuses", "utf8mail", "codes", "noservice", "turncoat", "busytoo"],
 ] as const;
 
 /** One mail host each. The key is also its name in the zone: `<key>.mx.lab.test`. On 127.10.4.x nothing listens. */
@@ -128,5 +131,6 @@ export const IPV6 = { alive: "::1", dead: "::2" } as const;
 /** Every address that must be on `lo` while the lab runs. */
 export const ADDRESSES: readonly string[] = [
   ...[DNS.ip, DEAD_DNS.ip, RBLDNSD.ip, POSTGREY.ip, POSTGREY_LONG.ip, SOCKS.ip, HTTP.ip],
+  ...Object.values(EXITS),
   ...Object.values(HOSTS),
 ];

@@ -1,4 +1,4 @@
-import { POSTGREY, POSTGREY_LONG } from "./hosts.ts";
+import { EXITS, POSTGREY, POSTGREY_LONG } from "./hosts.ts";
 import type { PostfixHost } from "./hosts.ts";
 import { ADDRESS_LIST, NAME_LIST } from "./rbldnsd.ts";
 
@@ -13,6 +13,7 @@ const REFUSES_HELO =
   "smtpd_helo_restrictions=check_helo_access static:{550 5.7.1 Your HELO name does not resolve to your address}";
 const REFUSES_LISTED = `smtpd_client_restrictions=reject_rbl_client ${ADDRESS_LIST}`;
 const NEEDS_REVERSE = "smtpd_client_restrictions=reject_unknown_client_hostname";
+const WELCOMES_EXITS = `smtpd_client_restrictions=check_client_access inline:{${EXITS.welcome}=OK, ${EXITS.behindSocks}=OK}, reject`;
 const AT_ONCE = "smtpd_delay_reject=no";
 const NEEDS_TLS = "smtpd_tls_security_level=encrypt";
 const TAKES_EVERYTHING = "virtual_mailbox_maps=static:all";
@@ -42,6 +43,7 @@ export const SMTPD: Readonly<Partial<Record<PostfixHost, readonly string[]>>> = 
   reverse: ["smtpd_peername_lookup=yes", NEEDS_REVERSE],
   reversehard: ["smtpd_peername_lookup=yes", NEEDS_REVERSE, "unknown_client_reject_code=550"],
   reversegood: ["smtpd_peername_lookup=yes", NEEDS_REVERSE],
+  exitonly: [WELCOMES_EXITS],
   helo: [REFUSES_HELO],
   heloatehlo: [AT_ONCE, REFUSES_HELO],
   helogood: ["smtpd_helo_restrictions=reject_non_fqdn_helo_hostname, reject_unknown_helo_hostname"],

@@ -20,7 +20,7 @@ const WITH_ALICE = [
     "firstnohost",
     "lastsilent",
   ],
-  ...["secondary", "secondarydefers", "secondarygrey", "secondarydead", "secondarybusy", "implicit", "privatefirst"],
+  ...["secondary", "secondarydefers", "secondarygrey", "secondarydead", "implicit", "privatefirst"],
   ...["mxcname", "domaincname", "cnamechain", "truncated", "longtxt", "dualdead6", "dualdead4", "only6", "implicit6"],
   ...["twoaddresses", `any.wild.${SUFFIX}`, `mail.renamed.${SUFFIX}`],
 ];
@@ -35,6 +35,7 @@ const MAILBOXES: Readonly<Record<string, readonly string[]>> = {
   datareject: EVERYBODY,
   greyall: EVERYBODY,
   oneall: EVERYBODY,
+  exitall: EVERYBODY,
   tlsall: EVERYBODY,
   [DISPOSABLE.catchAll]: EVERYBODY,
   [DISPOSABLE_DOMAIN]: ["alice", "info"],

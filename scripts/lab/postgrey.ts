@@ -18,7 +18,8 @@ const GREYLISTS: readonly Greylist[] = [
   { name: "postgrey-long", at: POSTGREY_LONG, delayS: LONG_DELAY_S },
 ];
 
-/** Starts the two postgrey daemons that Postfix asks. Their whitelists are empty, so that every client is greylisted. */
+/** Starts the two postgrey daemons that Postfix asks. Their whitelists are empty, and
+ * no client passes for its neighbour. */
 export const startPostgrey = async (supervisor: Supervisor, parent: string): Promise<void> => {
   const empty = join(parent, "postgrey-empty");
   await Bun.write(empty, "");
@@ -31,7 +32,7 @@ export const startPostgrey = async (supervisor: Supervisor, parent: string): Pro
       name,
       argv: [
         ...["postgrey", `--inet=${at.ip}:${at.port}`, `--delay=${delayS}`, `--dbdir=${directory}`],
-        ...["--user=postgrey", "--group=postgrey", "--auto-whitelist-clients=0"],
+        ...["--user=postgrey", "--group=postgrey", "--auto-whitelist-clients=0", "--lookup-by-host"],
         ...[`--whitelist-clients=${empty}`, `--whitelist-recipients=${empty}`, "--syslog-facility=mail"],
       ],
     });

@@ -17,6 +17,11 @@ const verdictOn = ({ right, late }: Judged): string => {
   return late ? "WRONG (too late)" : "WRONG";
 };
 
+const byHttp = ({ cli, http }: Judged): string => {
+  if (http === null) return "not asked";
+  return said(http) === said(cli) ? "same" : said(http);
+};
+
 const cellsOf = (judged: Judged): string[] => {
   const { row, cli, http } = judged;
   return [
@@ -24,19 +29,21 @@ const cellsOf = (judged: Judged): string[] => {
     row.truth,
     `${row.verdict}/${row.subStatus}`,
     said(cli),
-    said(http) === said(cli) ? "same" : said(http),
+    byHttp(judged),
     String(cli.quality),
     String(cli.confidence),
     String(cli.elapsedMs),
-    String(http.elapsedMs),
+    String(http?.elapsedMs ?? "-"),
     verdictOn(judged),
   ];
 };
 
 const problemsOf = ({ row, cli, http, late, doubts }: Judged): string[] => [
   ...(cli.problem === undefined ? [] : [`${row.address} by command line: ${cli.problem}`]),
-  ...(http.problem === undefined ? [] : [`${row.address} by HTTP: ${http.problem}`]),
-  ...(late ? [`${row.address} took ${cli.elapsedMs} ms and by HTTP ${http.elapsedMs} ms of ${row.limitS} s`] : []),
+  ...(http?.problem === undefined ? [] : [`${row.address} by HTTP: ${http.problem}`]),
+  ...(late
+    ? [`${row.address} took ${cli.elapsedMs} ms and by HTTP ${http?.elapsedMs ?? "-"} ms of ${row.limitS} s`]
+    : []),
   ...doubts,
 ];
 

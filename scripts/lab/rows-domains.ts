@@ -25,7 +25,6 @@ export const SEVERAL_HOSTS: Theme = {
       ["accept-all secondary, exists", ...EXISTS, "alice@secondary"],
       ["accept-all secondary, unknown", ...UNKNOWN, "nobody@secondary"],
       ["accept-all secondary, primary is dead", "risky", "catch_all", "alice@secondarydead"],
-      ["accept-all secondary, primary says 421", "risky", "catch_all", "alice@secondarybusy"],
       ["all hosts are dead", "risky", "smtp_unreachable", "alice@dead"],
     ),
     within(

@@ -13,6 +13,8 @@ interface Span {
 /** Rows that are about the same thing; the score is told for each theme. */
 export interface Theme {
   readonly name: string;
+  /** Settings that the command line gets besides; such rows are not asked by HTTP, because the service has its own. */
+  readonly environment?: Readonly<Record<string, string>>;
   readonly spans: readonly Span[];
 }
 

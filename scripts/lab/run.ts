@@ -26,7 +26,8 @@ const KeyMade = z.object({ key: z.string() });
 export interface Judged {
   readonly row: Row;
   readonly cli: Asked;
-  readonly http: Asked;
+  /** Null for a row with settings of its own. */
+  readonly http: Asked | null;
   readonly late: boolean;
   readonly right: boolean;
   /** For a row that is not right: what the binary heard, line by line. */
@@ -59,17 +60,19 @@ export const startService = async (supervisor: Supervisor, subject: Subject): Pr
 };
 
 const judge = async (bench: Bench, row: Row, index: number): Promise<Judged> => {
-  const [cli, http] = await Promise.all([askByCommandLine(bench, row, index), askByHttp(bench, row)]);
+  const asking = row.environment === null ? askByHttp(bench, row) : null;
+  const [cli, http] = await Promise.all([askByCommandLine(bench, row, index), asking]);
+  const answers = { "by command line": cli, ...(http === null ? {} : { "by HTTP": http }) };
   const isLate = ({ elapsedMs }: Asked): boolean => elapsedMs > 1000 * row.limitS;
   const [least, most] = QUALITY[row.verdict];
   const isRight = ({ verdict, subStatus, quality }: Asked): boolean =>
     verdict === row.verdict && subStatus === row.subStatus && quality >= least && quality <= most;
   const doubts: string[] = [];
-  for (const [way, asked] of Object.entries({ "by command line": cli, "by HTTP": http })) {
+  for (const [way, asked] of Object.entries(answers)) {
     if (!isRight(asked) || isLate(asked))
       doubts.push(`${row.address} ${way}:`, ...evidenceLines(await asked.evidence()));
   }
-  return { row, cli, http, late: isLate(cli) || isLate(http), right: doubts.length === 0, doubts };
+  return { row, cli, http, late: Object.values(answers).some(isLate), right: doubts.length === 0, doubts };
 };
 
 /** Asks the binary about every row, by command line and by HTTP, and answers in the order of `rows`. */

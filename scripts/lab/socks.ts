@@ -1,4 +1,4 @@
-import { addressOf, SMTP_PORT, SOCKS } from "./hosts.ts";
+import { addressOf, EXITS, SMTP_PORT, SOCKS } from "./hosts.ts";
 import type { Supervisor } from "./processes.ts";
 
 const NAME = "microsocks";
@@ -47,7 +47,7 @@ export const startSocks = async (supervisor: Supervisor, unpacked: string): Prom
   supervisor.start({
     name: NAME,
     argv: [
-      ...[`${unpacked}/usr/bin/microsocks`, "-i", SOCKS.ip, "-p", String(SOCKS.port)],
+      ...[`${unpacked}/usr/bin/microsocks`, "-i", SOCKS.ip, "-p", String(SOCKS.port), "-b", EXITS.behindSocks],
       ...["-u", USER, "-P", PASSWORD],
     ],
   });

@@ -2,6 +2,7 @@ import { hasIpv6 } from "./addresses.ts";
 import { SUFFIX } from "./hosts.ts";
 import type { Group, Theme, Verdict } from "./rows.ts";
 import { HOSTILE, REPLIES, SLOW, TLS } from "./rows-behaviours.ts";
+import { EXIT_ROWS } from "./rows-exits.ts";
 import { DNS_SHAPES, IPV6_ROWS, SEVERAL_HOSTS, SYNTAX } from "./rows-domains.ts";
 import { EXIM, GREYLISTING, LIMITS, MAILBOXES, OPENSMTPD, POLICY, PRECEDENCE, SINKS, UNICODE } from "./rows-servers.ts";
 
@@ -13,6 +14,8 @@ export interface Row {
   readonly verdict: Verdict;
   readonly subStatus: string;
   readonly limitS: number;
+  /** Settings for the command line, which alone is asked about such a row. */
+  readonly environment: Readonly<Record<string, string>> | null;
 }
 
 const qualify = (address: string): string => {
@@ -21,13 +24,17 @@ const qualify = (address: string): string => {
 };
 
 const rowsOf = (theme: Theme, [truth, verdict, subStatus, ...addresses]: Group, limitS: number): readonly Row[] =>
-  addresses.map((address) => ({ theme: theme.name, address: qualify(address), truth, verdict, subStatus, limitS }));
+  addresses.map((address) => {
+    const { name, environment = null } = theme;
+    return { theme: name, address: qualify(address), truth, verdict, subStatus, limitS, environment };
+  });
 
 const THEMES: readonly Theme[] = [
   ...[MAILBOXES, PRECEDENCE, POLICY, LIMITS, GREYLISTING, UNICODE],
   ...[EXIM, OPENSMTPD, SINKS],
   ...[SEVERAL_HOSTS, DNS_SHAPES, ...(hasIpv6() ? [IPV6_ROWS] : [])],
   ...[TLS, SLOW, REPLIES, HOSTILE, SYNTAX],
+  ...EXIT_ROWS,
 ];
 
 /** The table of addresses, theme by theme. It grows by lines of the themes; nothing else has to know of a new one. */

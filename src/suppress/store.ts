@@ -1,4 +1,4 @@
-import { asc, eq, inArray, sql } from "drizzle-orm";
+import { asc, eq, sql } from "drizzle-orm";
 import type { Db, Tx } from "../db/open.ts";
 import { suppressions } from "../db/schema.ts";
 
@@ -20,6 +20,11 @@ export const createSuppressionStore = (db: Db) => {
     .onConflictDoNothing()
     .returning({ entry: suppressions.entry })
     .prepare();
+  const find = db.orm
+    .select({ entry: suppressions.entry })
+    .from(suppressions)
+    .where(eq(suppressions.entry, sql.placeholder("entry")))
+    .prepare();
 
   return {
     /** False when the entry is there already. */
@@ -31,12 +36,7 @@ export const createSuppressionStore = (db: Db) => {
     list: (): Suppression[] => db.orm.select().from(suppressions).orderBy(asc(suppressions.entry)).all(),
     /** The first of the candidates that is on the list. */
     findAny: (candidates: readonly string[]): string | null =>
-      db.orm
-        .select({ entry: suppressions.entry })
-        .from(suppressions)
-        .where(inArray(suppressions.entry, [...candidates]))
-        .limit(1)
-        .get()?.entry ?? null,
+      candidates.find((entry) => find.get({ entry }) !== undefined) ?? null,
   };
 };
 

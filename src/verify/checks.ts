@@ -98,9 +98,9 @@ export const createChecks = ({ db, store, ledger, runner, clock }: ChecksDeps) =
   };
 
   /** A check with a test key: known at once, but for the triggers that take their time. Costs and asks nothing. */
-  const beginTest = (tx: Tx, row: VerificationRow): VerificationRow => {
+  const beginTest = (tx: Tx, row: VerificationRow, evidence: Evidence): VerificationRow => {
     const isLater = row.dueAtMs !== null && row.dueAtMs > row.createdAtMs;
-    const stored = isLater ? row : completed(row, testEvidence(row.email), TEST_VERIFIED_AT).row;
+    const stored = isLater ? row : completed(row, testEvidence(row.email, evidence), TEST_VERIFIED_AT).row;
     store.insert(tx, stored);
     return stored;
   };
@@ -127,7 +127,7 @@ export const createChecks = ({ db, store, ledger, runner, clock }: ChecksDeps) =
     const pending = store.findPending(caller.accountId, caller.mode, evidence.address.normalized_email);
     const fresh = () => {
       const row = rowFor(caller, order, evidence);
-      return caller.mode === "test" ? beginTest(tx, row) : beginLive(tx, row, evidence);
+      return caller.mode === "test" ? beginTest(tx, row, evidence) : beginLive(tx, row, evidence);
     };
     const row = pending ?? fresh();
     if (order.idempotencyKey !== null) {

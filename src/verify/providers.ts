@@ -47,11 +47,17 @@ const PROVIDERS: readonly Provider[] = [
   { suffix: "prodigy.net", name: "AT&T", connectionsMax: 2 },
 ];
 
+const BY_SUFFIX: ReadonlyMap<string, Provider> = new Map(PROVIDERS.map((provider) => [provider.suffix, provider]));
+
 /** The longest suffix speaks: `olc.protection.outlook.com` is not `protection.outlook.com`. */
 const find = (mailHost: string): Provider | undefined => {
-  const host = mailHost.toLowerCase();
-  const hits = PROVIDERS.filter(({ suffix }) => host === suffix || host.endsWith(`.${suffix}`));
-  return hits.toSorted((a, b) => b.suffix.length - a.suffix.length)[0];
+  let rest = mailHost.toLowerCase();
+  for (;;) {
+    const provider = BY_SUFFIX.get(rest);
+    const dot = rest.indexOf(".");
+    if (provider !== undefined || dot === -1) return provider;
+    rest = rest.slice(dot + 1);
+  }
 };
 
 /** The name of the unverifiable provider that a mail host belongs to, or null. */

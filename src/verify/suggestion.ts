@@ -95,9 +95,10 @@ const slipInName = (typed: SplitDomain, target: SplitDomain): number | null => {
 /** The typed top-level domain does not exist: the domain is wrong in any case, and the question is only what was meant. */
 const slipAnywhere = (typed: SplitDomain, target: SplitDomain): number | null => {
   if (typed.suffix === "") return typed.name === target.domain.replaceAll(".", "") ? 1 : null;
+  if (Math.abs(typed.suffix.length - target.suffix.length) > UNREAL_TLD_DISTANCE_MAX) return null;
   const inName = typed.name === target.name ? 0 : slipOfName(typed.name, target.name);
   if (inName === null) return null;
-  const inSuffix = damerauLevenshtein(typed.suffix, target.suffix);
+  const inSuffix = damerauLevenshtein(typed.suffix, target.suffix, UNREAL_TLD_DISTANCE_MAX);
   return inSuffix <= UNREAL_TLD_DISTANCE_MAX && inSuffix < target.suffix.length ? inName + inSuffix : null;
 };
 
@@ -107,16 +108,20 @@ const slipOfName = (typed: string, target: string): number | null => {
   if (Math.abs(typed.length - target.length) > distanceMax) return null;
   const sameStart = typed[0] === target[0] || (typed[0] === target[1] && typed[1] === target[0]);
   if (!sameStart && target.length < FIRST_LETTER_LENGTH_MIN) return null;
-  const distance = damerauLevenshtein(typed, target);
+  const distance = damerauLevenshtein(typed, target, distanceMax);
   return distance <= distanceMax ? distance : null;
 };
 
-/** Insertions, deletions, substitutions and swaps of neighbours, no letter touched twice (optimal string alignment). */
-const damerauLevenshtein = (from: string, to: string): number => {
+/**
+ * Insertions, deletions, substitutions and swaps of neighbours, no letter touched twice (optimal string alignment).
+ * Infinity as soon as it is sure to be more than `distanceMax`.
+ */
+const damerauLevenshtein = (from: string, to: string, distanceMax: number): number => {
   let beforeLast: readonly number[] = [];
   let last: readonly number[] = Array.from({ length: to.length + 1 }, (_, column) => column);
   for (let row = 1; row <= from.length; row += 1) {
     const current = [row];
+    let least = row;
     for (let column = 1; column <= to.length; column += 1) {
       const same = from[row - 1] === to[column - 1];
       let distance = Math.min(
@@ -127,7 +132,10 @@ const damerauLevenshtein = (from: string, to: string): number => {
       const isSwap = row > 1 && column > 1 && from[row - 1] === to[column - 2] && from[row - 2] === to[column - 1];
       if (isSwap) distance = Math.min(distance, (beforeLast[column - 2] ?? 0) + 1);
       current.push(distance);
+      if (distance < least) least = distance;
     }
+    // A swap reaches back two rows, but costs one: a row that is too far by one already cannot come back.
+    if (least > distanceMax) return Number.POSITIVE_INFINITY;
     beforeLast = last;
     last = current;
   }
