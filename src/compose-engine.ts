@@ -21,7 +21,7 @@ import type { ProbeTarget } from "./probe/lane.ts";
 import { createPacing } from "./probe/pacing.ts";
 import { createProbePool } from "./probe/pool.ts";
 import { createCatchAllMemory } from "./verify/catch-all-memory.ts";
-import { createDnsblInquiry } from "./verify/dnsbl-evidence.ts";
+import { createDnsblInquiry, type DnsblInquiry } from "./verify/dnsbl-evidence.ts";
 import { createDomainInquiry } from "./verify/domain-evidence.ts";
 import { createEngine } from "./verify/engine.ts";
 import { createHostInquiry } from "./verify/host-inquiry.ts";
@@ -123,6 +123,21 @@ const composePool = (config: Config, outside: Outside) => {
   return { pool: createProbePool({ clock, open, pacing, ...ceilings }), exits, egress, dialogueTimeMs };
 };
 
+/**
+ * The blocklists' inquiry, whose catalogue is read when it is first needed: it is large, and a service that starts
+ * should not wait for it. Settings of the operator's own about it are checked at once.
+ */
+const lazyDnsblInquiry = (config: Config, outside: Outside): DnsblInquiry => {
+  const create = () =>
+    createDnsblInquiry({ dnsbl: composeDnsbl(outside), lists: catalogueOf(config).lists, clock: outside.clock });
+  const hasOwnSettings = config.blocklistCataloguePath !== null || config.blocklistKeys.size > 0;
+  let inquire = hasOwnSettings ? create() : null;
+  return (domain) => {
+    inquire ??= create();
+    return inquire(domain);
+  };
+};
+
 /** The operator's list of what is not to be mailed, as the engine asks it; null where there is no database. */
 export type MatchSuppression = ((normalizedEmail: string) => string | null) | null;
 
@@ -142,9 +157,7 @@ export const composeEngine = (config: Config, outside: Outside, matchSuppression
     mailFrom,
   });
   const inquireMailbox = createMailboxInquiry({ askHost, clock, smtpPort, attemptTimeMs: dialogueTimeMs });
-  const inquireDnsbl = config.dnsblSignal
-    ? createDnsblInquiry({ dnsbl: composeDnsbl(outside), lists: catalogueOf(config).lists, clock })
-    : null;
+  const inquireDnsbl = config.dnsblSignal ? lazyDnsblInquiry(config, outside) : null;
   const inquiries = { inquireDomain, inquireMailbox, inquireDnsbl, matchSuppression };
   return { engine: createEngine({ clock, random, ...inquiries, retryWaitsS }), pool, egress };
 };
