@@ -33,4 +33,9 @@ if (!isCurrent()) {
 
 const child = spawn(bun, process.argv.slice(2), { stdio: "inherit" });
 for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) process.on(signal, () => child.kill(signal));
+// A supervisor that ends only npm would leave the server behind: when our parent is gone, it is to end too.
+const parent = process.ppid;
+setInterval(() => {
+  if (process.ppid !== parent) child.kill("SIGTERM");
+}, 1_000).unref();
 child.on("exit", (code, signal) => process.exit(signal === null ? (code ?? 1) : 1));

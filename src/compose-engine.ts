@@ -4,6 +4,7 @@ import { err, type Result } from "./base/errors.ts";
 import { type Random, systemRandom } from "./base/secrets.ts";
 import { type Config, SettingsProblem } from "./config.ts";
 import type { Catalogue } from "./dnsbl/blocklist.ts";
+import { createDnsblPacing } from "./dnsbl/budget.ts";
 import { parseCatalogue, readEmbeddedCatalogue } from "./dnsbl/catalogue.ts";
 import { createDnsbl, type Dnsbl } from "./dnsbl/dnsbl.ts";
 import { applyKeys } from "./dnsbl/list-keys.ts";
@@ -20,8 +21,9 @@ import { createExits, type Exit } from "./probe/exits.ts";
 import type { ProbeTarget } from "./probe/lane.ts";
 import { createPacing } from "./probe/pacing.ts";
 import { createProbePool } from "./probe/pool.ts";
+import { formatProxy } from "./setting-forms.ts";
 import { createCatchAllMemory } from "./verify/catch-all-memory.ts";
-import { createDnsblInquiry, type DnsblInquiry } from "./verify/dnsbl-evidence.ts";
+import { createDnsblInquiry, DNSBL_TURN_WAIT_MS, type DnsblInquiry } from "./verify/dnsbl-evidence.ts";
 import { createDomainInquiry } from "./verify/domain-evidence.ts";
 import { createEngine } from "./verify/engine.ts";
 import { createHostInquiry } from "./verify/host-inquiry.ts";
@@ -63,18 +65,24 @@ export const realOutside = (config: Config): Outside & { close(): void } => {
   return { clock: systemClock, random: systemRandom, resolver, connector, close: () => resolver.close() };
 };
 
+/** Exits are known by their names: two accounts at one proxy are `socks5://host:port` and `socks5://host:port#2`. */
+const uniquelyNamed = (exits: readonly Exit[]): Exit[] =>
+  exits.map((exit, at) => {
+    const earlier = exits.slice(0, at).filter(({ name }) => name === exit.name).length;
+    return earlier === 0 ? exit : { ...exit, name: `${exit.name}#${earlier + 1}` };
+  });
+
 /** The ways out: source addresses and proxies where there are any, else straight from this machine. */
-const exitsOf = (config: Config, { clock, connector }: Outside): readonly [Exit, ...Exit[]] => {
+export const exitsOf = (config: Config, { clock, connector }: Outside): readonly [Exit, ...Exit[]] => {
   const mayConnect = createAddressPolicy(config.probeAllowNetworks).isAllowed;
-  const exits: Exit[] = [
-    ...config.sourceAddresses.map((localAddress) => ({ name: localAddress, connector, localAddress })),
+  const [first, ...rest] = uniquelyNamed([
+    ...[...new Set(config.sourceAddresses)].map((localAddress) => ({ name: localAddress, connector, localAddress })),
     ...config.socksProxies.map((proxy) => ({
-      name: `socks5://${proxy.host}:${proxy.port}`,
+      name: formatProxy(proxy),
       connector: createSocksConnector({ clock, mayConnect, proxy }),
       localAddress: null,
     })),
-  ];
-  const [first, ...rest] = exits;
+  ]);
   return first === undefined ? [{ name: "direct", connector, localAddress: null }] : [first, ...rest];
 };
 
@@ -82,7 +90,7 @@ const readCatalogueFile = (path: string): Result<Catalogue, readonly string[]> =
   try {
     return parseCatalogue(JSON.parse(readFileSync(path, "utf8")));
   } catch (error) {
-    return err([`${path} cannot be read: ${error instanceof Error ? error.message : error}`]);
+    return err([`${path} cannot be read: ${error instanceof Error ? error.message : error}.`]);
   }
 };
 
@@ -96,9 +104,11 @@ export const catalogueOf = ({ blocklistCataloguePath: path, blocklistKeys }: Con
   return applied.value;
 };
 
-/** Lookups on blocklists over the given outside. */
-export const composeDnsbl = ({ clock, random, resolver }: Outside): Dnsbl =>
-  createDnsbl({ clock, random, resolver, registrableDomain: organisationalDomain });
+/** Lookups on blocklists over the given outside, with a wait for a turn that a verdict can bear. */
+const composeDnsbl = ({ clock, random, resolver }: Outside): Dnsbl => {
+  const pacing = createDnsblPacing({ clock, waitMsMax: DNSBL_TURN_WAIT_MS });
+  return createDnsbl({ clock, random, resolver, registrableDomain: organisationalDomain, pacing });
+};
 
 const composePool = (config: Config, outside: Outside) => {
   const { clock } = outside;

@@ -19,20 +19,24 @@ export const wholeNumber = (min: number, max: number) =>
     )
     .transform(Number);
 
-/** A comma list; each item that does not fit is named. */
-export const list = <T>(parse: (item: string) => Result<T, string>) =>
+/** A comma list; each item that does not fit is named: as it stands, or as `name` says where it may hold a secret. */
+export const list = <T>(parse: (item: string) => Result<T, string>, name = quote) =>
   z.string().transform((text, context) => {
     const items: T[] = [];
-    for (const item of text.split(",").map((part) => part.trim())) {
+    for (const [at, part] of text.split(",").entries()) {
+      const item = part.trim();
       if (item === "") continue;
       const parsed = parse(item);
       if (parsed.ok) items.push(parsed.value);
-      else context.addIssue({ code: "custom", message: `"${hidePassword(item)}": ${parsed.error}` });
+      else context.addIssue({ code: "custom", message: `${name(item, at)}: ${parsed.error}` });
     }
     return items;
   });
 
-const hidePassword = (text: string): string => text.replace(/\/\/[^@]*@/, "//…@");
+const quote = (item: string, _at: number): string => `"${item}"`;
+
+/** Names an item by its place, for lists whose items hold secrets. */
+export const byNumber = (_item: string, at: number): string => `number ${at + 1}`;
 
 /** Seconds of a retry schedule. */
 export const seconds = (item: string): Result<number, string> => {
@@ -51,19 +55,40 @@ export const ipAddress = (item: string): Result<string, string> =>
   isIP(item) === 0 ? err("an IP address such as 192.0.2.1 or 2001:db8::1 is needed") : ok(item);
 
 const PROXY_PORT = 1080;
+/** RFC 1929 §2: one octet for the length of each. */
+const CREDENTIAL_OCTETS_MAX = 255;
 
-/** `socks5://user:password@host:port`; user, password and port may be left out. */
+const decoded = (text: string): string | null => {
+  try {
+    return decodeURIComponent(text);
+  } catch (error) {
+    if (error instanceof URIError) return null;
+    throw error;
+  }
+};
+
+const isCredential = (text: string | null): text is string =>
+  text !== null && Buffer.byteLength(text) <= CREDENTIAL_OCTETS_MAX;
+
+/** `socks5://user:password@host:port`, user and password %-encoded; they and the port may be left out. */
 export const socksProxy = (item: string): Result<SocksProxy, string> => {
   const url = URL.canParse(item) ? new URL(item) : null;
   const isBare = url !== null && (url.pathname === "" || url.pathname === "/") && url.search === "" && url.hash === "";
-  if (url === null || !isBare || !/^socks5h?:$/.test(url.protocol) || url.hostname === "") {
-    return err("a proxy such as socks5://user:password@192.0.2.1:1080 is needed");
+  const host = url?.hostname.replace(/^\[(.*)\]$/, "$1") ?? "";
+  const isProxy =
+    isBare && /^socks5h?:$/.test(url.protocol) && url.port !== "0" && (isIP(host) > 0 || isHostName(host));
+  if (!isProxy) return err("a proxy such as socks5://user:password@192.0.2.1:1080 is needed, without a comma in it");
+  const [user, password] = [decoded(url.username), decoded(url.password)];
+  if (!isCredential(user) || !isCredential(password) || (user === "" && password !== "")) {
+    return err("its user and password must be %-encoded UTF-8 of 255 octets at most, and no password without a user");
   }
-  const host = url.hostname.replace(/^\[(.*)\]$/, "$1");
-  const user = url.username === "" ? null : decodeURIComponent(url.username);
-  const password = url.password === "" ? null : decodeURIComponent(url.password);
-  return ok({ host, port: url.port === "" ? PROXY_PORT : Number(url.port), user, password });
+  const port = url.port === "" ? PROXY_PORT : Number(url.port);
+  return ok({ host, port, user: user === "" ? null : user, password: password === "" ? null : password });
 };
+
+/** A proxy as it is shown: without user and password. */
+export const formatProxy = ({ host, port }: SocksProxy): string =>
+  `socks5://${host.includes(":") ? `[${host}]` : host}:${port}`;
 
 /** An http or https URL without query, credentials or trailing slash. */
 export const httpUrl = z.string().transform((text, context) => {

@@ -28,12 +28,15 @@ const checkDatabase = async (config: Config): Promise<Check> => {
     const opened = openDb(path);
     if (!opened.ok) return check("database", "fail", describeMigrateProblem(opened.error));
     const isWritable = opened.value.isWritable();
+    const damage = opened.value.damage();
     opened.value.close();
+    if (damage !== null) return check("database", "fail", `${path} is damaged: ${damage}. Restore a backup.`);
     return isWritable
       ? check("database", "ok", `${path} can be written.`)
       : check("database", "fail", `${path} cannot be written at the moment.`);
   } catch (error) {
-    return check("database", "fail", error instanceof Error ? error.message : String(error));
+    const reason = error instanceof Error ? error.message : String(error);
+    return check("database", "fail", `${config.dataDir}: ${reason}.`);
   }
 };
 

@@ -50,7 +50,8 @@ async function* linesOf(stream: ReadableStream<Uint8Array>): AsyncIterable<strin
 
 const untilSignal = (): Promise<string> =>
   new Promise((resolve) => {
-    for (const signal of ["SIGTERM", "SIGINT"]) process.once(signal, () => resolve(signal));
+    // Kept for good: a terminal's Ctrl-C reaches us twice where a parent forwards it, and the second must not kill.
+    for (const signal of ["SIGTERM", "SIGINT"]) process.on(signal, () => resolve(signal));
   });
 
 /** The process's own streams, environment and signals. */

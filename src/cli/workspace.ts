@@ -33,10 +33,10 @@ export const cannotOpen = (path: string, error: unknown): CommandFailed =>
   new CommandFailed(`${path} cannot be opened: ${reasonOf(error)}`, "database");
 
 /** Opens the database of the data directory, migrated to this binary's schema. */
-export const openDatabase = (config: Config): Db => {
+export const openDatabase = (config: Config, busyTimeoutMs?: number): Db => {
   const path = databasePath(config);
   try {
-    const opened = openDb(path);
+    const opened = openDb(path, busyTimeoutMs);
     if (opened.ok) return opened.value;
     throw new CommandFailed(`${path}: ${describeMigrateProblem(opened.error)}`, opened.error.kind);
   } catch (error) {

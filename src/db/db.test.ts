@@ -87,7 +87,14 @@ describe("writing", () => {
 
   test("writes that wait together are all there after their commit", async () => {
     const db = open();
-    const values = await Promise.all(["a", "b", "c"].map((id) => db.commit(() => (grant(db, id), id.toUpperCase()))));
+    const values = await Promise.all(
+      ["a", "b", "c"].map((id) =>
+        db.commit(() => {
+          grant(db, id);
+          return id.toUpperCase();
+        }),
+      ),
+    );
     expect(values).toEqual(["A", "B", "C"]);
     expect(names(db)).toEqual(["a", "b", "c"]);
   });

@@ -1,4 +1,6 @@
 import { Database as Sqlite } from "bun:sqlite";
+import { statfsSync } from "node:fs";
+import { dirname } from "node:path";
 import { type BunSQLiteDatabase, drizzle } from "drizzle-orm/bun-sqlite";
 import { err, ok, type Result } from "../base/errors.ts";
 import { createGroupCommit } from "./group-commit.ts";
@@ -23,18 +25,24 @@ export interface Db {
    * run twice, so it does nothing but read and write the database.
    */
   commit<T>(work: (tx: Tx) => T): Promise<T>;
+  /** The first thing that SQLite finds wrong with the file, or null. Reads all of it. */
+  damage(): string | null;
   /** Whether the file takes a write at this moment (disk full, read-only, locked). */
   isWritable(): boolean;
   readonly sqlite: Sqlite;
   close(): void;
 }
 
+/** How long a command waits for another process that holds the database. It stands still meanwhile. */
 const BUSY_TIMEOUT_MS = 5_000;
+/** A server must not stand still: `commit` comes back by itself. */
+export const SERVER_BUSY_TIMEOUT_MS = 10;
 const CACHE_KIB = 16 * 1024;
+/** With less free space than this a database counts as not writable: the next checkpoint may need it. */
+const FREE_BYTES_MIN = 1024 * 1024;
 
 /** How far apart the database's state and the disk may be: `FULL` syncs at every commit, so a 202 outlives a power cut. */
 const PRAGMAS = [
-  `PRAGMA busy_timeout = ${BUSY_TIMEOUT_MS}`,
   "PRAGMA journal_mode = WAL",
   "PRAGMA synchronous = FULL",
   "PRAGMA foreign_keys = ON",
@@ -49,27 +57,46 @@ const tx = {} as Tx;
  * Opens (and makes, unless told otherwise) the database at `path`, or one in memory for `:memory:`, and migrates it.
  * Throws what SQLite throws when the file cannot be opened or is no database.
  */
-export const openDb = (path: string): Result<Db, MigrateProblem> => {
+export const openDb = (path: string, busyTimeoutMs = BUSY_TIMEOUT_MS): Result<Db, MigrateProblem> => {
   const sqlite = new Sqlite(path, { create: true, readwrite: true, strict: true });
+  sqlite.run(`PRAGMA busy_timeout = ${BUSY_TIMEOUT_MS}`);
   for (const pragma of PRAGMAS) sqlite.run(pragma);
   const migrated = migrate(sqlite, MIGRATIONS);
   if (!migrated.ok) {
     sqlite.close();
     return err(migrated.error);
   }
+  sqlite.run(`PRAGMA busy_timeout = ${busyTimeoutMs}`);
   const immediate = sqlite.transaction((work: (tx: Tx) => unknown) => work(tx));
   const group = createGroupCommit(sqlite);
   return ok({
     orm: drizzle({ client: sqlite, schema }),
     transact: <T>(work: (tx: Tx) => T) => immediate.immediate(work) as T,
     commit: (work) => group.enqueue(() => work(tx)),
-    isWritable: () => takesWrite(sqlite),
+    damage: () => findDamage(sqlite),
+    isWritable: () => hasSpace(path) && takesWrite(sqlite),
     sqlite,
     close() {
       group.close();
       sqlite.close();
     },
   });
+};
+
+const findDamage = (sqlite: Sqlite): string | null => {
+  try {
+    const row = sqlite.query("PRAGMA quick_check(1)").get() as { quick_check?: string } | null;
+    return row?.quick_check === "ok" ? null : (row?.quick_check ?? "no answer");
+  } catch (error) {
+    if (error instanceof Error && "code" in error) return error.message;
+    throw error;
+  }
+};
+
+const hasSpace = (path: string): boolean => {
+  if (path === ":memory:") return true;
+  const { bavail, bsize } = statfsSync(dirname(path));
+  return bavail * bsize >= FREE_BYTES_MIN;
 };
 
 const takesWrite = (sqlite: Sqlite): boolean => {

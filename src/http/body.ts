@@ -42,12 +42,20 @@ const parseJson = (bytes: Uint8Array): unknown => {
   }
 };
 
-const issuesOf = (error: z.ZodError) =>
-  error.issues.flatMap((issue) => {
+/** More misfits than these are not named: a body of a megabyte must not be answered with four. */
+const ISSUES_MAX = 20;
+const PATH_CHARACTERS_MAX = 100;
+
+const issuesOf = (error: z.ZodError, what: string) => {
+  const all = error.issues.flatMap((issue) => {
     const path = issue.path.join(".");
+    if (issue.code === "invalid_type" && issue.input === undefined) return [{ path, message: "Required" }];
     if (issue.code !== "unrecognized_keys") return [{ path, message: issue.message }];
-    return issue.keys.map((key) => ({ path: path === "" ? key : `${path}.${key}`, message: "Unknown field" }));
+    const keys = issue.keys.slice(0, ISSUES_MAX);
+    return keys.map((key) => ({ path: path === "" ? key : `${path}.${key}`, message: `Unknown ${what}` }));
   });
+  return all.slice(0, ISSUES_MAX).map(({ path, message }) => ({ path: path.slice(0, PATH_CHARACTERS_MAX), message }));
+};
 
 /** Checks data from outside against a schema; `code` is what a misfit is called. */
 export const checked = <S extends z.ZodType>(
@@ -55,14 +63,17 @@ export const checked = <S extends z.ZodType>(
   data: unknown,
   code: "Invalid request body" | "Invalid query",
 ): z.output<S> => {
-  const read = schema.safeParse(data);
+  const read = schema.safeParse(data, { reportInput: true });
   if (read.success) return read.data;
-  throw new AppError(code, { issues: issuesOf(read.error) });
+  throw new AppError(code, { issues: issuesOf(read.error, code === "Invalid query" ? "parameter" : "field") });
 };
 
 /**
  * Reads the request's body as JSON, whatever its Content-Type says, and checks it.
  * 400 `Request body must be valid JSON`, 400 `Invalid request body` with `issues`, 413.
  */
-export const readJson = async <S extends z.ZodType>(request: Request, schema: S): Promise<z.output<S>> =>
-  checked(schema, parseJson(await readBytes(request, JSON_BODY_BYTES_MAX)), "Invalid request body");
+export const readJson = async <S extends z.ZodType>(
+  request: Request,
+  schema: S,
+  bytesMax = JSON_BODY_BYTES_MAX,
+): Promise<z.output<S>> => checked(schema, parseJson(await readBytes(request, bytesMax)), "Invalid request body");

@@ -1,14 +1,17 @@
-import { Elysia } from "elysia";
+import { type AnyElysia, Elysia } from "elysia";
 import type { Clock } from "../base/clock.ts";
 import { AppError, ERROR_STATUS, type ErrorCode, type ErrorDetails } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
 import { newId } from "../base/secrets.ts";
+import type { ClientAddress } from "./client-address.ts";
 
 export interface BoundaryDeps {
   readonly log: Log;
   readonly clock: Clock;
   /** The methods that a path answers, to tell 405 from 404; empty for a path that does not exist. */
   readonly methodsOf: (path: string) => readonly string[];
+  /** Who sent a request, for the log. */
+  readonly clientOf: ClientAddress;
 }
 
 const REQUEST_ID_FORM = /^[A-Za-z0-9._-]{1,64}$/;
@@ -63,9 +66,7 @@ const sqliteCode = (error: unknown): string =>
  * What every request passes: an `X-Request-Id` (the caller's own where it has a sober form), a log line, and the one
  * error body. An `AppError` is answered as it says; anything else that is thrown is logged and answered as a 500.
  */
-export const createBoundary = ({ log, clock, methodsOf }: BoundaryDeps) => {
-  const startedAtMs = new WeakMap<Request, number>();
-
+export const createBoundary = ({ log, clock, methodsOf, clientOf }: BoundaryDeps): AnyElysia => {
   const judge = (error: unknown, code: unknown, request: Request, requestId: unknown): Answer => {
     if (error instanceof AppError) return answerOf(error.code, error.details);
     if (isAbort(error)) return CALLER_GONE;
@@ -82,27 +83,39 @@ export const createBoundary = ({ log, clock, methodsOf }: BoundaryDeps) => {
     });
   };
 
-  const logged = log.enabled("debug");
-
-  return new Elysia({ name: "boundary" })
+  const boundary = new Elysia({ name: "boundary" })
     .onRequest(({ request, set }) => {
       const given = request.headers.get("x-request-id");
       set.headers["x-request-id"] = given !== null && REQUEST_ID_FORM.test(given) ? given : newId();
-      if (logged) startedAtMs.set(request, clock.monotonicMs());
     })
     .onError({ as: "global" }, ({ error, code, request, set }) => {
       const { status, headers, body } = judge(error, code, request, set.headers["x-request-id"]);
       set.status = status;
       Object.assign(set.headers, headers);
       return body;
+    });
+  return log.enabled("debug") ? boundary.use(requestLog({ log, clock, clientOf })) : boundary;
+};
+
+/** A line for each request that was answered. A part of its own, so that it costs nothing where nobody reads it. */
+const requestLog = ({ log, clock, clientOf }: Omit<BoundaryDeps, "methodsOf">) => {
+  const begun = new WeakMap<Request, { readonly atMs: number; readonly client: string | null }>();
+
+  return new Elysia({ name: "request-log" })
+    .onRequest(({ request, server }) => {
+      // The platform knows the peer only until the answer is out.
+      const peer = server?.requestIP(request)?.address;
+      const client = peer === undefined ? null : clientOf(peer, request.headers.get("x-forwarded-for"));
+      begun.set(request, { atMs: clock.monotonicMs(), client });
     })
     .onAfterResponse({ as: "global" }, ({ request, set }) => {
-      if (!logged) return;
+      const { atMs = clock.monotonicMs(), client = null } = begun.get(request) ?? {};
       log.debug("answered", {
         method: request.method,
         path: pathOf(request),
         status: set.status,
-        ms: Math.round(clock.monotonicMs() - (startedAtMs.get(request) ?? clock.monotonicMs())),
+        ms: Math.round(clock.monotonicMs() - atMs),
+        client,
         request_id: set.headers["x-request-id"],
       });
     });

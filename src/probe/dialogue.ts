@@ -97,3 +97,18 @@ export const unopened = (question: Question, failure: SmtpFailure) => ({
   tls: false,
   transcript: failure.transcript,
 });
+
+/** The answer of a host that was not dialled, because it was silent time and again. */
+export const remembered = (
+  question: Question,
+  { failure, sinceMs }: { readonly failure: SmtpFailure; readonly sinceMs: number },
+  nowMs: number,
+): ProbeAnswer => ({ ...unopened(question, failure), startedAtMs: nowMs, tookMs: 0, rememberedSinceMs: sinceMs });
+
+/** The host did not take the connect, or took it and never said a word. */
+export const isSilence = (failure: SmtpFailure | null): failure is SmtpFailure =>
+  failure !== null && (failure.kind === "connect_timeout" || (failure.kind === "timeout" && !failure.heardAnything));
+
+/** A 421 at the door: while other connections of ours to the same host are open, we are the crowd. */
+export const isCrowdedOut = (failure: SmtpFailure | null): boolean =>
+  failure?.stage === "banner" && failure.reply?.code === 421;

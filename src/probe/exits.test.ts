@@ -56,13 +56,33 @@ describe("exits", () => {
     await clock.advance(1_000);
     exits.rest("a", "x");
     expect(exits.choose(at("x"), null)).toBeNull();
-    expect(exits.chooseAnyway(at("x")).name).toBe("b");
+    expect(exits.chooseAnyway(at("x"))?.name).toBe("b");
   });
 
   test("a local address is only used for its own family", () => {
     const exits = createExits([exit("v4", "192.0.2.9"), exit("v6", "2001:db8::9")], createTestClock());
     expect(exits.choose(at("x", "198.51.100.1"), "v6")?.name).toBe("v4");
     expect(exits.choose(at("x", "2001:db8::1"), null)?.name).toBe("v6");
+  });
+
+  test("of the wrong IP version are none, not even when there is no other", () => {
+    const exits = createExits([exit("v4", "192.0.2.9")], createTestClock());
+    const ipv6 = at("x", "2001:db8::1");
+    expect([exits.choose(ipv6, "v4"), exits.chooseAnyway(ipv6)]).toEqual([null, null]);
+  });
+
+  test("one that is broken is left alone everywhere for a minute, or until it works", async () => {
+    const clock = createTestClock();
+    const exits = createExits([exit("a"), exit("b")], clock);
+    exits.noteBroken("a");
+    expect([exits.choose(at("x"), "a")?.name, exits.choose(at("y"), "a")?.name]).toEqual(["b", "b"]);
+    exits.rest("b", "x");
+    expect(exits.chooseAnyway(at("x"))?.name).toBe("a");
+    exits.welcome("a", "x");
+    expect(exits.choose(at("y"), "a")?.name).toBe("a");
+    exits.noteBroken("a");
+    await clock.advance(60_000);
+    expect(exits.choose(at("y"), "a")?.name).toBe("a");
   });
 
   test("the memory of rests is bounded", () => {

@@ -22,19 +22,23 @@ const REST_MS = 15 * 60 * 1000;
 const REST_MS_MAX = 4 * 60 * 60 * 1000;
 /** Pairs of exit and provider remembered; beyond it the oldest are forgotten. */
 const RESTS_MAX = 10_000;
+/** An exit that is broken itself (no such address, no such proxy) is left alone everywhere for this long. */
+const BROKEN_MS = 60_000;
 
 interface Rest {
   readonly untilMs: number;
   readonly lengthMs: number;
 }
 
-/** Which exit a dialogue leaves by. Exits take turns; one that a provider blocked rests there. */
+/** Which exit a dialogue leaves by. Exits take turns; one that a provider blocked rests there, a broken one everywhere. */
 export const createExits = (exits: readonly [Exit, ...Exit[]], clock: Clock) => {
   const rests = new Map<string, Rest>();
+  const brokenUntilMs = new Map<string, number>();
   let turn = 0;
 
   const key = (exit: string, provider: string): string => `${exit} ${provider}`;
-  const restsUntilMs = (exit: Exit, provider: string): number => rests.get(key(exit.name, provider))?.untilMs ?? 0;
+  const restsUntilMs = ({ name }: Exit, provider: string): number =>
+    Math.max(rests.get(key(name, provider))?.untilMs ?? 0, brokenUntilMs.get(name) ?? 0);
 
   /** A local address of the other family could never connect. */
   const fits = ({ localAddress }: Exit, address: string): boolean =>
@@ -53,12 +57,10 @@ export const createExits = (exits: readonly [Exit, ...Exit[]], clock: Clock) => 
       return usable.find(({ name }) => name === preferred) ?? usable[turn++ % Math.max(1, usable.length)] ?? null;
     },
 
-    /** Any exit that can reach the address at all, the one that has rested longest first: better a blocked one than none. */
-    chooseAnyway(target: ExitTarget): Exit {
+    /** The exit whose rest ends first, of those that can reach the address at all: better a blocked one than none. */
+    chooseAnyway(target: ExitTarget): Exit | null {
       const fitting = exits.filter((exit) => fits(exit, target.address));
-      return (
-        fitting.toSorted((a, b) => restsUntilMs(a, target.provider) - restsUntilMs(b, target.provider))[0] ?? exits[0]
-      );
+      return fitting.toSorted((a, b) => restsUntilMs(a, target.provider) - restsUntilMs(b, target.provider))[0] ?? null;
     },
 
     /** The exit of that name; the first one when it was taken out of the settings since. */
@@ -74,8 +76,14 @@ export const createExits = (exits: readonly [Exit, ...Exit[]], clock: Clock) => 
       if (rests.size > RESTS_MAX && oldest !== undefined) rests.delete(oldest);
     },
 
+    /** Nothing can leave by this exit at the moment, wherever to. */
+    noteBroken: (exit: string): void => void brokenUntilMs.set(exit, clock.nowMs() + BROKEN_MS),
+
     /** The provider took this exit's question: whatever was, is forgotten. */
-    welcome: (exit: string, provider: string): void => void rests.delete(key(exit, provider)),
+    welcome(exit: string, provider: string): void {
+      rests.delete(key(exit, provider));
+      brokenUntilMs.delete(exit);
+    },
 
     count: exits.length,
   };

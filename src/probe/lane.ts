@@ -15,6 +15,7 @@ export interface ProbeTarget {
 /** `realtime`: somebody waits for the answer; such questions go before all others. */
 export type Priority = "realtime" | "bulk";
 
+/** A question, and who waits for its answer. */
 export interface Job {
   readonly question: Question;
   readonly priority: Priority;
@@ -39,6 +40,7 @@ export interface Lane {
 /** What identifies a lane: hosts that share an address share its ceiling. */
 export const laneKey = ({ address, port, exit }: ProbeTarget): string => `${address} ${port} ${exit}`;
 
+/** A lane in which nothing goes on. */
 export const createLane = (target: ProbeTarget): Lane => ({
   key: laneKey(target),
   target,
@@ -49,8 +51,10 @@ export const createLane = (target: ProbeTarget): Lane => ({
   pause: null,
 });
 
+/** Jobs that wait for their turn. */
 export const jobsWaiting = ({ realtime, bulk }: Lane): number => realtime.length + bulk.length;
 
+/** Puts a job at the end of those of its priority. */
 export const addJob = (lane: Lane, job: Job): void =>
   void (job.priority === "realtime" ? lane.realtime : lane.bulk).push(job);
 
@@ -58,11 +62,15 @@ export const addJob = (lane: Lane, job: Job): void =>
 export const returnJob = (lane: Lane, job: Job): void =>
   void (job.priority === "realtime" ? lane.realtime : lane.bulk).unshift(job);
 
+/** What the lane's next question is worth. */
+export const priorityOf = (lane: Lane): Priority => (lane.realtime.length > 0 ? "realtime" : "bulk");
+
 /** The next job, those first that somebody waits for. */
 export const takeJob = (lane: Lane): Job | undefined => lane.realtime.shift() ?? lane.bulk.shift();
 
 /** Empties the lane of its jobs. */
 export const takeAllJobs = (lane: Lane): Job[] => [...lane.realtime.splice(0), ...lane.bulk.splice(0)];
 
+/** Nothing is left of it that anybody would miss. */
 export const isForgettable = (lane: Lane): boolean =>
   jobsWaiting(lane) === 0 && lane.talking === 0 && lane.idle.length === 0 && lane.pause === null;

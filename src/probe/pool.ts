@@ -3,7 +3,8 @@ import type { Result } from "../base/errors.ts";
 import type { SmtpFailure } from "../net/smtp-failure.ts";
 import type { Question, SmtpSession } from "../net/smtp-session.ts";
 import { type CeilingDeps, createCeilings } from "./ceilings.ts";
-import { type Connection, holdDialogue, type ProbeAnswer, unopened } from "./dialogue.ts";
+import { type Connection, holdDialogue, isCrowdedOut, isSilence, type ProbeAnswer, remembered } from "./dialogue.ts";
+import { createIdleConnections } from "./idle.ts";
 import {
   addJob,
   createLane,
@@ -14,6 +15,7 @@ import {
   laneKey,
   type Priority,
   type ProbeTarget,
+  priorityOf,
   returnJob,
   takeAllJobs,
   takeJob,
@@ -39,12 +41,12 @@ export interface ProbePool {
   connections(): number;
   /** Questions that wait for their turn. */
   waiting(): number;
+  /** Addresses that something goes on at, is waited for, or rests. */
+  lanes(): number;
   /** Closes idle connections, refuses new questions, and resolves when the last dialogue is over. */
   drain(): Promise<void>;
 }
 
-/** A connection with nothing to ask stays open this long: the next recipient of the host then costs one round trip. */
-export const IDLE_MS = 1_000;
 /** While other hosts wait for a connection, a host with a long queue keeps one no longer than this. */
 export const TURN_MS = 5_000;
 /** A question is put back so often when the host had too many connections of ours; then its 421 is the answer. */
@@ -68,8 +70,6 @@ export const createProbePool = (deps: PoolDeps): ProbePool => {
   const lanes = new Map<string, Lane>();
   /** Lanes that wait for any connection to become free. No connection rests meanwhile. */
   const hungry = createLaneQueue();
-  /** Lanes with resting connections; the one that has had them longest comes first. */
-  const idleLanes = new Set<Lane>();
   const drained: Array<() => void> = [];
   let waiting = 0;
   let draining = false;
@@ -85,51 +85,38 @@ export const createProbePool = (deps: PoolDeps): ProbePool => {
     if (isForgettable(lane)) lanes.delete(lane.key);
   };
 
+  /** Feeds those that wait for any connection, as far as there are some. */
+  const wakeHungry = (): void => {
+    for (let looks = hungry.size(); looks > 0; looks--) {
+      const priority = hungry.priority();
+      if (priority === null || ceilings.isFull(priority)) return;
+      const next = hungry.shift();
+      if (next !== undefined) feed(next);
+    }
+  };
+
   /** One connection less: whoever waits for one gets it, a lane that just had its turn last. */
   const onClosed = (lane: Lane): void => {
     for (const other of ceilings.give(lane)) hungry.add(other);
     hungry.delete(lane);
     if (jobsWaiting(lane) > 0) hungry.add(lane);
     else forget(lane);
-    for (let looks = hungry.size(); looks > 0 && !ceilings.isFull(); looks--) {
-      const next = hungry.shift();
-      if (next !== undefined) feed(next);
-    }
+    wakeHungry();
     if (ceilings.total() === 0) for (const resolve of drained.splice(0)) resolve();
   };
+  const idle = createIdleConnections(clock, onClosed);
 
-  /** The connection that rested last: it is the least likely to have been closed by the other side. */
-  const takeIdle = (lane: Lane): Connection | null => {
-    const idle = lane.idle.pop();
-    if (lane.idle.length === 0) idleLanes.delete(lane);
-    idle?.cancel();
-    return idle?.connection ?? null;
+  /** The most urgent question of others that waits for a connection such as this lane's. */
+  const wantedFor = (lane: Lane): Priority | null => {
+    const waiting = [hungry.priority(), ceilings.awaitedAtProvider(lane)];
+    return waiting.includes("realtime") ? "realtime" : (waiting.find((priority) => priority !== null) ?? null);
   };
 
-  const closeOldestIdle = (lane: Lane): void => {
-    const idle = lane.idle.shift();
-    if (lane.idle.length === 0) idleLanes.delete(lane);
-    if (idle === undefined) return;
-    idle.cancel();
-    idle.connection.session.close();
-    onClosed(lane);
-  };
-
-  /** Gives up a resting connection, so that another host can be dialled. */
-  const makeRoom = (): void => {
-    const [lane] = idleLanes;
-    if (lane !== undefined) closeOldestIdle(lane);
-  };
-
-  /** Every connection rests equally long, so that the timer which fires is the oldest one's. */
-  const rest = (lane: Lane, connection: Connection): void => {
-    lane.idle.push({ connection, cancel: clock.after(IDLE_MS, () => closeOldestIdle(lane)) });
-    idleLanes.add(lane);
-  };
-
-  const mayServeOn = ({ session, recipients, openedMs }: Connection, { recipients: next }: Question): boolean => {
+  const mayServeOn = (lane: Lane, { session, recipients, openedMs }: Connection, { recipients: next }: Question) => {
     if (!session.usable || recipients + next.length > rcptPerConnectionMax) return false;
-    return hungry.size() === 0 || clock.monotonicMs() - openedMs < TURN_MS;
+    const wanted = wantedFor(lane);
+    if (wanted === "realtime" && priorityOf(lane) === "bulk") return false;
+    return wanted === null || clock.monotonicMs() - openedMs < TURN_MS;
   };
 
   /** Answers one job. `end` tells the asker; `connection` is there if it may be used again. */
@@ -139,15 +126,15 @@ export const createProbePool = (deps: PoolDeps): ProbePool => {
       const held = await holdDialogue(clock, question, { standing, open: () => open(lane.target) });
       const { answer, connection } = held;
       if (isSilence(answer.failure)) pacing.note(lane.key, { kind: "silent", failure: answer.failure });
-      if (isOurCrowd(answer.failure, lane) && job.returns < RETURNS_MAX && !draining) {
+      if (isCrowdedOut(answer.failure) && lane.talking > 1 && job.returns < RETURNS_MAX && !draining) {
         pacing.note(lane.key, { kind: "rate_limited" });
         job.returns++;
         waiting++;
         returnJob(lane, job);
-        return { connection: null, end: nothing };
+        return { connection: null, end: () => undefined };
       }
       const end = () => resolve(answer);
-      if (connection !== null && mayServeOn(connection, question)) return { connection, end };
+      if (connection !== null && mayServeOn(lane, connection, question)) return { connection, end };
       connection?.session.close();
       return { connection: null, end };
     } catch (error) {
@@ -167,8 +154,8 @@ export const createProbePool = (deps: PoolDeps): ProbePool => {
 
   const release = (lane: Lane, connection: Connection | null): void => {
     lane.talking--;
-    if (connection !== null && !draining && hungry.size() === 0) {
-      rest(lane, connection);
+    if (connection !== null && !draining && wantedFor(lane) === null) {
+      idle.rest(lane, connection);
       return;
     }
     connection?.session.close();
@@ -191,12 +178,7 @@ export const createProbePool = (deps: PoolDeps): ProbePool => {
       case "resting":
         for (const { question, resolve } of takeAllJobs(lane)) {
           waiting--;
-          resolve({
-            ...unopened(question, admission.failure),
-            startedAtMs: clock.nowMs(),
-            tookMs: 0,
-            rememberedSinceMs: admission.sinceMs,
-          });
+          resolve(remembered(question, admission, clock.nowMs()));
         }
         forget(lane);
         return 0;
@@ -205,21 +187,30 @@ export const createProbePool = (deps: PoolDeps): ProbePool => {
     }
   };
 
+  /** Takes a connection that rests, or the right to open one; undefined when there is neither, and the lane waits. */
+  const takeConnection = (lane: Lane): Connection | null | undefined => {
+    while (jobsWaiting(lane) > 0) {
+      const standing = idle.take(lane);
+      if (standing !== null) return standing;
+      if (lane.talking >= admitted(lane) || jobsWaiting(lane) === 0) return undefined;
+      const room = ceilings.take(lane);
+      if (room === "taken") return null;
+      // Who waited longer may be quicker to take what is closed here: everything is looked at again.
+      if (idle.closeOne(room === "provider" ? lane.target.provider : null)) continue;
+      if (room === "provider") ceilings.awaitProvider(lane);
+      else hungry.add(lane);
+      return undefined;
+    }
+    return undefined;
+  };
+
   /** Sets the lane's questions going, as far as the ceilings allow. */
   const feed = (lane: Lane): void => {
-    while (jobsWaiting(lane) > 0) {
-      const idle = takeIdle(lane);
-      if (idle === null) {
-        if (lane.talking >= admitted(lane) || jobsWaiting(lane) === 0) return;
-        if (ceilings.isFull(lane)) makeRoom();
-        const room = ceilings.take(lane);
-        if (room === "all") hungry.add(lane);
-        if (room !== "taken") return;
-      }
+    for (let standing = takeConnection(lane); standing !== undefined; standing = takeConnection(lane)) {
       const job = takeJob(lane);
-      if (job === undefined) return;
+      if (job === undefined) throw new Error("a connection was taken for no question");
       lane.talking++;
-      void work(lane, job, idle);
+      void work(lane, job, standing);
     }
   };
 
@@ -232,9 +223,15 @@ export const createProbePool = (deps: PoolDeps): ProbePool => {
         waiting++;
         feed(lane);
       }),
-    notePace: (target, kind) => pacing.note(laneKey(target), { kind }),
+    notePace(target, kind) {
+      const lane = lanes.get(laneKey(target));
+      pacing.note(laneKey(target), { kind });
+      // It may bear another connection by now.
+      if (lane !== undefined) feed(lane);
+    },
     connections: () => ceilings.total(),
     waiting: () => waiting,
+    lanes: () => lanes.size,
     drain() {
       draining = true;
       hungry.clear();
@@ -246,18 +243,8 @@ export const createProbePool = (deps: PoolDeps): ProbePool => {
           job.reject(new PoolClosed());
         }
       }
-      while (idleLanes.size > 0) makeRoom();
+      idle.closeAll();
       return ceilings.total() === 0 ? Promise.resolve() : new Promise((resolve) => drained.push(resolve));
     },
   };
 };
-
-const nothing = (): undefined => undefined;
-
-/** The host did not take the connect, or took it and never said a word. */
-const isSilence = (failure: SmtpFailure | null): failure is SmtpFailure =>
-  failure !== null && (failure.kind === "connect_timeout" || (failure.kind === "timeout" && !failure.heardAnything));
-
-/** A 421 at the door while other connections of ours to the same host are open: we are the crowd. */
-const isOurCrowd = (failure: SmtpFailure | null, lane: Lane): boolean =>
-  failure?.stage === "banner" && failure.reply?.code === 421 && lane.talking > 1;

@@ -1,4 +1,4 @@
-import type { Lane } from "./lane.ts";
+import type { Lane, Priority } from "./lane.ts";
 
 /**
  * Lanes that could use a connection while all are taken, in the order they came; those with somebody waiting first.
@@ -26,6 +26,17 @@ export const createLaneQueue = () => {
       const [lane] = realtime.size > 0 ? realtime : bulk;
       if (lane !== undefined) this.delete(lane);
       return lane;
+    },
+    /** Takes all out, in their order. */
+    takeAll(): Lane[] {
+      const lanes = [...realtime, ...bulk];
+      this.clear();
+      return lanes;
+    },
+    /** For what the next lane came; null when nobody waits. */
+    priority(): Priority | null {
+      if (realtime.size > 0) return "realtime";
+      return bulk.size > 0 ? "bulk" : null;
     },
     size: (): number => realtime.size + bulk.size,
     clear(): void {

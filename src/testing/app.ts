@@ -1,4 +1,7 @@
 import { afterEach } from "bun:test";
+import { rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import type { IssuedKey, NewKey } from "../accounts/keys.ts";
 import { createLog } from "../base/log.ts";
 import { newId } from "../base/secrets.ts";
@@ -79,6 +82,8 @@ export const ENDLESS: TestAppOptions = {
 };
 
 const MAIN_ACCOUNT = "main";
+/** Where uploads lie for a moment; the databases of tests stand elsewhere. */
+const DATA_DIR = join(tmpdir(), `postwarden-app-${process.pid}`);
 
 const unreachable: Connector = async () => err("refused_or_unreachable");
 
@@ -130,6 +135,7 @@ export const createApps = (): ((options?: TestAppOptions) => TestApp) => {
   const apps: TestApp[] = [];
   afterEach(() => {
     for (const app of apps.splice(0)) app.close();
+    rmSync(DATA_DIR, { recursive: true, force: true });
   });
   return (options) => {
     const app = createTestApp(options);
@@ -146,6 +152,7 @@ const createTestApp = (options: TestAppOptions = {}): TestApp => {
   const overStub = options.stub && createDirectConnector({ clock, mayConnect: () => true });
   const service = composeService({
     config: configOf({
+      DATA_DIR,
       HELO_NAME: "probe.example",
       // Blocklists are asked at their own pace, which the clock that stands still would hold up.
       DNSBL_SIGNAL: "off",

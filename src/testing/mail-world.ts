@@ -1,6 +1,10 @@
 import { afterEach } from "bun:test";
 import type { Random } from "../base/secrets.ts";
 import { err } from "../base/errors.ts";
+import type { Blocklist } from "../dnsbl/blocklist.ts";
+import { noPacing } from "../dnsbl/budget.ts";
+import { createDnsbl } from "../dnsbl/dnsbl.ts";
+import { organisationalDomain } from "../mail/organisational-domain.ts";
 import { type ConnectFailure, type Connector, createDirectConnector } from "../net/connector.ts";
 import { createAddressPolicy } from "../net/public-address.ts";
 import { openSession } from "../net/smtp-client.ts";
@@ -10,13 +14,14 @@ import { createPacing } from "../probe/pacing.ts";
 import { createProbePool, type ProbePool } from "../probe/pool.ts";
 import { createCatchAllMemory } from "../verify/catch-all-memory.ts";
 import { type Concluded, conclude } from "../verify/conclude.ts";
+import { createDnsblInquiry } from "../verify/dnsbl-evidence.ts";
 import { createDomainInquiry } from "../verify/domain-evidence.ts";
 import { beginEvidence, createEngine, type Engine } from "../verify/engine.ts";
 import type { Evidence } from "../verify/evidence.ts";
 import { createHostInquiry } from "../verify/host-inquiry.ts";
 import { createMailboxInquiry } from "../verify/mailbox-evidence.ts";
 import { createTestClock, type TestClock } from "./clock.ts";
-import { createZoneResolver, type Zone } from "./dns-zone.ts";
+import { createZoneResolver, type Zone, type ZoneRecords } from "./dns-zone.ts";
 import { type SmtpStub, type SmtpStubScript, startSmtpStub } from "./smtp-stub.ts";
 
 /** A mail host: how it speaks, or why nobody can connect to it. Listed by preference: 10, 20, …; or by `at`. */
@@ -25,6 +30,18 @@ export interface WorldHost {
   readonly script?: SmtpStubScript;
   readonly unconnectable?: ConnectFailure;
   readonly preference?: number;
+  /** Its public address; default: one of 203.0.114.0/24. */
+  readonly address?: string;
+}
+
+/** A way out. Stubs see it come from `from`, an address of 127.0.0.0/8. */
+export interface WorldExit {
+  readonly name: string;
+  readonly from?: string;
+  /** Nothing can leave by it; looked at for each connection. */
+  broken?: ConnectFailure | null;
+  /** Only to say of which IP version it is. */
+  readonly localAddress?: string;
 }
 
 export interface WorldOptions {
@@ -34,9 +51,12 @@ export interface WorldOptions {
   readonly zone?: Zone;
   readonly retryWaitsS?: readonly number[];
   readonly mailFrom?: string;
-  /** Ways out beside `direct`, which is the first. */
-  readonly furtherExits?: readonly Exit[];
+  /** The ways out; `direct` if none are given. */
+  readonly exits?: readonly [WorldExit, ...WorldExit[]];
   readonly limits?: { readonly connectionsMax?: number; readonly connectionsPerHostMax?: number };
+  /** Blocklists that are asked in the zone of this world; without, the signal is switched off. */
+  readonly blocklists?: readonly Blocklist[];
+  readonly matchSuppression?: (normalizedEmail: string) => string | null;
 }
 
 /** The real engine, pool and SMTP client between a literal DNS zone and scripted SMTP servers, with a clock that stands still. */
@@ -44,6 +64,8 @@ export interface MailWorld {
   readonly clock: TestClock;
   readonly engine: Engine;
   readonly pool: ProbePool;
+  /** Every question to DNS, as `MX x.example`. */
+  readonly asked: readonly string[];
   /** Changes take effect at the next question. */
   readonly zone: Record<string, Zone[string]>;
   stub(name: string): SmtpStub;
@@ -77,24 +99,30 @@ export const createWorlds = (): ((options?: WorldOptions) => MailWorld) => {
   };
 };
 
-const addressOf = (at: number): string => `203.0.114.${at + 1}`;
+const addressOf = ({ address }: WorldHost, at: number): string => address ?? `203.0.114.${at + 1}`;
+const recordsOf = (address: string): ZoneRecords => (address.includes(":") ? { AAAA: [address] } : { A: [address] });
+const DIRECT: WorldExit = { name: "direct" };
 
 const worldOf = ({ hosts = [{ name: "mx.x.example" }], zone = {}, retryWaitsS = [60], ...rest }: WorldOptions) => {
   const clock = createTestClock();
-  const stubs = new Map(hosts.map((host, at) => [addressOf(at), startSmtpStub(host.script)]));
-  const named = Object.fromEntries(hosts.map(({ name }, at) => [name, { A: [addressOf(at)] }]));
+  const stubs = new Map(hosts.map((host, at) => [addressOf(host, at), startSmtpStub(host.script)]));
+  const named = Object.fromEntries(hosts.map((host, at) => [host.name, recordsOf(addressOf(host, at))]));
   const exchanges = hosts.map(({ name, preference }, at) => [preference ?? (at + 1) * 10, name] as const);
   const names: Record<string, Zone[string]> = { "x.example": { MX: exchanges }, ...named, ...zone };
 
   const direct = createDirectConnector({ clock, mayConnect: () => true });
-  const connector: Connector = async (target) => {
-    const at = hosts.findIndex((_, index) => addressOf(index) === target.address);
-    const failure = hosts[at]?.unconnectable;
-    if (failure !== undefined) return err(failure);
-    const stub = stubs.get(target.address);
-    if (stub === undefined) return err("refused_or_unreachable");
-    return direct({ ...target, address: stub.hostname, port: stub.port });
+  const exitOf = (exit: WorldExit): Exit => {
+    const connector: Connector = async (target) => {
+      const failure = exit.broken ?? hosts.find((host, at) => addressOf(host, at) === target.address)?.unconnectable;
+      if (failure !== undefined) return err(failure);
+      const stub = stubs.get(target.address);
+      if (stub === undefined) return err("refused_or_unreachable");
+      return direct({ ...target, address: stub.hostname, port: stub.port, localAddress: exit.from ?? null });
+    };
+    return { name: exit.name, connector, localAddress: exit.localAddress ?? null };
   };
+  const [firstExit, ...otherExits] = rest.exits ?? [DIRECT];
+  const exits = createExits([exitOf(firstExit), ...otherExits.map(exitOf)], clock);
   const open = ({ address, port, host, exit }: ProbeTarget) =>
     openSession({
       ...{ connector: exits.get(exit).connector, clock, address, port, serverName: host, heloName: "probe.example" },
@@ -105,25 +133,28 @@ const worldOf = ({ hosts = [{ name: "mx.x.example" }], zone = {}, retryWaitsS = 
   const pacing = createPacing(clock, limits.connectionsPerHostMax);
   const connectionsPerProviderMax = () => Number.POSITIVE_INFINITY;
   const pool = createProbePool({ clock, open, pacing, connectionsPerProviderMax, ...limits });
-  const onlyExit: Exit = { name: "direct", connector, localAddress: null };
-  const exits = createExits([onlyExit, ...(rest.furtherExits ?? [])], clock);
   const resolver = createZoneResolver(names);
   const inquireDomain = createDomainInquiry({ resolver, policy: createAddressPolicy([]), random: FIRST });
   const envelope = { heloName: "probe.example", mailFrom: rest.mailFrom ?? "" };
   const askHost = createHostInquiry({ pool, exits, catchAllMemory: createCatchAllMemory(clock), clock, ...envelope });
   const inquireMailbox = createMailboxInquiry({ askHost, clock, smtpPort: 25, attemptTimeMs: ATTEMPT_TIME_MS });
-  const inquiries = { inquireDomain, inquireMailbox, inquireDnsbl: null, matchSuppression: null };
-  const engine = createEngine({ clock, random: createCounting(), ...inquiries, retryWaitsS });
+  const random = createCounting();
+  const dnsbl = createDnsbl({ resolver, clock, random, registrableDomain: organisationalDomain, pacing: noPacing });
+  const inquireDnsbl = rest.blocklists ? createDnsblInquiry({ dnsbl, lists: rest.blocklists, clock }) : null;
+  const inquiries = { inquireDomain, inquireMailbox, inquireDnsbl, matchSuppression: rest.matchSuppression ?? null };
+  const engine = createEngine({ clock, random, ...inquiries, retryWaitsS });
   const concluded = (evidence: Evidence) => conclude(evidence, "2026-01-01T00:00:00.000Z");
 
   return {
     clock,
     engine,
     pool,
+    asked: resolver.asked,
     zone: names,
     stubs,
     stub(name: string): SmtpStub {
-      const stub = stubs.get(addressOf(hosts.findIndex((host) => host.name === name)));
+      const at = hosts.findIndex((host) => host.name === name);
+      const stub = stubs.get(hosts[at] === undefined ? "" : addressOf(hosts[at], at));
       if (stub === undefined) throw new Error(`no such host: ${name}`);
       return stub;
     },

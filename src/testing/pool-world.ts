@@ -41,12 +41,12 @@ export const unsaid = (question: Question, failure: SmtpFailure): Answer => ({
 /** A question from the null sender. */
 export const question = (...recipients: string[]): Question => ({ mailFrom: "", recipients, smtputf8: false });
 /** One address of a mail host, on port 25. */
-export const host = (address: string, name = `mx.${address}`): ProbeTarget => ({
+export const host = (address: string, name = `mx.${address}`, provider = name): ProbeTarget => ({
   host: name,
   address,
   port: 25,
   exit: "direct",
-  provider: name,
+  provider,
 });
 /** Two hosts that have nothing in common. */
 export const A = host("192.0.2.1");
@@ -76,9 +76,16 @@ class FakeSession implements SmtpSession {
   }
 }
 
+export interface PoolWorldLimits {
+  readonly connectionsMax?: number;
+  readonly connectionsPerHostMax?: number;
+  readonly rcptPerConnectionMax?: number;
+  readonly connectionsPerProviderMax?: (provider: string) => number;
+}
+
 /** A pool over fake sessions. Without `say` every question waits until `answer` is called, oldest first. */
 export const poolOf = (
-  limits: Partial<Record<"connectionsMax" | "connectionsPerHostMax" | "rcptPerConnectionMax", number>> = {},
+  limits: PoolWorldLimits = {},
   say?: Say,
   refuse: (target: ProbeTarget) => SmtpFailure | null = () => null,
 ) => {
@@ -107,6 +114,8 @@ export const poolOf = (
     clock,
     sessions,
     held,
+    /** The first recipients of the questions that are held, in the order in which they were put. */
+    asking: () => held.map(({ question: { recipients } }) => recipients[0] ?? ""),
     standing: () => sessions.filter(({ closed }) => !closed).length,
     /** Answers the oldest question that is held, if any. */
     async answer(answering = yes) {

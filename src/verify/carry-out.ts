@@ -26,7 +26,8 @@ export const WRITE_AGAIN_MS = 2_000;
 /** SQLite's complaints about our statements, not about the disk: the same write fails again for ever. */
 const BUGS = /^SQLITE_(CONSTRAINT|ERROR|MISMATCH|MISUSE|RANGE|TOOBIG)/;
 
-const isStorageTrouble = (error: unknown): boolean =>
+/** The disk is full, the file locked or read-only: the same write may succeed later. */
+export const isStorageTrouble = (error: unknown): boolean =>
   error instanceof Error &&
   "code" in error &&
   typeof error.code === "string" &&

@@ -204,3 +204,40 @@ test("a failure of ours is an attempt of its own, without a retry", () => {
   expect(engine.planRetry(failed)).toBeNull();
   expect(evidenceSchema.parse(failed)).toEqual(failed);
 });
+
+describe("the operator's list", () => {
+  const matching = (entry: string | null) => {
+    const asked: string[] = [];
+    const matchSuppression = (email: string) => {
+      asked.push(email);
+      return entry;
+    };
+    return { asked, matchSuppression };
+  };
+
+  test("is asked for the normal form; a hit makes an accepted address toxic, and the evidence names the entry", async () => {
+    const { asked, matchSuppression } = matching("x.example");
+    const { result, evidence } = await worldOf({ hosts: [hostWith(greylistingFor(0))], matchSuppression }).verify(
+      "ada@X.Example",
+    );
+    expect(asked).toEqual(["ada@x.example"]);
+    expect(result).toMatchObject({ verdict: "risky", sub_status: "toxic", signals: { toxic: "fail", smtp: "pass" } });
+    expect(evidence.toxic).toEqual({ entry: "x.example" });
+    expect(evidence.conclusion?.because).toContain("x.example");
+  });
+
+  test("does not outweigh a mailbox or a domain that is not there", async () => {
+    const { matchSuppression } = matching("x.example");
+    const world = worldOf({ hosts: [hostWith(greylistingFor(0))], matchSuppression });
+    expect((await world.verify("bob@x.example")).result.sub_status).toBe("mailbox_not_found");
+    const { result } = await world.verify("bob@gone.example");
+    expect([result.sub_status, result.signals.toxic]).toEqual(["domain_not_found", "fail"]);
+  });
+
+  test("that has no such entry is a signal that passes; without a list it is skipped", async () => {
+    const hosts = [hostWith(greylistingFor(0))];
+    const none = await worldOf({ hosts, matchSuppression: matching(null).matchSuppression }).verify();
+    expect([none.result.sub_status, none.result.signals.toxic]).toEqual(["mailbox_exists", "pass"]);
+    expect((await worldOf({ hosts }).verify()).result.signals.toxic).toBe("skipped");
+  });
+});

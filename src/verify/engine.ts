@@ -6,6 +6,7 @@ import type { Priority } from "../probe/lane.ts";
 import type { DnsblInquiry } from "./dnsbl-evidence.ts";
 import type { DomainInquiry } from "./domain-evidence.ts";
 import type { Attempt, DomainEvidence, Evidence, PlannedRetry } from "./evidence.ts";
+import { nobody } from "./findings.ts";
 import { isDisposable, isRoleAccount } from "./lists.ts";
 import type { MailboxInquiry } from "./mailbox-evidence.ts";
 import { randomLocalPart } from "./random-recipient.ts";
@@ -61,18 +62,7 @@ const internalFailure = (number: number, at: string): Attempt => ({
   started_at: at,
   finished_at: at,
   dialogues: [],
-  finding: {
-    reading: "internal",
-    host: null,
-    stage: null,
-    rule: null,
-    reply: null,
-    catch_all: "skipped",
-    catch_all_age_s: null,
-    retryable: false,
-    retry_hint_s: null,
-    heard: false,
-  },
+  finding: { ...nobody(null), reading: "internal" },
 });
 
 /**

@@ -63,6 +63,23 @@ test("a suggestion, the operator's list and the blocklists are told", () => {
     expect(text).toContain(part);
 });
 
+test("the way out, what was only remembered, and the age of a remembered answer are told", async () => {
+  const exits = [{ name: "192.0.2.9" }] as const;
+  const script: SmtpStubScript = { rcpt: onlyAda };
+  const world = worldOf({ hosts: [{ name: "mx.x.example", script }], exits: [...exits] });
+  await world.verify("Ada@x.example");
+  await world.clock.advance(60_000);
+  const text = explain((await world.verify("Ada@x.example")).evidence);
+  expect(text).toContain("mx.x.example at 203.0.114.1, port 25, by 192.0.2.9");
+  expect(text).toContain("and refuses others (as it said 60 s before)");
+
+  const dead = worldOf({ hosts: [{ name: "mx.x.example", unconnectable: "timeout" }] });
+  for (let n = 0; n < 3; n++) await dead.verify();
+  const { evidence, result } = await dead.verify();
+  expect(explain(evidence)).toContain("not asked: silent time and again, last at 2026-01-01T00:00:00.000Z");
+  expect(result.sub_status).toBe("smtp_unreachable");
+});
+
 test("nothing a server says steers the terminal", async () => {
   const banner = () => "554 5.7.1 \u001b]0;owned\u0007 \u001b[2J \u202etxt";
   const { evidence } = await worldOf({ hosts: [{ name: "mx.x.example", script: { banner } }] }).verify();

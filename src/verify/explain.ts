@@ -62,8 +62,24 @@ const domainLines = ({ questions, hosts, implicit_mx, unverifiable_provider: pro
 const SUBJECTS = { submitted: " for the address", random: " for a random recipient", us: "" } as const;
 
 const dialogueLines = (dialogue: Dialogue): string[] => {
-  const { host, address, port, tls, connection, transcript, failure, replies } = dialogue;
-  const how = [tls ? "over TLS" : "", connection === "reused" ? "over a connection that stood" : ""];
+  const {
+    host,
+    address,
+    port,
+    exit,
+    tls,
+    connection,
+    transcript,
+    failure,
+    replies,
+    remembered_since: since,
+  } = dialogue;
+  const how = [
+    exit === "direct" ? "" : `by ${exit}`,
+    tls ? "over TLS" : "",
+    connection === "reused" ? "over a connection that stood" : "",
+    since === null ? "" : `not asked: silent time and again, last at ${since}`,
+  ];
   return [
     [`${host} at ${address}, port ${port}`, ...how.filter((part) => part !== "")].join(", "),
     ...indent(
@@ -86,8 +102,10 @@ const CATCH_ALL_WORDS: Readonly<Record<Finding["catch_all"], string>> = {
   skipped: "",
 };
 
-const findingLine = ({ reading, host, catch_all }: Finding): string =>
-  `found: ${reading}${host === null ? "" : ` at ${host}`}${CATCH_ALL_WORDS[catch_all]}`;
+const findingLine = ({ reading, host, catch_all, catch_all_age_s: ageS }: Finding): string => {
+  const age = ageS === null ? "" : ` (as it said ${ageS} s before)`;
+  return `found: ${reading}${host === null ? "" : ` at ${host}`}${CATCH_ALL_WORDS[catch_all]}${age}`;
+};
 
 const retryLine = ({ reason, due_at, waited_for }: PlannedRetry): string =>
   `${reason}: to be asked again at ${due_at}, ${waited_for === "schedule" ? "by our schedule" : "as the server said"}`;

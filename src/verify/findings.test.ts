@@ -147,8 +147,8 @@ describe("a dialogue that ended before RCPT", () => {
     ["refused_or_unreachable", "unreachable"],
     ["connect_timeout", "unreachable"],
     ["address_not_allowed", "unreachable"],
-    ["local_failure", "unreachable"],
-    ["proxy_failed", "unreachable"],
+    ["local_failure", "internal"],
+    ["proxy_failed", "internal"],
     ["timeout", "timeout"],
     ["deadline", "timeout"],
     ["tls_failed", "tls_required"],
@@ -197,6 +197,7 @@ describe("of hosts that left the question open", () => {
     [["blocked", "rate_limited"], "rate_limited", "mx1"],
     [["blocked", "blocked"], "blocked", "mx0"],
     [["tls_required", "protocol_error"], "tls_required", "mx0"],
+    [["internal", "unreachable"], "unreachable", "mx1"],
   ];
   test.each(rows)("%p the most telling speaks: %s of %s", (readings, reading, host) => {
     expect(of(...readings)).toMatchObject({ reading, host });

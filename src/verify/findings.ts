@@ -81,9 +81,11 @@ const readingOfFailure = (kind: SmtpFailure["kind"]): Finding["reading"] => {
     case "refused_or_unreachable":
     case "connect_timeout":
     case "address_not_allowed":
+      return "unreachable";
+    // The mail host was never asked: nothing may be said of it.
     case "local_failure":
     case "proxy_failed":
-      return "unreachable";
+      return "internal";
     case "timeout":
     case "deadline":
       return "timeout";
@@ -109,15 +111,10 @@ export const findingOfFailure = (
   const refusal = replies.findLast(({ code }) => code >= 400);
   if (refusal !== undefined && failure?.kind !== "tls_failed") return said(host, refusal, believed(refusal));
   return {
+    ...nobody(host),
     reading: failure === null ? "protocol_error" : readingOfFailure(failure.kind),
-    host,
     stage: failure?.stage ?? null,
     rule: failure?.kind ?? null,
-    reply: null,
-    catch_all: "skipped",
-    catch_all_age_s: null,
-    retryable: false,
-    retry_hint_s: null,
     heard: failure?.heardAnything ?? true,
   };
 };
@@ -136,11 +133,13 @@ const TELLING: ReadonlyArray<Finding["reading"]> = [
   "protocol_error",
   "timeout",
   "unreachable",
+  "internal",
 ];
 
-const NOBODY: Finding = {
+/** The finding of a host, or of none, that could not be asked. */
+export const nobody = (host: string | null): Finding => ({
   reading: "unreachable",
-  host: null,
+  host,
   stage: null,
   rule: null,
   reply: null,
@@ -149,10 +148,10 @@ const NOBODY: Finding = {
   retryable: false,
   retry_hint_s: null,
   heard: false,
-};
+});
 
 /** The finding of an attempt that no host settled: the most telling of its hosts' (of equals, the first host's). */
 export const weigh = (findings: readonly Finding[]): Finding => {
   const ranked = TELLING.flatMap((reading) => findings.filter((finding) => finding.reading === reading));
-  return { ...(ranked[0] ?? findings[0] ?? NOBODY), heard: findings.some(({ heard }) => heard) };
+  return { ...(ranked[0] ?? findings[0] ?? nobody(null)), heard: findings.some(({ heard }) => heard) };
 };

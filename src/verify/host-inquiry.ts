@@ -8,7 +8,7 @@ import type { ProbePool } from "../probe/pool.ts";
 import type { CatchAllMemory, RememberedCatchAll } from "./catch-all-memory.ts";
 import { dialogueOf } from "./dialogue-evidence.ts";
 import type { Dialogue, Finding, ReplyEvidence } from "./evidence.ts";
-import { findingOfFailure, findingOfReplies } from "./findings.ts";
+import { findingOfFailure, findingOfReplies, nobody } from "./findings.ts";
 import { readReply } from "./replies.ts";
 
 export interface HostInquiryDeps {
@@ -107,34 +107,53 @@ export const createHostInquiry = ({ pool, exits, catchAllMemory, clock, heloName
 
   return async function askHost(where: HostAddress, question: HostQuestion): Promise<HostHeard> {
     const tried = new Set<string>();
-    const dialogues: Dialogue[] = [];
-    let tookMs = 0;
+    const blocked: string[] = [];
+    const all: HostHeard[] = [];
     let exit: Exit | null = exits.choose(where, question.exitBefore) ?? exits.chooseAnyway(where);
-    let heard: HostHeard | null = null;
     while (exit !== null && tried.size < EXITS_TRIED_MAX) {
       const target: ProbeTarget = { ...where, exit: exit.name };
-      heard = await askWith(target, question);
+      const heard = await askWith(target, question);
+      all.push(heard);
       note(target, heard.finding);
-      dialogues.push(...heard.dialogues);
-      tookMs += heard.tookMs;
-      if (!isAboutTheExit(heard.finding)) {
-        if (heard.finding.heard) for (const blocked of tried) exits.rest(blocked, where.provider);
-        if (heard.finding.heard) exits.welcome(exit.name, where.provider);
-        break;
+      const trouble = troubleOfExit(heard.finding);
+      if (trouble === "broken") exits.noteBroken(exit.name);
+      if (trouble === "blocked") blocked.push(exit.name);
+      if (trouble === null && heard.finding.heard) {
+        for (const other of blocked) exits.rest(other, where.provider);
+        exits.welcome(exit.name, where.provider);
       }
+      // Behind a block, silence may be the same block in other clothes.
+      if (trouble === null && (heard.finding.heard || blocked.length === 0)) break;
       tried.add(exit.name);
       exit = exits.choose(where, null, tried);
     }
-    if (heard === null) throw new Error("no exit was tried");
-    return { ...heard, dialogues, tookMs };
+    const best = all.reduce(better, notAsked(where.host));
+    const dialogues = all.flatMap((heard) => heard.dialogues);
+    return { ...best, dialogues, tookMs: all.reduce((sum, { tookMs }) => sum + tookMs, 0) };
   };
 };
 
 export type HostInquiry = ReturnType<typeof createHostInquiry>;
 
-/** The refusal, or the failure, may be due to the way we came: another exit may fare better. */
-const isAboutTheExit = ({ reading, rule }: Finding): boolean =>
-  reading === "blocked" || rule === "proxy_failed" || rule === "local_failure";
+/** The refusal, or the failure, is due to the way we came: another exit may fare better. */
+const troubleOfExit = ({ reading }: Finding): "blocked" | "broken" | null => {
+  if (reading === "blocked") return "blocked";
+  return reading === "internal" ? "broken" : null;
+};
+
+/** What one exit heard counts more than that another heard nothing, and that more than one by which nobody was asked. */
+const better = (before: HostHeard, next: HostHeard): HostHeard => {
+  const rank = ({ finding: { heard, reading } }: HostHeard): number => (heard ? 2 : reading === "internal" ? 0 : 1);
+  return rank(next) >= rank(before) ? next : before;
+};
+
+/** No way out leads to the host: every source address is of the other IP version. */
+const notAsked = (host: string): HostHeard => ({
+  dialogues: [],
+  tookMs: 0,
+  finding: { ...nobody(host), reading: "internal", stage: "connect", rule: "no_exit" },
+  settled: false,
+});
 
 const WANTS_RANDOM: ReadonlySet<ReplyEvidence["reading"]> = new Set(["accepted", "ambiguous", "greylisted"]);
 

@@ -61,6 +61,38 @@ describe("several mail hosts", () => {
       expect(hostsAsked(concluded)).toEqual(["first.x.example"]);
     });
 
+  const deferring: ReadonlyArray<readonly [string, SmtpStubScript["banner"], SubStatus]> = [
+    ["421 at the door", always("421 4.3.2 Service not available"), "smtp_temporary_error"],
+    ["too many connections", always("421 4.7.0 Too many connections"), "rate_limited"],
+  ];
+  for (const [name, banner, subStatus] of deferring)
+    test(`a primary's ${name} is waited out, whatever a secondary that accepts everybody says`, async () => {
+      let refusals = 1;
+      const script: SmtpStubScript = {
+        banner: (session) => (refusals-- > 0 ? (banner?.(session) ?? "") : "220 first.x.example ESMTP"),
+        rcpt: always(UNKNOWN),
+      };
+      const hosts = [{ name: "first.x.example", script }, acceptsAll];
+      const concluded = await worldOf({ hosts }).verifyWithRetries();
+      expect(concluded.result.sub_status).toBe("mailbox_not_found");
+      expect(hostsAsked(concluded)).toEqual(["first.x.example", "all.x.example", "first.x.example"]);
+      refusals = 99;
+      const endless = await worldOf({ hosts }).verifyWithRetries();
+      expect([endless.result.sub_status, endless.judgement.chargeable]).toEqual([subStatus, true]);
+    });
+
+  test("a primary's 421 does not outweigh a secondary that knows its recipients", async () => {
+    const first: WorldHost = { name: "first.x.example", script: { banner: always("421 4.3.2 Shutting down") } };
+    const concluded = await worldOf({ hosts: [first, good], retryWaitsS: [60] }).verifyWithRetries();
+    expect([concluded.result.sub_status, concluded.evidence.attempts.length]).toEqual(["mailbox_exists", 1]);
+  });
+
+  test("a primary that is down for good leaves the word to one that accepts everybody", async () => {
+    const first: WorldHost = { name: "first.x.example", unconnectable: "refused_or_unreachable" };
+    const concluded = await worldOf({ hosts: [first, acceptsAll] }).verifyWithRetries();
+    expect([concluded.result.sub_status, concluded.evidence.attempts.length]).toEqual(["catch_all", 1]);
+  });
+
   test("a primary without SMTPUTF8 is not overruled either", async () => {
     const first: WorldHost = { name: "first.x.example", script: { ehlo: [] } };
     const concluded = await worldOf({ hosts: [first, acceptsAll] }).verify("ädä@x.example");

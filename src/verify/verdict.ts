@@ -63,6 +63,13 @@ const UNSETTLED_WORDS: Partial<Readonly<Record<SubStatus, string>>> = {
   internal_error: "The check failed on our side.",
 };
 
+/** Why it was our fault that a mail host was not asked, by what stopped us. */
+const OUR_FAULTS: Readonly<Record<string, string>> = {
+  local_failure: "This machine could not open a connection, so the mail host was not asked.",
+  proxy_failed: "The proxy could not be used, so the mail host was not asked.",
+  no_exit: "No source address is of the mail host's IP version, so it was not asked.",
+};
+
 const quoted = ({ host, reply }: Finding): string =>
   reply === null
     ? `${host ?? "The mail host"} gave no reply about it`
@@ -87,7 +94,8 @@ const unsettled = ({ domain }: Evidence, finding: Finding | null): Decision | nu
   }
   const subStatus = subStatusOfFinding(finding);
   if (VERDICT_OF[subStatus] === "risky" && !SETTLED.has(subStatus)) {
-    const words = UNSETTLED_WORDS[subStatus] ?? "";
+    const ours = finding.reading === "internal" ? OUR_FAULTS[finding.rule ?? ""] : undefined;
+    const words = ours ?? UNSETTLED_WORDS[subStatus] ?? "";
     return { subStatus, because: finding.reply === null ? words : `${quoted(finding)}. ${words}` };
   }
   if (domain.unverifiable_provider === null) return null;

@@ -1,0 +1,83 @@
+import { afterAll, describe, expect, test } from "bun:test";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type Db, openDb, SERVER_BUSY_TIMEOUT_MS } from "./open.ts";
+
+const folder = mkdtempSync(join(tmpdir(), "postwarden-busy-"));
+afterAll(() => rmSync(folder, { recursive: true }));
+
+const openTwice = (name: string): [Db, Db] => {
+  const path = join(folder, name);
+  const [ours, theirs] = [openDb(path, SERVER_BUSY_TIMEOUT_MS), openDb(path)];
+  if (!ours.ok || !theirs.ok) throw new Error("not opened");
+  return [ours.value, theirs.value];
+};
+const insert = (db: Db, id: string) =>
+  void db.sqlite.run("INSERT INTO accounts (id, name, plan, created_at_ms) VALUES (?, ?, 'free', 0)", [id, id]);
+const count = (db: Db) => (db.sqlite.query("SELECT count(*) AS n FROM accounts").get() as { n: number }).n;
+
+describe("while another process holds the database", () => {
+  test("a write waits for it without standing in the way, and is done when it is free", async () => {
+    const [ours, theirs] = openTwice("wait.db");
+    theirs.sqlite.run("BEGIN IMMEDIATE");
+    const written = ours.commit(() => insert(ours, "a"));
+    // The event loop turns while the write waits: this turn could not come otherwise.
+    await new Promise<void>((resolve) => setImmediate(resolve));
+    await new Promise<void>((resolve) => setImmediate(resolve));
+    expect(count(ours)).toBe(0);
+    theirs.sqlite.run("COMMIT");
+    await written;
+    expect(count(ours)).toBe(1);
+    ours.close();
+    theirs.close();
+  });
+
+  test("it does not look writable", () => {
+    const [ours, theirs] = openTwice("readyz.db");
+    theirs.sqlite.run("BEGIN IMMEDIATE");
+    expect(ours.isWritable()).toBe(false);
+    theirs.sqlite.run("COMMIT");
+    expect(ours.isWritable()).toBe(true);
+    ours.close();
+    theirs.close();
+  });
+
+  test("closing does not wait for ever: the write that found no way fails", async () => {
+    const [ours, theirs] = openTwice("close.db");
+    theirs.sqlite.run("BEGIN IMMEDIATE");
+    const written = ours.commit(() => insert(ours, "a"));
+    const outcome = written.then(
+      () => "written",
+      () => "failed",
+    );
+    ours.close();
+    expect(await outcome).toBe("failed");
+    theirs.sqlite.run("COMMIT");
+    theirs.close();
+  });
+});
+
+test("a sound database has no damage to report", () => {
+  const [ours, theirs] = openTwice("sound.db");
+  insert(ours, "a");
+  expect(ours.damage()).toBeNull();
+  ours.close();
+  theirs.close();
+});
+
+test("a damaged one says what is wrong", async () => {
+  const path = join(folder, "damaged.db");
+  const made = openDb(path);
+  if (!made.ok) throw new Error("not made");
+  for (let n = 0; n < 500; n++) insert(made.value, `account-${n}`);
+  made.value.sqlite.run("PRAGMA wal_checkpoint(TRUNCATE)");
+  made.value.close();
+  const bytes = await Bun.file(path).bytes();
+  bytes.fill(0x5a, bytes.length - 16_384);
+  await Bun.write(path, bytes);
+  const opened = openDb(path);
+  if (!opened.ok) throw new Error("not opened");
+  expect(opened.value.damage()).not.toBeNull();
+  opened.value.close();
+});

@@ -1,0 +1,136 @@
+import { describe, expect, test } from "bun:test";
+import { settle } from "../testing/clock.ts";
+import { A, B, failureOf, poolOf, question, replyOf, unsaid, yes } from "../testing/pool-world.ts";
+import { IDLE_MS } from "./idle.ts";
+import { PoolClosed } from "./pool.ts";
+
+const DEAD = failureOf("connect_timeout", "connect");
+const CROWDED = { ...failureOf("reply", "banner"), reply: replyOf("421 4.7.0 Too many connections") };
+const SOON_MS = 1_000;
+
+describe("a host that is silent time and again", () => {
+  test("is left alone, and its whole queue is answered from memory, with the time since when", async () => {
+    let dials = 0;
+    const { pool, clock } = poolOf({ connectionsPerHostMax: 1 }, yes, ({ address }) => {
+      if (address === A.address) dials++;
+      return address === A.address ? DEAD : null;
+    });
+    const startedAtMs = clock.nowMs();
+    const answers = await Promise.all(Array.from({ length: 50 }, (_, at) => pool.ask(A, question(`a${at}`, "r"))));
+    expect(dials).toBe(3);
+    expect(answers.slice(0, 3).map(({ rememberedSinceMs }) => rememberedSinceMs)).toEqual(Array(3).fill(undefined));
+    for (const answer of answers.slice(3)) {
+      expect(answer).toMatchObject({ connection: "none", rememberedSinceMs: startedAtMs, tookMs: 0, mail: null });
+      expect([answer.rcpts, answer.failure?.kind]).toEqual([[null, null], "connect_timeout"]);
+    }
+    expect((await pool.ask(B, question("b"))).rcpts[0]?.code).toBe(250);
+    await clock.advance(IDLE_MS);
+    expect([pool.waiting(), pool.connections(), pool.lanes(), clock.pending()]).toEqual([0, 0, 0, 0]);
+  });
+
+  test("is asked again after its rest, and is as good as new once it has answered", async () => {
+    let isDead: boolean = true;
+    const { pool, clock } = poolOf({ connectionsPerHostMax: 1 }, yes, () => (isDead ? DEAD : null));
+    await Promise.all(["a", "b", "c", "d"].map((name) => pool.ask(A, question(name))));
+    isDead = false;
+    await clock.advance(59_000);
+    expect((await pool.ask(A, question("e"))).rememberedSinceMs).toBe(clock.nowMs() - 59_000);
+    await clock.advance(1_000);
+    expect((await pool.ask(A, question("f"))).connection).toBe("new");
+  });
+});
+
+describe("a host that says we come too often", () => {
+  test("is given a pause and half the connections, while other hosts are asked", async () => {
+    const { pool, clock, asking, answer } = poolOf({ connectionsPerHostMax: 4 });
+    pool.notePace(A, "rate_limited");
+    for (const name of ["a", "b", "c", "d"]) void pool.ask(A, question(name));
+    void pool.ask(B, question("other"));
+    await clock.advance(SOON_MS - 1);
+    expect(asking()).toEqual(["other"]);
+    await answer();
+    await clock.advance(1);
+    expect(asking()).toEqual(["a", "b"]);
+    await answer();
+    await answer();
+    expect(asking()).toEqual(["c", "d"]);
+  });
+
+  test("may still be asked over a connection that stands", async () => {
+    const { pool } = poolOf({}, yes);
+    await pool.ask(A, question("a"));
+    pool.notePace(A, "rate_limited");
+    expect((await pool.ask(A, question("b"))).connection).toBe("reused");
+  });
+
+  test("a drain in the middle of its pause refuses what waits and leaves no timer", async () => {
+    const { pool, clock } = poolOf();
+    pool.notePace(A, "rate_limited");
+    const waiting = pool.ask(A, question("a"));
+    await settle();
+    expect(clock.pending()).toBe(1);
+    const drained = pool.drain();
+    await expect(waiting).rejects.toBeInstanceOf(PoolClosed);
+    await drained;
+    expect([clock.pending(), pool.waiting(), pool.connections()]).toEqual([0, 0, 0]);
+  });
+});
+
+describe("421 at the door", () => {
+  test("while we are the crowd is asked again later, not answered", async () => {
+    let refusals = 1;
+    const { pool, clock, sessions, asking, answer } = poolOf({ connectionsPerHostMax: 2 }, undefined, () =>
+      sessions.length > 0 && refusals-- > 0 ? CROWDED : null,
+    );
+    const first = pool.ask(A, question("first"));
+    const second = pool.ask(A, question("second"));
+    await settle();
+    expect([asking(), pool.waiting()]).toEqual([["first"], 1]);
+    await clock.advance(SOON_MS);
+    await answer();
+    await answer();
+    expect((await first).rcpts[0]?.code).toBe(250);
+    expect(await second).toMatchObject({ connection: "reused", failure: null });
+  });
+
+  test("is the answer of a host at which we are alone", async () => {
+    const { pool } = poolOf({}, yes, () => CROWDED);
+    const answer = await pool.ask(A, question("a"));
+    expect(answer.failure?.reply?.code).toBe(421);
+  });
+
+  test("is the answer after the third time", async () => {
+    let dials = 0;
+    const { pool, clock, sessions } = poolOf({ connectionsPerHostMax: 2 }, undefined, () => {
+      if (sessions.length === 0) return null;
+      dials++;
+      return CROWDED;
+    });
+    pool.notePace(A, "answered");
+    void pool.ask(A, question("first"));
+    const second = pool.ask(A, question("second"));
+    await settle();
+    for (let pause = 0; pause < 3; pause++) {
+      expect(pool.waiting()).toBe(1);
+      for (let at = 0; at < 3; at++) pool.notePace(A, "answered");
+      await clock.advance(30_000);
+    }
+    expect((await second).failure?.reply?.code).toBe(421);
+    expect([dials, pool.waiting(), pool.connections()]).toEqual([4, 0, 1]);
+  });
+
+  test("during a drain is refused like all else that waits", async () => {
+    const gate = Promise.withResolvers<void>();
+    const { pool, sessions } = poolOf({ connectionsPerHostMax: 2 }, async (asked, session) => {
+      if (session === sessions[0]) await gate.promise;
+      return session === sessions[0] ? yes(asked) : unsaid(asked, CROWDED);
+    });
+    const first = pool.ask(A, question("first"));
+    await settle();
+    const drained = pool.drain();
+    gate.resolve();
+    expect((await first).rcpts[0]?.code).toBe(250);
+    await drained;
+    expect(pool.connections()).toBe(0);
+  });
+});

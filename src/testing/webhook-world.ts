@@ -1,0 +1,101 @@
+import { afterEach } from "bun:test";
+import { createLog } from "../base/log.ts";
+import { newId } from "../base/secrets.ts";
+import { type Db, openDb } from "../db/open.ts";
+import { createPoster } from "../net/fetch.ts";
+import { createOutgoingRules } from "../net/fetch-url.ts";
+import { createDispatcher } from "../webhooks/dispatcher.ts";
+import { createWebhookSecrets } from "../webhooks/secrets.ts";
+import { createSender } from "../webhooks/send.ts";
+import { createWebhookStore, type Delivery } from "../webhooks/store.ts";
+import { createTestClock, settle } from "./clock.ts";
+import { createZoneResolver, type Zone } from "./dns-zone.ts";
+
+const TURNS_MAX = 20_000;
+
+/** Lets the event loop turn until something is so; throws when it never becomes so. */
+export const until = async (claim: () => boolean, what = "what the test waits for never happened"): Promise<void> => {
+  for (let turn = 0; turn < TURNS_MAX; turn++) {
+    if (claim()) return;
+    await new Promise<void>((resolve) => setImmediate(resolve));
+  }
+  throw new Error(what);
+};
+
+const openOrThrow = (path: string): Db => {
+  const opened = openDb(path);
+  if (!opened.ok) throw new Error(opened.error.kind);
+  return opened.value;
+};
+
+/** Dispatchers for the tests of one file, over a database, a literal DNS zone and receivers on 127.0.0.0/8. */
+export const createWebhookWorlds = () => {
+  const closers: Array<() => void> = [];
+  afterEach(() => {
+    for (const close of closers.splice(0)) close();
+  });
+
+  return ({ zone = {}, path = ":memory:" }: { zone?: Zone; path?: string } = {}) => {
+    const clock = createTestClock();
+    const db = openOrThrow(path);
+    const logged: string[] = [];
+    const log = createLog("warn", clock, (line) => logged.push(line));
+    const random = { integer: () => 0 };
+    const store = createWebhookStore(db);
+    const secrets = createWebhookSecrets({ db, store, clock });
+    const rules = createOutgoingRules(["127.0.0.0/8"]);
+    const post = createPoster({ resolver: createZoneResolver(zone), rules, clock });
+    const send = createSender({ post, clock, userAgent: "Postwarden/test" });
+    const dispatcher = createDispatcher({ db, store, secrets, send, clock, random, log });
+    let isOpen = true;
+    const close = () => {
+      if (isOpen) db.close();
+      isOpen = false;
+    };
+    closers.push(close);
+
+    const find = (id: string): Delivery => {
+      const delivery = store.find(id);
+      if (delivery === undefined) throw new Error(`no delivery ${id}`);
+      return delivery;
+    };
+    return {
+      clock,
+      db,
+      logged,
+      store,
+      secrets,
+      dispatcher,
+      close,
+      find,
+      /** Writes an event as a slice does, and answers its id. */
+      event(url: string | null, data: unknown = {}, accountId = "account"): string {
+        const id = newId();
+        db.sqlite.run(
+          "INSERT INTO outbox (id, account_id, mode, type, data, url, created_at_ms) VALUES (?, ?, ?, ?, ?, ?, ?)",
+          [id, accountId, "live", "test.event", JSON.stringify(data), url, clock.nowMs()],
+        );
+        return id;
+      },
+      /** Moves the clock far, as if the process had been stopped meanwhile: a look a second would take the test too long. */
+      async skip(ms: number): Promise<void> {
+        await dispatcher.stop();
+        await clock.advance(ms);
+        dispatcher.start();
+        await settle();
+      },
+      /** Lets the dispatcher look at the outbox and at what is due. */
+      async look(): Promise<void> {
+        dispatcher.wake();
+        await settle();
+      },
+      /** Resolves when the last attempt of a delivery has been recorded so. */
+      untilAttempts: (id: string, attempts: number) =>
+        until(() => {
+          const delivery = store.find(id);
+          return delivery !== undefined && delivery.attempts >= attempts && dispatcher.running() === 0;
+        }, `${attempts} attempts of ${id}`),
+      untilDelivered: (id: string) => until(() => store.find(id)?.status === "delivered", `delivery of ${id}`),
+    };
+  };
+};
