@@ -157,7 +157,7 @@ export const composeEngine = (config: Config, outside: Outside, matchSuppression
   const { heloName, mailFrom, smtpPort, retryWaitsS } = config;
   const { pool, exits, egress, dialogueTimeMs } = composePool(config, outside);
   const policy = createAddressPolicy(config.probeAllowNetworks);
-  const inquireDomain = createDomainInquiry({ resolver, policy, random });
+  const inquireDomain = createDomainInquiry({ resolver, policy, random, clock });
   const askHost = createHostInquiry({
     pool,
     exits,

@@ -36,7 +36,8 @@ describe("records", () => {
     expect(read({ answers: [a("b.example", "192.0.2.66"), a("a.example", "192.0.2.1")] })).toMatchObject({
       records: ["192.0.2.1"],
     });
-    expect(read({ answers: [a("b.example", "192.0.2.66")] }).kind).toBe("no_data");
+    // Nothing but a stranger's records is no statement that the name has none.
+    expect(read({ answers: [a("b.example", "192.0.2.66")] }).kind).toBe("malformed");
   });
 
   test("aliases are followed in any order, and shorten the time to live", () => {

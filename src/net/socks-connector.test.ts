@@ -82,7 +82,7 @@ describe("through a SOCKS5 proxy", () => {
     const connecting = createSocksConnector({ clock, mayConnect: () => true, proxy })({ ...target, timeoutMs: 5_000 });
     await settle();
     await clock.advance(5_000);
-    expect(await connecting).toEqual({ ok: false, error: "timeout" });
+    expect(await connecting).toEqual({ ok: false, error: "proxy_failed" });
   });
 
   test("is no way around the rule for public addresses: the proxy is not even asked", async () => {

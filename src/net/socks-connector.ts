@@ -58,8 +58,11 @@ export const createSocksConnector = ({ clock, mayConnect, proxy }: SocksConnecto
       });
     });
     const outcome = await withTimeout(clock, negotiation, timeoutMs);
-    if (!outcome.ok) socket.destroy();
-    return outcome;
+    if (outcome.ok) return outcome;
+    // A proxy that never said a word is what failed, not the target behind it.
+    const isProxySilent = outcome.error === "timeout" && socket.bytesRead === 0;
+    socket.destroy();
+    return isProxySilent ? err("proxy_failed") : outcome;
   };
 
 const withTimeout = (

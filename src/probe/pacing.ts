@@ -37,8 +37,8 @@ const SILENCES_BEFORE_REST = 3;
 const REST_MS = 60_000;
 const REST_MS_MAX = 10 * 60_000;
 /** After a rate limit the host is dialled no sooner than this, doubling while it goes on. */
-const LIMIT_WAIT_MS = 1_000;
-const LIMIT_WAIT_MS_MAX = 30_000;
+const LIMIT_WAIT_MS = 500;
+const LIMIT_WAIT_MS_MAX = 5_000;
 /** Hosts remembered; those not dialled for long are forgotten first. */
 const HOSTS_MAX = 50_000;
 const FORGET_AFTER_MS = 60 * 60_000;

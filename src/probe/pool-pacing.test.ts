@@ -6,7 +6,7 @@ import { PoolClosed } from "./pool.ts";
 
 const DEAD = failureOf("connect_timeout", "connect");
 const CROWDED = { ...failureOf("reply", "banner"), reply: replyOf("421 4.7.0 Too many connections") };
-const SOON_MS = 1_000;
+const SOON_MS = 500;
 
 describe("a host that is silent time and again", () => {
   test("is left alone, and its whole queue is answered from memory, with the time since when", async () => {

@@ -44,6 +44,7 @@ export const createCommandLine = () => {
       environment: Object.fromEntries(given),
       out: hear(lines.out),
       err: hear(lines.err),
+      status: null,
       stdinIsTerminal: stdin === undefined,
       async *stdinLines() {
         yield* stdin ?? [];

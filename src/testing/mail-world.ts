@@ -134,7 +134,7 @@ const worldOf = ({ hosts = [{ name: "mx.x.example" }], zone = {}, retryWaitsS = 
   const connectionsPerProviderMax = () => Number.POSITIVE_INFINITY;
   const pool = createProbePool({ clock, open, pacing, connectionsPerProviderMax, ...limits });
   const resolver = createZoneResolver(names);
-  const inquireDomain = createDomainInquiry({ resolver, policy: createAddressPolicy([]), random: FIRST });
+  const inquireDomain = createDomainInquiry({ resolver, policy: createAddressPolicy([]), random: FIRST, clock });
   const envelope = { heloName: "probe.example", mailFrom: rest.mailFrom ?? "" };
   const askHost = createHostInquiry({ pool, exits, catchAllMemory: createCatchAllMemory(clock), clock, ...envelope });
   const inquireMailbox = createMailboxInquiry({ askHost, clock, smtpPort: 25, attemptTimeMs: ATTEMPT_TIME_MS });

@@ -43,7 +43,7 @@ const orRefusal = <T>(work: () => T): T | AppError => {
 
 const insufficientCredits = (required: number, available: number) =>
   new AppError("insufficient_credits", {
-    message: "The account has not enough credits. `postwarden credits grant` adds some.",
+    message: "The account has not enough credits. Whoever runs this service can grant more.",
     body: { required, available },
   });
 

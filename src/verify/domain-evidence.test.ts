@@ -1,8 +1,10 @@
 import { describe, expect, test } from "bun:test";
 import type { Random } from "../base/secrets.ts";
 import { parseAddress } from "../mail/address.ts";
+import type { DnsResolver } from "../net/dns.ts";
 import { createAddressPolicy } from "../net/public-address.ts";
 import { createZoneResolver, type Zone, type ZoneFailure } from "../testing/dns-zone.ts";
+import { createTestClock, settle } from "../testing/clock.ts";
 import { createDomainInquiry } from "./domain-evidence.ts";
 import { evidenceSchema } from "./evidence.ts";
 
@@ -14,7 +16,12 @@ const inquire = async (zone: Zone, { email = "ada@x.example", random = inOrder, 
   const address = parseAddress(email);
   if (!address.ok) throw new Error(`not an address: ${email}`);
   const resolver = createZoneResolver(zone);
-  const evidence = await createDomainInquiry({ resolver, policy: createAddressPolicy(allow), random })(address.value);
+  const evidence = await createDomainInquiry({
+    resolver,
+    policy: createAddressPolicy(allow),
+    random,
+    clock: createTestClock(),
+  })(address.value);
   expect(evidenceSchema.shape.domain.safeParse(evidence).success).toBe(true);
   return { ...evidence, asked: resolver.asked };
 };
@@ -217,4 +224,69 @@ test("every question is kept with its answer", async () => {
     ["A", "mx.x.example", "answer", [PUBLIC], 300],
     ["AAAA", "mx.x.example", "no_data", [], 0],
   ]);
+});
+
+describe("a slow name server of one mail host", () => {
+  const world = () => {
+    const clock = createTestClock();
+    const zone = createZoneResolver({
+      "x.example": {
+        MX: [
+          [10, "good.x.example"],
+          [20, "slow.elsewhere.example"],
+        ],
+      },
+      "y.example": {
+        MX: [
+          [10, "slow.elsewhere.example"],
+          [20, "good.x.example"],
+        ],
+      },
+      "good.x.example": { A: ["198.51.101.1"] },
+      "slow.elsewhere.example": { A: ["198.51.101.2"] },
+    });
+    const { promise: later, resolve: answer } = Promise.withResolvers<void>();
+    const resolver: DnsResolver = {
+      async resolve(name, type) {
+        if (name.startsWith("slow")) await later;
+        return zone.resolve(name, type);
+      },
+    };
+    const inquire = createDomainInquiry({
+      resolver,
+      policy: createAddressPolicy([]),
+      random: { integer: () => 0 },
+      clock,
+    });
+    const ask = async (email: string) => {
+      const address = parseAddress(email);
+      if (!address.ok) throw new Error(address.error);
+      return inquire(address.value);
+    };
+    return { clock, ask, answer };
+  };
+
+  test("holds nobody up for more than a second when a better host is known", async () => {
+    const { clock, ask } = world();
+    const asking = ask("ada@x.example");
+    await settle();
+    await clock.advance(1_000);
+    const { outcome, hosts } = await asking;
+    expect([outcome, hosts.map(({ host, lookup_failed }) => [host, lookup_failed])]).toEqual([
+      "mail_hosts",
+      [
+        ["good.x.example", false],
+        ["slow.elsewhere.example", true],
+      ],
+    ]);
+  });
+
+  test("is waited for when it is the best host's: a worse one must not speak first", async () => {
+    const { clock, ask, answer } = world();
+    const asking = ask("ada@y.example");
+    await settle();
+    await clock.advance(5_000);
+    answer();
+    expect((await asking).hosts.map(({ lookup_failed }) => lookup_failed)).toEqual([false, false]);
+  });
 });

@@ -1,3 +1,4 @@
+import type { Clock } from "../base/clock.ts";
 import { type Random, shuffled } from "../base/secrets.ts";
 import type { Address } from "../mail/address.ts";
 import { type DnsReply, type DnsResolver, isDefinite } from "../net/dns.ts";
@@ -9,10 +10,14 @@ export interface DomainDeps {
   readonly resolver: DnsResolver;
   readonly policy: AddressPolicy;
   readonly random: Random;
+  readonly clock: Clock;
 }
 
 /** More mail hosts than this are not looked at; the largest providers publish a handful. */
 const MAIL_HOSTS_MAX = 40;
+
+/** When the best mail host that may be asked is known, the names of the others get this much longer. */
+const FURTHER_HOSTS_MS = 1_000;
 
 interface Exchange {
   readonly host: string;
@@ -37,10 +42,37 @@ const questionOf = (reply: DnsReply): DnsQuestion => ({
 });
 
 /**
+ * The hosts in their order. Once one that may be asked and all before it are known, slow name servers of the others
+ * hold nobody up: those count as looked up in vain.
+ */
+const gatherHosts = (
+  clock: Clock,
+  exchanges: readonly Exchange[],
+  lookups: readonly Promise<MailHost>[],
+): Promise<MailHost[]> =>
+  new Promise((resolve, reject) => {
+    const found: Array<MailHost | null> = lookups.map(() => null);
+    let cancel: (() => void) | null = null;
+    const end = () => {
+      cancel?.();
+      resolve(exchanges.map((exchange, at) => found[at] ?? { ...exchange, addresses: [], lookup_failed: true }));
+    };
+    const take = (host: MailHost, at: number) => {
+      found[at] = host;
+      const unknown = found.indexOf(null);
+      if (unknown === -1) return end();
+      const known = found.slice(0, unknown);
+      if (known.some((one) => one?.addresses.some(({ allowed }) => allowed)))
+        cancel ??= clock.after(FURTHER_HOSTS_MS, end);
+    };
+    for (const [at, lookup] of lookups.entries()) lookup.then((host) => take(host, at), reject);
+  });
+
+/**
  * Finds the mail hosts of a domain (RFC 5321 §5.1): MX by preference, equal ones in random order; without MX the domain
  * itself; null MX (RFC 7505); for an address literal the address. A DNS failure is `dns_error`, never a no.
  */
-export const createDomainInquiry = ({ resolver, policy, random }: DomainDeps) => {
+export const createDomainInquiry = ({ resolver, policy, random, clock }: DomainDeps) => {
   const addressesOf = async ({ host, preference }: Exchange, questions: DnsQuestion[]): Promise<MailHost> => {
     const replies = await Promise.all([resolver.resolve(host, "A"), resolver.resolve(host, "AAAA")]);
     questions.push(...replies.map(questionOf));
@@ -65,9 +97,17 @@ export const createDomainInquiry = ({ resolver, policy, random }: DomainDeps) =>
   ): Promise<DomainEvidence> => {
     const ordered = shuffled(exchanges, random).toSorted((a, b) => a.preference - b.preference);
     const chosen = ordered.slice(0, MAIL_HOSTS_MAX);
-    const hosts = await Promise.all(chosen.map((exchange) => addressesOf(exchange, questions)));
+    const lookups = chosen.map((exchange) => addressesOf(exchange, questions));
+    const hosts = await gatherHosts(clock, chosen, lookups);
     const provider = hosts.map(({ host }) => unverifiableProvider(host)).find((known) => known !== null) ?? null;
-    return { name, outcome: judgeHosts(hosts), implicit_mx: false, unverifiable_provider: provider, hosts, questions };
+    return {
+      name,
+      outcome: judgeHosts(hosts),
+      implicit_mx: false,
+      unverifiable_provider: provider,
+      hosts,
+      questions: [...questions],
+    };
   };
 
   const implicit = async (name: string, questions: DnsQuestion[]): Promise<DomainEvidence> => {

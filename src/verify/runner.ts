@@ -30,7 +30,7 @@ const FIRST_GUESS_MS = 1_500;
 const AVERAGE_SHARE = 0.1;
 /** Lower bound of `poll_after_ms` (contract §4). */
 const POLL_AFTER_MS_MIN = 500;
-const DRAIN_MS_MAX = 10_000;
+const DRAIN_MS_MAX = 6_000;
 const BEFORE_ALL = { dueAtMs: -1, id: "" };
 
 interface Running {
