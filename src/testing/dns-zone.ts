@@ -76,7 +76,8 @@ export const createZoneResolver = (zone: Zone): ZoneResolver => {
       const lower = name.toLowerCase().replace(/(?<=.)\.$/, "");
       asked.push(`${type} ${lower}`);
       const found: Found = signal?.aborted ? { outcome: "aborted", records: [], cnames: [] } : lookUp(lower, type, []);
-      const ttlS = found.outcome === "answer" ? ZONE_TTL_S : 0;
+      const isSaid = found.outcome === "answer" || found.outcome === "no_data" || found.outcome === "nxdomain";
+      const ttlS = isSaid ? ZONE_TTL_S : 0;
       const rest = { ttlS, authenticated: false, server: ZONE_SERVER, fromCache: false, elapsedMs: 0 };
       return { name: lower, type, ...found, ...rest } as DnsReply<T>;
     },

@@ -222,7 +222,7 @@ test("every question is kept with its answer", async () => {
   expect(brief).toEqual([
     ["MX", "x.example", "answer", ["10 mx.x.example"], 300],
     ["A", "mx.x.example", "answer", [PUBLIC], 300],
-    ["AAAA", "mx.x.example", "no_data", [], 0],
+    ["AAAA", "mx.x.example", "no_data", [], 300],
   ]);
 });
 

@@ -114,7 +114,11 @@ export const createDomainInquiry = ({ resolver, policy, random, clock }: DomainD
     const host = await addressesOf({ host: name, preference: 0 }, questions);
     const base = { name, implicit_mx: true, unverifiable_provider: null, questions };
     if (host.addresses.length > 0) return { ...base, outcome: judgeHosts([host]), hosts: [host] };
-    return { ...base, outcome: host.lookup_failed ? "dns_error" : "no_mail_server", hosts: [] };
+    // Without the zone's word (its SOA, RFC 2308) an empty answer may be a broken resolver's.
+    const isVouched = questions.some(
+      ({ outcome, ttl_s, from_cache }) => outcome === "no_data" && (from_cache || ttl_s > 0),
+    );
+    return { ...base, outcome: host.lookup_failed || !isVouched ? "dns_error" : "no_mail_server", hosts: [] };
   };
 
   const literal = (name: string, address: string): DomainEvidence => {

@@ -2,6 +2,7 @@ import { describe, expect, test } from "bun:test";
 import { createWorlds, type WorldHost } from "../testing/mail-world.ts";
 import { evidenceWith, findingWith } from "../testing/evidence.ts";
 import type { SmtpStubScript } from "../testing/smtp-stub.ts";
+import { conclude } from "./conclude.ts";
 import { beginEvidence } from "./engine.ts";
 import { evidenceSchema, type Finding } from "./evidence.ts";
 
@@ -194,15 +195,28 @@ test("nothing is asked about what is no address", async () => {
   expect(await world.engine.attempt(begun)).toBe(begun);
 });
 
-test("a failure of ours is an attempt of its own, without a retry", () => {
+test("a failure of ours is an attempt of its own, and no reason to come back", () => {
   const { engine } = worldOf({ hosts: [] });
-  const failed = engine.failed(evidenceWith({ findings: [findingWith({ reading: "greylisted", retryable: true })] }));
-  expect(failed.attempts.map(({ number, finding }) => [number, finding.reading])).toEqual([
-    [1, "greylisted"],
-    [2, "internal"],
-  ]);
+  const failed = engine.failed(evidenceWith({ findings: [] }));
+  expect(failed.attempts.map(({ number, finding }) => [number, finding.reading])).toEqual([[1, "internal"]]);
   expect(engine.planRetry(failed)).toBeNull();
   expect(evidenceSchema.parse(failed)).toEqual(failed);
+});
+
+describe("a retry that is cut short does not end a greylisted check", () => {
+  const greylisted = findingWith({ reading: "greylisted", retryable: true });
+  for (const reading of ["unreachable", "timeout", "protocol_error", "internal"] as const) {
+    const evidence = evidenceWith({ findings: [greylisted, findingWith({ reading, heard: false })] });
+    test(`${reading}: it is asked again`, () => {
+      const { engine } = worldOf({ hosts: [], retryWaitsS: [60, 300] });
+      const planned = engine.planRetry({ ...evidence, retries: [] });
+      expect(planned?.reason).toBe("greylisted");
+    });
+    test(`${reading}: when the tries are used up, it is still greylisted, and the server was heard`, () => {
+      const { result, judgement } = conclude(evidence, "2026-01-01T00:00:00.000Z");
+      expect([result.sub_status, judgement.chargeable]).toEqual(["greylisted", true]);
+    });
+  }
 });
 
 describe("the operator's list", () => {

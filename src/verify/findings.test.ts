@@ -89,9 +89,18 @@ describe("an ambiguous refusal beside a random recipient that is", () => {
     const settled = random === "accepted" ? "mailbox_not_found" : "ambiguous";
     test(`${random ?? "not asked"} means ${settled}`, () => {
       const finding = heard("ambiguous", random);
-      expect([finding.reading, finding.catch_all]).toEqual([settled, "skipped"]);
+      expect([finding.reading, finding.catch_all]).toEqual([settled, random === "accepted" ? "yes" : "skipped"]);
     });
   }
+
+  test.each([
+    "552 5.2.3 Message length exceeds administrative limit",
+    "554 Transaction failed",
+    "550 5.1.1 Recipient not accepting messages from outside",
+  ])("accepted settles nothing when the refusal names another reason: %p", (line) => {
+    const replies = [replyOf("rcpt", "submitted", line), replyOf("rcpt", "random", LINES.accepted)];
+    expect(findingOfReplies(HOST, replies)?.reading).not.toBe("mailbox_not_found");
+  });
 });
 
 test("an ambiguous refusal for the time being settles nothing", () => {

@@ -1,6 +1,6 @@
 import type { SmtpFailure } from "../net/smtp-failure.ts";
 import type { Finding, ReplyEvidence } from "./evidence.ts";
-import { type Reading, verdictOf } from "./replies.ts";
+import { mayBeSettledByRandom, type Reading, verdictOf } from "./replies.ts";
 
 const REPLY_CHARACTERS_MAX = 300;
 
@@ -30,11 +30,11 @@ const catchAllOf = (submitted: ReplyEvidence, random: ReplyEvidence | undefined)
 };
 
 /**
- * A refusal that does not say whether it means the mailbox. It does when the random recipient was accepted; a random
- * recipient that was refused as well leaves it open.
+ * A refusal that does not say whom it means, means the mailbox when the random recipient was accepted; one that was
+ * refused as well leaves it open. A refusal that names another reason is never settled so.
  */
-const settleAmbiguous = (submitted: ReplyEvidence, random: ReplyEvidence | undefined): Reading =>
-  random?.reading === "accepted" && submitted.code >= 500 ? "mailbox_not_found" : "ambiguous";
+const isSettledByContrast = ({ reading, rule, code }: ReplyEvidence, random: ReplyEvidence | undefined): boolean =>
+  reading === "ambiguous" && code >= 500 && random?.reading === "accepted" && mayBeSettledByRandom(rule);
 
 /**
  * The reading, unless the table of replies sees a no where none can be: a temporary refusal is not one, and before RCPT
@@ -56,8 +56,9 @@ export const findingOfReplies = (host: string, replies: readonly ReplyEvidence[]
   const random =
     randoms.find(({ reading }) => reading === "accepted" || reading === "mailbox_not_found") ?? randoms.at(-1);
   if (submitted !== undefined) {
-    const reading = submitted.reading === "ambiguous" ? settleAmbiguous(submitted, random) : believed(submitted);
-    return { ...said(host, submitted, reading), catch_all: catchAllOf(submitted, random) };
+    if (isSettledByContrast(submitted, random))
+      return { ...said(host, submitted, "mailbox_not_found"), catch_all: "yes" };
+    return { ...said(host, submitted, believed(submitted)), catch_all: catchAllOf(submitted, random) };
   }
   const sender = replies.find(({ stage, code }) => stage === "mail" && code >= 400);
   return sender === undefined ? null : said(host, sender, believed(sender));
@@ -150,7 +151,10 @@ export const nobody = (host: string | null): Finding => ({
   heard: false,
 });
 
-/** The finding of an attempt that no host settled: the most telling of its hosts' (of equals, the first host's). */
+/**
+ * The finding of an attempt that no host settled: the most telling of its hosts' (of equals, the first host's). That the
+ * address needs SMTPUTF8 is only the last word when every host was heard and none offers it.
+ */
 export const weigh = (findings: readonly Finding[]): Finding => {
   const ranked = TELLING.flatMap((reading) => findings.filter((finding) => finding.reading === reading));
   return { ...(ranked[0] ?? findings[0] ?? nobody(null)), heard: findings.some(({ heard }) => heard) };

@@ -63,9 +63,10 @@ export const createHostInquiry = ({ pool, exits, catchAllMemory, clock, heloName
     random = false,
   ): Promise<Asked> => {
     const smtputf8 = !random && question.address.needsSmtputf8;
-    const answer = await pool.ask(target, { mailFrom, recipients, smtputf8, stopAfter }, question.priority);
     const recipient = recipients[0] ?? "";
     const hints = { heloName, mailFrom, recipient, mxHost: target.host, smtputf8Sent: smtputf8 };
+    const stopAfter = (_index: number, reply: SmtpReply) => !WANTS_RANDOM.has(readReply(reply, "rcpt", hints).reading);
+    const answer = await pool.ask(target, { mailFrom, recipients, smtputf8, stopAfter }, question.priority);
     const about = (index: number) => (random || index > 0 ? "random" : "submitted");
     return { dialogue: dialogueOf(target, answer, { about, hints }), answer };
   };
@@ -85,16 +86,19 @@ export const createHostInquiry = ({ pool, exits, catchAllMemory, clock, heloName
     const tookMs = asked.reduce((sum, { answer }) => sum + answer.tookMs, 0);
     const replies = dialogues.flatMap((held) => held.replies);
     const settled = findingOfReplies(target.host, replies);
-    if (settled !== null)
-      return { dialogues, tookMs, finding: recall(settled, address.domain, remembered), settled: true };
+    if (settled !== null) {
+      const certain = again || dialogues.some(saysNoToRandom);
+      return { dialogues, tookMs, finding: recall(settled, { address, remembered, certain }), settled: true };
+    }
     const finding = findingOfFailure(target.host, replies, first.answer.failure);
-    return { dialogues, tookMs, finding, settled: finding.reading === "smtputf8_unsupported" };
+    return { dialogues, tookMs, finding, settled: false };
   };
 
   /** Fills in what is remembered of the domain, or remembers what was just learnt. */
-  const recall = (finding: Finding, domain: string, remembered: RememberedCatchAll | null): Finding => {
+  const recall = (finding: Finding, { address: { domain }, remembered, certain }: Recalled): Finding => {
     const { catch_all: state, host, reading } = finding;
-    if (state === "yes" || state === "no") catchAllMemory.keep(domain, host ?? "", state);
+    const isNews = reading === "accepted" && (state === "yes" || (state === "no" && certain));
+    if (isNews) catchAllMemory.keep(domain, host ?? "", state);
     if (remembered === null || reading !== "accepted" || state !== "unknown") return finding;
     const ageS = Math.round((clock.nowMs() - remembered.askedAtMs) / 1000);
     return { ...finding, catch_all: remembered.state, catch_all_age_s: ageS };
@@ -155,12 +159,29 @@ const notAsked = (host: string): HostHeard => ({
   settled: false,
 });
 
+interface Recalled {
+  readonly address: Address;
+  readonly remembered: RememberedCatchAll | null;
+  /** The random recipient was refused for its own sake: asked alone, or as unknown. */
+  readonly certain: boolean;
+}
+
+/** Without pipelining: after which replies to the submitted recipient the random one is still worth a question. */
 const WANTS_RANDOM: ReadonlySet<ReplyEvidence["reading"]> = new Set(["accepted", "ambiguous", "greylisted"]);
 
-/** Without pipelining: whether the random recipient is still worth a question after the reply to the submitted one. */
-const stopAfter = (_index: number, reply: SmtpReply): boolean => !WANTS_RANDOM.has(readReply(reply, "rcpt").reading);
+/** What a refusal of the random recipient may owe to the company it came in, rather than to its own name. */
+const COMPANY: ReadonlySet<ReplyEvidence["reading"]> = new Set([
+  "rate_limited",
+  "protocol_error",
+  "temporary",
+  "ambiguous",
+  "blocked",
+]);
 
-const COMPANY: ReadonlySet<ReplyEvidence["reading"]> = new Set(["rate_limited", "protocol_error", "temporary"]);
+const saysNoToRandom = ({ replies }: Dialogue): boolean =>
+  replies.some(
+    ({ about, reading }) => about === "random" && (reading === "mailbox_not_found" || reading === "mailbox_disabled"),
+  );
 
 /**
  * Whether the random recipient must be asked for by itself: the recipient is accepted, and the refusal of the random

@@ -82,12 +82,14 @@ export const createMailboxInquiry = ({ askHost, clock, smtpPort, attemptTimeMs }
 export type MailboxInquiry = ReturnType<typeof createMailboxInquiry>;
 
 /**
- * An accept-all host behind one that only sent us away for now has not settled anything: the better host may still
- * tell recipients apart, and is asked again.
+ * Behind a better host that only sent us away for now, a worse one has the last word only where it knows the mailbox:
+ * it accepts it and not everybody, or says that it is unknown or disabled. Else the better one is asked again.
  */
 const weighSettled = (settled: Finding, open: readonly Finding[]): Finding => {
   const better = open.find(({ retryable }) => retryable);
-  return settled.reading === "accepted" && settled.catch_all === "yes" && better !== undefined
-    ? { ...better, heard: true }
-    : settled;
+  if (better === undefined) return settled;
+  const { reading, catch_all } = settled;
+  const knows =
+    reading === "accepted" ? catch_all !== "yes" : reading === "mailbox_not_found" || reading === "mailbox_disabled";
+  return knows ? settled : { ...better, heard: true };
 };

@@ -49,7 +49,7 @@ describe("several mail hosts", () => {
   const decisive: ReadonlyArray<readonly [string, SmtpStubScript, SubStatus]> = [
     ["definite 550", { rcpt: always(UNKNOWN) }, "mailbox_not_found"],
     ["deferral at RCPT", { rcpt: always("451 4.3.0 Temporary lookup failure") }, "smtp_temporary_error"],
-    ["421 at RCPT", { rcpt: always("421 4.7.0 Try again later") }, "rate_limited"],
+    ["421 at RCPT", { rcpt: always("421 4.7.0 Try again later") }, "smtp_temporary_error"],
     ["greylisting at MAIL", { mail: always("450 4.2.0 Greylisted") }, "greylisted"],
     ["policy at RCPT", { rcpt: always("554 5.7.1 Blocked using a blocklist") }, "smtp_blocked"],
     ["refusal of the sender", { mail: always("550 5.1.8 Sender address rejected") }, "sender_rejected"],
@@ -63,7 +63,7 @@ describe("several mail hosts", () => {
 
   const deferring: ReadonlyArray<readonly [string, SmtpStubScript["banner"], SubStatus]> = [
     ["421 at the door", always("421 4.3.2 Service not available"), "smtp_temporary_error"],
-    ["too many connections", always("421 4.7.0 Too many connections"), "rate_limited"],
+    ["too many connections", always("421 4.7.0 Too many connections"), "smtp_temporary_error"],
   ];
   for (const [name, banner, subStatus] of deferring)
     test(`a primary's ${name} is waited out, whatever a secondary that accepts everybody says`, async () => {
@@ -93,10 +93,40 @@ describe("several mail hosts", () => {
     expect([concluded.result.sub_status, concluded.evidence.attempts.length]).toEqual(["catch_all", 1]);
   });
 
-  test("a primary without SMTPUTF8 is not overruled either", async () => {
-    const first: WorldHost = { name: "first.x.example", script: { ehlo: [] } };
-    const concluded = await worldOf({ hosts: [first, acceptsAll] }).verify("ädä@x.example");
-    expect(concluded.result.sub_status).toBe("smtputf8_unsupported");
+  describe("an address that needs SMTPUTF8", () => {
+    const without = (name: string): WorldHost => ({ name: `${name}.x.example`, script: { ehlo: [] } });
+
+    test.each([
+      ["no host offers it", [without("a"), without("b")], "smtputf8_unsupported"],
+      ["the next host offers it", [without("a"), acceptsAll], "catch_all"],
+      [
+        "the primary cannot be reached: a backup must not decide",
+        [{ name: "a.x.example", unconnectable: "timeout" }, without("b")],
+        "smtp_unreachable",
+      ],
+      [
+        "the primary is busy: a backup must not decide",
+        [{ name: "a.x.example", script: { banner: always("421 4.3.2 Busy") } }, without("b")],
+        "rate_limited",
+      ],
+    ] as const)("%s", async (_, hosts, subStatus) => {
+      const concluded = await worldOf({ hosts: [...hosts], retryWaitsS: [] }).verify("ädä@x.example");
+      expect(concluded.result.sub_status).toBe(subStatus);
+    });
+  });
+
+  describe("behind a primary that only said 421, a worse host", () => {
+    const busy: WorldHost = { name: "a.x.example", script: { banner: always("421 4.3.2 Busy") } };
+    const says = (line: string): WorldHost => ({ name: "b.x.example", script: { rcpt: () => line } });
+
+    test.each([
+      ["that accepts everybody settles nothing", "250 Ok", "smtp_temporary_error"],
+      ["that relays nothing for us settles nothing", "554 5.7.1 Relay access denied", "smtp_temporary_error"],
+      ["that knows the mailbox is unknown is believed", "550 5.1.1 User unknown", "mailbox_not_found"],
+    ])("%s", async (_, line, subStatus) => {
+      const concluded = await worldOf({ hosts: [busy, says(line)], retryWaitsS: [] }).verify();
+      expect(concluded.result.sub_status).toBe(subStatus as typeof concluded.result.sub_status);
+    });
   });
 
   test("when none can be reached the check is free", async () => {

@@ -95,5 +95,9 @@ export const qualityScore = (verdict: Verdict, subStatus: SubStatus, signals: Si
   return Math.min(highest, Math.max(lowest, score));
 };
 
-export const confidenceScore = (subStatus: SubStatus, signals: Signals): number =>
-  NEEDS_CATCH_ALL_ANSWER.has(subStatus) && signals.catch_all !== "pass" ? ONE_SIDED_CONFIDENCE : CONFIDENCE[subStatus];
+/** How sure a sub_status is. A no that only follows from a random recipient's yes is one-sided, too. */
+export const confidenceScore = (subStatus: SubStatus, signals: Signals): number => {
+  const isOneSided = NEEDS_CATCH_ALL_ANSWER.has(subStatus) && signals.catch_all !== "pass";
+  const isByContrast = subStatus === "mailbox_not_found" && signals.catch_all === "warn";
+  return isOneSided || isByContrast ? ONE_SIDED_CONFIDENCE : CONFIDENCE[subStatus];
+};

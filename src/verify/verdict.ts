@@ -192,8 +192,23 @@ const isChargeable = ({ address, domain }: Evidence, finding: Finding | null): b
   return finding?.heard === true && !FREE_READINGS.has(finding.reading);
 };
 
-/** What the evidence says about the mailbox: the finding of the latest attempt. */
-export const latestFinding = (evidence: Evidence): Finding | null => evidence.attempts.at(-1)?.finding ?? null;
+/** What may come between two tries: it says nothing about what the server would have said. */
+const INTERRUPTIONS: ReadonlySet<Finding["reading"]> = new Set([
+  "unreachable",
+  "timeout",
+  "internal",
+  "protocol_error",
+]);
+
+/**
+ * What the evidence says about the mailbox: the finding of the latest attempt or, where that was cut short, what a server
+ * that asked us to come back had said before. Null when nothing was asked.
+ */
+export const latestFinding = ({ attempts }: Evidence): Finding | null => {
+  const latest = attempts.at(-1)?.finding ?? null;
+  if (latest === null || !INTERRUPTIONS.has(latest.reading)) return latest;
+  return attempts.findLast(({ finding }) => finding.retryable)?.finding ?? latest;
+};
 
 /** From evidence to verdict, sub_status, scores and signals (contract §4). Pure: the same evidence, the same answer. */
 export const judge = (evidence: Evidence): Judgement => {
