@@ -49,7 +49,7 @@ describe("several mail hosts", () => {
   const decisive: ReadonlyArray<readonly [string, SmtpStubScript, SubStatus]> = [
     ["definite 550", { rcpt: always(UNKNOWN) }, "mailbox_not_found"],
     ["deferral at RCPT", { rcpt: always("451 4.3.0 Temporary lookup failure") }, "smtp_temporary_error"],
-    ["421 at RCPT", { rcpt: always("421 4.7.0 Try again later") }, "smtp_temporary_error"],
+    ["421 at RCPT", { rcpt: always("421 4.7.0 Try again later") }, "rate_limited"],
     ["greylisting at MAIL", { mail: always("450 4.2.0 Greylisted") }, "greylisted"],
     ["policy at RCPT", { rcpt: always("554 5.7.1 Blocked using a blocklist") }, "smtp_blocked"],
     ["refusal of the sender", { mail: always("550 5.1.8 Sender address rejected") }, "sender_rejected"],
@@ -63,7 +63,7 @@ describe("several mail hosts", () => {
 
   const deferring: ReadonlyArray<readonly [string, SmtpStubScript["banner"], SubStatus]> = [
     ["421 at the door", always("421 4.3.2 Service not available"), "smtp_temporary_error"],
-    ["too many connections", always("421 4.7.0 Too many connections"), "smtp_temporary_error"],
+    ["too many connections", always("421 4.7.0 Too many connections"), "rate_limited"],
   ];
   for (const [name, banner, subStatus] of deferring)
     test(`a primary's ${name} is waited out, whatever a secondary that accepts everybody says`, async () => {
@@ -107,7 +107,7 @@ describe("several mail hosts", () => {
       [
         "the primary is busy: a backup must not decide",
         [{ name: "a.x.example", script: { banner: always("421 4.3.2 Busy") } }, without("b")],
-        "rate_limited",
+        "smtp_temporary_error",
       ],
     ] as const)("%s", async (_, hosts, subStatus) => {
       const concluded = await worldOf({ hosts: [...hosts], retryWaitsS: [] }).verify("ädä@x.example");
