@@ -1,7 +1,8 @@
 import { type Command, Option } from "commander";
+import { inspectRecord } from "../dmarc/inspect-record.ts";
 import { inspectAddress } from "../mail/inspect-address.ts";
 import { inspectReply } from "../verify/inspect-reply.ts";
-import { type Io, UsageError } from "./io.ts";
+import { CommandFailed, type Io, UsageError } from "./io.ts";
 
 async function* inputs(given: readonly string[], io: Io): AsyncIterable<string> {
   if (given.length > 0) yield* given;
@@ -9,7 +10,7 @@ async function* inputs(given: readonly string[], io: Io): AsyncIterable<string> 
   else yield* io.stdinLines();
 }
 
-/** `inspect address | reply`: what Postwarden reads in a text, one JSON object a line, without asking anybody. */
+/** `inspect address | reply | record | report`: what Postwarden reads in a text, one JSON object a line, without asking anybody. */
 export const addInspectCommands = (program: Command, io: Io): void => {
   const group = program
     .command("inspect")
@@ -37,4 +38,38 @@ export const addInspectCommands = (program: Command, io: Io): void => {
     .action(async (given: string[], { stage }: { stage: "rcpt" | "mail" | "banner" | "ehlo" }) => {
       for await (const reply of inputs(given, io)) io.out(JSON.stringify(inspectReply(reply, stage)));
     });
+
+  group
+    .command("record")
+    .description("how the text of a DMARC record is read: its tags, and what is wrong with it")
+    .argument("[record...]", "the texts; without any, lines of standard input")
+    .option("--json", "print JSON (always so here)")
+    .action(async (given: string[]) => {
+      for await (const text of inputs(given, io)) io.out(JSON.stringify(inspectRecord(text)));
+    });
+
+  group
+    .command("report")
+    .description("what is in DMARC report files: mails, archives or XML; a directory is read file by file")
+    .argument("[file...]", "the paths; without any, lines of standard input")
+    .option("--json", "print JSON (always so here)")
+    .action(async (given: string[]) => {
+      let unreadable = 0;
+      for await (const path of inputs(given, io)) unreadable += (await printReports(path, io)) ? 0 : 1;
+      if (unreadable > 0) throw new CommandFailed(`${unreadable} of the paths could not be read.`);
+    });
+};
+
+/** False when the path cannot be read, which is said on standard error: the others still have their turn. */
+const printReports = async (path: string, io: Io): Promise<boolean> => {
+  try {
+    // Loaded here: what reads mails, archives and XML is large, and nothing else on the command line needs it.
+    const { inspectReports } = await import("../dmarc/inspect-report.ts");
+    for await (const inspection of inspectReports(path)) io.out(JSON.stringify(inspection));
+    return true;
+  } catch (error) {
+    if (!(error instanceof Error && "code" in error && "syscall" in error)) throw error;
+    io.err(`${path}: ${error.message}`);
+    return false;
+  }
 };

@@ -18,7 +18,7 @@ interface Described {
   readonly parameters?: ReadonlyArray<{ readonly name: string; readonly in: string; readonly required: boolean }>;
   readonly requestBody?: { readonly content: Readonly<Record<string, Media>> };
   readonly responses: Readonly<
-    Record<string, { readonly headers: Record<string, unknown>; readonly content: Readonly<Record<string, Media>> }>
+    Record<string, { readonly headers: Record<string, unknown>; readonly content?: Readonly<Record<string, Media>> }>
   >;
 }
 interface Document {
@@ -46,7 +46,7 @@ const operationsOf = (document: Document) =>
 
 const everyMedia = (operation: Described): Media[] => [
   ...Object.values(operation.requestBody?.content ?? {}),
-  ...Object.values(operation.responses).flatMap(({ content }) => Object.values(content)),
+  ...Object.values(operation.responses).flatMap(({ content = {} }) => Object.values(content)),
 ];
 
 describe("the OpenAPI document", () => {
@@ -91,7 +91,7 @@ describe("the OpenAPI document", () => {
 
   test("describes an error by the status it has", async () => {
     for (const { operation } of operationsOf(await readDocument(start()))) {
-      for (const [status, { content }] of Object.entries(operation.responses)) {
+      for (const [status, { content = {} }] of Object.entries(operation.responses)) {
         for (const { examples = {} } of Object.values(content)) {
           for (const { value } of Object.values(examples)) {
             const { error } = value as { error: keyof typeof ERROR_STATUS };
@@ -135,7 +135,7 @@ describe("the OpenAPI document", () => {
     for (const [method, path, { status, headers, body }] of answers) {
       const response = document.paths[path]?.[method.toLowerCase()]?.responses[status];
       expect({ method, path, status, isDescribed: response !== undefined }).toMatchObject({ isDescribed: true });
-      const schema = response?.content["application/json"]?.schema;
+      const schema = response?.content?.["application/json"]?.schema;
       expect(checkerOf(document, schema).safeParse(body).error).toBeUndefined();
       const missing = Object.keys(response?.headers ?? {}).filter((name) => headers.get(name) === null);
       expect({ method, path, status, missing }).toEqual({ method, path, status, missing: [] });

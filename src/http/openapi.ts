@@ -14,9 +14,17 @@ export interface ResponseDoc {
   /** Absent for an empty body. */
   readonly schema?: z.ZodType;
   readonly contentType?: string;
+  /** A function is called when the document is asked for: making it must not cost the start. */
   readonly example?: unknown;
   /** Header name → what it means. */
   readonly headers?: Readonly<Record<string, string>>;
+}
+
+/** A request body: JSON, and where a route takes others, those by their content type. */
+export interface BodyDoc {
+  readonly schema: z.ZodType;
+  readonly example: unknown;
+  readonly others?: Readonly<Record<string, { readonly schema: z.ZodType; readonly example: unknown }>>;
 }
 
 /** What the OpenAPI document says about one route. */
@@ -28,7 +36,7 @@ export interface Operation {
   readonly summary: string;
   readonly description?: string;
   readonly parameters?: readonly Parameter[];
-  readonly body?: { readonly schema: z.ZodType; readonly example: unknown };
+  readonly body?: BodyDoc;
   readonly responses: Readonly<Record<number, ResponseDoc>>;
   /** Error codes that this route may answer, beside those that every route with a key may. */
   readonly errors?: readonly ErrorCode[];
@@ -131,7 +139,10 @@ const errorResponses = (codes: readonly ErrorCode[], isRateLimited: boolean): Js
 
 const responseOf = (response: ResponseDoc, isRateLimited: boolean): JsonObject => {
   const { description, schema, contentType = "application/json", example, headers = {} } = response;
-  const media = schema && { schema: jsonSchema(schema, "output"), ...(example === undefined ? {} : { example }) };
+  const media = schema && {
+    schema: jsonSchema(schema, "output"),
+    ...(example === undefined ? {} : { example: typeof example === "function" ? example() : example }),
+  };
   return {
     description,
     headers: headerDocs({ ...REQUEST_ID_HEADER, ...(isRateLimited ? RATE_HEADERS : {}), ...headers }),
@@ -146,6 +157,14 @@ const operationId = (method: string, path: string): string =>
     .replace(/^\/(v1\/)?/, "")
     .replace(PATH_PARAMETER, "by_$1")
     .replace(/[^A-Za-z]+/g, "_")}`;
+
+const contentOf = ({ schema, example, others = {} }: BodyDoc): JsonObject =>
+  Object.fromEntries(
+    Object.entries({ "application/json": { schema, example }, ...others }).map(([type, media]) => [
+      type,
+      { schema: jsonSchema(media.schema, "input"), example: media.example },
+    ]),
+  );
 
 const operationOf = (operation: Operation): JsonObject => {
   const { method, path, tag, summary, description, body, responses } = operation;
@@ -163,14 +182,7 @@ const operationOf = (operation: Operation): JsonObject => {
     ...(parameters.length === 0
       ? {}
       : { parameters: parameters.map((parameter) => ({ ...parameter, required: parameter.in === "path" })) }),
-    ...(body === undefined
-      ? {}
-      : {
-          requestBody: {
-            required: true,
-            content: { "application/json": { schema: jsonSchema(body.schema, "input"), example: body.example } },
-          },
-        }),
+    ...(body === undefined ? {} : { requestBody: { required: true, content: contentOf(body) } }),
     responses: { ...Object.fromEntries(documented), ...errorResponses(codes, rateLimited) },
   };
 };

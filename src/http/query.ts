@@ -13,7 +13,8 @@ const positiveWhole = (text: string): number | null =>
 /** A parameter that may be given once; null when it is not given. A second time is as wrong as a wrong value. */
 const only = (values: readonly string[]): string | null => (values.length > 1 ? "" : (values[0] ?? null));
 
-const parametersOf = (request: Request): URLSearchParams => {
+/** The parameters of a request's query, as they stand. */
+export const parametersOf = (request: Request): URLSearchParams => {
   const at = request.url.indexOf("?");
   return new URLSearchParams(at === -1 ? "" : request.url.slice(at + 1));
 };
@@ -63,13 +64,23 @@ export const readPage = <S extends z.ZodType>(
 ): Page<z.output<S>> => {
   const parameters = parametersOf(request);
   const page = { limit: readLimit(parameters), after: readCursor(parameters, isCursor) };
-  const names = [...new Set(parameters.keys())].filter((name) => name !== "limit" && name !== "cursor");
+  const filters = readParameters(parameters, schema, ["limit", "cursor"]);
+  return { ...page, filters };
+};
+
+/** The parameters of a query but for those `read` elsewhere, checked; 400 `Invalid query` names what does not fit. */
+export const readParameters = <S extends z.ZodType>(
+  parameters: URLSearchParams,
+  schema: S,
+  read: readonly string[] = [],
+): z.output<S> => {
+  const names = [...new Set(parameters.keys())].filter((name) => !read.includes(name));
   // Not by assignment: a parameter called __proto__ is an unknown filter like any other.
-  const rest = Object.fromEntries(
+  const given = Object.fromEntries(
     names.map((name) => {
       const values = parameters.getAll(name);
       return [name, values.length === 1 ? values[0] : values];
     }),
   );
-  return { ...page, filters: checked(schema, rest, "Invalid query") };
+  return checked(schema, given, "Invalid query");
 };

@@ -64,6 +64,31 @@ describe("a post", () => {
     expect(resolver.asked).toEqual([]);
   });
 
+  test("knows where localhost is, and asks nobody", async () => {
+    const { received, port } = receiver(ok);
+    const { send, resolver } = posterIn({});
+    for (const host of ["localhost", "hook.localhost"])
+      expect(await send(`http://${host}:${port}/`)).toMatchObject({ ok: true });
+    expect(resolver.asked).toEqual([]);
+    expect(received[0]?.headers.get("host")).toBe(`localhost:${port}`);
+    expect(await posterIn({}, { networks: [] }).send("https://hook.localhost/")).toMatchObject({
+      ok: false,
+      error: { kind: "address_refused" },
+    });
+  });
+
+  test("reaches an IPv6 address", async () => {
+    const { port } = receiver(ok, { hostname: "::1" });
+    expect(await posterIn({}, { networks: ["::1/128"] }).send(`http://[::1]:${port}/`)).toMatchObject({ ok: true });
+  });
+
+  test("over TLS to an address needs a certificate for that address", async () => {
+    const { received, port } = receiver(ok, { tls: true });
+    const { send } = posterIn({}, { ca: TEST_CERTIFICATE });
+    expect(await send(`https://127.0.0.1:${port}/`)).toMatchObject({ ok: false, error: { kind: "connection" } });
+    expect(received).toEqual([]);
+  });
+
   test("over TLS goes to the checked address, and the certificate is that of the name", async () => {
     const { received, port } = receiver(ok, { tls: true });
     const { send } = posterIn({ "mx.example.test": { A: ["127.0.0.1"] } }, { ca: TEST_CERTIFICATE });

@@ -44,6 +44,8 @@ export interface PosterDeps {
 
 export const POST_TIMEOUT_MS = 15_000;
 export const ANSWER_BYTES_MAX = 64 * 1024;
+/** What `localhost` is, without asking anybody (RFC 6761 §6.3). */
+const LOOPBACK = "127.0.0.1";
 /** Only a refused connection leads to the next address: whatever else happens, the receiver may have read the request. */
 const ADDRESSES_TRIED_MAX = 4;
 
@@ -60,6 +62,7 @@ export const createPoster = (deps: PosterDeps): Poster => {
     signal: AbortSignal,
   ): Promise<Result<readonly string[], PostFailure>> => {
     if (url.isLiteral) return ok([url.host]);
+    if (/(^|\.)localhost$/.test(url.host)) return ok([LOOPBACK]);
     const [a, aaaa] = await Promise.all([
       resolver.resolve(url.host, "A", { signal }),
       resolver.resolve(url.host, "AAAA", { signal }),
@@ -69,6 +72,12 @@ export const createPoster = (deps: PosterDeps): Poster => {
     const isKnown = isDefinite(a.outcome) && isDefinite(aaaa.outcome);
     return fail("dns", isKnown ? `${url.host} has no address.` : `The DNS has no answer about ${url.host}.`);
   };
+
+  /** The certificate has to be that of the host's name; an address has none to tell (RFC 6066 §3). */
+  const tlsFor = ({ isLiteral, host }: OutgoingUrl) => ({
+    ...(isLiteral ? {} : { serverName: host }),
+    ...(deps.ca === undefined ? {} : { ca: deps.ca }),
+  });
 
   const send = async (url: OutgoingUrl, { headers, body }: Post, addresses: readonly string[], signal: AbortSignal) => {
     let last: Result<PostAnswer, PostFailure> = fail("connection", "There is no address to connect to.");
@@ -84,7 +93,7 @@ export const createPoster = (deps: PosterDeps): Poster => {
           keepalive: false,
           // Not unpacked, so that a small answer stays small.
           decompress: false,
-          ...(url.isSecure ? { tls: { serverName: url.host, ...(deps.ca ? { ca: deps.ca } : {}) } } : {}),
+          ...(url.isSecure ? { tls: tlsFor(url) } : {}),
         });
         return ok({ status: response.status, body: await readStart(response) });
       } catch (error) {

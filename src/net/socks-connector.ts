@@ -1,5 +1,4 @@
 import { Socket } from "node:net";
-import { SocksClient } from "socks";
 import type { Clock } from "../base/clock.ts";
 import { err, ok, type Result } from "../base/errors.ts";
 import { type ConnectFailure, type Connector, createSocketWire, type Wire } from "./connector.ts";
@@ -39,8 +38,10 @@ export const createSocksConnector = ({ clock, mayConnect, proxy }: SocksConnecto
     socket.on("error", ignoreError);
     const negotiation = new Promise<Result<Wire, ConnectFailure>>((resolve) => {
       socket.once("close", () => resolve(err("proxy_failed")));
-      socket.connect(proxy.port, proxy.host, () => {
-        SocksClient.createConnection({
+      const negotiate = async () => {
+        // Loaded here, because most services have no proxy.
+        const { SocksClient } = await import("socks");
+        await SocksClient.createConnection({
           proxy: {
             host: proxy.host,
             port: proxy.port,
@@ -51,8 +52,12 @@ export const createSocksConnector = ({ clock, mayConnect, proxy }: SocksConnecto
           destination: { host: address, port },
           existing_socket: socket,
           timeout: timeoutMs,
-        }).then(
-          () => resolve(ok(createSocketWire(socket, clock))),
+        });
+        return createSocketWire(socket, clock);
+      };
+      socket.connect(proxy.port, proxy.host, () => {
+        negotiate().then(
+          (wire) => resolve(ok(wire)),
           (error: unknown) => resolve(err(failureOf(error))),
         );
       });

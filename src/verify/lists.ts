@@ -36,12 +36,25 @@ const NOT_ROLES = wordsOf(`
 /** The list's years and `123`. */
 const DIGITS_ONLY = /^\d+$/;
 
-const disposableDomains: ReadonlySet<string> = disposableEmailBlocklistSet();
-const roles: ReadonlySet<string> = new Set(
-  [...MARKETING, ...NOTIFICATION, ...MEETING, ...OTHER].filter(
-    (entry) => !NOT_ROLES.has(entry) && !DIGITS_ONLY.test(entry),
-  ),
-);
+interface Lists {
+  readonly disposableDomains: ReadonlySet<string>;
+  readonly roles: ReadonlySet<string>;
+}
+
+let built: Lists | null = null;
+
+/** The lists, built when the first address comes: a service that starts should not wait for them. */
+const lists = (): Lists => {
+  built ??= {
+    disposableDomains: disposableEmailBlocklistSet(),
+    roles: new Set(
+      [...MARKETING, ...NOTIFICATION, ...MEETING, ...OTHER].filter(
+        (entry) => !NOT_ROLES.has(entry) && !DIGITS_ONLY.test(entry),
+      ),
+    ),
+  };
+  return built;
+};
 
 /**
  * The entry of the disposable-domain list that covers a parsed domain (lower case A-labels), or null. An entry covers
@@ -51,6 +64,7 @@ const roles: ReadonlySet<string> = new Set(
 export const isDisposable = (domain: string): string | null => {
   const parents = parentsWithinOrganisation(domain);
   if (parents.some((parent) => RELAY_DOMAINS.has(parent))) return null;
+  const { disposableDomains } = lists();
   return parents.find((parent) => disposableDomains.has(parent)) ?? null;
 };
 
@@ -60,7 +74,7 @@ export const isDisposable = (domain: string): string | null => {
  */
 export const isRoleAccount = (localPart: string): string | null => {
   const [base = ""] = localPart.split("+", 1);
-  return roles.has(base) ? base : null;
+  return lists().roles.has(base) ? base : null;
 };
 
 /** The domain itself and its parents up to the organisational domain, the longest first. */

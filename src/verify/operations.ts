@@ -160,7 +160,7 @@ export const VERIFY_OPERATIONS: readonly Operation[] = [
       200: {
         description: "The evidence as far as it has come.",
         schema: evidenceSchema.meta({ title: "Evidence" }),
-        example: conclude(testEvidence("mailbox_exists@any.example"), TEST_VERIFIED_AT).evidence,
+        example: () => conclude(testEvidence("mailbox_exists@any.example"), TEST_VERIFIED_AT).evidence,
       },
     },
     errors: ["insufficient_scope", "not_found"],

@@ -111,6 +111,25 @@ test("a refusal that also names a policy against us is never undeliverable", () 
   expect(wrong).toEqual([]);
 });
 
+const FOR_NOW_ADDITIONS = [
+  "please try again later",
+  "temporarily",
+  "LDAP lookup failed",
+  "vorübergehend",
+  "temporairement",
+  "временно",
+  "暂时",
+];
+
+test("a refusal that also says it holds for now is never undeliverable", () => {
+  const wrong = fixtures
+    .filter((fixture) => fixture.stage === "rcpt" && verdictOf(fixture.reading) === "undeliverable")
+    .flatMap(({ reply, hints }) => FOR_NOW_ADDITIONS.map((words) => ({ text: `${reply}; ${words}`, hints })))
+    .filter(({ text, hints }) => ABOUT_MAILBOX.includes(read(text, "rcpt", hints).reading))
+    .filter(({ text }) => read(text).reading !== "mailbox_full");
+  expect(wrong).toEqual([]);
+});
+
 test("an address cannot speak for the server", () => {
   for (const local of [
     "spam",

@@ -14,8 +14,6 @@ export type Stage = (typeof STAGES)[number];
 
 /** What the caller knows of its own side, so that a reply which quotes us is not taken for one about the mailbox. */
 export interface ReplyHints {
-  /** The address we connected from. */
-  readonly ourAddress?: string;
   readonly heloName?: string;
   /** Our envelope sender, "" for the null sender. */
   readonly mailFrom?: string;
@@ -38,14 +36,15 @@ export interface ReplyReading {
 /**
  * Reads what a reply says, from code, enhanced code and words, at the stage it was given.
  *
- * Never throws. A temporary refusal never reads as a "no" about the mailbox, and only a reply to RCPT can be about the mailbox at
- * all. A refusal in which the tables see words about us is `blocked` or `ambiguous` even beside "user unknown"; so is one without a
- * word they know. Only "5.1.1" and its kin decide alone.
+ * Never throws. A temporary refusal never reads as a "no" about the mailbox, nor does a permanent one that says "for
+ * now". Only a reply to RCPT can be about the mailbox at all. A refusal in which the tables see words about us is `blocked` or
+ * `ambiguous` even beside "user unknown"; so is one without a word they know. Only "5.1.1" and its kin decide alone.
  */
 export const readReply = (reply: SmtpReply, stage: Stage, hints: ReplyHints = {}): ReplyReading => {
   const text = readableText(
     reply.text,
     [hints.recipient, hints.mxHost].filter((own) => own !== undefined),
+    hints.recipient?.includes("@") ? hints.recipient.slice(0, hints.recipient.lastIndexOf("@")) : undefined,
   );
   const signs = createSigns(text, knownSigns(reply, text.links, hints));
   const rule = rulesFor(stage, reply).find((candidate) => isSeen(candidate, signs));
@@ -53,6 +52,17 @@ export const readReply = (reply: SmtpReply, stage: Stage, hints: ReplyHints = {}
   const retryAfterS = reply.code < 500 && reply.code >= 400 ? findRetryHint(text.words) : undefined;
   return { reading: rule.reading, rule: rule.id, ...(retryAfterS === undefined ? {} : { retryAfterS }) };
 };
+
+const SETTLED_BY_RANDOM: ReadonlySet<string> = new Set(
+  RULES.filter((rule) => rule.settledByRandom).map(({ id }) => id),
+);
+
+/**
+ * Whether a refusal that this rule read as `ambiguous` means the mailbox once the same host accepted a random recipient. Only of
+ * refusals whose words decide nothing, or speak of an unknown recipient and of nothing else. What was refused for its size, its
+ * sender or a policy may be refused for this recipient alone, though the mailbox exists. False for every other rule.
+ */
+export const mayBeSettledByRandom = (rule: string): boolean => SETTLED_BY_RANDOM.has(rule);
 
 const isSeen = ({ signs = [], unless = [] }: Rule, seen: (name: SignName) => boolean): boolean => {
   for (const name of signs) if (!seen(name)) return false;
@@ -74,18 +84,21 @@ const rulesFor = (stage: Stage, { code, enhanced }: SmtpReply): readonly Rule[] 
   return rules;
 };
 
+const isAmong = (listed: readonly string[] | undefined, enhanced: string | null): boolean => {
+  if (!listed || enhanced === null) return false;
+  const [, subject, detail] = enhanced.split(".");
+  return listed.includes(`${subject}.${detail}`) || listed.includes(`${subject}.*`);
+};
+
 const concerns = (rule: Rule, stage: Stage, code: number, enhanced: string | null): boolean => {
   if (!rule.classes.some((digit) => digit === Math.floor(code / 100)) || rule.stages?.includes(stage) === false)
     return false;
   if (rule.codes?.includes(code) === false || rule.codesNot?.includes(code)) return false;
-  if (!rule.enhanced) return true;
-  const [, subject, detail] = enhanced?.split(".") ?? [];
-  return (
-    enhanced !== null && (rule.enhanced.includes(`${subject}.${detail}`) || rule.enhanced.includes(`${subject}.*`))
-  );
+  if ((rule.bare && enhanced !== null) || isAmong(rule.enhancedNot, enhanced)) return false;
+  return !rule.enhanced || isAmong(rule.enhanced, enhanced);
 };
 
-const IP_IN_LINK = /(?:[^0-9]|^)(?:\d{1,3}\.){3}\d{1,3}(?:[^0-9]|$)/;
+const IP_IN_LINK = /(?:[^0-9]|^)(?:\d{1,3}\.){3}\d{1,3}(?:[^0-9]|$)|[?&=/](?:[0-9a-f]{1,4}:){2,7}[0-9a-f:]/;
 
 /** GMX and its kin put our address into every link; their cases r16xx are about the recipient, all others about us. */
 const CASE_OF_RECIPIENT = /\S*[?&]c=r16\d\d\b\S*/g;
@@ -93,17 +106,17 @@ const CASE_OF_RECIPIENT = /\S*[?&]c=r16\d\d\b\S*/g;
 const knownSigns = (
   reply: SmtpReply,
   allLinks: string,
-  { ourAddress, heloName, mailFrom, recipient, smtputf8Sent }: ReplyHints,
+  { heloName, mailFrom, recipient, smtputf8Sent }: ReplyHints,
 ) => {
   const contains = (own: string | undefined): boolean =>
     own !== undefined && own.length > 2 && reply.text.toLowerCase().includes(own.toLowerCase());
   const links = allLinks.replace(CASE_OF_RECIPIENT, "");
   return {
-    link_with_address:
-      links !== "" && (IP_IN_LINK.test(links) || (ourAddress !== undefined && links.includes(ourAddress))),
-    names_us: contains(ourAddress) || contains(heloName),
+    link_with_address: links !== "" && IP_IN_LINK.test(links),
+    names_us: contains(heloName),
     names_our_sender: contains(mailFrom) && !contains(recipient),
     smtputf8_sent: smtputf8Sent === true,
+    smtputf8_not_sent: smtputf8Sent === false,
   };
 };
 

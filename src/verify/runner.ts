@@ -162,6 +162,9 @@ export const createRunner = (deps: RunnerDeps) => {
     /** Checks under way. */
     running: (): number => running.size,
 
+    /** How long an attempt takes lately, in milliseconds. */
+    attemptMs: (): number => averageMs,
+
     /** Takes up nothing more, lets every waiting request go, and gives the checks under way a moment to end. */
     async stop(): Promise<void> {
       stopped = true;

@@ -37,7 +37,7 @@ const ORIGINS = [
 const WHERE_FROM: readonly string[] = [
   "\\b(?:client|sender|sending|remote|source|connecting) ips?\\b",
   // "Contact your provider" is advice, whatever the refusal is about.
-  `\\b(?<!contact )your (?:access |smtp |mail )?${oneOf(["ip", "host", "server", "network", "isp", "mail ?server", "mta", "domain", "system", "machine"], ["provider", "internet", "connection", "e-?mail server", "smtp", "client", "computer"])}\\b`,
+  `\\b(?<!contact )your (?:access |smtp |mail )?${oneOf(["ip", "host", "server", "network", "isp", "mail ?server", "mta", "domain", "system", "machine"], ["provider", "internet", "connection", "e-?mail server", "dns", "smtp", "client", "computer"])}\\b`,
   "\\bfrom your\\b|\\bsending (?:ip|server|host|mta|domain|system|mail ?server)\\b",
   `\\b${oneOf("this", "the", "remote", "source", "client", "connecting", "sender", "originating")} ${oneOf("ip", "ip address", "host", "server", "client", "mta")}\\b(?: \\S{1,60})? ${oneOf(["is", "has", "was", "are", "not", "black", "block", "listed", "banned", "rejected", "denied", "refused", "cannot"])}`,
   "\\bip(?:[=:]\\d| ?<)|\\b(?:this|black|bad|invalid|blocked|your) ip\\b|\\bips? (?:is|are|in|not|was|has|rejected|blocked|denied)\\b",
@@ -56,6 +56,7 @@ const BEHAVIOUR: readonly string[] = [
   "\\bmalware\\b|\\bbotnet\\b|\\bcompromised\\b|\\bopen[ -](?:relay|proxy)|\\bcomplaints?\\b|\\bharvest",
   "\\bdirectory attack|\\bdictionary attack|\\bbackscatter|\\bbounce attack|\\bbad behaviou?r|\\bu[bc]e\\b",
   "\\bmass mail|\\bcontent (?:is |was |has been )?(?:reject|denied|refused)|\\b(?:mail|message) (?:data|content) refused",
+  "\\b(?:from|to|reply-to|date|subject) headers?\\b|\\bheader from\\b",
   "\\bscreening\\b|\\bmessage filtered|\\bforged e-?mail|\\b(?:bad|duplicate|missing) headers?\\b|\\bheader error\\b",
   "\\battachments?\\b|\\bspamassassin\\b|\\bscored \\S{1,8} points\\b|\\b(?:mail|message) ?scor(?:e|ing)|\\bunwanted messages\\b|\\bclosed (?:mailing list|list|system)\\b|\\borgani[sz]ation(?:al)? settings\\b",
 ];

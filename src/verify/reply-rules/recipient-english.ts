@@ -47,7 +47,7 @@ const NOT_THERE = [
   "doesnt exists?\\b|non-?exist[ae]nt|non exist[ae]nt|inexistent|\\bno exists?\\b",
   "(?:could|can|was|were|is|be|are|has)?(?:n't|not| not) (?:be |been )?(?:found|located|looked up)\\b",
   "no longer (?:here|valid|exist|on (?:(?:this|our|the) )?(?:server|system))|not (?:present|ok)\\b",
-  "\\bunknown\\b(?! (?:host|client|command|helo|error|option|sender|server|ip|domain|reason|problem|encoding|charset))",
+  "\\bunknown\\b(?! (?:host|client|command|helo|error|option|sender|server|ip|domain|reason|problem|encoding|charset|protocol|failure|agent|method|mechanism))",
   "(?:does not|doesn't) receive (?:any )?(?:e-?mail|mail|messages)\\b",
   "\\blook-?up\\b[^.;]{0,40} failed\\b",
 ];
@@ -126,6 +126,8 @@ const QUALIFIER = oneOf(
   ],
   ["smtp", "active", "valid", "internet", "known", "registered", "rcpt", "such", "account", "forward(?:ing)?"],
 );
+/** Behind "invalid recipient": then it was not the recipient. */
+const NOT_OF_LIST = "(?! (?:list|size|count|limit|number|content|agent|polic|would|could|send))";
 const NAMED = word(SUBJECT_WORDS, "name", "e-?mail", "address", "id");
 
 /** "… by that name", "… here": what follows "no mailbox" when it means that there is none. */
@@ -153,8 +155,8 @@ export const UNKNOWN_RECIPIENT: readonly string[] = [
   `${SUBJECT}[^a-z0-9]{0,6}(?:@[^a-z0-9]{0,4})?(?:${LINKING} ?){0,4}${oneOf(NOT_VALID)}`,
   // RFC 5321's own words for 550; providers who answer with them mean the mailbox.
   "\\bmailbox(?: @| <@>)? (?:is )?(?:unavailable|not available)\\b(?! (?:due|because|temporar|at this time|now|right))(?![^;]{0,40}(?:quota|full\\b|storage))",
-  `\\b${oneOf(UNKNOWN_KIND)}[ /]${OR_ELSE}(?:${QUALIFIER} ){0,3}${NAMED}`,
-  `\\bno such (?:a )?(?:${QUALIFIER} ){0,3}${word(NAMED, "one", "target")}`,
+  `\\b${oneOf(UNKNOWN_KIND)}[ /]${OR_ELSE}(?:${QUALIFIER} ){0,3}${NAMED}${NOT_OF_LIST}`,
+  `\\bno such (?:a )?(?:${QUALIFIER} ){0,3}${word(NAMED, "one", "target")}${NOT_OF_LIST}`,
   `\\bno (?:${QUALIFIER} )?${word(SUBJECT_WORDS, "one", "body")}(?: \\S{1,30}){0,3} ${HERE}\\b`,
   `\\bno (?:${QUALIFIER} )?${word(OWNERS, PLACES)}\\W*$`,
   "\\b(?:nobody|no[ -]?one)\\b (?:here )?(?:by|with|at) (?:that|this) (?:name|e-?mail|address)",
@@ -216,83 +218,4 @@ export const DISABLED_RECIPIENT: readonly string[] = [
   "\\bnot (?:currently )?(?:being )?accept(?:ed|ing)\\b[^.;]{0,30}\\b(?:for|to) (?:this|that) (?:mail-?box|account|recipient)",
   "\\bno longer (?:an? )?(?:employ\\w+|works?\\b|with (?:us|the company))",
   "\\bno recipient activity\\b|\\buser is over the quota and disabled\\b",
-];
-
-const ROOM = [
-  "quota",
-  "storage(?: space| allocation| limit)?",
-  "(?:disk|mailbox|storage|inbox) ?(?:space|size|limit)",
-  "disk ?space",
-];
-const WHOSE = oneOf(
-  [
-    "the",
-    "its",
-    "his",
-    "her",
-    "their",
-    "your",
-    "his/her",
-    "user'?s?",
-    "recipient'?s?",
-    "mail",
-    "e-?mail",
-    "mailbox",
-    "account",
-  ],
-  [
-    "inbox",
-    "message",
-    "disk",
-    "disc",
-    "storage",
-    "allocated",
-    "allowed",
-    "allowable",
-    "maximum",
-    "max",
-    "available",
-    "free",
-    "file",
-  ],
-  ["hard", "soft", "limit", "local", "dropfile", "size", "space", "of", "for"],
-);
-const HOLDS_MAIL = [
-  "mail-?box",
-  "mail box",
-  "inbox",
-  "account",
-  "user",
-  "maildir",
-  "mail ?drop",
-  "mail ?file",
-  "mail ?folder",
-  "storage",
-  "folder",
-  "recipient",
-  "disk",
-  "customer",
-];
-
-const IS_FULL = [
-  "full\\b",
-  "over ?(?:the |its |his |their |disk |mail |storage )?(?:quota|quote|limit)",
-  "out of (?:space|storage|quota)",
-  "has no (?:space|storage|room)",
-  "over ?drawn|at capacity",
-  "has reached (?:its|the|his|their) (?:\\S{1,16} ){0,2}limit",
-];
-
-/** The recipient exists and has no room left. */
-export const FULL_MAILBOX: readonly string[] = [
-  `${word(HOLDS_MAIL)}(?! (?:might|may) be disabled)(?:[^.;!?]|\\.(?! )){0,40}?\\b${oneOf(IS_FULL)}`,
-  `\\b${oneOf("over", "out of", "exceed(?:s|ed|ing)?", "would exceed", "insufficient", "not enough", "no", "low on", "reached", "exhausted")} (?:${WHOSE} ){0,5}${oneOf(ROOM)}\\b`,
-  `\\b${oneOf(ROOM)}(?: \\S{1,20}){0,3} ${oneOf("exceeded", "exceed", "exceeds", "full", "reached", "is over", "not enough", "exhausted", "violation", "used up")}\\b`,
-  `\\b${oneOf("mail-?box", "account", "inbox", "user", "recipient", "customer")}\\b(?: \\S{1,24}){0,4} exce?eds? (?:the |its )?(?:${WHOSE} ){0,3}${oneOf("size", "limit", "storage", "message count", "count", "quota")}\\b`,
-  "\\bmail ?box (?:space not enough|limit exce?eded)\\b|\\boverquota\\b|\\bover-quota\\b|\\bmailbox ?full\\b|\\bfull (?:mail ?box|inbox)\\b|\\bmailfolder is full\\b",
-  "\\bno (?:more )?(?:room|space) (?:left |available )?(?:in|for|on)\\b|\\bdisk full\\b",
-  "\\bmail ?file size exceeds\\b",
-  "\\bover the maximum allowed (?:mailbox size|number of messages)\\b|exceeded (?:storage|disk) allocation",
-  "(?:not|n't) have (?:enough|sufficient) (?:disk ?|storage )?(?:space|room)|\\bnot enough (?:disk ?)?space|\\bexceeding receiving limits",
-  "\\btoo (?:much mail(?: data)?\\b(?! from)|many (?:mails|messages) (?:on|in) )",
 ];

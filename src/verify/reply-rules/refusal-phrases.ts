@@ -61,6 +61,15 @@ export const REFUSAL: readonly string[] = [
   "\\b(?:does|do|will|would|can) ?(?:not|n't) accept (?:delivery|mail|messages?|e-?mail)|\\bnot accepting mail\\b",
   "\\bwe do(?:n't| not) accept (?:mail|messages)|\\bmembers?[- ]only\\b|\\bnon-?members?\\b|\\boutgoing e-?mail disabled\\b",
   "\\bnot (?:a )?subscri(?:bed|ber)\\b|\\bnot a member\\b(?! of (?:the |this )?domain)|\\blocal (?:users?|senders?) only\\b|\\bmoderated\\b",
+  `\\b(?:for|to|from) (?:all |any |the )?${oneOf("external", "outside", "outer", "internet", "unauthenticated", "anonymous", "foreign", "non-?local")}\\b|\\bexternal (?:mail|e-?mails?|messages?|senders?)\\b`,
+  "\\b(?:until|unless) (?:you|your|sent|the (?:sender|client|message)|it (?:is|was) (?:sent|signed))\\b",
+  "\\b(?:unknown|invalid|bad|unverified|untrusted|unrecogni[sz]ed) (?:smtp |mail )?(?:clients?|servers?|peers?|connections?|networks?)\\b|\\bclient (?:is )?(?:unknown|not)\\b",
+  "\\boutside\\b|\\bstrangers?\\b|\\b(?:only|exclusively) (?:\\S{1,16} ){0,2}(?:for|to|from|by)\\b|\\byou(?: are|'re) (?:an?|not)\\b",
+  // Right mailbox, wrong server.
+  "\\banother (?:mail )?(?:server|host|mx)\\b|\\bwrong (?:mail )?(?:server|host|mx)\\b|\\b(?:primary|secondary|backup) mx\\b|\\b(?:use|try) (?:mx\\b|\\S{1,64}\\.\\S)",
+  "\\b(?:for|from|to) (?:all |any |these |those |such )?(?:hosts?|servers?|clients?|networks?|senders?|outsiders?)\\b|\\bfrom you\\b|\\bblocked you\\b|\\bopted out\\b",
+  "\\binternal (?:use|users?|address(?:es)?|mail(?:box)?|only)\\b|\\bprivate (?:mail-?box|address|account|list)\\b|\\b(?:this|your|invalid) session\\b",
+  "\\b(?:allow(?:ed)?|white|safe|permit(?:ted)?)[ -]?list\\w*|\\byour (?:address book|contacts|allow)|\\b(?:because|due to|because of) your?\\b",
   `\\b${oneOf(SHUT_OUT_ABROAD)}\\b`,
   "запрещен|отказано|拒绝|拒絕|禁止|拒否|거부|차단",
 ];
@@ -89,6 +98,7 @@ const NOT_SERVED = oneOf(
 export const RELAY: readonly string[] = [
   `\\brelay(?:ing|s)?\\b(?: \\S{1,40}){0,4} ${oneOf(["denied", "prohibited", "not (?:permitted|allowed|authori[sz]ed|supported)", "refused", "rejected", "disallowed", "forbidden", "not open"])}`,
   "\\b(?:not|no|no longer|unable to|cannot|can'?t|won'?t|will not|don'?t|refus\\w+ to|disallowed to|permitted to|allowed to) relay(?:ing|ed|s)?\\b",
+  "\\b(?:hosting|owner'?s?|reseller|billing|server) account\\b|\\baccount of the (?:client|owner)\\b",
   "\\bto relay\\b|(?<!failure on )\\brelay(?:ing)? (?:access|attempt|through|is|from|of|msg)\\b|\\brcpthosts\\b",
   "\\bmail relay\\b|\\bnot found in dns\\b|\\b(?:open)?relay check\\b|(?<!failure on )\\brelaying\\b|\\bas a relay\\b",
   "\\bopen relay|\\bunauthori[sz]ed relay|\\bnot a (?:gateway|relay)\\b|\\bden(?:y|ies) relay|\\brelay traffic|\\brecipient domain\\b",
@@ -174,17 +184,6 @@ const SENDER_KINDS = [
 const RETURN_PATH =
   "(?:return[- ]path|return address|reverse[- ]path|envelope from|from address|from domain|originator)";
 
-const SENDERS_ABROAD = [
-  ["absender\\w{0,9}", "expediteur", "remitente", "remetente"],
-  ["mittente", "afzender", "nadawc\\w", "odesilatel"],
-].flat();
-const FAULTS_ABROAD = [
-  ["abgelehnt", "unbekannt", "ungultig", "ungueltig", "existiert", "nicht"],
-  ["refuse", "rejete", "inconnu", "invalide", "n'existe", "rechazad", "desconocid", "invalid", "no existe"],
-  ["recusad", "nao existe", "sconosciut", "rifiutat", "non", "onbekend", "geweigerd", "ongeldig"],
-  ["nieznan", "odrzucon", "nie", "neexistuje"],
-].flat();
-
 /** Said of the envelope sender: MAIL FROM reaches its verdict at RCPT on many servers. */
 export const SENDER: readonly string[] = [
   `\\b${SENDER_WORD}(?:'?s)?(?! ips?\\b)(?: e-?mail)?(?: address| domain| account| mailbox| host)?[^a-z0-9]{0,4}(?:@[^a-z0-9]{0,4})?(?:${oneOf("is", "was", "has been", "could not be", "cannot be", "can't be", "does", "to", "email", "verify", "verification", "callout", "address")} ){0,3}${SENDER_FAULTS}`,
@@ -203,6 +202,4 @@ export const SENDER: readonly string[] = [
   "\\bbatv\\b|\\bthird-party dsns?\\b|\\bbogus mail from\\b|\\bbouncedeny\\b",
   "\\brequires? (?:an? )?valid sender|\\breturn mx\\b|\\bfor envelope sender\\b|\\bno(?:t)? dns/mx|\\be-?mail address is not verified\\b",
   "\\bdoes(?:n't| not) (?:send|accept|receive|expect) (?:mail or )?bounces|\\bonly accepts? mail from (?:known|authenticated|internal)",
-  `\\b${oneOf(SENDERS_ABROAD)}\\b(?: \\S{1,40}){0,3} ${oneOf(FAULTS_ABROAD)}`,
-  "отправител\\S{1,3}|发件人|發件人|寄件者|寄件人|送信者|差出人|발신자|보낸 ?사람",
 ];

@@ -38,8 +38,14 @@ export interface Rule {
   readonly codesNot?: readonly number[];
   /** Enhanced codes without their class: "1.1", or "7.*" for a whole subject. The reply must carry one of them. */
   readonly enhanced?: readonly string[];
+  /** None of these; a reply without an enhanced code has none of them. */
+  readonly enhancedNot?: readonly string[];
+  /** Only replies without an enhanced code. */
+  readonly bare?: true;
   /** Every one of these must be seen in the text. */
   readonly signs?: readonly SignName[];
   /** None of these may be seen in the text. */
   readonly unless?: readonly SignName[];
+  /** Of an ambiguous reading: nothing in the words speaks of us, so an accepted random recipient shows whom it meant. */
+  readonly settledByRandom?: true;
 }

@@ -23,38 +23,8 @@ export const ABOUT_US: readonly Rule[] = [
     codes: [530],
     unless: ["relay"],
   },
-  {
-    id: "smtputf8-refused-by-code",
-    reading: "smtputf8_unsupported",
-    stages: ["mail", "rcpt"],
-    classes: [5],
-    enhanced: ["6.7"],
-  },
-  {
-    id: "smtputf8-refused-by-words",
-    reading: "smtputf8_unsupported",
-    stages: ["mail", "rcpt"],
-    classes: [5],
-    signs: ["smtputf8"],
-  },
-  {
-    id: "smtputf8-parameter-refused",
-    reading: "smtputf8_unsupported",
-    stages: ["mail"],
-    classes: [5],
-    codes: [501, 504, 555],
-    signs: ["smtputf8_sent"],
-  },
   { id: "greylisting-words", reading: "greylisted", classes: [4, 5], signs: ["greylisted"] },
   { id: "domain-authentication", reading: "blocked", classes: [4, 5], signs: ["authentication_record"] },
-  {
-    id: "null-mx-of-recipient",
-    reading: "null_mx",
-    stages: ["rcpt"],
-    classes: [5],
-    signs: ["null_mx"],
-    unless: ["sender"],
-  },
   { id: "sender-by-words", reading: "sender_rejected", stages: ["mail", "rcpt"], classes: [4, 5], signs: ["sender"] },
   {
     id: "sender-by-code",
@@ -77,13 +47,89 @@ export const ABOUT_US: readonly Rule[] = [
   { id: "link-with-our-address", reading: "blocked", classes: [4, 5], signs: ["link_with_address"] },
   { id: "blocklist-named", reading: "blocked", classes: [4, 5], signs: ["blocklist"] },
   { id: "policy-words", reading: "blocked", classes: [4, 5], signs: ["policy"] },
-  { id: "null-mx-556", reading: "null_mx", stages: ["rcpt"], classes: [5], codes: [556] },
+  {
+    id: "smtputf8-refused-by-code",
+    reading: "smtputf8_unsupported",
+    stages: ["mail", "rcpt"],
+    classes: [5],
+    enhanced: ["6.7"],
+    signs: ["smtputf8_sent"],
+    unless: ["for_now"],
+  },
+  {
+    id: "smtputf8-refused-by-words",
+    reading: "smtputf8_unsupported",
+    stages: ["mail", "rcpt"],
+    classes: [5],
+    enhancedNot: ["7.*"],
+    signs: ["smtputf8", "smtputf8_sent"],
+    unless: ["for_now"],
+  },
+  {
+    id: "smtputf8-named-unsupported",
+    reading: "smtputf8_unsupported",
+    stages: ["mail", "rcpt"],
+    classes: [5],
+    enhancedNot: ["7.*"],
+    signs: ["smtputf8", "smtputf8_lacking"],
+    unless: ["smtputf8_not_sent", "for_now"],
+  },
+  {
+    id: "null-mx-of-recipient",
+    reading: "null_mx",
+    stages: ["rcpt"],
+    classes: [5],
+    enhancedNot: ["7.*"],
+    signs: ["null_mx"],
+    unless: ["for_now", "lookup_failed", "relay"],
+  },
+  {
+    id: "null-mx-556",
+    reading: "null_mx",
+    stages: ["rcpt"],
+    classes: [5],
+    codes: [556],
+    unless: ["for_now", "lookup_failed"],
+  },
   { id: "recipient-domain-for-now", reading: "temporary", stages: ["rcpt"], classes: [4], enhanced: ["1.2"] },
   { id: "relay-refused", reading: "blocked", stages: ["mail", "rcpt"], classes: [4, 5], signs: ["relay"] },
 ];
 
+/** The parameter SMTPUTF8 is all that our MAIL has beside the sender. */
+const PARAMETER_REFUSED = {
+  reading: "smtputf8_unsupported",
+  stages: ["mail"],
+  classes: [5],
+  unless: ["refusal", "rejection", "for_now"],
+} as const satisfies Partial<Rule>;
+
+const SMTPUTF8_REFUSED: readonly Rule[] = [
+  {
+    ...PARAMETER_REFUSED,
+    id: "smtputf8-parameter-refused",
+    codes: [501, 504, 555],
+    enhancedNot: ["1.*", "7.*"],
+    signs: ["smtputf8_sent", "parameter"],
+  },
+  {
+    ...PARAMETER_REFUSED,
+    id: "smtputf8-parameter-refused-by-code",
+    codes: [504, 555],
+    enhanced: ["5.4"],
+    signs: ["smtputf8_sent"],
+  },
+  {
+    ...PARAMETER_REFUSED,
+    id: "smtputf8-parameter-refused-bare",
+    codes: [504, 555],
+    bare: true,
+    signs: ["smtputf8_sent"],
+  },
+];
+
 /** Not at RCPT: a refusal that named no reason is still about us. */
 export const BEFORE_RCPT: readonly Rule[] = [
+  ...SMTPUTF8_REFUSED,
   { id: "bad-sequence-503", reading: "protocol_error", classes: [5], codes: [503] },
   {
     id: "command-unknown",

@@ -3,6 +3,27 @@ import type { Rule } from "./rule.ts";
 /** Enhanced codes that speak of the recipient (RFC 3463 §3.2; 1.10 by RFC 7505). */
 const NOT_FOUND_CODES = ["1.0", "1.1", "1.3", "1.6", "1.10"] as const;
 
+/** "User unknown, try again later" is no definite no. */
+const NOT_DEFINITE: ReadonlyArray<Omit<Rule, "stages">> = [
+  {
+    id: "permanent-but-full-for-now",
+    reading: "mailbox_full",
+    classes: [5],
+    signs: ["full_mailbox", "for_now"],
+    unless: ["unknown_recipient", "oversize", "refusal"],
+  },
+  { id: "permanent-but-lookup-failed", reading: "temporary", classes: [5], signs: ["lookup_failed"] },
+  { id: "permanent-but-refused-for-now", reading: "blocked", classes: [5], signs: ["for_now", "refusal"] },
+  { id: "permanent-but-for-now", reading: "temporary", classes: [5], signs: ["for_now"] },
+  {
+    id: "server-failed",
+    reading: "ambiguous",
+    classes: [5],
+    codesNot: [500, 501, 502, 503, 504, 555],
+    signs: ["server_failed"],
+  },
+];
+
 const PERMANENT: ReadonlyArray<Omit<Rule, "stages">> = [
   { id: "mailbox-full-by-code", reading: "mailbox_full", classes: [5], enhanced: ["2.2"] },
   { id: "message-too-big", reading: "ambiguous", classes: [5], signs: ["oversize"] },
@@ -19,6 +40,15 @@ const PERMANENT: ReadonlyArray<Omit<Rule, "stages">> = [
   },
   {
     id: "policy-code-unknown-words",
+    reading: "ambiguous",
+    classes: [5],
+    enhanced: ["7.*"],
+    signs: ["unknown_recipient"],
+    unless: ["refusal", "rejection", "oversize", "mentions_sender", "names_us"],
+    settledByRandom: true,
+  },
+  {
+    id: "policy-code-unknown-but-refused",
     reading: "ambiguous",
     classes: [5],
     enhanced: ["7.*"],
@@ -76,7 +106,7 @@ const PERMANENT: ReadonlyArray<Omit<Rule, "stages">> = [
     reading: "mailbox_disabled",
     classes: [5],
     enhanced: ["2.1"],
-    unless: ["refusal", "rejection"],
+    unless: ["refusal", "rejection", "mentions_sender"],
   },
   {
     id: "full-by-words",
@@ -84,6 +114,13 @@ const PERMANENT: ReadonlyArray<Omit<Rule, "stages">> = [
     classes: [5],
     signs: ["full_mailbox"],
     unless: ["unknown_recipient"],
+  },
+  { id: "disabled-or-our-address", reading: "ambiguous", classes: [5], signs: ["address_blocked"] },
+  {
+    id: "disabled-but-mentions-sender",
+    reading: "ambiguous",
+    classes: [5],
+    signs: ["disabled_recipient", "mentions_sender"],
   },
   { id: "disabled-by-words", reading: "mailbox_disabled", classes: [5], signs: ["disabled_recipient"] },
   { id: "unknown-but-refused", reading: "ambiguous", classes: [5], signs: ["unknown_recipient", "refusal"] },
@@ -141,8 +178,18 @@ const PERMANENT: ReadonlyArray<Omit<Rule, "stages">> = [
   { id: "refused-outright", reading: "blocked", classes: [5], signs: ["refusal"] },
   { id: "message-rejected", reading: "blocked", classes: [5], signs: ["rejection"] },
   { id: "command-refused", reading: "protocol_error", classes: [5], codes: [500, 501, 502, 503, 504, 555] },
-  { id: "undecided-5xx", reading: "ambiguous", classes: [5] },
+  { id: "undecided-of-message", reading: "ambiguous", classes: [5], signs: ["about_message"] },
+  {
+    id: "undecided-of-system-by-code",
+    reading: "ambiguous",
+    classes: [5],
+    enhanced: ["3.*", "4.*", "5.*", "6.*"],
+  },
+  { id: "undecided-5xx", reading: "ambiguous", classes: [5], settledByRandom: true },
 ];
 
 /** RCPT, permanent: the only place where a mailbox can be refused. */
-export const RCPT_PERMANENT: readonly Rule[] = PERMANENT.map((rule) => ({ ...rule, stages: ["rcpt"] }));
+export const RCPT_PERMANENT: readonly Rule[] = [...NOT_DEFINITE, ...PERMANENT].map((rule) => ({
+  ...rule,
+  stages: ["rcpt"],
+}));

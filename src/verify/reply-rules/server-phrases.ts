@@ -13,6 +13,8 @@ export const RATE_LIMITED: readonly string[] = [
   "\\b(?:rate|connection|concurren\\w+|session|message|sending|hourly|daily|throughput|recipients?|volume)[ -]?(?:rate )?(?:limit(?:s|ed|ing)?|control|throttl\\w+)\\b",
   "\\blimit(?:s|ing)? (?:the )?(?:rate|connections|number of|(?:for|on) how many)|\\bfrequency limit",
   "\\bfrequency (?:is )?limited|\\bthrottl|\\bslow(?:ing)? (?:it )?down\\b",
+  "\\b(?:only|maximum(?: of)?|max\\.?|at most|no more than|more than|limit of) (?:one|a single|\\d{1,5}) (?:rcpt|recipient)s?\\b|\\b(?:one|single) (?:rcpt|recipient) (?:at a time|per|only)|\\bmultiple (?:rcpts|recipients)\\b",
+  "\\bnumber of (?:unknown|invalid|bad|nonexistent)\\b|\\bmore than \\d{1,5} (?:unknown|invalid|bad)\\b|\\b(?:unknown|invalid|bad) (?:users|recipients|addresses) (?:\\S{1,16} )?(?:exceeded|limit|threshold|reached)\\b",
   "\\brate[ -]?limit|\\bslower\\b|\\btoo busy\\b(?!\\?)|\\btoo much load\\b|\\bflood(?:ing|ed)?\\b|\\bover ?load",
   "\\bqueue quota\\b|\\b(?:submission|sending|connection|message) rate\\b|\\bthreshold (?:has been )?exceeded|\\bexceeded (?:\\S{1,20} )?(?:threshold|permitted limits)",
   "\\b(?:sending|daily|hourly|message rate|outbound|sent|recipient|mail rate) quota",
@@ -46,6 +48,8 @@ export const AUTH_DEMANDED: readonly string[] = [
   "\\bauthenticat(?:ion|e|ed)\\b(?: \\S{1,20}){0,2} (?:required|needed|first|necessary|before)",
   "\\b(?:must|need to|please|requires?)(?: \\S{1,20}){0,2} (?:authenticat\\w+|log ?in|smtp ?auth|auth)\\b",
   "\\bsmtp[- ]?auth|\\bauth required|\\bnot authenticated\\b|\\bpop before smtp|\\blogin required",
+  "\\b(?:until|unless|before|without|first)(?: \\S{1,16}){0,3} (?:authenticat\\w+|log(?:ged)? ?in|login|auth)\\b",
+  "\\blog ?in first\\b|\\bcredentials?\\b|\\bor password\\b|\\b(?:in|for) (?:smtp )?auth(?:entication)?\\b|\\bauthentication (?:mechanism|method|type)\\b",
   "\\bsubmission (?:port|service|agent)|\\bport 587\\b|\\bonly allowed with authentication|\\breceive your mail before sending|authentifizierung|autenticacion|autenticacao|autenticazione|认证|認証",
 ];
 

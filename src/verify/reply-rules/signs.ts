@@ -1,9 +1,13 @@
 import { EASTERN } from "./languages-east.ts";
 import { NORTHERN_AND_SOUTHERN } from "./languages-north-south.ts";
 import { WESTERN } from "./languages-west.ts";
+import { FULL_MAILBOX } from "./full-english.ts";
+import { oneOf } from "./pattern.ts";
 import { BLOCKLIST_NAMES, POLICY } from "./policy-phrases.ts";
-import { DISABLED_RECIPIENT, FULL_MAILBOX, UNKNOWN_RECIPIENT } from "./recipient-english.ts";
+import { DISABLED_RECIPIENT, UNKNOWN_RECIPIENT } from "./recipient-english.ts";
+import { FOR_NOW, LOOKUP_FAILED, SERVER_FAILED } from "./for-now-phrases.ts";
 import { REFUSAL, REJECTION, RELAY, SENDER } from "./refusal-phrases.ts";
+import { ADDRESS_BLOCKED, IP_ABROAD, SENDER_ABROAD } from "./sender-abroad.ts";
 import { AUTH_DEMANDED, GREYLISTED, RATE_LIMITED, TEMPORARY, TLS_DEMANDED } from "./server-phrases.ts";
 import type { ReplyText } from "./text.ts";
 import { withoutAccents } from "./text.ts";
@@ -11,18 +15,36 @@ import { disabledIn, fullIn, unknownIn } from "./vocabulary.ts";
 
 const ABROAD = [...WESTERN, ...NORTHERN_AND_SOUTHERN, ...EASTERN];
 
+/** Behind "accepts no mail": from somebody, under a condition; then it accepts other mail. */
+const CONDITION = oneOf(
+  "from",
+  "without",
+  "unless",
+  "until",
+  "sent",
+  "for",
+  "to",
+  "over",
+  "via",
+  "by",
+  "if",
+  "which",
+  "that",
+);
+
 /** What is seen in the prose of a reply. */
 const WORDS = {
   unknown_recipient: [...UNKNOWN_RECIPIENT, ...unknownIn(ABROAD)],
   disabled_recipient: [...DISABLED_RECIPIENT, ...disabledIn(ABROAD)],
   full_mailbox: [...FULL_MAILBOX, ...fullIn(ABROAD)],
   blocklist: BLOCKLIST_NAMES,
-  policy: POLICY,
+  policy: [...POLICY, ...IP_ABROAD],
   authentication_record: ["\\b(?:spf|dkim)\\b(?! domain\\b)|\\bdmarc\\b|\\bsender policy framework"],
   refusal: REFUSAL,
   rejection: REJECTION,
   relay: RELAY,
-  sender: SENDER,
+  sender: [...SENDER, ...SENDER_ABROAD],
+  address_blocked: ADDRESS_BLOCKED,
   greylisted: GREYLISTED,
   rate_limited: RATE_LIMITED,
   tls_demanded: TLS_DEMANDED,
@@ -37,10 +59,13 @@ const WORDS = {
     "\\bip\\b(?: \\S{1,40}){0,2} (?:has been|is|was) (?:temporarily |permanently )?(?:blocked|banned|blacklisted)\\b",
   ],
   /** Whoever speaks of the sender may mean the sender. */
-  mentions_sender: ["\\b(?:envelope )?senders?\\b|\\bmail ?from\\b|\\breturn[- ]path\\b|\\boriginator\\b"],
+  mentions_sender: [
+    "\\b(?:envelope )?senders?\\b|\\bmail ?from\\b|\\breturn[- ]path\\b|\\boriginator\\b|\\bbounces\\b",
+  ],
   list_expansion: ["\\bmailing list expansion"],
   null_mx: [
-    "\\bnull[- ]?mx\\b|\\bdomain (?:\\S{1,64} )?(?:does not|doesn't) accept (?:e-?)?mail|\\bhas (?:a )?null mx",
+    "\\bnull[- ]?mx\\b",
+    `\\bdomain (?:\\S{1,64} )?(?:does not|doesn't) accept (?:any )?(?:e-?)?mails?\\b(?! (?:\\S{1,16} ){0,2}${CONDITION})`,
   ],
   /** The command was not understood, or its arguments. */
   syntax: [
@@ -48,6 +73,21 @@ const WORDS = {
   ],
   smtputf8: [
     "\\bsmtputf8\\b|\\bnon-?ascii\\b(?: \\S{1,20}){0,3} (?:not|address)|\\binternationali[sz]ed (?:e-?mail |mail )?address|\\beai\\b|\\bnon-?ascii address",
+  ],
+  smtputf8_lacking: [
+    "\\bnot\\b|n't\\b|\\bunsupported\\b|\\brequire[ds]?\\b|\\bmust\\b|\\bno\\b|\\bcannot\\b|\\bwithout\\b",
+  ],
+  /** The server did not take something beside the address. */
+  parameter: [
+    "\\bparameters?\\b|\\boptions?\\b|\\barguments?\\b|\\bextensions?\\b|\\bsmtputf8\\b|\\bnot (?:implemented|supported)\\b|\\bunsupported\\b",
+  ],
+  for_now: FOR_NOW,
+  lookup_failed: LOOKUP_FAILED,
+  server_failed: SERVER_FAILED,
+  /** The message, its way or the server, where nobody spoke of a recipient. */
+  about_message: [
+    "\\btransaction\\b|\\bloop(?:s|ing)?\\b|\\bmailloop\\b|\\bhops?\\b|\\bheaders?\\b|\\b8-?bit\\b|\\bline ?feeds?\\b|\\bmessages?\\b|\\bsize\\b|\\bcontents?\\b|\\byou(?:rs?)?\\b|\\blimits?\\b|\\bexceed|\\bquota\\b|\\blists?\\b|\\bgroup\\b|\\bcache\\b|\\bformat\\b|\\bnumber of\\b",
+    "\\bservice\\b|\\bserver\\b|\\bsystem\\b|\\bconfiguration\\b|\\brequested (?:mail )?action\\b|\\bpurported\\b|\\bconnection\\b",
   ],
   oversize: [
     "\\b(?:message|mail|e-?mail)(?: body)?(?: size| is| was){0,2} (?:exceeds|too (?:big|large)|larger than|over (?:the )?(?:maximum|fixed)|limit exceeded)|\\bfixed maximum message size|\\bmessage length exceeds|\\bmaximum message size",
@@ -61,7 +101,8 @@ const WORDS = {
 } as const satisfies Record<string, readonly string[]>;
 
 /** Signs that are looked for in the links, or given by what the caller knows. */
-type OtherSign = "link_to_blocklist" | "link_with_address" | "names_us" | "names_our_sender" | "smtputf8_sent";
+type OtherSign =
+  "link_to_blocklist" | "link_with_address" | "names_us" | "names_our_sender" | "smtputf8_sent" | "smtputf8_not_sent";
 
 export type SignName = keyof typeof WORDS | OtherSign;
 
@@ -71,7 +112,15 @@ export interface KnownSigns {
   readonly names_us: boolean;
   readonly names_our_sender: boolean;
   readonly smtputf8_sent: boolean;
+  readonly smtputf8_not_sent: boolean;
 }
+
+const OF_MAILBOX: ReadonlySet<SignName> = new Set([
+  "unknown_recipient",
+  "disabled_recipient",
+  "full_mailbox",
+  "null_mx",
+]);
 
 const compile = (sources: readonly string[]): RegExp => new RegExp(withoutAccents(sources.join("|")));
 
@@ -98,13 +147,14 @@ const compiledSign = (name: keyof typeof WORDS): CompiledSign => {
 
 /** Answers whether a sign is seen, and looks for each at most once. */
 export const createSigns = (text: ReplyText, known: KnownSigns): ((name: SignName) => boolean) => {
-  const seen = seenIn(text.words);
   return (name) => {
     if (name === "link_to_blocklist") return text.links !== "" && matches("blocklist", text.links);
     if (isKnown(name)) return known[name];
+    const words = OF_MAILBOX.has(name) ? text.mailboxWords : text.words;
+    const seen = seenIn(words);
     const before = seen.get(name);
     if (before !== undefined) return before;
-    const found = matches(name, text.words);
+    const found = matches(name, words);
     seen.set(name, found);
     return found;
   };

@@ -29,12 +29,32 @@ test.each([
 test("links are taken out of the words and kept apart", () => {
   expect(readableText("See https://x.example/?p=NoSuchUser or <http://y.example> now")).toEqual({
     words: "see url or <url> now",
+    mailboxWords: "see url or <url> now",
     links: "https://x.example/?p=nosuchuser http://y.example",
   });
 });
 
 test("our own texts cannot speak", () => {
   expect(readableText("Spam.Host.Example: ok", ["spam.host.example"]).words).toBe("@: ok");
+});
+
+test.each([
+  ["rejected for no_such_user", "no_such_user", "rejected for @"],
+  ["<J.Doe>: blocked", "j.doe", "<@>: blocked"],
+  ["unknown-jdoe, jdoe.x, xjdoe, jdoe_x", "jdoe", "unknown-jdoe, jdoe.x, xjdoe, jdoe x"],
+  ["jdoe jdoe.", "jdoe", "@ @."],
+  ["ab is unknown", "ab", "ab is unknown"],
+  ["no such user", "user", "no such user"],
+  ["Jürgen: gesperrt", "JÜRGEN", "@: gesperrt"],
+])("in %p the local part %p is hidden from what is said of a mailbox: %p", (text, localPart, mailboxWords) => {
+  expect(readableText(text, [], localPart).mailboxWords).toBe(mailboxWords);
+});
+
+test("a local part is not hidden from what is said of us", () => {
+  expect(readableText("sender unknown", [], "sender")).toMatchObject({
+    words: "sender unknown",
+    mailboxWords: "@ unknown",
+  });
 });
 
 test("a text beyond the ceiling is cut", () => {

@@ -2,6 +2,8 @@
 export interface ReplyText {
   /** Folded words (see `foldText`), addresses replaced by "@" and links by "url". */
   readonly words: string;
+  /** The words with the recipient's local part as "@" too: only what is said of a mailbox is looked for here. */
+  readonly mailboxWords: string;
   /** The links alone, folded, separated by spaces; empty when there are none. */
   readonly links: string;
 }
@@ -28,9 +30,9 @@ export const withoutAccents = (text: string): string =>
 
 /**
  * Prepares a reply's text. What we sent ourselves must not speak (an address may contain "spam" or "unknown"): addresses become "@",
- * and so does every text of `ours`. Links are taken out: their paths and parameters are not prose. "USER_UNKNOWN" is prose.
+ * and so does every text of `ours`. A bare local part is hidden only from what is said of a mailbox: "sender@" must not hide "sender". Links are taken out: their paths and parameters are not prose. "USER_UNKNOWN" is prose.
  */
-export const readableText = (text: string, ours: readonly string[] = []): ReplyText => {
+export const readableText = (text: string, ours: readonly string[] = [], localPart?: string): ReplyText => {
   let words = foldText(text);
   let links = "";
   if (words.includes("://") || words.includes("www.")) {
@@ -43,8 +45,31 @@ export const readableText = (text: string, ours: readonly string[] = []): ReplyT
   }
   for (const own of ours) if (own.length > 2) words = words.replaceAll(own.toLowerCase(), "@");
   const masked = words.includes("@") ? maskAddresses(words) : words;
-  return { words: masked.replaceAll("_", " "), links };
+  const withoutLocalPart = localPart === undefined ? masked : maskLocalPart(masked, foldText(localPart));
+  return { words: masked.replaceAll("_", " "), mailboxWords: withoutLocalPart.replaceAll("_", " "), links };
 };
+
+/** As short a word is part of the prose by chance. */
+const LOCAL_PART_CHARS_MIN = 3;
+/** In a reply to user@ "no such user" still speaks of a mailbox, and the word alone accuses nobody. */
+const PLAIN_NOUNS = new Set(
+  "user users mail email mailbox account recipient address name customer member id".split(" "),
+);
+
+const maskLocalPart = (words: string, localPart: string): string => {
+  if (localPart.length < LOCAL_PART_CHARS_MIN || PLAIN_NOUNS.has(localPart)) return words;
+  let masked = words;
+  for (let at = masked.indexOf(localPart); at >= 0; at = masked.indexOf(localPart, at + 1)) {
+    const end = at + localPart.length;
+    if (PART_OF_WORD.test(masked.slice(Math.max(0, at - 2), at)) || STARTS_IN_WORD.test(masked.slice(end, end + 2)))
+      continue;
+    masked = `${masked.slice(0, at)}@${masked.slice(end)}`;
+  }
+  return masked;
+};
+
+const PART_OF_WORD = /[\p{L}\p{N}_+-]$|[\p{L}\p{N}]\.$/u;
+const STARTS_IN_WORD = /^[\p{L}\p{N}_+-]|^\.[\p{L}\p{N}]/u;
 
 // biome-ignore lint/suspicious/noControlCharactersInRegex: the range is ASCII itself.
 const ASCII_ONLY = /^[\u0000-\u007f]*$/;

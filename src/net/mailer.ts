@@ -1,0 +1,83 @@
+import { err, ok, type Result } from "../base/errors.ts";
+
+/** Where alert mail is handed in: a submission server. */
+export interface SmtpRelay {
+  readonly host: string;
+  readonly port: number;
+  /** TLS from the first byte; without it STARTTLS is used where it is offered, and demanded where there is a password. */
+  readonly implicitTls: boolean;
+  readonly user: string | null;
+  readonly password: string | null;
+}
+
+export interface Mail {
+  readonly to: string;
+  readonly subject: string;
+  /** Plain text. */
+  readonly text: string;
+}
+
+/** Why a mail was not taken. `isFinal`: the server refuses it for good, and trying again is of no use. */
+export interface MailFailure {
+  readonly isFinal: boolean;
+  /** A sentence without passwords. */
+  readonly problem: string;
+}
+
+/** Hands one mail to the relay. Never rejects for anything that the relay or the network does. */
+export type Mailer = (mail: Mail) => Promise<Result<null, MailFailure>>;
+
+const CONNECT_TIMEOUT_MS = 10_000;
+const REPLY_TIMEOUT_MS = 30_000;
+const PERMANENT = 500;
+
+/** Builds the way out for the service's own mail; each mail has a connection of its own, for they are few. */
+export const createMailer = (relay: SmtpRelay, from: string): Mailer => {
+  const { host, port, implicitTls, user, password } = relay;
+  // Loaded here, because most services send no mail of their own.
+  const transport = import("nodemailer").then(({ createTransport }) =>
+    createTransport({
+      host,
+      port,
+      secure: implicitTls,
+      requireTLS: !implicitTls && password !== null,
+      ...(user === null ? {} : { auth: { user, pass: password ?? "" } }),
+      connectionTimeout: CONNECT_TIMEOUT_MS,
+      greetingTimeout: CONNECT_TIMEOUT_MS,
+      socketTimeout: REPLY_TIMEOUT_MS,
+      // What goes into a mail is text from here; a path or URL in it must never be opened.
+      disableFileAccess: true,
+      disableUrlAccess: true,
+    }),
+  );
+  return async ({ to, subject, text }) => {
+    try {
+      await (
+        await transport
+      ).sendMail({
+        from,
+        to: { name: "", address: to },
+        subject,
+        text,
+        headers: { "Auto-Submitted": "auto-generated" },
+      });
+      return ok(null);
+    } catch (error) {
+      return err({ isFinal: isRefusedForGood(error), problem: problemOf(error) });
+    }
+  };
+};
+
+const problemOf = (error: unknown): string => {
+  const text = error instanceof Error ? error.message : String(error);
+  return `The mail was not taken: ${text.replace(/\s+/g, " ").replace(/\.?$/, ".")}`;
+};
+
+/** A 5xx about the recipient or the message; a refused login or sender is the operator's to mend, and mends all mails. */
+const isRefusedForGood = (error: unknown): boolean =>
+  error instanceof Error &&
+  "responseCode" in error &&
+  typeof error.responseCode === "number" &&
+  error.responseCode >= PERMANENT &&
+  "command" in error &&
+  (error.command === "RCPT TO" || error.command === "DATA");
