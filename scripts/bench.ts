@@ -7,6 +7,8 @@ import { chmod, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";
+import { measureBulk } from "./bench/bulk.ts";
+import { measureBulkList } from "./bench/bulk-list.ts";
 import { measureChecks } from "./bench/checks.ts";
 import { measureDns } from "./bench/dns.ts";
 import { measureHttp } from "./bench/http.ts";
@@ -27,6 +29,8 @@ const GROUPS: Readonly<Record<string, (stage: Stage) => Promise<Mark[]>>> = {
   turns: measureTurns,
   dns: measureDns,
   silent: measureSilent,
+  bulk: measureBulk,
+  "bulk-list": measureBulkList,
 };
 
 const { values: options } = parseArgs({

@@ -19,6 +19,7 @@ import { startPostgrey } from "./lab/postgrey.ts";
 import { createSupervisor, processesOf } from "./lab/processes.ts";
 import type { Supervisor } from "./lab/processes.ts";
 import { startRbldnsd } from "./lab/rbldnsd.ts";
+import { askList, listText } from "./lab/list.ts";
 import { reportText } from "./lab/report.ts";
 import { runTable, startService } from "./lab/run.ts";
 import { startSinks } from "./lab/smtp-sink.ts";
@@ -70,7 +71,9 @@ const askAll = async (supervisor: Supervisor, directory: string): Promise<boolea
   });
   process.stderr.write("\n");
   console.log(reportText(judged));
-  return judged.every(({ right }) => right);
+  const listed = await askList(key, rows);
+  console.log(listText(listed));
+  return judged.every(({ right }) => right) && listed.wrong.length === 0;
 };
 
 /** Ends every process, says which of them resisted, and removes the directory; true when nothing did. */

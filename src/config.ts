@@ -5,17 +5,22 @@ import { err, ok, type Result } from "./base/errors.ts";
 import { LOG_LEVELS } from "./base/log.ts";
 import { formatServer } from "./net/dns.ts";
 import {
+  byNumber,
   cidr,
   dnsServers,
+  formatProxy,
+  formatRelay,
   heloName,
   httpUrl,
   ipAddress,
   isHostName,
   list,
   listKeys,
+  notifyFrom,
   onOff,
   seconds,
   sender,
+  smtpUrl,
   socksProxy,
   wholeNumber,
 } from "./setting-forms.ts";
@@ -42,11 +47,14 @@ const settings = {
   MAX_CONNECTIONS_PER_HOST: wholeNumber(1, 1_000).prefault("4"),
   MAX_RCPT_PER_CONNECTION: wholeNumber(2, 10_000).prefault("50"),
   SOURCE_ADDRESSES: list(ipAddress).prefault(""),
-  SOCKS_PROXIES: list(socksProxy).prefault(""),
+  SOCKS_PROXIES: list(socksProxy, byNumber).prefault(""),
   PROBE_ALLOW_NETWORKS: list(cidr).prefault(""),
+  WEBHOOK_ALLOW_NETWORKS: list(cidr).prefault(""),
   DNSBL_SIGNAL: onOff.prefault("on"),
   BLOCKLIST_CATALOGUE: z.string().min(1).optional(),
   BLOCKLIST_KEYS: listKeys.prefault(""),
+  NOTIFY_SMTP_URL: smtpUrl.optional(),
+  NOTIFY_FROM: notifyFrom.optional(),
   LOG_LEVEL: z.enum(LOG_LEVELS, { error: `one of ${LOG_LEVELS.join(", ")} is needed` }).default("info"),
 };
 
@@ -68,6 +76,9 @@ const schema = z
   .refine((values) => (values.TLS_CERT === undefined) === (values.TLS_KEY === undefined), {
     message: "POSTWARDEN_TLS_CERT and POSTWARDEN_TLS_KEY go together: give both or none",
   })
+  .refine((values) => (values.NOTIFY_SMTP_URL === undefined) === (values.NOTIFY_FROM === undefined), {
+    message: "POSTWARDEN_NOTIFY_SMTP_URL and POSTWARDEN_NOTIFY_FROM go together: give both or none",
+  })
   .transform((values) => ({
     dataDir: resolve(values.DATA_DIR),
     host: values.HOST,
@@ -88,9 +99,12 @@ const schema = z
     sourceAddresses: values.SOURCE_ADDRESSES,
     socksProxies: values.SOCKS_PROXIES,
     probeAllowNetworks: values.PROBE_ALLOW_NETWORKS,
+    webhookAllowNetworks: values.WEBHOOK_ALLOW_NETWORKS,
     dnsblSignal: values.DNSBL_SIGNAL,
     blocklistCataloguePath: values.BLOCKLIST_CATALOGUE ?? null,
     blocklistKeys: values.BLOCKLIST_KEYS,
+    notifyRelay: values.NOTIFY_SMTP_URL ?? null,
+    notifyFrom: values.NOTIFY_FROM ?? null,
     logLevel: values.LOG_LEVEL,
   }));
 
@@ -116,11 +130,14 @@ export const settingsInForce = (config: Config) => ({
   [`${PREFIX}MAX_CONNECTIONS_PER_HOST`]: config.connectionsPerHostMax,
   [`${PREFIX}MAX_RCPT_PER_CONNECTION`]: config.rcptPerConnectionMax,
   [`${PREFIX}SOURCE_ADDRESSES`]: config.sourceAddresses,
-  [`${PREFIX}SOCKS_PROXIES`]: config.socksProxies.map(({ host, port }) => `socks5://${host}:${port}`),
+  [`${PREFIX}SOCKS_PROXIES`]: config.socksProxies.map(formatProxy),
   [`${PREFIX}PROBE_ALLOW_NETWORKS`]: config.probeAllowNetworks,
+  [`${PREFIX}WEBHOOK_ALLOW_NETWORKS`]: config.webhookAllowNetworks,
   [`${PREFIX}DNSBL_SIGNAL`]: config.dnsblSignal ? "on" : "off",
   [`${PREFIX}BLOCKLIST_CATALOGUE`]: config.blocklistCataloguePath,
   [`${PREFIX}BLOCKLIST_KEYS`]: [...config.blocklistKeys.keys()],
+  [`${PREFIX}NOTIFY_SMTP_URL`]: config.notifyRelay && formatRelay(config.notifyRelay),
+  [`${PREFIX}NOTIFY_FROM`]: config.notifyFrom,
   [`${PREFIX}LOG_LEVEL`]: config.logLevel,
 });
 

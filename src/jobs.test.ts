@@ -6,6 +6,7 @@ import { createTestClock } from "./testing/clock.ts";
 interface Timer {
   trigger(): Promise<void>;
   nextRun(): Date | null;
+  getPattern(): string | undefined;
 }
 
 const stops: Array<() => void> = [];
@@ -16,7 +17,16 @@ afterEach(() => {
 const start = (forgetOldIdempotency: () => Promise<unknown>) => {
   const logged: string[] = [];
   const log = createLog("error", createTestClock(), (line) => logged.push(line));
-  const jobs = createJobs({ log, forgetOldIdempotency });
+  const nothing = async () => undefined;
+  const jobs = createJobs({
+    log,
+    forgetOldIdempotency,
+    forgetOldDeliveries: nothing,
+    checkBlocklists: nothing,
+    mailBlocklistAlerts: nothing,
+    testBlocklists: nothing,
+    forgetOldBlocklistChecks: nothing,
+  });
   stops.push(jobs.stop);
   const { cron } = jobs.plugin.store as { cron: Record<string, Timer> };
   return { jobs, logged, timers: Object.entries(cron) };
@@ -24,8 +34,16 @@ const start = (forgetOldIdempotency: () => Promise<unknown>) => {
 
 test("every job is due within the hour, and none is due after the stop", () => {
   const { jobs, timers } = start(async () => undefined);
-  expect(timers.map(([name]) => name)).toEqual(["forget old idempotency keys"]);
-  for (const [, timer] of timers) expect(timer.nextRun()?.getUTCMinutes()).toBe(17);
+  const patterns = timers.map(([name, timer]) => [name, timer.getPattern()]);
+  expect(patterns).toEqual([
+    ["forget old idempotency keys", "17 * * * *"],
+    ["forget old webhook deliveries", "27 * * * *"],
+    ["check blocklist targets", "* * * * *"],
+    ["mail blocklist alerts", "* * * * *"],
+    ["test blocklists", "*/10 * * * *"],
+    ["forget old blocklist checks", "37 * * * *"],
+  ]);
+  for (const [, timer] of timers) expect(timer.nextRun()).not.toBeNull();
   jobs.stop();
   for (const [, timer] of timers) expect(timer.nextRun()).toBeNull();
 });
@@ -36,7 +54,8 @@ test("a job that fails is logged by its name, and runs again", async () => {
     runs++;
     throw new Error("no disk");
   });
-  for (let n = 0; n < 2; n++) for (const [, timer] of timers) await timer.trigger();
+  const failing = timers.filter(([name]) => name === "forget old idempotency keys");
+  for (let n = 0; n < 2; n++) for (const [, timer] of failing) await timer.trigger();
   expect(runs).toBe(2);
   expect(logged).toHaveLength(2);
   expect(logged[0]).toContain("forget old idempotency keys");

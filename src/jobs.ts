@@ -12,10 +12,20 @@ interface Job {
 export interface JobDeps {
   readonly log: Log;
   readonly forgetOldIdempotency: () => Promise<unknown>;
+  readonly forgetOldDeliveries: () => Promise<unknown>;
+  readonly checkBlocklists: () => Promise<unknown>;
+  readonly mailBlocklistAlerts: () => Promise<unknown>;
+  readonly testBlocklists: () => Promise<unknown>;
+  readonly forgetOldBlocklistChecks: () => Promise<unknown>;
 }
 
-const jobsOf = ({ forgetOldIdempotency }: JobDeps): readonly Job[] => [
-  { name: "forget old idempotency keys", pattern: "17 * * * *", run: forgetOldIdempotency },
+const jobsOf = (jobs: JobDeps): readonly Job[] => [
+  { name: "forget old idempotency keys", pattern: "17 * * * *", run: jobs.forgetOldIdempotency },
+  { name: "forget old webhook deliveries", pattern: "27 * * * *", run: jobs.forgetOldDeliveries },
+  { name: "check blocklist targets", pattern: "* * * * *", run: jobs.checkBlocklists },
+  { name: "mail blocklist alerts", pattern: "* * * * *", run: jobs.mailBlocklistAlerts },
+  { name: "test blocklists", pattern: "*/10 * * * *", run: jobs.testBlocklists },
+  { name: "forget old blocklist checks", pattern: "37 * * * *", run: jobs.forgetOldBlocklistChecks },
 ];
 
 /** The cron table. The jobs tick from the moment the plugin is made; `stop` ends them. */

@@ -3,6 +3,7 @@ import { z } from "zod";
 import { err, ok, type Result } from "./base/errors.ts";
 import { parseListKeys } from "./dnsbl/list-keys.ts";
 import { parseAddress } from "./mail/address.ts";
+import type { SmtpRelay } from "./net/mailer.ts";
 import { parseCidr } from "./net/public-address.ts";
 import { parseDnsServers } from "./net/resolv-conf.ts";
 import type { SocksProxy } from "./net/socks-connector.ts";
@@ -138,3 +139,38 @@ export const listKeys = z.string().transform((text, context) => {
 
 /** `on` or `off`. */
 export const onOff = z.enum(["on", "off"], { error: "on or off is needed" }).transform((text) => text === "on");
+
+const SUBMISSION_PORT = 587;
+const SUBMISSIONS_PORT = 465;
+
+/** `smtp://user:password@host:port` (STARTTLS where offered) or `smtps://…`; all but the host may be left out. */
+export const smtpUrl = z.string().transform((text, context): SmtpRelay => {
+  const url = URL.canParse(text) ? new URL(text) : null;
+  const isBare = url !== null && /^\/?$/.test(url.pathname) && url.search === "" && url.hash === "";
+  if (url === null || !isBare || !/^smtps?:$/.test(url.protocol) || url.hostname === "") {
+    context.addIssue({ code: "custom", message: "a URL such as smtp://user:password@mail.example.com:587 is needed" });
+    return z.NEVER;
+  }
+  const implicitTls = url.protocol === "smtps:";
+  return {
+    host: url.hostname.replace(/^\[(.*)\]$/, "$1"),
+    port: url.port === "" ? (implicitTls ? SUBMISSIONS_PORT : SUBMISSION_PORT) : Number(url.port),
+    implicitTls,
+    user: url.username === "" ? null : unescapeLeniently(url.username),
+    password: url.password === "" ? null : unescapeLeniently(url.password),
+  };
+});
+
+/** A percent sign that begins no escape stands for itself: it may well be part of a password. */
+const unescapeLeniently = (text: string): string =>
+  new URLSearchParams(`text=${text.replaceAll("+", "%2B").replaceAll("&", "%26")}`).get("text") ?? text;
+
+/** Without user and password. */
+export const formatRelay = ({ host, port, implicitTls }: SmtpRelay): string =>
+  `${implicitTls ? "smtps" : "smtp"}://${host.includes(":") ? `[${host}]` : host}:${port}`;
+
+/** The address that alert mail comes from. */
+export const notifyFrom = z
+  .string()
+  .trim()
+  .refine((text) => parseAddress(text).ok, "an address such as postwarden@example.com is needed");

@@ -113,6 +113,12 @@ export const measureChecks = async (stage: Stage): Promise<Mark[]> => {
     figure("whole checks, connections shared", shared),
     { ...share, what: "share of the bare loop, a connection each", value: ratio(lone), limit: { least: 0.5 } },
     { ...share, what: "share of the bare loop, connections shared", value: ratio(shared), limit: { least: 1.5 } },
-    { group: "checks", what: "checks that ended otherwise", value: alone.wrong() + sharing.wrong(), unit: "", limit: { most: 0 } },
+    {
+      group: "checks",
+      what: "checks that ended otherwise",
+      value: alone.wrong() + sharing.wrong(),
+      unit: "",
+      limit: { most: 0 },
+    },
   ];
 };

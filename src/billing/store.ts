@@ -81,14 +81,14 @@ export const createLedger = (db: Db) => {
       return ok(undefined);
     },
 
-    /** The held credit is spent. */
-    settle(tx: Tx, move: LedgerMove): void {
-      enter(tx, { ...move, kind: "settle", available: 0, held: -1, note: null });
+    /** The held credits are spent. */
+    settle(tx: Tx, move: LedgerMove, credits = 1): void {
+      enter(tx, { ...move, kind: "settle", available: 0, held: -credits, note: null });
     },
 
-    /** The held credit goes back; `note` says why it cost nothing. */
-    release(tx: Tx, move: LedgerMove, note: string): void {
-      enter(tx, { ...move, kind: "release", available: 1, held: -1, note });
+    /** The held credits go back; `note` says why they were not spent. */
+    release(tx: Tx, { credits = 1, ...move }: LedgerMove & { readonly credits?: number }, note: string): void {
+      enter(tx, { ...move, kind: "release", available: credits, held: -credits, note });
     },
 
     /** The balance added up anew from every entry. Slow for a long ledger; equals `balance` or something is broken. */

@@ -3,6 +3,7 @@ import { AppError } from "../base/errors.ts";
 import { SettingsProblem } from "../config.ts";
 import { VERSION } from "../version.ts";
 import { addAccountCommands, addCreditCommands } from "./accounts.ts";
+import { addBlocklistCommands } from "./blocklist.ts";
 import { addDoctorCommand } from "./doctor.ts";
 import { addInspectCommands } from "./inspect.ts";
 import { CommandFailed, type Io, UsageError } from "./io.ts";
@@ -11,6 +12,7 @@ import { addMaintenanceCommands } from "./maintenance.ts";
 import { addServeCommand } from "./serve.ts";
 import { addSuppressCommands } from "./suppress.ts";
 import { addVerifyCommand } from "./verify.ts";
+import { addWebhookCommands } from "./webhooks.ts";
 
 const EXIT_OK = 0;
 const EXIT_FAILED = 1;
@@ -35,6 +37,8 @@ export const createProgram = (io: Io, asJson: boolean): Command => {
   addKeyCommands(program, io);
   addCreditCommands(program, io);
   addSuppressCommands(program, io);
+  addBlocklistCommands(program, io);
+  addWebhookCommands(program, io);
   addDoctorCommand(program, io);
   addMaintenanceCommands(program, io);
   for (const command of everyCommand(program)) {

@@ -6,6 +6,8 @@ export interface Io {
   readonly environment: Environment;
   out(line: string): void;
   err(line: string): void;
+  /** Shows a text in the place of the one before it; null where standard error is no terminal. */
+  readonly status: ((text: string) => void) | null;
   stdinLines(): AsyncIterable<string>;
   readonly stdinIsTerminal: boolean;
   /** Resolves with the name of the signal when the process is asked to end. */
@@ -54,11 +56,15 @@ const untilSignal = (): Promise<string> =>
     for (const signal of ["SIGTERM", "SIGINT"]) process.on(signal, () => resolve(signal));
   });
 
+/** Back to the start of the line, and away with what stands there. */
+const CLEAR_LINE = "\r\u001b[2K";
+
 /** The process's own streams, environment and signals. */
 export const systemIo: Io = {
   environment: processEnvironment(),
   out: (line) => void process.stdout.write(`${line}\n`),
   err: (line) => void process.stderr.write(`${line}\n`),
+  status: process.stderr.isTTY ? (text) => void process.stderr.write(CLEAR_LINE + text) : null,
   stdinLines: () => linesOf(Bun.stdin.stream()),
   stdinIsTerminal: process.stdin.isTTY === true,
   untilSignal,

@@ -104,6 +104,24 @@ describe("serve", () => {
     });
   });
 
+  test("logs who sent a request at level debug, believing X-Forwarded-For of trusted proxies only", async () => {
+    const clientsOf = async (settings: Record<string, string>) => {
+      const lines: string[] = [];
+      await whileServing(settings, async ({ url, said }) => {
+        const headers = { "x-forwarded-for": "198.51.100.1, 203.0.114.9" };
+        expect((await fetch(`${url}/healthz`, { headers })).status).toBe(200);
+        const answered = () => said.filter((line) => line.includes('"path":"/healthz"'));
+        // The line comes after the answer: others are asked for until it is there.
+        for (let look = 0; look < 100 && answered().length === 0; look++) await fetch(`${url}/readyz`);
+        lines.push(...answered());
+      });
+      return lines.map((line): unknown => JSON.parse(line).client);
+    };
+    expect(await clientsOf({ LOG_LEVEL: "debug" })).toEqual(["127.0.0.1"]);
+    expect(await clientsOf({ LOG_LEVEL: "debug", TRUSTED_PROXIES: "127.0.0.0/8" })).toEqual(["203.0.114.9"]);
+    expect(await clientsOf({ TRUSTED_PROXIES: "127.0.0.0/8" })).toEqual([]);
+  });
+
   test("answers a body that is far too long with our 413, declared or not", async () => {
     await whileServing({}, async ({ url }) => {
       const key = String((await run(["keys", "create", "--account", "default", "--mode", "test", "--json"])).json.key);

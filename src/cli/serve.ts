@@ -2,10 +2,11 @@ import { readFileSync } from "node:fs";
 import type { Command } from "commander";
 import { systemClock, wait } from "../base/clock.ts";
 import { createLog } from "../base/log.ts";
+import { listResolverOf } from "../compose-blocklist.ts";
 import { composeService, type Service } from "../compose.ts";
 import { realOutside } from "../compose-engine.ts";
 import type { Config } from "../config.ts";
-import type { Db } from "../db/open.ts";
+import { type Db, SERVER_BUSY_TIMEOUT_MS } from "../db/open.ts";
 import { createJobs } from "../jobs.ts";
 import { CommandFailed, type Io } from "./io.ts";
 import { loadConfig, lockDataDir, openDatabase } from "./workspace.ts";
@@ -14,6 +15,8 @@ import { loadConfig, lockDataDir, openDatabase } from "./workspace.ts";
 const IDLE_TIMEOUT_S = 120;
 /** At the door only what is absurd is turned away, for that is done without a body; each route has its own ceiling. */
 const BODY_BYTES_MAX = 1024 * 1024 * 1024;
+/** When the first requests are through and what only the start needed can go. */
+const AFTER_START_MS = 1_000;
 /** For callers to take their answers and for mail servers to answer our QUIT, once all checks have ended. */
 const DRAIN_MS_MAX = 1_000;
 const FIRST_ACCOUNT = "default";
@@ -80,7 +83,10 @@ const listen = (service: Service, config: Config) => {
     ...readTls(config),
   };
   try {
-    return Bun.serve({ ...options, fetch: service.app.fetch });
+    const server = Bun.serve({ ...options, fetch: service.app.fetch });
+    // By it the log finds out who sent a request.
+    service.app.server = server;
+    return server;
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
     throw new CommandFailed(`Cannot listen on ${config.host}:${config.port}: ${reason}`, "listen");
@@ -93,23 +99,40 @@ const serveFrom = async (serving: Serving): Promise<void> => {
   const scheme = config.tls === null ? "http" : "https";
   const urlAt = (port: number) => config.baseUrl ?? `${scheme}://${urlHost(config.host)}:${port}`;
   const outside = realOutside(config);
-  const service = composeService({ config, db, log, outside, baseUrl: urlAt(config.port) });
+  const listResolver = listResolverOf(config);
+  const service = composeService({ config, db, log, outside, listResolver, baseUrl: urlAt(config.port) });
+  await service.bulk.recover();
   const server = listen(service, config);
   const url = urlAt(server.port ?? config.port);
   welcome(service, url, serving);
+  // What only the start needed is given back once.
+  systemClock.after(AFTER_START_MS, () => Bun.gc(true));
   log.info("listening", { url, data_dir: config.dataDir });
   service.runner.start();
-  const jobs = createJobs({ log, forgetOldIdempotency: service.checks.forgetOldIdempotency });
+  service.bulk.start();
+  service.dispatcher.start();
+  const { passes, monitor, alerts } = service.blocklist;
+  await passes.spreadBacklog();
+  const jobs = createJobs({
+    log,
+    forgetOldIdempotency: service.checks.forgetOldIdempotency,
+    forgetOldDeliveries: service.webhooks.forgetOld,
+    checkBlocklists: passes.run,
+    mailBlocklistAlerts: async () => alerts?.send(),
+    testBlocklists: passes.testLists,
+    forgetOldBlocklistChecks: passes.forgetOld,
+  });
 
   log.info("stopping", { signal: await io.untilSignal() });
   jobs.stop();
   const closed = server.stop();
   const drained = service.pool.drain();
-  await service.runner.stop();
+  await Promise.all([service.runner.stop(), service.bulk.stop(), monitor.stop(), service.dispatcher.stop()]);
   await Promise.race([Promise.all([closed, drained]), wait(systemClock, DRAIN_MS_MAX)]);
   // A caller in the middle of an upload that was refused would keep the polite end waiting for ever.
   void server.stop(true);
   outside.close();
+  listResolver.close();
   log.info("stopped");
 };
 
@@ -117,7 +140,7 @@ const serve = async (io: Io, asJson: boolean): Promise<void> => {
   const config = loadConfig(io);
   const lock = lockDataDir(config);
   try {
-    const db = openDatabase(config);
+    const db = openDatabase(config, SERVER_BUSY_TIMEOUT_MS);
     try {
       await serveFrom({ db, config, io, asJson });
     } finally {

@@ -9,16 +9,18 @@ import { type Concluded, conclude } from "../verify/conclude.ts";
 import { beginEvidence, type Engine } from "../verify/engine.ts";
 import { explain } from "../verify/explain.ts";
 import { CommandFailed, type Io, UsageError } from "./io.ts";
+import { type FileOptions, verifyFile } from "./verify-file.ts";
 import { loadConfig, openDatabase } from "./workspace.ts";
 
-interface VerifyOptions {
-  readonly json?: boolean;
+interface VerifyOptions extends FileOptions {
   readonly evidence?: boolean;
   readonly retries: boolean;
 }
 
 /** Addresses under way at a time; the pool bounds the connections. */
 const AT_ONCE_MAX = 200;
+/** For mail servers to answer our QUIT. */
+const DRAIN_MS_MAX = 1_000;
 
 const verifyOne = async (engine: Engine, email: string, io: Io, withRetries: boolean): Promise<Concluded> => {
   let evidence = await engine.attempt(beginEvidence(email));
@@ -55,14 +57,30 @@ export const addVerifyCommand = (program: Command, io: Io): void => {
     .argument("[address...]", "the addresses; without any, lines of standard input")
     .option("--evidence", "what was asked, what was answered, what was concluded and why")
     .option("--no-retries", "conclude at once instead of waiting out greylisting")
-    .option("--json", "print a JSON object a line: the result object of the API")
+    .option("--file <path>", "verify a whole list (CSV); goes on where it stopped when it is started again")
+    .option("--out <path>", "with --file: where the list goes with its results")
+    .option("--column <column>", "with --file: name or zero-based index of the column of addresses")
+    .option("--header <choice>", "with --file: whether the first row names the columns: auto, true, false")
+    .option("--json", "print a JSON object a line: the result object of the API; with --file: the totals")
     .action(async (given: string[], options: VerifyOptions) => {
-      if (given.length === 0 && io.stdinIsTerminal)
-        throw new UsageError("Give at least one address, or pipe a list in.");
-      const config = loadConfig(io);
+      checkUsage(given, options, io);
+      const settings = loadConfig(io);
+      const config = options.retries ? settings : { ...settings, retryWaitsS: [] };
       const outside = realOutside(config);
       const suppressions = openSuppressions(config, io);
       const { engine, pool } = composeEngine(config, outside, suppressions?.match ?? null);
+      const close = async () => {
+        await Promise.race([pool.drain(), wait(systemClock, DRAIN_MS_MAX)]);
+        suppressions?.close();
+        outside.close();
+      };
+      if (options.file !== undefined) {
+        try {
+          return await verifyFile(options, { io, config, engine, random: outside.random });
+        } finally {
+          await close();
+        }
+      }
       const queue: Array<Promise<Concluded>> = [];
       const printFirst = async () => {
         const first = await queue.shift();
@@ -73,10 +91,18 @@ export const addVerifyCommand = (program: Command, io: Io): void => {
         if (queue.length >= AT_ONCE_MAX) await printFirst();
       }
       while (queue.length > 0) await printFirst();
-      await pool.drain();
-      suppressions?.close();
-      outside.close();
+      await close();
     });
+};
+
+const checkUsage = (given: readonly string[], options: VerifyOptions, io: Io): void => {
+  const { file, out, column, header, evidence } = options;
+  if (file === undefined && [out, column, header].some((option) => option !== undefined))
+    throw new UsageError("--out, --column and --header belong to --file.");
+  if (file !== undefined && (given.length > 0 || evidence))
+    throw new UsageError("--file goes without addresses and without --evidence.");
+  if (file === undefined && given.length === 0 && io.stdinIsTerminal)
+    throw new UsageError("Give at least one address, or pipe a list in.");
 };
 
 /** The operator's list, where this machine has a database; without one nothing is on it. */

@@ -33,8 +33,11 @@ export const cannotOpen = (path: string, error: unknown): CommandFailed =>
   new CommandFailed(`${path} cannot be opened: ${reasonOf(error)}`, "database");
 
 /** Opens the database of the data directory, migrated to this binary's schema. */
-export const openDatabase = (config: Config, busyTimeoutMs?: number): Db => {
-  const path = databasePath(config);
+export const openDatabase = (config: Config, busyTimeoutMs?: number): Db =>
+  openDatabaseAt(databasePath(config), busyTimeoutMs);
+
+/** Opens the database in a file, made if it is not there. */
+export const openDatabaseAt = (path: string, busyTimeoutMs?: number): Db => {
   try {
     const opened = openDb(path, busyTimeoutMs);
     if (opened.ok) return opened.value;

@@ -2,6 +2,8 @@
 import m0000 from "../../drizzle/0000_foundation.sql" with { type: "text" };
 import m0001 from "../../drizzle/0001_append_only_ledger.sql" with { type: "text" };
 import m0002 from "../../drizzle/0002_suppressions.sql" with { type: "text" };
+import m0003 from "../../drizzle/0003_bulk.sql" with { type: "text" };
+import m0004 from "../../drizzle/0004_webhooks_and_blocklists.sql" with { type: "text" };
 
 export interface Migration {
   readonly name: string;
@@ -13,4 +15,6 @@ export const MIGRATIONS: readonly Migration[] = [
   { name: "0000_foundation", sql: m0000 },
   { name: "0001_append_only_ledger", sql: m0001 },
   { name: "0002_suppressions", sql: m0002 },
+  { name: "0003_bulk", sql: m0003 },
+  { name: "0004_webhooks_and_blocklists", sql: m0004 },
 ];

@@ -134,3 +134,124 @@ export const suppressions = sqliteTable("suppressions", {
   note: text(),
   createdAtMs: integer("created_at_ms").notNull(),
 });
+
+/** A list to verify. Numbered, because its rows and addresses name it a million times. */
+export const bulkJobs = sqliteTable(
+  "bulk_jobs",
+  {
+    number: integer().primaryKey({ autoIncrement: true }),
+    id: text().notNull().unique(),
+    accountId: text("account_id").notNull(),
+    keyId: text("key_id").notNull(),
+    mode: text({ enum: ["live", "test"] }).notNull(),
+    name: text(),
+    source: text(),
+    /** Jobs that are `receiving` or `deleting` exist for nobody but the service itself. */
+    status: text({
+      enum: ["receiving", "queued", "running", "completed", "cancelled", "failed", "deleting"],
+    }).notNull(),
+    /** How the list was written, as JSON: what its export depends on. */
+    format: text().notNull(),
+    webhookUrl: text("webhook_url"),
+    rowsTotal: integer("rows_total").notNull().default(0),
+    rowsFinished: integer("rows_finished").notNull().default(0),
+    addressesTotal: integer("addresses_total").notNull().default(0),
+    addressesFinished: integer("addresses_finished").notNull().default(0),
+    creditsCharged: integer("credits_charged").notNull().default(0),
+    creditsReleased: integer("credits_released").notNull().default(0),
+    createdAtMs: integer("created_at_ms").notNull(),
+    startedAtMs: integer("started_at_ms"),
+    completedAtMs: integer("completed_at_ms"),
+  },
+  (table) => [
+    index("bulk_jobs_by_account").on(table.accountId, table.mode, table.id),
+    index("bulk_jobs_unfinished")
+      .on(table.number)
+      .where(sql`status in ('receiving', 'queued', 'running', 'deleting')`),
+  ],
+);
+
+/** The distinct addresses of a list, in the order in which they first appear. Without a sub_status: not finished. */
+export const bulkAddresses = sqliteTable(
+  "bulk_addresses",
+  {
+    job: integer().notNull(),
+    position: integer().notNull(),
+    /** As it was first submitted. */
+    email: text().notNull(),
+    normalizedEmail: text("normalized_email").notNull(),
+    /** How many rows have it. */
+    rows: integer().notNull(),
+    /** When the next attempt is due; 0 when nothing has been tried. */
+    dueAtMs: integer("due_at_ms").notNull().default(0),
+    subStatus: text("sub_status"),
+    qualityScore: integer("quality_score"),
+    confidence: integer(),
+    /** The signals, a letter each (`bulk/result-columns.ts`). */
+    signals: text(),
+    verifiedAtMs: integer("verified_at_ms"),
+  },
+  (table) => [primaryKey({ columns: [table.job, table.position] })],
+);
+
+/** The evidence of addresses that wait for a further attempt, as JSON; gone when they are finished. */
+export const bulkEvidence = sqliteTable(
+  "bulk_evidence",
+  {
+    job: integer().notNull(),
+    position: integer().notNull(),
+    body: text().notNull(),
+  },
+  (table) => [primaryKey({ columns: [table.job, table.position] })],
+);
+
+/** Every row of a list. */
+export const bulkRows = sqliteTable(
+  "bulk_rows",
+  {
+    job: integer().notNull(),
+    rowIndex: integer("row_index").notNull(),
+    /** Which address it has. */
+    position: integer().notNull(),
+    /** Null when it is spelled as the address first was. */
+    submittedEmail: text("submitted_email"),
+    /** The cells as a JSON array; null when the row is the address alone. */
+    cells: text(),
+  },
+  (table) => [primaryKey({ columns: [table.job, table.rowIndex] })],
+);
+
+/** How the finished rows of a list turned out. */
+export const bulkCounts = sqliteTable(
+  "bulk_counts",
+  {
+    job: integer().notNull(),
+    subStatus: text("sub_status").notNull(),
+    rows: integer().notNull(),
+  },
+  (table) => [primaryKey({ columns: [table.job, table.subStatus] })],
+);
+
+/** Events for webhooks, written in the transaction that changes the state they tell of. */
+export const outbox = sqliteTable(
+  "outbox",
+  {
+    id: text().primaryKey(),
+    accountId: text("account_id").notNull(),
+    mode: text({ enum: ["live", "test"] })
+      .notNull()
+      .default("live"),
+    type: text().notNull(),
+    /** What happened, as JSON. */
+    data: text().notNull(),
+    /** Where it is to be sent; null when nobody wants to hear of it. */
+    url: text(),
+    createdAtMs: integer("created_at_ms").notNull(),
+    deliveredAtMs: integer("delivered_at_ms"),
+  },
+  (table) => [
+    index("outbox_undelivered")
+      .on(table.id)
+      .where(sql`delivered_at_ms is null and url is not null`),
+  ],
+);

@@ -38,7 +38,8 @@ export const readAnswer = (message: DnsMessage, name: string, type: DnsType): Dn
     return { kind: "answer", records: found.map((record) => record.data), cnames, ttlS };
   }
   // Records, but of somebody else only: no statement about this name, least of all that it has none.
-  if (message.answers.length > 0 && !message.answers.some((record) => record.owner === name)) return { kind: "malformed" };
+  if (message.answers.length > 0 && !message.answers.some((record) => record.owner === name))
+    return { kind: "malformed" };
   const negativeTtlS = findNegativeTtlS(message, owner);
   const ttlS = negativeTtlS === undefined ? undefined : Math.min(...chain.ttlsS, negativeTtlS);
   if (rcode === RCODES.NXDOMAIN) return { kind: "nxdomain", records: [], cnames, ttlS };

@@ -5,7 +5,7 @@ import { mayBeSettledByRandom, type Reading, verdictOf } from "./replies.ts";
 const REPLY_CHARACTERS_MAX = 300;
 
 /** Temporary refusals of which another try may make something else. */
-const RETRYABLE: ReadonlySet<Finding["reading"]> = new Set(["greylisted", "rate_limited", "temporary"]);
+export const RETRYABLE: ReadonlySet<Finding["reading"]> = new Set(["greylisted", "rate_limited", "temporary"]);
 
 const quote = ({ code, enhanced, text }: ReplyEvidence): string => {
   const line = [code, enhanced, text.replace(/\s+/g, " ").trim()]

@@ -1,4 +1,5 @@
 import type { DomainEvidence, Evidence, Finding } from "./evidence.ts";
+import { RETRYABLE } from "./findings.ts";
 import { subStatusOf } from "./replies.ts";
 import { type Signal, type Signals, type SubStatus, VERDICT_OF, type Verdict } from "./result.ts";
 import { confidenceScore, qualityScore } from "./scores.ts";
@@ -207,7 +208,7 @@ const INTERRUPTIONS: ReadonlySet<Finding["reading"]> = new Set([
 export const latestFinding = ({ attempts }: Evidence): Finding | null => {
   const latest = attempts.at(-1)?.finding ?? null;
   if (latest === null || !INTERRUPTIONS.has(latest.reading)) return latest;
-  return attempts.findLast(({ finding }) => finding.retryable)?.finding ?? latest;
+  return attempts.findLast(({ finding: { reading } }) => RETRYABLE.has(reading))?.finding ?? latest;
 };
 
 /** From evidence to verdict, sub_status, scores and signals (contract §4). Pure: the same evidence, the same answer. */

@@ -1,0 +1,129 @@
+import { describe, expect, test } from "bun:test";
+import { createLog } from "../base/log.ts";
+import { err, ok, type Result } from "../base/errors.ts";
+import type { Mail, MailFailure } from "../net/mailer.ts";
+import { createBlocklistWorlds } from "../testing/blocklist-world.ts";
+import { createAlerts } from "./alerts.ts";
+
+const newWorld = createBlocklistWorlds();
+const MINUTE_MS = 60_000;
+const LISTED = { A: ["127.0.0.2"] };
+
+const start = () => {
+  const world = newWorld();
+  const mails: Mail[] = [];
+  let answer: Result<null, MailFailure> = ok(null);
+  const mailer = async (mail: Mail) => {
+    mails.push(mail);
+    return answer;
+  };
+  const { db, store, clock } = world;
+  const logged: string[] = [];
+  const log = createLog("warn", clock, (line) => logged.push(line));
+  const alerts = createAlerts({ db, store, mailer, clock, log });
+  const list = async (address: string, recipients: readonly string[] = ["ops@example.com"]) => {
+    const id = world.add(address, { recipients, label: "outbound" });
+    world.spamcop(address, LISTED);
+    await world.check(id);
+    return id;
+  };
+  return {
+    ...world,
+    alerts,
+    mails,
+    logged,
+    list,
+    fail(error: MailFailure): void {
+      answer = err(error);
+    },
+  };
+};
+
+describe("an alert mail", () => {
+  test("says what is listed where, what that means and where to be delisted", async () => {
+    const { alerts, list, clock, mails } = start();
+    await list("8.8.4.4");
+    await alerts.send();
+    expect(mails).toEqual([]);
+    await clock.advance(MINUTE_MS);
+    await alerts.send();
+    expect(mails).toHaveLength(1);
+    expect(mails[0]).toMatchObject({ to: "ops@example.com", subject: "Blocklists: 8.8.4.4 is listed on SpamCop SCBL" });
+    expect(mails[0]?.text).toContain("8.8.4.4 (outbound): listed on SpamCop SCBL");
+    expect(mails[0]?.text).toContain("Severity: high");
+    expect(mails[0]?.text).toContain("Delisting: https://");
+    await clock.advance(60 * MINUTE_MS);
+    await alerts.send();
+    expect(mails).toHaveLength(1);
+  });
+
+  test("is one for all that happened, to each who wants it", async () => {
+    const { alerts, list, clock, mails, spamcop, check } = start();
+    const id = await list("8.8.4.4");
+    await list("8.8.4.5", ["ops@example.com", "boss@example.com"]);
+    spamcop("8.8.4.4", null);
+    await check(id);
+    await clock.advance(MINUTE_MS);
+    await alerts.send();
+    expect(mails.map(({ to, subject }) => [to, subject]).toSorted()).toEqual([
+      ["boss@example.com", "Blocklists: 8.8.4.5 is listed on SpamCop SCBL"],
+      ["ops@example.com", "Blocklists: 2 new listings, 1 delisting"],
+    ]);
+  });
+
+  test("comes at most every ten minutes", async () => {
+    const { alerts, list, clock, mails } = start();
+    for (let n = 1; n <= 4; n++) {
+      await list(`8.8.4.${n}`);
+      await clock.advance(3 * MINUTE_MS);
+      await alerts.send();
+    }
+    expect(mails).toHaveLength(1);
+    await clock.advance(MINUTE_MS);
+    await alerts.send();
+    expect(mails.map(({ subject }) => subject)).toEqual([
+      "Blocklists: 8.8.4.1 is listed on SpamCop SCBL",
+      "Blocklists: 3 new listings",
+    ]);
+  });
+
+  test("that the relay does not take is sent again, and given up when it is refused for good or a day old", async () => {
+    const { alerts, list, clock, mails, fail, logged } = start();
+    await list("8.8.4.4");
+    await clock.advance(MINUTE_MS);
+    fail({ isFinal: false, problem: "Not now." });
+    await alerts.send();
+    await alerts.send();
+    expect(mails).toHaveLength(2);
+    fail({ isFinal: true, problem: "No such user." });
+    await alerts.send();
+    await alerts.send();
+    expect(mails).toHaveLength(3);
+    expect(logged.filter((line) => line.includes("given up"))).toHaveLength(1);
+    await list("8.8.4.5");
+    fail({ isFinal: false, problem: "Not now." });
+    await clock.advance(24 * 60 * MINUTE_MS + 1);
+    await alerts.send();
+    await alerts.send();
+    expect(mails).toHaveLength(4);
+  });
+
+  test("tells of a hundred changes and counts the rest", async () => {
+    const { alerts, list, clock, mails } = start();
+    for (let n = 1; n <= 120; n++) await list(`8.8.4.${n}`);
+    await clock.advance(MINUTE_MS);
+    await alerts.send();
+    expect(mails[0]?.subject).toBe("Blocklists: 120 new listings");
+    expect(mails[0]?.text).toContain("and 20 more");
+    expect(mails[0]?.text.match(/Severity/g)).toHaveLength(100);
+  });
+
+  test("is not sent for test keys, nor to anybody who was not named", async () => {
+    const { alerts, add, check, clock, mails, list } = start();
+    await check(add("1.2.3.4", { mode: "test", recipients: ["ops@example.com"] }));
+    await list("8.8.4.4", []);
+    await clock.advance(MINUTE_MS);
+    await alerts.send();
+    expect(mails).toEqual([]);
+  });
+});

@@ -1,0 +1,123 @@
+import { z } from "zod";
+import type { Clock } from "../base/clock.ts";
+import type { Log } from "../base/log.ts";
+import { newId } from "../base/secrets.ts";
+import type { Db } from "../db/open.ts";
+import type { Mailer } from "../net/mailer.ts";
+import type { Change, ChangeContext } from "./events.ts";
+import { factsOf } from "./events.ts";
+import type { AlertRow, BlocklistStore } from "./store.ts";
+
+export interface AlertsDeps {
+  readonly db: Db;
+  readonly store: BlocklistStore;
+  readonly mailer: Mailer;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+const MINUTE_MS = 60_000;
+/** A pass may find more: the first change waits this long for others. */
+const GATHER_MS = MINUTE_MS;
+/** At most one mail to somebody in so long, whatever happens. */
+const MAIL_EVERY_MS = 10 * MINUTE_MS;
+/** A relay that takes no mail for so long: what waited is of no use any more. */
+const KEPT_MS = 24 * 60 * MINUTE_MS;
+const LINES_MAX = 100;
+const RECIPIENTS_AT_ONCE = 100;
+
+const lineSchema = z.object({
+  target: z.string(),
+  label: z.string().nullable(),
+  came: z.boolean(),
+  name: z.string(),
+  severity: z.string().nullable(),
+  meaning: z.string(),
+  delist_url: z.string().nullable(),
+  flapping: z.boolean(),
+  at: z.string(),
+});
+type Line = z.output<typeof lineSchema>;
+
+/** What is to be mailed of a change: a row for each recipient, to be written in the transaction of the change. */
+export const alertsOf = (change: Change, context: ChangeContext): AlertRow[] => {
+  const { before, atMs } = context;
+  if (before.mode === "test") return [];
+  const { listing_name: name, severity, meaning, delist_url, checked_at: at } = factsOf(change, context);
+  const came = change.reason === null;
+  const { value: target, label } = before;
+  const line: Line = { target, label, came, name, severity, meaning, delist_url, flapping: change.flapping, at };
+  const body = JSON.stringify(line);
+  return before.recipients.map((recipient) => ({ id: newId(), recipient, body, createdAtMs: atMs }));
+};
+
+const oneLine = (text: string): string => text.replace(/[\p{Cc}\p{Cf}\s]+/gu, " ").trim();
+
+const describe = (line: Line): string => {
+  const label = line.label === null ? "" : ` (${oneLine(line.label)})`;
+  const often = line.flapping ? "; it comes and goes" : "";
+  const head = `${line.target}${label}: ${line.came ? "listed on" : "no longer on"} ${line.name}${often}`;
+  if (!line.came) return `${head}\n  ${line.at}`;
+  const severity = line.severity === null ? "" : `  Severity: ${line.severity}. `;
+  const delisting = line.delist_url === null ? "" : `\n  Delisting: ${line.delist_url}`;
+  return `${head}\n${severity}${line.meaning}\n  ${line.at}${delisting}`;
+};
+
+const plural = (count: number, what: string): string => `${count} ${what}${count === 1 ? "" : "s"}`;
+
+/** Subject and text of one mail about all that happened. `rows` is not empty. */
+export const alertMail = (rows: readonly AlertRow[]): { readonly subject: string; readonly text: string } => {
+  const lines = rows.map(({ body }) => lineSchema.parse(JSON.parse(body)));
+  const came = lines.filter((line) => line.came);
+  const gone = lines.filter((line) => !line.came);
+  const [only] = lines;
+  const subject =
+    lines.length === 1 && only !== undefined
+      ? `${only.target} is ${only.came ? "listed on" : "no longer on"} ${only.name}`
+      : [
+          ...(came.length > 0 ? [plural(came.length, "new listing")] : []),
+          ...(gone.length > 0 ? [plural(gone.length, "delisting")] : []),
+        ].join(", ");
+  const shown = [...came, ...gone].slice(0, LINES_MAX).map(describe);
+  const more = lines.length - shown.length;
+  const tail = more > 0 ? [`and ${more} more; GET /v1/blacklist/targets?status=listed shows what is listed now.`] : [];
+  return { subject: `Blocklists: ${subject}`, text: `${[...shown, ...tail].join("\n\n")}\n` };
+};
+
+/** Sends what has gathered: one mail to each recipient. What a crash leaves behind is sent at the next run. */
+export const createAlerts = ({ db, store, mailer, clock, log }: AlertsDeps) => {
+  const mailedAtMs = new Map<string, number>();
+
+  const forget = (rows: readonly AlertRow[]): Promise<void> =>
+    db.commit((tx) => {
+      for (const { id } of rows) store.removeAlert(tx, id);
+    });
+
+  const mailTo = async (recipient: string): Promise<void> => {
+    const rows = store.alertsFor(recipient);
+    const [oldest] = rows;
+    const nowMs = clock.nowMs();
+    if (oldest === undefined || nowMs - oldest.createdAtMs < GATHER_MS) return;
+    const sent = await mailer({ to: recipient, ...alertMail(rows) });
+    if (sent.ok) {
+      mailedAtMs.set(recipient, nowMs);
+      await forget(rows);
+    } else if (sent.error.isFinal || nowMs - oldest.createdAtMs > KEPT_MS) {
+      log.error("an alert mail is given up", { alerts: rows.length, problem: sent.error.problem });
+      await forget(rows);
+    } else {
+      log.warn("an alert mail was not taken; it is sent again", { problem: sent.error.problem });
+    }
+  };
+
+  return {
+    async send(): Promise<void> {
+      const nowMs = clock.nowMs();
+      for (const [recipient, atMs] of mailedAtMs) if (nowMs - atMs >= MAIL_EVERY_MS) mailedAtMs.delete(recipient);
+      for (const recipient of store.alertRecipients(RECIPIENTS_AT_ONCE, [...mailedAtMs.keys()]))
+        await mailTo(recipient);
+    },
+  };
+};
+
+export type Alerts = ReturnType<typeof createAlerts>;

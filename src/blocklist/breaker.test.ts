@@ -1,0 +1,93 @@
+import { expect, test } from "bun:test";
+import { createLog } from "../base/log.ts";
+import type { DnsblHealth, ListHealth } from "../dnsbl/health.ts";
+import type { HealthState } from "../dnsbl/list-test.ts";
+import { createTestClock } from "../testing/clock.ts";
+import { createBreaker } from "./breaker.ts";
+import { TEST_LIST } from "./test-list.ts";
+
+const HALF_HOUR_MS = 30 * 60_000;
+
+const start = (targets: number) => {
+  const clock = createTestClock();
+  const logged: string[] = [];
+  const noted: string[] = [];
+  let state: HealthState = "healthy";
+  const healthOf = (): ListHealth => ({
+    list: TEST_LIST.id,
+    kind: "ipv4",
+    state,
+    reason: null,
+    remedy: null,
+    testedAtMs: 0,
+  });
+  const health: DnsblHealth = {
+    ensureFresh: async () => healthOf(),
+    ensureAllFresh: async () => [],
+    of: healthOf,
+    note: (list) => void noted.push(list.id),
+  };
+  const log = createLog("warn", clock, (line) => logged.push(line));
+  const breaker = createBreaker({ clock, log, health, countTargets: () => targets });
+  const move = async (count: number, list = TEST_LIST, from = 0): Promise<number> => {
+    let believed = 0;
+    for (let n = from; n < from + count; n++) {
+      if ((await breaker.judge({ list, kind: "ipv4", targetId: `target ${n}` })) === null) believed++;
+    }
+    return believed;
+  };
+  return {
+    clock,
+    logged,
+    noted,
+    move,
+    become(now: HealthState): void {
+      state = now;
+    },
+  };
+};
+
+test.each([
+  [3, 5],
+  [16, 5],
+  [20, 6],
+  [1_000, 300],
+])("of %d targets watched, %d may be moved by one list within an hour", async (targets, believed) => {
+  const { move, noted, logged } = start(targets);
+  expect(await move(believed)).toBe(believed);
+  expect(await move(20, TEST_LIST, believed)).toBe(0);
+  expect(noted).toEqual([TEST_LIST.id]);
+  expect(logged).toHaveLength(1);
+});
+
+test("the same target that moves again and again counts once", async () => {
+  const { move } = start(3);
+  for (let n = 0; n < 20; n++) expect(await move(1)).toBe(1);
+});
+
+test("what moved more than an hour ago no longer counts", async () => {
+  const { move, clock } = start(3);
+  expect(await move(5)).toBe(5);
+  await clock.advance(2 * HALF_HOUR_MS);
+  expect(await move(5, TEST_LIST, 5)).toBe(5);
+});
+
+test("one list does not speak for another", async () => {
+  const { move } = start(3);
+  await move(20);
+  expect(await move(5, { ...TEST_LIST, id: "other" })).toBe(5);
+});
+
+test("after half an hour a test decides: a healthy list is believed, any other is held on", async () => {
+  const { move, clock, become } = start(3);
+  await move(20);
+  await clock.advance(HALF_HOUR_MS - 1);
+  expect(await move(1)).toBe(0);
+  become("wildcard");
+  await clock.advance(1);
+  expect(await move(20)).toBe(0);
+  become("healthy");
+  expect(await move(20)).toBe(0);
+  await clock.advance(HALF_HOUR_MS);
+  expect(await move(20)).toBe(20);
+});

@@ -1,0 +1,72 @@
+import { isoTime } from "../base/clock.ts";
+import { newId } from "../base/secrets.ts";
+import type { Blocklist } from "../dnsbl/blocklist.ts";
+import type { ListOutcome } from "../dnsbl/lookup.ts";
+import type { EventRow, TargetRow } from "./store.ts";
+import type { DelistingReason } from "./transition.ts";
+
+/** One listing that came or went. */
+export interface Change {
+  readonly listing: string;
+  /** Null when it came. */
+  readonly reason: DelistingReason | null;
+  /** Came and went several times within a day. */
+  readonly flapping: boolean;
+}
+
+export interface ChangeContext {
+  /** The target as it was. */
+  readonly before: TargetRow;
+  readonly after: Pick<TargetRow, "status" | "listedOn">;
+  /** The catalogue, muted and retired lists included. */
+  readonly lists: readonly Blocklist[];
+  readonly outcomes: readonly ListOutcome[];
+  readonly checkId: string | null;
+  readonly atMs: number;
+}
+
+/** All that a person needs to act on a change (contract §7). */
+export const factsOf = ({ listing, reason, flapping }: Change, context: ChangeContext) => {
+  const { before, after, lists, outcomes, checkId, atMs } = context;
+  const list = lists.find(({ codes }) => codes.some(({ id }) => id === listing));
+  const outcome = outcomes.find((candidate) => candidate.list === list?.id);
+  const found = outcome?.listings.find(({ id }) => id === listing);
+  const codes = list?.codes.filter(({ id }) => id === listing) ?? [];
+  const known = found ?? codes[0];
+  return {
+    target_id: before.id,
+    target: before.value,
+    kind: before.kind,
+    label: before.label,
+    mode: before.mode,
+    listing,
+    listing_name: known?.name ?? listing,
+    list: list?.id ?? null,
+    category: known?.category ?? null,
+    severity: known?.severity ?? null,
+    meaning: (found?.meanings ?? codes.map(({ meaning }) => meaning)).join(" "),
+    ...(reason === null ? { codes: found?.answers ?? [], text: outcome?.text ?? null } : { reason }),
+    delist_url: list?.delistUrl ?? null,
+    previous_status: before.status,
+    status: after.status,
+    listed_on: after.listedOn,
+    flapping,
+    check_id: checkId,
+    checked_at: isoTime(atMs),
+  };
+};
+
+/** The webhook event of a change: `blacklist.listed` or `blacklist.delisted`. Null when the target has no webhook. */
+export const eventOf = (change: Change, context: ChangeContext): EventRow | null => {
+  const { before, atMs } = context;
+  if (before.webhookUrl === null) return null;
+  return {
+    id: newId(),
+    accountId: before.accountId,
+    mode: before.mode,
+    type: change.reason === null ? "blacklist.listed" : "blacklist.delisted",
+    data: JSON.stringify(factsOf(change, context)),
+    url: before.webhookUrl,
+    createdAtMs: atMs,
+  };
+};

@@ -1,0 +1,172 @@
+import type { Clock } from "../base/clock.ts";
+import { newId } from "../base/secrets.ts";
+import type { Db, Tx } from "../db/open.ts";
+import type { Blocklist } from "../dnsbl/blocklist.ts";
+import type { DnsblLookup, ListOutcome } from "../dnsbl/lookup.ts";
+import type { Breaker } from "./breaker.ts";
+import { alertsOf } from "./alerts.ts";
+import { checkBodyOf, checkBodySchema } from "./check-body.ts";
+import { type Change, eventOf } from "./events.ts";
+import { nextCheckMs } from "./schedule.ts";
+import type { BlocklistStore, CheckRow, TargetRow } from "./store.ts";
+import { TEST_LIST, testOutcome } from "./test-list.ts";
+import { conclude, type Transition } from "./transition.ts";
+
+export interface MonitorDeps {
+  readonly db: Db;
+  readonly store: BlocklistStore;
+  /** The lists in force. */
+  readonly lists: readonly Blocklist[];
+  readonly lookup: DnsblLookup;
+  readonly breaker: Breaker;
+  readonly clock: Clock;
+  /** Whether alert mail can be sent at all. */
+  readonly hasMail: boolean;
+}
+
+/** A check that has been begun. */
+export interface RunningCheck extends Pick<CheckRow, "id" | "trigger" | "startedAtMs"> {
+  /** The target and its check afterwards; null when the target was removed meanwhile or the service stops. */
+  readonly done: Promise<FinishedCheck | null>;
+}
+
+export interface FinishedCheck {
+  readonly target: TargetRow;
+  readonly check: CheckRow;
+  readonly changes: readonly Change[];
+}
+
+/** So many changes of a listing within the time make it flapping. */
+const FLAPPING_CHANGES = 4;
+const FLAPPING_WINDOW_MS = 24 * 60 * 60_000;
+const DRAIN_MS_MAX = 1_000;
+const HELD = "The list moved unusually many targets at once. It is being tested again before it is believed.";
+
+/** Which lists a target can be found on. */
+export const listsFor = (mode: TargetRow["mode"], inForce: readonly Blocklist[]): readonly Blocklist[] =>
+  mode === "test" ? [TEST_LIST] : inForce;
+
+/** Checks targets, one check a target at a time: whoever asks while one runs gets that one. */
+export const createMonitor = ({ db, store, lists: inForce, lookup, breaker, clock, hasMail }: MonitorDeps) => {
+  const running = new Map<string, RunningCheck>();
+  const stopping = new AbortController();
+
+  const ask = async (target: TargetRow): Promise<readonly ListOutcome[]> => {
+    const asked = listsFor(target.mode, inForce).filter(({ id }) => !target.mutedLists.includes(id));
+    if (target.mode === "test") return asked.map(() => testOutcome(target.value, clock.nowMs()));
+    return lookup.checkAll(target, asked, { previous: target.listedOn, signal: stopping.signal });
+  };
+
+  /** Puts the breaker between a list that changed its mind and the target. A first check changes nothing. */
+  const holdBack = async (target: TargetRow, outcomes: readonly ListOutcome[]) => {
+    if (target.mode === "test" || target.lastCheckedAtMs === null) return { outcomes, heldUntilMs: null };
+    let heldUntilMs: number | null = null;
+    const judged: ListOutcome[] = [];
+    for (const outcome of outcomes) {
+      const list = inForce.find(({ id }) => id === outcome.list);
+      const untilMs =
+        list !== undefined && isMove(target, list, outcome)
+          ? await breaker.judge({ list, kind: target.kind, targetId: target.id })
+          : null;
+      if (untilMs !== null) heldUntilMs = Math.max(untilMs, heldUntilMs ?? 0);
+      judged.push(untilMs === null ? outcome : { ...outcome, outcome: "failed", listings: [], reason: HELD });
+    }
+    return { outcomes: judged, heldUntilMs };
+  };
+
+  const changesOf = (targetId: string, { added, removed }: Transition): readonly Change[] => {
+    if (added.length + removed.length === 0) return [];
+    const earlier = store.changesSince(targetId, clock.nowMs() - FLAPPING_WINDOW_MS).map(({ body }) => {
+      const change = checkBodySchema.parse(JSON.parse(body));
+      return [...change.added, ...change.removed];
+    });
+    const isFlapping = (listing: string): boolean =>
+      earlier.filter((ids) => ids.includes(listing)).length + 1 >= FLAPPING_CHANGES;
+    return [
+      ...added.map((listing) => ({ listing, reason: null, flapping: isFlapping(listing) })),
+      ...removed.map(({ listing, reason }) => ({ listing, reason, flapping: isFlapping(listing) })),
+    ];
+  };
+
+  interface Findings {
+    readonly outcomes: readonly ListOutcome[];
+    readonly heldUntilMs: number | null;
+  }
+
+  /** State, history and events in one transaction. */
+  const record = (
+    tx: Tx,
+    targetId: string,
+    begun: Pick<CheckRow, "id" | "trigger" | "startedAtMs">,
+    findings: Findings,
+  ): FinishedCheck | null => {
+    const before = store.findTarget(targetId);
+    if (before === undefined) return null;
+    const lists = listsFor(before.mode, inForce);
+    const outcomes = findings.outcomes.filter(({ list }) => !before.mutedLists.includes(list));
+    const transition = conclude(before, outcomes, { lists, mutedLists: before.mutedLists });
+    const { status, listedOn } = transition;
+    const changes = changesOf(targetId, transition);
+    const nowMs = clock.nowMs();
+    const regularMs = nextCheckMs(targetId, status, nowMs);
+    const nextCheckAtMs = findings.heldUntilMs === null ? regularMs : Math.min(regularMs, findings.heldUntilMs);
+    const check = {
+      ...begun,
+      targetId,
+      finishedAtMs: nowMs,
+      status,
+      isChange: changes.length > 0,
+      body: JSON.stringify(checkBodyOf(transition, outcomes, lists)),
+    };
+    store.insertCheck(tx, check);
+    store.updateTarget(tx, targetId, { status, listedOn, lastCheckedAtMs: nowMs, nextCheckAtMs });
+    const context = { before, after: { status, listedOn }, lists, outcomes, checkId: begun.id, atMs: nowMs };
+    for (const change of changes) {
+      const event = eventOf(change, context);
+      if (event !== null) store.insertEvent(tx, event);
+      if (hasMail) for (const alert of alertsOf(change, context)) store.insertAlert(tx, alert);
+    }
+    return { target: { ...before, status, listedOn, lastCheckedAtMs: nowMs, nextCheckAtMs }, check, changes };
+  };
+
+  const perform = async (
+    target: TargetRow,
+    begun: Pick<CheckRow, "id" | "trigger" | "startedAtMs">,
+  ): Promise<FinishedCheck | null> => {
+    const findings = await holdBack(target, await ask(target));
+    // Questions that were given up at the end of the service say nothing about the target.
+    if (stopping.signal.aborted) return null;
+    return db.commit((tx) => record(tx, target.id, begun, findings));
+  };
+
+  return {
+    /** Begins a check of a target, or joins the one that runs. */
+    check(target: TargetRow, trigger: CheckRow["trigger"]): RunningCheck {
+      const known = running.get(target.id);
+      if (known !== undefined) return known;
+      const begun = { id: newId(), trigger, startedAtMs: clock.nowMs() };
+      const check = { ...begun, done: perform(target, begun).finally(() => running.delete(target.id)) };
+      running.set(target.id, check);
+      return check;
+    },
+    /** Gives up what is under way; it is done again when it is due. */
+    async stop(): Promise<void> {
+      stopping.abort();
+      const { promise, resolve } = Promise.withResolvers<void>();
+      // Who waits for its turn at a list is not worth waiting for: nothing is recorded any more.
+      const cancel = clock.after(DRAIN_MS_MAX, resolve);
+      await Promise.race([promise, Promise.allSettled([...running.values()].map(({ done }) => done))]);
+      cancel();
+    },
+    isStopping: (): boolean => stopping.signal.aborted,
+  };
+};
+
+export type Monitor = ReturnType<typeof createMonitor>;
+
+const isMove = ({ listedOn }: TargetRow, { codes }: Blocklist, { outcome, listings }: ListOutcome): boolean => {
+  if (outcome !== "listed" && outcome !== "not_listed") return false;
+  const before = listedOn.filter((id) => codes.some((code) => code.id === id));
+  const isNew = listings.some(({ id }) => !before.includes(id));
+  return isNew || before.some((id) => !listings.some((listing) => listing.id === id));
+};

@@ -1,0 +1,251 @@
+import { TARGET_KINDS } from "../dnsbl/blocklist.ts";
+import type { ErrorCode } from "../base/errors.ts";
+import type { Operation, Parameter } from "../http/openapi.ts";
+import { createOutgoingRules } from "../net/fetch-url.ts";
+import { webhookUrlSchema } from "../webhooks/schemas.ts";
+import {
+  checkedSchema,
+  checksSchema,
+  listsSchema,
+  targetChangeSchema,
+  targetOrderSchema,
+  targetSchema,
+  targetsSchema,
+} from "./schemas.ts";
+import { TARGET_STATUSES } from "./store.ts";
+
+const TAG = "Blocklist monitoring";
+const PATH = "/v1/blacklist/targets";
+
+const TARGET = {
+  id: "019aa0d6-5b7e-7c31-9f4c-0d9a3c3f1a52",
+  kind: "ipv4",
+  value: "192.0.2.1",
+  label: "outbound 1",
+  status: "listed",
+  monitoring_enabled: true,
+  listed_on: ["spamhaus-sbl"],
+  muted_lists: [],
+  last_checked_at: "2026-01-01T00:00:03.120Z",
+  next_check_at: "2026-01-01T01:01:12.480Z",
+  webhook_configured: true,
+  recipients: [],
+  created_at: "2025-12-31T23:59:41.005Z",
+};
+
+const CHECK = {
+  id: "019aa0d6-5b7e-7c31-9f4c-0d9a3c3f1a53",
+  trigger: "manual",
+  started_at: "2026-01-01T00:00:01.000Z",
+  finished_at: "2026-01-01T00:00:03.120Z",
+  status: "listed",
+  listed_on: ["spamhaus-sbl"],
+  added: ["spamhaus-sbl"],
+  removed: [],
+  counts: { listed: 1, not_listed: 20, refused: 0, failed: 1, skipped: 9 },
+  results: [
+    {
+      list: "spamhaus-zen",
+      outcome: "listed",
+      listings: ["spamhaus-sbl"],
+      codes: ["127.0.0.2"],
+      text: "https://www.spamhaus.org/sbl/query/SBL000000",
+      reason: null,
+      remedy: null,
+      zone: "zen.spamhaus.org",
+      delist_url: "https://check.spamhaus.org/",
+    },
+  ],
+};
+
+const RUNNING = {
+  ...CHECK,
+  finished_at: null,
+  status: "running",
+  listed_on: [],
+  added: [],
+  counts: { listed: 0, not_listed: 0, refused: 0, failed: 0, skipped: 0 },
+  results: [],
+};
+
+const CATALOGUE = {
+  version: "2026-01-01",
+  lists: [
+    {
+      id: "spamhaus-zen",
+      name: "Spamhaus ZEN",
+      operator: "The Spamhaus Project",
+      kinds: ["ipv4"],
+      zone: "zen.spamhaus.org",
+      enabled: true,
+      severity: "critical",
+      confidence: "A",
+      listings: [
+        {
+          id: "spamhaus-sbl",
+          name: "Spamhaus SBL",
+          meanings: ["Put on the list by hand as a sender or supporter of spam."],
+          category: "spam",
+          severity: "critical",
+        },
+      ],
+      delist_url: "https://check.spamhaus.org/",
+      lookup_url: null,
+      notes: null,
+      health: [{ kind: "ipv4", state: "healthy", reason: null, remedy: null, tested_at: "2026-01-01T00:00:00.500Z" }],
+    },
+  ],
+};
+
+const ID: Parameter = {
+  name: "id",
+  in: "path",
+  description: "Identifier of the target.",
+  schema: { type: "string", format: "uuid" },
+};
+
+const query = (name: string, description: string, schema: Readonly<Record<string, unknown>>): Parameter => ({
+  name,
+  in: "query",
+  description,
+  schema,
+});
+
+const PAGE: readonly Parameter[] = [
+  query("limit", "Rows a page; above 1000 is 1000.", { type: "integer", minimum: 1, default: 100 }),
+  query("cursor", "`next_cursor` of the page before.", { type: "string" }),
+];
+
+const BODY_ERRORS: readonly ErrorCode[] = [
+  "Request body must be valid JSON",
+  "Invalid request body",
+  "payload_too_large",
+  "unsupported_media_type",
+];
+const PAGE_ERRORS: readonly ErrorCode[] = ["Invalid limit", "Invalid cursor", "Invalid query"];
+
+const webhookUrl = webhookUrlSchema(createOutgoingRules([]));
+
+/** The routes of blocklist monitoring, as the OpenAPI document describes them. */
+export const BLOCKLIST_OPERATIONS: readonly Operation[] = [
+  {
+    method: "POST",
+    path: PATH,
+    tag: TAG,
+    summary: "Watch a domain or an IP address",
+    description:
+      "The first check runs on the next scheduled pass, within a minute. With `webhook_url`, every listing and delisting is sent there as `blacklist.listed` or `blacklist.delisted`, signed (see Webhooks).",
+    body: {
+      schema: targetOrderSchema(webhookUrl),
+      example: { target: "192.0.2.1", label: "outbound 1", webhook_url: "https://example.com/hook" },
+    },
+    responses: {
+      201: {
+        description: "It is watched.",
+        schema: targetSchema,
+        example: TARGET,
+        headers: { Location: "The target." },
+      },
+      200: {
+        description: "It was watched already: the existing target, unchanged.",
+        schema: targetSchema,
+        example: TARGET,
+      },
+    },
+    errors: ["insufficient_scope", ...BODY_ERRORS, "conflict"],
+  },
+  {
+    method: "GET",
+    path: PATH,
+    tag: TAG,
+    summary: "Targets, newest first",
+    parameters: [
+      ...PAGE,
+      query("status", "Only those.", { type: "string", enum: [...TARGET_STATUSES] }),
+      query("kind", "Only those.", { type: "string", enum: [...TARGET_KINDS] }),
+      query("target", "Only this domain or address, in any spelling.", { type: "string" }),
+      query("monitoring_enabled", "Only those that are, or are not, paused.", { type: "boolean" }),
+    ],
+    responses: {
+      200: { description: "A page.", schema: targetsSchema, example: { targets: [TARGET], next_cursor: null } },
+    },
+    errors: ["insufficient_scope", ...PAGE_ERRORS],
+  },
+  {
+    method: "GET",
+    path: `${PATH}/:id`,
+    tag: TAG,
+    summary: "One target",
+    parameters: [ID],
+    responses: { 200: { description: "The target.", schema: targetSchema, example: TARGET } },
+    errors: ["insufficient_scope", "not_found"],
+  },
+  {
+    method: "PATCH",
+    path: `${PATH}/:id`,
+    tag: TAG,
+    summary: "Change a target: label, webhook, muted lists, pause",
+    parameters: [ID],
+    body: { schema: targetChangeSchema(webhookUrl), example: { monitoring_enabled: false } },
+    responses: { 200: { description: "The target.", schema: targetSchema, example: TARGET } },
+    errors: ["insufficient_scope", "not_found", ...BODY_ERRORS],
+  },
+  {
+    method: "DELETE",
+    path: `${PATH}/:id`,
+    tag: TAG,
+    summary: "Remove a target and its history",
+    parameters: [ID],
+    responses: { 204: { description: "It is gone." } },
+    errors: ["insufficient_scope", "not_found"],
+  },
+  {
+    method: "POST",
+    path: `${PATH}/:id/check`,
+    tag: TAG,
+    summary: "Check a target right now",
+    description: "When a check of the target runs already, this waits for that one.",
+    parameters: [
+      ID,
+      query("timeout", "Seconds to hold the request open; above 90 is treated as 90. It never stops the check.", {
+        type: "integer",
+        minimum: 1,
+        default: 30,
+      }),
+    ],
+    responses: {
+      200: {
+        description: "The check is finished.",
+        schema: checkedSchema,
+        example: { target: TARGET, check: CHECK },
+      },
+      202: {
+        description: "It goes on; the history will have it.",
+        schema: checkedSchema,
+        example: { target: TARGET, check: RUNNING },
+        headers: { Location: "The target's history." },
+      },
+    },
+    errors: ["insufficient_scope", "not_found", "Invalid timeout"],
+  },
+  {
+    method: "GET",
+    path: `${PATH}/:id/checks`,
+    tag: TAG,
+    summary: "The history of a target, newest first",
+    description: "Kept for 90 days; checks in which a listing came or went for 400.",
+    parameters: [ID, ...PAGE],
+    responses: {
+      200: { description: "A page.", schema: checksSchema, example: { checks: [CHECK], next_cursor: null } },
+    },
+    errors: ["insufficient_scope", "not_found", ...PAGE_ERRORS],
+  },
+  {
+    method: "GET",
+    path: "/v1/blacklist/lists",
+    tag: TAG,
+    summary: "The blocklists, and whether they can be believed through this resolver",
+    responses: { 200: { description: "The catalogue.", schema: listsSchema, example: CATALOGUE } },
+    errors: ["insufficient_scope"],
+  },
+];

@@ -1,0 +1,97 @@
+import type { Clock } from "../base/clock.ts";
+import type { Log } from "../base/log.ts";
+import type { Db } from "../db/open.ts";
+import type { Blocklist } from "../dnsbl/blocklist.ts";
+import type { DnsblHealth } from "../dnsbl/health.ts";
+import { inParallel } from "../dnsbl/in-parallel.ts";
+import type { Monitor } from "./monitor.ts";
+import { nextCheckMs, spreadMs } from "./schedule.ts";
+import type { BlocklistStore, TargetRow } from "./store.ts";
+
+export interface PassesDeps {
+  readonly db: Db;
+  readonly store: BlocklistStore;
+  readonly monitor: Monitor;
+  readonly health: DnsblHealth;
+  readonly lists: readonly Blocklist[];
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+/** Rows read at a time. */
+const DUE_AT_ONCE_MAX = 200;
+/** Targets checked at a time; each asks some lists at a time. */
+const TARGETS_AT_ONCE = 32;
+/** So late and so many: the service was away, and asking all at once would be rude and of no use. */
+const LATE_MS = 10 * 60_000;
+const BACKLOG_MIN = 100;
+const DAY_MS = 24 * 60 * 60_000;
+/** Checks in which something came or went are kept longer than those that only say "as before". */
+const CHANGES_KEPT_MS = 400 * DAY_MS;
+const CHECKS_KEPT_MS = 90 * DAY_MS;
+const ROWS_AT_ONCE = 1_000;
+
+/** What the timetable does for blocklist monitoring. */
+export const createPasses = ({ db, store, monitor, health, lists, clock, log }: PassesDeps) => {
+  const checkOne = async (target: TargetRow): Promise<void> => {
+    try {
+      await monitor.check(target, "scheduled").done;
+    } catch (cause) {
+      log.error("a blocklist check failed; it is done again at its next time", { target: target.id, cause });
+      const nextCheckAtMs = nextCheckMs(target.id, target.status, clock.nowMs());
+      await db.commit((tx) => store.updateTarget(tx, target.id, { nextCheckAtMs }));
+    }
+  };
+
+  const spreadSome = (): Promise<number> =>
+    db.commit((tx) => {
+      const nowMs = clock.nowMs();
+      const late = store.dueTargets(nowMs - LATE_MS, ROWS_AT_ONCE);
+      for (const { id, status } of late) store.updateTarget(tx, id, { nextCheckAtMs: spreadMs(id, status, nowMs) });
+      return late.length;
+    });
+
+  const forgetAll = async (beforeMs: number, withChanges: boolean): Promise<void> => {
+    let forgotten = ROWS_AT_ONCE;
+    while (forgotten === ROWS_AT_ONCE) {
+      forgotten = await db.commit((tx) => store.forgetChecks(tx, beforeMs, { withChanges, limit: ROWS_AT_ONCE }));
+    }
+  };
+
+  return {
+    /** Checks every target whose time has come, until there is none. */
+    async run(): Promise<void> {
+      while (!monitor.isStopping()) {
+        const due = store.dueTargets(clock.nowMs(), DUE_AT_ONCE_MAX);
+        if (due.length === 0) return;
+        await inParallel(due, TARGETS_AT_ONCE, (target) =>
+          monitor.isStopping() ? Promise.resolve() : checkOne(target),
+        );
+      }
+    },
+
+    /** At the start: when many targets have been due for long, gives them new times within the next hour. */
+    async spreadBacklog(): Promise<void> {
+      const late = store.countDue(clock.nowMs() - LATE_MS);
+      if (late < BACKLOG_MIN) return;
+      log.info("many blocklist targets were not checked for long; their checks are spread over the next hour", {
+        late,
+      });
+      let spread = ROWS_AT_ONCE;
+      while (spread === ROWS_AT_ONCE) spread = await spreadSome();
+    },
+
+    /** Tests the lists whose last test is too old, when there is anything to watch. */
+    async testLists(): Promise<void> {
+      if (store.countWatched() > 0) await health.ensureAllFresh(lists);
+    },
+
+    /** Forgets checks older than 90 days, and those with changes after 400. */
+    async forgetOld(): Promise<void> {
+      await forgetAll(clock.nowMs() - CHECKS_KEPT_MS, false);
+      await forgetAll(clock.nowMs() - CHANGES_KEPT_MS, true);
+    },
+  };
+};
+
+export type Passes = ReturnType<typeof createPasses>;

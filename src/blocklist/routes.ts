@@ -1,0 +1,167 @@
+import { Elysia } from "elysia";
+import type { Clock } from "../base/clock.ts";
+import { AppError } from "../base/errors.ts";
+import { isId } from "../base/secrets.ts";
+import type { Catalogue } from "../dnsbl/blocklist.ts";
+import type { DnsblHealth } from "../dnsbl/health.ts";
+import { readJson } from "../http/body.ts";
+import type { Guard } from "../http/guard.ts";
+import { type Page, readPage, readTimeoutS, writeCursor } from "../http/query.ts";
+import type { OutgoingRules } from "../net/fetch-url.ts";
+import { checkView, runningView } from "./check-body.ts";
+import { catalogueView, testListView } from "./list-view.ts";
+import type { FinishedCheck, Monitor, RunningCheck } from "./monitor.ts";
+import { noFiltersSchema, targetChangeSchema, targetFiltersSchema, targetOrderSchema } from "./schemas.ts";
+import type { BlocklistStore } from "./store.ts";
+import { type Targets, targetView } from "./targets.ts";
+import { webhookUrlSchema } from "../webhooks/schemas.ts";
+
+export interface BlocklistRouteDeps {
+  readonly guard: Guard;
+  readonly targets: Targets;
+  readonly monitor: Monitor;
+  readonly store: BlocklistStore;
+  readonly catalogue: Catalogue;
+  readonly health: DnsblHealth;
+  readonly rules: OutgoingRules;
+  readonly clock: Clock;
+}
+
+const PATH = "/v1/blacklist/targets";
+const CHECK_TIMEOUT_S = 30;
+
+const knownId = (id: string): string => {
+  if (isId(id)) return id;
+  throw new AppError("not_found", { message: "There is no such target." });
+};
+
+/** One page of rows of which one more than the limit was read. */
+const pageOf = <R extends { readonly id: string }>(rows: readonly R[], { limit }: Page<unknown>) => {
+  const page = rows.slice(0, limit);
+  const last = page.at(-1);
+  return { page, next_cursor: rows.length > limit && last !== undefined ? writeCursor(last.id) : null };
+};
+
+/** Waits for a check as long as the caller wants to; undefined when it goes on. */
+const waitFor = async (
+  clock: Clock,
+  { done }: RunningCheck,
+  { waitMs, signal }: { readonly waitMs: number; readonly signal: AbortSignal },
+): Promise<FinishedCheck | null | undefined> => {
+  const { promise, resolve } = Promise.withResolvers<undefined>();
+  const giveUp = () => resolve(undefined);
+  const cancel = clock.after(waitMs, giveUp);
+  signal.addEventListener("abort", giveUp);
+  try {
+    return await Promise.race([done, promise]);
+  } finally {
+    cancel();
+    signal.removeEventListener("abort", giveUp);
+  }
+};
+
+/** The endpoints of blocklist monitoring (specification, contract §7). */
+export const createBlocklistRoutes = (deps: BlocklistRouteDeps) => {
+  const { guard, targets, monitor, store, catalogue, health, rules, clock } = deps;
+  const webhookUrl = webhookUrlSchema(rules);
+  const orderSchema = targetOrderSchema(webhookUrl);
+  const changeSchema = targetChangeSchema(webhookUrl);
+  const read = { demand: { scope: "blacklist:read" } } as const;
+  const write = { parse: "none", demand: { scope: "blacklist:write" } } as const;
+
+  return new Elysia({ name: "blocklist" })
+    .use(guard)
+    .post(
+      PATH,
+      async ({ request, caller, set }) => {
+        const order = await readJson(request, orderSchema);
+        const { target: text, label, monitoring_enabled, webhook_url, recipients } = order;
+        const { target, isNew } = await targets.add(caller, {
+          target: text,
+          label: label ?? null,
+          monitoringEnabled: monitoring_enabled ?? true,
+          webhookUrl: webhook_url ?? null,
+          recipients: recipients ?? [],
+        });
+        if (isNew) {
+          set.status = 201;
+          set.headers.location = `${PATH}/${target.id}`;
+        }
+        return targetView(target);
+      },
+      write,
+    )
+    .get(
+      PATH,
+      async ({ request, caller }) => {
+        const wanted = readPage(request, targetFiltersSchema, isId);
+        const { target: value, monitoring_enabled: monitoringEnabled, ...rest } = wanted.filters;
+        const filters = { ...rest, value, monitoringEnabled };
+        const rows = targets.list(caller, filters, { before: wanted.after, limit: wanted.limit + 1 });
+        const { page, next_cursor } = pageOf(rows, wanted);
+        return { targets: page.map(targetView), next_cursor };
+      },
+      read,
+    )
+    .get(`${PATH}/:id`, async ({ params, caller }) => targetView(targets.find(caller, knownId(params.id))), read)
+    .patch(
+      `${PATH}/:id`,
+      async ({ request, params, caller }) => {
+        const id = targets.find(caller, knownId(params.id)).id;
+        const wanted = await readJson(request, changeSchema);
+        const { label, monitoring_enabled, webhook_url, muted_lists, recipients } = wanted;
+        const changed = await targets.change(caller, id, {
+          ...(label === undefined ? {} : { label }),
+          ...(monitoring_enabled === undefined ? {} : { monitoringEnabled: monitoring_enabled }),
+          ...(webhook_url === undefined ? {} : { webhookUrl: webhook_url }),
+          ...(muted_lists === undefined ? {} : { mutedLists: muted_lists }),
+          ...(recipients === undefined ? {} : { recipients }),
+        });
+        return targetView(changed);
+      },
+      write,
+    )
+    .delete(
+      `${PATH}/:id`,
+      async ({ params, caller, set }) => {
+        await targets.remove(caller, knownId(params.id));
+        set.status = 204;
+      },
+      write,
+    )
+    .post(
+      `${PATH}/:id/check`,
+      async ({ request, params, caller, set }) => {
+        const timeoutS = readTimeoutS(request, CHECK_TIMEOUT_S);
+        const target = targets.find(caller, knownId(params.id));
+        const running = monitor.check(target, "manual");
+        const finished = await waitFor(clock, running, { waitMs: timeoutS * 1000, signal: request.signal });
+        if (finished) return { target: targetView(finished.target), check: checkView(finished.check) };
+        const current = targets.find(caller, target.id);
+        if (finished === null) throw new AppError("unavailable", { headers: { "retry-after": "5" } });
+        set.status = 202;
+        set.headers.location = `${PATH}/${target.id}/checks`;
+        return { target: targetView(current), check: runningView(running) };
+      },
+      write,
+    )
+    .get(
+      `${PATH}/:id/checks`,
+      async ({ request, params, caller }) => {
+        const { id } = targets.find(caller, knownId(params.id));
+        const wanted = readPage(request, noFiltersSchema, isId);
+        const rows = store.listChecks(id, { before: wanted.after, limit: wanted.limit + 1 });
+        const { page, next_cursor } = pageOf(rows, wanted);
+        return { checks: page.map(checkView), next_cursor };
+      },
+      read,
+    )
+    .get(
+      "/v1/blacklist/lists",
+      async ({ caller }) => {
+        const view = catalogueView(catalogue, health);
+        return caller.mode === "test" ? { ...view, lists: [testListView(), ...view.lists] } : view;
+      },
+      read,
+    );
+};

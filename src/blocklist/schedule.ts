@@ -1,0 +1,29 @@
+import type { TargetStatus } from "./store.ts";
+
+const MINUTE_MS = 60_000;
+const HOUR_MS = 60 * MINUTE_MS;
+
+/** Between two passes over what is due. */
+export const PASS_EVERY_MS = MINUTE_MS;
+const LISTED_EVERY_MS = HOUR_MS;
+const OTHERWISE_EVERY_MS = 6 * HOUR_MS;
+const JITTER_SHARE = 0.05;
+/** A backlog is spread over this long: those that are listed first. */
+const LISTED_SPREAD_MS = 15 * MINUTE_MS;
+const OTHERWISE_SPREAD_MS = HOUR_MS;
+
+/** Where between 0 and 1 a target stands, by its id alone: the last eight digits of a UUIDv7 are random. */
+export const placeOf = (id: string): number => Number.parseInt(id.slice(-8), 16) / 0xff_ff_ff_ff;
+
+/** When a target is to be checked after a check: in about an hour when listed, else in six; never all at the same time. */
+export const nextCheckMs = (id: string, status: TargetStatus, nowMs: number): number => {
+  const everyMs = status === "listed" ? LISTED_EVERY_MS : OTHERWISE_EVERY_MS;
+  return Math.round(nowMs + everyMs * (1 - JITTER_SHARE + 2 * JITTER_SHARE * placeOf(id)));
+};
+
+/** The next full minute: the next pass. */
+export const nextPassMs = (nowMs: number): number => (Math.floor(nowMs / PASS_EVERY_MS) + 1) * PASS_EVERY_MS;
+
+/** A new time for a target that should have been checked long ago, together with many others. */
+export const spreadMs = (id: string, status: TargetStatus, nowMs: number): number =>
+  Math.round(nowMs + (status === "listed" ? LISTED_SPREAD_MS : OTHERWISE_SPREAD_MS) * placeOf(id));

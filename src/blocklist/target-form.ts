@@ -1,0 +1,60 @@
+import { isIP } from "node:net";
+import ipaddr from "ipaddr.js";
+import { err, ok, type Result } from "../base/errors.ts";
+import type { KeyMode } from "../base/secrets.ts";
+import type { Target } from "../dnsbl/query-name.ts";
+import { describeProblem } from "../mail/address-problem.ts";
+import { parseDomain } from "../mail/domain.ts";
+import { isPublicSuffix } from "../mail/organisational-domain.ts";
+import { createAddressPolicy } from "../net/public-address.ts";
+
+/** Names that never lead to a public host: RFC 6761, RFC 6762, RFC 7686, RFC 8375, RFC 9476, and what networks use inside. */
+const SPECIAL_ENDINGS = ["localhost", "local", "invalid", "test", "onion", "alt", "internal", "lan", "home.arpa"];
+/** For documentation (RFC 6761 §6.5); what test keys are asked about. */
+const EXAMPLE_ENDING = "example";
+
+const { isAllowed: isPublic } = createAddressPolicy([]);
+
+/**
+ * Reads what a user wants to watch, in the form the lists are asked with: an IPv4 address, an IPv6 address (RFC 5952; an
+ * IPv4-mapped one is IPv4), or a domain below a public suffix in lower-case A-labels without a final dot. The error is a
+ * sentence. Names under `.example` are for test keys only.
+ */
+export const parseTarget = (text: string, mode: KeyMode): Result<Target, string> => {
+  const trimmed = text.trim();
+  const bare = trimmed.replace(/^\[(?:IPv6:)?(.*)\]$/i, "$1");
+  if (isIP(bare) !== 0 && !bare.includes("%")) return readAddress(bare);
+  if (/^[\d.]+(\/\d+)?$/.test(trimmed) || /[:/[\]]/.test(trimmed)) return err(notATarget(trimmed));
+  return readDomain(trimmed.replace(/(?<=[^.])\.$/, ""), mode);
+};
+
+const notATarget = (text: string): string => {
+  if (text.includes("://")) return "Give the domain alone, without http:// and path.";
+  if (text.includes("/")) return "One address is watched at a time: ranges are not accepted.";
+  return "Neither a domain nor an IP address: write it as example.com, 192.0.2.1 or 2001:db8::1.";
+};
+
+const readAddress = (text: string): Result<Target, string> => {
+  const address = ipaddr.process(text);
+  const value = address.toString();
+  if (!isPublic(text)) return err(`${value} is not a public address; no list has entries for it.`);
+  return ok({ kind: address.kind(), value });
+};
+
+const readDomain = (text: string, mode: KeyMode): Result<Target, string> => {
+  const parsed = parseDomain(text);
+  if (!parsed.ok) return err(`Not a domain: ${describeProblem(parsed.error)}`);
+  const { ascii, unicode } = parsed.value;
+  if (/(?![\d#*©®™])\p{Emoji}/u.test(unicode)) return err("Not a domain: emoji are not allowed in names (RFC 5892).");
+  if (!ascii.includes(".")) return err(`"${unicode}" is a single label, no domain on the public internet.`);
+  const isBelow = (ending: string) => ascii === ending || ascii.endsWith(`.${ending}`);
+  const special = SPECIAL_ENDINGS.find(isBelow);
+  if (special !== undefined) return err(`Names under .${special} are not on the public internet.`);
+  if (isBelow(EXAMPLE_ENDING)) {
+    return mode === "test"
+      ? ok({ kind: "domain", value: ascii })
+      : err("Names under .example are accepted with test keys only.");
+  }
+  if (isPublicSuffix(ascii)) return err(`"${unicode}" is a public suffix, under which strangers register.`);
+  return ok({ kind: "domain", value: ascii });
+};

@@ -1,0 +1,186 @@
+import { type Clock, isoTime } from "../base/clock.ts";
+import { AppError } from "../base/errors.ts";
+import { newId } from "../base/secrets.ts";
+import type { Db, Tx } from "../db/open.ts";
+import type { Blocklist } from "../dnsbl/blocklist.ts";
+import type { Caller } from "../http/guard.ts";
+import { eventOf } from "./events.ts";
+import { listsFor } from "./monitor.ts";
+import { nextPassMs } from "./schedule.ts";
+import type { BlocklistStore, TargetChange, TargetFilters, TargetRow } from "./store.ts";
+import { parseTarget } from "./target-form.ts";
+
+export interface TargetsDeps {
+  readonly db: Db;
+  readonly store: BlocklistStore;
+  /** The whole catalogue: any of its lists can be muted. */
+  readonly lists: readonly Blocklist[];
+  /** Turns a URL on again that its receiver had turned off. */
+  readonly turnOnUrl: (tx: Tx, accountId: string, url: string) => void;
+  readonly clock: Clock;
+  /** Whether alert mail can be sent at all. */
+  readonly hasMail: boolean;
+}
+
+export interface TargetOrder {
+  readonly target: string;
+  readonly label: string | null;
+  readonly monitoringEnabled: boolean;
+  readonly webhookUrl: string | null;
+  readonly recipients: readonly string[];
+}
+
+/** Far more than anybody sends from; it bounds what one account can make the lists be asked. */
+const TARGETS_PER_ACCOUNT_MAX = 100_000;
+
+const issue = (
+  path: string,
+  message: string,
+  code: "Invalid request body" | "Invalid query" = "Invalid request body",
+) => new AppError(code, { issues: [{ path, message }] });
+
+/** The targets of callers: add, look at, change, remove. A caller sees those of its account and mode. */
+export const createTargets = ({ db, store, lists, turnOnUrl, clock, hasMail }: TargetsDeps) => {
+  const find = (caller: Caller, id: string): TargetRow => {
+    const target = store.findTarget(id);
+    if (target === undefined || target.accountId !== caller.accountId || target.mode !== caller.mode) {
+      throw new AppError("not_found", { message: "There is no such target." });
+    }
+    return target;
+  };
+
+  const refuseWithoutMail = (recipients: readonly string[]): void => {
+    if (recipients.length === 0 || hasMail) return;
+    throw issue(
+      "recipients",
+      "This service sends no mail: POSTWARDEN_NOTIFY_SMTP_URL and POSTWARDEN_NOTIFY_FROM are not set",
+    );
+  };
+
+  const rowOf = ({ accountId, mode }: Caller, order: TargetOrder): TargetRow => {
+    const parsed = parseTarget(order.target, mode);
+    if (!parsed.ok) throw issue("target", parsed.error);
+    const nowMs = clock.nowMs();
+    const { label, monitoringEnabled, webhookUrl, recipients } = order;
+    refuseWithoutMail(recipients);
+    return {
+      id: newId(),
+      accountId,
+      mode,
+      ...parsed.value,
+      label,
+      status: "pending",
+      listedOn: [],
+      mutedLists: [],
+      monitoringEnabled,
+      webhookUrl,
+      recipients,
+      lastCheckedAtMs: null,
+      nextCheckAtMs: nextPassMs(nowMs),
+      createdAtMs: nowMs,
+    };
+  };
+
+  /** Listings of lists that are being muted go at once, each with its event. */
+  const mute = (tx: Tx, before: TargetRow, mutedLists: readonly string[]): TargetChange => {
+    const known = listsFor(before.mode, lists);
+    const isMuted = (listing: string) =>
+      known.some(({ id, codes }) => mutedLists.includes(id) && codes.some((code) => code.id === listing));
+    const gone = before.listedOn.filter(isMuted);
+    if (gone.length === 0) return { mutedLists };
+    const listedOn = before.listedOn.filter((listing) => !gone.includes(listing));
+    const status = before.status === "listed" && listedOn.length === 0 ? "clean" : before.status;
+    const context = {
+      before,
+      after: { status, listedOn },
+      lists: known,
+      outcomes: [],
+      checkId: null,
+      atMs: clock.nowMs(),
+    };
+    for (const listing of gone) {
+      const event = eventOf({ listing, reason: "list_muted", flapping: false }, context);
+      if (event !== null) store.insertEvent(tx, event);
+    }
+    return { mutedLists, listedOn, status };
+  };
+
+  const refuseUnknownLists = ({ mode }: Caller, mutedLists: readonly string[]): void => {
+    const known = new Set([...lists, ...listsFor(mode, lists)].map(({ id }) => id));
+    const at = mutedLists.findIndex((id) => !known.has(id));
+    if (at !== -1) throw issue(`muted_lists.${at}`, "There is no such list; GET /v1/blacklist/lists names them all");
+  };
+
+  return {
+    find,
+
+    /** Adds a target, or finds the same one: `isNew` tells which. */
+    async add(caller: Caller, order: TargetOrder): Promise<{ readonly target: TargetRow; readonly isNew: boolean }> {
+      const row = rowOf(caller, order);
+      const added = await db.commit((tx) => {
+        const same = store.findSame(caller, row.kind, row.value);
+        if (same !== undefined) return { target: same, isNew: false };
+        if (store.countTargets(caller) >= TARGETS_PER_ACCOUNT_MAX) return null;
+        store.insertTarget(tx, row);
+        if (row.webhookUrl !== null) turnOnUrl(tx, row.accountId, row.webhookUrl);
+        return { target: row, isNew: true };
+      });
+      if (added !== null) return added;
+      throw new AppError("conflict", { message: `An account can watch ${TARGETS_PER_ACCOUNT_MAX} targets.` });
+    },
+
+    /** Changes what is given. Whatever is paused keeps its history; resumed, it is checked at its time or the next pass. */
+    async change(caller: Caller, id: string, wanted: TargetChange): Promise<TargetRow> {
+      find(caller, id);
+      if (wanted.mutedLists !== undefined) refuseUnknownLists(caller, wanted.mutedLists);
+      if (wanted.recipients !== undefined) refuseWithoutMail(wanted.recipients);
+      const changed = await db.commit((tx) => {
+        const before = store.findTarget(id);
+        if (before === undefined) return undefined;
+        const { mutedLists, ...rest } = wanted;
+        const muted = mutedLists === undefined ? {} : mute(tx, before, [...new Set(mutedLists)].toSorted());
+        const isResumed = rest.monitoringEnabled === true && !before.monitoringEnabled;
+        const nextCheckAtMs = isResumed
+          ? Math.max(before.nextCheckAtMs, nextPassMs(clock.nowMs()))
+          : before.nextCheckAtMs;
+        store.updateTarget(tx, id, { ...rest, ...muted, nextCheckAtMs });
+        const { webhookUrl } = rest;
+        if (webhookUrl !== undefined && webhookUrl !== null) turnOnUrl(tx, before.accountId, webhookUrl);
+        return store.findTarget(id);
+      });
+      if (changed === undefined) throw new AppError("not_found", { message: "There is no such target." });
+      return changed;
+    },
+
+    /** Removes a target and its history. A check that runs is not recorded. */
+    async remove(caller: Caller, id: string): Promise<void> {
+      find(caller, id);
+      await db.commit((tx) => store.removeTarget(tx, id));
+    },
+
+    list(caller: Caller, filters: TargetFilters, page: { before: string | null; limit: number }): TargetRow[] {
+      const parsed = filters.value === undefined ? null : parseTarget(filters.value, caller.mode);
+      if (parsed !== null && !parsed.ok) throw issue("target", parsed.error, "Invalid query");
+      return store.listTargets(caller, parsed === null ? filters : { ...filters, ...parsed.value }, page);
+    },
+  };
+};
+
+export type Targets = ReturnType<typeof createTargets>;
+
+/** A target as the interface shows it. */
+export const targetView = (target: TargetRow) => ({
+  id: target.id,
+  kind: target.kind,
+  value: target.value,
+  label: target.label,
+  status: target.status,
+  monitoring_enabled: target.monitoringEnabled,
+  listed_on: target.listedOn,
+  muted_lists: target.mutedLists,
+  last_checked_at: target.lastCheckedAtMs === null ? null : isoTime(target.lastCheckedAtMs),
+  next_check_at: isoTime(target.nextCheckAtMs),
+  webhook_configured: target.webhookUrl !== null,
+  recipients: target.recipients,
+  created_at: isoTime(target.createdAtMs),
+});

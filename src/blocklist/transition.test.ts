@@ -1,0 +1,132 @@
+import { describe, expect, test } from "bun:test";
+import fc from "fast-check";
+import type { Blocklist } from "../dnsbl/blocklist.ts";
+import type { ListOutcome } from "../dnsbl/lookup.ts";
+import { TEST_LIST } from "./test-list.ts";
+import { conclude, type Known } from "./transition.ts";
+
+/** A list of two listings, `a-1` and `a-2`. */
+const listOf = (id: string): Blocklist => ({
+  ...TEST_LIST,
+  id,
+  codes: [1, 2].flatMap((n) => TEST_LIST.codes.map((code) => ({ ...code, id: `${id}-${n}` }))),
+});
+const LISTS = ["a", "b", "c"].map(listOf);
+
+const outcomeOf = (list: string, said: string): ListOutcome => {
+  const base = { list, answers: [], text: null, questions: [], reason: null, remedy: null, checkedAtMs: 0 };
+  if (said === "not_listed" || said === "refused" || said === "failed" || said === "skipped") {
+    return { ...base, outcome: said, listings: [] };
+  }
+  const listings = said.split("+").map((n) => ({
+    id: `${list}-${n}`,
+    name: list,
+    meanings: [],
+    category: "spam" as const,
+    severity: "high" as const,
+    answers: [],
+  }));
+  return { ...base, outcome: "listed", listings };
+};
+
+/** `a:1+2 b:not_listed`: list a has both listings, list b says no. */
+const outcomesOf = (text: string): ListOutcome[] =>
+  text.split(" ").map((part) => outcomeOf(part.split(":")[0] ?? "", part.split(":")[1] ?? ""));
+
+const conclusion = (listedOn: readonly string[], said: string, mutedLists: readonly string[] = [], lists = LISTS) => {
+  const before: Known = { status: listedOn.length > 0 ? "listed" : "clean", listedOn };
+  const { status, listedOn: now, added, removed } = conclude(before, outcomesOf(said), { lists, mutedLists });
+  return { status, now, added, removed: removed.map(({ listing, reason }) => `${listing} ${reason}`) };
+};
+
+const NOTHING = { added: [], removed: [] };
+
+describe("a finished check", () => {
+  test.each([
+    ["finds nothing", [], "a:not_listed b:not_listed", { status: "clean", now: [], ...NOTHING }],
+    ["finds one listing", [], "a:1 b:not_listed", { status: "listed", now: ["a-1"], added: ["a-1"], removed: [] }],
+    [
+      "finds listings of several lists",
+      [],
+      "a:1+2 b:1",
+      { status: "listed", now: ["a-1", "a-2", "b-1"], added: ["a-1", "a-2", "b-1"], removed: [] },
+    ],
+    ["finds the same again", ["a-1"], "a:1 b:not_listed", { status: "listed", now: ["a-1"], ...NOTHING }],
+    [
+      "finds one of two gone",
+      ["a-1", "b-1"],
+      "a:not_listed b:1",
+      { status: "listed", now: ["b-1"], added: [], removed: ["a-1 observed"] },
+    ],
+    [
+      "finds the last one gone",
+      ["a-1"],
+      "a:not_listed b:not_listed",
+      { status: "clean", now: [], added: [], removed: ["a-1 observed"] },
+    ],
+    [
+      "finds one listing in place of another of the list",
+      ["a-1"],
+      "a:2",
+      { status: "listed", now: ["a-2"], added: ["a-2"], removed: ["a-1 observed"] },
+    ],
+    ["hears nothing from anybody", [], "a:refused b:failed", { status: "unknown", now: [], ...NOTHING }],
+    ["asks nobody", [], "a:skipped b:skipped", { status: "unknown", now: [], ...NOTHING }],
+    [
+      "hears nothing from the list that lists it",
+      ["a-1"],
+      "a:failed b:not_listed",
+      { status: "listed", now: ["a-1"], ...NOTHING },
+    ],
+    [
+      "is refused by the list that lists it",
+      ["a-1"],
+      "a:refused b:not_listed",
+      { status: "listed", now: ["a-1"], ...NOTHING },
+    ],
+    [
+      "hears nothing about a listed target",
+      ["a-1"],
+      "a:failed b:failed",
+      { status: "unknown", now: ["a-1"], ...NOTHING },
+    ],
+    ["hears from one list only, and that is no", [], "a:failed b:not_listed", { status: "clean", now: [], ...NOTHING }],
+  ])("that %s", (_, before, said, expected) => {
+    expect(conclusion(before, said)).toEqual(expected as never);
+  });
+
+  test("names why a listing is gone that nobody denied", () => {
+    expect(conclusion(["a-1"], "b:not_listed", ["a"]).removed).toEqual(["a-1 list_muted"]);
+    expect(conclusion(["a-1"], "b:not_listed", [], LISTS.slice(1)).removed).toEqual(["a-1 list_retired"]);
+    expect(conclusion(["gone-1"], "a:not_listed").removed).toEqual(["gone-1 list_retired"]);
+    expect(conclusion(["a-1"], "a:skipped b:not_listed").removed).toEqual(["a-1 list_retired"]);
+  });
+
+  test("counts every list in force once", () => {
+    const { counts } = conclude({ status: "clean", listedOn: [] }, outcomesOf("a:1 b:failed"), {
+      lists: LISTS,
+      mutedLists: ["c"],
+    });
+    expect(counts).toEqual({ listed: 1, not_listed: 0, refused: 0, failed: 1, skipped: 1 });
+  });
+
+  test("never clears by what is unknown, and its changes explain the difference", () => {
+    const said = fc.constantFrom("1", "2", "1+2", "not_listed", "refused", "failed");
+    const listings = fc.subarray(["a-1", "a-2", "b-1", "b-2", "c-1"]);
+    fc.assert(
+      fc.property(listings, said, said, said, (listedOn, a, b, c) => {
+        const outcomes = outcomesOf(`a:${a} b:${b} c:${c}`);
+        const end = conclude({ status: "listed", listedOn }, outcomes, { lists: LISTS, mutedLists: [] });
+        const silent = outcomes
+          .filter(({ outcome }) => outcome === "refused" || outcome === "failed")
+          .map(({ list }) => list);
+        for (const id of listedOn.filter((id) => silent.includes(id.slice(0, 1)))) expect(end.listedOn).toContain(id);
+        const gone = end.removed.map(({ listing }) => listing);
+        const explained = [...listedOn.filter((id) => !gone.includes(id)), ...end.added].toSorted();
+        expect([...end.listedOn].toSorted()).toEqual(explained);
+        if (silent.length === 3) expect(end).toMatchObject({ status: "unknown", added: [], removed: [] });
+        else expect(end.status).toBe(end.listedOn.length > 0 ? "listed" : "clean");
+      }),
+    );
+  });
+});

@@ -1,0 +1,92 @@
+import type { Blocklist } from "../dnsbl/blocklist.ts";
+import type { ListOutcome } from "../dnsbl/lookup.ts";
+import type { TargetStatus } from "./store.ts";
+
+/** Why a listing is no longer there: the list says so, is not asked any more, or was muted by the user. */
+export type DelistingReason = "observed" | "list_retired" | "list_muted";
+
+export interface Removal {
+  readonly listing: string;
+  readonly reason: DelistingReason;
+}
+
+/** How many lists gave which answer. */
+export type OutcomeCounts = Readonly<Record<ListOutcome["outcome"], number>>;
+
+export interface Known {
+  readonly status: TargetStatus;
+  readonly listedOn: readonly string[];
+}
+
+/** What a finished check makes of a target. */
+export interface Transition {
+  readonly status: "clean" | "listed" | "unknown";
+  readonly listedOn: readonly string[];
+  readonly added: readonly string[];
+  readonly removed: readonly Removal[];
+  readonly counts: OutcomeCounts;
+}
+
+/**
+ * Draws the conclusion from one outcome a list. Unknown never clears: what a list said last stands while it refuses or
+ * fails. When no list gave an answer, nothing changes but the status, which is `unknown`.
+ *
+ * `lists` are those in force; a listing of any other list has lost its source. `outcomes` are of those that were asked.
+ */
+export const conclude = (
+  before: Known,
+  outcomes: readonly ListOutcome[],
+  { lists, mutedLists }: { readonly lists: readonly Blocklist[]; readonly mutedLists: readonly string[] },
+): Transition => {
+  const counts = countOutcomes(outcomes, lists.length);
+  if (counts.listed + counts.not_listed === 0) {
+    return { status: "unknown", listedOn: before.listedOn, added: [], removed: [], counts };
+  }
+  const now = outcomes.flatMap(({ listings }) => listings.map(({ id }) => id));
+  const added = [...new Set(now)].filter((id) => !before.listedOn.includes(id));
+  const removed = before.listedOn.flatMap((listing): Removal[] => {
+    const reason = removalReason(listing, outcomes, { lists, mutedLists });
+    return reason === null ? [] : [{ listing, reason }];
+  });
+  const kept = before.listedOn.filter((id) => !removed.some(({ listing }) => listing === id));
+  const listedOn = [...kept, ...added].toSorted();
+  return { status: listedOn.length > 0 ? "listed" : "clean", listedOn, added, removed, counts };
+};
+
+/** Lists that were not asked at all (muted ones) count as skipped. */
+const countOutcomes = (outcomes: readonly ListOutcome[], listsCount: number): OutcomeCounts => {
+  const count = (wanted: ListOutcome["outcome"]) => outcomes.filter(({ outcome }) => outcome === wanted).length;
+  const skipped = count("skipped") + Math.max(0, listsCount - outcomes.length);
+  return {
+    listed: count("listed"),
+    not_listed: count("not_listed"),
+    refused: count("refused"),
+    failed: count("failed"),
+    skipped,
+  };
+};
+
+const removalReason = (
+  listing: string,
+  outcomes: readonly ListOutcome[],
+  { lists, mutedLists }: { readonly lists: readonly Blocklist[]; readonly mutedLists: readonly string[] },
+): DelistingReason | null => {
+  const list = lists.find(({ codes }) => codes.some(({ id }) => id === listing));
+  if (list === undefined) return "list_retired";
+  if (mutedLists.includes(list.id)) return "list_muted";
+  const outcome = outcomes.find((candidate) => candidate.list === list.id);
+  if (outcome === undefined) return null;
+  switch (outcome.outcome) {
+    case "listed":
+      return outcome.listings.some(({ id }) => id === listing) ? null : "observed";
+    case "not_listed":
+      return "observed";
+    case "skipped":
+      return "list_retired";
+    case "refused":
+    case "failed":
+      return null;
+    default:
+      return outcome.outcome satisfies never;
+  }
+};

@@ -1,0 +1,96 @@
+import { type Clock, isoTime } from "../base/clock.ts";
+import type { Log } from "../base/log.ts";
+import type { KeyMode } from "../base/secrets.ts";
+import { PoolClosed } from "../probe/pool.ts";
+import { conclude } from "../verify/conclude.ts";
+import { beginEvidence, type Engine } from "../verify/engine.ts";
+import { type Evidence, evidenceSchema } from "../verify/evidence.ts";
+import { providerOf } from "../verify/providers.ts";
+import { planTestCheck, TEST_VERIFIED_AT, testEvidence } from "../verify/test-keys.ts";
+import type { ListStore, OpenAddress } from "./list-store.ts";
+import { type ResultColumns, toColumns } from "./result-columns.ts";
+
+/** What one attempt at an address came to. `group` is whose mail hosts it has. */
+export type Outcome =
+  | {
+      readonly kind: "done";
+      readonly columns: ResultColumns;
+      readonly chargeable: boolean;
+      readonly group: string | null;
+    }
+  | { readonly kind: "later"; readonly dueAtMs: number; readonly evidence: string; readonly group: string | null };
+
+export interface AttemptDeps {
+  readonly engine: Engine;
+  readonly lists: ListStore;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+/** Which job the address is of. */
+export interface AttemptJob {
+  readonly number: number;
+  readonly mode: KeyMode;
+  readonly createdAtMs: number;
+}
+
+const groupOf = ({ domain }: Evidence): string | null => {
+  const host = domain?.hosts[0]?.host;
+  return host === undefined ? null : providerOf(host);
+};
+
+/**
+ * Makes one attempt at an address of a list, behind everybody who waits for an answer. Rejects with `PoolClosed` when
+ * the service stops first; a bug becomes `internal_error`.
+ */
+export const createAttempt = ({ engine, lists, clock, log }: AttemptDeps) => {
+  const done = (evidence: Evidence, verifiedAt: string): Outcome => {
+    const { result, judgement } = conclude(evidence, verifiedAt);
+    return { kind: "done", columns: toColumns(result), chargeable: judgement.chargeable, group: groupOf(evidence) };
+  };
+
+  const test = ({ email, dueAtMs }: OpenAddress, { createdAtMs }: AttemptJob): Outcome => {
+    const evidence = testEvidence(email.trim());
+    const { afterMs } = planTestCheck(beginEvidence(email.trim()));
+    if (afterMs > 0 && dueAtMs === 0)
+      return { kind: "later", dueAtMs: createdAtMs + afterMs, evidence: "", group: null };
+    return { ...done(evidence, TEST_VERIFIED_AT), group: null };
+  };
+
+  const gather = async (address: OpenAddress, job: AttemptJob): Promise<Evidence> => {
+    let evidence = beginEvidence(address.email.trim());
+    try {
+      const stored = address.dueAtMs === 0 ? undefined : lists.findEvidence(job.number, address.position);
+      if (stored !== undefined) evidence = evidenceSchema.parse(JSON.parse(stored));
+      return await engine.attempt(evidence, "bulk");
+    } catch (error) {
+      if (error instanceof PoolClosed) throw error;
+      log.error("a check of a list failed", { job: job.number, position: address.position, cause: error });
+      return engine.failed(evidence);
+    }
+  };
+
+  const conclusionOf = (evidence: Evidence): Outcome => {
+    const retry = engine.planRetry(evidence);
+    if (retry === null) return done(evidence, isoTime(clock.nowMs()));
+    const later = JSON.stringify({ ...evidence, retries: [...evidence.retries, retry] });
+    return { kind: "later", dueAtMs: Date.parse(retry.due_at), evidence: later, group: groupOf(evidence) };
+  };
+
+  return async function attempt(address: OpenAddress, job: AttemptJob): Promise<Outcome> {
+    if (job.mode === "test") return test(address, job);
+    const evidence = await gather(address, job);
+    try {
+      return conclusionOf(evidence);
+    } catch (error) {
+      log.error("a check of a list could not be concluded", {
+        job: job.number,
+        position: address.position,
+        cause: error,
+      });
+      return done(engine.failed(beginEvidence(address.email.trim())), isoTime(clock.nowMs()));
+    }
+  };
+};
+
+export type AttemptAddress = ReturnType<typeof createAttempt>;

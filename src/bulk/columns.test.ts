@@ -1,0 +1,132 @@
+import { describe, expect, test } from "bun:test";
+import { type ColumnWish, findAddressColumn, looksLikeAddress } from "./columns-address.ts";
+import { chooseReading } from "./columns-delimiter.ts";
+import { DELIMITERS } from "./csv-records.ts";
+
+const AUTO: ColumnWish = { header: "auto" };
+
+/** Rows as a test writes them: cells separated by "|", or by what is given. */
+const records = (rows: readonly string[], delimiter: string | null = "|"): string[][] =>
+  rows.map((row) => (delimiter === null ? [row] : row.split(delimiter)));
+
+const found = (rows: readonly string[], wish = AUTO) => {
+  const result = findAddressColumn(records(rows), wish);
+  return result.ok ? { column: result.value.column, header: result.value.header !== null } : result.error;
+};
+
+describe("the column of addresses", () => {
+  test.each([
+    ["the only one", ["name|mail", "Ada|a@b.example"], 1],
+    ["the fullest", ["old|new", "a@b.example|", "|c@d.example", "|e@f.example"], 1],
+    ["one nearly as full, named like addresses", ["login|e-mail", ...rowsOf(19), "x@y.example|none"], 1],
+    ["not one that is named like addresses and half empty", ["login|e-mail", ...rowsOf(4), "x@y.example|"], 0],
+    ["the first of equals", ["from|to", "a@b.example|c@d.example"], 0],
+    ["named so in another language, of equals", ["login|correo", "a@b.example|c@d.example"], 1],
+    ["named email, though nothing in it is an address", ["name|Email", "Ada|none"], 1],
+  ])("is %s", (_what, rows, column) => {
+    expect(found(rows)).toEqual({ column, header: true });
+  });
+
+  test.each([
+    [["name|city", "Ada|London"], '0 "name", 1 "city"'],
+    [["name|address", "Ada|1 High Street"], "No column of addresses"],
+    [["mail", "Ada <a@b.example>"], "only the address belongs in the cell"],
+    [["a|".repeat(30), "b"], "and 11 more"],
+  ])("is not to be found in %j", (rows, reason) => {
+    expect(found(rows)).toContain(reason);
+  });
+});
+
+describe("the first row", () => {
+  test.each([
+    [["email", "a@b.example"], true],
+    [["contact", "a@b.example"], true],
+    [["email"], true],
+    [["contact|id", "a@b.example|7"], true],
+    [["x@y.example", "a@b.example"], false],
+    [["a@b.example"], false],
+    [["mistyped.example.org", "a@b.example"], false],
+    [["contact|17", "a@b.example|18"], false],
+    [["contact|2026-01-31", "a@b.example|2026-02-01"], false],
+    [["|Ada", "a@b.example|Bob"], false],
+    [["contact|bob@b.example", "a@b.example|bob"], false],
+  ])("of %j is a header: %p", (rows, isHeader) => {
+    expect(found(rows)).toEqual({ column: 0, header: isHeader });
+  });
+
+  test("is what the request says it is", () => {
+    expect(found(["a@b.example", "c@d.example"], { header: "true" })).toEqual({ column: 0, header: true });
+    expect(found(["email", "c@d.example"], { header: "false" })).toEqual({ column: 0, header: false });
+  });
+});
+
+describe("the column of the request", () => {
+  const rows = ["Name|Work|Home", "Ada|a@work.example|a@home.example"];
+
+  test.each([
+    ["home", 2],
+    [" HOME ", 2],
+    ["1", 1],
+    ["0", 0],
+  ])("%p is column %p: a name in any case, or an index", (column, index) => {
+    expect(found(rows, { ...AUTO, column })).toEqual({ column: index, header: true });
+  });
+
+  test("is a name before it is an index", () => {
+    expect(found(["mail|0", "a@b.example|x"], { ...AUTO, column: "0" })).toEqual({ column: 1, header: true });
+  });
+
+  test.each(["mail", "3", "-1", "", "1e0", "12345"])("%p is refused with the columns that there are", (column) => {
+    expect(found(rows, { ...AUTO, column })).toContain('0 "Name", 1 "Work", 2 "Home"');
+  });
+
+  test("cannot be a name when there is no header", () => {
+    expect(found(rows, { column: "home", header: "false" })).toContain("There is no column");
+  });
+});
+
+describe("the delimiter", () => {
+  const choose = (rows: readonly string[]): string | null | undefined =>
+    chooseReading([...DELIMITERS, null].map((delimiter) => ({ delimiter, records: records(rows, delimiter) })))
+      ?.delimiter;
+
+  test.each([
+    [["a@b.example,x", "c@d.example,y"], ","],
+    [["a@b.example;1,5;x", "c@d.example;2,5;y"], ";"],
+    [["a@b.example\tx, y", "c@d.example\tz, w"], "\t"],
+    [["a@b.example|x", "c@d.example|y"], "|"],
+    [["email", "a@b.example"], null],
+    [["a@b.example", "c@d.example", "typ,o@d.example"], null],
+    [["email,name", "a@b.example", "c@d.example", "e@f.example,Eve"], ","],
+    [["email,name", "a@b.example", "c@d.example"], ","],
+    [["name,city", "Ada,London"], ","],
+    [["x"], null],
+  ])("of %j is %j", (rows, delimiter) => {
+    expect(choose(rows)).toBe(delimiter);
+  });
+
+  test("of nothing is none", () => {
+    expect(choose([])).toBe(",");
+    expect(chooseReading([])).toBeUndefined();
+  });
+});
+
+test.each([
+  ["a@b.example", true],
+  ["  Ünal@b.example ", true],
+  ["a@localhost", true],
+  ["", false],
+  ["a", false],
+  ["a@", false],
+  ["a@b@c.example", false],
+  ["Ada <a@b.example>", false],
+  ["a b@c.example", false],
+  ["a@b.example;c@d.example", false],
+  [`${"a".repeat(320)}@b.example`, false],
+])("%j looks like an address: %p", (cell, is) => {
+  expect(looksLikeAddress(cell)).toBe(is);
+});
+
+function rowsOf(count: number): string[] {
+  return Array.from({ length: count }, (_, index) => `u${index}@x.example|m${index}@x.example`);
+}

@@ -1,0 +1,101 @@
+import { type Result, err, ok } from "../base/errors.ts";
+import { CHUNK_BYTES, type ListSource, nextTurn } from "./csv-source.ts";
+
+export const ENCODINGS = ["utf-8", "utf-16le", "utf-16be", "windows-1252"] as const;
+
+/** How a list's text is written. `bom`: it starts with a byte order mark, which is not part of the first cell. */
+export interface TextEncoding {
+  readonly name: (typeof ENCODINGS)[number];
+  readonly bom: boolean;
+}
+
+/** The first bytes decide whether this is UTF-16, or no text at all. */
+const HEAD_BYTES = 4096;
+/** UTF-16 of Latin text has a NUL in nearly every second byte; text of other scripts still has its line ends and "@". */
+const NUL_SHARE_OF_UTF16 = 0.3;
+
+const NOT_TEXT: ReadonlyArray<readonly [what: string, magic: readonly number[]]> = [
+  ["a ZIP archive or an Excel workbook (.xlsx)", [0x50, 0x4b, 0x03, 0x04]],
+  ["an old Excel workbook (.xls)", [0xd0, 0xcf, 0x11, 0xe0]],
+  ["a gzip file", [0x1f, 0x8b]],
+  ["a PDF", [0x25, 0x50, 0x44, 0x46, 0x2d]],
+  ["UTF-32 text", [0xff, 0xfe, 0x00, 0x00]],
+  ["UTF-32 text", [0x00, 0x00, 0xfe, 0xff]],
+];
+
+/**
+ * Finds out how the text is written, reading the whole list once.
+ *
+ * A byte order mark decides; else NULs in every second byte mean UTF-16; else it is UTF-8 as long as that fits, and
+ * Windows-1252 where it does not. A list that is UTF-8 but for a few broken bytes stays UTF-8 (those become U+FFFD):
+ * read as Windows-1252, its every good letter outside ASCII would be spoilt. The error is a sentence.
+ */
+export const detectEncoding = async (source: ListSource): Promise<Result<TextEncoding, string>> => {
+  const head = await readHead(source);
+  const found = NOT_TEXT.find(([, magic]) => startsWith(head, magic));
+  if (found !== undefined) return err(`This is ${found[0]}. Save the list as CSV (UTF-8) and send that.`);
+  if (startsWith(head, [0xef, 0xbb, 0xbf])) return ok({ name: "utf-8", bom: true });
+  if (startsWith(head, [0xff, 0xfe])) return ok({ name: "utf-16le", bom: true });
+  if (startsWith(head, [0xfe, 0xff])) return ok({ name: "utf-16be", bom: true });
+  const nulsAt = (parity: number) => head.filter((byte, index) => byte === 0 && index % 2 === parity).length;
+  const [even, odd] = [nulsAt(0), nulsAt(1)];
+  const enough = (head.length / 2) * NUL_SHARE_OF_UTF16;
+  if (odd > enough && odd > 4 * even) return ok({ name: "utf-16le", bom: false });
+  if (even > enough && even > 4 * odd) return ok({ name: "utf-16be", bom: false });
+  const { letters, misfits } = await countUtf8(source);
+  return ok({ name: misfits > letters ? "windows-1252" : "utf-8", bom: false });
+};
+
+/** The list's text as UTF-8, without a byte order mark, in pieces of at most `CHUNK_BYTES` of input. */
+export async function* utf8Chunks(source: ListSource, encoding: TextEncoding): AsyncGenerator<Uint8Array, void> {
+  const decoder = encoding.name === "utf-8" ? null : new TextDecoder(encoding.name, { ignoreBOM: true });
+  let skip = encoding.bom ? (decoder === null ? 3 : 2) : 0;
+  for await (const chunk of source()) {
+    for (let at = 0; at < chunk.length; at += CHUNK_BYTES) {
+      if (at > 0) await nextTurn();
+      const piece = chunk.subarray(at, at + CHUNK_BYTES);
+      const text = piece.subarray(Math.min(skip, piece.length));
+      skip -= piece.length - text.length;
+      if (decoder === null) yield text;
+      else yield Buffer.from(decoder.decode(text, { stream: true }));
+    }
+  }
+  if (decoder !== null) yield Buffer.from(decoder.decode());
+}
+
+const startsWith = (bytes: Uint8Array, magic: readonly number[]): boolean =>
+  magic.every((byte, index) => bytes[index] === byte);
+
+const readHead = async (source: ListSource): Promise<Uint8Array> => {
+  const parts: Uint8Array[] = [];
+  let bytes = 0;
+  for await (const chunk of source()) {
+    parts.push(chunk);
+    bytes += chunk.length;
+    if (bytes >= HEAD_BYTES) break;
+  }
+  return Buffer.concat(parts).subarray(0, HEAD_BYTES);
+};
+
+/** How many letters outside ASCII are well-formed UTF-8, and how many bytes fit no UTF-8 (RFC 3629 §3). */
+const countUtf8 = async (source: ListSource): Promise<{ letters: number; misfits: number }> => {
+  let letters = 0;
+  let misfits = 0;
+  let awaited = 0;
+  for await (const chunk of source()) {
+    for (const byte of chunk) {
+      if (byte < 0x80) {
+        if (awaited > 0) misfits += 1;
+        awaited = 0;
+      } else if (byte < 0xc0) {
+        if (awaited === 0) misfits += 1;
+        else if (--awaited === 0) letters += 1;
+      } else {
+        if (awaited > 0) misfits += 1;
+        awaited = byte >= 0xf5 || byte < 0xc2 ? 0 : byte >= 0xf0 ? 3 : byte >= 0xe0 ? 2 : 1;
+        if (awaited === 0) misfits += 1;
+      }
+    }
+  }
+  return { letters, misfits: misfits + (awaited > 0 ? 1 : 0) };
+};

@@ -1,0 +1,195 @@
+import { AppError, type Result, err, ok } from "../base/errors.ts";
+import { type ColumnWish, findAddressColumn } from "./columns-address.ts";
+import { type Reading, chooseReading } from "./columns-delimiter.ts";
+import { type TextEncoding, detectEncoding, utf8Chunks } from "./csv-encoding.ts";
+import { DELIMITERS, type Delimiter, type RecordFormat, type RowProblem, createRecordReader } from "./csv-records.ts";
+import { type ListSource, nextTurn } from "./csv-source.ts";
+
+/** Most rows of one list (contract §5). */
+export const ROWS_MAX = 1_000_000;
+/** Rows handed over at a time: one database transaction's worth. */
+export const BATCH_ROWS_MAX = 1000;
+/** Rows of nothing but delimiters cost time, too; a spreadsheet saved at its full height has a million of them. */
+const BLANKS_PER_ROW_MAX = 3;
+const TOO_BLANK = { reason: "too many blank rows before it" };
+/** What is looked at to find delimiter, header and column. */
+const SAMPLE_ROWS = 1000;
+const SAMPLE_BYTES = 128 * 1024;
+
+/** How a list is read; plain JSON, to be kept with the job: with it `readRows` gives the same rows again. */
+export interface ListShape extends RecordFormat {
+  readonly encoding: TextEncoding;
+  /** The names of the columns as uploaded, or null when the first row is data. */
+  readonly header: readonly string[] | null;
+  /** Zero-based index of the column of addresses, and its name if it has one. */
+  readonly column: number;
+  readonly columnName: string | null;
+  /** Cells in the widest row. */
+  readonly width: number;
+  /** Rows with at least one cell that is not blank, the header not among them. */
+  readonly rows: number;
+}
+
+/** Why a list is not taken. `rows` are the rows at fault, if it is the fault of rows. */
+export interface ListRefusal {
+  readonly reason: string;
+  readonly rows: readonly RowProblem[];
+}
+
+/** One row of a list. `email` is the cell exactly as submitted, empty where the row is too short. */
+export interface ListRow {
+  /** Zero-based, the header and blank rows not counted. */
+  readonly rowIndex: number;
+  readonly cells: readonly string[];
+  readonly email: string;
+}
+
+export interface InspectOptions extends ColumnWish {
+  readonly rowsMax?: number;
+}
+
+/**
+ * Reads a list through to its end and finds out its shape, or why it cannot be taken; nothing is kept.
+ *
+ * Blank rows (no text in any cell) are no rows. Short and long rows are rows. A cell that is no address is a row, too:
+ * verification will say so. What is refused: what is no text, rows that cannot be told apart for sure (an unclosed
+ * quote), rows beyond the limits, no rows, no column of addresses.
+ */
+export const inspectList = async (
+  source: ListSource,
+  { rowsMax = ROWS_MAX, ...wish }: InspectOptions,
+): Promise<Result<ListShape, ListRefusal>> => {
+  const encoding = await detectEncoding(source);
+  if (!encoding.ok) return refuse(encoding.error);
+  const sample = await chooseSample(source, encoding.value);
+  const delimiter = sample?.delimiter ?? null;
+  const counted = await countRecords(source, { encoding: encoding.value, delimiter, recordsMax: rowsMax + 1 });
+  if (!counted.ok) return counted;
+  if (sample === undefined || sample.records.length === 0) return refuse("The list has no rows.");
+  const found = findAddressColumn(sample.records, wish);
+  if (!found.ok) return refuse(found.error);
+  const { header, column } = found.value;
+  const rows = counted.value.records - (header === null ? 0 : 1);
+  if (rows === 0) return refuse("The list has a header, but no rows.");
+  if (rows > rowsMax) return err(tooManyRows(rowsMax, rowsMax + (header === null ? 1 : 2)));
+  const { quoting, width } = counted.value;
+  const columnName = header?.[column]?.trim() ?? null;
+  return ok({ encoding: encoding.value, delimiter, quoting, header, column, columnName, width, rows });
+};
+
+/**
+ * The rows of an inspected list in order, up to `BATCH_ROWS_MAX` at a time; other work gets its turn between batches.
+ * Throws when the list no longer has the shape it was inspected with.
+ */
+export async function* readRows(source: ListSource, shape: ListShape): AsyncGenerator<readonly ListRow[], void> {
+  let headerAhead = shape.header !== null;
+  let rowIndex = 0;
+  for await (const { records, problem } of readRecords(source, shape)) {
+    if (problem !== null) throw new Error(`The list changed since it was inspected: row ${problem.row}`);
+    const rows = records.filter(isNotBlank);
+    if (headerAhead && rows.shift() !== undefined) headerAhead = false;
+    for (let at = 0; at < rows.length; at += BATCH_ROWS_MAX) {
+      const batch = rows.slice(at, at + BATCH_ROWS_MAX);
+      yield batch.map((cells) => ({ rowIndex: rowIndex++, cells, email: cells[shape.column] ?? "" }));
+      await nextTurn();
+    }
+  }
+}
+
+/** How the customer is told: 400 with the reason and the first rows at fault as `issues`. */
+export const listRefused = ({ reason, rows }: ListRefusal): AppError =>
+  new AppError("Invalid request body", {
+    message: reason,
+    issues: rows.map((problem) => ({ path: `row ${problem.row}`, message: problem.reason })),
+  });
+
+const isNotBlank = (cells: readonly string[]): boolean => cells.some((cell) => cell.trim() !== "");
+
+const refuse = (reason: string): Result<never, ListRefusal> => err({ reason, rows: [] });
+
+const tooManyRows = (rowsMax: number, row: number): ListRefusal => ({
+  reason: `The list has more than ${rowsMax.toLocaleString("en")} rows. Send it in parts.`,
+  rows: [{ row, reason: "one row too many" }],
+});
+
+async function* readRecords(source: ListSource, format: RecordFormat & { readonly encoding: TextEncoding }) {
+  const reader = createRecordReader(format);
+  try {
+    for await (const chunk of utf8Chunks(source, format.encoding)) {
+      const read = await reader.feed(chunk);
+      yield read;
+      if (read.problem !== null) return;
+    }
+    yield await reader.end();
+  } finally {
+    reader.stop();
+  }
+}
+
+const chooseSample = async (source: ListSource, encoding: TextEncoding): Promise<Reading | undefined> => {
+  const chunks: Uint8Array[] = [];
+  let bytes = 0;
+  for await (const chunk of utf8Chunks(source, encoding)) {
+    chunks.push(chunk);
+    bytes += chunk.length;
+    if (bytes > SAMPLE_BYTES) break;
+  }
+  const readings: Reading[] = [];
+  for (const delimiter of [...DELIMITERS, null]) {
+    readings.push({ delimiter, records: await readSample(chunks, delimiter, bytes <= SAMPLE_BYTES) });
+  }
+  return chooseReading(readings);
+};
+
+/** The first rows as read with `delimiter`. Of a sample that was cut off, the last row is left out. */
+const readSample = async (chunks: readonly Uint8Array[], delimiter: Delimiter, whole: boolean) => {
+  const reader = createRecordReader({ delimiter, quoting: "relaxed" });
+  const kept: string[][] = [];
+  const enough = () => kept.length >= SAMPLE_ROWS;
+  for (const chunk of chunks) {
+    kept.push(...(await reader.feed(chunk)).records.filter(isNotBlank));
+    await nextTurn();
+    if (enough()) break;
+  }
+  if (whole && !enough()) kept.push(...(await reader.end()).records.filter(isNotBlank));
+  reader.stop();
+  return kept.slice(0, SAMPLE_ROWS);
+};
+
+interface Counting {
+  readonly encoding: TextEncoding;
+  readonly delimiter: Delimiter;
+  /** Rows and a header: one more than this, and counting stops. */
+  readonly recordsMax: number;
+}
+
+const countRecords = async (source: ListSource, { encoding, delimiter, recordsMax }: Counting) => {
+  const strict = await countAs(source, { encoding, delimiter, quoting: "strict" }, recordsMax);
+  if (strict.ok || strict.error.kind !== "quoting") return strict.ok ? strict : refuseRow(strict.error);
+  const relaxed = await countAs(source, { encoding, delimiter, quoting: "relaxed" }, recordsMax);
+  return relaxed.ok ? relaxed : refuseRow(relaxed.error);
+};
+
+const countAs = async (
+  source: ListSource,
+  format: RecordFormat & { readonly encoding: TextEncoding },
+  recordsMax: number,
+) => {
+  const counted = { records: 0, width: 0, quoting: format.quoting };
+  let seen = 0;
+  for await (const { records, problem } of readRecords(source, format)) {
+    if (problem !== null) return err(problem);
+    for (const record of records) {
+      if (!isNotBlank(record)) continue;
+      counted.records += 1;
+      counted.width = Math.max(counted.width, record.length);
+    }
+    seen += records.length;
+    if (counted.records > recordsMax) return ok(counted);
+    if (seen > recordsMax * BLANKS_PER_ROW_MAX) return err({ kind: "size" as const, ...TOO_BLANK, row: seen });
+  }
+  return ok(counted);
+};
+
+const refuseRow = ({ row, reason }: RowProblem): Result<never, ListRefusal> =>
+  err({ reason: `Row ${row} of the list cannot be read: ${reason}.`, rows: [{ row, reason }] });

@@ -1,0 +1,68 @@
+import { describe, expect, test } from "bun:test";
+import { createTestClock } from "../testing/clock.ts";
+import { createGovernor } from "./governor.ts";
+
+const WINDOW = 1_000;
+
+/** A governor on an event loop whose timers come `late.ms` too late. */
+const governed = (checkMs = 5) => {
+  const clock = createTestClock();
+  const [late, somebody] = [{ ms: 0 }, { waits: true }];
+  const lateClock: typeof clock = { ...clock, after: (delayMs, run) => clock.after(delayMs + late.ms, run) };
+  const governor = createGovernor({
+    ...{ clock: lateClock, windowMax: WINDOW },
+    isSomebodyWaiting: () => somebody.waits,
+    checkMs: () => checkMs,
+  });
+  /** Lets time go by, while the runner asks as often as it does. */
+  const pass = async (ms: number) => {
+    for (let step = 0; step < ms; step += 10) {
+      governor.window();
+      await clock.advance(10);
+    }
+    return governor.window();
+  };
+  return { clock, governor, late, somebody, pass };
+};
+
+describe("the governor", () => {
+  test("leaves lists the whole window while nobody waits, and measures nothing", async () => {
+    const { clock, late, somebody, pass } = governed();
+    somebody.waits = false;
+    late.ms = 50;
+    expect(await pass(1_000)).toBe(WINDOW);
+    expect(clock.pending()).toBe(0);
+  });
+
+  test("leaves it to them, too, while somebody waits and the event loop is punctual", async () => {
+    const { pass } = governed();
+    expect(await pass(1_000)).toBe(WINDOW);
+  });
+
+  test("makes it small while somebody waits and the event loop is late, but never nothing", async () => {
+    const { late, pass } = governed();
+    late.ms = 5;
+    expect(await pass(200)).toBeLessThan(WINDOW / 2);
+    const least = await pass(5_000);
+    expect(least).toBeGreaterThan(0);
+    expect(least).toBeLessThan(10);
+  });
+
+  test("leaves it to them where a check takes so long that the lateness is nothing to it", async () => {
+    const { late, pass } = governed(500);
+    late.ms = 5;
+    expect(await pass(1_000)).toBe(WINDOW);
+  });
+
+  test("gives it back when the event loop is punctual again, and at once when nobody waited for a while", async () => {
+    const { late, somebody, pass } = governed();
+    late.ms = 5;
+    const small = await pass(2_000);
+    late.ms = 0;
+    expect(await pass(1_000)).toBeGreaterThan(small * 10);
+    late.ms = 5;
+    await pass(2_000);
+    somebody.waits = false;
+    expect(await pass(5_100)).toBe(WINDOW);
+  });
+});

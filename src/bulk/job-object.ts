@@ -1,0 +1,43 @@
+import { isoTime } from "../base/clock.ts";
+import { type SubStatus, VERDICT_OF } from "../verify/result.ts";
+import type { JobRow, OutcomeCount } from "./store.ts";
+
+/** What a running job will still take; null where nothing is left to wait for. */
+export interface Forecast {
+  readonly secondsLeft: number | null;
+  readonly pollAfterMs: number | null;
+}
+
+export const NOTHING_LEFT: Forecast = { secondsLeft: null, pollAfterMs: null };
+
+const timeOrNull = (ms: number | null): string | null => (ms === null ? null : isoTime(ms));
+
+const isSubStatus = (text: string): text is SubStatus => Object.hasOwn(VERDICT_OF, text);
+
+/** Whether the job's end is still to come. */
+export const isUnfinished = ({ status }: Pick<JobRow, "status">): boolean =>
+  status === "queued" || status === "running";
+
+/** The job object of contract §5. `verdicts` and `sub_statuses` count rows. */
+export const jobObject = (job: JobRow, counts: readonly OutcomeCount[], forecast: Forecast = NOTHING_LEFT) => {
+  const verdicts = { deliverable: 0, risky: 0, undeliverable: 0 };
+  for (const { subStatus, rows } of counts) if (isSubStatus(subStatus)) verdicts[VERDICT_OF[subStatus]] += rows;
+  const held = job.mode === "live" && isUnfinished(job) ? job.addressesTotal - job.addressesFinished : 0;
+  return {
+    id: job.id,
+    name: job.name,
+    source: job.source,
+    status: job.status,
+    created_at: isoTime(job.createdAtMs),
+    started_at: timeOrNull(job.startedAtMs),
+    completed_at: timeOrNull(job.completedAtMs),
+    rows: { total: job.rowsTotal, finished: job.rowsFinished },
+    addresses: { total: job.addressesTotal, finished: job.addressesFinished },
+    verdicts,
+    sub_statuses: Object.fromEntries(counts.map(({ subStatus, rows }) => [subStatus, rows])),
+    credits: { held, charged: job.creditsCharged, released: job.creditsReleased },
+    estimated_seconds_left: forecast.secondsLeft,
+    poll_after_ms: forecast.pollAfterMs,
+    webhook_configured: job.webhookUrl !== null,
+  };
+};

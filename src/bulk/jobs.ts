@@ -1,0 +1,198 @@
+import { rm } from "node:fs/promises";
+import type { Clock } from "../base/clock.ts";
+import { AppError } from "../base/errors.ts";
+import type { Log } from "../base/log.ts";
+import type { Db, Tx } from "../db/open.ts";
+import type { Caller } from "../http/guard.ts";
+import type { VerificationStore } from "../verify/store.ts";
+import { nextTurn } from "./csv-source.ts";
+import type { Intake } from "./intake.ts";
+import { isUnfinished, jobObject } from "./job-object.ts";
+import type { ListStore } from "./list-store.ts";
+import { type Order, type OrderContext, withOrder } from "./orders.ts";
+import type { BulkRecord } from "./record.ts";
+import type { BulkRunner } from "./runner.ts";
+import type { JobRow, JobStore } from "./store.ts";
+import { createTurns } from "./turns.ts";
+
+export interface BulkJobsDeps {
+  readonly db: Db;
+  readonly jobs: JobStore;
+  readonly lists: ListStore;
+  readonly idempotency: Pick<VerificationStore, "findIdempotency" | "saveIdempotency">;
+  readonly intake: Intake;
+  readonly record: BulkRecord;
+  readonly runner: BulkRunner;
+  readonly clock: Clock;
+  readonly log: Log;
+  /** Where uploads lie while they are taken in. */
+  readonly uploadsFolder: string;
+  readonly readUrl: OrderContext["readUrl"];
+  /** Events go to this URL again, even if its receiver was gone before. */
+  readonly turnOnUrl: (tx: Tx, accountId: string, url: string) => void;
+}
+
+/** How long an Idempotency-Key is remembered (contract §4). */
+const IDEMPOTENCY_MS = 24 * 60 * 60 * 1000;
+/** Lists taken in at a time (each may need 40 MB meanwhile), and those that wait for it. */
+const INTAKES_MAX = 2;
+const INTAKES_WAITING_MAX = 20;
+/** Jobs of an account that have not ended: beyond this its lists wait with the customer, not on our disk. */
+export const UNFINISHED_MAX = 500;
+const REMOVED_AT_ONCE = 1_000;
+
+interface Repeatable {
+  readonly key: string;
+  readonly hash: string;
+}
+
+/** The jobs of callers: order one, look at one, list them, cancel, delete. A caller sees those of its account and mode. */
+export const createBulkJobs = (deps: BulkJobsDeps) => {
+  const { db, jobs, lists, idempotency, intake, record, runner, clock, log, uploadsFolder } = deps;
+  const { readUrl, turnOnUrl } = deps;
+  const inTurn = createTurns(INTAKES_MAX, INTAKES_WAITING_MAX);
+  let removals: Promise<void> = Promise.resolve();
+  let stopped = false;
+
+  /** What an earlier request with the same key stands for, unless that is gone. */
+  const repeated = (caller: Caller, { key, hash }: Repeatable): JobRow | null => {
+    const known = idempotency.findIdempotency(caller.keyId, key);
+    if (known === undefined || known.createdAtMs <= clock.nowMs() - IDEMPOTENCY_MS) return null;
+    if (known.requestHash !== hash) {
+      throw new AppError("idempotency_key_reused", { message: "This Idempotency-Key was used with another body." });
+    }
+    return jobs.find(known.resourceId) ?? null;
+  };
+
+  const remember = (tx: Tx, caller: Caller, { key, hash }: Repeatable, jobId: string): void =>
+    idempotency.saveIdempotency(tx, {
+      keyId: caller.keyId,
+      idempotencyKey: key,
+      requestHash: hash,
+      resourceId: jobId,
+      createdAtMs: clock.nowMs(),
+    });
+
+  const remove = async (number: number): Promise<void> => {
+    for (;;) {
+      if (stopped) return;
+      const isMore = await db.commit((tx) => lists.removeSome(tx, number, REMOVED_AT_ONCE));
+      if (!isMore) break;
+      await nextTurn();
+    }
+    await db.commit((tx) => jobs.remove(tx, number));
+  };
+
+  const clear = async (number: number): Promise<void> => {
+    while (!stopped && (await db.commit((tx) => lists.removeEvidence(tx, number, REMOVED_AT_ONCE)))) await nextTurn();
+  };
+
+  /** Evidence is kept for what is tried again; of a job that was cancelled nothing is. */
+  const clearLater = (number: number): void => {
+    removals = removals
+      .then(() => clear(number))
+      .catch((cause: unknown) => {
+        if (!stopped) log.error("evidence of a cancelled list could not be removed", { number, cause });
+      });
+  };
+
+  /** Removes a job that nobody sees any more, after those before it; a crash leaves the rest to the next start. */
+  const removeLater = (number: number): void => {
+    removals = removals
+      .then(() => remove(number))
+      .catch((cause: unknown) => {
+        if (!stopped) log.error("a list could not be removed; it is tried again at the next start", { number, cause });
+      });
+  };
+
+  const discard = (number: number): void => {
+    const hidden = db.commit((tx) => jobs.hide(tx, number));
+    removals = removals
+      .then(() => hidden)
+      .catch((cause: unknown) => {
+        if (!stopped) log.error("a list could not be given up; it is tried again at the next start", { number, cause });
+      });
+    removeLater(number);
+  };
+
+  const place = async (caller: Caller, order: Order, key: string | null): Promise<JobRow> => {
+    const repeatable = key === null ? null : { key, hash: await order.hash() };
+    const before = repeatable === null ? null : repeated(caller, repeatable);
+    if (before !== null) return before;
+    if (jobs.countUnfinished(caller.accountId) >= UNFINISHED_MAX)
+      throw new AppError("conflict", { message: `${UNFINISHED_MAX} lists of the account are not finished yet.` });
+    const onQueue = (tx: Tx, jobId: string): JobRow | null => {
+      const made = repeatable === null ? null : repeated(caller, repeatable);
+      if (made !== null) return made;
+      if (repeatable !== null) remember(tx, caller, repeatable, jobId);
+      if (order.list.webhookUrl !== null) turnOnUrl(tx, caller.accountId, order.list.webhookUrl);
+      return null;
+    };
+    const job = await inTurn(() => intake.receive(caller, order.list, { onQueue, discard }));
+    runner.take(job);
+    return job;
+  };
+
+  const find = (caller: Caller, id: string): JobRow => {
+    const job = jobs.find(id);
+    if (job !== undefined && job.accountId === caller.accountId && job.mode === caller.mode) return job;
+    throw new AppError("not_found", { message: "There is no such bulk verification." });
+  };
+
+  return {
+    /** Takes a list in and answers its job. 400, 402 `insufficient_credits`, 409 `conflict`, 413, 415, 422 `idempotency_key_reused`. */
+    order: (caller: Caller, request: Request, idempotencyKey: string | null): Promise<JobRow> =>
+      withOrder(request, { folder: uploadsFolder, clock, readUrl }, (order) => place(caller, order, idempotencyKey)),
+
+    find,
+    list: (caller: Caller, page: { before: string | null; limit: number }): JobRow[] =>
+      jobs.list(caller.accountId, caller.mode, page),
+    /** The job object of the interface. */
+    describe: (job: JobRow) => jobObject(job, jobs.counts(job.number), runner.forecast(job)),
+
+    /** Ends a job: what has not finished never will, and its credits go back. 409 when it has ended otherwise. */
+    async cancel(caller: Caller, id: string): Promise<JobRow> {
+      const { number } = find(caller, id);
+      await db.commit((tx) => {
+        const job = jobs.get(number);
+        if (job !== undefined && isUnfinished(job)) record.abort(tx, job, "cancelled");
+      });
+      runner.forget(number);
+      clearLater(number);
+      const job = find(caller, id);
+      if (job.status === "cancelled") return job;
+      throw new AppError("conflict", { message: `The job has ended: it is ${job.status}.` });
+    },
+
+    /** Removes a job that has ended, with its results. 409 while it runs. */
+    async remove(caller: Caller, id: string): Promise<void> {
+      const { number } = find(caller, id);
+      const isHidden = await db.commit((tx) => {
+        const job = jobs.get(number);
+        if (job === undefined || isUnfinished(job)) return false;
+        jobs.hide(tx, number);
+        return true;
+      });
+      if (!isHidden) throw new AppError("conflict", { message: "The job is not finished. Cancel it first." });
+      removeLater(number);
+    },
+
+    /** Clears away what a crash left of lists that were being taken in; to be called before the first order. */
+    async recover(): Promise<void> {
+      await rm(uploadsFolder, { recursive: true, force: true });
+      for (const { number } of jobs.withStatus(["receiving"])) discard(number);
+      for (const { number } of jobs.withStatus(["deleting"])) removeLater(number);
+    },
+    /** Takes up the jobs that an earlier process left unfinished. */
+    start: (): void => runner.start(),
+    /** Resolves when nothing is left to be removed. */
+    removed: (): Promise<void> => removals,
+    async stop(): Promise<void> {
+      stopped = true;
+      await runner.stop();
+      await removals;
+    },
+  };
+};
+
+export type BulkJobs = ReturnType<typeof createBulkJobs>;

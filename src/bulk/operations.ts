@@ -1,0 +1,225 @@
+import { z } from "zod";
+import type { Operation, Parameter } from "../http/openapi.ts";
+import { SUB_STATUSES, VERDICTS } from "../verify/result.ts";
+import { RESULT_COLUMNS } from "./results-csv.ts";
+import { itemPageSchema, jobListSchema, jobSchema, jsonOrderSchema, uploadOrderSchema } from "./schemas.ts";
+
+const ID = "019aa0d6-5b7e-7c31-9f4c-0d9a3c3f1a52";
+
+const RUNNING = {
+  id: ID,
+  name: "Newsletter, spring",
+  source: null,
+  status: "running",
+  created_at: "2026-01-01T00:00:00.000Z",
+  started_at: "2026-01-01T00:00:00.100Z",
+  completed_at: null,
+  rows: { total: 4, finished: 3 },
+  addresses: { total: 3, finished: 2 },
+  verdicts: { deliverable: 2, risky: 0, undeliverable: 1 },
+  sub_statuses: { mailbox_exists: 2, mailbox_not_found: 1 },
+  credits: { held: 1, charged: 2, released: 0 },
+  estimated_seconds_left: 61,
+  poll_after_ms: 12_200,
+  webhook_configured: false,
+};
+
+const ENDED = { estimated_seconds_left: null, poll_after_ms: null };
+const CANCELLED = {
+  ...RUNNING,
+  ...ENDED,
+  status: "cancelled",
+  completed_at: "2026-01-01T00:01:00.000Z",
+  credits: { held: 0, charged: 2, released: 1 },
+};
+
+const PAGE = {
+  emails: [
+    {
+      row_index: 0,
+      submitted_email: "Someone@Example.com",
+      normalized_email: "someone@example.com",
+      result: {
+        email: "Someone@Example.com",
+        normalized_email: "someone@example.com",
+        verdict: "deliverable",
+        sub_status: "mailbox_exists",
+        quality_score: 100,
+        confidence: 98,
+        signals: {
+          syntax: "pass",
+          domain: "pass",
+          mx: "pass",
+          smtp: "pass",
+          catch_all: "pass",
+          role_account: "pass",
+          disposable: "pass",
+          dnsbl: "pass",
+          toxic: "pass",
+          greylisting: "pass",
+        },
+        verified_at: "2026-01-01T00:00:00.000Z",
+      },
+    },
+    { row_index: 1, submitted_email: "late@example.com", normalized_email: "late@example.com", result: null },
+  ],
+  next_cursor: null,
+};
+
+const CSV_IN = "name,email\nAda,someone@example.com\n";
+const CSV_OUT = `name,email,${RESULT_COLUMNS.join(",")}\r\n`;
+
+const query = (name: string, description: string, schema: Readonly<Record<string, unknown>>): Parameter => ({
+  name,
+  in: "query",
+  description,
+  schema,
+});
+
+const JOB_ID: Parameter = {
+  name: "jobId",
+  in: "path",
+  description: "Identifier of the job.",
+  schema: { type: "string", format: "uuid" },
+};
+const LIMIT = query("limit", "Entries per page; above 1000 is treated as 1000.", {
+  type: "integer",
+  minimum: 1,
+  default: 100,
+});
+const CURSOR = query("cursor", "`next_cursor` of the page before.", { type: "string" });
+
+const TAG = "Bulk verification";
+const PATH = "/v1/bulk-verifications";
+
+const formSchema = uploadOrderSchema.extend({
+  file: z.string().meta({ description: "The list.", format: "binary" }),
+});
+
+const listText = z.string().meta({ description: "CSV; separated by comma, semicolon, tab or bar; UTF-8 or UTF-16." });
+
+/** The bulk routes, as the OpenAPI document describes them. */
+export const BULK_OPERATIONS: readonly Operation[] = [
+  {
+    method: "POST",
+    path: PATH,
+    tag: TAG,
+    summary: "Verify a list",
+    description:
+      "Takes up to 100,000 addresses as JSON, or a CSV of up to 1,000,000 rows and 100 MiB as the body or as the part `file` of a form. Every distinct address is checked and charged once; one credit for each is held at once. The parameters of the query belong to a CSV; a form may have them as fields.",
+    parameters: [
+      query("column", "Name or zero-based index of the column of addresses; else the one that looks like it.", {
+        type: "string",
+      }),
+      query("header", "Whether the first row names the columns.", { enum: ["auto", "true", "false"], default: "auto" }),
+      query("name", "Your name for the job.", { type: "string", maxLength: 200 }),
+      query("source", "Free-form label.", { type: "string", maxLength: 200 }),
+      query("webhook_url", "Where the job's events are to be sent; https.", { type: "string", format: "uri" }),
+      {
+        name: "Idempotency-Key",
+        in: "header",
+        description: "A repeat with the same key and list answers the same job, for 24 hours.",
+        schema: { type: "string", minLength: 1, maxLength: 200 },
+      },
+    ],
+    body: {
+      schema: jsonOrderSchema,
+      example: { emails: ["someone@example.com", "late@example.com"], name: "Newsletter, spring" },
+      others: {
+        "text/csv": { schema: listText, example: CSV_IN },
+        "multipart/form-data": { schema: formSchema, example: { file: CSV_IN, column: "email" } },
+      },
+    },
+    responses: {
+      202: {
+        description: "The list is taken in and on the disk; the job goes on over restarts.",
+        schema: jobSchema,
+        example: { ...RUNNING, status: "queued" },
+        headers: { Location: "Where to look at the job." },
+      },
+    },
+    errors: [
+      "insufficient_scope",
+      "Request body must be valid JSON",
+      "Invalid request body",
+      "Invalid query",
+      "Invalid idempotency key",
+      "payload_too_large",
+      "unsupported_media_type",
+      "insufficient_credits",
+      "conflict",
+      "idempotency_key_reused",
+    ],
+  },
+  {
+    method: "GET",
+    path: PATH,
+    tag: TAG,
+    summary: "List the account's jobs, newest first",
+    parameters: [LIMIT, CURSOR],
+    responses: {
+      200: {
+        description: "A page.",
+        schema: jobListSchema,
+        example: { bulk_verifications: [RUNNING], next_cursor: null },
+      },
+    },
+    errors: ["insufficient_scope", "Invalid limit", "Invalid cursor", "Invalid query"],
+  },
+  {
+    method: "GET",
+    path: `${PATH}/:jobId`,
+    tag: TAG,
+    summary: "Look at a job",
+    parameters: [JOB_ID],
+    responses: { 200: { description: "Its state.", schema: jobSchema, example: RUNNING } },
+    errors: ["insufficient_scope", "not_found"],
+  },
+  {
+    method: "GET",
+    path: `${PATH}/:jobId/items`,
+    tag: TAG,
+    summary: "The rows of a job with their results, page by page",
+    description: "In the order of the rows. Works while the job runs: rows that are not finished have no result.",
+    parameters: [
+      JOB_ID,
+      LIMIT,
+      CURSOR,
+      query("verdict", "Only finished rows of this verdict.", { enum: VERDICTS }),
+      query("sub_status", "Only finished rows of this sub_status.", { enum: SUB_STATUSES }),
+    ],
+    responses: { 200: { description: "A page.", schema: itemPageSchema, example: PAGE } },
+    errors: ["insufficient_scope", "not_found", "Invalid limit", "Invalid cursor", "Invalid query"],
+  },
+  {
+    method: "GET",
+    path: `${PATH}/:jobId/results.csv`,
+    tag: TAG,
+    summary: "The uploaded columns and the result columns as CSV",
+    description: "Streamed. Works while the job runs. Cells that a spreadsheet would run as a formula are defused.",
+    parameters: [JOB_ID],
+    responses: {
+      200: { description: "The list.", contentType: "text/csv", schema: z.string(), example: CSV_OUT },
+    },
+    errors: ["insufficient_scope", "not_found"],
+  },
+  {
+    method: "POST",
+    path: `${PATH}/:jobId/cancel`,
+    tag: TAG,
+    summary: "Cancel a job",
+    description: "What has not finished never will, and its credits go back; what is finished stays.",
+    parameters: [JOB_ID],
+    responses: { 200: { description: "It is cancelled.", schema: jobSchema, example: CANCELLED } },
+    errors: ["insufficient_scope", "not_found", "conflict"],
+  },
+  {
+    method: "DELETE",
+    path: `${PATH}/:jobId`,
+    tag: TAG,
+    summary: "Delete a job that has ended, with its results",
+    parameters: [JOB_ID],
+    responses: { 204: { description: "It is gone." } },
+    errors: ["insufficient_scope", "not_found", "conflict"],
+  },
+];

@@ -1,0 +1,124 @@
+import { describe, expect, test } from "bun:test";
+import fc from "fast-check";
+import { BULK_ACCOUNT, createBulkWorlds } from "../testing/bulk-world.ts";
+import { createTestClock } from "../testing/clock.ts";
+import { SIGNAL_VALUES, SUB_STATUSES, signalsSchema, type VerificationResult, VERDICT_OF } from "../verify/result.ts";
+import { exportRows, readItems } from "./pages.ts";
+import { createRate, forecast } from "./progress.ts";
+import { toColumns, toResult, toResultJson } from "./result-columns.ts";
+import { createTurns } from "./turns.ts";
+
+const newWorld = createBulkWorlds();
+const names = signalsSchema.keyof().options;
+
+const results: fc.Arbitrary<VerificationResult> = fc
+  .record({
+    email: fc.string().map((text) => text.trim()),
+    sub_status: fc.constantFrom(...SUB_STATUSES),
+    quality_score: fc.integer({ min: 0, max: 100 }),
+    confidence: fc.integer({ min: 0, max: 100 }),
+    signals: fc.array(fc.constantFrom(...SIGNAL_VALUES), { minLength: names.length, maxLength: names.length }),
+    verifiedAtMs: fc.integer({ min: 0, max: 4_000_000_000_000 }),
+  })
+  .map(({ email, sub_status, signals, verifiedAtMs, ...scores }) => ({
+    email,
+    normalized_email: email.toLowerCase(),
+    verdict: VERDICT_OF[sub_status],
+    sub_status,
+    ...scores,
+    signals: signalsSchema.parse(Object.fromEntries(names.map((name, at) => [name, signals[at]]))),
+    verified_at: new Date(verifiedAtMs).toISOString(),
+  }));
+
+test("a result comes back out of its columns as it went in, as an object and as text", () => {
+  fc.assert(
+    fc.property(results, (result) => {
+      const columns = toColumns(result);
+      expect(toResult(columns, result.email, result.normalized_email)).toEqual(result);
+      expect(toResultJson(columns, result.email, result.normalized_email)).toBe(JSON.stringify(result));
+    }),
+  );
+});
+
+describe("the rows of a job", () => {
+  test.each([1, 999, 1_000, 1_001, 4_500])("%d rows: pages and export have each once, in order", async (count) => {
+    const { order, lists } = newWorld();
+    const emails = Array.from({ length: count }, (_, n) => `u${n % 700}@x.example`);
+    const { number } = await order(emails);
+    const exported: string[] = [];
+    for await (const batch of exportRows(lists, number))
+      for (const { cells, result } of batch) {
+        exported.push(...cells);
+        expect(result).toBeNull();
+      }
+    expect(exported).toEqual(emails);
+    const paged: string[] = [];
+    for (let after: number | null = -1; after !== null;) {
+      const page = await readItems(lists, number, { after, limit: 1_000, filters: {} });
+      for (const item of page.items) paged.push(JSON.parse(item).submitted_email);
+      expect(page.items.length).toBeGreaterThan(0);
+      after = page.next;
+    }
+    expect(paged).toEqual(emails);
+  });
+
+  test("that cost more than the account has hold nothing, also when credits come while the list does", async () => {
+    const { order, ledger, db } = newWorld();
+    db.transact((tx) => {
+      ledger.hold(tx, { accountId: BULK_ACCOUNT, reference: "other", atMs: 0 }, 999_998);
+    });
+    const late = order(["a@x.example", "b@x.example", "c@x.example"]);
+    db.transact((tx) => ledger.grant(tx, { accountId: BULK_ACCOUNT, credits: 5, note: "late", atMs: 0 }));
+    expect(await late).toMatchObject({ addressesTotal: 3 });
+    expect(ledger.balance(BULK_ACCOUNT)).toEqual({ available: 4, held: 1_000_001 });
+    const emails = Array.from({ length: 1_500 }, (_, n) => `u${n}@x.example`);
+    await expect(order(emails)).rejects.toMatchObject({
+      code: "insufficient_credits",
+      details: { body: { required: 1_500 } },
+    });
+    expect(ledger.balance(BULK_ACCOUNT)).toEqual({ available: 4, held: 1_000_001 });
+  });
+});
+
+describe("the forecast", () => {
+  test("is the fresh addresses at the rate, and no sooner than the latest retry", () => {
+    expect(forecast({ fresh: 1_000, perSecond: 10, latestRetryMs: null })).toEqual({
+      secondsLeft: 100,
+      pollAfterMs: 20_000,
+    });
+    expect(forecast({ fresh: 1_000, perSecond: 10, latestRetryMs: 600_000 })).toEqual({
+      secondsLeft: 602,
+      pollAfterMs: 30_000,
+    });
+    expect(forecast({ fresh: 0, perSecond: 10, latestRetryMs: null })).toEqual({ secondsLeft: 1, pollAfterMs: 1_000 });
+  });
+
+  test("the rate is that of the last minute, or since the start", async () => {
+    const clock = createTestClock();
+    const rate = createRate(clock);
+    rate.note(100);
+    expect(rate.perSecond()).toBe(100);
+    await clock.advance(9_000);
+    expect(rate.perSecond()).toBe(10);
+    await clock.advance(55_000);
+    expect(rate.perSecond()).toBe(0);
+    rate.note(120);
+    expect(rate.perSecond()).toBe(2);
+  });
+});
+
+test("turns: so many at a time, the others in their order, and beyond the ceiling 503", async () => {
+  const inTurn = createTurns(1, 1);
+  const done: string[] = [];
+  const gate = Promise.withResolvers<void>();
+  const first = inTurn(async () => {
+    await gate.promise;
+    done.push("first");
+  });
+  const second = inTurn(async () => void done.push("second"));
+  await expect(inTurn(async () => void done.push("third"))).rejects.toMatchObject({ code: "unavailable" });
+  gate.resolve();
+  await Promise.all([first, second]);
+  await inTurn(async () => void done.push("fourth"));
+  expect(done).toEqual(["first", "second", "fourth"]);
+});

@@ -1,0 +1,140 @@
+import { describe, expect, test } from "bun:test";
+import fc from "fast-check";
+import { createDueQueue } from "./due-queue.ts";
+import { bucketOf, createPlan, FIRST_PER_BUCKET_MAX, PER_BUCKET_MAX, type Taken } from "./plan.ts";
+import { createPositions } from "./positions.ts";
+
+const NOW = 1_000;
+const takeAll = (plan: ReturnType<typeof createPlan>, nowMs = NOW): Taken[] => {
+  const all: Taken[] = [];
+  for (let taken = plan.take(nowMs); taken !== null; taken = plan.take(nowMs)) all.push(taken);
+  return all;
+};
+
+describe("the plan", () => {
+  test("goes round the domains, whatever the order of the list", () => {
+    const plan = createPlan({ perGroupMax: 100 });
+    for (let position = 0; position < 9; position++) plan.add(position, Math.floor(position / 3));
+    expect(takeAll(plan).map(({ position }) => position)).toEqual([0, 3, 6, 1, 4, 7, 2, 5, 8]);
+  });
+
+  test("begins few addresses of a domain, and more once its first answer is there", () => {
+    const plan = createPlan({ perGroupMax: 1_000 });
+    for (let position = 0; position < 200; position++) plan.add(position, 7);
+    const first = takeAll(plan);
+    expect(first).toHaveLength(FIRST_PER_BUCKET_MAX);
+    for (const taken of first.slice(0, 1)) plan.release(taken, "provider");
+    expect(takeAll(plan)).toHaveLength(PER_BUCKET_MAX - FIRST_PER_BUCKET_MAX + 1);
+    expect(plan.underWay()).toBe(PER_BUCKET_MAX);
+  });
+
+  test("bounds the domains of one provider together, and goes on when one of them is done", () => {
+    const plan = createPlan({ perGroupMax: 10 });
+    for (let bucket = 0; bucket < 20; bucket++) for (let n = 0; n < 5; n++) plan.add(bucket * 5 + n, bucket);
+    const known = Array.from({ length: 20 }, () => plan.take(NOW)).filter((taken) => taken !== null);
+    for (const taken of known) plan.release(taken, "slow provider");
+    const slow = takeAll(plan);
+    expect(slow).toHaveLength(10);
+    for (const taken of slow.slice(0, 2)) plan.release(taken, "slow provider");
+    expect(takeAll(plan)).toHaveLength(2);
+    plan.add(1_000, 900);
+    expect(takeAll(plan).map(({ position }) => position)).toEqual([1_000]);
+  });
+
+  test("takes a domain's retries first, at their time and not before", () => {
+    const plan = createPlan({ perGroupMax: 10 });
+    plan.add(1, 2);
+    plan.addRetry(2, 2, NOW + 10);
+    plan.addRetry(3, 2, NOW - 10);
+    expect(takeAll(plan).map(({ position }) => position)).toEqual([3, 1]);
+    expect(plan.nextRetryMs()).toBe(NOW + 10);
+    expect(takeAll(plan, NOW + 10).map(({ position }) => position)).toEqual([2]);
+    expect(plan.nextRetryMs()).toBeNull();
+  });
+
+  test("keeps the ceiling of a domain for retries, too: a thousand at once hold nobody up", () => {
+    const plan = createPlan({ perGroupMax: 10_000 });
+    for (let position = 0; position < 1_000; position++) plan.addRetry(position, 1, NOW);
+    plan.add(1_000, 2);
+    expect(takeAll(plan).map(({ bucket }) => bucket)).toEqual([2, ...Array(FIRST_PER_BUCKET_MAX).fill(1)]);
+  });
+
+  test("whatever comes and goes, gives every address out exactly once and never goes beyond its ceilings", () => {
+    const list = fc.array(fc.integer({ min: 0, max: 6 }), { minLength: 1, maxLength: 300 });
+    fc.assert(
+      fc.property(list, fc.array(fc.nat(), { maxLength: 400 }), (buckets, picks) => {
+        const plan = createPlan({ perGroupMax: 9 });
+        for (const [position, bucket] of buckets.entries()) plan.add(position, bucket);
+        const seen: number[] = [];
+        let underWay: Taken[] = [];
+        const release = (taken: Taken) => {
+          underWay = underWay.filter((other) => other !== taken);
+          plan.release(taken, taken.bucket < 3 ? "one" : "other");
+        };
+        const take = () => {
+          for (const taken of takeAll(plan)) {
+            seen.push(taken.position);
+            underWay.push(taken);
+          }
+          const counted = Map.groupBy(underWay, ({ group }) => group);
+          for (const [group, all] of counted) if (group !== null) expect(all.length).toBeLessThanOrEqual(9);
+        };
+        take();
+        for (const pick of picks) {
+          const taken = underWay[pick % Math.max(1, underWay.length)];
+          if (taken !== undefined) release(taken);
+          if (pick % 3 === 0) take();
+        }
+        for (let left = underWay[0]; left !== undefined; left = underWay[0]) {
+          release(left);
+          take();
+        }
+        expect(seen.toSorted((a, b) => a - b)).toEqual(buckets.map((_, position) => position));
+        expect([plan.ready(), plan.underWay()]).toEqual([0, 0]);
+      }),
+    );
+  });
+
+  test("a bucket is that of the domain", () => {
+    expect(bucketOf("a@x.example")).toBe(bucketOf("b@x.example"));
+    expect(bucketOf('"a@y"@x.example')).toBe(bucketOf("b@x.example"));
+  });
+});
+
+test("the queue of retries gives back what is due, earliest first", () => {
+  fc.assert(
+    fc.property(fc.array(fc.integer({ min: 0, max: 50 })), fc.integer({ min: 0, max: 60 }), (times, nowMs) => {
+      const queue = createDueQueue();
+      for (const [position, dueAtMs] of times.entries()) queue.add(dueAtMs, position);
+      const taken: number[] = [];
+      for (let position = queue.take(nowMs); position !== null; position = queue.take(nowMs))
+        taken.push(times[position] ?? -1);
+      expect(taken).toEqual(times.filter((time) => time <= nowMs).toSorted((a, b) => a - b));
+      const left = times.filter((time) => time > nowMs);
+      expect(queue.nextMs()).toBe(left.length === 0 ? null : Math.min(...left));
+      expect(queue.latestMs()).toBe(left.length === 0 ? null : Math.max(...left));
+    }),
+  );
+});
+
+test("positions number texts as they first come, as a map would", () => {
+  fc.assert(
+    fc.property(
+      fc.array(fc.string({ maxLength: 3 }), { maxLength: 3_000 }),
+      fc.bigInt({ min: 0n, max: 2n ** 60n }),
+      (texts, seed) => {
+        const positions = createPositions(texts.length, seed);
+        const known = new Map<string, number>();
+        for (const text of texts) {
+          const isNew = !known.has(text);
+          if (isNew) known.set(text, known.size);
+          expect(positions.place(text)).toEqual({ position: known.get(text) ?? -1, isNew });
+        }
+        expect(positions.size()).toBe(known.size);
+      },
+    ),
+  );
+  const full = createPositions(1, 1n);
+  full.place("a");
+  expect(() => full.place("b")).toThrow("more than 1 texts");
+});

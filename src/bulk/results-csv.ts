@@ -1,0 +1,124 @@
+import { type VerificationResult, signalsSchema } from "../verify/result.ts";
+import type { ListShape } from "./csv.ts";
+import { nextTurn } from "./csv-source.ts";
+import { type WrittenDelimiter, csvLine } from "./results-csv-cell.ts";
+
+/** One row of the export: the cells as uploaded and the result, null while the row has not finished. */
+export interface ResultRow {
+  readonly cells: readonly string[];
+  readonly result: VerificationResult | null;
+}
+
+/** What of a list's shape the export depends on. A job that was given as JSON has `JSON_LIST_FORMAT`. */
+export type ResultsFormat = Pick<ListShape, "header" | "column" | "width" | "delimiter" | "encoding">;
+
+export const JSON_LIST_FORMAT: ResultsFormat = {
+  header: ["email"],
+  column: 0,
+  width: 1,
+  delimiter: null,
+  encoding: { name: "utf-8", bom: false },
+};
+
+const SIGNAL_NAMES = signalsSchema.keyof().options;
+
+/** The result columns, in the order in which they follow the uploaded ones. */
+export const RESULT_COLUMNS = [
+  "normalized_email",
+  "verdict",
+  "sub_status",
+  "quality_score",
+  "confidence",
+  ...SIGNAL_NAMES.map((name) => `signal_${name}` as const),
+  "verified_at",
+] as const;
+
+const PREFIX = "postwarden_";
+
+/**
+ * Writes an export: `head` once, then `rows` for every batch. Text of UTF-8, CRLF line ends (RFC 4180), the uploaded
+ * columns first, then `RESULT_COLUMNS`, empty for a row that has not finished.
+ *
+ * The delimiter is the uploaded one, so that the file opens where the uploaded one did. A byte order mark is written
+ * when the upload had one or was no UTF-8 (it came from a spreadsheet that needs the mark to read UTF-8 back), and
+ * not otherwise, because other programs take it for part of the first name. Cells that a spreadsheet would run are
+ * defused. There is always a header row; a list without one gets `email` and `column_N` (N from 1).
+ */
+export const createResultsWriter = (format: ResultsFormat) => {
+  const delimiter: WrittenDelimiter = format.delimiter ?? ",";
+  const { width } = format;
+  const needsMark = format.encoding.bom || format.encoding.name !== "utf-8";
+  const uploaded = uploadedNames(format);
+  const unfinished = RESULT_COLUMNS.map(() => "");
+
+  const rowLine = ({ cells, result }: ResultRow): string => {
+    const line = cells.slice(0, width);
+    while (line.length < width) line.push("");
+    line.push(...(result === null ? unfinished : resultCells(result)));
+    return csvLine(line, delimiter);
+  };
+
+  return {
+    head: (): string => (needsMark ? "\ufeff" : "") + csvLine([...uploaded, ...resultNames(uploaded)], delimiter),
+    rows: (rows: readonly ResultRow[]): string => rows.map(rowLine).join(""),
+  };
+};
+
+/**
+ * An export as a stream of bytes that is written as fast as it is read, one batch ahead at most. When the reader goes
+ * away, `batches` is told to return.
+ */
+export const streamResults = (
+  format: ResultsFormat,
+  batches: AsyncIterable<readonly ResultRow[]>,
+): ReadableStream<Uint8Array> => {
+  const writer = createResultsWriter(format);
+  const bytes = new TextEncoder();
+  const iterator = batches[Symbol.asyncIterator]();
+  let isHeadWritten = false;
+  return new ReadableStream<Uint8Array>(
+    {
+      async pull(controller) {
+        if (!isHeadWritten) {
+          isHeadWritten = true;
+          controller.enqueue(bytes.encode(writer.head()));
+          return;
+        }
+        const next = await iterator.next();
+        if (next.done === true) controller.close();
+        else controller.enqueue(bytes.encode(writer.rows(next.value)));
+        await nextTurn();
+      },
+      async cancel() {
+        await iterator.return?.();
+      },
+    },
+    { highWaterMark: 0 },
+  );
+};
+
+const resultCells = (result: VerificationResult): string[] => {
+  const { signals } = result;
+  const cells = [result.normalized_email, result.verdict, result.sub_status];
+  cells.push(String(result.quality_score), String(result.confidence));
+  for (const name of SIGNAL_NAMES) cells.push(signals[name]);
+  cells.push(result.verified_at);
+  return cells;
+};
+
+const uploadedNames = ({ header, column, width }: ResultsFormat): string[] =>
+  Array.from({ length: width }, (_, index) => {
+    const name = header?.[index]?.trim() ?? "";
+    if (name !== "") return header?.[index] ?? name;
+    return header === null && index === column ? "email" : `column_${index + 1}`;
+  });
+
+/** Plain names; one that the upload has, too (as an export uploaded again has them all), gets a prefix, then a number. */
+const resultNames = (uploaded: readonly string[]): string[] => {
+  const taken = new Set(uploaded.map((name) => name.trim().toLowerCase()));
+  return RESULT_COLUMNS.map((name) => {
+    let free: string = taken.has(name) ? `${PREFIX}${name}` : name;
+    for (let number = 2; taken.has(free); number += 1) free = `${PREFIX}${name}_${number}`;
+    return free;
+  });
+};

@@ -1,0 +1,105 @@
+import { Elysia } from "elysia";
+import { AppError } from "../base/errors.ts";
+import { isId } from "../base/secrets.ts";
+import type { Guard } from "../http/guard.ts";
+import { readPage, writeCursor } from "../http/query.ts";
+import { isIdempotencyKey } from "../verify/schemas.ts";
+import { z } from "zod";
+import type { BulkJobs } from "./jobs.ts";
+import type { ListStore } from "./list-store.ts";
+import { exportRows, readItems } from "./pages.ts";
+import { type ResultsFormat, streamResults } from "./results-csv.ts";
+import { itemFiltersSchema } from "./schemas.ts";
+
+export interface BulkRouteDeps {
+  readonly guard: Guard;
+  readonly bulk: BulkJobs;
+  readonly lists: ListStore;
+}
+
+const PATH = "/v1/bulk-verifications";
+const JSON_TYPE = "application/json";
+
+const readIdempotencyKey = (request: Request): string | null => {
+  const key = request.headers.get("idempotency-key");
+  if (key === null || isIdempotencyKey(key)) return key;
+  throw new AppError("Invalid idempotency key", { message: "An Idempotency-Key has 1 to 200 characters." });
+};
+
+const knownId = (id: string | undefined): string => {
+  if (id !== undefined && isId(id)) return id;
+  throw new AppError("not_found", { message: "There is no such bulk verification." });
+};
+
+const isRowIndex = (text: string): boolean => /^\d{1,9}$/.test(text);
+
+/** The endpoints of bulk verification. */
+export const createBulkRoutes = ({ guard, bulk, lists }: BulkRouteDeps) =>
+  new Elysia({ name: "bulk" })
+    .use(guard)
+    .post(
+      PATH,
+      async ({ request, caller, set }) => {
+        const job = await bulk.order(caller, request, readIdempotencyKey(request));
+        set.status = 202;
+        set.headers.location = `${PATH}/${job.id}`;
+        return bulk.describe(job);
+      },
+      { parse: "none", demand: { scope: "bulk:write" } },
+    )
+    .get(
+      PATH,
+      async ({ request, caller }) => {
+        const { limit, after } = readPage(request, z.strictObject({}), isId);
+        const jobs = bulk.list(caller, { before: after, limit: limit + 1 });
+        const page = jobs.slice(0, limit);
+        const last = page.at(-1);
+        return {
+          bulk_verifications: page.map(bulk.describe),
+          next_cursor: jobs.length > limit && last !== undefined ? writeCursor(last.id) : null,
+        };
+      },
+      { demand: { scope: "bulk:read" } },
+    )
+    .get(`${PATH}/:jobId`, async ({ params, caller }) => bulk.describe(bulk.find(caller, knownId(params.jobId))), {
+      demand: { scope: "bulk:read" },
+    })
+    .get(
+      `${PATH}/:jobId/items`,
+      async ({ request, params, caller }) => {
+        const { number } = bulk.find(caller, knownId(params.jobId));
+        const { limit, after, filters } = readPage(request, itemFiltersSchema, isRowIndex);
+        const page = await readItems(lists, number, { after: Number(after ?? -1), limit, filters });
+        const next = page.next === null ? null : writeCursor(String(page.next));
+        const text = `{"emails":[${page.items.join(",")}],"next_cursor":${JSON.stringify(next)}}`;
+        return new Response(text, { headers: { "content-type": JSON_TYPE } });
+      },
+      { demand: { scope: "bulk:read" } },
+    )
+    .get(
+      `${PATH}/:jobId/results.csv`,
+      async ({ params, caller }) => {
+        const { number, id, format } = bulk.find(caller, knownId(params.jobId));
+        const shape = JSON.parse(format) as ResultsFormat;
+        return new Response(streamResults(shape, exportRows(lists, number)), {
+          headers: {
+            "content-type": "text/csv; charset=utf-8",
+            "content-disposition": `attachment; filename="results-${id}.csv"`,
+          },
+        });
+      },
+      { demand: { scope: "bulk:read" } },
+    )
+    .post(
+      `${PATH}/:jobId/cancel`,
+      async ({ params, caller }) => bulk.describe(await bulk.cancel(caller, knownId(params.jobId))),
+      { parse: "none", demand: { scope: "bulk:write" } },
+    )
+    .delete(
+      `${PATH}/:jobId`,
+      async ({ params, caller, set }) => {
+        await bulk.remove(caller, knownId(params.jobId));
+        set.status = 204;
+      },
+      { parse: "none", demand: { scope: "bulk:write" } },
+    );

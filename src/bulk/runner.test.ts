@@ -1,0 +1,226 @@
+import { describe, expect, test } from "bun:test";
+import fc from "fast-check";
+import { BULK_ACCOUNT, BULK_CREDITS, bulkOutcome, type BulkWorld, createBulkWorlds } from "../testing/bulk-world.ts";
+import { settle } from "../testing/clock.ts";
+import type { Outcome } from "./attempt.ts";
+import type { OpenAddress } from "./list-store.ts";
+import type { JobRow } from "./store.ts";
+
+const newWorld = createBulkWorlds();
+const addresses = (count: number, domain = "x.example"): string[] =>
+  Array.from({ length: count }, (_, n) => `user${n}@${domain}`);
+
+const later = (world: BulkWorld, afterMs: number): Outcome => ({
+  kind: "later",
+  dueAtMs: world.clock.nowMs() + afterMs,
+  evidence: "{}",
+  group: null,
+});
+
+const stateOf = (world: BulkWorld, { number }: JobRow): JobRow => {
+  const job = world.jobs.get(number);
+  if (job === undefined) throw new Error("the job is gone");
+  return job;
+};
+
+const untilEnded = async (world: BulkWorld, job: JobRow, stepMs = 100): Promise<JobRow> => {
+  for (let turn = 0; turn < 500 && stateOf(world, job).completedAtMs === null; turn++)
+    await world.clock.advance(stepMs);
+  return stateOf(world, job);
+};
+
+describe("a job", () => {
+  test("ends when its last address does, with its counts, its credits and one event in the same transaction", async () => {
+    const world = newWorld();
+    const job = await world.order([...addresses(3), "User1@x.example"]);
+    expect(world.ledger.balance(BULK_ACCOUNT)).toEqual({ available: BULK_CREDITS - 3, held: 3 });
+    const attempt = async ({ email }: OpenAddress) =>
+      email === "user0@x.example" ? bulkOutcome("smtp_timeout", false) : bulkOutcome("mailbox_exists");
+    world.start({ attempt });
+    expect(await untilEnded(world, job)).toMatchObject({
+      status: "completed",
+      rowsFinished: 4,
+      addressesFinished: 3,
+      creditsCharged: 2,
+      creditsReleased: 1,
+    });
+    expect(world.jobs.counts(job.number).toSorted((a, b) => a.rows - b.rows)).toEqual([
+      { subStatus: "smtp_timeout", rows: 1 },
+      { subStatus: "mailbox_exists", rows: 3 },
+    ]);
+    expect(world.ledger.balance(BULK_ACCOUNT)).toEqual({ available: BULK_CREDITS - 2, held: 0 });
+    expect(world.events()).toEqual(["bulk.completed"]);
+  });
+
+  test("asks again at the planned time, while its other addresses go on", async () => {
+    const world = newWorld();
+    const job = await world.order(addresses(5));
+    const attempt = async ({ email, dueAtMs }: OpenAddress) =>
+      email.startsWith("user0") && dueAtMs === 0 ? later(world, 60_000) : bulkOutcome("mailbox_exists");
+    const { runner } = world.start({ attempt });
+    await world.clock.advance(1_000);
+    expect(stateOf(world, job)).toMatchObject({ status: "running", addressesFinished: 4 });
+    expect(runner.forecast(stateOf(world, job)).secondsLeft).toBeGreaterThanOrEqual(59);
+    await world.clock.advance(58_000);
+    expect(stateOf(world, job).addressesFinished).toBe(4);
+    await world.clock.advance(2_000);
+    expect(stateOf(world, job)).toMatchObject({ status: "completed", addressesFinished: 5 });
+    expect(world.lists.findEvidence(job.number, 0)).toBeUndefined();
+  });
+
+  test("is not held up by a domain that never answers", async () => {
+    const world = newWorld();
+    const job = await world.order([...addresses(500, "stuck.example"), ...addresses(50, "quick.example")]);
+    const attempt = async ({ email }: OpenAddress) =>
+      email.endsWith("@stuck.example") ? Promise.withResolvers<never>().promise : bulkOutcome("mailbox_exists");
+    world.start({ attempt, windowMax: 100 });
+    await world.clock.advance(1_000);
+    expect(stateOf(world, job).addressesFinished).toBe(50);
+  });
+
+  test("never has more under way than the window", async () => {
+    const world = newWorld();
+    const job = await world.order(Array.from({ length: 300 }, (_, n) => `a@d${n}.example`));
+    let [underWay, most] = [0, 0];
+    const attempt = () => {
+      most = Math.max(most, ++underWay);
+      return new Promise<Outcome>((resolve) => {
+        world.clock.after(10, () => {
+          underWay--;
+          resolve(bulkOutcome("mailbox_exists"));
+        });
+      });
+    };
+    world.start({ attempt, windowMax: 20 });
+    await untilEnded(world, job);
+    expect(most).toBe(20);
+  });
+
+  test("that is forgotten drops what comes in afterwards", async () => {
+    const world = newWorld();
+    const job = await world.order(addresses(2));
+    const answers: Array<() => void> = [];
+    const attempt = () => new Promise<Outcome>((resolve) => answers.push(() => resolve(bulkOutcome("catch_all"))));
+    const { runner } = world.start({ attempt });
+    await settle();
+    world.db.transact((tx) => world.record.abort(tx, job, "cancelled"));
+    runner.forget(job.number);
+    for (const answer of answers) answer();
+    await world.clock.advance(1_000);
+    expect(answers).toHaveLength(2);
+    expect(stateOf(world, job)).toMatchObject({ status: "cancelled", addressesFinished: 0, creditsReleased: 2 });
+    expect(world.events()).toEqual(["bulk.cancelled"]);
+  });
+
+  test("waits while the disk is full, and loses nothing", async () => {
+    const world = newWorld();
+    const job = await world.order(addresses(3));
+    let full = false;
+    const commit: BulkWorld["db"]["commit"] = (work) =>
+      full ? Promise.reject(Object.assign(new Error("full"), { code: "SQLITE_FULL" })) : world.db.commit(work);
+    const attempt = async () => {
+      full = true;
+      return bulkOutcome("mailbox_exists");
+    };
+    world.start({ attempt, commit });
+    await world.clock.advance(10_000);
+    expect(stateOf(world, job)).toMatchObject({ status: "running", addressesFinished: 0 });
+    full = false;
+    await world.clock.advance(3_000);
+    expect(stateOf(world, job)).toMatchObject({ status: "completed", addressesFinished: 3 });
+  });
+
+  test("that cannot be begun while the disk is full is begun later", async () => {
+    const world = newWorld();
+    const job = await world.order(addresses(2));
+    const failures = [Object.assign(new Error("full"), { code: "SQLITE_FULL" })];
+    const commit: BulkWorld["db"]["commit"] = (work) => {
+      const failure = failures.shift();
+      return failure === undefined ? world.db.commit(work) : Promise.reject(failure);
+    };
+    world.start({ attempt: async () => bulkOutcome("mailbox_exists"), commit });
+    await world.clock.advance(4_000);
+    expect(stateOf(world, job).status).toBe("queued");
+    await world.clock.advance(2_000);
+    expect(stateOf(world, job).status).toBe("completed");
+  });
+
+  test("whose results cannot be written for a bug fails, gives its credits back and takes no other job with it", async () => {
+    const world = newWorld();
+    const bad = await world.order(["bad@x.example"]);
+    const good = await world.order(["good@x.example"]);
+    const broken = { ...bulkOutcome("mailbox_exists"), columns: { subStatus: "catch_all", signals: {} } };
+    const attempt = async ({ email }: OpenAddress) =>
+      email === "bad@x.example" ? (broken as unknown as Outcome) : bulkOutcome("mailbox_exists");
+    world.start({ attempt });
+    await untilEnded(world, good);
+    expect([stateOf(world, bad).status, stateOf(world, good).status]).toEqual(["failed", "completed"]);
+    expect(world.ledger.balance(BULK_ACCOUNT)).toEqual({ available: BULK_CREDITS - 1, held: 0 });
+    expect(world.events().toSorted()).toEqual(["bulk.completed", "bulk.failed"]);
+  });
+});
+
+describe("several jobs", () => {
+  test("share the window: a small job is not behind a big one", async () => {
+    const world = newWorld();
+    const big = await world.order(Array.from({ length: 2_000 }, (_, n) => `a@d${n}.example`));
+    const small = await world.order(Array.from({ length: 20 }, (_, n) => `b@d${n}.example`));
+    const attempt = () =>
+      new Promise<Outcome>((resolve) => {
+        world.clock.after(100, () => resolve(bulkOutcome("mailbox_exists")));
+      });
+    world.start({ attempt, windowMax: 20 });
+    await untilEnded(world, small);
+    expect(stateOf(world, small).status).toBe("completed");
+    expect(stateOf(world, big).addressesFinished).toBeLessThan(100);
+  });
+});
+
+test("however often the process dies, every address ends once and is charged once", async () => {
+  const life = fc.record({
+    /** For each address: how many attempts are put off, how long each takes, whether it costs. */
+    plan: fc.array(
+      fc.record({ puts: fc.integer({ min: 0, max: 2 }), ms: fc.integer({ min: 0, max: 400 }), costs: fc.boolean() }),
+      { minLength: 1, maxLength: 40 },
+    ),
+    deaths: fc.array(fc.integer({ min: 0, max: 700 }), { maxLength: 8 }),
+    windowMax: fc.integer({ min: 1, max: 50 }),
+  });
+  await fc.assert(
+    fc.asyncProperty(life, async ({ plan, deaths, windowMax }) => {
+      const world = newWorld();
+      const emails = plan.flatMap((_, n) => [`u${n}@d${n % 5}.example`, `U${n}@d${n % 5}.example`]);
+      const job = await world.order(emails);
+      const puts = plan.map((address) => address.puts);
+      const attempt = ({ position }: OpenAddress) =>
+        new Promise<Outcome>((resolve) => {
+          const { ms = 0, costs = true } = plan[position] ?? {};
+          world.clock.after(ms, () => {
+            const left = puts[position] ?? 0;
+            puts[position] = left - 1;
+            resolve(left > 0 ? later(world, 300) : bulkOutcome(costs ? "mailbox_exists" : "smtp_timeout", costs));
+          });
+        });
+      for (const livedMs of deaths) {
+        const { kill } = world.start({ attempt, windowMax });
+        await world.clock.advance(livedMs);
+        kill();
+      }
+      world.start({ attempt, windowMax });
+      const ended = await untilEnded(world, job);
+      const charged = plan.filter(({ costs }) => costs).length;
+      expect(ended).toMatchObject({
+        status: "completed",
+        rowsFinished: emails.length,
+        addressesFinished: plan.length,
+        creditsCharged: charged,
+        creditsReleased: plan.length - charged,
+      });
+      expect(world.jobs.counts(job.number).reduce((sum, { rows }) => sum + rows, 0)).toBe(emails.length);
+      expect(world.ledger.balance(BULK_ACCOUNT)).toEqual({ available: BULK_CREDITS - charged, held: 0 });
+      expect(world.ledger.sum(BULK_ACCOUNT)).toEqual(world.ledger.balance(BULK_ACCOUNT));
+      expect(world.events()).toEqual(["bulk.completed"]);
+    }),
+    { numRuns: 25 },
+  );
+}, 30_000);

@@ -1,0 +1,259 @@
+import type { Log } from "../base/log.ts";
+import type { Db } from "../db/open.ts";
+import { PoolClosed } from "../probe/pool.ts";
+import type { AttemptAddress } from "./attempt.ts";
+import { nextTurn } from "./csv-source.ts";
+import { createGovernor, type GovernorDeps } from "./governor.ts";
+import { isUnfinished, type Forecast, NOTHING_LEFT } from "./job-object.ts";
+import type { ListStore } from "./list-store.ts";
+import { bucketOf, createPlan, type Plan, type Taken } from "./plan.ts";
+import { createRate, FIRST_GUESS_ATTEMPT_S, forecast, type Rate } from "./progress.ts";
+import type { Attempted, BulkRecord } from "./record.ts";
+import { createResultsWriter, UNWRITTEN_MAX } from "./results-writer.ts";
+import type { JobRow, JobStore } from "./store.ts";
+
+export interface BulkRunnerDeps extends GovernorDeps {
+  readonly db: Db;
+  readonly jobs: JobStore;
+  readonly lists: ListStore;
+  readonly record: BulkRecord;
+  readonly attempt: AttemptAddress;
+  readonly log: Log;
+}
+
+/** Jobs worked on at a time: each has its plan in memory (4 bytes an address and more). The others wait as rows. */
+export const ACTIVE_JOBS_MAX = 50;
+/** One provider's hosts get no more than this share of a job's window. */
+const GROUP_SHARE = 4;
+/** Addresses begun in one turn of the event loop, and read at one go when a job is taken up. */
+const BEGUN_PER_TURN_MAX = 64;
+const LOADED_AT_ONCE = 2_000;
+/** After a job could not be read or begun (disk full). */
+const LOAD_AGAIN_MS = 5_000;
+/** The plan is looked at this often at least, so that a stepped wall clock is noticed. */
+const LOOK_AT_LEAST_EVERY_MS = 60_000;
+
+interface Active {
+  readonly job: JobRow;
+  readonly plan: Plan;
+  readonly rate: Rate;
+}
+
+/**
+ * Works jobs off, several at a time: `windowMax` addresses are shared equally among those that have work. The rows are the only truth: what was under way when the process ended is tried
+ * again, and what comes in after a job has ended is dropped.
+ */
+export const createBulkRunner = (deps: BulkRunnerDeps) => {
+  const { db, jobs, lists, record, attempt, clock, log, windowMax } = deps;
+  const governor = createGovernor(deps);
+  const active = new Map<number, Active>();
+  const waiting: JobRow[] = [];
+  const watchers = new Map<number, Array<() => void>>();
+  let turn = 0;
+  let isPumpPlanned = false;
+  let cancelLook: (() => void) | null = null;
+  let stopped = false;
+
+  const forget = (number: number): void => {
+    active.delete(number);
+    const at = waiting.findIndex((job) => job.number === number);
+    if (at >= 0) waiting.splice(at, 1);
+    for (const tell of watchers.get(number) ?? []) tell();
+    watchers.delete(number);
+    admit();
+  };
+
+  const fail = async (number: number): Promise<void> => {
+    const job = jobs.get(number);
+    if (job === undefined || !isUnfinished(job)) return;
+    await db.commit((tx) => record.abort(tx, job, "failed"));
+    forget(number);
+  };
+
+  const onWritten = (number: number, written: readonly Attempted[]): void => {
+    const job = jobs.get(number);
+    if (job === undefined || !isUnfinished(job)) {
+      forget(number);
+      return;
+    }
+    const known = active.get(number);
+    if (known === undefined) return;
+    let finished = 0;
+    for (const { position, bucket, outcome } of written) {
+      if (outcome.kind === "later") known.plan.addRetry(position, bucket, outcome.dueAtMs);
+      else finished++;
+    }
+    known.rate.note(finished);
+    planPump();
+  };
+
+  const writer = createResultsWriter({ db, record, clock, log, onWritten, onUnwritable: fail });
+
+  const work = async (of: Active, taken: Taken): Promise<void> => {
+    const { job, plan } = of;
+    const { position, bucket } = taken;
+    let group: string | null = null;
+    try {
+      const address = lists.findOpen(job.number, position);
+      if (address === undefined) return;
+      const outcome = await attempt(address, job);
+      group = outcome.group;
+      if (active.get(job.number) !== of) return;
+      writer.add(job.number, { position, bucket, rows: address.rows, isRetry: address.dueAtMs > 0, outcome });
+    } catch (error) {
+      if (!(error instanceof PoolClosed)) log.error("work on a list ended in a bug", { job: job.number, cause: error });
+    } finally {
+      plan.release(taken, group);
+      planPump();
+    }
+  };
+
+  const hasWork = ({ plan }: Active, nowMs: number): boolean =>
+    plan.ready() > 0 || plan.underWay() > 0 || (plan.nextRetryMs() ?? Number.POSITIVE_INFINITY) <= nowMs;
+
+  /** Begins what there is room for, a job at a time in turn; true when there may be more to begin. */
+  const beginSome = (): boolean => {
+    const nowMs = clock.nowMs();
+    const busy = [...active.values()].filter((one) => hasWork(one, nowMs));
+    const shareMax = Math.max(1, Math.floor(governor.window() / Math.max(1, busy.length)));
+    let begun = 0;
+    for (let idle = 0; idle < busy.length;) {
+      if (begun >= BEGUN_PER_TURN_MAX) return true;
+      const one = busy[turn++ % busy.length];
+      const taken = one === undefined || one.plan.underWay() >= shareMax ? null : one.plan.take(nowMs);
+      if (one === undefined || taken === null) {
+        idle++;
+        continue;
+      }
+      idle = 0;
+      begun++;
+      void work(one, taken);
+    }
+    return false;
+  };
+
+  const pump = (): void => {
+    isPumpPlanned = false;
+    if (stopped || writer.size() >= UNWRITTEN_MAX) return;
+    if (beginSome()) planPump();
+    else lookAgain();
+  };
+
+  const planPump = (): void => {
+    if (isPumpPlanned || stopped) return;
+    isPumpPlanned = true;
+    setImmediate(pump);
+  };
+
+  /** At the time of the next retry. */
+  const lookAgain = (): void => {
+    cancelLook?.();
+    cancelLook = null;
+    if (active.size === 0) return;
+    const waits = [...active.values()].map(
+      ({ plan }) => (plan.nextRetryMs() ?? Number.POSITIVE_INFINITY) - clock.nowMs(),
+    );
+    // What is due already waits for room, and is seen when there is some.
+    const delayMs = Math.min(LOOK_AT_LEAST_EVERY_MS, ...waits.filter((ms) => ms > 0));
+    cancelLook = clock.after(delayMs, planPump);
+  };
+
+  const load = async (one: Active): Promise<void> => {
+    const { number } = one.job;
+    const isActive = () => !stopped && active.get(number) === one;
+    await db.commit((tx) => record.begin(tx, number));
+    for (let after = -1; isActive();) {
+      const addresses = lists.addressesBehind(number, after, LOADED_AT_ONCE);
+      for (const { position, normalizedEmail, dueAtMs, done } of addresses) {
+        after = position;
+        if (done) continue;
+        const bucket = bucketOf(normalizedEmail);
+        if (dueAtMs === 0) one.plan.add(position, bucket);
+        else one.plan.addRetry(position, bucket, dueAtMs);
+      }
+      planPump();
+      if (addresses.length < LOADED_AT_ONCE) return;
+      await nextTurn();
+    }
+  };
+
+  const begin = (job: JobRow): void => {
+    const perGroupMax = Math.max(1, Math.floor(windowMax / GROUP_SHARE));
+    const one = { job, plan: createPlan({ perGroupMax }), rate: createRate(clock) };
+    active.set(job.number, one);
+    load(one).catch((error: unknown) => {
+      if (stopped) return;
+      log.error("a list could not be taken up; trying again", { id: job.id, cause: error });
+      clock.after(LOAD_AGAIN_MS, () => {
+        if (!stopped && active.get(job.number) === one) begin(job);
+      });
+    });
+  };
+
+  /** The oldest job of the account that has the fewest under way. */
+  const nextWaiting = (): JobRow | undefined => {
+    const perAccount = Map.groupBy(active.values(), ({ job }) => job.accountId);
+    const underWay = ({ accountId }: JobRow) => perAccount.get(accountId)?.length ?? 0;
+    const [first] = waiting.toSorted((a, b) => underWay(a) - underWay(b));
+    if (first !== undefined) waiting.splice(waiting.indexOf(first), 1);
+    return first;
+  };
+
+  const admit = (): void => {
+    while (!stopped && waiting.length > 0 && active.size < ACTIVE_JOBS_MAX) {
+      const next = nextWaiting();
+      if (next !== undefined) begin(next);
+    }
+  };
+
+  const take = (job: JobRow): void => {
+    if (active.has(job.number) || waiting.some(({ number }) => number === job.number)) return;
+    waiting.push(job);
+    admit();
+  };
+
+  return {
+    /** Takes up every job that an earlier process left unfinished. */
+    start(): void {
+      for (const job of jobs.withStatus(["queued", "running"])) take(job);
+    },
+    /** Takes up a queued job, as soon as it is its turn. */
+    take,
+    /** The job has ended otherwise: nothing more of it is begun, and what is under way is dropped. */
+    forget,
+
+    /** What an unfinished job will still take. */
+    forecast(job: JobRow): Forecast {
+      if (!isUnfinished(job)) return NOTHING_LEFT;
+      const one = active.get(job.number);
+      const left = job.addressesTotal - job.addressesFinished;
+      const retries = one?.plan.retries() ?? 0;
+      const share = windowMax / Math.max(1, active.size) / FIRST_GUESS_ATTEMPT_S;
+      const latestMs = one?.plan.latestRetryMs() ?? null;
+      return forecast({
+        fresh: Math.max(0, left - retries),
+        perSecond: one?.rate.perSecond() || share,
+        latestRetryMs: latestMs === null ? null : latestMs - clock.nowMs(),
+      });
+    },
+
+    /** Resolves when the job has ended; at once when it is not worked on. */
+    untilEnded: (number: number): Promise<void> =>
+      new Promise((resolve) => {
+        const isWaiting = waiting.some((job) => job.number === number);
+        if (active.has(number) || isWaiting) watchers.set(number, [...(watchers.get(number) ?? []), resolve]);
+        else resolve();
+      }),
+
+    /** Begins nothing more and writes down what is known; what is under way stays pending. */
+    async stop(): Promise<void> {
+      stopped = true;
+      cancelLook?.();
+      governor.stop();
+      active.clear();
+      await writer.stop();
+    },
+  };
+};
+
+export type BulkRunner = ReturnType<typeof createBulkRunner>;

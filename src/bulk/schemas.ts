@@ -1,0 +1,109 @@
+import { z } from "zod";
+import { resultSchema, SUB_STATUSES, VERDICTS } from "../verify/result.ts";
+import { HEADER_CHOICES } from "./columns-address.ts";
+
+export const EMAILS_MAX = 100_000;
+const LABEL_CHARACTERS_MAX = 200;
+const URL_CHARACTERS_MAX = 2_048;
+
+const label = (description: string, example: string) =>
+  z
+    .string()
+    .min(1, "Leave the field out rather than empty")
+    .refine((text) => [...text].length <= LABEL_CHARACTERS_MAX, `At most ${LABEL_CHARACTERS_MAX} characters`)
+    .optional()
+    .meta({ description, maxLength: LABEL_CHARACTERS_MAX, examples: [example] });
+
+/** What may be said of a list, however it is sent. */
+const about = {
+  name: label("Your name for the job.", "Newsletter, spring"),
+  source: label("Free-form label for the caller's own attribution.", "crm-export"),
+  webhook_url: z
+    .string()
+    .max(URL_CHARACTERS_MAX)
+    .optional()
+    .meta({
+      description:
+        "Where `bulk.completed`, `bulk.cancelled` or `bulk.failed` is to be sent: https on the public internet; other URLs only where the operator allows them.",
+      format: "uri",
+      examples: ["https://example.com/hooks/postwarden"],
+    }),
+};
+
+/** Body of `POST /v1/bulk-verifications` as JSON. */
+export const jsonOrderSchema = z
+  .strictObject({
+    emails: z
+      .array(z.string())
+      .min(1, "At least one address is needed")
+      .max(EMAILS_MAX, `At most ${EMAILS_MAX} addresses; send more as CSV`)
+      .meta({ description: "The addresses. What is no address is a row that ends `invalid_syntax`." }),
+    ...about,
+  })
+  .meta({ title: "BulkOrder" });
+
+/** What may go with a list that is uploaded: parameters of the query, or fields of the form. */
+export const uploadOrderSchema = z.strictObject({
+  column: z.string().min(1).max(LABEL_CHARACTERS_MAX).optional(),
+  header: z.enum(HEADER_CHOICES).default("auto"),
+  ...about,
+});
+export type UploadOrder = z.output<typeof uploadOrderSchema>;
+
+export const itemFiltersSchema = z.strictObject({
+  verdict: z.enum(VERDICTS).optional(),
+  sub_status: z.enum(SUB_STATUSES).optional(),
+});
+export type ItemFilters = z.output<typeof itemFiltersSchema>;
+
+const time = z.iso.datetime({ precision: 3 });
+const count = z.int().min(0);
+
+export const jobSchema = z
+  .object({
+    id: z.uuid(),
+    name: z.string().nullable(),
+    source: z.string().nullable(),
+    status: z.enum(["queued", "running", "completed", "cancelled", "failed"]),
+    created_at: time,
+    started_at: time.nullable(),
+    completed_at: time.nullable(),
+    rows: z.object({ total: count, finished: count }),
+    addresses: z
+      .object({ total: count, finished: count })
+      .meta({ description: "Distinct addresses: what is charged." }),
+    verdicts: z
+      .object({ deliverable: count, risky: count, undeliverable: count })
+      .meta({ description: "Finished rows by verdict." }),
+    sub_statuses: z
+      .partialRecord(z.enum(SUB_STATUSES), count)
+      .meta({ description: "Finished rows by sub_status; those that do not occur are left out." }),
+    credits: z.object({ held: count, charged: count, released: count }),
+    estimated_seconds_left: z
+      .int()
+      .nullable()
+      .meta({ description: "An estimate: the rate of the last minute, and the latest retry that is planned." }),
+    poll_after_ms: z
+      .int()
+      .nullable()
+      .meta({ description: "Minimum wait before asking again; null when it has ended." }),
+    webhook_configured: z.boolean(),
+  })
+  .meta({ title: "BulkJob" });
+
+export const jobListSchema = z
+  .object({ bulk_verifications: z.array(jobSchema), next_cursor: z.string().nullable() })
+  .meta({ title: "BulkJobList" });
+
+export const itemSchema = z
+  .object({
+    row_index: count.meta({ description: "Zero-based position of the row in the job." }),
+    submitted_email: z.string(),
+    normalized_email: z.string(),
+    result: resultSchema.meta({ title: "VerificationResult" }).nullable(),
+  })
+  .meta({ title: "BulkItem" });
+
+export const itemPageSchema = z
+  .object({ emails: z.array(itemSchema), next_cursor: z.string().nullable() })
+  .meta({ title: "BulkItemPage" });

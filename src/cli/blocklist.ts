@@ -1,0 +1,128 @@
+import type { Command } from "commander";
+import { composeLookups } from "../compose-blocklist.ts";
+import { realOutside } from "../compose-engine.ts";
+import { parseTarget } from "../blocklist/target-form.ts";
+import { type Blocklist, isEnabled } from "../dnsbl/blocklist.ts";
+import type { Dnsbl } from "../dnsbl/dnsbl.ts";
+import type { ListOutcome } from "../dnsbl/lookup.ts";
+import type { Target } from "../dnsbl/query-name.ts";
+import { catalogueView } from "../blocklist/list-view.ts";
+import { CommandFailed, type Io, print, table, UsageError } from "./io.ts";
+import { loadConfig } from "./workspace.ts";
+
+interface Asking {
+  readonly lists: readonly Blocklist[];
+  readonly dnsbl: Dnsbl;
+}
+
+/** What one list said of a target, as JSON shows it. */
+const resultOf = (outcome: ListOutcome, lists: readonly Blocklist[]) => ({
+  list: outcome.list,
+  outcome: outcome.outcome,
+  listings: outcome.listings.map(({ id, name, severity, meanings }) => ({
+    id,
+    name,
+    severity,
+    meaning: meanings.join(" "),
+  })),
+  codes: outcome.answers,
+  text: outcome.text,
+  reason: outcome.reason,
+  remedy: outcome.remedy,
+  delist_url: lists.find(({ id }) => id === outcome.list)?.delistUrl ?? null,
+});
+
+const statusOf = (outcomes: readonly ListOutcome[]): "listed" | "clean" | "unknown" => {
+  if (outcomes.some(({ outcome }) => outcome === "listed")) return "listed";
+  return outcomes.some(({ outcome }) => outcome === "not_listed") ? "clean" : "unknown";
+};
+
+/** Asked as if nothing was known before, so that a listing is confirmed before it is told. */
+const checkTarget = async ({ lists, dnsbl }: Asking, target: Target) => {
+  const outcomes = await dnsbl.lookup.checkAll(target, lists, { previous: [] });
+  return {
+    target: target.value,
+    kind: target.kind,
+    status: statusOf(outcomes),
+    listed_on: outcomes.flatMap(({ listings }) => listings.map(({ id }) => id)).toSorted(),
+    results: outcomes.filter(({ outcome }) => outcome !== "skipped").map((outcome) => resultOf(outcome, lists)),
+  };
+};
+type Checked = Awaited<ReturnType<typeof checkTarget>>;
+
+const HEADINGS = ["LIST", "ANSWER", "SEVERITY", "WHAT IT MEANS", "DELISTING"];
+
+const asText = ({ target, status, results }: Checked): string => {
+  const rows = results.flatMap(({ list, outcome, listings, reason, delist_url }) => {
+    if (outcome === "not_listed") return [];
+    if (outcome !== "listed") return [[list, outcome, "", reason ?? "", ""]];
+    return listings.map(({ id, severity, meaning }) => [id, "listed", severity, meaning, delist_url ?? ""]);
+  });
+  const clean = results.filter(({ outcome }) => outcome === "not_listed").length;
+  const head = `${target}: ${status} (${clean} of ${results.length} lists say: not listed)`;
+  return rows.length === 0 ? head : `${head}\n${table(HEADINGS, rows)}`;
+};
+
+const parseOrRefuse = (text: string): Target => {
+  const parsed = parseTarget(text, "live");
+  if (parsed.ok) return parsed.value;
+  throw new UsageError(`"${text}": ${parsed.error}`, "target");
+};
+
+/** `blocklist check | lists`: needs no server and no database. */
+export const addBlocklistCommands = (program: Command, io: Io): void => {
+  const group = program
+    .command("blocklist")
+    .description("DNS blocklists: is something listed, which lists can be believed");
+
+  const withLookups = async <T>(work: (lookups: ReturnType<typeof composeLookups>) => Promise<T>): Promise<T> => {
+    const config = loadConfig(io);
+    const outside = realOutside(config);
+    try {
+      return await work(composeLookups(config, outside));
+    } finally {
+      outside.close();
+    }
+  };
+
+  group
+    .command("check")
+    .description("ask every enabled list about domains and IP addresses")
+    .argument("<target...>", "domains and IP addresses")
+    .option("--json", "print a JSON object a line")
+    .action(async (given: string[], { json }: { json?: boolean }) => {
+      const targets = given.map(parseOrRefuse);
+      await withLookups(async ({ catalogue, dnsbl }) => {
+        const lists = catalogue.lists.filter(isEnabled);
+        for (const target of targets) {
+          const checked = await checkTarget({ lists, dnsbl }, target);
+          print(io, json, checked, () => asText(checked));
+        }
+      });
+    });
+
+  group
+    .command("lists")
+    .description("the lists of the catalogue")
+    .option("--test", "ask every enabled list for its test points, through your resolver")
+    .option("--json", "print JSON")
+    .action(({ test, json }: { test?: boolean; json?: boolean }) =>
+      withLookups(async ({ catalogue, dnsbl }) => {
+        if (test) await dnsbl.health.ensureAllFresh(catalogue.lists.filter(isEnabled));
+        const view = catalogueView(catalogue, dnsbl.health);
+        const rows = view.lists.map(({ id, kinds, enabled, severity, health }) => [
+          id,
+          kinds.join(" "),
+          enabled ? "yes" : "no",
+          severity,
+          ...(test ? [health.map(({ kind, state }) => `${kind} ${state}`).join(", ")] : []),
+          ...(test ? [health.find(({ reason }) => reason !== null)?.reason ?? ""] : []),
+        ]);
+        print(io, json, view, () =>
+          table(["LIST", "KINDS", "ASKED", "SEVERITY", ...(test ? ["HEALTH", "WHY"] : [])], rows),
+        );
+        const believed = view.lists.some(({ health }) => health.some(({ state }) => state === "healthy"));
+        if (test && !believed) throw new CommandFailed("No list can be believed through this resolver.", "unhealthy");
+      }),
+    );
+};

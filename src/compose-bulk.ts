@@ -1,0 +1,49 @@
+import { join } from "node:path";
+import type { Clock } from "./base/clock.ts";
+import type { Log } from "./base/log.ts";
+import type { Random } from "./base/secrets.ts";
+import type { Ledger } from "./billing/store.ts";
+import { createAttempt } from "./bulk/attempt.ts";
+import { createIntake } from "./bulk/intake.ts";
+import { createListStore } from "./bulk/list-store.ts";
+import { createRecord } from "./bulk/record.ts";
+import { createBulkRunner } from "./bulk/runner.ts";
+import { createJobStore } from "./bulk/store.ts";
+import type { Config } from "./config.ts";
+import type { Db } from "./db/open.ts";
+import type { Engine } from "./verify/engine.ts";
+
+export interface BulkDeps {
+  readonly config: Config;
+  readonly db: Db;
+  readonly ledger: Ledger;
+  readonly engine: Engine;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly log: Log;
+  /** Those who wait for a single check while lists are worked off; null where there are none. */
+  readonly checks: { running(): number; attemptMs(): number } | null;
+}
+
+/** Addresses of lists under way: enough that no connection rests, and no more than can be in memory. */
+const WINDOW_PER_CONNECTION = 4;
+const WINDOW_MAX = 5_000;
+
+/** Where lists lie while they are taken in. */
+export const uploadsFolderOf = (config: Config): string => join(config.dataDir, "uploads");
+
+/** What takes lists in and works them off, on a database of its own or the service's. */
+export const composeBulk = ({ config, db, ledger, engine, clock, random, log, checks }: BulkDeps) => {
+  const jobs = createJobStore(db);
+  const lists = createListStore(db);
+  const record = createRecord({ jobs, lists, ledger, clock });
+  const attempt = createAttempt({ engine, lists, clock, log });
+  const windowMax = Math.min(WINDOW_MAX, config.connectionsMax * WINDOW_PER_CONNECTION);
+  const runner = createBulkRunner({
+    ...{ db, jobs, lists, record, attempt, clock, log, windowMax },
+    isSomebodyWaiting: () => checks !== null && checks.running() > 0,
+    checkMs: () => checks?.attemptMs() ?? 0,
+  });
+  const intake = createIntake({ db, jobs, lists, ledger, clock, random });
+  return { jobs, lists, record, runner, intake };
+};

@@ -1,0 +1,149 @@
+import type { RecordTag } from "./record-tags.ts";
+import { trimRecordSpace } from "./record-tags.ts";
+import { quote, type Warn } from "./record-warning.ts";
+import { parseReportUris, type ReportUri, type UriProblem } from "./rua.ts";
+
+export type Policy = "none" | "quarantine" | "reject";
+export type AlignmentMode = "r" | "s";
+
+/** What a receiver takes from a valid record: every tag with its value, or with its default (RFC 9989 §4.7). */
+export interface RecordValues {
+  readonly p: Policy;
+  /** For existing subdomains; `p` unless said. */
+  readonly sp: Policy;
+  /** For subdomains that do not exist; `sp` unless said. */
+  readonly np: Policy;
+  readonly adkim: AlignmentMode;
+  readonly aspf: AlignmentMode;
+  readonly psd: "y" | "n" | "u";
+  /** Test mode: `y` asks receivers to apply the policy one step softer. */
+  readonly t: "y" | "n";
+  readonly fo: readonly string[];
+  readonly rua: readonly ReportUri[];
+  readonly ruf: readonly ReportUri[];
+  /** Historic (RFC 7489 §6.3): percent of failing mail that the policy is for. */
+  readonly pct: number;
+  /** Historic (RFC 7489 §6.3): seconds between reports. */
+  readonly ri: number;
+  /** Historic (RFC 7489 §6.3): formats of failure reports. */
+  readonly rf: readonly string[];
+}
+
+const POLICIES = ["none", "quarantine", "reject"] as const;
+const PERCENT_MAX = 100;
+/** RFC 7489 §6.4: `ri` is a 32-bit unsigned number. */
+const INTERVAL_MAX_S = 4_294_967_295;
+const INTERVAL_DEFAULT_S = 86_400;
+/** RFC 7489 §6.2: receivers must serve two destinations; many stop there. */
+const URIS_SERVED_BY_ALL = 2;
+
+/**
+ * Reads the values of a valid record from its tags by name. What cannot be read falls to its default with a warning, except that
+ * a bad `p`, `sp` or `np` makes all three `none`: that is how receivers take such a record (RFC 9989 §4.10.1).
+ */
+export const readValues = (tags: ReadonlyMap<string, RecordTag>, warn: Warn): RecordValues => {
+  const textOf = (name: string): string | undefined => tags.get(name)?.value;
+
+  const oneOf = <T extends string>(name: string, allowed: readonly T[], fallback: T): T => {
+    const text = textOf(name);
+    const found = allowed.find((value) => value === text?.toLowerCase());
+    if (found === undefined && text !== undefined) warnOfValue(warn, name, text, `${fallback} is used`);
+    return found ?? fallback;
+  };
+  const listOf = (name: string, allowed: readonly string[], fallback: string): readonly string[] => {
+    const text = textOf(name);
+    if (text === undefined) return [fallback];
+    const items = text.split(":").map((item) => trimRecordSpace(item).toLowerCase());
+    if (items.every((item) => allowed.includes(item))) return [...new Set(items)];
+    warnOfValue(warn, name, text, `${fallback} is used`);
+    return [fallback];
+  };
+  const numberOf = (name: string, max: number, fallback: number): number => {
+    const text = textOf(name);
+    const isNumber = text !== undefined && /^\d+$/.test(text) && Number(text) <= max;
+    if (text !== undefined && !isNumber) warnOfValue(warn, name, text, `${fallback} is used`);
+    return isNumber ? Number(text) : fallback;
+  };
+  const urisOf = (name: "rua" | "ruf"): readonly ReportUri[] => {
+    const uris = parseReportUris(textOf(name) ?? "");
+    warnOfUris(name, uris, warn);
+    return uris;
+  };
+
+  return {
+    ...readPolicies(textOf, warn),
+    adkim: oneOf("adkim", ["r", "s"], "r"),
+    aspf: oneOf("aspf", ["r", "s"], "r"),
+    psd: oneOf("psd", ["u", "y", "n"], "u"),
+    t: oneOf("t", ["n", "y"], "n"),
+    fo: listOf("fo", ["0", "1", "d", "s"], "0"),
+    rua: urisOf("rua"),
+    ruf: urisOf("ruf"),
+    pct: numberOf("pct", PERCENT_MAX, PERCENT_MAX),
+    ri: numberOf("ri", INTERVAL_MAX_S, INTERVAL_DEFAULT_S),
+    rf: listOf("rf", ["afrf", "iodef"], "afrf"),
+  };
+};
+
+const readPolicies = (
+  textOf: (name: string) => string | undefined,
+  warn: Warn,
+): Pick<RecordValues, "p" | "sp" | "np"> => {
+  const read = (name: "p" | "sp" | "np"): Policy | "bad" | undefined => {
+    const text = textOf(name);
+    if (text === undefined) return undefined;
+    return POLICIES.find((policy) => policy === text.toLowerCase()) ?? "bad";
+  };
+  const [p, sp, np] = [read("p"), read("sp"), read("np")];
+  if (p === undefined) warn("p_missing", "There is no p; receivers take none, and older ones may ignore the record.");
+  if (p === "bad") {
+    warn(
+      "p_invalid",
+      `p is ${quote(textOf("p") ?? "")}, which is not none, quarantine or reject; receivers take none.`,
+    );
+  }
+  for (const [name, value] of [
+    ["sp", sp],
+    ["np", np],
+  ] as const) {
+    if (value !== "bad") continue;
+    const text = quote(textOf(name) ?? "");
+    warn("policy_void", `${name} is ${text}, which is not none, quarantine or reject; receivers take p=none instead.`);
+  }
+  if (p === "bad" || sp === "bad" || np === "bad") return { p: "none", sp: "none", np: "none" };
+  const own = p ?? "none";
+  return { p: own, sp: sp ?? own, np: np ?? sp ?? own };
+};
+
+const warnOfValue = (warn: Warn, name: string, text: string, consequence: string): void =>
+  warn("value_invalid", `${name} cannot be ${quote(text)}; ${consequence}.`);
+
+const warnOfUris = (name: "rua" | "ruf", uris: readonly ReportUri[], warn: Warn): void => {
+  const addresses = new Set<string>();
+  for (const { text, address, sizeSuffix, problem } of uris) {
+    if (problem !== null) warn(problem, describeProblem(name, text, problem));
+    if (sizeSuffix !== null)
+      warn("size_suffix", `${name}: the size limit ${quote(sizeSuffix)} is ignored since RFC 9989.`);
+    if (address === null) continue;
+    if (addresses.has(address)) warn("uri_duplicate", `${name} names ${address} more than once.`);
+    addresses.add(address);
+  }
+  if (uris.length > URIS_SERVED_BY_ALL) {
+    warn("too_many_uris", `${name} has ${uris.length} destinations; some receivers serve only the first two.`);
+  }
+};
+
+const describeProblem = (name: string, text: string, problem: UriProblem): string => {
+  switch (problem) {
+    case "uri_empty":
+      return `${name} has a comma with nothing beside it.`;
+    case "uri_without_mailto":
+      return `${name}: ${quote(text)} is ignored because it does not begin with mailto:.`;
+    case "uri_not_mailto":
+      return `${name}: receivers need not know the scheme of ${quote(text)}; only mailto: is sure to work.`;
+    case "uri_invalid":
+      return `${name}: ${quote(text)} holds no valid address.`;
+    default:
+      return problem satisfies never;
+  }
+};

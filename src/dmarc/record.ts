@@ -1,0 +1,124 @@
+import { type RecordPart, type RecordTag, splitRecord, trimRecordSpace } from "./record-tags.ts";
+import { type RecordValues, readValues } from "./record-values.ts";
+import { createWarnings, quote, type RecordWarning, type Warn } from "./record-warning.ts";
+
+/** A text read as a DMARC record. Receivers ignore it altogether unless it is valid. */
+export type DmarcRecord = {
+  readonly text: string;
+  /** Every tag in the order of the text, unknown and repeated ones too. */
+  readonly tags: readonly RecordTag[];
+  readonly warnings: readonly RecordWarning[];
+} & ({ readonly valid: true; readonly values: RecordValues } | { readonly valid: false; readonly values: null });
+
+/** A record that receivers use. */
+export type ValidRecord = Extract<DmarcRecord, { readonly valid: true }>;
+
+/** RFC 1035 §3.2.1: the data of a record has a length of 16 bits. */
+export const RECORD_OCTETS_MAX = 65_535;
+/** RFC 1035 §3.3: the length of a character-string, of which a TXT record has one or more. */
+export const STRING_OCTETS_MAX = 255;
+
+const VERSION = "DMARC1";
+const KNOWN_TAGS: ReadonlySet<string> = new Set("v p sp np adkim aspf fo psd rua ruf t pct rf ri".split(" "));
+const HISTORIC_TAGS: ReadonlySet<string> = new Set(["pct", "rf", "ri"]);
+
+/**
+ * Reads the text of a TXT record (its strings joined) as a DMARC record, RFC 9989 §4.7 and tolerant of RFC 7489.
+ *
+ * It is valid when its first tag is `v` with exactly the value `DMARC1`; nothing else can make it invalid but a length over
+ * 65,535 octets. Of a tag that stands twice the first one counts. Warnings say what receivers ignore or may take
+ * otherwise, and for an invalid text why. Never throws.
+ */
+export const parseRecord = (text: string): DmarcRecord => {
+  const { warn, warnings } = createWarnings();
+  const octets = new TextEncoder().encode(text).length;
+  if (octets > RECORD_OCTETS_MAX) {
+    warn("too_long", `A DNS record holds at most ${RECORD_OCTETS_MAX} octets; this has ${octets}.`);
+    return { text, tags: [], warnings, valid: false, values: null };
+  }
+  const parts = splitRecord(text);
+  const tags = parts.flatMap((part) => (part.kind === "tag" ? [part.tag] : []));
+  if (!hasVersion(parts)) {
+    warnOfVersion(text, tags, warn);
+    return { text, tags, warnings, valid: false, values: null };
+  }
+  warnOfForm(text, parts, warn);
+  const values = readValues(firstByName(tags, warn), warn);
+  warnOfWhole(tags, values, warn);
+  if (octets > STRING_OCTETS_MAX) {
+    warn(
+      "over_255_octets",
+      `The record has ${octets} octets, so that it must be published as several strings of one TXT.`,
+    );
+  }
+  return { text, tags, warnings, valid: true, values };
+};
+
+const hasVersion = ([first]: readonly RecordPart[]): boolean =>
+  first?.kind === "tag" && first.tag.name === "v" && first.tag.value === VERSION;
+
+const warnOfVersion = (text: string, tags: readonly RecordTag[], warn: Warn): void => {
+  const version = tags.find(({ name }) => name === "v");
+  if (/^\s*["'“”]/u.test(text)) {
+    warn(
+      "quoted",
+      "The text begins with a quotation mark; in a zone file quotes stand around the text, inside there must be none.",
+    );
+  } else if (version === undefined) {
+    warn("version_missing", "This is no DMARC record: it must begin with v=DMARC1.");
+  } else if (version.value !== VERSION) {
+    warn(
+      "version_value",
+      `v is ${quote(version.value)}; it must be exactly DMARC1, in capitals, with a semicolon behind it.`,
+    );
+  } else {
+    warn("version_not_first", "v=DMARC1 must be the first tag; receivers ignore the record.");
+  }
+};
+
+/** The form of the text as a whole, and what in it is no tag. */
+const warnOfForm = (text: string, parts: readonly RecordPart[], warn: Warn): void => {
+  const bare = trimRecordSpace(text);
+  if (!text.startsWith(bare))
+    warn("leading_white_space", "White space before v=DMARC1 makes some receivers ignore the record.");
+  const odd = /[^\x20-\x7e\t\r\n]/u.exec(bare)?.[0];
+  if (odd !== undefined) {
+    const codePoint = (odd.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, "0");
+    warn("character", `The record holds the character U+${codePoint}; only printable ASCII is allowed.`);
+  }
+  for (const part of parts) {
+    if (part.kind === "empty") warn("empty_tag", "There is a semicolon with nothing before it.");
+    if (part.kind === "other") warn("not_a_tag", `${quote(part.text)} is no name=value and is ignored.`);
+  }
+};
+
+const firstByName = (tags: readonly RecordTag[], warn: Warn): ReadonlyMap<string, RecordTag> => {
+  const byName = new Map<string, RecordTag>();
+  for (const tag of tags) {
+    if (byName.has(tag.name)) {
+      warn(
+        "duplicate_tag",
+        `${tag.name} stands more than once; receivers differ in which one they take, or ignore the record.`,
+      );
+    } else {
+      byName.set(tag.name, tag);
+    }
+    if (!KNOWN_TAGS.has(tag.name)) warn("unknown_tag", `${quote(tag.name)} is no DMARC tag and is ignored.`);
+    if (HISTORIC_TAGS.has(tag.name)) warn("historic_tag", `${tag.name} is historic: RFC 9989 has it ignored.`);
+  }
+  return byName;
+};
+
+/** What only several tags together show. */
+const warnOfWhole = (tags: readonly RecordTag[], values: RecordValues, warn: Warn): void => {
+  const has = (name: string): boolean => tags.some((tag) => tag.name === name);
+  if (has("p") && tags[1]?.name !== "p") {
+    warn("p_not_second", "p is not the second tag; receivers that follow RFC 7489 may ignore the record.");
+  }
+  if (has("fo") && !has("ruf"))
+    warn("fo_without_ruf", "fo says when to send failure reports, but without ruf none are sent.");
+  if (!values.rua.some(({ problem }) => problem === null || problem === "uri_not_mailto")) {
+    warn("rua_missing", "There is no address in rua that aggregate reports could go to.");
+  }
+  if (values.psd === "y") warn("psd_y", "psd=y is for the registries of public suffixes only.");
+};

@@ -1,0 +1,127 @@
+import { afterEach } from "bun:test";
+import { createBreaker } from "../blocklist/breaker.ts";
+import { createMonitor } from "../blocklist/monitor.ts";
+import { createPasses } from "../blocklist/passes.ts";
+import { createBlocklistStore, type TargetRow } from "../blocklist/store.ts";
+import { createLog } from "../base/log.ts";
+import { newId } from "../base/secrets.ts";
+import { openDb } from "../db/open.ts";
+import type { Blocklist } from "../dnsbl/blocklist.ts";
+import { noPacing } from "../dnsbl/budget.ts";
+import { readEmbeddedCatalogue } from "../dnsbl/catalogue.ts";
+import { createDnsbl } from "../dnsbl/dnsbl.ts";
+import { createTestClock } from "./clock.ts";
+import { createZoneResolver, type ZoneFailure, type ZoneRecords } from "./dns-zone.ts";
+
+/** Answers by which the lists of a world pass their tests. */
+const HEALTHY = {
+  "2.0.0.127.bl.spamcop.net": { A: ["127.0.0.2"] },
+  "2.0.0.127.zen.spamhaus.org": { A: ["127.0.0.2", "127.0.0.4", "127.0.0.10"] },
+};
+const LISTS = ["spamhaus-zen", "spamcop"];
+
+const openInMemory = () => {
+  const opened = openDb(":memory:");
+  if (!opened.ok) throw new Error(opened.error.kind);
+  return opened.value;
+};
+
+const catalogueList = (id: string): Blocklist => {
+  const list = readEmbeddedCatalogue().lists.find((candidate) => candidate.id === id);
+  if (list === undefined) throw new Error(`no list ${id}`);
+  return list;
+};
+
+/** An event as it stands in the outbox. */
+export interface WrittenEvent {
+  readonly type: string;
+  readonly url: string;
+  readonly data: Readonly<Record<string, unknown>>;
+}
+
+/** Monitoring of Spamhaus ZEN and SpamCop over a literal zone, for the tests of one file. */
+export const createBlocklistWorlds = () => {
+  const closers: Array<() => void> = [];
+  afterEach(() => {
+    for (const close of closers.splice(0)) close();
+  });
+
+  return () => {
+    const clock = createTestClock();
+    const db = openInMemory();
+    closers.push(() => db.close());
+    const zone: Record<string, ZoneRecords | ZoneFailure> = { ...HEALTHY };
+    const resolver = createZoneResolver(zone);
+    const random = { integer: () => 0 };
+    const registrableDomain = (domain: string) => domain.split(".").slice(-2).join(".");
+    const { lookup, health } = createDnsbl({ resolver, clock, random, registrableDomain, pacing: noPacing });
+    const logged: string[] = [];
+    const log = createLog("info", clock, (line) => logged.push(line));
+    const store = createBlocklistStore(db);
+    const lists = LISTS.map(catalogueList);
+    const breaker = createBreaker({ clock, log, health, countTargets: store.countWatched });
+    const monitor = createMonitor({ db, store, lists, lookup, breaker, clock, hasMail: true });
+    const passes = createPasses({ db, store, monitor, health, lists, clock, log });
+
+    const find = (id: string): TargetRow => {
+      const target = store.findTarget(id);
+      if (target === undefined) throw new Error(`no target ${id}`);
+      return target;
+    };
+    return {
+      clock,
+      db,
+      zone,
+      resolver,
+      logged,
+      store,
+      lists,
+      health,
+      monitor,
+      passes,
+      find,
+      add(value: string, more: Partial<TargetRow> = {}): string {
+        const id = newId();
+        const nowMs = clock.nowMs();
+        const row: TargetRow = {
+          id,
+          accountId: "account",
+          mode: "live",
+          kind: "ipv4",
+          value,
+          label: null,
+          status: "pending",
+          listedOn: [],
+          mutedLists: [],
+          monitoringEnabled: true,
+          recipients: [],
+          webhookUrl: "https://example.com/hook",
+          lastCheckedAtMs: null,
+          nextCheckAtMs: nowMs,
+          createdAtMs: nowMs,
+          ...more,
+        };
+        db.transact((tx) => store.insertTarget(tx, row));
+        return id;
+      },
+      /** Lists an address on SpamCop, or takes it off. */
+      spamcop(address: string, answer: ZoneRecords | ZoneFailure | null): void {
+        const name = `${address.split(".").toReversed().join(".")}.bl.spamcop.net`;
+        if (answer === null) delete zone[name];
+        else zone[name] = answer;
+      },
+      zen(address: string, answer: ZoneRecords | ZoneFailure | null): void {
+        const name = `${address.split(".").toReversed().join(".")}.zen.spamhaus.org`;
+        if (answer === null) delete zone[name];
+        else zone[name] = answer;
+      },
+      check: async (id: string) => (await monitor.check(find(id), "manual").done)?.target,
+      /** What has been written to the outbox so far, in order. */
+      events: (): WrittenEvent[] =>
+        db.sqlite
+          .query<{ type: string; url: string; data: string }, []>("SELECT type, url, data FROM outbox ORDER BY id")
+          .all()
+          .map(({ type, url, data }) => ({ type, url, data: JSON.parse(data) })),
+    };
+  };
+};

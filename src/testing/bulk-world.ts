@@ -1,0 +1,126 @@
+import { afterEach } from "bun:test";
+import { createLog } from "../base/log.ts";
+import { createLedger } from "../billing/store.ts";
+import type { AttemptAddress, Outcome } from "../bulk/attempt.ts";
+import type { ListRow } from "../bulk/csv.ts";
+import { createIntake } from "../bulk/intake.ts";
+import type { OpenAddress } from "../bulk/list-store.ts";
+import { createListStore } from "../bulk/list-store.ts";
+import { createRecord } from "../bulk/record.ts";
+import { JSON_LIST_FORMAT } from "../bulk/results-csv.ts";
+import { createBulkRunner } from "../bulk/runner.ts";
+import { createJobStore, type JobRow } from "../bulk/store.ts";
+import { type Db, openDb } from "../db/open.ts";
+import type { SubStatus } from "../verify/result.ts";
+import { createTestClock } from "./clock.ts";
+
+export const BULK_ACCOUNT = "account-1";
+export const BULK_CREDITS = 1_000_000;
+
+/** What an attempt at an address comes to. */
+export const bulkOutcome = (subStatus: SubStatus, chargeable = true, group: string | null = null): Outcome => ({
+  kind: "done",
+  columns: { subStatus, qualityScore: 1, confidence: 1, signals: "pppppppppp", verifiedAtMs: 0 },
+  chargeable,
+  group,
+});
+
+interface ProcessOptions {
+  readonly attempt: (address: OpenAddress) => Promise<Outcome>;
+  readonly windowMax?: number;
+  /** What the database's `commit` is replaced by. */
+  readonly commit?: Db["commit"];
+}
+
+async function* batchesOf(emails: readonly string[]): AsyncGenerator<readonly ListRow[], void> {
+  yield emails.map((email, rowIndex) => ({ rowIndex, cells: [email], email }));
+}
+
+const openOrThrow = (): Db => {
+  const opened = openDb(":memory:");
+  if (!opened.ok) throw new Error("no database");
+  return opened.value;
+};
+
+/** Makes databases for lists, for the tests of one file, with processes on them; closes them after each test. */
+export const createBulkWorlds = () => {
+  const opened: Db[] = [];
+  afterEach(() => {
+    for (const db of opened.splice(0)) db.close();
+  });
+  return () => {
+    const db = openOrThrow();
+    opened.push(db);
+    return worldOf(db);
+  };
+};
+
+const worldOf = (db: Db) => {
+  const clock = createTestClock();
+  const lines: string[] = [];
+  const log = createLog("info", clock, (line) => lines.push(line));
+  const [ledger, jobs, lists] = [createLedger(db), createJobStore(db), createListStore(db)];
+  const record = createRecord({ jobs, lists, ledger, clock });
+  const intake = createIntake({ db, jobs, lists, ledger, clock, random: { integer: () => 7 } });
+  db.sqlite.run("INSERT INTO accounts (id, name, plan, created_at_ms) VALUES (?, 'one', 'free', 0)", [BULK_ACCOUNT]);
+  db.transact((tx) => ledger.grant(tx, { accountId: BULK_ACCOUNT, credits: BULK_CREDITS, note: "test", atMs: 0 }));
+
+  return {
+    db,
+    clock,
+    jobs,
+    lists,
+    ledger,
+    record,
+    intake,
+    lines,
+
+    /** A process of its own: nothing of an earlier one is known to it but the rows. `kill` ends it as a crash would. */
+    start({ attempt, windowMax = 100, commit = db.commit }: ProcessOptions) {
+      let alive = true;
+      const never = () => Promise.withResolvers<never>().promise;
+      const mortal: Db = { ...db, commit: (work) => (alive ? commit(work) : never()) };
+      const tried: AttemptAddress = (address) => attempt(address);
+      const deps = {
+        db: mortal,
+        jobs,
+        lists,
+        record,
+        attempt: tried,
+        clock,
+        log,
+        windowMax,
+        isSomebodyWaiting: () => false,
+        checkMs: () => 0,
+      };
+      const runner = createBulkRunner(deps);
+      runner.start();
+      const kill = (): void => {
+        alive = false;
+      };
+      return { runner, kill };
+    },
+
+    /** A queued job of these addresses. */
+    order: (emails: readonly string[]): Promise<JobRow> =>
+      intake.receive(
+        { accountId: BULK_ACCOUNT, keyId: "key-1", mode: "live" },
+        {
+          name: null,
+          source: null,
+          webhookUrl: null,
+          format: JSON_LIST_FORMAT,
+          rowsMax: emails.length,
+          batches: batchesOf(emails),
+        },
+        { onQueue: () => null, discard: () => undefined },
+      ),
+    events: (): string[] =>
+      db.sqlite
+        .query<{ type: string }, []>("SELECT type FROM outbox ORDER BY id")
+        .all()
+        .map(({ type }) => type),
+  };
+};
+
+export type BulkWorld = ReturnType<typeof worldOf>;

@@ -1,0 +1,226 @@
+import { describe, expect, setSystemTime, test } from "bun:test";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { Webhook } from "standardwebhooks";
+import { settle } from "../testing/clock.ts";
+import { createReceivers } from "../testing/receiver.ts";
+import { createWebhookWorlds, until } from "../testing/webhook-world.ts";
+import { LINES_AT_ONCE_MAX, LOOK_EVERY_MS } from "./dispatcher.ts";
+import { ATTEMPTS_MAX } from "./schedule.ts";
+import { SECRET_GRACE_MS } from "./secrets.ts";
+
+const newWorld = createWebhookWorlds();
+const newReceiver = createReceivers();
+const WAITS_S = [5, 300, 1_800, 7_200, 18_000, 36_000, 50_400, 72_000, 86_400];
+
+describe("an event", () => {
+  test("is sent within a second of being written, signed, and is then delivered", async () => {
+    const [world, receiver] = [newWorld(), newReceiver()];
+    world.dispatcher.start();
+    await settle();
+    const id = world.event(receiver.url, { n: 1 });
+    await world.clock.advance(LOOK_EVERY_MS);
+    await world.untilDelivered(id);
+    expect(receiver.received).toHaveLength(1);
+    const { headers, body, event } = receiver.received[0] ?? { headers: {}, body: "", event: {} };
+    expect(event).toEqual({ type: "test.event", timestamp: "2026-01-01T00:00:00.000Z", data: { n: 1 } });
+    expect(headers).toMatchObject({
+      "webhook-id": id,
+      "content-type": "application/json",
+      "user-agent": "Postwarden/test",
+    });
+    const [secret = ""] = world.secrets.signing("account");
+    setSystemTime(world.clock.nowMs());
+    expect(() => new Webhook(secret).verify(body, headers)).not.toThrow();
+    setSystemTime();
+    expect(world.find(id)).toMatchObject({ status: "delivered", attempts: 1, lastHttpStatus: 204, lastProblem: null });
+  });
+
+  test("for nobody stays where it is and is never sent", async () => {
+    const world = newWorld();
+    const id = world.event(null);
+    world.dispatcher.start();
+    await settle();
+    expect(world.store.find(id)).toBeUndefined();
+  });
+
+  test("is repeated at the times of the schedule under the same id, with a new signature, and given up at the end", async () => {
+    const [world, receiver] = [newWorld(), newReceiver()];
+    receiver.answer(503);
+    const id = world.event(receiver.url);
+    world.dispatcher.start();
+    await world.untilAttempts(id, 1);
+    for (const [at, waitS] of WAITS_S.entries()) {
+      await world.skip(waitS * 1000 - 1);
+      expect(receiver.received).toHaveLength(at + 1);
+      await world.skip(1);
+      await world.untilAttempts(id, at + 2);
+    }
+    expect(world.find(id)).toMatchObject({
+      status: "failed",
+      attempts: ATTEMPTS_MAX,
+      lastHttpStatus: 503,
+      dueAtMs: null,
+    });
+    expect(new Set(receiver.received.map(({ headers }) => headers["webhook-id"]))).toEqual(new Set([id]));
+    expect(new Set(receiver.received.map(({ body }) => body)).size).toBe(1);
+    expect(new Set(receiver.received.map(({ headers }) => headers["webhook-signature"])).size).toBe(ATTEMPTS_MAX);
+    expect(world.logged.join()).toContain("given up");
+  });
+
+  test.each([
+    ["a redirect", 302],
+    ["a client error", 400],
+    ["a server error", 500],
+  ])("is not delivered by %s", async (_, status) => {
+    const [world, receiver] = [newWorld(), newReceiver()];
+    receiver.answer(status);
+    const id = world.event(receiver.url);
+    world.dispatcher.start();
+    await world.untilAttempts(id, 1);
+    expect(world.find(id)).toMatchObject({
+      status: "pending",
+      lastHttpStatus: status,
+      dueAtMs: world.clock.nowMs() + 5_000,
+    });
+    expect(world.find(id).lastProblem).toContain(String(status));
+  });
+});
+
+describe("the events for one URL", () => {
+  test("come in their order, and those behind a failure wait for it", async () => {
+    const [world, receiver] = [newWorld(), newReceiver()];
+    receiver.answer((_, number) => new Response(null, { status: number === 3 ? 500 : 200 }));
+    const ids = Array.from({ length: 250 }, (_, n) => world.event(receiver.url, { n }));
+    world.dispatcher.start();
+    await world.untilAttempts(ids[2] ?? "", 1);
+    expect(receiver.received).toHaveLength(3);
+    await world.clock.advance(5_000 + LOOK_EVERY_MS);
+    await world.untilDelivered(ids.at(-1) ?? "");
+    const order = receiver.received.map(({ event }) => event.data.n);
+    expect(order).toEqual([0, 1, 2, ...Array.from({ length: 248 }, (_, n) => n + 2)]);
+  });
+
+  test("end with the 410 of its receiver, and so do later ones, until it is sent again by hand", async () => {
+    const [world, receiver] = [newWorld(), newReceiver()];
+    receiver.answer(410);
+    const ids = [world.event(receiver.url), world.event(receiver.url)];
+    world.dispatcher.start();
+    await until(() => ids.every((id) => world.store.find(id)?.status === "failed"));
+    const later = world.event(receiver.url);
+    await world.clock.advance(LOOK_EVERY_MS);
+    await until(() => world.store.find(later)?.status === "failed");
+    expect(receiver.received).toHaveLength(1);
+    expect(world.find(later).lastProblem).toContain("410");
+    expect(world.logged.join()).toContain("turned off");
+  });
+});
+
+test("more events than may wait for a URL are not sent, which is said aloud and shown, and other URLs go on", async () => {
+  const [world, dead, alive] = [newWorld({ lineMax: 3 }), newReceiver(), newReceiver()];
+  dead.answer(() => Promise.withResolvers<Response>().promise);
+  const ids = Array.from({ length: 5 }, () => world.event(dead.url));
+  const other = world.event(alive.url);
+  world.dispatcher.start();
+  await world.untilDelivered(other);
+  expect(ids.map((id) => world.find(id).status)).toEqual(["pending", "pending", "pending", "failed", "failed"]);
+  expect(world.find(ids[4] ?? "").lastProblem).toContain("3 events are waiting");
+  expect(world.logged.join()).toContain("events are not sent");
+});
+
+describe("a slow receiver", () => {
+  test("holds up no other URL, nor the same URL of another account", async () => {
+    const [world, slow, quick] = [newWorld(), newReceiver(), newReceiver()];
+    slow.answer((_, number) => (number === 1 ? Promise.withResolvers<Response>().promise : new Response()));
+    world.event(slow.url, {}, "one");
+    world.dispatcher.start();
+    await slow.untilReceived(1);
+    const others = [world.event(quick.url, {}, "one"), world.event(slow.url, {}, "two")];
+    await world.look();
+    for (const id of others) await world.untilDelivered(id);
+    expect(world.dispatcher.running()).toBe(1);
+  });
+
+  test("takes one of many places: more of them than there are places are all served in the end", async () => {
+    const [world, receiver] = [newWorld(), newReceiver()];
+    const ids = Array.from({ length: LINES_AT_ONCE_MAX + 50 }, (_, n) => world.event(`${receiver.url}?${n}`));
+    world.dispatcher.start();
+    await until(() => ids.every((id) => world.store.find(id)?.status === "delivered"));
+    expect(receiver.received).toHaveLength(ids.length);
+  });
+});
+
+describe("nothing is sent to an address that may not be connected to", () => {
+  test("when a host moves there between two attempts; the event waits on", async () => {
+    const receiver = newReceiver();
+    const zone: Record<string, { A: string[] }> = { "hook.example.com": { A: ["127.0.0.1"] } };
+    const world = newWorld({ zone });
+    receiver.answer(500);
+    const id = world.event(receiver.url.replace("127.0.0.1", "hook.example.com"));
+    world.dispatcher.start();
+    await world.untilAttempts(id, 1);
+    zone["hook.example.com"] = { A: ["127.0.0.1", "10.0.0.1"] };
+    await world.clock.advance(5_000 + LOOK_EVERY_MS);
+    await world.untilAttempts(id, 2);
+    expect(receiver.received).toHaveLength(1);
+    expect(world.find(id)).toMatchObject({ status: "pending", lastHttpStatus: null });
+    expect(world.find(id).lastProblem).toContain("10.0.0.1");
+  });
+});
+
+describe("after a restart", () => {
+  test("what was waiting is sent at its time, under its id, and what was not recorded is sent again", async () => {
+    const folder = mkdtempSync(join(tmpdir(), "postwarden-webhooks-"));
+    const path = join(folder, "test.db");
+    try {
+      const receiver = newReceiver();
+      receiver.answer(500);
+      const before = newWorld({ path });
+      const ids = [before.event(receiver.url), before.event(receiver.url)];
+      before.dispatcher.start();
+      await before.untilAttempts(ids[0] ?? "", 1);
+      const unseen = before.event(receiver.url);
+      const stopped = before.dispatcher.stop();
+      await before.clock.advance(0);
+      await stopped;
+      before.close();
+
+      receiver.answer(200);
+      const after = newWorld({ path });
+      after.dispatcher.start();
+      await settle();
+      expect(receiver.received).toHaveLength(1);
+      await after.clock.advance(5_000 + LOOK_EVERY_MS);
+      await after.untilDelivered(unseen);
+      expect(receiver.received.map(({ headers }) => headers["webhook-id"])).toEqual([
+        ids[0] ?? "",
+        ids[0] ?? "",
+        ids[1] ?? "",
+        unseen,
+      ]);
+    } finally {
+      rmSync(folder, { recursive: true });
+    }
+  });
+});
+
+test("for a day after a rotation both secrets sign, then only the new one", async () => {
+  const [world, receiver] = [newWorld(), newReceiver()];
+  const [old] = world.secrets.current("account");
+  const [fresh] = world.secrets.rotate("account");
+  const first = world.event(receiver.url);
+  world.dispatcher.start();
+  await world.untilDelivered(first);
+  await world.skip(SECRET_GRACE_MS);
+  const id = world.event(receiver.url);
+  await world.look();
+  await world.untilDelivered(id);
+  const signatures = receiver.received.map(({ headers }) => headers["webhook-signature"]?.split(" ").length);
+  expect(signatures).toEqual([2, 1]);
+  setSystemTime(world.clock.nowMs());
+  const { body, headers } = receiver.received[1] ?? { body: "", headers: {} };
+  expect(() => new Webhook(fresh?.secret ?? "").verify(body, headers)).not.toThrow();
+  expect(() => new Webhook(old?.secret ?? "").verify(body, headers)).toThrow();
+  setSystemTime();
+});

@@ -1,0 +1,138 @@
+import { describe, expect, test } from "bun:test";
+import { newId } from "../base/secrets.ts";
+import { createApps, type TestApp } from "../testing/app.ts";
+import { createReceivers } from "../testing/receiver.ts";
+import { until } from "../testing/webhook-world.ts";
+
+const start = createApps();
+const newReceiver = createReceivers();
+const ALLOWED = { settings: { WEBHOOK_ALLOW_NETWORKS: "127.0.0.0/8" } };
+
+const event = (app: TestApp, url: string, { account = "main", mode = "live" } = {}): string => {
+  const id = newId();
+  app.db.sqlite.run(
+    "INSERT INTO outbox (id, account_id, mode, type, data, url, created_at_ms) VALUES (?, ?, ?, 'test.event', '{}', ?, ?)",
+    [id, app.accountId(account), mode, url, app.clock.nowMs()],
+  );
+  return id;
+};
+
+const isDelivered = (app: TestApp, id: string) => () =>
+  app.db.sqlite.query("SELECT 1 FROM webhook_deliveries WHERE id = ? AND status = 'delivered'").get(id) !== null;
+
+describe("the deliveries", () => {
+  test("are listed newest first, by pages, with what was sent", async () => {
+    const app = start(ALLOWED);
+    const key = app.newKey({ mode: "live" });
+    const receiver = newReceiver();
+    const ids = [1, 2, 3].map(() => event(app, receiver.url));
+    app.service.dispatcher.start();
+    await until(isDelivered(app, ids[2] ?? ""));
+    const first = await app.request("GET", "/v1/webhooks/deliveries?limit=2", { key });
+    expect(first.body.deliveries).toMatchObject([
+      { id: ids[2], status: "delivered", event: { type: "test.event" } },
+      { id: ids[1] },
+    ]);
+    const second = await app.request("GET", `/v1/webhooks/deliveries?limit=2&cursor=${first.body.next_cursor}`, {
+      key,
+    });
+    expect(second.body).toMatchObject({ deliveries: [{ id: ids[0] }], next_cursor: null });
+    const none = await app.request("GET", "/v1/webhooks/deliveries?status=pending", { key });
+    expect(none.body).toEqual({ deliveries: [], next_cursor: null });
+    expect((await app.request("GET", "/v1/webhooks/deliveries?page=2", { key })).status).toBe(400);
+  });
+
+  test("of another account or mode do not exist", async () => {
+    const app = start(ALLOWED);
+    const [owner, test_, other] = [
+      app.newKey({ mode: "live" }),
+      app.newKey({ mode: "test" }),
+      app.newKey({ mode: "live", account: "other" }),
+    ];
+    const receiver = newReceiver();
+    const id = event(app, receiver.url);
+    app.service.dispatcher.start();
+    await until(isDelivered(app, id));
+    for (const key of [test_, other]) {
+      expect((await app.request("GET", "/v1/webhooks/deliveries", { key })).body.deliveries).toEqual([]);
+      expect((await app.request("POST", `/v1/webhooks/deliveries/${id}/redeliver`, { key })).status).toBe(404);
+    }
+    expect((await app.request("POST", `/v1/webhooks/deliveries/${newId()}/redeliver`, { key: owner })).status).toBe(
+      404,
+    );
+    expect((await app.request("POST", "/v1/webhooks/deliveries/1/redeliver", { key: owner })).status).toBe(404);
+  });
+
+  test("are sent again on demand: a delivered one, one that waits for later, and one whose URL was gone", async () => {
+    const app = start(ALLOWED);
+    const key = app.newKey({ mode: "live" });
+    const receiver = newReceiver();
+    app.service.dispatcher.start();
+    for (const status of [204, 500, 410]) {
+      const before = receiver.received.length;
+      receiver.answer(status);
+      const id = event(app, receiver.url);
+      app.service.dispatcher.wake();
+      await receiver.untilReceived(before + 1);
+      await until(() => app.service.dispatcher.running() === 0);
+      receiver.answer(200);
+      const again = await app.request("POST", `/v1/webhooks/deliveries/${id}/redeliver`, { key });
+      expect(again.status).toBe(202);
+      expect(again.body).toMatchObject({ id, status: "pending" });
+      await until(isDelivered(app, id));
+      expect(receiver.received.slice(before).map(({ headers }) => headers["webhook-id"])).toEqual([id, id]);
+    }
+  });
+});
+
+describe("a test call", () => {
+  test("sends a signed webhook.test at once and says how that went", async () => {
+    const app = start(ALLOWED);
+    const receiver = newReceiver();
+    const answer = await app.request("POST", "/v1/webhooks/test", { key: app.newKey(), body: { url: receiver.url } });
+    expect(answer.status).toBe(200);
+    expect(answer.body).toMatchObject({ url: receiver.url, delivered: true, http_status: 204, problem: null });
+    expect(receiver.received[0]?.event.type).toBe("webhook.test");
+    expect(receiver.received[0]?.headers["webhook-id"]).toBe(answer.id);
+  });
+
+  test("tells of a refusal without failing itself", async () => {
+    const app = start(ALLOWED);
+    const receiver = newReceiver();
+    receiver.answer(() => new Response("no\nsuch\thook", { status: 404 }));
+    const answer = await app.request("POST", "/v1/webhooks/test", { key: app.newKey(), body: { url: receiver.url } });
+    expect(answer.body).toMatchObject({
+      delivered: false,
+      http_status: 404,
+      problem: "The receiver answered 404: no such hook.",
+    });
+  });
+
+  test.each([
+    ["no URL", {}],
+    ["a URL that is not https", { url: "http://example.com/" }],
+    ["a private address", { url: "https://192.168.0.1/" }],
+    ["a password", { url: "https://a:b@example.com/" }],
+    ["an unknown field", { url: "https://example.com/", x: 1 }],
+  ])("with %s is a 400 that says what is wrong", async (_, body) => {
+    const app = start();
+    const answer = await app.request("POST", "/v1/webhooks/test", { key: app.newKey(), body });
+    expect(answer).toMatchObject({ status: 400, body: { error: "Invalid request body" } });
+    expect(answer.body.issues).toHaveLength(1);
+  });
+});
+
+test("secrets are made once, shown to who may write, and rotated", async () => {
+  const app = start();
+  const key = app.newKey();
+  const secretsOf = async (method: string, path: string): Promise<Array<Record<string, unknown>>> =>
+    (await app.request(method, path, { key })).body.secrets as Array<Record<string, unknown>>;
+  const [first] = await secretsOf("GET", "/v1/webhooks/secret");
+  expect(await secretsOf("GET", "/v1/webhooks/secret")).toEqual([first ?? {}]);
+  const rotated = await secretsOf("POST", "/v1/webhooks/secret/rotate");
+  expect(rotated).toHaveLength(2);
+  expect(rotated[0]).toMatchObject({ valid_until: null });
+  expect(rotated[1]).toMatchObject({ secret: first?.secret, valid_until: "2026-01-02T00:00:00.000Z" });
+  const reader = app.newKey({ scopes: ["webhooks:read"] });
+  expect((await app.request("GET", "/v1/webhooks/secret", { key: reader })).status).toBe(403);
+});

@@ -1,0 +1,78 @@
+import { Elysia } from "elysia";
+import { isoTime } from "../base/clock.ts";
+import { AppError } from "../base/errors.ts";
+import { isId } from "../base/secrets.ts";
+import { readJson } from "../http/body.ts";
+import type { Guard } from "../http/guard.ts";
+import { readPage, writeCursor } from "../http/query.ts";
+import type { OutgoingRules } from "../net/fetch-url.ts";
+import { deliveryFiltersSchema, testSchema } from "./schemas.ts";
+import type { WebhookSecret } from "./store.ts";
+import { deliveryView, type Webhooks } from "./webhooks.ts";
+
+export interface WebhookRouteDeps {
+  readonly guard: Guard;
+  readonly webhooks: Webhooks;
+  readonly rules: OutgoingRules;
+}
+
+const PATH = "/v1/webhooks";
+
+const knownId = (id: string): string => {
+  if (isId(id)) return id;
+  throw new AppError("not_found", { message: "There is no such delivery." });
+};
+
+/** The secrets of an account as the interface shows them. */
+export const secretsView = (secrets: readonly WebhookSecret[]) => ({
+  secrets: secrets.map(({ secret, createdAtMs, validUntilMs }) => ({
+    secret,
+    created_at: isoTime(createdAtMs),
+    valid_until: validUntilMs === null ? null : isoTime(validUntilMs),
+  })),
+});
+
+/** Deliveries, test calls and secrets (contract §8). */
+export const createWebhookRoutes = ({ guard, webhooks, rules }: WebhookRouteDeps) => {
+  const orderSchema = testSchema(rules);
+  return new Elysia({ name: "webhooks" })
+    .use(guard)
+    .get(
+      `${PATH}/deliveries`,
+      async ({ request, caller }) => {
+        const { limit, after, filters } = readPage(request, deliveryFiltersSchema, isId);
+        const rows = webhooks.list(caller, filters, { before: after, limit: limit + 1 });
+        const page = rows.slice(0, limit);
+        const last = page.at(-1);
+        return {
+          deliveries: page.map(deliveryView),
+          next_cursor: rows.length > limit && last !== undefined ? writeCursor(last.id) : null,
+        };
+      },
+      { demand: { scope: "webhooks:read" } },
+    )
+    .post(
+      `${PATH}/deliveries/:id/redeliver`,
+      async ({ params, caller, set }) => {
+        set.status = 202;
+        return deliveryView(await webhooks.redeliver(caller, knownId(params.id)));
+      },
+      { parse: "none", demand: { scope: "webhooks:write" } },
+    )
+    .post(
+      `${PATH}/test`,
+      async ({ request, caller }) => {
+        const { url } = await readJson(request, orderSchema);
+        const { id, taken, httpStatus, problem, elapsedMs } = await webhooks.test(caller, url);
+        return { id, url, delivered: taken, http_status: httpStatus, problem, elapsed_ms: elapsedMs };
+      },
+      { parse: "none", demand: { scope: "webhooks:write" } },
+    )
+    .get(`${PATH}/secret`, async ({ caller }) => secretsView(webhooks.secrets.current(caller.accountId)), {
+      demand: { scope: "webhooks:write" },
+    })
+    .post(`${PATH}/secret/rotate`, async ({ caller }) => secretsView(webhooks.secrets.rotate(caller.accountId)), {
+      parse: "none",
+      demand: { scope: "webhooks:write" },
+    });
+};

@@ -1,0 +1,218 @@
+import { and, asc, desc, eq, gt, isNotNull, isNull, lt, lte, or, type SQL, sql } from "drizzle-orm";
+import type { KeyMode } from "../base/secrets.ts";
+import type { Db, Tx } from "../db/open.ts";
+import { outbox } from "../db/schema.ts";
+import { webhookDeliveries, webhookGone, webhookSecrets } from "../db/schema-webhooks.ts";
+
+export const DELIVERY_STATUSES = ["pending", "delivered", "failed"] as const;
+export type DeliveryStatus = (typeof DELIVERY_STATUSES)[number];
+
+/** An event on its way to a URL. Of the pending ones of an account and URL only the first has a time. */
+export interface Delivery {
+  readonly id: string;
+  readonly accountId: string;
+  readonly mode: KeyMode;
+  readonly url: string;
+  readonly type: string;
+  readonly body: string;
+  readonly status: DeliveryStatus;
+  readonly attempts: number;
+  readonly dueAtMs: number | null;
+  readonly lastAttemptAtMs: number | null;
+  readonly lastHttpStatus: number | null;
+  readonly lastProblem: string | null;
+  readonly createdAtMs: number;
+  readonly finishedAtMs: number | null;
+}
+
+/** How an attempt ended: exactly what changes in the row. */
+export interface AttemptEnd extends Pick<
+  Delivery,
+  "status" | "attempts" | "dueAtMs" | "lastAttemptAtMs" | "lastHttpStatus" | "lastProblem" | "finishedAtMs"
+> {}
+
+/** An event as a slice wrote it, in the transaction that changed the state. */
+export interface OutboxEvent {
+  readonly id: string;
+  readonly accountId: string;
+  readonly mode: KeyMode;
+  readonly type: string;
+  readonly data: string;
+  readonly url: string | null;
+  readonly createdAtMs: number;
+}
+
+export interface WebhookSecret {
+  readonly id: string;
+  readonly accountId: string;
+  readonly secret: string;
+  readonly createdAtMs: number;
+  readonly validUntilMs: number | null;
+}
+
+export interface DeliveryFilters {
+  readonly status?: DeliveryStatus | undefined;
+  readonly type?: string | undefined;
+  readonly url?: string | undefined;
+}
+
+export const createWebhookStore = (db: Db) => {
+  const table = webhookDeliveries;
+  const lineOf = (accountId: string, url: string): SQL | undefined =>
+    and(eq(table.accountId, accountId), eq(table.url, url), sql`status = 'pending'`);
+
+  const firstWithoutTime = db.orm
+    .select({ id: table.id, dueAtMs: table.dueAtMs })
+    .from(table)
+    .where(
+      and(
+        eq(table.accountId, sql.placeholder("accountId")),
+        eq(table.url, sql.placeholder("url")),
+        sql`status = 'pending'`,
+      ),
+    )
+    .orderBy(asc(table.id))
+    .limit(1)
+    .prepare();
+  const setTime = db.orm
+    .update(table)
+    .set({ dueAtMs: sql`${sql.placeholder("dueAtMs")}` })
+    .where(eq(table.id, sql.placeholder("id")))
+    .prepare();
+  const byId = db.orm
+    .select()
+    .from(table)
+    .where(eq(table.id, sql.placeholder("id")))
+    .prepare();
+
+  return {
+    /** Events that nobody has taken over yet, the oldest first. */
+    waitingEvents: (limit: number): OutboxEvent[] =>
+      db.orm
+        .select()
+        .from(outbox)
+        .where(and(sql`delivered_at_ms is null`, isNotNull(outbox.url)))
+        .orderBy(asc(outbox.id))
+        .limit(limit)
+        .all(),
+    removeEvent: (_tx: Tx, id: string): void => void db.orm.delete(outbox).where(eq(outbox.id, id)).run(),
+    /** Forgets events that were for nobody. */
+    forgetUnwantedEvents: (_tx: Tx, beforeMs: number): void =>
+      void db.orm
+        .delete(outbox)
+        .where(and(isNull(outbox.url), lt(outbox.createdAtMs, beforeMs)))
+        .run(),
+
+    insert: (_tx: Tx, delivery: Delivery): void =>
+      void db.orm.insert(table).values(delivery).onConflictDoNothing().run(),
+    find: (id: string): Delivery | undefined => byId.get({ id }),
+    endAttempt: (_tx: Tx, id: string, end: AttemptEnd): void =>
+      void db.orm
+        .update(table)
+        .set({ ...end })
+        .where(eq(table.id, id))
+        .run(),
+    /** Gives the first of a line its time, where it has none: to be called after every change of the line. */
+    wakeLine(_tx: Tx, accountId: string, url: string, dueAtMs: number): void {
+      const first = firstWithoutTime.get({ accountId, url });
+      if (first !== undefined && first.dueAtMs === null) setTime.run({ id: first.id, dueAtMs });
+    },
+    setDue: (_tx: Tx, id: string, dueAtMs: number | null): void => void setTime.run({ id, dueAtMs }),
+
+    /** The first ones of the lines that are due, in the order of their time. */
+    dueHeads: (nowMs: number, limit: number): Delivery[] =>
+      db.orm
+        .select()
+        .from(table)
+        .where(and(sql`due_at_ms is not null`, lte(table.dueAtMs, nowMs)))
+        .orderBy(asc(table.dueAtMs))
+        .limit(limit)
+        .all(),
+    /** The pending ones of an account and URL, in their order. */
+    line: (accountId: string, url: string, limit: number): Delivery[] =>
+      db.orm.select().from(table).where(lineOf(accountId, url)).orderBy(asc(table.id)).limit(limit).all(),
+    countLine: (accountId: string, url: string): number =>
+      db.orm
+        .select({ count: sql<number>`count(*)` })
+        .from(table)
+        .where(lineOf(accountId, url))
+        .get()?.count ?? 0,
+    /** Gives up all that is pending for a URL. */
+    failLine: (_tx: Tx, line: { accountId: string; url: string }, problem: string, atMs: number): void =>
+      void db.orm
+        .update(table)
+        .set({ status: "failed", dueAtMs: null, lastProblem: problem, finishedAtMs: atMs })
+        .where(lineOf(line.accountId, line.url))
+        .run(),
+
+    list(
+      { accountId, mode }: { accountId: string; mode: KeyMode },
+      { status, type, url }: DeliveryFilters,
+      page: { before: string | null; limit: number },
+    ): Delivery[] {
+      const matching = and(
+        eq(table.accountId, accountId),
+        eq(table.mode, mode),
+        page.before === null ? undefined : lt(table.id, page.before),
+        status === undefined ? undefined : eq(table.status, status),
+        type === undefined ? undefined : eq(table.type, type),
+        url === undefined ? undefined : eq(table.url, url),
+      );
+      return db.orm.select().from(table).where(matching).orderBy(desc(table.id)).limit(page.limit).all();
+    },
+    /** Forgets some that were finished before `beforeMs`, and says how many. */
+    forget(_tx: Tx, beforeMs: number, limit: number): number {
+      const old = db.orm
+        .select({ id: table.id })
+        .from(table)
+        .where(and(isNotNull(table.finishedAtMs), lt(table.finishedAtMs, beforeMs)))
+        .limit(limit)
+        .all();
+      for (const { id } of old) db.orm.delete(table).where(eq(table.id, id)).run();
+      return old.length;
+    },
+
+    goneSince: (accountId: string, url: string): number | undefined =>
+      db.orm
+        .select()
+        .from(webhookGone)
+        .where(and(eq(webhookGone.accountId, accountId), eq(webhookGone.url, url)))
+        .get()?.atMs,
+    markGone: (_tx: Tx, accountId: string, url: string, atMs: number): void =>
+      void db.orm.insert(webhookGone).values({ accountId, url, atMs }).onConflictDoNothing().run(),
+    clearGone: (_tx: Tx, accountId: string, url: string): void =>
+      void db.orm
+        .delete(webhookGone)
+        .where(and(eq(webhookGone.accountId, accountId), eq(webhookGone.url, url)))
+        .run(),
+
+    insertSecret: (_tx: Tx, secret: WebhookSecret): void => void db.orm.insert(webhookSecrets).values(secret).run(),
+    /** Those that sign at this moment, the newest first. */
+    secretsAt: (accountId: string, nowMs: number): WebhookSecret[] =>
+      db.orm
+        .select()
+        .from(webhookSecrets)
+        .where(
+          and(
+            eq(webhookSecrets.accountId, accountId),
+            or(isNull(webhookSecrets.validUntilMs), gt(webhookSecrets.validUntilMs, nowMs)),
+          ),
+        )
+        .orderBy(desc(webhookSecrets.id))
+        .all(),
+    /** The present secrets end at `untilMs`, or earlier where that was so already. */
+    endSecrets: (_tx: Tx, accountId: string, untilMs: number): void =>
+      void db.orm
+        .update(webhookSecrets)
+        .set({ validUntilMs: untilMs })
+        .where(
+          and(
+            eq(webhookSecrets.accountId, accountId),
+            or(isNull(webhookSecrets.validUntilMs), gt(webhookSecrets.validUntilMs, untilMs)),
+          ),
+        )
+        .run(),
+  };
+};
+
+export type WebhookStore = ReturnType<typeof createWebhookStore>;
