@@ -1,0 +1,77 @@
+import { lstat, readdir } from "node:fs/promises";
+import { join } from "node:path";
+import type { Outcome, OutcomeReason, Reading } from "./outcome.ts";
+import { rejected } from "./outcome.ts";
+import { readReportFile } from "./read-file.ts";
+import { countMessages, type Report } from "./report.ts";
+import { UNPACK_LIMITS } from "./unpack.ts";
+
+/** What `postwarden inspect report` prints for one report. The field names are part of the interface. */
+export interface ReportInspection {
+  /** The path of the file; the same in every line of a file that holds several reports. */
+  readonly input: string;
+  readonly outcome: Outcome;
+  readonly reason: OutcomeReason | null;
+  readonly report: InspectedReport | null;
+}
+
+export interface InspectedReport {
+  readonly org_name: string | null;
+  readonly report_id: string | null;
+  /** ISO 8601 in UTC with milliseconds. */
+  readonly begin: string;
+  readonly end: string;
+  readonly domain: string;
+  /** Rows that can be counted, and the messages they stand for. */
+  readonly rows: number;
+  readonly messages: number;
+}
+
+/** Files of one directory tree that are looked at. */
+export const INSPECT_FILES_MAX = 1_000_000;
+
+/**
+ * Reads a file, or each file of a directory and those below it in the order of their names, and says what would become
+ * of it. Symbolic links inside a directory are not followed. Throws the file system's error for a path that cannot be read.
+ */
+export async function* inspectReports(path: string): AsyncIterable<ReportInspection> {
+  for await (const file of filesOf(path)) yield* await inspectFile(file);
+}
+
+async function* filesOf(path: string): AsyncIterable<string> {
+  if (!(await lstat(path)).isDirectory()) return yield path;
+  const waiting = [path];
+  for (let seen = 0; waiting.length > 0 && seen < INSPECT_FILES_MAX; seen += 1) {
+    const directory = waiting.pop() ?? path;
+    const entries = (await readdir(directory, { withFileTypes: true })).toSorted((a, b) => (a.name < b.name ? -1 : 1));
+    for (const entry of entries) if (entry.isFile()) yield join(directory, entry.name);
+    const below = entries.filter((entry) => entry.isDirectory()).map((entry) => join(directory, entry.name));
+    waiting.push(...below.toReversed());
+  }
+}
+
+const inspectFile = async (path: string): Promise<ReportInspection[]> => {
+  const file = Bun.file(path);
+  const readings =
+    file.size > UNPACK_LIMITS.entryBytesMax
+      ? [rejected("entry_too_large")]
+      : await readReportFile(await file.bytes(), path);
+  return readings.map((reading) => inspectionOf(path, reading));
+};
+
+const inspectionOf = (input: string, { outcome, reason, report }: Reading): ReportInspection => ({
+  input,
+  outcome,
+  reason,
+  report: report === null ? null : inspectedReport(report),
+});
+
+const inspectedReport = (report: Report): InspectedReport => ({
+  org_name: report.orgName,
+  report_id: report.reportId,
+  begin: new Date(report.beginMs).toISOString(),
+  end: new Date(report.endMs).toISOString(),
+  domain: report.policy.domain,
+  rows: report.rows.length,
+  messages: countMessages(report),
+});

@@ -1,0 +1,56 @@
+import type { ReportRow } from "./report-row.ts";
+import type { Policy, RowProblem } from "./report-values.ts";
+
+/** What a report says of the policy it found. Null where it says nothing, or nothing that means anything. */
+export interface PublishedPolicy {
+  /** Lower case A-labels. */
+  readonly domain: string;
+  readonly p: Policy | null;
+  readonly sp: Policy | null;
+  readonly np: Policy | null;
+  readonly adkim: "r" | "s" | null;
+  readonly aspf: "r" | "s" | null;
+  readonly pct: number | null;
+  readonly fo: string | null;
+  /** RFC 9990: the policy was published with `t=y`. */
+  readonly testing: boolean | null;
+  /** RFC 9990: how the policy was found. */
+  readonly discoveryMethod: "psl" | "treewalk" | null;
+}
+
+/** What was not as it should be, and was read nevertheless. */
+export type ReportNotice =
+  | "text_repaired"
+  | "end_completed"
+  | "period_reversed"
+  | "period_incomplete"
+  | "org_name_missing"
+  | "report_id_missing";
+
+/** One aggregate report (RFC 9990, and RFC 7489 App. C with its many variants). */
+export interface Report {
+  readonly version: string | null;
+  /** The reporter's name, else the domain of its address, else null. */
+  readonly orgName: string | null;
+  readonly email: string | null;
+  readonly extraContactInfo: string | null;
+  /** As written, white space apart; reporters use it twice. */
+  readonly reportId: string | null;
+  readonly generator: string | null;
+  readonly errors: readonly string[];
+  /** Milliseconds since 1970; `beginMs` is never after `endMs`. */
+  readonly beginMs: number;
+  readonly endMs: number;
+  readonly policy: PublishedPolicy;
+  /** The rows that can be counted, in document order. */
+  readonly rows: readonly ReportRow[];
+  /** The rows that cannot, by reason. */
+  readonly skippedRows: ReadonlyArray<{ readonly reason: RowProblem; readonly rows: number }>;
+  readonly notices: readonly ReportNotice[];
+}
+
+/** Ceilings of one report. Texts and nesting are bounded by `XML_LIMITS`. */
+export const REPORT_LIMITS = { recordsMax: 250_000, errorsMax: 20 } as const;
+
+/** The messages that the rows of a report stand for. */
+export const countMessages = (report: Report): number => report.rows.reduce((sum, { count }) => sum + count, 0);

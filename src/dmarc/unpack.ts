@@ -1,0 +1,135 @@
+import { gunzip } from "./inflate.ts";
+import type { UnpackProblem } from "./outcome.ts";
+import { decodeBase64Text, kindOfPayload } from "./payload.ts";
+import { readZip } from "./zip.ts";
+
+/** What unpacking one mail, with everything in it, may cost. */
+export const UNPACK_LIMITS = {
+  entryBytesMax: 64 * 1024 * 1024,
+  mailBytesMax: 128 * 1024 * 1024,
+  entriesMax: 16,
+  /** Archives in archives, and mails in mails. */
+  depthMax: 3,
+} as const;
+
+/** What is left of the allowance of one mail. Shared by all of its parts, and used up as they are unpacked. */
+export interface UnpackBudget {
+  bytesLeft: number;
+  entriesLeft: number;
+}
+
+export const createUnpackBudget = (): UnpackBudget => ({
+  bytesLeft: UNPACK_LIMITS.mailBytesMax,
+  entriesLeft: UNPACK_LIMITS.entriesMax,
+});
+
+/** Something found at the bottom of all archives. */
+export type Unpacked =
+  | {
+      readonly kind: "xml" | "json" | "message" | "unused" | "other";
+      readonly name: string | null;
+      readonly bytes: Uint8Array;
+      /** The archive ended early: these are not all the bytes. */
+      readonly isTruncated: boolean;
+    }
+  | { readonly kind: "refused"; readonly name: string | null; readonly reason: UnpackProblem };
+
+interface Packed {
+  readonly bytes: Uint8Array;
+  readonly name: string | null;
+  readonly isTruncated: boolean;
+  readonly depth: number;
+}
+
+/**
+ * Opens gzip files, zip archives and base64 texts, each in the others, and says what lies in them, by magic bytes and
+ * never by name. What exceeds a ceiling, or cannot be opened, is `refused` with its reason; the rest is still there.
+ * Never throws.
+ */
+export const unpack = async (
+  bytes: Uint8Array,
+  name: string | null = null,
+  budget: UnpackBudget = createUnpackBudget(),
+): Promise<Unpacked[]> => {
+  const waiting: Packed[] = [{ bytes, name, isTruncated: false, depth: 0 }];
+  const found: Unpacked[] = [];
+  for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) {
+    const { contents, refused } = await open(next, budget);
+    waiting.push(...contents.filter((content) => content.depth > next.depth));
+    found.push(...contents.filter((content) => content.depth === next.depth).map(bottomOf), ...refused);
+  }
+  return found;
+};
+
+interface Opened {
+  /** What was inside, one level deeper; or the thing itself, when it is no archive. */
+  readonly contents: readonly Packed[];
+  readonly refused: readonly Unpacked[];
+}
+
+const open = async (packed: Packed, budget: UnpackBudget): Promise<Opened> => {
+  const kind = kindOfPayload(packed.bytes);
+  if (kind !== "gzip" && kind !== "zip" && kind !== "base64") return { contents: [packed], refused: [] };
+  if (packed.depth >= UNPACK_LIMITS.depthMax) return refuse(packed.name, "nested_too_deep");
+  if (kind === "zip") return openZip(packed, budget);
+  if (kind === "base64") {
+    const bytes = decodeBase64Text(packed.bytes);
+    return { contents: [bytes === null ? packed : { ...packed, bytes, depth: packed.depth + 1 }], refused: [] };
+  }
+  return openGzip(packed, budget);
+};
+
+const openGzip = (packed: Packed, budget: UnpackBudget): Opened => {
+  const file = gunzip(packed.bytes, takeEntry(budget));
+  if (!file.ok) {
+    return refuse(packed.name, file.error === "too_large" ? tooLargeReason(budget) : "gzip_damaged");
+  }
+  budget.bytesLeft -= file.value.bytes.byteLength;
+  const isTruncated = packed.isTruncated || file.value.isTruncated;
+  return { contents: [{ ...packed, bytes: file.value.bytes, isTruncated, depth: packed.depth + 1 }], refused: [] };
+};
+
+const openZip = async (packed: Packed, budget: UnpackBudget): Promise<Opened> => {
+  const contents: Packed[] = [];
+  const refused: Unpacked[] = [];
+  const problem = await readZip(packed.bytes, ({ name, open: openFile }) => {
+    if (budget.entriesLeft < 1) {
+      refused.push({ kind: "refused", name: packed.name, reason: "too_many_entries" });
+      return "stop";
+    }
+    const file = openFile(takeEntry(budget));
+    if (!file.ok) {
+      const reason = file.error === "entry_too_large" ? tooLargeReason(budget) : file.error;
+      refused.push({ kind: "refused", name, reason });
+      return "go_on";
+    }
+    const { bytes, isTruncated } = file.value;
+    budget.bytesLeft -= bytes.byteLength;
+    contents.push({ bytes, name, isTruncated, depth: packed.depth + 1 });
+    return "go_on";
+  });
+  if (problem !== null) refused.push({ kind: "refused", name: packed.name, reason: problem });
+  return { contents, refused };
+};
+
+const refuse = (name: string | null, reason: UnpackProblem): Opened => ({
+  contents: [],
+  refused: [{ kind: "refused", name, reason }],
+});
+
+/** Takes an entry's turn, and answers how many bytes it may have. */
+const takeEntry = (budget: UnpackBudget): number => {
+  budget.entriesLeft -= 1;
+  return budget.entriesLeft < 0 ? 0 : Math.min(UNPACK_LIMITS.entryBytesMax, budget.bytesLeft);
+};
+
+const tooLargeReason = ({ bytesLeft, entriesLeft }: UnpackBudget): UnpackProblem => {
+  if (entriesLeft < 0) return "too_many_entries";
+  return bytesLeft < UNPACK_LIMITS.entryBytesMax ? "mail_too_large" : "entry_too_large";
+};
+
+const bottomOf = ({ bytes, name, isTruncated }: Packed): Unpacked => {
+  const kind = kindOfPayload(bytes);
+  const isBottom = kind === "xml" || kind === "json" || kind === "message" || kind === "unused";
+  return { kind: isBottom ? kind : "other", name, bytes, isTruncated };
+};
