@@ -1,7 +1,7 @@
-import { toASCII, toUnicode } from "tr46";
 import { err, ok, type Result } from "../base/errors.ts";
 import type { AddressProblem } from "./address-problem.ts";
 import { findHiddenCharacter } from "./hidden-character.ts";
+import { uts46 } from "./large-tables.ts";
 
 /** RFC 1035 §2.3.4. */
 const LABEL_OCTETS_MAX = 63;
@@ -52,6 +52,7 @@ const mapToLabels = (text: string): DomainName | null => {
     const ascii = text.toLowerCase();
     return { ascii, unicode: ascii };
   }
+  const { toASCII, toUnicode } = uts46();
   const ascii = toASCII(text, UTS46);
   return ascii === null ? null : { ascii, unicode: toUnicode(ascii, UTS46).domain };
 };

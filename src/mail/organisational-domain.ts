@@ -1,4 +1,4 @@
-import { getDomain, getPublicSuffix } from "tldts";
+import { suffixList } from "./large-tables.ts";
 
 /**
  * The whole public suffix list, its private section included. DMARC software reads the list so (RFC 7489 §3.2 makes no
@@ -17,7 +17,7 @@ const WHOLE_LIST = {
  * (RFC 7489 §3.2). Null for a public suffix, a single label and an address literal.
  */
 export const organisationalDomain = (domain: string): string | null =>
-  domain.startsWith("[") ? null : getDomain(domain, WHOLE_LIST);
+  domain.startsWith("[") ? null : suffixList().getDomain(domain, WHOLE_LIST);
 
 /** Whether a parsed domain is itself a public suffix (`com`, `co.uk`, `github.io`), below which strangers register. */
-export const isPublicSuffix = (domain: string): boolean => getPublicSuffix(domain, WHOLE_LIST) === domain;
+export const isPublicSuffix = (domain: string): boolean => suffixList().getPublicSuffix(domain, WHOLE_LIST) === domain;

@@ -1,5 +1,5 @@
 import commonProviders from "email-providers/common.json" with { type: "json" };
-import { parse } from "tldts";
+import { suffixList } from "../mail/large-tables.ts";
 import type { Address } from "../mail/address.ts";
 
 /**
@@ -57,7 +57,7 @@ export const suggestAddress = (address: Address): string | null => {
   const { domain, mailbox } = address;
   if (address.literal !== null || domain.length > DOMAIN_LENGTH_MAX || providers.has(domain)) return null;
   const typed = { domain, ...splitName(domain) };
-  const tldExists = parse(domain, { extractHostname: false }).isIcann === true;
+  const tldExists = suffixList().parse(domain, { extractHostname: false }).isIcann === true;
   let best: string | null = null;
   let bestDistance = Number.POSITIVE_INFINITY;
   for (const target of targets) {
