@@ -3,6 +3,7 @@ import type { Operation, Parameter } from "../http/openapi.ts";
 import { SUB_STATUSES, VERDICTS } from "../verify/result.ts";
 import { RESULT_COLUMNS } from "./results-csv.ts";
 import { itemPageSchema, jobListSchema, jobSchema, jsonOrderSchema, uploadOrderSchema } from "./schemas.ts";
+import { RESULT_EXAMPLE } from "../verify/result-example.ts";
 
 const ID = "019aa0d6-5b7e-7c31-9f4c-0d9a3c3f1a52";
 
@@ -39,27 +40,7 @@ const PAGE = {
       row_index: 0,
       submitted_email: "Someone@Example.com",
       normalized_email: "someone@example.com",
-      result: {
-        email: "Someone@Example.com",
-        normalized_email: "someone@example.com",
-        verdict: "deliverable",
-        sub_status: "mailbox_exists",
-        quality_score: 100,
-        confidence: 98,
-        signals: {
-          syntax: "pass",
-          domain: "pass",
-          mx: "pass",
-          smtp: "pass",
-          catch_all: "pass",
-          role_account: "pass",
-          disposable: "pass",
-          dnsbl: "pass",
-          toxic: "pass",
-          greylisting: "pass",
-        },
-        verified_at: "2026-01-01T00:00:00.000Z",
-      },
+      result: { ...RESULT_EXAMPLE, email: "Someone@Example.com" },
     },
     { row_index: 1, submitted_email: "late@example.com", normalized_email: "late@example.com", result: null },
   ],

@@ -3,33 +3,14 @@ import type { Operation, Parameter } from "../http/openapi.ts";
 import { conclude } from "./conclude.ts";
 import { evidenceSchema } from "./evidence.ts";
 import { SUB_STATUSES, VERDICTS } from "./result.ts";
+import { RESULT_EXAMPLE } from "./result-example.ts";
 import { completedSchema, listSchema, orderSchema, pendingSchema } from "./schemas.ts";
 import { TEST_VERIFIED_AT, testEvidence } from "./test-keys.ts";
 
 const COMPLETED = {
   id: "019aa0d6-5b7e-7c31-9f4c-0d9a3c3f1a52",
   status: "completed",
-  result: {
-    email: "someone@example.com",
-    normalized_email: "someone@example.com",
-    verdict: "deliverable",
-    sub_status: "mailbox_exists",
-    quality_score: 100,
-    confidence: 98,
-    signals: {
-      syntax: "pass",
-      domain: "pass",
-      mx: "pass",
-      smtp: "pass",
-      catch_all: "pass",
-      role_account: "pass",
-      disposable: "pass",
-      dnsbl: "pass",
-      toxic: "pass",
-      greylisting: "pass",
-    },
-    verified_at: "2026-01-01T00:00:00.000Z",
-  },
+  result: RESULT_EXAMPLE,
 };
 
 const PENDING = {
