@@ -7,6 +7,7 @@ import { chmod, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";
+import { measureBlocklists } from "./bench/blocklists.ts";
 import { measureBulk } from "./bench/bulk.ts";
 import { measureBulkList } from "./bench/bulk-list.ts";
 import { measureChecks } from "./bench/checks.ts";
@@ -31,6 +32,7 @@ const GROUPS: Readonly<Record<string, (stage: Stage) => Promise<Mark[]>>> = {
   silent: measureSilent,
   bulk: measureBulk,
   "bulk-list": measureBulkList,
+  blocklists: measureBlocklists,
 };
 
 const { values: options } = parseArgs({

@@ -1,6 +1,7 @@
 /**
  * The laboratory: real name and mail servers on loopback addresses, and the binary asked about addresses whose true
- * state is known. `--only PATTERN` keeps the rows whose theme, address or true state matches; `--keep` starts the servers,
+ * state is known, then about targets on blocklists of every behaviour. `--only PATTERN` keeps the rows whose theme,
+ * address or true state matches (the theme of the blocklists is "blocklists"); `--keep` starts the servers,
  * prints the environment by which to try the binary by hand, and waits for Ctrl-C. `--binary PATH` tries another one.
  */
 import { chmod, mkdtemp, rm } from "node:fs/promises";
@@ -8,6 +9,8 @@ import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { addAddresses, hasIpv6, removeAddresses } from "./lab/addresses.ts";
+import { blocklistsText, runBlocklists } from "./lab/blocklists.ts";
+import { startSlowList } from "./lab/blocklists-slow.ts";
 import { startDns } from "./lab/dns.ts";
 import { startExim } from "./lab/exim.ts";
 import { startFaultServer } from "./lab/fault-server.ts";
@@ -50,6 +53,7 @@ const BINARY = resolve(options.binary ?? join(ROOT, "dist/postwarden"));
 
 const startServers = async (supervisor: Supervisor, directory: string, unpacked: string): Promise<void> => {
   await startRbldnsd(supervisor, directory, join(unpacked, "rbldnsd"));
+  await startSlowList();
   await startDns(supervisor, directory);
   await startPostgrey(supervisor, directory);
   await startPostfix(supervisor, directory);
@@ -63,17 +67,19 @@ const askAll = async (supervisor: Supervisor, directory: string): Promise<boolea
   const pattern = new RegExp(options.only ?? "", "i");
   if (!hasIpv6()) console.error("This machine has no IPv6: the rows about it are left out.");
   const rows = ROWS.filter(({ theme, address, truth }) => pattern.test(`${theme} ${address} ${truth}`));
-  if (rows.length === 0) throw new Error("No row of the table matches --only");
+  const withLists = pattern.test("blocklists");
+  if (rows.length === 0 && !withLists) throw new Error("No row of the table matches --only");
   const subject = { binary: BINARY, environment: ENVIRONMENT, directory };
   const key = await startService(supervisor, subject);
   const judged = await runTable({ supervisor, subject, key }, rows, ({ right }) => {
     process.stderr.write(right ? "." : "W");
   });
   process.stderr.write("\n");
-  console.log(reportText(judged));
+  const cells = withLists ? await runBlocklists(supervisor, subject) : [];
+  console.log(blocklistsText(cells) + reportText(judged, cells));
   const listed = await askList(key, rows);
   console.log(listText(listed));
-  return judged.every(({ right }) => right) && listed.wrong.length === 0;
+  return [...judged, ...cells].every(({ right }) => right) && listed.wrong.length === 0;
 };
 
 /** Ends every process, says which of them resisted, and removes the directory; true when nothing did. */

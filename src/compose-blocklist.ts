@@ -38,12 +38,13 @@ export interface BlocklistParts {
   readonly log: Log;
   readonly outside: Outside;
   readonly turnOnUrl: TargetsDeps["turnOnUrl"];
+  readonly isUrlOff: TargetsDeps["isUrlOff"];
 }
 
 /** Blocklist monitoring: targets, checks and their timetable. */
-export const composeBlocklist = ({ config, db, log, outside, turnOnUrl }: BlocklistParts) => {
+export const composeBlocklist = ({ config, db, log, outside, turnOnUrl, isUrlOff }: BlocklistParts) => {
   const { clock } = outside;
-  const { notifyRelay: relay, notifyFrom: from } = config;
+  const { notifyRelay: relay, notifyFrom: from, blocklistRetentionDays: retentionDays } = config;
   const mailer = relay === null || from === null ? null : createMailer(relay, from);
   const hasMail = mailer !== null;
   const { catalogue, dnsbl } = composeLookups(config, outside);
@@ -52,8 +53,8 @@ export const composeBlocklist = ({ config, db, log, outside, turnOnUrl }: Blockl
   const lists = catalogue.lists.filter(isEnabled);
   const breaker = createBreaker({ clock, log, health, countTargets: store.countWatched });
   const monitor = createMonitor({ db, store, lists, lookup, breaker, clock, hasMail });
-  const passes = createPasses({ db, store, monitor, health, lists, clock, log });
-  const targets = createTargets({ db, store, lists: catalogue.lists, turnOnUrl, clock, hasMail });
+  const passes = createPasses({ db, store, monitor, health, lists, clock, log, retentionDays });
+  const targets = createTargets({ db, store, lists: catalogue.lists, turnOnUrl, isUrlOff, clock, hasMail });
   const alerts = mailer === null ? null : createAlerts({ db, store, mailer, clock, log });
   return { catalogue, health, store, monitor, passes, targets, alerts };
 };

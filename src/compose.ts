@@ -6,8 +6,10 @@ import type { Clock } from "./base/clock.ts";
 import { createTokenBuckets } from "./base/limits.ts";
 import type { Log } from "./base/log.ts";
 import { createLedger } from "./billing/store.ts";
+import { BLOCKLIST_EVENTS } from "./blocklist/event-docs.ts";
 import { BLOCKLIST_OPERATIONS } from "./blocklist/operations.ts";
 import { createBlocklistRoutes } from "./blocklist/routes.ts";
+import { BULK_EVENTS } from "./bulk/event-docs.ts";
 import { createBulkJobs } from "./bulk/jobs.ts";
 import { BULK_OPERATIONS } from "./bulk/operations.ts";
 import { createBulkRoutes } from "./bulk/routes.ts";
@@ -68,7 +70,7 @@ export const composeWebhooks = ({ config, db, log, outside }: Omit<ServiceDeps, 
   });
   const dispatcher = createDispatcher({ db, store, secrets, send, clock, random, log });
   const webhooks = createWebhooks({ db, store, secrets, dispatcher, send, clock });
-  return { rules, dispatcher, webhooks, turnOnUrl: store.clearGone };
+  return { rules, dispatcher, webhooks, turnOnUrl: store.clearGone, isUrlOff: store.isGone };
 };
 
 export interface ServiceDeps {
@@ -91,12 +93,12 @@ export const composeService = ({ config, db, log, outside, listResolver, baseUrl
   const store = createVerificationStore(db);
   const runner = createRunner({ db, store, ledger, engine, clock, log });
   const checks = createChecks({ db, store, ledger, runner, clock });
-  const { rules, dispatcher, webhooks, turnOnUrl } = composeWebhooks({ config, db, log, outside });
+  const { rules, dispatcher, webhooks, turnOnUrl, isUrlOff } = composeWebhooks({ config, db, log, outside });
   const blocklist = composeBlocklist({
     config,
     db,
     log,
-    turnOnUrl,
+    ...{ turnOnUrl, isUrlOff },
     outside: { ...outside, resolver: listResolver ?? outside.resolver },
   });
   const { lists, intake, ...work } = composeBulk({
@@ -134,7 +136,7 @@ export const composeService = ({ config, db, log, outside, listResolver, baseUrl
           ...WEBHOOK_OPERATIONS,
           ...ACCOUNT_OPERATIONS,
         ],
-        info: { version: VERSION, baseUrl, description },
+        info: { version: VERSION, baseUrl, description, events: [...BULK_EVENTS, ...BLOCKLIST_EVENTS] },
         findings: () => [egress.finding()].filter((finding) => finding !== null),
       }),
     ],

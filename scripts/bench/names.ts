@@ -12,7 +12,7 @@ export interface NameServer {
 
 const ADDRESS = "127.0.0.1";
 
-const configuration = (directory: string, port: number): string => `server:
+const configuration = (directory: string, port: number, clauses: readonly string[]): string => `server:
   interface: ${ADDRESS}
   port: ${port}
   directory: "${directory}"
@@ -30,7 +30,7 @@ const configuration = (directory: string, port: number): string => `server:
   module-config: "iterator"
   local-zone: "." refuse
   local-zone: "test." transparent
-auth-zone:
+${clauses.map((clause) => `  ${clause}\n`).join("")}auth-zone:
   name: "test"
   zonefile: "${join(directory, "test.zone")}"
   for-downstream: yes
@@ -40,14 +40,35 @@ remote-control:
 `;
 
 /** Starts unbound as the authority for `test`, with these lines as its zone (master file format, names whole). */
-export const startNames = async (stage: Stage, name: string, records: readonly string[]): Promise<NameServer> => {
+export const startNames = (stage: Stage, name: string, records: readonly string[]): Promise<NameServer> =>
+  startUnbound(stage, name, { records, clauses: [] });
+
+/** Starts unbound as the authority for these zones, in which exist the names with these records and no others. */
+export const startZones = (
+  stage: Stage,
+  name: string,
+  { zones, records }: { readonly zones: readonly string[]; readonly records: readonly string[] },
+): Promise<NameServer> =>
+  startUnbound(stage, name, {
+    records: [],
+    clauses: [
+      ...zones.map((zone) => `local-zone: "${zone}." static`),
+      ...records.map((record) => `local-data: '${record}'`),
+    ],
+  });
+
+const startUnbound = async (
+  stage: Stage,
+  name: string,
+  { records, clauses }: { readonly records: readonly string[]; readonly clauses: readonly string[] },
+): Promise<NameServer> => {
   await needTools(stage.supervisor, "unbound");
   const port = freePort();
   const directory = join(stage.directory, name);
   const soa = "test. 600 IN SOA ns.test. hostmaster.test. 1 3600 600 86400 600\ntest. 600 IN NS ns.test.\n";
   await Bun.write(join(directory, "test.zone"), `${soa}ns.test. 600 IN A ${ADDRESS}\n${records.join("\n")}\n`);
   const configPath = join(directory, "unbound.conf");
-  await Bun.write(configPath, configuration(directory, port));
+  await Bun.write(configPath, configuration(directory, port, clauses));
   stage.supervisor.start({ name, argv: ["unbound", "-d", "-p", "-c", configPath] });
   await stage.supervisor.waitForPort(name, ADDRESS, port);
   return { address: ADDRESS, port, setting: `${ADDRESS}:${port}` };

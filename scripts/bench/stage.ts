@@ -108,8 +108,13 @@ export const startBinary = async (stage: Stage, dataDir: string, settings: Setti
   }
 };
 
-/** Resident memory of a process, in megabytes (10^6 bytes). */
-export const residentMb = async (pid: number): Promise<number> => {
+const memoryMb = async (pid: number, field: "VmRSS" | "VmHWM"): Promise<number> => {
   const status = await Bun.file(`/proc/${pid}/status`).text();
-  return (Number(/^VmRSS:\s+(\d+) kB$/m.exec(status)?.[1]) * 1024) / 1e6;
+  return (Number(new RegExp(`^${field}:\\s+(\\d+) kB$`, "m").exec(status)?.[1]) * 1024) / 1e6;
 };
+
+/** Resident memory of a process, in megabytes (10^6 bytes). */
+export const residentMb = (pid: number): Promise<number> => memoryMb(pid, "VmRSS");
+
+/** The most resident memory that a process has had since its start, in megabytes. */
+export const peakMb = (pid: number): Promise<number> => memoryMb(pid, "VmHWM");

@@ -1,13 +1,21 @@
 import { join } from "node:path";
-import { DNS, RBLDNSD, SYSTEM_DNS_PORT } from "./hosts.ts";
+import { LAB_LISTS, servedZone, SLOW_ZONE } from "./blocklists-lists.ts";
+import { DNS, RBLDNSD, SLOW_RBLDNSD, SYSTEM_DNS_PORT } from "./hosts.ts";
 import type { Supervisor } from "./processes.ts";
 import { ADDRESS_LIST, NAME_LIST } from "./rbldnsd.ts";
 import { BAD_ZONES, zoneText } from "./zone.ts";
 
 const NAME = "unbound";
 
-const blocklist = (zone: string): string =>
-  `stub-zone:\n  name: "${zone}"\n  stub-addr: ${RBLDNSD.ip}@${RBLDNSD.port}\n  stub-prime: no\n`;
+const blocklist = (zone: string): string => {
+  const { ip, port } = zone === SLOW_ZONE ? SLOW_RBLDNSD : RBLDNSD;
+  return `stub-zone:\n  name: "${zone}"\n  stub-addr: ${ip}@${port}\n  stub-prime: no\n`;
+};
+
+const blocklists = (): readonly string[] => [
+  ...[ADDRESS_LIST, NAME_LIST],
+  ...LAB_LISTS.filter(({ datasets }) => datasets !== null).map(servedZone),
+];
 
 /** `server:` clauses may stand several times in unbound.conf; the bad zones use that. */
 const configuration = (directory: string): string => `server:
@@ -37,7 +45,7 @@ ${Object.values(BAD_ZONES).join("")}auth-zone:
   for-downstream: no
   for-upstream: yes
   fallback-enabled: no
-${[ADDRESS_LIST, NAME_LIST].map(blocklist).join("")}remote-control:
+${blocklists().map(blocklist).join("")}remote-control:
   control-enable: no
 `;
 

@@ -15,6 +15,8 @@ export const SYSTEM_DNS_PORT = 53;
 /** Where nothing answers: the primary of the zone that must end in SERVFAIL. */
 export const DEAD_DNS = { ip: "127.10.0.54", port: 5353 } as const;
 export const RBLDNSD = { ip: "127.10.0.55", port: 5353 } as const;
+/** A relay in front of it that keeps every answer for a while. */
+export const SLOW_RBLDNSD = { ip: "127.10.0.55", port: 5354 } as const;
 export const POSTGREY = { ip: "127.10.0.60", port: 10023 } as const;
 /** A second postgrey whose delay is longer than every retry of the binary. */
 export const POSTGREY_LONG = { ip: "127.10.0.61", port: 10023 } as const;
@@ -22,6 +24,8 @@ export const SOCKS = { ip: "127.10.0.70", port: 1080 } as const;
 /** Addresses from which the binary may leave: `exitonly` lets in the first, and what comes out of the SOCKS proxy. */
 export const EXITS = { welcome: "127.10.0.90", unwelcome: "127.10.0.91", behindSocks: "127.10.0.92" } as const;
 export const HTTP = { ip: "127.10.0.80", port: 8085 } as const;
+/** Of the service that watches the lab's blocklists. */
+export const LISTS_HTTP = { ip: "127.10.0.80", port: 8086 } as const;
 
 /** The name and the senders by which the binary introduces itself: the command line's, and the service's. */
 export const PROBE_HELO = "probe.lab.example";

@@ -1,4 +1,5 @@
 import { join } from "node:path";
+import { LAB_LISTS, servedZone } from "./blocklists-lists.ts";
 import { addressOf, PROBE_HELO, RBLDNSD, SUFFIX } from "./hosts.ts";
 import type { PostfixHost } from "./hosts.ts";
 import { serverDirectory } from "./namespace.ts";
@@ -39,19 +40,33 @@ const waitForAnswer = async (): Promise<void> => {
   throw new Error(`rbldnsd does not answer at ${RBLDNSD.ip}:${RBLDNSD.port}`);
 };
 
-/** Starts rbldnsd with one list of addresses and one of names, from the unpacked package. unbound forwards to it. */
+/** Writes the data of the lists that the binary watches; the answer are rbldnsd's arguments for them. */
+const writeLists = async (directory: string): Promise<readonly string[]> => {
+  const sets = LAB_LISTS.flatMap((list) =>
+    (list.datasets ?? []).map((dataset, index) => ({
+      ...dataset,
+      zone: servedZone(list),
+      file: `${list.id}-${index}`,
+    })),
+  );
+  for (const { file, lines } of sets) await Bun.write(join(directory, file), `${lines.join("\n")}\n`);
+  return sets.map(({ zone, type, file }) => `${zone}:${type}:${file}`);
+};
+
+/** Starts rbldnsd with the lists that the binary watches, one of addresses and one of names that mail hosts use, from the unpacked package. unbound forwards to it. */
 export const startRbldnsd = async (supervisor: Supervisor, parent: string, unpacked: string): Promise<void> => {
   const directory = await serverDirectory(parent, NAME);
   const addresses = ["127.0.0.2", ...LISTED.map(addressOf)];
   const text = `Listed, see https://${ADDRESS_LIST}/?$`;
   await Bun.write(join(directory, "addresses"), addresses.map((ip) => `${ip} :127.0.0.2:${text}\n`).join(""));
   await Bun.write(join(directory, "names"), `${PROBE_HELO} :127.0.1.2:Bad reputation: $\n`);
+  const watched = await writeLists(directory);
   supervisor.start({
     name: NAME,
     argv: [
       ...[`${unpacked}/usr/sbin/rbldnsd`, "-n", "-u", "nobody", "-w", directory],
       ...["-b", `${RBLDNSD.ip}/${RBLDNSD.port}`],
-      ...[`${ADDRESS_LIST}:ip4set:addresses`, `${NAME_LIST}:dnset:names`],
+      ...[`${ADDRESS_LIST}:ip4set:addresses`, `${NAME_LIST}:dnset:names`, ...watched],
     ],
   });
   await waitForAnswer();

@@ -47,16 +47,17 @@ const problemsOf = ({ row, cli, http, late, doubts }: Judged): string[] => [
   ...doubts,
 ];
 
-const passedOf = (judged: readonly Judged[]): number => judged.filter(({ right }) => right).length;
+const passedOf = (judged: readonly { readonly right: boolean }[]): number => judged.filter(({ right }) => right).length;
 
-/** The table of a run as text, theme by theme; then what went wrong otherwise, the score of each theme, and of all. */
-export const reportText = (judged: readonly Judged[]): string => {
+/** The table of a run as text, theme by theme; then what went wrong otherwise, the score of each theme, and of all, `others` included. */
+export const reportText = (judged: readonly Judged[], others: readonly { readonly right: boolean }[]): string => {
   const lines = judged.map((each) => ({ theme: each.row.theme, cells: cellsOf(each) }));
   const widths = HEADINGS.map((heading, column) =>
     Math.max(heading.length, ...lines.map(({ cells }) => Bun.stringWidth(cells[column] ?? ""))),
   );
   const themes = [...Map.groupBy(judged, ({ row }) => row.theme)];
-  const passed = passedOf(judged);
+  const all = [...judged, ...others];
+  const passed = passedOf(all);
   return [
     padded(HEADINGS, widths),
     ...themes.flatMap(([theme]) => [
@@ -66,6 +67,6 @@ export const reportText = (judged: readonly Judged[]): string => {
     "",
     ...judged.flatMap(problemsOf),
     ...themes.map(([theme, rows]) => `${theme}: ${passedOf(rows)}/${rows.length}`),
-    `${passed} passed, ${judged.length - passed} failed`,
+    `${passed} passed, ${all.length - passed} failed`,
   ].join("\n");
 };

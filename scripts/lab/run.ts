@@ -34,12 +34,20 @@ export interface Judged {
   readonly doubts: readonly string[];
 }
 
-/** Starts `serve` on the lab's HTTP address and returns a live key with credits enough for every row. */
-export const startService = async (supervisor: Supervisor, subject: Subject): Promise<string> => {
+/** Starts `serve` on one of the lab's HTTP addresses and returns a live key with credits enough for every row. */
+export const startService = async (
+  supervisor: Supervisor,
+  subject: Subject,
+  { name, ip, port } = { name: "serve", ...HTTP } as {
+    readonly name: string;
+    readonly ip: string;
+    readonly port: number;
+  },
+): Promise<string> => {
   // A sender of its own, so that greylisting meets the service afresh after the command line has passed.
   const env = {
     ...subject.environment,
-    POSTWARDEN_DATA_DIR: join(subject.directory, "served"),
+    POSTWARDEN_DATA_DIR: join(subject.directory, `${name}-data`),
     POSTWARDEN_MAIL_FROM: SERVICE_SENDER,
   };
   await mkdir(env.POSTWARDEN_DATA_DIR);
@@ -51,11 +59,11 @@ export const startService = async (supervisor: Supervisor, subject: Subject): Pr
     JSON.parse(await command("keys", "create", "--account", ACCOUNT, "--mode", "live", "--json")),
   );
   supervisor.start({
-    name: "serve",
+    name,
     argv: [subject.binary, "serve"],
-    env: { ...env, POSTWARDEN_HOST: HTTP.ip, POSTWARDEN_PORT: String(HTTP.port) },
+    env: { ...env, POSTWARDEN_HOST: ip, POSTWARDEN_PORT: String(port) },
   });
-  await supervisor.waitForPort("serve", HTTP.ip, HTTP.port);
+  await supervisor.waitForPort(name, ip, port);
   return made.key;
 };
 

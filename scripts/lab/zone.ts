@@ -95,6 +95,9 @@ const DOMAINS: Readonly<Record<string, readonly string[]>> = {
   "dualdead4.mx": [`A ${addressOf("dead")}`, `AAAA ${IPV6.alive}`],
   "only6.mx": [`AAAA ${IPV6.alive}`],
   "deadboth.mx": [`A ${addressOf("dead")}`, `AAAA ${IPV6.dead}`],
+  // blocklists that answer every name
+  "*.wildname": ["A 127.0.1.2"],
+  "*.parked": ["A 192.0.2.80"],
   // hosts that are no server of the lab
   "private.mx": ["A 10.1.2.3", "AAAA fd00:1:2::3"],
   "loopback.mx": ["A 127.0.0.1", "AAAA ::"],

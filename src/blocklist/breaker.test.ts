@@ -12,14 +12,15 @@ const start = (targets: number) => {
   const clock = createTestClock();
   const logged: string[] = [];
   const noted: string[] = [];
-  let state: HealthState = "healthy";
+  let state: HealthState = "wildcard";
+  let isTestable = true;
   const healthOf = (): ListHealth => ({
     list: TEST_LIST.id,
     kind: "ipv4",
     state,
     reason: null,
     remedy: null,
-    testedAtMs: 0,
+    testedAtMs: isTestable ? clock.nowMs() : null,
   });
   const health: DnsblHealth = {
     ensureFresh: async () => healthOf(),
@@ -37,12 +38,16 @@ const start = (targets: number) => {
     return believed;
   };
   return {
+    breaker,
     clock,
     logged,
     noted,
     move,
     become(now: HealthState): void {
       state = now;
+    },
+    refuseTests(): void {
+      isTestable = false;
     },
   };
 };
@@ -72,18 +77,50 @@ test("what moved more than an hour ago no longer counts", async () => {
   expect(await move(5, TEST_LIST, 5)).toBe(5);
 });
 
+test("a list that stands its test is believed at once, for all that it moved", async () => {
+  const { move, become, noted, logged } = start(3);
+  become("healthy");
+  expect(await move(40)).toBe(40);
+  expect(noted).toEqual([TEST_LIST.id]);
+  expect(logged.join()).toContain("stood its test");
+});
+
+test("those that come while the test runs wait for the same one", async () => {
+  const { breaker, noted, become } = start(3);
+  become("healthy");
+  const movements = Array.from({ length: 40 }, (_, n) => ({
+    list: TEST_LIST,
+    kind: "ipv4" as const,
+    targetId: `${n}`,
+  }));
+  const judged = await Promise.all(movements.map((movement) => breaker.judge(movement)));
+  expect(judged.every((heldUntilMs) => heldUntilMs === null)).toBe(true);
+  expect(noted).toHaveLength(1);
+});
+
+test("a list that cannot be tested is held, and tried again after five minutes", async () => {
+  const { move, become, refuseTests, clock } = start(3);
+  become("healthy");
+  refuseTests();
+  expect(await move(40)).toBe(5);
+  await clock.advance(5 * 60_000 - 1);
+  expect(await move(1)).toBe(0);
+  await clock.advance(1);
+  expect(await move(1)).toBe(0);
+  expect(await move(1)).toBe(0);
+});
+
 test("one list does not speak for another", async () => {
   const { move } = start(3);
   await move(20);
   expect(await move(5, { ...TEST_LIST, id: "other" })).toBe(5);
 });
 
-test("after half an hour a test decides: a healthy list is believed, any other is held on", async () => {
+test("a list that fails is tested again after half an hour: a healthy one is believed, any other is held on", async () => {
   const { move, clock, become } = start(3);
   await move(20);
   await clock.advance(HALF_HOUR_MS - 1);
   expect(await move(1)).toBe(0);
-  become("wildcard");
   await clock.advance(1);
   expect(await move(20)).toBe(0);
   become("healthy");

@@ -21,8 +21,10 @@ export interface Movement {
 const WINDOW_MS = 60 * 60_000;
 const MOVED_MIN = 5;
 const MOVED_SHARE = 0.3;
-/** For how long a list that moves too much is not believed before it is tested again. */
+/** For how long a list that did not stand its test is not believed before it is tested again. */
 const HOLD_MS = 30 * 60_000;
+/** The same where the test could not be made, or nobody was heard: that is soon tried again. */
+const HOLD_UNTESTED_MS = 5 * 60_000;
 /** A list that stood the test is believed for as long as it takes until every target has been checked. */
 const BELIEVED_MS = 7 * 60 * 60_000;
 
@@ -33,11 +35,14 @@ interface Watch {
   readonly moved: Map<string, number>;
   heldUntilMs: number | null;
   believedUntilMs: number;
+  /** The test that decides; whoever comes meanwhile waits for it too. */
+  testing: Promise<number | null> | null;
 }
 
 /**
- * Holds a list back that moves more targets within an hour than is likely: more than five and more than 30 % of all.
- * While it is held, what it said before stands. Then its test points decide: it is believed, or held on.
+ * Doubts a list that moves more targets within an hour than is likely: more than five and more than 30 % of all. Its
+ * test points decide at once: when it stands a fresh test it is believed, else it is held back, and tested again later.
+ * While it is held, what it said before stands.
  */
 export const createBreaker = ({ clock, log, health, countTargets }: BreakerDeps) => {
   const watches = new Map<string, Watch>();
@@ -51,51 +56,55 @@ export const createBreaker = ({ clock, log, health, countTargets }: BreakerDeps)
   };
 
   const watchOf = (id: string): Watch => {
-    const watch = watches.get(id) ?? { moved: new Map(), heldUntilMs: null, believedUntilMs: 0 };
+    const watch = watches.get(id) ?? { moved: new Map(), heldUntilMs: null, believedUntilMs: 0, testing: null };
     watches.set(id, watch);
     return watch;
   };
 
-  const hold = (watch: Watch, { list, kind }: Movement): number => {
-    const heldUntilMs = clock.nowMs() + HOLD_MS;
-    watch.heldUntilMs = heldUntilMs;
-    log.error("a blocklist moves too many targets at once; its changes are held back and it is tested again", {
-      list: list.id,
-      targets: watch.moved.size,
-    });
+  const decide = async (watch: Watch, { list, kind }: Movement): Promise<number | null> => {
+    const askedAtMs = clock.nowMs();
     // A doubt makes the next question about the list's health a fresh test.
     health.note(list, kind, { outcome: "failed", cause: "unconfirmed", reason: "It moved too many targets at once." });
-    return heldUntilMs;
+    const { state, testedAtMs } = await health.ensureFresh(list, kind);
+    const isTested = testedAtMs !== null && testedAtMs >= askedAtMs;
+    const facts = { list: list.id, targets: watch.moved.size };
+    if (isTested && state === "healthy") {
+      log.warn("a blocklist that moves many targets at once stood its test; its changes are believed", facts);
+      watch.heldUntilMs = null;
+      watch.believedUntilMs = clock.nowMs() + BELIEVED_MS;
+      watch.moved.clear();
+      return null;
+    }
+    const hasFailed = isTested && state !== "unreachable" && state !== "unknown";
+    watch.heldUntilMs = clock.nowMs() + (hasFailed ? HOLD_MS : HOLD_UNTESTED_MS);
+    log.error("a blocklist moves too many targets at once; its changes are held back and it is tested again", {
+      ...facts,
+      state: isTested ? state : "not tested",
+    });
+    return watch.heldUntilMs;
   };
 
-  const testAgain = async (watch: Watch, movement: Movement): Promise<number | null> => {
-    const { state } = await health.ensureFresh(movement.list, movement.kind);
-    // Others may have waited for the same test.
-    if (clock.nowMs() < watch.believedUntilMs) return null;
-    if (watch.heldUntilMs !== null && clock.nowMs() < watch.heldUntilMs) return watch.heldUntilMs;
-    if (state !== "healthy") return hold(watch, movement);
-    log.warn("a blocklist that moved many targets stood its test; its changes are believed", {
-      list: movement.list.id,
+  const testNow = (watch: Watch, movement: Movement): Promise<number | null> => {
+    watch.testing ??= decide(watch, movement).finally(() => {
+      watch.testing = null;
     });
-    watch.heldUntilMs = null;
-    watch.believedUntilMs = clock.nowMs() + BELIEVED_MS;
-    watch.moved.clear();
-    return null;
+    return watch.testing;
   };
 
   return {
-    /** Takes note of a change; answers until when it must not be believed, or null when it may be. */
+    /** Takes note of a change, and has the list tested when there are too many; answers until when it must not be believed, or null when it may be. */
     async judge(movement: Movement): Promise<number | null> {
       const nowMs = clock.nowMs();
       const watch = watchOf(movement.list.id);
+      if (watch.testing !== null) return watch.testing;
       if (nowMs < watch.believedUntilMs) return null;
       if (watch.heldUntilMs !== null) {
-        return nowMs < watch.heldUntilMs ? watch.heldUntilMs : testAgain(watch, movement);
+        return nowMs < watch.heldUntilMs ? watch.heldUntilMs : testNow(watch, movement);
       }
       for (const [id, atMs] of watch.moved) if (atMs <= nowMs - WINDOW_MS) watch.moved.delete(id);
       watch.moved.set(movement.targetId, nowMs);
       if (watch.moved.size <= Math.max(MOVED_MIN, MOVED_SHARE * targetsWatched())) return null;
-      return hold(watch, movement);
+      return testNow(watch, movement);
     },
   };
 };

@@ -1,4 +1,4 @@
-import type { Clock } from "../base/clock.ts";
+import { type Clock, isoTime } from "../base/clock.ts";
 import { newId } from "../base/secrets.ts";
 import type { Db, Tx } from "../db/open.ts";
 import type { Blocklist } from "../dnsbl/blocklist.ts";
@@ -40,7 +40,10 @@ export interface FinishedCheck {
 const FLAPPING_CHANGES = 4;
 const FLAPPING_WINDOW_MS = 24 * 60 * 60_000;
 const DRAIN_MS_MAX = 1_000;
-const HELD = "The list moved unusually many targets at once. It is being tested again before it is believed.";
+
+/** What the history says of an answer that is held back. */
+const heldReason = (untilMs: number): string =>
+  `The list moved unusually many targets at once and did not stand a test. It is not believed before ${isoTime(untilMs)}; then it is tested again.`;
 
 /** Which lists a target can be found on. */
 export const listsFor = (mode: TargetRow["mode"], inForce: readonly Blocklist[]): readonly Blocklist[] =>
@@ -69,7 +72,9 @@ export const createMonitor = ({ db, store, lists: inForce, lookup, breaker, cloc
           ? await breaker.judge({ list, kind: target.kind, targetId: target.id })
           : null;
       if (untilMs !== null) heldUntilMs = Math.max(untilMs, heldUntilMs ?? 0);
-      judged.push(untilMs === null ? outcome : { ...outcome, outcome: "failed", listings: [], reason: HELD });
+      judged.push(
+        untilMs === null ? outcome : { ...outcome, outcome: "failed", listings: [], reason: heldReason(untilMs) },
+      );
     }
     return { outcomes: judged, heldUntilMs };
   };
@@ -105,7 +110,10 @@ export const createMonitor = ({ db, store, lists: inForce, lookup, breaker, cloc
     const lists = listsFor(before.mode, inForce);
     const outcomes = findings.outcomes.filter(({ list }) => !before.mutedLists.includes(list));
     const transition = conclude(before, outcomes, { lists, mutedLists: before.mutedLists });
-    const { status, listedOn } = transition;
+    const { listedOn } = transition;
+    // An answer that is held back may be a listing: the others' "no" does not make the target clean.
+    const isDoubtful = findings.heldUntilMs !== null && transition.status === "clean";
+    const status = isDoubtful ? "unknown" : transition.status;
     const changes = changesOf(targetId, transition);
     const nowMs = clock.nowMs();
     const regularMs = nextCheckMs(targetId, status, nowMs);

@@ -233,7 +233,8 @@ export const BLOCKLIST_OPERATIONS: readonly Operation[] = [
     path: `${PATH}/:id/checks`,
     tag: TAG,
     summary: "The history of a target, newest first",
-    description: "Kept for 90 days; checks in which a listing came or went for 400.",
+    description:
+      "Kept for 90 days unless the service is set up otherwise; checks in which a listing came or went for at least 400.",
     parameters: [ID, ...PAGE],
     responses: {
       200: { description: "A page.", schema: checksSchema, example: { checks: [CHECK], next_cursor: null } },

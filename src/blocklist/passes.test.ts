@@ -108,3 +108,28 @@ test("checks are forgotten after 90 days, those in which something came or went 
   await world.passes.forgetOld();
   expect(kept()).toEqual([]);
 });
+
+test.each([
+  { retentionDays: 7, unchangedDays: 7, changedDays: 400 },
+  { retentionDays: 1_000, unchangedDays: 1_000, changedDays: 1_000 },
+])(
+  "kept for $retentionDays days by setting: checks as before $unchangedDays days, changes $changedDays days",
+  async ({ retentionDays, unchangedDays, changedDays }) => {
+    const world = newWorld({ retentionDays });
+    const id = world.add("8.8.4.4");
+    world.spamcop("8.8.4.4", { A: ["127.0.0.2"] });
+    await world.check(id);
+    await world.check(id);
+    const begunMs = world.clock.nowMs();
+    const keptAt = async (days: number, moreMs: number) => {
+      await world.clock.advance(begunMs + days * DAY_MS + moreMs - world.clock.nowMs());
+      await world.passes.forgetOld();
+      return world.store.listChecks(id, { before: null, limit: 9 }).map(({ isChange }) => isChange);
+    };
+    expect(await keptAt(unchangedDays, 0)).toEqual([false, true]);
+    const isOnlyOneTime = unchangedDays === changedDays;
+    expect(await keptAt(unchangedDays, 1)).toEqual(isOnlyOneTime ? [] : [true]);
+    if (!isOnlyOneTime) expect(await keptAt(changedDays, 0)).toEqual([true]);
+    expect(await keptAt(changedDays, 1)).toEqual([]);
+  },
+);

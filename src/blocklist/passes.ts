@@ -16,23 +16,26 @@ export interface PassesDeps {
   readonly lists: readonly Blocklist[];
   readonly clock: Clock;
   readonly log: Log;
+  /** For how many days a check is kept in which nothing came or went. */
+  readonly retentionDays: number;
 }
 
 /** Rows read at a time. */
 const DUE_AT_ONCE_MAX = 200;
-/** Targets checked at a time; each asks some lists at a time. */
-const TARGETS_AT_ONCE = 32;
+/** Targets checked at a time; each asks 16 lists at a time, and 256 questions are what the DNS client has under way. */
+const TARGETS_AT_ONCE = 16;
 /** So late and so many: the service was away, and asking all at once would be rude and of no use. */
 const LATE_MS = 10 * 60_000;
 const BACKLOG_MIN = 100;
 const DAY_MS = 24 * 60 * 60_000;
-/** Checks in which something came or went are kept longer than those that only say "as before". */
-const CHANGES_KEPT_MS = 400 * DAY_MS;
-const CHECKS_KEPT_MS = 90 * DAY_MS;
+/** Checks in which something came or went are kept at least so long, whatever is set for those that only say "as before". */
+const CHANGES_KEPT_DAYS = 400;
 const ROWS_AT_ONCE = 1_000;
 
 /** What the timetable does for blocklist monitoring. */
-export const createPasses = ({ db, store, monitor, health, lists, clock, log }: PassesDeps) => {
+export const createPasses = (deps: PassesDeps) => {
+  const { db, store, monitor, health, lists, clock, log, retentionDays } = deps;
+
   const checkOne = async (target: TargetRow): Promise<void> => {
     try {
       await monitor.check(target, "scheduled").done;
@@ -86,10 +89,11 @@ export const createPasses = ({ db, store, monitor, health, lists, clock, log }: 
       if (store.countWatched() > 0) await health.ensureAllFresh(lists);
     },
 
-    /** Forgets checks older than 90 days, and those with changes after 400. */
+    /** Forgets checks older than the setting says, and those with changes after 400 days, or when the setting is longer, then. */
     async forgetOld(): Promise<void> {
-      await forgetAll(clock.nowMs() - CHECKS_KEPT_MS, false);
-      await forgetAll(clock.nowMs() - CHANGES_KEPT_MS, true);
+      const changesDays = Math.max(CHANGES_KEPT_DAYS, retentionDays);
+      await forgetAll(clock.nowMs() - retentionDays * DAY_MS, false);
+      await forgetAll(clock.nowMs() - changesDays * DAY_MS, true);
     },
   };
 };

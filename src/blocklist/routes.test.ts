@@ -101,6 +101,15 @@ describe("a target", () => {
     }
   });
 
+  test("that is paused shows when it would be checked if it were resumed now, never a time in the past", async () => {
+    const { app, call } = startWithKey();
+    const { id } = await call("POST", PATH, { target: "a.example", monitoring_enabled: false });
+    await app.advance(3 * 3_600_000 + 1);
+    expect((await call("GET", `${PATH}/${id}`)).body.next_check_at).toBe("2026-01-01T03:01:00.000Z");
+    const resumed = await call("PATCH", `${PATH}/${id}`, { monitoring_enabled: true });
+    expect(resumed.body.next_check_at).toBe("2026-01-01T03:01:00.000Z");
+  });
+
   test("of another account or mode does not exist", async () => {
     const { app, call } = startWithKey();
     const { id } = await call("POST", PATH, { target: "a.example" });
@@ -196,7 +205,8 @@ describe("a check with a test key", () => {
     const { id } = await call("POST", PATH, { target: "listed.example", webhook_url: "https://example.com/hook" });
     await call("POST", `${PATH}/${id}/check`);
     const muted = await call("PATCH", `${PATH}/${id}`, { muted_lists: ["test-list"] });
-    expect(muted.body).toMatchObject({ status: "clean", listed_on: [], muted_lists: ["test-list"] });
+    // No list is left that could say so: no answer is no "clean".
+    expect(muted.body).toMatchObject({ status: "unknown", listed_on: [], muted_lists: ["test-list"] });
     const events = app.db.sqlite
       .query<{ type: string; data: string }, []>("SELECT type, data FROM outbox ORDER BY id")
       .all();
@@ -204,7 +214,7 @@ describe("a check with a test key", () => {
     expect(JSON.parse(events[1]?.data ?? "")).toMatchObject({
       reason: "list_muted",
       listing: "test-list",
-      status: "clean",
+      status: "unknown",
     });
   });
 
@@ -279,6 +289,51 @@ describe("with a live key", () => {
       ["blacklist.delisted", "spamcop"],
     ]);
     await until(() => app.service.dispatcher.running() === 0);
+  });
+
+  test("a URL that its receiver turned off (410) is no configured webhook until it is set again", async () => {
+    const app = start({ zone: ZONE, ...ALLOWED });
+    const key = app.newKey({ mode: "live" });
+    const receiver = newReceiver();
+    receiver.answer(410);
+    app.service.dispatcher.start();
+    const webhook_url = receiver.url;
+    const { id } = await app.request("POST", PATH, { key, body: { target: "8.8.8.8", webhook_url } });
+    const isConfigured = async () => (await app.request("GET", `${PATH}/${id}`, { key })).body.webhook_configured;
+    expect(await isConfigured()).toBe(true);
+    await withTime(app, app.request("POST", `${PATH}/${id}/check?timeout=60`, { key }));
+    await app.advance(1_000);
+    await receiver.untilReceived(1);
+    await until(() => app.service.dispatcher.running() === 0);
+    expect(await isConfigured()).toBe(false);
+    await app.request("PATCH", `${PATH}/${id}`, { key, body: { webhook_url } });
+    expect(await isConfigured()).toBe(true);
+  });
+
+  test.each([
+    ["all others failed", "servfail", "unknown"],
+    ["another says no", null, "clean"],
+  ] as const)("muting the only list that lists a target, when %s, makes it %p → %s", async (_, other, status) => {
+    const lists = blocklists.lists.filter(({ id }) => id === "spamcop" || id === "spamhaus-zen");
+    const path = join(folder, `mute-${status}.json`);
+    await Bun.write(path, JSON.stringify({ ...blocklists, lists }));
+    const zone = {
+      ...ZONE,
+      "2.0.0.127.zen.spamhaus.org": { A: ["127.0.0.2", "127.0.0.4", "127.0.0.10"] },
+      ...(other === null ? {} : { "8.8.8.8.zen.spamhaus.org": other }),
+    };
+    const app = start({ zone, settings: { ...ALLOWED.settings, BLOCKLIST_CATALOGUE: path } });
+    const key = app.newKey({ mode: "live" });
+    const webhook_url = "https://example.com/hook";
+    const { id } = await app.request("POST", PATH, { key, body: { target: "8.8.8.8", webhook_url } });
+    const checked = await withTime(app, app.request("POST", `${PATH}/${id}/check?timeout=60`, { key }));
+    expect(checked.body).toMatchObject({ target: { listed_on: ["spamcop"] } });
+    const muted = await app.request("PATCH", `${PATH}/${id}`, { key, body: { muted_lists: ["spamcop"] } });
+    expect(muted.body).toMatchObject({ status, listed_on: [] });
+    const last = app.db.sqlite
+      .query<{ data: string }, []>("SELECT data FROM outbox WHERE type = 'blacklist.delisted'")
+      .get();
+    expect(JSON.parse(last?.data ?? "")).toMatchObject({ reason: "list_muted", status, previous_status: "listed" });
   });
 
   test("a check that takes longer than the caller waits is answered with 202 and goes on", async () => {

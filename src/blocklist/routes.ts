@@ -13,7 +13,7 @@ import { catalogueView, testListView } from "./list-view.ts";
 import type { FinishedCheck, Monitor, RunningCheck } from "./monitor.ts";
 import { noFiltersSchema, targetChangeSchema, targetFiltersSchema, targetOrderSchema } from "./schemas.ts";
 import type { BlocklistStore } from "./store.ts";
-import { type Targets, targetView } from "./targets.ts";
+import type { Targets } from "./targets.ts";
 import { webhookUrlSchema } from "../webhooks/schemas.ts";
 
 export interface BlocklistRouteDeps {
@@ -87,7 +87,7 @@ export const createBlocklistRoutes = (deps: BlocklistRouteDeps) => {
           set.status = 201;
           set.headers.location = `${PATH}/${target.id}`;
         }
-        return targetView(target);
+        return targets.view(target);
       },
       write,
     )
@@ -99,11 +99,11 @@ export const createBlocklistRoutes = (deps: BlocklistRouteDeps) => {
         const filters = { ...rest, value, monitoringEnabled };
         const rows = targets.list(caller, filters, { before: wanted.after, limit: wanted.limit + 1 });
         const { page, next_cursor } = pageOf(rows, wanted);
-        return { targets: page.map(targetView), next_cursor };
+        return { targets: page.map(targets.view), next_cursor };
       },
       read,
     )
-    .get(`${PATH}/:id`, async ({ params, caller }) => targetView(targets.find(caller, knownId(params.id))), read)
+    .get(`${PATH}/:id`, async ({ params, caller }) => targets.view(targets.find(caller, knownId(params.id))), read)
     .patch(
       `${PATH}/:id`,
       async ({ request, params, caller }) => {
@@ -117,7 +117,7 @@ export const createBlocklistRoutes = (deps: BlocklistRouteDeps) => {
           ...(muted_lists === undefined ? {} : { mutedLists: muted_lists }),
           ...(recipients === undefined ? {} : { recipients }),
         });
-        return targetView(changed);
+        return targets.view(changed);
       },
       write,
     )
@@ -136,12 +136,12 @@ export const createBlocklistRoutes = (deps: BlocklistRouteDeps) => {
         const target = targets.find(caller, knownId(params.id));
         const running = monitor.check(target, "manual");
         const finished = await waitFor(clock, running, { waitMs: timeoutS * 1000, signal: request.signal });
-        if (finished) return { target: targetView(finished.target), check: checkView(finished.check) };
+        if (finished) return { target: targets.view(finished.target), check: checkView(finished.check) };
         const current = targets.find(caller, target.id);
         if (finished === null) throw new AppError("unavailable", { headers: { "retry-after": "5" } });
         set.status = 202;
         set.headers.location = `${PATH}/${target.id}/checks`;
-        return { target: targetView(current), check: runningView(running) };
+        return { target: targets.view(current), check: runningView(running) };
       },
       write,
     )

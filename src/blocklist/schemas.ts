@@ -99,8 +99,12 @@ export const targetSchema = z
     listed_on: z.array(z.string()).meta({ description: "Listing ids, as far as known: unknown never clears." }),
     muted_lists: z.array(z.string()),
     last_checked_at: time.nullable(),
-    next_check_at: time,
-    webhook_configured: z.boolean(),
+    next_check_at: time.meta({
+      description: "While paused, the time at which it would be checked if it were resumed now.",
+    }),
+    webhook_configured: z.boolean().meta({
+      description: "Whether events are sent: false also when the receiver answered 410, until the URL is set again.",
+    }),
     recipients: z.array(z.string()),
     created_at: time,
   })

@@ -10,6 +10,8 @@ import { createAddressPolicy } from "../net/public-address.ts";
 
 /** Names that never lead to a public host: RFC 6761, RFC 6762, RFC 7686, RFC 8375, RFC 9476, and what networks use inside. */
 const SPECIAL_ENDINGS = ["localhost", "local", "invalid", "test", "onion", "alt", "internal", "lan", "home.arpa"];
+/** Forms in which IPv6 carries an IPv4 address (6to4, NAT64, Teredo, RFC 6145): on the way only, no list has them. */
+const TRANSITION_RANGES: ReadonlySet<string> = new Set(["6to4", "rfc6052", "rfc6145", "teredo"]);
 /** For documentation (RFC 6761 §6.5); what test keys are asked about. */
 const EXAMPLE_ENDING = "example";
 
@@ -30,18 +32,24 @@ export const parseTarget = (text: string, mode: KeyMode): Result<Target, string>
 
 const notATarget = (text: string): string => {
   if (text.includes("://")) return "Give the domain alone, without http:// and path.";
-  if (text.includes("/")) return "One address is watched at a time: ranges are not accepted.";
+  if (/^(?:[\d.]+|[\da-f.[\]]*:[\da-f:.[\]]*)\//i.test(text))
+    return "One address is watched at a time: ranges are not accepted.";
+  if (text.includes("/")) return "Give the domain alone, without the path behind it.";
   return "Neither a domain nor an IP address: write it as example.com, 192.0.2.1 or 2001:db8::1.";
 };
 
 const readAddress = (text: string): Result<Target, string> => {
   const address = ipaddr.process(text);
   const value = address.toString();
+  if (TRANSITION_RANGES.has(address.range())) {
+    return err(`${value} is not a public address of its own: it carries an IPv4 address. Watch that one.`);
+  }
   if (!isPublic(text)) return err(`${value} is not a public address; no list has entries for it.`);
   return ok({ kind: address.kind(), value });
 };
 
 const readDomain = (text: string, mode: KeyMode): Result<Target, string> => {
+  if (text.includes("@")) return err("Not a domain: give the part behind the @.");
   const parsed = parseDomain(text);
   if (!parsed.ok) return err(`Not a domain: ${describeProblem(parsed.error)}`);
   const { ascii, unicode } = parsed.value;

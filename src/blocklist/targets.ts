@@ -2,8 +2,9 @@ import { type Clock, isoTime } from "../base/clock.ts";
 import { AppError } from "../base/errors.ts";
 import { newId } from "../base/secrets.ts";
 import type { Db, Tx } from "../db/open.ts";
-import type { Blocklist } from "../dnsbl/blocklist.ts";
+import { type Blocklist, isEnabled } from "../dnsbl/blocklist.ts";
 import type { Caller } from "../http/guard.ts";
+import { checkBodySchema } from "./check-body.ts";
 import { eventOf } from "./events.ts";
 import { listsFor } from "./monitor.ts";
 import { nextPassMs } from "./schedule.ts";
@@ -17,6 +18,8 @@ export interface TargetsDeps {
   readonly lists: readonly Blocklist[];
   /** Turns a URL on again that its receiver had turned off. */
   readonly turnOnUrl: (tx: Tx, accountId: string, url: string) => void;
+  /** Whether the receiver of a URL had it turned off. */
+  readonly isUrlOff: (accountId: string, url: string) => boolean;
   readonly clock: Clock;
   /** Whether alert mail can be sent at all. */
   readonly hasMail: boolean;
@@ -40,7 +43,7 @@ const issue = (
 ) => new AppError(code, { issues: [{ path, message }] });
 
 /** The targets of callers: add, look at, change, remove. A caller sees those of its account and mode. */
-export const createTargets = ({ db, store, lists, turnOnUrl, clock, hasMail }: TargetsDeps) => {
+export const createTargets = ({ db, store, lists, turnOnUrl, isUrlOff, clock, hasMail }: TargetsDeps) => {
   const find = (caller: Caller, id: string): TargetRow => {
     const target = store.findTarget(id);
     if (target === undefined || target.accountId !== caller.accountId || target.mode !== caller.mode) {
@@ -81,6 +84,27 @@ export const createTargets = ({ db, store, lists, turnOnUrl, clock, hasMail }: T
     };
   };
 
+  /** When a paused target is checked if it is resumed now. */
+  const resumedMs = ({ nextCheckAtMs }: TargetRow): number => Math.max(nextCheckAtMs, nextPassMs(clock.nowMs()));
+
+  /**
+   * Whether a list that goes on being asked said in the last check that it has no entry. A check keeps no name of those
+   * that said so: one that is being muted, and did not refuse or fail, may have been among them.
+   */
+  const isDenied = (before: TargetRow, mutedLists: readonly string[]): boolean => {
+    const [last] = store.listChecks(before.id, { before: null, limit: 1 });
+    if (last === undefined) return false;
+    const { counts, results } = checkBodySchema.parse(JSON.parse(last.body));
+    const silenced = listsFor(before.mode, lists.filter(isEnabled)).filter(
+      ({ id, kinds }) =>
+        kinds.includes(before.kind) &&
+        mutedLists.includes(id) &&
+        !before.mutedLists.includes(id) &&
+        results.every(({ list }) => list !== id),
+    );
+    return counts.not_listed > silenced.length;
+  };
+
   /** Listings of lists that are being muted go at once, each with its event. */
   const mute = (tx: Tx, before: TargetRow, mutedLists: readonly string[]): TargetChange => {
     const known = listsFor(before.mode, lists);
@@ -89,7 +113,9 @@ export const createTargets = ({ db, store, lists, turnOnUrl, clock, hasMail }: T
     const gone = before.listedOn.filter(isMuted);
     if (gone.length === 0) return { mutedLists };
     const listedOn = before.listedOn.filter((listing) => !gone.includes(listing));
-    const status = before.status === "listed" && listedOn.length === 0 ? "clean" : before.status;
+    const isLast = before.status === "listed" && listedOn.length === 0;
+    const statusThen = isDenied(before, mutedLists) ? "clean" : "unknown";
+    const status = isLast ? statusThen : before.status;
     const context = {
       before,
       after: { status, listedOn },
@@ -140,9 +166,7 @@ export const createTargets = ({ db, store, lists, turnOnUrl, clock, hasMail }: T
         const { mutedLists, ...rest } = wanted;
         const muted = mutedLists === undefined ? {} : mute(tx, before, [...new Set(mutedLists)].toSorted());
         const isResumed = rest.monitoringEnabled === true && !before.monitoringEnabled;
-        const nextCheckAtMs = isResumed
-          ? Math.max(before.nextCheckAtMs, nextPassMs(clock.nowMs()))
-          : before.nextCheckAtMs;
+        const nextCheckAtMs = isResumed ? resumedMs(before) : before.nextCheckAtMs;
         store.updateTarget(tx, id, { ...rest, ...muted, nextCheckAtMs });
         const { webhookUrl } = rest;
         if (webhookUrl !== undefined && webhookUrl !== null) turnOnUrl(tx, before.accountId, webhookUrl);
@@ -163,24 +187,27 @@ export const createTargets = ({ db, store, lists, turnOnUrl, clock, hasMail }: T
       if (parsed !== null && !parsed.ok) throw issue("target", parsed.error, "Invalid query");
       return store.listTargets(caller, parsed === null ? filters : { ...filters, ...parsed.value }, page);
     },
+
+    /** A target as the interface shows it; a paused one with the time at which it would be checked when resumed now. */
+    view(target: TargetRow) {
+      const { accountId, webhookUrl } = target;
+      return {
+        id: target.id,
+        kind: target.kind,
+        value: target.value,
+        label: target.label,
+        status: target.status,
+        monitoring_enabled: target.monitoringEnabled,
+        listed_on: target.listedOn,
+        muted_lists: target.mutedLists,
+        last_checked_at: target.lastCheckedAtMs === null ? null : isoTime(target.lastCheckedAtMs),
+        next_check_at: isoTime(target.monitoringEnabled ? target.nextCheckAtMs : resumedMs(target)),
+        webhook_configured: webhookUrl !== null && !isUrlOff(accountId, webhookUrl),
+        recipients: target.recipients,
+        created_at: isoTime(target.createdAtMs),
+      };
+    },
   };
 };
 
 export type Targets = ReturnType<typeof createTargets>;
-
-/** A target as the interface shows it. */
-export const targetView = (target: TargetRow) => ({
-  id: target.id,
-  kind: target.kind,
-  value: target.value,
-  label: target.label,
-  status: target.status,
-  monitoring_enabled: target.monitoringEnabled,
-  listed_on: target.listedOn,
-  muted_lists: target.mutedLists,
-  last_checked_at: target.lastCheckedAtMs === null ? null : isoTime(target.lastCheckedAtMs),
-  next_check_at: isoTime(target.nextCheckAtMs),
-  webhook_configured: target.webhookUrl !== null,
-  recipients: target.recipients,
-  created_at: isoTime(target.createdAtMs),
-});

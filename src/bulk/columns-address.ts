@@ -112,11 +112,11 @@ const nothingFound = (
     ? ' Cells such as "Name <name@example.com>" are no addresses: only the address belongs in the cell.'
     : "";
   const seen = names.length > 0 ? names : (records[0] ?? []);
-  return `No column of addresses was found in the first ${records.length} rows.${hint} Choose one by name or by its number from 0: ${list(seen)}.`;
+  return `No column of addresses was found in the first ${records.length === 1 ? "row" : `${records.length} rows`}.${hint} Choose one by name or by its number from 0: ${list(seen)}.`;
 };
 
 const shorten = (text: string): string => {
-  const line = text.replace(/\s+/g, " ").trim();
+  const line = text.replace(/[\s\p{Cc}]+/gu, " ").trim();
   return line.length > NAME_CHARACTERS_SHOWN ? `${line.slice(0, NAME_CHARACTERS_SHOWN)}…` : line;
 };
 

@@ -32,6 +32,8 @@ describe("the column of addresses", () => {
     [["name|address", "Ada|1 High Street"], "No column of addresses"],
     [["mail", "Ada <a@b.example>"], "only the address belongs in the cell"],
     [["a|".repeat(30), "b"], "and 11 more"],
+    [["name|city"], "in the first row. "],
+    [["na\0\u0007me|city", "Ada|London"], 'in the first 2 rows. Choose one by name or by its number from 0: 0 "na me"'],
   ])("is not to be found in %j", (rows, reason) => {
     expect(found(rows)).toContain(reason);
   });

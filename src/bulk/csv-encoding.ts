@@ -14,6 +14,11 @@ const HEAD_BYTES = 4096;
 /** UTF-16 of Latin text has a NUL in nearly every second byte; text of other scripts still has its line ends and "@". */
 const NUL_SHARE_OF_UTF16 = 0.3;
 
+/** Control characters that no text has: a stray one is forgiven, so many are not. */
+const CONTROLS_MAX = 4;
+const CONTROL_SHARE_MAX = 0.05;
+const NO_CSV = "This is no CSV: it holds bytes that no text has. Save the list as CSV (UTF-8) and send that.";
+
 const NOT_TEXT: ReadonlyArray<readonly [what: string, magic: readonly number[]]> = [
   ["a ZIP archive or an Excel workbook (.xlsx)", [0x50, 0x4b, 0x03, 0x04]],
   ["an old Excel workbook (.xls)", [0xd0, 0xcf, 0x11, 0xe0]],
@@ -42,6 +47,8 @@ export const detectEncoding = async (source: ListSource): Promise<Result<TextEnc
   const enough = (head.length / 2) * NUL_SHARE_OF_UTF16;
   if (odd > enough && odd > 4 * even) return ok({ name: "utf-16le", bom: false });
   if (even > enough && even > 4 * odd) return ok({ name: "utf-16be", bom: false });
+  const controls = head.filter(isControl).length;
+  if (controls > Math.max(CONTROLS_MAX, head.length * CONTROL_SHARE_MAX)) return err(NO_CSV);
   const { letters, misfits } = await countUtf8(source);
   return ok({ name: misfits > letters ? "windows-1252" : "utf-8", bom: false });
 };
@@ -62,6 +69,11 @@ export async function* utf8Chunks(source: ListSource, encoding: TextEncoding): A
   }
   if (decoder !== null) yield Buffer.from(decoder.decode());
 }
+
+const ESCAPE = 0x1b;
+
+/** C0 without white space (0x09-0x0d) and without ESC, which the older encodings of Japanese are full of. */
+const isControl = (byte: number): boolean => (byte < 0x09 || (byte > 0x0d && byte < 0x20)) && byte !== ESCAPE;
 
 const startsWith = (bytes: Uint8Array, magic: readonly number[]): boolean =>
   magic.every((byte, index) => bytes[index] === byte);

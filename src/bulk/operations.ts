@@ -25,6 +25,18 @@ const RUNNING = {
   webhook_configured: false,
 };
 
+const QUEUED = {
+  ...RUNNING,
+  status: "queued",
+  started_at: null,
+  rows: { total: 4, finished: 0 },
+  addresses: { total: 3, finished: 0 },
+  verdicts: { deliverable: 0, risky: 0, undeliverable: 0 },
+  sub_statuses: {},
+  credits: { held: 3, charged: 0, released: 0 },
+  estimated_seconds_left: null,
+  poll_after_ms: 1_000,
+};
 const ENDED = { estimated_seconds_left: null, poll_after_ms: null };
 const CANCELLED = {
   ...RUNNING,
@@ -115,7 +127,7 @@ export const BULK_OPERATIONS: readonly Operation[] = [
       202: {
         description: "The list is taken in and on the disk; the job goes on over restarts.",
         schema: jobSchema,
-        example: { ...RUNNING, status: "queued" },
+        example: QUEUED,
         headers: { Location: "Where to look at the job." },
       },
     },

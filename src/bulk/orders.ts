@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { rm } from "node:fs/promises";
 import type { Clock } from "../base/clock.ts";
-import { AppError, type Result } from "../base/errors.ts";
+import { AppError, type ErrorCode, type Result } from "../base/errors.ts";
 import { sha256 } from "../base/secrets.ts";
 import { checked, readJson } from "../http/body.ts";
 import { parametersOf, readParameters } from "../http/query.ts";
@@ -12,6 +12,7 @@ import type { IncomingList } from "./intake.ts";
 import { JSON_LIST_FORMAT } from "./results-csv.ts";
 import { jsonOrderSchema, type UploadOrder, uploadOrderSchema } from "./schemas.ts";
 import { receiveUpload } from "./upload.ts";
+import { isJsonOrder } from "./upload-json.ts";
 
 /** A list that has arrived, and a hash that is the same for the same list with the same options. */
 export interface Order {
@@ -21,6 +22,8 @@ export interface Order {
 
 /** 100,000 addresses of 80 characters. */
 const JSON_BYTES_MAX = 8 * 1024 * 1024;
+const JSON_TYPE = /^application\/(.+\+)?json$/;
+/** What a client sends that was told no type; curl names a form's. */
 const JSON_TYPES = /^$|^application\/(.+\+)?json$|^application\/x-www-form-urlencoded$/;
 
 async function* rowsOfEmails(emails: readonly string[]): AsyncGenerator<readonly ListRow[], void> {
@@ -30,9 +33,38 @@ async function* rowsOfEmails(emails: readonly string[]): AsyncGenerator<readonly
   }
 }
 
+const mediaTypeOf = (request: Request): string =>
+  ((request.headers.get("content-type") ?? "").split(";")[0] ?? "").trim().toLowerCase();
+
+const LIST_TYPE_MISSING: ReadonlySet<ErrorCode> = new Set([
+  "Request body must be valid JSON",
+  "Invalid query",
+  "payload_too_large",
+]);
+
+/** A body of no stated type that cannot be read as JSON is most likely a list: the refusal says how to send one. */
+const withTypeNamed = (error: unknown): unknown => {
+  if (!(error instanceof AppError)) return error;
+  const { code, details } = error;
+  if (!LIST_TYPE_MISSING.has(code)) return error;
+  const told = details.message === undefined ? "" : `${details.message} `;
+  return new AppError(code, {
+    ...details,
+    message: `${told}To send a list as CSV, send it with Content-Type: text/csv.`,
+  });
+};
+
+const readJsonBody = async (request: Request) => {
+  try {
+    readParameters(parametersOf(request), z.strictObject({}));
+    return await readJson(request, jsonOrderSchema, JSON_BYTES_MAX);
+  } catch (error) {
+    throw JSON_TYPE.test(mediaTypeOf(request)) ? error : withTypeNamed(error);
+  }
+};
+
 const readJsonOrder = async (request: Request, context: OrderContext): Promise<Order> => {
-  readParameters(parametersOf(request), z.strictObject({}));
-  const order = await readJson(request, jsonOrderSchema, JSON_BYTES_MAX);
+  const order = await readJsonBody(request);
   const { emails, name = null, source = null } = order;
   const webhookUrl = readWebhookUrl(order.webhook_url, context);
   const about = { name, source, webhookUrl, format: JSON_LIST_FORMAT, rowsMax: emails.length };
@@ -71,18 +103,31 @@ const readWebhookUrl = (text: string | undefined, { readUrl }: OrderContext): st
   throw new AppError("Invalid request body", { issues: [{ path: "webhook_url", message: url.error.problem }] });
 };
 
+const IS_JSON = 'This is JSON, not CSV: send JSON without a Content-Type of text/csv, as the body {"emails":[…]}.';
+
+/** What the query and the form both say must be the same: neither is more likely to be meant. */
+const refuseContradictions = (parameters: URLSearchParams, fields: Readonly<Record<string, string>>): void => {
+  const both = Object.entries(fields).filter(([name, value]) => (parameters.get(name) ?? value) !== value);
+  if (both.length === 0) return;
+  const issues = both.map(([name]) => ({ path: name, message: "The query says otherwise" }));
+  throw new AppError("Invalid request body", { issues });
+};
+
 const withUpload = async <T>(
   request: Request,
   context: OrderContext,
   work: (order: Order) => Promise<T>,
 ): Promise<T> => {
-  const fromQuery = readParameters(parametersOf(request), uploadOrderSchema.partial());
+  const parameters = parametersOf(request);
+  const fromQuery = readParameters(parameters, uploadOrderSchema.partial());
   const { path, fileName, fields } = await receiveUpload(request, context);
   try {
+    refuseContradictions(parameters, fields);
     const given = { ...fromQuery, ...fields };
     const order = checked(uploadOrderSchema, given, "Invalid request body");
     const { name, source = null, webhook_url, ...wish } = order;
     const webhookUrl = readWebhookUrl(webhook_url, context);
+    if (await isJsonOrder(path)) throw new AppError("Invalid request body", { message: IS_JSON });
     const lines = fileSource(path);
     const format = await inspectOrRefuse(lines, wish);
     const about = { name: name ?? fileName, source, webhookUrl };
@@ -104,6 +149,7 @@ export const withOrder = async <T>(
   context: OrderContext,
   work: (order: Order) => Promise<T>,
 ): Promise<T> => {
-  const mediaType = ((request.headers.get("content-type") ?? "").split(";")[0] ?? "").trim().toLowerCase();
-  return JSON_TYPES.test(mediaType) ? work(await readJsonOrder(request, context)) : withUpload(request, context, work);
+  return JSON_TYPES.test(mediaTypeOf(request))
+    ? work(await readJsonOrder(request, context))
+    : withUpload(request, context, work);
 };

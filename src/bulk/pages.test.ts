@@ -81,27 +81,42 @@ describe("the rows of a job", () => {
 });
 
 describe("the forecast", () => {
+  const RATE = { perSecond: 10, hopedPerSecond: 1 };
+
   test("is the fresh addresses at the rate, and no sooner than the latest retry", () => {
-    expect(forecast({ fresh: 1_000, perSecond: 10, latestRetryMs: null })).toEqual({
+    expect(forecast({ fresh: 1_000, ...RATE, latestRetryMs: null })).toEqual({
       secondsLeft: 100,
       pollAfterMs: 20_000,
     });
-    expect(forecast({ fresh: 1_000, perSecond: 10, latestRetryMs: 600_000 })).toEqual({
+    expect(forecast({ fresh: 1_000, ...RATE, latestRetryMs: 600_000 })).toEqual({
       secondsLeft: 602,
       pollAfterMs: 30_000,
     });
-    expect(forecast({ fresh: 0, perSecond: 10, latestRetryMs: null })).toEqual({ secondsLeft: 1, pollAfterMs: 1_000 });
+    expect(forecast({ fresh: 0, ...RATE, latestRetryMs: null })).toEqual({ secondsLeft: 1, pollAfterMs: 1_000 });
+  });
+
+  test("says nothing of fresh addresses until a rate is known, but when to look again", () => {
+    const start = { perSecond: null, hopedPerSecond: 10 };
+    expect(forecast({ fresh: 1_000, ...start, latestRetryMs: null })).toEqual({
+      secondsLeft: null,
+      pollAfterMs: 20_000,
+    });
+    expect(forecast({ fresh: 2, ...start, latestRetryMs: null })).toEqual({ secondsLeft: null, pollAfterMs: 1_000 });
+    expect(forecast({ fresh: 0, ...start, latestRetryMs: 58_500 })).toEqual({ secondsLeft: 60, pollAfterMs: 12_000 });
   });
 
   test("the rate is that of the last minute, or since the start", async () => {
     const clock = createTestClock();
     const rate = createRate(clock);
     rate.note(100);
-    expect(rate.perSecond()).toBe(100);
-    await clock.advance(9_000);
+    await clock.advance(4_000);
+    expect(rate.perSecond()).toBeNull();
+    await clock.advance(1_000);
+    expect(rate.perSecond()).toBeCloseTo(100 / 6);
+    await clock.advance(4_000);
     expect(rate.perSecond()).toBe(10);
     await clock.advance(55_000);
-    expect(rate.perSecond()).toBe(0);
+    expect(rate.perSecond()).toBeNull();
     rate.note(120);
     expect(rate.perSecond()).toBe(2);
   });

@@ -2,6 +2,8 @@ import type { Clock } from "../base/clock.ts";
 import type { Forecast } from "./job-object.ts";
 
 const RATE_OVER_S = 60;
+/** The first seconds say little: what needs no mail server comes first. */
+const RATE_KNOWN_AFTER_S = 5;
 /** Until a rate has shown itself: an attempt takes about so long. */
 export const FIRST_GUESS_ATTEMPT_S = 1.5;
 const POLL_AFTER_MS_MIN = 1_000;
@@ -23,11 +25,15 @@ export const createRate = (clock: Clock) => {
       seconds[slot] = second;
       counts[slot] = (counts[slot] ?? 0) + finished;
     },
-    /** Addresses a second over the last minute, or since the start; 0 when nothing was finished in it. */
-    perSecond(): number {
+    /**
+     * Addresses a second over the last minute, or since the start; null in the first five seconds, and when nothing was
+     * finished in that time.
+     */
+    perSecond(): number | null {
       const now = Math.floor(clock.monotonicMs() / 1000);
+      if (now - startedS < RATE_KNOWN_AFTER_S) return null;
       const sum = counts.reduce((all, count, slot) => all + ((seconds[slot] ?? -1) > now - RATE_OVER_S ? count : 0), 0);
-      return sum / Math.min(RATE_OVER_S, now - startedS + 1);
+      return sum === 0 ? null : sum / Math.min(RATE_OVER_S, now - startedS + 1);
     },
   };
 };
@@ -37,16 +43,26 @@ export type Rate = ReturnType<typeof createRate>;
 export interface Outlook {
   /** Addresses that need no waiting for a retry. */
   readonly fresh: number;
-  readonly perSecond: number;
+  /** Null until a rate is known. */
+  readonly perSecond: number | null;
+  /** What may be hoped for until then; it says only when to look again. */
+  readonly hopedPerSecond: number;
   /** How long until the latest retry that is planned; null when none is. */
   readonly latestRetryMs: number | null;
 }
 
-/** An honest guess: the fresh addresses at the rate of the last minute, and no sooner than the latest planned retry. */
-export const forecast = ({ fresh, perSecond, latestRetryMs }: Outlook): Forecast => {
-  const workS = perSecond > 0 ? fresh / perSecond : fresh * FIRST_GUESS_ATTEMPT_S;
+/**
+ * An honest guess: the fresh addresses at the rate of the last minute, and no sooner than the latest planned retry; null
+ * while there are fresh addresses and no rate is known. When to look again is known always.
+ */
+export const forecast = ({ fresh, perSecond, hopedPerSecond, latestRetryMs }: Outlook): Forecast => {
+  const workS = fresh === 0 ? 0 : fresh / (perSecond ?? hopedPerSecond);
   const retriesS = latestRetryMs === null ? 0 : Math.max(0, latestRetryMs) / 1000 + FIRST_GUESS_ATTEMPT_S;
   const secondsLeft = Math.max(1, Math.ceil(Math.max(workS, retriesS)));
   const pollAfterMs = Math.round((secondsLeft * 1000) / LOOKS);
-  return { secondsLeft, pollAfterMs: Math.min(POLL_AFTER_MS_MAX, Math.max(POLL_AFTER_MS_MIN, pollAfterMs)) };
+  const isKnown = fresh === 0 || perSecond !== null;
+  return {
+    secondsLeft: isKnown ? secondsLeft : null,
+    pollAfterMs: Math.min(POLL_AFTER_MS_MAX, Math.max(POLL_AFTER_MS_MIN, pollAfterMs)),
+  };
 };

@@ -33,6 +33,8 @@ describe("a list", () => {
       source: "crm",
       rows: { total: 4 },
       addresses: { total: 3 },
+      estimated_seconds_left: null,
+      poll_after_ms: 1_000,
       webhook_configured: false,
     });
     const job = await untilEnded(app, key, accepted.id);

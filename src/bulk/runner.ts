@@ -232,7 +232,8 @@ export const createBulkRunner = (deps: BulkRunnerDeps) => {
       const latestMs = one?.plan.latestRetryMs() ?? null;
       return forecast({
         fresh: Math.max(0, left - retries),
-        perSecond: one?.rate.perSecond() || share,
+        perSecond: one?.rate.perSecond() ?? null,
+        hopedPerSecond: share,
         latestRetryMs: latestMs === null ? null : latestMs - clock.nowMs(),
       });
     },

@@ -79,10 +79,10 @@ export const jobSchema = z
       .partialRecord(z.enum(SUB_STATUSES), count)
       .meta({ description: "Finished rows by sub_status; those that do not occur are left out." }),
     credits: z.object({ held: count, charged: count, released: count }),
-    estimated_seconds_left: z
-      .int()
-      .nullable()
-      .meta({ description: "An estimate: the rate of the last minute, and the latest retry that is planned." }),
+    estimated_seconds_left: z.int().nullable().meta({
+      description:
+        "An estimate: the rate of the last minute, and the latest retry that is planned. Null until a rate is known, and when the job has ended.",
+    }),
     poll_after_ms: z
       .int()
       .nullable()

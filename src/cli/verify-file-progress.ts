@@ -20,6 +20,10 @@ const duration = (seconds: number): string => {
   return `${Math.round(seconds / HOUR_S)} h`;
 };
 
+/** A number with what it counts: `1 row`, `1,000 rows`. */
+export const counted = (count: number, one: string, many: string): string =>
+  `${count.toLocaleString("en")} ${count === 1 ? one : many}`;
+
 /** How far a list is, in a line: `[#####     ]  50%  500 of 1,000 addresses, about 12 s left`. */
 export const progressLine = ({ job, forecast }: Progress): string => {
   const { addressesFinished: finished, addressesTotal: total } = job;
@@ -27,7 +31,7 @@ export const progressLine = ({ job, forecast }: Progress): string => {
   const bar = "#".repeat(Math.floor(share * BAR_CHARACTERS)).padEnd(BAR_CHARACTERS);
   const percent = `${Math.floor(share * 100)}%`.padStart(4);
   const left = forecast.secondsLeft === null ? "" : `, about ${duration(forecast.secondsLeft)} left`;
-  return `[${bar}] ${percent}  ${finished.toLocaleString("en")} of ${total.toLocaleString("en")} addresses${left}`;
+  return `[${bar}] ${percent}  ${finished.toLocaleString("en")} of ${counted(total, "address", "addresses")}${left}`;
 };
 
 /**

@@ -1,5 +1,14 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import {
+  existsSync,
+  linkSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createCommandLine } from "../testing/command-line.ts";
@@ -90,6 +99,8 @@ describe("verify --file", () => {
     expect(existsSync(at("long-out.csv"))).toBe(false);
     const other = await verify([...args, "--header", "false"]);
     expect(other).toMatchObject({ status: 1, err: expect.stringContaining("other options") });
+    // It was settled at the start that this may be written.
+    writeFileSync(at("long-out.csv"), "older");
     const done = await verify(args);
     expect(done).toMatchObject({ status: 0, err: expect.stringContaining("Going on with") });
     expect(readFileSync(at("long-out.csv"), "utf8").split("\r\n")[1]).toStartWith(
@@ -106,7 +117,51 @@ describe("verify --file", () => {
     expect(readdirSync(folder)).toEqual(before);
   });
 
+  test("leaves a file alone that stands at --out, unless --force says to replace it", async () => {
+    writeFileSync(at("one.csv"), "email\nno address\n");
+    writeFileSync(at("kept.csv"), "precious");
+    const before = readdirSync(folder);
+    const args = ["--file", at("one.csv"), "--out", at("kept.csv")];
+    const refused = await verify(args);
+    const sentence = `postwarden: ${at("kept.csv")} exists; give another --out or --force.`;
+    expect({ status: refused.status, err: refused.err }).toEqual({ status: 1, err: sentence });
+    expect(readFileSync(at("kept.csv"), "utf8")).toBe("precious");
+    expect(readdirSync(folder)).toEqual(before);
+    const forced = await verify([...args, "--force"]);
+    expect(forced).toMatchObject({ status: 0, out: expect.stringContaining("1 row, 1 address: ") });
+    expect(readFileSync(at("kept.csv"), "utf8")).toStartWith("email,normalized_email,");
+  });
+
+  test("says in a sentence what is wrong with the paths before it begins", async () => {
+    mkdirSync(at("folder"), { recursive: true });
+    writeFileSync(at("good.csv"), "mail\nno address\n");
+    writeFileSync(at("list.json"), '{"emails":["anna@shop.example.com"]}');
+    linkSync(at("good.csv"), at("same.csv"));
+    const rows: ReadonlyArray<readonly [file: string, out: string, status: number, says: string]> = [
+      [at("nowhere.csv"), at("y.csv"), 1, "nowhere.csv is not there."],
+      [at("folder"), at("y.csv"), 1, "folder is a directory; --file is a list."],
+      [at("good.csv/x"), at("y.csv"), 1, "cannot be used (ENOTDIR)."],
+      ["/dev/null", at("y.csv"), 1, "/dev/null is not a regular file. A list is read more than once: save it first."],
+      [at("list.json"), at("y.csv"), 1, "This is JSON"],
+      [at("good.csv"), at("folder"), 1, "folder is a directory; --out is a file."],
+      [at("good.csv"), at("new/"), 1, "new/ is a directory; --out is a file."],
+      [at("good.csv"), at("new/y.csv"), 1, "new of --out is not there."],
+      [at("good.csv"), "/dev/null", 1, "/dev/null is not a regular file."],
+      [at("good.csv"), at("y".repeat(250)), 1, "cannot be written: "],
+      [at("good.csv"), at("same.csv"), 2, "--out must be another file than --file."],
+      [at("good.csv"), "", 2, "--file and --out need a path."],
+    ];
+    const before = readdirSync(folder);
+    for (const [file, out, status, says] of rows) {
+      const refused = await verify(["--file", file, "--out", out]);
+      expect({ status: refused.status, err: refused.err }).toEqual({ status, err: expect.stringContaining(says) });
+      expect(refused.err.split("\n")).toHaveLength(1);
+    }
+    expect(readdirSync(folder)).toEqual(before);
+  });
+
   test.each([
+    "--force anna@shop.example.com",
     "--file a.csv",
     "--out a.csv anna@shop.example.com",
     "--file a.csv --out a.csv",
@@ -122,4 +177,7 @@ test("the line of progress says how far and how long", () => {
   const job = { addressesFinished: 500, addressesTotal: 1_000 } as Parameters<typeof progressLine>[0]["job"];
   const line = progressLine({ job, forecast: { secondsLeft: 600, pollAfterMs: null } });
   expect(line).toBe(`[${"#".repeat(15)}${" ".repeat(15)}]  50%  500 of 1,000 addresses, about 10 min left`);
+  const one = { addressesFinished: 0, addressesTotal: 1 } as typeof job;
+  const first = progressLine({ job: one, forecast: { secondsLeft: null, pollAfterMs: 1_000 } });
+  expect(first).toEndWith("   0%  0 of 1 address");
 });

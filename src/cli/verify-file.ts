@@ -1,6 +1,5 @@
-import { existsSync, rmSync } from "node:fs";
+import { rmSync } from "node:fs";
 import { open, rename } from "node:fs/promises";
-import { resolve } from "node:path";
 import { systemClock } from "../base/clock.ts";
 import { createLog } from "../base/log.ts";
 import { type Random, sha256 } from "../base/secrets.ts";
@@ -12,6 +11,7 @@ import { hashOf, inspectOrRefuse } from "../bulk/orders.ts";
 import { exportRows } from "../bulk/pages.ts";
 import { streamResults } from "../bulk/results-csv.ts";
 import type { JobRow } from "../bulk/store.ts";
+import { isJsonOrder } from "../bulk/upload-json.ts";
 import { composeAccounts } from "../compose.ts";
 import { composeBulk } from "../compose-bulk.ts";
 import type { Config } from "../config.ts";
@@ -19,13 +19,12 @@ import { takeServerLock } from "../db/lock.ts";
 import type { Db } from "../db/open.ts";
 import type { Engine } from "../verify/engine.ts";
 import { CommandFailed, type Io, print, UsageError } from "./io.ts";
-import { showProgress } from "./verify-file-progress.ts";
+import { checkPaths, type PathOptions, type Paths } from "./verify-file-paths.ts";
+import { counted, showProgress } from "./verify-file-progress.ts";
 import { openDatabaseAt } from "./workspace.ts";
 
-export interface FileOptions {
+export interface FileOptions extends PathOptions {
   readonly json?: boolean;
-  readonly file?: string;
-  readonly out?: string;
   readonly column?: string;
   readonly header?: string;
 }
@@ -37,31 +36,26 @@ export interface FileDeps {
   readonly random: Random;
 }
 
-interface Paths {
-  readonly list: string;
-  readonly out: string;
-  /** The database in which the work stands until it is done. */
-  readonly state: string;
-}
-
 const OWNER = "file";
 
-const pathsOf = ({ file, out }: FileOptions): Paths => {
-  if (file === undefined || out === undefined) throw new UsageError("--file and --out go together.");
-  const paths = { list: resolve(file), out: resolve(out), state: `${resolve(out)}.postwarden` };
-  if (paths.list === paths.out) throw new UsageError("--out must be another file than --file.");
-  if (!existsSync(paths.list)) throw new CommandFailed(`${file} is not there.`, "file");
-  return paths;
-};
+const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
 
 const removeState = (state: string): void => {
   for (const ending of ["", "-wal", "-shm"]) rmSync(state + ending, { force: true });
 };
 
+const takeLock = (path: string) => {
+  try {
+    return takeServerLock(path);
+  } catch (error) {
+    throw new CommandFailed(`${path} cannot be written: ${messageOf(error)}`, "out");
+  }
+};
+
 /** One process at a time works on a state; the lock's own files go with it. */
 const lockState = ({ state }: Paths) => {
   const path = `${state}-lock`;
-  const lock = takeServerLock(path);
+  const lock = takeLock(path);
   if (lock === null) throw new CommandFailed(`Another process is working on ${state}.`, "already_running");
   return () => {
     lock.release();
@@ -145,9 +139,10 @@ const workOff = async (db: Db, bulk: Bulk, job: JobRow, io: Io): Promise<JobRow>
 export const verifyFile = async (options: FileOptions, { io, config, engine, random }: FileDeps): Promise<void> => {
   const header = HEADER_CHOICES.find((choice) => choice === (options.header ?? "auto"));
   if (header === undefined) throw new UsageError("--header is auto, true or false.");
-  const paths = pathsOf(options);
+  const paths = checkPaths(options);
   const unlock = lockState(paths);
   try {
+    if (await isJsonOrder(paths.list)) throw new CommandFailed("This is JSON; a list is a CSV.", "file");
     const list = fileSource(paths.list);
     const wish = { header, ...(options.column === undefined ? {} : { column: options.column }) };
     const name = sha256(JSON.stringify([await hashOf(list), wish]));
@@ -170,7 +165,10 @@ export const verifyFile = async (options: FileOptions, { io, config, engine, ran
     const job = earlier ?? (await enter(db, bulk, { list: paths.list, shape, name }));
     const ended = job.status === "completed" ? job : await workOff(db, bulk, job, io);
     if (ended.status !== "completed") throw new CommandFailed(`The list could not be worked off: ${ended.status}.`);
-    await writeResults(bulk, ended, paths.out);
+    await writeResults(bulk, ended, paths.out).catch((error: unknown) => {
+      const advice = "Nothing is lost: the same command tries again.";
+      throw new CommandFailed(`${options.out} could not be written: ${messageOf(error)}. ${advice}`, "out");
+    });
     const { rows, addresses, verdicts, sub_statuses } = jobObject(ended, bulk.jobs.counts(ended.number));
     await bulk.runner.stop();
     db.close();
@@ -178,7 +176,8 @@ export const verifyFile = async (options: FileOptions, { io, config, engine, ran
     const summary = { out: options.out, rows: rows.total, addresses: addresses.total, verdicts, sub_statuses };
     print(io, options.json, summary, () => {
       const counts = Object.entries(verdicts).map(([verdict, count]) => `${verdict} ${count.toLocaleString("en")}`);
-      return `${rows.total.toLocaleString("en")} rows, ${addresses.total.toLocaleString("en")} addresses: ${counts.join(", ")}\n${options.out}`;
+      const totals = `${counted(rows.total, "row", "rows")}, ${counted(addresses.total, "address", "addresses")}`;
+      return `${totals}: ${counts.join(", ")}\n${options.out}`;
     });
   } finally {
     unlock();

@@ -61,6 +61,7 @@ export const addVerifyCommand = (program: Command, io: Io): void => {
     .option("--out <path>", "with --file: where the list goes with its results")
     .option("--column <column>", "with --file: name or zero-based index of the column of addresses")
     .option("--header <choice>", "with --file: whether the first row names the columns: auto, true, false")
+    .option("--force", "with --file: replace what stands at --out")
     .option("--json", "print a JSON object a line: the result object of the API; with --file: the totals")
     .action(async (given: string[], options: VerifyOptions) => {
       checkUsage(given, options, io);
@@ -96,9 +97,9 @@ export const addVerifyCommand = (program: Command, io: Io): void => {
 };
 
 const checkUsage = (given: readonly string[], options: VerifyOptions, io: Io): void => {
-  const { file, out, column, header, evidence } = options;
-  if (file === undefined && [out, column, header].some((option) => option !== undefined))
-    throw new UsageError("--out, --column and --header belong to --file.");
+  const { file, out, column, header, force, evidence } = options;
+  if (file === undefined && [out, column, header, force].some((option) => option !== undefined))
+    throw new UsageError("--out, --column, --header and --force belong to --file.");
   if (file !== undefined && (given.length > 0 || evidence))
     throw new UsageError("--file goes without addresses and without --evidence.");
   if (file === undefined && given.length === 0 && io.stdinIsTerminal)

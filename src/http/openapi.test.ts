@@ -25,6 +25,7 @@ interface Document {
   readonly openapi: string;
   readonly servers: ReadonlyArray<{ readonly url: string }>;
   readonly paths: Readonly<Record<string, Readonly<Record<string, Described>>>>;
+  readonly webhooks: Readonly<Record<string, { readonly post: Described }>>;
   readonly components: { readonly schemas: Readonly<Record<string, unknown>> };
 }
 
@@ -86,6 +87,28 @@ describe("the OpenAPI document", () => {
         const checker = checkerOf(document, schema);
         for (const value of all) expect(checker.safeParse(value).error).toBeUndefined();
       }
+    }
+  });
+
+  test("describes every event that is sent, its three headers, and an example that fits", async () => {
+    const document = await readDocument(start());
+    expect(Object.keys(document.webhooks).toSorted()).toEqual([
+      "blacklist.delisted",
+      "blacklist.listed",
+      "bulk.cancelled",
+      "bulk.completed",
+      "bulk.failed",
+    ]);
+    for (const [type, { post }] of Object.entries(document.webhooks)) {
+      expect(post.parameters?.map(({ name }) => name)).toEqual([
+        "webhook-id",
+        "webhook-timestamp",
+        "webhook-signature",
+      ]);
+      const media = post.requestBody?.content["application/json"];
+      const checker = checkerOf(document, media?.schema);
+      expect(checker.safeParse(media?.example).error).toBeUndefined();
+      expect(checker.safeParse({ ...(media?.example as object), type: `${type}.` }).success).toBe(false);
     }
   });
 

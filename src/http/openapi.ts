@@ -46,6 +46,16 @@ export interface Operation {
   readonly open?: boolean;
 }
 
+/** What the OpenAPI document says about one event that is sent to webhooks. */
+export interface EventDoc {
+  readonly type: string;
+  readonly tag: string;
+  readonly summary: string;
+  /** What stands under `data`. */
+  readonly data: z.ZodType;
+  readonly example: unknown;
+}
+
 const errorSchema = z
   .looseObject({
     error: z.enum(Object.keys(ERROR_STATUS) as [ErrorCode, ...ErrorCode[]]),
@@ -187,10 +197,46 @@ const operationOf = (operation: Operation): JsonObject => {
   };
 };
 
+/** The headers of Standard Webhooks 1.0. */
+const EVENT_HEADERS: Headers = {
+  "webhook-id": "The same at every attempt: what was seen already can be dropped.",
+  "webhook-timestamp": "When the attempt was made, in seconds since 1970.",
+  "webhook-signature":
+    "One or more `v1,` and base64, separated by spaces: HMAC-SHA-256 of `webhook-id.webhook-timestamp.body`.",
+};
+
+const eventOf = ({ type, tag, summary, data, example }: EventDoc): JsonObject => {
+  const schema = z.object({ type: z.literal(type), timestamp: z.iso.datetime({ precision: 3 }), data });
+  const body = { type, timestamp: "2026-01-01T00:01:00.000Z", data: example };
+  return {
+    post: {
+      operationId: type.replace(".", "_"),
+      tags: [tag],
+      summary,
+      security: [],
+      parameters: Object.entries(EVENT_HEADERS).map(([name, description]) => ({
+        ...{ name, in: "header", description },
+        required: true,
+        schema: { type: "string" },
+      })),
+      requestBody: {
+        required: true,
+        content: { "application/json": { schema: jsonSchema(schema, "output"), example: body } },
+      },
+      responses: {
+        "2XX": { description: "Received; must come within 15 seconds. Anything else is a failure, and repeated." },
+        410: { description: "Nothing more is wanted: the URL is turned off until it is set again." },
+      },
+    },
+  };
+};
+
 export interface DocumentInfo {
   readonly version: string;
   readonly baseUrl: string;
   readonly description: string;
+  /** What is sent to webhooks. */
+  readonly events: readonly EventDoc[];
 }
 
 /** The OpenAPI 3.1 document of the given operations. */
@@ -202,6 +248,7 @@ export const openApiDocument = (operations: readonly Operation[], info: Document
     const path = operation.path.replace(PATH_PARAMETER, "{$1}");
     paths[path] = { ...paths[path], [operation.method.toLowerCase()]: hoist(operationOf(operation), components) };
   }
+  const webhooks = Object.fromEntries(info.events.map((event) => [event.type, hoist(eventOf(event), components)]));
   return {
     openapi: "3.1.0",
     info: {
@@ -214,6 +261,7 @@ export const openApiDocument = (operations: readonly Operation[], info: Document
     security: [{ apiKey: [] }],
     tags: [...new Set(operations.map(({ tag }) => tag))].map((name) => ({ name })),
     paths,
+    webhooks,
     components: {
       securitySchemes: { apiKey: { type: "http", scheme: "bearer", description: "Authorization: Bearer <API_KEY>" } },
       schemas: Object.fromEntries(components),

@@ -46,7 +46,7 @@ export const createBlocklistWorlds = () => {
     for (const close of closers.splice(0)) close();
   });
 
-  return () => {
+  return ({ retentionDays = 90 }: { readonly retentionDays?: number } = {}) => {
     const clock = createTestClock();
     const db = openInMemory();
     closers.push(() => db.close());
@@ -61,7 +61,7 @@ export const createBlocklistWorlds = () => {
     const lists = LISTS.map(catalogueList);
     const breaker = createBreaker({ clock, log, health, countTargets: store.countWatched });
     const monitor = createMonitor({ db, store, lists, lookup, breaker, clock, hasMail: true });
-    const passes = createPasses({ db, store, monitor, health, lists, clock, log });
+    const passes = createPasses({ db, store, monitor, health, lists, clock, log, retentionDays });
 
     const find = (id: string): TargetRow => {
       const target = store.findTarget(id);

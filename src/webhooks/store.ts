@@ -85,6 +85,13 @@ export const createWebhookStore = (db: Db) => {
     .where(eq(table.id, sql.placeholder("id")))
     .prepare();
 
+  const goneSince = (accountId: string, url: string): number | undefined =>
+    db.orm
+      .select()
+      .from(webhookGone)
+      .where(and(eq(webhookGone.accountId, accountId), eq(webhookGone.url, url)))
+      .get()?.atMs;
+
   return {
     /** Events that nobody has taken over yet, the oldest first. */
     waitingEvents: (limit: number): OutboxEvent[] =>
@@ -172,12 +179,9 @@ export const createWebhookStore = (db: Db) => {
       return old.length;
     },
 
-    goneSince: (accountId: string, url: string): number | undefined =>
-      db.orm
-        .select()
-        .from(webhookGone)
-        .where(and(eq(webhookGone.accountId, accountId), eq(webhookGone.url, url)))
-        .get()?.atMs,
+    /** When the receiver of a URL answered 410; undefined while events are sent there. */
+    goneSince,
+    isGone: (accountId: string, url: string): boolean => goneSince(accountId, url) !== undefined,
     markGone: (_tx: Tx, accountId: string, url: string, atMs: number): void =>
       void db.orm.insert(webhookGone).values({ accountId, url, atMs }).onConflictDoNothing().run(),
     clearGone: (_tx: Tx, accountId: string, url: string): void =>

@@ -1,0 +1,62 @@
+import { describe, expect, test } from "bun:test";
+import { createApps, type TestRequest } from "../testing/app.ts";
+import { postList as post } from "../testing/bulk-requests.ts";
+
+const CSV = { "content-type": "text/csv" };
+const FORM_BOUNDARY = "boundary";
+const start = createApps();
+
+const form = (file: string, fields: Readonly<Record<string, string>> = {}): TestRequest => {
+  const parts = Object.entries(fields).map(
+    ([name, value]) => `Content-Disposition: form-data; name="${name}"\r\n\r\n${value}`,
+  );
+  parts.push(
+    `Content-Disposition: form-data; name="file"; filename="list.csv"\r\nContent-Type: text/csv\r\n\r\n${file}`,
+  );
+  const body = `${parts.map((part) => `--${FORM_BOUNDARY}\r\n${part}\r\n`).join("")}--${FORM_BOUNDARY}--\r\n`;
+  return { body, headers: { "content-type": `multipart/form-data; boundary=${FORM_BOUNDARY}` } };
+};
+
+describe("a list", () => {
+  test.each([
+    [
+      "JSON as CSV",
+      { body: ' {"name":"x","emails":["a@b.example"]}', headers: CSV },
+      "send JSON without a Content-Type",
+    ],
+    ["an array as CSV", { body: '["a@b.example"]', headers: CSV }, "send JSON without a Content-Type of text/csv"],
+    ["JSON as CSV, cut off", { body: '{"emails": ["a@b.example"', headers: CSV }, "This is JSON, not CSV"],
+    ["JSON as a file", form('{"emails":["a@b.example"]}'), "This is JSON, not CSV"],
+    ["CSV of no type", { body: "email\na@b.example\n", headers: { "content-type": "" } }, "Content-Type: text/csv."],
+    ["bytes that are no text", { body: `${"\0\u0001\u0002".repeat(9)}a@b.example`, headers: CSV }, "This is no CSV"],
+  ] as const)("that is %s is refused with what to do", async (_, request, message) => {
+    const app = start();
+    const { status, body } = await post(app, { key: app.newKey(), ...(request as TestRequest) });
+    expect({ status, message: body.message }).toEqual({ status: 400, message: expect.stringContaining(message) });
+  });
+
+  test("of no type with a parameter for lists is told to name its type", async () => {
+    const app = start();
+    const request = { key: app.newKey(), body: "email\na@b.example\n", headers: { "content-type": "" } };
+    const { body } = await post(app, request, "?column=email");
+    expect(body).toMatchObject({ error: "Invalid query", message: expect.stringContaining("Content-Type: text/csv") });
+  });
+
+  test("that begins with a brace or a bracket and is no JSON is a list like any other", async () => {
+    const app = start();
+    for (const body of ["[1],a@b.example\n[2],c@d.example\n", "{x},a@b.example\n"])
+      expect((await post(app, { key: app.newKey(), body, headers: CSV })).status).toBe(202);
+  });
+
+  test("with a query and a form that say different things is refused, and taken when they say the same", async () => {
+    const app = start();
+    const key = app.newKey();
+    const csv = "work,home\na@b.example,c@d.example\n";
+    const fields = { column: "home", header: "true", name: "mine" };
+    const refused = await post(app, { key, ...form(csv, fields) }, "?column=work&header=auto&name=mine");
+    const says = (path: string) => ({ path, message: "The query says otherwise" });
+    expect(refused.status).toBe(400);
+    expect(refused.body).toMatchObject({ error: "Invalid request body", issues: [says("column"), says("header")] });
+    expect((await post(app, { key, ...form(csv, fields) }, "?column=home&name=mine")).status).toBe(202);
+  });
+});
