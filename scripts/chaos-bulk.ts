@@ -29,17 +29,9 @@ const PATH = "/v1/bulk-verifications";
 const folder = mkdtempSync(join(tmpdir(), "postwarden-chaos-"));
 const world = await startWorld();
 const env = {
-  POSTWARDEN_DATA_DIR: folder,
-  POSTWARDEN_PORT: "0",
-  POSTWARDEN_DNS_SERVERS: world.dnsServer,
-  POSTWARDEN_SMTP_PORT: String(world.smtpPort),
-  POSTWARDEN_PROBE_ALLOW_NETWORKS: "127.20.0.0/16",
-  POSTWARDEN_SMTP_CONNECT_TIMEOUT_MS: "1000",
-  POSTWARDEN_SMTP_REPLY_TIMEOUT_MS: "1500",
-  POSTWARDEN_GREYLIST_RETRIES_S: "1,1,2",
+  ...world.settings(folder),
   POSTWARDEN_MAX_CONNECTIONS: "30",
   POSTWARDEN_MAX_CONNECTIONS_PER_HOST: "20",
-  POSTWARDEN_HELO_NAME: "probe.chaos.test",
   POSTWARDEN_DNSBL_SIGNAL: "off",
 };
 

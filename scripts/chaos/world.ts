@@ -47,8 +47,18 @@ export const startWorld = async () => {
     return encodeResponse(query);
   });
   return {
-    smtpPort: port,
-    dnsServer: `${dns.server.address}:${dns.server.port}`,
+    /** The binary's settings in this world, on a data directory. */
+    settings: (dataDir: string): Readonly<Record<string, string>> => ({
+      POSTWARDEN_DATA_DIR: dataDir,
+      POSTWARDEN_PORT: "0",
+      POSTWARDEN_DNS_SERVERS: `${dns.server.address}:${dns.server.port}`,
+      POSTWARDEN_SMTP_PORT: String(port),
+      POSTWARDEN_PROBE_ALLOW_NETWORKS: "127.20.0.0/16",
+      POSTWARDEN_SMTP_CONNECT_TIMEOUT_MS: "1000",
+      POSTWARDEN_SMTP_REPLY_TIMEOUT_MS: "1500",
+      POSTWARDEN_GREYLIST_RETRIES_S: "1,1,2",
+      POSTWARDEN_HELO_NAME: "probe.chaos.test",
+    }),
     stop(): void {
       for (const stub of stubs) stub.stop();
       dns.stop();

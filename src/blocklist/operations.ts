@@ -1,6 +1,7 @@
 import { TARGET_KINDS } from "../dnsbl/blocklist.ts";
 import type { ErrorCode } from "../base/errors.ts";
 import type { Operation, Parameter } from "../http/openapi.ts";
+import { pathId, query } from "../http/parameters.ts";
 import { createOutgoingRules } from "../net/fetch-url.ts";
 import { webhookUrlSchema } from "../webhooks/schemas.ts";
 import {
@@ -97,19 +98,7 @@ const CATALOGUE = {
   ],
 };
 
-const ID: Parameter = {
-  name: "id",
-  in: "path",
-  description: "Identifier of the target.",
-  schema: { type: "string", format: "uuid" },
-};
-
-const query = (name: string, description: string, schema: Readonly<Record<string, unknown>>): Parameter => ({
-  name,
-  in: "query",
-  description,
-  schema,
-});
+const ID = pathId("Identifier of the target.");
 
 const PAGE: readonly Parameter[] = [
   query("limit", "Rows a page; above 1000 is 1000.", { type: "integer", minimum: 1, default: 100 }),

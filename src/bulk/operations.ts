@@ -1,5 +1,6 @@
 import { z } from "zod";
 import type { Operation, Parameter } from "../http/openapi.ts";
+import { query } from "../http/parameters.ts";
 import { SUB_STATUSES, VERDICTS } from "../verify/result.ts";
 import { RESULT_COLUMNS } from "./results-csv.ts";
 import { itemPageSchema, jobListSchema, jobSchema, jsonOrderSchema, uploadOrderSchema } from "./schemas.ts";
@@ -61,13 +62,6 @@ const PAGE = {
 
 const CSV_IN = "name,email\nAda,someone@example.com\n";
 const CSV_OUT = `name,email,${RESULT_COLUMNS.join(",")}\r\n`;
-
-const query = (name: string, description: string, schema: Readonly<Record<string, unknown>>): Parameter => ({
-  name,
-  in: "query",
-  description,
-  schema,
-});
 
 const JOB_ID: Parameter = {
   name: "jobId",

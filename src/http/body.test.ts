@@ -142,3 +142,11 @@ describe("the size of a body", () => {
     });
   });
 });
+
+test("a body with tens of thousands of misfits is answered with twenty, their names cut", async () => {
+  const keys = Array.from({ length: 50_000 }, (_, n) => [`${n}${"x".repeat(n === 0 ? 500 : 0)}`, 1]);
+  const { status, body } = await post(Object.fromEntries(keys));
+  const { issues } = body as { issues: Array<{ path: string }> };
+  expect([status, issues.length]).toEqual([400, 20]);
+  expect(issues.every(({ path }) => path.length <= 100)).toBe(true);
+});

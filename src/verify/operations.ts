@@ -1,5 +1,6 @@
 import { z } from "zod";
 import type { Operation, Parameter } from "../http/openapi.ts";
+import { pathId, query } from "../http/parameters.ts";
 import { conclude } from "./conclude.ts";
 import { evidenceSchema } from "./evidence.ts";
 import { SUB_STATUSES, VERDICTS } from "./result.ts";
@@ -27,19 +28,7 @@ const TIMEOUT: Parameter = {
   schema: { type: "integer", minimum: 1, default: 5 },
 };
 
-const ID: Parameter = {
-  name: "id",
-  in: "path",
-  description: "Identifier of the verification.",
-  schema: { type: "string", format: "uuid" },
-};
-
-const query = (name: string, description: string, schema: Readonly<Record<string, unknown>>): Parameter => ({
-  name,
-  in: "query",
-  description,
-  schema,
-});
+const ID = pathId("Identifier of the verification.");
 
 const TAG = "Email verification";
 
