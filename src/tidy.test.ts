@@ -15,7 +15,7 @@ const LAYERS: Readonly<Record<string, readonly string[]>> = {
   suppress: ["base", "db", "mail"],
   webhooks: ["base", "db", "net", "http"],
   blocklist: ["base", "db", "net", "http", "mail", "dnsbl", "webhooks"],
-  dmarc: ["base", "mail", "db", "net", "http"],
+  dmarc: ["base", "mail", "db", "net", "http", "webhooks"],
   verify: ["base", "mail", "db", "net", "http", "probe", "billing", "dnsbl"],
   bulk: ["base", "mail", "db", "http", "probe", "billing", "verify"],
   cli: [
@@ -68,7 +68,11 @@ interface Ban {
 }
 
 const BANS: readonly Ban[] = [
-  { what: "drizzle outside db and stores", pattern: /from "drizzle-orm/, allowedIn: /^(db\/|[a-z]+\/store\.ts$)/ },
+  {
+    what: "drizzle outside db and stores",
+    pattern: /from "drizzle-orm/,
+    allowedIn: /^(db\/|[a-z]+\/(?:[a-z]+-)*store\.ts$)/,
+  },
   { what: "the environment outside config", pattern: /\b(Bun|process)\.env\b/, allowedIn: /^config\.ts$/ },
   {
     what: "the clock outside base/clock",

@@ -1,0 +1,234 @@
+import { sql } from "drizzle-orm";
+import { index, integer, primaryKey, sqliteTable, text, uniqueIndex } from "drizzle-orm/sqlite-core";
+
+/** An aggregate report. */
+export const dmarcReports = sqliteTable(
+  "dmarc_reports",
+  {
+    number: integer().primaryKey({ autoIncrement: true }),
+    id: text().notNull().unique(),
+    domain: integer().notNull(),
+    ingestion: text().notNull(),
+    org: text(),
+    email: text(),
+    reportId: text("report_id"),
+    beginMs: integer("begin_ms").notNull(),
+    endMs: integer("end_ms").notNull(),
+    /** The day most of it is about, in days since 1970 (UTC). */
+    day: integer().notNull(),
+    receivedAtMs: integer("received_at_ms").notNull(),
+    /** The domain that the policy stands at: the enrolled one or one below it. */
+    policyDomain: text("policy_domain").notNull(),
+    /** The policy that the reporter found, as JSON. */
+    policy: text().notNull(),
+    /** What else the report says about itself, as JSON: version, contact, errors, notices, rows left out. */
+    body: text().notNull(),
+    rows: integer().notNull(),
+    messages: integer().notNull(),
+    aligned: integer().notNull(),
+    /** What makes two reports the same one, hashed. */
+    sameness: text().notNull(),
+    /** The rows, hashed: a report that comes twice with other rows is worth a word. */
+    content: text().notNull(),
+    /** Whether the mail that brought it was authentic; null when it came in no mail. */
+    authenticity: text({ enum: ["pending", "pass", "fail", "unknown"] }),
+    /** How that was found out, as JSON. */
+    authenticityBody: text("authenticity_body"),
+    /** False while its rows are still being written: it is not counted and not shown. */
+    isComplete: integer("is_complete", { mode: "boolean" }).notNull(),
+  },
+  (table) => [
+    uniqueIndex("dmarc_reports_once").on(table.domain, table.sameness),
+    index("dmarc_reports_by_day").on(table.domain, table.day),
+    index("dmarc_reports_by_domain").on(table.domain, table.id),
+    index("dmarc_reports_incomplete")
+      .on(table.number)
+      .where(sql`is_complete = 0`),
+    index("dmarc_reports_unproven")
+      .on(table.number)
+      .where(sql`authenticity = 'pending'`),
+  ],
+);
+
+/** A row of a report: messages of one source that fared alike. */
+export const dmarcRecords = sqliteTable(
+  "dmarc_records",
+  {
+    /** `number` of the report. */
+    report: integer().notNull(),
+    position: integer().notNull(),
+    domain: integer().notNull(),
+    day: integer().notNull(),
+    /** `number` of the source. */
+    source: integer().notNull(),
+    sourceIp: text("source_ip").notNull(),
+    count: integer().notNull(),
+    disposition: text(),
+    /** The aligned results: `pass`, `fail`, or null when the reporter does not say. */
+    dkim: text(),
+    spf: text(),
+    isAligned: integer("is_aligned", { mode: "boolean" }).notNull(),
+    isForwarded: integer("is_forwarded", { mode: "boolean" }).notNull(),
+    headerFrom: text("header_from"),
+    /** The greater the worse: what fails before what was passed on before what is aligned, and of each the most first. */
+    rank: integer().notNull(),
+    /** Envelope, reasons and what was checked, as JSON. */
+    body: text().notNull(),
+  },
+  (table) => [
+    primaryKey({ columns: [table.report, table.position] }),
+    index("dmarc_records_by_day").on(table.domain, table.day, table.rank, table.report, table.position),
+    index("dmarc_records_by_source").on(table.source, table.day, table.rank, table.report, table.position),
+  ],
+);
+
+/**
+ * Who sends in a domain's name, at the finest: `dkim:<d= that passes and is aligned>`, else `spf:<domain that passes>`,
+ * else `ip:<address>`. How addresses are grouped further (reverse name, network) is decided when they are read.
+ */
+export const dmarcSources = sqliteTable(
+  "dmarc_sources",
+  {
+    number: integer().primaryKey({ autoIncrement: true }),
+    domain: integer().notNull(),
+    key: text().notNull(),
+    /** The first and last day that reports tell of it. */
+    firstDay: integer("first_day").notNull(),
+    lastDay: integer("last_day").notNull(),
+    firstSeenAtMs: integer("first_seen_at_ms").notNull(),
+    /** Whether the alert rules have looked at it. */
+    isReviewed: integer("is_reviewed", { mode: "boolean" }).notNull().default(false),
+  },
+  (table) => [
+    uniqueIndex("dmarc_sources_once").on(table.domain, table.key),
+    index("dmarc_sources_unreviewed")
+      .on(table.domain)
+      .where(sql`is_reviewed = 0`),
+  ],
+);
+
+/** Some addresses of a source: the most recent ones, for its reverse names. */
+export const dmarcSourceAddresses = sqliteTable(
+  "dmarc_source_addresses",
+  {
+    source: integer().notNull(),
+    ip: text().notNull(),
+    lastDay: integer("last_day").notNull(),
+  },
+  (table) => [primaryKey({ columns: [table.source, table.ip] })],
+);
+
+const counts = {
+  messages: integer().notNull(),
+  /** Messages that passed DMARC: aligned DKIM or aligned SPF. */
+  aligned: integer().notNull(),
+  alignedDkim: integer("aligned_dkim").notNull(),
+  alignedSpf: integer("aligned_spf").notNull(),
+  /** Not aligned, but passed on by somebody the receiver knows. */
+  forwarded: integer().notNull(),
+  /** Not aligned, although DKIM or SPF passed for some other domain. */
+  authenticated: integer().notNull(),
+  quarantined: integer().notNull(),
+  rejected: integer().notNull(),
+};
+
+/** What a source sent on a day. */
+export const dmarcDaily = sqliteTable(
+  "dmarc_daily",
+  { domain: integer().notNull(), day: integer().notNull(), source: integer().notNull(), ...counts },
+  (table) => [primaryKey({ columns: [table.domain, table.day, table.source] })],
+);
+
+/** What a reporter told of a day. */
+export const dmarcDailyReporters = sqliteTable(
+  "dmarc_daily_reporters",
+  {
+    domain: integer().notNull(),
+    day: integer().notNull(),
+    /** Its name in lower case; empty when it has none. */
+    reporter: text().notNull(),
+    reports: integer().notNull(),
+    messages: integer().notNull(),
+    aligned: integer().notNull(),
+  },
+  (table) => [primaryKey({ columns: [table.domain, table.day, table.reporter] })],
+);
+
+/** What was sent on a day under a name in `From`: the domain's or one below it; `` for all others. */
+export const dmarcDailyNames = sqliteTable(
+  "dmarc_daily_names",
+  {
+    domain: integer().notNull(),
+    day: integer().notNull(),
+    name: text().notNull(),
+    messages: integer().notNull(),
+    aligned: integer().notNull(),
+  },
+  (table) => [primaryKey({ columns: [table.domain, table.day, table.name] })],
+);
+
+/** Every name in `From` that was ever seen at or below a domain. */
+export const dmarcNames = sqliteTable(
+  "dmarc_names",
+  {
+    domain: integer().notNull(),
+    name: text().notNull(),
+    firstDay: integer("first_day").notNull(),
+    firstSeenAtMs: integer("first_seen_at_ms").notNull(),
+    isReviewed: integer("is_reviewed", { mode: "boolean" }).notNull().default(false),
+  },
+  (table) => [primaryKey({ columns: [table.domain, table.name] })],
+);
+
+/** The user's word about a source, by the key under which it was shown. */
+export const dmarcSourceWords = sqliteTable(
+  "dmarc_source_words",
+  {
+    domain: integer().notNull(),
+    key: text().notNull(),
+    classification: text({ enum: ["authorized", "misconfigured", "forwarder", "unknown", "threat"] }).notNull(),
+    atMs: integer("at_ms").notNull(),
+  },
+  (table) => [primaryKey({ columns: [table.domain, table.key] })],
+);
+
+/** The reverse name of an address, as the DNS last said. */
+export const dmarcReverseNames = sqliteTable(
+  "dmarc_reverse_names",
+  {
+    ip: text().primaryKey(),
+    /** Lower-case A-labels; null when there is none, or none was asked yet. */
+    name: text(),
+    /** Whether the name leads back to the address. */
+    isConfirmed: integer("is_confirmed", { mode: "boolean" }).notNull(),
+    /** When the DNS is to be asked (again). */
+    dueAtMs: integer("due_at_ms").notNull(),
+    /** Null before the first answer. */
+    askedAtMs: integer("asked_at_ms"),
+  },
+  (table) => [index("dmarc_reverse_names_due").on(table.dueAtMs)],
+);
+
+/** A TLS report (RFC 8460) in its simplest useful form. */
+export const dmarcTlsReports = sqliteTable(
+  "dmarc_tls_reports",
+  {
+    id: text().primaryKey(),
+    domain: integer().notNull(),
+    ingestion: text().notNull(),
+    org: text(),
+    reportId: text("report_id"),
+    beginMs: integer("begin_ms"),
+    endMs: integer("end_ms"),
+    successfulSessions: integer("successful_sessions").notNull(),
+    failedSessions: integer("failed_sessions").notNull(),
+    /** The results by policy, as JSON. */
+    body: text().notNull(),
+    sameness: text().notNull(),
+    receivedAtMs: integer("received_at_ms").notNull(),
+  },
+  (table) => [
+    uniqueIndex("dmarc_tls_reports_once").on(table.domain, table.sameness),
+    index("dmarc_tls_reports_by_domain").on(table.domain, table.id),
+  ],
+);
