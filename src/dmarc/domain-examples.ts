@@ -1,0 +1,115 @@
+import { DEFAULT_ALERTS } from "./raise.ts";
+
+/** What the OpenAPI document shows of monitored domains: one domain at several moments. */
+
+const ADDRESS = "kq3v7m2xwz5ntb4hsy6a@reports.example.net";
+const RECORD = `v=DMARC1; p=reject; rua=mailto:dmarc@example.com,mailto:${ADDRESS}`;
+const AUTHORISATION = "v=DMARC1;";
+
+export const CHECKS = [
+  {
+    code: "record",
+    ok: true,
+    observed: RECORD,
+    expected: RECORD,
+    message: "There is one DMARC record at _dmarc.example.com.",
+  },
+  {
+    code: "reporting_address",
+    ok: true,
+    observed: `mailto:dmarc@example.com,mailto:${ADDRESS}`,
+    expected: `mailto:${ADDRESS}`,
+    message: "The reporting address is in rua.",
+  },
+  {
+    code: "authorisation",
+    ok: true,
+    observed: AUTHORISATION,
+    expected: AUTHORISATION,
+    message: "Receivers may send reports to reports.example.net.",
+  },
+];
+
+const POLICY = { p: "reject", sp: "reject", np: "reject", adkim: "r", aspf: "r", own: true, inherited_from: null };
+
+export const DOMAIN = {
+  id: "019aa0d6-5b7e-7c31-9f4c-0d9a3c3f1a60",
+  domain: "example.com",
+  status: "active",
+  label: "shop",
+  monitoring_enabled: true,
+  reporting_address: ADDRESS,
+  policy: POLICY,
+  reporting: "receiving",
+  last_report_at: "2026-01-02T04:10:09.000Z",
+  last_check: { at: "2026-01-02T00:00:00.120Z", ok: true, checks: CHECKS },
+  settings: {
+    webhook_configured: true,
+    recipients: ["ops@example.com"],
+    alerts: DEFAULT_ALERTS,
+    digest: "weekly",
+    retention_days: 400,
+    raw_retention_days: 90,
+    sends_mail: null,
+    require_authentic_reports: false,
+  },
+  created_at: "2026-01-01T00:00:00.000Z",
+  updated_at: "2026-01-01T00:20:00.120Z",
+};
+
+export const UPDATE = {
+  host: "_dmarc.example.com",
+  type: "TXT",
+  action: "update",
+  value: RECORD,
+  current: "v=DMARC1; p=reject; rua=mailto:dmarc@example.com",
+  strings: [RECORD],
+  reason: null,
+  message: "Replace the TXT record by this one: only the reporting address is added.",
+  warnings: [],
+};
+export const NONE = {
+  ...UPDATE,
+  action: "none",
+  current: RECORD,
+  message: "The reporting address is in the record. Nothing is to be done.",
+};
+
+export const ENROLLED = {
+  ...DOMAIN,
+  status: "pending",
+  reporting: "waiting",
+  last_report_at: null,
+  last_check: null,
+  settings: { ...DOMAIN.settings, webhook_configured: false, recipients: [], digest: "off" },
+  updated_at: DOMAIN.created_at,
+};
+
+export const SERVICE_RECORDS = [
+  {
+    host: "*._report._dmarc.reports.example.net",
+    type: "TXT",
+    value: AUTHORISATION,
+    strings: [AUTHORISATION],
+    purpose: "Receivers may send reports about any domain here.",
+  },
+  {
+    host: "reports.example.net",
+    type: "MX",
+    value: "10 reports.example.net.",
+    strings: null,
+    purpose: "Mail for the report host comes here.",
+  },
+];
+
+export const HISTORY = {
+  id: "019aa0d6-5b7e-7c31-9f4c-0d9a3c3f1a61",
+  at: "2026-01-01T00:20:00.120Z",
+  trigger: "manual",
+  status: "active",
+  previous_status: "pending",
+  record: RECORD,
+  policy: POLICY,
+  checks: CHECKS,
+  changes: ["record_changed", "reporting_address_added", "status"],
+};

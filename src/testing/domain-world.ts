@@ -1,0 +1,126 @@
+import { afterEach } from "bun:test";
+import { newId } from "../base/secrets.ts";
+import { openDb } from "../db/open.ts";
+import { createDomainCheck } from "../dmarc/domain-check.ts";
+import { createDomains, type DomainsDeps } from "../dmarc/domains.ts";
+import { createDomainStore, type DomainOwner, type DomainRow } from "../dmarc/domain-store.ts";
+import { historyView } from "../dmarc/domain-view.ts";
+import type { Alert } from "../dmarc/raise.ts";
+import { createTestClock } from "./clock.ts";
+import { createZoneResolver, type ZoneFailure, type ZoneRecords } from "./dns-zone.ts";
+
+export const REPORT_HOST = "reports.example.net";
+export const LIVE: DomainOwner = { accountId: "account", mode: "live" };
+export const TEST: DomainOwner = { accountId: "account", mode: "test" };
+
+/** Domains over a literal zone in which reports are authorised, for the tests of one file. */
+export const createDomainWorlds = () => {
+  const closers: Array<() => void> = [];
+  afterEach(() => {
+    for (const close of closers.splice(0)) close();
+  });
+
+  return (settings: Partial<Pick<DomainsDeps, "reportHost" | "hasMail" | "mailHost" | "check">> = {}) => {
+    const { reportHost = REPORT_HOST, hasMail = true, mailHost = null } = settings;
+    const opened = openDb(":memory:");
+    if (!opened.ok) throw new Error(opened.error.kind);
+    const db = opened.value;
+    closers.push(() => db.close());
+    const clock = createTestClock();
+    const zone: Record<string, ZoneRecords | ZoneFailure> = {};
+    const resolver = createZoneResolver(zone);
+    const store = createDomainStore(db);
+    const alerts: Alert[] = [];
+    const turnedOn: string[] = [];
+    const domains = createDomains({
+      db,
+      store,
+      check: settings.check ?? createDomainCheck({ resolver, clock, reportHost }),
+      raise: (_tx, _domain, alert) => alerts.push(alert) > 0,
+      turnOnUrl: (_tx, _accountId, url) => void turnedOn.push(url),
+      isUrlOff: (_accountId, url) => url.includes("gone"),
+      clock,
+      hasMail,
+      reportHost,
+      mailHost,
+    });
+
+    const find = (id: string): DomainRow => {
+      const row = store.findById(id);
+      if (row === undefined) throw new Error(`no domain ${id}`);
+      return row;
+    };
+    const enrol = async (domain: string, owner = LIVE) =>
+      domains.enrol(owner, { domain, label: null, webhookUrl: null, recipients: [] });
+    const publish = (domain: string, ...texts: string[]): void => {
+      zone[`_dmarc.${domain}`] = { TXT: texts };
+      zone[`${domain}._report._dmarc.${REPORT_HOST}`] ??= { TXT: ["v=DMARC1;"] };
+    };
+
+    return {
+      db,
+      clock,
+      zone,
+      resolver,
+      store,
+      domains,
+      /** What was raised, oldest first. */
+      alerts,
+      turnedOn,
+      find,
+      enrol,
+      /** Publishes texts at the domain's name, and that reports about it may be sent to us. */
+      publish,
+      /** An enrolled domain that has published what it was told and is active. */
+      async activate(domain = "example.com", tags = "p=reject"): Promise<DomainRow> {
+        const { domain: row } = await enrol(domain);
+        publish(domain, `v=DMARC1; ${tags}; rua=mailto:${row.token}@${REPORT_HOST}`);
+        await domains.verify(LIVE, row.id);
+        alerts.length = 0;
+        return find(row.id);
+      },
+      /** The check that the timetable makes. */
+      async checkScheduled(id: string): Promise<DomainRow> {
+        await domains.checkScheduled(find(id));
+        return find(id);
+      },
+      history: (id: string) => domains.history(LIVE, id, { before: null, limit: 100 }).map(historyView),
+      /** A row as the store takes it, with what a test wants to differ. */
+      insert: (change: Partial<DomainRow> = {}): DomainRow => {
+        const nowMs = clock.nowMs();
+        const { accountId, mode } = LIVE;
+        return db.transact((tx) =>
+          store.insert(tx, {
+            id: newId(),
+            accountId,
+            mode,
+            domain: "example.com",
+            token: newId(),
+            status: "pending",
+            label: null,
+            monitoringEnabled: true,
+            webhookUrl: null,
+            recipients: [],
+            alerts: {},
+            digest: "off",
+            retentionDays: 400,
+            rawRetentionDays: 90,
+            sendsMail: null,
+            requireAuthenticReports: false,
+            state: null,
+            lastCheck: null,
+            badSinceMs: null,
+            nextCheckAtMs: nowMs,
+            lastReportAtMs: null,
+            digestDueAtMs: null,
+            isUnreviewed: false,
+            createdAtMs: nowMs,
+            updatedAtMs: nowMs,
+            deletedAtMs: null,
+            ...change,
+          }),
+        );
+      },
+    };
+  };
+};
