@@ -1,0 +1,95 @@
+import { X509Certificate } from "node:crypto";
+import { chmodSync, readFileSync, renameSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import type { Clock } from "../base/clock.ts";
+import { err, ok, type Result } from "../base/errors.ts";
+import { isKeyPair, selfSignedCertificate } from "./self-signed.ts";
+import type { TlsMaterial } from "./smtp-receiver-engine.ts";
+
+export interface CertificateSource {
+  /** Where a certificate of our own is kept. */
+  readonly dataDir: string;
+  /** In A-labels. */
+  readonly hostName: string;
+  /** The operator's own files, as PEM; null for none. */
+  readonly files: { readonly certPath: string; readonly keyPath: string } | null;
+  readonly clock: Clock;
+}
+
+/** Why there is no certificate. `message` is a sentence for the operator. */
+export interface CertificateProblem {
+  readonly kind: "unreadable" | "no_key_pair" | "unwritable";
+  readonly message: string;
+}
+
+const FILE_NAME = "report-tls.pem";
+const RENEW_BEFORE_MS = 30 * 86_400_000;
+const CERTIFICATE = /-----BEGIN CERTIFICATE-----[\s\S]+?-----END CERTIFICATE-----\n?/;
+const PRIVATE_KEY = /-----BEGIN PRIVATE KEY-----[\s\S]+?-----END PRIVATE KEY-----\n?/;
+
+/**
+ * The certificate of the receiver: the operator's, else one made on this machine, which is kept in
+ * `<dataDir>/report-tls.pem` (mode 0600) and made anew when the host name changed, when it ends within 30 days, or when
+ * it cannot be read.
+ */
+export const receiverCertificate = (source: CertificateSource): Result<TlsMaterial, CertificateProblem> => {
+  if (source.files !== null) return readOperatorFiles(source.files);
+  const { dataDir, hostName, clock } = source;
+  const path = join(dataDir, FILE_NAME);
+  const kept = readKept(path);
+  if (kept !== null && isStillGood(kept, hostName, clock.nowMs())) return ok(kept);
+  const made = selfSignedCertificate(hostName, clock.nowMs());
+  try {
+    writeOnlyForUs(path, made.cert + made.key);
+    return ok(made);
+  } catch (error) {
+    return err({ kind: "unwritable", message: `The certificate for report mail cannot be kept: ${textOf(error)}` });
+  }
+};
+
+const readOperatorFiles = ({
+  certPath,
+  keyPath,
+}: NonNullable<CertificateSource["files"]>): Result<TlsMaterial, CertificateProblem> => {
+  try {
+    const material = { cert: readFileSync(certPath, "utf8"), key: readFileSync(keyPath, "utf8") };
+    if (isKeyPair(material)) return ok(material);
+    const message = `${keyPath} is not the private key of the certificate in ${certPath}, or one of them is no PEM.`;
+    return err({ kind: "no_key_pair", message });
+  } catch (error) {
+    return err({
+      kind: "unreadable",
+      message: `The certificate or key for report mail cannot be read: ${textOf(error)}`,
+    });
+  }
+};
+
+/** Null when there is no file, or none that can be used: then a new one is made. */
+const readKept = (path: string): TlsMaterial | null => {
+  try {
+    const text = readFileSync(path, "utf8");
+    const cert = CERTIFICATE.exec(text)?.[0];
+    const key = PRIVATE_KEY.exec(text)?.[0];
+    if (cert === undefined || key === undefined) return null;
+    return isKeyPair({ cert, key }) ? { cert, key } : null;
+  } catch {
+    return null;
+  }
+};
+
+const isStillGood = ({ cert }: TlsMaterial, hostName: string, nowMs: number): boolean => {
+  const certificate = new X509Certificate(cert);
+  const endsMs = Date.parse(certificate.validTo);
+  return certificate.subjectAltName === `DNS:${hostName}` && endsMs - nowMs > RENEW_BEFORE_MS;
+};
+
+/** A crash in between leaves the old file or the new one, never half a key. */
+const writeOnlyForUs = (path: string, text: string): void => {
+  const fresh = `${path}.new`;
+  writeFileSync(fresh, text, { mode: 0o600 });
+  // A file that was there already kept its mode.
+  chmodSync(fresh, 0o600);
+  renameSync(fresh, path);
+};
+
+const textOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));

@@ -1,0 +1,148 @@
+import { describe, expect, test } from "bun:test";
+import { createReceiverWorlds } from "../testing/smtp-receiver-world.ts";
+
+const startWorld = createReceiverWorlds();
+
+describe("the end of the content", () => {
+  // SMTP smuggling (CVE-2023-51764 and its kin): what ends a mail for one server must not be content for another.
+  test.each([
+    ["LF . CRLF", "\n.\r\n"],
+    ["CRLF . LF", "\r\n.\n"],
+    ["LF . LF", "\n.\n"],
+    ["CR . CR", "\r.\r"],
+    ["CRLF . CR", "\r\n.\r"],
+    ["CR . CRLF", "\r.\r\n"],
+    ["LF . CR LF in two packets", "\n.\r|\n"],
+    ["CRLF NUL . CRLF", "\r\n\0.\r\n"],
+    ["CRLF . NUL CRLF", "\r\n.\0\r\n"],
+    ["CRLF . space CRLF", "\r\n. \r\n"],
+  ])("is not %s", async (_name, ending) => {
+    const world = await startWorld();
+    const talk = await world.atData();
+    const smuggled = "MAIL FROM:<evil@b.example>\r\nRCPT TO:<known2@r.test>\r\nDATA\r\nsmuggled\r\n";
+    for (const packet of `Subject: x\r\n\r\nfirst${ending}${smuggled}`.split("|")) {
+      talk.say(packet);
+      await talk.flushed();
+    }
+    expect(await talk.ask(".")).toBe("250 2.0.0 Taken");
+    expect(world.content()).toBe(`Subject: x\r\n\r\nfirst${ending.replace("|", "")}${smuggled}`);
+    expect(world.mails).toHaveLength(1);
+  });
+
+  test("is found wherever the packets are cut", async () => {
+    const world = await startWorld();
+    const wire = "..one\r\n.\r\n";
+    for (let cut = 1; cut < wire.length; cut++) {
+      const talk = await world.atData();
+      talk.say(wire.slice(0, cut));
+      await talk.flushed();
+      await world.clock.advance(0);
+      talk.say(wire.slice(cut));
+      expect(await talk.hear()).toBe("250 2.0.0 Taken");
+      talk.end();
+    }
+    expect(world.mails.map(({ bytes }) => Buffer.from(bytes).toString())).toEqual(
+      Array.from({ length: wire.length - 1 }, () => ".one\r\n"),
+    );
+  });
+
+  test("right at the beginning makes an empty mail", async () => {
+    const world = await startWorld();
+    const talk = await world.atData();
+    expect(await talk.ask(".")).toBe("250 2.0.0 Taken");
+    expect(world.mails[0]?.bytes).toHaveLength(0);
+  });
+});
+
+describe("the content", () => {
+  test.each([
+    ["one dot", "..\r\nx\r\n", ".\r\nx\r\n"],
+    ["two dots", "...\r\n", "..\r\n"],
+    ["a dot in a line", "a.b\r\n.. c\r\n", "a.b\r\n. c\r\n"],
+    ["dots in every line", "..a\r\n..b\r\n..\r\n..\r\n...\r\n", ".a\r\n.b\r\n.\r\n.\r\n..\r\n"],
+    ["a line behind a bare LF", "a\n..b\r\n", "a\n.b\r\n"],
+    ["a dot that was not doubled", "x\r\n.y\r\n", "x\r\n.y\r\n"],
+  ])("loses the stuffing of %s", async (_name, wire, content) => {
+    const world = await startWorld();
+    const talk = await world.atData();
+    await talk.ask(`${wire}.`);
+    expect(world.content()).toBe(content);
+  });
+
+  test("keeps every byte: 8 bits, NUL, bare CR and LF", async () => {
+    const world = await startWorld();
+    const talk = await world.atData();
+    const every = Uint8Array.from({ length: 65_536 }, (_, index) => (index * 7 + (index >> 8)) & 255);
+    // A dot behind LF would be read as stuffing.
+    const bytes = every.map((byte) => (byte === 0x2e ? 0x2f : byte));
+    talk.say(bytes);
+    expect(await talk.ask("\r\n.")).toBe("250 2.0.0 Taken");
+    expect(Buffer.from(world.mails[0]?.bytes ?? []).equals(Buffer.concat([bytes, Buffer.from("\r\n")]))).toBe(true);
+  });
+
+  test("may be one endless line", async () => {
+    const world = await startWorld();
+    const talk = await world.atData();
+    const line = Buffer.alloc(3_000_000, "x");
+    talk.say(line);
+    expect(await talk.ask("\r\n.")).toBe("250 2.0.0 Taken");
+    expect(world.mails[0]?.bytes).toHaveLength(line.length + 2);
+  });
+});
+
+describe("the size", () => {
+  test("that is announced as too large is refused at MAIL", async () => {
+    const world = await startWorld();
+    const talk = await world.greet();
+    expect(await talk.codes("MAIL FROM:<a@b.example> SIZE=26214401", "MAIL FROM:<a@b.example> SIZE=26214400")).toBe(
+      "552 250",
+    );
+  });
+
+  test("that turns out too large is refused at the end, and nothing of it is kept meanwhile", async () => {
+    const world = await startWorld({ limits: { mailBytes: 10_000 } });
+    const talk = await world.atData();
+    talk.say(Buffer.alloc(9_000, "x"));
+    talk.say(Buffer.alloc(40_000, "x"));
+    await talk.flushed();
+    expect(await talk.ask("\r\n.")).toBe("552 5.3.4 The mail is too large: 10000 bytes are the most");
+    expect(world.mails).toEqual([]);
+    expect(world.receiver.counts()).toMatchObject({ refused: 1, heldBytes: 0 });
+    expect(await talk.codes("MAIL FROM:<a@b.example>", "RCPT TO:<known@r.test>", "DATA", "small\r\n.")).toBe(
+      "250 250 354 250",
+    );
+  });
+
+  test("may be exactly the limit, not a byte more", async () => {
+    const world = await startWorld({ limits: { mailBytes: 1_000 } });
+    const talk = await world.atData();
+    expect(await talk.codes(`${"x".repeat(998)}\r\n.`)).toBe("250");
+    expect(await talk.codes("MAIL FROM:<>", "RCPT TO:<known@r.test>", "DATA", `${"x".repeat(999)}\r\n.`)).toBe(
+      "250 250 354 552",
+    );
+  });
+
+  test("far above the limit cuts the connection", async () => {
+    const world = await startWorld({ limits: { mailBytes: 1_000, mailBytesRead: 5_000 } });
+    const talk = await world.atData();
+    talk.say(Buffer.alloc(100_000, "x"));
+    expect(await talk.hear()).toBe("closed");
+    await world.untilOpen(0);
+    expect(world.receiver.counts()).toMatchObject({ open: 0, dropped: 1, heldBytes: 0 });
+  });
+
+  test("for which there is no memory now is to come later", async () => {
+    const taking = Promise.withResolvers<"taken">();
+    const world = await startWorld({ limits: { heldBytes: 5_000 }, take: () => taking.promise });
+    const first = await world.atData();
+    const firstReply = first.ask(`${"x".repeat(4_000)}\r\n.`);
+    const second = await world.atData();
+    expect(await second.ask(`${"x".repeat(1_500)}\r\n.`)).toBe("452 4.3.1 Too many mails at once, try again later");
+    expect((await second.ask("MAIL FROM:<> SIZE=1500")).slice(0, 9)).toBe("452 4.3.1");
+    expect(await second.codes("MAIL FROM:<> SIZE=500")).toBe("250");
+    taking.resolve("taken");
+    expect(await firstReply).toBe("250 2.0.0 Taken");
+    expect(world.receiver.counts()).toMatchObject({ taken: 1, later: 1, heldBytes: 0 });
+    expect(await second.codes("RSET", "MAIL FROM:<> SIZE=1500")).toBe("250 250");
+  });
+});

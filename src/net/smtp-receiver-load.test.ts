@@ -1,0 +1,89 @@
+import { describe, expect, test } from "bun:test";
+import { RECEIVER_LIMITS } from "./smtp-receiver-limits.ts";
+import { clientKey, createReceiverLoad, plainAddress } from "./smtp-receiver-load.ts";
+
+const limits = {
+  ...RECEIVER_LIMITS,
+  connections: 5,
+  connectionsPerClient: 2,
+  connectionsPerLocalClient: 4,
+  heldBytes: 100,
+  heldBytesPerClient: 60,
+};
+
+describe("a client", () => {
+  test.each([
+    ["192.0.2.1", "192.0.2.1"],
+    ["2001:db8:1:2:3:4:5:6", "2001:db8:1:2::/64"],
+    ["2001:db8:1:2::7", "2001:db8:1:2::/64"],
+    ["2001:db8::1", "2001:db8:0:0::/64"],
+    ["::1", "0:0:0:0::/64"],
+  ])("%s counts as %s", (client, key) => {
+    expect(clientKey(client)).toBe(key);
+  });
+
+  test.each([
+    ["::ffff:192.0.2.1", "192.0.2.1"],
+    ["192.0.2.1", "192.0.2.1"],
+    ["fe80::1%eth0", "fe80::1"],
+    ["2001:DB8:0::1", "2001:db8::1"],
+    ["", ""],
+  ])("%s is written %s", (address, plain) => {
+    expect(plainAddress(address)).toBe(plain);
+  });
+});
+
+describe("places", () => {
+  test("are limited for one client, by the /64 of an IPv6 address", () => {
+    const load = createReceiverLoad(limits);
+    expect(load.enter("2001:db8::1")).not.toBeNull();
+    expect(load.enter("2001:db8::2")).not.toBeNull();
+    expect(load.enter("2001:db8::3")).toBeNull();
+    expect(load.enter("2001:db8:0:1::1")).not.toBeNull();
+  });
+
+  test("are more for this machine, and limited for all", () => {
+    const load = createReceiverLoad(limits);
+    const places = Array.from({ length: 5 }, () => load.enter("127.0.0.1"));
+    expect(places.map((place) => place !== null)).toEqual([true, true, true, true, false]);
+    expect(load.enter("192.0.2.1")).not.toBeNull();
+    expect(load.enter("192.0.2.2")).toBeNull();
+  });
+
+  test("come back once, however often they are given back, and clients are forgotten", () => {
+    const load = createReceiverLoad(limits);
+    const place = load.enter("192.0.2.1");
+    place?.leave();
+    place?.leave();
+    expect([load.connections(), load.clients()]).toEqual([0, 0]);
+  });
+});
+
+describe("memory", () => {
+  test("is limited for one client and for all", () => {
+    const load = createReceiverLoad(limits);
+    const one = load.enter("192.0.2.1");
+    const same = load.enter("192.0.2.1");
+    const two = load.enter("192.0.2.2");
+    expect(one?.hold(40)).toBe(true);
+    expect(same?.hold(21)).toBe(false);
+    expect(same?.hold(20)).toBe(true);
+    expect(two?.hold(41)).toBe(false);
+    expect(two?.hasRoomFor(40)).toBe(true);
+    expect(load.bytes()).toBe(60);
+  });
+
+  test("may all be used by this machine", () => {
+    expect(createReceiverLoad(limits).enter("127.0.0.1")?.hold(100)).toBe(true);
+  });
+
+  test("stays held when the connection leaves before it is given back", () => {
+    const load = createReceiverLoad(limits);
+    const place = load.enter("192.0.2.1");
+    place?.hold(50);
+    place?.leave();
+    expect([load.bytes(), load.clients()]).toEqual([50, 1]);
+    place?.letGo(50);
+    expect([load.bytes(), load.clients()]).toEqual([0, 0]);
+  });
+});

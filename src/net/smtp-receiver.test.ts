@@ -1,0 +1,297 @@
+import { describe, expect, test } from "bun:test";
+import { createLog } from "../base/log.ts";
+import { createTestClock } from "../testing/clock.ts";
+import { createReceiverWorlds } from "../testing/smtp-receiver-world.ts";
+import { TEST_CERTIFICATE, TEST_KEY } from "../testing/smtp-stub-key.ts";
+import { createSmtpReceiver } from "./smtp-receiver.ts";
+import type { ReceiverRules } from "./smtp-receiver-rules.ts";
+
+const startWorld = createReceiverWorlds();
+
+describe("the greeting", () => {
+  test("the banner names the host", async () => {
+    const world = await startWorld();
+    expect(await world.connect().hear()).toBe("220 reports.example.test ESMTP");
+  });
+
+  test("EHLO offers what is supported and nothing else", async () => {
+    const world = await startWorld();
+    const talk = world.connect();
+    await talk.hear();
+    expect((await talk.ask("EHLO sender.example")).split("\n")).toEqual([
+      "250-reports.example.test",
+      "250-PIPELINING",
+      "250-8BITMIME",
+      "250-SMTPUTF8",
+      "250-ENHANCEDSTATUSCODES",
+      "250-STARTTLS",
+      "250 SIZE 26214400",
+    ]);
+  });
+
+  test("a client that knows only HELO is served", async () => {
+    const world = await startWorld();
+    const talk = world.connect();
+    await talk.hear();
+    expect(await talk.ask("HELO old.example")).toBe("250 reports.example.test");
+    expect(await talk.codes("MAIL FROM:<>", "RCPT TO:<known@r.test>", "DATA", "x\r\n.", "QUIT")).toBe(
+      "250 250 354 250 221",
+    );
+    expect(world.mails).toMatchObject([{ helo: "old.example", mailFrom: "" }]);
+  });
+
+  test.each(["MAIL FROM:<a@b.example>", "RCPT TO:<known@r.test>", "DATA"])(
+    "%s before EHLO is refused",
+    async (line) => {
+      const world = await startWorld();
+      const talk = world.connect();
+      await talk.hear();
+      expect(await talk.codes(line)).toBe("503");
+    },
+  );
+});
+
+describe("a mail", () => {
+  test("is handed over with what the client said about it, and answered 250", async () => {
+    const world = await startWorld();
+    const talk = await world.atData();
+    expect(await talk.ask("Subject: x\r\n\r\nbody\r\n.")).toBe("250 2.0.0 Taken");
+    expect(world.mails).toMatchObject([
+      {
+        recipients: ["known@reports.example.test"],
+        mailFrom: "a@b.example",
+        helo: "sender.example",
+        client: "127.0.0.1",
+        tls: false,
+      },
+    ]);
+    expect(world.content()).toBe("Subject: x\r\n\r\nbody\r\n");
+    await world.untilOpen(1);
+    expect(world.receiver.counts()).toMatchObject({ connections: 1, open: 1, taken: 1, heldBytes: 0 });
+  });
+
+  test("is not answered before it is taken", async () => {
+    const taking = Promise.withResolvers<"taken">();
+    const world = await startWorld({ take: () => taking.promise });
+    const talk = await world.atData();
+    let isAnswered = false;
+    const reply = talk.ask("x\r\n.\r\nNOOP").then((text) => {
+      isAnswered = true;
+      return text;
+    });
+    const other = await world.greet();
+    expect(await other.codes("NOOP", "NOOP", "NOOP")).toBe("250 250 250");
+    expect(world.mails).toHaveLength(1);
+    expect(isAnswered).toBe(false);
+    taking.resolve("taken");
+    expect(await reply).toBe("250 2.0.0 Taken");
+  });
+
+  test.each([
+    ["later", "451 4.3.0 Not to be taken now, try again later"],
+    ["refused", "554 5.7.1 The mail is not received here"],
+  ] as const)("that is to come %s is told so", async (outcome, reply) => {
+    const world = await startWorld({ take: async () => outcome });
+    const talk = await world.atData();
+    expect(await talk.ask("x\r\n.")).toBe(reply);
+    expect(world.receiver.counts()).toMatchObject({ taken: 0, [outcome]: 1, heldBytes: 0 });
+  });
+
+  test("whose taking fails is answered 451, with a line in the log", async () => {
+    const world = await startWorld({ take: () => Promise.reject(new Error("database or disk is full")) });
+    const talk = await world.atData();
+    expect((await talk.ask("x\r\n.")).slice(0, 9)).toBe("451 4.3.0");
+    expect(world.logged.join("\n")).toContain("database or disk is full");
+    expect(await talk.codes("MAIL FROM:<a@b.example>")).toBe("250");
+  });
+
+  test("follows another in one connection, with its own recipients", async () => {
+    const world = await startWorld();
+    const talk = await world.atData();
+    await talk.ask("first\r\n.");
+    await talk.codes("MAIL FROM:<c@d.example>", "RCPT TO:<known2@r.test>", "DATA", "second\r\n.");
+    expect(world.mails.map(({ recipients }) => recipients)).toEqual([
+      ["known@reports.example.test"],
+      ["known2@r.test"],
+    ]);
+  });
+
+  test("whose client hangs up in DATA is forgotten", async () => {
+    const world = await startWorld();
+    const talk = await world.atData();
+    talk.say("Subject: half a mail\r\n");
+    await talk.flushed();
+    talk.destroy();
+    const other = await world.atData();
+    await other.ask("whole\r\n.");
+    expect(world.mails).toHaveLength(1);
+    await world.untilOpen(1);
+    expect(world.receiver.counts()).toMatchObject({ open: 1, heldBytes: 0 });
+  });
+
+  test("whose client hangs up after the end of the content is kept", async () => {
+    const arrived = Promise.withResolvers<void>();
+    const taking = Promise.withResolvers<"taken">();
+    const world = await startWorld({
+      take: () => {
+        arrived.resolve();
+        return taking.promise;
+      },
+    });
+    const talk = await world.atData();
+    talk.say("whole\r\n.\r\n");
+    await arrived.promise;
+    talk.destroy();
+    await talk.closed();
+    taking.resolve("taken");
+    const other = await world.greet();
+    await other.codes("NOOP");
+    expect(world.receiver.counts()).toMatchObject({ taken: 1, heldBytes: 0 });
+  });
+
+  test("of which commands and content come in one packet is received", async () => {
+    const world = await startWorld();
+    const talk = await world.greet();
+    talk.say("MAIL FROM:<a@b.example>\r\nRCPT TO:<known@r.test>\r\nDATA\r\nall at once\r\n.\r\nQUIT\r\n");
+    const replies = [];
+    for (let count = 0; count < 5; count++) replies.push((await talk.hear()).slice(0, 3));
+    expect(replies).toEqual(["250", "250", "354", "250", "221"]);
+    await talk.closed();
+    expect(world.content()).toBe("all at once\r\n");
+  });
+});
+
+describe("a recipient", () => {
+  test("that is unknown is refused, beside known ones", async () => {
+    const world = await startWorld();
+    const talk = await world.greet();
+    expect(await talk.codes("MAIL FROM:<a@b.example>")).toBe("250");
+    expect(await talk.ask("RCPT TO:<nobody@r.test>")).toBe("550 5.1.1 No reports are received at this address");
+    expect(await talk.codes("DATA")).toBe("503");
+    expect(await talk.codes("RCPT TO:<known1@r.test>", "RCPT TO:<x@r.test>", "RCPT TO:<known2@r.test>")).toBe(
+      "250 550 250",
+    );
+    expect(await talk.codes("DATA", "x\r\n.")).toBe("354 250");
+    expect(world.mails).toMatchObject([{ recipients: ["known1@r.test", "known2@r.test"] }]);
+  });
+
+  test("that cannot be judged now is to be tried later", async () => {
+    const world = await startWorld({ judgeRecipient: async () => "later" as const });
+    const talk = await world.greet();
+    await talk.ask("MAIL FROM:<a@b.example>");
+    expect((await talk.ask("RCPT TO:<known@r.test>")).slice(0, 9)).toBe("451 4.3.0");
+  });
+
+  test("whose judgement fails is to be tried later, with a line in the log", async () => {
+    const world = await startWorld({
+      judgeRecipient: () => {
+        throw new Error("database is locked");
+      },
+    });
+    const talk = await world.greet();
+    await talk.ask("MAIL FROM:<a@b.example>");
+    expect((await talk.ask("RCPT TO:<known@r.test>")).slice(0, 9)).toBe("451 4.3.0");
+    expect(world.logged.join("\n")).toContain("database is locked");
+  });
+
+  test.each([
+    '"known"@r.test',
+    "known@r.test.",
+    "known@xn--mnchen-3ya.test",
+    "postmaster",
+    "postmaster@reports.example.test",
+  ])("%s is judged, not refused for its form", async (address) => {
+    const asked: string[] = [];
+    const world = await startWorld({
+      judgeRecipient: (it) => {
+        asked.push(it);
+        return "unknown";
+      },
+    });
+    const talk = await world.greet();
+    expect(await talk.codes("MAIL FROM:<a@b.example>", `RCPT TO:<${address}>`)).toBe("250 550");
+    expect(asked).toHaveLength(1);
+  });
+});
+
+describe("other commands", () => {
+  test.each([
+    ["AUTH PLAIN AGEAYg==", "500"],
+    ["VRFY known@r.test", "252"],
+    ["EXPN list", "502"],
+    ["ETRN example.test", "502"],
+    ["TURN", "502"],
+    ["XCLIENT ADDR=192.0.2.1", "500"],
+    ["XFORWARD ADDR=192.0.2.1", "500"],
+    ["WIZ x", "500"],
+    ["RUBBISH", "500"],
+    ["HELP", "214"],
+    ["NOOP", "250"],
+    ["RSET", "250"],
+    ["MAIL FROM:a@b.example", "501"],
+    ["MAIL FROM:<a@b.example> SIZE=x", "501"],
+    ["MAIL FROM:<a@b.example> BODY=BINARYMIME", "501"],
+    ["STARTTLS now", "501"],
+  ])("%s is answered %s", async (line, code) => {
+    const world = await startWorld();
+    const talk = await world.greet();
+    expect(await talk.codes(line, "NOOP")).toBe(`${code} 250`);
+  });
+
+  test("every refusal has an enhanced status code", async () => {
+    const world = await startWorld();
+    const talk = await world.greet();
+    for (const line of ["RUBBISH", "EXPN x", "DATA", "MAIL FROM:x", "RCPT TO:<known@r.test>"])
+      expect(await talk.ask(line)).toMatch(/^5\d\d 5\.\d+\.\d+ \S/);
+  });
+
+  test("what follows BDAT is not read as commands", async () => {
+    const world = await startWorld();
+    const talk = await world.greet();
+    talk.say("MAIL FROM:<a@b.example>\r\nRCPT TO:<known@r.test>\r\nBDAT 6 LAST\r\nDATA\r\nsmuggled\r\n.\r\n");
+    const codes = [];
+    for (let reply = await talk.hear(); reply !== "closed"; reply = await talk.hear()) codes.push(reply.slice(0, 3));
+    expect(codes).toEqual(["250", "250", "502", "421"]);
+    expect(world.mails).toEqual([]);
+  });
+
+  test("a web browser is sent away", async () => {
+    const world = await startWorld();
+    const talk = world.connect();
+    await talk.hear();
+    expect(await talk.codes("POST / HTTP/1.1")).toBe("421");
+    await talk.closed();
+  });
+});
+
+describe("listening", () => {
+  const make = (key = TEST_KEY) => {
+    const clock = createTestClock();
+    const rules = { judgeRecipient: () => "unknown", take: async () => "taken" } satisfies ReceiverRules;
+    const log = createLog("silent", clock, () => undefined);
+    return createSmtpReceiver({ hostName: "r.test", tls: { cert: TEST_CERTIFICATE, key }, clock, log, ...rules });
+  };
+
+  test("a port in use is a sentence", async () => {
+    const world = await startWorld();
+    expect(await make().listen("127.0.0.1", world.port)).toEqual({
+      ok: false,
+      error: {
+        kind: "listen_failed",
+        message: `Cannot listen for report mail on 127.0.0.1:${world.port}: another program listens there already.`,
+      },
+    });
+  });
+
+  test("an address that is not here is a sentence", async () => {
+    expect(await make().listen("192.0.2.1", 0)).toMatchObject({ ok: false, error: { kind: "listen_failed" } });
+  });
+
+  test("a key that is none is a sentence", async () => {
+    expect(await make("no key").listen("127.0.0.1", 0)).toMatchObject({ ok: false, error: { kind: "tls_unusable" } });
+  });
+
+  test("a receiver that never listened closes", async () => {
+    await make().close();
+  });
+});
