@@ -1,0 +1,133 @@
+import type { Stats } from "node:fs";
+import { lstat, readdir, stat } from "node:fs/promises";
+import { join } from "node:path";
+
+/** A file to be imported; `path` is null for standard input. */
+export interface ReportPath {
+  readonly path: string | null;
+  readonly size: number;
+}
+
+/** A mail or file out of a path. `problem` says why there are no bytes. */
+export type ReportBytes =
+  | { readonly input: string; readonly bytes: Uint8Array; readonly problem: null }
+  | { readonly input: string; readonly bytes: null; readonly problem: string };
+
+/** The largest file that is read whole; mailbox files are read mail by mail, whatever their size. */
+export const FILE_BYTES_MAX = 64 * 1024 * 1024;
+/** Files of one import. */
+export const FILES_MAX = 1_000_000;
+/** What of a mail in a mailbox is kept: more than any that is read, so that it is refused for its size. */
+const MAIL_BYTES_MAX = 26 * 1024 * 1024;
+
+const WHOLE_BYTES_MAX = 1024 * 1024;
+
+const MAILBOX_START = Buffer.from("From ");
+const LINE_FEED = 10;
+const CARRIAGE_RETURN = 13;
+
+/** What stands for standard input on the command line. */
+export const STDIN = "-";
+
+/**
+ * The files behind some paths: files, and all of a directory and those below it in the order of their names, but for
+ * hidden files. Links inside a directory are not followed. Throws the file system's error for a path that is not there.
+ */
+export async function* findFiles(paths: readonly string[]): AsyncIterable<ReportPath> {
+  let seen = 0;
+  for (const path of paths) {
+    if (path === STDIN) {
+      yield { path: null, size: 0 };
+      continue;
+    }
+    const given = await stat(path);
+    for await (const found of given.isDirectory() ? filesBelow(path) : [{ path, size: given.size }]) {
+      seen += 1;
+      if (seen > FILES_MAX) return;
+      yield found;
+    }
+  }
+}
+
+async function* filesBelow(directory: string): AsyncIterable<ReportPath> {
+  const entries = (await readdir(directory, { withFileTypes: true })).toSorted((a, b) => (a.name < b.name ? -1 : 1));
+  for (const entry of entries) {
+    const path = join(directory, entry.name);
+    if (entry.isDirectory()) yield* filesBelow(path);
+    else if (entry.isFile() && !entry.name.startsWith(".")) yield { path, size: (await look(path))?.size ?? 0 };
+  }
+}
+
+/** Null when it went away meanwhile: reading it will say so. */
+const look = (path: string): Promise<Stats | null> => lstat(path).catch(() => null);
+
+/** The mails of a mailbox file, or the one file. Never throws: what cannot be read says why. */
+export async function* readReportBytes(
+  { path, size }: ReportPath,
+  stdin: () => ReadableStream<Uint8Array>,
+): AsyncIterable<ReportBytes> {
+  const input = path ?? STDIN;
+  try {
+    const chunks = path === null ? stdin() : contentOf(path, size);
+    let number = 0;
+    for await (const bytes of piecesOf(chunks)) {
+      number += 1;
+      if (bytes === null) yield { input, bytes, problem: "file_too_large" };
+      else yield { input: number === 1 ? input : `${input}#${number}`, bytes, problem: null };
+    }
+    if (number === 0 && size === 0) yield { input, bytes: new Uint8Array(), problem: null };
+  } catch (error) {
+    const code = error instanceof Error && "code" in error ? String(error.code) : String(error);
+    yield { input, bytes: null, problem: `unreadable (${code})` };
+  }
+}
+
+/** Whole where that is cheap: a stream costs more than a small file is long. */
+async function* contentOf(path: string, size: number): AsyncIterable<Uint8Array> {
+  const file = Bun.file(path);
+  if (size > WHOLE_BYTES_MAX) yield* file.stream();
+  else yield await file.bytes();
+}
+
+/**
+ * Takes a stream apart: a mailbox (mboxrd and its kin: `From ` at the start of a line behind an empty one begins a mail)
+ * into its mails, anything else not at all. Null for what is larger than `FILE_BYTES_MAX` and no mailbox.
+ */
+export async function* piecesOf(chunks: AsyncIterable<Uint8Array>): AsyncIterable<Uint8Array | null> {
+  let held = Buffer.alloc(0);
+  let parts: Uint8Array[] = [];
+  let bytes = 0;
+  let isMailbox: boolean | null = null;
+  for await (const chunk of chunks) {
+    if (isMailbox !== true) {
+      parts.push(chunk);
+      bytes += chunk.byteLength;
+      if (isMailbox === null && bytes >= MAILBOX_START.length) {
+        held = Buffer.concat(parts);
+        isMailbox = held.subarray(0, MAILBOX_START.length).equals(MAILBOX_START);
+        if (isMailbox) parts = [];
+      }
+      if (isMailbox !== true) {
+        if (bytes > FILE_BYTES_MAX) return yield null;
+        continue;
+      }
+    } else held = Buffer.concat([held, chunk]);
+    for (let at = mailStart(held); at !== -1; at = mailStart(held)) {
+      yield held.subarray(0, at);
+      held = held.subarray(at);
+    }
+    // The end is kept: the next mail may begin there.
+    if (held.length > MAIL_BYTES_MAX) held = Buffer.concat([held.subarray(0, MAIL_BYTES_MAX), held.subarray(-8)]);
+  }
+  if (isMailbox) yield held;
+  else if (bytes > 0) yield Buffer.concat(parts);
+}
+
+/** Where the next mail of a mailbox begins that begins with one; -1 when none is seen yet. */
+const mailStart = (mailbox: Buffer): number => {
+  for (let at = mailbox.indexOf("\nFrom ", 1); at !== -1; at = mailbox.indexOf("\nFrom ", at + 1)) {
+    const before = mailbox[at - 1] === CARRIAGE_RETURN ? at - 2 : at - 1;
+    if (mailbox[before] === LINE_FEED) return at + 1;
+  }
+  return -1;
+};

@@ -1,0 +1,197 @@
+import { afterAll, describe, expect, test } from "bun:test";
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { Command } from "commander";
+import { createCommandLine } from "../testing/command-line.ts";
+import { madeReportMail, madeReportXml } from "../testing/dmarc-reports.ts";
+import { insertDomain } from "../testing/ingest-world.ts";
+import { addDmarcCommands } from "./dmarc.ts";
+import { FILE_BYTES_MAX, piecesOf } from "./dmarc-files.ts";
+import { openDatabaseAt } from "./workspace.ts";
+
+const folder = mkdtempSync(join(tmpdir(), "postwarden-import-"));
+afterAll(() => rmSync(folder, { recursive: true }));
+
+interface Options {
+  readonly stdin?: string;
+  /** Called with every line of standard output; answers true to interrupt. */
+  readonly interrupts?: (line: string) => boolean;
+}
+
+/** A data directory with the accounts named, and the commands on it. */
+const newWorld = async (...accounts: string[]) => {
+  const { dataDir, run: runCommand } = createCommandLine();
+  for (const account of accounts) await runCommand(["accounts", "create", account]);
+  /** Enrols a domain for the first account. */
+  const enrol = (domain: string): void => {
+    const db = openDatabaseAt(join(dataDir, "postwarden.db"));
+    const account = db.sqlite.query<{ id: string }, []>("SELECT id FROM accounts").get();
+    insertDomain(db, domain, { accountId: account?.id ?? "" });
+    db.close();
+  };
+  const run = async (args: readonly string[], { stdin = "", interrupts = () => false }: Options = {}) => {
+    const out: string[] = [];
+    const err: string[] = [];
+    const signal = Promise.withResolvers<string>();
+    const program = new Command("postwarden").exitOverride();
+    addDmarcCommands(
+      program,
+      {
+        environment: { POSTWARDEN_DATA_DIR: dataDir },
+        out(line) {
+          out.push(line);
+          if (interrupts(line)) signal.resolve("SIGINT");
+        },
+        err: (line) => err.push(line),
+        status: null,
+        stdinLines: () =>
+          (async function* (): AsyncIterable<string> {
+            yield* [];
+          })(),
+        stdinIsTerminal: false,
+        untilSignal: () => signal.promise,
+      },
+      () => new Response(stdin).body ?? new ReadableStream(),
+    );
+    const failure = await program.parseAsync(["dmarc", ...args], { from: "user" }).then(
+      () => null,
+      (error: unknown) => error,
+    );
+    return {
+      code: failure === null ? null : (failure as { code: unknown }).code,
+      out: out.join("\n"),
+      err: err.join("\n"),
+      json: () => out.map((line) => JSON.parse(line)),
+    };
+  };
+  return Object.assign(run, { enrol });
+};
+
+const write = (name: string, content: string | Uint8Array): string => {
+  const path = join(folder, name);
+  mkdirSync(join(path, ".."), { recursive: true });
+  writeFileSync(path, content);
+  return path;
+};
+
+describe("dmarc import", () => {
+  test("stores reports once, and keeps those about strangers until they are enrolled", async () => {
+    const run = await newWorld("main");
+    run.enrol("example.com");
+    const ours = write("ours/a.eml", madeReportMail());
+    expect((await run(["import", ours])).out).toMatch(/stored\s+1\n/);
+    expect((await run(["import", join(ours, "..")])).out).toMatch(/duplicate\s+1\n/);
+    const file = write("one/a.xml", madeReportXml({ domain: "nobody.example" }));
+    const first = await run(["import", file]);
+    expect(first.code).toBeNull();
+    expect(first.out).toMatch(/quarantined\s+1\s+foreign_domain/);
+    expect(first.out).toMatch(/total\s+1/);
+    expect(first.err).toContain(`${file}: quarantined foreign_domain`);
+    expect(first.err).toContain("postwarden dmarc retry --all");
+    run.enrol("nobody.example");
+    const again = await run(["retry", "--all", "--json"]);
+    expect(again.json()).toEqual([{ retried: 1, ingestions: [] }]);
+    expect((await run(["import", file])).out).toMatch(/duplicate\s+1\n/);
+  });
+
+  test("goes through directories in the order of names, without hidden files and links", async () => {
+    const run = await newWorld("main");
+    const place = join(folder, "tree");
+    for (const name of ["b/2.xml", "a/1.xml", "c.xml", ".hidden", "b/.hidden"]) write(`tree/${name}`, "x");
+    symlinkSync(join(place, "c.xml"), join(place, "z.xml"));
+    const { code, json } = await run(["import", place, "--json"]);
+    expect(code).toBe("rejected");
+    expect(json().map(({ input }) => input)).toEqual(["a/1.xml", "b/2.xml", "c.xml"].map((name) => join(place, name)));
+    expect(json()[0]).toMatchObject({ outcome: "rejected", reason: "no_report", findings: [{ outcome: "rejected" }] });
+  });
+
+  test("takes a mailbox apart, also from standard input, and one file of it too", async () => {
+    const run = await newWorld("main");
+    const mailbox = [1, 2, 3]
+      .map((id) => `From a@b Thu Jan  1 00:00:00 2026\n${madeReportMail({ reportId: String(id) })}\n`)
+      .join("");
+    const { json } = await run(["import", "-", "--json"], { stdin: mailbox });
+    expect(json().map(({ input, outcome }) => [input, outcome])).toEqual([
+      ["-", "quarantined"],
+      ["-#2", "quarantined"],
+      ["-#3", "quarantined"],
+    ]);
+    const one = await run(["import", "-", "--json"], { stdin: madeReportXml() });
+    expect(one.json()).toMatchObject([{ input: "-", outcome: "quarantined" }]);
+  });
+
+  test("goes on after what cannot be read, and says so at the end", async () => {
+    const run = await newWorld("main");
+    const large = write("large.bin", "");
+    await Bun.write(large, new Uint8Array(FILE_BYTES_MAX + 1));
+    const good = write("good.xml", madeReportXml());
+    const { code, out } = await run(["import", large, good]);
+    expect(code).toBe("rejected");
+    expect(out).toMatch(/rejected\s+1\s+file_too_large/);
+    expect(out).toMatch(/quarantined\s+1/);
+    rmSync(large);
+    expect((await run(["import", join(folder, "absent")])).code).toBe("file");
+  });
+
+  test("asks whose the reports are when that is not clear", async () => {
+    const file = write("whose.xml", madeReportXml());
+    expect((await (await newWorld())(["import", file])).code).toBe("unknown_account");
+    const run = await newWorld("a", "b");
+    expect((await run(["import", file])).code).toBe("account");
+    expect((await run(["import", file, "--account", "c"])).code).toBe("unknown_account");
+    expect((await run(["import", file, "--account", "b"])).code).toBeNull();
+  });
+
+  test("ends when it is interrupted, and keeps what is stored", async () => {
+    const run = await newWorld("main");
+    for (let at = 0; at < 600; at += 1)
+      write(`many/${String(at).padStart(3, "0")}.xml`, madeReportXml({ reportId: String(at) }));
+    const { code, json } = await run(["import", join(folder, "many"), "--json"], { interrupts: () => true });
+    expect(code).toBe("interrupted");
+    expect(json().length).toBeLessThan(600);
+    const rest = await run(["retry", "--all", "--json"]);
+    expect(rest.json()[0].retried).toBe(json().length);
+  });
+});
+
+test("dmarc retry wants ids, or all", async () => {
+  const run = await newWorld("main");
+  const codes = await Promise.all(
+    [["retry"], ["retry", "x"], ["retry", "--all", "x"]].map(async (args) => (await run(args)).code),
+  );
+  expect(codes).toEqual(["ids", "ids", "ids"]);
+  const [file] = (await run(["import", "-", "--json"], { stdin: "junk" })).json();
+  const { json } = await run(["retry", file.id, "--json"]);
+  expect(json()[0].ingestions).toMatchObject([{ id: file.id, outcome: "rejected", reason: "no_report" }]);
+});
+
+describe("a mailbox", () => {
+  const mails = [
+    "From a\r\nSubject: 1\r\n\r\nFrom here it is text\r\n\r\n",
+    "From b\nSubject: 2\n\n>From c\nno\nFrom d\n\n",
+    "From e\n\n",
+  ];
+  const inPieces = async (text: string, size: number): Promise<string[]> => {
+    const bytes = Buffer.from(text);
+    async function* chunks() {
+      for (let at = 0; at < bytes.length; at += size) yield bytes.subarray(at, at + size);
+    }
+    const pieces = await Array.fromAsync(piecesOf(chunks()));
+    return pieces.map((piece) => Buffer.from(piece ?? []).toString());
+  };
+
+  test("is the same wherever the stream is split", async () => {
+    const text = mails.join("");
+    // A line that begins with "From " behind an empty one begins a mail, whoever wrote it.
+    const expected = ["From a\r\nSubject: 1\r\n\r\n", "From here it is text\r\n\r\n", ...mails.slice(1)];
+    for (let size = 1; size <= text.length; size += 1) expect(await inPieces(text, size)).toEqual(expected);
+  });
+
+  test("is none when it does not begin as one", async () => {
+    const text = "Subject: x\n\nFrom a\n\nFrom b\n";
+    for (const size of [1, 3, 100]) expect(await inPieces(text, size)).toEqual([text]);
+    expect(await inPieces("", 1)).toEqual([]);
+    expect(await inPieces("Fr", 1)).toEqual(["Fr"]);
+  });
+});

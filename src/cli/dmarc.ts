@@ -1,0 +1,189 @@
+import type { Command } from "commander";
+import { systemClock } from "../base/clock.ts";
+import { createLog } from "../base/log.ts";
+import { isId } from "../base/secrets.ts";
+import { composeAccounts } from "../compose.ts";
+import { composeImport } from "../compose-dmarc.ts";
+import type { Db } from "../db/open.ts";
+import { createIngester } from "../dmarc/ingester.ts";
+import { findingsIn } from "../dmarc/ingestion-view.ts";
+import { createIngestionStore, type IngestionRow } from "../dmarc/ingestion-store.ts";
+import { findFiles, type ReportBytes, type ReportPath, readReportBytes } from "./dmarc-files.ts";
+import { createTally, problemsText, showImport, tallyText } from "./dmarc-progress.ts";
+import { CommandFailed, type Io, print, UsageError } from "./io.ts";
+import { loadConfig, openDatabase } from "./workspace.ts";
+
+interface Wanted {
+  readonly account?: string;
+  readonly json?: boolean;
+}
+
+/** What is read and stored together. */
+const BATCH_MAX = 128;
+const BATCH_BYTES_MAX = 16 * 1024 * 1024;
+/** Pages of the write-ahead log after which it is worked into the database: more than in a server, for speed. */
+const CHECKPOINT_PAGES = 8_000;
+
+/** The account that is meant: the one named, or the only one there is. */
+const accountIdOf = (db: Db, name: string | undefined): string => {
+  const { store } = composeAccounts(db, systemClock);
+  if (name !== undefined) {
+    const account = store.findAccountByName(name);
+    if (account !== undefined) return account.id;
+    const advice = "`postwarden accounts list` shows those that exist.";
+    throw new CommandFailed(`There is no account of that name. ${advice}`, "unknown_account");
+  }
+  const [only, another] = store.listAccounts();
+  if (only === undefined) throw new CommandFailed("There is no account yet.", "unknown_account");
+  if (another !== undefined) throw new UsageError("There are several accounts; say which with --account.", "account");
+  return only.id;
+};
+
+interface Import {
+  readonly io: Io;
+  readonly json: boolean | undefined;
+  readonly stdin: () => ReadableStream<Uint8Array>;
+}
+
+const filesOf = async (given: readonly string[]): Promise<ReportPath[]> => {
+  try {
+    return await Array.fromAsync(findFiles(given));
+  } catch (error) {
+    throw new CommandFailed(error instanceof Error ? error.message : String(error), "file");
+  }
+};
+
+const incomingOf = (accountId: string, { input, bytes }: { readonly input: string; readonly bytes: Uint8Array }) => {
+  const nobody = { client: null, helo: null, mailFrom: null };
+  return { accountId, mode: "live" as const, domain: null, via: "import" as const, name: input, bytes, ...nobody };
+};
+
+const lineOf = (input: string, row: IngestionRow) => {
+  const { id, outcome, reason } = row;
+  return { input, id, outcome, reason, findings: findingsIn(row) };
+};
+
+const importFiles = async (db: Db, accountId: string, given: readonly string[], to: Import): Promise<void> => {
+  const { io, json, stdin } = to;
+  const files = await filesOf(given);
+  const { ingestions } = composeImport(db, { clock: systemClock }, createLog("error", systemClock, io.err));
+  const tally = createTally(files);
+  let isInterrupted = false;
+  void io.untilSignal().then(() => {
+    isInterrupted = true;
+  });
+  const hide = showImport(io, tally);
+
+  let batch: Extract<ReportBytes, { problem: null }>[] = [];
+  let bytes = 0;
+  const store = async (): Promise<void> => {
+    const rows = await ingestions.ingestFiles(batch.map((one) => incomingOf(accountId, one)));
+    for (const [at, row] of rows.entries()) {
+      const input = batch[at]?.input ?? "";
+      tally.add(input, row);
+      if (json) io.out(JSON.stringify(lineOf(input, row)));
+    }
+    batch = []; Bun.gc(true);
+    bytes = 0;
+  };
+  try {
+    for (const file of files) {
+      for await (const one of readReportBytes(file, stdin)) {
+        if (one.bytes === null) {
+          tally.fail(one.input, one.problem);
+          if (json) io.out(JSON.stringify({ input: one.input, id: null, outcome: "rejected", reason: one.problem }));
+          continue;
+        }
+        batch.push(one);
+        bytes += one.bytes.byteLength;
+        if (batch.length >= BATCH_MAX || bytes >= BATCH_BYTES_MAX) await store();
+        if (isInterrupted) break;
+      }
+      tally.finishFile(file);
+      if (isInterrupted) break;
+    }
+    if (batch.length > 0) await store();
+  } finally {
+    hide();
+  }
+  if (!json) io.out(tallyText(tally.look()));
+  for (const line of json ? [] : problemsText(tally.look())) io.err(line);
+  if (isInterrupted) {
+    throw new CommandFailed(
+      "Interrupted. What was stored stays; started again, it is found as duplicates.",
+      "interrupted",
+    );
+  }
+  const { rejected } = tally.look().outcomes;
+  if (rejected > 0) throw new CommandFailed(`${rejected.toLocaleString("en")} could not be read.`, "rejected");
+};
+
+/** Reads ingestions again in this process, also beside a server: each is taken by whoever is first. */
+const retry = async (db: Db, accountId: string, ids: readonly string[], io: Io) => {
+  const owner = { accountId, mode: "live" } as const;
+  const log = createLog("error", systemClock, io.err);
+  const { ingestions, ingest } = composeImport(db, { clock: systemClock }, log);
+  const retried = ids.length === 0 ? await ingestions.retryAll(owner) : ids.length;
+  for (const id of ids) await ingestions.retry(owner, id);
+  const store = createIngestionStore(db);
+  const ingester = createIngester({ db, store, ingest, clock: systemClock, log });
+  ingester.start();
+  await ingester.idle();
+  await ingester.stop();
+  return { retried, ingestions: ids.map((id) => lineOf(id, ingestions.find(owner, id))) };
+};
+
+/** `dmarc import | retry`: reports from files into the database, beside a server or without one. */
+export const addDmarcCommands = (
+  program: Command,
+  io: Io,
+  stdin: () => ReadableStream<Uint8Array> = () => Bun.stdin.stream(),
+): void => {
+  const group = program.command("dmarc").description("DMARC reports from files");
+
+  const withAccount = async (account: string | undefined, work: (db: Db, accountId: string) => Promise<void>) => {
+    const db = openDatabase(loadConfig(io));
+    try {
+      await work(db, accountIdOf(db, account));
+    } finally {
+      db.close();
+    }
+  };
+
+  group
+    .command("import")
+    .description("store the reports in files, directories, mailboxes, or on standard input (-)")
+    .argument("<file...>", "mails, mailboxes, XML, gzip, zip, directories of them")
+    .option("--account <name>", "the account; needed when there are several")
+    .option("--json", "print a JSON object for each file")
+    .action(async (files: string[], { account, json }: Wanted) =>
+      withAccount(account, async (db, accountId) => {
+        db.sqlite.run(`PRAGMA wal_autocheckpoint = ${CHECKPOINT_PAGES}`);
+        await importFiles(db, accountId, files, { io, json, stdin });
+      }),
+    );
+
+  group
+    .command("retry")
+    .description("read again what was rejected or quarantined")
+    .argument("[id...]", "ids of ingestions")
+    .option("--all", "all that were rejected or quarantined")
+    .option("--account <name>", "the account; needed when there are several")
+    .option("--json", "print JSON")
+    .action(async (ids: string[], { account, json, all }: Wanted & { readonly all?: boolean }) => {
+      if ((ids.length === 0) !== (all === true)) throw new UsageError("Give ids, or --all.", "ids");
+      const wrong = ids.find((id) => !isId(id));
+      if (wrong !== undefined) throw new UsageError(`"${wrong}" is no id of an ingestion.`, "ids");
+      await withAccount(account, async (db, accountId) => {
+        const done = await retry(db, accountId, ids, io);
+        print(io, json, done, () => {
+          const lines = done.ingestions.map(
+            ({ id, outcome, reason }) => `${id}  ${outcome ?? "pending"}  ${reason ?? ""}`,
+          );
+          return [`${done.retried.toLocaleString("en")} read again.`, ...lines.map((line) => line.trimEnd())].join(
+            "\n",
+          );
+        });
+      });
+    });
+};

@@ -1,0 +1,131 @@
+import { afterEach } from "bun:test";
+import { createLog } from "../base/log.ts";
+import { type KeyMode, newId } from "../base/secrets.ts";
+import { type Db, openDb } from "../db/open.ts";
+import type { CheckAuthenticity } from "../dmarc/authenticity.ts";
+import { createDomainStore, type DomainRow } from "../dmarc/domain-store.ts";
+import { createIngest, type IngestDeps } from "../dmarc/ingest.ts";
+import { createCountStore } from "../dmarc/ingest-store.ts";
+import { createIngester } from "../dmarc/ingester.ts";
+import { createIngestionStore, type IngestionRow } from "../dmarc/ingestion-store.ts";
+import { findingsIn } from "../dmarc/ingestion-view.ts";
+import { createIngestions } from "../dmarc/ingestions.ts";
+import { createIntake, type Incoming } from "../dmarc/intake.ts";
+import { createReportStore } from "../dmarc/report-store.ts";
+import { createTestClock, type TestClock } from "./clock.ts";
+
+export interface IngestWorldOptions {
+  /** A file, to open the same database again; default: one in memory. */
+  readonly path?: string;
+  readonly clock?: TestClock;
+  readonly authenticate?: CheckAuthenticity | null;
+  readonly read?: NonNullable<IngestDeps["read"]>;
+  /** Stands between the database and those who write. */
+  readonly around?: (db: Db) => Db;
+}
+
+export const INGEST_OWNER = { accountId: "account", mode: "live" as KeyMode };
+
+/** The tables in which reports end up, in the order in which they are compared. */
+const ROLLUPS = ["dmarc_daily", "dmarc_daily_reporters", "dmarc_daily_names"] as const;
+
+/** Enrols a domain, for `INGEST_OWNER` unless told. */
+export const insertDomain = (db: Db, domain: string, change: Partial<DomainRow> = {}): DomainRow =>
+  db.transact((tx) =>
+    createDomainStore(db).insert(tx, {
+      ...{ id: newId(), ...INGEST_OWNER, domain, token: newId(), status: "active", label: null },
+      ...{ monitoringEnabled: true, webhookUrl: null, recipients: [], alerts: {}, digest: "off" },
+      ...{ retentionDays: 400, rawRetentionDays: 90, sendsMail: null, requireAuthenticReports: false },
+      ...{ state: null, lastCheck: null, badSinceMs: null, nextCheckAtMs: 0, lastReportAtMs: null },
+      ...{ digestDueAtMs: null, isUnreviewed: false, createdAtMs: 0, updatedAtMs: 0, deletedAtMs: null },
+      ...change,
+    }),
+  );
+
+/** Databases into which reports go, with all between, for the tests of one file. */
+export const createIngestWorlds = () => {
+  const opened: Db[] = [];
+  afterEach(() => {
+    for (const db of opened.splice(0)) db.close();
+  });
+
+  return (options: IngestWorldOptions = {}) => {
+    const { path = ":memory:", clock = createTestClock(), authenticate = null, read, around = (db) => db } = options;
+    const result = openDb(path);
+    if (!result.ok) throw new Error(result.error.kind);
+    opened.push(result.value);
+    const db = around(result.value);
+    const logged: string[] = [];
+    const log = createLog("warn", clock, (line) => logged.push(line));
+    const store = createIngestionStore(db);
+    const domains = createDomainStore(db);
+    const stores = { ingestions: store, reports: createReportStore(db), counts: createCountStore(db), domains };
+    const ingest = createIngest({ db, stores, clock, log, authenticate, ...(read === undefined ? {} : { read }) });
+    const ingester = createIngester({ db, store, ingest, clock, log });
+    const intake = createIntake({ db, store, clock, kick: ingester.kick });
+    const ingestions = createIngestions({ db, store, ingest, clock, kick: ingester.kick });
+
+    const incoming = (bytes: Uint8Array | string, change: Partial<Incoming> = {}): Incoming => ({
+      ...INGEST_OWNER,
+      domain: null,
+      via: "http",
+      name: null,
+      bytes: typeof bytes === "string" ? new TextEncoder().encode(bytes) : bytes,
+      client: null,
+      helo: null,
+      mailFrom: null,
+      ...change,
+    });
+    const all = <R = Record<string, unknown>>(sql: string): R[] => db.sqlite.query<R, []>(sql).all();
+
+    return {
+      db,
+      clock,
+      logged,
+      store,
+      stores,
+      domains,
+      ingest,
+      ingester,
+      intake,
+      ingestions,
+      incoming,
+      all,
+      /** How many rows a table has. */
+      count: (table: string): number => all<{ n: number }>(`SELECT count(*) AS n FROM ${table}`)[0]?.n ?? 0,
+      enrol: (domain: string, change: Partial<DomainRow> = {}): DomainRow => insertDomain(db, domain, change),
+      /** Uploads one file, and answers its ingestion and findings. */
+      async upload(bytes: Uint8Array | string, change: Partial<Incoming> = {}) {
+        const [row] = await ingestions.ingestFiles([incoming(bytes, change)]);
+        if (row === undefined) throw new Error("no ingestion");
+        return { row, findings: findingsIn(row) };
+      },
+      find(id: string): IngestionRow {
+        const row = store.find(INGEST_OWNER, id);
+        if (row === undefined) throw new Error(`no ingestion ${id}`);
+        return row;
+      },
+      /** What was counted, as it stands in the tables. */
+      rollups: () => ROLLUPS.map((table) => all(`SELECT * FROM ${table} ORDER BY 1, 2, 3`)),
+      /** What should have been counted, by the records. */
+      recount: () => RECOUNTS.map((sql) => all(sql)),
+    };
+  };
+};
+
+/** Made-up reports always say how alignment went, so that the columns of the records suffice. */
+const RECOUNTS = [
+  `SELECT domain, day, source, sum(count) AS messages, sum(count * is_aligned) AS aligned, sum(count * (dkim IS 'pass')) AS aligned_dkim,
+    sum(count * (spf IS 'pass')) AS aligned_spf, sum(count * is_forwarded) AS forwarded,
+    sum(count * (NOT is_aligned AND body LIKE '%"result":"pass"%')) AS authenticated, sum(count * (disposition IS 'quarantine')) AS quarantined,
+    sum(count * (disposition IS 'reject')) AS rejected FROM dmarc_records GROUP BY 1, 2, 3 ORDER BY 1, 2, 3`,
+  `SELECT domain, day, lower(coalesce(org, '')) AS reporter, count(*) AS reports, sum(messages) AS messages, sum(aligned) AS aligned
+    FROM (SELECT r.domain, r.day, r.org, (SELECT sum(count) FROM dmarc_records WHERE report = r.number) AS messages,
+      (SELECT sum(count * is_aligned) FROM dmarc_records WHERE report = r.number) AS aligned FROM dmarc_reports r WHERE r.is_complete = 1)
+    GROUP BY 1, 2, 3 ORDER BY 1, 2, 3`,
+  `SELECT r.domain, r.day, CASE WHEN r.header_from = d.domain OR r.header_from LIKE '%.' || d.domain THEN r.header_from ELSE '' END AS name,
+    sum(r.count) AS messages, sum(r.count * r.is_aligned) AS aligned FROM dmarc_records r JOIN dmarc_domains d ON d.number = r.domain
+    GROUP BY 1, 2, 3 ORDER BY 1, 2, 3`,
+] as const;
+
+export type IngestWorld = ReturnType<ReturnType<typeof createIngestWorlds>>;
