@@ -4,7 +4,7 @@ import type { VerificationResult } from "../verify/result.ts";
 import { inspectList, readRows } from "./csv.ts";
 import type { ListSource } from "./csv-source.ts";
 import { JSON_LIST_FORMAT, RESULT_COLUMNS, type ResultRow, createResultsWriter, streamResults } from "./results-csv.ts";
-import { csvLine, defused } from "./results-csv-cell.ts";
+import { csvLine, defused } from "../http/csv.ts";
 
 const RESULT: VerificationResult = {
   email: "Ada@Example.org",

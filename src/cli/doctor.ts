@@ -6,22 +6,15 @@ import type { Config } from "../config.ts";
 import { openDb } from "../db/open.ts";
 import { parseAddress } from "../mail/address.ts";
 import { type DnsResolver, formatServer } from "../net/dns.ts";
+import { reverseQueryName } from "../net/reverse-name.ts";
 import { openSession } from "../net/smtp-client.ts";
 import { describeMigrateProblem } from "../db/migrate.ts";
+import { check, type DoctorCheck } from "./doctor-check.ts";
+import { checkReports } from "./doctor-reports.ts";
 import { CommandFailed, type Io, print, table } from "./io.ts";
 import { databasePath, loadConfig } from "./workspace.ts";
 
-type State = "ok" | "warn" | "fail";
-
-interface Check {
-  readonly check: string;
-  readonly state: State;
-  readonly message: string;
-}
-
-const check = (name: string, state: State, message: string): Check => ({ check: name, state, message });
-
-const checkDatabase = async (config: Config): Promise<Check> => {
+const checkDatabase = async (config: Config): Promise<DoctorCheck> => {
   try {
     const path = databasePath(config);
     await access(config.dataDir, constants.W_OK);
@@ -40,7 +33,7 @@ const checkDatabase = async (config: Config): Promise<Check> => {
   }
 };
 
-const checkDns = async (config: Config, resolver: DnsResolver, domain: string): Promise<Check> => {
+const checkDns = async (config: Config, resolver: DnsResolver, domain: string): Promise<DoctorCheck> => {
   const servers = dnsServersOf(config).map(formatServer).join(", ");
   const reply = await resolver.resolve(domain, "MX");
   if (reply.outcome === "answer")
@@ -54,7 +47,7 @@ const checkDns = async (config: Config, resolver: DnsResolver, domain: string): 
   );
 };
 
-const checkHelo = async ({ heloName }: Config, resolver: DnsResolver): Promise<Check> => {
+const checkHelo = async ({ heloName }: Config, resolver: DnsResolver): Promise<DoctorCheck> => {
   const advice =
     "Set POSTWARDEN_HELO_NAME to this machine's public name; its A record and the address's PTR should match.";
   if (heloName.startsWith("["))
@@ -64,24 +57,14 @@ const checkHelo = async ({ heloName }: Config, resolver: DnsResolver): Promise<C
   const [v4, v6] = await Promise.all([resolver.resolve(heloName, "A"), resolver.resolve(heloName, "AAAA")]);
   const addresses = [...v4.records, ...v6.records];
   if (addresses.length === 0) return check("helo", "fail", `${heloName} has no address (${v4.outcome}). ${advice}`);
-  const reverse = await Promise.all(addresses.map((address) => resolver.resolve(reverseName(address), "PTR")));
+  const reverse = await Promise.all(addresses.map((address) => resolver.resolve(reverseQueryName(address), "PTR")));
   const matches = reverse.some((reply) => reply.records.includes(heloName.toLowerCase()));
   return matches
     ? check("helo", "ok", `${heloName} is ${addresses.join(", ")}, and back.`)
     : check("helo", "warn", `${heloName} is ${addresses.join(", ")}, but no PTR record leads back to it. ${advice}`);
 };
 
-const reverseName = (address: string): string => {
-  if (!address.includes(":")) return `${address.split(".").toReversed().join(".")}.in-addr.arpa`;
-  const [head = "", tail = ""] = address.split("::");
-  const groups = (part: string) => (part === "" ? [] : part.split(":"));
-  const missing = address.includes("::") ? 8 - groups(head).length - groups(tail).length : 0;
-  const all = [...groups(head), ...Array<string>(missing).fill("0"), ...groups(tail)];
-  const nibbles = all.map((group) => group.padStart(4, "0")).join("");
-  return `${[...nibbles].toReversed().join(".")}.ip6.arpa`;
-};
-
-const checkSender = async ({ mailFrom }: Config, resolver: DnsResolver): Promise<Check> => {
+const checkSender = async ({ mailFrom }: Config, resolver: DnsResolver): Promise<DoctorCheck> => {
   if (mailFrom === "")
     return check("mail_from", "ok", "The null sender <>, as in bounces. A few servers refuse it: see the README.");
   const address = parseAddress(mailFrom);
@@ -93,7 +76,7 @@ const checkSender = async ({ mailFrom }: Config, resolver: DnsResolver): Promise
     : check("mail_from", "fail", `${mailFrom}: its domain has neither MX nor A, so servers will refuse it.`);
 };
 
-const checkPort = async (config: Config, domain: string): Promise<Check> => {
+const checkPort = async (config: Config, domain: string): Promise<DoctorCheck> => {
   const outside = realOutside(config);
   const reply = await outside.resolver.resolve(domain, "MX");
   const host = reply.records.toSorted((a, b) => a.preference - b.preference)[0]?.exchange;
@@ -132,20 +115,24 @@ const checkPort = async (config: Config, domain: string): Promise<Check> => {
 export const addDoctorCommand = (program: Command, io: Io): void => {
   program
     .command("doctor")
-    .description("checks database, DNS, HELO name, sender and outgoing SMTP, and says how to mend them")
+    .description(
+      "checks database, DNS, HELO name, sender, outgoing SMTP and the way of DMARC reports, and says how to mend them",
+    )
     .option("--domain <domain>", "a domain whose mail host is greeted, to see whether SMTP gets out", "gmail.com")
     .option("--json", "print JSON")
     .action(async ({ domain, json }: { domain: string; json?: boolean }) => {
       const config = loadConfig(io);
       const outside = realOutside(config);
       const { resolver } = outside;
-      const checks = await Promise.all([
+      const found = await Promise.all([
         checkDatabase(config),
         checkDns(config, resolver, domain),
         checkHelo(config, resolver),
         checkSender(config, resolver),
         checkPort(config, domain),
+        checkReports({ config, resolver, clock: systemClock }),
       ]);
+      const checks = found.flat();
       outside.close();
       print(io, json, { checks }, () =>
         table(

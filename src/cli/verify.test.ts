@@ -113,12 +113,13 @@ describe("doctor", () => {
       helo: "warn",
       mail_from: "ok",
       port: "ok",
+      report_host: "warn",
     });
     const sick = await run(["doctor", "--domain", "nowhere.example.com"], {
       settings: { ...settings, HELO_NAME: "localhost", MAIL_FROM: "probe@nowhere.example.com" },
     });
     expect(sick.status).toBe(1);
-    expect(sick.err).toContain("2 of 5 checks failed.");
+    expect(sick.err).toContain("2 of 6 checks failed.");
     expect(sick.out).toMatch(/^dns +warn +.* has no MX record/m);
     for (const failed of ["helo", "mail_from"]) expect(sick.out).toMatch(new RegExp(`^${failed} +fail +`, "m"));
   });

@@ -1,7 +1,8 @@
-import type { Delimiter } from "./csv-records.ts";
+/** A cell of a row: what is not there is written as nothing. Only texts can be formulas. */
+export type Cell = string | number | boolean | null;
 
-/** What stands between the cells of a written file: a list of one column is written with commas. */
-export type WrittenDelimiter = Exclude<Delimiter, null>;
+/** What stands between the cells of a written file. */
+export type WrittenDelimiter = "," | ";" | "\t" | "|";
 
 /**
  * A cell that a spreadsheet would run as a formula, made text by a leading apostrophe (OWASP, "CSV Injection").
@@ -21,12 +22,15 @@ export const defused = (cell: string): string => {
 /** A cell as RFC 4180 writes it: in quotes where it holds a quote, a line end or any of the usual delimiters. */
 export const written = (cell: string): string => (NEEDS_QUOTES.test(cell) ? `"${cell.replaceAll('"', '""')}"` : cell);
 
+const textOf = (cell: string | number | boolean): string =>
+  typeof cell === "string" ? written(defused(cell)) : String(cell);
+
 /** One line of a CSV file, its cells defused and quoted, with the CRLF that ends it (RFC 4180 §2). */
-export const csvLine = (cells: readonly string[], delimiter: WrittenDelimiter): string => {
+export const csvLine = (cells: readonly Cell[], delimiter: WrittenDelimiter = ","): string => {
   let line = "";
   for (let at = 0; at < cells.length; at += 1) {
     if (at > 0) line += delimiter;
-    line += written(defused(cells[at] ?? ""));
+    line += textOf(cells[at] ?? "");
   }
   // A lone empty cell would be an empty line, which readers take for no row at all.
   return line === "" ? '""\r\n' : `${line}\r\n`;

@@ -1,0 +1,95 @@
+import { z } from "zod";
+import { rangeFields } from "./range.ts";
+import { CLASSIFICATIONS } from "./reading-store.ts";
+import { shownSourceSchema } from "./source-view.ts";
+
+const count = z.int().nonnegative();
+const date = z.iso.date();
+const percent = z.number().nullable().meta({ description: "One decimal; null when there are no messages." });
+
+/** The query of what has a range and nothing else. */
+export const rangeSchema = z.strictObject(rangeFields);
+
+/** The filters of the list of sources. */
+export const sourceFiltersSchema = z.strictObject({
+  ...rangeFields,
+  classification: z.enum(CLASSIFICATIONS).optional(),
+});
+
+/** Body of `PATCH …/sources/{key}`. */
+export const sourceChangeSchema = z
+  .strictObject({
+    classification: z.enum(CLASSIFICATIONS).nullable().meta({
+      description: "Your word about the source, which wins over what the service thinks; null takes it back.",
+    }),
+  })
+  .meta({ title: "DmarcSourceChange" });
+
+/** TLS reports have no filters. */
+export const noFiltersSchema = z.strictObject({});
+
+export const summarySchema = z
+  .object({
+    domain_id: z.uuid(),
+    domain: z.string(),
+    from: date,
+    to: date,
+    reports: count,
+    reporters: count,
+    messages: count,
+    aligned: count.meta({ description: "Passed DMARC: by aligned DKIM or aligned SPF." }),
+    failing: count,
+    aligned_percent: percent,
+    dkim_aligned: count,
+    spf_aligned: count,
+    forwarded: count.meta({ description: "Of those failing: passed on by somebody the receiver knows." }),
+    authenticated_unaligned: count.meta({ description: "Of those failing: DKIM or SPF passed for another domain." }),
+    dispositions: z.object({ none: count, quarantine: count, reject: count }),
+    classes: z
+      .array(z.object({ classification: z.enum(CLASSIFICATIONS), sources: count, messages: count, aligned: count }))
+      .meta({ description: "Always all five." }),
+    top_sources: z.array(shownSourceSchema).meta({ description: "The five that need attention most." }),
+    top_reporters: z
+      .array(z.object({ org_name: z.string().nullable(), reports: count, messages: count, aligned: count }))
+      .meta({ description: "The ten that tell of the most messages, their names in lower case." }),
+    names: z.array(z.object({ header_from: z.string().nullable(), messages: count, aligned: count })).meta({
+      description: "The names in From, twenty at most; null stands for all that are not at or below the domain.",
+    }),
+    first_day: date.nullable().meta({ description: "The first day that any report tells of, whatever the range." }),
+    last_day: date.nullable(),
+  })
+  .meta({ title: "DmarcSummary" });
+
+export type ShownSummary = Readonly<z.infer<typeof summarySchema>>;
+
+export const timeseriesSchema = z
+  .object({
+    domain_id: z.uuid(),
+    from: date,
+    to: date,
+    interval: z.literal("day"),
+    points: z
+      .array(
+        z.object({
+          date,
+          reports: count,
+          messages: count,
+          aligned: count,
+          failing: count,
+          dkim_aligned: count,
+          spf_aligned: count,
+          forwarded: count,
+          quarantined: count,
+          rejected: count,
+          aligned_percent: percent,
+        }),
+      )
+      .meta({ description: "Every day of the range, the oldest first." }),
+  })
+  .meta({ title: "DmarcTimeseries" });
+
+export type ShownTimeseries = Readonly<z.infer<typeof timeseriesSchema>>;
+
+export const sourcesSchema = z
+  .object({ sources: z.array(shownSourceSchema), next_cursor: z.string().nullable() })
+  .meta({ title: "DmarcSourceList" });
