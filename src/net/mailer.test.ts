@@ -62,6 +62,22 @@ describe("a mail", () => {
     expect(text).toMatch(/^Auto-Submitted: auto-generated$/im);
   });
 
+  test("with a page holds the text first and the page second, for the reader's program to choose", async () => {
+    const { port, lines } = startRelay();
+    expect(await mailerAt(port)({ ...mail, html: "<p>Größe</p>" })).toMatchObject({ ok: true });
+    const text = lines.join("\n");
+    expect(text).toMatch(/^Content-Type: multipart\/alternative;/im);
+    const [plain, page] = [text.search(/^Content-Type: text\/plain/im), text.search(/^Content-Type: text\/html/im)];
+    expect(plain).toBeGreaterThan(0);
+    expect(page).toBeGreaterThan(plain);
+  });
+
+  test("without a page is plain text", async () => {
+    const { port, lines } = startRelay();
+    await mailerAt(port)(mail);
+    expect(lines.join("\n")).not.toContain("multipart");
+  });
+
   test.each([
     ["the recipient", { RCPT: "550 5.1.1 no such user" }, true],
     ["the message", { ".": "554 5.6.0 no" }, true],

@@ -15,6 +15,8 @@ export interface Mail {
   readonly subject: string;
   /** Plain text. */
   readonly text: string;
+  /** The same as a page, for programs that show one; they choose (multipart/alternative, RFC 2046 §5.1.4). */
+  readonly html?: string;
 }
 
 /** Why a mail was not taken. `isFinal`: the server refuses it for good, and trying again is of no use. */
@@ -50,7 +52,7 @@ export const createMailer = (relay: SmtpRelay, from: string): Mailer => {
       disableUrlAccess: true,
     }),
   );
-  return async ({ to, subject, text }) => {
+  return async ({ to, subject, text, html }) => {
     try {
       await (
         await transport
@@ -59,6 +61,7 @@ export const createMailer = (relay: SmtpRelay, from: string): Mailer => {
         to: { name: "", address: to },
         subject,
         text,
+        ...(html === undefined ? {} : { html }),
         headers: { "Auto-Submitted": "auto-generated" },
       });
       return ok(null);

@@ -1,0 +1,165 @@
+import { afterEach } from "bun:test";
+import { createLog } from "../base/log.ts";
+import { newId } from "../base/secrets.ts";
+import { openDb } from "../db/open.ts";
+import { createAlertPasses } from "../dmarc/alert-passes.ts";
+import { createReview } from "../dmarc/alert-review.ts";
+import { createAlertRuleStore } from "../dmarc/alert-rule-store.ts";
+import { createAlertStore } from "../dmarc/alert-store.ts";
+import { createDomainStore, type DomainRow } from "../dmarc/domain-store.ts";
+import { createRaise } from "../dmarc/raise.ts";
+import { createReadingStore } from "../dmarc/reading-store.ts";
+import { dayOfTime } from "../dmarc/report-day.ts";
+import { createSourceReader } from "../dmarc/sources.ts";
+import { createTestClock } from "./clock.ts";
+import type { WrittenEvent } from "./blocklist-world.ts";
+
+const openInMemory = () => {
+  const opened = openDb(":memory:");
+  if (!opened.ok) throw new Error(opened.error.kind);
+  return opened.value;
+};
+
+/** A day of a source, or of a name, in the tables of daily sums. */
+export interface MadeMail {
+  readonly messages: number;
+  readonly aligned?: number;
+  readonly forwarded?: number;
+}
+
+/** Domains with daily sums as ingestion leaves them behind, and the alert rules over them, for the tests of one file. */
+export const createDmarcAlertWorlds = () => {
+  const closers: Array<() => void> = [];
+  afterEach(() => {
+    for (const close of closers.splice(0)) close();
+  });
+
+  return ({ hasMail = true }: { readonly hasMail?: boolean } = {}) => {
+    const clock = createTestClock(Date.UTC(2026, 10, 20, 12));
+    const db = openInMemory();
+    closers.push(() => db.close());
+    const logged: string[] = [];
+    const log = createLog("warn", clock, (line) => logged.push(line));
+    const [domains, alerts] = [createDomainStore(db), createAlertStore(db)];
+    const [reading, rules] = [createReadingStore(db), createAlertRuleStore(db)];
+    const reader = createSourceReader({ store: reading });
+    const raise = createRaise({ store: alerts, hasMail });
+    const review = createReview({ rules, alerts, reading, reader, raise });
+    const startPasses = () => createAlertPasses({ db, rules, domains, reading, review, raise, clock, log });
+    const passes = startPasses();
+    const today = dayOfTime(clock.nowMs());
+    const { sqlite } = db;
+
+    const find = (number: number): DomainRow => {
+      const domain = domains.findByNumber(number);
+      if (domain === undefined) throw new Error(`no domain ${number}`);
+      return domain;
+    };
+    const arrive = (domain: number): void =>
+      db.transact((tx) => domains.update(tx, domain, { isUnreviewed: true, lastReportAtMs: clock.nowMs() }));
+
+    return {
+      clock,
+      db,
+      log,
+      logged,
+      domains,
+      alerts,
+      reading,
+      reader,
+      raise,
+      passes,
+      /** The passes of a service that starts at this moment. */
+      startPasses,
+      today,
+      find,
+      arrive,
+      add(domain: string, more: Partial<DomainRow> = {}): DomainRow {
+        const nowMs = clock.nowMs();
+        const row: Omit<DomainRow, "number"> = {
+          id: newId(),
+          accountId: "account",
+          mode: "live",
+          domain,
+          token: newId(),
+          status: "active",
+          label: null,
+          monitoringEnabled: true,
+          webhookUrl: "https://example.com/hook",
+          recipients: ["ops@example.com"],
+          alerts: {},
+          digest: "off",
+          retentionDays: 400,
+          rawRetentionDays: 90,
+          sendsMail: null,
+          requireAuthenticReports: false,
+          state: null,
+          lastCheck: null,
+          badSinceMs: null,
+          nextCheckAtMs: nowMs,
+          lastReportAtMs: null,
+          digestDueAtMs: null,
+          isUnreviewed: false,
+          createdAtMs: nowMs,
+          updatedAtMs: nowMs,
+          deletedAtMs: null,
+          ...more,
+        };
+        return db.transact((tx) => domains.insert(tx, row));
+      },
+      /** A report about a day came in: what it says of a source (a stored key) is added to the sums. */
+      report(domain: number, day: number, key: string, { messages, aligned = 0, forwarded = 0 }: MadeMail): void {
+        sqlite.run(
+          `INSERT INTO dmarc_sources (domain, key, first_day, last_day, first_seen_at_ms) VALUES (?1, ?2, ?3, ?3, ?4)
+            ON CONFLICT (domain, key) DO UPDATE SET first_day = min(first_day, ?3), last_day = max(last_day, ?3)`,
+          [domain, key, day, clock.nowMs()],
+        );
+        sqlite.run(
+          `INSERT INTO dmarc_daily VALUES (?1, ?2, (SELECT number FROM dmarc_sources WHERE domain = ?1 AND key = ?3), ?4, ?5, ?5, 0, ?6, 0, 0, 0)
+            ON CONFLICT (domain, day, source) DO UPDATE SET messages = messages + ?4, aligned = aligned + ?5, forwarded = forwarded + ?6`,
+          [domain, day, key, messages, aligned, forwarded],
+        );
+        sqlite.run(
+          `INSERT INTO dmarc_daily_reporters VALUES (?1, ?2, 'google.com', 1, ?3, ?4)
+            ON CONFLICT (domain, day, reporter) DO UPDATE SET reports = reports + 1, messages = messages + ?3, aligned = aligned + ?4`,
+          [domain, day, messages, aligned],
+        );
+        arrive(domain);
+      },
+      /** A report about a day names a name in `From`. */
+      name(domain: number, day: number, name: string, { messages, aligned = 0 }: MadeMail): void {
+        sqlite.run(
+          "INSERT OR IGNORE INTO dmarc_names (domain, name, first_day, first_seen_at_ms) VALUES (?, ?, ?, ?)",
+          [domain, name, day, clock.nowMs()],
+        );
+        sqlite.run("INSERT INTO dmarc_daily_names VALUES (?, ?, ?, ?, ?)", [domain, day, name, messages, aligned]);
+        arrive(domain);
+      },
+      /** The DNS answered for an address. */
+      reverse(ip: string, name: string | null): void {
+        sqlite.run("INSERT OR REPLACE INTO dmarc_reverse_names VALUES (?, ?, ?, 0, ?)", [
+          ip,
+          name,
+          name === null ? 0 : 1,
+          clock.nowMs(),
+        ]);
+      },
+      /** What has been written to the outbox so far, in order. */
+      events: (): WrittenEvent[] =>
+        sqlite
+          .query<{ type: string; url: string; data: string }, []>("SELECT type, url, data FROM outbox ORDER BY id")
+          .all()
+          .map(({ type, url, data }) => ({ type, url, data: JSON.parse(data) })),
+      /** Rule and subject of what was raised, in order. */
+      raised: (): string[] =>
+        sqlite
+          .query<{ what: string }, []>("SELECT rule || ' ' || subject what FROM dmarc_alerts ORDER BY id")
+          .all()
+          .map(({ what }) => what),
+      countMails: (): number =>
+        sqlite.query<{ n: number }, []>("SELECT count(*) n FROM dmarc_alert_mails").get()?.n ?? 0,
+    };
+  };
+};
+
+export type DmarcAlertWorld = ReturnType<ReturnType<typeof createDmarcAlertWorlds>>;
