@@ -5,7 +5,8 @@
 import { createHash, randomInt } from "node:crypto";
 import { mkdirSync } from "node:fs";
 import { parseArgs } from "node:util";
-import { FUZZ_TARGETS, type FuzzTarget } from "../src/testing/fuzz-targets.ts";
+import type { FuzzTarget } from "../src/testing/fuzz-target.ts";
+import { FUZZ_TARGETS } from "../src/testing/fuzz-targets.ts";
 
 const { values } = parseArgs({ options: { minutes: { type: "string", default: "1" }, only: { type: "string" } } });
 const minutes = Number(values.minutes);
@@ -48,6 +49,12 @@ const mutate = (seed: Uint8Array, other: Uint8Array): Uint8Array => {
   return Uint8Array.from(bytes.slice(0, INPUT_BYTES_MAX));
 };
 
+const timeOf = async ({ check }: FuzzTarget, input: Uint8Array): Promise<number> => {
+  const startedMs = performance.now();
+  await check(input);
+  return performance.now() - startedMs;
+};
+
 const keep = async ({ name }: FuzzTarget, input: Uint8Array): Promise<string> => {
   const folder = new URL(`../fixtures/fuzz/${name}/`, import.meta.url).pathname;
   mkdirSync(folder, { recursive: true });
@@ -69,11 +76,10 @@ while (Date.now() < endsAtMs && findings < 20) {
     const inputs = corpus.get(target.name) ?? [];
     for (let n = 0; n < BATCH; n++) {
       const input = mutate(pick(inputs), pick(inputs));
-      const startedMs = performance.now();
       try {
-        target.check(input);
-        if (performance.now() - startedMs > SLOW_MS)
-          throw new Error(`took ${Math.round(performance.now() - startedMs)} ms`);
+        // Slow but once: the machine had something else to do.
+        const tookMs = (await timeOf(target, input)) > SLOW_MS ? await timeOf(target, input) : 0;
+        if (tookMs > SLOW_MS) throw new Error(`took ${Math.round(tookMs)} ms`);
         // A mutation now and then becomes a seed itself, so that changes add up.
         if (randomInt(200) === 0 && inputs.length < 5_000) inputs.push(input);
       } catch (error) {

@@ -7,21 +7,11 @@ import { createAddressPolicy, parseCidr } from "../net/public-address.ts";
 import { parseDnsServers, parseResolvConf } from "../net/resolv-conf.ts";
 import { createReplyParser, REPLY_LIMITS } from "../net/smtp-reply.ts";
 import { inspectReply } from "../verify/inspect-reply.ts";
-
-/** One parser under fire: what it starts from, and what must hold for any bytes whatever. */
-export interface FuzzTarget {
-  readonly name: string;
-  readonly seeds: readonly Uint8Array[];
-  /** Throws when something that must hold does not. */
-  readonly check: (input: Uint8Array) => void;
-}
+import { DMARC_FUZZ_TARGETS } from "./fuzz-dmarc-targets.ts";
+import { type FuzzTarget, must } from "./fuzz-target.ts";
 
 const utf8 = new TextEncoder();
 const textOf = (input: Uint8Array): string => new TextDecoder().decode(input);
-
-const must = (isTrue: boolean, what: string): void => {
-  if (!isTrue) throw new Error(what);
-};
 
 const REPLIES = [
   "250 2.1.5 Ok\r\n",
@@ -121,4 +111,5 @@ export const FUZZ_TARGETS: readonly FuzzTarget[] = [
     ].map((text) => utf8.encode(text)),
     check: checkSettings,
   },
+  ...DMARC_FUZZ_TARGETS,
 ];
