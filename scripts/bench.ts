@@ -11,6 +11,7 @@ import { measureBlocklists } from "./bench/blocklists.ts";
 import { measureBulk } from "./bench/bulk.ts";
 import { measureBulkList } from "./bench/bulk-list.ts";
 import { measureChecks } from "./bench/checks.ts";
+import { measureDmarc } from "./bench/dmarc.ts";
 import { measureDns } from "./bench/dns.ts";
 import { measureHttp } from "./bench/http.ts";
 import { isMet, type Mark, marksJson, marksText } from "./bench/marks.ts";
@@ -33,6 +34,7 @@ const GROUPS: Readonly<Record<string, (stage: Stage) => Promise<Mark[]>>> = {
   bulk: measureBulk,
   "bulk-list": measureBulkList,
   blocklists: measureBlocklists,
+  dmarc: measureDmarc,
 };
 
 const { values: options } = parseArgs({

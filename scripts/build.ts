@@ -1,5 +1,6 @@
 /** Compiles `dist/postwarden`. `--target=bun-linux-arm64` and the like build for another machine. */
-import { mkdirSync } from "node:fs";
+import { mkdirSync, readdirSync, rmSync } from "node:fs";
+import { dirname, join } from "node:path";
 import { parseArgs } from "node:util";
 
 const { values } = parseArgs({ options: { target: { type: "string" }, outfile: { type: "string" } } });
@@ -8,12 +9,13 @@ const outfile = values.outfile ?? `${root}dist/postwarden`;
 mkdirSync(`${root}dist`, { recursive: true });
 
 // No --minify: Elysia reads the source text of its handlers. No autoload: a binary must not read the .env of the
-// directory it happens to be started in.
+// directory it happens to be started in. Splitting keeps what is imported only when it is needed out of memory until then.
 const flags = [
   "--compile",
   "--bytecode",
   "--format=esm",
   "--sourcemap",
+  "--splitting",
   "--no-compile-autoload-dotenv",
   "--no-compile-autoload-bunfig",
 ];
@@ -24,4 +26,7 @@ const build = Bun.spawnSync(
     stdio: ["ignore", "inherit", "inherit"],
   },
 );
+// The executable carries its source maps; those beside it are of no use.
+const folder = dirname(outfile);
+for (const name of readdirSync(folder)) if (name.endsWith(".map")) rmSync(join(folder, name));
 process.exit(build.exitCode);

@@ -1,8 +1,9 @@
 /**
  * The laboratory: real name and mail servers on loopback addresses, and the binary asked about addresses whose true
- * state is known, then about targets on blocklists of every behaviour. `--only PATTERN` keeps the rows whose theme,
- * address or true state matches (the theme of the blocklists is "blocklists"); `--keep` starts the servers,
- * prints the environment by which to try the binary by hand, and waits for Ctrl-C. `--binary PATH` tries another one.
+ * state is known, then about targets on blocklists of every behaviour, then DMARC with reporters that really exist.
+ * `--only PATTERN` keeps the rows whose theme, address or true state matches (the themes of the other two are
+ * "blocklists" and "dmarc"); `--keep` starts the servers, prints the environment by which to try the binary by hand, and
+ * waits for Ctrl-C. `--binary PATH` tries another one.
  */
 import { chmod, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -11,6 +12,7 @@ import { parseArgs } from "node:util";
 import { addAddresses, hasIpv6, removeAddresses } from "./lab/addresses.ts";
 import { blocklistsText, runBlocklists } from "./lab/blocklists.ts";
 import { startSlowList } from "./lab/blocklists-slow.ts";
+import { dmarcText, runDmarc } from "./lab/dmarc.ts";
 import { startDns } from "./lab/dns.ts";
 import { startExim } from "./lab/exim.ts";
 import { startFaultServer } from "./lab/fault-server.ts";
@@ -68,7 +70,8 @@ const askAll = async (supervisor: Supervisor, directory: string): Promise<boolea
   if (!hasIpv6()) console.error("This machine has no IPv6: the rows about it are left out.");
   const rows = ROWS.filter(({ theme, address, truth }) => pattern.test(`${theme} ${address} ${truth}`));
   const withLists = pattern.test("blocklists");
-  if (rows.length === 0 && !withLists) throw new Error("No row of the table matches --only");
+  const withDmarc = pattern.test("dmarc");
+  if (rows.length === 0 && !withLists && !withDmarc) throw new Error("No row of the table matches --only");
   const subject = { binary: BINARY, environment: ENVIRONMENT, directory };
   const key = await startService(supervisor, subject);
   const judged = await runTable({ supervisor, subject, key }, rows, ({ right }) => {
@@ -76,10 +79,11 @@ const askAll = async (supervisor: Supervisor, directory: string): Promise<boolea
   });
   process.stderr.write("\n");
   const cells = withLists ? await runBlocklists(supervisor, subject) : [];
-  console.log(blocklistsText(cells) + reportText(judged, cells));
+  const dmarc = withDmarc ? await runDmarc(supervisor, subject, CACHE) : [];
+  console.log(blocklistsText(cells) + dmarcText(dmarc) + reportText(judged, [...cells, ...dmarc]));
   const listed = await askList(key, rows);
   console.log(listText(listed));
-  return [...judged, ...cells].every(({ right }) => right) && listed.wrong.length === 0;
+  return [...judged, ...cells, ...dmarc].every(({ right }) => right) && listed.wrong.length === 0;
 };
 
 /** Ends every process, says which of them resisted, and removes the directory; true when nothing did. */

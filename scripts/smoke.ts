@@ -5,6 +5,8 @@
 import { existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
+import { madeReportMail } from "../src/testing/dmarc-reports.ts";
+import { talkSmtp } from "../src/testing/smtp-talk.ts";
 
 const binary = resolve(new URL("..", import.meta.url).pathname, process.argv[2] ?? "dist/postwarden");
 const START_TRIES = 100;
@@ -37,6 +39,8 @@ const startServer = async (env: Record<string, string>) => {
     if (done) break;
     log += decoder.decode(value);
     url = /"url":"([^"]+)"/.exec(log)?.[1];
+    const isReady = !("POSTWARDEN_REPORT_LISTEN" in env) || log.includes("receiving report mail");
+    if (!isReady) url = undefined;
   }
   reader.releaseLock();
   return { server, url, log };
@@ -47,6 +51,55 @@ const stopServer = async (server: Bun.Subprocess): Promise<number> => {
   server.kill("SIGINT");
   server.kill("SIGINT");
   return await server.exited;
+};
+
+/** DMARC: enrol, upload, read; and a dialogue with the receiver. */
+const claimDmarc = async (url: string, { headers, log }: { headers: Record<string, string>; log: string }) => {
+  const call = async (
+    path: string,
+    body?: string | Uint8Array<ArrayBuffer>,
+    method = body === undefined ? "GET" : "POST",
+  ) => {
+    const response = await fetch(url + path, { method, headers, ...(body === undefined ? {} : { body }) });
+    return JSON.parse(await response.text());
+  };
+  const enrolled = await call("/domains", JSON.stringify({ domain: "merge.example" }));
+  const { id } = enrolled.domain ?? {};
+  claim("a domain is enrolled, its record merged", enrolled.dns_records?.[0]?.action === "update", enrolled);
+  const verified = await call(`/domains/${id}/verify`, "");
+  claim("and verified", verified.domain?.status === "active", verified);
+  const day = Math.floor(Date.now() / 86_400_000) * 86_400;
+  const mail = madeReportMail({
+    domain: "merge.example",
+    begin: day,
+    rows: [{ count: 7 }, { dkim: "fail", spf: "fail" }],
+  });
+  const upload = () => call("/reports", new Uint8Array(mail));
+  const [first, second] = [await upload(), await upload()];
+  claim("a report mail is stored", first.ingestions?.[0]?.outcome === "stored", first);
+  claim("once", second.ingestions?.[0]?.outcome === "duplicate", second);
+  const summary = await call(`/domains/${id}/summary`);
+  claim("and counted", summary.messages === 8 && summary.aligned === 7, summary);
+  const port = Number(/"receiving report mail".*?"port":(\d+)/.exec(log)?.[1] ?? 0);
+  claim("the receiver listens", port > 0, log);
+  if (port === 0) return;
+  const talk = talkSmtp(port);
+  const banner = await talk.hear();
+  const codes = await talk.codes("EHLO smoke.example");
+  const tls = await talk.startTls();
+  const afterTls = await talk.codes(
+    "EHLO smoke.example",
+    "MAIL FROM:<>",
+    "RCPT TO:<nobody@reports.example.net>",
+    "QUIT",
+  );
+  talk.destroy();
+  claim(
+    "and offers TLS with a certificate of its own",
+    banner.startsWith("220") && tls.startsWith("220"),
+    `${banner} ${codes} ${tls}`,
+  );
+  claim("and takes mail for known tokens only", afterTls.trim().split(/\s+/).join(" ").includes("550"), afterTls);
 };
 
 try {
@@ -93,7 +146,11 @@ try {
       greeting,
     );
 
-    const again = await startServer({ POSTWARDEN_PORT: "0" });
+    const again = await startServer({
+      POSTWARDEN_PORT: "0",
+      POSTWARDEN_REPORT_HOST: "reports.example.net",
+      POSTWARDEN_REPORT_LISTEN: "127.0.0.1:0",
+    });
     const headers = { authorization: `Bearer ${key}` };
     const ask = (email: string) =>
       fetch(`${again.url}/v1/email-verifications`, { method: "POST", headers, body: JSON.stringify({ email }) });
@@ -114,6 +171,7 @@ try {
       limited.status === 429 && limited.headers.get("retry-after") === "1",
       limited.status,
     );
+    await claimDmarc(`${again.url}/v1/dmarc`, { headers, log: again.log });
     claim("and it ends again", (await stopServer(again.server)) === 0);
     const secondGreeting = await new Response(again.server.stdout).text();
     claim("the keys are printed only once", !secondGreeting.includes("pw_"), secondGreeting);

@@ -1,0 +1,45 @@
+import { madeReportMail, type MadeRow } from "../../src/testing/dmarc-reports.ts";
+
+/** The domain that all these reports are about. */
+export const DOMAIN = "bench-lab.com";
+export const ROWS = 10;
+const REPORTERS = 12;
+const DAY_S = 86_400;
+const DAYS = 30;
+
+export const orgOf = (n: number): string => `reporter${n % REPORTERS}.example`;
+
+/** Ten rows: aligned ones, one passed on, and failing ones from changing addresses. */
+const rowsOf = (n: number): readonly MadeRow[] =>
+  Array.from({ length: ROWS }, (_, row): MadeRow => {
+    const count = 1 + ((n + row) % 9);
+    if (row < 6) return { ip: `192.0.2.${row + 1}`, count };
+    if (row === 6)
+      return {
+        ip: "198.51.100.7",
+        count,
+        dkim: "fail",
+        spf: "fail",
+        spfResults: ["list.example pass"],
+        reasons: ["mailing_list a list"],
+      };
+    if (row === 7) return { ip: `198.51.100.${n % 200}`, count, spf: "fail", spfResults: ["esp.example pass"] };
+    return {
+      ip: `203.0.113.${(n * 7 + row) % 250}`,
+      count,
+      dkim: "fail",
+      spf: "fail",
+      disposition: "reject",
+      headerFrom: `www.${DOMAIN}`,
+    };
+  });
+
+/** The messages that report number `n` counts. */
+export const messagesOf = (n: number): number => rowsOf(n).reduce((sum, { count = 1 }) => sum + count, 0);
+
+/** Report number `n` of a stream of them, as the mail of a reporter; `todayS` is the midnight after the last day told of. */
+export const mailOf = (n: number, to: string, todayS: number): Buffer => {
+  const org = orgOf(n);
+  const begin = todayS - (1 + (n % DAYS)) * DAY_S;
+  return madeReportMail({ domain: DOMAIN, org, email: `dmarc@${org}`, reportId: `r${n}`, begin, rows: rowsOf(n) }, to);
+};

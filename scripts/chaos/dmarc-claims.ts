@@ -1,0 +1,134 @@
+/** What must be true of the database after a stream of report mails, however often the binary was killed. */
+import { Database } from "bun:sqlite";
+import { messagesOf, orgOf, ROWS } from "../bench/dmarc-mails.ts";
+
+/** A sentence about what must not be, and how often it is. */
+export type Claim = readonly [what: string, wrong: number];
+
+const count = (db: Database, from: string): number =>
+  (db.query(`SELECT count(*) AS n FROM ${from}`).get() as { n: number }).n;
+
+const COUNTS = [
+  "messages",
+  "aligned",
+  "aligned_dkim",
+  "aligned_spf",
+  "forwarded",
+  "authenticated",
+  "quarantined",
+  "rejected",
+];
+
+/** Sums over the rows, named like the columns of a rollup. What is authenticated is not decided here. */
+const RECOUNT = `sum(count) AS messages, sum(iif(is_aligned, count, 0)) AS aligned,
+  sum(iif(dkim = 'pass', count, 0)) AS aligned_dkim, sum(iif(spf = 'pass', count, 0)) AS aligned_spf,
+  sum(iif(is_forwarded AND NOT is_aligned, count, 0)) AS forwarded,
+  sum(iif(disposition = 'quarantine', count, 0)) AS quarantined, sum(iif(disposition = 'reject', count, 0)) AS rejected`;
+const RECOUNTED = COUNTS.filter((name) => name !== "authenticated");
+
+/** Lines of the rollup that differ from the rows they are the sum of, and lines that one of both lacks. */
+const wrongDays = (db: Database): number => {
+  const columns = ["domain", "day", "source", ...RECOUNTED].join(", ");
+  const stored = `SELECT ${columns} FROM dmarc_daily`;
+  const recounted = `SELECT domain, day, source, ${RECOUNT} FROM dmarc_records GROUP BY domain, day, source`;
+  return count(db, `(${stored} EXCEPT ${recounted})`) + count(db, `(${recounted} EXCEPT ${stored})`);
+};
+
+const wrongReporters = (db: Database): number => {
+  const stored = "SELECT day, reporter, reports, messages, aligned FROM dmarc_daily_reporters";
+  const recounted =
+    "SELECT day, lower(org), count(*), sum(messages), sum(aligned) FROM dmarc_reports GROUP BY day, lower(org)";
+  return count(db, `(${stored} EXCEPT ${recounted})`) + count(db, `(${recounted} EXCEPT ${stored})`);
+};
+
+const wrongNames = (db: Database): number => {
+  const stored = "SELECT day, name, messages, aligned FROM dmarc_daily_names";
+  const recounted =
+    "SELECT day, header_from, sum(count), sum(iif(is_aligned, count, 0)) FROM dmarc_records GROUP BY day, header_from";
+  return count(db, `(${stored} EXCEPT ${recounted})`) + count(db, `(${recounted} EXCEPT ${stored})`);
+};
+
+/** Numbers of the mails that lie in the database as they came. */
+const keptMails = (db: Database): ReadonlySet<number> => {
+  const kept = new Set<number>();
+  for (const { bytes } of db.query("SELECT bytes FROM dmarc_raw").iterate() as Iterable<{ bytes: Uint8Array }>) {
+    const number = /^Message-ID: <r(\d+)@/m.exec(Buffer.from(bytes).toString("latin1"))?.[1];
+    if (number !== undefined) kept.add(Number(number));
+  }
+  return kept;
+};
+
+interface Stored {
+  readonly reportId: string;
+  readonly org: string;
+  readonly rows: number;
+  readonly messages: number;
+  readonly recordRows: number;
+  readonly recordMessages: number;
+}
+
+const isWrong = ({ reportId, org, rows, messages, recordRows, recordMessages }: Stored): boolean => {
+  const n = Number(reportId.slice(1));
+  const expected = messagesOf(n);
+  return (
+    org !== orgOf(n) || rows !== ROWS || recordRows !== ROWS || messages !== expected || recordMessages !== expected
+  );
+};
+
+/** Everything there is to claim about a database into which mails number 0 to `sent - 1` went. */
+export const claimsOf = (path: string, sent: number, acknowledged: ReadonlySet<number>): readonly Claim[] => {
+  const db = new Database(path, { readonly: true });
+  try {
+    const reports = db
+      .query(
+        `SELECT report_id AS reportId, org, rows, messages,
+          (SELECT count(*) FROM dmarc_records WHERE report = number) AS recordRows,
+          (SELECT coalesce(sum(count), 0) FROM dmarc_records WHERE report = number) AS recordMessages FROM dmarc_reports`,
+      )
+      .all() as Stored[];
+    const numbers = new Set(reports.map(({ reportId }) => Number(reportId.slice(1))));
+    const kept = keptMails(db);
+    const missing = (there: ReadonlySet<number>) => [...acknowledged].filter((n) => !there.has(n)).length;
+    const total = Array.from({ length: sent }, (_, n) => messagesOf(n)).reduce((sum, n) => sum + n, 0);
+    const sum = (table: string) =>
+      (db.query(`SELECT coalesce(sum(messages), 0) AS n FROM ${table}`).get() as { n: number }).n;
+    const integrity = db.query("PRAGMA integrity_check").all() as Array<{ integrity_check: string }>;
+    return [
+      ["mails never answered with 250", sent - acknowledged.size],
+      ["mails answered with 250 that are not kept as they came", missing(kept)],
+      ["mails answered with 250 whose report is not there", missing(numbers)],
+      ["reports that are there more than once", reports.length - numbers.size],
+      ["reports that nobody sent", [...numbers].filter((n) => !(n >= 0 && n < sent)).length],
+      ["reports that are not complete", count(db, "dmarc_reports WHERE is_complete = 0")],
+      ["reports whose rows or messages are not those sent", reports.filter(isWrong).length],
+      ["rows without a report", count(db, "dmarc_records WHERE report NOT IN (SELECT number FROM dmarc_reports)")],
+      ["ingestions still pending", count(db, "dmarc_ingestions WHERE status <> 'done'")],
+      [
+        "ingestions neither stored nor duplicate",
+        count(db, "dmarc_ingestions WHERE outcome NOT IN ('stored', 'duplicate')"),
+      ],
+      [
+        "difference between reports and ingestions that stored one",
+        Math.abs(reports.length - count(db, "dmarc_ingestions WHERE outcome = 'stored'")),
+      ],
+      [
+        "reports without the ingestion that brought them",
+        count(db, "dmarc_reports WHERE ingestion NOT IN (SELECT id FROM dmarc_ingestions)"),
+      ],
+      [
+        "ingestions without their bytes",
+        count(db, "dmarc_ingestions WHERE id NOT IN (SELECT ingestion FROM dmarc_raw)"),
+      ],
+      ["bytes without an ingestion", count(db, "dmarc_raw WHERE ingestion NOT IN (SELECT id FROM dmarc_ingestions)")],
+      ["difference between messages sent and those of the days", Math.abs(total - sum("dmarc_daily"))],
+      ["difference between messages sent and those of the reporters", Math.abs(total - sum("dmarc_daily_reporters"))],
+      ["difference between messages sent and those of the names", Math.abs(total - sum("dmarc_daily_names"))],
+      ["days of a source that are not the sum of their rows", wrongDays(db)],
+      ["days of a reporter that are not the sum of its reports", wrongReporters(db)],
+      ["days of a name that are not the sum of their rows", wrongNames(db)],
+      ["complaints of the integrity check", integrity.filter(({ integrity_check: word }) => word !== "ok").length],
+    ];
+  } finally {
+    db.close();
+  }
+};
