@@ -4,17 +4,14 @@ import { createMonitor } from "./blocklist/monitor.ts";
 import { createPasses } from "./blocklist/passes.ts";
 import { createBlocklistStore } from "./blocklist/store.ts";
 import { createTargets, type TargetsDeps } from "./blocklist/targets.ts";
-import { systemClock } from "./base/clock.ts";
 import type { Log } from "./base/log.ts";
-import { catalogueOf, dnsServersOf, type Outside } from "./compose-engine.ts";
+import { catalogueOf, type Outside } from "./compose-engine.ts";
+import { mailerOf } from "./compose-mail.ts";
 import type { Config } from "./config.ts";
 import type { Db } from "./db/open.ts";
 import { type Catalogue, isEnabled } from "./dnsbl/blocklist.ts";
 import { createDnsbl, type Dnsbl } from "./dnsbl/dnsbl.ts";
 import { organisationalDomain } from "./mail/organisational-domain.ts";
-import type { DnsResolver } from "./net/dns.ts";
-import { createDnsResolver } from "./net/dns-resolver.ts";
-import { createMailer } from "./net/mailer.ts";
 
 /** The catalogue in force, and lookups that can wait their turn: what monitoring and the command line ask with. */
 export const composeLookups = (
@@ -24,13 +21,6 @@ export const composeLookups = (
   catalogue: catalogueOf(config),
   dnsbl: createDnsbl({ clock, random, resolver, registrableDomain: organisationalDomain }),
 });
-
-/**
- * A resolver of the lists' own. It keeps nothing: a second question is to reach the list, and the answers of a pass would
- * drive everything else out of a cache. Lists that are silent cannot take the places of other questions either.
- */
-export const listResolverOf = (config: Config): DnsResolver & { close(): void } =>
-  createDnsResolver({ servers: dnsServersOf(config), clock: systemClock, cacheEntriesMax: 0 });
 
 export interface BlocklistParts {
   readonly config: Config;
@@ -44,8 +34,8 @@ export interface BlocklistParts {
 /** Blocklist monitoring: targets, checks and their timetable. */
 export const composeBlocklist = ({ config, db, log, outside, turnOnUrl, isUrlOff }: BlocklistParts) => {
   const { clock } = outside;
-  const { notifyRelay: relay, notifyFrom: from, blocklistRetentionDays: retentionDays } = config;
-  const mailer = relay === null || from === null ? null : createMailer(relay, from);
+  const { blocklistRetentionDays: retentionDays } = config;
+  const mailer = mailerOf(config);
   const hasMail = mailer !== null;
   const { catalogue, dnsbl } = composeLookups(config, outside);
   const { lookup, health } = dnsbl;

@@ -171,3 +171,11 @@ export const composeEngine = (config: Config, outside: Outside, matchSuppression
   const inquiries = { inquireDomain, inquireMailbox, inquireDnsbl, matchSuppression };
   return { engine: createEngine({ clock, random, ...inquiries, retryWaitsS }), pool, egress };
 };
+
+/**
+ * A resolver that keeps nothing, for blocklists and DMARC records. A second question is to reach the server, and the answers
+ * of a pass over blocklists would drive everything else out of a cache. Lists that are silent cannot take the places of
+ * other questions either.
+ */
+export const freshResolverOf = (config: Config): DnsResolver & { close(): void } =>
+  createDnsResolver({ servers: dnsServersOf(config), clock: systemClock, cacheEntriesMax: 0 });

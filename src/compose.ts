@@ -1,20 +1,17 @@
 import { createAccounts } from "./accounts/accounts.ts";
 import { createAuthenticator, createKeys } from "./accounts/keys.ts";
-import { ACCOUNT_OPERATIONS, createAccountRoutes } from "./accounts/routes.ts";
+import { createAccountRoutes } from "./accounts/routes.ts";
 import { createAccountStore } from "./accounts/store.ts";
 import type { Clock } from "./base/clock.ts";
 import { createTokenBuckets } from "./base/limits.ts";
 import type { Log } from "./base/log.ts";
 import { createLedger } from "./billing/store.ts";
-import { BLOCKLIST_EVENTS } from "./blocklist/event-docs.ts";
-import { BLOCKLIST_OPERATIONS } from "./blocklist/operations.ts";
 import { createBlocklistRoutes } from "./blocklist/routes.ts";
-import { BULK_EVENTS } from "./bulk/event-docs.ts";
 import { createBulkJobs } from "./bulk/jobs.ts";
-import { BULK_OPERATIONS } from "./bulk/operations.ts";
 import { createBulkRoutes } from "./bulk/routes.ts";
 import { composeBulk, uploadsFolderOf } from "./compose-bulk.ts";
 import { composeBlocklist } from "./compose-blocklist.ts";
+import { composeDmarc } from "./compose-dmarc.ts";
 import { composeEngine, type Outside } from "./compose-engine.ts";
 import type { Config } from "./config.ts";
 import type { Db } from "./db/open.ts";
@@ -27,13 +24,11 @@ import { createServiceRoutes } from "./service-routes.ts";
 import { createSuppressionStore } from "./suppress/store.ts";
 import { createSuppressions } from "./suppress/suppressions.ts";
 import { createChecks } from "./verify/checks.ts";
-import { VERIFY_OPERATIONS } from "./verify/operations.ts";
 import { createVerifyRoutes } from "./verify/routes.ts";
 import { createRunner } from "./verify/runner.ts";
 import { createVerificationStore } from "./verify/store.ts";
 import { VERSION } from "./version.ts";
 import { createDispatcher } from "./webhooks/dispatcher.ts";
-import { WEBHOOK_OPERATIONS } from "./webhooks/operations.ts";
 import { createWebhookRoutes } from "./webhooks/routes.ts";
 import { createWebhookSecrets } from "./webhooks/secrets.ts";
 import { createSender } from "./webhooks/send.ts";
@@ -58,7 +53,7 @@ export const composeAccounts = (db: Db, clock: Clock) => {
 };
 
 /** Webhooks of the whole product: what sends them, and what users do with them. */
-export const composeWebhooks = ({ config, db, log, outside }: Omit<ServiceDeps, "baseUrl" | "listResolver">) => {
+export const composeWebhooks = ({ config, db, log, outside }: Omit<ServiceDeps, "baseUrl" | "freshResolver">) => {
   const { clock, random, resolver } = outside;
   const store = createWebhookStore(db);
   const secrets = createWebhookSecrets({ db, store, clock });
@@ -78,14 +73,15 @@ export interface ServiceDeps {
   readonly db: Db;
   readonly log: Log;
   readonly outside: Outside;
-  /** What blocklists are asked through, where it is another than the outside's. */
-  readonly listResolver?: DnsResolver;
+  /** A resolver that keeps nothing, where it is another than the outside's: for blocklists and DMARC records. */
+  readonly freshResolver?: DnsResolver;
   readonly baseUrl: string;
 }
 
 /** The whole service, not yet listening. */
-export const composeService = ({ config, db, log, outside, listResolver, baseUrl }: ServiceDeps) => {
+export const composeService = ({ config, db, log, outside, freshResolver: given, baseUrl }: ServiceDeps) => {
   const { clock } = outside;
+  const freshResolver = given ?? outside.resolver;
   const { match } = composeSuppressions(db, clock);
   const { engine, pool, egress } = composeEngine(config, outside, match);
   const administration = composeAccounts(db, clock);
@@ -99,7 +95,7 @@ export const composeService = ({ config, db, log, outside, listResolver, baseUrl
     db,
     log,
     ...{ turnOnUrl, isUrlOff },
-    outside: { ...outside, resolver: listResolver ?? outside.resolver },
+    outside: { ...outside, resolver: freshResolver },
   });
   const { lists, intake, ...work } = composeBulk({
     ...{ config, db, ledger, engine, clock, random: outside.random, log },
@@ -116,7 +112,10 @@ export const composeService = ({ config, db, log, outside, listResolver, baseUrl
     readUrl: rules.parse,
   });
   const guard = createGuard({ authenticate, buckets: createTokenBuckets(clock) });
-  const description = "Verifies email addresses by asking their mail servers, and shows the evidence.";
+  const { routes: dmarcRoutes, ...dmarc } = composeDmarc({
+    ...{ config, db, log, outside, freshResolver, guard, rules, turnOnUrl, isUrlOff },
+  });
+  const description = "Verifies email addresses, watches DNS blocklists, reads DMARC reports; and shows the evidence.";
   const app = createServer({
     log,
     clock,
@@ -126,22 +125,19 @@ export const composeService = ({ config, db, log, outside, listResolver, baseUrl
       createBulkRoutes({ guard, bulk, lists }),
       createAccountRoutes({ guard, store: administration.store, ledger }),
       createBlocklistRoutes({ guard, rules, clock, ...blocklist }),
+      ...dmarcRoutes,
       createWebhookRoutes({ guard, webhooks, rules }),
       createServiceRoutes({
         db,
-        operations: [
-          ...VERIFY_OPERATIONS,
-          ...BULK_OPERATIONS,
-          ...BLOCKLIST_OPERATIONS,
-          ...WEBHOOK_OPERATIONS,
-          ...ACCOUNT_OPERATIONS,
-        ],
-        info: { version: VERSION, baseUrl, description, events: [...BULK_EVENTS, ...BLOCKLIST_EVENTS] },
+        describe: async () => {
+          const { interfaceDocument } = await import("./interface-document.ts");
+          return interfaceDocument({ version: VERSION, baseUrl, description });
+        },
         findings: () => [egress.finding()].filter((finding) => finding !== null),
       }),
     ],
   });
-  return { app, runner, checks, bulk, pool, dispatcher, webhooks, blocklist, ...administration };
+  return { app, runner, checks, bulk, pool, dispatcher, webhooks, blocklist, dmarc, ...administration };
 };
 
 export type Service = ReturnType<typeof composeService>;

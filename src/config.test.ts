@@ -74,6 +74,8 @@ describe("a good value", () => {
     ["GREYLIST_RETRIES_S", "1, 2 ,3", { retryWaitsS: [1, 2, 3] }],
     ["MAX_CONNECTIONS", "20000", { connectionsMax: 20_000 }],
     ["PROBE_ALLOW_NETWORKS", "127.0.0.0/8,::1/128", { probeAllowNetworks: ["127.0.0.0/8", "::1/128"] }],
+    ["REPORT_HOST", "Reports.Example.com.", { reportHost: "reports.example.com", reportListen: null }],
+    ["REPORT_HOST", "bücher.example", { reportHost: "xn--bcher-kva.example" }],
     ["LOG_LEVEL", "silent", { logLevel: "silent" }],
     ["DATA_DIR", "/var/lib/postwarden", { dataDir: "/var/lib/postwarden" }],
   ])("%s=%s is taken", (name, value, expected) => {
@@ -89,6 +91,37 @@ describe("a good value", () => {
         error: ["POSTWARDEN_TLS_CERT and POSTWARDEN_TLS_KEY go together: give both or none."],
       });
     }
+  });
+});
+
+describe("where DMARC reports come in", () => {
+  const readBoth = (listen: string) =>
+    readConfig({ POSTWARDEN_REPORT_HOST: "reports.example.com", POSTWARDEN_REPORT_LISTEN: listen });
+
+  test.each([
+    ["0.0.0.0:25", { address: "0.0.0.0", port: 25 }],
+    ["[::]:2525", { address: "::", port: 2525 }],
+    ["127.0.0.1:0", { address: "127.0.0.1", port: 0 }],
+  ])("REPORT_LISTEN=%s", (text, reportListen) => {
+    expect(readBoth(text)).toMatchObject({ ok: true, value: { reportListen } });
+  });
+
+  test.each(["25", "localhost:25", "::1:25", "[127.0.0.1]:25", "127.0.0.1:65536", "127.0.0.1"])(
+    "REPORT_LISTEN=%s is refused",
+    (text) => {
+      expect(readBoth(text)).toEqual({
+        ok: false,
+        error: ["POSTWARDEN_REPORT_LISTEN: an address and a port such as 0.0.0.0:25 or [::]:25 are needed."],
+      });
+    },
+  );
+
+  test("a listener without a report host is refused, and half a certificate", () => {
+    expect(readOne("REPORT_LISTEN", "127.0.0.1:25")).toEqual({
+      ok: false,
+      error: ["POSTWARDEN_REPORT_LISTEN needs POSTWARDEN_REPORT_HOST: the domain whose mail is received there."],
+    });
+    expect(readOne("REPORT_TLS_CERT", "/c.pem")).toMatchObject({ ok: false });
   });
 });
 
@@ -127,6 +160,9 @@ describe("a bad value is refused in a sentence that begins with its name and say
     ["MAX_CONNECTIONS_PER_HOST", "1001", "a whole number from 1 to 1000"],
     ["MAX_RCPT_PER_CONNECTION", "1", "a whole number from 2 to 10000"],
     ["PROBE_ALLOW_NETWORKS", "localhost", '"localhost"'],
+    ["REPORT_HOST", "localhost", "a domain such as reports.example.com"],
+    ["REPORT_HOST", "x@example.com", "a domain such as reports.example.com"],
+    ["REPORT_HOST", `${"a.".repeat(100)}example.com`, "200 characters at most"],
     ["LOG_LEVEL", "verbose", "debug, info, warn, error, silent"],
   ])("%s=%j", (name, value, said) => {
     const config = readOne(name, value);
@@ -175,6 +211,8 @@ describe("the settings in force", () => {
     POSTWARDEN_SOCKS_PROXIES: "socks5://user:hunter2@192.0.2.9:1080",
     POSTWARDEN_TLS_CERT: "/c.pem",
     POSTWARDEN_TLS_KEY: "/k.pem",
+    POSTWARDEN_REPORT_TLS_CERT: "/c.pem",
+    POSTWARDEN_REPORT_TLS_KEY: "/k.pem",
   });
   if (!config.ok) throw new Error(config.error.join("\n"));
   const shown = settingsInForce(config.value);
@@ -183,8 +221,8 @@ describe("the settings in force", () => {
     for (const name of Object.keys(shown)) expect(readConfig({ [name]: "" }).ok).toBe(true);
     const refused = readConfig(Object.fromEntries(Object.keys(shown).map((name) => [name, "~"])));
     expect(JSON.stringify(refused)).not.toContain("is not a setting");
-    const [certificateAndKey, other] = [2, Object.keys(config.value).length - 1];
-    expect(Object.keys(shown)).toHaveLength(certificateAndKey + other);
+    const [certificatesAndKeys, others] = [4, Object.keys(config.value).length - 2];
+    expect(Object.keys(shown)).toHaveLength(certificatesAndKeys + others);
   });
 
   test("are shown without passwords", () => {

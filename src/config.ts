@@ -15,9 +15,11 @@ import {
   ipAddress,
   isHostName,
   list,
+  listenAddress,
   listKeys,
   notifyFrom,
   onOff,
+  reportHost,
   seconds,
   sender,
   smtpUrl,
@@ -54,6 +56,10 @@ const settings = {
   BLOCKLIST_CATALOGUE: z.string().min(1).optional(),
   BLOCKLIST_KEYS: listKeys.prefault(""),
   BLOCKLIST_RETENTION_DAYS: wholeNumber(1, 3_650).prefault("90"),
+  REPORT_HOST: reportHost.optional(),
+  REPORT_LISTEN: listenAddress.optional(),
+  REPORT_TLS_CERT: z.string().min(1).optional(),
+  REPORT_TLS_KEY: z.string().min(1).optional(),
   NOTIFY_SMTP_URL: smtpUrl.optional(),
   NOTIFY_FROM: notifyFrom.optional(),
   LOG_LEVEL: z.enum(LOG_LEVELS, { error: `one of ${LOG_LEVELS.join(", ")} is needed` }).default("info"),
@@ -76,6 +82,12 @@ const schema = z
   .object(settings)
   .refine((values) => (values.TLS_CERT === undefined) === (values.TLS_KEY === undefined), {
     message: "POSTWARDEN_TLS_CERT and POSTWARDEN_TLS_KEY go together: give both or none",
+  })
+  .refine((values) => (values.REPORT_TLS_CERT === undefined) === (values.REPORT_TLS_KEY === undefined), {
+    message: "POSTWARDEN_REPORT_TLS_CERT and POSTWARDEN_REPORT_TLS_KEY go together: give both or none",
+  })
+  .refine((values) => values.REPORT_LISTEN === undefined || values.REPORT_HOST !== undefined, {
+    message: "POSTWARDEN_REPORT_LISTEN needs POSTWARDEN_REPORT_HOST: the domain whose mail is received there",
   })
   .refine((values) => (values.NOTIFY_SMTP_URL === undefined) === (values.NOTIFY_FROM === undefined), {
     message: "POSTWARDEN_NOTIFY_SMTP_URL and POSTWARDEN_NOTIFY_FROM go together: give both or none",
@@ -105,6 +117,12 @@ const schema = z
     blocklistCataloguePath: values.BLOCKLIST_CATALOGUE ?? null,
     blocklistKeys: values.BLOCKLIST_KEYS,
     blocklistRetentionDays: values.BLOCKLIST_RETENTION_DAYS,
+    reportHost: values.REPORT_HOST ?? null,
+    reportListen: values.REPORT_LISTEN ?? null,
+    reportTls:
+      values.REPORT_TLS_CERT && values.REPORT_TLS_KEY
+        ? { certPath: values.REPORT_TLS_CERT, keyPath: values.REPORT_TLS_KEY }
+        : null,
     notifyRelay: values.NOTIFY_SMTP_URL ?? null,
     notifyFrom: values.NOTIFY_FROM ?? null,
     logLevel: values.LOG_LEVEL,
@@ -139,10 +157,18 @@ export const settingsInForce = (config: Config) => ({
   [`${PREFIX}BLOCKLIST_CATALOGUE`]: config.blocklistCataloguePath,
   [`${PREFIX}BLOCKLIST_KEYS`]: [...config.blocklistKeys.keys()],
   [`${PREFIX}BLOCKLIST_RETENTION_DAYS`]: config.blocklistRetentionDays,
+  [`${PREFIX}REPORT_HOST`]: config.reportHost,
+  [`${PREFIX}REPORT_LISTEN`]: config.reportListen && formatServer(config.reportListen),
+  [`${PREFIX}REPORT_TLS_CERT`]: config.reportTls?.certPath ?? null,
+  [`${PREFIX}REPORT_TLS_KEY`]: config.reportTls?.keyPath ?? null,
   [`${PREFIX}NOTIFY_SMTP_URL`]: config.notifyRelay && formatRelay(config.notifyRelay),
   [`${PREFIX}NOTIFY_FROM`]: config.notifyFrom,
   [`${PREFIX}LOG_LEVEL`]: config.logLevel,
 });
+
+/** The name of this machine as an MX record can have it; null when the HELO name is none. */
+export const mailHostOf = ({ heloName }: Config): string | null =>
+  heloName.includes(".") && !heloName.startsWith("[") ? heloName.toLowerCase() : null;
 
 const ownHostName = (): string => {
   const name = hostname();

@@ -26,6 +26,14 @@ const start = (forgetOldIdempotency: () => Promise<unknown>) => {
     mailBlocklistAlerts: nothing,
     testBlocklists: nothing,
     forgetOldBlocklistChecks: nothing,
+    checkDomains: nothing,
+    raiseDmarcAlerts: nothing,
+    mailDmarcAlerts: nothing,
+    mailDigests: nothing,
+    proveReportMails: nothing,
+    findReverseNames: nothing,
+    forgetOldReports: nothing,
+    purgeDeletedDomains: nothing,
   });
   stops.push(jobs.stop);
   const { cron } = jobs.plugin.store as { cron: Record<string, Timer> };
@@ -42,6 +50,14 @@ test("every job is due within the hour, and none is due after the stop", () => {
     ["mail blocklist alerts", "* * * * *"],
     ["test blocklists", "*/10 * * * *"],
     ["forget old blocklist checks", "37 * * * *"],
+    ["check DMARC domains", "* * * * *"],
+    ["raise DMARC alerts", "*/5 * * * *"],
+    ["mail DMARC alerts", "* * * * *"],
+    ["mail DMARC digests", "*/5 * * * *"],
+    ["prove report mails", "* * * * *"],
+    ["find reverse names", "* * * * *"],
+    ["forget old DMARC reports", "47 * * * *"],
+    ["purge deleted domains", "* * * * *"],
   ]);
   for (const [, timer] of timers) expect(timer.nextRun()).not.toBeNull();
   jobs.stop();

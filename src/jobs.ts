@@ -17,6 +17,14 @@ export interface JobDeps {
   readonly mailBlocklistAlerts: () => Promise<unknown>;
   readonly testBlocklists: () => Promise<unknown>;
   readonly forgetOldBlocklistChecks: () => Promise<unknown>;
+  readonly checkDomains: () => Promise<unknown>;
+  readonly raiseDmarcAlerts: () => Promise<unknown>;
+  readonly mailDmarcAlerts: () => Promise<unknown>;
+  readonly mailDigests: () => Promise<unknown>;
+  readonly proveReportMails: () => Promise<unknown>;
+  readonly findReverseNames: () => Promise<unknown>;
+  readonly forgetOldReports: () => Promise<unknown>;
+  readonly purgeDeletedDomains: () => Promise<unknown>;
 }
 
 const jobsOf = (jobs: JobDeps): readonly Job[] => [
@@ -26,6 +34,14 @@ const jobsOf = (jobs: JobDeps): readonly Job[] => [
   { name: "mail blocklist alerts", pattern: "* * * * *", run: jobs.mailBlocklistAlerts },
   { name: "test blocklists", pattern: "*/10 * * * *", run: jobs.testBlocklists },
   { name: "forget old blocklist checks", pattern: "37 * * * *", run: jobs.forgetOldBlocklistChecks },
+  { name: "check DMARC domains", pattern: "* * * * *", run: jobs.checkDomains },
+  { name: "raise DMARC alerts", pattern: "*/5 * * * *", run: jobs.raiseDmarcAlerts },
+  { name: "mail DMARC alerts", pattern: "* * * * *", run: jobs.mailDmarcAlerts },
+  { name: "mail DMARC digests", pattern: "*/5 * * * *", run: jobs.mailDigests },
+  { name: "prove report mails", pattern: "* * * * *", run: jobs.proveReportMails },
+  { name: "find reverse names", pattern: "* * * * *", run: jobs.findReverseNames },
+  { name: "forget old DMARC reports", pattern: "47 * * * *", run: jobs.forgetOldReports },
+  { name: "purge deleted domains", pattern: "* * * * *", run: jobs.purgeDeletedDomains },
 ];
 
 /** The cron table. The jobs tick from the moment the plugin is made; `stop` ends them. */

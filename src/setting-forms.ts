@@ -3,10 +3,15 @@ import { z } from "zod";
 import { err, ok, type Result } from "./base/errors.ts";
 import { parseListKeys } from "./dnsbl/list-keys.ts";
 import { parseAddress } from "./mail/address.ts";
+import { parseDomain } from "./mail/domain.ts";
 import type { SmtpRelay } from "./net/mailer.ts";
 import { parseCidr } from "./net/public-address.ts";
 import { parseDnsServers } from "./net/resolv-conf.ts";
 import type { SocksProxy } from "./net/socks-connector.ts";
+
+const PORT_MAX = 65_535;
+/** With the labels in front, the names that receivers of mail ask for must fit 253 octets. */
+const REPORT_HOST_OCTETS_MAX = 200;
 
 /** The forms that settings have: each reads the text of one, or says in a sentence what is needed. */
 
@@ -120,6 +125,32 @@ export const sender = z
     (text) => text === "" || text === "<>" || parseAddress(text).ok,
     "an address, or <> for the null sender, is needed",
   );
+
+/** The domain of report addresses, in lower-case A-labels: a name with a dot, for single labels get no mail. */
+export const reportHost = z
+  .string()
+  .trim()
+  .transform((text, context) => {
+    const parsed = parseDomain(text.replace(/\.$/, ""));
+    if (parsed.ok && parsed.value.ascii.includes(".") && parsed.value.ascii.length <= REPORT_HOST_OCTETS_MAX) {
+      return parsed.value.ascii;
+    }
+    context.addIssue({
+      code: "custom",
+      message: `a domain such as reports.example.com is needed, ${REPORT_HOST_OCTETS_MAX} characters at most`,
+    });
+    return z.NEVER;
+  });
+
+/** An IP address and a port to listen on: `0.0.0.0:25`, `[::]:25`. */
+export const listenAddress = z.string().transform((text, context) => {
+  const parts = /^(?:\[(?<ip6>[^\]]+)\]|(?<ip4>[^:]+)):(?<port>\d{1,5})$/.exec(text.trim())?.groups;
+  const address = parts?.ip6 ?? parts?.ip4 ?? "";
+  const port = Number(parts?.port ?? -1);
+  if (isIP(address) === (parts?.ip6 === undefined ? 4 : 6) && port >= 0 && port <= PORT_MAX) return { address, port };
+  context.addIssue({ code: "custom", message: "an address and a port such as 0.0.0.0:25 or [::]:25 are needed" });
+  return z.NEVER;
+});
 
 /** A comma list of name servers. */
 export const dnsServers = z.string().transform((text, context) => {

@@ -4,6 +4,7 @@ import { SettingsProblem } from "../config.ts";
 import { VERSION } from "../version.ts";
 import { addAccountCommands, addCreditCommands } from "./accounts.ts";
 import { addBlocklistCommands } from "./blocklist.ts";
+import { addDmarcCommands } from "./dmarc.ts";
 import { addDoctorCommand } from "./doctor.ts";
 import { addInspectCommands } from "./inspect.ts";
 import { CommandFailed, type Io, UsageError } from "./io.ts";
@@ -27,7 +28,7 @@ const everyCommand = (command: Command): Command[] => [command, ...command.comma
 /** The whole command line, bound to where it prints. With `asJson` the parser leaves errors to the caller. */
 export const createProgram = (io: Io, asJson: boolean): Command => {
   const program = new Command("postwarden")
-    .description("Verifies email addresses by asking their mail servers, and shows the evidence.")
+    .description("Verifies email addresses, watches DNS blocklists, reads DMARC reports; and shows the evidence.")
     .version(VERSION, "-V, --version", "print the version")
     .addHelpText("after", HELP_FOOTER);
   addServeCommand(program, io);
@@ -38,6 +39,7 @@ export const createProgram = (io: Io, asJson: boolean): Command => {
   addCreditCommands(program, io);
   addSuppressCommands(program, io);
   addBlocklistCommands(program, io);
+  addDmarcCommands(program, io);
   addWebhookCommands(program, io);
   addDoctorCommand(program, io);
   addMaintenanceCommands(program, io);

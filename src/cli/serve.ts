@@ -1,13 +1,14 @@
 import { readFileSync } from "node:fs";
 import type { Command } from "commander";
 import { systemClock, wait } from "../base/clock.ts";
-import { createLog } from "../base/log.ts";
-import { listResolverOf } from "../compose-blocklist.ts";
+import { createLog, type Log } from "../base/log.ts";
+import { composeReceiver } from "../compose-dmarc.ts";
 import { composeService, type Service } from "../compose.ts";
-import { realOutside } from "../compose-engine.ts";
+import { freshResolverOf, realOutside } from "../compose-engine.ts";
 import type { Config } from "../config.ts";
 import { type Db, SERVER_BUSY_TIMEOUT_MS } from "../db/open.ts";
 import { createJobs } from "../jobs.ts";
+import type { SmtpReceiver } from "../net/smtp-receiver.ts";
 import { CommandFailed, type Io } from "./io.ts";
 import { loadConfig, lockDataDir, openDatabase } from "./workspace.ts";
 
@@ -93,14 +94,29 @@ const listen = (service: Service, config: Config) => {
   }
 };
 
+/** Opens the door for report mail, where one is set, and begins with what waits to be read. */
+const receive = async (
+  { dmarc }: Service,
+  { config, log }: { readonly config: Config; readonly log: Log },
+): Promise<SmtpReceiver | null> => {
+  const door = composeReceiver({ config, dmarc, clock: systemClock, log });
+  if (door === null) return null;
+  if (!door.ok) throw new CommandFailed(door.error.message, "report_tls");
+  const { receiver, address, port } = door.value;
+  const opened = await receiver.listen(address, port);
+  if (!opened.ok) throw new CommandFailed(`Report mail: ${opened.error.message}`, "report_listen");
+  log.info("receiving report mail", { ...opened.value, report_host: config.reportHost });
+  return receiver;
+};
+
 const serveFrom = async (serving: Serving): Promise<void> => {
   const { db, config, io } = serving;
   const log = createLog(config.logLevel, systemClock, io.err);
   const scheme = config.tls === null ? "http" : "https";
   const urlAt = (port: number) => config.baseUrl ?? `${scheme}://${urlHost(config.host)}:${port}`;
   const outside = realOutside(config);
-  const listResolver = listResolverOf(config);
-  const service = composeService({ config, db, log, outside, listResolver, baseUrl: urlAt(config.port) });
+  const freshResolver = freshResolverOf(config);
+  const service = composeService({ config, db, log, outside, freshResolver, baseUrl: urlAt(config.port) });
   await service.bulk.recover();
   const server = listen(service, config);
   const url = urlAt(server.port ?? config.port);
@@ -111,6 +127,8 @@ const serveFrom = async (serving: Serving): Promise<void> => {
   service.runner.start();
   service.bulk.start();
   service.dispatcher.start();
+  await service.dmarc.start();
+  const receiver = await receive(service, { config, log });
   const { passes, monitor, alerts } = service.blocklist;
   await passes.spreadBacklog();
   const jobs = createJobs({
@@ -121,18 +139,26 @@ const serveFrom = async (serving: Serving): Promise<void> => {
     mailBlocklistAlerts: async () => alerts?.send(),
     testBlocklists: passes.testLists,
     forgetOldBlocklistChecks: passes.forgetOld,
+    ...service.dmarc.jobs,
   });
 
   log.info("stopping", { signal: await io.untilSignal() });
   jobs.stop();
   const closed = server.stop();
+  await receiver?.close();
   const drained = service.pool.drain();
-  await Promise.all([service.runner.stop(), service.bulk.stop(), monitor.stop(), service.dispatcher.stop()]);
+  await Promise.all([
+    service.runner.stop(),
+    service.bulk.stop(),
+    monitor.stop(),
+    service.dispatcher.stop(),
+    service.dmarc.stop(),
+  ]);
   await Promise.race([Promise.all([closed, drained]), wait(systemClock, DRAIN_MS_MAX)]);
   // A caller in the middle of an upload that was refused would keep the polite end waiting for ever.
   void server.stop(true);
   outside.close();
-  listResolver.close();
+  freshResolver.close();
   log.info("stopped");
 };
 

@@ -98,6 +98,13 @@ describe("the OpenAPI document", () => {
       "bulk.cancelled",
       "bulk.completed",
       "bulk.failed",
+      "dmarc.failure_spike",
+      "dmarc.new_source",
+      "dmarc.new_subdomain",
+      "dmarc.policy_weakened",
+      "dmarc.record_changed",
+      "dmarc.reports_stopped",
+      "dmarc.status_changed",
     ]);
     for (const [type, { post }] of Object.entries(document.webhooks)) {
       expect(post.parameters?.map(({ name }) => name)).toEqual([

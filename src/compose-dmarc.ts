@@ -1,0 +1,196 @@
+import type { Clock } from "./base/clock.ts";
+import { ok } from "./base/errors.ts";
+import type { Log } from "./base/log.ts";
+import type { Outside } from "./compose-engine.ts";
+import { mailerOf } from "./compose-mail.ts";
+import { mailHostOf, type Config } from "./config.ts";
+import type { Db } from "./db/open.ts";
+import { createAdvisor } from "./dmarc/advice-for.ts";
+import { createAlertMails } from "./dmarc/alert-mails.ts";
+import { createAlertPasses } from "./dmarc/alert-passes.ts";
+import { createReview } from "./dmarc/alert-review.ts";
+import { createAlertRoutes } from "./dmarc/alert-routes.ts";
+import { createAlertRuleStore } from "./dmarc/alert-rule-store.ts";
+import { createAlertStore } from "./dmarc/alert-store.ts";
+import { createAuthenticityPasses } from "./dmarc/authenticity-passes.ts";
+import { createAuthenticityStore } from "./dmarc/authenticity-store.ts";
+import { createAuthenticityCheck } from "./dmarc/authenticity.ts";
+import { createCheckPasses } from "./dmarc/check-passes.ts";
+import { createDigestReader } from "./dmarc/digest-facts.ts";
+import { createDigestPasses } from "./dmarc/digest-passes.ts";
+import { createDigestStore } from "./dmarc/digest-store.ts";
+import { createDomainCheck } from "./dmarc/domain-check.ts";
+import { createDomainRoutes } from "./dmarc/domain-routes.ts";
+import { createDomainStore } from "./dmarc/domain-store.ts";
+import { createDomains, type DomainsDeps } from "./dmarc/domains.ts";
+import { createIngest, IMPORT_PACE } from "./dmarc/ingest.ts";
+import { createCountStore } from "./dmarc/ingest-store.ts";
+import type { IngestStores } from "./dmarc/ingest-work.ts";
+import { createIngester } from "./dmarc/ingester.ts";
+import { createIngestionRoutes } from "./dmarc/ingestion-routes.ts";
+import { createIngestionStore } from "./dmarc/ingestion-store.ts";
+import { createIngestions } from "./dmarc/ingestions.ts";
+import { createIntake } from "./dmarc/intake.ts";
+import { createRaise } from "./dmarc/raise.ts";
+import { createRecordStore } from "./dmarc/reading-record-store.ts";
+import { createReportRoutes } from "./dmarc/reading-report-routes.ts";
+import { createReportReadingStore } from "./dmarc/reading-report-store.ts";
+import { createReadingRoutes } from "./dmarc/reading-routes.ts";
+import { createReadingStore } from "./dmarc/reading-store.ts";
+import { createReception } from "./dmarc/reception.ts";
+import { createReportStore } from "./dmarc/report-store.ts";
+import { createRetention } from "./dmarc/retention.ts";
+import { createRetentionStore } from "./dmarc/retention-store.ts";
+import { createReverseNames } from "./dmarc/reverse-names.ts";
+import { createReverseNameStore } from "./dmarc/reverse-names-store.ts";
+import { createSourceReader } from "./dmarc/sources.ts";
+import type { Guard } from "./http/guard.ts";
+import type { DnsResolver } from "./net/dns.ts";
+import type { OutgoingRules } from "./net/fetch-url.ts";
+import { receiverCertificate } from "./net/self-signed-file.ts";
+import { createSmtpReceiver } from "./net/smtp-receiver.ts";
+
+export interface DmarcParts {
+  readonly config: Config;
+  readonly db: Db;
+  readonly log: Log;
+  readonly outside: Outside;
+  /** A resolver that keeps nothing: a record that was just published is to be seen. */
+  readonly freshResolver: DnsResolver;
+  readonly guard: Guard;
+  readonly rules: OutgoingRules;
+  readonly turnOnUrl: DomainsDeps["turnOnUrl"];
+  readonly isUrlOff: DomainsDeps["isUrlOff"];
+}
+
+/** What reports are written into. */
+const ingestStoresOf = (db: Db): IngestStores => ({
+  domains: createDomainStore(db),
+  ingestions: createIngestionStore(db),
+  reports: createReportStore(db),
+  counts: createCountStore(db),
+});
+
+/** The import of report files by a command: what the service does with uploads, without a service. */
+export const composeImport = (db: Db, { clock }: Pick<Outside, "clock">, log: Log) => {
+  const stores = ingestStoresOf(db);
+  // Whoever has the files at hand vouches for them; nobody is asked.
+  const ingest = createIngest({ db, stores, clock, log, authenticate: null, pace: IMPORT_PACE });
+  const ingestions = createIngestions({ db, store: stores.ingestions, ingest, clock, kick: () => undefined });
+  return { ...stores, ingestions, ingest };
+};
+
+/** DMARC monitoring: domains and their checks, reports and what is read in them, alerts. */
+export const composeDmarc = (parts: DmarcParts) => {
+  const { config, db, log, outside, freshResolver, guard, rules, turnOnUrl, isUrlOff } = parts;
+  const { clock, resolver } = outside;
+  const { reportHost } = config;
+  const mailer = mailerOf(config);
+  const hasMail = mailer !== null;
+
+  const alertStore = createAlertStore(db);
+  const raise = createRaise({ store: alertStore, hasMail });
+  const stores = ingestStoresOf(db);
+  const store = stores.domains;
+  const check = createDomainCheck({ resolver: freshResolver, clock, reportHost });
+  const mailHost = mailHostOf(config);
+  const domains = createDomains({
+    ...{ db, store, check, raise, turnOnUrl, isUrlOff, clock, hasMail, reportHost, mailHost },
+  });
+  const checkPasses = createCheckPasses({ db, store, domains, clock, log });
+
+  const authenticate = createAuthenticityCheck({ resolver, clock });
+  const ingest = createIngest({ db, stores, clock, log, authenticate });
+  const ingester = createIngester({ db, store: stores.ingestions, ingest, clock, log });
+  const { kick } = ingester;
+  const intake = createIntake({ db, store: stores.ingestions, clock, kick });
+  const ingestions = createIngestions({ db, store: stores.ingestions, ingest, clock, kick });
+  const authenticity = createAuthenticityPasses({
+    ...{ db, clock, log, check: authenticate },
+    store: createAuthenticityStore(db),
+  });
+
+  const reading = createReadingStore(db);
+  const records = createRecordStore(db);
+  const reports = createReportReadingStore(db);
+  const reader = createSourceReader({ store: reading });
+  const advise = createAdvisor({ reading, reader, resolver, clock });
+  const reverseNames = createReverseNames({ db, store: createReverseNameStore(db), resolver, clock });
+
+  const ruleStore = createAlertRuleStore(db);
+  const review = createReview({ rules: ruleStore, alerts: alertStore, reading, reader, raise });
+  const alertPasses = createAlertPasses({
+    ...{ db, rules: ruleStore, domains: store, reading, review, raise, clock, log },
+  });
+  const read = createDigestReader({ reading, reader, advise });
+  const mails =
+    mailer === null
+      ? null
+      : {
+          alerts: createAlertMails({ db, store: alertStore, mailer, clock, log }),
+          digests: createDigestPasses({ db, store: createDigestStore(db), domains: store, read, mailer, clock, log }),
+        };
+
+  const retention = createRetention({ db, store: createRetentionStore(db), domains: store, clock });
+  const findDomain = domains.find;
+  return {
+    store,
+    intake,
+    ingester,
+    routes: [
+      createDomainRoutes({ guard, domains, rules }),
+      createIngestionRoutes({ guard, ingestions, store: stores.ingestions, domains: store }),
+      createReadingRoutes({ guard, db, clock, store: reading, records, reports, reader, findDomain, advise }),
+      createReportRoutes({ guard, clock, records, reports, findDomain }),
+      createAlertRoutes({ guard, store: alertStore, findDomain }),
+    ],
+    /** What the timetable does. */
+    jobs: {
+      checkDomains: checkPasses.run,
+      raiseDmarcAlerts: alertPasses.run,
+      mailDmarcAlerts: async () => mails?.alerts.send(),
+      mailDigests: async () => mails?.digests.run(),
+      proveReportMails: authenticity.run,
+      findReverseNames: reverseNames.run,
+      async forgetOldReports(): Promise<void> {
+        await retention.forgetRaw();
+        await retention.forgetReports();
+        await retention.forgetHistory();
+      },
+      purgeDeletedDomains: retention.purgeDeleted,
+    },
+    /** Removes what a crash left half written, then works off what waits to be read. */
+    async start(): Promise<void> {
+      await checkPasses.spreadBacklog();
+      await ingest.removeIncomplete();
+      ingester.start();
+    },
+    async stop(): Promise<void> {
+      reverseNames.stop();
+      authenticity.stop();
+      alertPasses.stop();
+      await Promise.all([domains.stop(), ingester.stop()]);
+    },
+  };
+};
+
+type Dmarc = ReturnType<typeof composeDmarc>;
+
+export interface ReceiverParts {
+  readonly config: Config;
+  readonly dmarc: Pick<Dmarc, "store" | "intake">;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+/** Where report mail comes in; null when no listener is set, an error when there is no certificate. */
+export const composeReceiver = ({ config, dmarc, clock, log }: ReceiverParts) => {
+  const { reportHost, reportListen, reportTls: files, dataDir } = config;
+  if (reportHost === null || reportListen === null) return null;
+  const hostName = mailHostOf(config) ?? reportHost;
+  const certificate = receiverCertificate({ dataDir, hostName, files, clock });
+  if (!certificate.ok) return certificate;
+  const reception = createReception({ domains: dmarc.store, intake: dmarc.intake, reportHost, log });
+  const receiver = createSmtpReceiver({ ...reception, hostName, tls: certificate.value, clock, log });
+  return ok({ receiver, ...reportListen });
+};

@@ -1,0 +1,15 @@
+import type { Operation } from "../http/openapi.ts";
+import { ADVICE_OPERATION } from "./advice-schemas.ts";
+import { ALERT_OPERATIONS } from "./alert-routes.ts";
+import { DOMAIN_OPERATIONS } from "./domain-operations.ts";
+import { INGESTION_OPERATIONS } from "./ingestion-operations.ts";
+import { READING_OPERATIONS } from "./reading-operations.ts";
+
+/** What the OpenAPI document says about DMARC monitoring. */
+export const DMARC_OPERATIONS: readonly Operation[] = [
+  ...DOMAIN_OPERATIONS,
+  ...INGESTION_OPERATIONS,
+  ...READING_OPERATIONS,
+  ADVICE_OPERATION,
+  ...ALERT_OPERATIONS,
+];

@@ -1,0 +1,65 @@
+import { z } from "zod";
+import { ACCOUNT_OPERATIONS } from "./accounts/operations.ts";
+import { BLOCKLIST_EVENTS } from "./blocklist/event-docs.ts";
+import { BLOCKLIST_OPERATIONS } from "./blocklist/operations.ts";
+import { BULK_EVENTS } from "./bulk/event-docs.ts";
+import { BULK_OPERATIONS } from "./bulk/operations.ts";
+import { DMARC_EVENTS } from "./dmarc/event-docs.ts";
+import { DMARC_OPERATIONS } from "./dmarc/operations.ts";
+import { type DocumentInfo, type Operation, openApiDocument } from "./http/openapi.ts";
+import { VERIFY_OPERATIONS } from "./verify/operations.ts";
+import { WEBHOOK_OPERATIONS } from "./webhooks/operations.ts";
+
+const okSchema = z.object({ status: z.literal("ok") }).meta({ title: "Ok" });
+
+const SERVICE_OPERATIONS: readonly Operation[] = [
+  {
+    method: "GET",
+    path: "/healthz",
+    tag: "Service",
+    summary: "Is the process alive",
+    open: true,
+    responses: { 200: { description: "It is.", schema: okSchema, example: { status: "ok" } } },
+  },
+  {
+    method: "GET",
+    path: "/readyz",
+    tag: "Service",
+    summary: "Can it work: the database takes writes, and nothing else is known to be in the way",
+    open: true,
+    responses: { 200: { description: "It can.", schema: okSchema, example: { status: "ok" } } },
+    errors: ["unavailable"],
+  },
+  {
+    method: "GET",
+    path: "/openapi.json",
+    tag: "Service",
+    summary: "This document",
+    open: true,
+    responses: {
+      200: {
+        description: "OpenAPI 3.1.",
+        schema: z.looseObject({ openapi: z.literal("3.1.0") }),
+        example: { openapi: "3.1.0" },
+      },
+    },
+  },
+];
+
+/**
+ * The OpenAPI document of the whole interface. It and all that it describes are loaded when somebody asks for it: most
+ * processes are never asked, and the schemas of answers are of no other use.
+ */
+export const interfaceDocument = (info: Omit<DocumentInfo, "events">) =>
+  openApiDocument(
+    [
+      ...VERIFY_OPERATIONS,
+      ...BULK_OPERATIONS,
+      ...BLOCKLIST_OPERATIONS,
+      ...DMARC_OPERATIONS,
+      ...WEBHOOK_OPERATIONS,
+      ...ACCOUNT_OPERATIONS,
+      ...SERVICE_OPERATIONS,
+    ],
+    { ...info, events: [...BULK_EVENTS, ...BLOCKLIST_EVENTS, ...DMARC_EVENTS] },
+  );
