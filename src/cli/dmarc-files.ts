@@ -19,7 +19,7 @@ export const FILE_BYTES_MAX = 64 * 1024 * 1024;
 export const FILES_MAX = 1_000_000;
 /** What of a mail in a mailbox is kept: more than any that is read, so that it is refused for its size. */
 const MAIL_BYTES_MAX = 26 * 1024 * 1024;
-
+/** Files up to this size are read in one go. */
 const WHOLE_BYTES_MAX = 1024 * 1024;
 
 const MAILBOX_START = Buffer.from("From ");

@@ -5,6 +5,7 @@ import { isId } from "../base/secrets.ts";
 import { composeAccounts } from "../compose.ts";
 import { composeImport } from "../compose-dmarc.ts";
 import type { Db } from "../db/open.ts";
+import { isDatabaseState } from "../dmarc/ingest.ts";
 import { createIngester } from "../dmarc/ingester.ts";
 import { findingsIn } from "../dmarc/ingestion-view.ts";
 import { createIngestionStore, type IngestionRow } from "../dmarc/ingestion-store.ts";
@@ -83,8 +84,10 @@ const importFiles = async (db: Db, accountId: string, given: readonly string[], 
       tally.add(input, row);
       if (json) io.out(JSON.stringify(lineOf(input, row)));
     }
-    batch = []; Bun.gc(true);
+    batch = [];
     bytes = 0;
+    // All that was read is garbage now; without the hint the heap grows on for long.
+    Bun.gc(false);
   };
   try {
     for (const file of files) {
@@ -145,6 +148,10 @@ export const addDmarcCommands = (
     const db = openDatabase(loadConfig(io));
     try {
       await work(db, accountIdOf(db, account));
+    } catch (error) {
+      if (!isDatabaseState(error)) throw error;
+      const advice = "What was stored stays; the same command goes on.";
+      throw new CommandFailed(`The database cannot be written: ${String(error)}. ${advice}`, "database");
     } finally {
       db.close();
     }
