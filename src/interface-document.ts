@@ -4,7 +4,7 @@ import { BLOCKLIST_EVENTS } from "./blocklist/event-docs.ts";
 import { BLOCKLIST_OPERATIONS } from "./blocklist/operations.ts";
 import { BULK_EVENTS } from "./bulk/event-docs.ts";
 import { BULK_OPERATIONS } from "./bulk/operations.ts";
-import { DMARC_EVENTS } from "./dmarc/event-docs.ts";
+import { DMARC_EVENTS } from "./dmarc/alerts/event-docs.ts";
 import { DMARC_OPERATIONS } from "./dmarc/operations.ts";
 import { type DocumentInfo, type Operation, openApiDocument } from "./http/openapi.ts";
 import { VERIFY_OPERATIONS } from "./verify/operations.ts";

@@ -28,3 +28,9 @@ export const wait = (clock: Clock, delayMs: number): Promise<void> =>
 
 /** ISO 8601 in UTC with milliseconds and `Z`, the one form of time the interface speaks. */
 export const isoTime = (ms: number): string => new Date(ms).toISOString();
+
+/** Lets everything else that is waiting (sockets, other requests) have its turn. */
+export const nextTurn = (): Promise<void> =>
+  new Promise((resolve) => {
+    setImmediate(resolve);
+  });

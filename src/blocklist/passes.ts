@@ -1,3 +1,4 @@
+import { DAY_MS } from "../base/days.ts";
 import type { Clock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import type { Db } from "../db/open.ts";
@@ -27,7 +28,6 @@ const TARGETS_AT_ONCE = 16;
 /** So late and so many: the service was away, and asking all at once would be rude and of no use. */
 const LATE_MS = 10 * 60_000;
 const BACKLOG_MIN = 100;
-const DAY_MS = 24 * 60 * 60_000;
 /** Checks in which something came or went are kept at least so long, whatever is set for those that only say "as before". */
 const CHANGES_KEPT_DAYS = 400;
 const ROWS_AT_ONCE = 1_000;

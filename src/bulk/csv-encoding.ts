@@ -1,5 +1,6 @@
+import { nextTurn } from "../base/clock.ts";
 import { type Result, err, ok } from "../base/errors.ts";
-import { CHUNK_BYTES, type ListSource, nextTurn } from "./csv-source.ts";
+import { CHUNK_BYTES, type ListSource } from "./csv-source.ts";
 
 export const ENCODINGS = ["utf-8", "utf-16le", "utf-16be", "windows-1252"] as const;
 

@@ -23,9 +23,3 @@ export const fileSource = (path: string): ListSource =>
       await file.close();
     }
   };
-
-/** Lets everything else that is waiting (sockets, other requests) have its turn. */
-export const nextTurn = (): Promise<void> =>
-  new Promise((resolve) => {
-    setImmediate(resolve);
-  });

@@ -1,4 +1,4 @@
-import type { Clock } from "../base/clock.ts";
+import { type Clock, nextTurn } from "../base/clock.ts";
 import { AppError } from "../base/errors.ts";
 import { newId, type Random } from "../base/secrets.ts";
 import type { Ledger } from "../billing/store.ts";
@@ -6,7 +6,6 @@ import type { Db, Tx } from "../db/open.ts";
 import type { Caller } from "../http/guard.ts";
 import { normalizeLoosely, parseAddress } from "../mail/address.ts";
 import type { ListRow } from "./csv.ts";
-import { nextTurn } from "./csv-source.ts";
 import type { ListStore } from "./list-store.ts";
 import { createPositions, type Positions } from "./positions.ts";
 import type { ResultsFormat } from "./results-csv.ts";

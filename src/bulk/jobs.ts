@@ -1,11 +1,10 @@
 import { rm } from "node:fs/promises";
-import type { Clock } from "../base/clock.ts";
+import { type Clock, nextTurn } from "../base/clock.ts";
 import { AppError } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
 import type { Db, Tx } from "../db/open.ts";
 import type { Caller } from "../http/guard.ts";
 import type { VerificationStore } from "../verify/store.ts";
-import { nextTurn } from "./csv-source.ts";
 import type { Intake } from "./intake.ts";
 import { isUnfinished, jobObject } from "./job-object.ts";
 import type { ListStore } from "./list-store.ts";

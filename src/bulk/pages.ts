@@ -1,5 +1,5 @@
+import { nextTurn } from "../base/clock.ts";
 import { VERDICT_OF } from "../verify/result.ts";
-import { nextTurn } from "./csv-source.ts";
 import type { ListedRow, ListStore } from "./list-store.ts";
 import { type ResultColumns, toResult, toResultJson } from "./result-columns.ts";
 import type { ResultRow } from "./results-csv.ts";

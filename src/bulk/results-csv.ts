@@ -1,6 +1,6 @@
+import { nextTurn } from "../base/clock.ts";
 import { type VerificationResult, signalsSchema } from "../verify/result.ts";
 import type { ListShape } from "./csv.ts";
-import { nextTurn } from "./csv-source.ts";
 import { type WrittenDelimiter, csvLine } from "../http/csv.ts";
 
 /** One row of the export: the cells as uploaded and the result, null while the row has not finished. */

@@ -1,8 +1,8 @@
+import { nextTurn } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import type { Db } from "../db/open.ts";
 import { PoolClosed } from "../probe/pool.ts";
 import type { AttemptAddress } from "./attempt.ts";
-import { nextTurn } from "./csv-source.ts";
 import { createGovernor, type GovernorDeps } from "./governor.ts";
 import { isUnfinished, type Forecast, NOTHING_LEFT } from "./job-object.ts";
 import type { ListStore } from "./list-store.ts";

@@ -1,6 +1,6 @@
 import { systemClock } from "../base/clock.ts";
-import type { IngestionRow } from "../dmarc/ingestion-store.ts";
-import type { Outcome } from "../dmarc/outcome.ts";
+import type { IngestionRow } from "../dmarc/ingest/ingestion-store.ts";
+import type { Outcome } from "../dmarc/report/outcome.ts";
 import type { ReportPath } from "./dmarc-files.ts";
 import { type Io, table } from "./io.ts";
 import { counted } from "./verify-file-progress.ts";

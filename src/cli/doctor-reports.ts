@@ -1,7 +1,7 @@
 import type { Clock } from "../base/clock.ts";
 import { newId } from "../base/secrets.ts";
 import { type Config, mailHostOf } from "../config.ts";
-import { checkAuthorisation, serviceRecords } from "../dmarc/authorisation.ts";
+import { checkAuthorisation, serviceRecords } from "../dmarc/record/authorisation.ts";
 import { createDirectConnector } from "../net/connector.ts";
 import { type DnsResolver, formatServer, isDefinite } from "../net/dns.ts";
 import { openSession } from "../net/smtp-client.ts";

@@ -1,5 +1,5 @@
 import { type Command, Option } from "commander";
-import { inspectRecord } from "../dmarc/inspect-record.ts";
+import { inspectRecord } from "../dmarc/record/inspect-record.ts";
 import { inspectAddress } from "../mail/inspect-address.ts";
 import { inspectReply } from "../verify/inspect-reply.ts";
 import { CommandFailed, type Io, UsageError } from "./io.ts";
@@ -64,7 +64,7 @@ export const addInspectCommands = (program: Command, io: Io): void => {
 const printReports = async (path: string, io: Io): Promise<boolean> => {
   try {
     // Loaded here: what reads mails, archives and XML is large, and nothing else on the command line needs it.
-    const { inspectReports } = await import("../dmarc/inspect-report.ts");
+    const { inspectReports } = await import("../dmarc/report/inspect-report.ts");
     for await (const inspection of inspectReports(path)) io.out(JSON.stringify(inspection));
     return true;
   } catch (error) {

@@ -1,9 +1,9 @@
 import type { Operation } from "../http/openapi.ts";
-import { ADVICE_OPERATION } from "./advice-schemas.ts";
-import { ALERT_OPERATIONS } from "./alert-routes.ts";
-import { DOMAIN_OPERATIONS } from "./domain-operations.ts";
-import { INGESTION_OPERATIONS } from "./ingestion-operations.ts";
-import { READING_OPERATIONS } from "./reading-operations.ts";
+import { ADVICE_OPERATION } from "./advice/advice-schemas.ts";
+import { ALERT_OPERATIONS } from "./alerts/alert-routes.ts";
+import { DOMAIN_OPERATIONS } from "./domains/domain-operations.ts";
+import { INGESTION_OPERATIONS } from "./ingest/ingestion-operations.ts";
+import { READING_OPERATIONS } from "./reading/reading-operations.ts";
 
 /** What the OpenAPI document says about DMARC monitoring. */
 export const DMARC_OPERATIONS: readonly Operation[] = [

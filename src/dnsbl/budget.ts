@@ -1,3 +1,4 @@
+import { DAY_MS } from "../base/days.ts";
 import type { Clock } from "../base/clock.ts";
 import { wait } from "../base/clock.ts";
 import type { Result } from "../base/errors.ts";
@@ -22,7 +23,6 @@ const QUERIES_PER_DAY_UNPUBLISHED = 100_000;
 const SPACING_UNPUBLISHED_MS = 10;
 /** A turn further away than this is no turn: whoever asks has a deadline too. */
 const WAIT_MS_MAX = 30_000;
-const DAY_MS = 86_400_000;
 
 interface Account {
   day: number;

@@ -1,16 +1,16 @@
+import { dayOfTime } from "../base/days.ts";
 import { afterEach } from "bun:test";
 import { createLog } from "../base/log.ts";
 import { newId } from "../base/secrets.ts";
 import { openDb } from "../db/open.ts";
-import { createAlertPasses } from "../dmarc/alert-passes.ts";
-import { createReview } from "../dmarc/alert-review.ts";
-import { createAlertRuleStore } from "../dmarc/alert-rule-store.ts";
-import { createAlertStore } from "../dmarc/alert-store.ts";
-import { createDomainStore, type DomainRow } from "../dmarc/domain-store.ts";
-import { createRaise } from "../dmarc/raise.ts";
-import { createReadingStore } from "../dmarc/reading-store.ts";
-import { dayOfTime } from "../dmarc/report-day.ts";
-import { createSourceReader } from "../dmarc/sources.ts";
+import { createAlertPasses } from "../dmarc/alerts/alert-passes.ts";
+import { createReview } from "../dmarc/alerts/alert-review.ts";
+import { createAlertRuleStore } from "../dmarc/alerts/alert-rule-store.ts";
+import { createAlertStore } from "../dmarc/domains/alert-store.ts";
+import { createDomainStore, type DomainRow } from "../dmarc/domains/domain-store.ts";
+import { createRaise } from "../dmarc/domains/raise.ts";
+import { createReadingStore } from "../dmarc/reading/reading-store.ts";
+import { createSourceReader } from "../dmarc/reading/sources.ts";
 import { createTestClock } from "./clock.ts";
 import type { WrittenEvent } from "./blocklist-world.ts";
 

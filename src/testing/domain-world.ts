@@ -1,11 +1,11 @@
 import { afterEach } from "bun:test";
 import { newId } from "../base/secrets.ts";
 import { openDb } from "../db/open.ts";
-import { createDomainCheck } from "../dmarc/domain-check.ts";
-import { createDomains, type DomainsDeps } from "../dmarc/domains.ts";
-import { createDomainStore, type DomainOwner, type DomainRow } from "../dmarc/domain-store.ts";
-import { historyView } from "../dmarc/domain-view.ts";
-import type { Alert } from "../dmarc/raise.ts";
+import { createDomainCheck } from "../dmarc/domains/domain-check.ts";
+import { createDomains, type DomainsDeps } from "../dmarc/domains/domains.ts";
+import { createDomainStore, type DomainOwner, type DomainRow } from "../dmarc/domains/domain-store.ts";
+import { historyView } from "../dmarc/domains/domain-view.ts";
+import type { Alert } from "../dmarc/domains/raise.ts";
 import { createTestClock } from "./clock.ts";
 import { createZoneResolver, type ZoneFailure, type ZoneRecords } from "./dns-zone.ts";
 

@@ -2,16 +2,16 @@ import { afterEach } from "bun:test";
 import { createLog } from "../base/log.ts";
 import { type KeyMode, newId } from "../base/secrets.ts";
 import { type Db, openDb } from "../db/open.ts";
-import type { CheckAuthenticity } from "../dmarc/authenticity.ts";
-import { createDomainStore, type DomainRow } from "../dmarc/domain-store.ts";
-import { createIngest, type IngestDeps } from "../dmarc/ingest.ts";
-import { createCountStore } from "../dmarc/ingest-store.ts";
-import { createIngester } from "../dmarc/ingester.ts";
-import { createIngestionStore, type IngestionRow } from "../dmarc/ingestion-store.ts";
-import { findingsIn } from "../dmarc/ingestion-view.ts";
-import { createIngestions } from "../dmarc/ingestions.ts";
-import { createIntake, type Incoming } from "../dmarc/intake.ts";
-import { createReportStore } from "../dmarc/report-store.ts";
+import type { CheckAuthenticity } from "../dmarc/authenticity/authenticity.ts";
+import { createDomainStore, type DomainRow } from "../dmarc/domains/domain-store.ts";
+import { createIngest, type IngestDeps } from "../dmarc/ingest/ingest.ts";
+import { createCountStore } from "../dmarc/ingest/ingest-store.ts";
+import { createIngester } from "../dmarc/ingest/ingester.ts";
+import { createIngestionStore, type IngestionRow } from "../dmarc/ingest/ingestion-store.ts";
+import { findingsIn } from "../dmarc/ingest/ingestion-view.ts";
+import { createIngestions } from "../dmarc/ingest/ingestions.ts";
+import { createIntake, type Incoming } from "../dmarc/ingest/intake.ts";
+import { createReportStore } from "../dmarc/ingest/report-store.ts";
 import { createTestClock, type TestClock } from "./clock.ts";
 
 export interface IngestWorldOptions {

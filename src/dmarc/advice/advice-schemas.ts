@@ -1,0 +1,78 @@
+import { z } from "zod";
+import type { Operation } from "../../http/openapi.ts";
+import { pathId } from "../../http/parameters.ts";
+import { ADVICE_ACTIONS, type Advice, STAGES } from "./advice.ts";
+import { NOTE_CODES } from "./advice-notes.ts";
+import { REQUIREMENT_CODES } from "./advice-requirements.ts";
+
+/** Advice as the interface answers it. */
+export const adviceSchema = z
+  .object({
+    stage: z.enum(STAGES).meta({
+      description:
+        "How far the domain has come: `rehearsal` is `p=quarantine; t=y`, `reject_rehearsal` is `p=reject; t=y`.",
+    }),
+    ready: z.boolean().meta({ description: "Whether every requirement of the next stage is met." }),
+    next: z
+      .object({
+        action: z.enum(ADVICE_ACTIONS),
+        record: z.string().nullable().meta({
+          description:
+            "The whole text to publish in place of the one that stands at the `_dmarc` name; only the tags concerned differ from it.",
+        }),
+        why: z.string(),
+      })
+      .nullable()
+      .meta({ description: "Null when nothing is left to do." }),
+    requirements: z.array(
+      z.object({
+        code: z.enum(REQUIREMENT_CODES),
+        met: z.boolean(),
+        observed: z.union([z.number(), z.string()]),
+        expected: z.union([z.number(), z.string()]).meta({ description: "Shares are numbers from 0 to 1." }),
+        message: z.string(),
+      }),
+    ),
+    notes: z.array(z.object({ code: z.enum(NOTE_CODES), message: z.string() })),
+  })
+  .meta({ title: "DmarcAdvice" });
+
+const EXAMPLE: Advice = {
+  stage: "monitoring",
+  ready: false,
+  next: {
+    action: "protect_missing_names",
+    record: "v=DMARC1; p=none; np=reject; rua=mailto:k3y7@reports.example.net",
+    why: "Names below the domain that do not exist send no mail: have forged mail from them refused already now.",
+  },
+  requirements: [
+    {
+      code: "record_in_order",
+      met: true,
+      observed: "active",
+      expected: "active",
+      message: "The record is in order and reports come here.",
+    },
+    {
+      code: "reported_days",
+      met: false,
+      observed: 6,
+      expected: 14,
+      message: "There are 6 of 14 days with reports in the last 30 days so far.",
+    },
+  ],
+  notes: [],
+};
+
+/** `GET …/advice`, as the OpenAPI document describes it. */
+export const ADVICE_OPERATION: Operation = {
+  method: "GET",
+  path: "/v1/dmarc/domains/:id/advice",
+  tag: "DMARC monitoring",
+  summary: "The next step towards enforcement, and what it waits for",
+  description:
+    "Out of the mail of the last 14 days: enforcement is advised from 14 days with reports, 2 reporters and 100 messages on, when 99 % of the mail passes (without forwarders and threats) and no source with weight is unknown. It never advises what protects less than what is published.",
+  parameters: [pathId("Identifier of the domain.")],
+  responses: { 200: { description: "The advice.", schema: adviceSchema, example: EXAMPLE } },
+  errors: ["insufficient_scope", "not_found"],
+};

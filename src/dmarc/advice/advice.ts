@@ -1,0 +1,194 @@
+import { type AdviceFacts, type MailWeight, weigh } from "./advice-facts.ts";
+import { type AdviceNote, notesOf } from "./advice-notes.ts";
+import { hasUsablePolicy, namesTag, strengthened } from "./advice-record.ts";
+import { type Requirement, requirementsFor } from "./advice-requirements.ts";
+import type { StatePolicy } from "../domains/domain-state.ts";
+
+/**
+ * How far a domain has come: no policy, `p=none`, `p=quarantine; t=y` (a rehearsal: receivers are asked to do nothing),
+ * `p=quarantine`, `p=reject; t=y` (receivers are asked to quarantine), `p=reject`.
+ */
+export const STAGES = ["none", "monitoring", "rehearsal", "quarantine", "reject_rehearsal", "reject"] as const;
+export type Stage = (typeof STAGES)[number];
+
+export const ADVICE_ACTIONS = [
+  "mend_record",
+  "publish_record",
+  "raise_parent",
+  "protect_missing_names",
+  "rehearse_quarantine",
+  "quarantine",
+  "end_rehearsal",
+  "reject",
+  "reject_all",
+  "classify_sources",
+  "fix_sources",
+  "wait",
+] as const;
+export type AdviceAction = (typeof ADVICE_ACTIONS)[number];
+
+export interface AdviceStep {
+  readonly action: AdviceAction;
+  /** The whole text to publish, where the step is to publish one. */
+  readonly record: string | null;
+  /** One sentence. */
+  readonly why: string;
+}
+
+/** What to do about the policy of a domain, and why not more. */
+export interface Advice {
+  readonly stage: Stage;
+  /** Whether everything that the next stage needs is there. */
+  readonly ready: boolean;
+  /** Null when nothing is left to do. */
+  readonly next: AdviceStep | null;
+  readonly requirements: readonly Requirement[];
+  readonly notes: readonly AdviceNote[];
+}
+
+/**
+ * Advises the next step towards enforcement (RFC 9989 §5): look, rehearse with `t=y`, quarantine, and where nobody writes to mailing
+ * lists, reject. Pure. It never advises what protects less than the record that is published: no policy, alignment or test mode
+ * is ever loosened.
+ */
+export const advise = (facts: AdviceFacts): Advice => {
+  const weight = weigh(facts.sources);
+  const stage = stageOf(facts.policy);
+  const requirements = requirementsFor(stage, facts, weight);
+  const ready = requirements.every(({ met }) => met);
+  const next = nextStep({ facts, weight, stage, requirements, ready });
+  return { stage, ready, next, requirements, notes: notesOf(stage, facts, weight) };
+};
+
+const stageOf = (policy: StatePolicy | null): Stage => {
+  if (policy === null) return "none";
+  if (policy.p === "none") return "monitoring";
+  if (policy.p === "quarantine") return policy.t === "y" ? "rehearsal" : "quarantine";
+  return policy.t === "y" ? "reject_rehearsal" : "reject";
+};
+
+interface Situation {
+  readonly facts: AdviceFacts;
+  readonly weight: MailWeight;
+  readonly stage: Stage;
+  readonly requirements: readonly Requirement[];
+  readonly ready: boolean;
+}
+
+const step = (action: AdviceAction, why: string, record: string | null = null): AdviceStep => ({ action, record, why });
+
+const nextStep = (situation: Situation): AdviceStep | null => {
+  const { facts, stage, requirements, ready } = situation;
+  const first = recordStep(facts);
+  if (first !== null) return first;
+  if (facts.record === null) return parentStep(facts, stage);
+  if (facts.sendsMail === false) return rejectAllStep(facts, facts.record, situation);
+  const higher = ready ? higherStep(stage, facts.record) : null;
+  if (higher !== null) return higher;
+  const names = missingNamesStep(facts, facts.record);
+  if (names !== null) return names;
+  if (stage === "reject" || ready) return null;
+  return obstacleStep(requirements);
+};
+
+/** Nothing can be said before reports come: the record is the first step. */
+const recordStep = ({ domain, status, failing, record, policy }: AdviceFacts): AdviceStep | null => {
+  if (status === "action_required") {
+    const what = failing.map(({ message }) => message).join(" ");
+    return step("mend_record", `Publish what dns_records says, so that reports come.${what === "" ? "" : ` ${what}`}`);
+  }
+  if (record !== null && !hasUsablePolicy(record)) {
+    return step("mend_record", "p, sp or np has a value that receivers do not know, so that they apply none at all.");
+  }
+  if (status === "pending" || (record === null && policy === null)) {
+    return step("publish_record", `Publish what dns_records says for ${domain}, then call verify.`);
+  }
+  return null;
+};
+
+const parentStep = ({ domain, policy }: AdviceFacts, stage: Stage): AdviceStep | null => {
+  const from = policy?.inherited_from;
+  if (from == null || stage === "reject" || stage === "quarantine") return null;
+  return step("raise_parent", `${domain} has no record of its own: what is published at ${from} decides.`);
+};
+
+const higherStep = (stage: Stage, record: string): AdviceStep | null => {
+  switch (stage) {
+    case "none":
+    case "monitoring":
+      return (
+        publish(
+          "rehearse_quarantine",
+          record,
+          [
+            ["p", "quarantine"],
+            ["t", "y"],
+          ],
+          REHEARSE,
+        ) ?? publish("quarantine", record, [["p", "quarantine"]], NO_REHEARSAL)
+      );
+    case "rehearsal":
+      return publish("end_rehearsal", record, [["t", "n"]], "The rehearsal went well: let receivers apply quarantine.");
+    case "quarantine":
+      return publish("reject", record, [["p", "reject"]], "Nearly all mail passes: let receivers refuse what fails.");
+    case "reject_rehearsal":
+      return publish("end_rehearsal", record, [["t", "n"]], "The rehearsal went well: let receivers apply reject.");
+    case "reject":
+      return null;
+    default:
+      return stage satisfies never;
+  }
+};
+
+const REHEARSE =
+  "Nearly all mail passes: rehearse quarantine. With t=y receivers apply none, and older ones that do not know t quarantine.";
+const NO_REHEARSAL =
+  "Nearly all mail passes: let receivers quarantine what fails. A rehearsal with t=y would soften what sp or np protects today.";
+
+const publish = (
+  action: AdviceAction,
+  record: string,
+  tags: Parameters<typeof strengthened>[1],
+  why: string,
+): AdviceStep | null => {
+  const text = strengthened(record, tags);
+  return text === null || text === record ? null : step(action, why, text);
+};
+
+/** A name that does not exist sends no mail, so that `np=reject` harms nobody, at any stage (RFC 9989 §4.7). */
+const missingNamesStep = (facts: AdviceFacts, record: string): AdviceStep | null => {
+  const isSafe = facts.names.every(({ exists }) => exists === true);
+  const isOpen = facts.policy?.np !== "reject" && !namesTag(record, "np");
+  if (!facts.isOrganisational || !isSafe || !isOpen || facts.reportedDays === 0) return null;
+  const why = "Names below the domain that do not exist send no mail: have forged mail from them refused already now.";
+  return publish("protect_missing_names", record, [["np", "reject"]], why);
+};
+
+/** A domain without mail needs no rehearsal: what names it is forged. */
+const rejectAllStep = (
+  { domain, isOrganisational }: AdviceFacts,
+  record: string,
+  { weight, requirements }: Situation,
+): AdviceStep | null => {
+  if (weight.allAligned > 0) return obstacleStep(requirements);
+  const why = `${domain} sends no mail, and none passed DMARC in 14 days: have all mail that names it refused.`;
+  const below = isOrganisational ? (["sp", "np"] as const).filter((tag) => namesTag(record, tag)) : [];
+  const test = namesTag(record, "t") ? ([["t", "n"]] as const) : [];
+  return publish(
+    "reject_all",
+    record,
+    [["p", "reject"], ...below.map((tag) => [tag, "reject"] as const), ...test],
+    why,
+  );
+};
+
+/** The most useful thing to do about what is not there yet. */
+const obstacleStep = (requirements: readonly Requirement[]): AdviceStep | null => {
+  const open = requirements.filter(({ met }) => !met);
+  const find = (code: Requirement["code"]) => open.find((requirement) => requirement.code === code);
+  const [unknown, share, first] = [find("unknown_sources"), find("aligned_share"), open[0]];
+  if (unknown !== undefined) return step("classify_sources", unknown.message);
+  if (share !== undefined && find("messages") === undefined) return step("fix_sources", share.message);
+  const isFinal = open.every(({ code }) => code === "few_forwarded");
+  return first === undefined || isFinal ? null : step("wait", open.map(({ message }) => message).join(" "));
+};

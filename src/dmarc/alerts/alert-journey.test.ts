@@ -1,0 +1,50 @@
+import { describe, expect, test } from "bun:test";
+import { createApps } from "../../testing/app.ts";
+import { MADE_DAY_S, type MadeReport, madeReportXml } from "../../testing/dmarc-reports.ts";
+import { adviceSchema } from "../advice/advice-schemas.ts";
+import { alertsSchema } from "./alert-view.ts";
+
+const start = createApps();
+const DAY_S = 86_400;
+
+describe("reports that come through the interface", () => {
+  test("raise alerts once, which can be read, and make the advice", async () => {
+    const app = start();
+    const key = app.newKey();
+    const { body } = await app.request("POST", "/v1/dmarc/domains", { key, body: { domain: "shop.example" } });
+    const { id } = body.domain as { id: string };
+    await app.request("POST", `/v1/dmarc/domains/${id}/verify`, { key });
+    const give = async (report: MadeReport) => {
+      const xml = madeReportXml({ domain: "shop.example", ...report });
+      const answer = await app.request("POST", "/v1/dmarc/reports", { key, body: xml });
+      expect([answer.status, answer.text.includes("stored")]).toEqual([200, true]);
+    };
+    for (let n = 0; n < 14; n++) {
+      const begin = MADE_DAY_S - n * DAY_S;
+      await give({ reportId: `a${n}`, begin, end: begin + DAY_S - 1, rows: [{ count: 150 }] });
+    }
+    const { raiseDmarcAlerts } = app.service.dmarc.jobs;
+    await raiseDmarcAlerts();
+    const alerts = async () =>
+      alertsSchema
+        .parse((await app.request("GET", `/v1/dmarc/domains/${id}/alerts`, { key })).body)
+        .alerts.filter(({ rule }) => rule !== "status_changed");
+    expect(await alerts()).toEqual([]);
+
+    const forged = { ip: "198.51.100.7", count: 90, dkim: "fail", spf: "fail" } as const;
+    await give({
+      reportId: "b",
+      rows: [{ ...forged, dkimResults: [], spfResults: ["spammer.example pass"] }],
+    });
+    await raiseDmarcAlerts();
+    await raiseDmarcAlerts();
+    expect((await alerts()).map(({ rule, subject }) => `${rule} ${subject}`).toSorted()).toEqual([
+      "failure_spike 2026-01-01",
+      "new_source spf:spammer.example",
+    ]);
+
+    const advice = adviceSchema.parse((await app.request("GET", `/v1/dmarc/domains/${id}/advice`, { key })).body);
+    expect(advice).toMatchObject({ stage: expect.any(String), ready: false });
+    expect(advice.requirements.find(({ code }) => code === "unknown_sources")?.met).toBe(false);
+  });
+});

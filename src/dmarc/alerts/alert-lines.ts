@@ -1,0 +1,131 @@
+import { z } from "zod";
+import { isoTime } from "../../base/clock.ts";
+import type { AlertMailLine } from "../domains/alert-store.ts";
+import { oneLine, shortName } from "./digest-page.ts";
+
+/** An alert as a mail tells of it. Every text is one line, without controls. */
+export interface ToldAlert {
+  readonly domain: string;
+  /** Names the domain. */
+  readonly headline: string;
+  readonly label: string | null;
+  readonly at: string;
+  readonly details: readonly string[];
+  /** What to do; null when nothing need be done. */
+  readonly advice: string | null;
+}
+
+const bodySchema = z.object({ summary: z.string(), data: z.record(z.string(), z.unknown()) });
+const sourcesSchema = z.object({
+  count: z.int().optional(),
+  sources: z.array(
+    z.object({
+      name: z.string(),
+      service: z.string().nullable(),
+      classification: z.string(),
+      messages: z.int(),
+      aligned: z.int(),
+    }),
+  ),
+});
+const namesSchema = z.object({
+  count: z.int(),
+  names: z.array(z.object({ name: z.string(), messages: z.int(), aligned: z.int() })),
+});
+const checksSchema = z.object({ checks: z.array(z.object({ ok: z.boolean().nullable(), message: z.string() })) });
+const recordSchema = z.object({ record: z.string().nullable(), previous_record: z.string().nullable().optional() });
+const changesSchema = recordSchema.required();
+
+const DETAILS_MAX = 10;
+const DETAIL_CHARACTERS_MAX = 500;
+
+const ADVICE: Readonly<Record<string, string>> = {
+  status_changed: "GET …/dns says what to publish.",
+  record_changed: "Was that you? If not, somebody else can change your DNS.",
+  policy_weakened: "Was that you? Forged mail gets through more easily now.",
+  new_source: "Do you know it? Say what it is: PATCH …/sources/{key}.",
+  new_subdomain: "Is it yours? If not, somebody uses your name: np=reject stops names that do not exist.",
+  failure_spike: "Look at the failing sources: a change at one of your senders, or somebody forges your name.",
+  reports_stopped: "Does the record still name the reporting address? Call verify.",
+};
+
+/** Reads a line of an alert mail; null when the alert or its domain is gone meanwhile. */
+export const readAlert = ({ rule, atMs, body, domain, label }: AlertMailLine): ToldAlert | null => {
+  if (rule === null || atMs === null || body === null || domain === null) return null;
+  const { summary, data } = bodySchema.parse(JSON.parse(body));
+  const said = oneLine(summary);
+  const isBack = data.status === "active";
+  return {
+    domain,
+    headline: said.includes(domain) ? said : `${domain}: ${said}`,
+    label: label === null ? null : shortName(label),
+    at: isoTime(atMs),
+    details: detailsOf(rule, data).slice(0, DETAILS_MAX).map(cut),
+    advice: isBack ? null : (ADVICE[rule] ?? null),
+  };
+};
+
+/** What an alert says beyond its summary; nothing where its data is not as expected, for a mail must not fail on that. */
+const detailsOf = (rule: string, data: Readonly<Record<string, unknown>>): readonly string[] => {
+  switch (rule) {
+    case "status_changed":
+      return failingChecks(data);
+    case "record_changed":
+      return recordChanges(data);
+    case "policy_weakened":
+      return currentRecord(data);
+    case "new_subdomain":
+      return newNames(data);
+    default:
+      return listedSources(data);
+  }
+};
+
+const failingChecks = (data: unknown): readonly string[] => {
+  const read = checksSchema.safeParse(data);
+  return read.success ? read.data.checks.filter(({ ok }) => ok === false).map(({ message }) => message) : [];
+};
+
+const recordChanges = (data: unknown): readonly string[] => {
+  const read = changesSchema.safeParse(data);
+  if (!read.success) return [];
+  const { previous_record: before, record } = read.data;
+  return before === record ? [] : [`Before: ${before ?? "no record"}`, `Now: ${record ?? "no record"}`];
+};
+
+const currentRecord = (data: unknown): readonly string[] => {
+  const read = recordSchema.safeParse(data);
+  return read.success ? [`Record: ${read.data.record ?? "none"}`] : [];
+};
+
+const newNames = (data: unknown): readonly string[] => {
+  const read = namesSchema.safeParse(data);
+  if (!read.success) return [];
+  const { count, names } = read.data;
+  const lines = names.map(({ name, messages, aligned }) => `${shortName(name)}: ${passed(messages, aligned)}`);
+  return withRest(lines, count);
+};
+
+const listedSources = (data: unknown): readonly string[] => {
+  const read = sourcesSchema.safeParse(data);
+  if (!read.success) return [];
+  const { count, sources } = read.data;
+  const lines = sources.map(({ name, service, classification, messages, aligned }) => {
+    const known = service === null ? "" : ` (${shortName(service)})`;
+    return `${shortName(name)}${known}, ${classification}: ${passed(messages, aligned)}`;
+  });
+  return withRest(lines, count ?? lines.length);
+};
+
+const passed = (messages: number, aligned: number): string =>
+  `${messages} ${messages === 1 ? "message" : "messages"}, ${aligned} passed DMARC`;
+
+const withRest = (lines: readonly string[], count: number): readonly string[] => {
+  const shown = lines.slice(0, count > DETAILS_MAX ? DETAILS_MAX - 1 : DETAILS_MAX);
+  return count > shown.length ? [...shown, `and ${count - shown.length} more`] : shown;
+};
+
+const cut = (text: string): string => {
+  const line = oneLine(text);
+  return line.length > DETAIL_CHARACTERS_MAX ? `${line.slice(0, DETAIL_CHARACTERS_MAX - 1)}…` : line;
+};

@@ -1,0 +1,201 @@
+import { describe, expect, test } from "bun:test";
+import { err, ok, type Result } from "../../base/errors.ts";
+import type { Mail, MailFailure } from "../../net/mailer.ts";
+import { createDmarcAlertWorlds } from "../../testing/dmarc-alert-world.ts";
+import { createAlertMails } from "./alert-mails.ts";
+import { spikeAlert } from "./alert-texts.ts";
+import type { DomainRow } from "../domains/domain-store.ts";
+import type { Alert } from "../domains/raise.ts";
+
+const newWorld = createDmarcAlertWorlds();
+const MINUTE_MS = 60_000;
+
+const start = () => {
+  const world = newWorld();
+  const mails: Mail[] = [];
+  let answer: Result<null, MailFailure> = ok(null);
+  const mailer = async (mail: Mail) => {
+    mails.push(mail);
+    return answer;
+  };
+  const { db, alerts: store, clock, log, raise } = world;
+  let serial = 0;
+  return {
+    ...world,
+    mails,
+    sender: createAlertMails({ db, store, mailer, clock, log }),
+    tell(domain: DomainRow, more: Partial<Alert> = {}): void {
+      const subject = String(serial++);
+      const alert: Alert = { rule: "record_changed", subject, data: {}, summary: "the record changed", cooldown: true };
+      db.transact((tx) => raise(tx, domain, { ...alert, ...more }, clock.nowMs()));
+    },
+    fail(error: MailFailure): void {
+      answer = err(error);
+    },
+  };
+};
+
+describe("an alert mail", () => {
+  test("says in its subject what happened, and in text and page what and who", async () => {
+    const { add, sender, tell, clock, mails, today } = start();
+    const spike = { day: today, messages: 1790, failing: 412, previousMessages: 9800, previousFailing: 98 };
+    tell(add("example.com", { label: "shop" }), spikeAlert(spike, []));
+    await sender.send();
+    expect(mails).toEqual([]);
+    await clock.advance(MINUTE_MS);
+    await sender.send();
+    expect(mails).toHaveLength(1);
+    const subject = "example.com: failures rose from 1 % to 23 % on 2026-11-20";
+    expect(mails[0]).toMatchObject({ to: "ops@example.com", subject });
+    for (const body of [mails[0]?.text, mails[0]?.html]) {
+      expect(body).toContain(subject);
+      expect(body).toContain("shop, 2026-11-20T12:00:00.000Z");
+      expect(body).toContain("Look at the failing sources");
+    }
+    await clock.advance(60 * MINUTE_MS);
+    await sender.send();
+    expect(mails).toHaveLength(1);
+  });
+
+  test("is one for all that happened, to each who wants it", async () => {
+    const { add, sender, tell, clock, mails } = start();
+    tell(add("example.com"));
+    tell(add("example.org", { recipients: ["ops@example.com", "boss@example.com"] }));
+    await clock.advance(MINUTE_MS);
+    await sender.send();
+    expect(mails.map(({ to, subject }) => [to, subject]).toSorted()).toEqual([
+      ["boss@example.com", "example.org: the record changed"],
+      ["ops@example.com", "DMARC: 2 alerts for 2 domains"],
+    ]);
+  });
+
+  test("comes at most every ten minutes", async () => {
+    const { add, sender, tell, clock, mails } = start();
+    const domain = add("example.com");
+    for (let n = 1; n <= 4; n++) {
+      tell(domain);
+      await clock.advance(3 * MINUTE_MS);
+      await sender.send();
+    }
+    expect(mails).toHaveLength(1);
+    await clock.advance(MINUTE_MS);
+    await sender.send();
+    expect(mails.map(({ subject }) => subject)).toEqual([
+      "example.com: the record changed",
+      "DMARC: 3 alerts for example.com",
+    ]);
+  });
+
+  test("that the relay does not take is sent again, and given up when it is refused for good or a day old", async () => {
+    const { add, sender, tell, clock, mails, fail, logged, countMails } = start();
+    const domain = add("example.com");
+    tell(domain);
+    await clock.advance(MINUTE_MS);
+    fail({ isFinal: false, problem: "Not now." });
+    await sender.send();
+    await sender.send();
+    expect([mails.length, countMails()]).toEqual([2, 1]);
+    fail({ isFinal: true, problem: "No such user." });
+    await sender.send();
+    await sender.send();
+    expect([mails.length, countMails()]).toEqual([3, 0]);
+    expect(logged.filter((line) => line.includes("given up"))).toHaveLength(1);
+    tell(domain);
+    fail({ isFinal: false, problem: "Not now." });
+    await clock.advance(24 * 60 * MINUTE_MS + 1);
+    await sender.send();
+    await sender.send();
+    expect([mails.length, countMails()]).toEqual([4, 0]);
+  });
+
+  test("tells of a hundred alerts and counts the rest", async () => {
+    const { add, sender, tell, clock, mails } = start();
+    const domain = add("example.com");
+    for (let n = 1; n <= 120; n++) tell(domain);
+    await clock.advance(MINUTE_MS);
+    await sender.send();
+    expect(mails[0]?.subject).toBe("DMARC: 120 alerts for example.com");
+    expect(mails[0]?.text).toContain("and 20 more");
+    expect(mails[0]?.text.match(/the record changed/g)).toHaveLength(100);
+  });
+
+  test("about a domain that was deleted meanwhile is not sent, and forgotten", async () => {
+    const { add, db, domains, sender, tell, clock, mails, countMails } = start();
+    const domain = add("example.com");
+    tell(domain);
+    db.transact((tx) => domains.markDeleted(tx, domain.number, clock.nowMs()));
+    await clock.advance(MINUTE_MS);
+    await sender.send();
+    expect([mails.length, countMails()]).toEqual([0, 0]);
+  });
+
+  test.each<[string, Partial<Alert>, string[]]>([
+    [
+      "which checks fail",
+      {
+        rule: "status_changed",
+        data: {
+          checks: [
+            { ok: false, message: "No rua." },
+            { ok: true, message: "Fine." },
+          ],
+        },
+      },
+      ["  - No rua.", "GET …/dns"],
+    ],
+    [
+      "both records",
+      { rule: "record_changed", data: { previous_record: null, record: "v=DMARC1; p=none" } },
+      ["  - Before: no record", "  - Now: v=DMARC1; p=none", "Was that you?"],
+    ],
+    [
+      "the weak record",
+      { rule: "policy_weakened", data: { record: "v=DMARC1; p=none" } },
+      ["  - Record: v=DMARC1; p=none", "Was that you?"],
+    ],
+    [
+      "ten of the names",
+      {
+        rule: "new_subdomain",
+        data: { count: 12, names: Array.from({ length: 10 }, (_, n) => ({ name: `n${n}`, messages: 1, aligned: 0 })) },
+      },
+      ["  - n0: 1 message, 0 passed DMARC", "  - n8: 1", "  - and 3 more"],
+    ],
+    [
+      "at least its summary, whatever the data is",
+      { rule: "new_source", data: { sources: 5 } },
+      ["the record changed"],
+    ],
+  ])("says %s", async (_, more, parts) => {
+    const { add, sender, tell, clock, mails } = start();
+    tell(add("example.com"), more);
+    await clock.advance(MINUTE_MS);
+    await sender.send();
+    for (const part of parts) expect(mails[0]?.text).toContain(part);
+  });
+
+  test("asks for nothing when all is well again", async () => {
+    const { add, sender, tell, clock, mails } = start();
+    tell(add("example.com"), { rule: "status_changed", data: { status: "active", checks: [] } });
+    await clock.advance(MINUTE_MS);
+    await sender.send();
+    expect(mails[0]?.text).not.toContain("GET …/dns");
+  });
+
+  test("escapes what strangers wrote, and keeps it on its line", async () => {
+    const { add, sender, tell, clock, mails } = start();
+    const name = `<script>alert(1)</script>\r\nBcc: x\u202e`;
+    const source = { name, service: null, classification: "unknown", messages: 1, aligned: 0 };
+    tell(add("example.com"), {
+      rule: "new_source",
+      summary: `new source ${name}`,
+      data: { count: 1, sources: [source] },
+    });
+    await clock.advance(MINUTE_MS);
+    await sender.send();
+    expect(mails[0]?.html).not.toContain("<script");
+    expect(mails[0]?.html).toContain("&lt;script&gt;");
+    expect(mails[0]?.subject).toBe("example.com: new source <script>alert(1)</script> Bcc: x");
+    expect(mails[0]?.text).not.toMatch(/^Bcc/m);
+  });
+});

@@ -1,0 +1,85 @@
+import { dayOfTime } from "../../base/days.ts";
+import type { Clock } from "../../base/clock.ts";
+import type { Log } from "../../base/log.ts";
+import type { Db } from "../../db/open.ts";
+import type { AlertRuleStore } from "./alert-rule-store.ts";
+import type { ReviewDomain } from "./alert-review.ts";
+import { silenceAlert } from "./alert-texts.ts";
+import type { DomainStore } from "../domains/domain-store.ts";
+import type { Raise } from "../domains/raise.ts";
+import type { ReadingStore } from "../reading/reading-store.ts";
+
+export interface AlertPassDeps {
+  readonly db: Db;
+  readonly rules: AlertRuleStore;
+  readonly domains: Pick<DomainStore, "findByNumber">;
+  readonly reading: Pick<ReadingStore, "span">;
+  readonly review: ReviewDomain;
+  readonly raise: Raise;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+const DOMAINS_AT_ONCE = 100;
+/** Reporters send about daily; two may fail in a row. */
+const SILENCE_MS = 72 * 60 * 60_000;
+/** After a time in which we were not there ourselves, reporters that found nobody need so long to come again (RFC 5321 §4.5.4.1). */
+const COMEBACK_MS = 6 * 60 * 60_000;
+/** On so many days there must have been reports before their end is news. */
+const REPORTED_DAYS_MIN = 3;
+
+/** What the timetable does for alerts: looks at every domain to which reports came, and at those to which none come any more. */
+export const createAlertPasses = (deps: AlertPassDeps) => {
+  const { db, rules, domains, reading, review, raise, clock, log } = deps;
+  let isStopping = false;
+  const startedAtMs = clock.nowMs();
+
+  const reviewOne = async (number: number): Promise<void> => {
+    try {
+      await db.commit((tx) => {
+        const domain = domains.findByNumber(number);
+        if (domain !== undefined) review(tx, domain, clock.nowMs());
+      });
+    } catch (cause) {
+      log.error("the alert rules failed for a domain; it is looked at again in the next run", { number, cause });
+    }
+  };
+
+  const tellOfSilence = async (number: number, lastReportAtMs: number): Promise<void> => {
+    if (rules.countReportedDays(number, REPORTED_DAYS_MIN) < REPORTED_DAYS_MIN) return;
+    await db.commit((tx) => {
+      const domain = domains.findByNumber(number);
+      if (domain === undefined || domain.lastReportAtMs !== lastReportAtMs) return;
+      const lastDay = reading.span(number)?.lastDay ?? dayOfTime(lastReportAtMs);
+      raise(tx, domain, silenceAlert(lastReportAtMs, lastDay), clock.nowMs());
+    });
+  };
+
+  return {
+    /** Looks at all domains once. What fails for one of them does not stop the others. */
+    async run(): Promise<void> {
+      for (let after = 0; !isStopping;) {
+        const numbers = rules.unreviewedDomains(after, DOMAINS_AT_ONCE);
+        const last = numbers.at(-1);
+        if (last === undefined) break;
+        for (const number of numbers) if (!isStopping) await reviewOne(number);
+        after = last;
+      }
+      if (clock.nowMs() - startedAtMs < COMEBACK_MS) return;
+      for (let after = 0; !isStopping;) {
+        const silent = rules.silentDomains(after, clock.nowMs() - SILENCE_MS, DOMAINS_AT_ONCE);
+        const last = silent.at(-1);
+        if (last === undefined) break;
+        for (const { number, lastReportAtMs } of silent) await tellOfSilence(number, lastReportAtMs);
+        after = last.number;
+      }
+    },
+
+    /** Ends a run after the domain at hand. */
+    stop(): void {
+      isStopping = true;
+    },
+  };
+};
+
+export type AlertPasses = ReturnType<typeof createAlertPasses>;

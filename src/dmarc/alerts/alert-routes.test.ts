@@ -1,0 +1,82 @@
+import { describe, expect, test } from "bun:test";
+import { z } from "zod";
+import { AppError } from "../../base/errors.ts";
+import { createTokenBuckets } from "../../base/limits.ts";
+import { newId } from "../../base/secrets.ts";
+import { createGuard } from "../../http/guard.ts";
+import { createServer } from "../../server.ts";
+import { createDmarcAlertWorlds } from "../../testing/dmarc-alert-world.ts";
+import { ALERT_OPERATIONS, createAlertRoutes } from "./alert-routes.ts";
+import { alertsSchema } from "./alert-view.ts";
+
+const bodySchema = z.looseObject({
+  error: z.string().optional(),
+  alerts: z.array(z.looseObject({ subject: z.string() })).default([]),
+  next_cursor: z.string().nullable().default(null),
+});
+const newWorld = createDmarcAlertWorlds();
+
+const start = () => {
+  const world = newWorld();
+  const { clock, log, alerts: store, domains, db, raise } = world;
+  const caller = { keyId: "key", accountId: "account", mode: "live", rate: { perSecond: 1, burst: 1 } } as const;
+  const guard = createGuard({
+    authenticate: (key) => ({ ...caller, scopes: key === "blind" ? ["bulk:write"] : ["dmarc:read"] }),
+    buckets: createTokenBuckets(clock),
+  });
+  const findDomain = (_: unknown, id: string) => {
+    const row = domains.findById(id);
+    if (row?.accountId === "account") return row;
+    throw new AppError("not_found");
+  };
+  const routes = [createAlertRoutes({ guard, store, findDomain })];
+  const app = createServer({ log, clock, trustedProxies: [], routes });
+  const domain = world.add("example.com");
+  for (let n = 1; n <= 5; n++) {
+    const alert = {
+      rule: "new_source",
+      subject: `s${n}`,
+      data: { n },
+      summary: `number ${n}`,
+      cooldown: true,
+    } as const;
+    db.transact((tx) => raise(tx, domain, alert, clock.nowMs()));
+  }
+  return {
+    domain,
+    add: world.add,
+    async get(id: string, query = "", key = "own") {
+      const url = `http://localhost/v1/dmarc/domains/${id}/alerts${query}`;
+      const answer = await app.handle(new Request(url, { headers: { authorization: key } }));
+      return { status: answer.status, body: bodySchema.parse(await answer.json()) };
+    },
+  };
+};
+
+describe("the alerts of a domain", () => {
+  test("are listed newest first, page by page, as documented", async () => {
+    const { get, domain } = start();
+    const { status, body } = await get(domain.id, "?limit=2");
+    expect(status).toBe(200);
+    expect(alertsSchema.safeParse(body).error).toBeUndefined();
+    expect(body.alerts).toMatchObject([
+      { rule: "new_source", subject: "s5", summary: "number 5", data: { n: 5 }, at: "2026-11-20T12:00:00.000Z" },
+      { subject: "s4" },
+    ]);
+    const { body: second } = await get(domain.id, `?limit=3&cursor=${body.next_cursor}`);
+    expect(second.alerts.map(({ subject }) => subject)).toEqual(["s3", "s2", "s1"]);
+    expect(second.next_cursor).toBeNull();
+    for (const { responses } of ALERT_OPERATIONS)
+      expect(alertsSchema.safeParse(responses[200]?.example).error).toBeUndefined();
+  });
+
+  test("are not there for strangers, and need the scope", async () => {
+    const { get, domain, add } = start();
+    const other = add("example.com", { accountId: "other" });
+    for (const id of [other.id, newId(), "1"]) expect((await get(id)).status).toBe(404);
+    expect((await get(domain.id, "", "blind")).status).toBe(403);
+    expect((await get(domain.id, "?limit=0")).body.error).toBe("Invalid limit");
+    expect((await get(domain.id, "?rule=x")).body.error).toBe("Invalid query");
+    expect((await get(domain.id, "?cursor=x")).body.error).toBe("Invalid cursor");
+  });
+});

@@ -1,0 +1,71 @@
+import { Elysia } from "elysia";
+import { AppError } from "../../base/errors.ts";
+import { isId } from "../../base/secrets.ts";
+import type { Caller, Guard } from "../../http/guard.ts";
+import type { Operation } from "../../http/openapi.ts";
+import { pathId, query } from "../../http/parameters.ts";
+import { readPage, writeCursor } from "../../http/query.ts";
+import type { AlertStore } from "../domains/alert-store.ts";
+import { alertsSchema, alertView, noAlertFiltersSchema } from "./alert-view.ts";
+import type { DomainRow } from "../domains/domain-store.ts";
+
+export interface AlertRouteDeps {
+  readonly guard: Guard;
+  readonly store: Pick<AlertStore, "listAlerts">;
+  /** The caller's domain; throws `not_found` for one that is not there, or not the caller's. */
+  readonly findDomain: (caller: Caller, id: string) => DomainRow;
+}
+
+/** The endpoint that lists what a domain's owner was told. */
+export const createAlertRoutes = ({ guard, store, findDomain }: AlertRouteDeps) =>
+  new Elysia({ name: "dmarc-alerts" }).use(guard).get(
+    "/v1/dmarc/domains/:id/alerts",
+    ({ request, params, caller }) => {
+      if (!isId(params.id)) throw new AppError("not_found", { message: "There is no such domain." });
+      const { number } = findDomain(caller, params.id);
+      const wanted = readPage(request, noAlertFiltersSchema, isId);
+      const rows = store.listAlerts(number, { before: wanted.after, limit: wanted.limit + 1 });
+      const page = rows.slice(0, wanted.limit);
+      const last = page.at(-1);
+      const next_cursor = rows.length > wanted.limit && last !== undefined ? writeCursor(last.id) : null;
+      return { alerts: page.map(alertView), next_cursor };
+    },
+    { demand: { scope: "dmarc:read" } },
+  );
+
+/** The routes of alerts, as the OpenAPI document describes them. */
+export const ALERT_OPERATIONS: readonly Operation[] = [
+  {
+    method: "GET",
+    path: "/v1/dmarc/domains/:id/alerts",
+    tag: "DMARC monitoring",
+    summary: "Alerts of a domain, newest first",
+    description:
+      "What was raised by the rules that are on, whether or not the domain has a webhook or recipients. The same thing is raised once in 24 hours at most.",
+    parameters: [
+      pathId("Identifier of the domain."),
+      query("limit", "Rows a page; above 1000 is 1000.", { type: "integer", minimum: 1, default: 100 }),
+      query("cursor", "`next_cursor` of the page before.", { type: "string" }),
+    ],
+    responses: {
+      200: {
+        description: "A page of alerts.",
+        schema: alertsSchema,
+        example: {
+          alerts: [
+            {
+              id: "019aa0d6-5b7e-7c31-9f4c-0d9a3c3f1a61",
+              rule: "reports_stopped",
+              subject: "2026-01-01",
+              at: "2026-01-04T05:15:00.000Z",
+              summary: "no reports since 2026-01-01",
+              data: { last_report_at: "2026-01-01T05:12:44.310Z", last_day: "2025-12-31" },
+            },
+          ],
+          next_cursor: null,
+        },
+      },
+    },
+    errors: ["insufficient_scope", "not_found", "Invalid limit", "Invalid cursor", "Invalid query"],
+  },
+];

@@ -1,0 +1,156 @@
+import { describe, expect, test } from "bun:test";
+import { err, ok, type Result } from "../../base/errors.ts";
+import type { Mail, MailFailure } from "../../net/mailer.ts";
+import { createDmarcAlertWorlds } from "../../testing/dmarc-alert-world.ts";
+import { createZoneResolver } from "../../testing/dns-zone.ts";
+import { createAdvisor } from "../advice/advice-for.ts";
+import { createAlertMails } from "./alert-mails.ts";
+import { createDigestReader } from "./digest-facts.ts";
+import { createDigestPasses } from "./digest-passes.ts";
+import { createDigestStore } from "./digest-store.ts";
+import type { DomainRow } from "../domains/domain-store.ts";
+
+const newWorld = createDmarcAlertWorlds();
+const HOUR_MS = 60 * 60_000;
+const DAY_MS = 24 * HOUR_MS;
+const OWN = "dkim:example.com";
+
+const start = () => {
+  const world = newWorld();
+  const { db, clock, log, domains, reading, reader } = world;
+  const mails: Mail[] = [];
+  let answer: Result<null, MailFailure> = ok(null);
+  const mailer = async (mail: Mail) => {
+    mails.push(mail);
+    return answer;
+  };
+  const store = createDigestStore(db);
+  const advise = createAdvisor({ reading, reader, resolver: createZoneResolver({}), clock });
+  const read = createDigestReader({ reading, reader, advise });
+  const passes = () => createDigestPasses({ db, store, domains, read, mailer, clock, log });
+  const alertMails = createAlertMails({ db, store: world.alerts, mailer, clock, log });
+  return {
+    ...world,
+    mails,
+    digests: passes(),
+    restarted: passes,
+    alertMails,
+    add: (domain: string, more: Partial<DomainRow> = {}) =>
+      world.add(domain, { digest: "daily", digestDueAtMs: clock.nowMs(), ...more }),
+    answer(given: Result<null, MailFailure>): void {
+      answer = given;
+    },
+  };
+};
+
+describe("a digest that is due", () => {
+  test("is mailed once, and is due again the next day", async () => {
+    const { add, digests, mails, find, report, today, clock } = start();
+    const { number } = add("example.com");
+    report(number, today - 1, OWN, { messages: 50, aligned: 50 });
+    await digests.run();
+    await digests.run();
+    expect(mails.map(({ to, subject }) => [to, subject])).toEqual([
+      ["ops@example.com", "DMARC digest for example.com, 2026-11-19: 50 messages, 100 % passed DMARC"],
+    ]);
+    expect(mails[0]?.html).toContain("50 messages, 100 % passed DMARC");
+    expect(find(number).digestDueAtMs).toBe(Date.UTC(2026, 10, 21, 6));
+    await clock.advance(18 * HOUR_MS);
+    await digests.run();
+    expect(mails.map(({ subject }) => subject)[1]).toContain("example.com, 2026-11-20");
+  });
+
+  test("is one mail for all domains of an account, another one for another account's", async () => {
+    const { add, digests, mails } = start();
+    add("example.com");
+    add("example.org", { recipients: ["ops@example.com", "boss@example.com"] });
+    add("example.net", { accountId: "other" });
+    await digests.run();
+    expect(mails.map(({ to, subject }) => `${to} ${subject}`).toSorted()).toEqual([
+      "boss@example.com DMARC digest for example.org, 2026-11-19: no reports",
+      "ops@example.com DMARC digest for example.net, 2026-11-19: no reports",
+      "ops@example.com DMARC digest: 2 domains, 2 without reports or with problems",
+    ]);
+  });
+
+  test("is not mailed for test keys, to nobody, before its time, or where it is off", async () => {
+    const { add, digests, mails, find, clock } = start();
+    const test = add("a.example", { mode: "test" });
+    add("b.example", { recipients: [] });
+    add("c.example", { digestDueAtMs: clock.nowMs() + 1 });
+    add("d.example", { digest: "off" });
+    add("e.example", { digestDueAtMs: null });
+    await digests.run();
+    expect(mails).toEqual([]);
+    expect(find(test.number).digestDueAtMs).toBeGreaterThan(clock.nowMs());
+  });
+
+  test("for days is about the last period only", async () => {
+    const { add, digests, mails, clock } = start();
+    add("example.com", { digestDueAtMs: clock.nowMs() - 9 * DAY_MS });
+    await digests.run();
+    expect(mails.map(({ subject }) => subject)).toEqual(["DMARC digest for example.com, 2026-11-19: no reports"]);
+  });
+});
+
+describe("a digest that the relay does not take", () => {
+  test("is sent again, also after a restart, and only to those who have it not yet", async () => {
+    const { add, digests, restarted, mails, answer, countMails } = start();
+    add("example.com");
+    answer(err({ isFinal: false, problem: "Not now." }));
+    await digests.run();
+    expect([mails.length, countMails()]).toEqual([1, 1]);
+    answer(ok(null));
+    await restarted().run();
+    await restarted().run();
+    expect([mails.length, countMails()]).toEqual([2, 0]);
+  });
+
+  test("is given up when it is refused for good, or a day old", async () => {
+    const { add, digests, answer, logged, countMails, clock } = start();
+    add("example.com");
+    answer(err({ isFinal: true, problem: "No such user." }));
+    await digests.run();
+    expect(countMails()).toBe(0);
+    add("example.org");
+    answer(err({ isFinal: false, problem: "Not now." }));
+    await digests.run();
+    expect(countMails()).toBe(1);
+    await clock.advance(DAY_MS + 1);
+    await digests.run();
+    expect(logged.filter((line) => line.includes("given up"))).toHaveLength(2);
+  });
+});
+
+describe("a digest that waits", () => {
+  test("is no alert, and an alert is no digest", async () => {
+    const { add, digests, alertMails, mails, answer, db, raise, clock, countMails } = start();
+    const domain = add("example.com");
+    answer(err({ isFinal: false, problem: "Not now." }));
+    await digests.run();
+    answer(ok(null));
+    await clock.advance(HOUR_MS);
+    await alertMails.send();
+    expect([mails.length, countMails()]).toEqual([1, 1]);
+    const alert = {
+      rule: "record_changed",
+      subject: "x",
+      data: {},
+      summary: "the record changed",
+      cooldown: true,
+    } as const;
+    db.transact((tx) => raise(tx, domain, alert, clock.nowMs()));
+    await digests.run();
+    expect([mails.length, countMails()]).toEqual([2, 1]);
+  });
+
+  test("does not go to whom it is no longer for", async () => {
+    const { add, digests, mails, answer, db, domains, countMails } = start();
+    const { number } = add("example.com");
+    answer(err({ isFinal: false, problem: "Not now." }));
+    await digests.run();
+    db.transact((tx) => domains.update(tx, number, { recipients: [] }));
+    await digests.run();
+    expect([mails.length, countMails()]).toEqual([1, 0]);
+  });
+});

@@ -1,0 +1,114 @@
+import { and, asc, desc, eq, inArray, lt, notInArray, sql } from "drizzle-orm";
+import type { Db, Tx } from "../../db/open.ts";
+import { outbox } from "../../db/schema.ts";
+import { dmarcAlertMails, dmarcAlerts, dmarcDomains } from "../../db/schema-dmarc.ts";
+
+/** An alert that was raised. `body` is the JSON text of `{ summary, data }`. */
+export type AlertRow = Readonly<typeof dmarcAlerts.$inferSelect>;
+/** An alert that waits for the next mail to somebody. */
+export type AlertMailRow = Readonly<typeof dmarcAlertMails.$inferSelect>;
+
+/** An event for webhooks; `data` is JSON text. */
+export interface AlertEventRow {
+  readonly id: string;
+  readonly accountId: string;
+  readonly mode: "live" | "test";
+  readonly type: `dmarc.${string}`;
+  readonly data: string;
+  readonly url: string;
+  readonly createdAtMs: number;
+}
+
+/** A line of an alert mail. What is null is gone with its domain. */
+export interface AlertMailLine {
+  readonly id: string;
+  readonly createdAtMs: number;
+  readonly rule: string | null;
+  readonly atMs: number | null;
+  readonly body: string | null;
+  readonly domain: string | null;
+  readonly domainId: string | null;
+  readonly label: string | null;
+}
+
+/** A line of this kind is not an alert but a digest that waits: see `digest-store.ts`. */
+const isAlert = sql`${dmarcAlertMails.alert} not like 'digest:%'`;
+
+/** What one mail tells of at most; the rest is in the next one. */
+const LINES_AT_ONCE_MAX = 10_000;
+
+export const createAlertStore = (db: Db) => {
+  const last = db.orm
+    .select({ atMs: dmarcAlerts.atMs })
+    .from(dmarcAlerts)
+    .where(
+      and(
+        eq(dmarcAlerts.domain, sql.placeholder("domain")),
+        eq(dmarcAlerts.rule, sql.placeholder("rule")),
+        eq(dmarcAlerts.subject, sql.placeholder("subject")),
+      ),
+    )
+    .orderBy(desc(dmarcAlerts.atMs))
+    .limit(1)
+    .prepare();
+
+  return {
+    insertAlert: (_tx: Tx, alert: AlertRow): void => void db.orm.insert(dmarcAlerts).values(alert).run(),
+    /** When a rule was last raised about a subject; null when it never was. */
+    lastRaisedMs: (domain: number, rule: string, subject: string): number | null =>
+      last.get({ domain, rule, subject })?.atMs ?? null,
+    /** Newest first, older than the id `before`. */
+    listAlerts: (domain: number, page: { readonly before: string | null; readonly limit: number }): AlertRow[] =>
+      db.orm
+        .select()
+        .from(dmarcAlerts)
+        .where(and(eq(dmarcAlerts.domain, domain), page.before === null ? undefined : lt(dmarcAlerts.id, page.before)))
+        .orderBy(desc(dmarcAlerts.id))
+        .limit(page.limit)
+        .all(),
+
+    insertEvent: (_tx: Tx, event: AlertEventRow): void => void db.orm.insert(outbox).values(event).run(),
+
+    insertMail: (_tx: Tx, mail: AlertMailRow): void => void db.orm.insert(dmarcAlertMails).values(mail).run(),
+    /** Some of those for whom alerts wait, but for `without`. */
+    mailRecipients: (limit: number, without: readonly string[]): string[] =>
+      db.orm
+        .selectDistinct({ recipient: dmarcAlertMails.recipient })
+        .from(dmarcAlertMails)
+        .where(and(notInArray(dmarcAlertMails.recipient, [...without]), isAlert))
+        .limit(limit)
+        .all()
+        .map(({ recipient }) => recipient),
+    /** What waits for somebody, the oldest first. */
+    mailLines: (recipient: string): AlertMailLine[] =>
+      db.orm
+        .select({
+          id: dmarcAlertMails.id,
+          createdAtMs: dmarcAlertMails.createdAtMs,
+          rule: dmarcAlerts.rule,
+          atMs: dmarcAlerts.atMs,
+          body: dmarcAlerts.body,
+          domain: dmarcDomains.domain,
+          domainId: dmarcDomains.id,
+          label: dmarcDomains.label,
+        })
+        .from(dmarcAlertMails)
+        .leftJoin(dmarcAlerts, eq(dmarcAlerts.id, dmarcAlertMails.alert))
+        .leftJoin(
+          dmarcDomains,
+          and(eq(dmarcDomains.number, dmarcAlerts.domain), sql`${dmarcDomains.deletedAtMs} is null`),
+        )
+        .where(and(eq(dmarcAlertMails.recipient, recipient), isAlert))
+        .orderBy(asc(dmarcAlertMails.id))
+        .limit(LINES_AT_ONCE_MAX)
+        .all(),
+    removeMails(_tx: Tx, ids: readonly string[]): void {
+      db.orm
+        .delete(dmarcAlertMails)
+        .where(inArray(dmarcAlertMails.id, [...ids]))
+        .run();
+    },
+  };
+};
+
+export type AlertStore = ReturnType<typeof createAlertStore>;

@@ -1,0 +1,157 @@
+import type { ErrorCode } from "../../base/errors.ts";
+import type { Operation, Parameter } from "../../http/openapi.ts";
+import { pathId, query } from "../../http/parameters.ts";
+import { createOutgoingRules } from "../../net/fetch-url.ts";
+import { webhookUrlSchema } from "../../webhooks/schemas.ts";
+import { CHECKS, DOMAIN, ENROLLED, HISTORY, NONE, SERVICE_RECORDS, UPDATE } from "./domain-examples.ts";
+import {
+  dnsSchema,
+  domainChangeSchema,
+  domainOrderSchema,
+  domainSchema,
+  domainsSchema,
+  enrolmentSchema,
+  historySchema,
+  verifiedSchema,
+} from "./domain-schemas.ts";
+import { DOMAIN_STATUSES } from "./domain-store.ts";
+
+const TAG = "DMARC monitoring";
+const PATH = "/v1/dmarc/domains";
+
+const ID = pathId("Identifier of the domain.");
+
+const PAGE: readonly Parameter[] = [
+  query("limit", "Rows a page; above 1000 is 1000.", { type: "integer", minimum: 1, default: 100 }),
+  query("cursor", "`next_cursor` of the page before.", { type: "string" }),
+];
+
+const BODY_ERRORS: readonly ErrorCode[] = [
+  "Request body must be valid JSON",
+  "Invalid request body",
+  "payload_too_large",
+  "unsupported_media_type",
+];
+const PAGE_ERRORS: readonly ErrorCode[] = ["Invalid limit", "Invalid cursor", "Invalid query"];
+
+const webhookUrl = webhookUrlSchema(createOutgoingRules([]));
+
+/** The routes of monitored domains, as the OpenAPI document describes them. */
+export const DOMAIN_OPERATIONS: readonly Operation[] = [
+  {
+    method: "POST",
+    path: PATH,
+    tag: TAG,
+    summary: "Enrol a domain; the answer says what to publish",
+    description:
+      "Each domain gets a reporting address of its own. `dns_records` holds the TXT record to publish: a new one, or the existing one with the address added to its `rua` and everything else untouched. Publish it, then call verify. When the DNS does not answer, the domain is enrolled all the same and the record is `conflict` with the reason `dns_failure`: ask again under `dns`.",
+    body: { schema: domainOrderSchema(webhookUrl), example: { domain: "example.com" } },
+    responses: {
+      201: {
+        description: "It is enrolled.",
+        schema: enrolmentSchema,
+        example: { created: true, domain: ENROLLED, dns_records: [UPDATE] },
+        headers: { Location: "The domain." },
+      },
+      200: {
+        description: "It was enrolled already: the existing domain, unchanged.",
+        schema: enrolmentSchema,
+        example: { created: false, domain: DOMAIN, dns_records: [NONE] },
+      },
+    },
+    errors: ["insufficient_scope", ...BODY_ERRORS, "conflict"],
+  },
+  {
+    method: "GET",
+    path: PATH,
+    tag: TAG,
+    summary: "Domains, newest first",
+    parameters: [
+      ...PAGE,
+      query("status", "Only those.", { type: "string", enum: [...DOMAIN_STATUSES] }),
+      query("domain", "Only this domain, in any spelling.", { type: "string" }),
+      query("monitoring_enabled", "Only those that are, or are not, paused.", { type: "boolean" }),
+    ],
+    responses: {
+      200: { description: "A page.", schema: domainsSchema, example: { domains: [DOMAIN], next_cursor: null } },
+    },
+    errors: ["insufficient_scope", ...PAGE_ERRORS],
+  },
+  {
+    method: "GET",
+    path: `${PATH}/:id`,
+    tag: TAG,
+    summary: "One domain",
+    parameters: [ID],
+    responses: { 200: { description: "The domain.", schema: domainSchema, example: DOMAIN } },
+    errors: ["insufficient_scope", "not_found"],
+  },
+  {
+    method: "PATCH",
+    path: `${PATH}/:id`,
+    tag: TAG,
+    summary: "Change the settings of a domain",
+    description: "Only what is given changes. `recipients` and `digest` need a service that sends mail.",
+    parameters: [ID],
+    body: {
+      schema: domainChangeSchema(webhookUrl),
+      example: { digest: "weekly", recipients: ["ops@example.com"], alerts: { new_subdomain: false } },
+    },
+    responses: { 200: { description: "The domain.", schema: domainSchema, example: DOMAIN } },
+    errors: ["insufficient_scope", "not_found", ...BODY_ERRORS],
+  },
+  {
+    method: "DELETE",
+    path: `${PATH}/:id`,
+    tag: TAG,
+    summary: "Delete a domain and revoke its reporting address",
+    description:
+      "Mail to the address is refused from this moment. The reports are removed in the background. The same domain may be enrolled again and gets a new address.",
+    parameters: [ID],
+    responses: { 204: { description: "It is gone." } },
+    errors: ["insufficient_scope", "not_found"],
+  },
+  {
+    method: "POST",
+    path: `${PATH}/:id/verify`,
+    tag: TAG,
+    summary: "Read the DNS again and move the status at once",
+    description:
+      "Takes up to 20 seconds when the DNS is slow. What it does not answer is `null` and moves nothing. When a check by this call runs already, this waits for that one.",
+    parameters: [ID],
+    responses: {
+      200: {
+        description: "The domain was checked.",
+        schema: verifiedSchema,
+        example: { domain: DOMAIN, previous_status: "pending", checks: CHECKS, dns_records: [NONE] },
+      },
+    },
+    errors: ["insufficient_scope", "not_found", "conflict"],
+  },
+  {
+    method: "GET",
+    path: `${PATH}/:id/dns`,
+    tag: TAG,
+    summary: "The DNS records to publish, without changing anything",
+    parameters: [ID],
+    responses: {
+      200: {
+        description: "As the DNS stands now.",
+        schema: dnsSchema,
+        example: { dns_records: [UPDATE], service_records: SERVICE_RECORDS },
+      },
+    },
+    errors: ["insufficient_scope", "not_found", "conflict"],
+  },
+  {
+    method: "GET",
+    path: `${PATH}/:id/history`,
+    tag: TAG,
+    summary: "What the DNS said about a domain, whenever that changed, newest first",
+    parameters: [ID, ...PAGE],
+    responses: {
+      200: { description: "A page.", schema: historySchema, example: { history: [HISTORY], next_cursor: null } },
+    },
+    errors: ["insufficient_scope", "not_found", ...PAGE_ERRORS],
+  },
+];

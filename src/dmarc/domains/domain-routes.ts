@@ -1,0 +1,146 @@
+import { Elysia } from "elysia";
+import { AppError } from "../../base/errors.ts";
+import { isId } from "../../base/secrets.ts";
+import { readJson } from "../../http/body.ts";
+import type { Guard } from "../../http/guard.ts";
+import { type Page, readPage, writeCursor } from "../../http/query.ts";
+import type { OutgoingRules } from "../../net/fetch-url.ts";
+import { webhookUrlSchema } from "../../webhooks/schemas.ts";
+import { domainChangeSchema, domainFiltersSchema, domainOrderSchema, noDomainFiltersSchema } from "./domain-schemas.ts";
+import { historyView } from "./domain-view.ts";
+import type { Domains, DomainWish } from "./domains.ts";
+import { ALERT_RULES } from "./raise.ts";
+
+export interface DomainRouteDeps {
+  readonly guard: Guard;
+  readonly domains: Domains;
+  readonly rules: OutgoingRules;
+}
+
+const PATH = "/v1/dmarc/domains";
+
+const knownId = (id: string): string => {
+  if (isId(id)) return id;
+  throw new AppError("not_found", { message: "There is no such domain." });
+};
+
+/** One page of rows of which one more than the limit was read. */
+const pageOf = <R extends { readonly id: string }>(rows: readonly R[], { limit }: Page<unknown>) => {
+  const page = rows.slice(0, limit);
+  const last = page.at(-1);
+  return { page, next_cursor: rows.length > limit && last !== undefined ? writeCursor(last.id) : null };
+};
+
+/** The endpoints of monitored domains (specification, contract §6). */
+export const createDomainRoutes = ({ guard, domains, rules }: DomainRouteDeps) => {
+  const webhookUrl = webhookUrlSchema(rules);
+  const orderSchema = domainOrderSchema(webhookUrl);
+  const changeSchema = domainChangeSchema(webhookUrl);
+  const read = { demand: { scope: "dmarc:read" } } as const;
+  const write = { parse: "none", demand: { scope: "dmarc:write" } } as const;
+
+  const wishOf = async (request: Request): Promise<DomainWish> => {
+    const body = await readJson(request, changeSchema);
+    const given = {
+      label: body.label,
+      monitoringEnabled: body.monitoring_enabled,
+      webhookUrl: body.webhook_url,
+      recipients: body.recipients,
+      digest: body.digest,
+      retentionDays: body.retention_days,
+      rawRetentionDays: body.raw_retention_days,
+      sendsMail: body.sends_mail,
+      requireAuthenticReports: body.require_authentic_reports,
+      alerts:
+        body.alerts &&
+        Object.fromEntries(
+          ALERT_RULES.flatMap((rule) => {
+            const isOn = body.alerts?.[rule];
+            return isOn === undefined ? [] : [[rule, isOn]];
+          }),
+        ),
+    };
+    return Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined));
+  };
+
+  return new Elysia({ name: "dmarc-domains" })
+    .use(guard)
+    .post(
+      PATH,
+      async ({ request, caller, set }) => {
+        const { domain: name, label, webhook_url, recipients } = await readJson(request, orderSchema);
+        const { created, domain, dnsRecords } = await domains.enrol(caller, {
+          domain: name,
+          label: label ?? null,
+          webhookUrl: webhook_url ?? null,
+          recipients: recipients ?? [],
+        });
+        if (created) {
+          set.status = 201;
+          set.headers.location = `${PATH}/${domain.id}`;
+        }
+        return { created, domain: domains.view(domain), dns_records: dnsRecords };
+      },
+      write,
+    )
+    .get(
+      PATH,
+      async ({ request, caller }) => {
+        const wanted = readPage(request, domainFiltersSchema, isId);
+        const { monitoring_enabled: monitoringEnabled, ...rest } = wanted.filters;
+        const page = { before: wanted.after, limit: wanted.limit + 1 };
+        const { page: rows, next_cursor } = pageOf(domains.list(caller, { ...rest, monitoringEnabled }, page), wanted);
+        return { domains: rows.map(domains.view), next_cursor };
+      },
+      read,
+    )
+    .get(`${PATH}/:id`, async ({ params, caller }) => domains.view(domains.find(caller, knownId(params.id))), read)
+    .patch(
+      `${PATH}/:id`,
+      async ({ request, params, caller }) => {
+        const { id } = domains.find(caller, knownId(params.id));
+        return domains.view(await domains.change(caller, id, await wishOf(request)));
+      },
+      write,
+    )
+    .delete(
+      `${PATH}/:id`,
+      async ({ params, caller, set }) => {
+        await domains.remove(caller, knownId(params.id));
+        set.status = 204;
+      },
+      write,
+    )
+    .post(
+      `${PATH}/:id/verify`,
+      async ({ params, caller }) => {
+        const { domain, previousStatus, finding } = await domains.verify(caller, knownId(params.id));
+        return {
+          domain: domains.view(domain),
+          previous_status: previousStatus,
+          checks: finding.checks,
+          dns_records: finding.dnsRecords,
+        };
+      },
+      write,
+    )
+    .get(
+      `${PATH}/:id/dns`,
+      async ({ params, caller }) => {
+        const { dnsRecords, serviceRecords } = await domains.dns(caller, knownId(params.id));
+        return { dns_records: dnsRecords, service_records: serviceRecords };
+      },
+      read,
+    )
+    .get(
+      `${PATH}/:id/history`,
+      async ({ request, params, caller }) => {
+        const { id } = domains.find(caller, knownId(params.id));
+        const wanted = readPage(request, noDomainFiltersSchema, isId);
+        const rows = domains.history(caller, id, { before: wanted.after, limit: wanted.limit + 1 });
+        const { page, next_cursor } = pageOf(rows, wanted);
+        return { history: page.map(historyView), next_cursor };
+      },
+      read,
+    );
+};

@@ -1,0 +1,244 @@
+import { z } from "zod";
+import { parseAddress } from "../../mail/address.ts";
+import { CHANGE_CODES } from "./domain-change.ts";
+import { checkSchema, lastCheckSchema } from "./domain-state.ts";
+import { DIGESTS, DOMAIN_STATUSES } from "./domain-store.ts";
+import { ALERT_RULES, type AlertRule } from "./raise.ts";
+
+const DOMAIN_CHARACTERS_MAX = 320;
+const LABEL_CHARACTERS_MAX = 200;
+const RECIPIENTS_MAX = 20;
+const RETENTION_DAYS_MAX = 3_650;
+
+const characters = (text: string): number => [...text].length;
+
+const label = z
+  .string()
+  .min(1, "Leave the field out rather than empty")
+  .refine((text) => characters(text) <= LABEL_CHARACTERS_MAX, `At most ${LABEL_CHARACTERS_MAX} characters`)
+  .meta({ description: "Free text of your own.", maxLength: LABEL_CHARACTERS_MAX, examples: ["shop"] });
+
+const domainText = z
+  .string()
+  .trim()
+  .min(1, "A domain is needed, as example.com")
+  .refine((text) => characters(text) <= DOMAIN_CHARACTERS_MAX, `At most ${DOMAIN_CHARACTERS_MAX} characters`);
+
+const recipients = z
+  .array(
+    z.string().transform((text, context) => {
+      const parsed = parseAddress(text.trim());
+      if (parsed.ok) return parsed.value.normalized;
+      context.addIssue({ code: "custom", message: "An email address is needed" });
+      return z.NEVER;
+    }),
+  )
+  .max(RECIPIENTS_MAX)
+  .transform((addresses) => [...new Set(addresses)])
+  .meta({ description: "Addresses that alert mail and digests go to.", examples: [["ops@example.com"]] });
+
+/** One field for each rule, so that a rule that does not exist is an unknown field. */
+const ofRules = <S extends z.ZodType>(schema: S): Record<AlertRule, S> =>
+  Object.fromEntries(ALERT_RULES.map((rule) => [rule, schema])) as Record<AlertRule, S>;
+
+const retentionDays = z.int().min(1).max(RETENTION_DAYS_MAX);
+const rawRetentionDays = z.int().min(0).max(RETENTION_DAYS_MAX);
+const sendsMail = z.boolean().nullable();
+
+/** Body of `POST /v1/dmarc/domains`; what a URL may be is for the webhooks to say. */
+export const domainOrderSchema = (webhookUrl: z.ZodType<string, string>) =>
+  z
+    .strictObject({
+      domain: domainText.meta({
+        description: "The domain that mail is sent from, below a public suffix; U-labels are turned into A-labels.",
+        examples: ["example.com"],
+      }),
+      label: label.nullable().optional(),
+      webhook_url: webhookUrl.nullable().optional(),
+      recipients: recipients.optional(),
+    })
+    .meta({ title: "DmarcDomainOrder" });
+
+/** Body of `PATCH /v1/dmarc/domains/{id}`: only what is given changes; null removes. */
+export const domainChangeSchema = (webhookUrl: z.ZodType<string, string>) =>
+  z
+    .strictObject({
+      label: label.nullable().optional(),
+      monitoring_enabled: z
+        .boolean()
+        .optional()
+        .meta({ description: "Whether scheduled checks run. Pausing keeps everything, and reports are taken on." }),
+      webhook_url: webhookUrl.nullable().optional(),
+      recipients: recipients.optional(),
+      alerts: z
+        .strictObject(ofRules(z.boolean().optional()))
+        .optional()
+        .meta({
+          description: "Turns rules on or off; those not named stay as they are.",
+          examples: [{ new_subdomain: false }],
+        }),
+      digest: z.enum(DIGESTS).optional(),
+      retention_days: retentionDays.optional().meta({ description: "How long reports are kept, in days." }),
+      raw_retention_days: rawRetentionDays.optional().meta({ description: "How long their bytes are kept, in days." }),
+      sends_mail: sendsMail.optional().meta({ description: "Whether the domain sends mail at all; null: not said." }),
+      require_authentic_reports: z
+        .boolean()
+        .optional()
+        .meta({ description: "Whether reports in mails that fail authentication are not counted." }),
+    })
+    .meta({ title: "DmarcDomainChange" });
+
+/** The filters of the list of domains. */
+export const domainFiltersSchema = z.strictObject({
+  status: z.enum(DOMAIN_STATUSES).optional(),
+  domain: domainText.optional(),
+  monitoring_enabled: z
+    .enum(["true", "false"])
+    .transform((text) => text === "true")
+    .optional(),
+});
+
+export const noDomainFiltersSchema = z.strictObject({});
+
+const time = z.iso.datetime({ precision: 3 });
+const policy = z.enum(["none", "quarantine", "reject"]);
+const alignment = z.enum(["r", "s"]);
+
+export const policySchema = z
+  .object({
+    p: policy,
+    sp: policy,
+    np: policy,
+    adkim: alignment,
+    aspf: alignment,
+    own: z.boolean().meta({ description: "Whether the domain has the record itself." }),
+    inherited_from: z
+      .string()
+      .nullable()
+      .meta({ description: "The domain whose record applies; null when it is its own." }),
+  })
+  .meta({ title: "DmarcPolicy" });
+export type PolicyView = z.output<typeof policySchema>;
+
+export const domainSchema = z
+  .object({
+    id: z.uuid(),
+    domain: z.string().meta({ description: "In lower-case A-labels." }),
+    status: z.enum(DOMAIN_STATUSES).meta({
+      description:
+        "`pending` after enrolment; `active` when reports can come; `action_required` when something must be done for that. Scheduled checks leave `active` only after two bad answers 30 minutes apart; a DNS failure never moves it.",
+    }),
+    label: z.string().nullable(),
+    monitoring_enabled: z.boolean(),
+    reporting_address: z.string().nullable().meta({
+      description: "Where receivers send reports to; null while the service receives none.",
+    }),
+    policy: policySchema.nullable().meta({ description: "The policy that applies, as last seen; null for none." }),
+    reporting: z.enum(["waiting", "receiving", "silent"]).meta({
+      description: "`waiting`: no report ever came. `receiving`: one came in the last 72 hours. `silent`: none did.",
+    }),
+    last_report_at: time.nullable(),
+    last_check: lastCheckSchema.nullable(),
+    settings: z.object({
+      webhook_configured: z.boolean().meta({
+        description: "Whether events are sent: false also when the receiver answered 410, until the URL is set again.",
+      }),
+      recipients: z.array(z.string()),
+      alerts: z.object(ofRules(z.boolean())),
+      digest: z.enum(DIGESTS),
+      retention_days: retentionDays,
+      raw_retention_days: rawRetentionDays,
+      sends_mail: sendsMail,
+      require_authentic_reports: z.boolean(),
+    }),
+    created_at: time,
+    updated_at: time.meta({ description: "When a setting, the status or what the DNS says last changed." }),
+  })
+  .meta({ title: "DmarcDomain" });
+export type DomainView = z.output<typeof domainSchema>;
+
+export const dnsRecordSchema = z
+  .object({
+    host: z.string(),
+    type: z.literal("TXT"),
+    action: z.enum(["create", "update", "none", "conflict"]).meta({
+      description:
+        "`create`: publish `value`. `update`: replace `current` by `value`. `none`: nothing is to be done. `conflict`: `reason` says why nothing can be advised.",
+    }),
+    value: z.string().meta({
+      description:
+        "The whole text of the TXT record. Every tag of an existing record stays as it is; the reporting address is added to its `rua`. Empty with `conflict`, but for an alias that a record may replace.",
+    }),
+    current: z.string().nullable().meta({ description: "What stands there now; several records one a line." }),
+    strings: z
+      .array(z.string())
+      .meta({ description: "`value` as the strings of one TXT record, 255 octets each at most." }),
+    reason: z.enum(["several_records", "cname", "several_rua_tags", "too_long", "dns_failure"]).nullable().meta({
+      description:
+        "Null but for `conflict`. `dns_failure`: the DNS did not answer; ask again, and publish nothing before that.",
+    }),
+    message: z.string(),
+    warnings: z.array(z.object({ code: z.string(), message: z.string() })),
+  })
+  .meta({ title: "DmarcDnsRecord" });
+export type DnsRecordView = z.output<typeof dnsRecordSchema>;
+
+export const serviceRecordSchema = z
+  .object({
+    host: z.string(),
+    type: z.enum(["TXT", "MX"]),
+    value: z.string(),
+    strings: z.array(z.string()).nullable(),
+    purpose: z.string(),
+  })
+  .meta({ title: "DmarcServiceRecord" });
+
+const dnsRecords = z.array(dnsRecordSchema);
+const cursor = z.string().nullable();
+
+export const enrolmentSchema = z
+  .object({ created: z.boolean(), domain: domainSchema, dns_records: dnsRecords })
+  .meta({ title: "DmarcEnrolment" });
+
+export const dnsSchema = z
+  .object({
+    dns_records: dnsRecords,
+    service_records: z.array(serviceRecordSchema).meta({
+      description: "What the operator of the service publishes once for the report host, for all domains.",
+    }),
+  })
+  .meta({ title: "DmarcDns" });
+
+export const verifiedSchema = z
+  .object({
+    domain: domainSchema,
+    previous_status: z.enum(DOMAIN_STATUSES),
+    checks: z.array(checkSchema),
+    dns_records: dnsRecords,
+  })
+  .meta({ title: "DmarcVerifiedDomain" });
+
+export const domainsSchema = z
+  .object({ domains: z.array(domainSchema), next_cursor: cursor })
+  .meta({ title: "DmarcDomainList" });
+
+export const historySchema = z
+  .object({
+    history: z.array(
+      z
+        .object({
+          id: z.uuid(),
+          at: time,
+          trigger: z.enum(["enrolled", "scheduled", "manual"]),
+          status: z.enum(DOMAIN_STATUSES),
+          previous_status: z.enum(DOMAIN_STATUSES),
+          record: z.string().nullable().meta({ description: "Null when there was none, or more than one." }),
+          policy: policySchema.nullable(),
+          checks: z.array(checkSchema),
+          changes: z.array(z.enum(CHANGE_CODES)),
+        })
+        .meta({ title: "DmarcHistoryEntry" }),
+    ),
+    next_cursor: cursor,
+  })
+  .meta({ title: "DmarcHistory" });

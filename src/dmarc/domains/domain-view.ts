@@ -1,0 +1,92 @@
+import { isoTime } from "../../base/clock.ts";
+import { serviceRecords } from "../record/authorisation.ts";
+import type { DomainView, PolicyView } from "./domain-schemas.ts";
+import { historyBodySchema, readLastCheck, readState, type StatePolicy } from "./domain-state.ts";
+import type { DomainRow, HistoryRow } from "./domain-store.ts";
+import { ALERT_RULES, type AlertRule, isRuleOn } from "./raise.ts";
+import { reportHostFor } from "./test-domains.ts";
+
+export interface DomainViewDeps {
+  readonly reportHost: string | null;
+  /** Whether the receiver of a URL had it turned off. */
+  readonly isUrlOff: (accountId: string, url: string) => boolean;
+}
+
+/** Reporters write once a day; after three days without a word something is wrong. */
+const SILENT_AFTER_MS = 72 * 60 * 60_000;
+
+/** Where reports about a domain are sent to; null while the service receives none. */
+export const reportingAddress = (
+  { mode, token }: Pick<DomainRow, "mode" | "token">,
+  reportHost: string | null,
+): string | null => {
+  const host = reportHostFor(mode, reportHost);
+  return host === null ? null : `${token}@${host}`;
+};
+
+/** A domain as the interface shows it. */
+export const domainView = (row: DomainRow, { reportHost, isUrlOff }: DomainViewDeps, nowMs: number): DomainView => ({
+  id: row.id,
+  domain: row.domain,
+  status: row.status,
+  label: row.label,
+  monitoring_enabled: row.monitoringEnabled,
+  reporting_address: reportingAddress(row, reportHost),
+  policy: policyView(readState(row.state)?.believed.policy ?? null),
+  reporting: reportingOf(row, nowMs),
+  last_report_at: row.lastReportAtMs === null ? null : isoTime(row.lastReportAtMs),
+  last_check: readLastCheck(row.lastCheck),
+  settings: {
+    webhook_configured: row.webhookUrl !== null && !isUrlOff(row.accountId, row.webhookUrl),
+    recipients: [...row.recipients],
+    alerts: alertsView(row),
+    digest: row.digest,
+    retention_days: row.retentionDays,
+    raw_retention_days: row.rawRetentionDays,
+    sends_mail: row.sendsMail,
+    require_authentic_reports: row.requireAuthenticReports,
+  },
+  created_at: isoTime(row.createdAtMs),
+  updated_at: isoTime(row.updatedAtMs),
+});
+
+const alertsView = (row: DomainRow): Record<AlertRule, boolean> =>
+  Object.fromEntries(ALERT_RULES.map((rule) => [rule, isRuleOn(row, rule)])) as Record<AlertRule, boolean>;
+
+const reportingOf = ({ lastReportAtMs }: DomainRow, nowMs: number): DomainView["reporting"] => {
+  if (lastReportAtMs === null) return "waiting";
+  return nowMs - lastReportAtMs <= SILENT_AFTER_MS ? "receiving" : "silent";
+};
+
+/** A policy as the interface shows it. */
+export const policyView = (policy: StatePolicy | null): PolicyView | null => {
+  if (policy === null) return null;
+  const { p, sp, np, adkim, aspf, own, inherited_from } = policy;
+  return { p, sp, np, adkim, aspf, own, inherited_from };
+};
+
+/** An entry of a domain's history as the interface shows it. */
+export const historyView = ({ id, trigger, atMs, body }: HistoryRow) => {
+  const { status, previous_status, record, policy, checks, changes } = historyBodySchema.parse(JSON.parse(body));
+  return {
+    id,
+    at: isoTime(atMs),
+    trigger,
+    status,
+    previous_status,
+    record,
+    policy: policyView(policy),
+    checks,
+    changes,
+  };
+};
+
+/** What the operator publishes once; nothing while the service receives no reports. */
+export const serviceRecordsView = (
+  mode: DomainRow["mode"],
+  hosts: { reportHost: string | null; mailHost: string | null },
+) => {
+  const host = reportHostFor(mode, hosts.reportHost);
+  if (host === null) return [];
+  return serviceRecords(host, mode === "test" ? host : (hosts.mailHost ?? host));
+};

@@ -1,0 +1,79 @@
+import { describe, expect, test } from "bun:test";
+import { createDmarcAlertWorlds, type DmarcAlertWorld } from "../../testing/dmarc-alert-world.ts";
+import { DMARC_EVENTS } from "../alerts/event-docs.ts";
+import { ALERT_RULES, type Alert } from "./raise.ts";
+import type { DomainRow } from "./domain-store.ts";
+
+const newWorld = createDmarcAlertWorlds();
+const HOUR_MS = 60 * 60_000;
+const ALERT: Alert = {
+  rule: "status_changed",
+  subject: "action_required",
+  data: { status: "action_required" },
+  summary: "the record is gone",
+  cooldown: true,
+};
+const raiseIn = ({ db, raise, clock }: DmarcAlertWorld, domain: DomainRow, alert: Partial<Alert> = {}) =>
+  db.transact((tx) => raise(tx, domain, { ...ALERT, ...alert }, clock.nowMs()));
+
+describe("an alert that is raised", () => {
+  test("is kept, sent to the webhook and lined up for each recipient", () => {
+    const world = newWorld();
+    const domain = world.add("example.com", { label: "shop", recipients: ["a@example.com", "b@example.com"] });
+    expect(raiseIn(world, domain)).toBe(true);
+    expect(world.raised()).toEqual(["status_changed action_required"]);
+    expect(world.events()).toEqual([
+      {
+        type: "dmarc.status_changed",
+        url: "https://example.com/hook",
+        data: { domain_id: domain.id, domain: "example.com", label: "shop", mode: "live", status: "action_required" },
+      },
+    ]);
+    expect(world.alerts.mailRecipients(9, []).toSorted()).toEqual(["a@example.com", "b@example.com"]);
+  });
+
+  test("is an event without mail for test keys", () => {
+    const world = newWorld();
+    raiseIn(world, world.add("example.com", { mode: "test" }));
+    expect(world.events()).toMatchObject([{ data: { mode: "test" } }]);
+    expect(world.countMails()).toBe(0);
+  });
+
+  test("is kept where there is neither webhook nor mail", () => {
+    const world = newWorld({ hasMail: false });
+    expect(raiseIn(world, world.add("example.com", { webhookUrl: null }))).toBe(true);
+    expect([world.events(), world.countMails(), world.raised()]).toEqual([[], 0, ["status_changed action_required"]]);
+  });
+});
+
+describe("nothing is raised", () => {
+  test("by a rule that is off; those that nobody spoke of are on", () => {
+    const world = newWorld();
+    const domain = world.add("example.com", { alerts: { status_changed: false } });
+    expect(raiseIn(world, domain)).toBe(false);
+    expect(raiseIn(world, domain, { rule: "record_changed" })).toBe(true);
+    expect(world.raised()).toEqual(["record_changed action_required"]);
+  });
+
+  test("twice in a day about the same subject, but about another one, of another domain, or without cooldown", async () => {
+    const world = newWorld();
+    const [one, two] = [world.add("example.com"), world.add("example.org")];
+    expect(raiseIn(world, one)).toBe(true);
+    await world.clock.advance(24 * HOUR_MS - 1);
+    expect(raiseIn(world, one)).toBe(false);
+    expect(raiseIn(world, one, { cooldown: false })).toBe(true);
+    expect(raiseIn(world, one, { subject: "active" })).toBe(true);
+    expect(raiseIn(world, two)).toBe(true);
+    await world.clock.advance(24 * HOUR_MS);
+    expect(raiseIn(world, one)).toBe(true);
+  });
+});
+
+describe("the documentation of the events", () => {
+  test("has every rule, and examples that fit", () => {
+    expect(DMARC_EVENTS.map(({ type }) => type)).toEqual(ALERT_RULES.map((rule) => `dmarc.${rule}`));
+    for (const { data, example, type } of DMARC_EVENTS) {
+      expect([type, data.safeParse(example).error?.issues ?? []]).toEqual([type, []]);
+    }
+  });
+});

@@ -1,0 +1,92 @@
+import { z } from "zod";
+import type { Outcome, OutcomeReason, Reading } from "../report/outcome.ts";
+
+/** Why a finding is what it is, beside what reading alone can say. */
+export type FindingReason =
+  | OutcomeReason
+  /** The report is about a domain that the account has not enrolled. */
+  | "foreign_domain"
+  /** The domain wants authentic reports only, and the mail is not. */
+  | "not_authentic"
+  /** The report is there already, with other rows; the first one was kept. */
+  | "duplicate_differs"
+  /** A bug of ours. The bytes are kept, and reading can be tried again. */
+  | "internal_error"
+  /** Reading was begun several times, and the service never lived to see its end. */
+  | "gave_up";
+
+/** What was found in one place of a mail or file, and what became of it. The names are those of the interface. */
+export interface Finding {
+  readonly outcome: Outcome;
+  /** Null when there is nothing to explain. */
+  readonly reason: FindingReason | null;
+  /** The name of the part or entry; null where it has none. */
+  readonly name: string | null;
+  /** Our id of the report that is stored, also when it was so before. */
+  readonly report_id: string | null;
+  /** The enrolled domain that it counts for. */
+  readonly domain_id: string | null;
+  /** The domain that it is about, as it says. */
+  readonly domain: string | null;
+  readonly org_name: string | null;
+  /** The id that the reporter gave it. */
+  readonly external_report_id: string | null;
+}
+
+/** What became of all of a mail or file. */
+export interface Conclusion {
+  readonly outcome: Outcome;
+  readonly reason: FindingReason | null;
+}
+
+/** The most telling first. */
+const OUTCOMES_BY_WEIGHT: readonly Outcome[] = ["rejected", "quarantined", "stored", "duplicate", "empty"];
+
+/** The most telling of some findings; of equals the first. Nothing found at all cannot happen, and is called a bug. */
+export const conclusionOf = (findings: readonly Finding[]): Conclusion => {
+  for (const outcome of OUTCOMES_BY_WEIGHT) {
+    const telling = findings.find((finding) => finding.outcome === outcome);
+    if (telling !== undefined) return { outcome, reason: telling.reason };
+  }
+  return { outcome: "rejected", reason: "internal_error" };
+};
+
+/** The finding that says no more than a reading does. */
+export const findingOf = ({ outcome, reason, name, report, tlsReport, failureReport }: Reading): Finding => ({
+  outcome,
+  reason,
+  name,
+  report_id: null,
+  domain_id: null,
+  domain: report?.policy.domain ?? tlsReport?.policies[0]?.domain ?? failureReport?.reportedDomain ?? null,
+  org_name: report?.orgName ?? tlsReport?.orgName ?? null,
+  external_report_id: report?.reportId ?? tlsReport?.reportId ?? null,
+});
+
+/** The finding for what could not be dealt with at all. */
+export const failureFinding = (reason: "internal_error" | "gave_up"): Finding => ({
+  outcome: "rejected",
+  reason,
+  name: null,
+  report_id: null,
+  domain_id: null,
+  domain: null,
+  org_name: null,
+  external_report_id: null,
+});
+
+const text = z.string().nullable();
+
+/** One finding, as the interface shows it. */
+export const findingSchema = z
+  .object({
+    outcome: z.enum(["stored", "duplicate", "empty", "quarantined", "rejected"]),
+    reason: text.meta({ description: "Why; null when there is nothing to explain." }),
+    name: text.meta({ description: "The name of the part of the mail, or of the entry of the archive." }),
+    report_id: text.meta({ description: "The stored report, also when it was there before." }),
+    domain_id: text.meta({ description: "The enrolled domain that it counts for." }),
+    domain: text.meta({ description: "The domain that it is about." }),
+    org_name: text,
+    external_report_id: text.meta({ description: "The id that the reporter gave it." }),
+  })
+  .meta({ title: "DmarcFinding" });

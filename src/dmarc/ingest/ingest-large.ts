@@ -1,0 +1,118 @@
+import type { Clock } from "../../base/clock.ts";
+import type { Log } from "../../base/log.ts";
+import { newId } from "../../base/secrets.ts";
+import type { Db } from "../../db/open.ts";
+import type { DomainRow } from "../domains/domain-store.ts";
+import { createCounting } from "./ingest-count.ts";
+import { factsOf } from "./ingest-row.ts";
+import { type IngestStores, isForged, type StagedReport, type Work } from "./ingest-work.ts";
+import { newReportOf, StagedReportGone } from "./ingest-write.ts";
+import type { Report } from "../report/report.ts";
+import { dayOf } from "./report-day.ts";
+import { contentOf, samenessOf } from "./report-sameness.ts";
+import type { CountedRow } from "./rollup.ts";
+
+/** Rows written in one transaction: it holds the event loop for some 20 ms. */
+export const ROWS_PER_COMMIT = 1_000;
+/** Reports with more rows are written in several transactions. */
+export const LARGE_ROWS_MIN = 2_000;
+
+export interface StagingDeps {
+  readonly db: Db;
+  readonly stores: IngestStores;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+export const isLarge = ({ rows }: Report): boolean => rows.length > LARGE_ROWS_MIN;
+
+/**
+ * Writes the rows of large reports ahead, in reports that do not count yet, so that the transaction in which they begin
+ * to count is short. Until then such a report is known by a sameness of its own: another one of the same is not hindered
+ * by it, and is not taken for a duplicate of what may never be finished.
+ */
+export const createStaging = ({ db, stores, clock, log }: StagingDeps) => {
+  const { reports, counts, domains } = stores;
+
+  const stageRows = async (staged: Omit<StagedReport, "placed">, domain: DomainRow, report: Report) => {
+    const placed: CountedRow[] = [];
+    const day = dayOf(report);
+    while (placed.length < report.rows.length) {
+      const from = placed.length;
+      const rows = report.rows.slice(from, from + ROWS_PER_COMMIT);
+      const more = await db.commit((tx) => {
+        if (!reports.isIncomplete(staged.number)) throw new StagedReportGone("a report vanished while it was written");
+        const counting = createCounting(counts, { tx, nowMs: clock.nowMs() });
+        if (from === 0) counting.beginReport();
+        const found = rows.map((row, at) => {
+          const counted = counting.place(domain, day, row, factsOf(row, domain.domain, report.policy));
+          const place = { report: staged.number, position: from + at, domain: domain.number, day };
+          reports.insertRecord(tx, { ...place, row, counted });
+          return counted;
+        });
+        counting.flush(new Map());
+        return found;
+      });
+      placed.push(...more);
+    }
+    return placed;
+  };
+
+  const stageReport = async (work: Work, report: Report): Promise<StagedReport | null> => {
+    const domain = domains.findCovering(work.ingestion, report.policy.domain);
+    if (domain === undefined || isForged(work, domain)) return null;
+    const content = contentOf(report);
+    const sameness = samenessOf(report, content);
+    if (reports.findSame(domain.number, sameness) !== null) return null;
+    const id = newId();
+    const row = newReportOf(work, { report, domain, sameness: `staged ${id}`, content });
+    const number = await db.commit((tx) => reports.insertReport(tx, { ...row, id, aligned: 0, isComplete: false }));
+    const staged = { number, id, domain: domain.number, content };
+    try {
+      return { ...staged, placed: await stageRows(staged, domain, report) };
+    } catch (error) {
+      await remove(number).catch((cause: unknown) =>
+        log.warn("a report half written stays until the next start", { cause }),
+      );
+      throw error;
+    }
+  };
+
+  /** Removes a report that does not count, with its rows, if it is there. */
+  const remove = async (number: number): Promise<void> => {
+    for (let isGone = false; !isGone;) {
+      isGone = await db.commit((tx) => reports.removeIncomplete(tx, number, ROWS_PER_COMMIT));
+    }
+  };
+
+  /** Removes what was staged for a work and does not count: after writing it, what turned out not to be wanted. */
+  const discard = async ({ staged }: Pick<Work, "staged">): Promise<void> => {
+    for (const { number } of staged.values()) if (reports.isIncomplete(number)) await remove(number);
+  };
+
+  return {
+    /** The same work with its large reports staged. Rejects as `db.commit` does, with nothing staged. */
+    async stage(work: Work): Promise<Work> {
+      const staged = new Map<Report, StagedReport>();
+      try {
+        for (const { report } of work.readings) {
+          const found = report !== null && isLarge(report) ? await stageReport(work, report) : null;
+          if (found !== null && report !== null) staged.set(report, found);
+        }
+      } catch (error) {
+        await discard({ staged });
+        throw error;
+      }
+      return { ...work, staged };
+    },
+    discard,
+    /** Removes every report that does not count: at the start, what the end of the service left behind. */
+    async removeIncomplete(): Promise<number> {
+      const numbers = reports.incomplete();
+      for (const number of numbers) await remove(number);
+      return numbers.length;
+    },
+  };
+};
+
+export type Staging = ReturnType<typeof createStaging>;

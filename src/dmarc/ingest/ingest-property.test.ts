@@ -1,0 +1,122 @@
+import { afterAll, describe, expect, test } from "bun:test";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import {
+  MADE_DAY_S,
+  type MadeReport,
+  type MadeRow,
+  madeReportMail,
+  madeReportXml,
+} from "../../testing/dmarc-reports.ts";
+import { createIngestWorlds, INGEST_OWNER } from "../../testing/ingest-world.ts";
+
+const newWorld = createIngestWorlds();
+const folder = mkdtempSync(join(tmpdir(), "postwarden-ingest-"));
+afterAll(() => rmSync(folder, { recursive: true }));
+
+/** Numbers that look random and are the same in every run (Park and Miller). */
+const createRandom = (seed: number) => {
+  let state = seed;
+  return (below: number): number => {
+    state = (state * 48_271) % 2_147_483_647;
+    return state % below;
+  };
+};
+type Chance = ReturnType<typeof createRandom>;
+
+const pick = <T>(chance: Chance, items: readonly [T, ...T[]]): T => items[chance(items.length)] ?? items[0];
+
+const randomRow = (chance: Chance): MadeRow => {
+  const result = () => pick(chance, ["pass", "fail"] as const);
+  return {
+    ip: `192.0.2.${chance(12)}`,
+    count: 1 + chance(50),
+    disposition: pick(chance, ["none", "quarantine", "reject", "pass"]),
+    dkim: result(),
+    spf: result(),
+    headerFrom: pick(chance, ["example.com", "a.example.com", "b.example.com", "sub.example.net", "other.org", ""]),
+    dkimResults: [`${pick(chance, ["example.com", "esp.net", "mail.example.com"])} ${result()} s`],
+    spfResults: [`${pick(chance, ["example.com", "bounce.esp.net"])} ${result()}`],
+    reasons: chance(4) === 0 ? ["forwarded"] : [],
+  };
+};
+
+const randomReport = (chance: Chance): MadeReport => ({
+  domain: pick(chance, ["example.com", "a.example.com", "sub.example.net", "stranger.example"]),
+  org: pick(chance, ["one.example", "Two.example", "three.example"]),
+  reportId: `r${chance(30)}`,
+  begin: MADE_DAY_S + 86_400 * chance(3),
+  rows: Array.from({ length: chance(6) }, () => randomRow(chance)),
+});
+
+describe("what is counted is what the records say", () => {
+  test.each([1, 2, 3, 4, 5, 6])("whatever comes, in whatever order and batches, over restarts (%i)", async (seed) => {
+    const chance = createRandom(seed * 7_919);
+    const path = join(folder, `${seed}.db`);
+    let world = newWorld({ path });
+    world.enrol("example.com");
+    for (let step = 0; step < 40; step += 1) {
+      const reports = Array.from({ length: 1 + chance(5) }, () => randomReport(chance));
+      const files = reports.map((report) => (chance(2) === 0 ? madeReportXml(report) : madeReportMail(report)));
+      const incoming = files.map((file) => world.incoming(file));
+      switch (chance(6)) {
+        case 0:
+          world = newWorld({ path });
+          break;
+        case 1:
+          await world.ingestions.retryAll(INGEST_OWNER);
+          break;
+        case 2: {
+          const [any] = world.all<{ id: string }>(`SELECT id FROM dmarc_ingestions LIMIT 1 OFFSET ${chance(20)}`);
+          if (any !== undefined) await world.ingestions.retry(INGEST_OWNER, any.id);
+          break;
+        }
+        case 3:
+          for (const one of incoming) await world.intake.take({ ...one, via: "smtp" });
+          world.ingester.start();
+          await world.ingester.stop();
+          break;
+        default:
+          await world.ingestions.ingestFiles(incoming);
+      }
+      if (step === 20) world.enrol("example.net");
+      expect(world.rollups()).toEqual(world.recount());
+    }
+    world = newWorld({ path });
+    world.ingester.start();
+    await world.ingester.idle();
+    expect(world.rollups()).toEqual(world.recount());
+    expect(world.all("SELECT id FROM dmarc_ingestions WHERE status = 'pending'")).toEqual([]);
+    expect(world.count("dmarc_raw")).toBe(world.count("dmarc_ingestions"));
+    expect(world.count("dmarc_reports")).toBeGreaterThan(20);
+    const doubles = world.all(
+      "SELECT domain, org, report_id, begin_ms, policy_domain, count(*) FROM dmarc_reports GROUP BY 1, lower(org), 3, 4, 5 HAVING count(*) > 1",
+    );
+    expect(doubles).toEqual([]);
+    const wrong =
+      world.all(`SELECT * FROM (SELECT r.*, (SELECT count(*) FROM dmarc_records WHERE report = r.number) AS there,
+      (SELECT sum(count) FROM dmarc_records WHERE report = r.number) AS sent FROM dmarc_reports r) WHERE there <> rows OR sent <> messages`);
+    expect(wrong).toEqual([]);
+  });
+});
+
+test("no damage to a mail is ever too much, or loses it", async () => {
+  const chance = createRandom(99);
+  const world = newWorld();
+  world.enrol("example.com");
+  const mail = madeReportMail({ rows: [randomRow(chance), randomRow(chance)] });
+  const files = Array.from({ length: 300 }, () => {
+    const bytes = Buffer.from(mail);
+    for (let times = chance(4); times >= 0; times -= 1) bytes[chance(bytes.length)] = chance(256);
+    return chance(3) === 0 ? bytes.subarray(0, chance(bytes.length)) : bytes;
+  });
+  const rows = await world.ingestions.ingestFiles(files.map((bytes) => world.incoming(bytes)));
+  expect(rows).toHaveLength(files.length);
+  for (const [at, { id, status }] of rows.entries()) {
+    expect(status).toBe("done");
+    expect(Buffer.compare(world.store.findRaw(id) ?? Buffer.alloc(0), files[at] ?? Buffer.alloc(0))).toBe(0);
+  }
+  expect(rows.filter(({ reason }) => reason === "internal_error")).toEqual([]);
+  expect(world.rollups()).toEqual(world.recount());
+});

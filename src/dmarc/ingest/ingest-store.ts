@@ -1,0 +1,108 @@
+import type { Db, Tx } from "../../db/open.ts";
+import type { Counts, NameCounts, ReporterCounts } from "./rollup.ts";
+
+/** A source as far as counting needs to know it. */
+export interface KnownSource {
+  readonly number: number;
+  readonly firstDay: number;
+  readonly lastDay: number;
+}
+
+/** A place in a rollup. */
+export interface Place<K> {
+  readonly domain: number;
+  readonly day: number;
+  readonly key: K;
+}
+
+const COUNT = `INSERT INTO dmarc_daily (domain, day, source, messages, aligned, aligned_dkim, aligned_spf, forwarded, authenticated,
+  quarantined, rejected) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET messages = messages + excluded.messages,
+  aligned = aligned + excluded.aligned, aligned_dkim = aligned_dkim + excluded.aligned_dkim, aligned_spf = aligned_spf + excluded.aligned_spf,
+  forwarded = forwarded + excluded.forwarded, authenticated = authenticated + excluded.authenticated,
+  quarantined = quarantined + excluded.quarantined, rejected = rejected + excluded.rejected`;
+
+const COUNT_REPORTER = `INSERT INTO dmarc_daily_reporters (domain, day, reporter, reports, messages, aligned) VALUES (?, ?, ?, ?, ?, ?)
+  ON CONFLICT DO UPDATE SET reports = reports + excluded.reports, messages = messages + excluded.messages, aligned = aligned + excluded.aligned`;
+
+const COUNT_NAME = `INSERT INTO dmarc_daily_names (domain, day, name, messages, aligned) VALUES (?, ?, ?, ?, ?)
+  ON CONFLICT DO UPDATE SET messages = messages + excluded.messages, aligned = aligned + excluded.aligned`;
+
+/** What is counted of reports: sources, names, and the rollups by day. */
+export const createCountStore = ({ sqlite }: Db) => {
+  const source = sqlite.prepare<KnownSource, [number, string]>(
+    "SELECT number, first_day AS firstDay, last_day AS lastDay FROM dmarc_sources WHERE domain = ? AND key = ?",
+  );
+  const insertSource = sqlite.prepare(
+    "INSERT INTO dmarc_sources (domain, key, first_day, last_day, first_seen_at_ms) VALUES (?, ?, ?, ?, ?)",
+  );
+  const extendSource = sqlite.prepare("UPDATE dmarc_sources SET first_day = ?, last_day = ? WHERE number = ?");
+  const addresses = sqlite.prepare<{ ip: string; lastDay: number }, [number]>(
+    "SELECT ip, last_day AS lastDay FROM dmarc_source_addresses WHERE source = ?",
+  );
+  const putAddress = sqlite.prepare(
+    "INSERT INTO dmarc_source_addresses (source, ip, last_day) VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET last_day = excluded.last_day",
+  );
+  const removeAddress = sqlite.prepare("DELETE FROM dmarc_source_addresses WHERE source = ? AND ip = ?");
+  const queueAddress = sqlite.prepare(
+    "INSERT OR IGNORE INTO dmarc_reverse_names (ip, name, is_confirmed, due_at_ms, asked_at_ms) VALUES (?, NULL, 0, ?, NULL)",
+  );
+  const firstDayOfName = sqlite.prepare<{ firstDay: number }, [number, string]>(
+    "SELECT first_day AS firstDay FROM dmarc_names WHERE domain = ? AND name = ?",
+  );
+  const countNames = sqlite.prepare<{ count: number }, [number]>(
+    "SELECT count(*) AS count FROM dmarc_names WHERE domain = ?",
+  );
+  const insertName = sqlite.prepare(
+    "INSERT INTO dmarc_names (domain, name, first_day, first_seen_at_ms) VALUES (?, ?, ?, ?)",
+  );
+  const putBackName = sqlite.prepare("UPDATE dmarc_names SET first_day = ? WHERE domain = ? AND name = ?");
+  const count = sqlite.prepare(COUNT);
+  const countReporter = sqlite.prepare(COUNT_REPORTER);
+  const countName = sqlite.prepare(COUNT_NAME);
+  const touchDomain = sqlite.prepare(
+    "UPDATE dmarc_domains SET last_report_at_ms = max(coalesce(last_report_at_ms, 0), ?), is_unreviewed = max(is_unreviewed, ?) WHERE number = ?",
+  );
+
+  return {
+    findSource: (domain: number, key: string): KnownSource | null => source.get(domain, key),
+    /** Stores a source that was first told of by a report about `day`, and answers its number. */
+    insertSource: (
+      _tx: Tx,
+      domain: number,
+      key: string,
+      seen: { readonly day: number; readonly atMs: number },
+    ): number => Number(insertSource.run(domain, key, seen.day, seen.day, seen.atMs).lastInsertRowid),
+    extendSource: (_tx: Tx, { number, firstDay, lastDay }: KnownSource): void =>
+      void extendSource.run(firstDay, lastDay, number),
+
+    addressesOf: (of: number) => addresses.all(of),
+    putAddress: (_tx: Tx, of: number, ip: string, lastDay: number): void => void putAddress.run(of, ip, lastDay),
+    removeAddress: (_tx: Tx, of: number, ip: string): void => void removeAddress.run(of, ip),
+    /** Has the DNS asked for the name of an address, unless it is known already. */
+    queueAddress: (_tx: Tx, ip: string, dueAtMs: number): void => void queueAddress.run(ip, dueAtMs),
+
+    /** The first day on which a name was seen; null when it never was. */
+    firstDayOfName: (domain: number, name: string): number | null => firstDayOfName.get(domain, name)?.firstDay ?? null,
+    countNames: (domain: number): number => countNames.get(domain)?.count ?? 0,
+    insertName: (_tx: Tx, domain: number, name: string, seen: { readonly day: number; readonly atMs: number }): void =>
+      void insertName.run(domain, name, seen.day, seen.atMs),
+    /** An earlier day than the one known was told of. */
+    putBackName: (_tx: Tx, domain: number, name: string, firstDay: number): void =>
+      void putBackName.run(firstDay, domain, name),
+
+    count(_tx: Tx, { domain, day, key }: Place<number>, counts: Counts): void {
+      const { messages, aligned, alignedDkim, alignedSpf, forwarded, authenticated, quarantined, rejected } = counts;
+      const more = [aligned, alignedDkim, alignedSpf, forwarded, authenticated, quarantined, rejected];
+      count.run(domain, day, key, messages, ...more);
+    },
+    countReporter: (_tx: Tx, { domain, day, key }: Place<string>, counts: ReporterCounts): void =>
+      void countReporter.run(domain, day, key, counts.reports, counts.messages, counts.aligned),
+    countName: (_tx: Tx, { domain, day, key }: Place<string>, counts: NameCounts): void =>
+      void countName.run(domain, day, key, counts.messages, counts.aligned),
+    /** A report arrived; with `isNews` one that the alert rules have to look at. */
+    touchDomain: (_tx: Tx, domain: number, receivedAtMs: number, isNews: boolean): void =>
+      void touchDomain.run(receivedAtMs, isNews ? 1 : 0, domain),
+  };
+};
+
+export type CountStore = ReturnType<typeof createCountStore>;

@@ -1,0 +1,176 @@
+import { newId } from "../../base/secrets.ts";
+import type { DomainRow, DomainStore } from "../domains/domain-store.ts";
+import { type Context, createCounting } from "./ingest-count.ts";
+import { conclusionOf, failureFinding, type Finding, findingOf } from "./ingest-finding.ts";
+import { factsOf } from "./ingest-row.ts";
+import { storeTlsReport } from "./ingest-tls.ts";
+import { type Batch, type IngestStores, isForged, type Place, type Work, type Written } from "./ingest-work.ts";
+import { countMessages, type Report } from "../report/report.ts";
+import { dayOf } from "./report-day.ts";
+import { contentOf, samenessOf } from "./report-sameness.ts";
+import type { SameReport } from "./report-store.ts";
+import { addReport, addRow, type CountedRow, dayIn } from "./rollup.ts";
+
+/** A staged report that is gone: somebody removed what looked like the remains of a crash. It is to be staged again. */
+export class StagedReportGone extends Error {}
+
+/**
+ * Writes down what was read, with its reports, records and rollups, in the transaction given. Null for what no longer
+ * waits to be read, because another process was faster.
+ */
+export const writeWorks = (stores: IngestStores, context: Context, works: readonly Work[]): (Written | null)[] => {
+  const { tx, nowMs } = context;
+  const touched = new Map<number, { receivedAtMs: number; isNews: boolean }>();
+  const batch: Batch = {
+    ...context,
+    stores,
+    counting: createCounting(stores.counts, context),
+    rollup: new Map(),
+    cover: createCover(stores.domains),
+    touch(domain, receivedAtMs, isNews) {
+      const before = touched.get(domain.number) ?? { receivedAtMs: 0, isNews: false };
+      const latestMs = Math.max(before.receivedAtMs, receivedAtMs);
+      touched.set(domain.number, { receivedAtMs: latestMs, isNews: before.isNews || isNews });
+    },
+  };
+  const written = works.map((work) => {
+    if (!work.isNew && !stores.ingestions.isPending(work.ingestion.id)) return null;
+    const findings = findingsOf(batch, work);
+    const ending = { ...conclusionOf(findings), findings, finishedAtMs: nowMs };
+    if (work.isNew) stores.ingestions.insertDone(tx, work.ingestion, ending);
+    else stores.ingestions.finish(tx, work.ingestion.id, ending);
+    return { ingestion: work.ingestion, ending };
+  });
+  batch.counting.flush(batch.rollup);
+  for (const [domain, { receivedAtMs, isNews }] of touched) stores.counts.touchDomain(tx, domain, receivedAtMs, isNews);
+  return written;
+};
+
+/** Asks the store once for each policy domain: a batch is mostly about few. */
+const createCover = (domains: DomainStore): Batch["cover"] => {
+  const known = new Map<string, DomainRow | undefined>();
+  return ({ accountId, mode }, policyDomain) => {
+    const key = `${accountId} ${mode} ${policyDomain}`;
+    if (!known.has(key)) known.set(key, domains.findCovering({ accountId, mode }, policyDomain));
+    return known.get(key);
+  };
+};
+
+const findingsOf = (batch: Batch, work: Work): Finding[] => {
+  if (work.failure !== null) return [failureFinding(work.failure)];
+  const named = new Set<string>();
+  return work.readings.map((reading) => {
+    const place: Place = { work, reading, named };
+    if (reading.report !== null) return takeReport(batch, place, reading.report);
+    if (reading.tlsReport !== null) return storeTlsReport(batch, place, reading.tlsReport);
+    return findingOf(reading);
+  });
+};
+
+const takeReport = (batch: Batch, place: Place, report: Report): Finding => {
+  const { work, reading } = place;
+  const finding = findingOf(reading);
+  const domain = batch.cover(work.ingestion, report.policy.domain);
+  if (domain === undefined) {
+    return reading.outcome === "empty" ? finding : { ...finding, outcome: "quarantined", reason: "foreign_domain" };
+  }
+  const placed = { ...finding, domain_id: domain.id };
+  if (isForged(work, domain)) return { ...placed, outcome: "quarantined", reason: "not_authentic" };
+  if (reading.outcome === "empty") {
+    batch.touch(domain, work.ingestion.receivedAtMs, false);
+    return placed;
+  }
+  const content = work.staged.get(report)?.content ?? contentOf(report);
+  const sameness = samenessOf(report, content);
+  const same = batch.stores.reports.findSame(domain.number, sameness);
+  if (same !== null) return { ...placed, ...judgeSame(place, same, content) };
+  const id = storeReport(batch, work, { report, domain, sameness, content });
+  place.named.add(id);
+  batch.touch(domain, work.ingestion.receivedAtMs, true);
+  return { ...placed, report_id: id };
+};
+
+/** A report that is there already: brought by this very mail, which is being read again, or by another. */
+const judgeSame = ({ work, named }: Place, same: SameReport, content: string) => {
+  const isOwn = same.ingestion === work.ingestion.id && !named.has(same.id);
+  named.add(same.id);
+  if (isOwn) return { outcome: "stored", reason: null, report_id: same.id } as const;
+  const reason = same.content === content ? null : "duplicate_differs";
+  return { outcome: "duplicate", reason, report_id: same.id } as const;
+};
+
+/** A report on its way into the database. */
+export interface Stored {
+  readonly report: Report;
+  readonly domain: DomainRow;
+  readonly sameness: string;
+  readonly content: string;
+}
+
+/** Stores a report that counts, and answers its id. */
+const storeReport = (batch: Batch, work: Work, stored: Stored): string => {
+  const { report, domain } = stored;
+  const staged = work.staged.get(report);
+  const isStaged = staged !== undefined && staged.domain === domain.number;
+  const written = isStaged ? completeStaged(batch, staged, stored) : writeReport(batch, work, stored);
+  const day = dayIn(batch.rollup, domain.number, dayOf(report));
+  const reporter = addReport(day, report.orgName);
+  for (const row of written.placed) addRow(day, reporter, row);
+  return written.id;
+};
+
+interface Placed {
+  readonly id: string;
+  readonly placed: readonly CountedRow[];
+}
+
+const completeStaged = (
+  { stores, tx }: Batch,
+  staged: Placed & { readonly number: number },
+  stored: Stored,
+): Placed => {
+  if (!stores.reports.isIncomplete(staged.number)) throw new StagedReportGone("a report vanished while it was written");
+  const aligned = staged.placed.reduce((sum, { row, facts }) => sum + (facts.isAligned ? row.count : 0), 0);
+  stores.reports.complete(tx, staged.number, { sameness: stored.sameness, aligned });
+  return staged;
+};
+
+const writeReport = ({ stores, tx, counting }: Batch, work: Work, stored: Stored): Placed => {
+  const { report, domain } = stored;
+  const day = dayOf(report);
+  const facts = report.rows.map((row) => factsOf(row, domain.domain, report.policy));
+  const id = newId();
+  const number = stores.reports.insertReport(tx, {
+    ...newReportOf(work, stored),
+    id,
+    aligned: report.rows.reduce((sum, { count }, at) => sum + (facts[at]?.isAligned ? count : 0), 0),
+    isComplete: true,
+  });
+  counting.beginReport();
+  const placed = report.rows.map((row, position) => {
+    const known = facts[position] ?? factsOf(row, domain.domain, report.policy);
+    const counted = counting.place(domain, day, row, known);
+    stores.reports.insertRecord(tx, { report: number, position, domain: domain.number, day, row, counted });
+    return counted;
+  });
+  return { id, placed };
+};
+
+/** The columns of a report that follow from where it came from. */
+export const newReportOf = (work: Work, { report, domain, sameness, content }: Stored) => {
+  const { ingestion, proof, isMail } = work;
+  // Nothing is asked of the DNS for test keys, so nothing will ever be known.
+  const unproven = isMail && ingestion.mode === "live" ? ("pending" as const) : null;
+  return {
+    domain: domain.number,
+    ingestion: ingestion.id,
+    report,
+    day: dayOf(report),
+    receivedAtMs: ingestion.receivedAtMs,
+    messages: countMessages(report),
+    sameness,
+    content,
+    authenticity: proof?.authenticity ?? unproven,
+    authenticityBody: proof === null ? null : JSON.stringify(proof),
+  };
+};

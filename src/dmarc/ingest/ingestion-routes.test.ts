@@ -1,0 +1,244 @@
+import { describe, expect, test } from "bun:test";
+import { z } from "zod";
+import { isoTime } from "../../base/clock.ts";
+import { createApps, type TestAppOptions } from "../../testing/app.ts";
+import { madeReportMail, madeReportXml } from "../../testing/dmarc-reports.ts";
+import { INGESTION_OPERATIONS } from "./ingestion-operations.ts";
+import { ingestionSchema, ingestionsSchema, uploadedSchema } from "./ingestion-schemas.ts";
+import { UPLOAD_BYTES_MAX, UPLOAD_FILES_MAX } from "./report-upload.ts";
+
+const start = createApps();
+const REPORTS = "/v1/dmarc/reports";
+const PATH = "/v1/dmarc/ingestions";
+
+const startWithDomain = async (options: TestAppOptions = {}) => {
+  const app = start({ ...options, settings: { REPORT_HOST: "reports.example.net", ...options.settings } });
+  const key = app.newKey();
+  const domain = await app.request("POST", "/v1/dmarc/domains", { key, body: { domain: "example.com" } });
+  const { id: domainId } = z.object({ domain: z.object({ id: z.string() }) }).parse(domain.body).domain;
+  const upload = async (body: unknown, headers: Record<string, string> = {}) => {
+    const answer = await app.request("POST", REPORTS, { key, body, headers });
+    return {
+      answer,
+      ingestions: answer.status === 200 ? z.strictObject(uploadedSchema.shape).parse(answer.body).ingestions : [],
+    };
+  };
+  const get = (path: string) => app.request("GET", path, { key });
+  return { app, key, domainId, upload, get };
+};
+
+const formOf = async (files: ReadonlyArray<readonly [string, string | Uint8Array<ArrayBuffer>]>) => {
+  const form = new FormData();
+  for (const [name, content] of files) form.append("any", new File([content], name));
+  const made = new Response(form);
+  const headers = { "content-type": made.headers.get("content-type") ?? "" };
+  return { body: new Uint8Array(await made.arrayBuffer()), headers };
+};
+
+describe("an upload", () => {
+  test.each<[string, Uint8Array<ArrayBuffer> | string]>([
+    ["mail", new Uint8Array(madeReportMail())],
+    ["XML", madeReportXml()],
+    ["gzip", Bun.gzipSync(madeReportXml())],
+  ])("of %s is stored when it is answered", async (_what, body) => {
+    const { app, domainId, upload } = await startWithDomain();
+    const { answer, ingestions } = await upload(body);
+    expect(answer.status).toBe(200);
+    expect(ingestions).toMatchObject([
+      {
+        ...{
+          via: "http",
+          status: "done",
+          outcome: "stored",
+          reason: null,
+          name: null,
+          domain_id: null,
+          raw_available: true,
+        },
+        ...{
+          received_at: isoTime(app.clock.nowMs()),
+          finished_at: isoTime(app.clock.nowMs()),
+          client: null,
+          mail_from: null,
+        },
+        findings: [{ outcome: "stored", domain_id: domainId, domain: "example.com", org_name: "receiver.example" }],
+      },
+    ]);
+    expect(app.db.sqlite.query("SELECT count(*) AS n FROM dmarc_records").get()).toEqual({ n: 1 });
+  });
+
+  test("of a TLS report is JSON", async () => {
+    const { upload } = await startWithDomain();
+    const { ingestions } = await upload({ policies: [{ policy: { "policy-domain": "example.com" } }] });
+    expect(ingestions).toMatchObject([{ outcome: "stored", reason: "tls_report" }]);
+  });
+
+  test("as a form has any number of files, each with an answer in its order", async () => {
+    const { upload } = await startWithDomain();
+    const xml = madeReportXml();
+    const { body, headers } = await formOf([
+      ["a.xml", xml],
+      ["b.txt", "hello"],
+      ["c.gz", Bun.gzipSync(xml)],
+    ]);
+    const { ingestions } = await upload(body, headers);
+    expect(ingestions.map(({ name, outcome, reason }) => ({ name, outcome, reason }))).toEqual([
+      { name: "a.xml", outcome: "stored", reason: null },
+      { name: "b.txt", outcome: "rejected", reason: "no_report" },
+      { name: "c.gz", outcome: "duplicate", reason: null },
+    ]);
+  });
+
+  test("that cannot be taken is answered with what is wrong, and leaves nothing", async () => {
+    const { app, key, upload } = await startWithDomain();
+    const boundary = { "content-type": "multipart/form-data; boundary=b" };
+    const cutOff = '--b\r\nContent-Disposition: form-data; name="f"; filename="a"\r\n\r\n<feedback>';
+    const many = await formOf(Array.from({ length: UPLOAD_FILES_MAX + 1 }, (_, at) => [`${at}`, "x"] as const));
+    const refused = [
+      await upload(""),
+      await upload("--b--\r\n", boundary),
+      await upload(cutOff, boundary),
+      await upload("x", { "content-type": "multipart/form-data" }),
+      await upload(many.body, many.headers),
+    ];
+    expect(refused.map(({ answer }) => [answer.status, answer.body.error])).toEqual(
+      refused.map(() => [400, "Invalid request body"]),
+    );
+    const large = { "content-length": String(UPLOAD_BYTES_MAX + 1) };
+    expect((await app.request("POST", REPORTS, { key, body: "x", headers: large })).status).toBe(413);
+    const packed = { "content-encoding": "gzip" };
+    expect((await app.request("POST", REPORTS, { key, body: "x", headers: packed })).status).toBe(415);
+    expect((await app.request("POST", REPORTS, { body: "x" })).status).toBe(401);
+    const reader = app.newKey({ scopes: ["dmarc:read"] });
+    expect((await app.request("POST", REPORTS, { key: reader, body: "x" })).status).toBe(403);
+    expect(app.db.sqlite.query("SELECT count(*) AS n FROM dmarc_ingestions").get()).toEqual({ n: 0 });
+  });
+});
+
+describe("the list of what came in", () => {
+  const fill = async () => {
+    const world = await startWithDomain();
+    await world.upload(madeReportXml());
+    await world.app.advance(60_000);
+    await world.upload(madeReportXml({ domain: "foreign.example" }));
+    await world.upload("junk");
+    const list = async (query = "") => {
+      const { body } = await world.get(PATH + query);
+      return z
+        .strictObject(ingestionsSchema.shape)
+        .parse(body)
+        .ingestions.map(({ outcome }) => outcome);
+    };
+    return { ...world, list };
+  };
+
+  test("is newest first, in pages, and for its owner alone", async () => {
+    const { app, get, list } = await fill();
+    expect(await list()).toEqual(["rejected", "quarantined", "stored"]);
+    const first = ingestionsSchema.parse((await get(`${PATH}?limit=2`)).body);
+    expect(first.ingestions.map(({ outcome }) => outcome)).toEqual(["rejected", "quarantined"]);
+    const rest = ingestionsSchema.parse((await get(`${PATH}?limit=2&cursor=${first.next_cursor}`)).body);
+    expect(rest).toMatchObject({ ingestions: [{ outcome: "stored" }], next_cursor: null });
+    for (const key of [app.newKey({ mode: "live" }), app.newKey({ account: "other" })]) {
+      expect((await app.request("GET", PATH, { key })).body).toEqual({ ingestions: [], next_cursor: null });
+      const one = first.ingestions[0]?.id ?? "";
+      for (const path of [one, `${one}/raw`])
+        expect((await app.request("GET", `${PATH}/${path}`, { key })).status).toBe(404);
+      expect((await app.request("POST", `${PATH}/${one}/retry`, { key })).status).toBe(404);
+    }
+  });
+
+  test.each([
+    ["?outcome=stored", ["stored"]],
+    ["?reason=foreign_domain", ["quarantined"]],
+    ["?status=pending", []],
+    ["?via=smtp", []],
+    ["?created_after=2026-01-01T00:00:30Z", ["rejected", "quarantined"]],
+    ["?created_before=2026-01-01T00:00:30%2B00:00", ["stored"]],
+    ["?domain_id=019aa0d6-5b7e-7c31-9f4c-0d9a3c3f1a00", []],
+  ])("is narrowed down by %s", async (query, outcomes) => {
+    expect(await (await fill()).list(query)).toEqual(outcomes as never);
+  });
+
+  test("is narrowed down to mails to the address of a domain", async () => {
+    const { app, domainId, list } = await fill();
+    app.db.sqlite.run(
+      "UPDATE dmarc_ingestions SET domain = (SELECT number FROM dmarc_domains) WHERE outcome = 'rejected'",
+    );
+    expect(await list(`?domain_id=${domainId}`)).toEqual(["rejected"]);
+  });
+
+  test.each(["?outcome=lost", "?colour=red", "?created_after=yesterday", "?limit=0", "?cursor=x"])(
+    "refuses %s",
+    async (query) => {
+      const { get } = await startWithDomain();
+      expect((await get(PATH + query)).status).toBe(400);
+    },
+  );
+});
+
+describe("one that came in", () => {
+  test("is shown as it was answered", async () => {
+    const { upload, get } = await startWithDomain();
+    const [file] = (await upload("junk")).ingestions;
+    expect((await get(`${PATH}/${file?.id}`)).body).toEqual({ ...file });
+  });
+
+  test("is handed out byte for byte, as nothing that a browser runs", async () => {
+    const { app, key, upload } = await startWithDomain();
+    const mail = new Uint8Array(madeReportMail());
+    const bodies = [mail, new Uint8Array([0, 255, 1]), new TextEncoder().encode("<html>")];
+    for (const body of bodies) {
+      const [row] = (await upload(body)).ingestions;
+      const request = new Request(`http://localhost${PATH}/${row?.id}/raw`, {
+        headers: { authorization: `Bearer ${key.key}` },
+      });
+      const response = await app.service.app.handle(request);
+      expect(new Uint8Array(await response.arrayBuffer())).toEqual(body);
+      expect(response.headers.get("content-type")).toBe(body === mail ? "message/rfc822" : "application/octet-stream");
+      expect(response.headers.get("content-disposition")).toStartWith("attachment");
+      expect(response.headers.get("x-content-type-options")).toBe("nosniff");
+    }
+  });
+
+  test("is read again when asked, by itself or with all others, unless its bytes are gone", async () => {
+    const { app, key, upload, get } = await startWithDomain();
+    app.service.dmarc.ingester.start();
+    const [row] = (await upload(madeReportXml({ domain: "later.example" }))).ingestions;
+    expect(row?.outcome).toBe("quarantined");
+    await app.request("POST", "/v1/dmarc/domains", { key, body: { domain: "later.example" } });
+    const again = await app.request("POST", `${PATH}/${row?.id}/retry`, { key });
+    expect(again.status).toBe(202);
+    expect(again.headers.get("location")).toBe(`${PATH}/${row?.id}`);
+    expect(ingestionSchema.parse(again.body).id).toBe(row?.id ?? "");
+    await app.service.dmarc.ingester.idle();
+    expect((await get(`${PATH}/${row?.id}`)).body).toMatchObject({ status: "done", outcome: "stored" });
+    const [junk] = (await upload("junk")).ingestions;
+    const all = await app.request("POST", `${PATH}/retry`, { key });
+    expect([all.status, all.body]).toEqual([202, { retried: 1 }]);
+    await app.service.dmarc.ingester.idle();
+    app.db.sqlite.run("UPDATE dmarc_ingestions SET has_raw = 0");
+    app.db.sqlite.run("DELETE FROM dmarc_raw");
+    for (const [method, path] of [
+      ["POST", "retry"],
+      ["GET", "raw"],
+    ] as const) {
+      const answer = await app.request(method, `${PATH}/${junk?.id}/${path}`, { key });
+      expect([answer.status, answer.body.error]).toEqual([409, "conflict"]);
+    }
+    await app.service.dmarc.ingester.stop();
+  });
+
+  test.each(["x", "019aa0d6-5b7e-7c31-9f4c-0d9a3c3f1a00"])("that is not there is 404 (%s)", async (id) => {
+    const { app, key, get } = await startWithDomain();
+    expect((await get(`${PATH}/${id}`)).status).toBe(404);
+    expect((await get(`${PATH}/${id}/raw`)).status).toBe(404);
+    expect((await app.request("POST", `${PATH}/${id}/retry`, { key })).status).toBe(404);
+  });
+});
+
+test("the examples of the document have the form that it describes", () => {
+  for (const { responses } of INGESTION_OPERATIONS) {
+    for (const { schema, example } of Object.values(responses)) expect(schema?.safeParse(example).success).toBe(true);
+  }
+});

@@ -1,0 +1,113 @@
+import { Elysia } from "elysia";
+import { AppError } from "../../base/errors.ts";
+import { isId } from "../../base/secrets.ts";
+import type { Caller, Guard } from "../../http/guard.ts";
+import { readPage, writeCursor } from "../../http/query.ts";
+import type { DomainStore } from "../domains/domain-store.ts";
+import { ingestionFiltersSchema } from "./ingestion-schemas.ts";
+import type { IngestionFilters, IngestionRow, IngestionStore } from "./ingestion-store.ts";
+import { ingestionView } from "./ingestion-view.ts";
+import type { Ingestions } from "./ingestions.ts";
+import { kindOfPayload } from "../report/payload.ts";
+import { createUploadGate, readUpload, type UploadedFile } from "./report-upload.ts";
+
+export interface IngestionRouteDeps {
+  readonly guard: Guard;
+  readonly ingestions: Ingestions;
+  readonly store: IngestionStore;
+  readonly domains: DomainStore;
+}
+
+const REPORTS = "/v1/dmarc/reports";
+const PATH = "/v1/dmarc/ingestions";
+
+const knownId = (id: string): string => {
+  if (isId(id)) return id;
+  throw new AppError("not_found", { message: "There is no such ingestion." });
+};
+
+const incomingOf = ({ accountId, mode }: Caller, { name, bytes }: UploadedFile) => {
+  const nobody = { client: null, helo: null, mailFrom: null };
+  return { accountId, mode, domain: null, via: "http" as const, name, bytes, ...nobody };
+};
+
+/** The endpoints of what comes in: uploads of reports, and the list of all that came (contract §6). */
+export const createIngestionRoutes = ({ guard, ingestions, store, domains }: IngestionRouteDeps) => {
+  const inTurn = createUploadGate();
+  const read = { demand: { scope: "dmarc:read" } } as const;
+  const write = { parse: "none", demand: { scope: "dmarc:write" } } as const;
+
+  const view = (row: IngestionRow) => ingestionView(row, (number) => domains.findByNumber(number)?.id ?? null);
+
+  /** The filters as the store knows them; null when they name a domain that the caller does not have. */
+  const filtersOf = (
+    { accountId, mode }: Caller,
+    filters: ReturnType<typeof ingestionFiltersSchema.parse>,
+  ): IngestionFilters | null => {
+    const { domain_id, created_after: receivedFromMs, created_before: receivedBeforeMs, ...rest } = filters;
+    if (domain_id === undefined) return { ...rest, receivedFromMs, receivedBeforeMs };
+    const domain = domains.findById(domain_id);
+    if (domain?.accountId !== accountId || domain.mode !== mode) return null;
+    return { ...rest, receivedFromMs, receivedBeforeMs, domain: domain.number };
+  };
+
+  return new Elysia({ name: "dmarc-ingestions" })
+    .use(guard)
+    .post(
+      REPORTS,
+      ({ request, caller }) =>
+        inTurn(async () => {
+          const files = await readUpload(request);
+          const rows = await ingestions.ingestFiles(files.map((file) => incomingOf(caller, file)));
+          return { ingestions: rows.map(view) };
+        }),
+      write,
+    )
+    .get(
+      PATH,
+      async ({ request, caller }) => {
+        const { limit, after, filters: given } = readPage(request, ingestionFiltersSchema, isId);
+        const filters = filtersOf(caller, given);
+        const rows = filters === null ? [] : store.list(caller, filters, { before: after, limit: limit + 1 });
+        const page = rows.slice(0, limit);
+        const last = page.at(-1);
+        return {
+          ingestions: page.map(view),
+          next_cursor: rows.length > limit && last !== undefined ? writeCursor(last.id) : null,
+        };
+      },
+      read,
+    )
+    .get(`${PATH}/:id`, async ({ params, caller }) => view(ingestions.find(caller, knownId(params.id))), read)
+    .get(
+      `${PATH}/:id/raw`,
+      async ({ params, caller, set }) => {
+        const id = knownId(params.id);
+        const bytes = ingestions.raw(caller, id);
+        const isMail = kindOfPayload(bytes) === "message";
+        set.headers["content-type"] = isMail ? "message/rfc822" : "application/octet-stream";
+        set.headers["content-disposition"] = `attachment; filename="${id}${isMail ? ".eml" : ""}"`;
+        set.headers["x-content-type-options"] = "nosniff";
+        return bytes;
+      },
+      read,
+    )
+    .post(
+      `${PATH}/:id/retry`,
+      async ({ params, caller, set }) => {
+        const row = await ingestions.retry(caller, knownId(params.id));
+        set.status = 202;
+        set.headers.location = `${PATH}/${row.id}`;
+        return view(row);
+      },
+      write,
+    )
+    .post(
+      `${PATH}/retry`,
+      async ({ caller, set }) => {
+        set.status = 202;
+        return { retried: await ingestions.retryAll(caller) };
+      },
+      write,
+    );
+};

@@ -1,0 +1,33 @@
+import type { z } from "zod";
+import { isoTime } from "../../base/clock.ts";
+import type { Finding } from "./ingest-finding.ts";
+import type { ingestionSchema } from "./ingestion-schemas.ts";
+import type { IngestionRow } from "./ingestion-store.ts";
+
+/** An ingestion as the interface shows it. */
+export type IngestionView = z.output<typeof ingestionSchema>;
+
+/** The public id of a domain by its number; null when it is gone. */
+export type DomainIdOf = (number: number) => string | null;
+
+/** What the interface shows of an ingestion. */
+export const ingestionView = (row: IngestionRow, domainIdOf: DomainIdOf): IngestionView => ({
+  id: row.id,
+  via: row.via,
+  status: row.status,
+  outcome: row.outcome,
+  reason: row.reason,
+  name: row.name,
+  bytes: row.bytes,
+  received_at: isoTime(row.receivedAtMs),
+  finished_at: row.finishedAtMs === null ? null : isoTime(row.finishedAtMs),
+  domain_id: row.domain === null ? null : domainIdOf(row.domain),
+  client: row.client,
+  mail_from: row.mailFrom,
+  raw_available: row.hasRaw,
+  findings: findingsIn(row),
+});
+
+/** The findings of an ingestion; none while it is pending. */
+export const findingsIn = ({ findings }: Pick<IngestionRow, "findings">): Finding[] =>
+  findings === null ? [] : (JSON.parse(findings) as Finding[]);

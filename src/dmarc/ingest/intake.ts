@@ -1,0 +1,48 @@
+import type { Clock } from "../../base/clock.ts";
+import { type KeyMode, newId } from "../../base/secrets.ts";
+import type { Db } from "../../db/open.ts";
+import type { IngestionStore } from "./ingestion-store.ts";
+
+/** A mail or file that came in, with whom it belongs to. */
+export interface Incoming {
+  readonly accountId: string;
+  readonly mode: KeyMode;
+  /** `number` of the domain whose reporting address it came to; null for files. */
+  readonly domain: number | null;
+  readonly via: "smtp" | "http" | "import";
+  /** The name of the file; null for mails. */
+  readonly name: string | null;
+  /** As they came; not to be changed afterwards. */
+  readonly bytes: Uint8Array;
+  /** The address of who handed a mail in, what it called itself, and its sender; null for files. */
+  readonly client: string | null;
+  readonly helo: string | null;
+  readonly mailFrom: string | null;
+}
+
+export interface IntakeDeps {
+  readonly db: Db;
+  readonly store: IngestionStore;
+  readonly clock: Clock;
+  /** Called when something new waits to be read. */
+  readonly kick: () => void;
+}
+
+/** Takes mail in to be read later. */
+export const createIntake = ({ db, store, clock, kick }: IntakeDeps) => ({
+  /**
+   * Puts what came in on the list of what is to be read. It is durable when this resolves, with the id of the ingestion.
+   * Rejects, with nothing kept, when the database takes no write (disk full, busy for seconds).
+   */
+  async take(incoming: Incoming): Promise<string> {
+    const id = newId();
+    const receivedAtMs = clock.nowMs();
+    await db.commit((tx) => {
+      store.insertPending(tx, { ...incoming, id, receivedAtMs });
+    });
+    kick();
+    return id;
+  },
+});
+
+export type Intake = ReturnType<typeof createIntake>;

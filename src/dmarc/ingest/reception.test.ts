@@ -1,0 +1,205 @@
+import { afterEach, describe, expect, test } from "bun:test";
+import { createLog } from "../../base/log.ts";
+import type { KeyMode } from "../../base/secrets.ts";
+import type { Db } from "../../db/open.ts";
+import { openDb } from "../../db/open.ts";
+import type { ReceivedMail } from "../../net/smtp-receiver-rules.ts";
+import { createTestClock } from "../../testing/clock.ts";
+import { createDomainStore } from "../domains/domain-store.ts";
+import type { Incoming } from "./intake.ts";
+import { createReception, tokenIn } from "./reception.ts";
+
+const HOST = "reports.example.net";
+const ONE = "a".repeat(20);
+const TWO = "b".repeat(20);
+
+const opened: Db[] = [];
+afterEach(() => {
+  for (const db of opened.splice(0)) db.close();
+});
+
+const startWorld = (take: (incoming: Incoming) => Promise<string> = async () => "id") => {
+  const database = openDb(":memory:");
+  if (!database.ok) throw new Error(database.error.kind);
+  const db = database.value;
+  opened.push(db);
+  const domains = createDomainStore(db);
+  const clock = createTestClock();
+  const taken: Incoming[] = [];
+  const logged: string[] = [];
+  const enrol = (token: string, mode: KeyMode = "live") =>
+    db.transact((tx) =>
+      domains.insert(tx, {
+        id: token,
+        accountId: `account of ${token}`,
+        mode,
+        domain: `${token}.example`,
+        token,
+        status: "pending",
+        label: null,
+        monitoringEnabled: true,
+        webhookUrl: null,
+        recipients: [],
+        alerts: {},
+        digest: "off",
+        retentionDays: 400,
+        rawRetentionDays: 90,
+        sendsMail: null,
+        requireAuthenticReports: false,
+        state: null,
+        lastCheck: null,
+        badSinceMs: null,
+        nextCheckAtMs: 0,
+        lastReportAtMs: null,
+        digestDueAtMs: null,
+        isUnreviewed: false,
+        createdAtMs: 0,
+        updatedAtMs: 0,
+        deletedAtMs: null,
+      }),
+    );
+  const reception = createReception({
+    domains,
+    reportHost: HOST,
+    log: createLog("info", clock, (line) => logged.push(line)),
+    intake: {
+      async take(incoming) {
+        const id = await take(incoming);
+        taken.push(incoming);
+        return id;
+      },
+    },
+  });
+  return { db, domains, enrol, reception, taken, logged };
+};
+
+const mailTo = (...recipients: readonly string[]): ReceivedMail => ({
+  recipients,
+  mailFrom: "noreply-dmarc@reporter.example",
+  helo: "mx.reporter.example",
+  client: "192.0.2.7",
+  bytes: new TextEncoder().encode("Subject: Report\r\n\r\nx\r\n"),
+  tls: true,
+});
+
+describe("the token in a recipient", () => {
+  test.each([
+    [`${ONE}@${HOST}`, ONE],
+    [`${ONE.toUpperCase()}@Reports.EXAMPLE.net`, ONE],
+    [`${ONE}+anything@${HOST}`, ONE],
+    [`${ONE}+any+thing@${HOST}`, ONE],
+    [`"${ONE}"@${HOST}`, ONE],
+    [`"${ONE}+x y"@${HOST}`, ONE],
+    [`${ONE}@${HOST}.`, ONE],
+    [`${ONE}@${HOST}..`, null],
+    [`${ONE}@other.example.net`, null],
+    [`${ONE}@sub.${HOST}`, null],
+    [`${ONE}@[127.0.0.1]`, null],
+    [`x${ONE}@${HOST}`, null],
+    [`+${ONE}@${HOST}`, null],
+    [ONE, null],
+    [`postmaster@${HOST}`, null],
+    ["postmaster", null],
+    ["", null],
+    [`@${HOST}`, null],
+  ])("of %p is %p", (address, token) => {
+    expect(tokenIn(address, HOST)).toBe(token);
+  });
+
+  test("is found behind a host in letters of its own", () => {
+    expect(tokenIn(`${ONE}@berichte.bücher.example`, "berichte.xn--bcher-kva.example")).toBe(ONE);
+  });
+});
+
+describe("a recipient", () => {
+  test("is known while its domain is enrolled", () => {
+    const { db, domains, enrol, reception } = startWorld();
+    expect(reception.judgeRecipient(`${ONE}@${HOST}`)).toBe("unknown");
+    const { number } = enrol(ONE);
+    expect(reception.judgeRecipient(`${ONE}@${HOST}`)).toBe("known");
+    expect(reception.judgeRecipient(`${TWO}@${HOST}`)).toBe("unknown");
+    db.transact((tx) => domains.markDeleted(tx, number, 1));
+    expect(reception.judgeRecipient(`${ONE}@${HOST}`)).toBe("unknown");
+  });
+
+  test("of a test key is unknown", () => {
+    const { enrol, reception } = startWorld();
+    enrol(ONE, "test");
+    expect(reception.judgeRecipient(`${ONE}@${HOST}`)).toBe("unknown");
+  });
+
+  test("is to be tried later, not unknown, when the database fails", () => {
+    const { db, enrol, reception, logged } = startWorld();
+    enrol(ONE);
+    db.sqlite.run("DROP TABLE dmarc_domains");
+    expect(reception.judgeRecipient(`${ONE}@${HOST}`)).toBe("later");
+    expect(logged).toHaveLength(1);
+  });
+});
+
+describe("a mail", () => {
+  test("is taken with all that is known about it, for the domain of its recipient", async () => {
+    const { enrol, reception, taken } = startWorld();
+    const { number } = enrol(ONE);
+    const mail = mailTo(`${ONE}@${HOST}`);
+    expect(await reception.take(mail)).toBe("taken");
+    expect(taken).toEqual([
+      {
+        accountId: `account of ${ONE}`,
+        mode: "live",
+        domain: number,
+        via: "smtp",
+        name: null,
+        bytes: mail.bytes,
+        client: "192.0.2.7",
+        helo: "mx.reporter.example",
+        mailFrom: "noreply-dmarc@reporter.example",
+      },
+    ]);
+  });
+
+  test("to several domains is taken once for each", async () => {
+    const { enrol, reception, taken } = startWorld();
+    const numbers = [enrol(ONE).number, enrol(TWO).number];
+    expect(await reception.take(mailTo(`${ONE}@${HOST}`, `${TWO}@${HOST}`, `${ONE}+again@${HOST}`))).toBe("taken");
+    expect(taken.map(({ domain }) => domain)).toEqual(numbers);
+  });
+
+  test("is not taken before it is so for every domain", async () => {
+    const second = Promise.withResolvers<string>();
+    const { enrol, reception } = startWorld(({ accountId }) =>
+      accountId.endsWith(TWO) ? second.promise : Promise.resolve("id"),
+    );
+    enrol(ONE);
+    enrol(TWO);
+    let isTaken = false;
+    const taking = reception.take(mailTo(`${ONE}@${HOST}`, `${TWO}@${HOST}`)).then((outcome) => {
+      isTaken = true;
+      return outcome;
+    });
+    await new Promise<void>((resolve) => setImmediate(resolve));
+    expect(isTaken).toBe(false);
+    second.resolve("id");
+    expect(await taking).toBe("taken");
+  });
+
+  test("that one of its domains could not store is to come later", async () => {
+    const { enrol, reception, logged } = startWorld(({ accountId }) =>
+      accountId.endsWith(TWO) ? Promise.reject(new Error("database or disk is full")) : Promise.resolve("id"),
+    );
+    enrol(ONE);
+    enrol(TWO);
+    expect(await reception.take(mailTo(`${ONE}@${HOST}`, `${TWO}@${HOST}`))).toBe("later");
+    expect(logged.join("\n")).toContain("database or disk is full");
+  });
+
+  test("whose domains were all deleted meanwhile is refused, and the rest of a mixed one taken", async () => {
+    const { db, domains, enrol, reception, taken } = startWorld();
+    const { number } = enrol(ONE);
+    enrol(TWO);
+    db.transact((tx) => domains.markDeleted(tx, number, 1));
+    expect(await reception.take(mailTo(`${ONE}@${HOST}`))).toBe("refused");
+    expect(await reception.take(mailTo(`${ONE}@${HOST}`, `${TWO}@${HOST}`))).toBe("taken");
+    expect(taken).toHaveLength(1);
+  });
+});

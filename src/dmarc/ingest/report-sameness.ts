@@ -1,0 +1,24 @@
+import type { Report } from "../report/report.ts";
+import type { TlsReport } from "../report/tls-report.ts";
+
+/** 162 bits of the hash, in base64url. */
+const HASH_CHARACTERS = 27;
+
+const hashOf = (parts: readonly unknown[]): string =>
+  new Bun.CryptoHasher("sha256").update(JSON.stringify(parts)).digest("base64url").slice(0, HASH_CHARACTERS);
+
+/** The rows of a report, hashed in their order. */
+export const contentOf = ({ rows }: Pick<Report, "rows">): string => hashOf(rows);
+
+/**
+ * What makes two reports the same one, hashed: policy domain, reporter (in lower case), report id, begin and end. Without
+ * a report id, which alone tells apart what a reporter says twice of a day, the rows (`content`) join in.
+ */
+export const samenessOf = (
+  { policy, orgName, reportId, beginMs, endMs }: Omit<Report, "rows">,
+  content: string,
+): string => hashOf([policy.domain, orgName?.toLowerCase() ?? null, reportId ?? [content], beginMs, endMs]);
+
+/** The same for a TLS report, which names domains by policy only. */
+export const tlsSamenessOf = ({ orgName, reportId, beginMs, endMs, policies }: TlsReport): string =>
+  hashOf([orgName?.toLowerCase() ?? null, reportId ?? [hashOf(policies)], beginMs, endMs]);

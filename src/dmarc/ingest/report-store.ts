@@ -1,0 +1,178 @@
+import type { Db, Tx } from "../../db/open.ts";
+import type { Report } from "../report/report.ts";
+import type { ReportRow } from "../report/report-row.ts";
+import type { CountedRow } from "./rollup.ts";
+import type { TlsReport } from "../report/tls-report.ts";
+
+/** What the column `body` of a report holds, as JSON. */
+export type ReportBody = Pick<
+  Report,
+  "version" | "extraContactInfo" | "generator" | "errors" | "notices" | "skippedRows"
+>;
+
+/** What the column `body` of a record holds, as JSON. */
+export type RecordBody = Pick<ReportRow, "envelopeFrom" | "envelopeTo" | "reasons" | "dkimResults" | "spfResults">;
+
+/** A report to be stored. */
+export interface NewReport {
+  readonly id: string;
+  readonly domain: number;
+  readonly ingestion: string;
+  readonly report: Report;
+  readonly day: number;
+  readonly receivedAtMs: number;
+  readonly messages: number;
+  readonly aligned: number;
+  readonly sameness: string;
+  readonly content: string;
+  readonly authenticity: "pending" | "pass" | "fail" | "unknown" | null;
+  readonly authenticityBody: string | null;
+  readonly isComplete: boolean;
+}
+
+/** A record to be stored. */
+export interface NewRecord {
+  /** `number` of the report, and the row's place in it. */
+  readonly report: number;
+  readonly position: number;
+  readonly domain: number;
+  readonly day: number;
+  readonly row: ReportRow;
+  readonly counted: Pick<CountedRow, "source" | "facts">;
+}
+
+export interface NewTlsReport {
+  readonly id: string;
+  readonly domain: number;
+  readonly ingestion: string;
+  /** With the policies of that domain only. */
+  readonly report: TlsReport;
+  readonly sameness: string;
+  readonly receivedAtMs: number;
+}
+
+/** The report that is there already. */
+export interface SameReport {
+  readonly number: number;
+  readonly id: string;
+  readonly ingestion: string;
+  readonly content: string;
+}
+
+const INSERT_REPORT = `INSERT INTO dmarc_reports (id, domain, ingestion, org, email, report_id, begin_ms, end_ms, day, received_at_ms,
+  policy_domain, policy, body, rows, messages, aligned, sameness, content, authenticity, authenticity_body, is_complete)
+  VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`;
+
+const INSERT_RECORD = `INSERT INTO dmarc_records (report, position, domain, day, source, source_ip, count, disposition, dkim, spf,
+  is_aligned, is_forwarded, header_from, rank, body) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`;
+
+const INSERT_TLS = `INSERT INTO dmarc_tls_reports (id, domain, ingestion, org, report_id, begin_ms, end_ms, successful_sessions,
+  failed_sessions, body, sameness, received_at_ms) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`;
+
+/** Reports and their records. Statements are prepared once: this is where an import spends its time. */
+export const createReportStore = ({ sqlite }: Db) => {
+  const insertReport = sqlite.prepare(INSERT_REPORT);
+  const insertRecord = sqlite.prepare(INSERT_RECORD);
+  const insertTls = sqlite.prepare(INSERT_TLS);
+  const same = sqlite.prepare<SameReport, [number, string]>(
+    "SELECT number, id, ingestion, content FROM dmarc_reports WHERE domain = ? AND sameness = ?",
+  );
+  const sameTls = sqlite.prepare<{ id: string; ingestion: string }, [number, string]>(
+    "SELECT id, ingestion FROM dmarc_tls_reports WHERE domain = ? AND sameness = ?",
+  );
+  const isIncomplete = sqlite.prepare<unknown, [number]>(
+    "SELECT 1 FROM dmarc_reports WHERE number = ? AND is_complete = 0",
+  );
+  const complete = sqlite.prepare(
+    "UPDATE dmarc_reports SET is_complete = 1, sameness = ?, aligned = ? WHERE number = ?",
+  );
+  const incomplete = sqlite.prepare<{ number: number }, []>(
+    "SELECT number FROM dmarc_reports WHERE is_complete = 0 ORDER BY number",
+  );
+  const removeRecords = sqlite.prepare(
+    "DELETE FROM dmarc_records WHERE rowid IN (SELECT rowid FROM dmarc_records WHERE report = ? LIMIT ?)",
+  );
+  const removeReport = sqlite.prepare("DELETE FROM dmarc_reports WHERE number = ? AND is_complete = 0");
+
+  return {
+    /** The complete report of a domain that is the same one. */
+    findSame: (domain: number, sameness: string): SameReport | null => same.get(domain, sameness),
+    /** Stores a report without its rows, and answers its number. Throws when the same one is there. */
+    insertReport(_tx: Tx, { report, ...row }: NewReport): number {
+      const { orgName, email, reportId, beginMs, endMs, policy, rows } = report;
+      const { version, extraContactInfo, generator, errors, notices, skippedRows } = report;
+      const body: ReportBody = { version, extraContactInfo, generator, errors, notices, skippedRows };
+      const { lastInsertRowid } = insertReport.run(
+        row.id,
+        row.domain,
+        row.ingestion,
+        orgName,
+        email,
+        reportId,
+        beginMs,
+        endMs,
+        row.day,
+        row.receivedAtMs,
+        policy.domain,
+        JSON.stringify(policy),
+        JSON.stringify(body),
+        rows.length,
+        row.messages,
+        row.aligned,
+        row.sameness,
+        row.content,
+        row.authenticity,
+        row.authenticityBody,
+        row.isComplete ? 1 : 0,
+      );
+      return Number(lastInsertRowid);
+    },
+    insertRecord(_tx: Tx, { report, position, domain, day, row, counted }: NewRecord): void {
+      const { envelopeFrom, envelopeTo, reasons, dkimResults, spfResults } = row;
+      const body: RecordBody = { envelopeFrom, envelopeTo, reasons, dkimResults, spfResults };
+      insertRecord.run(
+        report,
+        position,
+        domain,
+        day,
+        counted.source,
+        row.sourceIp,
+        row.count,
+        row.disposition,
+        row.dkim,
+        row.spf,
+        counted.facts.isAligned ? 1 : 0,
+        counted.facts.isForwarded ? 1 : 0,
+        row.headerFrom,
+        counted.facts.rank,
+        JSON.stringify(body),
+      );
+    },
+
+    /** Whether a report is still being written; false also when it is gone. */
+    isIncomplete: (number: number): boolean => isIncomplete.get(number) !== null,
+    /** Makes a report count, from now on known by its own sameness. */
+    complete: (_tx: Tx, number: number, told: Pick<NewReport, "sameness" | "aligned">): void =>
+      void complete.run(told.sameness, told.aligned, number),
+    /** Numbers of the reports that are being written, or were when the service ended. */
+    incomplete: (): number[] => incomplete.all().map(({ number }) => number),
+    /** Removes some records of a report that is not complete, then the report; true when it is gone. */
+    removeIncomplete(_tx: Tx, number: number, limit: number): boolean {
+      if (isIncomplete.get(number) === null) return true;
+      if (removeRecords.run(number, limit).changes >= limit) return false;
+      removeReport.run(number);
+      return true;
+    },
+
+    findSameTls: (domain: number, sameness: string) => sameTls.get(domain, sameness),
+    insertTls(_tx: Tx, { id, domain, ingestion, report, sameness, receivedAtMs }: NewTlsReport): void {
+      const { orgName, reportId, contact, beginMs, endMs, policies } = report;
+      const successful = policies.reduce((sum, { successfulSessions }) => sum + successfulSessions, 0);
+      const failed = policies.reduce((sum, { failedSessions }) => sum + failedSessions, 0);
+      const sessions = [successful, failed, JSON.stringify({ contact, policies })];
+      insertTls.run(id, domain, ingestion, orgName, reportId, beginMs, endMs, ...sessions, sameness, receivedAtMs);
+    },
+  };
+};
+
+export type ReportStore = ReturnType<typeof createReportStore>;

@@ -1,0 +1,155 @@
+import type { Db, Tx } from "../../db/open.ts";
+
+/** Where a walk through the ingestions with bytes stands. */
+export interface RawCursor {
+  readonly receivedAtMs: number;
+  readonly rowid: number;
+}
+
+/** An ingestion whose bytes are kept. */
+export interface RawHolder extends RawCursor {
+  readonly id: string;
+  readonly domain: number | null;
+}
+
+/** Removals that concern one domain; each removes up to `limit` rows and answers how many. */
+type Removal = (number: number, limit: number) => number;
+
+/** Statements that remove old data, a limited number of rows at a time. */
+export const createRetentionStore = ({ sqlite }: Db) => {
+  const prepare = (sql: string) => sqlite.prepare(sql);
+
+  /** What of a domain lies before a day, or a time, by table. `day` and `id` are indexed with the domain. */
+  const before = (table: string, condition: string) =>
+    prepare(
+      `DELETE FROM ${table} WHERE rowid IN (SELECT rowid FROM ${table} WHERE domain = ? AND ${condition} LIMIT ?)`,
+    );
+  const byDay = ["dmarc_records", "dmarc_daily", "dmarc_daily_reporters", "dmarc_daily_names", "dmarc_reports"].map(
+    (table) => before(table, "day < ?"),
+  );
+  const oldTls = before("dmarc_tls_reports", "received_at_ms < ?");
+  const byTime = [before("dmarc_alerts", "at_ms < ?"), before("dmarc_history", "at_ms < ?")];
+
+  const ofDomain = (table: string, column = "domain"): Removal => {
+    const statement = prepare(
+      `DELETE FROM ${table} WHERE rowid IN (SELECT rowid FROM ${table} WHERE ${column} = ? LIMIT ?)`,
+    );
+    return (number, limit) => statement.run(number, limit).changes;
+  };
+
+  const holders = sqlite.prepare<RawHolder, [number, number, number, number]>(
+    `SELECT rowid, id, domain, received_at_ms AS receivedAtMs FROM dmarc_ingestions
+      WHERE has_raw = 1 AND (received_at_ms, rowid) > (?, ?) AND received_at_ms < ? AND status = 'done'
+      ORDER BY received_at_ms, rowid LIMIT ?`,
+  );
+  const dropRaw = prepare("DELETE FROM dmarc_raw WHERE ingestion = ?");
+  const noteRawGone = prepare("UPDATE dmarc_ingestions SET has_raw = 0 WHERE id = ?");
+  const dropIngestion = prepare("DELETE FROM dmarc_ingestions WHERE id = ?");
+  const oldIngestions = sqlite.prepare<{ id: string }, [number, number]>(
+    "SELECT id FROM dmarc_ingestions WHERE received_at_ms < ? AND status = 'done' ORDER BY received_at_ms LIMIT ?",
+  );
+  const ingestionsOf = sqlite.prepare<{ id: string }, [number, number]>(
+    "SELECT id FROM dmarc_ingestions WHERE domain = ? LIMIT ?",
+  );
+  const sources = sqlite.prepare<{ number: number; key: string; lastDay: number }, [number, string, number]>(
+    "SELECT number, key, last_day AS lastDay FROM dmarc_sources WHERE domain = ? AND key > ? ORDER BY key LIMIT ?",
+  );
+  const dropAddresses = prepare("DELETE FROM dmarc_source_addresses WHERE source = ?");
+  const dropSource = prepare("DELETE FROM dmarc_sources WHERE number = ?");
+  const dropOldSource = prepare("DELETE FROM dmarc_sources WHERE number = ? AND last_day < ?");
+  const dropWord = prepare("DELETE FROM dmarc_source_words WHERE domain = ? AND key = ?");
+  const alerts = sqlite.prepare<{ id: string }, [number, number]>(
+    "SELECT id FROM dmarc_alerts WHERE domain = ? ORDER BY id LIMIT ?",
+  );
+  const dropAlertMails = prepare("DELETE FROM dmarc_alert_mails WHERE alert = ?");
+  const dropAlert = prepare("DELETE FROM dmarc_alerts WHERE id = ?");
+  const domains = sqlite.prepare<{ number: number; retentionDays: number; rawRetentionDays: number }, []>(
+    `SELECT number, retention_days AS retentionDays, raw_retention_days AS rawRetentionDays
+      FROM dmarc_domains WHERE deleted_at_ms IS NULL ORDER BY number`,
+  );
+
+  const removeIngestion = (id: string): void => {
+    dropRaw.run(id);
+    dropIngestion.run(id);
+  };
+
+  const removals: readonly Removal[] = [
+    ofDomain("dmarc_records"),
+    ofDomain("dmarc_reports"),
+    ofDomain("dmarc_tls_reports"),
+    ofDomain("dmarc_daily"),
+    ofDomain("dmarc_daily_reporters"),
+    ofDomain("dmarc_daily_names"),
+    ofDomain("dmarc_names"),
+    ofDomain("dmarc_source_words"),
+    ofDomain("dmarc_history"),
+    (number, limit) => {
+      const some = sources.all(number, "", limit);
+      for (const source of some) {
+        dropAddresses.run(source.number);
+        dropSource.run(source.number);
+      }
+      return some.length;
+    },
+    (number, limit) => {
+      const some = alerts.all(number, limit);
+      for (const { id } of some) {
+        dropAlertMails.run(id);
+        dropAlert.run(id);
+      }
+      return some.length;
+    },
+    (number, limit) => {
+      const some = ingestionsOf.all(number, limit);
+      for (const { id } of some) removeIngestion(id);
+      return some.length;
+    },
+  ];
+
+  return {
+    /** The domains that are there, with how many days they keep reports and bytes. */
+    domains: () => domains.all(),
+    /** Ingestions received before a time whose bytes are kept, the oldest first. */
+    holders: (after: RawCursor, beforeMs: number, limit: number): RawHolder[] =>
+      holders.all(after.receivedAtMs, after.rowid, beforeMs, limit),
+    /** Removes the bytes of an ingestion; it stays on the list. */
+    removeRaw(_tx: Tx, id: string): void {
+      dropRaw.run(id);
+      noteRawGone.run(id);
+    },
+    /** Removes some of what a domain has about days before `day`: records before their report. */
+    removeBeforeDay(_tx: Tx, domain: number, day: number, limit: number): number {
+      let left = limit;
+      for (const statement of byDay) if (left > 0) left -= statement.run(domain, day, left).changes;
+      return limit - left;
+    },
+    /** Removes some TLS reports of a domain that arrived before a time. */
+    removeTlsBefore: (_tx: Tx, domain: number, beforeMs: number, limit: number): number =>
+      oldTls.run(domain, beforeMs, limit).changes,
+    /** Removes some alerts and some history of a domain from before a time. */
+    removeHappenings: (_tx: Tx, domain: number, beforeMs: number, limit: number): number =>
+      byTime.reduce((sum, statement) => sum + statement.run(domain, beforeMs, limit).changes, 0),
+    /** Some sources of a domain, in the order of their keys, after one. */
+    sourcesAfter: (domain: number, key: string, limit: number) => sources.all(domain, key, limit),
+    /** Removes a source with its addresses and the user's word about it, unless it was seen on `day` or later. */
+    removeSource(_tx: Tx, domain: number, { number, key }: { number: number; key: string }, day: number): void {
+      if (dropOldSource.run(number, day).changes === 0) return;
+      dropAddresses.run(number);
+      dropWord.run(domain, key);
+    },
+    /** Removes some ingestions received before a time, with their bytes. */
+    removeIngestions(_tx: Tx, beforeMs: number, limit: number): number {
+      const some = oldIngestions.all(beforeMs, limit);
+      for (const { id } of some) removeIngestion(id);
+      return some.length;
+    },
+    /** Removes some of all that a domain has, in whatever table; 0 when nothing is left but its own row. */
+    removeOfDomain(_tx: Tx, domain: number, limit: number): number {
+      let left = limit;
+      for (const remove of removals) if (left > 0) left -= remove(domain, left);
+      return limit - left;
+    },
+  };
+};
+
+export type RetentionStore = ReturnType<typeof createRetentionStore>;

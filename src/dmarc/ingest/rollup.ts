@@ -1,0 +1,108 @@
+import type { RowFacts } from "./ingest-row.ts";
+import type { ReportRow } from "../report/report-row.ts";
+
+/** Messages of a source on a day, by how they fared. The names of the columns of `dmarc_daily`. */
+export interface Counts {
+  messages: number;
+  aligned: number;
+  alignedDkim: number;
+  alignedSpf: number;
+  forwarded: number;
+  authenticated: number;
+  quarantined: number;
+  rejected: number;
+}
+
+export interface ReporterCounts {
+  reports: number;
+  messages: number;
+  aligned: number;
+}
+
+export interface NameCounts {
+  messages: number;
+  aligned: number;
+}
+
+/** What reports say of one day of one domain. */
+export interface DayRollup {
+  /** By `number` of the source. */
+  readonly sources: Map<number, Counts>;
+  /** By the reporter's name in lower case; empty for one without. */
+  readonly reporters: Map<string, ReporterCounts>;
+  /** By the name in `From`, as `nameOf` says. */
+  readonly names: Map<string, NameCounts>;
+}
+
+/** By `number` of the domain, then by day. */
+export type Rollup = Map<number, Map<number, DayRollup>>;
+
+/** A row with what follows from it, its source, and the name that it is counted under. */
+export interface CountedRow {
+  readonly row: Pick<ReportRow, "count" | "disposition">;
+  readonly facts: RowFacts;
+  readonly source: number;
+  readonly name: string;
+}
+
+/** The name in `From` that a row is counted under: the domain's or one below it; empty for all others and for none. */
+export const nameOf = (headerFrom: string | null, domain: string): string =>
+  headerFrom !== null && (headerFrom === domain || headerFrom.endsWith(`.${domain}`)) ? headerFrom : "";
+
+/** The rollup of a day, empty where there is none yet. */
+export const dayIn = (rollup: Rollup, domain: number, day: number): DayRollup =>
+  entryOf(
+    entryOf(rollup, domain, () => new Map()),
+    day,
+    noDay,
+  );
+
+/** Counts a report of a reporter; its messages come with its rows. */
+export const addReport = (day: DayRollup, org: string | null): ReporterCounts => {
+  const reporter = entryOf(day.reporters, org?.toLowerCase() ?? "", noReports);
+  reporter.reports += 1;
+  return reporter;
+};
+
+/** Counts a row of a report of `reporter`. */
+export const addRow = (day: DayRollup, reporter: ReporterCounts, { row, facts, source, name }: CountedRow): void => {
+  const { count, disposition } = row;
+  const aligned = facts.isAligned ? count : 0;
+  const counts = entryOf(day.sources, source, noCounts);
+  counts.messages += count;
+  counts.aligned += aligned;
+  if (facts.isDkimAligned) counts.alignedDkim += count;
+  if (facts.isSpfAligned) counts.alignedSpf += count;
+  if (facts.isForwarded) counts.forwarded += count;
+  if (facts.isAuthenticated) counts.authenticated += count;
+  if (disposition === "quarantine") counts.quarantined += count;
+  if (disposition === "reject") counts.rejected += count;
+  reporter.messages += count;
+  reporter.aligned += aligned;
+  const named = entryOf(day.names, name, noMessages);
+  named.messages += count;
+  named.aligned += aligned;
+};
+
+/** The value of a key, made where there is none yet. */
+export const entryOf = <K, V>(map: Map<K, V>, key: K, create: () => V): V => {
+  const found = map.get(key);
+  if (found !== undefined) return found;
+  const made = create();
+  map.set(key, made);
+  return made;
+};
+
+const noDay = (): DayRollup => ({ sources: new Map(), reporters: new Map(), names: new Map() });
+const noReports = (): ReporterCounts => ({ reports: 0, messages: 0, aligned: 0 });
+const noMessages = (): NameCounts => ({ messages: 0, aligned: 0 });
+const noCounts = (): Counts => ({
+  messages: 0,
+  aligned: 0,
+  alignedDkim: 0,
+  alignedSpf: 0,
+  forwarded: 0,
+  authenticated: 0,
+  quarantined: 0,
+  rejected: 0,
+});

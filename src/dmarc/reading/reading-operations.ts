@@ -1,0 +1,191 @@
+import type { ErrorCode } from "../../base/errors.ts";
+import type { Operation, Parameter } from "../../http/openapi.ts";
+import { pathId, query } from "../../http/parameters.ts";
+import { z } from "zod";
+import { CSV_ROWS_MAX } from "./csv.ts";
+import { RECORD, REPORT, REPORT_DETAIL, SOURCE, SUMMARY, TIMESERIES, TLS_REPORT } from "./reading-examples.ts";
+import { recordsSchema } from "./reading-record-schemas.ts";
+import { AUTHENTICITIES, reportDetailSchema, reportsSchema, tlsReportsSchema } from "./reading-report-schemas.ts";
+import { sourceChangeSchema, sourcesSchema, summarySchema, timeseriesSchema } from "./reading-schemas.ts";
+import { CLASSIFICATIONS } from "./reading-store.ts";
+import { DISPOSITIONS } from "../report/report-values.ts";
+import { shownSourceSchema } from "./source-view.ts";
+
+const TAG = "DMARC reports";
+const PATH = "/v1/dmarc/domains/:id";
+
+const ID = pathId("Identifier of the domain.");
+const REPORT_ID: Parameter = {
+  name: "reportId",
+  in: "path",
+  description: "Identifier of the report.",
+  schema: { type: "string", format: "uuid" },
+};
+const KEY: Parameter = {
+  name: "key",
+  in: "path",
+  description: "`key` of the source, URL-encoded: it may hold `/` and `:`.",
+  schema: { type: "string" },
+};
+/** OpenAPI has no parameter called Accept (3.1 §4.8.12.1): it is said in words. */
+const CSV = `With \`Accept: text/csv\` the answer is a CSV file: all rows, whatever \`limit\` says, up to ${CSV_ROWS_MAX.toLocaleString("en")}. Cells that a spreadsheet would run as a formula are defused.`;
+
+const day = { type: "string", examples: ["2026-01-01", "2026-01-01T00:00:00Z"] };
+const RANGE: readonly Parameter[] = [
+  query("from", "The first UTC day, as a date or a time in it; 29 days before `to` unless told.", day),
+  query("to", "The last UTC day, itself included; today unless told.", day),
+];
+const PAGE: readonly Parameter[] = [
+  query("limit", "Rows a page; above 1000 is 1000.", { type: "integer", minimum: 1, default: 100 }),
+  query("cursor", "`next_cursor` of the page before.", { type: "string" }),
+];
+const text = { type: "string" };
+
+const NOT_THERE: readonly ErrorCode[] = ["insufficient_scope", "not_found"];
+const PAGE_ERRORS: readonly ErrorCode[] = [...NOT_THERE, "Invalid limit", "Invalid cursor", "Invalid query"];
+
+/** The routes that read what reports said, as the OpenAPI document describes them. */
+export const READING_OPERATIONS: readonly Operation[] = [
+  {
+    method: "GET",
+    path: `${PATH}/summary`,
+    tag: TAG,
+    summary: "How a domain fared, at a glance",
+    description: "A range has 3660 days at most. Reports are counted for the UTC day of the middle of their period.",
+    parameters: [ID, ...RANGE],
+    responses: { 200: { description: "The summary.", schema: summarySchema, example: SUMMARY } },
+    errors: [...NOT_THERE, "Invalid query"],
+  },
+  {
+    method: "GET",
+    path: `${PATH}/timeseries`,
+    tag: TAG,
+    summary: "How a domain fared on each day",
+    parameters: [ID, ...RANGE],
+    responses: { 200: { description: "Every day of the range.", schema: timeseriesSchema, example: TIMESERIES } },
+    errors: [...NOT_THERE, "Invalid query"],
+  },
+  {
+    method: "GET",
+    path: `${PATH}/sources`,
+    tag: TAG,
+    summary: "Who sends in a domain's name, those that need attention first",
+    description: `Failing messages count but for those that were passed on or come from a forwarder. \`authorized\`: the domain's own mail; \`misconfigured\`: meant to send, but not aligned; \`forwarder\`: passes on mail of others; \`threat\`: nothing speaks for it; \`unknown\`: look yourself, and say so by PATCH. ${CSV}`,
+    parameters: [
+      ID,
+      ...RANGE,
+      query("classification", "Only those.", { ...text, enum: [...CLASSIFICATIONS] }),
+      ...PAGE,
+    ],
+    responses: {
+      200: { description: "A page.", schema: sourcesSchema, example: { sources: [SOURCE], next_cursor: null } },
+    },
+    errors: PAGE_ERRORS,
+  },
+  {
+    method: "PATCH",
+    path: `${PATH}/sources/:key`,
+    tag: TAG,
+    summary: "Say what a source is",
+    description: "The answer holds its counts of the last 30 days.",
+    parameters: [ID, KEY],
+    body: { schema: sourceChangeSchema, example: { classification: "authorized" } },
+    responses: {
+      200: {
+        description: "The source.",
+        schema: shownSourceSchema,
+        example: { ...SOURCE, classification: "authorized", classified_by: "user" },
+      },
+    },
+    errors: [
+      ...NOT_THERE,
+      "Request body must be valid JSON",
+      "Invalid request body",
+      "payload_too_large",
+      "unsupported_media_type",
+    ],
+  },
+  {
+    method: "GET",
+    path: `${PATH}/records`,
+    tag: TAG,
+    summary: "What reports say, row by row: the newest day first, and of a day what fails first",
+    description: `A page with filters may hold fewer rows than \`limit\` and still have a \`next_cursor\`. ${CSV} It begins at \`cursor\`; for more, ask for shorter ranges.`,
+    parameters: [
+      ID,
+      ...RANGE,
+      query("source", "Only of the source with this key.", text),
+      query("source_ip", "Only from this address.", text),
+      query("disposition", "Only those.", { ...text, enum: [...DISPOSITIONS] }),
+      query("aligned", "Only what passed DMARC, or what did not.", { type: "boolean" }),
+      query("header_from", "Only with this domain in From.", text),
+      query("reporter", "Only of the reporter with this name, in any case; empty for those without one.", text),
+      query("report", "Only of the report with this id; whatever its day, unless a range is said.", text),
+      ...PAGE,
+    ],
+    responses: {
+      200: { description: "A page.", schema: recordsSchema, example: { records: [RECORD], next_cursor: null } },
+    },
+    errors: PAGE_ERRORS,
+  },
+  {
+    method: "GET",
+    path: `${PATH}/reports`,
+    tag: TAG,
+    summary: "Aggregate reports, newest first",
+    description: "By the day that a report is about; of a day the one that came last first.",
+    parameters: [
+      ID,
+      ...RANGE,
+      query("reporter", "Only of the reporter with this name, in any case; empty for those without one.", text),
+      query("authenticity", "Only those.", { ...text, enum: [...AUTHENTICITIES] }),
+      ...PAGE,
+    ],
+    responses: {
+      200: { description: "A page.", schema: reportsSchema, example: { reports: [REPORT], next_cursor: null } },
+    },
+    errors: PAGE_ERRORS,
+  },
+  {
+    method: "GET",
+    path: `${PATH}/reports/:reportId`,
+    tag: TAG,
+    summary: "One report with its records, the worst first",
+    parameters: [ID, REPORT_ID],
+    responses: { 200: { description: "The report.", schema: reportDetailSchema, example: REPORT_DETAIL } },
+    errors: NOT_THERE,
+  },
+  {
+    method: "GET",
+    path: `${PATH}/reports/:reportId/raw`,
+    tag: TAG,
+    summary: "The mail or file that brought a report, byte for byte",
+    description: "Kept for `raw_retention_days` of the domain; then it is not found.",
+    parameters: [ID, REPORT_ID],
+    responses: {
+      200: {
+        description: "The bytes, as an attachment.",
+        contentType: "application/octet-stream",
+        schema: z.string().meta({ format: "binary" }),
+        example: '<?xml version="1.0"?><feedback>…</feedback>',
+        headers: { "Content-Disposition": "With a name for the file." },
+      },
+    },
+    errors: NOT_THERE,
+  },
+  {
+    method: "GET",
+    path: `${PATH}/tls-reports`,
+    tag: TAG,
+    summary: "TLS reports (RFC 8460), those that came last first",
+    parameters: [ID, ...PAGE],
+    responses: {
+      200: {
+        description: "A page.",
+        schema: tlsReportsSchema,
+        example: { tls_reports: [TLS_REPORT], next_cursor: null },
+      },
+    },
+    errors: PAGE_ERRORS,
+  },
+];

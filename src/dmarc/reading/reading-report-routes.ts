@@ -1,0 +1,97 @@
+import { Elysia } from "elysia";
+import type { Clock } from "../../base/clock.ts";
+import { AppError } from "../../base/errors.ts";
+import { isId } from "../../base/secrets.ts";
+import type { Guard } from "../../http/guard.ts";
+import { readPage, writeCursor } from "../../http/query.ts";
+import { rangeOf } from "./range.ts";
+import type { RecordStore } from "./reading-record-store.ts";
+import { reportFiltersSchema } from "./reading-report-schemas.ts";
+import type { ReportReadingStore, ReportRowStored } from "./reading-report-store.ts";
+import { createDomainFinder, type ReadingRouteDeps } from "./reading-routes.ts";
+import { noFiltersSchema } from "./reading-schemas.ts";
+import { readRecords } from "./records.ts";
+import { isReportCursor, rawFileName, readReports, reportDetailView, tlsReportView } from "./reports.ts";
+
+export interface ReportRouteDeps {
+  readonly guard: Guard;
+  readonly clock: Clock;
+  readonly records: RecordStore;
+  readonly reports: ReportReadingStore;
+  /** As for the other routes that read. */
+  readonly findDomain: ReadingRouteDeps["findDomain"];
+}
+
+const PATH = "/v1/dmarc/domains/:id";
+/** Records that stand with a report. */
+const RECORDS_MAX = 1_000;
+
+/** The endpoints that show reports as they came. */
+export const createReportRoutes = ({ guard, clock, records, reports, findDomain }: ReportRouteDeps) => {
+  const find = createDomainFinder(findDomain);
+  const read = { demand: { scope: "dmarc:read" } } as const;
+
+  const reportOf = (domain: number, id: string): ReportRowStored => {
+    const report = isId(id) ? reports.find(domain, id) : undefined;
+    if (report !== undefined) return report;
+    throw new AppError("not_found", { message: "There is no such report of this domain." });
+  };
+
+  return new Elysia({ name: "dmarc-reports" })
+    .use(guard)
+    .get(
+      `${PATH}/reports`,
+      async ({ request, params, caller }) => {
+        const domain = find(caller, params.id).number;
+        const { limit, after, filters } = readPage(request, reportFiltersSchema, isReportCursor);
+        const range = rangeOf(filters, clock.nowMs());
+        const page = await readReports(reports, { domain, range, filters }, { after, limit });
+        return { reports: page.reports, next_cursor: page.next === null ? null : writeCursor(page.next) };
+      },
+      read,
+    )
+    .get(
+      `${PATH}/reports/:reportId`,
+      async ({ params, caller }) => {
+        const report = reportOf(find(caller, params.id).number, params.reportId);
+        const place = { report: report.number };
+        const range = { fromDay: report.day, toDay: report.day };
+        const page = await readRecords(records, { place, range, filters: {} }, { after: null, limit: RECORDS_MAX });
+        const { next, ...view } = reportDetailView(report, page);
+        return { ...view, records_next_cursor: next === null ? null : writeCursor(next) };
+      },
+      read,
+    )
+    .get(
+      `${PATH}/reports/:reportId/raw`,
+      async ({ params, caller }) => {
+        const report = reportOf(find(caller, params.id).number, params.reportId);
+        const raw = reports.findRaw(report.ingestion);
+        if (raw === undefined)
+          throw new AppError("not_found", {
+            message: "What brought the report is no longer kept (raw_retention_days).",
+          });
+        return new Response(raw.bytes.slice(), {
+          headers: {
+            "content-type": "application/octet-stream",
+            "content-disposition": `attachment; filename="${rawFileName(raw, report.ingestion)}"`,
+            "x-content-type-options": "nosniff",
+          },
+        });
+      },
+      read,
+    )
+    .get(
+      `${PATH}/tls-reports`,
+      async ({ request, params, caller }) => {
+        const domain = find(caller, params.id).number;
+        const { limit, after } = readPage(request, noFiltersSchema, isId);
+        const rows = reports.tlsReports(domain, after, limit + 1);
+        const page = rows.slice(0, limit);
+        const last = page.at(-1);
+        const next_cursor = rows.length > limit && last !== undefined ? writeCursor(last.id) : null;
+        return { tls_reports: page.map(tlsReportView), next_cursor };
+      },
+      read,
+    );
+};

@@ -1,0 +1,326 @@
+import { describe, expect, test } from "bun:test";
+import { parse } from "csv-parse/sync";
+import { newId } from "../../base/secrets.ts";
+import { type MadeRow, MADE_DAY_S } from "../../testing/dmarc-reports.ts";
+import { createReadingWorlds } from "../../testing/reading-world.ts";
+import { recordsSchema } from "./reading-record-schemas.ts";
+import { sourcesSchema, summarySchema, timeseriesSchema } from "./reading-schemas.ts";
+
+const start = createReadingWorlds();
+const DAY_S = 86_400;
+
+/** Mail of the domain's own, aligned. */
+const OWN: MadeRow = { ip: "8.8.8.8", count: 90 };
+/** Mail by a service that proves its own name only. */
+const SERVICE: MadeRow = {
+  ...{ ip: "9.9.9.9", count: 6, disposition: "quarantine", dkim: "fail", spf: "fail" },
+  dkimResults: ["sendgrid.net pass s1"],
+  spfResults: ["em.sendgrid.net pass"],
+};
+/** Mail that nothing speaks for. */
+const STRANGER: MadeRow = {
+  ...{ ip: "5.5.5.5", count: 3, disposition: "reject", dkim: "fail", spf: "fail" },
+  dkimResults: [],
+  spfResults: ["example.com fail"],
+};
+/** Mail that a list passed on. */
+const PASSED_ON: MadeRow = { ...STRANGER, ip: "6.6.6.6", count: 1, disposition: "none", reasons: ["mailing_list"] };
+
+const startFilled = async () => {
+  const world = start();
+  const domain = world.enrol();
+  await world.give({ rows: [OWN, SERVICE, STRANGER, PASSED_ON] });
+  await world.give({ org: "Other Receiver", begin: MADE_DAY_S - DAY_S, rows: [{ ...OWN, count: 10 }] });
+  const get = (path: string, options: Parameters<typeof world.request>[2] = {}) =>
+    world.request("GET", `${domain.id}/${path}`, options);
+  return { ...world, domain, get };
+};
+
+describe("every route", () => {
+  const PATHS = ["summary", "timeseries", "sources", "records", "reports", "tls-reports", "advice"];
+
+  test("answers 404 for a domain of another account, one that does not exist, and what is no id", async () => {
+    const { request, domain } = await startFilled();
+    for (const path of [...PATHS, `reports/${newId()}`, `reports/${newId()}/raw`]) {
+      expect(await request("GET", `${domain.id}/${path}`, { key: "other" })).toMatchObject({ status: 404 });
+      for (const id of [newId(), "1"]) expect((await request("GET", `${id}/${path}`)).body.error).toBe("not_found");
+    }
+    const change = { key: "other", body: { classification: "threat" } };
+    expect((await request("PATCH", `${domain.id}/sources/net:5.5.5.0%2F24`, change)).status).toBe(404);
+  });
+
+  test("needs the scope", async () => {
+    const { get, request, domain } = await startFilled();
+    for (const path of PATHS) {
+      expect((await get(path, { key: "reader" })).status).toBe(200);
+      expect((await get(path, { key: "blind" })).status).toBe(403);
+      expect((await get(path, { key: "" })).status).toBe(401);
+    }
+    const change = { key: "reader", body: { classification: null } };
+    expect((await request("PATCH", `${domain.id}/sources/spf:x`, change)).status).toBe(403);
+  });
+
+  test.each([
+    ["from=2026-01-02&to=2026-01-01", "from"],
+    ["from=yesterday", "from"],
+    ["to=2026-02-30", "to"],
+    ["from=2010-01-01&to=2026-01-01", "from"],
+    ["from=", "from"],
+    ["since=2026-01-01", "since"],
+  ])("with a range refuses %s, and names what is wrong", async (query, path) => {
+    const { get } = await startFilled();
+    for (const route of ["summary", "timeseries", "sources", "records", "reports"]) {
+      const answer = await get(`${route}?${query}`);
+      expect(answer).toMatchObject({ status: 400, body: { error: "Invalid query", issues: [{ path }] } });
+    }
+  });
+});
+
+test("the summary tells of the range at a glance", async () => {
+  const { get, domain } = await startFilled();
+  const { body } = await get("summary");
+  expect(summarySchema.parse(body)).toEqual(body as never);
+  expect(body).toMatchObject({
+    domain_id: domain.id,
+    domain: "example.com",
+    from: "2025-12-03",
+    to: "2026-01-01",
+    reports: 2,
+    reporters: 2,
+    messages: 110,
+    aligned: 100,
+    failing: 10,
+    aligned_percent: 90.9,
+    dkim_aligned: 100,
+    spf_aligned: 100,
+    forwarded: 1,
+    authenticated_unaligned: 6,
+    dispositions: { none: 101, quarantine: 6, reject: 3 },
+    top_sources: [{ key: "spf:em.sendgrid.net", classification: "misconfigured" }, { key: "net:5.5.5.0/24" }],
+    top_reporters: [
+      { org_name: "receiver.example", reports: 1, messages: 100, aligned: 90 },
+      { org_name: "other receiver", reports: 1, messages: 10, aligned: 10 },
+    ],
+    names: [{ header_from: "example.com", messages: 110, aligned: 100 }],
+    first_day: "2025-12-31",
+    last_day: "2026-01-01",
+  });
+  const day = (await get("summary?from=2025-12-31&to=2025-12-31T23:00:00Z")).body;
+  expect(day).toMatchObject({ reports: 1, messages: 10, failing: 0, aligned_percent: 100, top_sources: [] });
+});
+
+test("a domain without reports has zeros, no percentage and no days", async () => {
+  const { request, enrol } = start();
+  const { id } = enrol();
+  const { body } = await request("GET", `${id}/summary`);
+  expect(summarySchema.parse(body)).toMatchObject({
+    messages: 0,
+    aligned_percent: null,
+    first_day: null,
+    last_day: null,
+  });
+  expect((await request("GET", `${id}/sources`)).body).toEqual({ sources: [], next_cursor: null });
+  expect((await request("GET", `${id}/records`)).body).toEqual({ records: [], next_cursor: null });
+});
+
+test("the time series has every day, the empty ones with zeros", async () => {
+  const { get } = await startFilled();
+  const { body } = await get("timeseries?from=2025-12-30&to=2026-01-02");
+  expect(timeseriesSchema.parse(body)).toMatchObject({ interval: "day", from: "2025-12-30", to: "2026-01-02" });
+  const points = timeseriesSchema.parse(body).points;
+  expect(points.map(({ date, messages, failing }) => [date, messages, failing])).toEqual([
+    ["2025-12-30", 0, 0],
+    ["2025-12-31", 10, 0],
+    ["2026-01-01", 100, 10],
+    ["2026-01-02", 0, 0],
+  ]);
+  expect(points[2]).toMatchObject({ reports: 1, forwarded: 1, quarantined: 6, rejected: 3, aligned_percent: 90 });
+  expect(points[0]?.aligned_percent).toBeNull();
+});
+
+describe("sources", () => {
+  test("are listed worst first, by pages, and by what they are", async () => {
+    const { get } = await startFilled();
+    const { body } = await get("sources");
+    const all = sourcesSchema.parse(body).sources;
+    expect(all.map(({ key, classification, failing }) => [key, classification, failing])).toEqual([
+      ["spf:em.sendgrid.net", "misconfigured", 6],
+      ["net:5.5.5.0/24", "unknown", 3],
+      ["dkim:example.com", "authorized", 0],
+      ["net:6.6.6.0/24", "forwarder", 1],
+    ]);
+    const keys: string[] = [];
+    for (let cursor = ""; ;) {
+      const page = sourcesSchema.parse((await get(`sources?limit=1${cursor}`)).body);
+      keys.push(...page.sources.map(({ key }) => key));
+      if (page.next_cursor === null) break;
+      cursor = `&cursor=${page.next_cursor}`;
+    }
+    expect(keys).toEqual(all.map(({ key }) => key));
+    const forwarders = sourcesSchema.parse((await get("sources?classification=forwarder")).body);
+    expect(forwarders.sources.map(({ key }) => key)).toEqual(["net:6.6.6.0/24"]);
+    for (const [query, error] of [
+      ["limit=0", "Invalid limit"],
+      ["cursor=x", "Invalid cursor"],
+      ["classification=good", "Invalid query"],
+    ] as const)
+      expect((await get(`sources?${query}`)).body.error).toBe(error);
+  });
+
+  test("are what the user says until that is taken back, under any key that has to be encoded", async () => {
+    const { request, get, domain } = await startFilled();
+    for (const key of ["net:5.5.5.0/24", "spf:em.sendgrid.net", "dkim:example.com"]) {
+      const path = `${domain.id}/sources/${encodeURIComponent(key)}`;
+      const before = sourcesSchema.parse((await get("sources")).body).sources.find((source) => source.key === key);
+      const said = await request("PATCH", path, { body: { classification: "threat" } });
+      expect(said.status).toBe(200);
+      expect(said.body).toEqual({ ...before, classification: "threat", classified_by: "user" });
+      const back = await request("PATCH", path, { body: { classification: null } });
+      expect(back.body).toEqual({ ...before });
+    }
+  });
+
+  test("nobody told of are not found, and a word has to be one of five", async () => {
+    const { request, domain } = await startFilled();
+    const say = (key: string, body: unknown) => request("PATCH", `${domain.id}/sources/${key}`, { body });
+    for (const key of ["spf:none.example", "net:1.2.3.0%2F24", "nonsense", "%E0"])
+      expect((await say(key, { classification: "threat" })).body.error).toBe("not_found");
+    for (const body of [{}, { classification: "good" }, { classification: "threat", other: 1 }])
+      expect((await say("dkim:example.com", body)).body.error).toBe("Invalid request body");
+  });
+
+  test("keep the word that was given before their reverse name was known", async () => {
+    const { request, reader, domain, nameAddress } = await startFilled();
+    const path = (key: string) => `${domain.id}/sources/${encodeURIComponent(key)}`;
+    await request("PATCH", path("net:5.5.5.0/24"), { body: { classification: "authorized" } });
+    nameAddress("5.5.5.5", "mail.host.example");
+    const range = { fromDay: 0, toDay: 99_999 };
+    expect(reader.find(domain, "net:5.5.5.0/24", range)).toBeUndefined();
+    expect(reader.find(domain, "ptr:host.example", range)).toMatchObject({ classification: "authorized" });
+    const own = await request("PATCH", path("ptr:host.example"), { body: { classification: "threat" } });
+    expect(own.body).toMatchObject({ classification: "threat", classified_by: "user", kind: "reverse" });
+    const back = await request("PATCH", path("ptr:host.example"), { body: { classification: null } });
+    expect(back.body).toMatchObject({ classification: "unknown", classified_by: "service" });
+  });
+});
+
+describe("records", () => {
+  test("are listed newest day first, of a day what fails first, by pages", async () => {
+    const { get } = await startFilled();
+    const all = recordsSchema.parse((await get("records")).body).records;
+    expect(all.map(({ date, source_ip, count }) => [date, source_ip, count])).toEqual([
+      ["2026-01-01", "9.9.9.9", 6],
+      ["2026-01-01", "5.5.5.5", 3],
+      ["2026-01-01", "6.6.6.6", 1],
+      ["2026-01-01", "8.8.8.8", 90],
+      ["2025-12-31", "8.8.8.8", 10],
+    ]);
+    for (const filter of ["", "&source_ip=8.8.8.8", "&aligned=false", "&aligned=true"]) {
+      const whole = recordsSchema.parse((await get(`records?limit=100${filter}`)).body).records;
+      const found: unknown[] = [];
+      for (let cursor = ""; ;) {
+        const page = recordsSchema.parse((await get(`records?limit=1${filter}${cursor}`)).body);
+        found.push(...page.records);
+        if (page.next_cursor === null) break;
+        cursor = `&cursor=${page.next_cursor}`;
+      }
+      expect(found).toEqual(whole);
+    }
+  });
+
+  test("say all that the report said", async () => {
+    const { get, nameAddress } = await startFilled();
+    nameAddress("9.9.9.9", "o1.sendgrid.net");
+    nameAddress("5.5.5.5", "forged.example", false);
+    const [first, second, third] = recordsSchema.parse((await get("records")).body).records;
+    expect(first).toMatchObject({
+      reverse_name: "o1.sendgrid.net",
+      source: "spf:em.sendgrid.net",
+      source_name: "SendGrid",
+      aligned: false,
+      dkim: "fail",
+      spf: "fail",
+      disposition: "quarantine",
+      forwarded: false,
+      header_from: "example.com",
+      dkim_results: [{ domain: "sendgrid.net", selector: "s1", result: "pass", human_result: null }],
+      spf_results: [{ domain: "em.sendgrid.net", scope: "mfrom", result: "pass", human_result: null }],
+      report: { org_name: "receiver.example", report_id: "made-1", begin: "2026-01-01T00:00:00.000Z" },
+    });
+    expect(second).toMatchObject({ reverse_name: null, source: "net:5.5.5.0/24" });
+    expect(third).toMatchObject({ forwarded: true, reasons: [{ type: "mailing_list", comment: null }] });
+  });
+
+  test.each([
+    ["source=net:5.5.5.0%2F24", ["5.5.5.5"]],
+    ["source=dkim:example.com", ["8.8.8.8", "8.8.8.8"]],
+    ["source=spf:none.example", []],
+    ["source_ip=::ffff:9.9.9.9", ["9.9.9.9"]],
+    ["disposition=reject", ["5.5.5.5"]],
+    ["aligned=false", ["9.9.9.9", "5.5.5.5", "6.6.6.6"]],
+    ["aligned=true", ["8.8.8.8", "8.8.8.8"]],
+    ["header_from=EXAMPLE.com.&aligned=true&from=2026-01-01", ["8.8.8.8"]],
+    ["header_from=other.example", []],
+    ["reporter=OTHER%20receiver", ["8.8.8.8"]],
+    ["from=2025-12-31&to=2025-12-31", ["8.8.8.8"]],
+    [`report=${newId()}`, []],
+  ] as const)("with %s are those", async (query, ips) => {
+    const { get } = await startFilled();
+    const { records } = recordsSchema.parse((await get(`records?${query}`)).body);
+    expect(records.map(({ source_ip }) => source_ip)).toEqual([...ips]);
+  });
+
+  test.each(["source=x", "source_ip=1.2.3", "disposition=good", "aligned=yes", "header_from=", "report=1"])(
+    "cannot be asked for with %s",
+    async (query) => {
+      const { get } = await startFilled();
+      expect((await get(`records?${query}`)).body.error).toBe("Invalid query");
+    },
+  );
+
+  test("of a report that is still being written are not shown, nor is it", async () => {
+    const { get, db } = await startFilled();
+    db.sqlite.run("UPDATE dmarc_reports SET is_complete = 0 WHERE report_id = 'made-1'");
+    expect(recordsSchema.parse((await get("records?limit=1")).body).records.map(({ date }) => date)).toEqual([
+      "2025-12-31",
+    ]);
+    expect((await get("reports")).body.reports).toHaveLength(1);
+  });
+});
+
+describe("CSV", () => {
+  test("of records is what JSON says, flat, with formulas defused", async () => {
+    const { get, give } = await startFilled();
+    await give({ org: "=cmd()", rows: [{ ...STRANGER, count: 900, reasons: ['other a, b; "c"'] }] });
+    const file = await get("records", { accept: "text/csv" });
+    expect(file.headers.get("content-type")).toBe("text/csv; charset=utf-8");
+    expect(file.headers.get("content-disposition")).toContain(
+      'filename="records-example.com-2025-12-03-2026-01-01.csv"',
+    );
+    const rows: Record<string, string>[] = parse(file.text, { columns: true, record_delimiter: "\r\n" });
+    const records = recordsSchema.parse((await get("records")).body).records;
+    expect(rows.map(({ date, source_ip, count }) => [date, source_ip, Number(count)])).toEqual(
+      records.map(({ date, source_ip, count }) => [date, source_ip, count]),
+    );
+    expect(rows[0]).toMatchObject({ org_name: "'=cmd()", reasons: 'other: a, b; "c"', aligned: "false", spf: "fail" });
+    expect(rows[1]).toMatchObject({ dkim_results: "s1._domainkey.sendgrid.net=pass", envelope_to: "" });
+  });
+
+  test("of sources has all of them, whatever the limit", async () => {
+    const { get } = await startFilled();
+    const file = await get("sources?limit=1", { accept: "text/csv, application/json;q=0.5" });
+    const rows: Record<string, string>[] = parse(file.text, { columns: true });
+    expect(rows.map(({ key }) => key)).toEqual([
+      "spf:em.sendgrid.net",
+      "net:5.5.5.0/24",
+      "dkim:example.com",
+      "net:6.6.6.0/24",
+    ]);
+    expect(rows[0]).toMatchObject({ service: "SendGrid", addresses: "9.9.9.9", aligned_percent: "0" });
+  });
+});
+
+test("advice is served as it is given", async () => {
+  const { get } = await startFilled();
+  expect((await get("advice")).body).toEqual({ domain: "example.com" });
+});

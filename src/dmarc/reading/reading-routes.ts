@@ -1,0 +1,138 @@
+import { isoDay, type DayRange } from "../../base/days.ts";
+import { Elysia } from "elysia";
+import type { Clock } from "../../base/clock.ts";
+import { AppError } from "../../base/errors.ts";
+import { isId } from "../../base/secrets.ts";
+import type { Db } from "../../db/open.ts";
+import { readJson } from "../../http/body.ts";
+import type { Caller, Guard } from "../../http/guard.ts";
+import { parametersOf, readPage, readParameters, writeCursor } from "../../http/query.ts";
+import { csvResponse, wantsCsv } from "./csv.ts";
+import type { DomainRow } from "../domains/domain-store.ts";
+import { rangeOf } from "./range.ts";
+import { recordFiltersSchema, type RecordFilters } from "./reading-record-schemas.ts";
+import type { RecordPlace, RecordStore } from "./reading-record-store.ts";
+import type { ReportReadingStore } from "./reading-report-store.ts";
+import { rangeSchema, sourceChangeSchema, sourceFiltersSchema } from "./reading-schemas.ts";
+import type { ReadingStore } from "./reading-store.ts";
+import { exportRecords, isRecordCursor, readRecords, RECORD_COLUMNS, type RecordQuestion } from "./records.ts";
+import { exportSources, isSourceCursor, pageOfSources, SOURCE_COLUMNS } from "./sources-page.ts";
+import { createSourceWords } from "./sources-words.ts";
+import type { SourceReader } from "./sources.ts";
+import { summarise } from "./summary.ts";
+import { timeseriesOf } from "./timeseries.ts";
+
+export interface ReadingRouteDeps {
+  readonly guard: Guard;
+  readonly db: Db;
+  readonly clock: Clock;
+  readonly store: ReadingStore;
+  readonly records: RecordStore;
+  readonly reports: ReportReadingStore;
+  readonly reader: SourceReader;
+  /** The caller's domain; throws `not_found` for one that is not there, or not the caller's. */
+  readonly findDomain: (caller: Caller, id: string) => DomainRow;
+  /** What to do next about a domain's policy, as the interface answers it. */
+  readonly advise: (domain: DomainRow) => unknown;
+}
+
+const PATH = "/v1/dmarc/domains/:id";
+
+const cursorOf = (next: string | null): string | null => (next === null ? null : writeCursor(next));
+
+/** `findDomain` for an id out of a path, whatever form it has. */
+export const createDomainFinder =
+  (findDomain: ReadingRouteDeps["findDomain"]) =>
+  (caller: Caller, id: string): DomainRow => {
+    if (isId(id)) return findDomain(caller, id);
+    throw new AppError("not_found", { message: "There is no such domain." });
+  };
+
+const fileName = (what: string, { domain }: DomainRow, { from, to }: { from: string; to: string }): string =>
+  `${what}-${domain.replace(/[^a-z0-9.-]/g, "_")}-${from}-${to}.csv`;
+
+const dates = ({ fromDay, toDay }: DayRange) => ({ from: isoDay(fromDay), to: isoDay(toDay) });
+
+/** The endpoints that read what reports said: summary, time series, sources, records, advice. */
+export const createReadingRoutes = (deps: ReadingRouteDeps) => {
+  const { guard, db, clock, store, records, reports, reader, advise } = deps;
+  const find = createDomainFinder(deps.findDomain);
+  const words = createSourceWords({ db, store, reader, clock });
+  const read = { demand: { scope: "dmarc:read" } } as const;
+  const write = { parse: "none", demand: { scope: "dmarc:write" } } as const;
+
+  const rangeIn = (request: Request): DayRange =>
+    rangeOf(readParameters(parametersOf(request), rangeSchema), clock.nowMs());
+
+  /** Where to look, and when: a report is looked at whole, whatever its day, unless a range is said. */
+  const questionOf = (domain: DomainRow, filters: RecordFilters): RecordQuestion => {
+    const { from, to, source, report: reportId, ...rest } = filters;
+    const range = rangeOf({ from, to }, clock.nowMs());
+    const place: RecordPlace =
+      source === undefined ? { domain: domain.number } : { sources: reader.numbersOf(domain, source) };
+    if (reportId === undefined) return { place, range, filters: rest };
+    const report = reports.find(domain.number, reportId);
+    if (report === undefined) return { place: { sources: [] }, range, filters: rest };
+    const whole = from === undefined && to === undefined ? { fromDay: report.day, toDay: report.day } : range;
+    return { place: { report: report.number }, range: whole, filters: { ...rest, source } };
+  };
+
+  return new Elysia({ name: "dmarc-reading" })
+    .use(guard)
+    .get(
+      `${PATH}/summary`,
+      ({ request, params, caller }) => summarise({ store, reader }, find(caller, params.id), rangeIn(request)),
+      read,
+    )
+    .get(
+      `${PATH}/timeseries`,
+      ({ request, params, caller }) => timeseriesOf(store, find(caller, params.id), rangeIn(request)),
+      read,
+    )
+    .get(`${PATH}/advice`, ({ params, caller }) => advise(find(caller, params.id)), read)
+    .get(
+      `${PATH}/sources`,
+      ({ request, params, caller, set }) => {
+        const domain = find(caller, params.id);
+        const { limit, after, filters } = readPage(request, sourceFiltersSchema, isSourceCursor);
+        const range = rangeOf(filters, clock.nowMs());
+        const { classification } = filters;
+        const sources = reader
+          .sources(domain, range)
+          .filter((source) => classification === undefined || source.classification === classification);
+        if (wantsCsv(request))
+          return csvResponse(fileName("sources", domain, dates(range)), SOURCE_COLUMNS, exportSources(sources));
+        set.headers.vary = "accept";
+        const { page, next } = pageOfSources(sources, { after, limit });
+        return { sources: page, next_cursor: cursorOf(next) };
+      },
+      read,
+    )
+    .patch(
+      `${PATH}/sources/:key`,
+      async ({ request, params, caller }) => {
+        find(caller, params.id);
+        const { classification } = await readJson(request, sourceChangeSchema);
+        const source = await words.say(() => find(caller, params.id), params.key, classification);
+        if (source !== undefined) return source;
+        throw new AppError("not_found", { message: "No report told of such a source. Its key has to be URL-encoded." });
+      },
+      write,
+    )
+    .get(
+      `${PATH}/records`,
+      async ({ request, params, caller, set }) => {
+        const domain = find(caller, params.id);
+        const { limit, after, filters } = readPage(request, recordFiltersSchema, isRecordCursor);
+        const question = questionOf(domain, filters);
+        if (wantsCsv(request)) {
+          const name = fileName("records", domain, dates(question.range));
+          return csvResponse(name, RECORD_COLUMNS, exportRecords(records, question, after));
+        }
+        set.headers.vary = "accept";
+        const page = await readRecords(records, question, { after, limit });
+        return { records: page.records, next_cursor: cursorOf(page.next) };
+      },
+      read,
+    );
+};

@@ -1,0 +1,70 @@
+import type { Cell } from "../../http/csv.ts";
+import { troubleOf } from "./sources.ts";
+import type { ShownSource } from "./source-view.ts";
+
+const CURSOR = /^(\d{1,16})\.(\d{1,16})\.(\S+)$/;
+
+export const isSourceCursor = (text: string): boolean => CURSOR.test(text);
+
+/** Whether a source stands behind a cursor, in the order of `byWorst`. */
+const isBehind = (source: ShownSource, [, trouble, messages, key = ""]: readonly string[]): boolean => {
+  const moreTrouble = troubleOf(source) - Number(trouble);
+  if (moreTrouble !== 0) return moreTrouble < 0;
+  const moreMessages = source.messages - Number(messages);
+  return moreMessages === 0 ? source.key > key : moreMessages < 0;
+};
+
+/** The sources of one page out of all, worst first. */
+export const pageOfSources = (
+  sources: readonly ShownSource[],
+  { after, limit }: { readonly after: string | null; readonly limit: number },
+): { readonly page: readonly ShownSource[]; readonly next: string | null } => {
+  const cursor = after === null ? null : CURSOR.exec(after);
+  const rest = cursor === null ? sources : sources.filter((source) => isBehind(source, cursor));
+  const page = rest.slice(0, limit);
+  const last = page.at(-1);
+  const next = last === undefined || rest.length <= limit ? null : `${troubleOf(last)}.${last.messages}.${last.key}`;
+  return { page, next };
+};
+
+/** The columns of the export. Addresses stand in one cell, separated by `; `. */
+export const SOURCE_COLUMNS = [
+  "key",
+  "kind",
+  "name",
+  "service",
+  "classification",
+  "classified_by",
+  "messages",
+  "aligned",
+  "failing",
+  "aligned_percent",
+  "dkim_aligned",
+  "spf_aligned",
+  "forwarded",
+  "authenticated_unaligned",
+  "quarantined",
+  "rejected",
+  "first_day",
+  "last_day",
+  "addresses",
+] as const;
+
+const EXPORTED_AT_ONCE = 1_000;
+
+const sourceCells = (source: ShownSource): Cell[] => {
+  const addresses = source.addresses.map(({ ip, reverse_name, confirmed }) =>
+    reverse_name !== null && confirmed ? `${ip} (${reverse_name})` : ip,
+  );
+  const flat: Record<(typeof SOURCE_COLUMNS)[number], Cell> = { ...source, addresses: addresses.join("; ") };
+  return SOURCE_COLUMNS.map((column) => flat[column]);
+};
+
+/** All sources as rows of CSV, in batches. */
+export async function* exportSources(
+  sources: readonly ShownSource[],
+): AsyncGenerator<ReadonlyArray<readonly Cell[]>, void> {
+  for (let at = 0; at < sources.length; at += EXPORTED_AT_ONCE) {
+    yield sources.slice(at, at + EXPORTED_AT_ONCE).map(sourceCells);
+  }
+}

@@ -1,0 +1,84 @@
+import { isoDay, type DayRange } from "../../base/days.ts";
+import { percentOf } from "./range.ts";
+import type { ShownSummary } from "./reading-schemas.ts";
+import { addTotals, CLASSIFICATIONS, NO_TOTALS, type ReadingStore, type Totals } from "./reading-store.ts";
+import { type ReadDomain, type SourceReader, troubleOf } from "./sources.ts";
+import type { ShownSource } from "./source-view.ts";
+
+const TOP_SOURCES = 5;
+const TOP_REPORTERS = 10;
+const TOP_NAMES = 20;
+
+const classesOf = (sources: readonly ShownSource[]): ShownSummary["classes"] =>
+  CLASSIFICATIONS.map((classification) => {
+    const of = sources.filter((source) => source.classification === classification);
+    return {
+      classification,
+      sources: of.length,
+      messages: of.reduce((sum, { messages }) => sum + messages, 0),
+      aligned: of.reduce((sum, { aligned }) => sum + aligned, 0),
+    };
+  });
+
+/** The sums of all sources: every message is of exactly one. */
+const totalsOf = (sources: readonly ShownSource[]): Totals =>
+  sources.reduce<Totals>(
+    (sum, source) =>
+      addTotals(sum, {
+        messages: source.messages,
+        aligned: source.aligned,
+        alignedDkim: source.dkim_aligned,
+        alignedSpf: source.spf_aligned,
+        forwarded: source.forwarded,
+        authenticated: source.authenticated_unaligned,
+        quarantined: source.quarantined,
+        rejected: source.rejected,
+      }),
+    NO_TOTALS,
+  );
+
+/** How a domain fared in a range, at a glance. */
+export const summarise = (
+  { store, reader }: { readonly store: ReadingStore; readonly reader: SourceReader },
+  domain: ReadDomain,
+  range: DayRange,
+): ShownSummary => {
+  const { number } = domain;
+  const sources = reader.sources(domain, range);
+  const totals = totalsOf(sources);
+  const reporters = store.reporters(number, range);
+  const span = store.span(number);
+  return {
+    domain_id: domain.id,
+    domain: domain.domain,
+    from: isoDay(range.fromDay),
+    to: isoDay(range.toDay),
+    reports: reporters.reduce((sum, { reports }) => sum + reports, 0),
+    reporters: reporters.length,
+    messages: totals.messages,
+    aligned: totals.aligned,
+    failing: totals.messages - totals.aligned,
+    aligned_percent: percentOf(totals.aligned, totals.messages),
+    dkim_aligned: totals.alignedDkim,
+    spf_aligned: totals.alignedSpf,
+    forwarded: totals.forwarded,
+    authenticated_unaligned: totals.authenticated,
+    dispositions: {
+      none: totals.messages - totals.quarantined - totals.rejected,
+      quarantine: totals.quarantined,
+      reject: totals.rejected,
+    },
+    classes: classesOf(sources),
+    top_sources: sources.filter((source) => troubleOf(source) > 0).slice(0, TOP_SOURCES),
+    top_reporters: reporters.slice(0, TOP_REPORTERS).map(({ reporter, ...counts }) => ({
+      org_name: reporter === "" ? null : reporter,
+      ...counts,
+    })),
+    names: store
+      .names(number, range)
+      .slice(0, TOP_NAMES)
+      .map(({ name, ...counts }) => ({ header_from: name === "" ? null : name, ...counts })),
+    first_day: span === null ? null : isoDay(span.firstDay),
+    last_day: span === null ? null : isoDay(span.lastDay),
+  };
+};

@@ -1,0 +1,125 @@
+import { err, ok, type Result } from "../../base/errors.ts";
+import { organisationalDomain } from "../../mail/organisational-domain.ts";
+import { type DnsOutcome, type DnsResolver, isDefinite, type ResolveOptions } from "../../net/dns.ts";
+import { dmarcRecordsIn, splitStrings } from "./record-published.ts";
+
+/** The domain cannot be monitored with this report host: the name that receivers would ask is too long for the DNS. */
+export interface NameTooLong {
+  readonly kind: "name_too_long";
+  readonly octets: number;
+  readonly octetsMax: number;
+}
+
+/** Whether receivers may send reports about a domain to our host (RFC 9990 §4). */
+export interface Authorisation {
+  /**
+   * - `authorised`: the record is there.
+   * - `not_needed`: the host belongs to the same organisation, receivers do not ask.
+   * - `missing`: there is certainly no such record.
+   * - `indefinite`: the DNS could not say.
+   */
+  readonly status: "authorised" | "not_needed" | "missing" | "indefinite";
+  readonly name: string;
+  /** What came of the question, null when nobody was asked. */
+  readonly outcome: DnsOutcome | null;
+  /** The texts found that are DMARC records. */
+  readonly observed: readonly string[];
+  /** Addresses to which a `rua` in the authorising record turns our reports. */
+  readonly redirectsTo: readonly string[];
+  /** One sentence for people. */
+  readonly message: string;
+}
+
+/** A record that the operator publishes once for the report host. */
+export interface ServiceRecord {
+  readonly host: string;
+  readonly type: "TXT" | "MX";
+  readonly value: string;
+  /** The strings of a TXT record; null for other types. */
+  readonly strings: readonly string[] | null;
+  readonly purpose: string;
+}
+
+/** 255 octets on the wire (RFC 1035 §2.3.4) are 253 in writing. */
+const NAME_OCTETS_MAX = 253;
+const AUTHORISING_TEXT = "v=DMARC1;";
+
+/** The name at which a receiver asks whether our host takes reports about a domain (RFC 9990 §4); both in lower-case A-labels. */
+export const authorisationName = (domain: string, reportHost: string): Result<string, NameTooLong> => {
+  const name = `${domain}._report._dmarc.${reportHost}`;
+  return name.length > NAME_OCTETS_MAX
+    ? err({ kind: "name_too_long", octets: name.length, octetsMax: NAME_OCTETS_MAX })
+    : ok(name);
+};
+
+/**
+ * Asks the DNS as a receiver does before it sends a report about a domain to our host. A failure is `indefinite`, never `missing`.
+ * Never rejects.
+ */
+export const checkAuthorisation = async (
+  resolver: DnsResolver,
+  { domain, reportHost }: { readonly domain: string; readonly reportHost: string },
+  options: ResolveOptions = {},
+): Promise<Result<Authorisation, NameTooLong>> => {
+  const named = authorisationName(domain, reportHost);
+  if (!named.ok) return named;
+  const name = named.value;
+  if (isSameOrganisation(domain, reportHost)) {
+    const message = `${reportHost} and ${domain} belong to one organisation; receivers do not ask.`;
+    return ok({ status: "not_needed", name, outcome: null, observed: [], redirectsTo: [], message });
+  }
+  const { outcome, records } = await resolver.resolve(name, "TXT", options);
+  const found = dmarcRecordsIn(records);
+  const observed = found.map(({ text }) => text);
+  const redirectsTo = found.flatMap(({ values }) => values.rua.flatMap(({ address }) => address ?? []));
+  const status = isDefinite(outcome) ? (found.length > 0 ? "authorised" : "missing") : "indefinite";
+  const message = describe({ status, outcome, name, reportHost, texts: records, redirectsTo });
+  return ok({ status, name, outcome, observed, redirectsTo, message });
+};
+
+/**
+ * What the operator publishes once for the report host (lower-case A-labels): the wildcard that authorises reports about every
+ * domain, and where mail for the host goes. `mailHost` is the name of the machine that receives; unless said, the report host itself.
+ */
+export const serviceRecords = (reportHost: string, mailHost = reportHost): readonly ServiceRecord[] => [
+  {
+    host: `*._report._dmarc.${reportHost}`,
+    type: "TXT",
+    value: AUTHORISING_TEXT,
+    strings: splitStrings(AUTHORISING_TEXT),
+    purpose:
+      "Receivers may send reports about any domain here. Publish no names of single domains beside it: below such a name the wildcard does not hold.",
+  },
+  {
+    host: reportHost,
+    type: "MX",
+    value: `10 ${mailHost}.`,
+    strings: null,
+    purpose: "Mail for the report host comes here.",
+  },
+];
+
+const isSameOrganisation = (domain: string, reportHost: string): boolean =>
+  domain === reportHost ||
+  (organisationalDomain(domain) !== null && organisationalDomain(domain) === organisationalDomain(reportHost));
+
+interface Described extends Pick<Authorisation, "status" | "name" | "redirectsTo"> {
+  readonly outcome: DnsOutcome;
+  readonly reportHost: string;
+  readonly texts: readonly string[];
+}
+
+const describe = ({ status, outcome, name, reportHost, texts, redirectsTo }: Described): string => {
+  const wildcard = `*._report._dmarc.${reportHost}`;
+  if (status === "indefinite") return `The DNS could not say whether ${name} has a TXT record (${outcome}).`;
+  if (status === "authorised") {
+    return redirectsTo.length === 0
+      ? `Receivers may send reports to ${reportHost}.`
+      : `The record at ${name} turns the reports to ${redirectsTo.join(", ")}.`;
+  }
+  if (texts.length > 0) return `The TXT at ${name} is no DMARC record; it must be ${AUTHORISING_TEXT}`;
+  // RFC 4592 §2.2.2 and §3.3.1: a name that exists only because of one below it keeps the wildcard away.
+  return outcome === "no_data"
+    ? `${name} exists without a TXT record: a record at or below that name switches the wildcard ${wildcard} off there.`
+    : `${name} does not exist: publish ${wildcard} TXT "${AUTHORISING_TEXT}".`;
+};

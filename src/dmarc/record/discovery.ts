@@ -1,0 +1,155 @@
+import type { DnsOutcome, DnsResolver, ResolveOptions } from "../../net/dns.ts";
+import type { ValidRecord } from "./record.ts";
+import { dmarcRecordsIn, type Published, readPublished, recordHost } from "./record-published.ts";
+import type { AlignmentMode, Policy } from "./record-values.ts";
+
+/** One question of a discovery, in the order of asking. */
+export interface AskedRecord {
+  /** The `_dmarc` name. */
+  readonly host: string;
+  readonly outcome: DnsOutcome;
+  /** The texts there that are DMARC records; more than one counts as none (RFC 9989 §4.10). */
+  readonly records: readonly string[];
+}
+
+/** The policy that receivers apply to mail from one domain. */
+export interface EffectivePolicy {
+  /** For the domain itself: its own `p`, or the `sp` of the record it inherits from. */
+  readonly p: Policy;
+  /** For existing names below the domain. */
+  readonly sp: Policy;
+  /** For names below the domain that do not exist. */
+  readonly np: Policy;
+  readonly adkim: AlignmentMode;
+  readonly aspf: AlignmentMode;
+  /** With `y` receivers are asked to apply all of it one step softer. */
+  readonly t: "y" | "n";
+  /** The domain has the record itself. */
+  readonly own: boolean;
+  /** The domain whose record applies; null when it is the domain's own. */
+  readonly inheritedFrom: string | null;
+}
+
+/** A record that applies to a domain without being its own. */
+export interface InheritedRecord {
+  readonly from: string;
+  readonly record: ValidRecord;
+  readonly policy: EffectivePolicy;
+}
+
+/** What a discovery found out. `published` is what stands at the domain's own `_dmarc` name, whatever applies. */
+export type Discovery = { readonly published: Published; readonly asked: readonly AskedRecord[] } & (
+  | { readonly kind: "own"; readonly record: ValidRecord; readonly policy: EffectivePolicy }
+  | ({ readonly kind: "inherited" } & InheritedRecord)
+  | { readonly kind: "none" }
+  /** A question was not answered, and the policy depends on it: nothing is known. */
+  | { readonly kind: "indefinite"; readonly host: string; readonly outcome: DnsOutcome }
+);
+
+/** RFC 9989 §4.10: no walk asks more than this, the domain itself included. */
+export const QUERIES_MAX = 8;
+
+/**
+ * Finds the DMARC policy of a domain (lower-case A-labels): its own record, else the one of its organisational domain, else the
+ * one of the public suffix above it, by the tree walk of RFC 9989 §4.10. Several records at a name are none. Never rejects; a
+ * DNS failure before the walk is over makes the outcome `indefinite`, never `none`.
+ */
+export const discoverPolicy = async (
+  resolver: DnsResolver,
+  domain: string,
+  options: ResolveOptions = {},
+): Promise<Discovery> => {
+  const asked: AskedRecord[] = [];
+  const ask = async (name: string): Promise<Answer> => {
+    const host = recordHost(name);
+    const reply = await resolver.resolve(host, "TXT", options);
+    const published = readPublished(reply);
+    const records = published.kind === "failure" ? [] : dmarcRecordsIn(published.texts);
+    asked.push({ host, outcome: reply.outcome, records: records.map(({ text }) => text) });
+    return { name, host, published, record: records.length === 1 ? (records[0] ?? null) : null };
+  };
+
+  const start = await ask(domain);
+  const { published } = start;
+  if (start.record !== null) {
+    return { kind: "own", record: start.record, policy: ownPolicy(start.record), published, asked };
+  }
+  const failure = failureOf(start);
+  if (failure !== null) return { kind: "indefinite", ...failure, published, asked };
+
+  const found: Ancestor[] = [];
+  for (const name of walkTargets(domain)) {
+    const answer = await ask(name);
+    const failed = failureOf(answer);
+    if (failed !== null) return { kind: "indefinite", ...failed, published, asked };
+    if (answer.record === null) continue;
+    found.push({ name, record: answer.record });
+    if (answer.record.values.psd !== "u") break;
+  }
+  const applying = selectAncestor(domain, found);
+  if (applying === null) return { kind: "none", published, asked };
+  const { name: from, record } = applying;
+  return { kind: "inherited", from, record, policy: inheritedPolicy(record, from), published, asked };
+};
+
+/**
+ * The names that a walk asks behind the domain itself, from the longest to the shortest (RFC 9989 §4.10 steps 4 to 8): the parents,
+ * of which those with more than seven labels are left out.
+ */
+export const walkTargets = (domain: string): readonly string[] => {
+  const labels = domain.split(".");
+  const first = Math.max(1, labels.length - (QUERIES_MAX - 1));
+  return labels.slice(first).map((_, index) => labels.slice(first + index).join("."));
+};
+
+interface Answer {
+  readonly name: string;
+  readonly host: string;
+  readonly published: Published;
+  readonly record: ValidRecord | null;
+}
+
+interface Ancestor {
+  readonly name: string;
+  readonly record: ValidRecord;
+}
+
+const failureOf = ({ host, published }: Answer): { host: string; outcome: DnsOutcome } | null => {
+  // A name too long to be asked for cannot have a record: that is an answer.
+  if (published.kind !== "failure" || published.outcome === "invalid_name") return null;
+  return { host, outcome: published.outcome };
+};
+
+/**
+ * RFC 9989 §4.10.2 and §4.10.1: psd=n marks the organisational domain, psd=y the one above it, else it is the shortest name with a
+ * record. The records are those above a domain that has none itself, from the longest name to the shortest.
+ */
+const selectAncestor = (domain: string, found: readonly Ancestor[]): Ancestor | null => {
+  const shortest = found.at(-1);
+  if (shortest === undefined) return null;
+  if (shortest.record.values.psd !== "y") return shortest;
+  const suffixLabels = shortest.name.split(".").length;
+  const organisational = domain
+    .split(".")
+    .slice(-(suffixLabels + 1))
+    .join(".");
+  return found.find(({ name }) => name === organisational) ?? shortest;
+};
+
+const ownPolicy = ({ values: { p, sp, np, adkim, aspf, t } }: ValidRecord): EffectivePolicy => ({
+  p,
+  sp,
+  np,
+  adkim,
+  aspf,
+  t,
+  own: true,
+  inheritedFrom: null,
+});
+
+const inheritedPolicy = (record: ValidRecord, from: string): EffectivePolicy => ({
+  ...ownPolicy(record),
+  p: record.values.sp,
+  own: false,
+  inheritedFrom: from,
+});

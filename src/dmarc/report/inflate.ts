@@ -1,0 +1,105 @@
+import { constants, inflateRawSync } from "node:zlib";
+import { err, ok, type Result } from "../../base/errors.ts";
+
+/** Bytes out of a compressed stream. `isTruncated`: the stream ended before its end, and this is what came before. */
+export interface Inflated {
+  readonly bytes: Uint8Array;
+  readonly isTruncated: boolean;
+  /** How many bytes of the input belong to the stream; what follows is somebody else's. */
+  readonly consumedBytes: number;
+}
+
+export type InflateProblem = "too_large" | "damaged";
+
+/**
+ * Inflates a raw DEFLATE stream (RFC 1951) to at most `bytesMax` bytes. What follows the stream is left alone. The
+ * memory used is bounded by `bytesMax` however much the stream would give.
+ */
+export const inflateRaw = (input: Uint8Array, bytesMax: number): Result<Inflated, InflateProblem> => {
+  const whole = attempt(input, bytesMax, constants.Z_FINISH);
+  if (whole.ok) return whole;
+  if (whole.error !== "cut_off") return err(whole.error);
+  const begun = attempt(input, bytesMax, constants.Z_SYNC_FLUSH);
+  if (!begun.ok) return err(begun.error === "too_large" ? "too_large" : "damaged");
+  return ok({ ...begun.value, isTruncated: true });
+};
+
+/** Members of one gzip file; reporters write one, `cat a.gz b.gz` makes two. */
+const GZIP_MEMBERS_MAX = 16;
+
+/**
+ * Unpacks a gzip file (RFC 1952) to at most `bytesMax` bytes. The trailer is not asked for and what follows it is
+ * ignored: mail programs append a line end, and some reporters leave the checksum out.
+ */
+export const gunzip = (input: Uint8Array, bytesMax: number): Result<Inflated, InflateProblem> => {
+  const members: Uint8Array[] = [];
+  let at = 0;
+  let bytesLeft = bytesMax;
+  let isTruncated = false;
+  while (members.length < GZIP_MEMBERS_MAX && isGzip(input.subarray(at))) {
+    const header = headerLength(input.subarray(at));
+    const member = header === null ? err("damaged" as const) : inflateRaw(input.subarray(at + header), bytesLeft);
+    if (!member.ok) {
+      // Bytes behind a sound member that only look like another one are garbage, not damage.
+      if (members.length > 0 && member.error === "damaged") break;
+      return member;
+    }
+    members.push(member.value.bytes);
+    bytesLeft -= member.value.bytes.byteLength;
+    isTruncated = member.value.isTruncated;
+    at += (header ?? 0) + member.value.consumedBytes + TRAILER_BYTES;
+  }
+  const [first, second] = members;
+  if (first === undefined) return err("damaged");
+  const bytes = second === undefined ? first : new Uint8Array(Buffer.concat(members));
+  return ok({ bytes, isTruncated, consumedBytes: Math.min(at, input.byteLength) });
+};
+
+/** Whether the bytes begin as a gzip file does: magic number and the one method there is. */
+export const isGzip = (bytes: Uint8Array): boolean => bytes[0] === 0x1f && bytes[1] === 0x8b && bytes[2] === 8;
+
+const TRAILER_BYTES = 8;
+const FIXED_HEADER_BYTES = 10;
+const FLAG = { headerChecksum: 2, extra: 4, name: 8, comment: 16 } as const;
+
+/** RFC 1952 §2.3; null when the header does not end. */
+const headerLength = (bytes: Uint8Array): number | null => {
+  const flags = bytes[3] ?? 0;
+  let at = FIXED_HEADER_BYTES;
+  if ((flags & FLAG.extra) !== 0) at += 2 + (bytes[at] ?? 0) + 256 * (bytes[at + 1] ?? 0);
+  for (const flag of [FLAG.name, FLAG.comment]) {
+    if ((flags & flag) === 0) continue;
+    const end = bytes.indexOf(0, at);
+    if (end === -1) return null;
+    at = end + 1;
+  }
+  if ((flags & FLAG.headerChecksum) !== 0) at += 2;
+  return at < bytes.byteLength ? at : null;
+};
+
+const attempt = (
+  input: Uint8Array,
+  bytesMax: number,
+  finishFlush: number,
+): Result<Inflated, InflateProblem | "cut_off"> => {
+  if (bytesMax < 1) return err("too_large");
+  try {
+    // With `info` the answer also says how far the input was read; the declarations leave that out.
+    const options = { maxOutputLength: bytesMax, finishFlush, info: true };
+    const answer: unknown = inflateRawSync(input, options);
+    return ok({ ...readAnswer(answer), isTruncated: false });
+  } catch (error) {
+    const code: unknown = error instanceof Error ? Reflect.get(error, "code") : null;
+    if (code === "ERR_BUFFER_TOO_LARGE") return err("too_large");
+    if (code === "Z_BUF_ERROR") return err("cut_off");
+    if (typeof code === "string" && code.startsWith("Z_")) return err("damaged");
+    throw error;
+  }
+};
+
+const readAnswer = (answer: unknown): { bytes: Uint8Array; consumedBytes: number } => {
+  const { buffer, engine } = Object(answer) as { buffer?: unknown; engine?: { bytesWritten?: unknown } };
+  const consumed = engine?.bytesWritten;
+  if (!(buffer instanceof Uint8Array) || typeof consumed !== "number") throw new Error("zlib answered without info");
+  return { bytes: buffer, consumedBytes: consumed };
+};

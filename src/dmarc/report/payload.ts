@@ -1,0 +1,42 @@
+import { looksLikeMessage } from "../../mail/message.ts";
+import { isGzip } from "./inflate.ts";
+import { isZip } from "./zip.ts";
+
+/** What bytes are, judged by the bytes alone: names and content types are wrong too often. */
+export type PayloadKind = "gzip" | "zip" | "xml" | "json" | "message" | "base64" | "unused" | "other";
+
+/** How far into the bytes is looked. */
+const HEAD_BYTES = 4096;
+/** How far a report may stand behind words for people in a text. */
+const PREAMBLE_BYTES = 64 * 1024;
+/** The first characters of a gzip file, a zip archive and XML, written as base64. */
+const BASE64_START = /^(?:H4sI|UEsDB|PD94bWw|PGZlZWRiYWNr|77u\/PD94)/;
+
+const latin1 = new TextDecoder("latin1");
+
+/** Says what some bytes are. `other` is everything in which no report is to be expected: pictures, pages, words. */
+export const kindOfPayload = (bytes: Uint8Array): PayloadKind => {
+  if (isGzip(bytes)) return "gzip";
+  if (isZip(bytes)) return "zip";
+  // Without zeros UTF-16 reads as ASCII, which is enough to know it by.
+  const head = latin1.decode(bytes.subarray(0, HEAD_BYTES)).replace(/\0/g, "");
+  const start = head.replace(/^(?:\u00ef\u00bb\u00bf|\u00ff\u00fe|\u00fe\u00ff)?\s*/, "");
+  if (start.startsWith("<")) return /^<(?:!doctype\s+html|html)\b/i.test(start) ? "other" : "xml";
+  if (start.startsWith("{")) return "json";
+  if (/^["']?unused["']?\s*$/i.test(start) && bytes.byteLength < HEAD_BYTES) return "unused";
+  if (BASE64_START.test(start)) return "base64";
+  if (looksLikeMessage(bytes)) return "message";
+  return "other";
+};
+
+/** The XML that stands in a text behind words for people, from its first `<` on; null when there is none. */
+export const findXmlInText = (bytes: Uint8Array): Uint8Array | null => {
+  const at = latin1.decode(bytes.subarray(0, PREAMBLE_BYTES)).search(/<\?xml\s|<(?:[\w.-]+:)?feedback[\s>]/i);
+  return at === -1 ? null : bytes.subarray(at);
+};
+
+/** The bytes that a text of base64 stands for, line breaks wherever they are; null when other characters are in it. */
+export const decodeBase64Text = (bytes: Uint8Array): Uint8Array | null => {
+  const text = latin1.decode(bytes).replace(/\s+/g, "");
+  return /^[A-Za-z0-9+/]+=*$/.test(text) ? new Uint8Array(Buffer.from(text, "base64")) : null;
+};

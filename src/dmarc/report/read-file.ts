@@ -1,0 +1,112 @@
+import { type Message, readMessage } from "../../mail/message.ts";
+import type { MessagePart } from "../../mail/message-parts.ts";
+import { readFailureReport } from "./failure-report.ts";
+import { empty, type Reading, type RejectReason, quarantined, readingOf, rejected } from "./outcome.ts";
+import { findXmlInText, kindOfPayload } from "./payload.ts";
+import { readReport } from "./read-report.ts";
+import { readTlsReport } from "./tls-report.ts";
+import { createUnpackBudget, UNPACK_LIMITS, type UnpackBudget, type Unpacked, unpack } from "./unpack.ts";
+
+/**
+ * Reads whatever may hold reports: a mail, an archive, XML, a TLS report. Answers at least one reading, and one for each
+ * report, refused entry or recognised stranger found; pictures, signatures and words for people say nothing when there
+ * is something else. The ceilings of `UNPACK_LIMITS` hold for all of it together. Never throws for any bytes.
+ */
+export const readReportFile = async (bytes: Uint8Array, name: string | null = null): Promise<Reading[]> => {
+  const readings =
+    kindOfPayload(bytes) === "message"
+      ? await readMail(bytes, { budget: createUnpackBudget(), depth: 0 })
+      : await readPart({ bytes, name }, { budget: createUnpackBudget(), depth: 0 });
+  return readings.length > 0 ? readings : [rejected("no_report", name)];
+};
+
+interface Within {
+  readonly budget: UnpackBudget;
+  /** Mails around this one. */
+  readonly depth: number;
+}
+
+const readMail = async (bytes: Uint8Array, within: Within): Promise<Reading[]> => {
+  const message = await readMessage(bytes);
+  if (!message.ok) return [rejected(message.error)];
+  const { kind, parts } = message.value;
+  if (kind === "failure_report") return [failureReading(message.value)];
+  // A bounce carries the report that somebody else sent: counting it would credit it to us.
+  if (kind === "delivery_report") return [quarantined("delivery_report")];
+  const readings: Reading[] = [];
+  for (const part of parts) readings.push(...(await readPart(part, within)));
+  const telling = readings.filter(({ reason }) => reason !== "unused");
+  if (telling.length > 0) return telling;
+  if (readings.length > 0) return [empty("unused")];
+  if (isFailureReportInWords(message.value)) return [quarantined("failure_report")];
+  return isFromMailSystem(message.value) ? [quarantined("delivery_report")] : [];
+};
+
+/** Failure reports for people only, as Exim set-ups send them: known by nothing but their subject. */
+const isFailureReportInWords = ({ subject }: Message): boolean =>
+  /\bdmarc\b.*\b(?:failure|forensic)\s+report\b/i.test(subject ?? "");
+
+/** Bounces that do not say so by their type: those of qmail and of many forwarders. */
+const isFromMailSystem = ({ from, subject }: Message): boolean =>
+  /^(?:mailer-daemon|postmaster)@/i.test(from ?? "") &&
+  /undeliver|returned|failure|failed|rejected|delivery status/i.test(subject ?? "");
+
+const failureReading = ({ parts }: Message): Reading => {
+  const part = parts.find(({ contentType }) => contentType === "message/feedback-report");
+  return quarantined("failure_report", part === undefined ? {} : { failureReport: readFailureReport(part.bytes) });
+};
+
+const readPart = async (part: Pick<MessagePart, "bytes" | "name">, within: Within): Promise<Reading[]> => {
+  const readings: Reading[] = [];
+  for (const found of await unpack(part.bytes, part.name, within.budget)) {
+    readings.push(...(await readUnpacked(found, within)));
+  }
+  return readings;
+};
+
+const readUnpacked = async (found: Unpacked, within: Within): Promise<Reading[]> => {
+  const { name } = found;
+  switch (found.kind) {
+    case "refused":
+      return [rejected(found.reason, name)];
+    case "xml":
+      return [await readXml(found.bytes, name, found.isTruncated)];
+    case "json":
+      return readJson(found.bytes, name);
+    case "unused":
+      return [empty("unused", { name })];
+    case "message": {
+      if (within.depth >= UNPACK_LIMITS.depthMax) return [rejected("nested_too_deep", name)];
+      const readings = await readMail(found.bytes, { ...within, depth: within.depth + 1 });
+      // "Hello:" begins like a message too.
+      return readings.length > 0 ? readings : readXmlInText(found);
+    }
+    case "other":
+      return readXmlInText(found);
+    default:
+      return found satisfies never;
+  }
+};
+
+const readXmlInText = async (found: Exclude<Unpacked, { kind: "refused" }>): Promise<Reading[]> => {
+  const xml = findXmlInText(found.bytes);
+  const reading = xml === null ? null : await readXml(xml, found.name, found.isTruncated);
+  // Words for people that only quote a little XML are no report gone wrong.
+  return reading === null || reading.reason === "not_a_report" ? [] : [reading];
+};
+
+const readXml = async (bytes: Uint8Array, name: string | null, isTruncated: boolean): Promise<Reading> => {
+  const report = await readReport(bytes);
+  if (!report.ok) return rejected(isTruncated && report.error !== "doctype" ? "truncated" : report.error, name);
+  // Bytes are known to be missing, so an end that had to be completed is not the end.
+  const isCut = isTruncated && report.value.notices.includes("end_completed");
+  return isCut ? rejected("truncated", name) : readingOf(report.value, name);
+};
+
+const readJson = (bytes: Uint8Array, name: string | null): Reading[] => {
+  const report = readTlsReport(bytes);
+  if (report.ok) return [quarantined("tls_report", { name, tlsReport: report.value })];
+  // JSON of something else is none of our business; JSON that does not end may have been a report.
+  const reason: RejectReason = "tls_report_damaged";
+  return report.error === "damaged" ? [rejected(reason, name)] : [];
+};

@@ -1,0 +1,95 @@
+import { z } from "zod";
+import { err, ok, type Result } from "../../base/errors.ts";
+import { readDomain, readText, readTimeMs } from "./report-values.ts";
+
+/** How mail to one domain fared with transport encryption (RFC 8460 §4.3). */
+export interface TlsPolicyResult {
+  readonly domain: string | null;
+  /** `sts`, `tlsa`, `no-policy-found`, or what the reporter wrote. */
+  readonly policyType: string | null;
+  readonly successfulSessions: number;
+  readonly failedSessions: number;
+  /** Failures by their result type, as far as the reporter tells them apart. */
+  readonly failures: ReadonlyArray<{ readonly resultType: string; readonly sessions: number }>;
+}
+
+/** A TLS report (RFC 8460) in its simplest useful form. */
+export interface TlsReport {
+  readonly orgName: string | null;
+  readonly reportId: string | null;
+  readonly contact: string | null;
+  readonly beginMs: number | null;
+  readonly endMs: number | null;
+  readonly policies: readonly TlsPolicyResult[];
+}
+
+/** Ceilings of one report; a larger one is refused, longer lists are cut. */
+export const TLS_REPORT_LIMITS = { bytesMax: 8 * 1024 * 1024, policiesMax: 1000, failuresMax: 1000 } as const;
+
+const text = z.string().nullish().catch(null);
+const sessions = z.coerce.number().int().nonnegative().catch(0);
+
+const policySchema = z.object({
+  policy: z.object({ "policy-type": text, "policy-domain": text }).catch({}),
+  summary: z
+    .object({ "total-successful-session-count": sessions, "total-failure-session-count": sessions })
+    .catch({ "total-successful-session-count": 0, "total-failure-session-count": 0 }),
+  "failure-details": z
+    .array(z.object({ "result-type": text, "failed-session-count": sessions }))
+    .nullish()
+    .catch(null),
+});
+
+const reportSchema = z.object({
+  "organization-name": text,
+  "report-id": text,
+  "contact-info": text,
+  "date-range": z.object({ "start-datetime": text, "end-datetime": text }).catch({}),
+  policies: z.array(policySchema),
+});
+
+/** `not_tls_report`: JSON, but of something else. */
+export type TlsReportProblem = "damaged" | "not_tls_report";
+
+/** Reads a TLS report from its JSON, tolerant of everything but the absence of `policies`. Never throws. */
+export const readTlsReport = (bytes: Uint8Array): Result<TlsReport, TlsReportProblem> => {
+  if (bytes.byteLength > TLS_REPORT_LIMITS.bytesMax) return err("damaged");
+  const json = parseJson(new TextDecoder().decode(bytes));
+  if (!json.ok) return json;
+  const parsed = reportSchema.safeParse(json.value);
+  if (!parsed.success) return err("not_tls_report");
+  const report = parsed.data;
+  return ok({
+    orgName: readText(report["organization-name"] ?? ""),
+    reportId: readText(report["report-id"] ?? ""),
+    contact: readText(report["contact-info"] ?? ""),
+    beginMs: readTimeMs(report["date-range"]["start-datetime"] ?? ""),
+    endMs: readTimeMs(report["date-range"]["end-datetime"] ?? ""),
+    policies: report.policies.slice(0, TLS_REPORT_LIMITS.policiesMax).map(policyResult),
+  });
+};
+
+const parseJson = (source: string): Result<unknown, TlsReportProblem> => {
+  try {
+    return ok(JSON.parse(source));
+  } catch (error) {
+    // SyntaxError for what is no JSON, RangeError for nesting without end: the sender's fault either way.
+    if (error instanceof SyntaxError || error instanceof RangeError) return err("damaged");
+    throw error;
+  }
+};
+
+const policyResult = ({
+  policy,
+  summary,
+  "failure-details": details,
+}: z.infer<typeof policySchema>): TlsPolicyResult => ({
+  domain: readDomain(policy["policy-domain"] ?? ""),
+  policyType: readText(policy["policy-type"] ?? ""),
+  successfulSessions: summary["total-successful-session-count"],
+  failedSessions: summary["total-failure-session-count"],
+  failures: (details ?? []).slice(0, TLS_REPORT_LIMITS.failuresMax).map((detail) => ({
+    resultType: readText(detail["result-type"] ?? "") ?? "unknown",
+    sessions: detail["failed-session-count"],
+  })),
+});

@@ -1,0 +1,92 @@
+import { type Entry, fromBufferPromise } from "yauzl";
+import { err, ok, type Result } from "../../base/errors.ts";
+import { type Inflated, inflateRaw } from "./inflate.ts";
+import type { UnpackProblem } from "./outcome.ts";
+
+/** Entries looked at in a directory, folders included, before the archive is refused. */
+export const ZIP_DIRECTORY_ENTRIES_MAX = 64;
+
+/** One file of an archive, not yet inflated. */
+export interface ZipFile {
+  readonly name: string;
+  /** Its bytes, at most so many; or why they could not be had. */
+  open(bytesMax: number): Result<Inflated, UnpackProblem>;
+}
+
+/** Whether the bytes begin as a zip archive does: a file, an empty archive, or the marker of a split one. */
+export const isZip = (bytes: Uint8Array): boolean => {
+  const [p, k, third, fourth] = bytes;
+  if (p !== 0x50 || k !== 0x4b) return false;
+  return (third === 3 && fourth === 4) || (third === 5 && fourth === 6) || (third === 7 && fourth === 8);
+};
+
+/**
+ * Shows the files of a zip archive held in memory to a visitor, in the order of its directory; folders are passed over.
+ * The visitor opens what it wants and says when to stop. Answers null, or what is wrong with the archive as a whole,
+ * which may come out after some files.
+ *
+ * Sizes in the directory are not believed. An encrypted file and one with another method than "stored" and "deflated"
+ * answer so when they are opened. Never throws.
+ */
+export const readZip = async (
+  bytes: Uint8Array,
+  visit: (file: ZipFile) => "go_on" | "stop",
+): Promise<UnpackProblem | null> => {
+  const archive = withoutTail(bytes);
+  if (archive === null) return "zip_damaged";
+  try {
+    // Names are never used as paths, so they need not be safe ones; undecoded they are not judged.
+    const zip = await fromBufferPromise(archive, { decodeStrings: false, validateEntrySizes: false });
+    if (zip.entryCount > ZIP_DIRECTORY_ENTRIES_MAX) return "too_many_entries";
+    for await (const entry of zip.eachEntry()) {
+      const name = nameOf(entry);
+      if (name.endsWith("/")) continue;
+      const { fileDataStart } = await zip.readLocalFileHeaderPromise(entry, { minimal: true });
+      const data = archive.subarray(fileDataStart, fileDataStart + entry.compressedSize);
+      if (visit({ name, open: (bytesMax) => openFile(entry, data, bytesMax) }) === "stop") return null;
+    }
+  } catch (error) {
+    // The library reports what is wrong with an archive by plain errors; anything else is a bug of ours.
+    if (!(error instanceof Error) || error instanceof TypeError) throw error;
+    return "zip_damaged";
+  }
+  return null;
+};
+
+const METHOD = { stored: 0, deflated: 8 } as const;
+
+const openFile = (entry: Entry, data: Uint8Array, bytesMax: number): Result<Inflated, UnpackProblem> => {
+  if (entry.isEncrypted()) return err("zip_encrypted");
+  if (entry.compressionMethod === METHOD.stored) {
+    if (data.byteLength > bytesMax) return err("entry_too_large");
+    const isTruncated = data.byteLength < entry.compressedSize;
+    return ok({ bytes: data, isTruncated, consumedBytes: data.byteLength });
+  }
+  if (entry.compressionMethod !== METHOD.deflated) return err("zip_method_unsupported");
+  const inflated = inflateRaw(data, bytesMax);
+  if (inflated.ok) return inflated;
+  return err(inflated.error === "too_large" ? "entry_too_large" : "zip_damaged");
+};
+
+/** Names are undecoded, whatever the declarations say; report names are ASCII, and others are only shown. */
+const nameOf = ({ fileNameRaw }: Entry): string => new TextDecoder().decode(fileNameRaw).slice(0, 255);
+
+const END_RECORD_BYTES = 22;
+const COMMENT_BYTES_MAX = 0xffff;
+
+/**
+ * The archive up to the end of its end-of-directory record: the library refuses one that a line end or a signature
+ * follows, as it does in mail. Null when there is no such record.
+ */
+const withoutTail = (bytes: Uint8Array): Buffer | null => {
+  const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  const at = buffer.lastIndexOf("PK\u0005\u0006");
+  if (at === -1 || at + END_RECORD_BYTES > buffer.byteLength) return null;
+  if (buffer.byteLength - at > END_RECORD_BYTES + 2 * COMMENT_BYTES_MAX) return null;
+  const end = at + END_RECORD_BYTES + buffer.readUInt16LE(at + END_RECORD_BYTES - 2);
+  if (end <= buffer.byteLength) return buffer.subarray(0, end);
+  // The comment is cut off: the archive is whole without it.
+  const mended = Buffer.from(buffer.subarray(0, at + END_RECORD_BYTES));
+  mended.writeUInt16LE(0, at + END_RECORD_BYTES - 2);
+  return mended;
+};
