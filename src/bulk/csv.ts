@@ -4,7 +4,7 @@ import { type ColumnWish, findAddressColumn } from "./columns-address.ts";
 import { type Reading, chooseReading } from "./columns-delimiter.ts";
 import { type TextEncoding, detectEncoding, utf8Chunks } from "./csv-encoding.ts";
 import { DELIMITERS, type Delimiter, type RecordFormat, type RowProblem, createRecordReader } from "./csv-records.ts";
-import { type ListSource } from "./csv-source.ts";
+import type { ListSource } from "./csv-source.ts";
 
 /** Most rows of one list (contract §5). */
 export const ROWS_MAX = 1_000_000;
