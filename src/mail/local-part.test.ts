@@ -22,6 +22,11 @@ test("the two spellings differ only in case", () => {
   });
 });
 
+test("a joiner that joins nothing in lower case is refused", () => {
+  expect(parseLocalPart("é\u200dİ").ok).toBe(false);
+  expect(parseLocalPart("é\u200dé").ok).toBe(true);
+});
+
 test("the octets are counted as written, so quotes count even where they are needless", () => {
   expect(parseLocalPart(`"${"a".repeat(62)}"`).ok).toBe(true);
   expect(parseLocalPart(`"${"a".repeat(63)}"`)).toEqual({ ok: false, error: "local_part_too_long" });

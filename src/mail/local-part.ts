@@ -31,10 +31,12 @@ export const parseLocalPart = (text: string): Result<LocalPart, AddressProblem> 
   const content = text.startsWith('"') ? readQuoted(text) : readDotString(text);
   if (!content.ok) return content;
   const value = content.value.normalize("NFC");
-  const problem = findUnfitCharacter(value);
+  const lowered = value.toLowerCase().normalize("NFC");
+  // Lower case may have other neighbours than the text had: "İ" begins with an ASCII letter then.
+  const problem = findUnfitCharacter(value) ?? findUnfitCharacter(lowered);
   if (problem !== null) return err(problem);
   if (Buffer.byteLength(text.normalize("NFC")) > LOCAL_PART_OCTETS_MAX) return err("local_part_too_long");
-  return ok({ normalized: quoteIfNeeded(value.toLowerCase().normalize("NFC")), onWire: quoteIfNeeded(value) });
+  return ok({ normalized: quoteIfNeeded(lowered), onWire: quoteIfNeeded(value) });
 };
 
 /**
