@@ -1,22 +1,13 @@
 import { join } from "node:path";
 import { RECEIVER, RELAY, RELAY_EXIT, REPORT_HOST } from "./dmarc-places.ts";
-import { inNamespace, serverDirectory } from "./namespace.ts";
+import { serverDirectory } from "./namespace.ts";
+import { mainCfHead, startInstance } from "./postfix-instance.ts";
 import type { Supervisor } from "./processes.ts";
 
 const NAME = "postfix-dmarc";
-const MASTER = "/usr/lib/postfix/sbin/master";
 
 /** Mail for the report host goes to the binary, over TLS when it is offered; all other mail is thrown away. */
-const mainCf = (directory: string): string => `compatibility_level = 3.6
-queue_directory = ${directory}/queue
-data_directory = ${directory}/data
-daemon_directory = /usr/lib/postfix/sbin
-command_directory = /usr/sbin
-mail_owner = postfix
-setgid_group = postdrop
-maillog_file = ${directory}/mail.log
-maillog_file_prefixes = ${directory}
-myhostname = ${RELAY.name}
+const mainCf = (directory: string): string => `${mainCfHead(directory)}myhostname = ${RELAY.name}
 mydestination =
 mynetworks = 127.0.0.0/8
 alias_maps =
@@ -63,14 +54,7 @@ export const startRelay = async (
   const directory = await serverDirectory(parent, NAME, ["queue", "data"]);
   await Bun.write(join(directory, "main.cf"), mainCf(directory));
   await Bun.write(join(directory, "master.cf"), MASTER_CF);
-  await supervisor.run(["chown", "postfix", join(directory, "data")]);
-  await supervisor.run(["postfix", "-c", directory, "check"]);
-  supervisor.start({
-    name: NAME,
-    argv: inNamespace({ files }, [MASTER, "-c", directory]),
-    env: { MAIL_CONFIG: directory },
-    makesOwnSession: true,
-  });
+  await startInstance(supervisor, { name: NAME, directory, files });
   await supervisor.waitForPort(NAME, RELAY.ip, RELAY.port);
   return () => Bun.file(join(directory, "mail.log")).text();
 };

@@ -3,26 +3,17 @@ import { hasIpv6 } from "./addresses.ts";
 import { makeCertificates } from "./certificates.ts";
 import { addressOf, IPV6, SMTP_PORT, SUFFIX } from "./hosts.ts";
 import type { HostName } from "./hosts.ts";
-import { inNamespace, serverDirectory, withLabResolver } from "./namespace.ts";
+import { serverDirectory, withLabResolver } from "./namespace.ts";
+import { mainCfHead, startInstance } from "./postfix-instance.ts";
 import { POSTSCREEN, SMTPD } from "./postfix-listeners.ts";
 import { accessLines, domainLines, mailboxLines } from "./postfix-mailboxes.ts";
 import { spendAllowances } from "./postfix-limits.ts";
 import type { Supervisor } from "./processes.ts";
 
 const NAME = "postfix";
-const MASTER = "/usr/lib/postfix/sbin/master";
 
 /** `in_flow_delay` would cost every probe a second; the event limits exempt `mynetworks` unless told otherwise. */
-const mainCf = (directory: string): string => `compatibility_level = 3.6
-queue_directory = ${directory}/queue
-data_directory = ${directory}/data
-daemon_directory = /usr/lib/postfix/sbin
-command_directory = /usr/sbin
-mail_owner = postfix
-setgid_group = postdrop
-maillog_file = ${directory}/mail.log
-maillog_file_prefixes = ${directory}
-myhostname = mx.${SUFFIX}
+const mainCf = (directory: string): string => `${mainCfHead(directory)}myhostname = mx.${SUFFIX}
 mydestination =
 mynetworks = 127.255.255.255/32
 alias_maps =
@@ -85,15 +76,8 @@ export const startPostfix = async (supervisor: Supervisor, parent: string): Prom
   await Bun.write(join(directory, "main.cf"), mainCf(directory));
   await Bun.write(join(directory, "master.cf"), masterCf());
   const files = await withLabResolver(directory);
-  await supervisor.run(["chown", "postfix", join(directory, "data")]);
   await makeCertificates(supervisor, directory);
-  await supervisor.run(["postfix", "-c", directory, "check"]);
-  supervisor.start({
-    name: NAME,
-    argv: inNamespace({ files }, [MASTER, "-c", directory]),
-    env: { MAIL_CONFIG: directory },
-    makesOwnSession: true,
-  });
+  await startInstance(supervisor, { name: NAME, directory, files });
   await supervisor.waitForPort(NAME, addressOf("main"), SMTP_PORT);
   await spendAllowances();
 };

@@ -3,6 +3,7 @@ import type { Clock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import { newId } from "../base/secrets.ts";
 import type { Db } from "../db/open.ts";
+import { createGatheredMails, type GatheredMails } from "../net/gathered-mails.ts";
 import type { Mailer } from "../net/mailer.ts";
 import type { Change, ChangeContext } from "./events.ts";
 import { factsOf } from "./events.ts";
@@ -16,15 +17,7 @@ export interface AlertsDeps {
   readonly log: Log;
 }
 
-const MINUTE_MS = 60_000;
-/** A pass may find more: the first change waits this long for others. */
-const GATHER_MS = MINUTE_MS;
-/** At most one mail to somebody in so long, whatever happens. */
-const MAIL_EVERY_MS = 10 * MINUTE_MS;
-/** A relay that takes no mail for so long: what waited is of no use any more. */
-const KEPT_MS = 24 * 60 * MINUTE_MS;
 const LINES_MAX = 100;
-const RECIPIENTS_AT_ONCE = 100;
 
 const lineSchema = z.object({
   target: z.string(),
@@ -84,40 +77,16 @@ export const alertMail = (rows: readonly AlertRow[]): { readonly subject: string
   return { subject: `Blocklists: ${subject}`, text: `${[...shown, ...tail].join("\n\n")}\n` };
 };
 
-/** Sends what has gathered: one mail to each recipient. What a crash leaves behind is sent at the next run. */
-export const createAlerts = ({ db, store, mailer, clock, log }: AlertsDeps) => {
-  const mailedAtMs = new Map<string, number>();
-
-  const forget = (rows: readonly AlertRow[]): Promise<void> =>
-    db.commit((tx) => {
-      for (const { id } of rows) store.removeAlert(tx, id);
-    });
-
-  const mailTo = async (recipient: string): Promise<void> => {
-    const rows = store.alertsFor(recipient);
-    const [oldest] = rows;
-    const nowMs = clock.nowMs();
-    if (oldest === undefined || nowMs - oldest.createdAtMs < GATHER_MS) return;
-    const sent = await mailer({ to: recipient, ...alertMail(rows) });
-    if (sent.ok) {
-      mailedAtMs.set(recipient, nowMs);
-      await forget(rows);
-    } else if (sent.error.isFinal || nowMs - oldest.createdAtMs > KEPT_MS) {
-      log.error("an alert mail is given up", { alerts: rows.length, problem: sent.error.problem });
-      await forget(rows);
-    } else {
-      log.warn("an alert mail was not taken; it is sent again", { problem: sent.error.problem });
-    }
-  };
-
-  return {
-    async send(): Promise<void> {
-      const nowMs = clock.nowMs();
-      for (const [recipient, atMs] of mailedAtMs) if (nowMs - atMs >= MAIL_EVERY_MS) mailedAtMs.delete(recipient);
-      for (const recipient of store.alertRecipients(RECIPIENTS_AT_ONCE, [...mailedAtMs.keys()]))
-        await mailTo(recipient);
-    },
-  };
-};
-
-export type Alerts = ReturnType<typeof createAlerts>;
+/** Sends the alerts that wait to their recipients. */
+export const createAlerts = ({ db, store, mailer, clock, log }: AlertsDeps): GatheredMails =>
+  createGatheredMails<AlertRow>({
+    ...{ mailer, clock, log },
+    what: "an alert mail",
+    recipients: store.alertRecipients,
+    linesFor: store.alertsFor,
+    forget: (rows) =>
+      db.commit((tx) => {
+        for (const { id } of rows) store.removeAlert(tx, id);
+      }),
+    compose: alertMail,
+  });

@@ -6,7 +6,7 @@ import type { Catalogue } from "../dnsbl/blocklist.ts";
 import type { DnsblHealth } from "../dnsbl/health.ts";
 import { readJson } from "../http/body.ts";
 import type { Guard } from "../http/guard.ts";
-import { type Page, readPage, readTimeoutS, writeCursor } from "../http/query.ts";
+import { pageOf, readPage, readTimeoutS } from "../http/query.ts";
 import type { OutgoingRules } from "../net/fetch-url.ts";
 import { checkView, runningView } from "./check-body.ts";
 import { catalogueView, testListView } from "./list-view.ts";
@@ -33,13 +33,6 @@ const CHECK_TIMEOUT_S = 30;
 const knownId = (id: string): string => {
   if (isId(id)) return id;
   throw new AppError("not_found", { message: "There is no such target." });
-};
-
-/** One page of rows of which one more than the limit was read. */
-const pageOf = <R extends { readonly id: string }>(rows: readonly R[], { limit }: Page<unknown>) => {
-  const page = rows.slice(0, limit);
-  const last = page.at(-1);
-  return { page, next_cursor: rows.length > limit && last !== undefined ? writeCursor(last.id) : null };
 };
 
 /** Waits for a check as long as the caller wants to; undefined when it goes on. */

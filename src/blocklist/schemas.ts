@@ -1,21 +1,17 @@
 import { z } from "zod";
 import { CATEGORIES, CONFIDENCES, SEVERITIES, TARGET_KINDS } from "../dnsbl/blocklist.ts";
-import { parseAddress } from "../mail/address.ts";
+import { labelSchema } from "../http/label.ts";
+import { recipientsSchema } from "../mail/recipients.ts";
 import { checkSchema } from "./check-body.ts";
 import { TARGET_STATUSES } from "./store.ts";
 
 const TARGET_CHARACTERS_MAX = 320;
-const LABEL_CHARACTERS_MAX = 200;
 const MUTED_LISTS_MAX = 200;
 const RECIPIENTS_MAX = 10;
 
 const characters = (text: string): number => [...text].length;
 
-const label = z
-  .string()
-  .min(1, "Leave the field out rather than empty")
-  .refine((text) => characters(text) <= LABEL_CHARACTERS_MAX, `At most ${LABEL_CHARACTERS_MAX} characters`)
-  .meta({ description: "Free text of your own.", maxLength: LABEL_CHARACTERS_MAX, examples: ["outbound 1"] });
+const label = labelSchema("outbound 1");
 
 const targetText = z
   .string()
@@ -23,21 +19,10 @@ const targetText = z
   .min(1, "A domain or an IP address is needed")
   .refine((text) => characters(text) <= TARGET_CHARACTERS_MAX, `At most ${TARGET_CHARACTERS_MAX} characters`);
 
-const recipients = z
-  .array(
-    z.string().transform((text, context) => {
-      const parsed = parseAddress(text.trim());
-      if (parsed.ok) return parsed.value.normalized;
-      context.addIssue({ code: "custom", message: "An email address is needed" });
-      return z.NEVER;
-    }),
-  )
-  .max(RECIPIENTS_MAX)
-  .transform((addresses) => [...new Set(addresses)])
-  .meta({
-    description: "Addresses that alert mail about listings and delistings goes to.",
-    examples: [["ops@example.com"]],
-  });
+const recipients = recipientsSchema({
+  most: RECIPIENTS_MAX,
+  description: "Addresses that alert mail about listings and delistings goes to.",
+});
 
 /** Body of `POST /v1/blacklist/targets`; what a URL may be is for the webhooks to say. */
 export const targetOrderSchema = (webhookUrl: z.ZodType<string, string>) =>

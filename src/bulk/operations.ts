@@ -1,6 +1,7 @@
 import { z } from "zod";
-import type { Operation, Parameter } from "../http/openapi.ts";
-import { query } from "../http/parameters.ts";
+import type { Operation } from "../http/openapi.ts";
+import { BODY_ERRORS, PAGE_ERRORS } from "../http/operation-errors.ts";
+import { pathId, query } from "../http/parameters.ts";
 import { SUB_STATUSES, VERDICTS } from "../verify/result.ts";
 import { RESULT_COLUMNS } from "./results-csv.ts";
 import { itemPageSchema, jobListSchema, jobSchema, jsonOrderSchema, uploadOrderSchema } from "./schemas.ts";
@@ -63,12 +64,7 @@ const PAGE = {
 const CSV_IN = "name,email\nAda,someone@example.com\n";
 const CSV_OUT = `name,email,${RESULT_COLUMNS.join(",")}\r\n`;
 
-const JOB_ID: Parameter = {
-  name: "jobId",
-  in: "path",
-  description: "Identifier of the job.",
-  schema: { type: "string", format: "uuid" },
-};
+const JOB_ID = pathId("Identifier of the job.", "jobId");
 const LIMIT = query("limit", "Entries per page; above 1000 is treated as 1000.", {
   type: "integer",
   minimum: 1,
@@ -127,12 +123,9 @@ export const BULK_OPERATIONS: readonly Operation[] = [
     },
     errors: [
       "insufficient_scope",
-      "Request body must be valid JSON",
-      "Invalid request body",
+      ...BODY_ERRORS,
       "Invalid query",
       "Invalid idempotency key",
-      "payload_too_large",
-      "unsupported_media_type",
       "insufficient_credits",
       "conflict",
       "idempotency_key_reused",
@@ -151,7 +144,7 @@ export const BULK_OPERATIONS: readonly Operation[] = [
         example: { bulk_verifications: [RUNNING], next_cursor: null },
       },
     },
-    errors: ["insufficient_scope", "Invalid limit", "Invalid cursor", "Invalid query"],
+    errors: ["insufficient_scope", ...PAGE_ERRORS],
   },
   {
     method: "GET",
@@ -176,7 +169,7 @@ export const BULK_OPERATIONS: readonly Operation[] = [
       query("sub_status", "Only finished rows of this sub_status.", { enum: SUB_STATUSES }),
     ],
     responses: { 200: { description: "A page.", schema: itemPageSchema, example: PAGE } },
-    errors: ["insufficient_scope", "not_found", "Invalid limit", "Invalid cursor", "Invalid query"],
+    errors: ["insufficient_scope", "not_found", ...PAGE_ERRORS],
   },
   {
     method: "GET",

@@ -2,7 +2,7 @@ import { Elysia } from "elysia";
 import { AppError } from "../base/errors.ts";
 import { isId } from "../base/secrets.ts";
 import type { Guard } from "../http/guard.ts";
-import { readPage, writeCursor } from "../http/query.ts";
+import { pageOf, readPage, writeCursor } from "../http/query.ts";
 import { isIdempotencyKey } from "../verify/schemas.ts";
 import { z } from "zod";
 import type { BulkJobs } from "./jobs.ts";
@@ -52,11 +52,10 @@ export const createBulkRoutes = ({ guard, bulk, lists }: BulkRouteDeps) =>
       async ({ request, caller }) => {
         const { limit, after } = readPage(request, z.strictObject({}), isId);
         const jobs = bulk.list(caller, { before: after, limit: limit + 1 });
-        const page = jobs.slice(0, limit);
-        const last = page.at(-1);
+        const { page, next_cursor } = pageOf(jobs, { limit });
         return {
           bulk_verifications: page.map(bulk.describe),
-          next_cursor: jobs.length > limit && last !== undefined ? writeCursor(last.id) : null,
+          next_cursor,
         };
       },
       { demand: { scope: "bulk:read" } },

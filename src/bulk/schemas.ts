@@ -1,23 +1,16 @@
 import { z } from "zod";
+import { labelSchema } from "../http/label.ts";
 import { resultSchema, SUB_STATUSES, VERDICTS } from "../verify/result.ts";
 import { HEADER_CHOICES } from "./columns-address.ts";
 
 export const EMAILS_MAX = 100_000;
-const LABEL_CHARACTERS_MAX = 200;
+const COLUMN_CHARACTERS_MAX = 200;
 const URL_CHARACTERS_MAX = 2_048;
-
-const label = (description: string, example: string) =>
-  z
-    .string()
-    .min(1, "Leave the field out rather than empty")
-    .refine((text) => [...text].length <= LABEL_CHARACTERS_MAX, `At most ${LABEL_CHARACTERS_MAX} characters`)
-    .optional()
-    .meta({ description, maxLength: LABEL_CHARACTERS_MAX, examples: [example] });
 
 /** What may be said of a list, however it is sent. */
 const about = {
-  name: label("Your name for the job.", "Newsletter, spring"),
-  source: label("Free-form label for the caller's own attribution.", "crm-export"),
+  name: labelSchema("Newsletter, spring", "Your name for the job.").optional(),
+  source: labelSchema("crm-export", "Free-form label for the caller's own attribution.").optional(),
   webhook_url: z
     .string()
     .max(URL_CHARACTERS_MAX)
@@ -44,7 +37,7 @@ export const jsonOrderSchema = z
 
 /** What may go with a list that is uploaded: parameters of the query, or fields of the form. */
 export const uploadOrderSchema = z.strictObject({
-  column: z.string().min(1).max(LABEL_CHARACTERS_MAX).optional(),
+  column: z.string().min(1).max(COLUMN_CHARACTERS_MAX).optional(),
   header: z.enum(HEADER_CHOICES).default("auto"),
   ...about,
 });

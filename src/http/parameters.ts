@@ -8,10 +8,16 @@ export const query = (name: string, description: string, schema: Readonly<Record
   schema,
 });
 
-/** The id in a path, as `:id` in the router. */
-export const pathId = (description: string): Parameter => ({
-  name: "id",
+/** An id in a path, as `:id` in the router. */
+export const pathId = (description: string, name = "id"): Parameter => ({
+  name,
   in: "path",
   description,
   schema: { type: "string", format: "uuid" },
 });
+
+/** The parameters of lists that are read in pages. */
+export const PAGE: readonly Parameter[] = [
+  query("limit", "Rows a page; above 1000 is 1000.", { type: "integer", minimum: 1, default: 100 }),
+  query("cursor", "`next_cursor` of the page before.", { type: "string" }),
+];

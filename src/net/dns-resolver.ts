@@ -1,5 +1,12 @@
 import type { Clock } from "../base/clock.ts";
-import type { DnsOutcome, DnsReply, DnsResolver, DnsServer, DnsType, ResolveOptions } from "./dns.ts";
+import {
+  type DnsReply,
+  type DnsResolver,
+  type DnsServer,
+  type DnsType,
+  emptyReply,
+  type ResolveOptions,
+} from "./dns.ts";
 import { createDnsAsker, type DnsAsk, type DnsTimeouts } from "./dns-asker.ts";
 import { createDnsCache } from "./dns-cache.ts";
 import { createDnsGate } from "./dns-gate.ts";
@@ -114,19 +121,6 @@ const resolveChain = async (ask: DnsAsk, { name, type, deadlineMs }: ChainQuesti
     return { reply: { ...emptyReply(name, type, outcome), records, cnames, ttlS, authenticated, server }, sizeBytes };
   }
 };
-
-const emptyReply = (name: string, type: DnsType, outcome: DnsOutcome): DnsReply => ({
-  name,
-  type,
-  outcome,
-  records: [],
-  cnames: [],
-  ttlS: 0,
-  authenticated: false,
-  server: null,
-  fromCache: false,
-  elapsedMs: 0,
-});
 
 /** Waits for the shared reply as long as this caller wants to; the others are not disturbed. */
 const waitWith = (

@@ -83,6 +83,20 @@ export interface DnsReply<T extends DnsType = DnsType> {
   readonly elapsedMs: number;
 }
 
+/** A reply without records. Where a server answered, what it said is put over it. */
+export const emptyReply = <T extends DnsType>(name: string, type: T, outcome: DnsOutcome): DnsReply<T> => ({
+  name,
+  type,
+  outcome,
+  records: [],
+  cnames: [],
+  ttlS: 0,
+  authenticated: false,
+  server: null,
+  fromCache: false,
+  elapsedMs: 0,
+});
+
 /** What a caller may say about its own patience. The question itself goes on for whoever else waits for it. */
 export interface ResolveOptions {
   /** Ends the wait with the outcome `aborted`. */

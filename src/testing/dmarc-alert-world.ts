@@ -1,7 +1,6 @@
 import { dayOfTime } from "../base/days.ts";
 import { afterEach } from "bun:test";
 import { createLog } from "../base/log.ts";
-import { newId } from "../base/secrets.ts";
 import { openDb } from "../db/open.ts";
 import { createAlertPasses } from "../dmarc/alerts/alert-passes.ts";
 import { createReview } from "../dmarc/alerts/alert-review.ts";
@@ -12,6 +11,7 @@ import { createRaise } from "../dmarc/domains/raise.ts";
 import { createReadingStore } from "../dmarc/reading/reading-store.ts";
 import { createSourceReader } from "../dmarc/reading/sources.ts";
 import { createTestClock } from "./clock.ts";
+import { madeDomain } from "./dmarc-domain.ts";
 import type { WrittenEvent } from "./blocklist-world.ts";
 
 const openInMemory = () => {
@@ -76,36 +76,9 @@ export const createDmarcAlertWorlds = () => {
       arrive,
       add(domain: string, more: Partial<DomainRow> = {}): DomainRow {
         const nowMs = clock.nowMs();
-        const row: Omit<DomainRow, "number"> = {
-          id: newId(),
-          accountId: "account",
-          mode: "live",
-          domain,
-          token: newId(),
-          status: "active",
-          label: null,
-          monitoringEnabled: true,
-          webhookUrl: "https://example.com/hook",
-          recipients: ["ops@example.com"],
-          alerts: {},
-          digest: "off",
-          retentionDays: 400,
-          rawRetentionDays: 90,
-          sendsMail: null,
-          requireAuthenticReports: false,
-          state: null,
-          lastCheck: null,
-          badSinceMs: null,
-          nextCheckAtMs: nowMs,
-          lastReportAtMs: null,
-          digestDueAtMs: null,
-          isUnreviewed: false,
-          createdAtMs: nowMs,
-          updatedAtMs: nowMs,
-          deletedAtMs: null,
-          ...more,
-        };
-        return db.transact((tx) => domains.insert(tx, row));
+        const told = { webhookUrl: "https://example.com/hook", recipients: ["ops@example.com"] };
+        const times = { nextCheckAtMs: nowMs, createdAtMs: nowMs, updatedAtMs: nowMs };
+        return db.transact((tx) => domains.insert(tx, madeDomain({ domain, ...told, ...times, ...more })));
       },
       /** A report about a day came in: what it says of a source (a stored key) is added to the sums. */
       report(domain: number, day: number, key: string, { messages, aligned = 0, forwarded = 0 }: MadeMail): void {

@@ -1,5 +1,4 @@
 import { afterEach } from "bun:test";
-import { newId } from "../base/secrets.ts";
 import { openDb } from "../db/open.ts";
 import { createDomainCheck } from "../dmarc/domains/domain-check.ts";
 import { createDomains, type DomainsDeps } from "../dmarc/domains/domains.ts";
@@ -7,6 +6,7 @@ import { createDomainStore, type DomainOwner, type DomainRow } from "../dmarc/do
 import { historyView } from "../dmarc/domains/domain-view.ts";
 import type { Alert } from "../dmarc/domains/raise.ts";
 import { createTestClock } from "./clock.ts";
+import { madeDomain } from "./dmarc-domain.ts";
 import { createZoneResolver, type ZoneFailure, type ZoneRecords } from "./dns-zone.ts";
 
 export const REPORT_HOST = "reports.example.net";
@@ -88,38 +88,8 @@ export const createDomainWorlds = () => {
       /** A row as the store takes it, with what a test wants to differ. */
       insert: (change: Partial<DomainRow> = {}): DomainRow => {
         const nowMs = clock.nowMs();
-        const { accountId, mode } = LIVE;
-        return db.transact((tx) =>
-          store.insert(tx, {
-            id: newId(),
-            accountId,
-            mode,
-            domain: "example.com",
-            token: newId(),
-            status: "pending",
-            label: null,
-            monitoringEnabled: true,
-            webhookUrl: null,
-            recipients: [],
-            alerts: {},
-            digest: "off",
-            retentionDays: 400,
-            rawRetentionDays: 90,
-            sendsMail: null,
-            requireAuthenticReports: false,
-            state: null,
-            lastCheck: null,
-            badSinceMs: null,
-            nextCheckAtMs: nowMs,
-            lastReportAtMs: null,
-            digestDueAtMs: null,
-            isUnreviewed: false,
-            createdAtMs: nowMs,
-            updatedAtMs: nowMs,
-            deletedAtMs: null,
-            ...change,
-          }),
-        );
+        const times = { nextCheckAtMs: nowMs, createdAtMs: nowMs, updatedAtMs: nowMs };
+        return db.transact((tx) => store.insert(tx, madeDomain({ ...LIVE, status: "pending", ...times, ...change })));
       },
     };
   };

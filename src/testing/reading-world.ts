@@ -18,10 +18,12 @@ import { createSourceReader } from "../dmarc/reading/sources.ts";
 import { type Caller, createGuard } from "../http/guard.ts";
 import { createServer } from "../server.ts";
 import { createTestClock } from "./clock.ts";
+import { madeDomain } from "./dmarc-domain.ts";
 import { MADE_DAY_S, type MadeReport, madeReportXml } from "./dmarc-reports.ts";
 
 /** 2026-01-01, in days since 1970. */
 export const MADE_DAY = MADE_DAY_S / 86_400;
+const A_YEAR_MS = 365 * 86_400_000;
 
 const ACCOUNT = "account";
 /** Keys of the tests: the account's own, one that may only read, one of another account. */
@@ -51,7 +53,9 @@ export const createReadingWorlds = () => {
     const domains = createDomainStore(db);
     const ingestions = createIngestionStore(db);
     const stores = { ingestions, reports: createReportStore(db), counts: createCountStore(db), domains };
-    const ingest = createIngest({ db, stores, clock, log, authenticate: null });
+    // Reports about days behind the clock of the readers are made, too; to be taken in they must be of the past.
+    const late = createTestClock(clock.nowMs() + A_YEAR_MS);
+    const ingest = createIngest({ db, stores, clock: late, log, authenticate: null });
     const store = createReadingStore(db);
     const records = createRecordStore(db);
     const reports = createReportReadingStore(db);
@@ -80,36 +84,7 @@ export const createReadingWorlds = () => {
     });
 
     const enrol = (domain = "example.com"): DomainRow =>
-      db.transact((tx) =>
-        domains.insert(tx, {
-          id: newId(),
-          accountId: ACCOUNT,
-          mode: "live",
-          domain,
-          token: newId(),
-          status: "active",
-          label: null,
-          monitoringEnabled: true,
-          webhookUrl: null,
-          recipients: [],
-          alerts: {},
-          digest: "off",
-          retentionDays: 400,
-          rawRetentionDays: 90,
-          sendsMail: null,
-          requireAuthenticReports: false,
-          state: null,
-          lastCheck: null,
-          badSinceMs: null,
-          nextCheckAtMs: 0,
-          lastReportAtMs: null,
-          digestDueAtMs: null,
-          isUnreviewed: false,
-          createdAtMs: 0,
-          updatedAtMs: 0,
-          deletedAtMs: null,
-        }),
-      );
+      db.transact((tx) => domains.insert(tx, madeDomain({ accountId: ACCOUNT, domain })));
 
     /** Takes a file or mail in as the service does. */
     const take = async (bytes: Uint8Array, name: string | null = null): Promise<void> => {
@@ -118,6 +93,9 @@ export const createReadingWorlds = () => {
       const ingestion = { ...came, name, bytes, receivedAtMs: clock.nowMs() };
       const [written] = await ingest.process([{ ingestion, isNew: true }]);
       if (written?.ending.outcome !== "stored") throw new Error(JSON.stringify(written?.ending));
+      // Seen when the readers' clock says, not the late one.
+      const seenMs = clock.nowMs();
+      db.sqlite.run("UPDATE dmarc_sources SET first_seen_at_ms = ? WHERE first_seen_at_ms = ?", [seenMs, late.nowMs()]);
     };
 
     let serial = 0;

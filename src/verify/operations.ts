@@ -1,5 +1,6 @@
 import { z } from "zod";
 import type { Operation, Parameter } from "../http/openapi.ts";
+import { BODY_ERRORS, PAGE_ERRORS } from "../http/operation-errors.ts";
 import { pathId, query } from "../http/parameters.ts";
 import { conclude } from "./conclude.ts";
 import { evidenceSchema } from "./evidence.ts";
@@ -69,11 +70,8 @@ export const VERIFY_OPERATIONS: readonly Operation[] = [
       "insufficient_scope",
       "rate_limited",
       "Invalid timeout",
-      "Request body must be valid JSON",
-      "Invalid request body",
+      ...BODY_ERRORS,
       "Invalid idempotency key",
-      "payload_too_large",
-      "unsupported_media_type",
       "insufficient_credits",
       "idempotency_key_reused",
     ],
@@ -106,7 +104,7 @@ export const VERIFY_OPERATIONS: readonly Operation[] = [
         },
       },
     },
-    errors: ["insufficient_scope", "Invalid limit", "Invalid cursor", "Invalid query"],
+    errors: ["insufficient_scope", ...PAGE_ERRORS],
   },
   {
     method: "GET",

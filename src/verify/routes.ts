@@ -4,7 +4,7 @@ import { AppError } from "../base/errors.ts";
 import { isId } from "../base/secrets.ts";
 import { readJson } from "../http/body.ts";
 import type { Guard } from "../http/guard.ts";
-import { readPage, readTimeoutS, writeCursor } from "../http/query.ts";
+import { pageOf, readPage, readTimeoutS } from "../http/query.ts";
 import type { Checks } from "./checks.ts";
 import type { Runner } from "./runner.ts";
 import { filtersSchema, isIdempotencyKey, orderSchema } from "./schemas.ts";
@@ -63,8 +63,7 @@ export const createVerifyRoutes = ({ guard, checks, runner, clock }: VerifyRoute
         const { sub_status: subStatus, created_after, created_before, ...rest } = filters;
         const wanted = { ...rest, subStatus, createdAfterMs: created_after, createdBeforeMs: created_before };
         const rows = checks.list(caller, wanted, { before: after, limit: limit + 1 });
-        const page = rows.slice(0, limit);
-        const last = page.at(-1);
+        const { page, next_cursor } = pageOf(rows, { limit });
         return {
           verifications: page.map((row) => ({
             ...wireForm(row),
@@ -72,7 +71,7 @@ export const createVerifyRoutes = ({ guard, checks, runner, clock }: VerifyRoute
             source: row.source,
             created_at: isoTime(row.createdAtMs),
           })),
-          next_cursor: rows.length > limit && last !== undefined ? writeCursor(last.id) : null,
+          next_cursor,
         };
       },
       { demand: { scope: "verifications:read" } },

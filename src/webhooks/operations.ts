@@ -1,4 +1,6 @@
 import type { Operation } from "../http/openapi.ts";
+import { BODY_ERRORS, PAGE_ERRORS } from "../http/operation-errors.ts";
+import { PAGE, query } from "../http/parameters.ts";
 import { createOutgoingRules } from "../net/fetch-url.ts";
 import { deliveriesSchema, deliverySchema, secretsSchema, testResultSchema, testSchema } from "./schemas.ts";
 import { DELIVERY_STATUSES } from "./store.ts";
@@ -42,21 +44,10 @@ export const WEBHOOK_OPERATIONS: readonly Operation[] = [
     description:
       "Signed as Standard Webhooks 1.0 says. At least once; the events for one URL in their order. A failure is repeated after 5 s, 5 min, 30 min, 2 h, 5 h, 10 h, 14 h, 20 h and 24 h; 410 turns the URL off until it is set again. Finished deliveries are kept for 30 days.",
     parameters: [
-      {
-        name: "limit",
-        in: "query",
-        description: "Rows a page; above 1000 is 1000.",
-        schema: { type: "integer", minimum: 1, default: 100 },
-      },
-      { name: "cursor", in: "query", description: "`next_cursor` of the page before.", schema: { type: "string" } },
-      {
-        name: "status",
-        in: "query",
-        description: "Only those.",
-        schema: { type: "string", enum: [...DELIVERY_STATUSES] },
-      },
-      { name: "type", in: "query", description: "Only events of this type.", schema: { type: "string" } },
-      { name: "url", in: "query", description: "Only those for this URL.", schema: { type: "string" } },
+      ...PAGE,
+      query("status", "Only those.", { type: "string", enum: [...DELIVERY_STATUSES] }),
+      query("type", "Only events of this type.", { type: "string" }),
+      query("url", "Only those for this URL.", { type: "string" }),
     ],
     responses: {
       200: {
@@ -65,7 +56,7 @@ export const WEBHOOK_OPERATIONS: readonly Operation[] = [
         example: { deliveries: [DELIVERY], next_cursor: null },
       },
     },
-    errors: ["insufficient_scope", "Invalid limit", "Invalid cursor", "Invalid query"],
+    errors: ["insufficient_scope", ...PAGE_ERRORS],
   },
   {
     method: "POST",
@@ -104,13 +95,7 @@ export const WEBHOOK_OPERATIONS: readonly Operation[] = [
         },
       },
     },
-    errors: [
-      "insufficient_scope",
-      "Request body must be valid JSON",
-      "Invalid request body",
-      "payload_too_large",
-      "unsupported_media_type",
-    ],
+    errors: ["insufficient_scope", ...BODY_ERRORS],
   },
   {
     method: "GET",

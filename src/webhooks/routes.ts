@@ -4,7 +4,7 @@ import { AppError } from "../base/errors.ts";
 import { isId } from "../base/secrets.ts";
 import { readJson } from "../http/body.ts";
 import type { Guard } from "../http/guard.ts";
-import { readPage, writeCursor } from "../http/query.ts";
+import { pageOf, readPage } from "../http/query.ts";
 import type { OutgoingRules } from "../net/fetch-url.ts";
 import { deliveryFiltersSchema, testSchema } from "./schemas.ts";
 import type { WebhookSecret } from "./store.ts";
@@ -42,11 +42,10 @@ export const createWebhookRoutes = ({ guard, webhooks, rules }: WebhookRouteDeps
       async ({ request, caller }) => {
         const { limit, after, filters } = readPage(request, deliveryFiltersSchema, isId);
         const rows = webhooks.list(caller, filters, { before: after, limit: limit + 1 });
-        const page = rows.slice(0, limit);
-        const last = page.at(-1);
+        const { page, next_cursor } = pageOf(rows, { limit });
         return {
           deliveries: page.map(deliveryView),
-          next_cursor: rows.length > limit && last !== undefined ? writeCursor(last.id) : null,
+          next_cursor,
         };
       },
       { demand: { scope: "webhooks:read" } },
