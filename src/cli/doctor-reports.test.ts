@@ -63,6 +63,18 @@ describe("doctor about the way of DMARC reports", () => {
     expect(message("report_authorisation")).toContain('*._report._dmarc.reports.example.com TXT "v=DMARC1;"');
   });
 
+  test("a record to publish is named once", async () => {
+    const { message } = await look(HOST, {});
+    expect(message("report_authorisation").match(/publish/gi)).toHaveLength(1);
+    expect(message("report_mx").match(/publish/gi)).toHaveLength(1);
+  });
+
+  test("without a full HELO name no MX is made up: the name is to be set first", async () => {
+    const { message } = await look({ ...HOST, HELO_NAME: "localhost" }, {});
+    expect(message("report_mx")).toContain("POSTWARDEN_HELO_NAME");
+    expect(message("report_mx")).not.toContain("10 reports.example.com.");
+  });
+
   test("with its records published", async () => {
     const { states, message } = await look(HOST, withWildcard(MX, "v=DMARC1;"));
     expect(states).toEqual({ report_mx: "ok", report_port: "warn", report_authorisation: "ok" });
@@ -70,8 +82,9 @@ describe("doctor about the way of DMARC reports", () => {
   });
 
   test("DNS that does not answer is no proof of a missing record", async () => {
-    const { states } = await look(HOST, { ...MX, "reports.example.com": "servfail" });
+    const { states, message } = await look(HOST, { ...MX, "reports.example.com": "servfail" });
     expect(states.report_mx).toBe("warn");
+    expect(message("report_mx")).not.toMatch(/publish/i);
     const failing = new Proxy(MX, {
       get: () => "servfail",
       getOwnPropertyDescriptor: () => ({ configurable: true, enumerable: true, value: "servfail" }),

@@ -41,10 +41,14 @@ export const checkReports = async (deps: ReportChecksDeps): Promise<readonly Doc
   return [...mx, authorisation, ...(reportListen === null ? [] : [listener])];
 };
 
+/** What to do about a record that is not there. */
 const wanted = (config: Config, reportHost: string, type: "MX" | "TXT"): string => {
-  const mailHost = mailHostOf(config) ?? reportHost;
+  const mailHost = mailHostOf(config);
   const record = serviceRecords(reportHost, mailHost).find((candidate) => candidate.type === type);
-  return record === undefined ? "" : `Publish: ${record.host} ${type} ${JSON.stringify(record.value)}.`;
+  if (record === undefined) return "";
+  return type === "MX" && mailHost === null
+    ? `Set POSTWARDEN_HELO_NAME to this machine's public name, and publish an MX of ${record.host} that leads to it.`
+    : `Publish: ${record.host} ${type} ${JSON.stringify(record.value)}.`;
 };
 
 const checkMx = async (
@@ -54,8 +58,9 @@ const checkMx = async (
   const mx = await resolver.resolve(reportHost, "MX");
   const hosts = mx.records.toSorted((a, b) => a.preference - b.preference).map(({ exchange }) => exchange);
   if (hosts.length === 0) {
-    const state = isDefinite(mx.outcome) ? "fail" : "warn";
-    return [check("report_mx", state, `${reportHost} has no MX (${mx.outcome}). ${wanted(config, reportHost, "MX")}`)];
+    return isDefinite(mx.outcome)
+      ? [check("report_mx", "fail", `${reportHost} has no MX (${mx.outcome}). ${wanted(config, reportHost, "MX")}`)]
+      : [check("report_mx", "warn", `The DNS could not say which MX ${reportHost} has (${mx.outcome}).`)];
   }
   const found = await Promise.all(
     hosts.slice(0, HOSTS_MAX).map(async (host) => {
@@ -98,13 +103,12 @@ const checkWildcard = async ({ config, resolver }: ReportChecksDeps, reportHost:
   const domain = `${newId().slice(-12)}.postwarden-check.net`;
   const found = await checkAuthorisation(resolver, { domain, reportHost });
   if (!found.ok) return check("report_authorisation", "fail", `${reportHost} is too long a name for report addresses.`);
-  const { status, message } = found.value;
+  const { status, outcome, message } = found.value;
   if (status === "authorised") return check("report_authorisation", "ok", message);
-  return check(
-    "report_authorisation",
-    status === "indefinite" ? "warn" : "fail",
-    `${message} ${wanted(config, reportHost, "TXT")}`,
-  );
+  if (status === "indefinite") return check("report_authorisation", "warn", message);
+  // A name that does not exist has the record to publish in its sentence already.
+  const advice = outcome === "nxdomain" ? "" : ` ${wanted(config, reportHost, "TXT")}`;
+  return check("report_authorisation", "fail", `${message}${advice}`);
 };
 
 const checkListener = async ({ config: { reportListen, heloName }, clock }: ReportChecksDeps): Promise<DoctorCheck> => {

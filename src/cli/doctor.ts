@@ -10,6 +10,7 @@ import { reverseQueryName } from "../net/reverse-name.ts";
 import { openSession } from "../net/smtp-client.ts";
 import { describeMigrateProblem } from "../db/migrate.ts";
 import { check, type DoctorCheck } from "./doctor-check.ts";
+import { checkNotify } from "./doctor-notify.ts";
 import { checkReports } from "./doctor-reports.ts";
 import { CommandFailed, type Io, print, table } from "./io.ts";
 import { databasePath, loadConfig } from "./workspace.ts";
@@ -116,7 +117,7 @@ export const addDoctorCommand = (program: Command, io: Io): void => {
   program
     .command("doctor")
     .description(
-      "checks database, DNS, HELO name, sender, outgoing SMTP and the way of DMARC reports, and says how to mend them",
+      "checks database, DNS, HELO name, sender, outgoing SMTP, the way of DMARC reports and the relay for alert mail, and says how to mend them",
     )
     .option("--domain <domain>", "a domain whose mail host is greeted, to see whether SMTP gets out", "gmail.com")
     .option("--json", "print JSON")
@@ -131,6 +132,7 @@ export const addDoctorCommand = (program: Command, io: Io): void => {
         checkSender(config, resolver),
         checkPort(config, domain),
         checkReports({ config, resolver, clock: systemClock }),
+        checkNotify({ config, clock: systemClock }),
       ]);
       const checks = found.flat();
       outside.close();

@@ -1,4 +1,4 @@
-import { and, asc, desc, eq, inArray, lt, notInArray, sql } from "drizzle-orm";
+import { and, asc, desc, eq, inArray, lt, lte, notInArray, sql } from "drizzle-orm";
 import type { Db, Tx } from "../../db/open.ts";
 import { outbox } from "../../db/schema.ts";
 import { dmarcAlertMails, dmarcAlerts, dmarcDomains } from "../../db/schema-dmarc.ts";
@@ -46,6 +46,7 @@ export const createAlertStore = (db: Db) => {
         eq(dmarcAlerts.domain, sql.placeholder("domain")),
         eq(dmarcAlerts.rule, sql.placeholder("rule")),
         eq(dmarcAlerts.subject, sql.placeholder("subject")),
+        lte(dmarcAlerts.atMs, sql.placeholder("untilMs")),
       ),
     )
     .orderBy(desc(dmarcAlerts.atMs))
@@ -54,9 +55,9 @@ export const createAlertStore = (db: Db) => {
 
   return {
     insertAlert: (_tx: Tx, alert: AlertRow): void => void db.orm.insert(dmarcAlerts).values(alert).run(),
-    /** When a rule was last raised about a subject; null when it never was. */
-    lastRaisedMs: (domain: number, rule: string, subject: string): number | null =>
-      last.get({ domain, rule, subject })?.atMs ?? null,
+    /** When a rule was last raised about a subject, up to `untilMs` where that is given; null when it never was. */
+    lastRaisedMs: (domain: number, rule: string, subject: string, untilMs = Number.MAX_SAFE_INTEGER): number | null =>
+      last.get({ domain, rule, subject, untilMs })?.atMs ?? null,
     /** Newest first, older than the id `before`. */
     listAlerts: (domain: number, page: { readonly before: string | null; readonly limit: number }): AlertRow[] =>
       db.orm

@@ -1,4 +1,6 @@
 import { describe, expect, test } from "bun:test";
+import { createAlertStore } from "./alert-store.ts";
+import { createRaise } from "./raise.ts";
 import { createDomainWorlds, LIVE, REPORT_HOST } from "../../testing/domain-world.ts";
 
 const newWorld = createDomainWorlds();
@@ -90,7 +92,7 @@ describe("a scheduled check", () => {
     expect(rules(world)).toEqual(["record_changed", "policy_weakened"]);
     expect(world.alerts[0]).toMatchObject({
       summary: "the DMARC record was changed",
-      cooldown: true,
+      cooldown: false,
       data: {
         changes: ["record_changed", "policy_weakened"],
         previous_record: record(token, "p=reject"),
@@ -192,6 +194,28 @@ describe("a check by a user", () => {
     });
     expect(rules(world)).toEqual(["status_changed", "record_changed", "policy_weakened"]);
   });
+});
+
+test("each weakening of a day is told, whatever it ends in and however often", async () => {
+  const world = newWorld();
+  const { id, token } = await world.activate();
+  const raise = createRaise({ store: createAlertStore(world.db), hasMail: false });
+  const steps = ["quarantine", "none", "reject", "none", "reject", "none"];
+  for (const p of steps) {
+    world.publish("example.com", record(token, `p=${p}`));
+    await world.domains.verify(LIVE, id);
+    await world.clock.advance(10 * MINUTE_MS);
+  }
+  const told = world.db.transact((tx) =>
+    world.alerts.filter((alert) => raise(tx, world.find(id), alert, world.clock.nowMs())),
+  );
+  expect(told.filter(({ rule }) => rule === "policy_weakened").map(({ summary }) => summary)).toEqual([
+    "the policy was weakened from p=reject to p=quarantine",
+    "the policy was weakened from p=quarantine to p=none",
+    "the policy was weakened from p=reject to p=none",
+    "the policy was weakened from p=reject to p=none",
+  ]);
+  expect(told.filter(({ rule }) => rule === "record_changed")).toHaveLength(steps.length);
 });
 
 test("the history has the first check, and then only what changed", async () => {

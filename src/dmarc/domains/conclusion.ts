@@ -1,10 +1,22 @@
 import { isoTime } from "../../base/clock.ts";
 import { sha256 } from "../../base/secrets.ts";
-import { type ChangeCode, changesBetween, combine, isDoubtful } from "./domain-change.ts";
+import { organisationalDomain } from "../../mail/organisational-domain.ts";
+import { appliesBelow, type ChangeCode } from "./domain-change.ts";
 import type { Finding } from "./domain-check.ts";
 import { policyView } from "./domain-view.ts";
-import { type DomainState, type HistoryBody, type LastCheck, readState, recordOf, type Seen } from "./domain-state.ts";
-import type { DomainChange, DomainRow } from "./domain-store.ts";
+import {
+  type Check,
+  type Doubts,
+  type HistoryBody,
+  type LastCheck,
+  readState,
+  recordOf,
+  type Seen,
+  SEEN_FIELDS,
+  type StatePolicy,
+} from "./domain-state.ts";
+import type { DomainChange, DomainRow, DomainStatus } from "./domain-store.ts";
+import { judge, type Trust } from "./judgement.ts";
 import type { Alert } from "./raise.ts";
 import { CONFIRMATION_MS, moveStatus, nextCheckMs, type Trigger } from "./transition.ts";
 
@@ -37,15 +49,19 @@ const SUBJECT_CHARACTERS = 16;
  */
 export const conclude = (row: DomainRow, finding: Finding, { trigger, nowMs }: When): Conclusion => {
   const before = readState(row.state);
-  const { status, badSinceMs } = moveStatus(row, finding.verdict, { trigger, nowMs });
+  const failing = failingOf(finding, before?.failing ?? []);
+  // A clock that was set back must not make it one of the future.
+  const sinceMs = failing.length === 0 || row.badSinceMs === null ? null : Math.min(row.badSinceMs, nowMs);
+  const { status, badSinceMs } = moveStatus({ ...row, badSinceMs: sinceMs }, finding.verdict, { trigger, nowMs });
   const hasMoved = status !== row.status;
-  const judged = judge(before, finding.seen, { trigger, nowMs, hasMoved });
-  const { state } = judged;
+  const isOrganisational = organisationalDomain(row.domain) === row.domain;
+  const trust = trustIn({ trigger, from: row.status, to: status });
+  const judged = judge(before, finding.seen, { trust, isOrganisational, nowMs });
+  const state = judged.state && { ...judged.state, failing: badSinceMs === null ? [] : failing };
   const changes: readonly ChangeCode[] = hasMoved ? [...judged.changes, "status"] : judged.changes;
   const isFirst = before === null && state !== null;
-  const doubts = [badSinceMs, state?.doubt?.since_ms ?? null].filter((sinceMs) => sinceMs !== null);
-  const outlook = { ...row, status, badSinceMs, doubtSinceMs: doubts.length === 0 ? null : Math.min(...doubts) };
-  const isIndefinite = finding.checks.some(({ ok }) => ok === null);
+  const outlook = { ...row, status, badSinceMs, doubtSinceMs: freshest(badSinceMs, state?.doubts ?? {}, nowMs) };
+  const isIndefinite = SEEN_FIELDS.some((field) => !(field in finding.seen));
   const known = state?.believed ?? {};
   return {
     change: {
@@ -68,7 +84,11 @@ export const conclude = (row: DomainRow, finding: Finding, { trigger, nowMs }: W
             changes: [...changes],
           }
         : null,
-    alerts: alertsOf({ row, status, finding, changes, before: before?.believed ?? {}, after: known, trigger, nowMs }),
+    alerts: alertsOf({
+      ...{ row, status, finding, changes, isOrganisational, trigger, nowMs },
+      before: before?.believed ?? {},
+      after: known,
+    }),
   };
 };
 
@@ -78,43 +98,32 @@ export const lastCheckOf = ({ checks, verdict }: Finding, nowMs: number): LastCh
   checks: [...checks],
 });
 
-interface Judgement {
-  readonly state: DomainState | null;
-  readonly changes: readonly ChangeCode[];
-}
-
-/** Decides whether to believe what was seen now, or to wait for a second look. */
-const judge = (before: DomainState | null, seen: Seen, when: When & { readonly hasMoved: boolean }): Judgement => {
-  const { trigger, nowMs, hasMoved } = when;
-  if (before === null) {
-    return Object.keys(seen).length === 0
-      ? { state: null, changes: [] }
-      : { state: { believed: seen, doubt: null }, changes: [] };
-  }
-  const changes = changesBetween(before.believed, seen);
-  const believed = combine(before.believed, seen);
-  if (trigger !== "scheduled" || hasMoved) return { state: { believed, doubt: null }, changes };
-  const { doubt } = before;
-  if (!isDoubtful(changes)) {
-    // A doubt is settled by answers only, not by a DNS that is silent.
-    return { state: { believed, doubt: isWhole(seen) ? null : doubt }, changes };
-  }
-  const isSame = doubt !== null && doubt.changes.join() === changes.join();
-  if (isSame && nowMs - doubt.since_ms >= CONFIRMATION_MS) return { state: { believed, doubt: null }, changes };
-  return {
-    state: { ...before, doubt: isSame ? doubt : { since_ms: nowMs, changes: [...changes] } },
-    changes: [],
-  };
+/** Since when the oldest doubt waits that a second look can still confirm; the others wait for an answer. */
+const freshest = (badSinceMs: number | null, doubts: Doubts, nowMs: number): number | null => {
+  const waiting = [...Object.values(doubts), ...(badSinceMs === null ? [] : [badSinceMs])];
+  const fresh = waiting.filter((sinceMs) => nowMs - sinceMs < CONFIRMATION_MS);
+  return fresh.length === 0 ? null : Math.min(...fresh);
 };
 
-const isWhole = ({ records, policy, authorisation }: Seen): boolean =>
-  records !== undefined && policy !== undefined && authorisation !== undefined;
+/**
+ * What a user asks for is believed as it is, and so is what makes a new domain active: its owner has just published it. A domain that
+ * becomes active again may still be answered by a server that is behind.
+ */
+const trustIn = ({ trigger, from, to }: { trigger: Trigger; from: DomainStatus; to: DomainStatus }): Trust => {
+  if (trigger !== "scheduled" || (from === "pending" && to === "active")) return "all";
+  return from !== to && to === "active" ? "all_but_weaker" : "confirmed";
+};
+
+/** The checks that are bad: those that failed, and those that did before and were not answered now. */
+const failingOf = ({ checks }: Finding, before: readonly Check["code"][]): Check["code"][] =>
+  checks.flatMap(({ code, ok }) => (ok === false || (ok === null && before.includes(code)) ? [code] : []));
 
 interface AlertFacts extends When {
   readonly row: DomainRow;
   readonly status: DomainRow["status"];
   readonly finding: Finding;
   readonly changes: readonly ChangeCode[];
+  readonly isOrganisational: boolean;
   readonly before: Seen;
   readonly after: Seen;
 }
@@ -141,24 +150,26 @@ const statusAlert = ({ row, status, finding, trigger, nowMs }: AlertFacts): Aler
   };
 };
 
+/** A change is about what was before as much as about what is now. Each that is believed is told: it was seen twice, or by a user. */
+const subjectOf = (change: readonly unknown[]): string => sha256(JSON.stringify(change)).slice(0, SUBJECT_CHARACTERS);
+
 const recordAlert = ({ changes, before, after, trigger, nowMs }: AlertFacts): Alert => {
   const [previous_record, record] = [recordOf(before), recordOf(after)];
   const told = changes.filter((code) => code !== "status");
   return {
     rule: "record_changed",
-    // The same change to the same text is quiet for a day, another one is not.
-    subject: sha256(JSON.stringify([told, after.records, after.authorisation])).slice(0, SUBJECT_CHARACTERS),
+    subject: subjectOf([told, before.records, before.authorisation, after.records, after.authorisation]),
     data: { changes: told, previous_record, record, trigger, checked_at: isoTime(nowMs) },
     summary: told.flatMap((code) => (code === "policy_weakened" ? [] : [SENTENCES[code]])).join(", "),
-    cooldown: true,
+    cooldown: false,
   };
 };
 
-const policyAlert = ({ before, after, trigger, nowMs }: AlertFacts): Alert => {
+const policyAlert = ({ before, after, isOrganisational, trigger, nowMs }: AlertFacts): Alert => {
   const [previous, policy] = [before.policy ?? null, after.policy ?? null];
   return {
     rule: "policy_weakened",
-    subject: sha256(JSON.stringify(policy)).slice(0, SUBJECT_CHARACTERS),
+    subject: subjectOf([previous, policy]),
     data: {
       previous_policy: policyView(previous),
       policy: policyView(policy),
@@ -166,8 +177,8 @@ const policyAlert = ({ before, after, trigger, nowMs }: AlertFacts): Alert => {
       trigger,
       checked_at: isoTime(nowMs),
     },
-    summary: `the policy was weakened from ${written(previous)} to ${written(policy)}`,
-    cooldown: true,
+    summary: `the policy was weakened from ${written(previous, isOrganisational)} to ${written(policy, isOrganisational)}`,
+    cooldown: false,
   };
 };
 
@@ -181,13 +192,14 @@ const SENTENCES: Readonly<Record<Exclude<ChangeCode, "status" | "policy_weakened
   authorisation_gained: "receivers may send reports to the report host",
 };
 
-const written = (policy: Seen["policy"] | null): string => {
-  if (!policy) return "no record";
+const written = (policy: StatePolicy | null, isOrganisational: boolean): string => {
+  if (policy === null) return "no record";
   const { p, sp, np, t, pct } = policy;
+  const isAboutAll = appliesBelow(policy, isOrganisational);
   const parts = [
     `p=${p}`,
-    sp === p ? "" : `sp=${sp}`,
-    np === sp ? "" : `np=${np}`,
+    sp === p || !isAboutAll ? "" : `sp=${sp}`,
+    np === sp || !isAboutAll ? "" : `np=${np}`,
     t === "y" ? "t=y" : "",
     pct < 100 ? `pct=${pct}` : "",
   ];

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { changesBetween, isDoubtful, isWeaker } from "./domain-change.ts";
+import { changesBetween, doubtedFields, isWeaker } from "./domain-change.ts";
 import type { Seen, StatePolicy } from "./domain-state.ts";
 import { parseRecord } from "../record/record.ts";
 
@@ -43,6 +43,24 @@ describe("a policy", () => {
   });
 });
 
+describe("a policy below an organisational domain", () => {
+  const inherited = (tags: string): StatePolicy => ({ ...policy(tags), own: false, inherited_from: "example.com" });
+  test.each([
+    ["its own, for names below", policy("p=reject"), policy("p=reject; sp=none; np=none"), false],
+    ["its own, for itself", policy("p=reject"), policy("p=none; sp=reject"), true],
+    ["inherited, then its own", inherited("p=quarantine; np=reject"), policy("p=quarantine"), false],
+    ["inherited, then its own and lower", inherited("p=quarantine; np=reject"), policy("p=none; sp=reject"), true],
+    ["its own, then inherited", policy("p=none; sp=reject"), inherited("p=none"), false],
+    ["inherited, for names that do not exist", inherited("p=none; np=reject"), inherited("p=none"), true],
+    ["inherited, then none", inherited("p=none; np=reject"), null, true],
+    ["its own, then none", policy("p=none; sp=reject"), null, false],
+    ["its own, in test mode", policy("p=reject"), policy("p=reject; t=y"), true],
+    ["its own, for less mail", policy("p=reject"), policy("p=reject; pct=50"), true],
+  ])("%s", (_, before, after, expected) => {
+    expect(isWeaker(before, after, false)).toBe(expected);
+  });
+});
+
 describe("between two states of the DNS", () => {
   const ours: Seen = { records: ["v=DMARC1; p=none; rua=a"], holds_ours: true, authorisation: "authorised" };
   test.each([
@@ -71,8 +89,9 @@ describe("between two states of the DNS", () => {
 });
 
 test("what a lagging server could have answered wants a second look; what is new does not", () => {
-  expect(isDoubtful(["record_removed"])).toBe(true);
-  expect(isDoubtful(["record_added", "policy_weakened"])).toBe(true);
-  expect(isDoubtful(["record_added", "reporting_address_added", "authorisation_gained", "status"])).toBe(false);
-  expect(isDoubtful([])).toBe(false);
+  expect(doubtedFields(["record_removed", "reporting_address_removed"])).toEqual(["records", "holds_ours"]);
+  expect(doubtedFields(["record_added", "policy_weakened"])).toEqual(["policy"]);
+  expect(doubtedFields(["authorisation_lost"])).toEqual(["authorisation"]);
+  expect(doubtedFields(["record_added", "reporting_address_added", "authorisation_gained", "status"])).toEqual([]);
+  expect(doubtedFields([])).toEqual([]);
 });

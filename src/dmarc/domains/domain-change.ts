@@ -1,4 +1,4 @@
-import type { Seen, StatePolicy } from "./domain-state.ts";
+import type { Seen, SeenField, StatePolicy } from "./domain-state.ts";
 
 /** What can change about a domain, as users see it. */
 export const CHANGE_CODES = [
@@ -15,25 +15,24 @@ export const CHANGE_CODES = [
 export type ChangeCode = (typeof CHANGE_CODES)[number];
 
 /** Changes that may be a server which has not heard the news yet, or has lost something: a second look must confirm them. */
-const DOUBTFUL: ReadonlySet<ChangeCode> = new Set([
-  "record_removed",
-  "record_changed",
-  "policy_weakened",
-  "reporting_address_removed",
-  "authorisation_lost",
+const DOUBTFUL: ReadonlyMap<ChangeCode, SeenField> = new Map([
+  ["record_removed", "records"],
+  ["record_changed", "records"],
+  ["policy_weakened", "policy"],
+  ["reporting_address_removed", "holds_ours"],
+  ["authorisation_lost", "authorisation"],
 ]);
 
 /**
  * What is different between two definite states of the DNS, in the order of `CHANGE_CODES`. What was unknown before or is
- * unknown now has not changed.
+ * unknown now has not changed. For `isOrganisational` see `isWeaker`.
  */
-export const changesBetween = (before: Seen, after: Seen): readonly ChangeCode[] => {
+export const changesBetween = (before: Seen, after: Seen, isOrganisational = true): readonly ChangeCode[] => {
   const changes: ChangeCode[] = [];
   const record = recordChange(before.records, after.records);
   if (record !== null) changes.push(record);
-  if (before.policy !== undefined && after.policy !== undefined && isWeaker(before.policy, after.policy)) {
-    changes.push("policy_weakened");
-  }
+  const [was, is] = [before.policy, after.policy];
+  if (was !== undefined && is !== undefined && isWeaker(was, is, isOrganisational)) changes.push("policy_weakened");
   if (before.holds_ours === true && after.holds_ours === false) changes.push("reporting_address_removed");
   if (before.holds_ours === false && after.holds_ours === true) changes.push("reporting_address_added");
   const [wasAllowed, isAllowed] = [allows(before), allows(after)];
@@ -42,8 +41,9 @@ export const changesBetween = (before: Seen, after: Seen): readonly ChangeCode[]
   return changes;
 };
 
-/** Whether a scheduled check must be confirmed by a second one before these changes are believed. */
-export const isDoubtful = (changes: readonly ChangeCode[]): boolean => changes.some((code) => DOUBTFUL.has(code));
+/** What of a scheduled check must be confirmed by a second one before these changes are believed. */
+export const doubtedFields = (changes: readonly ChangeCode[]): readonly SeenField[] =>
+  changes.flatMap((code) => DOUBTFUL.get(code) ?? []);
 
 /** Lays what is known now over what was known before. */
 export const combine = (before: Seen, now: Seen): Seen => ({ ...before, ...now });
@@ -51,17 +51,25 @@ export const combine = (before: Seen, now: Seen): Seen => ({ ...before, ...now }
 /**
  * Whether a policy protects less than the one before: for the domain, the names below it or those that do not exist, `t=y`
  * counted as the one step softer that it asks for (RFC 9989 §4.7); or for a smaller share of the mail at no higher a policy.
+ * Where the domain is not organisational, a record of its own speaks of itself alone: names below it follow another (§4.10.1).
  */
-export const isWeaker = (before: StatePolicy | null, after: StatePolicy | null): boolean => {
-  const [was, is] = [strengths(before), strengths(after)];
+export const isWeaker = (before: StatePolicy | null, after: StatePolicy | null, isOrganisational = true): boolean => {
+  const isAboutAll = [before, after].every((policy) => appliesBelow(policy, isOrganisational));
+  const compare = (policy: StatePolicy | null) => strengths(policy).slice(0, isAboutAll ? undefined : 1);
+  const [was, is] = [compare(before), compare(after)];
   if (was.some((strength, at) => (is[at] ?? 0) < strength)) return true;
   const isStronger = is.some((strength, at) => strength > (was[at] ?? 0));
   return !isStronger && was.some((strength) => strength > 0) && percent(after) < percent(before);
 };
 
+/** Whether the policy that applies to a domain applies to the names below it as well: not when it is that of a subdomain's own record. */
+export const appliesBelow = (policy: StatePolicy | null, isOrganisational: boolean): boolean =>
+  isOrganisational || policy?.own !== true;
+
 const ORDER = ["none", "quarantine", "reject"] as const;
 const PERCENT_ALL = 100;
 
+/** For the domain itself, the names below it, and those that do not exist. */
 const strengths = (policy: StatePolicy | null): readonly number[] => {
   if (policy === null) return [0, 0, 0];
   const softer = policy.t === "y" ? 1 : 0;

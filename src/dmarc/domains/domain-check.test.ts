@@ -88,6 +88,38 @@ describe("the three checks", () => {
     });
   });
 
+  test("expect of the record the text to publish", async () => {
+    const { checks } = await look(published("v=DMARC1; p=none"));
+    expect(checks[0]).toMatchObject({ observed: "v=DMARC1; p=none", expected: `v=DMARC1; p=none; rua=${OURS}` });
+    expect((await look(published(GOOD))).checks[0]).toMatchObject({ observed: GOOD, expected: GOOD });
+    const several = await look(published(`v=DMARC1; p=none; rua=mailto:a@example.com; rua=${OURS}`));
+    expect(several.checks[0]?.expected).toBeNull();
+  });
+
+  test.each([
+    [`rua=mailto:a@example.com; rua=${OURS}`, false, "rua tag 2 of 2"],
+    [`rua=${OURS}; rua=mailto:a@example.com`, true, "rua tag 1 of 2"],
+    ["rua=mailto:a@example.com; rua=mailto:b@example.com", false, "not in rua"],
+  ])("say of %s that there are several rua tags", async (tags, ok, where) => {
+    const { checks } = await look(published(`v=DMARC1; p=none; ${tags}`));
+    expect(checks[0]?.message).toContain("several rua tags");
+    expect(checks[1]).toMatchObject({ ok });
+    expect(checks[1]?.message).toContain(where);
+    expect(checks[1]?.observed?.split("\n")).toHaveLength(2);
+  });
+
+  test.each([
+    ["p=bogus", 'p is "bogus"'],
+    ["p=reject; sp=bogus", 'sp is "bogus"'],
+    ["sp=reject", "There is no p"],
+  ])("and the record to publish tell of %s, which receivers take as none", async (tags, told) => {
+    const { checks, dnsRecords } = await look(published(`v=DMARC1; ${tags}; rua=${OURS}`));
+    expect(checks[0]?.message).toContain(told);
+    expect(dnsRecords[0]?.action).toBe("none");
+    expect(dnsRecords[0]?.message).toContain(told);
+    expect(dnsRecords[0]?.message).not.toContain("Nothing is to be done");
+  });
+
   test("do not keep all of a text without end, which the record to publish does", async () => {
     const endless = `${GOOD}; x=${"y".repeat(60_000)}`;
     const { checks, dnsRecords, verdict } = await look(published(endless));
@@ -133,6 +165,38 @@ describe("the record to publish", () => {
     expect(dnsRecords).toHaveLength(1);
     expect(dnsRecords[0]).toMatchObject({ host: "_dmarc.example.com", type: "TXT", action, reason });
     expect(typeof dnsRecords[0]?.value).toBe("string");
+  });
+
+  test("points to the service record while receivers may not report to us, and calls silence what it is", async () => {
+    const zone = { "_dmarc.example.com": { TXT: [GOOD] } };
+    const missing = (await look(zone)).dnsRecords[0];
+    expect(missing).toMatchObject({ action: "none", value: GOOD });
+    expect(missing?.message).toContain('*._report._dmarc.reports.example.net TXT "v=DMARC1;"');
+    expect(missing?.message).toContain("service_records");
+    const silent = (await look({ ...zone, "example.com._report._dmarc.reports.example.net": "timeout" })).dnsRecords[0];
+    for (const { message } of [missing, silent].flatMap((record) => record ?? [])) {
+      expect(message).not.toContain("Nothing is to be done");
+    }
+    expect(silent?.message).toContain("not known");
+    expect((await look(published(GOOD))).dnsRecords[0]?.message).toBe(
+      "The reporting address is in the record. Nothing is to be done.",
+    );
+  });
+
+  test("of an organisational domain keeps what the suffix asks for names below", async () => {
+    for (const [name, tags, policy] of [
+      ["bank.com", "p=reject; sp=quarantine; np=reject; psd=y", "p=quarantine; np=reject"],
+      ["bank.com", "p=reject; psd=y", "p=reject"],
+      ["a.bank.com", "p=reject; sp=quarantine; np=reject; psd=y", "p=quarantine"],
+    ] as const) {
+      const zone = { "_dmarc.com": { TXT: [`v=DMARC1; ${tags}`] }, [name]: { A: ["192.0.2.1"] } };
+      const { dnsRecords } = await look(zone, name);
+      expect(dnsRecords[0]?.value).toBe(`v=DMARC1; ${policy}; rua=${OURS}`);
+    }
+    const missing = { "_dmarc.com": { TXT: ["v=DMARC1; p=reject; sp=quarantine; np=reject; psd=y"] } };
+    expect((await look(missing, "bank.com")).dnsRecords[0]?.value).toBe(
+      `v=DMARC1; p=reject; sp=quarantine; np=reject; rua=${OURS}`,
+    );
   });
 
   test("begins with the four fields of the specification", async () => {

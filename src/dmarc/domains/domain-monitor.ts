@@ -22,11 +22,22 @@ export interface CheckedDomain {
   readonly finding: Finding;
 }
 
+/** A check that is under way. */
+interface Run {
+  readonly trigger: Trigger;
+  readonly done: Promise<CheckedDomain | null>;
+  /** Ends its look, whose finding is not recorded any more: whoever waits for it gets what `successor` finds. */
+  readonly giveUp: (successor: Run) => void;
+}
+
 const DRAIN_MS_MAX = 1_000;
 
-/** Checks domains: looks at the DNS, draws the conclusion, and records it. */
+/**
+ * Checks domains: looks at the DNS, draws the conclusion, and records it. There is one look at a domain at a time, so that none is
+ * recorded that began before the last one that was.
+ */
 export const createDomainMonitor = ({ db, store, look, raise, clock }: DomainMonitorDeps) => {
-  const running = new Map<string, Promise<CheckedDomain | null>>();
+  const running = new Map<string, Run>();
   const stopping = new AbortController();
 
   /** State, history and alerts in one transaction. */
@@ -45,32 +56,51 @@ export const createDomainMonitor = ({ db, store, look, raise, clock }: DomainMon
     return { domain, previousStatus: before.status, finding };
   };
 
-  const perform = async (row: DomainRow, trigger: Trigger): Promise<CheckedDomain | null> => {
-    const finding = await look(row, { isSetUp: trigger === "manual", signal: stopping.signal });
-    // Questions that were given up at the end of the service say nothing about the domain.
-    if (stopping.signal.aborted) return null;
-    return db.commit((tx) => record(tx, row.id, trigger, finding));
+  /** Null when it was given up: questions that were not waited for say nothing about the domain. */
+  const perform = async (row: DomainRow, trigger: Trigger, signal: AbortSignal): Promise<CheckedDomain | null> => {
+    const finding = await look(row, { isSetUp: trigger === "manual", signal });
+    if (signal.aborted) return null;
+    return db.commit((tx) => (signal.aborted ? null : record(tx, row.id, trigger, finding)));
+  };
+
+  const begin = (row: DomainRow, trigger: Trigger): Run => {
+    const ending = new AbortController();
+    let successor: Run | null = null;
+    const run: Run = {
+      trigger,
+      done: perform(row, trigger, AbortSignal.any([stopping.signal, ending.signal]))
+        .then((checked) => checked ?? successor?.done ?? null)
+        .finally(() => {
+          if (running.get(row.id) === run) running.delete(row.id);
+        }),
+      giveUp(by) {
+        successor = by;
+        ending.abort();
+      },
+    };
+    return run;
   };
 
   return {
     /**
-     * Checks a domain, or joins the check of the same kind that runs already. Null when the domain was removed meanwhile or the
-     * service stops. The check goes on whoever stops waiting for it.
+     * Checks a domain, or joins the check that runs already. Only a user's check does not join one of the timetable: it takes its
+     * place, and whoever waits for that one gets the user's. Null when the domain was removed meanwhile or the service stops. The
+     * check goes on whoever stops waiting for it.
      */
     check(row: DomainRow, trigger: Trigger): Promise<CheckedDomain | null> {
-      const key = `${trigger} ${row.id}`;
-      const known = running.get(key);
-      if (known !== undefined) return known;
-      const check = perform(row, trigger).finally(() => running.delete(key));
-      running.set(key, check);
-      return check;
+      const known = running.get(row.id);
+      if (known !== undefined && (trigger !== "manual" || known.trigger === "manual")) return known.done;
+      const run = begin(row, trigger);
+      running.set(row.id, run);
+      known?.giveUp(run);
+      return run.done;
     },
     /** Gives up what is under way; it is done again when it is due. */
     async stop(): Promise<void> {
       stopping.abort();
       const { promise, resolve } = Promise.withResolvers<void>();
       const cancel = clock.after(DRAIN_MS_MAX, resolve);
-      await Promise.race([promise, Promise.allSettled(running.values())]);
+      await Promise.race([promise, Promise.allSettled([...running.values()].map(({ done }) => done))]);
       cancel();
     },
     isStopping: (): boolean => stopping.signal.aborted,

@@ -1,6 +1,6 @@
-import type { ErrorCode } from "../../base/errors.ts";
-import type { Operation, Parameter } from "../../http/openapi.ts";
-import { pathId, query } from "../../http/parameters.ts";
+import type { Operation } from "../../http/openapi.ts";
+import { BODY_ERRORS, PAGE_ERRORS } from "../../http/operation-errors.ts";
+import { PAGE, pathId, query } from "../../http/parameters.ts";
 import { createOutgoingRules } from "../../net/fetch-url.ts";
 import { webhookUrlSchema } from "../../webhooks/schemas.ts";
 import { CHECKS, DOMAIN, ENROLLED, HISTORY, NONE, SERVICE_RECORDS, UPDATE } from "./domain-examples.ts";
@@ -20,19 +20,6 @@ const TAG = "DMARC monitoring";
 const PATH = "/v1/dmarc/domains";
 
 const ID = pathId("Identifier of the domain.");
-
-const PAGE: readonly Parameter[] = [
-  query("limit", "Rows a page; above 1000 is 1000.", { type: "integer", minimum: 1, default: 100 }),
-  query("cursor", "`next_cursor` of the page before.", { type: "string" }),
-];
-
-const BODY_ERRORS: readonly ErrorCode[] = [
-  "Request body must be valid JSON",
-  "Invalid request body",
-  "payload_too_large",
-  "unsupported_media_type",
-];
-const PAGE_ERRORS: readonly ErrorCode[] = ["Invalid limit", "Invalid cursor", "Invalid query"];
 
 const webhookUrl = webhookUrlSchema(createOutgoingRules([]));
 

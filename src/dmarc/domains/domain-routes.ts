@@ -3,7 +3,7 @@ import { AppError } from "../../base/errors.ts";
 import { isId } from "../../base/secrets.ts";
 import { readJson } from "../../http/body.ts";
 import type { Guard } from "../../http/guard.ts";
-import { type Page, readPage, writeCursor } from "../../http/query.ts";
+import { pageOf, readPage } from "../../http/query.ts";
 import type { OutgoingRules } from "../../net/fetch-url.ts";
 import { webhookUrlSchema } from "../../webhooks/schemas.ts";
 import { domainChangeSchema, domainFiltersSchema, domainOrderSchema, noDomainFiltersSchema } from "./domain-schemas.ts";
@@ -22,13 +22,6 @@ const PATH = "/v1/dmarc/domains";
 const knownId = (id: string): string => {
   if (isId(id)) return id;
   throw new AppError("not_found", { message: "There is no such domain." });
-};
-
-/** One page of rows of which one more than the limit was read. */
-const pageOf = <R extends { readonly id: string }>(rows: readonly R[], { limit }: Page<unknown>) => {
-  const page = rows.slice(0, limit);
-  const last = page.at(-1);
-  return { page, next_cursor: rows.length > limit && last !== undefined ? writeCursor(last.id) : null };
 };
 
 /** The endpoints of monitored domains (specification, contract §6). */

@@ -1,99 +1,102 @@
 import { z } from "zod";
-import { parseAddress } from "../../mail/address.ts";
+import { labelSchema, REMOVED_BY_NULL } from "../../http/label.ts";
+import { recipientsSchema } from "../../mail/recipients.ts";
 import { CHANGE_CODES } from "./domain-change.ts";
 import { checkSchema, lastCheckSchema } from "./domain-state.ts";
 import { DIGESTS, DOMAIN_STATUSES } from "./domain-store.ts";
 import { ALERT_RULES, type AlertRule } from "./raise.ts";
 
 const DOMAIN_CHARACTERS_MAX = 320;
-const LABEL_CHARACTERS_MAX = 200;
 const RECIPIENTS_MAX = 20;
 const RETENTION_DAYS_MAX = 3_650;
 
 const characters = (text: string): number => [...text].length;
 
-const label = z
-  .string()
-  .min(1, "Leave the field out rather than empty")
-  .refine((text) => characters(text) <= LABEL_CHARACTERS_MAX, `At most ${LABEL_CHARACTERS_MAX} characters`)
-  .meta({ description: "Free text of your own.", maxLength: LABEL_CHARACTERS_MAX, examples: ["shop"] });
+const newLabel = labelSchema("shop");
+const changedLabel = labelSchema("shop", undefined, REMOVED_BY_NULL);
 
+const DOMAIN_NEEDED = "A domain is needed, as example.com";
 const domainText = z
-  .string()
+  .string(DOMAIN_NEEDED)
   .trim()
-  .min(1, "A domain is needed, as example.com")
+  .min(1, DOMAIN_NEEDED)
   .refine((text) => characters(text) <= DOMAIN_CHARACTERS_MAX, `At most ${DOMAIN_CHARACTERS_MAX} characters`);
 
-const recipients = z
-  .array(
-    z.string().transform((text, context) => {
-      const parsed = parseAddress(text.trim());
-      if (parsed.ok) return parsed.value.normalized;
-      context.addIssue({ code: "custom", message: "An email address is needed" });
-      return z.NEVER;
-    }),
-  )
-  .max(RECIPIENTS_MAX)
-  .transform((addresses) => [...new Set(addresses)])
-  .meta({ description: "Addresses that alert mail and digests go to.", examples: [["ops@example.com"]] });
+const recipients = recipientsSchema({
+  most: RECIPIENTS_MAX,
+  description: "Addresses that alert mail and digests go to.",
+});
 
 /** One field for each rule, so that a rule that does not exist is an unknown field. */
 const ofRules = <S extends z.ZodType>(schema: S): Record<AlertRule, S> =>
   Object.fromEntries(ALERT_RULES.map((rule) => [rule, schema])) as Record<AlertRule, S>;
 
-const retentionDays = z.int().min(1).max(RETENTION_DAYS_MAX);
-const rawRetentionDays = z.int().min(0).max(RETENTION_DAYS_MAX);
-const sendsMail = z.boolean().nullable();
+const wholeDays = (min: number) => {
+  const needed = `A whole number of days is needed, from ${min} to ${RETENTION_DAYS_MAX}`;
+  return z.int({ error: needed, abort: true }).min(min, needed).max(RETENTION_DAYS_MAX, needed);
+};
+const retentionDays = wholeDays(1);
+const rawRetentionDays = wholeDays(0);
+const yesOrNo = z.boolean("true or false is needed");
+const sendsMail = z.boolean("true, false or null is needed").nullable();
+const OBJECT_NEEDED = { error: "A JSON object is needed" };
+const oneOf = <T extends string>(names: readonly [T, ...T[]]) =>
+  z.enum(names, `One of these is needed: ${names.join(", ")}`);
 
 /** Body of `POST /v1/dmarc/domains`; what a URL may be is for the webhooks to say. */
 export const domainOrderSchema = (webhookUrl: z.ZodType<string, string>) =>
   z
-    .strictObject({
-      domain: domainText.meta({
-        description: "The domain that mail is sent from, below a public suffix; U-labels are turned into A-labels.",
-        examples: ["example.com"],
-      }),
-      label: label.nullable().optional(),
-      webhook_url: webhookUrl.nullable().optional(),
-      recipients: recipients.optional(),
-    })
+    .strictObject(
+      {
+        domain: domainText.meta({
+          description: "The domain that mail is sent from, below a public suffix; U-labels are turned into A-labels.",
+          examples: ["example.com"],
+        }),
+        label: newLabel.nullable().optional(),
+        webhook_url: webhookUrl.nullable().optional(),
+        recipients: recipients.optional(),
+      },
+      OBJECT_NEEDED,
+    )
     .meta({ title: "DmarcDomainOrder" });
 
 /** Body of `PATCH /v1/dmarc/domains/{id}`: only what is given changes; null removes. */
 export const domainChangeSchema = (webhookUrl: z.ZodType<string, string>) =>
   z
-    .strictObject({
-      label: label.nullable().optional(),
-      monitoring_enabled: z
-        .boolean()
-        .optional()
-        .meta({ description: "Whether scheduled checks run. Pausing keeps everything, and reports are taken on." }),
-      webhook_url: webhookUrl.nullable().optional(),
-      recipients: recipients.optional(),
-      alerts: z
-        .strictObject(ofRules(z.boolean().optional()))
-        .optional()
-        .meta({
-          description: "Turns rules on or off; those not named stay as they are.",
-          examples: [{ new_subdomain: false }],
-        }),
-      digest: z.enum(DIGESTS).optional(),
-      retention_days: retentionDays.optional().meta({ description: "How long reports are kept, in days." }),
-      raw_retention_days: rawRetentionDays.optional().meta({ description: "How long their bytes are kept, in days." }),
-      sends_mail: sendsMail.optional().meta({ description: "Whether the domain sends mail at all; null: not said." }),
-      require_authentic_reports: z
-        .boolean()
-        .optional()
-        .meta({ description: "Whether reports in mails that fail authentication are not counted." }),
-    })
+    .strictObject(
+      {
+        label: changedLabel.nullable().optional(),
+        monitoring_enabled: yesOrNo
+          .optional()
+          .meta({ description: "Whether scheduled checks run. Pausing keeps everything, and reports are taken on." }),
+        webhook_url: webhookUrl.nullable().optional(),
+        recipients: recipients.optional(),
+        alerts: z
+          .strictObject(ofRules(yesOrNo.optional()), OBJECT_NEEDED)
+          .optional()
+          .meta({
+            description: "Turns rules on or off; those not named stay as they are.",
+            examples: [{ new_subdomain: false }],
+          }),
+        digest: oneOf(DIGESTS).optional(),
+        retention_days: retentionDays.optional().meta({ description: "How long reports are kept, in days." }),
+        raw_retention_days: rawRetentionDays
+          .optional()
+          .meta({ description: "How long their bytes are kept, in days." }),
+        sends_mail: sendsMail.optional().meta({ description: "Whether the domain sends mail at all; null: not said." }),
+        require_authentic_reports: yesOrNo
+          .optional()
+          .meta({ description: "Whether reports in mails that fail authentication are not counted." }),
+      },
+      OBJECT_NEEDED,
+    )
     .meta({ title: "DmarcDomainChange" });
 
 /** The filters of the list of domains. */
 export const domainFiltersSchema = z.strictObject({
-  status: z.enum(DOMAIN_STATUSES).optional(),
+  status: oneOf(DOMAIN_STATUSES).optional(),
   domain: domainText.optional(),
-  monitoring_enabled: z
-    .enum(["true", "false"])
+  monitoring_enabled: oneOf(["true", "false"])
     .transform((text) => text === "true")
     .optional(),
 });
@@ -163,7 +166,7 @@ export const dnsRecordSchema = z
     type: z.literal("TXT"),
     action: z.enum(["create", "update", "none", "conflict"]).meta({
       description:
-        "`create`: publish `value`. `update`: replace `current` by `value`. `none`: nothing is to be done. `conflict`: `reason` says why nothing can be advised.",
+        "`create`: publish `value`. `update`: replace `current` by `value`. `none`: the record holds the reporting address; `message` says what else is to be done, if anything. `conflict`: `reason` says why nothing can be advised.",
     }),
     value: z.string().meta({
       description:

@@ -34,10 +34,19 @@ export const seenSchema = z.object({
 });
 export type Seen = z.output<typeof seenSchema>;
 
-/** What is remembered of a domain: what is believed, and what one scheduled check said that a second one must confirm. */
+export const SEEN_FIELDS = ["records", "holds_ours", "policy", "authorisation"] as const satisfies (keyof Seen)[];
+export type SeenField = (typeof SEEN_FIELDS)[number];
+
+/** Since when a field is worse than what is believed of it, by every answer; a second look must confirm that. */
+const doubtsSchema = z.partialRecord(z.enum(SEEN_FIELDS), z.int());
+export type Doubts = Readonly<z.output<typeof doubtsSchema>>;
+
+/** What is remembered of a domain: what is believed, and what scheduled checks said that others must confirm. */
 export const stateSchema = z.object({
   believed: seenSchema,
-  doubt: z.object({ since_ms: z.int(), changes: z.array(z.enum(CHANGE_CODES)) }).nullable(),
+  doubts: doubtsSchema.default({}),
+  /** The checks whose bad answers make the domain bad since `badSinceMs`, and that had no good one since. */
+  failing: z.array(z.enum(CHECK_CODES)).default([]),
 });
 export type DomainState = z.output<typeof stateSchema>;
 
@@ -52,7 +61,9 @@ export const checkSchema = z
     }),
     ok: z.boolean().nullable().meta({ description: "Null when the DNS did not answer: unknown is not no." }),
     observed: text.meta({ description: "What was found; several records one a line." }),
-    expected: text.meta({ description: "What should be there; null where only the owner can say." }),
+    expected: text.meta({
+      description: "What should be there: of the record the text to publish. Null where only the owner can say.",
+    }),
     message: z.string(),
   })
   .meta({ title: "DmarcCheck" });

@@ -39,6 +39,24 @@ describe("a domain", () => {
     expect(store.findByToken("abc")?.id).toBe(again.id);
   });
 
+  test("that is enrolled and deleted again and again is there once, with the address of its test key", async () => {
+    const { store, domains, enrol } = newWorld();
+    const [first, second] = [await enrol("a.example", TEST), await enrol("b.a.example", TEST)];
+    let last = second.domain;
+    for (let n = 0; n < 3; n++) {
+      await domains.remove(TEST, last.id);
+      expect(store.findCovering(TEST, "c.b.a.example")?.id).toBe(first.domain.id);
+      const { created, domain } = await enrol("b.a.example", TEST);
+      expect([created, domain.token]).toEqual([true, second.domain.token]);
+      expect(store.findByToken(domain.token)?.id).toBe(domain.id);
+      expect(store.findCovering(TEST, "c.b.a.example")?.id).toBe(domain.id);
+      expect(store.count(TEST)).toBe(2);
+      expect(store.list(TEST, {}, ALL).map(({ id }) => id)).toEqual([domain.id, first.domain.id]);
+      last = domain;
+    }
+    expect(store.deleted(10)).toHaveLength(3);
+  });
+
   test("covers the names below it, the nearest one first", () => {
     const { store, insert } = newWorld();
     const top = insert();

@@ -88,5 +88,5 @@ export const serviceRecordsView = (
 ) => {
   const host = reportHostFor(mode, hosts.reportHost);
   if (host === null) return [];
-  return serviceRecords(host, mode === "test" ? host : (hosts.mailHost ?? host));
+  return serviceRecords(host, mode === "test" ? host : hosts.mailHost);
 };

@@ -27,7 +27,7 @@ export interface DomainsDeps {
   readonly hasMail: boolean;
   /** Where reports go to, in lower-case A-labels; null when the service receives none. */
   readonly reportHost: string | null;
-  /** The name of the machine that receives mail for it; null when it is the report host itself. */
+  /** The name of the machine that receives mail for it; null while the HELO name is no full host name. */
   readonly mailHost: string | null;
 }
 

@@ -69,6 +69,17 @@ describe("nothing is raised", () => {
   });
 });
 
+test("an alert of a clock that was ahead keeps nothing quiet, and what is raised after it does", async () => {
+  const world = newWorld();
+  const domain = world.add("example.com");
+  const raiseAt = (atMs: number) => world.db.transact((tx) => world.raise(tx, domain, ALERT, atMs));
+  const nowMs = world.clock.nowMs();
+  expect(raiseAt(nowMs + 72 * HOUR_MS)).toBe(true);
+  expect(raiseAt(nowMs)).toBe(true);
+  expect(raiseAt(nowMs + HOUR_MS)).toBe(false);
+  expect(raiseAt(nowMs + 25 * HOUR_MS)).toBe(true);
+});
+
 describe("the documentation of the events", () => {
   test("has every rule, and examples that fit", () => {
     expect(DMARC_EVENTS.map(({ type }) => type)).toEqual(ALERT_RULES.map((rule) => `dmarc.${rule}`));

@@ -66,7 +66,8 @@ export const createRaise =
   (tx, domain, { rule, subject, data, summary, cooldown }, atMs) => {
     if (!isRuleOn(domain, rule)) return false;
     if (cooldown) {
-      const lastMs = store.lastRaisedMs(domain.number, rule, subject);
+      // What a clock that was ahead has raised in the future keeps nothing quiet.
+      const lastMs = store.lastRaisedMs(domain.number, rule, subject, atMs);
       if (lastMs !== null && atMs - lastMs < COOLDOWN_MS) return false;
     }
     const id = newId();

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import fixture from "../../../fixtures/dmarc/test-domains.json" with { type: "json" };
 import type { KeyMode } from "../../base/secrets.ts";
-import type { DnsRecordData, DnsReply, DnsResolver, DnsType } from "../../net/dns.ts";
+import { type DnsRecordData, type DnsReply, type DnsResolver, type DnsType, emptyReply } from "../../net/dns.ts";
 import { authorisationName, serviceRecords } from "../record/authorisation.ts";
 import { mergeRua } from "../record/merge.ts";
 import { recordHost } from "../record/record-published.ts";
@@ -42,24 +42,16 @@ export const createTestResolver = (wanted: TestDomain): DnsResolver => {
   if (authorisation.ok) {
     zone.set(
       authorisation.value,
-      serviceRecords(reportHost).flatMap(({ type, value }) => (type === "TXT" ? [value] : [])),
+      serviceRecords(reportHost, reportHost).flatMap(({ type, value }) => (type === "TXT" ? [value] : [])),
     );
   }
   return {
     async resolve<T extends DnsType>(name: string, type: T): Promise<DnsReply<T>> {
       const texts = type === "TXT" ? (zone.get(name) ?? []) : [];
       return {
-        name,
-        type,
-        outcome: texts.length > 0 ? "answer" : "nxdomain",
+        ...emptyReply(name, type, texts.length > 0 ? "answer" : "nxdomain"),
         // Only questions about TXT have an answer, and their records are texts.
         records: texts as ReadonlyArray<DnsRecordData[T]>,
-        cnames: [],
-        ttlS: 0,
-        authenticated: false,
-        server: null,
-        fromCache: false,
-        elapsedMs: 0,
       };
     },
   };

@@ -99,7 +99,7 @@ test("two public suffixes, and two customers of one, are not one organisation", 
 });
 
 describe("what the operator publishes", () => {
-  const records = serviceRecords(REPORT_HOST);
+  const records = serviceRecords(REPORT_HOST, null);
 
   test("is the wildcard with a text that authorises, and an exchange for the mail", () => {
     expect(records).toMatchObject([
@@ -113,6 +113,11 @@ describe("what the operator publishes", () => {
     expect(serviceRecords(REPORT_HOST, "mx.example.net")[1]).toMatchObject({
       host: REPORT_HOST,
       value: "10 mx.example.net.",
+      purpose: "Mail for the report host comes here.",
     });
+  });
+
+  test("says what is to be set while the name of this machine is not known", () => {
+    expect(records[1]?.purpose).toContain("POSTWARDEN_HELO_NAME");
   });
 });

@@ -43,6 +43,8 @@ export interface ServiceRecord {
 /** 255 octets on the wire (RFC 1035 §2.3.4) are 253 in writing. */
 const NAME_OCTETS_MAX = 253;
 const AUTHORISING_TEXT = "v=DMARC1;";
+const UNKNOWN_MAIL_HOST =
+  "Mail for the report host comes here. The MX names this machine, whose public name is not known: set POSTWARDEN_HELO_NAME to it. The report host is only put in its place; an MX that leads here already may stay as it is.";
 
 /** The name at which a receiver asks whether our host takes reports about a domain (RFC 9990 §4); both in lower-case A-labels. */
 export const authorisationName = (domain: string, reportHost: string): Result<string, NameTooLong> => {
@@ -79,9 +81,10 @@ export const checkAuthorisation = async (
 
 /**
  * What the operator publishes once for the report host (lower-case A-labels): the wildcard that authorises reports about every
- * domain, and where mail for the host goes. `mailHost` is the name of the machine that receives; unless said, the report host itself.
+ * domain, and where mail for the host goes. `mailHost` is the name of the machine that receives; while it is not known (null) the
+ * report host stands in its place, and the purpose says so.
  */
-export const serviceRecords = (reportHost: string, mailHost = reportHost): readonly ServiceRecord[] => [
+export const serviceRecords = (reportHost: string, mailHost: string | null): readonly ServiceRecord[] => [
   {
     host: `*._report._dmarc.${reportHost}`,
     type: "TXT",
@@ -93,9 +96,9 @@ export const serviceRecords = (reportHost: string, mailHost = reportHost): reado
   {
     host: reportHost,
     type: "MX",
-    value: `10 ${mailHost}.`,
+    value: `10 ${mailHost ?? reportHost}.`,
     strings: null,
-    purpose: "Mail for the report host comes here.",
+    purpose: mailHost === null ? UNKNOWN_MAIL_HOST : "Mail for the report host comes here.",
   },
 ];
 

@@ -1,5 +1,5 @@
 import { organisationalDomain } from "../../mail/organisational-domain.ts";
-import type { InheritedRecord } from "./discovery.ts";
+import type { EffectivePolicy, InheritedRecord } from "./discovery.ts";
 import { mailtoUri, type ReportUri, reportAddress } from "./rua.ts";
 
 /** A new record, and what to tell whoever publishes it. */
@@ -17,8 +17,9 @@ const PERCENT_ALL = 100;
  * Writes the record that a domain without one should publish, with our address in `rua`.
  *
  * Where nothing applies to the domain yet that is `p=none`. A domain that inherits a policy would be weakened by that, so its record
- * takes over what applies today: policy, test mode, alignment, and the destinations of aggregate reports. Not taken over are
- * `sp` and `np`, which receivers ignore below an organisational domain (RFC 9989 §4.10.1).
+ * takes over what applies today: policy, test mode, alignment, and the destinations of aggregate reports. `sp` and `np` are taken
+ * over where the domain is organisational, so that names below it follow its new record; else receivers ignore them (RFC 9989
+ * §4.10.1).
  */
 export const createRecordFor = (domain: string, ours: string, inherited: InheritedRecord | null): CreatedRecord => {
   if (inherited === null) {
@@ -29,6 +30,7 @@ export const createRecordFor = (domain: string, ours: string, inherited: Inherit
   const tags = [
     "v=DMARC1",
     `p=${policy.p}`,
+    ...(isOrganisational(domain, inherited) ? policiesBelow(policy) : []),
     ...(policy.t === "y" ? ["t=y"] : []),
     ...(policy.adkim === "s" ? ["adkim=s"] : []),
     ...(policy.aspf === "s" ? ["aspf=s"] : []),
@@ -41,6 +43,17 @@ export const createRecordFor = (domain: string, ours: string, inherited: Inherit
   );
   return { value: tags.join("; "), inheritedFrom: from, externalDestinations };
 };
+
+/** By the tree walk a child of a public suffix that says `psd=y` (RFC 9989 §4.10.2); by the public suffix list for older receivers. */
+const isOrganisational = (domain: string, { from, record }: InheritedRecord): boolean =>
+  (record.values.psd === "y" && domain.slice(domain.indexOf(".") + 1) === from) ||
+  organisationalDomain(domain) === domain;
+
+/** What must be said of names below, because it is not what receivers take when nothing is said: `p` for `sp`, `sp` for `np`. */
+const policiesBelow = ({ p, sp, np }: EffectivePolicy): readonly string[] => [
+  ...(sp === p ? [] : [`sp=${sp}`]),
+  ...(np === sp ? [] : [`np=${np}`]),
+];
 
 const canBeTakenOver = ({ problem }: ReportUri): boolean => problem === null || problem === "uri_not_mailto";
 

@@ -1,0 +1,55 @@
+import { afterEach, expect, test } from "bun:test";
+import { systemClock } from "../base/clock.ts";
+import { createTestClock } from "../testing/clock.ts";
+import { SILENCE, type SmtpStub, type SmtpStubScript, startSmtpStub } from "../testing/smtp-stub.ts";
+import { checkNotify } from "./doctor-notify.ts";
+
+const stubs: SmtpStub[] = [];
+afterEach(() => {
+  for (const stub of stubs.splice(0)) stub.stop();
+});
+const startStub = (script: SmtpStubScript = {}): SmtpStub => {
+  const stub = startSmtpStub(script);
+  stubs.push(stub);
+  return stub;
+};
+const relayAt = (port: number, password: string | null = null) => ({
+  notifyRelay: { host: "127.0.0.1", port, implicitTls: false, user: password && "user", password },
+});
+const look = (config: Parameters<typeof checkNotify>[0]["config"], clock = systemClock) =>
+  checkNotify({ config, clock });
+
+test("without a relay there is nothing to say", async () => {
+  expect(await look({ notifyRelay: null })).toEqual([]);
+});
+
+test("a relay that answers is well, and neither a login nor a mail is tried", async () => {
+  const stub = startStub();
+  expect(await look(relayAt(stub.port))).toMatchObject([{ check: "notify", state: "ok" }]);
+  const said = stub.sessions.flatMap(({ lines }) => lines.map((line) => line.split(" ")[0]));
+  expect(said[0]).toBe("EHLO");
+  expect(said.filter((word) => word !== "EHLO" && word !== "QUIT")).toEqual([]);
+});
+
+test("a relay that is not there, refuses, or offers no TLS for a password is a failure, without the password", async () => {
+  const gone = startStub();
+  gone.stop();
+  const refusing = startStub({ banner: () => "554 5.7.1 not you" });
+  const open = startStub();
+  for (const config of [relayAt(gone.port), relayAt(refusing.port), relayAt(open.port, "hunter2")]) {
+    const found = await look(config);
+    expect(found).toMatchObject([{ check: "notify", state: "fail" }]);
+    expect(found[0]?.message).toContain("POSTWARDEN_NOTIFY_SMTP_URL");
+    expect(JSON.stringify(found)).not.toContain("hunter2");
+  }
+  expect(open.sessions.flatMap(({ lines }) => lines).join()).not.toContain("AUTH");
+});
+
+test("a relay that says nothing is a failure after five seconds", async () => {
+  const clock = createTestClock();
+  const stub = startStub({ command: () => SILENCE });
+  const looking = look(relayAt(stub.port), clock);
+  await stub.received("EHLO");
+  await clock.advance(5_000);
+  expect((await looking)[0]?.message).toContain("no answer within 5 seconds");
+});

@@ -1,0 +1,63 @@
+import type { Clock } from "../base/clock.ts";
+import type { Config } from "../config.ts";
+import { formatRelay } from "../setting-forms.ts";
+import type { SmtpRelay } from "../net/mailer.ts";
+import { check, type DoctorCheck } from "./doctor-check.ts";
+
+export interface NotifyCheckDeps {
+  readonly config: Pick<Config, "notifyRelay">;
+  readonly clock: Clock;
+}
+
+const TIMEOUT_MS = 5_000;
+
+/**
+ * Whether the relay for the service's own mail answers: connects, says EHLO, and turns on TLS as a mail to it would. It does not log
+ * in and hands in nothing. Says nothing when no relay is set. Never rejects.
+ */
+export const checkNotify = async ({ config, clock }: NotifyCheckDeps): Promise<readonly DoctorCheck[]> => {
+  const { notifyRelay: relay } = config;
+  if (relay === null) return [];
+  const where = formatRelay(relay);
+  const problem = await greetRelay(relay, clock);
+  return problem === null
+    ? [check("notify", "ok", `${where} answers; a login was not tried.`)]
+    : [
+        check(
+          "notify",
+          "fail",
+          `${where}: ${problem} No alert mail leaves; see to POSTWARDEN_NOTIFY_SMTP_URL, or to the relay.`,
+        ),
+      ];
+};
+
+/** Null when all went well, else a sentence. */
+const greetRelay = async ({ host, port, implicitTls, password }: SmtpRelay, clock: Clock): Promise<string | null> => {
+  // Loaded here, because most commands send no mail.
+  const { default: SmtpConnection } = await import("nodemailer/lib/smtp-connection");
+  const connection = new SmtpConnection({
+    host,
+    port,
+    secure: implicitTls,
+    requireTLS: !implicitTls && password !== null,
+    connectionTimeout: TIMEOUT_MS,
+    greetingTimeout: TIMEOUT_MS,
+    socketTimeout: TIMEOUT_MS,
+    dnsTimeout: TIMEOUT_MS,
+  });
+  const { promise, resolve } = Promise.withResolvers<string | null>();
+  const cancel = clock.after(TIMEOUT_MS, () => resolve(`no answer within ${TIMEOUT_MS / 1_000} seconds.`));
+  connection.on("error", (error) => resolve(sentenceOf(error)));
+  connection.on("end", () => resolve("the connection was closed."));
+  connection.connect((error) => resolve(error === undefined || error === null ? null : sentenceOf(error)));
+  const problem = await promise;
+  cancel();
+  if (problem === null) connection.quit();
+  else connection.close();
+  return problem;
+};
+
+const sentenceOf = (error: unknown): string => {
+  const text = error instanceof Error ? error.message : String(error);
+  return text.replace(/\s+/g, " ").replace(/\.?$/, ".");
+};
