@@ -40,9 +40,12 @@ import { createReadingStore } from "./dmarc/reading/reading-store.ts";
 import { createReception } from "./dmarc/ingest/reception.ts";
 import { createReportStore } from "./dmarc/ingest/report-store.ts";
 import { createRetention } from "./dmarc/ingest/retention.ts";
+import { createNameRetention } from "./dmarc/ingest/retention-names.ts";
+import { createNameRetentionStore } from "./dmarc/ingest/retention-names-store.ts";
 import { createRetentionStore } from "./dmarc/ingest/retention-store.ts";
 import { createReverseNames } from "./dmarc/reading/reverse-names.ts";
 import { createReverseNameStore } from "./dmarc/reading/reverse-names-store.ts";
+import { addressKeyOf } from "./dmarc/reading/source-groups.ts";
 import { createSourceReader } from "./dmarc/reading/sources.ts";
 import type { Guard } from "./http/guard.ts";
 import type { DnsResolver } from "./net/dns.ts";
@@ -57,6 +60,7 @@ export interface DmarcParts {
   readonly outside: Outside;
   /** A resolver that keeps nothing: a record that was just published is to be seen. */
   readonly freshResolver: DnsResolver;
+  readonly baseUrl: string;
   readonly guard: Guard;
   readonly rules: OutgoingRules;
   readonly turnOnUrl: DomainsDeps["turnOnUrl"];
@@ -71,18 +75,21 @@ const ingestStoresOf = (db: Db): IngestStores => ({
   counts: createCountStore(db),
 });
 
-/** The import of report files by a command: what the service does with uploads, without a service. */
-export const composeImport = (db: Db, { clock }: Pick<Outside, "clock">, log: Log) => {
+/**
+ * Reports read by a command: what the service does with uploads and with what is to be read again, without a service. Whoever
+ * has files at hand vouches for them; a mail that came by SMTP is judged as the service judges it.
+ */
+export const composeImport = (db: Db, { clock, resolver }: Pick<Outside, "clock" | "resolver">, log: Log) => {
   const stores = ingestStoresOf(db);
-  // Whoever has the files at hand vouches for them; nobody is asked.
-  const ingest = createIngest({ db, stores, clock, log, authenticate: null, pace: IMPORT_PACE });
+  const authenticate = createAuthenticityCheck({ resolver, clock });
+  const ingest = createIngest({ db, stores, clock, log, authenticate, pace: IMPORT_PACE });
   const ingestions = createIngestions({ db, store: stores.ingestions, ingest, clock, kick: () => undefined });
   return { ...stores, ingestions, ingest };
 };
 
 /** DMARC monitoring: domains and their checks, reports and what is read in them, alerts. */
 export const composeDmarc = (parts: DmarcParts) => {
-  const { config, db, log, outside, freshResolver, guard, rules, turnOnUrl, isUrlOff } = parts;
+  const { config, db, log, outside, freshResolver, baseUrl, guard, rules, turnOnUrl, isUrlOff } = parts;
   const { clock, resolver } = outside;
   const { reportHost } = config;
   const mailer = mailerOf(config);
@@ -114,7 +121,7 @@ export const composeDmarc = (parts: DmarcParts) => {
   const records = createRecordStore(db);
   const reports = createReportReadingStore(db);
   const reader = createSourceReader({ store: reading });
-  const advise = createAdvisor({ reading, reader, resolver, clock });
+  const advise = createAdvisor({ reading, reader, resolver, clock, domains: store });
   const reverseNames = createReverseNames({ db, store: createReverseNameStore(db), resolver, clock });
 
   const ruleStore = createAlertRuleStore(db);
@@ -127,11 +134,21 @@ export const composeDmarc = (parts: DmarcParts) => {
     mailer === null
       ? null
       : {
-          alerts: createAlertMails({ db, store: alertStore, mailer, clock, log }),
-          digests: createDigestPasses({ db, store: createDigestStore(db), domains: store, read, mailer, clock, log }),
+          alerts: createAlertMails({ db, store: alertStore, mailer, clock, log, baseUrl }),
+          digests: createDigestPasses({
+            db,
+            store: createDigestStore(db),
+            domains: store,
+            read,
+            mailer,
+            clock,
+            log,
+            baseUrl,
+          }),
         };
 
-  const retention = createRetention({ db, store: createRetentionStore(db), domains: store, clock });
+  const names = createNameRetention({ db, store: createNameRetentionStore(db), clock, addressKeyOf });
+  const retention = createRetention({ db, store: createRetentionStore(db), names, domains: store, clock });
   const findDomain = domains.find;
   return {
     store,

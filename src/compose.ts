@@ -113,7 +113,7 @@ export const composeService = ({ config, db, log, outside, freshResolver: given,
   });
   const guard = createGuard({ authenticate, buckets: createTokenBuckets(clock) });
   const { routes: dmarcRoutes, ...dmarc } = composeDmarc({
-    ...{ config, db, log, outside, freshResolver, guard, rules, turnOnUrl, isUrlOff },
+    ...{ config, db, log, outside, freshResolver, baseUrl, guard, rules, turnOnUrl, isUrlOff },
   });
   const description = "Verifies email addresses, watches DNS blocklists, reads DMARC reports; and shows the evidence.";
   const app = createServer({

@@ -2,7 +2,7 @@ import type { StatePolicy } from "../domains/domain-state.ts";
 import type { DomainStatus } from "../domains/domain-store.ts";
 import type { Classification } from "../reading/reading-store.ts";
 
-/** A sender as far as advice looks at it; the counts are those of the last 14 days. */
+/** A sender as far as advice looks at it; the counts are those of the days that are asked for. */
 export interface AdvisedSource {
   readonly key: string;
   readonly name: string;
@@ -42,10 +42,18 @@ export interface AdviceFacts {
   readonly policy: StatePolicy | null;
   /** Days of the last 30 that reports tell of. */
   readonly reportedDays: number;
-  /** Reporters of the last 14 days. */
+  /** Those of them that the present policy (`p` and `t`) has stood for as whole days. */
+  readonly policyDays: number;
+  /** Reporters of the last 30 days that told of two days at least. */
   readonly reporters: number;
-  /** Senders of the last 14 days. */
+  /** Senders of the last 30 days. */
   readonly sources: readonly AdvisedSource[];
+  /** Senders of the last seven days that reports tell of: an old good month must not hide a bad week. */
+  readonly recentSources: readonly AdvisedSource[];
+  /** Days of the last 14 that reports tell of. */
+  readonly reportedLately: number;
+  /** Messages of the last 14 days that passed DMARC, whoever sent them. */
+  readonly passedLately: number;
   /** Names of the last 30 days. */
   readonly names: readonly AdvisedName[];
 }
@@ -56,9 +64,8 @@ export interface MailWeight {
   readonly aligned: number;
   /** Of `messages` and `aligned`, 0 to 1; 0 without messages. */
   readonly alignedShare: number;
-  /** All mail of the 14 days. */
+  /** All mail of the days. */
   readonly all: number;
-  readonly allAligned: number;
   readonly forwarded: number;
   /** Senders that nobody has judged, with weight. The most messages first. */
   readonly unknown: readonly AdvisedSource[];
@@ -70,7 +77,7 @@ export interface MailWeight {
 const UNKNOWN_MESSAGES_MIN = 10;
 const UNKNOWN_SHARE_MIN = 0.01;
 
-/** Weighs the senders of the last 14 days. */
+/** Weighs the senders of some days. */
 export const weigh = (sources: readonly AdvisedSource[]): MailWeight => {
   const sum = (rows: readonly AdvisedSource[], count: (row: AdvisedSource) => number): number =>
     rows.reduce((total, row) => total + count(row), 0);
@@ -86,7 +93,6 @@ export const weigh = (sources: readonly AdvisedSource[]): MailWeight => {
     aligned,
     alignedShare: messages === 0 ? 0 : aligned / messages,
     all,
-    allAligned: sum(sources, (row) => row.aligned),
     forwarded: sum(counting, (row) => row.forwarded) + sum(passedOn, (row) => row.messages - row.aligned),
     unknown: sources
       .filter(({ classification, messages: count }) => classification === "unknown" && hasWeight(count, all))

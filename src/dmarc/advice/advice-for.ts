@@ -1,11 +1,13 @@
-import { dayOfTime } from "../../base/days.ts";
+import { DAY_MS, type DayRange, dayOfTime } from "../../base/days.ts";
 import type { Clock } from "../../base/clock.ts";
 import { organisationalDomain } from "../../mail/organisational-domain.ts";
 import { type DnsResolver, isDefinite } from "../../net/dns.ts";
 import { type Advice, advise } from "./advice.ts";
 import type { AdvisedName } from "./advice-facts.ts";
-import { readLastCheck, readState, recordOf } from "../domains/domain-state.ts";
-import type { DomainRow } from "../domains/domain-store.ts";
+import { countReporters } from "./advice-reporters.ts";
+import { policySinceMs } from "./advice-since.ts";
+import { readLastCheck, readState, recordOf, type StatePolicy } from "../domains/domain-state.ts";
+import type { DomainRow, DomainStore } from "../domains/domain-store.ts";
 import type { ReadingStore } from "../reading/reading-store.ts";
 import type { SourceReader } from "../reading/sources.ts";
 
@@ -14,10 +16,15 @@ export interface AdvisorDeps {
   readonly reader: Pick<SourceReader, "sources">;
   readonly resolver: DnsResolver;
   readonly clock: Clock;
+  /** The history of the DNS. Without it the policy is taken to stand since the last change of anything about the domain. */
+  readonly domains?: Pick<DomainStore, "listHistory">;
 }
 
-const SOURCE_DAYS = 14;
-const NAME_DAYS = 30;
+/** The days that days, reporters, messages, shares and names are counted over. */
+const WINDOW_DAYS = 30;
+const RECENT_REPORTED_DAYS = 7;
+/** A domain that is said to send no mail shows it by so many days without mail that passes. */
+const SILENT_DAYS = 14;
 /** Names looked up for one advice; whether others exist stays open. */
 const NAMES_MAX = 20;
 const LOOKUP_TIMEOUT_MS = 3_000;
@@ -26,15 +33,15 @@ const LOOKUP_TIMEOUT_MS = 3_000;
  * Gathers what advice about a domain is made of: its DNS as it was last seen, its mail of the last days, and of names below it
  * that send, whether they exist. Test domains ask no DNS. Never rejects for anything that the DNS does.
  */
-export const createAdvisor = ({ reading, reader, resolver, clock }: AdvisorDeps) => {
+export const createAdvisor = ({ reading, reader, resolver, clock, domains }: AdvisorDeps) => {
   const exists = async (name: string): Promise<boolean | null> => {
     const { outcome } = await resolver.resolve(name, "A", { timeoutMs: LOOKUP_TIMEOUT_MS });
     return isDefinite(outcome) ? outcome !== "nxdomain" : null;
   };
 
-  const namesOf = ({ number, domain, mode }: DomainRow, today: number): Promise<readonly AdvisedName[]> => {
+  const namesOf = ({ number, domain, mode }: DomainRow, window: DayRange): Promise<readonly AdvisedName[]> => {
     const sending = reading
-      .names(number, { fromDay: today - NAME_DAYS + 1, toDay: today })
+      .names(number, window)
       .filter(({ name, aligned }) => name.endsWith(`.${domain}`) && aligned > 0);
     return Promise.all(
       sending.map(async ({ name }, at) => ({
@@ -44,11 +51,26 @@ export const createAdvisor = ({ reading, reader, resolver, clock }: AdvisorDeps)
     );
   };
 
+  /** The first whole day of the present policy. */
+  const policyFromDay = (domain: DomainRow, policy: StatePolicy | null, { fromDay }: DayRange): number => {
+    const sinceMs =
+      domains === undefined
+        ? domain.updatedAtMs
+        : policySinceMs(domain, policy, { listHistory: domains.listHistory, fromMs: (fromDay - 1) * DAY_MS });
+    return dayOfTime(sinceMs) + 1;
+  };
+
   return async (domain: DomainRow): Promise<Advice> => {
+    const { number } = domain;
     const today = dayOfTime(clock.nowMs());
-    const recent = { fromDay: today - SOURCE_DAYS + 1, toDay: today };
+    const window = { fromDay: today - WINDOW_DAYS + 1, toDay: today };
+    const days = reading.reportsPerDay(number, window).map(({ day }) => day);
     const seen = readState(domain.state)?.believed ?? {};
+    const policy = seen.policy ?? null;
     const checks = readLastCheck(domain.lastCheck)?.checks ?? [];
+    const fromDay = policyFromDay(domain, policy, window);
+    const lately = { fromDay: today - SILENT_DAYS + 1, toDay: today };
+    const recent = { fromDay: days.at(-RECENT_REPORTED_DAYS) ?? window.fromDay, toDay: today };
     return advise({
       domain: domain.domain,
       isOrganisational: organisationalDomain(domain.domain) === domain.domain,
@@ -56,11 +78,17 @@ export const createAdvisor = ({ reading, reader, resolver, clock }: AdvisorDeps)
       status: domain.status,
       failing: checks.filter(({ ok }) => ok === false),
       record: recordOf(seen),
-      policy: seen.policy ?? null,
-      reportedDays: reading.reportsPerDay(domain.number, { fromDay: today - NAME_DAYS + 1, toDay: today }).length,
-      reporters: reading.countReporters(domain.number, recent),
-      sources: reader.sources(domain, recent),
-      names: await namesOf(domain, today),
+      policy,
+      reportedDays: days.length,
+      policyDays: days.filter((day) => day >= fromDay).length,
+      reporters: countReporters(
+        days.map((day) => reading.reporters(number, { fromDay: day, toDay: day }).map(({ reporter }) => reporter)),
+      ),
+      sources: reader.sources(domain, window),
+      recentSources: reader.sources(domain, recent),
+      reportedLately: days.filter((day) => day >= lately.fromDay).length,
+      passedLately: reading.totals(number, lately).aligned,
+      names: await namesOf(domain, window),
     });
   };
 };

@@ -1,5 +1,6 @@
 import type { Stage } from "./advice.ts";
-import type { AdviceFacts, MailWeight } from "./advice-facts.ts";
+import type { AdviceFacts } from "./advice-facts.ts";
+import { nonePassed } from "./advice-requirements.ts";
 import { parseRecord } from "../record/record.ts";
 
 export const NOTE_CODES = [
@@ -24,13 +25,13 @@ const PERCENT_ALL = 100;
 const NAMES_MAX = 5;
 
 /** What the owner of a domain should know about its policy. */
-export const notesOf = (stage: Stage, facts: AdviceFacts, weight: MailWeight): readonly AdviceNote[] => [
+export const notesOf = (stage: Stage, facts: AdviceFacts): readonly AdviceNote[] => [
   ...mailingLists(stage, facts),
   ...subdomains(facts),
   ...unchecked(facts),
   ...historic(facts),
   ...testMode(stage),
-  ...withoutMail(facts, weight),
+  ...withoutMail(facts),
   ...inherited(facts),
 ];
 
@@ -77,14 +78,14 @@ const testMode = (stage: Stage): readonly AdviceNote[] => {
   ];
 };
 
-const withoutMail = ({ domain, sendsMail }: AdviceFacts, { all, allAligned }: MailWeight): readonly AdviceNote[] => {
+/** Without a report nobody knows whether there is mail. */
+const withoutMail = ({ domain, sendsMail, passedLately, reportedLately }: AdviceFacts): readonly AdviceNote[] => {
   if (sendsMail === false) {
     const message = `A domain that sends no mail should say so in SPF as well: ${domain} TXT "v=spf1 -all".`;
     return [{ code: "publish_spf_none", message }];
   }
-  if (sendsMail !== null || (all > 0 && allAligned > 0)) return [];
-  const message =
-    "No mail of this domain has passed in 14 days. If it sends none, set sends_mail to false: then p=reject is advised at once.";
+  if (sendsMail !== null || passedLately > 0 || reportedLately === 0) return [];
+  const message = `${nonePassed(reportedLately)} If the domain sends no mail, set sends_mail to false: then p=reject is advised at once.`;
   return [{ code: "sends_mail_unset", message }];
 };
 

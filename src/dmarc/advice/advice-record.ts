@@ -5,10 +5,36 @@ import type { RecordValues } from "../record/record-values.ts";
 const STRENGTH = { none: 0, quarantine: 1, reject: 2 } as const;
 const POLICY_TAGS = ["p", "sp", "np"] as const;
 
-/** Whether the text is a record whose policies receivers can use: a bad `p`, `sp` or `np` makes all of them `none`. */
-export const hasUsablePolicy = (text: string): boolean => {
-  const { valid, warnings } = parseRecord(text);
-  return valid && !warnings.some(({ code }) => code === "p_invalid" || code === "policy_void");
+const PROBLEMS: ReadonlySet<string> = new Set(["p_missing", "p_invalid", "policy_void"]);
+
+/** A record whose policy was mended. */
+export interface MendedPolicy {
+  readonly text: string;
+  /** What was wrong, in sentences. */
+  readonly problem: string;
+  /** The same, and what receivers apply by the new text. */
+  readonly why: string;
+}
+
+/**
+ * Mends a record without `p`, or with a `p`, `sp` or `np` that receivers do not know and that makes all of them `none`. Such a tag
+ * becomes `none`, which is what they apply today; the others stay, and are in force again. Null when there is nothing to mend.
+ */
+export const mendedPolicy = (text: string): MendedPolicy | null => {
+  const { warnings, tags } = parseRecord(text);
+  const problem = warnings.flatMap(({ code, message }) => (PROBLEMS.has(code) ? [message] : [])).join(" ");
+  const bad = POLICY_TAGS.filter((name) => {
+    const value = tags.find((tag) => tag.name === name)?.value.toLowerCase();
+    return value === undefined ? name === "p" : !Object.hasOwn(STRENGTH, value);
+  });
+  const mended = strengthened(
+    text,
+    bad.map((name) => [name, "none"]),
+  );
+  const values = mended === null ? null : parseRecord(mended).values;
+  if (mended === null || mended === text || values === null) return null;
+  const { p, sp, np } = values;
+  return { text: mended, problem, why: `${problem} With this text they apply p=${p}, sp=${sp}, np=${np}.` };
 };
 
 /** Whether the text names the tag itself. */

@@ -1,5 +1,6 @@
 import type { Stage } from "./advice.ts";
-import type { AdviceFacts, AdvisedSource, MailWeight } from "./advice-facts.ts";
+import { type AdviceFacts, type AdvisedSource, type MailWeight, weigh } from "./advice-facts.ts";
+import { mendedPolicy } from "./advice-record.ts";
 
 export const REQUIREMENT_CODES = [
   "record_in_order",
@@ -7,6 +8,7 @@ export const REQUIREMENT_CODES = [
   "reporters",
   "messages",
   "aligned_share",
+  "recent_share",
   "unknown_sources",
   "few_forwarded",
   "no_aligned_mail",
@@ -30,47 +32,80 @@ const ALIGNED_SHARE_MIN = 0.99;
 /** Mail that is passed on fails under reject, whoever wrote it: mailing lists do so with all mail. */
 const FORWARDED_SHARE_MAX = 0.01;
 const NAMES_MAX = 5;
-const HUNDRED = 100;
+/** Shares are told so exactly. */
+const SHARE_DIGITS = 10_000;
+const PERMILLE = 1_000;
+/** Fractions are not exact: 0.29 of 10,000 is a little less than 2,900. */
+const ROUNDING = 1e-9;
 
 /** What the stage above the given one needs; at the top, what keeps it justified. */
-export const requirementsFor = (stage: Stage, facts: AdviceFacts, weight: MailWeight): readonly Requirement[] => {
+export const requirementsFor = (stage: Stage, facts: AdviceFacts): readonly Requirement[] => {
   const record = recordRequirement(facts);
-  if (facts.sendsMail === false) return [record, noMail(weight)];
-  const common = [record, ...amounts(facts, weight), alignment(weight), known(weight)];
+  if (facts.sendsMail === false) return [record, noMail(facts)];
+  const weight = weigh(facts.sources);
+  const shares = [alignment(weight), recentAlignment(weigh(facts.recentSources))];
+  const common = [record, ...amounts(facts, weight), ...shares, known(weight)];
   return stage === "quarantine" ? [...common, passedOn(weight)] : common;
 };
 
-const recordRequirement = ({ status, failing }: AdviceFacts): Requirement => {
+const recordRequirement = ({ status, failing, record }: AdviceFacts): Requirement => {
+  const problem = record === null ? null : (mendedPolicy(record)?.problem ?? null);
+  if (status === "active" && problem !== null) {
+    return { code: "record_in_order", met: false, observed: "policy_invalid", expected: "active", message: problem };
+  }
   const met = status === "active";
   const message = met ? "The record is in order and reports come here." : "The record is not in order yet.";
   const observed = failing.length === 0 ? status : failing.map(({ code }) => code).join(", ");
   return { code: "record_in_order", met, observed, expected: "active", message };
 };
 
-const atLeast = (code: Requirement["code"], observed: number, expected: number, what: string): Requirement => {
+const atLeast = (
+  code: Requirement["code"],
+  [observed, expected]: readonly [number, number],
+  [what, where]: readonly [string, string],
+): Requirement => {
   const met = observed >= expected;
-  const message = met ? `There are ${observed} ${what}.` : `There are ${observed} of ${expected} ${what} so far.`;
+  const message = met ? `${observed} ${what}, ${where}.` : `${observed} of ${expected} ${what} so far, ${where}.`;
   return { code, met, observed, expected, message };
 };
 
-const amounts = ({ reportedDays, reporters }: AdviceFacts, { messages }: MailWeight): readonly Requirement[] => [
-  atLeast("reported_days", reportedDays, DAYS_MIN, "days with reports in the last 30 days"),
-  atLeast("reporters", reporters, REPORTERS_MIN, "reporters in the last 14 days"),
-  atLeast("messages", messages, MESSAGES_MIN, "messages in the last 14 days"),
+const amounts = ({ policyDays, reporters }: AdviceFacts, { messages }: MailWeight): readonly Requirement[] => [
+  atLeast(
+    "reported_days",
+    [policyDays, DAYS_MIN],
+    ["days with reports", "counted in the last 30 days and since the present policy stands"],
+  ),
+  atLeast("reporters", [reporters, REPORTERS_MIN], ["reporters", "each with two days or more in the last 30 days"]),
+  atLeast("messages", [messages, MESSAGES_MIN], ["messages", "in the last 30 days"]),
 ];
 
+/** Cut and not rounded: a share below what is expected never reads as it. */
+const told = (share: number): number => Math.floor(share * SHARE_DIGITS + ROUNDING) / SHARE_DIGITS;
 /** A share in percent, cut and not rounded: 98.99 never reads as 99. */
-const percent = (share: number): string => `${Math.floor(share * HUNDRED * 10) / 10} %`;
+const percent = (share: number): string => `${Math.floor(share * PERMILLE + ROUNDING) / 10} %`;
 
 const alignment = ({ messages, alignedShare, failing }: MailWeight): Requirement => {
   const met = messages > 0 && alignedShare >= ALIGNED_SHARE_MIN;
-  const who = met || failing.length === 0 ? "" : ` Most failures: ${nameSome(failing)}.`;
   const message =
     messages === 0
       ? "There is no mail to judge yet."
-      : `${percent(alignedShare)} of the mail passes, without forwarders and threats; it takes 99 %.${who}`;
-  return { code: "aligned_share", met, observed: alignedShare, expected: ALIGNED_SHARE_MIN, message };
+      : `${percent(alignedShare)} of the mail of the last 30 days passes, without forwarders and threats; it takes 99 %.${met ? "" : worst(failing)}`;
+  return { code: "aligned_share", met, observed: told(alignedShare), expected: ALIGNED_SHARE_MIN, message };
 };
+
+/** Days without mail hide no failures. */
+const recentAlignment = ({ messages, alignedShare, failing }: MailWeight): Requirement => {
+  const met = messages === 0 || alignedShare >= ALIGNED_SHARE_MIN;
+  const message =
+    messages === 0
+      ? "The last 7 days with reports tell of no mail to judge."
+      : `${percent(alignedShare)} of the mail of the last 7 days with reports passes; it takes 99 %.${met ? "" : worst(failing)}`;
+  const observed = messages === 0 ? "no mail" : told(alignedShare);
+  return { code: "recent_share", met, observed, expected: ALIGNED_SHARE_MIN, message };
+};
+
+const worst = (failing: readonly AdvisedSource[]): string =>
+  failing.length === 0 ? "" : ` Most failures: ${nameSome(failing)}.`;
 
 const known = ({ unknown }: MailWeight): Requirement => {
   const met = unknown.length === 0;
@@ -86,15 +121,23 @@ const passedOn = ({ forwarded, all }: MailWeight): Requirement => {
   const message = met
     ? "Hardly any mail is passed on by others."
     : `${percent(share)} of the mail is passed on by others, mailing lists perhaps: with p=reject it would be lost. Stay at p=quarantine.`;
-  return { code: "few_forwarded", met, observed: share, expected: FORWARDED_SHARE_MAX, message };
+  return { code: "few_forwarded", met, observed: told(share), expected: FORWARDED_SHARE_MAX, message };
 };
 
-const noMail = ({ allAligned }: MailWeight): Requirement => {
-  const met = allAligned === 0;
+/** That reports of the last 14 days tell of no mail that passes; of how many of these days they tell must be said with it. */
+export const nonePassed = (reportedDays: number): string =>
+  `Reports tell of ${reportedDays} of the last 14 days, and of no mail that passed DMARC.`;
+
+const noMail = ({ passedLately, reportedLately }: AdviceFacts): Requirement => {
+  const met = passedLately === 0;
+  const silence =
+    reportedLately === 0
+      ? "You said that this domain sends no mail; no report of the last 14 days says otherwise, for there was none."
+      : nonePassed(reportedLately);
   const message = met
-    ? "No mail passed DMARC in 14 days."
-    : `${allAligned} messages passed DMARC in 14 days: the domain does send mail, although sends_mail is false.`;
-  return { code: "no_aligned_mail", met, observed: allAligned, expected: 0, message };
+    ? silence
+    : `${passedLately} ${passedLately === 1 ? "message" : "messages"} passed DMARC in 14 days: the domain does send mail, although sends_mail is false.`;
+  return { code: "no_aligned_mail", met, observed: passedLately, expected: 0, message };
 };
 
 const nameSome = (sources: readonly AdvisedSource[]): string => {

@@ -58,7 +58,7 @@ const EXAMPLE: Advice = {
       met: false,
       observed: 6,
       expected: 14,
-      message: "There are 6 of 14 days with reports in the last 30 days so far.",
+      message: "6 of 14 days with reports so far, counted in the last 30 days and since the present policy stands.",
     },
   ],
   notes: [],
@@ -71,7 +71,7 @@ export const ADVICE_OPERATION: Operation = {
   tag: "DMARC monitoring",
   summary: "The next step towards enforcement, and what it waits for",
   description:
-    "Out of the mail of the last 14 days: enforcement is advised from 14 days with reports, 2 reporters and 100 messages on, when 99 % of the mail passes (without forwarders and threats) and no source with weight is unknown. It never advises what protects less than what is published.",
+    "Out of the mail of the last 30 days: each stage lasts until 14 of these days with reports have passed since its policy (`p`, `t`) was first seen, and goes on with 2 reporters (of two days each) and 100 messages, when 99 % of the mail passes (without forwarders and threats), also on the last 7 days with reports, and no source with weight is unknown. Domains that send no mail (`sends_mail` false) may go on at once unless reports tell of mail that passed in the last 14 days. A record whose policy receivers do not know is mended first. It never advises what protects less than what is published.",
   parameters: [pathId("Identifier of the domain.")],
   responses: { 200: { description: "The advice.", schema: adviceSchema, example: EXAMPLE } },
   errors: ["insufficient_scope", "not_found"],

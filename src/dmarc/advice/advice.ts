@@ -1,7 +1,7 @@
-import { type AdviceFacts, type MailWeight, weigh } from "./advice-facts.ts";
+import type { AdviceFacts } from "./advice-facts.ts";
 import { type AdviceNote, notesOf } from "./advice-notes.ts";
-import { hasUsablePolicy, namesTag, strengthened } from "./advice-record.ts";
-import { type Requirement, requirementsFor } from "./advice-requirements.ts";
+import { mendedPolicy, namesTag, strengthened } from "./advice-record.ts";
+import { nonePassed, type Requirement, requirementsFor } from "./advice-requirements.ts";
 import type { StatePolicy } from "../domains/domain-state.ts";
 
 /**
@@ -48,16 +48,15 @@ export interface Advice {
 
 /**
  * Advises the next step towards enforcement (RFC 9989 §5): look, rehearse with `t=y`, quarantine, and where nobody writes to mailing
- * lists, reject. Pure. It never advises what protects less than the record that is published: no policy, alignment or test mode
+ * lists, reject; each for 14 days with reports at least. Pure. It never advises what protects less than the record that is published: no policy, alignment or test mode
  * is ever loosened.
  */
 export const advise = (facts: AdviceFacts): Advice => {
-  const weight = weigh(facts.sources);
   const stage = stageOf(facts.policy);
-  const requirements = requirementsFor(stage, facts, weight);
+  const requirements = requirementsFor(stage, facts);
   const ready = requirements.every(({ met }) => met);
-  const next = nextStep({ facts, weight, stage, requirements, ready });
-  return { stage, ready, next, requirements, notes: notesOf(stage, facts, weight) };
+  const next = nextStep({ facts, stage, requirements, ready });
+  return { stage, ready, next, requirements, notes: notesOf(stage, facts) };
 };
 
 const stageOf = (policy: StatePolicy | null): Stage => {
@@ -69,7 +68,6 @@ const stageOf = (policy: StatePolicy | null): Stage => {
 
 interface Situation {
   readonly facts: AdviceFacts;
-  readonly weight: MailWeight;
   readonly stage: Stage;
   readonly requirements: readonly Requirement[];
   readonly ready: boolean;
@@ -97,9 +95,8 @@ const recordStep = ({ domain, status, failing, record, policy }: AdviceFacts): A
     const what = failing.map(({ message }) => message).join(" ");
     return step("mend_record", `Publish what dns_records says, so that reports come.${what === "" ? "" : ` ${what}`}`);
   }
-  if (record !== null && !hasUsablePolicy(record)) {
-    return step("mend_record", "p, sp or np has a value that receivers do not know, so that they apply none at all.");
-  }
+  const mended = record === null ? null : mendedPolicy(record);
+  if (mended !== null && status === "active") return step("mend_record", mended.why, mended.text);
   if (status === "pending" || (record === null && policy === null)) {
     return step("publish_record", `Publish what dns_records says for ${domain}, then call verify.`);
   }
@@ -166,12 +163,13 @@ const missingNamesStep = (facts: AdviceFacts, record: string): AdviceStep | null
 
 /** A domain without mail needs no rehearsal: what names it is forged. */
 const rejectAllStep = (
-  { domain, isOrganisational }: AdviceFacts,
+  { isOrganisational, passedLately, reportedLately }: AdviceFacts,
   record: string,
-  { weight, requirements }: Situation,
+  { requirements }: Situation,
 ): AdviceStep | null => {
-  if (weight.allAligned > 0) return obstacleStep(requirements);
-  const why = `${domain} sends no mail, and none passed DMARC in 14 days: have all mail that names it refused.`;
+  if (passedLately > 0) return obstacleStep(requirements);
+  const reports = reportedLately === 0 ? "" : ` ${nonePassed(reportedLately)}`;
+  const why = `You said that this domain sends no mail: have all mail that names it refused.${reports}`;
   const below = isOrganisational ? (["sp", "np"] as const).filter((tag) => namesTag(record, tag)) : [];
   const test = namesTag(record, "t") ? ([["t", "n"]] as const) : [];
   return publish(
@@ -186,7 +184,8 @@ const rejectAllStep = (
 const obstacleStep = (requirements: readonly Requirement[]): AdviceStep | null => {
   const open = requirements.filter(({ met }) => !met);
   const find = (code: Requirement["code"]) => open.find((requirement) => requirement.code === code);
-  const [unknown, share, first] = [find("unknown_sources"), find("aligned_share"), open[0]];
+  const [unknown, first] = [find("unknown_sources"), open[0]];
+  const share = find("aligned_share") ?? find("recent_share");
   if (unknown !== undefined) return step("classify_sources", unknown.message);
   if (share !== undefined && find("messages") === undefined) return step("fix_sources", share.message);
   const isFinal = open.every(({ code }) => code === "few_forwarded");

@@ -1,18 +1,20 @@
 import { z } from "zod";
-import { isoTime } from "../../base/clock.ts";
 import type { AlertMailLine } from "../domains/alert-store.ts";
-import { oneLine, shortName } from "./digest-page.ts";
+import { hintsOf } from "./alert-hints.ts";
+import { type Hint, oneLine, shortName } from "./digest-page.ts";
+import { mailTime } from "./mail-words.ts";
 
 /** An alert as a mail tells of it. Every text is one line, without controls. */
 export interface ToldAlert {
   readonly domain: string;
+  readonly domainId: string;
   /** Names the domain. */
   readonly headline: string;
   readonly label: string | null;
   readonly at: string;
   readonly details: readonly string[];
-  /** What to do; null when nothing need be done. */
-  readonly advice: string | null;
+  /** What to do; empty when nothing need be done. */
+  readonly hints: readonly Hint[];
 }
 
 const bodySchema = z.object({ summary: z.string(), data: z.record(z.string(), z.unknown()) });
@@ -39,29 +41,20 @@ const changesSchema = recordSchema.required();
 const DETAILS_MAX = 10;
 const DETAIL_CHARACTERS_MAX = 500;
 
-const ADVICE: Readonly<Record<string, string>> = {
-  status_changed: "GET …/dns says what to publish.",
-  record_changed: "Was that you? If not, somebody else can change your DNS.",
-  policy_weakened: "Was that you? Forged mail gets through more easily now.",
-  new_source: "Do you know it? Say what it is: PATCH …/sources/{key}.",
-  new_subdomain: "Is it yours? If not, somebody uses your name: np=reject stops names that do not exist.",
-  failure_spike: "Look at the failing sources: a change at one of your senders, or somebody forges your name.",
-  reports_stopped: "Does the record still name the reporting address? Call verify.",
-};
-
 /** Reads a line of an alert mail; null when the alert or its domain is gone meanwhile. */
-export const readAlert = ({ rule, atMs, body, domain, label }: AlertMailLine): ToldAlert | null => {
-  if (rule === null || atMs === null || body === null || domain === null) return null;
+export const readAlert = (line: AlertMailLine, baseUrl: string): ToldAlert | null => {
+  const { rule, atMs, body, domain, domainId, label } = line;
+  if (rule === null || atMs === null || body === null || domain === null || domainId === null) return null;
   const { summary, data } = bodySchema.parse(JSON.parse(body));
   const said = oneLine(summary);
-  const isBack = data.status === "active";
   return {
     domain,
+    domainId,
     headline: said.includes(domain) ? said : `${domain}: ${said}`,
     label: label === null ? null : shortName(label),
-    at: isoTime(atMs),
+    at: mailTime(atMs),
     details: detailsOf(rule, data).slice(0, DETAILS_MAX).map(cut),
-    advice: isBack ? null : (ADVICE[rule] ?? null),
+    hints: hintsOf(rule, data, { domain, place: { baseUrl, domainId } }),
   };
 };
 

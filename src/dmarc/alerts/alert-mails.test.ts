@@ -9,6 +9,9 @@ import type { Alert } from "../domains/raise.ts";
 
 const newWorld = createDmarcAlertWorlds();
 const MINUTE_MS = 60_000;
+const WANTED = "v=DMARC1; p=none; rua=mailto:k@r.example";
+const MADE_SOURCE = { key: "spf:a", name: "a", service: null, classification: "unknown", messages: 1, aligned: 0 };
+const BASE_URL = "https://verify.example.org";
 
 const start = () => {
   const world = newWorld();
@@ -23,7 +26,7 @@ const start = () => {
   return {
     ...world,
     mails,
-    sender: createAlertMails({ db, store, mailer, clock, log }),
+    sender: createAlertMails({ db, store, mailer, clock, log, baseUrl: BASE_URL }),
     tell(domain: DomainRow, more: Partial<Alert> = {}): void {
       const subject = String(serial++);
       const alert: Alert = { rule: "record_changed", subject, data: {}, summary: "the record changed", cooldown: true };
@@ -49,7 +52,7 @@ describe("an alert mail", () => {
     expect(mails[0]).toMatchObject({ to: "ops@example.com", subject });
     for (const body of [mails[0]?.text, mails[0]?.html]) {
       expect(body).toContain(subject);
-      expect(body).toContain("shop, 2026-11-20T12:00:00.000Z");
+      expect(body).toContain("shop, 2026-11-20 12:00 UTC");
       expect(body).toContain("Look at the failing sources");
     }
     await clock.advance(60 * MINUTE_MS);
@@ -141,7 +144,63 @@ describe("an alert mail", () => {
           ],
         },
       },
-      ["  - No rua.", "GET …/dns"],
+      ["  - No rua.", "What to publish:\n    curl -s 'https://verify.example.org/v1/dmarc/domains/", "/dns' -H"],
+    ],
+    [
+      "the record to publish, where it is known",
+      {
+        rule: "status_changed",
+        data: {
+          checks: [
+            { code: "record", ok: true, observed: "v=DMARC1; p=none", expected: WANTED, message: "One." },
+            {
+              code: "reporting_address",
+              ok: false,
+              observed: null,
+              expected: "mailto:k@r.example",
+              message: "No rua.",
+            },
+          ],
+        },
+      },
+      [
+        `This TXT record should stand at _dmarc.example.com:\n    ${WANTED}\n`,
+        "curl -s -X POST 'https://verify.example",
+      ],
+    ],
+    [
+      "no record that was not kept whole",
+      {
+        rule: "status_changed",
+        data: {
+          checks: [{ code: "record", ok: false, observed: null, expected: "v=DMARC1; rua=…", message: "None." }],
+        },
+      },
+      ["/dns' -H"],
+    ],
+    [
+      "how one new source is told apart, whatever its name",
+      {
+        rule: "new_source",
+        data: {
+          sources: [
+            {
+              key: "spf:a'b $(x).example",
+              name: "x",
+              service: null,
+              classification: "unknown",
+              messages: 1,
+              aligned: 0,
+            },
+          ],
+        },
+      },
+      [`/sources/spf%3Aa%27b%20%24(x).example' -H "Authorization: Bearer $KEY" -d '{"classification":"authorized"}'`],
+    ],
+    [
+      "where many new sources are",
+      { rule: "new_source", data: { count: 2, sources: [MADE_SOURCE, MADE_SOURCE] } },
+      ["/sources' -H"],
     ],
     [
       "both records",
@@ -172,6 +231,18 @@ describe("an alert mail", () => {
     await clock.advance(MINUTE_MS);
     await sender.send();
     for (const part of parts) expect(mails[0]?.text).toContain(part);
+    expect(mails[0]?.text).not.toMatch(/\{id\}|\{key\}|undefined|GET /);
+  });
+
+  test("says how it is ended, for a domain by name", async () => {
+    const { add, sender, tell, clock, mails } = start();
+    const domain = add("example.com");
+    tell(domain);
+    await clock.advance(MINUTE_MS);
+    await sender.send();
+    expect(mails[0]?.text).toEndWith(
+      `For example.com this removes all recipients: curl -s -X PATCH '${BASE_URL}/v1/dmarc/domains/${domain.id}' -H "Authorization: Bearer $KEY" -d '{"recipients":[]}'\n`,
+    );
   });
 
   test("asks for nothing when all is well again", async () => {
@@ -179,7 +250,7 @@ describe("an alert mail", () => {
     tell(add("example.com"), { rule: "status_changed", data: { status: "active", checks: [] } });
     await clock.advance(MINUTE_MS);
     await sender.send();
-    expect(mails[0]?.text).not.toContain("GET …/dns");
+    expect(mails[0]?.text).not.toContain("/dns");
   });
 
   test("escapes what strangers wrote, and keeps it on its line", async () => {

@@ -4,6 +4,7 @@ import type { Log } from "../../base/log.ts";
 import type { Db } from "../../db/open.ts";
 import type { AlertRuleStore } from "./alert-rule-store.ts";
 import type { ReviewDomain } from "./alert-review.ts";
+import { SILENCE_MS_MIN, SILENCE_WINDOW_DAYS, silenceMs } from "./alert-silence.ts";
 import { silenceAlert } from "./alert-texts.ts";
 import type { DomainStore } from "../domains/domain-store.ts";
 import type { Raise } from "../domains/raise.ts";
@@ -13,7 +14,7 @@ export interface AlertPassDeps {
   readonly db: Db;
   readonly rules: AlertRuleStore;
   readonly domains: Pick<DomainStore, "findByNumber">;
-  readonly reading: Pick<ReadingStore, "span">;
+  readonly reading: Pick<ReadingStore, "reportsPerDay">;
   readonly review: ReviewDomain;
   readonly raise: Raise;
   readonly clock: Clock;
@@ -21,12 +22,8 @@ export interface AlertPassDeps {
 }
 
 const DOMAINS_AT_ONCE = 100;
-/** Reporters send about daily; two may fail in a row. */
-const SILENCE_MS = 72 * 60 * 60_000;
 /** After a time in which we were not there ourselves, reporters that found nobody need so long to come again (RFC 5321 §4.5.4.1). */
 const COMEBACK_MS = 6 * 60 * 60_000;
-/** On so many days there must have been reports before their end is news. */
-const REPORTED_DAYS_MIN = 3;
 
 /** What the timetable does for alerts: looks at every domain to which reports came, and at those to which none come any more. */
 export const createAlertPasses = (deps: AlertPassDeps) => {
@@ -46,11 +43,15 @@ export const createAlertPasses = (deps: AlertPassDeps) => {
   };
 
   const tellOfSilence = async (number: number, lastReportAtMs: number): Promise<void> => {
-    if (rules.countReportedDays(number, REPORTED_DAYS_MIN) < REPORTED_DAYS_MIN) return;
+    // The time of arrival is ours; what day a report is about is the word of its reporter.
+    const toDay = dayOfTime(lastReportAtMs);
+    const range = { fromDay: toDay - SILENCE_WINDOW_DAYS, toDay };
+    const days = reading.reportsPerDay(number, range).map(({ day }) => day);
+    const [lastDay, waitMs] = [days.at(-1), silenceMs(days)];
+    if (lastDay === undefined || waitMs === null || clock.nowMs() - lastReportAtMs < waitMs) return;
     await db.commit((tx) => {
       const domain = domains.findByNumber(number);
       if (domain === undefined || domain.lastReportAtMs !== lastReportAtMs) return;
-      const lastDay = reading.span(number)?.lastDay ?? dayOfTime(lastReportAtMs);
       raise(tx, domain, silenceAlert(lastReportAtMs, lastDay), clock.nowMs());
     });
   };
@@ -67,7 +68,7 @@ export const createAlertPasses = (deps: AlertPassDeps) => {
       }
       if (clock.nowMs() - startedAtMs < COMEBACK_MS) return;
       for (let after = 0; !isStopping;) {
-        const silent = rules.silentDomains(after, clock.nowMs() - SILENCE_MS, DOMAINS_AT_ONCE);
+        const silent = rules.silentDomains(after, clock.nowMs() - SILENCE_MS_MIN, DOMAINS_AT_ONCE);
         const last = silent.at(-1);
         if (last === undefined) break;
         for (const { number, lastReportAtMs } of silent) await tellOfSilence(number, lastReportAtMs);

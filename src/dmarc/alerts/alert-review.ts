@@ -1,15 +1,9 @@
 import { isoDay, type DayRange, dayOfTime } from "../../base/days.ts";
 import type { Tx } from "../../db/open.ts";
 import type { AlertRuleStore, NameDay, SourceDay, UnreviewedSource } from "./alert-rule-store.ts";
-import {
-  type DayMail,
-  findSpikes,
-  judgeNewcomer,
-  maySpike,
-  type Measure,
-  NEWCOMER_SHARE_MIN,
-  NEWS_DAYS,
-} from "./alert-rules.ts";
+import { learningFromDay } from "./alert-learning.ts";
+import { type DayMail, judgeNewcomer, type Measure, NEWCOMER_SHARE_MIN, NEWS_DAYS } from "./alert-rules.ts";
+import { findSpikes, maySpike } from "./alert-spikes.ts";
 import type { AlertStore } from "../domains/alert-store.ts";
 import { namesAlert, sourcesAlert, spikeAlert } from "./alert-texts.ts";
 import type { DomainRow } from "../domains/domain-store.ts";
@@ -29,7 +23,7 @@ export interface ReviewDeps {
 
 /** So many newcomers at once are told of one by one, more together. */
 const ONE_BY_ONE_MAX = 10;
-/** Newcomers looked at in one review; the rest are looked at in the next. */
+/** Newcomers looked at in one review, those that sent most; the rest are looked at in the next. */
 const NEWCOMERS_MAX = 20_000;
 /** The rules wait so long for the reverse name of an address, which makes one source out of many. */
 const REVERSE_NAME_WAIT_MS = 60 * 60_000;
@@ -51,7 +45,9 @@ interface Review {
  */
 export const createReview = ({ rules, alerts, reading, reader, raise }: ReviewDeps) => {
   const keysOf = (domain: DomainRow, sources: readonly UnreviewedSource[]) => {
-    const unreviewed = new Set(sources.map(({ number }) => number));
+    const isAll = sources.length < NEWCOMERS_MAX;
+    const looked = new Set(sources.map(({ number }) => number));
+    const unreviewed = isAll ? looked : new Set(rules.unreviewedNumbers(domain.number));
     const keys = new Map(sources.map(({ number, key }) => [number, key]));
     const known = new Set<string>();
     const unnamed = new Set<number>();
@@ -59,15 +55,15 @@ export const createReview = ({ rules, alerts, reading, reader, raise }: ReviewDe
     for (const [number, address] of reading.bareAddresses(domain.number)) {
       const key = addressKeyOf(address);
       if (!unreviewed.has(number)) known.add(key);
-      else keys.set(number, key);
-      if (unreviewed.has(number) && !address.isAsked) unnamed.add(number);
+      if (looked.has(number)) keys.set(number, key);
+      if (looked.has(number) && !address.isAsked) unnamed.add(number);
     }
     return { keys, known, unnamed };
   };
 
-  /** True when some source waits for its reverse name. */
+  /** True when some source waits for its reverse name, or for the next review. */
   const reviewSources = ({ tx, domain, nowMs, recent, measure, shown }: Review): boolean => {
-    const sources = rules.unreviewedSources(domain.number, NEWCOMERS_MAX);
+    const sources = rules.unreviewedSources(domain.number, recent, NEWCOMERS_MAX);
     if (sources.length === 0) return false;
     const { keys, known, unnamed } = keysOf(domain, sources);
     const numbers = sources.map(({ number }) => number);
@@ -96,11 +92,12 @@ export const createReview = ({ rules, alerts, reading, reader, raise }: ReviewDe
     rules.markSources(tx, settled);
     const found = raised.flatMap((key) => shown(recent).get(key) ?? []).toSorted((a, b) => b.messages - a.messages);
     for (const group of together(found)) raise(tx, domain, sourcesAlert(group), nowMs);
-    return waits || sources.length === NEWCOMERS_MAX;
+    // Where all that were looked at stay open, the rest sent less still: only new reports can change that.
+    return waits || (sources.length === NEWCOMERS_MAX && settled.length > 0);
   };
 
   const reviewNames = ({ tx, domain, nowMs, recent, measure }: Review): boolean => {
-    const names = rules.unreviewedNames(domain.number, NEWCOMERS_MAX);
+    const names = rules.unreviewedNames(domain.number, recent, NEWCOMERS_MAX);
     if (names.length === 0) return false;
     const all = names.map(({ name }) => name);
     const days = Map.groupBy(rules.nameDays(domain.number, recent, all), ({ name }) => name);
@@ -117,18 +114,22 @@ export const createReview = ({ rules, alerts, reading, reader, raise }: ReviewDe
     rules.markNames(tx, domain.number, settled);
     const sorted = found.toSorted((a, b) => b.messages - a.messages);
     for (const group of together(sorted)) raise(tx, domain, namesAlert(group), nowMs);
-    return names.length === NEWCOMERS_MAX;
+    return names.length === NEWCOMERS_MAX && settled.length > 0;
   };
 
-  const reviewFailures = ({ tx, domain, nowMs, recent, measure, shown }: Review): void => {
+  /** True when a day waits for more reports about it. */
+  const reviewFailures = ({ tx, domain, nowMs, recent, measure, shown }: Review): boolean => {
     const range = { fromDay: recent.fromDay - NEWS_DAYS, toDay: recent.toDay };
     const days = reading.perDay(domain.number, range);
-    if (!maySpike(days)) return;
+    if (!maySpike(days)) return false;
     const forwarders = [...shown(range).values()].filter(({ classification }) => classification === "forwarder");
-    for (const spike of findSpikes(withoutSources(days, domain, range, forwarders), measure.today)) {
+    const judged = withoutSources(days, domain, range, forwarders);
+    const { spikes, isOpen } = findSpikes(judged, rules.reporterDays(domain.number, range), measure.today);
+    for (const spike of spikes) {
       const alert = spikeAlert(spike, [...shown({ fromDay: spike.day, toDay: spike.day }).values()]);
       if (alerts.lastRaisedMs(domain.number, alert.rule, alert.subject) === null) raise(tx, domain, alert, nowMs);
     }
+    return isOpen;
   };
 
   const withoutSources = (
@@ -140,7 +141,7 @@ export const createReview = ({ rules, alerts, reading, reader, raise }: ReviewDe
     if (left.length === 0) return days;
     const keys = new Set(left.map(({ key }) => key));
     const bare = reading.bareAddresses(domain.number);
-    const numbers = reading.sources(domain.number, range).flatMap(({ number, key }) => {
+    const numbers = reading.allSources(domain.number).flatMap(({ number, key }) => {
       const address = bare.get(number);
       return keys.has(address === undefined ? key : addressKeyOf(address)) ? [number] : [];
     });
@@ -157,16 +158,16 @@ export const createReview = ({ rules, alerts, reading, reader, raise }: ReviewDe
   };
 
   return (tx: Tx, domain: DomainRow, nowMs: number): void => {
-    const span = reading.span(domain.number);
     const today = dayOfTime(nowMs);
     const recent = { fromDay: today - NEWS_DAYS, toDay: today };
     const days = reading.perDay(domain.number, { fromDay: today - 2 * NEWS_DAYS, toDay: today });
-    const learnsFromDay = span?.firstDay ?? today;
-    const measure = { today, learnsFromDay, days, shareMin: NEWCOMER_SHARE_MIN };
+    const enrolledDay = dayOfTime(domain.createdAtMs);
+    const known = { fromDay: learningFromDay(enrolledDay, recent.fromDay), toDay: today };
+    const learning = { enrolledDay, reportedDays: rules.reportedDays(domain.number, known) };
+    const measure = { today, learning, days, shareMin: NEWCOMER_SHARE_MIN };
     const shown = remembered((range: DayRange) => reader.sources(domain, range));
     const review: Review = { tx, domain, nowMs, recent, measure, shown };
-    const waits = [reviewSources(review), reviewNames(review)].includes(true);
-    reviewFailures(review);
+    const waits = [reviewSources(review), reviewNames(review), reviewFailures(review)].includes(true);
     if (!waits) rules.clearUnreviewed(tx, domain.number);
   };
 };

@@ -3,8 +3,9 @@ import { AppError } from "../../base/errors.ts";
 import { isId } from "../../base/secrets.ts";
 import type { Caller, Guard } from "../../http/guard.ts";
 import type { Operation } from "../../http/openapi.ts";
-import { pathId, query } from "../../http/parameters.ts";
-import { readPage, writeCursor } from "../../http/query.ts";
+import { PAGE_ERRORS } from "../../http/operation-errors.ts";
+import { PAGE, pathId } from "../../http/parameters.ts";
+import { pageOf, readPage } from "../../http/query.ts";
 import type { AlertStore } from "../domains/alert-store.ts";
 import { alertsSchema, alertView, noAlertFiltersSchema } from "./alert-view.ts";
 import type { DomainRow } from "../domains/domain-store.ts";
@@ -25,9 +26,7 @@ export const createAlertRoutes = ({ guard, store, findDomain }: AlertRouteDeps) 
       const { number } = findDomain(caller, params.id);
       const wanted = readPage(request, noAlertFiltersSchema, isId);
       const rows = store.listAlerts(number, { before: wanted.after, limit: wanted.limit + 1 });
-      const page = rows.slice(0, wanted.limit);
-      const last = page.at(-1);
-      const next_cursor = rows.length > wanted.limit && last !== undefined ? writeCursor(last.id) : null;
+      const { page, next_cursor } = pageOf(rows, wanted);
       return { alerts: page.map(alertView), next_cursor };
     },
     { demand: { scope: "dmarc:read" } },
@@ -42,11 +41,7 @@ export const ALERT_OPERATIONS: readonly Operation[] = [
     summary: "Alerts of a domain, newest first",
     description:
       "What was raised by the rules that are on, whether or not the domain has a webhook or recipients. The same thing is raised once in 24 hours at most.",
-    parameters: [
-      pathId("Identifier of the domain."),
-      query("limit", "Rows a page; above 1000 is 1000.", { type: "integer", minimum: 1, default: 100 }),
-      query("cursor", "`next_cursor` of the page before.", { type: "string" }),
-    ],
+    parameters: [pathId("Identifier of the domain."), ...PAGE],
     responses: {
       200: {
         description: "A page of alerts.",
@@ -66,6 +61,6 @@ export const ALERT_OPERATIONS: readonly Operation[] = [
         },
       },
     },
-    errors: ["insufficient_scope", "not_found", "Invalid limit", "Invalid cursor", "Invalid query"],
+    errors: ["insufficient_scope", "not_found", ...PAGE_ERRORS],
   },
 ];

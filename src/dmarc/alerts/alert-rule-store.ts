@@ -1,6 +1,7 @@
 import type { DayRange } from "../../base/days.ts";
 import type { Db, Tx } from "../../db/open.ts";
 import type { DayMail } from "./alert-rules.ts";
+import type { ReporterDay } from "./alert-spikes.ts";
 
 /** A stored source that the rules have not looked at. */
 export interface UnreviewedSource {
@@ -27,6 +28,9 @@ export interface NameDay {
   readonly aligned: number;
 }
 
+/** The rules look at fewer days than these. */
+const REPORTED_DAYS_MAX = 100;
+
 type Between = [domain: number, fromDay: number, toDay: number, among: string];
 
 /** What the alert rules read and remember. `domain` is always the `number` of a domain. */
@@ -35,9 +39,14 @@ export const createAlertRuleStore = ({ sqlite }: Db) => {
     "SELECT number FROM dmarc_domains WHERE is_unreviewed = 1 AND deleted_at_ms IS NULL AND number > ? ORDER BY number LIMIT ?",
   );
   const clear = sqlite.prepare<unknown, [number]>("UPDATE dmarc_domains SET is_unreviewed = 0 WHERE number = ?");
-  const sources = sqlite.prepare<UnreviewedSource, [number, number]>(
+  const sources = sqlite.prepare<UnreviewedSource, [number, number, number, number]>(
     `SELECT number, key, first_day firstDay, first_seen_at_ms firstSeenAtMs FROM dmarc_sources
-      WHERE domain = ? AND is_reviewed = 0 LIMIT ?`,
+      LEFT JOIN (SELECT source, total(messages) messages FROM dmarc_daily
+        WHERE domain = ?1 AND day BETWEEN ?2 AND ?3 GROUP BY source) ON source = number
+      WHERE domain = ?1 AND is_reviewed = 0 ORDER BY messages DESC, number LIMIT ?4`,
+  );
+  const sourceNumbers = sqlite.prepare<{ number: number }, [number]>(
+    "SELECT number FROM dmarc_sources WHERE domain = ? AND is_reviewed = 0",
   );
   const markSources = sqlite.prepare<unknown, [string]>(
     "UPDATE dmarc_sources SET is_reviewed = 1 WHERE number IN (SELECT value FROM json_each(?))",
@@ -46,8 +55,11 @@ export const createAlertRuleStore = ({ sqlite }: Db) => {
     `SELECT source, day, messages, aligned, forwarded FROM dmarc_daily
       WHERE domain = ? AND day BETWEEN ? AND ? AND source IN (SELECT value FROM json_each(?))`,
   );
-  const names = sqlite.prepare<UnreviewedName, [number, number]>(
-    "SELECT name, first_day firstDay FROM dmarc_names WHERE domain = ? AND is_reviewed = 0 LIMIT ?",
+  const names = sqlite.prepare<UnreviewedName, [number, number, number, number]>(
+    `SELECT name, first_day firstDay FROM dmarc_names
+      LEFT JOIN (SELECT name named, total(messages) messages FROM dmarc_daily_names
+        WHERE domain = ?1 AND day BETWEEN ?2 AND ?3 GROUP BY name) ON named = name
+      WHERE domain = ?1 AND is_reviewed = 0 ORDER BY messages DESC, name LIMIT ?4`,
   );
   const markNames = sqlite.prepare<unknown, [number, string]>(
     "UPDATE dmarc_names SET is_reviewed = 1 WHERE domain = ? AND name IN (SELECT value FROM json_each(?))",
@@ -64,8 +76,12 @@ export const createAlertRuleStore = ({ sqlite }: Db) => {
           AND a.subject = date(d.last_report_at_ms / 1000, 'unixepoch'))
       ORDER BY number LIMIT ?`,
   );
-  const reportedDays = sqlite.prepare<{ days: number }, [number, number]>(
-    "SELECT count(*) days FROM (SELECT DISTINCT day FROM dmarc_daily_reporters WHERE domain = ? LIMIT ?)",
+  const reportedDays = sqlite.prepare<{ day: number }, [number, number, number, number]>(
+    `SELECT DISTINCT day FROM dmarc_daily_reporters WHERE domain = ? AND day BETWEEN ? AND ?
+      ORDER BY day DESC LIMIT ?`,
+  );
+  const reporterDays = sqlite.prepare<ReporterDay, [number, number, number]>(
+    "SELECT reporter, day, messages, aligned FROM dmarc_daily_reporters WHERE domain = ? AND day BETWEEN ? AND ?",
   );
   const between = (domain: number, { fromDay, toDay }: DayRange, among: readonly (number | string)[]): Between => [
     domain,
@@ -80,13 +96,19 @@ export const createAlertRuleStore = ({ sqlite }: Db) => {
       unreviewed.all(after, limit).map(({ number }) => number),
     clearUnreviewed: (_tx: Tx, domain: number): void => void clear.run(domain),
 
-    unreviewedSources: (domain: number, limit: number): UnreviewedSource[] => sources.all(domain, limit),
+    /** Those that sent most in the range first. */
+    unreviewedSources: (domain: number, { fromDay, toDay }: DayRange, limit: number): UnreviewedSource[] =>
+      sources.all(domain, fromDay, toDay, limit),
+    /** All of them. */
+    unreviewedNumbers: (domain: number): number[] => sourceNumbers.all(domain).map(({ number }) => number),
     markSources: (_tx: Tx, numbers: readonly number[]): void => void markSources.run(JSON.stringify(numbers)),
     /** What each of some sources sent on each day. */
     sourceDays: (domain: number, range: DayRange, among: readonly number[]): SourceDay[] =>
       sourceDays.all(...between(domain, range, among)),
 
-    unreviewedNames: (domain: number, limit: number): UnreviewedName[] => names.all(domain, limit),
+    /** Those with most mail in the range first. */
+    unreviewedNames: (domain: number, { fromDay, toDay }: DayRange, limit: number): UnreviewedName[] =>
+      names.all(domain, fromDay, toDay, limit),
     markNames: (_tx: Tx, domain: number, among: readonly string[]): void =>
       void markNames.run(domain, JSON.stringify(among)),
     nameDays: (domain: number, range: DayRange, among: readonly string[]): NameDay[] =>
@@ -95,8 +117,12 @@ export const createAlertRuleStore = ({ sqlite }: Db) => {
     /** Live domains whose last report arrived at `beforeMs` or earlier, and which nobody was told of since. */
     silentDomains: (after: number, beforeMs: number, limit: number): { number: number; lastReportAtMs: number }[] =>
       silent.all(after, beforeMs, limit),
-    /** On how many days there were reports; counted up to `max`. */
-    countReportedDays: (domain: number, max: number): number => reportedDays.get(domain, max)?.days ?? 0,
+    /** The days of a range that reports tell of, the last ones of very many. */
+    reportedDays: (domain: number, { fromDay, toDay }: DayRange): number[] =>
+      reportedDays.all(domain, fromDay, toDay, REPORTED_DAYS_MAX).map(({ day }) => day),
+    /** What each reporter told of each day. */
+    reporterDays: (domain: number, { fromDay, toDay }: DayRange): ReporterDay[] =>
+      reporterDays.all(domain, fromDay, toDay),
   };
 };
 

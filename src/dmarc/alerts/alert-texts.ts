@@ -1,6 +1,6 @@
 import { isoDay, dayOfTime } from "../../base/days.ts";
 import { isoTime } from "../../base/clock.ts";
-import type { Spike } from "./alert-rules.ts";
+import type { Spike } from "./alert-spikes.ts";
 import type { Alert } from "../domains/raise.ts";
 import { percentOf } from "../reading/range.ts";
 import { troubleOf } from "../reading/sources.ts";

@@ -1,7 +1,10 @@
-import type { DayRange } from "../../base/days.ts";
+import { type DayRange, dayOfTime } from "../../base/days.ts";
 import type { Advice } from "../advice/advice.ts";
 import type { DigestFacts } from "./digest.ts";
-import { type DigestPeriod, rangeBefore } from "../domains/digest-schedule.ts";
+import { learningFromDay } from "./alert-learning.ts";
+import { comparedSpans } from "./digest-range.ts";
+import { recordToPublish } from "./mail-words.ts";
+import type { DigestPeriod } from "../domains/digest-schedule.ts";
 import { readLastCheck, readState } from "../domains/domain-state.ts";
 import type { DomainRow } from "../domains/domain-store.ts";
 import type { ReadingStore } from "../reading/reading-store.ts";
@@ -13,6 +16,9 @@ export interface DigestReaderDeps {
   readonly advise: (domain: DomainRow) => Promise<Advice>;
 }
 
+/** A digest names fewer reporters than these. */
+const REPORTERS_MAX = 10;
+
 /** Reads what a digest says about a domain out of the daily sums. */
 export const createDigestReader =
   ({ reading, reader, advise }: DigestReaderDeps) =>
@@ -22,19 +28,28 @@ export const createDigestReader =
   ): Promise<DigestFacts> => {
     const { number, lastReportAtMs } = domain;
     const reporters = reading.reporters(number, range);
+    const written = reading.writtenNames(number, reporters.slice(0, REPORTERS_MAX));
+    const compared = comparedSpans(period, range);
+    const enrolledDay = dayOfTime(domain.createdAtMs);
+    const known = { fromDay: learningFromDay(enrolledDay, range.fromDay), toDay: range.toDay };
     const checks = readLastCheck(domain.lastCheck)?.checks ?? [];
     return {
       domain,
       period,
       range,
       totals: reading.totals(number, range),
-      previous: reading.totals(number, rangeBefore(period, range)),
+      compared: {
+        days: compared.now.toDay - compared.now.fromDay + 1,
+        now: reading.totals(number, compared.now),
+        before: reading.totals(number, compared.before),
+      },
       reports: reporters.reduce((sum, { reports }) => sum + reports, 0),
-      reporters: reporters.map(({ reporter }) => reporter),
+      reporters: reporters.map(({ reporter }) => written.get(reporter) ?? reporter),
       sources: reader.sources(domain, range),
-      firstDay: reading.span(number)?.firstDay ?? null,
+      learning: { enrolledDay, reportedDays: reading.reportsPerDay(number, known).map(({ day }) => day) },
       lastReportAtMs,
       policy: readState(domain.state)?.believed.policy ?? null,
+      wantedRecord: recordToPublish(checks),
       failingChecks: checks.filter(({ ok }) => ok === false).map(({ message }) => message),
       advice: await advise(domain),
     };

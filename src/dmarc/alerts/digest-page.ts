@@ -34,6 +34,27 @@ export const MUTED = "color:#767676";
 export const BAD = "color:#d33a2c";
 export const GOOD = "color:#1f8a4c";
 
+/** Long words may break anywhere. */
+export const WRAP = "overflow-wrap:anywhere";
+
+/** What to do, in words that end in a colon where something to copy follows: a record, or a command for a shell. */
+export interface Hint {
+  readonly words: string;
+  readonly code: string | null;
+}
+
+/** A hint as lines of plain text. */
+export const hintText = ({ words, code }: Hint): readonly string[] => [
+  `  ${words}`,
+  ...(code === null ? [] : [`    ${oneLine(code)}`]),
+];
+
+/** A hint as a paragraph of a page. */
+export const hintHtml = ({ words, code }: Hint): Html => {
+  const copied = code === null ? null : safe`<br><code style="font-size:14px;${WRAP}">${code}</code>`;
+  return safe`<p style="margin:4px 0">${words}${copied}</p> `;
+};
+
 /** A whole page for a mail: one column, readable on a phone, light or dark; nothing is loaded from elsewhere. */
 export const mailPage = (title: string, body: readonly Html[], footer: string): string =>
   safe`<!doctype html>
@@ -49,7 +70,7 @@ export const mailPage = (title: string, body: readonly Html[], footer: string): 
         <div style="max-width:600px;margin:0 auto">
           <h1 style="font-size:20px;line-height:1.3;margin:0 0 16px">${title}</h1>
           ${body}
-          <p style="${MUTED};font-size:13px;border-top:1px solid #888888;margin:32px 0 0;padding:12px 0 0">${footer}</p>
+          <p style="${MUTED};font-size:13px;border-top:1px solid #888888;margin:32px 0 0;padding:12px 0 0;${WRAP}">${footer}</p>
         </div>
       </body>
     </html> `.markup;

@@ -24,11 +24,12 @@ const start = () => {
     mails.push(mail);
     return answer;
   };
+  const baseUrl = "https://verify.example.org";
   const store = createDigestStore(db);
   const advise = createAdvisor({ reading, reader, resolver: createZoneResolver({}), clock });
   const read = createDigestReader({ reading, reader, advise });
-  const passes = () => createDigestPasses({ db, store, domains, read, mailer, clock, log });
-  const alertMails = createAlertMails({ db, store: world.alerts, mailer, clock, log });
+  const passes = () => createDigestPasses({ db, store, domains, read, mailer, clock, log, baseUrl });
+  const alertMails = createAlertMails({ db, store: world.alerts, mailer, clock, log, baseUrl });
   return {
     ...world,
     mails,
@@ -47,17 +48,17 @@ describe("a digest that is due", () => {
   test("is mailed once, and is due again the next day", async () => {
     const { add, digests, mails, find, report, today, clock } = start();
     const { number } = add("example.com");
-    report(number, today - 1, OWN, { messages: 50, aligned: 50 });
+    report(number, today - 2, OWN, { messages: 50, aligned: 50 });
     await digests.run();
     await digests.run();
     expect(mails.map(({ to, subject }) => [to, subject])).toEqual([
-      ["ops@example.com", "DMARC digest for example.com, 2026-11-19: 50 messages, 100 % passed DMARC"],
+      ["ops@example.com", "DMARC digest for example.com, 2026-11-18: 50 messages, 100 % passed DMARC"],
     ]);
     expect(mails[0]?.html).toContain("50 messages, 100 % passed DMARC");
     expect(find(number).digestDueAtMs).toBe(Date.UTC(2026, 10, 21, 6));
     await clock.advance(18 * HOUR_MS);
     await digests.run();
-    expect(mails.map(({ subject }) => subject)[1]).toContain("example.com, 2026-11-20");
+    expect(mails.map(({ subject }) => subject)[1]).toContain("example.com, 2026-11-19");
   });
 
   test("is one mail for all domains of an account, another one for another account's", async () => {
@@ -67,8 +68,8 @@ describe("a digest that is due", () => {
     add("example.net", { accountId: "other" });
     await digests.run();
     expect(mails.map(({ to, subject }) => `${to} ${subject}`).toSorted()).toEqual([
-      "boss@example.com DMARC digest for example.org, 2026-11-19: no reports",
-      "ops@example.com DMARC digest for example.net, 2026-11-19: no reports",
+      "boss@example.com DMARC digest for example.org, 2026-11-18: no reports",
+      "ops@example.com DMARC digest for example.net, 2026-11-18: no reports",
       "ops@example.com DMARC digest: 2 domains, 2 without reports or with problems",
     ]);
   });
@@ -89,8 +90,31 @@ describe("a digest that is due", () => {
     const { add, digests, mails, clock } = start();
     add("example.com", { digestDueAtMs: clock.nowMs() - 9 * DAY_MS });
     await digests.run();
-    expect(mails.map(({ subject }) => subject)).toEqual(["DMARC digest for example.com, 2026-11-19: no reports"]);
+    expect(mails.map(({ subject }) => subject)).toEqual(["DMARC digest for example.com, 2026-11-18: no reports"]);
   });
+});
+
+test("a digest of a domain whose record is gone holds what is to be published, and names reporters as they write", async () => {
+  const { add, digests, mails, report, today, db } = start();
+  const wanted = "v=DMARC1; p=none; rua=mailto:k@r.example";
+  const check = { code: "record", ok: false, observed: null, expected: wanted, message: "There is no DMARC record." };
+  const lastCheck = JSON.stringify({ at: "2026-11-20T11:00:00.000Z", ok: false, checks: [check] });
+  const { id, number } = add("example.com", { status: "action_required", lastCheck });
+  report(number, today - 2, OWN, { messages: 50, aligned: 50 });
+  db.sqlite.run(
+    `INSERT INTO dmarc_reports (id, domain, ingestion, org, begin_ms, end_ms, day, received_at_ms, policy_domain, policy, body,
+      rows, messages, aligned, sameness, content, is_complete)
+      VALUES ('1', ?, '1', 'Google.com', 0, 0, ?, 0, 'example.com', '{}', '{}', 1, 50, 50, '1', '1', 1)`,
+    [number, today - 2],
+  );
+  await digests.run();
+  for (const part of [
+    "PROBLEM: There is no DMARC record.",
+    `  This TXT record should stand at _dmarc.example.com:\n    ${wanted}\n`,
+    `curl -s -X POST 'https://verify.example.org/v1/dmarc/domains/${id}/verify' -H`,
+    "Reporters: 1 report from Google.com\n",
+  ])
+    expect(mails[0]?.text).toContain(part);
 });
 
 describe("a digest that the relay does not take", () => {

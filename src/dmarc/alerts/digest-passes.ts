@@ -4,7 +4,8 @@ import type { Db, Tx } from "../../db/open.ts";
 import type { Mailer } from "../../net/mailer.ts";
 import { type DigestFacts, sectionOf } from "./digest.ts";
 import { digestHtml } from "./digest-html.ts";
-import { digestRange, latestDueMs, nextDigestMs } from "../domains/digest-schedule.ts";
+import { daysToldOf } from "./digest-range.ts";
+import { latestDueMs, nextDigestMs } from "../domains/digest-schedule.ts";
 import type { DigestLine, DigestStore } from "./digest-store.ts";
 import { digestSubject, digestText } from "./digest-text.ts";
 import type { DomainRow, DomainStore } from "../domains/domain-store.ts";
@@ -18,6 +19,8 @@ export interface DigestPassDeps {
   readonly mailer: Mailer;
   readonly clock: Clock;
   readonly log: Log;
+  /** Where the service is reached, without a `/` at the end. */
+  readonly baseUrl: string;
 }
 
 const DOMAINS_AT_ONCE = 200;
@@ -28,7 +31,8 @@ const SECTIONS_MAX = 100;
 const KEPT_MS = 24 * 60 * 60_000;
 
 /** What the timetable does for digests: queues those that are due, and mails what is queued. */
-export const createDigestPasses = ({ db, store, domains, read, mailer, clock, log }: DigestPassDeps) => {
+export const createDigestPasses = (deps: DigestPassDeps) => {
+  const { db, store, domains, read, mailer, clock, log, baseUrl } = deps;
   /** The lines and the next time are written in one transaction, so that a crash neither loses a digest nor repeats it. */
   const queueOne = (tx: Tx, number: number, nowMs: number): void => {
     const domain = domains.findByNumber(number);
@@ -36,7 +40,7 @@ export const createDigestPasses = ({ db, store, domains, read, mailer, clock, lo
     const { digest: period, digestDueAtMs, mode, recipients } = domain;
     domains.update(tx, number, { digestDueAtMs: nextDigestMs(period, nowMs) });
     if (mode === "test") return;
-    const range = digestRange(period, latestDueMs(period, digestDueAtMs, nowMs));
+    const range = daysToldOf(period, latestDueMs(period, digestDueAtMs, nowMs));
     for (const recipient of recipients) {
       store.insertLine(tx, { recipient, createdAtMs: nowMs, domain: number, period, range });
     }
@@ -63,10 +67,11 @@ export const createDigestPasses = ({ db, store, domains, read, mailer, clock, lo
 
   const compose = async (found: readonly { readonly domain: DomainRow; readonly line: DigestLine }[]) => {
     const sections = [];
-    for (const { domain, line } of found.slice(0, SECTIONS_MAX)) sections.push(sectionOf(await read(domain, line)));
-    const more = found.length - sections.length;
+    for (const { domain, line } of found.slice(0, SECTIONS_MAX))
+      sections.push(sectionOf(await read(domain, line), baseUrl));
+    const frame = { more: found.length - sections.length, baseUrl };
     const subject = digestSubject(sections);
-    return { subject, text: digestText(sections, more), html: digestHtml(subject, sections, more) };
+    return { subject, text: digestText(sections, frame), html: digestHtml(subject, sections, frame) };
   };
 
   /** One mail about the domains of one account. */

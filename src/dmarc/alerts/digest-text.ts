@@ -1,9 +1,22 @@
 import { type DigestSection, type DigestSource, number, plural } from "./digest.ts";
-import { oneLine, shortName } from "./digest-page.ts";
+import { hintText, oneLine, shortName } from "./digest-page.ts";
+import { footerOf, listCommand } from "./mail-words.ts";
+
+/** What surrounds the domains of a digest. */
+export interface DigestFrame {
+  /** Domains that are not told of. */
+  readonly more: number;
+  /** That of the service, without a `/` at the end. */
+  readonly baseUrl: string;
+}
 
 /** Why the reader gets it, and how that is changed. */
-export const DIGEST_FOOTER =
-  "You get this digest because you are a recipient of these domains. PATCH /v1/dmarc/domains/{id} with digest or recipients changes that.";
+export const digestFooter = ([first]: readonly DigestSection[], { baseUrl }: DigestFrame): string =>
+  footerOf(
+    { what: "digest", effect: `For ${first?.domain ?? ""} this turns it off` },
+    { baseUrl, domainId: first?.domainId ?? "" },
+    { digest: "off" },
+  );
 
 /** What the mail is about, for its subject line. `sections` is not empty. */
 export const digestSubject = (sections: readonly DigestSection[]): string => {
@@ -16,15 +29,15 @@ export const digestSubject = (sections: readonly DigestSection[]): string => {
   return `DMARC digest: ${sections.length} domains${problems === 0 ? "" : `, ${problems} without reports or with problems`}`;
 };
 
-/** The digest as plain text, as complete as the page. `more` domains are not told of. */
-export const digestText = (sections: readonly DigestSection[], more: number): string =>
-  `${[...sections.map(sectionText), ...moreDomains(more), DIGEST_FOOTER].join("\n\n")}\n`;
+/** The digest as plain text, as complete as the page. */
+export const digestText = (sections: readonly DigestSection[], frame: DigestFrame): string =>
+  `${[...sections.map(sectionText), ...moreDomains(frame), digestFooter(sections, frame)].join("\n\n")}\n`;
 
-export const moreDomains = (more: number): readonly string[] =>
-  more > 0 ? [`and ${more} more domains; GET /v1/dmarc/domains lists them.`] : [];
+export const moreDomains = ({ more, baseUrl }: DigestFrame): readonly string[] =>
+  more > 0 ? [`and ${more} more domains. All of them: ${listCommand(baseUrl)}`] : [];
 
 const sectionText = (section: DigestSection): string => {
-  const { domain, label, days, problems, headline, change, reporters, standing, next, nextRecord } = section;
+  const { domain, label, days, problems, headline, change, late, reporters, standing, next, hints } = section;
   const title = `${domain}${label === null ? "" : ` (${shortName(label)})`}, ${days}`;
   return [
     title,
@@ -32,12 +45,13 @@ const sectionText = (section: DigestSection): string => {
     ...problems.map((problem) => `PROBLEM: ${oneLine(problem)}`),
     headline,
     ...(change === null ? [] : [change]),
+    ...(late === null ? [] : [late]),
     ...listText("Failing sources", section.failing, section.failingMore, failingOf),
     ...listText("New sources", section.newSources, section.newMore, messagesOf),
     ...(reporters === null ? [] : [`Reporters: ${oneLine(reporters)}`]),
     `Status: ${standing}`,
     `Next step: ${next === null ? "nothing is left to do." : oneLine(next)}`,
-    ...(nextRecord === null ? [] : [`  ${oneLine(nextRecord)}`]),
+    ...hints.flatMap(hintText),
   ].join("\n");
 };
 

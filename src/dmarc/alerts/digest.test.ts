@@ -15,6 +15,7 @@ const source = (name: string, more: Partial<ShownSource> = {}): ShownSource => {
     kind: "spf",
     name,
     service: null,
+    services: [],
     classification: "unknown",
     classified_by: "service",
     messages,
@@ -40,23 +41,28 @@ const POLICY: NonNullable<DigestFacts["policy"]> = {
 };
 
 const FACTS: DigestFacts = {
-  domain: { domain: "example.com", label: "shop", status: "active" },
+  domain: { id: "018f", domain: "example.com", label: "shop", status: "active" },
   period: "weekly",
   range: { fromDay: day("2026-11-16"), toDay: day("2026-11-22") },
   totals: { ...NO_TOTALS, messages: 12_345, aligned: 12_123, forwarded: 60 },
-  previous: { ...NO_TOTALS, messages: 11_870, aligned: 11_502 },
+  compared: {
+    days: 6,
+    now: { ...NO_TOTALS, messages: 12_345, aligned: 12_123 },
+    before: { ...NO_TOTALS, messages: 11_870, aligned: 11_502 },
+  },
   reports: 31,
-  reporters: ["google.com", "yahoo", "", "fastmail pty ltd", "gmx.net"],
+  reporters: ["google.com", "Yahoo", "", "Fastmail Pty Ltd", "gmx.net"],
   sources: [
     source("198.51.100.0/24", { kind: "network", messages: 110, classification: "threat", first_day: "2026-11-18" }),
     source("mailer.example.net", { messages: 52, classification: "misconfigured" }),
     source("lists.example.org", { messages: 60, forwarded: 60, classification: "forwarder" }),
     source("example.com", { messages: 12_123, aligned: 12_123, classification: "authorized" }),
   ],
-  firstDay: day("2026-01-01"),
+  learning: { enrolledDay: 0, reportedDays: Array.from({ length: 60 }, (_, n) => day("2026-10-01") + n) },
   lastReportAtMs: Date.UTC(2026, 10, 23, 4),
   policy: POLICY,
   failingChecks: [],
+  wantedRecord: null,
   advice: {
     stage: "monitoring",
     next: {
@@ -67,24 +73,33 @@ const FACTS: DigestFacts = {
   },
 };
 const facts = (more: Partial<DigestFacts> = {}): DigestFacts => ({ ...FACTS, ...more });
-const textOf = (more: Partial<DigestFacts>) => digestText([sectionOf(facts(more))], 0);
+const BASE_URL = "https://verify.example.org";
+const FRAME = { more: 0, baseUrl: BASE_URL };
+const section = (more: Partial<DigestFacts>) => sectionOf(facts(more), BASE_URL);
+const textOf = (more: Partial<DigestFacts>) => digestText([section(more)], FRAME);
+const pageOf = (more: Partial<DigestFacts>) => digestHtml("Digest", [section(more)], FRAME);
+const DOMAIN_URL = `${BASE_URL}/v1/dmarc/domains/018f`;
+const KEY = '-H "Authorization: Bearer $KEY"';
 
 describe("a digest", () => {
   test("says on one page what matters", () => {
     expect(textOf({})).toBe(`example.com (shop), 2026-11-16 to 2026-11-22
 ============================================
 12,345 messages, 98.2 % passed DMARC, 60 passed on by forwarders
-+1.3 points and +4 % messages against the week before
++1.3 points and +4 % messages on the first 6 days against those of the week before
+Reports about 2026-11-22 may still come.
 Failing sources:
   - 198.51.100.0/24, threat: 110 of 110 fail
   - mailer.example.net, misconfigured: 52 of 52 fail
 New sources:
   - 198.51.100.0/24, threat: 110 messages
-Reporters: 31 reports from google.com, yahoo, one without a name and 2 more
+Reporters: 31 reports from google.com, Yahoo, one without a name and 2 more
 Status: active, p=none
 Next step: Say of each of these sources what it is: mailer.example.net.
+  All sources:
+    curl -s '${DOMAIN_URL}/sources' ${KEY}
 
-You get this digest because you are a recipient of these domains. PATCH /v1/dmarc/domains/{id} with digest or recipients changes that.
+You get this digest because you are a recipient of these domains. For example.com this turns it off: curl -s -X PATCH '${DOMAIN_URL}' ${KEY} -d '{"digest":"off"}'
 `);
   });
 
@@ -94,7 +109,7 @@ You get this digest because you are a recipient of these domains. PATCH /v1/dmar
       { reports: 0, totals: NO_TOTALS },
       "No reports about this time. The last one arrived on 2026-11-23.",
     ],
-    ["that none ever came", { reports: 0, firstDay: null, lastReportAtMs: null }, "No reports have come yet."],
+    ["that none ever came", { reports: 0, lastReportAtMs: null }, "No reports have come yet."],
     ["that there was no mail", { totals: NO_TOTALS }, "\nNo mail\n"],
     ["that nothing is left to do", { advice: { stage: "reject", next: null } }, "Next step: nothing is left to do."],
     [
@@ -102,8 +117,16 @@ You get this digest because you are a recipient of these domains. PATCH /v1/dmar
       { domain: { ...FACTS.domain, status: "action_required" }, failingChecks: ["Ours is not in rua."] },
       "PROBLEM: Ours is not in rua.",
     ],
-    ["that nothing changed", { previous: FACTS.totals }, "±0 points and ±0 % messages"],
-    ["that it went down", { totals: { ...FACTS.totals, aligned: 11_000 } }, "−7.8 points"],
+    [
+      "that nothing changed",
+      { compared: { days: 6, now: FACTS.totals, before: FACTS.totals } },
+      "±0 points and ±0 % messages",
+    ],
+    [
+      "that it went down",
+      { compared: { ...FACTS.compared, now: { ...FACTS.totals, aligned: 11_000 } } },
+      "−7.8 points",
+    ],
     [
       "where the policy comes from",
       { policy: { ...POLICY, inherited_from: "example.org" } },
@@ -111,16 +134,32 @@ You get this digest because you are a recipient of these domains. PATCH /v1/dmar
     ],
   ])("says %s", (_, more, line) => {
     expect(textOf(more)).toContain(line);
-    expect(digestHtml("t", [sectionOf(facts(more))], 0)).toContain(
-      Bun.escapeHTML(line.replace("PROBLEM: ", "").replace("Next step: ", "").trim()),
-    );
+    expect(pageOf(more)).toContain(Bun.escapeHTML(line.replace("PROBLEM: ", "").replace("Next step: ", "").trim()));
   });
 
   test("shows the record that is to be published", () => {
     const next = { action: "reject", record: "v=DMARC1; p=reject", why: "Now." } as const;
-    expect(textOf({ advice: { stage: "quarantine", next } })).toContain("Next step: Now.\n  v=DMARC1; p=reject\n");
-    expect(digestHtml("t", [sectionOf(facts({ advice: { stage: "quarantine", next } }))], 0)).toContain(
-      "v=DMARC1; p=reject</code>",
+    const more = { advice: { stage: "quarantine", next } } as const;
+    expect(textOf(more)).toContain(
+      "Next step: Now.\n  This TXT record should stand at _dmarc.example.com:\n    v=DMARC1; p=reject\n",
+    );
+    expect(pageOf(more)).toContain("v=DMARC1; p=reject</code>");
+  });
+
+  test.each(["mend_record", "publish_record"] as const)("says what to publish for reports to come: %s", (action) => {
+    const next = { action, record: null, why: "Publish what dns_records says." };
+    const unknown = textOf({ advice: { stage: "none", next } });
+    expect(unknown).toContain(`so that reports come.\n  What to publish:\n    curl -s '${DOMAIN_URL}/dns' ${KEY}\n`);
+    const known = textOf({ advice: { stage: "none", next }, wantedRecord: "v=DMARC1; p=none; rua=mailto:k@r.example" });
+    expect(known).toContain("  This TXT record should stand at _dmarc.example.com:\n    v=DMARC1; p=none; rua=");
+    expect(known).toContain(`    curl -s -X POST '${DOMAIN_URL}/verify' ${KEY}\n`);
+    expect(unknown + known).not.toMatch(/dns_records|…|\{id\}/);
+  });
+
+  test("says how the domains are found that it does not tell of", () => {
+    const more = { more: 3, baseUrl: BASE_URL };
+    expect(digestText([section({})], more)).toContain(
+      `and 3 more domains. All of them: curl -s '${BASE_URL}/v1/dmarc/domains' ${KEY}\n`,
     );
   });
 
@@ -130,10 +169,19 @@ You get this digest because you are a recipient of these domains. PATCH /v1/dmar
     expect(textOf({ sources })).not.toContain("s5.example");
   });
 
-  test("calls nothing new in the first week of a domain", () => {
-    expect(
-      textOf({ firstDay: day("2026-11-16"), sources: [source("a.example", { first_day: "2026-11-20" })] }),
-    ).not.toContain("New");
+  test("calls nothing new before the domain is learnt, whatever a report with a wrong date says", () => {
+    const learning = { enrolledDay: day("2026-11-16"), reportedDays: [3_500, day("2026-11-16")] };
+    const sources = [source("a.example", { first_day: "2026-11-20" })];
+    expect(textOf({ learning, sources })).not.toContain("New");
+    expect(textOf({ sources })).toContain("New sources:\n  - a.example");
+  });
+
+  test("of a day is about one that is whole, and says so by saying nothing of late reports", () => {
+    const range = { fromDay: day("2026-11-18"), toDay: day("2026-11-18") };
+    const text = textOf({ period: "daily", range, compared: { ...FACTS.compared, days: 1 } });
+    expect(text).toStartWith("example.com (shop), 2026-11-18\n");
+    expect(text).toContain("+4 % messages against the day before\nFailing");
+    expect(text).not.toContain("may still come");
   });
 
   test.each<[string, Partial<DigestFacts>[], string]>([
@@ -146,23 +194,23 @@ You get this digest because you are a recipient of these domains. PATCH /v1/dmar
     ["several", [{}, {}], "DMARC digest: 2 domains"],
     ["several with a problem", [{}, { reports: 0 }], "DMARC digest: 2 domains, 1 without reports or with problems"],
   ])("about %s has a subject that says so", (_, all, subject) => {
-    expect(digestSubject(all.map((more) => sectionOf(facts(more))))).toBe(subject);
+    expect(digestSubject(all.map(section))).toBe(subject);
   });
 });
 
 describe("the page of a digest", () => {
-  const page = (more: Partial<DigestFacts> = {}) => digestHtml("Digest", [sectionOf(facts(more))], 0);
+  const page = (more: Partial<DigestFacts> = {}) => pageOf(more);
 
   test("loads nothing and runs nothing", () => {
     expect(page()).not.toMatch(
-      /<(script|img|link|iframe|style|form|object|svg)|\b(src|href|url|on\w+)\s*[=(]|https?:/i,
+      /<(script|img|link|iframe|style|form|object|svg)|\b(src|href|url|on\w+)\s*[=(]|<[^>]*https?:/i,
     );
   });
 
   test("escapes what strangers wrote, wherever it stands", () => {
     const evil = `"><script>alert('x')</script>&<img src=x onerror=y>`;
     const html = page({
-      domain: { domain: evil, label: evil, status: "action_required" },
+      domain: { id: "018f", domain: evil, label: evil, status: "action_required" },
       reporters: [evil],
       sources: [source(evil, { service: evil, first_day: "2026-11-18" })],
       failingChecks: [evil],
@@ -184,6 +232,7 @@ describe("the page of a digest", () => {
       markup
         .replace(/<[^>]*>/g, " ")
         .replaceAll("&#x27;", "'")
+        .replaceAll("&quot;", '"')
         .replaceAll(/\s+/g, " ");
     for (const line of textOf({}).split("\n").slice(2)) {
       const said = line

@@ -1,31 +1,37 @@
 import { isoDay, type DayRange } from "../../base/days.ts";
-import { type DigestPeriod, rangeBefore } from "../domains/digest-schedule.ts";
+import { isLearned, type Learning } from "./alert-learning.ts";
+import { lateDayOf } from "./digest-range.ts";
+import type { Hint } from "./digest-page.ts";
+import { type Place, publishHints, readCommand } from "./mail-words.ts";
+import type { DigestPeriod } from "../domains/digest-schedule.ts";
 import type { Advice } from "../advice/advice.ts";
 import type { StatePolicy } from "../domains/domain-state.ts";
 import type { DomainRow } from "../domains/domain-store.ts";
-import { percentOf } from "../reading/range.ts";
+import { parseDay, percentOf } from "../reading/range.ts";
 import type { Totals } from "../reading/reading-store.ts";
 import { troubleOf } from "../reading/sources.ts";
 import type { ShownSource } from "../reading/source-view.ts";
 
 /** All that a digest says about a domain. */
 export interface DigestFacts {
-  readonly domain: Pick<DomainRow, "domain" | "label" | "status">;
+  readonly domain: Pick<DomainRow, "id" | "domain" | "label" | "status">;
   readonly period: DigestPeriod;
   readonly range: DayRange;
   readonly totals: Totals;
-  /** Of the period before. */
-  readonly previous: Totals;
+  /** As many days of the period and of the one before: those that are whole already. */
+  readonly compared: { readonly days: number; readonly now: Totals; readonly before: Totals };
   /** Reports of the period. */
   readonly reports: number;
   /** Names of reporters, the most messages first; empty for one without. */
   readonly reporters: readonly string[];
   readonly sources: readonly ShownSource[];
-  /** The first day that any report about the domain tells of; null before the first report. */
-  readonly firstDay: number | null;
+  readonly learning: Learning;
+  /** Null before the first report. */
   readonly lastReportAtMs: number | null;
   readonly policy: StatePolicy | null;
   readonly failingChecks: readonly string[];
+  /** What the last look at the DNS would have the owner publish; null where that is not known, or nothing. */
+  readonly wantedRecord: string | null;
   readonly advice: Pick<Advice, "stage" | "next">;
 }
 
@@ -39,6 +45,7 @@ export interface DigestSource {
 
 /** What is said about a domain, in words and numbers that text and page share. */
 export interface DigestSection {
+  readonly domainId: string;
   readonly domain: string;
   readonly label: string | null;
   /** `2026-11-18`, `2026-11-16 to 2026-11-22`. */
@@ -49,6 +56,8 @@ export interface DigestSection {
   readonly headline: string;
   /** Against the period before; null where there is nothing to compare. */
   readonly change: string | null;
+  /** That the numbers may still grow; null where they hardly do. */
+  readonly late: string | null;
   readonly hasReports: boolean;
   readonly failing: readonly DigestSource[];
   readonly failingMore: number;
@@ -60,13 +69,12 @@ export interface DigestSection {
   readonly standing: string;
   /** The next step towards enforcement; null when there is none. */
   readonly next: string | null;
-  /** What to publish for it, where that is a record. */
-  readonly nextRecord: string | null;
+  /** How it is taken. */
+  readonly hints: readonly Hint[];
 }
 
 const SOURCES_MAX = 5;
 const REPORTERS_MAX = 3;
-const LEARNING_DAYS = 7;
 const HUNDRED = 100;
 
 /** `1,790`. */
@@ -74,19 +82,21 @@ export const number = (value: number): string => value.toLocaleString("en-US");
 /** `1,790 messages`. */
 export const plural = (count: number, what: string): string => `${number(count)} ${what}${count === 1 ? "" : "s"}`;
 
-/** Puts the facts of a domain into words. Pure. */
-export const sectionOf = (facts: DigestFacts): DigestSection => {
-  const { domain, range, totals, reports, sources, advice } = facts;
+/** Puts the facts of a domain into words; `baseUrl` is that of the service, without a `/` at the end. Pure. */
+export const sectionOf = (facts: DigestFacts, baseUrl: string): DigestSection => {
+  const { domain, range, totals, reports, sources } = facts;
   const hasReports = reports > 0;
   const failing = sources.filter((source) => troubleOf(source) > 0);
   const fresh = newcomers(facts);
   return {
+    domainId: domain.id,
     domain: domain.domain,
     label: domain.label,
     days: range.fromDay === range.toDay ? isoDay(range.fromDay) : `${isoDay(range.fromDay)} to ${isoDay(range.toDay)}`,
     problems: problemsOf(facts),
     headline: hasReports ? mailOf(totals) : `No reports${sinceWhen(facts)}`,
     change: hasReports ? changeOf(facts) : null,
+    late: hasReports ? lateOf(facts) : null,
     hasReports,
     failing: failing.slice(0, SOURCES_MAX).map(digestSource),
     failingMore: Math.max(0, failing.length - SOURCES_MAX),
@@ -94,20 +104,32 @@ export const sectionOf = (facts: DigestFacts): DigestSection => {
     newMore: Math.max(0, fresh.length - SOURCES_MAX),
     reporters: hasReports ? reportersOf(facts) : null,
     standing: `${domain.status.replace("_", " ")}, ${policyOf(facts.policy)}`,
-    next: nextOf(facts),
-    nextRecord: advice.next?.record ?? null,
+    ...nextOf(facts, { baseUrl, domainId: domain.id }),
   };
 };
 
-/** The failing checks stand above already. */
-const nextOf = ({ advice: { next }, failingChecks }: DigestFacts): string | null =>
-  next?.action === "mend_record" && failingChecks.length > 0 ? "Publish what GET …/dns says." : (next?.why ?? null);
+/** The next step, and how it is taken. What fails stands above already. */
+const nextOf = (facts: DigestFacts, place: Place): Pick<DigestSection, "next" | "hints"> => {
+  const {
+    advice,
+    domain: { domain },
+    wantedRecord,
+  } = facts;
+  const { action = null, record = null, why: next = null } = advice.next ?? {};
+  if (record !== null) return { next, hints: publishHints(place, domain, record) };
+  if (action === "mend_record" || action === "publish_record") {
+    return { next: "Mend the DNS record, so that reports come.", hints: publishHints(place, domain, wantedRecord) };
+  }
+  const isAboutSources = action === "classify_sources" || action === "fix_sources";
+  return { next, hints: isAboutSources ? [{ words: "All sources:", code: readCommand(place, "/sources") }] : [] };
+};
 
-/** Senders of the period that were not seen before, but for those of the first week. */
-const newcomers = ({ range, sources, firstDay }: DigestFacts): readonly ShownSource[] => {
-  if (firstDay === null) return [];
-  const from = isoDay(Math.max(range.fromDay, firstDay + LEARNING_DAYS));
-  return sources.filter(({ first_day }) => first_day >= from).toSorted((a, b) => b.messages - a.messages);
+/** Senders of the period that were not seen before, but for those from which the domain was learnt. */
+const newcomers = ({ range, sources, learning }: DigestFacts): readonly ShownSource[] => {
+  const from = isoDay(range.fromDay);
+  return sources
+    .filter(({ first_day }) => first_day >= from && isLearned(learning, parseDay(first_day) ?? 0))
+    .toSorted((a, b) => b.messages - a.messages);
 };
 
 const digestSource = (source: ShownSource): DigestSource => {
@@ -118,14 +140,13 @@ const digestSource = (source: ShownSource): DigestSource => {
 
 const problemsOf = ({ domain, failingChecks }: DigestFacts): readonly string[] =>
   domain.status === "action_required" && failingChecks.length === 0
-    ? ["The DNS records are not in order: see dns_records."]
+    ? ["The DNS records are not in order."]
     : domain.status === "active"
       ? []
       : failingChecks;
 
-const sinceWhen = ({ lastReportAtMs, firstDay }: DigestFacts): string => {
-  if (firstDay === null || lastReportAtMs === null)
-    return " have come yet. The first takes 24 to 48 hours after the record is published.";
+const sinceWhen = ({ lastReportAtMs }: DigestFacts): string => {
+  if (lastReportAtMs === null) return " have come yet. The first takes 24 to 48 hours after the record is published.";
   return ` about this time. The last one arrived on ${new Date(lastReportAtMs).toISOString().slice(0, "YYYY-MM-DD".length)}.`;
 };
 
@@ -141,18 +162,19 @@ const BEFORE: Readonly<Record<DigestPeriod, string>> = {
   monthly: "the month before",
 };
 
-const changeOf = ({ period, range, totals, previous }: DigestFacts): string | null => {
-  const [share, shareBefore] = [
-    percentOf(totals.aligned, totals.messages),
-    percentOf(previous.aligned, previous.messages),
-  ];
+const changeOf = ({ period, range, compared: { days, now, before } }: DigestFacts): string | null => {
+  const [share, shareBefore] = [percentOf(now.aligned, now.messages), percentOf(before.aligned, before.messages)];
   if (share === null || shareBefore === null) return null;
   const points = Math.round((share - shareBefore) * 10) / 10;
-  const mail = Math.round((totals.messages / previous.messages - 1) * HUNDRED);
-  const before = rangeBefore(period, range);
-  const isSameLength = before.toDay - before.fromDay === range.toDay - range.fromDay;
-  const amount = isSameLength ? ` and ${signed(mail)} % messages` : "";
-  return `${signed(points)} points${amount} against ${BEFORE[period]}`;
+  const mail = Math.round((now.messages / before.messages - 1) * HUNDRED);
+  const isPart = days <= range.toDay - range.fromDay;
+  const [on, those] = isPart ? [` on the first ${days} days`, "those of "] : ["", ""];
+  return `${signed(points)} points and ${signed(mail)} % messages${on} against ${those}${BEFORE[period]}`;
+};
+
+const lateOf = ({ period, range }: DigestFacts): string | null => {
+  const day = lateDayOf(period, range);
+  return day === null ? null : `Reports about ${isoDay(day)} may still come.`;
 };
 
 const signed = (value: number): string => (value > 0 ? `+${number(value)}` : value < 0 ? `−${number(-value)}` : "±0");

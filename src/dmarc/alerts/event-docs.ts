@@ -199,7 +199,7 @@ const failureSpike = eventDoc(
 
 const reportsStopped = eventDoc(
   "reports_stopped",
-  "No report about a domain has come for 72 hours",
+  "No report about a domain has come for 72 hours, or three times as long as is usual for it",
   z.object({ last_report_at: time, last_day: day.meta({ description: "The last day that a report is about." }) }),
   { last_report_at: "2026-01-01T05:12:44.310Z", last_day: "2025-12-31" },
 );

@@ -7,6 +7,7 @@ export const SOURCE = {
   kind: "spf",
   name: "SendGrid",
   service: "SendGrid",
+  services: ["SendGrid"],
   classification: "misconfigured",
   classified_by: "service",
   messages: 120,

@@ -1,6 +1,7 @@
 import type { ErrorCode } from "../../base/errors.ts";
 import type { Operation, Parameter } from "../../http/openapi.ts";
-import { pathId, query } from "../../http/parameters.ts";
+import { BODY_ERRORS, PAGE_ERRORS } from "../../http/operation-errors.ts";
+import { PAGE, pathId, query } from "../../http/parameters.ts";
 import { z } from "zod";
 import { CSV_ROWS_MAX } from "./csv.ts";
 import { RECORD, REPORT, REPORT_DETAIL, SOURCE, SUMMARY, TIMESERIES, TLS_REPORT } from "./reading-examples.ts";
@@ -15,12 +16,7 @@ const TAG = "DMARC reports";
 const PATH = "/v1/dmarc/domains/:id";
 
 const ID = pathId("Identifier of the domain.");
-const REPORT_ID: Parameter = {
-  name: "reportId",
-  in: "path",
-  description: "Identifier of the report.",
-  schema: { type: "string", format: "uuid" },
-};
+const REPORT_ID = pathId("Identifier of the report.", "reportId");
 const KEY: Parameter = {
   name: "key",
   in: "path",
@@ -35,14 +31,10 @@ const RANGE: readonly Parameter[] = [
   query("from", "The first UTC day, as a date or a time in it; 29 days before `to` unless told.", day),
   query("to", "The last UTC day, itself included; today unless told.", day),
 ];
-const PAGE: readonly Parameter[] = [
-  query("limit", "Rows a page; above 1000 is 1000.", { type: "integer", minimum: 1, default: 100 }),
-  query("cursor", "`next_cursor` of the page before.", { type: "string" }),
-];
 const text = { type: "string" };
 
 const NOT_THERE: readonly ErrorCode[] = ["insufficient_scope", "not_found"];
-const PAGE_ERRORS: readonly ErrorCode[] = [...NOT_THERE, "Invalid limit", "Invalid cursor", "Invalid query"];
+const LIST_ERRORS: readonly ErrorCode[] = [...NOT_THERE, ...PAGE_ERRORS];
 
 /** The routes that read what reports said, as the OpenAPI document describes them. */
 export const READING_OPERATIONS: readonly Operation[] = [
@@ -70,7 +62,7 @@ export const READING_OPERATIONS: readonly Operation[] = [
     path: `${PATH}/sources`,
     tag: TAG,
     summary: "Who sends in a domain's name, those that need attention first",
-    description: `Failing messages count but for those that were passed on or come from a forwarder. \`authorized\`: the domain's own mail; \`misconfigured\`: meant to send, but not aligned; \`forwarder\`: passes on mail of others; \`threat\`: nothing speaks for it; \`unknown\`: look yourself, and say so by PATCH. ${CSV}`,
+    description: `Failing messages count but for those that were passed on or come from a forwarder. \`authorized\`: the domain's own mail; \`misconfigured\`: meant to send, but not aligned; \`forwarder\`: passes on mail of others, by the word of receivers; \`threat\`: a burst of a few days that nothing speaks for; \`unknown\`: look yourself, and say so by PATCH. ${CSV}`,
     parameters: [
       ID,
       ...RANGE,
@@ -80,7 +72,7 @@ export const READING_OPERATIONS: readonly Operation[] = [
     responses: {
       200: { description: "A page.", schema: sourcesSchema, example: { sources: [SOURCE], next_cursor: null } },
     },
-    errors: PAGE_ERRORS,
+    errors: LIST_ERRORS,
   },
   {
     method: "PATCH",
@@ -97,13 +89,7 @@ export const READING_OPERATIONS: readonly Operation[] = [
         example: { ...SOURCE, classification: "authorized", classified_by: "user" },
       },
     },
-    errors: [
-      ...NOT_THERE,
-      "Request body must be valid JSON",
-      "Invalid request body",
-      "payload_too_large",
-      "unsupported_media_type",
-    ],
+    errors: [...NOT_THERE, ...BODY_ERRORS],
   },
   {
     method: "GET",
@@ -126,7 +112,7 @@ export const READING_OPERATIONS: readonly Operation[] = [
     responses: {
       200: { description: "A page.", schema: recordsSchema, example: { records: [RECORD], next_cursor: null } },
     },
-    errors: PAGE_ERRORS,
+    errors: LIST_ERRORS,
   },
   {
     method: "GET",
@@ -144,7 +130,7 @@ export const READING_OPERATIONS: readonly Operation[] = [
     responses: {
       200: { description: "A page.", schema: reportsSchema, example: { reports: [REPORT], next_cursor: null } },
     },
-    errors: PAGE_ERRORS,
+    errors: LIST_ERRORS,
   },
   {
     method: "GET",
@@ -186,6 +172,6 @@ export const READING_OPERATIONS: readonly Operation[] = [
         example: { tls_reports: [TLS_REPORT], next_cursor: null },
       },
     },
-    errors: PAGE_ERRORS,
+    errors: LIST_ERRORS,
   },
 ];

@@ -22,8 +22,6 @@ export interface RecordRow extends RecordKey {
   readonly reportId: string | null;
   readonly beginMs: number;
   readonly endMs: number;
-  /** 0 while the report is still being written: such a record is not shown. */
-  readonly isComplete: 0 | 1;
 }
 
 /** The place of a record in the order of reading: the greatest comes first. */
@@ -61,7 +59,9 @@ type Parameters = [Readonly<Record<string, Value>>];
 const ORDER = "day DESC, rank DESC, report DESC, position DESC";
 const BEHIND = "(day, rank, report, position) < ($day, $rank, $report, $position)";
 const TO_END = "(day, rank, report, position) >= ($endDay, $endRank, $endReport, $endPosition)";
-const TRAITS = `rank >= $rankMin AND rank < $rankBelow
+// Few reports are being written at a time: their numbers are read once for a statement, out of an index of their own.
+const TRAITS = `report NOT IN (SELECT number FROM dmarc_reports WHERE is_complete = 0)
+    AND rank >= $rankMin AND rank < $rankBelow
     AND ($sourceIp IS NULL OR source_ip = $sourceIp)
     AND ($disposition IS NULL OR disposition = $disposition)
     AND ($headerFrom IS NULL OR header_from = $headerFrom)
@@ -74,7 +74,7 @@ const select = (
 ): string => `SELECT c.day, c.rank, c.report, c.position, c.source_ip sourceIp, c.count, c.disposition,
     c.dkim, c.spf, c.is_aligned isAligned, c.is_forwarded isForwarded, c.header_from headerFrom, c.body, s.key sourceKey,
     n.name reverseName, n.is_confirmed isConfirmed, r.id reportRef, r.org, r.report_id reportId, r.begin_ms beginMs,
-    r.end_ms endMs, r.is_complete isComplete
+    r.end_ms endMs
   FROM (SELECT report, position FROM dmarc_records WHERE ${where} AND ${BEHIND} AND ${TO_END} AND ${TRAITS}
     ORDER BY ${ORDER} LIMIT $limit) k
   CROSS JOIN dmarc_records c ON c.report = k.report AND c.position = k.position
@@ -100,7 +100,7 @@ const ranksOf = (aligned: boolean | null) => ({
   rankBelow: aligned === true ? RANK_STEP : Number.MAX_SAFE_INTEGER,
 });
 
-/** Reads the records that reports consist of. */
+/** Reads the records that reports consist of. Those of a report that is still being written are not there. */
 export const createRecordStore = ({ sqlite }: Pick<Db, "sqlite">) => {
   const prepare = (where: string) => ({
     rows: sqlite.prepare<RecordRow, Parameters>(select(where)),

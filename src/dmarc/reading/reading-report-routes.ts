@@ -3,7 +3,7 @@ import type { Clock } from "../../base/clock.ts";
 import { AppError } from "../../base/errors.ts";
 import { isId } from "../../base/secrets.ts";
 import type { Guard } from "../../http/guard.ts";
-import { readPage, writeCursor } from "../../http/query.ts";
+import { pageOf, readPage, writeCursor } from "../../http/query.ts";
 import { rangeOf } from "./range.ts";
 import type { RecordStore } from "./reading-record-store.ts";
 import { reportFiltersSchema } from "./reading-report-schemas.ts";
@@ -87,9 +87,7 @@ export const createReportRoutes = ({ guard, clock, records, reports, findDomain 
         const domain = find(caller, params.id).number;
         const { limit, after } = readPage(request, noFiltersSchema, isId);
         const rows = reports.tlsReports(domain, after, limit + 1);
-        const page = rows.slice(0, limit);
-        const last = page.at(-1);
-        const next_cursor = rows.length > limit && last !== undefined ? writeCursor(last.id) : null;
+        const { page, next_cursor } = pageOf(rows, { limit });
         return { tls_reports: page.map(tlsReportView), next_cursor };
       },
       read,

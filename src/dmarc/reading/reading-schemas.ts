@@ -51,7 +51,10 @@ export const summarySchema = z
     top_sources: z.array(shownSourceSchema).meta({ description: "The five that need attention most." }),
     top_reporters: z
       .array(z.object({ org_name: z.string().nullable(), reports: count, messages: count, aligned: count }))
-      .meta({ description: "The ten that tell of the most messages, their names in lower case." }),
+      .meta({
+        description:
+          "The ten that tell of the most messages, by the name that they last wrote; upper and lower case make no difference.",
+      }),
     names: z.array(z.object({ header_from: z.string().nullable(), messages: count, aligned: count })).meta({
       description: "The names in From, twenty at most; null stands for all that are not at or below the domain.",
     }),

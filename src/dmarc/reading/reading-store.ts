@@ -1,35 +1,32 @@
 import type { DayRange } from "../../base/days.ts";
 import type { Db, Tx } from "../../db/open.ts";
+import { type Counts, noCounts } from "../ingest/rollup.ts";
 
 export const CLASSIFICATIONS = ["authorized", "misconfigured", "forwarder", "unknown", "threat"] as const;
 export type Classification = (typeof CLASSIFICATIONS)[number];
 
-/** How messages fared. What is not aligned failed DMARC. */
-export interface Totals {
-  readonly messages: number;
-  /** Passed DMARC: by aligned DKIM or aligned SPF. */
-  readonly aligned: number;
-  readonly alignedDkim: number;
-  readonly alignedSpf: number;
-  /** Not aligned, but passed on by somebody the receiver knows. */
-  readonly forwarded: number;
-  /** Not aligned, although DKIM or SPF passed for some other domain. */
-  readonly authenticated: number;
-  readonly quarantined: number;
-  readonly rejected: number;
-}
+/** How the messages of a range of days fared. */
+export type Totals = Readonly<Counts>;
 
 export interface DayTotals extends Totals {
   readonly day: number;
 }
 
-/** A source as it is stored (`dkim:`, `spf:` or `ip:`), with what it sent in a range. */
-export interface FineSource extends Totals {
+/** A source as it is stored: `dkim:`, `spf:` or `ip:`. */
+export interface StoredSource {
   readonly number: number;
   readonly key: string;
   /** The first and last day that any report tells of it. */
   readonly firstDay: number;
   readonly lastDay: number;
+  /** When the first report of it was taken in. */
+  readonly firstSeenAtMs: number;
+}
+
+/** What a stored source sent in a range. */
+export interface FineSource extends Totals {
+  /** The `number` of the source. */
+  readonly number: number;
 }
 
 /** An address of a source, and what is known of its reverse name. */
@@ -55,6 +52,8 @@ export interface ReporterTotals {
   readonly reports: number;
   readonly messages: number;
   readonly aligned: number;
+  /** The last day of the range that it told of. */
+  readonly lastDay: number;
 }
 
 export interface NameTotals {
@@ -87,6 +86,8 @@ const SUMS = `total(messages) messages, total(aligned) aligned, total(aligned_dk
   total(forwarded) forwarded, total(authenticated) authenticated, total(quarantined) quarantined, total(rejected) rejected`;
 const FEW_SUMS = "total(messages) messages, total(aligned) aligned";
 const REVERSE = "r.name, r.is_confirmed isConfirmed, r.asked_at_ms askedAtMs";
+/** Reports of a day among which the names of reporters are looked for. */
+const REPORTS_LOOKED_AT_MAX = 2_000;
 const BETWEEN = "domain = ? AND day BETWEEN ? AND ?";
 
 const addressOf = ({ ip, name, isConfirmed, askedAtMs, lastDay }: AddressRow): SourceAddress => ({
@@ -108,12 +109,11 @@ export const createReadingStore = (db: Db) => {
     `SELECT day, ${SUMS} FROM dmarc_daily WHERE ${BETWEEN} GROUP BY day ORDER BY day`,
   );
   const perSource = sqlite.prepare<FineSource, Between>(
-    `SELECT s.number, s.key, s.first_day firstDay, s.last_day lastDay, d.*
-      FROM (SELECT source, ${SUMS} FROM dmarc_daily WHERE ${BETWEEN} GROUP BY source) d
-      JOIN dmarc_sources s ON s.number = d.source`,
+    `SELECT source number, ${SUMS} FROM dmarc_daily WHERE ${BETWEEN} GROUP BY source`,
   );
-  const allSources = sqlite.prepare<Pick<FineSource, "number" | "key" | "firstDay" | "lastDay">, [number]>(
-    "SELECT number, key, first_day firstDay, last_day lastDay FROM dmarc_sources WHERE domain = ?",
+  const allSources = sqlite.prepare<StoredSource, [number]>(
+    `SELECT number, key, first_day firstDay, last_day lastDay, first_seen_at_ms firstSeenAtMs
+      FROM dmarc_sources WHERE domain = ?`,
   );
   const named = sqlite.prepare<AddressRow, [number]>(
     `SELECT s.number source, s.key, a.ip, a.last_day lastDay, ${REVERSE}
@@ -128,11 +128,18 @@ export const createReadingStore = (db: Db) => {
       WHERE s.domain = ? AND s.key >= 'ip:' AND s.key < 'ip;'`,
   );
   const reporters = sqlite.prepare<ReporterTotals, Between>(
-    `SELECT reporter, total(reports) reports, ${FEW_SUMS} FROM dmarc_daily_reporters WHERE ${BETWEEN}
+    `SELECT reporter, total(reports) reports, ${FEW_SUMS}, max(day) lastDay FROM dmarc_daily_reporters WHERE ${BETWEEN}
       GROUP BY reporter ORDER BY 3 DESC, reporter`,
+  );
+  const orgs = sqlite.prepare<{ org: string }, [number, number, number]>(
+    `SELECT org FROM (SELECT org FROM dmarc_reports WHERE domain = ? AND day = ? AND is_complete = 1 ORDER BY number DESC LIMIT ?)
+      WHERE org IS NOT NULL`,
   );
   const reportsPerDay = sqlite.prepare<{ day: number; reports: number }, Between>(
     `SELECT day, total(reports) reports FROM dmarc_daily_reporters WHERE ${BETWEEN} GROUP BY day ORDER BY day`,
+  );
+  const lateReportedDay = sqlite.prepare<{ day: number }, [number, number]>(
+    "SELECT DISTINCT day FROM dmarc_daily_reporters WHERE domain = ? ORDER BY day DESC LIMIT 1 OFFSET ? - 1",
   );
   const names = sqlite.prepare<NameTotals, Between>(
     `SELECT name, ${FEW_SUMS} FROM dmarc_daily_names WHERE ${BETWEEN} GROUP BY name ORDER BY 2 DESC, name`,
@@ -158,11 +165,10 @@ export const createReadingStore = (db: Db) => {
     totals: (domain: number, range: DayRange): Totals => totals.get(...between(domain, range)) ?? NO_TOTALS,
     /** In the order of the days. */
     perDay: (domain: number, range: DayRange): DayTotals[] => perDay.all(...between(domain, range)),
-    /** The sources that sent something in the range. */
+    /** The sources that sent something in the range, by their numbers. */
     sources: (domain: number, range: DayRange): FineSource[] => perSource.all(...between(domain, range)),
     /** Every source there ever was. */
-    allSources: (domain: number): Pick<FineSource, "number" | "key" | "firstDay" | "lastDay">[] =>
-      allSources.all(domain),
+    allSources: (domain: number): StoredSource[] => allSources.all(domain),
     /** The sources `dkim:` and `spf:` by their number, with their addresses, the most recent first. */
     addresses(domain: number): ReadonlyMap<number, NamedSource> {
       const bySource = new Map<number, { readonly key: string; readonly addresses: SourceAddress[] }>();
@@ -178,11 +184,26 @@ export const createReadingStore = (db: Db) => {
       new Map(bare.all(domain).map((row) => [row.source, addressOf(row)])),
     /** Those with the most messages first. */
     reporters: (domain: number, range: DayRange): ReporterTotals[] => reporters.all(...between(domain, range)),
-    /** How many different reporters told of the range. */
-    countReporters: (domain: number, range: DayRange): number => reporters.all(...between(domain, range)).length,
+    /** Their names as they last wrote them, by those in lower case. What is not found among the last reports of a day is absent. */
+    writtenNames(
+      domain: number,
+      wanted: ReadonlyArray<Pick<ReporterTotals, "reporter" | "lastDay">>,
+    ): ReadonlyMap<string, string> {
+      const names = new Map<string, string>();
+      for (const [day, of] of Map.groupBy(wanted, ({ lastDay }) => lastDay)) {
+        const missing = new Set(of.map(({ reporter }) => reporter).filter((reporter) => reporter !== ""));
+        for (const { org } of missing.size === 0 ? [] : orgs.iterate(domain, day, REPORTS_LOOKED_AT_MAX)) {
+          if (missing.delete(org.toLowerCase())) names.set(org.toLowerCase(), org);
+          if (missing.size === 0) break;
+        }
+      }
+      return names;
+    },
     /** In the order of the days. */
     reportsPerDay: (domain: number, range: DayRange): { day: number; reports: number }[] =>
       reportsPerDay.all(...between(domain, range)),
+    /** The day that reports tell of, counted from the last one, which is 1; null when there are not so many. */
+    lateReportedDay: (domain: number, count: number): number | null => lateReportedDay.get(domain, count)?.day ?? null,
     /** Those with the most messages first. */
     names: (domain: number, range: DayRange): NameTotals[] => names.all(...between(domain, range)),
     /** The first and last day that any report tells of; null before the first report. */
@@ -201,16 +222,7 @@ export const createReadingStore = (db: Db) => {
 export type ReadingStore = ReturnType<typeof createReadingStore>;
 
 /** Nothing was sent. */
-export const NO_TOTALS: Totals = {
-  messages: 0,
-  aligned: 0,
-  alignedDkim: 0,
-  alignedSpf: 0,
-  forwarded: 0,
-  authenticated: 0,
-  quarantined: 0,
-  rejected: 0,
-};
+export const NO_TOTALS: Totals = noCounts();
 
 /** Two sums in one. */
 export const addTotals = (a: Totals, b: Totals): Totals => ({

@@ -28,13 +28,13 @@ export const WALKED_MAX = 1_000_000;
 /** One page: up to `limit` rows behind `before`. It is walked in steps between which others have their turn. */
 export const walk = async <R, K>(
   { read, keyOf, step }: Walk<R, K>,
-  { before, limit, isFiltered }: { readonly before: K; readonly limit: number; readonly isFiltered: boolean },
+  { before, limit }: { readonly before: K; readonly limit: number },
 ): Promise<WalkPage<R, K>> => {
   const found: R[] = [];
   let behind = before;
   let looks = limit + 1;
   for (let walked = 0; walked < WALKED_MAX; walked += looks) {
-    if (walked > 0 && isFiltered) looks = Math.max(step, limit + 1);
+    if (walked > 0) looks = Math.max(step, limit + 1);
     const { rows, end } = read(behind, looks, limit + 1 - found.length);
     found.push(...rows);
     const page = found.slice(0, limit);

@@ -52,7 +52,6 @@ const shownSourceOf = ({ sourceKey, sourceIp: ip, reverseName: name, isConfirmed
 
 /** What is asked of a record beyond its traits: those that SQLite cannot judge, or that no index helps with. */
 const passes = (row: RecordRow, { source, reporter }: RowFilters): boolean =>
-  row.isComplete === 1 &&
   (source === undefined || shownSourceOf(row) === source) &&
   (reporter === undefined || (row.org?.toLowerCase() ?? "") === reporter);
 
@@ -93,7 +92,6 @@ export const readRecords = async (
     {
       before: asked.day > range.toDay ? start : asked,
       limit: page.limit,
-      isFiltered: Object.values(filters).some((value) => value !== undefined),
     },
   );
   return { records: rows.map(recordView), next: next === null ? null : writeKey(next) };

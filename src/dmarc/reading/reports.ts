@@ -48,7 +48,6 @@ export const readReports = async (
     {
       before: asked.day > range.toDay ? start : asked,
       limit: page.limit,
-      isFiltered: reporter !== undefined || authenticity !== undefined,
     },
   );
   return { reports: rows.map(reportView), next: next === null ? null : `${next.day}.${next.number}` };

@@ -16,6 +16,9 @@ export const createReverseNameStore = ({ sqlite }: Pick<Db, "sqlite">) => {
   const due = sqlite.prepare<{ ip: string }, [number, number]>(
     "SELECT ip FROM dmarc_reverse_names WHERE due_at_ms <= ? ORDER BY due_at_ms LIMIT ?",
   );
+  const last = sqlite.prepare<{ ip: string }, [number, number]>(
+    "SELECT ip FROM dmarc_reverse_names WHERE due_at_ms <= ? ORDER BY due_at_ms DESC, rowid DESC LIMIT ?",
+  );
   const save = sqlite.prepare<unknown, [string | null, number, number, number, string]>(
     "UPDATE dmarc_reverse_names SET name = ?, is_confirmed = ?, asked_at_ms = ?, due_at_ms = ? WHERE ip = ?",
   );
@@ -24,8 +27,15 @@ export const createReverseNameStore = ({ sqlite }: Pick<Db, "sqlite">) => {
   );
 
   return {
-    /** Addresses whose time has come, the longest overdue first. */
-    due: (nowMs: number, limit: number): string[] => due.all(nowMs, limit).map(({ ip }) => ip),
+    /**
+     * Addresses whose time has come: half of them those whose time came last, so that the few of one domain do not wait behind the
+     * many of another; the others are the longest overdue, so that none waits for ever.
+     */
+    due(nowMs: number, limit: number): string[] {
+      const fresh = last.all(nowMs, Math.floor(limit / 2)).map(({ ip }) => ip);
+      const oldest = due.all(nowMs, limit).map(({ ip }) => ip);
+      return [...new Set([...fresh, ...oldest])].slice(0, limit);
+    },
     save: (_tx: Tx, { ip, name, isConfirmed, askedAtMs, dueAtMs }: ReverseName): void =>
       void save.run(name, isConfirmed ? 1 : 0, askedAtMs, dueAtMs, ip),
     /** Asks at another time; what is known stays. */

@@ -47,7 +47,7 @@ describe("a run", () => {
           "SELECT name, is_confirmed confirmed, due_at_ms - ? dueInMs, asked_at_ms - ? asked FROM dmarc_reverse_names ORDER BY ip",
         )
         .all(clock.nowMs(), clock.nowMs());
-    return { names, rows, resolver, clock };
+    return { names, rows, resolver, clock, db };
   };
   const ptr = (ip: string, records: NonNullable<Exclude<Zone[string], string>["PTR"]>): Zone => ({
     [reverseQueryName(ip)]: { PTR: records },
@@ -139,6 +139,29 @@ describe("a run", () => {
     const { names, rows } = start({}, ips);
     await names.run();
     expect(rows().filter(({ asked }) => asked !== null)).toHaveLength(REVERSE_LIMITS.addressesMax);
+  });
+
+  test("takes what was queued last along with the oldest: nobody waits behind a large import", async () => {
+    const { names, db, clock } = start(
+      {},
+      Array.from({ length: 3_000 }, (_, n) => `8.8.${n >> 8}.${n & 255}`),
+    );
+    await clock.advance(60_000);
+    const queue = db.sqlite.query("INSERT INTO dmarc_reverse_names VALUES (?, null, 0, ?, null)");
+    for (const ip of ["9.9.9.8", "9.9.9.9"]) queue.run(ip, clock.nowMs());
+    const asked = (like: string) =>
+      db.sqlite
+        .query<{ ip: string }, [string]>(
+          "SELECT ip FROM dmarc_reverse_names WHERE asked_at_ms > 0 AND ip LIKE ? ORDER BY rowid",
+        )
+        .all(like)
+        .map(({ ip }) => ip);
+    await names.run();
+    expect(asked("9.9.9.%")).toEqual(["9.9.9.8", "9.9.9.9"]);
+    expect(asked("8.8.%")).toHaveLength(REVERSE_LIMITS.addressesMax - 2);
+    expect(asked("8.8.%").slice(0, 500).at(-1)).toBe("8.8.1.243");
+    for (let run = 0; run < 3; run += 1) await names.run();
+    expect(asked("8.8.%")).toHaveLength(3_000);
   });
 
   test("that is stopped writes nothing about what it did not hear, and does not begin again", async () => {

@@ -8,7 +8,6 @@ import { findService, SERVICE_KINDS } from "./services.ts";
 const entry = z.strictObject({
   name: z.string().min(2),
   kind: z.enum(SERVICE_KINDS),
-  forwards: z.boolean(),
   domains: z.array(z.string()).min(1),
 });
 

@@ -7,8 +7,6 @@ export type ServiceKind = (typeof SERVICE_KINDS)[number];
 export interface Service {
   readonly name: string;
   readonly kind: ServiceKind;
-  /** Whether it passes on mail of its users, which then fails SPF. */
-  readonly forwards: boolean;
 }
 
 interface Entry extends Service {
@@ -20,9 +18,7 @@ interface Entry extends Service {
 const ENTRIES = table as unknown as readonly Entry[];
 
 const index = (): ReadonlyMap<string, Service> =>
-  new Map(
-    ENTRIES.flatMap(({ domains, name, kind, forwards }) => domains.map((domain) => [domain, { name, kind, forwards }])),
-  );
+  new Map(ENTRIES.flatMap(({ domains, name, kind }) => domains.map((domain) => [domain, { name, kind }])));
 
 let byDomain: ReadonlyMap<string, Service> | null = null;
 

@@ -52,6 +52,7 @@ describe("a name of a customer at home", () => {
     ["cust.isp.example", "203.0.113.7"],
     ["adsl-9.isp.example", "203.0.113.7"],
     ["cb007107.isp.example", "203.0.113.7"],
+    ["lfbn-par-1-7.w203-0.abo.isp.example", "203.0.113.9"],
   ])("is %s", (name, ip) => {
     expect(isGenericName(name, ip)).toBe(true);
   });

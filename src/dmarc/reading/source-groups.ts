@@ -40,7 +40,7 @@ export const readShownKey = (key: string): { readonly kind: SourceKind; readonly
 const SERVER =
   /(?:^|[.-])(?:mail|mx|smtp|mta|out|relay|server|srv|vps|vserver|dedi|dedicated|hosting|hosted|cloud|colo|web|www|static|business|biz)\d*(?=[.-])/;
 const DYNAMIC =
-  /(?:^|[.\d_-])(?:a?dsl|vdsl|x?dsl|dyn|dynamic|dynip|dhcp|pool|ppp|pppoe|dial|dialup|dialin|broadband|cable|catv|cpe|cust|customer|customers|client|clients|user|users|subs|subscriber|res|residential|mobile|lte|wireless|fiber|fibre|ftth|fttx|home)(?=[.\d_-])/;
+  /(?:^|[.\d_-])(?:a?dsl|vdsl|x?dsl|dyn|dynamic|dynip|dhcp|pool|ppp|pppoe|dial|dialup|dialin|broadband|cable|catv|cpe|cust|customer|customers|client|clients|user|users|subs|subscriber|res|residential|mobile|lte|umts|gprs|abo|wireless|fiber|fibre|ftth|fttx|home)(?=[.\d_-])/;
 
 /** Whether a name is one that a provider gives to the addresses of its customers at home: a dynamic word, or the address itself. */
 export const isGenericName = (name: string, ip: string): boolean => {

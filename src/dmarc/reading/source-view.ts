@@ -17,6 +17,10 @@ export const shownSourceSchema = z
     kind: z.enum(SOURCE_KINDS),
     name: z.string(),
     service: z.string().nullable().meta({ description: "The sending service, when it is a known one." }),
+    services: z.array(z.string()).meta({
+      description:
+        "The known services that the addresses shown belong to, by their forward-confirmed reverse names: through whom a signature or an envelope is sent.",
+    }),
     classification: z.enum(CLASSIFICATIONS),
     classified_by: z.enum(["user", "service"]).meta({ description: "The user's word wins." }),
     messages: count,

@@ -27,12 +27,13 @@ export const pageOfSources = (
   return { page, next };
 };
 
-/** The columns of the export. Addresses stand in one cell, separated by `; `. */
+/** The columns of the export. Services and addresses stand in one cell each, separated by `; `. */
 export const SOURCE_COLUMNS = [
   "key",
   "kind",
   "name",
   "service",
+  "services",
   "classification",
   "classified_by",
   "messages",
@@ -56,7 +57,11 @@ const sourceCells = (source: ShownSource): Cell[] => {
   const addresses = source.addresses.map(({ ip, reverse_name, confirmed }) =>
     reverse_name !== null && confirmed ? `${ip} (${reverse_name})` : ip,
   );
-  const flat: Record<(typeof SOURCE_COLUMNS)[number], Cell> = { ...source, addresses: addresses.join("; ") };
+  const flat: Record<(typeof SOURCE_COLUMNS)[number], Cell> = {
+    ...source,
+    services: source.services.join("; "),
+    addresses: addresses.join("; "),
+  };
   return SOURCE_COLUMNS.map((column) => flat[column]);
 };
 

@@ -47,6 +47,8 @@ export const summarise = (
   const sources = reader.sources(domain, range);
   const totals = totalsOf(sources);
   const reporters = store.reporters(number, range);
+  const topReporters = reporters.slice(0, TOP_REPORTERS);
+  const written = store.writtenNames(number, topReporters);
   const span = store.span(number);
   return {
     domain_id: domain.id,
@@ -70,8 +72,8 @@ export const summarise = (
     },
     classes: classesOf(sources),
     top_sources: sources.filter((source) => troubleOf(source) > 0).slice(0, TOP_SOURCES),
-    top_reporters: reporters.slice(0, TOP_REPORTERS).map(({ reporter, ...counts }) => ({
-      org_name: reporter === "" ? null : reporter,
+    top_reporters: topReporters.map(({ reporter, lastDay: _, ...counts }) => ({
+      org_name: reporter === "" ? null : (written.get(reporter) ?? reporter),
       ...counts,
     })),
     names: store

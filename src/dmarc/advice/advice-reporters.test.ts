@@ -1,0 +1,25 @@
+import { describe, expect, test } from "bun:test";
+import { countReporters, reporterBehind } from "./advice-reporters.ts";
+
+describe("a reporter", () => {
+  test.each([
+    [
+      "microsoft",
+      ["enterprise outlook", "outlook.com", "protection.outlook.com", "microsoft corporation", "hotmail.com"],
+    ],
+    ["google", ["google.com", "google inc.", "google, inc.", "google llc"]],
+    ["yahoo", ["yahoo", "yahoo! inc.", "yahoo!", "yahoo inc", "yahoo.com", "aol", "aol.com"]],
+    ["fastmail pty", ["fastmail pty ltd", "fastmail pty, ltd."]],
+    ["mail.ru", ["mail.ru"]],
+    ["", [""]],
+  ])("is %p under all its names", (reporter, names) => {
+    expect(names.map(reporterBehind)).toEqual(names.map(() => reporter));
+  });
+
+  test("counts when it told of two days", () => {
+    const days = [["google.com", "aol", "yahoo"], ["google inc."], ["gmx.net"]];
+    expect([countReporters(days), countReporters([...days, ["yahoo! inc.", "gmx.net"]]), countReporters([])]).toEqual([
+      1, 3, 0,
+    ]);
+  });
+});

@@ -1,0 +1,82 @@
+import { z } from "zod";
+import type { Hint } from "./digest-page.ts";
+import {
+  changeCommand,
+  type Place,
+  publishHints,
+  readCommand,
+  recordToPublish,
+  sourcePath,
+  verifyCommand,
+} from "./mail-words.ts";
+
+const text = z.string().nullable();
+const checksSchema = z.object({ checks: z.array(z.object({ code: z.string(), observed: text, expected: text })) });
+const sourcesSchema = z.object({ sources: z.array(z.object({ key: z.string() })) });
+
+interface About {
+  readonly domain: string;
+  readonly place: Place;
+}
+
+/** What to do about an alert; nothing when all is well again. Of data that is not as expected only what is sure is made use of. */
+export const hintsOf = (
+  rule: string,
+  data: Readonly<Record<string, unknown>>,
+  { domain, place }: About,
+): readonly Hint[] => {
+  switch (rule) {
+    case "status_changed":
+      return data.status === "active" ? [] : publishHints(place, domain, recordIn(data));
+    case "record_changed":
+      return [
+        hint(
+          "Was that you? If not, somebody else can change your DNS. What was there before:",
+          readCommand(place, "/history"),
+        ),
+      ];
+    case "policy_weakened":
+      return [
+        hint(
+          "Was that you? Forged mail gets through more easily now. What was there before:",
+          readCommand(place, "/history"),
+        ),
+      ];
+    case "new_source":
+      return [sourceHint(data, place)];
+    case "new_subdomain":
+      return [
+        hint(
+          "Is it yours? If not, somebody uses your name: np=reject stops names that do not exist. The way there:",
+          readCommand(place, "/advice"),
+        ),
+      ];
+    case "failure_spike":
+      return [
+        hint(
+          "Look at the failing sources: a change at one of your senders, or somebody forges your name.",
+          readCommand(place, "/sources"),
+        ),
+      ];
+    case "reports_stopped":
+      return [hint("Does the record still name the reporting address? Have it checked:", verifyCommand(place))];
+    default:
+      return [];
+  }
+};
+
+const hint = (words: string, code: string): Hint => ({ words, code });
+
+const recordIn = (data: unknown): string | null => {
+  const read = checksSchema.safeParse(data);
+  return read.success ? recordToPublish(read.data.checks) : null;
+};
+
+const sourceHint = (data: unknown, place: Place): Hint => {
+  const read = sourcesSchema.safeParse(data);
+  const [only, ...others] = read.success ? read.data.sources : [];
+  const path = only === undefined || others.length > 0 ? null : sourcePath(only.key);
+  return path === null
+    ? hint("Do you know what sends there? Say of each source what it is. All of them:", readCommand(place, "/sources"))
+    : hint("Is it yours? Then say so:", changeCommand(place, path, { classification: "authorized" }));
+};

@@ -1,0 +1,29 @@
+import { describe, expect, test } from "bun:test";
+import { isLearned } from "./alert-learning.ts";
+
+const DAY = 20_000;
+/** The days from `from` to `to` before the day in question, every `step` of them. */
+const ago = (from: number, to = 1, step = 1): number[] => {
+  const days: number[] = [];
+  for (let n = from; n >= to; n -= step) days.push(DAY - n);
+  return days;
+};
+
+describe("a domain is learnt", () => {
+  test.each<[string, enrolledAgo: number, reportedDays: number[], boolean]>([
+    ["with seven days of reports in the week since its enrolment", 7, ago(7), true],
+    ["not with six", 7, ago(6), false],
+    ["not by the day itself and those after it", 7, [...ago(6), DAY, DAY + 1], false],
+    ["not by seven reports about one day", 7, [...ago(6), DAY - 1, DAY - 1], false],
+    ["not by a report about 1979", 3, [3_500, ...ago(3)], false],
+    ["not by an old file", 3, [DAY - 200, ...ago(3)], false],
+    ["not by many old files", 3, [...ago(400, 200), ...ago(3)], false],
+    ["not by a few files of the last weeks before its week is over", 3, [...ago(3), ...ago(20, 15)], false],
+    ["by the history that was imported when it was enrolled", 0, ago(14), true],
+    ["when reports are rare, by seven of them since the enrolment", 60, ago(56, 8, 8), true],
+    ["still, after a pause of months", 200, ago(200, 150), true],
+    ["not while its record was not published", 60, ago(3), false],
+  ])("%s", (_, enrolledAgo, reportedDays, expected) => {
+    expect(isLearned({ enrolledDay: DAY - enrolledAgo, reportedDays }, DAY)).toBe(expected);
+  });
+});

@@ -1,0 +1,86 @@
+import { describe, expect, test } from "bun:test";
+import { createDmarcAlertWorlds } from "../../testing/dmarc-alert-world.ts";
+import { expectDocumented, settle } from "../../testing/dmarc-alert-settled.ts";
+
+const newWorld = createDmarcAlertWorlds();
+const HOUR_MS = 60 * 60_000;
+const OWN = "dkim:example.com";
+
+describe("reports that stop", () => {
+  test("are no news in the gaps that a quiet domain has, and news after three of them", async () => {
+    const world = newWorld();
+    const { number } = world.add("example.com");
+    for (let n = 0; n < 10; n++) {
+      world.report(number, world.today + 4 * n, OWN, { messages: 3, aligned: 3 });
+      for (let hour = 0; hour < 96; hour += 6) {
+        await world.clock.advance(6 * HOUR_MS);
+        await world.passes.run();
+      }
+    }
+    expect(world.raised()).toEqual([]);
+    await world.clock.advance(8 * 24 * HOUR_MS);
+    await world.passes.run();
+    expect(world.raised()).toEqual(["reports_stopped 2026-12-26"]);
+  });
+
+  test("are told of with the last day that had any, whatever a report with a wrong date says", async () => {
+    const { world, number } = await settle(newWorld());
+    world.report(number, world.today + 30_000, OWN, { messages: 1, aligned: 1 });
+    await world.clock.advance(72 * HOUR_MS);
+    await world.passes.run();
+    expect(world.events()[0]?.data.last_day).toBe("2026-11-20");
+  });
+
+  test("are told of after 72 hours, once until they come again", async () => {
+    const { world, number } = await settle(newWorld());
+    await world.clock.advance(72 * HOUR_MS - 1);
+    await world.passes.run();
+    expect(world.raised()).toEqual([]);
+    await world.clock.advance(1);
+    await world.passes.run();
+    await world.clock.advance(72 * HOUR_MS);
+    await world.passes.run();
+    expect(world.raised()).toEqual(["reports_stopped 2026-11-20"]);
+    expectDocumented(world);
+    world.arrive(number);
+    await world.passes.run();
+    await world.clock.advance(72 * HOUR_MS);
+    await world.passes.run();
+    expect(world.raised()).toEqual(["reports_stopped 2026-11-20", "reports_stopped 2026-11-26"]);
+  });
+
+  test("are not told of before reporters had time to come again after a stop of our own", async () => {
+    const { world } = await settle(newWorld());
+    await world.clock.advance(100 * HOUR_MS);
+    const passes = world.startPasses();
+    await world.clock.advance(6 * HOUR_MS - 1);
+    await passes.run();
+    expect(world.raised()).toEqual([]);
+    await world.clock.advance(1);
+    await passes.run();
+    expect(world.raised()).toEqual(["reports_stopped 2026-11-20"]);
+  });
+
+  test.each([
+    ["paused", { monitoringEnabled: false }],
+    ["not active", { status: "action_required" }],
+    ["of a test key", { mode: "test" }],
+    ["deleted", { deletedAtMs: 1 }],
+  ] as const)("are no news for a domain that is %s", async (_, change) => {
+    const { world, number } = await settle(newWorld());
+    world.db.transact((tx) => world.domains.update(tx, number, change as never));
+    await world.clock.advance(200 * HOUR_MS);
+    await world.passes.run();
+    expect(world.raised()).toEqual([]);
+  });
+
+  test("after two days of reports are no news", async () => {
+    const world = newWorld();
+    const { number } = world.add("example.com");
+    for (const day of [1, 2]) world.report(number, world.today - day, OWN, { messages: 10, aligned: 10 });
+    await world.passes.run();
+    await world.clock.advance(200 * HOUR_MS);
+    await world.passes.run();
+    expect(world.raised()).toEqual([]);
+  });
+});
