@@ -108,9 +108,30 @@ describe("ceilings", () => {
     const manyLines = `From: a\n\n${"x\n".repeat(MESSAGE_LIMITS.linesMax)}`;
     const manyBoundaries = multipart(...Array.from({ length: MESSAGE_LIMITS.dashLinesMax }, () => ""));
     const longHeader = `Subject: ${"x".repeat(MESSAGE_LIMITS.headerBytesMax)}\n\nx`;
-    for (const text of [nested, manyParts, longHeader, manyLines, manyBoundaries])
+    const manyPaddings = `Content-Transfer-Encoding: base64\n\n${"QQ==".repeat(MESSAGE_LIMITS.paddingsMax + 1)}`;
+    for (const text of [nested, manyParts, longHeader, manyLines, manyBoundaries, manyPaddings])
       expect(await problemOf(bytesOf(text))).toBe("message_too_complex");
   });
+});
+
+test("a large message leaves turns to the rest of the process", async () => {
+  const order: string[] = [];
+  setImmediate(() => order.push("the rest"));
+  await read(`From: a\n\n${"<b>&amp;</b>\n".repeat(20_000)}`);
+  order.push("the message");
+  expect(order).toEqual(["the rest", "the message"]);
+});
+
+test.each([76, 1_000_000])("base64 in lines of %d characters is decoded to the bytes it stands for", async (length) => {
+  const bytes = Buffer.from(Array.from({ length: 600_000 }, (_, index) => index % 251));
+  const lines = bytes.toString("base64").replace(new RegExp(`.{${length}}`, "g"), "$&\n");
+  for (const text of [
+    `Content-Transfer-Encoding: base64\n\n${lines}`,
+    multipart(`Content-Transfer-Encoding: base64\n\n${lines}`),
+  ]) {
+    const { parts } = await read(text);
+    expect(parts.map((part) => bytes.equals(part.bytes))).toEqual([true]);
+  }
 });
 
 test("what begins like a message is told from what does not", () => {

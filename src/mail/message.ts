@@ -1,5 +1,6 @@
-import PostalMime from "postal-mime";
+import { nextTurn } from "../base/clock.ts";
 import { err, ok, type Result } from "../base/errors.ts";
+import { createMessageParser } from "./message-parser.ts";
 import { collectParts, type MessagePart } from "./message-parts.ts";
 
 /** Ceilings of one message. What exceeds them is refused whole, never read in part. */
@@ -10,7 +11,9 @@ export const MESSAGE_LIMITS = {
   /** Lines that begin with `--`, as the boundaries of parts do; each may cost a part. */
   dashLinesMax: 10_000,
   /** Of all headers of all parts together. */
-  headerBytesMax: 512 * 1024,
+  headerBytesMax: 128 * 1024,
+  /** Pieces of base64 that padding (`=`) ends: some write one a line, and each costs the parser a buffer. */
+  paddingsMax: 500_000,
   multipartDepthMax: 32,
   partsMax: 256,
 } as const;
@@ -41,14 +44,10 @@ export interface Message {
  */
 export const readMessage = async (bytes: Uint8Array): Promise<Result<Message, MessageProblem>> => {
   if (bytes.byteLength > MESSAGE_LIMITS.messageBytesMax) return err("message_too_large");
-  if (hasTooManyLines(bytes)) return err("message_too_complex");
-  const parser = new PostalMime({
-    maxNestingDepth: MESSAGE_LIMITS.multipartDepthMax,
-    maxHeadersSize: MESSAGE_LIMITS.headerBytesMax,
-    maxRfc822NestingDepth: 0,
-  });
+  if (await hasTooManyLines(bytes)) return err("message_too_complex");
+  const parser = createMessageParser(MESSAGE_LIMITS);
   const email = await parser.parse(withoutMailboxLine(bytes)).catch(() => null);
-  // The parser throws for its own ceilings only.
+  // The parser throws for ceilings only.
   if (email === null) return err("message_too_complex");
   const parts = collectParts(parser, email.attachments);
   if (parts.length > MESSAGE_LIMITS.partsMax) return err("message_too_complex");
@@ -68,26 +67,29 @@ export const looksLikeMessage = (bytes: Uint8Array): boolean =>
 const latin1 = new TextDecoder("latin1");
 const LINE_FEED = 10;
 const SPACE = 32;
+/** How far a message may begin behind blank lines. */
+const BLANK_BYTES_MAX = 64 * 1024;
 const DASH = 45;
 
-const hasTooManyLines = (bytes: Uint8Array): boolean => {
+/** Lines counted before others have their turn. */
+const LINES_PER_TURN = 100_000;
+
+const hasTooManyLines = async (bytes: Uint8Array): Promise<boolean> => {
   let lines = 0;
   let dashLines = 0;
   for (let at = bytes.indexOf(LINE_FEED); at !== -1; at = bytes.indexOf(LINE_FEED, at + 1)) {
     lines += 1;
     if (bytes[at + 1] === DASH && bytes[at + 2] === DASH) dashLines += 1;
+    if (lines > MESSAGE_LIMITS.linesMax || dashLines > MESSAGE_LIMITS.dashLinesMax) return true;
+    if (lines % LINES_PER_TURN === 0) await nextTurn();
   }
-  return lines > MESSAGE_LIMITS.linesMax || dashLines > MESSAGE_LIMITS.dashLinesMax;
+  return false;
 };
 
 /** Blank lines in front would end the header before it begins. */
 const withoutMailboxLine = (bytes: Uint8Array): Uint8Array => {
-  const message = bytes.subarray(
-    Math.max(
-      0,
-      bytes.findIndex((byte) => byte > SPACE),
-    ),
-  );
+  const start = bytes.subarray(0, BLANK_BYTES_MAX).findIndex((byte) => byte > SPACE);
+  const message = bytes.subarray(Math.max(0, start));
   const lineEnd = message.indexOf(LINE_FEED);
   const isMailbox = lineEnd !== -1 && latin1.decode(message.subarray(0, 5)) === "From ";
   return isMailbox ? message.subarray(lineEnd + 1) : message;

@@ -105,6 +105,19 @@ describe("XML made to hurt", () => {
     ["more records than a report may have", reportWith(RECORD.repeat(REPORT_LIMITS.recordsMax)), "too_many_records"],
     ["a million bare ampersands", reportWith("& ".repeat(1_000_000)), "malformed"],
     ["a record inside of a record", reportWith(`<record>${RECORD}</record>`), "malformed"],
+    ["a record in an element closed too late", bytesOf(`${HEAD}<x>${RECORD}</feedback></x>`), "malformed"],
+    ["records in an element of their own", bytesOf(`${HEAD}<records>${RECORD}</records></feedback>`), "malformed"],
+    ["a large page that is about something else", bytesOf(`<x>${"<a>b</a>".repeat(40_000)}</x>`), "not_a_report"],
+    [
+      "white space without end in front of a report",
+      bytesOf(`<x>${" ".repeat(400_000)}${HEAD}</feedback></x>`),
+      "not_a_report",
+    ],
+    [
+      "a document type behind the report",
+      bytesOf(`${HEAD}${RECORD}</feedback>${" ".repeat(65_000)}<!DOCTYPE x>`),
+      "doctype",
+    ],
   ] as const)("%s: refused", async (_name, bytes, problem) => {
     expect(await readReport(bytes)).toEqual({ ok: false, error: problem });
   });
@@ -115,6 +128,14 @@ describe("XML made to hurt", () => {
     ["bare ampersands and signs", "& < ".repeat(40_000), 1],
     ["comments that nothing closes", "<!-- <![CDATA[ <? ".repeat(30_000), 1],
     ["closing tags of nothing", "</x>".repeat(90_000), 1],
+    ["white space without end", " ".repeat(1_000_000), 1],
+    ["a section without end", `<x><![CDATA[${"]".repeat(1_000_000)}]]></x>`, 1],
+    ["a comment without end", `<!--${"x".repeat(1_000_000)}-->`, 1],
+    ["an instruction without end", `<?x ${"?".repeat(1_000_000)}?>`, 1],
+    ["an element's name without end", `<${"a".repeat(100_000)}/>`, 1],
+    ["an entity's name without end", `<x>&${"a".repeat(100_000)};</x>`, 1],
+    ["attributes that are long together", `<x ${`y="${"a".repeat(5000)}" `.repeat(20)}/>`, 1],
+    ["a well-formed extra that also has records", `<x>${RECORD}</x>`, 1],
     ["a text of a megabyte", `<x>${"a".repeat(1_000_000)}</x>`, 1],
   ])("%s: read without harm", async (_name, inside, rows) => {
     const report = await readReport(reportWith(inside));
@@ -127,6 +148,18 @@ describe("XML made to hurt", () => {
     await readReport(reportWith(RECORD.repeat(20_000)));
     order.push("the document");
     expect(order).toEqual(["the rest", "the document"]);
+  });
+
+  test("the records of one mail are limited together, and so are the texts that are repaired", async () => {
+    const two = reportWith(RECORD);
+    const budget = { recordsLeft: 3, repairCharactersLeft: 2000 };
+    expect((await readReport(two, budget)).ok).toBe(true);
+    expect(await readReport(two, budget)).toEqual({ ok: false, error: "too_many_records" });
+    const damaged = bytesOf(`${HEAD}<x>R & D</x></feedback>`);
+    for (let at = 0; at + damaged.byteLength <= 2000; at += damaged.byteLength) {
+      expect((await readReport(damaged, budget)).ok).toBe(true);
+    }
+    expect(await readReport(damaged, budget)).toEqual({ ok: false, error: "malformed" });
   });
 
   test("an element's text is kept up to its ceiling", async () => {

@@ -1,4 +1,4 @@
-import { constants, inflateRawSync } from "node:zlib";
+import { constants, createInflateRaw, inflateRawSync } from "node:zlib";
 import { err, ok, type Result } from "../../base/errors.ts";
 
 /** Bytes out of a compressed stream. `isTruncated`: the stream ended before its end, and this is what came before. */
@@ -11,15 +11,29 @@ export interface Inflated {
 
 export type InflateProblem = "too_large" | "damaged";
 
+/** What gives more than this is inflated beside the event loop: a bomb of 64 MB would hold it for a tenth of a second. */
+const SYNC_BYTES_MAX = 1024 * 1024;
+
 /**
  * Inflates a raw DEFLATE stream (RFC 1951) to at most `bytesMax` bytes. What follows the stream is left alone. The
- * memory used is bounded by `bytesMax` however much the stream would give.
+ * memory used is bounded by `bytesMax` however much the stream would give. Large ones leave turns to everybody else.
  */
-export const inflateRaw = (input: Uint8Array, bytesMax: number): Result<Inflated, InflateProblem> => {
-  const whole = attempt(input, bytesMax, constants.Z_FINISH);
+export const inflateRaw = async (input: Uint8Array, bytesMax: number): Promise<Result<Inflated, InflateProblem>> => {
+  const bytes = Math.min(bytesMax, SYNC_BYTES_MAX);
+  const small = await inflateWith((finishFlush) => attempt(input, bytes, finishFlush));
+  if (small.ok || small.error !== "too_large" || bytes === bytesMax) return small;
+  return inflateWith((finishFlush) => attemptLarge(input, bytesMax, finishFlush));
+};
+
+type Attempt = Result<Inflated, InflateProblem | "cut_off">;
+
+const inflateWith = async (
+  inflate: (finishFlush: number) => Attempt | Promise<Attempt>,
+): Promise<Result<Inflated, InflateProblem>> => {
+  const whole = await inflate(constants.Z_FINISH);
   if (whole.ok) return whole;
   if (whole.error !== "cut_off") return err(whole.error);
-  const begun = attempt(input, bytesMax, constants.Z_SYNC_FLUSH);
+  const begun = await inflate(constants.Z_SYNC_FLUSH);
   if (!begun.ok) return err(begun.error === "too_large" ? "too_large" : "damaged");
   return ok({ ...begun.value, isTruncated: true });
 };
@@ -31,14 +45,14 @@ const GZIP_MEMBERS_MAX = 16;
  * Unpacks a gzip file (RFC 1952) to at most `bytesMax` bytes. The trailer is not asked for and what follows it is
  * ignored: mail programs append a line end, and some reporters leave the checksum out.
  */
-export const gunzip = (input: Uint8Array, bytesMax: number): Result<Inflated, InflateProblem> => {
+export const gunzip = async (input: Uint8Array, bytesMax: number): Promise<Result<Inflated, InflateProblem>> => {
   const members: Uint8Array[] = [];
   let at = 0;
   let bytesLeft = bytesMax;
   let isTruncated = false;
   while (members.length < GZIP_MEMBERS_MAX && isGzip(input.subarray(at))) {
     const header = headerLength(input.subarray(at));
-    const member = header === null ? err("damaged" as const) : inflateRaw(input.subarray(at + header), bytesLeft);
+    const member = header === null ? err("damaged" as const) : await inflateRaw(input.subarray(at + header), bytesLeft);
     if (!member.ok) {
       // Bytes behind a sound member that only look like another one are garbage, not damage.
       if (members.length > 0 && member.error === "damaged") break;
@@ -51,7 +65,7 @@ export const gunzip = (input: Uint8Array, bytesMax: number): Result<Inflated, In
   }
   const [first, second] = members;
   if (first === undefined) return err("damaged");
-  const bytes = second === undefined ? first : new Uint8Array(Buffer.concat(members));
+  const bytes = second === undefined ? first : Buffer.concat(members);
   return ok({ bytes, isTruncated, consumedBytes: Math.min(at, input.byteLength) });
 };
 
@@ -77,11 +91,7 @@ const headerLength = (bytes: Uint8Array): number | null => {
   return at < bytes.byteLength ? at : null;
 };
 
-const attempt = (
-  input: Uint8Array,
-  bytesMax: number,
-  finishFlush: number,
-): Result<Inflated, InflateProblem | "cut_off"> => {
+const attempt = (input: Uint8Array, bytesMax: number, finishFlush: number): Attempt => {
   if (bytesMax < 1) return err("too_large");
   try {
     // With `info` the answer also says how far the input was read; the declarations leave that out.
@@ -89,12 +99,40 @@ const attempt = (
     const answer: unknown = inflateRawSync(input, options);
     return ok({ ...readAnswer(answer), isTruncated: false });
   } catch (error) {
-    const code: unknown = error instanceof Error ? Reflect.get(error, "code") : null;
-    if (code === "ERR_BUFFER_TOO_LARGE") return err("too_large");
-    if (code === "Z_BUF_ERROR") return err("cut_off");
-    if (typeof code === "string" && code.startsWith("Z_")) return err("damaged");
-    throw error;
+    return err(problemOf(error));
   }
+};
+
+/** No DEFLATE stream gives more bytes for each of its own. */
+const EXPANSION_MAX = 1032;
+const CHUNK_BYTES = 256 * 1024;
+
+/** The same in steps. The place for all of it is taken at once, and costs only the memory that is written to. */
+const attemptLarge = async (input: Uint8Array, bytesMax: number, finishFlush: number): Promise<Attempt> => {
+  const stream = createInflateRaw({ chunkSize: CHUNK_BYTES, finishFlush });
+  const place = new Uint8Array(Math.min(bytesMax, input.byteLength * EXPANSION_MAX));
+  let length = 0;
+  stream.end(input);
+  try {
+    for await (const chunk of stream) {
+      if (!(chunk instanceof Uint8Array)) throw new Error("zlib gave something else than bytes");
+      if (length + chunk.byteLength > place.byteLength) return err("too_large");
+      place.set(chunk, length);
+      length += chunk.byteLength;
+    }
+  } catch (error) {
+    return err(problemOf(error));
+  }
+  return ok({ bytes: place.subarray(0, length), isTruncated: false, consumedBytes: stream.bytesWritten });
+};
+
+/** What an error of zlib means; throws what is none. */
+const problemOf = (error: unknown): InflateProblem | "cut_off" => {
+  const code: unknown = error instanceof Error ? Reflect.get(error, "code") : null;
+  if (code === "ERR_BUFFER_TOO_LARGE") return "too_large";
+  if (code === "Z_BUF_ERROR") return "cut_off";
+  if (typeof code === "string" && code.startsWith("Z_")) return "damaged";
+  throw error;
 };
 
 const readAnswer = (answer: unknown): { bytes: Uint8Array; consumedBytes: number } => {

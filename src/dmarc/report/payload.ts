@@ -1,3 +1,4 @@
+import { nextTurn } from "../../base/clock.ts";
 import { looksLikeMessage } from "../../mail/message.ts";
 import { isGzip } from "./inflate.ts";
 import { isZip } from "./zip.ts";
@@ -12,6 +13,9 @@ const PREAMBLE_BYTES = 64 * 1024;
 /** The first characters of a gzip file, a zip archive and XML, written as base64. */
 const BASE64_START = /^(?:H4sI|UEsDB|PD94bWw|PGZlZWRiYWNr|77u\/PD94)/;
 
+/** How pages begin, and parts of them: mails for people. A report quoted in one is found nevertheless. */
+const HTML_START = /^<(?:!doctype\s+html\b|(?:html|head|body|div|p|span|table|b|i|br|a|font|center|style|meta)\b)/i;
+
 const latin1 = new TextDecoder("latin1");
 
 /** Says what some bytes are. `other` is everything in which no report is to be expected: pictures, pages, words. */
@@ -21,7 +25,7 @@ export const kindOfPayload = (bytes: Uint8Array): PayloadKind => {
   // Without zeros UTF-16 reads as ASCII, which is enough to know it by.
   const head = latin1.decode(bytes.subarray(0, HEAD_BYTES)).replace(/\0/g, "");
   const start = head.replace(/^(?:\u00ef\u00bb\u00bf|\u00ff\u00fe|\u00fe\u00ff)?\s*/, "");
-  if (start.startsWith("<")) return /^<(?:!doctype\s+html|html)\b/i.test(start) ? "other" : "xml";
+  if (start.startsWith("<")) return HTML_START.test(start) ? "other" : "xml";
   if (start.startsWith("{")) return "json";
   if (/^["']?unused["']?\s*$/i.test(start) && bytes.byteLength < HEAD_BYTES) return "unused";
   if (BASE64_START.test(start)) return "base64";
@@ -35,8 +39,26 @@ export const findXmlInText = (bytes: Uint8Array): Uint8Array | null => {
   return at === -1 ? null : bytes.subarray(at);
 };
 
+/** Characters of base64 decoded at a time. */
+const BASE64_STEP = 256 * 1024;
+
 /** The bytes that a text of base64 stands for, line breaks wherever they are; null when other characters are in it. */
-export const decodeBase64Text = (bytes: Uint8Array): Uint8Array | null => {
-  const text = latin1.decode(bytes).replace(/\s+/g, "");
-  return /^[A-Za-z0-9+/]+=*$/.test(text) ? new Uint8Array(Buffer.from(text, "base64")) : null;
+export const decodeBase64Text = async (bytes: Uint8Array): Promise<Uint8Array | null> => {
+  const decoded = Buffer.alloc(Math.ceil(bytes.byteLength * 0.75));
+  let length = 0;
+  let rest = "";
+  let isPadded = false;
+  for (let at = 0; at < bytes.byteLength; at += BASE64_STEP) {
+    if (at > 0) await nextTurn();
+    const text = latin1.decode(bytes.subarray(at, at + BASE64_STEP)).replace(/\s+/g, "");
+    if (!(isPadded ? /^=*$/ : /^[A-Za-z0-9+/]*=*$/).test(text)) return null;
+    isPadded ||= text.endsWith("=");
+    const whole = rest + text;
+    // Four characters are three bytes; what is left over waits for the next step.
+    const end = whole.length - (whole.length % 4);
+    length += decoded.write(whole.slice(0, end), length, "base64");
+    rest = whole.slice(end);
+  }
+  length += decoded.write(rest, length, "base64");
+  return decoded.subarray(0, length);
 };

@@ -3,7 +3,7 @@ import type { MessagePart } from "../../mail/message-parts.ts";
 import { readFailureReport } from "./failure-report.ts";
 import { empty, type Reading, type RejectReason, quarantined, readingOf, rejected } from "./outcome.ts";
 import { findXmlInText, kindOfPayload } from "./payload.ts";
-import { readReport } from "./read-report.ts";
+import { createReadingBudget, type ReadingBudget, readReport } from "./read-report.ts";
 import { readTlsReport } from "./tls-report.ts";
 import { createUnpackBudget, UNPACK_LIMITS, type UnpackBudget, type Unpacked, unpack } from "./unpack.ts";
 
@@ -13,15 +13,15 @@ import { createUnpackBudget, UNPACK_LIMITS, type UnpackBudget, type Unpacked, un
  * is something else. The ceilings of `UNPACK_LIMITS` hold for all of it together. Never throws for any bytes.
  */
 export const readReportFile = async (bytes: Uint8Array, name: string | null = null): Promise<Reading[]> => {
+  const within: Within = { budget: createUnpackBudget(), reading: createReadingBudget(), depth: 0 };
   const readings =
-    kindOfPayload(bytes) === "message"
-      ? await readMail(bytes, { budget: createUnpackBudget(), depth: 0 })
-      : await readPart({ bytes, name }, { budget: createUnpackBudget(), depth: 0 });
+    kindOfPayload(bytes) === "message" ? await readMail(bytes, within) : await readPart({ bytes, name }, within);
   return readings.length > 0 ? readings : [rejected("no_report", name)];
 };
 
 interface Within {
   readonly budget: UnpackBudget;
+  readonly reading: ReadingBudget;
   /** Mails around this one. */
   readonly depth: number;
 }
@@ -58,8 +58,10 @@ const failureReading = ({ parts }: Message): Reading => {
 
 const readPart = async (part: Pick<MessagePart, "bytes" | "name">, within: Within): Promise<Reading[]> => {
   const readings: Reading[] = [];
-  for (const found of await unpack(part.bytes, part.name, within.budget)) {
-    readings.push(...(await readUnpacked(found, within)));
+  const waiting = await unpack(part.bytes, part.name, within.budget);
+  // Taken off, so that the bytes of those that have been read are not held any longer.
+  for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) {
+    readings.push(...(await readUnpacked(next, within)));
   }
   return readings;
 };
@@ -70,7 +72,7 @@ const readUnpacked = async (found: Unpacked, within: Within): Promise<Reading[]>
     case "refused":
       return [rejected(found.reason, name)];
     case "xml":
-      return [await readXml(found.bytes, name, found.isTruncated)];
+      return [await readXml(found, within)];
     case "json":
       return readJson(found.bytes, name);
     case "unused":
@@ -79,24 +81,26 @@ const readUnpacked = async (found: Unpacked, within: Within): Promise<Reading[]>
       if (within.depth >= UNPACK_LIMITS.depthMax) return [rejected("nested_too_deep", name)];
       const readings = await readMail(found.bytes, { ...within, depth: within.depth + 1 });
       // "Hello:" begins like a message too.
-      return readings.length > 0 ? readings : readXmlInText(found);
+      return readings.length > 0 ? readings : readXmlInText(found, within);
     }
     case "other":
-      return readXmlInText(found);
+      return readXmlInText(found, within);
     default:
       return found satisfies never;
   }
 };
 
-const readXmlInText = async (found: Exclude<Unpacked, { kind: "refused" }>): Promise<Reading[]> => {
-  const xml = findXmlInText(found.bytes);
-  const reading = xml === null ? null : await readXml(xml, found.name, found.isTruncated);
+type Document = Exclude<Unpacked, { kind: "refused" }>;
+
+const readXmlInText = async (found: Document, within: Within): Promise<Reading[]> => {
+  const bytes = findXmlInText(found.bytes);
+  const reading = bytes === null ? null : await readXml({ ...found, bytes }, within);
   // Words for people that only quote a little XML are no report gone wrong.
   return reading === null || reading.reason === "not_a_report" ? [] : [reading];
 };
 
-const readXml = async (bytes: Uint8Array, name: string | null, isTruncated: boolean): Promise<Reading> => {
-  const report = await readReport(bytes);
+const readXml = async ({ bytes, name, isTruncated }: Document, within: Within): Promise<Reading> => {
+  const report = await readReport(bytes, within.reading);
   if (!report.ok) return rejected(isTruncated && report.error !== "doctype" ? "truncated" : report.error, name);
   // Bytes are known to be missing, so an end that had to be completed is not the end.
   const isCut = isTruncated && report.value.notices.includes("end_completed");

@@ -1,8 +1,22 @@
 import { err, ok, type Result } from "../../base/errors.ts";
 import type { ReportProblem } from "./outcome.ts";
-import type { Report, ReportNotice } from "./report.ts";
+import { REPORT_LIMITS, type Report, type ReportNotice } from "./report.ts";
 import { createReportDraft } from "./report-draft.ts";
 import { walkReport } from "./report-xml.ts";
+import { REPAIR_LIMITS } from "./text-pre-pass.ts";
+
+/** What is left of the work that one mail, with everything in it, may cause. Used up as its reports are read. */
+export interface ReadingBudget {
+  recordsLeft: number;
+  /** Characters of texts to be repaired: they are gone through several times. */
+  repairCharactersLeft: number;
+}
+
+/** Two reports of the largest kind; more at once are no report, and each record takes memory. */
+export const createReadingBudget = (): ReadingBudget => ({
+  recordsLeft: 2 * REPORT_LIMITS.recordsMax,
+  repairCharactersLeft: 2 * REPAIR_LIMITS.charactersMax,
+});
 
 /**
  * Reads an aggregate report from the bytes of its XML.
@@ -11,14 +25,19 @@ import { walkReport } from "./report-xml.ts";
  * period, or one cut off inside a record, is refused: counts must be true. Rows without a usable source or count are
  * left out and counted by reason. Never throws; memory is linear in the input, and the caller bounds the input.
  */
-export const readReport = async (bytes: Uint8Array): Promise<Result<Report, ReportProblem>> => {
-  const walked = await walkReport(bytes, createReportDraft);
+export const readReport = async (
+  bytes: Uint8Array,
+  budget: ReadingBudget = createReadingBudget(),
+): Promise<Result<Report, ReportProblem>> => {
+  const recordsMax = Math.min(REPORT_LIMITS.recordsMax, budget.recordsLeft);
+  const walked = await walkReport(bytes, () => createReportDraft(recordsMax), budget);
   if (!walked.ok) return walked;
   const { sink, walk } = walked.value;
-  const report = sink.finish();
+  const report = sink.finish(walk.wasRepaired);
   // A document that breaks off before it says what it is about was cut off, whatever else it lacks.
   if (walk.wasCompleted && (!report.ok || report.value.rows.length === 0)) return err("truncated");
   if (!report.ok) return report;
+  budget.recordsLeft -= report.value.rows.length;
   const notices: ReportNotice[] = [
     ...(walk.wasRepaired && !walk.wasCompleted ? (["text_repaired"] as const) : []),
     ...(walk.wasCompleted ? (["end_completed"] as const) : []),

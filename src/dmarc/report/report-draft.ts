@@ -15,15 +15,19 @@ import type { ReportSink } from "./report-xml.ts";
 
 /** A report as its elements come in, and at the end what they make. */
 export interface ReportDraft extends ReportSink {
-  finish(): Result<Report, ReportProblem>;
+  /** `isLenient`: the text had to be repaired, so that an element may have been closed by guess. */
+  finish(isLenient: boolean): Result<Report, ReportProblem>;
 }
 
 type Texts = Map<string, string>;
 
 const SECTIONS: ReadonlySet<string> = new Set(["report_metadata", "policy_published", "record"]);
 
-/** Starts an empty draft. Elements that no report format knows are passed over, wherever they stand. */
-export const createReportDraft = (): ReportDraft => {
+/**
+ * Starts an empty draft for at most so many records. Elements that no report format knows are passed over, wherever they
+ * stand; records in them are not, unless they are well-formed extras beside the report's own.
+ */
+export const createReportDraft = (recordsMax: number = REPORT_LIMITS.recordsMax): ReportDraft => {
   const head: Texts = new Map();
   const policy: Texts = new Map();
   const errors: string[] = [];
@@ -31,18 +35,22 @@ export const createReportDraft = (): ReportDraft => {
   const skipped = new Map<RowProblem, number>();
   let draft = createRowDraft();
   let records = 0;
+  let strayRecords = 0;
   let policies = 0;
 
   const open = (path: readonly string[]): ReportProblem | null => {
     const [section, , third, fourth] = path;
     if (path.length === 1 && section === "policy_published") policies += 1;
     // A record inside of what should have ended before it: nothing below could be told apart.
-    if (path.length > 1 && path.at(-1) === "record" && SECTIONS.has(section ?? "")) return "malformed";
+    if (path.length > 1 && path.at(-1) === "record") {
+      if (SECTIONS.has(section ?? "")) return "malformed";
+      strayRecords += 1;
+    }
     if (section !== "record") return null;
     if (path.length === 1) {
       draft = createRowDraft();
       records += 1;
-      return records > REPORT_LIMITS.recordsMax ? "too_many_records" : null;
+      return records > recordsMax ? "too_many_records" : null;
     }
     beginRecordEntry(draft, path.length, third, fourth);
     return null;
@@ -65,7 +73,8 @@ export const createReportDraft = (): ReportDraft => {
     } else if (path.length === 1 && section === "version") keepFirst(head, section, text);
   };
 
-  const finish = (): Result<Report, ReportProblem> => {
+  const finish = (isLenient: boolean): Result<Report, ReportProblem> => {
+    if (strayRecords > 0 && (isLenient || records === 0)) return err("malformed");
     const published = publishedPolicy(policy);
     if (published === null) return err("domain_missing");
     const period = periodOf(head);

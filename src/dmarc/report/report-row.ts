@@ -13,6 +13,7 @@ import {
   readText,
   readWord,
 } from "./report-values.ts";
+import { REPORT_ELEMENTS } from "./text-pre-pass.ts";
 
 /** Why the receiver did not do what the policy asks. An unknown type is `other`, its word in front of the comment. */
 export interface OverrideReason {
@@ -81,9 +82,9 @@ export const createRowDraft = (): RowDraft => ({
   entry: new Map(),
 });
 
-/** Keeps a text unless one of that name is there already. */
+/** Keeps a text of an element that reports have, unless one of that name is there already. */
 export const keepFirst = (texts: Texts, name: string, text: string): void => {
-  if (text !== "" && !texts.has(name)) texts.set(name, text);
+  if (text !== "" && REPORT_ELEMENTS.has(name) && !texts.has(name)) texts.set(name, text);
 };
 
 /** Begins an entry of a list of a record. Beyond the ceiling it is read and forgotten. */

@@ -1,24 +1,23 @@
 import { nextTurn } from "../../base/clock.ts";
-import { isUtf8 } from "node:buffer";
-import { SaxesParser } from "saxes";
 import { err, ok, type Result } from "../../base/errors.ts";
 import type { ReportProblem } from "./outcome.ts";
-import { localName, repairText } from "./text-pre-pass.ts";
+import { localName, REPAIR_LIMITS, repairText } from "./text-pre-pass.ts";
+import { createXmlParser } from "./xml-parser.ts";
+import { textPieces, wholeXml, xmlPieces } from "./xml-text.ts";
 
 /** Ceilings of one document. */
 export const XML_LIMITS = {
   depthMax: 32,
   attributesMax: 1000,
+  /** Of the attributes of one element together. */
+  attributeCharactersMax: 64 * 1024,
+  /** Where `feedback` begins at the latest. */
+  preambleCharactersMax: 256 * 1024,
   /** Characters of one element's text that are kept; the rest is dropped. */
   textCharactersMax: 4096,
   /** Faults passed over in a text that has been repaired already. */
   faultsMax: 10_000,
 } as const;
-
-/** The characters given to the parser at a time: how far it can run beyond a ceiling before it is stopped. */
-const CHUNK_CHARACTERS = 16_384;
-/** After so many the rest of the process has its turn: 64 MB in one go would stop it for seconds. */
-const TURN_CHARACTERS = 32 * CHUNK_CHARACTERS;
 
 /** What is told of a report while it is read. Names are local, lower case, from below `feedback` down. */
 export interface ReportSink {
@@ -39,69 +38,44 @@ export interface Walk {
 /**
  * Walks through the first `feedback` element of a document, wherever it stands, and tells a sink what is in it.
  *
- * A document type declaration refuses the document before anything is parsed, and entities other than the five of XML
- * are never expanded. A text that is not well-formed is repaired (`repairText`) and walked again with a new sink, so
- * sound reports pay nothing for the others. Large documents are read in turns with everybody else. Never throws.
+ * A document type declaration, wherever it stands, refuses the document before the parser comes to it, and entities other
+ * than the five of XML are never expanded. A text that is not well-formed is repaired (`repairText`) and walked again with a new sink, so
+ * sound reports pay nothing for the others, as far as the budget goes, which is used up by that. Large documents are read in turns with everybody else. Never throws.
  */
 export const walkReport = async <S extends ReportSink>(
   bytes: Uint8Array,
   createSink: () => S,
+  budget: { repairCharactersLeft: number },
 ): Promise<Result<{ readonly sink: S; readonly walk: Walk }, ReportProblem>> => {
-  const text = decodeXml(bytes);
-  if (/<!(?:DOCTYPE|ENTITY)/i.test(text)) return err("doctype");
   const strict = createSink();
-  const first = await run(text, strict, 0);
+  const first = await run(xmlPieces(bytes), strict, 0);
   if (first.ok) return ok({ sink: strict, walk: { wasCompleted: false, wasRepaired: false } });
   if (first.error !== "malformed" && first.error !== "truncated") return first;
-  const repaired = repairText(text);
+  const text = await wholeXml(bytes, Math.min(REPAIR_LIMITS.charactersMax, budget.repairCharactersLeft));
+  if (text === null) return first;
+  budget.repairCharactersLeft -= text.length;
+  const repaired = await repairText(text);
   if (repaired === null) return first;
   const lenient = createSink();
-  const second = await run(repaired, lenient, XML_LIMITS.faultsMax);
+  const second = await run(textPieces(repaired), lenient, XML_LIMITS.faultsMax);
   if (!second.ok) return second;
   return ok({ sink: lenient, walk: { wasCompleted: second.value.wasCompleted, wasRepaired: true } });
 };
 
-/** The text of a document, from its first `<` on: by its byte order mark, else as UTF-8, else by what it says. */
-const decodeXml = (bytes: Uint8Array): string => {
-  const text = new TextDecoder(encodingOf(bytes)).decode(bytes);
-  return text.slice(Math.max(0, text.indexOf("<")));
-};
-
-const encodingOf = (bytes: Uint8Array): Bun.Encoding => {
-  const [first, second] = bytes;
-  if (first === 0xff && second === 0xfe) return "utf-16le";
-  if (first === 0xfe && second === 0xff) return "utf-16be" as Bun.Encoding;
-  if (first === 0x3c && second === 0) return "utf-16le";
-  if (first === 0 && second === 0x3c) return "utf-16be" as Bun.Encoding;
-  if (isUtf8(bytes)) return "utf-8";
-  const head = new TextDecoder("latin1").decode(bytes.subarray(0, 200));
-  // Only the encodings that are in use; anything else is read as UTF-8 with replacement.
-  return /^[^>]*encoding\s*=\s*["'](?:iso-8859-1|windows-1252|latin1)["']/i.test(head) ? "windows-1252" : "utf-8";
-};
-
-/** The five entities of XML and nothing that an object inherits: `&constructor;` is no entity. */
-const ENTITIES: Readonly<Record<string, string>> = Object.assign(Object.create(null), {
-  amp: "&",
-  gt: ">",
-  lt: "<",
-  quot: '"',
-  apos: "'",
-});
-
 const run = async (
-  text: string,
+  pieces: Iterable<string>,
   sink: ReportSink,
   faultsMax: number,
 ): Promise<Result<{ wasCompleted: boolean }, ReportProblem>> => {
-  const parser = new SaxesParser({ xmlns: false, position: false });
-  parser.ENTITIES = { ...ENTITIES };
-  Object.setPrototypeOf(parser.ENTITIES, null);
+  const { parser, read } = createXmlParser();
+  const screen = createScreen();
   const path: string[] = [];
   let state: "before" | "inside" | "after" = "before";
   let outside = 0;
   let pending = "";
   let faults = 0;
   let attributes = 0;
+  let attributeCharacters = 0;
   let problem: ReportProblem | null = null;
   const stopAt = (found: ReportProblem | null): void => {
     problem ??= found;
@@ -111,12 +85,15 @@ const run = async (
     faults += 1;
   });
   parser.on("doctype", () => stopAt("doctype"));
-  parser.on("attribute", () => {
+  parser.on("attribute", ({ name, value }) => {
     attributes += 1;
-    if (attributes > XML_LIMITS.attributesMax && faults <= faultsMax) stopAt("malformed");
+    attributeCharacters += name.length + value.length;
+    const isTooMuch = attributes > XML_LIMITS.attributesMax || attributeCharacters > XML_LIMITS.attributeCharactersMax;
+    if (isTooMuch && faults <= faultsMax) stopAt("malformed");
   });
   parser.on("opentag", ({ name }) => {
     attributes = 0;
+    attributeCharacters = 0;
     // Behind a fault that ends the walk the parser guesses; what it tells then is nothing to judge by.
     if (problem !== null || faults > faultsMax || state === "after") return;
     if (path.length + outside >= XML_LIMITS.depthMax) return stopAt("too_deep");
@@ -151,13 +128,37 @@ const run = async (
 
   // What the handlers change is out of sight of the type checker.
   const isOver = (): boolean => problem !== null || state === "after" || faults > faultsMax;
-  for (let at = 0; at < text.length && !isOver(); at += CHUNK_CHARACTERS) {
-    if (at > 0 && at % TURN_CHARACTERS === 0) await nextTurn();
-    parser.write(text.slice(at, at + CHUNK_CHARACTERS));
+  let isFirst = true;
+  for (const piece of pieces) {
+    if (!isFirst) await nextTurn();
+    isFirst = false;
+    const found = screen(piece);
+    if (found !== null) return err(found);
+    if (!read(piece, isOver)) stopAt("malformed");
+    if (problem !== null) break;
   }
   if (!isOver()) parser.close();
   return judge({ problem, state, faults, faultsMax, isBlank: pending.trim() === "", depth: path.length });
 };
+
+/** Looks at a text before the parser does, piece by piece. */
+const createScreen = () => {
+  let tail = "";
+  let head: string | null = "";
+  return (piece: string): ReportProblem | null => {
+    if (DECLARATION.test(tail + piece)) return "doctype";
+    tail = piece.slice(-DECLARATION_CHARACTERS);
+    if (head === null) return null;
+    head += piece;
+    if (/[<:]feedback[\s/>]/i.test(head)) head = null;
+    // Large, and about something else: a page, a sitemap, white space without end.
+    else if (head.length > XML_LIMITS.preambleCharactersMax) return "not_a_report";
+    return null;
+  };
+};
+
+const DECLARATION = /<!(?:DOCTYPE|ENTITY)/i;
+const DECLARATION_CHARACTERS = "<!DOCTYP".length;
 
 interface End {
   readonly problem: ReportProblem | null;

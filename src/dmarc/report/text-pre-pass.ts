@@ -1,8 +1,10 @@
+import { nextTurn } from "../../base/clock.ts";
+
 /** Open elements that the pass keeps in mind. Nothing that is a report comes near it. */
 const OPEN_ELEMENTS_MAX = 64;
 
 /** Elements of RFC 7489 App. C and RFC 9990, without prefix: a tag of such a name is a tag even when nothing closes it. */
-const REPORT_ELEMENTS: ReadonlySet<string> = new Set(
+export const REPORT_ELEMENTS: ReadonlySet<string> = new Set(
   (
     "feedback version report_metadata org_name email extra_contact_info report_id date_range begin end error errors " +
     "generator policy_published domain p sp np adkim aspf pct fo testing discovery_method record row source_ip count " +
@@ -12,7 +14,8 @@ const REPORT_ELEMENTS: ReadonlySet<string> = new Set(
 );
 
 /** `<name …>`, `</name>` or `<name/>` from the `<` on; attributes are not looked into. */
-const TAG = /<(\/?)([A-Za-z_][\w.:-]*)(?=[\s/>])([^<>]*)>/y;
+const TAG = /<(\/?)([A-Za-z_][\w.:-]{0,1023})(?=[\s/>])([^<>]{0,65535})>/y;
+const CLOSING_TAG = /<\/([A-Za-z_][\w.:-]{0,1023})\s*>/y;
 /** Skipped whole: nothing inside is markup. */
 const OPAQUE = [
   ["<!--", "-->"],
@@ -20,11 +23,14 @@ const OPAQUE = [
   ["<?", "?>"],
 ] as const;
 
-const BARE_AMPERSAND = /&(?!(?:amp|lt|gt|quot|apos|#\d{1,7}|#x[\da-fA-F]{1,6});)/g;
+const ENTITY = /&(?:amp|lt|gt|quot|apos|#\d{1,7}|#x[\da-fA-F]{1,6});/y;
 const NOT_XML = /[^\t\n\r\u0020-\uFFFD]/g;
 
 /** Ceilings of a repair. A text beyond them is not nearly XML, and repairing it would cost more than it is worth. */
-export const REPAIR_LIMITS = { charactersMax: 16 * 1024 * 1024, changesMax: 100_000 } as const;
+export const REPAIR_LIMITS = { charactersMax: 16 * 1024 * 1024, changesMax: 100_000, namesMax: 10_000 } as const;
+
+/** Tags and signs looked at, and characters cleaned, before others have their turn. */
+const TURN = { steps: 8192, characters: 256 * 1024 } as const;
 
 /**
  * Turns a text that is nearly XML into one that a parser takes: a bare `&`, a `<` that begins no tag, an address in
@@ -33,68 +39,101 @@ export const REPAIR_LIMITS = { charactersMax: 16 * 1024 * 1024, changesMax: 100_
  * of `feedback` is left out.
  *
  * Elements of a report are kept as tags even when unclosed, so that a cut-off file still shows where it was cut. Linear
- * in the length of the text. Null when the text exceeds `REPAIR_LIMITS`.
+ * in the length of the text; long ones are repaired in turns with everybody else. Null when the text exceeds
+ * `REPAIR_LIMITS`.
  */
-export const repairText = (text: string): string | null => {
+export const repairText = async (text: string): Promise<string | null> => {
   if (text.length > REPAIR_LIMITS.charactersMax) return null;
-  const clean = text.replace(NOT_XML, "\uFFFD");
-  const closed = closedNames(clean);
+  const clean = await withoutForbidden(text);
+  const closed = await closedNames(clean);
+  if (closed === null) return null;
+  const repair = createRepair(clean, closed);
+  for (let steps = 1; repair.step(); steps += 1) if (steps % TURN.steps === 0) await nextTurn();
+  return repair.result();
+};
+
+const withoutForbidden = async (text: string): Promise<string> => {
+  const pieces: string[] = [];
+  for (let at = 0; at < text.length; at += TURN.characters) {
+    if (at > 0) await nextTurn();
+    pieces.push(text.slice(at, at + TURN.characters).replace(NOT_XML, "\uFFFD"));
+  }
+  return pieces.join("");
+};
+
+/** The names that are closed somewhere; null for more than any report has. */
+const closedNames = async (text: string): Promise<ReadonlySet<string> | null> => {
+  const names = new Set<string>();
+  let steps = 0;
+  for (let at = text.indexOf("</"); at !== -1; at = text.indexOf("</", at + 2)) {
+    steps += 1;
+    if (steps % TURN.steps === 0) await nextTurn();
+    CLOSING_TAG.lastIndex = at;
+    const name = CLOSING_TAG.exec(text)?.[1];
+    if (name !== undefined) names.add(name);
+    if (names.size > REPAIR_LIMITS.namesMax) return null;
+  }
+  return names;
+};
+
+/** Goes from one `<` or `&` to the next, and copies what lies between in runs as long as they go. */
+const createRepair = (text: string, closed: ReadonlySet<string>) => {
+  const find = (sign: "<" | "&", from: number): number => {
+    const at = text.indexOf(sign, from);
+    return at === -1 ? text.length : at;
+  };
   const isMissing = OPAQUE.map(() => false);
   const open: string[] = [];
-  const out = createRepairedText(clean);
-  let at = clean.indexOf("<");
-  while (at !== -1 && out.changes() <= REPAIR_LIMITS.changesMax) {
-    const opaqueEnd = findOpaqueEnd(clean, at, isMissing);
-    const tag = opaqueEnd === null ? tagAt(clean, at) : null;
-    let end = at + 1;
-    if (opaqueEnd !== null) {
-      out.keepAsItIs(at, opaqueEnd);
-      end = opaqueEnd;
-    } else if (tag !== null && follow(tag, open, closed)) end = at + tag.length;
-    else out.escape(at);
-    if (tag?.isClosing === true && localName(tag.name) === "feedback") return out.finish(end);
-    at = clean.indexOf("<", end);
-  }
-  return out.finish(clean.length);
-};
-
-/** Copies a text in runs as long as they go, so that the cost is that of the changes. */
-const createRepairedText = (text: string) => {
   const pieces: string[] = [];
+  let bracket = find("<", 0);
+  let ampersand = find("&", 0);
+  let end = text.length;
   let copied = 0;
   let changes = 0;
-  const escapeAmpersand = (): string => {
-    changes += 1;
-    return changes > REPAIR_LIMITS.changesMax ? "&" : "&amp;";
-  };
-  const copyTo = (end: number): void => {
-    if (end > copied) pieces.push(text.slice(copied, end).replace(BARE_AMPERSAND, escapeAmpersand));
-    copied = Math.max(copied, end);
-  };
-  return {
-    changes: () => changes,
-    escape(at: number): void {
-      copyTo(at);
-      pieces.push("&lt;");
-      copied = at + 1;
-      changes += 1;
-    },
-    keepAsItIs(from: number, to: number): void {
-      copyTo(from);
-      pieces.push(text.slice(from, to));
-      copied = to;
-    },
-    finish(end: number): string | null {
-      copyTo(end);
-      return changes > REPAIR_LIMITS.changesMax ? null : pieces.join("");
-    },
-  };
-};
 
-const closedNames = (text: string): ReadonlySet<string> => {
-  const names = new Set<string>();
-  for (const match of text.matchAll(/<\/([A-Za-z_][\w.:-]*)\s*>/g)) names.add(match[1] ?? "");
-  return names;
+  const replaceSign = (at: number, by: string): void => {
+    pieces.push(text.slice(copied, at), by);
+    copied = at + 1;
+    changes += 1;
+  };
+
+  const stepAmpersand = (): void => {
+    ENTITY.lastIndex = ampersand;
+    if (!ENTITY.test(text)) replaceSign(ampersand, "&amp;");
+    ampersand = find("&", ampersand + 1);
+  };
+
+  const stepBracket = (): void => {
+    const at = bracket;
+    const opaqueEnd = findOpaqueEnd(text, at, isMissing);
+    if (opaqueEnd !== null) {
+      bracket = find("<", opaqueEnd);
+      if (ampersand < opaqueEnd) ampersand = find("&", opaqueEnd);
+      return;
+    }
+    const tag = tagAt(text, at);
+    const isTag = tag !== null && follow(tag, open, closed);
+    if (!isTag) replaceSign(at, "&lt;");
+    const next = isTag ? at + tag.length : at + 1;
+    bracket = find("<", next);
+    if (tag?.isClosing === true && localName(tag.name) === "feedback") end = next;
+  };
+
+  return {
+    /** Looks at the next sign. False when there is none, or when there were too many to change. */
+    step(): boolean {
+      const at = Math.min(bracket, ampersand);
+      if (at >= end || changes > REPAIR_LIMITS.changesMax) return false;
+      if (at === ampersand) stepAmpersand();
+      else stepBracket();
+      return true;
+    },
+    result(): string | null {
+      if (changes > REPAIR_LIMITS.changesMax) return null;
+      pieces.push(text.slice(copied, end));
+      return pieces.join("");
+    },
+  };
 };
 
 /** The name without its namespace prefix, lower case. */

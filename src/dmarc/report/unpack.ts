@@ -73,14 +73,15 @@ const open = async (packed: Packed, budget: UnpackBudget): Promise<Opened> => {
   if (packed.depth >= UNPACK_LIMITS.depthMax) return refuse(packed.name, "nested_too_deep");
   if (kind === "zip") return openZip(packed, budget);
   if (kind === "base64") {
-    const bytes = decodeBase64Text(packed.bytes);
+    const bytes = await decodeBase64Text(packed.bytes);
+    budget.bytesLeft -= bytes?.byteLength ?? 0;
     return { contents: [bytes === null ? packed : { ...packed, bytes, depth: packed.depth + 1 }], refused: [] };
   }
   return openGzip(packed, budget);
 };
 
-const openGzip = (packed: Packed, budget: UnpackBudget): Opened => {
-  const file = gunzip(packed.bytes, takeEntry(budget));
+const openGzip = async (packed: Packed, budget: UnpackBudget): Promise<Opened> => {
+  const file = await gunzip(packed.bytes, takeEntry(budget));
   if (!file.ok) {
     return refuse(packed.name, file.error === "too_large" ? tooLargeReason(budget) : "gzip_damaged");
   }
@@ -92,12 +93,12 @@ const openGzip = (packed: Packed, budget: UnpackBudget): Opened => {
 const openZip = async (packed: Packed, budget: UnpackBudget): Promise<Opened> => {
   const contents: Packed[] = [];
   const refused: Unpacked[] = [];
-  const problem = await readZip(packed.bytes, ({ name, open: openFile }) => {
+  const problem = await readZip(packed.bytes, async ({ name, open: openFile }) => {
     if (budget.entriesLeft < 1) {
       refused.push({ kind: "refused", name: packed.name, reason: "too_many_entries" });
       return "stop";
     }
-    const file = openFile(takeEntry(budget));
+    const file = await openFile(takeEntry(budget));
     if (!file.ok) {
       const reason = file.error === "entry_too_large" ? tooLargeReason(budget) : file.error;
       refused.push({ kind: "refused", name, reason });

@@ -10,7 +10,7 @@ export const ZIP_DIRECTORY_ENTRIES_MAX = 64;
 export interface ZipFile {
   readonly name: string;
   /** Its bytes, at most so many; or why they could not be had. */
-  open(bytesMax: number): Result<Inflated, UnpackProblem>;
+  open(bytesMax: number): Promise<Result<Inflated, UnpackProblem>>;
 }
 
 /** Whether the bytes begin as a zip archive does: a file, an empty archive, or the marker of a split one. */
@@ -30,7 +30,7 @@ export const isZip = (bytes: Uint8Array): boolean => {
  */
 export const readZip = async (
   bytes: Uint8Array,
-  visit: (file: ZipFile) => "go_on" | "stop",
+  visit: (file: ZipFile) => Promise<"go_on" | "stop">,
 ): Promise<UnpackProblem | null> => {
   const archive = withoutTail(bytes);
   if (archive === null) return "zip_damaged";
@@ -43,7 +43,7 @@ export const readZip = async (
       if (name.endsWith("/")) continue;
       const { fileDataStart } = await zip.readLocalFileHeaderPromise(entry, { minimal: true });
       const data = archive.subarray(fileDataStart, fileDataStart + entry.compressedSize);
-      if (visit({ name, open: (bytesMax) => openFile(entry, data, bytesMax) }) === "stop") return null;
+      if ((await visit({ name, open: (bytesMax) => openFile(entry, data, bytesMax) })) === "stop") return null;
     }
   } catch (error) {
     // The library reports what is wrong with an archive by plain errors; anything else is a bug of ours.
@@ -55,7 +55,7 @@ export const readZip = async (
 
 const METHOD = { stored: 0, deflated: 8 } as const;
 
-const openFile = (entry: Entry, data: Uint8Array, bytesMax: number): Result<Inflated, UnpackProblem> => {
+const openFile = async (entry: Entry, data: Uint8Array, bytesMax: number): Promise<Result<Inflated, UnpackProblem>> => {
   if (entry.isEncrypted()) return err("zip_encrypted");
   if (entry.compressionMethod === METHOD.stored) {
     if (data.byteLength > bytesMax) return err("entry_too_large");
@@ -63,7 +63,7 @@ const openFile = (entry: Entry, data: Uint8Array, bytesMax: number): Result<Infl
     return ok({ bytes: data, isTruncated, consumedBytes: data.byteLength });
   }
   if (entry.compressionMethod !== METHOD.deflated) return err("zip_method_unsupported");
-  const inflated = inflateRaw(data, bytesMax);
+  const inflated = await inflateRaw(data, bytesMax);
   if (inflated.ok) return inflated;
   return err(inflated.error === "too_large" ? "entry_too_large" : "zip_damaged");
 };
