@@ -156,7 +156,7 @@ export const composeDmarc = (parts: DmarcParts) => {
     ingester,
     routes: [
       createDomainRoutes({ guard, domains, rules }),
-      createIngestionRoutes({ guard, ingestions, store: stores.ingestions, domains: store }),
+      createIngestionRoutes({ guard, ingestions, domains: store, clock }),
       createReadingRoutes({ guard, db, clock, store: reading, records, reports, reader, findDomain, advise }),
       createReportRoutes({ guard, clock, records, reports, findDomain }),
       createAlertRoutes({ guard, store: alertStore, findDomain }),
@@ -186,7 +186,7 @@ export const composeDmarc = (parts: DmarcParts) => {
       reverseNames.stop();
       authenticity.stop();
       alertPasses.stop();
-      await Promise.all([domains.stop(), ingester.stop()]);
+      await Promise.all([domains.stop(), ingester.stop(), retention.stop()]);
     },
   };
 };

@@ -23,15 +23,25 @@ const MAIL_BYTES_MAX = 26 * 1024 * 1024;
 const WHOLE_BYTES_MAX = 1024 * 1024;
 
 const MAILBOX_START = Buffer.from("From ");
+/** What a Maildir consists of, and where its mails are. */
+const MAILDIR = ["cur", "new", "tmp"];
+const MAILDIR_MAILS = ["cur", "new"];
 const LINE_FEED = 10;
 const CARRIAGE_RETURN = 13;
+
+/** Why there are no bytes of a path that is not there. */
+export const NO_SUCH_FILE = "no_such_file";
+
+/** Why there are no bytes of a file that is larger than is read. */
+export const FILE_TOO_LARGE = "file_too_large";
 
 /** What stands for standard input on the command line. */
 export const STDIN = "-";
 
 /**
  * The files behind some paths: files, and all of a directory and those below it in the order of their names, but for
- * hidden files. Links inside a directory are not followed. Throws the file system's error for a path that is not there.
+ * hidden files; of a Maildir its mails alone. Links inside a directory are not followed. A path that is not there is
+ * answered too: reading it says so.
  */
 export async function* findFiles(paths: readonly string[]): AsyncIterable<ReportPath> {
   let seen = 0;
@@ -40,8 +50,8 @@ export async function* findFiles(paths: readonly string[]): AsyncIterable<Report
       yield { path: null, size: 0 };
       continue;
     }
-    const given = await stat(path);
-    for await (const found of given.isDirectory() ? filesBelow(path) : [{ path, size: given.size }]) {
+    const given = await stat(path).catch(() => null);
+    for await (const found of given?.isDirectory() ? filesBelow(path) : [{ path, size: given?.size ?? 0 }]) {
       seen += 1;
       if (seen > FILES_MAX) return;
       yield found;
@@ -50,7 +60,13 @@ export async function* findFiles(paths: readonly string[]): AsyncIterable<Report
 }
 
 async function* filesBelow(directory: string): AsyncIterable<ReportPath> {
-  const entries = (await readdir(directory, { withFileTypes: true })).toSorted((a, b) => (a.name < b.name ? -1 : 1));
+  const found = await readdir(directory, { withFileTypes: true }).catch(() => null);
+  // Reading it will say why.
+  if (found === null) return yield { path: directory, size: 0 };
+  const all = found.toSorted((a, b) => (a.name < b.name ? -1 : 1));
+  const isMaildir = MAILDIR.every((name) => all.some((entry) => entry.name === name && entry.isDirectory()));
+  // What stands beside its mails are notes of mail programs, and mails that are still being written.
+  const entries = isMaildir ? all.filter(({ name }) => MAILDIR_MAILS.includes(name)) : all;
   for (const entry of entries) {
     const path = join(directory, entry.name);
     if (entry.isDirectory()) yield* filesBelow(path);
@@ -72,13 +88,13 @@ export async function* readReportBytes(
     let number = 0;
     for await (const bytes of piecesOf(chunks)) {
       number += 1;
-      if (bytes === null) yield { input, bytes, problem: "file_too_large" };
+      if (bytes === null) yield { input, bytes, problem: FILE_TOO_LARGE };
       else yield { input: number === 1 ? input : `${input}#${number}`, bytes, problem: null };
     }
     if (number === 0 && size === 0) yield { input, bytes: new Uint8Array(), problem: null };
   } catch (error) {
     const code = error instanceof Error && "code" in error ? String(error.code) : String(error);
-    yield { input, bytes: null, problem: `unreadable (${code})` };
+    yield { input, bytes: null, problem: code === "ENOENT" ? NO_SUCH_FILE : `unreadable (${code})` };
   }
 }
 

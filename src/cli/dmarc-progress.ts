@@ -1,13 +1,10 @@
-import { systemClock } from "../base/clock.ts";
 import type { IngestionRow } from "../dmarc/ingest/ingestion-store.ts";
 import type { Outcome } from "../dmarc/report/outcome.ts";
-import type { ReportPath } from "./dmarc-files.ts";
+import { sentenceOf } from "../dmarc/ingest/finding-words.ts";
+import { NO_SUCH_FILE, type ReportPath } from "./dmarc-files.ts";
 import { type Io, table } from "./io.ts";
-import { counted } from "./verify-file-progress.ts";
+import { counted, progressBar, showWhile } from "./progress.ts";
 
-const REDRAWN_EVERY_MS = 250;
-const SAID_EVERY_MS = 5_000;
-const BAR_CHARACTERS = 30;
 /** Problems that are named; the rest is counted. */
 const PROBLEMS_MAX = 20;
 
@@ -42,7 +39,8 @@ export const createTally = (files: readonly ReportPath[]) => {
   };
 
   return {
-    add: (input: string, { outcome, reason }: IngestionRow): void => count(input, outcome ?? "rejected", reason),
+    add: (input: string, { outcome, reason }: Pick<IngestionRow, "outcome" | "reason">): void =>
+      count(input, outcome ?? "rejected", reason),
     /** A file that could not be had at all. */
     fail: (input: string, problem: string): void => count(input, "rejected", problem),
     finishFile: ({ size }: ReportPath): void => {
@@ -60,11 +58,8 @@ const total = ({ outcomes }: ImportState): number => Object.values(outcomes).red
 /** How far an import is, in a line: `[#####     ]  50%  500 of 1,000 files, 512 reports stored`. */
 export const importLine = (state: ImportState): string => {
   const { files, filesDone, bytes, bytesDone, outcomes } = state;
-  const share = bytes === 0 ? 0 : bytesDone / bytes;
-  const bar = "#".repeat(Math.floor(share * BAR_CHARACTERS)).padEnd(BAR_CHARACTERS);
-  const percent = `${Math.floor(share * 100)}%`.padStart(4);
   const read = `${filesDone.toLocaleString("en")} of ${counted(files, "file", "files")}`;
-  return `[${bar}] ${percent}  ${read}, ${outcomes.stored.toLocaleString("en")} stored`;
+  return `${progressBar(bytesDone, bytes)}  ${read}, ${outcomes.stored.toLocaleString("en")} stored`;
 };
 
 /** The outcomes with their reasons, the most frequent first. */
@@ -78,12 +73,18 @@ export const tallyText = (state: ImportState): string => {
   return table(["OUTCOME", "COUNT", "REASON"], [...rows, ["total", total(state).toLocaleString("en"), ""]]);
 };
 
+/** What a problem such as `rejected no_report` means; empty where there is no more to say. */
+const wordsFor = (problem: string): string => {
+  const [outcome = "", reason = null] = problem.split(" ");
+  return reason === NO_SUCH_FILE ? "There is no such file." : (sentenceOf(outcome, reason) ?? "");
+};
+
 /** The problems by name, as far as they are named, and what can be done. */
 export const problemsText = ({ problems, outcomes, reasons }: ImportState): string[] => {
   const more = outcomes.rejected + outcomes.quarantined - problems.length;
   const isForeign = reasons.has("quarantined foreign_domain");
   return [
-    ...problems.map(({ input, problem }) => `${input}: ${problem}`),
+    ...problems.map(({ input, problem }) => [`${input}: ${problem}`, wordsFor(problem)].join(". ").replace(/\. $/, "")),
     ...(more > 0 ? [`… and ${more.toLocaleString("en")} more`] : []),
     ...(isForeign
       ? [
@@ -93,17 +94,5 @@ export const problemsText = ({ problems, outcomes, reasons }: ImportState): stri
   ];
 };
 
-/** Shows how far an import is until the answer is called: drawn again on a terminal, else a line every few seconds. */
-export const showImport = (io: Io, { look }: Tally): (() => void) => {
-  const { status } = io;
-  const everyMs = status === null ? SAID_EVERY_MS : REDRAWN_EVERY_MS;
-  let cancel = systemClock.after(everyMs, again);
-  function again(): void {
-    (status ?? io.err)(importLine(look()));
-    cancel = systemClock.after(everyMs, again);
-  }
-  return () => {
-    cancel();
-    status?.("");
-  };
-};
+/** Shows how far an import is until the answer is called. */
+export const showImport = (io: Io, { look }: Tally): (() => void) => showWhile(io, () => importLine(look()));

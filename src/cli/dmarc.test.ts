@@ -3,8 +3,11 @@ import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Command } from "commander";
+import { newId } from "../base/secrets.ts";
+import { createIngestionStore } from "../dmarc/ingest/ingestion-store.ts";
 import { createCommandLine } from "../testing/command-line.ts";
-import { madeReportMail, madeReportXml } from "../testing/dmarc-reports.ts";
+import { MADE_DAY_S, madeReportMail, madeReportXml } from "../testing/dmarc-reports.ts";
+import { encodeResponse, startDnsServer } from "../testing/dns-server.ts";
 import { insertDomain } from "../testing/ingest-world.ts";
 import { addDmarcCommands } from "./dmarc.ts";
 import { FILE_BYTES_MAX, piecesOf } from "./dmarc-files.ts";
@@ -17,6 +20,8 @@ interface Options {
   readonly stdin?: string;
   /** Called with every line of standard output; answers true to interrupt. */
   readonly interrupts?: (line: string) => boolean;
+  /** Beside the data directory. */
+  readonly settings?: Readonly<Record<string, string>>;
 }
 
 /** A data directory with the accounts named, and the commands on it. */
@@ -30,7 +35,7 @@ const newWorld = async (...accounts: string[]) => {
     insertDomain(db, domain, { accountId: account?.id ?? "" });
     db.close();
   };
-  const run = async (args: readonly string[], { stdin = "", interrupts = () => false }: Options = {}) => {
+  const run = async (args: readonly string[], { stdin = "", interrupts = () => false, settings }: Options = {}) => {
     const out: string[] = [];
     const err: string[] = [];
     const signal = Promise.withResolvers<string>();
@@ -38,7 +43,7 @@ const newWorld = async (...accounts: string[]) => {
     addDmarcCommands(
       program,
       {
-        environment: { POSTWARDEN_DATA_DIR: dataDir },
+        environment: { POSTWARDEN_DATA_DIR: dataDir, ...settings },
         out(line) {
           out.push(line);
           if (interrupts(line)) signal.resolve("SIGINT");
@@ -65,7 +70,7 @@ const newWorld = async (...accounts: string[]) => {
       json: () => out.map((line) => JSON.parse(line)),
     };
   };
-  return Object.assign(run, { enrol });
+  return Object.assign(run, { enrol, dataDir });
 };
 
 const write = (name: string, content: string | Uint8Array): string => {
@@ -91,7 +96,12 @@ describe("dmarc import", () => {
     expect(first.err).toContain("postwarden dmarc retry --all");
     run.enrol("nobody.example");
     const again = await run(["retry", "--all", "--json"]);
-    expect(again.json()).toEqual([{ retried: 1, ingestions: [] }]);
+    expect(again.json()).toMatchObject([{ retried: 1, outcomes: { stored: 1, rejected: 0 }, ingestions: [] }]);
+    expect((await run(["retry", "--all"])).out).toBe("0 read again.");
+    await run(["import", write("one/junk", "junk")]);
+    const told = await run(["retry", "--all"]);
+    expect(told.out).toMatch(/^1 read again\.\n.*\nrejected\s+1\s+no_report/);
+    expect(told.err).toContain("There is no report in it.");
     expect((await run(["import", file])).out).toMatch(/duplicate\s+1\n/);
   });
 
@@ -131,7 +141,34 @@ describe("dmarc import", () => {
     expect(out).toMatch(/rejected\s+1\s+file_too_large/);
     expect(out).toMatch(/quarantined\s+1/);
     rmSync(large);
-    expect((await run(["import", join(folder, "absent")])).code).toBe("file");
+  });
+
+  test("imports the others when a path is not there, and says which that is", async () => {
+    const run = await newWorld("main");
+    run.enrol("example.com");
+    const [a, b, nope] = [
+      write("some/a.xml", madeReportXml()),
+      write("some/b.eml", madeReportMail({ reportId: "2" })),
+      join(folder, "nope.xml"),
+    ];
+    const { code, out, err } = await run(["import", a, nope, b]);
+    expect(code).toBe("rejected");
+    expect(out).toMatch(/stored\s+2\n/);
+    expect(err).toContain(`${nope}: rejected no_such_file. There is no such file.`);
+  });
+
+  test("takes the mails of a Maildir, and nothing that stands beside them", async () => {
+    const run = await newWorld("main");
+    run.enrol("example.com");
+    for (const name of ["cur/1:2,S", "new/2", "tmp/3"]) write(`Maildir/${name}`, madeReportMail({ reportId: name }));
+    for (const name of ["dovecot.index", "dovecot-uidlist", ".nfs0001", "cur/.nfs0002"])
+      write(`Maildir/${name}`, "junk");
+    const { code, json } = await run(["import", join(folder, "Maildir"), "--json"]);
+    expect(code).toBeNull();
+    expect(json().map(({ input, outcome }) => [input, outcome])).toEqual(
+      ["cur/1:2,S", "new/2"].map((name) => [join(folder, "Maildir", name), "stored"]),
+    );
+    expect(json()[0].findings[0].message).toBe("The report is stored.");
   });
 
   test("asks whose the reports are when that is not clear", async () => {
@@ -164,6 +201,55 @@ test("dmarc retry wants ids, or all", async () => {
   const [file] = (await run(["import", "-", "--json"], { stdin: "junk" })).json();
   const { json } = await run(["retry", file.id, "--json"]);
   expect(json()[0].ingestions).toMatchObject([{ id: file.id, outcome: "rejected", reason: "no_report" }]);
+});
+
+test("dmarc retry judges mail as the service does, and reads nothing but what it was told to", async () => {
+  const run = await newWorld("main", "other");
+  // The reporter is known to send from nowhere.
+  const published = new Map([
+    ["_dmarc.receiver.example", "v=DMARC1; p=reject"],
+    ["receiver.example", "v=spf1 -all"],
+  ]);
+  const dns = await startDnsServer((query) => {
+    const data = query.type === "TXT" ? published.get(query.name.toLowerCase()) : undefined;
+    if (data === undefined) return encodeResponse(query, { rcode: 3 });
+    return encodeResponse(query, { answers: [{ name: query.name, type: "TXT", ttl: 60, data: [data] }] });
+  });
+  const db = openDatabaseAt(join(run.dataDir, "postwarden.db"));
+  try {
+    const [main = "", other = ""] = ["main", "other"].map(
+      (name) => db.sqlite.query<{ id: string }, [string]>("SELECT id FROM accounts WHERE name = ?").get(name)?.id,
+    );
+    const store = createIngestionStore(db);
+    const ids = [main, main, other].map((accountId, n) => {
+      const domain = insertDomain(db, `d${n}.example`, { accountId, requireAuthenticReports: true }).number;
+      const mail = { id: newId(), accountId, mode: "live" as const, domain, via: "smtp" as const, name: null };
+      const client = {
+        client: "8.8.8.8",
+        helo: "mx.example",
+        mailFrom: "a@receiver.example",
+        receivedAtMs: MADE_DAY_S * 1000,
+      };
+      const row = { ...mail, ...client, bytes: madeReportMail({ domain: `d${n}.example` }) };
+      db.transact((tx) => store.insertPending(tx, row));
+      return row.id;
+    });
+    const [forged = "", ...others] = ids;
+    const settings = { POSTWARDEN_DNS_SERVERS: `${dns.server.address}:${dns.server.port}` };
+    const args = ["retry", forged, "--account", "main", "--json"];
+    for (const told of [args, args]) {
+      const { json } = await run(told, { settings });
+      expect(json()).toMatchObject([{ ingestions: [{ outcome: "quarantined", reason: "not_authentic" }] }]);
+    }
+    const all = await run(["retry", "--all", "--account", "main", "--json"], { settings });
+    expect(all.json()).toMatchObject([{ retried: 1, outcomes: { quarantined: 1 }, ingestions: [] }]);
+    expect(store.find({ accountId: main, mode: "live" }, forged)?.reason).toBe("not_authentic");
+    expect(others.map(store.isPending)).toEqual([true, true]);
+    expect(db.sqlite.query("SELECT * FROM dmarc_reports").all()).toEqual([]);
+  } finally {
+    dns.stop();
+    db.close();
+  }
 });
 
 describe("a mailbox", () => {

@@ -4,11 +4,12 @@ import { createLog } from "../base/log.ts";
 import { isId } from "../base/secrets.ts";
 import { composeAccounts } from "../compose.ts";
 import { composeImport } from "../compose-dmarc.ts";
+import { type Outside, realOutside } from "../compose-engine.ts";
 import type { Db } from "../db/open.ts";
 import { isDatabaseState } from "../dmarc/ingest/ingest.ts";
-import { createIngester } from "../dmarc/ingest/ingester.ts";
-import { findingsIn } from "../dmarc/ingest/ingestion-view.ts";
-import { createIngestionStore, type IngestionRow } from "../dmarc/ingest/ingestion-store.ts";
+import { toldFindings } from "../dmarc/ingest/ingestion-view.ts";
+import type { Conclusion } from "../dmarc/ingest/ingest-finding.ts";
+import type { IngestionRow } from "../dmarc/ingest/ingestion-store.ts";
 import { findFiles, type ReportBytes, type ReportPath, readReportBytes } from "./dmarc-files.ts";
 import { createTally, problemsText, showImport, tallyText } from "./dmarc-progress.ts";
 import { CommandFailed, type Io, print, UsageError } from "./io.ts";
@@ -40,19 +41,17 @@ const accountIdOf = (db: Db, name: string | undefined): string => {
   return only.id;
 };
 
+/** Where a command works. */
+interface Place {
+  readonly db: Db;
+  readonly outside: Outside;
+}
+
 interface Import {
   readonly io: Io;
   readonly json: boolean | undefined;
   readonly stdin: () => ReadableStream<Uint8Array>;
 }
-
-const filesOf = async (given: readonly string[]): Promise<ReportPath[]> => {
-  try {
-    return await Array.fromAsync(findFiles(given));
-  } catch (error) {
-    throw new CommandFailed(error instanceof Error ? error.message : String(error), "file");
-  }
-};
 
 const incomingOf = (accountId: string, { input, bytes }: { readonly input: string; readonly bytes: Uint8Array }) => {
   const nobody = { client: null, helo: null, mailFrom: null };
@@ -61,13 +60,18 @@ const incomingOf = (accountId: string, { input, bytes }: { readonly input: strin
 
 const lineOf = (input: string, row: IngestionRow) => {
   const { id, outcome, reason } = row;
-  return { input, id, outcome, reason, findings: findingsIn(row) };
+  return { input, id, outcome, reason, findings: toldFindings(row) };
 };
 
-const importFiles = async (db: Db, accountId: string, given: readonly string[], to: Import): Promise<void> => {
+const importFiles = async (
+  { db, outside }: Place,
+  accountId: string,
+  given: readonly string[],
+  to: Import,
+): Promise<void> => {
   const { io, json, stdin } = to;
-  const files = await filesOf(given);
-  const { ingestions } = composeImport(db, { clock: systemClock }, createLog("error", systemClock, io.err));
+  const files: ReportPath[] = await Array.fromAsync(findFiles(given));
+  const { ingestions } = composeImport(db, outside, createLog("error", systemClock, io.err));
   const tally = createTally(files);
   let isInterrupted = false;
   void io.untilSignal().then(() => {
@@ -122,18 +126,14 @@ const importFiles = async (db: Db, accountId: string, given: readonly string[], 
 };
 
 /** Reads ingestions again in this process, also beside a server: each is taken by whoever is first. */
-const retry = async (db: Db, accountId: string, ids: readonly string[], io: Io) => {
+const retry = async ({ db, outside }: Place, accountId: string, ids: readonly string[], io: Io) => {
   const owner = { accountId, mode: "live" } as const;
-  const log = createLog("error", systemClock, io.err);
-  const { ingestions, ingest } = composeImport(db, { clock: systemClock }, log);
-  const retried = ids.length === 0 ? await ingestions.retryAll(owner) : ids.length;
-  for (const id of ids) await ingestions.retry(owner, id);
-  const store = createIngestionStore(db);
-  const ingester = createIngester({ db, store, ingest, clock: systemClock, log });
-  ingester.start();
-  await ingester.idle();
-  await ingester.stop();
-  return { retried, ingestions: ids.map((id) => lineOf(id, ingestions.find(owner, id))) };
+  const { ingestions } = composeImport(db, outside, createLog("error", systemClock, io.err));
+  const tally = createTally([]);
+  const told = (id: string, ending: Conclusion): void => tally.add(id, ending);
+  const retried = await ingestions.readAgain(owner, ids.length === 0 ? "all" : ids, told);
+  const done = { retried, outcomes: tally.look().outcomes };
+  return { tally, done: { ...done, ingestions: ids.map((id) => lineOf(id, ingestions.find(owner, id))) } };
 };
 
 /** `dmarc import | retry`: reports from files into the database, beside a server or without one. */
@@ -144,29 +144,34 @@ export const addDmarcCommands = (
 ): void => {
   const group = program.command("dmarc").description("DMARC reports from files");
 
-  const withAccount = async (account: string | undefined, work: (db: Db, accountId: string) => Promise<void>) => {
-    const db = openDatabase(loadConfig(io));
+  const withAccount = async (account: string | undefined, work: (place: Place, accountId: string) => Promise<void>) => {
+    const config = loadConfig(io);
+    const db = openDatabase(config);
+    const outside = realOutside(config);
     try {
-      await work(db, accountIdOf(db, account));
+      await work({ db, outside }, accountIdOf(db, account));
     } catch (error) {
       if (!isDatabaseState(error)) throw error;
       const advice = "What was stored stays; the same command goes on.";
       throw new CommandFailed(`The database cannot be written: ${String(error)}. ${advice}`, "database");
     } finally {
+      outside.close();
       db.close();
     }
   };
 
   group
     .command("import")
-    .description("store the reports in files, directories, mailboxes, or on standard input (-)")
+    .description(
+      "store the reports in files, directories, mailboxes, or on standard input (-); the retention of each domain holds for old ones at once",
+    )
     .argument("<file...>", "mails, mailboxes, XML, gzip, zip, directories of them")
     .option("--account <name>", "the account; needed when there are several")
     .option("--json", "print a JSON object for each file")
     .action(async (files: string[], { account, json }: Wanted) =>
-      withAccount(account, async (db, accountId) => {
-        db.sqlite.run(`PRAGMA wal_autocheckpoint = ${CHECKPOINT_PAGES}`);
-        await importFiles(db, accountId, files, { io, json, stdin });
+      withAccount(account, async (place, accountId) => {
+        place.db.sqlite.run(`PRAGMA wal_autocheckpoint = ${CHECKPOINT_PAGES}`);
+        await importFiles(place, accountId, files, { io, json, stdin });
       }),
     );
 
@@ -181,16 +186,17 @@ export const addDmarcCommands = (
       if ((ids.length === 0) !== (all === true)) throw new UsageError("Give ids, or --all.", "ids");
       const wrong = ids.find((id) => !isId(id));
       if (wrong !== undefined) throw new UsageError(`"${wrong}" is no id of an ingestion.`, "ids");
-      await withAccount(account, async (db, accountId) => {
-        const done = await retry(db, accountId, ids, io);
+      await withAccount(account, async (place, accountId) => {
+        const { done, tally } = await retry(place, accountId, ids, io);
         print(io, json, done, () => {
           const lines = done.ingestions.map(
             ({ id, outcome, reason }) => `${id}  ${outcome ?? "pending"}  ${reason ?? ""}`,
           );
-          return [`${done.retried.toLocaleString("en")} read again.`, ...lines.map((line) => line.trimEnd())].join(
-            "\n",
-          );
+          const summary = ids.length === 0 && done.retried > 0 ? [tallyText(tally.look())] : [];
+          const read = `${done.retried.toLocaleString("en")} read again.`;
+          return [read, ...summary, ...lines.map((line) => line.trimEnd())].join("\n");
         });
+        if (!json && ids.length === 0) for (const line of problemsText(tally.look())) io.err(line);
       });
     });
 };

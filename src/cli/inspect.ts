@@ -2,6 +2,7 @@ import { type Command, Option } from "commander";
 import { inspectRecord } from "../dmarc/record/inspect-record.ts";
 import { inspectAddress } from "../mail/inspect-address.ts";
 import { inspectReply } from "../verify/inspect-reply.ts";
+import { FILE_TOO_LARGE, readReportBytes, STDIN } from "./dmarc-files.ts";
 import { CommandFailed, type Io, UsageError } from "./io.ts";
 
 async function* inputs(given: readonly string[], io: Io): AsyncIterable<string> {
@@ -11,7 +12,11 @@ async function* inputs(given: readonly string[], io: Io): AsyncIterable<string> 
 }
 
 /** `inspect address | reply | record | report`: what Postwarden reads in a text, one JSON object a line, without asking anybody. */
-export const addInspectCommands = (program: Command, io: Io): void => {
+export const addInspectCommands = (
+  program: Command,
+  io: Io,
+  stdin: () => ReadableStream<Uint8Array> = () => Bun.stdin.stream(),
+): void => {
   const group = program
     .command("inspect")
     .description("what Postwarden reads in a text; nobody is asked, a JSON object a line");
@@ -50,26 +55,37 @@ export const addInspectCommands = (program: Command, io: Io): void => {
 
   group
     .command("report")
-    .description("what is in DMARC report files: mails, archives or XML; a directory is read file by file")
-    .argument("[file...]", "the paths; without any, lines of standard input")
+    .description("what is in DMARC report files: mails, mailboxes, archives or XML; a directory is read file by file")
+    .argument("[file...]", "the paths, - for a file on standard input; without any, paths in lines of standard input")
     .option("--json", "print JSON (always so here)")
     .action(async (given: string[]) => {
       let unreadable = 0;
-      for await (const path of inputs(given, io)) unreadable += (await printReports(path, io)) ? 0 : 1;
+      for await (const path of inputs(given, io)) unreadable += await printReports(path, io, stdin);
       if (unreadable > 0) throw new CommandFailed(`${unreadable} of the paths could not be read.`);
     });
 };
 
-/** False when the path cannot be read, which is said on standard error: the others still have their turn. */
-const printReports = async (path: string, io: Io): Promise<boolean> => {
+/** How many files of a path cannot be read, which is said on standard error: the others still have their turn. */
+const printReports = async (path: string, io: Io, stdin: () => ReadableStream<Uint8Array>): Promise<number> => {
+  // Loaded here: what reads mails, archives and XML is large, and nothing else on the command line needs it.
+  const { filesOf, inspectBytes } = await import("../dmarc/report/inspect-report.ts");
+  let unreadable = 0;
+  const refuse = (input: string, problem: string): void => {
+    unreadable += 1;
+    io.err(`${input}: ${problem}`);
+  };
   try {
-    // Loaded here: what reads mails, archives and XML is large, and nothing else on the command line needs it.
-    const { inspectReports } = await import("../dmarc/report/inspect-report.ts");
-    for await (const inspection of inspectReports(path)) io.out(JSON.stringify(inspection));
-    return true;
+    for await (const file of path === STDIN ? [null] : filesOf(path)) {
+      const input = file ?? STDIN;
+      // Of a mailbox each mail is read by itself.
+      for await (const piece of readReportBytes({ path: file, size: file === null ? 0 : Bun.file(file).size }, stdin)) {
+        if (piece.bytes === null && piece.problem !== FILE_TOO_LARGE) refuse(input, piece.problem);
+        else for (const inspection of await inspectBytes(input, piece.bytes)) io.out(JSON.stringify(inspection));
+      }
+    }
   } catch (error) {
     if (!(error instanceof Error && "code" in error && "syscall" in error)) throw error;
-    io.err(`${path}: ${error.message}`);
-    return false;
+    refuse(path, error.message);
   }
+  return unreadable;
 };

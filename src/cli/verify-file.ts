@@ -20,7 +20,8 @@ import type { Db } from "../db/open.ts";
 import type { Engine } from "../verify/engine.ts";
 import { CommandFailed, type Io, print, UsageError } from "./io.ts";
 import { checkPaths, type PathOptions, type Paths } from "./verify-file-paths.ts";
-import { counted, showProgress } from "./verify-file-progress.ts";
+import { counted } from "./progress.ts";
+import { showProgress } from "./verify-file-progress.ts";
 import { openDatabaseAt } from "./workspace.ts";
 
 export interface FileOptions extends PathOptions {

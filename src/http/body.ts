@@ -7,7 +7,7 @@ export const JSON_BODY_BYTES_MAX = 1024 * 1024;
 const tooLarge = (bytesMax: number) =>
   new AppError("payload_too_large", { message: `The body may have ${bytesMax.toLocaleString("en")} bytes at most.` });
 
-const readStream = async (stream: ReadableStream<Uint8Array>, bytesMax: number): Promise<Uint8Array> => {
+const readStream = async (stream: AsyncIterable<Uint8Array>, bytesMax: number): Promise<Uint8Array> => {
   const chunks: Uint8Array[] = [];
   let bytes = 0;
   for await (const chunk of stream) {
@@ -18,8 +18,15 @@ const readStream = async (stream: ReadableStream<Uint8Array>, bytesMax: number):
   return Buffer.concat(chunks);
 };
 
-/** The body's bytes, or 413 as soon as it is known to be longer than `bytesMax`, or 415 when it is compressed. */
-export const readBytes = async (request: Request, bytesMax: number): Promise<Uint8Array> => {
+/**
+ * The body's bytes, or 413 as soon as it is known to be longer than `bytesMax`, or 415 when it is compressed. `watch`, when
+ * given, has the pieces pass through it, and may throw.
+ */
+export const readBytes = async (
+  request: Request,
+  bytesMax: number,
+  watch?: (body: ReadableStream<Uint8Array>) => AsyncIterable<Uint8Array>,
+): Promise<Uint8Array> => {
   const encoding = request.headers.get("content-encoding");
   if (encoding !== null && encoding.toLowerCase() !== "identity") {
     throw new AppError("unsupported_media_type", { message: "Send the body uncompressed (no Content-Encoding)." });
@@ -27,6 +34,7 @@ export const readBytes = async (request: Request, bytesMax: number): Promise<Uin
   const declared = request.headers.get("content-length");
   if (declared !== null && Number(declared) > bytesMax) throw tooLarge(bytesMax);
   if (request.body === null) return new Uint8Array();
+  if (watch !== undefined) return readStream(watch(request.body), bytesMax);
   return declared === null ? readStream(request.body, bytesMax) : request.bytes();
 };
 

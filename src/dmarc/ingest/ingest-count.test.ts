@@ -1,12 +1,24 @@
 import { DAY_MS } from "../../base/days.ts";
 import { describe, expect, test } from "bun:test";
+import { createTestClock } from "../../testing/clock.ts";
 import { createIngestWorlds } from "../../testing/ingest-world.ts";
 import { MADE_DAY_S, madeReportMail, madeReportXml } from "../../testing/dmarc-reports.ts";
 import type { AuthenticityFinding } from "../authenticity/authenticity-verdict.ts";
-import { NAMES_MAX, QUEUED_PER_REPORT_MAX, SOURCE_ADDRESSES_MAX } from "./ingest-count.ts";
+import {
+  NAMES_MAX,
+  NEW_SOURCES_PER_REPORT_MAX,
+  QUEUED_PER_REPORT_MAX,
+  SOURCE_ADDRESSES_MAX,
+  SOURCES_MAX,
+  WAITING_ADDRESSES_MAX,
+} from "./ingest-count.ts";
+import { OTHER_SOURCES } from "./source-key.ts";
 
 const newWorld = createIngestWorlds();
 const DAY = (MADE_DAY_S * 1000) / DAY_MS;
+
+const spoofOf = (at: number) =>
+  ({ ip: `10.0.${Math.floor(at / 250)}.${at % 250}`, dkim: "fail", spf: "fail" }) as const;
 
 const verdict = (authenticity: "pass" | "fail" | "unknown"): AuthenticityFinding => ({
   ...{ authenticity, from: "receiver.example", spf: null, dkim: [], dmarc: null, message: "made up" },
@@ -52,7 +64,8 @@ describe("sources and names", () => {
   test("first and last days are right in whatever order the reports come, in one batch or several", async () => {
     const days = [5, 9, 2, 7];
     const made = (day: number) => madeReportXml({ reportId: String(day), begin: MADE_DAY_S + 86_400 * day });
-    const worlds = [newWorld(), newWorld()] as const;
+    const clock = createTestClock((MADE_DAY_S + 10 * 86_400) * 1000);
+    const worlds = [newWorld({ clock }), newWorld({ clock })] as const;
     for (const world of worlds) world.enrol("example.com");
     await worlds[0].ingestions.ingestFiles(days.map((day) => worlds[0].incoming(made(day))));
     for (const day of days) await worlds[1].upload(made(day));
@@ -87,6 +100,48 @@ describe("sources and names", () => {
     ]);
   });
 
+  test("so many new sources of one report are told apart; the others are counted together", async () => {
+    const world = newWorld();
+    world.enrol("example.com");
+    const rows = Array.from({ length: NEW_SOURCES_PER_REPORT_MAX + 5 }, (_, at) => spoofOf(at));
+    await world.upload(madeReportXml({ reportId: "1", rows: [...rows, spoofOf(3)] }));
+    expect(world.count("dmarc_sources")).toBe(NEW_SOURCES_PER_REPORT_MAX + 1);
+    const sent = "SELECT s.key, d.messages FROM dmarc_daily d JOIN dmarc_sources s ON s.number = d.source";
+    expect(world.all(`${sent} WHERE s.key = 'other' OR d.messages > 1`)).toEqual([
+      { key: "ip:10.0.0.3", messages: 2 },
+      { key: OTHER_SOURCES, messages: 5 },
+    ]);
+    expect(world.rollups()).toEqual(world.recount());
+    await world.upload(madeReportXml({ reportId: "2", rows: rows.slice(-5) }));
+    expect(world.count("dmarc_sources")).toBe(NEW_SOURCES_PER_REPORT_MAX + 6);
+  });
+
+  test("a domain has so many sources at most, whatever comes", async () => {
+    const world = newWorld();
+    world.enrol("example.com");
+    world.db.sqlite.run(
+      `WITH RECURSIVE s (value) AS (SELECT 1 UNION ALL SELECT value + 1 FROM s WHERE value < ${SOURCES_MAX - 1})
+        INSERT INTO dmarc_sources (domain, key, first_day, last_day, first_seen_at_ms) SELECT 1, 'spf:' || value, 0, 0, 0 FROM s`,
+    );
+    await world.upload(madeReportXml({ rows: [0, 1, 2].map(spoofOf) }));
+    expect(world.all("SELECT key FROM dmarc_sources WHERE key NOT LIKE 'spf:%' ORDER BY key")).toEqual([
+      { key: "ip:10.0.0.0" },
+      { key: OTHER_SOURCES },
+    ]);
+    expect(world.rollups()).toEqual(world.recount());
+  });
+
+  test("while many addresses wait for the DNS no more are put on its list", async () => {
+    const world = newWorld();
+    world.enrol("example.com");
+    world.db.sqlite.run(
+      `WITH RECURSIVE s (value) AS (SELECT 1 UNION ALL SELECT value + 1 FROM s WHERE value < ${WAITING_ADDRESSES_MAX - 1})
+        INSERT INTO dmarc_reverse_names (ip, is_confirmed, due_at_ms) SELECT value, 0, 0 FROM s`,
+    );
+    await world.upload(madeReportXml({ rows: [0, 1, 2].map(spoofOf) }));
+    expect(world.count("dmarc_reverse_names")).toBe(WAITING_ADDRESSES_MAX);
+  });
+
   test("rows without or with a foreign From are counted under no name", async () => {
     const world = newWorld();
     world.enrol("example.com");
@@ -114,18 +169,21 @@ describe("a domain that wants authentic reports only", () => {
     return { world, row, asked };
   };
 
-  test.each(["pass", "unknown"] as const)("takes one that is %s", async (authenticity) => {
-    const { world, row, asked } = await run(authenticity);
+  test("takes one that is authentic", async () => {
+    const { world, row, asked } = await run("pass");
     expect(row.outcome).toBe("stored");
     expect(asked).toEqual([{ client: "192.0.2.1", helo: "mx", mailFrom: "a@b.example" }]);
     const [report] = world.all("SELECT authenticity, authenticity_body FROM dmarc_reports");
-    expect(report?.authenticity).toBe(authenticity);
-    expect(JSON.parse(String(report?.authenticity_body))).toEqual(verdict(authenticity));
+    expect(report?.authenticity).toBe("pass");
+    expect(JSON.parse(String(report?.authenticity_body))).toEqual(verdict("pass"));
   });
 
-  test("keeps a forged one in quarantine", async () => {
-    const { world, row } = await run("fail");
-    expect(row).toMatchObject({ outcome: "quarantined", reason: "not_authentic" });
+  test.each([
+    ["fail", "not_authentic"],
+    ["unknown", "authenticity_unknown"],
+  ] as const)("keeps one that is %s in quarantine", async (authenticity, reason) => {
+    const { world, row } = await run(authenticity);
+    expect(row).toMatchObject({ outcome: "quarantined", reason });
     expect(world.count("dmarc_reports")).toBe(0);
     expect(world.store.findRaw(row.id)).toBeDefined();
   });

@@ -4,7 +4,7 @@ import type { RowFacts } from "./ingest-row.ts";
 import type { CountStore } from "./ingest-store.ts";
 import type { ReportRow } from "../report/report-row.ts";
 import { type CountedRow, entryOf, nameOf, type Rollup } from "./rollup.ts";
-import { kindOfSource } from "./source-key.ts";
+import { kindOfSource, OTHER_SOURCES } from "./source-key.ts";
 
 /** Addresses kept of a source that is known by its domain: the most recent ones. */
 export const SOURCE_ADDRESSES_MAX = 8;
@@ -13,11 +13,27 @@ export const NAMES_MAX = 1_000;
 /** Addresses of one report whose names the DNS is asked for. */
 export const QUEUED_PER_REPORT_MAX = 200;
 
+/** Sources that one report may bring which the domain did not have before, and that a domain may have. */
+export const NEW_SOURCES_PER_REPORT_MAX = 2_000;
+export const SOURCES_MAX = 20_000;
+/** Addresses that wait for the DNS: while there are so many, no more are put on the list. */
+export const WAITING_ADDRESSES_MAX = 20_000;
+
+/** What one report may still bring. */
+export interface Allowance {
+  /** Addresses whose names the DNS is asked for. */
+  readonly addresses: number;
+  readonly sources: number;
+}
+
+const FULL_ALLOWANCE: Allowance = { addresses: QUEUED_PER_REPORT_MAX, sources: NEW_SOURCES_PER_REPORT_MAX };
+
 /** The name that stands for all beyond `NAMES_MAX`. */
 export const otherNamesOf = (domain: string): string => `*.${domain}`;
 
 interface Source {
   readonly number: number;
+  readonly key: string;
   firstDay: number;
   lastDay: number;
   /** Whether its days are others than the database has. */
@@ -55,31 +71,57 @@ export interface Context {
 export const createCounting = (store: CountStore, { tx, nowMs }: Context) => {
   const sources = new Map<string, Source>();
   const namesByDomain = new Map<number, Names>();
-  let queuedLeft = 0;
+  /** How many sources the domains have; asked for only when one more turns up. */
+  const sourceCounts = new Map<number, number>();
+  let addressesLeft = 0;
+  let newSourcesLeft = 0;
+  let waiting: number | null = null;
 
   /** False when the report has had its share. */
   const queue = (domain: DomainRow, ip: string): boolean => {
     // Nothing is asked of the DNS for test keys.
     if (domain.mode === "test") return true;
-    if (queuedLeft <= 0) return false;
-    queuedLeft -= 1;
+    waiting ??= store.countWaiting(nowMs, WAITING_ADDRESSES_MAX);
+    if (addressesLeft <= 0 || waiting >= WAITING_ADDRESSES_MAX) return false;
+    addressesLeft -= 1;
+    waiting += 1;
     store.queueAddress(tx, ip, nowMs);
     return true;
   };
 
-  const openSource = (domain: number, key: string, day: number): Source => {
-    const found = store.findSource(domain, key);
-    const isNew = found === null;
-    const number = found?.number ?? store.insertSource(tx, domain, key, { day, atMs: nowMs });
-    const kept = isNew ? [] : store.addressesOf(number);
-    const addresses = kindOfSource(key) === "ip" ? null : new Map(kept.map(({ ip, lastDay }) => [ip, lastDay]));
-    const { firstDay, lastDay } = found ?? { firstDay: day, lastDay: day };
-    const memory = { addresses, changed: new Set<string>(), gone: new Set<string>() };
-    return { number, firstDay, lastDay, isExtended: false, isQueued: !isNew, ...memory };
+  /** Whether the domain may have one more source, which is then counted. */
+  const hasRoom = (domain: number): boolean => {
+    const count = entryOf(sourceCounts, domain, () => store.countSources(domain));
+    if (newSourcesLeft <= 0 || count >= SOURCES_MAX) return false;
+    newSourcesLeft -= 1;
+    sourceCounts.set(domain, count + 1);
+    return true;
   };
 
-  const sourceOf = (domain: DomainRow, key: string, day: number): Source =>
-    entryOf(sources, `${domain.number} ${key}`, () => openSource(domain.number, key, day));
+  /** Null for one that the domain does not have and may not have. */
+  const openSource = (domain: number, key: string, day: number): Source | null => {
+    const found = store.findSource(domain, key);
+    const isNew = found === null;
+    if (isNew && key !== OTHER_SOURCES && !hasRoom(domain)) return null;
+    const number = found?.number ?? store.insertSource(tx, domain, key, { day, atMs: nowMs });
+    const kept = isNew ? [] : store.addressesOf(number);
+    const addresses =
+      kindOfSource(key) === "ip" || key === OTHER_SOURCES
+        ? null
+        : new Map(kept.map(({ ip, lastDay }) => [ip, lastDay]));
+    const { firstDay, lastDay } = found ?? { firstDay: day, lastDay: day };
+    const memory = { addresses, changed: new Set<string>(), gone: new Set<string>() };
+    return { number, key, firstDay, lastDay, isExtended: false, isQueued: !isNew, ...memory };
+  };
+
+  /** The source of a key; what there is no room for is counted together. */
+  const sourceOf = (domain: DomainRow, key: string, day: number): Source => {
+    const id = `${domain.number} ${key}`;
+    const found = sources.get(id) ?? openSource(domain.number, key, day) ?? sourceOf(domain, OTHER_SOURCES, day);
+    // What has no room in this report may have some in the next.
+    if (found.key === key) sources.set(id, found);
+    return found;
+  };
 
   /** Follows a source to a day and an address of it. */
   const follow = (source: Source, day: number, see: { readonly domain: DomainRow; readonly ip: string }): void => {
@@ -91,6 +133,8 @@ export const createCounting = (store: CountStore, { tx, nowMs }: Context) => {
       source.lastDay = Math.max(source.lastDay, day);
       source.isExtended = true;
     }
+    // Many addresses in one: none of them is its own.
+    if (source.key === OTHER_SOURCES) return;
     if (source.addresses === null) source.isQueued ||= queue(domain, ip);
     else if (keepAddress(source, source.addresses, { ip, day })) queue(domain, ip);
   };
@@ -121,10 +165,13 @@ export const createCounting = (store: CountStore, { tx, nowMs }: Context) => {
   };
 
   return {
-    /** Called before the rows of each report; `queuedMax` addresses of it are put on the list of the DNS. */
-    beginReport: (queuedMax = QUEUED_PER_REPORT_MAX): void => {
-      queuedLeft = queuedMax;
+    /** Called before the rows of each report, or of the next part of one with what it may still bring. */
+    beginReport({ addresses, sources: more }: Allowance = FULL_ALLOWANCE): void {
+      addressesLeft = addresses;
+      newSourcesLeft = more;
     },
+    /** What the report may still bring. */
+    allowance: (): Allowance => ({ addresses: addressesLeft, sources: newSourcesLeft }),
     /** The source of a row and the name it is counted under, both stored from now on. */
     place(domain: DomainRow, day: number, row: ReportRow, facts: RowFacts): CountedRow {
       const source = sourceOf(domain, facts.key, day);
@@ -140,6 +187,8 @@ export const createCounting = (store: CountStore, { tx, nowMs }: Context) => {
         for (const ip of source.changed) store.putAddress(tx, source.number, ip, source.addresses?.get(ip) ?? 0);
       }
       sources.clear();
+      namesByDomain.clear();
+      sourceCounts.clear();
       writeRollup(store, tx, rollup);
     },
   };

@@ -1,5 +1,6 @@
 import { z } from "zod";
 import type { Outcome, OutcomeReason, Reading } from "../report/outcome.ts";
+import type { PeriodProblem } from "./report-day.ts";
 
 /** Why a finding is what it is, beside what reading alone can say. */
 export type FindingReason =
@@ -8,8 +9,18 @@ export type FindingReason =
   | "foreign_domain"
   /** The domain wants authentic reports only, and the mail is not. */
   | "not_authentic"
-  /** The report is there already, with other rows; the first one was kept. */
+  /** The domain wants authentic reports only, and whether the mail is could not be found out. */
+  | "authenticity_unknown"
+  /** The report is about days that are still to come, or about so many that none can be named. */
+  | PeriodProblem
+  /** Stored, but so old that the domain's retention removes it within the hour. */
+  | "older_than_retention"
+  /** The report is there already, with other rows: the first one was kept, or (`stored`) this authentic one replaced it. */
   | "duplicate_differs"
+  /** It was stored, until an authentic mail brought the same report with other rows; that one counts. */
+  | "replaced"
+  /** The files of its upload unpack to more than one upload may. */
+  | "upload_too_large"
   /** A bug of ours. The bytes are kept, and reading can be tried again. */
   | "internal_error"
   /** Reading was begun several times, and the service never lived to see its end. */
@@ -64,7 +75,7 @@ export const findingOf = ({ outcome, reason, name, report, tlsReport, failureRep
 });
 
 /** The finding for what could not be dealt with at all. */
-export const failureFinding = (reason: "internal_error" | "gave_up"): Finding => ({
+export const failureFinding = (reason: "internal_error" | "gave_up" | "upload_too_large"): Finding => ({
   outcome: "rejected",
   reason,
   name: null,
@@ -82,6 +93,7 @@ export const findingSchema = z
   .object({
     outcome: z.enum(["stored", "duplicate", "empty", "quarantined", "rejected"]),
     reason: text.meta({ description: "Why; null when there is nothing to explain." }),
+    message: z.string().meta({ description: "What that means, in a sentence." }),
     name: text.meta({ description: "The name of the part of the mail, or of the entry of the archive." }),
     report_id: text.meta({ description: "The stored report, also when it was there before." }),
     domain_id: text.meta({ description: "The enrolled domain that it counts for." }),

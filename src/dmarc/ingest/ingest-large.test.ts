@@ -2,6 +2,7 @@ import { describe, expect, test } from "bun:test";
 import type { Db } from "../../db/open.ts";
 import { madeReportMail, madeReportXml } from "../../testing/dmarc-reports.ts";
 import { createIngestWorlds, type IngestWorld } from "../../testing/ingest-world.ts";
+import { AGAIN_AFTER_MS } from "./ingester.ts";
 import { LARGE_ROWS_MIN, ROWS_PER_COMMIT } from "./ingest-large.ts";
 
 const newWorld = createIngestWorlds();
@@ -128,6 +129,8 @@ describe("a large report", () => {
         expect(await after.ingest.removeIncomplete()).toBe(when > 2 ? 1 : 0);
         expect(after.count("dmarc_records")).toBe(0);
         after.ingester.start();
+        await after.ingester.idle();
+        await after.clock.advance(AGAIN_AFTER_MS);
         await after.ingester.idle();
         expect(after.find(id).outcome).toBe("stored");
         expectWhole(after);

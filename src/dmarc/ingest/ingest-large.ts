@@ -3,12 +3,13 @@ import type { Log } from "../../base/log.ts";
 import { newId } from "../../base/secrets.ts";
 import type { Db } from "../../db/open.ts";
 import type { DomainRow } from "../domains/domain-store.ts";
-import { createCounting } from "./ingest-count.ts";
+import { type Allowance, createCounting } from "./ingest-count.ts";
+import { isToBeReplaced } from "./ingest-replace.ts";
 import { factsOf } from "./ingest-row.ts";
-import { type IngestStores, isForged, type StagedReport, type Work } from "./ingest-work.ts";
+import { coveringDomain, type IngestStores, refusalOf, type StagedReport, type Work } from "./ingest-work.ts";
 import { newReportOf, StagedReportGone } from "./ingest-write.ts";
 import type { Report } from "../report/report.ts";
-import { dayOf } from "./report-day.ts";
+import { dayOf, periodProblemOf } from "./report-day.ts";
 import { contentOf, samenessOf } from "./report-sameness.ts";
 import type { CountedRow } from "./rollup.ts";
 
@@ -37,33 +38,38 @@ export const createStaging = ({ db, stores, clock, log }: StagingDeps) => {
   const stageRows = async (staged: Omit<StagedReport, "placed">, domain: DomainRow, report: Report) => {
     const placed: CountedRow[] = [];
     const day = dayOf(report);
+    let allowance: Allowance | undefined;
     while (placed.length < report.rows.length) {
       const from = placed.length;
       const rows = report.rows.slice(from, from + ROWS_PER_COMMIT);
       const more = await db.commit((tx) => {
         if (!reports.isIncomplete(staged.number)) throw new StagedReportGone("a report vanished while it was written");
         const counting = createCounting(counts, { tx, nowMs: clock.nowMs() });
-        if (from === 0) counting.beginReport();
+        counting.beginReport(allowance);
         const found = rows.map((row, at) => {
           const counted = counting.place(domain, day, row, factsOf(row, domain.domain, report.policy));
           const place = { report: staged.number, position: from + at, domain: domain.number, day };
           reports.insertRecord(tx, { ...place, row, counted });
           return counted;
         });
+        const left = counting.allowance();
         counting.flush(new Map());
-        return found;
+        return { found, left };
       });
-      placed.push(...more);
+      placed.push(...more.found);
+      allowance = more.left;
     }
     return placed;
   };
 
   const stageReport = async (work: Work, report: Report): Promise<StagedReport | null> => {
-    const domain = domains.findCovering(work.ingestion, report.policy.domain);
-    if (domain === undefined || isForged(work, domain)) return null;
+    const domain = coveringDomain(domains, work.ingestion, report.policy.domain);
+    if (domain === undefined || refusalOf(work, domain) !== null) return null;
+    if (periodProblemOf(report, clock.nowMs()) !== null) return null;
     const content = contentOf(report);
     const sameness = samenessOf(report, content);
-    if (reports.findSame(domain.number, sameness) !== null) return null;
+    const same = reports.findSame(domain.number, sameness);
+    if (same !== null && !isToBeReplaced(work, { same, content, domain }, clock.nowMs())) return null;
     const id = newId();
     const row = newReportOf(work, { report, domain, sameness: `staged ${id}`, content });
     const number = await db.commit((tx) => reports.insertReport(tx, { ...row, id, aligned: 0, isComplete: false }));
@@ -106,6 +112,14 @@ export const createStaging = ({ db, stores, clock, log }: StagingDeps) => {
       return { ...work, staged };
     },
     discard,
+    /** Removes the rest of reports that were replaced. What is left of them does not count, and goes with the next start. */
+    async removeReplaced(numbers: readonly number[]): Promise<void> {
+      for (const number of numbers) {
+        await remove(number).catch((cause: unknown) =>
+          log.warn("a report that was replaced stays in part until the next start", { cause }),
+        );
+      }
+    },
     /** Removes every report that does not count: at the start, what the end of the service left behind. */
     async removeIncomplete(): Promise<number> {
       const numbers = reports.incomplete();

@@ -9,9 +9,13 @@ import {
   madeReportMail,
   madeReportXml,
 } from "../../testing/dmarc-reports.ts";
+import type { CheckAuthenticity } from "../authenticity/authenticity.ts";
+import { createTestClock } from "../../testing/clock.ts";
 import { createIngestWorlds, INGEST_OWNER } from "../../testing/ingest-world.ts";
 
 const newWorld = createIngestWorlds();
+/** When all the days that are told of are over. */
+const AFTERWARDS_MS = (MADE_DAY_S + 5 * 86_400) * 1000;
 const folder = mkdtempSync(join(tmpdir(), "postwarden-ingest-"));
 afterAll(() => rmSync(folder, { recursive: true }));
 
@@ -50,19 +54,30 @@ const randomReport = (chance: Chance): MadeReport => ({
   rows: Array.from({ length: chance(6) }, () => randomRow(chance)),
 });
 
+/** Of the same report with other rows one gives way to another. */
+const judgeBySender: CheckAuthenticity = async ({ mailFrom }) => ({
+  ...{ from: null, spf: null, dkim: [], dmarc: null, message: "made up" },
+  authenticity: mailFrom?.startsWith("pass") ? "pass" : mailFrom?.startsWith("fail") ? "fail" : "unknown",
+});
+
+let replaced = 0;
+
 describe("what is counted is what the records say", () => {
   test.each([1, 2, 3, 4, 5, 6])("whatever comes, in whatever order and batches, over restarts (%i)", async (seed) => {
     const chance = createRandom(seed * 7_919);
     const path = join(folder, `${seed}.db`);
-    let world = newWorld({ path });
+    const open = () => newWorld({ path, clock: createTestClock(AFTERWARDS_MS), authenticate: judgeBySender });
+    let world = open();
     world.enrol("example.com");
+    /** Reports that came by mail: they come again with other rows. */
+    const mailed: MadeReport[] = [];
     for (let step = 0; step < 40; step += 1) {
       const reports = Array.from({ length: 1 + chance(5) }, () => randomReport(chance));
       const files = reports.map((report) => (chance(2) === 0 ? madeReportXml(report) : madeReportMail(report)));
       const incoming = files.map((file) => world.incoming(file));
-      switch (chance(6)) {
+      switch (chance(8)) {
         case 0:
-          world = newWorld({ path });
+          world = open();
           break;
         case 1:
           await world.ingestions.retryAll(INGEST_OWNER);
@@ -73,7 +88,15 @@ describe("what is counted is what the records say", () => {
           break;
         }
         case 3:
-          for (const one of incoming) await world.intake.take({ ...one, via: "smtp" });
+        case 4:
+        case 5:
+          for (const report of reports) {
+            const known = mailed[chance(mailed.length * 2 + 1)];
+            const sent = known === undefined ? report : { ...known, rows: report.rows ?? [] };
+            mailed.push(sent);
+            const mailFrom = `${pick(chance, ["pass", "fail", "unknown"])}@b.example`;
+            await world.intake.take(world.incoming(madeReportMail(sent), { via: "smtp", mailFrom }));
+          }
           world.ingester.start();
           await world.ingester.stop();
           break;
@@ -82,14 +105,18 @@ describe("what is counted is what the records say", () => {
       }
       if (step === 20) world.enrol("example.net");
       expect(world.rollups()).toEqual(world.recount());
+      replaced += world.count("dmarc_ingestions WHERE reason = 'replaced'");
     }
-    world = newWorld({ path });
+    world = open();
     world.ingester.start();
     await world.ingester.idle();
     expect(world.rollups()).toEqual(world.recount());
     expect(world.all("SELECT id FROM dmarc_ingestions WHERE status = 'pending'")).toEqual([]);
     expect(world.count("dmarc_raw")).toBe(world.count("dmarc_ingestions"));
     expect(world.count("dmarc_reports")).toBeGreaterThan(20);
+    const told =
+      "SELECT DISTINCT domain, key FROM dmarc_sources WHERE number NOT IN (SELECT source FROM dmarc_records)";
+    expect(world.all(told)).toEqual([]);
     const doubles = world.all(
       "SELECT domain, org, report_id, begin_ms, policy_domain, count(*) FROM dmarc_reports GROUP BY 1, lower(org), 3, 4, 5 HAVING count(*) > 1",
     );
@@ -99,6 +126,10 @@ describe("what is counted is what the records say", () => {
       (SELECT sum(count) FROM dmarc_records WHERE report = r.number) AS sent FROM dmarc_reports r) WHERE there <> rows OR sent <> messages`);
     expect(wrong).toEqual([]);
   });
+});
+
+test("in that some reports gave way to others", () => {
+  expect(replaced).toBeGreaterThan(10);
 });
 
 test("no damage to a mail is ever too much, or loses it", async () => {

@@ -1,4 +1,5 @@
 import type { Db, Tx } from "../../db/open.ts";
+import { IS_COUNTED } from "./retention-names-store.ts";
 import type { Counts, NameCounts, ReporterCounts } from "./rollup.ts";
 
 /** A source as far as counting needs to know it. */
@@ -27,6 +28,17 @@ const COUNT_REPORTER = `INSERT INTO dmarc_daily_reporters (domain, day, reporter
 const COUNT_NAME = `INSERT INTO dmarc_daily_names (domain, day, name, messages, aligned) VALUES (?, ?, ?, ?, ?)
   ON CONFLICT DO UPDATE SET messages = messages + excluded.messages, aligned = aligned + excluded.aligned`;
 
+/** The opposite of `COUNT`. */
+const TAKE_BACK = `UPDATE dmarc_daily SET messages = messages - ?, aligned = aligned - ?, aligned_dkim = aligned_dkim - ?,
+  aligned_spf = aligned_spf - ?, forwarded = forwarded - ?, authenticated = authenticated - ?, quarantined = quarantined - ?,
+  rejected = rejected - ? WHERE domain = ? AND day = ? AND source = ?`;
+
+const TAKE_BACK_REPORTER = `UPDATE dmarc_daily_reporters SET reports = reports - ?, messages = messages - ?, aligned = aligned - ?
+  WHERE domain = ? AND day = ? AND reporter = ?`;
+
+const TAKE_BACK_NAME = `UPDATE dmarc_daily_names SET messages = messages - ?, aligned = aligned - ?
+  WHERE domain = ? AND day = ? AND name = ?`;
+
 /** What is counted of reports: sources, names, and the rollups by day. */
 export const createCountStore = ({ sqlite }: Db) => {
   const source = sqlite.prepare<KnownSource, [number, string]>(
@@ -45,6 +57,40 @@ export const createCountStore = ({ sqlite }: Db) => {
   const removeAddress = sqlite.prepare("DELETE FROM dmarc_source_addresses WHERE source = ? AND ip = ?");
   const queueAddress = sqlite.prepare(
     "INSERT OR IGNORE INTO dmarc_reverse_names (ip, name, is_confirmed, due_at_ms, asked_at_ms) VALUES (?, NULL, 0, ?, NULL)",
+  );
+  const countSources = sqlite.prepare<{ count: number }, [number]>(
+    "SELECT count(*) AS count FROM dmarc_sources WHERE domain = ?",
+  );
+  const countWaiting = sqlite.prepare<{ count: number }, [number, number]>(
+    "SELECT count(*) AS count FROM (SELECT 1 FROM dmarc_reverse_names WHERE due_at_ms <= ? LIMIT ?)",
+  );
+  const sourceByNumber = sqlite.prepare<KnownSource, [number]>(
+    "SELECT number, first_day AS firstDay, last_day AS lastDay FROM dmarc_sources WHERE number = ?",
+  );
+  const dayElsewhere = (order: "ASC" | "DESC") =>
+    sqlite.prepare<{ day: number }, [number, number]>(
+      `SELECT day FROM dmarc_records WHERE source = ? AND report <> ? ORDER BY day ${order} LIMIT 1`,
+    );
+  const firstElsewhere = dayElsewhere("ASC");
+  const lastElsewhere = dayElsewhere("DESC");
+  const removeAddresses = sqlite.prepare("DELETE FROM dmarc_source_addresses WHERE source = ?");
+  const removeSource = sqlite.prepare("DELETE FROM dmarc_sources WHERE number = ?");
+  const isNameCounted = sqlite.prepare<unknown, [number, string]>(IS_COUNTED);
+  const isNameCountedOn = sqlite.prepare<unknown, [number, number, string]>(
+    "SELECT 1 FROM dmarc_daily_names WHERE domain = ? AND day = ? AND name = ?",
+  );
+  const removeName = sqlite.prepare("DELETE FROM dmarc_names WHERE domain = ? AND name = ?");
+  const takeBack = sqlite.prepare(TAKE_BACK);
+  const takeBackReporter = sqlite.prepare(TAKE_BACK_REPORTER);
+  const takeBackName = sqlite.prepare(TAKE_BACK_NAME);
+  const dropCount = sqlite.prepare(
+    "DELETE FROM dmarc_daily WHERE domain = ? AND day = ? AND source = ? AND messages <= 0",
+  );
+  const dropReporter = sqlite.prepare(
+    "DELETE FROM dmarc_daily_reporters WHERE domain = ? AND day = ? AND reporter = ? AND reports <= 0",
+  );
+  const dropName = sqlite.prepare(
+    "DELETE FROM dmarc_daily_names WHERE domain = ? AND day = ? AND name = ? AND messages <= 0",
   );
   const firstDayOfName = sqlite.prepare<{ firstDay: number }, [number, string]>(
     "SELECT first_day AS firstDay FROM dmarc_names WHERE domain = ? AND name = ?",
@@ -75,11 +121,29 @@ export const createCountStore = ({ sqlite }: Db) => {
     extendSource: (_tx: Tx, { number, firstDay, lastDay }: KnownSource): void =>
       void extendSource.run(firstDay, lastDay, number),
 
+    /** How many sources a domain has. */
+    countSources: (domain: number): number => countSources.get(domain)?.count ?? 0,
+    findSourceByNumber: (number: number): KnownSource | null => sourceByNumber.get(number),
+    /** The first and the last day that records of other reports tell of a source; null when none does. */
+    daysElsewhere(number: number, report: number): Pick<KnownSource, "firstDay" | "lastDay"> | null {
+      const first = firstElsewhere.get(number, report);
+      const last = first === null ? null : lastElsewhere.get(number, report);
+      return first === null || last === null ? null : { firstDay: first.day, lastDay: last.day };
+    },
+    /** Removes a source with its addresses. */
+    removeSource(_tx: Tx, number: number): void {
+      removeAddresses.run(number);
+      removeSource.run(number);
+    },
+
     addressesOf: (of: number) => addresses.all(of),
     putAddress: (_tx: Tx, of: number, ip: string, lastDay: number): void => void putAddress.run(of, ip, lastDay),
     removeAddress: (_tx: Tx, of: number, ip: string): void => void removeAddress.run(of, ip),
     /** Has the DNS asked for the name of an address, unless it is known already. */
     queueAddress: (_tx: Tx, ip: string, dueAtMs: number): void => void queueAddress.run(ip, dueAtMs),
+
+    /** How many addresses wait for the DNS; `max` when it is more. */
+    countWaiting: (nowMs: number, max: number): number => countWaiting.get(nowMs, max)?.count ?? 0,
 
     /** The first day on which a name was seen; null when it never was. */
     firstDayOfName: (domain: number, name: string): number | null => firstDayOfName.get(domain, name)?.firstDay ?? null,
@@ -89,6 +153,11 @@ export const createCountStore = ({ sqlite }: Db) => {
     /** An earlier day than the one known was told of. */
     putBackName: (_tx: Tx, domain: number, name: string, firstDay: number): void =>
       void putBackName.run(firstDay, domain, name),
+    isNameCountedOn: ({ domain, day, key }: Place<string>): boolean => isNameCountedOn.get(domain, day, key) !== null,
+    /** Forgets a name under which nothing is counted. */
+    removeUncountedName(_tx: Tx, domain: number, name: string): void {
+      if (isNameCounted.get(domain, name) === null) removeName.run(domain, name);
+    },
 
     count(_tx: Tx, { domain, day, key }: Place<number>, counts: Counts): void {
       const { messages, aligned, alignedDkim, alignedSpf, forwarded, authenticated, quarantined, rejected } = counts;
@@ -99,6 +168,22 @@ export const createCountStore = ({ sqlite }: Db) => {
       void countReporter.run(domain, day, key, counts.reports, counts.messages, counts.aligned),
     countName: (_tx: Tx, { domain, day, key }: Place<string>, counts: NameCounts): void =>
       void countName.run(domain, day, key, counts.messages, counts.aligned),
+
+    /** Takes back what was counted; a place that nothing is left of goes. */
+    takeBack(_tx: Tx, { domain, day, key }: Place<number>, counts: Counts): void {
+      const { messages, aligned, alignedDkim, alignedSpf, forwarded, authenticated, quarantined, rejected } = counts;
+      const less = [messages, aligned, alignedDkim, alignedSpf, forwarded, authenticated, quarantined, rejected];
+      takeBack.run(...less, domain, day, key);
+      dropCount.run(domain, day, key);
+    },
+    takeBackReporter(_tx: Tx, { domain, day, key }: Place<string>, counts: ReporterCounts): void {
+      takeBackReporter.run(counts.reports, counts.messages, counts.aligned, domain, day, key);
+      dropReporter.run(domain, day, key);
+    },
+    takeBackName(_tx: Tx, { domain, day, key }: Place<string>, counts: NameCounts): void {
+      takeBackName.run(counts.messages, counts.aligned, domain, day, key);
+      dropName.run(domain, day, key);
+    },
     /** A report arrived; with `isNews` one that the alert rules have to look at. */
     touchDomain: (_tx: Tx, domain: number, receivedAtMs: number, isNews: boolean): void =>
       void touchDomain.run(receivedAtMs, isNews ? 1 : 0, domain),

@@ -1,7 +1,7 @@
 import { newId } from "../../base/secrets.ts";
 import type { DomainRow } from "../domains/domain-store.ts";
 import { type Finding, findingOf } from "./ingest-finding.ts";
-import { type Batch, isForged, type Place } from "./ingest-work.ts";
+import { type Batch, type Place, refusalOf } from "./ingest-work.ts";
 import { tlsSamenessOf } from "./report-sameness.ts";
 import type { TlsReport } from "../report/tls-report.ts";
 
@@ -15,9 +15,9 @@ export const storeTlsReport = (batch: Batch, { work, reading, named }: Place, re
   const covered = byDomain(report, (policyDomain) => batch.cover(ingestion, policyDomain));
   const [first] = covered;
   if (first === undefined) return { ...finding, outcome: "quarantined", reason: "foreign_domain" };
-  const wanted = covered.filter(({ domain }) => !isForged(work, domain));
+  const wanted = covered.filter(({ domain }) => refusalOf(work, domain) === null);
   if (wanted.length === 0) {
-    return { ...finding, domain_id: first.domain.id, outcome: "quarantined", reason: "not_authentic" };
+    return { ...finding, domain_id: first.domain.id, outcome: "quarantined", reason: refusalOf(work, first.domain) };
   }
   const sameness = tlsSamenessOf(report);
   const stored = wanted.map(({ domain, policies }) => {

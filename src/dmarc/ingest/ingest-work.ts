@@ -1,4 +1,4 @@
-import type { AuthenticityFinding } from "../authenticity/authenticity-verdict.ts";
+import type { Authenticity, AuthenticityFinding } from "../authenticity/authenticity-verdict.ts";
 import type { DomainRow, DomainStore } from "../domains/domain-store.ts";
 import type { Context, Counting } from "./ingest-count.ts";
 import type { CountStore } from "./ingest-store.ts";
@@ -33,11 +33,13 @@ export interface Work {
   readonly isNew: boolean;
   readonly readings: readonly Reading[];
   /** Set when it could not be read: there are no readings then. */
-  readonly failure: "internal_error" | "gave_up" | null;
+  readonly failure: "internal_error" | "gave_up" | "upload_too_large" | null;
   /** Whether it is a mail, whose authenticity can be judged. */
   readonly isMail: boolean;
   /** What was found out about that already. */
   readonly proof: AuthenticityFinding | null;
+  /** Reports that say something else under the same name, by their number, and how authentic the mail is that brought them. */
+  readonly rivals: ReadonlyMap<number, Authenticity | "pending">;
   /** Large reports, by the report they are of. */
   readonly staged: ReadonlyMap<Report, StagedReport>;
 }
@@ -46,6 +48,8 @@ export interface Work {
 export interface Written {
   readonly ingestion: NewIngestion;
   readonly ending: Ending;
+  /** Numbers of reports that it replaced: they do not count any more, and some of their rows are still to be removed. */
+  readonly replaced: readonly number[];
 }
 
 /** What the works of one transaction share. */
@@ -53,6 +57,8 @@ export interface Batch extends Context {
   readonly stores: IngestStores;
   readonly counting: Counting;
   readonly rollup: Rollup;
+  /** As in `Written`, of the work that is being written. */
+  readonly replaced: number[];
   /** The enrolled domain that a policy domain of an owner belongs to. */
   readonly cover: (owner: Work["ingestion"], policyDomain: string) => DomainRow | undefined;
   /** A report arrived for a domain; with `isNews` one to be looked at by the alert rules. */
@@ -66,6 +72,33 @@ export interface Place {
   readonly named: Set<string>;
 }
 
-/** Whether a domain that wants authentic reports only must not have this one. */
-export const isForged = ({ ingestion, proof }: Work, domain: DomainRow): boolean =>
-  domain.requireAuthenticReports && ingestion.via === "smtp" && proof?.authenticity === "fail";
+/** Why a domain that wants authentic reports only must not have this one; null when it may. Files are vouched for by who has them. */
+export const refusalOf = (
+  { ingestion, proof }: Pick<Work, "ingestion" | "proof">,
+  domain: DomainRow,
+): "not_authentic" | "authenticity_unknown" | null => {
+  if (!domain.requireAuthenticReports || ingestion.via !== "smtp" || ingestion.mode === "test") return null;
+  if (proof?.authenticity === "pass") return null;
+  return proof?.authenticity === "fail" ? "not_authentic" : "authenticity_unknown";
+};
+
+/**
+ * The enrolled domain that a policy domain belongs to. What came to an address that was revoked since does not count for
+ * a domain that was enrolled after it came: that would bring the data of a deleted domain back.
+ */
+export const coveringDomain = (
+  domains: DomainStore,
+  ingestion: Work["ingestion"],
+  policyDomain: string,
+): DomainRow | undefined => {
+  const found = domains.findCovering(ingestion, policyDomain);
+  return found !== undefined && isTooLate(domains, ingestion, found) ? undefined : found;
+};
+
+/** See `coveringDomain`. */
+export const isTooLate = (
+  domains: DomainStore,
+  { via, domain, receivedAtMs }: Work["ingestion"],
+  { createdAtMs }: DomainRow,
+): boolean =>
+  via === "smtp" && receivedAtMs < createdAtMs && (domain === null || domains.findByNumber(domain) === undefined);

@@ -2,11 +2,20 @@ import { newId } from "../../base/secrets.ts";
 import type { DomainRow, DomainStore } from "../domains/domain-store.ts";
 import { type Context, createCounting } from "./ingest-count.ts";
 import { conclusionOf, failureFinding, type Finding, findingOf } from "./ingest-finding.ts";
+import { isToBeReplaced, takeBackReport } from "./ingest-replace.ts";
 import { factsOf } from "./ingest-row.ts";
 import { storeTlsReport } from "./ingest-tls.ts";
-import { type Batch, type IngestStores, isForged, type Place, type Work, type Written } from "./ingest-work.ts";
+import {
+  type Batch,
+  type IngestStores,
+  isTooLate,
+  type Place,
+  refusalOf,
+  type Work,
+  type Written,
+} from "./ingest-work.ts";
 import { countMessages, type Report } from "../report/report.ts";
-import { dayOf } from "./report-day.ts";
+import { dayOf, isPastRetention, periodProblemOf } from "./report-day.ts";
 import { contentOf, samenessOf } from "./report-sameness.ts";
 import type { SameReport } from "./report-store.ts";
 import { addReport, addRow, type CountedRow, dayIn } from "./rollup.ts";
@@ -26,6 +35,7 @@ export const writeWorks = (stores: IngestStores, context: Context, works: readon
     stores,
     counting: createCounting(stores.counts, context),
     rollup: new Map(),
+    replaced: [],
     cover: createCover(stores.domains),
     touch(domain, receivedAtMs, isNews) {
       const before = touched.get(domain.number) ?? { receivedAtMs: 0, isNews: false };
@@ -39,7 +49,7 @@ export const writeWorks = (stores: IngestStores, context: Context, works: readon
     const ending = { ...conclusionOf(findings), findings, finishedAtMs: nowMs };
     if (work.isNew) stores.ingestions.insertDone(tx, work.ingestion, ending);
     else stores.ingestions.finish(tx, work.ingestion.id, ending);
-    return { ingestion: work.ingestion, ending };
+    return { ingestion: work.ingestion, ending, replaced: batch.replaced.splice(0) };
   });
   batch.counting.flush(batch.rollup);
   for (const [domain, { receivedAtMs, isNews }] of touched) stores.counts.touchDomain(tx, domain, receivedAtMs, isNews);
@@ -49,10 +59,12 @@ export const writeWorks = (stores: IngestStores, context: Context, works: readon
 /** Asks the store once for each policy domain: a batch is mostly about few. */
 const createCover = (domains: DomainStore): Batch["cover"] => {
   const known = new Map<string, DomainRow | undefined>();
-  return ({ accountId, mode }, policyDomain) => {
+  return (ingestion, policyDomain) => {
+    const { accountId, mode } = ingestion;
     const key = `${accountId} ${mode} ${policyDomain}`;
     if (!known.has(key)) known.set(key, domains.findCovering({ accountId, mode }, policyDomain));
-    return known.get(key);
+    const found = known.get(key);
+    return found !== undefined && isTooLate(domains, ingestion, found) ? undefined : found;
   };
 };
 
@@ -75,20 +87,29 @@ const takeReport = (batch: Batch, place: Place, report: Report): Finding => {
     return reading.outcome === "empty" ? finding : { ...finding, outcome: "quarantined", reason: "foreign_domain" };
   }
   const placed = { ...finding, domain_id: domain.id };
-  if (isForged(work, domain)) return { ...placed, outcome: "quarantined", reason: "not_authentic" };
+  const refusal = refusalOf(work, domain);
+  if (refusal !== null) return { ...placed, outcome: "quarantined", reason: refusal };
   if (reading.outcome === "empty") {
     batch.touch(domain, work.ingestion.receivedAtMs, false);
     return placed;
   }
+  const problem = periodProblemOf(report, batch.nowMs);
+  if (problem !== null) return { ...placed, outcome: "quarantined", reason: problem };
   const content = work.staged.get(report)?.content ?? contentOf(report);
   const sameness = samenessOf(report, content);
   const same = batch.stores.reports.findSame(domain.number, sameness);
-  if (same !== null) return { ...placed, ...judgeSame(place, same, content) };
+  const isReplacing =
+    same !== null && !place.named.has(same.id) && isToBeReplaced(work, { same, content, domain }, batch.nowMs);
+  if (same !== null && !isReplacing) return { ...placed, ...judgeSame(place, same, content) };
+  if (same !== null) takeBackReport(batch, work, { same, domain });
   const id = storeReport(batch, work, { report, domain, sameness, content });
   place.named.add(id);
   batch.touch(domain, work.ingestion.receivedAtMs, true);
-  return { ...placed, report_id: id };
+  return { ...placed, reason: isReplacing ? "duplicate_differs" : ageOf(report, domain, batch), report_id: id };
 };
+
+const ageOf = (report: Report, domain: DomainRow, { nowMs }: Context) =>
+  isPastRetention(dayOf(report), domain, nowMs) ? ("older_than_retention" as const) : null;
 
 /** A report that is there already: brought by this very mail, which is being read again, or by another. */
 const judgeSame = ({ work, named }: Place, same: SameReport, content: string) => {

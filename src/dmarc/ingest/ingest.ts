@@ -2,12 +2,14 @@ import { type Clock, nextTurn } from "../../base/clock.ts";
 import type { Log } from "../../base/log.ts";
 import type { Db } from "../../db/open.ts";
 import type { CheckAuthenticity } from "../authenticity/authenticity.ts";
-import type { AuthenticityFinding } from "../authenticity/authenticity-verdict.ts";
+import { type Claims, createJudging, type Read } from "./ingest-judging.ts";
 import { createStaging, isLarge, ROWS_PER_COMMIT } from "./ingest-large.ts";
 import type { IngestStores, Work, Written } from "./ingest-work.ts";
 import { StagedReportGone, writeWorks } from "./ingest-write.ts";
 import type { NewIngestion } from "./ingestion-store.ts";
+import { readWithin, type UnpackAllowance } from "./ingest-unpacking.ts";
 import type { Reading } from "../report/outcome.ts";
+import type { UnpackBudget } from "../report/unpack.ts";
 import { kindOfPayload } from "../report/payload.ts";
 import { readReportFile } from "../report/read-file.ts";
 
@@ -21,7 +23,7 @@ export interface IngestDeps {
   /** As in a server unless told. */
   readonly pace?: IngestPace;
   /** Reads what came in; never throws. Tests have it fail. */
-  readonly read?: (bytes: Uint8Array, name: string | null) => Promise<Reading[]>;
+  readonly read?: (bytes: Uint8Array, name: string | null, budget: UnpackBudget) => Promise<Reading[]>;
 }
 
 /** Something to be read and written down. */
@@ -63,23 +65,11 @@ export const isDatabaseState = (error: unknown): boolean =>
 export const createIngest = (deps: IngestDeps) => {
   const { db, stores, clock, log, authenticate, pace = SERVER_PACE, read = readReportFile } = deps;
   const staging = createStaging({ db, stores, clock, log });
-
-  /** Judges a mail before its report is stored, where a domain that it reports about wants that. */
-  const prove = async (
-    { ingestion }: IngestItem,
-    readings: readonly Reading[],
-  ): Promise<AuthenticityFinding | null> => {
-    if (authenticate === null || ingestion.via !== "smtp" || ingestion.mode === "test") return null;
-    const { bytes, client, helo, mailFrom, receivedAtMs } = ingestion;
-    const isWanted = domainsIn(readings).some(
-      (domain) => stores.domains.findCovering(ingestion, domain)?.requireAuthenticReports === true,
-    );
-    return isWanted ? authenticate({ bytes, client, helo, mailFrom, receivedAtMs }) : null;
-  };
+  const judging = createJudging({ stores, authenticate });
 
   const failed = (work: Pick<Work, "ingestion" | "isNew">, failure: Work["failure"]): Work => {
     const { ingestion, isNew } = work;
-    return { ingestion, isNew, readings: [], failure, isMail: false, proof: null, staged: new Map() };
+    return { ...NOTHING_KNOWN, ingestion, isNew, readings: [], failure, isMail: false };
   };
 
   const fail = (work: Pick<Work, "ingestion" | "isNew">, cause: unknown): Work => {
@@ -88,20 +78,19 @@ export const createIngest = (deps: IngestDeps) => {
   };
 
   /** What is in it; whether it is authentic may still be open. */
-  const readItem = async (item: IngestItem) => {
+  const readItem = async (item: IngestItem, allowance: UnpackAllowance): Promise<Work> => {
     const { ingestion, isNew } = item;
     try {
-      if (item.isGivenUp) return { work: failed(item, "gave_up"), proof: Promise.resolve(null) };
-      const readings = await read(ingestion.bytes, ingestion.name);
+      if (item.isGivenUp) return failed(item, "gave_up");
+      const readings = await readWithin(allowance, (budget) => read(ingestion.bytes, ingestion.name, budget));
+      if (readings === null) return failed(item, "upload_too_large");
       const isMail = kindOfPayload(ingestion.bytes) === "message";
-      const work: Work = { ingestion, isNew, readings, failure: null, isMail, proof: null, staged: new Map() };
-      return { work, proof: prove(item, readings) };
+      return { ...NOTHING_KNOWN, ingestion, isNew, readings, failure: null, isMail };
     } catch (error) {
       if (isDatabaseState(error)) throw error;
-      return { work: fail(item, error), proof: Promise.resolve(null) };
+      return fail(item, error);
     }
   };
-  type Read = Awaited<ReturnType<typeof readItem>>;
 
   const commit = (works: readonly Work[]): Promise<(Written | null)[]> =>
     db.commit((tx) => writeWorks(stores, { tx, nowMs: clock.nowMs() }, works));
@@ -145,48 +134,52 @@ export const createIngest = (deps: IngestDeps) => {
   };
 
   const finish = async (reads: readonly Read[]): Promise<(Written | null)[]> => {
-    const works = await Promise.all(reads.map(async ({ work, proof }) => ({ ...work, proof: await proof })));
+    const works = await Promise.all(reads.map(judging.conclude));
     const [first] = works;
     if (first === undefined) return [];
     const written = works.length === 1 && hasLarge(first) ? await writeLarge(first) : await write(works);
     for (const one of written) if (one !== null) report(one);
+    await staging.removeReplaced(written.flatMap((one) => one?.replaced ?? []));
     return written;
   };
 
   const report = ({ ingestion, ending }: Written): void => {
-    for (const { reason, report_id, domain } of ending.findings) {
+    for (const { outcome, reason, report_id, domain } of ending.findings) {
       if (reason !== "duplicate_differs") continue;
-      log.warn("a report came again with other rows; the first is kept", {
-        ingestion: ingestion.id,
-        report_id,
-        domain,
-      });
+      const kept = outcome === "stored" ? "the first was not authentic and is replaced" : "the first is kept";
+      log.warn(`a report came again with other rows; ${kept}`, { ingestion: ingestion.id, report_id, domain });
     }
   };
 
   return {
     /**
      * Reads and writes down some items, and says of each in its order what became of it; null for one that did not wait
-     * any more. Rejects when the database cannot be written: what was not written by then is as it was before.
+     * any more. Together they may unpack to `unpackedBytesMax`. Rejects when the database cannot be written: what was not written by then is as it was before.
      */
-    async process(items: readonly IngestItem[]): Promise<(Written | null)[]> {
+    async process(
+      items: readonly IngestItem[],
+      unpackedBytesMax = Number.POSITIVE_INFINITY,
+    ): Promise<(Written | null)[]> {
       const written: (Written | null)[] = [];
       let reads: Read[] = [];
+      let claims: Claims = new Map();
       let rows = 0;
+      const allowance = { bytesLeft: unpackedBytesMax };
       let turnEndsMs = clock.monotonicMs() + TURN_MS_MAX;
       const flush = async (): Promise<void> => {
         const ready = reads;
         reads = [];
+        claims = new Map();
         rows = 0;
         written.push(...(await finish(ready)));
         turnEndsMs = clock.monotonicMs() + TURN_MS_MAX;
       };
       for (const item of items) {
-        const found = await readItem(item);
-        const more = rowsIn(found.work);
-        const isAlone = hasLarge(found.work);
+        const work = await readItem(item, allowance);
+        const more = rowsIn(work);
+        const isAlone = hasLarge(work);
         if (isAlone || rows + more > pace.rows) await flush();
-        reads.push(found);
+        reads.push(judging.begin(work, claims));
         rows += more;
         if (isAlone || reads.length >= pace.works) await flush();
         if (clock.monotonicMs() < turnEndsMs) continue;
@@ -201,18 +194,11 @@ export const createIngest = (deps: IngestDeps) => {
   };
 };
 
+const NOTHING_KNOWN: Pick<Work, "proof" | "rivals" | "staged"> = { proof: null, rivals: new Map(), staged: new Map() };
+
 const rowsIn = ({ readings }: Work): number =>
   readings.reduce((sum, { report }) => sum + (report?.rows.length ?? 0), 0);
 
 const hasLarge = ({ readings }: Work): boolean => readings.some(({ report }) => report !== null && isLarge(report));
-
-const domainsIn = (readings: readonly Reading[]): string[] => [
-  ...new Set(
-    readings.flatMap(({ report, tlsReport }) => [
-      ...(report === null ? [] : [report.policy.domain]),
-      ...(tlsReport?.policies.flatMap(({ domain }) => domain ?? []) ?? []),
-    ]),
-  ),
-];
 
 export type Ingest = ReturnType<typeof createIngest>;

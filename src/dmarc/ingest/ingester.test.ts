@@ -6,7 +6,7 @@ import type { Db } from "../../db/open.ts";
 import { createTestClock } from "../../testing/clock.ts";
 import { madeReportMail, madeReportXml } from "../../testing/dmarc-reports.ts";
 import { createIngestWorlds, INGEST_OWNER, type IngestWorld } from "../../testing/ingest-world.ts";
-import { ATTEMPTS_MAX } from "./ingester.ts";
+import { AGAIN_AFTER_MS, ATTEMPTS_MAX } from "./ingester.ts";
 import { readReportFile } from "../report/read-file.ts";
 
 const newWorld = createIngestWorlds();
@@ -23,6 +23,14 @@ const states = (world: IngestWorld) =>
       "SELECT status || ' ' || coalesce(outcome, '') || ' ' || coalesce(reason, '') AS state FROM dmarc_ingestions ORDER BY id",
     )
     .map(({ state }) => state.trim());
+
+/** Until everything may be begun again that was begun before the start, one after the other. */
+const waitOver = async (world: IngestWorld): Promise<void> => {
+  for (let time = 0; time < ATTEMPTS_MAX; time += 1) {
+    await world.clock.advance(AGAIN_AFTER_MS);
+    await world.ingester.idle();
+  }
+};
 
 /** The same database, but commits fail for as long as `problem` says so. */
 const failing =
@@ -149,7 +157,13 @@ describe("one bad report", () => {
         },
       });
       world.ingester.start();
-      await Promise.race([died.promise, world.ingester.idle()]);
+      await Promise.race([
+        died.promise,
+        world.ingester
+          .idle()
+          .then(() => waitOver(world))
+          .then(world.ingester.idle),
+      ]);
       return world;
     };
     for (let life = 0; life < ATTEMPTS_MAX; life += 1) expect(states(await live())).toContain("pending");
@@ -163,6 +177,32 @@ describe("one bad report", () => {
     await healed.ingester.idle();
     expect(states(healed)).toEqual(["done stored", "done stored", "done stored"]);
   });
+});
+
+test("mail that came after the start is read without a write before; what that ended is counted in the next life", async () => {
+  const path = join(folder, "late.db");
+  const attempts = (world: IngestWorld) => world.all<{ n: number }>("SELECT attempts AS n FROM dmarc_ingestions");
+  const live = async (comes: boolean) => {
+    const died = Promise.withResolvers<void>();
+    const read = () => {
+      died.resolve();
+      return Promise.withResolvers<never>().promise;
+    };
+    const world = newWorld({ path, read });
+    world.ingester.start();
+    if (comes) await take(world, "deadly");
+    await Promise.race([
+      died.promise,
+      world.ingester
+        .idle()
+        .then(() => waitOver(world))
+        .then(world.ingester.idle),
+    ]);
+    return world;
+  };
+  expect(attempts(await live(true))).toEqual([{ n: 0 }]);
+  for (let life = 1; life <= ATTEMPTS_MAX; life += 1) expect(attempts(await live(false))).toEqual([{ n: life }]);
+  expect(states(await live(false))).toEqual(["done rejected gave_up"]);
 });
 
 describe("while the database cannot be written", () => {

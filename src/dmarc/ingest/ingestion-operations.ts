@@ -1,7 +1,7 @@
 import { z } from "zod";
-import type { ErrorCode } from "../../base/errors.ts";
 import type { Operation } from "../../http/openapi.ts";
-import { pathId, query } from "../../http/parameters.ts";
+import { PAGE_ERRORS } from "../../http/operation-errors.ts";
+import { PAGE, pathId, query } from "../../http/parameters.ts";
 import {
   INGESTION_CHOICES,
   ingestionSchema,
@@ -17,6 +17,7 @@ const PATH = "/v1/dmarc/ingestions";
 const FINDING = {
   outcome: "stored",
   reason: null,
+  message: "The report is stored.",
   name: "google.com!example.com!1767225600!1767311999.xml",
   report_id: "019aa0d6-5b7e-7c31-9f4c-0d9a3c3f1b01",
   domain_id: "019aa0d6-5b7e-7c31-9f4c-0d9a3c3f1a00",
@@ -55,7 +56,6 @@ const file = z.string().meta({ format: "binary" });
 const anyFile = { schema: file, example: XML };
 
 const ID = pathId("Identifier of the ingestion.");
-const PAGE_ERRORS: readonly ErrorCode[] = ["Invalid limit", "Invalid cursor", "Invalid query"];
 const time = { type: "string", format: "date-time" };
 
 /** The routes of what comes in, as the OpenAPI document describes them. */
@@ -66,7 +66,7 @@ export const INGESTION_OPERATIONS: readonly Operation[] = [
     tag: TAG,
     summary: "Upload reports",
     description:
-      "Aggregate reports and TLS reports, as the mails that brought them, as XML or JSON, or packed with gzip or zip; what it is, is found out from the bytes. The body is one file, or a form (multipart/form-data) with up to 1,000. 64 MiB in all. The answer comes when all of it is stored. A report counts for the enrolled domain that it is about; one about another domain is kept as `quarantined`, and can be tried again after that domain is enrolled. A report that is there already is a `duplicate`.",
+      "Aggregate reports and TLS reports, as the mails that brought them, as XML or JSON, or packed with gzip or zip; what it is, is found out from the bytes. The body is one file, or a form (multipart/form-data) with up to 1,000; fields of a form without a file are passed over. 64 MiB in all, which may unpack to 512 MiB: files beyond are kept as `rejected` (`upload_too_large`) and can be tried again. A body that stands still for a minute, or takes more than five, is refused; an account may have four uploads at a time, others are answered 503 with `Retry-After`. The answer comes when all of it is stored. A report counts for the enrolled domain that it is about; one about another domain is kept as `quarantined`, and can be tried again after that domain is enrolled. So is one about days that are still to come (`period_in_future`) or about more than 400 days (`period_too_long`). Reports of the past are taken however old they are, but the domain's `retention_days` holds for them at once: one that says `older_than_retention` goes within the hour. A report that is there already is a `duplicate`.",
     body: {
       schema: z.unknown().meta({ description: "A TLS report (RFC 8460)." }),
       example: { "organization-name": "Example", policies: [] },
@@ -100,15 +100,17 @@ export const INGESTION_OPERATIONS: readonly Operation[] = [
     tag: TAG,
     summary: "What came in, newest first",
     description:
-      "Every mail and file with what was found in it. Nothing that was taken is lost: what could not be used says why.",
+      "Every mail and file with what was found in it, in codes and in words. Nothing that was taken is lost: what could not be used says why.",
     parameters: [
-      query("limit", "Rows a page; above 1000 is 1000.", { type: "integer", minimum: 1, default: 100 }),
-      query("cursor", "`next_cursor` of the page before.", { type: "string" }),
+      ...PAGE,
       query("outcome", "Only those.", { type: "string", enum: [...INGESTION_CHOICES.outcome] }),
       query("reason", "Only those, such as `foreign_domain`.", { type: "string" }),
       query("status", "Only those.", { type: "string", enum: [...INGESTION_CHOICES.status] }),
       query("via", "Only those that came this way.", { type: "string", enum: [...INGESTION_CHOICES.via] }),
-      query("domain_id", "Only mails to the reporting address of this domain.", { type: "string", format: "uuid" }),
+      query("domain_id", "Only what is about this domain, and mails to its reporting address.", {
+        type: "string",
+        format: "uuid",
+      }),
       query("created_after", "Only those received then or later.", time),
       query("created_before", "Only those received before.", time),
     ],

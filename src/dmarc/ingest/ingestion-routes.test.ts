@@ -89,6 +89,18 @@ describe("an upload", () => {
     ]);
   });
 
+  test("as a form may say something else beside its files", async () => {
+    const { upload } = await startWithDomain();
+    const form = new FormData();
+    form.append("note", "hello");
+    form.append("file", new File([madeReportXml()], "a.xml"));
+    const made = new Response(form);
+    const headers = { "content-type": made.headers.get("content-type") ?? "" };
+    const { ingestions } = await upload(new Uint8Array(await made.arrayBuffer()), headers);
+    expect(ingestions.map(({ name, outcome }) => [name, outcome])).toEqual([["a.xml", "stored"]]);
+    expect(ingestions[0]?.findings[0]?.message).toBe("The report is stored.");
+  });
+
   test("that cannot be taken is answered with what is wrong, and leaves nothing", async () => {
     const { app, key, upload } = await startWithDomain();
     const boundary = { "content-type": "multipart/form-data; boundary=b" };
@@ -160,12 +172,16 @@ describe("the list of what came in", () => {
     expect(await (await fill()).list(query)).toEqual(outcomes as never);
   });
 
-  test("is narrowed down to mails to the address of a domain", async () => {
-    const { app, domainId, list } = await fill();
+  test("is narrowed down to what is about a domain, and to mails to its address", async () => {
+    const { app, domainId, list, upload } = await fill();
+    expect(await list(`?domain_id=${domainId}`)).toEqual(["stored"]);
+    await upload(madeReportXml());
+    expect(await list(`?domain_id=${domainId}`)).toEqual(["duplicate", "stored"]);
+    app.db.sqlite.run("DELETE FROM dmarc_ingestions WHERE outcome = 'duplicate'");
     app.db.sqlite.run(
       "UPDATE dmarc_ingestions SET domain = (SELECT number FROM dmarc_domains) WHERE outcome = 'rejected'",
     );
-    expect(await list(`?domain_id=${domainId}`)).toEqual(["rejected"]);
+    expect(await list(`?domain_id=${domainId}`)).toEqual(["rejected", "stored"]);
   });
 
   test.each(["?outcome=lost", "?colour=red", "?created_after=yesterday", "?limit=0", "?cursor=x"])(

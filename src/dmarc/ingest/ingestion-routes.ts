@@ -1,22 +1,27 @@
 import { Elysia } from "elysia";
+import type { Clock } from "../../base/clock.ts";
 import { AppError } from "../../base/errors.ts";
 import { isId } from "../../base/secrets.ts";
 import type { Caller, Guard } from "../../http/guard.ts";
-import { readPage, writeCursor } from "../../http/query.ts";
+import { pageOf, readPage } from "../../http/query.ts";
 import type { DomainStore } from "../domains/domain-store.ts";
 import { ingestionFiltersSchema } from "./ingestion-schemas.ts";
-import type { IngestionFilters, IngestionRow, IngestionStore } from "./ingestion-store.ts";
+import type { IngestionFilters, IngestionRow } from "./ingestion-store.ts";
 import { ingestionView } from "./ingestion-view.ts";
 import type { Ingestions } from "./ingestions.ts";
 import { kindOfPayload } from "../report/payload.ts";
-import { createUploadGate, readUpload, type UploadedFile } from "./report-upload.ts";
+import type { UploadedFile } from "./report-upload.ts";
+import { createUploadGate } from "./upload-gate.ts";
 
 export interface IngestionRouteDeps {
   readonly guard: Guard;
   readonly ingestions: Ingestions;
-  readonly store: IngestionStore;
   readonly domains: DomainStore;
+  readonly clock: Clock;
 }
+
+/** What the files of one upload may unpack to in all. */
+export const UPLOAD_UNPACKED_BYTES_MAX = 512 * 1024 * 1024;
 
 const REPORTS = "/v1/dmarc/reports";
 const PATH = "/v1/dmarc/ingestions";
@@ -32,8 +37,8 @@ const incomingOf = ({ accountId, mode }: Caller, { name, bytes }: UploadedFile) 
 };
 
 /** The endpoints of what comes in: uploads of reports, and the list of all that came (contract §6). */
-export const createIngestionRoutes = ({ guard, ingestions, store, domains }: IngestionRouteDeps) => {
-  const inTurn = createUploadGate();
+export const createIngestionRoutes = ({ guard, ingestions, domains, clock }: IngestionRouteDeps) => {
+  const takeUpload = createUploadGate(clock);
   const read = { demand: { scope: "dmarc:read" } } as const;
   const write = { parse: "none", demand: { scope: "dmarc:write" } } as const;
 
@@ -48,7 +53,7 @@ export const createIngestionRoutes = ({ guard, ingestions, store, domains }: Ing
     if (domain_id === undefined) return { ...rest, receivedFromMs, receivedBeforeMs };
     const domain = domains.findById(domain_id);
     if (domain?.accountId !== accountId || domain.mode !== mode) return null;
-    return { ...rest, receivedFromMs, receivedBeforeMs, domain: domain.number };
+    return { ...rest, receivedFromMs, receivedBeforeMs, domain };
   };
 
   return new Elysia({ name: "dmarc-ingestions" })
@@ -56,9 +61,9 @@ export const createIngestionRoutes = ({ guard, ingestions, store, domains }: Ing
     .post(
       REPORTS,
       ({ request, caller }) =>
-        inTurn(async () => {
-          const files = await readUpload(request);
-          const rows = await ingestions.ingestFiles(files.map((file) => incomingOf(caller, file)));
+        takeUpload(request, caller.accountId, async (files) => {
+          const incoming = files.map((file) => incomingOf(caller, file));
+          const rows = await ingestions.ingestFiles(incoming, UPLOAD_UNPACKED_BYTES_MAX);
           return { ingestions: rows.map(view) };
         }),
       write,
@@ -68,12 +73,12 @@ export const createIngestionRoutes = ({ guard, ingestions, store, domains }: Ing
       async ({ request, caller }) => {
         const { limit, after, filters: given } = readPage(request, ingestionFiltersSchema, isId);
         const filters = filtersOf(caller, given);
-        const rows = filters === null ? [] : store.list(caller, filters, { before: after, limit: limit + 1 });
-        const page = rows.slice(0, limit);
-        const last = page.at(-1);
+        const rows =
+          filters === null ? [] : await ingestions.list(caller, filters, { before: after, limit: limit + 1 });
+        const { page, next_cursor } = pageOf(rows, { limit });
         return {
           ingestions: page.map(view),
-          next_cursor: rows.length > limit && last !== undefined ? writeCursor(last.id) : null,
+          next_cursor,
         };
       },
       read,

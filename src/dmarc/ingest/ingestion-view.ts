@@ -1,5 +1,6 @@
 import type { z } from "zod";
 import { isoTime } from "../../base/clock.ts";
+import { sentenceOf } from "./finding-words.ts";
 import type { Finding } from "./ingest-finding.ts";
 import type { ingestionSchema } from "./ingestion-schemas.ts";
 import type { IngestionRow } from "./ingestion-store.ts";
@@ -25,8 +26,15 @@ export const ingestionView = (row: IngestionRow, domainIdOf: DomainIdOf): Ingest
   client: row.client,
   mail_from: row.mailFrom,
   raw_available: row.hasRaw,
-  findings: findingsIn(row),
+  findings: toldFindings(row),
 });
+
+/** The findings with what they mean. */
+export const toldFindings = (row: Pick<IngestionRow, "findings">): IngestionView["findings"] =>
+  findingsIn(row).map(({ outcome, reason, ...rest }) => ({
+    ...{ outcome, reason, message: sentenceOf(outcome, reason) ?? "" },
+    ...rest,
+  }));
 
 /** The findings of an ingestion; none while it is pending. */
 export const findingsIn = ({ findings }: Pick<IngestionRow, "findings">): Finding[] =>

@@ -1,10 +1,11 @@
-import type { Clock } from "../../base/clock.ts";
+import { type Clock, nextTurn } from "../../base/clock.ts";
 import { AppError } from "../../base/errors.ts";
 import { newId } from "../../base/secrets.ts";
 import type { Db } from "../../db/open.ts";
-import type { Ingest } from "./ingest.ts";
+import type { Ingest, IngestItem } from "./ingest.ts";
+import type { Conclusion } from "./ingest-finding.ts";
 import type { Written } from "./ingest-work.ts";
-import type { IngestionOwner, IngestionRow, IngestionStore } from "./ingestion-store.ts";
+import type { IngestionFilters, IngestionOwner, IngestionRow, IngestionStore } from "./ingestion-store.ts";
 import type { Incoming } from "./intake.ts";
 
 export interface IngestionsDeps {
@@ -18,6 +19,11 @@ export interface IngestionsDeps {
 
 /** Ingestions looked at in one transaction when all are to be tried again. */
 const SCANNED_AT_ONCE = 500;
+/** Ingestions looked at before others get their turn. */
+const LISTED_AT_ONCE = 5_000;
+/** What is held in memory when some are read again at once. */
+const READ_AT_ONCE = 64;
+const READ_BYTES_AT_ONCE = 8 * 1024 * 1024;
 
 const notFound = () => new AppError("not_found", { message: "There is no such ingestion." });
 const rawGone = () =>
@@ -33,20 +39,79 @@ export const createIngestions = ({ db, store, ingest, clock, kick }: IngestionsD
     return found;
   };
 
+  const putBack = async (owner: IngestionOwner, id: string): Promise<void> => {
+    const row = find(owner, id);
+    if (!row.hasRaw) throw rawGone();
+    await db.commit((tx) => store.setPending(tx, row.id));
+  };
+
+  /** Puts back all that can be tried again, page by page, and says of each page what that was. */
+  async function* putBackAll(owner: IngestionOwner): AsyncGenerator<readonly string[]> {
+    let after = "";
+    for (;;) {
+      const some = store.scan(owner, after, SCANNED_AT_ONCE);
+      const last = some.at(-1);
+      if (last === undefined) return;
+      after = last.id;
+      const wanted = some.filter(({ isRetriable }) => isRetriable === 1);
+      yield await db.commit((tx) => wanted.flatMap(({ id }) => (store.setPending(tx, id) ? [id] : [])));
+    }
+  }
+
+  /** Reads some of what waits, bounded in memory. */
+  const readPending = async (ids: readonly string[], told: (id: string, ending: Conclusion) => void): Promise<void> => {
+    const read = async (some: readonly IngestItem[]): Promise<void> => {
+      for (const one of await ingest.process(some)) if (one !== null) told(one.ingestion.id, one.ending);
+    };
+    let items: IngestItem[] = [];
+    let size = 0;
+    for (const id of ids) {
+      const pending = store.findPending(id);
+      if (pending === null) continue;
+      items.push({ ingestion: { ...pending, bytes: store.findRaw(id) ?? new Uint8Array() }, isNew: false });
+      size += pending.size;
+      if (items.length < READ_AT_ONCE && size < READ_BYTES_AT_ONCE) continue;
+      await read(items);
+      items = [];
+      size = 0;
+    }
+    await read(items);
+  };
+
   return {
     /**
      * Reads and stores files at once; durable when this resolves, with a row for each file in their order. Rejects when
-     * the database cannot be written: what was stored by then stays, and is found as a duplicate the next time.
+     * the database cannot be written: what was stored by then stays, and is found as a duplicate the next time. Files
+     * that unpack to more than `unpackedBytesMax` in all are `rejected` from there on: each by itself may be read again.
      */
-    async ingestFiles(files: readonly Incoming[]): Promise<IngestionRow[]> {
+    async ingestFiles(files: readonly Incoming[], unpackedBytesMax?: number): Promise<IngestionRow[]> {
       const items = files.map((file) => ({
         ingestion: { ...file, id: newId(), receivedAtMs: clock.nowMs() },
         isNew: true,
       }));
-      return (await ingest.process(items)).flatMap((written) => (written === null ? [] : rowOf(written)));
+      return (await ingest.process(items, unpackedBytesMax)).flatMap((written) =>
+        written === null ? [] : rowOf(written),
+      );
     },
     /** One of the owner's ingestions; throws `not_found`. */
     find,
+    /** Those that fit, newest first, older than the id `before`. Looks at some at a time, so that a rare fit is no long wait for others. */
+    async list(
+      owner: IngestionOwner,
+      filters: IngestionFilters,
+      { before, limit }: { readonly before: string | null; readonly limit: number },
+    ): Promise<IngestionRow[]> {
+      const found: IngestionRow[] = [];
+      let until = before;
+      for (;;) {
+        const from = store.idBehind(owner, until, LISTED_AT_ONCE - 1);
+        const page = { before: until, limit: limit - found.length, ...(from === null ? {} : { from }) };
+        found.push(...store.list(owner, filters, page));
+        if (from === null || found.length >= limit) return found;
+        until = from;
+        await nextTurn();
+      }
+    },
     /** The bytes as they came; throws `not_found`, and `conflict` when they are no longer kept. */
     raw(owner: IngestionOwner, id: string): Uint8Array {
       const bytes = store.findRaw(find(owner, id).id);
@@ -55,25 +120,37 @@ export const createIngestions = ({ db, store, ingest, clock, kick }: IngestionsD
     },
     /** Has one read again, in the background, and answers it as it is then; one that waits already is left alone. */
     async retry(owner: IngestionOwner, id: string): Promise<IngestionRow> {
-      const row = find(owner, id);
-      if (!row.hasRaw) throw rawGone();
-      await db.commit((tx) => store.setPending(tx, row.id));
+      await putBack(owner, id);
       kick();
       return find(owner, id);
     },
     /** Has all read again that were rejected or quarantined and whose bytes are kept; answers how many. */
     async retryAll(owner: IngestionOwner): Promise<number> {
       let retried = 0;
-      let after = "";
-      for (;;) {
-        const some = store.scan(owner, after, SCANNED_AT_ONCE);
-        const last = some.at(-1);
-        if (last === undefined) break;
-        after = last.id;
-        const wanted = some.filter(({ isRetriable }) => isRetriable === 1);
-        retried += await db.commit((tx) => wanted.filter(({ id }) => store.setPending(tx, id)).length);
-      }
+      for await (const ids of putBackAll(owner)) retried += ids.length;
       if (retried > 0) kick();
+      return retried;
+    },
+    /**
+     * Reads some again at once, or all that `retryAll` means, and nothing else that waits; answers how many. What a server
+     * beside it takes up first is left to it, and what a crash leaves is read by the next server. `told` hears what became
+     * of each that was not.
+     */
+    async readAgain(
+      owner: IngestionOwner,
+      which: readonly string[] | "all",
+      told: (id: string, ending: Conclusion) => void = () => undefined,
+    ): Promise<number> {
+      if (which !== "all") {
+        for (const id of which) await putBack(owner, id);
+        await readPending(which, told);
+        return which.length;
+      }
+      let retried = 0;
+      for await (const ids of putBackAll(owner)) {
+        await readPending(ids, told);
+        retried += ids.length;
+      }
       return retried;
     },
   };

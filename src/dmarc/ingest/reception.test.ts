@@ -5,6 +5,7 @@ import type { Db } from "../../db/open.ts";
 import { openDb } from "../../db/open.ts";
 import type { ReceivedMail } from "../../net/smtp-receiver-rules.ts";
 import { createTestClock } from "../../testing/clock.ts";
+import { madeDomain } from "../../testing/dmarc-domain.ts";
 import { createDomainStore } from "../domains/domain-store.ts";
 import type { Incoming } from "./intake.ts";
 import { createReception, tokenIn } from "./reception.ts";
@@ -29,34 +30,13 @@ const startWorld = (take: (incoming: Incoming) => Promise<string> = async () => 
   const logged: string[] = [];
   const enrol = (token: string, mode: KeyMode = "live") =>
     db.transact((tx) =>
-      domains.insert(tx, {
-        id: token,
-        accountId: `account of ${token}`,
-        mode,
-        domain: `${token}.example`,
-        token,
-        status: "pending",
-        label: null,
-        monitoringEnabled: true,
-        webhookUrl: null,
-        recipients: [],
-        alerts: {},
-        digest: "off",
-        retentionDays: 400,
-        rawRetentionDays: 90,
-        sendsMail: null,
-        requireAuthenticReports: false,
-        state: null,
-        lastCheck: null,
-        badSinceMs: null,
-        nextCheckAtMs: 0,
-        lastReportAtMs: null,
-        digestDueAtMs: null,
-        isUnreviewed: false,
-        createdAtMs: 0,
-        updatedAtMs: 0,
-        deletedAtMs: null,
-      }),
+      domains.insert(
+        tx,
+        madeDomain({
+          ...{ id: token, accountId: `account of ${token}`, mode, domain: `${token}.example`, token },
+          status: "pending",
+        }),
+      ),
     );
   const reception = createReception({
     domains,

@@ -57,7 +57,27 @@ export interface SameReport {
   readonly id: string;
   readonly ingestion: string;
   readonly content: string;
+  readonly day: number;
+  readonly rows: number;
+  readonly authenticity: NewReport["authenticity"];
+  /** How it came; null when its ingestion is no longer on the list. */
+  readonly via: "smtp" | "http" | "import" | null;
 }
+
+/** A complete report as far as taking it back needs to know it. */
+export interface CountedReport {
+  readonly org: string | null;
+  readonly policy: Report["policy"];
+}
+
+/** A record with the source that it was counted for. */
+export interface CountedRecord {
+  readonly source: number;
+  readonly row: ReportRow;
+}
+
+const RECORDS = `SELECT position, source, source_ip AS sourceIp, count, disposition, dkim, spf, header_from AS headerFrom, body
+  FROM dmarc_records WHERE report = ? AND position > ? ORDER BY position LIMIT ?`;
 
 const INSERT_REPORT = `INSERT INTO dmarc_reports (id, domain, ingestion, org, email, report_id, begin_ms, end_ms, day, received_at_ms,
   policy_domain, policy, body, rows, messages, aligned, sameness, content, authenticity, authenticity_body, is_complete)
@@ -69,13 +89,29 @@ const INSERT_RECORD = `INSERT INTO dmarc_records (report, position, domain, day,
 const INSERT_TLS = `INSERT INTO dmarc_tls_reports (id, domain, ingestion, org, report_id, begin_ms, end_ms, successful_sessions,
   failed_sessions, body, sameness, received_at_ms) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`;
 
+const RECORDS_AT_ONCE = 1_000;
+
+interface StoredRecord {
+  readonly position: number;
+  readonly source: number;
+  readonly body: string;
+}
+
 /** Reports and their records. Statements are prepared once: this is where an import spends its time. */
 export const createReportStore = ({ sqlite }: Db) => {
   const insertReport = sqlite.prepare(INSERT_REPORT);
   const insertRecord = sqlite.prepare(INSERT_RECORD);
   const insertTls = sqlite.prepare(INSERT_TLS);
   const same = sqlite.prepare<SameReport, [number, string]>(
-    "SELECT number, id, ingestion, content FROM dmarc_reports WHERE domain = ? AND sameness = ?",
+    `SELECT r.number, r.id, r.ingestion, r.content, r.day, r.rows, r.authenticity, i.via FROM dmarc_reports r
+      LEFT JOIN dmarc_ingestions i ON i.id = r.ingestion WHERE r.domain = ? AND r.sameness = ?`,
+  );
+  const counted = sqlite.prepare<{ org: string | null; policy: string }, [number]>(
+    "SELECT org, policy FROM dmarc_reports WHERE number = ? AND is_complete = 1",
+  );
+  const records = sqlite.prepare<Omit<ReportRow, keyof RecordBody> & StoredRecord, [number, number, number]>(RECORDS);
+  const takeBack = sqlite.prepare(
+    "UPDATE dmarc_reports SET is_complete = 0, sameness = 'replaced ' || id WHERE number = ? AND is_complete = 1",
   );
   const sameTls = sqlite.prepare<{ id: string; ingestion: string }, [number, string]>(
     "SELECT id, ingestion FROM dmarc_tls_reports WHERE domain = ? AND sameness = ?",
@@ -154,6 +190,25 @@ export const createReportStore = ({ sqlite }: Db) => {
     /** Makes a report count, from now on known by its own sameness. */
     complete: (_tx: Tx, number: number, told: Pick<NewReport, "sameness" | "aligned">): void =>
       void complete.run(told.sameness, told.aligned, number),
+    /** The complete report of a number; null when it is gone. */
+    findCounted(number: number): CountedReport | null {
+      const found = counted.get(number);
+      return found === null ? null : { org: found.org, policy: JSON.parse(found.policy) as Report["policy"] };
+    },
+    /** All records of a report, in their order, read in pages. */
+    *records(number: number): Generator<CountedRecord> {
+      for (let after = -1; ;) {
+        const page = records.all(number, after, RECORDS_AT_ONCE);
+        const last = page.at(-1);
+        if (last === undefined) return;
+        after = last.position;
+        for (const { source, body, position: _, ...row } of page) {
+          yield { source, row: { ...row, ...(JSON.parse(body) as RecordBody) } };
+        }
+      }
+    },
+    /** Makes a report that counted one that does not, and is the same as no other: to be removed as such. */
+    takeBack: (_tx: Tx, number: number): void => void takeBack.run(number),
     /** Numbers of the reports that are being written, or were when the service ended. */
     incomplete: (): number[] => incomplete.all().map(({ number }) => number),
     /** Removes some records of a report that is not complete, then the report; true when it is gone. */

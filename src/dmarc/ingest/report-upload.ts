@@ -6,10 +6,8 @@ export const UPLOAD_BYTES_MAX = 64 * 1024 * 1024;
 export const UPLOAD_FILES_MAX = 1_000;
 const AROUND_BYTES_MAX = 1024 * 1024;
 const NAME_CHARACTERS_MAX = 255;
-/** Uploads held in memory at a time, and those that wait for that. */
-const UPLOADS_AT_ONCE = 2;
-const UPLOADS_WAITING_MAX = 32;
-const RETRY_AFTER_S = 5;
+/** Parts of a form that are no files; they are passed over. */
+const FIELDS_MAX = 100;
 
 /** A file of an upload. */
 export interface UploadedFile {
@@ -20,18 +18,34 @@ export interface UploadedFile {
 
 const refused = (message: string): AppError => new AppError("Invalid request body", { message });
 
-/**
- * The files of an upload: those of a multipart/form-data body (RFC 7578), in whatever parts they are, else the body itself.
- * Throws an AppError: 413 beyond the ceilings, 415 when compressed, 400 for nothing at all and for a form that breaks off.
- */
-export const readUpload = async (request: Request): Promise<UploadedFile[]> => {
+/** The body of an upload, complete. */
+export interface UploadBody {
+  /** Null for a body that is a file by itself. */
+  readonly form: string | null;
+  readonly bytes: Uint8Array;
+}
+
+/** Reads the body of an upload; `watch` as in `readBytes`. Throws an AppError: 413 beyond the ceiling, 415 when compressed. */
+export const readUpload = async (
+  request: Request,
+  watch: NonNullable<Parameters<typeof readBytes>[2]>,
+): Promise<UploadBody> => {
   const contentType = request.headers.get("content-type") ?? "";
-  if (!/^multipart\/form-data\b/i.test(contentType)) {
-    const bytes = await readBytes(request, UPLOAD_BYTES_MAX);
+  const isForm = /^multipart\/form-data\b/i.test(contentType);
+  const bytes = await readBytes(request, isForm ? UPLOAD_BYTES_MAX + AROUND_BYTES_MAX : UPLOAD_BYTES_MAX, watch);
+  return { form: isForm ? contentType : null, bytes };
+};
+
+/**
+ * The files of an upload: of a multipart/form-data body (RFC 7578) the parts that have a file name or another type than
+ * plain text, else the body itself. Throws an AppError, 400, for nothing at all and for a form that breaks off.
+ */
+export const filesIn = async ({ form, bytes }: UploadBody): Promise<UploadedFile[]> => {
+  if (form === null) {
     if (bytes.byteLength === 0) throw refused("The body is empty. It is a report: a mail, XML, gzip, zip or JSON.");
     return [{ name: null, bytes }];
   }
-  const files = await readForm(contentType, await readBytes(request, UPLOAD_BYTES_MAX + AROUND_BYTES_MAX));
+  const files = await readForm(form, bytes);
   if (files.length === 0) throw refused("The form has no file.");
   return files;
 };
@@ -44,8 +58,8 @@ const readForm = async (contentType: string, body: Uint8Array): Promise<Uploaded
   try {
     const form = new Busboy({
       headers: { "content-type": contentType },
-      isPartAFile: () => true,
-      limits: { files: UPLOAD_FILES_MAX, parts: UPLOAD_FILES_MAX },
+      isPartAFile: (_field, type, name) => name !== undefined || (type !== undefined && type !== "text/plain"),
+      limits: { files: UPLOAD_FILES_MAX, fields: FIELDS_MAX, parts: UPLOAD_FILES_MAX + FIELDS_MAX },
     });
     form.on("file", (_part, stream, name) => {
       const file = { name: name ? name.slice(0, NAME_CHARACTERS_MAX) : null, chunks: [] as Uint8Array[] };
@@ -55,6 +69,8 @@ const readForm = async (contentType: string, body: Uint8Array): Promise<Uploaded
     });
     const tooMany = () => reject(refused(`The form may have ${UPLOAD_FILES_MAX.toLocaleString("en")} files at most.`));
     form.on("filesLimit", tooMany);
+    // Somebody has to take them; what they say is of no use here.
+    form.on("field", () => undefined);
     form.on("partsLimit", tooMany);
     form.on("error", broken);
     form.on("finish", () => resolve());
@@ -67,26 +83,4 @@ const readForm = async (contentType: string, body: Uint8Array): Promise<Uploaded
   // What a browser sends for a field in which nobody chose a file.
   const chosen = files.filter(({ name, chunks }) => name !== null || chunks.length > 0);
   return chosen.map(({ name, chunks }) => ({ name, bytes: Buffer.concat(chunks) }));
-};
-
-/** Lets few uploads in at a time, the others in the order in which they came; throws 503 when too many wait. */
-export const createUploadGate = () => {
-  let open = UPLOADS_AT_ONCE;
-  const waiting: (() => void)[] = [];
-  return async <T>(work: () => Promise<T>): Promise<T> => {
-    if (open === 0) {
-      if (waiting.length >= UPLOADS_WAITING_MAX) {
-        const headers = { "retry-after": String(RETRY_AFTER_S) };
-        throw new AppError("unavailable", { message: "Too many uploads at a time.", headers });
-      }
-      await new Promise<void>((resolve) => void waiting.push(resolve));
-    } else open -= 1;
-    try {
-      return await work();
-    } finally {
-      const next = waiting.shift();
-      if (next === undefined) open += 1;
-      else next();
-    }
-  };
 };

@@ -1,15 +1,27 @@
 import type { Db, Tx } from "../../db/open.ts";
+import type { IngestionOwner } from "./ingestion-store.ts";
 
-/** Where a walk through the ingestions with bytes stands. */
-export interface RawCursor {
+/** Where a walk through the ingestions by age stands. */
+export interface AgeCursor {
   readonly receivedAtMs: number;
   readonly rowid: number;
 }
 
 /** An ingestion whose bytes are kept. */
-export interface RawHolder extends RawCursor {
+export interface RawHolder extends AgeCursor {
   readonly id: string;
   readonly domain: number | null;
+  /** The JSON of what was found in it. */
+  readonly findings: string | null;
+}
+
+/** An ingestion as far as removing a domain needs to know it. */
+export interface OwnedIngestion {
+  readonly id: string;
+  readonly domain: number | null;
+  readonly isPending: 0 | 1;
+  /** The JSON of what was found in it; null while pending. */
+  readonly findings: string | null;
 }
 
 /** Removals that concern one domain; each removes up to `limit` rows and answers how many. */
@@ -38,18 +50,22 @@ export const createRetentionStore = ({ sqlite }: Db) => {
   };
 
   const holders = sqlite.prepare<RawHolder, [number, number, number, number]>(
-    `SELECT rowid, id, domain, received_at_ms AS receivedAtMs FROM dmarc_ingestions
+    `SELECT rowid, id, domain, received_at_ms AS receivedAtMs, findings FROM dmarc_ingestions
       WHERE has_raw = 1 AND (received_at_ms, rowid) > (?, ?) AND received_at_ms < ? AND status = 'done'
       ORDER BY received_at_ms, rowid LIMIT ?`,
   );
   const dropRaw = prepare("DELETE FROM dmarc_raw WHERE ingestion = ?");
   const noteRawGone = prepare("UPDATE dmarc_ingestions SET has_raw = 0 WHERE id = ?");
   const dropIngestion = prepare("DELETE FROM dmarc_ingestions WHERE id = ?");
-  const oldIngestions = sqlite.prepare<{ id: string }, [number, number]>(
-    "SELECT id FROM dmarc_ingestions WHERE received_at_ms < ? AND status = 'done' ORDER BY received_at_ms LIMIT ?",
+  const dropOldIngestion = prepare("DELETE FROM dmarc_ingestions WHERE id = ? AND status = 'done' AND has_raw = 0");
+  const detachIngestion = prepare("UPDATE dmarc_ingestions SET domain = NULL WHERE id = ?");
+  const oldIngestions = sqlite.prepare<AgeCursor & { id: string; isHeld: 0 | 1 }, [number, number, number, number]>(
+    `SELECT rowid, id, received_at_ms AS receivedAtMs, status <> 'done' OR has_raw = 1 AS isHeld FROM dmarc_ingestions
+      WHERE (received_at_ms, rowid) > (?, ?) AND received_at_ms < ? ORDER BY received_at_ms, rowid LIMIT ?`,
   );
-  const ingestionsOf = sqlite.prepare<{ id: string }, [number, number]>(
-    "SELECT id FROM dmarc_ingestions WHERE domain = ? LIMIT ?",
+  const ingestionsOf = sqlite.prepare<OwnedIngestion, [string, string, string, number]>(
+    `SELECT id, domain, status = 'pending' AS isPending, findings FROM dmarc_ingestions
+      WHERE account_id = ? AND mode = ? AND id > ? ORDER BY id LIMIT ?`,
   );
   const sources = sqlite.prepare<{ number: number; key: string; lastDay: number }, [number, string, number]>(
     "SELECT number, key, last_day AS lastDay FROM dmarc_sources WHERE domain = ? AND key > ? ORDER BY key LIMIT ?",
@@ -63,15 +79,10 @@ export const createRetentionStore = ({ sqlite }: Db) => {
   );
   const dropAlertMails = prepare("DELETE FROM dmarc_alert_mails WHERE alert = ?");
   const dropAlert = prepare("DELETE FROM dmarc_alerts WHERE id = ?");
-  const domains = sqlite.prepare<{ number: number; retentionDays: number; rawRetentionDays: number }, []>(
-    `SELECT number, retention_days AS retentionDays, raw_retention_days AS rawRetentionDays
+  const domains = sqlite.prepare<{ number: number; id: string; retentionDays: number; rawRetentionDays: number }, []>(
+    `SELECT number, id, retention_days AS retentionDays, raw_retention_days AS rawRetentionDays
       FROM dmarc_domains WHERE deleted_at_ms IS NULL ORDER BY number`,
   );
-
-  const removeIngestion = (id: string): void => {
-    dropRaw.run(id);
-    dropIngestion.run(id);
-  };
 
   const removals: readonly Removal[] = [
     ofDomain("dmarc_records"),
@@ -99,18 +110,13 @@ export const createRetentionStore = ({ sqlite }: Db) => {
       }
       return some.length;
     },
-    (number, limit) => {
-      const some = ingestionsOf.all(number, limit);
-      for (const { id } of some) removeIngestion(id);
-      return some.length;
-    },
   ];
 
   return {
     /** The domains that are there, with how many days they keep reports and bytes. */
     domains: () => domains.all(),
     /** Ingestions received before a time whose bytes are kept, the oldest first. */
-    holders: (after: RawCursor, beforeMs: number, limit: number): RawHolder[] =>
+    holders: (after: AgeCursor, beforeMs: number, limit: number): RawHolder[] =>
       holders.all(after.receivedAtMs, after.rowid, beforeMs, limit),
     /** Removes the bytes of an ingestion; it stays on the list. */
     removeRaw(_tx: Tx, id: string): void {
@@ -137,13 +143,22 @@ export const createRetentionStore = ({ sqlite }: Db) => {
       dropAddresses.run(number);
       dropWord.run(domain, key);
     },
-    /** Removes some ingestions received before a time, with their bytes. */
-    removeIngestions(_tx: Tx, beforeMs: number, limit: number): number {
-      const some = oldIngestions.all(beforeMs, limit);
-      for (const { id } of some) removeIngestion(id);
-      return some.length;
+    /** Ingestions received before a time, the oldest first, and whether they are still to be read or have bytes. */
+    ingestionsBefore: (after: AgeCursor, beforeMs: number, limit: number) =>
+      oldIngestions.all(after.receivedAtMs, after.rowid, beforeMs, limit),
+    /** Takes an ingestion off the list, unless it is to be read again. */
+    removeOldIngestion: (_tx: Tx, id: string): void => void dropOldIngestion.run(id),
+    /** Ingestions of an owner after one, in the order of their ids. */
+    ingestionsOf: ({ accountId, mode }: IngestionOwner, after: string, limit: number): OwnedIngestion[] =>
+      ingestionsOf.all(accountId, mode, after, limit),
+    /** Removes an ingestion with its bytes. */
+    removeIngestion(_tx: Tx, id: string): void {
+      dropRaw.run(id);
+      dropIngestion.run(id);
     },
-    /** Removes some of all that a domain has, in whatever table; 0 when nothing is left but its own row. */
+    /** Leaves an ingestion to its account: the domain whose address it came to goes. */
+    detachIngestion: (_tx: Tx, id: string): void => void detachIngestion.run(id),
+    /** Removes some of all that a domain has, but for what came in; 0 when nothing of it is left but its own row. */
     removeOfDomain(_tx: Tx, domain: number, limit: number): number {
       let left = limit;
       for (const remove of removals) if (left > 0) left -= remove(domain, left);

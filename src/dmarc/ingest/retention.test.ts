@@ -2,15 +2,24 @@ import { DAY_MS } from "../../base/days.ts";
 import { describe, expect, test } from "bun:test";
 import { newId } from "../../base/secrets.ts";
 import { madeReportMail, madeReportXml } from "../../testing/dmarc-reports.ts";
-import { createIngestWorlds, type IngestWorld, type IngestWorldOptions } from "../../testing/ingest-world.ts";
+import {
+  createIngestWorlds,
+  INGEST_OWNER,
+  type IngestWorld,
+  type IngestWorldOptions,
+} from "../../testing/ingest-world.ts";
+import { addressKeyOf } from "../reading/source-groups.ts";
 import { createRetention } from "./retention.ts";
+import { createNameRetention } from "./retention-names.ts";
+import { createNameRetentionStore } from "./retention-names-store.ts";
 import { createRetentionStore } from "./retention-store.ts";
 
 const newIngestWorld = createIngestWorlds();
 const newWorld = (options: IngestWorldOptions = {}) => {
   const world = newIngestWorld(options);
   const { db, domains, clock } = world;
-  return { ...world, retention: createRetention({ db, store: createRetentionStore(db), domains, clock }) };
+  const names = createNameRetention({ db, store: createNameRetentionStore(db), clock, addressKeyOf });
+  return { ...world, retention: createRetention({ db, store: createRetentionStore(db), names, domains, clock }) };
 };
 
 const at = (world: IngestWorld, daysAgo: number) => Math.floor(world.clock.nowMs() / 1000) - daysAgo * 86_400;
@@ -87,6 +96,37 @@ describe("bytes", () => {
     expect(holding().toSorted()).toEqual([old.patient, pending].toSorted());
   });
 
+  test("wanted for longer than the list is kept are kept, with their place on the list", async () => {
+    const world = newWorld();
+    const { number } = world.enrol("example.com", { retentionDays: 3_000, rawRetentionDays: 1_000 });
+    await world.upload(madeReportMail(), { domain: number, via: "smtp" });
+    const forget = async (days: number) => {
+      await world.clock.advance(days * DAY_MS);
+      await world.retention.forgetRaw();
+      await world.retention.forgetHistory();
+      return ["dmarc_raw", "dmarc_ingestions"].map(world.count);
+    };
+    expect(await forget(999)).toEqual([1, 1]);
+    expect(await forget(2)).toEqual([0, 0]);
+  });
+
+  test("are for the domain to say that they are about, whatever way they came", async () => {
+    const world = newWorld();
+    const eager = world.enrol("eager.example", { rawRetentionDays: 1 });
+    world.enrol("patient.example", { rawRetentionDays: 200 });
+    await world.upload(madeReportMail({ domain: "eager.example" }));
+    const strayed = await world.upload(madeReportMail({ domain: "patient.example" }), {
+      domain: eager.number,
+      via: "smtp",
+    });
+    await world.clock.advance(2 * DAY_MS);
+    await world.retention.forgetRaw();
+    expect(world.all("SELECT ingestion FROM dmarc_raw")).toEqual([{ ingestion: strayed.row.id }]);
+    await world.clock.advance(199 * DAY_MS);
+    await world.retention.forgetRaw();
+    expect(world.count("dmarc_raw")).toBe(0);
+  });
+
   test("of many received in the same moment all go", async () => {
     const world = newWorld();
     await world.ingestions.ingestFiles(Array.from({ length: 1_200 }, () => world.incoming("x")));
@@ -97,7 +137,7 @@ describe("bytes", () => {
   });
 });
 
-test("the list of what came in, alerts and history go after 400 days, what is pending never", async () => {
+test("the list of what came in, alerts and history go after 400 days; what is pending or has bytes stays", async () => {
   const world = newWorld();
   const domain = world.enrol("example.com");
   await world.upload("x");
@@ -108,6 +148,9 @@ test("the list of what came in, alerts and history go after 400 days, what is pe
   expect(["dmarc_ingestions", "dmarc_alerts", "dmarc_history"].map(world.count)).toEqual([2, 1, 1]);
   await world.clock.advance(2 * DAY_MS);
   await world.upload("z");
+  await world.retention.forgetHistory();
+  expect(world.count("dmarc_ingestions")).toBe(3);
+  await world.retention.forgetRaw();
   await world.retention.forgetHistory();
   expect(["dmarc_ingestions", "dmarc_raw", "dmarc_alerts", "dmarc_history"].map(world.count)).toEqual([2, 2, 0, 0]);
 });
@@ -121,7 +164,7 @@ describe("a deleted domain", () => {
   const contents = (world: IngestWorld) =>
     Object.fromEntries(dmarcTables(world).map((table) => [table, world.all(`SELECT * FROM ${table} ORDER BY 1, 2`)]));
 
-  const fill = async (world: IngestWorld, name: string): Promise<number> => {
+  const fill = async (world: IngestWorld, name: string): Promise<{ number: number; waiting: string }> => {
     const { number } = world.enrol(name);
     for (const daysAgo of [1, 2, 3]) {
       const mail = madeReportMail({
@@ -135,9 +178,9 @@ describe("a deleted domain", () => {
       domain: number,
       via: "smtp",
     });
-    await world.intake.take(world.incoming("waiting", { domain: number, via: "smtp" }));
+    const waiting = await world.intake.take(world.incoming("waiting", { domain: number, via: "smtp" }));
     addHappenings(world, number, world.clock.nowMs());
-    return number;
+    return { number, waiting };
   };
 
   test("leaves nothing, and takes nothing of another one", async () => {
@@ -145,11 +188,36 @@ describe("a deleted domain", () => {
     await fill(world, "kept.example");
     const before = contents(world);
     expect(Object.entries(before).filter(([, rows]) => rows.length === 0)).toEqual([]);
-    const number = await fill(world, "gone.example");
+    const { number, waiting } = await fill(world, "gone.example");
+    await world.upload(madeReportXml({ domain: "gone.example", begin: at(world, 4) }));
     world.db.transact((tx) => world.domains.markDeleted(tx, number, 1));
+    expect(await world.retention.purgeDeleted()).toBe(0);
+    await world.ingestions.readAgain(INGEST_OWNER, [waiting]);
     expect(await world.retention.purgeDeleted()).toBe(1);
     expect(contents(world)).toEqual(before);
     expect(await world.retention.purgeDeleted()).toBe(0);
+  });
+
+  test("leaves what is about another one, though it came to its address", async () => {
+    const world = newWorld();
+    const gone = world.enrol("gone.example");
+    world.enrol("kept.example");
+    const smtp = { domain: gone.number, via: "smtp" } as const;
+    const early = await world.upload(madeReportMail({ domain: "kept.example" }), smtp);
+    const late = await world.intake.take(
+      world.incoming(madeReportMail({ domain: "kept.example", reportId: "2" }), smtp),
+    );
+    await world.upload(madeReportMail({ domain: "gone.example" }), smtp);
+    await world.upload(madeReportMail({ domain: "gone.example" }));
+    world.db.transact((tx) => world.domains.markDeleted(tx, gone.number, 1));
+    await world.retention.purgeDeleted();
+    await world.ingestions.readAgain(INGEST_OWNER, [late]);
+    expect(await world.retention.purgeDeleted()).toBe(1);
+    expect(world.all("SELECT id, domain FROM dmarc_ingestions ORDER BY id")).toEqual(
+      [early.row.id, late].map((id) => ({ id, domain: null })),
+    );
+    expect(world.count("dmarc_raw")).toBe(2);
+    expect(world.count("dmarc_reports")).toBe(2);
   });
 
   test("is purged to the end after any crash", async () => {
@@ -163,10 +231,11 @@ describe("a deleted domain", () => {
         },
       }),
     });
-    const number = await fill(world, "gone.example");
+    const { number, waiting } = await fill(world, "gone.example");
+    await world.ingestions.readAgain(INGEST_OWNER, [waiting]);
     world.db.transact((tx) => world.domains.markDeleted(tx, number, 1));
-    // Before anything is removed, when all is, and before the domain itself is.
-    for (const commits of [0, 1, 1]) {
+    // Before anything is removed, then ever later, up to before the domain itself is.
+    for (const commits of [0, 1, 2, 2]) {
       left = commits;
       await expect(world.retention.purgeDeleted()).rejects.toThrow("crash");
     }
@@ -174,4 +243,30 @@ describe("a deleted domain", () => {
     expect(await world.retention.purgeDeleted()).toBe(1);
     expect(Object.values(contents(world)).flat()).toEqual([]);
   });
+});
+
+test("a purge that is stopped ends after its step, touches the database no more, and goes on after the next start", async () => {
+  let commits = 0;
+  let stop = (): Promise<void> | undefined => undefined;
+  const around = (db: IngestWorld["db"]): IngestWorld["db"] => ({
+    ...db,
+    commit: (work) => {
+      commits += 1;
+      if (commits === 2) void stop();
+      return db.commit(work);
+    },
+  });
+  const world = newWorld({ around });
+  const domain = world.enrol("example.com", { deletedAtMs: 1 });
+  world.db.sqlite.run(
+    `WITH RECURSIVE s (v) AS (SELECT 1 UNION ALL SELECT v + 1 FROM s WHERE v < 3000)
+      INSERT INTO dmarc_names (domain, name, first_day, first_seen_at_ms) SELECT ${domain.number}, v, 0, 0 FROM s`,
+  );
+  stop = () => world.retention.stop();
+  expect(await world.retention.purgeDeleted()).toBe(0);
+  await world.retention.stop();
+  expect(commits).toBe(2);
+  await world.retention.forgetReports();
+  expect(commits).toBe(2);
+  expect(world.count("dmarc_names")).toBe(2_000);
 });

@@ -1,13 +1,16 @@
 import type { RowFacts } from "./ingest-row.ts";
 import type { ReportRow } from "../report/report-row.ts";
 
-/** Messages of a source on a day, by how they fared. The names of the columns of `dmarc_daily`. */
+/** How messages fared; of a source on a day in `dmarc_daily`, whose columns have these names. What is not aligned failed DMARC. */
 export interface Counts {
   messages: number;
+  /** Passed DMARC: by aligned DKIM or aligned SPF. */
   aligned: number;
   alignedDkim: number;
   alignedSpf: number;
+  /** Not aligned, but passed on by somebody the receiver knows. */
   forwarded: number;
+  /** Not aligned, although DKIM or SPF passed for some other domain. */
   authenticated: number;
   quarantined: number;
   rejected: number;
@@ -96,7 +99,8 @@ export const entryOf = <K, V>(map: Map<K, V>, key: K, create: () => V): V => {
 const noDay = (): DayRollup => ({ sources: new Map(), reporters: new Map(), names: new Map() });
 const noReports = (): ReporterCounts => ({ reports: 0, messages: 0, aligned: 0 });
 const noMessages = (): NameCounts => ({ messages: 0, aligned: 0 });
-const noCounts = (): Counts => ({
+/** Nothing was sent, as yet. */
+export const noCounts = (): Counts => ({
   messages: 0,
   aligned: 0,
   alignedDkim: 0,

@@ -41,9 +41,24 @@ describe("the key of a source", () => {
     ],
     ["none without a domain", { dkimResults: [dkim(null)] }, "ip:192.0.2.1"],
     [
-      "one aligned with the row's From",
+      "none of a stranger, although it is aligned with the row's From",
       { headerFrom: "other.org", dkimResults: [dkim("other.org")] },
-      "dkim:other.org",
+      "ip:192.0.2.1",
+    ],
+    [
+      "the envelope of a stranger with a From of its own",
+      { headerFrom: "other.org", dkimResults: [dkim("other.org")], spfResults: [spf("other.org")] },
+      "spf:other.org",
+    ],
+    [
+      "none of ours below a stranger's From",
+      { headerFrom: "other.org", dkimResults: [dkim("example.com")] },
+      "ip:192.0.2.1",
+    ],
+    [
+      "the aligned signature below a From of a name below",
+      { headerFrom: "news.example.com", dkimResults: [dkim("mail.example.com")] },
+      "dkim:mail.example.com",
     ],
     [
       "one aligned with the enrolled domain when there is no From",
@@ -56,10 +71,30 @@ describe("the key of a source", () => {
       { spfResults: [spf("esp.net")], dkimResults: [dkim("example.com")] },
       "dkim:example.com",
     ],
+    [
+      "the aligned envelope before another that passes",
+      { spfResults: [spf("helo.esp.net"), spf("bounce.example.com")] },
+      "spf:bounce.example.com",
+    ],
     ["no SPF that failed or names nobody", { spfResults: [spf("esp.net", "fail"), spf(null)] }, "ip:192.0.2.1"],
   ])("is %s", (_what, change, key) => {
     expect(sourceKeyOf(row(change), "example.com")).toBe(key);
     expect(key.startsWith(`${kindOfSource(key)}:`)).toBe(true);
+  });
+
+  test.each<[string, Partial<ReportRow>, string]>([
+    [
+      "the signature of its organisation",
+      { headerFrom: "mail.example.com", dkimResults: [dkim("example.com")] },
+      "dkim:example.com",
+    ],
+    [
+      "none when the From is above it",
+      { headerFrom: "example.com", dkimResults: [dkim("example.com")] },
+      "ip:192.0.2.1",
+    ],
+  ])("for an enrolled domain below the organisational one is %s", (_what, change, key) => {
+    expect(sourceKeyOf(row(change), "mail.example.com")).toBe(key);
   });
 });
 

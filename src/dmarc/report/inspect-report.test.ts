@@ -3,6 +3,7 @@ import { mkdirSync, mkdtempSync, rmSync, symlinkSync, truncateSync, writeFileSyn
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createCommandLine } from "../../testing/command-line.ts";
+import { madeReportMail } from "../../testing/dmarc-reports.ts";
 import { UNPACK_LIMITS } from "./unpack.ts";
 
 const FIXTURES = new URL("../../../fixtures/dmarc/reports", import.meta.url).pathname;
@@ -74,6 +75,16 @@ describe("inspect report", () => {
     truncateSync(path, UNPACK_LIMITS.entryBytesMax + 1);
     const { json } = await run(["inspect", "report", path]);
     expect(json).toEqual({ input: path, outcome: "rejected", reason: "entry_too_large", report: null });
+  });
+
+  test("reads a mailbox mail by mail", async () => {
+    const path = join(directory, "mailbox");
+    const mails = ["1", "2"].map((reportId) => `From a@b Thu Jan  1 00:00:00 2026\n${madeReportMail({ reportId })}\n`);
+    writeFileSync(path, mails.join(""));
+    const { out } = await run(["inspect", "report", path]);
+    expect(objectsOf(out)).toMatchObject(
+      ["1", "2"].map((report_id) => ({ input: path, outcome: "stored", report: { report_id } })),
+    );
   });
 
   test("names what cannot be read on standard error, reads the others, and fails", async () => {

@@ -4,7 +4,6 @@ import type { Outcome, OutcomeReason, Reading } from "./outcome.ts";
 import { rejected } from "./outcome.ts";
 import { readReportFile } from "./read-file.ts";
 import { countMessages, type Report } from "./report.ts";
-import { UNPACK_LIMITS } from "./unpack.ts";
 
 /** What `postwarden inspect report` prints for one report. The field names are part of the interface. */
 export interface ReportInspection {
@@ -31,14 +30,10 @@ export interface InspectedReport {
 export const INSPECT_FILES_MAX = 1_000_000;
 
 /**
- * Reads a file, or each file of a directory and those below it in the order of their names, and says what would become
- * of it. Symbolic links inside a directory are not followed. Throws the file system's error for a path that cannot be read.
+ * A file, or each file of a directory and those below it in the order of their names. Symbolic links inside a directory
+ * are not followed. Throws the file system's error for a path that cannot be read.
  */
-export async function* inspectReports(path: string): AsyncIterable<ReportInspection> {
-  for await (const file of filesOf(path)) yield* await inspectFile(file);
-}
-
-async function* filesOf(path: string): AsyncIterable<string> {
+export async function* filesOf(path: string): AsyncIterable<string> {
   if (!(await lstat(path)).isDirectory()) return yield path;
   const waiting = [path];
   for (let seen = 0; waiting.length > 0 && seen < INSPECT_FILES_MAX; seen += 1) {
@@ -50,13 +45,10 @@ async function* filesOf(path: string): AsyncIterable<string> {
   }
 }
 
-const inspectFile = async (path: string): Promise<ReportInspection[]> => {
-  const file = Bun.file(path);
-  const readings =
-    file.size > UNPACK_LIMITS.entryBytesMax
-      ? [rejected("entry_too_large")]
-      : await readReportFile(await file.bytes(), path);
-  return readings.map((reading) => inspectionOf(path, reading));
+/** Says what would become of the bytes of a file or mail; null stands for more bytes than are read. */
+export const inspectBytes = async (input: string, bytes: Uint8Array | null): Promise<ReportInspection[]> => {
+  const readings = bytes === null ? [rejected("entry_too_large")] : await readReportFile(bytes, input);
+  return readings.map((reading) => inspectionOf(input, reading));
 };
 
 const inspectionOf = (input: string, { outcome, reason, report }: Reading): ReportInspection => ({

@@ -12,8 +12,12 @@ import { createUnpackBudget, UNPACK_LIMITS, type UnpackBudget, type Unpacked, un
  * report, refused entry or recognised stranger found; pictures, signatures and words for people say nothing when there
  * is something else. The ceilings of `UNPACK_LIMITS` hold for all of it together. Never throws for any bytes.
  */
-export const readReportFile = async (bytes: Uint8Array, name: string | null = null): Promise<Reading[]> => {
-  const within: Within = { budget: createUnpackBudget(), reading: createReadingBudget(), depth: 0 };
+export const readReportFile = async (
+  bytes: Uint8Array,
+  name: string | null = null,
+  budget: UnpackBudget = createUnpackBudget(),
+): Promise<Reading[]> => {
+  const within: Within = { budget, reading: createReadingBudget(), depth: 0 };
   const readings =
     kindOfPayload(bytes) === "message" ? await readMail(bytes, within) : await readPart({ bytes, name }, within);
   return readings.length > 0 ? readings : [rejected("no_report", name)];

@@ -1,0 +1,65 @@
+import type { Outcome } from "../report/outcome.ts";
+import type { FindingReason } from "./ingest-finding.ts";
+
+const SENTENCES: Readonly<Record<FindingReason, string>> = {
+  no_records: "The report is sound and tells of no mail at all.",
+  no_usable_rows: "The report is sound, but none of its rows has an address and a count.",
+  unused: "The mail only says that there was nothing to report.",
+  failure_report: "It is a failure report about single mails. Those are kept, and not counted.",
+  delivery_report: "It is a bounce or another message of a mail system, and no report of its own.",
+  tls_report: "It is a TLS report (RFC 8460).",
+  entry_too_large: "A file in it unpacks to more than may be unpacked.",
+  mail_too_large: "It unpacks to more than one mail or file may.",
+  too_many_entries: "The archive holds more files than are looked at.",
+  nested_too_deep: "It holds archives or mails in each other, deeper than is looked at.",
+  gzip_damaged: "The gzip file is damaged.",
+  zip_damaged: "The zip archive is damaged.",
+  zip_encrypted: "The zip archive needs a password.",
+  zip_method_unsupported: "The zip archive is packed in a way that is not supported.",
+  doctype: "The XML has a document type, which no report has and which attacks use.",
+  not_a_report: "It is XML, but no DMARC report.",
+  malformed: "The XML is damaged.",
+  truncated: "The report breaks off.",
+  too_deep: "The XML is nested deeper than any report is.",
+  too_many_records: "The report has more records than are read.",
+  domain_missing: "The report does not say which domain it is about.",
+  period_missing: "The report does not say which time it is about.",
+  message_too_large: "The mail is larger than is read.",
+  message_too_complex: "The mail has more parts, or parts in parts, than are looked at.",
+  tls_report_damaged: "The TLS report is damaged.",
+  no_report: "There is no report in it.",
+  foreign_domain: "The report is about a domain that is not enrolled. Enrol the domain, then have it read again.",
+  not_authentic: "The mail is not from whom it says, and the domain wants authentic reports only.",
+  authenticity_unknown:
+    "It could not be found out whether the mail is from whom it says, and the domain wants authentic reports only. It is tried again within a day.",
+  period_in_future: "The report is about days that are still to come.",
+  period_too_long: "The report is about so many days that none can be named.",
+  older_than_retention: "The report is stored, but so old that the domain's retention removes it within the hour.",
+  duplicate_differs: "The report is there already, with other rows. The first one was kept.",
+  replaced: "An authentic mail brought the same report with other rows. That one counts, this one does not.",
+  upload_too_large: "The files of the upload unpack to more than one upload may. Have this one read again by itself.",
+  internal_error: "It could not be dealt with because of a fault in Postwarden. It can be tried again.",
+  gave_up: "The service ended several times while it was read. It can be tried again.",
+};
+
+const WITHOUT_REASON: Readonly<Record<Outcome, string>> = {
+  stored: "The report is stored.",
+  duplicate: "The report is there already.",
+  empty: "There is nothing to count in it.",
+  quarantined: "It is kept, and not counted.",
+  rejected: "It could not be read.",
+};
+
+/** Reasons that say something else where the report is stored, or stood there before. */
+const WHERE_STORED: Readonly<Record<string, string>> = {
+  "stored duplicate_differs": "The report is stored in place of another with other rows, whose mail was not authentic.",
+  "stored tls_report": "The TLS report (RFC 8460) is stored.",
+  "duplicate tls_report": "The TLS report (RFC 8460) is there already.",
+  "quarantined tls_report": "It is a TLS report (RFC 8460) about no domain that is enrolled.",
+};
+
+/** What a finding means, in a sentence or two for people; undefined for a code of another version. */
+export const sentenceOf = (outcome: string, reason: string | null): string | undefined => {
+  const words: Readonly<Record<string, string>> = reason === null ? WITHOUT_REASON : SENTENCES;
+  return WHERE_STORED[`${outcome} ${reason}`] ?? words[reason ?? outcome];
+};

@@ -1,0 +1,115 @@
+import type { Tx } from "../../db/open.ts";
+import type { DomainRow } from "../domains/domain-store.ts";
+import { otherNamesOf } from "./ingest-count.ts";
+import { conclusionOf, type Finding } from "./ingest-finding.ts";
+import { factsOf } from "./ingest-row.ts";
+import type { CountStore } from "./ingest-store.ts";
+import type { Batch, Work } from "./ingest-work.ts";
+import { isPastRetention } from "./report-day.ts";
+import type { SameReport } from "./report-store.ts";
+import { addReport, addRow, dayIn, type DayRollup, entryOf, nameOf, type Rollup } from "./rollup.ts";
+
+/** A report with more rows is taken out of the counts at once, and its rows are removed afterwards. */
+const ROWS_AT_ONCE = 1_000;
+
+/** A report that is there, and the other one of the same name that came. */
+export interface Contest {
+  readonly same: SameReport;
+  readonly content: string;
+  readonly domain: DomainRow;
+}
+
+/**
+ * Whether a report is to give way: whoever brought it by mail was not who he said, and who brings it now with other rows
+ * is. What the user handed in stays, and so does what retention is about to remove, perhaps half of it already.
+ */
+export const isToBeReplaced = (work: Work, { same, content, domain }: Contest, nowMs: number): boolean => {
+  if (same.content === content || same.via !== "smtp" || work.proof?.authenticity !== "pass") return false;
+  if (same.ingestion === work.ingestion.id || isPastRetention(same.day, domain, nowMs)) return false;
+  const authenticity = work.rivals.get(same.number) ?? same.authenticity;
+  return authenticity === "fail" || authenticity === "unknown";
+};
+
+/** Takes a report back: its counts, what only it told of, and its place in what was found in its mail. */
+export const takeBackReport = (batch: Batch, work: Work, { same, domain }: Omit<Contest, "content">): void => {
+  const { stores, tx, counting, rollup } = batch;
+  // The report may have come in this very transaction.
+  counting.flush(rollup);
+  rollup.clear();
+  const told = countsOf(batch, same, domain);
+  for (const [day, counts] of told.get(domain.number) ?? []) takeBack(stores.counts, tx, { domain, day, counts });
+  const staged = new Set([...work.staged.values()].flatMap(({ placed }) => placed.map(({ name }) => name)));
+  stores.reports.takeBack(tx, same.number);
+  for (const { sources, names } of told.get(domain.number)?.values() ?? []) {
+    for (const number of sources.keys()) forgetSource(stores.counts, tx, { number, report: same });
+    for (const name of names.keys()) {
+      if (name !== "" && !staged.has(name)) stores.counts.removeUncountedName(tx, domain.number, name);
+    }
+  }
+  const isGone = same.rows <= ROWS_AT_ONCE && stores.reports.removeIncomplete(tx, same.number, same.rows + 1);
+  if (!isGone) batch.replaced.push(same.number);
+  noteReplaced(batch, same);
+};
+
+/** What a stored report was counted as. */
+const countsOf = ({ stores }: Batch, same: SameReport, domain: DomainRow): Rollup => {
+  const rollup: Rollup = new Map();
+  const report = stores.reports.findCounted(same.number);
+  if (report === null) return rollup;
+  const day = dayIn(rollup, domain.number, same.day);
+  const reporter = addReport(day, report.org);
+  const counted = new Map<string, string>();
+  const countedNameOf = (name: string): string =>
+    entryOf(counted, name, () => {
+      const isItself = stores.counts.isNameCountedOn({ domain: domain.number, day: same.day, key: name });
+      return isItself ? name : otherNamesOf(domain.domain);
+    });
+  for (const { row, source } of stores.reports.records(same.number)) {
+    const facts = factsOf(row, domain.domain, report.policy);
+    const name = countedNameOf(nameOf(row.headerFrom, domain.domain));
+    addRow(day, reporter, { row, facts, source, name });
+  }
+  return rollup;
+};
+
+interface Told {
+  readonly domain: DomainRow;
+  readonly day: number;
+  readonly counts: DayRollup;
+}
+
+const takeBack = (store: CountStore, tx: Tx, { domain, day, counts }: Told): void => {
+  const place = { domain: domain.number, day };
+  for (const [key, some] of counts.sources) store.takeBack(tx, { ...place, key }, some);
+  for (const [key, some] of counts.reporters) store.takeBackReporter(tx, { ...place, key }, some);
+  for (const [key, some] of counts.names) store.takeBackName(tx, { ...place, key }, some);
+};
+
+/** Removes a source that no other report tells of; of others the days are put right. */
+const forgetSource = (
+  store: CountStore,
+  tx: Tx,
+  { number, report }: { readonly number: number; readonly report: SameReport },
+): void => {
+  const source = store.findSourceByNumber(number);
+  if (source === null) return;
+  const days = store.daysElsewhere(number, report.number);
+  if (days === null) {
+    store.removeSource(tx, number);
+    return;
+  }
+  // A day before all records that are kept was told of by reports that retention has removed.
+  const firstDay = source.firstDay === report.day ? days.firstDay : source.firstDay;
+  const lastDay = source.lastDay === report.day ? days.lastDay : source.lastDay;
+  store.extendSource(tx, { number, firstDay, lastDay });
+};
+
+const noteReplaced = ({ stores, tx }: Batch, { id, ingestion }: SameReport): void => {
+  const before = stores.ingestions.findingsOf(ingestion);
+  if (before === undefined) return;
+  const findings = before.map((finding): Finding => {
+    const isIt = finding.report_id === id && finding.outcome === "stored";
+    return isIt ? { ...finding, outcome: "quarantined", reason: "replaced", report_id: null } : finding;
+  });
+  stores.ingestions.conclude(tx, ingestion, { ...conclusionOf(findings), findings });
+};

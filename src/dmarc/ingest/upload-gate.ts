@@ -1,0 +1,111 @@
+import type { Clock } from "../../base/clock.ts";
+import { AppError } from "../../base/errors.ts";
+import { filesIn, readUpload, type UploadedFile } from "./report-upload.ts";
+
+/** Bodies of all uploads together, from the first byte until their reports are stored. */
+const HELD_BYTES_MAX = 256 * 1024 * 1024;
+const UPLOADS_PER_ACCOUNT_MAX = 4;
+/** Uploads worked on at a time, and those that wait for that. */
+const UPLOADS_AT_ONCE = 2;
+const UPLOADS_WAITING_MAX = 32;
+const RETRY_AFTER_S = 5;
+/** How long a body may stand still, and how long it may take in all. */
+const STILL_MS_MAX = 60_000;
+const BODY_MS_MAX = 300_000;
+
+const busy = (message: string): AppError =>
+  new AppError("unavailable", { message, headers: { "retry-after": String(RETRY_AFTER_S) } });
+const late = (): AppError =>
+  new AppError("Invalid request body", {
+    message: `The body did not arrive in time: ${STILL_MS_MAX / 1000} seconds without a byte, or ${BODY_MS_MAX / 60_000} minutes in all.`,
+  });
+
+/** Ceilings of uploads, as they are unless a test says otherwise. */
+export interface UploadLimits {
+  readonly heldBytesMax: number;
+}
+
+/**
+ * Takes uploads in. Bodies are read side by side, whoever drips; what is complete is worked on a few at a time, in the order
+ * in which it was. Throws what `readUpload` does, 400 for a body that does not arrive in time, 503 with
+ * `Retry-After` beyond the ceilings.
+ */
+export const createUploadGate = (clock: Clock, { heldBytesMax }: UploadLimits = { heldBytesMax: HELD_BYTES_MAX }) => {
+  const inTurn = createTurns();
+  const byAccount = new Map<string, number>();
+  let heldBytes = 0;
+
+  const enter = (accountId: string): void => {
+    const there = byAccount.get(accountId) ?? 0;
+    if (there >= UPLOADS_PER_ACCOUNT_MAX) throw busy("Too many uploads of this account at a time.");
+    byAccount.set(accountId, there + 1);
+  };
+
+  const leave = (accountId: string, bytes: number): void => {
+    heldBytes -= bytes;
+    const left = (byAccount.get(accountId) ?? 1) - 1;
+    if (left > 0) byAccount.set(accountId, left);
+    else byAccount.delete(accountId);
+  };
+
+  return async <T>(request: Request, accountId: string, work: (files: UploadedFile[]) => Promise<T>): Promise<T> => {
+    enter(accountId);
+    let bytes = 0;
+    /** Called with every piece of the body. */
+    const hold = (more: number): void => {
+      if (heldBytes + more > heldBytesMax) throw busy("Too much is being uploaded at a time.");
+      heldBytes += more;
+      bytes += more;
+    };
+    try {
+      const upload = await readUpload(request, (body) => inTime(body, clock, hold));
+      return await inTurn(async () => work(await filesIn(upload)));
+    } finally {
+      leave(accountId, bytes);
+    }
+  };
+};
+
+/** Hands the pieces of a body on as they come; throws when they take too long, and what `hold` throws. */
+async function* inTime(
+  body: ReadableStream<Uint8Array>,
+  clock: Clock,
+  hold: (bytes: number) => void,
+): AsyncGenerator<Uint8Array> {
+  const reader = body.getReader();
+  const over = Promise.withResolvers<never>();
+  over.promise.catch(() => undefined);
+  const giveUp = (): void => over.reject(late());
+  const cancelAll = clock.after(BODY_MS_MAX, giveUp);
+  try {
+    for (;;) {
+      const cancelStill = clock.after(STILL_MS_MAX, giveUp);
+      const { done, value } = await Promise.race([reader.read(), over.promise]).finally(cancelStill);
+      if (done) return;
+      hold(value.byteLength);
+      yield value;
+    }
+  } finally {
+    cancelAll();
+    reader.cancel().catch(() => undefined);
+  }
+}
+
+/** Has few worked on at a time, the others in the order in which they came; throws 503 when too many wait. */
+const createTurns = () => {
+  let open = UPLOADS_AT_ONCE;
+  const waiting: (() => void)[] = [];
+  return async <T>(work: () => Promise<T>): Promise<T> => {
+    if (open === 0) {
+      if (waiting.length >= UPLOADS_WAITING_MAX) throw busy("Too many uploads at a time.");
+      await new Promise<void>((resolve) => void waiting.push(resolve));
+    } else open -= 1;
+    try {
+      return await work();
+    } finally {
+      const next = waiting.shift();
+      if (next === undefined) open += 1;
+      else next();
+    }
+  };
+};
