@@ -26,6 +26,13 @@ describe("a new source", () => {
     expect(world.find(number).isUnreviewed).toBe(false);
   });
 
+  test("is not what had no place of its own: nobody can be named", async () => {
+    const { world, number } = await settle(newWorld());
+    world.report(number, world.today, "other", { messages: 4_000 });
+    await world.passes.run();
+    expect(world.raised().filter((what) => what.startsWith("new_source"))).toEqual([]);
+  });
+
   test("of little weight is told of when it grows", async () => {
     const { world, number } = await settle(newWorld());
     world.report(number, world.today, "spf:mailer.example.net", { messages: 9 });

@@ -1,3 +1,4 @@
+import { OTHER_SOURCES } from "../ingest/source-key.ts";
 import { isoDay, type DayRange, dayOfTime } from "../../base/days.ts";
 import type { Tx } from "../../db/open.ts";
 import type { AlertRuleStore, NameDay, SourceDay, UnreviewedSource } from "./alert-rule-store.ts";
@@ -74,7 +75,10 @@ export const createReview = ({ rules, alerts, reading, reader, raise }: ReviewDe
     let waits = false;
     for (const [key, members] of groups) {
       const firstDay = Math.min(...members.map((member) => member.firstDay));
-      const judgement = known.has(key) ? "settled" : judgeNewcomer({ firstDay, days: perDay(days.get(key)) }, measure);
+      const judgement =
+        known.has(key) || key === OTHER_SOURCES
+          ? "settled"
+          : judgeNewcomer({ firstDay, days: perDay(days.get(key)) }, measure);
       if (judgement === "open") continue;
       const isWaiting = members.some(
         ({ number, firstSeenAtMs }) => unnamed.has(number) && nowMs - firstSeenAtMs < REVERSE_NAME_WAIT_MS,

@@ -84,9 +84,10 @@ export const domainChangeSchema = (webhookUrl: z.ZodType<string, string>) =>
           .optional()
           .meta({ description: "How long their bytes are kept, in days." }),
         sends_mail: sendsMail.optional().meta({ description: "Whether the domain sends mail at all; null: not said." }),
-        require_authentic_reports: yesOrNo
-          .optional()
-          .meta({ description: "Whether reports in mails that fail authentication are not counted." }),
+        require_authentic_reports: yesOrNo.optional().meta({
+          description:
+            "Whether only reports count whose mail is authentic; others are quarantined, those of which it cannot be told too.",
+        }),
       },
       OBJECT_NEEDED,
     )

@@ -30,6 +30,7 @@ describe("the key that people see", () => {
     ["spf:example.com", { kind: "spf", name: "example.com" }],
     ["ptr:example.com", { kind: "reverse", name: "example.com" }],
     ["net:2001:db8::/48", { kind: "network", name: "2001:db8::/48" }],
+    ["other", { kind: "network", name: "other sources" }],
     ["ip:192.0.2.1", null],
     ["example.com", null],
     ["spf:", null],

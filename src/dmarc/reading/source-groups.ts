@@ -1,5 +1,6 @@
 import ipaddr from "ipaddr.js";
 import { organisationalDomain } from "../../mail/organisational-domain.ts";
+import { OTHER_SOURCES } from "../ingest/source-key.ts";
 import type { SourceAddress } from "./reading-store.ts";
 import type { SourceKind } from "./source-view.ts";
 
@@ -30,6 +31,7 @@ const KINDS: ReadonlyMap<string, SourceKind> = new Map([
 
 /** A shown key taken apart; null for what is none. */
 export const readShownKey = (key: string): { readonly kind: SourceKind; readonly name: string } | null => {
+  if (key === OTHER_SOURCES) return { kind: "network", name: "other sources" };
   const colon = key.indexOf(":");
   const kind = KINDS.get(key.slice(0, Math.max(0, colon)));
   const name = key.slice(colon + 1);

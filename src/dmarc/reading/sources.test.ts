@@ -260,6 +260,13 @@ test("the domain's own hosts are misconfigured, not strangers, also those of ano
   expect(find("spf:app.example.co.uk")?.classification).toBe("misconfigured");
 });
 
+test("sources that had no place of their own are shown together", async () => {
+  const { reader, domain, db, find } = await startWith([{ ...UNPROVEN, ip: "5.5.5.1" }]);
+  db.sqlite.run("UPDATE dmarc_sources SET key = 'other'");
+  expect(find("other")).toMatchObject({ kind: "network", name: "other sources", messages: 1 });
+  expect(reader.numbersOf(domain, "other")).toHaveLength(1);
+});
+
 test("another domain's sources, words and addresses are its own", async () => {
   const { reader, enrol, say, domain, db, store } = await startWith([{ ...UNPROVEN, ip: "5.5.5.1" }]);
   const other = enrol("other.example");

@@ -1,6 +1,7 @@
 import { isoDay, type DayRange } from "../../base/days.ts";
 import { findService, type Service } from "./services.ts";
 import { percentOf } from "./range.ts";
+import { OTHER_SOURCES } from "../ingest/source-key.ts";
 import { addressKeyOf, networkOf, readShownKey } from "./source-groups.ts";
 import { type Group, judge, organisationOf, type SeenAddress, type Surroundings, wordOf } from "./source-judging.ts";
 import type { ShownSource, SourceKind } from "./source-view.ts";
@@ -87,7 +88,8 @@ export const createSourceReader = ({ store }: { readonly store: ReadingStore }) 
 
     /** The numbers of the stored sources that are shown under a key; none when no report ever told of it. */
     numbersOf(domain: ReadDomain, key: string): number[] {
-      const isStored = readShownKey(key)?.kind === "dkim" || readShownKey(key)?.kind === "spf";
+      const kind = readShownKey(key)?.kind;
+      const isStored = kind === "dkim" || kind === "spf" || key === OTHER_SOURCES;
       if (isStored) return store.allSources(domain.number).flatMap((row) => (row.key === key ? [row.number] : []));
       const bare = [...store.bareAddresses(domain.number)];
       return bare.flatMap(([number, address]) => (addressKeyOf(address) === key ? [number] : []));
