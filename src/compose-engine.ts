@@ -5,8 +5,9 @@ import { type Random, systemRandom } from "./base/secrets.ts";
 import { type Config, SettingsProblem } from "./config.ts";
 import type { Catalogue } from "./dnsbl/blocklist.ts";
 import { createDnsblPacing } from "./dnsbl/budget.ts";
-import { parseCatalogue, readEmbeddedCatalogue } from "./dnsbl/catalogue.ts";
+import { parseCatalogue } from "./dnsbl/catalogue.ts";
 import { createDnsbl, type Dnsbl } from "./dnsbl/dnsbl.ts";
+import { EMBEDDED_CATALOGUE } from "./dnsbl/embedded-catalogue.ts";
 import { applyKeys } from "./dnsbl/list-keys.ts";
 import { organisationalDomain } from "./mail/organisational-domain.ts";
 import { type Connector, createDirectConnector } from "./net/connector.ts";
@@ -99,7 +100,7 @@ export const catalogueOf = ({ blocklistCataloguePath: path, blocklistKeys }: Con
   const read = path === null ? null : readCatalogueFile(path);
   if (read !== null && !read.ok)
     throw new SettingsProblem(read.error.map((problem) => `POSTWARDEN_BLOCKLIST_CATALOGUE: ${problem}`));
-  const applied = applyKeys(read?.value ?? readEmbeddedCatalogue(), blocklistKeys);
+  const applied = applyKeys(read?.value ?? EMBEDDED_CATALOGUE, blocklistKeys);
   if (!applied.ok) throw new SettingsProblem(applied.error.map((problem) => `POSTWARDEN_BLOCKLIST_KEYS: ${problem}`));
   return applied.value;
 };

@@ -2,6 +2,7 @@ import { describe, expect, test } from "bun:test";
 import embedded from "../../fixtures/blocklists.json" with { type: "json" };
 import { isEnabled, severityOf, zoneOf } from "./blocklist.ts";
 import { parseCatalogue, readEmbeddedCatalogue } from "./catalogue.ts";
+import { EMBEDDED_CATALOGUE } from "./embedded-catalogue.ts";
 
 const GOOD = {
   id: "one",
@@ -181,4 +182,8 @@ describe("the embedded catalogue", () => {
   test("says of every default list where to go about a listing, or that there is nowhere", () => {
     expect(enabled.filter(({ delistUrl }) => delistUrl === null).map(({ id }) => id)).toEqual(["gbudb-truncate"]);
   });
+});
+
+test("what is built in is what the file says", () => {
+  expect(EMBEDDED_CATALOGUE).toEqual(readEmbeddedCatalogue());
 });
