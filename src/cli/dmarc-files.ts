@@ -1,5 +1,4 @@
-import type { Stats } from "node:fs";
-import { lstat, readdir, stat } from "node:fs/promises";
+import { readdir, stat } from "node:fs/promises";
 import { join } from "node:path";
 
 /** A file to be imported; `path` is null for standard input. */
@@ -70,12 +69,9 @@ async function* filesBelow(directory: string): AsyncIterable<ReportPath> {
   for (const entry of entries) {
     const path = join(directory, entry.name);
     if (entry.isDirectory()) yield* filesBelow(path);
-    else if (entry.isFile() && !entry.name.startsWith(".")) yield { path, size: (await look(path))?.size ?? 0 };
+    else if (entry.isFile() && !entry.name.startsWith(".")) yield { path, size: Bun.file(path).size };
   }
 }
-
-/** Null when it went away meanwhile: reading it will say so. */
-const look = (path: string): Promise<Stats | null> => lstat(path).catch(() => null);
 
 /** The mails of a mailbox file, or the one file. Never throws: what cannot be read says why. */
 export async function* readReportBytes(

@@ -21,7 +21,7 @@ interface Wanted {
 }
 
 /** What is read and stored together. */
-const BATCH_MAX = 128;
+const BATCH_MAX = 64;
 const BATCH_BYTES_MAX = 16 * 1024 * 1024;
 /** Pages of the write-ahead log after which it is worked into the database: more than in a server, for speed. */
 const CHECKPOINT_PAGES = 8_000;
