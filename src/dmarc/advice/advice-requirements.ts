@@ -45,16 +45,18 @@ export const requirementsFor = (stage: Stage, facts: AdviceFacts): readonly Requ
   const weight = weigh(facts.sources);
   const shares = [alignment(weight), recentAlignment(weigh(facts.recentSources))];
   const common = [record, ...amounts(facts, weight), ...shares, known(weight)];
-  return stage === "quarantine" ? [...common, passedOn(weight)] : common;
+  if (stage !== "quarantine" && stage !== "reject_rehearsal") return common;
+  return [...common, passedOn(weight, stage === "quarantine" ? "Stay at p=quarantine." : "Keep t=y.")];
 };
 
-const recordRequirement = ({ status, failing, record }: AdviceFacts): Requirement => {
+const recordRequirement = ({ status, failing, record, reportedDays }: AdviceFacts): Requirement => {
   const problem = record === null ? null : (mendedPolicy(record)?.problem ?? null);
   if (status === "active" && problem !== null) {
     return { code: "record_in_order", met: false, observed: "policy_invalid", expected: "active", message: problem };
   }
   const met = status === "active";
-  const message = met ? "The record is in order and reports come here." : "The record is not in order yet.";
+  const inOrder = `The record is valid and names our address${reportedDays > 0 ? ", and reports come here" : ""}.`;
+  const message = met ? inOrder : "The record is not in order yet.";
   const observed = failing.length === 0 ? status : failing.map(({ code }) => code).join(", ");
   return { code: "record_in_order", met, observed, expected: "active", message };
 };
@@ -115,12 +117,12 @@ const known = ({ unknown }: MailWeight): Requirement => {
   return { code: "unknown_sources", met, observed: unknown.length, expected: 0, message };
 };
 
-const passedOn = ({ forwarded, all }: MailWeight): Requirement => {
+const passedOn = ({ forwarded, all }: MailWeight, advice: string): Requirement => {
   const share = all === 0 ? 0 : forwarded / all;
   const met = share < FORWARDED_SHARE_MAX;
   const message = met
     ? "Hardly any mail is passed on by others."
-    : `${percent(share)} of the mail is passed on by others, mailing lists perhaps: with p=reject it would be lost. Stay at p=quarantine.`;
+    : `${percent(share)} of the mail is passed on by others, mailing lists perhaps: were p=reject applied, it would be lost. ${advice}`;
   return { code: "few_forwarded", met, observed: told(share), expected: FORWARDED_SHARE_MAX, message };
 };
 

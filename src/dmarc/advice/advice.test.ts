@@ -32,6 +32,13 @@ describe("the way of a domain that has all that is needed", () => {
   });
 });
 
+test("whoever protects missing names before the rehearsal is told what that means for it", () => {
+  const more = { policyDays: 1, reportedDays: 5 };
+  expect(advise(facts(`v=DMARC1; p=none; ${RUA}`, more)).next).toMatchObject({ action: "protect_missing_names" });
+  expect(advise(facts(`v=DMARC1; p=none; ${RUA}`, more)).next?.why).toContain("without a rehearsal");
+  expect(advise(facts(`v=DMARC1; p=quarantine; ${RUA}`, more)).next?.why).not.toContain("without a rehearsal");
+});
+
 describe("enforcement waits for", () => {
   test.each<[string, Partial<AdviceFacts>, string[]]>([
     ["14 days with reports under the present policy", { reportedDays: 30, policyDays: 13 }, ["reported_days"]],
@@ -143,6 +150,12 @@ describe("a domain whose mail is passed on", () => {
     expect(advice).toMatchObject({ stage: "quarantine", ready: false, next: null });
     expect(advice.requirements.find(({ met }) => !met)?.message).toContain("Stay at p=quarantine");
     expect(advice.notes.map(({ code }) => code)).toContain("mailing_lists");
+  });
+
+  test("goes no further from a rehearsal of reject either", () => {
+    const advice = advise(facts(`v=DMARC1; p=reject; t=y; ${RUA}`, { sources }));
+    expect(advice).toMatchObject({ stage: "reject_rehearsal", ready: false, next: null });
+    expect(advice.requirements.find(({ met }) => !met)?.message).toContain("Keep t=y");
   });
 
   test("gets as far as quarantine", () => {

@@ -83,7 +83,7 @@ const nextStep = (situation: Situation): AdviceStep | null => {
   if (facts.sendsMail === false) return rejectAllStep(facts, facts.record, situation);
   const higher = ready ? higherStep(stage, facts.record) : null;
   if (higher !== null) return higher;
-  const names = missingNamesStep(facts, facts.record);
+  const names = missingNamesStep(facts, stage, facts.record);
   if (names !== null) return names;
   if (stage === "reject" || ready) return null;
   return obstacleStep(requirements);
@@ -153,12 +153,15 @@ const publish = (
 };
 
 /** A name that does not exist sends no mail, so that `np=reject` harms nobody, at any stage (RFC 9989 §4.7). */
-const missingNamesStep = (facts: AdviceFacts, record: string): AdviceStep | null => {
+const missingNamesStep = (facts: AdviceFacts, stage: Stage, record: string): AdviceStep | null => {
   const isSafe = facts.names.every(({ exists }) => exists === true);
   const isOpen = facts.policy?.np !== "reject" && !namesTag(record, "np");
   if (!facts.isOrganisational || !isSafe || !isOpen || facts.reportedDays === 0) return null;
   const why = "Names below the domain that do not exist send no mail: have forged mail from them refused already now.";
-  return publish("protect_missing_names", record, [["np", "reject"]], why);
+  // A rehearsal softens np as well (RFC 9989 §4.7), and nothing is ever softened here.
+  const price = " The step to p=quarantine then comes without a rehearsal, because t=y would soften np too.";
+  const isBeforeRehearsal = stage === "none" || stage === "monitoring";
+  return publish("protect_missing_names", record, [["np", "reject"]], isBeforeRehearsal ? why + price : why);
 };
 
 /** A domain without mail needs no rehearsal: what names it is forged. */
