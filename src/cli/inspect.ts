@@ -2,7 +2,7 @@ import { type Command, Option } from "commander";
 import { inspectRecord } from "../dmarc/record/inspect-record.ts";
 import { inspectAddress } from "../mail/inspect-address.ts";
 import { inspectReply } from "../verify/inspect-reply.ts";
-import { FILE_TOO_LARGE, readReportBytes, STDIN } from "./dmarc-files.ts";
+import { FILE_TOO_LARGE, findFiles, NO_SUCH_FILE, readReportBytes } from "./dmarc-files.ts";
 import { CommandFailed, type Io, UsageError } from "./io.ts";
 
 async function* inputs(given: readonly string[], io: Io): AsyncIterable<string> {
@@ -68,24 +68,18 @@ export const addInspectCommands = (
 /** How many files of a path cannot be read, which is said on standard error: the others still have their turn. */
 const printReports = async (path: string, io: Io, stdin: () => ReadableStream<Uint8Array>): Promise<number> => {
   // Loaded here: what reads mails, archives and XML is large, and nothing else on the command line needs it.
-  const { filesOf, inspectBytes } = await import("../dmarc/report/inspect-report.ts");
+  const { inspectBytes } = await import("../dmarc/report/inspect-report.ts");
   let unreadable = 0;
-  const refuse = (input: string, problem: string): void => {
-    unreadable += 1;
-    io.err(`${input}: ${problem}`);
-  };
-  try {
-    for await (const file of path === STDIN ? [null] : filesOf(path)) {
-      const input = file ?? STDIN;
-      // Of a mailbox each mail is read by itself.
-      for await (const piece of readReportBytes({ path: file, size: file === null ? 0 : Bun.file(file).size }, stdin)) {
-        if (piece.bytes === null && piece.problem !== FILE_TOO_LARGE) refuse(input, piece.problem);
-        else for (const inspection of await inspectBytes(input, piece.bytes)) io.out(JSON.stringify(inspection));
+  for await (const file of findFiles([path])) {
+    // Of a mailbox each mail is read by itself.
+    for await (const { input, bytes, problem } of readReportBytes(file, stdin)) {
+      if (problem === null || problem === FILE_TOO_LARGE) {
+        for (const inspection of await inspectBytes(input, bytes)) io.out(JSON.stringify(inspection));
+        continue;
       }
+      unreadable += 1;
+      io.err(problem === NO_SUCH_FILE ? `${input} is not there.` : `${input}: ${problem}`);
     }
-  } catch (error) {
-    if (!(error instanceof Error && "code" in error && "syscall" in error)) throw error;
-    refuse(path, error.message);
   }
   return unreadable;
 };

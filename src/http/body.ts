@@ -1,5 +1,6 @@
 import type { z } from "zod";
 import { AppError } from "../base/errors.ts";
+import { wordsOfMisfit } from "./misfit-words.ts";
 
 /** Ceiling of a JSON request body, in bytes (contract §1). */
 export const JSON_BODY_BYTES_MAX = 1024 * 1024;
@@ -71,9 +72,11 @@ export const checked = <S extends z.ZodType>(
   data: unknown,
   code: "Invalid request body" | "Invalid query",
 ): z.output<S> => {
-  const read = schema.safeParse(data, { reportInput: true });
+  const isQuery = code === "Invalid query";
+  // A schema's own words go before these.
+  const read = schema.safeParse(data, { reportInput: true, error: (issue) => wordsOfMisfit(issue, isQuery) });
   if (read.success) return read.data;
-  throw new AppError(code, { issues: issuesOf(read.error, code === "Invalid query" ? "parameter" : "field") });
+  throw new AppError(code, { issues: issuesOf(read.error, isQuery ? "parameter" : "field") });
 };
 
 /**

@@ -39,6 +39,8 @@ const POLICY = {
   aspf: "r",
   own: true,
   inherited_from: null,
+  t: "n",
+  pct: 100,
 };
 const RECORD = "v=DMARC1; p=reject; rua=mailto:k3y7@reports.example.net";
 

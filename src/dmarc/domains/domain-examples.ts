@@ -30,7 +30,17 @@ export const CHECKS = [
   },
 ];
 
-const POLICY = { p: "reject", sp: "reject", np: "reject", adkim: "r", aspf: "r", own: true, inherited_from: null };
+const POLICY = {
+  p: "reject",
+  sp: "reject",
+  np: "reject",
+  adkim: "r",
+  aspf: "r",
+  own: true,
+  inherited_from: null,
+  t: "n",
+  pct: 100,
+};
 
 export const DOMAIN = {
   id: "019aa0d6-5b7e-7c31-9f4c-0d9a3c3f1a60",

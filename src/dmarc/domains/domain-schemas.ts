@@ -120,6 +120,10 @@ export const policySchema = z
       .string()
       .nullable()
       .meta({ description: "The domain whose record applies; null when it is its own." }),
+    t: z.enum(["y", "n"]).meta({ description: "`y`: test mode, which asks for one step less than the policy says." }),
+    pct: z.int().meta({
+      description: "For how many percent of the failing mail the policy is asked for; RFC 9989 no longer has it.",
+    }),
   })
   .meta({ title: "DmarcPolicy" });
 export type PolicyView = z.output<typeof policySchema>;

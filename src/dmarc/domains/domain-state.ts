@@ -15,10 +15,10 @@ export const statePolicySchema = z.object({
   np: policy,
   adkim: alignment,
   aspf: alignment,
-  /** Test mode: one step softer. */
-  t: z.enum(["y", "n"]),
-  /** Historic: for how many percent of the failing mail. */
-  pct: z.int(),
+  /** Test mode: one step softer. Rows of old may lack it. */
+  t: z.enum(["y", "n"]).default("n"),
+  /** Historic: for how many percent of the failing mail. Rows of old may lack it. */
+  pct: z.int().default(100),
   own: z.boolean(),
   inherited_from: z.string().nullable(),
 });

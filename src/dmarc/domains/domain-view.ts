@@ -61,8 +61,8 @@ const reportingOf = ({ lastReportAtMs }: DomainRow, nowMs: number): DomainView["
 /** A policy as the interface shows it. */
 export const policyView = (policy: StatePolicy | null): PolicyView | null => {
   if (policy === null) return null;
-  const { p, sp, np, adkim, aspf, own, inherited_from } = policy;
-  return { p, sp, np, adkim, aspf, own, inherited_from };
+  const { p, sp, np, adkim, aspf, own, inherited_from, t, pct } = policy;
+  return { p, sp, np, adkim, aspf, own, inherited_from, t, pct };
 };
 
 /** An entry of a domain's history as the interface shows it. */

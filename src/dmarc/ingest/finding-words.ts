@@ -1,5 +1,5 @@
 import type { Outcome } from "../report/outcome.ts";
-import type { FindingReason } from "./ingest-finding.ts";
+import type { Doubt, FindingReason } from "./ingest-finding.ts";
 
 const SENTENCES: Readonly<Record<FindingReason, string>> = {
   no_records: "The report is sound and tells of no mail at all.",
@@ -31,12 +31,13 @@ const SENTENCES: Readonly<Record<FindingReason, string>> = {
   foreign_domain: "The report is about a domain that is not enrolled. Enrol the domain, then have it read again.",
   not_authentic: "The mail is not from whom it says, and the domain wants authentic reports only.",
   authenticity_unknown:
-    "It could not be found out whether the mail is from whom it says, and the domain wants authentic reports only. It is tried again within a day.",
+    "It could not be found out whether the mail is from whom it says, and the domain wants authentic reports only.",
   period_in_future: "The report is about days that are still to come.",
   period_too_long: "The report is about so many days that none can be named.",
   older_than_retention: "The report is stored, but so old that the domain's retention removes it within the hour.",
   duplicate_differs: "The report is there already, with other rows. The first one was kept.",
   replaced: "An authentic mail brought the same report with other rows. That one counts, this one does not.",
+  domain_deleted: "It was about a domain that was deleted since. What was known of it went with the domain.",
   upload_too_large: "The files of the upload unpack to more than one upload may. Have this one read again by itself.",
   internal_error: "It could not be dealt with because of a fault in Postwarden. It can be tried again.",
   gave_up: "The service ended several times while it was read. It can be tried again.",
@@ -58,8 +59,17 @@ const WHERE_STORED: Readonly<Record<string, string>> = {
   "quarantined tls_report": "It is a TLS report (RFC 8460) about no domain that is enrolled.",
 };
 
-/** What a finding means, in a sentence or two for people; undefined for a code of another version. */
-export const sentenceOf = (outcome: string, reason: string | null): string | undefined => {
+/** What a finding means, in a few sentences for people; undefined for a code of another version. */
+export const sentenceOf = (outcome: string, reason: string | null, doubt?: Doubt): string | undefined => {
+  if (reason === "authenticity_unknown" && doubt !== undefined) return doubtSentence(doubt);
   const words: Readonly<Record<string, string>> = reason === null ? WITHOUT_REASON : SENTENCES;
   return WHERE_STORED[`${outcome} ${reason}`] ?? words[reason ?? outcome];
+};
+
+const doubtSentence = ({ message, again }: Doubt): string => {
+  const why =
+    message === null
+      ? SENTENCES.authenticity_unknown
+      : `Its authenticity cannot be told: ${message} The domain wants authentic reports only.`;
+  return again ? `${why} It is tried again within a day.` : why;
 };

@@ -19,6 +19,8 @@ export type FindingReason =
   | "duplicate_differs"
   /** It was stored, until an authentic mail brought the same report with other rows; that one counts. */
   | "replaced"
+  /** It was about a domain that was deleted since: no more is known of it. */
+  | "domain_deleted"
   /** The files of its upload unpack to more than one upload may. */
   | "upload_too_large"
   /** A bug of ours. The bytes are kept, and reading can be tried again. */
@@ -42,6 +44,16 @@ export interface Finding {
   readonly org_name: string | null;
   /** The id that the reporter gave it. */
   readonly external_report_id: string | null;
+  /** Of `authenticity_unknown`; told in the sentence about it. */
+  readonly doubt?: Doubt;
+}
+
+/** Why nobody knows whether a mail is authentic. */
+export interface Doubt {
+  /** A sentence for people; null when the mail was not judged. */
+  readonly message: string | null;
+  /** Whether it is judged again by itself. */
+  readonly again: boolean;
 }
 
 /** What became of all of a mail or file. */

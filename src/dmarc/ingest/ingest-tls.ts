@@ -1,7 +1,7 @@
 import { newId } from "../../base/secrets.ts";
 import type { DomainRow } from "../domains/domain-store.ts";
 import { type Finding, findingOf } from "./ingest-finding.ts";
-import { type Batch, type Place, refusalOf } from "./ingest-work.ts";
+import { type Batch, type Place, refusalOf, refusedAs } from "./ingest-work.ts";
 import { tlsSamenessOf } from "./report-sameness.ts";
 import type { TlsReport } from "../report/tls-report.ts";
 
@@ -16,9 +16,8 @@ export const storeTlsReport = (batch: Batch, { work, reading, named }: Place, re
   const [first] = covered;
   if (first === undefined) return { ...finding, outcome: "quarantined", reason: "foreign_domain" };
   const wanted = covered.filter(({ domain }) => refusalOf(work, domain) === null);
-  if (wanted.length === 0) {
-    return { ...finding, domain_id: first.domain.id, outcome: "quarantined", reason: refusalOf(work, first.domain) };
-  }
+  const refusal = wanted.length === 0 ? refusalOf(work, first.domain) : null;
+  if (refusal !== null) return { ...finding, domain_id: first.domain.id, ...refusedAs(work, refusal, batch.nowMs) };
   const sameness = tlsSamenessOf(report);
   const stored = wanted.map(({ domain, policies }) => {
     const same = batch.stores.reports.findSameTls(domain.number, sameness);

@@ -2,7 +2,8 @@ import type { Authenticity, AuthenticityFinding } from "../authenticity/authenti
 import type { DomainRow, DomainStore } from "../domains/domain-store.ts";
 import type { Context, Counting } from "./ingest-count.ts";
 import type { CountStore } from "./ingest-store.ts";
-import type { Ending, IngestionStore, NewIngestion } from "./ingestion-store.ts";
+import type { Finding } from "./ingest-finding.ts";
+import { type Ending, type IngestionStore, isJudgedAgain, type NewIngestion } from "./ingestion-store.ts";
 import type { Reading } from "../report/outcome.ts";
 import type { Report } from "../report/report.ts";
 import type { ReportStore } from "./report-store.ts";
@@ -80,6 +81,18 @@ export const refusalOf = (
   if (!domain.requireAuthenticReports || ingestion.via !== "smtp" || ingestion.mode === "test") return null;
   if (proof?.authenticity === "pass") return null;
   return proof?.authenticity === "fail" ? "not_authentic" : "authenticity_unknown";
+};
+
+/** What is said of a report that is refused. Who was not judged may be later, like whom the DNS did not tell enough of. */
+export const refusedAs = (
+  { ingestion, proof }: Pick<Work, "ingestion" | "proof">,
+  reason: NonNullable<ReturnType<typeof refusalOf>>,
+  nowMs: number,
+): Pick<Finding, "outcome" | "reason" | "doubt"> => {
+  const refused = { outcome: "quarantined", reason } as const;
+  if (reason === "not_authentic") return refused;
+  const again = (proof === null || proof.temporary === true) && isJudgedAgain(ingestion.receivedAtMs, nowMs);
+  return { ...refused, doubt: { message: proof?.message ?? null, again } };
 };
 
 /**

@@ -11,6 +11,7 @@ import {
   isTooLate,
   type Place,
   refusalOf,
+  refusedAs,
   type Work,
   type Written,
 } from "./ingest-work.ts";
@@ -88,7 +89,7 @@ const takeReport = (batch: Batch, place: Place, report: Report): Finding => {
   }
   const placed = { ...finding, domain_id: domain.id };
   const refusal = refusalOf(work, domain);
-  if (refusal !== null) return { ...placed, outcome: "quarantined", reason: refusal };
+  if (refusal !== null) return { ...placed, ...refusedAs(work, refusal, batch.nowMs) };
   if (reading.outcome === "empty") {
     batch.touch(domain, work.ingestion.receivedAtMs, false);
     return placed;

@@ -6,6 +6,7 @@ import { madeReportMail } from "../../testing/dmarc-reports.ts";
 import { createIngestWorlds, type IngestWorld } from "../../testing/ingest-world.ts";
 import { readReportFile } from "../report/read-file.ts";
 import { AGAIN_AFTER_MS, ATTEMPTS_MAX } from "./ingester.ts";
+import { toldFindings } from "./ingestion-view.ts";
 import { BATCH_PER_DOMAIN_MAX, WINDOW } from "./ingester-turns.ts";
 
 const newWorld = createIngestWorlds();
@@ -100,3 +101,34 @@ test("mail whose authenticity was not known is judged again later, some times", 
   expect(asked).toBe(3);
   await world.ingester.stop();
 });
+
+test.each([
+  [true, 4, ["It is tried again within a day."]],
+  [false, 1, []],
+] as const)(
+  "a doubt about a mail is told, and judged again while it may end (%p)",
+  async (temporary, times, promise) => {
+    let asked = 0;
+    const world = newWorld({
+      authenticate: async () => {
+        asked += 1;
+        const rest = { from: null, spf: null, dkim: [], dmarc: null };
+        return { ...rest, authenticity: "unknown", message: "The reason is made up.", temporary };
+      },
+    });
+    world.enrol("example.com", { requireAuthenticReports: true });
+    world.ingester.start();
+    const id = await take(world, "1");
+    await world.ingester.idle();
+    const told = () => toldFindings(world.find(id)).map(({ message }) => message);
+    const why = "Its authenticity cannot be told: The reason is made up. The domain wants authentic reports only.";
+    expect(told()).toEqual([[why, ...promise].join(" ")]);
+    for (let at = 0; at < 25 * 6; at += 1) {
+      await world.clock.advance(10 * 60_000);
+      await world.ingester.idle();
+    }
+    expect({ asked, told: told() }).toEqual({ asked: times, told: [why] });
+    expect(JSON.stringify(toldFindings(world.find(id)))).not.toContain("doubt");
+    await world.ingester.stop();
+  },
+);

@@ -184,7 +184,7 @@ describe("the list of what came in", () => {
     expect(await list(`?domain_id=${domainId}`)).toEqual(["rejected", "stored"]);
   });
 
-  test.each(["?outcome=lost", "?colour=red", "?created_after=yesterday", "?limit=0", "?cursor=x"])(
+  test.each(["?outcome=lost", "?colour=red", "?created_after=yesterday", "?domain_id=zzz", "?limit=0", "?cursor=x"])(
     "refuses %s",
     async (query) => {
       const { get } = await startWithDomain();

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { isId } from "../../base/secrets.ts";
 import { findingSchema } from "./ingest-finding.ts";
 
 const OUTCOMES = ["stored", "duplicate", "empty", "quarantined", "rejected"] as const;
@@ -16,7 +17,7 @@ export const ingestionFiltersSchema = z.strictObject({
   outcome: z.enum(OUTCOMES).optional(),
   reason: z.string().min(1).max(REASON_CHARACTERS_MAX).optional(),
   via: z.enum(VIAS).optional(),
-  domain_id: z.string().optional(),
+  domain_id: z.string().refine(isId, "The id of a domain is needed").optional(),
   created_after: moment.optional(),
   created_before: moment.optional(),
 });

@@ -64,8 +64,12 @@ const PENDING = `SELECT id, account_id AS accountId, mode, domain, via, received
 const JUDGED_AGAIN_AFTER_MS = [10 * 60_000, 2 * 3_600_000, 12 * 3_600_000];
 const JUDGED_AGAIN_WITHIN_MS = 24 * 3_600_000;
 
+/** Whether a mail that is not decided now will be judged again. */
+export const isJudgedAgain = (receivedAtMs: number, nowMs: number): boolean =>
+  JUDGED_AGAIN_AFTER_MS.some((ms) => nowMs < receivedAtMs + ms);
+
 const UNDECIDED = `SELECT id FROM dmarc_ingestions WHERE received_at_ms > $now - ${JUDGED_AGAIN_WITHIN_MS} AND via = 'smtp'
-  AND status = 'done' AND reason = 'authenticity_unknown' AND has_raw = 1 AND (${JUDGED_AGAIN_AFTER_MS.map(
+  AND status = 'done' AND outcome IN ('rejected', 'quarantined') AND has_raw = 1 AND instr(findings, '"again":true') > 0 AND (${JUDGED_AGAIN_AFTER_MS.map(
     (ms) => `(finished_at_ms < received_at_ms + ${ms} AND received_at_ms + ${ms} <= $now)`,
   ).join(" OR ")}) ORDER BY received_at_ms LIMIT $limit`;
 

@@ -1,5 +1,5 @@
 import type { Db, Tx } from "../../db/open.ts";
-import type { IngestionOwner } from "./ingestion-store.ts";
+import type { Ending, IngestionOwner } from "./ingestion-store.ts";
 
 /** Where a walk through the ingestions by age stands. */
 export interface AgeCursor {
@@ -59,6 +59,7 @@ export const createRetentionStore = ({ sqlite }: Db) => {
   const dropIngestion = prepare("DELETE FROM dmarc_ingestions WHERE id = ?");
   const dropOldIngestion = prepare("DELETE FROM dmarc_ingestions WHERE id = ? AND status = 'done' AND has_raw = 0");
   const detachIngestion = prepare("UPDATE dmarc_ingestions SET domain = NULL WHERE id = ?");
+  const conclude = prepare("UPDATE dmarc_ingestions SET outcome = ?, reason = ?, findings = ? WHERE id = ?");
   const oldIngestions = sqlite.prepare<AgeCursor & { id: string; isHeld: 0 | 1 }, [number, number, number, number]>(
     `SELECT rowid, id, received_at_ms AS receivedAtMs, status <> 'done' OR has_raw = 1 AS isHeld FROM dmarc_ingestions
       WHERE (received_at_ms, rowid) > (?, ?) AND received_at_ms < ? ORDER BY received_at_ms, rowid LIMIT ?`,
@@ -158,6 +159,9 @@ export const createRetentionStore = ({ sqlite }: Db) => {
     },
     /** Leaves an ingestion to its account: the domain whose address it came to goes. */
     detachIngestion: (_tx: Tx, id: string): void => void detachIngestion.run(id),
+    /** Changes what was found in an ingestion. */
+    conclude: (_tx: Tx, id: string, { outcome, reason, findings }: Omit<Ending, "finishedAtMs">): void =>
+      void conclude.run(outcome, reason, JSON.stringify(findings), id),
     /** Removes some of all that a domain has, but for what came in; 0 when nothing of it is left but its own row. */
     removeOfDomain(_tx: Tx, domain: number, limit: number): number {
       let left = limit;

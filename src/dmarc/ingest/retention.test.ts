@@ -9,6 +9,7 @@ import {
   type IngestWorldOptions,
 } from "../../testing/ingest-world.ts";
 import { addressKeyOf } from "../reading/source-groups.ts";
+import { findingsIn } from "./ingestion-view.ts";
 import { createRetention } from "./retention.ts";
 import { createNameRetention } from "./retention-names.ts";
 import { createNameRetentionStore } from "./retention-names-store.ts";
@@ -218,6 +219,31 @@ describe("a deleted domain", () => {
     );
     expect(world.count("dmarc_raw")).toBe(2);
     expect(world.count("dmarc_reports")).toBe(2);
+  });
+
+  test("is forgotten in what was found in a file that is about another one too", async () => {
+    const world = newWorld();
+    const gone = world.enrol("gone.example");
+    const kept = world.enrol("kept.example");
+    const part = (domain: string) =>
+      `--b\r\nContent-Type: text/xml; name="a!${domain}!1.xml"\r\n\r\n${madeReportXml({ domain, reportId: domain })}\r\n`;
+    const both = `Content-Type: multipart/mixed; boundary=b\r\n\r\n${part("gone.example")}${part("kept.example")}--b--\r\n`;
+    const { row, findings } = await world.upload(both);
+    expect(findings.map(({ domain_id }) => domain_id)).toEqual([gone.id, kept.id]);
+    world.db.transact((tx) => world.domains.markDeleted(tx, gone.number, 1));
+    expect(await world.retention.purgeDeleted()).toBe(1);
+    const after = findingsIn(world.find(row.id));
+    expect(JSON.stringify(after)).not.toContain("gone.example");
+    expect(after).toEqual([
+      {
+        ...{ outcome: "stored", reason: "domain_deleted", name: null, report_id: null, domain_id: null },
+        ...{ domain: null, org_name: null, external_report_id: null },
+      },
+      ...findings.filter(({ domain_id }) => domain_id === kept.id),
+    ]);
+    expect(world.find(row.id)).toMatchObject({ outcome: "stored", reason: "domain_deleted", hasRaw: true });
+    await world.ingestions.readAgain(INGEST_OWNER, [row.id]);
+    expect(findingsIn(world.find(row.id)).map(({ reason }) => reason)).toEqual(["foreign_domain", null]);
   });
 
   test("is purged to the end after any crash", async () => {

@@ -2,6 +2,7 @@ import { DAY_MS, dayOfTime } from "../../base/days.ts";
 import { type Clock, nextTurn } from "../../base/clock.ts";
 import type { Db, Tx } from "../../db/open.ts";
 import type { DomainRow, DomainStore } from "../domains/domain-store.ts";
+import { conclusionOf, type Finding } from "./ingest-finding.ts";
 import { findingsIn } from "./ingestion-view.ts";
 import { RAW_DAYS, rawDaysOf, type RawWishes } from "./raw-days.ts";
 import { type NameRetention, RetentionStopped } from "./retention-names.ts";
@@ -96,7 +97,8 @@ export const createRetention = ({ db, store, names, domains, clock }: RetentionD
   };
 
   /**
-   * Removes what came in and is about a domain or came to its address, unless it is about one that is there. False while
+   * Removes what came in and is about a domain or came to its address, unless it is about one that is there: that stays,
+   * and what was found about the domain is forgotten. False while
    * some of it is still to be read: it may be about another one.
    */
   const purgeIngestions = async (domain: DomainRow): Promise<boolean> => {
@@ -113,8 +115,15 @@ export const createRetention = ({ db, store, names, domains, clock }: RetentionD
         const living = new Set(done.length === 0 ? [] : store.domains().map(({ id }) => id));
         for (const one of done) {
           const isOthers = findingsIn(one).some(({ domain_id }) => domain_id !== null && living.has(domain_id));
-          if (!isOthers) store.removeIngestion(tx, one.id);
-          else if (one.domain === domain.number) store.detachIngestion(tx, one.id);
+          if (!isOthers) {
+            store.removeIngestion(tx, one.id);
+            continue;
+          }
+          if (one.domain === domain.number) store.detachIngestion(tx, one.id);
+          const findings = findingsIn(one).map((finding) =>
+            finding.domain_id === domain.id ? forgotten(finding) : finding,
+          );
+          store.conclude(tx, one.id, { ...conclusionOf(findings), findings });
         }
         return { last: some.at(-1), isWaiting: done.length < concerned.length };
       });
@@ -194,5 +203,11 @@ export const createRetention = ({ db, store, names, domains, clock }: RetentionD
     },
   };
 };
+
+/** What is left of a finding about a deleted domain. The name of a file mostly tells the domain. */
+const forgotten = ({ outcome }: Finding): Finding => ({
+  ...{ outcome, reason: "domain_deleted", name: null, report_id: null, domain_id: null },
+  ...{ domain: null, org_name: null, external_report_id: null },
+});
 
 export type Retention = ReturnType<typeof createRetention>;

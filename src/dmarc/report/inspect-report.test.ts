@@ -83,7 +83,11 @@ describe("inspect report", () => {
     writeFileSync(path, mails.join(""));
     const { out } = await run(["inspect", "report", path]);
     expect(objectsOf(out)).toMatchObject(
-      ["1", "2"].map((report_id) => ({ input: path, outcome: "stored", report: { report_id } })),
+      ["1", "2"].map((report_id) => ({
+        input: report_id === "1" ? path : `${path}#2`,
+        outcome: "stored",
+        report: { report_id },
+      })),
     );
   });
 
@@ -92,6 +96,17 @@ describe("inspect report", () => {
     const { status, out, err } = await run(["inspect", "report", missing, GOOGLE]);
     expect(status).toBe(1);
     expect(objectsOf(out)).toMatchObject([{ input: GOOGLE, outcome: "stored" }]);
-    expect(err).toContain(missing);
+    expect(err).toContain(`${missing} is not there.`);
+    expect(err).not.toContain("ENOENT");
+  });
+
+  test("reads of a Maildir its mails alone", async () => {
+    const maildir = join(directory, "maildir");
+    for (const name of ["cur", "new", "tmp"]) mkdirSync(join(maildir, name), { recursive: true });
+    for (const name of ["cur/1", "new/2", "tmp/3"]) writeFileSync(join(maildir, name), madeReportMail());
+    for (const name of ["dovecot.index", ".hidden"]) writeFileSync(join(maildir, name), "index");
+    const { status, out } = await run(["inspect", "report", maildir]);
+    const inputs = objectsOf(out).map(({ input }) => input);
+    expect({ status, inputs }).toEqual({ status: 0, inputs: ["cur/1", "new/2"].map((name) => join(maildir, name)) });
   });
 });

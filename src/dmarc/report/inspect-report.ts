@@ -1,5 +1,3 @@
-import { lstat, readdir } from "node:fs/promises";
-import { join } from "node:path";
 import type { Outcome, OutcomeReason, Reading } from "./outcome.ts";
 import { rejected } from "./outcome.ts";
 import { readReportFile } from "./read-file.ts";
@@ -7,7 +5,7 @@ import { countMessages, type Report } from "./report.ts";
 
 /** What `postwarden inspect report` prints for one report. The field names are part of the interface. */
 export interface ReportInspection {
-  /** The path of the file; the same in every line of a file that holds several reports. */
+  /** The path of the file, the same in every line of a file that holds several reports; `#2` and so on behind it for the further mails of a mailbox. */
   readonly input: string;
   readonly outcome: Outcome;
   readonly reason: OutcomeReason | null;
@@ -24,25 +22,6 @@ export interface InspectedReport {
   /** Rows that can be counted, and the messages they stand for. */
   readonly rows: number;
   readonly messages: number;
-}
-
-/** Files of one directory tree that are looked at. */
-export const INSPECT_FILES_MAX = 1_000_000;
-
-/**
- * A file, or each file of a directory and those below it in the order of their names. Symbolic links inside a directory
- * are not followed. Throws the file system's error for a path that cannot be read.
- */
-export async function* filesOf(path: string): AsyncIterable<string> {
-  if (!(await lstat(path)).isDirectory()) return yield path;
-  const waiting = [path];
-  for (let seen = 0; waiting.length > 0 && seen < INSPECT_FILES_MAX; seen += 1) {
-    const directory = waiting.pop() ?? path;
-    const entries = (await readdir(directory, { withFileTypes: true })).toSorted((a, b) => (a.name < b.name ? -1 : 1));
-    for (const entry of entries) if (entry.isFile()) yield join(directory, entry.name);
-    const below = entries.filter((entry) => entry.isDirectory()).map((entry) => join(directory, entry.name));
-    waiting.push(...below.toReversed());
-  }
 }
 
 /** Says what would become of the bytes of a file or mail; null stands for more bytes than are read. */
