@@ -23,6 +23,8 @@ interface Wanted {
 /** What is read and stored together. */
 const BATCH_MAX = 64;
 const BATCH_BYTES_MAX = 16 * 1024 * 1024;
+/** Batches between two waits for the disk: nothing is told of before. */
+const FLUSH_EVERY = 4;
 /** Pages of the write-ahead log after which it is worked into the database: more than in a server, for speed. */
 const CHECKPOINT_PAGES = 8_000;
 
@@ -79,6 +81,17 @@ const importFiles = async (
   });
   const hide = showImport(io, tally);
 
+  const told: string[] = [];
+  let batches = 0;
+  /** Brings everything stored so far to the disk, and tells of it. */
+  const flush = (): void => {
+    db.sqlite.run("PRAGMA synchronous = FULL");
+    // In this mode a commit waits for the disk, and all commits before it stand in the same log.
+    if (!db.isWritable()) throw new CommandFailed("The database cannot be written.", "database");
+    db.sqlite.run("PRAGMA synchronous = NORMAL");
+    for (const line of told.splice(0)) io.out(line);
+  };
+
   let batch: Extract<ReportBytes, { problem: null }>[] = [];
   let bytes = 0;
   const store = async (): Promise<void> => {
@@ -86,10 +99,12 @@ const importFiles = async (
     for (const [at, row] of rows.entries()) {
       const input = batch[at]?.input ?? "";
       tally.add(input, row);
-      if (json) io.out(JSON.stringify(lineOf(input, row)));
+      if (json) told.push(JSON.stringify(lineOf(input, row)));
     }
     batch = [];
     bytes = 0;
+    batches += 1;
+    if (batches % FLUSH_EVERY === 0) flush();
     // All that was read is garbage now; without the hint the heap grows on for long.
     Bun.gc(false);
   };
@@ -98,7 +113,7 @@ const importFiles = async (
       for await (const one of readReportBytes(file, stdin)) {
         if (one.bytes === null) {
           tally.fail(one.input, one.problem);
-          if (json) io.out(JSON.stringify({ input: one.input, id: null, outcome: "rejected", reason: one.problem }));
+          if (json) told.push(JSON.stringify({ input: one.input, id: null, outcome: "rejected", reason: one.problem }));
           continue;
         }
         batch.push(one);
@@ -110,6 +125,7 @@ const importFiles = async (
       if (isInterrupted) break;
     }
     if (batch.length > 0) await store();
+    flush();
   } finally {
     hide();
   }
@@ -170,6 +186,7 @@ export const addDmarcCommands = (
     .option("--json", "print a JSON object for each file")
     .action(async (files: string[], { account, json }: Wanted) =>
       withAccount(account, async (place, accountId) => {
+        place.db.sqlite.run("PRAGMA synchronous = NORMAL");
         place.db.sqlite.run(`PRAGMA wal_autocheckpoint = ${CHECKPOINT_PAGES}`);
         await importFiles(place, accountId, files, { io, json, stdin });
       }),

@@ -137,7 +137,19 @@ const createRepair = (text: string, closed: ReadonlySet<string>) => {
 };
 
 /** The name without its namespace prefix, lower case. */
-export const localName = (name: string): string => name.slice(name.lastIndexOf(":") + 1).toLowerCase();
+export const localName = (name: string): string => {
+  const known = localNames.get(name);
+  if (known !== undefined) return known;
+  const local = name.slice(name.lastIndexOf(":") + 1).toLowerCase();
+  if (localNames.size >= LOCAL_NAMES_KEPT) localNames.clear();
+  if (name.length <= LOCAL_NAME_KEPT_CHARACTERS) localNames.set(name, local);
+  return local;
+};
+
+/** The same thirty names stand in every report. */
+const localNames = new Map<string, string>();
+const LOCAL_NAMES_KEPT = 1_000;
+const LOCAL_NAME_KEPT_CHARACTERS = 64;
 
 interface Tag {
   readonly name: string;
