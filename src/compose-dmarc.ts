@@ -205,9 +205,19 @@ export const composeReceiver = ({ config, dmarc, clock, log }: ReceiverParts) =>
   const { reportHost, reportListen, reportTls: files, dataDir } = config;
   if (reportHost === null || reportListen === null) return null;
   const hostName = mailHostOf(config) ?? reportHost;
-  const certificate = receiverCertificate({ dataDir, hostName, files, clock });
+  const readCertificate = () => receiverCertificate({ dataDir, hostName, files, clock });
+  const certificate = readCertificate();
   if (!certificate.ok) return certificate;
   const reception = createReception({ domains: dmarc.store, intake: dmarc.intake, reportHost, log });
   const receiver = createSmtpReceiver({ ...reception, hostName, tls: certificate.value, clock, log });
-  return ok({ receiver, ...reportListen });
+  return ok({
+    receiver,
+    ...reportListen,
+    /** Takes over a certificate that was renewed meanwhile. One that cannot be used leaves the old one in its place. */
+    async renewCertificate(): Promise<void> {
+      const fresh = readCertificate();
+      if (fresh.ok) receiver.useCertificate(fresh.value);
+      else log.warn("the certificate for report mail stays the old one", { problem: fresh.error.message });
+    },
+  });
 };

@@ -8,7 +8,6 @@ import { freshResolverOf, realOutside } from "../compose-engine.ts";
 import type { Config } from "../config.ts";
 import { type Db, SERVER_BUSY_TIMEOUT_MS } from "../db/open.ts";
 import { createJobs } from "../jobs.ts";
-import type { SmtpReceiver } from "../net/smtp-receiver.ts";
 import { CommandFailed, type Io } from "./io.ts";
 import { loadConfig, lockDataDir, openDatabase } from "./workspace.ts";
 
@@ -94,19 +93,25 @@ const listen = (service: Service, config: Config) => {
   }
 };
 
+/** Where report mail comes in. */
+interface ReportDoor {
+  close(): Promise<void>;
+  renewCertificate(): Promise<void>;
+}
+
 /** Opens the door for report mail, where one is set, and begins with what waits to be read. */
 const receive = async (
   { dmarc }: Service,
   { config, log }: { readonly config: Config; readonly log: Log },
-): Promise<SmtpReceiver | null> => {
+): Promise<ReportDoor | null> => {
   const door = composeReceiver({ config, dmarc, clock: systemClock, log });
   if (door === null) return null;
   if (!door.ok) throw new CommandFailed(door.error.message, "report_tls");
-  const { receiver, address, port } = door.value;
+  const { receiver, address, port, renewCertificate } = door.value;
   const opened = await receiver.listen(address, port);
   if (!opened.ok) throw new CommandFailed(`Report mail: ${opened.error.message}`, "report_listen");
   log.info("receiving report mail", { ...opened.value, report_host: config.reportHost });
-  return receiver;
+  return { close: receiver.close, renewCertificate };
 };
 
 const serveFrom = async (serving: Serving): Promise<void> => {
@@ -128,7 +133,7 @@ const serveFrom = async (serving: Serving): Promise<void> => {
   service.bulk.start();
   service.dispatcher.start();
   await service.dmarc.start();
-  const receiver = await receive(service, { config, log });
+  const reportDoor = await receive(service, { config, log });
   const { passes, monitor, alerts } = service.blocklist;
   await passes.spreadBacklog();
   const jobs = createJobs({
@@ -140,12 +145,13 @@ const serveFrom = async (serving: Serving): Promise<void> => {
     testBlocklists: passes.testLists,
     forgetOldBlocklistChecks: passes.forgetOld,
     ...service.dmarc.jobs,
+    renewReportCertificate: async () => reportDoor?.renewCertificate(),
   });
 
   log.info("stopping", { signal: await io.untilSignal() });
   jobs.stop();
   const closed = server.stop();
-  await receiver?.close();
+  await reportDoor?.close();
   const drained = service.pool.drain();
   await Promise.all([
     service.runner.stop(),

@@ -1,3 +1,4 @@
+import { createSecureContext } from "node:tls";
 import type { Socket } from "node:net";
 import type { SMTPServerSession } from "smtp-server";
 import type { Clock } from "../base/clock.ts";
@@ -161,8 +162,12 @@ export const loadEngine = async ({ hostName, tls, limits, rules, clock, log, cou
       return visit;
     },
 
-    /** Connections from now on get this certificate. Throws when it cannot be used. */
-    useCertificate: (material: TlsMaterial): void => smtp.updateSecureContext({ ...material }),
+    /** Connections from now on get this certificate. Throws when it cannot be used, and the old one stays. */
+    useCertificate(material: TlsMaterial): void {
+      // The server throws its old one away before it looks at a new one.
+      createSecureContext({ ...material });
+      smtp.updateSecureContext({ ...material });
+    },
   };
 };
 

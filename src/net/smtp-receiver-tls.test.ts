@@ -1,7 +1,29 @@
 import { describe, expect, test } from "bun:test";
+import { connect as connectTcp } from "node:net";
+import { connect as connectTls } from "node:tls";
+import { selfSignedCertificate } from "./self-signed.ts";
 import { createReceiverWorlds } from "../testing/smtp-receiver-world.ts";
 
 const startWorld = createReceiverWorlds();
+
+/** The common name in the certificate that a client gets. */
+const nameShown = (port: number): Promise<string> =>
+  new Promise((resolve, reject) => {
+    const socket = connectTcp({ port, host: "127.0.0.1" });
+    const steps = ["EHLO a.example\r\n", "STARTTLS\r\n"];
+    socket.on("error", reject);
+    socket.on("data", (chunk) => {
+      if (!/^\d{3} /m.test(chunk.toString("latin1"))) return;
+      const next = steps.shift();
+      if (next !== undefined) return void socket.write(next);
+      socket.removeAllListeners("data");
+      const secure = connectTls({ socket, rejectUnauthorized: false }, () => {
+        const { CN } = secure.getPeerCertificate().subject;
+        resolve(String(CN));
+        secure.destroy();
+      });
+    });
+  });
 
 describe("STARTTLS", () => {
   test("a mail comes through TLS", async () => {
@@ -18,6 +40,16 @@ describe("STARTTLS", () => {
     expect(world.mails).toMatchObject([{ tls: true, helo: "secure.example" }]);
     await world.untilOpen(0);
     expect(world.receiver.counts()).toMatchObject({ open: 0 });
+  });
+
+  test("a renewed certificate is shown to whoever comes from then on; one that cannot be used is refused", async () => {
+    const { receiver, port, clock } = await startWorld();
+    const before = await nameShown(port);
+    receiver.useCertificate(selfSignedCertificate("renewed.example", clock.nowMs()));
+    expect(before).not.toBe("renewed.example");
+    expect(await nameShown(port)).toBe("renewed.example");
+    expect(() => receiver.useCertificate({ cert: "no certificate", key: "no key" })).toThrow();
+    expect(await nameShown(port)).toBe("renewed.example");
   });
 
   test("a large mail comes through TLS unharmed", async () => {

@@ -1,3 +1,4 @@
+import { POLICY } from "../domains/domain-examples.ts";
 import { z } from "zod";
 import type { EventDoc } from "../../http/openapi.ts";
 import { CHANGE_CODES } from "../domains/domain-change.ts";
@@ -31,17 +32,6 @@ const ABOUT = {
   mode: "live",
 } as const;
 
-const POLICY = {
-  p: "reject",
-  sp: "reject",
-  np: "reject",
-  adkim: "r",
-  aspf: "r",
-  own: true,
-  inherited_from: null,
-  t: "n",
-  pct: 100,
-};
 const RECORD = "v=DMARC1; p=reject; rua=mailto:k3y7@reports.example.net";
 
 const sourceSchema = z.object({

@@ -30,7 +30,7 @@ export const CHECKS = [
   },
 ];
 
-const POLICY = {
+export const POLICY = {
   p: "reject",
   sp: "reject",
   np: "reject",
