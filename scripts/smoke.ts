@@ -2,9 +2,12 @@
  * `npm run smoke`: drives the compiled binary from an empty directory with an empty environment, as a stranger would.
  * Prints a line a claim and `N passed, M failed`.
  */
-import { existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { once } from "node:events";
+import { existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
+import { connect } from "node:tls";
+import { selfSignedCertificate } from "../src/net/self-signed.ts";
 import { madeReportMail } from "../src/testing/dmarc-reports.ts";
 import { talkSmtp } from "../src/testing/smtp-talk.ts";
 
@@ -102,6 +105,56 @@ const claimDmarc = async (url: string, { headers, log }: { headers: Record<strin
   claim("and takes mail for known tokens only", afterTls.trim().split(/\s+/).join(" ").includes("550"), afterTls);
 };
 
+interface Described {
+  readonly paths: Readonly<Record<string, Readonly<Record<string, unknown>>>>;
+}
+
+/** HTTPS: every operation of the document is found, over connections that stay open; a renewed certificate is taken over. */
+const claimHttps = async (key: string) => {
+  const files = { POSTWARDEN_TLS_CERT: join(folder, "tls.pem"), POSTWARDEN_TLS_KEY: join(folder, "tls.key") };
+  const install = (hostName: string) => {
+    const { cert, key: privateKey } = selfSignedCertificate(hostName, Date.now());
+    writeFileSync(files.POSTWARDEN_TLS_CERT, cert);
+    writeFileSync(files.POSTWARDEN_TLS_KEY, privateKey);
+  };
+  install("first.example");
+  const { server, url, log } = await startServer({ POSTWARDEN_PORT: "0", ...files });
+  claim("it serves HTTPS", url?.startsWith("https://") === true, log);
+  if (url === undefined) return;
+  const tls = { rejectUnauthorized: false };
+  const { paths }: Described = JSON.parse(await (await fetch(`${url}/openapi.json`, { tls })).text());
+  const lost: string[] = [];
+  for (const [path, methods] of Object.entries(paths)) {
+    for (const name of Object.keys(methods)) {
+      const target = url + path.replace(/\{\w+\}/g, "019aa0d6-5b7e-7c31-9f4c-0d9a3c3f1a52");
+      const headers = { authorization: `Bearer ${key}` };
+      const response = await fetch(target, { method: name.toUpperCase(), headers, tls });
+      const text = await response.text();
+      if (response.status === 405 || text.includes("There is no such path")) lost.push(`${name} ${path}: ${text}`);
+    }
+  }
+  claim("and finds every operation of the document there", lost.length === 0, lost);
+  const curl = Bun.spawnSync(["curl", "-skv", `${url}/healthz`, `${url}/readyz`]);
+  const isReused = /Re-?using existing/i.test(curl.stderr.toString());
+  claim("several requests go over one connection", curl.exitCode === 0 && isReused, curl.stderr.toString());
+  const nameNow = async () => {
+    const socket = connect({ host: "127.0.0.1", port: Number(new URL(url).port), ...tls });
+    await once(socket, "secureConnect");
+    const name = socket.getPeerCertificate().subjectaltname;
+    socket.destroy();
+    return name;
+  };
+  install("second.example");
+  server.kill("SIGHUP");
+  let name: string | undefined;
+  for (let tries = 0; tries < START_TRIES && name !== "DNS:second.example"; tries++) {
+    await Bun.sleep(TRY_EVERY_MS);
+    name = await nameNow().catch(() => undefined);
+  }
+  claim("SIGHUP takes over a renewed certificate", name === "DNS:second.example", name);
+  claim("and SIGINT still ends it", (await stopServer(server)) === 0);
+};
+
 try {
   claim("the binary is there", existsSync(binary), `${binary} is missing: npm run build`);
   const version = run(["version", "--json"]);
@@ -146,6 +199,7 @@ try {
       greeting,
     );
 
+    await claimHttps(key);
     const again = await startServer({
       POSTWARDEN_PORT: "0",
       POSTWARDEN_REPORT_HOST: "reports.example.net",

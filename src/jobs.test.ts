@@ -34,7 +34,7 @@ const start = (forgetOldIdempotency: () => Promise<unknown>) => {
     findReverseNames: nothing,
     forgetOldReports: nothing,
     purgeDeletedDomains: nothing,
-    renewReportCertificate: nothing,
+    renewCertificates: nothing,
   });
   stops.push(jobs.stop);
   const { cron } = jobs.plugin.store as { cron: Record<string, Timer> };
@@ -59,7 +59,7 @@ test("every job is due within the hour, and none is due after the stop", () => {
     ["find reverse names", "* * * * *"],
     ["forget old DMARC reports", "47 * * * *"],
     ["purge deleted domains", "* * * * *"],
-    ["renew report certificate", "57 * * * *"],
+    ["renew certificates", "57 * * * *"],
   ]);
   for (const [, timer] of timers) expect(timer.nextRun()).not.toBeNull();
   jobs.stop();

@@ -25,7 +25,7 @@ export interface JobDeps {
   readonly findReverseNames: () => Promise<unknown>;
   readonly forgetOldReports: () => Promise<unknown>;
   readonly purgeDeletedDomains: () => Promise<unknown>;
-  readonly renewReportCertificate: () => Promise<unknown>;
+  readonly renewCertificates: () => Promise<unknown>;
 }
 
 const jobsOf = (jobs: JobDeps): readonly Job[] => [
@@ -43,7 +43,7 @@ const jobsOf = (jobs: JobDeps): readonly Job[] => [
   { name: "find reverse names", pattern: "* * * * *", run: jobs.findReverseNames },
   { name: "forget old DMARC reports", pattern: "47 * * * *", run: jobs.forgetOldReports },
   { name: "purge deleted domains", pattern: "* * * * *", run: jobs.purgeDeletedDomains },
-  { name: "renew report certificate", pattern: "57 * * * *", run: jobs.renewReportCertificate },
+  { name: "renew certificates", pattern: "57 * * * *", run: jobs.renewCertificates },
 ];
 
 /** The cron table. The jobs tick from the moment the plugin is made; `stop` ends them. */

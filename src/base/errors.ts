@@ -6,6 +6,7 @@ export const err = <E>(error: E): Result<never, E> => ({ ok: false, error });
 
 /** Every `error` text that the interface may answer, with its HTTP status. The texts are part of the interface. */
 export const ERROR_STATUS = {
+  "Invalid host": 400,
   "Invalid timeout": 400,
   "Request body must be valid JSON": 400,
   "Invalid request body": 400,

@@ -56,6 +56,7 @@ const newWorld = async (...accounts: string[]) => {
           })(),
         stdinIsTerminal: false,
         untilSignal: () => signal.promise,
+        onHangup: () => undefined,
       },
       () => new Response(stdin).body ?? new ReadableStream(),
     );

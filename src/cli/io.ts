@@ -12,6 +12,8 @@ export interface Io {
   readonly stdinIsTerminal: boolean;
   /** Resolves with the name of the signal when the process is asked to end. */
   untilSignal(): Promise<string>;
+  /** Runs `task` at every SIGHUP, which from then on does not end the process. */
+  onHangup(task: () => void): void;
 }
 
 /** A command could not do what it was asked: one sentence for people, exit status 1. */
@@ -68,6 +70,7 @@ export const systemIo: Io = {
   stdinLines: () => linesOf(Bun.stdin.stream()),
   stdinIsTerminal: process.stdin.isTTY === true,
   untilSignal,
+  onHangup: (task) => void process.on("SIGHUP", task),
 };
 
 /** One JSON document, or the text for people. */

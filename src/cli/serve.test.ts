@@ -1,5 +1,9 @@
 import { describe, expect, test } from "bun:test";
+import { once } from "node:events";
+import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { connect } from "node:tls";
+import { selfSignedCertificate } from "../net/self-signed.ts";
 import { createCommandLine } from "../testing/command-line.ts";
 
 const { dataDir, run } = createCommandLine();
@@ -8,6 +12,8 @@ interface Served {
   readonly url: string;
   readonly liveKey: string;
   readonly testKey: string;
+  /** What a SIGHUP does. */
+  readonly hangUp: () => void;
   /** Everything said up to now. */
   readonly said: readonly string[];
 }
@@ -17,6 +23,7 @@ const whileServing = async (settings: Record<string, string>, work: (served: Ser
   const stop = Promise.withResolvers<string>();
   const listening = Promise.withResolvers<string>();
   const said: string[] = [];
+  const hangups: Array<() => void> = [];
   const ended = run(["serve"], {
     settings: { PORT: "0", DNS_SERVERS: "127.0.0.1:9", ...settings },
     heard(line) {
@@ -25,11 +32,17 @@ const whileServing = async (settings: Record<string, string>, work: (served: Ser
       if (url !== undefined) listening.resolve(url);
     },
     untilSignal: () => stop.promise,
+    onHangup: (task) => void hangups.push(task),
   });
   const url = await Promise.race([listening.promise, ended.then(({ err }) => Promise.reject(new Error(err)))]);
   const keyOf = (mode: string) => new RegExp(`pw_${mode}_\\w+`).exec(said.join("\n"))?.[0] ?? "";
   try {
-    await work({ url, liveKey: keyOf("live"), testKey: keyOf("test"), said });
+    await work({
+      ...{ url, liveKey: keyOf("live"), testKey: keyOf("test"), said },
+      hangUp() {
+        for (const task of hangups) task();
+      },
+    });
   } finally {
     stop.resolve("SIGTERM");
   }
@@ -142,6 +155,90 @@ describe("serve", () => {
     const tls = { TLS_CERT: join(dataDir, "none.pem"), TLS_KEY: join(dataDir, "none.key"), PORT: "0" };
     const unread = await run(["serve"], { settings: tls });
     expect(unread.status).toBe(1);
-    expect(unread.err).toStartWith("postwarden: The TLS certificate or key cannot be read: ");
+    expect(unread.err).toStartWith("postwarden: The certificate or key for HTTPS cannot be read: ");
+  });
+});
+
+describe("HTTPS", () => {
+  const files = { TLS_CERT: join(dataDir, "..", "tls.pem"), TLS_KEY: join(dataDir, "..", "tls.key") };
+  const install = (hostName: string) => {
+    const { cert, key } = selfSignedCertificate(hostName, Date.now());
+    writeFileSync(files.TLS_CERT, cert);
+    writeFileSync(files.TLS_KEY, key);
+  };
+
+  /** Sends requests one after the other over one connection; the name in the certificate, and the status of each. */
+  const overOneConnection = async (url: string, requests: readonly string[]) => {
+    const socket = connect({ host: "127.0.0.1", port: Number(new URL(url).port), rejectUnauthorized: false });
+    await once(socket, "secureConnect");
+    const statuses: string[] = [];
+    for (const request of requests) {
+      socket.write(request);
+      let heard = "";
+      while (!heard.includes('"}')) heard += String((await once(socket, "data"))[0]);
+      statuses.push(heard.slice("HTTP/1.1 ".length, "HTTP/1.1 200".length));
+    }
+    const name = socket.getPeerCertificate().subjectaltname;
+    socket.destroy();
+    return { name, statuses };
+  };
+  const GET = "GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n";
+
+  test("is served with the operator's certificate, several requests over one connection", async () => {
+    install("first.example");
+    const settings = { ...files, DATA_DIR: join(dataDir, "..", "https") };
+    await whileServing(settings, async ({ url }) => {
+      expect(url).toStartWith("https://127.0.0.1:");
+      const requests = [GET, GET.replace("/healthz", "/nowhere"), GET];
+      expect(await overOneConnection(url, requests)).toEqual({
+        name: "DNS:first.example",
+        statuses: ["200", "404", "200"],
+      });
+    });
+  });
+
+  test("takes over a renewed certificate at SIGHUP; one that is broken leaves the old one in its place", async () => {
+    install("first.example");
+    await whileServing(files, async ({ url, hangUp, said }) => {
+      const nameNow = async () => (await overOneConnection(url, [GET])).name;
+      install("second.example");
+      expect(await nameNow()).toBe("DNS:first.example");
+      hangUp();
+      expect(await nameNow()).toBe("DNS:second.example");
+      hangUp();
+      expect(said.filter((line) => line.includes("the certificate for HTTPS was renewed"))).toHaveLength(1);
+      const { cert } = selfSignedCertificate("third.example", Date.now());
+      for (const broken of ["", cert, "-----BEGIN CERTIFICATE-----\nMII"]) {
+        writeFileSync(files.TLS_CERT, broken);
+        hangUp();
+        expect(await nameNow()).toBe("DNS:second.example");
+      }
+      rmSync(files.TLS_CERT);
+      hangUp();
+      expect(await nameNow()).toBe("DNS:second.example");
+      expect(said.filter((line) => line.includes("the certificate for HTTPS stays the old one"))).toHaveLength(4);
+      install("fourth.example");
+      hangUp();
+      expect(await nameNow()).toBe("DNS:fourth.example");
+    });
+  });
+
+  test("a request under way is answered although the certificate changes meanwhile", async () => {
+    install("first.example");
+    const settings = { ...files, DATA_DIR: join(dataDir, "..", "under-way") };
+    const waiting: Promise<Response>[] = [];
+    await whileServing(settings, async ({ url, testKey, hangUp, said }) => {
+      const tls = { rejectUnauthorized: false };
+      const headers = { authorization: `Bearer ${testKey}` };
+      const body = JSON.stringify({ email: "pending@any.example" });
+      const path = `${url}/v1/email-verifications`;
+      waiting.push(fetch(`${path}?timeout=60`, { method: "POST", headers, body, tls }));
+      const list = async () => (await fetch(path, { headers, tls })).text();
+      for (let look = 0; look < 1_000 && !(await list()).includes("pending@any.example"); look++);
+      install("second.example");
+      hangUp();
+      expect(said.join("\n")).toContain("the certificate for HTTPS was renewed");
+    });
+    expect((await Promise.all(waiting)).map(({ status }) => status)).toEqual([202]);
   });
 });

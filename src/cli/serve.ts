@@ -1,4 +1,3 @@
-import { readFileSync } from "node:fs";
 import type { Command } from "commander";
 import { systemClock, wait } from "../base/clock.ts";
 import { createLog, type Log } from "../base/log.ts";
@@ -8,13 +7,10 @@ import { freshResolverOf, realOutside } from "../compose-engine.ts";
 import type { Config } from "../config.ts";
 import { type Db, SERVER_BUSY_TIMEOUT_MS } from "../db/open.ts";
 import { createJobs } from "../jobs.ts";
+import { HttpListener } from "./http-listener.ts";
 import { CommandFailed, type Io } from "./io.ts";
 import { loadConfig, lockDataDir, openDatabase } from "./workspace.ts";
 
-/** Longer than the longest wait a caller may ask for (90 s). */
-const IDLE_TIMEOUT_S = 120;
-/** At the door only what is absurd is turned away, for that is done without a body; each route has its own ceiling. */
-const BODY_BYTES_MAX = 1024 * 1024 * 1024;
 /** When the first requests are through and what only the start needed can go. */
 const AFTER_START_MS = 1_000;
 /** For callers to take their answers and for mail servers to answer our QUIT, once all checks have ended. */
@@ -24,18 +20,6 @@ const FIRST_ACCOUNT = "default";
 const urlHost = (host: string): string => {
   if (host === "0.0.0.0" || host === "::") return "localhost";
   return host.includes(":") ? `[${host}]` : host;
-};
-
-const readTls = ({ tls }: Config) => {
-  if (tls === null) return {};
-  try {
-    return { tls: { cert: readFileSync(tls.certPath, "utf8"), key: readFileSync(tls.keyPath, "utf8") } };
-  } catch (error) {
-    throw new CommandFailed(
-      `The TLS certificate or key cannot be read: ${error instanceof Error ? error.message : error}`,
-      "tls",
-    );
-  }
 };
 
 interface Serving {
@@ -74,25 +58,6 @@ ${curl(test.value.key, "mailbox_exists@any.example")}
 `);
 };
 
-const listen = (service: Service, config: Config) => {
-  const options = {
-    hostname: config.host,
-    port: config.port,
-    idleTimeout: IDLE_TIMEOUT_S,
-    maxRequestBodySize: BODY_BYTES_MAX,
-    ...readTls(config),
-  };
-  try {
-    const server = Bun.serve({ ...options, fetch: service.app.fetch });
-    // By it the log finds out who sent a request.
-    service.app.server = server;
-    return server;
-  } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error);
-    throw new CommandFailed(`Cannot listen on ${config.host}:${config.port}: ${reason}`, "listen");
-  }
-};
-
 /** Where report mail comes in. */
 interface ReportDoor {
   close(): Promise<void>;
@@ -123,8 +88,8 @@ const serveFrom = async (serving: Serving): Promise<void> => {
   const freshResolver = freshResolverOf(config);
   const service = composeService({ config, db, log, outside, freshResolver, baseUrl: urlAt(config.port) });
   await service.bulk.recover();
-  const server = listen(service, config);
-  const url = urlAt(server.port ?? config.port);
+  const http = new HttpListener({ config, app: service.app, log, clock: systemClock });
+  const url = urlAt(http.port);
   welcome(service, url, serving);
   // What only the start needed is given back once.
   systemClock.after(AFTER_START_MS, () => Bun.gc(true));
@@ -134,6 +99,10 @@ const serveFrom = async (serving: Serving): Promise<void> => {
   service.dispatcher.start();
   await service.dmarc.start();
   const reportDoor = await receive(service, { config, log });
+  const renewCertificates = async () => {
+    http.renewCertificate();
+    await reportDoor?.renewCertificate();
+  };
   const { passes, monitor, alerts } = service.blocklist;
   await passes.spreadBacklog();
   const jobs = createJobs({
@@ -145,12 +114,13 @@ const serveFrom = async (serving: Serving): Promise<void> => {
     testBlocklists: passes.testLists,
     forgetOldBlocklistChecks: passes.forgetOld,
     ...service.dmarc.jobs,
-    renewReportCertificate: async () => reportDoor?.renewCertificate(),
+    renewCertificates,
   });
+  io.onHangup(() => void renewCertificates());
 
   log.info("stopping", { signal: await io.untilSignal() });
   jobs.stop();
-  const closed = server.stop();
+  const closed = http.stop();
   await reportDoor?.close();
   const drained = service.pool.drain();
   await Promise.all([
@@ -162,7 +132,7 @@ const serveFrom = async (serving: Serving): Promise<void> => {
   ]);
   await Promise.race([Promise.all([closed, drained]), wait(systemClock, DRAIN_MS_MAX)]);
   // A caller in the middle of an upload that was refused would keep the polite end waiting for ever.
-  void server.stop(true);
+  http.destroy();
   outside.close();
   freshResolver.close();
   log.info("stopped");

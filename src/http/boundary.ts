@@ -4,6 +4,7 @@ import { AppError, ERROR_STATUS, type ErrorCode, type ErrorDetails } from "../ba
 import type { Log } from "../base/log.ts";
 import { newId } from "../base/secrets.ts";
 import type { ClientAddress } from "./client-address.ts";
+import { hasUsableHost, pathOf } from "./request-target.ts";
 
 export interface BoundaryDeps {
   readonly log: Log;
@@ -15,6 +16,7 @@ export interface BoundaryDeps {
 }
 
 const REQUEST_ID_FORM = /^[A-Za-z0-9._-]{1,64}$/;
+const HOST_NEEDED = "Send one Host header, with a host name or an address and, if needed, a port.";
 const UNAVAILABLE_RETRY_S = 5;
 /** What SQLite says when the disk is full, read-only, broken or locked: the service's state, not a bug. */
 const DATABASE_STATES = /^SQLITE_(FULL|READONLY|IOERR|BUSY|CANTOPEN|LOCKED)/;
@@ -53,12 +55,6 @@ const CALLER_GONE: Answer = { status: 499, headers: {}, body: {} };
 /** A body that ended too early: the caller hung up, or sent broken chunks. */
 const isAbort = (error: unknown): boolean => error instanceof Error && error.name === "AbortError";
 
-/** The path of a request. Without a usable Host header `request.url` is the bare target, which is no URL to parse. */
-const pathOf = ({ url }: Request): string => {
-  const start = url.startsWith("/") ? 0 : url.indexOf("/", url.indexOf("//") + 2);
-  return start === -1 ? "/" : url.slice(start).replace(/[?#].*$/s, "");
-};
-
 const sqliteCode = (error: unknown): string =>
   error instanceof Error && "code" in error && typeof error.code === "string" ? error.code : "";
 
@@ -87,6 +83,7 @@ export const createBoundary = ({ log, clock, methodsOf, clientOf }: BoundaryDeps
     .onRequest(({ request, set }) => {
       const given = request.headers.get("x-request-id");
       set.headers["x-request-id"] = given !== null && REQUEST_ID_FORM.test(given) ? given : newId();
+      if (!hasUsableHost(request)) throw new AppError("Invalid host", { message: HOST_NEEDED });
     })
     .onError({ as: "global" }, ({ error, code, request, set }) => {
       const { status, headers, body } = judge(error, code, request, set.headers["x-request-id"]);

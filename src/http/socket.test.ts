@@ -16,7 +16,7 @@ const listen = () => {
     hostname: "127.0.0.1",
     port: 0,
     async fetch(request) {
-      const response = await app.service.app.fetch(request);
+      const response = await app.service.app.handle(request);
       first.resolve({ status: response.status });
       return response;
     },
@@ -48,12 +48,31 @@ describe("over a real connection", () => {
     ["GET /healthz HTTP/1.0\r\n\r\n", 200, '{"status":"ok"}'],
     ["GET /nowhere HTTP/1.0\r\n\r\n", 404, '"error":"not_found"'],
     ["POST /healthz?x=/nowhere HTTP/1.0\r\n\r\n", 405, '"error":"method_not_allowed"'],
-    ["GET /nowhere HTTP/1.1\r\nHost: :::no host:::\r\nConnection: close\r\n\r\n", 404, '"error":"not_found"'],
+    ["GET /healthz HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n", 200, '{"status":"ok"}'],
+    ["GET /healthz HTTP/1.1\r\nHost: [::1]:80\r\nConnection: close\r\n\r\n", 200, '{"status":"ok"}'],
+    ["GET /healthz HTTP/1.1\r\nHost: :::no:::\r\nConnection: close\r\n\r\n", 200, '{"status":"ok"}'],
+    ["GET http://b/healthz HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n", 200, '{"status":"ok"}'],
+    ["GET https://b.example/nowhere HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n", 404, '"error":"not_found"'],
+    ["GET //b/healthz HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n", 404, '"error":"not_found"'],
     ["GET /v1/account HTTP/1.0\r\n\r\n", 401, '"error":"unauthorized"'],
-  ])("%j is answered like any other request, though its Host is of no use", async (text, status, body) => {
+  ])("%j is answered like any other request, whatever its Host and target are like", async (text, status, body) => {
     const heard = await exchange(listen().port, text);
     expect(heard).toStartWith(`HTTP/1.1 ${status} `);
     expect(heard).toContain(body);
+    expect(heard.toLowerCase()).toContain("x-request-id: ");
+  });
+
+  test.each([
+    "Host: a\r\nHost: b",
+    "Host: a\r\nHost: a",
+    "Host:\r\nHost: a",
+    "Host: a, b",
+    "Host: no host",
+    "Host: a/healthz?",
+  ])("%j is 400 (RFC 9112 §3.2)", async (fields) => {
+    const heard = await exchange(listen().port, `GET /healthz HTTP/1.1\r\n${fields}\r\nConnection: close\r\n\r\n`);
+    expect(heard).toStartWith("HTTP/1.1 400 ");
+    expect(heard).toContain('"error":"Invalid host"');
     expect(heard.toLowerCase()).toContain("x-request-id: ");
   });
 

@@ -3,6 +3,7 @@ import { chmodSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Clock } from "../base/clock.ts";
 import { err, ok, type Result } from "../base/errors.ts";
+import { type CertificateFiles, type CertificateFilesProblem, readCertificateFiles } from "./certificate-files.ts";
 import { isKeyPair, selfSignedCertificate } from "./self-signed.ts";
 import type { TlsMaterial } from "./smtp-receiver-engine.ts";
 
@@ -12,13 +13,13 @@ export interface CertificateSource {
   /** In A-labels. */
   readonly hostName: string;
   /** The operator's own files, as PEM; null for none. */
-  readonly files: { readonly certPath: string; readonly keyPath: string } | null;
+  readonly files: CertificateFiles | null;
   readonly clock: Clock;
 }
 
 /** Why there is no certificate. `message` is a sentence for the operator. */
 export interface CertificateProblem {
-  readonly kind: "unreadable" | "no_key_pair" | "unwritable";
+  readonly kind: CertificateFilesProblem["kind"] | "unwritable";
   readonly message: string;
 }
 
@@ -33,7 +34,7 @@ const PRIVATE_KEY = /-----BEGIN PRIVATE KEY-----[\s\S]+?-----END PRIVATE KEY----
  * it cannot be read.
  */
 export const receiverCertificate = (source: CertificateSource): Result<TlsMaterial, CertificateProblem> => {
-  if (source.files !== null) return readOperatorFiles(source.files);
+  if (source.files !== null) return readCertificateFiles(source.files, "report mail");
   const { dataDir, hostName, clock } = source;
   const path = join(dataDir, FILE_NAME);
   const kept = readKept(path);
@@ -44,23 +45,6 @@ export const receiverCertificate = (source: CertificateSource): Result<TlsMateri
     return ok(made);
   } catch (error) {
     return err({ kind: "unwritable", message: `The certificate for report mail cannot be kept: ${textOf(error)}` });
-  }
-};
-
-const readOperatorFiles = ({
-  certPath,
-  keyPath,
-}: NonNullable<CertificateSource["files"]>): Result<TlsMaterial, CertificateProblem> => {
-  try {
-    const material = { cert: readFileSync(certPath, "utf8"), key: readFileSync(keyPath, "utf8") };
-    if (isKeyPair(material)) return ok(material);
-    const message = `${keyPath} is not the private key of the certificate in ${certPath}, or one of them is no PEM.`;
-    return err({ kind: "no_key_pair", message });
-  } catch (error) {
-    return err({
-      kind: "unreadable",
-      message: `The certificate or key for report mail cannot be read: ${textOf(error)}`,
-    });
   }
 };
 

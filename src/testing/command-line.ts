@@ -22,6 +22,8 @@ export interface CommandOptions {
   readonly heard?: (line: string) => void;
   /** Ends `serve`; default: at once. */
   readonly untilSignal?: () => Promise<string>;
+  /** Is given what a SIGHUP does. */
+  readonly onHangup?: (task: () => void) => void;
 }
 
 /** A data directory of its own, and the command line on it. The directory goes when the file's tests are done. */
@@ -31,6 +33,7 @@ export const createCommandLine = () => {
 
   const run = async (args: readonly string[], options: CommandOptions = {}): Promise<CommandEnd> => {
     const { settings = {}, stdin, heard = () => undefined, untilSignal = async () => "SIGTERM" } = options;
+    const { onHangup = () => undefined } = options;
     const lines = { out: [] as string[], err: [] as string[] };
     const hear = (to: string[]) => (line: string) => {
       to.push(line);
@@ -50,6 +53,7 @@ export const createCommandLine = () => {
         yield* stdin ?? [];
       },
       untilSignal,
+      onHangup,
     });
     const out = lines.out.join("\n");
     return {
