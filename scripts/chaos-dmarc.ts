@@ -13,7 +13,7 @@ import { freePort } from "./bench/stage.ts";
 import { command, kill, startServer } from "./chaos/binary.ts";
 import { claimsOf } from "./chaos/dmarc-claims.ts";
 import { createStream } from "./chaos/dmarc-stream.ts";
-import { encodeResponse, startDnsServer } from "../src/testing/dns-server.ts";
+import { encodeResponse, startDnsServer, soaFor } from "../src/testing/dns-server.ts";
 
 const { values } = parseArgs({
   options: { kills: { type: "string", default: "30" }, mails: { type: "string", default: "2000" } },
@@ -28,7 +28,7 @@ const PLACE = { ip: "127.20.0.25", port: freePort() };
 
 const folder = mkdtempSync(join(tmpdir(), "postwarden-chaos-"));
 /** Nobody publishes anything in this world. */
-const dns = await startDnsServer((query) => encodeResponse(query, { rcode: 3 }));
+const dns = await startDnsServer((query) => encodeResponse(query, { rcode: 3, authorities: [soaFor(query.name)] }));
 const env = {
   POSTWARDEN_DATA_DIR: folder,
   POSTWARDEN_PORT: "0",

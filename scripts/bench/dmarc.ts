@@ -1,6 +1,6 @@
 import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
-import { encodeResponse, startDnsServer } from "../../src/testing/dns-server.ts";
+import { encodeResponse, startDnsServer, soaFor } from "../../src/testing/dns-server.ts";
 import { createStream } from "../chaos/dmarc-stream.ts";
 import { type BulkService, startForLists } from "./bulk.ts";
 import { fillHistory, HISTORY } from "./dmarc-history.ts";
@@ -156,7 +156,7 @@ const measureReading = async (stage: Stage, settings: Settings) => {
 /** Reports come in as files and as mails, beside how Mail::DMARC does it, and a long history is read. */
 export const measureDmarc = async (stage: Stage): Promise<Mark[]> => {
   // Nobody publishes anything: whether mails are authentic is asked, and answered at once.
-  const dns = await startDnsServer((query) => encodeResponse(query, { rcode: 3 }));
+  const dns = await startDnsServer((query) => encodeResponse(query, { rcode: 3, authorities: [soaFor(query.name)] }));
   const settings: Settings = {
     POSTWARDEN_DNS_SERVERS: `${dns.server.address}:${dns.server.port}`,
     POSTWARDEN_REPORT_HOST: "reports.bench.test",

@@ -1,5 +1,5 @@
 /** The outside world of the chaos runs: a name server and four mail hosts on loopback, one a temperament. */
-import { encodeResponse, startDnsServer } from "../../src/testing/dns-server.ts";
+import { encodeResponse, startDnsServer, soaFor } from "../../src/testing/dns-server.ts";
 import { SILENCE, startSmtpStub } from "../../src/testing/smtp-stub.ts";
 
 /** Domains under `.chaos.test` and the host that takes their mail. */
@@ -37,14 +37,14 @@ export const startWorld = async () => {
   const dns = await startDnsServer((query) => {
     const name = query.name.toLowerCase();
     const temperament = TEMPERAMENTS.find((known) => name.includes(`${known}.chaos.test`));
-    if (temperament === undefined) return encodeResponse(query, { rcode: 3 });
+    if (temperament === undefined) return encodeResponse(query, { rcode: 3, authorities: [soaFor(name)] });
     if (query.type === "MX" && !name.startsWith("mx.")) {
       const data = { preference: 10, exchange: `mx.${temperament}.chaos.test` };
       return encodeResponse(query, { answers: [{ type: "MX", name: query.name, ttl: 60, data }] });
     }
     if (query.type === "A")
       return encodeResponse(query, { answers: [{ type: "A", name: query.name, ttl: 60, data: HOSTS[temperament] }] });
-    return encodeResponse(query);
+    return encodeResponse(query, { authorities: [soaFor(name)] });
   });
   return {
     /** The binary's settings in this world, on a data directory. */

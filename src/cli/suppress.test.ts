@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { createCommandLine } from "../testing/command-line.ts";
-import { encodeResponse, type ScriptedDnsServer, startDnsServer } from "../testing/dns-server.ts";
+import { encodeResponse, type ScriptedDnsServer, startDnsServer, soaFor } from "../testing/dns-server.ts";
 import { type SmtpStub, startSmtpStub } from "../testing/smtp-stub.ts";
 
 const { dataDir, run } = createCommandLine();
@@ -109,7 +109,10 @@ describe("verify on the command line", () => {
         return encodeResponse(query, { answers: [{ type: "MX", name, ttl: 60, data }] });
       }
       const isA = query.type === "A" && name === "mx.example.com";
-      return encodeResponse(query, isA ? { answers: [{ type: "A", name, ttl: 60, data: "127.0.0.1" }] } : {});
+      return encodeResponse(
+        query,
+        isA ? { answers: [{ type: "A", name, ttl: 60, data: "127.0.0.1" }] } : { authorities: [soaFor(name)] },
+      );
     });
     stub = startSmtpStub({
       rcpt: (address) => (/^(anna|bert)@/.test(address) ? "250 2.1.5 Ok" : "550 5.1.1 User unknown"),

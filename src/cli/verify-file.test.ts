@@ -12,7 +12,7 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createCommandLine } from "../testing/command-line.ts";
-import { encodeResponse, type ScriptedDnsServer, startDnsServer } from "../testing/dns-server.ts";
+import { encodeResponse, type ScriptedDnsServer, startDnsServer, soaFor } from "../testing/dns-server.ts";
 import { type SmtpStub, type SmtpStubScript, startSmtpStub } from "../testing/smtp-stub.ts";
 import { progressLine } from "./verify-file-progress.ts";
 
@@ -23,7 +23,7 @@ beforeAll(async () => {
     const { name, type } = query;
     if (!name.toLowerCase().endsWith("shop.example.com")) return encodeResponse(query, { rcode: 3 });
     if (type === "A") return encodeResponse(query, { answers: [{ type, name, ttl: 60, data: "127.0.0.1" }] });
-    return encodeResponse(query);
+    return encodeResponse(query, { authorities: [soaFor(name)] });
   });
 });
 afterAll(() => dns.stop());

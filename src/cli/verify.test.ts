@@ -1,7 +1,7 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
 import type { Answer } from "dns-packet";
 import { createCommandLine } from "../testing/command-line.ts";
-import { encodeResponse, type ScriptedDnsServer, startDnsServer } from "../testing/dns-server.ts";
+import { encodeResponse, type ScriptedDnsServer, startDnsServer, soaFor } from "../testing/dns-server.ts";
 import { type SmtpStub, type SmtpStubScript, startSmtpStub } from "../testing/smtp-stub.ts";
 import { resultSchema } from "../verify/result.ts";
 
@@ -24,7 +24,10 @@ beforeAll(async () => {
     const name = query.name.toLowerCase();
     const answer = RECORDS[`${query.type} ${name}`];
     const isKnown = Object.keys(RECORDS).some((key) => key.endsWith(` ${name}`));
-    return encodeResponse(query, answer ? { answers: [answer] } : { rcode: isKnown ? 0 : NXDOMAIN });
+    return encodeResponse(
+      query,
+      answer ? { answers: [answer] } : { rcode: isKnown ? 0 : NXDOMAIN, authorities: [soaFor(name)] },
+    );
   });
 });
 afterAll(() => dns.stop());

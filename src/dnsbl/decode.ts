@@ -91,6 +91,7 @@ const join = (answers: ReadonlyArray<{ readonly text: string }>): string => answ
 type Silence = Exclude<DnsOutcome, "answer" | "no_data" | "nxdomain">;
 
 const SILENCES: Readonly<Record<Silence, string>> = {
+  unconfirmed: "The resolver gave an empty answer that nothing confirms.",
   servfail: "The resolver could not find an answer (SERVFAIL).",
   refused: "The resolver or the list refused the question (REFUSED).",
   timeout: "Nobody answered in time.",

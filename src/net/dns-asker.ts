@@ -14,14 +14,17 @@ export interface DnsTimeouts {
 
 /** What one round through the servers brought. */
 export interface DnsAnswer {
-  readonly reading: DnsReading | { readonly kind: "timeout" | "network_error" | "aborted" };
+  readonly reading: DnsReading | { readonly kind: "unconfirmed" | "timeout" | "network_error" | "aborted" };
   readonly isAuthenticated: boolean;
   /** The server this came from, or the last one tried; null when the time was over before. */
   readonly server: string | null;
   readonly sizeBytes: number;
 }
 
-/** Asks one question: the next server after silence, SERVFAIL, REFUSED or nonsense. Never rejects. */
+/**
+ * Asks one question: the next server after silence, SERVFAIL, REFUSED or nonsense. Never rejects. A negative response
+ * without an SOA is asked for again before it counts: see `confirm`.
+ */
 export type DnsAsk = (name: string, type: DnsType, deadlineMs: number) => Promise<DnsAnswer>;
 
 export interface DnsAskerDependencies {
@@ -50,8 +53,10 @@ interface ServerState {
 
 /** Binds the servers to a way of asking them. `deadlineMs` of an ask is a moment of `clock.monotonicMs`. */
 export const createDnsAsker = (dependencies: DnsAskerDependencies): DnsAsk => {
-  const { servers, clock } = dependencies;
-  const states = servers.map((server): ServerState => ({
+  const { clock } = dependencies;
+  // A server that is named twice must not confirm itself.
+  const servers = new Map(dependencies.servers.map((server) => [formatServer(server), server]));
+  const states = [...servers.values()].map((server): ServerState => ({
     server,
     changesCaseUntilMs: 0,
     refusesEdnsUntilMs: 0,
@@ -65,14 +70,45 @@ export const createDnsAsker = (dependencies: DnsAskerDependencies): DnsAsk => {
     return [...states.filter((state) => !isSuspect(state)), ...states.filter(isSuspect)];
   };
 
+  const askOne = async (state: ServerState, question: Query): Promise<DnsAnswer> => {
+    const exchange = await askServer(dependencies, state, question);
+    const answer = readExchange(exchange, state.server, question);
+    if (UNREACHED.has(answer.reading.kind)) state.suspectUntilMs = clock.monotonicMs() + SUSPECT_MS;
+    return answer;
+  };
+
+  /**
+   * A negative response without an SOA (RFC 2308 §2) comes from forwarders that answer out of their cache, and from broken
+   * servers. The DO bit makes forwarders pass the question on, and the SOA back. Without one, another server has to
+   * agree. NXDOMAIN is a statement of the server's own (RFC 2308 §2.1), so it may repeat that itself; an empty NOERROR
+   * is what servers send that know nothing, and the same server saying it twice confirms nothing.
+   */
+  const confirm = async (doubted: DnsAnswer, by: ServerState, rest: Rest): Promise<DnsAnswer> => {
+    const { kind } = doubted.reading;
+    let isContradicted = false;
+    for (const state of [...rest.others, by]) {
+      if (clock.monotonicMs() >= rest.deadlineMs) break;
+      const second = await askOne(state, { ...rest, dnssecOk: true });
+      if (isFinal(second)) return second;
+      if (!isDoubtful(second)) continue;
+      isContradicted ||= second.reading.kind !== kind;
+      if (!isContradicted && (state !== by || kind === "nxdomain")) return second;
+    }
+    return { ...doubted, reading: { kind: "unconfirmed" } };
+  };
+
   return async function ask(name, type, deadlineMs) {
     let best: DnsAnswer = { ...UNHEARD, reading: { kind: "timeout" } };
-    for (const state of inOrder()) {
+    const states = inOrder();
+    for (const [at, state] of states.entries()) {
       if (best.server !== null && clock.monotonicMs() >= deadlineMs) return best;
-      const exchange = await askServer(dependencies, state, { name, type, deadlineMs });
-      const answer = readExchange(exchange, state.server, { name, type });
-      if (FINAL.has(answer.reading.kind)) return answer;
-      if (UNREACHED.has(answer.reading.kind)) state.suspectUntilMs = clock.monotonicMs() + SUSPECT_MS;
+      const answer = await askOne(state, { name, type, deadlineMs });
+      if (isFinal(answer)) return answer;
+      if (isDoubtful(answer)) {
+        const nowMs = clock.monotonicMs();
+        const others = states.slice(at + 1).filter(({ suspectUntilMs }) => suspectUntilMs <= nowMs);
+        return confirm(answer, state, { name, type, deadlineMs, others });
+      }
       // What some server said tells more than the silence of the others.
       if (UNREACHED.has(best.reading.kind)) best = answer;
     }
@@ -80,8 +116,15 @@ export const createDnsAsker = (dependencies: DnsAskerDependencies): DnsAsk => {
   };
 };
 
+interface Rest extends Query {
+  /** Servers that have not been asked yet and are not known to be silent. */
+  readonly others: readonly ServerState[];
+}
+
 const UNHEARD = { isAuthenticated: false, server: null, sizeBytes: 0 } as const;
-const FINAL: ReadonlySet<string> = new Set(["answer", "no_data", "nxdomain", "follow", "cname_loop", "aborted"]);
+const isFinal = ({ reading }: DnsAnswer): boolean =>
+  "isVouched" in reading ? reading.isVouched : reading.kind === "cname_loop" || reading.kind === "aborted";
+const isDoubtful = ({ reading }: DnsAnswer): boolean => "isVouched" in reading && !reading.isVouched;
 const UNREACHED: ReadonlySet<string> = new Set(["timeout", "network_error"]);
 
 interface Question {
@@ -89,11 +132,16 @@ interface Question {
   readonly type: DnsType;
 }
 
+interface Query extends Question {
+  readonly deadlineMs: number;
+  readonly dnssecOk?: boolean;
+}
+
 /** One server's part: retransmits after silence, goes over to TCP, and does without what the server does not take. */
 const askServer = async (
   { transport, clock, random16, timeouts }: DnsAskerDependencies,
   state: ServerState,
-  { name, type, deadlineMs }: Question & { deadlineMs: number },
+  { name, type, deadlineMs, dnssecOk = false }: Query,
 ): Promise<DnsExchange> => {
   const { server } = state;
   let exchange: DnsExchange = { kind: "timeout" };
@@ -104,7 +152,7 @@ const askServer = async (
     // Some servers drop names of mixed case: the retransmit does without.
     const mixCase = silences === 0 && state.changesCaseUntilMs <= nowMs;
     const edns = state.refusesEdnsUntilMs <= nowMs;
-    const query = encodeQuery(name, type, { random16, mixCase, edns });
+    const query = encodeQuery(name, type, { random16, mixCase, edns, dnssecOk });
     const attemptMs = silences === 0 ? timeouts.firstAttemptMs : timeouts.retransmitMs;
     exchange = await transport.udp({ server, query, timeoutMs: Math.min(attemptMs, deadlineMs - nowMs) });
 

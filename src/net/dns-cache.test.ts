@@ -27,6 +27,7 @@ test.each<[DnsOutcome, number, number]>([
   ["no_data", 60, 60],
   ["nxdomain", 0, 5],
   ["nxdomain", 86_400, 300],
+  ["unconfirmed", 0, 3],
   ["servfail", 0, 3],
   ["cname_loop", 0, 3],
 ])("%s with a TTL of %d s is kept for %d s", async (outcome, ttlS, keptS) => {

@@ -13,8 +13,8 @@ const TTL_S_MIN = 5;
 const TTL_S_MAX = 3600;
 /** "No" is kept for a shorter time than RFC 2308 §5 allows: a domain just put right should soon be deliverable. */
 const NEGATIVE_TTL_S_MAX = 300;
-/** Failures are kept only to spare the server a burst of the same question (RFC 2308 §7.1). */
-const SERVFAIL_TTL_S = 3;
+/** What is no answer is kept only to spare the server a burst of the same question (RFC 2308 §7.1), and stays no answer. */
+const FAILURE_TTL_S = 3;
 /** Larger replies are not kept, so that the ceiling on entries is one on memory too. */
 const REPLY_BYTES_MAX = 16_384;
 
@@ -70,9 +70,10 @@ const findKeepS = ({ outcome, ttlS }: DnsReply): number | undefined => {
     case "no_data":
     case "nxdomain":
       return clamp(ttlS, NEGATIVE_TTL_S_MAX);
+    case "unconfirmed":
     case "servfail":
     case "cname_loop":
-      return SERVFAIL_TTL_S;
+      return FAILURE_TTL_S;
     case "refused":
     case "timeout":
     case "malformed":

@@ -28,13 +28,14 @@ export interface DnsResourceRecord<T extends DnsType = DnsType> {
   readonly data: DnsRecordData[T];
 }
 
-/** A response, whole and well-formed. Records of other types and classes are left out. */
+/** A response, whole and well-formed. Records of other types and classes are left out of the sections. */
 export interface DnsMessage {
   /** With the upper bits from the OPT record (RFC 6891 §6.1.3). */
   readonly rcode: number;
-  readonly isAuthoritative: boolean;
   readonly isAuthenticated: boolean;
   readonly answers: readonly DnsResourceRecord[];
+  /** The answer section holds records of another class, or of a type that nobody asked for and no alias explains. */
+  readonly hasStrayAnswers: boolean;
   readonly authorities: readonly DnsResourceRecord[];
   readonly sizeBytes: number;
 }
@@ -49,20 +50,32 @@ export interface EncodedQuery {
 export const HEADER_BYTES = 12;
 const CLASS_IN = 1;
 const TYPE_OPT = 41;
+/** May stand beside an answer: signatures (RFC 4034 §3), and the alias of a whole tree (RFC 6672 §3.1). */
+const COMPANION_TYPES: ReadonlySet<number> = new Set([46, 39]);
 const OPT_BYTES = 11;
 /** What fits every path without fragments (DNS flag day 2020). */
 const EDNS_UDP_BYTES = 1232;
 /** Recursion desired; AD asks for the answer's AD bit (RFC 6840 §5.7). */
 const QUERY_FLAGS = 0x0120;
+/** The DO bit (RFC 3225 §3), in the flags of the OPT record. */
+const DNSSEC_OK = 0x8000;
 
-/**
- * Encodes one question for a recursive server, with an OPT record of 1232 octets if `edns`.
- * `mixCase` draws the case of every letter from `random16` (0x20 encoding), which also gives the id.
- */
+export interface QueryForm {
+  /** Gives the id, and the case of letters. */
+  readonly random16: () => number;
+  /** Draws the case of every letter (0x20 encoding). */
+  readonly mixCase: boolean;
+  /** Adds an OPT record of 1232 octets. */
+  readonly edns: boolean;
+  /** With `edns`: asks for the whole response, as the zone's own server gave it (the DO bit). */
+  readonly dnssecOk?: boolean;
+}
+
+/** Encodes one question for a recursive server. */
 export const encodeQuery = (
   name: string,
   type: DnsType,
-  { random16, mixCase, edns }: { random16: () => number; mixCase: boolean; edns: boolean },
+  { random16, mixCase, edns, dnssecOk = false }: QueryForm,
 ): EncodedQuery => {
   const bytes = new Uint8Array(HEADER_BYTES + name.length + 2 + 4 + (edns ? OPT_BYTES : 0));
   const view = new DataView(bytes.buffer);
@@ -79,6 +92,7 @@ export const encodeQuery = (
   if (edns) {
     view.setUint16(questionEnd + 1, TYPE_OPT);
     view.setUint16(questionEnd + 3, EDNS_UDP_BYTES);
+    if (dnssecOk) view.setUint16(questionEnd + 7, DNSSEC_OK);
   }
   return { id, bytes: bytes.subarray(0, questionEnd + (edns ? OPT_BYTES : 0)), questionEnd };
 };
@@ -115,9 +129,9 @@ const decodeSections = (bytes: Uint8Array, questionEnd: number): DnsMessage => {
   if (additionals.next !== bytes.length) throw new MalformedMessage("bytes behind the last record");
   return {
     rcode: (flags & 0x0f) | (additionals.rcodeHigh << 4),
-    isAuthoritative: (flags & 0x0400) !== 0,
     isAuthenticated: (flags & 0x0020) !== 0,
     answers: answers.records,
+    hasStrayAnswers: answers.hasStrays,
     authorities: authorities.records,
     sizeBytes: bytes.length,
   };
@@ -125,6 +139,7 @@ const decodeSections = (bytes: Uint8Array, questionEnd: number): DnsMessage => {
 
 interface Section {
   readonly records: DnsResourceRecord[];
+  readonly hasStrays: boolean;
   readonly rcodeHigh: number;
   readonly next: number;
 }
@@ -135,6 +150,7 @@ const readSection = (
   { offset, count }: { offset: number; count: number },
 ): Section => {
   const records: DnsResourceRecord[] = [];
+  let hasStrays = false;
   let rcodeHigh = 0;
   let next = offset;
   for (let index = 0; index < count; index++) {
@@ -147,7 +163,11 @@ const readSection = (
 
     if (typeCode === TYPE_OPT) rcodeHigh = view.getUint8(owner.next + 4);
     const type = TYPES.get(typeCode);
-    if (type === undefined || view.getUint16(owner.next + 2) !== CLASS_IN) continue;
+    const isInternet = view.getUint16(owner.next + 2) === CLASS_IN;
+    if (type === undefined || !isInternet) {
+      hasStrays ||= !isInternet || !COMPANION_TYPES.has(typeCode);
+      continue;
+    }
     const ttlS = view.getInt32(owner.next + 4);
     // A TTL with the top bit set counts as zero (RFC 2181 §8).
     records.push({
@@ -157,5 +177,5 @@ const readSection = (
       data: readRecordData(type, bytes, { start, end: next }),
     });
   }
-  return { records, rcodeHigh, next };
+  return { records, hasStrays, rcodeHigh, next };
 };

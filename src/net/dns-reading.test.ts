@@ -4,9 +4,9 @@ import { readAnswer } from "./dns-reading.ts";
 
 const message = (parts: Partial<DnsMessage>): DnsMessage => ({
   rcode: 0,
-  isAuthoritative: false,
   isAuthenticated: false,
   answers: [],
+  hasStrayAnswers: false,
   authorities: [],
   sizeBytes: 100,
   ...parts,
@@ -29,6 +29,7 @@ describe("records", () => {
       records: ["192.0.2.1", "192.0.2.2"],
       cnames: [],
       ttlS: 30,
+      isVouched: true,
     });
   });
 
@@ -47,6 +48,7 @@ describe("records", () => {
       records: ["192.0.2.1"],
       cnames: ["b.example", "c.example"],
       ttlS: 7,
+      isVouched: true,
     });
   });
 
@@ -68,12 +70,22 @@ describe("no records", () => {
     ["the lesser of both", [soa("example", 50, 20)], 20],
     ["the lesser of both, other way", [soa("example", 10, 20)], 10],
     ["the root's zone too", [soa(".", 10, 20)], 10],
-    ["not of a foreign zone", [soa("other", 10, 20)], undefined],
-    ["not of a zone whose name only ends alike", [soa("xample", 10, 20)], undefined],
-    ["none without SOA", [], undefined],
-  ])("the time to live of a no comes from the SOA: %s", (_, authorities, ttlS) => {
-    expect(read({ authorities })).toEqual({ kind: "no_data", records: [], cnames: [], ttlS });
-    expect(read({ rcode: 3, authorities })).toEqual({ kind: "nxdomain", records: [], cnames: [], ttlS });
+    ["an SOA that may not be kept", [soa("example", 0, 0)], 0],
+  ])("an SOA vouches for a no, and gives its time to live: %s", (_, authorities, ttlS) => {
+    const said = { records: [], cnames: [], ttlS, isVouched: true };
+    expect(read({ authorities })).toEqual({ kind: "no_data", ...said });
+    expect(read({ rcode: 3, authorities })).toEqual({ kind: "nxdomain", ...said });
+  });
+
+  test.each([
+    ["no SOA", []],
+    ["the SOA of a foreign zone", [soa("other", 10, 20)]],
+    ["the SOA of a zone whose name only ends alike", [soa("xample", 10, 20)]],
+    ["the SOA of a name below", [soa("www.a.example", 10, 20)]],
+  ])("%s vouches for nothing", (_, authorities) => {
+    const said = { records: [], cnames: [], ttlS: 0, isVouched: false };
+    expect(read({ authorities })).toEqual({ kind: "no_data", ...said });
+    expect(read({ rcode: 3, authorities })).toEqual({ kind: "nxdomain", ...said });
   });
 
   test("an alias that ends nowhere is nxdomain", () => {
@@ -83,6 +95,7 @@ describe("no records", () => {
         records: [],
         cnames: ["b.example"],
         ttlS: 9,
+        isVouched: true,
       },
     );
   });
@@ -106,6 +119,26 @@ describe("unknown is not no", () => {
     ["SERVFAIL with records", { rcode: 2, answers: [a("a.example", "192.0.2.1")] }, "servfail"],
     ["a referral", { authorities: [ns("example")] }, "servfail"],
     ["NXDOMAIN with the record", { rcode: 3, answers: [a("a.example", "192.0.2.1")] }, "malformed"],
+    ["a referral that claims authority", { rcode: 0, authorities: [ns("."), ns("example")] }, "servfail"],
+    [
+      "records of another class beside an SOA",
+      { hasStrayAnswers: true, authorities: [soa("example", 9, 9)] },
+      "malformed",
+    ],
+    ["NXDOMAIN beside records of another class", { rcode: 3, hasStrayAnswers: true }, "malformed"],
+    [
+      "a record of another type beside an SOA",
+      {
+        answers: [{ owner: "a.example", type: "TXT", ttlS: 60, data: "hello" }],
+        authorities: [soa("example", 9, 9)],
+      },
+      "malformed",
+    ],
+    [
+      "an alias of somebody else beside an SOA",
+      { answers: [cname("b.example", "c.example")], authorities: [soa("example", 9, 9)] },
+      "malformed",
+    ],
     ["an alias of itself", { answers: [cname("a.example", "a.example")] }, "cname_loop"],
     [
       "aliases in a circle",
@@ -119,8 +152,11 @@ describe("unknown is not no", () => {
     ],
   ])("%s", (_, parts, kind) => expect(read(parts)).toEqual({ kind: kind as "servfail" }));
 
-  test("name servers beside a no of the zone's own server are no referral", () => {
-    expect(read({ isAuthoritative: true, authorities: [ns("example")] }).kind).toBe("no_data");
+  test("name servers beside an SOA are no referral", () => {
+    expect(read({ authorities: [ns("example"), soa("example", 9, 9)] })).toMatchObject({
+      kind: "no_data",
+      isVouched: true,
+    });
   });
 
   test("eight aliases are followed, nine are not", () => {

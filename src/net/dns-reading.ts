@@ -8,8 +8,10 @@ export type DnsReading =
       readonly kind: "answer" | "no_data" | "nxdomain" | "follow";
       readonly records: ReadonlyArray<DnsRecordData[DnsType]>;
       readonly cnames: readonly string[];
-      /** The least time to live on the way; undefined when the response names none (RFC 2308 §5). */
-      readonly ttlS: number | undefined;
+      /** The least time to live on the way; 0 when the response names none (RFC 2308 §5). */
+      readonly ttlS: number;
+      /** False for a negative response without the SOA of a zone that holds the name. */
+      readonly isVouched: boolean;
     }
   | { readonly kind: "servfail" | "refused" | "malformed" | "cname_loop" };
 
@@ -35,19 +37,24 @@ export const readAnswer = (message: DnsMessage, name: string, type: DnsType): Dn
     // "It does not exist, and here it is" may mean either: believe neither.
     if (rcode === RCODES.NXDOMAIN) return { kind: "malformed" };
     const ttlS = Math.min(...chain.ttlsS, ...found.map((record) => record.ttlS));
-    return { kind: "answer", records: found.map((record) => record.data), cnames, ttlS };
+    return { kind: "answer", records: found.map((record) => record.data), cnames, ttlS, isVouched: true };
   }
-  // Records, but of somebody else only: no statement about this name, least of all that it has none.
-  if (message.answers.length > 0 && !message.answers.some((record) => record.owner === name))
+  // Records, but none that was asked for: no statement about this name, least of all that it has none.
+  if (message.hasStrayAnswers || message.answers.some((record) => !isOnTheWay(record, name, cnames)))
     return { kind: "malformed" };
-  const negativeTtlS = findNegativeTtlS(message, owner);
-  const ttlS = negativeTtlS === undefined ? undefined : Math.min(...chain.ttlsS, negativeTtlS);
-  if (rcode === RCODES.NXDOMAIN) return { kind: "nxdomain", records: [], cnames, ttlS };
-  if (cnames.length > 0 && ttlS === undefined)
-    return { kind: "follow", records: [], cnames, ttlS: Math.min(...chain.ttlsS) };
+  const soaTtlS = findNegativeTtlS(message, owner);
+  const isVouched = soaTtlS !== undefined;
+  const negative = { records: [], cnames, ttlS: Math.min(...chain.ttlsS, soaTtlS ?? 0), isVouched };
+  if (rcode === RCODES.NXDOMAIN) return { kind: "nxdomain", ...negative };
+  if (cnames.length > 0 && !isVouched)
+    return { kind: "follow", records: [], cnames, ttlS: Math.min(...chain.ttlsS), isVouched: true };
   if (isReferral(message)) return { kind: "servfail" };
-  return { kind: "no_data", records: [], cnames, ttlS };
+  return { kind: "no_data", ...negative };
 };
+
+/** Beside a negative response the answer section holds the aliases that led there, and nothing else. */
+const isOnTheWay = (record: DnsResourceRecord, name: string, cnames: readonly string[]): boolean =>
+  isCname(record) && (record.owner === name || cnames.includes(record.owner));
 
 /** The targets of the aliases from `name` on, with their times to live; undefined for a circle or too many. */
 const followAliases = (answers: readonly DnsResourceRecord[], name: string, type: DnsType) => {
@@ -76,6 +83,6 @@ const findNegativeTtlS = ({ authorities }: DnsMessage, name: string): number | u
   return soa && Math.min(soa.ttlS, soa.data.minimumS);
 };
 
-/** A server that does not recurse points elsewhere (RFC 2308 §2.1): name servers, no SOA, no authority of its own. */
-const isReferral = ({ authorities, isAuthoritative }: DnsMessage): boolean =>
-  !isAuthoritative && authorities.some((record) => record.type === "NS") && !authorities.some(isSoa);
+/** Name servers without an SOA point elsewhere: never "no data", whatever the AA bit says (RFC 2308 §2.2). */
+const isReferral = ({ authorities }: DnsMessage): boolean =>
+  authorities.some((record) => record.type === "NS") && !authorities.some(isSoa);

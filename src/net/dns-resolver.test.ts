@@ -1,7 +1,13 @@
 import { afterEach, describe, expect, test } from "bun:test";
 import type { Answer } from "dns-packet";
 import { createTestClock } from "../testing/clock.ts";
-import { type DnsScript, encodeResponse, type ScriptedDnsServer, startDnsServer } from "../testing/dns-server.ts";
+import {
+  type DnsScript,
+  encodeResponse,
+  type ScriptedDnsServer,
+  startDnsServer,
+  soaFor,
+} from "../testing/dns-server.ts";
 import { formatServer } from "./dns.ts";
 import { createDnsResolver, type DnsResolverOptions } from "./dns-resolver.ts";
 
@@ -45,7 +51,7 @@ describe("a reply", () => {
     ["SERVFAIL", 2, "servfail"],
     ["REFUSED", 5, "refused"],
   ] as const)("%s is %s", async (_, rcode, outcome) => {
-    const { resolver } = await setUp((query) => encodeResponse(query, { rcode }));
+    const { resolver } = await setUp((query) => encodeResponse(query, { rcode, authorities: [soaFor(query.name)] }));
     expect(await resolver.resolve("example.com", "MX")).toMatchObject({ outcome, records: [], authenticated: false });
   });
 
@@ -127,7 +133,7 @@ describe("equal questions", () => {
   });
 
   test("of another type are other questions", async () => {
-    const { dns, resolver } = await setUp((query) => encodeResponse(query));
+    const { dns, resolver } = await setUp((query) => encodeResponse(query, { authorities: [soaFor(query.name)] }));
     await resolver.resolve("example.com", "A");
     await resolver.resolve("example.com", "AAAA");
     expect(dns.seen.length).toBe(2);

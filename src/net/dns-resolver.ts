@@ -112,7 +112,7 @@ const resolveChain = async (ask: DnsAsk, { name, type, deadlineMs }: ChainQuesti
     }
     const isCircle = reading.cnames.some((cname) => cname === name || cnames.includes(cname));
     cnames.push(...reading.cnames);
-    ttlS = Math.min(ttlS, reading.ttlS ?? 0);
+    ttlS = Math.min(ttlS, reading.ttlS);
     if (isCircle || cnames.length > CNAMES_MAX || (reading.kind === "follow" && cnames.length === CNAMES_MAX)) {
       return { reply: { ...emptyReply(name, type, "cname_loop"), cnames, server }, sizeBytes };
     }

@@ -34,10 +34,12 @@ export type DnsType = keyof DnsRecordData;
 
 /**
  * How a question ended. Only the first three say something about the name; all others mean that nothing is known.
+ * `no_data` and `nxdomain` are confirmed: by the SOA of the zone in the response, or by a second response that agrees.
  *
  * - `answer`: there are records.
  * - `no_data`: the name exists without records of this type (NOERROR, RFC 2308 §2.2).
  * - `nxdomain`: the name does not exist (RFC 2308 §2.1); after a chain of aliases, its last target does not.
+ * - `unconfirmed`: a response without records and without an SOA, which nothing confirmed. Broken servers send those too.
  * - `servfail`: the server could not find out, or answered another error code, or sent us elsewhere (a referral).
  * - `refused`: the server does not answer us.
  * - `timeout`: nobody answered in time, or the caller's own time was over first.
@@ -52,6 +54,7 @@ export type DnsOutcome =
   | "answer"
   | "no_data"
   | "nxdomain"
+  | "unconfirmed"
   | "servfail"
   | "refused"
   | "timeout"

@@ -10,6 +10,8 @@ export interface SeenQuery {
   readonly type: packet.RecordType;
   /** The UDP size of its OPT record; undefined without EDNS. */
   readonly ednsBytes: number | undefined;
+  /** Asks for the whole response, DNSSEC records included (the DO bit). */
+  readonly dnssecOk: boolean;
   /** Where it came from. */
   readonly port: number;
   readonly bytes: Uint8Array;
@@ -52,6 +54,16 @@ export const encodeResponse = (query: SeenQuery, parts: ResponseParts = {}): Buf
     authorities: parts.authorities ?? [],
     additionals: parts.additionals ?? [],
   });
+
+const SOA_TTL_S = 300;
+
+/** The SOA that vouches for a negative response about the name (RFC 2308 §3): of its top-level domain. */
+export const soaFor = (name: string): packet.Answer => ({
+  name: name.split(".").at(-1) ?? "",
+  type: "SOA",
+  ttl: SOA_TTL_S,
+  data: { mname: "ns.example", rname: "h.example", serial: 1, refresh: 1, retry: 1, expire: 1, minimum: SOA_TTL_S },
+});
 
 /** Starts a server; the test must `stop` it. Over TCP the packets are framed, and the connection is left open. */
 export const startDnsServer = async (script: DnsScript): Promise<ScriptedDnsServer> => {
@@ -137,5 +149,6 @@ export const decodeQuery = (bytes: Uint8Array, transport: "udp" | "tcp" = "udp",
   if (!question) throw new Error("a query without a question");
   const opt = decoded.additionals?.find((record) => record.type === "OPT");
   const { name, type } = question;
-  return { transport, id: decoded.id ?? 0, name, type, ednsBytes: opt?.udpPayloadSize, port, bytes };
+  const dnssecOk = ((opt?.flags ?? 0) & packet.DNSSEC_OK) !== 0;
+  return { transport, id: decoded.id ?? 0, name, type, ednsBytes: opt?.udpPayloadSize, dnssecOk, port, bytes };
 };

@@ -36,6 +36,7 @@ const ALIASES_MAX = 8;
 const FAILURES: ReadonlySet<string> = new Set<ZoneFailure>([
   "no_data",
   "nxdomain",
+  "unconfirmed",
   "servfail",
   "refused",
   "timeout",

@@ -85,6 +85,15 @@ describe("mail hosts", () => {
     expect(evidence.questions.length).toBe(1 + 40 * 2);
   });
 
+  test("beyond the fortieth leave it open when none before can be asked", async () => {
+    const names = Array.from({ length: 45 }, (_, at) => `mx${at}.x.example`);
+    const hosts = Object.fromEntries(names.map((name) => [name, { A: ["10.0.0.1"] }]));
+    const exchanges = names.map((name, at) => [at, name] as const);
+    const zone: Zone = { "x.example": { MX: exchanges }, ...hosts, "mx44.x.example": { A: [PUBLIC] } };
+    expect((await inquire(zone)).outcome).toBe("dns_error");
+    expect((await inquire({ ...hosts, "x.example": { MX: exchanges.slice(0, 40) } })).outcome).toBe("unroutable");
+  });
+
   test("behind aliases are found, for the domain and for the host", async () => {
     const { outcome, hosts } = await inquire({
       "x.example": { CNAME: "real.example" },
@@ -129,6 +138,30 @@ describe("a definite answer", () => {
     ["MX without any address", { ...MX, "mx.x.example": { TXT: ["hello"] } }, "unroutable"],
     ["MX that does not exist", MX, "unroutable"],
     [
+      "several null MX",
+      {
+        "x.example": {
+          MX: [
+            [0, "."],
+            [10, "."],
+          ],
+        },
+      },
+      "null_mx",
+    ],
+    [
+      "a null MX beside a host without address",
+      {
+        "x.example": {
+          MX: [
+            [0, "."],
+            [10, "gone.x.example"],
+          ],
+        },
+      },
+      "unroutable",
+    ],
+    [
       "MX at addresses that are not public",
       { ...MX, "mx.x.example": { A: ["127.0.0.1"], AAAA: ["fd00::1"] } },
       "unroutable",
@@ -160,8 +193,58 @@ describe("a definite answer", () => {
   });
 });
 
+describe("what is no statement about the domain leaves it open", () => {
+  test.each<[string, Zone]>([
+    ["an address as MX", { "x.example": { MX: [[10, "203.0.114.25"]] } }],
+    [
+      "an address as MX beside one that does not exist",
+      {
+        "x.example": {
+          MX: [
+            [10, "203.0.114.25"],
+            [20, "gone.x.example"],
+          ],
+        },
+      },
+    ],
+    ["no name as MX", { "x.example": { MX: [[10, "mx"]] }, mx: "invalid_name" }],
+    ["0.0.0.0, as resolvers that filter answer", { ...MX, "mx.x.example": { A: ["0.0.0.0"] } }],
+    [":: likewise", { ...MX, "mx.x.example": { A: ["10.0.0.1"], AAAA: ["::"] } }],
+    ["0.0.0.0 of the domain itself", { "x.example": { A: ["0.0.0.0"] } }],
+    [
+      "a private address, and a host that cannot be looked up",
+      {
+        "x.example": {
+          MX: [
+            [10, "a.example"],
+            [20, "b.example"],
+          ],
+        },
+        "a.example": { A: ["10.0.0.1"] },
+        "b.example": "servfail",
+      },
+    ],
+  ])("%s", async (_, zone) => {
+    expect((await inquire(zone)).outcome).toBe("dns_error");
+  });
+
+  test("but a host with a public address is asked", async () => {
+    const zone: Zone = {
+      "x.example": {
+        MX: [
+          [10, "203.0.114.25"],
+          [20, "mx.x.example"],
+        ],
+      },
+      "mx.x.example": { A: [PUBLIC] },
+    };
+    expect((await inquire(zone)).outcome).toBe("mail_hosts");
+  });
+});
+
 describe("a DNS failure is never a no", () => {
   const failures: readonly ZoneFailure[] = [
+    "unconfirmed",
     "servfail",
     "refused",
     "timeout",

@@ -1,3 +1,4 @@
+import { isIP } from "node:net";
 import type { Clock } from "../base/clock.ts";
 import { type Random, shuffled } from "../base/secrets.ts";
 import type { Address } from "../mail/address.ts";
@@ -13,8 +14,11 @@ export interface DomainDeps {
   readonly clock: Clock;
 }
 
-/** More mail hosts than this are not looked at; the largest providers publish a handful. */
+/** More mail hosts than this are not looked at; the largest providers publish a handful. What the others are is unknown. */
 const MAIL_HOSTS_MAX = 40;
+
+/** What resolvers that filter answer for names on their lists: it says nothing about the name. */
+const FILTERED: ReadonlySet<string> = new Set(["0.0.0.0", "::"]);
 
 /** When the best mail host that may be asked is known, the names of the others get this much longer. */
 const FURTHER_HOSTS_MS = 1_000;
@@ -74,6 +78,8 @@ const gatherHosts = (
  */
 export const createDomainInquiry = ({ resolver, policy, random, clock }: DomainDeps) => {
   const addressesOf = async ({ host, preference }: Exchange, questions: DnsQuestion[]): Promise<MailHost> => {
+    // An address where a name has to stand (RFC 1035 §3.3.9): some senders connect to it, so it is no "no".
+    if (isIP(host) !== 0) return { host, preference, addresses: [], lookup_failed: true };
     const replies = await Promise.all([resolver.resolve(host, "A"), resolver.resolve(host, "AAAA")]);
     questions.push(...replies.map(questionOf));
     const found = replies.flatMap((reply) => (reply.outcome === "answer" ? reply.records.map(String) : []));
@@ -81,13 +87,15 @@ export const createDomainInquiry = ({ resolver, policy, random, clock }: DomainD
       host,
       preference,
       addresses: found.map((address) => ({ address, allowed: policy.isAllowed(address) })),
-      lookup_failed: !replies.every(({ outcome }) => isDefinite(outcome)),
+      lookup_failed: !replies.every(({ outcome }) => isDefinite(outcome)) || found.some((one) => FILTERED.has(one)),
     };
   };
 
-  const judgeHosts = (hosts: readonly MailHost[]): DomainEvidence["outcome"] => {
+  /** "Unroutable" is said of all mail hosts: one that is not known, or not looked at, leaves it open. */
+  const judgeHosts = (hosts: readonly MailHost[], hostsInAll = hosts.length): DomainEvidence["outcome"] => {
     if (hosts.some((host) => host.addresses.some(({ allowed }) => allowed))) return "mail_hosts";
-    return hosts.some((host) => host.lookup_failed) ? "dns_error" : "unroutable";
+    const isKnown = hosts.length === hostsInAll && !hosts.some((host) => host.lookup_failed);
+    return isKnown ? "unroutable" : "dns_error";
   };
 
   const explicit = async (
@@ -102,7 +110,7 @@ export const createDomainInquiry = ({ resolver, policy, random, clock }: DomainD
     const provider = hosts.map(({ host }) => unverifiableProvider(host)).find((known) => known !== null) ?? null;
     return {
       name,
-      outcome: judgeHosts(hosts),
+      outcome: judgeHosts(hosts, exchanges.length),
       implicit_mx: false,
       unverifiable_provider: provider,
       hosts,
@@ -114,11 +122,7 @@ export const createDomainInquiry = ({ resolver, policy, random, clock }: DomainD
     const host = await addressesOf({ host: name, preference: 0 }, questions);
     const base = { name, implicit_mx: true, unverifiable_provider: null, questions };
     if (host.addresses.length > 0) return { ...base, outcome: judgeHosts([host]), hosts: [host] };
-    // Without the zone's word (its SOA, RFC 2308) an empty answer may be a broken resolver's.
-    const isVouched = questions.some(
-      ({ outcome, ttl_s, from_cache }) => outcome === "no_data" && (from_cache || ttl_s > 0),
-    );
-    return { ...base, outcome: host.lookup_failed || !isVouched ? "dns_error" : "no_mail_server", hosts: [] };
+    return { ...base, outcome: host.lookup_failed ? "dns_error" : "no_mail_server", hosts: [] };
   };
 
   const literal = (name: string, address: string): DomainEvidence => {

@@ -87,10 +87,15 @@ const hardNo = (evidence: Evidence, finding: Finding | null): Decision | null =>
   return { subStatus, because: `${finding.host} does not offer SMTPUTF8, which the address needs.` };
 };
 
+const dnsErrorWords = ({ hosts }: DomainEvidence): string =>
+  hosts.length === 0
+    ? "DNS gave no usable answer about the domain."
+    : "No mail host with a public address was found, and DNS gave no usable answer about all of them.";
+
 const unsettled = ({ domain }: Evidence, finding: Finding | null): Decision | null => {
   if (domain === null || finding === null) {
     return domain?.outcome === "dns_error"
-      ? { subStatus: "dns_error", because: "DNS gave no usable answer about the domain." }
+      ? { subStatus: "dns_error", because: dnsErrorWords(domain) }
       : { subStatus: "internal_error", because: "The check failed on our side." };
   }
   const subStatus = subStatusOfFinding(finding);
