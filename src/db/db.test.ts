@@ -73,6 +73,39 @@ describe("migrations", () => {
   });
 });
 
+test("webhooks of both modes outlive the migration that parts them: secrets stay live's, each queue has a time", () => {
+  const sqlite = new Sqlite(":memory:");
+  const at = MIGRATIONS.findIndex(({ name }) => name.endsWith("webhook_modes_and_ledger_inserts"));
+  migrate(sqlite, MIGRATIONS.slice(0, at));
+  sqlite.run("INSERT INTO webhook_secrets VALUES ('s', 'a', 'whsec_old', 0, NULL)");
+  sqlite.run("INSERT INTO webhook_gone VALUES ('a', 'https://gone.example/', 7)");
+  for (const [id, mode, due] of [
+    ["1", "live", 5],
+    ["2", "test", null],
+    ["3", "live", null],
+    ["4", "test", null],
+  ])
+    sqlite.run(
+      `INSERT INTO webhook_deliveries (id, account_id, mode, url, type, body, status, due_at_ms, created_at_ms)
+       VALUES (?, 'a', ?, 'https://u.example/', 't', '{}', 'pending', ?, 0)`,
+      [id ?? null, mode ?? null, due ?? null],
+    );
+  migrate(sqlite, MIGRATIONS);
+  expect(sqlite.query("SELECT secret, mode FROM webhook_secrets").all()).toEqual([
+    { secret: "whsec_old", mode: "live" },
+  ]);
+  expect(sqlite.query("SELECT mode, at_ms FROM webhook_gone ORDER BY mode").all()).toEqual([
+    { mode: "live", at_ms: 7 },
+    { mode: "test", at_ms: 7 },
+  ]);
+  expect(sqlite.query("SELECT id, due_at_ms FROM webhook_deliveries ORDER BY id").all()).toEqual([
+    { id: "1", due_at_ms: 5 },
+    { id: "2", due_at_ms: 0 },
+    { id: "3", due_at_ms: null },
+    { id: "4", due_at_ms: null },
+  ]);
+});
+
 describe("writing", () => {
   test("a transaction that throws leaves nothing", () => {
     const db = open();
@@ -136,12 +169,47 @@ describe("writing", () => {
     expect(names(open(path))).toEqual(["late"]);
   });
 
-  test("the ledger can be appended to, and neither changed nor shortened", () => {
-    const db = open();
+  const COLUMNS = "(id, account_id, kind, available, held, reference, at_ms)";
+  test.each([
+    ["UPDATE", "UPDATE ledger SET available = 2"],
+    ["UPDATE OR REPLACE", "UPDATE OR REPLACE ledger SET id = 2 WHERE id = 1"],
+    ["DELETE", "DELETE FROM ledger"],
+    ["INSERT OR REPLACE by id", `INSERT OR REPLACE INTO ledger ${COLUMNS} VALUES (1, 'a', 'grant', 9, 0, NULL, 0)`],
+    ["REPLACE INTO by id", `REPLACE INTO ledger ${COLUMNS} VALUES (1, 'a', 'grant', 9, 0, NULL, 0)`],
+    ["REPLACE of a hold", `REPLACE INTO ledger ${COLUMNS} VALUES (NULL, 'a', 'hold', -9, 9, 'r', 0)`],
+    ["REPLACE of an end", `REPLACE INTO ledger ${COLUMNS} VALUES (NULL, 'a', 'release', 9, -9, 'r', 0)`],
+    [
+      "an upsert",
+      `INSERT INTO ledger ${COLUMNS} VALUES (1, 'a', 'grant', 9, 0, NULL, 0) ON CONFLICT DO UPDATE SET available = 9`,
+    ],
+  ])("the ledger is append-only, also for a connection with default pragmas: %s fails", (_, statement) => {
+    const path = join(folder(), "postwarden.db");
+    const db = open(path);
     grant(db, "a");
+    const rows = [
+      "(1, 'a', 'grant', 5, 0, NULL, 0)",
+      "(2, 'a', 'hold', -1, 1, 'r', 0)",
+      "(3, 'a', 'settle', 0, -1, 'r', 0)",
+    ];
+    for (const row of rows) db.sqlite.run(`INSERT INTO ledger ${COLUMNS} VALUES ${row}`);
+    const before = db.sqlite.query("SELECT * FROM ledger").all();
+    const plain = new Sqlite(path);
+    expect(() => plain.run(statement)).toThrow("append-only");
+    plain.close();
+    expect(db.sqlite.query("SELECT * FROM ledger").all()).toEqual(before);
     db.sqlite.run("INSERT INTO ledger (account_id, kind, available, held, at_ms) VALUES ('a', 'grant', 1, 0, 0)");
-    expect(() => db.sqlite.run("UPDATE ledger SET available = 2")).toThrow("append-only");
-    expect(() => db.sqlite.run("DELETE FROM ledger")).toThrow("append-only");
+    expect(db.sqlite.query("SELECT id FROM ledger").all()).toHaveLength(before.length + 1);
+  });
+
+  test("a snapshot does not see what another connection commits meanwhile", () => {
+    const path = join(folder(), "postwarden.db");
+    const [ours, theirs] = [open(path), open(path)];
+    const [before, after] = ours.snapshot(() => {
+      const first = names(ours);
+      grant(theirs, "a");
+      return [first, names(ours)];
+    });
+    expect([before, after, names(ours)]).toEqual([[], [], ["a"]]);
   });
 
   test("a writable database says so", () => {

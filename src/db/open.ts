@@ -20,6 +20,11 @@ export interface Db {
   /** Runs synchronous work in one immediate transaction: all of it or, when it throws, nothing. */
   transact<T>(work: (tx: Tx) => T): T;
   /**
+   * Runs synchronous work that only reads, on one state of the database: what another process commits meanwhile is not
+   * seen. For everything that reads several statements which must agree.
+   */
+  snapshot<T>(work: () => T): T;
+  /**
    * Like `transact`, together with everything else that is waiting to be written: one transaction and one flush to
    * disk for all. Resolves when the work is durable; rejects, with only this work undone, when it throws. The work may
    * run twice, so it does nothing but read and write the database.
@@ -68,10 +73,12 @@ export const openDb = (path: string, busyTimeoutMs = BUSY_TIMEOUT_MS): Result<Db
   }
   sqlite.run(`PRAGMA busy_timeout = ${busyTimeoutMs}`);
   const immediate = sqlite.transaction((work: (tx: Tx) => unknown) => work(tx));
+  const deferred = sqlite.transaction((work: () => unknown) => work());
   const group = createGroupCommit(sqlite);
   return ok({
     orm: drizzle({ client: sqlite, schema }),
     transact: <T>(work: (tx: Tx) => T) => immediate.immediate(work) as T,
+    snapshot: <T>(work: () => T) => deferred.deferred(work) as T,
     commit: (work) => group.enqueue(() => work(tx)),
     damage: () => findDamage(sqlite),
     isWritable: () => hasSpace(path) && takesWrite(sqlite),

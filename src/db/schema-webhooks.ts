@@ -1,17 +1,20 @@
 import { sql } from "drizzle-orm";
 import { index, integer, primaryKey, sqliteTable, text } from "drizzle-orm/sqlite-core";
 
-/** What signs an account's webhooks. After a rotation the old one signs as well until its time. */
+/** What signs an account's webhooks, live and test each for itself. After a rotation the old one signs as well until its time. */
 export const webhookSecrets = sqliteTable(
   "webhook_secrets",
   {
     id: text().primaryKey(),
     accountId: text("account_id").notNull(),
+    mode: text({ enum: ["live", "test"] })
+      .notNull()
+      .default("live"),
     secret: text().notNull(),
     createdAtMs: integer("created_at_ms").notNull(),
     validUntilMs: integer("valid_until_ms"),
   },
-  (table) => [index("webhook_secrets_by_account").on(table.accountId)],
+  (table) => [index("webhook_secrets_by_account").on(table.accountId, table.mode)],
 );
 
 /** URLs whose receiver answered 410: nothing is sent there until they are set again. */
@@ -19,13 +22,14 @@ export const webhookGone = sqliteTable(
   "webhook_gone",
   {
     accountId: text("account_id").notNull(),
+    mode: text({ enum: ["live", "test"] }).notNull(),
     url: text().notNull(),
     atMs: integer("at_ms").notNull(),
   },
-  (table) => [primaryKey({ columns: [table.accountId, table.url] })],
+  (table) => [primaryKey({ columns: [table.accountId, table.mode, table.url] })],
 );
 
-/** An event on its way to a URL. The pending ones of an account and URL are a line: only its first one has a time. */
+/** An event on its way to a URL. The pending ones of an account, mode and URL are a queue: only its first one has a time. */
 export const webhookDeliveries = sqliteTable(
   "webhook_deliveries",
   {
@@ -49,7 +53,7 @@ export const webhookDeliveries = sqliteTable(
   (table) => [
     index("webhook_deliveries_by_account").on(table.accountId, table.mode, table.id),
     index("webhook_deliveries_line")
-      .on(table.accountId, table.url, table.id)
+      .on(table.accountId, table.mode, table.url, table.id)
       .where(sql`status = 'pending'`),
     index("webhook_deliveries_due")
       .on(table.dueAtMs)
