@@ -44,6 +44,7 @@ export const composeAccounts = (db: Db, clock: Clock) => {
   const store = createAccountStore(db);
   const ledger = createLedger(db);
   return {
+    snapshot: db.snapshot,
     store,
     ledger,
     accounts: createAccounts({ db, store, ledger, clock }),

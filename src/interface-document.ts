@@ -8,7 +8,7 @@ import { DMARC_EVENTS } from "./dmarc/alerts/event-docs.ts";
 import { DMARC_OPERATIONS } from "./dmarc/operations.ts";
 import { type DocumentInfo, type Operation, openApiDocument } from "./http/openapi.ts";
 import { VERIFY_OPERATIONS } from "./verify/operations.ts";
-import { WEBHOOK_OPERATIONS } from "./webhooks/operations.ts";
+import { WEBHOOK_EVENTS, WEBHOOK_OPERATIONS } from "./webhooks/operations.ts";
 
 const okSchema = z.object({ status: z.literal("ok") }).meta({ title: "Ok" });
 
@@ -61,5 +61,5 @@ export const interfaceDocument = (info: Omit<DocumentInfo, "events">) =>
       ...ACCOUNT_OPERATIONS,
       ...SERVICE_OPERATIONS,
     ],
-    { ...info, events: [...BULK_EVENTS, ...BLOCKLIST_EVENTS, ...DMARC_EVENTS] },
+    { ...info, events: [...BULK_EVENTS, ...BLOCKLIST_EVENTS, ...DMARC_EVENTS, ...WEBHOOK_EVENTS] },
   );

@@ -1,8 +1,12 @@
-import { describe, expect, test } from "bun:test";
+import { SQLiteError } from "bun:sqlite";
+import { afterAll, describe, expect, test } from "bun:test";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { readApiKey } from "../base/secrets.ts";
 import { SCOPES } from "../http/scopes.ts";
 import { createApps } from "../testing/app.ts";
-import { describeAccountProblem } from "./accounts.ts";
+import { createAccounts, describeAccountProblem, isBalanced } from "./accounts.ts";
 import { describeKeyProblem } from "./keys.ts";
 
 const start = createApps();
@@ -41,6 +45,69 @@ describe("accounts", () => {
     expect(accounts.setPlan("nobody", "scale")).toEqual({ ok: false, error: "unknown_account" });
     expect(accounts.grantCredits("nobody", 1, "x")).toEqual({ ok: false, error: "unknown_account" });
     expect(keys.create({ account: "nobody", mode: "live" })).toEqual({ ok: false, error: "unknown_account" });
+  });
+});
+
+describe("a statement of credits", () => {
+  const folder = mkdtempSync(join(tmpdir(), "postwarden-accounts-"));
+  afterAll(() => rmSync(folder, { recursive: true }));
+
+  /** Two services on one file: whenever the first has read a balance, the second books a credit, where it may. */
+  const disturbed = (name: string) => {
+    const [ours, theirs] = [start({ path: join(folder, name) }), start({ path: join(folder, name) })];
+    const id = ours.newAccount("anna", "free");
+    theirs.db.sqlite.run("PRAGMA busy_timeout = 0");
+    let booked = 0;
+    const interfere = () => {
+      try {
+        theirs.db.transact((tx) =>
+          theirs.service.ledger.grant(tx, { accountId: id, credits: 1, note: "meanwhile", atMs: 0 }),
+        );
+        booked += 1;
+      } catch (error) {
+        if (!(error instanceof SQLiteError)) throw error;
+      }
+    };
+    const { ledger, store } = ours.service;
+    const accounts = createAccounts({
+      db: ours.db,
+      store,
+      clock: ours.clock,
+      ledger: {
+        ...ledger,
+        balance(accountId) {
+          const balance = ledger.balance(accountId);
+          interfere();
+          return balance;
+        },
+      },
+    });
+    return { accounts, booked: () => booked };
+  };
+
+  test("is of one moment, whatever another process books between its reads", () => {
+    const { accounts, booked } = disturbed("show.db");
+    const statement = accounts.statement("anna");
+    if (!statement.ok) throw new Error(statement.error);
+    expect(booked()).toBe(1);
+    expect(isBalanced(statement.value)).toBe(true);
+    expect(statement.value).toMatchObject({ available: 100, granted: 100 });
+    expect(accounts.statement("anna")).toMatchObject({ value: { available: 101, granted: 101 } });
+  });
+
+  test("after a grant comes out of the transaction that granted: nobody books in between", () => {
+    const { accounts, booked } = disturbed("grant.db");
+    const granted = accounts.grantCredits("anna", 50, "x");
+    expect(granted).toMatchObject({ value: { available: 150, granted: 150, ledger: { available: 150, held: 0 } } });
+    expect(booked()).toBe(0);
+  });
+
+  test("that does not add up refuses a grant, and then nothing is granted", () => {
+    const { service, db } = start();
+    service.accounts.create("anna");
+    db.sqlite.run("UPDATE accounts SET credits_available = 7");
+    expect(service.accounts.grantCredits("anna", 50, "x")).toEqual({ ok: false, error: "ledger_mismatch" });
+    expect(service.accounts.statement("anna")).toMatchObject({ value: { available: 7, ledger: { available: 100 } } });
   });
 });
 

@@ -17,9 +17,9 @@ export interface TargetsDeps {
   /** The whole catalogue: any of its lists can be muted. */
   readonly lists: readonly Blocklist[];
   /** Turns a URL on again that its receiver had turned off. */
-  readonly turnOnUrl: (tx: Tx, accountId: string, url: string) => void;
+  readonly turnOnUrl: (tx: Tx, owner: Pick<Caller, "accountId" | "mode">, url: string) => void;
   /** Whether the receiver of a URL had it turned off. */
-  readonly isUrlOff: (accountId: string, url: string) => boolean;
+  readonly isUrlOff: (owner: Pick<Caller, "accountId" | "mode">, url: string) => boolean;
   readonly clock: Clock;
   /** Whether alert mail can be sent at all. */
   readonly hasMail: boolean;
@@ -148,7 +148,7 @@ export const createTargets = ({ db, store, lists, turnOnUrl, isUrlOff, clock, ha
         if (same !== undefined) return { target: same, isNew: false };
         if (store.countTargets(caller) >= TARGETS_PER_ACCOUNT_MAX) return null;
         store.insertTarget(tx, row);
-        if (row.webhookUrl !== null) turnOnUrl(tx, row.accountId, row.webhookUrl);
+        if (row.webhookUrl !== null) turnOnUrl(tx, row, row.webhookUrl);
         return { target: row, isNew: true };
       });
       if (added !== null) return added;
@@ -169,7 +169,7 @@ export const createTargets = ({ db, store, lists, turnOnUrl, isUrlOff, clock, ha
         const nextCheckAtMs = isResumed ? resumedMs(before) : before.nextCheckAtMs;
         store.updateTarget(tx, id, { ...rest, ...muted, nextCheckAtMs });
         const { webhookUrl } = rest;
-        if (webhookUrl !== undefined && webhookUrl !== null) turnOnUrl(tx, before.accountId, webhookUrl);
+        if (webhookUrl !== undefined && webhookUrl !== null) turnOnUrl(tx, before, webhookUrl);
         return store.findTarget(id);
       });
       if (changed === undefined) throw new AppError("not_found", { message: "There is no such target." });
@@ -190,7 +190,7 @@ export const createTargets = ({ db, store, lists, turnOnUrl, isUrlOff, clock, ha
 
     /** A target as the interface shows it; a paused one with the time at which it would be checked when resumed now. */
     view(target: TargetRow) {
-      const { accountId, webhookUrl } = target;
+      const { webhookUrl } = target;
       return {
         id: target.id,
         kind: target.kind,
@@ -202,7 +202,7 @@ export const createTargets = ({ db, store, lists, turnOnUrl, isUrlOff, clock, ha
         muted_lists: target.mutedLists,
         last_checked_at: target.lastCheckedAtMs === null ? null : isoTime(target.lastCheckedAtMs),
         next_check_at: isoTime(target.monitoringEnabled ? target.nextCheckAtMs : resumedMs(target)),
-        webhook_configured: webhookUrl !== null && !isUrlOff(accountId, webhookUrl),
+        webhook_configured: webhookUrl !== null && !isUrlOff(target, webhookUrl),
         recipients: target.recipients,
         created_at: isoTime(target.createdAtMs),
       };

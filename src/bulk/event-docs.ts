@@ -1,3 +1,4 @@
+import { z } from "zod";
 import type { EventDoc } from "../http/openapi.ts";
 import { jobSchema } from "./schemas.ts";
 
@@ -17,6 +18,7 @@ const ENDED = {
   estimated_seconds_left: null,
   poll_after_ms: null,
   webhook_configured: true,
+  mode: "live",
 };
 
 const STOPPED = {
@@ -28,11 +30,15 @@ const STOPPED = {
   credits: { held: 0, charged: 2, released: 1 },
 };
 
+const jobEventSchema = jobSchema
+  .extend({ mode: z.enum(["live", "test"]).meta({ description: "Of the key that ordered the job." }) })
+  .meta({ title: "BulkJobEvent" });
+
 const eventOf = (status: string, summary: string, example: unknown): EventDoc => ({
   type: `bulk.${status}`,
   tag: "Bulk verification",
   summary,
-  data: jobSchema,
+  data: jobEventSchema,
   example,
 });
 

@@ -28,7 +28,7 @@ export interface BulkJobsDeps {
   readonly uploadsFolder: string;
   readonly readUrl: OrderContext["readUrl"];
   /** Events go to this URL again, even if its receiver was gone before. */
-  readonly turnOnUrl: (tx: Tx, accountId: string, url: string) => void;
+  readonly turnOnUrl: (tx: Tx, owner: Pick<Caller, "accountId" | "mode">, url: string) => void;
 }
 
 /** How long an Idempotency-Key is remembered (contract §4). */
@@ -124,7 +124,7 @@ export const createBulkJobs = (deps: BulkJobsDeps) => {
       const made = repeatable === null ? null : repeated(caller, repeatable);
       if (made !== null) return made;
       if (repeatable !== null) remember(tx, caller, repeatable, jobId);
-      if (order.list.webhookUrl !== null) turnOnUrl(tx, caller.accountId, order.list.webhookUrl);
+      if (order.list.webhookUrl !== null) turnOnUrl(tx, caller, order.list.webhookUrl);
       return null;
     };
     const job = await inTurn(() => intake.receive(caller, order.list, { onQueue, discard }));

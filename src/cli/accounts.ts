@@ -1,6 +1,6 @@
 import type { Command } from "commander";
 import { Argument, Option } from "commander";
-import { type AccountProblem, describeAccountProblem } from "../accounts/accounts.ts";
+import { type AccountProblem, describeAccountProblem, isBalanced, type Statement } from "../accounts/accounts.ts";
 import type { Account } from "../accounts/store.ts";
 import { isoTime } from "../base/clock.ts";
 import { PLAN_NAMES, type PlanName, rateOf } from "../billing/plans.ts";
@@ -51,7 +51,8 @@ export const addAccountCommands = (program: Command, io: Io): void => {
     .option("--json", "print JSON")
     .action(({ json }) =>
       administer(io, (administration) => {
-        const accounts = administration.store.listAccounts().map((account) => shown(administration, account));
+        const { store, snapshot } = administration;
+        const accounts = snapshot(() => store.listAccounts().map((account) => shown(administration, account)));
         print(io, json, { accounts }, () => table(HEADINGS, accounts.map(rowOf)));
       }),
     );
@@ -78,9 +79,11 @@ export const addAccountCommands = (program: Command, io: Io): void => {
     .option("--json", "print JSON")
     .action((name: string, { json }) =>
       administer(io, (administration) => {
-        const found = administration.store.findAccountByName(name);
-        if (found === undefined) throw failed("unknown_account");
-        const account = shown(administration, found);
+        const account = administration.snapshot(() => {
+          const found = administration.store.findAccountByName(name);
+          return found === undefined ? undefined : shown(administration, found);
+        });
+        if (account === undefined) throw failed("unknown_account");
         print(io, json, account, () => asText(account));
       }),
     );
@@ -105,21 +108,7 @@ export const addAccountCommands = (program: Command, io: Io): void => {
 export const addCreditCommands = (program: Command, io: Io): void => {
   const group = program.command("credits").description("credits of an account: one pays one verified address");
 
-  const balanceOf = ({ store, ledger }: Administration, name: string) => {
-    const account = store.findAccountByName(name);
-    if (account === undefined) throw failed("unknown_account");
-    const { available, held } = ledger.balance(account.id);
-    const { granted, spent } = ledger.totals(account.id);
-    const sum = ledger.sum(account.id);
-    if (sum.available !== available || sum.held !== held) {
-      throw new CommandFailed(
-        `The ledger's sum (${sum.available} available, ${sum.held} held) is not the balance (${available}, ${held}). Restore a backup and report this.`,
-        "ledger_mismatch",
-      );
-    }
-    return { account: name, available, held, granted, spent };
-  };
-  const asBalanceText = ({ account, available, held, granted, spent }: ReturnType<typeof balanceOf>) =>
+  const asBalanceText = ({ account, available, held, granted, spent }: Omit<Statement, "ledger">) =>
     table(
       ["ACCOUNT", "AVAILABLE", "HELD", "GRANTED", "SPENT"],
       [[account, String(available), String(held), String(granted), String(spent)]],
@@ -132,7 +121,15 @@ export const addCreditCommands = (program: Command, io: Io): void => {
     .option("--json", "print JSON")
     .action((name: string, { json }) =>
       administer(io, (administration) => {
-        const balance = balanceOf(administration, name);
+        const statement = administration.accounts.statement(name);
+        if (!statement.ok) throw failed(statement.error);
+        const { ledger, ...balance } = statement.value;
+        if (!isBalanced(statement.value)) {
+          throw new CommandFailed(
+            `The ledger's sum (${ledger.available} available, ${ledger.held} held) is not the balance (${balance.available}, ${balance.held}). Restore a backup and report this.`,
+            "ledger_mismatch",
+          );
+        }
         print(io, json, balance, () => asBalanceText(balance));
       }),
     );
@@ -152,7 +149,7 @@ export const addCreditCommands = (program: Command, io: Io): void => {
           note,
         );
         if (!granted.ok) throw failed(granted.error);
-        const balance = balanceOf(administration, name);
+        const { ledger: _, ...balance } = granted.value;
         print(io, json, balance, () => asBalanceText(balance));
       }),
     );

@@ -84,10 +84,12 @@ export const addKeyCommands = (program: Command, io: Io): void => {
     .option("--account <name>", "only those of this account")
     .option("--json", "print JSON")
     .action(({ account, json }: { account?: string; json?: boolean }) =>
-      administer(io, ({ store }) => {
-        const owner = account === undefined ? undefined : store.findAccountByName(account);
-        if (account !== undefined && owner === undefined) throw failed("unknown_account");
-        const keys = store.listKeys(owner?.id).map((key) => shown(store, key));
+      administer(io, ({ store, snapshot }) => {
+        const keys = snapshot(() => {
+          const owner = account === undefined ? undefined : store.findAccountByName(account);
+          if (account !== undefined && owner === undefined) throw failed("unknown_account");
+          return store.listKeys(owner?.id).map((key) => shown(store, key));
+        });
         print(io, json, { keys }, () =>
           table(["ID", "ACCOUNT", "NAME", "KEY", "STATE", "SCOPES", "LAST USED"], keys.map(rowOf)),
         );

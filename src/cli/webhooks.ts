@@ -16,6 +16,7 @@ const SHOWN_MAX = 1_000;
 
 interface Wanted {
   readonly account: string;
+  readonly mode: KeyMode;
   readonly json?: boolean;
 }
 
@@ -46,17 +47,21 @@ export const addWebhookCommands = (program: Command, io: Io): void => {
 
   const showSecrets =
     (act: "current" | "rotate") =>
-    async ({ account, json }: Wanted): Promise<void> =>
+    async ({ account, mode, json }: Wanted): Promise<void> =>
       withDatabase(io, async (db) => {
         const secrets = createWebhookSecrets({ db, store: createWebhookStore(db), clock: systemClock });
-        const view = secretsView(secrets[act](accountIdOf(db, account)));
+        const view = secretsView(secrets[act]({ accountId: accountIdOf(db, account), mode }));
         print(io, json, view, () => asTable(view));
       });
+
+  const modeOption = () =>
+    new Option("--mode <mode>", "events of live or of test keys").choices(["live", "test"]).default("live");
 
   group
     .command("secret")
     .description("the secret that signs an account's webhooks")
     .requiredOption("--account <name>", "the account")
+    .addOption(modeOption())
     .option("--json", "print JSON")
     .action(showSecrets("current"));
 
@@ -64,6 +69,7 @@ export const addWebhookCommands = (program: Command, io: Io): void => {
     .command("rotate")
     .description("a new secret; the old one signs as well for 24 hours")
     .requiredOption("--account <name>", "the account")
+    .addOption(modeOption())
     .option("--json", "print JSON")
     .action(showSecrets("rotate"));
 
@@ -71,11 +77,11 @@ export const addWebhookCommands = (program: Command, io: Io): void => {
     .command("deliveries")
     .description("the newest events and how their delivery goes")
     .requiredOption("--account <name>", "the account")
-    .addOption(new Option("--mode <mode>", "events of live or of test keys").choices(["live", "test"]).default("live"))
+    .addOption(modeOption())
     .addOption(new Option("--status <status>", "only those").choices([...DELIVERY_STATUSES]))
     .option("--limit <n>", `how many, up to ${SHOWN_MAX}`, String(SHOWN_DEFAULT))
     .option("--json", "print JSON")
-    .action((wanted: Wanted & { mode: KeyMode; status?: DeliveryStatus; limit: string }) =>
+    .action((wanted: Wanted & { status?: DeliveryStatus; limit: string }) =>
       withDatabase(io, (db) => {
         const limit = readLimit(wanted.limit);
         const owner = { accountId: accountIdOf(db, wanted.account), mode: wanted.mode };

@@ -7,12 +7,14 @@ import { createOutgoingRules } from "../net/fetch-url.ts";
 import { createDispatcher } from "../webhooks/dispatcher.ts";
 import { createWebhookSecrets } from "../webhooks/secrets.ts";
 import { createSender } from "../webhooks/send.ts";
-import { createWebhookStore, type Delivery } from "../webhooks/store.ts";
+import { createWebhookStore, type Delivery, type WebhookOwner } from "../webhooks/store.ts";
 import { createTestClock, settle } from "./clock.ts";
 import { createZoneResolver, type Zone } from "./dns-zone.ts";
 
 /** More than the test runner's own patience lasts: a busy machine turns the loop many times before a socket answers. */
 const TURNS_MAX = 2_000_000;
+
+const LIVE_OWNER: WebhookOwner = { accountId: "account", mode: "live" };
 
 /** Lets the event loop turn until something is so; throws when it never becomes so. */
 export const until = async (claim: () => boolean, what = "what the test waits for never happened"): Promise<void> => {
@@ -70,11 +72,11 @@ export const createWebhookWorlds = () => {
       close,
       find,
       /** Writes an event as a slice does, and answers its id. */
-      event(url: string | null, data: unknown = {}, accountId = "account"): string {
+      event(url: string | null, data: unknown = {}, { accountId, mode }: WebhookOwner = LIVE_OWNER): string {
         const id = newId();
         db.sqlite.run(
           "INSERT INTO outbox (id, account_id, mode, type, data, url, created_at_ms) VALUES (?, ?, ?, ?, ?, ?, ?)",
-          [id, accountId, "live", "test.event", JSON.stringify(data), url, clock.nowMs()],
+          [id, accountId, mode, "test.event", JSON.stringify(data), url, clock.nowMs()],
         );
         return id;
       },

@@ -12,6 +12,8 @@ import { SECRET_GRACE_MS } from "./secrets.ts";
 
 const newWorld = createWebhookWorlds();
 const newReceiver = createReceivers();
+const LIVE = { accountId: "account", mode: "live" } as const;
+const TEST = { accountId: "account", mode: "test" } as const;
 const WAITS_S = [5, 300, 1_800, 7_200, 18_000, 36_000, 50_400, 72_000, 86_400];
 
 describe("an event", () => {
@@ -24,13 +26,13 @@ describe("an event", () => {
     await world.untilDelivered(id);
     expect(receiver.received).toHaveLength(1);
     const { headers, body, event } = receiver.received[0] ?? { headers: {}, body: "", event: {} };
-    expect(event).toEqual({ type: "test.event", timestamp: "2026-01-01T00:00:00.000Z", data: { n: 1 } });
+    expect(event).toEqual({ type: "test.event", timestamp: "2026-01-01T00:00:00.000Z", data: { n: 1, mode: "live" } });
     expect(headers).toMatchObject({
       "webhook-id": id,
       "content-type": "application/json",
       "user-agent": "Postwarden/test",
     });
-    const [secret = ""] = world.secrets.signing("account");
+    const [secret = ""] = world.secrets.signing(LIVE);
     setSystemTime(world.clock.nowMs());
     expect(() => new Webhook(secret).verify(body, headers)).not.toThrow();
     setSystemTime();
@@ -133,10 +135,13 @@ describe("a slow receiver", () => {
   test("holds up no other URL, nor the same URL of another account", async () => {
     const [world, slow, quick] = [newWorld(), newReceiver(), newReceiver()];
     slow.answer((_, number) => (number === 1 ? Promise.withResolvers<Response>().promise : new Response()));
-    world.event(slow.url, {}, "one");
+    world.event(slow.url, {}, { ...LIVE, accountId: "one" });
     world.dispatcher.start();
     await slow.untilReceived(1);
-    const others = [world.event(quick.url, {}, "one"), world.event(slow.url, {}, "two")];
+    const others = [
+      world.event(quick.url, {}, { ...LIVE, accountId: "one" }),
+      world.event(slow.url, {}, { ...LIVE, accountId: "two" }),
+    ];
     await world.look();
     for (const id of others) await world.untilDelivered(id);
     expect(world.dispatcher.running()).toBe(1);
@@ -207,8 +212,8 @@ describe("after a restart", () => {
 
 test("for a day after a rotation both secrets sign, then only the new one", async () => {
   const [world, receiver] = [newWorld(), newReceiver()];
-  const [old] = world.secrets.current("account");
-  const [fresh] = world.secrets.rotate("account");
+  const [old] = world.secrets.current(LIVE);
+  const [fresh] = world.secrets.rotate(LIVE);
   const first = world.event(receiver.url);
   world.dispatcher.start();
   await world.untilDelivered(first);
@@ -223,4 +228,44 @@ test("for a day after a rotation both secrets sign, then only the new one", asyn
   expect(() => new Webhook(fresh?.secret ?? "").verify(body, headers)).not.toThrow();
   expect(() => new Webhook(old?.secret ?? "").verify(body, headers)).toThrow();
   setSystemTime();
+});
+
+describe("live and test events for one URL", () => {
+  test("are signed with different secrets, and each tells its mode", async () => {
+    const [world, receiver] = [newWorld(), newReceiver()];
+    const ids = [world.event(receiver.url, { n: 1 }, LIVE), world.event(receiver.url, { n: 2 }, TEST)];
+    world.dispatcher.start();
+    for (const id of ids) await world.untilDelivered(id);
+    setSystemTime(world.clock.nowMs());
+    for (const { headers, body, event } of receiver.received) {
+      const isLive = headers["webhook-id"] === ids[0];
+      expect(event).toMatchObject({ data: isLive ? { n: 1, mode: "live" } : { n: 2, mode: "test" } });
+      const [own, others] = isLive ? [LIVE, TEST] : [TEST, LIVE];
+      expect(() => new Webhook(world.secrets.signing(own)[0] ?? "").verify(body, headers)).not.toThrow();
+      expect(() => new Webhook(world.secrets.signing(others)[0] ?? "").verify(body, headers)).toThrow();
+    }
+    setSystemTime();
+    expect(receiver.received).toHaveLength(2);
+  });
+
+  test("do not wait for each other, and a 410 turns the URL off for its own mode only", async () => {
+    const [world, receiver] = [newWorld(), newReceiver()];
+    receiver.answer(500);
+    const failing = world.event(receiver.url, {}, TEST);
+    world.dispatcher.start();
+    await world.untilAttempts(failing, 1);
+    receiver.answer(204);
+    const live = world.event(receiver.url, {}, LIVE);
+    await world.look();
+    await world.untilDelivered(live);
+    expect(world.find(failing).status).toBe("pending");
+    receiver.answer(410);
+    await world.skip(5_000);
+    await world.untilAttempts(failing, 2);
+    expect([world.store.isGone(TEST, receiver.url), world.store.isGone(LIVE, receiver.url)]).toEqual([true, false]);
+    receiver.answer(204);
+    const next = world.event(receiver.url, {}, LIVE);
+    await world.look();
+    await world.untilDelivered(next);
+  });
 });

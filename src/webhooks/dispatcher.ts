@@ -30,7 +30,7 @@ const DRAIN_MS_MAX = 2_000;
 
 /**
  * Carries events from the outbox to their URLs. Everything that must survive is a row: what a killed process did not
- * record is sent again under the same id. The events of an account for one URL go one after the other in their order;
+ * record is sent again under the same id. The events of an account and mode for one URL go one after the other in their order;
  * many URLs are served at once, so that a slow one holds up nobody else.
  */
 export const createDispatcher = (deps: DispatcherDeps) => {
@@ -44,13 +44,13 @@ export const createDispatcher = (deps: DispatcherDeps) => {
   let stopped = true;
 
   /** Sends the first ones of a line as long as they are taken. The next is sent while the last is being written down. */
-  const sendLine = async ({ accountId, url }: Delivery): Promise<void> => {
+  const sendLine = async (head: Delivery): Promise<void> => {
     const written: Array<Promise<void>> = [];
     try {
-      for (const delivery of store.line(accountId, url, SENT_IN_A_ROW_MAX)) {
+      for (const delivery of store.line(head, SENT_IN_A_ROW_MAX)) {
         if (stopped) break;
-        const { id, body } = delivery;
-        const end = await send({ id, url, body, secrets: secrets.signing(accountId) });
+        const { id, url, body } = delivery;
+        const end = await send({ id, url, body, secrets: secrets.signing(delivery) });
         const recorded = record(delivery, end);
         written.push(recorded);
         if (!end.taken) break;
@@ -72,7 +72,7 @@ export const createDispatcher = (deps: DispatcherDeps) => {
 
   const beginDue = (): void => {
     for (const head of store.dueHeads(clock.nowMs(), LINES_AT_ONCE_MAX * 2)) {
-      const line = `${head.accountId} ${head.url}`;
+      const line = `${head.accountId} ${head.mode} ${head.url}`;
       if (running.size >= LINES_AT_ONCE_MAX) return;
       if (!running.has(line)) begin(head, line);
     }

@@ -1,8 +1,16 @@
-import type { Operation } from "../http/openapi.ts";
+import type { EventDoc, Operation } from "../http/openapi.ts";
 import { BODY_ERRORS, PAGE_ERRORS } from "../http/operation-errors.ts";
 import { PAGE, query } from "../http/parameters.ts";
 import { createOutgoingRules } from "../net/fetch-url.ts";
-import { deliveriesSchema, deliverySchema, secretsSchema, testResultSchema, testSchema } from "./schemas.ts";
+import {
+  deliveriesSchema,
+  deliverySchema,
+  secretsSchema,
+  TEST_MESSAGE,
+  testEventSchema,
+  testResultSchema,
+  testSchema,
+} from "./schemas.ts";
 import { DELIVERY_STATUSES } from "./store.ts";
 
 const TAG = "Webhooks";
@@ -101,7 +109,9 @@ export const WEBHOOK_OPERATIONS: readonly Operation[] = [
     method: "GET",
     path: "/v1/webhooks/secret",
     tag: TAG,
-    summary: "The account's signing secret; two for a day after a rotation",
+    summary: "The signing secret of the key's mode; two for a day after a rotation",
+    description:
+      "Live and test events are signed with different secrets. A test key reads the secret of test events only.",
     responses: { 200: { description: "The newest first.", schema: secretsSchema, example: SECRETS } },
     errors: ["insufficient_scope"],
   },
@@ -110,7 +120,19 @@ export const WEBHOOK_OPERATIONS: readonly Operation[] = [
     path: "/v1/webhooks/secret/rotate",
     tag: TAG,
     summary: "A new signing secret; the old one signs as well for 24 hours",
+    description: "Rotates the secret of the key's mode; the other mode keeps its own.",
     responses: { 200: { description: "The newest first.", schema: secretsSchema, example: SECRETS } },
     errors: ["insufficient_scope"],
+  },
+];
+
+/** The event of a test call, as the OpenAPI document describes it. */
+export const WEBHOOK_EVENTS: readonly EventDoc[] = [
+  {
+    type: "webhook.test",
+    tag: TAG,
+    summary: "You asked for it with `POST /v1/webhooks/test`",
+    data: testEventSchema,
+    example: { message: TEST_MESSAGE, mode: "live" },
   },
 ];

@@ -26,18 +26,18 @@ export const createRecorder = ({ db, store, clock, random, log }: RecorderDeps) 
     return { ...tried, status: "pending", dueAtMs: nowMs + waitMs, finishedAtMs: null };
   };
 
-  const stopLine = (tx: Tx, { accountId, url }: Delivery): void => {
-    store.markGone(tx, accountId, url, clock.nowMs());
-    store.failLine(tx, { accountId, url }, "Not sent: the receiver answered 410 to an earlier event.", clock.nowMs());
+  const stopLine = (tx: Tx, delivery: Delivery): void => {
+    store.markGone(tx, delivery, clock.nowMs());
+    store.failLine(tx, delivery, "Not sent: the receiver answered 410 to an earlier event.", clock.nowMs());
   };
 
   return async (delivery: Delivery, end: SendEnd): Promise<void> => {
-    const { id, url, type, accountId } = delivery;
+    const { id, url, type } = delivery;
     const change = endOf(delivery, end);
     await db.commit((tx) => {
       store.endAttempt(tx, id, change);
       if (end.gone) stopLine(tx, delivery);
-      else if (change.status !== "pending") store.wakeLine(tx, accountId, url, clock.nowMs());
+      else if (change.status !== "pending") store.wakeLine(tx, delivery, clock.nowMs());
     });
     // The rest of the URL may well hold a token.
     const fields = { id, type, host: new URL(url).host, problem: end.problem };

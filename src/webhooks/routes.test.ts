@@ -1,4 +1,5 @@
 import { describe, expect, test } from "bun:test";
+import type { IssuedKey } from "../accounts/keys.ts";
 import { newId } from "../base/secrets.ts";
 import { createApps, type TestApp } from "../testing/app.ts";
 import { createReceivers } from "../testing/receiver.ts";
@@ -85,6 +86,25 @@ describe("the deliveries", () => {
   });
 });
 
+test("a finished event that is sent again takes over the time of the one behind it: one time for each queue", async () => {
+  const app = start(ALLOWED);
+  const key = app.newKey({ mode: "live" });
+  const receiver = newReceiver();
+  const times = () =>
+    app.db.sqlite.query("SELECT id FROM webhook_deliveries WHERE due_at_ms IS NOT NULL").all() as { id: string }[];
+  const first = event(app, receiver.url);
+  app.service.dispatcher.start();
+  await until(isDelivered(app, first));
+  receiver.answer(500);
+  const second = event(app, receiver.url);
+  app.service.dispatcher.wake();
+  await until(() => times().length === 1 && app.service.dispatcher.running() === 0);
+  expect(times()).toEqual([{ id: second }]);
+  await app.service.dispatcher.stop();
+  await app.request("POST", `/v1/webhooks/deliveries/${first}/redeliver`, { key });
+  expect(times()).toEqual([{ id: first }]);
+});
+
 describe("a test call", () => {
   test("sends a signed webhook.test at once and says how that went", async () => {
     const app = start(ALLOWED);
@@ -92,7 +112,7 @@ describe("a test call", () => {
     const answer = await app.request("POST", "/v1/webhooks/test", { key: app.newKey(), body: { url: receiver.url } });
     expect(answer.status).toBe(200);
     expect(answer.body).toMatchObject({ url: receiver.url, delivered: true, http_status: 204, problem: null });
-    expect(receiver.received[0]?.event.type).toBe("webhook.test");
+    expect(receiver.received[0]?.event).toMatchObject({ type: "webhook.test", data: { mode: "test" } });
     expect(receiver.received[0]?.headers["webhook-id"]).toBe(answer.id);
   });
 
@@ -135,4 +155,15 @@ test("secrets are made once, shown to who may write, and rotated", async () => {
   expect(rotated[1]).toMatchObject({ secret: first?.secret, valid_until: "2026-01-02T00:00:00.000Z" });
   const reader = app.newKey({ scopes: ["webhooks:read"] });
   expect((await app.request("GET", "/v1/webhooks/secret", { key: reader })).status).toBe(403);
+});
+
+test("a test key reads and rotates the secret of test events only", async () => {
+  const app = start();
+  const [live, test_] = [app.newKey({ mode: "live" }), app.newKey({ mode: "test" })];
+  const secretsOf = async (key: IssuedKey, method = "GET", path = "") =>
+    (await app.request(method, `/v1/webhooks/secret${path}`, { key })).body.secrets;
+  const before = await secretsOf(live);
+  expect(await secretsOf(test_)).not.toEqual(before);
+  expect(await secretsOf(test_, "POST", "/rotate")).toHaveLength(2);
+  expect(await secretsOf(live)).toEqual(before);
 });

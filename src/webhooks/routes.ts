@@ -23,7 +23,7 @@ const knownId = (id: string): string => {
   throw new AppError("not_found", { message: "There is no such delivery." });
 };
 
-/** The secrets of an account as the interface shows them. */
+/** The secrets of an account and mode as the interface shows them. */
 export const secretsView = (secrets: readonly WebhookSecret[]) => ({
   secrets: secrets.map(({ secret, createdAtMs, validUntilMs }) => ({
     secret,
@@ -67,10 +67,10 @@ export const createWebhookRoutes = ({ guard, webhooks, rules }: WebhookRouteDeps
       },
       { parse: "none", demand: { scope: "webhooks:write" } },
     )
-    .get(`${PATH}/secret`, async ({ caller }) => secretsView(webhooks.secrets.current(caller.accountId)), {
+    .get(`${PATH}/secret`, async ({ caller }) => secretsView(webhooks.secrets.current(caller)), {
       demand: { scope: "webhooks:write" },
     })
-    .post(`${PATH}/secret/rotate`, async ({ caller }) => secretsView(webhooks.secrets.rotate(caller.accountId)), {
+    .post(`${PATH}/secret/rotate`, async ({ caller }) => secretsView(webhooks.secrets.rotate(caller)), {
       parse: "none",
       demand: { scope: "webhooks:write" },
     });

@@ -57,6 +57,16 @@ export const deliveriesSchema = z
   .object({ deliveries: z.array(deliverySchema), next_cursor: z.string().nullable() })
   .meta({ title: "WebhookDeliveryList" });
 
+/** What a `webhook.test` says. */
+export const TEST_MESSAGE = "This is a test: the URL can be reached, and the signature can be tried out.";
+
+export const testEventSchema = z
+  .object({
+    message: z.string(),
+    mode: z.enum(["live", "test"]).meta({ description: "Of the key that asked for it." }),
+  })
+  .meta({ title: "WebhookTestEvent" });
+
 export const testResultSchema = z
   .object({
     id: z.uuid(),

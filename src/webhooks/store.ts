@@ -7,12 +7,20 @@ import { webhookDeliveries, webhookGone, webhookSecrets } from "../db/schema-web
 export const DELIVERY_STATUSES = ["pending", "delivered", "failed"] as const;
 export type DeliveryStatus = (typeof DELIVERY_STATUSES)[number];
 
-/** An event on its way to a URL. Of the pending ones of an account and URL only the first has a time. */
-export interface Delivery {
-  readonly id: string;
+/** Whose webhooks: those of live and of test keys share nothing, neither secrets nor queues nor URLs that are off. */
+export interface WebhookOwner {
   readonly accountId: string;
   readonly mode: KeyMode;
+}
+
+/** The pending events of an owner for one URL, which are sent one after the other. */
+export interface WebhookQueue extends WebhookOwner {
   readonly url: string;
+}
+
+/** An event on its way to a URL. Of the pending ones of a queue only the first has a time. */
+export interface Delivery extends WebhookQueue {
+  readonly id: string;
   readonly type: string;
   readonly body: string;
   readonly status: DeliveryStatus;
@@ -42,9 +50,8 @@ export interface OutboxEvent {
   readonly createdAtMs: number;
 }
 
-export interface WebhookSecret {
+export interface WebhookSecret extends WebhookOwner {
   readonly id: string;
-  readonly accountId: string;
   readonly secret: string;
   readonly createdAtMs: number;
   readonly validUntilMs: number | null;
@@ -58,8 +65,12 @@ export interface DeliveryFilters {
 
 export const createWebhookStore = (db: Db) => {
   const table = webhookDeliveries;
-  const lineOf = (accountId: string, url: string): SQL | undefined =>
-    and(eq(table.accountId, accountId), eq(table.url, url), sql`status = 'pending'`);
+  const lineOf = ({ accountId, mode, url }: WebhookQueue): SQL | undefined =>
+    and(eq(table.accountId, accountId), eq(table.mode, mode), eq(table.url, url), sql`status = 'pending'`);
+  const goneOf = ({ accountId, mode }: WebhookOwner, url: string): SQL | undefined =>
+    and(eq(webhookGone.accountId, accountId), eq(webhookGone.mode, mode), eq(webhookGone.url, url));
+  const secretsOf = ({ accountId, mode }: WebhookOwner): SQL | undefined =>
+    and(eq(webhookSecrets.accountId, accountId), eq(webhookSecrets.mode, mode));
 
   const firstWithoutTime = db.orm
     .select({ id: table.id, dueAtMs: table.dueAtMs })
@@ -67,6 +78,7 @@ export const createWebhookStore = (db: Db) => {
     .where(
       and(
         eq(table.accountId, sql.placeholder("accountId")),
+        eq(table.mode, sql.placeholder("mode")),
         eq(table.url, sql.placeholder("url")),
         sql`status = 'pending'`,
       ),
@@ -85,12 +97,8 @@ export const createWebhookStore = (db: Db) => {
     .where(eq(table.id, sql.placeholder("id")))
     .prepare();
 
-  const goneSince = (accountId: string, url: string): number | undefined =>
-    db.orm
-      .select()
-      .from(webhookGone)
-      .where(and(eq(webhookGone.accountId, accountId), eq(webhookGone.url, url)))
-      .get()?.atMs;
+  const goneSince = (owner: WebhookOwner, url: string): number | undefined =>
+    db.orm.select().from(webhookGone).where(goneOf(owner, url)).get()?.atMs;
 
   return {
     /** Events that nobody has taken over yet, the oldest first. */
@@ -120,8 +128,8 @@ export const createWebhookStore = (db: Db) => {
         .where(eq(table.id, id))
         .run(),
     /** Gives the first of a line its time, where it has none: to be called after every change of the line. */
-    wakeLine(_tx: Tx, accountId: string, url: string, dueAtMs: number): void {
-      const first = firstWithoutTime.get({ accountId, url });
+    wakeLine(_tx: Tx, { accountId, mode, url }: WebhookQueue, dueAtMs: number): void {
+      const first = firstWithoutTime.get({ accountId, mode, url });
       if (first !== undefined && first.dueAtMs === null) setTime.run({ id: first.id, dueAtMs });
     },
     setDue: (_tx: Tx, id: string, dueAtMs: number | null): void => void setTime.run({ id, dueAtMs }),
@@ -135,25 +143,25 @@ export const createWebhookStore = (db: Db) => {
         .orderBy(asc(table.dueAtMs))
         .limit(limit)
         .all(),
-    /** The pending ones of an account and URL, in their order. */
-    line: (accountId: string, url: string, limit: number): Delivery[] =>
-      db.orm.select().from(table).where(lineOf(accountId, url)).orderBy(asc(table.id)).limit(limit).all(),
-    countLine: (accountId: string, url: string): number =>
+    /** The pending ones of a queue, in their order. */
+    line: (queue: WebhookQueue, limit: number): Delivery[] =>
+      db.orm.select().from(table).where(lineOf(queue)).orderBy(asc(table.id)).limit(limit).all(),
+    countLine: (queue: WebhookQueue): number =>
       db.orm
         .select({ count: sql<number>`count(*)` })
         .from(table)
-        .where(lineOf(accountId, url))
+        .where(lineOf(queue))
         .get()?.count ?? 0,
     /** Gives up all that is pending for a URL. */
-    failLine: (_tx: Tx, line: { accountId: string; url: string }, problem: string, atMs: number): void =>
+    failLine: (_tx: Tx, line: WebhookQueue, problem: string, atMs: number): void =>
       void db.orm
         .update(table)
         .set({ status: "failed", dueAtMs: null, lastProblem: problem, finishedAtMs: atMs })
-        .where(lineOf(line.accountId, line.url))
+        .where(lineOf(line))
         .run(),
 
     list(
-      { accountId, mode }: { accountId: string; mode: KeyMode },
+      { accountId, mode }: WebhookOwner,
       { status, type, url }: DeliveryFilters,
       page: { before: string | null; limit: number },
     ): Delivery[] {
@@ -181,40 +189,27 @@ export const createWebhookStore = (db: Db) => {
 
     /** When the receiver of a URL answered 410; undefined while events are sent there. */
     goneSince,
-    isGone: (accountId: string, url: string): boolean => goneSince(accountId, url) !== undefined,
-    markGone: (_tx: Tx, accountId: string, url: string, atMs: number): void =>
-      void db.orm.insert(webhookGone).values({ accountId, url, atMs }).onConflictDoNothing().run(),
-    clearGone: (_tx: Tx, accountId: string, url: string): void =>
-      void db.orm
-        .delete(webhookGone)
-        .where(and(eq(webhookGone.accountId, accountId), eq(webhookGone.url, url)))
-        .run(),
+    isGone: (owner: WebhookOwner, url: string): boolean => goneSince(owner, url) !== undefined,
+    markGone: (_tx: Tx, { accountId, mode, url }: WebhookQueue, atMs: number): void =>
+      void db.orm.insert(webhookGone).values({ accountId, mode, url, atMs }).onConflictDoNothing().run(),
+    clearGone: (_tx: Tx, owner: WebhookOwner, url: string): void =>
+      void db.orm.delete(webhookGone).where(goneOf(owner, url)).run(),
 
     insertSecret: (_tx: Tx, secret: WebhookSecret): void => void db.orm.insert(webhookSecrets).values(secret).run(),
     /** Those that sign at this moment, the newest first. */
-    secretsAt: (accountId: string, nowMs: number): WebhookSecret[] =>
+    secretsAt: (owner: WebhookOwner, nowMs: number): WebhookSecret[] =>
       db.orm
         .select()
         .from(webhookSecrets)
-        .where(
-          and(
-            eq(webhookSecrets.accountId, accountId),
-            or(isNull(webhookSecrets.validUntilMs), gt(webhookSecrets.validUntilMs, nowMs)),
-          ),
-        )
+        .where(and(secretsOf(owner), or(isNull(webhookSecrets.validUntilMs), gt(webhookSecrets.validUntilMs, nowMs))))
         .orderBy(desc(webhookSecrets.id))
         .all(),
     /** The present secrets end at `untilMs`, or earlier where that was so already. */
-    endSecrets: (_tx: Tx, accountId: string, untilMs: number): void =>
+    endSecrets: (_tx: Tx, owner: WebhookOwner, untilMs: number): void =>
       void db.orm
         .update(webhookSecrets)
         .set({ validUntilMs: untilMs })
-        .where(
-          and(
-            eq(webhookSecrets.accountId, accountId),
-            or(isNull(webhookSecrets.validUntilMs), gt(webhookSecrets.validUntilMs, untilMs)),
-          ),
-        )
+        .where(and(secretsOf(owner), or(isNull(webhookSecrets.validUntilMs), gt(webhookSecrets.validUntilMs, untilMs))))
         .run(),
   };
 };

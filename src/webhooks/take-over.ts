@@ -1,4 +1,5 @@
 import { type Clock, isoTime } from "../base/clock.ts";
+import type { KeyMode } from "../base/secrets.ts";
 import type { Log } from "../base/log.ts";
 import type { Db, Tx } from "../db/open.ts";
 import type { WebhookSecrets } from "./secrets.ts";
@@ -19,9 +20,15 @@ export interface TakeOverDeps {
   readonly lineMax?: number;
 }
 
-/** The request body of an event (Standard Webhooks 1.0). */
-export const bodyOf = (type: string, createdAtMs: number, data: unknown): string =>
-  JSON.stringify({ type, timestamp: isoTime(createdAtMs), data });
+interface EventContent {
+  readonly createdAtMs: number;
+  readonly mode: KeyMode;
+  readonly data: object;
+}
+
+/** The request body of an event (Standard Webhooks 1.0). The `data` of every event tells its mode. */
+export const bodyOf = (type: string, { createdAtMs, mode, data }: EventContent): string =>
+  JSON.stringify({ type, timestamp: isoTime(createdAtMs), data: { ...data, mode } });
 
 /** Turns events of the outbox into deliveries, in one transaction; answers how many there were. */
 export const createTakeOver = ({ db, store, secrets, clock, log, lineMax = LINE_MAX }: TakeOverDeps) => {
@@ -31,7 +38,7 @@ export const createTakeOver = ({ db, store, secrets, clock, log, lineMax = LINE_
     mode: event.mode,
     url: event.url,
     type: event.type,
-    body: bodyOf(event.type, event.createdAtMs, JSON.parse(data)),
+    body: bodyOf(event.type, { ...event, data: JSON.parse(data) }),
     status: "pending",
     attempts: 0,
     dueAtMs: null,
@@ -42,25 +49,25 @@ export const createTakeOver = ({ db, store, secrets, clock, log, lineMax = LINE_
     finishedAtMs: null,
   });
 
-  const refusalOf = ({ accountId, url }: Delivery, lengths: Map<string, number>): string | null => {
-    const goneAtMs = store.goneSince(accountId, url);
+  const refusalOf = (delivery: Delivery, lengths: Map<string, number>): string | null => {
+    const { accountId, mode, url } = delivery;
+    const goneAtMs = store.goneSince(delivery, url);
     if (goneAtMs !== undefined) {
       return `Not sent: the receiver answered 410 on ${isoTime(goneAtMs)}. Set the URL again, or redeliver, to go on.`;
     }
-    const line = `${accountId} ${url}`;
-    const length = lengths.get(line) ?? store.countLine(accountId, url);
+    const line = `${accountId} ${mode} ${url}`;
+    const length = lengths.get(line) ?? store.countLine(delivery);
     lengths.set(line, Math.min(lineMax, length + 1));
     return length < lineMax ? null : `Not sent: ${lineMax} events are waiting for this URL already.`;
   };
 
   const takeOne = (tx: Tx, delivery: Delivery, problem: string | null): void => {
-    const { accountId, url } = delivery;
     const nowMs = clock.nowMs();
     if (problem === null) store.insert(tx, delivery);
     else store.insert(tx, { ...delivery, status: "failed", lastProblem: problem, finishedAtMs: nowMs });
     store.removeEvent(tx, delivery.id);
-    secrets.ensure(tx, accountId);
-    store.wakeLine(tx, accountId, url, nowMs);
+    secrets.ensure(tx, delivery);
+    store.wakeLine(tx, delivery, nowMs);
   };
 
   return async (): Promise<number> => {

@@ -5,6 +5,7 @@ import type { Db } from "../db/open.ts";
 import type { Caller } from "../http/guard.ts";
 import type { Dispatcher } from "./dispatcher.ts";
 import type { WebhookSecrets } from "./secrets.ts";
+import { TEST_MESSAGE } from "./schemas.ts";
 import type { Sender, SendEnd } from "./send.ts";
 import type { Delivery, DeliveryFilters, WebhookStore } from "./store.ts";
 import { bodyOf } from "./take-over.ts";
@@ -49,17 +50,17 @@ export const createWebhooks = ({ db, store, secrets, dispatcher, send, clock }: 
       await db.commit((tx) => {
         const delivery = store.find(id);
         if (delivery === undefined) return;
-        const { accountId, url, status, dueAtMs } = delivery;
-        store.clearGone(tx, accountId, url);
+        const { url, status, dueAtMs } = delivery;
+        store.clearGone(tx, delivery, url);
         if (status !== "pending") {
           const { lastAttemptAtMs, lastHttpStatus, lastProblem } = delivery;
           const last = { lastAttemptAtMs, lastHttpStatus, lastProblem };
           store.endAttempt(tx, id, { ...last, status: "pending", attempts: 0, dueAtMs: null, finishedAtMs: null });
           // Where an event behind it was first with a time of its own, this one is now before it: one time a line.
-          const [, second] = store.line(accountId, url, 2);
+          const [, second] = store.line(delivery, 2);
           if (second !== undefined && second.id !== id && second.dueAtMs !== null) store.setDue(tx, second.id, null);
         } else if (dueAtMs !== null) store.setDue(tx, id, null);
-        store.wakeLine(tx, accountId, url, nowMs);
+        store.wakeLine(tx, delivery, nowMs);
       });
       dispatcher.wake();
       return find(caller, id);
@@ -68,12 +69,12 @@ export const createWebhooks = ({ db, store, secrets, dispatcher, send, clock }: 
     /** Sends a `webhook.test` to a URL, once and now, and says how that went. Nothing is kept of it. */
     async test(caller: Caller, url: string): Promise<SendEnd & { readonly id: string; readonly elapsedMs: number }> {
       const id = newId();
-      const data = { message: "This is a test: the URL can be reached, and the signature can be tried out." };
-      const body = bodyOf("webhook.test", clock.nowMs(), data);
+      const data = { message: TEST_MESSAGE };
+      const body = bodyOf("webhook.test", { createdAtMs: clock.nowMs(), mode: caller.mode, data });
       const startedMs = clock.monotonicMs();
-      const end = await send({ id, url, body, secrets: secrets.current(caller.accountId).map(({ secret }) => secret) });
+      const end = await send({ id, url, body, secrets: secrets.current(caller).map(({ secret }) => secret) });
       const elapsedMs = Math.round(clock.monotonicMs() - startedMs);
-      if (end.taken) await db.commit((tx) => store.clearGone(tx, caller.accountId, url));
+      if (end.taken) await db.commit((tx) => store.clearGone(tx, caller, url));
       return { ...end, id, elapsedMs };
     },
 

@@ -9,7 +9,7 @@ import { reportHostFor } from "./test-domains.ts";
 export interface DomainViewDeps {
   readonly reportHost: string | null;
   /** Whether the receiver of a URL had it turned off. */
-  readonly isUrlOff: (accountId: string, url: string) => boolean;
+  readonly isUrlOff: (owner: Pick<DomainRow, "accountId" | "mode">, url: string) => boolean;
 }
 
 /** Reporters write once a day; after three days without a word something is wrong. */
@@ -37,7 +37,7 @@ export const domainView = (row: DomainRow, { reportHost, isUrlOff }: DomainViewD
   last_report_at: row.lastReportAtMs === null ? null : isoTime(row.lastReportAtMs),
   last_check: readLastCheck(row.lastCheck),
   settings: {
-    webhook_configured: row.webhookUrl !== null && !isUrlOff(row.accountId, row.webhookUrl),
+    webhook_configured: row.webhookUrl !== null && !isUrlOff(row, row.webhookUrl),
     recipients: [...row.recipients],
     alerts: alertsView(row),
     digest: row.digest,

@@ -19,9 +19,9 @@ export interface DomainsDeps {
   readonly check: DomainCheck;
   readonly raise: Raise;
   /** Turns a URL on again that its receiver had turned off. */
-  readonly turnOnUrl: (tx: Tx, accountId: string, url: string) => void;
+  readonly turnOnUrl: (tx: Tx, owner: DomainOwner, url: string) => void;
   /** Whether the receiver of a URL had it turned off. */
-  readonly isUrlOff: (accountId: string, url: string) => boolean;
+  readonly isUrlOff: (owner: DomainOwner, url: string) => boolean;
   readonly clock: Clock;
   /** Whether mail can be sent at all. */
   readonly hasMail: boolean;
@@ -144,7 +144,7 @@ export const createDomains = (deps: DomainsDeps) => {
         if (same !== undefined) return { domain: same, created: false };
         if (store.count(caller) >= DOMAINS_PER_ACCOUNT_MAX) return null;
         const domain = store.insert(tx, row);
-        if (row.webhookUrl !== null) turnOnUrl(tx, row.accountId, row.webhookUrl);
+        if (row.webhookUrl !== null) turnOnUrl(tx, row, row.webhookUrl);
         return { domain, created: true };
       });
       if (enrolled === null) {
@@ -186,7 +186,7 @@ export const createDomains = (deps: DomainsDeps) => {
         if (Object.keys(wish).length === 0) return before;
         store.update(tx, before.number, changeOf(before, wish));
         const { webhookUrl } = wish;
-        if (webhookUrl !== undefined && webhookUrl !== null) turnOnUrl(tx, before.accountId, webhookUrl);
+        if (webhookUrl !== undefined && webhookUrl !== null) turnOnUrl(tx, before, webhookUrl);
         return store.findById(id);
       });
       if (changed === undefined) throw notFound();

@@ -81,15 +81,17 @@ export const createReadingRoutes = (deps: ReadingRouteDeps) => {
     .use(guard)
     .get(
       `${PATH}/summary`,
-      ({ request, params, caller }) => summarise({ store, reader }, find(caller, params.id), rangeIn(request)),
+      ({ request, params, caller }) =>
+        db.snapshot(() => summarise({ store, reader }, find(caller, params.id), rangeIn(request))),
       read,
     )
     .get(
       `${PATH}/timeseries`,
-      ({ request, params, caller }) => timeseriesOf(store, find(caller, params.id), rangeIn(request)),
+      ({ request, params, caller }) =>
+        db.snapshot(() => timeseriesOf(store, find(caller, params.id), rangeIn(request))),
       read,
     )
-    .get(`${PATH}/advice`, ({ params, caller }) => advise(find(caller, params.id)), read)
+    .get(`${PATH}/advice`, ({ params, caller }) => db.snapshot(() => advise(find(caller, params.id))), read)
     .get(
       `${PATH}/sources`,
       ({ request, params, caller, set }) => {
@@ -97,8 +99,8 @@ export const createReadingRoutes = (deps: ReadingRouteDeps) => {
         const { limit, after, filters } = readPage(request, sourceFiltersSchema, isSourceCursor);
         const range = rangeOf(filters, clock.nowMs());
         const { classification } = filters;
-        const sources = reader
-          .sources(domain, range)
+        const sources = db
+          .snapshot(() => reader.sources(domain, range))
           .filter((source) => classification === undefined || source.classification === classification);
         if (wantsCsv(request))
           return csvResponse(fileName("sources", domain, dates(range)), SOURCE_COLUMNS, exportSources(sources));
