@@ -185,7 +185,7 @@ describe("a bad value is refused in a sentence that begins with its name and say
   });
 });
 
-describe("a name that does not exist is refused, with the nearest one that does", () => {
+describe("a name that does not exist is refused, with the one that is near", () => {
   test.each([
     ["DATADIR", "DATA_DIR"],
     ["PROT", "PORT"],
@@ -195,13 +195,16 @@ describe("a name that does not exist is refused, with the nearest one that does"
     ["MAX_CONNECTION", "MAX_CONNECTIONS"],
     ["MAX_CONNECTIONS_PER_HOSTS", "MAX_CONNECTIONS_PER_HOST"],
     ["port", "PORT"],
-    ["constructor", ""],
-    ["__proto__", ""],
-    ["", ""],
+    ["METRICS_TOKEN", null],
+    ["constructor", null],
+    ["__proto__", null],
+    ["", null],
   ])("POSTWARDEN_%s", (name, nearest) => {
     const config = readOne(name, "x");
     expect(config.ok ? [] : config.error).toEqual([
-      expect.stringContaining(`POSTWARDEN_${name} is not a setting. Did you mean POSTWARDEN_${nearest}`),
+      nearest === null
+        ? `POSTWARDEN_${name} is not a setting. \`postwarden config\` lists all settings.`
+        : `POSTWARDEN_${name} is not a setting. Did you mean POSTWARDEN_${nearest}?`,
     ]);
   });
 });

@@ -3,6 +3,7 @@ import { resolve } from "node:path";
 import { z } from "zod";
 import { err, ok, type Result } from "./base/errors.ts";
 import { LOG_LEVELS } from "./base/log.ts";
+import { nearestName } from "./base/nearest.ts";
 import { formatServer } from "./net/dns.ts";
 import {
   byNumber,
@@ -175,23 +176,12 @@ const ownHostName = (): string => {
   return isHostName(name) ? name : "localhost";
 };
 
-/** Steps of one letter (put in, left out, changed) from one text to the other. */
-const distance = (a: string, b: string): number => {
-  let row = Array.from({ length: b.length + 1 }, (_, n) => n);
-  for (const [i, letter] of [...a].entries()) {
-    const next = [i + 1];
-    for (let j = 1; j <= b.length; j++) {
-      const change = (row[j - 1] ?? 0) + (letter === b[j - 1] ? 0 : 1);
-      next.push(Math.min(change, (row[j] ?? 0) + 1, (next[j - 1] ?? 0) + 1));
-    }
-    row = next;
-  }
-  return row[b.length] ?? 0;
-};
-
-const nearest = (name: string): string => {
-  const upper = name.toUpperCase();
-  return settingNames.toSorted((a, b) => distance(upper, a) - distance(upper, b))[0] ?? "";
+/** A name that is not a setting, with the one that was probably meant. */
+const unknownSetting = (setting: string): string => {
+  const near = nearestName(setting.toUpperCase(), settingNames);
+  return near === null
+    ? `${PREFIX}${setting} is not a setting. \`postwarden config\` lists all settings.`
+    : `${PREFIX}${setting} is not a setting. Did you mean ${PREFIX}${near}?`;
 };
 
 /** One problem as a sentence that begins with the setting it is about. */
@@ -202,7 +192,7 @@ const sentence = ({ path, message }: z.core.$ZodIssue): string => {
 
 /**
  * Reads the settings out of an environment. The error is one sentence a problem: a value that does not fit, or a
- * `POSTWARDEN_` name that does not exist, with the nearest one that does. An empty value counts as not given.
+ * `POSTWARDEN_` name that does not exist, with the one that was probably meant. An empty value counts as not given.
  */
 export const readConfig = (environment: Environment): Result<Config, string[]> => {
   const given: Record<string, string> = {};
@@ -211,7 +201,7 @@ export const readConfig = (environment: Environment): Result<Config, string[]> =
     if (!name.startsWith(PREFIX) || value === undefined || value === "") continue;
     const setting = name.slice(PREFIX.length);
     if (Object.hasOwn(settings, setting)) given[setting] = value;
-    else problems.push(`${name} is not a setting. Did you mean ${PREFIX}${nearest(setting)}?`);
+    else problems.push(unknownSetting(setting));
   }
   const read = schema.safeParse(given);
   if (read.success && problems.length === 0) return ok(read.data);

@@ -57,7 +57,11 @@ export const createMonitor = ({ db, store, lists: inForce, lookup, breaker, cloc
   const ask = async (target: TargetRow): Promise<readonly ListOutcome[]> => {
     const asked = listsFor(target.mode, inForce).filter(({ id }) => !target.mutedLists.includes(id));
     if (target.mode === "test") return asked.map(() => testOutcome(target.value, clock.nowMs()));
-    return lookup.checkAll(target, asked, { previous: target.listedOn, signal: stopping.signal });
+    return lookup.checkAll(target, asked, {
+      previous: target.listedOn,
+      muted: target.mutedLists,
+      signal: stopping.signal,
+    });
   };
 
   /** Puts the breaker between a list that changed its mind and the target. A first check changes nothing. */
@@ -172,9 +176,11 @@ export const createMonitor = ({ db, store, lists: inForce, lookup, breaker, cloc
 
 export type Monitor = ReturnType<typeof createMonitor>;
 
-const isMove = ({ listedOn }: TargetRow, { codes }: Blocklist, { outcome, listings }: ListOutcome): boolean => {
+/** Whether a list tells of a change. What is muted does not count. */
+const isMove = (target: TargetRow, { codes }: Blocklist, { outcome, listings }: ListOutcome): boolean => {
   if (outcome !== "listed" && outcome !== "not_listed") return false;
-  const before = listedOn.filter((id) => codes.some((code) => code.id === id));
-  const isNew = listings.some(({ id }) => !before.includes(id));
-  return isNew || before.some((id) => !listings.some((listing) => listing.id === id));
+  const counts = (id: string): boolean => !target.mutedLists.includes(id);
+  const before = target.listedOn.filter((id) => counts(id) && codes.some((code) => code.id === id));
+  const now = listings.map(({ id }) => id).filter(counts);
+  return now.some((id) => !before.includes(id)) || before.some((id) => !now.includes(id));
 };

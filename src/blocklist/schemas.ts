@@ -50,11 +50,10 @@ export const targetChangeSchema = (webhookUrl: z.ZodType<string, string>) =>
       monitoring_enabled: z.boolean().optional(),
       webhook_url: webhookUrl.nullable().optional(),
       recipients: recipients.optional(),
-      muted_lists: z
-        .array(z.string())
-        .max(MUTED_LISTS_MAX)
-        .optional()
-        .meta({ description: "Ids of lists that are not asked for this target." }),
+      muted_lists: z.array(z.string()).max(MUTED_LISTS_MAX).optional().meta({
+        description:
+          "Ids of lists (`spamhaus-zen`), which are not asked for this target, or of single listings as in `listed_on` (`spamhaus-pbl`), which are left out. Ids that have left the catalogue since can stay.",
+      }),
     })
     .meta({ title: "BlacklistTargetChange" });
 

@@ -1,5 +1,6 @@
 import { type Clock, isoTime } from "../base/clock.ts";
 import { AppError } from "../base/errors.ts";
+import { nearestName } from "../base/nearest.ts";
 import { newId } from "../base/secrets.ts";
 import type { Db, Tx } from "../db/open.ts";
 import { type Blocklist, isEnabled } from "../dnsbl/blocklist.ts";
@@ -105,10 +106,11 @@ export const createTargets = ({ db, store, lists, turnOnUrl, isUrlOff, clock, ha
     return counts.not_listed > silenced.length;
   };
 
-  /** Listings of lists that are being muted go at once, each with its event. */
+  /** Listings that are being muted, by themselves or with their list, go at once, each with its event. */
   const mute = (tx: Tx, before: TargetRow, mutedLists: readonly string[]): TargetChange => {
     const known = listsFor(before.mode, lists);
     const isMuted = (listing: string) =>
+      mutedLists.includes(listing) ||
       known.some(({ id, codes }) => mutedLists.includes(id) && codes.some((code) => code.id === listing));
     const gone = before.listedOn.filter(isMuted);
     if (gone.length === 0) return { mutedLists };
@@ -131,10 +133,16 @@ export const createTargets = ({ db, store, lists, turnOnUrl, isUrlOff, clock, ha
     return { mutedLists, listedOn, status };
   };
 
-  const refuseUnknownLists = ({ mode }: Caller, mutedLists: readonly string[]): void => {
-    const known = new Set([...lists, ...listsFor(mode, lists)].map(({ id }) => id));
+  /** What left the catalogue since it was muted can be sent back. */
+  const refuseUnknownLists = (before: TargetRow, mutedLists: readonly string[]): void => {
+    const catalogue = [...lists, ...listsFor(before.mode, lists)];
+    const ids = catalogue.flatMap(({ id, codes }) => [id, ...codes.map((code) => code.id)]);
+    const known = new Set([...ids, ...before.mutedLists, ...before.listedOn]);
     const at = mutedLists.findIndex((id) => !known.has(id));
-    if (at !== -1) throw issue(`muted_lists.${at}`, "There is no such list; GET /v1/blacklist/lists names them all");
+    if (at === -1) return;
+    const near = nearestName(mutedLists[at] ?? "", known);
+    const advice = near === null ? "GET /v1/blacklist/lists names them all" : `Did you mean "${near}"?`;
+    throw issue(`muted_lists.${at}`, `There is no such list or listing. ${advice}`);
   };
 
   return {
@@ -157,8 +165,8 @@ export const createTargets = ({ db, store, lists, turnOnUrl, isUrlOff, clock, ha
 
     /** Changes what is given. Whatever is paused keeps its history; resumed, it is checked at its time or the next pass. */
     async change(caller: Caller, id: string, wanted: TargetChange): Promise<TargetRow> {
-      find(caller, id);
-      if (wanted.mutedLists !== undefined) refuseUnknownLists(caller, wanted.mutedLists);
+      const known = find(caller, id);
+      if (wanted.mutedLists !== undefined) refuseUnknownLists(known, wanted.mutedLists);
       if (wanted.recipients !== undefined) refuseWithoutMail(wanted.recipients);
       const changed = await db.commit((tx) => {
         const before = store.findTarget(id);

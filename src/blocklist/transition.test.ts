@@ -95,6 +95,26 @@ describe("a finished check", () => {
     expect(conclusion(before, said)).toEqual(expected as never);
   });
 
+  test.each([
+    ["is left out where it comes", [], "a:1 b:not_listed", { status: "clean", now: [], ...NOTHING }],
+    ["is no 'no' of its list", [], "a:1 b:failed", { status: "unknown", now: [], ...NOTHING }],
+    ["leaves the others of its list", [], "a:1+2", { status: "listed", now: ["a-2"], added: ["a-2"], removed: [] }],
+    [
+      "shows that the others of its list are gone",
+      ["a-2"],
+      "a:1 b:not_listed",
+      { status: "clean", now: [], added: [], removed: ["a-2 observed"] },
+    ],
+    [
+      "goes where it was known still",
+      ["a-1"],
+      "a:1 b:not_listed",
+      { status: "clean", now: [], added: [], removed: ["a-1 list_muted"] },
+    ],
+  ])("a muted listing %s", (_, before, said, expected) => {
+    expect(conclusion(before, said, ["a-1"])).toEqual(expected as never);
+  });
+
   test("names why a listing is gone that nobody denied", () => {
     expect(conclusion(["a-1"], "b:not_listed", ["a"]).removed).toEqual(["a-1 list_muted"]);
     expect(conclusion(["a-1"], "b:not_listed", [], LISTS.slice(1)).removed).toEqual(["a-1 list_retired"]);

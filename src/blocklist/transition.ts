@@ -32,6 +32,7 @@ export interface Transition {
  * fails. When no list gave an answer, nothing changes but the status, which is `unknown`.
  *
  * `lists` are those in force; a listing of any other list has lost its source. `outcomes` are of those that were asked.
+ * `mutedLists` holds ids of lists, which are not asked, and of single listings, which count for nothing.
  */
 export const conclude = (
   before: Known,
@@ -39,10 +40,11 @@ export const conclude = (
   { lists, mutedLists }: { readonly lists: readonly Blocklist[]; readonly mutedLists: readonly string[] },
 ): Transition => {
   const counts = countOutcomes(outcomes, lists.length);
+  const isMuted = (listing: string): boolean => mutedLists.includes(listing);
   if (counts.listed + counts.not_listed === 0) {
     return { status: "unknown", listedOn: before.listedOn, added: [], removed: [], counts };
   }
-  const now = outcomes.flatMap(({ listings }) => listings.map(({ id }) => id));
+  const now = outcomes.flatMap(({ listings }) => listings.map(({ id }) => id)).filter((id) => !isMuted(id));
   const added = [...new Set(now)].filter((id) => !before.listedOn.includes(id));
   const removed = before.listedOn.flatMap((listing): Removal[] => {
     const reason = removalReason(listing, outcomes, { lists, mutedLists });
@@ -50,7 +52,9 @@ export const conclude = (
   });
   const kept = before.listedOn.filter((id) => !removed.some(({ listing }) => listing === id));
   const listedOn = [...kept, ...added].toSorted();
-  return { status: listedOn.length > 0 ? "listed" : "clean", listedOn, added, removed, counts };
+  // A list that named muted listings only has said "no" to nothing.
+  const statusThen = counts.not_listed > 0 ? "clean" : "unknown";
+  return { status: listedOn.length > 0 ? "listed" : statusThen, listedOn, added, removed, counts };
 };
 
 /** Lists that were not asked at all (muted ones) count as skipped. */
@@ -71,6 +75,7 @@ const removalReason = (
   outcomes: readonly ListOutcome[],
   { lists, mutedLists }: { readonly lists: readonly Blocklist[]; readonly mutedLists: readonly string[] },
 ): DelistingReason | null => {
+  if (mutedLists.includes(listing)) return "list_muted";
   const list = lists.find(({ codes }) => codes.some(({ id }) => id === listing));
   if (list === undefined) return "list_retired";
   if (mutedLists.includes(list.id)) return "list_muted";

@@ -36,6 +36,17 @@ describe("a change", () => {
     expect(resolver.countAsked(NAME, "A")).toBe(2);
   });
 
+  test("of a muted listing is none: it is in the answer, and the list is not asked again", async () => {
+    const { lookup, resolver } = start({ [NAME]: { A: ["127.0.0.2"] } });
+    const muted = ["spamcop"];
+    expect(await lookup.check(IP, spamcop, { previous: [], muted })).toMatchObject({
+      outcome: "listed",
+      listings: [{ id: "spamcop" }],
+    });
+    expect((await lookup.check(IP, spamcop, { previous: ["spamcop"], muted })).outcome).toBe("listed");
+    expect(resolver.countAsked(NAME, "A")).toBe(2);
+  });
+
   test("to listed is not believed of a list that has begun to list everything, which is then tested again", async () => {
     const { lookup, zone, health } = start({ [NAME]: { A: ["127.0.0.2"] } });
     await health.ensureFresh(spamcop, "ipv4");

@@ -14,6 +14,8 @@ interface AnswerToConfirm {
   readonly kind: TargetKind;
   /** The listing ids known before, of whatever list. */
   readonly previous: readonly string[];
+  /** Listing ids whose coming and going is no change. */
+  readonly muted?: readonly string[] | undefined;
   readonly first: TargetAnswer;
   /** Puts the same question once more. */
   askAgain(): Promise<TargetAnswer>;
@@ -26,10 +28,11 @@ interface AnswerToConfirm {
  * or all agree; else `failed`, which leaves what was known as it was.
  */
 export const confirmAnswer = async (question: AnswerToConfirm): Promise<TargetAnswer> => {
-  const { first, previous, list } = question;
-  const now = listingIds(first.decoded);
-  if (now === null) return first;
-  const before = previous.filter((id) => list.codes.some((code) => code.id === id));
+  const { first, previous, list, muted = [] } = question;
+  const counts = (id: string): boolean => !muted.includes(id);
+  const now = listingIds(first.decoded)?.filter(counts);
+  if (now === undefined) return first;
+  const before = previous.filter((id) => counts(id) && list.codes.some((code) => code.id === id));
   const isNew = now.some((id) => !before.includes(id));
   const isGone = before.some((id) => !now.includes(id));
   if (!isNew && !isGone) return first;
@@ -40,8 +43,8 @@ export const confirmAnswer = async (question: AnswerToConfirm): Promise<TargetAn
     isGone ? askPositive(question) : AGREES,
   ]);
   const evidence = { ...first, answers: [...new Set([...first.answers, ...again.answers])] };
-  const repeated = listingIds(again.decoded);
-  if (repeated === null) return { ...evidence, decoded: again.decoded };
+  const repeated = listingIds(again.decoded)?.filter(counts);
+  if (repeated === undefined) return { ...evidence, decoded: again.decoded };
   if (!isSame(now, repeated))
     return { ...evidence, decoded: unconfirmed("The list gave two different answers in a row.") };
   const doubt = [free, held].find((finding) => finding?.state !== "healthy");

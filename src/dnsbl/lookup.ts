@@ -40,6 +40,8 @@ export interface CheckOptions {
    * a change is confirmed before it is believed: asked again, together with a test point that must say the opposite.
    */
   readonly previous?: readonly string[];
+  /** Listing ids whose coming and going is no change. They are in the outcome all the same. */
+  readonly muted?: readonly string[];
   readonly signal?: AbortSignal;
 }
 
@@ -78,11 +80,11 @@ export const createDnsblLookup = (deps: {
 
     const askOnce = () => askTarget(asker, list, { prefixes, signal: options.signal });
     const first = await askOnce();
-    const { previous, signal } = options;
+    const { previous, muted, signal } = options;
     const { decoded, questions, answers, prefix } =
       previous === undefined
         ? first
-        : await confirmAnswer({ ...deps, list, kind, previous, first, askAgain: askOnce, signal });
+        : await confirmAnswer({ ...deps, list, kind, previous, muted, first, askAgain: askOnce, signal });
     health.note(list, kind, decoded);
     const evidence = { questions, answers };
     switch (decoded.outcome) {
