@@ -105,6 +105,7 @@ describe("the OpenAPI document", () => {
       "dmarc.record_changed",
       "dmarc.reports_stopped",
       "dmarc.status_changed",
+      "webhook.test",
     ]);
     for (const [type, { post }] of Object.entries(document.webhooks)) {
       expect(post.parameters?.map(({ name }) => name)).toEqual([
