@@ -130,6 +130,7 @@ export const composeService = ({ config, db, log, outside, freshResolver: given,
       createWebhookRoutes({ guard, webhooks, rules }),
       createServiceRoutes({
         db,
+        clock,
         describe: async () => {
           const { interfaceDocument } = await import("./interface-document.ts");
           return interfaceDocument({ version: VERSION, baseUrl, description });

@@ -15,7 +15,8 @@ export interface Log {
   enabled(level: LogLevel): boolean;
 }
 
-const SECRETS = /pw_(live|test)_[0-9A-Za-z]{4,}|whsec_[0-9A-Za-z+/=]{4,}|(?<=:\/\/)[^/@\s]+:[^/@\s]+(?=@)/g;
+/** The name before a password has no colon: with one, a line of colons would be tried at every one of them. */
+const SECRETS = /pw_(live|test)_[0-9A-Za-z]{4,}|whsec_[0-9A-Za-z+/=]{4,}|(?<=:\/\/)[^/@\s:]*:[^/@\s]+(?=@)/g;
 const LINE_CHARACTERS_MAX = 8_192;
 
 /** Blanks out API keys, webhook secrets and passwords in URLs. */

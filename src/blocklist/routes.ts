@@ -1,4 +1,5 @@
 import { Elysia } from "elysia";
+import type { z } from "zod";
 import type { Clock } from "../base/clock.ts";
 import { AppError } from "../base/errors.ts";
 import { isId } from "../base/secrets.ts";
@@ -6,7 +7,7 @@ import type { Catalogue } from "../dnsbl/blocklist.ts";
 import type { DnsblHealth } from "../dnsbl/health.ts";
 import { readJson } from "../http/body.ts";
 import type { Guard } from "../http/guard.ts";
-import { pageOf, readPage, readTimeoutS } from "../http/query.ts";
+import { pageOf, pageParameters, readPage, readTimeoutS } from "../http/query.ts";
 import type { OutgoingRules } from "../net/fetch-url.ts";
 import { checkView, runningView } from "./check-body.ts";
 import { catalogueView, testListView } from "./list-view.ts";
@@ -60,6 +61,8 @@ export const createBlocklistRoutes = (deps: BlocklistRouteDeps) => {
   const orderSchema = targetOrderSchema(webhookUrl);
   const changeSchema = targetChangeSchema(webhookUrl);
   const read = { demand: { scope: "blacklist:read" } } as const;
+  const listing = (filters: z.ZodObject) =>
+    ({ demand: { scope: "blacklist:read", query: pageParameters(filters) } }) as const;
   const write = { parse: "none", demand: { scope: "blacklist:write" } } as const;
 
   return new Elysia({ name: "blocklist" })
@@ -94,7 +97,7 @@ export const createBlocklistRoutes = (deps: BlocklistRouteDeps) => {
         const { page, next_cursor } = pageOf(rows, wanted);
         return { targets: page.map(targets.view), next_cursor };
       },
-      read,
+      listing(targetFiltersSchema),
     )
     .get(`${PATH}/:id`, async ({ params, caller }) => targets.view(targets.find(caller, knownId(params.id))), read)
     .patch(
@@ -136,7 +139,7 @@ export const createBlocklistRoutes = (deps: BlocklistRouteDeps) => {
         set.headers.location = `${PATH}/${target.id}/checks`;
         return { target: targets.view(current), check: runningView(running) };
       },
-      write,
+      { parse: "none", demand: { scope: "blacklist:write", query: ["timeout"] } },
     )
     .get(
       `${PATH}/:id/checks`,
@@ -147,7 +150,7 @@ export const createBlocklistRoutes = (deps: BlocklistRouteDeps) => {
         const { page, next_cursor } = pageOf(rows, wanted);
         return { checks: page.map(checkView), next_cursor };
       },
-      read,
+      listing(noFiltersSchema),
     )
     .get(
       "/v1/blacklist/lists",

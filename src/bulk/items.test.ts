@@ -1,4 +1,5 @@
 import { describe, expect, test } from "bun:test";
+import { z } from "zod";
 import { createApps, type TestApp } from "../testing/app.ts";
 import { BULK_PATH as PATH, itemsOf, postList as post, untilJobEnded as untilEnded } from "../testing/bulk-requests.ts";
 
@@ -42,6 +43,48 @@ describe("items", () => {
     const second = await itemsOf(app, key, `${id}/items?verdict=risky&limit=3&cursor=${first.next}`);
     expect(second).toMatchObject({ emails: [{ row_index: 15 }, { row_index: 20 }], next: null });
     expect((await itemsOf(app, key, `${id}/items?verdict=risky&sub_status=mailbox_exists`)).emails).toEqual([]);
+  });
+
+  test.each([
+    ["?verdict=deliverable", ["mailbox_exists"]],
+    ["?sub_status=catch_all", ["catch_all"]],
+    ["?verdict=risky&sub_status=mailbox_exists", []],
+    ["", ["catch_all", "mailbox_exists"]],
+  ])("results.csv%s has only the rows that pass", async (query, expected) => {
+    const app = start();
+    const { key, id } = await ordered(app);
+    await untilEnded(app, key, id);
+    const csv = await app.service.app.handle(
+      new Request(`http://localhost${PATH}/${id}/results.csv${query}`, {
+        headers: { authorization: `Bearer ${key.key}` },
+      }),
+    );
+    const [head = "", ...lines] = (await csv.text()).trim().split("\r\n");
+    const at = head.split(",").indexOf("sub_status");
+    expect([...new Set(lines.map((line) => line.split(",")[at] ?? ""))].toSorted()).toEqual(expected);
+  });
+
+  test("results.csv refuses a verdict that does not exist", async () => {
+    const app = start();
+    const { key, id } = await ordered(app);
+    const { status, body } = await app.request("GET", `${PATH}/${id}/results.csv?verdict=good`, { key });
+    expect({ status, error: body.error }).toEqual({ status: 400, error: "Invalid query" });
+  });
+
+  test("jobs are listed by their status", async () => {
+    const app = start();
+    const { key, id } = await ordered(app);
+    await untilEnded(app, key, id);
+    const idsOf = async (status: string) => {
+      const { body } = await app.request("GET", `${PATH}?status=${status}`, { key });
+      return z
+        .array(z.object({ id: z.string() }))
+        .parse(body.bulk_verifications)
+        .map((job) => job.id);
+    };
+    expect(await idsOf("completed")).toEqual([id]);
+    expect(await idsOf("cancelled")).toEqual([]);
+    expect((await app.request("GET", `${PATH}?status=receiving`, { key })).status).toBe(400);
   });
 
   test("are there while the job runs, without a result", async () => {

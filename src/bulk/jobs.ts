@@ -11,6 +11,7 @@ import type { ListStore } from "./list-store.ts";
 import { type Order, type OrderContext, withOrder } from "./orders.ts";
 import type { BulkRecord } from "./record.ts";
 import type { BulkRunner } from "./runner.ts";
+import type { JobFilters } from "./schemas.ts";
 import type { JobRow, JobStore } from "./store.ts";
 import { createTurns } from "./turns.ts";
 
@@ -144,8 +145,8 @@ export const createBulkJobs = (deps: BulkJobsDeps) => {
       withOrder(request, { folder: uploadsFolder, clock, readUrl }, (order) => place(caller, order, idempotencyKey)),
 
     find,
-    list: (caller: Caller, page: { before: string | null; limit: number }): JobRow[] =>
-      jobs.list(caller.accountId, caller.mode, page),
+    list: (caller: Caller, filters: JobFilters, page: { before: string | null; limit: number }): JobRow[] =>
+      jobs.list(caller, filters, page),
     /** The job object of the interface. */
     describe: (job: JobRow) => jobObject(job, jobs.counts(job.number), runner.forecast(job)),
 

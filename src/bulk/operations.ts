@@ -4,8 +4,20 @@ import { BODY_ERRORS, PAGE_ERRORS } from "../http/operation-errors.ts";
 import { pathId, query } from "../http/parameters.ts";
 import { SUB_STATUSES, VERDICTS } from "../verify/result.ts";
 import { RESULT_COLUMNS } from "./results-csv.ts";
-import { itemPageSchema, jobListSchema, jobSchema, jsonOrderSchema, uploadOrderSchema } from "./schemas.ts";
+import {
+  itemPageSchema,
+  JOB_STATUSES,
+  jobListSchema,
+  jobSchema,
+  jsonOrderSchema,
+  uploadOrderSchema,
+} from "./schemas.ts";
 import { RESULT_EXAMPLE } from "../verify/result-example.ts";
+
+const ITEM_FILTERS = [
+  query("verdict", "Only finished rows of this verdict.", { enum: VERDICTS }),
+  query("sub_status", "Only finished rows of this sub_status.", { enum: SUB_STATUSES }),
+];
 
 const ID = "019aa0d6-5b7e-7c31-9f4c-0d9a3c3f1a52";
 
@@ -136,7 +148,7 @@ export const BULK_OPERATIONS: readonly Operation[] = [
     path: PATH,
     tag: TAG,
     summary: "List the account's jobs, newest first",
-    parameters: [LIMIT, CURSOR],
+    parameters: [LIMIT, CURSOR, query("status", "Only jobs of this status.", { enum: JOB_STATUSES })],
     responses: {
       200: {
         description: "A page.",
@@ -161,13 +173,7 @@ export const BULK_OPERATIONS: readonly Operation[] = [
     tag: TAG,
     summary: "The rows of a job with their results, page by page",
     description: "In the order of the rows. Works while the job runs: rows that are not finished have no result.",
-    parameters: [
-      JOB_ID,
-      LIMIT,
-      CURSOR,
-      query("verdict", "Only finished rows of this verdict.", { enum: VERDICTS }),
-      query("sub_status", "Only finished rows of this sub_status.", { enum: SUB_STATUSES }),
-    ],
+    parameters: [JOB_ID, LIMIT, CURSOR, ...ITEM_FILTERS],
     responses: { 200: { description: "A page.", schema: itemPageSchema, example: PAGE } },
     errors: ["insufficient_scope", "not_found", ...PAGE_ERRORS],
   },
@@ -177,7 +183,7 @@ export const BULK_OPERATIONS: readonly Operation[] = [
     tag: TAG,
     summary: "The uploaded columns and the result columns as CSV",
     description: "Streamed. Works while the job runs. Cells that a spreadsheet would run as a formula are defused.",
-    parameters: [JOB_ID],
+    parameters: [JOB_ID, ...ITEM_FILTERS],
     responses: {
       200: { description: "The list.", contentType: "text/csv", schema: z.string(), example: CSV_OUT },
     },

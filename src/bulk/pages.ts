@@ -66,13 +66,18 @@ export const readItems = async (
 const cellsOf = (cells: string | null, email: string): string[] =>
   cells === null ? [email] : (JSON.parse(cells) as string[]);
 
-/** The rows of a job for its export, in batches. */
-export async function* exportRows(lists: ListStore, job: number): AsyncGenerator<readonly ResultRow[], void> {
+/** The rows of a job that pass the filters, for its export, in batches: an empty one where no row of a step passes. */
+export async function* exportRows(
+  lists: ListStore,
+  job: number,
+  filters: ItemFilters = {},
+): AsyncGenerator<readonly ResultRow[], void> {
   for (let after = -1; ;) {
     const rows = lists.cellsBehind(job, after, EXPORTED_AT_ONCE);
     if (rows.length === 0) return;
     after = rows.at(-1)?.rowIndex ?? after;
-    yield rows.map((row) => {
+    const passing = rows.filter((row) => passes(row, filters));
+    yield passing.map((row) => {
       const columns = columnsOf(row);
       return {
         cells: cellsOf(row.cells, row.submittedEmail),

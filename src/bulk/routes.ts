@@ -2,14 +2,13 @@ import { Elysia } from "elysia";
 import { AppError } from "../base/errors.ts";
 import { isId } from "../base/secrets.ts";
 import type { Guard } from "../http/guard.ts";
-import { pageOf, readPage, writeCursor } from "../http/query.ts";
+import { namesOf, pageOf, pageParameters, parametersOf, readPage, readParameters, writeCursor } from "../http/query.ts";
 import { isIdempotencyKey } from "../verify/schemas.ts";
-import { z } from "zod";
 import type { BulkJobs } from "./jobs.ts";
 import type { ListStore } from "./list-store.ts";
 import { exportRows, readItems } from "./pages.ts";
 import { type ResultsFormat, streamResults } from "./results-csv.ts";
-import { itemFiltersSchema } from "./schemas.ts";
+import { itemFiltersSchema, jobFiltersSchema, uploadOrderSchema } from "./schemas.ts";
 
 export interface BulkRouteDeps {
   readonly guard: Guard;
@@ -45,20 +44,20 @@ export const createBulkRoutes = ({ guard, bulk, lists }: BulkRouteDeps) =>
         set.headers.location = `${PATH}/${job.id}`;
         return bulk.describe(job);
       },
-      { parse: "none", demand: { scope: "bulk:write" } },
+      { parse: "none", demand: { scope: "bulk:write", query: namesOf(uploadOrderSchema) } },
     )
     .get(
       PATH,
       async ({ request, caller }) => {
-        const { limit, after } = readPage(request, z.strictObject({}), isId);
-        const jobs = bulk.list(caller, { before: after, limit: limit + 1 });
+        const { limit, after, filters } = readPage(request, jobFiltersSchema, isId);
+        const jobs = bulk.list(caller, filters, { before: after, limit: limit + 1 });
         const { page, next_cursor } = pageOf(jobs, { limit });
         return {
           bulk_verifications: page.map(bulk.describe),
           next_cursor,
         };
       },
-      { demand: { scope: "bulk:read" } },
+      { demand: { scope: "bulk:read", query: pageParameters(jobFiltersSchema) } },
     )
     .get(`${PATH}/:jobId`, async ({ params, caller }) => bulk.describe(bulk.find(caller, knownId(params.jobId))), {
       demand: { scope: "bulk:read" },
@@ -73,21 +72,22 @@ export const createBulkRoutes = ({ guard, bulk, lists }: BulkRouteDeps) =>
         const text = `{"emails":[${page.items.join(",")}],"next_cursor":${JSON.stringify(next)}}`;
         return new Response(text, { headers: { "content-type": JSON_TYPE } });
       },
-      { demand: { scope: "bulk:read" } },
+      { demand: { scope: "bulk:read", query: pageParameters(itemFiltersSchema) } },
     )
     .get(
       `${PATH}/:jobId/results.csv`,
-      async ({ params, caller }) => {
+      async ({ request, params, caller }) => {
         const { number, id, format } = bulk.find(caller, knownId(params.jobId));
+        const filters = readParameters(parametersOf(request), itemFiltersSchema);
         const shape = JSON.parse(format) as ResultsFormat;
-        return new Response(streamResults(shape, exportRows(lists, number)), {
+        return new Response(streamResults(shape, exportRows(lists, number, filters)), {
           headers: {
             "content-type": "text/csv; charset=utf-8",
             "content-disposition": `attachment; filename="results-${id}.csv"`,
           },
         });
       },
-      { demand: { scope: "bulk:read" } },
+      { demand: { scope: "bulk:read", query: namesOf(itemFiltersSchema) } },
     )
     .post(
       `${PATH}/:jobId/cancel`,

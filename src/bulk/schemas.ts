@@ -43,6 +43,11 @@ export const uploadOrderSchema = z.strictObject({
 });
 export type UploadOrder = z.output<typeof uploadOrderSchema>;
 
+export const JOB_STATUSES = ["queued", "running", "completed", "cancelled", "failed"] as const;
+
+export const jobFiltersSchema = z.strictObject({ status: z.enum(JOB_STATUSES).optional() });
+export type JobFilters = z.output<typeof jobFiltersSchema>;
+
 export const itemFiltersSchema = z.strictObject({
   verdict: z.enum(VERDICTS).optional(),
   sub_status: z.enum(SUB_STATUSES).optional(),
@@ -57,7 +62,7 @@ export const jobSchema = z
     id: z.uuid(),
     name: z.string().nullable(),
     source: z.string().nullable(),
-    status: z.enum(["queued", "running", "completed", "cancelled", "failed"]),
+    status: z.enum(JOB_STATUSES),
     created_at: time,
     started_at: time.nullable(),
     completed_at: time.nullable(),

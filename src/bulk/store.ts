@@ -2,6 +2,7 @@ import { and, asc, desc, eq, inArray, lt, ne, notInArray, sql } from "drizzle-or
 import type { KeyMode } from "../base/secrets.ts";
 import type { Db, Tx } from "../db/open.ts";
 import { bulkCounts, bulkJobs, outbox } from "../db/schema.ts";
+import type { JobFilters } from "./schemas.ts";
 
 /** Statuses that the interface knows, and the two of jobs that exist for nobody outside. */
 export type JobStatus = "queued" | "running" | "completed" | "cancelled" | "failed";
@@ -95,7 +96,11 @@ export const createJobStore = (db: Db) => {
         .where(and(eq(table.id, id), notInArray(table.status, HIDDEN)))
         .get(),
     /** Newest first, those of one account and mode, older than the id `before`. */
-    list: (accountId: string, mode: KeyMode, page: { before: string | null; limit: number }): JobRow[] =>
+    list: (
+      { accountId, mode }: { readonly accountId: string; readonly mode: KeyMode },
+      { status }: JobFilters,
+      page: { before: string | null; limit: number },
+    ): JobRow[] =>
       db.orm
         .select()
         .from(table)
@@ -104,6 +109,7 @@ export const createJobStore = (db: Db) => {
             eq(table.accountId, accountId),
             eq(table.mode, mode),
             notInArray(table.status, HIDDEN),
+            status === undefined ? undefined : eq(table.status, status),
             page.before === null ? undefined : lt(table.id, page.before),
           ),
         )

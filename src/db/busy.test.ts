@@ -1,5 +1,5 @@
 import { afterAll, describe, expect, test } from "bun:test";
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type Db, openDb, SERVER_BUSY_TIMEOUT_MS } from "./open.ts";
@@ -41,6 +41,20 @@ describe("while another process holds the database", () => {
     expect(ours.isWritable()).toBe(true);
     ours.close();
     theirs.close();
+  });
+
+  test("a file that was moved away or replaced does not look writable", () => {
+    const [ours, theirs] = openTwice("moved.db");
+    theirs.close();
+    expect(ours.isWritable()).toBe(true);
+    renameSync(join(folder, "moved.db"), join(folder, "elsewhere.db"));
+    expect(ours.isWritable()).toBe(false);
+    writeFileSync(join(folder, "moved.db"), "");
+    expect(ours.isWritable()).toBe(false);
+    rmSync(join(folder, "moved.db"));
+    renameSync(join(folder, "elsewhere.db"), join(folder, "moved.db"));
+    expect(ours.isWritable()).toBe(true);
+    ours.close();
   });
 
   test("closing does not wait for ever: the write that found no way fails", async () => {

@@ -1,5 +1,5 @@
 import { Database as Sqlite } from "bun:sqlite";
-import { statfsSync } from "node:fs";
+import { statfsSync, statSync } from "node:fs";
 import { dirname } from "node:path";
 import { type BunSQLiteDatabase, drizzle } from "drizzle-orm/bun-sqlite";
 import { err, ok, type Result } from "../base/errors.ts";
@@ -32,7 +32,7 @@ export interface Db {
   commit<T>(work: (tx: Tx) => T): Promise<T>;
   /** The first thing that SQLite finds wrong with the file, or null. Reads all of it. */
   damage(): string | null;
-  /** Whether the file takes a write at this moment (disk full, read-only, locked). */
+  /** Whether the file takes a write at this moment (disk full, read-only, locked), and is still the one at its path. */
   isWritable(): boolean;
   readonly sqlite: Sqlite;
   close(): void;
@@ -75,13 +75,14 @@ export const openDb = (path: string, busyTimeoutMs = BUSY_TIMEOUT_MS): Result<Db
   const immediate = sqlite.transaction((work: (tx: Tx) => unknown) => work(tx));
   const deferred = sqlite.transaction((work: () => unknown) => work());
   const group = createGroupCommit(sqlite);
+  const identity = identityOf(path);
   return ok({
     orm: drizzle({ client: sqlite, schema }),
     transact: <T>(work: (tx: Tx) => T) => immediate.immediate(work) as T,
     snapshot: <T>(work: () => T) => deferred.deferred(work) as T,
     commit: (work) => group.enqueue(() => work(tx)),
     damage: () => findDamage(sqlite),
-    isWritable: () => hasSpace(path) && takesWrite(sqlite),
+    isWritable: () => isFile(path, identity) && hasSpace(path) && takesWrite(sqlite),
     sqlite,
     close() {
       group.close();
@@ -99,6 +100,15 @@ const findDamage = (sqlite: Sqlite): string | null => {
     throw error;
   }
 };
+
+/** Device and inode of a file; null for a database in memory and for a file that is not there. */
+const identityOf = (path: string): string | null => {
+  const stat = path === ":memory:" ? undefined : statSync(path, { throwIfNoEntry: false });
+  return stat === undefined ? null : `${stat.dev}:${stat.ino}`;
+};
+
+/** A file that was moved away or replaced takes writes that nobody will find again. */
+const isFile = (path: string, identity: string | null): boolean => identityOf(path) === identity;
 
 const hasSpace = (path: string): boolean => {
   if (path === ":memory:") return true;

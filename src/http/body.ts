@@ -52,8 +52,9 @@ const parseJson = (bytes: Uint8Array): unknown => {
 };
 
 /** More misfits than these are not named: a body of a megabyte must not be answered with four. */
-const ISSUES_MAX = 20;
-const PATH_CHARACTERS_MAX = 100;
+export const ISSUES_MAX = 20;
+/** Of the name of what does not fit. */
+export const PATH_CHARACTERS_MAX = 100;
 
 const issuesOf = (error: z.ZodError, what: string) => {
   const all = error.issues.flatMap((issue) => {

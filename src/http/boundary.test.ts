@@ -1,4 +1,4 @@
-import { describe, expect, test } from "bun:test";
+import { describe, expect, spyOn, test } from "bun:test";
 import { createApps } from "../testing/app.ts";
 
 const PATH = "/v1/email-verifications";
@@ -113,7 +113,21 @@ describe("what goes wrong on our side", () => {
     expect((await app.request("GET", "/healthz")).status).toBe(200);
     app.db.sqlite.run("PRAGMA query_only = OFF");
     expect((await app.verify(key, "b@any.example")).status).toBe(200);
+    await app.advance(1_000);
     expect((await app.request("GET", "/readyz")).status).toBe(200);
+  });
+
+  test("readiness is looked up once in a second, however often it is asked for", async () => {
+    const app = start();
+    const looks = spyOn(app.db, "isWritable");
+    for (let n = 0; n < 5; n++) expect((await app.request("GET", "/readyz")).status).toBe(200);
+    expect(looks).toHaveBeenCalledTimes(1);
+    await app.advance(999);
+    await app.request("GET", "/readyz");
+    expect(looks).toHaveBeenCalledTimes(1);
+    await app.advance(1);
+    await app.request("GET", "/readyz");
+    expect(looks).toHaveBeenCalledTimes(2);
   });
 
   test("a full disk is a 503, records nothing and holds nothing", async () => {

@@ -33,7 +33,7 @@ const answerOf = (code: ErrorCode, details: ErrorDetails = {}): Answer => ({
   body: {
     error: code,
     ...(details.message === undefined ? {} : { message: details.message }),
-    ...(details.issues === undefined ? {} : { issues: details.issues }),
+    ...(details.issues === undefined || details.issues.length === 0 ? {} : { issues: details.issues }),
     ...details.body,
   },
 });

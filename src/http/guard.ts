@@ -2,6 +2,7 @@ import { Elysia } from "elysia";
 import { AppError } from "../base/errors.ts";
 import type { Allowance, Rate, TokenBuckets } from "../base/limits.ts";
 import type { KeyMode } from "../base/secrets.ts";
+import { refuseOtherParameters } from "./query.ts";
 import { allows, type Scope } from "./scopes.ts";
 
 /** Who sends a request, as far as a route may know. */
@@ -24,6 +25,8 @@ export interface Demand {
   readonly scope: Scope | null;
   /** Takes one token of the key's bucket for every request that passes the key and the scope. */
   readonly rateLimited?: boolean;
+  /** Names of the query parameters that the route reads; any other is 400 `Invalid query`. Default: none. */
+  readonly query?: readonly string[];
 }
 
 const REALM = 'Bearer realm="postwarden"';
@@ -46,10 +49,10 @@ const setRateHeaders = (headers: Record<string, string | number>, rate: Rate, al
   headers["ratelimit-reset"] = String(allowance.resetS);
 };
 
-/** The checks before a route, in the order of contract §4: key (401), scope (403), rate limit (429). */
+/** The checks before a route, in the order of contract §4: key (401), scope (403), rate limit (429), names of parameters (400). */
 export const createGuard = ({ authenticate, buckets }: GuardDeps) =>
   new Elysia({ name: "guard" }).macro({
-    demand: ({ scope, rateLimited: isRateLimited = false }: Demand) => ({
+    demand: ({ scope, rateLimited: isRateLimited = false, query = [] }: Demand) => ({
       resolve({ request, set }) {
         const caller = authenticate(request.headers.get("authorization"));
         if (caller === undefined) throw unauthorized();
@@ -59,6 +62,7 @@ export const createGuard = ({ authenticate, buckets }: GuardDeps) =>
           setRateHeaders(set.headers, caller.rate, allowance);
           if (!allowance.allowed) throw rateLimited(allowance.retryAfterS);
         }
+        refuseOtherParameters(request, query);
         return { caller };
       },
     }),

@@ -123,7 +123,7 @@ const exampleOf = (code: ErrorCode): unknown => {
     case "Invalid request body":
       return { error: code, issues: [{ path: "email", message: "An address is needed" }] };
     case "Invalid query":
-      return { error: code, issues: [{ path: "page", message: "Unknown field" }] };
+      return { error: code, issues: [{ path: "page", message: "Unknown parameter" }] };
     default:
       return { error: code };
   }
@@ -176,12 +176,15 @@ const contentOf = ({ schema, example, others = {} }: BodyDoc): JsonObject =>
     ]),
   );
 
+/** What any request may be refused for. */
+const EVERYWHERE: readonly ErrorCode[] = ["Invalid host", "Invalid query"];
+
 const operationOf = (operation: Operation): JsonObject => {
   const { method, path, tag, summary, description, body, responses } = operation;
   const { parameters = [], errors = [], open = false, rateLimited = false } = operation;
   const codes: ErrorCode[] = open
-    ? [...errors, "internal_error"]
-    : ["unauthorized", ...errors, "internal_error", "unavailable"];
+    ? [...EVERYWHERE, ...errors, "internal_error"]
+    : [...EVERYWHERE, "unauthorized", ...errors, "internal_error", "unavailable"];
   const documented = Object.entries(responses).map(([status, response]) => [status, responseOf(response, rateLimited)]);
   return {
     operationId: operationId(method, path),

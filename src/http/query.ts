@@ -1,6 +1,6 @@
 import type { z } from "zod";
 import { AppError } from "../base/errors.ts";
-import { checked } from "./body.ts";
+import { checked, ISSUES_MAX, PATH_CHARACTERS_MAX } from "./body.ts";
 
 const DEFAULT_TIMEOUT_S = 5;
 const TIMEOUT_S_MAX = 90;
@@ -48,6 +48,25 @@ const readCursor = (parameters: URLSearchParams, isValid: (after: string) => boo
   const after = Buffer.from(text, "base64url").toString("utf8");
   if (text === "" || writeCursor(after) !== text || !isValid(after)) throw new AppError("Invalid cursor");
   return after;
+};
+
+/** The parameters that `readPage` reads with the filters of a schema. */
+export const pageParameters = (filters?: z.ZodObject): string[] => ["limit", "cursor", ...namesOf(filters)];
+
+/** The parameters that a schema of a query reads. */
+export const namesOf = (schema: z.ZodObject | undefined): string[] => Object.keys(schema?.shape ?? {});
+
+/** 400 `Invalid query` for a parameter that a route does not read: a filter that is misspelt must not be ignored. */
+export const refuseOtherParameters = (request: Request, known: readonly string[]): void => {
+  if (!request.url.includes("?")) return;
+  const unknown = [...new Set(parametersOf(request).keys())].filter((name) => !known.includes(name));
+  if (unknown.length === 0) return;
+  throw new AppError("Invalid query", {
+    issues: unknown.slice(0, ISSUES_MAX).map((name) => ({
+      path: name.slice(0, PATH_CHARACTERS_MAX),
+      message: "Unknown parameter",
+    })),
+  });
 };
 
 export interface Page<F> {

@@ -4,7 +4,7 @@ import { AppError } from "../base/errors.ts";
 import { isId } from "../base/secrets.ts";
 import { readJson } from "../http/body.ts";
 import type { Guard } from "../http/guard.ts";
-import { pageOf, readPage, readTimeoutS } from "../http/query.ts";
+import { pageOf, pageParameters, readPage, readTimeoutS } from "../http/query.ts";
 import type { Checks } from "./checks.ts";
 import type { Runner } from "./runner.ts";
 import { filtersSchema, isIdempotencyKey, orderSchema } from "./schemas.ts";
@@ -54,7 +54,7 @@ export const createVerifyRoutes = ({ guard, checks, runner, clock }: VerifyRoute
         }
         return wireForm(row);
       },
-      { parse: "none", demand: { scope: "verifications:write", rateLimited: true } },
+      { parse: "none", demand: { scope: "verifications:write", rateLimited: true, query: ["timeout"] } },
     )
     .get(
       PATH,
@@ -74,7 +74,7 @@ export const createVerifyRoutes = ({ guard, checks, runner, clock }: VerifyRoute
           next_cursor,
         };
       },
-      { demand: { scope: "verifications:read" } },
+      { demand: { scope: "verifications:read", query: pageParameters(filtersSchema) } },
     )
     .get(
       `${PATH}/:id`,
@@ -82,7 +82,7 @@ export const createVerifyRoutes = ({ guard, checks, runner, clock }: VerifyRoute
         const timeoutS = readTimeoutS(request);
         return wireForm(await checks.poll(caller, knownId(params.id), timeoutS * 1000, request.signal));
       },
-      { demand: { scope: "verifications:read" } },
+      { demand: { scope: "verifications:read", query: ["timeout"] } },
     )
     .get(`${PATH}/:id/evidence`, async ({ params, caller }) => checks.evidence(caller, knownId(params.id)), {
       demand: { scope: "verifications:read" },

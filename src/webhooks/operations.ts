@@ -1,10 +1,11 @@
 import type { EventDoc, Operation } from "../http/openapi.ts";
 import { BODY_ERRORS, PAGE_ERRORS } from "../http/operation-errors.ts";
-import { PAGE, query } from "../http/parameters.ts";
+import { PAGE, pathId, query } from "../http/parameters.ts";
 import { createOutgoingRules } from "../net/fetch-url.ts";
 import {
   deliveriesSchema,
   deliverySchema,
+  EVENT_TYPES,
   secretsSchema,
   TEST_MESSAGE,
   testEventSchema,
@@ -54,7 +55,7 @@ export const WEBHOOK_OPERATIONS: readonly Operation[] = [
     parameters: [
       ...PAGE,
       query("status", "Only those.", { type: "string", enum: [...DELIVERY_STATUSES] }),
-      query("type", "Only events of this type.", { type: "string" }),
+      query("type", "Only events of this type.", { type: "string", enum: EVENT_TYPES }),
       query("url", "Only those for this URL.", { type: "string" }),
     ],
     responses: {
@@ -65,6 +66,15 @@ export const WEBHOOK_OPERATIONS: readonly Operation[] = [
       },
     },
     errors: ["insufficient_scope", ...PAGE_ERRORS],
+  },
+  {
+    method: "GET",
+    path: "/v1/webhooks/deliveries/:id",
+    tag: TAG,
+    summary: "One event and how its delivery goes",
+    parameters: [pathId("Identifier of the delivery.")],
+    responses: { 200: { description: "Its state.", schema: deliverySchema, example: DELIVERY } },
+    errors: ["insufficient_scope", "not_found"],
   },
   {
     method: "POST",

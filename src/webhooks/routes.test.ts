@@ -43,6 +43,22 @@ describe("the deliveries", () => {
     expect((await app.request("GET", "/v1/webhooks/deliveries?page=2", { key })).status).toBe(400);
   });
 
+  test("one is shown by its id; a type of event that does not exist is refused", async () => {
+    const app = start(ALLOWED);
+    const key = app.newKey({ mode: "live" });
+    const id = event(app, newReceiver().url);
+    app.service.dispatcher.start();
+    await until(isDelivered(app, id));
+    const one = await app.request("GET", `/v1/webhooks/deliveries/${id}`, { key });
+    const all = await app.request("GET", "/v1/webhooks/deliveries", { key });
+    expect(all.body.deliveries).toEqual([one.body]);
+    expect((await app.request("GET", `/v1/webhooks/deliveries/${newId()}`, { key })).status).toBe(404);
+    for (const type of ["x", "bulk.complete", "webhook.test"]) {
+      const { status, body } = await app.request("GET", `/v1/webhooks/deliveries?type=${type}`, { key });
+      expect([status, body.error]).toEqual([400, "Invalid query"]);
+    }
+  });
+
   test("of another account or mode do not exist", async () => {
     const app = start(ALLOWED);
     const [owner, test_, other] = [
@@ -56,6 +72,7 @@ describe("the deliveries", () => {
     await until(isDelivered(app, id));
     for (const key of [test_, other]) {
       expect((await app.request("GET", "/v1/webhooks/deliveries", { key })).body.deliveries).toEqual([]);
+      expect((await app.request("GET", `/v1/webhooks/deliveries/${id}`, { key })).status).toBe(404);
       expect((await app.request("POST", `/v1/webhooks/deliveries/${id}/redeliver`, { key })).status).toBe(404);
     }
     expect((await app.request("POST", `/v1/webhooks/deliveries/${newId()}/redeliver`, { key: owner })).status).toBe(

@@ -4,7 +4,7 @@ import { AppError } from "../base/errors.ts";
 import { isId } from "../base/secrets.ts";
 import { readJson } from "../http/body.ts";
 import type { Guard } from "../http/guard.ts";
-import { pageOf, readPage } from "../http/query.ts";
+import { pageOf, pageParameters, readPage } from "../http/query.ts";
 import type { OutgoingRules } from "../net/fetch-url.ts";
 import { deliveryFiltersSchema, testSchema } from "./schemas.ts";
 import type { WebhookSecret } from "./store.ts";
@@ -48,6 +48,11 @@ export const createWebhookRoutes = ({ guard, webhooks, rules }: WebhookRouteDeps
           next_cursor,
         };
       },
+      { demand: { scope: "webhooks:read", query: pageParameters(deliveryFiltersSchema) } },
+    )
+    .get(
+      `${PATH}/deliveries/:id`,
+      async ({ params, caller }) => deliveryView(webhooks.find(caller, knownId(params.id))),
       { demand: { scope: "webhooks:read" } },
     )
     .post(

@@ -3,7 +3,14 @@ import type { OutgoingRules } from "../net/fetch-url.ts";
 import { DELIVERY_STATUSES } from "./store.ts";
 
 const URL_CHARACTERS_MAX = 2_048;
-const TYPE_CHARACTERS_MAX = 100;
+
+/** Every type of event that is sent. */
+export const EVENT_TYPES = [
+  ...["bulk.completed", "bulk.cancelled", "bulk.failed"],
+  ...["blacklist.listed", "blacklist.delisted"],
+  ...["dmarc.status_changed", "dmarc.record_changed", "dmarc.policy_weakened", "dmarc.new_source"],
+  ...["dmarc.new_subdomain", "dmarc.failure_spike", "dmarc.reports_stopped"],
+];
 
 /** A URL that events may be sent to, in the form in which it is kept. */
 export const webhookUrlSchema = (rules: OutgoingRules) =>
@@ -28,7 +35,7 @@ export const testSchema = (rules: OutgoingRules) =>
 /** The filters of the list of deliveries. */
 export const deliveryFiltersSchema = z.strictObject({
   status: z.enum(DELIVERY_STATUSES).optional(),
-  type: z.string().max(TYPE_CHARACTERS_MAX).optional(),
+  type: z.enum(EVENT_TYPES).optional(),
   url: z.string().max(URL_CHARACTERS_MAX).optional(),
 });
 

@@ -34,6 +34,8 @@ export const createWebhooks = ({ db, store, secrets, dispatcher, send, clock }: 
   };
 
   return {
+    /** Throws `not_found` for a delivery that is not there, or not the caller's. */
+    find,
     list: (
       owner: Pick<Caller, "accountId" | "mode">,
       filters: DeliveryFilters,

@@ -5,7 +5,7 @@ import type { Caller, Guard } from "../../http/guard.ts";
 import type { Operation } from "../../http/openapi.ts";
 import { PAGE_ERRORS } from "../../http/operation-errors.ts";
 import { PAGE, pathId } from "../../http/parameters.ts";
-import { pageOf, readPage } from "../../http/query.ts";
+import { pageOf, pageParameters, readPage } from "../../http/query.ts";
 import type { AlertStore } from "../domains/alert-store.ts";
 import { alertsSchema, alertView, noAlertFiltersSchema } from "./alert-view.ts";
 import type { DomainRow } from "../domains/domain-store.ts";
@@ -29,7 +29,7 @@ export const createAlertRoutes = ({ guard, store, findDomain }: AlertRouteDeps) 
       const { page, next_cursor } = pageOf(rows, wanted);
       return { alerts: page.map(alertView), next_cursor };
     },
-    { demand: { scope: "dmarc:read" } },
+    { demand: { scope: "dmarc:read", query: pageParameters(noAlertFiltersSchema) } },
   );
 
 /** The routes of alerts, as the OpenAPI document describes them. */

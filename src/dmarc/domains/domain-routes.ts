@@ -1,9 +1,10 @@
 import { Elysia } from "elysia";
+import type { z } from "zod";
 import { AppError } from "../../base/errors.ts";
 import { isId } from "../../base/secrets.ts";
 import { readJson } from "../../http/body.ts";
 import type { Guard } from "../../http/guard.ts";
-import { pageOf, readPage } from "../../http/query.ts";
+import { pageOf, pageParameters, readPage } from "../../http/query.ts";
 import type { OutgoingRules } from "../../net/fetch-url.ts";
 import { webhookUrlSchema } from "../../webhooks/schemas.ts";
 import { domainChangeSchema, domainFiltersSchema, domainOrderSchema, noDomainFiltersSchema } from "./domain-schemas.ts";
@@ -30,6 +31,8 @@ export const createDomainRoutes = ({ guard, domains, rules }: DomainRouteDeps) =
   const orderSchema = domainOrderSchema(webhookUrl);
   const changeSchema = domainChangeSchema(webhookUrl);
   const read = { demand: { scope: "dmarc:read" } } as const;
+  const listing = (filters: z.ZodObject) =>
+    ({ demand: { scope: "dmarc:read", query: pageParameters(filters) } }) as const;
   const write = { parse: "none", demand: { scope: "dmarc:write" } } as const;
 
   const wishOf = async (request: Request): Promise<DomainWish> => {
@@ -85,7 +88,7 @@ export const createDomainRoutes = ({ guard, domains, rules }: DomainRouteDeps) =
         const { page: rows, next_cursor } = pageOf(domains.list(caller, { ...rest, monitoringEnabled }, page), wanted);
         return { domains: rows.map(domains.view), next_cursor };
       },
-      read,
+      listing(domainFiltersSchema),
     )
     .get(`${PATH}/:id`, async ({ params, caller }) => domains.view(domains.find(caller, knownId(params.id))), read)
     .patch(
@@ -134,6 +137,6 @@ export const createDomainRoutes = ({ guard, domains, rules }: DomainRouteDeps) =
         const { page, next_cursor } = pageOf(rows, wanted);
         return { history: page.map(historyView), next_cursor };
       },
-      read,
+      listing(noDomainFiltersSchema),
     );
 };

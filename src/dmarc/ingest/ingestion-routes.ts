@@ -3,7 +3,7 @@ import type { Clock } from "../../base/clock.ts";
 import { AppError } from "../../base/errors.ts";
 import { isId } from "../../base/secrets.ts";
 import type { Caller, Guard } from "../../http/guard.ts";
-import { pageOf, readPage } from "../../http/query.ts";
+import { pageOf, pageParameters, readPage } from "../../http/query.ts";
 import type { DomainStore } from "../domains/domain-store.ts";
 import { ingestionFiltersSchema } from "./ingestion-schemas.ts";
 import type { IngestionFilters, IngestionRow } from "./ingestion-store.ts";
@@ -81,7 +81,7 @@ export const createIngestionRoutes = ({ guard, ingestions, domains, clock }: Ing
           next_cursor,
         };
       },
-      read,
+      { demand: { scope: "dmarc:read", query: pageParameters(ingestionFiltersSchema) } },
     )
     .get(`${PATH}/:id`, async ({ params, caller }) => view(ingestions.find(caller, knownId(params.id))), read)
     .get(

@@ -1,9 +1,10 @@
 import { Elysia } from "elysia";
+import type { z } from "zod";
 import type { Clock } from "../../base/clock.ts";
 import { AppError } from "../../base/errors.ts";
 import { isId } from "../../base/secrets.ts";
 import type { Guard } from "../../http/guard.ts";
-import { pageOf, readPage, writeCursor } from "../../http/query.ts";
+import { pageOf, pageParameters, readPage, writeCursor } from "../../http/query.ts";
 import { rangeOf } from "./range.ts";
 import type { RecordStore } from "./reading-record-store.ts";
 import { reportFiltersSchema } from "./reading-report-schemas.ts";
@@ -31,6 +32,9 @@ export const createReportRoutes = ({ guard, clock, records, reports, findDomain 
   const find = createDomainFinder(findDomain);
   const read = { demand: { scope: "dmarc:read" } } as const;
 
+  const listing = (filters: z.ZodObject) =>
+    ({ demand: { scope: "dmarc:read", query: pageParameters(filters) } }) as const;
+
   const reportOf = (domain: number, id: string): ReportRowStored => {
     const report = isId(id) ? reports.find(domain, id) : undefined;
     if (report !== undefined) return report;
@@ -48,7 +52,7 @@ export const createReportRoutes = ({ guard, clock, records, reports, findDomain 
         const page = await readReports(reports, { domain, range, filters }, { after, limit });
         return { reports: page.reports, next_cursor: page.next === null ? null : writeCursor(page.next) };
       },
-      read,
+      listing(reportFiltersSchema),
     )
     .get(
       `${PATH}/reports/:reportId`,
@@ -90,6 +94,6 @@ export const createReportRoutes = ({ guard, clock, records, reports, findDomain 
         const { page, next_cursor } = pageOf(rows, { limit });
         return { tls_reports: page.map(tlsReportView), next_cursor };
       },
-      read,
+      listing(noFiltersSchema),
     );
 };

@@ -6,7 +6,7 @@ import { isId } from "../../base/secrets.ts";
 import type { Db } from "../../db/open.ts";
 import { readJson } from "../../http/body.ts";
 import type { Caller, Guard } from "../../http/guard.ts";
-import { parametersOf, readPage, readParameters, writeCursor } from "../../http/query.ts";
+import { namesOf, pageParameters, parametersOf, readPage, readParameters, writeCursor } from "../../http/query.ts";
 import { csvResponse, wantsCsv } from "./csv.ts";
 import type { DomainRow } from "../domains/domain-store.ts";
 import { rangeOf } from "./range.ts";
@@ -59,6 +59,7 @@ export const createReadingRoutes = (deps: ReadingRouteDeps) => {
   const find = createDomainFinder(deps.findDomain);
   const words = createSourceWords({ db, store, reader, clock });
   const read = { demand: { scope: "dmarc:read" } } as const;
+  const reading = (query: readonly string[]) => ({ demand: { scope: "dmarc:read", query } }) as const;
   const write = { parse: "none", demand: { scope: "dmarc:write" } } as const;
 
   const rangeIn = (request: Request): DayRange =>
@@ -83,13 +84,13 @@ export const createReadingRoutes = (deps: ReadingRouteDeps) => {
       `${PATH}/summary`,
       ({ request, params, caller }) =>
         db.snapshot(() => summarise({ store, reader }, find(caller, params.id), rangeIn(request))),
-      read,
+      reading(namesOf(rangeSchema)),
     )
     .get(
       `${PATH}/timeseries`,
       ({ request, params, caller }) =>
         db.snapshot(() => timeseriesOf(store, find(caller, params.id), rangeIn(request))),
-      read,
+      reading(namesOf(rangeSchema)),
     )
     .get(`${PATH}/advice`, ({ params, caller }) => db.snapshot(() => advise(find(caller, params.id))), read)
     .get(
@@ -108,7 +109,7 @@ export const createReadingRoutes = (deps: ReadingRouteDeps) => {
         const { page, next } = pageOfSources(sources, { after, limit });
         return { sources: page, next_cursor: cursorOf(next) };
       },
-      read,
+      reading(pageParameters(sourceFiltersSchema)),
     )
     .patch(
       `${PATH}/sources/:key`,
@@ -135,6 +136,6 @@ export const createReadingRoutes = (deps: ReadingRouteDeps) => {
         const page = await readRecords(records, question, { after, limit });
         return { records: page.records, next_cursor: cursorOf(page.next) };
       },
-      read,
+      reading(pageParameters(recordFiltersSchema)),
     );
 };
