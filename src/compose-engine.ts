@@ -163,7 +163,6 @@ export const composeEngine = (config: Config, outside: Outside, matchSuppression
     pool,
     exits,
     catchAllMemory: createCatchAllMemory(clock),
-    clock,
     heloName,
     mailFrom,
   });

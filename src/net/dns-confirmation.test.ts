@@ -102,6 +102,20 @@ describe("a negative response", () => {
     expect(servers[0]?.seen.length).toBe(2);
   });
 
+  test("whose time is over is asked of nobody else, and nobody is thought silent for it", async () => {
+    const servers = await Promise.all([empty, () => undefined, empty].map(startDnsServer));
+    const clock = createTestClock();
+    const timeouts = { totalMs: 2000 };
+    const resolver = createDnsResolver({ servers: servers.map(({ server }) => server), clock, timeouts });
+    stops.push(() => resolver.close(), ...servers.map(({ stop }) => stop));
+    const first = resolver.resolve("there.example", "A");
+    await servers[1]?.received(1);
+    await clock.advance(2000);
+    expect(await first).toMatchObject({ outcome: "unconfirmed", elapsedMs: 2000 });
+    expect((await resolver.resolve("there.example", "MX")).outcome).toBe("no_data");
+    expect(servers.map(({ seen }) => seen.length)).toEqual([2, 1, 1]);
+  });
+
   test("that nobody confirmed stays so in the cache, and not for long", async () => {
     const { clock, resolver, servers } = await setUp(empty);
     for (const fromCache of [false, true])

@@ -3,12 +3,15 @@ import type { Clock } from "../base/clock.ts";
 /** A clock that stands still. `advance` moves it and runs what became due, in order, settling promises in between. */
 export interface TestClock extends Clock {
   advance(ms: number): Promise<void>;
+  /** Sets the wall clock forwards or back, as NTP and operators do; the monotonic clock goes on. */
+  setWall(byMs: number): void;
   /** How many tasks wait for their time. */
   pending(): number;
 }
 
 export const createTestClock = (startMs = Date.UTC(2026, 0, 1)): TestClock => {
   let now = startMs;
+  let wallMs = 0;
   let serial = 0;
   const tasks = new Map<number, { dueMs: number; run: () => void }>();
 
@@ -18,7 +21,7 @@ export const createTestClock = (startMs = Date.UTC(2026, 0, 1)): TestClock => {
       .sort((a, b) => a[1].dueMs - b[1].dueMs || a[0] - b[0])[0];
 
   return {
-    nowMs: () => now,
+    nowMs: () => now + wallMs,
     monotonicMs: () => now - startMs,
     after(delayMs, run) {
       const id = ++serial;
@@ -37,6 +40,9 @@ export const createTestClock = (startMs = Date.UTC(2026, 0, 1)): TestClock => {
       }
       now = untilMs;
       await settle();
+    },
+    setWall(byMs) {
+      wallMs += byMs;
     },
     pending: () => tasks.size,
   };

@@ -136,7 +136,7 @@ const worldOf = ({ hosts = [{ name: "mx.x.example" }], zone = {}, retryWaitsS = 
   const resolver = createZoneResolver(names);
   const inquireDomain = createDomainInquiry({ resolver, policy: createAddressPolicy([]), random: FIRST, clock });
   const envelope = { heloName: "probe.example", mailFrom: rest.mailFrom ?? "" };
-  const askHost = createHostInquiry({ pool, exits, catchAllMemory: createCatchAllMemory(clock), clock, ...envelope });
+  const askHost = createHostInquiry({ pool, exits, catchAllMemory: createCatchAllMemory(clock), ...envelope });
   const inquireMailbox = createMailboxInquiry({ askHost, clock, smtpPort: 25, attemptTimeMs: ATTEMPT_TIME_MS });
   const random = createCounting();
   const dnsbl = createDnsbl({ resolver, clock, random, registrableDomain: organisationalDomain, pacing: noPacing });

@@ -1,9 +1,15 @@
 import type { Clock } from "../base/clock.ts";
 
-/** What a mail host said to a random recipient of a domain, and when (wall time). */
+/** What a mail host said to a random recipient of a domain, and how long ago. */
 export interface RememberedCatchAll {
   readonly state: "yes" | "no";
-  readonly askedAtMs: number;
+  readonly ageMs: number;
+}
+
+interface Entry {
+  readonly state: "yes" | "no";
+  /** Of the monotonic clock. */
+  readonly keptAtMs: number;
 }
 
 /** Long enough for the next addresses of the same domain, short enough for a mistake not to matter. */
@@ -15,15 +21,15 @@ const ENTRIES_MAX = 50_000;
  * second recipient. Only what a server said for certain is remembered. In memory: forgetting costs one question.
  */
 export const createCatchAllMemory = (clock: Clock) => {
-  const entries = new Map<string, RememberedCatchAll>();
+  const entries = new Map<string, Entry>();
   const key = (domain: string, mailHost: string): string => `${domain} ${mailHost}`;
 
   return {
     find(domain: string, mailHost: string): RememberedCatchAll | null {
       const entry = entries.get(key(domain, mailHost));
       if (entry === undefined) return null;
-      const ageMs = clock.nowMs() - entry.askedAtMs;
-      if (ageMs >= 0 && ageMs < KEEP_MS) return entry;
+      const ageMs = clock.monotonicMs() - entry.keptAtMs;
+      if (ageMs < KEEP_MS) return { state: entry.state, ageMs };
       entries.delete(key(domain, mailHost));
       return null;
     },
@@ -32,7 +38,7 @@ export const createCatchAllMemory = (clock: Clock) => {
       const [oldest] = entries.keys();
       if (entries.size >= ENTRIES_MAX && oldest !== undefined) entries.delete(oldest);
       entries.delete(key(domain, mailHost));
-      entries.set(key(domain, mailHost), { state, askedAtMs: clock.nowMs() });
+      entries.set(key(domain, mailHost), { state, keptAtMs: clock.monotonicMs() });
     },
 
     size: (): number => entries.size,

@@ -144,6 +144,24 @@ describe("patience", () => {
     expect((await asked).listings).toEqual([{ listing: "spamcop", subject: "192.0.2.25" }]);
   });
 
+  test("half of the answers are not kept: the rest is asked for the next time", async () => {
+    const zone = { ...TEST_POINTS, [MX_AT_SPAMCOP]: { A: ["127.0.0.2"] } };
+    const clock = createTestClock();
+    const resolver = createZoneResolver(zone);
+    const silent = new Set([MX_AT_SPAMCOP]);
+    const resolve: typeof resolver.resolve = (name, type, options) =>
+      silent.has(name) ? Promise.withResolvers<never>().promise : resolver.resolve(name, type, options);
+    const deps = { clock, random: { integer: () => 0 }, registrableDomain: (name: string) => name, pacing: noPacing };
+    const inquire = createDnsblInquiry({ dnsbl: createDnsbl({ ...deps, resolver: { resolve } }), lists, clock });
+    const first = inquire(domainWith());
+    await clock.advance(PATIENCE_MS);
+    expect((await first).outcome).toBe("clean");
+    silent.clear();
+    const second = inquire(domainWith());
+    await clock.advance(PATIENCE_MS);
+    expect((await second).outcome).toBe("listed");
+  });
+
   test("leaves no timer behind when all have answered", async () => {
     const { clock, inquire } = start(TEST_POINTS);
     await inquire(domainWith());

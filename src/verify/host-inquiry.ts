@@ -1,4 +1,3 @@
-import type { Clock } from "../base/clock.ts";
 import type { Address } from "../mail/address.ts";
 import type { SmtpReply } from "../net/smtp-reply.ts";
 import type { ProbeAnswer } from "../probe/dialogue.ts";
@@ -15,7 +14,6 @@ export interface HostInquiryDeps {
   readonly pool: ProbePool;
   readonly exits: Exits;
   readonly catchAllMemory: CatchAllMemory;
-  readonly clock: Clock;
   readonly heloName: string;
   /** The envelope sender; empty for the null sender. */
   readonly mailFrom: string;
@@ -55,7 +53,7 @@ const EXITS_TRIED_MAX = 3;
  * that one asks at once; the blocked one then rests at the provider. What the host says of random recipients is
  * remembered for the next addresses of the domain.
  */
-export const createHostInquiry = ({ pool, exits, catchAllMemory, clock, heloName, mailFrom }: HostInquiryDeps) => {
+export const createHostInquiry = ({ pool, exits, catchAllMemory, heloName, mailFrom }: HostInquiryDeps) => {
   const ask = async (
     target: ProbeTarget,
     recipients: readonly string[],
@@ -100,8 +98,7 @@ export const createHostInquiry = ({ pool, exits, catchAllMemory, clock, heloName
     const isNews = reading === "accepted" && (state === "yes" || (state === "no" && certain));
     if (isNews) catchAllMemory.keep(domain, host ?? "", state);
     if (remembered === null || reading !== "accepted" || state !== "unknown") return finding;
-    const ageS = Math.round((clock.nowMs() - remembered.askedAtMs) / 1000);
-    return { ...finding, catch_all: remembered.state, catch_all_age_s: ageS };
+    return { ...finding, catch_all: remembered.state, catch_all_age_s: Math.round(remembered.ageMs / 1000) };
   };
 
   const note = (target: ProbeTarget, { reading, heard }: Finding): void => {

@@ -2,7 +2,7 @@ import { type Clock, isoTime } from "../base/clock.ts";
 import type { Address } from "../mail/address.ts";
 import type { Priority } from "../probe/lane.ts";
 import type { Attempt, Dialogue, DomainEvidence, Finding, MailHost } from "./evidence.ts";
-import { weigh } from "./findings.ts";
+import { nobody, weigh } from "./findings.ts";
 import type { HostAddress, HostInquiry } from "./host-inquiry.ts";
 import { providerOf } from "./providers.ts";
 
@@ -56,7 +56,8 @@ export const createMailboxInquiry = ({ askHost, clock, smtpPort, attemptTimeMs }
     const dialogues: Dialogue[] = [];
     const open: Finding[] = [];
     let spentMs = 0;
-    for (const where of addressesOf(domain, smtpPort, askedBefore?.address ?? null)) {
+    const places = addressesOf(domain, smtpPort, askedBefore?.address ?? null);
+    for (const where of places) {
       const heard = await askHost(where, { address, randomRecipient, exitBefore: askedBefore?.exit ?? null, priority });
       dialogues.push(...heard.dialogues);
       if (heard.settled) return { dialogues, finding: weighSettled(heard.finding, open) };
@@ -64,7 +65,8 @@ export const createMailboxInquiry = ({ askHost, clock, smtpPort, attemptTimeMs }
       spentMs += heard.tookMs;
       if (spentMs > attemptTimeMs) break;
     }
-    return { dialogues, finding: weigh(open) };
+    const isEveryHostHeard = open.length === places.length && places.length < ADDRESSES_MAX && !hasUnknownHost(domain);
+    return { dialogues, finding: weighOpen(open, isEveryHostHeard) };
   };
 
   return async function inquire(question: MailboxQuestion): Promise<Attempt> {
@@ -80,6 +82,16 @@ export const createMailboxInquiry = ({ askHost, clock, smtpPort, attemptTimeMs }
 };
 
 export type MailboxInquiry = ReturnType<typeof createMailboxInquiry>;
+
+/** A mail host whose addresses the DNS did not say. */
+const hasUnknownHost = ({ hosts }: DomainEvidence): boolean =>
+  hosts.some(({ addresses, lookup_failed }) => lookup_failed && !addresses.some(({ allowed }) => allowed));
+
+/** That the address needs SMTPUTF8 and no host offers it can only be said when there is no host left that may. */
+const weighOpen = (open: readonly Finding[], isEveryHostHeard: boolean): Finding => {
+  const finding = weigh(open);
+  return finding.reading === "smtputf8_unsupported" && !isEveryHostHeard ? weigh([...open, nobody(null)]) : finding;
+};
 
 /**
  * Behind a better host that only sent us away for now, a worse one has the last word only where it knows the mailbox:

@@ -1,7 +1,11 @@
 import { describe, expect, test } from "bun:test";
+import { parseAddress } from "../mail/address.ts";
+import { createTestClock } from "../testing/clock.ts";
+import { domainWith, findingWith } from "../testing/evidence.ts";
 import { createWorlds, WORLD_REPLY_TIMEOUT_MS, type WorldHost } from "../testing/mail-world.ts";
 import { HANG_UP, SILENCE, type SmtpStubScript } from "../testing/smtp-stub.ts";
 import type { Concluded } from "./conclude.ts";
+import { createMailboxInquiry } from "./mailbox-evidence.ts";
 import type { SubStatus } from "./result.ts";
 
 const worldOf = createWorlds();
@@ -37,6 +41,25 @@ describe("several mail hosts", () => {
       expect(concluded.result.sub_status).toBe("mailbox_exists");
       expect(hostsAsked(concluded)).toEqual(["bad.x.example", "good.x.example"]);
     });
+
+  test("none of which says a word before it hangs up: nobody was heard, and nothing is charged", async () => {
+    const mute = (name: string): WorldHost => ({ name: `${name}.x.example`, script: { banner: () => HANG_UP } });
+    const once = await worldOf({ hosts: [mute("a")] }).verify();
+    expect([once.result.sub_status, once.result.verdict, once.judgement.chargeable]).toEqual([
+      "smtp_protocol_error",
+      "risky",
+      false,
+    ]);
+    const twice = await worldOf({ hosts: [mute("a"), mute("b")] }).verify();
+    expect([twice.result.sub_status, twice.judgement.chargeable]).toEqual(["smtp_protocol_error", false]);
+  });
+
+  test("one of which was heard is charged, whoever hangs up beside it", async () => {
+    const mute: WorldHost = { name: "a.x.example", script: { banner: () => HANG_UP } };
+    const rude: WorldHost = { name: "b.x.example", script: { mail: () => HANG_UP } };
+    const { result, judgement } = await worldOf({ hosts: [mute, rude] }).verify();
+    expect([result.sub_status, judgement.chargeable]).toEqual(["smtp_protocol_error", true]);
+  });
 
   test("a silent one leaves the word to the next after its time", async () => {
     const world = worldOf({ hosts: [{ name: "bad.x.example", script: { banner: () => SILENCE } }, good] });
@@ -112,6 +135,44 @@ describe("several mail hosts", () => {
     ] as const)("%s", async (_, hosts, subStatus) => {
       const concluded = await worldOf({ hosts: [...hosts], retryWaitsS: [] }).verify("ädä@x.example");
       expect(concluded.result.sub_status).toBe(subStatus);
+    });
+
+    test("the primary's address cannot be looked up: a backup must not decide, and it is free", async () => {
+      const hosts = [without("a"), without("b")];
+      const world = worldOf({ hosts, zone: { "a.x.example": "servfail" }, retryWaitsS: [] });
+      const { result, judgement } = await world.verify("ädä@x.example");
+      expect([result.sub_status, judgement.chargeable]).toEqual(["smtp_unreachable", false]);
+    });
+
+    test("the time of an attempt is over before every host was heard: those left may offer it", async () => {
+      const lacking = findingWith({ reading: "smtputf8_unsupported", reply: null });
+      const address = parseAddress("ädä@x.example");
+      if (!address.ok) throw new Error(address.error);
+      const hosts = ["192.0.2.25", "192.0.2.26"].map((ip, n) => ({
+        ...{ host: `h${n}.x.example`, preference: n, lookup_failed: false },
+        addresses: [{ address: ip, allowed: true }],
+      }));
+      const inquire = async (attemptTimeMs: number) => {
+        const askHost = async () => ({ dialogues: [], tookMs: 1_000, finding: lacking, settled: false });
+        const ask = createMailboxInquiry({ askHost, clock: createTestClock(), smtpPort: 25, attemptTimeMs });
+        const question = {
+          randomRecipient: "r@x.example",
+          number: 1,
+          askedBefore: null,
+          priority: "realtime",
+        } as const;
+        return (await ask({ address: address.value, domain: domainWith({ hosts }), ...question })).finding.reading;
+      };
+      expect([await inquire(500), await inquire(5_000)]).toEqual(["unreachable", "smtputf8_unsupported"]);
+    });
+
+    test("more addresses than are tried: the last ones may offer it", async () => {
+      const many = (count: number) =>
+        Array.from({ length: count }, (_, n): WorldHost => ({ ...without(`h${n}`), preference: n }));
+      const subStatus = async (count: number) =>
+        (await worldOf({ hosts: many(count), retryWaitsS: [] }).verify("ädä@x.example")).result.sub_status;
+      expect(await subStatus(39)).toBe("smtputf8_unsupported");
+      expect(await subStatus(41)).toBe("smtp_unreachable");
     });
   });
 

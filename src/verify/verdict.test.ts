@@ -46,6 +46,7 @@ const CASES: ReadonlyArray<readonly [SubStatus, EvidenceParts, "charged" | "free
   ["smtp_unreachable", unheard("unreachable"), "free"],
   ["smtp_timeout", unheard("timeout"), "free"],
   ["internal_error", unheard("internal"), "free"],
+  ["smtp_protocol_error", unheard("protocol_error"), "free"],
   ["dns_error", failedDomain("dns_error"), "free"],
   ["internal_error", { domain: null, findings: [] }, "free"],
   ["unverifiable_provider", { domain: { unverifiable_provider: "Some" } }, "charged"],
