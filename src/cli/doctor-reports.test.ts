@@ -85,11 +85,20 @@ describe("doctor about the way of DMARC reports", () => {
     const { states, message } = await look(HOST, { ...MX, "reports.example.com": "servfail" });
     expect(states.report_mx).toBe("warn");
     expect(message("report_mx")).not.toMatch(/publish/i);
+    const unresolved = await look(HOST, { ...MX, "mail.example.com": "unconfirmed" });
+    expect(unresolved.states.report_mx).toBe("warn");
+    expect(unresolved.message("report_mx")).toContain("(unconfirmed)");
     const failing = new Proxy(MX, {
       get: () => "servfail",
       getOwnPropertyDescriptor: () => ({ configurable: true, enumerable: true, value: "servfail" }),
     });
     expect((await look(HOST, failing)).states.report_authorisation).toBe("warn");
+  });
+
+  test("an MX without address is in the way", async () => {
+    const { states, message } = await look(HOST, { ...MX, "mail.example.com": { TXT: ["hello"] } });
+    expect(states.report_mx).toBe("fail");
+    expect(message("report_mx")).toBe("The MX of reports.example.com, mail.example.com, has no address.");
   });
 
   test("the listener: answers, or does not", async () => {

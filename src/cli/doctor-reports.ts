@@ -64,13 +64,20 @@ const checkMx = async (
   }
   const found = await Promise.all(
     hosts.slice(0, HOSTS_MAX).map(async (host) => {
-      const [v4, v6] = await Promise.all([resolver.resolve(host, "A"), resolver.resolve(host, "AAAA")]);
-      return [...v4.records, ...v6.records].map((address) => ({ host, address }));
+      const replies = await Promise.all([resolver.resolve(host, "A"), resolver.resolve(host, "AAAA")]);
+      const failed = replies.find(({ outcome }) => !isDefinite(outcome))?.outcome ?? null;
+      return { failed, addresses: replies.flatMap(({ records }) => records.map((address) => ({ host, address }))) };
     }),
   );
-  const addresses = found.flat();
+  const addresses = found.flatMap((one) => one.addresses);
   if (addresses.length === 0) {
-    return [check("report_mx", "fail", `The MX of ${reportHost}, ${hosts.join(", ")}, has no address.`)];
+    const failed = found.find((one) => one.failed !== null)?.failed;
+    const whose = `the MX of ${reportHost}, ${hosts.join(", ")}`;
+    return [
+      failed === undefined
+        ? check("report_mx", "fail", `T${whose.slice(1)}, has no address.`)
+        : check("report_mx", "warn", `The DNS could not say which address ${whose}, has (${failed}).`),
+    ];
   }
   const where = addresses.map(({ host, address }) => `${host} [${address}]`).join(", ");
   return [

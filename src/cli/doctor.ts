@@ -5,7 +5,7 @@ import { dnsServersOf, realOutside } from "../compose-engine.ts";
 import type { Config } from "../config.ts";
 import { openDb } from "../db/open.ts";
 import { parseAddress } from "../mail/address.ts";
-import { type DnsResolver, formatServer } from "../net/dns.ts";
+import { type DnsOutcome, type DnsReply, type DnsResolver, formatServer, isDefinite } from "../net/dns.ts";
 import { reverseQueryName } from "../net/reverse-name.ts";
 import { openSession } from "../net/smtp-client.ts";
 import { describeMigrateProblem } from "../db/migrate.ts";
@@ -48,7 +48,10 @@ const checkDns = async (config: Config, resolver: DnsResolver, domain: string): 
   );
 };
 
-const checkHelo = async ({ heloName }: Config, resolver: DnsResolver): Promise<DoctorCheck> => {
+export const checkHelo = async (
+  { heloName }: Pick<Config, "heloName">,
+  resolver: DnsResolver,
+): Promise<DoctorCheck> => {
   const advice =
     "Set POSTWARDEN_HELO_NAME to this machine's public name; its A record and the address's PTR should match.";
   if (heloName.startsWith("["))
@@ -57,24 +60,43 @@ const checkHelo = async ({ heloName }: Config, resolver: DnsResolver): Promise<D
     return check("helo", "fail", `HELO says "${heloName}", which is no full host name. ${advice}`);
   const [v4, v6] = await Promise.all([resolver.resolve(heloName, "A"), resolver.resolve(heloName, "AAAA")]);
   const addresses = [...v4.records, ...v6.records];
-  if (addresses.length === 0) return check("helo", "fail", `${heloName} has no address (${v4.outcome}). ${advice}`);
+  if (addresses.length === 0) {
+    const failed = failureOf([v4, v6]);
+    return failed === null
+      ? check("helo", "fail", `${heloName} has no address (${v4.outcome}). ${advice}`)
+      : check("helo", "warn", `The DNS could not say which address ${heloName} has (${failed}).`);
+  }
   const reverse = await Promise.all(addresses.map((address) => resolver.resolve(reverseQueryName(address), "PTR")));
-  const matches = reverse.some((reply) => reply.records.includes(heloName.toLowerCase()));
-  return matches
-    ? check("helo", "ok", `${heloName} is ${addresses.join(", ")}, and back.`)
-    : check("helo", "warn", `${heloName} is ${addresses.join(", ")}, but no PTR record leads back to it. ${advice}`);
+  if (reverse.some((reply) => reply.records.includes(heloName.toLowerCase())))
+    return check("helo", "ok", `${heloName} is ${addresses.join(", ")}, and back.`);
+  const failed = failureOf(reverse);
+  const found = `${heloName} is ${addresses.join(", ")}`;
+  return failed === null
+    ? check("helo", "warn", `${found}, but no PTR record leads back to it. ${advice}`)
+    : check("helo", "warn", `${found}; the DNS could not say whether a PTR record leads back to it (${failed}).`);
 };
 
-const checkSender = async ({ mailFrom }: Config, resolver: DnsResolver): Promise<DoctorCheck> => {
+/** How the first of these questions failed that has no definite answer; null when all have one. */
+const failureOf = (replies: readonly DnsReply[]): DnsOutcome | null =>
+  replies.find(({ outcome }) => !isDefinite(outcome))?.outcome ?? null;
+
+export const checkSender = async (
+  { mailFrom }: Pick<Config, "mailFrom">,
+  resolver: DnsResolver,
+): Promise<DoctorCheck> => {
   if (mailFrom === "")
     return check("mail_from", "ok", "The null sender <>, as in bounces. A few servers refuse it: see the README.");
   const address = parseAddress(mailFrom);
   if (!address.ok) return check("mail_from", "fail", `${mailFrom} is no address.`);
   const { domain } = address.value;
-  const replies = await Promise.all([resolver.resolve(domain, "MX"), resolver.resolve(domain, "A")]);
-  return replies.some(({ outcome }) => outcome === "answer")
-    ? check("mail_from", "ok", `${mailFrom}: its domain takes mail.`)
-    : check("mail_from", "fail", `${mailFrom}: its domain has neither MX nor A, so servers will refuse it.`);
+  const types = ["MX", "A", "AAAA"] as const;
+  const replies = await Promise.all(types.map((type) => resolver.resolve(domain, type)));
+  if (replies.some(({ outcome }) => outcome === "answer"))
+    return check("mail_from", "ok", `${mailFrom}: its domain takes mail.`);
+  const failed = failureOf(replies);
+  return failed === null
+    ? check("mail_from", "fail", `${mailFrom}: its domain has neither MX nor A nor AAAA, so servers will refuse it.`)
+    : check("mail_from", "warn", `The DNS could not say whether the domain of ${mailFrom} takes mail (${failed}).`);
 };
 
 const checkPort = async (config: Config, domain: string): Promise<DoctorCheck> => {
