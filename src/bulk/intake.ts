@@ -3,6 +3,7 @@ import { AppError } from "../base/errors.ts";
 import { newId, type Random } from "../base/secrets.ts";
 import type { Ledger } from "../billing/store.ts";
 import type { Db, Tx } from "../db/open.ts";
+import { orRefusal } from "../db/refusal.ts";
 import type { Caller } from "../http/guard.ts";
 import { normalizeLoosely, parseAddress } from "../mail/address.ts";
 import type { ListRow } from "./csv.ts";
@@ -30,8 +31,12 @@ export interface IncomingList {
   readonly batches: AsyncIterable<readonly ListRow[]>;
 }
 
-/** Done in the transaction in which the job begins to exist; may find that another request made it first. */
-export type OnQueue = (tx: Tx, jobId: string) => JobRow | null;
+/** What is done in the transaction in which the job begins to exist. */
+export interface OnQueue {
+  /** The job, when another request with the same key made it first; may throw an AppError. Writes nothing. */
+  earlier(): JobRow | null;
+  write(tx: Tx, jobId: string): void;
+}
 
 /** Rows written in one transaction: it holds the event loop for a few milliseconds. */
 const ROWS_PER_TRANSACTION = 500;
@@ -96,6 +101,18 @@ export const createIntake = ({ db, jobs, lists, ledger, clock, random }: IntakeD
     return job;
   };
 
+  /** Queues the job whose rows are written; returns the job of an earlier request, or a refusal, with nothing written. */
+  const queue = (tx: Tx, { number, id, accountId, mode }: Receiving, { totals, onQueue }: Queued) => {
+    const earlier = orRefusal(() => onQueue.earlier());
+    if (earlier !== null) return earlier;
+    const move = { accountId, reference: id, atMs: clock.nowMs() };
+    const held = mode === "live" ? ledger.hold(tx, move, totals.addresses) : null;
+    if (held !== null && !held.ok) return insufficientCredits(held.error.required, held.error.available);
+    onQueue.write(tx, id);
+    jobs.queue(tx, number, totals);
+    return null;
+  };
+
   return {
     /**
      * Takes a list in and answers its job, queued. 402 `insufficient_credits` when the unheld credits do not cover the
@@ -117,15 +134,9 @@ export const createIntake = ({ db, jobs, lists, ledger, clock, random }: IntakeD
         const totals = await writeAll(number, list, creditsMax);
         // Not everything was written: credits that were granted meanwhile come too late.
         if (totals.addresses > creditsMax) throw insufficientCredits(totals.addresses, creditsMax);
-        const earlier = await db.commit((tx) => {
-          const made = onQueue(tx, id);
-          if (made !== null) return made;
-          const move = { accountId, reference: id, atMs: clock.nowMs() };
-          const held = mode === "live" ? ledger.hold(tx, move, totals.addresses) : null;
-          if (held !== null && !held.ok) throw insufficientCredits(held.error.required, held.error.available);
-          jobs.queue(tx, number, totals);
-          return null;
-        });
+        const receiving = { number, id, accountId, mode };
+        const earlier = await db.commit((tx) => queue(tx, receiving, { totals, onQueue }));
+        if (earlier instanceof AppError) throw earlier;
         if (earlier === null) return existing(jobs.get(number));
         discard(number);
         return earlier;
@@ -136,6 +147,16 @@ export const createIntake = ({ db, jobs, lists, ledger, clock, random }: IntakeD
     },
   };
 };
+
+interface Receiving extends Pick<Caller, "accountId" | "mode"> {
+  readonly number: number;
+  readonly id: string;
+}
+
+interface Queued {
+  readonly totals: { readonly rows: number; readonly addresses: number };
+  readonly onQueue: OnQueue;
+}
 
 interface Batch {
   readonly rows: readonly ListRow[];

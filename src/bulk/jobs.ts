@@ -5,7 +5,7 @@ import type { Log } from "../base/log.ts";
 import type { Db, Tx } from "../db/open.ts";
 import type { Caller } from "../http/guard.ts";
 import type { VerificationStore } from "../verify/store.ts";
-import type { Intake } from "./intake.ts";
+import type { Intake, OnQueue } from "./intake.ts";
 import { isUnfinished, jobObject } from "./job-object.ts";
 import type { ListStore } from "./list-store.ts";
 import { type Order, type OrderContext, withOrder } from "./orders.ts";
@@ -121,12 +121,12 @@ export const createBulkJobs = (deps: BulkJobsDeps) => {
     if (before !== null) return before;
     if (jobs.countUnfinished(caller.accountId) >= UNFINISHED_MAX)
       throw new AppError("conflict", { message: `${UNFINISHED_MAX} lists of the account are not finished yet.` });
-    const onQueue = (tx: Tx, jobId: string): JobRow | null => {
-      const made = repeatable === null ? null : repeated(caller, repeatable);
-      if (made !== null) return made;
-      if (repeatable !== null) remember(tx, caller, repeatable, jobId);
-      if (order.list.webhookUrl !== null) turnOnUrl(tx, caller, order.list.webhookUrl);
-      return null;
+    const onQueue: OnQueue = {
+      earlier: () => (repeatable === null ? null : repeated(caller, repeatable)),
+      write(tx, jobId) {
+        if (repeatable !== null) remember(tx, caller, repeatable, jobId);
+        if (order.list.webhookUrl !== null) turnOnUrl(tx, caller, order.list.webhookUrl);
+      },
     };
     const job = await inTurn(() => intake.receive(caller, order.list, { onQueue, discard }));
     runner.take(job);

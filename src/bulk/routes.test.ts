@@ -156,6 +156,22 @@ describe("credits", () => {
       expect(app.db.sqlite.query(`SELECT count(*) AS n FROM ${table}`).get()).toEqual({ n: 0 });
   });
 
+  test("that suffice for one of two lists at a time: the other is refused, and its Idempotency-Key stays free", async () => {
+    const app = start();
+    const key = app.newKey({ mode: "live" });
+    app.leaveCredits(3);
+    const order = (name: string, count: number) => ({
+      key,
+      headers: { "idempotency-key": name },
+      body: { emails: Array.from({ length: count }, (_, at) => `${name}${at}@x.example`) },
+    });
+    const both = await Promise.all([post(app, order("one", 2)), post(app, order("two", 2))]);
+    expect(both.map(({ status }) => status).toSorted()).toEqual([202, 402]);
+    const refused = both[0]?.status === 402 ? "one" : "two";
+    expect((await post(app, order(refused, 1))).status).toBe(202);
+    expect(app.credits()).toEqual({ available: 0, held: 3 });
+  });
+
   test("are charged once an address, and given back where nobody was heard", async () => {
     const zone = {
       "nobody.example": { MX: [[10, "mx.nobody.example"]] },

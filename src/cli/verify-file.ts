@@ -87,7 +87,7 @@ const enter = async (db: Db, { intake }: Bulk, { list, shape, name }: Entry): Pr
   return intake.receive(
     { accountId, keyId: OWNER, mode: "live" },
     { ...about, batches: readRows(fileSource(list), shape) },
-    { onQueue: () => null, discard: () => undefined },
+    { onQueue: { earlier: () => null, write: () => undefined }, discard: () => undefined },
   );
 };
 

@@ -1,4 +1,4 @@
-import { Database as Sqlite } from "bun:sqlite";
+import { Database as Sqlite, type SQLQueryBindings } from "bun:sqlite";
 import { afterEach, describe, expect, test } from "bun:test";
 import { mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -63,6 +63,44 @@ describe("migrations", () => {
       error: { kind: "newer_database", has: MIGRATIONS.length + 1, knows: MIGRATIONS.length },
     });
     if (!result.ok) expect(describeMigrateProblem(result.error)).toContain("newer than this binary");
+  });
+
+  /** Runs `act` once, just before the query or transaction that `when` names: another process was quicker. */
+  const interrupted = (path: string, when: string, act: () => void): Sqlite => {
+    let transactions = 0;
+    let isOver = false;
+    const once = (step: string) => {
+      if (isOver || !step.includes(when)) return;
+      isOver = true;
+      act();
+    };
+    return new (class extends Sqlite {
+      override query<R, P extends SQLQueryBindings | SQLQueryBindings[]>(sql: string) {
+        once(sql);
+        return super.query<R, P>(sql);
+      }
+      override transaction<A extends unknown[], R>(work: (...args: A) => R) {
+        once(`transaction ${++transactions}`);
+        return super.transaction(work);
+      }
+    })(path, { create: true });
+  };
+
+  test.each([
+    ["before it is looked at", "application_id"],
+    ["while it is looked at", "sqlite_master"],
+    ["after it was looked at", "transaction 2"],
+  ])("a database that another process migrates %s is migrated once, and is not refused", (_, when) => {
+    const path = join(folder(), "two.db");
+    const other = new Sqlite(path, { create: true });
+    other.run("PRAGMA journal_mode = WAL");
+    const byOther: unknown[] = [];
+    const sqlite = interrupted(path, when, () => void byOther.push(migrate(other, MIGRATIONS)));
+    expect(migrate(sqlite, MIGRATIONS).ok).toBe(true);
+    expect(byOther).toEqual([{ ok: true, value: MIGRATIONS.map(({ name }) => name) }]);
+    expect(schemaVersion(sqlite)).toBe(MIGRATIONS.length);
+    sqlite.close();
+    other.close();
   });
 
   test("somebody else's database is refused and left alone", () => {
@@ -144,6 +182,35 @@ describe("writing", () => {
     ]);
     expect(outcomes.map((outcome) => outcome.status)).toEqual(["fulfilled", "rejected", "fulfilled"]);
     expect(names(db)).toEqual(["a", "c"]);
+  });
+
+  test("one that throws makes no other run again, and the order stays", async () => {
+    const db = open();
+    const ran: string[] = [];
+    const add = (id: string) =>
+      db.commit(() => {
+        ran.push(id);
+        grant(db, id);
+        if (id === "c") throw new Error("only c");
+      });
+    await Promise.allSettled(["a", "b", "c", "d", "e"].map(add));
+    expect(ran).toEqual(["a", "b", "c", "d", "e"]);
+    expect(names(db)).toEqual(["a", "b", "d", "e"]);
+  });
+
+  test("when SQLite gives the whole transaction up, nothing of it is reported as written", async () => {
+    const db = open();
+    const outcomes = await Promise.allSettled([
+      db.commit(() => grant(db, "a")),
+      db.commit(() => {
+        db.sqlite.run("ROLLBACK");
+        throw new Error("database or disk is full");
+      }),
+      db.commit(() => grant(db, "c")),
+    ]);
+    expect(outcomes.map((outcome) => outcome.status)).toEqual(["rejected", "rejected", "rejected"]);
+    await db.commit(() => grant(db, "d"));
+    expect(names(db)).toEqual(["d"]);
   });
 
   test("more than one transaction's worth is written whole and in order", async () => {

@@ -1,5 +1,5 @@
 import type { Database as Sqlite } from "bun:sqlite";
-import { systemClock } from "../base/clock.ts";
+import { type Clock, systemClock } from "../base/clock.ts";
 
 interface Waiting {
   run(): void;
@@ -19,12 +19,15 @@ const isBusy = (error: unknown): boolean =>
 /** Work beyond this many pieces waits for the next transaction, so that one does not hold the event loop for long. */
 const WORK_PER_TRANSACTION_MAX = 512;
 
+/** A piece that ran in a transaction, and what to call once that transaction is durable. */
+type Settle = () => void;
+
 /**
- * Gathers the writes of one turn of the event loop into one transaction. A write is resolved after the commit that
- * holds it. When one of them throws, everything is undone and each is run again by itself, so that a failing write
- * takes nobody with it: a write must do nothing but read and write the database, for it may run twice.
+ * Gathers the writes of one turn of the event loop into one transaction, in the order in which they came. A write is
+ * resolved after the commit that holds it. Each runs within a savepoint: one that throws is undone alone and rejected,
+ * and no other write runs again for it. When the transaction itself fails (disk full), all of its writes are rejected.
  */
-export const createGroupCommit = (sqlite: Sqlite) => {
+export const createGroupCommit = (sqlite: Sqlite, clock: Pick<Clock, "monotonicMs" | "after"> = systemClock) => {
   let waiting: Waiting[] = [];
   let scheduled = false;
   let closed = false;
@@ -32,12 +35,30 @@ export const createGroupCommit = (sqlite: Sqlite) => {
   const begin = sqlite.prepare("BEGIN IMMEDIATE");
   const commit = sqlite.prepare("COMMIT");
   const rollback = sqlite.prepare("ROLLBACK");
+  const savepoint = sqlite.prepare("SAVEPOINT piece");
+  const release = sqlite.prepare("RELEASE piece");
+  const undo = sqlite.prepare("ROLLBACK TO piece");
 
-  /** Runs pieces as one transaction; answers what was thrown, or null when all are durable. */
-  const attempt = (pieces: readonly Waiting[]): { readonly error: unknown } | null => {
+  /** Runs one piece; throws only when SQLite has rolled back the whole transaction. */
+  const runPiece = (piece: Waiting): Settle => {
+    savepoint.run();
+    try {
+      piece.run();
+    } catch (error) {
+      if (!sqlite.inTransaction) throw error;
+      undo.run();
+      release.run();
+      return () => piece.fail(error);
+    }
+    release.run();
+    return piece.done;
+  };
+
+  /** Runs pieces as one transaction; returns what was thrown, or null when it is durable. */
+  const attempt = (pieces: readonly Waiting[], settled: Settle[]): { readonly error: unknown } | null => {
     try {
       begin.run();
-      for (const piece of pieces) piece.run();
+      for (const piece of pieces) settled.push(runPiece(piece));
       commit.run();
       return null;
     } catch (error) {
@@ -48,16 +69,16 @@ export const createGroupCommit = (sqlite: Sqlite) => {
   };
 
   const settle = (pieces: readonly Waiting[]): void => {
-    const failure = attempt(pieces);
-    if (failure === null) for (const piece of pieces) piece.done();
+    const settled: Settle[] = [];
+    const failure = attempt(pieces, settled);
+    if (failure === null) for (const end of settled) end();
     else if (isBusy(failure.error) && !closed) postpone(pieces, failure.error);
-    else if (pieces.length === 1) pieces[0]?.fail(failure.error);
-    else for (const piece of pieces) settle([piece]);
+    else for (const piece of pieces) piece.fail(failure.error);
   };
 
   /** Puts pieces back to the front, but for those whose patience is over. */
   const postpone = (pieces: readonly Waiting[], error: unknown): void => {
-    const nowMs = systemClock.monotonicMs();
+    const nowMs = clock.monotonicMs();
     for (const piece of pieces) if (piece.patienceEndsMs <= nowMs) piece.fail(error);
     waiting = [...pieces.filter(({ patienceEndsMs }) => patienceEndsMs > nowMs), ...waiting];
     if (waiting.length > 0) schedule(BUSY_AGAIN_MS);
@@ -66,7 +87,7 @@ export const createGroupCommit = (sqlite: Sqlite) => {
   const schedule = (delayMs = 0): void => {
     if (scheduled) return;
     scheduled = true;
-    const start = delayMs === 0 ? setImmediate : (task: () => void) => systemClock.after(delayMs, task);
+    const start = delayMs === 0 ? setImmediate : (task: () => void) => clock.after(delayMs, task);
     start(() => {
       scheduled = false;
       const pieces = waiting.splice(0, WORK_PER_TRANSACTION_MAX);
@@ -86,7 +107,7 @@ export const createGroupCommit = (sqlite: Sqlite) => {
           },
           fail: reject,
           done: () => resolve(value),
-          patienceEndsMs: systemClock.monotonicMs() + BUSY_MS_MAX,
+          patienceEndsMs: clock.monotonicMs() + BUSY_MS_MAX,
         });
         schedule();
       });

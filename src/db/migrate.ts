@@ -38,8 +38,12 @@ export const schemaVersion = (sqlite: Sqlite): number => pragma(sqlite, "user_ve
  * that were applied. Refuses a database that a newer binary has migrated, and one that is not Postwarden's.
  */
 export const migrate = (sqlite: Sqlite, migrations: readonly Migration[]): Result<string[], MigrateProblem> => {
-  const has = schemaVersion(sqlite);
-  if (pragma(sqlite, "application_id") !== APPLICATION_ID && !isEmpty(sqlite)) return err({ kind: "foreign_database" });
+  // Read in one transaction: another process that migrates the same file would otherwise make it look foreign.
+  const { has, isForeign } = sqlite.transaction(() => ({
+    has: schemaVersion(sqlite),
+    isForeign: pragma(sqlite, "application_id") !== APPLICATION_ID && !isEmpty(sqlite),
+  }))();
+  if (isForeign) return err({ kind: "foreign_database" });
   if (has > migrations.length) return err({ kind: "newer_database", has, knows: migrations.length });
 
   const applied: string[] = [];

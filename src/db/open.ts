@@ -26,8 +26,9 @@ export interface Db {
   snapshot<T>(work: () => T): T;
   /**
    * Like `transact`, together with everything else that is waiting to be written: one transaction and one flush to
-   * disk for all. Resolves when the work is durable; rejects, with only this work undone, when it throws. The work may
-   * run twice, so it does nothing but read and write the database.
+   * disk for all. Resolves when the work is durable; rejects, with only this work undone, when it throws. While another
+   * process holds the database the work may run again, so it does nothing but read and write the database. What a client
+   * is refused is returned (`orRefusal`), not thrown.
    */
   commit<T>(work: (tx: Tx) => T): Promise<T>;
   /** The first thing that SQLite finds wrong with the file, or null. Reads all of it. */

@@ -113,7 +113,7 @@ const worldOf = (db: Db) => {
           rowsMax: emails.length,
           batches: batchesOf(emails),
         },
-        { onQueue: () => null, discard: () => undefined },
+        { onQueue: { earlier: () => null, write: () => undefined }, discard: () => undefined },
       ),
     events: (): string[] =>
       db.sqlite

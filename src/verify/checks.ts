@@ -3,6 +3,7 @@ import { AppError } from "../base/errors.ts";
 import { newId, sha256 } from "../base/secrets.ts";
 import type { Ledger } from "../billing/store.ts";
 import type { Db, Tx } from "../db/open.ts";
+import { orRefusal } from "../db/refusal.ts";
 import type { Caller } from "../http/guard.ts";
 import { conclude } from "./conclude.ts";
 import { beginEvidence } from "./engine.ts";
@@ -27,19 +28,6 @@ export interface CheckOrder {
 
 /** How long an Idempotency-Key is remembered (contract §4). */
 const IDEMPOTENCY_MS = 24 * 60 * 60 * 1000;
-
-/**
- * A refusal as a value. It is decided before anything is written, so that there is nothing to undo: thrown inside the
- * group commit it would make everybody else's writes run again.
- */
-const orRefusal = <T>(work: () => T): T | AppError => {
-  try {
-    return work();
-  } catch (error) {
-    if (error instanceof AppError) return error;
-    throw error;
-  }
-};
 
 const insufficientCredits = (required: number, available: number) =>
   new AppError("insufficient_credits", {

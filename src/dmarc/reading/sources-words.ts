@@ -1,6 +1,8 @@
 import { dayOfTime } from "../../base/days.ts";
 import type { Clock } from "../../base/clock.ts";
+import { AppError } from "../../base/errors.ts";
 import type { Db } from "../../db/open.ts";
+import { orRefusal } from "../../db/refusal.ts";
 import { RANGE_DAYS } from "./range.ts";
 import type { Classification, ReadingStore } from "./reading-store.ts";
 import type { ShownSource } from "./source-view.ts";
@@ -17,15 +19,17 @@ export interface SourceWordsDeps {
 export const createSourceWords = ({ db, store, reader, clock }: SourceWordsDeps) => ({
   /**
    * Keeps the user's word about a source, or with null takes it back. Answers the source with its counts of the last 30
-   * days; undefined when no report ever told of it. `findDomain` is asked in the transaction: the domain may be going.
+   * days; undefined when no report ever told of it. `findDomain` is asked in the transaction: the domain may be going,
+   * and then it throws an AppError.
    */
   async say(
     findDomain: () => ReadDomain,
     key: string,
     classification: Classification | null,
   ): Promise<ShownSource | undefined> {
-    return db.commit((tx) => {
-      const domain = findDomain();
+    const said = await db.commit((tx) => {
+      const domain = orRefusal(findDomain);
+      if (domain instanceof AppError) return domain;
       const toDay = dayOfTime(clock.nowMs());
       const range = { fromDay: toDay - RANGE_DAYS + 1, toDay };
       const source = reader.find(domain, key, range);
@@ -37,6 +41,8 @@ export const createSourceWords = ({ db, store, reader, clock }: SourceWordsDeps)
       }
       return reader.find(domain, key, range);
     });
+    if (said instanceof AppError) throw said;
+    return said;
   },
 });
 
