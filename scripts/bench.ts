@@ -11,10 +11,12 @@ import { measureBlocklists } from "./bench/blocklists.ts";
 import { measureBulk } from "./bench/bulk.ts";
 import { measureBulkList } from "./bench/bulk-list.ts";
 import { measureChecks } from "./bench/checks.ts";
+import { measureCommits } from "./bench/commits.ts";
 import { measureDmarc } from "./bench/dmarc.ts";
 import { measureDns } from "./bench/dns.ts";
 import { measureHttp } from "./bench/http.ts";
 import { isMet, type Mark, marksJson, marksText } from "./bench/marks.ts";
+import { measurePlan } from "./bench/plan.ts";
 import { measureSilent } from "./bench/silent.ts";
 import type { Stage } from "./bench/stage.ts";
 import { measureStart } from "./bench/start.ts";
@@ -29,6 +31,8 @@ const GROUPS: Readonly<Record<string, (stage: Stage) => Promise<Mark[]>>> = {
   start: measureStart,
   checks: measureChecks,
   turns: measureTurns,
+  commits: measureCommits,
+  plan: measurePlan,
   dns: measureDns,
   silent: measureSilent,
   bulk: measureBulk,

@@ -41,6 +41,82 @@ describe("the plan", () => {
     expect(takeAll(plan).map(({ position }) => position)).toEqual([1_000]);
   });
 
+  test("lets one more domain begin for each that ends, in the order in which they came to wait", () => {
+    const plan = createPlan({ perGroupMax: 2 });
+    for (let bucket = 0; bucket < 6; bucket++) for (let n = 0; n < 2; n++) plan.add(bucket * 2 + n, bucket);
+    const first = Array.from({ length: 6 }, () => plan.take(NOW)).filter((taken) => taken !== null);
+    for (const taken of first) plan.release(taken, "provider");
+    const order: number[] = [];
+    const underWay = takeAll(plan);
+    for (let taken = underWay.shift(); taken !== undefined; taken = underWay.shift()) {
+      order.push(taken.bucket);
+      plan.release(taken, "provider");
+      underWay.push(...takeAll(plan));
+      expect(underWay.length).toBeLessThanOrEqual(2);
+    }
+    expect(order).toEqual([0, 1, 2, 3, 4, 5]);
+  });
+
+  describe("gives a provider's free place to a domain that can use it", () => {
+    const [X, C, Y, Z] = [0, 1, 2, 3];
+    let serial = 0;
+    /** A plan in which these domains are known to be the provider's. */
+    const planOf = (perGroupMax: number) => {
+      const plan = createPlan({ perGroupMax });
+      const add = (...buckets: number[]) => {
+        for (const bucket of buckets) plan.add(serial++, bucket);
+      };
+      const take = () => takeAll(plan).map(({ bucket }) => bucket);
+      add(X, C, Y, Z);
+      for (const taken of takeAll(plan)) plan.release(taken, "provider");
+      return { plan, add, take };
+    };
+
+    test("not to one that has nothing left", () => {
+      const { plan, add, take } = planOf(2);
+      add(X, C);
+      const underWay = takeAll(plan);
+      add(Y, Z, X);
+      expect(take()).toEqual([]);
+      for (const taken of underWay) plan.release(taken, "provider");
+      const [first, ...others] = takeAll(plan);
+      expect([first?.bucket, ...others.map(({ bucket }) => bucket)]).toEqual([Y, X]);
+      if (first !== undefined) plan.release(first, "provider");
+      expect(take()).toEqual([Z]);
+    });
+
+    test("not to one that is at its own ceiling", () => {
+      const { plan, add, take } = planOf(PER_BUCKET_MAX + 1);
+      add(...Array<number>(PER_BUCKET_MAX - 1).fill(X));
+      expect(take()).toHaveLength(PER_BUCKET_MAX - 1);
+      add(C, C);
+      const ofC = takeAll(plan);
+      add(Y, Z, X);
+      expect(take()).toEqual([]);
+      add(X);
+      for (const taken of ofC) plan.release(taken, "provider");
+      const [ofX, ofY] = takeAll(plan);
+      expect([ofX?.bucket, ofY?.bucket]).toEqual([X, Y]);
+      if (ofY !== undefined) plan.release(ofY, "provider");
+      expect(take()).toEqual([Z]);
+    });
+
+    test("not to one that turns out to be another provider's", () => {
+      const { plan, add, take } = planOf(1);
+      const moved = 9;
+      add(moved, moved);
+      const [first, second] = takeAll(plan);
+      if (first !== undefined) plan.release(first, "provider");
+      add(C);
+      const [ofC] = takeAll(plan);
+      add(moved, Z);
+      expect(take()).toEqual([]);
+      if (ofC !== undefined) plan.release(ofC, "provider");
+      if (second !== undefined) plan.release(second, "other provider");
+      expect(take()).toEqual([moved, Z]);
+    });
+  });
+
   test("takes a domain's retries first, at their time and not before", () => {
     const plan = createPlan({ perGroupMax: 10 });
     plan.add(1, 2);
@@ -59,17 +135,28 @@ describe("the plan", () => {
     expect(takeAll(plan).map(({ bucket }) => bucket)).toEqual([2, ...Array(FIRST_PER_BUCKET_MAX).fill(1)]);
   });
 
-  test("whatever comes and goes, gives every address out exactly once and never goes beyond its ceilings", () => {
-    const list = fc.array(fc.integer({ min: 0, max: 6 }), { minLength: 1, maxLength: 300 });
+  test("whatever comes and goes, gives every address out exactly once, never goes beyond its ceilings and leaves no place empty", () => {
+    const sizes = fc.array(fc.integer({ min: 1, max: 12 }), { minLength: 1, maxLength: 25 });
     fc.assert(
-      fc.property(list, fc.array(fc.nat(), { maxLength: 400 }), (buckets, picks) => {
-        const plan = createPlan({ perGroupMax: 9 });
+      fc.property(sizes, fc.array(fc.nat(), { maxLength: 400 }), (counts, picks) => {
+        const buckets = counts.flatMap((count, bucket) => Array<number>(count).fill(bucket));
+        const plan = createPlan({ perGroupMax: 3 });
         for (const [position, bucket] of buckets.entries()) plan.add(position, bucket);
         const seen: number[] = [];
+        const groupOf = new Map<number, string>();
         let underWay: Taken[] = [];
-        const release = (taken: Taken) => {
+        const release = (taken: Taken, pick: number) => {
           underWay = underWay.filter((other) => other !== taken);
-          plan.release(taken, taken.bucket < 3 ? "one" : "other");
+          // Now and then a domain moves to another provider.
+          const group = (taken.bucket % 2 === 0) === pick % 7 > 0 ? "one" : "other";
+          groupOf.set(taken.bucket, group);
+          plan.release(taken, group);
+        };
+        const mayBegin = (bucket: number): boolean => {
+          const group = groupOf.get(bucket);
+          const max = group === undefined ? FIRST_PER_BUCKET_MAX : PER_BUCKET_MAX;
+          if (underWay.filter((taken) => taken.bucket === bucket).length >= max) return false;
+          return group === undefined || underWay.filter((taken) => taken.group === group).length < 3;
         };
         const take = () => {
           for (const taken of takeAll(plan)) {
@@ -77,16 +164,19 @@ describe("the plan", () => {
             underWay.push(taken);
           }
           const counted = Map.groupBy(underWay, ({ group }) => group);
-          for (const [group, all] of counted) if (group !== null) expect(all.length).toBeLessThanOrEqual(9);
+          for (const [group, all] of counted) if (group !== null) expect(all.length).toBeLessThanOrEqual(3);
+          const left = new Set(buckets.filter((_, position) => !seen.includes(position)));
+          expect([...left].filter(mayBegin)).toEqual([]);
         };
         take();
         for (const pick of picks) {
           const taken = underWay[pick % Math.max(1, underWay.length)];
-          if (taken !== undefined) release(taken);
+          if (taken !== undefined) release(taken, pick);
           if (pick % 3 === 0) take();
         }
+        take();
         for (let left = underWay[0]; left !== undefined; left = underWay[0]) {
-          release(left);
+          release(left, seen.length);
           take();
         }
         expect(seen.toSorted((a, b) => a - b)).toEqual(buckets.map((_, position) => position));

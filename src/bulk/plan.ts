@@ -49,6 +49,8 @@ interface Bucket {
   isQueued: boolean;
 }
 
+const isEmpty = ({ due, fresh }: Bucket): boolean => leftIn(due) + leftIn(fresh) === 0;
+
 /**
  * In which order the addresses of a job are worked on: round and round its domains, with a ceiling for each domain and,
  * once it is known, for each provider of mail hosts, so that a slow one holds nobody up. Retries come at their time,
@@ -59,7 +61,8 @@ export const createPlan = ({ perGroupMax }: PlanOptions) => {
   const bucketOfRetry = new Map<number, number>();
   const retries = createDueQueue();
   const groups = new Map<string, number>();
-  const full = new Map<string, number[]>();
+  /** Buckets that wait for a place of their full group, in the order in which they came. */
+  const full = new Map<string, Set<number>>();
   let ring: number[] = [];
   let ringAt = 0;
   let ready = 0;
@@ -78,7 +81,7 @@ export const createPlan = ({ perGroupMax }: PlanOptions) => {
   };
 
   const queue = (number: number, bucket: Bucket): void => {
-    if (bucket.isQueued || leftIn(bucket.due) + leftIn(bucket.fresh) === 0) return;
+    if (bucket.isQueued || isEmpty(bucket)) return;
     bucket.isQueued = true;
     ring.push(number);
   };
@@ -109,8 +112,47 @@ export const createPlan = ({ perGroupMax }: PlanOptions) => {
   /** The bucket waits for its group; true when that is full. */
   const waitsForGroup = (number: number, { group }: Bucket): boolean => {
     if (group === null || (groups.get(group) ?? 0) < perGroupMax) return false;
-    full.set(group, [...(full.get(group) ?? []), number]);
+    const waiting = full.get(group) ?? new Set();
+    full.set(group, waiting.add(number));
     return true;
+  };
+
+  /**
+   * A place of the group is free: of the buckets that wait for one, the first that can use it comes into the ring. Only
+   * one, so that a release costs the same however many wait.
+   */
+  const callFor = (group: string): void => {
+    const waiting = full.get(group);
+    if (waiting === undefined) return;
+    for (const number of waiting) {
+      waiting.delete(number);
+      const bucket = bucketAt(number);
+      if (isFull(bucket) || isEmpty(bucket)) continue;
+      queue(number, bucket);
+      break;
+    }
+    if (waiting.size === 0) full.delete(group);
+  };
+
+  /** The bucket's hosts are those of the group from now on: what it was called for is for another of its former group. */
+  const move = (number: number, bucket: Bucket, group: string): void => {
+    if (bucket.group === group) return;
+    if (bucket.group !== null) {
+      full.get(bucket.group)?.delete(number);
+      callFor(bucket.group);
+    }
+    bucket.group = group;
+  };
+
+  /** The bucket's next address, unless a ceiling forbids it. */
+  const takeFrom = (number: number, bucket: Bucket): Taken | null => {
+    if (isFull(bucket) || waitsForGroup(number, bucket)) return null;
+    const position = takeFirst(leftIn(bucket.due) > 0 ? bucket.due : bucket.fresh);
+    if (position === undefined) return null;
+    ready--;
+    const taken = count(number, position);
+    queue(number, bucket);
+    return taken;
   };
 
   /** Those whose time has come stand before the fresh addresses of their domain. */
@@ -145,13 +187,8 @@ export const createPlan = ({ perGroupMax }: PlanOptions) => {
       for (let number = shift(); number !== undefined; number = shift()) {
         const bucket = bucketAt(number);
         bucket.isQueued = false;
-        if (isFull(bucket) || waitsForGroup(number, bucket)) continue;
-        const position = takeFirst(leftIn(bucket.due) > 0 ? bucket.due : bucket.fresh);
-        if (position === undefined) continue;
-        ready--;
-        const taken = count(number, position);
-        queue(number, bucket);
-        return taken;
+        const taken = takeFrom(number, bucket);
+        if (taken !== null) return taken;
       }
       return null;
     },
@@ -162,13 +199,12 @@ export const createPlan = ({ perGroupMax }: PlanOptions) => {
       bucket.underWay--;
       underWay--;
       bucket.isKnown = true;
-      if (group !== null) bucket.group = group;
+      if (group !== null) move(number, bucket, group);
       if (counted !== null) {
         const left = (groups.get(counted) ?? 1) - 1;
         if (left === 0) groups.delete(counted);
         else groups.set(counted, left);
-        for (const waiting of full.get(counted) ?? []) queue(waiting, bucketAt(waiting));
-        full.delete(counted);
+        callFor(counted);
       }
       queue(number, bucket);
     },
