@@ -1,5 +1,5 @@
 import { sql } from "drizzle-orm";
-import { index, integer, primaryKey, sqliteTable, text, uniqueIndex } from "drizzle-orm/sqlite-core";
+import { blob, index, integer, primaryKey, sqliteTable, text, uniqueIndex } from "drizzle-orm/sqlite-core";
 
 /** All tables. Times are milliseconds since 1970, ids UUIDv7, JSON columns hold what the slice's zod schema reads. */
 
@@ -152,9 +152,13 @@ export const bulkJobs = sqliteTable(
     }).notNull(),
     /** How the list was written, as JSON: what its export depends on. */
     format: text().notNull(),
+    /** How the list was read, as JSON of the interface; null when it was given as JSON. */
+    reading: text(),
     webhookUrl: text("webhook_url"),
     rowsTotal: integer("rows_total").notNull().default(0),
     rowsFinished: integer("rows_finished").notNull().default(0),
+    /** Rows without an address: finished from the start, and free. */
+    rowsEmpty: integer("rows_empty").notNull().default(0),
     addressesTotal: integer("addresses_total").notNull().default(0),
     addressesFinished: integer("addresses_finished").notNull().default(0),
     creditsCharged: integer("credits_charged").notNull().default(0),
@@ -194,13 +198,13 @@ export const bulkAddresses = sqliteTable(
   (table) => [primaryKey({ columns: [table.job, table.position] })],
 );
 
-/** The evidence of addresses that wait for a further attempt, as JSON; gone when they are finished. */
+/** The evidence of addresses, finished or waiting for a further attempt (`verify/evidence-store.ts`). */
 export const bulkEvidence = sqliteTable(
   "bulk_evidence",
   {
     job: integer().notNull(),
     position: integer().notNull(),
-    body: text().notNull(),
+    body: blob({ mode: "buffer" }).notNull(),
   },
   (table) => [primaryKey({ columns: [table.job, table.position] })],
 );
