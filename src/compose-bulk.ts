@@ -44,6 +44,6 @@ export const composeBulk = ({ config, db, ledger, engine, clock, random, log, ch
     isSomebodyWaiting: () => checks !== null && checks.running() > 0,
     checkMs: () => checks?.attemptMs() ?? 0,
   });
-  const intake = createIntake({ db, jobs, lists, ledger, clock, random });
+  const intake = createIntake({ db, jobs, lists, record, ledger, clock, random });
   return { jobs, lists, record, runner, intake };
 };

@@ -108,7 +108,7 @@ export const composeService = ({ config, db, log, outside, freshResolver: given,
     lists,
     intake,
     ...work,
-    ...{ idempotency: store, clock, log, uploadsFolder },
+    ...{ idempotency: store, ledger, clock, random: outside.random, log, uploadsFolder },
     turnOnUrl,
     readUrl: rules.parse,
   });

@@ -3,8 +3,9 @@ import type { Log } from "../base/log.ts";
 import type { KeyMode } from "../base/secrets.ts";
 import { PoolClosed } from "../probe/pool.ts";
 import { conclude } from "../verify/conclude.ts";
-import { beginEvidence, type Engine } from "../verify/engine.ts";
-import { type Evidence, evidenceSchema } from "../verify/evidence.ts";
+import { beginCellEvidence, type Engine } from "../verify/engine.ts";
+import type { Evidence } from "../verify/evidence.ts";
+import { packEvidence, unpackEvidence } from "../verify/evidence-store.ts";
 import { providerOf } from "../verify/providers.ts";
 import { planTestCheck, TEST_VERIFIED_AT, testEvidence } from "../verify/test-keys.ts";
 import type { ListStore, OpenAddress } from "./list-store.ts";
@@ -17,8 +18,17 @@ export type Outcome =
       readonly columns: ResultColumns;
       readonly chargeable: boolean;
       readonly group: string | null;
+      readonly evidence: PackedEvidence;
     }
-  | { readonly kind: "later"; readonly dueAtMs: number; readonly evidence: string; readonly group: string | null };
+  | {
+      readonly kind: "later";
+      readonly dueAtMs: number;
+      readonly group: string | null;
+      readonly evidence: PackedEvidence;
+    };
+
+/** As it is stored; null for what the address alone makes again: a test key's, and that of what is no address. */
+type PackedEvidence = Buffer | null;
 
 export interface AttemptDeps {
   readonly engine: Engine;
@@ -45,23 +55,28 @@ const groupOf = ({ domain }: Evidence): string | null => {
  */
 export const createAttempt = ({ engine, lists, clock, log }: AttemptDeps) => {
   const done = (evidence: Evidence, verifiedAt: string): Outcome => {
-    const { result, judgement } = conclude(evidence, verifiedAt);
-    return { kind: "done", columns: toColumns(result), chargeable: judgement.chargeable, group: groupOf(evidence) };
+    const { result, evidence: whole, judgement } = conclude(evidence, verifiedAt);
+    const packed = evidence.address.problem === null ? packEvidence(whole) : null;
+    const { chargeable } = judgement;
+    return { kind: "done", columns: toColumns(result), chargeable, group: groupOf(evidence), evidence: packed };
   };
 
   const test = ({ email, dueAtMs }: OpenAddress, { createdAtMs }: AttemptJob): Outcome => {
-    const evidence = testEvidence(email.trim());
-    const { afterMs } = planTestCheck(beginEvidence(email.trim()));
+    const begun = beginCellEvidence(email.trim());
+    const evidence = testEvidence(email.trim(), begun);
+    const { afterMs } = planTestCheck(begun);
     if (afterMs > 0 && dueAtMs === 0)
-      return { kind: "later", dueAtMs: createdAtMs + afterMs, evidence: "", group: null };
-    return { ...done(evidence, TEST_VERIFIED_AT), group: null };
+      return { kind: "later", dueAtMs: createdAtMs + afterMs, evidence: null, group: null };
+    const { result, judgement } = conclude(evidence, TEST_VERIFIED_AT);
+    const { chargeable } = judgement;
+    return { kind: "done", columns: toColumns(result), chargeable, group: null, evidence: null };
   };
 
   const gather = async (address: OpenAddress, job: AttemptJob): Promise<Evidence> => {
-    let evidence = beginEvidence(address.email.trim());
+    let evidence = beginCellEvidence(address.email.trim());
     try {
       const stored = address.dueAtMs === 0 ? undefined : lists.findEvidence(job.number, address.position);
-      if (stored !== undefined) evidence = evidenceSchema.parse(JSON.parse(stored));
+      if (stored !== undefined) evidence = unpackEvidence(stored);
       return await engine.attempt(evidence, "bulk");
     } catch (error) {
       if (error instanceof PoolClosed) throw error;
@@ -73,7 +88,7 @@ export const createAttempt = ({ engine, lists, clock, log }: AttemptDeps) => {
   const conclusionOf = (evidence: Evidence): Outcome => {
     const retry = engine.planRetry(evidence);
     if (retry === null) return done(evidence, isoTime(clock.nowMs()));
-    const later = JSON.stringify({ ...evidence, retries: [...evidence.retries, retry] });
+    const later = packEvidence({ ...evidence, retries: [...evidence.retries, retry] });
     return { kind: "later", dueAtMs: Date.parse(retry.due_at), evidence: later, group: groupOf(evidence) };
   };
 
@@ -88,7 +103,7 @@ export const createAttempt = ({ engine, lists, clock, log }: AttemptDeps) => {
         position: address.position,
         cause: error,
       });
-      return done(engine.failed(beginEvidence(address.email.trim())), isoTime(clock.nowMs()));
+      return done(engine.failed(beginCellEvidence(address.email.trim())), isoTime(clock.nowMs()));
     }
   };
 };

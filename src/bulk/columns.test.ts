@@ -30,12 +30,48 @@ describe("the column of addresses", () => {
   test.each([
     [["name|city", "Ada|London"], '0 "name", 1 "city"'],
     [["name|address", "Ada|1 High Street"], "No column of addresses"],
-    [["mail", "Ada <a@b.example>"], "only the address belongs in the cell"],
     [["a|".repeat(30), "b"], "and 11 more"],
     [["name|city"], "in the first row. "],
     [["na\0\u0007me|city", "Ada|London"], 'in the first 2 rows. Choose one by name or by its number from 0: 0 "na me"'],
   ])("is not to be found in %j", (rows, reason) => {
     expect(found(rows)).toContain(reason);
+  });
+});
+
+test.each([
+  ["requested", ["name|mail", "Ada|a@b.example"], { header: "auto", column: "mail" } as const],
+  ["only_addresses", ["name|mail", "Ada|Ada <a@b.example>"], AUTO],
+  ["most_addresses", ["old|new", "a@b.example|", "|c@d.example", "|e@f.example"], AUTO],
+  ["name_among_equals", ["login|correo", "a@b.example|c@d.example"], AUTO],
+  ["first_of_equals", ["from|to", "a@b.example|c@d.example"], AUTO],
+  ["name_only", ["name|Email", "Ada|none"], AUTO],
+])("the column is taken for the reason %s", (reason, rows, wish) => {
+  const result = findAddressColumn(records(rows), wish);
+  expect(result).toMatchObject({ ok: true, value: { reason } });
+});
+
+describe("rows above the header", () => {
+  const titled = (rows: readonly string[], wish = AUTO) => {
+    const result = findAddressColumn(records(rows), wish);
+    return result.ok ? { titles: result.value.titles.length, header: result.value.header } : result.error;
+  };
+
+  test.each([
+    [["Customers 2026||", "|As of: 1 May|", "Name|Kontakt|Ort", "Ada|a@b.example|x"], 2, ["Name", "Kontakt", "Ort"]],
+    [["Customers 2026", "email", "a@b.example"], 1, ["email"]],
+    [["Name|Kontakt", "Ada|none", "Bob|b@b.example"], 0, ["Name", "Kontakt"]],
+    [["jo.example.com", "none", "a@b.example"], 0, null],
+    [["Name|Mail", "Ada|", "Bob|b@b.example"], 0, ["Name", "Mail"]],
+    [["Name||Mail", "Ada|Smith|none", "Bob|Smith|b@b.example"], 0, ["Name", "", "Mail"]],
+    [["|Mail", "Ada|none", "Bob|b@b.example"], 0, ["", "Mail"]],
+  ])("of %j are %d", (rows, titles, header) => {
+    expect(titled(rows)).toEqual({ titles, header });
+  });
+
+  test("a column is found by the name below them; a header that is said to be first has none above it", () => {
+    const rows = ["Customers|", "Name|Work", "Ada|a@b.example"];
+    expect(titled(rows, { header: "auto", column: "work" })).toEqual({ titles: 1, header: ["Name", "Work"] });
+    expect(titled(rows, { header: "true" })).toEqual({ titles: 0, header: ["Customers", ""] });
   });
 });
 
@@ -121,7 +157,8 @@ test.each([
   ["a", false],
   ["a@", false],
   ["a@b@c.example", false],
-  ["Ada <a@b.example>", false],
+  ["Ada <a@b.example>", true],
+  ["mailto:a@b.example?subject=x", true],
   ["a b@c.example", false],
   ["a@b.example;c@d.example", false],
   [`${"a".repeat(320)}@b.example`, false],

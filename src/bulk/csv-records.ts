@@ -7,8 +7,8 @@ export type Delimiter = (typeof DELIMITERS)[number] | null;
 /** `strict`: RFC 4180. `relaxed`: a quote that stands elsewhere than RFC 4180 allows is an ordinary character. */
 export type Quoting = "strict" | "relaxed";
 
-/** A row longer than this is an unclosed quote or no list. */
-export const ROW_BYTES_MAX = 256 * 1024;
+/** A row longer than this is an unclosed quote or no list. All of its cells are kept, so it bounds what a job stores. */
+export const ROW_BYTES_MAX = 64 * 1024;
 export const ROW_CELLS_MAX = 1000;
 
 /** Why a row cannot be read. `row` counts from 1, the header included, empty lines not. */

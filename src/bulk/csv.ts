@@ -1,8 +1,9 @@
 import { nextTurn } from "../base/clock.ts";
 import { AppError, type Result, err, ok } from "../base/errors.ts";
-import { type ColumnWish, findAddressColumn } from "./columns-address.ts";
+import { type ColumnReason, type ColumnWish, countAddresses, findAddressColumn } from "./columns-address.ts";
 import { type Reading, chooseReading } from "./columns-delimiter.ts";
 import { type TextEncoding, detectEncoding, utf8Chunks } from "./csv-encoding.ts";
+import { readSeparatorLine } from "./csv-separator-line.ts";
 import { DELIMITERS, type Delimiter, type RecordFormat, type RowProblem, createRecordReader } from "./csv-records.ts";
 import type { ListSource } from "./csv-source.ts";
 
@@ -10,6 +11,8 @@ import type { ListSource } from "./csv-source.ts";
 export const ROWS_MAX = 1_000_000;
 /** Rows handed over at a time: one database transaction's worth. */
 export const BATCH_ROWS_MAX = 1000;
+/** A header and titles. */
+const ROWS_ABOVE_MAX = 11;
 /** Rows of nothing but delimiters cost time, too; a spreadsheet saved at its full height has a million of them. */
 const BLANKS_PER_ROW_MAX = 3;
 const TOO_BLANK = { reason: "too many blank rows before it" };
@@ -25,10 +28,27 @@ export interface ListShape extends RecordFormat {
   /** Zero-based index of the column of addresses, and its name if it has one. */
   readonly column: number;
   readonly columnName: string | null;
+  readonly reason: ColumnReason;
+  /** The rows above the header, as uploaded. */
+  readonly titles: ReadonlyArray<readonly string[]>;
+  /** Bytes of a first line `sep=;`, with which spreadsheets name the delimiter; 0 where there is none. */
+  readonly separatorLineBytes: number;
   /** Cells in the widest row. */
   readonly width: number;
-  /** Rows with at least one cell that is not blank, the header not among them. */
+  /** Rows with at least one cell that is not blank; the header and the titles are not among them. */
   readonly rows: number;
+}
+
+/** What a list looks like, and what else it could be read as. */
+export interface Inspection {
+  readonly shape: ListShape;
+  /** The columns with what looks like addresses, and in how many of the first `sampleRows` rows. */
+  readonly candidates: ReadonlyArray<{
+    readonly column: number;
+    readonly name: string | null;
+    readonly addresses: number;
+  }>;
+  readonly sampleRows: number;
 }
 
 /** Why a list is not taken. `rows` are the rows at fault, if it is the fault of rows. */
@@ -59,23 +79,31 @@ export interface InspectOptions extends ColumnWish {
 export const inspectList = async (
   source: ListSource,
   { rowsMax = ROWS_MAX, ...wish }: InspectOptions,
-): Promise<Result<ListShape, ListRefusal>> => {
+): Promise<Result<Inspection, ListRefusal>> => {
   const encoding = await detectEncoding(source);
   if (!encoding.ok) return refuse(encoding.error);
-  const sample = await chooseSample(source, encoding.value);
+  const separator = await readSeparatorLine(utf8Chunks(source, encoding.value));
+  const text = { encoding: encoding.value, separatorLineBytes: separator.bytes };
+  const sample = await chooseSample(source, text, separator.delimiter);
   const delimiter = sample?.delimiter ?? null;
-  const counted = await countRecords(source, { encoding: encoding.value, delimiter, recordsMax: rowsMax + 1 });
+  const counted = await countRecords(source, { ...text, delimiter, recordsMax: rowsMax + 1 + ROWS_ABOVE_MAX });
   if (!counted.ok) return counted;
   if (sample === undefined || sample.records.length === 0) return refuse("The list has no rows.");
   const found = findAddressColumn(sample.records, wish);
   if (!found.ok) return refuse(found.error);
-  const { header, column } = found.value;
-  const rows = counted.value.records - (header === null ? 0 : 1);
+  const { header, column, titles } = found.value;
+  const rowsAbove = titles.length + (header === null ? 0 : 1);
+  const rows = counted.value.records - rowsAbove;
   if (rows === 0) return refuse("The list has a header, but no rows.");
-  if (rows > rowsMax) return err(tooManyRows(rowsMax, rowsMax + (header === null ? 1 : 2)));
+  if (rows > rowsMax) return err(tooManyRows(rowsMax, rowsMax + rowsAbove + 1));
   const { quoting, width } = counted.value;
   const columnName = header?.[column]?.trim() ?? null;
-  return ok({ encoding: encoding.value, delimiter, quoting, header, column, columnName, width, rows });
+  const sampled = sample.records.slice(rowsAbove);
+  const candidates = countAddresses(sampled).flatMap((addresses, at) =>
+    addresses > 0 || at === column ? [{ column: at, name: header?.[at]?.trim() ?? null, addresses }] : [],
+  );
+  const shape = { ...text, ...found.value, delimiter, quoting, columnName, width, rows };
+  return ok({ shape, candidates, sampleRows: sampled.length });
 };
 
 /**
@@ -83,12 +111,12 @@ export const inspectList = async (
  * Throws when the list no longer has the shape it was inspected with.
  */
 export async function* readRows(source: ListSource, shape: ListShape): AsyncGenerator<readonly ListRow[], void> {
-  let headerAhead = shape.header !== null;
+  let rowsAbove = shape.titles.length + (shape.header === null ? 0 : 1);
   let rowIndex = 0;
   for await (const { records, problem } of readRecords(source, shape)) {
     if (problem !== null) throw new Error(`The list changed since it was inspected: row ${problem.row}`);
     const rows = records.filter(isNotBlank);
-    if (headerAhead && rows.shift() !== undefined) headerAhead = false;
+    rowsAbove -= rows.splice(0, rowsAbove).length;
     for (let at = 0; at < rows.length; at += BATCH_ROWS_MAX) {
       const batch = rows.slice(at, at + BATCH_ROWS_MAX);
       yield batch.map((cells) => ({ rowIndex: rowIndex++, cells, email: cells[shape.column] ?? "" }));
@@ -113,10 +141,22 @@ const tooManyRows = (rowsMax: number, row: number): ListRefusal => ({
   rows: [{ row, reason: "one row too many" }],
 });
 
-async function* readRecords(source: ListSource, format: RecordFormat & { readonly encoding: TextEncoding }) {
+/** How the bytes of a list become the text of its records. */
+type TextShape = Pick<ListShape, "encoding" | "separatorLineBytes">;
+
+async function* textChunks(source: ListSource, { encoding, separatorLineBytes }: TextShape) {
+  let skip = separatorLineBytes;
+  for await (const chunk of utf8Chunks(source, encoding)) {
+    const text = chunk.subarray(Math.min(skip, chunk.length));
+    skip -= chunk.length - text.length;
+    if (text.length > 0) yield text;
+  }
+}
+
+async function* readRecords(source: ListSource, format: RecordFormat & TextShape) {
   const reader = createRecordReader(format);
   try {
-    for await (const chunk of utf8Chunks(source, format.encoding)) {
+    for await (const chunk of textChunks(source, format)) {
       const read = await reader.feed(chunk);
       yield read;
       if (read.problem !== null) return;
@@ -127,16 +167,21 @@ async function* readRecords(source: ListSource, format: RecordFormat & { readonl
   }
 }
 
-const chooseSample = async (source: ListSource, encoding: TextEncoding): Promise<Reading | undefined> => {
+/** `named`: the delimiter that the list itself names, undefined when it names none. */
+const chooseSample = async (
+  source: ListSource,
+  text: TextShape,
+  named: Delimiter | undefined,
+): Promise<Reading | undefined> => {
   const chunks: Uint8Array[] = [];
   let bytes = 0;
-  for await (const chunk of utf8Chunks(source, encoding)) {
+  for await (const chunk of textChunks(source, text)) {
     chunks.push(chunk);
     bytes += chunk.length;
     if (bytes > SAMPLE_BYTES) break;
   }
   const readings: Reading[] = [];
-  for (const delimiter of [...DELIMITERS, null]) {
+  for (const delimiter of named === undefined ? [...DELIMITERS, null] : [named]) {
     readings.push({ delimiter, records: await readSample(chunks, delimiter, bytes <= SAMPLE_BYTES) });
   }
   return chooseReading(readings);
@@ -157,25 +202,21 @@ const readSample = async (chunks: readonly Uint8Array[], delimiter: Delimiter, w
   return kept.slice(0, SAMPLE_ROWS);
 };
 
-interface Counting {
-  readonly encoding: TextEncoding;
+interface Counting extends TextShape {
   readonly delimiter: Delimiter;
   /** Rows and a header: one more than this, and counting stops. */
   readonly recordsMax: number;
 }
 
-const countRecords = async (source: ListSource, { encoding, delimiter, recordsMax }: Counting) => {
-  const strict = await countAs(source, { encoding, delimiter, quoting: "strict" }, recordsMax);
+const countRecords = async (source: ListSource, { recordsMax, ...text }: Counting) => {
+  const refuseRow = ({ row, reason }: RowProblem) => refuseRowAt(row + (text.separatorLineBytes > 0 ? 1 : 0), reason);
+  const strict = await countAs(source, { ...text, quoting: "strict" }, recordsMax);
   if (strict.ok || strict.error.kind !== "quoting") return strict.ok ? strict : refuseRow(strict.error);
-  const relaxed = await countAs(source, { encoding, delimiter, quoting: "relaxed" }, recordsMax);
+  const relaxed = await countAs(source, { ...text, quoting: "relaxed" }, recordsMax);
   return relaxed.ok ? relaxed : refuseRow(relaxed.error);
 };
 
-const countAs = async (
-  source: ListSource,
-  format: RecordFormat & { readonly encoding: TextEncoding },
-  recordsMax: number,
-) => {
+const countAs = async (source: ListSource, format: RecordFormat & TextShape, recordsMax: number) => {
   const counted = { records: 0, width: 0, quoting: format.quoting };
   let seen = 0;
   for await (const { records, problem } of readRecords(source, format)) {
@@ -192,5 +233,5 @@ const countAs = async (
   return ok(counted);
 };
 
-const refuseRow = ({ row, reason }: RowProblem): Result<never, ListRefusal> =>
+const refuseRowAt = (row: number, reason: string): Result<never, ListRefusal> =>
   err({ reason: `Row ${row} of the list cannot be read: ${reason}.`, rows: [{ row, reason }] });

@@ -10,7 +10,8 @@ const ENDED = {
   created_at: "2026-01-01T00:00:00.000Z",
   started_at: "2026-01-01T00:00:00.100Z",
   completed_at: "2026-01-01T00:01:00.000Z",
-  rows: { total: 4, finished: 4 },
+  format: null,
+  rows: { total: 4, finished: 4, empty: 0 },
   addresses: { total: 3, finished: 3 },
   verdicts: { deliverable: 3, risky: 0, undeliverable: 1 },
   sub_statuses: { mailbox_exists: 3, mailbox_not_found: 1 },
@@ -23,7 +24,7 @@ const ENDED = {
 
 const STOPPED = {
   ...ENDED,
-  rows: { total: 4, finished: 3 },
+  rows: { total: 4, finished: 3, empty: 0 },
   addresses: { total: 3, finished: 2 },
   verdicts: { deliverable: 2, risky: 0, undeliverable: 1 },
   sub_statuses: { mailbox_exists: 2, mailbox_not_found: 1 },

@@ -1,21 +1,27 @@
-import { type Clock, nextTurn } from "../base/clock.ts";
+import { type Clock, isoTime, nextTurn } from "../base/clock.ts";
 import { AppError } from "../base/errors.ts";
 import { newId, type Random } from "../base/secrets.ts";
 import type { Ledger } from "../billing/store.ts";
 import type { Db, Tx } from "../db/open.ts";
 import { orRefusal } from "../db/refusal.ts";
 import type { Caller } from "../http/guard.ts";
-import { normalizeLoosely, parseAddress } from "../mail/address.ts";
+import { keptCell, normalizeCell } from "../mail/address-in-cell.ts";
+import { conclude } from "../verify/conclude.ts";
+import { beginCellEvidence } from "../verify/engine.ts";
 import type { ListRow } from "./csv.ts";
 import type { ListStore } from "./list-store.ts";
-import { createPositions, type Positions } from "./positions.ts";
-import type { ResultsFormat } from "./results-csv.ts";
-import type { JobRow, JobStore } from "./store.ts";
+import type { ListReading } from "./list-reading.ts";
+import { createPositions } from "./positions.ts";
+import type { BulkRecord } from "./record.ts";
+import { toColumns } from "./result-columns.ts";
+import { type ResultsFormat, resultsFormatSchema } from "./results-csv.ts";
+import type { JobRow, JobStore, ListTotals } from "./store.ts";
 
 export interface IntakeDeps {
   readonly db: Db;
   readonly jobs: JobStore;
   readonly lists: ListStore;
+  readonly record: Pick<BulkRecord, "endAtOnce">;
   readonly ledger: Ledger;
   readonly clock: Clock;
   readonly random: Random;
@@ -27,6 +33,8 @@ export interface IncomingList {
   readonly source: string | null;
   readonly webhookUrl: string | null;
   readonly format: ResultsFormat;
+  /** How the file was read, as the interface tells it; null where there is none. */
+  readonly reading: ListReading | null;
   readonly rowsMax: number;
   readonly batches: AsyncIterable<readonly ListRow[]>;
 }
@@ -42,10 +50,25 @@ export interface OnQueue {
 const ROWS_PER_TRANSACTION = 500;
 const SEED_BITS = 47;
 
-export const normalizedOf = (email: string): string => {
-  const parsed = parseAddress(email);
-  return parsed.ok ? parsed.value.normalized : normalizeLoosely(email);
+/** Counts the distinct addresses of a list and its rows without one, which share the text "" for an address. */
+export const createTally = (rowsMax: number, seed: bigint) => {
+  const positions = createPositions(rowsMax, seed);
+  let rows = 0;
+  let empty = 0;
+  return {
+    place(normalizedEmail: string) {
+      rows++;
+      if (normalizedEmail === "") empty++;
+      return positions.place(normalizedEmail);
+    },
+    totals: (): ListTotals => ({ rows, empty, addresses: positions.size() - (empty > 0 ? 1 : 0) }),
+  };
 };
+type Tally = ReturnType<typeof createTally>;
+
+/** A seed for `createTally` that nobody outside knows. */
+export const newSeed = (random: Random): bigint =>
+  BigInt(random.integer(2 ** SEED_BITS)) * BigInt(random.integer(2 ** SEED_BITS) + 1);
 
 const insufficientCredits = (required: number, available: number) =>
   new AppError("insufficient_credits", {
@@ -57,22 +80,24 @@ const insufficientCredits = (required: number, available: number) =>
  * Takes lists in: row by row into the database while the job exists for nobody, then, in one transaction, the hold of
  * one credit an address and the job. Other work gets its turn between batches. What fails leaves a job to be removed.
  */
-export const createIntake = ({ db, jobs, lists, ledger, clock, random }: IntakeDeps) => {
-  const newSeed = (): bigint => BigInt(random.integer(2 ** SEED_BITS)) * BigInt(random.integer(2 ** SEED_BITS) + 1);
+export const createIntake = ({ db, jobs, lists, record, ledger, clock, random }: IntakeDeps) => {
+  const nothingToAsk = () => toColumns(conclude(beginCellEvidence(""), isoTime(clock.nowMs())).result);
 
-  const writeBatch = (tx: Tx, job: number, { rows, positions, width }: Batch): void => {
+  const writeBatch = (tx: Tx, job: number, { rows, tally, width }: Batch): void => {
     const repeated = new Map<number, number>();
     const spelled = new Map<number, string>();
-    for (const { rowIndex, cells, email } of rows) {
-      const normalizedEmail = normalizedOf(email);
-      const { position, isNew } = positions.place(normalizedEmail);
+    for (const { rowIndex, cells, email: cell } of rows) {
+      const normalizedEmail = normalizeCell(cell);
+      const email = keptCell(cell);
+      const { position, isNew } = tally.place(normalizedEmail);
       if (isNew) {
         lists.insertAddress(tx, job, { position, email, normalizedEmail });
+        if (normalizedEmail === "") lists.finish(tx, job, { position, columns: nothingToAsk() });
         spelled.set(position, email);
       } else repeated.set(position, (repeated.get(position) ?? 0) + 1);
       const first = spelled.get(position) ?? lists.emailAt(job, position) ?? email;
       spelled.set(position, first);
-      const isAlone = width === 1 && cells.length === 1;
+      const isAlone = width === 1 && cells.length === 1 && email === cell;
       const submittedEmail = first === email ? null : email;
       lists.insertRow(tx, job, { rowIndex, position, submittedEmail, cells: isAlone ? null : JSON.stringify(cells) });
     }
@@ -80,20 +105,18 @@ export const createIntake = ({ db, jobs, lists, ledger, clock, random }: IntakeD
   };
 
   /** Writes the rows down, and only counts once it is clear that the credits do not suffice. */
-  const writeAll = async (job: number, list: IncomingList, creditsMax: number) => {
-    const positions = createPositions(list.rowsMax, newSeed());
-    let rows = 0;
+  const writeAll = async (job: number, list: IncomingList, creditsMax: number): Promise<ListTotals> => {
+    const tally = createTally(list.rowsMax, newSeed(random));
     for await (const batch of list.batches) {
       for (let at = 0; at < batch.length; at += ROWS_PER_TRANSACTION) {
         const part = batch.slice(at, at + ROWS_PER_TRANSACTION);
-        const write = { rows: part, positions, width: list.format.width };
-        if (positions.size() <= creditsMax) db.transact((tx) => writeBatch(tx, job, write));
-        else for (const { email } of part) positions.place(normalizedOf(email));
+        const write = { rows: part, tally, width: list.format.width };
+        if (tally.totals().addresses <= creditsMax) db.transact((tx) => writeBatch(tx, job, write));
+        else for (const { email } of part) tally.place(normalizeCell(email));
         await nextTurn();
       }
-      rows += batch.length;
     }
-    return { rows, addresses: positions.size() };
+    return tally.totals();
   };
 
   const existing = (job: JobRow | undefined): JobRow => {
@@ -106,10 +129,11 @@ export const createIntake = ({ db, jobs, lists, ledger, clock, random }: IntakeD
     const earlier = orRefusal(() => onQueue.earlier());
     if (earlier !== null) return earlier;
     const move = { accountId, reference: id, atMs: clock.nowMs() };
-    const held = mode === "live" ? ledger.hold(tx, move, totals.addresses) : null;
+    const held = mode === "live" && totals.addresses > 0 ? ledger.hold(tx, move, totals.addresses) : null;
     if (held !== null && !held.ok) return insufficientCredits(held.error.required, held.error.available);
     onQueue.write(tx, id);
     jobs.queue(tx, number, totals);
+    if (totals.addresses === 0) record.endAtOnce(tx, number);
     return null;
   };
 
@@ -123,11 +147,13 @@ export const createIntake = ({ db, jobs, lists, ledger, clock, random }: IntakeD
       list: IncomingList,
       { onQueue, discard }: { onQueue: OnQueue; discard: (number: number) => void },
     ): Promise<JobRow> {
-      const { name, source, webhookUrl, format } = list;
+      const { name, source, webhookUrl } = list;
+      const format = JSON.stringify(resultsFormatSchema.parse(list.format));
+      const reading = list.reading === null ? null : JSON.stringify(list.reading);
       const { accountId, keyId, mode } = caller;
       const id = newId();
       const createdAtMs = clock.nowMs();
-      const job = { id, accountId, keyId, mode, name, source, webhookUrl, format: JSON.stringify(format), createdAtMs };
+      const job = { id, accountId, keyId, mode, name, source, webhookUrl, format, reading, createdAtMs };
       const number = await db.commit((tx) => jobs.insert(tx, job));
       try {
         const creditsMax = mode === "live" ? ledger.balance(accountId).available : Number.POSITIVE_INFINITY;
@@ -154,13 +180,13 @@ interface Receiving extends Pick<Caller, "accountId" | "mode"> {
 }
 
 interface Queued {
-  readonly totals: { readonly rows: number; readonly addresses: number };
+  readonly totals: ListTotals;
   readonly onQueue: OnQueue;
 }
 
 interface Batch {
   readonly rows: readonly ListRow[];
-  readonly positions: Positions;
+  readonly tally: Tally;
   readonly width: number;
 }
 

@@ -102,7 +102,7 @@ describe("items", () => {
     );
     expect((await csv.text()).split("\r\n")[1]).toStartWith("pending@a.example,,,,");
     await app.advance(8_000);
-    expect((await untilEnded(app, key, id)).rows).toEqual({ total: 2, finished: 2 });
+    expect((await untilEnded(app, key, id)).rows).toEqual({ total: 2, finished: 2, empty: 0 });
   });
 
   test.each([

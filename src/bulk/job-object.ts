@@ -1,5 +1,6 @@
 import { isoTime } from "../base/clock.ts";
 import { type SubStatus, VERDICT_OF } from "../verify/result.ts";
+import { listReadingSchema } from "./list-reading.ts";
 import type { JobRow, OutcomeCount } from "./store.ts";
 
 /** What a running job will still take; null where nothing is left to wait for. */
@@ -18,7 +19,7 @@ const isSubStatus = (text: string): text is SubStatus => Object.hasOwn(VERDICT_O
 export const isUnfinished = ({ status }: Pick<JobRow, "status">): boolean =>
   status === "queued" || status === "running";
 
-/** The job object of contract §5. `verdicts` and `sub_statuses` count rows. */
+/** The job object of contract §5. `verdicts` and `sub_statuses` count rows with an address. */
 export const jobObject = (job: JobRow, counts: readonly OutcomeCount[], forecast: Forecast = NOTHING_LEFT) => {
   const verdicts = { deliverable: 0, risky: 0, undeliverable: 0 };
   for (const { subStatus, rows } of counts) if (isSubStatus(subStatus)) verdicts[VERDICT_OF[subStatus]] += rows;
@@ -31,7 +32,8 @@ export const jobObject = (job: JobRow, counts: readonly OutcomeCount[], forecast
     created_at: isoTime(job.createdAtMs),
     started_at: timeOrNull(job.startedAtMs),
     completed_at: timeOrNull(job.completedAtMs),
-    rows: { total: job.rowsTotal, finished: job.rowsFinished },
+    format: job.reading === null ? null : listReadingSchema.parse(JSON.parse(job.reading)),
+    rows: { total: job.rowsTotal, finished: job.rowsFinished, empty: job.rowsEmpty },
     addresses: { total: job.addressesTotal, finished: job.addressesFinished },
     verdicts,
     sub_statuses: Object.fromEntries(counts.map(({ subStatus, rows }) => [subStatus, rows])),

@@ -2,15 +2,21 @@ import { rm } from "node:fs/promises";
 import { type Clock, nextTurn } from "../base/clock.ts";
 import { AppError } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
+import type { Random } from "../base/secrets.ts";
+import type { Ledger } from "../billing/store.ts";
 import type { Db, Tx } from "../db/open.ts";
 import type { Caller } from "../http/guard.ts";
+import type { Evidence } from "../verify/evidence.ts";
 import type { VerificationStore } from "../verify/store.ts";
 import type { Intake, OnQueue } from "./intake.ts";
 import { isUnfinished, jobObject } from "./job-object.ts";
+import { type Preview, previewOrder } from "./preview.ts";
 import type { ListStore } from "./list-store.ts";
 import { type Order, type OrderContext, withOrder } from "./orders.ts";
 import type { BulkRecord } from "./record.ts";
 import type { BulkRunner } from "./runner.ts";
+import { rowEvidence } from "./row-evidence.ts";
+import { resultsFormatSchema } from "./results-csv.ts";
 import type { JobFilters } from "./schemas.ts";
 import type { JobRow, JobStore } from "./store.ts";
 import { createTurns } from "./turns.ts";
@@ -23,7 +29,9 @@ export interface BulkJobsDeps {
   readonly intake: Intake;
   readonly record: BulkRecord;
   readonly runner: BulkRunner;
+  readonly ledger: Pick<Ledger, "balance">;
   readonly clock: Clock;
+  readonly random: Random;
   readonly log: Log;
   /** Where uploads lie while they are taken in. */
   readonly uploadsFolder: string;
@@ -41,6 +49,10 @@ const INTAKES_WAITING_MAX = 20;
 export const UNFINISHED_MAX = 500;
 const REMOVED_AT_ONCE = 1_000;
 
+/** What came of an order. */
+export type Ordered =
+  { readonly kind: "job"; readonly job: JobRow } | { readonly kind: "preview"; readonly preview: Preview };
+
 interface Repeatable {
   readonly key: string;
   readonly hash: string;
@@ -49,7 +61,7 @@ interface Repeatable {
 /** The jobs of callers: order one, look at one, list them, cancel, delete. A caller sees those of its account and mode. */
 export const createBulkJobs = (deps: BulkJobsDeps) => {
   const { db, jobs, lists, idempotency, intake, record, runner, clock, log, uploadsFolder } = deps;
-  const { readUrl, turnOnUrl } = deps;
+  const { ledger, random, readUrl, turnOnUrl } = deps;
   const inTurn = createTurns(INTAKES_MAX, INTAKES_WAITING_MAX);
   let removals: Promise<void> = Promise.resolve();
   let stopped = false;
@@ -81,19 +93,6 @@ export const createBulkJobs = (deps: BulkJobsDeps) => {
       await nextTurn();
     }
     await db.commit((tx) => jobs.remove(tx, number));
-  };
-
-  const clear = async (number: number): Promise<void> => {
-    while (!stopped && (await db.commit((tx) => lists.removeEvidence(tx, number, REMOVED_AT_ONCE)))) await nextTurn();
-  };
-
-  /** Evidence is kept for what is tried again; of a job that was cancelled nothing is. */
-  const clearLater = (number: number): void => {
-    removals = removals
-      .then(() => clear(number))
-      .catch((cause: unknown) => {
-        if (!stopped) log.error("evidence of a cancelled list could not be removed", { number, cause });
-      });
   };
 
   /** Removes a job that nobody sees any more, after those before it; a crash leaves the rest to the next start. */
@@ -129,8 +128,13 @@ export const createBulkJobs = (deps: BulkJobsDeps) => {
       },
     };
     const job = await inTurn(() => intake.receive(caller, order.list, { onQueue, discard }));
-    runner.take(job);
+    if (isUnfinished(job)) runner.take(job);
     return job;
+  };
+
+  const preview = (caller: Caller, order: Order): Promise<Preview> => {
+    const credits = { available: ledger.balance(caller.accountId).available, isHeld: caller.mode === "live" };
+    return inTurn(() => previewOrder(order, { credits, random }));
   };
 
   const find = (caller: Caller, id: string): JobRow => {
@@ -140,13 +144,28 @@ export const createBulkJobs = (deps: BulkJobsDeps) => {
   };
 
   return {
-    /** Takes a list in and answers its job. 400, 402 `insufficient_credits`, 409 `conflict`, 413, 415, 422 `idempotency_key_reused`. */
-    order: (caller: Caller, request: Request, idempotencyKey: string | null): Promise<JobRow> =>
-      withOrder(request, { folder: uploadsFolder, clock, readUrl }, (order) => place(caller, order, idempotencyKey)),
+    /**
+     * Takes a list in and answers its job, or what would be made of it where only that is wanted. 400, 402
+     * `insufficient_credits`, 409 `conflict`, 413, 415, 422 `idempotency_key_reused`.
+     */
+    order: (caller: Caller, request: Request, idempotencyKey: string | null): Promise<Ordered> =>
+      withOrder(request, { folder: uploadsFolder, clock, readUrl }, async (order): Promise<Ordered> => {
+        if (order.isDryRun) return { kind: "preview", preview: await preview(caller, order) };
+        return { kind: "job", job: await place(caller, order, idempotencyKey) };
+      }),
 
     find,
     list: (caller: Caller, filters: JobFilters, page: { before: string | null; limit: number }): JobRow[] =>
       jobs.list(caller, filters, page),
+    /** What the export of a job depends on. */
+    formatOf: (number: number) => resultsFormatSchema.parse(JSON.parse(jobs.formatOf(number) ?? "null")),
+    /** Why a row has its result, as far as it has come. 404 when there is no such row. */
+    evidence(caller: Caller, id: string, rowIndex: number): Evidence {
+      const { number, mode } = find(caller, id);
+      const row = lists.rowAt(number, rowIndex);
+      if (row === undefined) throw new AppError("not_found", { message: "The job has no such row." });
+      return rowEvidence(row, { isTest: mode === "test", stored: lists.findEvidence(number, row.position) });
+    },
     /** The job object of the interface. */
     describe: (job: JobRow) => jobObject(job, jobs.counts(job.number), runner.forecast(job)),
 
@@ -158,7 +177,6 @@ export const createBulkJobs = (deps: BulkJobsDeps) => {
         if (job !== undefined && isUnfinished(job)) record.abort(tx, job, "cancelled");
       });
       runner.forget(number);
-      clearLater(number);
       const job = find(caller, id);
       if (job.status === "cancelled") return job;
       throw new AppError("conflict", { message: `The job has ended: it is ${job.status}.` });

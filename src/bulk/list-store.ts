@@ -82,24 +82,31 @@ export const createListStore = (db: Db) => {
   const postpone = sqlite.prepare<unknown, [number, number, number]>(
     "UPDATE bulk_addresses SET due_at_ms = ? WHERE job = ? AND position = ? AND sub_status IS NULL",
   );
-  const putEvidence = sqlite.prepare<unknown, [number, number, string]>(
+  const putEvidence = sqlite.prepare<unknown, [number, number, Uint8Array]>(
     "INSERT OR REPLACE INTO bulk_evidence (job, position, body) VALUES (?, ?, ?)",
   );
   const dropEvidence = sqlite.prepare<unknown, [number, number]>(
     "DELETE FROM bulk_evidence WHERE job = ? AND position = ?",
   );
-  const readEvidence = sqlite.prepare<{ body: string }, [number, number]>(
+  const readEvidence = sqlite.prepare<{ body: Uint8Array }, [number, number]>(
     "SELECT body FROM bulk_evidence WHERE job = ? AND position = ?",
   );
   const rowsBehind = sqlite.prepare<ListedRow, [number, number, number]>(`SELECT ${LISTED} ${FROM_BEHIND}`);
   const cellsBehind = sqlite.prepare<ListedCells, [number, number, number]>(`SELECT ${LISTED}, r.cells ${FROM_BEHIND}`);
+  const rowAt = sqlite.prepare<ListedRow & { position: number }, [number, number]>(
+    `SELECT ${LISTED}, r.position FROM bulk_rows r JOIN bulk_addresses a ON a.job = r.job AND a.position = r.position
+      WHERE r.job = ? AND r.row_index = ?`,
+  );
   const portionOf = (table: string, key: string) =>
     sqlite.prepare<unknown, [number, number, number]>(
       `DELETE FROM ${table} WHERE job = ? AND ${key} <= (SELECT max(${key}) FROM
         (SELECT ${key} FROM ${table} WHERE job = ? ORDER BY ${key} LIMIT ?))`,
     );
-  const evidence = portionOf("bulk_evidence", "position");
-  const portions = [portionOf("bulk_rows", "row_index"), evidence, portionOf("bulk_addresses", "position")];
+  const portions = [
+    portionOf("bulk_rows", "row_index"),
+    portionOf("bulk_evidence", "position"),
+    portionOf("bulk_addresses", "position"),
+  ];
 
   return {
     insertAddress: (_tx: Tx, job: number, { position, email, normalizedEmail }: NewAddress): void =>
@@ -124,17 +131,28 @@ export const createListStore = (db: Db) => {
     },
     postpone: (_tx: Tx, job: number, { position, dueAtMs }: { position: number; dueAtMs: number }): boolean =>
       postpone.run(dueAtMs, job, position).changes > 0,
-    saveEvidence: (_tx: Tx, job: number, { position, body }: { position: number; body: string }): void =>
+    saveEvidence: (_tx: Tx, job: number, { position, body }: { position: number; body: Uint8Array }): void =>
       void putEvidence.run(job, position, body),
     dropEvidence: (_tx: Tx, job: number, position: number): void => void dropEvidence.run(job, position),
-    findEvidence: (job: number, position: number): string | undefined => readEvidence.get(job, position)?.body,
+    findEvidence: (job: number, position: number): Uint8Array | undefined => readEvidence.get(job, position)?.body,
 
+    /** The row, and the place of its address. */
+    rowAt: (job: number, rowIndex: number): (ListedRow & { readonly position: number }) | undefined =>
+      rowAt.get(job, rowIndex) ?? undefined,
     /** Rows in their order from behind an index. */
     rowsBehind: (job: number, rowIndex: number, limit: number): ListedRow[] => rowsBehind.all(job, rowIndex, limit),
-    cellsBehind: (job: number, rowIndex: number, limit: number): ListedCells[] => cellsBehind.all(job, rowIndex, limit),
+    /** Rows with their cells from behind an index: up to so many, and none more once their cells have so many characters. */
+    cellsBehind(job: number, rowIndex: number, max: { rows: number; bytes: number }): ListedCells[] {
+      const found: ListedCells[] = [];
+      let bytes = 0;
+      for (const row of cellsBehind.iterate(job, rowIndex, max.rows)) {
+        found.push(row);
+        bytes += row.cells?.length ?? 0;
+        if (bytes >= max.bytes) break;
+      }
+      return found;
+    },
 
-    /** Removes up to `limit` pieces of evidence; false when nothing is left. */
-    removeEvidence: (_tx: Tx, job: number, limit: number): boolean => evidence.run(job, job, limit).changes > 0,
     /** Removes up to `limit` rows, pieces of evidence or addresses of a list; false when nothing is left of it. */
     removeSome: (_tx: Tx, job: number, limit: number): boolean =>
       portions.some((portion) => portion.run(job, job, limit).changes > 0),

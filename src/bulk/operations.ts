@@ -2,7 +2,11 @@ import { z } from "zod";
 import type { Operation } from "../http/openapi.ts";
 import { BODY_ERRORS, PAGE_ERRORS } from "../http/operation-errors.ts";
 import { pathId, query } from "../http/parameters.ts";
+import { conclude } from "../verify/conclude.ts";
+import { evidenceSchema } from "../verify/evidence.ts";
+import { TEST_VERIFIED_AT, testEvidence } from "../verify/test-keys.ts";
 import { SUB_STATUSES, VERDICTS } from "../verify/result.ts";
+import { previewSchema } from "./preview.ts";
 import { RESULT_COLUMNS } from "./results-csv.ts";
 import {
   itemPageSchema,
@@ -29,7 +33,14 @@ const RUNNING = {
   created_at: "2026-01-01T00:00:00.000Z",
   started_at: "2026-01-01T00:00:00.100Z",
   completed_at: null,
-  rows: { total: 4, finished: 3 },
+  format: {
+    encoding: "utf-8",
+    delimiter: ",",
+    header: true,
+    title_rows: 0,
+    column: { index: 1, name: "email", reason: "only_addresses", message: "It is the only column with addresses." },
+  },
+  rows: { total: 4, finished: 3, empty: 0 },
   addresses: { total: 3, finished: 2 },
   verdicts: { deliverable: 2, risky: 0, undeliverable: 1 },
   sub_statuses: { mailbox_exists: 2, mailbox_not_found: 1 },
@@ -43,7 +54,7 @@ const QUEUED = {
   ...RUNNING,
   status: "queued",
   started_at: null,
-  rows: { total: 4, finished: 0 },
+  rows: { total: 4, finished: 0, empty: 0 },
   addresses: { total: 3, finished: 0 },
   verdicts: { deliverable: 0, risky: 0, undeliverable: 0 },
   sub_statuses: {},
@@ -71,6 +82,27 @@ const PAGE = {
     { row_index: 1, submitted_email: "late@example.com", normalized_email: "late@example.com", result: null },
   ],
   next_cursor: null,
+};
+
+const PREVIEW = {
+  dry_run: true,
+  format: RUNNING.format,
+  columns: ["name", "email"],
+  candidates: [{ index: 1, name: "email", addresses: 3 }],
+  sampled_rows: 4,
+  first_rows: [
+    {
+      row_index: 0,
+      cells: ["Ada", "Ada <someone@gmial.com>"],
+      submitted_email: "Ada <someone@gmial.com>",
+      normalized_email: "someone@gmial.com",
+      did_you_mean: "someone@gmail.com",
+      reason: null,
+    },
+  ],
+  rows: { total: 4, empty: 1, duplicate: 0, invalid_syntax: 0 },
+  addresses: { total: 3 },
+  credits: { required: 3, available: 100 },
 };
 
 const CSV_IN = "name,email\nAda,someone@example.com\n";
@@ -101,12 +133,16 @@ export const BULK_OPERATIONS: readonly Operation[] = [
     tag: TAG,
     summary: "Verify a list",
     description:
-      "Takes up to 100,000 addresses as JSON, or a CSV of up to 1,000,000 rows and 100 MiB as the body or as the part `file` of a form. Every distinct address is checked and charged once; one credit for each is held at once. The parameters of the query belong to a CSV; a form may have them as fields.",
+      "Takes up to 100,000 addresses as JSON, or a CSV of up to 1,000,000 rows and 100 MiB as the body or as the part `file` of a form. Every distinct address is checked and charged once; one credit for each is held at once. A cell may have more than the address: a display name (`Ada <ada@example.com>`), `mailto:`, quotes, a comma at its end. Rows without an address are free. The parameters of the query belong to a CSV, except `dry_run`; a form may have them as fields.",
     parameters: [
       query("column", "Name or zero-based index of the column of addresses; else the one that looks like it.", {
         type: "string",
       }),
       query("header", "Whether the first row names the columns.", { enum: ["auto", "true", "false"], default: "auto" }),
+      query("dry_run", "`true`: a preview; nothing is stored, held or verified. Also for a list as JSON.", {
+        enum: ["true", "false"],
+        default: "false",
+      }),
       query("name", "Your name for the job.", { type: "string", maxLength: 200 }),
       query("source", "Free-form label.", { type: "string", maxLength: 200 }),
       query("webhook_url", "Where the job's events are to be sent; https.", { type: "string", format: "uri" }),
@@ -126,6 +162,11 @@ export const BULK_OPERATIONS: readonly Operation[] = [
       },
     },
     responses: {
+      200: {
+        description: "With `dry_run=true`: how the list is read, and what it would cost.",
+        schema: previewSchema,
+        example: PREVIEW,
+      },
       202: {
         description: "The list is taken in and on the disk; the job goes on over restarts.",
         schema: jobSchema,
@@ -172,22 +213,57 @@ export const BULK_OPERATIONS: readonly Operation[] = [
     path: `${PATH}/:jobId/items`,
     tag: TAG,
     summary: "The rows of a job with their results, page by page",
-    description: "In the order of the rows. Works while the job runs: rows that are not finished have no result.",
+    description:
+      "In the order of the rows. Works while the job runs: rows that are not finished have no result. A page ends before its limit when it has 4 MiB; `next_cursor` then names the next one. A cell of more than 320 characters is no address; `submitted_email` has its beginning and an ellipsis.",
     parameters: [JOB_ID, LIMIT, CURSOR, ...ITEM_FILTERS],
     responses: { 200: { description: "A page.", schema: itemPageSchema, example: PAGE } },
     errors: ["insufficient_scope", "not_found", ...PAGE_ERRORS],
   },
   {
     method: "GET",
+    path: `${PATH}/:jobId/items/:row/evidence`,
+    tag: TAG,
+    summary: "Why a row of a job has its result",
+    description:
+      "DNS answers, the SMTP sessions, the rule that read each reply, retries, the address that was perhaps meant: what a single verification has. It is that of the row's address, and goes with the job.",
+    parameters: [
+      JOB_ID,
+      { name: "row", in: "path", description: "`row_index` of the row.", schema: { type: "integer", minimum: 0 } },
+    ],
+    responses: {
+      200: {
+        description: "The evidence as far as it has come.",
+        schema: evidenceSchema.meta({ title: "Evidence" }),
+        example: () => conclude(testEvidence("mailbox_exists@any.example"), TEST_VERIFIED_AT).evidence,
+      },
+    },
+    errors: ["insufficient_scope", "not_found"],
+  },
+  {
+    method: "GET",
     path: `${PATH}/:jobId/results.csv`,
     tag: TAG,
     summary: "The uploaded columns and the result columns as CSV",
-    description: "Streamed. Works while the job runs. Cells that a spreadsheet would run as a formula are defused.",
-    parameters: [JOB_ID, ...ITEM_FILTERS],
+    description:
+      "Streamed. Works while the job runs. `did_you_mean` has the address that was perhaps meant, `reason` why a row holds no address. Rows above the header stay above it. The file is named after the job.",
+    parameters: [
+      JOB_ID,
+      ...ITEM_FILTERS,
+      query(
+        "defuse",
+        "Whether cells that a spreadsheet would run as a formula begin with an apostrophe; `false` for programs.",
+        { enum: ["true", "false"], default: "true" },
+      ),
+      query(
+        "bom",
+        "Whether the file begins with a byte order mark; by default if the uploaded file had one or was not UTF-8.",
+        { enum: ["true", "false"] },
+      ),
+    ],
     responses: {
       200: { description: "The list.", contentType: "text/csv", schema: z.string(), example: CSV_OUT },
     },
-    errors: ["insufficient_scope", "not_found"],
+    errors: ["insufficient_scope", "not_found", "Invalid query"],
   },
   {
     method: "POST",

@@ -3,20 +3,25 @@ import { rm } from "node:fs/promises";
 import type { Clock } from "../base/clock.ts";
 import { AppError, type ErrorCode, type Result } from "../base/errors.ts";
 import { sha256 } from "../base/secrets.ts";
+import { keptCell } from "../mail/address-in-cell.ts";
 import { checked, readJson } from "../http/body.ts";
 import { parametersOf, readParameters } from "../http/query.ts";
-import { z } from "zod";
-import { BATCH_ROWS_MAX, inspectList, listRefused, type ListRow, readRows } from "./csv.ts";
+import { BATCH_ROWS_MAX, inspectList, type Inspection, listRefused, type ListRow, readRows } from "./csv.ts";
 import { fileSource, type ListSource } from "./csv-source.ts";
 import type { IncomingList } from "./intake.ts";
+import { readingOf } from "./list-reading.ts";
 import { JSON_LIST_FORMAT } from "./results-csv.ts";
-import { jsonOrderSchema, type UploadOrder, uploadOrderSchema } from "./schemas.ts";
+import { jsonOrderSchema, jsonQuerySchema, type UploadOrder, uploadOrderSchema } from "./schemas.ts";
 import { receiveUpload } from "./upload.ts";
 import { isJsonOrder } from "./upload-json.ts";
 
 /** A list that has arrived, and a hash that is the same for the same list with the same options. */
 export interface Order {
   readonly list: IncomingList;
+  /** What a file looks like; null for a list that was given as JSON. */
+  readonly inspection: Inspection | null;
+  /** Only a preview is wanted. */
+  readonly isDryRun: boolean;
   hash(): Promise<string>;
 }
 
@@ -29,7 +34,10 @@ const JSON_TYPES = /^$|^application\/(.+\+)?json$|^application\/x-www-form-urlen
 async function* rowsOfEmails(emails: readonly string[]): AsyncGenerator<readonly ListRow[], void> {
   for (let from = 0; from < emails.length; from += BATCH_ROWS_MAX) {
     const batch = emails.slice(from, from + BATCH_ROWS_MAX);
-    yield batch.map((email, at) => ({ rowIndex: from + at, cells: [email], email }));
+    yield batch.map((text, at) => {
+      const email = keptCell(text);
+      return { rowIndex: from + at, cells: [email], email };
+    });
   }
 }
 
@@ -56,19 +64,20 @@ const withTypeNamed = (error: unknown): unknown => {
 
 const readJsonBody = async (request: Request) => {
   try {
-    readParameters(parametersOf(request), z.strictObject({}));
-    return await readJson(request, jsonOrderSchema, JSON_BYTES_MAX);
+    const { dry_run } = readParameters(parametersOf(request), jsonQuerySchema);
+    return { order: await readJson(request, jsonOrderSchema, JSON_BYTES_MAX), isDryRun: dry_run === "true" };
   } catch (error) {
     throw JSON_TYPE.test(mediaTypeOf(request)) ? error : withTypeNamed(error);
   }
 };
 
 const readJsonOrder = async (request: Request, context: OrderContext): Promise<Order> => {
-  const order = await readJsonBody(request);
+  const { order, isDryRun } = await readJsonBody(request);
   const { emails, name = null, source = null } = order;
   const webhookUrl = readWebhookUrl(order.webhook_url, context);
-  const about = { name, source, webhookUrl, format: JSON_LIST_FORMAT, rowsMax: emails.length };
+  const about = { name, source, webhookUrl, format: JSON_LIST_FORMAT, reading: null, rowsMax: emails.length };
   return {
+    ...{ isDryRun, inspection: null },
     list: { ...about, batches: rowsOfEmails(emails) },
     hash: async () => sha256(JSON.stringify(["bulk", name, source, webhookUrl, emails])),
   };
@@ -125,14 +134,17 @@ const withUpload = async <T>(
     refuseContradictions(parameters, fields);
     const given = { ...fromQuery, ...fields };
     const order = checked(uploadOrderSchema, given, "Invalid request body");
-    const { name, source = null, webhook_url, ...wish } = order;
+    const { name, source = null, webhook_url, dry_run, ...wish } = order;
     const webhookUrl = readWebhookUrl(webhook_url, context);
     if (await isJsonOrder(path)) throw new AppError("Invalid request body", { message: IS_JSON });
     const lines = fileSource(path);
-    const format = await inspectOrRefuse(lines, wish);
+    const inspection = await inspectOrRefuse(lines, wish);
+    const { shape } = inspection;
+    const how = { format: shape, reading: readingOf(shape), rowsMax: shape.rows };
     const about = { name: name ?? fileName, source, webhookUrl };
     return await work({
-      list: { ...about, format, rowsMax: format.rows, batches: readRows(lines, format) },
+      ...{ inspection, isDryRun: dry_run === "true" },
+      list: { ...about, ...how, batches: readRows(lines, shape) },
       hash: async () => sha256(JSON.stringify(["bulk file", about, wish, await hashOf(lines)])),
     });
   } finally {

@@ -1,13 +1,18 @@
 import { nextTurn } from "../base/clock.ts";
 import { VERDICT_OF } from "../verify/result.ts";
+import { testEvidence } from "../verify/test-keys.ts";
 import type { ListedRow, ListStore } from "./list-store.ts";
 import { type ResultColumns, toResult, toResultJson } from "./result-columns.ts";
 import type { ResultRow } from "./results-csv.ts";
+import { hintsOf, type RowHints } from "./row-hints.ts";
 import type { ItemFilters } from "./schemas.ts";
 
 /** Rows read at one go: a few milliseconds. */
 const READ_AT_ONCE = 2_000;
-const EXPORTED_AT_ONCE = 500;
+/** An export is read in such batches: one of rows of 64 KiB each has few of them. */
+const EXPORTED_AT_ONCE = { rows: 500, bytes: 1024 * 1024 };
+/** A page ends when it has so many bytes, whatever its limit: many callers may read one at a time. */
+export const PAGE_BYTES_MAX = 4 * 1024 * 1024;
 
 /** A page of items: JSON of each, and the row index behind which the next page begins, null on the last. */
 export interface ItemPage {
@@ -40,8 +45,8 @@ const passes = ({ subStatus }: ListedRow, filters: ItemFilters): boolean => {
 };
 
 /**
- * The items of a job in the order of their rows, from behind `after` (-1: from the start), as JSON. With filters that
- * few rows pass, the list is walked in steps between which others have their turn.
+ * The items of a job in the order of their rows, from behind `after` (-1: from the start), as JSON. A page ends
+ * early when it has `PAGE_BYTES_MAX`. With filters that few rows pass, the list is walked in steps between which others have their turn.
  */
 export const readItems = async (
   lists: ListStore,
@@ -51,20 +56,37 @@ export const readItems = async (
   const { limit, filters } = page;
   const isFiltered = filters.verdict !== undefined || filters.sub_status !== undefined;
   const step = isFiltered ? READ_AT_ONCE : limit + 1;
-  const found: ListedRow[] = [];
+  const items: string[] = [];
+  let bytes = 0;
+  let last = page.after;
   for (let after = page.after; ;) {
     const rows = lists.rowsBehind(job, after, step);
-    for (const row of rows) if (found.length <= limit && passes(row, filters)) found.push(row);
+    for (const row of rows) {
+      if (!passes(row, filters)) continue;
+      if (items.length >= limit || bytes >= PAGE_BYTES_MAX) return { items, next: last };
+      const item = itemJson(row);
+      items.push(item);
+      bytes += Buffer.byteLength(item);
+      last = row.rowIndex;
+    }
     after = rows.at(-1)?.rowIndex ?? after;
-    if (found.length > limit || rows.length < step) break;
+    if (rows.length < step) return { items, next: null };
     await nextTurn();
   }
-  const items = found.slice(0, limit);
-  return { items: items.map(itemJson), next: found.length > limit ? (items.at(-1)?.rowIndex ?? null) : null };
 };
 
 const cellsOf = (cells: string | null, email: string): string[] =>
   cells === null ? [email] : (JSON.parse(cells) as string[]);
+
+const NO_HINTS: RowHints = { suggestion: null, problem: null };
+
+/** The texts of a test key's triggers are addresses; the key's table says why they are taken for none. */
+const hintsFor = ({ subStatus, submittedEmail }: ListedRow): RowHints => {
+  if (subStatus === null) return NO_HINTS;
+  const hints = hintsOf(submittedEmail);
+  if (subStatus !== "invalid_syntax" || hints.problem !== null) return hints;
+  return { suggestion: null, problem: testEvidence(submittedEmail.trim()).address.problem };
+};
 
 /** The rows of a job that pass the filters, for its export, in batches: an empty one where no row of a step passes. */
 export async function* exportRows(
@@ -82,8 +104,8 @@ export async function* exportRows(
       return {
         cells: cellsOf(row.cells, row.submittedEmail),
         result: columns === null ? null : toResult(columns, row.submittedEmail, row.normalizedEmail),
+        ...hintsFor(row),
       };
     });
-    if (rows.length < EXPORTED_AT_ONCE) return;
   }
 }

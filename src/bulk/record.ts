@@ -54,11 +54,12 @@ export const createRecord = ({ jobs, lists, ledger, clock }: RecordDeps) => {
   const writeOne = (tx: Tx, job: number, { position, isRetry, outcome }: Attempted): boolean => {
     if (outcome.kind === "later") {
       const isOpen = lists.postpone(tx, job, { position, dueAtMs: outcome.dueAtMs });
-      if (isOpen && outcome.evidence !== "") lists.saveEvidence(tx, job, { position, body: outcome.evidence });
+      if (isOpen && outcome.evidence !== null) lists.saveEvidence(tx, job, { position, body: outcome.evidence });
       return false;
     }
     if (!lists.finish(tx, job, { position, columns: outcome.columns })) return false;
-    if (isRetry) lists.dropEvidence(tx, job, position);
+    if (outcome.evidence !== null) lists.saveEvidence(tx, job, { position, body: outcome.evidence });
+    else if (isRetry) lists.dropEvidence(tx, job, position);
     return true;
   };
 
@@ -84,6 +85,11 @@ export const createRecord = ({ jobs, lists, ledger, clock }: RecordDeps) => {
 
   return {
     begin: (tx: Tx, number: number): void => jobs.begin(tx, number, clock.nowMs()),
+    /** Ends a queued job that has no address, and so nothing to work off. */
+    endAtOnce(tx: Tx, number: number): void {
+      jobs.begin(tx, number, clock.nowMs());
+      end(tx, number, "completed");
+    },
 
     /**
      * Writes down what attempts came to, with the end of their holds and, after the last one, the end of the job and its

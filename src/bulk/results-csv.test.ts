@@ -28,7 +28,8 @@ const RESULT: VerificationResult = {
   verified_at: "2026-01-01T00:00:00.000Z",
 };
 const RESULT_CELLS =
-  "ada@example.org,deliverable,mailbox_exists,95,98,pass,pass,pass,pass,pass,warn,pass,unknown,pass,skipped,2026-01-01T00:00:00.000Z";
+  "ada@example.org,deliverable,mailbox_exists,95,98,pass,pass,pass,pass,pass,warn,pass,unknown,pass,skipped,2026-01-01T00:00:00.000Z,,";
+const NO_HINTS = { suggestion: null, problem: null };
 
 const FORMAT = { ...JSON_LIST_FORMAT, header: ["Name", "E-Mail"], column: 1, width: 2, delimiter: "," } as const;
 
@@ -42,28 +43,29 @@ const readBack = async (text: string) => {
   const shape = await inspectList(source, { header: "true", column: "0" });
   if (!shape.ok) throw new Error(shape.error.reason);
   const rows = [];
-  for await (const batch of readRows(source, shape.value)) rows.push(...batch.map(({ cells }) => cells));
-  return { header: shape.value.header, rows };
+  for await (const batch of readRows(source, shape.value.shape)) rows.push(...batch.map(({ cells }) => cells));
+  return { header: shape.value.shape.header, rows };
 };
 
 describe("an export", () => {
   test("has the uploaded columns, then the result columns, in CRLF lines", () => {
     const writer = createResultsWriter(FORMAT);
     expect(writer.head()).toBe(`Name,E-Mail,${RESULT_COLUMNS.join(",")}\r\n`);
-    expect(writer.rows([{ cells: ["Ada, Lady", "Ada@Example.org"], result: RESULT }])).toBe(
+    expect(writer.rows([{ cells: ["Ada, Lady", "Ada@Example.org"], result: RESULT, ...NO_HINTS }])).toBe(
       `"Ada, Lady",Ada@Example.org,${RESULT_CELLS}\r\n`,
     );
   });
 
   test("leaves the result of an unfinished row empty and fills short rows up", () => {
-    const line = createResultsWriter(FORMAT).rows([{ cells: ["Ada"], result: null }]);
+    const line = createResultsWriter(FORMAT).rows([{ cells: ["Ada"], result: null, ...NO_HINTS }]);
     expect(line).toBe(`Ada,${",".repeat(RESULT_COLUMNS.length)}\r\n`);
   });
 
   test("names every result column and signal of the result object", () => {
     const plain = Object.keys(RESULT).filter((name) => name !== "email" && name !== "signals");
+    const hints = ["did_you_mean", "reason"];
     const signals = Object.keys(RESULT.signals).map((name) => `signal_${name}`);
-    expect(RESULT_COLUMNS.toSorted() as string[]).toEqual([...plain, ...signals].toSorted());
+    expect(RESULT_COLUMNS.toSorted() as string[]).toEqual([...plain, ...signals, ...hints].toSorted());
   });
 
   test("gives columns without a name one: the addresses `email`, the others their number", () => {
@@ -103,7 +105,7 @@ describe("an export", () => {
     let isReturned = false;
     const batches = async function* (): AsyncGenerator<readonly ResultRow[]> {
       try {
-        for (;;) yield [{ cells: ["Ada", "Ada@Example.org"], result: RESULT }];
+        for (;;) yield [{ cells: ["Ada", "Ada@Example.org"], result: RESULT, ...NO_HINTS }];
       } finally {
         isReturned = true;
       }
@@ -127,8 +129,6 @@ describe("an export", () => {
 describe("a cell that a spreadsheet would run", () => {
   test.each([
     "=1+1",
-    "+49 30 1234",
-    "-5",
     "@SUM(A1)",
     "\t=1",
     "\rx",
@@ -147,6 +147,31 @@ describe("a cell that a spreadsheet would run", () => {
     expect(defused(cell)).toBe(`'${cell}`);
   });
 
+  test.each(["-12,50", "+49 40 1", "-12.50", "+1 (212) 555-0100", "-", "+49/40-1", "-1\u00a0000,5"])(
+    "the number %j stays as it is",
+    (cell) => {
+      expect(defused(cell)).toBe(cell);
+    },
+  );
+
+  test.each([
+    "-cmd|' /C calc'!A0",
+    '+HYPERLINK("x")',
+    "-1+cmd",
+    "=1",
+    "@1",
+    "\t-1",
+    "\r+1",
+    "＋1",
+    "－1",
+    "＝1",
+    "＠1",
+    "+1;2",
+    "-1*2",
+  ])("%j is no number", (cell) => {
+    expect(defused(cell)).toBe(`'${cell}`);
+  });
+
   test.each(["", "ada@example.org", "1", "5-6", "a=b", "'=1", "Ünal", " x", "(=1)", "§"])(
     "%j stays as it is",
     (cell) => {
@@ -158,10 +183,32 @@ describe("a cell that a spreadsheet would run", () => {
     const writer = createResultsWriter({ ...FORMAT, header: ["=x", "email"] });
     expect(writer.head()).toStartWith("'=x,email,");
     const result = { ...RESULT, normalized_email: "+tag@example.org" };
-    expect(writer.rows([{ cells: ["-1", "+Tag@example.org"], result }])).toStartWith(
-      "'-1,'+Tag@example.org,'+tag@example.org,",
+    expect(writer.rows([{ cells: ["-1", "+Tag@example.org"], result, ...NO_HINTS }])).toStartWith(
+      "-1,'+Tag@example.org,'+tag@example.org,",
     );
   });
+});
+
+test("cells are left as they are, and a byte order mark comes or not, as it is asked for", () => {
+  const row = { cells: ["=1", "a@b.example"], result: null, ...NO_HINTS };
+  expect(createResultsWriter(FORMAT, { defuse: false }).rows([row])).toStartWith("=1,a@b.example,");
+  expect(createResultsWriter(FORMAT, { bom: true }).head()).toStartWith("\ufeffName");
+  const marked = { ...FORMAT, encoding: { name: "utf-16le", bom: true } } as const;
+  expect(createResultsWriter(marked).head()).toStartWith("\ufeffName");
+  expect(createResultsWriter(marked, { bom: false }).head()).toStartWith("Name");
+});
+
+test("rows above the header stay there, as wide as the others", () => {
+  const head = createResultsWriter({ ...FORMAT, titles: [["Customers"], ["=x"]] }, { bom: true }).head();
+  const [first, second, header] = head.split("\r\n");
+  expect(first).toBe(`\ufeffCustomers,${",".repeat(RESULT_COLUMNS.length)}`);
+  expect(second).toStartWith("'=x,,");
+  expect(header).toStartWith("Name,E-Mail,normalized_email");
+});
+
+test("hints stand behind the result", () => {
+  const row = { cells: ["x"], result: RESULT, suggestion: "a@gmail.com", problem: "There is no address." };
+  expect(createResultsWriter(FORMAT).rows([row])).toEndWith(",a@gmail.com,There is no address.\r\n");
 });
 
 describe("quoting", () => {
@@ -174,7 +221,7 @@ describe("quoting", () => {
     [[" a", "b "], '" a","b "'],
     [[""], '""'],
   ])("%j is written %j", (cells, line) => {
-    expect(csvLine(cells, ",")).toBe(`${line}\r\n`);
+    expect(csvLine(cells)).toBe(`${line}\r\n`);
   });
 
   test("what is written is read back, whatever stands in the cells", async () => {
@@ -205,7 +252,7 @@ describe("quoting", () => {
       fc.asyncProperty(rows, delimiter, async (cells, written) => {
         const format = { ...FORMAT, header: ["email", "note"], delimiter: written } as const;
         const writer = createResultsWriter(format);
-        const text = writer.head() + writer.rows(cells.map((row) => ({ cells: row, result: RESULT })));
+        const text = writer.head() + writer.rows(cells.map((row) => ({ cells: row, result: RESULT, ...NO_HINTS })));
         const back = await readBack(text);
         expect(back.header).toEqual(["email", "note", ...RESULT_COLUMNS]);
         expect(back.rows.map((row) => row.slice(0, 2))).toEqual(cells.map((row) => row.map(defused)));

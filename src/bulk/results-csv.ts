@@ -1,16 +1,40 @@
 import { nextTurn } from "../base/clock.ts";
 import { type VerificationResult, signalsSchema } from "../verify/result.ts";
-import type { ListShape } from "./csv.ts";
-import { type WrittenDelimiter, csvLine } from "../http/csv.ts";
+import { z } from "zod";
+import { ENCODINGS } from "./csv-encoding.ts";
+import { DELIMITERS } from "./csv-records.ts";
+import { csvLine } from "../http/csv.ts";
 
 /** One row of the export: the cells as uploaded and the result, null while the row has not finished. */
 export interface ResultRow {
   readonly cells: readonly string[];
   readonly result: VerificationResult | null;
+  /** The address that was perhaps meant, and why the cell holds none; null where there is nothing to say. */
+  readonly suggestion: string | null;
+  readonly problem: string | null;
 }
 
-/** What of a list's shape the export depends on. A job that was given as JSON has `JSON_LIST_FORMAT`. */
-export type ResultsFormat = Pick<ListShape, "header" | "column" | "width" | "delimiter" | "encoding">;
+/**
+ * What of a list's shape the export depends on, as it is stored with the job. A job that was given as JSON has
+ * `JSON_LIST_FORMAT`.
+ */
+export const resultsFormatSchema = z.object({
+  header: z.array(z.string()).readonly().nullable(),
+  column: z.number(),
+  width: z.number(),
+  delimiter: z.enum(DELIMITERS).nullable(),
+  encoding: z.object({ name: z.enum(ENCODINGS), bom: z.boolean() }),
+  /** The rows above the header. */
+  titles: z.array(z.array(z.string()).readonly()).readonly().default([]),
+});
+export type ResultsFormat = z.output<typeof resultsFormatSchema>;
+
+export interface ExportOptions {
+  /** Whether the file begins with a byte order mark; undefined: when the upload had one or was no UTF-8. */
+  readonly bom?: boolean | undefined;
+  /** Whether cells that a spreadsheet would run are made text. */
+  readonly defuse?: boolean | undefined;
+}
 
 export const JSON_LIST_FORMAT: ResultsFormat = {
   header: ["email"],
@@ -18,6 +42,7 @@ export const JSON_LIST_FORMAT: ResultsFormat = {
   width: 1,
   delimiter: null,
   encoding: { name: "utf-8", bom: false },
+  titles: [],
 };
 
 const SIGNAL_NAMES = signalsSchema.keyof().options;
@@ -31,35 +56,43 @@ export const RESULT_COLUMNS = [
   "confidence",
   ...SIGNAL_NAMES.map((name) => `signal_${name}` as const),
   "verified_at",
+  "did_you_mean",
+  "reason",
 ] as const;
 
 const PREFIX = "postwarden_";
 
 /**
  * Writes an export: `head` once, then `rows` for every batch. Text of UTF-8, CRLF line ends (RFC 4180), the uploaded
- * columns first, then `RESULT_COLUMNS`, empty for a row that has not finished.
+ * columns first, then `RESULT_COLUMNS`, empty for a row that has not finished. Rows above the header stay there, filled
+ * up to the width of the others; a line `sep=;` does not, because after it spreadsheets ignore the byte order mark.
  *
  * The delimiter is the uploaded one, so that the file opens where the uploaded one did. A byte order mark is written
  * when the upload had one or was no UTF-8 (it came from a spreadsheet that needs the mark to read UTF-8 back), and
- * not otherwise, because other programs take it for part of the first name. Cells that a spreadsheet would run are
- * defused. There is always a header row; a list without one gets `email` and `column_N` (N from 1).
+ * not otherwise, because other programs take it for part of the first name; `bom` overrides that. Cells that a
+ * spreadsheet would run are defused, unless `defuse` is false. There is always a header row; a list without one gets `email` and `column_N` (N from 1).
  */
-export const createResultsWriter = (format: ResultsFormat) => {
-  const delimiter: WrittenDelimiter = format.delimiter ?? ",";
+export const createResultsWriter = (format: ResultsFormat, { bom, defuse }: ExportOptions = {}) => {
+  const written = { delimiter: format.delimiter ?? ",", defuse: defuse ?? true } as const;
   const { width } = format;
-  const needsMark = format.encoding.bom || format.encoding.name !== "utf-8";
+  const needsMark = bom ?? (format.encoding.bom || format.encoding.name !== "utf-8");
   const uploaded = uploadedNames(format);
   const unfinished = RESULT_COLUMNS.map(() => "");
 
-  const rowLine = ({ cells, result }: ResultRow): string => {
+  const filledUp = (cells: readonly string[]): string[] => {
     const line = cells.slice(0, width);
     while (line.length < width) line.push("");
-    line.push(...(result === null ? unfinished : resultCells(result)));
-    return csvLine(line, delimiter);
+    return line;
   };
+  const rowLine = (row: ResultRow): string =>
+    csvLine([...filledUp(row.cells), ...(row.result === null ? unfinished : resultCells(row, row.result))], written);
+  const titleLine = (cells: readonly string[]): string => csvLine([...filledUp(cells), ...unfinished], written);
 
   return {
-    head: (): string => (needsMark ? "\ufeff" : "") + csvLine([...uploaded, ...resultNames(uploaded)], delimiter),
+    head: (): string =>
+      (needsMark ? "\ufeff" : "") +
+      format.titles.map(titleLine).join("") +
+      csvLine([...uploaded, ...resultNames(uploaded)], written),
     rows: (rows: readonly ResultRow[]): string => rows.map(rowLine).join(""),
   };
 };
@@ -71,8 +104,9 @@ export const createResultsWriter = (format: ResultsFormat) => {
 export const streamResults = (
   format: ResultsFormat,
   batches: AsyncIterable<readonly ResultRow[]>,
+  options: ExportOptions = {},
 ): ReadableStream<Uint8Array> => {
-  const writer = createResultsWriter(format);
+  const writer = createResultsWriter(format, options);
   const bytes = new TextEncoder();
   const iterator = batches[Symbol.asyncIterator]();
   let isHeadWritten = false;
@@ -97,12 +131,12 @@ export const streamResults = (
   );
 };
 
-const resultCells = (result: VerificationResult): string[] => {
+const resultCells = ({ suggestion, problem }: ResultRow, result: VerificationResult): string[] => {
   const { signals } = result;
   const cells = [result.normalized_email, result.verdict, result.sub_status];
   cells.push(String(result.quality_score), String(result.confidence));
   for (const name of SIGNAL_NAMES) cells.push(signals[name]);
-  cells.push(result.verified_at);
+  cells.push(result.verified_at, suggestion ?? "", problem ?? "");
   return cells;
 };
 

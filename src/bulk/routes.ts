@@ -3,12 +3,13 @@ import { AppError } from "../base/errors.ts";
 import { isId } from "../base/secrets.ts";
 import type { Guard } from "../http/guard.ts";
 import { namesOf, pageOf, pageParameters, parametersOf, readPage, readParameters, writeCursor } from "../http/query.ts";
+import { attachment } from "../http/content-disposition.ts";
 import { isIdempotencyKey } from "../verify/schemas.ts";
 import type { BulkJobs } from "./jobs.ts";
 import type { ListStore } from "./list-store.ts";
 import { exportRows, readItems } from "./pages.ts";
-import { type ResultsFormat, streamResults } from "./results-csv.ts";
-import { itemFiltersSchema, jobFiltersSchema, uploadOrderSchema } from "./schemas.ts";
+import { streamResults } from "./results-csv.ts";
+import { exportOptionsSchema, itemFiltersSchema, jobFiltersSchema, uploadOrderSchema } from "./schemas.ts";
 
 export interface BulkRouteDeps {
   readonly guard: Guard;
@@ -30,7 +31,16 @@ const knownId = (id: string | undefined): string => {
   throw new AppError("not_found", { message: "There is no such bulk verification." });
 };
 
+/** `customers.csv` and `customers` become `customers-results`. */
+const resultsFileName = (name: string | null): string | null =>
+  name === null ? null : `${name.replace(/\.(?:csv|tsv|txt|xlsx)$/i, "")}-results`;
+
 const isRowIndex = (text: string): boolean => /^\d{1,9}$/.test(text);
+
+const knownRow = (text: string | undefined): number => {
+  if (text !== undefined && isRowIndex(text)) return Number(text);
+  throw new AppError("not_found", { message: "The job has no such row." });
+};
 
 /** The endpoints of bulk verification. */
 export const createBulkRoutes = ({ guard, bulk, lists }: BulkRouteDeps) =>
@@ -39,7 +49,9 @@ export const createBulkRoutes = ({ guard, bulk, lists }: BulkRouteDeps) =>
     .post(
       PATH,
       async ({ request, caller, set }) => {
-        const job = await bulk.order(caller, request, readIdempotencyKey(request));
+        const ordered = await bulk.order(caller, request, readIdempotencyKey(request));
+        if (ordered.kind === "preview") return ordered.preview;
+        const { job } = ordered;
         set.status = 202;
         set.headers.location = `${PATH}/${job.id}`;
         return bulk.describe(job);
@@ -75,19 +87,24 @@ export const createBulkRoutes = ({ guard, bulk, lists }: BulkRouteDeps) =>
       { demand: { scope: "bulk:read", query: pageParameters(itemFiltersSchema) } },
     )
     .get(
+      `${PATH}/:jobId/items/:row/evidence`,
+      async ({ params, caller }) => bulk.evidence(caller, knownId(params.jobId), knownRow(params.row)),
+      { demand: { scope: "bulk:read" } },
+    )
+    .get(
       `${PATH}/:jobId/results.csv`,
       async ({ request, params, caller }) => {
-        const { number, id, format } = bulk.find(caller, knownId(params.jobId));
-        const filters = readParameters(parametersOf(request), itemFiltersSchema);
-        const shape = JSON.parse(format) as ResultsFormat;
-        return new Response(streamResults(shape, exportRows(lists, number, filters)), {
+        const { number, id, name } = bulk.find(caller, knownId(params.jobId));
+        const { bom, defuse, ...filters } = readParameters(parametersOf(request), exportOptionsSchema);
+        const options = { bom: bom === undefined ? undefined : bom === "true", defuse: defuse !== "false" };
+        return new Response(streamResults(bulk.formatOf(number), exportRows(lists, number, filters), options), {
           headers: {
             "content-type": "text/csv; charset=utf-8",
-            "content-disposition": `attachment; filename="results-${id}.csv"`,
+            "content-disposition": attachment(resultsFileName(name) ?? `results-${id}`, ".csv"),
           },
         });
       },
-      { demand: { scope: "bulk:read", query: namesOf(itemFiltersSchema) } },
+      { demand: { scope: "bulk:read", query: namesOf(exportOptionsSchema) } },
     )
     .post(
       `${PATH}/:jobId/cancel`,

@@ -13,7 +13,7 @@ const addresses = (count: number, domain = "x.example"): string[] =>
 const later = (world: BulkWorld, afterMs: number): Outcome => ({
   kind: "later",
   dueAtMs: world.clock.nowMs() + afterMs,
-  evidence: "{}",
+  evidence: Buffer.from("{}"),
   group: null,
 });
 

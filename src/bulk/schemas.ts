@@ -2,6 +2,7 @@ import { z } from "zod";
 import { labelSchema } from "../http/label.ts";
 import { resultSchema, SUB_STATUSES, VERDICTS } from "../verify/result.ts";
 import { HEADER_CHOICES } from "./columns-address.ts";
+import { listReadingSchema } from "./list-reading.ts";
 
 export const EMAILS_MAX = 100_000;
 const COLUMN_CHARACTERS_MAX = 200;
@@ -35,10 +36,16 @@ export const jsonOrderSchema = z
   })
   .meta({ title: "BulkOrder" });
 
+const switchSchema = z.enum(["true", "false"]).optional();
+
+/** The query of an order as JSON. */
+export const jsonQuerySchema = z.strictObject({ dry_run: switchSchema });
+
 /** What may go with a list that is uploaded: parameters of the query, or fields of the form. */
 export const uploadOrderSchema = z.strictObject({
   column: z.string().min(1).max(COLUMN_CHARACTERS_MAX).optional(),
   header: z.enum(HEADER_CHOICES).default("auto"),
+  dry_run: switchSchema,
   ...about,
 });
 export type UploadOrder = z.output<typeof uploadOrderSchema>;
@@ -52,6 +59,8 @@ export const itemFiltersSchema = z.strictObject({
   verdict: z.enum(VERDICTS).optional(),
   sub_status: z.enum(SUB_STATUSES).optional(),
 });
+/** The query of `results.csv`. */
+export const exportOptionsSchema = itemFiltersSchema.extend({ bom: switchSchema, defuse: switchSchema });
 export type ItemFilters = z.output<typeof itemFiltersSchema>;
 
 const time = z.iso.datetime({ precision: 3 });
@@ -66,16 +75,26 @@ export const jobSchema = z
     created_at: time,
     started_at: time.nullable(),
     completed_at: time.nullable(),
-    rows: z.object({ total: count, finished: count }),
+    format: listReadingSchema
+      .nullable()
+      .meta({ description: "How the file was read; null for a list that was given as JSON." }),
+    rows: z.object({
+      total: count,
+      finished: count,
+      empty: count.meta({
+        description:
+          "Rows without an address. Their result is `invalid_syntax`; they are free, and counted nowhere else but in `total` and `finished`.",
+      }),
+    }),
     addresses: z
       .object({ total: count, finished: count })
       .meta({ description: "Distinct addresses: what is charged." }),
     verdicts: z
       .object({ deliverable: count, risky: count, undeliverable: count })
-      .meta({ description: "Finished rows by verdict." }),
+      .meta({ description: "Finished rows with an address, by verdict." }),
     sub_statuses: z
       .partialRecord(z.enum(SUB_STATUSES), count)
-      .meta({ description: "Finished rows by sub_status; those that do not occur are left out." }),
+      .meta({ description: "Finished rows with an address, by sub_status; those that do not occur are left out." }),
     credits: z.object({ held: count, charged: count, released: count }),
     estimated_seconds_left: z.int().nullable().meta({
       description:

@@ -1,4 +1,4 @@
-import { and, asc, desc, eq, inArray, lt, ne, notInArray, sql } from "drizzle-orm";
+import { and, asc, desc, eq, getTableColumns, inArray, lt, ne, notInArray, sql } from "drizzle-orm";
 import type { KeyMode } from "../base/secrets.ts";
 import type { Db, Tx } from "../db/open.ts";
 import { bulkCounts, bulkJobs, outbox } from "../db/schema.ts";
@@ -8,7 +8,10 @@ import type { JobFilters } from "./schemas.ts";
 export type JobStatus = "queued" | "running" | "completed" | "cancelled" | "failed";
 export type StoredStatus = JobStatus | "receiving" | "deleting";
 
-/** A job as it is stored. `format` is JSON: what its export depends on. */
+/**
+ * A job as it is stored. `reading` is JSON of the interface: how a file was read; null when there was none. What its
+ * export depends on is read apart (`formatOf`): a header may have 64 KiB.
+ */
 export interface JobRow {
   readonly number: number;
   readonly id: string;
@@ -18,10 +21,11 @@ export interface JobRow {
   readonly name: string | null;
   readonly source: string | null;
   readonly status: StoredStatus;
-  readonly format: string;
+  readonly reading: string | null;
   readonly webhookUrl: string | null;
   readonly rowsTotal: number;
   readonly rowsFinished: number;
+  readonly rowsEmpty: number;
   readonly addressesTotal: number;
   readonly addressesFinished: number;
   readonly creditsCharged: number;
@@ -33,8 +37,17 @@ export interface JobRow {
 
 export type NewJob = Pick<
   JobRow,
-  "id" | "accountId" | "keyId" | "mode" | "name" | "source" | "format" | "webhookUrl" | "createdAtMs"
->;
+  "id" | "accountId" | "keyId" | "mode" | "name" | "source" | "reading" | "webhookUrl" | "createdAtMs"
+> & { readonly format: string };
+
+/** What of a list there is to work off. */
+export interface ListTotals {
+  readonly rows: number;
+  /** Rows without an address. */
+  readonly empty: number;
+  /** Distinct addresses. */
+  readonly addresses: number;
+}
 
 /** How many of a job's rows ended so. */
 export interface OutcomeCount {
@@ -65,8 +78,9 @@ const HIDDEN: StoredStatus[] = ["receiving", "deleting"];
 /** Jobs, the counts of their outcomes, and the events about them. */
 export const createJobStore = (db: Db) => {
   const table = bulkJobs;
+  const { format, ...columns } = getTableColumns(table);
   const byNumber = db.orm
-    .select()
+    .select(columns)
     .from(table)
     .where(eq(table.number, sql.placeholder("number")))
     .prepare();
@@ -89,9 +103,12 @@ export const createJobStore = (db: Db) => {
         .get().number,
 
     get: (number: number): JobRow | undefined => byNumber.get({ number }),
+    /** What the job's export depends on, as JSON. */
+    formatOf: (number: number): string | undefined =>
+      db.orm.select({ format }).from(table).where(eq(table.number, number)).get()?.format,
     find: (id: string): JobRow | undefined =>
       db.orm
-        .select()
+        .select(columns)
         .from(table)
         .where(and(eq(table.id, id), notInArray(table.status, HIDDEN)))
         .get(),
@@ -102,7 +119,7 @@ export const createJobStore = (db: Db) => {
       page: { before: string | null; limit: number },
     ): JobRow[] =>
       db.orm
-        .select()
+        .select(columns)
         .from(table)
         .where(
           and(
@@ -126,17 +143,23 @@ export const createJobStore = (db: Db) => {
     /** Oldest first. */
     withStatus: (statuses: readonly StoredStatus[]): JobRow[] =>
       db.orm
-        .select()
+        .select(columns)
         .from(table)
         .where(inArray(table.status, [...statuses]))
         .orderBy(asc(table.number))
         .all(),
 
     /** The list has arrived whole: from now on the job exists. */
-    queue: (_tx: Tx, number: number, totals: { rows: number; addresses: number }): void =>
+    queue: (_tx: Tx, number: number, { rows, empty, addresses }: ListTotals): void =>
       void db.orm
         .update(table)
-        .set({ status: "queued", rowsTotal: totals.rows, addressesTotal: totals.addresses })
+        .set({
+          status: "queued",
+          rowsTotal: rows,
+          rowsEmpty: empty,
+          rowsFinished: empty,
+          addressesTotal: addresses,
+        })
         .where(eq(table.number, number))
         .run(),
     begin: (_tx: Tx, number: number, startedAtMs: number): void =>

@@ -4,12 +4,13 @@ import { systemClock } from "../base/clock.ts";
 import { createLog } from "../base/log.ts";
 import { type Random, sha256 } from "../base/secrets.ts";
 import { HEADER_CHOICES } from "../bulk/columns-address.ts";
-import { type ListShape, readRows } from "../bulk/csv.ts";
+import { type Inspection, readRows } from "../bulk/csv.ts";
 import { fileSource } from "../bulk/csv-source.ts";
 import { jobObject } from "../bulk/job-object.ts";
+import { readingOf } from "../bulk/list-reading.ts";
 import { hashOf, inspectOrRefuse } from "../bulk/orders.ts";
 import { exportRows } from "../bulk/pages.ts";
-import { streamResults } from "../bulk/results-csv.ts";
+import { resultsFormatSchema, streamResults } from "../bulk/results-csv.ts";
 import type { JobRow } from "../bulk/store.ts";
 import { isJsonOrder } from "../bulk/upload-json.ts";
 import { composeAccounts } from "../compose.ts";
@@ -78,30 +79,35 @@ const findEarlier = ({ jobs }: Bulk, fingerprint: string, { state }: Paths): Job
 };
 
 /** Enters the list in the state, with an account that has a credit for every row: files cost nothing. */
-const enter = async (db: Db, { intake }: Bulk, { list, shape, name }: Entry): Promise<JobRow> => {
+const enter = async (db: Db, { intake }: Bulk, { list, inspection, name }: Entry): Promise<JobRow> => {
+  const { shape } = inspection;
   const { accounts, store } = composeAccounts(db, systemClock);
   accounts.create(OWNER);
   accounts.grantCredits(OWNER, shape.rows, "a file");
   const accountId = store.findAccountByName(OWNER)?.id ?? "";
   const about = { name, source: null, webhookUrl: null, format: shape, rowsMax: shape.rows };
+  const reading = readingOf(shape);
   return intake.receive(
     { accountId, keyId: OWNER, mode: "live" },
-    { ...about, batches: readRows(fileSource(list), shape) },
+    { ...about, reading, batches: readRows(fileSource(list), shape) },
     { onQueue: { earlier: () => null, write: () => undefined }, discard: () => undefined },
   );
 };
 
 interface Entry {
   readonly list: string;
-  readonly shape: ListShape;
+  readonly inspection: Inspection;
   readonly name: string;
 }
 
 /** Writes the results beside the target first, so that the target is whole or not there. */
-const writeResults = async ({ lists }: Bulk, job: JobRow, out: string): Promise<void> => {
+const writeResults = async ({ jobs, lists }: Bulk, job: JobRow, out: string): Promise<void> => {
   const file = await open(`${out}.part`, "w");
   try {
-    const results = streamResults(JSON.parse(job.format) as ListShape, exportRows(lists, job.number));
+    const results = streamResults(
+      resultsFormatSchema.parse(JSON.parse(jobs.formatOf(job.number) ?? "null")),
+      exportRows(lists, job.number),
+    );
     for await (const chunk of results) await file.writeFile(chunk);
     await file.sync();
   } finally {
@@ -147,7 +153,7 @@ export const verifyFile = async (options: FileOptions, { io, config, engine, ran
     const list = fileSource(paths.list);
     const wish = { header, ...(options.column === undefined ? {} : { column: options.column }) };
     const name = sha256(JSON.stringify([await hashOf(list), wish]));
-    const shape = await inspectOrRefuse(list, wish);
+    const inspection = await inspectOrRefuse(list, wish);
     const db = openState(paths.state);
     const { ledger } = composeAccounts(db, systemClock);
     const log = createLog("warn", systemClock, io.err);
@@ -163,7 +169,7 @@ export const verifyFile = async (options: FileOptions, { io, config, engine, ran
     });
     const earlier = findEarlier(bulk, name, paths);
     if (earlier !== null) io.err(`Going on with ${paths.state}.`);
-    const job = earlier ?? (await enter(db, bulk, { list: paths.list, shape, name }));
+    const job = earlier ?? (await enter(db, bulk, { list: paths.list, inspection, name }));
     const ended = job.status === "completed" ? job : await workOff(db, bulk, job, io);
     if (ended.status !== "completed") throw new CommandFailed(`The list could not be worked off: ${ended.status}.`);
     await writeResults(bulk, ended, paths.out).catch((error: unknown) => {

@@ -1,3 +1,8 @@
+declare module "*.txt" {
+  const text: string;
+  export default text;
+}
+
 declare module "*.sql" {
   const text: string;
   export default text;

@@ -8,34 +8,39 @@ export type WrittenDelimiter = "," | ";" | "\t" | "|";
  * A cell that a spreadsheet would run as a formula, made text by a leading apostrophe (OWASP, "CSV Injection").
  *
  * That is every cell whose first character, white space and invisible characters aside, is one of = + - @ or their
- * full-width forms, or that starts with a tab, a line end or a NUL. Numbers such as -5 and telephone numbers such as
- * +49… are not spared: what is harmless in one spreadsheet is a formula in the next.
+ * full-width forms, or that starts with a tab, a line end or a NUL. Numbers and telephone numbers are spared: of digits,
+ * blanks and `+-()./,` alone no spreadsheet makes more than a number.
  */
 export const defused = (cell: string): string => {
   const first = cell.charCodeAt(0);
   const isPlain =
     (first >= 0x30 && first <= 0x39) || (first >= 0x41 && first <= 0x5a) || (first >= 0x61 && first <= 0x7a);
   if (isPlain || cell === "") return cell;
-  return STARTS_FORMULA.test(cell) ? `'${cell}` : cell;
+  return STARTS_FORMULA.test(cell) && !IS_NUMBER.test(cell) ? `'${cell}` : cell;
 };
 
 /** A cell as RFC 4180 writes it: in quotes where it holds a quote, a line end or any of the usual delimiters. */
 export const written = (cell: string): string => (NEEDS_QUOTES.test(cell) ? `"${cell.replaceAll('"', '""')}"` : cell);
 
-const textOf = (cell: string | number | boolean): string =>
-  typeof cell === "string" ? written(defused(cell)) : String(cell);
+export interface WrittenAs {
+  readonly delimiter?: WrittenDelimiter;
+  /** False for programs that want the cells as they are. */
+  readonly defuse?: boolean;
+}
 
 /** One line of a CSV file, its cells defused and quoted, with the CRLF that ends it (RFC 4180 §2). */
-export const csvLine = (cells: readonly Cell[], delimiter: WrittenDelimiter = ","): string => {
+export const csvLine = (cells: readonly Cell[], { delimiter = ",", defuse = true }: WrittenAs = {}): string => {
   let line = "";
   for (let at = 0; at < cells.length; at += 1) {
     if (at > 0) line += delimiter;
-    line += textOf(cells[at] ?? "");
+    const cell = cells[at] ?? "";
+    line += typeof cell === "string" ? written(defuse ? defused(cell) : cell) : String(cell);
   }
   // A lone empty cell would be an empty line, which readers take for no row at all.
   return line === "" ? '""\r\n' : `${line}\r\n`;
 };
 
 const STARTS_FORMULA = /^(?:[\t\r\n\0]|[\s\0-\x20\u00ad\u200b-\u200f\u2060\ufeff]*[=+\-@＝＋－＠])/;
+const IS_NUMBER = /^[+-][\d \u00a0+\-()./,]*$/;
 /** White space at the edges is quoted, too: some readers trim what is not. */
 const NEEDS_QUOTES = /[",;\t|\r\n]|^\s|\s$/;

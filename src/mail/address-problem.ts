@@ -2,6 +2,7 @@ const SENTENCES = {
   empty: "There is no address.",
   no_at_sign: "The address has no @ sign.",
   several_at_signs: "The address has more than one @ sign outside quotes.",
+  several_addresses: "There is more than one address.",
   address_too_long: "The address is longer than 254 octets (RFC 5321 section 4.5.3.1.3).",
   angle_brackets: "Angle brackets and display names are not part of an address.",
   comment: "Comments in parentheses are not part of an address.",

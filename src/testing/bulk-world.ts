@@ -23,6 +23,7 @@ export const bulkOutcome = (subStatus: SubStatus, chargeable = true, group: stri
   columns: { subStatus, qualityScore: 1, confidence: 1, signals: "pppppppppp", verifiedAtMs: 0 },
   chargeable,
   group,
+  evidence: null,
 });
 
 interface ProcessOptions {
@@ -61,7 +62,7 @@ const worldOf = (db: Db) => {
   const log = createLog("info", clock, (line) => lines.push(line));
   const [ledger, jobs, lists] = [createLedger(db), createJobStore(db), createListStore(db)];
   const record = createRecord({ jobs, lists, ledger, clock });
-  const intake = createIntake({ db, jobs, lists, ledger, clock, random: { integer: () => 7 } });
+  const intake = createIntake({ db, jobs, lists, record, ledger, clock, random: { integer: () => 7 } });
   db.sqlite.run("INSERT INTO accounts (id, name, plan, created_at_ms) VALUES (?, 'one', 'free', 0)", [BULK_ACCOUNT]);
   db.transact((tx) => ledger.grant(tx, { accountId: BULK_ACCOUNT, credits: BULK_CREDITS, note: "test", atMs: 0 }));
 
@@ -110,6 +111,7 @@ const worldOf = (db: Db) => {
           source: null,
           webhookUrl: null,
           format: JSON_LIST_FORMAT,
+          reading: null,
           rowsMax: emails.length,
           batches: batchesOf(emails),
         },

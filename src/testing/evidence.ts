@@ -58,6 +58,7 @@ export const evidenceWith = ({ address, domain, findings, toxic, dnsbl }: Eviden
   address: {
     submitted: "Ada@X.example",
     normalized_email: "ada@x.example",
+    read_as: null,
     problem: null,
     suggestion: null,
     role_account: null,

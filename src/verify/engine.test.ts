@@ -31,6 +31,7 @@ describe("the evidence before any network", () => {
     expect(evidence.address).toEqual({
       submitted: " Info@Mailinator.com ",
       normalized_email: "info@mailinator.com",
+      read_as: null,
       problem: null,
       suggestion: null,
       role_account: "info",

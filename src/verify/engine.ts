@@ -1,7 +1,8 @@
 import { type Clock, isoTime } from "../base/clock.ts";
 import type { Random } from "../base/secrets.ts";
-import { normalizeLoosely, parseAddress } from "../mail/address.ts";
-import { describeProblem } from "../mail/address-problem.ts";
+import { type Address, normalizeLoosely, parseAddress } from "../mail/address.ts";
+import { readAddressCell } from "../mail/address-in-cell.ts";
+import { type AddressProblem, describeProblem } from "../mail/address-problem.ts";
 import type { Priority } from "../probe/lane.ts";
 import type { DnsblInquiry } from "./dnsbl-evidence.ts";
 import type { DomainInquiry } from "./domain-evidence.ts";
@@ -33,28 +34,44 @@ const HINT_MARGIN_S = 1;
 
 const NOTHING_YET = { domain: null, toxic: null, dnsbl: null, random_recipient: null, conclusion: null };
 
-/** The evidence that needs no network: what the text itself and our lists say. */
+const BEGINNING = { ...NOTHING_YET, attempts: [], retries: [] };
+
+const evidenceOfNone = (submitted: string, error: AddressProblem, suggestion: string | null): Evidence => {
+  const [normalized_email, problem] = [normalizeLoosely(submitted), describeProblem(error)];
+  const unlisted = { suggestion, role_account: null, disposable: null };
+  return { address: { submitted, normalized_email, read_as: null, problem, ...unlisted }, ...BEGINNING };
+};
+
+const evidenceOf = (submitted: string, address: Address, readAs: string | null): Evidence => ({
+  address: {
+    submitted,
+    normalized_email: address.normalized,
+    read_as: readAs,
+    problem: null,
+    suggestion: suggestAddress(address),
+    role_account: isRoleAccount(address.localPart),
+    disposable: address.literal === null ? isDisposable(address.domain) : null,
+  },
+  ...BEGINNING,
+});
+
+/**
+ * The evidence that needs no network: what the text itself and our lists say. Only white space may surround the
+ * address; what else can be read as one (`Anna <anna@example.com>`) is suggested.
+ */
 export const beginEvidence = (submitted: string): Evidence => {
   const parsed = parseAddress(submitted);
-  const rest = { ...NOTHING_YET, attempts: [], retries: [] };
-  if (!parsed.ok) {
-    const normalized = normalizeLoosely(submitted);
-    const problem = describeProblem(parsed.error);
-    const unlisted = { suggestion: null, role_account: null, disposable: null };
-    return { address: { submitted, normalized_email: normalized, problem, ...unlisted }, ...rest };
-  }
-  const address = parsed.value;
-  return {
-    address: {
-      submitted,
-      normalized_email: address.normalized,
-      problem: null,
-      suggestion: suggestAddress(address),
-      role_account: isRoleAccount(address.localPart),
-      disposable: address.literal === null ? isDisposable(address.domain) : null,
-    },
-    ...rest,
-  };
+  if (parsed.ok) return evidenceOf(submitted, parsed.value, null);
+  const read = readAddressCell(submitted);
+  return evidenceOfNone(submitted, parsed.error, read.ok ? read.value.text : null);
+};
+
+/** `beginEvidence` for a cell of a list, which is read for the address in it. */
+export const beginCellEvidence = (submitted: string): Evidence => {
+  const read = readAddressCell(submitted);
+  if (!read.ok) return evidenceOfNone(submitted, read.error, null);
+  const { text, address } = read.value;
+  return evidenceOf(submitted, address, text === submitted.trim() ? null : text);
 };
 
 const internalFailure = (number: number, at: string): Attempt => ({
@@ -79,7 +96,7 @@ export const createEngine = (deps: EngineDeps) => {
   return {
     /** One more attempt: asks DNS and, if there is a mail host, the mail hosts. Never rejects for what others do. */
     async attempt(before: Evidence, priority: Priority = "realtime"): Promise<Evidence> {
-      const parsed = parseAddress(before.address.submitted);
+      const parsed = parseAddress(before.address.read_as ?? before.address.submitted);
       if (!parsed.ok) return before;
       const address = parsed.value;
       const toxic = matchSuppression === null ? null : { entry: matchSuppression(address.normalized) };

@@ -7,6 +7,8 @@ const time = z.iso.datetime({ precision: 3 });
 const addressEvidence = z.object({
   submitted: z.string(),
   normalized_email: z.string(),
+  /** The address that was read from the submitted text (`Anna <anna@example.com>`); null when it is the text itself. */
+  read_as: z.string().nullable().default(null),
   /** Why it is not an address; null when it is one. */
   problem: z.string().nullable(),
   /** The address that was perhaps meant. */

@@ -17,8 +17,10 @@ const conclusionLines = ({ address, conclusion }: Evidence): string[] => {
 const LISTING_WORDS = { clean: "on no blocklist", listed: "on a blocklist", unknown: "the blocklists did not answer" };
 
 const addressLines = ({ address, toxic, dnsbl }: Evidence): string[] => {
-  if (address.problem !== null) return [`not an address: ${address.problem}`];
-  const { submitted, normalized_email: normalized, suggestion, role_account: role, disposable } = address;
+  const { submitted, normalized_email: normalized, read_as: readAs, suggestion } = address;
+  const { problem, role_account: role, disposable } = address;
+  const hints = suggestion === null ? [] : [`perhaps ${suggestion} was meant`];
+  if (problem !== null) return [`not an address: ${problem}`, ...hints];
   const lists = [
     disposable === null ? "not a disposable domain" : `a disposable domain (${disposable})`,
     role === null ? "not a role account" : `a role account ("${role}")`,
@@ -27,7 +29,8 @@ const addressLines = ({ address, toxic, dnsbl }: Evidence): string[] => {
   ];
   return [
     ...(submitted === normalized ? [] : [`submitted as ${submitted}`]),
-    ...(suggestion === null ? [] : [`perhaps ${suggestion} was meant`]),
+    ...(readAs === null ? [] : [`read as ${readAs}`]),
+    ...hints,
     lists.join(", "),
     ...(dnsbl?.listings ?? []).map(({ listing, subject }) => `${subject} is on ${listing}`),
   ];

@@ -6,7 +6,7 @@ import { CSV_ROWS_MAX, csvResponse, wantsCsv } from "./csv.ts";
 test.each<[readonly Cell[], string]>([
   [["a", 1, true, null, 0.5], "a,1,true,,0.5\r\n"],
   [['say "no"', "a,b", "x\r\ny", "a;b"], '"say ""no""","a,b","x\r\ny","a;b"\r\n'],
-  [["=1+1", "+49", "-5", "@x", " =x", "\tx", "＝x"], "'=1+1,'+49,'-5,'@x,' =x,\"'\tx\",'＝x\r\n"],
+  [["=1+1", "+49", "-5", "@x", " =x", "\tx", "＝x"], "'=1+1,+49,-5,'@x,' =x,\"'\tx\",'＝x\r\n"],
   [[-5, "a=b", ""], "-5,a=b,\r\n"],
   [[" edge "], '" edge "\r\n'],
 ])("%p is written as it can be read", (cells, line) => {

@@ -1,0 +1,49 @@
+import { z } from "zod";
+import { COLUMN_REASONS, describeColumnReason } from "./columns-address.ts";
+import type { ListShape } from "./csv.ts";
+import { ENCODINGS } from "./csv-encoding.ts";
+import { DELIMITERS } from "./csv-records.ts";
+
+/** Longer names of columns are cut: a header may have 64 KiB. */
+const NAME_CHARACTERS_SHOWN = 200;
+
+/** How a file was read, as the job and the preview tell it. */
+export const listReadingSchema = z
+  .object({
+    encoding: z.enum(ENCODINGS),
+    delimiter: z.enum(DELIMITERS).nullable().meta({ description: "What separates the cells; null: one column." }),
+    header: z.boolean().meta({ description: "Whether a row names the columns." }),
+    title_rows: z
+      .int()
+      .min(0)
+      .meta({ description: "Rows above the header. They are kept in results.csv and are not verified." }),
+    column: z.object({
+      index: z.int().min(0).meta({ description: "Zero-based position of the column of addresses." }),
+      name: z.string().nullable().meta({ description: "Its name; null without a header." }),
+      reason: z.enum(COLUMN_REASONS).meta({ description: "Why this column was taken." }),
+      message: z.string().meta({ description: "The reason as a sentence." }),
+    }),
+  })
+  .meta({ title: "ListReading" });
+export type ListReading = z.output<typeof listReadingSchema>;
+
+/** A column's name as it is shown. */
+export const shownName = (name: string | null): string | null =>
+  name === null || name.length <= NAME_CHARACTERS_SHOWN ? name : `${name.slice(0, NAME_CHARACTERS_SHOWN)}…`;
+
+/** What the interface tells of a list's shape. */
+export const readingOf = ({
+  encoding,
+  delimiter,
+  header,
+  titles,
+  column,
+  columnName,
+  reason,
+}: ListShape): ListReading => ({
+  encoding: encoding.name,
+  delimiter,
+  header: header !== null,
+  title_rows: titles.length,
+  column: { index: column, name: shownName(columnName), reason, message: describeColumnReason(reason) },
+});

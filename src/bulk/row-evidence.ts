@@ -1,0 +1,25 @@
+import { isoTime } from "../base/clock.ts";
+import { conclude } from "../verify/conclude.ts";
+import { beginCellEvidence } from "../verify/engine.ts";
+import type { Evidence } from "../verify/evidence.ts";
+import { unpackEvidence } from "../verify/evidence-store.ts";
+import { testEvidence } from "../verify/test-keys.ts";
+import type { ListedRow } from "./list-store.ts";
+
+export interface EvidenceSource {
+  /** Whether the job is a test key's, whose evidence is made up anew. */
+  readonly isTest: boolean;
+  readonly stored: Uint8Array | undefined;
+}
+
+/** Why a row has its result, or what is known so far. It is that of the row's address, with the text of the row. */
+export const rowEvidence = (row: ListedRow, { isTest, stored }: EvidenceSource): Evidence => {
+  const text = row.submittedEmail.trim();
+  const begun = beginCellEvidence(text);
+  if (stored !== undefined) {
+    const { address, ...rest } = unpackEvidence(stored);
+    return { ...rest, address: { ...address, submitted: text, read_as: begun.address.read_as } };
+  }
+  if (row.subStatus === null) return begun;
+  return conclude(isTest ? testEvidence(text, begun) : begun, isoTime(row.verifiedAtMs)).evidence;
+};

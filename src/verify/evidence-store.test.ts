@@ -1,0 +1,26 @@
+import { expect, test } from "bun:test";
+import { sha256 } from "../base/secrets.ts";
+import dictionary1 from "../../fixtures/evidence-dictionary-1.txt" with { type: "text" };
+import { evidenceWith, findingWith } from "../testing/evidence.ts";
+import { packEvidence, unpackEvidence } from "./evidence-store.ts";
+
+test("evidence is read back as it was, and takes a fraction of its JSON", () => {
+  const evidence = evidenceWith({ findings: [findingWith(), findingWith({ reading: "greylisted", retryable: true })] });
+  const packed = packEvidence(evidence);
+  expect(unpackEvidence(packed)).toEqual(evidence);
+  expect(packed.length).toBeLessThan(JSON.stringify(evidence).length / 3);
+});
+
+test("evidence that was stored as JSON is read, too", () => {
+  const evidence = evidenceWith();
+  expect(unpackEvidence(Buffer.from(JSON.stringify(evidence)))).toEqual(evidence);
+});
+
+test("what is neither is refused", () => {
+  expect(() => unpackEvidence(Buffer.of(99, 1, 2))).toThrow("unknown dictionary 99");
+  expect(() => unpackEvidence(Buffer.of(1, 1, 2))).toThrow();
+});
+
+test("a dictionary never changes: what was stored with it could not be read any more", () => {
+  expect(sha256(dictionary1)).toBe("fc2c116697775883320f057d6ef0762a98a83c61b3e0078f776cbfdb54146b98");
+});

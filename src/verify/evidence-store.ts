@@ -1,0 +1,33 @@
+import { constants, zstdCompressSync, zstdDecompressSync } from "node:zlib";
+import dictionary1 from "../../fixtures/evidence-dictionary-1.txt" with { type: "text" };
+import { type Evidence, evidenceSchema } from "./evidence.ts";
+
+/**
+ * Texts that evidence is compressed against, by the number that stands before what was compressed with them. One that
+ * was ever used stays as it is: without it, evidence cannot be read any more. A better one gets the next number.
+ */
+const DICTIONARIES: ReadonlyMap<number, Buffer> = new Map([[1, Buffer.from(dictionary1)]]);
+const CURRENT = 1;
+/** Stronger levels save a tenth and take twice as long. */
+const LEVEL = 1;
+/** What evidence that was stored as plain JSON begins with. */
+const BRACE = 0x7b;
+
+/**
+ * Evidence as it is stored: the number of a dictionary, then its JSON compressed by zstd (RFC 8878) with that. 3 kB of
+ * JSON come to 300 to 500 bytes in 20 µs.
+ */
+export const packEvidence = (evidence: Evidence): Buffer => {
+  const params = { [constants.ZSTD_c_compressionLevel]: LEVEL };
+  const dictionary = DICTIONARIES.get(CURRENT);
+  const options = { params, ...(dictionary === undefined ? {} : { dictionary }) };
+  return Buffer.concat([Buffer.of(CURRENT), zstdCompressSync(JSON.stringify(evidence), options)]);
+};
+
+/** What `packEvidence` packed, or plain JSON. Throws when it is neither. */
+export const unpackEvidence = (stored: Uint8Array): Evidence => {
+  if (stored[0] === BRACE) return evidenceSchema.parse(JSON.parse(Buffer.from(stored).toString()));
+  const dictionary = DICTIONARIES.get(stored[0] ?? 0);
+  if (dictionary === undefined) throw new Error(`evidence packed with the unknown dictionary ${stored[0]}`);
+  return evidenceSchema.parse(JSON.parse(zstdDecompressSync(stored.subarray(1), { dictionary }).toString()));
+};
