@@ -103,6 +103,10 @@ const IP_IN_LINK = /(?:[^0-9]|^)(?:\d{1,3}\.){3}\d{1,3}(?:[^0-9]|$)|[?&=/](?:[0-
 /** GMX and its kin put our address into every link; their cases r16xx are about the recipient, all others about us. */
 const CASE_OF_RECIPIENT = /\S*[?&]c=r16\d\d\b\S*/g;
 
+/** Facebook too; its case RCP-P1 says that there is no such recipient. */
+const RECIPIENT_OF_FACEBOOK = /\S*\bfacebook\.\w+\/\S*response_codes\?\S*/g;
+const isUnknownAtFacebook = (text: string): boolean => /\bRCP-P1\b/.test(text);
+
 const knownSigns = (
   reply: SmtpReply,
   allLinks: string,
@@ -110,7 +114,8 @@ const knownSigns = (
 ) => {
   const contains = (own: string | undefined): boolean =>
     own !== undefined && own.length > 2 && reply.text.toLowerCase().includes(own.toLowerCase());
-  const links = allLinks.replace(CASE_OF_RECIPIENT, "");
+  const otherLinks = allLinks.replace(CASE_OF_RECIPIENT, "");
+  const links = isUnknownAtFacebook(reply.text) ? otherLinks.replace(RECIPIENT_OF_FACEBOOK, "") : otherLinks;
   return {
     link_with_address: links !== "" && IP_IN_LINK.test(links),
     names_us: contains(heloName),

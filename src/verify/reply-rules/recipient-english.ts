@@ -155,7 +155,7 @@ export const UNKNOWN_RECIPIENT: readonly string[] = [
   `${SUBJECT}[^a-z0-9]{0,6}(?:@[^a-z0-9]{0,4})?(?:${LINKING} ?){0,4}${oneOf(NOT_VALID)}`,
   // RFC 5321's own words for 550; providers who answer with them mean the mailbox.
   "\\bmailbox(?: @| <@>)? (?:is )?(?:unavailable|not available)\\b(?! (?:due|because|temporar|at this time|now|right))(?![^;]{0,40}(?:quota|full\\b|storage))",
-  `\\b${oneOf(UNKNOWN_KIND)}[ /]${OR_ELSE}(?:${QUALIFIER} ){0,3}${NAMED}${NOT_OF_LIST}`,
+  `\\b${oneOf(UNKNOWN_KIND)}[ /-]${OR_ELSE}(?:${QUALIFIER} ){0,3}${NAMED}${NOT_OF_LIST}`,
   `\\bno such (?:a )?(?:${QUALIFIER} ){0,3}${word(NAMED, "one", "target")}${NOT_OF_LIST}`,
   `\\bno (?:${QUALIFIER} )?${word(SUBJECT_WORDS, "one", "body")}(?: \\S{1,30}){0,3} ${HERE}\\b`,
   `\\bno (?:${QUALIFIER} )?${word(OWNERS, PLACES)}\\W*$`,
@@ -164,7 +164,7 @@ export const UNKNOWN_RECIPIENT: readonly string[] = [
   `\\bnot (?:an? |one of |in )?(?:our |my |this |a )?(?:(?:valid|known|active|local|registered|existing|current|one of our) ){0,2}${oneOf("users?|recipients?|mail-?box|account|customers?|subscribers?|e-?mail address|address(?:ee)?")} (?:of|on|at|in|here|for)\\b`,
   `\\bnot an? (?:(?:valid|known|active|local|registered|existing|current|recogni[sz]ed) ){1,2}(?:e-?mail )?${NAMED}`,
   "\\bnot (?:our|a|one of our) (?:valid )?(?:customers?|subscribers?|(?:local )?users?)\\b",
-  "\\bnot a member of (?:the |this )?domain",
+  "\\bnot a member of (?:the |this )?domain|@[^a-z0-9]{0,4} is not a registered gateway user\\b",
   "\\bnot (?:listed |found |present |known )?in (?:the |our |my |this |any )?(?:local |virtual |relay |domino |ldap |active |server'?s? )?(?:recipient|mailbox|alias|user|directory|address book|public name|validrcptto)",
   `${SUBJECT}${GAP}(?:does not|doesn'?t|do not) have an? ${GAP}\\baccount\\b`,
   `${SUBJECT}${GAP}\\b(?:have|has|with) no (?:mail|mail-?box|account|inbox)\\b`,

@@ -29,7 +29,7 @@ const TO_BE = oneOf("is ", "was ", "has been ", "have been ", "to \\S{1,40} ", "
 export const REJECTION: readonly string[] = [
   `${word(MESSAGES, "delivery", "transaction")} (?:\\S{8,40} )?${TO_BE}${word("rejected", "refused", "discarded", "declined", "reject")}`,
   "\\breject(?:s|ing|ions?)\\b|\\brefus(?:es|ing|al)\\b|\\bunwanted\\b|\\bdoes(?:n't| not) want\\b",
-  "\\bnot (?:been )?accepted\\b|^refused\\b|\\bonly allowed for\\b",
+  "\\bnot (?:been )?accepted\\b|^refused\\b|\\b(?:connection|session)s? (?:is |was |has been )?disabled\\b|\\bonly allowed for\\b",
   "\\brejected your (?:message|e?-?mail)|\\bcommand rejected\\b|\\b(?:rejected|refused) by\\b|\\bwon't accept\\b|\\bmessage held\\b",
   `\\b${oneOf(["abgelehnt", "abgewiesen", "rejetee?", "rechazad[oa]", "recusad[oa]", "rejeitad[oa]", "rifiutat[oa]"], ["geweigerd", "odrzucon\\w", "odmitnut\\w", "reddedildi"])}\\b|отклонен|拒收`,
 ];
@@ -192,9 +192,11 @@ export const SENDER: readonly string[] = [
   `\\bmail ?from(?! unknown (?:hosts?|servers?|clients?|ips?)):?(?: ?<?@>?| address| domain| command)? (?:is )?${oneOf("rejected", "denied", "refused", "not", "invalid", "unknown", "must", "does", "has", "cannot", "could", "mismatch\\w*")}(?! client ip)`,
   `\\b${RETURN_PATH}\\b(?: \\S{1,40}){0,2} ${oneOf("rejected", "denied", "refused", "not", "invalid", "unknown", "must", "does", "has", "is", "cannot", "could")}\\b`,
   "\\bmail ?from user\\b|\\bas (?:the |your )?sender\\b|\\bdomain of (?:the )?(?:sender|envelope|return)|\\bbadmailfrom\\b|\\bbadsendermx\\b|\\breturned mail\\b",
-  "\\bempty envelope senders|\\b(?:for|of) (?:the |your )?sender\\b(?! ip)|\\breturn address|\\bsending address|\\bfrom: (?:domain|address)|\\bgateway user\\b|\\bmail from:? ?<",
+  "\\bempty envelope senders|\\b(?:for|of) (?:the |your )?sender\\b(?! ip)|\\breturn address|\\bsending address|\\bfrom: (?:domain|address)|\\bmail from:? ?<",
   "\\b(?:you are|you're) sending (?:from|as)\\b|\\bused (?:to|for) send(?:ing)?\\b",
   "\\byour (?:e-?mail |return |sender )?(?:address|account|mail-?box) (?:@ |<@> )?(?:is|was|does|has|not|could|cannot|invalid|unknown)\\b",
+  "\\bauthenticated (?:user|account|client)\\b|\\byour (?:relay|smtp|sending|hosting|mail) (?:account|service)\\b|\\bserver'?s account\\b",
+  "\\b(?:messages?|e-?mails?|mails?) from (?:an? |the )?(?:disabled|suspended|inactive|locked|expired|closed)\\b",
   "\\benvelope sender is\\b|\\bsender (?:verify|callout|verification)|\\bcallback (?:setup|verif\\w+)|\\bpostmaster verification\\b|\\bverification failed while checking\\b",
   "\\bunresolvable (?:\\S{1,16} )?from domain\\b|\\bnot accept (?:mail|messages) from <?@",
   "\\bsenderfilterconfig\\b|\\bnot logged in\\b|\\bverification failed for <?@",

@@ -26,6 +26,15 @@ const NOT_DEFINITE: ReadonlyArray<Omit<Rule, "stages">> = [
 
 const PERMANENT: ReadonlyArray<Omit<Rule, "stages">> = [
   { id: "mailbox-full-by-code", reading: "mailbox_full", classes: [5], enhanced: ["2.2"] },
+  // "5.7.1 Recipient address rejected: Inactive": the words name the recipient, the code only the access rule that held it.
+  {
+    id: "policy-code-recipient-disabled",
+    reading: "mailbox_disabled",
+    classes: [5],
+    enhanced: ["7.0", "7.1"],
+    signs: ["recipient_rejected", "disabled_recipient"],
+    unless: ["refusal", "rejection", "mentions_sender", "names_us", "oversize"],
+  },
   { id: "message-too-big", reading: "ambiguous", classes: [5], signs: ["oversize"] },
   { id: "message-too-big-by-code", reading: "ambiguous", classes: [5], enhanced: ["3.4", "2.3"] },
   { id: "disabled-525", reading: "mailbox_disabled", classes: [5], codes: [525] },
@@ -101,12 +110,29 @@ const PERMANENT: ReadonlyArray<Omit<Rule, "stages">> = [
     unless: ["unknown_recipient", "disabled_recipient"],
   },
   { id: "disabled-but-refused", reading: "ambiguous", classes: [5], signs: ["disabled_recipient", "refusal"] },
+  // The words know more than the code: "5.2.1 Addressee unknown". "Unavailable" fits both, and leaves it to the code.
+  {
+    id: "disabled-code-unknown-words",
+    reading: "mailbox_not_found",
+    classes: [5],
+    enhanced: ["2.1"],
+    signs: ["unknown_recipient"],
+    unless: [
+      "unavailable",
+      "disabled_recipient",
+      "full_mailbox",
+      "refusal",
+      "rejection",
+      "mentions_sender",
+      "names_us",
+    ],
+  },
   {
     id: "disabled-by-code",
     reading: "mailbox_disabled",
     classes: [5],
     enhanced: ["2.1"],
-    unless: ["refusal", "rejection", "mentions_sender"],
+    unless: ["full_mailbox", "refusal", "rejection", "mentions_sender"],
   },
   {
     id: "full-by-words",
@@ -174,7 +200,14 @@ const PERMANENT: ReadonlyArray<Omit<Rule, "stages">> = [
     codesNot: [502, 503, 555],
     signs: ["unknown_recipient"],
   },
-  { id: "full-552", reading: "mailbox_full", classes: [5], codes: [552], unless: ["refusal"] },
+  {
+    id: "full-552",
+    reading: "mailbox_full",
+    classes: [5],
+    codes: [552],
+    enhancedNot: ["1.*", "3.*", "4.*", "5.*", "6.*"],
+    unless: ["refusal", "rejection", "about_content"],
+  },
   { id: "refused-outright", reading: "blocked", classes: [5], signs: ["refusal"] },
   { id: "message-rejected", reading: "blocked", classes: [5], signs: ["rejection"] },
   { id: "command-refused", reading: "protocol_error", classes: [5], codes: [500, 501, 502, 503, 504, 555] },

@@ -27,6 +27,7 @@ export const RATE_LIMITED: readonly string[] = [
   "\\bexceed(?:ed|s|ing)?\\b(?: \\S{1,24}){0,5} (?:connections?|rate|per (?:hour|minute|day|second|connection|session)|number of (?:mails|messages)|limit of \\d+ (?:recipients|connections|messages))",
   "\\b(?:deferred|delayed)(?: \\S{1,20}){0,3} (?:due to|because of) (?:\\S{1,20} ){0,3}(?:volume|rate|load)",
   "\\bload (?:is )?too high|\\bretry (?:at a )?(?:lower|slower) (?:rate)?|\\btoo ?many ?(?:connections|rcpt)",
+  "\\bquota (?:exceeded )?(?:for|of) sending\\b|\\b(?:sending|outgoing|outbound) (?:quota|limit)\\b",
   "\\bquota (?:de|d')envoi|\\b(?:hvu|con):b[0-9]\\b|\\bdyn:t[0-9]\\b",
   "\\bzu viele\\b|\\btrop de\\b|\\bdemasiad[oa]s\\b|\\bmuit[oa]s (?:conex|destin|mensag|erros)|\\btropp[ei]\\b",
   "\\bte veel\\b|\\bzbyt (?:wiele|duzo)\\b|\\bprilis mnoho\\b|\\bcok fazla\\b|слишком (?:много|часто)",

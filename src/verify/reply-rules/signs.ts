@@ -89,6 +89,13 @@ const WORDS = {
     "\\btransaction\\b|\\bloop(?:s|ing)?\\b|\\bmailloop\\b|\\bhops?\\b|\\bheaders?\\b|\\b8-?bit\\b|\\bline ?feeds?\\b|\\bmessages?\\b|\\bsize\\b|\\bcontents?\\b|\\byou(?:rs?)?\\b|\\blimits?\\b|\\bexceed|\\bquota\\b|\\blists?\\b|\\bgroup\\b|\\bcache\\b|\\bformat\\b|\\bnumber of\\b",
     "\\bservice\\b|\\bserver\\b|\\bsystem\\b|\\bconfiguration\\b|\\brequested (?:mail )?action\\b|\\bpurported\\b|\\bconnection\\b",
   ],
+  /** Postfix and those who learnt from it. */
+  recipient_rejected: ["\\brecipient address(?:es)? rejected ?: ?\\w"],
+  unavailable: ["\\bunavailable\\b|\\bnot available\\b|\\bcannot be accessed\\b|\\bno access\\b"],
+  /** What a message is made of, and the way it took: a mailbox is not full of it. */
+  about_content: [
+    "\\bheaders?\\b|\\blines?\\b|\\bmalformed\\b|\\bcontents?\\b|\\bhops?\\b|\\bloop(?:s|ing)?\\b|\\brecipients\\b|\\bencoding\\b|\\bmime\\b|\\bformat\\b",
+  ],
   oversize: [
     "\\b(?:message|mail|e-?mail)(?: body)?(?: size| is| was){0,2} (?:exceeds|too (?:big|large)|larger than|over (?:the )?(?:maximum|fixed)|limit exceeded)|\\bfixed maximum message size|\\bmessage length exceeds|\\bmaximum message size",
   ],
