@@ -21,6 +21,7 @@ import { startOpensmtpd } from "./lab/opensmtpd.ts";
 import { ensurePackages } from "./lab/packages.ts";
 import { startPostfix } from "./lab/postfix.ts";
 import { startPostgrey } from "./lab/postgrey.ts";
+import { startWrongDns } from "./lab/wrong-dns.ts";
 import { createSupervisor, processesOf } from "./lab/processes.ts";
 import type { Supervisor } from "./lab/processes.ts";
 import { startRbldnsd } from "./lab/rbldnsd.ts";
@@ -56,6 +57,7 @@ const BINARY = resolve(options.binary ?? join(ROOT, "dist/postwarden"));
 const startServers = async (supervisor: Supervisor, directory: string, unpacked: string): Promise<void> => {
   await startRbldnsd(supervisor, directory, join(unpacked, "rbldnsd"));
   await startSlowList();
+  await startWrongDns();
   await startDns(supervisor, directory);
   await startPostgrey(supervisor, directory);
   await startPostfix(supervisor, directory);

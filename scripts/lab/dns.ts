@@ -1,16 +1,17 @@
 import { join } from "node:path";
 import { LAB_LISTS, servedZone, SLOW_ZONE } from "./blocklists-lists.ts";
-import { DNS, RBLDNSD, SLOW_RBLDNSD, SYSTEM_DNS_PORT } from "./hosts.ts";
+import { DNS, RBLDNSD, SLOW_RBLDNSD, SUFFIX, SYSTEM_DNS_PORT, WRONG_DNS } from "./hosts.ts";
 import type { Supervisor } from "./processes.ts";
 import { ADDRESS_LIST, NAME_LIST } from "./rbldnsd.ts";
+import { WRONG_ZONES } from "./wrong-dns.ts";
 import { BAD_ZONES, zoneText } from "./zone.ts";
 
 const NAME = "unbound";
 
-const blocklist = (zone: string): string => {
-  const { ip, port } = zone === SLOW_ZONE ? SLOW_RBLDNSD : RBLDNSD;
-  return `stub-zone:\n  name: "${zone}"\n  stub-addr: ${ip}@${port}\n  stub-prime: no\n`;
-};
+const stubZone = (zone: string, { ip, port }: { readonly ip: string; readonly port: number }): string =>
+  `stub-zone:\n  name: "${zone}"\n  stub-addr: ${ip}@${port}\n  stub-prime: no\n`;
+
+const blocklist = (zone: string): string => stubZone(zone, zone === SLOW_ZONE ? SLOW_RBLDNSD : RBLDNSD);
 
 const blocklists = (): readonly string[] => [
   ...[ADDRESS_LIST, NAME_LIST],
@@ -45,7 +46,7 @@ ${Object.values(BAD_ZONES).join("")}auth-zone:
   for-downstream: no
   for-upstream: yes
   fallback-enabled: no
-${blocklists().map(blocklist).join("")}remote-control:
+${WRONG_ZONES.map((zone) => stubZone(`${zone}.${SUFFIX}`, WRONG_DNS)).join("")}${blocklists().map(blocklist).join("")}remote-control:
   control-enable: no
 `;
 

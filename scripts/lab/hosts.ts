@@ -14,6 +14,8 @@ export const DNS = { ip: "127.10.0.53", port: 5353 } as const;
 export const SYSTEM_DNS_PORT = 53;
 /** Where nothing answers: the primary of the zone that must end in SERVFAIL. */
 export const DEAD_DNS = { ip: "127.10.0.54", port: 5353 } as const;
+/** The name server that answers wrongly, behind unbound and asked directly. */
+export const WRONG_DNS = { ip: "127.10.0.56", port: 5353 } as const;
 export const RBLDNSD = { ip: "127.10.0.55", port: 5353 } as const;
 /** A relay in front of it that keeps every answer for a while. */
 export const SLOW_RBLDNSD = { ip: "127.10.0.55", port: 5354 } as const;
@@ -134,7 +136,7 @@ export const IPV6 = { alive: "::1", dead: "::2" } as const;
 
 /** Every address that must be on `lo` while the lab runs. */
 export const ADDRESSES: readonly string[] = [
-  ...[DNS.ip, DEAD_DNS.ip, RBLDNSD.ip, POSTGREY.ip, POSTGREY_LONG.ip, SOCKS.ip, HTTP.ip],
+  ...[DNS.ip, DEAD_DNS.ip, WRONG_DNS.ip, RBLDNSD.ip, POSTGREY.ip, POSTGREY_LONG.ip, SOCKS.ip, HTTP.ip],
   ...Object.values(EXITS),
   ...Object.values(HOSTS),
 ];

@@ -1,3 +1,4 @@
+import { WRONG_DNS } from "./hosts.ts";
 import { ALL_RETRIES_S, DNS_TIMEOUT_S, PROMPT_S, REPLY_TIMEOUT_S, within } from "./rows.ts";
 import type { Theme } from "./rows.ts";
 
@@ -89,6 +90,37 @@ export const DNS_SHAPES: Theme = {
       ["first MX host ends in SERVFAIL, second works", ...EXISTS, "alice@firstservfail"],
     ),
   ],
+};
+
+/** What name servers must not be believed; two addresses of each domain, the second is answered out of the cache. */
+const WRONG_ANSWERS = within(
+  DNS_TIMEOUT_S,
+  ["every answer is empty, no SOA", ...NO_DNS, "alice@emptydns", "nobody@emptydns"],
+  ["implicit MX, every answer is empty, no SOA", ...NO_DNS, "alice@implicit.emptydns"],
+  ["the MX host's answers are empty, no SOA", ...NO_DNS, "alice@emptyhost", "nobody@emptyhost"],
+  ["no such domain, no SOA", "undeliverable", "domain_not_found", "alice@gone.bareno", "nobody@gone.bareno"],
+);
+
+/** By the lab's own resolver, unbound, in front of them. */
+export const WRONG_DNS_ROWS: Theme = {
+  name: "wrong DNS answers",
+  spans: [
+    WRONG_ANSWERS,
+    within(
+      DNS_TIMEOUT_S,
+      ["MX host does not exist, no SOA", ...UNROUTABLE, "alice@barehost"],
+      ["45 MX, only the last is routable", ...NO_DNS, "alice@fortyfive", "nobody@fortyfive"],
+      ["an address in place of the MX host", ...NO_DNS, "alice@addressasmx"],
+      ["MX host at 0.0.0.0 and ::, as filters answer", ...NO_DNS, "alice@filtered"],
+    ),
+  ],
+};
+
+/** Without unbound. The command line alone is asked: the service has its own resolver. */
+export const WRONG_DNS_DIRECT_ROWS: Theme = {
+  name: "wrong DNS answers, asked directly",
+  environment: { POSTWARDEN_DNS_SERVERS: `${WRONG_DNS.ip}:${WRONG_DNS.port}` },
+  spans: [WRONG_ANSWERS, within(DNS_TIMEOUT_S, ["MX is empty once and then right, exists", ...EXISTS, "alice@exists"])],
 };
 
 /** Left out where the machine has no IPv6. */

@@ -3,7 +3,7 @@ import { SUFFIX } from "./hosts.ts";
 import type { Group, Theme, Verdict } from "./rows.ts";
 import { HOSTILE, REPLIES, SLOW, TLS } from "./rows-behaviours.ts";
 import { EXIT_ROWS } from "./rows-exits.ts";
-import { DNS_SHAPES, IPV6_ROWS, SEVERAL_HOSTS, SYNTAX } from "./rows-domains.ts";
+import { DNS_SHAPES, IPV6_ROWS, SEVERAL_HOSTS, SYNTAX, WRONG_DNS_DIRECT_ROWS, WRONG_DNS_ROWS } from "./rows-domains.ts";
 import { EXIM, GREYLISTING, LIMITS, MAILBOXES, OPENSMTPD, POLICY, PRECEDENCE, SINKS, UNICODE } from "./rows-servers.ts";
 
 /** An address of the lab, what is true of it, and what the binary must therefore answer, and in which time. */
@@ -32,7 +32,7 @@ const rowsOf = (theme: Theme, [truth, verdict, subStatus, ...addresses]: Group, 
 const THEMES: readonly Theme[] = [
   ...[MAILBOXES, PRECEDENCE, POLICY, LIMITS, GREYLISTING, UNICODE],
   ...[EXIM, OPENSMTPD, SINKS],
-  ...[SEVERAL_HOSTS, DNS_SHAPES, ...(hasIpv6() ? [IPV6_ROWS] : [])],
+  ...[SEVERAL_HOSTS, DNS_SHAPES, WRONG_DNS_ROWS, WRONG_DNS_DIRECT_ROWS, ...(hasIpv6() ? [IPV6_ROWS] : [])],
   ...[TLS, SLOW, REPLIES, HOSTILE, SYNTAX],
   ...EXIT_ROWS,
 ];

@@ -13,8 +13,8 @@ const DEAD_HOSTS = 29;
 const mx = (host: HostName, preference = 10): string => `MX ${preference} ${host}.mx.${SUFFIX}.`;
 const mxAt = (name: string, preference = 10): string => `MX ${preference} ${name}.mx.${SUFFIX}.`;
 
-const numbered = (name: string): readonly string[] =>
-  Array.from({ length: DEAD_HOSTS }, (_, index) => `${name}${index + 1}`);
+const numbered = (name: string, length = DEAD_HOSTS): readonly string[] =>
+  Array.from({ length }, (_, index) => `${name}${index + 1}`);
 
 /** Names so long that the answer does not fit into a datagram. */
 const LONG_NAMES = numbered(`a-very-long-name-${"x".repeat(40)}-`);
@@ -78,6 +78,13 @@ const DOMAINS: Readonly<Record<string, readonly string[]>> = {
   cnamepool: [`CNAME cnameloop.${SUFFIX}.`],
   cnameself: [`CNAME cnameself.${SUFFIX}.`],
   mxloop: [mxAt("loop")],
+  emptyhost: [`MX 10 mx.emptydns.${SUFFIX}.`],
+  barehost: [`MX 10 mx.bareno.${SUFFIX}.`],
+  fortyfive: [...numbered("many", 44).map((name, index) => mxAt(name, index + 1)), mx("main", 99)],
+  addressasmx: [`MX 10 ${addressOf("main")}.`],
+  filtered: [mxAt("filtered")],
+  "filtered.mx": ["A 0.0.0.0", "AAAA ::"],
+  ...Object.fromEntries(numbered("many", 44).map((name) => [`${name}.mx`, ["A 10.1.2.3"]])),
   truncated: [mx("main", 1), ...LONG_NAMES.map((name) => mxAt(name, 20))],
   longtxt: [mx("main"), `TXT ${LONG_TEXT}`],
   twoaddresses: [mxAt("twoaddresses")],

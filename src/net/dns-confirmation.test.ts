@@ -13,7 +13,7 @@ afterEach(() => {
 
 const setUp = async (...scripts: DnsScript[]) => {
   const clock = createTestClock();
-  const servers = await Promise.all(scripts.map(startDnsServer));
+  const servers = await Promise.all(scripts.map((script) => startDnsServer(script)));
   const resolver = createDnsResolver({ servers: servers.map(({ server }) => server), clock });
   stops.push(() => resolver.close(), ...servers.map(({ stop }) => stop));
   return { clock, resolver, servers };
@@ -103,7 +103,7 @@ describe("a negative response", () => {
   });
 
   test("whose time is over is asked of nobody else, and nobody is thought silent for it", async () => {
-    const servers = await Promise.all([empty, () => undefined, empty].map(startDnsServer));
+    const servers = await Promise.all([empty, () => undefined, empty].map((script) => startDnsServer(script)));
     const clock = createTestClock();
     const timeouts = { totalMs: 2000 };
     const resolver = createDnsResolver({ servers: servers.map(({ server }) => server), clock, timeouts });

@@ -65,8 +65,16 @@ export const soaFor = (name: string): packet.Answer => ({
   data: { mname: "ns.example", rname: "h.example", serial: 1, refresh: 1, retry: 1, expire: 1, minimum: SOA_TTL_S },
 });
 
+/** Where a server listens: an address of this machine, and a port or 0 for any. */
+interface Place {
+  readonly hostname: string;
+  readonly port: number;
+}
+
+const ANYWHERE: Place = { hostname: "127.0.0.1", port: 0 };
+
 /** Starts a server; the test must `stop` it. Over TCP the packets are framed, and the connection is left open. */
-export const startDnsServer = async (script: DnsScript): Promise<ScriptedDnsServer> => {
+export const startDnsServer = async (script: DnsScript, place: Place = ANYWHERE): Promise<ScriptedDnsServer> => {
   const seen: SeenQuery[] = [];
   const waiting: Array<{ count: number; resolve: () => void }> = [];
 
@@ -79,9 +87,9 @@ export const startDnsServer = async (script: DnsScript): Promise<ScriptedDnsServ
     return answered instanceof Uint8Array ? [answered] : answered;
   };
 
-  const { udp, tcp } = await listen(take);
+  const { udp, tcp } = await listen(take, place);
   return {
-    server: { address: "127.0.0.1", port: udp.port },
+    server: { address: place.hostname, port: udp.port },
     seen,
     received: (count) =>
       seen.length >= count ? Promise.resolve() : new Promise((resolve) => waiting.push({ count, resolve })),
@@ -95,11 +103,11 @@ export const startDnsServer = async (script: DnsScript): Promise<ScriptedDnsServ
 type Take = (bytes: Uint8Array, transport: "udp" | "tcp", port: number) => Promise<readonly Uint8Array[]>;
 
 /** The system chooses the UDP port; when its TCP twin is taken, another is tried. */
-const listen = async (take: Take) => {
+const listen = async (take: Take, { hostname, port: wantedPort }: Place) => {
   for (let attempt = 1; ; attempt++) {
     const udp = await Bun.udpSocket({
-      hostname: "127.0.0.1",
-      port: 0,
+      hostname,
+      port: wantedPort,
       socket: {
         async data(socket, bytes, port, address) {
           for (const reply of await take(bytes, "udp", port)) if (!socket.closed) socket.send(reply, port, address);
@@ -109,17 +117,17 @@ const listen = async (take: Take) => {
       },
     });
     try {
-      return { udp, tcp: listenTcp(take, udp.port) };
+      return { udp, tcp: listenTcp(take, { hostname, port: udp.port }) };
     } catch (thrown) {
       udp.close();
-      if (attempt >= PORT_ATTEMPTS_MAX) throw thrown;
+      if (wantedPort !== 0 || attempt >= PORT_ATTEMPTS_MAX) throw thrown;
     }
   }
 };
 
-const listenTcp = (take: Take, port: number) =>
+const listenTcp = (take: Take, { hostname, port }: Place) =>
   Bun.listen<{ received: Buffer }>({
-    hostname: "127.0.0.1",
+    hostname,
     port,
     socket: {
       open(socket) {

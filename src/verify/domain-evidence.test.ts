@@ -166,6 +166,11 @@ describe("a definite answer", () => {
       { ...MX, "mx.x.example": { A: ["127.0.0.1"], AAAA: ["fd00::1"] } },
       "unroutable",
     ],
+    [
+      "MX at 127.0.0.1 and ::, which no filter answers together",
+      { ...MX, "mx.x.example": { A: ["127.0.0.1"], AAAA: ["::"] } },
+      "unroutable",
+    ],
     ["MX with one public address among others", { ...MX, "mx.x.example": { A: ["10.0.0.1", PUBLIC] } }, "mail_hosts"],
   ];
   test.each(rows)("%s", async (_, zone, outcome) => {
@@ -209,7 +214,7 @@ describe("what is no statement about the domain leaves it open", () => {
     ],
     ["no name as MX", { "x.example": { MX: [[10, "mx"]] }, mx: "invalid_name" }],
     ["0.0.0.0, as resolvers that filter answer", { ...MX, "mx.x.example": { A: ["0.0.0.0"] } }],
-    [":: likewise", { ...MX, "mx.x.example": { A: ["10.0.0.1"], AAAA: ["::"] } }],
+    [":: likewise", { ...MX, "mx.x.example": { A: ["0.0.0.0"], AAAA: ["::"] } }],
     ["0.0.0.0 of the domain itself", { "x.example": { A: ["0.0.0.0"] } }],
     [
       "a private address, and a host that cannot be looked up",

@@ -20,6 +20,9 @@ const MAIL_HOSTS_MAX = 40;
 /** What resolvers that filter answer for names on their lists: it says nothing about the name. */
 const FILTERED: ReadonlySet<string> = new Set(["0.0.0.0", "::"]);
 
+const isFiltered = (addresses: readonly string[]): boolean =>
+  addresses.length > 0 && addresses.every((address) => FILTERED.has(address));
+
 /** When the best mail host that may be asked is known, the names of the others get this much longer. */
 const FURTHER_HOSTS_MS = 1_000;
 
@@ -87,7 +90,7 @@ export const createDomainInquiry = ({ resolver, policy, random, clock }: DomainD
       host,
       preference,
       addresses: found.map((address) => ({ address, allowed: policy.isAllowed(address) })),
-      lookup_failed: !replies.every(({ outcome }) => isDefinite(outcome)) || found.some((one) => FILTERED.has(one)),
+      lookup_failed: !replies.every(({ outcome }) => isDefinite(outcome)) || isFiltered(found),
     };
   };
 

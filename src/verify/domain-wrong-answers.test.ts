@@ -28,7 +28,7 @@ afterEach(() => {
 /** What becomes of two addresses of the domain, one after the other: the second is answered out of the cache. */
 const inquireTwice = async (...scripts: DnsScript[]) => {
   const clock = createTestClock();
-  const servers = await Promise.all(scripts.map(startDnsServer));
+  const servers = await Promise.all(scripts.map((script) => startDnsServer(script)));
   const resolver = createDnsResolver({ servers: servers.map(({ server }) => server), clock });
   stops.push(() => resolver.close(), ...servers.map(({ stop }) => stop));
   const inquire = createDomainInquiry({
