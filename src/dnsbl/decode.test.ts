@@ -141,6 +141,7 @@ describe("an answer", () => {
     ["spamcop", "no_data", "not_listed"],
     ["spamcop", "servfail", "failed: unreachable"],
     ["spamcop", "refused", "failed: unreachable"],
+    ["spamcop", "unconfirmed", "failed: unreachable"],
     ["spamcop", "timeout", "failed: unreachable"],
     ["spamcop", "network_error", "failed: unreachable"],
     ["spamcop", "overloaded", "failed: not_asked"],

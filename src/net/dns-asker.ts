@@ -79,7 +79,7 @@ export const createDnsAsker = (dependencies: DnsAskerDependencies): DnsAsk => {
 
   /**
    * A negative response without an SOA (RFC 2308 §2) comes from forwarders that answer out of their cache, and from broken
-   * servers. The DO bit makes forwarders pass the question on, and the SOA back. Without one, another server has to
+   * servers. With the DO bit forwarders such as systemd-resolved pass the question on, and the SOA back. Without one, another server has to
    * agree. NXDOMAIN is a statement of the server's own (RFC 2308 §2.1), so it may repeat that itself; an empty NOERROR
    * is what servers send that know nothing, and the same server saying it twice confirms nothing.
    */

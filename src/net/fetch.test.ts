@@ -186,6 +186,7 @@ describe("nothing is sent", () => {
 
   test.each([
     ["nxdomain", "has no address"],
+    ["unconfirmed", "no answer"],
     ["servfail", "no answer"],
     ["timeout", "no answer"],
   ] as const)("when the DNS says %s", async (outcome, words) => {

@@ -42,8 +42,8 @@ const inquireTwice = async (...scripts: DnsScript[]) => {
     const address = parseAddress(email);
     if (!address.ok) throw new Error(address.error);
     const domain = await inquire(address.value);
-    const { verdict, chargeable } = judge({ ...beginEvidence(email), domain });
-    found.push({ domain, verdict, chargeable });
+    const { verdict, chargeable, because } = judge({ ...beginEvidence(email), domain });
+    found.push({ domain, verdict, chargeable, because });
   }
   return found;
 };
@@ -112,6 +112,13 @@ describe("an unusual server is as good as any", () => {
       expect(await ask(PRIVATE)).toEqual(["unroutable", "unroutable"]);
       expect(await ask({ "x.example": { MX: [[10, "gone.example"]] } })).toEqual(["unroutable", "unroutable"]);
     });
+});
+
+test("the sentence says whether the domain or its mail hosts could not be looked up", async () => {
+  const domain = await inquireTwice(serveZone(WITH_MX, { "MX x.example": emptyAnswer }));
+  expect(domain[0]?.because).toBe("DNS gave no usable answer about the domain.");
+  const hosts = await inquireTwice(serveZone(PRIVATE, { "AAAA mx.x.example": emptyAnswer }));
+  expect(hosts[0]?.because).toMatch(/^No mail host with a public address was found, and DNS/);
 });
 
 /** Zones, and what a forwarder that strips every SOA leaves of each: alone, and with a second one that agrees. */

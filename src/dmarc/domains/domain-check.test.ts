@@ -47,6 +47,12 @@ describe("the three checks", () => {
       [true, true, false],
       "bad",
     ],
+    [
+      "an empty answer that nothing confirms",
+      { ...ALLOWED, "_dmarc.example.com": "unconfirmed" },
+      [null, null, true],
+      "indefinite",
+    ],
     ["a silent DNS", { ...ALLOWED, "_dmarc.example.com": "servfail" }, [null, null, true], "indefinite"],
     [
       "a silent report host",

@@ -95,6 +95,7 @@ describe("a run", () => {
   });
 
   test.each<[string, Zone]>([
+    ["the reverse zone, with an empty answer that nothing confirms,", { [reverseQueryName("8.8.8.8")]: "unconfirmed" }],
     ["the reverse zone", { [reverseQueryName("8.8.8.8")]: "servfail" }],
     ["the forward zone", { ...ptr("8.8.8.8", ["mail.example.com"]), "mail.example.com": "timeout" }],
   ])("in which %s does not answer changes nothing, and tries again, less and less often", async (_, zone) => {

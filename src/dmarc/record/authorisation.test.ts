@@ -72,12 +72,18 @@ describe("missing", () => {
   });
 });
 
-test.each(["servfail", "timeout", "refused", "malformed", "network_error", "invalid_name", "aborted"] as const)(
-  "%s is indefinite, never missing",
-  async (outcome) => {
-    expect(await check(outcome)).toMatchObject({ status: "indefinite", outcome });
-  },
-);
+test.each([
+  "unconfirmed",
+  "servfail",
+  "timeout",
+  "refused",
+  "malformed",
+  "network_error",
+  "invalid_name",
+  "aborted",
+] as const)("%s is indefinite, never missing", async (outcome) => {
+  expect(await check(outcome)).toMatchObject({ status: "indefinite", outcome });
+});
 
 test("within one organisation receivers do not ask, and neither do we", async () => {
   for (const domain of [REPORT_HOST, "example.net", "shop.example.net"]) {

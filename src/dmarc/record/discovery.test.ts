@@ -196,6 +196,7 @@ describe("a failure is never an absence", () => {
     "refused",
     "malformed",
     "network_error",
+    "unconfirmed",
     "cname_loop",
     "overloaded",
     "aborted",

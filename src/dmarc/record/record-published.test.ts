@@ -14,6 +14,7 @@ describe("what stands at a name", () => {
     ["an alias of nothing", { CNAME: "gone.example.net" }, { kind: "alias", target: "gone.example.net", texts: [] }],
     ["an alias of an alias", { CNAME: "hop.example.net" }, { kind: "alias", target: "hop.example.net", texts: ["t"] }],
     ["SERVFAIL", "servfail", { kind: "failure", outcome: "servfail" }],
+    ["an empty answer that nothing confirms", "unconfirmed", { kind: "failure", outcome: "unconfirmed" }],
     ["no answer", "timeout", { kind: "failure", outcome: "timeout" }],
     ["REFUSED", { TXT: "refused" }, { kind: "failure", outcome: "refused" }],
     ["aliases in a circle", { CNAME: HOST }, { kind: "failure", outcome: "cname_loop" }],
