@@ -1,0 +1,166 @@
+import { readFileSync } from "node:fs";
+import { mkdir, mkdtemp, rm } from "node:fs/promises";
+import { join } from "node:path";
+import { systemClock } from "../../src/base/clock.ts";
+import { composeAccounts } from "../../src/compose.ts";
+import { environment, freePort, openData, type Settings } from "../bench/stage.ts";
+import type { ServerAddresses } from "./children.ts";
+import { prefer } from "./children.ts";
+import type { MemoryGroup } from "./cgroup.ts";
+import { REPORT_DOMAIN, REPORT_HOST_IP } from "./names.ts";
+
+const CREDITS = 1_000_000;
+const KEYS_EACH = 40;
+const START_MS_MAX = 15_000;
+const STOP_MS_MAX = 5_000;
+const SAMPLE_EVERY_MS = 50;
+
+/** The API keys of three accounts: the one that attacks, the one that must not notice, and one without credits. */
+export interface Keys {
+  readonly attacker: { readonly live: readonly string[]; readonly test: readonly string[] };
+  readonly other: { readonly live: readonly string[]; readonly test: readonly string[] };
+  readonly withoutCredits: string;
+}
+
+/** Creates the accounts and keys in the database of a service that is not running. */
+export const createKeys = (dataDir: string): Keys => {
+  const db = openData(dataDir);
+  const { accounts, keys } = composeAccounts(db, systemClock);
+  const issue = (account: string, mode: "live" | "test", count: number): string[] =>
+    Array.from({ length: count }, () => {
+      const key = keys.create({ account, mode });
+      if (!key.ok) throw new Error(`no key: ${key.error}`);
+      return key.value.key;
+    });
+  for (const name of ["attacker", "other", "withoutcredits"]) accounts.create(name, "scale");
+  for (const name of ["attacker", "other"]) accounts.grantCredits(name, CREDITS, "siege");
+  const withoutCredits = issue("withoutcredits", "live", 1)[0] ?? "";
+  const both = (account: string) => ({
+    live: issue(account, "live", KEYS_EACH),
+    test: issue(account, "test", KEYS_EACH),
+  });
+  const issued = { attacker: both("attacker"), other: both("other"), withoutCredits };
+  db.close();
+  return issued;
+};
+
+/** A new data directory below `directory`. */
+export const newDataDir = async (directory: string, name: string): Promise<string> => {
+  const path = join(directory, name);
+  await mkdir(path, { mode: 0o700 });
+  return path;
+};
+
+/** Loopback only, default limits, and a report receiver. */
+const settingsFor = ({ dns, smtpPort }: ServerAddresses, reportPort: number): Settings => ({
+  POSTWARDEN_DNS_SERVERS: dns,
+  POSTWARDEN_SMTP_PORT: String(smtpPort),
+  POSTWARDEN_WEBHOOK_ALLOW_NETWORKS: "127.0.0.0/8",
+  POSTWARDEN_REPORT_HOST: REPORT_DOMAIN,
+  POSTWARDEN_REPORT_LISTEN: `${REPORT_HOST_IP}:${reportPort}`,
+  POSTWARDEN_LOG_LEVEL: "error",
+});
+
+export interface ServiceDeps {
+  readonly binary: string;
+  readonly dataDir: string;
+  readonly servers: ServerAddresses;
+  readonly group: MemoryGroup;
+  readonly children: Set<Bun.Subprocess>;
+}
+
+/** The running binary. */
+export interface Service {
+  readonly url: string;
+  readonly port: number;
+  readonly reportPort: number;
+  readonly pid: number;
+  /** Aborted when the process has ended. */
+  readonly dead: AbortSignal;
+  /** The most resident memory that was seen, and the most anonymous memory of the group, in bytes. */
+  peaks(): { readonly residentBytes: number; readonly anonymousBytes: number };
+  /** `running`, or how the process ended. */
+  state(): string;
+  stop(): Promise<void>;
+}
+
+const untilHealthy = async (url: string, child: Bun.Subprocess): Promise<void> => {
+  for (const endsAtMs = Date.now() + START_MS_MAX; Date.now() < endsAtMs; await Bun.sleep(20)) {
+    if (child.exitCode !== null || child.signalCode !== null) break;
+    const isThere = await fetch(`${url}/healthz`).then(
+      ({ status }) => status === 200,
+      () => false,
+    );
+    if (isThere) return;
+  }
+  throw new Error("the binary did not start");
+};
+
+const residentBytes = (pid: number): number => {
+  try {
+    const status = readFileSync(`/proc/${pid}/status`, "utf8");
+    return Number(/^VmHWM:\s+(\d+) kB$/m.exec(status)?.[1] ?? 0) * 1024;
+  } catch {
+    // The process has ended: what was seen before stands.
+    return 0;
+  }
+};
+
+const watchMemory = (pid: number, group: MemoryGroup) => {
+  const peaks = { residentBytes: 0, anonymousBytes: 0 };
+  const look = (): void => {
+    peaks.residentBytes = Math.max(peaks.residentBytes, residentBytes(pid));
+    const { anonymousBytes } = group.read();
+    if (anonymousBytes > peaks.anonymousBytes) peaks.anonymousBytes = anonymousBytes;
+  };
+  const timer = setInterval(look, SAMPLE_EVERY_MS);
+  return { peaks, look, stop: () => clearInterval(timer) };
+};
+
+/** Starts the binary on a data directory, inside the group, and waits until it answers. */
+export const startService = async ({ binary, dataDir, ...deps }: ServiceDeps): Promise<Service> => {
+  const port = freePort();
+  const reportPort = freePort();
+  const url = `http://127.0.0.1:${port}`;
+  const settings = settingsFor(deps.servers, reportPort);
+  const env = environment({ ...settings, POSTWARDEN_DATA_DIR: dataDir, POSTWARDEN_PORT: String(port) });
+  const child = Bun.spawn(deps.group.enter([binary, "serve"]), {
+    ...{ cwd: dataDir, env, detached: true },
+    stdio: ["ignore", "ignore", "inherit"],
+  });
+  deps.children.add(child);
+  prefer(child.pid);
+  const memory = watchMemory(child.pid, deps.group);
+  const dead = new AbortController();
+  void child.exited.then(() => dead.abort());
+  const stop = async (): Promise<void> => {
+    memory.stop();
+    child.kill("SIGTERM");
+    const timer = setTimeout(() => child.kill("SIGKILL"), STOP_MS_MAX);
+    await child.exited;
+    clearTimeout(timer);
+    deps.children.delete(child);
+  };
+  try {
+    await untilHealthy(url, child);
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+  return {
+    ...{ url, port, reportPort, stop, pid: child.pid, dead: dead.signal },
+    peaks: () => {
+      memory.look();
+      return memory.peaks;
+    },
+    state: () => {
+      if (child.signalCode !== null) return `ended by ${child.signalCode}`;
+      return child.exitCode === null ? "running" : `exited with ${child.exitCode}`;
+    },
+  };
+};
+
+/** A directory on a disk: what lies in a tmpfs would count as memory of the group. */
+export const newDirectory = (): Promise<string> => mkdtemp("/var/tmp/postwarden-siege-");
+
+export const removeDirectory = (path: string): Promise<void> => rm(path, { recursive: true, force: true });
