@@ -99,10 +99,11 @@ const SILENCES: Readonly<Record<Silence, string>> = {
   network_error: "The resolver could not be reached.",
   cname_loop: "The name is an alias that leads nowhere.",
   invalid_name: "The name cannot be asked for.",
+  local_failure: "This machine could not open a socket.",
   overloaded: "Too many questions were waiting.",
   aborted: "The question was given up.",
 };
-const NOT_ASKED: ReadonlySet<DnsOutcome> = new Set(["invalid_name", "overloaded", "aborted"]);
+const NOT_ASKED: ReadonlySet<DnsOutcome> = new Set(["invalid_name", "local_failure", "overloaded", "aborted"]);
 
 const decodeSilence = ({ refusals }: Blocklist, outcome: Silence): Decoded => {
   const refusal = refusals.find(({ outcomes }) => outcomes.includes(outcome));

@@ -2,6 +2,7 @@ import { isIP, Socket } from "node:net";
 import { connect as connectTls } from "node:tls";
 import type { Clock } from "../base/clock.ts";
 import { err, ok, type Result } from "../base/errors.ts";
+import { errorCode, isLocalError, isOutOfDescriptors } from "./local-failure.ts";
 
 /** What a wire tells its one listener. `closed` comes exactly once, and nothing comes after it. */
 export interface WireHandlers {
@@ -53,9 +54,6 @@ export interface DirectConnectorDeps {
   readonly mayConnect: (address: string) => boolean;
 }
 
-/** The local errors that the platform does tell apart from a refusal. */
-const LOCAL_ERRORS: ReadonlySet<string> = new Set(["EADDRNOTAVAIL", "EADDRINUSE", "EACCES", "EPERM"]);
-
 /**
  * Connects straight from this machine, by IPv4 or IPv6.
  *
@@ -76,8 +74,10 @@ export const createDirectConnector = ({ clock, mayConnect }: DirectConnectorDeps
         socket.destroy();
         resolve(err(failure));
       };
-      const onError = (error: Error & { code?: string }) =>
-        giveUp(LOCAL_ERRORS.has(error.code ?? "") ? "local_failure" : "refused_or_unreachable");
+      const onError = (error: Error) => {
+        const isOurs = isLocalError(errorCode(error)) || isOutOfDescriptors();
+        giveUp(isOurs ? "local_failure" : "refused_or_unreachable");
+      };
       const cancelTimer = clock.after(timeoutMs, () => giveUp("timeout"));
       socket.on("error", onError);
       socket.once("connect", () => {

@@ -14,7 +14,8 @@ export interface DnsTimeouts {
 
 /** What one round through the servers brought. */
 export interface DnsAnswer {
-  readonly reading: DnsReading | { readonly kind: "unconfirmed" | "timeout" | "network_error" | "aborted" };
+  readonly reading:
+    DnsReading | { readonly kind: "unconfirmed" | "timeout" | "network_error" | "local_failure" | "aborted" };
   readonly isAuthenticated: boolean;
   /** The server this came from, or the last one tried; null when the time was over before. */
   readonly server: string | null;
@@ -73,7 +74,9 @@ export const createDnsAsker = (dependencies: DnsAskerDependencies): DnsAsk => {
   const askOne = async (state: ServerState, question: Query): Promise<DnsAnswer> => {
     const exchange = await askServer(dependencies, state, question);
     const answer = readExchange(exchange, state.server, question);
-    if (UNREACHED.has(answer.reading.kind)) state.suspectUntilMs = clock.monotonicMs() + SUSPECT_MS;
+    // A socket that this machine could not open says nothing about the server.
+    if (UNREACHED.has(answer.reading.kind) && answer.reading.kind !== "local_failure")
+      state.suspectUntilMs = clock.monotonicMs() + SUSPECT_MS;
     return answer;
   };
 
@@ -125,7 +128,7 @@ const UNHEARD = { isAuthenticated: false, server: null, sizeBytes: 0 } as const;
 const isFinal = ({ reading }: DnsAnswer): boolean =>
   "isVouched" in reading ? reading.isVouched : reading.kind === "cname_loop" || reading.kind === "aborted";
 const isDoubtful = ({ reading }: DnsAnswer): boolean => "isVouched" in reading && !reading.isVouched;
-const UNREACHED: ReadonlySet<string> = new Set(["timeout", "network_error"]);
+const UNREACHED: ReadonlySet<string> = new Set(["timeout", "network_error", "local_failure"]);
 
 interface Question {
   readonly name: string;
@@ -183,6 +186,7 @@ const readExchange = (exchange: DnsExchange, from: DnsServer, { name, type }: Qu
     }
     case "timeout":
     case "network_error":
+    case "local_failure":
     case "aborted":
       return { ...UNHEARD, server, reading: { kind: exchange.kind } };
     // The transport keeps the first two to itself; the others outlived every repetition.

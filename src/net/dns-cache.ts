@@ -79,6 +79,7 @@ const findKeepS = ({ outcome, ttlS }: DnsReply): number | undefined => {
     case "malformed":
     case "network_error":
     case "invalid_name":
+    case "local_failure":
     case "overloaded":
     case "aborted":
       return undefined;

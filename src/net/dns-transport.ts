@@ -1,11 +1,12 @@
-import type { Clock } from "../base/clock.ts";
+import { type Clock, wait } from "../base/clock.ts";
 import type { DnsServer } from "./dns.ts";
 import { createFrameReader, frame } from "./dns-frame.ts";
 import type { EncodedQuery } from "./dns-message.ts";
 import { type DnsResponse, readResponse } from "./dns-response.ts";
+import { errorCode, isLocalError, isOutOfDescriptors, isShortage } from "./local-failure.ts";
 
 /** How one attempt at one server ended. A `message` is a response to this very query. */
-export type DnsExchange = DnsResponse | { readonly kind: "timeout" | "network_error" | "aborted" };
+export type DnsExchange = DnsResponse | { readonly kind: "timeout" | "network_error" | "local_failure" | "aborted" };
 
 /** One query on its way: where to, what, and for how long. */
 export interface DnsAttempt {
@@ -24,6 +25,9 @@ export interface DnsTransport {
   close(): void;
 }
 
+/** How soon a socket is tried again when the machine has no descriptor left; the attempt's own time goes on. */
+const SHORTAGE_AGAIN_MS = 50;
+
 export const createDnsTransport = ({ clock }: { clock: Clock }): DnsTransport => {
   const underWay = new Set<Ending>();
   let isClosed = false;
@@ -32,7 +36,7 @@ export const createDnsTransport = ({ clock }: { clock: Clock }): DnsTransport =>
     const ending = createEnding();
     underWay.add(ending);
     ending.onEnd(() => underWay.delete(ending));
-    ending.onEnd(clock.after(timeoutMs, () => ending.end({ kind: "timeout" })));
+    ending.onEnd(clock.after(timeoutMs, () => ending.expire()));
     if (isClosed) ending.end({ kind: "aborted" });
     return ending;
   };
@@ -46,7 +50,7 @@ export const createDnsTransport = ({ clock }: { clock: Clock }): DnsTransport =>
         if (response.kind === "noise") heardNoise = true;
         else if (response.kind !== "foreign") ending.end(response);
       };
-      if (!ending.isOver()) await sendUdp({ server, query, hear, ending });
+      if (!ending.isOver()) void sendUdp({ server, query, hear, ending }, clock);
       const exchange = await ending.ended;
       return exchange.kind === "timeout" && heardNoise ? { kind: "malformed" } : exchange;
     },
@@ -74,6 +78,10 @@ export const createDnsTransport = ({ clock }: { clock: Clock }): DnsTransport =>
 interface Ending {
   readonly ended: Promise<DnsExchange>;
   end(exchange: DnsExchange): void;
+  /** What running out of time would mean: silence, unless nothing could be sent. */
+  explain(exchange: DnsExchange): void;
+  /** The time is over. */
+  expire(): void;
   isOver(): boolean;
   /** Runs `release` at the end, or at once when that is past. */
   onEnd(release: () => void): void;
@@ -83,15 +91,21 @@ const createEnding = (): Ending => {
   const { promise, resolve } = Promise.withResolvers<DnsExchange>();
   const releases: Array<() => void> = [];
   let isOver = false;
+  let onExpiry: DnsExchange = { kind: "timeout" };
+  const end = (exchange: DnsExchange): void => {
+    if (isOver) return;
+    isOver = true;
+    for (const release of releases) release();
+    resolve(exchange);
+  };
   return {
     ended: promise,
     isOver: () => isOver,
-    end(exchange) {
-      if (isOver) return;
-      isOver = true;
-      for (const release of releases) release();
-      resolve(exchange);
+    end,
+    explain(exchange) {
+      onExpiry = exchange;
     },
+    expire: () => end(onExpiry),
     onEnd(release) {
       if (isOver) release();
       else releases.push(release);
@@ -106,30 +120,42 @@ interface Channel {
   readonly ending: Ending;
 }
 
-const sendUdp = async ({ server, query, hear, ending }: Channel): Promise<void> => {
-  const fail = () => ending.end({ kind: "network_error" });
-  try {
-    const socket = await Bun.udpSocket({
-      hostname: server.address.includes(":") ? "::" : "0.0.0.0",
-      connect: { hostname: server.address, port: server.port },
-      socket: {
-        data(self: Bun.udp.ConnectedSocket<"buffer">, packet, port, address) {
-          // A packet may slip in between bind and connect, when the system does not filter yet.
-          if (port === server.port && address === self.remoteAddress.address) hear(packet);
-        },
-        error: fail,
+const openUdp = ({ server, hear, ending }: Channel) =>
+  Bun.udpSocket({
+    hostname: server.address.includes(":") ? "::" : "0.0.0.0",
+    connect: { hostname: server.address, port: server.port },
+    socket: {
+      data(self: Bun.udp.ConnectedSocket<"buffer">, packet, port, address) {
+        // A packet may slip in between bind and connect, when the system does not filter yet.
+        if (port === server.port && address === self.remoteAddress.address) hear(packet);
       },
-    });
-    ending.onEnd(() => socket.close());
-    // When the system's buffer is full the packet is lost, as any packet may be: the retransmit covers both.
-    if (!ending.isOver()) socket.send(query.bytes);
-  } catch {
-    fail();
+      error: () => ending.end({ kind: "network_error" }),
+    },
+  });
+
+/** Waits for a descriptor where there is none: others are closed in a moment. */
+const sendUdp = async (channel: Channel, clock: Clock): Promise<void> => {
+  const { query, ending } = channel;
+  while (!ending.isOver()) {
+    try {
+      const socket = await openUdp(channel);
+      ending.onEnd(() => socket.close());
+      // When the system's buffer is full the packet is lost, as any packet may be: the retransmit covers both.
+      if (!ending.isOver()) socket.send(query.bytes);
+      return;
+    } catch (error) {
+      const code = errorCode(error);
+      if (!isShortage(code)) return ending.end({ kind: isLocalError(code) ? "local_failure" : "network_error" });
+      ending.explain({ kind: "local_failure" });
+      await wait(clock, SHORTAGE_AGAIN_MS);
+      ending.explain({ kind: "timeout" });
+    }
   }
 };
 
 const connectTcp = ({ server, query, hear, ending }: Channel): void => {
   const fail = () => ending.end({ kind: "network_error" });
+  const failToConnect = () => ending.end({ kind: isOutOfDescriptors() ? "local_failure" : "network_error" });
   const readMessage = createFrameReader();
   Bun.connect({
     hostname: server.address,
@@ -145,7 +171,7 @@ const connectTcp = ({ server, query, hear, ending }: Channel): void => {
       },
       close: fail,
       error: fail,
-      connectError: fail,
+      connectError: failToConnect,
     },
-  }).catch(fail);
+  }).catch(failToConnect);
 };

@@ -47,6 +47,7 @@ export type DnsType = keyof DnsRecordData;
  * - `network_error`: no server could be reached.
  * - `cname_loop`: the aliases lead in a circle, or through more of them than are followed.
  * - `invalid_name`: not a name that can be asked for (RFC 1035 §2.3.4); nobody was asked.
+ * - `local_failure`: this machine could not open a socket; nobody was asked.
  * - `overloaded`: too many questions were waiting in this process; nobody was asked.
  * - `aborted`: the caller's signal fired, or the resolver was closed.
  */
@@ -62,6 +63,7 @@ export type DnsOutcome =
   | "network_error"
   | "cname_loop"
   | "invalid_name"
+  | "local_failure"
   | "overloaded"
   | "aborted";
 

@@ -44,6 +44,7 @@ const FAILURES: ReadonlySet<string> = new Set<ZoneFailure>([
   "network_error",
   "cname_loop",
   "invalid_name",
+  "local_failure",
   "overloaded",
   "aborted",
 ]);
