@@ -30,6 +30,21 @@ describe("exits", () => {
     expect(exits.choose(at("x"), "a")?.name).toBe("a");
   });
 
+  test("rests do not notice that the wall clock is set", async () => {
+    const clock = createTestClock();
+    let stepMs = 0;
+    const exits = createExits([exit("a")], { ...clock, nowMs: () => clock.nowMs() + stepMs });
+    exits.rest("a", "x");
+    exits.noteBroken("a");
+    stepMs = 24 * HOUR_MS;
+    expect(exits.choose(at("x"), null)).toBeNull();
+    stepMs = -24 * HOUR_MS;
+    await clock.advance(60_000);
+    expect(exits.choose(at("y"), null)?.name).toBe("a");
+    await clock.advance(15 * 60_000);
+    expect(exits.choose(at("x"), null)?.name).toBe("a");
+  });
+
   test("each further block doubles the rest up to four hours, a welcome ends it", async () => {
     const clock = createTestClock();
     const exits = createExits([exit("a")], clock);

@@ -25,6 +25,7 @@ const RESTS_MAX = 10_000;
 /** An exit that is broken itself (no such address, no such proxy) is left alone everywhere for this long. */
 const BROKEN_MS = 60_000;
 
+/** Until when, by the monotonic clock. */
 interface Rest {
   readonly untilMs: number;
   readonly lengthMs: number;
@@ -50,7 +51,7 @@ export const createExits = (exits: readonly [Exit, ...Exit[]], clock: Clock) => 
      * unless it rests, else the next in turn that does not rest and is not in `tried`; null when there is none.
      */
     choose(target: ExitTarget, preferred: string | null, tried: ReadonlySet<string> = new Set()): Exit | null {
-      const nowMs = clock.nowMs();
+      const nowMs = clock.monotonicMs();
       const usable = exits.filter(
         (exit) => fits(exit, target.address) && !tried.has(exit.name) && restsUntilMs(exit, target.provider) <= nowMs,
       );
@@ -71,13 +72,13 @@ export const createExits = (exits: readonly [Exit, ...Exit[]], clock: Clock) => 
       const before = rests.get(key(exit, provider));
       const lengthMs = before === undefined ? REST_MS : Math.min(before.lengthMs * 2, REST_MS_MAX);
       rests.delete(key(exit, provider));
-      rests.set(key(exit, provider), { untilMs: clock.nowMs() + lengthMs, lengthMs });
+      rests.set(key(exit, provider), { untilMs: clock.monotonicMs() + lengthMs, lengthMs });
       const [oldest] = rests.keys();
       if (rests.size > RESTS_MAX && oldest !== undefined) rests.delete(oldest);
     },
 
     /** Nothing can leave by this exit at the moment, wherever to. */
-    noteBroken: (exit: string): void => void brokenUntilMs.set(exit, clock.nowMs() + BROKEN_MS),
+    noteBroken: (exit: string): void => void brokenUntilMs.set(exit, clock.monotonicMs() + BROKEN_MS),
 
     /** The provider took this exit's question: whatever was, is forgotten. */
     welcome(exit: string, provider: string): void {
