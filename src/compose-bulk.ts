@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import type { Clock } from "./base/clock.ts";
+import { type Clock, steadyTime } from "./base/clock.ts";
 import type { Log } from "./base/log.ts";
 import type { Random } from "./base/secrets.ts";
 import type { Ledger } from "./billing/store.ts";
@@ -11,6 +11,7 @@ import { createBulkRunner } from "./bulk/runner.ts";
 import { createJobStore } from "./bulk/store.ts";
 import type { Config } from "./config.ts";
 import type { Db } from "./db/open.ts";
+import type { Outages } from "./probe/outages.ts";
 import type { Engine } from "./verify/engine.ts";
 
 export interface BulkDeps {
@@ -18,6 +19,7 @@ export interface BulkDeps {
   readonly db: Db;
   readonly ledger: Ledger;
   readonly engine: Engine;
+  readonly outages: Outages;
   readonly clock: Clock;
   readonly random: Random;
   readonly log: Log;
@@ -33,14 +35,17 @@ const WINDOW_MAX = 5_000;
 export const uploadsFolderOf = (config: Config): string => join(config.dataDir, "uploads");
 
 /** What takes lists in and works them off, on a database of its own or the service's. */
-export const composeBulk = ({ config, db, ledger, engine, clock, random, log, checks }: BulkDeps) => {
+export const composeBulk = ({ config, db, ledger, engine, outages, clock, random, log, checks }: BulkDeps) => {
   const jobs = createJobStore(db);
   const lists = createListStore(db);
   const record = createRecord({ jobs, lists, ledger, clock });
-  const attempt = createAttempt({ engine, lists, clock, log });
+  const dueNowMs = steadyTime(clock);
+  const attempt = createAttempt({ engine, lists, outages, clock, dueNowMs, log });
   const windowMax = Math.min(WINDOW_MAX, config.connectionsMax * WINDOW_PER_CONNECTION);
   const runner = createBulkRunner({
-    ...{ db, jobs, lists, record, attempt, clock, log, windowMax },
+    ...{ db, jobs, lists, record, attempt, outages, clock, dueNowMs, log, windowMax },
+    longestWaitMs: engine.longestWaitMs,
+    lastShortageMs: () => outages.lastShortageMs(),
     isSomebodyWaiting: () => checks !== null && checks.running() > 0,
     checkMs: () => checks?.attemptMs() ?? 0,
   });

@@ -2,6 +2,7 @@ import { readFileSync } from "node:fs";
 import { type Clock, systemClock } from "./base/clock.ts";
 import { err, type Result } from "./base/errors.ts";
 import { type Random, systemRandom } from "./base/secrets.ts";
+import type { Log } from "./base/log.ts";
 import { type Config, SettingsProblem } from "./config.ts";
 import type { Catalogue } from "./dnsbl/blocklist.ts";
 import { createDnsblPacing } from "./dnsbl/budget.ts";
@@ -11,15 +12,15 @@ import { EMBEDDED_CATALOGUE } from "./dnsbl/embedded-catalogue.ts";
 import { applyKeys } from "./dnsbl/list-keys.ts";
 import { organisationalDomain } from "./mail/organisational-domain.ts";
 import { type Connector, createDirectConnector } from "./net/connector.ts";
-import type { DnsResolver } from "./net/dns.ts";
+import { type DnsResolver, isDefinite } from "./net/dns.ts";
 import { createDnsResolver } from "./net/dns-resolver.ts";
 import { createAddressPolicy } from "./net/public-address.ts";
 import { parseResolvConf } from "./net/resolv-conf.ts";
 import { openSession } from "./net/smtp-client.ts";
 import { createSocksConnector } from "./net/socks-connector.ts";
-import { createEgressWatch } from "./probe/egress.ts";
 import { createExits, type Exit } from "./probe/exits.ts";
 import type { ProbeTarget } from "./probe/lane.ts";
+import { Outages } from "./probe/outages.ts";
 import { createPacing } from "./probe/pacing.ts";
 import { createProbePool } from "./probe/pool.ts";
 import { formatProxy } from "./setting-forms.ts";
@@ -111,27 +112,64 @@ const composeDnsbl = ({ clock, random, resolver }: Outside): Dnsbl => {
   return createDnsbl({ clock, random, resolver, registrableDomain: organisationalDomain, pacing });
 };
 
-const composePool = (config: Config, outside: Outside) => {
-  const { clock } = outside;
-  const { heloName, connectTimeoutMs, replyTimeoutMs, connectionsMax, connectionsPerHostMax, rcptPerConnectionMax } =
-    config;
-  const egress = createEgressWatch(clock);
-  const exits = createExits(exitsOf(config, outside), clock);
+/** The settings of one connection to a mail host. */
+const sessionTimes = ({ connectTimeoutMs, replyTimeoutMs }: Config) => {
   const dialogueTimeMs = connectTimeoutMs + REPLIES_PER_DIALOGUE * replyTimeoutMs;
-  const sessionDeadlineMs = dialogueTimeMs * DIALOGUES_PER_CONNECTION;
+  return {
+    connectTimeoutMs,
+    replyTimeoutMs,
+    dialogueTimeMs,
+    sessionDeadlineMs: dialogueTimeMs * DIALOGUES_PER_CONNECTION,
+  };
+};
 
-  const open = async ({ address, port, host, exit }: ProbeTarget) => {
+/** How mail hosts are dialled, and what is noticed of an outage meanwhile. `fresh` resolves without a cache. */
+const composeDialling = (config: Config, outside: Outside, { log, fresh }: EngineSurroundings) => {
+  const { clock, resolver } = outside;
+  const exits = createExits(exitsOf(config, outside), clock);
+  const { dialogueTimeMs: _, ...times } = sessionTimes(config);
+  const dial = ({ address, port, host, exit }: ProbeTarget) => {
     const { connector, localAddress } = exits.get(exit);
-    const timeouts = { connectTimeoutMs, replyTimeoutMs, sessionDeadlineMs };
-    const where = { connector, clock, address, port, localAddress, serverName: host, heloName };
-    const session = await openSession({ ...where, ...timeouts });
-    egress.note(address, session.ok ? null : session.error);
+    return openSession({
+      ...{ connector, clock, address, port, localAddress, serverName: host, heloName: config.heloName },
+      ...times,
+    });
+  };
+  const outages = new Outages({
+    clock,
+    log,
+    reachesDns: async () => isDefinite((await (fresh ?? resolver).resolve(".", "NS")).outcome),
+    reachesHost: async (target) => {
+      const session = await dial(target);
+      if (session.ok) session.value.close();
+      return session.ok || session.error.heardAnything;
+    },
+    isLargeProvider: (provider) => Number.isFinite(connectionsPerProviderMax(provider)),
+  });
+  const open = async (target: ProbeTarget) => {
+    const session = await dial(target);
+    outages.noteConnect(target, session.ok ? null : session.error);
     return session;
   };
+  const watched: DnsResolver = {
+    async resolve(name, type, options) {
+      const reply = await resolver.resolve(name, type, options);
+      outages.noteDns(reply);
+      return reply;
+    },
+  };
+  return { exits, outages, open, resolver: watched };
+};
 
+const composePool = (config: Config, { clock }: Outside, { open, outages }: ReturnType<typeof composeDialling>) => {
+  const { connectionsMax, connectionsPerHostMax, rcptPerConnectionMax } = config;
   const pacing = createPacing(clock, connectionsPerHostMax);
+  // Hosts that were silent while nothing answered may well speak now.
+  outages.onChange(() => {
+    if (outages.current() === null) pacing.endRests();
+  });
   const ceilings = { connectionsMax, connectionsPerHostMax, connectionsPerProviderMax, rcptPerConnectionMax };
-  return { pool: createProbePool({ clock, open, pacing, ...ceilings }), exits, egress, dialogueTimeMs };
+  return createProbePool({ clock, open, pacing, ...ceilings });
 };
 
 /**
@@ -152,11 +190,25 @@ const lazyDnsblInquiry = (config: Config, outside: Outside): DnsblInquiry => {
 /** The operator's list of what is not to be mailed, as the engine asks it; null where there is no database. */
 export type MatchSuppression = ((normalizedEmail: string) => string | null) | null;
 
+/** What an engine tells, and a resolver that keeps nothing; without one the outside's is asked whether DNS answers. */
+export interface EngineSurroundings {
+  readonly log: Log;
+  readonly fresh?: DnsResolver;
+}
+
 /** Everything that finds out about an address; needs no database. */
-export const composeEngine = (config: Config, outside: Outside, matchSuppression: MatchSuppression) => {
-  const { clock, random, resolver } = outside;
+export const composeEngine = (
+  config: Config,
+  outside: Outside,
+  matchSuppression: MatchSuppression,
+  surroundings: EngineSurroundings,
+) => {
+  const { clock, random } = outside;
   const { heloName, mailFrom, smtpPort, retryWaitsS } = config;
-  const { pool, exits, egress, dialogueTimeMs } = composePool(config, outside);
+  const dialling = composeDialling(config, outside, surroundings);
+  const { exits, outages, resolver } = dialling;
+  const pool = composePool(config, outside, dialling);
+  const { dialogueTimeMs } = sessionTimes(config);
   const policy = createAddressPolicy(config.probeAllowNetworks);
   const inquireDomain = createDomainInquiry({ resolver, policy, random, clock });
   const askHost = createHostInquiry({
@@ -169,7 +221,7 @@ export const composeEngine = (config: Config, outside: Outside, matchSuppression
   const inquireMailbox = createMailboxInquiry({ askHost, clock, smtpPort, attemptTimeMs: dialogueTimeMs });
   const inquireDnsbl = config.dnsblSignal ? lazyDnsblInquiry(config, outside) : null;
   const inquiries = { inquireDomain, inquireMailbox, inquireDnsbl, matchSuppression };
-  return { engine: createEngine({ clock, random, ...inquiries, retryWaitsS }), pool, egress };
+  return { engine: createEngine({ clock, random, ...inquiries, retryWaitsS }), pool, outages };
 };
 
 /**

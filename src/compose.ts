@@ -84,11 +84,11 @@ export const composeService = ({ config, db, log, outside, freshResolver: given,
   const { clock } = outside;
   const freshResolver = given ?? outside.resolver;
   const { match } = composeSuppressions(db, clock);
-  const { engine, pool, egress } = composeEngine(config, outside, match);
+  const { engine, pool, outages } = composeEngine(config, outside, match, { log, fresh: freshResolver });
   const administration = composeAccounts(db, clock);
   const { ledger, authenticate } = administration;
   const store = createVerificationStore(db);
-  const runner = createRunner({ db, store, ledger, engine, clock, log });
+  const runner = createRunner({ db, store, ledger, engine, outages, clock, log });
   const checks = createChecks({ db, store, ledger, runner, clock });
   const { rules, dispatcher, webhooks, turnOnUrl, isUrlOff } = composeWebhooks({ config, db, log, outside });
   const blocklist = composeBlocklist({
@@ -99,7 +99,7 @@ export const composeService = ({ config, db, log, outside, freshResolver: given,
     outside: { ...outside, resolver: freshResolver },
   });
   const { lists, intake, ...work } = composeBulk({
-    ...{ config, db, ledger, engine, clock, random: outside.random, log },
+    ...{ config, db, ledger, engine, outages, clock, random: outside.random, log },
     checks: runner,
   });
   const uploadsFolder = uploadsFolderOf(config);
@@ -135,11 +135,11 @@ export const composeService = ({ config, db, log, outside, freshResolver: given,
           const { interfaceDocument } = await import("./interface-document.ts");
           return interfaceDocument({ version: VERSION, baseUrl, description });
         },
-        findings: () => [egress.finding()].filter((finding) => finding !== null),
+        findings: () => outages.findings(),
       }),
     ],
   });
-  return { app, runner, checks, bulk, pool, dispatcher, webhooks, blocklist, dmarc, ...administration };
+  return { app, runner, checks, bulk, pool, outages, dispatcher, webhooks, blocklist, dmarc, ...administration };
 };
 
 export type Service = ReturnType<typeof composeService>;

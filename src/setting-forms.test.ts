@@ -6,7 +6,7 @@ import { startSmtpStub } from "./testing/smtp-stub.ts";
 import { readConfig } from "./config.ts";
 import { exitsOf } from "./compose-engine.ts";
 import { createZoneResolver } from "./testing/dns-zone.ts";
-import { systemClock } from "./base/clock.ts";
+import { nextTurn, systemClock } from "./base/clock.ts";
 import { createDirectConnector } from "./net/connector.ts";
 
 const SECRET = "hunter2";
@@ -35,6 +35,9 @@ describe("SOURCE_ADDRESSES", () => {
     });
   });
 });
+
+const isSettled = (work: Promise<unknown>): Promise<boolean> =>
+  Promise.race([work.then(() => true), nextTurn().then(() => false)]);
 
 describe("SOCKS_PROXIES", () => {
   test.each([
@@ -96,10 +99,13 @@ describe("SOCKS_PROXIES", () => {
     const app = start({
       zone: { "x.example": { MX: [[10, "mx.x.example"]] }, "mx.x.example": { A: [stub.hostname] } },
       stub,
-      settings: { SOCKS_PROXIES: `socks5://bob:${SECRET}@127.0.0.1:${proxy.port}` },
+      settings: { SOCKS_PROXIES: `socks5://bob:${SECRET}@127.0.0.1:${proxy.port}`, GREYLIST_RETRIES_S: "1" },
     });
     const key = app.newKey({ mode: "live" });
-    const { body, id, text } = await app.verify(key, "ada@x.example", "?timeout=60");
+    const posted = app.verify(key, "ada@x.example", "?timeout=60");
+    // A proxy that refuses us is tried again after a second.
+    while (!(await isSettled(posted))) await app.advance(100);
+    const { body, id, text } = await posted;
     const evidence = await app.request("GET", `/v1/email-verifications/${id}/evidence`, { key });
     expect(body).toMatchObject({ result: { sub_status: subStatus } });
     expect(evidence.text).toContain(`"exit":"socks5://127.0.0.1:${proxy.port}"`);

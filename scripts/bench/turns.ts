@@ -1,4 +1,5 @@
 import { systemClock } from "../../src/base/clock.ts";
+import { createLog } from "../../src/base/log.ts";
 import { systemRandom } from "../../src/base/secrets.ts";
 import { composeEngine } from "../../src/compose-engine.ts";
 import { createDirectConnector } from "../../src/net/connector.ts";
@@ -21,7 +22,9 @@ export const measureTurns = async (_stage: Stage): Promise<Mark[]> => {
     const resolver = createZoneResolver(ZONE);
     const config = configOf({ POSTWARDEN_SMTP_PORT: String(stub.port) });
     const outside = { clock: systemClock, random: systemRandom, resolver, connector };
-    const { engine, pool } = composeEngine(config, outside, () => null);
+    const { engine, pool } = composeEngine(config, outside, () => null, {
+      log: createLog("silent", systemClock, () => undefined),
+    });
     const counts: number[] = [];
     for (const user of ["user1", "user2"]) {
       const { attempts } = await engine.attempt(beginEvidence(`${user}@turns.test`));

@@ -20,6 +20,15 @@ export const systemClock: Clock = {
   },
 };
 
+/**
+ * Wall time as it was at this call, moved on by the monotonic clock: what is planned by it comes after its wait,
+ * however the system's clock is set meanwhile. Equal to wall time until somebody sets the clock.
+ */
+export const steadyTime = (clock: Clock): (() => number) => {
+  const startedMs = clock.nowMs() - clock.monotonicMs();
+  return () => Math.round(startedMs + clock.monotonicMs());
+};
+
 /** Resolves after `delayMs` of the given clock. */
 export const wait = (clock: Clock, delayMs: number): Promise<void> =>
   new Promise((resolve) => {

@@ -3,10 +3,12 @@ import type { Log } from "../base/log.ts";
 import type { KeyMode } from "../base/secrets.ts";
 import { PoolClosed } from "../probe/pool.ts";
 import { conclude } from "../verify/conclude.ts";
-import { beginCellEvidence, type Engine } from "../verify/engine.ts";
+import type { Outages } from "../probe/outages.ts";
+import { beginCellEvidence, type Engine, unansweredAt, waitMsOf } from "../verify/engine.ts";
 import type { Evidence } from "../verify/evidence.ts";
 import { packEvidence, unpackEvidence } from "../verify/evidence-store.ts";
 import { providerOf } from "../verify/providers.ts";
+import { INTERNAL_ERROR } from "../verify/result.ts";
 import { planTestCheck, TEST_VERIFIED_AT, testEvidence } from "../verify/test-keys.ts";
 import type { ListStore, OpenAddress } from "./list-store.ts";
 import { type ResultColumns, toColumns } from "./result-columns.ts";
@@ -33,7 +35,10 @@ type PackedEvidence = Buffer | null;
 export interface AttemptDeps {
   readonly engine: Engine;
   readonly lists: ListStore;
+  readonly outages: Pick<Outages, "judge">;
   readonly clock: Clock;
+  /** By which attempts are due: wall time without its steps. */
+  readonly dueNowMs: () => number;
   readonly log: Log;
 }
 
@@ -41,8 +46,16 @@ export interface AttemptDeps {
 export interface AttemptJob {
   readonly number: number;
   readonly mode: KeyMode;
-  readonly createdAtMs: number;
 }
+
+/** An attempt that met an outage is made again after so long, or when it is over; it counts as none. */
+export const OUTAGE_AGAIN_MS = 5_000;
+
+/** What an address comes to that a bug met time and again. */
+export const internalErrorOutcome = (atMs: number): Outcome => {
+  const result = { ...INTERNAL_ERROR, email: "", normalized_email: "", verified_at: isoTime(atMs) };
+  return { kind: "done", columns: toColumns(result), chargeable: false, group: null, evidence: null };
+};
 
 const groupOf = ({ domain }: Evidence): string | null => {
   const host = domain?.hosts[0]?.host;
@@ -53,7 +66,7 @@ const groupOf = ({ domain }: Evidence): string | null => {
  * Makes one attempt at an address of a list, behind everybody who waits for an answer. Rejects with `PoolClosed` when
  * the service stops first; a bug becomes `internal_error`.
  */
-export const createAttempt = ({ engine, lists, clock, log }: AttemptDeps) => {
+export const createAttempt = ({ engine, lists, outages, clock, dueNowMs, log }: AttemptDeps) => {
   const done = (evidence: Evidence, verifiedAt: string): Outcome => {
     const { result, evidence: whole, judgement } = conclude(evidence, verifiedAt);
     const packed = evidence.address.problem === null ? packEvidence(whole) : null;
@@ -61,12 +74,12 @@ export const createAttempt = ({ engine, lists, clock, log }: AttemptDeps) => {
     return { kind: "done", columns: toColumns(result), chargeable, group: groupOf(evidence), evidence: packed };
   };
 
-  const test = ({ email, dueAtMs }: OpenAddress, { createdAtMs }: AttemptJob): Outcome => {
+  const test = ({ email, dueAtMs }: OpenAddress): Outcome => {
     const begun = beginCellEvidence(email.trim());
     const evidence = testEvidence(email.trim(), begun);
     const { afterMs } = planTestCheck(begun);
     if (afterMs > 0 && dueAtMs === 0)
-      return { kind: "later", dueAtMs: createdAtMs + afterMs, evidence: null, group: null };
+      return { kind: "later", dueAtMs: dueNowMs() + afterMs, evidence: null, group: null };
     const { result, judgement } = conclude(evidence, TEST_VERIFIED_AT);
     const { chargeable } = judgement;
     return { kind: "done", columns: toColumns(result), chargeable, group: null, evidence: null };
@@ -89,13 +102,21 @@ export const createAttempt = ({ engine, lists, clock, log }: AttemptDeps) => {
     const retry = engine.planRetry(evidence);
     if (retry === null) return done(evidence, isoTime(clock.nowMs()));
     const later = packEvidence({ ...evidence, retries: [...evidence.retries, retry] });
-    return { kind: "later", dueAtMs: Date.parse(retry.due_at), evidence: later, group: groupOf(evidence) };
+    return { kind: "later", dueAtMs: dueNowMs() + waitMsOf(retry), evidence: later, group: groupOf(evidence) };
+  };
+
+  /** Whether nobody answers, or might not: then the attempt says nothing of the address. */
+  const isInDoubt = async (evidence: Evidence): Promise<boolean> => {
+    const channel = unansweredAt(evidence);
+    return channel !== null && (await outages.judge(channel)) !== "believed";
   };
 
   return async function attempt(address: OpenAddress, job: AttemptJob): Promise<Outcome> {
-    if (job.mode === "test") return test(address, job);
+    if (job.mode === "test") return test(address);
     const evidence = await gather(address, job);
     try {
+      if (await isInDoubt(evidence))
+        return { kind: "later", dueAtMs: dueNowMs() + OUTAGE_AGAIN_MS, evidence: null, group: null };
       return conclusionOf(evidence);
     } catch (error) {
       log.error("a check of a list could not be concluded", {

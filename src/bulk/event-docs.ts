@@ -18,6 +18,7 @@ const ENDED = {
   credits: { held: 0, charged: 3, released: 0 },
   estimated_seconds_left: null,
   poll_after_ms: null,
+  paused_reason: null,
   webhook_configured: true,
   mode: "live",
 };

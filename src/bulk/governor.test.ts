@@ -12,15 +12,16 @@ const governed = (checkMs = 5) => {
   const governor = createGovernor({
     ...{ clock: lateClock, windowMax: WINDOW },
     isSomebodyWaiting: () => somebody.waits,
+    lastShortageMs: () => Number.NEGATIVE_INFINITY,
     checkMs: () => checkMs,
   });
   /** Lets time go by, while the runner asks as often as it does. */
   const pass = async (ms: number) => {
     for (let step = 0; step < ms; step += 10) {
-      governor.window();
+      governor.window(0);
       await clock.advance(10);
     }
-    return governor.window();
+    return governor.window(0);
   };
   return { clock, governor, late, somebody, pass };
 };

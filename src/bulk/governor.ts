@@ -8,6 +8,8 @@ export interface GovernorDeps {
   readonly isSomebodyWaiting: () => boolean;
   /** How long a single check takes lately, in milliseconds. */
   readonly checkMs: () => number;
+  /** When a socket could not be opened last, by the monotonic clock. */
+  readonly lastShortageMs: () => number;
 }
 
 /** How often the lateness of the event loop is measured, and how much of each measurement counts. */
@@ -26,13 +28,20 @@ const GROW = 1.05;
 const WINDOW_MIN = 4;
 /** Somebody who waited a moment ago may be followed by another. */
 const REMEMBERED_MS = 5_000;
+/** After a shortage of sockets the window is halved, once in the first figure, and grows back within the second. */
+const SHORTAGE_MS = 250;
+const GROW_BACK_MS = 60_000;
 
 /**
  * Leaves the processor to those who wait: while single checks come in, the window of lists is made so small that the
  * event loop stays punctual. Where it is the network that takes the time, nothing shrinks.
  */
-export const createGovernor = ({ clock, windowMax, isSomebodyWaiting, checkMs }: GovernorDeps) => {
+export const createGovernor = (deps: GovernorDeps) => {
+  const { clock, windowMax, isSomebodyWaiting, checkMs, lastShortageMs } = deps;
   let windowNow = windowMax;
+  let affordable = windowMax;
+  let affordableMs = 0;
+  let shortageMs = Number.NEGATIVE_INFINITY;
   let lateMs = 0;
   let seenMs = Number.NEGATIVE_INFINITY;
   let cancelSample: (() => void) | null = null;
@@ -53,14 +62,27 @@ export const createGovernor = ({ clock, windowMax, isSomebodyWaiting, checkMs }:
     cancelSample = clock.after(SAMPLE_MS, () => sample(dueMs));
   };
 
+  /** What the machine can afford: fewer at a time after a socket could not be opened. */
+  const affordableNow = (underWay: number): number => {
+    const nowMs = clock.monotonicMs();
+    const isShort = lastShortageMs() > shortageMs;
+    if (isShort && nowMs - shortageMs >= SHORTAGE_MS) {
+      shortageMs = nowMs;
+      affordable = Math.max(1, Math.floor(Math.min(affordable, Math.max(underWay, 1)) / 2));
+    } else if (!isShort)
+      affordable = Math.min(windowMax, affordable + (windowMax * (nowMs - affordableMs)) / GROW_BACK_MS);
+    affordableMs = nowMs;
+    return affordable;
+  };
+
   return {
-    /** How many addresses may be under way now; to be asked often. */
-    window(): number {
+    /** How many addresses may be under way now, when so many are; to be asked often. */
+    window(underWay: number): number {
       if (isSomebodyWaiting()) {
         seenMs = clock.monotonicMs();
         if (cancelSample === null) measure(seenMs);
       }
-      return Math.min(windowMax, Math.floor(windowNow));
+      return Math.max(1, Math.floor(Math.min(windowMax, windowNow, affordableNow(underWay))));
     },
     stop(): void {
       cancelSample?.();

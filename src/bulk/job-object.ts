@@ -1,4 +1,5 @@
 import { isoTime } from "../base/clock.ts";
+import type { PausedReason } from "../probe/outages.ts";
 import { type SubStatus, VERDICT_OF } from "../verify/result.ts";
 import { listReadingSchema } from "./list-reading.ts";
 import type { JobRow, OutcomeCount } from "./store.ts";
@@ -20,7 +21,12 @@ export const isUnfinished = ({ status }: Pick<JobRow, "status">): boolean =>
   status === "queued" || status === "running";
 
 /** The job object of contract §5. `verdicts` and `sub_statuses` count rows with an address. */
-export const jobObject = (job: JobRow, counts: readonly OutcomeCount[], forecast: Forecast = NOTHING_LEFT) => {
+export const jobObject = (
+  job: JobRow,
+  counts: readonly OutcomeCount[],
+  forecast: Forecast = NOTHING_LEFT,
+  pausedReason: PausedReason | null = null,
+) => {
   const verdicts = { deliverable: 0, risky: 0, undeliverable: 0 };
   for (const { subStatus, rows } of counts) if (isSubStatus(subStatus)) verdicts[VERDICT_OF[subStatus]] += rows;
   const held = job.mode === "live" && isUnfinished(job) ? job.addressesTotal - job.addressesFinished : 0;
@@ -40,6 +46,7 @@ export const jobObject = (job: JobRow, counts: readonly OutcomeCount[], forecast
     credits: { held, charged: job.creditsCharged, released: job.creditsReleased },
     estimated_seconds_left: forecast.secondsLeft,
     poll_after_ms: forecast.pollAfterMs,
+    paused_reason: pausedReason,
     webhook_configured: job.webhookUrl !== null,
   };
 };

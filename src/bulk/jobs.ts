@@ -167,7 +167,7 @@ export const createBulkJobs = (deps: BulkJobsDeps) => {
       return rowEvidence(row, { isTest: mode === "test", stored: lists.findEvidence(number, row.position) });
     },
     /** The job object of the interface. */
-    describe: (job: JobRow) => jobObject(job, jobs.counts(job.number), runner.forecast(job)),
+    describe: (job: JobRow) => jobObject(job, jobs.counts(job.number), runner.forecast(job), runner.pausedReason(job)),
 
     /** Ends a job: what has not finished never will, and its credits go back. 409 when it has ended otherwise. */
     async cancel(caller: Caller, id: string): Promise<JobRow> {

@@ -47,6 +47,7 @@ const RUNNING = {
   credits: { held: 1, charged: 2, released: 0 },
   estimated_seconds_left: 61,
   poll_after_ms: 12_200,
+  paused_reason: null,
   webhook_configured: false,
 };
 

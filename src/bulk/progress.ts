@@ -8,6 +8,8 @@ const RATE_KNOWN_AFTER_S = 5;
 export const FIRST_GUESS_ATTEMPT_S = 1.5;
 const POLL_AFTER_MS_MIN = 1_000;
 const POLL_AFTER_MS_MAX = 30_000;
+/** A job that pauses may go on at any moment. */
+const PAUSED_POLL_AFTER_MS = 5_000;
 /** Somebody who waits looks this often on the way. */
 const LOOKS = 5;
 
@@ -66,3 +68,6 @@ export const forecast = ({ fresh, perSecond, hopedPerSecond, latestRetryMs }: Ou
     pollAfterMs: Math.min(POLL_AFTER_MS_MAX, Math.max(POLL_AFTER_MS_MIN, pollAfterMs)),
   };
 };
+
+/** How long it takes nobody knows while nothing answers. */
+export const PAUSED: Forecast = { secondsLeft: null, pollAfterMs: PAUSED_POLL_AFTER_MS };

@@ -1,13 +1,15 @@
 import { nextTurn } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import type { Db } from "../db/open.ts";
+import type { Outages, PausedReason } from "../probe/outages.ts";
 import { PoolClosed } from "../probe/pool.ts";
-import type { AttemptAddress } from "./attempt.ts";
+import { createSetbacks } from "../verify/setbacks.ts";
+import { type AttemptAddress, internalErrorOutcome } from "./attempt.ts";
 import { createGovernor, type GovernorDeps } from "./governor.ts";
 import { isUnfinished, type Forecast, NOTHING_LEFT } from "./job-object.ts";
 import type { ListStore } from "./list-store.ts";
 import { bucketOf, createPlan, type Plan, type Taken } from "./plan.ts";
-import { createRate, FIRST_GUESS_ATTEMPT_S, forecast, type Rate } from "./progress.ts";
+import { createRate, FIRST_GUESS_ATTEMPT_S, forecast, PAUSED, type Rate } from "./progress.ts";
 import type { Attempted, BulkRecord } from "./record.ts";
 import { createResultsWriter, UNWRITTEN_MAX } from "./results-writer.ts";
 import type { JobRow, JobStore } from "./store.ts";
@@ -18,6 +20,11 @@ export interface BulkRunnerDeps extends GovernorDeps {
   readonly lists: ListStore;
   readonly record: BulkRecord;
   readonly attempt: AttemptAddress;
+  readonly outages: Pick<Outages, "current" | "takeTurn" | "onChange">;
+  /** By which attempts are due: wall time without its steps. */
+  readonly dueNowMs: () => number;
+  /** No retry is planned for later than this from now. */
+  readonly longestWaitMs: number;
   readonly log: Log;
 }
 
@@ -30,7 +37,7 @@ const BEGUN_PER_TURN_MAX = 64;
 const LOADED_AT_ONCE = 2_000;
 /** After a job could not be read or begun (disk full). */
 const LOAD_AGAIN_MS = 5_000;
-/** The plan is looked at this often at least, so that a stepped wall clock is noticed. */
+/** The plan is looked at this often at least. */
 const LOOK_AT_LEAST_EVERY_MS = 60_000;
 
 interface Active {
@@ -44,7 +51,8 @@ interface Active {
  * again, and what comes in after a job has ended is dropped.
  */
 export const createBulkRunner = (deps: BulkRunnerDeps) => {
-  const { db, jobs, lists, record, attempt, clock, log, windowMax } = deps;
+  const { db, jobs, lists, record, attempt, outages, clock, dueNowMs, longestWaitMs, log, windowMax } = deps;
+  const setbacks = createSetbacks(clock);
   const governor = createGovernor(deps);
   const active = new Map<number, Active>();
   const waiting: JobRow[] = [];
@@ -93,15 +101,23 @@ export const createBulkRunner = (deps: BulkRunnerDeps) => {
     const { job, plan } = of;
     const { position, bucket } = taken;
     let group: string | null = null;
+    const id = `${job.number} ${position}`;
     try {
       const address = lists.findOpen(job.number, position);
       if (address === undefined) return;
-      const outcome = await attempt(address, job);
+      const outcome = setbacks.isUsedUp(id) ? internalErrorOutcome(clock.nowMs()) : await attempt(address, job);
       group = outcome.group;
+      setbacks.forget(id);
       if (active.get(job.number) !== of) return;
       writer.add(job.number, { position, bucket, rows: address.rows, isRetry: address.dueAtMs > 0, outcome });
     } catch (error) {
-      if (!(error instanceof PoolClosed)) log.error("work on a list ended in a bug", { job: job.number, cause: error });
+      if (error instanceof PoolClosed || stopped) return;
+      const again = () => {
+        if (active.get(job.number) === of) plan.add(position, bucket);
+        planPump();
+      };
+      const waitMs = setbacks.note(id, again);
+      log.error("work on a list ended in a bug; it is tried again", { job: job.number, wait_ms: waitMs, cause: error });
     } finally {
       plan.release(taken, group);
       planPump();
@@ -111,14 +127,26 @@ export const createBulkRunner = (deps: BulkRunnerDeps) => {
   const hasWork = ({ plan }: Active, nowMs: number): boolean =>
     plan.ready() > 0 || plan.underWay() > 0 || (plan.nextRetryMs() ?? Number.POSITIVE_INFINITY) <= nowMs;
 
+  /** Jobs that have work. During an outage those of live keys stand still, but for one address at each interval. */
+  const busyJobs = (nowMs: number): { readonly busy: Active[]; readonly begunMax: number } => {
+    const all = [...active.values()].filter((one) => hasWork(one, nowMs));
+    if (outages.current() === null) return { busy: all, begunMax: BEGUN_PER_TURN_MAX };
+    const isTest = ({ job }: Active) => job.mode === "test";
+    const test = all.filter(isTest);
+    if (test.length > 0) return { busy: test, begunMax: BEGUN_PER_TURN_MAX };
+    const isBusy = all.some(({ plan }) => plan.underWay() > 0);
+    return !isBusy && outages.takeTurn() ? { busy: all, begunMax: 1 } : { busy: [], begunMax: 0 };
+  };
+
   /** Begins what there is room for, a job at a time in turn; true when there may be more to begin. */
   const beginSome = (): boolean => {
-    const nowMs = clock.nowMs();
-    const busy = [...active.values()].filter((one) => hasWork(one, nowMs));
-    const shareMax = Math.max(1, Math.floor(governor.window() / Math.max(1, busy.length)));
+    const nowMs = dueNowMs();
+    const { busy, begunMax } = busyJobs(nowMs);
+    const underWay = [...active.values()].reduce((sum, { plan }) => sum + plan.underWay(), 0);
+    const shareMax = Math.max(1, Math.floor(governor.window(underWay) / Math.max(1, busy.length)));
     let begun = 0;
     for (let idle = 0; idle < busy.length;) {
-      if (begun >= BEGUN_PER_TURN_MAX) return true;
+      if (begun >= begunMax) return begunMax > 1;
       const one = busy[turn++ % busy.length];
       const taken = one === undefined || one.plan.underWay() >= shareMax ? null : one.plan.take(nowMs);
       if (one === undefined || taken === null) {
@@ -150,9 +178,7 @@ export const createBulkRunner = (deps: BulkRunnerDeps) => {
     cancelLook?.();
     cancelLook = null;
     if (active.size === 0) return;
-    const waits = [...active.values()].map(
-      ({ plan }) => (plan.nextRetryMs() ?? Number.POSITIVE_INFINITY) - clock.nowMs(),
-    );
+    const waits = [...active.values()].map(({ plan }) => (plan.nextRetryMs() ?? Number.POSITIVE_INFINITY) - dueNowMs());
     // What is due already waits for room, and is seen when there is some.
     const delayMs = Math.min(LOOK_AT_LEAST_EVERY_MS, ...waits.filter((ms) => ms > 0));
     cancelLook = clock.after(delayMs, planPump);
@@ -164,11 +190,13 @@ export const createBulkRunner = (deps: BulkRunnerDeps) => {
     await db.commit((tx) => record.begin(tx, number));
     for (let after = -1; isActive();) {
       const addresses = lists.addressesBehind(number, after, LOADED_AT_ONCE);
+      const latestMs = dueNowMs() + longestWaitMs;
       for (const { position, normalizedEmail, dueAtMs, done } of addresses) {
         after = position;
         if (done) continue;
         const bucket = bucketOf(normalizedEmail);
-        if (dueAtMs === 0) one.plan.add(position, bucket);
+        // Later than any retry is planned for: the clock has been set back since.
+        if (dueAtMs === 0 || dueAtMs > latestMs) one.plan.add(position, bucket);
         else one.plan.addRetry(position, bucket, dueAtMs);
       }
       planPump();
@@ -212,6 +240,12 @@ export const createBulkRunner = (deps: BulkRunnerDeps) => {
     admit();
   };
 
+  outages.onChange(planPump);
+
+  /** Why nothing of a job is concluded at the moment; null while work goes on. */
+  const pausedReason = (job: JobRow): PausedReason | null =>
+    job.mode === "test" || !isUnfinished(job) ? null : outages.current();
+
   return {
     /** Takes up every job that an earlier process left unfinished. */
     start(): void {
@@ -222,9 +256,12 @@ export const createBulkRunner = (deps: BulkRunnerDeps) => {
     /** The job has ended otherwise: nothing more of it is begun, and what is under way is dropped. */
     forget,
 
+    pausedReason,
+
     /** What an unfinished job will still take. */
     forecast(job: JobRow): Forecast {
       if (!isUnfinished(job)) return NOTHING_LEFT;
+      if (pausedReason(job) !== null) return PAUSED;
       const one = active.get(job.number);
       const left = job.addressesTotal - job.addressesFinished;
       const retries = one?.plan.retries() ?? 0;
@@ -234,7 +271,7 @@ export const createBulkRunner = (deps: BulkRunnerDeps) => {
         fresh: Math.max(0, left - retries),
         perSecond: one?.rate.perSecond() ?? null,
         hopedPerSecond: share,
-        latestRetryMs: latestMs === null ? null : latestMs - clock.nowMs(),
+        latestRetryMs: latestMs === null ? null : latestMs - dueNowMs(),
       });
     },
 
@@ -251,6 +288,7 @@ export const createBulkRunner = (deps: BulkRunnerDeps) => {
       stopped = true;
       cancelLook?.();
       governor.stop();
+      setbacks.stop();
       active.clear();
       await writer.stop();
     },

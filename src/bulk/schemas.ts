@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { labelSchema } from "../http/label.ts";
 import { resultSchema, SUB_STATUSES, VERDICTS } from "../verify/result.ts";
+import { PAUSED_REASONS } from "../probe/outages.ts";
 import { HEADER_CHOICES } from "./columns-address.ts";
 import { listReadingSchema } from "./list-reading.ts";
 
@@ -104,6 +105,10 @@ export const jobSchema = z
       .int()
       .nullable()
       .meta({ description: "Minimum wait before asking again; null when it has ended." }),
+    paused_reason: z.enum(PAUSED_REASONS).nullable().meta({
+      description:
+        "Why the job stands still although it is `running`; null while it goes on. `dns_unavailable`: no DNS server answers. `smtp_unreachable`: no mail host takes a connection. `local_failure`: this service cannot open connections. Nothing is concluded meanwhile, and the job goes on by itself.",
+    }),
     webhook_configured: z.boolean(),
   })
   .meta({ title: "BulkJob" });

@@ -122,6 +122,7 @@ const serveFrom = async (serving: Serving): Promise<void> => {
   jobs.stop();
   const closed = http.stop();
   await reportDoor?.close();
+  service.outages.stop();
   const drained = service.pool.drain();
   await Promise.all([
     service.runner.stop(),

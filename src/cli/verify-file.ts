@@ -1,7 +1,7 @@
 import { rmSync } from "node:fs";
 import { open, rename } from "node:fs/promises";
 import { systemClock } from "../base/clock.ts";
-import { createLog } from "../base/log.ts";
+import type { Log } from "../base/log.ts";
 import { type Random, sha256 } from "../base/secrets.ts";
 import { HEADER_CHOICES } from "../bulk/columns-address.ts";
 import { type Inspection, readRows } from "../bulk/csv.ts";
@@ -14,7 +14,7 @@ import { resultsFormatSchema, streamResults } from "../bulk/results-csv.ts";
 import type { JobRow } from "../bulk/store.ts";
 import { isJsonOrder } from "../bulk/upload-json.ts";
 import { composeAccounts } from "../compose.ts";
-import { composeBulk } from "../compose-bulk.ts";
+import { type BulkDeps, composeBulk } from "../compose-bulk.ts";
 import type { Config } from "../config.ts";
 import { takeServerLock } from "../db/lock.ts";
 import type { Db } from "../db/open.ts";
@@ -35,6 +35,8 @@ export interface FileDeps {
   readonly io: Io;
   readonly config: Config;
   readonly engine: Engine;
+  readonly outages: BulkDeps["outages"];
+  readonly log: Log;
   readonly random: Random;
 }
 
@@ -143,7 +145,10 @@ const workOff = async (db: Db, bulk: Bulk, job: JobRow, io: Io): Promise<JobRow>
 };
 
 /** `verify --file LIST --out RESULTS`: works a list off with the runner of the service, resumable, without credits. */
-export const verifyFile = async (options: FileOptions, { io, config, engine, random }: FileDeps): Promise<void> => {
+export const verifyFile = async (
+  options: FileOptions,
+  { io, config, engine, outages, log, random }: FileDeps,
+): Promise<void> => {
   const header = HEADER_CHOICES.find((choice) => choice === (options.header ?? "auto"));
   if (header === undefined) throw new UsageError("--header is auto, true or false.");
   const paths = checkPaths(options);
@@ -156,12 +161,12 @@ export const verifyFile = async (options: FileOptions, { io, config, engine, ran
     const inspection = await inspectOrRefuse(list, wish);
     const db = openState(paths.state);
     const { ledger } = composeAccounts(db, systemClock);
-    const log = createLog("warn", systemClock, io.err);
     const bulk = composeBulk({
       config,
       db,
       ledger,
       engine,
+      outages,
       clock: systemClock,
       random,
       log,

@@ -2,11 +2,12 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import type { Command } from "commander";
 import { isoTime, systemClock, wait } from "../base/clock.ts";
+import { createLog } from "../base/log.ts";
 import { composeSuppressions } from "../compose.ts";
-import { composeEngine, realOutside } from "../compose-engine.ts";
+import { composeEngine, freshResolverOf, realOutside } from "../compose-engine.ts";
 import type { Config } from "../config.ts";
 import { type Concluded, conclude } from "../verify/conclude.ts";
-import { beginEvidence, type Engine } from "../verify/engine.ts";
+import { beginEvidence, type Engine, waitMsOf } from "../verify/engine.ts";
 import { explain } from "../verify/explain.ts";
 import { CommandFailed, type Io, UsageError } from "./io.ts";
 import { type FileOptions, verifyFile } from "./verify-file.ts";
@@ -27,7 +28,7 @@ const verifyOne = async (engine: Engine, email: string, io: Io, withRetries: boo
   for (let retry = engine.planRetry(evidence); withRetries && retry !== null; retry = engine.planRetry(evidence)) {
     evidence = { ...evidence, retries: [...evidence.retries, retry] };
     io.err(`${evidence.address.normalized_email}: ${retry.reason}; asking again at ${retry.due_at}`);
-    await wait(systemClock, Date.parse(retry.due_at) - systemClock.nowMs());
+    await wait(systemClock, waitMsOf(retry));
     evidence = await engine.attempt(evidence);
   }
   return conclude(evidence, isoTime(systemClock.nowMs()));
@@ -69,15 +70,20 @@ export const addVerifyCommand = (program: Command, io: Io): void => {
       const config = options.retries ? settings : { ...settings, retryWaitsS: [] };
       const outside = realOutside(config);
       const suppressions = openSuppressions(config, io);
-      const { engine, pool } = composeEngine(config, outside, suppressions?.match ?? null);
+      const fresh = freshResolverOf(config);
+      const log = createLog("warn", systemClock, io.err);
+      const surroundings = { log, fresh };
+      const { engine, pool, outages } = composeEngine(config, outside, suppressions?.match ?? null, surroundings);
       const close = async () => {
+        outages.stop();
         await Promise.race([pool.drain(), wait(systemClock, DRAIN_MS_MAX)]);
         suppressions?.close();
         outside.close();
+        fresh.close();
       };
       if (options.file !== undefined) {
         try {
-          return await verifyFile(options, { io, config, engine, random: outside.random });
+          return await verifyFile(options, { io, config, engine, outages, log, random: outside.random });
         } finally {
           await close();
         }

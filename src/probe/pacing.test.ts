@@ -89,3 +89,27 @@ test("hosts that only ever answered are not remembered, and the memory is bounde
   for (let n = 0; n < 50_010; n++) pacing.note(`b${n}`, silent);
   expect(pacing.size()).toBeLessThanOrEqual(50_000);
 });
+
+test("an answer ends the doubling of rests", async () => {
+  const clock = createTestClock();
+  const pacing = createPacing(clock, 4);
+  const restMs = async (silences: number) => {
+    for (let n = 0; n < silences; n++) pacing.note(HOST, silent);
+    let ms = 0;
+    for (; pacing.admit(HOST).kind === "resting"; ms += 1_000) await clock.advance(1_000);
+    return ms;
+  };
+  expect(await restMs(3)).toBe(60_000);
+  expect(await restMs(1)).toBe(120_000);
+  pacing.note(HOST, answered);
+  expect(await restMs(3)).toBe(60_000);
+});
+
+test("no host rests any more once rests are ended", () => {
+  const pacing = createPacing(createTestClock(), 4);
+  for (let n = 0; n < 3; n++) pacing.note(HOST, silent);
+  pacing.endRests();
+  expect(pacing.admit(HOST).kind).toBe("go");
+  for (let n = 0; n < 2; n++) pacing.note(HOST, silent);
+  expect(pacing.admit(HOST).kind).toBe("go");
+});

@@ -117,6 +117,14 @@ export const createPacing = (clock: Clock, connectionsPerHostMax: number) => {
       else noteSilence(memory, end.failure);
     },
 
+    /** Lets every host be dialled again that was silent: it was not the hosts' fault. */
+    endRests(): void {
+      for (const memory of hosts.values()) {
+        memory.silences = 0;
+        memory.rest = null;
+      }
+    },
+
     size: (): number => hosts.size,
   };
 };

@@ -1,4 +1,6 @@
 import { afterEach } from "bun:test";
+import { steadyTime } from "../base/clock.ts";
+import type { Outages } from "../probe/outages.ts";
 import { createLog } from "../base/log.ts";
 import { createLedger } from "../billing/store.ts";
 import type { AttemptAddress, Outcome } from "../bulk/attempt.ts";
@@ -26,9 +28,14 @@ export const bulkOutcome = (subStatus: SubStatus, chargeable = true, group: stri
   evidence: null,
 });
 
+const NO_OUTAGES = { current: () => null, takeTurn: () => false, onChange: () => undefined };
+/** What is due later than this was planned by another clock. */
+export const LONGEST_WAIT_MS = 3_600_000;
+
 interface ProcessOptions {
   readonly attempt: (address: OpenAddress) => Promise<Outcome>;
   readonly windowMax?: number;
+  readonly outages?: Pick<Outages, "current" | "takeTurn" | "onChange">;
   /** What the database's `commit` is replaced by. */
   readonly commit?: Db["commit"];
 }
@@ -58,6 +65,9 @@ export const createBulkWorlds = () => {
 
 const worldOf = (db: Db) => {
   const clock = createTestClock();
+  let stepMs = 0;
+  /** The wall clock can be set; durations do not notice. */
+  const steppable = { ...clock, nowMs: () => clock.nowMs() + stepMs };
   const lines: string[] = [];
   const log = createLog("info", clock, (line) => lines.push(line));
   const [ledger, jobs, lists] = [createLedger(db), createJobStore(db), createListStore(db)];
@@ -77,7 +87,7 @@ const worldOf = (db: Db) => {
     lines,
 
     /** A process of its own: nothing of an earlier one is known to it but the rows. `kill` ends it as a crash would. */
-    start({ attempt, windowMax = 100, commit = db.commit }: ProcessOptions) {
+    start({ attempt, windowMax = 100, commit = db.commit, outages = NO_OUTAGES }: ProcessOptions) {
       let alive = true;
       const never = () => Promise.withResolvers<never>().promise;
       const mortal: Db = { ...db, commit: (work) => (alive ? commit(work) : never()) };
@@ -88,9 +98,13 @@ const worldOf = (db: Db) => {
         lists,
         record,
         attempt: tried,
-        clock,
+        clock: steppable,
         log,
         windowMax,
+        outages,
+        dueNowMs: steadyTime(steppable),
+        longestWaitMs: LONGEST_WAIT_MS,
+        lastShortageMs: () => Number.NEGATIVE_INFINITY,
         isSomebodyWaiting: () => false,
         checkMs: () => 0,
       };
@@ -100,6 +114,10 @@ const worldOf = (db: Db) => {
         alive = false;
       };
       return { runner, kill };
+    },
+
+    step(ms: number): void {
+      stepMs += ms;
     },
 
     /** A queued job of these addresses. */

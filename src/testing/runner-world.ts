@@ -4,7 +4,8 @@ import { newId } from "../base/secrets.ts";
 import { createLedger } from "../billing/store.ts";
 import { type Db, openDb } from "../db/open.ts";
 import { createEngine } from "../verify/engine.ts";
-import { type Evidence, evidenceSchema, type Finding } from "../verify/evidence.ts";
+import type { Judged } from "../probe/outages.ts";
+import { type DomainEvidence, type Evidence, evidenceSchema, type Finding } from "../verify/evidence.ts";
 import type { MailboxQuestion } from "../verify/mailbox-evidence.ts";
 import { createRunner } from "../verify/runner.ts";
 import { createVerificationStore, type VerificationRow } from "../verify/store.ts";
@@ -35,6 +36,10 @@ interface ProcessOptions {
   readonly ask?: Ask;
   readonly retryWaitsS?: readonly number[];
   readonly runningMax?: number;
+  /** What DNS says of a domain; that it has a mail host, unless told otherwise. */
+  readonly domain?: () => Partial<DomainEvidence>;
+  /** Whether nobody answers at all. */
+  readonly judged?: Judged;
   /** What the database's `commit` is replaced by. */
   readonly commit?: Db["commit"];
 }
@@ -58,21 +63,37 @@ const worldOf = (opened: Db[]) => {
   const steppable = { ...clock, nowMs: () => clock.nowMs() + stepMs };
 
   /** A process of its own on the same database: nothing of an earlier one is known to it but the rows. */
-  const processOf = ({ ask = async () => ({}), retryWaitsS = [60], runningMax, commit }: ProcessOptions = {}) => {
+  const processOf = ({
+    ask = async () => ({}),
+    retryWaitsS = [60],
+    runningMax,
+    commit,
+    domain: dns = () => ({}),
+    judged = "believed",
+  }: ProcessOptions = {}) => {
     const engine = createEngine({
       clock: steppable,
       random: { integer: () => 0 },
       retryWaitsS,
       inquireDnsbl: null,
       matchSuppression: null,
-      inquireDomain: async ({ domain }) => domainWith({ name: domain }),
+      inquireDomain: async ({ domain }) => domainWith({ name: domain, ...dns() }),
       inquireMailbox: async (question) => {
         const at = new Date(steppable.nowMs()).toISOString();
         const finding = findingWith(await ask(question));
         return { number: question.number, started_at: at, finished_at: at, dialogues: [], finding };
       },
     });
-    const deps = { db: commit === undefined ? db : { ...db, commit }, store, ledger, engine, clock: steppable, log };
+    const outages = { judge: async () => judged };
+    const deps = {
+      db: commit === undefined ? db : { ...db, commit },
+      store,
+      ledger,
+      engine,
+      outages,
+      clock: steppable,
+      log,
+    };
     return createRunner(runningMax === undefined ? deps : { ...deps, runningMax });
   };
 
@@ -91,7 +112,7 @@ const worldOf = (opened: Db[]) => {
       result: null,
       createdAtMs: steppable.nowMs(),
       completedAtMs: null,
-      dueAtMs: steppable.nowMs(),
+      dueAtMs: clock.nowMs(),
       attempts: 0,
       ...parts,
     };

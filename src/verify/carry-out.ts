@@ -2,10 +2,12 @@ import { type Clock, isoTime, wait } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import type { Ledger } from "../billing/store.ts";
 import type { Db, Tx } from "../db/open.ts";
+import type { Outages } from "../probe/outages.ts";
 import { PoolClosed } from "../probe/pool.ts";
 import { conclude } from "./conclude.ts";
-import { beginEvidence, type Engine } from "./engine.ts";
+import { beginEvidence, type Engine, unansweredAt, waitMsOf } from "./engine.ts";
 import { type Evidence, evidenceSchema, type PlannedRetry } from "./evidence.ts";
+import { INTERNAL_ERROR, type VerificationResult } from "./result.ts";
 import type { VerificationRow, VerificationStore } from "./store.ts";
 import { TEST_VERIFIED_AT, testEvidence } from "./test-keys.ts";
 
@@ -14,7 +16,10 @@ export interface CarryOutDeps {
   readonly store: VerificationStore;
   readonly ledger: Ledger;
   readonly engine: Engine;
+  readonly outages: Pick<Outages, "judge">;
   readonly clock: Clock;
+  /** By which attempts are due: wall time without its steps. */
+  readonly dueNowMs: () => number;
   readonly log: Log;
   /** Whether the service is going down: then a write that fails is not tried again, the row says what is left to do. */
   readonly isStopping: () => boolean;
@@ -39,9 +44,11 @@ export const isStorageTrouble = (error: unknown): boolean =>
  * evidence and the end of the hold, or the time of the next attempt. Answers that time, null when it has ended.
  *
  * Rejects with `PoolClosed` when the service stops before the mail host was asked, and for bugs; the row is then pending
- * as before. A check that cannot be concluded for a bug ends as `internal_error`.
+ * as before. A check that cannot be concluded for a bug ends as `internal_error`; so does, with the least that can be
+ * written, one that is given up.
  */
-export const createCarryOut = ({ db, store, ledger, engine, clock, log, isStopping }: CarryOutDeps) => {
+export const createCarryOut = (deps: CarryOutDeps) => {
+  const { db, store, ledger, engine, outages, clock, dueNowMs, log, isStopping } = deps;
   /** Writes until it is written: a conclusion is not given up because the disk is full for a while. */
   const persist = async (id: string, write: (tx: Tx) => void): Promise<void> => {
     for (;;) {
@@ -89,26 +96,82 @@ export const createCarryOut = ({ db, store, ledger, engine, clock, log, isStoppi
     else ledger.release(tx, move, subStatus);
   };
 
-  const postpone = (tx: Tx, row: VerificationRow, evidence: Evidence, retry: PlannedRetry): void => {
-    const later = { ...evidence, retries: [...evidence.retries, retry] };
-    if (!store.postpone(tx, row.id, Date.parse(retry.due_at), evidence.attempts.length)) return;
+  const postpone = (tx: Tx, row: VerificationRow, { dueAtMs, ...rest }: Postponed): void => {
+    const later = { ...rest.evidence, retries: [...rest.evidence.retries, rest.retry] };
+    // An attempt that ended at the DNS is not among those of the evidence, but was made.
+    const attempts = Math.max(later.attempts.length, later.retries.length);
+    if (!store.postpone(tx, row.id, dueAtMs, attempts)) return;
     store.saveEvidence(tx, row.id, JSON.stringify(later));
   };
 
-  const record = async (row: VerificationRow, evidence: Evidence): Promise<number | null> => {
-    const retry = row.mode === "live" ? engine.planRetry(evidence) : null;
-    await persist(row.id, (tx) => (retry === null ? complete(tx, row, evidence) : postpone(tx, row, evidence, retry)));
-    return retry === null ? null : Date.parse(retry.due_at);
+  /**
+   * Whether nobody at all answers at the moment. Only what would be concluded at once waits for that. Where it cannot be
+   * told, as after a restart in an outage, a check that has come back once comes back again.
+   */
+  const isOutage = async (evidence: Evidence): Promise<boolean> => {
+    const channel = unansweredAt(evidence);
+    if (channel === null) return false;
+    const judged = outages.judge(channel);
+    if (channel !== "smtp") return false;
+    return (await judged) === "outage" || ((await judged) === "open" && evidence.retries.length > 0);
   };
 
-  return async function carryOut(row: VerificationRow): Promise<number | null> {
-    const evidence = await gather(row);
-    try {
-      return await record(row, evidence);
-    } catch (error) {
-      if (isStopping()) throw error;
-      log.error("a check could not be concluded", { id: row.id, cause: error });
-      return await record(row, engine.failed(beginEvidence(row.email)));
-    }
+  const record = async (row: VerificationRow, evidence: Evidence): Promise<number | null> => {
+    const retry = row.mode === "live" ? engine.planRetry(evidence, await isOutage(evidence)) : null;
+    const dueAtMs = retry === null ? null : dueNowMs() + waitMsOf(retry);
+    await persist(row.id, (tx) => {
+      if (retry === null || dueAtMs === null) complete(tx, row, evidence);
+      else postpone(tx, row, { evidence, retry, dueAtMs });
+    });
+    return dueAtMs;
+  };
+
+  return {
+    async attempt(row: VerificationRow): Promise<number | null> {
+      const evidence = await gather(row);
+      try {
+        return await record(row, evidence);
+      } catch (error) {
+        if (isStopping()) throw error;
+        log.error("a check could not be concluded", { id: row.id, cause: error });
+        return await record(row, engine.failed(beginEvidence(row.email)));
+      }
+    },
+
+    /** Ends a check that failed for a bug time and again: `internal_error`, without evidence, its credit given back. */
+    async giveUp(row: VerificationRow): Promise<null> {
+      await persist(row.id, (tx) => {
+        const nowMs = clock.nowMs();
+        const result = internalError(row, isoTime(nowMs));
+        const { verdict, sub_status: subStatus } = result;
+        const end = {
+          verdict,
+          subStatus,
+          result: JSON.stringify(result),
+          completedAtMs: nowMs,
+          attempts: row.attempts,
+        };
+        if (!store.complete(tx, row.id, end) || row.mode === "test") return;
+        ledger.release(tx, { accountId: row.accountId, reference: row.id, atMs: nowMs }, subStatus);
+      });
+      return null;
+    },
   };
 };
+
+interface Postponed {
+  readonly evidence: Evidence;
+  readonly retry: PlannedRetry;
+  readonly dueAtMs: number;
+}
+
+/** A result made from nothing that a bug may have damaged. */
+const internalError = (
+  { email, normalizedEmail }: Pick<VerificationRow, "email" | "normalizedEmail">,
+  at: string,
+): VerificationResult => ({
+  email,
+  normalized_email: normalizedEmail,
+  ...INTERNAL_ERROR,
+  verified_at: at,
+});

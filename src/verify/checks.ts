@@ -53,7 +53,7 @@ export const createChecks = ({ db, store, ledger, runner, clock }: ChecksDeps) =
       result: null,
       createdAtMs: nowMs,
       completedAtMs: null,
-      dueAtMs: nowMs + (caller.mode === "test" ? planTestCheck(evidence).afterMs : 0),
+      dueAtMs: runner.dueAtMs(caller.mode === "test" ? planTestCheck(evidence).afterMs : 0),
       attempts: 0,
     };
   };
@@ -87,7 +87,7 @@ export const createChecks = ({ db, store, ledger, runner, clock }: ChecksDeps) =
 
   /** A check with a test key: known at once, but for the triggers that take their time. Costs and asks nothing. */
   const beginTest = (tx: Tx, row: VerificationRow, evidence: Evidence): VerificationRow => {
-    const isLater = row.dueAtMs !== null && row.dueAtMs > row.createdAtMs;
+    const isLater = planTestCheck(evidence).afterMs > 0;
     const stored = isLater ? row : completed(row, testEvidence(row.email, evidence), TEST_VERIFIED_AT).row;
     store.insert(tx, stored);
     return stored;

@@ -31,6 +31,15 @@ interface Exchange {
   readonly preference: number;
 }
 
+/** Outcomes of queries that this process never sent. */
+const NOT_SENT: ReadonlySet<string> = new Set(["local_failure", "overloaded", "aborted"]);
+
+/** A DNS failure is ours when a query was not even sent. */
+const blameOurselves = (domain: DomainEvidence): DomainEvidence =>
+  domain.outcome === "dns_error" && domain.questions.some(({ outcome }) => NOT_SENT.has(outcome))
+    ? { ...domain, outcome: "local_failure" }
+    : domain;
+
 const recordText = (record: unknown): string => {
   if (typeof record !== "object" || record === null) return String(record);
   if ("preference" in record && "exchange" in record) return `${record.preference} ${record.exchange || "."}`;
@@ -145,8 +154,7 @@ export const createDomainInquiry = ({ resolver, policy, random, clock }: DomainD
     };
   };
 
-  return async function inquire({ domain: name, literal: address }: Address): Promise<DomainEvidence> {
-    if (address !== null) return literal(name, address);
+  const ask = async (name: string): Promise<DomainEvidence> => {
     const reply = await resolver.resolve(name, "MX");
     const questions = [questionOf(reply)];
     const nothing = { name, implicit_mx: false, unverifiable_provider: null, hosts: [], questions };
@@ -159,6 +167,10 @@ export const createDomainInquiry = ({ resolver, policy, random, clock }: DomainD
         : [],
     );
     return exchanges.length === 0 ? { ...nothing, outcome: "null_mx" } : explicit(name, exchanges, questions);
+  };
+
+  return async function inquire({ domain: name, literal: address }: Address): Promise<DomainEvidence> {
+    return address === null ? blameOurselves(await ask(name)) : literal(name, address);
   };
 };
 

@@ -1,5 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { createWorlds, type WorldHost } from "../testing/mail-world.ts";
+import type { Zone } from "../testing/dns-zone.ts";
 import { evidenceWith, findingWith } from "../testing/evidence.ts";
 import type { SmtpStubScript } from "../testing/smtp-stub.ts";
 import { conclude } from "./conclude.ts";
@@ -165,6 +166,31 @@ describe("a retry", () => {
     expect(planned({ ...later, retry_hint_s: 120 })).toEqual([121, "server_hint"]);
     expect(planned({ ...later, retry_hint_s: 7200 })).toEqual([7201, "server_hint"]);
     expect(planned({ ...later, retry_hint_s: 7201 })).toEqual([60, "schedule"]);
+  });
+
+  test("is planned after a DNS failure and after one of ours, but for what is wrong with the domain itself", async () => {
+    const reasonFor = async (failure: Zone[string]) => {
+      const world = worldOf({ hosts: [], zone: { "x.example": failure } });
+      return world.engine.planRetry(await world.engine.attempt(beginEvidence("ada@x.example")))?.reason;
+    };
+    for (const failure of ["servfail", "timeout", "network_error", "refused", "malformed", "unconfirmed"] as const)
+      expect(await reasonFor(failure)).toBe("dns_error");
+    for (const failure of ["local_failure", "overloaded", "aborted"] as const)
+      expect(await reasonFor(failure)).toBe("local_failure");
+    for (const failure of ["nxdomain", "cname_loop", "invalid_name"] as const)
+      expect(await reasonFor(failure)).toBeUndefined();
+  });
+
+  test("after a connection that could not leave is planned; that a host is unreachable, only in an outage", () => {
+    const { engine } = worldOf({ hosts: [] });
+    const reasonFor = (finding: Partial<Finding>, isOutage: boolean) =>
+      engine.planRetry(evidenceWith({ findings: [findingWith(finding)] }), isOutage)?.reason;
+    for (const rule of ["local_failure", "proxy_failed"])
+      expect(reasonFor({ reading: "internal", rule }, false)).toBe("local_failure");
+    expect(reasonFor({ reading: "internal", rule: "no_exit" }, true)).toBeUndefined();
+    expect(reasonFor({ reading: "unreachable" }, false)).toBeUndefined();
+    expect(reasonFor({ reading: "unreachable" }, true)).toBe("smtp_unreachable");
+    expect(reasonFor({ reading: "mailbox_not_found" }, true)).toBeUndefined();
   });
 
   test("is planned for nothing that another try would not change", () => {

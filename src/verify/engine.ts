@@ -4,6 +4,7 @@ import { type Address, normalizeLoosely, parseAddress } from "../mail/address.ts
 import { readAddressCell } from "../mail/address-in-cell.ts";
 import { type AddressProblem, describeProblem } from "../mail/address-problem.ts";
 import type { Priority } from "../probe/lane.ts";
+import type { Channel } from "../probe/outages.ts";
 import type { DnsblInquiry } from "./dnsbl-evidence.ts";
 import type { DomainInquiry } from "./domain-evidence.ts";
 import type { Attempt, DomainEvidence, Evidence, PlannedRetry } from "./evidence.ts";
@@ -26,6 +27,9 @@ export interface EngineDeps {
   /** Waits between tries after a temporary refusal, in seconds; as many retries as there are. */
   readonly retryWaitsS: readonly number[];
 }
+
+/** How long a planned retry waits. */
+export const waitMsOf = ({ planned_at, due_at }: PlannedRetry): number => Date.parse(due_at) - Date.parse(planned_at);
 
 /** A server's hint is followed up to this; longer ones are not worth a pending check. */
 const HINT_S_MAX = 7_200;
@@ -87,7 +91,43 @@ const internalFailure = (number: number, at: string): Attempt => ({
  * not left waiting because of a resolver.
  */
 const latestDomain = (now: DomainEvidence, before: DomainEvidence | null): DomainEvidence =>
-  now.outcome === "dns_error" && before?.outcome === "mail_hosts" ? { ...before, questions: now.questions } : now;
+  (now.outcome === "dns_error" || now.outcome === "local_failure") && before?.outcome === "mail_hosts"
+    ? { ...before, questions: now.questions }
+    : now;
+
+/** DNS outcomes that may be others in a moment; what is wrong with the domain's records themselves stays. */
+const DNS_FAILURES: ReadonlySet<string> = new Set([
+  ...["servfail", "refused", "timeout", "malformed", "network_error", "unconfirmed"],
+]);
+/** What stopped us from dialling, of what may be over at the next try. */
+const LOCAL_RULES: ReadonlySet<string> = new Set(["local_failure", "proxy_failed"]);
+
+/**
+ * Where the latest attempt got no answer from anybody, so that an outage may be behind it; null when it was answered,
+ * or when it failed for a bug.
+ */
+export const unansweredAt = ({ domain, attempts }: Evidence): Channel | null => {
+  if (domain?.outcome === "local_failure") return "dns_sockets";
+  if (domain?.outcome === "dns_error")
+    return domain.questions.some(({ outcome }) => DNS_FAILURES.has(outcome)) ? "dns" : null;
+  const latest = attempts.at(-1)?.finding;
+  if (domain?.outcome !== "mail_hosts" || latest === undefined) return null;
+  if (latest.reading === "unreachable") return "smtp";
+  return latest.reading === "internal" && LOCAL_RULES.has(latest.rule ?? "") ? "egress" : null;
+};
+
+/** Why the evidence wants another try, and the server's own word on when; null when it does not. */
+const reasonToRetry = (evidence: Evidence, isOutage: boolean): { reason: string; hintS: number | null } | null => {
+  const channel = unansweredAt(evidence);
+  const finding = latestFinding(evidence);
+  if (finding?.retryable) {
+    if (evidence.domain?.outcome !== "mail_hosts" || evidence.domain.unverifiable_provider !== null) return null;
+    return { reason: finding.reading, hintS: finding.retry_hint_s };
+  }
+  if (channel === "dns") return { reason: "dns_error", hintS: null };
+  if (channel === "dns_sockets" || channel === "egress") return { reason: "local_failure", hintS: null };
+  return channel === "smtp" && isOutage ? { reason: "smtp_unreachable", hintS: null } : null;
+};
 
 /** Gathers evidence, attempt by attempt. Keeps nothing between calls: everything is in the evidence. */
 export const createEngine = (deps: EngineDeps) => {
@@ -113,23 +153,28 @@ export const createEngine = (deps: EngineDeps) => {
       return { ...before, toxic, domain, random_recipient: randomRecipient, dnsbl, attempts: [...attempts, attempt] };
     },
 
-    /** The next try that the evidence asks for, or null when the matter is settled or the tries are used up. */
-    planRetry(evidence: Evidence): PlannedRetry | null {
-      const finding = latestFinding(evidence);
+    /**
+     * The next try that the evidence asks for, or null when the matter is settled or the tries are used up. A mail host
+     * that could not be reached is asked again only in an outage.
+     */
+    planRetry(evidence: Evidence, isOutage = false): PlannedRetry | null {
+      const wanted = reasonToRetry(evidence, isOutage);
       const scheduledS = retryWaitsS[evidence.retries.length];
-      if (finding === null || !finding.retryable || scheduledS === undefined) return null;
-      if (evidence.domain?.outcome !== "mail_hosts" || evidence.domain.unverifiable_provider !== null) return null;
-      const hintS = finding.retry_hint_s;
+      if (wanted === null || scheduledS === undefined) return null;
+      const { reason, hintS } = wanted;
       const isHinted = hintS !== null && hintS <= HINT_S_MAX;
       const waitS = isHinted ? hintS + HINT_MARGIN_S : scheduledS;
       const nowMs = clock.nowMs();
       return {
-        reason: finding.reading,
+        reason,
         planned_at: isoTime(nowMs),
         due_at: isoTime(nowMs + waitS * 1000),
         waited_for: isHinted ? "server_hint" : "schedule",
       };
     },
+
+    /** No retry is planned for later than this from now, in milliseconds. */
+    longestWaitMs: Math.max(HINT_S_MAX + HINT_MARGIN_S, ...retryWaitsS) * 1000,
 
     /** The evidence of a check that failed on our side. */
     failed: (evidence: Evidence): Evidence => ({

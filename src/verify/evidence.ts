@@ -41,7 +41,7 @@ const mailHost = z.object({
 
 const domainEvidence = z.object({
   name: z.string(),
-  outcome: z.enum(["mail_hosts", "nxdomain", "no_mail_server", "null_mx", "unroutable", "dns_error"]),
+  outcome: z.enum(["mail_hosts", "nxdomain", "no_mail_server", "null_mx", "unroutable", "dns_error", "local_failure"]),
   /** No MX record: the domain itself is the mail host (RFC 5321 §5.1). */
   implicit_mx: z.boolean(),
   /** Name of a provider whose servers accept or refuse every recipient. */

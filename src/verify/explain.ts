@@ -43,6 +43,7 @@ const DOMAIN_WORDS: Readonly<Record<DomainEvidence["outcome"], string>> = {
   null_mx: "says that it takes no mail (null MX)",
   unroutable: "has no mail host with an address that may be connected to",
   dns_error: "could not be looked up: DNS gave no usable answer",
+  local_failure: "could not be asked: this machine could not send its queries",
 };
 
 const questionLine = ({ name, type, outcome, records, ttl_s, server, from_cache, elapsed_ms }: DnsQuestion): string => {

@@ -72,3 +72,23 @@ export const resultSchema = z.object({
   verified_at: z.iso.datetime({ precision: 3 }),
 });
 export type VerificationResult = z.infer<typeof resultSchema>;
+
+/** What a check comes to that a bug of ours ended, when not even its evidence can be trusted. */
+export const INTERNAL_ERROR: Omit<VerificationResult, "email" | "normalized_email" | "verified_at"> = {
+  verdict: "risky",
+  sub_status: "internal_error",
+  quality_score: 40,
+  confidence: 20,
+  signals: {
+    syntax: "skipped",
+    domain: "skipped",
+    mx: "skipped",
+    smtp: "skipped",
+    catch_all: "skipped",
+    role_account: "skipped",
+    disposable: "skipped",
+    dnsbl: "skipped",
+    toxic: "skipped",
+    greylisting: "skipped",
+  },
+};

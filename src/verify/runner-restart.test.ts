@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 import type { Db } from "../db/open.ts";
 import { PoolClosed } from "../probe/pool.ts";
 import { settle } from "../testing/clock.ts";
-import { createRunnerWorlds, GREYLISTED, heldAnswers } from "../testing/runner-world.ts";
+import { type Ask, createRunnerWorlds, GREYLISTED, heldAnswers } from "../testing/runner-world.ts";
 import { WRITE_AGAIN_MS } from "./carry-out.ts";
 import { LOOK_AT_LEAST_EVERY_MS, TAKEN_AT_ONCE_MAX } from "./runner.ts";
 import type { VerificationRow } from "./store.ts";
@@ -152,13 +152,42 @@ describe("a write that fails", () => {
     expect([world.spent(), world.held()]).toEqual([0, 0]);
   });
 
-  test("for a bug every time leaves the check pending, and the others go on", async () => {
+  test("for a bug every time is made again after growing waits, then the credit goes back without a restart", async () => {
     const world = worldOf();
     const row = await world.order();
-    const runner = world.processOf({ commit: () => Promise.reject(failingWith("SQLITE_CONSTRAINT_CHECK")) });
+    let isBroken: boolean = true;
+    const commit: Db["commit"] = (work) =>
+      isBroken ? Promise.reject(failingWith("SQLITE_CONSTRAINT_CHECK")) : world.db.commit(work);
+    const asked: number[] = [];
+    const ask: Ask = async () => {
+      asked.push(world.clock.monotonicMs());
+      return {};
+    };
+    const runner = world.processOf({ commit, ask });
+    runner.start();
     runner.take(row);
     await settle();
+    runner.take(row);
     expect([world.statusOf(row), runner.running(), world.held()]).toEqual(["pending", 0, 1]);
+    await world.clock.advance(5_000 + 30_000);
+    isBroken = false;
+    await world.clock.advance(119_999);
+    expect(world.statusOf(row)).toBe("pending");
+    await world.clock.advance(1);
+    expect([world.statusOf(row), asked]).toEqual(["internal_error", [0, 5_000, 35_000]]);
+    expect([world.spent(), world.held()]).toEqual([0, 0]);
+    expect(world.lines.filter((line) => line.includes("ended in a bug")).length).toBe(3);
+  });
+
+  test("for a bug once, and then no more, costs nothing but the wait", async () => {
+    const world = worldOf();
+    const row = await world.order();
+    let failures = 2;
+    const commit: Db["commit"] = (work) =>
+      failures-- > 0 ? Promise.reject(failingWith("SQLITE_CONSTRAINT_CHECK")) : world.db.commit(work);
+    world.processOf({ commit }).take(row);
+    await world.clock.advance(5_000);
+    expect([world.statusOf(row), world.spent(), world.held()]).toEqual(["mailbox_exists", 1, 0]);
   });
 
   test("is not made again once the service stops", async () => {

@@ -1,6 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { settle } from "../testing/clock.ts";
 import { type Ask, createRunnerWorlds, GREYLISTED, heldAnswers } from "../testing/runner-world.ts";
+import type { DomainEvidence } from "./evidence.ts";
 import { LOOK_AT_LEAST_EVERY_MS } from "./runner.ts";
 
 const worldOf = createRunnerWorlds();
@@ -104,54 +105,141 @@ describe("a retry", () => {
     expect([world.spent(), world.held()]).toEqual([1, 0]);
   });
 
-  test("whose wall clock was set back in between still comes", async () => {
+  for (const [way, stepMs] of [
+    ["back", -86_400_000],
+    ["forward", 86_400_000],
+  ] as const)
+    test(`comes at its time although the wall clock was set ${way} by a day`, async () => {
+      const world = worldOf();
+      const rows = [await world.order("a@x.example"), await world.order("b@x.example")];
+      const ask: Ask = async ({ number }) => (number === 1 ? GREYLISTED : {});
+      const runner = world.processOf({ ask, retryWaitsS: [3_600] });
+      runner.start();
+      for (const row of rows.slice(0, 1)) runner.take(row);
+      await settle();
+      world.step(stepMs);
+      for (const row of rows.slice(1)) runner.take(row);
+      await world.clock.advance(3_599_000);
+      expect(rows.map(world.statusOf)).toEqual(["pending", "pending"]);
+      for (const row of rows) expect(runner.pollAfterMs(world.store.find(row.id) ?? row)).toBeLessThan(10_000);
+      await world.clock.advance(2_000);
+      expect(rows.map(world.statusOf)).toEqual(["mailbox_exists", "mailbox_exists"]);
+    });
+
+  test("that an earlier process planned before the clock was set back is due at the start", async () => {
     const world = worldOf();
-    const row = await world.order();
-    world.processOf({ ask: async ({ number }) => (number === 1 ? GREYLISTED : {}) }).take(row);
-    await settle();
-    world.step(-30_000);
-    await world.clock.advance(90_000 + LOOK_AT_LEAST_EVERY_MS);
-    expect(world.statusOf(row)).toBe("mailbox_exists");
+    const far = await world.order("far@x.example", { dueAtMs: world.clock.nowMs() + 86_400_000 });
+    const near = await world.order("near@x.example", { dueAtMs: world.clock.nowMs() + 3_600_000 });
+    world.processOf({ retryWaitsS: [3_600] }).start();
+    await world.clock.advance(0);
+    expect([far, near].map(world.statusOf)).toEqual(["mailbox_exists", "pending"]);
   });
 
-  test("whose wall clock was set forward is noticed within a minute", async () => {
+  test("due at the very millisecond that was looked at last is not passed over", async () => {
     const world = worldOf();
-    const row = await world.order();
+    const rows = [await world.order("a@x.example"), await world.order("b@x.example")];
     const ask: Ask = async ({ number }) => (number === 1 ? GREYLISTED : {});
-    world.processOf({ ask, retryWaitsS: [3_600] }).take(row);
-    world.processOf().start();
-    await settle();
-    world.step(3_600_000);
+    world.processOf({ ask, retryWaitsS: [0] }).start();
     await world.clock.advance(LOOK_AT_LEAST_EVERY_MS);
-    expect(world.statusOf(row)).toBe("mailbox_exists");
+    expect(rows.map(world.statusOf)).toEqual(["mailbox_exists", "mailbox_exists"]);
   });
 
-  test("planned behind what has been looked at already, by a clock set back, is not passed over", async () => {
-    const world = worldOf();
-    const runner = world.processOf({ ask: async ({ number }) => (number === 1 ? GREYLISTED : {}), retryWaitsS: [2] });
-    runner.start();
-    runner.take(await world.order("pending@x.example", { mode: "test", dueAtMs: world.clock.nowMs() + 60_000 }));
-    await world.clock.advance(60_000);
-    world.step(-10_000);
-    const late = await world.order("late@x.example");
-    runner.take(late);
-    await settle();
-    world.step(20_000);
-    await world.clock.advance(2_000);
-    expect(world.statusOf(late)).toBe("mailbox_exists");
-  });
-
-  test("of a row that nobody announced is found, also behind a clock set back", async () => {
+  test("of a row that nobody announced is found", async () => {
     const world = worldOf();
     const runner = world.processOf();
     runner.start();
     runner.take(await world.order("pending@x.example", { mode: "test", dueAtMs: world.clock.nowMs() + 60_000 }));
     await world.clock.advance(60_000);
-    world.step(-3_600_000);
     const silent = await world.order("silent@x.example");
     await world.clock.advance(LOOK_AT_LEAST_EVERY_MS);
     expect(world.statusOf(silent)).toBe("mailbox_exists");
   });
+});
+
+describe("a failure of DNS", () => {
+  const failing: Partial<DomainEvidence> = {
+    outcome: "dns_error",
+    hosts: [],
+    questions: [
+      {
+        ...{ name: "x.example", type: "MX", outcome: "servfail", records: [], ttl_s: 0 },
+        ...{ server: null, from_cache: false, elapsed_ms: 1 },
+      },
+    ],
+  };
+
+  test("is retried as greylisting is, over a restart, and ends free when the retries are used up", async () => {
+    const world = worldOf();
+    const row = await world.order();
+    world.processOf({ domain: () => failing, retryWaitsS: [60, 300] }).take(row);
+    await settle();
+    expect([world.statusOf(row), world.evidenceOf(row).retries.length]).toEqual(["pending", 1]);
+    const next = world.processOf({ domain: () => failing, retryWaitsS: [60, 300] });
+    next.start();
+    await world.clock.advance(60_000);
+    expect([world.statusOf(row), world.evidenceOf(row).retries.length]).toEqual(["pending", 2]);
+    await world.clock.advance(300_000);
+    expect(world.statusOf(row)).toBe("dns_error");
+    expect([world.spent(), world.held()]).toEqual([0, 0]);
+  });
+
+  test("that passes leaves the verdict of the mail host", async () => {
+    const world = worldOf();
+    const row = await world.order();
+    let attempts = 0;
+    world.processOf({ domain: () => (attempts++ === 0 ? failing : {}) }).take(row);
+    await world.clock.advance(60_000);
+    expect(world.statusOf(row)).toBe("mailbox_exists");
+    expect([world.spent(), world.held()]).toEqual([1, 0]);
+  });
+
+  test("on our side ends as internal_error, never as dns_error", async () => {
+    const world = worldOf();
+    const row = await world.order();
+    world.processOf({ domain: () => ({ outcome: "local_failure", hosts: [] }) }).take(row);
+    await world.clock.advance(60_000);
+    expect(world.statusOf(row)).toBe("internal_error");
+    expect([world.spent(), world.held()]).toEqual([0, 0]);
+  });
+});
+
+test("a mail host that cannot be reached while nobody can is asked again, else the check ends", async () => {
+  const unreachable: Ask = async ({ number }) =>
+    number === 1 ? { reading: "unreachable", heard: false, reply: null } : {};
+  const statuses: unknown[] = [];
+  for (const judged of ["outage", "open", "believed"] as const) {
+    const world = worldOf();
+    const row = await world.order();
+    world.processOf({ ask: unreachable, judged }).take(row);
+    await world.clock.advance(60_000);
+    statuses.push(world.statusOf(row));
+  }
+  expect(statuses).toEqual(["mailbox_exists", "smtp_unreachable", "smtp_unreachable"]);
+});
+
+test("a check that came back because of an outage does not end where it cannot be told, as after a restart", async () => {
+  const world = worldOf();
+  const row = await world.order();
+  const unreachable: Ask = async () => ({ reading: "unreachable", heard: false, reply: null });
+  world.processOf({ ask: unreachable, judged: "outage", retryWaitsS: [60, 60, 60] }).take(row);
+  await settle();
+  const next = world.processOf({ ask: unreachable, judged: "open", retryWaitsS: [60, 60, 60] });
+  next.start();
+  await world.clock.advance(120_000);
+  expect(world.statusOf(row)).toBe("pending");
+  await world.clock.advance(60_000);
+  expect([world.statusOf(row), world.spent(), world.held()]).toEqual(["smtp_unreachable", 0, 0]);
+});
+
+test("a check that is taken twice is begun once", async () => {
+  const world = worldOf();
+  const held = heldAnswers();
+  const runner = world.processOf({ ask: held.ask });
+  const row = await world.order();
+  runner.take(row);
+  runner.take(row);
+  await settle();
+  expect([held.waiting.length, runner.running()]).toEqual([1, 1]);
 });
 
 describe("waiting", () => {

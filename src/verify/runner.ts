@@ -3,8 +3,11 @@ import type { Log } from "../base/log.ts";
 import type { Ledger } from "../billing/store.ts";
 import type { Db } from "../db/open.ts";
 import { PoolClosed } from "../probe/pool.ts";
+import { steadyTime } from "../base/clock.ts";
+import type { Outages } from "../probe/outages.ts";
 import { createCarryOut } from "./carry-out.ts";
 import type { Engine } from "./engine.ts";
+import { createSetbacks } from "./setbacks.ts";
 import type { VerificationRow, VerificationStore } from "./store.ts";
 
 export interface RunnerDeps {
@@ -12,6 +15,7 @@ export interface RunnerDeps {
   readonly store: VerificationStore;
   readonly ledger: Ledger;
   readonly engine: Engine;
+  readonly outages: Pick<Outages, "judge">;
   readonly clock: Clock;
   readonly log: Log;
   /** Checks under way at a time; the rest wait as rows. */
@@ -21,7 +25,7 @@ export interface RunnerDeps {
 const RUNNING_MAX = 20_000;
 /** Rows taken up at a time, so that a long backlog does not hold the event loop. */
 export const TAKEN_AT_ONCE_MAX = 500;
-/** When nothing is due for long, the table is looked at anyway this often; so a stepped wall clock is noticed. */
+/** When nothing is due for long, the table is looked at anyway this often. */
 export const LOOK_AT_LEAST_EVERY_MS = 60_000;
 /** When as much runs as may. */
 const FULL_LOOK_AGAIN_MS = 1_000;
@@ -52,7 +56,9 @@ export const createRunner = (deps: RunnerDeps) => {
   /** Everything due up to here has been taken up. */
   let watermark = BEFORE_ALL;
   let stopped = false;
-  const carryOut = createCarryOut({ ...deps, isStopping: () => stopped });
+  const dueNowMs = steadyTime(clock);
+  const carryOut = createCarryOut({ ...deps, dueNowMs, isStopping: () => stopped });
+  const setbacks = createSetbacks(clock);
 
   const wake = (id: string): void => {
     for (const end of [...(waiters.get(id) ?? [])]) end();
@@ -60,20 +66,29 @@ export const createRunner = (deps: RunnerDeps) => {
 
   const run = async (row: VerificationRow, startedMs: number): Promise<void> => {
     try {
-      const dueAtMs = await carryOut(row);
+      const dueAtMs = await (setbacks.isUsedUp(row.id) ? carryOut.giveUp(row) : carryOut.attempt(row));
+      setbacks.forget(row.id);
       if (row.mode === "live") averageMs += (clock.monotonicMs() - startedMs - averageMs) * AVERAGE_SHARE;
       if (dueAtMs === null) wake(row.id);
       else noteDue(dueAtMs);
     } catch (error) {
-      if (error instanceof PoolClosed) return;
-      log.error("a check ended in a bug; it is tried again at the next start", { id: row.id, cause: error });
+      if (error instanceof PoolClosed || stopped) return;
+      const waitMs = setbacks.note(row.id, () => resume(row.id));
+      log.error("a check ended in a bug; it is tried again", { id: row.id, wait_ms: waitMs, cause: error });
     } finally {
       running.delete(row.id);
     }
   };
 
+  /** After a bug: the row as it is now. */
+  const resume = (id: string): void => {
+    const row = store.find(id);
+    if (row?.status === "pending") begin(row);
+    else setbacks.forget(id);
+  };
+
   const begin = (row: VerificationRow): void => {
-    if (stopped || running.has(row.id)) return;
+    if (stopped || running.has(row.id) || setbacks.isWaiting(row.id)) return;
     const startedMs = clock.monotonicMs();
     // Entered first: a check that needs no network may end in the same turn.
     const { promise: done, resolve } = Promise.withResolvers<void>();
@@ -85,9 +100,7 @@ export const createRunner = (deps: RunnerDeps) => {
     cancelLook = null;
     lookAtMs = Number.POSITIVE_INFINITY;
     if (stopped) return;
-    const nowMs = clock.nowMs();
-    if (watermark.dueAtMs > nowMs) watermark = BEFORE_ALL;
-    lookAt(takeUpDue(nowMs));
+    lookAt(takeUpDue(dueNowMs()));
   };
 
   /** Begins what is due, as far as there is room, and answers when to look again. */
@@ -106,7 +119,7 @@ export const createRunner = (deps: RunnerDeps) => {
     if (stopped || atMs >= lookAtMs) return;
     cancelLook?.();
     lookAtMs = atMs;
-    cancelLook = clock.after(atMs - clock.nowMs(), look);
+    cancelLook = clock.after(atMs - dueNowMs(), look);
   };
 
   /** A row is due then: the next look must not come later, nor begin behind it. */
@@ -116,12 +129,19 @@ export const createRunner = (deps: RunnerDeps) => {
   };
 
   return {
-    /** Takes up everything that an earlier process left pending, and from then on whatever is due. */
-    start: (): void => lookAt(clock.nowMs()),
+    /**
+     * Takes up everything that an earlier process left pending, and from then on whatever is due. What is due later than
+     * any retry is planned for was planned by a clock that has been set back since: it is due now.
+     */
+    start(): void {
+      const nowMs = dueNowMs();
+      store.dueAtLatest(nowMs + deps.engine.longestWaitMs, nowMs);
+      lookAt(nowMs);
+    },
 
     /** Takes up a new row: at once, or at its time. */
     take(row: VerificationRow): void {
-      const nowMs = clock.nowMs();
+      const nowMs = dueNowMs();
       if (row.dueAtMs !== null && row.dueAtMs > nowMs) noteDue(row.dueAtMs);
       else if (running.size < runningMax) begin(row);
       else {
@@ -154,10 +174,13 @@ export const createRunner = (deps: RunnerDeps) => {
       const own = running.get(row.id);
       const leftMs =
         own === undefined
-          ? Math.max(0, (row.dueAtMs ?? 0) - clock.nowMs()) + (row.mode === "test" ? 0 : averageMs)
+          ? Math.max(0, (row.dueAtMs ?? 0) - dueNowMs()) + (row.mode === "test" ? 0 : averageMs)
           : averageMs - (clock.monotonicMs() - own.startedMs);
       return Math.max(POLL_AFTER_MS_MIN, Math.ceil(leftMs));
     },
+
+    /** The time at which something is due that is to wait so long, as rows name it. */
+    dueAtMs: (afterMs: number): number => dueNowMs() + afterMs,
 
     /** Checks under way. */
     running: (): number => running.size,
@@ -169,6 +192,7 @@ export const createRunner = (deps: RunnerDeps) => {
     async stop(): Promise<void> {
       stopped = true;
       cancelLook?.();
+      setbacks.stop();
       for (const id of [...waiters.keys()]) wake(id);
       const ends = Promise.all([...running.values()].map(({ done }) => done));
       await new Promise<void>((resolve) => {

@@ -172,6 +172,13 @@ export const createVerificationStore = (db: Db) => {
         .orderBy(asc(table.dueAtMs), asc(table.id))
         .limit(limit)
         .all(),
+    /** Whatever is due later than `latestMs` is due at `dueAtMs`. */
+    dueAtLatest: (latestMs: number, dueAtMs: number): void =>
+      void db.orm
+        .update(table)
+        .set({ dueAtMs })
+        .where(and(sql`status = 'pending'`, gt(table.dueAtMs, latestMs)))
+        .run(),
     /** When the next pending verification after `afterMs` is due. */
     nextDueMs: (afterMs: number): number | null =>
       db.orm

@@ -22,7 +22,13 @@ interface Decision {
   readonly because: string;
 }
 
-const DOMAIN_NO: Readonly<Record<Exclude<DomainEvidence["outcome"], "mail_hosts" | "dns_error">, Decision>> = {
+/** What DNS says when it says no: neither mail hosts, nor that they could not be found out. */
+type Undecided = "mail_hosts" | "dns_error" | "local_failure";
+
+const isDomainNo = (domain: DomainEvidence | null): domain is DomainEvidence & { outcome: keyof typeof DOMAIN_NO } =>
+  domain !== null && Object.hasOwn(DOMAIN_NO, domain.outcome);
+
+const DOMAIN_NO: Readonly<Record<Exclude<DomainEvidence["outcome"], Undecided>, Decision>> = {
   nxdomain: { subStatus: "domain_not_found", because: "The domain does not exist (NXDOMAIN)." },
   no_mail_server: {
     subStatus: "no_mail_server",
@@ -79,8 +85,7 @@ const quoted = ({ host, reply }: Finding): string =>
 const hardNo = (evidence: Evidence, finding: Finding | null): Decision | null => {
   const { address, domain } = evidence;
   if (address.problem !== null) return { subStatus: "invalid_syntax", because: address.problem };
-  if (domain !== null && domain.outcome !== "mail_hosts" && domain.outcome !== "dns_error")
-    return DOMAIN_NO[domain.outcome];
+  if (isDomainNo(domain)) return DOMAIN_NO[domain.outcome];
   if (!isHardNo(evidence, finding)) return null;
   const subStatus = subStatusOfFinding(finding);
   if (finding.reply !== null) return { subStatus, because: `${quoted(finding)}.` };
@@ -96,7 +101,9 @@ const unsettled = ({ domain }: Evidence, finding: Finding | null): Decision | nu
   if (domain === null || finding === null) {
     return domain?.outcome === "dns_error"
       ? { subStatus: "dns_error", because: dnsErrorWords(domain) }
-      : { subStatus: "internal_error", because: "The check failed on our side." };
+      : domain?.outcome === "local_failure"
+        ? { subStatus: "internal_error", because: "This machine could not send its DNS queries." }
+        : { subStatus: "internal_error", because: "The check failed on our side." };
   }
   const subStatus = subStatusOfFinding(finding);
   if (VERDICT_OF[subStatus] === "risky" && !SETTLED.has(subStatus)) {
@@ -140,6 +147,7 @@ const DOMAIN_SIGNAL: Readonly<Record<DomainEvidence["outcome"], { domain: Signal
   null_mx: { domain: "pass", mx: "fail" },
   unroutable: { domain: "pass", mx: "fail" },
   dns_error: { domain: "unknown", mx: "unknown" },
+  local_failure: { domain: "unknown", mx: "unknown" },
 };
 
 const domainSignals = (domain: DomainEvidence | null): { domain: Signal; mx: Signal } => {
@@ -193,8 +201,8 @@ const FREE_READINGS: ReadonlySet<Finding["reading"]> = new Set(["unreachable", "
 
 const isChargeable = ({ address, domain }: Evidence, finding: Finding | null): boolean => {
   if (address.problem !== null) return true;
-  if (domain === null || domain.outcome === "dns_error") return false;
-  if (domain.outcome !== "mail_hosts") return true;
+  if (isDomainNo(domain)) return true;
+  if (domain?.outcome !== "mail_hosts") return false;
   return finding?.heard === true && !FREE_READINGS.has(finding.reading);
 };
 
