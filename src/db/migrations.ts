@@ -7,6 +7,7 @@ import m0004 from "../../drizzle/0004_webhooks_and_blocklists.sql" with { type: 
 import m0005 from "../../drizzle/0005_dmarc.sql" with { type: "text" };
 import m0006 from "../../drizzle/0006_webhook_modes_and_ledger_inserts.sql" with { type: "text" };
 import m0007 from "../../drizzle/0007_list_reading_and_evidence.sql" with { type: "text" };
+import m0008 from "../../drizzle/0008_bulk_rounds.sql" with { type: "text" };
 
 export interface Migration {
   readonly name: string;
@@ -23,4 +24,5 @@ export const MIGRATIONS: readonly Migration[] = [
   { name: "0005_dmarc", sql: m0005 },
   { name: "0006_webhook_modes_and_ledger_inserts", sql: m0006 },
   { name: "0007_list_reading_and_evidence", sql: m0007 },
+  { name: "0008_bulk_rounds", sql: m0008 },
 ];

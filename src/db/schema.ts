@@ -163,6 +163,10 @@ export const bulkJobs = sqliteTable(
     addressesFinished: integer("addresses_finished").notNull().default(0),
     creditsCharged: integer("credits_charged").notNull().default(0),
     creditsReleased: integer("credits_released").notNull().default(0),
+    /** How often what was not settled has been checked again; each round has a hold of its own in the ledger. */
+    round: integer().notNull().default(0),
+    /** Addresses that are to be checked again may still have their results of the round before. */
+    isResetting: integer("is_resetting", { mode: "boolean" }).notNull().default(false),
     createdAtMs: integer("created_at_ms").notNull(),
     startedAtMs: integer("started_at_ms"),
     completedAtMs: integer("completed_at_ms"),
