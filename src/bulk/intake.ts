@@ -70,7 +70,7 @@ type Tally = ReturnType<typeof createTally>;
 export const newSeed = (random: Random): bigint =>
   BigInt(random.integer(2 ** SEED_BITS)) * BigInt(random.integer(2 ** SEED_BITS) + 1);
 
-const insufficientCredits = (required: number, available: number) =>
+export const insufficientCredits = (required: number, available: number) =>
   new AppError("insufficient_credits", {
     message: "The account has not enough credits. `postwarden credits grant` adds some.",
     body: { required, available },

@@ -3,11 +3,14 @@ import { type Clock, nextTurn } from "../base/clock.ts";
 import { AppError } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
 import type { Random } from "../base/secrets.ts";
-import type { Ledger } from "../billing/store.ts";
 import type { Db, Tx } from "../db/open.ts";
+import { orRefusal } from "../db/refusal.ts";
 import type { Caller } from "../http/guard.ts";
 import type { Evidence } from "../verify/evidence.ts";
 import type { VerificationStore } from "../verify/store.ts";
+import type { Ledger } from "../billing/store.ts";
+import { sha256 } from "../base/secrets.ts";
+import { createAnotherRound } from "./another-round.ts";
 import type { Intake, OnQueue } from "./intake.ts";
 import { isUnfinished, jobObject } from "./job-object.ts";
 import { type Preview, previewOrder } from "./preview.ts";
@@ -27,9 +30,9 @@ export interface BulkJobsDeps {
   readonly lists: ListStore;
   readonly idempotency: Pick<VerificationStore, "findIdempotency" | "saveIdempotency">;
   readonly intake: Intake;
+  readonly ledger: Ledger;
   readonly record: BulkRecord;
   readonly runner: BulkRunner;
-  readonly ledger: Pick<Ledger, "balance">;
   readonly clock: Clock;
   readonly random: Random;
   readonly log: Log;
@@ -48,6 +51,7 @@ const INTAKES_WAITING_MAX = 20;
 /** Jobs of an account that have not ended: beyond this its lists wait with the customer, not on our disk. */
 export const UNFINISHED_MAX = 500;
 const REMOVED_AT_ONCE = 1_000;
+const RESET_AGAIN_MS = 5_000;
 
 /** What came of an order. */
 export type Ordered =
@@ -63,7 +67,9 @@ export const createBulkJobs = (deps: BulkJobsDeps) => {
   const { db, jobs, lists, idempotency, intake, record, runner, clock, log, uploadsFolder } = deps;
   const { ledger, random, readUrl, turnOnUrl } = deps;
   const inTurn = createTurns(INTAKES_MAX, INTAKES_WAITING_MAX);
+  const anotherRound = createAnotherRound(deps);
   let removals: Promise<void> = Promise.resolve();
+  let resets: Promise<void> = Promise.resolve();
   let stopped = false;
 
   /** What an earlier request with the same key stands for, unless that is gone. */
@@ -114,12 +120,33 @@ export const createBulkJobs = (deps: BulkJobsDeps) => {
     removeLater(number);
   };
 
+  /** Opens the unsettled addresses of a queued job again, then has it worked on. */
+  const resetLater = (number: number): void => {
+    resets = resets
+      .then(async () => {
+        const isReset = await anotherRound.reset(number, () => stopped);
+        const job = isReset ? jobs.get(number) : undefined;
+        if (job === undefined || !isUnfinished(job)) return;
+        runner.forget(number);
+        runner.take(job);
+      })
+      .catch((cause: unknown) => {
+        if (stopped) return;
+        log.error("a list could not be made ready for its retry; trying again", { number, cause });
+        clock.after(RESET_AGAIN_MS, () => resetLater(number));
+      });
+  };
+
+  const refuseTooMany = ({ accountId }: Caller): void => {
+    if (jobs.countUnfinished(accountId) >= UNFINISHED_MAX)
+      throw new AppError("conflict", { message: `${UNFINISHED_MAX} lists of the account are not finished yet.` });
+  };
+
   const place = async (caller: Caller, order: Order, key: string | null): Promise<JobRow> => {
     const repeatable = key === null ? null : { key, hash: await order.hash() };
     const before = repeatable === null ? null : repeated(caller, repeatable);
     if (before !== null) return before;
-    if (jobs.countUnfinished(caller.accountId) >= UNFINISHED_MAX)
-      throw new AppError("conflict", { message: `${UNFINISHED_MAX} lists of the account are not finished yet.` });
+    refuseTooMany(caller);
     const onQueue: OnQueue = {
       earlier: () => (repeatable === null ? null : repeated(caller, repeatable)),
       write(tx, jobId) {
@@ -182,6 +209,34 @@ export const createBulkJobs = (deps: BulkJobsDeps) => {
       throw new AppError("conflict", { message: `The job has ended: it is ${job.status}.` });
     },
 
+    /**
+     * Checks again what a completed job left unsettled. 402 when the unheld credits do not cover it, 409 when it is not
+     * completed or nothing is unsettled, 422 for an Idempotency-Key that stands for something else.
+     */
+    async retry(caller: Caller, id: string, key: string | null): Promise<JobRow> {
+      const repeatable = key === null ? null : { key, hash: sha256(`retry ${id}`) };
+      const known = find(caller, id);
+      const before = repeatable === null ? null : repeated(caller, repeatable);
+      if (before !== null) return before;
+      refuseTooMany(caller);
+      const addresses = known.status === "completed" ? await anotherRound.count(known) : 0;
+      const refused = await db.commit((tx) => {
+        const earlier = repeatable === null ? null : orRefusal(() => repeated(caller, repeatable));
+        if (earlier !== null) return earlier;
+        // Counted in another round than the present one: somebody else's retry came in between.
+        if (jobs.get(known.number)?.round !== known.round)
+          return new AppError("conflict", { message: "The job has been retried at the same time." });
+        const refusal = anotherRound.begin(tx, known.number, addresses);
+        if (refusal !== null) return refusal;
+        if (repeatable !== null) remember(tx, caller, repeatable, id);
+        if (known.webhookUrl !== null) turnOnUrl(tx, caller, known.webhookUrl);
+        return null;
+      });
+      if (refused instanceof AppError) throw refused;
+      if (refused === null) resetLater(known.number);
+      return find(caller, id);
+    },
+
     /** Removes a job that has ended, with its results. 409 while it runs. */
     async remove(caller: Caller, id: string): Promise<void> {
       const { number } = find(caller, id);
@@ -202,13 +257,16 @@ export const createBulkJobs = (deps: BulkJobsDeps) => {
       for (const { number } of jobs.withStatus(["deleting"])) removeLater(number);
     },
     /** Takes up the jobs that an earlier process left unfinished. */
-    start: (): void => runner.start(),
+    start(): void {
+      for (const { number } of jobs.resetting()) resetLater(number);
+      runner.start();
+    },
     /** Resolves when nothing is left to be removed. */
     removed: (): Promise<void> => removals,
     async stop(): Promise<void> {
       stopped = true;
       await runner.stop();
-      await removals;
+      await Promise.all([removals, resets]);
     },
   };
 };

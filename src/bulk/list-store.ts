@@ -1,5 +1,5 @@
 import type { Db, Tx } from "../db/open.ts";
-import type { SubStatus } from "../verify/result.ts";
+import { type SubStatus, UNSETTLED } from "../verify/result.ts";
 import type { ResultColumns } from "./result-columns.ts";
 
 /** An address of a list, as it first comes. */
@@ -97,6 +97,20 @@ export const createListStore = (db: Db) => {
     `SELECT ${LISTED}, r.position FROM bulk_rows r JOIN bulk_addresses a ON a.job = r.job AND a.position = r.position
       WHERE r.job = ? AND r.row_index = ?`,
   );
+  const UNSETTLED_LIST = UNSETTLED.map((subStatus) => `'${subStatus}'`).join(", ");
+  const countUnsettled = sqlite.prepare<{ count: number }, [number, number, number]>(
+    `SELECT count(*) AS count FROM bulk_addresses
+      WHERE job = ? AND position >= ? AND position < ? AND sub_status IN (${UNSETTLED_LIST})`,
+  );
+  const dropUnsettled = sqlite.prepare<unknown, [number, number, number]>(
+    `DELETE FROM bulk_evidence WHERE (job, position) IN (SELECT job, position FROM bulk_addresses
+      WHERE job = ? AND position >= ? AND position < ? AND sub_status IN (${UNSETTLED_LIST}))`,
+  );
+  const reopen = sqlite.prepare<unknown, [number, number, number]>(
+    `UPDATE bulk_addresses SET sub_status = NULL, quality_score = NULL, confidence = NULL, signals = NULL,
+      verified_at_ms = NULL, due_at_ms = 0
+      WHERE job = ? AND position >= ? AND position < ? AND sub_status IN (${UNSETTLED_LIST})`,
+  );
   const portionOf = (table: string, key: string) =>
     sqlite.prepare<unknown, [number, number, number]>(
       `DELETE FROM ${table} WHERE job = ? AND ${key} <= (SELECT max(${key}) FROM
@@ -139,6 +153,15 @@ export const createListStore = (db: Db) => {
     /** The row, and the place of its address. */
     rowAt: (job: number, rowIndex: number): (ListedRow & { readonly position: number }) | undefined =>
       rowAt.get(job, rowIndex) ?? undefined,
+    /** How many addresses from a position on, before another, nobody has settled. */
+    countUnsettled: (job: number, from: number, before: number): number =>
+      countUnsettled.get(job, from, before)?.count ?? 0,
+    /** Makes those open again, without evidence, as if nothing had been tried. */
+    reopen(_tx: Tx, job: number, from: number, before: number): void {
+      dropUnsettled.run(job, from, before);
+      reopen.run(job, from, before);
+    },
+
     /** Rows in their order from behind an index. */
     rowsBehind: (job: number, rowIndex: number, limit: number): ListedRow[] => rowsBehind.all(job, rowIndex, limit),
     /** Rows with their cells from behind an index: up to so many, and none more once their cells have so many characters. */

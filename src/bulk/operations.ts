@@ -5,8 +5,9 @@ import { pathId, query } from "../http/parameters.ts";
 import { conclude } from "../verify/conclude.ts";
 import { evidenceSchema } from "../verify/evidence.ts";
 import { TEST_VERIFIED_AT, testEvidence } from "../verify/test-keys.ts";
-import { SUB_STATUSES, VERDICTS } from "../verify/result.ts";
 import { previewSchema } from "./preview.ts";
+import { SUB_STATUSES, UNSETTLED, VERDICTS } from "../verify/result.ts";
+import { CANCELLED, QUEUED, RETRIED, RUNNING } from "./job-examples.ts";
 import { RESULT_COLUMNS } from "./results-csv.ts";
 import {
   itemPageSchema,
@@ -22,55 +23,6 @@ const ITEM_FILTERS = [
   query("verdict", "Only finished rows of this verdict.", { enum: VERDICTS }),
   query("sub_status", "Only finished rows of this sub_status.", { enum: SUB_STATUSES }),
 ];
-
-const ID = "019aa0d6-5b7e-7c31-9f4c-0d9a3c3f1a52";
-
-const RUNNING = {
-  id: ID,
-  name: "Newsletter, spring",
-  source: null,
-  status: "running",
-  created_at: "2026-01-01T00:00:00.000Z",
-  started_at: "2026-01-01T00:00:00.100Z",
-  completed_at: null,
-  format: {
-    encoding: "utf-8",
-    delimiter: ",",
-    header: true,
-    title_rows: 0,
-    column: { index: 1, name: "email", reason: "only_addresses", message: "It is the only column with addresses." },
-  },
-  rows: { total: 4, finished: 3, empty: 0 },
-  addresses: { total: 3, finished: 2 },
-  verdicts: { deliverable: 2, risky: 0, undeliverable: 1 },
-  sub_statuses: { mailbox_exists: 2, mailbox_not_found: 1 },
-  credits: { held: 1, charged: 2, released: 0 },
-  estimated_seconds_left: 61,
-  poll_after_ms: 12_200,
-  paused_reason: null,
-  webhook_configured: false,
-};
-
-const QUEUED = {
-  ...RUNNING,
-  status: "queued",
-  started_at: null,
-  rows: { total: 4, finished: 0, empty: 0 },
-  addresses: { total: 3, finished: 0 },
-  verdicts: { deliverable: 0, risky: 0, undeliverable: 0 },
-  sub_statuses: {},
-  credits: { held: 3, charged: 0, released: 0 },
-  estimated_seconds_left: null,
-  poll_after_ms: 1_000,
-};
-const ENDED = { estimated_seconds_left: null, poll_after_ms: null };
-const CANCELLED = {
-  ...RUNNING,
-  ...ENDED,
-  status: "cancelled",
-  completed_at: "2026-01-01T00:01:00.000Z",
-  credits: { held: 0, charged: 2, released: 1 },
-};
 
 const PAGE = {
   emails: [
@@ -275,6 +227,31 @@ export const BULK_OPERATIONS: readonly Operation[] = [
     parameters: [JOB_ID],
     responses: { 200: { description: "It is cancelled.", schema: jobSchema, example: CANCELLED } },
     errors: ["insufficient_scope", "not_found", "conflict"],
+  },
+  {
+    method: "POST",
+    path: `${PATH}/:jobId/retry`,
+    tag: TAG,
+    summary: "Check again what a completed job left unsettled",
+    description: `Queues the same job again for its addresses that ended ${UNSETTLED.map((one) => `\`${one}\``).join(", ")}. Their results are removed, \`rows.finished\` goes down, and one credit for each is held again. It is a new check: an address that was charged is charged again when a mail server answers. \`credits.charged\` and \`credits.released\` count all rounds. \`bulk.completed\` is sent again at the end.`,
+    parameters: [
+      JOB_ID,
+      {
+        name: "Idempotency-Key",
+        in: "header",
+        description: "A repeat with the same key starts nothing and answers the job, for 24 hours.",
+        schema: { type: "string", minLength: 1, maxLength: 200 },
+      },
+    ],
+    responses: { 202: { description: "The job is queued again.", schema: jobSchema, example: RETRIED } },
+    errors: [
+      "insufficient_scope",
+      "Invalid idempotency key",
+      "not_found",
+      "insufficient_credits",
+      "conflict",
+      "idempotency_key_reused",
+    ],
   },
   {
     method: "DELETE",

@@ -5,7 +5,7 @@ import type { Tx } from "../db/open.ts";
 import type { Outcome } from "./attempt.ts";
 import { isUnfinished, jobObject } from "./job-object.ts";
 import type { ListStore } from "./list-store.ts";
-import type { Advance, JobRow, JobStore } from "./store.ts";
+import { type Advance, holdReference, type JobRow, type JobStore } from "./store.ts";
 
 export interface RecordDeps {
   readonly jobs: JobStore;
@@ -73,7 +73,7 @@ export const createRecord = ({ jobs, lists, ledger, clock }: RecordDeps) => {
     const released = finished.filter(({ chargeable }) => !chargeable);
     const move = (first: number) => ({
       accountId: job.accountId,
-      reference: `${job.id}#${first}`,
+      reference: `${holdReference(job)}#${first}`,
       atMs: clock.nowMs(),
     });
     const [spent, free] = [charged[0], released[0]];
@@ -117,7 +117,7 @@ export const createRecord = ({ jobs, lists, ledger, clock }: RecordDeps) => {
     abort(tx: Tx, job: JobRow, status: "cancelled" | "failed"): void {
       const left = job.addressesTotal - job.addressesFinished;
       if (job.mode === "live" && left > 0) {
-        const move = { accountId: job.accountId, reference: job.id, atMs: clock.nowMs(), credits: left };
+        const move = { accountId: job.accountId, reference: holdReference(job), atMs: clock.nowMs(), credits: left };
         ledger.release(tx, move, NOTE_OF[status]);
         jobs.advance(tx, job.number, { rows: 0, addresses: 0, charged: 0, released: left });
       }

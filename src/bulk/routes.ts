@@ -111,6 +111,15 @@ export const createBulkRoutes = ({ guard, bulk, lists }: BulkRouteDeps) =>
       async ({ params, caller }) => bulk.describe(await bulk.cancel(caller, knownId(params.jobId))),
       { parse: "none", demand: { scope: "bulk:write" } },
     )
+    .post(
+      `${PATH}/:jobId/retry`,
+      async ({ request, params, caller, set }) => {
+        const job = await bulk.retry(caller, knownId(params.jobId), readIdempotencyKey(request));
+        set.status = 202;
+        return bulk.describe(job);
+      },
+      { parse: "none", demand: { scope: "bulk:write" } },
+    )
     .delete(
       `${PATH}/:jobId`,
       async ({ params, caller, set }) => {

@@ -249,7 +249,7 @@ export const createBulkRunner = (deps: BulkRunnerDeps) => {
   return {
     /** Takes up every job that an earlier process left unfinished. */
     start(): void {
-      for (const job of jobs.withStatus(["queued", "running"])) take(job);
+      for (const job of jobs.withStatus(["queued", "running"])) if (!job.isResetting) take(job);
     },
     /** Takes up a queued job, as soon as it is its turn. */
     take,

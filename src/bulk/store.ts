@@ -30,6 +30,8 @@ export interface JobRow {
   readonly addressesFinished: number;
   readonly creditsCharged: number;
   readonly creditsReleased: number;
+  readonly round: number;
+  readonly isResetting: boolean;
   readonly createdAtMs: number;
   readonly startedAtMs: number | null;
   readonly completedAtMs: number | null;
@@ -63,6 +65,13 @@ export interface Advance {
   readonly released: number;
 }
 
+/** What a further round begins with. */
+export interface Reopened {
+  readonly subStatuses: readonly string[];
+  readonly rows: number;
+  readonly addresses: number;
+}
+
 export interface OutboxEvent {
   readonly id: string;
   readonly accountId: string;
@@ -72,6 +81,10 @@ export interface OutboxEvent {
   readonly url: string | null;
   readonly createdAtMs: number;
 }
+
+/** What the ledger calls the hold of a job's present round. */
+export const holdReference = ({ id, round }: Pick<JobRow, "id" | "round">): string =>
+  round === 0 ? id : `${id}/${round}`;
 
 const HIDDEN: StoredStatus[] = ["receiving", "deleting"];
 
@@ -149,6 +162,14 @@ export const createJobStore = (db: Db) => {
         .orderBy(asc(table.number))
         .all(),
 
+    /** Jobs whose addresses are still to be opened for another round. */
+    resetting: (): JobRow[] =>
+      db.orm
+        .select()
+        .from(table)
+        .where(and(eq(table.isResetting, true), ne(table.status, "deleting")))
+        .all(),
+
     /** The list has arrived whole: from now on the job exists. */
     queue: (_tx: Tx, number: number, { rows, empty, addresses }: ListTotals): void =>
       void db.orm
@@ -170,6 +191,30 @@ export const createJobStore = (db: Db) => {
         .run(),
     end: (_tx: Tx, number: number, end: { status: JobStatus; completedAtMs: number }): void =>
       void db.orm.update(table).set(end).where(eq(table.number, number)).run(),
+    /** A finished job is queued again, without those of its results that are counted under these sub_statuses. */
+    queueAgain(_tx: Tx, number: number, { subStatuses, rows, addresses }: Reopened): void {
+      db.orm
+        .delete(bulkCounts)
+        .where(and(eq(bulkCounts.job, number), inArray(bulkCounts.subStatus, [...subStatuses])))
+        .run();
+      db.orm
+        .update(table)
+        .set({
+          status: "queued",
+          startedAtMs: null,
+          completedAtMs: null,
+          isResetting: true,
+          round: sql`round + 1`,
+          rowsFinished: sql`rows_finished - ${rows}`,
+          addressesFinished: sql`addresses_finished - ${addresses}`,
+        })
+        .where(eq(table.number, number))
+        .run();
+    },
+    /** Nothing of the round before is left at the addresses that are to be checked again. */
+    endReset: (_tx: Tx, number: number): void =>
+      void db.orm.update(table).set({ isResetting: false }).where(eq(table.number, number)).run(),
+
     /** Takes a job out of everybody's sight. */
     hide: (_tx: Tx, number: number): void =>
       void db.orm

@@ -92,3 +92,16 @@ export const INTERNAL_ERROR: Omit<VerificationResult, "email" | "normalized_emai
     greylisting: "skipped",
   },
 };
+
+/** What nobody has settled: another day the answer may be another. `retry` of a list checks these again. */
+export const UNSETTLED = [
+  "dns_error",
+  "internal_error",
+  "smtp_unreachable",
+  "smtp_timeout",
+  "smtp_temporary_error",
+  "smtp_protocol_error",
+  "greylisted",
+  "rate_limited",
+  "smtp_blocked",
+] as const satisfies readonly SubStatus[];

@@ -1,0 +1,169 @@
+import { describe, expect, test } from "bun:test";
+import { bulkOutcome, createBulkWorlds, type BulkWorld } from "../testing/bulk-world.ts";
+import { createApps, type TestApp } from "../testing/app.ts";
+import { BULK_PATH, itemsOf, postList, untilJobEnded } from "../testing/bulk-requests.ts";
+import { createAnotherRound } from "./another-round.ts";
+import type { OpenAddress } from "./list-store.ts";
+
+const start = createApps();
+const newWorld = createBulkWorlds();
+
+const retry = (app: TestApp, key: Parameters<typeof untilJobEnded>[1], id: string, headers = {}) =>
+  app.request("POST", `${BULK_PATH}/${id}/retry`, key === undefined ? { headers } : { key, headers });
+
+/** A list of three addresses, one of them twice, of which the two of one domain could not be looked up. */
+const unsettled = async (mode: "live" | "test" = "live") => {
+  const zone: Record<string, "servfail" | "nxdomain"> = { "broken.example": "servfail", "gone.example": "nxdomain" };
+  const app = start({ zone, settings: { GREYLIST_RETRIES_S: "1" } });
+  const key = app.newKey({ mode });
+  const emails = ["a@broken.example", "b@broken.example", "B@broken.example", "c@gone.example"];
+  const { id } = await postList(app, { key, body: { emails } });
+  return { app, key, id, zone, job: await untilJobEnded(app, key, id) };
+};
+
+describe("a retry", () => {
+  test("checks again what was not settled and nothing else, with a new hold and a second event", async () => {
+    const { app, key, id, zone, job } = await unsettled();
+    expect(job).toMatchObject({ sub_statuses: { dns_error: 3, domain_not_found: 1 }, rows: { total: 4, finished: 4 } });
+    expect(app.credits()).toEqual({ available: 99, held: 0 });
+    zone["broken.example"] = "nxdomain";
+    const again = await retry(app, key, id);
+    expect([again.status, again.body]).toMatchObject([
+      202,
+      {
+        id,
+        status: "queued",
+        completed_at: null,
+        rows: { total: 4, finished: 1 },
+        addresses: { total: 3, finished: 1 },
+        sub_statuses: { domain_not_found: 1 },
+        credits: { held: 2, charged: 1, released: 2 },
+      },
+    ]);
+    expect(app.credits()).toEqual({ available: 97, held: 2 });
+    expect(await untilJobEnded(app, key, id)).toMatchObject({
+      status: "completed",
+      rows: { total: 4, finished: 4 },
+      sub_statuses: { domain_not_found: 4 },
+      credits: { held: 0, charged: 3, released: 2 },
+    });
+    expect(app.credits()).toEqual({ available: 97, held: 0 });
+    expect(app.service.ledger.sum(app.accountId())).toEqual({ available: 97, held: 0 });
+    const events = app.db.sqlite.query<{ type: string }, []>("SELECT type FROM outbox").all();
+    expect(events.map(({ type }) => type)).toEqual(["bulk.completed", "bulk.completed"]);
+    const { emails } = await itemsOf(app, key, `${id}/items`);
+    expect(emails.map(({ result }) => result?.sub_status)).toEqual(Array.from({ length: 4 }, () => "domain_not_found"));
+  });
+
+  test("can be made again and again while something is unsettled; then it is 409", async () => {
+    const { app, key, id, zone } = await unsettled();
+    for (let round = 0; round < 2; round++) {
+      expect((await retry(app, key, id)).status).toBe(202);
+      expect(await untilJobEnded(app, key, id)).toMatchObject({ sub_statuses: { dns_error: 3, domain_not_found: 1 } });
+    }
+    expect(app.credits()).toEqual({ available: 99, held: 0 });
+    zone["broken.example"] = "nxdomain";
+    await retry(app, key, id);
+    await untilJobEnded(app, key, id);
+    expect((await retry(app, key, id)).body).toMatchObject({ error: "conflict" });
+  });
+
+  test("that the credits do not cover changes nothing", async () => {
+    const { app, key, id, job } = await unsettled();
+    app.leaveCredits(1);
+    const { status, body } = await retry(app, key, id);
+    expect([status, body]).toMatchObject([402, { error: "insufficient_credits", required: 2, available: 1 }]);
+    expect((await app.request("GET", `${BULK_PATH}/${id}`, { key })).body).toEqual(job);
+  });
+
+  test("of a job that is not completed, of nobody's, and without the scope is refused", async () => {
+    const { app, key, id } = await unsettled();
+    await retry(app, key, id);
+    expect((await retry(app, key, id)).status).toBe(409);
+    await app.request("POST", `${BULK_PATH}/${id}/cancel`, { key });
+    expect((await retry(app, key, id)).status).toBe(409);
+    expect((await retry(app, app.newKey({ account: "other", mode: "live" }), id)).status).toBe(404);
+    expect((await retry(app, app.newKey({ mode: "live", scopes: ["bulk:read"] }), id)).status).toBe(403);
+    expect(app.credits()).toEqual({ available: 99, held: 0 });
+  });
+
+  test("with an Idempotency-Key happens once; the key stands for nothing else", async () => {
+    const { app, key, id } = await unsettled();
+    const headers = { "idempotency-key": "once" };
+    const both = await Promise.all([retry(app, key, id, headers), retry(app, key, id, headers)]);
+    expect(both.map(({ status }) => status)).toEqual([202, 202]);
+    await untilJobEnded(app, key, id);
+    const repeated = await retry(app, key, id, headers);
+    expect([repeated.status, repeated.body.status]).toEqual([202, "completed"]);
+    const holds = app.db.sqlite.query("SELECT count(*) AS n FROM ledger WHERE kind = 'hold'").get();
+    expect(holds).toEqual({ n: 2 });
+    const other = await postList(app, { key, body: { emails: ["a@b.example"] }, headers });
+    expect(other.status).toBe(422);
+    expect((await retry(app, key, id, { "idempotency-key": "" })).status).toBe(400);
+  });
+
+  test("two at the same time are one", async () => {
+    const { app, key, id } = await unsettled();
+    const both = await Promise.all([retry(app, key, id), retry(app, key, id)]);
+    expect(both.map(({ status }) => status).toSorted()).toEqual([202, 409]);
+    expect(app.credits()).toEqual({ available: 97, held: 2 });
+  });
+
+  test("works with a test key, without credits", async () => {
+    const app = start();
+    const key = app.newKey();
+    const emails = ["greylisted@any.example", "mailbox_exists@any.example"];
+    const { id } = await postList(app, { key, body: { emails } });
+    await untilJobEnded(app, key, id);
+    expect((await retry(app, key, id)).body).toMatchObject({ rows: { total: 2, finished: 1 }, credits: { held: 0 } });
+    expect(await untilJobEnded(app, key, id)).toMatchObject({ sub_statuses: { greylisted: 1, mailbox_exists: 1 } });
+  });
+
+  test("that is cancelled gives the hold of its round back", async () => {
+    const { app, key, id } = await unsettled();
+    await retry(app, key, id);
+    const cancelled = await app.request("POST", `${BULK_PATH}/${id}/cancel`, { key });
+    expect(cancelled.body).toMatchObject({ status: "cancelled", credits: { held: 0, charged: 1, released: 4 } });
+    expect(app.credits()).toEqual({ available: 99, held: 0 });
+    expect(app.service.ledger.sum(app.accountId())).toEqual({ available: 99, held: 0 });
+  });
+});
+
+describe("a crash in a retry", () => {
+  const ended = async (world: BulkWorld, number: number) => {
+    for (let turn = 0; turn < 200 && world.jobs.get(number)?.completedAtMs == null; turn++)
+      await world.clock.advance(100);
+    return world.jobs.get(number);
+  };
+
+  test("before all addresses are open again loses nothing and counts nothing twice", async () => {
+    const world = newWorld();
+    const job = await world.order(Array.from({ length: 5_000 }, (_, n) => `u${n}@d${n}.example`));
+    const { number } = job;
+    const first = world.start({ attempt: async () => bulkOutcome("smtp_timeout", false) });
+    await ended(world, number);
+    first.kill();
+    const rounds = createAnotherRound(world);
+    const addresses = await rounds.count(job);
+    expect(world.db.transact((tx) => rounds.begin(tx, number, addresses))).toBeNull();
+    let steps = 0;
+    expect(await rounds.reset(number, () => ++steps > 2)).toBe(false);
+    const attempt = async ({ position }: OpenAddress) =>
+      position % 2 === 0 ? bulkOutcome("mailbox_exists") : bulkOutcome("dns_error", false);
+    const { runner } = world.start({ attempt });
+    await world.clock.advance(1_000);
+    // Not worked on before it is ready.
+    expect(world.jobs.get(number)).toMatchObject({ status: "queued", addressesFinished: 0, isResetting: true });
+    expect(await rounds.reset(number, () => false)).toBe(true);
+    const ready = world.jobs.get(number);
+    if (ready !== undefined) runner.take(ready);
+    expect(await ended(world, number)).toMatchObject({
+      status: "completed",
+      addressesFinished: 5_000,
+      creditsCharged: 2_500,
+      creditsReleased: 7_500,
+    });
+    expect(world.ledger.balance(job.accountId)).toEqual(world.ledger.sum(job.accountId));
+    expect(world.ledger.balance(job.accountId).held).toBe(0);
+  });
+});
