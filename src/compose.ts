@@ -16,6 +16,7 @@ import { composeEngine, type Outside } from "./compose-engine.ts";
 import type { Config } from "./config.ts";
 import type { Db } from "./db/open.ts";
 import { createGuard } from "./http/guard.ts";
+import { createBudgets } from "./http/holdings.ts";
 import type { DnsResolver } from "./net/dns.ts";
 import { createOutgoingRules } from "./net/fetch-url.ts";
 import { createPoster } from "./net/fetch.ts";
@@ -112,7 +113,8 @@ export const composeService = ({ config, db, log, outside, freshResolver: given,
     turnOnUrl,
     readUrl: rules.parse,
   });
-  const guard = createGuard({ authenticate, buckets: createTokenBuckets(clock) });
+  const budgets = createBudgets(clock);
+  const guard = createGuard({ authenticate, buckets: createTokenBuckets(clock), budgets });
   const { routes: dmarcRoutes, ...dmarc } = composeDmarc({
     ...{ config, db, log, outside, freshResolver, baseUrl, guard, rules, turnOnUrl, isUrlOff },
   });
@@ -131,6 +133,7 @@ export const composeService = ({ config, db, log, outside, freshResolver: given,
       createServiceRoutes({
         db,
         clock,
+        budgets,
         describe: async () => {
           const { interfaceDocument } = await import("./interface-document.ts");
           return interfaceDocument({ version: VERSION, baseUrl, description });

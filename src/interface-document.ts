@@ -36,6 +36,7 @@ const SERVICE_OPERATIONS: readonly Operation[] = [
     tag: "Service",
     summary: "This document",
     open: true,
+    errors: ["unavailable"],
     responses: {
       200: {
         description: "OpenAPI 3.1.",

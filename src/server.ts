@@ -3,6 +3,7 @@ import type { Clock } from "./base/clock.ts";
 import type { Log } from "./base/log.ts";
 import { createBoundary, createMethodsOf } from "./http/boundary.ts";
 import { createClientAddress } from "./http/client-address.ts";
+import { releaseBody } from "./http/holdings.ts";
 import { withRoutableUrl } from "./http/request-target.ts";
 
 export interface ServerDeps {
@@ -16,7 +17,7 @@ export interface ServerDeps {
 /** The application: the boundary around all routes. */
 export interface HttpApp {
   /** Answers a request, with or without a socket. */
-  handle(request: Request): Response | Promise<Response>;
+  handle(request: Request): Promise<Response>;
   /** Every route there is; parameters are written `:id`. */
   readonly routes: ReadonlyArray<{ readonly method: string; readonly path: string }>;
   /** Names the server whose requests come in, so that the log knows their peers. */
@@ -34,7 +35,13 @@ export const createServer = ({ log, clock, routes, trustedProxies }: ServerDeps)
     ),
   );
   return {
-    handle: (request) => app.fetch(withRoutableUrl(request)),
+    async handle(request) {
+      try {
+        return await app.fetch(withRoutableUrl(request));
+      } finally {
+        releaseBody(request);
+      }
+    },
     get routes() {
       return app.routes;
     },

@@ -1,13 +1,15 @@
 import { Elysia } from "elysia";
 import type { z } from "zod";
 import type { Clock } from "../base/clock.ts";
+import { readWindows } from "../base/walk.ts";
 import { AppError } from "../base/errors.ts";
 import { isId } from "../base/secrets.ts";
 import type { Catalogue } from "../dnsbl/blocklist.ts";
 import type { DnsblHealth } from "../dnsbl/health.ts";
 import { readJson } from "../http/body.ts";
 import type { Guard } from "../http/guard.ts";
-import { pageOf, pageParameters, readPage, readTimeoutS } from "../http/query.ts";
+import { readPlainly, rowsById, sendPage } from "../http/list-page.ts";
+import { pageParameters, readPage, readTimeoutS } from "../http/query.ts";
 import type { OutgoingRules } from "../net/fetch-url.ts";
 import { checkView, runningView } from "./check-body.ts";
 import { catalogueView, testListView } from "./list-view.ts";
@@ -90,12 +92,10 @@ export const createBlocklistRoutes = (deps: BlocklistRouteDeps) => {
     .get(
       PATH,
       async ({ request, caller }) => {
-        const wanted = readPage(request, targetFiltersSchema, isId);
-        const { target: value, monitoring_enabled: monitoringEnabled, ...rest } = wanted.filters;
-        const filters = { ...rest, value, monitoringEnabled };
-        const rows = targets.list(caller, filters, { before: wanted.after, limit: wanted.limit + 1 });
-        const { page, next_cursor } = pageOf(rows, wanted);
-        return { targets: page.map(targets.view), next_cursor };
+        const page = readPage(request, targetFiltersSchema, isId);
+        const { target: value, monitoring_enabled: monitoringEnabled, ...rest } = page.filters;
+        const read = readWindows(targets.list(caller, { ...rest, value, monitoringEnabled }));
+        return sendPage(request, { name: "targets", page }, rowsById(read, targets.view));
       },
       listing(targetFiltersSchema),
     )
@@ -145,10 +145,9 @@ export const createBlocklistRoutes = (deps: BlocklistRouteDeps) => {
       `${PATH}/:id/checks`,
       async ({ request, params, caller }) => {
         const { id } = targets.find(caller, knownId(params.id));
-        const wanted = readPage(request, noFiltersSchema, isId);
-        const rows = store.listChecks(id, { before: wanted.after, limit: wanted.limit + 1 });
-        const { page, next_cursor } = pageOf(rows, wanted);
-        return { checks: page.map(checkView), next_cursor };
+        const page = readPage(request, noFiltersSchema, isId);
+        const read = readPlainly((window) => store.listChecks(id, window));
+        return sendPage(request, { name: "checks", page }, rowsById(read, checkView));
       },
       listing(noFiltersSchema),
     )

@@ -1,4 +1,5 @@
-import { and, asc, count, desc, eq, gt, lt, lte, notInArray, type SQL, sql } from "drizzle-orm";
+import { and, asc, count, desc, eq, gt, gte, lt, lte, notInArray, type SQL, sql } from "drizzle-orm";
+import type { IdWindow } from "../base/walk.ts";
 import type { KeyMode } from "../base/secrets.ts";
 import type { Db, Tx } from "../db/open.ts";
 import { outbox } from "../db/schema.ts";
@@ -103,16 +104,29 @@ export const createBlocklistStore = (db: Db) => {
         .from(table)
         .where(and(eq(table.accountId, accountId), eq(table.mode, mode)))
         .get()?.count ?? 0,
-    /** Newest first, older than the id `before`. */
+    /** Of an owner: the id so many places behind the newest older than `before`; null when there are no so many. */
+    idBehind: ({ accountId, mode }: Owner, before: string | null, places: number): string | null =>
+      db.orm
+        .select({ id: table.id })
+        .from(table)
+        .where(
+          and(eq(table.accountId, accountId), eq(table.mode, mode), before === null ? undefined : lt(table.id, before)),
+        )
+        .orderBy(desc(table.id))
+        .limit(1)
+        .offset(places)
+        .get()?.id ?? null,
+    /** Newest first, older than the id `before` and not older than `from`. */
     listTargets(
       { accountId, mode }: Owner,
       { status, kind, value, monitoringEnabled }: TargetFilters,
-      page: { before: string | null; limit: number },
+      page: IdWindow,
     ): TargetRow[] {
       const matching = and(
         eq(table.accountId, accountId),
         eq(table.mode, mode),
         page.before === null ? undefined : lt(table.id, page.before),
+        page.from === undefined ? undefined : gte(table.id, page.from),
         status === undefined ? undefined : eq(table.status, status),
         kind === undefined ? undefined : eq(table.kind, kind),
         value === undefined ? undefined : eq(table.value, value),

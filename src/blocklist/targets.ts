@@ -1,4 +1,5 @@
 import { type Clock, isoTime } from "../base/clock.ts";
+import type { IdSource } from "../base/walk.ts";
 import { AppError } from "../base/errors.ts";
 import { nearestName } from "../base/nearest.ts";
 import { newId } from "../base/secrets.ts";
@@ -190,10 +191,15 @@ export const createTargets = ({ db, store, lists, turnOnUrl, isUrlOff, clock, ha
       await db.commit((tx) => store.removeTarget(tx, id));
     },
 
-    list(caller: Caller, filters: TargetFilters, page: { before: string | null; limit: number }): TargetRow[] {
+    /** The targets of the caller, newest first. */
+    list(caller: Caller, filters: TargetFilters): IdSource<TargetRow> {
       const parsed = filters.value === undefined ? null : parseTarget(filters.value, caller.mode);
       if (parsed !== null && !parsed.ok) throw issue("target", parsed.error, "Invalid query");
-      return store.listTargets(caller, parsed === null ? filters : { ...filters, ...parsed.value }, page);
+      const wanted = parsed === null ? filters : { ...filters, ...parsed.value };
+      return {
+        idBehind: (before, places) => store.idBehind(caller, before, places),
+        list: (page) => store.listTargets(caller, wanted, page),
+      };
     },
 
     /** A target as the interface shows it; a paused one with the time at which it would be checked when resumed now. */

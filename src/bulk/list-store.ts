@@ -52,6 +52,21 @@ const LISTED = `r.row_index AS rowIndex, coalesce(r.submitted_email, a.email) AS
 const FROM_BEHIND = `FROM bulk_rows r JOIN bulk_addresses a ON a.job = r.job AND a.position = r.position
   WHERE r.job = ? AND r.row_index > ? ORDER BY r.row_index LIMIT ?`;
 
+/** Characters of cells that are read at one go: a cell may have hundreds of thousands. */
+const PORTION_CHARACTERS_MAX = 512 * 1024;
+
+/** The first of some rows, until they have so many characters. */
+const portionOf = <R>(rows: Iterable<R>, charactersOf: (row: R) => number): R[] => {
+  const portion: R[] = [];
+  let characters = 0;
+  for (const row of rows) {
+    portion.push(row);
+    characters += charactersOf(row);
+    if (characters >= PORTION_CHARACTERS_MAX) break;
+  }
+  return portion;
+};
+
 /** The rows and addresses of lists: a million of them pass here, so the statements are written by hand. */
 export const createListStore = (db: Db) => {
   const { sqlite } = db;
@@ -111,15 +126,15 @@ export const createListStore = (db: Db) => {
       verified_at_ms = NULL, due_at_ms = 0
       WHERE job = ? AND position >= ? AND position < ? AND sub_status IN (${UNSETTLED_LIST})`,
   );
-  const portionOf = (table: string, key: string) =>
+  const removalOf = (table: string, key: string) =>
     sqlite.prepare<unknown, [number, number, number]>(
       `DELETE FROM ${table} WHERE job = ? AND ${key} <= (SELECT max(${key}) FROM
         (SELECT ${key} FROM ${table} WHERE job = ? ORDER BY ${key} LIMIT ?))`,
     );
   const portions = [
-    portionOf("bulk_rows", "row_index"),
-    portionOf("bulk_evidence", "position"),
-    portionOf("bulk_addresses", "position"),
+    removalOf("bulk_rows", "row_index"),
+    removalOf("bulk_evidence", "position"),
+    removalOf("bulk_addresses", "position"),
   ];
 
   return {
@@ -162,19 +177,15 @@ export const createListStore = (db: Db) => {
       reopen.run(job, from, before);
     },
 
-    /** Rows in their order from behind an index. */
-    rowsBehind: (job: number, rowIndex: number, limit: number): ListedRow[] => rowsBehind.all(job, rowIndex, limit),
-    /** Rows with their cells from behind an index: up to so many, and none more once their cells have so many characters. */
-    cellsBehind(job: number, rowIndex: number, max: { rows: number; bytes: number }): ListedCells[] {
-      const found: ListedCells[] = [];
-      let bytes = 0;
-      for (const row of cellsBehind.iterate(job, rowIndex, max.rows)) {
-        found.push(row);
-        bytes += row.cells?.length ?? 0;
-        if (bytes >= max.bytes) break;
-      }
-      return found;
-    },
+    /** Rows in their order from behind an index: up to `limit`, fewer where they are large; none only when there is none. */
+    rowsBehind: (job: number, rowIndex: number, limit: number): ListedRow[] =>
+      portionOf(rowsBehind.iterate(job, rowIndex, limit), ({ submittedEmail }) => submittedEmail.length),
+    /** The same with their cells. */
+    cellsBehind: (job: number, rowIndex: number, limit: number): ListedCells[] =>
+      portionOf(
+        cellsBehind.iterate(job, rowIndex, limit),
+        ({ submittedEmail, cells }) => submittedEmail.length + (cells?.length ?? 0),
+      ),
 
     /** Removes up to `limit` rows, pieces of evidence or addresses of a list; false when nothing is left of it. */
     removeSome: (_tx: Tx, job: number, limit: number): boolean =>

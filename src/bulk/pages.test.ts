@@ -1,13 +1,19 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
+import { z } from "zod";
+import { sendPage } from "../http/list-page.ts";
 import { BULK_ACCOUNT, createBulkWorlds } from "../testing/bulk-world.ts";
 import { createTestClock } from "../testing/clock.ts";
 import { SIGNAL_VALUES, SUB_STATUSES, signalsSchema, type VerificationResult, VERDICT_OF } from "../verify/result.ts";
-import { exportRows, readItems } from "./pages.ts";
+import { exportRows, itemsOf } from "./pages.ts";
 import { createRate, forecast } from "./progress.ts";
 import { toColumns, toResult, toResultJson } from "./result-columns.ts";
 import { createTurns } from "./turns.ts";
 
+const pageSchema = z.object({
+  emails: z.array(z.object({ submitted_email: z.string() })),
+  next_cursor: z.string().nullable(),
+});
 const newWorld = createBulkWorlds();
 const names = signalsSchema.keyof().options;
 
@@ -53,11 +59,14 @@ describe("the rows of a job", () => {
       }
     expect(exported).toEqual(emails);
     const paged: string[] = [];
-    for (let after: number | null = -1; after !== null;) {
-      const page = await readItems(lists, number, { after, limit: 1_000, filters: {} });
-      for (const item of page.items) paged.push(JSON.parse(item).submitted_email);
-      expect(page.items.length).toBeGreaterThan(0);
-      after = page.next;
+    const items = itemsOf(lists, number, {});
+    const request = new Request("http://localhost/");
+    for (let after: string | null = null, pages = 0; after !== null || pages === 0; pages++) {
+      const answer = await sendPage(request, { name: "emails", page: { after, limit: 1_000 } }, items);
+      const { emails: page, next_cursor } = pageSchema.parse(await answer.json());
+      for (const { submitted_email } of page) paged.push(submitted_email);
+      expect(page.length).toBeGreaterThan(0);
+      after = next_cursor === null ? null : Buffer.from(next_cursor, "base64url").toString();
     }
     expect(paged).toEqual(emails);
   });

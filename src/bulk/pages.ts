@@ -1,4 +1,4 @@
-import { nextTurn } from "../base/clock.ts";
+import type { ListSource } from "../http/list-page.ts";
 import { VERDICT_OF } from "../verify/result.ts";
 import { testEvidence } from "../verify/test-keys.ts";
 import type { ListedRow, ListStore } from "./list-store.ts";
@@ -7,18 +7,9 @@ import type { ResultRow } from "./results-csv.ts";
 import { hintsOf, type RowHints } from "./row-hints.ts";
 import type { ItemFilters } from "./schemas.ts";
 
+const EXPORTED_AT_ONCE = 500;
 /** Rows read at one go: a few milliseconds. */
-const READ_AT_ONCE = 2_000;
-/** An export is read in such batches: one of rows of 64 KiB each has few of them. */
-const EXPORTED_AT_ONCE = { rows: 500, bytes: 1024 * 1024 };
-/** A page ends when it has so many bytes, whatever its limit: many callers may read one at a time. */
-export const PAGE_BYTES_MAX = 4 * 1024 * 1024;
-
-/** A page of items: JSON of each, and the row index behind which the next page begins, null on the last. */
-export interface ItemPage {
-  readonly items: readonly string[];
-  readonly next: number | null;
-}
+const ROWS_AT_ONCE = 2_000;
 
 const columnsOf = (row: ListedRow): ResultColumns | null => {
   const { subStatus } = row;
@@ -44,35 +35,19 @@ const passes = ({ subStatus }: ListedRow, filters: ItemFilters): boolean => {
   );
 };
 
-/**
- * The items of a job in the order of their rows, from behind `after` (-1: from the start), as JSON. A page ends
- * early when it has `PAGE_BYTES_MAX`. With filters that few rows pass, the list is walked in steps between which others have their turn.
- */
-export const readItems = async (
-  lists: ListStore,
-  job: number,
-  page: { after: number; limit: number; filters: ItemFilters },
-): Promise<ItemPage> => {
-  const { limit, filters } = page;
+/** The items of a job in the order of their rows; with filters those that pass. */
+export const itemsOf = (lists: ListStore, job: number, filters: ItemFilters): ListSource<ListedRow> => {
   const isFiltered = filters.verdict !== undefined || filters.sub_status !== undefined;
-  const step = isFiltered ? READ_AT_ONCE : limit + 1;
-  const items: string[] = [];
-  let bytes = 0;
-  let last = page.after;
-  for (let after = page.after; ;) {
-    const rows = lists.rowsBehind(job, after, step);
-    for (const row of rows) {
-      if (!passes(row, filters)) continue;
-      if (items.length >= limit || bytes >= PAGE_BYTES_MAX) return { items, next: last };
-      const item = itemJson(row);
-      items.push(item);
-      bytes += Buffer.byteLength(item);
-      last = row.rowIndex;
-    }
-    after = rows.at(-1)?.rowIndex ?? after;
-    if (rows.length < step) return { items, next: null };
-    await nextTurn();
-  }
+  const keyOf = ({ rowIndex }: ListedRow): string => String(rowIndex);
+  return {
+    read(behind, looks, wanted) {
+      const rows = lists.rowsBehind(job, Number(behind ?? -1), isFiltered ? Math.min(looks, ROWS_AT_ONCE) : wanted);
+      const last = rows.at(-1);
+      return { rows: rows.filter((row) => passes(row, filters)), end: last === undefined ? null : keyOf(last) };
+    },
+    keyOf,
+    json: itemJson,
+  };
 };
 
 const cellsOf = (cells: string | null, email: string): string[] =>

@@ -3,7 +3,7 @@ import fc from "fast-check";
 import type { VerificationResult } from "../verify/result.ts";
 import { inspectList, readRows } from "./csv.ts";
 import type { ListSource } from "./csv-source.ts";
-import { JSON_LIST_FORMAT, RESULT_COLUMNS, type ResultRow, createResultsWriter, streamResults } from "./results-csv.ts";
+import { JSON_LIST_FORMAT, RESULT_COLUMNS, type ResultRow, createResultsWriter, writeResults } from "./results-csv.ts";
 import { csvLine, defused } from "../http/csv.ts";
 
 const RESULT: VerificationResult = {
@@ -110,10 +110,17 @@ describe("an export", () => {
         isReturned = true;
       }
     };
-    const reader = streamResults(FORMAT, batches()).getReader();
-    const texts = [await reader.read(), await reader.read(), await reader.read()];
-    expect(texts.map(({ value }) => new TextDecoder().decode(value).split(",")[0])).toEqual(["Name", "Ada", "Ada"]);
-    await reader.cancel();
+    const written = writeResults(FORMAT, batches());
+    const texts = [await written.next(), await written.next(), await written.next()];
+    expect(
+      texts.map(
+        ({ value }) =>
+          Buffer.from(value ?? [])
+            .toString()
+            .split(",")[0],
+      ),
+    ).toEqual(["Name", "Ada", "Ada"]);
+    await written.return();
     expect(isReturned).toBe(true);
   });
 
@@ -121,7 +128,7 @@ describe("an export", () => {
     const none = async function* (): AsyncGenerator<readonly ResultRow[]> {
       yield [];
     };
-    const text = await new Response(streamResults(FORMAT, none())).text();
+    const text = (await Array.fromAsync(writeResults(FORMAT, none()))).map(String).join("");
     expect(text).toBe(createResultsWriter(FORMAT).head());
   });
 });

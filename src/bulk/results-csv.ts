@@ -97,39 +97,20 @@ export const createResultsWriter = (format: ResultsFormat, { bom, defuse }: Expo
   };
 };
 
-/**
- * An export as a stream of bytes that is written as fast as it is read, one batch ahead at most. When the reader goes
- * away, `batches` is told to return.
- */
-export const streamResults = (
+/** An export as bytes, a batch at a time; others have their turn in between. */
+export async function* writeResults(
   format: ResultsFormat,
   batches: AsyncIterable<readonly ResultRow[]>,
   options: ExportOptions = {},
-): ReadableStream<Uint8Array> => {
+): AsyncGenerator<Uint8Array, void> {
   const writer = createResultsWriter(format, options);
-  const bytes = new TextEncoder();
-  const iterator = batches[Symbol.asyncIterator]();
-  let isHeadWritten = false;
-  return new ReadableStream<Uint8Array>(
-    {
-      async pull(controller) {
-        if (!isHeadWritten) {
-          isHeadWritten = true;
-          controller.enqueue(bytes.encode(writer.head()));
-          return;
-        }
-        const next = await iterator.next();
-        if (next.done === true) controller.close();
-        else controller.enqueue(bytes.encode(writer.rows(next.value)));
-        await nextTurn();
-      },
-      async cancel() {
-        await iterator.return?.();
-      },
-    },
-    { highWaterMark: 0 },
-  );
-};
+  yield Buffer.from(writer.head());
+  for await (const batch of batches) {
+    const text = writer.rows(batch);
+    if (text !== "") yield Buffer.from(text);
+    await nextTurn();
+  }
+}
 
 const resultCells = ({ suggestion, problem }: ResultRow, result: VerificationResult): string[] => {
   const { signals } = result;

@@ -2,13 +2,15 @@ import { Elysia } from "elysia";
 import { AppError } from "../base/errors.ts";
 import { isId } from "../base/secrets.ts";
 import type { Guard } from "../http/guard.ts";
-import { namesOf, pageOf, pageParameters, parametersOf, readPage, readParameters, writeCursor } from "../http/query.ts";
+import { streamRows } from "../http/answer.ts";
 import { attachment } from "../http/content-disposition.ts";
+import { readPlainly, rowsById, sendPage } from "../http/list-page.ts";
+import { namesOf, pageParameters, parametersOf, readPage, readParameters } from "../http/query.ts";
 import { isIdempotencyKey } from "../verify/schemas.ts";
 import type { BulkJobs } from "./jobs.ts";
 import type { ListStore } from "./list-store.ts";
-import { exportRows, readItems } from "./pages.ts";
-import { streamResults } from "./results-csv.ts";
+import { exportRows, itemsOf } from "./pages.ts";
+import { writeResults } from "./results-csv.ts";
 import { exportOptionsSchema, itemFiltersSchema, jobFiltersSchema, uploadOrderSchema } from "./schemas.ts";
 
 export interface BulkRouteDeps {
@@ -18,7 +20,6 @@ export interface BulkRouteDeps {
 }
 
 const PATH = "/v1/bulk-verifications";
-const JSON_TYPE = "application/json";
 
 const readIdempotencyKey = (request: Request): string | null => {
   const key = request.headers.get("idempotency-key");
@@ -61,13 +62,9 @@ export const createBulkRoutes = ({ guard, bulk, lists }: BulkRouteDeps) =>
     .get(
       PATH,
       async ({ request, caller }) => {
-        const { limit, after, filters } = readPage(request, jobFiltersSchema, isId);
-        const jobs = bulk.list(caller, filters, { before: after, limit: limit + 1 });
-        const { page, next_cursor } = pageOf(jobs, { limit });
-        return {
-          bulk_verifications: page.map(bulk.describe),
-          next_cursor,
-        };
+        const page = readPage(request, jobFiltersSchema, isId);
+        const read = readPlainly((window) => bulk.list(caller, page.filters, window));
+        return sendPage(request, { name: "bulk_verifications", page }, rowsById(read, bulk.describe));
       },
       { demand: { scope: "bulk:read", query: pageParameters(jobFiltersSchema) } },
     )
@@ -78,11 +75,8 @@ export const createBulkRoutes = ({ guard, bulk, lists }: BulkRouteDeps) =>
       `${PATH}/:jobId/items`,
       async ({ request, params, caller }) => {
         const { number } = bulk.find(caller, knownId(params.jobId));
-        const { limit, after, filters } = readPage(request, itemFiltersSchema, isRowIndex);
-        const page = await readItems(lists, number, { after: Number(after ?? -1), limit, filters });
-        const next = page.next === null ? null : writeCursor(String(page.next));
-        const text = `{"emails":[${page.items.join(",")}],"next_cursor":${JSON.stringify(next)}}`;
-        return new Response(text, { headers: { "content-type": JSON_TYPE } });
+        const page = readPage(request, itemFiltersSchema, isRowIndex);
+        return sendPage(request, { name: "emails", page }, itemsOf(lists, number, page.filters));
       },
       { demand: { scope: "bulk:read", query: pageParameters(itemFiltersSchema) } },
     )
@@ -97,11 +91,10 @@ export const createBulkRoutes = ({ guard, bulk, lists }: BulkRouteDeps) =>
         const { number, id, name } = bulk.find(caller, knownId(params.jobId));
         const { bom, defuse, ...filters } = readParameters(parametersOf(request), exportOptionsSchema);
         const options = { bom: bom === undefined ? undefined : bom === "true", defuse: defuse !== "false" };
-        return new Response(streamResults(bulk.formatOf(number), exportRows(lists, number, filters), options), {
-          headers: {
-            "content-type": "text/csv; charset=utf-8",
-            "content-disposition": attachment(resultsFileName(name) ?? `results-${id}`, ".csv"),
-          },
+        const rows = writeResults(bulk.formatOf(number), exportRows(lists, number, filters), options);
+        return streamRows(request, rows, {
+          "content-type": "text/csv; charset=utf-8",
+          "content-disposition": attachment(resultsFileName(name) ?? `results-${id}`, ".csv"),
         });
       },
       { demand: { scope: "bulk:read", query: namesOf(exportOptionsSchema) } },

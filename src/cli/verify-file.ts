@@ -10,7 +10,7 @@ import { jobObject } from "../bulk/job-object.ts";
 import { readingOf } from "../bulk/list-reading.ts";
 import { hashOf, inspectOrRefuse } from "../bulk/orders.ts";
 import { exportRows } from "../bulk/pages.ts";
-import { resultsFormatSchema, streamResults } from "../bulk/results-csv.ts";
+import { resultsFormatSchema, writeResults as resultsOf } from "../bulk/results-csv.ts";
 import type { JobRow } from "../bulk/store.ts";
 import { isJsonOrder } from "../bulk/upload-json.ts";
 import { composeAccounts } from "../compose.ts";
@@ -106,7 +106,7 @@ interface Entry {
 const writeResults = async ({ jobs, lists }: Bulk, job: JobRow, out: string): Promise<void> => {
   const file = await open(`${out}.part`, "w");
   try {
-    const results = streamResults(
+    const results = resultsOf(
       resultsFormatSchema.parse(JSON.parse(jobs.formatOf(job.number) ?? "null")),
       exportRows(lists, job.number),
     );

@@ -1,9 +1,14 @@
 import type { z } from "zod";
 import { AppError } from "../base/errors.ts";
+import { refuseGone } from "./caller-gone.ts";
+import { clockOf, holdBody } from "./holdings.ts";
 import { wordsOfMisfit } from "./misfit-words.ts";
 
 /** Ceiling of a JSON request body, in bytes (contract §1). */
 export const JSON_BODY_BYTES_MAX = 1024 * 1024;
+
+/** For how long a body may be on its way. */
+const BODY_MS_MAX = 120_000;
 
 const tooLarge = (bytesMax: number) =>
   new AppError("payload_too_large", { message: `The body may have ${bytesMax.toLocaleString("en")} bytes at most.` });
@@ -36,7 +41,32 @@ export const readBytes = async (
   if (declared !== null && Number(declared) > bytesMax) throw tooLarge(bytesMax);
   if (request.body === null) return new Uint8Array();
   if (watch !== undefined) return readStream(watch(request.body), bytesMax);
-  return declared === null ? readStream(request.body, bytesMax) : request.bytes();
+  if (declared !== null) holdBody(request, Number(declared));
+  const reading = declared === null ? readStream(counted(request, request.body), bytesMax) : request.bytes();
+  const bytes = await inTime(request, reading);
+  await refuseGone(request);
+  return bytes;
+};
+
+async function* counted(request: Request, body: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array, void> {
+  for await (const chunk of body) {
+    holdBody(request, chunk.byteLength);
+    yield chunk;
+  }
+}
+
+/** Settles as `reading` does, or throws 400 when the body has not arrived in time. */
+const inTime = async <T>(request: Request, reading: Promise<T>): Promise<T> => {
+  const clock = clockOf(request);
+  if (clock === undefined) return reading;
+  const late = Promise.withResolvers<never>();
+  const message = `The body did not arrive within ${BODY_MS_MAX / 1000} seconds.`;
+  const cancel = clock.after(BODY_MS_MAX, () => late.reject(new AppError("Invalid request body", { message })));
+  try {
+    return await Promise.race([reading, late.promise]);
+  } finally {
+    cancel();
+  }
 };
 
 const utf8 = new TextDecoder("utf-8", { fatal: true });

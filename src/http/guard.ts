@@ -2,6 +2,8 @@ import { Elysia } from "elysia";
 import { AppError } from "../base/errors.ts";
 import type { Allowance, Rate, TokenBuckets } from "../base/limits.ts";
 import type { KeyMode } from "../base/secrets.ts";
+import { refuseGone } from "./caller-gone.ts";
+import { type Budgets, holdFor } from "./holdings.ts";
 import { refuseOtherParameters } from "./query.ts";
 import { allows, type Scope } from "./scopes.ts";
 
@@ -18,6 +20,7 @@ export interface GuardDeps {
   /** Finds the caller by the `Authorization` header. */
   readonly authenticate: (authorization: string | null) => Caller | undefined;
   readonly buckets: TokenBuckets;
+  readonly budgets: Budgets;
 }
 
 /** What a route asks of its caller. `scope: null` is content with any key. */
@@ -50,10 +53,10 @@ const setRateHeaders = (headers: Record<string, string | number>, rate: Rate, al
 };
 
 /** The checks before a route, in the order of contract §4: key (401), scope (403), rate limit (429), names of parameters (400). */
-export const createGuard = ({ authenticate, buckets }: GuardDeps) =>
+export const createGuard = ({ authenticate, buckets, budgets }: GuardDeps) =>
   new Elysia({ name: "guard" }).macro({
     demand: ({ scope, rateLimited: isRateLimited = false, query = [] }: Demand) => ({
-      resolve({ request, set }) {
+      async resolve({ request, set }) {
         const caller = authenticate(request.headers.get("authorization"));
         if (caller === undefined) throw unauthorized();
         if (scope !== null && !allows(caller.scopes, scope)) throw insufficientScope(scope);
@@ -62,7 +65,9 @@ export const createGuard = ({ authenticate, buckets }: GuardDeps) =>
           setRateHeaders(set.headers, caller.rate, allowance);
           if (!allowance.allowed) throw rateLimited(allowance.retryAfterS);
         }
+        holdFor(request, caller.accountId, budgets);
         refuseOtherParameters(request, query);
+        if (request.method !== "GET" && request.method !== "HEAD") await refuseGone(request);
         return { caller };
       },
     }),

@@ -18,6 +18,10 @@ export const pathId = (description: string, name = "id"): Parameter => ({
 
 /** The parameters of lists that are read in pages. */
 export const PAGE: readonly Parameter[] = [
-  query("limit", "Rows a page; above 1000 is 1000.", { type: "integer", minimum: 1, default: 100 }),
+  query(
+    "limit",
+    "Rows a page; above 1000 is 1000. A page may end earlier, at 4 MiB or where a filter passes few rows: `next_cursor` says whether there are more.",
+    { type: "integer", minimum: 1, default: 100 },
+  ),
   query("cursor", "`next_cursor` of the page before.", { type: "string" }),
 ];

@@ -87,16 +87,6 @@ export const readPage = <S extends z.ZodType>(
   return { ...page, filters };
 };
 
-/** The page of rows of which one more than `limit` was read, and the cursor of the next one; null when there is none. */
-export const pageOf = <R extends { readonly id: string }>(
-  rows: readonly R[],
-  { limit }: Pick<Page<unknown>, "limit">,
-): { readonly page: R[]; readonly next_cursor: string | null } => {
-  const page = rows.slice(0, limit);
-  const last = page.at(-1);
-  return { page, next_cursor: rows.length > limit && last !== undefined ? writeCursor(last.id) : null };
-};
-
 /** The parameters of a query but for those `read` elsewhere, checked; 400 `Invalid query` names what does not fit. */
 export const readParameters = <S extends z.ZodType>(
   parameters: URLSearchParams,

@@ -95,6 +95,36 @@ describe("over a real connection", () => {
     },
   );
 
+  test.each([
+    ["another POST", (post: string) => post + post],
+    ["a GET", (post: string) => `${post}GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n`],
+  ])("a POST with %s behind it on the connection is not carried out, for it could not be answered", async (_, both) => {
+    const { app, port, firstAnswer } = listen();
+    const { key } = app.newKey({ mode: "live" });
+    const body = '{"email":"someone@any.example"}';
+    const head = `POST /v1/email-verifications?timeout=1 HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${key}\r\n`;
+    expect(await exchange(port, both(`${head}Content-Length: ${body.length}\r\n\r\n${body}`))).toBe("");
+    expect((await firstAnswer).status).toBe(499);
+    expect(app.countVerifications()).toBe(0);
+    expect(app.credits()).toEqual({ available: 100, held: 0 });
+    expect(app.logged).toEqual([]);
+  });
+
+  test("a POST whose body comes with another request is not carried out either", async () => {
+    const { app, port, firstAnswer } = listen();
+    const { key } = app.newKey({ mode: "live" });
+    const body = '{"email":"someone@any.example"}';
+    const head = `POST /v1/email-verifications HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${key}\r\n`;
+    const socket = await Bun.connect({ hostname: "127.0.0.1", port, socket: { data: () => undefined } });
+    socket.write(`${head}Content-Length: ${body.length}\r\n\r\n${body.slice(0, 5)}`);
+    socket.flush();
+    for (let turn = 0; turn < 20; turn++) await new Promise<void>((resolve) => setImmediate(resolve));
+    socket.write(`${body.slice(5)}GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n`);
+    socket.flush();
+    expect((await firstAnswer).status).toBe(499);
+    expect(app.countVerifications()).toBe(0);
+  });
+
   test("a caller that hangs up while it waits leaves the check alone", async () => {
     const { app, port, firstAnswer } = listen();
     const key = app.newKey();

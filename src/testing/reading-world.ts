@@ -16,6 +16,7 @@ import { createReadingStore } from "../dmarc/reading/reading-store.ts";
 import { createReportStore } from "../dmarc/ingest/report-store.ts";
 import { createSourceReader } from "../dmarc/reading/sources.ts";
 import { type Caller, createGuard } from "../http/guard.ts";
+import { createBudgets } from "../http/holdings.ts";
 import { createServer } from "../server.ts";
 import { createTestClock } from "./clock.ts";
 import { madeDomain } from "./dmarc-domain.ts";
@@ -64,7 +65,7 @@ export const createReadingWorlds = () => {
       const known = CALLERS[authorization ?? ""];
       return known && { keyId: "key", mode: "live", rate: { perSecond: 1, burst: 1 }, ...known };
     };
-    const guard = createGuard({ authenticate, buckets: createTokenBuckets(clock) });
+    const guard = createGuard({ authenticate, buckets: createTokenBuckets(clock), budgets: createBudgets(clock) });
     const findDomain = (caller: Caller, id: string): DomainRow => {
       const row = domains.findById(id);
       if (row?.accountId === caller.accountId && row.mode === caller.mode) return row;

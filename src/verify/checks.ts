@@ -1,4 +1,5 @@
 import { type Clock, isoTime } from "../base/clock.ts";
+import type { IdSource } from "../base/walk.ts";
 import { AppError } from "../base/errors.ts";
 import { newId, sha256 } from "../base/secrets.ts";
 import type { Ledger } from "../billing/store.ts";
@@ -177,8 +178,11 @@ export const createChecks = ({ db, store, ledger, runner, clock }: ChecksDeps) =
       return beginEvidence(row.email);
     },
 
-    list: (caller: Caller, filters: ListFilters, page: { before: string | null; limit: number }): VerificationRow[] =>
-      store.list(caller.keyId, filters, page),
+    /** The checks made with the calling key, newest first. */
+    list: ({ keyId }: Caller, filters: ListFilters): IdSource<VerificationRow> => ({
+      idBehind: (before, places) => store.idBehind(keyId, before, places),
+      list: (page) => store.list(keyId, filters, page),
+    }),
 
     /** Forgets the Idempotency-Keys whose day is over. */
     forgetOldIdempotency: (): Promise<number> =>

@@ -1,10 +1,12 @@
 import { Elysia } from "elysia";
 import { type Clock, isoTime } from "../base/clock.ts";
+import { readWindows } from "../base/walk.ts";
 import { AppError } from "../base/errors.ts";
 import { isId } from "../base/secrets.ts";
 import { readJson } from "../http/body.ts";
 import type { Guard } from "../http/guard.ts";
-import { pageOf, pageParameters, readPage, readTimeoutS } from "../http/query.ts";
+import { rowsById, sendPage } from "../http/list-page.ts";
+import { pageParameters, readPage, readTimeoutS } from "../http/query.ts";
 import type { Checks } from "./checks.ts";
 import type { Runner } from "./runner.ts";
 import { filtersSchema, isIdempotencyKey, orderSchema } from "./schemas.ts";
@@ -59,20 +61,17 @@ export const createVerifyRoutes = ({ guard, checks, runner, clock }: VerifyRoute
     .get(
       PATH,
       async ({ request, caller }) => {
-        const { limit, after, filters } = readPage(request, filtersSchema, isId);
-        const { sub_status: subStatus, created_after, created_before, ...rest } = filters;
+        const page = readPage(request, filtersSchema, isId);
+        const { sub_status: subStatus, created_after, created_before, ...rest } = page.filters;
         const wanted = { ...rest, subStatus, createdAfterMs: created_after, createdBeforeMs: created_before };
-        const rows = checks.list(caller, wanted, { before: after, limit: limit + 1 });
-        const { page, next_cursor } = pageOf(rows, { limit });
-        return {
-          verifications: page.map((row) => ({
-            ...wireForm(row),
-            email: row.email,
-            source: row.source,
-            created_at: isoTime(row.createdAtMs),
-          })),
-          next_cursor,
-        };
+        const view = (row: VerificationRow) => ({
+          ...wireForm(row),
+          email: row.email,
+          source: row.source,
+          created_at: isoTime(row.createdAtMs),
+        });
+        const read = readWindows(checks.list(caller, wanted));
+        return sendPage(request, { name: "verifications", page }, rowsById(read, view));
       },
       { demand: { scope: "verifications:read", query: pageParameters(filtersSchema) } },
     )

@@ -1,4 +1,5 @@
 import { and, asc, desc, eq, gt, gte, lt, lte, or, type SQL, sql } from "drizzle-orm";
+import type { IdWindow } from "../base/walk.ts";
 import type { KeyMode } from "../base/secrets.ts";
 import type { Db, Tx } from "../db/open.ts";
 import { idempotencyKeys, verificationEvidence, verifications } from "../db/schema.ts";
@@ -49,6 +50,9 @@ export interface IdempotencyRow {
   readonly resourceId: string;
   readonly createdAtMs: number;
 }
+
+/** Behind every id. */
+const AFTER_ALL_IDS = "~";
 
 const placeholders = <N extends string>(names: readonly N[]) => {
   const values = {} as Record<N, ReturnType<typeof sql.placeholder>>;
@@ -120,17 +124,26 @@ export const createVerificationStore = (db: Db) => {
     .values({ verificationId: sql.placeholder("id"), body: sql.placeholder("body") })
     .onConflictDoUpdate({ target: verificationEvidence.verificationId, set: { body: sql`excluded.body` } })
     .prepare();
+  const behind = db.orm
+    .select({ id: table.id })
+    .from(table)
+    .where(and(eq(table.keyId, sql.placeholder("keyId")), lt(table.id, sql.placeholder("before"))))
+    .orderBy(desc(table.id))
+    .limit(1)
+    .offset(sql.placeholder("places"))
+    .prepare();
   const readEvidence = db.orm
     .select({ body: verificationEvidence.body })
     .from(verificationEvidence)
     .where(eq(verificationEvidence.verificationId, sql.placeholder("id")))
     .prepare();
 
-  const matching = (keyId: string, filters: ListFilters, before: string | null): SQL | undefined => {
+  const matching = (keyId: string, filters: ListFilters, { before, from }: IdWindow): SQL | undefined => {
     const { status, verdict, subStatus, source, email, createdAfterMs, createdBeforeMs } = filters;
     return and(
       eq(table.keyId, keyId),
       before === null ? undefined : lt(table.id, before),
+      from === undefined ? undefined : gte(table.id, from),
       status === undefined ? undefined : eq(table.status, status),
       verdict === undefined ? undefined : eq(table.verdict, verdict),
       subStatus === undefined ? undefined : eq(table.subStatus, subStatus),
@@ -187,12 +200,15 @@ export const createVerificationStore = (db: Db) => {
         .where(and(sql`status = 'pending'`, sql`due_at_ms > ${afterMs}`))
         .get()?.dueAtMs ?? null,
 
-    /** Newest first, those of one key, older than the id `before`. */
-    list: (keyId: string, filters: ListFilters, page: { before: string | null; limit: number }): VerificationRow[] =>
+    /** Of one key: the id so many places behind the newest older than `before`; null when there are no so many. */
+    idBehind: (keyId: string, before: string | null, places: number): string | null =>
+      behind.get({ keyId, before: before ?? AFTER_ALL_IDS, places })?.id ?? null,
+    /** Newest first, those of one key, older than the id `before` and not older than `from`. */
+    list: (keyId: string, filters: ListFilters, page: IdWindow): VerificationRow[] =>
       db.orm
         .select()
         .from(table)
-        .where(matching(keyId, filters, page.before))
+        .where(matching(keyId, filters, page))
         .orderBy(desc(table.id))
         .limit(page.limit)
         .all(),

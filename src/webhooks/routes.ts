@@ -1,10 +1,12 @@
 import { Elysia } from "elysia";
 import { isoTime } from "../base/clock.ts";
+import { readWindows } from "../base/walk.ts";
 import { AppError } from "../base/errors.ts";
 import { isId } from "../base/secrets.ts";
 import { readJson } from "../http/body.ts";
 import type { Guard } from "../http/guard.ts";
-import { pageOf, pageParameters, readPage } from "../http/query.ts";
+import { rowsById, sendPage } from "../http/list-page.ts";
+import { pageParameters, readPage } from "../http/query.ts";
 import type { OutgoingRules } from "../net/fetch-url.ts";
 import { deliveryFiltersSchema, testSchema } from "./schemas.ts";
 import type { WebhookSecret } from "./store.ts";
@@ -40,13 +42,9 @@ export const createWebhookRoutes = ({ guard, webhooks, rules }: WebhookRouteDeps
     .get(
       `${PATH}/deliveries`,
       async ({ request, caller }) => {
-        const { limit, after, filters } = readPage(request, deliveryFiltersSchema, isId);
-        const rows = webhooks.list(caller, filters, { before: after, limit: limit + 1 });
-        const { page, next_cursor } = pageOf(rows, { limit });
-        return {
-          deliveries: page.map(deliveryView),
-          next_cursor,
-        };
+        const page = readPage(request, deliveryFiltersSchema, isId);
+        const read = readWindows(webhooks.list(caller, page.filters));
+        return sendPage(request, { name: "deliveries", page }, rowsById(read, deliveryView));
       },
       { demand: { scope: "webhooks:read", query: pageParameters(deliveryFiltersSchema) } },
     )

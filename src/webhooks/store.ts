@@ -1,4 +1,5 @@
-import { and, asc, desc, eq, gt, isNotNull, isNull, lt, lte, or, type SQL, sql } from "drizzle-orm";
+import { and, asc, desc, eq, gt, gte, isNotNull, isNull, lt, lte, or, type SQL, sql } from "drizzle-orm";
+import type { IdWindow } from "../base/walk.ts";
 import type { KeyMode } from "../base/secrets.ts";
 import type { Db, Tx } from "../db/open.ts";
 import { outbox } from "../db/schema.ts";
@@ -160,15 +161,29 @@ export const createWebhookStore = (db: Db) => {
         .where(lineOf(line))
         .run(),
 
-    list(
-      { accountId, mode }: WebhookOwner,
-      { status, type, url }: DeliveryFilters,
-      page: { before: string | null; limit: number },
-    ): Delivery[] {
+    /** Of an owner: the id so many places behind the newest older than `before`; null when there are no so many. */
+    idBehind: (
+      { accountId, mode }: { accountId: string; mode: KeyMode },
+      before: string | null,
+      places: number,
+    ): string | null =>
+      db.orm
+        .select({ id: table.id })
+        .from(table)
+        .where(
+          and(eq(table.accountId, accountId), eq(table.mode, mode), before === null ? undefined : lt(table.id, before)),
+        )
+        .orderBy(desc(table.id))
+        .limit(1)
+        .offset(places)
+        .get()?.id ?? null,
+    /** Newest first, older than the id `before` and not older than `from`. */
+    list({ accountId, mode }: WebhookOwner, { status, type, url }: DeliveryFilters, page: IdWindow): Delivery[] {
       const matching = and(
         eq(table.accountId, accountId),
         eq(table.mode, mode),
         page.before === null ? undefined : lt(table.id, page.before),
+        page.from === undefined ? undefined : gte(table.id, page.from),
         status === undefined ? undefined : eq(table.status, status),
         type === undefined ? undefined : eq(table.type, type),
         url === undefined ? undefined : eq(table.url, url),

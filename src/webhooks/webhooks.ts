@@ -1,4 +1,5 @@
 import { type Clock, isoTime } from "../base/clock.ts";
+import type { IdSource } from "../base/walk.ts";
 import { AppError } from "../base/errors.ts";
 import { newId } from "../base/secrets.ts";
 import type { Db } from "../db/open.ts";
@@ -36,11 +37,11 @@ export const createWebhooks = ({ db, store, secrets, dispatcher, send, clock }: 
   return {
     /** Throws `not_found` for a delivery that is not there, or not the caller's. */
     find,
-    list: (
-      owner: Pick<Caller, "accountId" | "mode">,
-      filters: DeliveryFilters,
-      page: { before: string | null; limit: number },
-    ): Delivery[] => store.list(owner, filters, page),
+    /** The deliveries of an account and mode, newest first. */
+    list: (owner: Pick<Caller, "accountId" | "mode">, filters: DeliveryFilters): IdSource<Delivery> => ({
+      idBehind: (before, places) => store.idBehind(owner, before, places),
+      list: (page) => store.list(owner, filters, page),
+    }),
 
     /**
      * Sends an event again, under its old id: a finished one with a new schedule, a waiting one now rather than later.

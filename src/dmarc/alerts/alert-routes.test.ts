@@ -4,6 +4,7 @@ import { AppError } from "../../base/errors.ts";
 import { createTokenBuckets } from "../../base/limits.ts";
 import { newId } from "../../base/secrets.ts";
 import { createGuard } from "../../http/guard.ts";
+import { createBudgets } from "../../http/holdings.ts";
 import { createServer } from "../../server.ts";
 import { createDmarcAlertWorlds } from "../../testing/dmarc-alert-world.ts";
 import { ALERT_OPERATIONS, createAlertRoutes } from "./alert-routes.ts";
@@ -23,6 +24,7 @@ const start = () => {
   const guard = createGuard({
     authenticate: (key) => ({ ...caller, scopes: key === "blind" ? ["bulk:write"] : ["dmarc:read"] }),
     buckets: createTokenBuckets(clock),
+    budgets: createBudgets(clock),
   });
   const findDomain = (_: unknown, id: string) => {
     const row = domains.findById(id);

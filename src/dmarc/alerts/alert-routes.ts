@@ -5,7 +5,8 @@ import type { Caller, Guard } from "../../http/guard.ts";
 import type { Operation } from "../../http/openapi.ts";
 import { PAGE_ERRORS } from "../../http/operation-errors.ts";
 import { PAGE, pathId } from "../../http/parameters.ts";
-import { pageOf, pageParameters, readPage } from "../../http/query.ts";
+import { readPlainly, rowsById, sendPage } from "../../http/list-page.ts";
+import { pageParameters, readPage } from "../../http/query.ts";
 import type { AlertStore } from "../domains/alert-store.ts";
 import { alertsSchema, alertView, noAlertFiltersSchema } from "./alert-view.ts";
 import type { DomainRow } from "../domains/domain-store.ts";
@@ -24,10 +25,9 @@ export const createAlertRoutes = ({ guard, store, findDomain }: AlertRouteDeps) 
     ({ request, params, caller }) => {
       if (!isId(params.id)) throw new AppError("not_found", { message: "There is no such domain." });
       const { number } = findDomain(caller, params.id);
-      const wanted = readPage(request, noAlertFiltersSchema, isId);
-      const rows = store.listAlerts(number, { before: wanted.after, limit: wanted.limit + 1 });
-      const { page, next_cursor } = pageOf(rows, wanted);
-      return { alerts: page.map(alertView), next_cursor };
+      const page = readPage(request, noAlertFiltersSchema, isId);
+      const read = readPlainly((window) => store.listAlerts(number, window));
+      return sendPage(request, { name: "alerts", page }, rowsById(read, alertView));
     },
     { demand: { scope: "dmarc:read", query: pageParameters(noAlertFiltersSchema) } },
   );

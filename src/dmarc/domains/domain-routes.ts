@@ -4,7 +4,8 @@ import { AppError } from "../../base/errors.ts";
 import { isId } from "../../base/secrets.ts";
 import { readJson } from "../../http/body.ts";
 import type { Guard } from "../../http/guard.ts";
-import { pageOf, pageParameters, readPage } from "../../http/query.ts";
+import { readPlainly, rowsById, sendPage } from "../../http/list-page.ts";
+import { pageParameters, readPage } from "../../http/query.ts";
 import type { OutgoingRules } from "../../net/fetch-url.ts";
 import { webhookUrlSchema } from "../../webhooks/schemas.ts";
 import { domainChangeSchema, domainFiltersSchema, domainOrderSchema, noDomainFiltersSchema } from "./domain-schemas.ts";
@@ -82,11 +83,10 @@ export const createDomainRoutes = ({ guard, domains, rules }: DomainRouteDeps) =
     .get(
       PATH,
       async ({ request, caller }) => {
-        const wanted = readPage(request, domainFiltersSchema, isId);
-        const { monitoring_enabled: monitoringEnabled, ...rest } = wanted.filters;
-        const page = { before: wanted.after, limit: wanted.limit + 1 };
-        const { page: rows, next_cursor } = pageOf(domains.list(caller, { ...rest, monitoringEnabled }, page), wanted);
-        return { domains: rows.map(domains.view), next_cursor };
+        const page = readPage(request, domainFiltersSchema, isId);
+        const { monitoring_enabled: monitoringEnabled, ...rest } = page.filters;
+        const read = readPlainly((window) => domains.list(caller, { ...rest, monitoringEnabled }, window));
+        return sendPage(request, { name: "domains", page }, rowsById(read, domains.view));
       },
       listing(domainFiltersSchema),
     )
@@ -132,10 +132,9 @@ export const createDomainRoutes = ({ guard, domains, rules }: DomainRouteDeps) =
       `${PATH}/:id/history`,
       async ({ request, params, caller }) => {
         const { id } = domains.find(caller, knownId(params.id));
-        const wanted = readPage(request, noDomainFiltersSchema, isId);
-        const rows = domains.history(caller, id, { before: wanted.after, limit: wanted.limit + 1 });
-        const { page, next_cursor } = pageOf(rows, wanted);
-        return { history: page.map(historyView), next_cursor };
+        const page = readPage(request, noDomainFiltersSchema, isId);
+        const read = readPlainly((window) => domains.history(caller, id, window));
+        return sendPage(request, { name: "history", page }, rowsById(read, historyView));
       },
       listing(noDomainFiltersSchema),
     );

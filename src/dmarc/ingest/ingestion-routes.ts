@@ -1,9 +1,12 @@
 import { Elysia } from "elysia";
 import type { Clock } from "../../base/clock.ts";
+import { readWindows } from "../../base/walk.ts";
 import { AppError } from "../../base/errors.ts";
 import { isId } from "../../base/secrets.ts";
 import type { Caller, Guard } from "../../http/guard.ts";
-import { pageOf, pageParameters, readPage } from "../../http/query.ts";
+import { sendBytes } from "../../http/answer.ts";
+import { readPlainly, rowsById, sendPage } from "../../http/list-page.ts";
+import { pageParameters, readPage } from "../../http/query.ts";
 import type { DomainStore } from "../domains/domain-store.ts";
 import { ingestionFiltersSchema } from "./ingestion-schemas.ts";
 import type { IngestionFilters, IngestionRow } from "./ingestion-store.ts";
@@ -71,29 +74,26 @@ export const createIngestionRoutes = ({ guard, ingestions, domains, clock }: Ing
     .get(
       PATH,
       async ({ request, caller }) => {
-        const { limit, after, filters: given } = readPage(request, ingestionFiltersSchema, isId);
-        const filters = filtersOf(caller, given);
-        const rows =
-          filters === null ? [] : await ingestions.list(caller, filters, { before: after, limit: limit + 1 });
-        const { page, next_cursor } = pageOf(rows, { limit });
-        return {
-          ingestions: page.map(view),
-          next_cursor,
-        };
+        const page = readPage(request, ingestionFiltersSchema, isId);
+        const filters = filtersOf(caller, page.filters);
+        const read =
+          filters === null ? readPlainly<IngestionRow>(() => []) : readWindows(ingestions.list(caller, filters));
+        return sendPage(request, { name: "ingestions", page }, rowsById(read, view));
       },
       { demand: { scope: "dmarc:read", query: pageParameters(ingestionFiltersSchema) } },
     )
     .get(`${PATH}/:id`, async ({ params, caller }) => view(ingestions.find(caller, knownId(params.id))), read)
     .get(
       `${PATH}/:id/raw`,
-      async ({ params, caller, set }) => {
+      async ({ request, params, caller }) => {
         const id = knownId(params.id);
         const bytes = ingestions.raw(caller, id);
         const isMail = kindOfPayload(bytes) === "message";
-        set.headers["content-type"] = isMail ? "message/rfc822" : "application/octet-stream";
-        set.headers["content-disposition"] = `attachment; filename="${id}${isMail ? ".eml" : ""}"`;
-        set.headers["x-content-type-options"] = "nosniff";
-        return bytes;
+        return sendBytes(request, bytes, {
+          "content-type": isMail ? "message/rfc822" : "application/octet-stream",
+          "content-disposition": `attachment; filename="${id}${isMail ? ".eml" : ""}"`,
+          "x-content-type-options": "nosniff",
+        });
       },
       read,
     )

@@ -1,4 +1,5 @@
-import { type Clock, nextTurn } from "../../base/clock.ts";
+import type { Clock } from "../../base/clock.ts";
+import type { IdSource } from "../../base/walk.ts";
 import { AppError } from "../../base/errors.ts";
 import { newId } from "../../base/secrets.ts";
 import type { Db } from "../../db/open.ts";
@@ -19,8 +20,6 @@ export interface IngestionsDeps {
 
 /** Ingestions looked at in one transaction when all are to be tried again. */
 const SCANNED_AT_ONCE = 500;
-/** Ingestions looked at before others get their turn. */
-const LISTED_AT_ONCE = 5_000;
 /** What is held in memory when some are read again at once. */
 const READ_AT_ONCE = 64;
 const READ_BYTES_AT_ONCE = 8 * 1024 * 1024;
@@ -95,23 +94,12 @@ export const createIngestions = ({ db, store, ingest, clock, kick }: IngestionsD
     },
     /** One of the owner's ingestions; throws `not_found`. */
     find,
-    /** Those that fit, newest first, older than the id `before`. Looks at some at a time, so that a rare fit is no long wait for others. */
-    async list(
-      owner: IngestionOwner,
-      filters: IngestionFilters,
-      { before, limit }: { readonly before: string | null; readonly limit: number },
-    ): Promise<IngestionRow[]> {
-      const found: IngestionRow[] = [];
-      let until = before;
-      for (;;) {
-        const from = store.idBehind(owner, until, LISTED_AT_ONCE - 1);
-        const page = { before: until, limit: limit - found.length, ...(from === null ? {} : { from }) };
-        found.push(...store.list(owner, filters, page));
-        if (from === null || found.length >= limit) return found;
-        until = from;
-        await nextTurn();
-      }
-    },
+    /** Those that fit, newest first. */
+    list: (owner: IngestionOwner, filters: IngestionFilters): IdSource<IngestionRow> => ({
+      idBehind: (before, places) => store.idBehind(owner, before, places),
+      list: ({ before, from, limit }) =>
+        store.list(owner, filters, { before, limit, ...(from === undefined ? {} : { from }) }),
+    }),
     /** The bytes as they came; throws `not_found`, and `conflict` when they are no longer kept. */
     raw(owner: IngestionOwner, id: string): Uint8Array {
       const bytes = store.findRaw(find(owner, id).id);

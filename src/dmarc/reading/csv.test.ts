@@ -27,6 +27,8 @@ test.each([
   expect(wantsCsv(new Request("http://localhost/", { headers: { accept } }))).toBe(isCsv);
 });
 
+const REQUEST = new Request("http://localhost/");
+
 describe("a file", () => {
   const batchesOf = (batches: number, rows: number) => {
     const state = { read: 0, isEnded: false };
@@ -41,21 +43,21 @@ describe("a file", () => {
   };
 
   test("has its header row even when there is nothing else", async () => {
-    const answer = csvResponse("x.csv", ["a", "b"], batchesOf(0, 0).batches);
+    const answer = csvResponse(REQUEST, "x.csv", { columns: ["a", "b"], batches: batchesOf(0, 0).batches });
     expect(await answer.text()).toBe("a,b\r\n");
     expect(answer.headers.get("content-disposition")).toBe('attachment; filename="x.csv"');
   });
 
   test("is cut behind the ceiling of rows, and no more is read", async () => {
     const { state, batches } = batchesOf(100, 30_000);
-    const rows: string[][] = parse(await csvResponse("x.csv", ["a"], batches).text());
+    const rows: string[][] = parse(await csvResponse(REQUEST, "x.csv", { columns: ["a"], batches }).text());
     expect(rows).toHaveLength(1 + CSV_ROWS_MAX);
     expect(state).toEqual({ read: 3, isEnded: true });
   });
 
   test("whose reader goes away is not read on", async () => {
     const { state, batches } = batchesOf(100, 10);
-    const reader = csvResponse("x.csv", ["a"], batches).body?.getReader();
+    const reader = csvResponse(REQUEST, "x.csv", { columns: ["a"], batches }).body?.getReader();
     await reader?.read();
     await reader?.read();
     await reader?.cancel();

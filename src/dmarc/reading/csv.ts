@@ -1,4 +1,5 @@
 import { nextTurn } from "../../base/clock.ts";
+import { streamRows } from "../../http/answer.ts";
 import { type Cell, csvLine } from "../../http/csv.ts";
 
 /** Rows of one file; who wants more asks for a shorter range, or for JSON. */
@@ -22,49 +23,30 @@ export const wantsCsv = (request: Request): boolean => {
   return csv > 0 && csv >= (qualityOf(accept, "application/json") ?? 0);
 };
 
-/**
- * A file of CSV (UTF-8, header row, CRLF), written as fast as it is read and cut behind `CSV_ROWS_MAX` rows. When the reader
- * goes away, `batches` is told to return.
- */
+/** A file of CSV (UTF-8, header row, CRLF), written while it is read and cut behind `CSV_ROWS_MAX` rows. */
 export const csvResponse = (
+  request: Request,
   name: string,
+  file: { readonly columns: readonly string[]; readonly batches: AsyncIterable<ReadonlyArray<readonly Cell[]>> },
+): Response =>
+  streamRows(request, writeCsv(file.columns, file.batches), {
+    "content-type": "text/csv; charset=utf-8",
+    "content-disposition": `attachment; filename="${name}"`,
+    vary: "accept",
+  });
+
+/** Others have their turn between two batches. */
+async function* writeCsv(
   columns: readonly string[],
   batches: AsyncIterable<ReadonlyArray<readonly Cell[]>>,
-): Response => {
-  const bytes = new TextEncoder();
-  const iterator = batches[Symbol.asyncIterator]();
+): AsyncGenerator<Uint8Array, void> {
+  yield Buffer.from(csvLine(columns));
   let rowsLeft = CSV_ROWS_MAX;
-  let isHeadWritten = false;
-  const stream = new ReadableStream<Uint8Array>(
-    {
-      async pull(controller) {
-        if (!isHeadWritten) {
-          isHeadWritten = true;
-          controller.enqueue(bytes.encode(csvLine(columns)));
-          return;
-        }
-        const next = rowsLeft > 0 ? await iterator.next() : null;
-        if (next === null || next.done === true) {
-          await iterator.return?.();
-          controller.close();
-          return;
-        }
-        const rows = next.value.slice(0, rowsLeft);
-        rowsLeft -= rows.length;
-        controller.enqueue(bytes.encode(rows.map((cells) => csvLine(cells)).join("")));
-        await nextTurn();
-      },
-      async cancel() {
-        await iterator.return?.();
-      },
-    },
-    { highWaterMark: 0 },
-  );
-  return new Response(stream, {
-    headers: {
-      "content-type": "text/csv; charset=utf-8",
-      "content-disposition": `attachment; filename="${name}"`,
-      vary: "accept",
-    },
-  });
-};
+  for await (const batch of batches) {
+    const rows = batch.slice(0, rowsLeft);
+    rowsLeft -= rows.length;
+    if (rows.length > 0) yield Buffer.from(rows.map((cells) => csvLine(cells)).join(""));
+    if (rowsLeft === 0) return;
+    await nextTurn();
+  }
+}

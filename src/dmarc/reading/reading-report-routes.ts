@@ -4,7 +4,9 @@ import type { Clock } from "../../base/clock.ts";
 import { AppError } from "../../base/errors.ts";
 import { isId } from "../../base/secrets.ts";
 import type { Guard } from "../../http/guard.ts";
-import { pageOf, pageParameters, readPage, writeCursor } from "../../http/query.ts";
+import { sendBytes, sendJson } from "../../http/answer.ts";
+import { readPlainly, rowsById, sendPage } from "../../http/list-page.ts";
+import { pageParameters, readPage, writeCursor } from "../../http/query.ts";
 import { rangeOf } from "./range.ts";
 import type { RecordStore } from "./reading-record-store.ts";
 import { reportFiltersSchema } from "./reading-report-schemas.ts";
@@ -50,37 +52,36 @@ export const createReportRoutes = ({ guard, clock, records, reports, findDomain 
         const { limit, after, filters } = readPage(request, reportFiltersSchema, isReportCursor);
         const range = rangeOf(filters, clock.nowMs());
         const page = await readReports(reports, { domain, range, filters }, { after, limit });
-        return { reports: page.reports, next_cursor: page.next === null ? null : writeCursor(page.next) };
+        const next_cursor = page.next === null ? null : writeCursor(page.next);
+        return sendJson(request, { reports: page.reports, next_cursor });
       },
       listing(reportFiltersSchema),
     )
     .get(
       `${PATH}/reports/:reportId`,
-      async ({ params, caller }) => {
+      async ({ request, params, caller }) => {
         const report = reportOf(find(caller, params.id).number, params.reportId);
         const place = { report: report.number };
         const range = { fromDay: report.day, toDay: report.day };
         const page = await readRecords(records, { place, range, filters: {} }, { after: null, limit: RECORDS_MAX });
         const { next, ...view } = reportDetailView(report, page);
-        return { ...view, records_next_cursor: next === null ? null : writeCursor(next) };
+        return sendJson(request, { ...view, records_next_cursor: next === null ? null : writeCursor(next) });
       },
       read,
     )
     .get(
       `${PATH}/reports/:reportId/raw`,
-      async ({ params, caller }) => {
+      async ({ request, params, caller }) => {
         const report = reportOf(find(caller, params.id).number, params.reportId);
         const raw = reports.findRaw(report.ingestion);
         if (raw === undefined)
           throw new AppError("not_found", {
             message: "What brought the report is no longer kept (raw_retention_days).",
           });
-        return new Response(raw.bytes.slice(), {
-          headers: {
-            "content-type": "application/octet-stream",
-            "content-disposition": `attachment; filename="${rawFileName(raw, report.ingestion)}"`,
-            "x-content-type-options": "nosniff",
-          },
+        return sendBytes(request, raw.bytes, {
+          "content-type": "application/octet-stream",
+          "content-disposition": `attachment; filename="${rawFileName(raw, report.ingestion)}"`,
+          "x-content-type-options": "nosniff",
         });
       },
       read,
@@ -89,10 +90,9 @@ export const createReportRoutes = ({ guard, clock, records, reports, findDomain 
       `${PATH}/tls-reports`,
       async ({ request, params, caller }) => {
         const domain = find(caller, params.id).number;
-        const { limit, after } = readPage(request, noFiltersSchema, isId);
-        const rows = reports.tlsReports(domain, after, limit + 1);
-        const { page, next_cursor } = pageOf(rows, { limit });
-        return { tls_reports: page.map(tlsReportView), next_cursor };
+        const page = readPage(request, noFiltersSchema, isId);
+        const read = readPlainly(({ before, limit }) => reports.tlsReports(domain, before, limit));
+        return sendPage(request, { name: "tls_reports", page }, rowsById(read, tlsReportView));
       },
       listing(noFiltersSchema),
     );

@@ -4,6 +4,7 @@ import type { Clock } from "../../base/clock.ts";
 import { AppError } from "../../base/errors.ts";
 import { isId } from "../../base/secrets.ts";
 import type { Db } from "../../db/open.ts";
+import { sendJson } from "../../http/answer.ts";
 import { readJson } from "../../http/body.ts";
 import type { Caller, Guard } from "../../http/guard.ts";
 import { namesOf, pageParameters, parametersOf, readPage, readParameters, writeCursor } from "../../http/query.ts";
@@ -95,7 +96,7 @@ export const createReadingRoutes = (deps: ReadingRouteDeps) => {
     .get(`${PATH}/advice`, ({ params, caller }) => db.snapshot(() => advise(find(caller, params.id))), read)
     .get(
       `${PATH}/sources`,
-      ({ request, params, caller, set }) => {
+      ({ request, params, caller }) => {
         const domain = find(caller, params.id);
         const { limit, after, filters } = readPage(request, sourceFiltersSchema, isSourceCursor);
         const range = rangeOf(filters, clock.nowMs());
@@ -104,10 +105,12 @@ export const createReadingRoutes = (deps: ReadingRouteDeps) => {
           .snapshot(() => reader.sources(domain, range))
           .filter((source) => classification === undefined || source.classification === classification);
         if (wantsCsv(request))
-          return csvResponse(fileName("sources", domain, dates(range)), SOURCE_COLUMNS, exportSources(sources));
-        set.headers.vary = "accept";
+          return csvResponse(request, fileName("sources", domain, dates(range)), {
+            columns: SOURCE_COLUMNS,
+            batches: exportSources(sources),
+          });
         const { page, next } = pageOfSources(sources, { after, limit });
-        return { sources: page, next_cursor: cursorOf(next) };
+        return sendJson(request, { sources: page, next_cursor: cursorOf(next) }, { vary: "accept" });
       },
       reading(pageParameters(sourceFiltersSchema)),
     )
@@ -124,17 +127,19 @@ export const createReadingRoutes = (deps: ReadingRouteDeps) => {
     )
     .get(
       `${PATH}/records`,
-      async ({ request, params, caller, set }) => {
+      async ({ request, params, caller }) => {
         const domain = find(caller, params.id);
         const { limit, after, filters } = readPage(request, recordFiltersSchema, isRecordCursor);
         const question = questionOf(domain, filters);
         if (wantsCsv(request)) {
           const name = fileName("records", domain, dates(question.range));
-          return csvResponse(name, RECORD_COLUMNS, exportRecords(records, question, after));
+          return csvResponse(request, name, {
+            columns: RECORD_COLUMNS,
+            batches: exportRecords(records, question, after),
+          });
         }
-        set.headers.vary = "accept";
         const page = await readRecords(records, question, { after, limit });
-        return { records: page.records, next_cursor: cursorOf(page.next) };
+        return sendJson(request, { records: page.records, next_cursor: cursorOf(page.next) }, { vary: "accept" });
       },
       reading(pageParameters(recordFiltersSchema)),
     );

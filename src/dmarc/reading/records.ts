@@ -4,7 +4,7 @@ import type { Cell } from "../../http/csv.ts";
 import { RANK_STEP } from "../ingest/ingest-row.ts";
 import type { RecordKey, RecordPlace, RecordRow, RecordStore, RecordTraits } from "./reading-record-store.ts";
 import type { RecordFilters, ShownRecord } from "./reading-record-schemas.ts";
-import { walk } from "./reading-walk.ts";
+import { walk } from "../../base/walk.ts";
 import type { RecordBody } from "../ingest/report-store.ts";
 import { readShownKey, shownKeyOf } from "./source-groups.ts";
 import { nameOf } from "./sources.ts";
@@ -31,6 +31,10 @@ export interface RecordPage {
 const STEP = 5_000;
 /** The same where every go sorts all there is. */
 const STEP_SORTED = 20_000;
+/** Records read at one go: each may have kilobytes of results and reasons. */
+const ROWS_AT_ONCE = 250;
+/** What a record takes of a page beside its results and reasons. */
+const RECORD_BYTES = 600;
 const EXPORTED_AT_ONCE = 500;
 
 const CURSOR = /^(\d{1,6})\.(\d{1,12})\.(\d{1,15})\.(\d{1,9})$/;
@@ -88,6 +92,8 @@ export const readRecords = async (
       },
       keyOf: (row) => row,
       step: isSorted ? STEP_SORTED : STEP,
+      rowsAtOnce: ROWS_AT_ONCE,
+      weigh: ({ body }) => body.length + RECORD_BYTES,
     },
     {
       before: asked.day > range.toDay ? start : asked,

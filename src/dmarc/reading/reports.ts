@@ -3,7 +3,7 @@ import { isoTime } from "../../base/clock.ts";
 import type { AuthenticityFinding } from "../authenticity/authenticity-verdict.ts";
 import type { ReportFilters, ShownReport, ShownReportDetail, ShownTlsReport } from "./reading-report-schemas.ts";
 import type { ReportKey, ReportReadingStore, ReportRowStored, TlsReportRow } from "./reading-report-store.ts";
-import { stretchOf, walk } from "./reading-walk.ts";
+import { stretchOf, walk } from "../../base/walk.ts";
 import type { RecordPage } from "./records.ts";
 import type { PublishedPolicy } from "../report/report.ts";
 import type { ReportBody } from "../ingest/report-store.ts";
@@ -44,6 +44,7 @@ export const readReports = async (
         stretchOf(store.reportsBehind(domain, range.fromDay, before, looks), looks, { keyOf, passes }),
       keyOf,
       step: STEP,
+      weigh: (row) => JSON.stringify(row).length,
     },
     {
       before: asked.day > range.toDay ? start : asked,

@@ -1,3 +1,4 @@
+import { PAGE_BYTES_MAX } from "../../base/walk.ts";
 import type { Cell } from "../../http/csv.ts";
 import { troubleOf } from "./sources.ts";
 import type { ShownSource } from "./source-view.ts";
@@ -21,10 +22,21 @@ export const pageOfSources = (
 ): { readonly page: readonly ShownSource[]; readonly next: string | null } => {
   const cursor = after === null ? null : CURSOR.exec(after);
   const rest = cursor === null ? sources : sources.filter((source) => isBehind(source, cursor));
-  const page = rest.slice(0, limit);
+  const page = withinBytes(rest.slice(0, limit));
   const last = page.at(-1);
-  const next = last === undefined || rest.length <= limit ? null : `${troubleOf(last)}.${last.messages}.${last.key}`;
+  const next =
+    last === undefined || rest.length <= page.length ? null : `${troubleOf(last)}.${last.messages}.${last.key}`;
   return { page, next };
+};
+
+/** The first of some sources, as many as a page may hold, but one at least. */
+const withinBytes = (sources: readonly ShownSource[]): readonly ShownSource[] => {
+  let bytes = 0;
+  const over = sources.findIndex((source) => {
+    bytes += JSON.stringify(source).length;
+    return bytes > PAGE_BYTES_MAX;
+  });
+  return over === -1 ? sources : sources.slice(0, Math.max(1, over));
 };
 
 /** The columns of the export. Services and addresses stand in one cell each, separated by `; `. */

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { stretchOf, WALKED_MAX, type Walk, walk } from "./reading-walk.ts";
+import { stretchOf, WALKED_MAX, type Walk, walk } from "./walk.ts";
 
 /** The numbers below `top`, counted down. */
 const countdown = (top: number, passes: (row: number) => boolean, step = 10) => {

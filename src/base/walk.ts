@@ -1,0 +1,104 @@
+import { nextTurn } from "./clock.ts";
+
+/** What was found among some rows that were looked at. */
+export interface Stretch<R, K> {
+  readonly rows: readonly R[];
+  /** Behind which key to go on; null when there is nothing more. */
+  readonly end: K | null;
+}
+
+/** Something that is read in one order, from behind a key on. */
+export interface Walk<R, K> {
+  /** Looks at some rows behind `before`, about `looks` of them, and answers those that are wanted, about `wanted` at most. */
+  readonly read: (before: K, looks: number, wanted: number) => Stretch<R, K>;
+  readonly keyOf: (row: R) => K;
+  /** Rows looked at in one go, when fewer are wanted than there are. */
+  readonly step: number;
+  /** Rows that `read` is asked for at most in one go, where rows may be large; it says where it ended. Default: all wanted. */
+  readonly rowsAtOnce?: number;
+  /** Bytes that a row takes of a page. A page ends before it has more than `PAGE_BYTES_MAX`, but never without a row. */
+  readonly weigh?: (row: R) => number;
+}
+
+export interface WalkPage<R, K> {
+  readonly rows: readonly R[];
+  /** Behind which key the next page begins; null on the last one. */
+  readonly next: K | null;
+}
+
+/** Rows looked at for one page. A filter that next to nothing passes then ends the page early: it has a next one. */
+export const WALKED_MAX = 1_000_000;
+
+/** What the rows of one page take at most. It then ends early: it has a next one. */
+export const PAGE_BYTES_MAX = 4 * 1024 * 1024;
+
+let lastTurn: Promise<void> = Promise.resolve();
+
+/** A turn of the event loop that no other walk takes: many walks at once are no longer wait for others than one. */
+const ownTurn = (): Promise<void> => {
+  lastTurn = lastTurn.then(nextTurn);
+  return lastTurn;
+};
+
+/** One page: up to `limit` rows behind `before`. It is walked in steps between which others have their turn. */
+export const walk = async <R, K>(
+  { read, keyOf, step, rowsAtOnce = Number.POSITIVE_INFINITY, weigh = weightless }: Walk<R, K>,
+  { before, limit }: { readonly before: K; readonly limit: number },
+): Promise<WalkPage<R, K>> => {
+  const found: R[] = [];
+  let behind = before;
+  let looks = limit + 1;
+  let bytes = 0;
+  for (let walked = 0; walked < WALKED_MAX; walked += looks) {
+    if (walked > 0) looks = Math.max(step, limit + 1);
+    const { rows, end } = read(behind, looks, Math.min(limit + 1 - found.length, rowsAtOnce));
+    for (const row of rows) {
+      const last = found.at(-1);
+      bytes += weigh(row);
+      const isFull = found.length === limit || bytes > PAGE_BYTES_MAX;
+      if (isFull && last !== undefined) return { rows: found, next: keyOf(last) };
+      found.push(row);
+    }
+    if (end === null) return { rows: found, next: null };
+    behind = end;
+    await ownTurn();
+  }
+  return { rows: found, next: behind };
+};
+
+const weightless = (): number => 0;
+
+/** Rows of somebody, newest first, by ids that grow. */
+export interface IdSource<R> {
+  /** The id so many places behind the newest older than `before`; null when there are no so many. */
+  readonly idBehind: (before: string | null, places: number) => string | null;
+  /** The rows that pass, newest first, older than `before` and not older than `from`. */
+  readonly list: (page: IdWindow) => readonly R[];
+}
+
+/** A piece of what is ordered by ids. */
+export interface IdWindow {
+  readonly before: string | null;
+  readonly from?: string | undefined;
+  readonly limit: number;
+}
+
+/** Looks at windows of rows that are ordered by their ids: filters that few rows pass never look at more in one go. */
+export const readWindows =
+  <R extends { readonly id: string }>({ idBehind, list }: IdSource<R>) =>
+  (before: string | null, looks: number, wanted: number): Stretch<R, string> => {
+    const from = idBehind(before, looks - 1);
+    const rows = list({ before, from: from ?? undefined, limit: wanted });
+    const last = rows.at(-1);
+    return { rows, end: rows.length === wanted && last !== undefined ? last.id : from };
+  };
+
+/** A stretch of rows that were read as they are, and are held against a condition here. */
+export const stretchOf = <R, K>(
+  rows: readonly R[],
+  looks: number,
+  { keyOf, passes }: { readonly keyOf: (row: R) => K; readonly passes: (row: R) => boolean },
+): Stretch<R, K> => {
+  const last = rows.at(-1);
+  return { rows: rows.filter(passes), end: last === undefined || rows.length < looks ? null : keyOf(last) };
+};

@@ -1,0 +1,153 @@
+import { describe, expect, test } from "bun:test";
+import { gunzipSync } from "node:zlib";
+import { createTestClock } from "../testing/clock.ts";
+import { sendBytes, sendJson, streamRows, takesGzip } from "./answer.ts";
+import { createBudgets, holdFor } from "./holdings.ts";
+
+const MIB = 1024 * 1024;
+
+const requestOf = (headers: Record<string, string> = {}, method = "GET") =>
+  new Request("http://localhost/", { method, headers });
+
+/** Requests of accounts that share one process. */
+const world = () => {
+  const budgets = createBudgets(createTestClock());
+  return {
+    held: () => budgets.answers.held,
+    from(owner: string, headers?: Record<string, string>, method?: string) {
+      const request = requestOf(headers, method);
+      holdFor(request, owner, budgets);
+      return request;
+    },
+  };
+};
+
+test.each([
+  [undefined, false],
+  ["", false],
+  ["identity", false],
+  ["gzip", true],
+  ["GZIP", true],
+  ["x-gzip", true],
+  ["deflate, gzip;q=0.5, br", true],
+  ["gzip;q=0", false],
+  ["gzip; q=0.000", false],
+  ["*", true],
+  ["*;q=0", false],
+  ["gzip;q=0, *", false],
+  ["br", false],
+])("Accept-Encoding: %p takes gzip: %p", (accept, isWanted) => {
+  expect(takesGzip(requestOf(accept === undefined ? {} : { "accept-encoding": accept }))).toBe(isWanted);
+});
+
+describe("a large answer", () => {
+  const value = { rows: Array.from({ length: 20_000 }, (_, at) => `row ${at} ä`) };
+
+  test("is compressed for whom that is fine, and the same without", async () => {
+    const zipped = sendJson(requestOf({ "accept-encoding": "gzip" }), value, { vary: "accept" });
+    expect(zipped.headers.get("content-encoding")).toBe("gzip");
+    expect(zipped.headers.get("vary")).toBe("accept, accept-encoding");
+    const bytes = await zipped.bytes();
+    expect(bytes.byteLength).toBeLessThan(JSON.stringify(value).length / 3);
+    expect(JSON.parse(new TextDecoder().decode(gunzipSync(bytes)))).toEqual(value);
+    const plain = sendJson(requestOf(), value);
+    expect([plain.headers.get("content-encoding"), plain.headers.get("vary")]).toEqual([null, "accept-encoding"]);
+    expect(await plain.json()).toEqual(value);
+  });
+
+  test("that is small is sent as it is", async () => {
+    const answer = sendJson(requestOf({ "accept-encoding": "gzip" }), { ok: true });
+    expect(answer.headers.get("content-encoding")).toBeNull();
+    expect(answer.headers.get("content-type")).toBe("application/json");
+    expect(await answer.text()).toBe('{"ok":true}');
+  });
+
+  test.each(["gzip", "identity"])("counts for its account until it is read (%s)", async (encoding) => {
+    const { held, from } = world();
+    const headers = { "accept-encoding": encoding };
+    const answers = Array.from({ length: 16 }, () => sendBytes(from("a", headers), new Uint8Array(4 * MIB), {}));
+    expect(held()).toBe(64 * MIB);
+    expect(() => sendBytes(from("a"), new Uint8Array(1), {})).toThrow("Too many large responses");
+    expect(() => sendJson(from("a"), { small: true })).toThrow("Too many large responses");
+    const other = sendBytes(from("b"), new Uint8Array(4 * MIB), {});
+    for (const answer of [...answers.slice(1), other]) await answer.bytes();
+    expect(held()).toBe(4 * MIB);
+    await answers[0]?.body?.cancel();
+    expect(held()).toBe(0);
+  });
+
+  test("of all callers together have a ceiling too", () => {
+    const { from } = world();
+    for (const owner of ["a", "b", "c", "d"]) sendBytes(from(owner), new Uint8Array(64 * MIB), {});
+    expect(() => sendBytes(from("e"), new Uint8Array(1), {})).toThrow("Too many large responses");
+  });
+
+  test("to HEAD has its headers only, and counts for nothing", async () => {
+    const { held, from } = world();
+    const answer = sendBytes(from("a", {}, "HEAD"), new Uint8Array(MIB), { "content-type": "text/csv" });
+    expect(answer.headers.get("content-type")).toBe("text/csv");
+    expect(await answer.text()).toBe("");
+    expect(held()).toBe(0);
+  });
+});
+
+describe("rows that are written while they are read", () => {
+  const endless = () => {
+    const state = { written: 0, isEnded: false };
+    async function* generate(): AsyncGenerator<Uint8Array, void> {
+      try {
+        for (;;) {
+          state.written++;
+          yield new Uint8Array(100_000);
+        }
+      } finally {
+        state.isEnded = true;
+      }
+    }
+    return { state, rows: generate() };
+  };
+
+  test.each(["gzip", "identity"])("end when the reader goes away (%s)", async (encoding) => {
+    const { held, from } = world();
+    const { state, rows } = endless();
+    const answer = streamRows(from("a", { "accept-encoding": encoding }), rows, {});
+    expect(held()).toBe(MIB);
+    const reader = answer.body?.getReader();
+    await reader?.read();
+    await reader?.cancel();
+    for (let turn = 0; turn < 1_000 && !state.isEnded; turn++) await new Promise((resolve) => setImmediate(resolve));
+    expect(state.isEnded).toBe(true);
+    expect(held()).toBe(0);
+  });
+
+  test("that fail break the answer off, and are given back", async () => {
+    const { held, from } = world();
+    async function* failing(): AsyncGenerator<Uint8Array, void> {
+      yield new Uint8Array(10);
+      throw new Error("broken");
+    }
+    for (const encoding of ["gzip", "identity"]) {
+      const answer = streamRows(from("a", { "accept-encoding": encoding }), failing(), {});
+      await expect(answer.bytes()).rejects.toThrow();
+      expect(held()).toBe(0);
+    }
+  });
+
+  test("beyond 64 of an account are to come again", () => {
+    const { from } = world();
+    for (let n = 0; n < 64; n++) streamRows(from("a"), endless().rows, {});
+    expect(() => streamRows(from("a"), endless().rows, {})).toThrow("Too many large responses");
+    streamRows(from("b"), endless().rows, {});
+  });
+
+  test("whose caller is gone before the first is read are given back", () => {
+    const budgets = createBudgets(createTestClock());
+    const gone = new AbortController();
+    const request = new Request("http://localhost/", { signal: gone.signal });
+    holdFor(request, "a", budgets);
+    streamRows(request, endless().rows, {});
+    expect(budgets.answers.held).toBe(MIB);
+    gone.abort();
+    expect(budgets.answers.held).toBe(0);
+  });
+});
