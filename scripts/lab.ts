@@ -1,8 +1,8 @@
 /**
  * The laboratory: real name and mail servers on loopback addresses, and the binary asked about addresses whose true
  * state is known, then about targets on blocklists of every behaviour, then DMARC with reporters that really exist.
- * `--only PATTERN` keeps the rows whose theme, address or true state matches (the themes of the other two are
- * "blocklists" and "dmarc"); `--keep` starts the servers, prints the environment by which to try the binary by hand, and
+ * `--only PATTERN` keeps the rows whose theme, address or true state matches (the themes of the others are
+ * "blocklists", "dmarc" and "outage"); `--keep` starts the servers, prints the environment by which to try the binary by hand, and
  * waits for Ctrl-C. `--binary PATH` tries another one.
  */
 import { chmod, mkdtemp, rm } from "node:fs/promises";
@@ -19,6 +19,7 @@ import { startFaultServer } from "./lab/fault-server.ts";
 import { DNS, LAB_NETWORKS, PROBE_HELO, PROBE_SENDER, SMTP_PORT } from "./lab/hosts.ts";
 import { startOpensmtpd } from "./lab/opensmtpd.ts";
 import { ensurePackages } from "./lab/packages.ts";
+import { outageText, runOutage } from "./lab/outage.ts";
 import { startPostfix } from "./lab/postfix.ts";
 import { startPostgrey } from "./lab/postgrey.ts";
 import { startWrongDns } from "./lab/wrong-dns.ts";
@@ -73,19 +74,23 @@ const askAll = async (supervisor: Supervisor, directory: string): Promise<boolea
   const rows = ROWS.filter(({ theme, address, truth }) => pattern.test(`${theme} ${address} ${truth}`));
   const withLists = pattern.test("blocklists");
   const withDmarc = pattern.test("dmarc");
-  if (rows.length === 0 && !withLists && !withDmarc) throw new Error("No row of the table matches --only");
+  if (rows.length === 0 && !withLists && !withDmarc && !pattern.test("outage"))
+    throw new Error("No row of the table matches --only");
   const subject = { binary: BINARY, environment: ENVIRONMENT, directory };
   const key = await startService(supervisor, subject);
   const judged = await runTable({ supervisor, subject, key }, rows, ({ right }) => {
     process.stderr.write(right ? "." : "W");
   });
   process.stderr.write("\n");
+  const outage = pattern.test("outage") ? await runOutage(supervisor, subject) : [];
   const cells = withLists ? await runBlocklists(supervisor, subject) : [];
   const dmarc = withDmarc ? await runDmarc(supervisor, subject, CACHE) : [];
-  console.log(blocklistsText(cells) + dmarcText(dmarc) + reportText(judged, [...cells, ...dmarc]));
+  console.log(
+    blocklistsText(cells) + dmarcText(dmarc) + outageText(outage) + reportText(judged, [...cells, ...dmarc, ...outage]),
+  );
   const listed = await askList(key, rows);
   console.log(listText(listed));
-  return [...judged, ...cells, ...dmarc].every(({ right }) => right) && listed.wrong.length === 0;
+  return [...judged, ...cells, ...dmarc, ...outage].every(({ right }) => right) && listed.wrong.length === 0;
 };
 
 /** Ends every process, says which of them resisted, and removes the directory; true when nothing did. */

@@ -26,6 +26,8 @@ export const SOCKS = { ip: "127.10.0.70", port: 1080 } as const;
 /** Addresses from which the binary may leave: `exitonly` lets in the first, and what comes out of the SOCKS proxy. */
 export const EXITS = { welcome: "127.10.0.90", unwelcome: "127.10.0.91", behindSocks: "127.10.0.92" } as const;
 export const HTTP = { ip: "127.10.0.80", port: 8085 } as const;
+/** Of the service whose resolver and mail host go away. */
+export const OUTAGE_HTTP = { ip: "127.10.0.80", port: 8088 } as const;
 /** Of the service that watches the lab's blocklists. */
 export const LISTS_HTTP = { ip: "127.10.0.80", port: 8086 } as const;
 

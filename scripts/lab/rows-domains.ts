@@ -1,5 +1,5 @@
 import { WRONG_DNS } from "./hosts.ts";
-import { ALL_RETRIES_S, DNS_TIMEOUT_S, PROMPT_S, REPLY_TIMEOUT_S, within } from "./rows.ts";
+import { ALL_RETRIES_S, DNS_RETRIES_S, DNS_TIMEOUT_S, PROMPT_S, REPLY_TIMEOUT_S, within } from "./rows.ts";
 import type { Theme } from "./rows.ts";
 
 const EXISTS = ["deliverable", "mailbox_exists"] as const;
@@ -78,14 +78,17 @@ export const DNS_SHAPES: Theme = {
       ["long TXT beside the MX, exists", ...EXISTS, "alice@longtxt"],
     ),
     within(
-      DNS_TIMEOUT_S,
+      DNS_RETRIES_S,
       ["SERVFAIL", ...NO_DNS, "alice@servfail"],
       ["silent DNS", ...NO_DNS, "alice@silentdns"],
       ["DNS REFUSED", ...NO_DNS, "alice@refused"],
-      ["CNAMEs go in a circle", ...NO_DNS, "alice@cnameloop", "alice@cnameself"],
-      ["MX host's CNAMEs go in a circle", ...NO_DNS, "alice@mxloop"],
       ["MX host ends in SERVFAIL", ...NO_DNS, "alice@hostservfail"],
       ["one MX host ends in SERVFAIL, the other is private", ...NO_DNS, "alice@servfailandprivate"],
+    ),
+    within(
+      DNS_TIMEOUT_S,
+      ["CNAMEs go in a circle", ...NO_DNS, "alice@cnameloop", "alice@cnameself"],
+      ["MX host's CNAMEs go in a circle", ...NO_DNS, "alice@mxloop"],
       ["DNS is silent about the last MX host, first works", ...EXISTS, "alice@lastsilent"],
       ["first MX host ends in SERVFAIL, second works", ...EXISTS, "alice@firstservfail"],
     ),

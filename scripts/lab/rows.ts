@@ -23,6 +23,8 @@ export const PROMPT_S = 8;
 /** One wait runs out: a reply (4 s) or a question to DNS (10 s), with the time to hang up. */
 export const REPLY_TIMEOUT_S = 10;
 export const DNS_TIMEOUT_S = 13;
+/** All retries after a question to DNS that runs out of its time each time. */
+export const DNS_RETRIES_S = 55;
 /** The binary comes back once, after the first of its waits (2 s), or until all of them are used up (2 + 3 + 4 s). */
 export const COMES_BACK_S = 12;
 export const ALL_RETRIES_S = 18;
