@@ -14,6 +14,7 @@ import { measureChecks } from "./bench/checks.ts";
 import { measureCommits } from "./bench/commits.ts";
 import { measureDmarc } from "./bench/dmarc.ts";
 import { measureDns } from "./bench/dns.ts";
+import { measureHistory } from "./bench/history.ts";
 import { measureHttp } from "./bench/http.ts";
 import { isMet, type Mark, marksJson, marksText } from "./bench/marks.ts";
 import { measurePlan } from "./bench/plan.ts";
@@ -39,6 +40,7 @@ const GROUPS: Readonly<Record<string, (stage: Stage) => Promise<Mark[]>>> = {
   "bulk-list": measureBulkList,
   blocklists: measureBlocklists,
   dmarc: measureDmarc,
+  history: measureHistory,
 };
 
 const { values: options } = parseArgs({
