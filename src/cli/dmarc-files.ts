@@ -1,5 +1,6 @@
 import { readdir, stat } from "node:fs/promises";
 import { join } from "node:path";
+import { UNPACK_LIMITS } from "../dmarc/report/unpack.ts";
 
 /** A file to be imported; `path` is null for standard input. */
 export interface ReportPath {
@@ -13,7 +14,7 @@ export type ReportBytes =
   | { readonly input: string; readonly bytes: null; readonly problem: string };
 
 /** The largest file that is read whole; mailbox files are read mail by mail, whatever their size. */
-export const FILE_BYTES_MAX = 64 * 1024 * 1024;
+export const FILE_BYTES_MAX = UNPACK_LIMITS.entryBytesMax;
 /** Files of one import. */
 export const FILES_MAX = 1_000_000;
 /** What of a mail in a mailbox is kept: more than any that is read, so that it is refused for its size. */

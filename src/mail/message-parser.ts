@@ -6,6 +6,7 @@ export interface MessageParserLimits {
   readonly multipartDepthMax: number;
   readonly headerBytesMax: number;
   readonly paddingsMax: number;
+  readonly quotedLineBytesMax: number;
 }
 
 /** Bytes and lines read before others have their turn: a few milliseconds. */
@@ -43,7 +44,11 @@ export const createMessageParser = (limits: MessageParserLimits): PostalMime => 
   };
 
   const processInTurn: ProcessLine = (line, isLast) => {
-    const isBase64 = isInBase64(parser);
+    const encoding = bodyEncoding(parser);
+    const isBase64 = /base64/i.test(encoding);
+    if (line.byteLength > limits.quotedLineBytesMax && /quoted-printable/i.test(encoding)) {
+      throw new Error("a line of quoted-printable is too long");
+    }
     if (isBase64) paddings += countPaddings(line, limits.paddingsMax);
     if (paddings > limits.paddingsMax) throw new Error("too many pieces of base64");
     bytesInTurn += line.byteLength;
@@ -61,12 +66,12 @@ export const createMessageParser = (limits: MessageParserLimits): PostalMime => 
   return parser;
 };
 
-/** Whether the parser is in the body of a part written in base64. */
-const isInBase64 = (parser: object): boolean => {
+/** The transfer encoding of the body that the parser is in; empty for none, and in headers. */
+const bodyEncoding = (parser: object): string => {
   const node: unknown = Reflect.get(parser, "currentNode");
-  if (typeof node !== "object" || node === null || Reflect.get(node, "state") !== "body") return false;
+  if (typeof node !== "object" || node === null || Reflect.get(node, "state") !== "body") return "";
   const encoding: unknown = Reflect.get(Object(Reflect.get(node, "contentTransferEncoding")), "encoding");
-  return typeof encoding === "string" && /base64/i.test(encoding);
+  return typeof encoding === "string" ? encoding : "";
 };
 
 /** How many pieces of base64 end within a line; those beyond the ceiling are not looked for. */

@@ -109,6 +109,10 @@ describe("ceilings", () => {
     const manyBoundaries = multipart(...Array.from({ length: MESSAGE_LIMITS.dashLinesMax }, () => ""));
     const longHeader = `Subject: ${"x".repeat(MESSAGE_LIMITS.headerBytesMax)}\n\nx`;
     const manyPaddings = `Content-Transfer-Encoding: base64\n\n${"QQ==".repeat(MESSAGE_LIMITS.paddingsMax + 1)}`;
+    const longQuotedLine = `Content-Transfer-Encoding: quoted-printable\n\n${"=3C".repeat(MESSAGE_LIMITS.quotedLineBytesMax)}`;
+    expect(await problemOf(bytesOf(longQuotedLine))).toBe("message_too_complex");
+    const endlessHeader = `Subject: x\n${"X-A: y\n".repeat(MESSAGE_LIMITS.headerBytesMax)}`;
+    expect(await problemOf(bytesOf(endlessHeader))).toBe("message_too_complex");
     for (const text of [nested, manyParts, longHeader, manyLines, manyBoundaries, manyPaddings])
       expect(await problemOf(bytesOf(text))).toBe("message_too_complex");
   });

@@ -14,6 +14,8 @@ export const MESSAGE_LIMITS = {
   headerBytesMax: 128 * 1024,
   /** Pieces of base64 that padding (`=`) ends: some write one a line, and each costs the parser a buffer. */
   paddingsMax: 500_000,
+  /** Of a line of quoted-printable (76 by RFC 2045 §6.7), which the parser takes apart into millions of pieces. */
+  quotedLineBytesMax: 64 * 1024,
   multipartDepthMax: 32,
   partsMax: 256,
 } as const;
@@ -44,9 +46,10 @@ export interface Message {
  */
 export const readMessage = async (bytes: Uint8Array): Promise<Result<Message, MessageProblem>> => {
   if (bytes.byteLength > MESSAGE_LIMITS.messageBytesMax) return err("message_too_large");
-  if (await hasTooManyLines(bytes)) return err("message_too_complex");
+  const message = withoutMailboxLine(bytes);
+  if (hasLongHeader(message) || (await hasTooManyLines(bytes))) return err("message_too_complex");
   const parser = createMessageParser(MESSAGE_LIMITS);
-  const email = await parser.parse(withoutMailboxLine(bytes)).catch(() => null);
+  const email = await parser.parse(message).catch(() => null);
   // The parser throws for ceilings only.
   if (email === null) return err("message_too_complex");
   const parts = collectParts(parser, email.attachments);
@@ -73,6 +76,12 @@ const DASH = 45;
 
 /** Lines counted before others have their turn. */
 const LINES_PER_TURN = 100_000;
+
+/** Whether the first header does not end within what all headers may have: the parser would gather it before it says so. */
+const hasLongHeader = (message: Uint8Array): boolean => {
+  if (message.byteLength <= MESSAGE_LIMITS.headerBytesMax) return false;
+  return !/\r?\n\r?\n|^\r?\n/.test(latin1.decode(message.subarray(0, MESSAGE_LIMITS.headerBytesMax + 4)));
+};
 
 const hasTooManyLines = async (bytes: Uint8Array): Promise<boolean> => {
   let lines = 0;

@@ -16,8 +16,9 @@ export interface Signature {
   readonly selector: string;
   /**
    * `fail`: header or body are not what was signed. `policy`: it verifies, but is too weak to prove anything (a short
-   * key, SHA-1, a part of the body only). `neutral`: there is no key, it has expired or cannot be read.
-   * `temperror`: the DNS did not say.
+   * key, SHA-1, a part of the body only). `neutral`: there is no key, it is in test mode (`t=y`, RFC 6376 §3.6.1), it has
+   * expired or cannot be read. `permerror`: `i=` is not of the domain in `d=` (§6.1.1), or with a key `t=s` not that domain
+   * itself (§3.6.1). `temperror`: the DNS did not say.
    */
   readonly result: SignatureResult;
 }
@@ -120,7 +121,14 @@ const signatureOf = ({ signingDomain, selector, status }: VerifiedSignature): re
   ];
 };
 
-const resultOf = ({ result, comment, underSized }: VerifiedSignature["status"]): SignatureResult => {
+/** What the verifier notes about an `i=` that must not be, and lets pass. */
+const WRONG_IDENTITY = "identity-domain";
+
+const resultOf = (status: VerifiedSignature["status"]): SignatureResult => {
+  const { result, comment, underSized, warnings, testing } = status;
+  if (warnings?.includes(WRONG_IDENTITY) === true) return "permerror";
+  // To be treated as if it were not there, whether it verifies or not.
+  if (testing === true) return "neutral";
   if (comment === "body hash did not verify") return "fail";
   if (result === "pass" && (underSized ?? 0) > 0) return "policy";
   return SIGNATURE_RESULTS.find((known) => known === result) ?? "neutral";

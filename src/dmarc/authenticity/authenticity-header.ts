@@ -13,10 +13,12 @@ export const HEADER_LIMITS = {
   signaturesMax: 10,
   /** Of those: signatures over a part of the body (`l=`), each of which costs a hash of its own. */
   partialSignaturesMax: 2,
+  /** Of one line of the body, which the verifier wants as a whole. RFC 5322 §2.1.1 allows 998. */
+  lineBytesMax: 256 * 1024,
 } as const;
 
-/** The header of a mail is beyond what is read. */
-export type HeaderProblem = "header_too_large";
+/** The header of a mail, or a line of its body, is beyond what is read. */
+export type HeaderProblem = "header_too_large" | "line_too_long";
 
 /** A mail as the verifier gets it. */
 export interface SignedMail {
@@ -46,6 +48,9 @@ export const readSignedMail = (bytes: Uint8Array): Result<SignedMail, HeaderProb
   const fields = foldFields(lines);
   if (fields.some(isTooLong)) return err("header_too_large");
 
+  const body = bodyAt === null ? new Uint8Array() : message.subarray(bodyAt);
+  if (hasLongLine(body)) return err("line_too_long");
+
   const kept: string[] = [];
   const count = { signatures: 0, partial: 0, leftOut: 0 };
   for (const { name, text: field } of fields) {
@@ -55,7 +60,7 @@ export const readSignedMail = (bytes: Uint8Array): Result<SignedMail, HeaderProb
   }
   return ok({
     header: Buffer.from(`${kept.join("\r\n")}\r\n\r\n`, "latin1"),
-    body: bodyAt === null ? new Uint8Array() : message.subarray(bodyAt),
+    body,
     signatures: count.signatures,
     leftOut: count.leftOut,
     fromFields: fields.filter(({ name }) => name === "from").length,
@@ -86,6 +91,16 @@ const messageStart = (bytes: Uint8Array): number => {
   const lineEnd = bytes.indexOf(LINE_FEED, start);
   const isMailboxLine = lineEnd !== -1 && latin1(bytes.subarray(start, start + 5)) === "From ";
   return isMailboxLine ? lineEnd + 1 : start;
+};
+
+/** Whether a line is longer than `lineBytesMax`: looks for the last line end within each such length. */
+const hasLongLine = (body: Uint8Array): boolean => {
+  for (let at = 0; body.length - at > HEADER_LIMITS.lineBytesMax;) {
+    const end = body.lastIndexOf(LINE_FEED, at + HEADER_LIMITS.lineBytesMax);
+    if (end < at) return true;
+    at = end + 1;
+  }
+  return false;
 };
 
 /** Where the body begins: behind the first empty line; null when there is none. */

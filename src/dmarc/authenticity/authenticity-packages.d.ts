@@ -13,6 +13,10 @@ declare module "mailauth/lib/dkim/dkim-verifier.js" {
       readonly comment?: string | false;
       /** How many bytes of the body the signature leaves out (`l=`). */
       readonly underSized?: number;
+      /** What was accepted against RFC 6376: `identity-domain`, `tag-syntax` and others. */
+      readonly warnings?: readonly string[];
+      /** The key says `t=y`. */
+      readonly testing?: boolean;
     };
   }
   export interface DkimVerifierOptions {

@@ -72,6 +72,9 @@ const check = (
   return examine({ bytes, client: "8.8.4.9", helo: "mx.esp.example", mailFrom: "b@esp.example", ...mail });
 };
 
+/** A zone whose key has a tag more. */
+const keyZone = (tag: string): Zone => ({ "s1._domainkey.example.com": { TXT: [`${RSA_RECORD}; ${tag}`] } });
+
 const WITHOUT_POLICY = zoneOf({ "_dmarc.example.com": {} });
 
 describe("signatures", () => {
@@ -95,6 +98,42 @@ describe("signatures", () => {
       {},
       "fail",
       "fail",
+      true,
+    ],
+    ["one whose i= is of another domain", { signings: [{ tags: "i=@google.com" }] }, {}, "fail", "permerror", true],
+    [
+      "one whose i= is above its d=",
+      { signings: [{ d: "mail.example.com", tags: "i=@example.com" }] },
+      {},
+      "fail",
+      "permerror",
+      true,
+    ],
+    ["one whose i= is below its d=", { signings: [{ tags: "i=a@mail.example.com" }] }, {}, "pass", "pass", true],
+    [
+      "one whose i= is below its d=, of a key t=s",
+      { signings: [{ tags: "i=a@mail.example.com" }] },
+      keyZone("t=s"),
+      "fail",
+      "permerror",
+      true,
+    ],
+    [
+      "one whose i= is its d=, of a key t=s",
+      { signings: [{ tags: "i=a@example.com" }] },
+      keyZone("t=s"),
+      "pass",
+      "pass",
+      true,
+    ],
+    ["one of a key in test mode", { signings: [{}] }, keyZone("t=y"), "fail", "neutral", true],
+    ["one of a key in test mode, among other flags", { signings: [{}] }, keyZone("t=s:y"), "fail", "neutral", true],
+    [
+      "one over another header, of a key in test mode",
+      { signings: [{ key: generateKeyPairSync("rsa", { modulusLength: 2048 }).privateKey }] },
+      keyZone("t=y"),
+      "fail",
+      "neutral",
       true,
     ],
     ["one that has expired", { signings: [{ tags: `t=${NOW_S - 9}; x=${NOW_S - 1}` }] }, {}, "fail", "neutral", true],
@@ -387,6 +426,16 @@ describe("From", () => {
   ])("%s", async (_, header, authenticity, from) => {
     expect(await check(`${header}\r\n${BODY}`)).toMatchObject({ authenticity, from });
   });
+});
+
+test("a line beyond all that mail has is not looked through", async () => {
+  const body = `${"x".repeat(300_000)}\r\n`;
+  expect(await check(mailOf({ signings: [{ body }], body }))).toMatchObject({
+    authenticity: "unknown",
+    message: "A line of the mail is too long to be judged.",
+  });
+  const lines = `${"x".repeat(200_000)}\r\n`.repeat(3);
+  expect((await check(mailOf({ signings: [{ body: lines }], body: lines }))).authenticity).toBe("pass");
 });
 
 test("a public suffix is aligned with itself alone", async () => {

@@ -5,7 +5,7 @@ import type { DnsResolver } from "../../net/dns.ts";
 import { createAddressPolicy } from "../../net/public-address.ts";
 import { verifySignatures } from "./authenticity-dkim.ts";
 import { asNodeResolver, limitQuestions } from "./authenticity-dns.ts";
-import { HEADER_LIMITS, readSignedMail } from "./authenticity-header.ts";
+import { HEADER_LIMITS, type HeaderProblem, readSignedMail } from "./authenticity-header.ts";
 import {
   type AuthenticityFinding,
   concludeAuthenticity,
@@ -77,12 +77,17 @@ interface Circumstances {
   readonly signal: AbortSignal;
 }
 
+const NOT_READ: Readonly<Record<HeaderProblem, string>> = {
+  header_too_large: "The header of the mail is too large to be judged.",
+  line_too_long: "A line of the mail is too long to be judged.",
+};
+
 const examine = async (
   mail: ReceivedMail,
   { resolver, receivedAtMs, signal }: Circumstances,
 ): Promise<AuthenticityFinding> => {
   const signed = readSignedMail(mail.bytes);
-  if (!signed.ok) return notJudged("The header of the mail is too large to be judged.");
+  if (!signed.ok) return notJudged(NOT_READ[signed.error]);
   if (signed.value.fromFields !== 1) {
     return withoutAuthor({ kind: signed.value.fromFields === 0 ? "none" : "several" });
   }

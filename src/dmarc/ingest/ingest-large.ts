@@ -9,11 +9,12 @@ import { factsOf } from "./ingest-row.ts";
 import { coveringDomain, type IngestStores, refusalOf, type StagedReport, type Work } from "./ingest-work.ts";
 import { newReportOf, StagedReportGone } from "./ingest-write.ts";
 import type { Report } from "../report/report.ts";
+import { weightOf } from "../report/report-row-size.ts";
 import { dayOf, periodProblemOf } from "./report-day.ts";
 import { contentOf, samenessOf } from "./report-sameness.ts";
 import type { CountedRow } from "./rollup.ts";
 
-/** Rows written in one transaction: it holds the event loop for some 20 ms. */
+/** Plain rows written in one transaction, or fewer longer ones: it holds the event loop for some 20 ms. */
 export const ROWS_PER_COMMIT = 1_000;
 /** Reports with more rows are written in several transactions. */
 export const LARGE_ROWS_MIN = 2_000;
@@ -25,7 +26,21 @@ export interface StagingDeps {
   readonly log: Log;
 }
 
-export const isLarge = ({ rows }: Report): boolean => rows.length > LARGE_ROWS_MIN;
+/** What the rows of a report weigh: as many as there are, and more when they are long. */
+export const weightIn = ({ rows }: Pick<Report, "rows">): number => rows.reduce((sum, row) => sum + weightOf(row), 0);
+
+export const isLarge = (report: Report): boolean => weightIn(report) > LARGE_ROWS_MIN;
+
+/** The rows from `from` on that are written in one transaction: one at least. */
+const nextRows = (rows: Report["rows"], from: number): Report["rows"] => {
+  const some = rows.slice(from, from + ROWS_PER_COMMIT);
+  let weight = 0;
+  const end = some.findIndex((row, at) => {
+    weight += weightOf(row);
+    return at > 0 && weight > ROWS_PER_COMMIT;
+  });
+  return end === -1 ? some : some.slice(0, end);
+};
 
 /**
  * Writes the rows of large reports ahead, in reports that do not count yet, so that the transaction in which they begin
@@ -41,7 +56,7 @@ export const createStaging = ({ db, stores, clock, log }: StagingDeps) => {
     let allowance: Allowance | undefined;
     while (placed.length < report.rows.length) {
       const from = placed.length;
-      const rows = report.rows.slice(from, from + ROWS_PER_COMMIT);
+      const rows = nextRows(report.rows, from);
       const more = await db.commit((tx) => {
         if (!reports.isIncomplete(staged.number)) throw new StagedReportGone("a report vanished while it was written");
         const counting = createCounting(counts, { tx, nowMs: clock.nowMs() });

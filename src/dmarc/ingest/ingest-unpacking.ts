@@ -7,7 +7,7 @@ export interface UnpackAllowance {
 }
 
 /** Unpacked bytes after which the garbage is collected: a bomb leaves hundreds of megabytes behind. */
-const TIDY_BYTES = 64 * 1024 * 1024;
+const TIDY_BYTES = 16 * 1024 * 1024;
 
 /**
  * Reads one of several files within what is left for all of them. Null when it needs more than that: it would be read by
@@ -22,9 +22,8 @@ export const readWithin = async (
   if (given <= 0) return null;
   budget.bytesLeft = given;
   const readings = await read(budget);
-  const refused = readings.filter(({ reason }) => reason === "entry_too_large").length;
   const isOver = readings.some(({ reason }) => reason === "mail_too_large");
-  const used = isOver ? given : given - budget.bytesLeft + refused * UNPACK_LIMITS.entryBytesMax;
+  const used = given - budget.bytesLeft;
   allowance.bytesLeft -= used;
   if (used >= TIDY_BYTES) Bun.gc(true);
   return isOver && given < UNPACK_LIMITS.mailBytesMax ? null : readings;

@@ -1,9 +1,10 @@
 import { type Clock, nextTurn } from "../../base/clock.ts";
+import { createTurn } from "../../base/turn.ts";
 import type { Log } from "../../base/log.ts";
 import type { Db } from "../../db/open.ts";
 import type { CheckAuthenticity } from "../authenticity/authenticity.ts";
 import { type Claims, createJudging, type Read } from "./ingest-judging.ts";
-import { createStaging, isLarge, ROWS_PER_COMMIT } from "./ingest-large.ts";
+import { createStaging, isLarge, ROWS_PER_COMMIT, weightIn } from "./ingest-large.ts";
 import type { IngestStores, Work, Written } from "./ingest-work.ts";
 import { StagedReportGone, writeWorks } from "./ingest-write.ts";
 import type { NewIngestion } from "./ingestion-store.ts";
@@ -66,6 +67,7 @@ export const createIngest = (deps: IngestDeps) => {
   const { db, stores, clock, log, authenticate, pace = SERVER_PACE, read = readReportFile } = deps;
   const staging = createStaging({ db, stores, clock, log });
   const judging = createJudging({ stores, authenticate });
+  const inTurn = createTurn();
 
   const failed = (work: Pick<Work, "ingestion" | "isNew">, failure: Work["failure"]): Work => {
     const { ingestion, isNew } = work;
@@ -82,7 +84,10 @@ export const createIngest = (deps: IngestDeps) => {
     const { ingestion, isNew } = item;
     try {
       if (item.isGivenUp) return failed(item, "gave_up");
-      const readings = await readWithin(allowance, (budget) => read(ingestion.bytes, ingestion.name, budget));
+      // What one unpacks to is in memory meanwhile, whoever brought it.
+      const readings = await inTurn(() =>
+        readWithin(allowance, (budget) => read(ingestion.bytes, ingestion.name, budget)),
+      );
       if (readings === null) return failed(item, "upload_too_large");
       const isMail = kindOfPayload(ingestion.bytes) === "message";
       return { ...NOTHING_KNOWN, ingestion, isNew, readings, failure: null, isMail };
@@ -197,7 +202,7 @@ export const createIngest = (deps: IngestDeps) => {
 const NOTHING_KNOWN: Pick<Work, "proof" | "rivals" | "staged"> = { proof: null, rivals: new Map(), staged: new Map() };
 
 const rowsIn = ({ readings }: Work): number =>
-  readings.reduce((sum, { report }) => sum + (report?.rows.length ?? 0), 0);
+  readings.reduce((sum, { report }) => sum + (report === null ? 0 : weightIn(report)), 0);
 
 const hasLarge = ({ readings }: Work): boolean => readings.some(({ report }) => report !== null && isLarge(report));
 

@@ -1,9 +1,12 @@
 import { AppError } from "../../base/errors.ts";
 import { readBytes } from "../../http/body.ts";
+import { UNPACK_LIMITS } from "../report/unpack.ts";
 
 /** Ceilings of one upload: of its files together, of their number, and of what stands around them in a form. */
 export const UPLOAD_BYTES_MAX = 64 * 1024 * 1024;
 export const UPLOAD_FILES_MAX = 1_000;
+/** Of one file, packed or not: as much as one may unpack to. */
+export const UPLOAD_FILE_BYTES_MAX = UNPACK_LIMITS.entryBytesMax;
 const AROUND_BYTES_MAX = 1024 * 1024;
 const NAME_CHARACTERS_MAX = 255;
 /** Parts of a form that are no files; they are passed over. */
@@ -38,9 +41,18 @@ export const readUpload = async (
 
 /**
  * The files of an upload: of a multipart/form-data body (RFC 7578) the parts that have a file name or another type than
- * plain text, else the body itself. Throws an AppError, 400, for nothing at all and for a form that breaks off.
+ * plain text, else the body itself. Throws an AppError: 400 for nothing at all and for a form that breaks off, 413 for a
+ * file that is too large.
  */
-export const filesIn = async ({ form, bytes }: UploadBody): Promise<UploadedFile[]> => {
+export const filesIn = async (body: UploadBody): Promise<UploadedFile[]> => {
+  const files = await allFilesIn(body);
+  const large = files.find(({ bytes }) => bytes.byteLength > UPLOAD_FILE_BYTES_MAX);
+  if (large === undefined) return files;
+  const message = `A file may have ${UPLOAD_FILE_BYTES_MAX.toLocaleString("en")} bytes at most.`;
+  throw new AppError("payload_too_large", { message });
+};
+
+const allFilesIn = async ({ form, bytes }: UploadBody): Promise<UploadedFile[]> => {
   if (form === null) {
     if (bytes.byteLength === 0) throw refused("The body is empty. It is a report: a mail, XML, gzip, zip or JSON.");
     return [{ name: null, bytes }];

@@ -3,12 +3,14 @@ import { crc32, deflateRawSync, gzipSync } from "node:zlib";
 import fc from "fast-check";
 import expected from "../../../fixtures/dmarc/reports/expected.json" with { type: "json" };
 import { COUNT_MAX } from "./report-values.ts";
+import type { RejectReason } from "./outcome.ts";
 import { readReportFile } from "./read-file.ts";
 import { readReport } from "./read-report.ts";
 import { REPORT_LIMITS } from "./report.ts";
 import { readTlsReport } from "./tls-report.ts";
 import { createUnpackBudget, UNPACK_LIMITS, unpack } from "./unpack.ts";
 import { XML_LIMITS } from "./report-xml.ts";
+import { ZIP_DIRECTORY_ENTRIES_MAX } from "./zip.ts";
 
 const FIXTURES = new URL("../../../fixtures/dmarc/reports/", import.meta.url).pathname;
 const bytesOf = (text: string): Uint8Array => new TextEncoder().encode(text);
@@ -20,13 +22,18 @@ const RECORD = "<record><row><source_ip>192.0.2.1</source_ip><count>1</count></r
 const reportWith = (inside: string): Uint8Array => bytesOf(`${HEAD}${RECORD}${inside}</feedback>`);
 
 /** A zip archive of equal deflated files whose directory says what it likes about their sizes. */
-const zipOf = (files: number, data: Uint8Array, claimedBytes: number): Uint8Array => {
+const zipOf = (
+  files: number,
+  data: Uint8Array,
+  claimedBytes: number,
+  nameOf = (index: number) => `${index}.xml`,
+): Uint8Array => {
   const packed = deflateRawSync(data);
   const local: Uint8Array[] = [];
   const central: Uint8Array[] = [];
   let at = 0;
   for (let index = 0; index < files; index += 1) {
-    const name = Buffer.from(`${index}.xml`);
+    const name = Buffer.from(nameOf(index));
     const sizes = Buffer.alloc(16);
     sizes.writeUInt16LE(8, 0);
     const common = Buffer.alloc(26);
@@ -82,6 +89,26 @@ describe("archives made to hurt", () => {
 
   test("an archive of a hundred thousand entries is refused by its number", async () => {
     expect(await outcomesOf(zipOf(100_000, bytesOf("x"), 1))).toEqual(["too_many_entries"]);
+  });
+
+  test.each<[number, RejectReason | null]>([
+    [0, null],
+    [1, "too_many_entries"],
+  ])("folders count as entries of the directory: %i more than are looked at", async (more, reason) => {
+    const entries = ZIP_DIRECTORY_ENTRIES_MAX + more;
+    const zip = zipOf(entries, reportWith(""), 10, (index) => `${index}${index === entries - 1 ? ".xml" : "/"}`);
+    expect(await outcomesOf(zip)).toEqual([reason]);
+  });
+
+  test("what is thrown away is paid for: a second bomb leaves nothing for a third", async () => {
+    const budget = createUnpackBudget();
+    const found = await unpack(zipOf(3, bomb, 10), null, budget);
+    expect(found.map((one) => (one.kind === "refused" ? one.reason : one.kind))).toEqual([
+      "entry_too_large",
+      "entry_too_large",
+      "mail_too_large",
+    ]);
+    expect(budget.bytesLeft).toBe(0);
   });
 
   test("a directory that says less than it has is read as far as it says", async () => {

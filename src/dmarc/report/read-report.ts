@@ -12,9 +12,9 @@ export interface ReadingBudget {
   repairCharactersLeft: number;
 }
 
-/** Two reports of the largest kind; more at once are no report, and each record takes memory. */
+/** One report of the largest kind, or several smaller ones: each record takes memory. */
 export const createReadingBudget = (): ReadingBudget => ({
-  recordsLeft: 2 * REPORT_LIMITS.recordsMax,
+  recordsLeft: REPORT_LIMITS.recordsMax,
   repairCharactersLeft: 2 * REPAIR_LIMITS.charactersMax,
 });
 

@@ -2,6 +2,7 @@ import { err, ok, type Result } from "../../base/errors.ts";
 import type { ReportProblem } from "./outcome.ts";
 import { type PublishedPolicy, REPORT_LIMITS, type Report, type ReportNotice } from "./report.ts";
 import { beginEntry, createRowDraft, finishRow, keepFirst, type ReportRow, type RowDraft } from "./report-row.ts";
+import { shortenRow } from "./report-row-size.ts";
 import {
   POLICIES,
   type RowProblem,
@@ -37,6 +38,7 @@ export const createReportDraft = (recordsMax: number = REPORT_LIMITS.recordsMax)
   let records = 0;
   let strayRecords = 0;
   let policies = 0;
+  let isShortened = false;
 
   const open = (path: readonly string[]): ReportProblem | null => {
     const [section, , third, fourth] = path;
@@ -62,7 +64,11 @@ export const createReportDraft = (recordsMax: number = REPORT_LIMITS.recordsMax)
     else if (section === "record") {
       const row = finishRow(draft);
       if (typeof row === "string") skipped.set(row, (skipped.get(row) ?? 0) + 1);
-      else rows.push(row);
+      else {
+        const short = shortenRow(row);
+        isShortened ||= short !== row;
+        rows.push(short);
+      }
     } else if (section === "report_metadata") {
       if (path.length === 2 && second !== undefined) keepFirst(head, second, text);
       if (path.length === 3 && second === "date_range" && third !== undefined) keepFirst(head, third, text);
@@ -81,7 +87,8 @@ export const createReportDraft = (recordsMax: number = REPORT_LIMITS.recordsMax)
     if (period === null) return err("period_missing");
     const skippedRows = Array.from(skipped, ([reason, count]) => ({ reason, rows: count }));
     const metadata = metadataOf(head);
-    const notices = [...period.notices, ...metadata.notices];
+    const shortened: ReportNotice[] = isShortened ? ["records_shortened"] : [];
+    const notices = [...period.notices, ...metadata.notices, ...shortened];
     const { beginMs, endMs } = period;
     return ok({ ...metadata, errors, beginMs, endMs, policy: published, rows, skippedRows, notices });
   };
@@ -113,7 +120,8 @@ const closeInRecord = (draft: RowDraft, path: readonly string[], text: string): 
 
 const keepError = (errors: string[], text: string): void => {
   const error = readText(text);
-  if (error !== null && errors.length < REPORT_LIMITS.errorsMax) errors.push(error);
+  if (error !== null && errors.length < REPORT_LIMITS.errorsMax)
+    errors.push(error.slice(0, REPORT_LIMITS.errorCharactersMax));
 };
 
 const periodOf = (head: Texts): { beginMs: number; endMs: number; notices: ReportNotice[] } | null => {

@@ -14,7 +14,7 @@ export const XML_LIMITS = {
   /** Where `feedback` begins at the latest. */
   preambleCharactersMax: 256 * 1024,
   /** Characters of one element's text that are kept; the rest is dropped. */
-  textCharactersMax: 4096,
+  textCharactersMax: 1024,
   /** Faults passed over in a text that has been repaired already. */
   faultsMax: 10_000,
 } as const;

@@ -24,6 +24,8 @@ export type ReportNotice =
   | "end_completed"
   | "period_reversed"
   | "period_incomplete"
+  /** Texts or entries of records were left out, because a record had more than `ROW_BYTES_MAX`. Nothing that is counted. */
+  | "records_shortened"
   | "org_name_missing"
   | "report_id_missing";
 
@@ -50,7 +52,7 @@ export interface Report {
 }
 
 /** Ceilings of one report. Texts and nesting are bounded by `XML_LIMITS`. */
-export const REPORT_LIMITS = { recordsMax: 250_000, errorsMax: 20 } as const;
+export const REPORT_LIMITS = { recordsMax: 100_000, errorsMax: 20, errorCharactersMax: 500 } as const;
 
 /** The messages that the rows of a report stand for. */
 export const countMessages = (report: Report): number => report.rows.reduce((sum, { count }) => sum + count, 0);

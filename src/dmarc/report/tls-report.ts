@@ -24,9 +24,19 @@ export interface TlsReport {
 }
 
 /** Ceilings of one report; a larger one is refused, longer lists are cut. `failuresMax` is that of all policies together. */
-export const TLS_REPORT_LIMITS = { bytesMax: 2 * 1024 * 1024, policiesMax: 1000, failuresMax: 10_000 } as const;
+export const TLS_REPORT_LIMITS = {
+  bytesMax: 2 * 1024 * 1024,
+  policiesMax: 200,
+  failuresMax: 500,
+  /** Of each text; result types are words of RFC 8460 §4.3. */
+  textCharactersMax: 255,
+} as const;
 
-const text = z.string().nullish().catch(null);
+const text = z
+  .string()
+  .transform((value) => value.slice(0, TLS_REPORT_LIMITS.textCharactersMax))
+  .nullish()
+  .catch(null);
 const sessions = z.coerce.number().int().nonnegative().catch(0);
 
 const policySchema = z.object({

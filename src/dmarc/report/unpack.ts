@@ -3,10 +3,13 @@ import type { UnpackProblem } from "./outcome.ts";
 import { decodeBase64Text, kindOfPayload } from "./payload.ts";
 import { readZip } from "./zip.ts";
 
-/** What unpacking one mail, with everything in it, may cost. */
+/**
+ * What unpacking one mail, with everything in it, may cost. What is thrown away because it is too large is paid for as well.
+ * The largest reports that reporters send unpack to a few megabytes: some 500 bytes a record.
+ */
 export const UNPACK_LIMITS = {
-  entryBytesMax: 64 * 1024 * 1024,
-  mailBytesMax: 128 * 1024 * 1024,
+  entryBytesMax: 32 * 1024 * 1024,
+  mailBytesMax: 64 * 1024 * 1024,
   entriesMax: 16,
   /** Archives in archives, and mails in mails. */
   depthMax: 3,
@@ -81,9 +84,10 @@ const open = async (packed: Packed, budget: UnpackBudget): Promise<Opened> => {
 };
 
 const openGzip = async (packed: Packed, budget: UnpackBudget): Promise<Opened> => {
-  const file = await gunzip(packed.bytes, takeEntry(budget));
+  const bytesMax = takeEntry(budget);
+  const file = await gunzip(packed.bytes, bytesMax);
   if (!file.ok) {
-    return refuse(packed.name, file.error === "too_large" ? tooLargeReason(budget) : "gzip_damaged");
+    return refuse(packed.name, file.error === "too_large" ? payTooLarge(budget, bytesMax) : "gzip_damaged");
   }
   budget.bytesLeft -= file.value.bytes.byteLength;
   const isTruncated = packed.isTruncated || file.value.isTruncated;
@@ -98,9 +102,10 @@ const openZip = async (packed: Packed, budget: UnpackBudget): Promise<Opened> =>
       refused.push({ kind: "refused", name: packed.name, reason: "too_many_entries" });
       return "stop";
     }
-    const file = await openFile(takeEntry(budget));
+    const bytesMax = takeEntry(budget);
+    const file = await openFile(bytesMax);
     if (!file.ok) {
-      const reason = file.error === "entry_too_large" ? tooLargeReason(budget) : file.error;
+      const reason = file.error === "entry_too_large" ? payTooLarge(budget, bytesMax) : file.error;
       refused.push({ kind: "refused", name, reason });
       return "go_on";
     }
@@ -124,9 +129,11 @@ const takeEntry = (budget: UnpackBudget): number => {
   return budget.entriesLeft < 0 ? 0 : Math.min(UNPACK_LIMITS.entryBytesMax, budget.bytesLeft);
 };
 
-const tooLargeReason = ({ bytesLeft, entriesLeft }: UnpackBudget): UnpackProblem => {
-  if (entriesLeft < 0) return "too_many_entries";
-  return bytesLeft < UNPACK_LIMITS.entryBytesMax ? "mail_too_large" : "entry_too_large";
+/** Takes what an entry was given off the budget, all of which it used up, and says why that was not enough. */
+const payTooLarge = (budget: UnpackBudget, bytesMax: number): UnpackProblem => {
+  if (budget.entriesLeft < 0) return "too_many_entries";
+  budget.bytesLeft -= bytesMax;
+  return bytesMax < UNPACK_LIMITS.entryBytesMax ? "mail_too_large" : "entry_too_large";
 };
 
 const bottomOf = ({ bytes, name, isTruncated }: Packed): Unpacked => {

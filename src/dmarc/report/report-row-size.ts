@@ -1,0 +1,59 @@
+import type { ReportRow } from "./report-row.ts";
+
+/** Bytes of the lists of one record as they are stored, in JSON. A record of a real report has less than 3,000. */
+export const ROW_BYTES_MAX = 16 * 1024;
+
+/** How a record that is too large is shortened, one step after the other: characters kept of each text, entries of each list. */
+const STEPS = [
+  { characters: 200, entries: 100 },
+  { characters: 60, entries: 40 },
+  { characters: 0, entries: 10 },
+] as const;
+
+/** More than the JSON of an entry takes beside its texts, and more bytes than JSON makes of a character (`\u001f`). */
+const ENTRY_BYTES = 120;
+const CHARACTER_BYTES_MAX = 6;
+
+/**
+ * The same row, or a shorter one when its lists take more than `ROW_BYTES_MAX`: with shorter texts and fewer entries, or
+ * without texts. What is counted (address, count, results, names) stays as it is; the first entries of each list are kept.
+ */
+export const shortenRow = (row: ReportRow): ReportRow => {
+  let short = row;
+  for (const step of STEPS) {
+    if (isWithin(short)) return short;
+    short = shortenedTo(row, step);
+  }
+  return short;
+};
+
+const isWithin = (row: ReportRow): boolean => {
+  const { reasons, dkimResults, spfResults, envelopeFrom, envelopeTo } = row;
+  const entries = [...reasons, ...dkimResults, ...spfResults];
+  const characters = entries.reduce((sum, entry) => sum + charactersOf(Object.values(entry)), 0);
+  if (entries.length * ENTRY_BYTES + characters * CHARACTER_BYTES_MAX <= ROW_BYTES_MAX) return true;
+  const lists = { envelopeFrom, envelopeTo, reasons, dkimResults, spfResults };
+  return Buffer.byteLength(JSON.stringify(lists)) <= ROW_BYTES_MAX;
+};
+
+const charactersOf = (values: readonly (string | null)[]): number =>
+  values.reduce((sum, value) => sum + (value?.length ?? 0), 0);
+
+const shortenedTo = (row: ReportRow, { characters, entries }: (typeof STEPS)[number]): ReportRow => {
+  const cut = (text: string | null): string | null => text?.slice(0, characters) || null;
+  return {
+    ...row,
+    reasons: row.reasons.slice(0, entries).map((reason) => ({ ...reason, comment: cut(reason.comment) })),
+    dkimResults: row.dkimResults
+      .slice(0, entries)
+      .map((entry) => ({ ...entry, selector: cut(entry.selector), humanResult: cut(entry.humanResult) })),
+    spfResults: row.spfResults.slice(0, entries).map((entry) => ({ ...entry, humanResult: cut(entry.humanResult) })),
+  };
+};
+
+/** Entries of a record that cost as much to write as a plain record does. */
+const ENTRIES_PER_WEIGHT = 8;
+
+/** How much work it is to write a row down: 1 for a plain one, some 40 for the largest. */
+export const weightOf = ({ reasons, dkimResults, spfResults }: ReportRow): number =>
+  1 + Math.floor((reasons.length + dkimResults.length + spfResults.length) / ENTRIES_PER_WEIGHT);
