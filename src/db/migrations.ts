@@ -8,6 +8,7 @@ import m0005 from "../../drizzle/0005_dmarc.sql" with { type: "text" };
 import m0006 from "../../drizzle/0006_webhook_modes_and_ledger_inserts.sql" with { type: "text" };
 import m0007 from "../../drizzle/0007_list_reading_and_evidence.sql" with { type: "text" };
 import m0008 from "../../drizzle/0008_bulk_rounds.sql" with { type: "text" };
+import m0009 from "../../drizzle/0009_report-trust.sql" with { type: "text" };
 
 export interface Migration {
   readonly name: string;
@@ -25,4 +26,5 @@ export const MIGRATIONS: readonly Migration[] = [
   { name: "0006_webhook_modes_and_ledger_inserts", sql: m0006 },
   { name: "0007_list_reading_and_evidence", sql: m0007 },
   { name: "0008_bulk_rounds", sql: m0008 },
+  { name: "0009_report-trust", sql: m0009 },
 ];

@@ -26,7 +26,10 @@ export const dmarcReports = sqliteTable(
     rows: integer().notNull(),
     messages: integer().notNull(),
     aligned: integer().notNull(),
-    /** What makes two reports the same one, hashed. */
+    /**
+     * What makes two reports the same one, hashed; behind a space the author of a report that is not trusted: the domain that
+     * its mail is authenticated as, or `unauthenticated`.
+     */
     sameness: text().notNull(),
     /** The rows, hashed: a report that comes twice with other rows is worth a word. */
     content: text().notNull(),
@@ -132,11 +135,17 @@ const counts = {
   rejected: integer().notNull(),
 };
 
+/**
+ * Whether the reports were handed in by the owner, or came in mail that is authenticated as the reporter's. What is counted of
+ * others is kept apart: advice must not rest on it. What was counted before they were told apart is among the trusted.
+ */
+const isTrusted = integer("is_trusted", { mode: "boolean" }).notNull().default(true);
+
 /** What a source sent on a day. */
 export const dmarcDaily = sqliteTable(
   "dmarc_daily",
-  { domain: integer().notNull(), day: integer().notNull(), source: integer().notNull(), ...counts },
-  (table) => [primaryKey({ columns: [table.domain, table.day, table.source] })],
+  { domain: integer().notNull(), day: integer().notNull(), source: integer().notNull(), ...counts, isTrusted },
+  (table) => [primaryKey({ columns: [table.domain, table.day, table.source, table.isTrusted] })],
 );
 
 /** What a reporter told of a day. */
@@ -150,8 +159,9 @@ export const dmarcDailyReporters = sqliteTable(
     reports: integer().notNull(),
     messages: integer().notNull(),
     aligned: integer().notNull(),
+    isTrusted,
   },
-  (table) => [primaryKey({ columns: [table.domain, table.day, table.reporter] })],
+  (table) => [primaryKey({ columns: [table.domain, table.day, table.reporter, table.isTrusted] })],
 );
 
 /** What was sent on a day under a name in `From`: the domain's or one below it; `` for all others. */
@@ -163,8 +173,9 @@ export const dmarcDailyNames = sqliteTable(
     name: text().notNull(),
     messages: integer().notNull(),
     aligned: integer().notNull(),
+    isTrusted,
   },
-  (table) => [primaryKey({ columns: [table.domain, table.day, table.name] })],
+  (table) => [primaryKey({ columns: [table.domain, table.day, table.name, table.isTrusted] })],
 );
 
 /** Every name in `From` that was ever seen at or below a domain. */

@@ -35,6 +35,9 @@ export const dmarcDomains = sqliteTable(
     /** When the first of the bad definite answers came that have not yet moved the status. */
     badSinceMs: integer("bad_since_ms"),
     nextCheckAtMs: integer("next_check_at_ms").notNull(),
+    /** The day (since 1970, UTC) on which report mail last took disk space, and how many bytes on that day. */
+    usageDay: integer("usage_day").notNull().default(0),
+    usageBytes: integer("usage_bytes").notNull().default(0),
     /** When the last report arrived. */
     lastReportAtMs: integer("last_report_at_ms"),
     /** When the next digest is due; null when none is wanted. */
