@@ -121,7 +121,11 @@ export const composeDmarc = (parts: DmarcParts) => {
   const records = createRecordStore(db);
   const reports = createReportReadingStore(db);
   const reader = createSourceReader({ store: reading });
-  const advise = createAdvisor({ reading, reader, resolver, clock, domains: store });
+  const trusted = createReadingStore(db, { trustedOnly: true });
+  const advise = createAdvisor({
+    ...{ resolver, clock, domains: store, reading: trusted },
+    reader: createSourceReader({ store: trusted }),
+  });
   const reverseNames = createReverseNames({ db, store: createReverseNameStore(db), resolver, clock });
 
   const ruleStore = createAlertRuleStore(db);

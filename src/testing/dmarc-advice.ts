@@ -39,6 +39,7 @@ export const facts = (record: string | null, more: Partial<AdviceFacts> = {}): A
   sources: [source()],
   recentSources: more.sources ?? [source()],
   reportedLately: more.reportedDays ?? 14,
+  unauthenticated: 0,
   passedLately: (more.sources ?? [source()]).reduce((sum, { aligned }) => sum + aligned, 0),
   names: [],
   ...more,

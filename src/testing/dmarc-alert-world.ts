@@ -88,13 +88,13 @@ export const createDmarcAlertWorlds = () => {
           [domain, key, day, clock.nowMs()],
         );
         sqlite.run(
-          `INSERT INTO dmarc_daily VALUES (?1, ?2, (SELECT number FROM dmarc_sources WHERE domain = ?1 AND key = ?3), ?4, ?5, ?5, 0, ?6, 0, 0, 0)
-            ON CONFLICT (domain, day, source) DO UPDATE SET messages = messages + ?4, aligned = aligned + ?5, forwarded = forwarded + ?6`,
+          `INSERT INTO dmarc_daily VALUES (?1, ?2, (SELECT number FROM dmarc_sources WHERE domain = ?1 AND key = ?3), ?4, ?5, ?5, 0, ?6, 0, 0, 0, 1)
+            ON CONFLICT (domain, day, source, is_trusted) DO UPDATE SET messages = messages + ?4, aligned = aligned + ?5, forwarded = forwarded + ?6`,
           [domain, day, key, messages, aligned, forwarded],
         );
         sqlite.run(
-          `INSERT INTO dmarc_daily_reporters VALUES (?1, ?2, 'google.com', 1, ?3, ?4)
-            ON CONFLICT (domain, day, reporter) DO UPDATE SET reports = reports + 1, messages = messages + ?3, aligned = aligned + ?4`,
+          `INSERT INTO dmarc_daily_reporters VALUES (?1, ?2, 'google.com', 1, ?3, ?4, 1)
+            ON CONFLICT (domain, day, reporter, is_trusted) DO UPDATE SET reports = reports + 1, messages = messages + ?3, aligned = aligned + ?4`,
           [domain, day, messages, aligned],
         );
         arrive(domain);
@@ -105,7 +105,7 @@ export const createDmarcAlertWorlds = () => {
           "INSERT OR IGNORE INTO dmarc_names (domain, name, first_day, first_seen_at_ms) VALUES (?, ?, ?, ?)",
           [domain, name, day, clock.nowMs()],
         );
-        sqlite.run("INSERT INTO dmarc_daily_names VALUES (?, ?, ?, ?, ?)", [domain, day, name, messages, aligned]);
+        sqlite.run("INSERT INTO dmarc_daily_names VALUES (?, ?, ?, ?, ?, 1)", [domain, day, name, messages, aligned]);
         arrive(domain);
       },
       /** The DNS answered for an address. */

@@ -24,6 +24,8 @@ export const madeDomain = (change: Partial<DomainRow> = {}): Omit<DomainRow, "nu
   badSinceMs: null,
   nextCheckAtMs: 0,
   lastReportAtMs: null,
+  usageDay: 0,
+  usageBytes: 0,
   digestDueAtMs: null,
   isUnreviewed: false,
   createdAtMs: 0,

@@ -37,7 +37,15 @@ export const insertDomain = (db: Db, domain: string, change: Partial<DomainRow> 
       ...{ monitoringEnabled: true, webhookUrl: null, recipients: [], alerts: {}, digest: "off" },
       ...{ retentionDays: 400, rawRetentionDays: 90, sendsMail: null, requireAuthenticReports: false },
       ...{ state: null, lastCheck: null, badSinceMs: null, nextCheckAtMs: 0, lastReportAtMs: null },
-      ...{ digestDueAtMs: null, isUnreviewed: false, createdAtMs: 0, updatedAtMs: 0, deletedAtMs: null },
+      ...{
+        usageDay: 0,
+        usageBytes: 0,
+        digestDueAtMs: null,
+        isUnreviewed: false,
+        createdAtMs: 0,
+        updatedAtMs: 0,
+        deletedAtMs: null,
+      },
       ...change,
     }),
   );
@@ -106,7 +114,7 @@ export const createIngestWorlds = () => {
         return row;
       },
       /** What was counted, as it stands in the tables. */
-      rollups: () => ROLLUPS.map((table) => all(`SELECT * FROM ${table} ORDER BY 1, 2, 3`)),
+      rollups: () => ROLLUPS.map((table) => all(`SELECT * FROM ${table} ORDER BY 1, 2, 3, is_trusted`)),
       /** What should have been counted, by the records. */
       recount: () => RECOUNTS.map((sql) => all(sql)),
     };
@@ -114,18 +122,21 @@ export const createIngestWorlds = () => {
 };
 
 /** Made-up reports always say how alignment went, so that the columns of the records suffice. */
+const TRUST = "instr(sameness, ' ') = 0";
 const RECOUNTS = [
-  `SELECT domain, day, source, sum(count) AS messages, sum(count * is_aligned) AS aligned, sum(count * (dkim IS 'pass')) AS aligned_dkim,
+  `SELECT c.domain, c.day, source, sum(count) AS messages, sum(count * is_aligned) AS aligned, sum(count * (dkim IS 'pass')) AS aligned_dkim,
     sum(count * (spf IS 'pass')) AS aligned_spf, sum(count * is_forwarded) AS forwarded,
-    sum(count * (NOT is_aligned AND body LIKE '%"result":"pass"%')) AS authenticated, sum(count * (disposition IS 'quarantine')) AS quarantined,
-    sum(count * (disposition IS 'reject')) AS rejected FROM dmarc_records GROUP BY 1, 2, 3 ORDER BY 1, 2, 3`,
-  `SELECT domain, day, lower(coalesce(org, '')) AS reporter, count(*) AS reports, sum(messages) AS messages, sum(aligned) AS aligned
-    FROM (SELECT r.domain, r.day, r.org, (SELECT sum(count) FROM dmarc_records WHERE report = r.number) AS messages,
+    sum(count * (NOT is_aligned AND c.body LIKE '%"result":"pass"%')) AS authenticated, sum(count * (disposition IS 'quarantine')) AS quarantined,
+    sum(count * (disposition IS 'reject')) AS rejected, ${TRUST} AS is_trusted FROM dmarc_records c JOIN dmarc_reports r ON r.number = c.report
+    GROUP BY 1, 2, 3, is_trusted ORDER BY 1, 2, 3, is_trusted`,
+  `SELECT domain, day, lower(coalesce(org, '')) AS reporter, count(*) AS reports, sum(messages) AS messages, sum(aligned) AS aligned, is_trusted
+    FROM (SELECT r.domain, r.day, r.org, ${TRUST} AS is_trusted, (SELECT sum(count) FROM dmarc_records WHERE report = r.number) AS messages,
       (SELECT sum(count * is_aligned) FROM dmarc_records WHERE report = r.number) AS aligned FROM dmarc_reports r WHERE r.is_complete = 1)
-    GROUP BY 1, 2, 3 ORDER BY 1, 2, 3`,
+    GROUP BY 1, 2, 3, is_trusted ORDER BY 1, 2, 3, is_trusted`,
   `SELECT r.domain, r.day, CASE WHEN r.header_from = d.domain OR r.header_from LIKE '%.' || d.domain THEN r.header_from ELSE '' END AS name,
-    sum(r.count) AS messages, sum(r.count * r.is_aligned) AS aligned FROM dmarc_records r JOIN dmarc_domains d ON d.number = r.domain
-    GROUP BY 1, 2, 3 ORDER BY 1, 2, 3`,
+    sum(r.count) AS messages, sum(r.count * r.is_aligned) AS aligned, ${TRUST} AS is_trusted FROM dmarc_records r
+    JOIN dmarc_domains d ON d.number = r.domain JOIN dmarc_reports p ON p.number = r.report
+    GROUP BY 1, 2, 3, is_trusted ORDER BY 1, 2, 3, is_trusted`,
 ] as const;
 
 export type IngestWorld = ReturnType<ReturnType<typeof createIngestWorlds>>;

@@ -54,6 +54,8 @@ export interface AdviceFacts {
   readonly reportedLately: number;
   /** Messages of the last 14 days that passed DMARC, whoever sent them. */
   readonly passedLately: number;
+  /** Messages of the last 30 days that only reports tell of whose mail is not authenticated. Nothing else here knows of them. */
+  readonly unauthenticated: number;
   /** Names of the last 30 days. */
   readonly names: readonly AdvisedName[];
 }

@@ -12,6 +12,7 @@ import type { ReadingStore } from "../reading/reading-store.ts";
 import type { SourceReader } from "../reading/sources.ts";
 
 export interface AdvisorDeps {
+  /** Both of trusted reports only: nobody else's word is to move a policy. */
   readonly reading: ReadingStore;
   readonly reader: Pick<SourceReader, "sources">;
   readonly resolver: DnsResolver;
@@ -88,6 +89,7 @@ export const createAdvisor = ({ reading, reader, resolver, clock, domains }: Adv
       recentSources: reader.sources(domain, recent),
       reportedLately: days.filter((day) => day >= lately.fromDay).length,
       passedLately: reading.totals(number, lately).aligned,
+      unauthenticated: reading.untrustedMessages(number, window),
       names: await namesOf(domain, window),
     });
   };

@@ -12,6 +12,7 @@ export const NOTE_CODES = [
   "publish_spf_none",
   "policy_inherited",
   "sends_mail_unset",
+  "unauthenticated_reports",
 ] as const;
 
 /** Something worth knowing beside the next step. */
@@ -33,7 +34,15 @@ export const notesOf = (stage: Stage, facts: AdviceFacts): readonly AdviceNote[]
   ...testMode(stage),
   ...withoutMail(facts),
   ...inherited(facts),
+  ...leftOut(facts),
 ];
+
+/** Anybody can mail a report: what nobody vouches for moves no policy. */
+const leftOut = ({ unauthenticated }: AdviceFacts): readonly AdviceNote[] => {
+  if (unauthenticated === 0) return [];
+  const message = `Reports tell of ${unauthenticated} more messages of the last 30 days in mail that is not authenticated as the reporter's. They are left out here.`;
+  return [{ code: "unauthenticated_reports", message }];
+};
 
 /** RFC 9989 §7.4: a domain from which people write should not publish reject. */
 const mailingLists = (stage: Stage, { domain, sendsMail }: AdviceFacts): readonly AdviceNote[] => {

@@ -1,5 +1,6 @@
 import { describe, expect, test } from "bun:test";
-import { countReporters, reporterBehind } from "./advice-reporters.ts";
+import { reporterBehind } from "../report/reporter.ts";
+import { countReporters } from "./advice-reporters.ts";
 
 describe("a reporter", () => {
   test.each([

@@ -34,6 +34,10 @@ export const adviceSchema = z
       }),
     ),
     notes: z.array(z.object({ code: z.enum(NOTE_CODES), message: z.string() })),
+    unauthenticated_percent: z.number().nullable().meta({
+      description:
+        "Messages that this advice leaves out, because only reports tell of them whose mail is not authenticated as the reporter's: of all messages of the last 30 days, one decimal; null without messages.",
+    }),
   })
   .meta({ title: "DmarcAdvice" });
 
@@ -62,6 +66,7 @@ const EXAMPLE: Advice = {
     },
   ],
   notes: [],
+  unauthenticated_percent: 0,
 };
 
 /** `GET …/advice`, as the OpenAPI document describes it. */

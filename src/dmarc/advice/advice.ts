@@ -2,6 +2,7 @@ import type { AdviceFacts } from "./advice-facts.ts";
 import { type AdviceNote, notesOf } from "./advice-notes.ts";
 import { mendedPolicy, namesTag, strengthened } from "./advice-record.ts";
 import { nonePassed, type Requirement, requirementsFor } from "./advice-requirements.ts";
+import { percentOf } from "../reading/range.ts";
 import type { StatePolicy } from "../domains/domain-state.ts";
 
 /**
@@ -44,6 +45,8 @@ export interface Advice {
   readonly next: AdviceStep | null;
   readonly requirements: readonly Requirement[];
   readonly notes: readonly AdviceNote[];
+  /** Messages of the last 30 days that are left out, because only reports in mail that is not authenticated tell of them: of all, in percent. */
+  readonly unauthenticated_percent: number | null;
 }
 
 /**
@@ -56,7 +59,9 @@ export const advise = (facts: AdviceFacts): Advice => {
   const requirements = requirementsFor(stage, facts);
   const ready = requirements.every(({ met }) => met);
   const next = nextStep({ facts, stage, requirements, ready });
-  return { stage, ready, next, requirements, notes: notesOf(stage, facts) };
+  const counted = facts.sources.reduce((sum, { messages }) => sum + messages, 0);
+  const unauthenticated_percent = percentOf(facts.unauthenticated, counted + facts.unauthenticated);
+  return { stage, ready, next, requirements, notes: notesOf(stage, facts), unauthenticated_percent };
 };
 
 const stageOf = (policy: StatePolicy | null): Stage => {

@@ -133,7 +133,7 @@ describe("new sources beyond those that one review looks at", () => {
       [number, count, world.today, world.clock.nowMs()],
     );
     world.db.sqlite.run(
-      `INSERT INTO dmarc_daily SELECT domain, ?2, number, 1, 0, 0, 0, 0, 0, 0, 0 FROM dmarc_sources
+      `INSERT INTO dmarc_daily SELECT domain, ?2, number, 1, 0, 0, 0, 0, 0, 0, 0, 1 FROM dmarc_sources
         WHERE domain = ?1 AND key LIKE 'spf:f%'`,
       [number, world.today],
     );

@@ -52,8 +52,8 @@ export const createAlertRuleStore = ({ sqlite }: Db) => {
     "UPDATE dmarc_sources SET is_reviewed = 1 WHERE number IN (SELECT value FROM json_each(?))",
   );
   const sourceDays = sqlite.prepare<SourceDay, Between>(
-    `SELECT source, day, messages, aligned, forwarded FROM dmarc_daily
-      WHERE domain = ? AND day BETWEEN ? AND ? AND source IN (SELECT value FROM json_each(?))`,
+    `SELECT source, day, sum(messages) messages, sum(aligned) aligned, sum(forwarded) forwarded FROM dmarc_daily
+      WHERE domain = ? AND day BETWEEN ? AND ? AND source IN (SELECT value FROM json_each(?)) GROUP BY day, source`,
   );
   const names = sqlite.prepare<UnreviewedName, [number, number, number, number]>(
     `SELECT name, first_day firstDay FROM dmarc_names
@@ -65,8 +65,8 @@ export const createAlertRuleStore = ({ sqlite }: Db) => {
     "UPDATE dmarc_names SET is_reviewed = 1 WHERE domain = ? AND name IN (SELECT value FROM json_each(?))",
   );
   const nameDays = sqlite.prepare<NameDay, Between>(
-    `SELECT name, day, messages, aligned FROM dmarc_daily_names
-      WHERE domain = ? AND day BETWEEN ? AND ? AND name IN (SELECT value FROM json_each(?))`,
+    `SELECT name, day, sum(messages) messages, sum(aligned) aligned FROM dmarc_daily_names
+      WHERE domain = ? AND day BETWEEN ? AND ? AND name IN (SELECT value FROM json_each(?)) GROUP BY day, name`,
   );
   const silent = sqlite.prepare<{ number: number; lastReportAtMs: number }, [number, number, number]>(
     `SELECT number, last_report_at_ms lastReportAtMs FROM dmarc_domains d
@@ -81,7 +81,8 @@ export const createAlertRuleStore = ({ sqlite }: Db) => {
       ORDER BY day DESC LIMIT ?`,
   );
   const reporterDays = sqlite.prepare<ReporterDay, [number, number, number]>(
-    "SELECT reporter, day, messages, aligned FROM dmarc_daily_reporters WHERE domain = ? AND day BETWEEN ? AND ?",
+    `SELECT reporter, day, sum(messages) messages, sum(aligned) aligned FROM dmarc_daily_reporters
+      WHERE domain = ? AND day BETWEEN ? AND ? GROUP BY day, reporter`,
   );
   const between = (domain: number, { fromDay, toDay }: DayRange, among: readonly (number | string)[]): Between => [
     domain,

@@ -86,7 +86,7 @@ export const domainChangeSchema = (webhookUrl: z.ZodType<string, string>) =>
         sends_mail: sendsMail.optional().meta({ description: "Whether the domain sends mail at all; null: not said." }),
         require_authentic_reports: yesOrNo.optional().meta({
           description:
-            "Whether only reports count whose mail is authentic; others are quarantined, those of which it cannot be told too.",
+            "Whether only reports count whose mail is authenticated as the reporter's, by SPF, DKIM and DMARC; others are quarantined. Mail that fails never counts; advice never rests on mail that is not authenticated.",
         }),
       },
       OBJECT_NEEDED,

@@ -52,6 +52,8 @@ export const newDomain = (
     lastCheck: null,
     badSinceMs: null,
     nextCheckAtMs: mode === "test" ? NEVER_MS : nextCheckMs(outlook, nowMs),
+    usageDay: 0,
+    usageBytes: 0,
     lastReportAtMs: null,
     digestDueAtMs: null,
     isUnreviewed: false,

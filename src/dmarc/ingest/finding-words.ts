@@ -29,14 +29,16 @@ const SENTENCES: Readonly<Record<FindingReason, string>> = {
   tls_report_damaged: "The TLS report is damaged.",
   no_report: "There is no report in it.",
   foreign_domain: "The report is about a domain that is not enrolled. Enrol the domain, then have it read again.",
-  not_authentic: "The mail is not from whom it says, and the domain wants authentic reports only.",
-  authenticity_unknown:
-    "It could not be found out whether the mail is from whom it says, and the domain wants authentic reports only.",
+  not_authentic:
+    "The mail failed SPF, DKIM and DMARC, so its report is not counted. If you know that it is genuine, upload it.",
+  authenticity_unknown: "The mail is not authenticated, and the domain accepts authenticated reports only.",
+  other_author:
+    "The mail is authenticated, but not as the reporter's, and the domain accepts authenticated reports only.",
   period_in_future: "The report is about days that are still to come.",
   period_too_long: "The report is about so many days that none can be named.",
   older_than_retention: "The report is stored, but so old that the domain's retention removes it within the hour.",
   duplicate_differs: "The report is there already, with other rows. The first one was kept.",
-  replaced: "An authentic mail brought the same report with other rows. That one counts, this one does not.",
+  replaced: "The same report came from its reporter, or was uploaded. That one counts, this one does not.",
   domain_deleted: "It was about a domain that was deleted since. What was known of it went with the domain.",
   upload_too_large: "The files of the upload unpack to more than one upload may. Have this one read again by itself.",
   internal_error: "It could not be dealt with because of a fault in Postwarden. It can be tried again.",
@@ -67,9 +69,7 @@ export const sentenceOf = (outcome: string, reason: string | null, doubt?: Doubt
 };
 
 const doubtSentence = ({ message, again }: Doubt): string => {
-  const why =
-    message === null
-      ? SENTENCES.authenticity_unknown
-      : `Its authenticity cannot be told: ${message} The domain wants authentic reports only.`;
-  return again ? `${why} It is tried again within a day.` : why;
+  if (again)
+    return `It is not known yet whether the mail is authenticated${message === null ? "." : `: ${message}`} It is judged again within a day.`;
+  return message === null ? SENTENCES.authenticity_unknown : `${SENTENCES.authenticity_unknown} ${message}`;
 };

@@ -216,10 +216,11 @@ const keepAddress = (source: Source, addresses: Map<string, number>, see: { ip: 
 
 const writeRollup = (store: CountStore, tx: Tx, rollup: Rollup): void => {
   for (const [domain, days] of rollup) {
-    for (const [day, { sources, reporters, names }] of days) {
-      for (const [key, counts] of sources) store.count(tx, { domain, day, key }, counts);
-      for (const [key, counts] of reporters) store.countReporter(tx, { domain, day, key }, counts);
-      for (const [key, counts] of names) store.countName(tx, { domain, day, key }, counts);
+    for (const { day, isTrusted, sources, reporters, names } of days.values()) {
+      const place = { domain, day, isTrusted };
+      for (const [key, counts] of sources) store.count(tx, { ...place, key }, counts);
+      for (const [key, counts] of reporters) store.countReporter(tx, { ...place, key }, counts);
+      for (const [key, counts] of names) store.countName(tx, { ...place, key }, counts);
     }
   }
 };

@@ -7,17 +7,19 @@ export type FindingReason =
   | OutcomeReason
   /** The report is about a domain that the account has not enrolled. */
   | "foreign_domain"
-  /** The domain wants authentic reports only, and the mail is not. */
+  /** The mail failed SPF, DKIM and DMARC. */
   | "not_authentic"
-  /** The domain wants authentic reports only, and whether the mail is could not be found out. */
+  /** Whether the mail is authenticated is not known (yet), and is to be judged again or the domain accepts no such reports. */
   | "authenticity_unknown"
+  /** The domain accepts authenticated reports only, and the mail is authenticated as somebody else's than the reporter's. */
+  | "other_author"
   /** The report is about days that are still to come, or about so many that none can be named. */
   | PeriodProblem
   /** Stored, but so old that the domain's retention removes it within the hour. */
   | "older_than_retention"
-  /** The report is there already, with other rows: the first one was kept, or (`stored`) this authentic one replaced it. */
+  /** The report is there already, with other rows: the first one was kept. */
   | "duplicate_differs"
-  /** It was stored, until an authentic mail brought the same report with other rows; that one counts. */
+  /** It was stored, until the same report came from its reporter, or from the owner; that one counts. */
   | "replaced"
   /** It was about a domain that was deleted since: no more is known of it. */
   | "domain_deleted"

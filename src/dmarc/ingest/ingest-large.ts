@@ -4,10 +4,16 @@ import { newId } from "../../base/secrets.ts";
 import type { Db } from "../../db/open.ts";
 import type { DomainRow } from "../domains/domain-store.ts";
 import { type Allowance, createCounting } from "./ingest-count.ts";
-import { isToBeReplaced } from "./ingest-replace.ts";
 import { factsOf } from "./ingest-row.ts";
-import { coveringDomain, type IngestStores, refusalOf, type StagedReport, type Work } from "./ingest-work.ts";
-import { newReportOf, StagedReportGone } from "./ingest-write.ts";
+import {
+  coveringDomain,
+  type IngestStores,
+  refusalOf,
+  standingOf,
+  type StagedReport,
+  type Work,
+} from "./ingest-work.ts";
+import { findSame, newReportOf, StagedReportGone } from "./ingest-write.ts";
 import type { Report } from "../report/report.ts";
 import { weightOf } from "../report/report-row-size.ts";
 import { dayOf, periodProblemOf } from "./report-day.ts";
@@ -79,12 +85,11 @@ export const createStaging = ({ db, stores, clock, log }: StagingDeps) => {
 
   const stageReport = async (work: Work, report: Report): Promise<StagedReport | null> => {
     const domain = coveringDomain(domains, work.ingestion, report.policy.domain);
-    if (domain === undefined || refusalOf(work, domain) !== null) return null;
+    if (domain === undefined || refusalOf(work, domain, { of: report, nowMs: clock.nowMs() }) !== null) return null;
     if (periodProblemOf(report, clock.nowMs()) !== null) return null;
     const content = contentOf(report);
     const sameness = samenessOf(report, content);
-    const same = reports.findSame(domain.number, sameness);
-    if (same !== null && !isToBeReplaced(work, { same, content, domain }, clock.nowMs())) return null;
+    if (findSame(stores, domain, { sameness, standing: standingOf(work, report) }) !== null) return null;
     const id = newId();
     const row = newReportOf(work, { report, domain, sameness: `staged ${id}`, content });
     const number = await db.commit((tx) => reports.insertReport(tx, { ...row, id, aligned: 0, isComplete: false }));

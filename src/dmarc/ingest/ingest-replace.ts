@@ -12,32 +12,36 @@ import { addReport, addRow, dayIn, type DayRollup, entryOf, nameOf, type Rollup 
 /** A report with more rows is taken out of the counts at once, and its rows are removed afterwards. */
 const ROWS_AT_ONCE = 1_000;
 
-/** A report that is there, and the other one of the same name that came. */
-export interface Contest {
+/** More twins than anybody has domains to sign for; what is left over goes with the next one that comes. */
+const TWINS_MAX = 100;
+
+interface Taken {
   readonly same: SameReport;
-  readonly content: string;
   readonly domain: DomainRow;
 }
 
 /**
- * Whether a report is to give way: whoever brought it by mail was not who he said, and who brings it now with other rows
- * is. What the user handed in stays, and so does what retention is about to remove, perhaps half of it already.
+ * Takes back what others say under the name of a report that comes from its reporter now, or from the owner. What retention is
+ * about to remove, perhaps half of it already, is left to that.
  */
-export const isToBeReplaced = (work: Work, { same, content, domain }: Contest, nowMs: number): boolean => {
-  if (same.content === content || same.via !== "smtp" || work.proof?.authenticity !== "pass") return false;
-  if (same.ingestion === work.ingestion.id || isPastRetention(same.day, domain, nowMs)) return false;
-  const authenticity = work.rivals.get(same.number) ?? same.authenticity;
-  return authenticity === "fail" || authenticity === "unknown";
+export const takeBackTwins = (
+  batch: Batch,
+  work: Work,
+  { sameness, domain }: { readonly sameness: string; readonly domain: DomainRow },
+): void => {
+  for (const same of batch.stores.reports.findTwins(domain.number, sameness, TWINS_MAX)) {
+    if (!isPastRetention(same.day, domain, batch.nowMs)) takeBackReport(batch, work, { same, domain });
+  }
 };
 
 /** Takes a report back: its counts, what only it told of, and its place in what was found in its mail. */
-export const takeBackReport = (batch: Batch, work: Work, { same, domain }: Omit<Contest, "content">): void => {
+const takeBackReport = (batch: Batch, work: Work, { same, domain }: Taken): void => {
   const { stores, tx, counting, rollup } = batch;
   // The report may have come in this very transaction.
   counting.flush(rollup);
   rollup.clear();
   const told = countsOf(batch, same, domain);
-  for (const [day, counts] of told.get(domain.number) ?? []) takeBack(stores.counts, tx, { domain, day, counts });
+  for (const counts of told.get(domain.number)?.values() ?? []) takeBack(stores.counts, tx, { domain, counts });
   const staged = new Set([...work.staged.values()].flatMap(({ placed }) => placed.map(({ name }) => name)));
   stores.reports.takeBack(tx, same.number);
   for (const { sources, names } of told.get(domain.number)?.values() ?? []) {
@@ -56,7 +60,8 @@ const countsOf = ({ stores }: Batch, same: SameReport, domain: DomainRow): Rollu
   const rollup: Rollup = new Map();
   const report = stores.reports.findCounted(same.number);
   if (report === null) return rollup;
-  const day = dayIn(rollup, domain.number, same.day);
+  // Only those are taken back that are not trusted.
+  const day = dayIn(rollup, domain.number, { day: same.day, isTrusted: false });
   const reporter = addReport(day, report.org);
   const counted = new Map<string, string>();
   const countedNameOf = (name: string): string =>
@@ -74,12 +79,11 @@ const countsOf = ({ stores }: Batch, same: SameReport, domain: DomainRow): Rollu
 
 interface Told {
   readonly domain: DomainRow;
-  readonly day: number;
   readonly counts: DayRollup;
 }
 
-const takeBack = (store: CountStore, tx: Tx, { domain, day, counts }: Told): void => {
-  const place = { domain: domain.number, day };
+const takeBack = (store: CountStore, tx: Tx, { domain, counts }: Told): void => {
+  const place = { domain: domain.number, day: counts.day, isTrusted: counts.isTrusted };
   for (const [key, some] of counts.sources) store.takeBack(tx, { ...place, key }, some);
   for (const [key, some] of counts.reporters) store.takeBackReporter(tx, { ...place, key }, some);
   for (const [key, some] of counts.names) store.takeBackName(tx, { ...place, key }, some);

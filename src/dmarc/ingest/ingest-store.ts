@@ -1,6 +1,6 @@
 import type { Db, Tx } from "../../db/open.ts";
 import { IS_COUNTED } from "./retention-names-store.ts";
-import type { Counts, NameCounts, ReporterCounts } from "./rollup.ts";
+import type { CountedDay, Counts, NameCounts, ReporterCounts } from "./rollup.ts";
 
 /** A source as far as counting needs to know it. */
 export interface KnownSource {
@@ -10,34 +10,33 @@ export interface KnownSource {
 }
 
 /** A place in a rollup. */
-export interface Place<K> {
+export interface Place<K> extends CountedDay {
   readonly domain: number;
-  readonly day: number;
   readonly key: K;
 }
 
 const COUNT = `INSERT INTO dmarc_daily (domain, day, source, messages, aligned, aligned_dkim, aligned_spf, forwarded, authenticated,
-  quarantined, rejected) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET messages = messages + excluded.messages,
+  quarantined, rejected, is_trusted) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET messages = messages + excluded.messages,
   aligned = aligned + excluded.aligned, aligned_dkim = aligned_dkim + excluded.aligned_dkim, aligned_spf = aligned_spf + excluded.aligned_spf,
   forwarded = forwarded + excluded.forwarded, authenticated = authenticated + excluded.authenticated,
   quarantined = quarantined + excluded.quarantined, rejected = rejected + excluded.rejected`;
 
-const COUNT_REPORTER = `INSERT INTO dmarc_daily_reporters (domain, day, reporter, reports, messages, aligned) VALUES (?, ?, ?, ?, ?, ?)
+const COUNT_REPORTER = `INSERT INTO dmarc_daily_reporters (domain, day, reporter, reports, messages, aligned, is_trusted) VALUES (?, ?, ?, ?, ?, ?, ?)
   ON CONFLICT DO UPDATE SET reports = reports + excluded.reports, messages = messages + excluded.messages, aligned = aligned + excluded.aligned`;
 
-const COUNT_NAME = `INSERT INTO dmarc_daily_names (domain, day, name, messages, aligned) VALUES (?, ?, ?, ?, ?)
+const COUNT_NAME = `INSERT INTO dmarc_daily_names (domain, day, name, messages, aligned, is_trusted) VALUES (?, ?, ?, ?, ?, ?)
   ON CONFLICT DO UPDATE SET messages = messages + excluded.messages, aligned = aligned + excluded.aligned`;
 
 /** The opposite of `COUNT`. */
 const TAKE_BACK = `UPDATE dmarc_daily SET messages = messages - ?, aligned = aligned - ?, aligned_dkim = aligned_dkim - ?,
   aligned_spf = aligned_spf - ?, forwarded = forwarded - ?, authenticated = authenticated - ?, quarantined = quarantined - ?,
-  rejected = rejected - ? WHERE domain = ? AND day = ? AND source = ?`;
+  rejected = rejected - ? WHERE domain = ? AND day = ? AND source = ? AND is_trusted = ?`;
 
 const TAKE_BACK_REPORTER = `UPDATE dmarc_daily_reporters SET reports = reports - ?, messages = messages - ?, aligned = aligned - ?
-  WHERE domain = ? AND day = ? AND reporter = ?`;
+  WHERE domain = ? AND day = ? AND reporter = ? AND is_trusted = ?`;
 
 const TAKE_BACK_NAME = `UPDATE dmarc_daily_names SET messages = messages - ?, aligned = aligned - ?
-  WHERE domain = ? AND day = ? AND name = ?`;
+  WHERE domain = ? AND day = ? AND name = ? AND is_trusted = ?`;
 
 /** What is counted of reports: sources, names, and the rollups by day. */
 export const createCountStore = ({ sqlite }: Db) => {
@@ -84,13 +83,13 @@ export const createCountStore = ({ sqlite }: Db) => {
   const takeBackReporter = sqlite.prepare(TAKE_BACK_REPORTER);
   const takeBackName = sqlite.prepare(TAKE_BACK_NAME);
   const dropCount = sqlite.prepare(
-    "DELETE FROM dmarc_daily WHERE domain = ? AND day = ? AND source = ? AND messages <= 0",
+    "DELETE FROM dmarc_daily WHERE domain = ? AND day = ? AND source = ? AND is_trusted = ? AND messages <= 0",
   );
   const dropReporter = sqlite.prepare(
-    "DELETE FROM dmarc_daily_reporters WHERE domain = ? AND day = ? AND reporter = ? AND reports <= 0",
+    "DELETE FROM dmarc_daily_reporters WHERE domain = ? AND day = ? AND reporter = ? AND is_trusted = ? AND reports <= 0",
   );
   const dropName = sqlite.prepare(
-    "DELETE FROM dmarc_daily_names WHERE domain = ? AND day = ? AND name = ? AND messages <= 0",
+    "DELETE FROM dmarc_daily_names WHERE domain = ? AND day = ? AND name = ? AND is_trusted = ? AND messages <= 0",
   );
   const firstDayOfName = sqlite.prepare<{ firstDay: number }, [number, string]>(
     "SELECT first_day AS firstDay FROM dmarc_names WHERE domain = ? AND name = ?",
@@ -153,36 +152,37 @@ export const createCountStore = ({ sqlite }: Db) => {
     /** An earlier day than the one known was told of. */
     putBackName: (_tx: Tx, domain: number, name: string, firstDay: number): void =>
       void putBackName.run(firstDay, domain, name),
-    isNameCountedOn: ({ domain, day, key }: Place<string>): boolean => isNameCountedOn.get(domain, day, key) !== null,
+    isNameCountedOn: ({ domain, day, key }: Omit<Place<string>, "isTrusted">): boolean =>
+      isNameCountedOn.get(domain, day, key) !== null,
     /** Forgets a name under which nothing is counted. */
     removeUncountedName(_tx: Tx, domain: number, name: string): void {
       if (isNameCounted.get(domain, name) === null) removeName.run(domain, name);
     },
 
-    count(_tx: Tx, { domain, day, key }: Place<number>, counts: Counts): void {
+    count(_tx: Tx, { domain, day, key, isTrusted }: Place<number>, counts: Counts): void {
       const { messages, aligned, alignedDkim, alignedSpf, forwarded, authenticated, quarantined, rejected } = counts;
       const more = [aligned, alignedDkim, alignedSpf, forwarded, authenticated, quarantined, rejected];
-      count.run(domain, day, key, messages, ...more);
+      count.run(domain, day, key, messages, ...more, isTrusted);
     },
-    countReporter: (_tx: Tx, { domain, day, key }: Place<string>, counts: ReporterCounts): void =>
-      void countReporter.run(domain, day, key, counts.reports, counts.messages, counts.aligned),
-    countName: (_tx: Tx, { domain, day, key }: Place<string>, counts: NameCounts): void =>
-      void countName.run(domain, day, key, counts.messages, counts.aligned),
+    countReporter: (_tx: Tx, { domain, day, key, isTrusted }: Place<string>, counts: ReporterCounts): void =>
+      void countReporter.run(domain, day, key, counts.reports, counts.messages, counts.aligned, isTrusted),
+    countName: (_tx: Tx, { domain, day, key, isTrusted }: Place<string>, counts: NameCounts): void =>
+      void countName.run(domain, day, key, counts.messages, counts.aligned, isTrusted),
 
     /** Takes back what was counted; a place that nothing is left of goes. */
-    takeBack(_tx: Tx, { domain, day, key }: Place<number>, counts: Counts): void {
+    takeBack(_tx: Tx, { domain, day, key, isTrusted }: Place<number>, counts: Counts): void {
       const { messages, aligned, alignedDkim, alignedSpf, forwarded, authenticated, quarantined, rejected } = counts;
       const less = [messages, aligned, alignedDkim, alignedSpf, forwarded, authenticated, quarantined, rejected];
-      takeBack.run(...less, domain, day, key);
-      dropCount.run(domain, day, key);
+      takeBack.run(...less, domain, day, key, isTrusted);
+      dropCount.run(domain, day, key, isTrusted);
     },
-    takeBackReporter(_tx: Tx, { domain, day, key }: Place<string>, counts: ReporterCounts): void {
-      takeBackReporter.run(counts.reports, counts.messages, counts.aligned, domain, day, key);
-      dropReporter.run(domain, day, key);
+    takeBackReporter(_tx: Tx, { domain, day, key, isTrusted }: Place<string>, counts: ReporterCounts): void {
+      takeBackReporter.run(counts.reports, counts.messages, counts.aligned, domain, day, key, isTrusted);
+      dropReporter.run(domain, day, key, isTrusted);
     },
-    takeBackName(_tx: Tx, { domain, day, key }: Place<string>, counts: NameCounts): void {
-      takeBackName.run(counts.messages, counts.aligned, domain, day, key);
-      dropName.run(domain, day, key);
+    takeBackName(_tx: Tx, { domain, day, key, isTrusted }: Place<string>, counts: NameCounts): void {
+      takeBackName.run(counts.messages, counts.aligned, domain, day, key, isTrusted);
+      dropName.run(domain, day, key, isTrusted);
     },
     /** A report arrived; with `isNews` one that the alert rules have to look at. */
     touchDomain: (_tx: Tx, domain: number, receivedAtMs: number, isNews: boolean): void =>

@@ -1,7 +1,7 @@
 import { newId } from "../../base/secrets.ts";
 import type { DomainRow } from "../domains/domain-store.ts";
 import { type Finding, findingOf } from "./ingest-finding.ts";
-import { type Batch, type Place, refusalOf, refusedAs } from "./ingest-work.ts";
+import { type Batch, type Place, refusalOf, refusedAs, sameAs, standingOf } from "./ingest-work.ts";
 import { tlsSamenessOf } from "./report-sameness.ts";
 import type { TlsReport } from "../report/tls-report.ts";
 
@@ -15,12 +15,17 @@ export const storeTlsReport = (batch: Batch, { work, reading, named }: Place, re
   const covered = byDomain(report, (policyDomain) => batch.cover(ingestion, policyDomain));
   const [first] = covered;
   if (first === undefined) return { ...finding, outcome: "quarantined", reason: "foreign_domain" };
-  const wanted = covered.filter(({ domain }) => refusalOf(work, domain) === null);
-  const refusal = wanted.length === 0 ? refusalOf(work, first.domain) : null;
+  const about = { of: { orgName: report.orgName, email: report.contact }, nowMs: batch.nowMs };
+  const wanted = covered.filter(({ domain }) => refusalOf(work, domain, about) === null);
+  const refusal = wanted.length === 0 ? refusalOf(work, first.domain, about) : null;
   if (refusal !== null) return { ...finding, domain_id: first.domain.id, ...refusedAs(work, refusal, batch.nowMs) };
-  const sameness = tlsSamenessOf(report);
+  const standing = standingOf(work, about.of);
+  const name = tlsSamenessOf(report);
+  const sameness = sameAs(name, standing);
   const stored = wanted.map(({ domain, policies }) => {
-    const same = batch.stores.reports.findSameTls(domain.number, sameness);
+    const { reports } = batch.stores;
+    const own = reports.findSameTls(domain.number, sameness);
+    const same = own ?? (standing.isTrusted ? null : reports.findSameTls(domain.number, name));
     const isOwn = same?.ingestion === ingestion.id && !named.has(same.id);
     const id = same?.id ?? newId();
     named.add(id);

@@ -1,11 +1,13 @@
-import type { Authenticity, AuthenticityFinding } from "../authenticity/authenticity-verdict.ts";
+import { organisationalDomain } from "../../mail/organisational-domain.ts";
+import type { AuthenticityFinding } from "../authenticity/authenticity-verdict.ts";
 import type { DomainRow, DomainStore } from "../domains/domain-store.ts";
 import type { Context, Counting } from "./ingest-count.ts";
 import type { CountStore } from "./ingest-store.ts";
-import type { Finding } from "./ingest-finding.ts";
+import type { Finding, FindingReason } from "./ingest-finding.ts";
 import { type Ending, type IngestionStore, isJudgedAgain, type NewIngestion } from "./ingestion-store.ts";
 import type { Reading } from "../report/outcome.ts";
 import type { Report } from "../report/report.ts";
+import { type ClaimedReporter, isReportersDomain } from "../report/reporter.ts";
 import type { ReportStore } from "./report-store.ts";
 import type { CountedRow, Rollup } from "./rollup.ts";
 
@@ -39,8 +41,6 @@ export interface Work {
   readonly isMail: boolean;
   /** What was found out about that already. */
   readonly proof: AuthenticityFinding | null;
-  /** Reports that say something else under the same name, by their number, and how authentic the mail is that brought them. */
-  readonly rivals: ReadonlyMap<number, Authenticity | "pending">;
   /** Large reports, by the report they are of. */
   readonly staged: ReadonlyMap<Report, StagedReport>;
 }
@@ -73,25 +73,65 @@ export interface Place {
   readonly named: Set<string>;
 }
 
-/** Why a domain that wants authentic reports only must not have this one; null when it may. Files are vouched for by who has them. */
-export const refusalOf = (
-  { ingestion, proof }: Pick<Work, "ingestion" | "proof">,
-  domain: DomainRow,
-): "not_authentic" | "authenticity_unknown" | null => {
-  if (!domain.requireAuthenticReports || ingestion.via !== "smtp" || ingestion.mode === "test") return null;
-  if (proof?.authenticity === "pass") return null;
-  return proof?.authenticity === "fail" ? "not_authentic" : "authenticity_unknown";
+/** Whose word a report is. */
+export interface Standing {
+  /** The owner handed it in, or its mail is authenticated as the reporter's. */
+  readonly isTrusted: boolean;
+  /** Of one that is not: the organisational domain that its mail is authenticated as, or `unauthenticated`. */
+  readonly author: string | null;
+}
+
+/** The author of all whose mail is not authenticated. Never a domain. */
+const UNAUTHENTICATED = "unauthenticated";
+
+/** Whose word a report is. Files are vouched for by who has them, and nothing of test keys is judged. */
+export const standingOf = ({ ingestion, proof }: Pick<Work, "ingestion" | "proof">, of: ClaimedReporter): Standing => {
+  if (ingestion.via !== "smtp" || ingestion.mode === "test") return { isTrusted: true, author: null };
+  if (proof?.authenticity !== "pass" || proof.from === null) return { isTrusted: false, author: UNAUTHENTICATED };
+  const author = organisationalDomain(proof.from) ?? proof.from;
+  return isReportersDomain(author, of) ? { isTrusted: true, author: null } : { isTrusted: false, author };
 };
+
+/** The sameness that a report is known by: those of different authors are never the same one. */
+export const sameAs = (sameness: string, { author }: Standing): string =>
+  author === null ? sameness : `${sameness} ${author}`;
+
+/** Why a report is not counted for a domain. */
+export type Refusal = Extract<FindingReason, "not_authentic" | "authenticity_unknown" | "other_author">;
+
+/**
+ * Why a report is not counted for a domain; null when it is. What is proven not to be from its sender never counts, and what the
+ * DNS did not say enough about waits for that. A domain that accepts authenticated reports only takes those of the reporter.
+ */
+export const refusalOf = (
+  work: Pick<Work, "ingestion" | "proof">,
+  domain: DomainRow,
+  { of, nowMs }: { readonly of: ClaimedReporter; readonly nowMs: number },
+): Refusal | null => {
+  const { ingestion, proof } = work;
+  const standing = standingOf(work, of);
+  if (standing.isTrusted) return null;
+  if (proof?.authenticity === "fail") return "not_authentic";
+  // Without bytes there is nothing to be judged again.
+  if (isDoubtful(proof) && domain.rawRetentionDays > 0 && isJudgedAgain(ingestion.receivedAtMs, nowMs)) {
+    return "authenticity_unknown";
+  }
+  if (!domain.requireAuthenticReports) return null;
+  return standing.author === UNAUTHENTICATED ? "authenticity_unknown" : "other_author";
+};
+
+/** Whether the DNS may say more about a mail at another time. */
+const isDoubtful = (proof: AuthenticityFinding | null): boolean => proof?.temporary === true;
 
 /** What is said of a report that is refused. Who was not judged may be later, like whom the DNS did not tell enough of. */
 export const refusedAs = (
   { ingestion, proof }: Pick<Work, "ingestion" | "proof">,
-  reason: NonNullable<ReturnType<typeof refusalOf>>,
+  reason: Refusal,
   nowMs: number,
 ): Pick<Finding, "outcome" | "reason" | "doubt"> => {
   const refused = { outcome: "quarantined", reason } as const;
-  if (reason === "not_authentic") return refused;
-  const again = (proof === null || proof.temporary === true) && isJudgedAgain(ingestion.receivedAtMs, nowMs);
+  if (reason !== "authenticity_unknown") return refused;
+  const again = (proof === null || isDoubtful(proof)) && isJudgedAgain(ingestion.receivedAtMs, nowMs);
   return { ...refused, doubt: { message: proof?.message ?? null, again } };
 };
 

@@ -2,7 +2,7 @@ import { newId } from "../../base/secrets.ts";
 import type { DomainRow, DomainStore } from "../domains/domain-store.ts";
 import { type Context, createCounting } from "./ingest-count.ts";
 import { conclusionOf, failureFinding, type Finding, findingOf } from "./ingest-finding.ts";
-import { isToBeReplaced, takeBackReport } from "./ingest-replace.ts";
+import { takeBackTwins } from "./ingest-replace.ts";
 import { factsOf } from "./ingest-row.ts";
 import { storeTlsReport } from "./ingest-tls.ts";
 import {
@@ -12,6 +12,9 @@ import {
   type Place,
   refusalOf,
   refusedAs,
+  sameAs,
+  type Standing,
+  standingOf,
   type Work,
   type Written,
 } from "./ingest-work.ts";
@@ -88,7 +91,7 @@ const takeReport = (batch: Batch, place: Place, report: Report): Finding => {
     return reading.outcome === "empty" ? finding : { ...finding, outcome: "quarantined", reason: "foreign_domain" };
   }
   const placed = { ...finding, domain_id: domain.id };
-  const refusal = refusalOf(work, domain);
+  const refusal = refusalOf(work, domain, { of: report, nowMs: batch.nowMs });
   if (refusal !== null) return { ...placed, ...refusedAs(work, refusal, batch.nowMs) };
   if (reading.outcome === "empty") {
     batch.touch(domain, work.ingestion.receivedAtMs, false);
@@ -98,16 +101,24 @@ const takeReport = (batch: Batch, place: Place, report: Report): Finding => {
   if (problem !== null) return { ...placed, outcome: "quarantined", reason: problem };
   const content = work.staged.get(report)?.content ?? contentOf(report);
   const sameness = samenessOf(report, content);
-  const same = batch.stores.reports.findSame(domain.number, sameness);
-  const isReplacing =
-    same !== null && !place.named.has(same.id) && isToBeReplaced(work, { same, content, domain }, batch.nowMs);
-  if (same !== null && !isReplacing) return { ...placed, ...judgeSame(place, same, content) };
-  if (same !== null) takeBackReport(batch, work, { same, domain });
-  const id = storeReport(batch, work, { report, domain, sameness, content });
+  const standing = standingOf(work, report);
+  const same = findSame(batch.stores, domain, { sameness, standing });
+  if (same !== null) return { ...placed, ...judgeSame(place, same, content) };
+  if (standing.isTrusted) takeBackTwins(batch, work, { sameness, domain });
+  const id = storeReport(batch, work, { report, domain, sameness: sameAs(sameness, standing), content, standing });
   place.named.add(id);
   batch.touch(domain, work.ingestion.receivedAtMs, true);
-  return { ...placed, reason: isReplacing ? "duplicate_differs" : ageOf(report, domain, batch), report_id: id };
+  return { ...placed, reason: ageOf(report, domain, batch), report_id: id };
 };
+
+/** The report of the same author that is there; for one that is not trusted also the one that is. */
+export const findSame = (
+  { reports }: Pick<IngestStores, "reports">,
+  { number }: DomainRow,
+  { sameness, standing }: { readonly sameness: string; readonly standing: Standing },
+): SameReport | null =>
+  reports.findSame(number, sameAs(sameness, standing)) ??
+  (standing.isTrusted ? null : reports.findSame(number, sameness));
 
 const ageOf = (report: Report, domain: DomainRow, { nowMs }: Context) =>
   isPastRetention(dayOf(report), domain, nowMs) ? ("older_than_retention" as const) : null;
@@ -125,17 +136,19 @@ const judgeSame = ({ work, named }: Place, same: SameReport, content: string) =>
 export interface Stored {
   readonly report: Report;
   readonly domain: DomainRow;
+  /** As `sameAs` says. */
   readonly sameness: string;
   readonly content: string;
+  readonly standing: Standing;
 }
 
 /** Stores a report that counts, and answers its id. */
 const storeReport = (batch: Batch, work: Work, stored: Stored): string => {
-  const { report, domain } = stored;
+  const { report, domain, standing } = stored;
   const staged = work.staged.get(report);
   const isStaged = staged !== undefined && staged.domain === domain.number;
   const written = isStaged ? completeStaged(batch, staged, stored) : writeReport(batch, work, stored);
-  const day = dayIn(batch.rollup, domain.number, dayOf(report));
+  const day = dayIn(batch.rollup, domain.number, { day: dayOf(report), isTrusted: standing.isTrusted });
   const reporter = addReport(day, report.orgName);
   for (const row of written.placed) addRow(day, reporter, row);
   return written.id;
@@ -179,10 +192,8 @@ const writeReport = ({ stores, tx, counting }: Batch, work: Work, stored: Stored
 };
 
 /** The columns of a report that follow from where it came from. */
-export const newReportOf = (work: Work, { report, domain, sameness, content }: Stored) => {
-  const { ingestion, proof, isMail } = work;
-  // Nothing is asked of the DNS for test keys, so nothing will ever be known.
-  const unproven = isMail && ingestion.mode === "live" ? ("pending" as const) : null;
+export const newReportOf = (work: Work, { report, domain, sameness, content }: Omit<Stored, "standing">) => {
+  const { ingestion, proof } = work;
   return {
     domain: domain.number,
     ingestion: ingestion.id,
@@ -192,7 +203,13 @@ export const newReportOf = (work: Work, { report, domain, sameness, content }: S
     messages: countMessages(report),
     sameness,
     content,
-    authenticity: proof?.authenticity ?? unproven,
+    authenticity: proof?.authenticity ?? unjudged(work),
     authenticityBody: proof === null ? null : JSON.stringify(proof),
   };
+};
+
+/** Mails among the files that somebody handed in are judged later, for information. Nothing is asked of the DNS for test keys. */
+const unjudged = ({ ingestion, isMail }: Work): "pending" | "unknown" | null => {
+  if (!isMail || ingestion.mode !== "live") return null;
+  return ingestion.via === "smtp" ? "unknown" : "pending";
 };

@@ -181,7 +181,8 @@ describe("a report", () => {
     expect(row).toMatchObject({ outcome: "quarantined", reason: "foreign_domain" });
     expect(findings[0]).toMatchObject({ domain: "example.com", domain_id: null, report_id: null });
     expect(world.count("dmarc_reports")).toBe(0);
-    world.enrol("example.com");
+    await world.clock.advance(60_000);
+    world.enrol("example.com", { createdAtMs: world.clock.nowMs() });
     expect((await world.ingestions.retry({ accountId: "account", mode: "live" }, row.id)).status).toBe("pending");
     world.ingester.start();
     await world.ingester.idle();

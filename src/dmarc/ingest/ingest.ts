@@ -3,7 +3,7 @@ import { createTurn } from "../../base/turn.ts";
 import type { Log } from "../../base/log.ts";
 import type { Db } from "../../db/open.ts";
 import type { CheckAuthenticity } from "../authenticity/authenticity.ts";
-import { type Claims, createJudging, type Read } from "./ingest-judging.ts";
+import { createJudging, type Read } from "./ingest-judging.ts";
 import { createStaging, isLarge, ROWS_PER_COMMIT, weightIn } from "./ingest-large.ts";
 import type { IngestStores, Work, Written } from "./ingest-work.ts";
 import { StagedReportGone, writeWorks } from "./ingest-write.ts";
@@ -149,10 +149,13 @@ export const createIngest = (deps: IngestDeps) => {
   };
 
   const report = ({ ingestion, ending }: Written): void => {
-    for (const { outcome, reason, report_id, domain } of ending.findings) {
+    for (const { reason, report_id, domain } of ending.findings) {
       if (reason !== "duplicate_differs") continue;
-      const kept = outcome === "stored" ? "the first was not authentic and is replaced" : "the first is kept";
-      log.warn(`a report came again with other rows; ${kept}`, { ingestion: ingestion.id, report_id, domain });
+      log.warn("a report came again with other rows; the first is kept", {
+        ingestion: ingestion.id,
+        report_id,
+        domain,
+      });
     }
   };
 
@@ -167,14 +170,12 @@ export const createIngest = (deps: IngestDeps) => {
     ): Promise<(Written | null)[]> {
       const written: (Written | null)[] = [];
       let reads: Read[] = [];
-      let claims: Claims = new Map();
       let rows = 0;
       const allowance = { bytesLeft: unpackedBytesMax };
       let turnEndsMs = clock.monotonicMs() + TURN_MS_MAX;
       const flush = async (): Promise<void> => {
         const ready = reads;
         reads = [];
-        claims = new Map();
         rows = 0;
         written.push(...(await finish(ready)));
         turnEndsMs = clock.monotonicMs() + TURN_MS_MAX;
@@ -184,7 +185,7 @@ export const createIngest = (deps: IngestDeps) => {
         const more = rowsIn(work);
         const isAlone = hasLarge(work);
         if (isAlone || rows + more > pace.rows) await flush();
-        reads.push(judging.begin(work, claims));
+        reads.push(judging.begin(work));
         rows += more;
         if (isAlone || reads.length >= pace.works) await flush();
         if (clock.monotonicMs() < turnEndsMs) continue;
@@ -199,7 +200,7 @@ export const createIngest = (deps: IngestDeps) => {
   };
 };
 
-const NOTHING_KNOWN: Pick<Work, "proof" | "rivals" | "staged"> = { proof: null, rivals: new Map(), staged: new Map() };
+const NOTHING_KNOWN: Pick<Work, "proof" | "staged"> = { proof: null, staged: new Map() };
 
 const rowsIn = ({ readings }: Work): number =>
   readings.reduce((sum, { report }) => sum + (report === null ? 0 : weightIn(report)), 0);

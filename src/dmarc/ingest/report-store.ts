@@ -106,6 +106,10 @@ export const createReportStore = ({ sqlite }: Db) => {
     `SELECT r.number, r.id, r.ingestion, r.content, r.day, r.rows, r.authenticity, i.via FROM dmarc_reports r
       LEFT JOIN dmarc_ingestions i ON i.id = r.ingestion WHERE r.domain = ? AND r.sameness = ?`,
   );
+  const twins = sqlite.prepare<SameReport, [number, string, string, number]>(
+    `SELECT r.number, r.id, r.ingestion, r.content, r.day, r.rows, r.authenticity, i.via FROM dmarc_reports r
+      LEFT JOIN dmarc_ingestions i ON i.id = r.ingestion WHERE r.domain = ? AND r.sameness > ? AND r.sameness < ? LIMIT ?`,
+  );
   const counted = sqlite.prepare<{ org: string | null; policy: string }, [number]>(
     "SELECT org, policy FROM dmarc_reports WHERE number = ? AND is_complete = 1",
   );
@@ -185,6 +189,9 @@ export const createReportStore = ({ sqlite }: Db) => {
       );
     },
 
+    /** Reports of other authors under the same name: those that are not trusted. */
+    findTwins: (domain: number, sameness: string, limit: number): SameReport[] =>
+      twins.all(domain, `${sameness} `, `${sameness}!`, limit),
     /** Whether a report is still being written; false also when it is gone. */
     isIncomplete: (number: number): boolean => isIncomplete.get(number) !== null,
     /** Makes a report count, from now on known by its own sameness. */

@@ -27,8 +27,14 @@ export interface NameCounts {
   aligned: number;
 }
 
+/** A day of a domain, of reports that are trusted or of others: they are counted apart. */
+export interface CountedDay {
+  readonly day: number;
+  readonly isTrusted: boolean;
+}
+
 /** What reports say of one day of one domain. */
-export interface DayRollup {
+export interface DayRollup extends CountedDay {
   /** By `number` of the source. */
   readonly sources: Map<number, Counts>;
   /** By the reporter's name in lower case; empty for one without. */
@@ -37,8 +43,8 @@ export interface DayRollup {
   readonly names: Map<string, NameCounts>;
 }
 
-/** By `number` of the domain, then by day. */
-export type Rollup = Map<number, Map<number, DayRollup>>;
+/** By `number` of the domain, then by day and trust. */
+export type Rollup = Map<number, Map<string, DayRollup>>;
 
 /** A row with what follows from it, its source, and the name that it is counted under. */
 export interface CountedRow {
@@ -53,11 +59,11 @@ export const nameOf = (headerFrom: string | null, domain: string): string =>
   headerFrom !== null && (headerFrom === domain || headerFrom.endsWith(`.${domain}`)) ? headerFrom : "";
 
 /** The rollup of a day, empty where there is none yet. */
-export const dayIn = (rollup: Rollup, domain: number, day: number): DayRollup =>
+export const dayIn = (rollup: Rollup, domain: number, { day, isTrusted }: CountedDay): DayRollup =>
   entryOf(
     entryOf(rollup, domain, () => new Map()),
-    day,
-    noDay,
+    `${day} ${isTrusted}`,
+    () => ({ day, isTrusted, sources: new Map(), reporters: new Map(), names: new Map() }),
   );
 
 /** Counts a report of a reporter; its messages come with its rows. */
@@ -96,7 +102,6 @@ export const entryOf = <K, V>(map: Map<K, V>, key: K, create: () => V): V => {
   return made;
 };
 
-const noDay = (): DayRollup => ({ sources: new Map(), reporters: new Map(), names: new Map() });
 const noReports = (): ReporterCounts => ({ reports: 0, messages: 0, aligned: 0 });
 const noMessages = (): NameCounts => ({ messages: 0, aligned: 0 });
 /** Nothing was sent, as yet. */

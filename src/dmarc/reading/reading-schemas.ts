@@ -40,6 +40,11 @@ export const summarySchema = z
     aligned: count.meta({ description: "Passed DMARC: by aligned DKIM or aligned SPF." }),
     failing: count,
     aligned_percent: percent,
+    unauthenticated_messages: count.meta({
+      description:
+        "Messages of reports that rest on nobody's word: their mail is not authenticated as the reporter's. They are counted here, and advice leaves them out.",
+    }),
+    unauthenticated_percent: percent,
     dkim_aligned: count,
     spf_aligned: count,
     forwarded: count.meta({ description: "Of those failing: passed on by somebody the receiver knows." }),

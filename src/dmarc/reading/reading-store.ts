@@ -88,7 +88,7 @@ const FEW_SUMS = "total(messages) messages, total(aligned) aligned";
 const REVERSE = "r.name, r.is_confirmed isConfirmed, r.asked_at_ms askedAtMs";
 /** Reports of a day among which the names of reporters are looked for. */
 const REPORTS_LOOKED_AT_MAX = 2_000;
-const BETWEEN = "domain = ? AND day BETWEEN ? AND ?";
+const DAYS = "domain = ? AND day BETWEEN ? AND ?";
 
 const addressOf = ({ ip, name, isConfirmed, askedAtMs, lastDay }: AddressRow): SourceAddress => ({
   ip,
@@ -100,11 +100,16 @@ const addressOf = ({ ip, name, isConfirmed, askedAtMs, lastDay }: AddressRow): S
 
 /**
  * What reports said, out of the daily sums: nothing here looks at a record. `domain` is always the `number` of a domain.
- * Days without mail are not among the answers.
+ * Days without mail are not among the answers. With `trustedOnly` all that is counted by days is of trusted reports alone:
+ * those that the owner handed in, and those in mail that is authenticated as the reporter's.
  */
-export const createReadingStore = (db: Db) => {
+export const createReadingStore = (db: Db, { trustedOnly = false }: { readonly trustedOnly?: boolean } = {}) => {
   const { sqlite } = db;
+  const BETWEEN = trustedOnly ? `${DAYS} AND is_trusted = 1` : DAYS;
   const totals = sqlite.prepare<Totals, Between>(`SELECT ${SUMS} FROM dmarc_daily WHERE ${BETWEEN}`);
+  const untrusted = sqlite.prepare<{ messages: number }, Between>(
+    `SELECT total(messages) messages FROM dmarc_daily WHERE ${DAYS} AND is_trusted = 0`,
+  );
   const perDay = sqlite.prepare<DayTotals, Between>(
     `SELECT day, ${SUMS} FROM dmarc_daily WHERE ${BETWEEN} GROUP BY day ORDER BY day`,
   );
@@ -163,6 +168,9 @@ export const createReadingStore = (db: Db) => {
   return {
     /** Zeros when there was nothing. */
     totals: (domain: number, range: DayRange): Totals => totals.get(...between(domain, range)) ?? NO_TOTALS,
+    /** The messages that only reports tell of which are not trusted. */
+    untrustedMessages: (domain: number, range: DayRange): number =>
+      untrusted.get(...between(domain, range))?.messages ?? 0,
     /** In the order of the days. */
     perDay: (domain: number, range: DayRange): DayTotals[] => perDay.all(...between(domain, range)),
     /** The sources that sent something in the range, by their numbers. */

@@ -50,6 +50,7 @@ export const summarise = (
   const topReporters = reporters.slice(0, TOP_REPORTERS);
   const written = store.writtenNames(number, topReporters);
   const span = store.span(number);
+  const untrusted = store.untrustedMessages(number, range);
   return {
     domain_id: domain.id,
     domain: domain.domain,
@@ -61,6 +62,8 @@ export const summarise = (
     aligned: totals.aligned,
     failing: totals.messages - totals.aligned,
     aligned_percent: percentOf(totals.aligned, totals.messages),
+    unauthenticated_messages: untrusted,
+    unauthenticated_percent: percentOf(untrusted, totals.messages),
     dkim_aligned: totals.alignedDkim,
     spf_aligned: totals.alignedSpf,
     forwarded: totals.forwarded,

@@ -1,0 +1,52 @@
+import { expect, test } from "bun:test";
+import { DAY_MS } from "../../base/days.ts";
+import { createTestClock } from "../../testing/clock.ts";
+import { MADE_DAY_S, madeReportMail } from "../../testing/dmarc-reports.ts";
+import { createZoneResolver } from "../../testing/dns-zone.ts";
+import { createIngestWorlds } from "../../testing/ingest-world.ts";
+import { createReadingStore } from "../reading/reading-store.ts";
+import { createSourceReader } from "../reading/sources.ts";
+import { summarise } from "../reading/summary.ts";
+import { createAdvisor } from "./advice-for.ts";
+
+const newWorld = createIngestWorlds();
+
+test("forged reports change nothing in advice, which says how much it leaves out, as the summary does", async () => {
+  const clock = createTestClock(MADE_DAY_S * 1000 + 2 * DAY_MS);
+  const world = newWorld({
+    clock,
+    authenticate: async () => ({
+      ...{ authenticity: "unknown", from: "google.com", spf: null, dkim: [], dmarc: null, message: "made up" },
+    }),
+  });
+  const domain = world.enrol("example.com");
+  const advise = (): ReturnType<ReturnType<typeof createAdvisor>> => {
+    const reading = createReadingStore(world.db, { trustedOnly: true });
+    const reader = createSourceReader({ store: reading });
+    return createAdvisor({ reading, reader, clock, resolver: createZoneResolver({}) })(domain);
+  };
+  const genuine = [{ count: 60 }, { count: 40, dkim: "fail", spf: "fail", ip: "192.0.2.9" }] as const;
+  await world.upload(madeReportMail({ reportId: "genuine", rows: genuine }));
+  const before = await advise();
+  expect(before.unauthenticated_percent).toBe(0);
+  for (let at = 0; at < 5; at += 1) {
+    const forged = madeReportMail({ org: `google${at}.com`, reportId: `f${at}`, rows: [{ count: 180 }] });
+    const { row } = await world.upload(forged, {
+      via: "smtp",
+      client: "192.0.2.1",
+      helo: "x",
+      mailFrom: "a@b.example",
+    });
+    expect(row.outcome).toBe("stored");
+  }
+  const { notes, unauthenticated_percent, ...after } = await advise();
+  expect({ ...before, ...after }).toEqual(before);
+  expect(unauthenticated_percent).toBe(90);
+  expect(notes.map(({ code }) => code)).toContain("unauthenticated_reports");
+  const store = createReadingStore(world.db);
+  const day = Math.floor((MADE_DAY_S * 1000) / DAY_MS);
+  const parts = { store, reader: createSourceReader({ store }) };
+  expect(summarise(parts, domain, { fromDay: day, toDay: day })).toMatchObject({
+    ...{ messages: 1_000, unauthenticated_messages: 900, unauthenticated_percent: 90 },
+  });
+});
