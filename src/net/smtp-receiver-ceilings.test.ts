@@ -29,7 +29,7 @@ describe("connections", () => {
   });
 
   test("last an hour at most", async () => {
-    const world = await startWorld();
+    const world = await startWorld({ limits: { mailWaitMs: 7_200_000 } });
     const talk = await world.greet();
     for (let minutes = 0; minutes < 59; minutes++) {
       await world.clock.advance(59_000);
@@ -44,7 +44,7 @@ describe("connections", () => {
 
 describe("silence", () => {
   test("ends a connection after a minute, not before", async () => {
-    const world = await startWorld();
+    const world = await startWorld({ limits: { mailWaitMs: 300_000 } });
     const talk = await world.greet();
     await world.clock.advance(59_000);
     expect(await talk.codes("NOOP")).toBe("250");
@@ -58,7 +58,7 @@ describe("silence", () => {
   });
 
   test("is what a command is that never ends", async () => {
-    const world = await startWorld();
+    const world = await startWorld({ limits: { mailWaitMs: 300_000 } });
     const talk = await world.greet();
     for (const piece of ["N", "O", "O"]) {
       talk.say(piece);
@@ -83,6 +83,7 @@ describe("silence", () => {
     const taking = Promise.withResolvers<"taken">();
     const arrived = Promise.withResolvers<void>();
     const world = await startWorld({
+      limits: { mailWaitMs: 300_000 },
       take: () => {
         arrived.resolve();
         return taking.promise;
@@ -102,11 +103,91 @@ describe("silence", () => {
   test("after our farewell closes the connection for good", async () => {
     const world = await startWorld();
     await world.greet();
-    await world.clock.advance(60_000);
+    await world.clock.advance(30_000);
     await world.clock.advance(5_000);
     await world.untilOpen(0);
     expect(world.receiver.counts()).toMatchObject({ open: 0 });
     expect(world.clock.pending()).toBe(0);
+  });
+});
+
+describe("a client without a mail", () => {
+  test("has half a minute for MAIL, whatever else it says", async () => {
+    const world = await startWorld();
+    const talk = await world.greet();
+    await world.clock.advance(29_000);
+    expect(await talk.codes("NOOP", "RSET")).toBe("250 250");
+    await world.clock.advance(1_000);
+    expect(await talk.hear()).toBe("421 4.4.2 Idle timeout, closing connection");
+    await talk.closed();
+  });
+
+  test("has two minutes for the content, however often it begins anew", async () => {
+    const world = await startWorld();
+    const talk = await world.greet();
+    for (let count = 0; count < 4; count++) {
+      expect(await talk.codes("MAIL FROM:<>", "RCPT TO:<known@r.test>", "RSET")).toBe("250 250 250");
+      await world.clock.advance(29_000);
+    }
+    await world.clock.advance(4_000);
+    expect(await talk.hear()).toBe("421 4.4.2 Idle timeout, closing connection");
+  });
+
+  test("has half a minute again after each mail", async () => {
+    const world = await startWorld();
+    const talk = await world.atData();
+    await world.clock.advance(50_000);
+    expect(await talk.ask("1\r\n.")).toBe("250 2.0.0 Taken");
+    await world.clock.advance(29_000);
+    expect(await talk.codes("MAIL FROM:<>", "RCPT TO:<known@r.test>", "DATA", "2\r\n.")).toBe("250 250 354 250");
+    await world.clock.advance(30_000);
+    expect(await talk.hear()).toStartWith("421 4.4.2 ");
+  });
+
+  test("may say so much, and as much again after a mail", async () => {
+    const world = await startWorld({ limits: { repliesPerMail: 6 } });
+    const talk = await world.greet();
+    expect(await talk.codes("NOOP", "MAIL FROM:<>", "RCPT TO:<known@r.test>", "DATA", "1\r\n.")).toBe(
+      "250 250 250 354 250",
+    );
+    expect(await talk.codes("NOOP", "NOOP", "NOOP", "NOOP", "NOOP")).toBe("250 250 250 250 250");
+    expect(await talk.ask("NOOP")).toStartWith("250");
+    expect(await talk.hear()).toBe("421 4.7.0 Too many commands without a message");
+  });
+
+  test("gives way when all places are taken, the longest waiting first; a mail under way does not", async () => {
+    const world = await startWorld({ limits: { connections: 3 } });
+    const busy = await world.atData();
+    const first = await world.greet();
+    await world.clock.advance(1_000);
+    const second = await world.greet();
+    expect(await world.connect().hear()).toStartWith("421 4.7.0 ");
+    await world.clock.advance(4_000);
+    const third = await world.greet();
+    await first.closed();
+    expect(await third.codes("NOOP")).toBe("250");
+    expect(await second.codes("NOOP")).toBe("250");
+    expect(await busy.ask("mail\r\n.")).toStartWith("250");
+  });
+});
+
+describe("space", () => {
+  test("that is not there refuses MAIL, a recipient or a mail for now", async () => {
+    let isFull: boolean = true;
+    const world = await startWorld({
+      isFull: () => isFull,
+      judgeRecipient: (address) => (address.startsWith("full") ? "full" : "known"),
+      take: async () => "full",
+    });
+    const talk = await world.greet();
+    const refused = "452 4.3.1 Insufficient system storage, try again later";
+    expect(await talk.ask("MAIL FROM:<>")).toBe(refused);
+    isFull = false;
+    expect(await talk.ask("MAIL FROM:<>")).toStartWith("250");
+    expect(await talk.ask("RCPT TO:<full@r.test>")).toBe(refused);
+    expect(await talk.codes("RCPT TO:<known@r.test>", "DATA")).toBe("250 354");
+    expect(await talk.ask("x\r\n.")).toBe(refused);
+    expect(world.receiver.counts()).toMatchObject({ later: 1, taken: 0, heldBytes: 0 });
   });
 });
 

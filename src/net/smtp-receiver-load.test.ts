@@ -7,6 +7,8 @@ const limits = {
   connections: 5,
   connectionsPerClient: 2,
   connectionsPerLocalClient: 4,
+  connectionsPerNetwork: 3,
+  reservedConnections: 0,
   heldBytes: 100,
   heldBytesPerClient: 60,
 };
@@ -48,6 +50,29 @@ describe("places", () => {
     expect(places.map((place) => place !== null)).toEqual([true, true, true, true, false]);
     expect(load.enter("192.0.2.1")).not.toBeNull();
     expect(load.enter("192.0.2.2")).toBeNull();
+  });
+
+  test("are limited for one network: a /24, a /48", () => {
+    const load = createReceiverLoad(limits);
+    const enterAll = (...clients: string[]) => clients.map((client) => load.enter(client) !== null);
+    expect(enterAll("192.0.2.1", "192.0.2.2", "192.0.2.3", "192.0.2.4")).toEqual([true, true, true, false]);
+    expect(enterAll("192.0.3.1")).toEqual([true]);
+    const other = createReceiverLoad(limits);
+    const groups = ["1", "2", "3", "4"].map((group) => other.enter(`2001:db8:0:${group}::1`) !== null);
+    expect(groups).toEqual([true, true, true, false]);
+    expect(other.enter("2001:db8:1::1")).not.toBeNull();
+  });
+
+  test("are kept for networks that have none, and for this machine", () => {
+    const load = createReceiverLoad({ ...limits, reservedConnections: 3 });
+    expect([load.enter("192.0.2.1"), load.enter("192.0.2.2")].every((place) => place !== null)).toBe(true);
+    expect([load.enter("192.0.2.3"), load.isWaiting("192.0.2.3")]).toEqual([null, true]);
+    const other = load.enter("198.51.100.1");
+    expect(other).not.toBeNull();
+    expect(load.enter("198.51.100.2")).toBeNull();
+    expect(load.enter("127.0.0.1")).not.toBeNull();
+    other?.leave();
+    expect(load.enter("198.51.100.2")).not.toBeNull();
   });
 
   test("come back once, however often they are given back, and clients are forgotten", () => {

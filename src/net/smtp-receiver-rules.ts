@@ -1,5 +1,5 @@
-/** Whether a recipient's mail is received; `later` when that cannot be told now. */
-export type RecipientVerdict = "known" | "unknown" | "later";
+/** Whether a recipient's mail is received; `later` when that cannot be told now, `full` while there is no space for it. */
+export type RecipientVerdict = "known" | "unknown" | "later" | "full";
 
 /** A mail as it came in, with what the client said about it. Nothing is added to the bytes. */
 export interface ReceivedMail {
@@ -15,11 +15,13 @@ export interface ReceivedMail {
   readonly tls: boolean;
 }
 
-/** Whether a mail was taken for good; `later` asks the client to come again, `refused` not to. */
-export type TakeOutcome = "taken" | "later" | "refused";
+/** Whether a mail was taken for good; `later` and `full` (no space) ask the client to come again, `refused` not to. */
+export type TakeOutcome = "taken" | "later" | "full" | "refused";
 
 /** What the receiver's owner decides. What throws, or rejects, is answered as `later`. */
 export interface ReceiverRules {
+  /** Whether there is no space for any mail now: MAIL is answered 452. */
+  isFull?(): boolean;
   judgeRecipient(address: string): RecipientVerdict | Promise<RecipientVerdict>;
   /** Resolves `taken` only when the mail will survive whatever happens next. */
   take(mail: ReceivedMail): Promise<TakeOutcome>;

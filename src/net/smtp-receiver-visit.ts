@@ -41,6 +41,7 @@ export interface VisitDeps {
 const CLOSING: Reply = { code: 421, text: "4.3.2 Shutting down" };
 const LATER: Reply = { code: 451, text: "4.3.0 Not to be taken now, try again later" };
 const NO_ROOM: Reply = { code: 452, text: "4.3.1 Too many mails at once, try again later" };
+const NO_STORAGE: Reply = { code: 452, text: "4.3.1 Insufficient system storage, try again later" };
 const TOO_LARGE = "5.3.4 The mail is too large";
 
 /** One client's connection to the receiver: its ceilings, its deadlines, and the mail that is under way. */
@@ -48,6 +49,12 @@ export class Visit {
   private readonly connectionEndsAtMs: number;
   private idleEndsAtMs: number;
   private dataEndsAtMs = Number.POSITIVE_INFINITY;
+  /** Until when a MAIL is to come, and after it the content. */
+  private waitEndsAtMs: number;
+  /** When the connection came, or its last mail was answered. */
+  private waitsSinceMs: number;
+  private hasBegunMail: boolean = false;
+  private replies = 0;
   private farewellEndsAtMs: number | null = null;
   private cancelWake: (() => void) | null = null;
   private mail: MailBuffer | null = null;
@@ -63,13 +70,20 @@ export class Visit {
     const nowMs = deps.clock.monotonicMs();
     this.connectionEndsAtMs = nowMs + deps.limits.connectionMs;
     this.idleEndsAtMs = nowMs + deps.limits.idleMs;
-    this.wakeAfter(deps.limits.idleMs);
+    this.waitsSinceMs = nowMs;
+    this.waitEndsAtMs = nowMs + deps.limits.mailWaitMs;
+    this.sleep(nowMs);
   }
 
   /** Called with the code of every reply that was sent. */
   replied(code: number): void {
     this.heard();
     if (code === 221 || code === 421) this.takeLeave();
+    this.replies++;
+    if (this.replies > this.deps.limits.repliesPerMail && this.farewellEndsAtMs === null) {
+      this.drop("4.7.0 Too many commands without a message");
+      return;
+    }
     if (code < 500 || this.farewellEndsAtMs !== null) return;
     this.refusedCommands++;
     if (this.refusedCommands >= this.deps.limits.refusedCommands) this.drop("4.7.0 Too many errors");
@@ -77,10 +91,26 @@ export class Visit {
 
   /** MAIL: null to go on. `sizeBytes` is what the client announced, 0 when it did not. */
   beginMail(sizeBytes: number): Reply | null {
-    const { limits, place } = this.deps;
+    const { limits, place, rules, clock } = this.deps;
     if (this.isClosing) return CLOSING;
     if (this.mails >= limits.mailsPerConnection) return { code: 421, text: "4.7.0 Too many mails in one connection" };
-    return place.hasRoomFor(sizeBytes) ? null : NO_ROOM;
+    if (rules.isFull?.() === true) return NO_STORAGE;
+    if (!place.hasRoomFor(sizeBytes)) return NO_ROOM;
+    if (!this.hasBegunMail) this.waitEndsAtMs = clock.monotonicMs() + limits.envelopeMs;
+    // Once until its content: who begins again and again gets no more time.
+    this.hasBegunMail = true;
+    return null;
+  }
+
+  /** Since when it has been waiting for content of a mail; null while that comes, or when it is leaving. */
+  waitingSinceMs(): number | null {
+    return this.mail !== null || this.farewellEndsAtMs !== null ? null : this.waitsSinceMs;
+  }
+
+  /** Ends the connection for another one. */
+  giveWay(): void {
+    this.drop("4.7.0 Too many connections, try again later");
+    this.destroy();
   }
 
   /** RCPT: null to accept. */
@@ -88,6 +118,7 @@ export class Visit {
     const verdict = await this.verdictOf(address);
     if (verdict === "known") return null;
     if (verdict === "later") return LATER;
+    if (verdict === "full") return NO_STORAGE;
     this.deps.counts.unknownRecipients++;
     this.unknownRecipients++;
     if (this.unknownRecipients < this.deps.limits.unknownRecipients)
@@ -103,6 +134,7 @@ export class Visit {
     this.mail = buffer;
     this.mails++;
     this.dataEndsAtMs = clock.monotonicMs() + limits.dataMs;
+    this.waitEndsAtMs = Number.POSITIVE_INFINITY;
     content.on("data", (piece: Uint8Array) => this.hear(buffer, piece));
     // The client hung up: `close` follows.
     content.on("error", () => buffer.abandon());
@@ -111,6 +143,7 @@ export class Visit {
       this.dataEndsAtMs = Number.POSITIVE_INFINITY;
       void this.conclude(buffer, mail).then((reply) => {
         this.mail = null;
+        this.waitForMail();
         answer(reply);
         if (this.isClosing) this.say(CLOSING);
       });
@@ -172,8 +205,9 @@ export class Visit {
     const outcome = await this.takeOrLater({ ...mail, client, bytes: bytes.value });
     this.isOurTurn = false;
     buffer.release();
-    counts[outcome]++;
+    counts[outcome === "full" ? "later" : outcome]++;
     if (outcome === "taken") return { code: 250, text: "2.0.0 Taken" };
+    if (outcome === "full") return NO_STORAGE;
     return outcome === "later" ? LATER : { code: 554, text: "5.7.1 The mail is not received here" };
   }
 
@@ -188,6 +222,15 @@ export class Visit {
 
   private heard(): void {
     this.idleEndsAtMs = this.deps.clock.monotonicMs() + this.deps.limits.idleMs;
+  }
+
+  private waitForMail(): void {
+    const nowMs = this.deps.clock.monotonicMs();
+    this.waitsSinceMs = nowMs;
+    this.waitEndsAtMs = nowMs + this.deps.limits.mailWaitMs;
+    this.hasBegunMail = false;
+    this.replies = 0;
+    if (this.farewellEndsAtMs === null) this.sleep(nowMs);
   }
 
   private say({ code, text }: Reply): void {
@@ -219,7 +262,14 @@ export class Visit {
     else if (nowMs >= this.connectionEndsAtMs) this.drop("4.4.2 The connection has lasted too long");
     else if (nowMs >= this.dataEndsAtMs) this.drop("4.4.2 The mail took too long");
     else if (nowMs >= idleEndsAtMs) this.drop("4.4.2 Nothing came for too long");
-    else this.wakeAfter(Math.min(idleEndsAtMs, this.dataEndsAtMs, this.connectionEndsAtMs) - nowMs);
+    else if (nowMs >= this.waitEndsAtMs && !this.isOurTurn) this.drop("4.4.2 Idle timeout, closing connection");
+    else this.sleep(nowMs, idleEndsAtMs);
+  }
+
+  /** Sets the timer for what comes next. */
+  private sleep(nowMs: number, idleEndsAtMs = this.idleEndsAtMs): void {
+    const waitEndsAtMs = this.isOurTurn ? Number.POSITIVE_INFINITY : this.waitEndsAtMs;
+    this.wakeAfter(Math.min(idleEndsAtMs, waitEndsAtMs, this.dataEndsAtMs, this.connectionEndsAtMs) - nowMs);
   }
 }
 

@@ -55,7 +55,7 @@ const TOO_MANY = "421 4.7.0 Too many connections, try again later\r\n";
  * reader. No `Received:` field is added: mails are kept as they came, and the client's words are handed on beside them.
  */
 export const createSmtpReceiver = (deps: ReceiverDeps): SmtpReceiver => {
-  const { clock, log, hostName, tls, judgeRecipient, take } = deps;
+  const { clock, log, hostName, tls, judgeRecipient, take, isFull } = deps;
   const limits = { ...RECEIVER_LIMITS, ...deps.limits };
   const load = createReceiverLoad(limits);
   const counts = emptyCounts();
@@ -80,11 +80,23 @@ export const createSmtpReceiver = (deps: ReceiverDeps): SmtpReceiver => {
     socket.end(TOO_MANY);
   };
 
+  /** Ends the connection that has waited longest without content of a mail; false when none has waited long enough. */
+  const makePlace = (): boolean => {
+    const latestMs = clock.monotonicMs() - limits.evictableAfterMs;
+    let longest: { readonly visit: Visit; readonly sinceMs: number } | null = null;
+    for (const visit of visits) {
+      const sinceMs = visit.waitingSinceMs();
+      if (sinceMs !== null && sinceMs <= Math.min(latestMs, longest?.sinceMs ?? latestMs)) longest = { visit, sinceMs };
+    }
+    longest?.visit.giveWay();
+    return longest !== null;
+  };
+
   const accept = (socket: Socket) => {
     const client = plainAddress(socket.remoteAddress ?? "");
     // A client that left before it was looked at has no address.
     if (engine === null || closing !== null || client === "") return void socket.destroy();
-    const place = load.enter(client);
+    const place = load.enter(client) ?? (load.isWaiting(client) && makePlace() ? load.enter(client) : null);
     if (place === null) return turnAway(socket);
     counts.connections++;
     const onGone = () => {
@@ -112,7 +124,7 @@ export const createSmtpReceiver = (deps: ReceiverDeps): SmtpReceiver => {
   return {
     async listen(address, port) {
       try {
-        const rules = { judgeRecipient, take };
+        const rules = { judgeRecipient, take, ...(isFull && { isFull }) };
         engine = await loadEngine({ hostName, tls, limits, rules, clock, log, counts });
       } catch (error) {
         return err({

@@ -10,6 +10,7 @@ import { TEST_CERTIFICATE, TEST_KEY } from "./smtp-stub-key.ts";
 export interface ReceiverWorldOptions {
   readonly limits?: Partial<ReceiverLimits>;
   readonly take?: (mail: ReceivedMail) => Promise<TakeOutcome>;
+  readonly isFull?: () => boolean;
   readonly judgeRecipient?: (address: string) => RecipientVerdict | Promise<RecipientVerdict>;
 }
 
@@ -53,6 +54,7 @@ export const createReceiverWorlds = (): ((options?: ReceiverWorldOptions) => Pro
         mails.push(mail);
         return (await options.take?.(mail)) ?? "taken";
       },
+      ...(options.isFull && { isFull: options.isFull }),
       ...(options.limits && { limits: options.limits }),
     });
     const at = await receiver.listen("127.0.0.1", 0);
