@@ -31,6 +31,7 @@ import { createIngestionRoutes } from "./dmarc/ingest/ingestion-routes.ts";
 import { createIngestionStore } from "./dmarc/ingest/ingestion-store.ts";
 import { createIngestions } from "./dmarc/ingest/ingestions.ts";
 import { createIntake } from "./dmarc/ingest/intake.ts";
+import { createDiskReserve } from "./dmarc/ingest/disk-reserve.ts";
 import { createRaise } from "./dmarc/domains/raise.ts";
 import { createRecordStore } from "./dmarc/reading/reading-record-store.ts";
 import { createReportRoutes } from "./dmarc/reading/reading-report-routes.ts";
@@ -81,7 +82,7 @@ const ingestStoresOf = (db: Db): IngestStores => ({
  */
 export const composeImport = (db: Db, { clock, resolver }: Pick<Outside, "clock" | "resolver">, log: Log) => {
   const stores = ingestStoresOf(db);
-  const authenticate = createAuthenticityCheck({ resolver, clock });
+  const authenticate = createAuthenticityCheck({ resolver, clock, log });
   const ingest = createIngest({ db, stores, clock, log, authenticate, pace: IMPORT_PACE });
   const ingestions = createIngestions({ db, store: stores.ingestions, ingest, clock, kick: () => undefined });
   return { ...stores, ingestions, ingest };
@@ -106,11 +107,12 @@ export const composeDmarc = (parts: DmarcParts) => {
   });
   const checkPasses = createCheckPasses({ db, store, domains, clock, log });
 
-  const authenticate = createAuthenticityCheck({ resolver, clock });
+  const authenticate = createAuthenticityCheck({ resolver, clock, log });
   const ingest = createIngest({ db, stores, clock, log, authenticate });
-  const ingester = createIngester({ db, store: stores.ingestions, ingest, clock, log });
+  const reserve = createDiskReserve({ db, clock, log });
+  const ingester = createIngester({ ...{ db, ingest, reserve, clock, log }, store: stores.ingestions });
   const { kick } = ingester;
-  const intake = createIntake({ db, store: stores.ingestions, clock, kick });
+  const intake = createIntake({ db, store: stores.ingestions, domains: store, clock, kick });
   const ingestions = createIngestions({ db, store: stores.ingestions, ingest, clock, kick });
   const authenticity = createAuthenticityPasses({
     ...{ db, clock, log, check: authenticate },
@@ -152,15 +154,16 @@ export const composeDmarc = (parts: DmarcParts) => {
         };
 
   const names = createNameRetention({ db, store: createNameRetentionStore(db), clock, addressKeyOf });
-  const retention = createRetention({ db, store: createRetentionStore(db), names, domains: store, clock });
+  const retention = createRetention({ db, store: createRetentionStore(db), names, domains: store, clock, log });
   const findDomain = domains.find;
   return {
     store,
     intake,
+    reserve,
     ingester,
     routes: [
       createDomainRoutes({ guard, domains, rules }),
-      createIngestionRoutes({ guard, ingestions, domains: store, clock }),
+      createIngestionRoutes({ guard, ingestions, domains: store, reserve, clock }),
       createReadingRoutes({ guard, db, clock, store: reading, records, reports, reader, findDomain, advise }),
       createReportRoutes({ guard, clock, records, reports, findDomain }),
       createAlertRoutes({ guard, store: alertStore, findDomain }),
@@ -199,7 +202,7 @@ type Dmarc = ReturnType<typeof composeDmarc>;
 
 export interface ReceiverParts {
   readonly config: Config;
-  readonly dmarc: Pick<Dmarc, "store" | "intake">;
+  readonly dmarc: Pick<Dmarc, "store" | "intake" | "reserve">;
   readonly clock: Clock;
   readonly log: Log;
 }
@@ -212,7 +215,8 @@ export const composeReceiver = ({ config, dmarc, clock, log }: ReceiverParts) =>
   const readCertificate = () => receiverCertificate({ dataDir, hostName, files, clock });
   const certificate = readCertificate();
   if (!certificate.ok) return certificate;
-  const reception = createReception({ domains: dmarc.store, intake: dmarc.intake, reportHost, log });
+  const { store: domains, intake, reserve } = dmarc;
+  const reception = createReception({ domains, intake, reportHost, reserve, clock, log });
   const receiver = createSmtpReceiver({ ...reception, hostName, tls: certificate.value, clock, log });
   return ok({
     receiver,

@@ -138,7 +138,7 @@ export const composeService = ({ config, db, log, outside, freshResolver: given,
           const { interfaceDocument } = await import("./interface-document.ts");
           return interfaceDocument({ version: VERSION, baseUrl, description });
         },
-        findings: () => outages.findings(),
+        findings: () => [...outages.findings(), dmarc.reserve.finding()].filter((finding) => finding !== null),
       }),
     ],
   });

@@ -3,6 +3,7 @@ import { statfsSync, statSync } from "node:fs";
 import { dirname } from "node:path";
 import { type BunSQLiteDatabase, drizzle } from "drizzle-orm/bun-sqlite";
 import { err, ok, type Result } from "../base/errors.ts";
+import { type DiskSpace, diskSpaceOf } from "./disk-space.ts";
 import { createGroupCommit } from "./group-commit.ts";
 import { type MigrateProblem, migrate } from "./migrate.ts";
 import { MIGRATIONS } from "./migrations.ts";
@@ -35,6 +36,8 @@ export interface Db {
   damage(): string | null;
   /** Whether the file takes a write at this moment (disk full, read-only, locked), and is still the one at its path. */
   isWritable(): boolean;
+  /** The space that there is for it; null for a database in memory. */
+  diskSpace(): DiskSpace | null;
   readonly sqlite: Sqlite;
   close(): void;
 }
@@ -83,6 +86,7 @@ export const openDb = (path: string, busyTimeoutMs = BUSY_TIMEOUT_MS): Result<Db
     snapshot: <T>(work: () => T) => deferred.deferred(work) as T,
     commit: (work) => group.enqueue(() => work(tx)),
     damage: () => findDamage(sqlite),
+    diskSpace: () => diskSpaceOf(path, sqlite),
     isWritable: () => isFile(path, identity) && hasSpace(path) && takesWrite(sqlite),
     sqlite,
     close() {

@@ -1,3 +1,4 @@
+import { forEachIsolated } from "../base/for-each-isolated.ts";
 import type { Clock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import type { Mail, Mailer } from "./mailer.ts";
@@ -60,7 +61,9 @@ export const createGatheredMails = <Line extends GatheredLine>(deps: GatheredMai
     async send(): Promise<void> {
       const nowMs = clock.nowMs();
       for (const [recipient, atMs] of mailedAtMs) if (nowMs - atMs >= MAIL_EVERY_MS) mailedAtMs.delete(recipient);
-      for (const recipient of recipients(RECIPIENTS_AT_ONCE, [...mailedAtMs.keys()])) await mailTo(recipient);
+      await forEachIsolated(recipients(RECIPIENTS_AT_ONCE, [...mailedAtMs.keys()]), mailTo, {
+        onFailure: (_recipient, cause) => log.error(`${what} failed; it is tried again in the next run`, { cause }),
+      });
     },
   };
 };

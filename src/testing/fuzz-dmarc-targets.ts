@@ -1,6 +1,7 @@
 import { readFileSync } from "node:fs";
 import { isIP } from "node:net";
 import { Glob } from "bun";
+import { silentLog } from "./silent-log.ts";
 import records from "../../fixtures/dmarc/records.json" with { type: "json" };
 import { createAuthenticityCheck } from "../dmarc/authenticity/authenticity.ts";
 import { readSignedMail } from "../dmarc/authenticity/authenticity-header.ts";
@@ -115,8 +116,8 @@ const deaf: DnsResolver = {
   }),
 };
 const clock = createTestClock();
-const judgeInTheDark = createAuthenticityCheck({ resolver: deaf, clock });
-const judgeWithoutKeys = createAuthenticityCheck({ resolver: createZoneResolver({}), clock });
+const judgeInTheDark = createAuthenticityCheck({ log: silentLog, resolver: deaf, clock });
+const judgeWithoutKeys = createAuthenticityCheck({ log: silentLog, resolver: createZoneResolver({}), clock });
 const ENVELOPE = { client: "8.8.4.4", helo: "mx.receiver.example", mailFrom: "dmarc@receiver.example" };
 
 const checkAuthenticity = async (input: Uint8Array): Promise<void> => {

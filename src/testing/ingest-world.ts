@@ -20,6 +20,7 @@ export interface IngestWorldOptions {
   readonly clock?: TestClock;
   readonly authenticate?: CheckAuthenticity | null;
   readonly read?: NonNullable<IngestDeps["read"]>;
+  readonly isDiskLow?: () => boolean;
   /** Stands between the database and those who write. */
   readonly around?: (db: Db) => Db;
 }
@@ -69,8 +70,11 @@ export const createIngestWorlds = () => {
     const domains = createDomainStore(db);
     const stores = { ingestions: store, reports: createReportStore(db), counts: createCountStore(db), domains };
     const ingest = createIngest({ db, stores, clock, log, authenticate, ...(read === undefined ? {} : { read }) });
-    const ingester = createIngester({ db, store, ingest, clock, log });
-    const intake = createIntake({ db, store, clock, kick: ingester.kick });
+    const ingester = createIngester({
+      ...{ db, store, ingest, clock, log },
+      reserve: { isLow: () => options.isDiskLow?.() === true },
+    });
+    const intake = createIntake({ db, store, domains, clock, kick: ingester.kick });
     const ingestions = createIngestions({ db, store, ingest, clock, kick: ingester.kick });
 
     const incoming = (bytes: Uint8Array | string, change: Partial<Incoming> = {}): Incoming => ({

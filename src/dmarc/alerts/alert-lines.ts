@@ -50,13 +50,17 @@ export const readAlert = (line: AlertMailLine, baseUrl: string): ToldAlert | nul
   return {
     domain,
     domainId,
-    headline: said.includes(domain) ? said : `${domain}: ${said}`,
+    headline: namesDomain(said, domain) ? said : `${domain}: ${said}`,
     label: label === null ? null : shortName(label),
     at: mailTime(atMs),
     details: detailsOf(rule, data).slice(0, DETAILS_MAX).map(cut),
     hints: hintsOf(rule, data, { domain, place: { baseUrl, domainId } }),
   };
 };
+
+/** Whether a sentence begins with the domain: one that names another below it does not say which it is about. */
+const namesDomain = (said: string, domain: string): boolean =>
+  said.startsWith(domain) && !/^[\w.-]/.test(said.slice(domain.length).replace(/^\.(?=\s|$)/, ""));
 
 /** What an alert says beyond its summary; nothing where its data is not as expected, for a mail must not fail on that. */
 const detailsOf = (rule: string, data: Readonly<Record<string, unknown>>): readonly string[] => {

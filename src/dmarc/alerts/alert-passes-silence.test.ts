@@ -74,6 +74,19 @@ describe("reports that stop", () => {
     expect(world.raised()).toEqual([]);
   });
 
+  test("of one domain are told of although another one fails", async () => {
+    const { world } = await settle(newWorld());
+    const other = world.add("example.org").number;
+    for (let day = 1; day < 20; day += 1) world.report(other, world.today - day, OWN, { messages: 10, aligned: 10 });
+    await world.passes.run();
+    await world.clock.advance(200 * HOUR_MS);
+    const bug = `SELECT RAISE(ABORT, 'bug') WHERE NEW.domain <> ${other}`;
+    world.db.sqlite.run(`CREATE TRIGGER bug BEFORE INSERT ON dmarc_alerts BEGIN ${bug}; END`);
+    await world.passes.run();
+    expect(world.raised().map((line) => line.split(" ")[0])).toEqual(["reports_stopped"]);
+    expect(world.logged.join()).toContain("the alert rules failed for a domain");
+  });
+
   test("after two days of reports are no news", async () => {
     const world = newWorld();
     const { number } = world.add("example.com");

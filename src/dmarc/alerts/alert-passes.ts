@@ -1,4 +1,5 @@
 import { dayOfTime } from "../../base/days.ts";
+import { forEachIsolated } from "../../base/for-each-isolated.ts";
 import type { Clock } from "../../base/clock.ts";
 import type { Log } from "../../base/log.ts";
 import type { Db } from "../../db/open.ts";
@@ -31,16 +32,11 @@ export const createAlertPasses = (deps: AlertPassDeps) => {
   let isStopping = false;
   const startedAtMs = clock.nowMs();
 
-  const reviewOne = async (number: number): Promise<void> => {
-    try {
-      await db.commit((tx) => {
-        const domain = domains.findByNumber(number);
-        if (domain !== undefined) review(tx, domain, clock.nowMs());
-      });
-    } catch (cause) {
-      log.error("the alert rules failed for a domain; it is looked at again in the next run", { number, cause });
-    }
-  };
+  const reviewOne = (number: number): Promise<void> =>
+    db.commit((tx) => {
+      const domain = domains.findByNumber(number);
+      if (domain !== undefined) review(tx, domain, clock.nowMs());
+    });
 
   const tellOfSilence = async (number: number, lastReportAtMs: number): Promise<void> => {
     // The time of arrival is ours; what day a report is about is the word of its reporter.
@@ -56,6 +52,12 @@ export const createAlertPasses = (deps: AlertPassDeps) => {
     });
   };
 
+  const onFailure = (one: number | { readonly number: number }, cause: unknown): void =>
+    log.error("the alert rules failed for a domain; it is looked at again in the next run", {
+      number: typeof one === "number" ? one : one.number,
+      cause,
+    });
+
   return {
     /** Looks at all domains once. What fails for one of them does not stop the others. */
     async run(): Promise<void> {
@@ -63,7 +65,7 @@ export const createAlertPasses = (deps: AlertPassDeps) => {
         const numbers = rules.unreviewedDomains(after, DOMAINS_AT_ONCE);
         const last = numbers.at(-1);
         if (last === undefined) break;
-        for (const number of numbers) if (!isStopping) await reviewOne(number);
+        await forEachIsolated(numbers, reviewOne, { isStopping: () => isStopping, onFailure });
         after = last;
       }
       if (clock.nowMs() - startedAtMs < COMEBACK_MS) return;
@@ -71,7 +73,8 @@ export const createAlertPasses = (deps: AlertPassDeps) => {
         const silent = rules.silentDomains(after, clock.nowMs() - SILENCE_MS_MIN, DOMAINS_AT_ONCE);
         const last = silent.at(-1);
         if (last === undefined) break;
-        for (const { number, lastReportAtMs } of silent) await tellOfSilence(number, lastReportAtMs);
+        const isolation = { isStopping: () => isStopping, onFailure };
+        await forEachIsolated(silent, ({ number, lastReportAtMs }) => tellOfSilence(number, lastReportAtMs), isolation);
         after = last.number;
       }
     },

@@ -1,3 +1,4 @@
+import { forEachIsolated } from "../../base/for-each-isolated.ts";
 import type { Clock } from "../../base/clock.ts";
 import type { Log } from "../../base/log.ts";
 import type { Db, Tx } from "../../db/open.ts";
@@ -29,6 +30,7 @@ const RECIPIENTS_AT_ONCE = 100;
 const SECTIONS_MAX = 100;
 /** A relay that takes no mail for so long: the next digest says it better. */
 const KEPT_MS = 24 * 60 * 60_000;
+const PUT_OFF_MS = 60 * 60_000;
 
 /** What the timetable does for digests: queues those that are due, and mails what is queued. */
 export const createDigestPasses = (deps: DigestPassDeps) => {
@@ -46,14 +48,19 @@ export const createDigestPasses = (deps: DigestPassDeps) => {
     }
   };
 
+  /** One that fails is due again in an hour: it must not be met again and again in this run. */
+  const putOff = async (number: number, cause: unknown): Promise<void> => {
+    log.error("the digest of a domain failed; it is due again in an hour", { number, cause });
+    await db.commit((tx) => domains.update(tx, number, { digestDueAtMs: clock.nowMs() + PUT_OFF_MS }));
+  };
+
   const queueDue = async (): Promise<void> => {
     const nowMs = clock.nowMs();
     for (let queued = DOMAINS_AT_ONCE; queued === DOMAINS_AT_ONCE;) {
-      queued = await db.commit((tx) => {
-        const due = store.dueDomains(nowMs, DOMAINS_AT_ONCE);
-        for (const number of due) queueOne(tx, number, nowMs);
-        return due.length;
-      });
+      const due = store.dueDomains(nowMs, DOMAINS_AT_ONCE);
+      const queue = (number: number) => db.commit((tx) => queueOne(tx, number, nowMs));
+      await forEachIsolated(due, queue, { onFailure: putOff });
+      queued = due.length;
     }
   };
 
@@ -99,14 +106,11 @@ export const createDigestPasses = (deps: DigestPassDeps) => {
       store.linesFor(recipient),
       ({ domain }) => domains.findByNumber(domain)?.accountId ?? "",
     );
-    for (const lines of accounts.values()) {
-      try {
-        await mailTo(recipient, lines);
-      } catch (cause) {
-        log.error("a DMARC digest failed; it is tried again in the next run", { cause });
-      }
-    }
+    await forEachIsolated(accounts.values(), (lines) => mailTo(recipient, lines), { onFailure });
   };
+
+  const onFailure = (_one: unknown, cause: unknown): void =>
+    log.error("a DMARC digest failed; it is tried again in the next run", { cause });
 
   return {
     async run(): Promise<void> {
@@ -115,7 +119,7 @@ export const createDigestPasses = (deps: DigestPassDeps) => {
         const recipients = store.recipients(after, RECIPIENTS_AT_ONCE);
         const last = recipients.at(-1);
         if (last === undefined) return;
-        for (const recipient of recipients) await sendAll(recipient);
+        await forEachIsolated(recipients, sendAll, { onFailure });
         after = last;
       }
     },

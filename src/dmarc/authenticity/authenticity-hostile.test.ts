@@ -1,4 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { silentLog } from "../../testing/silent-log.ts";
+import { createLog } from "../../base/log.ts";
 import { createTestClock } from "../../testing/clock.ts";
 import { createZoneResolver, type Zone } from "../../testing/dns-zone.ts";
 import { createAuthenticityCheck, QUESTIONS_MAX, type ReceivedMail } from "./authenticity.ts";
@@ -24,7 +26,7 @@ const FROM = "From: r@example.com\r\n";
 
 const check = async (bytes: Uint8Array | string, zone: Zone = ZONE, mail: Partial<ReceivedMail> = {}) => {
   const resolver = createZoneResolver(zone);
-  const examine = createAuthenticityCheck({ resolver, clock: createTestClock() });
+  const examine = createAuthenticityCheck({ log: silentLog, resolver, clock: createTestClock() });
   const received = { client: "8.8.4.9", helo: "mx.example.com", mailFrom: "b@example.com", ...mail };
   const finding = await examine({
     ...received,
@@ -202,12 +204,16 @@ describe("an envelope", () => {
   });
 });
 
-test("a resolver that rejects makes unknown, not a crash", async () => {
-  const resolver = { resolve: () => Promise.reject(new Error("bug")) };
-  const examine = createAuthenticityCheck({ resolver, clock: createTestClock() });
+test("a bug makes unknown for now, and stands in the log", async () => {
+  const resolver = { resolve: () => Promise.reject(new TypeError("bug")) };
+  const logged: string[] = [];
+  const clock = createTestClock();
+  const log = createLog("error", clock, (line) => logged.push(line));
+  const examine = createAuthenticityCheck({ resolver, clock, log });
   const mail = { client: "8.8.4.9", helo: "mx.example.com", mailFrom: "b@example.com" };
   const finding = await examine({ ...mail, bytes: Buffer.from(`${SIGNATURE}${FROM}\r\n`) });
-  expect(finding).toMatchObject({ authenticity: "unknown" });
+  expect(finding).toMatchObject({ authenticity: "unknown", temporary: true });
+  expect(logged.join()).toContain("could not be judged");
 });
 
 test("nothing that speaks HTTP is loaded", async () => {

@@ -1,4 +1,5 @@
 import { afterEach, describe, expect, test } from "bun:test";
+import { silentLog } from "../../testing/silent-log.ts";
 import { createLog } from "../../base/log.ts";
 import type { KeyMode } from "../../base/secrets.ts";
 import { openDb } from "../../db/open.ts";
@@ -230,7 +231,7 @@ test("a forged mail is found out from end to end", async () => {
     "_dmarc.example.com": { TXT: ["v=DMARC1; p=none"] },
     "example.com": { TXT: ["v=spf1 -all"] },
   });
-  const examine = createAuthenticityCheck({ resolver, clock: createTestClock() });
+  const examine = createAuthenticityCheck({ log: silentLog, resolver, clock: createTestClock() });
   const world = newWorld(examine);
   world.addMail("m", { bytes: Buffer.from("From: reports@example.com\r\nSubject: x\r\n\r\nx\r\n") });
   await world.passes.run();

@@ -1,5 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { createHash, generateKeyPairSync, type KeyObject, sign } from "node:crypto";
+import { silentLog } from "../../testing/silent-log.ts";
 import type { DnsResolver } from "../../net/dns.ts";
 import { createTestClock, settle } from "../../testing/clock.ts";
 import { createZoneResolver, type Zone } from "../../testing/dns-zone.ts";
@@ -68,7 +69,11 @@ const check = (
   { zone = zoneOf(), ...mail }: Partial<ReceivedMail> & { zone?: Zone } = {},
 ): Promise<AuthenticityFinding> => {
   const bytes = typeof text === "string" ? Buffer.from(text) : text;
-  const examine = createAuthenticityCheck({ resolver: createZoneResolver(zone), clock: createTestClock(NOW_MS) });
+  const examine = createAuthenticityCheck({
+    log: silentLog,
+    resolver: createZoneResolver(zone),
+    clock: createTestClock(NOW_MS),
+  });
   return examine({ bytes, client: "8.8.4.9", helo: "mx.esp.example", mailFrom: "b@esp.example", ...mail });
 };
 
@@ -266,7 +271,7 @@ describe("signatures", () => {
     const seal =
       "ARC-Seal: i=1; a=rsa-sha256; cv=none; d=esp.example; s=s1; b=AAAA\r\nARC-Authentication-Results: i=1; x; dkim=pass\r\n";
     const resolver = createZoneResolver(zoneOf());
-    const examine = createAuthenticityCheck({ resolver, clock: createTestClock(NOW_MS) });
+    const examine = createAuthenticityCheck({ log: silentLog, resolver, clock: createTestClock(NOW_MS) });
     const finding = await examine({ bytes: Buffer.from(seal + arc), client: null, helo: null, mailFrom: null });
     expect(finding.dkim).toEqual([]);
     expect(resolver.asked).toEqual(["TXT _dmarc.example.com"]);
@@ -447,7 +452,7 @@ test("a public suffix is aligned with itself alone", async () => {
 
 test("nothing is asked about a mail without exactly one From", async () => {
   const resolver = createZoneResolver(zoneOf());
-  const examine = createAuthenticityCheck({ resolver, clock: createTestClock(NOW_MS) });
+  const examine = createAuthenticityCheck({ log: silentLog, resolver, clock: createTestClock(NOW_MS) });
   for (const header of ["", "From: r@example.com\r\n"]) {
     const bytes = Buffer.from(mailOf({ signings: [{}], header }).replace(header === "" ? /^From: .*\r\n/m : "", ""));
     const finding = await examine({ bytes, client: "8.8.4.1", helo: null, mailFrom: "b@example.com" });
@@ -466,7 +471,7 @@ describe("the deadline", () => {
         return new Promise(() => undefined);
       },
     };
-    const examine = createAuthenticityCheck({ resolver, clock });
+    const examine = createAuthenticityCheck({ log: silentLog, resolver, clock });
     const bytes = Buffer.from(mailOf({ signings: [{}] }));
     const finding = examine({ bytes, client: "8.8.4.1", helo: null, mailFrom: "b@example.com" });
     while (signals.length === 0) await settle();
@@ -478,7 +483,7 @@ describe("the deadline", () => {
 
   test("leaves no timer behind when all was answered", async () => {
     const clock = createTestClock(NOW_MS);
-    const examine = createAuthenticityCheck({ resolver: createZoneResolver(zoneOf()), clock });
+    const examine = createAuthenticityCheck({ log: silentLog, resolver: createZoneResolver(zoneOf()), clock });
     await examine({ bytes: Buffer.from(mailOf({ signings: [{}] })), client: null, helo: null, mailFrom: null });
     expect(clock.pending()).toBe(0);
   });

@@ -1,4 +1,5 @@
 import type { Clock } from "../../base/clock.ts";
+import type { Log } from "../../base/log.ts";
 import { parseDomain } from "../../mail/domain.ts";
 import { MESSAGE_LIMITS } from "../../mail/message.ts";
 import type { DnsResolver } from "../../net/dns.ts";
@@ -40,6 +41,7 @@ const PATH_CHARACTERS_MAX = 320;
 export interface AuthenticityDeps {
   readonly resolver: DnsResolver;
   readonly clock: Clock;
+  readonly log: Log;
 }
 
 /**
@@ -47,7 +49,7 @@ export interface AuthenticityDeps {
  * public host handed it in, and by the DMARC policy of the domain (RFC 9989). What the DNS does not answer, and what is
  * beyond the ceilings, makes it `unknown`, never `fail`. Loads the verifier at its first use.
  */
-export const createAuthenticityCheck = ({ resolver, clock }: AuthenticityDeps): CheckAuthenticity => {
+export const createAuthenticityCheck = ({ resolver, clock, log }: AuthenticityDeps): CheckAuthenticity => {
   return async (mail) => {
     if (mail.bytes.byteLength > MESSAGE_LIMITS.messageBytesMax) return notJudged("The mail is too large to be judged.");
     const ending = new AbortController();
@@ -59,10 +61,11 @@ export const createAuthenticityCheck = ({ resolver, clock }: AuthenticityDeps): 
       });
     });
     const receivedAtMs = mail.receivedAtMs ?? clock.nowMs();
-    const examined = examine(mail, { resolver, receivedAtMs, signal: ending.signal }).catch(
-      // The verifier broke down over it, which is no fault that a sound mail has.
-      () => notJudged("The mail could not be judged: its form is beyond what is understood."),
-    );
+    const examined = examine(mail, { resolver, receivedAtMs, signal: ending.signal }).catch((cause: unknown) => {
+      // After the deadline nobody waits for it any more, and what was given up rejects.
+      if (!ending.signal.aborted) log.error("a report mail could not be judged; it is judged again later", { cause });
+      return notJudged("The mail could not be judged because of a fault in Postwarden.", { temporary: true });
+    });
     try {
       return await Promise.race([examined, deadline]);
     } finally {

@@ -78,6 +78,10 @@ export const createDomainStore = (db: Db) => {
     )
     .prepare();
 
+  const addUsage = db.sqlite.prepare<unknown, { number: number; day: number; bytes: number }>(
+    `UPDATE dmarc_domains SET usage_bytes = iif(usage_day = $day, usage_bytes, 0) + $bytes, usage_day = $day WHERE number = $number`,
+  );
+
   const findSame = ({ accountId, mode }: DomainOwner, domain: string): DomainRow | undefined =>
     byDomain.get({ accountId, mode, domain });
 
@@ -98,6 +102,9 @@ export const createDomainStore = (db: Db) => {
       }
       return undefined;
     },
+    /** Counts bytes that report mail takes of the disk, on that day (since 1970, UTC). */
+    addUsage: (_tx: Tx, number: number, { day, bytes }: { readonly day: number; readonly bytes: number }): void =>
+      void addUsage.run({ number, day, bytes }),
     update: (_tx: Tx, number: number, change: DomainChange): void => {
       if (Object.keys(change).length > 0) orm.update(table).set(change).where(eq(table.number, number)).run();
     },

@@ -1,3 +1,4 @@
+import { dayOfTime } from "../../base/days.ts";
 import { newId } from "../../base/secrets.ts";
 import type { DomainRow, DomainStore } from "../domains/domain-store.ts";
 import { type Context, createCounting } from "./ingest-count.ts";
@@ -18,6 +19,7 @@ import {
   type Work,
   type Written,
 } from "./ingest-work.ts";
+import { storedBytesOf } from "../report/report-row-size.ts";
 import { countMessages, type Report } from "../report/report.ts";
 import { dayOf, isPastRetention, periodProblemOf } from "./report-day.ts";
 import { contentOf, samenessOf } from "./report-sameness.ts";
@@ -108,6 +110,7 @@ const takeReport = (batch: Batch, place: Place, report: Report): Finding => {
   const id = storeReport(batch, work, { report, domain, sameness: sameAs(sameness, standing), content, standing });
   place.named.add(id);
   batch.touch(domain, work.ingestion.receivedAtMs, true);
+  noteUsage(batch, work, report);
   return { ...placed, reason: ageOf(report, domain, batch), report_id: id };
 };
 
@@ -212,4 +215,11 @@ export const newReportOf = (work: Work, { report, domain, sameness, content }: O
 const unjudged = ({ ingestion, isMail }: Work): "pending" | "unknown" | null => {
   if (!isMail || ingestion.mode !== "live") return null;
   return ingestion.via === "smtp" ? "unknown" : "pending";
+};
+
+/** Of mail anybody may send any: what it takes of the disk is counted for the domain that it came to. */
+const noteUsage = ({ stores, tx, nowMs }: Batch, { ingestion }: Work, { rows }: Report): void => {
+  if (ingestion.domain === null) return;
+  const bytes = rows.reduce((sum, row) => sum + storedBytesOf(row), 0);
+  stores.domains.addUsage(tx, ingestion.domain, { day: dayOfTime(nowMs), bytes });
 };

@@ -282,3 +282,18 @@ test("reading all again takes what was rejected or quarantined and is kept, of t
   expect(world.find(foreign.row.id).outcome).toBe("stored");
   expect(world.find(junk.row.id)).toMatchObject({ status: "done", outcome: "rejected" });
 });
+
+test("nothing is read while the disk is short of space; it goes on when there is some again", async () => {
+  let isDiskLow: boolean = true;
+  const world = newWorld({ isDiskLow: () => isDiskLow });
+  world.enrol("example.com");
+  world.ingester.start();
+  const id = await world.intake.take(world.incoming(madeReportXml()));
+  await world.ingester.idle();
+  expect(world.find(id).status).toBe("pending");
+  isDiskLow = false;
+  await world.clock.advance(30_000);
+  await world.ingester.idle();
+  expect(world.find(id)).toMatchObject({ status: "done", outcome: "stored" });
+  await world.ingester.stop();
+});

@@ -2,6 +2,7 @@ import type { Clock } from "../../base/clock.ts";
 import type { Log } from "../../base/log.ts";
 import { newId } from "../../base/secrets.ts";
 import type { Db } from "../../db/open.ts";
+import type { DiskReserve } from "./disk-reserve.ts";
 import { createTurns } from "./ingester-turns.ts";
 import { type Ingest, type IngestItem, isDatabaseState } from "./ingest.ts";
 import type { IngestionStore, PendingIngestion } from "./ingestion-store.ts";
@@ -10,6 +11,8 @@ export interface IngesterDeps {
   readonly db: Db;
   readonly store: IngestionStore;
   readonly ingest: Ingest;
+  /** While it is low nothing is read: reports take more space than the mails they came in. */
+  readonly reserve: Pick<DiskReserve, "isLow">;
   readonly clock: Clock;
   readonly log: Log;
 }
@@ -35,7 +38,7 @@ const AGAIN_MS_MAX = 60_000;
  * tried for ever: whatever was begun before is taken alone and after a wait, so that no other is blamed for it. What came later is
  * counted after the next start, if it still waits then.
  */
-export const createIngester = ({ db, store, ingest, clock, log }: IngesterDeps) => {
+export const createIngester = ({ db, store, ingest, reserve, clock, log }: IngesterDeps) => {
   let running: Promise<void> | null = null;
   let isStarted = false;
   let isWanted = false;
@@ -69,7 +72,7 @@ export const createIngester = ({ db, store, ingest, clock, log }: IngesterDeps) 
 
   /** Has mails judged again about which the DNS may say more now; false when there are none. */
   const putBackUndecided = async (): Promise<boolean> => {
-    if (clock.monotonicMs() < undecidedAtMs) return false;
+    if (clock.monotonicMs() < undecidedAtMs || reserve.isLow()) return false;
     undecidedAtMs = clock.monotonicMs() + UNDECIDED_EVERY_MS;
     const ids = store.undecided(clock.nowMs(), UNDECIDED_MAX);
     if (ids.length === 0) return false;
@@ -107,6 +110,7 @@ export const createIngester = ({ db, store, ingest, clock, log }: IngesterDeps) 
   /** Works off one batch; false when nothing waits. */
   const workOff = async (): Promise<boolean> => {
     deferredMs = null;
+    if (reserve.isLow()) return false;
     const batch = turns.next();
     if (batch.length === 0) return false;
     const isGivenUp = batch.some((one) => attemptsOf(one) >= ATTEMPTS_MAX);

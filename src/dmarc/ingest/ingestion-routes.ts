@@ -8,6 +8,7 @@ import { sendBytes } from "../../http/answer.ts";
 import { readPlainly, rowsById, sendPage } from "../../http/list-page.ts";
 import { pageParameters, readPage } from "../../http/query.ts";
 import type { DomainStore } from "../domains/domain-store.ts";
+import type { DiskReserve } from "./disk-reserve.ts";
 import { ingestionFiltersSchema } from "./ingestion-schemas.ts";
 import type { IngestionFilters, IngestionRow } from "./ingestion-store.ts";
 import { ingestionView } from "./ingestion-view.ts";
@@ -20,8 +21,11 @@ export interface IngestionRouteDeps {
   readonly guard: Guard;
   readonly ingestions: Ingestions;
   readonly domains: DomainStore;
+  readonly reserve: Pick<DiskReserve, "isLow">;
   readonly clock: Clock;
 }
+
+const RETRY_AFTER_S = 300;
 
 /** What the files of one upload may unpack to in all. */
 export const UPLOAD_UNPACKED_BYTES_MAX = 512 * 1024 * 1024;
@@ -40,10 +44,17 @@ const incomingOf = ({ accountId, mode }: Caller, { name, bytes }: UploadedFile) 
 };
 
 /** The endpoints of what comes in: uploads of reports, and the list of all that came (contract §6). */
-export const createIngestionRoutes = ({ guard, ingestions, domains, clock }: IngestionRouteDeps) => {
+export const createIngestionRoutes = ({ guard, ingestions, domains, reserve, clock }: IngestionRouteDeps) => {
   const takeUpload = createUploadGate(clock);
   const read = { demand: { scope: "dmarc:read" } } as const;
   const write = { parse: "none", demand: { scope: "dmarc:write" } } as const;
+
+  /** Before anything is stored. */
+  const refuseWhenLow = (files: readonly UploadedFile[]): void => {
+    if (!reserve.isLow(files.reduce((sum, { bytes }) => sum + bytes.byteLength, 0))) return;
+    const message = "Report ingestion is paused: the service is short of disk space. Try again later.";
+    throw new AppError("unavailable", { message, headers: { "retry-after": String(RETRY_AFTER_S) } });
+  };
 
   const view = (row: IngestionRow) => ingestionView(row, (number) => domains.findByNumber(number)?.id ?? null);
 
@@ -65,6 +76,7 @@ export const createIngestionRoutes = ({ guard, ingestions, domains, clock }: Ing
       REPORTS,
       ({ request, caller }) =>
         takeUpload(request, caller.accountId, async (files) => {
+          refuseWhenLow(files);
           const incoming = files.map((file) => incomingOf(caller, file));
           const rows = await ingestions.ingestFiles(incoming, UPLOAD_UNPACKED_BYTES_MAX);
           return { ingestions: rows.map(view) };

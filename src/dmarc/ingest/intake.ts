@@ -1,6 +1,8 @@
 import type { Clock } from "../../base/clock.ts";
 import { type KeyMode, newId } from "../../base/secrets.ts";
 import type { Db } from "../../db/open.ts";
+import { dayOfTime } from "../../base/days.ts";
+import type { DomainStore } from "../domains/domain-store.ts";
 import type { IngestionStore } from "./ingestion-store.ts";
 
 /** A mail or file that came in, with whom it belongs to. */
@@ -23,13 +25,14 @@ export interface Incoming {
 export interface IntakeDeps {
   readonly db: Db;
   readonly store: IngestionStore;
+  readonly domains: Pick<DomainStore, "addUsage">;
   readonly clock: Clock;
   /** Called when something new waits to be read. */
   readonly kick: () => void;
 }
 
 /** Takes mail in to be read later. */
-export const createIntake = ({ db, store, clock, kick }: IntakeDeps) => ({
+export const createIntake = ({ db, store, domains, clock, kick }: IntakeDeps) => ({
   /**
    * Puts what came in on the list of what is to be read. It is durable when this resolves, with the id of the ingestion.
    * Rejects, with nothing kept, when the database takes no write (disk full, busy for seconds).
@@ -39,6 +42,8 @@ export const createIntake = ({ db, store, clock, kick }: IntakeDeps) => ({
     const receivedAtMs = clock.nowMs();
     await db.commit((tx) => {
       store.insertPending(tx, { ...incoming, id, receivedAtMs });
+      const usage = { day: dayOfTime(receivedAtMs), bytes: incoming.bytes.byteLength };
+      if (incoming.domain !== null) domains.addUsage(tx, incoming.domain, usage);
     });
     kick();
     return id;

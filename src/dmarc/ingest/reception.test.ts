@@ -8,7 +8,7 @@ import { createTestClock } from "../../testing/clock.ts";
 import { madeDomain } from "../../testing/dmarc-domain.ts";
 import { createDomainStore } from "../domains/domain-store.ts";
 import type { Incoming } from "./intake.ts";
-import { createReception, tokenIn } from "./reception.ts";
+import { createReception, DOMAIN_DAY_BYTES_MAX, tokenIn } from "./reception.ts";
 
 const HOST = "reports.example.net";
 const ONE = "a".repeat(20);
@@ -38,8 +38,15 @@ const startWorld = (take: (incoming: Incoming) => Promise<string> = async () => 
         }),
       ),
     );
+  const disk = { isLow: false, asked: [] as number[] };
+  const reserve = {
+    isLow(bytes = 0) {
+      disk.asked.push(bytes);
+      return disk.isLow;
+    },
+  };
   const reception = createReception({
-    domains,
+    ...{ domains, reserve, clock },
     reportHost: HOST,
     log: createLog("info", clock, (line) => logged.push(line)),
     intake: {
@@ -50,7 +57,7 @@ const startWorld = (take: (incoming: Incoming) => Promise<string> = async () => 
       },
     },
   });
-  return { db, domains, enrol, reception, taken, logged };
+  return { db, domains, enrol, reception, taken, logged, disk, clock };
 };
 
 const mailTo = (...recipients: readonly string[]): ReceivedMail => ({
@@ -60,6 +67,38 @@ const mailTo = (...recipients: readonly string[]): ReceivedMail => ({
   client: "192.0.2.7",
   bytes: new TextEncoder().encode("Subject: Report\r\n\r\nx\r\n"),
   tls: true,
+});
+
+describe("space", () => {
+  test("that is not there refuses mail for now, and nothing of it is kept", async () => {
+    const { enrol, reception, taken, disk } = startWorld();
+    enrol(ONE);
+    disk.isLow = true;
+    expect(reception.isFull?.()).toBe(true);
+    const mail = mailTo(`${ONE}@${HOST}`);
+    expect(await reception.take(mail)).toBe("full");
+    expect(taken).toEqual([]);
+    expect(disk.asked.at(-1)).toBe(mail.bytes.byteLength);
+    disk.isLow = false;
+    expect([reception.isFull?.(), await reception.take(mail)]).toEqual([false, "taken"]);
+  });
+
+  test("is shared out by domain and day", async () => {
+    const { db, domains, enrol, reception, taken, logged, clock } = startWorld();
+    const [one] = [enrol(ONE), enrol(TWO)];
+    const use = (bytes: number) =>
+      db.transact((tx) => domains.addUsage(tx, one.number, { day: Math.floor(clock.nowMs() / 86_400_000), bytes }));
+    use(DOMAIN_DAY_BYTES_MAX - 1);
+    expect(reception.judgeRecipient(`${ONE}@${HOST}`)).toBe("known");
+    use(1);
+    expect(reception.judgeRecipient(`${ONE}@${HOST}`)).toBe("full");
+    expect(await reception.take(mailTo(`${TWO}@${HOST}`, `${ONE}@${HOST}`))).toBe("full");
+    expect(taken).toEqual([]);
+    expect(reception.judgeRecipient(`${TWO}@${HOST}`)).toBe("known");
+    expect(logged).toHaveLength(1);
+    await clock.advance(86_400_000);
+    expect(reception.judgeRecipient(`${ONE}@${HOST}`)).toBe("known");
+  });
 });
 
 describe("the token in a recipient", () => {

@@ -1,8 +1,11 @@
+import type { Clock } from "../../base/clock.ts";
+import { dayOfTime } from "../../base/days.ts";
 import type { Log } from "../../base/log.ts";
 import { parseAddress } from "../../mail/address.ts";
 import { parseDomain } from "../../mail/domain.ts";
 import type { ReceivedMail, ReceiverRules } from "../../net/smtp-receiver-rules.ts";
 import type { DomainRow, DomainStore } from "../domains/domain-store.ts";
+import type { DiskReserve } from "./disk-reserve.ts";
 import type { Intake } from "./intake.ts";
 import { isToken } from "../domains/token.ts";
 
@@ -11,16 +14,38 @@ export interface ReceptionDeps {
   readonly intake: Pick<Intake, "take">;
   /** The domain of the reporting addresses. */
   readonly reportHost: string;
+  readonly reserve: Pick<DiskReserve, "isLow">;
+  readonly clock: Clock;
   readonly log: Log;
 }
+
+/** What report mail may take of the disk for one domain on one day, unpacked reports included. The largest senders need some 50 MB. */
+export const DOMAIN_DAY_BYTES_MAX = 256 * 1024 * 1024;
+/** Domains of which it is remembered that the log was told. */
+const TOLD_MAX = 10_000;
 
 /**
  * What the mail receiver does with report mail: a recipient is known when it is the reporting address of a domain that
  * is enrolled with a live key; a mail is taken when it is durably on the list of what is to be read, once for each of
- * its domains. Trouble with the database is `later`, never `unknown`.
+ * its domains. Trouble with the database is `later`, never `unknown`; without space on the disk, or in what a domain may take
+ * of it on a day, mail is refused for now (`full`) before anything is acknowledged.
  */
-export const createReception = ({ domains, intake, reportHost, log }: ReceptionDeps): ReceiverRules => {
+export const createReception = (deps: ReceptionDeps): ReceiverRules => {
+  const { domains, intake, reportHost, reserve, clock, log } = deps;
   const host = asHost(reportHost);
+  /** Domains by the day on which the log was told that they had their share. */
+  const told = new Map<number, number>();
+
+  const hasHadShare = ({ number, domain, usageDay, usageBytes }: DomainRow): boolean => {
+    const today = dayOfTime(clock.nowMs());
+    if (usageDay !== today || usageBytes < DOMAIN_DAY_BYTES_MAX) return false;
+    if (told.get(number) !== today) {
+      if (told.size >= TOLD_MAX) told.clear();
+      told.set(number, today);
+      log.warn("report mail of a domain took its share of the disk; more is refused until tomorrow (UTC)", { domain });
+    }
+    return true;
+  };
 
   const findDomain = (address: string): DomainRow | undefined => {
     const token = tokenIn(address, host);
@@ -43,9 +68,13 @@ export const createReception = ({ domains, intake, reportHost, log }: ReceptionD
     });
 
   return {
+    isFull: () => reserve.isLow(),
+
     judgeRecipient(address) {
       try {
-        return findDomain(address) === undefined ? "unknown" : "known";
+        const domain = findDomain(address);
+        if (domain === undefined) return "unknown";
+        return hasHadShare(domain) ? "full" : "known";
       } catch (error) {
         log.error("the recipient of a report mail could not be looked up", { error });
         return "later";
@@ -61,6 +90,7 @@ export const createReception = ({ domains, intake, reportHost, log }: ReceptionD
         }
         // Every domain was deleted after RCPT was accepted.
         if (found.size === 0) return "refused";
+        if (reserve.isLow(mail.bytes.byteLength * found.size) || [...found.values()].some(hasHadShare)) return "full";
         await Promise.all([...found.values()].map((domain) => takeFor(domain, mail)));
         return "taken";
       } catch (error) {

@@ -1,3 +1,4 @@
+import { silentLog } from "../../testing/silent-log.ts";
 import { describe, expect, test } from "bun:test";
 import { DAY_MS } from "../../base/days.ts";
 import { type MadeRow, madeReportXml } from "../../testing/dmarc-reports.ts";
@@ -16,7 +17,7 @@ const newWorld = (mode: "live" | "test" = "live") => {
   const world = newIngestWorld();
   const { db, domains, clock } = world;
   const names = createNameRetention({ db, store: createNameRetentionStore(db), clock, addressKeyOf });
-  const retention = createRetention({ db, store: createRetentionStore(db), names, domains, clock });
+  const retention = createRetention({ db, store: createRetentionStore(db), names, domains, clock, log: silentLog });
   const { number } = world.enrol("example.com", { retentionDays: 30, mode });
   let serial = 0;
   return {

@@ -1,3 +1,4 @@
+import { silentLog } from "../../testing/silent-log.ts";
 import { DAY_MS } from "../../base/days.ts";
 import { describe, expect, test } from "bun:test";
 import { newId } from "../../base/secrets.ts";
@@ -20,7 +21,10 @@ const newWorld = (options: IngestWorldOptions = {}) => {
   const world = newIngestWorld(options);
   const { db, domains, clock } = world;
   const names = createNameRetention({ db, store: createNameRetentionStore(db), clock, addressKeyOf });
-  return { ...world, retention: createRetention({ db, store: createRetentionStore(db), names, domains, clock }) };
+  return {
+    ...world,
+    retention: createRetention({ db, store: createRetentionStore(db), names, domains, clock, log: silentLog }),
+  };
 };
 
 const at = (world: IngestWorld, daysAgo: number) => Math.floor(world.clock.nowMs() / 1000) - daysAgo * 86_400;
@@ -263,7 +267,7 @@ describe("a deleted domain", () => {
     // Before anything is removed, then ever later, up to before the domain itself is.
     for (const commits of [0, 1, 2, 2]) {
       left = commits;
-      await expect(world.retention.purgeDeleted()).rejects.toThrow("crash");
+      expect(await world.retention.purgeDeleted()).toBe(0);
     }
     left = Number.POSITIVE_INFINITY;
     expect(await world.retention.purgeDeleted()).toBe(1);

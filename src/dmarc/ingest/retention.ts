@@ -1,5 +1,7 @@
 import { DAY_MS, dayOfTime } from "../../base/days.ts";
 import { type Clock, nextTurn } from "../../base/clock.ts";
+import { forEachIsolated } from "../../base/for-each-isolated.ts";
+import type { Log } from "../../base/log.ts";
 import type { Db, Tx } from "../../db/open.ts";
 import type { DomainRow, DomainStore } from "../domains/domain-store.ts";
 import { conclusionOf, type Finding } from "./ingest-finding.ts";
@@ -14,6 +16,7 @@ export interface RetentionDeps {
   readonly names: NameRetention;
   readonly domains: DomainStore;
   readonly clock: Clock;
+  readonly log: Log;
 }
 
 /** Days for which the list of what came in is kept (longer while its bytes are), and alerts and changes of records. */
@@ -26,7 +29,7 @@ const CHUNKS_MAX = 20_000;
 const DOMAINS_AT_ONCE = 100;
 
 /** What is forgotten after a time. Each job works in short transactions, and goes on after a crash where it was. */
-export const createRetention = ({ db, store, names, domains, clock }: RetentionDeps) => {
+export const createRetention = ({ db, store, names, domains, clock, log }: RetentionDeps) => {
   let isStopping = false;
   const running = new Set<Promise<unknown>>();
 
@@ -52,6 +55,11 @@ export const createRetention = ({ db, store, names, domains, clock }: RetentionD
       if ((await db.commit(remove)) === 0) return true;
     }
     return false;
+  };
+
+  const onFailure = ({ number }: { readonly number: number }, cause: unknown): void => {
+    if (cause instanceof RetentionStopped) throw cause;
+    log.error("old data of a domain could not be removed; it is tried again in the next run", { number, cause });
   };
 
   const beforeMs = (days: number): number => clock.nowMs() - days * DAY_MS;
@@ -152,14 +160,15 @@ export const createRetention = ({ db, store, names, domains, clock }: RetentionD
   };
 
   const forgetReports = async (): Promise<void> => {
-    for (const { number, retentionDays } of store.domains()) {
+    const forget = async ({ number, retentionDays }: ReturnType<RetentionStore["domains"]>[number]): Promise<void> => {
       const day = dayOfTime(clock.nowMs()) - retentionDays;
       await untilGone((tx) => store.removeBeforeDay(tx, number, day, ROWS_AT_ONCE));
       await untilGone((tx) => store.removeTlsBefore(tx, number, beforeMs(retentionDays), ROWS_AT_ONCE));
       await forgetSources(number, day);
       await names.forgetNames(number, day);
       await names.forgetWords(number, beforeMs(retentionDays));
-    }
+    };
+    await forEachIsolated(store.domains(), forget, { onFailure });
     await names.forgetReverseNames();
   };
 
@@ -170,19 +179,22 @@ export const createRetention = ({ db, store, names, domains, clock }: RetentionD
       ({ isHeld }) => isHeld === 0,
       store.removeOldIngestion,
     );
-    for (const { number } of store.domains()) {
-      await untilGone((tx) => store.removeHappenings(tx, number, oldMs, ROWS_AT_ONCE));
-    }
+    await forEachIsolated(
+      store.domains(),
+      ({ number }) => untilGone((tx) => store.removeHappenings(tx, number, oldMs, ROWS_AT_ONCE)),
+      { onFailure },
+    );
   };
 
   const purgeDeleted = async (): Promise<number> => {
     let purged = 0;
-    for (const domain of domains.deleted(DOMAINS_AT_ONCE)) {
+    const purge = async (domain: DomainRow): Promise<void> => {
       const isEmpty = await untilGone((tx) => store.removeOfDomain(tx, domain.number, ROWS_AT_ONCE));
-      if (!isEmpty || !(await purgeIngestions(domain))) continue;
+      if (!isEmpty || !(await purgeIngestions(domain))) return;
       await db.commit((tx) => domains.remove(tx, domain.number));
       purged += 1;
-    }
+    };
+    await forEachIsolated(domains.deleted(DOMAINS_AT_ONCE), purge, { onFailure });
     return purged;
   };
 

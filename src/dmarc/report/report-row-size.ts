@@ -57,3 +57,13 @@ const ENTRIES_PER_WEIGHT = 8;
 /** How much work it is to write a row down: 1 for a plain one, some 40 for the largest. */
 export const weightOf = ({ reasons, dkimResults, spfResults }: ReportRow): number =>
   1 + Math.floor((reasons.length + dkimResults.length + spfResults.length) / ENTRIES_PER_WEIGHT);
+
+/** About how many bytes a row takes when it is stored. */
+export const storedBytesOf = ({ reasons, dkimResults, spfResults }: ReportRow): number =>
+  [...reasons, ...dkimResults, ...spfResults].reduce(
+    (sum, entry) => sum + ENTRY_BYTES + charactersOf(Object.values(entry)),
+    RECORD_BYTES,
+  );
+
+/** A record without its lists, in the table and its indexes. */
+const RECORD_BYTES = 400;
