@@ -37,6 +37,8 @@ export const SUMMARY = {
   ...COUNTS,
   failing: 120,
   aligned_percent: 97.7,
+  unauthenticated_messages: 0,
+  unauthenticated_percent: 0,
   dkim_aligned: 5_000,
   spf_aligned: 4_800,
   forwarded: 0,
