@@ -44,7 +44,16 @@ export const composeBlocklist = ({ config, db, log, outside, turnOnUrl, isUrlOff
   const breaker = createBreaker({ clock, log, health, countTargets: store.countWatched });
   const monitor = createMonitor({ db, store, lists, lookup, breaker, clock, hasMail });
   const passes = createPasses({ db, store, monitor, health, lists, clock, log, retentionDays });
-  const targets = createTargets({ db, store, lists: catalogue.lists, turnOnUrl, isUrlOff, clock, hasMail });
+  const targets = createTargets({
+    db,
+    store,
+    lists: catalogue.lists,
+    turnOnUrl,
+    isUrlOff,
+    clock,
+    hasMail,
+    recipientDomains: config.notifyDomains,
+  });
   const alerts = mailer === null ? null : createAlerts({ db, store, mailer, clock, log });
   return { catalogue, health, store, monitor, passes, targets, alerts };
 };

@@ -103,7 +103,19 @@ export const composeDmarc = (parts: DmarcParts) => {
   const check = createDomainCheck({ resolver: freshResolver, clock, reportHost });
   const mailHost = mailHostOf(config);
   const domains = createDomains({
-    ...{ db, store, check, raise, turnOnUrl, isUrlOff, clock, hasMail, reportHost, mailHost },
+    ...{
+      db,
+      store,
+      check,
+      raise,
+      turnOnUrl,
+      isUrlOff,
+      clock,
+      hasMail,
+      recipientDomains: config.notifyDomains,
+      reportHost,
+      mailHost,
+    },
   });
   const checkPasses = createCheckPasses({ db, store, domains, clock, log });
 

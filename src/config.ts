@@ -17,6 +17,7 @@ import {
   isHostName,
   list,
   listenAddress,
+  mailDomain,
   listKeys,
   notifyFrom,
   onOff,
@@ -63,6 +64,7 @@ const settings = {
   REPORT_TLS_KEY: z.string().min(1).optional(),
   NOTIFY_SMTP_URL: smtpUrl.optional(),
   NOTIFY_FROM: notifyFrom.optional(),
+  NOTIFY_DOMAINS: list(mailDomain).prefault(""),
   LOG_LEVEL: z.enum(LOG_LEVELS, { error: `one of ${LOG_LEVELS.join(", ")} is needed` }).default("info"),
 };
 
@@ -126,6 +128,7 @@ const schema = z
         : null,
     notifyRelay: values.NOTIFY_SMTP_URL ?? null,
     notifyFrom: values.NOTIFY_FROM ?? null,
+    notifyDomains: values.NOTIFY_DOMAINS,
     logLevel: values.LOG_LEVEL,
   }));
 
@@ -164,6 +167,7 @@ export const settingsInForce = (config: Config) => ({
   [`${PREFIX}REPORT_TLS_KEY`]: config.reportTls?.keyPath ?? null,
   [`${PREFIX}NOTIFY_SMTP_URL`]: config.notifyRelay && formatRelay(config.notifyRelay),
   [`${PREFIX}NOTIFY_FROM`]: config.notifyFrom,
+  [`${PREFIX}NOTIFY_DOMAINS`]: config.notifyDomains,
   [`${PREFIX}LOG_LEVEL`]: config.logLevel,
 });
 

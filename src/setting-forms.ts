@@ -56,6 +56,12 @@ export const cidr = (item: string): Result<string, string> => {
   return parsed.ok ? ok(item) : err("an address range such as 10.0.0.0/8 is needed");
 };
 
+/** The domain of addresses, in lower-case A-labels. */
+export const mailDomain = (item: string): Result<string, string> => {
+  const parsed = parseDomain(item);
+  return parsed.ok ? ok(parsed.value.ascii) : err("a domain such as example.com is needed");
+};
+
 /** An IP address of this machine. */
 export const ipAddress = (item: string): Result<string, string> =>
   isIP(item) === 0 ? err("an IP address such as 192.0.2.1 or 2001:db8::1 is needed") : ok(item);

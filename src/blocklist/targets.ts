@@ -3,6 +3,7 @@ import type { IdSource } from "../base/walk.ts";
 import { AppError } from "../base/errors.ts";
 import { nearestName } from "../base/nearest.ts";
 import { newId } from "../base/secrets.ts";
+import { type RecipientDomains, recipientsProblem } from "../mail/recipients.ts";
 import type { Db, Tx } from "../db/open.ts";
 import { type Blocklist, isEnabled } from "../dnsbl/blocklist.ts";
 import type { Caller } from "../http/guard.ts";
@@ -25,6 +26,7 @@ export interface TargetsDeps {
   readonly clock: Clock;
   /** Whether alert mail can be sent at all. */
   readonly hasMail: boolean;
+  readonly recipientDomains: RecipientDomains;
 }
 
 export interface TargetOrder {
@@ -45,7 +47,8 @@ const issue = (
 ) => new AppError(code, { issues: [{ path, message }] });
 
 /** The targets of callers: add, look at, change, remove. A caller sees those of its account and mode. */
-export const createTargets = ({ db, store, lists, turnOnUrl, isUrlOff, clock, hasMail }: TargetsDeps) => {
+export const createTargets = (deps: TargetsDeps) => {
+  const { db, store, lists, turnOnUrl, isUrlOff, clock, hasMail, recipientDomains } = deps;
   const find = (caller: Caller, id: string): TargetRow => {
     const target = store.findTarget(id);
     if (target === undefined || target.accountId !== caller.accountId || target.mode !== caller.mode) {
@@ -54,12 +57,12 @@ export const createTargets = ({ db, store, lists, turnOnUrl, isUrlOff, clock, ha
     return target;
   };
 
-  const refuseWithoutMail = (recipients: readonly string[]): void => {
-    if (recipients.length === 0 || hasMail) return;
-    throw issue(
-      "recipients",
-      "This service sends no mail: POSTWARDEN_NOTIFY_SMTP_URL and POSTWARDEN_NOTIFY_FROM are not set",
-    );
+  const refuseRecipients = (recipients: readonly string[]): void => {
+    const problem =
+      recipients.length === 0 || hasMail
+        ? recipientsProblem(recipients, recipientDomains)
+        : "This service sends no mail: POSTWARDEN_NOTIFY_SMTP_URL and POSTWARDEN_NOTIFY_FROM are not set";
+    if (problem !== null) throw issue("recipients", problem);
   };
 
   const rowOf = ({ accountId, mode }: Caller, order: TargetOrder): TargetRow => {
@@ -67,7 +70,7 @@ export const createTargets = ({ db, store, lists, turnOnUrl, isUrlOff, clock, ha
     if (!parsed.ok) throw issue("target", parsed.error);
     const nowMs = clock.nowMs();
     const { label, monitoringEnabled, webhookUrl, recipients } = order;
-    refuseWithoutMail(recipients);
+    refuseRecipients(recipients);
     return {
       id: newId(),
       accountId,
@@ -168,7 +171,7 @@ export const createTargets = ({ db, store, lists, turnOnUrl, isUrlOff, clock, ha
     async change(caller: Caller, id: string, wanted: TargetChange): Promise<TargetRow> {
       const known = find(caller, id);
       if (wanted.mutedLists !== undefined) refuseUnknownLists(known, wanted.mutedLists);
-      if (wanted.recipients !== undefined) refuseWithoutMail(wanted.recipients);
+      if (wanted.recipients !== undefined) refuseRecipients(wanted.recipients);
       const changed = await db.commit((tx) => {
         const before = store.findTarget(id);
         if (before === undefined) return undefined;

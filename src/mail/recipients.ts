@@ -21,3 +21,17 @@ export const recipientsSchema = ({ most, description }: RecipientsForm) =>
     .max(most)
     .transform((addresses) => [...new Set(addresses)])
     .meta({ description, examples: [["ops@example.com"]] });
+
+/** Who may be sent alert mail: whoever is at one of these domains (lower-case A-labels); everybody when there are none. */
+export type RecipientDomains = readonly string[];
+
+/** Whether an address in its normal form may be sent alert mail. */
+export const isAllowedRecipient = (address: string, domains: RecipientDomains): boolean =>
+  domains.length === 0 || domains.includes(address.slice(address.lastIndexOf("@") + 1));
+
+/** Why some recipients may not be, in a sentence; null when all may. */
+export const recipientsProblem = (addresses: readonly string[], domains: RecipientDomains): string | null => {
+  const refused = addresses.find((address) => !isAllowedRecipient(address, domains));
+  if (refused === undefined) return null;
+  return `${refused}: this service sends alert mail to addresses at ${domains.join(", ")} only`;
+};

@@ -20,8 +20,10 @@ export const createDomainWorlds = () => {
     for (const close of closers.splice(0)) close();
   });
 
-  return (settings: Partial<Pick<DomainsDeps, "reportHost" | "hasMail" | "mailHost" | "check">> = {}) => {
-    const { reportHost = REPORT_HOST, hasMail = true, mailHost = null } = settings;
+  return (
+    settings: Partial<Pick<DomainsDeps, "reportHost" | "hasMail" | "recipientDomains" | "mailHost" | "check">> = {},
+  ) => {
+    const { reportHost = REPORT_HOST, hasMail = true, mailHost = null, recipientDomains = [] } = settings;
     const opened = openDb(":memory:");
     if (!opened.ok) throw new Error(opened.error.kind);
     const db = opened.value;
@@ -41,6 +43,7 @@ export const createDomainWorlds = () => {
       isUrlOff: (_accountId, url) => url.includes("gone"),
       clock,
       hasMail,
+      recipientDomains,
       reportHost,
       mailHost,
     });

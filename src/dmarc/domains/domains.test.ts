@@ -108,6 +108,15 @@ describe("enrolment", () => {
     const order = { domain: "example.com", label: null, webhookUrl: null, recipients: ["a@example.com"] };
     expect((await refusal(() => silent.domains.enrol(LIVE, order)))?.text).toContain("sends no mail");
   });
+
+  test("and every change takes recipients at the domains that the operator allows only", async () => {
+    const world = newWorld({ recipientDomains: ["example.net"] });
+    const order = { domain: "example.com", label: null, webhookUrl: null, recipients: ["a@example.com"] };
+    expect((await refusal(() => world.domains.enrol(LIVE, order)))?.text).toContain("at example.net only");
+    const { domain } = await world.domains.enrol(LIVE, { ...order, recipients: ["a@example.net"] });
+    const change = () => world.domains.change(LIVE, domain.id, { recipients: ["b@example.org"] });
+    expect((await refusal(change))?.text).toContain("at example.net only");
+  });
 });
 
 describe("verify", () => {

@@ -1,5 +1,6 @@
 import type { Clock } from "../../base/clock.ts";
 import { AppError } from "../../base/errors.ts";
+import { type RecipientDomains, recipientsProblem } from "../../mail/recipients.ts";
 import type { Db, Tx } from "../../db/open.ts";
 import { authorisationName } from "../record/authorisation.ts";
 import { nextDigestMs } from "./digest-schedule.ts";
@@ -25,6 +26,7 @@ export interface DomainsDeps {
   readonly clock: Clock;
   /** Whether mail can be sent at all. */
   readonly hasMail: boolean;
+  readonly recipientDomains: RecipientDomains;
   /** Where reports go to, in lower-case A-labels; null when the service receives none. */
   readonly reportHost: string | null;
   /** The name of the machine that receives mail for it; null while the HELO name is no full host name. */
@@ -71,7 +73,7 @@ const stopping = () => new AppError("unavailable", { headers: { "retry-after": R
 
 /** The domains of callers: enrol, verify, look at, change, remove. A caller sees those of its account and mode. */
 export const createDomains = (deps: DomainsDeps) => {
-  const { db, store, check: look, raise, turnOnUrl, clock, hasMail, reportHost, mailHost } = deps;
+  const { db, store, check: look, raise, turnOnUrl, clock, hasMail, recipientDomains, reportHost, mailHost } = deps;
   const monitor = createDomainMonitor({ db, store, look, raise, clock });
 
   const find = (caller: DomainOwner, id: string): DomainRow => {
@@ -93,10 +95,16 @@ export const createDomains = (deps: DomainsDeps) => {
     throw issue(path, "This service sends no mail: POSTWARDEN_NOTIFY_SMTP_URL and POSTWARDEN_NOTIFY_FROM are not set");
   };
 
+  const refuseRecipients = (recipients: readonly string[]): void => {
+    refuseWithoutMail("recipients", recipients.length > 0);
+    const problem = recipientsProblem(recipients, recipientDomains);
+    if (problem !== null) throw issue("recipients", problem);
+  };
+
   const rowOf = (caller: DomainOwner, order: DomainOrder): Omit<DomainRow, "number"> => {
     const parsed = parseMonitoredDomain(order.domain, caller.mode);
     if (!parsed.ok) throw issue("domain", parsed.error);
-    refuseWithoutMail("recipients", order.recipients.length > 0);
+    refuseRecipients(order.recipients);
     const domain = parsed.value;
     const named = authorisationName(domain, reportHostOf(caller));
     if (!named.ok) {
@@ -178,7 +186,7 @@ export const createDomains = (deps: DomainsDeps) => {
     /** Changes what is given. Whatever is paused keeps everything; resumed, it is checked at its time or soon. */
     async change(caller: DomainOwner, id: string, wish: DomainWish): Promise<DomainRow> {
       find(caller, id);
-      refuseWithoutMail("recipients", (wish.recipients?.length ?? 0) > 0);
+      refuseRecipients(wish.recipients ?? []);
       refuseWithoutMail("digest", wish.digest !== undefined && wish.digest !== "off");
       const changed = await db.commit((tx) => {
         const before = store.findById(id);
