@@ -78,7 +78,7 @@ const FILTERED = [
   `${CHECKS}?status=pending`,
   `${CHECKS}?created_before=2020-01-01T00:00:00Z`,
   `${DELIVERIES}?status=delivered`,
-  `${DELIVERIES}?type=none`,
+  `${DELIVERIES}?type=bulk.failed`,
   `${DELIVERIES}?url=http%3A%2F%2F127.0.0.1%2Fnone`,
   `${TARGETS}?status=listed`,
   `${TARGETS}?kind=ipv6`,
@@ -106,7 +106,7 @@ const filters: Attack = {
   name: "filters",
   about: `${FILTERED_TIMES} filtered lists of each kind over 300,000 checks, 200,000 deliveries, 100,000 targets`,
   isQuick: false,
-  seconds: 25,
+  seconds: 60,
   seed: seedHistory,
   prepare: async (context) => () => runFilters(context),
 };
