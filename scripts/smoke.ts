@@ -3,7 +3,7 @@
  * Prints a line a claim and `N passed, M failed`.
  */
 import { once } from "node:events";
-import { existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdtempSync, readFileSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { connect } from "node:tls";
@@ -192,12 +192,16 @@ try {
     const status = await stopServer(first.server);
     claim("SIGINT, even twice, ends it with status 0", status === 0, String(status));
     const greeting = await new Response(first.server.stdout).text();
-    const key = /pw_test_[0-9A-Za-z]+/.exec(greeting)?.[0] ?? "";
+    const keysFile = join(folder, "data", "first-keys.json");
+    const keys = readFileSync(keysFile, "utf8");
+    const key = /pw_test_[0-9A-Za-z]+/.exec(keys)?.[0] ?? "";
     claim(
-      "the first start prints a live key, a test key and a curl line",
-      /pw_live_/.test(greeting) && key !== "" && /curl/.test(greeting),
+      "the first start without a terminal names the file of the keys, and prints none",
+      greeting.includes(keysFile) && !greeting.includes("pw_") && /pw_live_/.test(keys) && key !== "",
       greeting,
     );
+    claim("which only its owner can read", (statSync(keysFile).mode & 0o777) === 0o600);
+    rmSync(keysFile);
 
     await claimHttps(key);
     const again = await startServer({
@@ -228,7 +232,7 @@ try {
     await claimDmarc(`${again.url}/v1/dmarc`, { headers, log: again.log });
     claim("and it ends again", (await stopServer(again.server)) === 0);
     const secondGreeting = await new Response(again.server.stdout).text();
-    claim("the keys are printed only once", !secondGreeting.includes("pw_"), secondGreeting);
+    claim("the keys are not spoken of again", secondGreeting === "", secondGreeting);
   }
   const credits = run(["credits", "show", "default", "--json"]);
   claim("credits: 100, none spent by test keys", JSON.parse(credits.out).available === 100, credits);

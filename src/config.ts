@@ -30,6 +30,7 @@ import {
 } from "./setting-forms.ts";
 
 const PREFIX = "POSTWARDEN_";
+export const DATA_DIR_SETTING = `${PREFIX}DATA_DIR`;
 
 /** Every setting: what it may be, what it is when it is not given. The README's table says what each does. */
 const settings = {

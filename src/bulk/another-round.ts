@@ -1,9 +1,9 @@
 import { type Clock, nextTurn } from "../base/clock.ts";
 import { AppError } from "../base/errors.ts";
+import { insufficientCredits } from "../billing/insufficient-credits.ts";
 import type { Ledger } from "../billing/store.ts";
 import type { Db, Tx } from "../db/open.ts";
 import { UNSETTLED } from "../verify/result.ts";
-import { insufficientCredits } from "./intake.ts";
 import type { ListStore } from "./list-store.ts";
 import { holdReference, type JobRow, type JobStore } from "./store.ts";
 
@@ -45,7 +45,7 @@ export const createAnotherRound = ({ db, jobs, lists, ledger, clock }: AnotherRo
     const next = { ...job, round: job.round + 1 };
     const move = { accountId: job.accountId, reference: holdReference(next), atMs: clock.nowMs() };
     const held = job.mode === "live" ? ledger.hold(tx, move, addresses) : null;
-    if (held !== null && !held.ok) return insufficientCredits(held.error.required, held.error.available);
+    if (held !== null && !held.ok) return insufficientCredits(held.error);
     const counts = jobs.counts(number).filter(({ subStatus }) => isUnsettled(subStatus));
     const rows = counts.reduce((sum, one) => sum + one.rows, 0);
     jobs.queueAgain(tx, number, { subStatuses: UNSETTLED, rows, addresses });

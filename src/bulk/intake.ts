@@ -1,6 +1,7 @@
 import { type Clock, isoTime, nextTurn } from "../base/clock.ts";
 import { AppError } from "../base/errors.ts";
 import { newId, type Random } from "../base/secrets.ts";
+import { insufficientCredits } from "../billing/insufficient-credits.ts";
 import type { Ledger } from "../billing/store.ts";
 import type { Db, Tx } from "../db/open.ts";
 import { orRefusal } from "../db/refusal.ts";
@@ -70,12 +71,6 @@ type Tally = ReturnType<typeof createTally>;
 export const newSeed = (random: Random): bigint =>
   BigInt(random.integer(2 ** SEED_BITS)) * BigInt(random.integer(2 ** SEED_BITS) + 1);
 
-export const insufficientCredits = (required: number, available: number) =>
-  new AppError("insufficient_credits", {
-    message: "The account has not enough credits. `postwarden credits grant` adds some.",
-    body: { required, available },
-  });
-
 /**
  * Takes lists in: row by row into the database while the job exists for nobody, then, in one transaction, the hold of
  * one credit an address and the job. Other work gets its turn between batches. What fails leaves a job to be removed.
@@ -130,7 +125,7 @@ export const createIntake = ({ db, jobs, lists, record, ledger, clock, random }:
     if (earlier !== null) return earlier;
     const move = { accountId, reference: id, atMs: clock.nowMs() };
     const held = mode === "live" && totals.addresses > 0 ? ledger.hold(tx, move, totals.addresses) : null;
-    if (held !== null && !held.ok) return insufficientCredits(held.error.required, held.error.available);
+    if (held !== null && !held.ok) return insufficientCredits(held.error);
     onQueue.write(tx, id);
     jobs.queue(tx, number, totals);
     if (totals.addresses === 0) record.endAtOnce(tx, number);
@@ -159,7 +154,8 @@ export const createIntake = ({ db, jobs, lists, record, ledger, clock, random }:
         const creditsMax = mode === "live" ? ledger.balance(accountId).available : Number.POSITIVE_INFINITY;
         const totals = await writeAll(number, list, creditsMax);
         // Not everything was written: credits that were granted meanwhile come too late.
-        if (totals.addresses > creditsMax) throw insufficientCredits(totals.addresses, creditsMax);
+        if (totals.addresses > creditsMax)
+          throw insufficientCredits({ required: totals.addresses, available: creditsMax });
         const receiving = { number, id, accountId, mode };
         const earlier = await db.commit((tx) => queue(tx, receiving, { totals, onQueue }));
         if (earlier instanceof AppError) throw earlier;

@@ -149,7 +149,12 @@ describe("credits", () => {
       body: { emails: ["a@x.example", "A@x.example", "b@x.example", "c@x.example"] },
     });
     expect(refused.status).toBe(402);
-    expect(refused.body).toMatchObject({ error: "insufficient_credits", required: 3, available: 2 });
+    expect(refused.body).toMatchObject({
+      error: "insufficient_credits",
+      message: "Insufficient credits: 3 required, 2 available.",
+      required: 3,
+      available: 2,
+    });
     expect(app.credits()).toEqual({ available: 2, held: 0 });
     await settle();
     await app.service.bulk.removed();

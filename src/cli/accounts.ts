@@ -64,12 +64,16 @@ export const addAccountCommands = (program: Command, io: Io): void => {
     .addOption(new Option("--plan <plan>", "rate limit of its keys").choices(plans).default("free"))
     .option("--json", "print JSON")
     .action((name: string, { plan, json }: { plan: PlanName; json?: boolean }) =>
-      administer(io, (administration) => {
-        const created = administration.accounts.create(name, plan);
-        if (!created.ok) throw failed(created.error);
-        const account = shown(administration, created.value);
-        print(io, json, account, () => asText(account));
-      }),
+      administer(
+        io,
+        (administration) => {
+          const created = administration.accounts.create(name, plan);
+          if (!created.ok) throw failed(created.error);
+          const account = shown(administration, created.value);
+          print(io, json, account, () => asText(account));
+        },
+        "create",
+      ),
     );
 
   group

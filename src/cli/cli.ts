@@ -1,13 +1,15 @@
+import { readFileSync } from "node:fs";
 import { Command, CommanderError } from "commander";
 import { AppError } from "../base/errors.ts";
-import { SettingsProblem } from "../config.ts";
+import { DATA_DIR_SETTING, type Environment, SettingsProblem } from "../config.ts";
 import { VERSION } from "../version.ts";
 import { addAccountCommands, addCreditCommands } from "./accounts.ts";
 import { addBlocklistCommands } from "./blocklist.ts";
 import { addDmarcCommands } from "./dmarc.ts";
 import { addDoctorCommand } from "./doctor.ts";
+import { parseEnvironmentFile } from "./environment-file.ts";
 import { addInspectCommands } from "./inspect.ts";
-import { CommandFailed, type Io, UsageError } from "./io.ts";
+import { CommandFailed, type Io, printSafely, UsageError } from "./io.ts";
 import { addKeyCommands } from "./keys.ts";
 import { addMaintenanceCommands } from "./maintenance.ts";
 import { addServeCommand } from "./serve.ts";
@@ -25,11 +27,47 @@ Settings are environment variables; \`postwarden config\` shows those in force.`
 
 const everyCommand = (command: Command): Command[] => [command, ...command.commands.flatMap(everyCommand)];
 
+interface GlobalOptions {
+  readonly dataDir?: string;
+  readonly envFile?: string;
+}
+
+const readEnvironmentFile = (path: string): Environment => {
+  let text: string;
+  try {
+    text = readFileSync(path, "utf8");
+  } catch (error) {
+    throw new UsageError(`--env-file ${path} cannot be read: ${error instanceof Error ? error.message : error}`);
+  }
+  const parsed = parseEnvironmentFile(text);
+  if (parsed.ok) return parsed.value;
+  throw new UsageError(`--env-file ${path}: line ${parsed.error.line} is not NAME=value.`);
+};
+
+/** Where a variable is set, it wins over the file; `--data-dir` wins over both. */
+const environmentOf = (environment: Environment, { dataDir, envFile }: GlobalOptions): Environment => ({
+  ...(envFile === undefined ? {} : readEnvironmentFile(envFile)),
+  ...environment,
+  ...(dataDir === undefined ? {} : { [DATA_DIR_SETTING]: dataDir }),
+});
+
 /** The whole command line, bound to where it prints. With `asJson` the parser leaves errors to the caller. */
-export const createProgram = (io: Io, asJson: boolean): Command => {
+export const createProgram = (given: Io, asJson: boolean): Command => {
+  let environment = given.environment;
+  const io: Io = {
+    ...given,
+    get environment() {
+      return environment;
+    },
+  };
   const program = new Command("postwarden")
     .description("Verifies email addresses, watches DNS blocklists, reads DMARC reports; and shows the evidence.")
     .version(VERSION, "-V, --version", "print the version")
+    .option("--data-dir <dir>", `the data directory, in place of ${DATA_DIR_SETTING}`)
+    .option("--env-file <file>", "a file of settings, such as the EnvironmentFile of the service's unit")
+    .hook("preAction", (_, command) => {
+      environment = environmentOf(given.environment, command.optsWithGlobals<GlobalOptions>());
+    })
     .addHelpText("after", HELP_FOOTER);
   addServeCommand(program, io);
   addVerifyCommand(program, io);
@@ -46,6 +84,7 @@ export const createProgram = (io: Io, asJson: boolean): Command => {
   for (const command of everyCommand(program)) {
     command
       .exitOverride()
+      .configureHelp({ showGlobalOptions: true })
       .showHelpAfterError("(add --help for what is possible)")
       .configureOutput({
         writeOut: (text) => io.out(text.trimEnd()),
@@ -64,7 +103,8 @@ const usageOf = ({ code, message }: CommanderError): string =>
   code === "commander.help" ? "A command is missing; --help lists them." : message.replace(/^error: /, "");
 
 /** Runs one command line (without the program's name) and answers the exit status. */
-export const runCli = async (args: readonly string[], io: Io): Promise<number> => {
+export const runCli = async (args: readonly string[], streams: Io): Promise<number> => {
+  const io = printSafely(streams);
   const asJson = args.includes("--json");
   try {
     await createProgram(io, asJson).parseAsync([...args], { from: "user" });

@@ -27,6 +27,7 @@ interface Options {
 /** A data directory with the accounts named, and the commands on it. */
 const newWorld = async (...accounts: string[]) => {
   const { dataDir, run: runCommand } = createCommandLine();
+  await runCommand(["migrate"]);
   for (const account of accounts) await runCommand(["accounts", "create", account]);
   /** Enrols a domain for the first account. */
   const enrol = (domain: string): void => {
@@ -55,6 +56,7 @@ const newWorld = async (...accounts: string[]) => {
             yield* [];
           })(),
         stdinIsTerminal: false,
+        stdoutIsTerminal: true,
         untilSignal: () => signal.promise,
         onHangup: () => undefined,
       },

@@ -162,7 +162,7 @@ export const addDmarcCommands = (
 
   const withAccount = async (account: string | undefined, work: (place: Place, accountId: string) => Promise<void>) => {
     const config = loadConfig(io);
-    const db = openDatabase(config);
+    const db = openDatabase(io, config);
     const outside = realOutside(config);
     try {
       await work({ db, outside }, accountIdOf(db, account));

@@ -1,4 +1,3 @@
-import { access, constants } from "node:fs/promises";
 import type { Command } from "commander";
 import { systemClock } from "../base/clock.ts";
 import { dnsServersOf, realOutside } from "../compose-engine.ts";
@@ -13,12 +12,11 @@ import { check, type DoctorCheck } from "./doctor-check.ts";
 import { checkNotify } from "./doctor-notify.ts";
 import { checkReports } from "./doctor-reports.ts";
 import { CommandFailed, type Io, print, table } from "./io.ts";
-import { databasePath, loadConfig } from "./workspace.ts";
+import { loadConfig, prepareDatabase } from "./workspace.ts";
 
-const checkDatabase = async (config: Config): Promise<DoctorCheck> => {
+const checkDatabase = (io: Io, config: Config): DoctorCheck => {
   try {
-    const path = databasePath(config);
-    await access(config.dataDir, constants.W_OK);
+    const path = prepareDatabase(io, config, "fail");
     const opened = openDb(path);
     if (!opened.ok) return check("database", "fail", describeMigrateProblem(opened.error));
     const isWritable = opened.value.isWritable();
@@ -29,6 +27,10 @@ const checkDatabase = async (config: Config): Promise<DoctorCheck> => {
       ? check("database", "ok", `${path} can be written.`)
       : check("database", "fail", `${path} cannot be written at the moment.`);
   } catch (error) {
+    if (error instanceof CommandFailed)
+      return error.code === "no_database"
+        ? check("database", "warn", `${error.message} \`serve\` creates a new one.`)
+        : check("database", "fail", error.message);
     const reason = error instanceof Error ? error.message : String(error);
     return check("database", "fail", `${config.dataDir}: ${reason}.`);
   }
@@ -148,7 +150,7 @@ export const addDoctorCommand = (program: Command, io: Io): void => {
       const outside = realOutside(config);
       const { resolver } = outside;
       const found = await Promise.all([
-        checkDatabase(config),
+        checkDatabase(io, config),
         checkDns(config, resolver, domain),
         checkHelo(config, resolver),
         checkSender(config, resolver),

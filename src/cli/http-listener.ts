@@ -6,6 +6,7 @@ import { readCertificateFiles } from "../net/certificate-files.ts";
 import type { TlsMaterial } from "../net/smtp-receiver-engine.ts";
 import type { HttpApp } from "../server.ts";
 import { CommandFailed } from "./io.ts";
+import { describeListenFailure } from "./listen-failure.ts";
 
 /** Longer than the longest wait a caller may ask for (90 s). */
 const IDLE_TIMEOUT_S = 120;
@@ -42,7 +43,7 @@ export class HttpListener {
     try {
       this.#server = this.#serve(config.port);
     } catch (error) {
-      throw new CommandFailed(`Cannot listen on ${config.host}:${config.port}: ${textOf(error)}`, "listen");
+      throw new CommandFailed(describeListenFailure(error, config), "listen");
     }
   }
 

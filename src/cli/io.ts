@@ -1,4 +1,6 @@
+import { type Clock, systemClock } from "../base/clock.ts";
 import { type Environment, processEnvironment } from "../config.ts";
+import { safeLine, safeText } from "./safe-text.ts";
 
 /** What a command has of the world. Data goes to standard output, everything else to standard error. */
 export interface Io {
@@ -10,7 +12,8 @@ export interface Io {
   readonly status: ((text: string) => void) | null;
   stdinLines(): AsyncIterable<string>;
   readonly stdinIsTerminal: boolean;
-  /** Resolves with the name of the signal when the process is asked to end. */
+  readonly stdoutIsTerminal: boolean;
+  /** Resolves with the name of the signal when the process is asked to end. A second one, a while later, ends it at once. */
   untilSignal(): Promise<string>;
   /** Runs `task` at every SIGHUP, which from then on does not end the process. */
   onHangup(task: () => void): void;
@@ -52,11 +55,34 @@ async function* linesOf(stream: ReadableStream<Uint8Array>): AsyncIterable<strin
   if (rest !== "") yield rest.replace(/\r$/, "");
 }
 
-const untilSignal = (): Promise<string> =>
-  new Promise((resolve) => {
-    // Kept for good: a terminal's Ctrl-C reaches us twice where a parent forwards it, and the second must not kill.
-    for (const signal of ["SIGTERM", "SIGINT"]) process.on(signal, () => resolve(signal));
-  });
+/** A terminal's Ctrl-C reaches us twice where a parent forwards it: the second must not cut the polite end short. */
+const FORWARDED_WITHIN_MS = 500;
+/** What a shell reports for a process that a signal ended: 128 and the signal's number. */
+const STOP_STATUS = { SIGTERM: 143, SIGINT: 130 } as const;
+type StopSignal = keyof typeof STOP_STATUS;
+
+/** Built apart from the process, so that signals can be tried out: `onSignal` is called for each, `first` is the answer. */
+export const createStopSignals = (clock: Pick<Clock, "monotonicMs">, exit: (status: number) => void) => {
+  const { promise: first, resolve } = Promise.withResolvers<StopSignal>();
+  let firstMs: number | null = null;
+  return {
+    first,
+    onSignal(signal: StopSignal): void {
+      const nowMs = clock.monotonicMs();
+      firstMs ??= nowMs;
+      resolve(signal);
+      if (nowMs - firstMs >= FORWARDED_WITHIN_MS) exit(STOP_STATUS[signal]);
+    },
+  };
+};
+
+const untilSignal = (): Promise<string> => {
+  const signals = createStopSignals(systemClock, process.exit);
+  for (const signal of ["SIGTERM", "SIGINT"] as const) process.on(signal, () => signals.onSignal(signal));
+  // What is sent to reopen logs or to start an inspector must not end what is under way.
+  for (const signal of ["SIGUSR1", "SIGUSR2"] as const) process.on(signal, () => undefined);
+  return signals.first;
+};
 
 /** Back to the start of the line, and away with what stands there. */
 const CLEAR_LINE = "\r\u001b[2K";
@@ -69,16 +95,29 @@ export const systemIo: Io = {
   status: process.stderr.isTTY ? (text) => void process.stderr.write(CLEAR_LINE + text) : null,
   stdinLines: () => linesOf(Bun.stdin.stream()),
   stdinIsTerminal: process.stdin.isTTY === true,
+  stdoutIsTerminal: process.stdout.isTTY === true,
   untilSignal,
   onHangup: (task) => void process.on("SIGHUP", task),
+};
+
+/** The same streams, on which nothing reaches a terminal that it would act on: all that commands print passes here. */
+export const printSafely = (io: Io): Io => {
+  const { status } = io;
+  return {
+    ...io,
+    out: (line) => io.out(safeText(line)),
+    err: (line) => io.err(safeText(line)),
+    status: status === null ? null : (text) => status(safeLine(text)),
+  };
 };
 
 /** One JSON document, or the text for people. */
 export const print = (io: Io, asJson: boolean | undefined, data: unknown, text: () => string): void =>
   io.out(asJson ? JSON.stringify(data) : text());
 
-/** Rows under their headings, in columns as wide as they need. */
-export const table = (headings: readonly string[], rows: ReadonlyArray<readonly string[]>): string => {
+/** Rows under their headings, in columns as wide as they need. A cell stays on its line, whatever is in it. */
+export const table = (headings: readonly string[], given: ReadonlyArray<readonly string[]>): string => {
+  const rows = given.map((row) => row.map(safeLine));
   const widths = headings.map((heading, at) => Math.max(heading.length, ...rows.map((row) => row[at]?.length ?? 0)));
   const line = (cells: readonly string[]) =>
     cells

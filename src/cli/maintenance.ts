@@ -4,13 +4,15 @@ import { dnsServersOf } from "../compose-engine.ts";
 import { settingsInForce } from "../config.ts";
 import { describeMigrateProblem, migrate, schemaVersion } from "../db/migrate.ts";
 import { MIGRATIONS } from "../db/migrations.ts";
+import { keepDatabasePrivate } from "../db/private-database.ts";
 import { VERSION } from "../version.ts";
 import { CommandFailed, type Io, print } from "./io.ts";
-import { cannotOpen, databasePath, loadConfig } from "./workspace.ts";
+import { cannotOpen, loadConfig, prepareDatabase } from "./workspace.ts";
 
 const migrateDatabase = (path: string): { before: number; after: number; applied: string[] } => {
   let sqlite: Sqlite | null = null;
   try {
+    keepDatabasePrivate(path);
     sqlite = new Sqlite(path, { create: true, readwrite: true });
     const before = schemaVersion(sqlite);
     const migrated = migrate(sqlite, MIGRATIONS);
@@ -35,7 +37,7 @@ export const addMaintenanceCommands = (program: Command, io: Io): void => {
     .description("bring the database to this binary's schema (serve does so by itself)")
     .option("--json", "print JSON")
     .action(({ json }) => {
-      const path = databasePath(loadConfig(io));
+      const path = prepareDatabase(io, loadConfig(io), "create");
       const migrated = migrateDatabase(path);
       const { before, applied } = migrated;
       print(io, json, { database: path, ...migrated }, () =>

@@ -150,7 +150,12 @@ describe("serve", () => {
       const settings = { PORT: new URL(url).port, DATA_DIR: join(dataDir, "..", "port") };
       const taken = await run(["serve"], { settings });
       expect(taken.status).toBe(1);
-      expect(taken.err).toContain(`postwarden: Cannot listen on 127.0.0.1:${settings.PORT}: `);
+      expect(taken.err).toContain(
+        `postwarden: Port ${settings.PORT} of 127.0.0.1 is in use by another program. Set POSTWARDEN_PORT to another one.`,
+      );
+      const elsewhere = await run(["serve"], { settings: { ...settings, HOST: "203.0.113.77" } });
+      expect(elsewhere).toMatchObject({ status: 1 });
+      expect(elsewhere.err).toContain('postwarden: POSTWARDEN_HOST: "203.0.113.77" is not an address of this machine.');
     });
     const tls = { TLS_CERT: join(dataDir, "none.pem"), TLS_KEY: join(dataDir, "none.key"), PORT: "0" };
     const unread = await run(["serve"], { settings: tls });

@@ -7,15 +7,16 @@ import { freshResolverOf, realOutside } from "../compose-engine.ts";
 import type { Config } from "../config.ts";
 import { type Db, SERVER_BUSY_TIMEOUT_MS } from "../db/open.ts";
 import { createJobs } from "../jobs.ts";
+import { createFirstAccount, showFirstKeys } from "./first-keys.ts";
+import { VERSION } from "../version.ts";
 import { HttpListener } from "./http-listener.ts";
 import { CommandFailed, type Io } from "./io.ts";
-import { loadConfig, lockDataDir, openDatabase } from "./workspace.ts";
+import { loadConfig, lockDatabase, openDatabaseAt, prepareDatabase } from "./workspace.ts";
 
 /** When the first requests are through and what only the start needed can go. */
 const AFTER_START_MS = 1_000;
 /** For callers to take their answers and for mail servers to answer our QUIT, once all checks have ended. */
 const DRAIN_MS_MAX = 1_000;
-const FIRST_ACCOUNT = "default";
 
 const urlHost = (host: string): string => {
   if (host === "0.0.0.0" || host === "::") return "localhost";
@@ -28,35 +29,6 @@ interface Serving {
   readonly io: Io;
   readonly asJson: boolean;
 }
-
-/** On an empty database: an account with a live and a test key, shown this once. */
-const welcome = ({ store, accounts, keys }: Service, url: string, { io, asJson }: Serving): void => {
-  if (store.hasAccounts()) return;
-  const account = accounts.create(FIRST_ACCOUNT);
-  const live = keys.create({ account: FIRST_ACCOUNT, mode: "live", name: "first live key" });
-  const test = keys.create({ account: FIRST_ACCOUNT, mode: "test", name: "first test key" });
-  if (!account.ok || !live.ok || !test.ok) throw new CommandFailed("The first account could not be made.");
-  if (asJson) {
-    io.out(JSON.stringify({ account: FIRST_ACCOUNT, live_key: live.value.key, test_key: test.value.key, url }));
-    return;
-  }
-  const curl = (key: string, email: string) =>
-    `  curl -s '${url}/v1/email-verifications?timeout=60' -H 'Authorization: Bearer ${key}' -d '{"email":"${email}"}'`;
-  io.out(`
-A new account "${FIRST_ACCOUNT}" with 100 credits was made. Its keys are shown this once:
-
-  live key  ${live.value.key}
-  test key  ${test.value.key}
-
-Verify an address (put in a real one):
-
-${curl(live.value.key, "someone@example.com")}
-
-Try the interface without any network and without credits:
-
-${curl(test.value.key, "mailbox_exists@any.example")}
-`);
-};
 
 /** Where report mail comes in. */
 interface ReportDoor {
@@ -74,13 +46,14 @@ const receive = async (
   if (!door.ok) throw new CommandFailed(door.error.message, "report_tls");
   const { receiver, address, port, renewCertificate } = door.value;
   const opened = await receiver.listen(address, port);
-  if (!opened.ok) throw new CommandFailed(`Report mail: ${opened.error.message}`, "report_listen");
+  if (!opened.ok) throw new CommandFailed(opened.error.message, "report_listen");
   log.info("receiving report mail", { ...opened.value, report_host: config.reportHost });
   return { close: receiver.close, renewCertificate };
 };
 
 const serveFrom = async (serving: Serving): Promise<void> => {
-  const { db, config, io } = serving;
+  const { db, config, io, asJson } = serving;
+  const stopping = io.untilSignal();
   const log = createLog(config.logLevel, systemClock, io.err);
   const scheme = config.tls === null ? "http" : "https";
   const urlAt = (port: number) => config.baseUrl ?? `${scheme}://${urlHost(config.host)}:${port}`;
@@ -90,10 +63,12 @@ const serveFrom = async (serving: Serving): Promise<void> => {
   await service.bulk.recover();
   const http = new HttpListener({ config, app: service.app, log, clock: systemClock });
   const url = urlAt(http.port);
-  welcome(service, url, serving);
+  const firstKeys = { db, service, dataDir: config.dataDir };
+  createFirstAccount(firstKeys);
+  showFirstKeys(firstKeys, { io, url, asJson });
   // What only the start needed is given back once.
   systemClock.after(AFTER_START_MS, () => Bun.gc(true));
-  log.info("listening", { url, data_dir: config.dataDir });
+  log.info("listening", { url, host: config.host, port: http.port, data_dir: config.dataDir, version: VERSION });
   service.runner.start();
   service.bulk.start();
   service.dispatcher.start();
@@ -118,7 +93,7 @@ const serveFrom = async (serving: Serving): Promise<void> => {
   });
   io.onHangup(() => void renewCertificates());
 
-  log.info("stopping", { signal: await io.untilSignal() });
+  log.info("stopping", { signal: await stopping });
   jobs.stop();
   const closed = http.stop();
   await reportDoor?.close();
@@ -141,9 +116,10 @@ const serveFrom = async (serving: Serving): Promise<void> => {
 
 const serve = async (io: Io, asJson: boolean): Promise<void> => {
   const config = loadConfig(io);
-  const lock = lockDataDir(config);
+  const path = prepareDatabase(io, config, "create");
+  const lock = lockDatabase(path);
   try {
-    const db = openDatabase(config, SERVER_BUSY_TIMEOUT_MS);
+    const db = openDatabaseAt(path, SERVER_BUSY_TIMEOUT_MS);
     try {
       await serveFrom({ db, config, io, asJson });
     } finally {

@@ -9,8 +9,9 @@ const { dataDir, run } = createCommandLine();
 const TIME = expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/);
 
 /** Each test has a data directory of its own. */
-const inDir = (name: string) => {
+const inDir = async (name: string, hasDatabase = true) => {
   const settings = { DATA_DIR: join(dataDir, "..", name) };
+  if (hasDatabase) await run(["migrate"], { settings });
   const file = (text: string): string => {
     const path = join(dataDir, "..", `${name}.txt`);
     writeFileSync(path, text);
@@ -25,7 +26,7 @@ const inDir = (name: string) => {
 
 describe("suppress", () => {
   test("adds addresses and domains in their normal form, lists them, and takes them off", async () => {
-    const { suppress } = inDir("life");
+    const { suppress } = await inDir("life");
     const added = await suppress("add", "Trap@Example.com", "bücher.example", "--note", "complaints", "--json");
     expect(added).toMatchObject({ status: 0, err: "", json: { added: 2, known: 0 } });
     expect((await suppress("add", "trap@example.com", "example.org", "--json")).json).toEqual({ added: 1, known: 1 });
@@ -43,7 +44,7 @@ describe("suppress", () => {
   });
 
   test("speaks to people in a sentence and a table", async () => {
-    const { suppress } = inDir("people");
+    const { suppress } = await inDir("people");
     expect((await suppress("add", "a@example.com", "b@example.com", "--note", "why")).out).toBe(
       "2 added, 0 known before.",
     );
@@ -51,7 +52,7 @@ describe("suppress", () => {
   });
 
   test("reads a file: one a line, # begins a comment, in any line ends, beside arguments", async () => {
-    const { suppress, file, entries } = inDir("file");
+    const { suppress, file, entries } = await inDir("file");
     const path = file("# complaints\r\na@example.com  # twice\r\n\r\n  example.org\nA@example.com\n");
     expect((await suppress("add", "c@example.com", "--file", path, "--json")).json).toEqual({ added: 3, known: 0 });
     expect(await entries()).toEqual([
@@ -65,7 +66,7 @@ describe("suppress", () => {
   });
 
   test("adds nothing when an entry is wrong, and names each up to twenty", async () => {
-    const { suppress, file, entries } = inDir("wrong");
+    const { suppress, file, entries } = await inDir("wrong");
     const one = await suppress("add", "good@example.com", "no at", "localhost");
     expect(one).toMatchObject({ status: 1, out: "" });
     expect(one.err.split("\n")).toEqual([
@@ -84,7 +85,7 @@ describe("suppress", () => {
   });
 
   test("says in a sentence what it cannot do", async () => {
-    const { suppress, file, settings } = inDir("errors");
+    const { suppress, file, settings } = await inDir("errors");
     const absent = await suppress("add", "--file", join(settings.DATA_DIR, "none.txt"));
     expect([absent.status, absent.err]).toEqual([1, expect.stringMatching(/none\.txt cannot be read: ENOENT/)]);
     expect((await suppress("add")).status).toBe(2);
@@ -124,7 +125,7 @@ describe("verify on the command line", () => {
   });
 
   test("uses the list of the database, where there is one", async () => {
-    const { settings, suppress } = inDir("verify");
+    const { settings, suppress } = await inDir("verify", false);
     const verify = async () => {
       const { out } = await run(["verify", "--json", "anna@shop.example.com", "bert@shop.example.com"], {
         settings: {
@@ -145,6 +146,7 @@ describe("verify on the command line", () => {
       ["mailbox_exists", "skipped"],
       ["mailbox_exists", "skipped"],
     ]);
+    await run(["migrate"], { settings });
     await suppress("add", "anna@shop.example.com");
     expect(await verify()).toEqual([
       ["toxic", "fail"],

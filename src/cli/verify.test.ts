@@ -57,6 +57,19 @@ const verify = (args: readonly string[], script = onlyAnna, stdin?: readonly str
 const ADDRESSES = ["anna@shop.example.com", "bert@shop.example.com", "x@nowhere.example.com", "no address"];
 const SUB_STATUSES = ["mailbox_exists", "mailbox_not_found", "domain_not_found", "invalid_syntax"];
 
+test("what a mail server says cannot act on a terminal", async () => {
+  const evil = "\u001b[2J\u009b31m\u202e\u200b";
+  const says = { raw: `550 5.7.1 ${evil}\r\n` };
+  for (const flags of [["--evidence"], ["--evidence", "--json"], []]) {
+    const { status, out, err } = await verify(["anna@shop.example.com", ...flags], {
+      banner: () => ({ raw: `220 mx ${evil}\r\n` }),
+      rcpt: () => says,
+    });
+    expect(status).toBe(0);
+    expect(out + err).not.toMatch(/(?!\n)[\p{Cc}\p{Cf}]/u);
+  }
+});
+
 describe("verify", () => {
   test("prints the result object, one a line, in the order given, from arguments or standard input", async () => {
     for (const ended of [
@@ -107,6 +120,7 @@ describe("doctor", () => {
       PROBE_ALLOW_NETWORKS: "127.0.0.0/8",
       HELO_NAME: "mx.example.com",
     };
+    await run(["migrate"], { settings });
     const healthy = await run(["doctor", "--json", "--domain", "shop.example.com"], { settings });
     expect(healthy.status).toBe(0);
     const checks = healthy.json.checks as Array<{ check: string; state: string }>;

@@ -116,7 +116,7 @@ const checkUsage = (given: readonly string[], options: VerifyOptions, io: Io): v
 const openSuppressions = (config: Config, io: Io) => {
   if (!existsSync(join(config.dataDir, "postwarden.db"))) return null;
   try {
-    const db = openDatabase(config);
+    const db = openDatabase(io, config);
     return { match: composeSuppressions(db, systemClock).match, close: () => db.close() };
   } catch (error) {
     if (!(error instanceof CommandFailed)) throw error;

@@ -1,9 +1,11 @@
 import { describe, expect, test } from "bun:test";
 import { Database as Sqlite } from "bun:sqlite";
-import { existsSync, mkdirSync, statSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { chmodSync, existsSync, mkdirSync, readdirSync, statSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
 import { MIGRATIONS } from "../db/migrations.ts";
+import { openDb } from "../db/open.ts";
 import { createCommandLine } from "../testing/command-line.ts";
+import { describeUnwritable } from "./workspace.ts";
 
 const { dataDir, run } = createCommandLine();
 
@@ -36,23 +38,128 @@ describe("settings that do not fit", () => {
   });
 });
 
+/** Commands that may create a database, and commands that use one. */
+const CREATORS = [["serve"], ["migrate"], ["accounts", "create", "anna"]];
+const USERS = [
+  ["accounts", "list"],
+  ["accounts", "show", "a"],
+  ["accounts", "set-plan", "a", "free"],
+  ["credits", "show", "a"],
+  ["credits", "grant", "a", "1"],
+  ["keys", "list"],
+  ["keys", "create", "--account", "a", "--mode", "test"],
+  ["keys", "rotate", "id"],
+  ["keys", "revoke", "id"],
+  ["webhooks", "secret", "--account", "a"],
+  ["webhooks", "rotate", "--account", "a"],
+  ["webhooks", "deliveries", "--account", "a"],
+  ["suppress", "list"],
+  ["suppress", "add", "a@example.com"],
+  ["suppress", "remove", "a@example.com"],
+  ["dmarc", "import", "x.xml"],
+  ["dmarc", "retry", "--all"],
+];
+
+const modeOf = (path: string): number => statSync(path).mode & 0o777;
+const modesIn = (folder: string): Record<string, number> =>
+  Object.fromEntries(readdirSync(folder).map((name) => [name, modeOf(join(folder, name))]));
+
 describe("a data directory", () => {
-  test("is made when it is not there, for its owner only", async () => {
-    const path = join(dataDir, "..", "made", "deeply");
-    expect((await run(["accounts", "list"], { settings: { DATA_DIR: path } })).status).toBe(0);
-    expect(statSync(path).mode & 0o777).toBe(0o700);
-    expect(existsSync(join(path, "postwarden.db"))).toBe(true);
+  test.each(CREATORS.map((args) => [args]))("is made by %j when it is not there, for its owner only", async (args) => {
+    const path = join(dataDir, "..", `made-${args[0]}`, "deeply");
+    const before = process.umask(0);
+    try {
+      expect((await run(args, { settings: { DATA_DIR: path } })).status).toBe(0);
+    } finally {
+      process.umask(before);
+    }
+    expect(modesIn(path)).toEqual(Object.fromEntries(readdirSync(path).map((name) => [name, 0o600])));
+    expect(readdirSync(path)).toContain("postwarden.db");
+    expect(modeOf(path)).toBe(0o700);
   });
 
-  test.each(OPENERS.slice(0, 3).map((args) => [args]))("that cannot be made stops %j with a sentence", async (args) => {
+  test.each(CREATORS.map((args) => [args]))(
+    "that is open to others is closed by %j, with what is in it",
+    async (args) => {
+      const path = otherDir(`open-${args[0]}`);
+      chmodSync(path, 0o755);
+      for (const name of ["postwarden.db", "server.lock"]) writeFileSync(join(path, name), "", { mode: 0o666 });
+      for (const name of ["postwarden.db", "server.lock"]) chmodSync(join(path, name), 0o666);
+      const { status, err } = await run(args, { settings: { DATA_DIR: path } });
+      expect({ status, warnings: err.includes("warning") }).toEqual({ status: 0, warnings: false });
+      expect(modeOf(path)).toBe(0o700);
+      const locked = args[0] === "serve" ? { "server.lock": 0o600 } : {};
+      expect(modesIn(path)).toMatchObject({ "postwarden.db": 0o600, ...locked });
+    },
+  );
+
+  test("with other files in it keeps its mode, with a warning; the database in it is private all the same", async () => {
+    const path = otherDir("shared");
+    chmodSync(path, 0o755);
+    writeFileSync(join(path, "theirs.txt"), "");
+    const { status, err } = await run(["accounts", "create", "a"], { settings: { DATA_DIR: path } });
+    expect(status).toBe(0);
+    expect(err).toStartWith(`postwarden: warning: The data directory ${path} is open to other users (mode 755)`);
+    expect({ dir: modeOf(path), db: modeOf(join(path, "postwarden.db")) }).toEqual({ dir: 0o755, db: 0o600 });
+  });
+
+  test("the log and the shared memory of an open database are private too", async () => {
+    const path = join(otherDir("wal"), "postwarden.db");
+    const before = process.umask(0);
+    const opened = openDb(path);
+    process.umask(before);
+    if (!opened.ok) throw new Error(opened.error.kind);
+    opened.value.sqlite.run("PRAGMA user_version = 1");
+    expect(modesIn(dirname(path))).toEqual({
+      "postwarden.db": 0o600,
+      "postwarden.db-shm": 0o600,
+      "postwarden.db-wal": 0o600,
+    });
+    opened.value.close();
+  });
+
+  test.each(CREATORS.map((args) => [args]))("that cannot be made stops %j with a sentence", async (args) => {
     const file = join(otherDir("blocked"), "file");
     writeFileSync(file, "");
-    for (const path of [file, join(file, "below")]) {
-      const { status, out, err } = await run(args, { settings: { DATA_DIR: path } });
-      expect({ status, out }).toEqual({ status: 1, out: "" });
-      expect(err).toStartWith(`postwarden: The data directory ${path} cannot be made: `);
-      expect(err.split("\n")).toHaveLength(1);
-    }
+    const isFile = await run(args, { settings: { DATA_DIR: file } });
+    expect(isFile).toMatchObject({
+      status: 1,
+      out: "",
+      err: `postwarden: POSTWARDEN_DATA_DIR is a file: ${file}. Name a directory.`,
+    });
+    const below = await run(args, { settings: { DATA_DIR: join(file, "below") } });
+    expect(below).toMatchObject({ status: 1, out: "" });
+    expect(below.err).toStartWith(`postwarden: The data directory ${join(file, "below")} cannot be created: `);
+    expect(below.err.split("\n")).toHaveLength(1);
+  });
+
+  test("of another user is named with its owner, and what to do", () => {
+    expect(describeUnwritable("/srv/data", 0, "postwarden")).toBe(
+      "/srv/data is not writable by postwarden: it belongs to root. Run: chown postwarden /srv/data",
+    );
+    expect(describeUnwritable("/srv/data", 1001, "anna")).toContain("it belongs to user ID 1001.");
+  });
+
+  test.each(USERS.map((args) => [args]))("without a database stops %j, and nothing is created", async (args) => {
+    const path = join(dataDir, "..", "nothing-here");
+    const { status, out, err } = await run(args, { settings: { DATA_DIR: path } });
+    expect({ status, out, err }).toEqual({
+      status: 1,
+      out: "",
+      err: `postwarden: No database in ${path}. Set POSTWARDEN_DATA_DIR or pass --data-dir.`,
+    });
+    expect(existsSync(path)).toBe(false);
+    const empty = otherDir("empty");
+    expect((await run(args, { settings: { DATA_DIR: empty } })).status).toBe(1);
+    expect(readdirSync(empty)).toEqual([]);
+  });
+
+  test("without a database is a warning of doctor, which creates none", async () => {
+    const path = join(dataDir, "..", "doctors");
+    const settings = { DATA_DIR: path, DNS_SERVERS: "127.0.0.1:9" };
+    const { json } = await run(["doctor", "--domain", "example.com", "--json"], { settings });
+    expect(json.checks).toContainEqual(expect.objectContaining({ check: "database", state: "warn" }));
+    expect(existsSync(path)).toBe(false);
   });
 
   test("is not needed by commands that store nothing", async () => {
@@ -152,5 +259,53 @@ describe("config", () => {
     expect(out).toMatch(/^POSTWARDEN_PORT +9000$/m);
     expect(out).toMatch(/^POSTWARDEN_DNS_SERVERS +192\.0\.2\.1:53$/m);
     expect(out).toMatch(/^POSTWARDEN_BASE_URL +\(not set\)$/m);
+  });
+});
+
+describe("the settings of another place", () => {
+  test("--data-dir names the directory, before or behind the command, over everything else", async () => {
+    const [meant, other] = [otherDir("meant"), otherDir("other")];
+    const settings = { DATA_DIR: other };
+    expect((await run(["--data-dir", meant, "accounts", "create", "anna"], { settings })).status).toBe(0);
+    const { json } = await run(["accounts", "list", "--json", `--data-dir=${meant}`], { settings });
+    expect(json.accounts).toMatchObject([{ name: "anna" }]);
+    expect(readdirSync(other)).toEqual([]);
+  });
+
+  test("--env-file gives the settings of the service's unit; a variable that is set wins", async () => {
+    const path = join(otherDir("unit"), "env");
+    const lines = [
+      "# for the unit",
+      "; too",
+      "",
+      "export POSTWARDEN_PORT=9000",
+      `POSTWARDEN_DATA_DIR="${otherDir("of unit")}"`,
+    ];
+    writeFileSync(path, [...lines, "POSTWARDEN_HELO_NAME='mx.example.com'", "OTHER=a#b = c"].join("\r\n"));
+    const { json } = await run(["config", "--env-file", path, "--json"], {
+      environment: { POSTWARDEN_HELO_NAME: "set.example.com" },
+    });
+    expect(json).toMatchObject({
+      POSTWARDEN_PORT: 9000,
+      POSTWARDEN_DATA_DIR: otherDir("of unit"),
+      POSTWARDEN_HELO_NAME: "set.example.com",
+    });
+  });
+
+  test("an environment file that cannot be read is wrong usage, and the line is named", async () => {
+    const path = join(otherDir("broken-unit"), "env");
+    expect(await run(["config", "--env-file", path])).toMatchObject({ status: 2, out: "" });
+    writeFileSync(path, "A=1\nthis is no setting\n");
+    expect((await run(["config", "--env-file", path])).err).toBe(
+      `postwarden: --env-file ${path}: line 2 is not NAME=value.`,
+    );
+  });
+
+  test("every command's help names both", async () => {
+    for (const args of [["accounts", "list"], ["serve"], ["dmarc", "import"], []]) {
+      const { out } = await run([...args, "--help"]);
+      expect(out).toContain("--data-dir <dir>");
+      expect(out).toContain("--env-file <file>");
+    }
   });
 });

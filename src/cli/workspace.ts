@@ -1,9 +1,11 @@
 import { SQLiteError } from "bun:sqlite";
-import { mkdirSync } from "node:fs";
+import { accessSync, constants, existsSync, mkdirSync, readdirSync, statSync } from "node:fs";
+import { userInfo } from "node:os";
 import { dirname, join } from "node:path";
 import { systemClock } from "../base/clock.ts";
+import { makePrivate, OTHERS } from "../base/private-file.ts";
 import { composeAccounts } from "../compose.ts";
-import { type Config, readConfig, SettingsProblem } from "../config.ts";
+import { type Config, DATA_DIR_SETTING, readConfig, SettingsProblem } from "../config.ts";
 import { takeServerLock } from "../db/lock.ts";
 import { describeMigrateProblem } from "../db/migrate.ts";
 import { type Db, openDb } from "../db/open.ts";
@@ -18,14 +20,75 @@ export const loadConfig = (io: Io): Config => {
 
 const reasonOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
 
-/** Path of the database file, in a data directory that exists from then on (readable by its owner only). */
-export const databasePath = (config: Config): string => {
+const FILE_NAME = "postwarden.db";
+/** What we put into the data directory. */
+const OWN_NAMES = /^(postwarden\.db|server\.lock|uploads|report-tls|first-keys\.json|lost\+found$)/;
+
+/** Path of the database file. */
+export const databasePath = ({ dataDir }: Config): string => join(dataDir, FILE_NAME);
+
+const noDatabase = ({ dataDir }: Config): CommandFailed =>
+  new CommandFailed(`No database in ${dataDir}. Set ${DATA_DIR_SETTING} or pass --data-dir.`, "no_database");
+
+/** Why a path cannot be written, and what to do: who it belongs to, and who would have to own it. */
+export const describeUnwritable = (path: string, ownerId: number, user: string): string => {
+  const owner = ownerId === 0 ? "root" : `user ID ${ownerId}`;
+  return `${path} is not writable by ${user}: it belongs to ${owner}. Run: chown ${user} ${path}`;
+};
+
+const ownName = (): string => {
   try {
-    mkdirSync(config.dataDir, { recursive: true, mode: 0o700 });
-  } catch (error) {
-    throw new CommandFailed(`The data directory ${config.dataDir} cannot be made: ${reasonOf(error)}`, "data_dir");
+    return userInfo().username;
+  } catch {
+    // A container may run under an id that has no name.
+    return String(process.geteuid?.() ?? "this user");
   }
-  return join(config.dataDir, "postwarden.db");
+};
+
+const refuseUnwritable = (path: string, mode: number): void => {
+  try {
+    accessSync(path, mode);
+  } catch {
+    throw new CommandFailed(describeUnwritable(path, statSync(path).uid, ownName()), "data_dir");
+  }
+};
+
+const makeDirectory = (path: string): void => {
+  try {
+    mkdirSync(path, { recursive: true, mode: 0o700 });
+  } catch (error) {
+    throw new CommandFailed(`The data directory ${path} cannot be created: ${reasonOf(error)}`, "data_dir");
+  }
+};
+
+/** Takes the data directory away from others where it is ours alone; else its files are private, and a warning says so. */
+const closeDirectory = (io: Io, path: string): void => {
+  const { mode } = statSync(path);
+  if ((mode & OTHERS) === 0) return;
+  const isOurs = readdirSync(path).every((name) => OWN_NAMES.test(name));
+  if (isOurs && makePrivate(path)) return;
+  const why = isOurs ? "it belongs to another user" : "other files are in it";
+  io.err(
+    `postwarden: warning: The data directory ${path} is open to other users (mode ${(mode & 0o777).toString(8)}), and ${why}. Use a directory for Postwarden alone, with mode 700.`,
+  );
+};
+
+/**
+ * Gets the data directory ready, and answers the path of its database: in a directory that only its owner may enter. With
+ * `create` both may be missing; else a missing database is a failure, and nothing is created.
+ */
+export const prepareDatabase = (io: Io, config: Config, missing: "create" | "fail"): string => {
+  const { dataDir } = config;
+  const path = databasePath(config);
+  const found = existsSync(dataDir) ? statSync(dataDir) : undefined;
+  if (found !== undefined && !found.isDirectory())
+    throw new CommandFailed(`${DATA_DIR_SETTING} is a file: ${dataDir}. Name a directory.`, "data_dir");
+  if (missing === "fail" && !existsSync(path)) throw noDatabase(config);
+  if (found === undefined) makeDirectory(dataDir);
+  refuseUnwritable(dataDir, constants.W_OK | constants.X_OK);
+  if (existsSync(path)) refuseUnwritable(path, constants.R_OK | constants.W_OK);
+  closeDirectory(io, dataDir);
+  return path;
 };
 
 /** The failure of SQLite to open a file (no database at all, broken, not readable). */
@@ -33,8 +96,7 @@ export const cannotOpen = (path: string, error: unknown): CommandFailed =>
   new CommandFailed(`${path} cannot be opened: ${reasonOf(error)}`, "database");
 
 /** Opens the database of the data directory, migrated to this binary's schema. */
-export const openDatabase = (config: Config, busyTimeoutMs?: number): Db =>
-  openDatabaseAt(databasePath(config), busyTimeoutMs);
+export const openDatabase = (io: Io, config: Config): Db => openDatabaseAt(prepareDatabase(io, config, "fail"));
 
 /** Opens the database in a file, made if it is not there. */
 export const openDatabaseAt = (path: string, busyTimeoutMs?: number): Db => {
@@ -47,27 +109,28 @@ export const openDatabaseAt = (path: string, busyTimeoutMs?: number): Db => {
   }
 };
 
-/** Takes the lock of the data directory, so that one server works on it at a time. */
-export const lockDataDir = (config: Config): { release(): void } => {
-  const path = join(dirname(databasePath(config)), "server.lock");
+/** Takes the lock beside a database, so that one server works on it at a time. */
+export const lockDatabase = (database: string): { release(): void } => {
+  const folder = dirname(database);
+  const path = join(folder, "server.lock");
   try {
     const lock = takeServerLock(path);
     if (lock !== null) return lock;
   } catch (error) {
     throw new CommandFailed(`${path} cannot be locked: ${reasonOf(error)}`, "data_dir");
   }
-  throw new CommandFailed(`Another server is running on ${config.dataDir}.`, "already_running");
+  throw new CommandFailed(`Another server is running on ${folder}.`, "already_running");
 };
 
 /** Runs `work` with the database of the data directory; it is closed however that ends. */
-export const withDatabase = <T>(io: Io, work: (db: Db) => T): T => {
-  const config = loadConfig(io);
-  const db = openDatabase(config);
+export const withDatabase = <T>(io: Io, work: (db: Db) => T, missing: "create" | "fail" = "fail"): T => {
+  const path = prepareDatabase(io, loadConfig(io), missing);
+  const db = openDatabaseAt(path);
   try {
     return work(db);
   } catch (error) {
     if (!(error instanceof SQLiteError)) throw error;
-    throw new CommandFailed(`${databasePath(config)} cannot be used: ${error.message}`, "database");
+    throw new CommandFailed(`${path} cannot be used: ${error.message}`, "database");
   } finally {
     db.close();
   }
@@ -76,5 +139,8 @@ export const withDatabase = <T>(io: Io, work: (db: Db) => T): T => {
 export type Administration = ReturnType<typeof composeAccounts>;
 
 /** Runs `work` with the accounts of the data directory. */
-export const administer = <T>(io: Io, work: (administration: Administration) => T): T =>
-  withDatabase(io, (db) => work(composeAccounts(db, systemClock)));
+export const administer = <T>(
+  io: Io,
+  work: (administration: Administration) => T,
+  missing: "create" | "fail" = "fail",
+): T => withDatabase(io, (db) => work(composeAccounts(db, systemClock)), missing);

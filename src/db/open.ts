@@ -5,6 +5,7 @@ import { type BunSQLiteDatabase, drizzle } from "drizzle-orm/bun-sqlite";
 import { err, ok, type Result } from "../base/errors.ts";
 import { type DiskSpace, diskSpaceOf } from "./disk-space.ts";
 import { createGroupCommit } from "./group-commit.ts";
+import { keepDatabasePrivate } from "./private-database.ts";
 import { type MigrateProblem, migrate } from "./migrate.ts";
 import { MIGRATIONS } from "./migrations.ts";
 import * as schema from "./schema.ts";
@@ -64,9 +65,11 @@ const tx = {} as Tx;
 
 /**
  * Opens (and makes, unless told otherwise) the database at `path`, or one in memory for `:memory:`, and migrates it.
- * Throws what SQLite throws when the file cannot be opened or is no database.
+ * Nobody but the owner can read the file afterwards, whatever the umask. Throws what SQLite or the file system throws when
+ * it cannot be opened or is no database.
  */
 export const openDb = (path: string, busyTimeoutMs = BUSY_TIMEOUT_MS): Result<Db, MigrateProblem> => {
+  keepDatabasePrivate(path);
   const sqlite = new Sqlite(path, { create: true, readwrite: true, strict: true });
   sqlite.run(`PRAGMA busy_timeout = ${BUSY_TIMEOUT_MS}`);
   for (const pragma of PRAGMAS) sqlite.run(pragma);

@@ -278,7 +278,7 @@ describe("listening", () => {
       ok: false,
       error: {
         kind: "listen_failed",
-        message: `Cannot listen for report mail on 127.0.0.1:${world.port}: another program listens there already.`,
+        message: `Cannot receive report mail on 127.0.0.1:${world.port}: another program listens there.`,
       },
     });
   });

@@ -174,7 +174,7 @@ const bind = (
   });
 
 const REASONS: Readonly<Record<string, string>> = {
-  EADDRINUSE: "another program listens there already",
+  EADDRINUSE: "another program listens there",
   EACCES: "ports below 1024 need root or the capability CAP_NET_BIND_SERVICE",
   EADDRNOTAVAIL: "this machine has no such address",
 };
@@ -182,7 +182,7 @@ const REASONS: Readonly<Record<string, string>> = {
 const whyNot = (error: unknown, address: string, port: number): string => {
   const code = error instanceof Error && "code" in error ? String(error.code) : "";
   const where = address.includes(":") ? `[${address}]:${port}` : `${address}:${port}`;
-  return `Cannot listen for report mail on ${where}: ${REASONS[code] ?? textOf(error)}.`;
+  return `Cannot receive report mail on ${where}: ${REASONS[code] ?? textOf(error)}.`;
 };
 
 const textOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));

@@ -22,6 +22,10 @@ export interface CommandOptions {
   readonly heard?: (line: string) => void;
   /** Ends `serve`; default: at once. */
   readonly untilSignal?: () => Promise<string>;
+  /** Whether a person reads standard output; default: yes. */
+  readonly stdoutIsTerminal?: boolean;
+  /** Settings and other variables under their whole names. */
+  readonly environment?: Readonly<Record<string, string>>;
   /** Is given what a SIGHUP does. */
   readonly onHangup?: (task: () => void) => void;
 }
@@ -33,7 +37,7 @@ export const createCommandLine = () => {
 
   const run = async (args: readonly string[], options: CommandOptions = {}): Promise<CommandEnd> => {
     const { settings = {}, stdin, heard = () => undefined, untilSignal = async () => "SIGTERM" } = options;
-    const { onHangup = () => undefined } = options;
+    const { onHangup = () => undefined, stdoutIsTerminal = true, environment } = options;
     const lines = { out: [] as string[], err: [] as string[] };
     const hear = (to: string[]) => (line: string) => {
       to.push(line);
@@ -44,11 +48,12 @@ export const createCommandLine = () => {
       value,
     ]);
     const status = await runCli(args, {
-      environment: Object.fromEntries(given),
+      environment: environment ?? Object.fromEntries(given),
       out: hear(lines.out),
       err: hear(lines.err),
       status: null,
       stdinIsTerminal: stdin === undefined,
+      stdoutIsTerminal,
       async *stdinLines() {
         yield* stdin ?? [];
       },

@@ -2,6 +2,7 @@ import { type Clock, isoTime } from "../base/clock.ts";
 import type { IdSource } from "../base/walk.ts";
 import { AppError } from "../base/errors.ts";
 import { newId, sha256 } from "../base/secrets.ts";
+import { insufficientCredits } from "../billing/insufficient-credits.ts";
 import type { Ledger } from "../billing/store.ts";
 import type { Db, Tx } from "../db/open.ts";
 import { orRefusal } from "../db/refusal.ts";
@@ -29,12 +30,6 @@ export interface CheckOrder {
 
 /** How long an Idempotency-Key is remembered (contract §4). */
 const IDEMPOTENCY_MS = 24 * 60 * 60 * 1000;
-
-const insufficientCredits = (required: number, available: number) =>
-  new AppError("insufficient_credits", {
-    message: "The account has not enough credits. Whoever runs this service can grant more.",
-    body: { required, available },
-  });
 
 /** The verifications of callers: order one, look at one, list them. A caller sees those of its account and mode. */
 export const createChecks = ({ db, store, ledger, runner, clock }: ChecksDeps) => {
@@ -83,7 +78,7 @@ export const createChecks = ({ db, store, ledger, runner, clock }: ChecksDeps) =
 
   const holdCredit = (tx: Tx, row: VerificationRow): void => {
     const held = ledger.hold(tx, { accountId: row.accountId, reference: row.id, atMs: row.createdAtMs });
-    if (!held.ok) throw insufficientCredits(held.error.required, held.error.available);
+    if (!held.ok) throw insufficientCredits(held.error);
   };
 
   /** A check with a test key: known at once, but for the triggers that take their time. Costs and asks nothing. */

@@ -141,7 +141,12 @@ describe("without credits", () => {
     const refused = await app.verify(key, "two@example.com");
     expect(refused).toMatchObject({
       status: 402,
-      body: { error: "insufficient_credits", required: 1, available: 0, message: expect.any(String) },
+      body: {
+        error: "insufficient_credits",
+        required: 1,
+        available: 0,
+        message: "Insufficient credits: 1 required, 0 available.",
+      },
     });
     expect(app.countVerifications()).toBe(1);
     expect(app.resolver.asked).toHaveLength(asked);

@@ -1,0 +1,25 @@
+import { chmodSync, closeSync, openSync, statSync } from "node:fs";
+
+/** Permissions of everybody but the owner. */
+export const OTHERS = 0o077;
+
+const codeOf = (error: unknown): string => (error instanceof Error && "code" in error ? String(error.code) : "");
+
+/** Creates an empty file for its owner only (0600), whatever the umask; one that exists keeps what is in it. */
+export const createPrivateFile = (path: string): void => closeSync(openSync(path, "a", 0o600));
+
+/**
+ * Takes away what others may do with a file or directory. Answers whether nobody else may use it then: false where it
+ * belongs to somebody else, or the file system cannot be changed. What is not there is private.
+ */
+export const makePrivate = (path: string): boolean => {
+  const found = statSync(path, { throwIfNoEntry: false });
+  if (found === undefined || (found.mode & OTHERS) === 0) return true;
+  try {
+    chmodSync(path, found.mode & 0o7777 & ~OTHERS);
+    return true;
+  } catch (error) {
+    if (["EPERM", "EACCES", "EROFS"].includes(codeOf(error))) return false;
+    throw error;
+  }
+};

@@ -1,0 +1,76 @@
+import { Database as Sqlite } from "bun:sqlite";
+import { expect, test } from "bun:test";
+import { existsSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { createCommandLine } from "../testing/command-line.ts";
+
+const { dataDir, run } = createCommandLine();
+const MAIN = new URL("../testing/killed-serve.ts", import.meta.url).pathname;
+
+const placeOf = (name: string) => {
+  const DATA_DIR = join(dataDir, "..", name);
+  return { settings: { DATA_DIR, PORT: "0", DNS_SERVERS: "127.0.0.1:9" }, file: join(DATA_DIR, "first-keys.json") };
+};
+const countOf = (folder: string, table: string): number => {
+  const sqlite = new Sqlite(join(folder, "postwarden.db"));
+  const row = sqlite.query<{ n: number }, []>(`SELECT count(*) AS n FROM ${table}`).get();
+  sqlite.close();
+  return row?.n ?? 0;
+};
+
+test("into a journal goes the path of the keys only; the file is private, and named until it is removed", async () => {
+  const { settings, file } = placeOf("journal");
+  const first = await run(["serve"], { settings, stdoutIsTerminal: false });
+  const liveKey = /pw_live_\w{49}/.exec(readFileSync(file, "utf8"))?.[0] ?? "none";
+  expect(statSync(file).mode & 0o777).toBe(0o600);
+  expect(first.out).toBe(`The keys of the account "default" are in ${file}. Store them elsewhere and remove the file.`);
+  expect(first.out + first.err).not.toContain(liveKey);
+  expect((await run(["serve"], { settings, stdoutIsTerminal: false })).out).toBe(first.out);
+  // A person who starts it later sees them, once.
+  const seen = await run(["serve"], { settings });
+  expect(seen.out).toContain(liveKey);
+  expect(existsSync(file)).toBe(false);
+  expect((await run(["serve"], { settings })).out).toBe("");
+});
+
+test("keys that work no longer are not shown", async () => {
+  const { settings, file } = placeOf("stale");
+  await run(["accounts", "create", "anna"], { settings });
+  writeFileSync(file, JSON.stringify({ account: "default", live_key: `pw_live_${"x".repeat(49)}`, test_key: "" }));
+  expect((await run(["serve"], { settings })).out).toBe("");
+  expect(existsSync(file)).toBe(false);
+});
+
+test("an account without keys is never left: what fails at the second key undoes the account", async () => {
+  const { settings, file } = placeOf("half");
+  await run(["migrate"], { settings });
+  const sqlite = new Sqlite(join(settings.DATA_DIR, "postwarden.db"));
+  sqlite.run(
+    "CREATE TRIGGER fail BEFORE INSERT ON api_keys WHEN NEW.mode = 'test' BEGIN SELECT RAISE(ABORT, 'disk full'); END",
+  );
+  expect((await run(["serve"], { settings })).status).toBe(1);
+  expect([countOf(settings.DATA_DIR, "accounts"), countOf(settings.DATA_DIR, "ledger")]).toEqual([0, 0]);
+  expect(existsSync(file)).toBe(false);
+  sqlite.run("DROP TRIGGER fail");
+  sqlite.close();
+  expect((await run(["serve", "--json"], { settings })).json).toMatchObject({ account: "default" });
+});
+
+test.each(["before the commit", "before the print"])(
+  "kill -9 %s: the next start shows keys that work",
+  async (moment) => {
+    const { settings } = placeOf(moment.replaceAll(" ", "-"));
+    await run(["migrate"], { settings });
+    const environment = Object.fromEntries(
+      Object.entries(settings).map(([name, value]) => [`POSTWARDEN_${name}`, value]),
+    );
+    const killed = Bun.spawnSync([process.execPath, "--no-env-file", MAIN, moment], { env: environment });
+    expect(killed.signalCode).toBe("SIGKILL");
+    expect(killed.stdout.toString()).not.toContain("pw_live_");
+    const accounts = countOf(settings.DATA_DIR, "accounts");
+    expect(accounts).toBe(moment === "before the commit" ? 0 : 1);
+    const shown = await run(["serve"], { settings });
+    expect(shown.out).toMatch(/pw_live_\w{49}/);
+    expect([countOf(settings.DATA_DIR, "accounts"), countOf(settings.DATA_DIR, "api_keys")]).toEqual([1, 2]);
+  },
+);

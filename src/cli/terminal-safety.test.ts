@@ -1,0 +1,119 @@
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import type { Command } from "commander";
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import blocklists from "../../fixtures/blocklists.json" with { type: "json" };
+import { createCommandLine } from "../testing/command-line.ts";
+import { createProgram } from "./cli.ts";
+
+/** A screen is cleared, a title set, text turned round and hidden. */
+const EVIL = "\u001b[2J\u009b31m\u007f\r\u202e\u200bx";
+const UNSAFE = /(?!\n)[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u;
+
+const { run } = createCommandLine();
+const folder = mkdtempSync(join(tmpdir(), "postwarden-evil-"));
+const evilFile = join(folder, `${EVIL}.xml`);
+const listFile = join(folder, "list.csv");
+afterAll(() => rmSync(folder, { recursive: true }));
+
+beforeAll(async () => {
+  writeFileSync(evilFile, `<feedback>${EVIL}</feedback>`);
+  writeFileSync(listFile, `email,${EVIL}\n${EVIL}@example.com,${EVIL}\n`);
+  mkdirSync(join(folder, EVIL));
+  await run(["accounts", "create", "anna"]);
+  await run(["suppress", "add", "a@example.com", "--note", EVIL]);
+});
+
+const E = EVIL;
+const COMMANDS: ReadonlyArray<readonly string[]> = [
+  ["accounts", "list"],
+  ["accounts", "create", E],
+  ["accounts", "create", "bert", "--plan", E],
+  ["accounts", "show", E],
+  ["accounts", "set-plan", E, "free"],
+  ["keys", "list", "--account", E],
+  ["keys", "create", "--account", "anna", "--mode", "test", "--name", E, "--scopes", E, "--expires", E],
+  ["keys", "create", "--account", "anna", "--mode", "test", "--expires", E],
+  ["keys", "rotate", E, "--grace-hours", E],
+  ["keys", "revoke", E],
+  ["credits", "show", E],
+  ["credits", "grant", "anna", E],
+  ["credits", "grant", "anna", "1", "--note", E],
+  ["suppress", "add", E],
+  ["suppress", "add", "--file", join(folder, E)],
+  ["suppress", "list"],
+  ["suppress", "remove", E],
+  ["webhooks", "secret", "--account", E],
+  ["webhooks", "rotate", "--account", E],
+  ["webhooks", "deliveries", "--account", E, "--status", E],
+  ["webhooks", "deliveries", "--account", "anna", "--limit", E],
+  ["blocklist", "check", E],
+  ["blocklist", "lists"],
+  ["dmarc", "import", evilFile, "--account", "anna"],
+  ["dmarc", "import", join(folder, E, "none")],
+  ["dmarc", "retry", E],
+  ["inspect", "address", `${E}@example.com`],
+  ["inspect", "reply", `550 ${E}`],
+  ["inspect", "record", `v=DMARC1; p=${E}`],
+  ["inspect", "report", evilFile],
+  ["inspect", "report", join(folder, E, "none")],
+  ["verify", `${E}@example.com`],
+  ["verify", "--evidence", `${E}@example.com`],
+  ["verify", "--file", listFile, "--out", join(folder, `${E}.csv`), "--column", E],
+  ["verify", "--file", join(folder, E, "none"), "--out", join(folder, "out.csv")],
+  ["doctor", "--domain", E],
+  ["config"],
+  ["migrate"],
+  ["version"],
+  ["serve"],
+  [E],
+  ["accounts", E],
+  ["accounts", "list", `--${E}`],
+  ["config", "--env-file", E],
+  ["accounts", "list", "--data-dir", join(folder, E, "none")],
+];
+
+const settings = { DNS_SERVERS: "127.0.0.1:9", PORT: "0", DNSBL_SIGNAL: "off", HOST: "127.0.0.1" };
+
+test.each(COMMANDS.map((args) => [args]))("what %j prints does nothing to a terminal", async (args) => {
+  for (const flags of [[], ["--json"]]) {
+    const { out, err } = await run([...args, ...flags], { settings, stdin: [`${E}@example.com`] });
+    expect(out + err).not.toMatch(UNSAFE);
+    for (const line of flags.length === 0 ? [] : `${out}\n${err}`.split("\n"))
+      if (line.startsWith("{")) expect(() => JSON.parse(line)).not.toThrow();
+  }
+});
+
+test("settings are named safely, values and names", async () => {
+  for (const environment of [{ POSTWARDEN_PORT: E }, { [`POSTWARDEN_${E}`]: "1" }, { POSTWARDEN_SOURCE_ADDRESSES: E }])
+    expect((await run(["config"], { environment })).err).not.toMatch(UNSAFE);
+});
+
+test("names and notes of lists in a catalogue of the operator's are printed safely", async () => {
+  const path = join(folder, "catalogue.json");
+  const lists = blocklists.lists.filter(({ id }) => id === "spamcop").map((list) => ({ ...list, name: E, notes: E }));
+  writeFileSync(path, JSON.stringify({ ...blocklists, lists }));
+  for (const flags of [[], ["--json"]]) {
+    const { status, out } = await run(["blocklist", "lists", ...flags], { settings: { BLOCKLIST_CATALOGUE: path } });
+    expect(status).toBe(0);
+    if (flags.length > 0) expect(out).toContain("\\u202e");
+    expect(out).not.toMatch(UNSAFE);
+  }
+});
+
+test("every command is tried", () => {
+  const leaves = (command: Command, path: readonly string[]): string[] =>
+    command.commands.length === 0
+      ? [path.join(" ")]
+      : command.commands.flatMap((child) => leaves(child, [...path, child.name()]));
+  const io = { environment: {}, out: () => undefined, err: () => undefined, status: null, stdinLines: () => noLines() };
+  const rest = { untilSignal: async () => "SIGTERM", onHangup: () => undefined };
+  const program = createProgram({ ...io, ...rest, stdinIsTerminal: true, stdoutIsTerminal: true }, false);
+  const tried = new Set(COMMANDS.flatMap((args) => [args[0] ?? "", args.slice(0, 2).join(" ")]));
+  expect(leaves(program, []).filter((name) => !tried.has(name))).toEqual([]);
+});
+
+async function* noLines(): AsyncIterable<string> {
+  yield* [];
+}
