@@ -31,6 +31,7 @@ import {
 
 const PREFIX = "POSTWARDEN_";
 export const DATA_DIR_SETTING = `${PREFIX}DATA_DIR`;
+export const USE_PROXY_ENV_SETTING = `${PREFIX}USE_PROXY_ENV`;
 
 /** Every setting: what it may be, what it is when it is not given. The README's table says what each does. */
 const settings = {
@@ -55,6 +56,7 @@ const settings = {
   SOCKS_PROXIES: list(socksProxy, byNumber).prefault(""),
   PROBE_ALLOW_NETWORKS: list(cidr).prefault(""),
   WEBHOOK_ALLOW_NETWORKS: list(cidr).prefault(""),
+  USE_PROXY_ENV: onOff.prefault("off"),
   DNSBL_SIGNAL: onOff.prefault("on"),
   BLOCKLIST_CATALOGUE: z.string().min(1).optional(),
   BLOCKLIST_KEYS: listKeys.prefault(""),
@@ -117,6 +119,7 @@ const schema = z
     socksProxies: values.SOCKS_PROXIES,
     probeAllowNetworks: values.PROBE_ALLOW_NETWORKS,
     webhookAllowNetworks: values.WEBHOOK_ALLOW_NETWORKS,
+    useProxyEnv: values.USE_PROXY_ENV,
     dnsblSignal: values.DNSBL_SIGNAL,
     blocklistCataloguePath: values.BLOCKLIST_CATALOGUE ?? null,
     blocklistKeys: values.BLOCKLIST_KEYS,
@@ -158,6 +161,7 @@ export const settingsInForce = (config: Config) => ({
   [`${PREFIX}SOCKS_PROXIES`]: config.socksProxies.map(formatProxy),
   [`${PREFIX}PROBE_ALLOW_NETWORKS`]: config.probeAllowNetworks,
   [`${PREFIX}WEBHOOK_ALLOW_NETWORKS`]: config.webhookAllowNetworks,
+  [USE_PROXY_ENV_SETTING]: config.useProxyEnv ? "on" : "off",
   [`${PREFIX}DNSBL_SIGNAL`]: config.dnsblSignal ? "on" : "off",
   [`${PREFIX}BLOCKLIST_CATALOGUE`]: config.blocklistCataloguePath,
   [`${PREFIX}BLOCKLIST_KEYS`]: [...config.blocklistKeys.keys()],
@@ -216,3 +220,17 @@ export const readConfig = (environment: Environment): Result<Config, string[]> =
 
 /** The environment of this process, for `readConfig`. The only place that looks at it. */
 export const processEnvironment = (): Environment => Bun.env;
+
+const PROXY_VARIABLES = ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"].flatMap((name) => [name, name.toLowerCase()]);
+
+/**
+ * Takes the proxies out of this process's environment, where the platform would find them, and answers the names of those
+ * that were set. A webhook goes to the address that was checked; through a proxy nobody asked for, somebody else connects.
+ */
+export const ignoreProxyVariables = (
+  environment: Record<string, string | undefined> = process.env,
+): readonly string[] => {
+  const set = PROXY_VARIABLES.filter((name) => (environment[name] ?? "") !== "");
+  for (const name of set) delete environment[name];
+  return set;
+};

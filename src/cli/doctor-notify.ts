@@ -40,6 +40,7 @@ const greetRelay = async ({ host, port, implicitTls, password }: SmtpRelay, cloc
     port,
     secure: implicitTls,
     requireTLS: !implicitTls && password !== null,
+    tls: { rejectUnauthorized: true },
     connectionTimeout: TIMEOUT_MS,
     greetingTimeout: TIMEOUT_MS,
     socketTimeout: TIMEOUT_MS,

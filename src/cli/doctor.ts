@@ -6,9 +6,9 @@ import { openDb } from "../db/open.ts";
 import { parseAddress } from "../mail/address.ts";
 import { type DnsOutcome, type DnsReply, type DnsResolver, formatServer, isDefinite } from "../net/dns.ts";
 import { reverseQueryName } from "../net/reverse-name.ts";
-import { openSession } from "../net/smtp-client.ts";
 import { describeMigrateProblem } from "../db/migrate.ts";
 import { check, type DoctorCheck } from "./doctor-check.ts";
+import { checkPort } from "./doctor-egress.ts";
 import { checkNotify } from "./doctor-notify.ts";
 import { checkReports } from "./doctor-reports.ts";
 import { CommandFailed, type Io, print, table } from "./io.ts";
@@ -101,41 +101,6 @@ export const checkSender = async (
     : check("mail_from", "warn", `The DNS could not say whether the domain of ${mailFrom} takes mail (${failed}).`);
 };
 
-const checkPort = async (config: Config, domain: string): Promise<DoctorCheck> => {
-  const outside = realOutside(config);
-  const reply = await outside.resolver.resolve(domain, "MX");
-  const host = reply.records.toSorted((a, b) => a.preference - b.preference)[0]?.exchange;
-  const address = host === undefined ? undefined : (await outside.resolver.resolve(host, "A")).records[0];
-  outside.close();
-  const port = config.smtpPort;
-  if (host === undefined || address === undefined)
-    return check("port", "warn", `No mail host of ${domain} was found, so port ${port} was not tried.`);
-  const { heloName, connectTimeoutMs, replyTimeoutMs } = config;
-  const timeouts = { connectTimeoutMs, replyTimeoutMs };
-  const session = await openSession({
-    connector: outside.connector,
-    clock: systemClock,
-    address,
-    port,
-    serverName: host,
-    heloName,
-    ...timeouts,
-  });
-  if (session.ok) {
-    session.value.close();
-    return check("port", "ok", `${host} [${address}]:${port} speaks to us.`);
-  }
-  const { kind, stage, reply: said } = session.error;
-  if (said !== null)
-    return check(
-      "port",
-      "warn",
-      `${host} [${address}]:${port} is reachable, but refuses us: ${said.code} ${said.text}`,
-    );
-  const advice = "Outgoing SMTP is closed on most clouds until asked for; without it no mailbox can be verified.";
-  return check("port", "fail", `${host} [${address}]:${port}: ${kind} at ${stage}. ${advice}`);
-};
-
 /** `doctor`: can this machine do the work, and what to do about it if not. Exit status 1 when something fails. */
 export const addDoctorCommand = (program: Command, io: Io): void => {
   program
@@ -154,7 +119,7 @@ export const addDoctorCommand = (program: Command, io: Io): void => {
         checkDns(config, resolver, domain),
         checkHelo(config, resolver),
         checkSender(config, resolver),
-        checkPort(config, domain),
+        checkPort(config, outside, domain),
         checkReports({ config, resolver, clock: systemClock }),
         checkNotify({ config, clock: systemClock }),
       ]);

@@ -4,9 +4,10 @@ import { createLog, type Log } from "../base/log.ts";
 import { composeReceiver } from "../compose-dmarc.ts";
 import { composeService, type Service } from "../compose.ts";
 import { freshResolverOf, realOutside } from "../compose-engine.ts";
-import type { Config } from "../config.ts";
+import { type Config, ignoreProxyVariables, USE_PROXY_ENV_SETTING } from "../config.ts";
 import { type Db, SERVER_BUSY_TIMEOUT_MS } from "../db/open.ts";
 import { createJobs } from "../jobs.ts";
+import { foreignSourceAddresses } from "./doctor-egress.ts";
 import { createFirstAccount, showFirstKeys } from "./first-keys.ts";
 import { VERSION } from "../version.ts";
 import { HttpListener } from "./http-listener.ts";
@@ -57,9 +58,13 @@ const serveFrom = async (serving: Serving): Promise<void> => {
   const log = createLog(config.logLevel, systemClock, io.err);
   const scheme = config.tls === null ? "http" : "https";
   const urlAt = (port: number) => config.baseUrl ?? `${scheme}://${urlHost(config.host)}:${port}`;
+  const ignored = config.useProxyEnv ? [] : ignoreProxyVariables();
+  if (ignored.length > 0)
+    log.warn("proxies of the environment are not used", { variables: ignored, setting: USE_PROXY_ENV_SETTING });
   const outside = realOutside(config);
   const freshResolver = freshResolverOf(config);
   const service = composeService({ config, db, log, outside, freshResolver, baseUrl: urlAt(config.port) });
+  for (const problem of await foreignSourceAddresses(config)) log.warn("a source address cannot be used", { problem });
   await service.bulk.recover();
   const http = new HttpListener({ config, app: service.app, log, clock: systemClock });
   const url = urlAt(http.port);

@@ -75,6 +75,8 @@ export const createPoster = (deps: PosterDeps): Poster => {
 
   /** The certificate has to be that of the host's name; an address has none to tell (RFC 6066 §3). */
   const tlsFor = ({ isLiteral, host }: OutgoingUrl) => ({
+    // Said, because NODE_TLS_REJECT_UNAUTHORIZED=0 would turn it off.
+    rejectUnauthorized: true,
     ...(isLiteral ? {} : { serverName: host }),
     ...(deps.ca === undefined ? {} : { ca: deps.ca }),
   });

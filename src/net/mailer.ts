@@ -43,6 +43,8 @@ export const createMailer = (relay: SmtpRelay, from: string): Mailer => {
       port,
       secure: implicitTls,
       requireTLS: !implicitTls && password !== null,
+      // Said, because NODE_TLS_REJECT_UNAUTHORIZED=0 would turn it off.
+      tls: { rejectUnauthorized: true },
       ...(user === null ? {} : { auth: { user, pass: password ?? "" } }),
       connectionTimeout: CONNECT_TIMEOUT_MS,
       greetingTimeout: CONNECT_TIMEOUT_MS,

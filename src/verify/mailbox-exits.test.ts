@@ -130,7 +130,11 @@ describe("an exit that is broken itself", () => {
       const { result, judgement, evidence } = await world.verify();
       expect(result).toMatchObject({ verdict: "risky", sub_status: "internal_error", signals: { smtp: "unknown" } });
       expect(judgement.chargeable).toBe(false);
-      expect(evidence.conclusion?.because).toMatch(/^(This machine|The proxy) could not .* was not asked\.$/);
+      expect(evidence.conclusion?.because).toMatch(
+        broken === "proxy_failed"
+          ? /^The proxy one \(POSTWARDEN_SOCKS_PROXIES\) cannot be used; no probe was sent\.$/
+          : /^This machine cannot connect from one \(POSTWARDEN_SOURCE_ADDRESSES\): .* No probe was sent\.$/,
+      );
       expect(evidence.attempts[0]?.dialogues[0]?.failure).toEqual({ stage: "connect", kind: broken });
     });
   }
@@ -169,7 +173,7 @@ describe("source addresses", () => {
     expect([result.sub_status, judgement.chargeable]).toEqual(["internal_error", false]);
     expect(evidence.attempts[0]).toMatchObject({ dialogues: [], finding: { rule: "no_exit", host: "mx.x.example" } });
     expect(evidence.conclusion?.because).toBe(
-      "No source address is of the mail host's IP version, so it was not asked.",
+      "No source address (POSTWARDEN_SOURCE_ADDRESSES) is of the mail host's IP version; no probe was sent.",
     );
     expect(world.stub("mx.x.example").sessions).toEqual([]);
   });

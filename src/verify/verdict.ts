@@ -70,11 +70,22 @@ const UNSETTLED_WORDS: Partial<Readonly<Record<SubStatus, string>>> = {
   internal_error: "The check failed on our side.",
 };
 
-/** Why it was our fault that a mail host was not asked, by what stopped us. */
-const OUR_FAULTS: Readonly<Record<string, string>> = {
-  local_failure: "This machine could not open a connection, so the mail host was not asked.",
-  proxy_failed: "The proxy could not be used, so the mail host was not asked.",
-  no_exit: "No source address is of the mail host's IP version, so it was not asked.",
+/** Why it was our fault that no probe was sent, by what stopped us: with the egress and the setting it comes from. */
+const ourFault = ({ attempts }: Evidence, { rule }: Finding): string | null => {
+  const dialogues = attempts.at(-1)?.dialogues ?? [];
+  const exit = dialogues.findLast(({ failure }) => failure?.kind === rule)?.exit ?? "direct";
+  switch (rule) {
+    case "local_failure":
+      return exit === "direct"
+        ? "This machine could not open a connection; no probe was sent."
+        : `This machine cannot connect from ${exit} (POSTWARDEN_SOURCE_ADDRESSES): is it one of its addresses? No probe was sent.`;
+    case "proxy_failed":
+      return `The proxy ${exit} (POSTWARDEN_SOCKS_PROXIES) cannot be used; no probe was sent.`;
+    case "no_exit":
+      return "No source address (POSTWARDEN_SOURCE_ADDRESSES) is of the mail host's IP version; no probe was sent.";
+    default:
+      return null;
+  }
 };
 
 const quoted = ({ host, reply }: Finding): string =>
@@ -97,7 +108,8 @@ const dnsErrorWords = ({ hosts }: DomainEvidence): string =>
     ? "DNS gave no usable answer about the domain."
     : "No mail host with a public address was found, and DNS gave no usable answer about all of them.";
 
-const unsettled = ({ domain }: Evidence, finding: Finding | null): Decision | null => {
+const unsettled = (evidence: Evidence, finding: Finding | null): Decision | null => {
+  const { domain } = evidence;
   if (domain === null || finding === null) {
     return domain?.outcome === "dns_error"
       ? { subStatus: "dns_error", because: dnsErrorWords(domain) }
@@ -107,7 +119,7 @@ const unsettled = ({ domain }: Evidence, finding: Finding | null): Decision | nu
   }
   const subStatus = subStatusOfFinding(finding);
   if (VERDICT_OF[subStatus] === "risky" && !SETTLED.has(subStatus)) {
-    const ours = finding.reading === "internal" ? OUR_FAULTS[finding.rule ?? ""] : undefined;
+    const ours = finding.reading === "internal" ? ourFault(evidence, finding) : null;
     const words = ours ?? UNSETTLED_WORDS[subStatus] ?? "";
     return { subStatus, because: finding.reply === null ? words : `${quoted(finding)}. ${words}` };
   }

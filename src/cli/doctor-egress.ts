@@ -1,0 +1,77 @@
+import { systemClock } from "../base/clock.ts";
+import { exitsOf, type Outside } from "../compose-engine.ts";
+import type { Config } from "../config.ts";
+import { isLocalAddress } from "../net/local-address.ts";
+import { openSession } from "../net/smtp-client.ts";
+import type { Exit } from "../probe/exits.ts";
+import { check, type DoctorCheck } from "./doctor-check.ts";
+
+const CLOSED = "Outgoing SMTP is closed on most clouds until asked for; without it no mailbox can be verified.";
+
+/** One sentence for each source address of the settings that no probe can be sent from. */
+export const foreignSourceAddresses = async ({ sourceAddresses }: Pick<Config, "sourceAddresses">) => {
+  const local = await Promise.all(sourceAddresses.map(isLocalAddress));
+  return sourceAddresses
+    .filter((_, at) => local[at] === false)
+    .map((address) => `${address} is not an address of this machine (POSTWARDEN_SOURCE_ADDRESSES); no probe was sent.`);
+};
+
+interface MailHost {
+  readonly host: string;
+  readonly address: string;
+}
+
+const findMailHost = async ({ resolver }: Outside, domain: string, family: 4 | 6): Promise<MailHost | null> => {
+  const mx = await resolver.resolve(domain, "MX");
+  const host = mx.records.toSorted((a, b) => a.preference - b.preference)[0]?.exchange;
+  if (host === undefined) return null;
+  const address = (await resolver.resolve(host, family === 4 ? "A" : "AAAA")).records[0];
+  return address === undefined ? null : { host, address };
+};
+
+const checkEgress = async (config: Config, exit: Exit, to: MailHost): Promise<DoctorCheck> => {
+  const { smtpPort: port, heloName, connectTimeoutMs, replyTimeoutMs } = config;
+  const { connector, localAddress } = exit;
+  const where = { connector, clock: systemClock, address: to.address, port, localAddress, serverName: to.host };
+  const session = await openSession({ ...where, heloName, connectTimeoutMs, replyTimeoutMs });
+  const by = exit.name === "direct" ? "" : ` from ${exit.name}`;
+  const target = `${to.host} [${to.address}]:${port}`;
+  if (session.ok) {
+    session.value.close();
+    return check("port", "ok", `${target} can be reached${by}.`);
+  }
+  const { kind, stage, reply } = session.error;
+  if (reply !== null)
+    return check("port", "warn", `${target} is reachable${by}, but refuses us: ${reply.code} ${reply.text}`);
+  if (kind === "proxy_failed")
+    return check(
+      "port",
+      "fail",
+      `The proxy ${exit.name} (POSTWARDEN_SOCKS_PROXIES) cannot be used; no probe was sent.`,
+    );
+  return check("port", "fail", `${target}: ${kind} at ${stage}${by}. ${CLOSED}`);
+};
+
+/**
+ * Greets a mail host of `domain` from every source address and through every proxy of the settings, as probes will; straight
+ * from this machine where there are none.
+ */
+export const checkPort = async (config: Config, outside: Outside, domain: string): Promise<readonly DoctorCheck[]> => {
+  const foreign = await foreignSourceAddresses(config);
+  const exits = exitsOf(config, outside).filter(
+    ({ name }) => !foreign.some((problem) => problem.startsWith(`${name} `)),
+  );
+  const [v4, v6] = await Promise.all([findMailHost(outside, domain, 4), findMailHost(outside, domain, 6)]);
+  const checks = exits.map(async (exit) => {
+    const isV6 = exit.localAddress?.includes(":") === true;
+    const to = isV6 ? v6 : v4;
+    if (to !== null) return checkEgress(config, exit, to);
+    const kind = isV6 ? "mail host with an IPv6 address" : "mail host";
+    return check(
+      "port",
+      "warn",
+      `No ${kind} of ${domain} was found, so port ${config.smtpPort} was not tried from ${exit.name}.`,
+    );
+  });
+  return [...foreign.map((problem) => check("port", "fail", problem)), ...(await Promise.all(checks))];
+};
