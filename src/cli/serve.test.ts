@@ -1,4 +1,4 @@
-import { describe, expect, test } from "bun:test";
+import { afterAll, afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { once } from "node:events";
 import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -245,5 +245,55 @@ describe("HTTPS", () => {
       expect(said.join("\n")).toContain("the certificate for HTTPS was renewed");
     });
     expect((await Promise.all(waiting)).map(({ status }) => status)).toEqual([202]);
+  });
+});
+
+describe("a proxy in the environment of the process", () => {
+  const NAMES = ["HTTP_PROXY", "http_proxy", "ALL_PROXY"];
+  const before = NAMES.map((name) => [name, process.env[name]] as const);
+  const called: string[] = [];
+  const listen = (name: string) =>
+    Bun.serve({
+      hostname: "127.0.0.1",
+      port: 0,
+      fetch() {
+        called.push(name);
+        return new Response(null, { status: 204 });
+      },
+    });
+  const [receiver, proxy] = [listen("receiver"), listen("proxy")];
+  beforeEach(() => {
+    called.length = 0;
+    for (const name of NAMES) process.env[name] = `http://127.0.0.1:${proxy.port}`;
+  });
+  afterEach(() => {
+    for (const [name, value] of before)
+      if (value === undefined) delete process.env[name];
+      else process.env[name] = value;
+  });
+  afterAll(async () => {
+    await Promise.all([receiver.stop(true), proxy.stop(true)]);
+  });
+
+  test("is not used for webhooks, and the log says so", async () => {
+    const settings = { DATA_DIR: join(dataDir, "..", "proxy"), WEBHOOK_ALLOW_NETWORKS: "127.0.0.0/8" };
+    const { err } = await whileServing(settings, async ({ url, testKey }) => {
+      const answer = await fetch(`${url}/v1/webhooks/test`, {
+        method: "POST",
+        headers: { authorization: `Bearer ${testKey}` },
+        body: JSON.stringify({ url: `http://127.0.0.1:${receiver.port}/hook` }),
+      });
+      expect(await answer.json()).toMatchObject({ delivered: true });
+    });
+    expect(called).toEqual(["receiver"]);
+    expect(err).toContain('"message":"proxies of the environment are not used"');
+  });
+
+  test("stays where POSTWARDEN_USE_PROXY_ENV is on", async () => {
+    const settings = { DATA_DIR: join(dataDir, "..", "proxy-on"), PORT: "0", USE_PROXY_ENV: "on" };
+    const { status, err } = await run(["serve"], { settings });
+    expect(status).toBe(0);
+    expect(err).not.toContain("are not used");
+    expect(process.env.HTTP_PROXY).toBe(`http://127.0.0.1:${proxy.port}`);
   });
 });

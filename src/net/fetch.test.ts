@@ -198,3 +198,21 @@ describe("nothing is sent", () => {
     expect(await posterIn({}).send("file:///etc/passwd")).toMatchObject({ ok: false, error: { kind: "url_refused" } });
   });
 });
+
+test("NODE_TLS_REJECT_UNAUTHORIZED=0 does not turn the check of certificates off", async () => {
+  const before = process.env.NODE_TLS_REJECT_UNAUTHORIZED;
+  process.env.NODE_TLS_REJECT_UNAUTHORIZED = "0";
+  try {
+    const { port, received } = receiver(() => new Response(), { tls: true });
+    const probe = await fetch(`https://127.0.0.1:${port}/`);
+    // The variable is in force: a request that says nothing about certificates arrives.
+    expect([probe.status, received.length]).toEqual([200, 1]);
+    const { send } = posterIn({ "hook.example": { A: ["127.0.0.1"] } });
+    const answer = await send(`https://hook.example:${port}/`);
+    expect(answer).toMatchObject({ ok: false, error: { kind: "connection" } });
+    expect(received).toHaveLength(1);
+  } finally {
+    if (before === undefined) delete process.env.NODE_TLS_REJECT_UNAUTHORIZED;
+    else process.env.NODE_TLS_REJECT_UNAUTHORIZED = before;
+  }
+});
