@@ -1,4 +1,5 @@
 import { isoTime } from "../base/clock.ts";
+import type { Log } from "../base/log.ts";
 import type { PausedReason } from "../probe/outages.ts";
 import { type SubStatus, VERDICT_OF } from "../verify/result.ts";
 import { listReadingSchema } from "./list-reading.ts";
@@ -49,4 +50,14 @@ export const jobObject = (
     paused_reason: pausedReason,
     webhook_configured: job.webhookUrl !== null,
   };
+};
+
+/** One line for a list that is processed from now on, after a restart too. */
+export const logBegun = (log: Log, { id, addressesTotal, addressesFinished }: JobRow): void =>
+  log.info("a list began", { id, addresses: addressesTotal, finished: addressesFinished });
+
+/** One line for a list that has ended, whatever way; none for one that goes on later. */
+export const logEnded = (log: Log, job: JobRow | undefined): void => {
+  if (job === undefined || isUnfinished(job)) return;
+  log.info("a list ended", { id: job.id, status: job.status, addresses: job.addressesFinished });
 };

@@ -50,6 +50,11 @@ describe("a job", () => {
     ]);
     expect(world.ledger.balance(BULK_ACCOUNT)).toEqual({ available: BULK_CREDITS - 2, held: 0 });
     expect(world.events()).toEqual(["bulk.completed"]);
+    const logged = world.lines.map((line): Record<string, unknown> => JSON.parse(line));
+    expect(logged.filter(({ id }) => id === job.id)).toMatchObject([
+      { level: "info", message: "a list began", addresses: 3 },
+      { level: "info", message: "a list ended", status: "completed", addresses: 3 },
+    ]);
   });
 
   test("asks again at the planned time, while its other addresses go on", async () => {

@@ -6,7 +6,7 @@ import { PoolClosed } from "../probe/pool.ts";
 import { createSetbacks } from "../verify/setbacks.ts";
 import { type AttemptAddress, internalErrorOutcome } from "./attempt.ts";
 import { createGovernor, type GovernorDeps } from "./governor.ts";
-import { isUnfinished, type Forecast, NOTHING_LEFT } from "./job-object.ts";
+import { isUnfinished, type Forecast, logBegun, logEnded, NOTHING_LEFT } from "./job-object.ts";
 import type { ListStore } from "./list-store.ts";
 import { bucketOf, createPlan, type Plan, type Taken } from "./plan.ts";
 import { createRate, FIRST_GUESS_ATTEMPT_S, forecast, PAUSED, type Rate } from "./progress.ts";
@@ -63,7 +63,7 @@ export const createBulkRunner = (deps: BulkRunnerDeps) => {
   let stopped = false;
 
   const forget = (number: number): void => {
-    active.delete(number);
+    if (active.delete(number)) logEnded(log, jobs.get(number));
     const at = waiting.findIndex((job) => job.number === number);
     if (at >= 0) waiting.splice(at, 1);
     for (const tell of watchers.get(number) ?? []) tell();
@@ -209,6 +209,7 @@ export const createBulkRunner = (deps: BulkRunnerDeps) => {
     const perGroupMax = Math.max(1, Math.floor(windowMax / GROUP_SHARE));
     const one = { job, plan: createPlan({ perGroupMax }), rate: createRate(clock) };
     active.set(job.number, one);
+    logBegun(log, job);
     load(one).catch((error: unknown) => {
       if (stopped) return;
       log.error("a list could not be taken up; trying again", { id: job.id, cause: error });

@@ -3,18 +3,19 @@ import { exitsOf, type Outside } from "../compose-engine.ts";
 import type { Config } from "../config.ts";
 import { isLocalAddress } from "../net/local-address.ts";
 import { openSession } from "../net/smtp-client.ts";
-import type { Exit } from "../probe/exits.ts";
 import { check, type DoctorCheck } from "./doctor-check.ts";
 
 const CLOSED = "Outgoing SMTP is closed on most clouds until asked for; without it no mailbox can be verified.";
 
-/** One sentence for each source address of the settings that no probe can be sent from. */
-export const foreignSourceAddresses = async ({ sourceAddresses }: Pick<Config, "sourceAddresses">) => {
+/** The source addresses of the settings that no probe can be sent from, because they are not this machine's. */
+export const foreignSourceAddresses = async ({
+  sourceAddresses,
+}: Pick<Config, "sourceAddresses">): Promise<readonly string[]> => {
   const local = await Promise.all(sourceAddresses.map(isLocalAddress));
-  return sourceAddresses
-    .filter((_, at) => local[at] === false)
-    .map((address) => `${address} is not an address of this machine (POSTWARDEN_SOURCE_ADDRESSES); no probe was sent.`);
+  return sourceAddresses.filter((_, at) => local[at] === false);
 };
+
+type Exit = ReturnType<typeof exitsOf>[number];
 
 interface MailHost {
   readonly host: string;
@@ -58,9 +59,7 @@ const checkEgress = async (config: Config, exit: Exit, to: MailHost): Promise<Do
  */
 export const checkPort = async (config: Config, outside: Outside, domain: string): Promise<readonly DoctorCheck[]> => {
   const foreign = await foreignSourceAddresses(config);
-  const exits = exitsOf(config, outside).filter(
-    ({ name }) => !foreign.some((problem) => problem.startsWith(`${name} `)),
-  );
+  const exits = exitsOf(config, outside).filter(({ name }) => !foreign.includes(name));
   const [v4, v6] = await Promise.all([findMailHost(outside, domain, 4), findMailHost(outside, domain, 6)]);
   const checks = exits.map(async (exit) => {
     const isV6 = exit.localAddress?.includes(":") === true;
@@ -73,5 +72,14 @@ export const checkPort = async (config: Config, outside: Outside, domain: string
       `No ${kind} of ${domain} was found, so port ${config.smtpPort} was not tried from ${exit.name}.`,
     );
   });
-  return [...foreign.map((problem) => check("port", "fail", problem)), ...(await Promise.all(checks))];
+  return [
+    ...foreign.map((address) =>
+      check(
+        "port",
+        "fail",
+        `${address} is not an address of this machine (POSTWARDEN_SOURCE_ADDRESSES); no probe was sent.`,
+      ),
+    ),
+    ...(await Promise.all(checks)),
+  ];
 };

@@ -64,7 +64,11 @@ const serveFrom = async (serving: Serving): Promise<void> => {
   const outside = realOutside(config);
   const freshResolver = freshResolverOf(config);
   const service = composeService({ config, db, log, outside, freshResolver, baseUrl: urlAt(config.port) });
-  for (const problem of await foreignSourceAddresses(config)) log.warn("a source address cannot be used", { problem });
+  for (const address of await foreignSourceAddresses(config))
+    log.warn("no probe can be sent from a source address: it is not this machine's", {
+      address,
+      setting: "POSTWARDEN_SOURCE_ADDRESSES",
+    });
   await service.bulk.recover();
   const http = new HttpListener({ config, app: service.app, log, clock: systemClock });
   const url = urlAt(http.port);
