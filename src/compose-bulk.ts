@@ -40,7 +40,7 @@ export const composeBulk = ({ config, db, ledger, engine, outages, clock, random
   const lists = createListStore(db);
   const record = createRecord({ jobs, lists, ledger, clock });
   const dueNowMs = steadyTime(clock);
-  const attempt = createAttempt({ engine, lists, outages, clock, dueNowMs, log });
+  const attempt = createAttempt({ engine, lists, outages, clock, dueNowMs, log, isShared: checks !== null });
   const windowMax = Math.min(WINDOW_MAX, config.connectionsMax * WINDOW_PER_CONNECTION);
   const runner = createBulkRunner({
     ...{ db, jobs, lists, record, attempt, outages, clock, dueNowMs, log, windowMax },

@@ -1,6 +1,7 @@
 import { readFileSync } from "node:fs";
 import { type Clock, systemClock } from "./base/clock.ts";
 import { err, type Result } from "./base/errors.ts";
+import type { OnBehalfOf } from "./base/on-behalf-of.ts";
 import { type Random, systemRandom } from "./base/secrets.ts";
 import type { Log } from "./base/log.ts";
 import { type Config, SettingsProblem } from "./config.ts";
@@ -12,7 +13,7 @@ import { EMBEDDED_CATALOGUE } from "./dnsbl/embedded-catalogue.ts";
 import { applyKeys } from "./dnsbl/list-keys.ts";
 import { organisationalDomain } from "./mail/organisational-domain.ts";
 import { type Connector, createDirectConnector } from "./net/connector.ts";
-import { type DnsResolver, isDefinite } from "./net/dns.ts";
+import { type DnsResolver, isDefinite, resolverFor } from "./net/dns.ts";
 import { createDnsResolver } from "./net/dns-resolver.ts";
 import { createAddressPolicy } from "./net/public-address.ts";
 import { parseResolvConf } from "./net/resolv-conf.ts";
@@ -106,10 +107,14 @@ export const catalogueOf = ({ blocklistCataloguePath: path, blocklistKeys }: Con
   return applied.value;
 };
 
+/** What blocklists say is shared by all accounts; their lookups have their turn at the DNS as one account has. */
+const BLOCKLISTS: OnBehalfOf = { account: "blocklists", priority: "realtime" };
+
 /** Lookups on blocklists over the given outside, with a wait for a turn that a verdict can bear. */
 const composeDnsbl = ({ clock, random, resolver }: Outside): Dnsbl => {
   const pacing = createDnsblPacing({ clock, waitMsMax: DNSBL_TURN_WAIT_MS });
-  return createDnsbl({ clock, random, resolver, registrableDomain: organisationalDomain, pacing });
+  const forAll = resolverFor(resolver, BLOCKLISTS);
+  return createDnsbl({ clock, random, resolver: forAll, registrableDomain: organisationalDomain, pacing });
 };
 
 /** The settings of one connection to a mail host. */

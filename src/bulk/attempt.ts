@@ -40,11 +40,14 @@ export interface AttemptDeps {
   /** By which attempts are due: wall time without its steps. */
   readonly dueNowMs: () => number;
   readonly log: Log;
+  /** Whether other accounts use the same process: then each has its share only. */
+  readonly isShared: boolean;
 }
 
 /** Which job the address is of. */
 export interface AttemptJob {
   readonly number: number;
+  readonly accountId: string;
   readonly mode: KeyMode;
 }
 
@@ -66,7 +69,7 @@ const groupOf = ({ domain }: Evidence): string | null => {
  * Makes one attempt at an address of a list, behind everybody who waits for an answer. Rejects with `PoolClosed` when
  * the service stops first; a bug becomes `internal_error`.
  */
-export const createAttempt = ({ engine, lists, outages, clock, dueNowMs, log }: AttemptDeps) => {
+export const createAttempt = ({ engine, lists, outages, clock, dueNowMs, log, isShared }: AttemptDeps) => {
   const done = (evidence: Evidence, verifiedAt: string): Outcome => {
     const { result, evidence: whole, judgement } = conclude(evidence, verifiedAt);
     const packed = evidence.address.problem === null ? packEvidence(whole) : null;
@@ -90,7 +93,7 @@ export const createAttempt = ({ engine, lists, outages, clock, dueNowMs, log }: 
     try {
       const stored = address.dueAtMs === 0 ? undefined : lists.findEvidence(job.number, address.position);
       if (stored !== undefined) evidence = unpackEvidence(stored);
-      return await engine.attempt(evidence, "bulk");
+      return await engine.attempt(evidence, { account: isShared ? job.accountId : null, priority: "bulk" });
     } catch (error) {
       if (error instanceof PoolClosed) throw error;
       log.error("a check of a list failed", { job: job.number, position: address.position, cause: error });

@@ -1,5 +1,6 @@
 import { afterEach, describe, expect, test } from "bun:test";
 import type { Answer } from "dns-packet";
+import type { OnBehalfOf } from "../base/on-behalf-of.ts";
 import { createTestClock } from "../testing/clock.ts";
 import {
   type DnsScript,
@@ -204,6 +205,37 @@ describe("limits", () => {
     const replies = await Promise.all(names.map((name) => resolver.resolve(name, "A")));
     expect(replies.every(({ outcome, name }, n) => outcome === "answer" && name === names[n])).toBe(true);
     expect(dns.seen.length).toBe(1000);
+  });
+
+  test("a list's question goes first once a single check waits for it, too; other lists' questions come by turns", async () => {
+    const held: Array<() => void> = [];
+    const hold: DnsScript = async (query) => {
+      await new Promise<void>((resolve) => held.push(resolve));
+      return answerA(query);
+    };
+    const { dns, resolver } = await setUp(hold, { underWayMax: 1, waitingMax: 100 });
+    const ask = (name: string, account: string, priority: OnBehalfOf["priority"]) =>
+      resolver.resolve(`${name}.example`, "A", { onBehalfOf: { account, priority } });
+    const all = [
+      ask("x1", "x", "bulk"),
+      ask("x2", "x", "bulk"),
+      ask("x3", "x", "bulk"),
+      ask("y1", "y", "bulk"),
+      ask("shared", "x", "bulk"),
+      ask("shared", "z", "realtime"),
+    ];
+    for (let n = 1; n <= 5; n++) {
+      await dns.received(n);
+      held.shift()?.();
+    }
+    await Promise.all(all);
+    expect(dns.seen.map(({ name }) => name.toLowerCase().replace(".example", ""))).toEqual([
+      "x1",
+      "shared",
+      "x2",
+      "y1",
+      "x3",
+    ]);
   });
 
   test("closing ends what is under way, and what comes later", async () => {

@@ -1,4 +1,5 @@
 import type { Clock } from "../base/clock.ts";
+import { type OnBehalfOf, OPERATOR } from "../base/on-behalf-of.ts";
 import {
   type DnsReply,
   type DnsResolver,
@@ -9,7 +10,7 @@ import {
 } from "./dns.ts";
 import { createDnsAsker, type DnsAsk, type DnsTimeouts } from "./dns-asker.ts";
 import { createDnsCache } from "./dns-cache.ts";
-import { createDnsGate } from "./dns-gate.ts";
+import { createDnsGate, type DnsTicket } from "./dns-gate.ts";
 import { normalizeName } from "./dns-name.ts";
 import { CNAMES_MAX } from "./dns-reading.ts";
 import { createDnsTransport } from "./dns-transport.ts";
@@ -46,27 +47,31 @@ export const createDnsResolver = (options: DnsResolverOptions): DnsResolver & { 
   const cache = createDnsCache({ clock, entriesMax: options.cacheEntriesMax ?? CACHE_ENTRIES_MAX });
   const { underWayMax = UNDER_WAY_MAX, waitingMax = WAITING_MAX } = options;
   const gate = createDnsGate({ clock, underWayMax, waitingMax });
-  const underWay = new Map<string, Promise<DnsReply>>();
+  const underWay = new Map<string, { readonly ticket: DnsTicket; readonly reply: Promise<DnsReply> }>();
 
-  const resolveAfresh = async (key: string, name: string, type: DnsType): Promise<DnsReply> => {
-    const deadlineMs = clock.monotonicMs() + timeouts.totalMs;
-    if (!(await gate.enter(deadlineMs))) return emptyReply(name, type, "overloaded");
+  const resolveAfresh = async (ticket: DnsTicket, key: string, { name, type }: Question): Promise<DnsReply> => {
+    if (!(await ticket.entered)) return emptyReply(name, type, "overloaded");
     try {
-      const { reply, sizeBytes } = await resolveChain(ask, { name, type, deadlineMs });
+      const { reply, sizeBytes } = await resolveChain(ask, { name, type, deadlineMs: ticket.deadlineMs() });
       cache.keep(key, reply, sizeBytes);
       return reply;
     } finally {
-      gate.leave();
+      ticket.leave();
     }
   };
 
-  const share = (name: string, type: DnsType): Promise<DnsReply> => {
-    const key = `${type} ${name}`;
+  const share = (question: Question, who: OnBehalfOf): Promise<DnsReply> => {
+    const key = `${question.type} ${question.name}`;
     const kept = cache.find(key);
     if (kept) return Promise.resolve(kept);
-    const shared = underWay.get(key) ?? resolveAfresh(key, name, type).finally(() => underWay.delete(key));
-    underWay.set(key, shared);
-    return shared;
+    const deadlineMs = clock.monotonicMs() + timeouts.totalMs;
+    const known = underWay.get(key);
+    known?.ticket.join(who, deadlineMs);
+    if (known !== undefined) return known.reply;
+    const ticket = gate.enter(who, deadlineMs);
+    const reply = resolveAfresh(ticket, key, question).finally(() => underWay.delete(key));
+    underWay.set(key, { ticket, reply });
+    return reply;
   };
 
   return {
@@ -79,7 +84,7 @@ export const createDnsResolver = (options: DnsResolverOptions): DnsResolver & { 
           : await waitWith(
               clock,
               patience,
-              () => share(normalized, type),
+              () => share({ name: normalized, type }, patience.onBehalfOf ?? OPERATOR),
               (outcome) => emptyReply(normalized, type, outcome),
             );
       return { ...reply, elapsedMs: Math.round(clock.monotonicMs() - startedMs) } as DnsReply<T>;
@@ -88,9 +93,12 @@ export const createDnsResolver = (options: DnsResolverOptions): DnsResolver & { 
   };
 };
 
-interface ChainQuestion {
+interface Question {
   readonly name: string;
   readonly type: DnsType;
+}
+
+interface ChainQuestion extends Question {
   readonly deadlineMs: number;
 }
 

@@ -1,3 +1,5 @@
+import type { OnBehalfOf } from "../base/on-behalf-of.ts";
+
 /** The record data that this house asks for, by record type. Host names are lower case, without a final dot; the root is ".". */
 export interface DnsRecordData {
   /** An IPv4 address in dotted form. */
@@ -108,12 +110,19 @@ export interface ResolveOptions {
   readonly signal?: AbortSignal;
   /** Ends the wait with the outcome `timeout`; the resolver's own deadline holds as well. */
   readonly timeoutMs?: number;
+  /** For whom it is asked; the service itself unless said. */
+  readonly onBehalfOf?: OnBehalfOf;
 }
 
 /** Asks the DNS. `resolve` never rejects for anything that a name, a server or the network does: see the outcome. */
 export interface DnsResolver {
   resolve<T extends DnsType>(name: string, type: T, options?: ResolveOptions): Promise<DnsReply<T>>;
 }
+
+/** The same resolver, with everything asked for somebody. */
+export const resolverFor = (resolver: DnsResolver, onBehalfOf: OnBehalfOf): DnsResolver => ({
+  resolve: (name, type, options) => resolver.resolve(name, type, { onBehalfOf, ...options }),
+});
 
 /** A recursive name server: an IP address (IPv6 perhaps with a zone, as in `fe80::1%eth0`) and a port. */
 export interface DnsServer {

@@ -1,4 +1,6 @@
-import { type Lane, type Priority, priorityOf } from "./lane.ts";
+import type { OnBehalfOf, Priority } from "../base/on-behalf-of.ts";
+import { createShares } from "../base/shares.ts";
+import { type Job, type Lane, takeJob } from "./lane.ts";
 import { createLaneQueue, type LaneQueue } from "./queue.ts";
 
 export interface CeilingDeps {
@@ -12,23 +14,32 @@ const REALTIME_SHARE = 0.1;
 
 /** Counts the connections of the pool, in all and by provider. */
 export const createCeilings = ({ connectionsMax, connectionsPerProviderMax }: CeilingDeps) => {
-  const bulkMax = Math.max(1, connectionsMax - Math.ceil(connectionsMax * REALTIME_SHARE));
+  const shares = createShares({ placesMax: connectionsMax, realtimeShare: REALTIME_SHARE });
   /** Providers with a ceiling: connections, and the lanes that wait for one of them. */
   const providers = new Map<string, { open: number; readonly waiting: LaneQueue }>();
   let total = 0;
 
-  const isFull = (priority: Priority): boolean => total >= (priority === "realtime" ? connectionsMax : bulkMax);
+  const mayTake = (who: OnBehalfOf): boolean => total < shares.maxFor(who.priority) && shares.mayHold(who);
 
   return {
     total: (): number => total,
     /** Providers that are counted at the moment. */
     providers: (): number => providers.size,
-    /** Whether all connections that such a question may have are taken. */
-    isFull,
+    /** Whether one more connection may be used for somebody, be it one that rests. */
+    mayHold: shares.mayHold,
+    /** Whether one more connection may be opened for somebody. */
+    mayTake,
+    /** Somebody's question is put over a connection. */
+    hold: shares.hold,
+    release: shares.release,
 
-    /** Takes a connection for a lane's next question, or says which ceiling forbids it: that of all, or its provider's. */
-    take(lane: Lane): "taken" | "all" | "provider" {
-      if (isFull(priorityOf(lane))) return "all";
+    /**
+     * Takes a connection for a lane's next question, and that question; or says which ceiling forbids it: that of the
+     * accounts that ask (`share`), of all connections, or of the provider.
+     */
+    take(lane: Lane): Job | "share" | "all" | "provider" {
+      if (lane.jobs.peek(shares.mayHold) === null) return "share";
+      if (lane.jobs.peek(mayTake) === null) return "all";
       const { provider } = lane.target;
       const max = connectionsPerProviderMax(provider);
       if (Number.isFinite(max)) {
@@ -37,15 +48,18 @@ export const createCeilings = ({ connectionsMax, connectionsPerProviderMax }: Ce
         providers.set(provider, shared);
         shared.open++;
       }
+      const job = takeJob(lane, mayTake);
+      if (job === undefined) throw new Error("a connection was taken for no question");
       total++;
-      return "taken";
+      return job;
     },
 
     /** Keeps a lane until a connection of its provider is given back. */
     awaitProvider: (lane: Lane): void => providers.get(lane.target.provider)?.waiting.add(lane),
 
     /** The most urgent question that waits for a connection of the lane's provider. */
-    awaitedAtProvider: (lane: Lane): Priority | null => providers.get(lane.target.provider)?.waiting.priority() ?? null,
+    awaitedAtProvider: (lane: Lane): Priority | null =>
+      providers.get(lane.target.provider)?.waiting.priority(shares.mayHold) ?? null,
 
     /** Gives a connection back, and answers the lanes that waited for one of its provider's. */
     give({ target: { provider } }: Lane): readonly Lane[] {

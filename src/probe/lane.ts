@@ -1,3 +1,5 @@
+import { createFairQueue, type FairQueue } from "../base/fair-queue.ts";
+import type { OnBehalfOf, Priority } from "../base/on-behalf-of.ts";
 import type { Question } from "../net/smtp-session.ts";
 import type { Connection, ProbeAnswer } from "./dialogue.ts";
 
@@ -12,13 +14,10 @@ export interface ProbeTarget {
   readonly provider: string;
 }
 
-/** `realtime`: somebody waits for the answer; such questions go before all others. */
-export type Priority = "realtime" | "bulk";
-
 /** A question, and who waits for its answer. */
 export interface Job {
   readonly question: Question;
-  readonly priority: Priority;
+  readonly onBehalfOf: OnBehalfOf;
   readonly resolve: (answer: ProbeAnswer) => void;
   readonly reject: (error: unknown) => void;
   /** How often it was put back because the host had too many connections of ours. */
@@ -29,8 +28,8 @@ export interface Job {
 export interface Lane {
   readonly key: string;
   readonly target: ProbeTarget;
-  readonly realtime: Job[];
-  readonly bulk: Job[];
+  readonly jobs: FairQueue<Job>;
+  waiting: number;
   talking: number;
   readonly idle: Array<{ readonly connection: Connection; readonly cancel: () => void }>;
   /** Set while the lane pauses before it may dial again. */
@@ -44,32 +43,44 @@ export const laneKey = ({ address, port, exit }: ProbeTarget): string => `${addr
 export const createLane = (target: ProbeTarget): Lane => ({
   key: laneKey(target),
   target,
-  realtime: [],
-  bulk: [],
+  jobs: createFairQueue<Job>(),
+  waiting: 0,
   talking: 0,
   idle: [],
   pause: null,
 });
 
 /** Jobs that wait for their turn. */
-export const jobsWaiting = ({ realtime, bulk }: Lane): number => realtime.length + bulk.length;
+export const jobsWaiting = ({ waiting }: Lane): number => waiting;
 
-/** Puts a job at the end of those of its priority. */
-export const addJob = (lane: Lane, job: Job): void =>
-  void (job.priority === "realtime" ? lane.realtime : lane.bulk).push(job);
+/** Puts a job at the end of those of its account and priority. */
+export const addJob = (lane: Lane, job: Job): void => {
+  lane.waiting++;
+  lane.jobs.add(job.onBehalfOf, job);
+};
 
 /** Puts a job back where it was taken from: at the front. */
-export const returnJob = (lane: Lane, job: Job): void =>
-  void (job.priority === "realtime" ? lane.realtime : lane.bulk).unshift(job);
+export const returnJob = (lane: Lane, job: Job): void => {
+  lane.waiting++;
+  lane.jobs.addFirst(job.onBehalfOf, job);
+};
 
 /** What the lane's next question is worth. */
-export const priorityOf = (lane: Lane): Priority => (lane.realtime.length > 0 ? "realtime" : "bulk");
+export const priorityOf = (lane: Lane): Priority => lane.jobs.peek()?.priority ?? "bulk";
 
-/** The next job, those first that somebody waits for. */
-export const takeJob = (lane: Lane): Job | undefined => lane.realtime.shift() ?? lane.bulk.shift();
+/** The next job of those for whom `may` says yes: those first that somebody waits for, the accounts in turn. */
+export const takeJob = (lane: Lane, may?: (who: OnBehalfOf) => boolean): Job | undefined => {
+  const taken = lane.jobs.take(may);
+  if (taken !== undefined) lane.waiting--;
+  return taken?.item;
+};
 
 /** Empties the lane of its jobs. */
-export const takeAllJobs = (lane: Lane): Job[] => [...lane.realtime.splice(0), ...lane.bulk.splice(0)];
+export const takeAllJobs = (lane: Lane): Job[] => {
+  const jobs: Job[] = [];
+  for (let job = takeJob(lane); job !== undefined; job = takeJob(lane)) jobs.push(job);
+  return jobs;
+};
 
 /** Nothing is left of it that anybody would miss. */
 export const isForgettable = (lane: Lane): boolean =>

@@ -1,14 +1,14 @@
 import { describe, expect, test } from "bun:test";
 import { settle } from "../testing/clock.ts";
-import { A, B, failureOf, host, poolOf, question, yes } from "../testing/pool-world.ts";
+import { A, B, failureOf, host, poolOf, question, yes, LIST } from "../testing/pool-world.ts";
 import { TURN_MS } from "./pool.ts";
 
 describe("questions that somebody waits for", () => {
   test("go before the list that waits for the same host", async () => {
     const { pool, answer, asking } = poolOf({ connectionsPerHostMax: 1 });
-    for (const name of ["list1", "list2", "list3"]) void pool.ask(A, question(name), "bulk");
+    for (const name of ["list1", "list2", "list3"]) void pool.ask(A, question(name), LIST);
     void pool.ask(A, question("person1"));
-    void pool.ask(A, question("person2"), "realtime");
+    void pool.ask(A, question("person2"));
     const order: string[] = [];
     await settle();
     while (asking().length > 0) {
@@ -20,9 +20,9 @@ describe("questions that somebody waits for", () => {
 
   test("go before lists that wait for a connection to another host", async () => {
     const { pool, answer, asking } = poolOf({ connectionsMax: 1 });
-    void pool.ask(A, question("list1"), "bulk");
-    void pool.ask(A, question("list2"), "bulk");
-    void pool.ask(host("192.0.2.3"), question("list3"), "bulk");
+    void pool.ask(A, question("list1"), LIST);
+    void pool.ask(A, question("list2"), LIST);
+    void pool.ask(host("192.0.2.3"), question("list3"), LIST);
     void pool.ask(B, question("person"));
     await settle();
     await answer();
@@ -35,7 +35,7 @@ describe("questions that somebody waits for", () => {
 
   test("find a tenth of the connections free of lists", async () => {
     const { pool, asking } = poolOf({ connectionsMax: 20, connectionsPerHostMax: 1 });
-    for (let at = 0; at < 30; at++) void pool.ask(host(`192.0.2.${at}`), question("list"), "bulk");
+    for (let at = 0; at < 30; at++) void pool.ask(host(`192.0.2.${at}`), question("list"), LIST);
     await settle();
     expect([pool.connections(), pool.waiting()]).toEqual([18, 12]);
     for (let at = 0; at < 3; at++) void pool.ask(host(`198.51.100.${at}`), question("person"));
@@ -46,7 +46,7 @@ describe("questions that somebody waits for", () => {
 
   test("use the whole of a pool of one connection, as lists do", async () => {
     const { pool, asking, answer } = poolOf({ connectionsMax: 1 });
-    void pool.ask(A, question("list"), "bulk");
+    void pool.ask(A, question("list"), LIST);
     await settle();
     expect(asking()).toEqual(["list"]);
     await answer();
@@ -98,8 +98,8 @@ describe("the ceiling of a provider", () => {
 
   test("a long list at one address gives its place up after its turn, at once when a person waits", async () => {
     const { pool, asking, answer, clock } = poolOf({ ...two, connectionsPerHostMax: 2 });
-    for (let at = 0; at < 8; at++) void pool.ask(big(0), question(`list${at}`), "bulk");
-    void pool.ask(big(1), question("other list"), "bulk");
+    for (let at = 0; at < 8; at++) void pool.ask(big(0), question(`list${at}`), LIST);
+    void pool.ask(big(1), question("other list"), LIST);
     await settle();
     await answer();
     expect(asking()).toEqual(["list1", "list2"]);

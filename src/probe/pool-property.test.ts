@@ -4,7 +4,7 @@ import type { SmtpFailure } from "../net/smtp-failure.ts";
 import { settle } from "../testing/clock.ts";
 import { failureOf, host, poolOf, question, replyOf, unsaid, yes } from "../testing/pool-world.ts";
 import { IDLE_MS } from "./idle.ts";
-import type { Priority } from "./lane.ts";
+import type { OnBehalfOf, Priority } from "../base/on-behalf-of.ts";
 import { TURN_MS } from "./pool.ts";
 
 /** The longest that a host is left alone after a rate limit. */
@@ -20,6 +20,7 @@ test("whatever is asked of whom, for whom: no ceiling is exceeded, every questio
     hostNumber: fc.nat(5),
     pace: fc.constantFrom(null, null, "rate_limited" as const, "answered" as const),
     priority: fc.constantFrom<Priority>("realtime", "bulk"),
+    account: fc.constantFrom(null, "one", "two"),
     end: fc.constantFrom("yes", "closed", "unopened", "crowded", "silent", "used_up"),
     answersBefore: fc.nat(2),
     waitMs: fc.constantFrom(0, IDLE_MS, TURN_MS),
@@ -60,12 +61,13 @@ test("whatever is asked of whom, for whom: no ceiling is exceeded, every questio
           expect(open).toBeLessThanOrEqual(connectionsPerProviderMax(target.provider));
         }
       };
-      for (const { hostNumber, pace, priority, end, answersBefore, waitMs } of steps) {
+      for (const { hostNumber, pace, priority, account, end, answersBefore, waitMs } of steps) {
         const refusal = REFUSALS[end];
         if (refusal !== undefined) refusals.push(refusal);
+        const onBehalfOf: OnBehalfOf = { account, priority };
         const target = host(`192.0.2.${hostNumber}`, `mx${hostNumber}`, `p${hostNumber % 3}`);
         if (pace !== null) pool.notePace(target, pace);
-        void pool.ask(target, question(end), priority).then(() => ended++);
+        void pool.ask(target, question(end), onBehalfOf).then(() => ended++);
         await settle();
         check();
         for (let at = 0; at < answersBefore; at++) answerFirst();

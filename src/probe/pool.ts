@@ -1,5 +1,6 @@
 import type { Clock } from "../base/clock.ts";
 import type { Result } from "../base/errors.ts";
+import { type OnBehalfOf, OPERATOR, type Priority } from "../base/on-behalf-of.ts";
 import type { SmtpFailure } from "../net/smtp-failure.ts";
 import type { Question, SmtpSession } from "../net/smtp-session.ts";
 import { type CeilingDeps, createCeilings } from "./ceilings.ts";
@@ -13,7 +14,6 @@ import {
   jobsWaiting,
   type Lane,
   laneKey,
-  type Priority,
   type ProbeTarget,
   priorityOf,
   returnJob,
@@ -34,7 +34,7 @@ export interface PoolDeps extends CeilingDeps {
 
 export interface ProbePool {
   /** Asks a host, as soon as the ceilings let us. Never rejects for what a server does. */
-  ask(target: ProbeTarget, question: Question, priority?: Priority): Promise<ProbeAnswer>;
+  ask(target: ProbeTarget, question: Question, onBehalfOf?: OnBehalfOf): Promise<ProbeAnswer>;
   /** The host said that we come too often, or (again) not. */
   notePace(target: ProbeTarget, kind: "rate_limited" | "answered"): void;
   /** Dialogues that are open or being opened. */
@@ -61,8 +61,8 @@ interface Served {
 export class PoolClosed extends Error {}
 
 /**
- * The dialogues with mail hosts: at most `connectionsMax` at a time in all, `connectionsPerHostMax` for an address, and
- * what is known to be tolerable for a provider. A connection serves several recipients, up to `rcptPerConnectionMax`.
+ * The dialogues with mail hosts: at most `connectionsMax` at a time in all, not all of them for one account,
+ * `connectionsPerHostMax` for an address, and what is known to be tolerable for a provider. A connection serves several recipients, up to `rcptPerConnectionMax`.
  */
 export const createProbePool = (deps: PoolDeps): ProbePool => {
   const { clock, open, pacing, connectionsPerHostMax, rcptPerConnectionMax } = deps;
@@ -88,10 +88,9 @@ export const createProbePool = (deps: PoolDeps): ProbePool => {
   /** Feeds those that wait for any connection, as far as there are some. */
   const wakeHungry = (): void => {
     for (let looks = hungry.size(); looks > 0; looks--) {
-      const priority = hungry.priority();
-      if (priority === null || ceilings.isFull(priority)) return;
-      const next = hungry.shift();
-      if (next !== undefined) feed(next);
+      const next = hungry.shift(ceilings.mayTake);
+      if (next === undefined) return;
+      feed(next);
     }
   };
 
@@ -106,9 +105,9 @@ export const createProbePool = (deps: PoolDeps): ProbePool => {
   };
   const idle = createIdleConnections(clock, onClosed);
 
-  /** The most urgent question of others that waits for a connection such as this lane's. */
+  /** The most urgent question of others that waits for a connection such as this lane's, and may have one. */
   const wantedFor = (lane: Lane): Priority | null => {
-    const waiting = [hungry.priority(), ceilings.awaitedAtProvider(lane)];
+    const waiting = [hungry.priority(ceilings.mayHold), ceilings.awaitedAtProvider(lane)];
     return waiting.includes("realtime") ? "realtime" : (waiting.find((priority) => priority !== null) ?? null);
   };
 
@@ -123,7 +122,9 @@ export const createProbePool = (deps: PoolDeps): ProbePool => {
   const serve = async (lane: Lane, job: Job, standing: Connection | null): Promise<Served> => {
     const { question, resolve, reject } = job;
     try {
-      const held = await holdDialogue(clock, question, { standing, open: () => open(lane.target) });
+      const held = await holdDialogue(clock, question, { standing, open: () => open(lane.target) }).finally(() =>
+        ceilings.release(job.onBehalfOf),
+      );
       const { answer, connection } = held;
       if (isSilence(answer.failure)) pacing.note(lane.key, { kind: "silent", failure: answer.failure });
       if (isCrowdedOut(answer.failure) && lane.talking > 1 && job.returns < RETURNS_MAX && !draining) {
@@ -145,16 +146,21 @@ export const createProbePool = (deps: PoolDeps): ProbePool => {
   /** The asker hears last: a further question of his finds the connection resting. */
   const work = async (lane: Lane, job: Job, standing: Connection | null): Promise<void> => {
     waiting--;
+    ceilings.hold(job.onBehalfOf);
     const { connection, end } = await serve(lane, job, standing);
-    const next = connection === null ? undefined : takeJob(lane);
+    const next = connection === null ? undefined : takeJob(lane, ceilings.mayHold);
     if (next === undefined) release(lane, connection);
-    else void work(lane, next, connection);
+    else {
+      void work(lane, next, connection);
+      // Where the connection went over to another account, this one may open another.
+      if (next.onBehalfOf !== job.onBehalfOf) wakeHungry();
+    }
     end();
   };
 
   const release = (lane: Lane, connection: Connection | null): void => {
     lane.talking--;
-    if (connection !== null && !draining && wantedFor(lane) === null) {
+    if (connection !== null && !draining && jobsWaiting(lane) === 0 && wantedFor(lane) === null) {
       idle.rest(lane, connection);
       return;
     }
@@ -187,17 +193,19 @@ export const createProbePool = (deps: PoolDeps): ProbePool => {
     }
   };
 
-  /** Takes a connection that rests, or the right to open one; undefined when there is neither, and the lane waits. */
-  const takeConnection = (lane: Lane): Connection | null | undefined => {
+  /** Takes a question, and a connection that rests or the right to open one; undefined when the lane has to wait. */
+  const takeWork = (lane: Lane): { readonly job: Job; readonly standing: Connection | null } | undefined => {
     while (jobsWaiting(lane) > 0) {
-      const standing = idle.take(lane);
-      if (standing !== null) return standing;
+      if (lane.idle.length > 0) {
+        const job = takeJob(lane, ceilings.mayHold);
+        if (job !== undefined) return { job, standing: idle.take(lane) };
+      }
       if (lane.talking >= admitted(lane) || jobsWaiting(lane) === 0) return undefined;
-      const room = ceilings.take(lane);
-      if (room === "taken") return null;
+      const job = ceilings.take(lane);
+      if (typeof job === "object") return { job, standing: null };
       // Who waited longer may be quicker to take what is closed here: everything is looked at again.
-      if (idle.closeOne(room === "provider" ? lane.target.provider : null)) continue;
-      if (room === "provider") ceilings.awaitProvider(lane);
+      if (job !== "share" && idle.closeOne(job === "provider" ? lane.target.provider : null)) continue;
+      if (job === "provider") ceilings.awaitProvider(lane);
       else hungry.add(lane);
       return undefined;
     }
@@ -206,20 +214,18 @@ export const createProbePool = (deps: PoolDeps): ProbePool => {
 
   /** Sets the lane's questions going, as far as the ceilings allow. */
   const feed = (lane: Lane): void => {
-    for (let standing = takeConnection(lane); standing !== undefined; standing = takeConnection(lane)) {
-      const job = takeJob(lane);
-      if (job === undefined) throw new Error("a connection was taken for no question");
+    for (let next = takeWork(lane); next !== undefined; next = takeWork(lane)) {
       lane.talking++;
-      void work(lane, job, standing);
+      void work(lane, next.job, next.standing);
     }
   };
 
   return {
-    ask: (target, question, priority = "realtime") =>
+    ask: (target, question, onBehalfOf = OPERATOR) =>
       new Promise((resolve, reject) => {
         if (draining) return reject(new PoolClosed());
         const lane = laneOf(target);
-        addJob(lane, { question, priority, resolve, reject, returns: 0 });
+        addJob(lane, { question, onBehalfOf, resolve, reject, returns: 0 });
         waiting++;
         feed(lane);
       }),
@@ -234,7 +240,7 @@ export const createProbePool = (deps: PoolDeps): ProbePool => {
     lanes: () => lanes.size,
     drain() {
       draining = true;
-      hungry.clear();
+      hungry.takeAll();
       for (const lane of lanes.values()) {
         lane.pause?.();
         lane.pause = null;

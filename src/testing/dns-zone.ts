@@ -1,3 +1,4 @@
+import type { OnBehalfOf } from "../base/on-behalf-of.ts";
 import type {
   DnsOutcome,
   DnsRecordData,
@@ -26,6 +27,8 @@ export type Zone = Readonly<Record<string, ZoneRecords | ZoneFailure>>;
 export interface ZoneResolver extends DnsResolver {
   /** Every question in order, as `MX example.com`. */
   readonly asked: readonly string[];
+  /** For whom each question was asked. */
+  readonly askedFor: ReadonlyArray<OnBehalfOf | undefined>;
   /** How often this was asked. */
   countAsked(name: string, type: DnsType): number;
 }
@@ -55,6 +58,7 @@ const FAILURES: ReadonlySet<string> = new Set<ZoneFailure>([
  */
 export const createZoneResolver = (zone: Zone): ZoneResolver => {
   const asked: string[] = [];
+  const askedFor: Array<OnBehalfOf | undefined> = [];
 
   const lookUp = (name: string, type: DnsType, cnames: readonly string[]): Found => {
     const entry = Object.hasOwn(zone, name) ? zone[name] : undefined;
@@ -73,10 +77,16 @@ export const createZoneResolver = (zone: Zone): ZoneResolver => {
 
   return {
     asked,
+    askedFor,
     countAsked: (name, type) => asked.filter((question) => question === `${type} ${name}`).length,
-    async resolve<T extends DnsType>(name: string, type: T, { signal }: ResolveOptions = {}): Promise<DnsReply<T>> {
+    async resolve<T extends DnsType>(
+      name: string,
+      type: T,
+      { signal, onBehalfOf }: ResolveOptions = {},
+    ): Promise<DnsReply<T>> {
       const lower = name.toLowerCase().replace(/(?<=.)\.$/, "");
       asked.push(`${type} ${lower}`);
+      askedFor.push(onBehalfOf);
       const found: Found = signal?.aborted ? { outcome: "aborted", records: [], cnames: [] } : lookUp(lower, type, []);
       const isSaid = found.outcome === "answer" || found.outcome === "no_data" || found.outcome === "nxdomain";
       const ttlS = isSaid ? ZONE_TTL_S : 0;

@@ -1,6 +1,7 @@
 import { afterEach } from "bun:test";
 import type { Random } from "../base/secrets.ts";
 import { err } from "../base/errors.ts";
+import type { OnBehalfOf } from "../base/on-behalf-of.ts";
 import type { Blocklist } from "../dnsbl/blocklist.ts";
 import { noPacing } from "../dnsbl/budget.ts";
 import { createDnsbl } from "../dnsbl/dnsbl.ts";
@@ -64,6 +65,9 @@ export interface MailWorld {
   readonly clock: TestClock;
   readonly engine: Engine;
   readonly pool: ProbePool;
+  /** For whom DNS was asked, and mail hosts. */
+  readonly askedFor: ReadonlyArray<OnBehalfOf | undefined>;
+  readonly probedFor: ReadonlyArray<OnBehalfOf | undefined>;
   /** Every question to DNS, as `MX x.example`. */
   readonly asked: readonly string[];
   /** Changes take effect at the next question. */
@@ -136,7 +140,18 @@ const worldOf = ({ hosts = [{ name: "mx.x.example" }], zone = {}, retryWaitsS = 
   const resolver = createZoneResolver(names);
   const inquireDomain = createDomainInquiry({ resolver, policy: createAddressPolicy([]), random: FIRST, clock });
   const envelope = { heloName: "probe.example", mailFrom: rest.mailFrom ?? "" };
-  const askHost = createHostInquiry({ pool, exits, catchAllMemory: createCatchAllMemory(clock), ...envelope });
+  const probedFor: Array<OnBehalfOf | undefined> = [];
+  const ask: ProbePool["ask"] = (target, question, onBehalfOf) => {
+    probedFor.push(onBehalfOf);
+    return pool.ask(target, question, onBehalfOf);
+  };
+  const asking = { ...pool, ask };
+  const askHost = createHostInquiry({
+    pool: asking,
+    exits,
+    catchAllMemory: createCatchAllMemory(clock),
+    ...envelope,
+  });
   const inquireMailbox = createMailboxInquiry({ askHost, clock, smtpPort: 25, attemptTimeMs: ATTEMPT_TIME_MS });
   const random = createCounting();
   const dnsbl = createDnsbl({ resolver, clock, random, registrableDomain: organisationalDomain, pacing: noPacing });
@@ -150,6 +165,8 @@ const worldOf = ({ hosts = [{ name: "mx.x.example" }], zone = {}, retryWaitsS = 
     engine,
     pool,
     asked: resolver.asked,
+    askedFor: resolver.askedFor,
+    probedFor,
     zone: names,
     stubs,
     stub(name: string): SmtpStub {

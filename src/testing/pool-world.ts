@@ -1,4 +1,5 @@
 import { err, ok, type Result } from "../base/errors.ts";
+import type { OnBehalfOf } from "../base/on-behalf-of.ts";
 import { NO_CAPABILITIES } from "../net/smtp-capabilities.ts";
 import type { SmtpFailure } from "../net/smtp-failure.ts";
 import { parseReply, type SmtpReply } from "../net/smtp-reply.ts";
@@ -48,6 +49,8 @@ export const host = (address: string, name = `mx.${address}`, provider = name): 
   exit: "direct",
   provider,
 });
+/** Whom lists are asked for. */
+export const LIST: OnBehalfOf = { account: null, priority: "bulk" };
 /** Two hosts that have nothing in common. */
 export const A = host("192.0.2.1");
 /** See `A`. */

@@ -73,7 +73,7 @@ export const createCarryOut = (deps: CarryOutDeps) => {
     let evidence = beginEvidence(row.email);
     try {
       evidence = storedEvidence(row) ?? evidence;
-      return await engine.attempt(evidence);
+      return await engine.attempt(evidence, { account: row.accountId, priority: "realtime" });
     } catch (error) {
       if (error instanceof PoolClosed) throw error;
       log.error("a check failed", { id: row.id, cause: error });

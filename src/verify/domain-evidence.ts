@@ -1,8 +1,9 @@
 import { isIP } from "node:net";
 import type { Clock } from "../base/clock.ts";
+import { type OnBehalfOf, OPERATOR } from "../base/on-behalf-of.ts";
 import { type Random, shuffled } from "../base/secrets.ts";
 import type { Address } from "../mail/address.ts";
-import { type DnsReply, type DnsResolver, isDefinite } from "../net/dns.ts";
+import { type DnsReply, type DnsResolver, resolverFor, isDefinite } from "../net/dns.ts";
 import type { AddressPolicy } from "../net/public-address.ts";
 import type { DnsQuestion, DomainEvidence, MailHost } from "./evidence.ts";
 import { unverifiableProvider } from "./providers.ts";
@@ -88,7 +89,12 @@ const gatherHosts = (
  * Finds the mail hosts of a domain (RFC 5321 §5.1): MX by preference, equal ones in random order; without MX the domain
  * itself; null MX (RFC 7505); for an address literal the address. A DNS failure is `dns_error`, never a no.
  */
-export const createDomainInquiry = ({ resolver, policy, random, clock }: DomainDeps) => {
+export const createDomainInquiry =
+  (deps: DomainDeps): DomainInquiry =>
+  (address, onBehalfOf = OPERATOR) =>
+    inquiryWith({ ...deps, resolver: resolverFor(deps.resolver, onBehalfOf) })(address);
+
+const inquiryWith = ({ resolver, policy, random, clock }: DomainDeps) => {
   const addressesOf = async ({ host, preference }: Exchange, questions: DnsQuestion[]): Promise<MailHost> => {
     // An address where a name has to stand (RFC 1035 §3.3.9): some senders connect to it, so it is no "no".
     if (isIP(host) !== 0) return { host, preference, addresses: [], lookup_failed: true };
@@ -174,4 +180,4 @@ export const createDomainInquiry = ({ resolver, policy, random, clock }: DomainD
   };
 };
 
-export type DomainInquiry = ReturnType<typeof createDomainInquiry>;
+export type DomainInquiry = (address: Address, onBehalfOf?: OnBehalfOf) => Promise<DomainEvidence>;

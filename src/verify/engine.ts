@@ -1,9 +1,9 @@
 import { type Clock, isoTime } from "../base/clock.ts";
+import { type OnBehalfOf, OPERATOR } from "../base/on-behalf-of.ts";
 import type { Random } from "../base/secrets.ts";
 import { type Address, normalizeLoosely, parseAddress } from "../mail/address.ts";
 import { readAddressCell } from "../mail/address-in-cell.ts";
 import { type AddressProblem, describeProblem } from "../mail/address-problem.ts";
-import type { Priority } from "../probe/lane.ts";
 import type { Channel } from "../probe/outages.ts";
 import type { DnsblInquiry } from "./dnsbl-evidence.ts";
 import type { DomainInquiry } from "./domain-evidence.ts";
@@ -135,19 +135,19 @@ export const createEngine = (deps: EngineDeps) => {
 
   return {
     /** One more attempt: asks DNS and, if there is a mail host, the mail hosts. Never rejects for what others do. */
-    async attempt(before: Evidence, priority: Priority = "realtime"): Promise<Evidence> {
+    async attempt(before: Evidence, onBehalfOf: OnBehalfOf = OPERATOR): Promise<Evidence> {
       const parsed = parseAddress(before.address.read_as ?? before.address.submitted);
       if (!parsed.ok) return before;
       const address = parsed.value;
       const toxic = matchSuppression === null ? null : { entry: matchSuppression(address.normalized) };
-      const domain = latestDomain(await inquireDomain(address), before.domain);
+      const domain = latestDomain(await inquireDomain(address, onBehalfOf), before.domain);
       if (domain.outcome !== "mail_hosts") return { ...before, toxic, domain };
       const { attempts } = before;
       const randomRecipient = before.random_recipient ?? `${randomLocalPart(random)}@${address.domain}`;
       const number = attempts.length + 1;
       const askedBefore = attempts.at(-1)?.dialogues.at(-1) ?? null;
       const [attempt, dnsbl] = await Promise.all([
-        inquireMailbox({ address, domain, randomRecipient, number, askedBefore, priority }),
+        inquireMailbox({ address, domain, randomRecipient, number, askedBefore, onBehalfOf }),
         before.dnsbl ?? inquireDnsbl?.(domain) ?? null,
       ]);
       return { ...before, toxic, domain, random_recipient: randomRecipient, dnsbl, attempts: [...attempts, attempt] };

@@ -1,8 +1,9 @@
+import type { OnBehalfOf } from "../base/on-behalf-of.ts";
 import type { Address } from "../mail/address.ts";
 import type { SmtpReply } from "../net/smtp-reply.ts";
 import type { ProbeAnswer } from "../probe/dialogue.ts";
 import type { Exit, Exits } from "../probe/exits.ts";
-import type { Priority, ProbeTarget } from "../probe/lane.ts";
+import type { ProbeTarget } from "../probe/lane.ts";
 import type { ProbePool } from "../probe/pool.ts";
 import type { CatchAllMemory, RememberedCatchAll } from "./catch-all-memory.ts";
 import { dialogueOf } from "./dialogue-evidence.ts";
@@ -26,7 +27,7 @@ export interface HostQuestion {
   readonly randomRecipient: string;
   /** The exit of the attempt before: greylisting knows us by it. */
   readonly exitBefore: string | null;
-  readonly priority: Priority;
+  readonly onBehalfOf: OnBehalfOf;
 }
 
 /** Where a host is, before it is known by which exit it is asked. */
@@ -64,7 +65,7 @@ export const createHostInquiry = ({ pool, exits, catchAllMemory, heloName, mailF
     const recipient = recipients[0] ?? "";
     const hints = { heloName, mailFrom, recipient, mxHost: target.host, smtputf8Sent: smtputf8 };
     const stopAfter = (_index: number, reply: SmtpReply) => !WANTS_RANDOM.has(readReply(reply, "rcpt", hints).reading);
-    const answer = await pool.ask(target, { mailFrom, recipients, smtputf8, stopAfter }, question.priority);
+    const answer = await pool.ask(target, { mailFrom, recipients, smtputf8, stopAfter }, question.onBehalfOf);
     const about = (index: number) => (random || index > 0 ? "random" : "submitted");
     return { dialogue: dialogueOf(target, answer, { about, hints }), answer };
   };

@@ -1,6 +1,6 @@
 import { type Clock, isoTime } from "../base/clock.ts";
+import type { OnBehalfOf } from "../base/on-behalf-of.ts";
 import type { Address } from "../mail/address.ts";
-import type { Priority } from "../probe/lane.ts";
 import type { Attempt, Dialogue, DomainEvidence, Finding, MailHost } from "./evidence.ts";
 import { nobody, weigh } from "./findings.ts";
 import type { HostAddress, HostInquiry } from "./host-inquiry.ts";
@@ -22,7 +22,7 @@ export interface MailboxQuestion {
   readonly number: number;
   /** The dialogue that was last: its address comes first again among equally preferred hosts, its exit is taken again. */
   readonly askedBefore: { readonly address: string; readonly exit: string } | null;
-  readonly priority: Priority;
+  readonly onBehalfOf: OnBehalfOf;
 }
 
 /** Addresses tried of one host, and of all hosts together, in one attempt. */
@@ -52,13 +52,14 @@ const addressesOf = (domain: DomainEvidence, port: number, askedBefore: string |
  */
 export const createMailboxInquiry = ({ askHost, clock, smtpPort, attemptTimeMs }: MailboxDeps) => {
   const askHosts = async (question: MailboxQuestion): Promise<Pick<Attempt, "dialogues" | "finding">> => {
-    const { address, domain, randomRecipient, askedBefore, priority } = question;
+    const { address, domain, randomRecipient, askedBefore, onBehalfOf } = question;
     const dialogues: Dialogue[] = [];
     const open: Finding[] = [];
     let spentMs = 0;
     const places = addressesOf(domain, smtpPort, askedBefore?.address ?? null);
     for (const where of places) {
-      const heard = await askHost(where, { address, randomRecipient, exitBefore: askedBefore?.exit ?? null, priority });
+      const exitBefore = askedBefore?.exit ?? null;
+      const heard = await askHost(where, { address, randomRecipient, exitBefore, onBehalfOf });
       dialogues.push(...heard.dialogues);
       if (heard.settled) return { dialogues, finding: weighSettled(heard.finding, open) };
       open.push(heard.finding);

@@ -1,4 +1,5 @@
 import { describe, expect, test } from "bun:test";
+import { OPERATOR } from "../base/on-behalf-of.ts";
 import { parseAddress } from "../mail/address.ts";
 import { createTestClock } from "../testing/clock.ts";
 import { domainWith, findingWith } from "../testing/evidence.ts";
@@ -159,7 +160,7 @@ describe("several mail hosts", () => {
           randomRecipient: "r@x.example",
           number: 1,
           askedBefore: null,
-          priority: "realtime",
+          onBehalfOf: OPERATOR,
         } as const;
         return (await ask({ address: address.value, domain: domainWith({ hosts }), ...question })).finding.reading;
       };

@@ -1,0 +1,80 @@
+import { expect, test } from "bun:test";
+import fc from "fast-check";
+import { createFairQueue } from "./fair-queue.ts";
+import type { OnBehalfOf } from "./on-behalf-of.ts";
+
+interface Item {
+  readonly who: OnBehalfOf;
+  readonly serial: number;
+  isGone: boolean;
+}
+
+const who = fc.record<OnBehalfOf>({
+  account: fc.constantFrom(null, "a", "b", "c"),
+  priority: fc.constantFrom("realtime", "bulk"),
+});
+const step = fc.oneof(
+  { weight: 5, arbitrary: fc.record({ kind: fc.constant("add"), who }) },
+  { weight: 3, arbitrary: fc.record({ kind: fc.constant("take"), who }) },
+  { weight: 1, arbitrary: fc.record({ kind: fc.constant("give up"), who }) },
+  { weight: 1, arbitrary: fc.record({ kind: fc.constant("put back"), who }) },
+);
+
+test("whatever comes and goes: single checks first, accounts in turn, each account's items in their order, none twice", () => {
+  fc.assert(
+    fc.property(fc.array(step, { maxLength: 300 }), (steps) => {
+      const queue = createFairQueue<Item>(({ isGone }) => isGone);
+      let waiting: Item[] = [];
+      let taken: Item | undefined;
+      const takeFor = (may: (one: OnBehalfOf) => boolean): void => {
+        const left = waiting.filter((item) => may(item.who));
+        expect(queue.peek(may) === null).toBe(left.length === 0);
+        taken = queue.take(may)?.item;
+        if (taken === undefined) {
+          expect(left).toEqual([]);
+          return;
+        }
+        const { account, priority } = taken.who;
+        const urgent = left.filter((item) => item.who.priority === "realtime");
+        if (urgent.length > 0) expect(priority).toBe("realtime");
+        const own = left.filter((item) => item.who.account === account && item.who.priority === priority);
+        expect(taken === own[0]).toBe(true);
+        waiting = waiting.filter((item) => item !== taken);
+      };
+      let serial = 0;
+      for (const { kind, who: of } of steps) {
+        if (kind === "add") {
+          const item = { who: of, serial: serial++, isGone: false };
+          waiting.push(item);
+          queue.add(of, item);
+        } else if (kind === "take") takeFor(() => true);
+        else if (kind === "put back" && taken !== undefined) {
+          waiting.unshift(taken);
+          queue.addFirst(taken.who, taken);
+          taken = undefined;
+        } else if (kind === "give up") {
+          const item = waiting.find((one) => one.who.account === of.account);
+          if (item !== undefined) item.isGone = true;
+          waiting = waiting.filter((one) => one !== item);
+        }
+        expect(queue.has(of)).toBe(
+          waiting.some((item) => item.who.account === of.account && item.who.priority === of.priority),
+        );
+        expect(queue.isEmpty()).toBe(waiting.length === 0);
+      }
+      takeFor((one) => one.account === "b");
+      while (waiting.length > 0) takeFor(() => true);
+      expect(queue.waitingFor()).toEqual([]);
+    }),
+  );
+});
+
+test("accounts are in turn, however many items one has", () => {
+  const queue = createFairQueue<string>();
+  const of = (account: string): OnBehalfOf => ({ account, priority: "bulk" });
+  for (let n = 0; n < 1_000; n++) queue.add(of("large"), `large ${n}`);
+  for (const name of ["small 0", "small 1"]) queue.add(of("small"), name);
+  queue.add(of("third"), "third 0");
+  const order = Array.from({ length: 6 }, () => queue.take()?.item);
+  expect(order).toEqual(["large 0", "small 0", "third 0", "large 1", "small 1", "large 2"]);
+});
