@@ -23,6 +23,7 @@ import { resultsFormatSchema } from "./results-csv.ts";
 import type { JobFilters } from "./schemas.ts";
 import type { JobRow, JobStore } from "./store.ts";
 import { createTurns } from "./turns.ts";
+import { createUploadBudget } from "./upload-budget.ts";
 
 export interface BulkJobsDeps {
   readonly db: Db;
@@ -45,9 +46,6 @@ export interface BulkJobsDeps {
 
 /** How long an Idempotency-Key is remembered (contract §4). */
 const IDEMPOTENCY_MS = 24 * 60 * 60 * 1000;
-/** Lists taken in at a time (each may need 40 MB meanwhile), and those that wait for it. */
-const INTAKES_MAX = 2;
-const INTAKES_WAITING_MAX = 20;
 /** Jobs of an account that have not ended: beyond this its lists wait with the customer, not on our disk. */
 export const UNFINISHED_MAX = 500;
 const REMOVED_AT_ONCE = 1_000;
@@ -66,7 +64,8 @@ interface Repeatable {
 export const createBulkJobs = (deps: BulkJobsDeps) => {
   const { db, jobs, lists, idempotency, intake, record, runner, clock, log, uploadsFolder } = deps;
   const { ledger, random, readUrl, turnOnUrl } = deps;
-  const inTurn = createTurns(INTAKES_MAX, INTAKES_WAITING_MAX);
+  const inTurn = createTurns();
+  const uploads = createUploadBudget();
   const anotherRound = createAnotherRound(deps);
   let removals: Promise<void> = Promise.resolve();
   let resets: Promise<void> = Promise.resolve();
@@ -154,15 +153,24 @@ export const createBulkJobs = (deps: BulkJobsDeps) => {
         if (order.list.webhookUrl !== null) turnOnUrl(tx, caller, order.list.webhookUrl);
       },
     };
-    const job = await inTurn(() => intake.receive(caller, order.list, { onQueue, discard }));
+    const job = await inTurn({ accountId: caller.accountId, rows: order.list.rowsMax }, () =>
+      intake.receive(caller, order.list, { onQueue, discard }),
+    );
     if (isUnfinished(job)) runner.take(job);
     return job;
   };
 
   const preview = (caller: Caller, order: Order): Promise<Preview> => {
     const credits = { available: ledger.balance(caller.accountId).available, isHeld: caller.mode === "live" };
-    return inTurn(() => previewOrder(order, { credits, random }));
+    return inTurn({ accountId: caller.accountId, rows: order.list.rowsMax }, () =>
+      previewOrder(order, { credits, random }),
+    );
   };
+
+  const contextOf = ({ accountId }: Caller): OrderContext => ({
+    ...{ folder: uploadsFolder, clock, readUrl },
+    beginUpload: () => uploads.enter(accountId),
+  });
 
   const find = (caller: Caller, id: string): JobRow => {
     const job = jobs.find(id);
@@ -176,7 +184,7 @@ export const createBulkJobs = (deps: BulkJobsDeps) => {
      * `insufficient_credits`, 409 `conflict`, 413, 415, 422 `idempotency_key_reused`.
      */
     order: (caller: Caller, request: Request, idempotencyKey: string | null): Promise<Ordered> =>
-      withOrder(request, { folder: uploadsFolder, clock, readUrl }, async (order): Promise<Ordered> => {
+      withOrder(request, contextOf(caller), async (order): Promise<Ordered> => {
         if (order.isDryRun) return { kind: "preview", preview: await preview(caller, order) };
         return { kind: "job", job: await place(caller, order, idempotencyKey) };
       }),

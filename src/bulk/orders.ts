@@ -12,7 +12,8 @@ import type { IncomingList } from "./intake.ts";
 import { readingOf } from "./list-reading.ts";
 import { JSON_LIST_FORMAT } from "./results-csv.ts";
 import { jsonOrderSchema, jsonQuerySchema, type UploadOrder, uploadOrderSchema } from "./schemas.ts";
-import { receiveUpload } from "./upload.ts";
+import { receiveUpload, type Upload } from "./upload.ts";
+import type { UploadPass } from "./upload-budget.ts";
 import { isJsonOrder } from "./upload-json.ts";
 
 /** A list that has arrived, and a hash that is the same for the same list with the same options. */
@@ -103,6 +104,8 @@ export interface OrderContext {
   readonly clock: Clock;
   /** Reads a URL that events may be sent to. */
   readonly readUrl: (text: string) => Result<{ readonly href: string }, { readonly problem: string }>;
+  /** Called before a file is received; throws 503 when the account uploads too much. */
+  readonly beginUpload: () => UploadPass;
 }
 
 const readWebhookUrl = (text: string | undefined, { readUrl }: OrderContext): string | null => {
@@ -122,17 +125,16 @@ const refuseContradictions = (parameters: URLSearchParams, fields: Readonly<Reco
   throw new AppError("Invalid request body", { issues });
 };
 
-const withUpload = async <T>(
-  request: Request,
-  context: OrderContext,
+/** Reads the file that was uploaded; it is gone afterwards. */
+const withFile = async <T>(
+  { path, fileName, fields }: Upload,
+  { request, context }: { readonly request: Request; readonly context: OrderContext },
   work: (order: Order) => Promise<T>,
 ): Promise<T> => {
-  const parameters = parametersOf(request);
-  const fromQuery = readParameters(parameters, uploadOrderSchema.partial());
-  const { path, fileName, fields } = await receiveUpload(request, context);
   try {
+    const parameters = parametersOf(request);
     refuseContradictions(parameters, fields);
-    const given = { ...fromQuery, ...fields };
+    const given = { ...readParameters(parameters, uploadOrderSchema.partial()), ...fields };
     const order = checked(uploadOrderSchema, given, "Invalid request body");
     const { name, source = null, webhook_url, dry_run, ...wish } = order;
     const webhookUrl = readWebhookUrl(webhook_url, context);
@@ -149,6 +151,22 @@ const withUpload = async <T>(
     });
   } finally {
     await rm(path, { force: true });
+  }
+};
+
+const withUpload = async <T>(
+  request: Request,
+  context: OrderContext,
+  work: (order: Order) => Promise<T>,
+): Promise<T> => {
+  // A wrong parameter is refused before the file is received.
+  readParameters(parametersOf(request), uploadOrderSchema.partial());
+  const pass = context.beginUpload();
+  try {
+    const upload = await receiveUpload(request, { ...context, onBytes: pass.add });
+    return await withFile(upload, { request, context }, work);
+  } finally {
+    pass.leave();
   }
 };
 

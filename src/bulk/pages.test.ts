@@ -8,7 +8,6 @@ import { SIGNAL_VALUES, SUB_STATUSES, signalsSchema, type VerificationResult, VE
 import { exportRows, itemsOf } from "./pages.ts";
 import { createRate, forecast } from "./progress.ts";
 import { toColumns, toResult, toResultJson } from "./result-columns.ts";
-import { createTurns } from "./turns.ts";
 
 const pageSchema = z.object({
   emails: z.array(z.object({ submitted_email: z.string() })),
@@ -129,20 +128,4 @@ describe("the forecast", () => {
     rate.note(120);
     expect(rate.perSecond()).toBe(2);
   });
-});
-
-test("turns: so many at a time, the others in their order, and beyond the ceiling 503", async () => {
-  const inTurn = createTurns(1, 1);
-  const done: string[] = [];
-  const gate = Promise.withResolvers<void>();
-  const first = inTurn(async () => {
-    await gate.promise;
-    done.push("first");
-  });
-  const second = inTurn(async () => void done.push("second"));
-  await expect(inTurn(async () => void done.push("third"))).rejects.toMatchObject({ code: "unavailable" });
-  gate.resolve();
-  await Promise.all([first, second]);
-  await inTurn(async () => void done.push("fourth"));
-  expect(done).toEqual(["first", "second", "fourth"]);
 });

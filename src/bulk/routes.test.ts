@@ -5,6 +5,7 @@ import { BULK_PATH as PATH, itemsOf, postList as post, untilJobEnded as untilEnd
 import { settle } from "../testing/clock.ts";
 import { UNFINISHED_MAX } from "./jobs.ts";
 import { jobSchema } from "./schemas.ts";
+import { STALL_MS_MAX } from "./upload-body.ts";
 
 const CSV = { "content-type": "text/csv" };
 const FORM_BOUNDARY = "boundary";
@@ -137,6 +138,22 @@ describe("a list", () => {
     expect(refused.status).toBe(400);
     expect(refused.body.issues).toEqual([{ path: "row 3", message: expect.stringContaining("quote") }]);
   });
+});
+
+test("uploads of an account that never end keep no other account from ordering, and end by themselves", async () => {
+  const app = start();
+  const [key, other] = [app.newKey(), app.newKey({ account: "other" })];
+  const endless = () => new ReadableStream({ start: (controller) => controller.enqueue(Buffer.from("email\n")) });
+  const uploads = Array.from({ length: 40 }, () => post(app, { key, body: endless(), headers: CSV }));
+  await settle();
+  const file = { body: "email\na@b.example\n", headers: CSV };
+  const refused = await post(app, { key, ...file });
+  expect({ status: refused.status, after: refused.headers.get("retry-after") }).toEqual({ status: 503, after: "30" });
+  expect(refused.body).toMatchObject({ error: "unavailable", message: "An account can upload 40 lists at a time." });
+  expect((await post(app, { key: other, ...file })).status).toBe(202);
+  await app.advance(STALL_MS_MAX);
+  expect(new Set((await Promise.all(uploads)).map(({ status }) => status))).toEqual(new Set([400]));
+  expect((await post(app, { key, ...file })).status).toBe(202);
 });
 
 describe("credits", () => {

@@ -1,9 +1,17 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import { BULK_ACCOUNT, BULK_CREDITS, bulkOutcome, type BulkWorld, createBulkWorlds } from "../testing/bulk-world.ts";
+import {
+  BULK_ACCOUNT,
+  BULK_CREDITS,
+  OTHER_ACCOUNT,
+  bulkOutcome,
+  type BulkWorld,
+  createBulkWorlds,
+} from "../testing/bulk-world.ts";
 import { settle } from "../testing/clock.ts";
 import type { Outcome } from "./attempt.ts";
 import type { OpenAddress } from "./list-store.ts";
+import { ACTIVE_JOBS_MAX } from "./account-shares.ts";
 import type { JobRow } from "./store.ts";
 
 const newWorld = createBulkWorlds();
@@ -178,6 +186,39 @@ describe("several jobs", () => {
     await untilEnded(world, small);
     expect(stateOf(world, small).status).toBe("completed");
     expect(stateOf(world, big).addressesFinished).toBeLessThan(100);
+  });
+
+  test("of one account have the window of one account together", async () => {
+    const world = newWorld();
+    const underWay = new Map<string, number>();
+    const attempt = ({ email }: { readonly email: string }) => {
+      const whose = email.slice(0, 1);
+      underWay.set(whose, (underWay.get(whose) ?? 0) + 1);
+      return Promise.withResolvers<never>().promise;
+    };
+    for (let n = 0; n < 9; n++) await world.order(Array.from({ length: 50 }, (_, at) => `x${n}@d${at}.example`));
+    await world.order(
+      Array.from({ length: 50 }, (_, at) => `y@d${at}.example`),
+      OTHER_ACCOUNT,
+    );
+    world.start({ attempt, windowMax: 20 });
+    await settle();
+    expect(Object.fromEntries(underWay)).toEqual({ x: 9, y: 10 });
+  });
+
+  test("of one account never take all places: another account's is begun at once", async () => {
+    const world = newWorld();
+    const begun = new Set<string>();
+    const attempt = ({ email }: { readonly email: string }) => {
+      begun.add(email);
+      return Promise.withResolvers<never>().promise;
+    };
+    for (let n = 0; n <= ACTIVE_JOBS_MAX; n++) await world.order([`x${n}@d.example`]);
+    await world.order(["y@d.example"], OTHER_ACCOUNT);
+    world.start({ attempt });
+    await settle();
+    expect(begun).toContain("y@d.example");
+    expect(begun.size).toBe(41);
   });
 });
 

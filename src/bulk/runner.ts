@@ -4,6 +4,7 @@ import type { Db } from "../db/open.ts";
 import type { Outages, PausedReason } from "../probe/outages.ts";
 import { PoolClosed } from "../probe/pool.ts";
 import { createSetbacks } from "../verify/setbacks.ts";
+import { nextToBegin, windowShares } from "./account-shares.ts";
 import { type AttemptAddress, internalErrorOutcome } from "./attempt.ts";
 import { createGovernor, type GovernorDeps } from "./governor.ts";
 import { isUnfinished, type Forecast, logBegun, logEnded, NOTHING_LEFT } from "./job-object.ts";
@@ -28,8 +29,6 @@ export interface BulkRunnerDeps extends GovernorDeps {
   readonly log: Log;
 }
 
-/** Jobs worked on at a time: each has its plan in memory (4 bytes an address and more). The others wait as rows. */
-export const ACTIVE_JOBS_MAX = 50;
 /** One provider's hosts get no more than this share of a job's window. */
 const GROUP_SHARE = 4;
 /** Addresses begun in one turn of the event loop, and read at one go when a job is taken up. */
@@ -47,7 +46,8 @@ interface Active {
 }
 
 /**
- * Works jobs off, several at a time: `windowMax` addresses are shared equally among those that have work. The rows are the only truth: what was under way when the process ended is tried
+ * Works jobs off, several at a time: `windowMax` addresses are shared equally among the accounts that have work, and
+ * within an account among its jobs. The rows are the only truth: what was under way when the process ended is tried
  * again, and what comes in after a job has ended is dropped.
  */
 export const createBulkRunner = (deps: BulkRunnerDeps) => {
@@ -143,12 +143,12 @@ export const createBulkRunner = (deps: BulkRunnerDeps) => {
     const nowMs = dueNowMs();
     const { busy, begunMax } = busyJobs(nowMs);
     const underWay = [...active.values()].reduce((sum, { plan }) => sum + plan.underWay(), 0);
-    const shareMax = Math.max(1, Math.floor(governor.window(underWay) / Math.max(1, busy.length)));
+    const shareMax = windowShares(busy, governor.window(underWay));
     let begun = 0;
     for (let idle = 0; idle < busy.length;) {
       if (begun >= begunMax) return begunMax > 1;
       const one = busy[turn++ % busy.length];
-      const taken = one === undefined || one.plan.underWay() >= shareMax ? null : one.plan.take(nowMs);
+      const taken = one === undefined || one.plan.underWay() >= shareMax(one) ? null : one.plan.take(nowMs);
       if (one === undefined || taken === null) {
         idle++;
         continue;
@@ -219,19 +219,12 @@ export const createBulkRunner = (deps: BulkRunnerDeps) => {
     });
   };
 
-  /** The oldest job of the account that has the fewest under way. */
-  const nextWaiting = (): JobRow | undefined => {
-    const perAccount = Map.groupBy(active.values(), ({ job }) => job.accountId);
-    const underWay = ({ accountId }: JobRow) => perAccount.get(accountId)?.length ?? 0;
-    const [first] = waiting.toSorted((a, b) => underWay(a) - underWay(b));
-    if (first !== undefined) waiting.splice(waiting.indexOf(first), 1);
-    return first;
-  };
-
   const admit = (): void => {
-    while (!stopped && waiting.length > 0 && active.size < ACTIVE_JOBS_MAX) {
-      const next = nextWaiting();
-      if (next !== undefined) begin(next);
+    while (!stopped) {
+      const next = nextToBegin(waiting, [...active.values()]);
+      if (next === undefined) return;
+      waiting.splice(waiting.indexOf(next), 1);
+      begin(next);
     }
   };
 

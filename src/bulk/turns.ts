@@ -1,40 +1,68 @@
 import { AppError } from "../base/errors.ts";
+import { createFairQueue } from "../base/fair-queue.ts";
+import type { OnBehalfOf } from "../base/on-behalf-of.ts";
+import { createShares } from "../base/shares.ts";
 
+/** Lists taken in at a time; a large one may need 40 MB meanwhile. One place is never taken by large lists, one never by small ones. */
+const AT_ONCE_MAX = 3;
+const AT_ONCE_MAX_OF_A_KIND = AT_ONCE_MAX - 1;
+/** Lists that wait for that: 100, of which 20 large ones, and not all of them of one account. */
+const WAITING_MAX = 100;
+const SMALL_SHARE = 0.8;
+/** A list of so many rows is taken in within a second. */
+export const SMALL_ROWS_MAX = 10_000;
 const RETRY_AFTER_S = 30;
 
-/**
- * Lets so many tasks run at a time; up to `waitingMax` others wait, in the order in which they came. Beyond that a task
- * is turned away with 503 `unavailable`.
- */
-export const createTurns = (atOnceMax: number, waitingMax: number) => {
-  const waiting: Array<() => void> = [];
-  let running = 0;
+/** Whose list it is, and how many rows it has. */
+export interface TurnOf {
+  readonly accountId: string;
+  readonly rows: number;
+}
 
-  const enter = (): Promise<void> => {
-    if (running < atOnceMax) {
-      running++;
-      return Promise.resolve();
+const busy = (): AppError =>
+  new AppError("unavailable", {
+    message: "Too many lists are being taken in at the moment.",
+    headers: { "retry-after": String(RETRY_AFTER_S) },
+  });
+
+/**
+ * Lets a few lists be taken in at a time. The others wait: small ones before large ones, within each the accounts in
+ * turn. Beyond what may wait, in all or of one account, a list is turned away with 503 `unavailable`.
+ */
+export const createTurns = () => {
+  const waiting = createFairQueue<() => void>();
+  const room = createShares({ placesMax: WAITING_MAX, realtimeShare: SMALL_SHARE });
+  const running = { realtime: 0, bulk: 0 };
+
+  const mayRun = ({ priority }: OnBehalfOf): boolean =>
+    running.realtime + running.bulk < AT_ONCE_MAX && running[priority] < AT_ONCE_MAX_OF_A_KIND;
+
+  const enter = (who: OnBehalfOf): Promise<void> | undefined => {
+    if (mayRun(who)) {
+      running[who.priority]++;
+      return undefined;
     }
-    if (waiting.length >= waitingMax) {
-      throw new AppError("unavailable", {
-        message: "Too many lists are being taken in at the moment.",
-        headers: { "retry-after": String(RETRY_AFTER_S) },
-      });
-    }
-    return new Promise((resolve) => {
-      waiting.push(resolve);
-    });
+    if (!room.mayHold(who)) throw busy();
+    room.hold(who);
+    return new Promise((resolve) => waiting.add(who, resolve));
   };
 
-  return async function inTurn<T>(task: () => Promise<T>): Promise<T> {
-    await enter();
+  const leave = ({ priority }: OnBehalfOf): void => {
+    running[priority]--;
+    for (let next = waiting.take(mayRun); next !== undefined; next = waiting.take(mayRun)) {
+      room.release(next.who);
+      running[next.who.priority]++;
+      next.item();
+    }
+  };
+
+  return async function inTurn<T>({ accountId, rows }: TurnOf, task: () => Promise<T>): Promise<T> {
+    const who: OnBehalfOf = { account: accountId, priority: rows <= SMALL_ROWS_MAX ? "realtime" : "bulk" };
+    await enter(who);
     try {
       return await task();
     } finally {
-      // The place passes on directly, so that nobody overtakes those who wait.
-      const next = waiting.shift();
-      if (next === undefined) running--;
-      else next();
+      leave(who);
     }
   };
 };

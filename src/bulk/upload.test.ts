@@ -260,6 +260,19 @@ test("a client that goes away in the middle of its upload leaves nothing behind"
   await server.stop(true);
 });
 
+test("bytes are announced before they are written, and an upload that may not have them leaves no file", async () => {
+  const announced: number[] = [];
+  const onBytes = (bytes: number): void => {
+    announced.push(bytes);
+    if (announced.length > 1) throw new AppError("unavailable", { message: "too much" });
+  };
+  const folder = await newFolder();
+  const request = requestOf("text/csv", [Buffer.from("email\n"), Buffer.from("a@b.example\n")]);
+  await expect(receiveUpload(request, { folder, clock: createTestClock(), onBytes })).rejects.toThrow("too much");
+  expect(announced).toEqual([6, 12]);
+  expect(await readdir(folder)).toEqual([]);
+});
+
 test("what a crash left behind half received is removed, what is complete stays", async () => {
   const folder = await newFolder();
   await receiveUpload(requestOf("text/csv", LIST), { folder, clock: createTestClock() });

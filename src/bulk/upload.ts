@@ -31,6 +31,8 @@ export interface UploadOptions {
   readonly folder: string;
   readonly clock: Clock;
   readonly bytesMax?: number;
+  /** Called before bytes are written to the file; what it throws ends the upload. */
+  readonly onBytes?: (bytes: number) => void;
 }
 
 /**
@@ -82,6 +84,7 @@ const receiveTo = async (path: string, { request, contentType, options }: Receiv
   const keep = async (chunk: Uint8Array): Promise<void> => {
     bytes += chunk.length;
     if (bytes > bytesMax) throw uploadTooLarge(bytesMax);
+    options.onBytes?.(chunk.length);
     await file.writeFile(chunk);
   };
   try {

@@ -17,6 +17,7 @@ import type { SubStatus } from "../verify/result.ts";
 import { createTestClock } from "./clock.ts";
 
 export const BULK_ACCOUNT = "account-1";
+export const OTHER_ACCOUNT = "account-2";
 export const BULK_CREDITS = 1_000_000;
 
 /** What an attempt at an address comes to. */
@@ -74,7 +75,9 @@ const worldOf = (db: Db) => {
   const record = createRecord({ jobs, lists, ledger, clock });
   const intake = createIntake({ db, jobs, lists, record, ledger, clock, random: { integer: () => 7 } });
   db.sqlite.run("INSERT INTO accounts (id, name, plan, created_at_ms) VALUES (?, 'one', 'free', 0)", [BULK_ACCOUNT]);
-  db.transact((tx) => ledger.grant(tx, { accountId: BULK_ACCOUNT, credits: BULK_CREDITS, note: "test", atMs: 0 }));
+  db.sqlite.run("INSERT INTO accounts (id, name, plan, created_at_ms) VALUES (?, 'two', 'free', 0)", [OTHER_ACCOUNT]);
+  for (const accountId of [BULK_ACCOUNT, OTHER_ACCOUNT])
+    db.transact((tx) => ledger.grant(tx, { accountId, credits: BULK_CREDITS, note: "test", atMs: 0 }));
 
   return {
     db,
@@ -121,9 +124,9 @@ const worldOf = (db: Db) => {
     },
 
     /** A queued job of these addresses. */
-    order: (emails: readonly string[]): Promise<JobRow> =>
+    order: (emails: readonly string[], accountId = BULK_ACCOUNT): Promise<JobRow> =>
       intake.receive(
-        { accountId: BULK_ACCOUNT, keyId: "key-1", mode: "live" },
+        { accountId, keyId: "key-1", mode: "live" },
         {
           name: null,
           source: null,

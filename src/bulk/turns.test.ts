@@ -1,0 +1,75 @@
+import { describe, expect, test } from "bun:test";
+import { settle } from "../testing/clock.ts";
+import { createTurns, SMALL_ROWS_MAX } from "./turns.ts";
+
+const LARGE = SMALL_ROWS_MAX + 1;
+
+const setUp = () => {
+  const inTurn = createTurns();
+  const running: Array<{ readonly name: string; readonly end: () => void }> = [];
+  const refused: string[] = [];
+  return {
+    refused,
+    order(name: string, accountId: string, rows: number): void {
+      const task = () => new Promise<void>((resolve) => running.push({ name, end: resolve }));
+      inTurn({ accountId, rows }, task).catch(() => refused.push(name));
+    },
+    async running(): Promise<string[]> {
+      await settle();
+      return running.map(({ name }) => name);
+    },
+    async end(): Promise<void> {
+      await settle();
+      running.shift()?.end();
+    },
+  };
+};
+
+describe("lists that are taken in", () => {
+  test("are two large ones at a time, and a small one beside them", async () => {
+    const { order, running } = setUp();
+    for (const name of ["l1", "l2", "l3"]) order(name, "a", LARGE);
+    expect(await running()).toEqual(["l1", "l2"]);
+    order("small", "a", SMALL_ROWS_MAX);
+    expect(await running()).toEqual(["l1", "l2", "small"]);
+  });
+
+  test("are never small ones only: a large one has its place", async () => {
+    const { order, running } = setUp();
+    for (const name of ["s1", "s2", "s3"]) order(name, "a", 1);
+    order("large", "b", LARGE);
+    expect(await running()).toEqual(["s1", "s2", "large"]);
+  });
+
+  test("come in by turns of their accounts, small ones first, and a task that fails gives its place back", async () => {
+    const { order, running, end } = setUp();
+    for (const name of ["x1", "x2", "x3", "x4"]) order(name, "x", LARGE);
+    order("y1", "y", LARGE);
+    for (const name of ["s1", "s2", "s3"]) order(name, "x", 1);
+    order("t1", "y", 1);
+    const begun: string[] = [];
+    for (let names = await running(); names.length > 0; names = await running()) {
+      begun.push(...names.filter((name) => !begun.includes(name)));
+      await end();
+    }
+    expect(begun.indexOf("y1")).toBeLessThan(begun.indexOf("x4"));
+    expect(begun.indexOf("t1")).toBeLessThan(begun.indexOf("s3"));
+  });
+
+  test("of an account that orders too many are turned away, another's never for that", async () => {
+    const { order, running, refused, end } = setUp();
+    for (let n = 0; n < 30; n++) order(`x${n}`, "x", LARGE);
+    await running();
+    expect(refused).toHaveLength(10);
+    order("large of y", "y", LARGE);
+    for (let n = 0; n < 40; n++) order("small of y", "y", 1);
+    await running();
+    expect(refused).toHaveLength(10);
+    const begun = new Set<string>();
+    for (let names = await running(); names.length > 0; names = await running()) {
+      for (const name of names) begun.add(name);
+      await end();
+    }
+    expect([...begun].filter((name) => name !== "small of y").slice(0, 4)).toEqual(["x0", "x1", "x2", "large of y"]);
+  });
+});
