@@ -21,7 +21,7 @@ const CONTROL_SHARE_MAX = 0.05;
 const NO_CSV = "This is no CSV: it holds bytes that no text has. Save the list as CSV (UTF-8) and send that.";
 
 const NOT_TEXT: ReadonlyArray<readonly [what: string, magic: readonly number[]]> = [
-  ["a ZIP archive or an Excel workbook (.xlsx)", [0x50, 0x4b, 0x03, 0x04]],
+  ["a ZIP archive", [0x50, 0x4b, 0x03, 0x04]],
   ["an old Excel workbook (.xls)", [0xd0, 0xcf, 0x11, 0xe0]],
   ["a gzip file", [0x1f, 0x8b]],
   ["a PDF", [0x25, 0x50, 0x44, 0x46, 0x2d]],

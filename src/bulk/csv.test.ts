@@ -149,7 +149,7 @@ const REFUSED: Readonly<Record<string, { readonly reason: RegExp; readonly row?:
   "refused-no-addresses.csv": { reason: /No column of addresses.*0 "name", 1 "city"/ },
   "refused-header-only.csv": { reason: /a header, but no rows/ },
   "refused-empty.csv": { reason: /no rows/ },
-  "refused-workbook.csv": { reason: /Excel workbook/ },
+  "refused-workbook.csv": { reason: /a ZIP archive/ },
 };
 
 describe("lists that are taken", () => {

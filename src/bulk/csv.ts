@@ -67,6 +67,8 @@ export interface ListRow {
 
 export interface InspectOptions extends ColumnWish {
   readonly rowsMax?: number;
+  /** What separates the cells, where that is known. */
+  readonly delimiter?: Delimiter;
 }
 
 /**
@@ -78,13 +80,13 @@ export interface InspectOptions extends ColumnWish {
  */
 export const inspectList = async (
   source: ListSource,
-  { rowsMax = ROWS_MAX, ...wish }: InspectOptions,
+  { rowsMax = ROWS_MAX, delimiter: known, ...wish }: InspectOptions,
 ): Promise<Result<Inspection, ListRefusal>> => {
   const encoding = await detectEncoding(source);
   if (!encoding.ok) return refuse(encoding.error);
   const separator = await readSeparatorLine(utf8Chunks(source, encoding.value));
   const text = { encoding: encoding.value, separatorLineBytes: separator.bytes };
-  const sample = await chooseSample(source, text, separator.delimiter);
+  const sample = await chooseSample(source, text, known ?? separator.delimiter);
   const delimiter = sample?.delimiter ?? null;
   const counted = await countRecords(source, { ...text, delimiter, recordsMax: rowsMax + 1 + ROWS_ABOVE_MAX });
   if (!counted.ok) return counted;

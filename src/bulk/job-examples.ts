@@ -10,6 +10,7 @@ export const RUNNING = {
   started_at: "2026-01-01T00:00:00.100Z",
   completed_at: null,
   format: {
+    type: "csv",
     encoding: "utf-8",
     delimiter: ",",
     header: true,

@@ -12,6 +12,7 @@ import type { Ledger } from "../billing/store.ts";
 import { sha256 } from "../base/secrets.ts";
 import { createAnotherRound } from "./another-round.ts";
 import type { Intake, OnQueue } from "./intake.ts";
+import { ROWS_MAX } from "./csv.ts";
 import { isUnfinished, jobObject } from "./job-object.ts";
 import { type Preview, previewOrder } from "./preview.ts";
 import type { ListStore } from "./list-store.ts";
@@ -169,6 +170,8 @@ export const createBulkJobs = (deps: BulkJobsDeps) => {
 
   const contextOf = ({ accountId }: Caller): OrderContext => ({
     ...{ folder: uploadsFolder, clock, readUrl },
+    // How many rows a workbook has is not known yet, but what its texts may take is that of a large list.
+    inTurn: (task) => inTurn({ accountId, rows: ROWS_MAX }, task),
     beginUpload: () => uploads.enter(accountId),
   });
 

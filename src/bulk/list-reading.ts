@@ -10,7 +10,8 @@ const NAME_CHARACTERS_SHOWN = 200;
 /** How a file was read, as the job and the preview tell it. */
 export const listReadingSchema = z
   .object({
-    encoding: z.enum(ENCODINGS),
+    type: z.enum(["csv", "xlsx"]).meta({ description: "`xlsx`: the first visible sheet of an Excel workbook." }),
+    encoding: z.enum(ENCODINGS).meta({ description: "Of a CSV; a sheet is read as UTF-8." }),
     delimiter: z.enum(DELIMITERS).nullable().meta({ description: "What separates the cells; null: one column." }),
     header: z.boolean().meta({ description: "Whether a row names the columns." }),
     title_rows: z
@@ -32,18 +33,27 @@ export const shownName = (name: string | null): string | null =>
   name === null || name.length <= NAME_CHARACTERS_SHOWN ? name : `${name.slice(0, NAME_CHARACTERS_SHOWN)}…`;
 
 /** What the interface tells of a list's shape. */
-export const readingOf = ({
-  encoding,
-  delimiter,
-  header,
-  titles,
-  column,
-  columnName,
-  reason,
-}: ListShape): ListReading => ({
+export const readingOf = (
+  type: ListReading["type"],
+  { encoding, delimiter, header, titles, column, columnName, reason }: ListShape,
+): ListReading => ({
+  type,
   encoding: encoding.name,
   delimiter,
   header: header !== null,
   title_rows: titles.length,
   column: { index: column, name: shownName(columnName), reason, message: describeColumnReason(reason) },
 });
+
+const DELIMITER_NAMES = { ",": "comma", ";": "semicolon", "\t": "tab", "|": "bar" } as const;
+
+/** A reading in two lines for people. */
+export const describeReading = ({ type, encoding, delimiter, header, title_rows, column }: ListReading): string => {
+  const titles = title_rows === 0 ? "" : `, below ${title_rows === 1 ? "a title row" : `${title_rows} title rows`}`;
+  const file =
+    type === "xlsx"
+      ? "Excel workbook"
+      : `CSV (${encoding}${delimiter === null ? "" : `, ${DELIMITER_NAMES[delimiter]}`})`;
+  const name = column.name === null ? "" : ` ${JSON.stringify(column.name)}`;
+  return `${file}, ${header ? `with a header${titles}` : "without a header"}.\nAddresses: column ${column.index}${name}. ${column.message}`;
+};

@@ -86,7 +86,7 @@ export const BULK_OPERATIONS: readonly Operation[] = [
     tag: TAG,
     summary: "Verify a list",
     description:
-      "Takes up to 100,000 addresses as JSON, or a CSV of up to 1,000,000 rows and 100 MiB as the body or as the part `file` of a form. Every distinct address is checked and charged once; one credit for each is held at once. A cell may have more than the address: a display name (`Ada <ada@example.com>`), `mailto:`, quotes, a comma at its end. Rows without an address are free. The parameters of the query belong to a CSV, except `dry_run`; a form may have them as fields.",
+      "Takes up to 100,000 addresses as JSON, or a CSV or Excel workbook (.xlsx, its first visible sheet) of up to 1,000,000 rows and 100 MiB as the body or as the part `file` of a form. Every distinct address is checked and charged once; one credit for each is held at once. A cell may have more than the address: a display name (`Ada <ada@example.com>`), `mailto:`, quotes, a comma at its end. Rows without an address are free. The parameters of the query belong to a CSV, except `dry_run`; a form may have them as fields.",
     parameters: [
       query("column", "Name or zero-based index of the column of addresses; else the one that looks like it.", {
         type: "string",

@@ -6,15 +6,14 @@ import { sha256 } from "../base/secrets.ts";
 import { keptCell } from "../mail/address-in-cell.ts";
 import { checked, readJson } from "../http/body.ts";
 import { parametersOf, readParameters } from "../http/query.ts";
-import { BATCH_ROWS_MAX, inspectList, type Inspection, listRefused, type ListRow, readRows } from "./csv.ts";
+import { BATCH_ROWS_MAX, type Inspection, type ListRow, readRows } from "./csv.ts";
 import { fileSource, type ListSource } from "./csv-source.ts";
 import type { IncomingList } from "./intake.ts";
-import { readingOf } from "./list-reading.ts";
+import { type ListFileOptions, withListFile } from "./list-file.ts";
 import { JSON_LIST_FORMAT } from "./results-csv.ts";
-import { jsonOrderSchema, jsonQuerySchema, type UploadOrder, uploadOrderSchema } from "./schemas.ts";
+import { jsonOrderSchema, jsonQuerySchema, uploadOrderSchema } from "./schemas.ts";
 import { receiveUpload, type Upload } from "./upload.ts";
 import type { UploadPass } from "./upload-budget.ts";
-import { isJsonOrder } from "./upload-json.ts";
 
 /** A list that has arrived, and a hash that is the same for the same list with the same options. */
 export interface Order {
@@ -91,17 +90,12 @@ export const hashOf = async (source: ListSource): Promise<string> => {
   return hash.digest("hex");
 };
 
-/** Finds out how a list is written; 400 with the reason and the rows at fault when it cannot be taken. */
-export const inspectOrRefuse = async (source: ListSource, options: Pick<UploadOrder, "column" | "header">) => {
-  const shape = await inspectList(source, options);
-  if (!shape.ok) throw listRefused(shape.error);
-  return shape.value;
-};
-
 export interface OrderContext {
   /** Where a file lies while it is taken in. */
   readonly folder: string;
   readonly clock: Clock;
+  /** Lets a few workbooks be read at a time. */
+  readonly inTurn: ListFileOptions["inTurn"];
   /** Reads a URL that events may be sent to. */
   readonly readUrl: (text: string) => Result<{ readonly href: string }, { readonly problem: string }>;
   /** Called before a file is received; throws 503 when the account uploads too much. */
@@ -114,8 +108,6 @@ const readWebhookUrl = (text: string | undefined, { readUrl }: OrderContext): st
   if (url.ok) return url.value.href;
   throw new AppError("Invalid request body", { issues: [{ path: "webhook_url", message: url.error.problem }] });
 };
-
-const IS_JSON = 'This is JSON, not CSV: send JSON without a Content-Type of text/csv, as the body {"emails":[…]}.';
 
 /** What the query and the form both say must be the same: neither is more likely to be meant. */
 const refuseContradictions = (parameters: URLSearchParams, fields: Readonly<Record<string, string>>): void => {
@@ -138,17 +130,19 @@ const withFile = async <T>(
     const order = checked(uploadOrderSchema, given, "Invalid request body");
     const { name, source = null, webhook_url, dry_run, ...wish } = order;
     const webhookUrl = readWebhookUrl(webhook_url, context);
-    if (await isJsonOrder(path)) throw new AppError("Invalid request body", { message: IS_JSON });
-    const lines = fileSource(path);
-    const inspection = await inspectOrRefuse(lines, wish);
-    const { shape } = inspection;
-    const how = { format: shape, reading: readingOf(shape), rowsMax: shape.rows };
-    const about = { name: name ?? fileName, source, webhookUrl };
-    return await work({
-      ...{ inspection, isDryRun: dry_run === "true" },
-      list: { ...about, ...how, batches: readRows(lines, shape) },
-      hash: async () => sha256(JSON.stringify(["bulk file", about, wish, await hashOf(lines)])),
-    });
+    return await withListFile(
+      path,
+      { wish, sheetPath: `${path}.sheet`, inTurn: context.inTurn },
+      ({ source: lines, inspection, reading }) => {
+        const { shape } = inspection;
+        const about = { name: name ?? fileName, source, webhookUrl };
+        return work({
+          ...{ inspection, isDryRun: dry_run === "true" },
+          list: { ...about, format: shape, reading, rowsMax: shape.rows, batches: readRows(lines, shape) },
+          hash: async () => sha256(JSON.stringify(["bulk file", about, wish, await hashOf(fileSource(path))])),
+        });
+      },
+    );
   } finally {
     await rm(path, { force: true });
   }

@@ -14,6 +14,7 @@ const UNTIDY =
   'Eve;"a@b.example, c@d.example";\r\n' +
   "Kim;\u200b;+49 40 1\r\n";
 const FORMAT = {
+  type: "csv",
   encoding: "utf-8",
   delimiter: ";",
   header: true,

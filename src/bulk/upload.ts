@@ -18,6 +18,7 @@ const LIST_TYPES: ReadonlySet<string> = new Set([
   "text/tab-separated-values",
   "text/plain",
   "application/octet-stream",
+  "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
 ]);
 
 /** A list that has arrived: a file that is on the disk for good (fsync), and what came with it. */

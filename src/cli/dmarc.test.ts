@@ -51,6 +51,11 @@ const newWorld = async (...accounts: string[]) => {
         },
         err: (line) => err.push(line),
         status: null,
+        write: async () => undefined,
+        stdin: () =>
+          (async function* (): AsyncIterable<Uint8Array> {
+            yield* [];
+          })(),
         stdinLines: () =>
           (async function* (): AsyncIterable<string> {
             yield* [];

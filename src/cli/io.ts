@@ -10,6 +10,9 @@ export interface Io {
   err(line: string): void;
   /** Shows a text in the place of the one before it; null where standard error is no terminal. */
   readonly status: ((text: string) => void) | null;
+  /** Bytes to standard output, as they are. */
+  write(bytes: Uint8Array): Promise<void>;
+  stdin(): AsyncIterable<Uint8Array>;
   stdinLines(): AsyncIterable<string>;
   readonly stdinIsTerminal: boolean;
   readonly stdoutIsTerminal: boolean;
@@ -93,6 +96,8 @@ export const systemIo: Io = {
   out: (line) => void process.stdout.write(`${line}\n`),
   err: (line) => void process.stderr.write(`${line}\n`),
   status: process.stderr.isTTY ? (text) => void process.stderr.write(CLEAR_LINE + text) : null,
+  write: async (bytes) => void (await Bun.write(Bun.stdout, bytes)),
+  stdin: () => Bun.stdin.stream(),
   stdinLines: () => linesOf(Bun.stdin.stream()),
   stdinIsTerminal: process.stdin.isTTY === true,
   stdoutIsTerminal: process.stdout.isTTY === true,
@@ -103,10 +108,14 @@ export const systemIo: Io = {
 /** The same streams, on which nothing reaches a terminal that it would act on: all that commands print passes here. */
 export const printSafely = (io: Io): Io => {
   const { status } = io;
+  const decoder = new TextDecoder();
+  const writeShown = (bytes: Uint8Array): Promise<void> =>
+    io.write(Buffer.from(safeText(decoder.decode(bytes, { stream: true }).replaceAll("\r\n", "\n"))));
   return {
     ...io,
     out: (line) => io.out(safeText(line)),
     err: (line) => io.err(safeText(line)),
+    write: io.stdoutIsTerminal ? writeShown : io.write,
     status: status === null ? null : (text) => status(safeLine(text)),
   };
 };

@@ -108,11 +108,16 @@ test("every command is tried", () => {
       ? [path.join(" ")]
       : command.commands.flatMap((child) => leaves(child, [...path, child.name()]));
   const io = { environment: {}, out: () => undefined, err: () => undefined, status: null, stdinLines: () => noLines() };
-  const rest = { untilSignal: async () => "SIGTERM", onHangup: () => undefined };
+  const bytes = { write: async () => undefined, stdin: () => noBytes() };
+  const rest = { untilSignal: async () => "SIGTERM", onHangup: () => undefined, ...bytes };
   const program = createProgram({ ...io, ...rest, stdinIsTerminal: true, stdoutIsTerminal: true }, false);
   const tried = new Set(COMMANDS.flatMap((args) => [args[0] ?? "", args.slice(0, 2).join(" ")]));
   expect(leaves(program, []).filter((name) => !tried.has(name))).toEqual([]);
 });
+
+async function* noBytes(): AsyncIterable<Uint8Array> {
+  yield* [];
+}
 
 async function* noLines(): AsyncIterable<string> {
   yield* [];

@@ -7,6 +7,8 @@ export interface PathOptions {
   readonly file?: string;
   readonly out?: string;
   readonly force?: boolean;
+  /** How `out` is called where it is not the path that was given. */
+  readonly outName?: string;
 }
 
 export interface Paths {
@@ -39,7 +41,8 @@ const isAllowed = (path: string, mode: number): boolean => {
   }
 };
 
-const checkList = (path: string, shown: string): Stats => {
+/** What is known of a list; throws a CommandFailed when it cannot be read. */
+export const checkList = (path: string, shown: string): Stats => {
   const found = look(path, shown);
   if (found === null) throw new CommandFailed(`${shown} is not there.`, "file");
   if (found.isDirectory()) throw new CommandFailed(`${shown} is a directory; --file is a list.`, "file");

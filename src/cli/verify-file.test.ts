@@ -14,6 +14,7 @@ import { join } from "node:path";
 import { createCommandLine } from "../testing/command-line.ts";
 import { encodeResponse, type ScriptedDnsServer, startDnsServer, soaFor } from "../testing/dns-server.ts";
 import { type SmtpStub, type SmtpStubScript, startSmtpStub } from "../testing/smtp-stub.ts";
+import { workbookOf } from "../testing/workbook.ts";
 import { progressLine } from "./verify-file-progress.ts";
 
 const { run } = createCommandLine();
@@ -43,7 +44,12 @@ const onlyAnna: SmtpStubScript = {
   rcpt: (address) => (address.startsWith("anna@") ? "250 2.1.5 Ok" : "550 5.1.1 User unknown"),
 };
 
-const verify = (args: readonly string[], script: SmtpStubScript = onlyAnna, untilSignal = never) => {
+const verify = (
+  args: readonly string[],
+  script: SmtpStubScript = onlyAnna,
+  untilSignal = never,
+  stdin?: readonly string[],
+) => {
   const stub = startSmtpStub(script);
   stubs.push(stub);
   const settings = {
@@ -53,8 +59,22 @@ const verify = (args: readonly string[], script: SmtpStubScript = onlyAnna, unti
     HELO_NAME: "probe.example.com",
     DNSBL_SIGNAL: "off",
   };
-  return run(["verify", ...args], { settings, untilSignal });
+  return run(["verify", ...args], {
+    settings,
+    untilSignal,
+    stdoutIsTerminal: false,
+    ...(stdin === undefined ? {} : { stdin }),
+  });
 };
+
+const UNTIDY = [
+  "sep=;",
+  "Customers",
+  "name;mail;work",
+  "A;Anna <anna@shop.example.com>;",
+  "B;;",
+  "C;a@b.example, c@d.example;x@gmial.com",
+];
 
 const LIST = 'name;mail\r\n"Anna; A";anna@shop.example.com\r\nBert;bert@shop.example.com\r\n\r\nX;no address\r\n';
 
@@ -67,7 +87,21 @@ describe("verify --file", () => {
       status: 0,
       json: {
         out: at("out.csv"),
+        format: {
+          type: "csv",
+          encoding: "utf-8",
+          delimiter: ";",
+          header: true,
+          title_rows: 0,
+          column: {
+            index: 1,
+            name: "mail",
+            reason: "only_addresses",
+            message: "It is the only column with addresses.",
+          },
+        },
         rows: 3,
+        empty: 0,
         addresses: 3,
         verdicts: { deliverable: 1, risky: 0, undeliverable: 2 },
         sub_statuses: { invalid_syntax: 1, mailbox_exists: 1, mailbox_not_found: 1 },
@@ -102,7 +136,7 @@ describe("verify --file", () => {
     // It was settled at the start that this may be written.
     writeFileSync(at("long-out.csv"), "older");
     const done = await verify(args);
-    expect(done).toMatchObject({ status: 0, err: expect.stringContaining("Going on with") });
+    expect(done).toMatchObject({ status: 0, err: expect.stringContaining("Resuming from") });
     expect(readFileSync(at("long-out.csv"), "utf8").split("\r\n")[1]).toStartWith(
       "anna@shop.example.com,anna@shop.example.com,deliverable,",
     );
@@ -180,4 +214,73 @@ test("the line of progress says how far and how long", () => {
   const one = { addressesFinished: 0, addressesTotal: 1 } as typeof job;
   const first = progressLine({ job: one, forecast: { secondsLeft: null, pollAfterMs: 1_000 } });
   expect(first).toEndWith("   0%  0 of 1 address");
+});
+
+describe("- for a path", () => {
+  test("reads the list from standard input and writes the results to standard output", async () => {
+    const done = await verify(["--file", "-", "--out", "-"], onlyAnna, never, UNTIDY);
+    expect(done.status).toBe(0);
+    const lines = done.out.split("\r\n");
+    expect(lines[1]).toStartWith("name;mail;work;normalized_email;");
+    expect(lines[2]).toStartWith("A;Anna <anna@shop.example.com>;;anna@shop.example.com;deliverable;");
+    expect(done.err).toContain('with a header, below a title row.\nAddresses: column 1 "mail".');
+    expect(done.err).toContain("3 rows (1 empty), 2 addresses");
+  });
+
+  test("of a terminal is refused", async () => {
+    const done = await verify(["--file", "-", "--out", at("never.csv")]);
+    expect(done).toMatchObject({ status: 2, err: expect.stringContaining("pipe a list in") });
+  });
+
+  test("as the output cannot be resumed, and says so", async () => {
+    const slow: SmtpStubScript = { banner: () => new Promise<never>(() => undefined) };
+    const done = await verify(["--file", "-", "--out", "-"], slow, async () => "SIGINT", UNTIDY);
+    expect(done).toMatchObject({
+      status: 1,
+      err: expect.stringContaining("Only a run with --out FILE can be resumed"),
+    });
+  });
+});
+
+describe("--dry-run", () => {
+  test("shows how the list is read and what is in it, and asks nobody", async () => {
+    const list = at("untidy.csv");
+    writeFileSync(list, UNTIDY.join("\r\n"));
+    const before = readdirSync(folder);
+    const done = await verify(["--file", list, "--dry-run"]);
+    expect(done.status).toBe(0);
+    expect(done.out).toContain("CSV (utf-8, semicolon), with a header, below a title row.");
+    expect(done.out).toContain('Other columns with addresses: 2 "work".');
+    expect(done.out).toContain("3 rows, 2 addresses; 0 duplicate, 1 empty, 1 no address.");
+    expect(done.out).toContain("There is more than one address.");
+    expect(readdirSync(folder)).toEqual(before);
+    const asJson = await verify(["--file", "-", "--dry-run", "--json", "--column", "work"], onlyAnna, never, UNTIDY);
+    expect(asJson.json).toMatchObject({
+      dry_run: true,
+      format: { column: { index: 2, reason: "requested" } },
+      rows: { total: 3, empty: 2 },
+      first_rows: [{}, {}, { did_you_mean: "x@gmail.com" }],
+    });
+    expect(asJson.json).not.toHaveProperty("credits");
+  });
+
+  test("goes with a file only", async () => {
+    for (const args of [["--dry-run"], ["--dry-run", "--file", "x", "--out", "y"]])
+      expect((await verify(args)).status).toBe(2);
+  });
+});
+
+test("an Excel workbook is read as its first sheet", async () => {
+  const list = at("customers.xlsx");
+  writeFileSync(
+    list,
+    workbookOf([
+      ["Name", "E-Mail"],
+      ["Anna", "anna@shop.example.com"],
+    ]),
+  );
+  const done = await verify(["--file", list, "--out", at("customers-results.csv"), "--json"]);
+  expect(done.json).toMatchObject({ format: { type: "xlsx" }, rows: 1, verdicts: { deliverable: 1 } });
+  expect(readFileSync(at("customers-results.csv"), "utf8")).toStartWith("\ufeffName,E-Mail,normalized_email,");
+  expect(readdirSync(folder).filter((name) => name.includes("sheet"))).toEqual([]);
 });

@@ -3,16 +3,16 @@ import { open, rename } from "node:fs/promises";
 import { systemClock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import { type Random, sha256 } from "../base/secrets.ts";
-import { HEADER_CHOICES } from "../bulk/columns-address.ts";
-import { type Inspection, readRows } from "../bulk/csv.ts";
+import { HEADER_CHOICES, type HeaderChoice } from "../bulk/columns-address.ts";
+import { readRows } from "../bulk/csv.ts";
 import { fileSource } from "../bulk/csv-source.ts";
 import { jobObject } from "../bulk/job-object.ts";
-import { readingOf } from "../bulk/list-reading.ts";
-import { hashOf, inspectOrRefuse } from "../bulk/orders.ts";
+import { type ListFile, withListFile } from "../bulk/list-file.ts";
+import { describeReading } from "../bulk/list-reading.ts";
+import { hashOf } from "../bulk/orders.ts";
 import { exportRows } from "../bulk/pages.ts";
 import { resultsFormatSchema, writeResults as resultsOf } from "../bulk/results-csv.ts";
 import type { JobRow } from "../bulk/store.ts";
-import { isJsonOrder } from "../bulk/upload-json.ts";
 import { composeAccounts } from "../compose.ts";
 import { type BulkDeps, composeBulk } from "../compose-bulk.ts";
 import type { Config } from "../config.ts";
@@ -29,6 +29,7 @@ export interface FileOptions extends PathOptions {
   readonly json?: boolean;
   readonly column?: string;
   readonly header?: string;
+  readonly dryRun?: boolean;
 }
 
 export interface FileDeps {
@@ -81,24 +82,22 @@ const findEarlier = ({ jobs }: Bulk, fingerprint: string, { state }: Paths): Job
 };
 
 /** Enters the list in the state, with an account that has a credit for every row: files cost nothing. */
-const enter = async (db: Db, { intake }: Bulk, { list, inspection, name }: Entry): Promise<JobRow> => {
+const enter = async (db: Db, { intake }: Bulk, { source, inspection, reading, name }: Entry): Promise<JobRow> => {
   const { shape } = inspection;
   const { accounts, store } = composeAccounts(db, systemClock);
   accounts.create(OWNER);
   accounts.grantCredits(OWNER, shape.rows, "a file");
   const accountId = store.findAccountByName(OWNER)?.id ?? "";
   const about = { name, source: null, webhookUrl: null, format: shape, rowsMax: shape.rows };
-  const reading = readingOf(shape);
   return intake.receive(
     { accountId, keyId: OWNER, mode: "live" },
-    { ...about, reading, batches: readRows(fileSource(list), shape) },
+    { ...about, reading, batches: readRows(source, shape) },
     { onQueue: { earlier: () => null, write: () => undefined }, discard: () => undefined },
   );
 };
 
-interface Entry {
-  readonly list: string;
-  readonly inspection: Inspection;
+interface Entry extends ListFile {
+  /** The same for the same list with the same options. */
   readonly name: string;
 }
 
@@ -144,54 +143,65 @@ const workOff = async (db: Db, bulk: Bulk, job: JobRow, io: Io): Promise<JobRow>
   return look();
 };
 
+/** What `--header` says. Throws a UsageError for what it may not say. */
+export const headerChoiceOf = ({ header = "auto" }: FileOptions): HeaderChoice => {
+  const choice = HEADER_CHOICES.find((known) => known === header);
+  if (choice === undefined) throw new UsageError("--header is auto, true or false.");
+  return choice;
+};
+
 /** `verify --file LIST --out RESULTS`: works a list off with the runner of the service, resumable, without credits. */
 export const verifyFile = async (
   options: FileOptions,
   { io, config, engine, outages, log, random }: FileDeps,
 ): Promise<void> => {
-  const header = HEADER_CHOICES.find((choice) => choice === (options.header ?? "auto"));
-  if (header === undefined) throw new UsageError("--header is auto, true or false.");
+  const header = headerChoiceOf(options);
   const paths = checkPaths(options);
   const unlock = lockState(paths);
+  const wish = { header, ...(options.column === undefined ? {} : { column: options.column }) };
+  const sheetPath = `${paths.state}-sheet`;
   try {
-    if (await isJsonOrder(paths.list)) throw new CommandFailed("This is JSON; a list is a CSV.", "file");
-    const list = fileSource(paths.list);
-    const wish = { header, ...(options.column === undefined ? {} : { column: options.column }) };
-    const name = sha256(JSON.stringify([await hashOf(list), wish]));
-    const inspection = await inspectOrRefuse(list, wish);
-    const db = openState(paths.state);
-    const { ledger } = composeAccounts(db, systemClock);
-    const bulk = composeBulk({
-      config,
-      db,
-      ledger,
-      engine,
-      outages,
-      clock: systemClock,
-      random,
-      log,
-      checks: null,
-    });
-    const earlier = findEarlier(bulk, name, paths);
-    if (earlier !== null) io.err(`Going on with ${paths.state}.`);
-    const job = earlier ?? (await enter(db, bulk, { list: paths.list, inspection, name }));
-    const ended = job.status === "completed" ? job : await workOff(db, bulk, job, io);
-    if (ended.status !== "completed") throw new CommandFailed(`The list could not be worked off: ${ended.status}.`);
-    await writeResults(bulk, ended, paths.out).catch((error: unknown) => {
-      const advice = "Nothing is lost: the same command tries again.";
-      throw new CommandFailed(`${options.out} could not be written: ${messageOf(error)}. ${advice}`, "out");
-    });
-    const { rows, addresses, verdicts, sub_statuses } = jobObject(ended, bulk.jobs.counts(ended.number));
-    await bulk.runner.stop();
-    db.close();
-    removeState(paths.state);
-    const summary = { out: options.out, rows: rows.total, addresses: addresses.total, verdicts, sub_statuses };
-    print(io, options.json, summary, () => {
-      const counts = Object.entries(verdicts).map(([verdict, count]) => `${verdict} ${count.toLocaleString("en")}`);
-      const totals = `${counted(rows.total, "row", "rows")}, ${counted(addresses.total, "address", "addresses")}`;
-      return `${totals}: ${counts.join(", ")}\n${options.out}`;
+    // What a run that was killed left.
+    rmSync(sheetPath, { force: true });
+    const inTurn = <T>(task: () => Promise<T>): Promise<T> => task();
+    await withListFile(paths.list, { wish, sheetPath, inTurn }, async (list) => {
+      const name = sha256(JSON.stringify([await hashOf(fileSource(paths.list)), wish]));
+      await verifyList({ ...list, name }, { paths, options, io, config, engine, outages, log, random });
     });
   } finally {
     unlock();
   }
+};
+
+interface Verifying extends FileDeps {
+  readonly paths: Paths;
+  readonly options: FileOptions;
+}
+
+const verifyList = async (list: Entry, { paths, options, io, ...deps }: Verifying): Promise<void> => {
+  const db = openState(paths.state);
+  const { ledger } = composeAccounts(db, systemClock);
+  const bulk = composeBulk({ ...deps, db, ledger, clock: systemClock, checks: null });
+  const earlier = findEarlier(bulk, list.name, paths);
+  if (earlier !== null) io.err(`Resuming from ${paths.state}.`);
+  io.err(describeReading(list.reading));
+  const job = earlier ?? (await enter(db, bulk, list));
+  const ended = job.status === "completed" ? job : await workOff(db, bulk, job, io);
+  if (ended.status !== "completed") throw new CommandFailed(`The list could not be worked off: ${ended.status}.`);
+  await writeResults(bulk, ended, paths.out).catch((error: unknown) => {
+    const advice = "Nothing is lost: the same command tries again.";
+    throw new CommandFailed(`${options.out} could not be written: ${messageOf(error)}. ${advice}`, "out");
+  });
+  const { format, rows, addresses, verdicts, sub_statuses } = jobObject(ended, bulk.jobs.counts(ended.number));
+  await bulk.runner.stop();
+  db.close();
+  removeState(paths.state);
+  const outName = options.outName ?? options.out;
+  const totals = { rows: rows.total, empty: rows.empty, addresses: addresses.total };
+  print(io, options.json, { out: outName, format, ...totals, verdicts, sub_statuses }, () => {
+    const counts = Object.entries(verdicts).map(([verdict, count]) => `${verdict} ${count.toLocaleString("en")}`);
+    const empty = rows.empty === 0 ? "" : ` (${rows.empty.toLocaleString("en")} empty)`;
+    const size = `${counted(rows.total, "row", "rows")}${empty}, ${counted(addresses.total, "address", "addresses")}`;
+    return `${size}: ${counts.join(", ")}\n${outName}`;
+  });
 };

@@ -3,6 +3,7 @@ import { join } from "node:path";
 import type { Command } from "commander";
 import { isoTime, systemClock, wait } from "../base/clock.ts";
 import { createLog } from "../base/log.ts";
+import { systemRandom } from "../base/secrets.ts";
 import { composeSuppressions } from "../compose.ts";
 import { composeEngine, freshResolverOf, realOutside } from "../compose-engine.ts";
 import type { Config } from "../config.ts";
@@ -11,6 +12,8 @@ import { beginEvidence, type Engine, waitMsOf } from "../verify/engine.ts";
 import { explain } from "../verify/explain.ts";
 import { CommandFailed, type Io, UsageError } from "./io.ts";
 import { type FileOptions, verifyFile } from "./verify-file.ts";
+import { previewFile } from "./verify-file-preview.ts";
+import { withStreams } from "./verify-file-streams.ts";
 import { loadConfig, openDatabase } from "./workspace.ts";
 
 interface VerifyOptions extends FileOptions {
@@ -58,14 +61,17 @@ export const addVerifyCommand = (program: Command, io: Io): void => {
     .argument("[address...]", "the addresses; without any, lines of standard input")
     .option("--evidence", "what was asked, what was answered, what was concluded and why")
     .option("--no-retries", "conclude at once instead of waiting out greylisting")
-    .option("--file <path>", "verify a whole list (CSV); goes on where it stopped when it is started again")
-    .option("--out <path>", "with --file: where the list goes with its results")
+    .option("--file <path>", "verify a list (CSV or .xlsx; - is standard input); resumes when it is started again")
+    .option("--out <path>", "with --file: output CSV; - is standard output")
     .option("--column <column>", "with --file: name or zero-based index of the column of addresses")
     .option("--header <choice>", "with --file: whether the first row names the columns: auto, true, false")
+    .option("--dry-run", "with --file: show how the list is read and what is in it; verify nothing")
     .option("--force", "with --file: replace what stands at --out")
     .option("--json", "print a JSON object a line: the result object of the API; with --file: the totals")
     .action(async (given: string[], options: VerifyOptions) => {
       checkUsage(given, options, io);
+      if (options.dryRun)
+        return withStreams(options, io, (paths, streams) => previewFile(paths, streams, systemRandom));
       const settings = loadConfig(io);
       const config = options.retries ? settings : { ...settings, retryWaitsS: [] };
       const outside = realOutside(config);
@@ -83,7 +89,9 @@ export const addVerifyCommand = (program: Command, io: Io): void => {
       };
       if (options.file !== undefined) {
         try {
-          return await verifyFile(options, { io, config, engine, outages, log, random: outside.random });
+          return await withStreams(options, io, (paths, streams) =>
+            verifyFile(paths, { io: streams, config, engine, outages, log, random: outside.random }),
+          );
         } finally {
           await close();
         }
@@ -103,9 +111,9 @@ export const addVerifyCommand = (program: Command, io: Io): void => {
 };
 
 const checkUsage = (given: readonly string[], options: VerifyOptions, io: Io): void => {
-  const { file, out, column, header, force, evidence } = options;
-  if (file === undefined && [out, column, header, force].some((option) => option !== undefined))
-    throw new UsageError("--out, --column, --header and --force belong to --file.");
+  const { file, out, column, header, force, dryRun, evidence } = options;
+  if (file === undefined && [out, column, header, force, dryRun].some((option) => option !== undefined))
+    throw new UsageError("--out, --column, --header, --dry-run and --force belong to --file.");
   if (file !== undefined && (given.length > 0 || evidence))
     throw new UsageError("--file goes without addresses and without --evidence.");
   if (file === undefined && given.length === 0 && io.stdinIsTerminal)

@@ -54,6 +54,12 @@ export const createCommandLine = () => {
       status: null,
       stdinIsTerminal: stdin === undefined,
       stdoutIsTerminal,
+      async write(bytes) {
+        lines.out.push(Buffer.from(bytes).toString());
+      },
+      async *stdin() {
+        for (const line of stdin ?? []) yield Buffer.from(`${line}\n`);
+      },
       async *stdinLines() {
         yield* stdin ?? [];
       },

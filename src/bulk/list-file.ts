@@ -1,0 +1,69 @@
+import { rm } from "node:fs/promises";
+import { AppError } from "../base/errors.ts";
+import { type Inspection, inspectList, type InspectOptions, listRefused } from "./csv.ts";
+import { fileSource, type ListSource } from "./csv-source.ts";
+import { type ListReading, readingOf } from "./list-reading.ts";
+import { LIST_BYTES_MAX } from "./upload.ts";
+import { isJsonOrder } from "./upload-json.ts";
+import { isArchive, writeWorkbookAsCsv } from "./workbook.ts";
+import { WorkbookRefused } from "./workbook-parts.ts";
+
+/** A list in a file, found out about. */
+export interface ListFile {
+  readonly source: ListSource;
+  readonly inspection: Inspection;
+  readonly reading: ListReading;
+}
+
+export interface ListFileOptions {
+  readonly wish: Pick<InspectOptions, "column" | "header">;
+  /** Where the CSV of a workbook lies meanwhile: a new file. */
+  readonly sheetPath: string;
+  /** Lets a few workbooks be read at a time: each may take 100 MB meanwhile. */
+  readonly inTurn: <T>(task: () => Promise<T>) => Promise<T>;
+}
+
+const IS_JSON = 'This is JSON, not CSV: send JSON without a Content-Type of text/csv, as the body {"emails":[…]}.';
+
+const refuse = (message: string): AppError => new AppError("Invalid request body", { message });
+
+/** 400 with the reason and the rows at fault when the list cannot be taken. */
+const inspectOrRefuse = async (source: ListSource, options: InspectOptions): Promise<Inspection> => {
+  const inspected = await inspectList(source, options);
+  if (!inspected.ok) throw listRefused(inspected.error);
+  return inspected.value;
+};
+
+const writeCsv = async (path: string, target: string): Promise<void> => {
+  try {
+    await writeWorkbookAsCsv(path, target, { bytesMax: LIST_BYTES_MAX });
+  } catch (error) {
+    throw error instanceof WorkbookRefused ? refuse(error.message) : error;
+  }
+};
+
+/**
+ * Finds out how the list in a file is written, a CSV or the first visible sheet of an Excel workbook (.xlsx), and hands
+ * it to `work`. A workbook is read as the CSV that it is written to; that is gone afterwards. Throws an
+ * AppError (400) for what is no list.
+ */
+export const withListFile = async <T>(
+  path: string,
+  { wish, sheetPath, inTurn }: ListFileOptions,
+  work: (list: ListFile) => Promise<T>,
+): Promise<T> => {
+  if (await isJsonOrder(path)) throw refuse(IS_JSON);
+  if (!(await isArchive(path))) {
+    const source = fileSource(path);
+    const inspection = await inspectOrRefuse(source, wish);
+    return work({ source, inspection, reading: readingOf("csv", inspection.shape) });
+  }
+  try {
+    await inTurn(() => writeCsv(path, sheetPath));
+    const source = fileSource(sheetPath);
+    const inspection = await inspectOrRefuse(source, { ...wish, delimiter: "," });
+    return await work({ source, inspection, reading: readingOf("xlsx", inspection.shape) });
+  } finally {
+    await rm(sheetPath, { force: true });
+  }
+};

@@ -1,0 +1,65 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import type { Random } from "../base/secrets.ts";
+import { readRows } from "../bulk/csv.ts";
+import { type ListFile, withListFile } from "../bulk/list-file.ts";
+import { describeReading } from "../bulk/list-reading.ts";
+import { type Preview, previewOrder } from "../bulk/preview.ts";
+import { type Io, print, table, UsageError } from "./io.ts";
+import { counted } from "./progress.ts";
+import { type FileOptions, headerChoiceOf } from "./verify-file.ts";
+import { checkList } from "./verify-file-paths.ts";
+
+const CELL_CHARACTERS_SHOWN = 40;
+
+const shown = (text: string): string =>
+  text.length > CELL_CHARACTERS_SHOWN ? `${text.slice(0, CELL_CHARACTERS_SHOWN)}…` : text;
+
+const rowsTable = ({ first_rows: rows }: Preview): string =>
+  table(
+    ["ROW", "SUBMITTED", "READ AS", "REMARK"],
+    rows.map(({ row_index, submitted_email, normalized_email, did_you_mean, reason }) => [
+      String(row_index),
+      shown(submitted_email),
+      reason === null ? shown(normalized_email) : "",
+      reason ?? (did_you_mean === null ? "" : `did you mean ${shown(did_you_mean)}?`),
+    ]),
+  );
+
+const textOf = (preview: Preview, { reading }: ListFile): string => {
+  const { rows, addresses, candidates } = preview;
+  const others = candidates.filter(({ index }) => index !== reading.column.index);
+  const names = others.map(({ index, name }) => `${index}${name === null ? "" : ` ${JSON.stringify(name)}`}`);
+  return [
+    describeReading(reading),
+    ...(names.length === 0 ? [] : [`Other columns with addresses: ${names.join(", ")}.`]),
+    `${counted(rows.total, "row", "rows")}, ${counted(addresses.total, "address", "addresses")}; ${rows.duplicate.toLocaleString("en")} duplicate, ${rows.empty.toLocaleString("en")} empty, ${rows.invalid_syntax.toLocaleString("en")} no address.`,
+    "",
+    rowsTable(preview),
+  ].join("\n");
+};
+
+/** `verify --file LIST --dry-run`: how a list is read and what is in it, without asking anybody. */
+export const previewFile = async (options: FileOptions, io: Io, random: Random): Promise<void> => {
+  const { file, out, force, column } = options;
+  if (file === undefined || file === "") throw new UsageError("--dry-run needs a --file.");
+  if (out !== undefined || force) throw new UsageError("--dry-run writes nothing: leave out --out and --force.");
+  const wish = { header: headerChoiceOf(options), ...(column === undefined ? {} : { column }) };
+  checkList(resolve(file), file);
+  const folder = mkdtempSync(join(tmpdir(), "postwarden-"));
+  try {
+    const inTurn = <T>(task: () => Promise<T>): Promise<T> => task();
+    await withListFile(resolve(file), { wish, sheetPath: join(folder, "sheet"), inTurn }, async (list) => {
+      const { source, inspection, reading } = list;
+      const { shape } = inspection;
+      const about = { name: null, source: null, webhookUrl: null, reading, format: shape, rowsMax: shape.rows };
+      const order = { inspection, list: { ...about, batches: readRows(source, shape) } };
+      const preview = await previewOrder(order, { credits: { available: 0, isHeld: false }, random });
+      const { credits, ...rest } = preview;
+      print(io, options.json, rest, () => textOf(preview, list));
+    });
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+};
