@@ -4,7 +4,7 @@ import { testEvidence } from "../verify/test-keys.ts";
 import type { ListedRow, ListStore } from "./list-store.ts";
 import { type ResultColumns, toResult, toResultJson } from "./result-columns.ts";
 import type { ResultRow } from "./results-csv.ts";
-import { hintsOf, type RowHints } from "./row-hints.ts";
+import { hasSuggestion, hintsOf, NO_HINTS, type RowHints } from "./row-hints.ts";
 import type { ItemFilters } from "./schemas.ts";
 
 const EXPORTED_AT_ONCE = 500;
@@ -53,13 +53,12 @@ export const itemsOf = (lists: ListStore, job: number, filters: ItemFilters): Li
 const cellsOf = (cells: string | null, email: string): string[] =>
   cells === null ? [email] : (JSON.parse(cells) as string[]);
 
-const NO_HINTS: RowHints = { suggestion: null, problem: null };
-
 /** The texts of a test key's triggers are addresses; the key's table says why they are taken for none. */
-const hintsFor = ({ subStatus, submittedEmail }: ListedRow): RowHints => {
+const hintsFor = ({ subStatus, submittedEmail, normalizedEmail }: ListedRow): RowHints => {
   if (subStatus === null) return NO_HINTS;
+  if (subStatus !== "invalid_syntax") return hasSuggestion(normalizedEmail) ? hintsOf(submittedEmail) : NO_HINTS;
   const hints = hintsOf(submittedEmail);
-  if (subStatus !== "invalid_syntax" || hints.problem !== null) return hints;
+  if (hints.problem !== null) return hints;
   return { suggestion: null, problem: testEvidence(submittedEmail.trim()).address.problem };
 };
 

@@ -84,8 +84,12 @@ export const createResultsWriter = (format: ResultsFormat, { bom, defuse }: Expo
     while (line.length < width) line.push("");
     return line;
   };
-  const rowLine = (row: ResultRow): string =>
-    csvLine([...filledUp(row.cells), ...(row.result === null ? unfinished : resultCells(row, row.result))], written);
+  const rowLine = (row: ResultRow): string => {
+    const line = filledUp(row.cells);
+    if (row.result === null) line.push(...unfinished);
+    else pushResult(line, row, row.result);
+    return csvLine(line, written);
+  };
   const titleLine = (cells: readonly string[]): string => csvLine([...filledUp(cells), ...unfinished], written);
 
   return {
@@ -112,13 +116,12 @@ export async function* writeResults(
   }
 }
 
-const resultCells = ({ suggestion, problem }: ResultRow, result: VerificationResult): string[] => {
+const pushResult = (cells: string[], { suggestion, problem }: ResultRow, result: VerificationResult): void => {
   const { signals } = result;
-  const cells = [result.normalized_email, result.verdict, result.sub_status];
+  cells.push(result.normalized_email, result.verdict, result.sub_status);
   cells.push(String(result.quality_score), String(result.confidence));
   for (const name of SIGNAL_NAMES) cells.push(signals[name]);
   cells.push(result.verified_at, suggestion ?? "", problem ?? "");
-  return cells;
 };
 
 const uploadedNames = ({ header, column, width }: ResultsFormat): string[] =>

@@ -272,6 +272,27 @@ describe("the evidence of a row", () => {
     });
   });
 
+  test("of a live key is what was found out, kept packed, and goes with the job", async () => {
+    const app = start();
+    const key = app.newKey({ mode: "live" });
+    const emails = ["ada@nowhere.example", "Ada <Ada@nowhere.example>"];
+    const { id } = await postList(app, { key, body: { emails } });
+    await untilJobEnded(app, key, id);
+    const { body } = await evidenceOf(app, key, `${id}/items/1`);
+    expect(body).toMatchObject({
+      address: { submitted: "Ada <Ada@nowhere.example>", read_as: "Ada@nowhere.example" },
+      domain: { name: "nowhere.example", outcome: "nxdomain" },
+      conclusion: { sub_status: "domain_not_found" },
+    });
+    expect((await evidenceOf(app, key, `${id}/items/0`)).body).toMatchObject({ address: { read_as: null } });
+    const stored = () =>
+      app.db.sqlite.query("SELECT count(*) AS n, max(length(body)) < 400 AS fits FROM bulk_evidence").get();
+    expect(stored()).toEqual({ n: 1, fits: 1 });
+    expect((await app.request("DELETE", `${BULK_PATH}/${id}`, { key })).status).toBe(204);
+    await app.service.bulk.removed();
+    expect(stored()).toMatchObject({ n: 0 });
+  });
+
   test("is there for rows that there are, of one's own jobs", async () => {
     const app = start();
     const key = app.newKey();

@@ -53,9 +53,14 @@ const targets = TARGETS.map((domain) => ({ domain, ...splitName(domain) }));
  * A hint for people, never a correction. Known providers are left alone, and so is any domain that differs only in a
  * top-level domain which exists, because `outlook.co` may well be somebody's.
  */
-export const suggestAddress = (address: Address): string | null => {
-  const { domain, mailbox } = address;
-  if (address.literal !== null || domain.length > DOMAIN_LENGTH_MAX || providers.has(domain)) return null;
+export const suggestAddress = ({ domain, mailbox }: Address): string | null => {
+  const best = suggestDomain(domain);
+  return best === null ? null : `${mailbox.slice(0, mailbox.lastIndexOf("@"))}@${best}`;
+};
+
+/** The well-known provider whose name a domain (A-labels in lower case) looks like a slip of; null when it does not. */
+export const suggestDomain = (domain: string): string | null => {
+  if (domain.startsWith("[") || domain.length > DOMAIN_LENGTH_MAX || providers.has(domain)) return null;
   const typed = { domain, ...splitName(domain) };
   const tldExists = suffixList().parse(domain, { extractHostname: false }).isIcann === true;
   let best: string | null = null;
@@ -66,7 +71,7 @@ export const suggestAddress = (address: Address): string | null => {
     best = target.domain;
     bestDistance = distance;
   }
-  return best === null ? null : `${mailbox.slice(0, mailbox.lastIndexOf("@"))}@${best}`;
+  return best;
 };
 
 interface SplitDomain {

@@ -203,8 +203,13 @@ describe("one that came in", () => {
   test("is handed out byte for byte, as nothing that a browser runs", async () => {
     const { app, key, upload } = await startWithDomain();
     const mail = new Uint8Array(madeReportMail());
-    const bodies = [mail, new Uint8Array([0, 255, 1]), new TextEncoder().encode("<html>")];
-    for (const body of bodies) {
+    const packed = new Uint8Array(Bun.gzipSync(mail));
+    const bodies = [
+      [mail, ".eml"],
+      [new Uint8Array([0, 255, 1]), ".bin"],
+      [packed, ".xml.gz"],
+    ] as const;
+    for (const [body, suffix] of bodies) {
       const [row] = (await upload(body)).ingestions;
       const request = new Request(`http://localhost${PATH}/${row?.id}/raw`, {
         headers: { authorization: `Bearer ${key.key}` },
@@ -212,7 +217,7 @@ describe("one that came in", () => {
       const response = await app.service.app.handle(request);
       expect(new Uint8Array(await response.arrayBuffer())).toEqual(body);
       expect(response.headers.get("content-type")).toBe(body === mail ? "message/rfc822" : "application/octet-stream");
-      expect(response.headers.get("content-disposition")).toStartWith("attachment");
+      expect(response.headers.get("content-disposition")).toBe(`attachment; filename="${row?.id}${suffix}"`);
       expect(response.headers.get("x-content-type-options")).toBe("nosniff");
     }
   });

@@ -13,7 +13,7 @@ import { ingestionFiltersSchema } from "./ingestion-schemas.ts";
 import type { IngestionFilters, IngestionRow } from "./ingestion-store.ts";
 import { ingestionView } from "./ingestion-view.ts";
 import type { Ingestions } from "./ingestions.ts";
-import { kindOfPayload } from "../report/payload.ts";
+import { suffixOf } from "../report/payload.ts";
 import type { UploadedFile } from "./report-upload.ts";
 import { createUploadGate } from "./upload-gate.ts";
 
@@ -100,10 +100,10 @@ export const createIngestionRoutes = ({ guard, ingestions, domains, reserve, clo
       async ({ request, params, caller }) => {
         const id = knownId(params.id);
         const bytes = ingestions.raw(caller, id);
-        const isMail = kindOfPayload(bytes) === "message";
+        const suffix = suffixOf(bytes);
         return sendBytes(request, bytes, {
-          "content-type": isMail ? "message/rfc822" : "application/octet-stream",
-          "content-disposition": `attachment; filename="${id}${isMail ? ".eml" : ""}"`,
+          "content-type": suffix === ".eml" ? "message/rfc822" : "application/octet-stream",
+          "content-disposition": `attachment; filename="${id}${suffix}"`,
           "x-content-type-options": "nosniff",
         });
       },

@@ -5,6 +5,7 @@ import type { ReportFilters, ShownReport, ShownReportDetail, ShownTlsReport } fr
 import type { ReportKey, ReportReadingStore, ReportRowStored, TlsReportRow } from "./reading-report-store.ts";
 import { stretchOf, walk } from "../../base/walk.ts";
 import type { RecordPage } from "./records.ts";
+import { suffixOf } from "../report/payload.ts";
 import type { PublishedPolicy } from "../report/report.ts";
 import type { ReportBody } from "../ingest/report-store.ts";
 import type { TlsReport } from "../report/tls-report.ts";
@@ -142,9 +143,9 @@ export const tlsReportView = (row: TlsReportRow): ShownTlsReport => {
 
 /** The name under which a download is kept: what it came as, in plain characters. */
 export const rawFileName = (
-  { name, via }: { readonly name: string | null; readonly via: string },
+  { name, bytes }: { readonly name: string | null; readonly bytes: Uint8Array },
   id: string,
 ): string => {
   const plain = name?.replace(/[^\w.!@+-]+/g, "_").slice(-100) ?? "";
-  return /[A-Za-z0-9]/.test(plain) ? plain : `${id}${via === "smtp" ? ".eml" : ".bin"}`;
+  return /[A-Za-z0-9]/.test(plain) ? plain : `${id}${suffixOf(bytes)}`;
 };

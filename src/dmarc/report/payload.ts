@@ -62,3 +62,17 @@ export const decodeBase64Text = async (bytes: Uint8Array): Promise<Uint8Array | 
   length += decoded.write(rest, length, "base64");
   return decoded.subarray(0, length);
 };
+
+const SUFFIXES: Readonly<Record<PayloadKind, string>> = {
+  gzip: ".xml.gz",
+  zip: ".zip",
+  xml: ".xml",
+  json: ".json",
+  message: ".eml",
+  base64: ".txt",
+  unused: ".bin",
+  other: ".bin",
+};
+
+/** The ending under which a download of these bytes opens in what reads them. */
+export const suffixOf = (bytes: Uint8Array): string => SUFFIXES[kindOfPayload(bytes)];
