@@ -9,6 +9,7 @@ import m0006 from "../../drizzle/0006_webhook_modes_and_ledger_inserts.sql" with
 import m0007 from "../../drizzle/0007_list_reading_and_evidence.sql" with { type: "text" };
 import m0008 from "../../drizzle/0008_bulk_rounds.sql" with { type: "text" };
 import m0009 from "../../drizzle/0009_report-trust.sql" with { type: "text" };
+import m0010 from "../../drizzle/0010_notifications_and_subjects.sql" with { type: "text" };
 
 export interface Migration {
   readonly name: string;
@@ -27,4 +28,5 @@ export const MIGRATIONS: readonly Migration[] = [
   { name: "0007_list_reading_and_evidence", sql: m0007 },
   { name: "0008_bulk_rounds", sql: m0008 },
   { name: "0009_report-trust", sql: m0009 },
+  { name: "0010_notifications_and_subjects", sql: m0010 },
 ];

@@ -29,37 +29,76 @@ export const webhookGone = sqliteTable(
   (table) => [primaryKey({ columns: [table.accountId, table.mode, table.url] })],
 );
 
-/** An event on its way to a URL. The pending ones of an account, mode and URL are a queue: only its first one has a time. */
+/** An event on its way to a URL. The pending ones of an account, mode, URL and subject are a queue: only its first one has a time. */
 export const webhookDeliveries = sqliteTable(
   "webhook_deliveries",
   {
     id: text().primaryKey(),
+    /** The event in the outbox: the header `webhook-id`, and the order within a queue. */
+    eventId: text("event_id").notNull().default(""),
     accountId: text("account_id").notNull(),
     mode: text({ enum: ["live", "test"] }).notNull(),
     url: text().notNull(),
+    subject: text().notNull().default(""),
+    /** Whose URL it is: that of the subject itself, the account's default, or both. */
+    via: text({ enum: ["subject", "default", "both"] })
+      .notNull()
+      .default("subject"),
     type: text().notNull(),
-    /** The request body, the same at every attempt. */
+    /** The event as it is sent, the same at every attempt. */
     body: text().notNull(),
-    status: text({ enum: ["pending", "delivered", "failed"] }).notNull(),
+    status: text({ enum: ["pending", "delivered", "rejected", "failed", "cancelled"] }).notNull(),
     attempts: integer().notNull().default(0),
+    /** Attempts that the receiver refused for good (a 4xx that a repeat does not change). */
+    rejections: integer().notNull().default(0),
     dueAtMs: integer("due_at_ms"),
     /** How the last attempt ended; all null before it. */
     lastAttemptAtMs: integer("last_attempt_at_ms"),
     lastHttpStatus: integer("last_http_status"),
     lastProblem: text("last_problem"),
+    /** The beginning of what the receiver answered to a failed attempt. */
+    lastAnswer: text("last_answer"),
     createdAtMs: integer("created_at_ms").notNull(),
     finishedAtMs: integer("finished_at_ms"),
   },
   (table) => [
     index("webhook_deliveries_by_account").on(table.accountId, table.mode, table.id),
-    index("webhook_deliveries_line")
-      .on(table.accountId, table.mode, table.url, table.id)
+    index("webhook_deliveries_queue")
+      .on(table.accountId, table.mode, table.url, table.subject, table.eventId)
       .where(sql`status = 'pending'`),
     index("webhook_deliveries_due")
-      .on(table.dueAtMs)
+      .on(table.accountId, table.mode, table.url, table.dueAtMs)
       .where(sql`due_at_ms is not null`),
     index("webhook_deliveries_finished")
       .on(table.finishedAtMs)
       .where(sql`finished_at_ms is not null`),
   ],
+);
+
+/** URLs whose receiver asked to wait (Retry-After with 429 or 503): nothing is sent there before. */
+export const webhookPauses = sqliteTable(
+  "webhook_pauses",
+  {
+    accountId: text("account_id").notNull(),
+    mode: text({ enum: ["live", "test"] }).notNull(),
+    url: text().notNull(),
+    untilMs: integer("until_ms").notNull(),
+  },
+  (table) => [
+    primaryKey({ columns: [table.accountId, table.mode, table.url] }),
+    index("webhook_pauses_by_end").on(table.untilMs),
+  ],
+);
+
+/** Where all events of an account and mode go, beside the URL and recipients of a single target, domain or job. */
+export const accountNotifications = sqliteTable(
+  "account_notifications",
+  {
+    accountId: text("account_id").notNull(),
+    mode: text({ enum: ["live", "test"] }).notNull(),
+    webhookUrl: text("webhook_url"),
+    recipients: text({ mode: "json" }).$type<readonly string[]>().notNull(),
+    updatedAtMs: integer("updated_at_ms").notNull(),
+  },
+  (table) => [primaryKey({ columns: [table.accountId, table.mode] })],
 );

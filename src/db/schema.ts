@@ -240,7 +240,7 @@ export const bulkCounts = sqliteTable(
   (table) => [primaryKey({ columns: [table.job, table.subStatus] })],
 );
 
-/** Events for webhooks, written in the transaction that changes the state they tell of. */
+/** Events, written in the transaction that changes the state they tell of; kept for a time as the feed of an account. */
 export const outbox = sqliteTable(
   "outbox",
   {
@@ -250,16 +250,21 @@ export const outbox = sqliteTable(
       .notNull()
       .default("live"),
     type: text().notNull(),
+    /** What it is about: `target:<id>`, `domain:<id>`, `job:<id>` or `list:<id>`. Events of one subject are sent in their order. */
+    subject: text().notNull().default(""),
     /** What happened, as JSON. */
     data: text().notNull(),
-    /** Where it is to be sent; null when nobody wants to hear of it. */
+    /** The webhook URL of its subject; null when that has none. The default URL of the account comes on top. */
     url: text(),
     createdAtMs: integer("created_at_ms").notNull(),
+    /** When deliveries were made of it; null while that is still to be done. */
     deliveredAtMs: integer("delivered_at_ms"),
   },
   (table) => [
     index("outbox_undelivered")
       .on(table.id)
-      .where(sql`delivered_at_ms is null and url is not null`),
+      .where(sql`delivered_at_ms is null`),
+    index("outbox_by_account").on(table.accountId, table.mode, table.id),
+    index("outbox_by_subject").on(table.accountId, table.mode, table.subject, table.id),
   ],
 );
