@@ -1,6 +1,6 @@
 import { createAlerts } from "./blocklist/alerts.ts";
 import { createBreaker } from "./blocklist/breaker.ts";
-import { createMonitor } from "./blocklist/monitor.ts";
+import { createMonitor, type MonitorDeps } from "./blocklist/monitor.ts";
 import { createPasses } from "./blocklist/passes.ts";
 import { createBlocklistStore } from "./blocklist/store.ts";
 import { createTargets, type TargetsDeps } from "./blocklist/targets.ts";
@@ -29,10 +29,12 @@ export interface BlocklistParts {
   readonly outside: Outside;
   readonly turnOnUrl: TargetsDeps["turnOnUrl"];
   readonly isUrlOff: TargetsDeps["isUrlOff"];
+  readonly defaultRecipients: MonitorDeps["defaultRecipients"];
 }
 
 /** Blocklist monitoring: targets, checks and their timetable. */
-export const composeBlocklist = ({ config, db, log, outside, turnOnUrl, isUrlOff }: BlocklistParts) => {
+export const composeBlocklist = (parts: BlocklistParts) => {
+  const { config, db, log, outside, turnOnUrl, isUrlOff, defaultRecipients } = parts;
   const { clock } = outside;
   const { blocklistRetentionDays: retentionDays } = config;
   const mailer = mailerOf(config);
@@ -42,7 +44,7 @@ export const composeBlocklist = ({ config, db, log, outside, turnOnUrl, isUrlOff
   const store = createBlocklistStore(db);
   const lists = catalogue.lists.filter(isEnabled);
   const breaker = createBreaker({ clock, log, health, countTargets: store.countWatched });
-  const monitor = createMonitor({ db, store, lists, lookup, breaker, clock, hasMail });
+  const monitor = createMonitor({ db, store, lists, lookup, breaker, clock, hasMail, defaultRecipients });
   const passes = createPasses({ db, store, monitor, health, lists, clock, log, retentionDays });
   const targets = createTargets({
     db,

@@ -32,7 +32,7 @@ import { createIngestionStore } from "./dmarc/ingest/ingestion-store.ts";
 import { createIngestions } from "./dmarc/ingest/ingestions.ts";
 import { createIntake } from "./dmarc/ingest/intake.ts";
 import { createDiskReserve } from "./dmarc/ingest/disk-reserve.ts";
-import { createRaise } from "./dmarc/domains/raise.ts";
+import { createRaise, type RaiseDeps } from "./dmarc/domains/raise.ts";
 import { createRecordStore } from "./dmarc/reading/reading-record-store.ts";
 import { createReportRoutes } from "./dmarc/reading/reading-report-routes.ts";
 import { createReportReadingStore } from "./dmarc/reading/reading-report-store.ts";
@@ -66,6 +66,7 @@ export interface DmarcParts {
   readonly rules: OutgoingRules;
   readonly turnOnUrl: DomainsDeps["turnOnUrl"];
   readonly isUrlOff: DomainsDeps["isUrlOff"];
+  readonly defaultRecipients: RaiseDeps["defaultRecipients"];
 }
 
 /** What reports are written into. */
@@ -90,14 +91,15 @@ export const composeImport = (db: Db, { clock, resolver }: Pick<Outside, "clock"
 
 /** DMARC monitoring: domains and their checks, reports and what is read in them, alerts. */
 export const composeDmarc = (parts: DmarcParts) => {
-  const { config, db, log, outside, freshResolver, baseUrl, guard, rules, turnOnUrl, isUrlOff } = parts;
+  const { config, db, log, outside, freshResolver, baseUrl, guard, rules, turnOnUrl, isUrlOff, defaultRecipients } =
+    parts;
   const { clock, resolver } = outside;
   const { reportHost } = config;
   const mailer = mailerOf(config);
   const hasMail = mailer !== null;
 
   const alertStore = createAlertStore(db);
-  const raise = createRaise({ store: alertStore, hasMail });
+  const raise = createRaise({ store: alertStore, hasMail, defaultRecipients });
   const stores = ingestStoresOf(db);
   const store = stores.domains;
   const check = createDomainCheck({ resolver: freshResolver, clock, reportHost });

@@ -13,6 +13,7 @@ import { composeBulk, uploadsFolderOf } from "./compose-bulk.ts";
 import { composeBlocklist } from "./compose-blocklist.ts";
 import { composeDmarc } from "./compose-dmarc.ts";
 import { composeEngine, type Outside } from "./compose-engine.ts";
+import { mailerOf } from "./compose-mail.ts";
 import type { Config } from "./config.ts";
 import type { Db } from "./db/open.ts";
 import { createGuard } from "./http/guard.ts";
@@ -20,6 +21,9 @@ import { createBudgets } from "./http/holdings.ts";
 import type { DnsResolver } from "./net/dns.ts";
 import { createOutgoingRules } from "./net/fetch-url.ts";
 import { createPoster } from "./net/fetch.ts";
+import { createNotifications } from "./notifications/notifications.ts";
+import { createNotificationsRoutes } from "./notifications/routes.ts";
+import { createNotificationsStore, type NotificationsOwner } from "./notifications/store.ts";
 import { createServer } from "./server.ts";
 import { createServiceRoutes } from "./service-routes.ts";
 import { createSuppressionStore } from "./suppress/store.ts";
@@ -30,6 +34,7 @@ import { createRunner } from "./verify/runner.ts";
 import { createVerificationStore } from "./verify/store.ts";
 import { VERSION } from "./version.ts";
 import { createDispatcher } from "./webhooks/dispatcher.ts";
+import { createEventStore } from "./webhooks/event-store.ts";
 import { createWebhookRoutes } from "./webhooks/routes.ts";
 import { createWebhookSecrets } from "./webhooks/secrets.ts";
 import { createSender } from "./webhooks/send.ts";
@@ -58,6 +63,8 @@ export const composeAccounts = (db: Db, clock: Clock) => {
 export const composeWebhooks = ({ config, db, log, outside }: Omit<ServiceDeps, "baseUrl" | "freshResolver">) => {
   const { clock, random, resolver } = outside;
   const store = createWebhookStore(db);
+  const events = createEventStore(db);
+  const defaults = createNotificationsStore(db);
   const secrets = createWebhookSecrets({ db, store, clock });
   const rules = createOutgoingRules(config.webhookAllowNetworks);
   const send = createSender({
@@ -65,9 +72,15 @@ export const composeWebhooks = ({ config, db, log, outside }: Omit<ServiceDeps, 
     clock,
     userAgent: `Postwarden/${VERSION}`,
   });
-  const dispatcher = createDispatcher({ db, store, secrets, send, clock, random, log });
-  const webhooks = createWebhooks({ db, store, secrets, dispatcher, send, clock });
-  return { rules, dispatcher, webhooks, turnOnUrl: store.clearGone, isUrlOff: store.isGone };
+  const dispatcher = createDispatcher({
+    ...{ db, store, events, secrets, send, clock, random, log },
+    defaultUrl: (owner) => defaults.findDefaults(owner).webhookUrl,
+  });
+  const webhooks = createWebhooks({ db, store, events, secrets, dispatcher, send, clock });
+  const urls = { turnOnUrl: store.clearGone, isUrlOff: store.isGone };
+  const mail = { hasMail: mailerOf(config) !== null, recipientDomains: config.notifyDomains };
+  const notifications = createNotifications({ db, store: defaults, ...urls, clock, ...mail });
+  return { rules, dispatcher, webhooks, notifications, findDefaults: defaults.findDefaults, ...urls };
 };
 
 export interface ServiceDeps {
@@ -91,12 +104,15 @@ export const composeService = ({ config, db, log, outside, freshResolver: given,
   const store = createVerificationStore(db);
   const runner = createRunner({ db, store, ledger, engine, outages, clock, log });
   const checks = createChecks({ db, store, ledger, runner, clock });
-  const { rules, dispatcher, webhooks, turnOnUrl, isUrlOff } = composeWebhooks({ config, db, log, outside });
+  const { rules, dispatcher, webhooks, notifications, findDefaults, turnOnUrl, isUrlOff } = composeWebhooks({
+    ...{ config, db, log, outside },
+  });
+  const defaultRecipients = (owner: NotificationsOwner) => findDefaults(owner).recipients;
   const blocklist = composeBlocklist({
     config,
     db,
     log,
-    ...{ turnOnUrl, isUrlOff },
+    ...{ turnOnUrl, isUrlOff, defaultRecipients },
     outside: { ...outside, resolver: freshResolver },
   });
   const { lists, intake, ...work } = composeBulk({
@@ -116,7 +132,7 @@ export const composeService = ({ config, db, log, outside, freshResolver: given,
   const budgets = createBudgets(clock);
   const guard = createGuard({ authenticate, buckets: createTokenBuckets(clock), budgets });
   const { routes: dmarcRoutes, ...dmarc } = composeDmarc({
-    ...{ config, db, log, outside, freshResolver, baseUrl, guard, rules, turnOnUrl, isUrlOff },
+    ...{ config, db, log, outside, freshResolver, baseUrl, guard, rules, turnOnUrl, isUrlOff, defaultRecipients },
   });
   const description = "Verifies email addresses, watches DNS blocklists, reads DMARC reports; and shows the evidence.";
   const app = createServer({
@@ -130,6 +146,7 @@ export const composeService = ({ config, db, log, outside, freshResolver: given,
       createBlocklistRoutes({ guard, rules, clock, ...blocklist }),
       ...dmarcRoutes,
       createWebhookRoutes({ guard, webhooks, rules }),
+      createNotificationsRoutes({ guard, notifications, rules }),
       createServiceRoutes({
         db,
         clock,

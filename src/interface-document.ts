@@ -7,6 +7,7 @@ import { BULK_OPERATIONS } from "./bulk/operations.ts";
 import { DMARC_EVENTS } from "./dmarc/alerts/event-docs.ts";
 import { DMARC_OPERATIONS } from "./dmarc/operations.ts";
 import { type DocumentInfo, type Operation, openApiDocument } from "./http/openapi.ts";
+import { NOTIFICATIONS_OPERATIONS } from "./notifications/operations.ts";
 import { VERIFY_OPERATIONS } from "./verify/operations.ts";
 import { WEBHOOK_EVENTS, WEBHOOK_OPERATIONS } from "./webhooks/operations.ts";
 
@@ -59,6 +60,7 @@ export const interfaceDocument = (info: Omit<DocumentInfo, "events">) =>
       ...BLOCKLIST_OPERATIONS,
       ...DMARC_OPERATIONS,
       ...WEBHOOK_OPERATIONS,
+      ...NOTIFICATIONS_OPERATIONS,
       ...ACCOUNT_OPERATIONS,
       ...SERVICE_OPERATIONS,
     ],

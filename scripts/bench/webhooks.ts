@@ -34,7 +34,7 @@ const deliver = async (stage: Stage, urls: number) => {
     for (let n = 0; n < EVENTS; n++) {
       const url = `http://127.0.0.1:${receiver.port}/${n % urls}`;
       const event = { id: newId(), accountId: "bench", mode: "live", type: "blacklist.listed" } as const;
-      store.insertEvent(tx, { ...event, data, url, createdAtMs: Date.now() });
+      store.insertEvent(tx, { ...event, subject: `target:${n % urls}`, data, url, createdAtMs: Date.now() });
     }
   });
   db.close();

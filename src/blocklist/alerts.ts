@@ -33,7 +33,7 @@ const lineSchema = z.object({
 type Line = z.output<typeof lineSchema>;
 
 /** What is to be mailed of a change: a row for each recipient, to be written in the transaction of the change. */
-export const alertsOf = (change: Change, context: ChangeContext): AlertRow[] => {
+export const alertsOf = (change: Change, context: ChangeContext, recipients: readonly string[]): AlertRow[] => {
   const { before, atMs } = context;
   if (before.mode === "test") return [];
   const { listing_name: name, severity, meaning, delist_url, checked_at: at } = factsOf(change, context);
@@ -41,7 +41,7 @@ export const alertsOf = (change: Change, context: ChangeContext): AlertRow[] => 
   const { value: target, label } = before;
   const line: Line = { target, label, came, name, severity, meaning, delist_url, flapping: change.flapping, at };
   const body = JSON.stringify(line);
-  return before.recipients.map((recipient) => ({ id: newId(), recipient, body, createdAtMs: atMs }));
+  return recipients.map((recipient) => ({ id: newId(), recipient, body, createdAtMs: atMs }));
 };
 
 const oneLine = (text: string): string => text.replace(/[\p{Cc}\p{Cf}\s]+/gu, " ").trim();

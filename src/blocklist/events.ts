@@ -56,15 +56,15 @@ export const factsOf = ({ listing, reason, flapping }: Change, context: ChangeCo
   };
 };
 
-/** The webhook event of a change: `blacklist.listed` or `blacklist.delisted`. Null when the target has no webhook. */
-export const eventOf = (change: Change, context: ChangeContext): EventRow | null => {
+/** The event of a change: `blacklist.listed` or `blacklist.delisted`. */
+export const eventOf = (change: Change, context: ChangeContext): EventRow => {
   const { before, atMs } = context;
-  if (before.webhookUrl === null) return null;
   return {
     id: newId(),
     accountId: before.accountId,
     mode: before.mode,
     type: change.reason === null ? "blacklist.listed" : "blacklist.delisted",
+    subject: `target:${before.id}`,
     data: JSON.stringify(factsOf(change, context)),
     url: before.webhookUrl,
     createdAtMs: atMs,

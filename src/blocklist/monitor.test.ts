@@ -66,12 +66,14 @@ describe("the first check", () => {
     expect(world.events()).toEqual([]);
   });
 
-  test("without a webhook writes no event, and a history all the same", async () => {
+  test("without a webhook writes an event for the feed, and mails the recipients of the account as well", async () => {
     const world = newWorld();
-    const id = world.add(IP, { webhookUrl: null });
+    world.defaults.push("all@example.com", "a@example.com");
+    const id = world.add(IP, { webhookUrl: null, recipients: ["a@example.com"] });
     world.spamcop(IP, LISTED);
     await world.check(id);
-    expect(world.events()).toEqual([]);
+    expect(world.events()).toMatchObject([{ type: "blacklist.listed", url: null }]);
+    expect(world.store.alertRecipients(9, []).toSorted()).toEqual(["a@example.com", "all@example.com"]);
     expect(world.store.listChecks(id, { before: null, limit: 9 })).toHaveLength(1);
   });
 });

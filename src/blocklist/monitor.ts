@@ -8,7 +8,7 @@ import { alertsOf } from "./alerts.ts";
 import { checkBodyOf, checkBodySchema } from "./check-body.ts";
 import { type Change, eventOf } from "./events.ts";
 import { nextCheckMs } from "./schedule.ts";
-import type { BlocklistStore, CheckRow, TargetRow } from "./store.ts";
+import type { BlocklistStore, CheckRow, Owner, TargetRow } from "./store.ts";
 import { TEST_LIST, testOutcome } from "./test-list.ts";
 import { conclude, type Transition } from "./transition.ts";
 
@@ -22,6 +22,8 @@ export interface MonitorDeps {
   readonly clock: Clock;
   /** Whether alert mail can be sent at all. */
   readonly hasMail: boolean;
+  /** Where alert mail of an account and mode goes to, beside the recipients of a target. */
+  readonly defaultRecipients: (owner: Owner) => readonly string[];
 }
 
 /** A check that has been begun. */
@@ -50,7 +52,8 @@ export const listsFor = (mode: TargetRow["mode"], inForce: readonly Blocklist[])
   mode === "test" ? [TEST_LIST] : inForce;
 
 /** Checks targets, one check a target at a time: whoever asks while one runs gets that one. */
-export const createMonitor = ({ db, store, lists: inForce, lookup, breaker, clock, hasMail }: MonitorDeps) => {
+export const createMonitor = (deps: MonitorDeps) => {
+  const { db, store, lists: inForce, lookup, breaker, clock, hasMail, defaultRecipients } = deps;
   const running = new Map<string, RunningCheck>();
   const stopping = new AbortController();
 
@@ -133,10 +136,10 @@ export const createMonitor = ({ db, store, lists: inForce, lookup, breaker, cloc
     store.insertCheck(tx, check);
     store.updateTarget(tx, targetId, { status, listedOn, lastCheckedAtMs: nowMs, nextCheckAtMs });
     const context = { before, after: { status, listedOn }, lists, outcomes, checkId: begun.id, atMs: nowMs };
+    const recipients = hasMail ? [...new Set([...before.recipients, ...defaultRecipients(before)])] : [];
     for (const change of changes) {
-      const event = eventOf(change, context);
-      if (event !== null) store.insertEvent(tx, event);
-      if (hasMail) for (const alert of alertsOf(change, context)) store.insertAlert(tx, alert);
+      store.insertEvent(tx, eventOf(change, context));
+      for (const alert of alertsOf(change, context, recipients)) store.insertAlert(tx, alert);
     }
     return { target: { ...before, status, listedOn, lastCheckedAtMs: nowMs, nextCheckAtMs }, check, changes };
   };

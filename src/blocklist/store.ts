@@ -51,14 +51,17 @@ export interface TargetFilters {
   readonly monitoringEnabled?: boolean | undefined;
 }
 
-/** An event for webhooks; `data` is JSON text. */
+/** An event; `data` is JSON text. */
 export interface EventRow {
   readonly id: string;
   readonly accountId: string;
   readonly mode: KeyMode;
   readonly type: "blacklist.listed" | "blacklist.delisted";
+  /** What it is about: `target:<id>`. */
+  readonly subject: `target:${string}`;
   readonly data: string;
-  readonly url: string;
+  /** The webhook of the target itself. */
+  readonly url: string | null;
   readonly createdAtMs: number;
 }
 

@@ -131,8 +131,7 @@ export const createTargets = (deps: TargetsDeps) => {
       atMs: clock.nowMs(),
     };
     for (const listing of gone) {
-      const event = eventOf({ listing, reason: "list_muted", flapping: false }, context);
-      if (event !== null) store.insertEvent(tx, event);
+      store.insertEvent(tx, eventOf({ listing, reason: "list_muted", flapping: false }, context));
     }
     return { mutedLists, listedOn, status };
   };

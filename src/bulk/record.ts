@@ -39,6 +39,7 @@ export const createRecord = ({ jobs, lists, ledger, clock }: RecordDeps) => {
       accountId: job.accountId,
       mode: job.mode,
       type: EVENT_OF[status],
+      subject: `job:${job.id}`,
       data: JSON.stringify(jobObject(job, jobs.counts(number))),
       url: job.webhookUrl,
       createdAtMs: clock.nowMs(),

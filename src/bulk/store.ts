@@ -72,11 +72,14 @@ export interface Reopened {
   readonly addresses: number;
 }
 
+/** An event; `data` is JSON text, `url` the webhook of the job itself. */
 export interface OutboxEvent {
   readonly id: string;
   readonly accountId: string;
   readonly mode: KeyMode;
   readonly type: "bulk.completed" | "bulk.cancelled" | "bulk.failed";
+  /** What it is about: `job:<id>`. */
+  readonly subject: `job:${string}`;
   readonly data: string;
   readonly url: string | null;
   readonly createdAtMs: number;

@@ -59,8 +59,18 @@ export const createBlocklistWorlds = () => {
     const log = createLog("info", clock, (line) => logged.push(line));
     const store = createBlocklistStore(db);
     const lists = LISTS.map(catalogueList);
+    const defaults: string[] = [];
     const breaker = createBreaker({ clock, log, health, countTargets: store.countWatched });
-    const monitor = createMonitor({ db, store, lists, lookup, breaker, clock, hasMail: true });
+    const monitor = createMonitor({
+      db,
+      store,
+      lists,
+      lookup,
+      breaker,
+      clock,
+      hasMail: true,
+      defaultRecipients: () => defaults,
+    });
     const passes = createPasses({ db, store, monitor, health, lists, clock, log, retentionDays });
 
     const find = (id: string): TargetRow => {
@@ -80,6 +90,8 @@ export const createBlocklistWorlds = () => {
       monitor,
       passes,
       find,
+      /** Recipients of the account; empty at first. */
+      defaults,
       add(value: string, more: Partial<TargetRow> = {}): string {
         const id = newId();
         const nowMs = clock.nowMs();

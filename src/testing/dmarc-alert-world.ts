@@ -43,7 +43,8 @@ export const createDmarcAlertWorlds = () => {
     const [domains, alerts] = [createDomainStore(db), createAlertStore(db)];
     const [reading, rules] = [createReadingStore(db), createAlertRuleStore(db)];
     const reader = createSourceReader({ store: reading });
-    const raise = createRaise({ store: alerts, hasMail });
+    const defaults: string[] = [];
+    const raise = createRaise({ store: alerts, hasMail, defaultRecipients: () => defaults });
     const review = createReview({ rules, alerts, reading, reader, raise });
     const startPasses = () => createAlertPasses({ db, rules, domains, reading, review, raise, clock, log });
     const passes = startPasses();
@@ -68,6 +69,8 @@ export const createDmarcAlertWorlds = () => {
       reading,
       reader,
       raise,
+      /** Recipients of the account; empty at first. */
+      defaults,
       passes,
       /** The passes of a service that starts at this moment. */
       startPasses,

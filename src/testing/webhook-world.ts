@@ -5,6 +5,7 @@ import { type Db, openDb } from "../db/open.ts";
 import { createPoster } from "../net/fetch.ts";
 import { createOutgoingRules } from "../net/fetch-url.ts";
 import { createDispatcher } from "../webhooks/dispatcher.ts";
+import { createEventStore } from "../webhooks/event-store.ts";
 import { createWebhookSecrets } from "../webhooks/secrets.ts";
 import { createSender } from "../webhooks/send.ts";
 import { createWebhookStore, type Delivery, type WebhookOwner } from "../webhooks/store.ts";
@@ -38,18 +39,25 @@ export const createWebhookWorlds = () => {
     for (const close of closers.splice(0)) close();
   });
 
-  return ({ zone = {}, path = ":memory:", ...limits }: { zone?: Zone; path?: string; lineMax?: number } = {}) => {
+  return ({ zone = {}, path = ":memory:", ...limits }: { zone?: Zone; path?: string; pendingMax?: number } = {}) => {
     const clock = createTestClock();
     const db = openOrThrow(path);
     const logged: string[] = [];
     const log = createLog("warn", clock, (line) => logged.push(line));
     const random = { integer: () => 0 };
     const store = createWebhookStore(db);
+    const events = createEventStore(db);
+    /** Account and mode to their default URL. */
+    const defaults = new Map<string, string>();
     const secrets = createWebhookSecrets({ db, store, clock });
     const rules = createOutgoingRules(["127.0.0.0/8"]);
     const post = createPoster({ resolver: createZoneResolver(zone), rules, clock });
     const send = createSender({ post, clock, userAgent: "Postwarden/test" });
-    const dispatcher = createDispatcher({ db, store, secrets, send, clock, random, log, ...limits });
+    const dispatcher = createDispatcher({
+      ...{ db, store, events, secrets, send, clock, random, log },
+      defaultUrl: ({ accountId, mode }) => defaults.get(`${accountId} ${mode}`) ?? null,
+      ...limits,
+    });
     let isOpen = true;
     const close = () => {
       if (isOpen) db.close();
@@ -67,16 +75,22 @@ export const createWebhookWorlds = () => {
       db,
       logged,
       store,
+      events,
+      defaults,
       secrets,
       dispatcher,
       close,
       find,
       /** Writes an event as a slice does, and answers its id. */
-      event(url: string | null, data: unknown = {}, { accountId, mode }: WebhookOwner = LIVE_OWNER): string {
+      event(
+        url: string | null,
+        data: unknown = {},
+        { accountId, mode, subject = "target:1" }: WebhookOwner & { readonly subject?: string } = LIVE_OWNER,
+      ): string {
         const id = newId();
         db.sqlite.run(
-          "INSERT INTO outbox (id, account_id, mode, type, data, url, created_at_ms) VALUES (?, ?, ?, ?, ?, ?, ?)",
-          [id, accountId, mode, "test.event", JSON.stringify(data), url, clock.nowMs()],
+          "INSERT INTO outbox (id, account_id, mode, type, subject, data, url, created_at_ms) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+          [id, accountId, mode, "test.event", subject, JSON.stringify(data), url, clock.nowMs()],
         );
         return id;
       },

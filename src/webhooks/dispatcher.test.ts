@@ -39,12 +39,36 @@ describe("an event", () => {
     expect(world.find(id)).toMatchObject({ status: "delivered", attempts: 1, lastHttpStatus: 204, lastProblem: null });
   });
 
-  test("for nobody stays where it is and is never sent", async () => {
+  test("for nobody is never sent, and stays in the feed", async () => {
     const world = newWorld();
     const id = world.event(null);
     world.dispatcher.start();
-    await settle();
+    await until(() => world.events.waiting(1).length === 0);
     expect(world.store.find(id)).toBeUndefined();
+    expect(world.events.list(LIVE, {}, { after: null, limit: 9 }).map((event) => event.id)).toEqual([id]);
+  });
+
+  test("goes to the default URL of its account and mode as well, under the same id, and to one URL once", async () => {
+    const [world, own, ofAccount] = [newWorld(), newReceiver(), newReceiver()];
+    world.defaults.set("account live", ofAccount.url);
+    const ids = [world.event(own.url, {}, LIVE), world.event(null, {}, LIVE), world.event(ofAccount.url, {}, LIVE)];
+    const other = world.event(own.url, {}, TEST);
+    world.dispatcher.start();
+    await world.untilDelivered(other);
+    await ofAccount.untilReceived(3);
+    const idsAt = (receiver: typeof own) => receiver.received.map(({ headers }) => headers["webhook-id"] ?? "");
+    expect(idsAt(own).toSorted()).toEqual([ids[0] ?? "", other].toSorted());
+    expect(idsAt(ofAccount)).toEqual(ids);
+    await until(() => world.dispatcher.running() === 0);
+    const rows = world.store.list(LIVE, {}, { before: null, limit: 9 });
+    expect(rows.map(({ eventId, via, status }) => [eventId, via, status]).toSorted()).toEqual(
+      [
+        [ids[0] ?? "", "default", "delivered"],
+        [ids[0] ?? "", "subject", "delivered"],
+        [ids[1] ?? "", "default", "delivered"],
+        [ids[2] ?? "", "both", "delivered"],
+      ].toSorted(),
+    );
   });
 
   test("is repeated at the times of the schedule under the same id, with a new signature, and given up at the end", async () => {
@@ -91,7 +115,23 @@ describe("an event", () => {
 });
 
 describe("the events for one URL", () => {
-  test("come in their order, and those behind a failure wait for it", async () => {
+  test("wait for an earlier one about the same subject only", async () => {
+    const [world, receiver] = [newWorld(), newReceiver()];
+    receiver.answer(({ event }) => new Response(null, { status: event.data.n === 1 ? 500 : 204 }));
+    const about = (subject: string) => ({ ...LIVE, subject });
+    const first = world.event(receiver.url, { n: 1 }, about("target:a"));
+    const behind = world.event(receiver.url, { n: 2 }, about("target:a"));
+    const other = world.event(receiver.url, { n: 3 }, about("target:b"));
+    world.dispatcher.start();
+    await world.untilDelivered(other);
+    await world.untilAttempts(first, 1);
+    expect([world.find(first), world.find(behind)]).toMatchObject([
+      { status: "pending", attempts: 1 },
+      { status: "pending", attempts: 0, dueAtMs: null },
+    ]);
+  });
+
+  test("about one subject come in their order, and those behind a failure wait for it", async () => {
     const [world, receiver] = [newWorld(), newReceiver()];
     receiver.answer((_, number) => new Response(null, { status: number === 3 ? 500 : 200 }));
     const ids = Array.from({ length: 250 }, (_, n) => world.event(receiver.url, { n }));
@@ -120,7 +160,7 @@ describe("the events for one URL", () => {
 });
 
 test("more events than may wait for a URL are not sent, which is said aloud and shown, and other URLs go on", async () => {
-  const [world, dead, alive] = [newWorld({ lineMax: 3 }), newReceiver(), newReceiver()];
+  const [world, dead, alive] = [newWorld({ pendingMax: 3 }), newReceiver(), newReceiver()];
   dead.answer(() => Promise.withResolvers<Response>().promise);
   const ids = Array.from({ length: 5 }, () => world.event(dead.url));
   const other = world.event(alive.url);

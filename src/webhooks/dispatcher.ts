@@ -3,21 +3,25 @@ import type { Log } from "../base/log.ts";
 import type { Random } from "../base/secrets.ts";
 import type { Db } from "../db/open.ts";
 import { createRecorder } from "./recorder.ts";
+import type { EventStore } from "./event-store.ts";
 import type { WebhookSecrets } from "./secrets.ts";
 import type { Sender } from "./send.ts";
 import type { Delivery, WebhookStore } from "./store.ts";
-import { createTakeOver, EVENTS_AT_ONCE_MAX } from "./take-over.ts";
+import { createTakeOver, EVENTS_AT_ONCE_MAX, type TakeOverDeps } from "./take-over.ts";
 
 export interface DispatcherDeps {
   readonly db: Db;
   readonly store: WebhookStore;
+  readonly events: EventStore;
+  /** The URL that all events of an account and mode go to, beside that of their subject. */
+  readonly defaultUrl: TakeOverDeps["defaultUrl"];
   readonly secrets: WebhookSecrets;
   readonly send: Sender;
   readonly clock: Clock;
   readonly random: Random;
   readonly log: Log;
   /** Events that may wait for one URL of an account; 100,000 unless said. */
-  readonly lineMax?: number;
+  readonly pendingMax?: number;
 }
 
 /** Receivers that are called at once: far more than can be slow at a time. */
@@ -47,9 +51,9 @@ export const createDispatcher = (deps: DispatcherDeps) => {
   const sendLine = async (head: Delivery): Promise<void> => {
     const written: Array<Promise<void>> = [];
     try {
-      for (const delivery of store.line(head, SENT_IN_A_ROW_MAX)) {
+      for (const delivery of store.queue(head, SENT_IN_A_ROW_MAX)) {
         if (stopped) break;
-        const { id, url, body } = delivery;
+        const { eventId: id, url, body } = delivery;
         const end = await send({ id, url, body, secrets: secrets.signing(delivery) });
         const recorded = record(delivery, end);
         written.push(recorded);
@@ -72,7 +76,7 @@ export const createDispatcher = (deps: DispatcherDeps) => {
 
   const beginDue = (): void => {
     for (const head of store.dueHeads(clock.nowMs(), LINES_AT_ONCE_MAX * 2)) {
-      const line = `${head.accountId} ${head.mode} ${head.url}`;
+      const line = `${head.accountId} ${head.mode} ${head.url} ${head.subject}`;
       if (running.size >= LINES_AT_ONCE_MAX) return;
       if (!running.has(line)) begin(head, line);
     }

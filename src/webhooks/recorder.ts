@@ -26,9 +26,9 @@ export const createRecorder = ({ db, store, clock, random, log }: RecorderDeps) 
     return { ...tried, status: "pending", dueAtMs: nowMs + waitMs, finishedAtMs: null };
   };
 
-  const stopLine = (tx: Tx, delivery: Delivery): void => {
+  const stopUrl = (tx: Tx, delivery: Delivery): void => {
     store.markGone(tx, delivery, clock.nowMs());
-    store.failLine(tx, delivery, "Not sent: the receiver answered 410 to an earlier event.", clock.nowMs());
+    store.failPending(tx, delivery, "Not sent: the receiver answered 410 to an earlier event.", clock.nowMs());
   };
 
   return async (delivery: Delivery, end: SendEnd): Promise<void> => {
@@ -36,8 +36,8 @@ export const createRecorder = ({ db, store, clock, random, log }: RecorderDeps) 
     const change = endOf(delivery, end);
     await db.commit((tx) => {
       store.endAttempt(tx, id, change);
-      if (end.gone) stopLine(tx, delivery);
-      else if (change.status !== "pending") store.wakeLine(tx, delivery, clock.nowMs());
+      if (end.gone) stopUrl(tx, delivery);
+      else if (change.status !== "pending") store.wakeQueue(tx, delivery, clock.nowMs());
     });
     // The rest of the URL may well hold a token.
     const fields = { id, type, host: new URL(url).host, problem: end.problem };

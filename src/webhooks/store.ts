@@ -1,11 +1,10 @@
-import { and, asc, desc, eq, gt, gte, isNotNull, isNull, lt, lte, or, type SQL, sql } from "drizzle-orm";
+import { and, asc, desc, eq, gt, gte, isNotNull, isNull, lt, lte, ne, or, type SQL, sql } from "drizzle-orm";
 import type { IdWindow } from "../base/walk.ts";
 import type { KeyMode } from "../base/secrets.ts";
 import type { Db, Tx } from "../db/open.ts";
-import { outbox } from "../db/schema.ts";
 import { webhookDeliveries, webhookGone, webhookSecrets } from "../db/schema-webhooks.ts";
 
-export const DELIVERY_STATUSES = ["pending", "delivered", "failed"] as const;
+export const DELIVERY_STATUSES = ["pending", "delivered", "rejected", "failed", "cancelled"] as const;
 export type DeliveryStatus = (typeof DELIVERY_STATUSES)[number];
 
 /** Whose webhooks: those of live and of test keys share nothing, neither secrets nor queues nor URLs that are off. */
@@ -14,22 +13,35 @@ export interface WebhookOwner {
   readonly mode: KeyMode;
 }
 
-/** The pending events of an owner for one URL, which are sent one after the other. */
-export interface WebhookQueue extends WebhookOwner {
+/** One URL of an owner. */
+export interface WebhookEndpoint extends WebhookOwner {
   readonly url: string;
+}
+
+/** The pending events of an owner for one URL and about one subject, which are sent one after the other. */
+export interface WebhookQueue extends WebhookEndpoint {
+  readonly subject: string;
 }
 
 /** An event on its way to a URL. Of the pending ones of a queue only the first has a time. */
 export interface Delivery extends WebhookQueue {
   readonly id: string;
+  /** The event: the header `webhook-id`, and the order within a queue. */
+  readonly eventId: string;
+  /** Whose URL it is: that of the subject, the default of the account, or both. */
+  readonly via: "subject" | "default" | "both";
   readonly type: string;
   readonly body: string;
   readonly status: DeliveryStatus;
   readonly attempts: number;
+  /** Attempts that the receiver refused for good. */
+  readonly rejections: number;
   readonly dueAtMs: number | null;
   readonly lastAttemptAtMs: number | null;
   readonly lastHttpStatus: number | null;
   readonly lastProblem: string | null;
+  /** The beginning of what the receiver answered to a failed attempt. */
+  readonly lastAnswer: string | null;
   readonly createdAtMs: number;
   readonly finishedAtMs: number | null;
 }
@@ -39,17 +51,6 @@ export interface AttemptEnd extends Pick<
   Delivery,
   "status" | "attempts" | "dueAtMs" | "lastAttemptAtMs" | "lastHttpStatus" | "lastProblem" | "finishedAtMs"
 > {}
-
-/** An event as a slice wrote it, in the transaction that changed the state. */
-export interface OutboxEvent {
-  readonly id: string;
-  readonly accountId: string;
-  readonly mode: KeyMode;
-  readonly type: string;
-  readonly data: string;
-  readonly url: string | null;
-  readonly createdAtMs: number;
-}
 
 export interface WebhookSecret extends WebhookOwner {
   readonly id: string;
@@ -66,14 +67,15 @@ export interface DeliveryFilters {
 
 export const createWebhookStore = (db: Db) => {
   const table = webhookDeliveries;
-  const lineOf = ({ accountId, mode, url }: WebhookQueue): SQL | undefined =>
+  const pendingAt = ({ accountId, mode, url }: WebhookEndpoint): SQL | undefined =>
     and(eq(table.accountId, accountId), eq(table.mode, mode), eq(table.url, url), sql`status = 'pending'`);
+  const queueOf = (queue: WebhookQueue): SQL | undefined => and(pendingAt(queue), eq(table.subject, queue.subject));
   const goneOf = ({ accountId, mode }: WebhookOwner, url: string): SQL | undefined =>
     and(eq(webhookGone.accountId, accountId), eq(webhookGone.mode, mode), eq(webhookGone.url, url));
   const secretsOf = ({ accountId, mode }: WebhookOwner): SQL | undefined =>
     and(eq(webhookSecrets.accountId, accountId), eq(webhookSecrets.mode, mode));
 
-  const firstWithoutTime = db.orm
+  const firstOf = db.orm
     .select({ id: table.id, dueAtMs: table.dueAtMs })
     .from(table)
     .where(
@@ -81,10 +83,11 @@ export const createWebhookStore = (db: Db) => {
         eq(table.accountId, sql.placeholder("accountId")),
         eq(table.mode, sql.placeholder("mode")),
         eq(table.url, sql.placeholder("url")),
+        eq(table.subject, sql.placeholder("subject")),
         sql`status = 'pending'`,
       ),
     )
-    .orderBy(asc(table.id))
+    .orderBy(asc(table.eventId))
     .limit(1)
     .prepare();
   const setTime = db.orm
@@ -102,23 +105,6 @@ export const createWebhookStore = (db: Db) => {
     db.orm.select().from(webhookGone).where(goneOf(owner, url)).get()?.atMs;
 
   return {
-    /** Events that nobody has taken over yet, the oldest first. */
-    waitingEvents: (limit: number): OutboxEvent[] =>
-      db.orm
-        .select()
-        .from(outbox)
-        .where(and(sql`delivered_at_ms is null`, isNotNull(outbox.url)))
-        .orderBy(asc(outbox.id))
-        .limit(limit)
-        .all(),
-    removeEvent: (_tx: Tx, id: string): void => void db.orm.delete(outbox).where(eq(outbox.id, id)).run(),
-    /** Forgets events that were for nobody. */
-    forgetUnwantedEvents: (_tx: Tx, beforeMs: number): void =>
-      void db.orm
-        .delete(outbox)
-        .where(and(isNull(outbox.url), lt(outbox.createdAtMs, beforeMs)))
-        .run(),
-
     insert: (_tx: Tx, delivery: Delivery): void =>
       void db.orm.insert(table).values(delivery).onConflictDoNothing().run(),
     find: (id: string): Delivery | undefined => byId.get({ id }),
@@ -128,10 +114,14 @@ export const createWebhookStore = (db: Db) => {
         .set({ ...end })
         .where(eq(table.id, id))
         .run(),
-    /** Gives the first of a line its time, where it has none: to be called after every change of the line. */
-    wakeLine(_tx: Tx, { accountId, mode, url }: WebhookQueue, dueAtMs: number): void {
-      const first = firstWithoutTime.get({ accountId, mode, url });
-      if (first !== undefined && first.dueAtMs === null) setTime.run({ id: first.id, dueAtMs });
+    /** Gives the first of a queue its time, where it has none, and only the first: to be called after every change of the queue. */
+    wakeQueue(_tx: Tx, queue: WebhookQueue, dueAtMs: number): void {
+      const { accountId, mode, url, subject } = queue;
+      const first = firstOf.get({ accountId, mode, url, subject });
+      if (first === undefined || first.dueAtMs !== null) return;
+      const others = and(queueOf(queue), isNotNull(table.dueAtMs), ne(table.id, first.id));
+      db.orm.update(table).set({ dueAtMs: null }).where(others).run();
+      setTime.run({ id: first.id, dueAtMs });
     },
     setDue: (_tx: Tx, id: string, dueAtMs: number | null): void => void setTime.run({ id, dueAtMs }),
 
@@ -145,20 +135,20 @@ export const createWebhookStore = (db: Db) => {
         .limit(limit)
         .all(),
     /** The pending ones of a queue, in their order. */
-    line: (queue: WebhookQueue, limit: number): Delivery[] =>
-      db.orm.select().from(table).where(lineOf(queue)).orderBy(asc(table.id)).limit(limit).all(),
-    countLine: (queue: WebhookQueue): number =>
+    queue: (queue: WebhookQueue, limit: number): Delivery[] =>
+      db.orm.select().from(table).where(queueOf(queue)).orderBy(asc(table.eventId)).limit(limit).all(),
+    countPending: (endpoint: WebhookEndpoint): number =>
       db.orm
         .select({ count: sql<number>`count(*)` })
         .from(table)
-        .where(lineOf(queue))
+        .where(pendingAt(endpoint))
         .get()?.count ?? 0,
     /** Gives up all that is pending for a URL. */
-    failLine: (_tx: Tx, line: WebhookQueue, problem: string, atMs: number): void =>
+    failPending: (_tx: Tx, endpoint: WebhookEndpoint, problem: string, atMs: number): void =>
       void db.orm
         .update(table)
         .set({ status: "failed", dueAtMs: null, lastProblem: problem, finishedAtMs: atMs })
-        .where(lineOf(line))
+        .where(pendingAt(endpoint))
         .run(),
 
     /** Of an owner: the id so many places behind the newest older than `before`; null when there are no so many. */
@@ -205,7 +195,7 @@ export const createWebhookStore = (db: Db) => {
     /** When the receiver of a URL answered 410; undefined while events are sent there. */
     goneSince,
     isGone: (owner: WebhookOwner, url: string): boolean => goneSince(owner, url) !== undefined,
-    markGone: (_tx: Tx, { accountId, mode, url }: WebhookQueue, atMs: number): void =>
+    markGone: (_tx: Tx, { accountId, mode, url }: WebhookEndpoint, atMs: number): void =>
       void db.orm.insert(webhookGone).values({ accountId, mode, url, atMs }).onConflictDoNothing().run(),
     clearGone: (_tx: Tx, owner: WebhookOwner, url: string): void =>
       void db.orm.delete(webhookGone).where(goneOf(owner, url)).run(),

@@ -1,23 +1,27 @@
 import { type Clock, isoTime } from "../base/clock.ts";
-import type { KeyMode } from "../base/secrets.ts";
 import type { Log } from "../base/log.ts";
+import { newId, type KeyMode } from "../base/secrets.ts";
 import type { Db, Tx } from "../db/open.ts";
+import type { EventRow, EventStore } from "./event-store.ts";
 import type { WebhookSecrets } from "./secrets.ts";
-import type { Delivery, OutboxEvent, WebhookStore } from "./store.ts";
+import type { Delivery, WebhookOwner, WebhookStore } from "./store.ts";
 
 /** Events that one transaction takes over. */
 export const EVENTS_AT_ONCE_MAX = 500;
 /** More than so many waiting for one URL of an account: its receiver has been away for long, and hears of no more. */
-const LINE_MAX = 100_000;
+const PENDING_MAX = 100_000;
 
 export interface TakeOverDeps {
   readonly db: Db;
   readonly store: WebhookStore;
+  readonly events: EventStore;
+  /** The URL that all events of an account and mode go to, beside that of their subject; null when there is none. */
+  readonly defaultUrl: (owner: WebhookOwner) => string | null;
   readonly secrets: WebhookSecrets;
   readonly clock: Clock;
   readonly log: Log;
   /** Events that may wait for one URL of an account. */
-  readonly lineMax?: number;
+  readonly pendingMax?: number;
 }
 
 interface EventContent {
@@ -30,62 +34,73 @@ interface EventContent {
 export const bodyOf = (type: string, { createdAtMs, mode, data }: EventContent): string =>
   JSON.stringify({ type, timestamp: isoTime(createdAtMs), data: { ...data, mode } });
 
-/** Turns events of the outbox into deliveries, in one transaction; answers how many there were. */
-export const createTakeOver = ({ db, store, secrets, clock, log, lineMax = LINE_MAX }: TakeOverDeps) => {
-  const deliveryOf = ({ data, ...event }: OutboxEvent & { url: string }): Delivery => ({
-    id: event.id,
-    accountId: event.accountId,
-    mode: event.mode,
-    url: event.url,
-    type: event.type,
-    body: bodyOf(event.type, { ...event, data: JSON.parse(data) }),
-    status: "pending",
-    attempts: 0,
-    dueAtMs: null,
-    lastAttemptAtMs: null,
-    lastHttpStatus: null,
-    lastProblem: null,
-    createdAtMs: event.createdAtMs,
-    finishedAtMs: null,
-  });
+interface Refusal {
+  readonly host: string;
+  readonly problem: string;
+}
 
-  const refusalOf = (delivery: Delivery, lengths: Map<string, number>): string | null => {
+/** Makes deliveries of the events in the outbox, in one transaction; answers how many events there were. */
+export const createTakeOver = (deps: TakeOverDeps) => {
+  const { db, store, events, defaultUrl, secrets, clock, log, pendingMax = PENDING_MAX } = deps;
+
+  /** One delivery for each URL. The first has the id of the event, so that a repeat after a crash inserts nothing twice. */
+  const deliveriesOf = (event: EventRow): Delivery[] => {
+    const ofAccount = defaultUrl(event);
+    const { id: eventId, accountId, mode, type, subject, createdAtMs } = event;
+    const made = {
+      ...{ eventId, accountId, mode, type, subject, createdAtMs },
+      body: bodyOf(type, { ...event, data: JSON.parse(event.data) }),
+      ...({ status: "pending", attempts: 0, rejections: 0, dueAtMs: null, finishedAtMs: null } as const),
+      ...{ lastAttemptAtMs: null, lastHttpStatus: null, lastProblem: null, lastAnswer: null },
+    };
+    const own = event.url;
+    const via = own !== null && own === ofAccount ? "both" : "subject";
+    return [
+      ...(own === null ? [] : [{ ...made, id: eventId, url: own, via } as const]),
+      ...(ofAccount === null || via === "both"
+        ? []
+        : [{ ...made, id: own === null ? eventId : newId(), url: ofAccount, via: "default" } as const]),
+    ];
+  };
+
+  const refusalOf = (delivery: Delivery, counts: Map<string, number>): string | null => {
     const { accountId, mode, url } = delivery;
     const goneAtMs = store.goneSince(delivery, url);
     if (goneAtMs !== undefined) {
       return `Not sent: the receiver answered 410 on ${isoTime(goneAtMs)}. Set the URL again, or redeliver, to go on.`;
     }
-    const line = `${accountId} ${mode} ${url}`;
-    const length = lengths.get(line) ?? store.countLine(delivery);
-    lengths.set(line, Math.min(lineMax, length + 1));
-    return length < lineMax ? null : `Not sent: ${lineMax} events are waiting for this URL already.`;
+    const endpoint = `${accountId} ${mode} ${url}`;
+    const pending = counts.get(endpoint) ?? store.countPending(delivery);
+    counts.set(endpoint, Math.min(pendingMax, pending + 1));
+    return pending < pendingMax ? null : `Not sent: ${pendingMax} events are waiting for this URL already.`;
   };
 
-  const takeOne = (tx: Tx, delivery: Delivery, problem: string | null): void => {
+  const takeOne = (tx: Tx, delivery: Delivery, counts: Map<string, number>): Refusal | null => {
     const nowMs = clock.nowMs();
+    const problem = refusalOf(delivery, counts);
     if (problem === null) store.insert(tx, delivery);
     else store.insert(tx, { ...delivery, status: "failed", lastProblem: problem, finishedAtMs: nowMs });
-    store.removeEvent(tx, delivery.id);
     secrets.ensure(tx, delivery);
-    store.wakeLine(tx, delivery, nowMs);
+    store.wakeQueue(tx, delivery, nowMs);
+    return problem === null ? null : { host: new URL(delivery.url).host, problem };
   };
 
   return async (): Promise<number> => {
-    const events = store.waitingEvents(EVENTS_AT_ONCE_MAX);
-    if (events.length === 0) return 0;
+    const waiting = events.waiting(EVENTS_AT_ONCE_MAX);
+    if (waiting.length === 0) return 0;
     const refused = await db.commit((tx) => {
-      const lengths = new Map<string, number>();
-      const problems: Array<{ readonly host: string; readonly problem: string }> = [];
-      for (const event of events) {
-        if (event.url === null) continue;
-        const delivery = deliveryOf({ ...event, url: event.url });
-        const problem = refusalOf(delivery, lengths);
-        takeOne(tx, delivery, problem);
-        if (problem !== null) problems.push({ host: new URL(event.url).host, problem });
+      const counts = new Map<string, number>();
+      const refusals: Refusal[] = [];
+      for (const event of waiting) {
+        for (const delivery of deliveriesOf(event)) {
+          const refusal = takeOne(tx, delivery, counts);
+          if (refusal !== null) refusals.push(refusal);
+        }
+        events.markTaken(tx, event.id, clock.nowMs());
       }
-      return problems;
+      return refusals;
     });
     for (const fields of refused.slice(0, 1)) log.error("events are not sent", { ...fields, events: refused.length });
-    return events.length;
+    return waiting.length;
   };
 };

@@ -2,9 +2,10 @@ import { type Clock, isoTime } from "../base/clock.ts";
 import type { IdSource } from "../base/walk.ts";
 import { AppError } from "../base/errors.ts";
 import { newId } from "../base/secrets.ts";
-import type { Db } from "../db/open.ts";
+import type { Db, Tx } from "../db/open.ts";
 import type { Caller } from "../http/guard.ts";
 import type { Dispatcher } from "./dispatcher.ts";
+import type { EventStore } from "./event-store.ts";
 import type { WebhookSecrets } from "./secrets.ts";
 import { TEST_MESSAGE } from "./schemas.ts";
 import type { Sender, SendEnd } from "./send.ts";
@@ -14,24 +15,44 @@ import { bodyOf } from "./take-over.ts";
 export interface WebhooksDeps {
   readonly db: Db;
   readonly store: WebhookStore;
+  readonly events: EventStore;
   readonly secrets: WebhookSecrets;
   readonly dispatcher: Dispatcher;
   readonly send: Sender;
   readonly clock: Clock;
+  /** Events that are kept of one account and mode; 100,000 unless said. */
+  readonly eventsMax?: number;
 }
 
 /** How long a finished delivery can be looked at. */
 const KEPT_MS = 30 * 24 * 60 * 60 * 1000;
-const FORGOTTEN_AT_ONCE_MAX = 1_000;
+const FORGOTTEN_AT_ONCE_MAX = 500;
+/** It bounds what one account and mode can fill the disk with. */
+const EVENTS_KEPT_MAX = 100_000;
 
 /** What users and the command line do with webhooks. A caller sees the deliveries of its account and mode. */
-export const createWebhooks = ({ db, store, secrets, dispatcher, send, clock }: WebhooksDeps) => {
+export const createWebhooks = ({
+  db,
+  store,
+  events,
+  secrets,
+  dispatcher,
+  send,
+  clock,
+  eventsMax = EVENTS_KEPT_MAX,
+}: WebhooksDeps) => {
   const find = (caller: Caller, id: string): Delivery => {
     const delivery = store.find(id);
     if (delivery === undefined || delivery.accountId !== caller.accountId || delivery.mode !== caller.mode) {
       throw new AppError("not_found", { message: "There is no such delivery." });
     }
     return delivery;
+  };
+
+  /** Removes rows in small transactions, so that other writes get their turn. */
+  const inSteps = async (removeSome: (tx: Tx) => number): Promise<void> => {
+    let removed = FORGOTTEN_AT_ONCE_MAX;
+    while (removed === FORGOTTEN_AT_ONCE_MAX) removed = await db.commit(removeSome);
   };
 
   return {
@@ -59,11 +80,8 @@ export const createWebhooks = ({ db, store, secrets, dispatcher, send, clock }: 
           const { lastAttemptAtMs, lastHttpStatus, lastProblem } = delivery;
           const last = { lastAttemptAtMs, lastHttpStatus, lastProblem };
           store.endAttempt(tx, id, { ...last, status: "pending", attempts: 0, dueAtMs: null, finishedAtMs: null });
-          // Where an event behind it was first with a time of its own, this one is now before it: one time a line.
-          const [, second] = store.line(delivery, 2);
-          if (second !== undefined && second.id !== id && second.dueAtMs !== null) store.setDue(tx, second.id, null);
         } else if (dueAtMs !== null) store.setDue(tx, id, null);
-        store.wakeLine(tx, delivery, nowMs);
+        store.wakeQueue(tx, delivery, nowMs);
       });
       dispatcher.wake();
       return find(caller, id);
@@ -81,13 +99,15 @@ export const createWebhooks = ({ db, store, secrets, dispatcher, send, clock }: 
       return { ...end, id, elapsedMs };
     },
 
-    /** Forgets deliveries that were finished 30 days ago. */
+    /** Purges deliveries that were finished 30 days ago, events of that time, and of an owner's events all but the newest 100,000. */
     async forgetOld(): Promise<void> {
       const beforeMs = clock.nowMs() - KEPT_MS;
-      await db.commit((tx) => store.forgetUnwantedEvents(tx, beforeMs));
-      let forgotten = FORGOTTEN_AT_ONCE_MAX;
-      while (forgotten === FORGOTTEN_AT_ONCE_MAX) {
-        forgotten = await db.commit((tx) => store.forget(tx, beforeMs, FORGOTTEN_AT_ONCE_MAX));
+      await inSteps((tx) => store.forget(tx, beforeMs, FORGOTTEN_AT_ONCE_MAX));
+      await inSteps((tx) => events.purgeOld(tx, beforeMs, FORGOTTEN_AT_ONCE_MAX));
+      for (const owner of events.owners()) {
+        const surplus = events.surplusFrom(owner, eventsMax);
+        if (surplus === undefined) continue;
+        await inSteps((tx) => events.purgeUpTo(tx, owner, surplus, FORGOTTEN_AT_ONCE_MAX));
       }
     },
 

@@ -8,14 +8,17 @@ export type AlertRow = Readonly<typeof dmarcAlerts.$inferSelect>;
 /** An alert that waits for the next mail to somebody. */
 export type AlertMailRow = Readonly<typeof dmarcAlertMails.$inferSelect>;
 
-/** An event for webhooks; `data` is JSON text. */
+/** An event; `data` is JSON text. */
 export interface AlertEventRow {
   readonly id: string;
   readonly accountId: string;
   readonly mode: "live" | "test";
   readonly type: `dmarc.${string}`;
+  /** What it is about: `domain:<id>`. */
+  readonly subject: `domain:${string}`;
   readonly data: string;
-  readonly url: string;
+  /** The webhook of the domain itself. */
+  readonly url: string | null;
   readonly createdAtMs: number;
 }
 

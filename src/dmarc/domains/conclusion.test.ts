@@ -199,7 +199,7 @@ describe("a check by a user", () => {
 test("each weakening of a day is told, whatever it ends in and however often", async () => {
   const world = newWorld();
   const { id, token } = await world.activate();
-  const raise = createRaise({ store: createAlertStore(world.db), hasMail: false });
+  const raise = createRaise({ store: createAlertStore(world.db), hasMail: false, defaultRecipients: () => [] });
   const steps = ["quarantine", "none", "reject", "none", "reject", "none"];
   for (const p of steps) {
     world.publish("example.com", record(token, `p=${p}`));

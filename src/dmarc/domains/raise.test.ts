@@ -39,10 +39,20 @@ describe("an alert that is raised", () => {
     expect(world.countMails()).toBe(0);
   });
 
-  test("is kept where there is neither webhook nor mail", () => {
+  test("is kept where there is neither webhook nor mail, and is an event for nobody but the feed", () => {
     const world = newWorld({ hasMail: false });
+    world.defaults.push("all@example.com");
     expect(raiseIn(world, world.add("example.com", { webhookUrl: null }))).toBe(true);
-    expect([world.events(), world.countMails(), world.raised()]).toEqual([[], 0, ["status_changed action_required"]]);
+    expect([world.countMails(), world.raised()]).toEqual([0, ["status_changed action_required"]]);
+    expect(world.events()).toMatchObject([{ type: "dmarc.status_changed", url: null }]);
+  });
+
+  test("is lined up for the recipients of the account as well, once for each address", () => {
+    const world = newWorld();
+    world.defaults.push("all@example.com", "a@example.com");
+    raiseIn(world, world.add("example.com", { recipients: ["a@example.com"] }));
+    expect(world.alerts.mailRecipients(9, []).toSorted()).toEqual(["a@example.com", "all@example.com"]);
+    expect(world.countMails()).toBe(2);
   });
 });
 

@@ -1,7 +1,7 @@
 import { newId } from "../../base/secrets.ts";
 import type { Tx } from "../../db/open.ts";
 import type { AlertStore } from "./alert-store.ts";
-import type { DomainRow } from "./domain-store.ts";
+import type { DomainOwner, DomainRow } from "./domain-store.ts";
 
 /** What the service tells the owner of a domain about. Each is an event `dmarc.<rule>` and can be turned off. */
 export const ALERT_RULES = [
@@ -43,9 +43,9 @@ export interface Alert {
 }
 
 /**
- * Raises an alert inside the transaction that changed the state: the alert itself, the event `dmarc.<rule>` where the domain has a
- * webhook, and a line for the next mail to each recipient (of live domains, where the service sends mail). False, and nothing
- * written, when the rule is off or the same thing was raised within the cooldown.
+ * Raises an alert inside the transaction that changed the state: the alert itself, the event `dmarc.<rule>`, and a line for the next
+ * mail to each recipient, those of the account included (of live domains, where the service sends mail). False, and nothing written,
+ * when the rule is off or the same thing was raised within the cooldown.
  */
 export type Raise = (tx: Tx, domain: DomainRow, alert: Alert, atMs: number) => boolean;
 
@@ -53,6 +53,8 @@ export interface RaiseDeps {
   readonly store: AlertStore;
   /** Whether the service has a way to send mail. */
   readonly hasMail: boolean;
+  /** Where alert mail of an account and mode goes to, beside the recipients of a domain. */
+  readonly defaultRecipients: (owner: DomainOwner) => readonly string[];
 }
 
 const COOLDOWN_MS = 24 * 60 * 60_000;
@@ -62,7 +64,7 @@ export const isRuleOn = ({ alerts }: Pick<DomainRow, "alerts">, rule: AlertRule)
   alerts[rule] ?? DEFAULT_ALERTS[rule];
 
 export const createRaise =
-  ({ store, hasMail }: RaiseDeps): Raise =>
+  ({ store, hasMail, defaultRecipients }: RaiseDeps): Raise =>
   (tx, domain, { rule, subject, data, summary, cooldown }, atMs) => {
     if (!isRuleOn(domain, rule)) return false;
     if (cooldown) {
@@ -73,20 +75,18 @@ export const createRaise =
     const id = newId();
     store.insertAlert(tx, { id, domain: domain.number, rule, subject, atMs, body: JSON.stringify({ summary, data }) });
     const { id: domain_id, domain: name, label, mode, accountId, webhookUrl: url } = domain;
-    if (url !== null) {
-      const facts = JSON.stringify({ domain_id, domain: name, label, mode, ...data });
-      store.insertEvent(tx, {
-        id: newId(),
-        accountId,
-        mode,
-        type: `dmarc.${rule}`,
-        data: facts,
-        url,
-        createdAtMs: atMs,
-      });
-    }
+    store.insertEvent(tx, {
+      id: newId(),
+      accountId,
+      mode,
+      type: `dmarc.${rule}`,
+      subject: `domain:${domain_id}`,
+      data: JSON.stringify({ domain_id, domain: name, label, mode, ...data }),
+      url,
+      createdAtMs: atMs,
+    });
     if (hasMail && mode === "live") {
-      for (const recipient of domain.recipients) {
+      for (const recipient of new Set([...domain.recipients, ...defaultRecipients(domain)])) {
         store.insertMail(tx, { id: newId(), recipient, alert: id, createdAtMs: atMs });
       }
     }

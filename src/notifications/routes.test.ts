@@ -1,0 +1,80 @@
+import { describe, expect, test } from "bun:test";
+import { createApps } from "../testing/app.ts";
+
+const start = createApps();
+const MAIL = { NOTIFY_SMTP_URL: "smtp://127.0.0.1:1", NOTIFY_FROM: "alerts@postwarden.example" };
+const HOOK = "https://hooks.example.com/all";
+const PATH = "/v1/notifications";
+
+describe("the defaults of an account", () => {
+  test("are empty at first, changed in part, and removed", async () => {
+    const app = start({ settings: MAIL });
+    const key = app.newKey({ mode: "live" });
+    const nothing = { mode: "live", webhook_url: null, webhook_configured: false, recipients: [], updated_at: null };
+    expect(await app.request("GET", PATH, { key })).toMatchObject({ status: 200, body: nothing });
+    const set = await app.request("PATCH", PATH, { key, body: { webhook_url: HOOK } });
+    expect(set.body).toEqual({
+      ...nothing,
+      webhook_url: HOOK,
+      webhook_configured: true,
+      updated_at: "2026-01-01T00:00:00.000Z",
+    });
+    const more = await app.request("PATCH", PATH, { key, body: { recipients: ["a@Example.com", "a@example.com"] } });
+    expect(more.body).toMatchObject({ webhook_url: HOOK, recipients: ["a@example.com"] });
+    const removed = await app.request("PATCH", PATH, { key, body: { webhook_url: null } });
+    expect(removed.body).toMatchObject({ webhook_url: null, webhook_configured: false, recipients: ["a@example.com"] });
+    expect((await app.request("GET", PATH, { key })).body).toEqual(removed.body);
+  });
+
+  test("of live and test keys, and of other accounts, are apart", async () => {
+    const app = start({ settings: MAIL });
+    const [live, test_, other] = [
+      app.newKey({ mode: "live" }),
+      app.newKey({ mode: "test" }),
+      app.newKey({ mode: "live", account: "other" }),
+    ];
+    await app.request("PATCH", PATH, { key: live, body: { webhook_url: HOOK } });
+    for (const key of [test_, other]) {
+      expect((await app.request("GET", PATH, { key })).body).toMatchObject({ webhook_url: null });
+    }
+  });
+
+  test("show that the receiver turned the URL off, until it is set again", async () => {
+    const app = start();
+    const key = app.newKey({ mode: "live" });
+    await app.request("PATCH", PATH, { key, body: { webhook_url: HOOK } });
+    app.db.sqlite.run("INSERT INTO webhook_gone (account_id, mode, url, at_ms) VALUES (?, 'live', ?, 0)", [
+      app.accountId("main"),
+      HOOK,
+    ]);
+    expect((await app.request("GET", PATH, { key })).body).toMatchObject({ webhook_configured: false });
+    const again = await app.request("PATCH", PATH, { key, body: { webhook_url: HOOK } });
+    expect(again.body).toMatchObject({ webhook_configured: true });
+  });
+
+  test.each([
+    ["a URL that is not https", { webhook_url: "http://example.com/" }, "webhook_url"],
+    ["an address that is none", { recipients: ["x"] }, "recipients.0"],
+    ["recipients where no mail is sent", { recipients: ["a@example.com"] }, "recipients"],
+    ["an unknown field", { webhook: HOOK }, "webhook"],
+  ])("refuse %s", async (_, body, path) => {
+    const app = start();
+    const answer = await app.request("PATCH", PATH, { key: app.newKey(), body });
+    expect(answer).toMatchObject({ status: 400, body: { error: "Invalid request body", issues: [{ path }] } });
+  });
+
+  test("refuse recipients at other domains than the operator allows", async () => {
+    const app = start({ settings: { ...MAIL, NOTIFY_DOMAINS: "example.net" } });
+    const body = { recipients: ["a@example.com"] };
+    const answer = await app.request("PATCH", PATH, { key: app.newKey(), body });
+    expect(answer).toMatchObject({ status: 400, body: { issues: [{ path: "recipients" }] } });
+  });
+
+  test("need the scope for webhooks", async () => {
+    const app = start();
+    const reader = app.newKey({ scopes: ["webhooks:read"] });
+    expect((await app.request("GET", PATH, { key: reader })).status).toBe(200);
+    expect((await app.request("PATCH", PATH, { key: reader, body: {} })).status).toBe(403);
+    expect((await app.request("GET", PATH, { key: app.newKey({ scopes: ["blacklist:write"] }) })).status).toBe(403);
+  });
+});

@@ -1,0 +1,46 @@
+import { and, eq } from "drizzle-orm";
+import type { KeyMode } from "../base/secrets.ts";
+import type { Db, Tx } from "../db/open.ts";
+import { accountNotifications } from "../db/schema-webhooks.ts";
+
+/** Whose settings: those of live and of test keys are apart. */
+export interface NotificationsOwner {
+  readonly accountId: string;
+  readonly mode: KeyMode;
+}
+
+/** Where all events of an account and mode go to, beside the URL and recipients of a target, domain or job. */
+export interface NotificationDefaults {
+  readonly webhookUrl: string | null;
+  readonly recipients: readonly string[];
+}
+
+export interface NotificationsRow extends NotificationsOwner, NotificationDefaults {
+  readonly updatedAtMs: number;
+}
+
+const NOTHING: NotificationDefaults = { webhookUrl: null, recipients: [] };
+
+export const createNotificationsStore = (db: Db) => {
+  const table = accountNotifications;
+  const find = ({ accountId, mode }: NotificationsOwner): NotificationsRow | undefined =>
+    db.orm
+      .select()
+      .from(table)
+      .where(and(eq(table.accountId, accountId), eq(table.mode, mode)))
+      .get();
+  return {
+    /** Undefined while nothing was ever set. */
+    find,
+    /** The defaults of an owner; nothing at all while none were set. */
+    findDefaults: (owner: NotificationsOwner): NotificationDefaults => find(owner) ?? NOTHING,
+    save: (_tx: Tx, { accountId, mode, ...values }: NotificationsRow): void =>
+      void db.orm
+        .insert(table)
+        .values({ accountId, mode, ...values })
+        .onConflictDoUpdate({ target: [table.accountId, table.mode], set: values })
+        .run(),
+  };
+};
+
+export type NotificationsStore = ReturnType<typeof createNotificationsStore>;
