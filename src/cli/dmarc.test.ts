@@ -61,7 +61,7 @@ const newWorld = async (...accounts: string[]) => {
             yield* [];
           })(),
         stdinIsTerminal: false,
-        stdoutIsTerminal: true,
+        stdoutIsLog: false,
         untilSignal: () => signal.promise,
         onHangup: () => undefined,
       },

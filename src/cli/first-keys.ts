@@ -57,8 +57,8 @@ const readKeys = (path: string): FirstKeys | null => {
 };
 
 /**
- * Shows the keys of the first account where they have not been shown yet: on a terminal, and as JSON where that was asked
- * for; the file goes then. Elsewhere standard output ends in a journal: it names the file, until the operator removes it.
+ * Prints the keys of the first account where they have not been printed yet, and removes their file. Where standard output
+ * is a log, keys do not belong there: it prints the path of the file, at every start until the operator removes it.
  */
 export const showFirstKeys = (
   { service, dataDir }: FirstKeysDeps,
@@ -72,7 +72,7 @@ export const showFirstKeys = (
     rmSync(path, { force: true });
     return;
   }
-  if (!asJson && !io.stdoutIsTerminal) {
+  if (!asJson && io.stdoutIsLog) {
     io.out(`The keys of the account "${keys.account}" are in ${path}. Store them elsewhere and remove the file.`);
     return;
   }

@@ -15,7 +15,8 @@ export interface Io {
   stdin(): AsyncIterable<Uint8Array>;
   stdinLines(): AsyncIterable<string>;
   readonly stdinIsTerminal: boolean;
-  readonly stdoutIsTerminal: boolean;
+  /** Whether standard output is kept and read by others: the journal of systemd, or the log of a container. */
+  readonly stdoutIsLog: boolean;
   /** Resolves with the name of the signal when the process is asked to end. A second one, a while later, ends it at once. */
   untilSignal(): Promise<string>;
   /** Runs `task` at every SIGHUP, which from then on does not end the process. */
@@ -87,6 +88,12 @@ const untilSignal = (): Promise<string> => {
   return signals.first;
 };
 
+/** systemd sets JOURNAL_STREAM for services that write to the journal; a container's first process has the number 1. */
+export const isLog = (
+  isTerminal: boolean | undefined,
+  { pid, environment }: { readonly pid: number; readonly environment: Environment },
+): boolean => isTerminal !== true && (environment.JOURNAL_STREAM !== undefined || pid === 1);
+
 /** Back to the start of the line, and away with what stands there. */
 const CLEAR_LINE = "\r\u001b[2K";
 
@@ -100,7 +107,7 @@ export const systemIo: Io = {
   stdin: () => Bun.stdin.stream(),
   stdinLines: () => linesOf(Bun.stdin.stream()),
   stdinIsTerminal: process.stdin.isTTY === true,
-  stdoutIsTerminal: process.stdout.isTTY === true,
+  stdoutIsLog: isLog(process.stdout.isTTY, { pid: process.pid, environment: processEnvironment() }),
   untilSignal,
   onHangup: (task) => void process.on("SIGHUP", task),
 };

@@ -22,8 +22,8 @@ export interface CommandOptions {
   readonly heard?: (line: string) => void;
   /** Ends `serve`; default: at once. */
   readonly untilSignal?: () => Promise<string>;
-  /** Whether a person reads standard output; default: yes. */
-  readonly stdoutIsTerminal?: boolean;
+  /** Whether standard output is a log; default: no. */
+  readonly stdoutIsLog?: boolean;
   /** Settings and other variables under their whole names. */
   readonly environment?: Readonly<Record<string, string>>;
   /** Is given what a SIGHUP does. */
@@ -37,7 +37,7 @@ export const createCommandLine = () => {
 
   const run = async (args: readonly string[], options: CommandOptions = {}): Promise<CommandEnd> => {
     const { settings = {}, stdin, heard = () => undefined, untilSignal = async () => "SIGTERM" } = options;
-    const { onHangup = () => undefined, stdoutIsTerminal = true, environment } = options;
+    const { onHangup = () => undefined, stdoutIsLog = false, environment } = options;
     const lines = { out: [] as string[], err: [] as string[] };
     const hear = (to: string[]) => (line: string) => {
       to.push(line);
@@ -53,7 +53,7 @@ export const createCommandLine = () => {
       err: hear(lines.err),
       status: null,
       stdinIsTerminal: stdin === undefined,
-      stdoutIsTerminal,
+      stdoutIsLog,
       async write(bytes) {
         lines.out.push(Buffer.from(bytes).toString());
       },
