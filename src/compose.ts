@@ -155,7 +155,8 @@ export const composeService = ({ config, db, log, outside, freshResolver: given,
           const { interfaceDocument } = await import("./interface-document.ts");
           return interfaceDocument({ version: VERSION, baseUrl, description });
         },
-        findings: () => [...outages.findings(), dmarc.reserve.finding()].filter((finding) => finding !== null),
+        blockers: () => outages.findings(),
+        findings: () => [dmarc.reserve.finding()].filter((finding) => finding !== null),
       }),
     ],
   });

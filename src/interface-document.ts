@@ -13,6 +13,13 @@ import { WEBHOOK_EVENTS, WEBHOOK_OPERATIONS } from "./webhooks/operations.ts";
 
 const okSchema = z.object({ status: z.literal("ok") }).meta({ title: "Ok" });
 
+const readySchema = z
+  .object({
+    status: z.enum(["ok", "degraded"]),
+    findings: z.array(z.string()).meta({ description: "A sentence for each problem and its remedy." }),
+  })
+  .meta({ title: "Ready" });
+
 const SERVICE_OPERATIONS: readonly Operation[] = [
   {
     method: "GET",
@@ -26,9 +33,15 @@ const SERVICE_OPERATIONS: readonly Operation[] = [
     method: "GET",
     path: "/readyz",
     tag: "Service",
-    summary: "Can it work: the database takes writes, and nothing else is known to be in the way",
+    summary: "Can it verify addresses: the database takes writes, DNS and outgoing SMTP answer",
     open: true,
-    responses: { 200: { description: "It can.", schema: okSchema, example: { status: "ok" } } },
+    responses: {
+      200: {
+        description: "It can. `degraded`: it can, but `findings` names what the operator has to look at.",
+        schema: readySchema,
+        example: { status: "ok", findings: [] },
+      },
+    },
     errors: ["unavailable"],
   },
   {

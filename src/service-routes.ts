@@ -12,7 +12,9 @@ export interface ServiceRouteDeps {
   readonly budgets: Budgets;
   /** Makes the OpenAPI document, when it is first asked for. */
   readonly describe: () => Promise<object>;
-  /** What keeps this instance from doing its work, beyond the database; empty when nothing does. */
+  /** What keeps this instance from verifying addresses, beyond the database; empty when nothing does. */
+  readonly blockers: () => readonly string[];
+  /** What an operator has to look at while the service goes on working; empty when there is nothing. */
   readonly findings: () => readonly string[];
 }
 
@@ -26,7 +28,7 @@ const notReady = (reasons: readonly string[]) =>
   new AppError("unavailable", { message: reasons.join(" "), headers: { "retry-after": "5" } });
 
 /** What needs no key: is the process alive, can it work, and what does it offer. */
-export const createServiceRoutes = ({ db, clock, budgets, describe, findings }: ServiceRouteDeps) => {
+export const createServiceRoutes = ({ db, clock, budgets, describe, blockers, findings }: ServiceRouteDeps) => {
   let looked = { atMs: Number.NEGATIVE_INFINITY, isWritable: false };
   const isWritable = (): boolean => {
     const atMs = clock.monotonicMs();
@@ -41,9 +43,10 @@ export const createServiceRoutes = ({ db, clock, budgets, describe, findings }: 
     })
     .get("/healthz", async () => ({ status: "ok" }))
     .get("/readyz", async () => {
-      const reasons = [...(isWritable() ? [] : ["The database cannot be written."]), ...findings()];
-      if (reasons.length > 0) throw notReady(reasons);
-      return { status: "ok" };
+      const reasons = [...(isWritable() ? [] : ["The database cannot be written."]), ...blockers()];
+      if (reasons.length > 0) throw notReady([...reasons, ...findings()]);
+      const found = findings();
+      return { status: found.length === 0 ? "ok" : "degraded", findings: found };
     })
     .get("/openapi.json", async ({ request }) => {
       document ??= describe().then((described) => JSON.stringify(described));

@@ -61,7 +61,7 @@ const newWorld = async (...accounts: string[]) => {
             yield* [];
           })(),
         stdinIsTerminal: false,
-        stdoutIsLog: false,
+        stdoutKind: "terminal",
         untilSignal: () => signal.promise,
         onHangup: () => undefined,
       },

@@ -3,7 +3,7 @@ import { expect, test } from "bun:test";
 import { existsSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { createCommandLine } from "../testing/command-line.ts";
-import { isLog } from "./io.ts";
+import { stdoutKindOf } from "./io.ts";
 
 const { dataDir, run } = createCommandLine();
 const MAIN = new URL("../testing/killed-serve.ts", import.meta.url).pathname;
@@ -21,12 +21,12 @@ const countOf = (folder: string, table: string): number => {
 
 test("into a journal goes the path of the keys only; the file is private, and named until it is removed", async () => {
   const { settings, file } = placeOf("journal");
-  const first = await run(["serve"], { settings, stdoutIsLog: true });
+  const first = await run(["serve"], { settings, stdoutKind: "log" });
   const liveKey = /pw_live_\w{49}/.exec(readFileSync(file, "utf8"))?.[0] ?? "none";
   expect(statSync(file).mode & 0o777).toBe(0o600);
   expect(first.out).toBe(`The keys of the account "default" are in ${file}. Store them elsewhere and remove the file.`);
   expect(first.out + first.err).not.toContain(liveKey);
-  expect((await run(["serve"], { settings, stdoutIsLog: true })).out).toBe(first.out);
+  expect((await run(["serve"], { settings, stdoutKind: "log" })).out).toBe(first.out);
   // A person who starts it later sees them, once.
   const seen = await run(["serve"], { settings });
   expect(seen.out).toContain(liveKey);
@@ -77,11 +77,11 @@ test.each(["before the commit", "before the print"])(
 );
 
 test.each([
-  ["a terminal", true, 1, {}, false],
-  ["a pipe or a file", undefined, 4711, {}, false],
-  ["the journal", undefined, 4711, { JOURNAL_STREAM: "8:12345" }, true],
-  ["a terminal below a service", true, 4711, { JOURNAL_STREAM: "8:12345" }, false],
-  ["a container's log", false, 1, {}, true],
-])("standard output is a log: %s", (_what, isTerminal, pid, environment, expected) => {
-  expect(isLog(isTerminal, { pid, environment })).toBe(expected);
+  ["a terminal", true, 1, {}, "terminal"],
+  ["a pipe or a file", undefined, 4711, {}, "pipe"],
+  ["the journal", undefined, 4711, { JOURNAL_STREAM: "8:12345" }, "log"],
+  ["a terminal below a service", true, 4711, { JOURNAL_STREAM: "8:12345" }, "terminal"],
+  ["a container's log", false, 1, {}, "log"],
+] as const)("standard output is %s", (_what, isTerminal, pid, environment, expected) => {
+  expect(stdoutKindOf(isTerminal, { pid, environment })).toBe(expected);
 });

@@ -72,7 +72,7 @@ export const showFirstKeys = (
     rmSync(path, { force: true });
     return;
   }
-  if (!asJson && io.stdoutIsLog) {
+  if (!asJson && io.stdoutKind === "log") {
     io.out(`The keys of the account "${keys.account}" are in ${path}. Store them elsewhere and remove the file.`);
     return;
   }

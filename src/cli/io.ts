@@ -15,13 +15,15 @@ export interface Io {
   stdin(): AsyncIterable<Uint8Array>;
   stdinLines(): AsyncIterable<string>;
   readonly stdinIsTerminal: boolean;
-  /** Whether standard output is kept and read by others: the journal of systemd, or the log of a container. */
-  readonly stdoutIsLog: boolean;
+  readonly stdoutKind: StdoutKind;
   /** Resolves with the name of the signal when the process is asked to end. A second one, a while later, ends it at once. */
   untilSignal(): Promise<string>;
   /** Runs `task` at every SIGHUP, which from then on does not end the process. */
   onHangup(task: () => void): void;
 }
+
+/** Where standard output goes: `log` is kept and read by others, as the journal of systemd or the log of a container. */
+export type StdoutKind = "terminal" | "log" | "pipe";
 
 /** A command could not do what it was asked: one sentence for people, exit status 1. */
 export class CommandFailed extends Error {
@@ -89,10 +91,13 @@ const untilSignal = (): Promise<string> => {
 };
 
 /** systemd sets JOURNAL_STREAM for services that write to the journal; a container's first process has the number 1. */
-export const isLog = (
+export const stdoutKindOf = (
   isTerminal: boolean | undefined,
   { pid, environment }: { readonly pid: number; readonly environment: Environment },
-): boolean => isTerminal !== true && (environment.JOURNAL_STREAM !== undefined || pid === 1);
+): StdoutKind => {
+  if (isTerminal === true) return "terminal";
+  return environment.JOURNAL_STREAM !== undefined || pid === 1 ? "log" : "pipe";
+};
 
 /** Back to the start of the line, and away with what stands there. */
 const CLEAR_LINE = "\r\u001b[2K";
@@ -107,7 +112,7 @@ export const systemIo: Io = {
   stdin: () => Bun.stdin.stream(),
   stdinLines: () => linesOf(Bun.stdin.stream()),
   stdinIsTerminal: process.stdin.isTTY === true,
-  stdoutIsLog: isLog(process.stdout.isTTY, { pid: process.pid, environment: processEnvironment() }),
+  stdoutKind: stdoutKindOf(process.stdout.isTTY, { pid: process.pid, environment: processEnvironment() }),
   untilSignal,
   onHangup: (task) => void process.on("SIGHUP", task),
 };
@@ -122,7 +127,7 @@ export const printSafely = (io: Io): Io => {
     ...io,
     out: (line) => io.out(safeText(line)),
     err: (line) => io.err(safeText(line)),
-    write: io.stdoutIsTerminal ? writeShown : io.write,
+    write: io.stdoutKind === "terminal" ? writeShown : io.write,
     status: status === null ? null : (text) => status(safeLine(text)),
   };
 };

@@ -110,7 +110,7 @@ test("every command is tried", () => {
   const io = { environment: {}, out: () => undefined, err: () => undefined, status: null, stdinLines: () => noLines() };
   const bytes = { write: async () => undefined, stdin: () => noBytes() };
   const rest = { untilSignal: async () => "SIGTERM", onHangup: () => undefined, ...bytes };
-  const program = createProgram({ ...io, ...rest, stdinIsTerminal: true, stdoutIsLog: false }, false);
+  const program = createProgram({ ...io, ...rest, stdinIsTerminal: true, stdoutKind: "terminal" as const }, false);
   const tried = new Set(COMMANDS.flatMap((args) => [args[0] ?? "", args.slice(0, 2).join(" ")]));
   expect(leaves(program, []).filter((name) => !tried.has(name))).toEqual([]);
 });

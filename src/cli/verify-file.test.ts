@@ -62,7 +62,7 @@ const verify = (
   return run(["verify", ...args], {
     settings,
     untilSignal,
-    stdoutIsTerminal: false,
+    stdoutKind: "pipe",
     ...(stdin === undefined ? {} : { stdin }),
   });
 };

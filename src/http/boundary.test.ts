@@ -148,6 +148,14 @@ describe("what goes wrong on our side", () => {
 });
 
 describe("without a key", () => {
+  test("/readyz goes on saying yes while report mail is paused, and names the reason", async () => {
+    const app = start();
+    spyOn(app.db, "diskSpace").mockReturnValue({ freeBytes: 1, totalBytes: 2 ** 30 });
+    const answer = await app.request("GET", "/readyz");
+    expect(answer).toMatchObject({ status: 200, body: { status: "degraded" } });
+    expect(answer.body.findings).toEqual([expect.stringContaining("Report ingestion is paused")]);
+  });
+
   test.each(["/healthz", "/readyz"])("%s says ok", async (target) => {
     expect(await start().request("GET", target)).toMatchObject({ status: 200, body: { status: "ok" } });
   });

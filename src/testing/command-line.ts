@@ -3,6 +3,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { runCli } from "../cli/cli.ts";
+import type { StdoutKind } from "../cli/io.ts";
 
 /** What one command said, and how it ended. */
 export interface CommandEnd {
@@ -22,8 +23,8 @@ export interface CommandOptions {
   readonly heard?: (line: string) => void;
   /** Ends `serve`; default: at once. */
   readonly untilSignal?: () => Promise<string>;
-  /** Whether standard output is a log; default: no. */
-  readonly stdoutIsLog?: boolean;
+  /** Where standard output goes; default: to a terminal. */
+  readonly stdoutKind?: StdoutKind;
   /** Settings and other variables under their whole names. */
   readonly environment?: Readonly<Record<string, string>>;
   /** Is given what a SIGHUP does. */
@@ -37,7 +38,7 @@ export const createCommandLine = () => {
 
   const run = async (args: readonly string[], options: CommandOptions = {}): Promise<CommandEnd> => {
     const { settings = {}, stdin, heard = () => undefined, untilSignal = async () => "SIGTERM" } = options;
-    const { onHangup = () => undefined, stdoutIsLog = false, environment } = options;
+    const { onHangup = () => undefined, stdoutKind = "terminal", environment } = options;
     const lines = { out: [] as string[], err: [] as string[] };
     const hear = (to: string[]) => (line: string) => {
       to.push(line);
@@ -53,7 +54,7 @@ export const createCommandLine = () => {
       err: hear(lines.err),
       status: null,
       stdinIsTerminal: stdin === undefined,
-      stdoutIsLog,
+      stdoutKind,
       async write(bytes) {
         lines.out.push(Buffer.from(bytes).toString());
       },

@@ -18,4 +18,4 @@ if (moment === "before the commit") {
     return prepare.apply(this, args);
   } as typeof prepare;
 }
-await runCli(["serve"], { ...systemIo, stdoutIsLog: false, out: kill });
+await runCli(["serve"], { ...systemIo, stdoutKind: "terminal", out: kill });
