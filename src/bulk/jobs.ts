@@ -12,7 +12,6 @@ import type { Ledger } from "../billing/store.ts";
 import { sha256 } from "../base/secrets.ts";
 import { createAnotherRound } from "./another-round.ts";
 import type { Intake, OnQueue } from "./intake.ts";
-import { ROWS_MAX } from "./csv.ts";
 import { isUnfinished, jobObject } from "./job-object.ts";
 import { type Preview, previewOrder } from "./preview.ts";
 import type { ListStore } from "./list-store.ts";
@@ -154,25 +153,20 @@ export const createBulkJobs = (deps: BulkJobsDeps) => {
         if (order.list.webhookUrl !== null) turnOnUrl(tx, caller, order.list.webhookUrl);
       },
     };
-    const job = await inTurn({ accountId: caller.accountId, rows: order.list.rowsMax }, () =>
-      intake.receive(caller, order.list, { onQueue, discard }),
-    );
+    const job = await intake.receive(caller, order.list, { onQueue, discard });
     if (isUnfinished(job)) runner.take(job);
     return job;
   };
 
   const preview = (caller: Caller, order: Order): Promise<Preview> => {
     const credits = { available: ledger.balance(caller.accountId).available, isHeld: caller.mode === "live" };
-    return inTurn({ accountId: caller.accountId, rows: order.list.rowsMax }, () =>
-      previewOrder(order, { credits, random }),
-    );
+    return previewOrder(order, { credits, random });
   };
 
   const contextOf = ({ accountId }: Caller): OrderContext => ({
     ...{ folder: uploadsFolder, clock, readUrl },
-    // How many rows a workbook has is not known yet, but what its texts may take is that of a large list.
-    inTurn: (task) => inTurn({ accountId, rows: ROWS_MAX }, task),
-    beginUpload: () => uploads.enter(accountId),
+    beginUpload: (bytes) => uploads.enter(accountId, bytes),
+    inTurn: (isSmall, task) => inTurn({ accountId, isSmall }, task),
   });
 
   const find = (caller: Caller, id: string): JobRow => {

@@ -19,8 +19,6 @@ export interface ListFileOptions {
   readonly wish: Pick<InspectOptions, "column" | "header">;
   /** Where the CSV of a workbook lies meanwhile: a new file. */
   readonly sheetPath: string;
-  /** Lets a few workbooks be read at a time: each may take 100 MB meanwhile. */
-  readonly inTurn: <T>(task: () => Promise<T>) => Promise<T>;
 }
 
 const IS_JSON = 'This is JSON, not CSV: send JSON without a Content-Type of text/csv, as the body {"emails":[…]}.';
@@ -49,7 +47,7 @@ const writeCsv = async (path: string, target: string): Promise<void> => {
  */
 export const withListFile = async <T>(
   path: string,
-  { wish, sheetPath, inTurn }: ListFileOptions,
+  { wish, sheetPath }: ListFileOptions,
   work: (list: ListFile) => Promise<T>,
 ): Promise<T> => {
   if (await isJsonOrder(path)) throw refuse(IS_JSON);
@@ -59,7 +57,7 @@ export const withListFile = async <T>(
     return work({ source, inspection, reading: readingOf("csv", inspection.shape) });
   }
   try {
-    await inTurn(() => writeCsv(path, sheetPath));
+    await writeCsv(path, sheetPath);
     const source = fileSource(sheetPath);
     const inspection = await inspectOrRefuse(source, { ...wish, delimiter: "," });
     return await work({ source, inspection, reading: readingOf("xlsx", inspection.shape) });

@@ -9,10 +9,12 @@ import { parametersOf, readParameters } from "../http/query.ts";
 import { BATCH_ROWS_MAX, type Inspection, type ListRow, readRows } from "./csv.ts";
 import { fileSource, type ListSource } from "./csv-source.ts";
 import type { IncomingList } from "./intake.ts";
-import { type ListFileOptions, withListFile } from "./list-file.ts";
+import { withListFile } from "./list-file.ts";
 import { JSON_LIST_FORMAT } from "./results-csv.ts";
 import { jsonOrderSchema, jsonQuerySchema, uploadOrderSchema } from "./schemas.ts";
-import { receiveUpload, type Upload } from "./upload.ts";
+import { receiveUpload, type Upload, uploadBytesMax } from "./upload.ts";
+import { SMALL_BYTES_MAX, SMALL_ROWS_MAX } from "./turns.ts";
+import { isArchive } from "./workbook.ts";
 import type { UploadPass } from "./upload-budget.ts";
 
 /** A list that has arrived, and a hash that is the same for the same list with the same options. */
@@ -94,12 +96,12 @@ export interface OrderContext {
   /** Where a file lies while it is taken in. */
   readonly folder: string;
   readonly clock: Clock;
-  /** Lets a few workbooks be read at a time. */
-  readonly inTurn: ListFileOptions["inTurn"];
   /** Reads a URL that events may be sent to. */
   readonly readUrl: (text: string) => Result<{ readonly href: string }, { readonly problem: string }>;
-  /** Called before a file is received; throws 503 when the account uploads too much. */
-  readonly beginUpload: () => UploadPass;
+  /** Called before a file of at most so many bytes is received; throws 503 when the account uploads too much. */
+  readonly beginUpload: (bytes: number) => UploadPass;
+  /** Has a list that has arrived wait for its turn; throws 503 when too many wait. */
+  readonly inTurn: <T>(isSmall: boolean, task: () => Promise<T>) => Promise<T>;
 }
 
 const readWebhookUrl = (text: string | undefined, { readUrl }: OrderContext): string | null => {
@@ -117,35 +119,27 @@ const refuseContradictions = (parameters: URLSearchParams, fields: Readonly<Reco
   throw new AppError("Invalid request body", { issues });
 };
 
-/** Reads the file that was uploaded; it is gone afterwards. */
+/** Reads a file that was uploaded. */
 const withFile = async <T>(
   { path, fileName, fields }: Upload,
   { request, context }: { readonly request: Request; readonly context: OrderContext },
   work: (order: Order) => Promise<T>,
 ): Promise<T> => {
-  try {
-    const parameters = parametersOf(request);
-    refuseContradictions(parameters, fields);
-    const given = { ...readParameters(parameters, uploadOrderSchema.partial()), ...fields };
-    const order = checked(uploadOrderSchema, given, "Invalid request body");
-    const { name, source = null, webhook_url, dry_run, ...wish } = order;
-    const webhookUrl = readWebhookUrl(webhook_url, context);
-    return await withListFile(
-      path,
-      { wish, sheetPath: `${path}.sheet`, inTurn: context.inTurn },
-      ({ source: lines, inspection, reading }) => {
-        const { shape } = inspection;
-        const about = { name: name ?? fileName, source, webhookUrl };
-        return work({
-          ...{ inspection, isDryRun: dry_run === "true" },
-          list: { ...about, format: shape, reading, rowsMax: shape.rows, batches: readRows(lines, shape) },
-          hash: async () => sha256(JSON.stringify(["bulk file", about, wish, await hashOf(fileSource(path))])),
-        });
-      },
-    );
-  } finally {
-    await rm(path, { force: true });
-  }
+  const parameters = parametersOf(request);
+  refuseContradictions(parameters, fields);
+  const given = { ...readParameters(parameters, uploadOrderSchema.partial()), ...fields };
+  const order = checked(uploadOrderSchema, given, "Invalid request body");
+  const { name, source = null, webhook_url, dry_run, ...wish } = order;
+  const webhookUrl = readWebhookUrl(webhook_url, context);
+  return await withListFile(path, { wish, sheetPath: `${path}.sheet` }, ({ source: lines, inspection, reading }) => {
+    const { shape } = inspection;
+    const about = { name: name ?? fileName, source, webhookUrl };
+    return work({
+      ...{ inspection, isDryRun: dry_run === "true" },
+      list: { ...about, format: shape, reading, rowsMax: shape.rows, batches: readRows(lines, shape) },
+      hash: async () => sha256(JSON.stringify(["bulk file", about, wish, await hashOf(fileSource(path))])),
+    });
+  });
 };
 
 const withUpload = async <T>(
@@ -155,10 +149,17 @@ const withUpload = async <T>(
 ): Promise<T> => {
   // A wrong parameter is refused before the file is received.
   readParameters(parametersOf(request), uploadOrderSchema.partial());
-  const pass = context.beginUpload();
+  const pass = context.beginUpload(uploadBytesMax(request));
   try {
-    const upload = await receiveUpload(request, { ...context, onBytes: pass.add });
-    return await withFile(upload, { request, context }, work);
+    const upload = await receiveUpload(request, context);
+    try {
+      pass.shrink(upload.bytes);
+      // A workbook is packed: of a small one the texts may take as much memory as a large list does.
+      const isSmall = upload.bytes <= SMALL_BYTES_MAX && !(await isArchive(upload.path));
+      return await context.inTurn(isSmall, () => withFile(upload, { request, context }, work));
+    } finally {
+      await rm(upload.path, { force: true });
+    }
   } finally {
     pass.leave();
   }
@@ -173,7 +174,7 @@ export const withOrder = async <T>(
   context: OrderContext,
   work: (order: Order) => Promise<T>,
 ): Promise<T> => {
-  return JSON_TYPES.test(mediaTypeOf(request))
-    ? work(await readJsonOrder(request, context))
-    : withUpload(request, context, work);
+  if (!JSON_TYPES.test(mediaTypeOf(request))) return withUpload(request, context, work);
+  const order = await readJsonOrder(request, context);
+  return context.inTurn(order.list.rowsMax <= SMALL_ROWS_MAX, () => work(order));
 };

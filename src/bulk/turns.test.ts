@@ -1,8 +1,9 @@
 import { describe, expect, test } from "bun:test";
 import { settle } from "../testing/clock.ts";
-import { createTurns, SMALL_ROWS_MAX } from "./turns.ts";
+import { createTurns } from "./turns.ts";
 
-const LARGE = SMALL_ROWS_MAX + 1;
+const LARGE = false;
+const SMALL = true;
 
 const setUp = () => {
   const inTurn = createTurns();
@@ -10,9 +11,9 @@ const setUp = () => {
   const refused: string[] = [];
   return {
     refused,
-    order(name: string, accountId: string, rows: number): void {
+    order(name: string, accountId: string, isSmall: boolean): void {
       const task = () => new Promise<void>((resolve) => running.push({ name, end: resolve }));
-      inTurn({ accountId, rows }, task).catch(() => refused.push(name));
+      inTurn({ accountId, isSmall }, task).catch(() => refused.push(name));
     },
     async running(): Promise<string[]> {
       await settle();
@@ -30,13 +31,13 @@ describe("lists that are taken in", () => {
     const { order, running } = setUp();
     for (const name of ["l1", "l2", "l3"]) order(name, "a", LARGE);
     expect(await running()).toEqual(["l1", "l2"]);
-    order("small", "a", SMALL_ROWS_MAX);
+    order("small", "a", SMALL);
     expect(await running()).toEqual(["l1", "l2", "small"]);
   });
 
   test("are never small ones only: a large one has its place", async () => {
     const { order, running } = setUp();
-    for (const name of ["s1", "s2", "s3"]) order(name, "a", 1);
+    for (const name of ["s1", "s2", "s3"]) order(name, "a", SMALL);
     order("large", "b", LARGE);
     expect(await running()).toEqual(["s1", "s2", "large"]);
   });
@@ -45,8 +46,8 @@ describe("lists that are taken in", () => {
     const { order, running, end } = setUp();
     for (const name of ["x1", "x2", "x3", "x4"]) order(name, "x", LARGE);
     order("y1", "y", LARGE);
-    for (const name of ["s1", "s2", "s3"]) order(name, "x", 1);
-    order("t1", "y", 1);
+    for (const name of ["s1", "s2", "s3"]) order(name, "x", SMALL);
+    order("t1", "y", SMALL);
     const begun: string[] = [];
     for (let names = await running(); names.length > 0; names = await running()) {
       begun.push(...names.filter((name) => !begun.includes(name)));
@@ -62,7 +63,7 @@ describe("lists that are taken in", () => {
     await running();
     expect(refused).toHaveLength(10);
     order("large of y", "y", LARGE);
-    for (let n = 0; n < 40; n++) order("small of y", "y", 1);
+    for (let n = 0; n < 40; n++) order("small of y", "y", SMALL);
     await running();
     expect(refused).toHaveLength(10);
     const begun = new Set<string>();

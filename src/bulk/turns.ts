@@ -3,20 +3,21 @@ import { createFairQueue } from "../base/fair-queue.ts";
 import type { OnBehalfOf } from "../base/on-behalf-of.ts";
 import { createShares } from "../base/shares.ts";
 
-/** Lists taken in at a time; a large one may need 40 MB meanwhile. One place is never taken by large lists, one never by small ones. */
+/** Lists taken in at a time; a large one may need 40 MB meanwhile, a workbook 100 MB. One place is never taken by large lists, one never by small ones. */
 const AT_ONCE_MAX = 3;
 const AT_ONCE_MAX_OF_A_KIND = AT_ONCE_MAX - 1;
 /** Lists that wait for that: 100, of which 20 large ones, and not all of them of one account. */
 const WAITING_MAX = 100;
 const SMALL_SHARE = 0.8;
-/** A list of so many rows is taken in within a second. */
+/** A list of so many rows, or a file of so many bytes, is taken in within a second. */
 export const SMALL_ROWS_MAX = 10_000;
+export const SMALL_BYTES_MAX = 512 * 1024;
 const RETRY_AFTER_S = 30;
 
-/** Whose list it is, and how many rows it has. */
+/** Whose list it is, and whether it is a small one. */
 export interface TurnOf {
   readonly accountId: string;
-  readonly rows: number;
+  readonly isSmall: boolean;
 }
 
 const busy = (): AppError =>
@@ -26,7 +27,7 @@ const busy = (): AppError =>
   });
 
 /**
- * Lets a few lists be taken in at a time. The others wait: small ones before large ones, within each the accounts in
+ * Lets a few lists be read and taken in at a time. The others wait: small ones before large ones, within each the accounts in
  * turn. Beyond what may wait, in all or of one account, a list is turned away with 503 `unavailable`.
  */
 export const createTurns = () => {
@@ -56,8 +57,8 @@ export const createTurns = () => {
     }
   };
 
-  return async function inTurn<T>({ accountId, rows }: TurnOf, task: () => Promise<T>): Promise<T> {
-    const who: OnBehalfOf = { account: accountId, priority: rows <= SMALL_ROWS_MAX ? "realtime" : "bulk" };
+  return async function inTurn<T>({ accountId, isSmall }: TurnOf, task: () => Promise<T>): Promise<T> {
+    const who: OnBehalfOf = { account: accountId, priority: isSmall ? "realtime" : "bulk" };
     await enter(who);
     try {
       return await task();

@@ -18,27 +18,36 @@ const refusal = (act: () => unknown): string | null => {
 describe("uploads", () => {
   test("of an account are so many at a time, whoever else uploads", () => {
     const budget = budgetOf();
-    const first = budget.enter("a");
-    budget.enter("a");
-    expect(refusal(() => budget.enter("a"))).toContain("2 lists at a time");
-    expect(refusal(() => budget.enter("b"))).toBeNull();
+    const first = budget.enter("a", 1);
+    budget.enter("a", 1);
+    expect(refusal(() => budget.enter("a", 1))).toContain("2 lists at a time");
+    expect(refusal(() => budget.enter("b", 1))).toBeNull();
     first.leave();
-    expect(refusal(() => budget.enter("a"))).toBeNull();
+    expect(refusal(() => budget.enter("a", 1))).toBeNull();
   });
 
-  test("of an account, and of all, take so much of the disk until they are gone from it", () => {
+  test("of an account, and of all, have so much of the disk set aside, until they are gone from it", () => {
     const budget = budgetOf();
-    const [one, two, other] = [budget.enter("a"), budget.enter("a"), budget.enter("b")];
-    one.add(60);
-    expect(refusal(() => two.add(41))).toContain("this account");
-    two.add(40);
-    expect(refusal(() => other.add(51))).toContain("Too much");
-    other.add(50);
+    const one = budget.enter("a", 60);
+    expect(refusal(() => budget.enter("a", 41))).toContain("this account");
+    const two = budget.enter("a", 40);
+    expect(refusal(() => budget.enter("b", 51))).toContain("Too much");
+    const other = budget.enter("b", 50);
     expect(budget.bytes()).toBe(150);
     one.leave();
-    expect(refusal(() => other.add(50))).toBeNull();
+    expect(refusal(() => budget.enter("b", 50))).toBeNull();
     two.leave();
     other.leave();
-    expect(budget.bytes()).toBe(0);
+    expect(budget.bytes()).toBe(50);
+  });
+
+  test("give back what they did not need, and never take more for it", () => {
+    const budget = budgetOf();
+    const pass = budget.enter("a", 100);
+    pass.shrink(30);
+    expect(budget.bytes()).toBe(30);
+    pass.shrink(80);
+    expect(budget.bytes()).toBe(30);
+    expect(refusal(() => budget.enter("a", 70))).toBeNull();
   });
 });

@@ -14,8 +14,8 @@ const RETRY_AFTER_S = 30;
 
 /** One upload's part of the budget. */
 export interface UploadPass {
-  /** Called before these bytes are written; throws 503 `unavailable` when they do not fit. */
-  add(bytes: number): void;
+  /** The file has arrived, and has no more than these bytes. */
+  shrink(bytes: number): void;
   /** The file is gone from the disk. */
   leave(): void;
 }
@@ -23,39 +23,42 @@ export interface UploadPass {
 const busy = (message: string): AppError =>
   new AppError("unavailable", { message, headers: { "retry-after": String(RETRY_AFTER_S) } });
 
-/** Bounds what uploaded lists take of the disk from their first byte until they are in the database. */
+/**
+ * Bounds what uploaded lists take of the disk from their first byte until they are in the database. What an upload may
+ * grow to is set aside for it before it begins, so that none is broken off half-way for want of it.
+ */
 export const createUploadBudget = (limits: UploadBudgetLimits = LIMITS) => {
   const accounts = new Map<string, { files: number; bytes: number }>();
   let bytesOfAll = 0;
 
   return {
-    /** Throws 503 `unavailable` when the account uploads as many files at a time as it may. */
-    enter(accountId: string): UploadPass {
+    /** Sets `bytes` aside. Throws 503 `unavailable` when the account, or all together, upload as much as they may. */
+    enter(accountId: string, bytes: number): UploadPass {
       const own = accounts.get(accountId) ?? { files: 0, bytes: 0 };
       if (own.files >= limits.filesPerAccountMax)
         throw busy(`An account can upload ${limits.filesPerAccountMax} lists at a time.`);
+      if (own.bytes + bytes > limits.bytesPerAccountMax)
+        throw busy("The lists that this account uploads at a time are too large together.");
+      if (bytesOfAll + bytes > limits.bytesMax) throw busy("Too much is being uploaded at the moment.");
       accounts.set(accountId, own);
       own.files++;
-      let bytes = 0;
+      let left = 0;
+      const setAside = (now: number): void => {
+        own.bytes += now - left;
+        bytesOfAll += now - left;
+        left = now;
+      };
+      setAside(bytes);
       return {
-        add(more) {
-          if (own.bytes + more > limits.bytesPerAccountMax)
-            throw busy("The lists that this account uploads at a time are too large together.");
-          if (bytesOfAll + more > limits.bytesMax) throw busy("Too much is being uploaded at the moment.");
-          bytes += more;
-          own.bytes += more;
-          bytesOfAll += more;
-        },
+        shrink: (now) => setAside(Math.min(left, now)),
         leave() {
+          setAside(0);
           own.files--;
-          own.bytes -= bytes;
-          bytesOfAll -= bytes;
-          bytes = 0;
           if (own.files === 0) accounts.delete(accountId);
         },
       };
     },
-    /** Bytes of all uploads at the moment. */
+    /** Bytes set aside for all uploads at the moment. */
     bytes: (): number => bytesOfAll,
   };
 };

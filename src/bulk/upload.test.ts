@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { AppError } from "../base/errors.ts";
 import { createTestClock, settle } from "../testing/clock.ts";
-import { receiveUpload, removePartialUploads } from "./upload.ts";
+import { LIST_BYTES_MAX, receiveUpload, removePartialUploads, uploadBytesMax } from "./upload.ts";
 import { STALL_MS_MAX } from "./upload-body.ts";
 import { FIELDS_MAX, FIELD_BYTES_MAX } from "./upload-form.ts";
 
@@ -260,17 +260,14 @@ test("a client that goes away in the middle of its upload leaves nothing behind"
   await server.stop(true);
 });
 
-test("bytes are announced before they are written, and an upload that may not have them leaves no file", async () => {
-  const announced: number[] = [];
-  const onBytes = (bytes: number): void => {
-    announced.push(bytes);
-    if (announced.length > 1) throw new AppError("unavailable", { message: "too much" });
-  };
-  const folder = await newFolder();
-  const request = requestOf("text/csv", [Buffer.from("email\n"), Buffer.from("a@b.example\n")]);
-  await expect(receiveUpload(request, { folder, clock: createTestClock(), onBytes })).rejects.toThrow("too much");
-  expect(announced).toEqual([6, 12]);
-  expect(await readdir(folder)).toEqual([]);
+test.each([
+  ["12", 12],
+  [null, LIST_BYTES_MAX],
+  ["nonsense", LIST_BYTES_MAX],
+  [String(LIST_BYTES_MAX + 1), LIST_BYTES_MAX],
+] as const)("a list with a Content-Length of %p has at most %i bytes on the disk", (length, bytes) => {
+  const headers = length === null ? {} : { "content-length": length };
+  expect(uploadBytesMax(requestOf("text/csv", streamOf([]), headers))).toBe(bytes);
 });
 
 test("what a crash left behind half received is removed, what is complete stays", async () => {

@@ -32,8 +32,6 @@ export interface UploadOptions {
   readonly folder: string;
   readonly clock: Clock;
   readonly bytesMax?: number;
-  /** Called before bytes are written to the file; what it throws ends the upload. */
-  readonly onBytes?: (bytes: number) => void;
 }
 
 /**
@@ -69,6 +67,12 @@ export const removePartialUploads = async (folder: string): Promise<void> => {
   await Promise.all(names.map((name) => rm(join(folder, name), { force: true })));
 };
 
+/** The most bytes that a request's list can have on the disk. */
+export const uploadBytesMax = (request: Request): number => {
+  const declared = Number(request.headers.get("content-length") ?? Number.NaN);
+  return declared >= 0 && declared < LIST_BYTES_MAX ? declared : LIST_BYTES_MAX;
+};
+
 interface Receiving {
   readonly request: Request;
   /** Null when the body is the list itself. */
@@ -85,7 +89,6 @@ const receiveTo = async (path: string, { request, contentType, options }: Receiv
   const keep = async (chunk: Uint8Array): Promise<void> => {
     bytes += chunk.length;
     if (bytes > bytesMax) throw uploadTooLarge(bytesMax);
-    options.onBytes?.(chunk.length);
     await file.writeFile(chunk);
   };
   try {

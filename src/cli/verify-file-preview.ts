@@ -49,8 +49,7 @@ export const previewFile = async (options: FileOptions, io: Io, random: Random):
   checkList(resolve(file), file);
   const folder = mkdtempSync(join(tmpdir(), "postwarden-"));
   try {
-    const inTurn = <T>(task: () => Promise<T>): Promise<T> => task();
-    await withListFile(resolve(file), { wish, sheetPath: join(folder, "sheet"), inTurn }, async (list) => {
+    await withListFile(resolve(file), { wish, sheetPath: join(folder, "sheet") }, async (list) => {
       const { source, inspection, reading } = list;
       const { shape } = inspection;
       const about = { name: null, source: null, webhookUrl: null, reading, format: shape, rowsMax: shape.rows };

@@ -163,8 +163,7 @@ export const verifyFile = async (
   try {
     // What a run that was killed left.
     rmSync(sheetPath, { force: true });
-    const inTurn = <T>(task: () => Promise<T>): Promise<T> => task();
-    await withListFile(paths.list, { wish, sheetPath, inTurn }, async (list) => {
+    await withListFile(paths.list, { wish, sheetPath }, async (list) => {
       const name = sha256(JSON.stringify([await hashOf(fileSource(paths.list)), wish]));
       await verifyList({ ...list, name }, { paths, options, io, config, engine, outages, log, random });
     });
