@@ -6,7 +6,7 @@ import { Webhook } from "standardwebhooks";
 import { settle } from "../testing/clock.ts";
 import { createReceivers } from "../testing/receiver.ts";
 import { createWebhookWorlds, until } from "../testing/webhook-world.ts";
-import { LINES_AT_ONCE_MAX, LOOK_EVERY_MS } from "./dispatcher.ts";
+import { LINES_AT_ONCE_MAX, LOOK_EVERY_MS, REST_MS } from "./dispatcher.ts";
 import { ATTEMPTS_MAX } from "./schedule.ts";
 import { SECRET_GRACE_MS } from "./secrets.ts";
 
@@ -32,7 +32,7 @@ describe("an event", () => {
       "content-type": "application/json",
       "user-agent": "Postwarden/test",
     });
-    const [secret = ""] = world.secrets.signing(LIVE);
+    const [secret = ""] = await world.secrets.signing(LIVE);
     setSystemTime(world.clock.nowMs());
     expect(() => new Webhook(secret).verify(body, headers)).not.toThrow();
     setSystemTime();
@@ -270,7 +270,44 @@ test("for a day after a rotation both secrets sign, then only the new one", asyn
   setSystemTime();
 });
 
+test("while nothing can be recorded (disk full) a receiver does not get the same event again and again", async () => {
+  const [world, receiver] = [newWorld(), newReceiver()];
+  receiver.answer(503);
+  const id = world.event(receiver.url);
+  world.dispatcher.start();
+  await world.untilAttempts(id, 1);
+  receiver.answer(204);
+  world.db.sqlite.run("PRAGMA query_only = ON");
+  await world.clock.advance(5_000);
+  await until(() => world.logged.some((line) => line.includes("could not be sent or recorded")), "the failure");
+  for (let looks = 0; looks < 20; looks++) await world.look();
+  await world.clock.advance(REST_MS - LOOK_EVERY_MS);
+  for (let looks = 0; looks < 20; looks++) await world.look();
+  expect(receiver.received).toHaveLength(2);
+  world.db.sqlite.run("PRAGMA query_only = OFF");
+  await world.clock.advance(LOOK_EVERY_MS);
+  await world.untilDelivered(id);
+  expect(receiver.received).toHaveLength(3);
+});
+
 describe("live and test events for one URL", () => {
+  test("are signed, also what waited for its first attempt before its mode had a secret", async () => {
+    const [world, receiver] = [newWorld(), newReceiver()];
+    receiver.answer(503);
+    const id = world.event(receiver.url, {}, TEST);
+    world.dispatcher.start();
+    await world.untilAttempts(id, 1);
+    world.db.sqlite.run("DELETE FROM webhook_secrets");
+    receiver.answer(204);
+    await world.skip(5_000);
+    await world.untilDelivered(id);
+    const [secret = ""] = await world.secrets.signing(TEST);
+    const { headers, body } = receiver.received[1] ?? { headers: {}, body: "" };
+    setSystemTime(world.clock.nowMs());
+    expect(() => new Webhook(secret).verify(body, headers)).not.toThrow();
+    setSystemTime();
+  });
+
   test("are signed with different secrets, and each tells its mode", async () => {
     const [world, receiver] = [newWorld(), newReceiver()];
     const ids = [world.event(receiver.url, { n: 1 }, LIVE), world.event(receiver.url, { n: 2 }, TEST)];
@@ -281,8 +318,10 @@ describe("live and test events for one URL", () => {
       const isLive = headers["webhook-id"] === ids[0];
       expect(event).toMatchObject({ data: isLive ? { n: 1, mode: "live" } : { n: 2, mode: "test" } });
       const [own, others] = isLive ? [LIVE, TEST] : [TEST, LIVE];
-      expect(() => new Webhook(world.secrets.signing(own)[0] ?? "").verify(body, headers)).not.toThrow();
-      expect(() => new Webhook(world.secrets.signing(others)[0] ?? "").verify(body, headers)).toThrow();
+      const [secret = ""] = await world.secrets.signing(own);
+      const [other = ""] = await world.secrets.signing(others);
+      expect(() => new Webhook(secret).verify(body, headers)).not.toThrow();
+      expect(() => new Webhook(other).verify(body, headers)).toThrow();
     }
     setSystemTime();
     expect(receiver.received).toHaveLength(2);

@@ -31,6 +31,8 @@ const SENT_IN_A_ROW_MAX = 100;
 /** Slices write their events without a word to anybody: the outbox is looked at this often. */
 export const LOOK_EVERY_MS = 1_000;
 const DRAIN_MS_MAX = 2_000;
+/** After an attempt that could not be recorded (disk full): it is made again, and the receiver must not get it in a loop. */
+export const REST_MS = 60_000;
 
 /**
  * Carries events from the outbox to their URLs. Everything that must survive is a row: what a killed process did not
@@ -40,6 +42,8 @@ const DRAIN_MS_MAX = 2_000;
 export const createDispatcher = (deps: DispatcherDeps) => {
   const { store, secrets, send, clock, log } = deps;
   const running = new Map<string, Promise<void>>();
+  /** Lines whose last attempt could not be recorded: how to end their rest. */
+  const resting = new Map<string, () => void>();
   const takeOver = createTakeOver(deps);
   const record = createRecorder(deps);
   let cancelLook: (() => void) | null = null;
@@ -54,7 +58,7 @@ export const createDispatcher = (deps: DispatcherDeps) => {
       for (const delivery of store.queue(head, SENT_IN_A_ROW_MAX)) {
         if (stopped) break;
         const { eventId: id, url, body } = delivery;
-        const end = await send({ id, url, body, secrets: secrets.signing(delivery) });
+        const end = await send({ id, url, body, secrets: await secrets.signing(delivery) });
         const recorded = record(delivery, end);
         written.push(recorded);
         if (!end.taken) break;
@@ -65,8 +69,16 @@ export const createDispatcher = (deps: DispatcherDeps) => {
   };
 
   const begin = (head: Delivery, line: string): void => {
+    const rest = (cause: unknown): void => {
+      log.error("a webhook could not be sent or recorded", { id: head.id, wait_ms: REST_MS, cause });
+      const end = () => {
+        resting.delete(line);
+        wake();
+      };
+      if (!stopped) resting.set(line, clock.after(REST_MS, end));
+    };
     const done = sendLine(head)
-      .catch((cause: unknown) => log.error("a webhook could not be sent or recorded", { id: head.id, cause }))
+      .catch(rest)
       .finally(() => {
         running.delete(line);
         wake();
@@ -77,8 +89,8 @@ export const createDispatcher = (deps: DispatcherDeps) => {
   const beginDue = (): void => {
     for (const head of store.dueHeads(clock.nowMs(), LINES_AT_ONCE_MAX * 2)) {
       const line = `${head.accountId} ${head.mode} ${head.url} ${head.subject}`;
-      if (running.size >= LINES_AT_ONCE_MAX) return;
-      if (!running.has(line)) begin(head, line);
+      if (running.size + resting.size >= LINES_AT_ONCE_MAX) return;
+      if (!running.has(line) && !resting.has(line)) begin(head, line);
     }
   };
 
@@ -121,6 +133,8 @@ export const createDispatcher = (deps: DispatcherDeps) => {
     async stop(): Promise<void> {
       stopped = true;
       cancelLook?.();
+      for (const cancel of resting.values()) cancel();
+      resting.clear();
       const ends = Promise.all([looking, ...running.values()]);
       await new Promise<void>((resolve) => {
         const cancel = clock.after(DRAIN_MS_MAX, resolve);

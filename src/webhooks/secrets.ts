@@ -29,9 +29,12 @@ export const createWebhookSecrets = ({ db, store, clock }: { db: Db; store: Webh
 
   return {
     ensure,
-    /** Those that sign now, as texts; empty before the first use. */
-    signing: (owner: WebhookOwner): readonly string[] =>
-      store.secretsAt(owner, clock.nowMs()).map(({ secret }) => secret),
+    /** Those that sign now, as texts; makes the first one: what waits from before secrets had a mode is signed, too. */
+    async signing(owner: WebhookOwner): Promise<readonly string[]> {
+      const known = store.secretsAt(owner, clock.nowMs());
+      const all = known.length > 0 ? known : await db.commit((tx) => ensure(tx, owner));
+      return all.map(({ secret }) => secret);
+    },
     /** The secrets in force, the newest first; makes the first one. */
     current: (owner: WebhookOwner): readonly WebhookSecret[] => db.transact((tx) => ensure(tx, owner)),
     /** A new secret. Those there were sign for a day more. */
