@@ -73,4 +73,24 @@ describe("lists that are taken in", () => {
     }
     expect([...begun].filter((name) => name !== "small of y").slice(0, 4)).toEqual(["x0", "x1", "x2", "large of y"]);
   });
+
+  test("wait though many small ones wait, however many: those have places of their own", async () => {
+    const { order, running, refused } = setUp();
+    for (let n = 0; n < 200; n++) order(`s${n}`, `a${n % 10}`, SMALL);
+    await running();
+    const before = refused.length;
+    for (const name of ["l1", "l2", "l3"]) order(name, "b", LARGE);
+    expect(await running()).toContain("l1");
+    expect(refused).toHaveLength(before);
+  });
+
+  test("that are large and wait take no place of small ones", async () => {
+    const { order, running, refused } = setUp();
+    for (let n = 0; n < 200; n++) order(`l${n}`, `a${n % 10}`, LARGE);
+    await running();
+    const before = refused.length;
+    for (let n = 0; n < 60; n++) order(`s${n}`, "b", SMALL);
+    await running();
+    expect(refused).toHaveLength(before);
+  });
 });

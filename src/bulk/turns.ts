@@ -6,9 +6,8 @@ import { createShares } from "../base/shares.ts";
 /** Lists taken in at a time; a large one may need 40 MB meanwhile, a workbook 100 MB. One place is never taken by large lists, one never by small ones. */
 const AT_ONCE_MAX = 3;
 const AT_ONCE_MAX_OF_A_KIND = AT_ONCE_MAX - 1;
-/** Lists that wait for that: 100, of which 20 large ones, and not all of them of one account. */
-const WAITING_MAX = 100;
-const SMALL_SHARE = 0.8;
+/** Lists that wait for that: 80 small and 20 large ones, and neither all of them of one account. */
+const WAITING_MAX = { realtime: 80, bulk: 20 } as const;
 /** A list of so many rows, or a file of so many bytes, is taken in within a second. */
 export const SMALL_ROWS_MAX = 10_000;
 export const SMALL_BYTES_MAX = 512 * 1024;
@@ -32,7 +31,8 @@ const busy = (): AppError =>
  */
 export const createTurns = () => {
   const waiting = createFairQueue<() => void>();
-  const room = createShares({ placesMax: WAITING_MAX, realtimeShare: SMALL_SHARE });
+  const roomFor = (placesMax: number) => createShares({ placesMax, realtimeShare: 0 });
+  const room = { realtime: roomFor(WAITING_MAX.realtime), bulk: roomFor(WAITING_MAX.bulk) };
   const running = { realtime: 0, bulk: 0 };
 
   const mayRun = ({ priority }: OnBehalfOf): boolean =>
@@ -43,15 +43,15 @@ export const createTurns = () => {
       running[who.priority]++;
       return undefined;
     }
-    if (!room.mayHold(who)) throw busy();
-    room.hold(who);
+    if (!room[who.priority].mayHold(who)) throw busy();
+    room[who.priority].hold(who);
     return new Promise((resolve) => waiting.add(who, resolve));
   };
 
   const leave = ({ priority }: OnBehalfOf): void => {
     running[priority]--;
     for (let next = waiting.take(mayRun); next !== undefined; next = waiting.take(mayRun)) {
-      room.release(next.who);
+      room[next.who.priority].release(next.who);
       running[next.who.priority]++;
       next.item();
     }

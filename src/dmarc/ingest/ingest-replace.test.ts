@@ -238,3 +238,13 @@ describe("mail to an address that was revoked", () => {
     expect((await world.upload(madeReportMail(), to)).row.outcome).toBe("stored");
   });
 });
+
+test("what was counted before trusted reports were counted apart is taken back from where it is", async () => {
+  const world = start();
+  await world.upload(made(FORGED), smtp("unknown"));
+  for (const table of ["dmarc_daily", "dmarc_daily_names", "dmarc_daily_reporters"])
+    world.db.sqlite.run(`UPDATE ${table} SET is_trusted = 1`);
+  await world.upload(made(GENUINE), smtp("pass"));
+  expectOne(world, GENUINE);
+  expect(counted(world)).toEqual({ trusted: GENUINE });
+});

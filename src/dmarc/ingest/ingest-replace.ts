@@ -82,8 +82,13 @@ interface Told {
   readonly counts: DayRollup;
 }
 
+/** Reports that came before trusted ones were counted apart were all counted with those. */
 const takeBack = (store: CountStore, tx: Tx, { domain, counts }: Told): void => {
-  const place = { domain: domain.number, day: counts.day, isTrusted: counts.isTrusted };
+  const where = { domain: domain.number, day: counts.day };
+  const isApart = [...counts.reporters].every(([key, { messages }]) =>
+    store.isCountedApart({ ...where, key }, messages),
+  );
+  const place = { ...where, isTrusted: !isApart };
   for (const [key, some] of counts.sources) store.takeBack(tx, { ...place, key }, some);
   for (const [key, some] of counts.reporters) store.takeBackReporter(tx, { ...place, key }, some);
   for (const [key, some] of counts.names) store.takeBackName(tx, { ...place, key }, some);

@@ -79,6 +79,10 @@ export const createCountStore = ({ sqlite }: Db) => {
     "SELECT 1 FROM dmarc_daily_names WHERE domain = ? AND day = ? AND name = ?",
   );
   const removeName = sqlite.prepare("DELETE FROM dmarc_names WHERE domain = ? AND name = ?");
+  const reporterHolds = sqlite.prepare<unknown, [number, number, string, number]>(
+    `SELECT 1 FROM dmarc_daily_reporters WHERE domain = ? AND day = ? AND reporter = ? AND is_trusted = 0
+      AND reports > 0 AND messages >= ?`,
+  );
   const takeBack = sqlite.prepare(TAKE_BACK);
   const takeBackReporter = sqlite.prepare(TAKE_BACK_REPORTER);
   const takeBackName = sqlite.prepare(TAKE_BACK_NAME);
@@ -168,6 +172,10 @@ export const createCountStore = ({ sqlite }: Db) => {
       void countReporter.run(domain, day, key, counts.reports, counts.messages, counts.aligned, isTrusted),
     countName: (_tx: Tx, { domain, day, key, isTrusted }: Place<string>, counts: NameCounts): void =>
       void countName.run(domain, day, key, counts.messages, counts.aligned, isTrusted),
+
+    /** Whether what was counted of a reporter that is not trusted holds so many messages. */
+    isCountedApart: ({ domain, day, key }: Omit<Place<string>, "isTrusted">, messages: number): boolean =>
+      reporterHolds.get(domain, day, key, messages) !== null,
 
     /** Takes back what was counted; a place that nothing is left of goes. */
     takeBack(_tx: Tx, { domain, day, key, isTrusted }: Place<number>, counts: Counts): void {
