@@ -1,6 +1,6 @@
 import { type Clock, isoTime, nextTurn } from "../base/clock.ts";
 import { AppError } from "../base/errors.ts";
-import { newId, type Random } from "../base/secrets.ts";
+import { type KeyMode, newId, type Random } from "../base/secrets.ts";
 import { insufficientCredits } from "../billing/insufficient-credits.ts";
 import type { Ledger } from "../billing/store.ts";
 import type { Db, Tx } from "../db/open.ts";
@@ -8,13 +8,14 @@ import { orRefusal } from "../db/refusal.ts";
 import type { Caller } from "../http/guard.ts";
 import { keptCell, normalizeCell } from "../mail/address-in-cell.ts";
 import { conclude } from "../verify/conclude.ts";
+import { TEST_VERIFIED_AT } from "../verify/test-keys.ts";
 import { beginCellEvidence } from "../verify/engine.ts";
 import type { ListRow } from "./csv.ts";
 import type { ListStore } from "./list-store.ts";
 import type { ListReading } from "./list-reading.ts";
 import { createPositions } from "./positions.ts";
 import type { BulkRecord } from "./record.ts";
-import { toColumns } from "./result-columns.ts";
+import { type ResultColumns, toColumns } from "./result-columns.ts";
 import { type ResultsFormat, resultsFormatSchema } from "./results-csv.ts";
 import type { JobRow, JobStore, ListTotals } from "./store.ts";
 
@@ -76,9 +77,12 @@ export const newSeed = (random: Random): bigint =>
  * one credit an address and the job. Other work gets its turn between batches. What fails leaves a job to be removed.
  */
 export const createIntake = ({ db, jobs, lists, record, ledger, clock, random }: IntakeDeps) => {
-  const nothingToAsk = () => toColumns(conclude(beginCellEvidence(""), isoTime(clock.nowMs())).result);
+  const resultOfNone = (mode: KeyMode): ResultColumns => {
+    const verifiedAt = mode === "test" ? TEST_VERIFIED_AT : isoTime(clock.nowMs());
+    return toColumns(conclude(beginCellEvidence(""), verifiedAt).result);
+  };
 
-  const writeBatch = (tx: Tx, job: number, { rows, tally, width }: Batch): void => {
+  const writeBatch = (tx: Tx, job: number, { rows, tally, width, mode }: Batch): void => {
     const repeated = new Map<number, number>();
     const spelled = new Map<number, string>();
     for (const { rowIndex, cells, email: cell } of rows) {
@@ -87,7 +91,7 @@ export const createIntake = ({ db, jobs, lists, record, ledger, clock, random }:
       const { position, isNew } = tally.place(normalizedEmail);
       if (isNew) {
         lists.insertAddress(tx, job, { position, email, normalizedEmail });
-        if (normalizedEmail === "") lists.finish(tx, job, { position, columns: nothingToAsk() });
+        if (normalizedEmail === "") lists.finish(tx, job, { position, columns: resultOfNone(mode) });
         spelled.set(position, email);
       } else repeated.set(position, (repeated.get(position) ?? 0) + 1);
       const first = spelled.get(position) ?? lists.emailAt(job, position) ?? email;
@@ -100,12 +104,12 @@ export const createIntake = ({ db, jobs, lists, record, ledger, clock, random }:
   };
 
   /** Writes the rows down, and only counts once it is clear that the credits do not suffice. */
-  const writeAll = async (job: number, list: IncomingList, creditsMax: number): Promise<ListTotals> => {
+  const writeAll = async (job: number, list: IncomingList, { creditsMax, mode }: Writing): Promise<ListTotals> => {
     const tally = createTally(list.rowsMax, newSeed(random));
     for await (const batch of list.batches) {
       for (let at = 0; at < batch.length; at += ROWS_PER_TRANSACTION) {
         const part = batch.slice(at, at + ROWS_PER_TRANSACTION);
-        const write = { rows: part, tally, width: list.format.width };
+        const write = { rows: part, tally, width: list.format.width, mode };
         if (tally.totals().addresses <= creditsMax) db.transact((tx) => writeBatch(tx, job, write));
         else for (const { email } of part) tally.place(normalizeCell(email));
         await nextTurn();
@@ -152,7 +156,7 @@ export const createIntake = ({ db, jobs, lists, record, ledger, clock, random }:
       const number = await db.commit((tx) => jobs.insert(tx, job));
       try {
         const creditsMax = mode === "live" ? ledger.balance(accountId).available : Number.POSITIVE_INFINITY;
-        const totals = await writeAll(number, list, creditsMax);
+        const totals = await writeAll(number, list, { creditsMax, mode });
         // Not everything was written: credits that were granted meanwhile come too late.
         if (totals.addresses > creditsMax)
           throw insufficientCredits({ required: totals.addresses, available: creditsMax });
@@ -184,6 +188,12 @@ interface Batch {
   readonly rows: readonly ListRow[];
   readonly tally: Tally;
   readonly width: number;
+  readonly mode: KeyMode;
+}
+
+interface Writing {
+  readonly creditsMax: number;
+  readonly mode: KeyMode;
 }
 
 export type Intake = ReturnType<typeof createIntake>;

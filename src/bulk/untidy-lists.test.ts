@@ -53,6 +53,7 @@ describe("a list as a spreadsheet leaves it", () => {
       ["a@b.example, c@d.example", "a@b.example, c@d.example", "invalid_syntax"],
       ["\u200b", "", "invalid_syntax"],
     ]);
+    expect(new Set(emails.map((item) => item.result?.verified_at)).size).toBe(1);
   });
 
   test("comes back with its title, hints and reasons, under the job's name", async () => {

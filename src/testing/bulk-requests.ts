@@ -8,7 +8,7 @@ export interface Item {
   readonly row_index: number;
   readonly submitted_email: string;
   readonly normalized_email: string;
-  readonly result: { readonly email: string; readonly sub_status: string } | null;
+  readonly result: { readonly email: string; readonly sub_status: string; readonly verified_at: string } | null;
 }
 
 /** `POST /v1/bulk-verifications`; `query` such as `?column=1`. */

@@ -10,6 +10,8 @@ const DICTIONARIES: ReadonlyMap<number, Buffer> = new Map([[1, Buffer.from(dicti
 const CURRENT = 1;
 /** Stronger levels save a tenth and take twice as long. */
 const LEVEL = 1;
+/** The buffer that is filled: what is larger takes several. */
+const PACKED_BYTES_USUAL = 1024;
 /** What evidence that was stored as plain JSON begins with. */
 const BRACE = 0x7b;
 
@@ -20,7 +22,7 @@ const BRACE = 0x7b;
 export const packEvidence = (evidence: Evidence): Buffer => {
   const params = { [constants.ZSTD_c_compressionLevel]: LEVEL };
   const dictionary = DICTIONARIES.get(CURRENT);
-  const options = { params, ...(dictionary === undefined ? {} : { dictionary }) };
+  const options = { params, chunkSize: PACKED_BYTES_USUAL, ...(dictionary === undefined ? {} : { dictionary }) };
   return Buffer.concat([Buffer.of(CURRENT), zstdCompressSync(JSON.stringify(evidence), options)]);
 };
 
