@@ -1,7 +1,7 @@
 import { sql } from "drizzle-orm";
-import { index, integer, sqliteTable, text, uniqueIndex } from "drizzle-orm/sqlite-core";
+import { index, integer, primaryKey, sqliteTable, text, uniqueIndex } from "drizzle-orm/sqlite-core";
 
-/** A domain or address that is watched on blocklists. */
+/** What is watched on blocklists: a domain, an address, or a range of IPv4 addresses, each of which has a row of its own. */
 export const blocklistTargets = sqliteTable(
   "blocklist_targets",
   {
@@ -10,10 +10,18 @@ export const blocklistTargets = sqliteTable(
     mode: text({ enum: ["live", "test"] }).notNull(),
     kind: text({ enum: ["ipv4", "ipv6", "domain"] }).notNull(),
     value: text().notNull(),
+    /** The range that an address belongs to; empty for what was added by itself. */
+    rangeId: text("range_id").notNull().default(""),
+    /** How many addresses a range has; null for all else. A range is never checked itself. */
+    members: integer(),
     label: text(),
     status: text({ enum: ["pending", "clean", "listed", "unknown"] }).notNull(),
     /** Listing ids, as far as known: a list without an answer keeps those of its last one. */
     listedOn: text("listed_on", { mode: "json" }).$type<readonly string[]>().notNull(),
+    /** The worst listing: 5 critical, 4 high, 3 medium, 2 low, 1 info; 0 when there is none. */
+    severityRank: integer("severity_rank").notNull().default(0),
+    /** From which severity on changes are sent; null: as the account says. */
+    alertSeverityMin: text("alert_severity_min", { enum: ["critical", "high", "medium", "low", "info"] }),
     /** Ids of lists that are not asked for this target. */
     mutedLists: text("muted_lists", { mode: "json" }).$type<readonly string[]>().notNull(),
     monitoringEnabled: integer("monitoring_enabled", { mode: "boolean" }).notNull(),
@@ -25,11 +33,50 @@ export const blocklistTargets = sqliteTable(
     createdAtMs: integer("created_at_ms").notNull(),
   },
   (table) => [
-    uniqueIndex("blocklist_targets_once").on(table.accountId, table.mode, table.kind, table.value),
+    uniqueIndex("blocklist_targets_once").on(table.accountId, table.mode, table.kind, table.value, table.rangeId),
     index("blocklist_targets_by_account").on(table.accountId, table.mode, table.id),
+    index("blocklist_targets_by_range").on(table.accountId, table.mode, table.rangeId, table.id),
+    index("blocklist_targets_by_severity").on(table.accountId, table.mode, table.rangeId, table.severityRank, table.id),
+    index("blocklist_targets_of_range")
+      .on(table.rangeId, table.status, table.severityRank)
+      .where(sql`range_id <> ''`),
+    index("blocklist_targets_without_severity")
+      .on(table.id)
+      .where(sql`severity_rank = 0 and listed_on <> '[]'`),
     index("blocklist_targets_due")
       .on(table.nextCheckAtMs)
-      .where(sql`monitoring_enabled = 1`),
+      .where(sql`monitoring_enabled = 1 and members is null`),
+  ],
+);
+
+/** What lists a target now, and what was noted about it. A range has none: they stand with its addresses. */
+export const blocklistListings = sqliteTable(
+  "blocklist_listings",
+  {
+    targetId: text("target_id").notNull(),
+    /** Id of the listing, as in `listed_on`. */
+    listing: text().notNull(),
+    /** The range that the target belongs to; empty when to none. */
+    rangeId: text("range_id").notNull().default(""),
+    /** What the list said when it was last seen; null for listings that are older than these columns. */
+    severity: text({ enum: ["critical", "high", "medium", "low", "info"] }),
+    meaning: text(),
+    sinceMs: integer("since_ms").notNull(),
+    seenAtMs: integer("seen_at_ms").notNull(),
+    /** Name of the key by which it was acknowledged, and when; null before. */
+    acknowledgedBy: text("acknowledged_by"),
+    acknowledgedAtMs: integer("acknowledged_at_ms"),
+    delistingRequestedBy: text("delisting_requested_by"),
+    delistingRequestedAtMs: integer("delisting_requested_at_ms"),
+    note: text(),
+    noteBy: text("note_by"),
+    noteAtMs: integer("note_at_ms"),
+  },
+  (table) => [
+    primaryKey({ columns: [table.targetId, table.listing] }),
+    index("blocklist_listings_of_range")
+      .on(table.rangeId, table.listing)
+      .where(sql`range_id <> ''`),
   ],
 );
 

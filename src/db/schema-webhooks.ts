@@ -98,7 +98,19 @@ export const accountNotifications = sqliteTable(
     mode: text({ enum: ["live", "test"] }).notNull(),
     webhookUrl: text("webhook_url"),
     recipients: text({ mode: "json" }).$type<readonly string[]>().notNull(),
+    /** From which severity on listings are sent; null: webhooks all, mail from medium on. */
+    blacklistSeverityMin: text("blacklist_severity_min", { enum: ["critical", "high", "medium", "low", "info"] }),
+    blacklistDigest: text("blacklist_digest", { enum: ["off", "daily", "weekly"] })
+      .notNull()
+      .default("off"),
+    /** When the next digest of listings is due; null while there is none. */
+    blacklistDigestDueAtMs: integer("blacklist_digest_due_at_ms"),
     updatedAtMs: integer("updated_at_ms").notNull(),
   },
-  (table) => [primaryKey({ columns: [table.accountId, table.mode] })],
+  (table) => [
+    primaryKey({ columns: [table.accountId, table.mode] }),
+    index("account_notifications_digest_due")
+      .on(table.blacklistDigestDueAtMs)
+      .where(sql`blacklist_digest_due_at_ms is not null`),
+  ],
 );
