@@ -1,7 +1,16 @@
 import { createAlerts } from "./blocklist/alerts.ts";
 import { createBreaker } from "./blocklist/breaker.ts";
-import { createMonitor, type MonitorDeps } from "./blocklist/monitor.ts";
+import { type AnnounceDeps, createAnnounce } from "./blocklist/announce.ts";
+import { createListingStore } from "./blocklist/listing-store.ts";
+import { createListings } from "./blocklist/listings.ts";
+import { createMonitor } from "./blocklist/monitor.ts";
+import { createMuting } from "./blocklist/muting.ts";
+import { createListingNotes } from "./blocklist/listing-notes.ts";
+import { createOverviewStore } from "./blocklist/overview-store.ts";
+import { createOverview } from "./blocklist/overview.ts";
 import { createPasses } from "./blocklist/passes.ts";
+import { createRangeChecks } from "./blocklist/range-check.ts";
+import { createRangeStore } from "./blocklist/range-store.ts";
 import { createBlocklistStore } from "./blocklist/store.ts";
 import { createTargets, type TargetsDeps } from "./blocklist/targets.ts";
 import type { Log } from "./base/log.ts";
@@ -29,12 +38,12 @@ export interface BlocklistParts {
   readonly outside: Outside;
   readonly turnOnUrl: TargetsDeps["turnOnUrl"];
   readonly isUrlOff: TargetsDeps["isUrlOff"];
-  readonly defaultRecipients: MonitorDeps["defaultRecipients"];
+  readonly findDefaults: AnnounceDeps["findDefaults"];
 }
 
 /** Blocklist monitoring: targets, checks and their timetable. */
 export const composeBlocklist = (parts: BlocklistParts) => {
-  const { config, db, log, outside, turnOnUrl, isUrlOff, defaultRecipients } = parts;
+  const { config, db, log, outside, turnOnUrl, isUrlOff, findDefaults } = parts;
   const { clock } = outside;
   const { blocklistRetentionDays: retentionDays } = config;
   const mailer = mailerOf(config);
@@ -44,18 +53,21 @@ export const composeBlocklist = (parts: BlocklistParts) => {
   const store = createBlocklistStore(db);
   const lists = catalogue.lists.filter(isEnabled);
   const breaker = createBreaker({ clock, log, health, countTargets: store.countWatched });
-  const monitor = createMonitor({ db, store, lists, lookup, breaker, clock, hasMail, defaultRecipients });
-  const passes = createPasses({ db, store, monitor, health, lists, clock, log, retentionDays });
+  const ranges = createRangeStore(db);
+  const listingStore = createListingStore(db);
+  const listings = createListings({ store: listingStore, targets: store, ranges });
+  const announce = createAnnounce({ store, hasMail, findDefaults });
+  const monitor = createMonitor({ db, store, lists, lookup, breaker, listings, announce, clock });
+  const passes = createPasses({ db, store, monitor, health, lists, listings, clock, log, retentionDays });
+  const known = catalogue.lists;
+  const muting = createMuting({ store, ranges, listings, announce, lists: known, clock });
   const targets = createTargets({
-    db,
-    store,
-    lists: catalogue.lists,
-    turnOnUrl,
-    isUrlOff,
-    clock,
-    hasMail,
+    ...{ db, store, ranges, listings, muting, lists: known, turnOnUrl, isUrlOff, clock, hasMail },
     recipientDomains: config.notifyDomains,
   });
+  const rangeChecks = createRangeChecks({ db, store, ranges, monitor, clock });
+  const notes = createListingNotes({ db, store, listings: listingStore, clock });
+  const overview = createOverview({ store: createOverviewStore(db), targets, blocklists: store, lists, health, clock });
   const alerts = mailer === null ? null : createAlerts({ db, store, mailer, clock, log });
-  return { catalogue, health, store, monitor, passes, targets, alerts };
+  return { catalogue, health, store, monitor, passes, targets, rangeChecks, notes, overview, alerts };
 };

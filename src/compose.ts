@@ -6,6 +6,7 @@ import type { Clock } from "./base/clock.ts";
 import { createTokenBuckets } from "./base/limits.ts";
 import type { Log } from "./base/log.ts";
 import { createLedger } from "./billing/store.ts";
+import { createOverviewRoutes } from "./blocklist/overview-routes.ts";
 import { createBlocklistRoutes } from "./blocklist/routes.ts";
 import { createBulkJobs } from "./bulk/jobs.ts";
 import { createBulkRoutes } from "./bulk/routes.ts";
@@ -108,11 +109,12 @@ export const composeService = ({ config, db, log, outside, freshResolver: given,
     ...{ config, db, log, outside },
   });
   const defaultRecipients = (owner: NotificationsOwner) => findDefaults(owner).recipients;
+  const keyName = (id: string): string => administration.store.findKey(id)?.name ?? id;
   const blocklist = composeBlocklist({
     config,
     db,
     log,
-    ...{ turnOnUrl, isUrlOff, defaultRecipients },
+    ...{ turnOnUrl, isUrlOff, findDefaults },
     outside: { ...outside, resolver: freshResolver },
   });
   const { lists, intake, ...work } = composeBulk({
@@ -144,6 +146,7 @@ export const composeService = ({ config, db, log, outside, freshResolver: given,
       createBulkRoutes({ guard, bulk, lists }),
       createAccountRoutes({ guard, store: administration.store, ledger }),
       createBlocklistRoutes({ guard, rules, clock, ...blocklist }),
+      createOverviewRoutes({ ...{ guard, rules, clock, ...blocklist }, keyName }),
       ...dmarcRoutes,
       createWebhookRoutes({ guard, webhooks, rules }),
       createNotificationsRoutes({ guard, notifications, rules }),

@@ -2,6 +2,7 @@ import { z } from "zod";
 import { ACCOUNT_OPERATIONS } from "./accounts/operations.ts";
 import { BLOCKLIST_EVENTS } from "./blocklist/event-docs.ts";
 import { BLOCKLIST_OPERATIONS } from "./blocklist/operations.ts";
+import { BLOCKLIST_OVERVIEW_OPERATIONS } from "./blocklist/overview-operations.ts";
 import { BULK_EVENTS } from "./bulk/event-docs.ts";
 import { BULK_OPERATIONS } from "./bulk/operations.ts";
 import { DMARC_EVENTS } from "./dmarc/alerts/event-docs.ts";
@@ -71,6 +72,7 @@ export const interfaceDocument = (info: Omit<DocumentInfo, "events">) =>
       ...VERIFY_OPERATIONS,
       ...BULK_OPERATIONS,
       ...BLOCKLIST_OPERATIONS,
+      ...BLOCKLIST_OVERVIEW_OPERATIONS,
       ...DMARC_OPERATIONS,
       ...WEBHOOK_OPERATIONS,
       ...NOTIFICATIONS_OPERATIONS,

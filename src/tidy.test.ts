@@ -14,7 +14,7 @@ const LAYERS: Readonly<Record<string, readonly string[]>> = {
   accounts: ["base", "db", "http", "billing"],
   suppress: ["base", "db", "mail"],
   webhooks: ["base", "db", "net", "http"],
-  notifications: ["base", "db", "net", "http", "mail", "webhooks"],
+  notifications: ["base", "db", "net", "http", "mail", "dnsbl", "webhooks"],
   blocklist: ["base", "db", "net", "http", "mail", "dnsbl", "webhooks"],
   dmarc: ["base", "http"],
   "dmarc/record": ["base", "mail", "net"],

@@ -33,7 +33,13 @@ const deliver = async (stage: Stage, urls: number) => {
   db.transact((tx) => {
     for (let n = 0; n < EVENTS; n++) {
       const url = `http://127.0.0.1:${receiver.port}/${n % urls}`;
-      const event = { id: newId(), accountId: "bench", mode: "live", type: "blacklist.listed" } as const;
+      const event = {
+        id: newId(),
+        accountId: "bench",
+        mode: "live",
+        deliveredAtMs: null,
+        type: "blacklist.listed",
+      } as const;
       store.insertEvent(tx, { ...event, subject: `target:${n % urls}`, data, url, createdAtMs: Date.now() });
     }
   });

@@ -3,11 +3,14 @@ import type { Clock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import { newId } from "../base/secrets.ts";
 import type { Db } from "../db/open.ts";
+import { SEVERITIES } from "../dnsbl/blocklist.ts";
 import { createGatheredMails, type GatheredMails } from "../net/gathered-mails.ts";
 import type { Mailer } from "../net/mailer.ts";
 import type { Change, ChangeContext } from "./events.ts";
 import { factsOf } from "./events.ts";
-import type { AlertRow, BlocklistStore } from "./store.ts";
+import type { AlertRow } from "./alert-store.ts";
+import { worstRank } from "./severity.ts";
+import type { BlocklistStore } from "./store.ts";
 
 export interface AlertsDeps {
   readonly db: Db;
@@ -24,7 +27,7 @@ const lineSchema = z.object({
   label: z.string().nullable(),
   came: z.boolean(),
   name: z.string(),
-  severity: z.string().nullable(),
+  severity: z.enum(SEVERITIES).nullable(),
   meaning: z.string(),
   delist_url: z.string().nullable(),
   flapping: z.boolean(),
@@ -61,8 +64,10 @@ const plural = (count: number, what: string): string => `${count} ${what}${count
 /** Subject and text of one mail about all that happened. `rows` is not empty. */
 export const alertMail = (rows: readonly AlertRow[]): { readonly subject: string; readonly text: string } => {
   const lines = rows.map(({ body }) => lineSchema.parse(JSON.parse(body)));
-  const came = lines.filter((line) => line.came);
-  const gone = lines.filter((line) => !line.came);
+  // The rows are in the order of their time, which a sort keeps among those alike.
+  const sorted = lines.toSorted((a, b) => worstRank([b.severity]) - worstRank([a.severity]));
+  const came = sorted.filter((line) => line.came);
+  const gone = sorted.filter((line) => !line.came);
   const [only] = lines;
   const subject =
     lines.length === 1 && only !== undefined

@@ -21,6 +21,7 @@ export const checkResultSchema = z
     remedy: z.string().nullable(),
     zone: z.string().nullable(),
     delist_url: z.string().nullable(),
+    address: z.string().optional().meta({ description: "In a check of a range: of which address." }),
   })
   .meta({ title: "BlacklistResult" });
 
@@ -37,6 +38,10 @@ export const checkBodySchema = z.object({
     skipped: countSchema,
   }),
   results: z.array(checkResultSchema),
+  address: z
+    .string()
+    .optional()
+    .meta({ description: "In the history of a range: the address that was checked, and on which something changed." }),
 });
 export type CheckBody = z.output<typeof checkBodySchema>;
 

@@ -8,6 +8,9 @@ const time = z.iso.datetime({ precision: 3 });
 const factsSchema = z.object({
   target_id: z.uuid(),
   target: z.string(),
+  range: z.string().nullable().meta({
+    description: "The range that the address belongs to, whose id `target_id` then is; null otherwise.",
+  }),
   kind: z.enum(TARGET_KINDS),
   label: z.string().nullable(),
   mode: z.enum(["live", "test"]),
@@ -40,6 +43,7 @@ const delistedSchema = factsSchema
 const FACTS = {
   target_id: "019aa0d6-5b7e-7c31-9f4c-0d9a3c3f1a52",
   target: "198.51.100.7",
+  range: null,
   kind: "ipv4",
   label: "outbound 1",
   mode: "live",

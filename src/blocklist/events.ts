@@ -1,6 +1,6 @@
 import { isoTime } from "../base/clock.ts";
 import { newId } from "../base/secrets.ts";
-import type { Blocklist } from "../dnsbl/blocklist.ts";
+import type { Blocklist, Severity } from "../dnsbl/blocklist.ts";
 import type { ListOutcome } from "../dnsbl/lookup.ts";
 import type { EventRow, TargetRow } from "./store.ts";
 import type { DelistingReason } from "./transition.ts";
@@ -22,6 +22,8 @@ export interface ChangeContext {
   readonly lists: readonly Blocklist[];
   readonly outcomes: readonly ListOutcome[];
   readonly checkId: string | null;
+  /** Name of the range that the target belongs to; null when to none. */
+  readonly range: string | null;
   readonly atMs: number;
 }
 
@@ -34,8 +36,9 @@ export const factsOf = ({ listing, reason, flapping }: Change, context: ChangeCo
   const codes = list?.codes.filter(({ id }) => id === listing) ?? [];
   const known = found ?? codes[0];
   return {
-    target_id: before.id,
+    target_id: before.rangeId === "" ? before.id : before.rangeId,
     target: before.value,
+    range: context.range,
     kind: before.kind,
     label: before.label,
     mode: before.mode,
@@ -56,17 +59,22 @@ export const factsOf = ({ listing, reason, flapping }: Change, context: ChangeCo
   };
 };
 
-/** The event of a change: `blacklist.listed` or `blacklist.delisted`. */
-export const eventOf = (change: Change, context: ChangeContext): EventRow => {
+/** The event of a change: `blacklist.listed` or `blacklist.delisted`. One that `isQuiet` is kept in the feed and sent to nobody. */
+export const eventOf = (change: Change, context: ChangeContext, isQuiet = false): EventRow => {
   const { before, atMs } = context;
   return {
     id: newId(),
     accountId: before.accountId,
     mode: before.mode,
     type: change.reason === null ? "blacklist.listed" : "blacklist.delisted",
-    subject: `target:${before.id}`,
+    subject: `target:${before.rangeId === "" ? before.id : before.rangeId}`,
     data: JSON.stringify(factsOf(change, context)),
     url: before.webhookUrl,
     createdAtMs: atMs,
+    deliveredAtMs: isQuiet ? atMs : null,
   };
 };
+
+/** How bad the listing of a change is; null when it is not known any more. */
+export const severityOfChange = (change: Change, context: ChangeContext): Severity | null =>
+  factsOf(change, context).severity;

@@ -3,12 +3,13 @@ import { newId } from "../base/secrets.ts";
 import type { Db, Tx } from "../db/open.ts";
 import type { Blocklist } from "../dnsbl/blocklist.ts";
 import type { DnsblLookup, ListOutcome } from "../dnsbl/lookup.ts";
+import type { Announce } from "./announce.ts";
 import type { Breaker } from "./breaker.ts";
-import { alertsOf } from "./alerts.ts";
 import { checkBodyOf, checkBodySchema } from "./check-body.ts";
-import { type Change, eventOf } from "./events.ts";
+import type { Change } from "./events.ts";
+import type { Listings } from "./listings.ts";
 import { nextCheckMs } from "./schedule.ts";
-import type { BlocklistStore, CheckRow, Owner, TargetRow } from "./store.ts";
+import type { BlocklistStore, CheckRow, TargetRow } from "./store.ts";
 import { TEST_LIST, testOutcome } from "./test-list.ts";
 import { conclude, type Transition } from "./transition.ts";
 
@@ -19,11 +20,9 @@ export interface MonitorDeps {
   readonly lists: readonly Blocklist[];
   readonly lookup: DnsblLookup;
   readonly breaker: Breaker;
+  readonly listings: Listings;
+  readonly announce: Announce;
   readonly clock: Clock;
-  /** Whether alert mail can be sent at all. */
-  readonly hasMail: boolean;
-  /** Where alert mail of an account and mode goes to, beside the recipients of a target. */
-  readonly defaultRecipients: (owner: Owner) => readonly string[];
 }
 
 /** A check that has been begun. */
@@ -53,7 +52,7 @@ export const listsFor = (mode: TargetRow["mode"], inForce: readonly Blocklist[])
 
 /** Checks targets, one check a target at a time: whoever asks while one runs gets that one. */
 export const createMonitor = (deps: MonitorDeps) => {
-  const { db, store, lists: inForce, lookup, breaker, clock, hasMail, defaultRecipients } = deps;
+  const { db, store, lists: inForce, lookup, breaker, listings, announce, clock } = deps;
   const running = new Map<string, RunningCheck>();
   const stopping = new AbortController();
 
@@ -135,12 +134,14 @@ export const createMonitor = (deps: MonitorDeps) => {
     };
     store.insertCheck(tx, check);
     store.updateTarget(tx, targetId, { status, listedOn, lastCheckedAtMs: nowMs, nextCheckAtMs });
-    const context = { before, after: { status, listedOn }, lists, outcomes, checkId: begun.id, atMs: nowMs };
-    const recipients = hasMail ? [...new Set([...before.recipients, ...defaultRecipients(before)])] : [];
-    for (const change of changes) {
-      store.insertEvent(tx, eventOf(change, context));
-      for (const alert of alertsOf(change, context, recipients)) store.insertAlert(tx, alert);
+    listings.settle(tx, { ...before, status, listedOn }, { outcomes, lists, atMs: nowMs });
+    const range = before.rangeId === "" ? undefined : store.findTarget(before.rangeId);
+    if (range !== undefined && check.isChange) {
+      const body = JSON.stringify({ ...checkBodyOf(transition, outcomes, lists), address: before.value });
+      store.insertCheck(tx, { ...check, id: newId(), targetId: range.id, body });
     }
+    const context = { before, after: { status, listedOn }, lists, outcomes, checkId: begun.id, atMs: nowMs };
+    announce(tx, changes, { ...context, range: range?.value ?? null });
     return { target: { ...before, status, listedOn, lastCheckedAtMs: nowMs, nextCheckAtMs }, check, changes };
   };
 

@@ -1,4 +1,4 @@
-import { TARGET_KINDS } from "../dnsbl/blocklist.ts";
+import { SEVERITIES, TARGET_KINDS } from "../dnsbl/blocklist.ts";
 import type { Operation } from "../http/openapi.ts";
 import { BODY_ERRORS, PAGE_ERRORS } from "../http/operation-errors.ts";
 import { PAGE, pathId, query } from "../http/parameters.ts";
@@ -18,19 +18,41 @@ import { TARGET_STATUSES } from "./store.ts";
 const TAG = "Blocklist monitoring";
 const PATH = "/v1/blacklist/targets";
 
-const TARGET = {
+export const TARGET_EXAMPLE = {
   id: "019aa0d6-5b7e-7c31-9f4c-0d9a3c3f1a52",
   kind: "ipv4",
   value: "192.0.2.1",
+  members: null,
+  range_id: null,
   label: "outbound 1",
   status: "listed",
+  severity: "critical",
   monitoring_enabled: true,
   listed_on: ["spamhaus-sbl"],
+  listings: [
+    {
+      id: "spamhaus-sbl",
+      list: "spamhaus-zen",
+      name: "Spamhaus SBL",
+      severity: "critical",
+      category: "spam",
+      meaning: "Put on the list by hand as a sender or supporter of spam.",
+      address: null,
+      since: "2025-12-31T18:00:02.310Z",
+      last_seen_at: "2026-01-01T00:00:03.120Z",
+      delist_url: "https://check.spamhaus.org/",
+      acknowledged: null,
+      delisting_requested: { at: "2025-12-31T19:12:40.000Z", by: "ops" },
+      note: null,
+    },
+  ],
+  listings_count: 1,
   muted_lists: [],
   last_checked_at: "2026-01-01T00:00:03.120Z",
   next_check_at: "2026-01-01T01:01:12.480Z",
   webhook_configured: true,
   recipients: [],
+  alert_severity_min: null,
   created_at: "2025-12-31T23:59:41.005Z",
 };
 
@@ -108,9 +130,9 @@ export const BLOCKLIST_OPERATIONS: readonly Operation[] = [
     method: "POST",
     path: PATH,
     tag: TAG,
-    summary: "Watch a domain or an IP address",
+    summary: "Watch a domain, an IP address or a range of IPv4 addresses",
     description:
-      "The first check runs on the next scheduled pass, within a minute. With `webhook_url`, every listing and delisting is sent there as `blacklist.listed` or `blacklist.delisted`, signed (see Webhooks).",
+      "The first check runs on the next scheduled pass, within a minute. With `webhook_url`, every listing and delisting is sent there as `blacklist.listed` or `blacklist.delisted`, signed (see Webhooks). A range of up to 1,024 IPv4 addresses is one target: its status is the worst of its addresses, its events name the address in `target` and the range in `range`.",
     body: {
       schema: targetOrderSchema(webhookUrl),
       example: { target: "192.0.2.1", label: "outbound 1", webhook_url: "https://example.com/hook" },
@@ -119,13 +141,13 @@ export const BLOCKLIST_OPERATIONS: readonly Operation[] = [
       201: {
         description: "It is watched.",
         schema: targetSchema,
-        example: TARGET,
+        example: TARGET_EXAMPLE,
         headers: { Location: "The target." },
       },
       200: {
         description: "It was watched already: the existing target, unchanged.",
         schema: targetSchema,
-        example: TARGET,
+        example: TARGET_EXAMPLE,
       },
     },
     errors: ["insufficient_scope", ...BODY_ERRORS, "conflict"],
@@ -134,16 +156,27 @@ export const BLOCKLIST_OPERATIONS: readonly Operation[] = [
     method: "GET",
     path: PATH,
     tag: TAG,
-    summary: "Targets, newest first",
+    summary: "Targets, newest or worst first",
     parameters: [
       ...PAGE,
-      query("status", "Only those.", { type: "string", enum: [...TARGET_STATUSES] }),
+      query("status", "Only those; `listed` also returns what is `unknown` at present and was listed before.", {
+        type: "string",
+        enum: [...TARGET_STATUSES],
+      }),
+      query("severity", "Only those with a listing at least this severe.", { type: "string", enum: [...SEVERITIES] }),
+      query("list", "Only those on this listing, or on any of this list.", { type: "string" }),
+      query("label", "Only those with exactly this label.", { type: "string" }),
+      query("sort", "`severity`: the worst first. A cursor belongs to one order.", {
+        type: "string",
+        enum: ["created", "severity"],
+        default: "created",
+      }),
       query("kind", "Only those.", { type: "string", enum: [...TARGET_KINDS] }),
       query("target", "Only this domain or address, in any spelling.", { type: "string" }),
       query("monitoring_enabled", "Only those that are, or are not, paused.", { type: "boolean" }),
     ],
     responses: {
-      200: { description: "A page.", schema: targetsSchema, example: { targets: [TARGET], next_cursor: null } },
+      200: { description: "A page.", schema: targetsSchema, example: { targets: [TARGET_EXAMPLE], next_cursor: null } },
     },
     errors: ["insufficient_scope", ...PAGE_ERRORS],
   },
@@ -153,18 +186,19 @@ export const BLOCKLIST_OPERATIONS: readonly Operation[] = [
     tag: TAG,
     summary: "One target",
     parameters: [ID],
-    responses: { 200: { description: "The target.", schema: targetSchema, example: TARGET } },
+    responses: { 200: { description: "The target.", schema: targetSchema, example: TARGET_EXAMPLE } },
     errors: ["insufficient_scope", "not_found"],
   },
   {
     method: "PATCH",
     path: `${PATH}/:id`,
     tag: TAG,
-    summary: "Change a target: label, webhook, muted lists, pause",
+    summary: "Change a target: label, webhook, muted lists, threshold, pause",
+    description: "A change of a range holds for all of its addresses; an address of a range cannot be changed (409).",
     parameters: [ID],
     body: { schema: targetChangeSchema(webhookUrl), example: { monitoring_enabled: false } },
-    responses: { 200: { description: "The target.", schema: targetSchema, example: TARGET } },
-    errors: ["insufficient_scope", "not_found", ...BODY_ERRORS],
+    responses: { 200: { description: "The target.", schema: targetSchema, example: TARGET_EXAMPLE } },
+    errors: ["insufficient_scope", "not_found", "conflict", ...BODY_ERRORS],
   },
   {
     method: "DELETE",
@@ -173,14 +207,15 @@ export const BLOCKLIST_OPERATIONS: readonly Operation[] = [
     summary: "Remove a target and its history",
     parameters: [ID],
     responses: { 204: { description: "It is gone." } },
-    errors: ["insufficient_scope", "not_found"],
+    errors: ["insufficient_scope", "not_found", "conflict"],
   },
   {
     method: "POST",
     path: `${PATH}/:id/check`,
     tag: TAG,
     summary: "Check a target right now",
-    description: "When a check of the target runs already, this waits for that one.",
+    description:
+      "When a check of the target runs already, this waits for that one. A range is checked address by address, a few at a time.",
     parameters: [
       ID,
       query("timeout", "Seconds to hold the request open; above 90 is treated as 90. It never stops the check.", {
@@ -193,12 +228,12 @@ export const BLOCKLIST_OPERATIONS: readonly Operation[] = [
       200: {
         description: "The check is finished.",
         schema: checkedSchema,
-        example: { target: TARGET, check: CHECK },
+        example: { target: TARGET_EXAMPLE, check: CHECK },
       },
       202: {
         description: "It goes on; the history will have it.",
         schema: checkedSchema,
-        example: { target: TARGET, check: RUNNING },
+        example: { target: TARGET_EXAMPLE, check: RUNNING },
         headers: { Location: "The target's history." },
       },
     },

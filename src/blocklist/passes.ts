@@ -5,7 +5,8 @@ import type { Db } from "../db/open.ts";
 import type { Blocklist } from "../dnsbl/blocklist.ts";
 import type { DnsblHealth } from "../dnsbl/health.ts";
 import { inParallel } from "../dnsbl/in-parallel.ts";
-import type { Monitor } from "./monitor.ts";
+import type { Listings } from "./listings.ts";
+import { listsFor, type Monitor } from "./monitor.ts";
 import { nextCheckMs, spreadMs } from "./schedule.ts";
 import type { BlocklistStore, TargetRow } from "./store.ts";
 
@@ -15,6 +16,7 @@ export interface PassesDeps {
   readonly monitor: Monitor;
   readonly health: DnsblHealth;
   readonly lists: readonly Blocklist[];
+  readonly listings: Listings;
   readonly clock: Clock;
   readonly log: Log;
   /** For how many days a check is kept in which nothing came or went. */
@@ -34,7 +36,7 @@ const ROWS_AT_ONCE = 1_000;
 
 /** What the timetable does for blocklist monitoring. */
 export const createPasses = (deps: PassesDeps) => {
-  const { db, store, monitor, health, lists, clock, log, retentionDays } = deps;
+  const { db, store, monitor, health, lists, listings, clock, log, retentionDays } = deps;
 
   const checkOne = async (target: TargetRow): Promise<void> => {
     try {
@@ -82,6 +84,20 @@ export const createPasses = (deps: PassesDeps) => {
       });
       let spread = ROWS_AT_ONCE;
       while (spread === ROWS_AT_ONCE) spread = await spreadSome();
+    },
+
+    /** At the start: works out how bad listings are that are older than this service's knowledge of it. */
+    async fillSeverities(): Promise<void> {
+      let filled = ROWS_AT_ONCE;
+      while (filled === ROWS_AT_ONCE) {
+        filled = await db.commit((tx) => {
+          const rows = store.withoutSeverity(ROWS_AT_ONCE);
+          for (const target of rows) {
+            listings.settle(tx, target, { outcomes: [], lists: listsFor(target.mode, lists), atMs: clock.nowMs() });
+          }
+          return rows.length;
+        });
+      }
     },
 
     /** Tests the lists whose last test is too old, when there is anything to watch. */

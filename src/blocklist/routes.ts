@@ -1,7 +1,6 @@
 import { Elysia } from "elysia";
 import type { z } from "zod";
 import type { Clock } from "../base/clock.ts";
-import { readWindows } from "../base/walk.ts";
 import { AppError } from "../base/errors.ts";
 import { isId } from "../base/secrets.ts";
 import type { Catalogue } from "../dnsbl/blocklist.ts";
@@ -14,15 +13,18 @@ import type { OutgoingRules } from "../net/fetch-url.ts";
 import { checkView, runningView } from "./check-body.ts";
 import { catalogueView, testListView } from "./list-view.ts";
 import type { FinishedCheck, Monitor, RunningCheck } from "./monitor.ts";
+import type { RangeChecks } from "./range-check.ts";
 import { noFiltersSchema, targetChangeSchema, targetFiltersSchema, targetOrderSchema } from "./schemas.ts";
-import type { BlocklistStore } from "./store.ts";
-import type { Targets } from "./targets.ts";
+import { isTargetCursor, readTargetFilters, refuseOtherCursor } from "./target-filters.ts";
+import type { BlocklistStore, TargetRow } from "./store.ts";
+import { severityCursor, type Targets } from "./targets.ts";
 import { webhookUrlSchema } from "../webhooks/schemas.ts";
 
 export interface BlocklistRouteDeps {
   readonly guard: Guard;
   readonly targets: Targets;
   readonly monitor: Monitor;
+  readonly rangeChecks: RangeChecks;
   readonly store: BlocklistStore;
   readonly catalogue: Catalogue;
   readonly health: DnsblHealth;
@@ -58,7 +60,7 @@ const waitFor = async (
 
 /** The endpoints of blocklist monitoring (specification, contract §7). */
 export const createBlocklistRoutes = (deps: BlocklistRouteDeps) => {
-  const { guard, targets, monitor, store, catalogue, health, rules, clock } = deps;
+  const { guard, targets, monitor, rangeChecks, store, catalogue, health, rules, clock } = deps;
   const webhookUrl = webhookUrlSchema(rules);
   const orderSchema = targetOrderSchema(webhookUrl);
   const changeSchema = targetChangeSchema(webhookUrl);
@@ -73,13 +75,14 @@ export const createBlocklistRoutes = (deps: BlocklistRouteDeps) => {
       PATH,
       async ({ request, caller, set }) => {
         const order = await readJson(request, orderSchema);
-        const { target: text, label, monitoring_enabled, webhook_url, recipients } = order;
+        const { target: text, label, monitoring_enabled, webhook_url, recipients, alert_severity_min } = order;
         const { target, isNew } = await targets.add(caller, {
           target: text,
           label: label ?? null,
           monitoringEnabled: monitoring_enabled ?? true,
           webhookUrl: webhook_url ?? null,
           recipients: recipients ?? [],
+          alertSeverityMin: alert_severity_min ?? null,
         });
         if (isNew) {
           set.status = 201;
@@ -92,10 +95,22 @@ export const createBlocklistRoutes = (deps: BlocklistRouteDeps) => {
     .get(
       PATH,
       async ({ request, caller }) => {
-        const page = readPage(request, targetFiltersSchema, isId);
-        const { target: value, monitoring_enabled: monitoringEnabled, ...rest } = page.filters;
-        const read = readWindows(targets.list(caller, { ...rest, value, monitoringEnabled }));
-        return sendPage(request, { name: "targets", page }, rowsById(read, targets.view));
+        const page = readPage(request, targetFiltersSchema, isTargetCursor);
+        const { sort = "created" } = page.filters;
+        refuseOtherCursor(page.after, sort);
+        const filters = readTargetFilters(page.filters, catalogue.lists, caller.mode);
+        if (sort === "created") {
+          return sendPage(request, { name: "targets", page }, rowsById(targets.list(caller, filters), targets.view));
+        }
+        return sendPage<TargetRow>(
+          request,
+          { name: "targets", page },
+          {
+            read: targets.listWorst(caller, filters),
+            keyOf: severityCursor,
+            json: (row) => JSON.stringify(targets.view(row)),
+          },
+        );
       },
       listing(targetFiltersSchema),
     )
@@ -105,13 +120,14 @@ export const createBlocklistRoutes = (deps: BlocklistRouteDeps) => {
       async ({ request, params, caller }) => {
         const id = targets.find(caller, knownId(params.id)).id;
         const wanted = await readJson(request, changeSchema);
-        const { label, monitoring_enabled, webhook_url, muted_lists, recipients } = wanted;
+        const { label, monitoring_enabled, webhook_url, muted_lists, recipients, alert_severity_min } = wanted;
         const changed = await targets.change(caller, id, {
           ...(label === undefined ? {} : { label }),
           ...(monitoring_enabled === undefined ? {} : { monitoringEnabled: monitoring_enabled }),
           ...(webhook_url === undefined ? {} : { webhookUrl: webhook_url }),
           ...(muted_lists === undefined ? {} : { mutedLists: muted_lists }),
           ...(recipients === undefined ? {} : { recipients }),
+          ...(alert_severity_min === undefined ? {} : { alertSeverityMin: alert_severity_min }),
         });
         return targets.view(changed);
       },
@@ -130,7 +146,7 @@ export const createBlocklistRoutes = (deps: BlocklistRouteDeps) => {
       async ({ request, params, caller, set }) => {
         const timeoutS = readTimeoutS(request, CHECK_TIMEOUT_S);
         const target = targets.find(caller, knownId(params.id));
-        const running = monitor.check(target, "manual");
+        const running = target.members === null ? monitor.check(target, "manual") : rangeChecks.check(target);
         const finished = await waitFor(clock, running, { waitMs: timeoutS * 1000, signal: request.signal });
         if (finished) return { target: targets.view(finished.target), check: checkView(finished.check) };
         const current = targets.find(caller, target.id);

@@ -8,6 +8,8 @@ import { TARGET_STATUSES } from "./store.ts";
 const TARGET_CHARACTERS_MAX = 320;
 const MUTED_LISTS_MAX = 200;
 const RECIPIENTS_MAX = 10;
+const NOTE_CHARACTERS_MAX = 1_000;
+const LIST_CHARACTERS_MAX = 100;
 
 const characters = (text: string): number => [...text].length;
 
@@ -24,12 +26,18 @@ const recipients = recipientsSchema({
   description: "Addresses that alert mail about listings and delistings goes to.",
 });
 
+const alertSeverityMin = z.enum(SEVERITIES).nullable().meta({
+  description:
+    "Listings below it are not sent; they stay in the history and the event feed. Null: as the account says (`GET /v1/notifications`).",
+});
+
 /** Body of `POST /v1/blacklist/targets`; what a URL may be is for the webhooks to say. */
 export const targetOrderSchema = (webhookUrl: z.ZodType<string, string>) =>
   z
     .strictObject({
       target: targetText.meta({
-        description: "A domain below a public suffix, or a public IPv4 or IPv6 address.",
+        description:
+          "A domain below a public suffix, a public IPv4 or IPv6 address, or up to 1,024 IPv4 addresses as one target: `198.51.100.0/24` or `198.51.100.1-198.51.100.9`.",
         examples: ["example.com"],
       }),
       label: label.nullable().optional(),
@@ -39,6 +47,7 @@ export const targetOrderSchema = (webhookUrl: z.ZodType<string, string>) =>
         .meta({ description: "Whether scheduled checks run; true unless told." }),
       webhook_url: webhookUrl.nullable().optional(),
       recipients: recipients.optional(),
+      alert_severity_min: alertSeverityMin.optional(),
     })
     .meta({ title: "BlacklistTargetOrder" });
 
@@ -50,6 +59,7 @@ export const targetChangeSchema = (webhookUrl: z.ZodType<string, string>) =>
       monitoring_enabled: z.boolean().optional(),
       webhook_url: webhookUrl.nullable().optional(),
       recipients: recipients.optional(),
+      alert_severity_min: alertSeverityMin.optional(),
       muted_lists: z.array(z.string()).max(MUTED_LISTS_MAX).optional().meta({
         description:
           "Ids of lists (`spamhaus-zen`), which are not asked for this target, or of single listings as in `listed_on` (`spamhaus-pbl`), which are left out. Ids that have left the catalogue since can stay.",
@@ -66,20 +76,83 @@ export const targetFiltersSchema = z.strictObject({
     .enum(["true", "false"])
     .transform((text) => text === "true")
     .optional(),
+  severity: z.enum(SEVERITIES).optional(),
+  list: z.string().min(1).max(LIST_CHARACTERS_MAX).optional(),
+  label: z.string().min(1).optional(),
+  sort: z.enum(["created", "severity"]).optional(),
+});
+
+/** The filters of the addresses of a range. */
+export const memberFiltersSchema = targetFiltersSchema.pick({ status: true, severity: true, list: true });
+
+/** Body of `PATCH /v1/blacklist/targets/{id}/listings/{listing}`: only what is given changes. */
+export const listingNotesSchema = z
+  .strictObject({
+    acknowledged: z.boolean().optional().meta({ description: "Seen, and nothing is to be done about it." }),
+    delisting_requested: z.boolean().optional(),
+    note: z
+      .string()
+      .min(1, "Not empty: null removes it")
+      .refine((text) => characters(text) <= NOTE_CHARACTERS_MAX, `At most ${NOTE_CHARACTERS_MAX} characters`)
+      .nullable()
+      .optional(),
+  })
+  .meta({ title: "BlacklistListingNotes" });
+
+/** The query of the overview; `since` in milliseconds since 1970. */
+export const overviewQuerySchema = z.strictObject({
+  since: z.iso
+    .datetime({ offset: true, error: "A time is needed, as 2026-01-01T00:00:00Z" })
+    .transform((text) => Date.parse(text))
+    .optional(),
 });
 
 export const noFiltersSchema = z.strictObject({});
 
 const time = z.iso.datetime({ precision: 3 });
 
+const noteSchema = z
+  .object({ at: time, by: z.string().meta({ description: "Name of the key." }).nullable() })
+  .nullable();
+
+export const targetListingSchema = z
+  .object({
+    id: z.string(),
+    list: z.string().nullable().meta({ description: "Null when the catalogue has the list no more." }),
+    name: z.string(),
+    severity: z.enum(SEVERITIES).nullable(),
+    category: z.enum(CATEGORIES).nullable(),
+    meaning: z.string(),
+    address: z.string().nullable().meta({ description: "In a range: the address that is listed." }),
+    since: time,
+    last_seen_at: time.meta({
+      description: "When the list last said so; it stays listed while the list does not answer.",
+    }),
+    delist_url: z.string().nullable(),
+    acknowledged: noteSchema,
+    delisting_requested: noteSchema,
+    note: z.object({ text: z.string(), at: time, by: z.string().nullable() }).nullable(),
+  })
+  .meta({ title: "BlacklistTargetListing" });
+
 export const targetSchema = z
   .object({
     id: z.uuid(),
     kind: z.enum(TARGET_KINDS),
-    value: z.string().meta({ description: "The normalized target, in the form the lists are queried with." }),
+    value: z.string().meta({
+      description:
+        "The normalized target, in the form the lists are queried with; of a range, its network or its two ends.",
+    }),
+    members: z.int().nullable().meta({ description: "How many addresses a range has; null for all else." }),
+    range_id: z.uuid().nullable().meta({ description: "The range that an address belongs to." }),
     label: z.string().nullable(),
     status: z.enum(TARGET_STATUSES),
+    severity: z.enum(SEVERITIES).nullable().meta({ description: "Of the worst listing; null when there is none." }),
     monitoring_enabled: z.boolean(),
+    listings: z.array(targetListingSchema).meta({
+      description: "What lists it, the worst first; of a range, the first 100 of its addresses.",
+    }),
+    listings_count: z.int(),
     listed_on: z.array(z.string()).meta({ description: "Listing ids, as far as known: unknown never clears." }),
     muted_lists: z.array(z.string()),
     last_checked_at: time.nullable(),
@@ -90,6 +163,7 @@ export const targetSchema = z
       description: "Whether events are sent: false also when the receiver answered 410, until the URL is set again.",
     }),
     recipients: z.array(z.string()),
+    alert_severity_min: z.enum(SEVERITIES).nullable(),
     created_at: time,
   })
   .meta({ title: "BlacklistTarget" });
@@ -99,6 +173,10 @@ const cursor = z.string().nullable();
 export const targetsSchema = z
   .object({ targets: z.array(targetSchema), next_cursor: cursor })
   .meta({ title: "BlacklistTargetList" });
+
+export const membersSchema = z
+  .object({ members: z.array(targetSchema), next_cursor: cursor })
+  .meta({ title: "BlacklistMemberList" });
 
 export const checkedSchema = z
   .object({ target: targetSchema, check: checkSchema })

@@ -1,10 +1,11 @@
-import { and, asc, count, desc, eq, gt, gte, lt, lte, notInArray, type SQL, sql } from "drizzle-orm";
+import { and, asc, count, desc, eq, gt, gte, lt, lte, ne, type SQL, sql } from "drizzle-orm";
 import type { IdWindow } from "../base/walk.ts";
 import type { KeyMode } from "../base/secrets.ts";
 import type { Db, Tx } from "../db/open.ts";
 import { outbox } from "../db/schema.ts";
-import { blocklistAlerts, blocklistChecks, blocklistTargets } from "../db/schema-blocklist.ts";
-import type { TargetKind } from "../dnsbl/blocklist.ts";
+import { blocklistChecks, blocklistListings, blocklistTargets } from "../db/schema-blocklist.ts";
+import type { Severity, TargetKind } from "../dnsbl/blocklist.ts";
+import { createAlertStore } from "./alert-store.ts";
 
 export const TARGET_STATUSES = ["pending", "clean", "listed", "unknown"] as const;
 export type TargetStatus = (typeof TARGET_STATUSES)[number];
@@ -16,9 +17,17 @@ export interface TargetRow {
   readonly mode: KeyMode;
   readonly kind: TargetKind;
   readonly value: string;
+  /** The range that an address belongs to; empty for what was added by itself. */
+  readonly rangeId: string;
+  /** How many addresses a range has; null for all else. */
+  readonly members: number | null;
   readonly label: string | null;
   readonly status: TargetStatus;
   readonly listedOn: readonly string[];
+  /** Of the worst listing (`rankOf`); 0 when there is none. */
+  readonly severityRank: number;
+  /** From which severity on changes are sent; null: as the account says. */
+  readonly alertSeverityMin: Severity | null;
   readonly mutedLists: readonly string[];
   readonly monitoringEnabled: boolean;
   readonly webhookUrl: string | null;
@@ -30,7 +39,15 @@ export interface TargetRow {
 }
 
 /** What changes in a target after it was added. */
-export type TargetChange = Partial<Omit<TargetRow, "id" | "accountId" | "mode" | "kind" | "value" | "createdAtMs">>;
+export type TargetChange = Partial<
+  Omit<TargetRow, "id" | "accountId" | "mode" | "kind" | "value" | "rangeId" | "members" | "createdAtMs">
+>;
+
+/** A place in the order by severity, the worst first: behind this one. */
+export interface SeverityPlace {
+  readonly severityRank: number;
+  readonly id: string;
+}
 
 /** A finished check. `body` is the JSON text of what `check-view.ts` reads. */
 export interface CheckRow {
@@ -49,6 +66,13 @@ export interface TargetFilters {
   readonly kind?: TargetKind | undefined;
   readonly value?: string | undefined;
   readonly monitoringEnabled?: boolean | undefined;
+  readonly label?: string | undefined;
+  /** At least this severe (`rankOf`). */
+  readonly severityRankMin?: number | undefined;
+  /** On any of these listings. */
+  readonly listings?: readonly string[] | undefined;
+  /** The range whose addresses are wanted; default: what was added by itself. */
+  readonly rangeId?: string | undefined;
 }
 
 /** An event; `data` is JSON text. */
@@ -63,14 +87,8 @@ export interface EventRow {
   /** The webhook of the target itself. */
   readonly url: string | null;
   readonly createdAtMs: number;
-}
-
-/** A change that waits for the next mail to somebody; `body` is JSON text. */
-export interface AlertRow {
-  readonly id: string;
-  readonly recipient: string;
-  readonly body: string;
-  readonly createdAtMs: number;
+  /** Set when it is not to be sent to anybody: it stays in the feed. */
+  readonly deliveredAtMs: number | null;
 }
 
 /** Whose targets: a caller sees those of its account and mode. */
@@ -79,64 +97,119 @@ export interface Owner {
   readonly mode: KeyMode;
 }
 
-/** What one mail tells of at most; the rest is in the next one. */
-const ALERTS_AT_ONCE_MAX = 10_000;
-
 export const createBlocklistStore = (db: Db) => {
   const table = blocklistTargets;
-  const isDue = (nowMs: number): SQL | undefined => and(sql`monitoring_enabled = 1`, lte(table.nextCheckAtMs, nowMs));
+  const isListed = ne(table.listedOn, []);
+  const isDue = (nowMs: number): SQL | undefined =>
+    and(sql`monitoring_enabled = 1 and members is null`, lte(table.nextCheckAtMs, nowMs));
+  const isOf = ({ accountId, mode }: Owner): SQL | undefined =>
+    and(eq(table.accountId, accountId), eq(table.mode, mode));
+  const isBehind = (place: SeverityPlace | null): SQL | undefined =>
+    place === null ? undefined : sql`(severity_rank, id) < (${place.severityRank}, ${place.id})`;
+  const passes = (owner: Owner, filters: TargetFilters): SQL | undefined => {
+    const { status, kind, value, monitoringEnabled, label, severityRankMin, listings, rangeId = "" } = filters;
+    return and(
+      isOf(owner),
+      eq(table.rangeId, rangeId),
+      // What is known to be listed stays so while the lists do not answer.
+      status === undefined ? undefined : status === "listed" ? isListed : eq(table.status, status),
+      kind === undefined ? undefined : eq(table.kind, kind),
+      value === undefined ? undefined : eq(table.value, value),
+      monitoringEnabled === undefined ? undefined : eq(table.monitoringEnabled, monitoringEnabled),
+      label === undefined ? undefined : eq(table.label, label),
+      severityRankMin === undefined ? undefined : gte(table.severityRank, severityRankMin),
+      listings === undefined
+        ? undefined
+        : sql`EXISTS (SELECT 1 FROM json_each(listed_on) WHERE value IN (SELECT value FROM json_each(${JSON.stringify(listings)})))`,
+    );
+  };
 
   return {
     insertTarget: (_tx: Tx, target: TargetRow): void => void db.orm.insert(table).values(target).run(),
     findTarget: (id: string): TargetRow | undefined => db.orm.select().from(table).where(eq(table.id, id)).get(),
-    findSame: ({ accountId, mode }: Owner, kind: TargetKind, value: string): TargetRow | undefined =>
+    /** What was added by itself under this name. */
+    findSame: (owner: Owner, kind: TargetKind, value: string): TargetRow | undefined =>
       db.orm
         .select()
         .from(table)
-        .where(and(eq(table.accountId, accountId), eq(table.mode, mode), eq(table.kind, kind), eq(table.value, value)))
+        .where(and(isOf(owner), eq(table.kind, kind), eq(table.value, value), eq(table.rangeId, "")))
         .get(),
     updateTarget: (_tx: Tx, id: string, change: TargetChange): void =>
       void db.orm.update(table).set(change).where(eq(table.id, id)).run(),
     removeTarget(_tx: Tx, id: string): void {
       db.orm.delete(blocklistChecks).where(eq(blocklistChecks.targetId, id)).run();
+      db.orm.delete(blocklistListings).where(eq(blocklistListings.targetId, id)).run();
       db.orm.delete(table).where(eq(table.id, id)).run();
     },
-    countTargets: ({ accountId, mode }: Owner): number =>
-      db.orm
-        .select({ count: count() })
-        .from(table)
-        .where(and(eq(table.accountId, accountId), eq(table.mode, mode)))
-        .get()?.count ?? 0,
-    /** Of an owner: the id so many places behind the newest older than `before`; null when there are no so many. */
-    idBehind: ({ accountId, mode }: Owner, before: string | null, places: number): string | null =>
+    countTargets: (owner: Owner): number =>
+      db.orm.select({ count: count() }).from(table).where(isOf(owner)).get()?.count ?? 0,
+    /** Of an owner, or in a range of theirs: the id so many places behind the newest older than `before`; null when there are no so many. */
+    idBehind: (
+      owner: Owner,
+      rangeId: string,
+      { before, places }: { before: string | null; places: number },
+    ): string | null =>
       db.orm
         .select({ id: table.id })
         .from(table)
-        .where(
-          and(eq(table.accountId, accountId), eq(table.mode, mode), before === null ? undefined : lt(table.id, before)),
-        )
+        .where(and(isOf(owner), eq(table.rangeId, rangeId), before === null ? undefined : lt(table.id, before)))
         .orderBy(desc(table.id))
         .limit(1)
         .offset(places)
         .get()?.id ?? null,
     /** Newest first, older than the id `before` and not older than `from`. */
-    listTargets(
-      { accountId, mode }: Owner,
-      { status, kind, value, monitoringEnabled }: TargetFilters,
-      page: IdWindow,
-    ): TargetRow[] {
-      const matching = and(
-        eq(table.accountId, accountId),
-        eq(table.mode, mode),
-        page.before === null ? undefined : lt(table.id, page.before),
-        page.from === undefined ? undefined : gte(table.id, page.from),
-        status === undefined ? undefined : eq(table.status, status),
-        kind === undefined ? undefined : eq(table.kind, kind),
-        value === undefined ? undefined : eq(table.value, value),
-        monitoringEnabled === undefined ? undefined : eq(table.monitoringEnabled, monitoringEnabled),
-      );
-      return db.orm.select().from(table).where(matching).orderBy(desc(table.id)).limit(page.limit).all();
-    },
+    listTargets: (owner: Owner, filters: TargetFilters, page: IdWindow): TargetRow[] =>
+      db.orm
+        .select()
+        .from(table)
+        .where(
+          and(
+            passes(owner, filters),
+            page.before === null ? undefined : lt(table.id, page.before),
+            page.from === undefined ? undefined : gte(table.id, page.from),
+          ),
+        )
+        .orderBy(desc(table.id))
+        .limit(page.limit)
+        .all(),
+    /** The place so many behind `before` in the order by severity; null when there are no so many. */
+    placeBehind: (owner: Owner, before: SeverityPlace | null, places: number): SeverityPlace | null =>
+      db.orm
+        .select({ severityRank: table.severityRank, id: table.id })
+        .from(table)
+        .where(and(isOf(owner), eq(table.rangeId, ""), isBehind(before)))
+        .orderBy(desc(table.severityRank), desc(table.id))
+        .limit(1)
+        .offset(places)
+        .get() ?? null,
+    /** The worst first, among those the newest: behind `before` and not behind `upTo`. */
+    listWorst: (
+      owner: Owner,
+      filters: TargetFilters,
+      page: { readonly before: SeverityPlace | null; readonly upTo: SeverityPlace | null; readonly limit: number },
+    ): TargetRow[] =>
+      db.orm
+        .select()
+        .from(table)
+        .where(
+          and(
+            passes(owner, filters),
+            isBehind(page.before),
+            page.upTo === null ? undefined : sql`(severity_rank, id) >= (${page.upTo.severityRank}, ${page.upTo.id})`,
+          ),
+        )
+        .orderBy(desc(table.severityRank), desc(table.id))
+        .limit(page.limit)
+        .all(),
+
+    /** Targets with listings whose severity was not worked out yet. */
+    withoutSeverity: (limit: number): TargetRow[] =>
+      db.orm
+        .select()
+        .from(table)
+        .where(sql`severity_rank = 0 and listed_on <> '[]'`)
+        .limit(limit)
+        .all(),
 
     /** Targets whose time has come, in the order of their time. */
     dueTargets: (nowMs: number, limit: number): TargetRow[] =>
@@ -148,7 +221,7 @@ export const createBlocklistStore = (db: Db) => {
       db.orm
         .select({ count: count() })
         .from(table)
-        .where(and(sql`monitoring_enabled = 1`, eq(table.mode, "live")))
+        .where(and(sql`monitoring_enabled = 1 and members is null`, eq(table.mode, "live")))
         .get()?.count ?? 0,
 
     insertCheck: (_tx: Tx, check: CheckRow): void => void db.orm.insert(blocklistChecks).values(check).run(),
@@ -198,28 +271,7 @@ export const createBlocklistStore = (db: Db) => {
     },
 
     insertEvent: (_tx: Tx, event: EventRow): void => void db.orm.insert(outbox).values(event).run(),
-
-    insertAlert: (_tx: Tx, alert: AlertRow): void => void db.orm.insert(blocklistAlerts).values(alert).run(),
-    /** Some of those for whom alerts wait, but for `without`. */
-    alertRecipients: (limit: number, without: readonly string[]): string[] =>
-      db.orm
-        .selectDistinct({ recipient: blocklistAlerts.recipient })
-        .from(blocklistAlerts)
-        .where(notInArray(blocklistAlerts.recipient, [...without]))
-        .limit(limit)
-        .all()
-        .map(({ recipient }) => recipient),
-    /** The oldest first. */
-    alertsFor: (recipient: string): AlertRow[] =>
-      db.orm
-        .select()
-        .from(blocklistAlerts)
-        .where(eq(blocklistAlerts.recipient, recipient))
-        .orderBy(asc(blocklistAlerts.id))
-        .limit(ALERTS_AT_ONCE_MAX)
-        .all(),
-    removeAlert: (_tx: Tx, id: string): void =>
-      void db.orm.delete(blocklistAlerts).where(eq(blocklistAlerts.id, id)).run(),
+    ...createAlertStore(db),
   };
 };
 

@@ -7,6 +7,12 @@ import { describeProblem } from "../mail/address-problem.ts";
 import { parseDomain } from "../mail/domain.ts";
 import { isPublicSuffix } from "../mail/organisational-domain.ts";
 import { createAddressPolicy } from "../net/public-address.ts";
+import { addressesOf, isRangeForm, parseRange, rangeText } from "./address-range.ts";
+
+/** What a user wants to watch; `addresses` are those of a range. */
+export interface WatchedTarget extends Target {
+  readonly addresses: readonly string[] | null;
+}
 
 /** Names that never lead to a public host: RFC 6761, RFC 6762, RFC 7686, RFC 8375, RFC 9476, and what networks use inside. */
 const SPECIAL_ENDINGS = ["localhost", "local", "invalid", "test", "onion", "alt", "internal", "lan", "home.arpa"];
@@ -30,10 +36,26 @@ export const parseTarget = (text: string, mode: KeyMode): Result<Target, string>
   return readDomain(trimmed.replace(/(?<=[^.])\.$/, ""), mode);
 };
 
+/** Reads a target as `parseTarget` does, or a range of public IPv4 addresses (`parseRange`); a range of one is that address. */
+export const parseWatched = (text: string, mode: KeyMode): Result<WatchedTarget, string> => {
+  if (!isRangeForm(text)) {
+    const parsed = parseTarget(text, mode);
+    return parsed.ok ? ok({ ...parsed.value, addresses: null }) : parsed;
+  }
+  const range = parseRange(text);
+  if (!range.ok) return range;
+  const addresses = addressesOf(range.value);
+  const stranger = addresses.find((address) => !isPublic(address));
+  if (stranger !== undefined) return err(`${stranger} in it is not a public address; no list has entries for it.`);
+  const [only = ""] = addresses;
+  if (addresses.length === 1) return ok({ kind: "ipv4", value: only, addresses: null });
+  return ok({ kind: "ipv4", value: rangeText(range.value), addresses });
+};
+
 const notATarget = (text: string): string => {
   if (text.includes("://")) return "Give the domain alone, without http:// and path.";
   if (/^(?:[\d.]+|[\da-f.[\]]*:[\da-f:.[\]]*)\//i.test(text))
-    return "One address is watched at a time: ranges are not accepted.";
+    return "Only ranges of IPv4 addresses are accepted, up to a /22: give single addresses.";
   if (text.includes("/")) return "Give the domain alone, without the path behind it.";
   return "Neither a domain nor an IP address: write it as example.com, 192.0.2.1 or 2001:db8::1.";
 };

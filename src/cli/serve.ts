@@ -88,6 +88,7 @@ const serveFrom = async (serving: Serving): Promise<void> => {
     await reportDoor?.renewCertificate();
   };
   const { passes, monitor, alerts } = service.blocklist;
+  await passes.fillSeverities();
   await passes.spreadBacklog();
   const jobs = createJobs({
     log,

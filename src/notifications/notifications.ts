@@ -38,6 +38,7 @@ export const createNotifications = (deps: NotificationsDeps) => {
         webhook_url: webhookUrl,
         webhook_configured: webhookUrl !== null && !isUrlOff({ accountId, mode }, webhookUrl),
         recipients: row?.recipients ?? [],
+        blacklist_severity_min: row?.blacklistSeverityMin ?? null,
         updated_at: row === undefined ? null : isoTime(row.updatedAtMs),
       };
     },
@@ -47,7 +48,8 @@ export const createNotifications = (deps: NotificationsDeps) => {
       if (wanted.recipients !== undefined) refuseRecipients(wanted.recipients);
       const owner = { accountId, mode };
       await db.commit((tx) => {
-        store.save(tx, { ...owner, ...store.findDefaults(owner), ...wanted, updatedAtMs: clock.nowMs() });
+        const nowMs = clock.nowMs();
+        store.save(tx, { ...owner, ...store.findDefaults(owner), ...wanted, updatedAtMs: nowMs });
         const { webhookUrl } = wanted;
         if (webhookUrl !== undefined && webhookUrl !== null) turnOnUrl(tx, owner, webhookUrl);
       });

@@ -11,6 +11,7 @@ const NOTIFICATIONS = {
   webhook_url: "https://example.com/hook",
   webhook_configured: true,
   recipients: ["ops@example.com"],
+  blacklist_severity_min: null,
   updated_at: "2026-01-01T00:00:00.000Z",
 };
 

@@ -10,7 +10,10 @@ describe("the defaults of an account", () => {
   test("are empty at first, changed in part, and removed", async () => {
     const app = start({ settings: MAIL });
     const key = app.newKey({ mode: "live" });
-    const nothing = { mode: "live", webhook_url: null, webhook_configured: false, recipients: [], updated_at: null };
+    const nothing = {
+      ...{ mode: "live", webhook_url: null, webhook_configured: false, recipients: [], updated_at: null },
+      ...{ blacklist_severity_min: null },
+    };
     expect(await app.request("GET", PATH, { key })).toMatchObject({ status: 200, body: nothing });
     const set = await app.request("PATCH", PATH, { key, body: { webhook_url: HOOK } });
     expect(set.body).toEqual({

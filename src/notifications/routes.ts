@@ -23,10 +23,12 @@ export const createNotificationsRoutes = ({ guard, notifications, rules }: Notif
     .patch(
       PATH,
       async ({ request, caller }) => {
-        const { webhook_url: webhookUrl, recipients } = await readJson(request, changeSchema);
+        const wanted = await readJson(request, changeSchema);
+        const { webhook_url: webhookUrl, recipients, blacklist_severity_min } = wanted;
         await notifications.change(caller, {
           ...(webhookUrl === undefined ? {} : { webhookUrl }),
           ...(recipients === undefined ? {} : { recipients }),
+          ...(blacklist_severity_min === undefined ? {} : { blacklistSeverityMin: blacklist_severity_min }),
         });
         return notifications.view(caller);
       },

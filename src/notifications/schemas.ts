@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { SEVERITIES } from "../dnsbl/blocklist.ts";
 import { recipientsSchema } from "../mail/recipients.ts";
 
 const RECIPIENTS_MAX = 10;
@@ -12,7 +13,11 @@ const recipients = recipientsSchema({
 /** Body of `PATCH /v1/notifications`: only what is given changes; null removes. What a URL may be is for the webhooks to say. */
 export const notificationsChangeSchema = (webhookUrl: z.ZodType<string, string>) =>
   z
-    .strictObject({ webhook_url: webhookUrl.nullable().optional(), recipients: recipients.optional() })
+    .strictObject({
+      webhook_url: webhookUrl.nullable().optional(),
+      recipients: recipients.optional(),
+      blacklist_severity_min: z.enum(SEVERITIES).nullable().optional(),
+    })
     .meta({ title: "NotificationsChange" });
 
 export const notificationsSchema = z
@@ -26,6 +31,10 @@ export const notificationsSchema = z
       description: "Whether events are sent: false also when the receiver answered 410, until the URL is set again.",
     }),
     recipients: z.array(z.string()),
+    blacklist_severity_min: z.enum(SEVERITIES).nullable().meta({
+      description:
+        "Listings on blocklists below it are not sent; they stay in the history and the event feed. Null: webhooks get all, mail those from `medium` on. A target can have its own (`alert_severity_min`).",
+    }),
     updated_at: z.iso.datetime({ precision: 3 }).nullable().meta({ description: "Null while nothing was ever set." }),
   })
   .meta({ title: "Notifications" });

@@ -1,6 +1,7 @@
 import { and, eq } from "drizzle-orm";
 import type { KeyMode } from "../base/secrets.ts";
 import type { Db, Tx } from "../db/open.ts";
+import type { Severity } from "../dnsbl/blocklist.ts";
 import { accountNotifications } from "../db/schema-webhooks.ts";
 
 /** Whose settings: those of live and of test keys are apart. */
@@ -13,13 +14,24 @@ export interface NotificationsOwner {
 export interface NotificationDefaults {
   readonly webhookUrl: string | null;
   readonly recipients: readonly string[];
+  /** From which severity on listings on blocklists are sent; null: webhooks all, mail from medium on. */
+  readonly blacklistSeverityMin: Severity | null;
+  readonly blacklistDigest: "off" | "daily" | "weekly";
+  /** When the next digest of listings is due; null while there is none. */
+  readonly blacklistDigestDueAtMs: number | null;
 }
 
 export interface NotificationsRow extends NotificationsOwner, NotificationDefaults {
   readonly updatedAtMs: number;
 }
 
-const NOTHING: NotificationDefaults = { webhookUrl: null, recipients: [] };
+const NOTHING: NotificationDefaults = {
+  webhookUrl: null,
+  recipients: [],
+  blacklistSeverityMin: null,
+  blacklistDigest: "off",
+  blacklistDigestDueAtMs: null,
+};
 
 export const createNotificationsStore = (db: Db) => {
   const table = accountNotifications;

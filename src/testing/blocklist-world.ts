@@ -1,12 +1,16 @@
 import { afterEach } from "bun:test";
 import { createBreaker } from "../blocklist/breaker.ts";
+import { type AlertDefaults, createAnnounce } from "../blocklist/announce.ts";
+import { createListingStore } from "../blocklist/listing-store.ts";
+import { createListings } from "../blocklist/listings.ts";
+import { createRangeStore } from "../blocklist/range-store.ts";
 import { createMonitor } from "../blocklist/monitor.ts";
 import { createPasses } from "../blocklist/passes.ts";
 import { createBlocklistStore, type TargetRow } from "../blocklist/store.ts";
 import { createLog } from "../base/log.ts";
 import { newId } from "../base/secrets.ts";
 import { openDb } from "../db/open.ts";
-import type { Blocklist } from "../dnsbl/blocklist.ts";
+import type { Blocklist, Severity } from "../dnsbl/blocklist.ts";
 import { noPacing } from "../dnsbl/budget.ts";
 import { readEmbeddedCatalogue } from "../dnsbl/catalogue.ts";
 import { createDnsbl } from "../dnsbl/dnsbl.ts";
@@ -46,7 +50,10 @@ export const createBlocklistWorlds = () => {
     for (const close of closers.splice(0)) close();
   });
 
-  return ({ retentionDays = 90 }: { readonly retentionDays?: number } = {}) => {
+  return ({
+    retentionDays = 90,
+    pbl = "medium",
+  }: { readonly retentionDays?: number; readonly pbl?: Severity } = {}) => {
     const clock = createTestClock();
     const db = openInMemory();
     closers.push(() => db.close());
@@ -58,20 +65,22 @@ export const createBlocklistWorlds = () => {
     const logged: string[] = [];
     const log = createLog("info", clock, (line) => logged.push(line));
     const store = createBlocklistStore(db);
-    const lists = LISTS.map(catalogueList);
+    const lists = LISTS.map(catalogueList).map((list) => ({
+      ...list,
+      codes: list.codes.map((code) => (code.id === "spamhaus-pbl" ? { ...code, severity: pbl } : code)),
+    }));
     const defaults: string[] = [];
     const breaker = createBreaker({ clock, log, health, countTargets: store.countWatched });
-    const monitor = createMonitor({
-      db,
+    const account: { blacklistSeverityMin: AlertDefaults["blacklistSeverityMin"] } = { blacklistSeverityMin: null };
+    const ranges = createRangeStore(db);
+    const listings = createListings({ store: createListingStore(db), targets: store, ranges });
+    const announce = createAnnounce({
       store,
-      lists,
-      lookup,
-      breaker,
-      clock,
       hasMail: true,
-      defaultRecipients: () => defaults,
+      findDefaults: () => ({ recipients: defaults, ...account }),
     });
-    const passes = createPasses({ db, store, monitor, health, lists, clock, log, retentionDays });
+    const monitor = createMonitor({ db, store, lists, lookup, breaker, listings, announce, clock });
+    const passes = createPasses({ db, store, monitor, health, lists, listings, clock, log, retentionDays });
 
     const find = (id: string): TargetRow => {
       const target = store.findTarget(id);
@@ -92,6 +101,9 @@ export const createBlocklistWorlds = () => {
       find,
       /** Recipients of the account; empty at first. */
       defaults,
+      /** What else the account has set. */
+      account,
+      listings,
       add(value: string, more: Partial<TargetRow> = {}): string {
         const id = newId();
         const nowMs = clock.nowMs();
@@ -101,9 +113,13 @@ export const createBlocklistWorlds = () => {
           mode: "live",
           kind: "ipv4",
           value,
+          rangeId: "",
+          members: null,
           label: null,
           status: "pending",
           listedOn: [],
+          severityRank: 0,
+          alertSeverityMin: null,
           mutedLists: [],
           monitoringEnabled: true,
           recipients: [],

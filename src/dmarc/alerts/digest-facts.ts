@@ -4,7 +4,7 @@ import type { DigestFacts } from "./digest.ts";
 import { learningFromDay } from "./alert-learning.ts";
 import { comparedSpans } from "./digest-range.ts";
 import { recordToPublish } from "./mail-words.ts";
-import type { DigestPeriod } from "../domains/digest-schedule.ts";
+import type { DigestPeriod } from "../../base/digest-schedule.ts";
 import { readLastCheck, readState } from "../domains/domain-state.ts";
 import type { DomainRow } from "../domains/domain-store.ts";
 import type { ReadingStore } from "../reading/reading-store.ts";

@@ -6,7 +6,7 @@ import type { Mailer } from "../../net/mailer.ts";
 import { type DigestFacts, sectionOf } from "./digest.ts";
 import { digestHtml } from "./digest-html.ts";
 import { daysToldOf } from "./digest-range.ts";
-import { latestDueMs, nextDigestMs } from "../domains/digest-schedule.ts";
+import { latestDueMs, nextDigestMs } from "../../base/digest-schedule.ts";
 import type { DigestLine, DigestStore } from "./digest-store.ts";
 import { digestSubject, digestText } from "./digest-text.ts";
 import type { DomainRow, DomainStore } from "../domains/domain-store.ts";

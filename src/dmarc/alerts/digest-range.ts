@@ -1,5 +1,5 @@
 import { DAY_MS, type DayRange } from "../../base/days.ts";
-import { type DigestPeriod, digestRange, rangeBefore } from "../domains/digest-schedule.ts";
+import { type DigestPeriod, digestRange, rangeBefore } from "../../base/digest-schedule.ts";
 
 /** Two spans with the same number of days. */
 export interface ComparedSpans {

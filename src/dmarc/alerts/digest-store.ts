@@ -1,7 +1,7 @@
 import type { DayRange } from "../../base/days.ts";
 import type { Db, Tx } from "../../db/open.ts";
 import { newId } from "../../base/secrets.ts";
-import type { DigestPeriod } from "../domains/digest-schedule.ts";
+import type { DigestPeriod } from "../../base/digest-schedule.ts";
 
 /** A digest about one domain that waits to be mailed to somebody. */
 export interface DigestLine {

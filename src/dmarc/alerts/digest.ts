@@ -3,7 +3,7 @@ import { isLearned, type Learning } from "./alert-learning.ts";
 import { lateDayOf } from "./digest-range.ts";
 import type { Hint } from "./digest-page.ts";
 import { type Place, publishHints, readCommand } from "./mail-words.ts";
-import type { DigestPeriod } from "../domains/digest-schedule.ts";
+import type { DigestPeriod } from "../../base/digest-schedule.ts";
 import type { Advice } from "../advice/advice.ts";
 import type { StatePolicy } from "../domains/domain-state.ts";
 import type { DomainRow } from "../domains/domain-store.ts";

@@ -3,7 +3,7 @@ import { AppError } from "../../base/errors.ts";
 import { type RecipientDomains, recipientsProblem } from "../../mail/recipients.ts";
 import type { Db, Tx } from "../../db/open.ts";
 import { authorisationName } from "../record/authorisation.ts";
-import { nextDigestMs } from "./digest-schedule.ts";
+import { nextDigestMs } from "../../base/digest-schedule.ts";
 import type { DomainCheck } from "./domain-check.ts";
 import { parseMonitoredDomain } from "./domain-form.ts";
 import { type CheckedDomain, createDomainMonitor } from "./domain-monitor.ts";

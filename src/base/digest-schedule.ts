@@ -1,8 +1,7 @@
-import { type DayRange, DAY_MS } from "../../base/days.ts";
-import type { Digest } from "./domain-store.ts";
+import { type DayRange, DAY_MS } from "./days.ts";
 
 /** How often a digest comes, where one comes. */
-export type DigestPeriod = Exclude<Digest, "off">;
+export type DigestPeriod = "daily" | "weekly" | "monthly";
 
 const HOUR_MS = 60 * 60_000;
 /** Reports about a day trickle in through the night after it. */
@@ -12,7 +11,7 @@ const WEEK_DAYS = 7;
 const FIRST_MONDAY = 4;
 
 /** The first moment after `nowMs` at which a digest is due: 06:00 UTC of a day, a Monday, a first of the month. Null for `off`. */
-export const nextDigestMs = (digest: Digest, nowMs: number): number | null => {
+export const nextDigestMs = (digest: DigestPeriod | "off", nowMs: number): number | null => {
   switch (digest) {
     case "off":
       return null;

@@ -1,4 +1,4 @@
-import { isoDay } from "../../base/days.ts";
+import { isoDay } from "./days.ts";
 import { describe, expect, test } from "bun:test";
 import { digestRange, latestDueMs, nextDigestMs, rangeBefore } from "./digest-schedule.ts";
 

@@ -1,0 +1,146 @@
+import { isoTime } from "../base/clock.ts";
+import type { Tx } from "../db/open.ts";
+import type { Blocklist, Severity } from "../dnsbl/blocklist.ts";
+import type { ListOutcome } from "../dnsbl/lookup.ts";
+import type { ListingRow, ListingStore } from "./listing-store.ts";
+import type { RangeStore } from "./range-store.ts";
+import { rankOf, worstRank } from "./severity.ts";
+import type { BlocklistStore, TargetRow } from "./store.ts";
+
+/** Listings of a range that are shown with it; the rest are with its addresses. */
+const SHOWN_OF_RANGE_MAX = 100;
+
+/** What the catalogue says of a listing; nulls when it has none of that id. The worst of several meanings counts. */
+export const describeListing = (listing: string, lists: readonly Blocklist[]) => {
+  const list = lists.find(({ codes }) => codes.some(({ id }) => id === listing));
+  const codes = list?.codes.filter(({ id }) => id === listing) ?? [];
+  const worst = codes.toSorted((a, b) => rankOf(b.severity) - rankOf(a.severity))[0];
+  return {
+    list: list?.id ?? null,
+    name: worst?.name ?? listing,
+    severity: worst?.severity ?? null,
+    category: worst?.category ?? null,
+    meaning: [...new Set(codes.map(({ meaning }) => meaning))].join(" "),
+    delistUrl: list?.delistUrl ?? null,
+  };
+};
+
+const noteOf = (atMs: number | null, by: string | null) => (atMs === null ? null : { at: isoTime(atMs), by });
+
+/** A listing as the interface shows it; `address` is null unless it is of an address in a range. */
+export const listingView = (row: ListingRow, lists: readonly Blocklist[], address: string | null) => {
+  const known = describeListing(row.listing, lists);
+  return {
+    id: row.listing,
+    list: known.list,
+    name: known.name,
+    severity: row.severity ?? known.severity,
+    category: known.category,
+    meaning: row.meaning ?? known.meaning,
+    address,
+    since: isoTime(row.sinceMs),
+    last_seen_at: isoTime(row.seenAtMs),
+    delist_url: known.delistUrl,
+    acknowledged: noteOf(row.acknowledgedAtMs, row.acknowledgedBy),
+    delisting_requested: noteOf(row.delistingRequestedAtMs, row.delistingRequestedBy),
+    note: row.note === null ? null : { text: row.note, at: isoTime(row.noteAtMs ?? row.sinceMs), by: row.noteBy },
+  };
+};
+export type ListingView = ReturnType<typeof listingView>;
+
+const worstFirst = (a: ListingView, b: ListingView): number =>
+  worstRank([b.severity]) - worstRank([a.severity]) || b.since.localeCompare(a.since) || a.id.localeCompare(b.id);
+
+export interface ListingsDeps {
+  readonly store: ListingStore;
+  readonly targets: BlocklistStore;
+  readonly ranges: RangeStore;
+}
+
+/** What keeps the listings of targets in step with their state, and shows them. */
+export const createListings = ({ store, targets, ranges }: ListingsDeps) => {
+  /** Makes a range what its addresses are: the worst status counts, and every listing. */
+  const gather = (tx: Tx, rangeId: string): void => {
+    const range = targets.findTarget(rangeId);
+    if (range === undefined) return;
+    const { statuses, severityRank, lastCheckedAtMs, nextCheckAtMs } = ranges.summarize(rangeId);
+    const status = (["listed", "unknown", "pending"] as const).find((worst) => statuses.includes(worst)) ?? "clean";
+    const listedOn = store.namesOfRange(rangeId);
+    targets.updateTarget(tx, rangeId, {
+      ...{ status, severityRank, listedOn, lastCheckedAtMs },
+      nextCheckAtMs: nextCheckAtMs ?? range.nextCheckAtMs,
+    });
+  };
+
+  return {
+    gather,
+
+    /** After a change of what a target is listed on: listings that came, were seen again, or went. Call it in that transaction. */
+    settle(
+      tx: Tx,
+      target: TargetRow,
+      context: {
+        readonly outcomes: readonly ListOutcome[];
+        readonly lists: readonly Blocklist[];
+        readonly atMs: number;
+      },
+    ): void {
+      const { outcomes, lists, atMs } = context;
+      const seen = new Map(
+        outcomes.flatMap(({ listings }) => listings.map((listing) => [listing.id, listing] as const)),
+      );
+      const known = new Map(store.of(target.id).map((row) => [row.listing, row]));
+      const severities: Array<Severity | null> = [];
+      for (const listing of target.listedOn) {
+        const found = seen.get(listing);
+        const before = known.get(listing);
+        const described = describeListing(listing, lists);
+        const severity = found?.severity ?? before?.severity ?? described.severity;
+        severities.push(severity);
+        const facts = { severity, meaning: found?.meanings.join(" ") ?? before?.meaning ?? described.meaning };
+        if (before === undefined) store.insert(tx, { ...newListing(target, listing, atMs), ...facts });
+        else if (found !== undefined) store.update(tx, target.id, listing, { ...facts, seenAtMs: atMs });
+      }
+      store.remove(
+        tx,
+        target.id,
+        [...known.keys()].filter((listing) => !target.listedOn.includes(listing)),
+      );
+      const severityRank = worstRank(severities);
+      if (severityRank !== target.severityRank) targets.updateTarget(tx, target.id, { severityRank });
+      if (target.rangeId !== "") gather(tx, target.rangeId);
+    },
+
+    /** Of a target, the worst first; of a range, those of its addresses, and how many there are in all. */
+    view(target: TargetRow, lists: readonly Blocklist[]): { listings: ListingView[]; count: number } {
+      if (target.listedOn.length === 0) return { listings: [], count: 0 };
+      if (target.members !== null) {
+        const listings = store
+          .ofRange(target.id, SHOWN_OF_RANGE_MAX)
+          .map((row) => listingView(row, lists, row.address));
+        return { listings, count: store.countOfRange(target.id) };
+      }
+      const listings = store.of(target.id).map((row) => listingView(row, lists, null));
+      return { listings: listings.toSorted(worstFirst), count: listings.length };
+    },
+  };
+};
+
+export type Listings = ReturnType<typeof createListings>;
+
+const newListing = ({ id, rangeId }: TargetRow, listing: string, atMs: number): ListingRow => ({
+  targetId: id,
+  listing,
+  rangeId,
+  severity: null,
+  meaning: null,
+  sinceMs: atMs,
+  seenAtMs: atMs,
+  acknowledgedBy: null,
+  acknowledgedAtMs: null,
+  delistingRequestedBy: null,
+  delistingRequestedAtMs: null,
+  note: null,
+  noteBy: null,
+  noteAtMs: null,
+});

@@ -1,0 +1,148 @@
+import { z } from "zod";
+import { type Clock, isoTime, nextTurn } from "../base/clock.ts";
+import { type Blocklist, CATEGORIES, SEVERITIES, TARGET_KINDS } from "../dnsbl/blocklist.ts";
+import type { DnsblHealth } from "../dnsbl/health.ts";
+import type { OverviewStore, TargetCount } from "./overview-store.ts";
+import { worstRank } from "./severity.ts";
+import { type BlocklistStore, type Owner, TARGET_STATUSES } from "./store.ts";
+import type { Targets } from "./targets.ts";
+
+export interface OverviewDeps {
+  readonly store: OverviewStore;
+  readonly blocklists: BlocklistStore;
+  readonly targets: Targets;
+  /** The lists in force. */
+  readonly lists: readonly Blocklist[];
+  readonly health: DnsblHealth;
+  readonly clock: Clock;
+}
+
+/** Rows counted in one go: some milliseconds. */
+const STEP = 5_000;
+const WORST_LOOKED_AT = 50;
+const WORST_MAX = 10;
+const LISTINGS_OF_WORST_MAX = 5;
+const CHANGES_SHOWN_MAX = 50;
+/** Events looked at for changes; there may be more in the feed. */
+const EVENTS_MAX = 20_000;
+const EVENTS_AT_ONCE = 500;
+
+const changeSchema = z.object({
+  target_id: z.string(),
+  target: z.string(),
+  label: z.string().nullable(),
+  listing: z.string(),
+  listing_name: z.string(),
+  severity: z.enum(SEVERITIES).nullable(),
+  category: z.enum(CATEGORIES).nullable(),
+  reason: z.string().optional(),
+});
+
+const numbersOf = <K extends string>(keys: readonly K[], count: (key: K) => number): Record<K, number> =>
+  Object.fromEntries(keys.map((key) => [key, count(key)])) as Record<K, number>;
+
+const targetsOf = (counts: readonly TargetCount[]) => {
+  const sum = (passes: (row: TargetCount) => boolean): number =>
+    counts.filter(passes).reduce((total, { count }) => total + count, 0);
+  return {
+    total: sum(({ isOwn }) => isOwn === 1),
+    addresses_in_ranges: sum(({ isOwn }) => isOwn === 0),
+    ranges: sum(({ isRange }) => isRange === 1),
+    listed: sum(({ isOwn, isListed }) => isOwn === 1 && isListed === 1),
+    paused: sum(({ isOwn, isPaused }) => isOwn === 1 && isPaused === 1),
+    by_status: numbersOf(TARGET_STATUSES, (status) => sum((row) => row.isOwn === 1 && row.status === status)),
+    by_kind: numbersOf(TARGET_KINDS, (kind) => sum((row) => row.isOwn === 1 && row.kind === kind)),
+  };
+};
+
+/** What a person wants to know in the morning, of one account and mode. It is counted in steps between which others have their turn. */
+export const createOverview = ({ store, blocklists, targets, lists, health, clock }: OverviewDeps) => {
+  const countAll = async (owner: Owner) => {
+    const counts = [];
+    const listings = [];
+    for (let before: string | null = null; ;) {
+      const from = store.idBehind(owner, before, STEP - 1);
+      counts.push(...store.countTargets(owner, { before, from }));
+      listings.push(...store.countListings(owner, { before, from }));
+      if (from === null) return { counts, listings };
+      before = from;
+      await nextTurn();
+    }
+  };
+
+  /** The worst first by what nobody has acknowledged yet, then the rest. */
+  const worstOf = (owner: Owner) => {
+    const rows = blocklists.listWorst(
+      owner,
+      { severityRankMin: 1 },
+      { before: null, upTo: null, limit: WORST_LOOKED_AT },
+    );
+    const views = rows.map((row) => {
+      const { id, kind, value, label, status, severity, listings, listings_count } = targets.view(row);
+      const open = listings.filter(({ acknowledged }) => acknowledged === null).map((listing) => listing.severity);
+      const shown = listings.slice(0, LISTINGS_OF_WORST_MAX);
+      return {
+        rank: worstRank(open),
+        view: { id, kind, value, label, status, severity, listings: shown, listings_count },
+      };
+    });
+    return views
+      .toSorted((a, b) => b.rank - a.rank)
+      .slice(0, WORST_MAX)
+      .map(({ view }) => view);
+  };
+
+  const changesSince = async (owner: Owner, sinceMs: number) => {
+    const recent = [];
+    const counts = { listed: 0, delisted: 0 };
+    let looked = 0;
+    for (let before: string | null = null; looked < EVENTS_MAX;) {
+      const events = store.events(owner, before, EVENTS_AT_ONCE);
+      looked += events.length;
+      for (const event of events) {
+        if (event.createdAtMs < sinceMs) return { ...counts, is_complete: true, recent };
+        if (event.type !== "blacklist.listed" && event.type !== "blacklist.delisted") continue;
+        const change = event.type === "blacklist.listed" ? "listed" : "delisted";
+        counts[change] += 1;
+        if (recent.length === CHANGES_SHOWN_MAX) continue;
+        const { reason = null, ...facts } = changeSchema.parse(JSON.parse(event.data));
+        recent.push({ event_id: event.id, at: isoTime(event.createdAtMs), change, ...facts, reason } as const);
+      }
+      if (events.length < EVENTS_AT_ONCE) return { ...counts, is_complete: true, recent };
+      before = events.at(-1)?.id ?? null;
+      await nextTurn();
+    }
+    return { ...counts, is_complete: false, recent };
+  };
+
+  const listsInTrouble = () =>
+    lists.flatMap((list) =>
+      list.kinds.flatMap((kind) => {
+        const { state, reason, remedy, testedAtMs } = health.of(list, kind);
+        if (state === "healthy" || testedAtMs === null) return [];
+        return [{ list: list.id, name: list.name, kind, state, reason, remedy, tested_at: isoTime(testedAtMs) }];
+      }),
+    );
+
+  return async (owner: Owner, sinceMs: number) => {
+    const { counts, listings } = await countAll(owner);
+    const sum = (passes: (row: (typeof listings)[number]) => boolean): number =>
+      listings.filter(passes).reduce((total, { count }) => total + count, 0);
+    const since = isoTime(sinceMs);
+    return {
+      generated_at: isoTime(clock.nowMs()),
+      since,
+      targets: targetsOf(counts),
+      listings: {
+        total: sum(() => true),
+        acknowledged: sum(({ isAcknowledged }) => isAcknowledged === 1),
+        by_severity: numbersOf(SEVERITIES, (severity) => sum((row) => row.severity === severity)),
+      },
+      worst: worstOf(owner),
+      changes: { ...(await changesSince(owner, sinceMs)), feed: `/v1/events?since=${encodeURIComponent(since)}` },
+      lists_in_trouble: owner.mode === "test" ? [] : listsInTrouble(),
+    };
+  };
+};
+
+export type Overview = ReturnType<typeof createOverview>;
