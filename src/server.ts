@@ -3,6 +3,7 @@ import type { Clock } from "./base/clock.ts";
 import type { Log } from "./base/log.ts";
 import { createBoundary, createMethodsOf } from "./http/boundary.ts";
 import { createClientAddress } from "./http/client-address.ts";
+import { withoutFalseLength } from "./http/answer.ts";
 import { releaseBody } from "./http/holdings.ts";
 import { withRoutableUrl } from "./http/request-target.ts";
 
@@ -37,7 +38,7 @@ export const createServer = ({ log, clock, routes, trustedProxies }: ServerDeps)
   return {
     async handle(request) {
       try {
-        return await app.fetch(withRoutableUrl(request));
+        return withoutFalseLength(request, await app.fetch(withRoutableUrl(request)));
       } finally {
         releaseBody(request);
       }

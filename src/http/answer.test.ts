@@ -1,5 +1,8 @@
 import { describe, expect, test } from "bun:test";
 import { gunzipSync } from "node:zlib";
+import { Elysia } from "elysia";
+import { createServer } from "../server.ts";
+import { silentLog } from "../testing/silent-log.ts";
 import { createTestClock } from "../testing/clock.ts";
 import { sendBytes, sendJson, streamRows, takesGzip } from "./answer.ts";
 import { createBudgets, holdFor } from "./holdings.ts";
@@ -89,6 +92,30 @@ describe("a large answer", () => {
     expect(await answer.text()).toBe("");
     expect(held()).toBe(0);
   });
+});
+
+test("HEAD says of a large answer what GET says, over a socket", async () => {
+  const app = createServer({
+    ...{ log: silentLog, clock: createTestClock(), trustedProxies: [] },
+    routes: [
+      new Elysia().get("/large", ({ request }) =>
+        sendBytes(request, new Uint8Array(MIB), { "content-type": "text/csv" }),
+      ),
+    ],
+  });
+  const server = Bun.serve({ hostname: "127.0.0.1", port: 0, fetch: app.handle });
+  for (const encoding of ["identity", "gzip"]) {
+    const [head, get] = await Promise.all(
+      ["HEAD", "GET"].map((method) =>
+        fetch(new URL("/large", server.url), { method, headers: { "accept-encoding": encoding } }),
+      ),
+    );
+    for (const name of ["content-length", "transfer-encoding", "content-encoding", "content-type", "vary"])
+      expect([name, head?.headers.get(name)]).toEqual([name, get?.headers.get(name)]);
+    expect(await head?.text()).toBe("");
+    await get?.body?.cancel();
+  }
+  await server.stop(true);
 });
 
 describe("rows that are written while they are read", () => {

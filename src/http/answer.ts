@@ -38,9 +38,11 @@ export const streamAnswer = (
 ): Response => {
   const isZipped = takesGzip(request);
   const all = withVary(headers);
+  const init = { headers: isZipped ? { ...all, "content-encoding": "gzip" } : all };
   if (request.method === "HEAD") {
     end();
-    return new Response(null, { headers: all });
+    unmeasured.add(request);
+    return new Response(null, init);
   }
   const iterator = (isZipped ? zipped(pieces) : plain(pieces))[Symbol.asyncIterator]();
   let isEnded = false;
@@ -73,7 +75,22 @@ export const streamAnswer = (
     },
     { highWaterMark: 0 },
   );
-  return new Response(stream, { headers: isZipped ? { ...all, "content-encoding": "gzip" } : all });
+  return new Response(stream, init);
+};
+
+/** Requests with HEAD whose answers to GET are written while they are read. */
+const unmeasured = new WeakSet<Request>();
+
+/**
+ * The answer without the Content-Length that the router gives it by measuring what there is to HEAD, where that is not what GET
+ * would be told (RFC 9110 §8.6). Its body is never read: with none the platform would write a length of 0.
+ */
+export const withoutFalseLength = (request: Request, answer: Response): Response => {
+  if (!unmeasured.has(request)) return answer;
+  const headers = new Headers(answer.headers);
+  headers.delete("content-length");
+  const unread = new ReadableStream<Uint8Array>({ pull: (controller) => controller.close() }, { highWaterMark: 0 });
+  return new Response(unread, { status: answer.status, headers });
 };
 
 async function* plain(pieces: AsyncIterable<Uint8Array> | Iterable<Uint8Array>): AsyncGenerator<Uint8Array, void> {
