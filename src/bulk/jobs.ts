@@ -196,7 +196,12 @@ export const createBulkJobs = (deps: BulkJobsDeps) => {
       const { number, mode } = find(caller, id);
       const row = lists.rowAt(number, rowIndex);
       if (row === undefined) throw new AppError("not_found", { message: "The job has no such row." });
-      return rowEvidence(row, { isTest: mode === "test", stored: lists.findEvidence(number, row.position) });
+      const evidence = rowEvidence(row, { isTest: mode === "test", stored: lists.findEvidence(number, row.position) });
+      if (evidence === null)
+        throw new AppError("not_found", {
+          message: "The evidence of this row was not kept: it finished with an earlier version.",
+        });
+      return evidence;
     },
     /** The job object of the interface. */
     describe: (job: JobRow) => jobObject(job, jobs.counts(job.number), runner.forecast(job), runner.pausedReason(job)),

@@ -12,8 +12,11 @@ export interface EvidenceSource {
   readonly stored: Uint8Array | undefined;
 }
 
-/** Why a row has its result, or what is known so far. It is that of the row's address, with the text of the row. */
-export const rowEvidence = (row: ListedRow, { isTest, stored }: EvidenceSource): Evidence => {
+/**
+ * Why a row has its result, or what is known so far. It is that of the row's address, with the text of the row. Null for a
+ * row that finished when the evidence of lists was not kept yet.
+ */
+export const rowEvidence = (row: ListedRow, { isTest, stored }: EvidenceSource): Evidence | null => {
   const text = row.submittedEmail.trim();
   const begun = beginCellEvidence(text);
   if (stored !== undefined) {
@@ -21,5 +24,6 @@ export const rowEvidence = (row: ListedRow, { isTest, stored }: EvidenceSource):
     return { ...rest, address: { ...address, submitted: text, read_as: begun.address.read_as } };
   }
   if (row.subStatus === null) return begun;
-  return conclude(isTest ? testEvidence(text, begun) : begun, isoTime(row.verifiedAtMs)).evidence;
+  const { evidence } = conclude(isTest ? testEvidence(text, begun) : begun, isoTime(row.verifiedAtMs));
+  return evidence.conclusion?.sub_status === row.subStatus ? evidence : null;
 };

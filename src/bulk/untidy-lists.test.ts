@@ -294,6 +294,16 @@ describe("the evidence of a row", () => {
     expect(stored()).toMatchObject({ n: 0 });
   });
 
+  test("that was not kept is not found, and no other is made up", async () => {
+    const app = start();
+    const key = app.newKey({ mode: "live" });
+    const { id } = await postList(app, { key, body: { emails: ["ada@nowhere.example", "no address"] } });
+    await untilJobEnded(app, key, id);
+    app.db.sqlite.run("DELETE FROM bulk_evidence");
+    expect(await evidenceOf(app, key, `${id}/items/0`)).toMatchObject({ status: 404, body: { error: "not_found" } });
+    expect((await evidenceOf(app, key, `${id}/items/1`)).status).toBe(200);
+  });
+
   test("is there for rows that there are, of one's own jobs", async () => {
     const app = start();
     const key = app.newKey();
