@@ -1,4 +1,4 @@
-import { nextTurn } from "./clock.ts";
+import { backgroundTurn } from "./background.ts";
 
 /** What was found among some rows that were looked at. */
 export interface Stretch<R, K> {
@@ -32,24 +32,17 @@ export const WALKED_MAX = 1_000_000;
 /** What the rows of one page take at most. It then ends early: it has a next one. */
 export const PAGE_BYTES_MAX = 4 * 1024 * 1024;
 
-let lastTurn: Promise<void> = Promise.resolve();
-
-/** A turn of the event loop that no other walk takes: many walks at once are no longer wait for others than one. */
-const ownTurn = (): Promise<void> => {
-  lastTurn = lastTurn.then(nextTurn);
-  return lastTurn;
-};
-
-/** One page: up to `limit` rows behind `before`. It is walked in steps between which others have their turn. */
+/** One page: up to `limit` rows behind `before`, in steps of background work of `account`. */
 export const walk = async <R, K>(
   { read, keyOf, step, rowsAtOnce = Number.POSITIVE_INFINITY, weigh = weightless }: Walk<R, K>,
-  { before, limit }: { readonly before: K; readonly limit: number },
+  { before, limit, account = null }: { readonly before: K; readonly limit: number; readonly account?: string | null },
 ): Promise<WalkPage<R, K>> => {
   const found: R[] = [];
   let behind = before;
   let looks = limit + 1;
   let bytes = 0;
   for (let walked = 0; walked < WALKED_MAX; walked += looks) {
+    await backgroundTurn(account);
     if (walked > 0) looks = Math.max(step, limit + 1);
     const { rows, end } = read(behind, looks, Math.min(limit + 1 - found.length, rowsAtOnce));
     for (const row of rows) {
@@ -61,7 +54,6 @@ export const walk = async <R, K>(
     }
     if (end === null) return { rows: found, next: null };
     behind = end;
-    await ownTurn();
   }
   return { rows: found, next: behind };
 };

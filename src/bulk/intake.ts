@@ -1,4 +1,5 @@
-import { type Clock, isoTime, nextTurn } from "../base/clock.ts";
+import { backgroundTurn } from "../base/background.ts";
+import { type Clock, isoTime } from "../base/clock.ts";
 import { AppError } from "../base/errors.ts";
 import { type KeyMode, newId, type Random } from "../base/secrets.ts";
 import { insufficientCredits } from "../billing/insufficient-credits.ts";
@@ -104,15 +105,20 @@ export const createIntake = ({ db, jobs, lists, record, ledger, clock, random }:
   };
 
   /** Writes the rows down, and only counts once it is clear that the credits do not suffice. */
-  const writeAll = async (job: number, list: IncomingList, { creditsMax, mode }: Writing): Promise<ListTotals> => {
+  const writeAll = async (
+    job: number,
+    list: IncomingList,
+    { accountId, creditsMax, mode }: Writing,
+  ): Promise<ListTotals> => {
     const tally = createTally(list.rowsMax, newSeed(random));
     for await (const batch of list.batches) {
       for (let at = 0; at < batch.length; at += ROWS_PER_TRANSACTION) {
         const part = batch.slice(at, at + ROWS_PER_TRANSACTION);
         const write = { rows: part, tally, width: list.format.width, mode };
-        if (tally.totals().addresses <= creditsMax) db.transact((tx) => writeBatch(tx, job, write));
+        await backgroundTurn(accountId);
+        // The job exists for nobody yet: the commit that queues it makes all of this durable.
+        if (tally.totals().addresses <= creditsMax) db.transactUnsynced((tx) => writeBatch(tx, job, write));
         else for (const { email } of part) tally.place(normalizeCell(email));
-        await nextTurn();
       }
     }
     return tally.totals();
@@ -156,7 +162,7 @@ export const createIntake = ({ db, jobs, lists, record, ledger, clock, random }:
       const number = await db.commit((tx) => jobs.insert(tx, job));
       try {
         const creditsMax = mode === "live" ? ledger.balance(accountId).available : Number.POSITIVE_INFINITY;
-        const totals = await writeAll(number, list, { creditsMax, mode });
+        const totals = await writeAll(number, list, { accountId, creditsMax, mode });
         // Not everything was written: credits that were granted meanwhile come too late.
         if (totals.addresses > creditsMax)
           throw insufficientCredits({ required: totals.addresses, available: creditsMax });
@@ -192,6 +198,7 @@ interface Batch {
 }
 
 interface Writing {
+  readonly accountId: string;
   readonly creditsMax: number;
   readonly mode: KeyMode;
 }

@@ -283,3 +283,18 @@ describe("writing", () => {
     expect(open().isWritable()).toBe(true);
   });
 });
+
+test("an unsynced transaction leaves the database as strict as it was, also when it throws", () => {
+  const opened = openDb(":memory:");
+  if (!opened.ok) throw new Error("no database");
+  const db = opened.value;
+  const synchronous = () => (db.sqlite.query("PRAGMA synchronous").get() as { synchronous: number }).synchronous;
+  expect(db.transactUnsynced(synchronous)).toBe(1);
+  expect(synchronous()).toBe(2);
+  const fails = () => {
+    throw new Error("no");
+  };
+  expect(() => db.transactUnsynced(fails)).toThrow("no");
+  expect(synchronous()).toBe(2);
+  db.close();
+});

@@ -22,6 +22,11 @@ export interface Db {
   /** Runs synchronous work in one immediate transaction: all of it or, when it throws, nothing. */
   transact<T>(work: (tx: Tx) => T): T;
   /**
+   * Like `transact`, without waiting for the disk: a power cut may undo it until the next `commit` or `transact` has come back,
+   * which makes it durable too (SQLite's WAL is synced as a whole). For what exists for nobody before that.
+   */
+  transactUnsynced<T>(work: (tx: Tx) => T): T;
+  /**
    * Runs synchronous work that only reads, on one state of the database: what another process commits meanwhile is not
    * seen. For everything that reads several statements which must agree.
    */
@@ -86,6 +91,14 @@ export const openDb = (path: string, busyTimeoutMs = BUSY_TIMEOUT_MS): Result<Db
   return ok({
     orm: drizzle({ client: sqlite, schema }),
     transact: <T>(work: (tx: Tx) => T) => immediate.immediate(work) as T,
+    transactUnsynced<T>(work: (tx: Tx) => T) {
+      sqlite.run("PRAGMA synchronous = NORMAL");
+      try {
+        return immediate.immediate(work) as T;
+      } finally {
+        sqlite.run("PRAGMA synchronous = FULL");
+      }
+    },
     snapshot: <T>(work: () => T) => deferred.deferred(work) as T,
     commit: (work) => group.enqueue(() => work(tx)),
     damage: () => findDamage(sqlite),

@@ -1,6 +1,7 @@
 import { Readable } from "node:stream";
 import { createGzip } from "node:zlib";
-import { type HeldAnswer, holdAnswer } from "./holdings.ts";
+import { backgroundTurn } from "../base/background.ts";
+import { type HeldAnswer, holdAnswer, ownerOf } from "./holdings.ts";
 
 /** Smaller answers are sent as they are: what compression and streaming save is less than what they cost. */
 const LARGE_BYTES = 32 * 1024;
@@ -116,11 +117,27 @@ const nothing = (): void => undefined;
 /** What an answer holds that is written while it is read: a batch of rows, and what the platform buffers. */
 const STREAM_BYTES = 1024 * 1024;
 
+/** Each piece is made in a turn of the account's background work. */
+async function* inTurns(pieces: AsyncIterable<Uint8Array>, account: string | null): AsyncGenerator<Uint8Array, void> {
+  const iterator = pieces[Symbol.asyncIterator]();
+  try {
+    for (;;) {
+      await backgroundTurn(account);
+      const next = await iterator.next();
+      if (next.done === true) return;
+      // An empty chunk would end the response.
+      if (next.value.byteLength > 0) yield next.value;
+    }
+  } finally {
+    await iterator.return?.();
+  }
+}
+
 /** An answer of any length that is written while it is read; 503 when too many of them are open. */
 export const streamRows = (request: Request, pieces: AsyncIterable<Uint8Array>, headers: Headers): Response => {
   const held = holdAnswer(request);
   held.add(STREAM_BYTES);
-  return streamAnswer(request, pieces, { headers, end: () => held.release() });
+  return streamAnswer(request, inTurns(pieces, ownerOf(request)), { headers, end: () => held.release() });
 };
 
 /** Bytes that are sent as they are read; 503 when too much is unsent. */

@@ -35,6 +35,9 @@ const holdings = new WeakMap<Request, Holdings>();
 export const holdFor = (request: Request, owner: string, budgets: Budgets): void =>
   void holdings.set(request, { owner, budgets, bodyBytes: 0 });
 
+/** The account that a request is counted for; null outside of the service and for those who need no key. */
+export const ownerOf = (request: Request): string | null => holdings.get(request)?.owner || null;
+
 const unavailable = (message: string) =>
   new AppError("unavailable", { message, headers: { "retry-after": String(RETRY_S) } });
 

@@ -1,5 +1,6 @@
 import { type Stretch, walk } from "../base/walk.ts";
 import { TextAnswer } from "./answer.ts";
+import { ownerOf } from "./holdings.ts";
 import { type Page, writeCursor } from "./query.ts";
 
 const JSON_HEADERS = { "content-type": "application/json" };
@@ -46,7 +47,7 @@ export const sendPage = async <R>(
           return bytes;
         },
       },
-      { before: page.after, limit: page.limit },
+      { before: page.after, limit: page.limit, account: ownerOf(request) },
     );
     answer.write(`{${JSON.stringify(name)}:[`);
     for (const [at, { text }] of rows.entries()) answer.write(at === 0 ? text : `,${text}`);

@@ -1,4 +1,3 @@
-import { nextTurn } from "../../base/clock.ts";
 import { streamRows } from "../../http/answer.ts";
 import { type Cell, csvLine } from "../../http/csv.ts";
 
@@ -35,7 +34,6 @@ export const csvResponse = (
     vary: "accept",
   });
 
-/** Others have their turn between two batches. */
 async function* writeCsv(
   columns: readonly string[],
   batches: AsyncIterable<ReadonlyArray<readonly Cell[]>>,
@@ -45,8 +43,7 @@ async function* writeCsv(
   for await (const batch of batches) {
     const rows = batch.slice(0, rowsLeft);
     rowsLeft -= rows.length;
-    if (rows.length > 0) yield Buffer.from(rows.map((cells) => csvLine(cells)).join(""));
+    yield Buffer.from(rows.map((cells) => csvLine(cells)).join(""));
     if (rowsLeft === 0) return;
-    await nextTurn();
   }
 }
