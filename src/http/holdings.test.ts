@@ -55,6 +55,19 @@ describe("open request bodies", () => {
     expect(await errorOf(readBytes(post("e", "x"), MIB))).toBe("unavailable");
   });
 
+  test.each([
+    [64 * 1024, undefined],
+    [64 * 1024 + 1, "close"],
+  ])(
+    "of %d bytes that are refused: the connection ends rather than the rest being read: %p",
+    async (bytes, connection) => {
+      const { post } = newWorld();
+      void readBytes(post("a", stuck(1), { "content-length": String(64 * MIB) }), 64 * MIB).catch(() => undefined);
+      const refused = readBytes(post("a", stuck(1), { "content-length": String(bytes) }), MIB).catch((error) => error);
+      expect((await refused).details.headers.connection).toBe(connection);
+    },
+  );
+
   test("that have not arrived after two minutes are refused", async () => {
     const { clock, post } = newWorld();
     const reading = errorOf(readBytes(post("a", stuck(1)), MIB));

@@ -38,15 +38,21 @@ export const holdFor = (request: Request, owner: string, budgets: Budgets): void
 /** The account that a request is counted for; null outside of the service and for those who need no key. */
 export const ownerOf = (request: Request): string | null => holdings.get(request)?.owner || null;
 
-const unavailable = (message: string) =>
-  new AppError("unavailable", { message, headers: { "retry-after": String(RETRY_S) } });
+const unavailable = (message: string, headers: Readonly<Record<string, string>> = {}) =>
+  new AppError("unavailable", { message, headers: { "retry-after": String(RETRY_S), ...headers } });
+
+/** What is left of a larger body is not read only to be thrown away: the connection ends with the answer. */
+const DRAINED_BYTES_MAX = 64 * 1024;
 
 /** Counts bytes of a body until the request is answered; 503 when too many are open. */
 export const holdBody = (request: Request, bytes: number): void => {
   const held = holdings.get(request);
   if (held === undefined) return;
   if (!held.budgets.bodies.take(held.owner, bytes))
-    throw unavailable("Too many large requests are open. Wait until some are answered.");
+    throw unavailable(
+      "Too many large requests are open. Wait until some are answered.",
+      bytes > DRAINED_BYTES_MAX ? { connection: "close" } : {},
+    );
   held.bodyBytes += bytes;
 };
 
