@@ -16,6 +16,7 @@ import { measureDmarc } from "./bench/dmarc.ts";
 import { measureDns } from "./bench/dns.ts";
 import { measureHistory } from "./bench/history.ts";
 import { measureHttp } from "./bench/http.ts";
+import { measureIntake } from "./bench/intake.ts";
 import { isMet, type Mark, marksJson, marksText } from "./bench/marks.ts";
 import { measurePlan } from "./bench/plan.ts";
 import { measureSilent } from "./bench/silent.ts";
@@ -38,6 +39,7 @@ const GROUPS: Readonly<Record<string, (stage: Stage) => Promise<Mark[]>>> = {
   silent: measureSilent,
   bulk: measureBulk,
   "bulk-list": measureBulkList,
+  intake: measureIntake,
   blocklists: measureBlocklists,
   dmarc: measureDmarc,
   history: measureHistory,

@@ -15,7 +15,7 @@ const listOf = function* () {
 };
 
 /** The worst wait for a small answer, and the most memory, while something else goes on. */
-const watch = ({ url, pid }: Service) => {
+export const watch = ({ url, pid }: Service) => {
   let [worstMs, mostMb, over] = [0, 0, false];
   const done = (async () => {
     while (!over) {

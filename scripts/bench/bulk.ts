@@ -22,23 +22,25 @@ const CREDITS = 10_000_000;
 const CHECKS = 300;
 const CHECKS_AT_ONCE = 2;
 
-/** A service with an account that can pay, and its live and test key. */
+/** A service with an account that can pay, its live and test key, and the test key of another account. */
 export interface BulkService {
   readonly service: Service;
   readonly ask: Ask;
   readonly live: string;
   readonly test: string;
+  readonly other: string;
 }
 
 const prepare = ({ accounts, keys }: Pick<ReturnType<typeof composeAccounts>, "accounts" | "keys">) => {
   accounts.create("bench", "scale");
   accounts.grantCredits("bench", CREDITS, "bench");
-  const [live = "", test = ""] = (["live", "test"] as const).map((mode) => {
-    const issued = keys.create({ account: "bench", mode });
+  accounts.create("other", "scale");
+  const keyOf = (account: string, mode: "live" | "test"): string => {
+    const issued = keys.create({ account, mode });
     if (!issued.ok) throw new Error(`no key: ${issued.error}`);
     return issued.value.key;
-  });
-  return { live, test };
+  };
+  return { live: keyOf("bench", "live"), test: keyOf("bench", "test"), other: keyOf("other", "test") };
 };
 
 /** Starts the binary for lists. Whoever starts it stops it. */

@@ -4,6 +4,9 @@ import { postList as post } from "../testing/bulk-requests.ts";
 
 const CSV = { "content-type": "text/csv" };
 const FORM_BOUNDARY = "boundary";
+const rows = Array.from({ length: 5_000 }, (_, n) => `["x"],user${n}@b.example\n`).join("");
+/** More than is looked at of a file. */
+const long = Array.from({ length: 5_000 }, (_, n) => `"user${n}@b.example"`).join(",");
 const start = createApps();
 
 const form = (file: string, fields: Readonly<Record<string, string>> = {}): TestRequest => {
@@ -25,6 +28,8 @@ describe("a list", () => {
       "send JSON without a Content-Type",
     ],
     ["an array as CSV", { body: '["a@b.example"]', headers: CSV }, "send JSON without a Content-Type of text/csv"],
+    ["a long JSON as CSV", { body: `{"name":"x","emails":[${long}]}`, headers: CSV }, "This is JSON, not CSV"],
+    ["a long array as CSV", { body: `["", ${long}]`, headers: CSV }, "This is JSON, not CSV"],
     ["JSON as CSV, cut off", { body: '{"emails": ["a@b.example"', headers: CSV }, "This is JSON, not CSV"],
     ["JSON as a file", form('{"emails":["a@b.example"]}'), "This is JSON, not CSV"],
     ["CSV of no type", { body: "email\na@b.example\n", headers: { "content-type": "" } }, "Content-Type: text/csv."],
@@ -44,7 +49,7 @@ describe("a list", () => {
 
   test("that begins with a brace or a bracket and is no JSON is a list like any other", async () => {
     const app = start();
-    for (const body of ["[1],a@b.example\n[2],c@d.example\n", "{x},a@b.example\n"])
+    for (const body of ["[1],a@b.example\n[2],c@d.example\n", "{x},a@b.example\n", `["x"],a@b.example\n${rows}`])
       expect((await post(app, { key: app.newKey(), body, headers: CSV })).status).toBe(202);
   });
 

@@ -1,9 +1,8 @@
 import { stat } from "node:fs/promises";
 import { looksLikeAddress } from "./columns-address.ts";
 
-/** A longer text is told by its beginning only. */
-const PARSED_BYTES_MAX = 8 * 1024 * 1024;
-const HEAD_BYTES = 256;
+/** What is known of a file from its beginning: a longer JSON text is not parsed, which could take a second. */
+const HEAD_BYTES = 64 * 1024;
 const BYTE_ORDER_MARK = /^\ufeff/;
 
 const parsed = (text: string): unknown => {
@@ -20,6 +19,13 @@ const hasEmails = (value: unknown): boolean =>
     ? value.some((entry) => typeof entry === "string" && looksLikeAddress(entry))
     : typeof value === "object" && value !== null && "emails" in value && Array.isArray(value.emails);
 
+/** How a long text begins that is an object with `emails`, or an array whose first strings have an address among them. */
+const beginsLikeOrder = (head: string): boolean => {
+  if (/^\{\s*"/.test(head)) return /"emails"\s*:\s*\[/.test(head);
+  if (!/^\[\s*"/.test(head)) return false;
+  return head.matchAll(/"([^"\\]*)"\s*,/g).some(([, entry = ""]) => looksLikeAddress(entry));
+};
+
 /**
  * Whether a file that should hold a CSV holds the JSON of an order instead: an object with `emails`, or an array of
  * addresses. Read as CSV, its first row would be taken for addresses.
@@ -30,5 +36,5 @@ export const isJsonOrder = async (path: string): Promise<boolean> => {
   if (!/^[[{]/.test(head)) return false;
   if (/^\{\s*"emails"\s*:\s*\[/.test(head)) return true;
   const { size } = await stat(path);
-  return size <= PARSED_BYTES_MAX && hasEmails(parsed((await file.text()).replace(BYTE_ORDER_MARK, "")));
+  return size <= HEAD_BYTES ? hasEmails(parsed(head)) : beginsLikeOrder(head);
 };

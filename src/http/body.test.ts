@@ -32,7 +32,7 @@ describe("a body that is not JSON is a 400 of its own", () => {
     ["a comment", '{"email":"a@any.example"/* so */}'],
     ["a raw control character in a string", '{"email":"a\u0001@any.example"}'],
     ["NaN", "NaN"],
-    ["nesting without end", "[".repeat(500_000)],
+    ["nesting without end", "[".repeat(10_000)],
     ["invalid UTF-8", Buffer.from([0x7b, 0x22, 0xff, 0x22, 0x7d])],
     ["UTF-8 cut short", Buffer.from('{"email":"ä', "utf8").subarray(0, -1)],
     ["UTF-16", Buffer.from('{"email":"a@any.example"}', "utf16le")],
@@ -143,8 +143,16 @@ describe("the size of a body", () => {
   });
 });
 
-test("a body with tens of thousands of misfits is answered with twenty, their names cut", async () => {
-  const keys = Array.from({ length: 50_000 }, (_, n) => [`${n}${"x".repeat(n === 0 ? 500 : 0)}`, 1]);
+test("a body with more than anybody means to send is not parsed, and says why", async () => {
+  const { status, body } = await post("[".repeat(500_000));
+  expect({ status, body }).toMatchObject({
+    status: 400,
+    body: { error: "Invalid request body", message: "The body has too many objects or arrays." },
+  });
+});
+
+test("a body with thousands of misfits is answered with twenty, their names cut", async () => {
+  const keys = Array.from({ length: 10_000 }, (_, n) => [`${n}${"x".repeat(n === 0 ? 500 : 0)}`, 1]);
   const { status, body } = await post(Object.fromEntries(keys));
   const { issues } = body as { issues: Array<{ path: string }> };
   expect([status, issues.length]).toEqual([400, 20]);

@@ -2,6 +2,7 @@ import type { z } from "zod";
 import { AppError } from "../base/errors.ts";
 import { refuseGone } from "./caller-gone.ts";
 import { clockOf, holdBody } from "./holdings.ts";
+import { findExcess } from "./json-shape.ts";
 import { wordsOfMisfit } from "./misfit-words.ts";
 
 /** Ceiling of a JSON request body, in bytes (contract §1). */
@@ -72,6 +73,8 @@ const inTime = async <T>(request: Request, reading: Promise<T>): Promise<T> => {
 const utf8 = new TextDecoder("utf-8", { fatal: true });
 
 const parseJson = (bytes: Uint8Array): unknown => {
+  const excess = findExcess(bytes);
+  if (excess !== null) throw new AppError("Invalid request body", { message: excess });
   try {
     return JSON.parse(utf8.decode(bytes));
   } catch (error) {
