@@ -11,6 +11,7 @@ import m0008 from "../../drizzle/0008_bulk_rounds.sql" with { type: "text" };
 import m0009 from "../../drizzle/0009_report-trust.sql" with { type: "text" };
 import m0010 from "../../drizzle/0010_notifications_and_subjects.sql" with { type: "text" };
 import m0011 from "../../drizzle/0011_blocklist_listings_and_ranges.sql" with { type: "text" };
+import m0012 from "../../drizzle/0012_blocklist-trust.sql" with { type: "text" };
 
 export interface Migration {
   readonly name: string;
@@ -31,4 +32,5 @@ export const MIGRATIONS: readonly Migration[] = [
   { name: "0009_report-trust", sql: m0009 },
   { name: "0010_notifications_and_subjects", sql: m0010 },
   { name: "0011_blocklist_listings_and_ranges", sql: m0011 },
+  { name: "0012_blocklist-trust", sql: m0012 },
 ];

@@ -28,6 +28,8 @@ export const blocklistTargets = sqliteTable(
     webhookUrl: text("webhook_url"),
     /** Addresses that alert mail goes to. */
     recipients: text({ mode: "json" }).$type<readonly string[]>().notNull(),
+    /** Checks in a row that ended `unknown`. */
+    unknownChecks: integer("unknown_checks").notNull().default(0),
     lastCheckedAtMs: integer("last_checked_at_ms"),
     nextCheckAtMs: integer("next_check_at_ms").notNull(),
     createdAtMs: integer("created_at_ms").notNull(),
@@ -100,6 +102,14 @@ export const blocklistChecks = sqliteTable(
     index("blocklist_checks_by_age").on(table.finishedAtMs),
   ],
 );
+
+/** What a list was asked on a day: reserved before it is asked, so that a crash forgets nothing. */
+export const blocklistBudgets = sqliteTable("blocklist_budgets", {
+  listId: text("list_id").primaryKey(),
+  /** Days since 1970, UTC. */
+  day: integer().notNull(),
+  reserved: integer().notNull(),
+});
 
 /** Changes that wait for the next alert mail to somebody. */
 export const blocklistAlerts = sqliteTable(
