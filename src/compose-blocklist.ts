@@ -3,6 +3,8 @@ import { createBreaker } from "./blocklist/breaker.ts";
 import { type AnnounceDeps, createAnnounce } from "./blocklist/announce.ts";
 import { createListingStore } from "./blocklist/listing-store.ts";
 import { createListings } from "./blocklist/listings.ts";
+import { createBudgetLedger } from "./blocklist/budget-ledger.ts";
+import { createBudgetStore } from "./blocklist/budget-store.ts";
 import { createMonitor } from "./blocklist/monitor.ts";
 import { createMuting } from "./blocklist/muting.ts";
 import { createListingNotes } from "./blocklist/listing-notes.ts";
@@ -19,6 +21,7 @@ import { mailerOf } from "./compose-mail.ts";
 import type { Config } from "./config.ts";
 import type { Db } from "./db/open.ts";
 import { type Catalogue, isEnabled } from "./dnsbl/blocklist.ts";
+import { type BudgetLedger, createDnsblPacing } from "./dnsbl/budget.ts";
 import { createDnsbl, type Dnsbl } from "./dnsbl/dnsbl.ts";
 import { organisationalDomain } from "./mail/organisational-domain.ts";
 
@@ -26,9 +29,13 @@ import { organisationalDomain } from "./mail/organisational-domain.ts";
 export const composeLookups = (
   config: Config,
   { clock, random, resolver }: Outside,
+  ledger?: BudgetLedger,
 ): { readonly catalogue: Catalogue; readonly dnsbl: Dnsbl } => ({
   catalogue: catalogueOf(config),
-  dnsbl: createDnsbl({ clock, random, resolver, registrableDomain: organisationalDomain }),
+  dnsbl: createDnsbl({
+    ...{ clock, random, resolver, registrableDomain: organisationalDomain },
+    pacing: createDnsblPacing({ clock, ...(ledger === undefined ? {} : { ledger }) }),
+  }),
 });
 
 export interface BlocklistParts {
@@ -48,9 +55,9 @@ export const composeBlocklist = (parts: BlocklistParts) => {
   const { blocklistRetentionDays: retentionDays } = config;
   const mailer = mailerOf(config);
   const hasMail = mailer !== null;
-  const { catalogue, dnsbl } = composeLookups(config, outside);
-  const { lookup, health } = dnsbl;
   const store = createBlocklistStore(db);
+  const { catalogue, dnsbl } = composeLookups(config, outside, createBudgetLedger(db, createBudgetStore(db)));
+  const { lookup, health } = dnsbl;
   const lists = catalogue.lists.filter(isEnabled);
   const breaker = createBreaker({ clock, log, health, countTargets: store.countWatched });
   const ranges = createRangeStore(db);

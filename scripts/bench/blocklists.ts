@@ -47,6 +47,7 @@ const rowOf = (n: number, nextCheckAtMs: number): TargetRow => ({
   monitoringEnabled: true,
   webhookUrl: null,
   recipients: [],
+  unknownChecks: 0,
   lastCheckedAtMs: null,
   nextCheckAtMs,
   createdAtMs: nextCheckAtMs,

@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { createLog } from "../base/log.ts";
 import type { DnsblHealth, ListHealth } from "../dnsbl/health.ts";
-import type { HealthState } from "../dnsbl/list-test.ts";
+import type { HealthState } from "../dnsbl/finding.ts";
 import { createTestClock } from "../testing/clock.ts";
 import { createBreaker } from "./breaker.ts";
 import { TEST_LIST } from "./test-list.ts";
@@ -26,7 +26,11 @@ const start = (targets: number) => {
     ensureFresh: async () => healthOf(),
     ensureAllFresh: async () => [],
     of: healthOf,
-    note: (list) => void noted.push(list.id),
+    testAgain: async (list) => {
+      noted.push(list.id);
+      return { health: healthOf(), isTested: isTestable };
+    },
+    note: () => undefined,
   };
   const log = createLog("warn", clock, (line) => logged.push(line));
   const breaker = createBreaker({ clock, log, health, countTargets: () => targets });

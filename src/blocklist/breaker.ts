@@ -62,11 +62,8 @@ export const createBreaker = ({ clock, log, health, countTargets }: BreakerDeps)
   };
 
   const decide = async (watch: Watch, { list, kind }: Movement): Promise<number | null> => {
-    const askedAtMs = clock.nowMs();
-    // A doubt makes the next question about the list's health a fresh test.
-    health.note(list, kind, { outcome: "failed", cause: "unconfirmed", reason: "It moved too many targets at once." });
-    const { state, testedAtMs } = await health.ensureFresh(list, kind);
-    const isTested = testedAtMs !== null && testedAtMs >= askedAtMs;
+    const { health: found, isTested } = await health.testAgain(list, kind);
+    const { state } = found;
     const facts = { list: list.id, targets: watch.moved.size };
     if (isTested && state === "healthy") {
       log.warn("a blocklist that moves many targets at once stood its test; its changes are believed", facts);

@@ -6,7 +6,7 @@ import type { ListOutcome } from "../dnsbl/lookup.ts";
 import { type CheckRow, TARGET_STATUSES } from "./store.ts";
 import type { Transition } from "./transition.ts";
 
-const outcomeSchema = z.enum(["listed", "not_listed", "refused", "failed", "skipped"]);
+const outcomeSchema = z.enum(["listed", "not_listed", "unproven", "refused", "failed", "skipped"]);
 const countSchema = z.int().min(0);
 
 /** What one list said, where it was not "clean". Keys never stand in it. */
@@ -17,7 +17,7 @@ export const checkResultSchema = z
     listings: z.array(z.string()).meta({ description: "Listing ids, as in `listed_on`." }),
     codes: z.array(z.string()).meta({ description: "The answers as they came." }),
     text: z.string().nullable().meta({ description: "What the list wrote about it." }),
-    reason: z.string().nullable().meta({ description: "Why it refused or failed." }),
+    reason: z.string().nullable().meta({ description: "Why it refused or failed, or why its answer proves nothing." }),
     remedy: z.string().nullable(),
     zone: z.string().nullable(),
     delist_url: z.string().nullable(),
@@ -33,6 +33,9 @@ export const checkBodySchema = z.object({
   counts: z.object({
     listed: countSchema,
     not_listed: countSchema,
+    unproven: countSchema.default(0).meta({
+      description: 'Lists that said "not listed" without a test entry of this kind to prove that they are alive.',
+    }),
     refused: countSchema,
     failed: countSchema,
     skipped: countSchema,
@@ -117,6 +120,6 @@ export const runningView = ({
   listed_on: [],
   added: [],
   removed: [],
-  counts: { listed: 0, not_listed: 0, refused: 0, failed: 0, skipped: 0 },
+  counts: { listed: 0, not_listed: 0, unproven: 0, refused: 0, failed: 0, skipped: 0 },
   results: [],
 });

@@ -2,6 +2,7 @@ import { z } from "zod";
 import { CATEGORIES, SEVERITIES, TARGET_KINDS } from "../dnsbl/blocklist.ts";
 import type { EventDoc } from "../http/openapi.ts";
 import { TARGET_STATUSES } from "./store.ts";
+import { DELISTING_REASONS } from "./transition.ts";
 
 const time = z.iso.datetime({ precision: 3 });
 
@@ -36,9 +37,7 @@ const listedSchema = factsSchema
   })
   .meta({ title: "BlacklistListed" });
 
-const delistedSchema = factsSchema
-  .extend({ reason: z.enum(["observed", "list_retired", "list_muted"]) })
-  .meta({ title: "BlacklistDelisted" });
+const delistedSchema = factsSchema.extend({ reason: z.enum(DELISTING_REASONS) }).meta({ title: "BlacklistDelisted" });
 
 const FACTS = {
   target_id: "019aa0d6-5b7e-7c31-9f4c-0d9a3c3f1a52",

@@ -196,6 +196,48 @@ test("state, history and event are one transaction: without the event there is n
   expect(world.events()).toHaveLength(1);
 });
 
+test("checks on demand are limited: the fourth within half a minute is the third", async () => {
+  const world = newWorld();
+  const id = world.add(IP);
+  const checks: Array<string | undefined> = [];
+  const demand = async () => (await world.monitor.checkOnDemand(world.find(id)).done)?.check.id;
+  for (let n = 0; n < 5; n += 1) checks.push(await demand());
+  expect(new Set(checks).size).toBe(3);
+  expect(checks[4]).toBe(checks[2]);
+  expect(world.resolver.countAsked("4.4.8.8.bl.spamcop.net", "A")).toBe(3);
+  await world.clock.advance(30_000);
+  expect(checks).not.toContain(await demand());
+});
+
+describe("an unknown target", () => {
+  test("is checked again in minutes, less often each time, and known again at once", async () => {
+    const world = newWorld();
+    const id = world.add(IP);
+    world.spamcop(IP, "servfail");
+    world.zen(IP, "servfail");
+    const waits: number[] = [];
+    for (let n = 0; n < 8; n += 1) {
+      await world.check(id);
+      waits.push(Math.round((world.find(id).nextCheckAtMs - world.clock.nowMs()) / 60_000));
+    }
+    expect(waits).toEqual([2, 5, 10, 20, 40, 60, 60, 60].map((minutes) => expect.closeTo(minutes, -1)));
+    expect(world.find(id)).toMatchObject({ status: "unknown", unknownChecks: 8 });
+    world.spamcop(IP, null);
+    // After so many queries in vain the list is left alone for a minute.
+    await world.clock.advance(60_000);
+    expect(await world.check(id)).toMatchObject({ status: "clean", unknownChecks: 0 });
+  });
+
+  test("with listings keeps them, and is checked every hour at least", async () => {
+    const world = newWorld();
+    const id = world.add(IP, { status: "listed", listedOn: ["spamcop"], unknownChecks: 50 });
+    world.spamcop(IP, "servfail");
+    world.zen(IP, "servfail");
+    expect(await world.check(id)).toMatchObject({ status: "unknown", listedOn: ["spamcop"] });
+    expect(world.find(id).nextCheckAtMs - world.clock.nowMs()).toBeLessThanOrEqual(1.05 * HOUR_MS);
+  });
+});
+
 test("the events that are sent have what the document says, and nothing beside it", async () => {
   const world = newWorld();
   const id = world.add(IP);

@@ -7,6 +7,7 @@ import type { Announce } from "./announce.ts";
 import type { Breaker } from "./breaker.ts";
 import { checkBodyOf, checkBodySchema } from "./check-body.ts";
 import type { Change } from "./events.ts";
+import { hasExpired } from "./expiry.ts";
 import type { Listings } from "./listings.ts";
 import { nextCheckMs } from "./schedule.ts";
 import type { BlocklistStore, CheckRow, TargetRow } from "./store.ts";
@@ -40,7 +41,12 @@ export interface FinishedCheck {
 /** So many changes of a listing within the time make it flapping. */
 const FLAPPING_CHANGES = 4;
 const FLAPPING_WINDOW_MS = 24 * 60 * 60_000;
+/** Checks of one target within the time; whoever asks for another one gets the last of them. */
+const ON_DEMAND_MAX = 3;
+const ON_DEMAND_WINDOW_MS = 30_000;
 const DRAIN_MS_MAX = 1_000;
+/** For how long a list that cannot be tested is taken at its last word. */
+const EXPIRY_MS = 48 * 60 * 60_000;
 
 /** What the history says of an answer that is held back. */
 const heldReason = (untilMs: number): string =>
@@ -115,15 +121,23 @@ export const createMonitor = (deps: MonitorDeps) => {
     if (before === undefined) return null;
     const lists = listsFor(before.mode, inForce);
     const outcomes = findings.outcomes.filter(({ list }) => !before.mutedLists.includes(list));
-    const transition = conclude(before, outcomes, { lists, mutedLists: before.mutedLists });
+    const nowMs = clock.nowMs();
+    const transition = conclude(before, outcomes, {
+      lists,
+      mutedLists: before.mutedLists,
+      hasExpired: (listing, list) => hasExpired(store.checksSince(targetId, nowMs - EXPIRY_MS), listing, list),
+    });
     const { listedOn } = transition;
     // An answer that is held back may be a listing: the others' "no" does not make the target clean.
     const isDoubtful = findings.heldUntilMs !== null && transition.status === "clean";
     const status = isDoubtful ? "unknown" : transition.status;
     const changes = changesOf(targetId, transition);
-    const nowMs = clock.nowMs();
-    const regularMs = nextCheckMs(targetId, status, nowMs);
-    const nextCheckAtMs = findings.heldUntilMs === null ? regularMs : Math.min(regularMs, findings.heldUntilMs);
+    // While a list is held back, asking again soon would not help.
+    const unknownChecks = transition.status === "unknown" ? before.unknownChecks + 1 : 0;
+    const scheduled = { id: targetId, status: transition.status, listedOn, unknownChecks };
+    const regularMs = nextCheckMs(scheduled, nowMs);
+    const retries = [...outcomes.map(({ retryAtMs }) => retryAtMs), findings.heldUntilMs];
+    const nextCheckAtMs = Math.min(regularMs, ...retries.filter((atMs) => atMs !== null));
     const check = {
       ...begun,
       targetId,
@@ -133,7 +147,7 @@ export const createMonitor = (deps: MonitorDeps) => {
       body: JSON.stringify(checkBodyOf(transition, outcomes, lists)),
     };
     store.insertCheck(tx, check);
-    store.updateTarget(tx, targetId, { status, listedOn, lastCheckedAtMs: nowMs, nextCheckAtMs });
+    store.updateTarget(tx, targetId, { status, listedOn, unknownChecks, lastCheckedAtMs: nowMs, nextCheckAtMs });
     listings.settle(tx, { ...before, status, listedOn }, { outcomes, lists, atMs: nowMs });
     const range = before.rangeId === "" ? undefined : store.findTarget(before.rangeId);
     if (range !== undefined && check.isChange) {
@@ -142,7 +156,11 @@ export const createMonitor = (deps: MonitorDeps) => {
     }
     const context = { before, after: { status, listedOn }, lists, outcomes, checkId: begun.id, atMs: nowMs };
     announce(tx, changes, { ...context, range: range?.value ?? null });
-    return { target: { ...before, status, listedOn, lastCheckedAtMs: nowMs, nextCheckAtMs }, check, changes };
+    return {
+      target: { ...before, status, listedOn, unknownChecks, lastCheckedAtMs: nowMs, nextCheckAtMs },
+      check,
+      changes,
+    };
   };
 
   const perform = async (
@@ -155,7 +173,20 @@ export const createMonitor = (deps: MonitorDeps) => {
     return db.commit((tx) => record(tx, target.id, begun, findings));
   };
 
+  /** The last check of a target when enough were asked for lately: asking the lists again would tell nothing new. */
+  const recentCheck = (target: TargetRow): RunningCheck | null => {
+    const recent = store.checksSince(target.id, clock.nowMs() - ON_DEMAND_WINDOW_MS);
+    const check = recent.at(-1);
+    if (check === undefined || recent.length < ON_DEMAND_MAX) return null;
+    const { id, trigger, startedAtMs } = check;
+    return { id, trigger, startedAtMs, done: Promise.resolve({ target, check, changes: [] }) };
+  };
+
   return {
+    /** Begins a check that somebody asks for, joins the one that runs, or gives the last one when there were several just now. */
+    checkOnDemand(target: TargetRow): RunningCheck {
+      return running.get(target.id) ?? recentCheck(target) ?? this.check(target, "manual");
+    },
     /** Begins a check of a target, or joins the one that runs. */
     check(target: TargetRow, trigger: CheckRow["trigger"]): RunningCheck {
       const known = running.get(target.id);

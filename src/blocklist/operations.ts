@@ -65,7 +65,7 @@ const CHECK = {
   listed_on: ["spamhaus-sbl"],
   added: ["spamhaus-sbl"],
   removed: [],
-  counts: { listed: 1, not_listed: 20, refused: 0, failed: 1, skipped: 9 },
+  counts: { listed: 1, not_listed: 20, unproven: 0, refused: 0, failed: 1, skipped: 9 },
   results: [
     {
       list: "spamhaus-zen",
@@ -87,7 +87,7 @@ const RUNNING = {
   status: "running",
   listed_on: [],
   added: [],
-  counts: { listed: 0, not_listed: 0, refused: 0, failed: 0, skipped: 0 },
+  counts: { listed: 0, not_listed: 0, unproven: 0, refused: 0, failed: 0, skipped: 0 },
   results: [],
 };
 

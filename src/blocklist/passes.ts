@@ -43,7 +43,7 @@ export const createPasses = (deps: PassesDeps) => {
       await monitor.check(target, "scheduled").done;
     } catch (cause) {
       log.error("a blocklist check failed; it is done again at its next time", { target: target.id, cause });
-      const nextCheckAtMs = nextCheckMs(target.id, target.status, clock.nowMs());
+      const nextCheckAtMs = nextCheckMs(target, clock.nowMs());
       await db.commit((tx) => store.updateTarget(tx, target.id, { nextCheckAtMs }));
     }
   };

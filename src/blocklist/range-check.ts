@@ -32,7 +32,7 @@ export const createRangeChecks = ({ db, store, ranges, monitor, clock }: RangeCh
     const bodies: CheckBody[] = [];
     const members = ranges.members(rangeId, "", MEMBERS_MAX);
     await inParallel(members, ADDRESSES_AT_ONCE, async (member) => {
-      const finished = monitor.isStopping() ? null : await monitor.check(member, "manual").done;
+      const finished = monitor.isStopping() ? null : await monitor.checkOnDemand(member).done;
       if (finished === null) return;
       bodies.push({ ...checkBodySchema.parse(JSON.parse(finished.check.body)), address: member.value });
     });
@@ -82,6 +82,7 @@ const sumOf = (bodies: readonly CheckBody[], { listedOn }: TargetRow): CheckBody
     counts: {
       listed: total("listed"),
       not_listed: total("not_listed"),
+      unproven: total("unproven"),
       refused: total("refused"),
       failed: total("failed"),
       skipped: total("skipped"),

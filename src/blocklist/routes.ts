@@ -146,7 +146,7 @@ export const createBlocklistRoutes = (deps: BlocklistRouteDeps) => {
       async ({ request, params, caller, set }) => {
         const timeoutS = readTimeoutS(request, CHECK_TIMEOUT_S);
         const target = targets.find(caller, knownId(params.id));
-        const running = target.members === null ? monitor.check(target, "manual") : rangeChecks.check(target);
+        const running = target.members === null ? monitor.checkOnDemand(target) : rangeChecks.check(target);
         const finished = await waitFor(clock, running, { waitMs: timeoutS * 1000, signal: request.signal });
         if (finished) return { target: targets.view(finished.target), check: checkView(finished.check) };
         const current = targets.find(caller, target.id);

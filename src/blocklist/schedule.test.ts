@@ -5,19 +5,27 @@ import { nextCheckMs, nextPassMs, placeOf, spreadMs } from "./schedule.ts";
 const HOUR_MS = 3_600_000;
 const ids = Array.from({ length: 500 }, newId);
 
+const MINUTES = 1 / 60;
+
 test.each([
-  ["listed", 1],
-  ["clean", 6],
-  ["unknown", 6],
-  ["pending", 6],
+  ["listed", [], 0, 1],
+  ["listed", ["a"], 0, 1],
+  ["clean", [], 0, 6],
+  ["pending", [], 0, 6],
+  ["unknown", [], 1, 2 * MINUTES],
+  ["unknown", [], 2, 5 * MINUTES],
+  ["unknown", [], 5, 40 * MINUTES],
+  ["unknown", [], 6, 1],
+  ["unknown", ["a"], 100, 1],
 ] as const)(
-  "a target that is %s is checked after %d h, up to 5 %% earlier or later, always at the same place",
-  (status, hours) => {
-    const shares = ids.map((id) => nextCheckMs(id, status, 0) / (hours * HOUR_MS));
-    expect(Math.min(...shares)).toBeGreaterThanOrEqual(0.95);
-    expect(Math.max(...shares)).toBeLessThanOrEqual(1.05);
+  "a target that is %s with %j after %d unknown checks is checked after %d h, up to 5 %% earlier or later",
+  (status, listedOn, unknownChecks, hours) => {
+    const shareOf = (id: string) => nextCheckMs({ id, status, listedOn, unknownChecks }, 0) / (hours * HOUR_MS);
+    const shares = ids.map(shareOf);
+    expect(Math.min(...shares)).toBeGreaterThanOrEqual(0.9499);
+    expect(Math.max(...shares)).toBeLessThanOrEqual(1.0501);
     expect(Math.max(...shares) - Math.min(...shares)).toBeGreaterThan(0.08);
-    expect(ids.map((id) => nextCheckMs(id, status, 0) / (hours * HOUR_MS))).toEqual(shares);
+    expect(ids.map(shareOf)).toEqual(shares);
   },
 );
 

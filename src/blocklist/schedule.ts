@@ -1,4 +1,4 @@
-import type { TargetStatus } from "./store.ts";
+import type { TargetRow, TargetStatus } from "./store.ts";
 
 const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
@@ -15,11 +15,23 @@ const OTHERWISE_SPREAD_MS = HOUR_MS;
 /** Where between 0 and 1 a target stands, by its id alone: the last eight digits of a UUIDv7 are random. */
 export const placeOf = (id: string): number => Number.parseInt(id.slice(-8), 16) / 0xff_ff_ff_ff;
 
-/** When a target is to be checked after a check: in about an hour when listed, else in six; never all at the same time. */
-export const nextCheckMs = (id: string, status: TargetStatus, nowMs: number): number => {
-  const everyMs = status === "listed" ? LISTED_EVERY_MS : OTHERWISE_EVERY_MS;
-  return Math.round(nowMs + everyMs * (1 - JITTER_SHARE + 2 * JITTER_SHARE * placeOf(id)));
+/** After a check that ended `unknown`, by how many there were in a row; the last one for all further ones. */
+const UNKNOWN_RETRIES_MS = [2, 5, 10, 20, 40, 60].map((minutes) => minutes * MINUTE_MS);
+
+/** What of a target decides about its next check. */
+export type ScheduledTarget = Pick<TargetRow, "id" | "status" | "listedOn" | "unknownChecks">;
+
+const everyMsOf = ({ status, listedOn, unknownChecks }: ScheduledTarget): number => {
+  if (status === "unknown") return UNKNOWN_RETRIES_MS[Math.max(0, unknownChecks - 1)] ?? LISTED_EVERY_MS;
+  return status === "listed" || listedOn.length > 0 ? LISTED_EVERY_MS : OTHERWISE_EVERY_MS;
 };
+
+/**
+ * When a target is to be checked after a check: in about an hour when it has listings, else in six; after one that ended
+ * `unknown` in minutes, and less often each time. Never all at the same time.
+ */
+export const nextCheckMs = (target: ScheduledTarget, nowMs: number): number =>
+  Math.round(nowMs + everyMsOf(target) * (1 - JITTER_SHARE + 2 * JITTER_SHARE * placeOf(target.id)));
 
 /** The next full minute: the next pass. */
 export const nextPassMs = (nowMs: number): number => (Math.floor(nowMs / PASS_EVERY_MS) + 1) * PASS_EVERY_MS;

@@ -33,6 +33,8 @@ export interface TargetRow {
   readonly webhookUrl: string | null;
   /** Addresses that alert mail goes to. */
   readonly recipients: readonly string[];
+  /** Checks in a row that ended `unknown`. */
+  readonly unknownChecks: number;
   readonly lastCheckedAtMs: number | null;
   readonly nextCheckAtMs: number;
   readonly createdAtMs: number;
@@ -238,6 +240,14 @@ export const createBlocklistStore = (db: Db) => {
         )
         .orderBy(desc(blocklistChecks.id))
         .limit(page.limit)
+        .all(),
+    /** The checks finished after `afterMs`, the oldest first. */
+    checksSince: (targetId: string, afterMs: number): CheckRow[] =>
+      db.orm
+        .select()
+        .from(blocklistChecks)
+        .where(and(eq(blocklistChecks.targetId, targetId), gt(blocklistChecks.finishedAtMs, afterMs)))
+        .orderBy(asc(blocklistChecks.id))
         .all(),
     /** The checks since `afterMs` in which a listing came or went. */
     changesSince: (targetId: string, afterMs: number): CheckRow[] =>

@@ -105,7 +105,7 @@ export const createTargets = (deps: TargetsDeps) => {
       id: newId(),
       ...{ accountId, mode, kind, value, label, monitoringEnabled, webhookUrl, recipients, alertSeverityMin },
       ...{ rangeId: "", members: addresses?.length ?? null },
-      ...{ status: "pending", listedOn: [], mutedLists: [], severityRank: 0 },
+      ...{ status: "pending", listedOn: [], mutedLists: [], severityRank: 0, unknownChecks: 0 },
       ...{ lastCheckedAtMs: null, nextCheckAtMs: nextPassMs(nowMs), createdAtMs: nowMs },
     };
   };

@@ -47,7 +47,15 @@ export const TEST_LIST: Blocklist = {
 
 /** What the test list says about a target (contract §3): the same at every call, without any network. */
 export const testOutcome = (value: string, atMs: number): ListOutcome => {
-  const base = { list: table.list, questions: [], text: null, reason: null, remedy: null, checkedAtMs: atMs };
+  const base = {
+    list: table.list,
+    questions: [],
+    text: null,
+    reason: null,
+    remedy: null,
+    checkedAtMs: atMs,
+    retryAtMs: null,
+  };
   if (table.unknown.includes(value)) {
     const reason = "The test list refuses to answer about this target.";
     return { ...base, outcome: "refused", listings: [], answers: [], reason };

@@ -14,8 +14,17 @@ const listOf = (id: string): Blocklist => ({
 const LISTS = ["a", "b", "c"].map(listOf);
 
 const outcomeOf = (list: string, said: string): ListOutcome => {
-  const base = { list, answers: [], text: null, questions: [], reason: null, remedy: null, checkedAtMs: 0 };
-  if (said === "not_listed" || said === "refused" || said === "failed" || said === "skipped") {
+  const base = {
+    list,
+    answers: [],
+    text: null,
+    questions: [],
+    reason: null,
+    remedy: null,
+    checkedAtMs: 0,
+    retryAtMs: null,
+  };
+  if (said === "not_listed" || said === "unproven" || said === "refused" || said === "failed" || said === "skipped") {
     return { ...base, outcome: said, listings: [] };
   }
   const listings = said.split("+").map((n) => ({
@@ -33,9 +42,16 @@ const outcomeOf = (list: string, said: string): ListOutcome => {
 const outcomesOf = (text: string): ListOutcome[] =>
   text.split(" ").map((part) => outcomeOf(part.split(":")[0] ?? "", part.split(":")[1] ?? ""));
 
+const hasExpired = (): boolean => false;
+
 const conclusion = (listedOn: readonly string[], said: string, mutedLists: readonly string[] = [], lists = LISTS) => {
   const before: Known = { status: listedOn.length > 0 ? "listed" : "clean", listedOn };
-  const { status, listedOn: now, added, removed } = conclude(before, outcomesOf(said), { lists, mutedLists });
+  const {
+    status,
+    listedOn: now,
+    added,
+    removed,
+  } = conclude(before, outcomesOf(said), { lists, mutedLists, hasExpired });
   return { status, now, added, removed: removed.map(({ listing, reason }) => `${listing} ${reason}`) };
 };
 
@@ -126,8 +142,25 @@ describe("a finished check", () => {
     const { counts } = conclude({ status: "clean", listedOn: [] }, outcomesOf("a:1 b:failed"), {
       lists: LISTS,
       mutedLists: ["c"],
+      hasExpired,
     });
-    expect(counts).toEqual({ listed: 1, not_listed: 0, refused: 0, failed: 1, skipped: 1 });
+    expect(counts).toEqual({ listed: 1, not_listed: 0, unproven: 0, refused: 0, failed: 1, skipped: 1 });
+  });
+
+  test("without a proof is unknown, and clean with one proof", () => {
+    expect(conclusion([], "a:unproven b:unproven").status).toBe("unknown");
+    expect(conclusion([], "a:unproven b:not_listed").status).toBe("clean");
+  });
+
+  test("lets go of an unproven listing only when it has expired", () => {
+    const lettingGo = (expired: boolean) =>
+      conclude({ status: "listed", listedOn: ["a-1"] }, outcomesOf("a:unproven"), {
+        lists: LISTS,
+        mutedLists: [],
+        hasExpired: (listing, list) => expired && listing === "a-1" && list === "a",
+      });
+    expect(lettingGo(false)).toMatchObject({ status: "listed", listedOn: ["a-1"], removed: [] });
+    expect(lettingGo(true)).toMatchObject({ status: "unknown", removed: [{ listing: "a-1", reason: "expired" }] });
   });
 
   test("never clears by what is unknown, and its changes explain the difference", () => {
@@ -136,7 +169,7 @@ describe("a finished check", () => {
     fc.assert(
       fc.property(listings, said, said, said, (listedOn, a, b, c) => {
         const outcomes = outcomesOf(`a:${a} b:${b} c:${c}`);
-        const end = conclude({ status: "listed", listedOn }, outcomes, { lists: LISTS, mutedLists: [] });
+        const end = conclude({ status: "listed", listedOn }, outcomes, { lists: LISTS, mutedLists: [], hasExpired });
         const silent = outcomes
           .filter(({ outcome }) => outcome === "refused" || outcome === "failed")
           .map(({ list }) => list);

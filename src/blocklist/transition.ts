@@ -2,8 +2,12 @@ import type { Blocklist } from "../dnsbl/blocklist.ts";
 import type { ListOutcome } from "../dnsbl/lookup.ts";
 import type { TargetStatus } from "./store.ts";
 
-/** Why a listing is no longer there: the list says so, is not asked any more, or was muted by the user. */
-export type DelistingReason = "observed" | "list_retired" | "list_muted";
+/**
+ * Why a listing is no longer there: the list says so, is not asked any more, or was muted by the user; or the list, which
+ * cannot be tested, has not repeated it for long.
+ */
+export const DELISTING_REASONS = ["observed", "list_retired", "list_muted", "expired"] as const;
+export type DelistingReason = (typeof DELISTING_REASONS)[number];
 
 export interface Removal {
   readonly listing: string;
@@ -16,6 +20,12 @@ export type OutcomeCounts = Readonly<Record<ListOutcome["outcome"], number>>;
 export interface Known {
   readonly status: TargetStatus;
   readonly listedOn: readonly string[];
+}
+
+export interface ConclusionContext {
+  readonly lists: readonly Blocklist[];
+  readonly mutedLists: readonly string[];
+  readonly hasExpired: (listing: string, list: string) => boolean;
 }
 
 /** What a finished check makes of a target. */
@@ -32,22 +42,20 @@ export interface Transition {
  * fails. When no list gave an answer, nothing changes but the status, which is `unknown`.
  *
  * `lists` are those in force; a listing of any other list has lost its source. `outcomes` are of those that were asked.
- * `mutedLists` holds ids of lists, which are not asked, and of single listings, which count for nothing.
+ * `mutedLists` holds ids of lists, which are not asked, and of single listings, which count for nothing. `hasExpired`
+ * says whether a list without test points, which does not repeat a listing, has not done so for long.
  */
-export const conclude = (
-  before: Known,
-  outcomes: readonly ListOutcome[],
-  { lists, mutedLists }: { readonly lists: readonly Blocklist[]; readonly mutedLists: readonly string[] },
-): Transition => {
+export const conclude = (before: Known, outcomes: readonly ListOutcome[], context: ConclusionContext): Transition => {
+  const { lists, mutedLists } = context;
   const counts = countOutcomes(outcomes, lists.length);
   const isMuted = (listing: string): boolean => mutedLists.includes(listing);
-  if (counts.listed + counts.not_listed === 0) {
+  if (counts.listed + counts.not_listed + counts.unproven === 0) {
     return { status: "unknown", listedOn: before.listedOn, added: [], removed: [], counts };
   }
   const now = outcomes.flatMap(({ listings }) => listings.map(({ id }) => id)).filter((id) => !isMuted(id));
   const added = [...new Set(now)].filter((id) => !before.listedOn.includes(id));
   const removed = before.listedOn.flatMap((listing): Removal[] => {
-    const reason = removalReason(listing, outcomes, { lists, mutedLists });
+    const reason = removalReason(listing, outcomes, context);
     return reason === null ? [] : [{ listing, reason }];
   });
   const kept = before.listedOn.filter((id) => !removed.some(({ listing }) => listing === id));
@@ -64,6 +72,7 @@ const countOutcomes = (outcomes: readonly ListOutcome[], listsCount: number): Ou
   return {
     listed: count("listed"),
     not_listed: count("not_listed"),
+    unproven: count("unproven"),
     refused: count("refused"),
     failed: count("failed"),
     skipped,
@@ -73,7 +82,7 @@ const countOutcomes = (outcomes: readonly ListOutcome[], listsCount: number): Ou
 const removalReason = (
   listing: string,
   outcomes: readonly ListOutcome[],
-  { lists, mutedLists }: { readonly lists: readonly Blocklist[]; readonly mutedLists: readonly string[] },
+  { lists, mutedLists, hasExpired }: ConclusionContext,
 ): DelistingReason | null => {
   if (mutedLists.includes(listing)) return "list_muted";
   const list = lists.find(({ codes }) => codes.some(({ id }) => id === listing));
@@ -88,6 +97,8 @@ const removalReason = (
       return "observed";
     case "skipped":
       return "list_retired";
+    case "unproven":
+      return hasExpired(listing, list.id) ? "expired" : null;
     case "refused":
     case "failed":
       return null;

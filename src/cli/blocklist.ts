@@ -1,6 +1,6 @@
 import type { Command } from "commander";
 import { composeLookups } from "../compose-blocklist.ts";
-import { realOutside } from "../compose-engine.ts";
+import { freshResolverOf, realOutside } from "../compose-engine.ts";
 import { parseTarget } from "../blocklist/target-form.ts";
 import { type Blocklist, isEnabled } from "../dnsbl/blocklist.ts";
 import type { Dnsbl } from "../dnsbl/dnsbl.ts";
@@ -78,9 +78,12 @@ export const addBlocklistCommands = (program: Command, io: Io): void => {
   const withLookups = async <T>(work: (lookups: ReturnType<typeof composeLookups>) => Promise<T>): Promise<T> => {
     const config = loadConfig(io);
     const outside = realOutside(config);
+    // A second query is to reach the list, as in the service.
+    const resolver = freshResolverOf(config);
     try {
-      return await work(composeLookups(config, outside));
+      return await work(composeLookups(config, { ...outside, resolver }));
     } finally {
+      resolver.close();
       outside.close();
     }
   };

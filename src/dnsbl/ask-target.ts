@@ -29,6 +29,7 @@ export const askTarget = async (
       decisive.decoded.outcome === "listed" ? mergeListings(asked.map(({ decoded }) => decoded)) : decisive.decoded,
     questions: asked.map(({ question }) => question),
     answers: [...new Set(asked.flatMap(({ answers }) => answers))],
+    ttlS: Math.min(...asked.map(({ ttlS }) => ttlS)),
   };
 };
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { createTestClock, settle } from "../testing/clock.ts";
 import type { Blocklist, Budget } from "./blocklist.ts";
-import { createDnsblPacing, noPacing } from "./budget.ts";
+import { createDnsblPacing, createMemoryLedger, noPacing } from "./budget.ts";
 import { readEmbeddedCatalogue } from "./catalogue.ts";
 
 const [SOME_LIST] = readEmbeddedCatalogue().lists;
@@ -59,6 +59,26 @@ describe("the budget of a day", () => {
     });
     await clock.advance(DAY_MS / 24);
     expect((await pacing.takeTurn(list)).ok).toBe(true);
+  });
+
+  test("outlives a restart, and a crash never counts less than was asked", async () => {
+    const clock = createTestClock();
+    const ledger = createMemoryLedger();
+    const list = listWith({ queriesPerDay: 12, spacingMs: 0 });
+    let asked = 0;
+    for (let restarts = 0; restarts < 3; restarts += 1) {
+      const pacing = createDnsblPacing({ clock, ledger });
+      for (let n = 0; n < 5; n += 1) if ((await pacing.takeTurn(list)).ok) asked += 1;
+    }
+    expect(asked).toBe(12);
+  });
+
+  test("is reserved in blocks, which are lost with the process that holds them", async () => {
+    const clock = createTestClock();
+    const ledger = createMemoryLedger();
+    const list = listWith({ queriesPerDay: 1000, spacingMs: 0 });
+    await createDnsblPacing({ clock, ledger }).takeTurn(list);
+    expect(ledger.reserve(list.id, Math.floor(clock.nowMs() / DAY_MS), { wanted: 1000, most: 1000 })).toBe(990);
   });
 
   test("has an end even where none is published", async () => {

@@ -1,9 +1,12 @@
 import type { Clock } from "../base/clock.ts";
 import type { Random } from "../base/secrets.ts";
 import type { DnsResolver } from "../net/dns.ts";
+import { createAliveProver } from "./alive.ts";
 import { createListAsker } from "./ask-list.ts";
 import type { DnsblPacing } from "./budget.ts";
 import { createDnsblPacing } from "./budget.ts";
+import { createConfirmer } from "./confirm.ts";
+import { createFreshness } from "./freshness.ts";
 import type { DnsblHealth } from "./health.ts";
 import { createDnsblHealth } from "./health.ts";
 import type { DnsblLookup } from "./lookup.ts";
@@ -26,6 +29,9 @@ export const createDnsbl = (deps: {
 }): Dnsbl => {
   const { resolver, clock, pacing = createDnsblPacing({ clock }) } = deps;
   const asker = createListAsker({ resolver, pacing });
-  const health = createDnsblHealth({ ...deps, asker });
-  return { health, lookup: createDnsblLookup({ ...deps, asker, health }) };
+  const freshness = createFreshness(clock);
+  const prover = createAliveProver({ ...deps, asker, freshness });
+  const health = createDnsblHealth({ ...deps, asker, prover });
+  const confirmer = createConfirmer({ ...deps, asker, health, prover });
+  return { health, lookup: createDnsblLookup({ ...deps, asker, health, confirmer }) };
 };

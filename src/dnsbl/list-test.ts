@@ -1,95 +1,84 @@
 import type { Random } from "../base/secrets.ts";
+import type { AliveProver, Proof } from "./alive.ts";
 import type { ListAnswer, ListAsker } from "./ask-list.ts";
-import type { Blocklist, TargetKind, TestPoint, TestPoints } from "./blocklist.ts";
-import { TARGET_KINDS } from "./blocklist.ts";
+import type { Blocklist, TargetKind, TestPoints } from "./blocklist.ts";
+import {
+  type Finding,
+  HEALTHY,
+  type HealthState,
+  isAnswered,
+  judgeNegative,
+  judgePositive,
+  judgeTrouble,
+  wildcard,
+} from "./finding.ts";
 import { literalName } from "./query-name.ts";
+import { canaryPrefix, type Sample, sampleList } from "./world.ts";
 
-/**
- * How a list behaves through this resolver.
- *
- * - `healthy`: its test points answer as they must; its silence means "not listed".
- * - `refused`: it does not serve us; see the remedy.
- * - `silent`: it does not know its own positive test point: emptied, or its answers are stripped on the way.
- * - `wildcard`: it lists what cannot be listed, or answers outside 127/8: parked, or answers are rewritten on the way.
- * - `unreachable`: the DNS has no answer.
- * - `unknown`: it has no positive test point, answers it strangely, or was not tested yet.
- */
-export type HealthState = "healthy" | "refused" | "silent" | "wildcard" | "unreachable" | "unknown";
-
-/** What one test found. `reason` is a sentence, null when healthy; `remedy` says what may help, null when nothing is known. */
-export interface Finding {
-  readonly state: HealthState;
-  readonly reason: string | null;
-  readonly remedy: string | null;
-}
-
-const LABEL_CHARACTERS = 16;
-const LABEL_ALPHABET = "abcdefghijklmnopqrstuvwxyz";
 /** The worst that a test found is what it says; a refusal explains all else. */
 const ORDER: readonly HealthState[] = ["refused", "wildcard", "unreachable", "silent", "unknown", "healthy"];
 
-const HEALTHY: Finding = { state: "healthy", reason: null, remedy: null };
+/** Whether a list has a positive test point of this kind; without one its "not listed" proves nothing. */
+export const isProvable = ({ testPoints }: Blocklist, kind: TargetKind): boolean =>
+  (testPoints[kind]?.positive.length ?? 0) > 0;
 
-/** The kind whose test points speak for a kind of a list: its own, else the first that has a positive one, else itself. */
-export const testedKind = ({ testPoints }: Blocklist, kind: TargetKind): TargetKind => {
-  const hasPositive = (candidate: TargetKind) => (testPoints[candidate]?.positive.length ?? 0) > 0;
-  return hasPositive(kind) ? kind : (TARGET_KINDS.find(hasPositive) ?? kind);
-};
+/** What a test came to: a finding, or that only a copy in a cache vouches for the list until `untilMs` (monotonic). Null when it could not be made. */
+export type TestResult = Finding | { readonly state: "unproven"; readonly untilMs: number } | null;
 
 /**
- * Asks a list for its positive and negative test points of one kind (RFC 5782 §5) and for a random name, which no list
- * can hold. Null when the test could not be made in full (budget, overload), and nothing bad was found.
+ * Asks a list for its positive and negative test points of one kind (RFC 5782 §5), and for random targets. The positive
+ * test point counts when the list itself gave it since `sinceMs` (monotonic), not a cache. Null when the test could not
+ * be made in full (budget, overload), and nothing bad was found.
  */
 export const testList = async (
-  { asker, random }: { asker: ListAsker; random: Random },
-  list: Blocklist,
-  kind: TargetKind,
-): Promise<Finding | null> => {
+  deps: { asker: ListAsker; random: Random; prover: AliveProver },
+  { list, kind, sinceMs }: { readonly list: Blocklist; readonly kind: TargetKind; readonly sinceMs: number },
+): Promise<TestResult> => {
+  const { asker, random, prover } = deps;
   const { positive, negative }: TestPoints = list.testPoints[kind] ?? { positive: [], negative: [] };
   const askPoint = (value: string) => asker.ask(list, literalName({ kind, value }) ?? value);
-  const findings = await Promise.all([
+  const proving = positive.length > 0 ? prover.prove(list, kind, sinceMs) : null;
+  const points = await Promise.all([
     asker.ask(list, canaryPrefix(kind, random)).then(judgeCanary),
     ...negative.map(async (value) => judgeNegative(value, await askPoint(value))),
-    ...positive.map(async (point) => judgePositive(point, await askPoint(point.value))),
+    ...positive.slice(1).map(async (point) => judgePositive(point, await askPoint(point.value))),
   ]);
-  const known = positive.length > 0 ? findings : [...findings, NO_TEST_POINT];
-  const worst = ORDER.flatMap((state) => known.find((finding) => finding?.state === state) ?? [])[0];
-  const isComplete = !findings.includes(null);
-  return worst === undefined || (!isComplete && (worst.state === "healthy" || worst.state === "unknown"))
-    ? null
-    : worst;
+  const proof = await proving;
+  const found = [...points, proof === null ? NO_TEST_POINT : judgeProof(proof)];
+  const known = worstOf(found);
+  const isGood = known === null || known.state === "healthy" || known.state === "unknown";
+  const sample = isGood ? judgeSample(await sampleList(deps, list, kind)) : HEALTHY;
+  const worst = worstOf([...found, sample]);
+  const isBad = worst !== null && worst.state !== "healthy" && worst.state !== "unknown";
+  if (isBad) return worst;
+  if (proof?.kind === "unproven") return { state: "unproven", untilMs: proof.untilMs };
+  return found.includes(null) || sample === null ? null : worst;
 };
 
-/** A name that nobody can have listed: a random label, and for domains one below `invalid` (RFC 6761 §6.4). */
-export const canaryPrefix = (kind: TargetKind, random: Random): string => {
-  const letters = Array.from({ length: LABEL_CHARACTERS }, () => LABEL_ALPHABET[random.integer(LABEL_ALPHABET.length)]);
-  return kind === "domain" ? `${letters.join("")}.invalid` : letters.join("");
+const worstOf = (findings: readonly (Finding | null)[]): Finding | null =>
+  ORDER.flatMap((state) => findings.find((finding) => finding?.state === state) ?? [])[0] ?? null;
+
+const judgeProof = (proof: Proof): Finding | null => {
+  if (proof.kind === "failed") return proof.finding;
+  return proof.kind === "alive" ? HEALTHY : null;
+};
+
+const judgeSample = ({ everything, trouble, isComplete }: Sample): Finding | null => {
+  if (everything !== null) return wildcard(`${everything.value}, chosen at random`, everything.answer);
+  const finding = trouble === null ? null : judgeTrouble(trouble);
+  if (finding?.state === "unreachable") {
+    return {
+      ...finding,
+      reason: `The list answers for its test entries, but not for other names. ${finding.reason ?? ""}`.trim(),
+    };
+  }
+  return finding ?? (isComplete ? HEALTHY : null);
 };
 
 const NO_TEST_POINT: Finding = {
   state: "unknown",
-  reason: "The list publishes no entry for tests, so its silence proves nothing.",
+  reason: "The list publishes no entry for tests of this kind, so its silence proves nothing.",
   remedy: null,
-};
-
-/** What the answer for a positive test point says of its list; null when nobody was asked. */
-export const judgePositive = ({ value, answers: expected }: TestPoint, answer: ListAnswer): Finding | null => {
-  const { decoded, answers } = answer;
-  if (decoded.outcome === "listed" || answers.some((text) => expected.includes(text))) return HEALTHY;
-  if (decoded.outcome === "not_listed") {
-    return {
-      state: "silent",
-      reason: `The list does not know its own test entry ${value}: it was emptied, or its answers are stripped on the way.`,
-      remedy: "Use a resolver that does not strip answers in 127.0.0.0/8 (rebinding protection).",
-    };
-  }
-  return judgeTrouble(answer);
-};
-
-/** What the answer for a negative test point says of its list; null when nobody was asked. */
-export const judgeNegative = (value: string, answer: ListAnswer): Finding | null => {
-  if (answer.decoded.outcome === "not_listed") return HEALTHY;
-  return isAnswered(answer) ? wildcard(`${value}, which must never be listed`, answer) : judgeTrouble(answer);
 };
 
 /** A random name that is not answered tells nothing: some servers drop names that are no address. */
@@ -97,31 +86,4 @@ const judgeCanary = (answer: ListAnswer): Finding | null => {
   if (isAnswered(answer)) return wildcard("a random name", answer);
   const { decoded } = answer;
   return decoded.outcome === "failed" && decoded.cause === "outside_loopback" ? judgeTrouble(answer) : HEALTHY;
-};
-
-const isAnswered = ({ decoded }: ListAnswer): boolean =>
-  decoded.outcome === "listed" || (decoded.outcome === "failed" && decoded.cause === "unrecognised");
-
-const wildcard = (what: string, { answers }: ListAnswer): Finding => ({
-  state: "wildcard",
-  reason: `The list answered ${answers.join(", ")} for ${what}: it lists everything.`,
-  remedy: null,
-});
-
-const judgeTrouble = ({ decoded }: ListAnswer): Finding | null => {
-  if (decoded.outcome === "refused") return { state: "refused", reason: decoded.reason, remedy: decoded.remedy };
-  if (decoded.outcome !== "failed") return HEALTHY;
-  switch (decoded.cause) {
-    case "not_asked":
-    case "unconfirmed":
-      return null;
-    case "outside_loopback":
-      return { state: "wildcard", reason: decoded.reason, remedy: null };
-    case "unreachable":
-      return { state: "unreachable", reason: decoded.reason, remedy: null };
-    case "unrecognised":
-      return { state: "unknown", reason: decoded.reason, remedy: null };
-    default:
-      return decoded.cause satisfies never;
-  }
 };

@@ -1,24 +1,25 @@
 import type { Clock } from "../base/clock.ts";
-import type { Random } from "../base/secrets.ts";
 import type { ListAsker } from "./ask-list.ts";
 import { askTarget } from "./ask-target.ts";
 import type { Blocklist } from "./blocklist.ts";
-import { confirmAnswer } from "./confirm.ts";
+import type { Confirmer } from "./confirm.ts";
 import type { Listing } from "./decode.ts";
 import type { DnsblHealth, ListHealth } from "./health.ts";
 import { inParallel } from "./in-parallel.ts";
+import { isProvable } from "./list-test.ts";
 import type { RegistrableDomain, Target } from "./query-name.ts";
 import { formQueries } from "./query-name.ts";
 
 /**
  * What one list says about one target, in a form that may be kept and shown: keys are masked.
  *
- * `listed` and `not_listed` are knowledge. `refused` and `failed` leave what was known before as it was. `skipped`: the
+ * `listed` and `not_listed` are knowledge. `unproven`: the list has no test point of the target's kind, so its "not
+ * listed" proves nothing; it leaves what was known before as it was, as `refused` and `failed` leave what was known before as it was. `skipped`: the
  * list does not apply (another kind, no key).
  */
 export interface ListOutcome {
   readonly list: string;
-  readonly outcome: "listed" | "not_listed" | "refused" | "failed" | "skipped";
+  readonly outcome: "listed" | "not_listed" | "unproven" | "refused" | "failed" | "skipped";
   /** Filled exactly when listed. */
   readonly listings: readonly Listing[];
   /** The A records as they came, whatever they mean. */
@@ -32,6 +33,8 @@ export interface ListOutcome {
   /** What may help against a refusal. */
   readonly remedy: string | null;
   readonly checkedAtMs: number;
+  /** When the list can confirm what it could not confirm now; null when nothing waits for that. */
+  readonly retryAtMs: number | null;
 }
 
 export interface CheckOptions {
@@ -58,11 +61,11 @@ const LISTS_AT_ONCE = 16;
 export const createDnsblLookup = (deps: {
   asker: ListAsker;
   health: DnsblHealth;
+  confirmer: Confirmer;
   clock: Clock;
-  random: Random;
   registrableDomain: RegistrableDomain;
 }): DnsblLookup => {
-  const { asker, health, clock, registrableDomain } = deps;
+  const { asker, health, confirmer, clock, registrableDomain } = deps;
 
   const check = async (target: Target, list: Blocklist, options: CheckOptions = {}): Promise<ListOutcome> => {
     const conclude = (result: Partial<ListOutcome> & Pick<ListOutcome, "outcome">): ListOutcome => ({
@@ -81,12 +84,15 @@ export const createDnsblLookup = (deps: {
     const askOnce = () => askTarget(asker, list, { prefixes, signal: options.signal });
     const first = await askOnce();
     const { previous, muted, signal } = options;
-    const { decoded, questions, answers, prefix } =
+    const answer =
       previous === undefined
-        ? first
-        : await confirmAnswer({ ...deps, list, kind, previous, muted, first, askAgain: askOnce, signal });
+        ? { ...first, retryAtMs: null }
+        : await confirmer.confirm({ list, kind, previous, muted, prefixes, first, askAgain: askOnce, signal });
+    const { decoded, questions, answers, prefix } = answer;
     health.note(list, kind, decoded);
-    const evidence = { questions, answers };
+    // Monotonic and wall time differ by a constant that only the clock knows.
+    const retryAtMs = answer.retryAtMs === null ? null : clock.nowMs() + answer.retryAtMs - clock.monotonicMs();
+    const evidence = { questions, answers, retryAtMs };
     switch (decoded.outcome) {
       case "refused":
         return conclude({ outcome: "refused", reason: decoded.reason, remedy: decoded.remedy, ...evidence });
@@ -96,7 +102,8 @@ export const createDnsblLookup = (deps: {
         // Looked at again: another question may have shown in between that the list cannot be believed.
         const now = health.of(list, kind);
         if (now.state === "healthy") return conclude({ outcome: "not_listed", ...evidence });
-        return conclude({ outcome: "failed", reason: now.reason, remedy: now.remedy, ...evidence });
+        const outcome = now.state === "unknown" && !isProvable(list, kind) ? "unproven" : "failed";
+        return conclude({ outcome, reason: now.reason, remedy: now.remedy, ...evidence });
       }
       case "listed": {
         const text = await asker.explain(list, prefix, options.signal);
@@ -113,7 +120,15 @@ export const createDnsblLookup = (deps: {
   };
 };
 
-const NOTHING = { listings: [], answers: [], text: null, questions: [], reason: null, remedy: null } as const;
+const NOTHING = {
+  listings: [],
+  answers: [],
+  text: null,
+  questions: [],
+  reason: null,
+  remedy: null,
+  retryAtMs: null,
+} as const;
 
 /** A list in trouble is not asked: it could only mislead, and being asked in vain is what operators refuse for. */
 const troubleOf = ({

@@ -124,6 +124,7 @@ export const createBlocklistWorlds = () => {
           monitoringEnabled: true,
           recipients: [],
           webhookUrl: "https://example.com/hook",
+          unknownChecks: 0,
           lastCheckedAtMs: null,
           nextCheckAtMs: nowMs,
           createdAtMs: nowMs,

@@ -79,7 +79,7 @@ describe("the blocklists", () => {
     const hosts = [{ host: "mx.x.example", preference: 10, addresses, lookup_failed: false }];
     const { inquire, resolver } = start(TEST_POINTS);
     await inquire(domainWith({ name: "[192.0.2.2]", hosts }));
-    const asked = resolver.asked.filter((question) => question.endsWith("2.0.192.bl.spamcop.net"));
+    const asked = resolver.asked.filter((question) => /^A [1-4]\.2\.0\.192\.bl/.test(question));
     expect(asked.toSorted()).toEqual([2, 3, 4].map((n) => `A ${n}.2.0.192.bl.spamcop.net`));
     expect(resolver.asked.some((question) => question.includes("192.0.2.2"))).toBe(false);
   });

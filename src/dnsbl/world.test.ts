@@ -1,0 +1,137 @@
+import { describe, expect, test } from "bun:test";
+import { createAddressPolicy } from "../net/public-address.ts";
+import type { ListAnswer, ListAsker } from "./ask-list.ts";
+import type { Blocklist, Category, TargetKind } from "./blocklist.ts";
+import { readEmbeddedCatalogue } from "./catalogue.ts";
+import type { Decoded } from "./decode.ts";
+import { halfOf, randomPublicTarget, sampleList, unlistableTargets } from "./world.ts";
+
+const [SOME_LIST] = readEmbeddedCatalogue().lists;
+if (SOME_LIST === undefined) throw new Error("an empty catalogue");
+const LIST: Blocklist = { ...SOME_LIST, id: "some", budget: { queriesPerDay: null, spacingMs: null } };
+
+/** The generator of Park and Miller: the same numbers in each run. */
+const randomFrom = (seed: number) => {
+  let state = seed;
+  return {
+    integer(below: number): number {
+      state = (state * 48_271) % 2_147_483_647;
+      return Math.floor((state / 2_147_483_647) * below);
+    },
+  };
+};
+
+const NOT_LISTED: Decoded = { outcome: "not_listed", ignored: [] };
+const listedAs = (category: Category): Decoded => ({
+  outcome: "listed",
+  listings: [{ id: "some", name: "Some", meanings: [], category, severity: "low", answers: ["127.0.0.2"] }],
+});
+
+const askerOf = (answerTo: (prefix: string) => Decoded) => {
+  const asked: string[] = [];
+  const asker: ListAsker = {
+    async ask(_, prefix): Promise<ListAnswer> {
+      asked.push(prefix);
+      return { question: prefix, answers: ["127.0.0.2"], decoded: answerTo(prefix), ttlS: 0 };
+    },
+    findPresence: async () => ({ kind: "unknown", ttlS: 0 }),
+    explain: async () => null,
+  };
+  return { asked, asker };
+};
+
+const sampleOf = (answerTo: (prefix: string) => Decoded, kind: TargetKind = "ipv4", seed = 7, list = LIST) =>
+  sampleList({ asker: askerOf(answerTo).asker, random: randomFrom(seed) }, list, kind);
+
+const octets = (prefix: string): readonly number[] => prefix.split(".").toReversed().map(Number);
+/** RFC 5737. */
+const isDocumentation = (prefix: string): boolean => {
+  const [a, b, c] = octets(prefix);
+  return (a === 192 && b === 0 && c === 2) || (a === 198 && b === 51) || (a === 203 && b === 0);
+};
+
+describe("a list", () => {
+  test.each<[claim: string, kind: TargetKind, answerTo: (prefix: string) => Decoded]>([
+    ["of the world", "ipv4", () => listedAs("spam")],
+    [
+      "of the world but for the documentation ranges",
+      "ipv4",
+      (p) => (isDocumentation(p) ? NOT_LISTED : listedAs("spam")),
+    ],
+    ["of the lower half", "ipv4", (p) => ((octets(p)[0] ?? 0) < 128 ? listedAs("spam") : NOT_LISTED)],
+    [
+      "of the upper half, documentation excepted",
+      "ipv4",
+      (p) => ((octets(p)[0] ?? 0) >= 128 && !isDocumentation(p) ? listedAs("spam") : NOT_LISTED),
+    ],
+    ["of the lower half by policy", "ipv4", (p) => ((octets(p)[0] ?? 0) < 128 ? listedAs("policy") : NOT_LISTED)],
+    ["of all networks", "ipv4", () => listedAs("asn")],
+    ["of all IPv6", "ipv6", () => listedAs("spam")],
+    [
+      "of IPv6 but for the documentation range",
+      "ipv6",
+      (p) => (p.endsWith("8.b.d.0.1.0.0.2") ? NOT_LISTED : listedAs("policy")),
+    ],
+    ["of all names", "domain", () => listedAs("spam")],
+    ["of all names below com", "domain", (p) => (p.endsWith(".com") ? listedAs("spam") : NOT_LISTED)],
+    [
+      "that answers everything with a strange code",
+      "ipv4",
+      () => ({ outcome: "failed", cause: "unrecognised", reason: "" }),
+    ],
+  ])("%s lists everything", async (_, kind, answerTo) => {
+    for (let seed = 1; seed <= 50; seed += 1) {
+      expect((await sampleOf(answerTo, kind, seed)).everything).not.toBeNull();
+    }
+  });
+
+  test.each<[claim: string, share: number, category: Category]>([
+    ["of nobody", 0, "spam"],
+    ["of 1 % of all addresses", 0.01, "spam"],
+    ["of 5 % of all addresses", 0.05, "spam"],
+    ["of networks with 10 % of all addresses", 0.1, "asn"],
+    ["of a third of all addresses by policy", 0.35, "policy"],
+  ])("%s does not", async (_, share, category) => {
+    const draw = randomFrom(99);
+    const isOn = () => draw.integer(10_000) < share * 10_000;
+    const answerTo = (prefix: string) => (!isDocumentation(prefix) && isOn() ? listedAs(category) : NOT_LISTED);
+    for (let seed = 1; seed <= 500; seed += 1) {
+      expect((await sampleOf(answerTo, "ipv4", seed)).everything).toBeNull();
+    }
+  });
+
+  test("that drops what is not its test entry is in trouble, and is not asked further", async () => {
+    const { asker, asked } = askerOf(() => ({ outcome: "failed", cause: "unreachable", reason: "" }));
+    const sample = await sampleList({ asker, random: randomFrom(3) }, LIST, "ipv4");
+    expect(sample.trouble).not.toBeNull();
+    expect(asked).toHaveLength(3);
+  });
+
+  test("whose budget is small is asked less, and one that could not be asked is not judged", async () => {
+    const { asker, asked } = askerOf(() => NOT_LISTED);
+    const small = { ...LIST, budget: { queriesPerDay: 300, spacingMs: null } };
+    await sampleList({ asker, random: randomFrom(3) }, small, "ipv4");
+    expect(asked).toHaveLength(5);
+    const spent = await sampleOf(() => ({ outcome: "failed", cause: "not_asked", reason: "" }));
+    expect(spent).toMatchObject({ everything: null, trouble: null, isComplete: false });
+  });
+});
+
+test("random addresses are public, of the half that is wanted, and others each time", () => {
+  const random = randomFrom(5);
+  const { isAllowed } = createAddressPolicy([]);
+  const seen = new Set<string>();
+  for (let n = 0; n < 500; n += 1) {
+    for (const kind of ["ipv4", "ipv6"] as const) {
+      for (const half of [0, 1] as const) {
+        const target = randomPublicTarget(kind, half, random);
+        seen.add(target.value);
+        expect(isAllowed(target.value)).toBe(true);
+        expect(halfOf(kind, target.prefix)).toBe(half);
+      }
+    }
+  }
+  expect(seen.size).toBe(2000);
+  expect(unlistableTargets("ipv4", random).every(({ value }) => !isAllowed(value))).toBe(true);
+  expect(unlistableTargets("ipv6", random).every(({ value }) => !isAllowed(value))).toBe(true);
+});
