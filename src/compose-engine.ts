@@ -21,7 +21,7 @@ import { openSession } from "./net/smtp-client.ts";
 import { createSocksConnector } from "./net/socks-connector.ts";
 import { createExits, type Exit } from "./probe/exits.ts";
 import type { ProbeTarget } from "./probe/lane.ts";
-import { Outages } from "./probe/outages.ts";
+import { type DnsQuestion, Outages } from "./probe/outages.ts";
 import { createPacing } from "./probe/pacing.ts";
 import { createProbePool } from "./probe/pool.ts";
 import { formatProxy } from "./setting-forms.ts";
@@ -143,7 +143,11 @@ const composeDialling = (config: Config, outside: Outside, { log, fresh }: Engin
   const outages = new Outages({
     clock,
     log,
-    reachesDns: async () => isDefinite((await (fresh ?? resolver).resolve(".", "NS")).outcome),
+    reachesDns: async (known) => {
+      const ask = ({ name, type }: DnsQuestion) => (fresh ?? resolver).resolve(name, type);
+      const replies = await Promise.all([ask({ name: ".", type: "NS" }), ...(known === null ? [] : [ask(known)])]);
+      return replies.some(({ outcome, fromCache }) => isDefinite(outcome) && !fromCache);
+    },
     reachesHost: async (target) => {
       const session = await dial(target);
       if (session.ok) session.value.close();

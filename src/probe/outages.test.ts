@@ -4,7 +4,14 @@ import type { DnsOutcome } from "../net/dns.ts";
 import { createTestClock, settle } from "../testing/clock.ts";
 import { failureOf, host } from "../testing/pool-world.ts";
 import type { ProbeTarget } from "./lane.ts";
-import { DOUBTFUL_OUTAGE_MS_MAX, OPEN_MS_MAX, OUTAGE_MS_MAX, Outages, SILENT_PROVIDERS_MAX } from "./outages.ts";
+import {
+  DOUBTFUL_OUTAGE_MS_MAX,
+  FAILING_NAMES_MAX,
+  OPEN_MS_MAX,
+  OUTAGE_MS_MAX,
+  Outages,
+  SILENT_PROVIDERS_MAX,
+} from "./outages.ts";
 
 const REFUSED = failureOf("refused_or_unreachable", "connect");
 const NO_CONNECT = failureOf("connect_timeout", "connect");
@@ -20,8 +27,8 @@ const watched = () => {
   const outages = new Outages({
     clock,
     log: createLog("info", clock, (line) => lines.push(line)),
-    reachesDns: async () => {
-      probed.push("dns");
+    reachesDns: async (known) => {
+      probed.push(known === null ? "root" : known.name);
       return answers.dns;
     },
     reachesHost: async ({ provider }) => {
@@ -30,7 +37,13 @@ const watched = () => {
     },
     isLargeProvider: (provider) => provider.startsWith("large"),
   });
-  const dns = (outcome: DnsOutcome, fromCache = false) => outages.noteDns({ outcome, fromCache });
+  const dns = (outcome: DnsOutcome, { name = "a.example", fromCache = false } = {}) =>
+    outages.noteDns({ name, type: "MX", outcome, fromCache });
+  /** A query that was answered, a moment ago. */
+  const answered = async () => {
+    dns("answer", { name: "known.example" });
+    await clock.advance(10);
+  };
   /** The judgement of a failure, with the time that it takes. */
   const judge = async (channel: Parameters<Outages["judge"]>[0]) => {
     const judged = outages.judge(channel);
@@ -40,7 +53,7 @@ const watched = () => {
   const refuse = (count: number, from = 0, failure = REFUSED) => {
     for (let n = from; n < from + count; n++) outages.noteConnect(target(n), failure);
   };
-  return { clock, lines, answers, probed, outages, dns, judge, refuse };
+  return { clock, lines, answers, probed, outages, dns, answered, judge, refuse };
 };
 
 describe("DNS", () => {
@@ -78,17 +91,19 @@ describe("DNS", () => {
     });
 
   test("a reply from the cache says nothing about now", async () => {
-    const { outages, dns, judge } = watched();
+    const { outages, dns, answered, judge } = watched();
+    await answered();
     dns("timeout");
     await judge("dns");
-    dns("answer", true);
+    dns("answer", { fromCache: true });
     expect(outages.current()).toBe("dns_unavailable");
   });
 
   test("is probed at growing intervals during an outage, which ends with the first answer", async () => {
-    const { clock, answers, outages, dns, judge, probed } = watched();
+    const { clock, answers, outages, dns, answered, judge, probed } = watched();
     let told = 0;
     outages.onChange(() => told++);
+    await answered();
     dns("timeout");
     await judge("dns");
     await clock.advance(7_000);
@@ -105,8 +120,31 @@ describe("DNS", () => {
     expect(clock.pending()).toBe(0);
   });
 
-  test("gives one turn at each interval", async () => {
+  test("that answers about the last name it knew is no outage, whatever it says of the root", async () => {
+    const { answers, outages, dns, answered, judge, probed } = watched();
+    await answered();
+    answers.dns = true;
+    dns("servfail", { name: "broken.example" });
+    expect([await judge("dns"), outages.current(), probed]).toEqual(["believed", null, ["known.example"]]);
+  });
+
+  test("that never answered is an outage from ten names on, for a quarter of an hour; one name is believed after a while", async () => {
     const { clock, outages, dns, judge } = watched();
+    for (let n = 1; n < FAILING_NAMES_MAX; n++) dns("servfail", { name: `a${n}.example` });
+    dns("servfail", { name: "a1.example" });
+    expect([await judge("dns"), outages.current()]).toEqual(["open", null]);
+    await clock.advance(OPEN_MS_MAX);
+    dns("servfail", { name: "a1.example" });
+    expect([await judge("dns"), outages.current()]).toEqual(["believed", null]);
+    dns("servfail", { name: "another.example" });
+    expect([await judge("dns"), outages.current()]).toEqual(["outage", "dns_unavailable"]);
+    await clock.advance(DOUBTFUL_OUTAGE_MS_MAX + 120_000);
+    expect(outages.current()).toBeNull();
+  });
+
+  test("gives one turn at each interval", async () => {
+    const { clock, outages, dns, answered, judge } = watched();
+    await answered();
     dns("timeout");
     expect(outages.takeTurn()).toBe(false);
     await judge("dns");
@@ -117,7 +155,8 @@ describe("DNS", () => {
   });
 
   test("that never answers is not waited for longer than a day; what answers then counts again", async () => {
-    const { clock, outages, dns, judge } = watched();
+    const { clock, outages, dns, answered, judge } = watched();
+    await answered();
     dns("timeout");
     await judge("dns");
     await clock.advance(OUTAGE_MS_MAX - 120_000);

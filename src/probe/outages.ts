@@ -21,13 +21,22 @@ export type Judged = "outage" | "open" | "believed";
 export interface OutagesDeps {
   readonly clock: Clock;
   readonly log: Log;
-  /** Whether DNS answers a query that does not depend on any customer's domain. */
-  readonly reachesDns: () => Promise<boolean>;
+  /** Whether DNS answers about the root, or about `known`, the last name that it answered about; null when it never did. */
+  readonly reachesDns: (known: DnsQuestion | null) => Promise<boolean>;
   /** Whether a mail host opens a session. */
   readonly reachesHost: (target: ProbeTarget) => Promise<boolean>;
   /** Whether a provider is so large that its hosts are hardly ever all gone. */
   readonly isLargeProvider: (provider: string) => boolean;
 }
+
+/** Whether many of those that nothing is known of fail, and how long an outage may then be assumed. */
+interface Strange {
+  readonly many: boolean;
+  readonly lastsMsMax: number;
+}
+
+/** What DNS was asked. */
+export type DnsQuestion = Pick<DnsReply, "name" | "type">;
 
 const SECOND_MS = 1_000;
 const MINUTE_MS = 60 * SECOND_MS;
@@ -40,14 +49,16 @@ const LOCAL_MS = 3 * SECOND_MS;
 /** Providers that refuse or do not answer, and not one that answers: it is our side. A large one counts for several. */
 export const SILENT_PROVIDERS_MAX = 10;
 const LARGE_PROVIDER_COUNTS = 5;
-/** With fewer hosts than that it cannot be told; after this time the failure is believed. */
+/** Names that DNS does not answer about, where it never answered about any: it is not about one domain. */
+export const FAILING_NAMES_MAX = 10;
+/** With fewer hosts or names than that it cannot be told; after this time the failure is believed. */
 export const OPEN_MS_MAX = 30 * SECOND_MS;
 /** Time between two probes during an outage: doubling from the first to the second figure. */
 const PROBE_MS = SECOND_MS;
 const PROBE_MS_MAX = MINUTE_MS;
 /** An outage is assumed no longer than this; then failures are believed until something answers. */
 export const OUTAGE_MS_MAX = 24 * HOUR_MS;
-/** The same when no host that refuses is known to work: perhaps the list is just old. */
+/** The same when nothing is known to have worked in this process: perhaps the list is just old. */
 export const DOUBTFUL_OUTAGE_MS_MAX = 15 * MINUTE_MS;
 /** Hosts that answered in this process, one a provider, and how many of them are probed at a time. */
 const KNOWN_HOSTS_MAX = 32;
@@ -84,6 +95,8 @@ export class Outages {
   private readonly signs: Readonly<Record<Channel, OutageSigns>>;
   private readonly knownHosts = new Map<string, ProbeTarget>();
   private readonly silentProviders = new Map<string, number>();
+  private readonly failingNames = new Set<string>();
+  private knownQuestion: DnsQuestion | null = null;
   private readonly listeners = new Set<() => void>();
   private readonly probes = new Map<Channel, Promise<boolean>>();
   private readonly timers = new Map<Channel, () => void>();
@@ -128,12 +141,17 @@ export class Outages {
   }
 
   /** What came of a DNS query. Replies from the cache say nothing about now. */
-  noteDns({ outcome, fromCache }: Pick<DnsReply, "outcome" | "fromCache">): void {
+  noteDns({ name, type, outcome, fromCache }: Pick<DnsReply, "name" | "type" | "outcome" | "fromCache">): void {
     if (fromCache) return;
     if (outcome === "local_failure") this.noteShortage("dns_sockets");
     if (DNS_ANSWERS.has(outcome) || DNS_FAILURES.has(outcome)) this.noteLife("dns_sockets");
-    if (DNS_ANSWERS.has(outcome)) this.noteLife("dns");
-    else if (DNS_FAILURES.has(outcome)) this.signs.dns.noteFailure();
+    if (DNS_ANSWERS.has(outcome)) {
+      this.knownQuestion = { name, type };
+      this.noteLife("dns");
+    } else if (DNS_FAILURES.has(outcome)) {
+      if (this.signs.dns.noteFailure()) this.failingNames.clear();
+      if (this.failingNames.size < FAILING_NAMES_MAX) this.failingNames.add(name);
+    }
   }
 
   /** What came of dialling a mail host; null for an open session. */
@@ -162,11 +180,12 @@ export class Outages {
     if (signs.isOut()) return "outage";
     if (signs.isGivenUp() || this.stopped) return "believed";
     if (channel === "dns_sockets" || channel === "egress") return this.judgeLocally(channel);
-    if (channel === "smtp" && this.knownHosts.size === 0) return this.judgeStrangers();
+    if (channel === "smtp" && this.knownHosts.size === 0) return this.judgeUnknown(channel, this.strangeHosts());
     const failedMs = this.deps.clock.monotonicMs();
     await signs.lifeWithin(GRACE_MS);
     if (signs.hasLifeSince(failedMs) || (await this.probe(channel))) return "believed";
     if (signs.isGivenUp()) return "believed";
+    if (channel === "dns" && this.knownQuestion === null) return this.judgeUnknown(channel, this.strangeNames());
     this.begin(channel, OUTAGE_MS_MAX);
     return "outage";
   }
@@ -185,16 +204,24 @@ export class Outages {
     return "outage";
   }
 
-  /** No host is known to work: many providers that fail, and none that answers, are a sign that it is us. */
-  private judgeStrangers(): Judged {
-    const providers = [...this.silentProviders.values()].reduce((sum, counts) => sum + counts, 0);
-    if (providers >= SILENT_PROVIDERS_MAX) {
-      const isLargeAmong = [...this.silentProviders.values()].some((counts) => counts > 1);
-      this.begin("smtp", isLargeAmong ? OUTAGE_MS_MAX : DOUBTFUL_OUTAGE_MS_MAX);
+  /** Nothing is known to work: only if many fail, and none answers, is it a sign that it is us. */
+  private judgeUnknown(channel: "dns" | "smtp", { many, lastsMsMax }: Strange): Judged {
+    if (many) {
+      this.begin(channel, lastsMsMax);
       return "outage";
     }
-    const forMs = this.signs.smtp.failingForMs();
+    const forMs = this.signs[channel].failingForMs();
     return forMs !== null && forMs < OPEN_MS_MAX ? "open" : "believed";
+  }
+
+  private strangeHosts(): Strange {
+    const counts = [...this.silentProviders.values()];
+    const many = counts.reduce((sum, count) => sum + count, 0) >= SILENT_PROVIDERS_MAX;
+    return { many, lastsMsMax: counts.some((count) => count > 1) ? OUTAGE_MS_MAX : DOUBTFUL_OUTAGE_MS_MAX };
+  }
+
+  private strangeNames(): Strange {
+    return { many: this.failingNames.size >= FAILING_NAMES_MAX, lastsMsMax: DOUBTFUL_OUTAGE_MS_MAX };
   }
 
   private noteShortage(channel: "dns_sockets" | "egress"): void {
@@ -212,6 +239,7 @@ export class Outages {
 
   private noteLife(channel: Channel): void {
     if (channel === "smtp") this.silentProviders.clear();
+    if (channel === "dns") this.failingNames.clear();
     if (!this.signs[channel].noteLife()) return;
     this.timers.get(channel)?.();
     this.timers.delete(channel);
@@ -243,7 +271,7 @@ export class Outages {
   private probe(channel: Channel): Promise<boolean> {
     const underWay = this.probes.get(channel);
     if (underWay !== undefined) return underWay;
-    const probe = (channel === "smtp" ? this.probeHosts() : this.deps.reachesDns())
+    const probe = (channel === "smtp" ? this.probeHosts() : this.deps.reachesDns(this.knownQuestion))
       .then((answers) => {
         if (answers && (channel === "dns" || channel === "smtp")) this.noteLife(channel);
         return answers;
