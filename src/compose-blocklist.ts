@@ -45,12 +45,13 @@ export interface BlocklistParts {
   readonly outside: Outside;
   readonly turnOnUrl: TargetsDeps["turnOnUrl"];
   readonly isUrlOff: TargetsDeps["isUrlOff"];
+  readonly moveDeliveries: TargetsDeps["moveDeliveries"];
   readonly findDefaults: AnnounceDeps["findDefaults"];
 }
 
 /** Blocklist monitoring: targets, checks and their timetable. */
 export const composeBlocklist = (parts: BlocklistParts) => {
-  const { config, db, log, outside, turnOnUrl, isUrlOff, findDefaults } = parts;
+  const { config, db, log, outside, turnOnUrl, isUrlOff, moveDeliveries, findDefaults } = parts;
   const { clock } = outside;
   const { blocklistRetentionDays: retentionDays } = config;
   const mailer = mailerOf(config);
@@ -69,7 +70,7 @@ export const composeBlocklist = (parts: BlocklistParts) => {
   const known = catalogue.lists;
   const muting = createMuting({ store, ranges, listings, announce, lists: known, clock });
   const targets = createTargets({
-    ...{ db, store, ranges, listings, muting, lists: known, turnOnUrl, isUrlOff, clock, hasMail },
+    ...{ db, store, ranges, listings, muting, lists: known, turnOnUrl, isUrlOff, moveDeliveries, clock, hasMail },
     recipientDomains: config.notifyDomains,
   });
   const rangeChecks = createRangeChecks({ db, store, ranges, monitor, clock });

@@ -66,6 +66,7 @@ export interface DmarcParts {
   readonly rules: OutgoingRules;
   readonly turnOnUrl: DomainsDeps["turnOnUrl"];
   readonly isUrlOff: DomainsDeps["isUrlOff"];
+  readonly moveDeliveries: DomainsDeps["moveDeliveries"];
   readonly defaultRecipients: RaiseDeps["defaultRecipients"];
 }
 
@@ -91,8 +92,20 @@ export const composeImport = (db: Db, { clock, resolver }: Pick<Outside, "clock"
 
 /** DMARC monitoring: domains and their checks, reports and what is read in them, alerts. */
 export const composeDmarc = (parts: DmarcParts) => {
-  const { config, db, log, outside, freshResolver, baseUrl, guard, rules, turnOnUrl, isUrlOff, defaultRecipients } =
-    parts;
+  const {
+    config,
+    db,
+    log,
+    outside,
+    freshResolver,
+    baseUrl,
+    guard,
+    rules,
+    turnOnUrl,
+    isUrlOff,
+    moveDeliveries,
+    defaultRecipients,
+  } = parts;
   const { clock, resolver } = outside;
   const { reportHost } = config;
   const mailer = mailerOf(config);
@@ -112,6 +125,7 @@ export const composeDmarc = (parts: DmarcParts) => {
       raise,
       turnOnUrl,
       isUrlOff,
+      moveDeliveries,
       clock,
       hasMail,
       recipientDomains: config.notifyDomains,

@@ -1,3 +1,4 @@
+import { z } from "zod";
 import { createAccounts } from "./accounts/accounts.ts";
 import { createAuthenticator, createKeys } from "./accounts/keys.ts";
 import { createAccountRoutes } from "./accounts/routes.ts";
@@ -16,7 +17,7 @@ import { composeDmarc } from "./compose-dmarc.ts";
 import { composeEngine, type Outside } from "./compose-engine.ts";
 import { mailerOf } from "./compose-mail.ts";
 import type { Config } from "./config.ts";
-import type { Db } from "./db/open.ts";
+import type { Db, Tx } from "./db/open.ts";
 import { createGuard } from "./http/guard.ts";
 import { createBudgets } from "./http/holdings.ts";
 import type { DnsResolver } from "./net/dns.ts";
@@ -36,10 +37,12 @@ import { createVerificationStore } from "./verify/store.ts";
 import { VERSION } from "./version.ts";
 import { createDispatcher } from "./webhooks/dispatcher.ts";
 import { createEventStore } from "./webhooks/event-store.ts";
+import { createMoveStore, type Move, type UrlChange } from "./webhooks/move-store.ts";
 import { createWebhookRoutes } from "./webhooks/routes.ts";
+import { createWebhookSecretStore } from "./webhooks/secret-store.ts";
 import { createWebhookSecrets } from "./webhooks/secrets.ts";
 import { createSender } from "./webhooks/send.ts";
-import { createWebhookStore } from "./webhooks/store.ts";
+import { createWebhookStore, type WebhookOwner } from "./webhooks/store.ts";
 import { createWebhooks } from "./webhooks/webhooks.ts";
 
 /** The operator's list of what is not to be mailed. */
@@ -60,27 +63,49 @@ export const composeAccounts = (db: Db, clock: Clock) => {
   };
 };
 
+/** Events that wait about one target or domain: far more than there are unless its receiver has been away for months. */
+const MOVED_OF_SUBJECT_MAX = 10_000;
+/** Events for the default URL that are moved in one transaction. */
+const MOVED_AT_ONCE_MAX = 500;
+
+/** The `data` of the documented example of a type of event: loaded when somebody asks for it, as the whole document is. */
+const exampleOf = async (type: string): Promise<object> => {
+  const { EVENT_DOCS } = await import("./interface-document.ts");
+  return z.looseObject({}).parse(EVENT_DOCS.find((event) => event.type === type)?.example);
+};
+
 /** Webhooks of the whole product: what sends them, and what users do with them. */
 export const composeWebhooks = ({ config, db, log, outside }: Omit<ServiceDeps, "baseUrl" | "freshResolver">) => {
   const { clock, random, resolver } = outside;
   const store = createWebhookStore(db);
   const events = createEventStore(db);
   const defaults = createNotificationsStore(db);
-  const secrets = createWebhookSecrets({ db, store, clock });
+  const secrets = createWebhookSecrets({ db, store: createWebhookSecretStore(db), clock });
   const rules = createOutgoingRules(config.webhookAllowNetworks);
   const send = createSender({
     post: createPoster({ resolver, rules, clock }),
     clock,
     userAgent: `Postwarden/${VERSION}`,
+    baseUrl: config.baseUrl,
   });
   const dispatcher = createDispatcher({
     ...{ db, store, events, secrets, send, clock, random, log },
     defaultUrl: (owner) => defaults.findDefaults(owner).webhookUrl,
   });
-  const webhooks = createWebhooks({ db, store, events, secrets, dispatcher, send, clock });
-  const urls = { turnOnUrl: store.clearGone, isUrlOff: store.isGone };
+  const webhooks = createWebhooks({ db, store, events, secrets, dispatcher, send, clock, exampleOf });
+  const { move } = createMoveStore(db, store);
+  const urls = {
+    turnOnUrl: store.clearGone,
+    isUrlOff: store.isGone,
+    moveDeliveries(tx: Tx, owner: WebhookOwner, { subject, from, to }: UrlChange): void {
+      if (from === null || from === to) return;
+      move(tx, owner, { subject, from, to }, clock.nowMs(), MOVED_OF_SUBJECT_MAX);
+    },
+  };
   const mail = { hasMail: mailerOf(config) !== null, recipientDomains: config.notifyDomains };
-  const notifications = createNotifications({ db, store: defaults, ...urls, clock, ...mail });
+  const moveSome = (tx: Tx, owner: WebhookOwner, order: Move) =>
+    move(tx, owner, order, clock.nowMs(), MOVED_AT_ONCE_MAX) === MOVED_AT_ONCE_MAX;
+  const notifications = createNotifications({ db, store: defaults, ...urls, moveSome, clock, ...mail });
   return { rules, dispatcher, webhooks, notifications, findDefaults: defaults.findDefaults, ...urls };
 };
 
@@ -105,16 +130,15 @@ export const composeService = ({ config, db, log, outside, freshResolver: given,
   const store = createVerificationStore(db);
   const runner = createRunner({ db, store, ledger, engine, outages, clock, log });
   const checks = createChecks({ db, store, ledger, runner, clock });
-  const { rules, dispatcher, webhooks, notifications, findDefaults, turnOnUrl, isUrlOff } = composeWebhooks({
-    ...{ config, db, log, outside },
-  });
+  const { rules, dispatcher, webhooks, notifications, findDefaults, turnOnUrl, isUrlOff, moveDeliveries } =
+    composeWebhooks({ config, db, log, outside });
   const defaultRecipients = (owner: NotificationsOwner) => findDefaults(owner).recipients;
   const keyName = (id: string): string => administration.store.findKey(id)?.name ?? id;
   const blocklist = composeBlocklist({
     config,
     db,
     log,
-    ...{ turnOnUrl, isUrlOff, findDefaults },
+    ...{ turnOnUrl, isUrlOff, moveDeliveries, findDefaults },
     outside: { ...outside, resolver: freshResolver },
   });
   const { lists, intake, ...work } = composeBulk({
@@ -134,7 +158,20 @@ export const composeService = ({ config, db, log, outside, freshResolver: given,
   const budgets = createBudgets(clock);
   const guard = createGuard({ authenticate, buckets: createTokenBuckets(clock), budgets });
   const { routes: dmarcRoutes, ...dmarc } = composeDmarc({
-    ...{ config, db, log, outside, freshResolver, baseUrl, guard, rules, turnOnUrl, isUrlOff, defaultRecipients },
+    ...{
+      config,
+      db,
+      log,
+      outside,
+      freshResolver,
+      baseUrl,
+      guard,
+      rules,
+      turnOnUrl,
+      isUrlOff,
+      moveDeliveries,
+      defaultRecipients,
+    },
   });
   const description = "Verifies email addresses, watches DNS blocklists, reads DMARC reports; and shows the evidence.";
   const app = createServer({

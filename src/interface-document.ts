@@ -7,7 +7,7 @@ import { BULK_EVENTS } from "./bulk/event-docs.ts";
 import { BULK_OPERATIONS } from "./bulk/operations.ts";
 import { DMARC_EVENTS } from "./dmarc/alerts/event-docs.ts";
 import { DMARC_OPERATIONS } from "./dmarc/operations.ts";
-import { type DocumentInfo, type Operation, openApiDocument } from "./http/openapi.ts";
+import { type DocumentInfo, type EventDoc, type Operation, openApiDocument } from "./http/openapi.ts";
 import { NOTIFICATIONS_OPERATIONS } from "./notifications/operations.ts";
 import { VERIFY_OPERATIONS } from "./verify/operations.ts";
 import { WEBHOOK_EVENTS, WEBHOOK_OPERATIONS } from "./webhooks/operations.ts";
@@ -62,6 +62,14 @@ const SERVICE_OPERATIONS: readonly Operation[] = [
   },
 ];
 
+/** Every event that webhooks get. */
+export const EVENT_DOCS: readonly EventDoc[] = [
+  ...BULK_EVENTS,
+  ...BLOCKLIST_EVENTS,
+  ...DMARC_EVENTS,
+  ...WEBHOOK_EVENTS,
+];
+
 /**
  * The OpenAPI document of the whole interface. It and all that it describes are loaded when somebody asks for it: most
  * processes are never asked, and the schemas of answers are of no other use.
@@ -79,5 +87,5 @@ export const interfaceDocument = (info: Omit<DocumentInfo, "events">) =>
       ...ACCOUNT_OPERATIONS,
       ...SERVICE_OPERATIONS,
     ],
-    { ...info, events: [...BULK_EVENTS, ...BLOCKLIST_EVENTS, ...DMARC_EVENTS, ...WEBHOOK_EVENTS] },
+    { ...info, events: EVENT_DOCS },
   );

@@ -1,5 +1,4 @@
-import { type Clock, isoTime } from "../base/clock.ts";
-import { nextTurn } from "../base/clock.ts";
+import { type Clock, isoTime, nextTurn } from "../base/clock.ts";
 import { readWindows, type Stretch } from "../base/walk.ts";
 import { AppError } from "../base/errors.ts";
 import { newId } from "../base/secrets.ts";
@@ -14,6 +13,7 @@ import { nextPassMs } from "./schedule.ts";
 import { severityOfRank } from "./severity.ts";
 import type { BlocklistStore, Owner, SeverityPlace, TargetChange, TargetFilters, TargetRow } from "./store.ts";
 import { isRangeForm } from "./address-range.ts";
+import type { UrlChange } from "../webhooks/move-store.ts";
 import { parseWatched, type WatchedTarget } from "./target-form.ts";
 
 export interface TargetsDeps {
@@ -28,6 +28,8 @@ export interface TargetsDeps {
   readonly turnOnUrl: (tx: Tx, owner: Owner, url: string) => void;
   /** Whether the receiver of a URL had it turned off. */
   readonly isUrlOff: (owner: Owner, url: string) => boolean;
+  /** What waits for the URL of a target goes to its new one; cancelled where there is none. */
+  readonly moveDeliveries: (tx: Tx, owner: Owner, change: UrlChange) => void;
   readonly clock: Clock;
   /** Whether alert mail can be sent at all. */
   readonly hasMail: boolean;
@@ -68,7 +70,8 @@ const issue = (
 
 /** The targets of callers: add, look at, change, remove. A caller sees those of its account and mode. */
 export const createTargets = (deps: TargetsDeps) => {
-  const { db, store, ranges, listings, muting, lists, turnOnUrl, isUrlOff, clock, hasMail, recipientDomains } = deps;
+  const { db, store, ranges, listings, muting, lists, clock, hasMail, recipientDomains } = deps;
+  const { turnOnUrl, isUrlOff, moveDeliveries } = deps;
   const find = (caller: Owner, id: string): TargetRow => {
     const target = store.findTarget(id);
     if (target === undefined || target.accountId !== caller.accountId || target.mode !== caller.mode) {
@@ -187,6 +190,8 @@ export const createTargets = (deps: TargetsDeps) => {
         if (before.members !== null) changeMembers(tx, id, rest, isResumed);
         const { webhookUrl } = rest;
         if (webhookUrl !== undefined && webhookUrl !== null) turnOnUrl(tx, before, webhookUrl);
+        const subject = `target:${id}`;
+        if (webhookUrl !== undefined) moveDeliveries(tx, before, { subject, from: before.webhookUrl, to: webhookUrl });
         return store.findTarget(id);
       });
       if (changed === undefined) throw new AppError("not_found", { message: "There is no such target." });

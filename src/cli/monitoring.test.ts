@@ -1,12 +1,14 @@
 import { afterAll, describe, expect, test } from "bun:test";
+import { Database as Sqlite } from "bun:sqlite";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import blocklists from "../../fixtures/blocklists.json" with { type: "json" };
+import { newId } from "../base/secrets.ts";
 import { createCommandLine } from "../testing/command-line.ts";
 import { encodeResponse, type SeenQuery, startDnsServer } from "../testing/dns-server.ts";
 
-const { run } = createCommandLine();
+const { run, dataDir } = createCommandLine();
 const folder = mkdtempSync(join(tmpdir(), "postwarden-monitoring-"));
 afterAll(() => rmSync(folder, { recursive: true }));
 
@@ -94,6 +96,41 @@ describe("webhooks", () => {
     expect(rotated[1]?.valid_until).not.toBeNull();
     expect((await run(["webhooks", "deliveries", "--account", "one", "--json"])).json).toEqual({ deliveries: [] });
     expect((await run(["webhooks", "secret", "--account", "one"])).out).toContain(String(rotated[0]?.secret));
+  });
+
+  test("that failed are sent again, those that wait are cancelled: one, or all that pass the filters", async () => {
+    const [first, second, third] = [newId(), newId(), newId()];
+    const { id: account } = (await run(["accounts", "show", "one", "--json"])).json;
+    const sqlite = new Sqlite(join(dataDir, "postwarden.db"));
+    for (const [id, status, url] of [
+      [first, "failed", "https://a.example/"],
+      [second, "rejected", "https://b.example/"],
+      [third, "pending", "https://c.example/"],
+    ]) {
+      sqlite.run(
+        `INSERT INTO webhook_deliveries (id, event_id, account_id, mode, url, subject, type, body, status, created_at_ms)
+            VALUES (?1, ?1, ?2, 'live', ?3, 'target:1', 'blacklist.listed', '{"type":"t","timestamp":"","data":{}}', ?4, 1767225600000)`,
+        [id ?? "", String(account), url ?? "", status ?? ""],
+      );
+    }
+    sqlite.close();
+    const on = ["--account", "one", "--json"];
+    const statuses = async () => {
+      const { json } = await run(["webhooks", "deliveries", ...on]);
+      const rows = (json as { deliveries: ReadonlyArray<{ id: string; status: string }> }).deliveries;
+      return [first, second, third].map((id) => rows.find((row) => row.id === id)?.status);
+    };
+    expect(await statuses()).toEqual(["failed", "rejected", "pending"]);
+    expect((await run(["webhooks", "cancel", first, ...on])).status).toBe(1);
+    expect((await run(["webhooks", "cancel", newId(), ...on])).status).toBe(1);
+    expect((await run(["webhooks", "redeliver", "--since", "x", ...on])).status).toBe(2);
+    expect((await run(["webhooks", "redeliver", "--url", "https://a.example/", ...on])).json).toEqual({ count: 1 });
+    expect(await statuses()).toEqual(["pending", "rejected", "pending"]);
+    expect((await run(["webhooks", "redeliver", ...on])).json).toEqual({ count: 1 });
+    expect((await run(["webhooks", "cancel", third, ...on])).json).toMatchObject({ id: third, status: "cancelled" });
+    expect((await run(["webhooks", "cancel", "--until", "2026-02-01T00:00:00Z", ...on])).json).toEqual({ count: 2 });
+    expect(await statuses()).toEqual(["cancelled", "cancelled", "cancelled"]);
+    expect((await run(["webhooks", "redeliver", first, "--account", "one"])).out).toContain(first);
   });
 
   test("of an account that does not exist fail, and without an account are wrong usage", async () => {

@@ -48,6 +48,8 @@ const COMMANDS: ReadonlyArray<readonly string[]> = [
   ["webhooks", "rotate", "--account", E],
   ["webhooks", "deliveries", "--account", E, "--status", E],
   ["webhooks", "deliveries", "--account", "anna", "--limit", E],
+  ["webhooks", "redeliver", E, "--account", "anna"],
+  ["webhooks", "cancel", "--account", "anna", "--since", E],
   ["blocklist", "check", E],
   ["blocklist", "lists"],
   ["dmarc", "import", evilFile, "--account", "anna"],

@@ -53,6 +53,8 @@ const USERS = [
   ["webhooks", "secret", "--account", "a"],
   ["webhooks", "rotate", "--account", "a"],
   ["webhooks", "deliveries", "--account", "a"],
+  ["webhooks", "redeliver", "--account", "a"],
+  ["webhooks", "cancel", "--account", "a"],
   ["suppress", "list"],
   ["suppress", "add", "a@example.com"],
   ["suppress", "remove", "a@example.com"],

@@ -49,7 +49,7 @@ describe("a post", () => {
     const { received, port } = receiver(ok);
     const { send, clock } = posterIn({ "hook.example.com": { A: ["127.0.0.1"] } });
     const answer = await send(`http://hook.example.com:${port}/a/b?c=%20d`);
-    expect(answer).toEqual({ ok: true, value: { status: 200, body: "taken" } });
+    expect(answer).toEqual({ ok: true, value: { status: 200, body: "taken", retryAfter: null } });
     expect(received).toHaveLength(1);
     expect(received[0]).toMatchObject({ method: "POST", path: "/a/b?c=%20d", body: "{}" });
     expect(received[0]?.headers.get("host")).toBe(`hook.example.com:${port}`);

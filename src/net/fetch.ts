@@ -9,6 +9,8 @@ export interface Post {
   /** Lower-case names. `host` and `content-length` are set here. */
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string;
+  /** Gives up the attempt; whether the receiver read it is then not known. */
+  readonly signal?: AbortSignal;
 }
 
 /** What the receiver answered, of whatever status: redirects are not followed. */
@@ -16,6 +18,8 @@ export interface PostAnswer {
   readonly status: number;
   /** The beginning of the answer as UTF-8: 64 KiB at most, less when the rest did not come. */
   readonly body: string;
+  /** The header of that name as it stands (RFC 9110 §10.2.3); null when there is none. */
+  readonly retryAfter: string | null;
 }
 
 /**
@@ -24,10 +28,11 @@ export interface PostAnswer {
  * - `url_refused`, `address_refused`: nothing was sent, for the rules forbid it.
  * - `dns`: the host's addresses are not to be had.
  * - `timeout`: no answer within 15 seconds, DNS included.
+ * - `aborted`: the caller gave it up.
  * - `connection`: refused, reset, no valid certificate for the host.
  */
 export interface PostFailure {
-  readonly kind: "url_refused" | "address_refused" | "dns" | "timeout" | "connection";
+  readonly kind: "url_refused" | "address_refused" | "dns" | "timeout" | "aborted" | "connection";
   /** A sentence. */
   readonly problem: string;
 }
@@ -97,9 +102,10 @@ export const createPoster = (deps: PosterDeps): Poster => {
           decompress: false,
           ...(url.isSecure ? { tls: tlsFor(url) } : {}),
         });
-        return ok({ status: response.status, body: await readStart(response) });
+        const retryAfter = response.headers.get("retry-after");
+        return ok({ status: response.status, body: await readStart(response), retryAfter });
       } catch (error) {
-        if (signal.aborted) return TIMED_OUT;
+        if (signal.aborted) return endOf(signal);
         last = fail("connection", sentenceOf(error));
         if (!isRefusal(error)) return last;
       }
@@ -112,10 +118,12 @@ export const createPoster = (deps: PosterDeps): Poster => {
     if (!parsed.ok) return err(parsed.error);
     const url = parsed.value;
     const patience = new AbortController();
-    const cancel = clock.after(POST_TIMEOUT_MS, () => patience.abort());
+    const cancel = clock.after(POST_TIMEOUT_MS, () => patience.abort(TIMED_OUT));
+    const giveUp = () => patience.abort(GIVEN_UP);
+    post.signal?.addEventListener("abort", giveUp);
     try {
       const addresses = await addressesOf(url, patience.signal);
-      if (patience.signal.aborted) return TIMED_OUT;
+      if (patience.signal.aborted) return endOf(patience.signal);
       if (!addresses.ok) return addresses;
       const refused = addresses.value.find((address) => !rules.mayConnect(address, url.isSecure));
       if (refused !== undefined) {
@@ -124,6 +132,7 @@ export const createPoster = (deps: PosterDeps): Poster => {
       return await send(url, post, addresses.value, patience.signal);
     } finally {
       cancel();
+      post.signal?.removeEventListener("abort", giveUp);
     }
   };
 };
@@ -131,6 +140,10 @@ export const createPoster = (deps: PosterDeps): Poster => {
 const fail = (kind: PostFailure["kind"], problem: string) => err({ kind, problem });
 
 const TIMED_OUT = fail("timeout", `There was no answer within ${POST_TIMEOUT_MS / 1000} seconds.`);
+
+const GIVEN_UP = fail("aborted", "The attempt was given up.");
+
+const endOf = ({ reason }: AbortSignal): typeof TIMED_OUT => (reason === GIVEN_UP ? GIVEN_UP : TIMED_OUT);
 
 const urlAt = ({ isSecure, port, path }: OutgoingUrl, address: string): string =>
   `${isSecure ? "https" : "http"}://${address.includes(":") ? `[${address}]` : address}:${port}${path}`;

@@ -1,6 +1,7 @@
-import { type Clock, isoTime } from "../base/clock.ts";
+import { type Clock, isoTime, nextTurn } from "../base/clock.ts";
 import { AppError } from "../base/errors.ts";
 import type { Db, Tx } from "../db/open.ts";
+import type { Move } from "../webhooks/move-store.ts";
 import { type RecipientDomains, recipientsProblem } from "../mail/recipients.ts";
 import type { NotificationDefaults, NotificationsOwner, NotificationsStore } from "./store.ts";
 
@@ -11,6 +12,8 @@ export interface NotificationsDeps {
   readonly turnOnUrl: (tx: Tx, owner: NotificationsOwner, url: string) => void;
   /** Whether the receiver of a URL had it turned off. */
   readonly isUrlOff: (owner: NotificationsOwner, url: string) => boolean;
+  /** Moves some of what waits for the default URL to the new one, or cancels it; true when there may be more. */
+  readonly moveSome: (tx: Tx, owner: NotificationsOwner, move: Move) => boolean;
   readonly clock: Clock;
   /** Whether mail can be sent at all. */
   readonly hasMail: boolean;
@@ -20,7 +23,7 @@ export interface NotificationsDeps {
 
 /** The default webhook and recipients of an account, live and test each for itself. */
 export const createNotifications = (deps: NotificationsDeps) => {
-  const { db, store, turnOnUrl, isUrlOff, clock, hasMail, recipientDomains } = deps;
+  const { db, store, turnOnUrl, isUrlOff, moveSome, clock, hasMail, recipientDomains } = deps;
   const refuseRecipients = (recipients: readonly string[]): void => {
     const message =
       recipients.length === 0 || hasMail
@@ -47,12 +50,16 @@ export const createNotifications = (deps: NotificationsDeps) => {
     async change({ accountId, mode }: NotificationsOwner, wanted: Partial<NotificationDefaults>): Promise<void> {
       if (wanted.recipients !== undefined) refuseRecipients(wanted.recipients);
       const owner = { accountId, mode };
-      await db.commit((tx) => {
-        const nowMs = clock.nowMs();
-        store.save(tx, { ...owner, ...store.findDefaults(owner), ...wanted, updatedAtMs: nowMs });
-        const { webhookUrl } = wanted;
-        if (webhookUrl !== undefined && webhookUrl !== null) turnOnUrl(tx, owner, webhookUrl);
+      const move = await db.commit((tx) => {
+        const before = store.findDefaults(owner);
+        store.save(tx, { ...owner, ...before, ...wanted, updatedAtMs: clock.nowMs() });
+        const { webhookUrl: to } = wanted;
+        if (to !== undefined && to !== null) turnOnUrl(tx, owner, to);
+        const from = before.webhookUrl;
+        return to === undefined || from === null || from === to ? null : { subject: null, from, to };
       });
+      if (move === null) return;
+      while (await db.commit((tx) => moveSome(tx, owner, move))) await nextTurn();
     },
   };
 };

@@ -5,6 +5,7 @@ import { createDomains, type DomainsDeps } from "../dmarc/domains/domains.ts";
 import { createDomainStore, type DomainOwner, type DomainRow } from "../dmarc/domains/domain-store.ts";
 import { historyView } from "../dmarc/domains/domain-view.ts";
 import type { Alert } from "../dmarc/domains/raise.ts";
+import type { UrlChange } from "../webhooks/move-store.ts";
 import { createTestClock } from "./clock.ts";
 import { madeDomain } from "./dmarc-domain.ts";
 import { createZoneResolver, type ZoneFailure, type ZoneRecords } from "./dns-zone.ts";
@@ -34,12 +35,14 @@ export const createDomainWorlds = () => {
     const store = createDomainStore(db);
     const alerts: Alert[] = [];
     const turnedOn: string[] = [];
+    const moved: UrlChange[] = [];
     const domains = createDomains({
       db,
       store,
       check: settings.check ?? createDomainCheck({ resolver, clock, reportHost }),
       raise: (_tx, _domain, alert) => alerts.push(alert) > 0,
       turnOnUrl: (_tx, _accountId, url) => void turnedOn.push(url),
+      moveDeliveries: (_tx, _owner, change) => void moved.push(change),
       isUrlOff: (_accountId, url) => url.includes("gone"),
       clock,
       hasMail,
@@ -69,6 +72,7 @@ export const createDomainWorlds = () => {
       domains,
       /** What was raised, oldest first. */
       alerts,
+      moved,
       turnedOn,
       find,
       enrol,

@@ -6,6 +6,7 @@ import { createPoster } from "../net/fetch.ts";
 import { createOutgoingRules } from "../net/fetch-url.ts";
 import { createDispatcher } from "../webhooks/dispatcher.ts";
 import { createEventStore } from "../webhooks/event-store.ts";
+import { createWebhookSecretStore } from "../webhooks/secret-store.ts";
 import { createWebhookSecrets } from "../webhooks/secrets.ts";
 import { createSender } from "../webhooks/send.ts";
 import { createWebhookStore, type Delivery, type WebhookOwner } from "../webhooks/store.ts";
@@ -49,10 +50,10 @@ export const createWebhookWorlds = () => {
     const events = createEventStore(db);
     /** Account and mode to their default URL. */
     const defaults = new Map<string, string>();
-    const secrets = createWebhookSecrets({ db, store, clock });
+    const secrets = createWebhookSecrets({ db, store: createWebhookSecretStore(db), clock });
     const rules = createOutgoingRules(["127.0.0.0/8"]);
     const post = createPoster({ resolver: createZoneResolver(zone), rules, clock });
-    const send = createSender({ post, clock, userAgent: "Postwarden/test" });
+    const send = createSender({ post, clock, userAgent: "Postwarden/test", baseUrl: null });
     const dispatcher = createDispatcher({
       ...{ db, store, events, secrets, send, clock, random, log },
       defaultUrl: ({ accountId, mode }) => defaults.get(`${accountId} ${mode}`) ?? null,

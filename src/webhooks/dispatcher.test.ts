@@ -6,7 +6,8 @@ import { Webhook } from "standardwebhooks";
 import { settle } from "../testing/clock.ts";
 import { createReceivers } from "../testing/receiver.ts";
 import { createWebhookWorlds, until } from "../testing/webhook-world.ts";
-import { LINES_AT_ONCE_MAX, LOOK_EVERY_MS, REST_MS } from "./dispatcher.ts";
+import { LOOK_EVERY_MS, REST_MS } from "./dispatcher.ts";
+import { FAST_MAX, SLOW_MAX } from "./places.ts";
 import { ATTEMPTS_MAX } from "./schedule.ts";
 import { SECRET_GRACE_MS } from "./secrets.ts";
 
@@ -45,7 +46,11 @@ describe("an event", () => {
     world.dispatcher.start();
     await until(() => world.events.waiting(1).length === 0);
     expect(world.store.find(id)).toBeUndefined();
-    expect(world.events.list(LIVE, {}, { after: null, limit: 9 }).map((event) => event.id)).toEqual([id]);
+    expect(
+      world.events
+        .window(LIVE, {})(null, 9, 9)
+        .rows.map((event) => event.id),
+    ).toEqual([id]);
   });
 
   test("goes to the default URL of its account and mode as well, under the same id, and to one URL once", async () => {
@@ -189,7 +194,7 @@ describe("a slow receiver", () => {
 
   test("takes one of many places: more of them than there are places are all served in the end", async () => {
     const [world, receiver] = [newWorld(), newReceiver()];
-    const ids = Array.from({ length: LINES_AT_ONCE_MAX + 50 }, (_, n) => world.event(`${receiver.url}?${n}`));
+    const ids = Array.from({ length: FAST_MAX + SLOW_MAX + 50 }, (_, n) => world.event(`${receiver.url}?${n}`));
     world.dispatcher.start();
     await until(() => ids.every((id) => world.store.find(id)?.status === "delivered"));
     expect(receiver.received).toHaveLength(ids.length);

@@ -2,11 +2,13 @@ import type { Clock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import type { Random } from "../base/secrets.ts";
 import type { Db } from "../db/open.ts";
-import { createRecorder } from "./recorder.ts";
 import type { EventStore } from "./event-store.ts";
+import { PACE_MS } from "./formats.ts";
+import { createPlaces, type Place, type Seeker, seekerOf } from "./places.ts";
+import { createRecorder } from "./recorder.ts";
 import type { WebhookSecrets } from "./secrets.ts";
 import type { Sender } from "./send.ts";
-import type { Delivery, WebhookStore } from "./store.ts";
+import type { Delivery, WebhookEndpoint, WebhookQueue, WebhookStore } from "./store.ts";
 import { createTakeOver, EVENTS_AT_ONCE_MAX, type TakeOverDeps } from "./take-over.ts";
 
 export interface DispatcherDeps {
@@ -24,73 +26,134 @@ export interface DispatcherDeps {
   readonly pendingMax?: number;
 }
 
-/** Receivers that are called at once: far more than can be slow at a time. */
-export const LINES_AT_ONCE_MAX = 256;
-/** A line gives its place back after so many, so that a long one does not hold up others. */
+/** A queue gives its place back after so many, so that a long one does not hold up others. */
 const SENT_IN_A_ROW_MAX = 100;
 /** Slices write their events without a word to anybody: the outbox is looked at this often. */
 export const LOOK_EVERY_MS = 1_000;
+/** URLs looked at in one go; the next look goes on behind them. */
+const SCANNED_AT_ONCE_MAX = 2_000;
 const DRAIN_MS_MAX = 2_000;
 /** After an attempt that could not be recorded (disk full): it is made again, and the receiver must not get it in a loop. */
 export const REST_MS = 60_000;
+/** With so many that could not be recorded nothing else will be: nothing more is sent meanwhile. */
+const RESTING_MAX = 256;
 
 /**
  * Carries events from the outbox to their URLs. Everything that must survive is a row: what a killed process did not
- * record is sent again under the same id. The events of an account and mode for one URL go one after the other in their order;
- * many URLs are served at once, so that a slow one holds up nobody else.
+ * record is sent again under the same id. The events of an account and mode about one subject go to a URL one after the other in their
+ * order; many subjects and URLs are served at once, and `places.ts` says who may send.
  */
 export const createDispatcher = (deps: DispatcherDeps) => {
   const { store, secrets, send, clock, log } = deps;
+  const places = createPlaces({ clock });
+  /** The queues being sent. */
   const running = new Map<string, Promise<void>>();
-  /** Lines whose last attempt could not be recorded: how to end their rest. */
+  /** Queues whose last attempt could not be recorded: how to end their rest. */
   const resting = new Map<string, () => void>();
+  /** URLs that something is due for, those that wait longest first. */
+  const due = new Map<string, Seeker>();
+  /** When a paced URL may be called again, on the monotonic clock. */
+  const pacedUntilMs = new Map<string, number>();
   const takeOver = createTakeOver(deps);
   const record = createRecorder(deps);
+  let scanned: WebhookEndpoint | null = null;
   let cancelLook: (() => void) | null = null;
   let looking: Promise<void> | null = null;
   let lookAgain = false;
   let stopped = true;
 
-  /** Sends the first ones of a line as long as they are taken. The next is sent while the last is being written down. */
-  const sendLine = async (head: Delivery): Promise<void> => {
+  /** Sends one event; false when the queue is not to go on. What was cancelled, moved or put off meanwhile is left alone. */
+  const sendOne = async (id: string, place: Place, written: Array<Promise<void>>): Promise<boolean> => {
+    const delivery = store.find(id);
+    const isMine = delivery?.status === "pending" && delivery.url === place.seeker.url;
+    if (stopped || !isMine || store.pausedUntil(delivery) > clock.nowMs()) return false;
+    places.begin(place);
+    const { eventId, url, body } = delivery;
+    const { signal } = place.abort;
+    const end = await send({ id: eventId, url, body, secrets: await secrets.signing(delivery), signal });
+    places.ended(place, end.httpStatus !== null, end.hung);
+    // Given up for the sake of others, not failed: it gets its whole time later.
+    if (place.isGivenUp && end.httpStatus === null) return false;
+    written.push(record(delivery, end));
+    return end.taken && !place.isGivenUp;
+  };
+
+  /** Sends the first ones of a queue as long as they are taken. The next is sent while the last is being written down. */
+  const sendQueue = async (head: Delivery, place: Place): Promise<void> => {
     const written: Array<Promise<void>> = [];
     try {
-      for (const delivery of store.queue(head, SENT_IN_A_ROW_MAX)) {
-        if (stopped) break;
-        const { eventId: id, url, body } = delivery;
-        const end = await send({ id, url, body, secrets: await secrets.signing(delivery) });
-        const recorded = record(delivery, end);
-        written.push(recorded);
-        if (!end.taken) break;
+      for (const { id } of store.queue(head, place.seeker.isPaced ? 1 : SENT_IN_A_ROW_MAX)) {
+        if (!(await sendOne(id, place, written))) break;
       }
     } finally {
       await Promise.all(written);
     }
   };
 
-  const begin = (head: Delivery, line: string): void => {
+  const isPacing = ({ key }: Seeker): boolean => (pacedUntilMs.get(key) ?? 0) > clock.monotonicMs();
+
+  const begin = (head: Delivery, place: Place): void => {
+    const { seeker } = place;
+    if (seeker.isPaced) pacedUntilMs.set(seeker.key, clock.monotonicMs() + PACE_MS);
     const rest = (cause: unknown): void => {
       log.error("a webhook could not be sent or recorded", { id: head.id, wait_ms: REST_MS, cause });
       const end = () => {
-        resting.delete(line);
+        resting.delete(queueKey(head));
         wake();
       };
-      if (!stopped) resting.set(line, clock.after(REST_MS, end));
+      if (!stopped) resting.set(queueKey(head), clock.after(REST_MS, end));
     };
-    const done = sendLine(head)
+    const done = sendQueue(head, place)
       .catch(rest)
       .finally(() => {
-        running.delete(line);
-        wake();
+        running.delete(queueKey(head));
+        places.giveBack(place);
+        if (stopped) return;
+        due.delete(seeker.key);
+        due.set(seeker.key, seeker);
+        fill();
       });
-    running.set(line, done);
+    running.set(queueKey(head), done);
   };
 
-  const beginDue = (): void => {
-    for (const head of store.dueHeads(clock.nowMs(), LINES_AT_ONCE_MAX * 2)) {
-      const line = `${head.accountId} ${head.mode} ${head.url} ${head.subject}`;
-      if (running.size + resting.size >= LINES_AT_ONCE_MAX) return;
-      if (!running.has(line) && !resting.has(line)) begin(head, line);
+  /** The first event for a URL that is due and whose queue is not being sent. */
+  const nextHead = (seeker: Seeker): Delivery | undefined =>
+    store
+      .dueHeads(seeker, clock.nowMs(), places.countOf(seeker) + resting.size + 1)
+      .find((delivery) => !running.has(queueKey(delivery)) && !resting.has(queueKey(delivery)));
+
+  /** Begins what can begin for a URL; false when something due has to wait. */
+  const serve = (seeker: Seeker): boolean => {
+    for (;;) {
+      const head = nextHead(seeker);
+      if (head === undefined) return true;
+      const place = isPacing(seeker) ? null : places.take(seeker);
+      if (place === null) return false;
+      begin(head, place);
+    }
+  };
+
+  const fill = (): void => {
+    try {
+      for (const [key, seeker] of due) {
+        if (stopped || places.isFull() || resting.size >= RESTING_MAX) return;
+        if (!isPacing(seeker) && places.hasRoom(seeker) && serve(seeker)) due.delete(key);
+      }
+    } catch (cause) {
+      log.error("webhooks are held up; what waits is not lost", { cause });
+    }
+  };
+
+  /** Looks which URLs something is due for, some at a time, round and round. */
+  const scan = (): void => {
+    const nowMs = clock.nowMs();
+    for (let looks = 0; looks < SCANNED_AT_ONCE_MAX && due.size < SCANNED_AT_ONCE_MAX; looks++) {
+      const endpoint = store.endpointAfter(scanned);
+      scanned = endpoint ?? null;
+      if (endpoint === undefined) return;
+      if (endpoint.dueAtMs > nowMs) continue;
+      const seeker = seekerOf(endpoint);
+      if (places.countOf(seeker) === 0 || nextHead(seeker) !== undefined) due.set(seeker.key, seeker);
     }
   };
 
@@ -98,7 +161,12 @@ export const createDispatcher = (deps: DispatcherDeps) => {
     try {
       let taken = EVENTS_AT_ONCE_MAX;
       while (!stopped && taken === EVENTS_AT_ONCE_MAX) taken = await takeOver();
-      if (!stopped) beginDue();
+      if (stopped) return;
+      places.review([...due.values()].some((seeker) => !isPacing(seeker) && !places.isSlow(seeker)));
+      const nowMs = clock.monotonicMs();
+      for (const [key, untilMs] of pacedUntilMs) if (untilMs <= nowMs) pacedUntilMs.delete(key);
+      scan();
+      fill();
     } catch (cause) {
       log.error("webhooks are held up; what waits is not lost", { cause });
     }
@@ -127,12 +195,13 @@ export const createDispatcher = (deps: DispatcherDeps) => {
     },
     /** Looks now instead of within the second. */
     wake,
-    /** Lines being sent. */
+    /** Queues being sent. */
     running: (): number => running.size,
     /** Begins nothing more, and gives what is under way a moment; what does not end is sent again at the next start. */
     async stop(): Promise<void> {
       stopped = true;
       cancelLook?.();
+      due.clear();
       for (const cancel of resting.values()) cancel();
       resting.clear();
       const ends = Promise.all([looking, ...running.values()]);
@@ -146,5 +215,7 @@ export const createDispatcher = (deps: DispatcherDeps) => {
     },
   };
 };
+
+const queueKey = ({ accountId, mode, url, subject }: WebhookQueue): string => `${accountId} ${mode} ${url} ${subject}`;
 
 export type Dispatcher = ReturnType<typeof createDispatcher>;

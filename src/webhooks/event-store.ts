@@ -1,4 +1,5 @@
 import { and, asc, desc, eq, gt, gte, inArray, isNotNull, lte, sql } from "drizzle-orm";
+import type { Stretch } from "../base/walk.ts";
 import type { KeyMode } from "../base/secrets.ts";
 import type { Db, Tx } from "../db/open.ts";
 import { outbox } from "../db/schema.ts";
@@ -40,22 +41,31 @@ export const createEventStore = (db: Db) => {
         .all(),
     markTaken: (_tx: Tx, id: string, atMs: number): void =>
       void db.orm.update(table).set({ deliveredAtMs: atMs }).where(eq(table.id, id)).run(),
-    /** The events of an owner after an id, the oldest first. */
-    list(
-      { accountId, mode }: WebhookOwner,
-      { sinceMs, type, subject }: EventFilters,
-      page: { after: string | null; limit: number },
-    ): EventRow[] {
-      const matching = and(
-        eq(table.accountId, accountId),
-        eq(table.mode, mode),
-        page.after === null ? undefined : gt(table.id, page.after),
-        sinceMs === undefined ? undefined : gte(table.createdAtMs, sinceMs),
-        type === undefined ? undefined : eq(table.type, type),
-        subject === undefined ? undefined : eq(table.subject, subject),
-      );
-      return db.orm.select().from(table).where(matching).orderBy(asc(table.id)).limit(page.limit).all();
-    },
+    /** Looks at windows of an owner's events, the oldest first, behind an id: `readWindows` the other way round. */
+    window:
+      ({ accountId, mode }: WebhookOwner, { sinceMs, type, subject }: EventFilters) =>
+      (after: string | null, looks: number, wanted: number): Stretch<EventRow, string> => {
+        const behind = and(
+          ...[eq(table.accountId, accountId), eq(table.mode, mode)],
+          after === null ? undefined : gt(table.id, after),
+          subject === undefined ? undefined : eq(table.subject, subject),
+        );
+        const to = db.orm.select({ id: table.id }).from(table).where(behind).orderBy(asc(table.id));
+        const upTo =
+          to
+            .limit(1)
+            .offset(looks - 1)
+            .get()?.id ?? null;
+        const matching = and(
+          behind,
+          upTo === null ? undefined : lte(table.id, upTo),
+          sinceMs === undefined ? undefined : gte(table.createdAtMs, sinceMs),
+          type === undefined ? undefined : eq(table.type, type),
+        );
+        const rows = db.orm.select().from(table).where(matching).orderBy(asc(table.id)).limit(wanted).all();
+        const last = rows.at(-1);
+        return { rows, end: rows.length === wanted && last !== undefined ? last.id : upTo };
+      },
     /** Owners that have events. */
     owners: (): WebhookOwner[] =>
       db.orm.selectDistinct({ accountId: table.accountId, mode: table.mode }).from(table).all(),

@@ -14,16 +14,26 @@ export interface RecorderDeps {
   readonly log: Log;
 }
 
-/** Writes down how an attempt ended, and what that means for its line: go on, wait, give up, or stop for good (410). */
+/** An event that its receiver refused so often steps aside: what is behind it is sent. */
+export const REJECTIONS_MAX = 3;
+
+/** Writes down how an attempt ended, and what that means for its queue: go on, wait, step aside, give up, or stop for good (410). */
 export const createRecorder = ({ db, store, clock, random, log }: RecorderDeps) => {
-  const endOf = ({ attempts: before }: Delivery, end: SendEnd): AttemptEnd => {
+  const endOf = (before: Delivery, end: SendEnd): AttemptEnd => {
     const nowMs = clock.nowMs();
-    const attempts = before + 1;
-    const tried = { attempts, lastAttemptAtMs: nowMs, lastHttpStatus: end.httpStatus, lastProblem: end.problem };
-    if (end.taken) return { ...tried, status: "delivered", dueAtMs: null, finishedAtMs: nowMs };
+    const attempts = before.attempts + 1;
+    const rejections = before.rejections + (end.rejected ? 1 : 0);
+    const tried = {
+      ...{ attempts, rejections, lastAttemptAtMs: nowMs, lastHttpStatus: end.httpStatus },
+      ...{ lastProblem: end.problem, lastAnswer: end.answer },
+    };
+    const finished = { ...tried, dueAtMs: null, finishedAtMs: nowMs };
+    if (end.taken) return { ...finished, status: "delivered" };
+    if (rejections >= REJECTIONS_MAX) return { ...finished, status: "rejected" };
     const waitMs = end.gone ? null : waitAfter(attempts, random);
-    if (waitMs === null) return { ...tried, status: "failed", dueAtMs: null, finishedAtMs: nowMs };
-    return { ...tried, status: "pending", dueAtMs: nowMs + waitMs, finishedAtMs: null };
+    if (waitMs === null) return { ...finished, status: "failed" };
+    const dueAtMs = nowMs + Math.max(waitMs, end.retryAfterMs ?? 0);
+    return { ...tried, status: "pending", dueAtMs, finishedAtMs: null };
   };
 
   const stopUrl = (tx: Tx, delivery: Delivery): void => {
@@ -31,18 +41,33 @@ export const createRecorder = ({ db, store, clock, random, log }: RecorderDeps) 
     store.failPending(tx, delivery, "Not sent: the receiver answered 410 to an earlier event.", clock.nowMs());
   };
 
+  /** The change that an attempt makes in its row; null when somebody cancelled or moved it meanwhile, and it was not taken. */
+  const write = (tx: Tx, { id, url }: Delivery, end: SendEnd): AttemptEnd | null => {
+    const delivery = store.find(id);
+    if (delivery === undefined) return null;
+    const isSame = delivery.status === "pending" && delivery.url === url;
+    if (!isSame && !end.taken) return null;
+    const change = endOf(delivery, end);
+    store.change(tx, id, change);
+    if (change.status !== "pending") store.wakeQueue(tx, delivery, clock.nowMs());
+    return change;
+  };
+
   return async (delivery: Delivery, end: SendEnd): Promise<void> => {
     const { id, url, type } = delivery;
-    const change = endOf(delivery, end);
-    await db.commit((tx) => {
-      store.endAttempt(tx, id, change);
+    const change = await db.commit((tx) => {
+      const written = write(tx, delivery, end);
       if (end.gone) stopUrl(tx, delivery);
-      else if (change.status !== "pending") store.wakeQueue(tx, delivery, clock.nowMs());
+      else if (end.limited && end.retryAfterMs !== null) {
+        store.pause(tx, delivery, clock.nowMs() + end.retryAfterMs);
+      }
+      return written;
     });
     // The rest of the URL may well hold a token.
     const fields = { id, type, host: new URL(url).host, problem: end.problem };
     if (end.gone) log.warn("a webhook's receiver is gone (410): its URL is turned off", fields);
-    else if (change.status === "failed") log.warn(`a webhook is given up after ${ATTEMPTS_MAX} attempts`, fields);
+    else if (change?.status === "failed") log.warn(`a webhook is given up after ${ATTEMPTS_MAX} attempts`, fields);
+    else if (change?.status === "rejected") log.warn("a webhook is rejected by its receiver; later ones go on", fields);
     else if (!end.taken) log.debug("a webhook was not taken; it is sent again", fields);
   };
 };

@@ -2,13 +2,14 @@ import type { Clock } from "../base/clock.ts";
 import { newId } from "../base/secrets.ts";
 import type { Db, Tx } from "../db/open.ts";
 import { newWebhookSecret } from "./signature.ts";
-import type { WebhookOwner, WebhookSecret, WebhookStore } from "./store.ts";
+import type { WebhookSecret, WebhookSecretStore } from "./secret-store.ts";
+import type { WebhookOwner } from "./store.ts";
 
 /** How long the old secret goes on signing beside the new one. */
 export const SECRET_GRACE_MS = 24 * 60 * 60 * 1000;
 
 /** The signing secrets: one for the live and one for the test events of an account, made when first needed; two for a day after a rotation. */
-export const createWebhookSecrets = ({ db, store, clock }: { db: Db; store: WebhookStore; clock: Clock }) => {
+export const createWebhookSecrets = ({ db, store, clock }: { db: Db; store: WebhookSecretStore; clock: Clock }) => {
   const add = (tx: Tx, { accountId, mode }: WebhookOwner): WebhookSecret => {
     const secret = {
       id: newId(),

@@ -1,8 +1,8 @@
-import { and, asc, desc, eq, gt, gte, isNotNull, isNull, lt, lte, ne, or, type SQL, sql } from "drizzle-orm";
-import type { IdWindow } from "../base/walk.ts";
+import { and, asc, desc, eq, gt, gte, inArray, isNotNull, lt, lte, ne, type SQL, sql } from "drizzle-orm";
+import type { IdWindow, Stretch } from "../base/walk.ts";
 import type { KeyMode } from "../base/secrets.ts";
 import type { Db, Tx } from "../db/open.ts";
-import { webhookDeliveries, webhookGone, webhookSecrets } from "../db/schema-webhooks.ts";
+import { webhookDeliveries, webhookGone, webhookPauses } from "../db/schema-webhooks.ts";
 
 export const DELIVERY_STATUSES = ["pending", "delivered", "rejected", "failed", "cancelled"] as const;
 export type DeliveryStatus = (typeof DELIVERY_STATUSES)[number];
@@ -49,20 +49,40 @@ export interface Delivery extends WebhookQueue {
 /** How an attempt ended: exactly what changes in the row. */
 export interface AttemptEnd extends Pick<
   Delivery,
-  "status" | "attempts" | "dueAtMs" | "lastAttemptAtMs" | "lastHttpStatus" | "lastProblem" | "finishedAtMs"
+  | "status"
+  | "attempts"
+  | "rejections"
+  | "dueAtMs"
+  | "lastAttemptAtMs"
+  | "lastHttpStatus"
+  | "lastProblem"
+  | "lastAnswer"
+  | "finishedAtMs"
 > {}
 
-export interface WebhookSecret extends WebhookOwner {
-  readonly id: string;
-  readonly secret: string;
-  readonly createdAtMs: number;
-  readonly validUntilMs: number | null;
+/** What can change in a delivery. */
+export type DeliveryChange = Partial<AttemptEnd & Pick<Delivery, "url" | "via">>;
+
+/** A URL that events wait for, and when the earliest of them is due. */
+export interface DueEndpoint extends WebhookEndpoint {
+  readonly dueAtMs: number;
 }
 
 export interface DeliveryFilters {
-  readonly status?: DeliveryStatus | undefined;
+  readonly status?: DeliveryStatus | readonly DeliveryStatus[] | undefined;
   readonly type?: string | undefined;
   readonly url?: string | undefined;
+  readonly subject?: string | undefined;
+  /** Of events from this moment on, and before that one. */
+  readonly sinceMs?: number | undefined;
+  readonly untilMs?: number | undefined;
+}
+
+/** A piece of the deliveries of an owner, the oldest first. */
+export interface ForwardWindow {
+  readonly after: string | null;
+  readonly looks: number;
+  readonly limit: number;
 }
 
 export const createWebhookStore = (db: Db) => {
@@ -70,10 +90,22 @@ export const createWebhookStore = (db: Db) => {
   const pendingAt = ({ accountId, mode, url }: WebhookEndpoint): SQL | undefined =>
     and(eq(table.accountId, accountId), eq(table.mode, mode), eq(table.url, url), sql`status = 'pending'`);
   const queueOf = (queue: WebhookQueue): SQL | undefined => and(pendingAt(queue), eq(table.subject, queue.subject));
+  const passing = ({ accountId, mode }: WebhookOwner, filters: DeliveryFilters): SQL | undefined => {
+    const { status, type, url, subject, sinceMs, untilMs } = filters;
+    return and(
+      ...[eq(table.accountId, accountId), eq(table.mode, mode)],
+      status === undefined ? undefined : inArray(table.status, typeof status === "string" ? [status] : [...status]),
+      type === undefined ? undefined : eq(table.type, type),
+      url === undefined ? undefined : eq(table.url, url),
+      subject === undefined ? undefined : eq(table.subject, subject),
+      sinceMs === undefined ? undefined : gte(table.createdAtMs, sinceMs),
+      untilMs === undefined ? undefined : lt(table.createdAtMs, untilMs),
+    );
+  };
   const goneOf = ({ accountId, mode }: WebhookOwner, url: string): SQL | undefined =>
     and(eq(webhookGone.accountId, accountId), eq(webhookGone.mode, mode), eq(webhookGone.url, url));
-  const secretsOf = ({ accountId, mode }: WebhookOwner): SQL | undefined =>
-    and(eq(webhookSecrets.accountId, accountId), eq(webhookSecrets.mode, mode));
+  const pauseOf = ({ accountId, mode, url }: WebhookEndpoint): SQL | undefined =>
+    and(eq(webhookPauses.accountId, accountId), eq(webhookPauses.mode, mode), eq(webhookPauses.url, url));
 
   const firstOf = db.orm
     .select({ id: table.id, dueAtMs: table.dueAtMs })
@@ -101,6 +133,16 @@ export const createWebhookStore = (db: Db) => {
     .where(eq(table.id, sql.placeholder("id")))
     .prepare();
 
+  // One step of a loose index scan: however many events wait for a URL, it costs one look.
+  const endpointAfter = db.sqlite.prepare<DueEndpoint, [string, string, string]>(
+    `SELECT account_id AS accountId, mode, url, due_at_ms AS dueAtMs FROM webhook_deliveries
+      WHERE due_at_ms IS NOT NULL AND (account_id, mode, url) > (?, ?, ?)
+      ORDER BY account_id, mode, url, due_at_ms LIMIT 1`,
+  );
+
+  const pausedUntil = ({ accountId, mode, url }: WebhookEndpoint): number =>
+    db.orm.select().from(webhookPauses).where(pauseOf({ accountId, mode, url })).get()?.untilMs ?? 0;
+
   const goneSince = (owner: WebhookOwner, url: string): number | undefined =>
     db.orm.select().from(webhookGone).where(goneOf(owner, url)).get()?.atMs;
 
@@ -108,29 +150,39 @@ export const createWebhookStore = (db: Db) => {
     insert: (_tx: Tx, delivery: Delivery): void =>
       void db.orm.insert(table).values(delivery).onConflictDoNothing().run(),
     find: (id: string): Delivery | undefined => byId.get({ id }),
-    endAttempt: (_tx: Tx, id: string, end: AttemptEnd): void =>
+    change: (_tx: Tx, id: string, change: DeliveryChange): void =>
       void db.orm
         .update(table)
-        .set({ ...end })
+        .set({ ...change })
         .where(eq(table.id, id))
         .run(),
-    /** Gives the first of a queue its time, where it has none, and only the first: to be called after every change of the queue. */
+    /** Gives the first of a queue its time (not before a pause ends), where it has none, and only the first: to be called after every change of the queue. */
     wakeQueue(_tx: Tx, queue: WebhookQueue, dueAtMs: number): void {
       const { accountId, mode, url, subject } = queue;
       const first = firstOf.get({ accountId, mode, url, subject });
       if (first === undefined || first.dueAtMs !== null) return;
       const others = and(queueOf(queue), isNotNull(table.dueAtMs), ne(table.id, first.id));
       db.orm.update(table).set({ dueAtMs: null }).where(others).run();
-      setTime.run({ id: first.id, dueAtMs });
+      setTime.run({ id: first.id, dueAtMs: Math.max(dueAtMs, pausedUntil(queue)) });
     },
-    setDue: (_tx: Tx, id: string, dueAtMs: number | null): void => void setTime.run({ id, dueAtMs }),
 
-    /** The first ones of the lines that are due, in the order of their time. */
-    dueHeads: (nowMs: number, limit: number): Delivery[] =>
+    /** The URL behind another one (null: the first) that events wait for, and when the earliest of them is due. */
+    endpointAfter: (after: WebhookEndpoint | null): DueEndpoint | undefined =>
+      endpointAfter.get(after?.accountId ?? "", after?.mode ?? "", after?.url ?? "") ?? undefined,
+    /** The first ones of the queues of a URL that are due, in the order of their time. */
+    dueHeads: ({ accountId, mode, url }: WebhookEndpoint, nowMs: number, limit: number): Delivery[] =>
       db.orm
         .select()
         .from(table)
-        .where(and(sql`due_at_ms is not null`, lte(table.dueAtMs, nowMs)))
+        .where(
+          and(
+            eq(table.accountId, accountId),
+            eq(table.mode, mode),
+            eq(table.url, url),
+            sql`due_at_ms is not null`,
+            lte(table.dueAtMs, nowMs),
+          ),
+        )
         .orderBy(asc(table.dueAtMs))
         .limit(limit)
         .all(),
@@ -168,17 +220,39 @@ export const createWebhookStore = (db: Db) => {
         .offset(places)
         .get()?.id ?? null,
     /** Newest first, older than the id `before` and not older than `from`. */
-    list({ accountId, mode }: WebhookOwner, { status, type, url }: DeliveryFilters, page: IdWindow): Delivery[] {
-      const matching = and(
-        eq(table.accountId, accountId),
-        eq(table.mode, mode),
-        page.before === null ? undefined : lt(table.id, page.before),
-        page.from === undefined ? undefined : gte(table.id, page.from),
-        status === undefined ? undefined : eq(table.status, status),
-        type === undefined ? undefined : eq(table.type, type),
-        url === undefined ? undefined : eq(table.url, url),
-      );
-      return db.orm.select().from(table).where(matching).orderBy(desc(table.id)).limit(page.limit).all();
+    list: (owner: WebhookOwner, filters: DeliveryFilters, page: IdWindow): Delivery[] =>
+      db.orm
+        .select()
+        .from(table)
+        .where(
+          and(
+            passing(owner, filters),
+            page.before === null ? undefined : lt(table.id, page.before),
+            page.from === undefined ? undefined : gte(table.id, page.from),
+          ),
+        )
+        .orderBy(desc(table.id))
+        .limit(page.limit)
+        .all(),
+    /** The oldest first, behind the id `after`: those among the next `looks` that pass, `limit` at most, and where the look ended. */
+    listForward(owner: WebhookOwner, filters: DeliveryFilters, page: ForwardWindow): Stretch<Delivery, string> {
+      const { after, looks, limit } = page;
+      const behind = after === null ? undefined : gt(table.id, after);
+      const everything = db.orm
+        .select({ id: table.id })
+        .from(table)
+        .where(and(passing(owner, {}), behind))
+        .orderBy(asc(table.id));
+      const upTo =
+        everything
+          .limit(1)
+          .offset(looks - 1)
+          .get()?.id ?? null;
+      const within = upTo === null ? undefined : lte(table.id, upTo);
+      const matching = and(passing(owner, filters), behind, within);
+      const rows = db.orm.select().from(table).where(matching).orderBy(asc(table.id)).limit(limit).all();
+      const last = rows.at(-1);
+      return { rows, end: rows.length === limit && last !== undefined ? last.id : upTo };
     },
     /** Forgets some that were finished before `beforeMs`, and says how many. */
     forget(_tx: Tx, beforeMs: number, limit: number): number {
@@ -192,6 +266,26 @@ export const createWebhookStore = (db: Db) => {
       return old.length;
     },
 
+    pausedUntil,
+    /** Nothing is sent to a URL before `untilMs`. */
+    pause(_tx: Tx, endpoint: WebhookEndpoint, untilMs: number): void {
+      const { accountId, mode, url } = endpoint;
+      const target = [webhookPauses.accountId, webhookPauses.mode, webhookPauses.url];
+      const later = sql`max(${webhookPauses.untilMs}, excluded.until_ms)`;
+      db.orm
+        .insert(webhookPauses)
+        .values({ accountId, mode, url, untilMs })
+        .onConflictDoUpdate({ target, set: { untilMs: later } })
+        .run();
+      const early = and(pendingAt(endpoint), isNotNull(table.dueAtMs), lt(table.dueAtMs, untilMs));
+      db.orm.update(table).set({ dueAtMs: untilMs }).where(early).run();
+    },
+    endPause: (_tx: Tx, endpoint: WebhookEndpoint): void =>
+      void db.orm.delete(webhookPauses).where(pauseOf(endpoint)).run(),
+    /** Purges the pauses that ended before `beforeMs`. */
+    purgePauses: (_tx: Tx, beforeMs: number): void =>
+      void db.orm.delete(webhookPauses).where(lt(webhookPauses.untilMs, beforeMs)).run(),
+
     /** When the receiver of a URL answered 410; undefined while events are sent there. */
     goneSince,
     isGone: (owner: WebhookOwner, url: string): boolean => goneSince(owner, url) !== undefined,
@@ -199,23 +293,6 @@ export const createWebhookStore = (db: Db) => {
       void db.orm.insert(webhookGone).values({ accountId, mode, url, atMs }).onConflictDoNothing().run(),
     clearGone: (_tx: Tx, owner: WebhookOwner, url: string): void =>
       void db.orm.delete(webhookGone).where(goneOf(owner, url)).run(),
-
-    insertSecret: (_tx: Tx, secret: WebhookSecret): void => void db.orm.insert(webhookSecrets).values(secret).run(),
-    /** Those that sign at this moment, the newest first. */
-    secretsAt: (owner: WebhookOwner, nowMs: number): WebhookSecret[] =>
-      db.orm
-        .select()
-        .from(webhookSecrets)
-        .where(and(secretsOf(owner), or(isNull(webhookSecrets.validUntilMs), gt(webhookSecrets.validUntilMs, nowMs))))
-        .orderBy(desc(webhookSecrets.id))
-        .all(),
-    /** The present secrets end at `untilMs`, or earlier where that was so already. */
-    endSecrets: (_tx: Tx, owner: WebhookOwner, untilMs: number): void =>
-      void db.orm
-        .update(webhookSecrets)
-        .set({ validUntilMs: untilMs })
-        .where(and(secretsOf(owner), or(isNull(webhookSecrets.validUntilMs), gt(webhookSecrets.validUntilMs, untilMs))))
-        .run(),
   };
 };
 

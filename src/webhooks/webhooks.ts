@@ -1,15 +1,16 @@
 import { type Clock, isoTime } from "../base/clock.ts";
 import type { IdSource } from "../base/walk.ts";
-import { AppError } from "../base/errors.ts";
 import { newId } from "../base/secrets.ts";
 import type { Db, Tx } from "../db/open.ts";
 import type { Caller } from "../http/guard.ts";
 import type { Dispatcher } from "./dispatcher.ts";
-import type { EventStore } from "./event-store.ts";
+import { createActions } from "./actions.ts";
+import type { EventFilters, EventRow, EventStore } from "./event-store.ts";
 import type { WebhookSecrets } from "./secrets.ts";
-import { TEST_MESSAGE } from "./schemas.ts";
+import { formatOf } from "./formats.ts";
+import { TEST_MESSAGE, TEST_TYPE } from "./schemas.ts";
 import type { Sender, SendEnd } from "./send.ts";
-import type { Delivery, DeliveryFilters, WebhookStore } from "./store.ts";
+import type { Delivery, DeliveryFilters, WebhookOwner, WebhookStore } from "./store.ts";
 import { bodyOf } from "./take-over.ts";
 
 export interface WebhooksDeps {
@@ -20,6 +21,8 @@ export interface WebhooksDeps {
   readonly dispatcher: Dispatcher;
   readonly send: Sender;
   readonly clock: Clock;
+  /** The `data` of the documented example of a type of event. */
+  readonly exampleOf: (type: string) => Promise<object>;
   /** Events that are kept of one account and mode; 100,000 unless said. */
   readonly eventsMax?: number;
 }
@@ -39,16 +42,9 @@ export const createWebhooks = ({
   dispatcher,
   send,
   clock,
+  exampleOf,
   eventsMax = EVENTS_KEPT_MAX,
 }: WebhooksDeps) => {
-  const find = (caller: Caller, id: string): Delivery => {
-    const delivery = store.find(id);
-    if (delivery === undefined || delivery.accountId !== caller.accountId || delivery.mode !== caller.mode) {
-      throw new AppError("not_found", { message: "There is no such delivery." });
-    }
-    return delivery;
-  };
-
   /** Removes rows in small transactions, so that other writes get their turn. */
   const inSteps = async (removeSome: (tx: Tx) => number): Promise<void> => {
     let removed = FORGOTTEN_AT_ONCE_MAX;
@@ -56,52 +52,38 @@ export const createWebhooks = ({
   };
 
   return {
-    /** Throws `not_found` for a delivery that is not there, or not the caller's. */
-    find,
     /** The deliveries of an account and mode, newest first. */
     list: (owner: Pick<Caller, "accountId" | "mode">, filters: DeliveryFilters): IdSource<Delivery> => ({
       idBehind: (before, places) => store.idBehind(owner, before, places),
       list: (page) => store.list(owner, filters, page),
     }),
 
-    /**
-     * Sends an event again, under its old id: a finished one with a new schedule, a waiting one now rather than later.
-     * Its place among those for the same URL stays. A URL that was turned off (410) is on again.
-     */
-    async redeliver(caller: Caller, id: string): Promise<Delivery> {
-      find(caller, id);
-      const nowMs = clock.nowMs();
-      await db.commit((tx) => {
-        const delivery = store.find(id);
-        if (delivery === undefined) return;
-        const { url, status, dueAtMs } = delivery;
-        store.clearGone(tx, delivery, url);
-        if (status !== "pending") {
-          const { lastAttemptAtMs, lastHttpStatus, lastProblem } = delivery;
-          const last = { lastAttemptAtMs, lastHttpStatus, lastProblem };
-          store.endAttempt(tx, id, { ...last, status: "pending", attempts: 0, dueAtMs: null, finishedAtMs: null });
-        } else if (dueAtMs !== null) store.setDue(tx, id, null);
-        store.wakeQueue(tx, delivery, nowMs);
-      });
-      dispatcher.wake();
-      return find(caller, id);
-    },
+    ...createActions({ db, store, clock, wake: dispatcher.wake }),
 
-    /** Sends a `webhook.test` to a URL, once and now, and says how that went. Nothing is kept of it. */
-    async test(caller: Caller, url: string): Promise<SendEnd & { readonly id: string; readonly elapsedMs: number }> {
+    /** The events of an owner, the oldest first, whether or not anything was sent. */
+    feed: (owner: WebhookOwner, filters: EventFilters) => events.window(owner, filters),
+
+    /**
+     * Sends an event to a URL, once and now, and says how that went: `webhook.test`, or another type with the data of its documented
+     * example. `data.test` is true. Nothing is kept of it.
+     */
+    async test(owner: WebhookOwner, url: string, type: string): Promise<TestEnd> {
       const id = newId();
-      const data = { message: TEST_MESSAGE };
-      const body = bodyOf("webhook.test", { createdAtMs: clock.nowMs(), mode: caller.mode, data });
+      const { accountId, mode } = owner;
+      const example = type === TEST_TYPE ? { message: TEST_MESSAGE } : await exampleOf(type);
+      const body = bodyOf(type, { createdAtMs: clock.nowMs(), mode, data: { ...example, test: true } });
       const startedMs = clock.monotonicMs();
-      const end = await send({ id, url, body, secrets: secrets.current(caller).map(({ secret }) => secret) });
+      const signing = secrets.current({ accountId, mode }).map(({ secret }) => secret);
+      const end = await send({ id, url, body, secrets: signing });
       const elapsedMs = Math.round(clock.monotonicMs() - startedMs);
-      if (end.taken) await db.commit((tx) => store.clearGone(tx, caller, url));
+      if (end.taken) await db.commit((tx) => store.clearGone(tx, owner, url));
       return { ...end, id, elapsedMs };
     },
 
     /** Purges deliveries that were finished 30 days ago, events of that time, and of an owner's events all but the newest 100,000. */
     async forgetOld(): Promise<void> {
       const beforeMs = clock.nowMs() - KEPT_MS;
+      await db.commit((tx) => store.purgePauses(tx, clock.nowMs()));
       await inSteps((tx) => store.forget(tx, beforeMs, FORGOTTEN_AT_ONCE_MAX));
       await inSteps((tx) => events.purgeOld(tx, beforeMs, FORGOTTEN_AT_ONCE_MAX));
       for (const owner of events.owners()) {
@@ -115,13 +97,22 @@ export const createWebhooks = ({
   };
 };
 
+/** How a test call ended. */
+export interface TestEnd extends SendEnd {
+  readonly id: string;
+  readonly elapsedMs: number;
+}
+
 export type Webhooks = ReturnType<typeof createWebhooks>;
 
 /** A delivery as the interface shows it. */
 export const deliveryView = (delivery: Delivery) => ({
   id: delivery.id,
+  event_id: delivery.eventId,
   type: delivery.type,
+  subject: delivery.subject === "" ? null : delivery.subject,
   url: delivery.url,
+  format: formatOf(delivery.url),
   status: delivery.status,
   attempts: delivery.attempts,
   created_at: isoTime(delivery.createdAtMs),
@@ -134,6 +125,16 @@ export const deliveryView = (delivery: Delivery) => ({
           at: delivery.lastAttemptAtMs === null ? null : isoTime(delivery.lastAttemptAtMs),
           http_status: delivery.lastHttpStatus,
           problem: delivery.lastProblem,
+          response_body: delivery.lastAnswer,
         },
   event: JSON.parse(delivery.body) as { type: string; timestamp: string; data: unknown },
+});
+
+/** An event of the feed as the interface shows it. */
+export const eventView = ({ id, type, subject, createdAtMs, mode, data }: EventRow) => ({
+  id,
+  type,
+  subject: subject === "" ? null : subject,
+  timestamp: isoTime(createdAtMs),
+  data: { ...(JSON.parse(data) as object), mode },
 });

@@ -223,6 +223,15 @@ describe("settings", () => {
     expect((await change({ webhookUrl: "https://example.com/hook" })).settings.webhook_configured).toBe(true);
     expect((await change({ webhookUrl: "https://gone.example.com/" })).settings.webhook_configured).toBe(false);
     expect((await change({ webhookUrl: null, label: null })).label).toBeNull();
+    await change({ webhookUrl: null });
+    // What waits for a URL goes along with it.
+    const subject = `domain:${domain.id}`;
+    expect(world.moved).toEqual([
+      { subject, from: null, to: "https://example.com/hook" },
+      { subject, from: "https://example.com/hook", to: "https://gone.example.com/" },
+      { subject, from: "https://gone.example.com/", to: null },
+      { subject, from: null, to: null },
+    ]);
     expect(world.turnedOn).toEqual(["https://example.com/hook", "https://gone.example.com/"]);
   });
 

@@ -2,6 +2,7 @@ import type { Clock } from "../../base/clock.ts";
 import { AppError } from "../../base/errors.ts";
 import { type RecipientDomains, recipientsProblem } from "../../mail/recipients.ts";
 import type { Db, Tx } from "../../db/open.ts";
+import type { UrlChange } from "../../webhooks/move-store.ts";
 import { authorisationName } from "../record/authorisation.ts";
 import { nextDigestMs } from "../../base/digest-schedule.ts";
 import type { DomainCheck } from "./domain-check.ts";
@@ -23,6 +24,8 @@ export interface DomainsDeps {
   readonly turnOnUrl: (tx: Tx, owner: DomainOwner, url: string) => void;
   /** Whether the receiver of a URL had it turned off. */
   readonly isUrlOff: (owner: DomainOwner, url: string) => boolean;
+  /** What waits for the URL of a domain goes to its new one; cancelled where there is none. */
+  readonly moveDeliveries: (tx: Tx, owner: DomainOwner, change: UrlChange) => void;
   readonly clock: Clock;
   /** Whether mail can be sent at all. */
   readonly hasMail: boolean;
@@ -73,7 +76,8 @@ const stopping = () => new AppError("unavailable", { headers: { "retry-after": R
 
 /** The domains of callers: enrol, verify, look at, change, remove. A caller sees those of its account and mode. */
 export const createDomains = (deps: DomainsDeps) => {
-  const { db, store, check: look, raise, turnOnUrl, clock, hasMail, recipientDomains, reportHost, mailHost } = deps;
+  const { db, store, check: look, raise, turnOnUrl, moveDeliveries, clock, hasMail } = deps;
+  const { recipientDomains, reportHost, mailHost } = deps;
   const monitor = createDomainMonitor({ db, store, look, raise, clock });
 
   const find = (caller: DomainOwner, id: string): DomainRow => {
@@ -195,6 +199,8 @@ export const createDomains = (deps: DomainsDeps) => {
         store.update(tx, before.number, changeOf(before, wish));
         const { webhookUrl } = wish;
         if (webhookUrl !== undefined && webhookUrl !== null) turnOnUrl(tx, before, webhookUrl);
+        const subject = `domain:${id}`;
+        if (webhookUrl !== undefined) moveDeliveries(tx, before, { subject, from: before.webhookUrl, to: webhookUrl });
         return store.findById(id);
       });
       if (changed === undefined) throw notFound();
