@@ -156,7 +156,7 @@ export const composeDmarc = (parts: DmarcParts) => {
     ...{ resolver, clock, domains: store, reading: trusted },
     reader: createSourceReader({ store: trusted }),
   });
-  const reverseNames = createReverseNames({ db, store: createReverseNameStore(db), resolver, clock });
+  const reverseNames = createReverseNames({ db, store: createReverseNameStore(db), resolver, clock, log });
 
   const ruleStore = createAlertRuleStore(db);
   const review = createReview({ rules: ruleStore, alerts: alertStore, reading, reader, raise });

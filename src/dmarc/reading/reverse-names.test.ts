@@ -1,5 +1,6 @@
 import { afterEach, describe, expect, test } from "bun:test";
 import { type Db, openDb } from "../../db/open.ts";
+import { createLog } from "../../base/log.ts";
 import { createTestClock } from "../../testing/clock.ts";
 import { createZoneResolver, type Zone } from "../../testing/dns-zone.ts";
 import { reverseQueryName } from "../../net/reverse-name.ts";
@@ -40,17 +41,39 @@ describe("a run", () => {
           "INSERT INTO dmarc_reverse_names (ip, name, is_confirmed, due_at_ms, asked_at_ms) VALUES (?, ?, ?, ?, ?)",
         )
         .run(ip, known.name, known.name === null ? 0 : 1, clock.nowMs(), known.asked);
-    const names = createReverseNames({ db, store: createReverseNameStore(db), resolver, clock });
+    const logged: string[] = [];
+    const log = createLog("info", clock, (line) => logged.push(line));
+    const names = createReverseNames({ db, store: createReverseNameStore(db), resolver, clock, log });
     const rows = () =>
       db.sqlite
         .query<{ name: string | null; confirmed: number; dueInMs: number; asked: number | null }, [number, number]>(
           "SELECT name, is_confirmed confirmed, due_at_ms - ? dueInMs, asked_at_ms - ? asked FROM dmarc_reverse_names ORDER BY ip",
         )
         .all(clock.nowMs(), clock.nowMs());
-    return { names, rows, resolver, clock, db };
+    return { names, rows, resolver, clock, db, logged };
   };
   const ptr = (ip: string, records: NonNullable<Exclude<Zone[string], string>["PTR"]>): Zone => ({
     [reverseQueryName(ip)]: { PTR: records },
+  });
+
+  test("goes on with the other addresses when one of them meets a bug, which is logged", async () => {
+    const good = "8.8.8.8";
+    const { names, rows, resolver, logged } = start(
+      { ...ptr(good, ["mail.example.com"]), "mail.example.com": { A: [good] } },
+      ["1.1.1.1", good],
+    );
+    const { resolve } = resolver;
+    const broken: typeof resolve = (name, type, options) => {
+      if (name === reverseQueryName("1.1.1.1")) throw new Error("a bug");
+      return resolve(name, type, options);
+    };
+    Object.assign(resolver, { resolve: broken });
+    await names.run();
+    expect(rows().map(({ name, dueInMs }) => [name, dueInMs > 0])).toEqual([
+      [null, true],
+      ["mail.example.com", true],
+    ]);
+    expect(logged.join()).toContain("a bug");
   });
 
   test("confirms a name that leads back, of both families", async () => {

@@ -1,6 +1,7 @@
 import { isIP } from "node:net";
 import ipaddr from "ipaddr.js";
 import type { Clock } from "../../base/clock.ts";
+import type { Log } from "../../base/log.ts";
 import type { Db } from "../../db/open.ts";
 import { type DnsResolver, isDefinite } from "../../net/dns.ts";
 import { createAddressPolicy } from "../../net/public-address.ts";
@@ -12,6 +13,7 @@ export interface ReverseNamesDeps {
   readonly store: ReverseNameStore;
   readonly resolver: DnsResolver;
   readonly clock: Clock;
+  readonly log: Log;
 }
 
 /** Ceilings of one run. */
@@ -39,7 +41,7 @@ type Finding = { readonly name: string | null; readonly isConfirmed: boolean } |
  * Finds the reverse names of addresses, and whether they lead back (RFC 8601 §3, `iprev`): off the path of ingestion, and
  * kept for weeks. What the DNS does not say changes nothing of what is known.
  */
-export const createReverseNames = ({ db, store, resolver, clock }: ReverseNamesDeps) => {
+export const createReverseNames = ({ db, store, resolver, clock, log }: ReverseNamesDeps) => {
   const { isAllowed } = createAddressPolicy([]);
   const stopping = new AbortController();
   const failures = new Map<string, number>();
@@ -62,6 +64,16 @@ export const createReverseNames = ({ db, store, resolver, clock }: ReverseNamesD
     const confirmed = names[answers.indexOf(true)];
     if (confirmed !== undefined) return { name: confirmed, isConfirmed: true };
     return answers.includes(null) ? "failed" : { name: names[0] ?? null, isConfirmed: false };
+  };
+
+  /** A bug about one address must not keep the others waiting: it is logged, and the address is asked for again later. */
+  const lookUpIsolated = async (ip: string): Promise<Finding> => {
+    try {
+      return await lookUp(ip);
+    } catch (cause) {
+      log.error("the reverse name of an address could not be looked up", { ip, cause });
+      return "failed";
+    }
   };
 
   /** An hour, and twice as long at each further failure, up to a day. Forgotten at a restart. */
@@ -100,7 +112,7 @@ export const createReverseNames = ({ db, store, resolver, clock }: ReverseNamesD
     const takeTurns = async (): Promise<void> => {
       for (const ip of left) {
         if (stopping.signal.aborted) return;
-        const finding = await lookUp(ip);
+        const finding = await lookUpIsolated(ip);
         found.push([ip, finding]);
         if (found.length < BATCH) continue;
         const full = found;
