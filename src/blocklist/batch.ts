@@ -83,18 +83,29 @@ export const readBatch = async (request: Request, webhookUrl: z.ZodType<string, 
     return targets.map((value) => readRow(value, schema, common));
   }
   const common = readParameters(parametersOf(request), batchQuerySchema(webhookUrl));
-  const rows = rowsOfCsv(new TextDecoder().decode(await readBytes(request, BODY_BYTES_MAX)));
-  const { targets } = checked(batchOrderSchema(webhookUrl), { targets: rows }, "Invalid request body");
+  return readCsvBatch(new TextDecoder().decode(await readBytes(request, BODY_BYTES_MAX)), common, webhookUrl);
+};
+
+/** The rows of a batch that is CSV; `common` is what they leave out. Throws `Invalid request body` when the whole of it does not fit. */
+export const readCsvBatch = (text: string, common: Row, webhookUrl: z.ZodType<string, string>): BatchRow[] => {
+  const schema = batchRowSchema(webhookUrl);
+  const { targets } = checked(batchOrderSchema(webhookUrl), { targets: rowsOfCsv(text) }, "Invalid request body");
   return targets.map((value) => readRow(value, schema, common));
 };
+
+/** The orders of those rows that have one. */
+export const ordersOf = (rows: readonly BatchRow[]): TargetOrder[] =>
+  rows.flatMap(({ order }) => (order === null ? [] : [order]));
 
 /** Query parameters of a batch. */
 export const BATCH_PARAMETERS = namesOf(batchQuerySchema(z.string()));
 
-/** The outcomes of a batch as the interface shows them: a result for each row, in their order. */
-export const batchView = (rows: readonly BatchRow[], outcomes: ReadonlyMap<BatchRow, AddOutcome>) => {
+/** The outcomes of the orders of a batch as the interface shows them: a result for each row, in their order. */
+export const batchView = (rows: readonly BatchRow[], outcomes: readonly AddOutcome[]) => {
+  const next = outcomes.values();
   const results = rows.map((row, at) => {
-    const outcome = outcomes.get(row) ?? { status: "invalid", problem: row.problem ?? "" };
+    const invalid = { status: "invalid", problem: row.problem ?? "" } as const;
+    const outcome = row.order === null ? invalid : (next.next().value ?? invalid);
     const target = outcome.status === "invalid" ? null : outcome.target;
     return {
       row: at + 1,

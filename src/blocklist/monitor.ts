@@ -156,11 +156,7 @@ export const createMonitor = (deps: MonitorDeps) => {
     }
     const context = { before, after: { status, listedOn }, lists, outcomes, checkId: begun.id, atMs: nowMs };
     announce(tx, changes, { ...context, range: range?.value ?? null });
-    return {
-      target: { ...before, status, listedOn, unknownChecks, lastCheckedAtMs: nowMs, nextCheckAtMs },
-      check,
-      changes,
-    };
+    return { target: store.findTarget(targetId) ?? before, check, changes };
   };
 
   const perform = async (

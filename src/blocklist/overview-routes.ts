@@ -11,7 +11,7 @@ import { namesOf, pageParameters, parametersOf, readPage, readParameters } from 
 import type { OutgoingRules } from "../net/fetch-url.ts";
 import { webhookUrlSchema } from "../webhooks/schemas.ts";
 import type { Catalogue } from "../dnsbl/blocklist.ts";
-import { BATCH_PARAMETERS, batchView, readBatch } from "./batch.ts";
+import { BATCH_PARAMETERS, batchView, ordersOf, readBatch } from "./batch.ts";
 import type { ListingNotesUse } from "./listing-notes.ts";
 import type { Overview } from "./overview.ts";
 import { listingNotesSchema, memberFiltersSchema, overviewQuerySchema } from "./schemas.ts";
@@ -57,18 +57,8 @@ export const createOverviewRoutes = (deps: OverviewRouteDeps) => {
       `${PATH}/batch`,
       async ({ request, caller }) => {
         const rows = await readBatch(request, webhookUrl);
-        const ordered = rows.flatMap((row) => (row.order === null ? [] : [{ row, order: row.order }]));
-        const outcomes = await targets.addMany(
-          caller,
-          ordered.map(({ order }) => order),
-        );
-        const byRow = new Map(
-          ordered.flatMap(({ row }, at) => {
-            const outcome = outcomes[at];
-            return outcome === undefined ? [] : [[row, outcome] as const];
-          }),
-        );
-        return sendJson(request, batchView(rows, byRow));
+        const outcomes = await targets.addMany(caller, ordersOf(rows));
+        return sendJson(request, batchView(rows, outcomes));
       },
       { parse: "none", demand: { scope: "blacklist:write", query: BATCH_PARAMETERS } },
     )

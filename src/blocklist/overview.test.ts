@@ -201,7 +201,7 @@ describe("notes about a listing", () => {
     await call("PATCH", `${PATH}/${id}`, { muted_lists: ["test-list"] });
     expect((await call("PATCH", path, { acknowledged: true })).status).toBe(404);
     await call("PATCH", `${PATH}/${id}`, { muted_lists: [] });
-    await call("POST", `${PATH}/${id}/check`);
+    expect((await call("POST", `${PATH}/${id}/check`)).body).toMatchObject({ target: { severity: "high" } });
     expect((await call("GET", `${PATH}/${id}`)).body).toMatchObject({ listings: [{ acknowledged: null }] });
   });
 

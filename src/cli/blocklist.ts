@@ -2,11 +2,12 @@ import type { Command } from "commander";
 import { composeLookups } from "../compose-blocklist.ts";
 import { freshResolverOf, realOutside } from "../compose-engine.ts";
 import { parseTarget } from "../blocklist/target-form.ts";
-import { type Blocklist, isEnabled } from "../dnsbl/blocklist.ts";
+import { type Blocklist, isEnabled, type Severity } from "../dnsbl/blocklist.ts";
 import type { Dnsbl } from "../dnsbl/dnsbl.ts";
 import type { ListOutcome } from "../dnsbl/lookup.ts";
 import type { Target } from "../dnsbl/query-name.ts";
 import { catalogueView } from "../blocklist/list-view.ts";
+import { addTargetCommands, failOnOption, failOnSeverity } from "./blocklist-targets.ts";
 import { CommandFailed, type Io, print, table, UsageError } from "./io.ts";
 import { loadConfig } from "./workspace.ts";
 
@@ -69,11 +70,12 @@ const parseOrRefuse = (text: string): Target => {
   throw new UsageError(`"${text}": ${parsed.error}`, "target");
 };
 
-/** `blocklist check | lists`: needs no server and no database. */
+/** `blocklist check | lists`, which need no server and no database, and `blocklist targets`. */
 export const addBlocklistCommands = (program: Command, io: Io): void => {
   const group = program
     .command("blocklist")
-    .description("DNS blocklists: is something listed, which lists can be believed");
+    .description("DNS blocklists: is something listed, which lists can be believed, what an account watches");
+  addTargetCommands(group, io);
 
   const withLookups = async <T>(work: (lookups: ReturnType<typeof composeLookups>) => Promise<T>): Promise<T> => {
     const config = loadConfig(io);
@@ -92,16 +94,21 @@ export const addBlocklistCommands = (program: Command, io: Io): void => {
     .command("check")
     .description("ask every enabled list about domains and IP addresses")
     .argument("<target...>", "domains and IP addresses")
+    .addOption(failOnOption())
     .option("--json", "print a JSON object a line")
-    .action(async (given: string[], { json }: { json?: boolean }) => {
+    .action(async (given: string[], { json, failOn }: { json?: boolean; failOn?: Severity }) => {
       const targets = given.map(parseOrRefuse);
+      const found: Array<{ name: string; severity: Severity }> = [];
       await withLookups(async ({ catalogue, dnsbl }) => {
         const lists = catalogue.lists.filter(isEnabled);
         for (const target of targets) {
           const checked = await checkTarget({ lists, dnsbl }, target);
           print(io, json, checked, () => asText(checked));
+          for (const { listings } of checked.results)
+            found.push(...listings.map(({ severity }) => ({ name: checked.target, severity })));
         }
       });
+      failOnSeverity(failOn, found);
     });
 
   group

@@ -22,7 +22,7 @@ const EXIT_FAILED = 1;
 const EXIT_USAGE = 2;
 
 const HELP_FOOTER = `
-Exit status: 0 done, 1 failed, 2 wrong usage. Data goes to standard output, everything else to standard error.
+Exit status: 0 done, 1 failed, 2 wrong usage, 3 listed (--fail-on). Data goes to standard output, everything else to standard error.
 Settings are environment variables; \`postwarden config\` shows those in force.`;
 
 const everyCommand = (command: Command): Command[] => [command, ...command.commands.flatMap(everyCommand)];
@@ -99,6 +99,13 @@ export const createProgram = (given: Io, asJson: boolean): Command => {
 const report = (io: Io, asJson: boolean, code: string, message: string): void =>
   io.err(asJson ? JSON.stringify({ error: code, message }) : `postwarden: ${message}`);
 
+/** What the interface would say in fields, as a sentence. */
+const wordsOf = ({ message, details }: AppError): string =>
+  [
+    message,
+    ...(details.issues ?? []).map((issue) => [issue.path, issue.message].filter((part) => part !== "").join(": ")),
+  ].join("\n  ");
+
 const usageOf = ({ code, message }: CommanderError): string =>
   code === "commander.help" ? "A command is missing; --help lists them." : message.replace(/^error: /, "");
 
@@ -121,8 +128,8 @@ export const runCli = async (args: readonly string[], streams: Io): Promise<numb
       return EXIT_USAGE;
     }
     if (error instanceof CommandFailed || error instanceof AppError) {
-      report(io, asJson, String(error.code), error.message);
-      return EXIT_FAILED;
+      report(io, asJson, String(error.code), error instanceof AppError ? wordsOf(error) : error.message);
+      return error instanceof CommandFailed ? error.status : EXIT_FAILED;
     }
     if (error instanceof SettingsProblem) {
       report(io, asJson, "settings", error.message);

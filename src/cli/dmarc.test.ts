@@ -62,6 +62,7 @@ const newWorld = async (...accounts: string[]) => {
           })(),
         stdinIsTerminal: false,
         stdoutKind: "terminal",
+        columns: 80,
         untilSignal: () => signal.promise,
         onHangup: () => undefined,
       },

@@ -16,6 +16,8 @@ export interface Io {
   stdinLines(): AsyncIterable<string>;
   readonly stdinIsTerminal: boolean;
   readonly stdoutKind: StdoutKind;
+  /** Width of the terminal; 80 where there is none. */
+  readonly columns: number;
   /** Resolves with the name of the signal when the process is asked to end. A second one, a while later, ends it at once. */
   untilSignal(): Promise<string>;
   /** Runs `task` at every SIGHUP, which from then on does not end the process. */
@@ -25,11 +27,12 @@ export interface Io {
 /** Where standard output goes: `log` is kept and read by others, as the journal of systemd or the log of a container. */
 export type StdoutKind = "terminal" | "log" | "pipe";
 
-/** A command could not do what it was asked: one sentence for people, exit status 1. */
+/** A command could not do what it was asked, or found what it was to fail on: one sentence for people, exit status 1 unless told. */
 export class CommandFailed extends Error {
   constructor(
     message: string,
     readonly code = "failed",
+    readonly status = 1,
   ) {
     super(message);
   }
@@ -102,6 +105,8 @@ export const stdoutKindOf = (
 /** Back to the start of the line, and away with what stands there. */
 const CLEAR_LINE = "\r\u001b[2K";
 
+const COLUMNS_DEFAULT = 80;
+
 /** The process's own streams, environment and signals. */
 export const systemIo: Io = {
   environment: processEnvironment(),
@@ -113,6 +118,7 @@ export const systemIo: Io = {
   stdinLines: () => linesOf(Bun.stdin.stream()),
   stdinIsTerminal: process.stdin.isTTY === true,
   stdoutKind: stdoutKindOf(process.stdout.isTTY, { pid: process.pid, environment: processEnvironment() }),
+  columns: process.stdout.columns || COLUMNS_DEFAULT,
   untilSignal,
   onHangup: (task) => void process.on("SIGHUP", task),
 };

@@ -52,6 +52,14 @@ const COMMANDS: ReadonlyArray<readonly string[]> = [
   ["webhooks", "cancel", "--account", "anna", "--since", E],
   ["blocklist", "check", E],
   ["blocklist", "lists"],
+  ["blocklist", "targets", "add", E, "--account", "anna", "--label", E],
+  ["blocklist", "targets", "add", "8.8.8.8", "--account", "anna", "--label", `x${E}`],
+  ["blocklist", "targets", "list", "--account", "anna", "--label", E],
+  ["blocklist", "targets", "list", "--account", "anna"],
+  ["blocklist", "targets", "import", E, "--account", "anna"],
+  ["blocklist", "targets", "import", "-", "--account", "anna"],
+  ["blocklist", "targets", "check", E, "--account", E],
+  ["blocklist", "targets", "remove", E, "--account", "anna"],
   ["dmarc", "import", evilFile, "--account", "anna"],
   ["dmarc", "import", join(folder, E, "none")],
   ["dmarc", "retry", E],
@@ -112,8 +120,13 @@ test("every command is tried", () => {
   const io = { environment: {}, out: () => undefined, err: () => undefined, status: null, stdinLines: () => noLines() };
   const bytes = { write: async () => undefined, stdin: () => noBytes() };
   const rest = { untilSignal: async () => "SIGTERM", onHangup: () => undefined, ...bytes };
-  const program = createProgram({ ...io, ...rest, stdinIsTerminal: true, stdoutKind: "terminal" as const }, false);
-  const tried = new Set(COMMANDS.flatMap((args) => [args[0] ?? "", args.slice(0, 2).join(" ")]));
+  const program = createProgram(
+    { ...io, ...rest, stdinIsTerminal: true, stdoutKind: "terminal" as const, columns: 80 },
+    false,
+  );
+  const tried = new Set(
+    COMMANDS.flatMap((args) => [args[0] ?? "", args.slice(0, 2).join(" "), args.slice(0, 3).join(" ")]),
+  );
   expect(leaves(program, []).filter((name) => !tried.has(name))).toEqual([]);
 });
 

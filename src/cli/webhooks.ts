@@ -37,7 +37,8 @@ interface Filters extends Wanted {
   readonly until?: string;
 }
 
-const accountIdOf = (db: Db, name: string): string => {
+/** Id of the account of a name; a failure when there is none. */
+export const accountIdOf = (db: Db, name: string): string => {
   const account = composeAccounts(db, systemClock).store.findAccountByName(name);
   if (account !== undefined) return account.id;
   throw new CommandFailed(

@@ -55,6 +55,7 @@ export const createCommandLine = () => {
       status: null,
       stdinIsTerminal: stdin === undefined,
       stdoutKind,
+      columns: 80,
       async write(bytes) {
         lines.out.push(Buffer.from(bytes).toString());
       },

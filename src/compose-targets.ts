@@ -1,0 +1,32 @@
+import type { Log } from "./base/log.ts";
+import type { TargetRow } from "./blocklist/store.ts";
+import { composeBlocklist } from "./compose-blocklist.ts";
+import type { Outside } from "./compose-engine.ts";
+import type { Config } from "./config.ts";
+import type { Db } from "./db/open.ts";
+import { createNotificationsStore } from "./notifications/store.ts";
+import { createWebhookStore } from "./webhooks/store.ts";
+
+/** Targets and their checks without a service, for the command line. What a check finds is sent by the service that runs on the same database. */
+export const composeTargets = (given: {
+  readonly config: Config;
+  readonly db: Db;
+  readonly log: Log;
+  readonly outside: Outside;
+}) => {
+  const urls = createWebhookStore(given.db);
+  const { targets, monitor, rangeChecks } = composeBlocklist({
+    ...given,
+    turnOnUrl: urls.clearGone,
+    isUrlOff: urls.isGone,
+    findDefaults: createNotificationsStore(given.db).findDefaults,
+  });
+  return {
+    targets,
+    /** Checks a target, and answers what has become of it; null when it was removed meanwhile. */
+    async check(target: TargetRow): Promise<TargetRow | null> {
+      const running = target.members === null ? monitor.check(target, "manual") : rangeChecks.check(target);
+      return (await running.done)?.target ?? null;
+    },
+  };
+};
