@@ -1,12 +1,13 @@
 import { createAlerts } from "./blocklist/alerts.ts";
 import { createBreaker } from "./blocklist/breaker.ts";
-import { type AnnounceDeps, createAnnounce } from "./blocklist/announce.ts";
+import { createAnnounce } from "./blocklist/announce.ts";
 import { createListingStore } from "./blocklist/listing-store.ts";
 import { createListings } from "./blocklist/listings.ts";
 import { createBudgetLedger } from "./blocklist/budget-ledger.ts";
 import { createBudgetStore } from "./blocklist/budget-store.ts";
 import { createMonitor } from "./blocklist/monitor.ts";
 import { createMuting } from "./blocklist/muting.ts";
+import { createDigestQueue } from "./blocklist/digest-queue.ts";
 import { createListingNotes } from "./blocklist/listing-notes.ts";
 import { createOverviewStore } from "./blocklist/overview-store.ts";
 import { createOverview } from "./blocklist/overview.ts";
@@ -23,6 +24,7 @@ import type { Db } from "./db/open.ts";
 import { type Catalogue, isEnabled } from "./dnsbl/blocklist.ts";
 import { type BudgetLedger, createDnsblPacing } from "./dnsbl/budget.ts";
 import { createDnsbl, type Dnsbl } from "./dnsbl/dnsbl.ts";
+import type { NotificationsStore } from "./notifications/store.ts";
 import { organisationalDomain } from "./mail/organisational-domain.ts";
 
 /** The catalogue in force, and lookups that can wait their turn: what monitoring and the command line ask with. */
@@ -38,6 +40,9 @@ export const composeLookups = (
   }),
 });
 
+/** What an account has set for alerts and digests. */
+type NotificationsUse = Pick<NotificationsStore, "findDefaults" | "dueDigests" | "postponeDigest">;
+
 export interface BlocklistParts {
   readonly config: Config;
   readonly db: Db;
@@ -46,12 +51,12 @@ export interface BlocklistParts {
   readonly turnOnUrl: TargetsDeps["turnOnUrl"];
   readonly isUrlOff: TargetsDeps["isUrlOff"];
   readonly moveDeliveries: TargetsDeps["moveDeliveries"];
-  readonly findDefaults: AnnounceDeps["findDefaults"];
+  readonly notifications: NotificationsUse;
 }
 
 /** Blocklist monitoring: targets, checks and their timetable. */
 export const composeBlocklist = (parts: BlocklistParts) => {
-  const { config, db, log, outside, turnOnUrl, isUrlOff, moveDeliveries, findDefaults } = parts;
+  const { config, db, log, outside, turnOnUrl, isUrlOff, moveDeliveries, notifications } = parts;
   const { clock } = outside;
   const { blocklistRetentionDays: retentionDays } = config;
   const mailer = mailerOf(config);
@@ -64,7 +69,7 @@ export const composeBlocklist = (parts: BlocklistParts) => {
   const ranges = createRangeStore(db);
   const listingStore = createListingStore(db);
   const listings = createListings({ store: listingStore, targets: store, ranges });
-  const announce = createAnnounce({ store, hasMail, findDefaults });
+  const announce = createAnnounce({ store, hasMail, findDefaults: notifications.findDefaults });
   const monitor = createMonitor({ db, store, lists, lookup, breaker, listings, announce, clock });
   const passes = createPasses({ db, store, monitor, health, lists, listings, clock, log, retentionDays });
   const known = catalogue.lists;
@@ -76,6 +81,11 @@ export const composeBlocklist = (parts: BlocklistParts) => {
   const rangeChecks = createRangeChecks({ db, store, ranges, monitor, clock });
   const notes = createListingNotes({ db, store, listings: listingStore, clock });
   const overview = createOverview({ store: createOverviewStore(db), targets, blocklists: store, lists, health, clock });
-  const alerts = mailer === null ? null : createAlerts({ db, store, mailer, clock, log });
+  const queueDigests = createDigestQueue({
+    ...{ db, store, listings, overview, lists: known, clock },
+    due: notifications.dueDigests,
+    postpone: notifications.postponeDigest,
+  });
+  const alerts = mailer === null ? null : createAlerts({ db, store, mailer, clock, log, queueDigests });
   return { catalogue, health, store, monitor, passes, targets, rangeChecks, notes, overview, alerts };
 };

@@ -19,7 +19,7 @@ export const composeTargets = (given: {
     ...given,
     turnOnUrl: urls.clearGone,
     isUrlOff: urls.isGone,
-    findDefaults: createNotificationsStore(given.db).findDefaults,
+    notifications: createNotificationsStore(given.db),
   });
   return {
     targets,

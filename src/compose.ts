@@ -106,7 +106,7 @@ export const composeWebhooks = ({ config, db, log, outside }: Omit<ServiceDeps, 
   const moveSome = (tx: Tx, owner: WebhookOwner, order: Move) =>
     move(tx, owner, order, clock.nowMs(), MOVED_AT_ONCE_MAX) === MOVED_AT_ONCE_MAX;
   const notifications = createNotifications({ db, store: defaults, ...urls, moveSome, clock, ...mail });
-  return { rules, dispatcher, webhooks, notifications, findDefaults: defaults.findDefaults, ...urls };
+  return { rules, dispatcher, webhooks, notifications, defaults, ...urls };
 };
 
 export interface ServiceDeps {
@@ -130,15 +130,16 @@ export const composeService = ({ config, db, log, outside, freshResolver: given,
   const store = createVerificationStore(db);
   const runner = createRunner({ db, store, ledger, engine, outages, clock, log });
   const checks = createChecks({ db, store, ledger, runner, clock });
-  const { rules, dispatcher, webhooks, notifications, findDefaults, turnOnUrl, isUrlOff, moveDeliveries } =
-    composeWebhooks({ config, db, log, outside });
-  const defaultRecipients = (owner: NotificationsOwner) => findDefaults(owner).recipients;
+  const { rules, dispatcher, webhooks, notifications, defaults, turnOnUrl, isUrlOff, moveDeliveries } = composeWebhooks({
+    ...{ config, db, log, outside },
+  });
+  const defaultRecipients = (owner: NotificationsOwner) => defaults.findDefaults(owner).recipients;
   const keyName = (id: string): string => administration.store.findKey(id)?.name ?? id;
   const blocklist = composeBlocklist({
     config,
     db,
     log,
-    ...{ turnOnUrl, isUrlOff, moveDeliveries, findDefaults },
+    ...{ turnOnUrl, isUrlOff, moveDeliveries, notifications: defaults },
     outside: { ...outside, resolver: freshResolver },
   });
   const { lists, intake, ...work } = composeBulk({

@@ -20,7 +20,7 @@ const start = () => {
   const { db, store, clock } = world;
   const logged: string[] = [];
   const log = createLog("warn", clock, (line) => logged.push(line));
-  const alerts = createAlerts({ db, store, mailer, clock, log });
+  const alerts = createAlerts({ db, store, mailer, clock, log, queueDigests: async () => undefined });
   const list = async (address: string, recipients: readonly string[] = ["ops@example.com"]) => {
     const id = world.add(address, { recipients, label: "outbound" });
     world.spamcop(address, LISTED);

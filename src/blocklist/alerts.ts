@@ -9,6 +9,7 @@ import type { Mailer } from "../net/mailer.ts";
 import type { Change, ChangeContext } from "./events.ts";
 import { factsOf } from "./events.ts";
 import type { AlertRow } from "./alert-store.ts";
+import { oneLine, plural } from "./mail-lines.ts";
 import { worstRank } from "./severity.ts";
 import type { BlocklistStore } from "./store.ts";
 
@@ -18,6 +19,8 @@ export interface AlertsDeps {
   readonly mailer: Mailer;
   readonly clock: Clock;
   readonly log: Log;
+  /** Queues the digests that are due. */
+  readonly queueDigests: () => Promise<void>;
 }
 
 const LINES_MAX = 100;
@@ -35,6 +38,9 @@ const lineSchema = z.object({
 });
 type Line = z.output<typeof lineSchema>;
 
+/** What waits for a mail: a change, or a digest that is written already. */
+const waitingSchema = z.union([z.object({ digest: z.object({ subject: z.string(), text: z.string() }) }), lineSchema]);
+
 /** What is to be mailed of a change: a row for each recipient, to be written in the transaction of the change. */
 export const alertsOf = (change: Change, context: ChangeContext, recipients: readonly string[]): AlertRow[] => {
   const { before, atMs } = context;
@@ -47,8 +53,6 @@ export const alertsOf = (change: Change, context: ChangeContext, recipients: rea
   return recipients.map((recipient) => ({ id: newId(), recipient, body, createdAtMs: atMs }));
 };
 
-const oneLine = (text: string): string => text.replace(/[\p{Cc}\p{Cf}\s]+/gu, " ").trim();
-
 const describe = (line: Line): string => {
   const label = line.label === null ? "" : ` (${oneLine(line.label)})`;
   const often = line.flapping ? "; it comes and goes" : "";
@@ -59,11 +63,21 @@ const describe = (line: Line): string => {
   return `${head}\n${severity}${line.meaning}\n  ${line.at}${delisting}`;
 };
 
-const plural = (count: number, what: string): string => `${count} ${what}${count === 1 ? "" : "s"}`;
+interface MailText {
+  readonly subject: string;
+  readonly text: string;
+}
 
-/** Subject and text of one mail about all that happened. `rows` is not empty. */
-export const alertMail = (rows: readonly AlertRow[]): { readonly subject: string; readonly text: string } => {
-  const lines = rows.map(({ body }) => lineSchema.parse(JSON.parse(body)));
+/** Subject and text of one mail about all that happened, and the digests that are due. `rows` is not empty. */
+export const alertMail = (rows: readonly AlertRow[]): MailText => {
+  const waiting = rows.map(({ body }) => waitingSchema.parse(JSON.parse(body)));
+  const digests = waiting.flatMap((row) => ("digest" in row ? [row.digest] : []));
+  const lines = waiting.flatMap((row) => ("digest" in row ? [] : [row]));
+  const mails = [...(lines.length === 0 ? [] : [changesMail(lines)]), ...digests];
+  return { subject: mails[0]?.subject ?? "Blocklists", text: mails.map(({ text }) => text).join("\n") };
+};
+
+const changesMail = (lines: readonly Line[]): MailText => {
   // The rows are in the order of their time, which a sort keeps among those alike.
   const sorted = lines.toSorted((a, b) => worstRank([b.severity]) - worstRank([a.severity]));
   const came = sorted.filter((line) => line.came);
@@ -82,9 +96,9 @@ export const alertMail = (rows: readonly AlertRow[]): { readonly subject: string
   return { subject: `Blocklists: ${subject}`, text: `${[...shown, ...tail].join("\n\n")}\n` };
 };
 
-/** Sends the alerts that wait to their recipients. */
-export const createAlerts = ({ db, store, mailer, clock, log }: AlertsDeps): GatheredMails =>
-  createGatheredMails<AlertRow>({
+/** Sends the alerts and digests that wait to their recipients. */
+export const createAlerts = ({ db, store, mailer, clock, log, queueDigests }: AlertsDeps): GatheredMails => {
+  const mails = createGatheredMails<AlertRow>({
     ...{ mailer, clock, log },
     what: "an alert mail",
     recipients: store.alertRecipients,
@@ -95,3 +109,14 @@ export const createAlerts = ({ db, store, mailer, clock, log }: AlertsDeps): Gat
       }),
     compose: alertMail,
   });
+  return {
+    async send() {
+      try {
+        await queueDigests();
+      } catch (cause) {
+        log.error("digests of listings could not be written; they are tried again in the next run", { cause });
+      }
+      await mails.send();
+    },
+  };
+};

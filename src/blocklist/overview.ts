@@ -146,3 +146,4 @@ export const createOverview = ({ store, blocklists, targets, lists, health, cloc
 };
 
 export type Overview = ReturnType<typeof createOverview>;
+export type OverviewView = Awaited<ReturnType<Overview>>;

@@ -1,5 +1,6 @@
 import { type Clock, isoTime, nextTurn } from "../base/clock.ts";
 import { AppError } from "../base/errors.ts";
+import { nextDigestMs } from "../base/digest-schedule.ts";
 import type { Db, Tx } from "../db/open.ts";
 import type { Move } from "../webhooks/move-store.ts";
 import { type RecipientDomains, recipientsProblem } from "../mail/recipients.ts";
@@ -42,6 +43,7 @@ export const createNotifications = (deps: NotificationsDeps) => {
         webhook_configured: webhookUrl !== null && !isUrlOff({ accountId, mode }, webhookUrl),
         recipients: row?.recipients ?? [],
         blacklist_severity_min: row?.blacklistSeverityMin ?? null,
+        blacklist_digest: row?.blacklistDigest ?? "off",
         updated_at: row === undefined ? null : isoTime(row.updatedAtMs),
       };
     },
@@ -52,8 +54,10 @@ export const createNotifications = (deps: NotificationsDeps) => {
       const owner = { accountId, mode };
       const move = await db.commit((tx) => {
         const before = store.findDefaults(owner);
-        store.save(tx, { ...owner, ...before, ...wanted, updatedAtMs: clock.nowMs() });
-        const { webhookUrl: to } = wanted;
+        const nowMs = clock.nowMs();
+        const { webhookUrl: to, blacklistDigest: digest } = wanted;
+        const due = digest === undefined ? {} : { blacklistDigestDueAtMs: nextDigestMs(digest, nowMs) };
+        store.save(tx, { ...owner, ...before, ...wanted, ...due, updatedAtMs: nowMs });
         if (to !== undefined && to !== null) turnOnUrl(tx, owner, to);
         const from = before.webhookUrl;
         return to === undefined || from === null || from === to ? null : { subject: null, from, to };

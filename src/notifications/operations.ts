@@ -12,6 +12,7 @@ const NOTIFICATIONS = {
   webhook_configured: true,
   recipients: ["ops@example.com"],
   blacklist_severity_min: null,
+  blacklist_digest: "daily",
   updated_at: "2026-01-01T00:00:00.000Z",
 };
 

@@ -12,7 +12,7 @@ describe("the defaults of an account", () => {
     const key = app.newKey({ mode: "live" });
     const nothing = {
       ...{ mode: "live", webhook_url: null, webhook_configured: false, recipients: [], updated_at: null },
-      ...{ blacklist_severity_min: null },
+      ...{ blacklist_severity_min: null, blacklist_digest: "off" },
     };
     expect(await app.request("GET", PATH, { key })).toMatchObject({ status: 200, body: nothing });
     const set = await app.request("PATCH", PATH, { key, body: { webhook_url: HOOK } });
@@ -79,5 +79,29 @@ describe("the defaults of an account", () => {
     expect((await app.request("GET", PATH, { key: reader })).status).toBe(200);
     expect((await app.request("PATCH", PATH, { key: reader, body: {} })).status).toBe(403);
     expect((await app.request("GET", PATH, { key: app.newKey({ scopes: ["blacklist:write"] }) })).status).toBe(403);
+  });
+});
+
+describe("digests of listings", () => {
+  test("are due at their time, and no more when they are turned off", async () => {
+    const app = start({ settings: MAIL });
+    const key = app.newKey({ mode: "live" });
+    const due = () =>
+      app.db.sqlite
+        .query<{ at: number | null }, []>("SELECT blacklist_digest_due_at_ms at FROM account_notifications")
+        .get()?.at;
+    await app.request("PATCH", PATH, { key, body: { blacklist_digest: "weekly", blacklist_severity_min: "high" } });
+    expect(due()).toBe(Date.parse("2026-01-05T06:00:00Z"));
+    await app.request("PATCH", PATH, { key, body: { recipients: ["a@example.com"] } });
+    expect(due()).toBe(Date.parse("2026-01-05T06:00:00Z"));
+    await app.advance(5 * 24 * 60 * 60_000);
+    await app.service.blocklist.alerts?.send();
+    expect(due()).toBe(Date.parse("2026-01-12T06:00:00Z"));
+    const waiting = app.db.sqlite.query("SELECT recipient FROM blocklist_alerts").all();
+    expect(waiting).toEqual([{ recipient: "a@example.com" }]);
+    const off = await app.request("PATCH", PATH, { key, body: { blacklist_digest: "off" } });
+    expect(off.body).toMatchObject({ blacklist_digest: "off", blacklist_severity_min: "high" });
+    expect(due()).toBeNull();
+    expect((await app.request("PATCH", PATH, { key, body: { blacklist_digest: "hourly" } })).status).toBe(400);
   });
 });

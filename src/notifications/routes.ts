@@ -24,11 +24,12 @@ export const createNotificationsRoutes = ({ guard, notifications, rules }: Notif
       PATH,
       async ({ request, caller }) => {
         const wanted = await readJson(request, changeSchema);
-        const { webhook_url: webhookUrl, recipients, blacklist_severity_min } = wanted;
+        const { webhook_url: webhookUrl, recipients, blacklist_severity_min, blacklist_digest } = wanted;
         await notifications.change(caller, {
           ...(webhookUrl === undefined ? {} : { webhookUrl }),
           ...(recipients === undefined ? {} : { recipients }),
           ...(blacklist_severity_min === undefined ? {} : { blacklistSeverityMin: blacklist_severity_min }),
+          ...(blacklist_digest === undefined ? {} : { blacklistDigest: blacklist_digest }),
         });
         return notifications.view(caller);
       },

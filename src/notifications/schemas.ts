@@ -17,6 +17,7 @@ export const notificationsChangeSchema = (webhookUrl: z.ZodType<string, string>)
       webhook_url: webhookUrl.nullable().optional(),
       recipients: recipients.optional(),
       blacklist_severity_min: z.enum(SEVERITIES).nullable().optional(),
+      blacklist_digest: z.enum(["off", "daily", "weekly"]).optional(),
     })
     .meta({ title: "NotificationsChange" });
 
@@ -34,6 +35,10 @@ export const notificationsSchema = z
     blacklist_severity_min: z.enum(SEVERITIES).nullable().meta({
       description:
         "Listings on blocklists below it are not sent; they stay in the history and the event feed. Null: webhooks get all, mail those from `medium` on. A target can have its own (`alert_severity_min`).",
+    }),
+    blacklist_digest: z.enum(["off", "daily", "weekly"]).meta({
+      description:
+        "Mail about all listings, to these recipients and those of the targets: at 06:00 UTC, weekly on Mondays.",
     }),
     updated_at: z.iso.datetime({ precision: 3 }).nullable().meta({ description: "Null while nothing was ever set." }),
   })

@@ -1,4 +1,4 @@
-import { and, eq } from "drizzle-orm";
+import { and, asc, eq, lte } from "drizzle-orm";
 import type { KeyMode } from "../base/secrets.ts";
 import type { Db, Tx } from "../db/open.ts";
 import type { Severity } from "../dnsbl/blocklist.ts";
@@ -46,6 +46,25 @@ export const createNotificationsStore = (db: Db) => {
     find,
     /** The defaults of an owner; nothing at all while none were set. */
     findDefaults: (owner: NotificationsOwner): NotificationDefaults => find(owner) ?? NOTHING,
+    /** Accounts and modes whose digest of listings is due, those that wait longest first. */
+    dueDigests: (nowMs: number, limit: number) =>
+      db.orm
+        .select()
+        .from(table)
+        .where(lte(table.blacklistDigestDueAtMs, nowMs))
+        .orderBy(asc(table.blacklistDigestDueAtMs))
+        .limit(limit)
+        .all()
+        .map(({ accountId, mode, recipients, blacklistSeverityMin: severityMin, blacklistDigest }) => {
+          const period = blacklistDigest === "weekly" ? ("weekly" as const) : ("daily" as const);
+          return { accountId, mode, recipients, severityMin, period };
+        }),
+    postponeDigest: (_tx: Tx, { accountId, mode }: NotificationsOwner, dueAtMs: number | null): void =>
+      void db.orm
+        .update(table)
+        .set({ blacklistDigestDueAtMs: dueAtMs })
+        .where(and(eq(table.accountId, accountId), eq(table.mode, mode)))
+        .run(),
     save: (_tx: Tx, { accountId, mode, ...values }: NotificationsRow): void =>
       void db.orm
         .insert(table)

@@ -1,0 +1,131 @@
+import { describe, expect, test } from "bun:test";
+import { createBlocklistWorlds } from "../testing/blocklist-world.ts";
+import { alertMail } from "./alerts.ts";
+import { type DigestFacts, type DigestListing, digestMail } from "./digest.ts";
+import { createDigestQueue, type DueDigest } from "./digest-queue.ts";
+
+const NOTHING: DigestFacts = {
+  period: "daily",
+  sinceMs: 0,
+  listings: [],
+  changes: [],
+  listsInTrouble: [],
+  isWhole: true,
+};
+const LISTING: DigestListing = {
+  ...{ target: "198.51.100.7", label: "out\n1", name: "SpamCop", severity: "high", meaning: "Reported as spam." },
+  ...{
+    since: "2026-01-01T00:00:00.000Z",
+    delistUrl: "https://d.example/",
+    isAcknowledged: false,
+    isAboveThreshold: true,
+  },
+};
+
+describe("a digest", () => {
+  test("with nothing to say is not sent, but weekly to those who see all", () => {
+    expect(digestMail(NOTHING)).toBeNull();
+    expect(digestMail({ ...NOTHING, period: "weekly", isWhole: false })).toBeNull();
+    expect(digestMail({ ...NOTHING, period: "weekly" })?.subject).toBe(
+      "Blocklists, weekly: nothing to act on is listed",
+    );
+    const minor = [
+      { ...LISTING, isAboveThreshold: false },
+      { ...LISTING, isAcknowledged: true },
+    ];
+    expect(digestMail({ ...NOTHING, listings: minor })).toBeNull();
+  });
+
+  test("shows the worst first, and counts what is acknowledged or below the threshold", () => {
+    const mail = digestMail({
+      ...NOTHING,
+      listings: [
+        LISTING,
+        { ...LISTING, target: "198.51.100.8", severity: "critical", label: null },
+        { ...LISTING, isAboveThreshold: false },
+        { ...LISTING, isAcknowledged: true, severity: "critical" },
+      ],
+      changes: [
+        { came: false, target: "a.example", label: null, name: "DBL", severity: null, at: "2026-01-01T05:00:00.000Z" },
+      ],
+      listsInTrouble: [{ name: "URIBL", kind: "domain", reason: "Refused.", remedy: "Use a resolver of your own." }],
+    });
+    expect(mail).toEqual({
+      subject: "Blocklists, daily: 2 listings, the worst critical: 198.51.100.8",
+      text: [
+        "Listed now:",
+        "critical: 198.51.100.8 is on SpamCop, since 2026-01-01\n  Reported as spam.\n  Delisting: https://d.example/",
+        "high: 198.51.100.7 (out 1) is on SpamCop, since 2026-01-01\n  Reported as spam.\n  Delisting: https://d.example/",
+        "Not shown: 1 listing below the threshold for alerts, 1 acknowledged listing. GET /v1/blacklist/targets?sort=severity has all.",
+        "Changes since 1970-01-01 00:00 UTC:",
+        "2026-01-01 05:00 UTC: a.example no longer on DBL",
+        "Lists that cannot be believed at present:",
+        "URIBL (domain): Refused. Use a resolver of your own.\n",
+      ].join("\n\n"),
+    });
+  });
+
+  test("is bounded", () => {
+    const mail = digestMail({ ...NOTHING, listings: Array.from({ length: 150 }, () => LISTING) });
+    expect(mail?.text.match(/is on SpamCop/g)).toHaveLength(100);
+    expect(mail?.text).toContain("and 50 more");
+  });
+});
+
+describe("digests that are due", () => {
+  const newWorld = createBlocklistWorlds();
+  const DUE: DueDigest = {
+    ...{ accountId: "account", mode: "live", period: "daily", severityMin: null },
+    recipients: ["all@example.com"],
+  };
+  const newQueue = (due: readonly DueDigest[]) => {
+    const world = newWorld({ pbl: "low" });
+    const postponed: Array<number | null> = [];
+    const overview = async () => ({
+      changes: { listed: 0, delisted: 0, is_complete: true, recent: [], feed: "" },
+      lists_in_trouble: [],
+    });
+    const queue = createDigestQueue({
+      ...{
+        db: world.db,
+        store: world.store,
+        listings: world.listings,
+        lists: world.lists,
+        clock: world.clock,
+        overview,
+      },
+      due: () => due,
+      postpone: (_tx, _owner, dueAtMs) => void postponed.push(dueAtMs),
+    });
+    const mailTo = (recipient: string) => {
+      const rows = world.store.alertsFor(recipient).filter(({ body }) => body.includes("digest"));
+      return rows.length === 0 ? null : alertMail(rows);
+    };
+    return { world, queue, postponed, mailTo };
+  };
+
+  test("are queued once, to the account about all targets and to those of a target about that one", async () => {
+    const { world, queue, postponed, mailTo } = newQueue([DUE]);
+    const listed = world.add("8.8.8.8", { recipients: ["one@example.com"] });
+    const minor = world.add("8.8.4.4", { recipients: ["two@example.com"] });
+    world.spamcop("8.8.8.8", { A: ["127.0.0.2"] });
+    world.zen("8.8.4.4", { A: ["127.0.0.10"] });
+    await world.check(listed);
+    await world.check(minor);
+    await queue();
+    expect(postponed).toEqual([Date.parse("2026-01-01T06:00:00.000Z")]);
+    expect(mailTo("all@example.com")?.text).toContain("high: 8.8.8.8 is on SpamCop SCBL, since 2026-01-01");
+    expect(mailTo("all@example.com")?.text).toContain("Not shown: 1 listing below the threshold");
+    expect(mailTo("one@example.com")?.text).not.toContain("Not shown");
+    // A nuisance list is no reason for a mail of its own.
+    expect(mailTo("two@example.com")).toBeNull();
+  });
+
+  test("of test keys are not mailed", async () => {
+    const { world, queue, postponed, mailTo } = newQueue([{ ...DUE, mode: "test", period: "weekly" }]);
+    world.add("8.8.8.8");
+    await queue();
+    expect(postponed).toHaveLength(1);
+    expect(mailTo("all@example.com")).toBeNull();
+  });
+});
