@@ -8,6 +8,7 @@ import { createBudgetStore } from "./blocklist/budget-store.ts";
 import { createMonitor } from "./blocklist/monitor.ts";
 import { createMuting } from "./blocklist/muting.ts";
 import { createDigestQueue } from "./blocklist/digest-queue.ts";
+import { createDiscovery } from "./blocklist/discovery.ts";
 import { createListingNotes } from "./blocklist/listing-notes.ts";
 import { createOverviewStore } from "./blocklist/overview-store.ts";
 import { createOverview } from "./blocklist/overview.ts";
@@ -81,11 +82,16 @@ export const composeBlocklist = (parts: BlocklistParts) => {
   const rangeChecks = createRangeChecks({ db, store, ranges, monitor, clock });
   const notes = createListingNotes({ db, store, listings: listingStore, clock });
   const overview = createOverview({ store: createOverviewStore(db), targets, blocklists: store, lists, health, clock });
+  const discover = createDiscovery({
+    resolver: outside.resolver,
+    sourceAddresses: config.sourceAddresses,
+    hasProxies: config.socksProxies.length > 0,
+  });
   const queueDigests = createDigestQueue({
     ...{ db, store, listings, overview, lists: known, clock },
     due: notifications.dueDigests,
     postpone: notifications.postponeDigest,
   });
   const alerts = mailer === null ? null : createAlerts({ db, store, mailer, clock, log, queueDigests });
-  return { catalogue, health, store, monitor, passes, targets, rangeChecks, notes, overview, alerts };
+  return { catalogue, health, store, monitor, passes, targets, rangeChecks, notes, overview, discover, alerts };
 };

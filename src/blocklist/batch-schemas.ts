@@ -38,6 +38,37 @@ export const batchOrderSchema = (webhookUrl: z.ZodType<string, string>) =>
     })
     .meta({ title: "BlacklistBatch" });
 
+/** Body of `POST /v1/blacklist/targets/discover`. */
+export const discoverOrderSchema = (webhookUrl: z.ZodType<string, string>) =>
+  z
+    .strictObject({
+      domain: z.string().trim().min(1).max(TARGET_CHARACTERS_MAX).optional().meta({
+        description: "Its mail hosts' addresses, and the addresses that its SPF record names, are added with it.",
+      }),
+      egress: z.boolean().optional().meta({ description: "The addresses that this service sends from." }),
+      dry_run: z.boolean().optional().meta({ description: "Only tell what is found." }),
+      label: label.nullable().optional(),
+      webhook_url: webhookUrl.nullable().optional(),
+      alert_severity_min: severity.nullable().optional(),
+    })
+    .refine(({ domain, egress }) => domain !== undefined || egress === true, "Give a domain, or egress: true")
+    .meta({ title: "BlacklistDiscovery" });
+
+export const discoveredSchema = z
+  .object({
+    found: z.array(
+      z.object({
+        target: z.string(),
+        source: z.string().meta({ description: "Where it was found, such as `MX mx1.example.com`." }),
+        status: z.enum(["found", "created", "exists", "invalid"]).meta({ description: "`found` with `dry_run`." }),
+        id: z.uuid().nullable(),
+        problem: z.string().nullable(),
+      }),
+    ),
+    unknown: z.array(z.string()).meta({ description: "What could not be found out, in sentences." }),
+  })
+  .meta({ title: "BlacklistDiscovered" });
+
 /** Query of a batch as CSV: what its rows leave out. */
 export const batchQuerySchema = (webhookUrl: z.ZodType<string, string>) =>
   z.strictObject({

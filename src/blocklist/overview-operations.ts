@@ -4,7 +4,7 @@ import { BODY_ERRORS, PAGE_ERRORS } from "../http/operation-errors.ts";
 import { PAGE, pathId, query } from "../http/parameters.ts";
 import { createOutgoingRules } from "../net/fetch-url.ts";
 import { webhookUrlSchema } from "../webhooks/schemas.ts";
-import { batchOrderSchema, batchResultSchema } from "./batch-schemas.ts";
+import { batchOrderSchema, batchResultSchema, discoveredSchema, discoverOrderSchema } from "./batch-schemas.ts";
 import { TARGET_EXAMPLE } from "./operations.ts";
 import { overviewSchema } from "./overview-schemas.ts";
 import { listingNotesSchema, membersSchema, targetSchema } from "./schemas.ts";
@@ -99,6 +99,32 @@ export const BLOCKLIST_OVERVIEW_OPERATIONS: readonly Operation[] = [
     },
     responses: { 200: { description: "A result for each row.", schema: batchResultSchema, example: BATCH } },
     errors: ["insufficient_scope", "Invalid query", ...BODY_ERRORS],
+  },
+  {
+    method: "POST",
+    path: `${PATH}/discover`,
+    tag: TAG,
+    summary: "Watch a domain with its mail hosts, or the addresses of this service",
+    description:
+      "Adds the domain, the addresses of its MX hosts (without MX those of the domain), and what `ip4:` and `ip6:` of its SPF record name; what the record includes is not followed. `unknown` says what could not be found out.",
+    body: {
+      schema: discoverOrderSchema(webhookUrlSchema(createOutgoingRules([]))),
+      example: { domain: "example.com", dry_run: true },
+    },
+    responses: {
+      200: {
+        description: "What was found, and what became of it.",
+        schema: discoveredSchema,
+        example: {
+          found: [
+            { target: "example.com", source: "domain", status: "found", id: null, problem: null },
+            { target: "192.0.2.1", source: "MX mx1.example.com", status: "found", id: null, problem: null },
+          ],
+          unknown: ["Not followed in the SPF record: include:_spf.example.net."],
+        },
+      },
+    },
+    errors: ["insufficient_scope", ...BODY_ERRORS],
   },
   {
     method: "GET",

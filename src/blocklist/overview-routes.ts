@@ -1,7 +1,8 @@
 import { Elysia } from "elysia";
+import type { z } from "zod";
 import { AppError } from "../base/errors.ts";
 import { DAY_MS } from "../base/days.ts";
-import { isId } from "../base/secrets.ts";
+import { isId, type KeyMode } from "../base/secrets.ts";
 import type { Clock } from "../base/clock.ts";
 import { sendJson } from "../http/answer.ts";
 import { readJson } from "../http/body.ts";
@@ -12,17 +13,21 @@ import type { OutgoingRules } from "../net/fetch-url.ts";
 import { webhookUrlSchema } from "../webhooks/schemas.ts";
 import type { Catalogue } from "../dnsbl/blocklist.ts";
 import { BATCH_PARAMETERS, batchView, ordersOf, readBatch } from "./batch.ts";
+import { discoverOrderSchema } from "./batch-schemas.ts";
+import type { Discovered, DiscoverTargets } from "./discovery.ts";
 import type { ListingNotesUse } from "./listing-notes.ts";
 import type { Overview } from "./overview.ts";
 import { listingNotesSchema, memberFiltersSchema, overviewQuerySchema } from "./schemas.ts";
 import { readTargetFilters } from "./target-filters.ts";
-import type { Targets } from "./targets.ts";
+import { parseTarget } from "./target-form.ts";
+import type { TargetOrder, Targets } from "./targets.ts";
 
 export interface OverviewRouteDeps {
   readonly guard: Guard;
   readonly targets: Targets;
   readonly notes: ListingNotesUse;
   readonly overview: Overview;
+  readonly discover: DiscoverTargets;
   readonly catalogue: Catalogue;
   readonly rules: OutgoingRules;
   readonly clock: Clock;
@@ -38,10 +43,31 @@ const knownId = (id: string): string => {
   throw new AppError("not_found", { message: "There is no such target." });
 };
 
+/** A domain in its normal form. */
+const readDomain = (text: string, mode: KeyMode): string => {
+  const parsed = parseTarget(text, mode);
+  const message = parsed.ok ? "A domain is needed, not an address" : parsed.error;
+  if (parsed.ok && parsed.value.kind === "domain") return parsed.value.value;
+  throw new AppError("Invalid request body", { issues: [{ path: "domain", message }] });
+};
+
+const orderOf =
+  ({ label, webhook_url, alert_severity_min }: z.output<ReturnType<typeof discoverOrderSchema>>) =>
+  ({ target }: Discovered): TargetOrder => ({
+    target,
+    label: label ?? null,
+    monitoringEnabled: true,
+    webhookUrl: webhook_url ?? null,
+    recipients: [],
+    alertSeverityMin: alert_severity_min ?? null,
+  });
+
 /** Blocklist monitoring of many targets: the overview, batches, the addresses of ranges, notes about listings. */
 export const createOverviewRoutes = (deps: OverviewRouteDeps) => {
-  const { guard, targets, notes, overview, catalogue, rules, clock, keyName } = deps;
+  const { guard, targets, notes, overview, discover, catalogue, rules, clock, keyName } = deps;
   const webhookUrl = webhookUrlSchema(rules);
+  const discoverSchema = discoverOrderSchema(webhookUrl);
+  const write = { parse: "none", demand: { scope: "blacklist:write" } } as const;
 
   return new Elysia({ name: "blocklist-overview" })
     .use(guard)
@@ -61,6 +87,25 @@ export const createOverviewRoutes = (deps: OverviewRouteDeps) => {
         return sendJson(request, batchView(rows, outcomes));
       },
       { parse: "none", demand: { scope: "blacklist:write", query: BATCH_PARAMETERS } },
+    )
+    .post(
+      `${PATH}/discover`,
+      async ({ request, caller }) => {
+        const order = await readJson(request, discoverSchema);
+        const domain = order.domain === undefined ? null : readDomain(order.domain, caller.mode);
+        const { found, unknown } = await discover({ domain, egress: order.egress === true, mode: caller.mode });
+        const outcomes = order.dry_run === true ? [] : await targets.addMany(caller, found.map(orderOf(order)));
+        const results = found.map(({ target, source }, at) => {
+          const outcome = outcomes[at];
+          if (outcome === undefined) return { target, source, status: "found", id: null, problem: null };
+          const { status } = outcome;
+          return outcome.status === "invalid"
+            ? { target, source, status, id: null, problem: outcome.problem }
+            : { target, source, status, id: outcome.target.id, problem: null };
+        });
+        return sendJson(request, { found: results, unknown });
+      },
+      write,
     )
     .get(
       `${PATH}/:id/members`,
@@ -82,6 +127,6 @@ export const createOverviewRoutes = (deps: OverviewRouteDeps) => {
         const listing = params.listing.slice(0, LISTING_CHARACTERS_MAX);
         return targets.view(await notes.change(target, listing, { by: keyName(caller.keyId), wanted }));
       },
-      { parse: "none", demand: { scope: "blacklist:write" } },
+      write,
     );
 };
