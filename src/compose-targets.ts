@@ -25,7 +25,7 @@ export const composeTargets = (given: {
     targets,
     /** Checks a target, and answers what has become of it; null when it was removed meanwhile. */
     async check(target: TargetRow): Promise<TargetRow | null> {
-      const running = target.members === null ? monitor.check(target, "manual") : rangeChecks.check(target);
+      const running = target.members === null ? monitor.checkOnDemand(target) : rangeChecks.check(target);
       return (await running.done)?.target ?? null;
     },
   };
