@@ -1,5 +1,6 @@
 import type { Log } from "./base/log.ts";
 import type { TargetRow } from "./blocklist/store.ts";
+import { composeUrls } from "./compose.ts";
 import { composeBlocklist } from "./compose-blocklist.ts";
 import type { Outside } from "./compose-engine.ts";
 import type { Config } from "./config.ts";
@@ -14,11 +15,10 @@ export const composeTargets = (given: {
   readonly log: Log;
   readonly outside: Outside;
 }) => {
-  const urls = createWebhookStore(given.db);
+  const { move: _, ...urls } = composeUrls(given.db, createWebhookStore(given.db), given.outside.clock);
   const { targets, monitor, rangeChecks } = composeBlocklist({
     ...given,
-    turnOnUrl: urls.clearGone,
-    isUrlOff: urls.isGone,
+    ...urls,
     notifications: createNotificationsStore(given.db),
   });
   return {

@@ -42,7 +42,7 @@ import { createWebhookRoutes } from "./webhooks/routes.ts";
 import { createWebhookSecretStore } from "./webhooks/secret-store.ts";
 import { createWebhookSecrets } from "./webhooks/secrets.ts";
 import { createSender } from "./webhooks/send.ts";
-import { createWebhookStore, type WebhookOwner } from "./webhooks/store.ts";
+import { createWebhookStore, type WebhookOwner, type WebhookStore } from "./webhooks/store.ts";
 import { createWebhooks } from "./webhooks/webhooks.ts";
 
 /** The operator's list of what is not to be mailed. */
@@ -74,6 +74,20 @@ const exampleOf = async (type: string): Promise<object> => {
   return z.looseObject({}).parse(EVENT_DOCS.find((event) => event.type === type)?.example);
 };
 
+/** What happens to the webhook URLs of targets, domains and jobs when they are set, changed or turned off by their receiver. */
+export const composeUrls = (db: Db, store: WebhookStore, clock: Clock) => {
+  const { move } = createMoveStore(db, store);
+  return {
+    move,
+    turnOnUrl: store.clearGone,
+    isUrlOff: store.isGone,
+    moveDeliveries(tx: Tx, owner: WebhookOwner, { subject, from, to }: UrlChange): void {
+      if (from === null || from === to) return;
+      move(tx, owner, { subject, from, to }, clock.nowMs(), MOVED_OF_SUBJECT_MAX);
+    },
+  };
+};
+
 /** Webhooks of the whole product: what sends them, and what users do with them. */
 export const composeWebhooks = ({ config, db, log, outside }: Omit<ServiceDeps, "baseUrl" | "freshResolver">) => {
   const { clock, random, resolver } = outside;
@@ -93,15 +107,7 @@ export const composeWebhooks = ({ config, db, log, outside }: Omit<ServiceDeps, 
     defaultUrl: (owner) => defaults.findDefaults(owner).webhookUrl,
   });
   const webhooks = createWebhooks({ db, store, events, secrets, dispatcher, send, clock, exampleOf });
-  const { move } = createMoveStore(db, store);
-  const urls = {
-    turnOnUrl: store.clearGone,
-    isUrlOff: store.isGone,
-    moveDeliveries(tx: Tx, owner: WebhookOwner, { subject, from, to }: UrlChange): void {
-      if (from === null || from === to) return;
-      move(tx, owner, { subject, from, to }, clock.nowMs(), MOVED_OF_SUBJECT_MAX);
-    },
-  };
+  const { move, ...urls } = composeUrls(db, store, clock);
   const mail = { hasMail: mailerOf(config) !== null, recipientDomains: config.notifyDomains };
   const moveSome = (tx: Tx, owner: WebhookOwner, order: Move) =>
     move(tx, owner, order, clock.nowMs(), MOVED_AT_ONCE_MAX) === MOVED_AT_ONCE_MAX;
@@ -130,9 +136,11 @@ export const composeService = ({ config, db, log, outside, freshResolver: given,
   const store = createVerificationStore(db);
   const runner = createRunner({ db, store, ledger, engine, outages, clock, log });
   const checks = createChecks({ db, store, ledger, runner, clock });
-  const { rules, dispatcher, webhooks, notifications, defaults, turnOnUrl, isUrlOff, moveDeliveries } = composeWebhooks({
-    ...{ config, db, log, outside },
-  });
+  const { rules, dispatcher, webhooks, notifications, defaults, turnOnUrl, isUrlOff, moveDeliveries } = composeWebhooks(
+    {
+      ...{ config, db, log, outside },
+    },
+  );
   const defaultRecipients = (owner: NotificationsOwner) => defaults.findDefaults(owner).recipients;
   const keyName = (id: string): string => administration.store.findKey(id)?.name ?? id;
   const blocklist = composeBlocklist({

@@ -119,7 +119,7 @@ export const createOverview = ({ store, blocklists, targets, lists, health, cloc
     lists.flatMap((list) =>
       list.kinds.flatMap((kind) => {
         const { state, reason, remedy, testedAtMs } = health.of(list, kind);
-        if (state === "healthy" || testedAtMs === null) return [];
+        if (state === "healthy" || state === "unknown" || testedAtMs === null) return [];
         return [{ list: list.id, name: list.name, kind, state, reason, remedy, tested_at: isoTime(testedAtMs) }];
       }),
     );

@@ -1,6 +1,7 @@
 import type { Command } from "commander";
 import { composeLookups } from "../compose-blocklist.ts";
 import { freshResolverOf, realOutside } from "../compose-engine.ts";
+import { rankOf } from "../blocklist/severity.ts";
 import { parseTarget } from "../blocklist/target-form.ts";
 import { type Blocklist, isEnabled, type Severity } from "../dnsbl/blocklist.ts";
 import type { Dnsbl } from "../dnsbl/dnsbl.ts";
@@ -8,6 +9,7 @@ import type { ListOutcome } from "../dnsbl/lookup.ts";
 import type { Target } from "../dnsbl/query-name.ts";
 import { catalogueView } from "../blocklist/list-view.ts";
 import { addTargetCommands, failOnOption, failOnSeverity } from "./blocklist-targets.ts";
+import { fittedTable } from "./fitted-table.ts";
 import { CommandFailed, type Io, print, table, UsageError } from "./io.ts";
 import { loadConfig } from "./workspace.ts";
 
@@ -51,17 +53,26 @@ const checkTarget = async ({ lists, dnsbl }: Asking, target: Target) => {
 };
 type Checked = Awaited<ReturnType<typeof checkTarget>>;
 
-const HEADINGS = ["LIST", "ANSWER", "SEVERITY", "WHAT IT MEANS", "DELISTING"];
+const HEADINGS = ["SEVERITY", "LIST", "ANSWER", "WHAT IT MEANS"];
 
-const asText = ({ target, status, results }: Checked): string => {
-  const rows = results.flatMap(({ list, outcome, listings, reason, delist_url }) => {
-    if (outcome === "not_listed") return [];
-    if (outcome !== "listed") return [[list, outcome, "", reason ?? "", ""]];
-    return listings.map(({ id, severity, meaning }) => [id, "listed", severity, meaning, delist_url ?? ""]);
-  });
+/** The worst first; addresses of delisting pages stand below, where nothing breaks them. */
+const asText = ({ target, status, results }: Checked, columns: number): string => {
+  const listed = results
+    .flatMap(({ listings, delist_url }) => listings.map((listing) => ({ ...listing, delist_url })))
+    .toSorted((a, b) => rankOf(b.severity) - rankOf(a.severity));
+  const others = results.filter(({ outcome }) => outcome !== "listed" && outcome !== "not_listed");
+  const rows = [
+    ...listed.map(({ id, severity, meaning }) => [severity, id, "listed", meaning]),
+    ...others.map(({ list, outcome, reason }) => ["", list, outcome, reason ?? ""]),
+  ];
   const clean = results.filter(({ outcome }) => outcome === "not_listed").length;
   const head = `${target}: ${status} (${clean} of ${results.length} lists say: not listed)`;
-  return rows.length === 0 ? head : `${head}\n${table(HEADINGS, rows)}`;
+  const delisting = listed.flatMap(({ id, delist_url }) => (delist_url === null ? [] : [`  ${id}: ${delist_url}`]));
+  return [
+    head,
+    ...(rows.length === 0 ? [] : [fittedTable(HEADINGS, rows, columns)]),
+    ...(delisting.length === 0 ? [] : ["Delisting:", ...delisting]),
+  ].join("\n");
 };
 
 const parseOrRefuse = (text: string): Target => {
@@ -103,7 +114,7 @@ export const addBlocklistCommands = (program: Command, io: Io): void => {
         const lists = catalogue.lists.filter(isEnabled);
         for (const target of targets) {
           const checked = await checkTarget({ lists, dnsbl }, target);
-          print(io, json, checked, () => asText(checked));
+          print(io, json, checked, () => asText(checked, io.columns));
           for (const { listings } of checked.results)
             found.push(...listings.map(({ severity }) => ({ name: checked.target, severity })));
         }

@@ -42,7 +42,9 @@ describe("blocklist check", () => {
     const end = await withSpamcop(answer, ["blocklist", "check", "8.8.8.8", "8.8.4.4"]);
     expect(end.status).toBe(0);
     expect(end.out).toContain("8.8.8.8: listed");
-    expect(end.out).toMatch(/spamcop +listed +high .*https:/);
+    expect(end.out).toMatch(/high +spamcop +listed /);
+    expect(end.out).toContain("\nDelisting:\n  spamcop: https:");
+    for (const line of end.out.split("\n")) expect(line.length).toBeLessThanOrEqual(80);
     expect(end.out).toContain("8.8.4.4: clean (1 of 1 lists say: not listed)");
   });
 
