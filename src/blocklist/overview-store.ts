@@ -33,23 +33,22 @@ export interface CountWindow {
   readonly from: string | null;
 }
 
-const OF_OWNER = "t.account_id = ? AND t.mode = ? AND (? IS NULL OR t.id < ?) AND (? IS NULL OR t.id >= ?)";
-type OwnerWindow = [string, string, string | null, string | null, string | null, string | null];
+/** Behind every id and before every id: bounds that are always there let SQLite search the index instead of reading all of it. */
+const [LAST, FIRST] = ["~", ""];
+const OF_OWNER = "t.account_id = ? AND t.mode = ? AND t.id < ? AND t.id >= ?";
+type OwnerWindow = [string, string, string, string];
 
 const valuesOf = ({ accountId, mode }: Owner, { before, from }: CountWindow): OwnerWindow => [
   accountId,
   mode,
-  before,
-  before,
-  from,
-  from,
+  before ?? LAST,
+  from ?? FIRST,
 ];
 
 /** Reads for the overview, each of as many rows as the caller says. */
 export const createOverviewStore = ({ sqlite }: Db) => {
-  const behind = sqlite.prepare<{ id: string }, [string, string, string | null, string | null, number]>(
-    `SELECT t.id FROM blocklist_targets t WHERE t.account_id = ? AND t.mode = ? AND (? IS NULL OR t.id < ?) ORDER BY t.id DESC
-      LIMIT 1 OFFSET ?`,
+  const behind = sqlite.prepare<{ id: string }, [string, string, string, number]>(
+    "SELECT t.id FROM blocklist_targets t WHERE t.account_id = ? AND t.mode = ? AND t.id < ? ORDER BY t.id DESC LIMIT 1 OFFSET ?",
   );
   const targets = sqlite.prepare<TargetCount, OwnerWindow>(
     `SELECT t.range_id = '' isOwn, t.members IS NOT NULL isRange, t.listed_on <> '[]' isListed, t.monitoring_enabled = 0 isPaused, t.status,
@@ -61,20 +60,20 @@ export const createOverviewStore = ({ sqlite }: Db) => {
       FROM blocklist_targets t JOIN blocklist_listings l ON l.target_id = t.id
       WHERE ${OF_OWNER} AND t.listed_on <> '[]' GROUP BY 1, 2`,
   );
-  const changes = sqlite.prepare<ChangeEvent, [string, string, string | null, string | null, number]>(
+  const changes = sqlite.prepare<ChangeEvent, [string, string, string, number]>(
     `SELECT id, type, data, created_at_ms createdAtMs FROM outbox
-      WHERE account_id = ? AND mode = ? AND (? IS NULL OR id < ?) ORDER BY id DESC LIMIT ?`,
+      WHERE account_id = ? AND mode = ? AND id < ? ORDER BY id DESC LIMIT ?`,
   );
 
   return {
     /** The id so many places behind `before`, addresses of ranges counted; null when there are no so many. */
     idBehind: ({ accountId, mode }: Owner, before: string | null, places: number): string | null =>
-      behind.get(accountId, mode, before, before, places)?.id ?? null,
+      behind.get(accountId, mode, before ?? LAST, places)?.id ?? null,
     countTargets: (owner: Owner, window: CountWindow): TargetCount[] => targets.all(...valuesOf(owner, window)),
     countListings: (owner: Owner, window: CountWindow): ListingCount[] => listings.all(...valuesOf(owner, window)),
     /** Events of every type, the newest first, older than the id `before`. */
     events: ({ accountId, mode }: Owner, before: string | null, limit: number): ChangeEvent[] =>
-      changes.all(accountId, mode, before, before, limit),
+      changes.all(accountId, mode, before ?? LAST, limit),
   };
 };
 
