@@ -52,8 +52,8 @@ export const createDispatcher = (deps: DispatcherDeps) => {
   const resting = new Map<string, () => void>();
   /** URLs that something is due for, those that wait longest first. */
   const due = new Map<string, Seeker>();
-  /** When a paced URL may be called again, on the monotonic clock. */
-  const pacedUntilMs = new Map<string, number>();
+  /** When a URL may be called again that is paced, or has just asked to wait, on the monotonic clock. */
+  const quietUntilMs = new Map<string, number>();
   const takeOver = createTakeOver(deps);
   const record = createRecorder(deps);
   let scanned: WebhookEndpoint | null = null;
@@ -62,11 +62,17 @@ export const createDispatcher = (deps: DispatcherDeps) => {
   let lookAgain = false;
   let stopped = true;
 
+  const isQuiet = ({ key }: Seeker): boolean => (quietUntilMs.get(key) ?? 0) > clock.monotonicMs();
+  const beQuiet = ({ key }: Seeker, forMs: number): void => {
+    quietUntilMs.set(key, Math.max(quietUntilMs.get(key) ?? 0, clock.monotonicMs() + forMs));
+  };
+
   /** Sends one event; false when the queue is not to go on. What was cancelled, moved or put off meanwhile is left alone. */
   const sendOne = async (id: string, place: Place, written: Array<Promise<void>>): Promise<boolean> => {
     const delivery = store.find(id);
     const isMine = delivery?.status === "pending" && delivery.url === place.seeker.url;
-    if (stopped || !isMine || store.pausedUntil(delivery) > clock.nowMs()) return false;
+    const isLimited = store.pausedUntil(delivery ?? place.seeker) > clock.nowMs();
+    if (stopped || !isMine || isLimited || (!place.seeker.isPaced && isQuiet(place.seeker))) return false;
     places.begin(place);
     const { eventId, url, body } = delivery;
     const { signal } = place.abort;
@@ -74,6 +80,8 @@ export const createDispatcher = (deps: DispatcherDeps) => {
     places.ended(place, end.httpStatus !== null, end.hung);
     // Given up for the sake of others, not failed: it gets its whole time later.
     if (place.isGivenUp && end.httpStatus === null) return false;
+    // The others that are sending to it stop now, not when this is written down.
+    if (end.limited && end.retryAfterMs !== null) beQuiet(place.seeker, Math.min(end.retryAfterMs, LOOK_EVERY_MS));
     written.push(record(delivery, end));
     return end.taken && !place.isGivenUp;
   };
@@ -90,11 +98,9 @@ export const createDispatcher = (deps: DispatcherDeps) => {
     }
   };
 
-  const isPacing = ({ key }: Seeker): boolean => (pacedUntilMs.get(key) ?? 0) > clock.monotonicMs();
-
   const begin = (head: Delivery, place: Place): void => {
     const { seeker } = place;
-    if (seeker.isPaced) pacedUntilMs.set(seeker.key, clock.monotonicMs() + PACE_MS);
+    if (seeker.isPaced) beQuiet(seeker, PACE_MS);
     const rest = (cause: unknown): void => {
       log.error("a webhook could not be sent or recorded", { id: head.id, wait_ms: REST_MS, cause });
       const end = () => {
@@ -127,7 +133,7 @@ export const createDispatcher = (deps: DispatcherDeps) => {
     for (;;) {
       const head = nextHead(seeker);
       if (head === undefined) return true;
-      const place = isPacing(seeker) ? null : places.take(seeker);
+      const place = isQuiet(seeker) ? null : places.take(seeker);
       if (place === null) return false;
       begin(head, place);
     }
@@ -137,7 +143,7 @@ export const createDispatcher = (deps: DispatcherDeps) => {
     try {
       for (const [key, seeker] of due) {
         if (stopped || places.isFull() || resting.size >= RESTING_MAX) return;
-        if (!isPacing(seeker) && places.hasRoom(seeker) && serve(seeker)) due.delete(key);
+        if (!isQuiet(seeker) && places.hasRoom(seeker) && serve(seeker)) due.delete(key);
       }
     } catch (cause) {
       log.error("webhooks are held up; what waits is not lost", { cause });
@@ -162,9 +168,9 @@ export const createDispatcher = (deps: DispatcherDeps) => {
       let taken = EVENTS_AT_ONCE_MAX;
       while (!stopped && taken === EVENTS_AT_ONCE_MAX) taken = await takeOver();
       if (stopped) return;
-      places.review([...due.values()].some((seeker) => !isPacing(seeker) && !places.isSlow(seeker)));
+      places.review([...due.values()].some((seeker) => !isQuiet(seeker) && !places.isSlow(seeker)));
       const nowMs = clock.monotonicMs();
-      for (const [key, untilMs] of pacedUntilMs) if (untilMs <= nowMs) pacedUntilMs.delete(key);
+      for (const [key, untilMs] of quietUntilMs) if (untilMs <= nowMs) quietUntilMs.delete(key);
       scan();
       fill();
     } catch (cause) {
