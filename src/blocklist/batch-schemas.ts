@@ -4,7 +4,7 @@ import { labelSchema } from "../http/label.ts";
 import { recipientsSchema } from "../mail/recipients.ts";
 
 /** Targets of one request. */
-const BATCH_ROWS_MAX = 10_000;
+export const BATCH_ROWS_MAX = 10_000;
 const TARGET_CHARACTERS_MAX = 320;
 const RECIPIENTS_MAX = 10;
 

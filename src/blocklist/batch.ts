@@ -1,16 +1,24 @@
 import { parse } from "csv-parse/sync";
 import { CsvError } from "csv-parse";
 import { z } from "zod";
+import { nextTurn } from "../base/clock.ts";
 import { AppError } from "../base/errors.ts";
-import { checked, readBytes, readJson } from "../http/body.ts";
+import { checked, JSON_BODY_BYTES_MAX, readBytes, readJson } from "../http/body.ts";
 import { wordsOfMisfit } from "../http/misfit-words.ts";
 import { namesOf, parametersOf, readParameters } from "../http/query.ts";
-import { batchOrderSchema, batchQuerySchema, batchRowSchema } from "./batch-schemas.ts";
+import { BATCH_ROWS_MAX, batchOrderSchema, batchQuerySchema, batchRowSchema } from "./batch-schemas.ts";
 import type { AddOutcome, TargetOrder } from "./targets.ts";
 
 /** Of a body: 10,000 rows with labels. */
 const BODY_BYTES_MAX = 4 * 1024 * 1024;
 const TARGET_SHOWN_MAX = 320;
+/** Of one row of a CSV: a webhook URL may be long. */
+const RECORD_CHARACTERS_MAX = 8_192;
+const CELLS_MAX = 16;
+/** Of a CSV, which is parsed in one go. */
+const CSV_BYTES_MAX = JSON_BODY_BYTES_MAX;
+/** Rows held against their schema before others have their turn. */
+const ROWS_AT_ONCE = 500;
 
 /** A row of a batch: what was given as target, and the order that it comes to, or what is wrong with it. */
 export interface BatchRow {
@@ -46,16 +54,46 @@ const readRow = (value: unknown, schema: ReturnType<typeof batchRowSchema>, comm
   return { given, order: null, problem: path === "" ? message : `${path}: ${message}` };
 };
 
+const readRows = async (values: readonly unknown[], read: (value: unknown) => BatchRow): Promise<BatchRow[]> => {
+  const rows: BatchRow[] = [];
+  for (let from = 0; from < values.length; from += ROWS_AT_ONCE) {
+    for (const value of values.slice(from, from + ROWS_AT_ONCE)) rows.push(read(value));
+    await nextTurn();
+  }
+  return rows;
+};
+
 const COLUMNS = ["target", "label", "webhook_url", "alert_severity_min"];
 
 const csvProblem = (message: string): AppError =>
   new AppError("Invalid request body", { issues: [{ path: "", message }] });
 
+const hasLongLine = (text: string): boolean => {
+  for (let from = 0; from < text.length;) {
+    const end = text.indexOf("\n", from);
+    const to = end === -1 ? text.length : end;
+    if (to - from > RECORD_CHARACTERS_MAX) return true;
+    from = to + 1;
+  }
+  return false;
+};
+
 /** Rows of cells as objects, by the header, or where the first row is none, as target and label. */
 const rowsOfCsv = (text: string): unknown[] => {
+  // Empty cells do not count towards the size of a record.
+  if (hasLongLine(text)) throw csvProblem(`A line has more than ${RECORD_CHARACTERS_MAX} characters.`);
   let records: string[][];
   try {
-    records = parse(text, { bom: true, relax_column_count: true, skip_empty_lines: true, trim: true });
+    records = parse(text, {
+      ...{ bom: true, relax_column_count: true, skip_empty_lines: true, trim: true },
+      // A header, and one row more than there may be: what is behind them is not read.
+      to: BATCH_ROWS_MAX + 2,
+      max_record_size: RECORD_CHARACTERS_MAX,
+      on_record(record: string[]) {
+        if (record.length > CELLS_MAX) throw csvProblem(`A row has more than ${CELLS_MAX} cells.`);
+        return record;
+      },
+    });
   } catch (error) {
     if (error instanceof CsvError) throw csvProblem(`Not CSV: ${error.message}`);
     throw error;
@@ -80,17 +118,17 @@ export const readBatch = async (request: Request, webhookUrl: z.ZodType<string, 
   const schema = batchRowSchema(webhookUrl);
   if (!isCsv(request)) {
     const { targets, ...common } = await readJson(request, batchOrderSchema(webhookUrl), BODY_BYTES_MAX);
-    return targets.map((value) => readRow(value, schema, common));
+    return readRows(targets, (value) => readRow(value, schema, common));
   }
   const common = readParameters(parametersOf(request), batchQuerySchema(webhookUrl));
-  return readCsvBatch(new TextDecoder().decode(await readBytes(request, BODY_BYTES_MAX)), common, webhookUrl);
+  return readCsvBatch(new TextDecoder().decode(await readBytes(request, CSV_BYTES_MAX)), common, webhookUrl);
 };
 
 /** The rows of a batch that is CSV; `common` is what they leave out. Throws `Invalid request body` when the whole of it does not fit. */
-export const readCsvBatch = (text: string, common: Row, webhookUrl: z.ZodType<string, string>): BatchRow[] => {
+export const readCsvBatch = (text: string, common: Row, webhookUrl: z.ZodType<string, string>): Promise<BatchRow[]> => {
   const schema = batchRowSchema(webhookUrl);
   const { targets } = checked(batchOrderSchema(webhookUrl), { targets: rowsOfCsv(text) }, "Invalid request body");
-  return targets.map((value) => readRow(value, schema, common));
+  return readRows(targets, (value) => readRow(value, schema, common));
 };
 
 /** The orders of those rows that have one. */

@@ -87,7 +87,7 @@ export const BLOCKLIST_OVERVIEW_OPERATIONS: readonly Operation[] = [
     tag: TAG,
     summary: "Watch up to 10,000 targets",
     description:
-      "Every row has its own result, and one that does not fit stops no other. As `text/csv` with the columns `target`, `label`, `webhook_url`, `alert_severity_min` (a header with `target`; without one, target and label), what all rows share is in the query. 4 MiB at most.",
+      "Every row has its own result, and one that does not fit stops no other. As `text/csv` with the columns `target`, `label`, `webhook_url`, `alert_severity_min` (a header with `target`; without one, target and label), what all rows share is in the query. JSON may have 4 MiB, CSV 1 MiB.",
     parameters: [
       query("label", "CSV: of rows without one.", { type: "string" }),
       query("webhook_url", "CSV: of rows without one.", { type: "string" }),

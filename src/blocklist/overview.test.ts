@@ -152,6 +152,10 @@ describe("a batch", () => {
     expect((await send("target,nme\nx,y\n")).status).toBe(400);
     expect((await send('a"b,"c\n')).status).toBe(400);
     expect((await send("")).status).toBe(400);
+    expect((await send(`a.example,${"x".repeat(9_000)}\n`)).status).toBe(400);
+    expect((await send("a.example\n".repeat(10_001))).status).toBe(400);
+    expect((await send(",".repeat(9_000))).status).toBe(400);
+    expect((await send(`${",".repeat(20)}\n`)).status).toBe(400);
   });
 
   test("has 1 to 10,000 targets", async () => {

@@ -149,7 +149,7 @@ const addAll = async (io: Io, wanted: AddOptions, textOf: () => Promise<string>)
     ...(wanted.alertSeverityMin === undefined ? {} : { alert_severity_min: wanted.alertSeverityMin }),
   };
   await withTargets(io, wanted, async ({ targets }, owner) => {
-    const rows = readCsvBatch(text, common, webhookUrl);
+    const rows = await readCsvBatch(text, common, webhookUrl);
     const view = batchView(rows, await targets.addMany(owner, ordersOf(rows)));
     print(io, wanted.json, view, () => addedText(view));
     if (view.invalid > 0)
