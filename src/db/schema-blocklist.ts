@@ -103,6 +103,12 @@ export const blocklistChecks = sqliteTable(
   ],
 );
 
+/** Lists of which accounts were told that they cannot be used. */
+export const blocklistUsability = sqliteTable("blocklist_usability", {
+  listId: text("list_id").primaryKey(),
+  sinceMs: integer("since_ms").notNull(),
+});
+
 /** What a list was asked on a day: reserved before it is asked, so that a crash forgets nothing. */
 export const blocklistBudgets = sqliteTable("blocklist_budgets", {
   listId: text("list_id").primaryKey(),

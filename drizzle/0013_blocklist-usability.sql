@@ -1,0 +1,4 @@
+CREATE TABLE `blocklist_usability` (
+	`list_id` text PRIMARY KEY NOT NULL,
+	`since_ms` integer NOT NULL
+);
