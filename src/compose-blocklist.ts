@@ -17,6 +17,8 @@ import { createRangeChecks } from "./blocklist/range-check.ts";
 import { createRangeStore } from "./blocklist/range-store.ts";
 import { createBlocklistStore } from "./blocklist/store.ts";
 import { createTargets, type TargetsDeps } from "./blocklist/targets.ts";
+import { createUsabilityStore } from "./blocklist/usability-store.ts";
+import { createUsability } from "./blocklist/usability.ts";
 import type { Log } from "./base/log.ts";
 import { catalogueOf, type Outside } from "./compose-engine.ts";
 import { mailerOf } from "./compose-mail.ts";
@@ -73,6 +75,10 @@ export const composeBlocklist = (parts: BlocklistParts) => {
   const announce = createAnnounce({ store, hasMail, findDefaults: notifications.findDefaults });
   const monitor = createMonitor({ db, store, lists, lookup, breaker, listings, announce, clock });
   const passes = createPasses({ db, store, monitor, health, lists, listings, clock, log, retentionDays });
+  const usability = createUsability({
+    ...{ db, store, usabilityStore: createUsabilityStore(db), health, lists, clock, log, hasMail },
+    findDefaults: notifications.findDefaults,
+  });
   const known = catalogue.lists;
   const muting = createMuting({ store, ranges, listings, announce, lists: known, clock });
   const targets = createTargets({
@@ -93,5 +99,18 @@ export const composeBlocklist = (parts: BlocklistParts) => {
     postpone: notifications.postponeDigest,
   });
   const alerts = mailer === null ? null : createAlerts({ db, store, mailer, clock, log, queueDigests });
-  return { catalogue, health, store, monitor, passes, targets, rangeChecks, notes, overview, discover, alerts };
+  return {
+    catalogue,
+    health,
+    store,
+    monitor,
+    passes,
+    targets,
+    rangeChecks,
+    notes,
+    overview,
+    discover,
+    alerts,
+    usability,
+  };
 };

@@ -11,6 +11,7 @@ import { parseCatalogue } from "./dnsbl/catalogue.ts";
 import { createDnsbl, type Dnsbl } from "./dnsbl/dnsbl.ts";
 import { EMBEDDED_CATALOGUE } from "./dnsbl/embedded-catalogue.ts";
 import { applyKeys } from "./dnsbl/list-keys.ts";
+import { applySwitches } from "./dnsbl/list-switches.ts";
 import { organisationalDomain } from "./mail/organisational-domain.ts";
 import { type Connector, createDirectConnector } from "./net/connector.ts";
 import { type DnsResolver, isDefinite, resolverFor } from "./net/dns.ts";
@@ -98,13 +99,21 @@ const readCatalogueFile = (path: string): Result<Catalogue, readonly string[]> =
 };
 
 /** The catalogue of blocklists in force, with its keys. Throws `SettingsProblem` when the file or the keys do not fit. */
-export const catalogueOf = ({ blocklistCataloguePath: path, blocklistKeys }: Config): Catalogue => {
+export const catalogueOf = (config: Config): Catalogue => {
+  const { blocklistCataloguePath: path, blocklistKeys } = config;
   const read = path === null ? null : readCatalogueFile(path);
   if (read !== null && !read.ok)
     throw new SettingsProblem(read.error.map((problem) => `POSTWARDEN_BLOCKLIST_CATALOGUE: ${problem}`));
   const applied = applyKeys(read?.value ?? EMBEDDED_CATALOGUE, blocklistKeys);
   if (!applied.ok) throw new SettingsProblem(applied.error.map((problem) => `POSTWARDEN_BLOCKLIST_KEYS: ${problem}`));
-  return applied.value;
+  const switches = { enable: config.blocklistsEnable, disable: config.blocklistsDisable };
+  const switched = applySwitches(applied.value, switches);
+  if (!switched.ok)
+    throw new SettingsProblem([
+      ...switched.error.enable.map((problem) => `POSTWARDEN_BLOCKLISTS_ENABLE: ${problem}`),
+      ...switched.error.disable.map((problem) => `POSTWARDEN_BLOCKLISTS_DISABLE: ${problem}`),
+    ]);
+  return switched.value;
 };
 
 /** What blocklists say is shared by all accounts; their lookups have their turn at the DNS as one account has. */

@@ -205,7 +205,10 @@ export const composeService = ({ config, db, log, outside, freshResolver: given,
           return interfaceDocument({ version: VERSION, baseUrl, description });
         },
         blockers: () => outages.findings(),
-        findings: () => [dmarc.reserve.finding()].filter((finding) => finding !== null),
+        findings: () => [
+          ...[dmarc.reserve.finding()].filter((finding) => finding !== null),
+          ...blocklist.usability.findings(),
+        ],
       }),
     ],
   });

@@ -33,7 +33,7 @@ const jobsOf = (jobs: JobDeps): readonly Job[] => [
   { name: "forget old webhook deliveries", pattern: "27 * * * *", run: jobs.forgetOldDeliveries },
   { name: "check blocklist targets", pattern: "* * * * *", run: jobs.checkBlocklists },
   { name: "mail blocklist alerts", pattern: "* * * * *", run: jobs.mailBlocklistAlerts },
-  { name: "test blocklists", pattern: "*/10 * * * *", run: jobs.testBlocklists },
+  { name: "test blocklists", pattern: "* * * * *", run: jobs.testBlocklists },
   { name: "forget old blocklist checks", pattern: "37 * * * *", run: jobs.forgetOldBlocklistChecks },
   { name: "check DMARC domains", pattern: "* * * * *", run: jobs.checkDomains },
   { name: "raise DMARC alerts", pattern: "*/5 * * * *", run: jobs.raiseDmarcAlerts },

@@ -166,6 +166,10 @@ export const dnsServers = z.string().transform((text, context) => {
   return z.NEVER;
 });
 
+/** The id of a blocklist; whether there is such a list, its catalogue tells. */
+export const listId = (text: string): Result<string, string> =>
+  /^[a-z0-9-]{1,64}$/.test(text) ? ok(text) : err("must be lower-case letters, digits and hyphens");
+
 /** A comma list of `list=key`. */
 export const listKeys = z.string().transform((text, context) => {
   const parsed = parseListKeys(text);

@@ -38,8 +38,36 @@ const lineSchema = z.object({
 });
 type Line = z.output<typeof lineSchema>;
 
-/** What waits for a mail: a change, or a digest that is written already. */
-const waitingSchema = z.union([z.object({ digest: z.object({ subject: z.string(), text: z.string() }) }), lineSchema]);
+/** A sentence about a list, which has no target. */
+const noticeSchema = z.object({ notice: z.string(), detail: z.string(), at: z.string() });
+type Notice = z.output<typeof noticeSchema>;
+
+interface NoticeFacts {
+  readonly list_name: string;
+  readonly state: string;
+  readonly reason: string | null;
+  readonly remedy: string | null;
+  readonly checked_at: string;
+}
+
+/** What is to be mailed of a list that cannot be used, or can be used again: a row for each recipient. */
+export const noticesOf = (facts: NoticeFacts, recipients: readonly string[], atMs: number): AlertRow[] => {
+  const isUsable = facts.state === "healthy";
+  const notice: Notice = {
+    notice: `${facts.list_name} ${isUsable ? "can be used again" : "cannot be used"}`,
+    detail: [facts.reason, facts.remedy].filter((text) => text !== null).join(" "),
+    at: facts.checked_at,
+  };
+  const body = JSON.stringify(notice);
+  return recipients.map((recipient) => ({ id: newId(), recipient, body, createdAtMs: atMs }));
+};
+
+/** What waits for a mail: a change, a notice about a list, or a digest that is written already. */
+const waitingSchema = z.union([
+  z.object({ digest: z.object({ subject: z.string(), text: z.string() }) }),
+  noticeSchema,
+  lineSchema,
+]);
 
 /** What is to be mailed of a change: a row for each recipient, to be written in the transaction of the change. */
 export const alertsOf = (change: Change, context: ChangeContext, recipients: readonly string[]): AlertRow[] => {
@@ -68,32 +96,41 @@ interface MailText {
   readonly text: string;
 }
 
+const subjectOf = (one: Line | Notice): string =>
+  "target" in one ? `${one.target} is ${one.came ? "listed on" : "no longer on"} ${one.name}` : one.notice;
+
 /** Subject and text of one mail about all that happened, and the digests that are due. `rows` is not empty. */
 export const alertMail = (rows: readonly AlertRow[]): MailText => {
   const waiting = rows.map(({ body }) => waitingSchema.parse(JSON.parse(body)));
   const digests = waiting.flatMap((row) => ("digest" in row ? [row.digest] : []));
-  const lines = waiting.flatMap((row) => ("digest" in row ? [] : [row]));
-  const mails = [...(lines.length === 0 ? [] : [changesMail(lines)]), ...digests];
+  const lines = waiting.filter((row) => "target" in row);
+  const notices = waiting.filter((row) => "notice" in row);
+  const mails = [...(lines.length + notices.length === 0 ? [] : [changesMail(lines, notices)]), ...digests];
   return { subject: mails[0]?.subject ?? "Blocklists", text: mails.map(({ text }) => text).join("\n") };
 };
 
-const changesMail = (lines: readonly Line[]): MailText => {
+const changesMail = (lines: readonly Line[], notices: readonly Notice[]): MailText => {
+  const all = [...lines, ...notices];
   // The rows are in the order of their time, which a sort keeps among those alike.
   const sorted = lines.toSorted((a, b) => worstRank([b.severity]) - worstRank([a.severity]));
   const came = sorted.filter((line) => line.came);
   const gone = sorted.filter((line) => !line.came);
-  const [only] = lines;
+  const [only] = all;
   const subject =
-    lines.length === 1 && only !== undefined
-      ? `${only.target} is ${only.came ? "listed on" : "no longer on"} ${only.name}`
+    all.length === 1 && only !== undefined
+      ? subjectOf(only)
       : [
           ...(came.length > 0 ? [plural(came.length, "new listing")] : []),
           ...(gone.length > 0 ? [plural(gone.length, "delisting")] : []),
+          ...(notices.length > 0 ? [plural(notices.length, "notice")] : []),
         ].join(", ");
   const shown = [...came, ...gone].slice(0, LINES_MAX).map(describe);
   const more = lines.length - shown.length;
   const tail = more > 0 ? [`and ${more} more; GET /v1/blacklist/targets?status=listed shows what is listed now.`] : [];
-  return { subject: `Blocklists: ${subject}`, text: `${[...shown, ...tail].join("\n\n")}\n` };
+  const about = notices
+    .slice(0, LINES_MAX)
+    .map(({ notice, detail, at }) => `${notice}\n  ${oneLine(`${detail} ${at}`)}`);
+  return { subject: `Blocklists: ${subject}`, text: `${[...shown, ...tail, ...about].join("\n\n")}\n` };
 };
 
 /** Sends the alerts and digests that wait to their recipients. */

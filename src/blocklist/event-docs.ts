@@ -39,6 +39,27 @@ const listedSchema = factsSchema
 
 const delistedSchema = factsSchema.extend({ reason: z.enum(DELISTING_REASONS) }).meta({ title: "BlacklistDelisted" });
 
+const usabilitySchema = z
+  .object({
+    list: z.string().nullable().meta({ description: "Null when it concerns all lists at once." }),
+    list_name: z.string(),
+    kinds: z.array(z.enum(TARGET_KINDS)),
+    state: z.enum(["healthy", "refused", "silent", "wildcard", "unreachable", "unknown"]),
+    reason: z.string().nullable(),
+    remedy: z.string().nullable().meta({ description: "What the operator can do about it." }),
+    mode: z.literal("live"),
+    checked_at: time,
+  })
+  .meta({ title: "BlacklistUsability" });
+
+const LIST_FACTS = {
+  list: "spamhaus-zen",
+  list_name: "Spamhaus ZEN",
+  kinds: ["ipv4", "ipv6"],
+  mode: "live",
+  checked_at: "2026-01-01T00:30:00.000Z",
+};
+
 const FACTS = {
   target_id: "019aa0d6-5b7e-7c31-9f4c-0d9a3c3f1a52",
   target: "198.51.100.7",
@@ -76,5 +97,24 @@ export const BLOCKLIST_EVENTS: readonly EventDoc[] = [
     summary: "A listing of a target is gone",
     data: delistedSchema,
     example: { ...FACTS, previous_status: "listed", status: "clean", listed_on: [], reason: "observed" },
+  },
+  {
+    type: "blacklist.list_unusable",
+    tag: "Blocklist monitoring",
+    summary: "A blocklist cannot be used",
+    data: usabilitySchema,
+    example: {
+      ...LIST_FACTS,
+      state: "refused",
+      reason: "The list refuses queries from public resolvers.",
+      remedy: "Use a resolver of your own.",
+    },
+  },
+  {
+    type: "blacklist.list_usable",
+    tag: "Blocklist monitoring",
+    summary: "A blocklist can be used again",
+    data: usabilitySchema,
+    example: { ...LIST_FACTS, state: "healthy", reason: null, remedy: null },
   },
 ];

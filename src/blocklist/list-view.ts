@@ -36,6 +36,7 @@ const listView = (list: Blocklist) => {
     enabled: isEnabled(list),
     severity: severityOf(list),
     confidence: list.confidence,
+    usage: list.usage,
     listings: listingsOf(list),
     delist_url: list.delistUrl,
     lookup_url: list.lookupUrl,

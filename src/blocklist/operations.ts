@@ -103,6 +103,7 @@ const CATALOGUE = {
       enabled: true,
       severity: "critical",
       confidence: "A",
+      usage: { terms: "Open to everybody.", volume: null, cost: "Free", registration: null, url: null },
       listings: [
         {
           id: "spamhaus-sbl",

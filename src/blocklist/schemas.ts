@@ -208,6 +208,16 @@ export const listsSchema = z
           enabled: z.boolean().meta({ description: "Whether it is asked." }),
           severity: z.enum(SEVERITIES),
           confidence: z.enum(CONFIDENCES),
+          usage: z
+            .object({
+              terms: z.string(),
+              volume: z.string().nullable(),
+              cost: z.string().nullable(),
+              registration: z.string().nullable(),
+              url: z.string().nullable(),
+            })
+            .nullable()
+            .meta({ description: "Who may use it, as its operator says; null where nothing is published." }),
           listings: z.array(listingSchema),
           delist_url: z.string().nullable(),
           lookup_url: z.string().nullable(),

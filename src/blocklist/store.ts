@@ -82,9 +82,9 @@ export interface EventRow {
   readonly id: string;
   readonly accountId: string;
   readonly mode: KeyMode;
-  readonly type: "blacklist.listed" | "blacklist.delisted";
-  /** What it is about: `target:<id>`. */
-  readonly subject: `target:${string}`;
+  readonly type: "blacklist.listed" | "blacklist.delisted" | "blacklist.list_unusable" | "blacklist.list_usable";
+  /** What it is about: `target:<id>` or `list:<id>`. */
+  readonly subject: `target:${string}` | `list:${string}`;
   readonly data: string;
   /** The webhook of the target itself. */
   readonly url: string | null;

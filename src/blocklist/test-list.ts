@@ -38,6 +38,8 @@ export const TEST_LIST: Blocklist = {
   ignores: [],
   testPoints: {},
   defaultEnabled: false,
+  switchedOn: null,
+  usage: null,
   budget: { queriesPerDay: null, spacingMs: null },
   delistUrl: null,
   lookupUrl: null,

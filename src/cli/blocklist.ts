@@ -131,16 +131,16 @@ export const addBlocklistCommands = (program: Command, io: Io): void => {
       withLookups(async ({ catalogue, dnsbl }) => {
         if (test) await dnsbl.health.ensureAllFresh(catalogue.lists.filter(isEnabled));
         const view = catalogueView(catalogue, dnsbl.health);
-        const rows = view.lists.map(({ id, kinds, enabled, severity, health }) => [
+        const rows = view.lists.map(({ id, kinds, enabled, severity, health, usage }) => [
           id,
           kinds.join(" "),
           enabled ? "yes" : "no",
           severity,
           ...(test ? [health.map(({ kind, state }) => `${kind} ${state}`).join(", ")] : []),
-          ...(test ? [health.find(({ reason }) => reason !== null)?.reason ?? ""] : []),
+          test ? (health.find(({ reason }) => reason !== null)?.reason ?? "") : (usage?.terms ?? ""),
         ]);
         print(io, json, view, () =>
-          table(["LIST", "KINDS", "ASKED", "SEVERITY", ...(test ? ["HEALTH", "WHY"] : [])], rows),
+          table(["LIST", "KINDS", "ASKED", "SEVERITY", ...(test ? ["HEALTH", "WHY"] : ["WHO MAY USE IT"])], rows),
         );
         const believed = view.lists.some(({ health }) => health.some(({ state }) => state === "healthy"));
         if (test && !believed) throw new CommandFailed("No list can be believed through this resolver.", "unhealthy");

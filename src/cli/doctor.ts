@@ -8,6 +8,7 @@ import { type DnsOutcome, type DnsReply, type DnsResolver, formatServer, isDefin
 import { reverseQueryName } from "../net/reverse-name.ts";
 import { describeMigrateProblem } from "../db/migrate.ts";
 import { check, type DoctorCheck } from "./doctor-check.ts";
+import { checkBlocklists } from "./doctor-blocklists.ts";
 import { checkPort } from "./doctor-egress.ts";
 import { checkNotify } from "./doctor-notify.ts";
 import { checkReports } from "./doctor-reports.ts";
@@ -106,7 +107,7 @@ export const addDoctorCommand = (program: Command, io: Io): void => {
   program
     .command("doctor")
     .description(
-      "checks database, DNS, HELO name, sender, outgoing SMTP, the way of DMARC reports and the relay for alert mail, and says how to mend them",
+      "checks database, DNS, HELO name, sender, outgoing SMTP, the way of DMARC reports, blocklists and the relay for alert mail, and says how to mend them",
     )
     .option("--domain <domain>", "a domain whose mail host is greeted, to see whether SMTP gets out", "gmail.com")
     .option("--json", "print JSON")
@@ -122,6 +123,7 @@ export const addDoctorCommand = (program: Command, io: Io): void => {
         checkPort(config, outside, domain),
         checkReports({ config, resolver, clock: systemClock }),
         checkNotify({ config, clock: systemClock }),
+        checkBlocklists(config, resolver),
       ]);
       const checks = found.flat();
       outside.close();

@@ -87,16 +87,16 @@ const serveFrom = async (serving: Serving): Promise<void> => {
     http.renewCertificate();
     await reportDoor?.renewCertificate();
   };
-  const { passes, monitor, alerts } = service.blocklist;
+  const { passes, monitor, alerts, usability } = service.blocklist;
   await passes.fillSeverities();
   await passes.spreadBacklog();
   const jobs = createJobs({
     log,
     forgetOldIdempotency: service.checks.forgetOldIdempotency,
     forgetOldDeliveries: service.webhooks.forgetOld,
-    checkBlocklists: passes.run,
+    checkBlocklists: () => passes.run().then(usability.observe),
     mailBlocklistAlerts: async () => alerts?.send(),
-    testBlocklists: passes.testLists,
+    testBlocklists: () => passes.testLists().then(usability.observe),
     forgetOldBlocklistChecks: passes.forgetOld,
     ...service.dmarc.jobs,
     renewCertificates,

@@ -81,6 +81,15 @@ export interface Budget {
   readonly spacingMs: number | null;
 }
 
+/** Who may use a list, as its operator says; null where nothing is published. */
+export interface Usage {
+  readonly terms: string;
+  readonly volume: string | null;
+  readonly cost: string | null;
+  readonly registration: string | null;
+  readonly url: string | null;
+}
+
 /** One DNS blocklist (RFC 5782), and what is known of it. */
 export interface Blocklist {
   readonly id: string;
@@ -101,6 +110,9 @@ export interface Blocklist {
   readonly ignores: readonly IgnoredCode[];
   readonly testPoints: Readonly<Partial<Record<TargetKind, TestPoints>>>;
   readonly defaultEnabled: boolean;
+  /** What the operator of this service set for it; null: as the catalogue says. */
+  readonly switchedOn: boolean | null;
+  readonly usage: Usage | null;
   readonly budget: Budget;
   /** The page for removal requests; null when the list takes none. */
   readonly delistUrl: string | null;
@@ -128,9 +140,9 @@ export interface Catalogue {
 export const zoneOf = ({ zone, keyedZone, key }: Blocklist): string | null =>
   keyedZone !== null && key !== null ? keyedZone.replace("{key}", key) : zone;
 
-/** Whether a list is asked unless somebody says otherwise: the default ones, and those for which a key was given. */
+/** Whether a list is asked: as the settings say, else the default ones and those for which a key was given. */
 export const isEnabled = (list: Blocklist): boolean =>
-  zoneOf(list) !== null && (list.defaultEnabled || list.key !== null);
+  zoneOf(list) !== null && (list.switchedOn ?? (list.defaultEnabled || list.key !== null));
 
 /** The worst that being on this list may mean. */
 export const severityOf = ({ codes }: Blocklist): Severity =>

@@ -60,6 +60,14 @@ const budget = z.strictObject({
   spacing_ms: z.int().nonnegative().nullable(),
 });
 
+const usage = z.strictObject({
+  terms: text,
+  volume: text.nullable().default(null),
+  cost: text.nullable().default(null),
+  registration: text.nullable().default(null),
+  url: page.nullable().default(null),
+});
+
 const list = z.strictObject({
   id,
   name: text,
@@ -78,6 +86,7 @@ const list = z.strictObject({
     domain: testPoints.optional(),
   }),
   default_enabled: z.boolean(),
+  usage: usage.nullable().default(null),
   budget: budget.default({ queries_per_day: null, spacing_ms: null }),
   delist_url: page.nullable(),
   lookup_url: page.nullable().default(null),

@@ -48,6 +48,8 @@ const toBlocklist = (entry: CatalogueEntry): Blocklist => ({
   ignores: entry.ignores.map(({ match, ...ignored }) => ({ ...ignored, matches: match })),
   testPoints: toTestPoints(entry.test_points),
   defaultEnabled: entry.default_enabled,
+  switchedOn: null,
+  usage: entry.usage,
   budget: { queriesPerDay: entry.budget.queries_per_day, spacingMs: entry.budget.spacing_ms },
   delistUrl: entry.delist_url,
   lookupUrl: entry.lookup_url,

@@ -94,6 +94,8 @@ describe("the OpenAPI document", () => {
     const document = await readDocument(start());
     expect(Object.keys(document.webhooks).toSorted()).toEqual([
       "blacklist.delisted",
+      "blacklist.list_unusable",
+      "blacklist.list_usable",
       "blacklist.listed",
       "bulk.cancelled",
       "bulk.completed",

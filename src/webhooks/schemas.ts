@@ -8,7 +8,7 @@ const URL_CHARACTERS_MAX = 2_048;
 /** Every type of event that is sent. */
 export const EVENT_TYPES = [
   ...["bulk.completed", "bulk.cancelled", "bulk.failed"],
-  ...["blacklist.listed", "blacklist.delisted"],
+  ...["blacklist.listed", "blacklist.delisted", "blacklist.list_unusable", "blacklist.list_usable"],
   ...["dmarc.status_changed", "dmarc.record_changed", "dmarc.policy_weakened", "dmarc.new_source"],
   ...["dmarc.new_subdomain", "dmarc.failure_spike", "dmarc.reports_stopped"],
 ];

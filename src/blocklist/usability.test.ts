@@ -1,0 +1,154 @@
+import { afterEach, expect, test } from "bun:test";
+import { createLog } from "../base/log.ts";
+import { newId } from "../base/secrets.ts";
+import { openDb } from "../db/open.ts";
+import { readEmbeddedCatalogue } from "../dnsbl/catalogue.ts";
+import type { HealthState } from "../dnsbl/finding.ts";
+import type { DnsblHealth } from "../dnsbl/health.ts";
+import { createTestClock } from "../testing/clock.ts";
+import { BLOCKLIST_EVENTS } from "./event-docs.ts";
+import { createBlocklistStore } from "./store.ts";
+import { createUsabilityStore } from "./usability-store.ts";
+import { createUsability } from "./usability.ts";
+
+const closers: Array<() => void> = [];
+afterEach(() => {
+  for (const close of closers.splice(0)) close();
+});
+
+const LISTS = readEmbeddedCatalogue().lists.filter(({ id }) => ["spamcop", "psbl", "uribl-multi"].includes(id));
+
+const start = () => {
+  const opened = openDb(":memory:");
+  if (!opened.ok) throw new Error(opened.error.kind);
+  const db = opened.value;
+  closers.push(() => db.close());
+  const clock = createTestClock();
+  const states = new Map<string, HealthState>();
+  const stateOf = (id: string): HealthState => states.get(id) ?? "healthy";
+  let testedAtMs = 1;
+  const healthOf: DnsblHealth["of"] = ({ id }, kind) => {
+    const state = stateOf(id);
+    const isGood = state === "healthy";
+    return {
+      list: id,
+      kind,
+      state,
+      reason: isGood ? null : "It refuses.",
+      remedy: isGood ? null : "Register.",
+      testedAtMs,
+    };
+  };
+  const health: DnsblHealth = {
+    of: healthOf,
+    ensureFresh: async (list, kind) => healthOf(list, kind),
+    ensureAllFresh: async () => [],
+    testAgain: async (list, kind) => ({ health: healthOf(list, kind), isTested: true }),
+    note: () => undefined,
+  };
+  const logged: string[] = [];
+  const log = createLog("info", clock, (line) => logged.push(line));
+  const store = createBlocklistStore(db);
+  const findDefaults = () => ({ recipients: ["ops@example.com"], blacklistSeverityMin: null });
+  const create = () =>
+    createUsability({
+      ...{ db, store, usabilityStore: createUsabilityStore(db), health, lists: LISTS, clock, log, findDefaults },
+      hasMail: true,
+    });
+  let usability = create();
+  const events = () =>
+    db.sqlite
+      .query<{ type: string; subject: string; account_id: string; data: string }, []>(
+        "SELECT type, subject, account_id, data FROM outbox ORDER BY id",
+      )
+      .all();
+  return {
+    db,
+    states,
+    logged,
+    store,
+    events,
+    findings: () => usability.findings(),
+    restart: () => (usability = create()),
+    /** A test of all lists, and what follows from it. */
+    async test(): Promise<void> {
+      testedAtMs += 1;
+      await usability.observe();
+    },
+    observe: () => usability.observe(),
+    watch(accountId: string, kind: "ipv4" | "domain", mode: "live" | "test" = "live"): void {
+      const id = newId();
+      const nothing = { label: null, webhookUrl: null, alertSeverityMin: null, lastCheckedAtMs: null, members: null };
+      db.transact((tx) =>
+        store.insertTarget(tx, {
+          ...{ id, accountId, mode, kind, value: id, ...nothing, status: "pending", listedOn: [], mutedLists: [] },
+          ...{ monitoringEnabled: true, recipients: [], unknownChecks: 0, severityRank: 0, rangeId: "" },
+          ...{ nextCheckAtMs: 0, createdAtMs: 0 },
+        }),
+      );
+    },
+  };
+};
+
+test("a list that cannot be used is told once, after two tests, to the accounts that it concerns", async () => {
+  const { watch, states, test, observe, events, store, logged } = start();
+  watch("addresses", "ipv4");
+  watch("domains", "domain");
+  watch("tests", "ipv4", "test");
+  states.set("spamcop", "refused");
+  await test();
+  await observe();
+  expect(events()).toEqual([]);
+  await test();
+  await test();
+  expect(events()).toMatchObject([
+    { type: "blacklist.list_unusable", subject: "list:spamcop", account_id: "addresses" },
+  ]);
+  expect(store.alertsFor("ops@example.com")).toHaveLength(1);
+  expect(logged.filter((line) => line.includes("cannot be used"))).toHaveLength(1);
+});
+
+test("a list that can be used again is told after two tests, also after a restart; what did not last is not", async () => {
+  const { watch, states, test, events, restart } = start();
+  watch("addresses", "ipv4");
+  states.set("spamcop", "silent");
+  await test();
+  await test();
+  restart();
+  states.delete("spamcop");
+  await test();
+  states.set("spamcop", "silent");
+  await test();
+  states.delete("spamcop");
+  await test();
+  expect(events()).toHaveLength(1);
+  await test();
+  expect(events().map(({ type }) => type)).toEqual(["blacklist.list_unusable", "blacklist.list_usable"]);
+  for (const { type, data } of events()) {
+    const facts = JSON.parse(data);
+    expect(BLOCKLIST_EVENTS.find((event) => event.type === type)?.data.parse(facts)).toEqual(facts);
+  }
+});
+
+test("all lists at once have one cause: one event, one finding, one line in the log, each way", async () => {
+  const { watch, states, test, events, findings, logged } = start();
+  watch("one", "ipv4");
+  expect(findings()).toEqual([]);
+  for (const { id } of LISTS) states.set(id, "unreachable");
+  await test();
+  await test();
+  expect(events().map(({ type, subject }) => `${type} ${subject}`)).toEqual(["blacklist.list_unusable list:all"]);
+  expect(findings()).toEqual([expect.stringContaining("POSTWARDEN_DNS_SERVERS")]);
+  expect(logged).toHaveLength(1);
+  states.clear();
+  await test();
+  await test();
+  expect(events().map(({ type }) => type)).toEqual(["blacklist.list_unusable", "blacklist.list_usable"]);
+  expect(findings()).toEqual([]);
+});
+
+test("a finding names the list, the reason and the remedy", async () => {
+  const { states, findings } = start();
+  states.set("psbl", "refused");
+  expect(findings()).toEqual(["Passive Spam Block List cannot be used: It refuses. Register."]);
+});

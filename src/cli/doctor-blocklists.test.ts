@@ -1,0 +1,36 @@
+import { expect, test } from "bun:test";
+import { readConfig } from "../config.ts";
+import { readEmbeddedCatalogue } from "../dnsbl/catalogue.ts";
+import { createZoneResolver, type ZoneRecords } from "../testing/dns-zone.ts";
+import { checkBlocklists } from "./doctor-blocklists.ts";
+
+const config = () => {
+  const read = readConfig({});
+  if (!read.ok) throw new Error(read.error.join(" "));
+  return read.value;
+};
+
+test("says that all lists are unusable through a resolver, and what to do", async () => {
+  const found = await checkBlocklists(config(), createZoneResolver({}));
+  expect(found).toMatchObject({ check: "blocklists", state: "warn" });
+  expect(found.message).toContain("None of");
+  expect(found.message).toContain("POSTWARDEN_DNS_SERVERS");
+});
+
+test("names some of the lists that refuse, and how many there are", async () => {
+  const zone: Record<string, ZoneRecords> = {
+    "2.0.0.127.bl.spamcop.net": { A: ["127.0.0.2"] },
+    "2.0.0.127.zen.spamhaus.org": { A: ["127.255.255.254"] },
+  };
+  const { message } = await checkBlocklists(config(), createZoneResolver(zone));
+  expect(message).toContain("lists cannot be used. Spamhaus ZEN:");
+  expect(message).toContain("blocklist lists --test");
+  expect(message).not.toContain("SpamCop");
+});
+
+test("is content when every list gives its test entry", async () => {
+  const zone = { "2.0.0.127.bl.spamcop.net": { A: ["127.0.0.2"] } };
+  const others = readEmbeddedCatalogue().lists.map(({ id }) => id);
+  const only = { ...config(), blocklistsDisable: others.filter((id) => id !== "spamcop") };
+  expect(await checkBlocklists(only, createZoneResolver(zone))).toMatchObject({ state: "ok" });
+});

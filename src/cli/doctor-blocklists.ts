@@ -1,0 +1,51 @@
+import { catalogueOf } from "../compose-engine.ts";
+import type { Config } from "../config.ts";
+import { createListAsker } from "../dnsbl/ask-list.ts";
+import { type Blocklist, isEnabled } from "../dnsbl/blocklist.ts";
+import { noPacing } from "../dnsbl/budget.ts";
+import { type Finding, judgePositive } from "../dnsbl/finding.ts";
+import { literalName } from "../dnsbl/query-name.ts";
+import type { DnsResolver } from "../net/dns.ts";
+import { check, type DoctorCheck } from "./doctor-check.ts";
+
+const NAMED_MAX = 3;
+
+/** What a list says about its first test entry through this resolver; null for one without. */
+const askList = async (list: Blocklist, resolver: DnsResolver) => {
+  const asker = createListAsker({ resolver, pacing: noPacing });
+  for (const kind of list.kinds) {
+    const point = list.testPoints[kind]?.positive[0];
+    if (point === undefined) continue;
+    const answer = await asker.ask(list, literalName({ kind, value: point.value }) ?? point.value);
+    return { list, finding: judgePositive(point, answer) };
+  }
+  return null;
+};
+
+const sentenceOf = ({ list, finding }: { readonly list: Blocklist; readonly finding: Finding | null }): string =>
+  [`${list.name}:`, finding?.reason ?? "it could not be asked.", finding?.remedy ?? ""].join(" ").trim();
+
+/** Whether the enabled blocklists answer through this resolver: one query each, for their test entries. */
+export const checkBlocklists = async (config: Config, resolver: DnsResolver): Promise<DoctorCheck> => {
+  const asked = await Promise.all(
+    catalogueOf(config)
+      .lists.filter(isEnabled)
+      .map((list) => askList(list, resolver)),
+  );
+  const known = asked.filter((one) => one !== null);
+  const troubled = known.filter(({ finding }) => finding?.state !== "healthy");
+  const [first] = troubled;
+  if (first === undefined) return check("blocklists", "ok", `${known.length} lists give their test entries.`);
+  if (troubled.length === known.length)
+    return check(
+      "blocklists",
+      "warn",
+      `None of ${known.length} lists can be used through this resolver. ${sentenceOf(first)} Set POSTWARDEN_DNS_SERVERS to a recursive resolver of your own: most lists refuse public ones.`,
+    );
+  const more =
+    troubled.length > NAMED_MAX
+      ? ` And ${troubled.length - NAMED_MAX} more: \`postwarden blocklist lists --test\`.`
+      : "";
+  const named = troubled.slice(0, NAMED_MAX).map(sentenceOf).join(" ");
+  return check("blocklists", "warn", `${troubled.length} of ${known.length} lists cannot be used. ${named}${more}`);
+};
