@@ -2,7 +2,7 @@
  * The laboratory: real name and mail servers on loopback addresses, and the binary asked about addresses whose true
  * state is known, then about targets on blocklists of every behaviour, then DMARC with reporters that really exist.
  * `--only PATTERN` keeps the rows whose theme, address or true state matches (the themes of the others are
- * "blocklists", "dmarc" and "outage"); `--keep` starts the servers, prints the environment by which to try the binary by hand, and
+ * "blocklists", "trust", "dmarc" and "outage"); `--keep` starts the servers, prints the environment by which to try the binary by hand, and
  * waits for Ctrl-C. `--binary PATH` tries another one.
  */
 import { chmod, mkdtemp, rm } from "node:fs/promises";
@@ -29,6 +29,7 @@ import { startRbldnsd } from "./lab/rbldnsd.ts";
 import { askList, listText } from "./lab/list.ts";
 import { reportText } from "./lab/report.ts";
 import { runTable, startService } from "./lab/run.ts";
+import { runTrust, trustText } from "./lab/blocklists-trust.ts";
 import { startSinks } from "./lab/smtp-sink.ts";
 import { SOCKS_URL, startSocks } from "./lab/socks.ts";
 import { ROWS } from "./lab/table.ts";
@@ -74,7 +75,8 @@ const askAll = async (supervisor: Supervisor, directory: string): Promise<boolea
   const rows = ROWS.filter(({ theme, address, truth }) => pattern.test(`${theme} ${address} ${truth}`));
   const withLists = pattern.test("blocklists");
   const withDmarc = pattern.test("dmarc");
-  if (rows.length === 0 && !withLists && !withDmarc && !pattern.test("outage"))
+  const withTrust = pattern.test("trust");
+  if (rows.length === 0 && !withLists && !withTrust && !withDmarc && !pattern.test("outage"))
     throw new Error("No row of the table matches --only");
   const subject = { binary: BINARY, environment: ENVIRONMENT, directory };
   const key = await startService(supervisor, subject);
@@ -84,13 +86,18 @@ const askAll = async (supervisor: Supervisor, directory: string): Promise<boolea
   process.stderr.write("\n");
   const outage = pattern.test("outage") ? await runOutage(supervisor, subject) : [];
   const cells = withLists ? await runBlocklists(supervisor, subject) : [];
+  const trust = withTrust ? await runTrust(supervisor, subject, join(CACHE, "rbldnsd")) : [];
   const dmarc = withDmarc ? await runDmarc(supervisor, subject, CACHE) : [];
   console.log(
-    blocklistsText(cells) + dmarcText(dmarc) + outageText(outage) + reportText(judged, [...cells, ...dmarc, ...outage]),
+    blocklistsText(cells) +
+      trustText(trust) +
+      dmarcText(dmarc) +
+      outageText(outage) +
+      reportText(judged, [...cells, ...trust, ...dmarc, ...outage]),
   );
   const listed = await askList(key, rows);
   console.log(listText(listed));
-  return [...judged, ...cells, ...dmarc, ...outage].every(({ right }) => right) && listed.wrong.length === 0;
+  return [...judged, ...cells, ...trust, ...dmarc, ...outage].every(({ right }) => right) && listed.wrong.length === 0;
 };
 
 /** Ends every process, says which of them resisted, and removes the directory; true when nothing did. */
