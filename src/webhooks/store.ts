@@ -78,13 +78,6 @@ export interface DeliveryFilters {
   readonly untilMs?: number | undefined;
 }
 
-/** A piece of the deliveries of an owner, the oldest first. */
-export interface ForwardWindow {
-  readonly after: string | null;
-  readonly looks: number;
-  readonly limit: number;
-}
-
 export const createWebhookStore = (db: Db) => {
   const table = webhookDeliveries;
   const pendingAt = ({ accountId, mode, url }: WebhookEndpoint): SQL | undefined =>
@@ -140,8 +133,12 @@ export const createWebhookStore = (db: Db) => {
       ORDER BY account_id, mode, url, due_at_ms LIMIT 1`,
   );
 
+  // Asked before every attempt.
+  const pauseEnd = db.sqlite.prepare<{ untilMs: number }, [string, string, string]>(
+    "SELECT until_ms AS untilMs FROM webhook_pauses WHERE account_id = ? AND mode = ? AND url = ?",
+  );
   const pausedUntil = ({ accountId, mode, url }: WebhookEndpoint): number =>
-    db.orm.select().from(webhookPauses).where(pauseOf({ accountId, mode, url })).get()?.untilMs ?? 0;
+    pauseEnd.get(accountId, mode, url)?.untilMs ?? 0;
 
   const goneSince = (owner: WebhookOwner, url: string): number | undefined =>
     db.orm.select().from(webhookGone).where(goneOf(owner, url)).get()?.atMs;
@@ -235,8 +232,11 @@ export const createWebhookStore = (db: Db) => {
         .limit(page.limit)
         .all(),
     /** The oldest first, behind the id `after`: those among the next `looks` that pass, `limit` at most, and where the look ended. */
-    listForward(owner: WebhookOwner, filters: DeliveryFilters, page: ForwardWindow): Stretch<Delivery, string> {
-      const { after, looks, limit } = page;
+    listForward(
+      owner: WebhookOwner,
+      filters: DeliveryFilters,
+      { after, looks, limit }: { after: string | null; looks: number; limit: number },
+    ): Stretch<Delivery, string> {
       const behind = after === null ? undefined : gt(table.id, after);
       const everything = db.orm
         .select({ id: table.id })
