@@ -8,10 +8,10 @@ import { startService } from "./run.ts";
 
 const THEME = "trust";
 const PORT = 5353;
-const UNBOUND = { ip: "127.10.8.53", port: PORT } as const;
-const RBLDNSD = { ip: "127.10.8.55", port: PORT } as const;
-const SCRIPTED = { ip: "127.10.8.56", port: PORT } as const;
-const HTTP = { ip: "127.10.8.80", port: 8087 } as const;
+const UNBOUND = { ip: "127.10.9.53", port: PORT } as const;
+const RBLDNSD = { ip: "127.10.9.55", port: PORT } as const;
+const SCRIPTED = { ip: "127.10.9.56", port: PORT } as const;
+const HTTP = { ip: "127.10.9.80", port: 8087 } as const;
 const BASE = `http://${HTTP.ip}:${HTTP.port}/v1/blacklist/targets`;
 const SUFFIX = "trust.test";
 /** rbldnsd's own: 35 minutes. */
