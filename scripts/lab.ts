@@ -2,7 +2,7 @@
  * The laboratory: real name and mail servers on loopback addresses, and the binary asked about addresses whose true
  * state is known, then about targets on blocklists of every behaviour, then DMARC with reporters that really exist.
  * `--only PATTERN` keeps the rows whose theme, address or true state matches (the themes of the others are
- * "blocklists", "trust", "dmarc" and "outage"); `--keep` starts the servers, prints the environment by which to try the binary by hand, and
+ * "blocklists", "trust", "dmarc", "outage" and "webhooks"); `--keep` starts the servers, prints the environment by which to try the binary by hand, and
  * waits for Ctrl-C. `--binary PATH` tries another one.
  */
 import { chmod, mkdtemp, rm } from "node:fs/promises";
@@ -19,7 +19,7 @@ import { startFaultServer } from "./lab/fault-server.ts";
 import { DNS, LAB_NETWORKS, PROBE_HELO, PROBE_SENDER, SMTP_PORT } from "./lab/hosts.ts";
 import { startOpensmtpd } from "./lab/opensmtpd.ts";
 import { ensurePackages } from "./lab/packages.ts";
-import { outageText, runOutage } from "./lab/outage.ts";
+import { claimsText, runOutage } from "./lab/outage.ts";
 import { startPostfix } from "./lab/postfix.ts";
 import { startPostgrey } from "./lab/postgrey.ts";
 import { startWrongDns } from "./lab/wrong-dns.ts";
@@ -33,6 +33,7 @@ import { runTrust, trustText } from "./lab/blocklists-trust.ts";
 import { startSinks } from "./lab/smtp-sink.ts";
 import { SOCKS_URL, startSocks } from "./lab/socks.ts";
 import { ROWS } from "./lab/table.ts";
+import { runWebhooks } from "./lab/webhooks.ts";
 
 const ROOT = resolve(import.meta.dir, "..");
 const CACHE = join(ROOT, "node_modules/.cache/postwarden-lab");
@@ -76,8 +77,8 @@ const askAll = async (supervisor: Supervisor, directory: string): Promise<boolea
   const withLists = pattern.test("blocklists");
   const withDmarc = pattern.test("dmarc");
   const withTrust = pattern.test("trust");
-  if (rows.length === 0 && !withLists && !withTrust && !withDmarc && !pattern.test("outage"))
-    throw new Error("No row of the table matches --only");
+  const isTheme = ["blocklists", "trust", "dmarc", "outage", "webhooks"].some((theme) => pattern.test(theme));
+  if (rows.length === 0 && !isTheme) throw new Error("No row of the table matches --only");
   const subject = { binary: BINARY, environment: ENVIRONMENT, directory };
   const key = await startService(supervisor, subject);
   const judged = await runTable({ supervisor, subject, key }, rows, ({ right }) => {
@@ -88,16 +89,19 @@ const askAll = async (supervisor: Supervisor, directory: string): Promise<boolea
   const cells = withLists ? await runBlocklists(supervisor, subject) : [];
   const trust = withTrust ? await runTrust(supervisor, subject, join(CACHE, "rbldnsd")) : [];
   const dmarc = withDmarc ? await runDmarc(supervisor, subject, CACHE) : [];
+  const webhooks = pattern.test("webhooks") ? await runWebhooks() : [];
+  const claims = [...cells, ...trust, ...dmarc, ...outage, ...webhooks];
   console.log(
     blocklistsText(cells) +
       trustText(trust) +
       dmarcText(dmarc) +
-      outageText(outage) +
-      reportText(judged, [...cells, ...trust, ...dmarc, ...outage]),
+      claimsText("outage", outage) +
+      claimsText("webhooks", webhooks) +
+      reportText(judged, claims),
   );
   const listed = await askList(key, rows);
   console.log(listText(listed));
-  return [...judged, ...cells, ...trust, ...dmarc, ...outage].every(({ right }) => right) && listed.wrong.length === 0;
+  return [...judged, ...claims].every(({ right }) => right) && listed.wrong.length === 0;
 };
 
 /** Ends every process, says which of them resisted, and removes the directory; true when nothing did. */

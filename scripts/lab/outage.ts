@@ -115,13 +115,13 @@ export const runOutage = async (supervisor: Supervisor, lab: Subject): Promise<r
 };
 
 /** What was wrong, line by line, and the score. */
-export const outageText = (cells: readonly OutageCell[]): string =>
+export const claimsText = (theme: string, cells: readonly OutageCell[]): string =>
   cells.length === 0
     ? ""
     : [
         ...cells
           .filter(({ right }) => !right)
           .map(({ what, expected, got }) => `  ${what}\n    expected ${expected}\n    got      ${got}`),
-        `${THEME}: ${cells.filter(({ right }) => right).length}/${cells.length}`,
+        `${theme}: ${cells.filter(({ right }) => right).length}/${cells.length}`,
         "",
       ].join("\n");

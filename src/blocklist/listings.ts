@@ -48,6 +48,13 @@ export const listingView = (row: ListingRow, lists: readonly Blocklist[], addres
 };
 export type ListingView = ReturnType<typeof listingView>;
 
+/** When a list last confirmed one of these listings; null when there are none. */
+export const lastSeenOf = (listings: readonly ListingView[]): string | null =>
+  listings
+    .map(({ last_seen_at }) => last_seen_at)
+    .toSorted()
+    .at(-1) ?? null;
+
 const worstFirst = (a: ListingView, b: ListingView): number =>
   worstRank([b.severity]) - worstRank([a.severity]) || b.since.localeCompare(a.since) || a.id.localeCompare(b.id);
 

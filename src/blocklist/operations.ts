@@ -47,6 +47,7 @@ export const TARGET_EXAMPLE = {
     },
   ],
   listings_count: 1,
+  seen_at: "2026-01-01T00:00:03.120Z",
   muted_lists: [],
   last_checked_at: "2026-01-01T00:00:03.120Z",
   next_check_at: "2026-01-01T01:01:12.480Z",

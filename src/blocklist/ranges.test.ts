@@ -52,6 +52,8 @@ describe("a range", () => {
       ...{ status: "listed", severity: "high", listed_on: ["test-list"], listings_count: 1 },
       listings: [{ id: "test-list", address: "1.2.3.4" }],
     });
+    const { listings, seen_at: seenAt } = await range();
+    expect(seenAt).toBe(listings[0]?.last_seen_at ?? "no listing");
     expect((await members("?status=listed")).map(({ value }) => value)).toEqual(["1.2.3.4"]);
     expect((await members("?severity=high&list=test-list")).map(({ value }) => value)).toEqual(["1.2.3.4"]);
     const { checks } = checksSchema.parse((await call("GET", `${path}/checks`)).body);

@@ -45,6 +45,7 @@ describe("a target", () => {
       listed_on: [],
       listings: [],
       listings_count: 0,
+      seen_at: null,
       muted_lists: [],
       last_checked_at: null,
       next_check_at: "2026-01-01T00:01:00.000Z",

@@ -153,6 +153,10 @@ export const targetSchema = z
       description: "What lists it, the worst first; of a range, the first 100 of its addresses.",
     }),
     listings_count: z.int(),
+    seen_at: time.nullable().meta({
+      description:
+        "When a list last confirmed one of the listings shown. It stands still while the lists do not answer.",
+    }),
     listed_on: z.array(z.string()).meta({ description: "Listing ids, as far as known: unknown never clears." }),
     muted_lists: z.array(z.string()),
     last_checked_at: time.nullable(),

@@ -5,7 +5,7 @@ import { newId } from "../base/secrets.ts";
 import { type RecipientDomains, recipientsProblem } from "../mail/recipients.ts";
 import type { Db, Tx } from "../db/open.ts";
 import type { Blocklist, Severity } from "../dnsbl/blocklist.ts";
-import type { Listings } from "./listings.ts";
+import { lastSeenOf, type Listings } from "./listings.ts";
 import { listsFor } from "./monitor.ts";
 import type { Muting } from "./muting.ts";
 import type { RangeStore } from "./range-store.ts";
@@ -255,8 +255,7 @@ export const createTargets = (deps: TargetsDeps) => {
         severity: severityOfRank(target.severityRank),
         monitoring_enabled: target.monitoringEnabled,
         listed_on: target.listedOn,
-        listings: listed.listings,
-        listings_count: listed.count,
+        ...{ listings: listed.listings, listings_count: listed.count, seen_at: lastSeenOf(listed.listings) },
         muted_lists: target.mutedLists,
         last_checked_at: target.lastCheckedAtMs === null ? null : isoTime(target.lastCheckedAtMs),
         next_check_at: isoTime(target.monitoringEnabled ? target.nextCheckAtMs : resumedMs(target)),
