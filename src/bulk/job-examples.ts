@@ -1,6 +1,6 @@
 const ID = "019aa0d6-5b7e-7c31-9f4c-0d9a3c3f1a52";
 
-/** A job that is being worked off, as the OpenAPI document shows it. */
+/** A running job, as the OpenAPI document shows it. */
 export const RUNNING = {
   id: ID,
   name: "Newsletter, spring",

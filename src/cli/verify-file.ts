@@ -186,7 +186,8 @@ const verifyList = async (list: Entry, { paths, options, io, ...deps }: Verifyin
   io.err(describeReading(list.reading));
   const job = earlier ?? (await enter(db, bulk, list));
   const ended = job.status === "completed" ? job : await workOff(db, bulk, job, io);
-  if (ended.status !== "completed") throw new CommandFailed(`The list could not be worked off: ${ended.status}.`);
+  if (ended.status !== "completed")
+    throw new CommandFailed(`The list was not completed: its status is ${ended.status}.`);
   await writeResults(bulk, ended, paths.out).catch((error: unknown) => {
     const advice = "Nothing is lost: the same command tries again.";
     throw new CommandFailed(`${options.out} could not be written: ${messageOf(error)}. ${advice}`, "out");
