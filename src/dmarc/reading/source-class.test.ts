@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import type { Classification } from "./reading-store.ts";
-import { findService } from "./services.ts";
+import { findService } from "../services/services.ts";
 import { classifySource, type ReverseFinding, type SourceFacts } from "./source-class.ts";
 
 /** A hundred messages of a network without a name, that nothing speaks for. It was a burst. */

@@ -1,5 +1,5 @@
 import type { Classification, Totals } from "./reading-store.ts";
-import type { Service } from "./services.ts";
+import type { Service } from "../services/services.ts";
 import type { SourceKind } from "./source-view.ts";
 
 /** What is known of the reverse names of a source's addresses, taken together. */

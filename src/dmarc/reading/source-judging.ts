@@ -1,6 +1,6 @@
 import { organisationalDomain } from "../../mail/organisational-domain.ts";
 import type { Classification, SourceAddress, SourceWord, Totals } from "./reading-store.ts";
-import type { Service } from "./services.ts";
+import type { Service } from "../services/services.ts";
 import { classifySource, type ReverseFinding } from "./source-class.ts";
 import { isGenericName, networkOf } from "./source-groups.ts";
 import type { SourceKind } from "./source-view.ts";

@@ -1,5 +1,5 @@
 import { isoDay, type DayRange } from "../../base/days.ts";
-import { findService, type Service } from "./services.ts";
+import { findService, type Service } from "../services/services.ts";
 import { percentOf } from "./range.ts";
 import { OTHER_SOURCES } from "../ingest/source-key.ts";
 import { addressKeyOf, networkOf, readShownKey } from "./source-groups.ts";
