@@ -11,6 +11,8 @@ import { createAlertPasses } from "./dmarc/alerts/alert-passes.ts";
 import { createReview } from "./dmarc/alerts/alert-review.ts";
 import { createAlertRoutes } from "./dmarc/alerts/alert-routes.ts";
 import { createAlertRuleStore } from "./dmarc/alerts/alert-rule-store.ts";
+import { createPolicyLapseReview } from "./dmarc/alerts/policy-lapse.ts";
+import { createPolicyLapseStore } from "./dmarc/alerts/policy-lapse-store.ts";
 import { createAlertStore } from "./dmarc/domains/alert-store.ts";
 import { createAuthenticityPasses } from "./dmarc/authenticity/authenticity-passes.ts";
 import { createAuthenticityStore } from "./dmarc/authenticity/authenticity-store.ts";
@@ -159,7 +161,12 @@ export const composeDmarc = (parts: DmarcParts) => {
   const reverseNames = createReverseNames({ db, store: createReverseNameStore(db), resolver, clock, log });
 
   const ruleStore = createAlertRuleStore(db);
-  const review = createReview({ rules: ruleStore, alerts: alertStore, reading, reader, raise });
+  const reviewMail = createReview({ rules: ruleStore, alerts: alertStore, reading, reader, raise });
+  const reviewPolicy = createPolicyLapseReview({ store: createPolicyLapseStore(db), domains: store, raise });
+  const review: typeof reviewMail = (tx, domain, nowMs) => {
+    reviewPolicy(tx, domain, nowMs);
+    reviewMail(tx, domain, nowMs);
+  };
   const alertPasses = createAlertPasses({
     ...{ db, rules: ruleStore, domains: store, reading, review, raise, clock, log },
   });

@@ -36,6 +36,14 @@ export const hintsOf = (
         ),
       ];
     case "policy_weakened":
+      if (data.trigger === "reports") {
+        return [
+          hint(
+            "The weaker record came and went between two checks. If that was not you, see who can change your DNS, and whether all name servers of the domain serve the same record. What the checks found:",
+            readCommand(place, "/history"),
+          ),
+        ];
+      }
       return [
         hint(
           "Was that you? Forged mail gets through more easily now. What was there before:",

@@ -37,6 +37,7 @@ const namesSchema = z.object({
 const checksSchema = z.object({ checks: z.array(z.object({ ok: z.boolean().nullable(), message: z.string() })) });
 const recordSchema = z.object({ record: z.string().nullable(), previous_record: z.string().nullable().optional() });
 const changesSchema = recordSchema.required();
+const reportedSchema = z.object({ reported: z.object({ reporters: z.array(z.string()) }) });
 
 const DETAILS_MAX = 10;
 const DETAIL_CHARACTERS_MAX = 500;
@@ -92,7 +93,12 @@ const recordChanges = (data: unknown): readonly string[] => {
 
 const currentRecord = (data: unknown): readonly string[] => {
   const read = recordSchema.safeParse(data);
-  return read.success ? [`Record: ${read.data.record ?? "none"}`] : [];
+  if (!read.success) return [];
+  const now = read.data.record ?? "none";
+  const found = reportedSchema.safeParse(data);
+  if (!found.success) return [`Record: ${now}`];
+  const { reporters } = found.data.reported;
+  return [`Found by: ${reporters.map(shortName).join(", ")}`, `The record as last checked: ${now}`];
 };
 
 const newNames = (data: unknown): readonly string[] => {

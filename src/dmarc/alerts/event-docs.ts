@@ -135,6 +135,16 @@ const policyWeakened = eventDoc(
     policy: policySchema.nullable(),
     record: recordSchema,
     ...checkedFields,
+    trigger: z.enum(["enrolled", "scheduled", "manual", "reports"]).meta({
+      description:
+        "`reports`: trusted reports say that receivers found a weaker policy between two checks; `record` is what stands there now.",
+    }),
+    reported: z
+      .object({ first_day: day, last_day: day, reporters: z.array(z.string()) })
+      .optional()
+      .meta({
+        description: "With `reports`: the days on which reporters found the weaker policy, and which ones did.",
+      }),
   }),
   {
     ...CHECKED,

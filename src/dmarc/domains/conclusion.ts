@@ -1,7 +1,7 @@
 import { isoTime } from "../../base/clock.ts";
 import { sha256 } from "../../base/secrets.ts";
 import { organisationalDomain } from "../../mail/organisational-domain.ts";
-import { appliesBelow, type ChangeCode } from "./domain-change.ts";
+import { appliesBelow, type ChangeCode, isEnforced } from "./domain-change.ts";
 import type { Finding } from "./domain-check.ts";
 import { policyView } from "./domain-view.ts";
 import {
@@ -33,6 +33,11 @@ interface When {
   readonly nowMs: number;
 }
 
+interface Timing extends When {
+  /** How often domains with an enforced policy are checked. */
+  readonly enforcedEveryMs: number;
+}
+
 /** Changes that are told as `record_changed`. */
 const RECORD_CHANGES: ReadonlySet<ChangeCode> = new Set([
   "record_added",
@@ -47,7 +52,7 @@ const SUBJECT_CHARACTERS = 16;
  * Draws the conclusion from one look at the DNS. Pure. Only definite answers change anything; what a scheduled check says to the
  * domain's disadvantage is believed when a second one confirms it, what a user's check says at once.
  */
-export const conclude = (row: DomainRow, finding: Finding, { trigger, nowMs }: When): Conclusion => {
+export const conclude = (row: DomainRow, finding: Finding, { trigger, nowMs, enforcedEveryMs }: Timing): Conclusion => {
   const before = readState(row.state);
   const failing = failingOf(finding, before?.failing ?? []);
   // A clock that was set back must not make it one of the future.
@@ -61,8 +66,11 @@ export const conclude = (row: DomainRow, finding: Finding, { trigger, nowMs }: W
   const changes: readonly ChangeCode[] = hasMoved ? [...judged.changes, "status"] : judged.changes;
   const isFirst = before === null && state !== null;
   const outlook = { ...row, status, badSinceMs, doubtSinceMs: freshest(badSinceMs, state?.doubts ?? {}, nowMs) };
-  const isIndefinite = SEEN_FIELDS.some((field) => !(field in finding.seen));
   const known = state?.believed ?? {};
+  const rhythm = {
+    isIndefinite: SEEN_FIELDS.some((field) => !(field in finding.seen)),
+    enforcedEveryMs: isEnforced(known.policy) ? enforcedEveryMs : null,
+  };
   return {
     change: {
       status,
@@ -70,7 +78,7 @@ export const conclude = (row: DomainRow, finding: Finding, { trigger, nowMs }: W
       state: state === null ? null : JSON.stringify(state),
       lastCheck: JSON.stringify(lastCheckOf(finding, nowMs)),
       // Domains of test keys are not on the timetable.
-      nextCheckAtMs: row.mode === "test" ? row.nextCheckAtMs : nextCheckMs({ ...outlook, isIndefinite }, nowMs),
+      nextCheckAtMs: row.mode === "test" ? row.nextCheckAtMs : nextCheckMs({ ...outlook, ...rhythm }, nowMs),
       ...(changes.length > 0 ? { updatedAtMs: nowMs } : {}),
     },
     history:

@@ -5,7 +5,7 @@ import { conclude } from "./conclusion.ts";
 import type { DomainCheck, Finding } from "./domain-check.ts";
 import type { DomainRow, DomainStatus, DomainStore } from "./domain-store.ts";
 import type { Raise } from "./raise.ts";
-import type { Trigger } from "./transition.ts";
+import { enforcedCheckMs, type Trigger } from "./transition.ts";
 
 export interface DomainMonitorDeps {
   readonly db: Db;
@@ -31,6 +31,8 @@ interface Run {
 }
 
 const DRAIN_MS_MAX = 1_000;
+/** How long a count of all domains is good enough. */
+const COUNT_MS = 10 * 60_000;
 
 /**
  * Checks domains: looks at the DNS, draws the conclusion, and records it. There is one look at a domain at a time, so that none is
@@ -39,13 +41,22 @@ const DRAIN_MS_MAX = 1_000;
 export const createDomainMonitor = ({ db, store, look, raise, clock }: DomainMonitorDeps) => {
   const running = new Map<string, Run>();
   const stopping = new AbortController();
+  let counted = { domains: 0, untilMs: Number.NEGATIVE_INFINITY };
+
+  const countMonitored = (nowMs: number): number => {
+    if (nowMs >= counted.untilMs) counted = { domains: store.countMonitored(), untilMs: nowMs + COUNT_MS };
+    return counted.domains;
+  };
 
   /** State, history and alerts in one transaction. */
   const record = (tx: Tx, id: string, trigger: Trigger, finding: Finding): CheckedDomain | null => {
     const before = store.findById(id);
     if (before === undefined) return null;
     const nowMs = clock.nowMs();
-    const { change, history, alerts } = conclude(before, finding, { trigger, nowMs });
+    const { change, history, alerts } = conclude(before, finding, {
+      ...{ trigger, nowMs },
+      enforcedEveryMs: enforcedCheckMs(countMonitored(nowMs)),
+    });
     const domain = { ...before, ...change };
     store.update(tx, before.number, change);
     if (history !== null) {

@@ -128,6 +128,14 @@ export const createDomainStore = (db: Db) => {
     countDue: (nowMs: number): number =>
       orm.select({ count: count() }).from(table).where(isDue(nowMs)).get()?.count ?? 0,
 
+    /** Domains that scheduled checks look at, those of test keys among them: an index alone says how many. */
+    countMonitored: (): number =>
+      orm
+        .select({ count: count() })
+        .from(table)
+        .where(sql`deleted_at_ms is null and monitoring_enabled = 1`)
+        .get()?.count ?? 0,
+
     /**
      * Takes a domain and its reporting address away from everybody at once; its data goes in the background. The token is given
      * up, as the same domain of a test key gets the same one again.

@@ -30,6 +30,7 @@ export const newDomain = (
     createdAtMs: nowMs,
     isIndefinite: false,
     doubtSinceMs: null,
+    enforcedEveryMs: null,
   } as const;
   return {
     id,

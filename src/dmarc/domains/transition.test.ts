@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import type { DomainStatus } from "./domain-store.ts";
-import { moveStatus, nextCheckMs, type Trigger, type Verdict } from "./transition.ts";
+import { enforcedCheckMs, moveStatus, nextCheckMs, type Trigger, type Verdict } from "./transition.ts";
 
 const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
@@ -51,7 +51,8 @@ describe("a status", () => {
 });
 
 describe("the next check comes", () => {
-  const outlook = { ...standing("active", null), isIndefinite: false, doubtSinceMs: null };
+  const outlook = { ...standing("active", null), isIndefinite: false, doubtSinceMs: null, enforcedEveryMs: null };
+  const enforced = { ...outlook, enforcedEveryMs: HOUR_MS };
   test.each([
     ["in a day for an active domain", outlook, DAY_MS],
     ["in a day when action is required", { ...outlook, status: "action_required" as const }, DAY_MS],
@@ -61,6 +62,14 @@ describe("the next check comes", () => {
       HOUR_MS,
     ],
     ["in a day when nobody publishes anything", { ...outlook, status: "pending" as const }, DAY_MS],
+    ["in an hour when its policy is enforced", enforced, HOUR_MS],
+    [
+      "in an hour when its policy is enforced and no reports come",
+      { ...enforced, status: "action_required" as const },
+      HOUR_MS,
+    ],
+    ["in a day when somebody else's policy is enforced", { ...enforced, status: "pending" as const }, DAY_MS],
+    ["in 35 minutes after a first bad answer, enforced or not", { ...enforced, doubtSinceMs: NOW_MS }, 35 * MINUTE_MS],
     ["in half an hour when the DNS is silent", { ...outlook, isIndefinite: true }, 30 * MINUTE_MS],
     ["in 35 minutes after a first bad answer", { ...outlook, doubtSinceMs: NOW_MS }, 35 * MINUTE_MS],
     ["35 minutes after the first one", { ...outlook, doubtSinceMs: NOW_MS - 20 * MINUTE_MS }, 15 * MINUTE_MS],
@@ -73,5 +82,16 @@ describe("the next check comes", () => {
     const first = nextCheckMs({ ...outlook, id: MIDDLE.replace("7fffffff", "00000000") }, NOW_MS);
     const last = nextCheckMs({ ...outlook, id: MIDDLE.replace("7fffffff", "ffffffff") }, NOW_MS);
     expect([first - NOW_MS, last - NOW_MS]).toEqual([0.95 * DAY_MS, 1.05 * DAY_MS]);
+  });
+});
+
+describe("domains with an enforced policy are checked", () => {
+  test.each([
+    [1, HOUR_MS],
+    [6_000, HOUR_MS],
+    [12_000, 2 * HOUR_MS],
+    [1_000_000, DAY_MS],
+  ])("of %d domains each one every %d ms", (domains, everyMs) => {
+    expect(enforcedCheckMs(domains)).toBe(everyMs);
   });
 });

@@ -23,6 +23,10 @@ export const CONFIRMATION_MS = 30 * MINUTE_MS;
 const SECOND_LOOK_MS = 35 * MINUTE_MS;
 const RETRY_MS = 30 * MINUTE_MS;
 const REGULAR_MS = DAY_MS;
+/** A policy that is enforced and lapses lets forged mail in at once. */
+const ENFORCED_MS_MIN = HOUR_MS;
+/** Checks of enforced domains in an hour, over all domains; with more domains each of them is checked less often. */
+const ENFORCED_CHECKS_PER_HOUR_MAX = 6_000;
 /** While the owner is about to publish the record. */
 const PENDING_MS = HOUR_MS;
 const PENDING_DAYS = 14;
@@ -49,15 +53,25 @@ export interface Outlook extends Standing {
   readonly isIndefinite: boolean;
   /** Since when something waits for its confirmation; null when nothing does. */
   readonly doubtSinceMs: number | null;
+  /** Null unless the policy is enforced: then how often it is checked, see `enforcedCheckMs`. */
+  readonly enforcedEveryMs: number | null;
 }
+
+/**
+ * How often a domain with an enforced policy is checked: hourly, and less often where the service monitors so many domains that
+ * this would be more than 6,000 checks an hour; at least daily.
+ */
+export const enforcedCheckMs = (monitoredDomains: number): number =>
+  Math.min(REGULAR_MS, Math.max(ENFORCED_MS_MIN, (monitoredDomains / ENFORCED_CHECKS_PER_HOUR_MAX) * HOUR_MS));
 
 /** When a domain is checked next, never all domains at the same time. */
 export const nextCheckMs = (outlook: Outlook, nowMs: number): number => {
-  const { id, status, createdAtMs, isIndefinite, doubtSinceMs } = outlook;
+  const { id, status, createdAtMs, isIndefinite, doubtSinceMs, enforcedEveryMs } = outlook;
   if (isIndefinite) return nowMs + RETRY_MS;
   if (doubtSinceMs !== null) return Math.max(nowMs + MINUTE_MS, doubtSinceMs + SECOND_LOOK_MS);
   const isAwaited = status === "pending" && nowMs - createdAtMs < PENDING_DAYS * DAY_MS;
-  const everyMs = isAwaited ? PENDING_MS : REGULAR_MS;
+  const settledMs = status === "pending" ? REGULAR_MS : (enforcedEveryMs ?? REGULAR_MS);
+  const everyMs = isAwaited ? PENDING_MS : settledMs;
   return Math.round(nowMs + everyMs * (1 - JITTER_SHARE + 2 * JITTER_SHARE * placeOf(id)));
 };
 

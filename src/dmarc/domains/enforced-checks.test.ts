@@ -1,0 +1,69 @@
+import { expect, test } from "bun:test";
+import { createLog } from "../../base/log.ts";
+import { createDomainWorlds, REPORT_HOST } from "../../testing/domain-world.ts";
+import { createCheckPasses } from "./check-passes.ts";
+
+const newWorld = createDomainWorlds();
+const MINUTE_MS = 60_000;
+const HOUR_MS = 60 * MINUTE_MS;
+
+/** An active domain under the cron table: time goes on by five minutes between two passes. */
+const startWatched = async (tags: string) => {
+  const world = newWorld();
+  const { id, token } = await world.activate("example.com", tags);
+  const passes = createCheckPasses({ ...world, log: createLog("info", world.clock, () => undefined) });
+  return {
+    world,
+    id,
+    publish: (text: string) => world.publish("example.com", `v=DMARC1; ${text}; rua=mailto:${token}@${REPORT_HOST}`),
+    async pass(ms: number): Promise<void> {
+      for (const untilMs = world.clock.nowMs() + ms; world.clock.nowMs() < untilMs;) {
+        await world.clock.advance(5 * MINUTE_MS);
+        await passes.run();
+      }
+    },
+    rules: () => world.alerts.map(({ rule }) => rule),
+  };
+};
+
+test("a policy that is enforced and lapses for two hours is told of", async () => {
+  const { world, publish, pass, rules } = await startWatched("p=reject");
+  await pass(50 * HOUR_MS);
+  publish("p=none");
+  await pass(2 * HOUR_MS);
+  expect(rules()).toEqual(["record_changed", "policy_weakened"]);
+  expect(world.alerts[1]?.summary).toBe("the policy was weakened from p=reject to p=none");
+});
+
+test("a lapse that only one look finds is not told of", async () => {
+  const { world, publish, pass, rules } = await startWatched("p=quarantine");
+  await pass(2 * HOUR_MS);
+  const asked = () => world.resolver.countAsked("_dmarc.example.com", "TXT");
+  const before = asked();
+  publish("p=none");
+  while (asked() === before) await pass(5 * MINUTE_MS);
+  publish("p=quarantine");
+  await pass(26 * HOUR_MS);
+  expect(rules()).toEqual([]);
+});
+
+test("a silent DNS is no lapse, however often it is asked", async () => {
+  const { world, pass, rules } = await startWatched("p=reject");
+  world.zone["_dmarc.example.com"] = "servfail";
+  await pass(12 * HOUR_MS);
+  expect(rules()).toEqual([]);
+});
+
+test("a domain is asked for hourly while its policy is enforced, and daily while it is not", async () => {
+  const asked = async (tags: string) => {
+    const { world, pass } = await startWatched(tags);
+    await pass(26 * HOUR_MS);
+    const before = world.resolver.countAsked("_dmarc.example.com", "TXT");
+    await pass(48 * HOUR_MS);
+    return world.resolver.countAsked("_dmarc.example.com", "TXT") - before;
+  };
+  const hourly = await asked("p=reject");
+  expect([hourly >= 44, hourly <= 50]).toEqual([true, true]);
+  expect(await asked("p=none")).toBeLessThanOrEqual(3);
+  expect(await asked("p=quarantine; t=y; sp=none")).toBeLessThanOrEqual(3);
+});
