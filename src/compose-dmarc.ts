@@ -35,6 +35,8 @@ import { createIngestions } from "./dmarc/ingest/ingestions.ts";
 import { createIntake } from "./dmarc/ingest/intake.ts";
 import { createDiskReserve } from "./dmarc/ingest/disk-reserve.ts";
 import { createRaise, type RaiseDeps } from "./dmarc/domains/raise.ts";
+import { createDomainFigures } from "./dmarc/reading/domain-figures.ts";
+import { createDomainFiguresStore } from "./dmarc/reading/domain-figures-store.ts";
 import { createRecordStore } from "./dmarc/reading/reading-record-store.ts";
 import { createReportRoutes } from "./dmarc/reading/reading-report-routes.ts";
 import { createReportReadingStore } from "./dmarc/reading/reading-report-store.ts";
@@ -150,6 +152,7 @@ export const composeDmarc = (parts: DmarcParts) => {
   });
 
   const reading = createReadingStore(db);
+  const figures = createDomainFigures({ store: createDomainFiguresStore(db), clock });
   const records = createRecordStore(db);
   const reports = createReportReadingStore(db);
   const reader = createSourceReader({ store: reading });
@@ -197,7 +200,7 @@ export const composeDmarc = (parts: DmarcParts) => {
     reserve,
     ingester,
     routes: [
-      createDomainRoutes({ guard, domains, rules }),
+      createDomainRoutes({ guard, domains, figures, rules }),
       createIngestionRoutes({ guard, ingestions, domains: store, reserve, clock }),
       createReadingRoutes({ guard, db, clock, store: reading, records, reports, reader, findDomain, advise }),
       createReportRoutes({ guard, clock, records, reports, findDomain }),

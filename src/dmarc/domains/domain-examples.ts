@@ -67,6 +67,18 @@ export const DOMAIN = {
   updated_at: "2026-01-01T00:20:00.120Z",
 };
 
+const DAYS_SHOWN = 30;
+
+export const FIGURES = {
+  last_7_days: { messages: 910, aligned: 903, failing: 7, aligned_percent: 99.2 },
+  last_30_days: { messages: 3_900, aligned: 3_870, failing: 30, aligned_percent: 99.2 },
+  days: {
+    from: "2025-12-04",
+    messages: new Array<number>(DAYS_SHOWN).fill(130),
+    failing: new Array<number>(DAYS_SHOWN).fill(1),
+  },
+};
+
 export const UPDATE = {
   host: "_dmarc.example.com",
   type: "TXT",

@@ -3,17 +3,17 @@ import { BODY_ERRORS, PAGE_ERRORS } from "../../http/operation-errors.ts";
 import { PAGE, pathId, query } from "../../http/parameters.ts";
 import { createOutgoingRules } from "../../net/fetch-url.ts";
 import { webhookUrlSchema } from "../../webhooks/schemas.ts";
-import { CHECKS, DOMAIN, ENROLLED, HISTORY, NONE, SERVICE_RECORDS, UPDATE } from "./domain-examples.ts";
+import { CHECKS, DOMAIN, ENROLLED, FIGURES, HISTORY, NONE, SERVICE_RECORDS, UPDATE } from "./domain-examples.ts";
 import {
   dnsSchema,
   domainChangeSchema,
   domainOrderSchema,
   domainSchema,
-  domainsSchema,
   enrolmentSchema,
   historySchema,
   verifiedSchema,
 } from "./domain-schemas.ts";
+import { domainsSchema } from "./domain-figures.ts";
 import { DOMAIN_STATUSES } from "./domain-store.ts";
 
 const TAG = "DMARC monitoring";
@@ -52,7 +52,7 @@ export const DOMAIN_OPERATIONS: readonly Operation[] = [
     method: "GET",
     path: PATH,
     tag: TAG,
-    summary: "Domains, newest first",
+    summary: "Domains with the figures of the last 30 days, newest first",
     parameters: [
       ...PAGE,
       query("status", "Only those.", { type: "string", enum: [...DOMAIN_STATUSES] }),
@@ -60,7 +60,11 @@ export const DOMAIN_OPERATIONS: readonly Operation[] = [
       query("monitoring_enabled", "Only those that are, or are not, paused.", { type: "boolean" }),
     ],
     responses: {
-      200: { description: "A page.", schema: domainsSchema, example: { domains: [DOMAIN], next_cursor: null } },
+      200: {
+        description: "A page.",
+        schema: domainsSchema,
+        example: { domains: [{ ...DOMAIN, figures: FIGURES }], next_cursor: null },
+      },
     },
     errors: ["insufficient_scope", ...PAGE_ERRORS],
   },

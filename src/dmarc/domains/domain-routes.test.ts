@@ -1,14 +1,8 @@
 import { describe, expect, test } from "bun:test";
 import { newId } from "../../base/secrets.ts";
 import { createApps, type TestAppOptions } from "../../testing/app.ts";
-import {
-  dnsSchema,
-  domainSchema,
-  domainsSchema,
-  enrolmentSchema,
-  historySchema,
-  verifiedSchema,
-} from "./domain-schemas.ts";
+import { dnsSchema, domainSchema, enrolmentSchema, historySchema, verifiedSchema } from "./domain-schemas.ts";
+import { domainsSchema } from "./domain-figures.ts";
 
 const start = createApps();
 const PATH = "/v1/dmarc/domains";

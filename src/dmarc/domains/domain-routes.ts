@@ -9,6 +9,8 @@ import { pageParameters, readPage } from "../../http/query.ts";
 import type { OutgoingRules } from "../../net/fetch-url.ts";
 import { webhookUrlSchema } from "../../webhooks/schemas.ts";
 import { domainChangeSchema, domainFiltersSchema, domainOrderSchema, noDomainFiltersSchema } from "./domain-schemas.ts";
+import type { ReadFigures } from "./domain-figures.ts";
+import type { DomainRow } from "./domain-store.ts";
 import { historyView } from "./domain-view.ts";
 import type { Domains, DomainWish } from "./domains.ts";
 import { ALERT_RULES } from "./raise.ts";
@@ -16,6 +18,7 @@ import { ALERT_RULES } from "./raise.ts";
 export interface DomainRouteDeps {
   readonly guard: Guard;
   readonly domains: Domains;
+  readonly figures: ReadFigures;
   readonly rules: OutgoingRules;
 }
 
@@ -27,7 +30,7 @@ const knownId = (id: string): string => {
 };
 
 /** The endpoints of monitored domains (specification, contract §6). */
-export const createDomainRoutes = ({ guard, domains, rules }: DomainRouteDeps) => {
+export const createDomainRoutes = ({ guard, domains, figures, rules }: DomainRouteDeps) => {
   const webhookUrl = webhookUrlSchema(rules);
   const orderSchema = domainOrderSchema(webhookUrl);
   const changeSchema = domainChangeSchema(webhookUrl);
@@ -35,6 +38,11 @@ export const createDomainRoutes = ({ guard, domains, rules }: DomainRouteDeps) =
   const listing = (filters: z.ZodObject) =>
     ({ demand: { scope: "dmarc:read", query: pageParameters(filters) } }) as const;
   const write = { parse: "none", demand: { scope: "dmarc:write" } } as const;
+
+  const withFigures = (rows: readonly DomainRow[]) => {
+    const read = figures(rows.map(({ number }) => number));
+    return rows.map((row) => ({ id: row.id, row, figures: read.get(row.number) }));
+  };
 
   const wishOf = async (request: Request): Promise<DomainWish> => {
     const body = await readJson(request, changeSchema);
@@ -85,8 +93,12 @@ export const createDomainRoutes = ({ guard, domains, rules }: DomainRouteDeps) =
       async ({ request, caller }) => {
         const page = readPage(request, domainFiltersSchema, isId);
         const { monitoring_enabled: monitoringEnabled, ...rest } = page.filters;
-        const read = readPlainly((window) => domains.list(caller, { ...rest, monitoringEnabled }, window));
-        return sendPage(request, { name: "domains", page }, rowsById(read, domains.view));
+        const read = readPlainly((window) => withFigures(domains.list(caller, { ...rest, monitoringEnabled }, window)));
+        return sendPage(
+          request,
+          { name: "domains", page },
+          rowsById(read, ({ row, figures }) => ({ ...domains.view(row), figures })),
+        );
       },
       listing(domainFiltersSchema),
     )

@@ -226,10 +226,6 @@ export const verifiedSchema = z
   })
   .meta({ title: "DmarcVerifiedDomain" });
 
-export const domainsSchema = z
-  .object({ domains: z.array(domainSchema), next_cursor: cursor })
-  .meta({ title: "DmarcDomainList" });
-
 export const historySchema = z
   .object({
     history: z.array(
