@@ -133,7 +133,11 @@ describe("a review of reports", () => {
     ["a report that is not trusted", ({ report }) => report(2, "none", { author: "unauthenticated" })],
     [
       "a lapse that the DNS showed as well",
-      ({ write, report }) => (write(2, "none"), write(1, "reject"), report(2, "none")),
+      ({ write, report }) => {
+        write(2, "none");
+        write(1, "reject");
+        report(2, "none");
+      },
     ],
     ["a lapse of long ago", ({ report }) => report(9, "none", { reporter: "google.com" })],
   ])("is silent about %s", (_, make) => {
