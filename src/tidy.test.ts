@@ -63,6 +63,7 @@ const LAYERS: Readonly<Record<string, readonly string[]>> = {
     "http",
     "net",
     "dmarc/services",
+    "dmarc/report",
     "dmarc/domains",
     "dmarc/ingest",
     "dmarc/reading",
