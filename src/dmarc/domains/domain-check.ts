@@ -57,7 +57,7 @@ export const createDomainCheck = ({ resolver, clock, reportHost }: DomainCheckDe
       const patient = endingWith(asked, ending);
       const [discovery, authorisation] = await Promise.all([
         discoverPolicy(patient, domain).then((found) => heedExistence(patient, domain, found)),
-        checkAuthorisation(patient, { domain, reportHost: host }),
+        checkAuthorisation(patient, { domain, reportHost: host, ours }),
       ]);
       return findingOf({ domain, ours, discovery, authorisation });
     });

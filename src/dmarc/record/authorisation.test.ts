@@ -6,8 +6,11 @@ import { parseRecord } from "./record.ts";
 const REPORT_HOST = "reports.example.net";
 const NAME = `example.com._report._dmarc.${REPORT_HOST}`;
 
+const OURS = `abc@${REPORT_HOST}`;
+
 const check = async (entry: ZoneRecords | ZoneFailure, domain = "example.com"): Promise<Authorisation> => {
-  const checked = await checkAuthorisation(createZoneResolver({ [NAME]: entry }), { domain, reportHost: REPORT_HOST });
+  const resolver = createZoneResolver({ [NAME]: entry });
+  const checked = await checkAuthorisation(resolver, { domain, reportHost: REPORT_HOST, ours: OURS });
   if (!checked.ok) throw new Error(checked.error.kind);
   return checked.value;
 };
@@ -41,6 +44,27 @@ describe("authorised", () => {
     ["two", { TXT: ["v=DMARC1;", "v=DMARC1"] }],
   ])("by %s", async (_, entry) => {
     expect(await check(entry)).toMatchObject({ status: "authorised", name: NAME, outcome: "answer", redirectsTo: [] });
+  });
+
+  test.each([
+    ["alone", `v=DMARC1; rua=mailto:${OURS}`],
+    ["in other letters, encoded and with a size", `v=DMARC1; rua=mailto:%41BC@REPORTS.example.net!10m`],
+    ["beside another one", `v=DMARC1; rua=mailto:x@${REPORT_HOST}, mailto:${OURS}`],
+  ])("by a record that names our own address, which is no redirection: %s", async (_, text) => {
+    const { status, redirectsTo, message } = await check({ TXT: [text] });
+    expect({ status, redirectsTo }).toEqual({ status: "authorised", redirectsTo: [] });
+    expect(message).toBe(`Receivers may send reports to ${REPORT_HOST}.`);
+  });
+
+  test("of two records the one that names somebody else is a redirection", async () => {
+    const texts = [`v=DMARC1; rua=mailto:${OURS}`, `v=DMARC1; rua=mailto:x@${REPORT_HOST}`];
+    expect((await check({ TXT: texts })).redirectsTo).toEqual([`x@${REPORT_HOST}`]);
+  });
+
+  test("without an address of ours every rua is a redirection", async () => {
+    const resolver = createZoneResolver({ [NAME]: { TXT: [`v=DMARC1; rua=mailto:${OURS}`] } });
+    const checked = await checkAuthorisation(resolver, { domain: "example.com", reportHost: REPORT_HOST });
+    expect(checked).toMatchObject({ ok: true, value: { redirectsTo: [OURS] } });
   });
 
   test("by a record that turns the reports elsewhere, which is shown", async () => {

@@ -1,6 +1,7 @@
 import { err, ok, type Result } from "../../base/errors.ts";
 import { organisationalDomain } from "../../mail/organisational-domain.ts";
 import { type DnsOutcome, type DnsResolver, isDefinite, type ResolveOptions } from "../../net/dns.ts";
+import { reportAddress } from "./rua.ts";
 import { dmarcRecordsIn, splitStrings } from "./record-published.ts";
 
 /** The domain cannot be monitored with this report host: the name that receivers would ask is too long for the DNS. */
@@ -24,7 +25,7 @@ export interface Authorisation {
   readonly outcome: DnsOutcome | null;
   /** The texts found that are DMARC records. */
   readonly observed: readonly string[];
-  /** Addresses to which a `rua` in the authorising record turns our reports. */
+  /** Addresses to which a `rua` in the authorising record sends our reports instead; none where that `rua` names our own address. */
   readonly redirectsTo: readonly string[];
   /** One sentence for people. */
   readonly message: string;
@@ -54,13 +55,21 @@ export const authorisationName = (domain: string, reportHost: string): Result<st
     : ok(name);
 };
 
+interface AuthorisationQuery {
+  readonly domain: string;
+  readonly reportHost: string;
+  /** The address that the reports are to come to; without it, every `rua` in the record is a redirection. */
+  readonly ours?: string;
+}
+
 /**
  * Asks the DNS as a receiver does before it sends a report about a domain to our host. A failure is `indefinite`, never `missing`.
+ * A `rua` in the record overrides the one of the domain (RFC 9990 §4): reports are redirected unless it names our own address.
  * Never rejects.
  */
 export const checkAuthorisation = async (
   resolver: DnsResolver,
-  { domain, reportHost }: { readonly domain: string; readonly reportHost: string },
+  { domain, reportHost, ours }: AuthorisationQuery,
   options: ResolveOptions = {},
 ): Promise<Result<Authorisation, NameTooLong>> => {
   const named = authorisationName(domain, reportHost);
@@ -73,7 +82,11 @@ export const checkAuthorisation = async (
   const { outcome, records } = await resolver.resolve(name, "TXT", options);
   const found = dmarcRecordsIn(records);
   const observed = found.map(({ text }) => text);
-  const redirectsTo = found.flatMap(({ values }) => values.rua.flatMap(({ address }) => address ?? []));
+  const mailbox = ours === undefined ? null : reportAddress(ours);
+  const redirectsTo = found.flatMap(({ values }) => {
+    const addresses = values.rua.flatMap(({ address }) => address ?? []);
+    return mailbox !== null && addresses.includes(mailbox) ? [] : addresses;
+  });
   const status = isDefinite(outcome) ? (found.length > 0 ? "authorised" : "missing") : "indefinite";
   const message = describe({ status, outcome, name, reportHost, texts: records, redirectsTo });
   return ok({ status, name, outcome, observed, redirectsTo, message });
