@@ -19,7 +19,7 @@ const SENTENCES: Readonly<Record<FindingReason, string>> = {
   doctype: "The XML has a document type, which no report has and which attacks use.",
   not_a_report: "It is XML, but no DMARC report.",
   malformed: "The XML is damaged.",
-  truncated: "The report breaks off.",
+  truncated: "The report is incomplete: a piece of it is missing. It is not counted.",
   too_deep: "The XML is nested deeper than any report is.",
   too_many_records: "The report has more records than are read.",
   domain_missing: "The report does not say which domain it is about.",
@@ -62,8 +62,15 @@ const WHERE_STORED: Readonly<Record<string, string>> = {
 };
 
 /** What a finding means, in a few sentences for people; undefined for a code of another version. */
-export const sentenceOf = (outcome: string, reason: string | null, doubt?: Doubt): string | undefined => {
+export const sentenceOf = (
+  outcome: string,
+  reason: string | null,
+  { doubt, line }: { readonly doubt?: Doubt | undefined; readonly line?: number | undefined } = {},
+): string | undefined => {
   if (reason === "authenticity_unknown" && doubt !== undefined) return doubtSentence(doubt);
+  if (reason === "truncated" && line !== undefined) {
+    return `The report is incomplete: a piece of it is missing at or before line ${line}. It is not counted.`;
+  }
   const words: Readonly<Record<string, string>> = reason === null ? WITHOUT_REASON : SENTENCES;
   return WHERE_STORED[`${outcome} ${reason}`] ?? words[reason ?? outcome];
 };

@@ -46,6 +46,8 @@ export interface Finding {
   readonly org_name: string | null;
   /** The id that the reporter gave it. */
   readonly external_report_id: string | null;
+  /** Of `truncated` XML: the line where a piece is found to be missing; told in the sentence about it. */
+  readonly line?: number;
   /** Of `authenticity_unknown`; told in the sentence about it. */
   readonly doubt?: Doubt;
 }
@@ -77,7 +79,7 @@ export const conclusionOf = (findings: readonly Finding[]): Conclusion => {
 };
 
 /** The finding that says no more than a reading does. */
-export const findingOf = ({ outcome, reason, name, report, tlsReport, failureReport }: Reading): Finding => ({
+export const findingOf = ({ outcome, reason, name, line, report, tlsReport, failureReport }: Reading): Finding => ({
   outcome,
   reason,
   name,
@@ -86,6 +88,7 @@ export const findingOf = ({ outcome, reason, name, report, tlsReport, failureRep
   domain: report?.policy.domain ?? tlsReport?.policies[0]?.domain ?? failureReport?.reportedDomain ?? null,
   org_name: report?.orgName ?? tlsReport?.orgName ?? null,
   external_report_id: report?.reportId ?? tlsReport?.reportId ?? null,
+  ...(line === null ? {} : { line }),
 });
 
 /** The finding for what could not be dealt with at all. */

@@ -101,6 +101,17 @@ describe("an upload", () => {
     expect(ingestions[0]?.findings[0]?.message).toBe("The report is stored.");
   });
 
+  test("of a report of which a piece is missing is rejected with the line, and counts as no report", async () => {
+    const { upload, get, domainId } = await startWithDomain();
+    const xml = madeReportXml().split("\n").join("\n\n").replace("</row>", "</row></row>");
+    const { ingestions } = await upload(xml);
+    const lines = xml.slice(0, xml.indexOf("</row></row>")).split("\n").length;
+    expect(ingestions).toMatchObject([
+      { outcome: "rejected", reason: "truncated", findings: [{ message: expect.stringContaining(`line ${lines}.`) }] },
+    ]);
+    expect((await get(`/v1/dmarc/domains/${domainId}/reports`)).body).toMatchObject({ reports: [] });
+  });
+
   test("that cannot be taken is answered with what is wrong, and leaves nothing", async () => {
     const { app, key, upload } = await startWithDomain();
     const boundary = { "content-type": "multipart/form-data; boundary=b" };

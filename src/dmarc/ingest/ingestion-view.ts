@@ -31,8 +31,8 @@ export const ingestionView = (row: IngestionRow, domainIdOf: DomainIdOf): Ingest
 
 /** The findings with what they mean. */
 export const toldFindings = (row: Pick<IngestionRow, "findings">): IngestionView["findings"] =>
-  findingsIn(row).map(({ outcome, reason, doubt, ...rest }) => ({
-    ...{ outcome, reason, message: sentenceOf(outcome, reason, doubt) ?? "" },
+  findingsIn(row).map(({ outcome, reason, doubt, line, ...rest }) => ({
+    ...{ outcome, reason, message: sentenceOf(outcome, reason, { doubt, line }) ?? "" },
     ...rest,
   }));
 

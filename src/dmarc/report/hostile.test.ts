@@ -132,7 +132,9 @@ describe("XML made to hurt", () => {
     ["more records than a report may have", reportWith(RECORD.repeat(REPORT_LIMITS.recordsMax)), "too_many_records"],
     ["a million bare ampersands", reportWith("& ".repeat(1_000_000)), "malformed"],
     ["a record inside of a record", reportWith(`<record>${RECORD}</record>`), "malformed"],
-    ["a record in an element closed too late", bytesOf(`${HEAD}<x>${RECORD}</feedback></x>`), "malformed"],
+    ["a record in an element closed too late", bytesOf(`${HEAD}<x>${RECORD}</feedback></x>`), "truncated"],
+    ["a record inside of one that nothing closes", reportWith(`<record>${RECORD}`), "truncated"],
+    ["closing tags of nothing", reportWith("</x>".repeat(90_000)), "truncated"],
     ["records in an element of their own", bytesOf(`${HEAD}<records>${RECORD}</records></feedback>`), "malformed"],
     ["a large page that is about something else", bytesOf(`<x>${"<a>b</a>".repeat(40_000)}</x>`), "not_a_report"],
     [
@@ -146,27 +148,35 @@ describe("XML made to hurt", () => {
       "doctype",
     ],
   ] as const)("%s: refused", async (_name, bytes, problem) => {
-    expect(await readReport(bytes)).toEqual({ ok: false, error: problem });
+    expect(await readReport(bytes)).toMatchObject({ ok: false, error: { problem } });
   });
 
   test.each([
     ["as many records as a report may have", RECORD.repeat(REPORT_LIMITS.recordsMax - 1), REPORT_LIMITS.recordsMax],
-    ["words in angle brackets", "<x>, ".repeat(20) + "<y@z>, ".repeat(90_000), 1],
-    ["bare ampersands and signs", "& < ".repeat(40_000), 1],
-    ["comments that nothing closes", "<!-- <![CDATA[ <? ".repeat(30_000), 1],
-    ["closing tags of nothing", "</x>".repeat(90_000), 1],
+    ["bare ampersands", "& ".repeat(40_000), 1],
     ["white space without end", " ".repeat(1_000_000), 1],
     ["a section without end", `<x><![CDATA[${"]".repeat(1_000_000)}]]></x>`, 1],
     ["a comment without end", `<!--${"x".repeat(1_000_000)}-->`, 1],
     ["an instruction without end", `<?x ${"?".repeat(1_000_000)}?>`, 1],
-    ["an element's name without end", `<${"a".repeat(100_000)}/>`, 1],
     ["an entity's name without end", `<x>&${"a".repeat(100_000)};</x>`, 1],
-    ["attributes that are long together", `<x ${`y="${"a".repeat(5000)}" `.repeat(20)}/>`, 1],
     ["a well-formed extra that also has records", `<x>${RECORD}</x>`, 1],
     ["a text of a megabyte", `<x>${"a".repeat(1_000_000)}</x>`, 1],
   ])("%s: read without harm", async (_name, inside, rows) => {
     const report = await readReport(reportWith(inside));
     expect(report.ok && report.value.rows.length).toBe(rows);
+  });
+
+  test.each([
+    ["words in angle brackets", "<x>, ".repeat(20) + "<y@z>, ".repeat(90_000)],
+    ["bare ampersands and signs", "& < ".repeat(40_000)],
+    ["comments that nothing closes", "<!-- <![CDATA[ <? ".repeat(30_000)],
+    ["an element's name without end", `<${"a".repeat(100_000)}/>`],
+    ["attributes that are long together", `<x ${`y="${"a".repeat(5000)}" `.repeat(20)}/>`],
+  ])("%s: text in the name of a reporter, half a tag between records", async (_name, inside) => {
+    const named = bytesOf(`${HEAD}${RECORD}</feedback>`.replace(">o<", `>${inside}<`));
+    const report = await readReport(named);
+    expect(report.ok && report.value.rows.length).toBe(1);
+    expect(await readReport(reportWith(inside))).toEqual({ ok: false, error: { problem: "truncated", line: 1 } });
   });
 
   test("a large document leaves turns to the rest of the process", async () => {
@@ -181,12 +191,12 @@ describe("XML made to hurt", () => {
     const two = reportWith(RECORD);
     const budget = { recordsLeft: 3, repairCharactersLeft: 2000 };
     expect((await readReport(two, budget)).ok).toBe(true);
-    expect(await readReport(two, budget)).toEqual({ ok: false, error: "too_many_records" });
+    expect(await readReport(two, budget)).toMatchObject({ ok: false, error: { problem: "too_many_records" } });
     const damaged = bytesOf(`${HEAD}<x>R & D</x></feedback>`);
     for (let at = 0; at + damaged.byteLength <= 2000; at += damaged.byteLength) {
       expect((await readReport(damaged, budget)).ok).toBe(true);
     }
-    expect(await readReport(damaged, budget)).toEqual({ ok: false, error: "malformed" });
+    expect(await readReport(damaged, budget)).toMatchObject({ ok: false, error: { problem: "malformed" } });
   });
 
   test("an element's text is kept up to its ceiling", async () => {
@@ -258,18 +268,6 @@ describe("any change of any fixture", () => {
       }
     });
     await fc.assert(property, { numRuns: 1500 });
-  });
-
-  test("that cuts off the end never counts a row twice or one that was not there", async () => {
-    const whole = reportWith(RECORD.replace("192.0.2.1", "192.0.2.2"));
-    for (let end = 0; end < whole.byteLength; end += 1) {
-      const report = await readReport(whole.subarray(0, end));
-      if (!report.ok) continue;
-      expect(report.value.notices).toContain("end_completed");
-      expect(["192.0.2.1", "192.0.2.1 192.0.2.2"]).toContain(
-        report.value.rows.map(({ sourceIp }) => sourceIp).join(" "),
-      );
-    }
   });
 
   test("that is found anywhere in a chunk is read alike", async () => {

@@ -69,6 +69,12 @@ describe("inspect report", () => {
     expect(json).toMatchObject({ outcome: "empty", reason: "no_usable_rows", report: { rows: 0, messages: 0 } });
   });
 
+  test("names the line at which a report is found to be incomplete", async () => {
+    const path = `${FIXTURES}/xml/middle-missing.xml`;
+    const { json } = await run(["inspect", "report", path]);
+    expect(json).toEqual({ input: path, outcome: "rejected", reason: "truncated", line: 8, report: null });
+  });
+
   test("refuses a file that is too large without reading it", async () => {
     const path = join(directory, "large.xml");
     writeFileSync(path, "");

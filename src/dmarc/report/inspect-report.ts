@@ -9,6 +9,8 @@ export interface ReportInspection {
   readonly input: string;
   readonly outcome: Outcome;
   readonly reason: OutcomeReason | null;
+  /** Only for XML that is `truncated`: the line, from 1, where a piece is found to be missing. */
+  readonly line?: number;
   readonly report: InspectedReport | null;
 }
 
@@ -30,10 +32,11 @@ export const inspectBytes = async (input: string, bytes: Uint8Array | null): Pro
   return readings.map((reading) => inspectionOf(input, reading));
 };
 
-const inspectionOf = (input: string, { outcome, reason, report }: Reading): ReportInspection => ({
+const inspectionOf = (input: string, { outcome, reason, line, report }: Reading): ReportInspection => ({
   input,
   outcome,
   reason,
+  ...(line === null ? {} : { line }),
   report: report === null ? null : inspectedReport(report),
 });
 

@@ -35,12 +35,19 @@ export type ReportProblem =
   /** XML, but without the element `feedback`. */
   | "not_a_report"
   | "malformed"
-  /** Cut off inside a record, or where more was bound to follow. */
+  /** It ends before its root element does, or an end tag fits no start tag: a piece is missing. */
   | "truncated"
   | "too_deep"
   | "too_many_records"
   | "domain_missing"
   | "period_missing";
+
+/** Why XML is no report that can be counted, and where. */
+export interface ReportFault {
+  readonly problem: ReportProblem;
+  /** For `truncated`: the line of the document, from 1, where the piece is found to be missing. Else null. */
+  readonly line: number | null;
+}
 
 export type RejectReason =
   | UnpackProblem
@@ -60,6 +67,8 @@ export interface Reading {
   readonly reason: OutcomeReason | null;
   /** The name of the part or entry; null where it has none. */
   readonly name: string | null;
+  /** For `truncated` XML: the line of the document, from 1, where a piece is found to be missing. Else null. */
+  readonly line: number | null;
   /** For `stored`, and for an `empty` one that is a report. */
   readonly report: Report | null;
   /** For `quarantined` as `tls_report`. */
@@ -68,13 +77,14 @@ export interface Reading {
   readonly failureReport: FailureReport | null;
 }
 
-const NOTHING = { name: null, report: null, tlsReport: null, failureReport: null } as const;
+const NOTHING = { name: null, line: null, report: null, tlsReport: null, failureReport: null } as const;
 
-export const rejected = (reason: RejectReason, name: string | null = null): Reading => ({
+export const rejected = (reason: RejectReason, name: string | null = null, line: number | null = null): Reading => ({
   ...NOTHING,
   outcome: "rejected",
   reason,
   name,
+  line,
 });
 
 export const empty = (reason: EmptyReason, found: Partial<Pick<Reading, "name" | "report">> = {}): Reading => ({

@@ -13,6 +13,7 @@ interface Expectation {
   readonly reason: string | null;
   /** How many readings; one where it is not said. */
   readonly readings?: number;
+  readonly line?: number;
   readonly rows?: number;
   readonly messages?: number;
   readonly name?: string;

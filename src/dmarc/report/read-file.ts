@@ -105,10 +105,9 @@ const readXmlInText = async (found: Document, within: Within): Promise<Reading[]
 
 const readXml = async ({ bytes, name, isTruncated }: Document, within: Within): Promise<Reading> => {
   const report = await readReport(bytes, within.reading);
-  if (!report.ok) return rejected(isTruncated && report.error !== "doctype" ? "truncated" : report.error, name);
-  // Bytes are known to be missing, so an end that had to be completed is not the end.
-  const isCut = isTruncated && report.value.notices.includes("end_completed");
-  return isCut ? rejected("truncated", name) : readingOf(report.value, name);
+  if (report.ok) return readingOf(report.value, name);
+  const { problem, line } = report.error;
+  return rejected(isTruncated && problem !== "doctype" ? "truncated" : problem, name, line);
 };
 
 const readJson = (bytes: Uint8Array, name: string | null): Reading[] => {

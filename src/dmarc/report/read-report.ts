@@ -1,5 +1,5 @@
 import { err, ok, type Result } from "../../base/errors.ts";
-import type { ReportProblem } from "./outcome.ts";
+import type { ReportFault } from "./outcome.ts";
 import { REPORT_LIMITS, type Report, type ReportNotice } from "./report.ts";
 import { createReportDraft } from "./report-draft.ts";
 import { walkReport } from "./report-xml.ts";
@@ -22,26 +22,20 @@ export const createReadingBudget = (): ReadingBudget => ({
  * Reads an aggregate report from the bytes of its XML.
  *
  * Values are read as tolerantly as the real world demands (`report-values.ts`); a report without policy domain or
- * period, or one cut off inside a record, is refused: counts must be true. Rows without a usable source or count are
+ * period, or one of which a piece is missing, is refused: counts must be true. Rows without a usable source or count are
  * left out and counted by reason. Never throws; memory is linear in the input, and the caller bounds the input.
  */
 export const readReport = async (
   bytes: Uint8Array,
   budget: ReadingBudget = createReadingBudget(),
-): Promise<Result<Report, ReportProblem>> => {
+): Promise<Result<Report, ReportFault>> => {
   const recordsMax = Math.min(REPORT_LIMITS.recordsMax, budget.recordsLeft);
   const walked = await walkReport(bytes, () => createReportDraft(recordsMax), budget);
   if (!walked.ok) return walked;
-  const { sink, walk } = walked.value;
-  const report = sink.finish(walk.wasRepaired);
-  // A document that breaks off before it says what it is about was cut off, whatever else it lacks.
-  if (walk.wasCompleted && (!report.ok || report.value.rows.length === 0)) return err("truncated");
-  if (!report.ok) return report;
+  const { sink, wasRepaired } = walked.value;
+  const report = sink.finish(wasRepaired);
+  if (!report.ok) return err({ problem: report.error, line: null });
   budget.recordsLeft -= report.value.rows.length;
-  const notices: ReportNotice[] = [
-    ...(walk.wasRepaired && !walk.wasCompleted ? (["text_repaired"] as const) : []),
-    ...(walk.wasCompleted ? (["end_completed"] as const) : []),
-    ...report.value.notices,
-  ];
+  const notices: ReportNotice[] = [...(wasRepaired ? (["text_repaired"] as const) : []), ...report.value.notices];
   return ok({ ...report.value, notices });
 };

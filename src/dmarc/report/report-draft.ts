@@ -37,6 +37,7 @@ export const createReportDraft = (recordsMax: number = REPORT_LIMITS.recordsMax)
   let draft = createRowDraft();
   let records = 0;
   let strayRecords = 0;
+  let nestedRecords = 0;
   let policies = 0;
   let isShortened = false;
 
@@ -45,8 +46,8 @@ export const createReportDraft = (recordsMax: number = REPORT_LIMITS.recordsMax)
     if (path.length === 1 && section === "policy_published") policies += 1;
     // A record inside of what should have ended before it: nothing below could be told apart.
     if (path.length > 1 && path.at(-1) === "record") {
-      if (SECTIONS.has(section ?? "")) return "malformed";
-      strayRecords += 1;
+      if (SECTIONS.has(section ?? "")) nestedRecords += 1;
+      else strayRecords += 1;
     }
     if (section !== "record") return null;
     if (path.length === 1) {
@@ -80,6 +81,7 @@ export const createReportDraft = (recordsMax: number = REPORT_LIMITS.recordsMax)
   };
 
   const finish = (isLenient: boolean): Result<Report, ReportProblem> => {
+    if (nestedRecords > 0) return err("malformed");
     if (strayRecords > 0 && (isLenient || records === 0)) return err("malformed");
     const published = publishedPolicy(policy);
     if (published === null) return err("domain_missing");

@@ -61,7 +61,7 @@ test("a report says that records were shortened, and counts them in full", async
   const record = `<record><row><source_ip>192.0.2.1</source_ip><count>5</count><policy_evaluated>${reason.repeat(100)}</policy_evaluated></row></record>`;
   const xml = `<feedback><report_metadata><org_name>o</org_name><report_id>1</report_id><date_range><begin>1763510400</begin><end>1763596799</end></date_range></report_metadata><policy_published><domain>example.com</domain></policy_published>${record.repeat(3)}</feedback>`;
   const report = await readReport(new TextEncoder().encode(xml));
-  if (!report.ok) throw new Error(report.error);
+  if (!report.ok) throw new Error(report.error.problem);
   expect(report.value.notices).toEqual(["records_shortened"]);
   expect(report.value.rows.map(({ count }) => count)).toEqual([5, 5, 5]);
   for (const row of report.value.rows) expect(bytesOf(row)).toBeLessThanOrEqual(ROW_BYTES_MAX);

@@ -21,7 +21,6 @@ export interface PublishedPolicy {
 /** What was not as it should be, and was read nevertheless. */
 export type ReportNotice =
   | "text_repaired"
-  | "end_completed"
   | "period_reversed"
   | "period_incomplete"
   /** Texts or entries of records were left out, because a record had more than `ROW_BYTES_MAX`. Nothing that is counted. */

@@ -34,15 +34,17 @@ const TURN = { steps: 8192, characters: 256 * 1024 } as const;
 
 /**
  * Turns a text that is nearly XML into one that a parser takes: a bare `&`, a `<` that begins no tag, an address in
- * angle brackets (`<user@host>`), a tag that nothing closes (`<abc123>` in a report id, a stray `<xs:schema>`) and a
- * closing tag that nothing opened become text; characters that XML forbids become U+FFFD; what follows the closing tag
- * of `feedback` is left out.
+ * angle brackets (`<user@host>`) and a tag that nothing closes (`<abc123>` in a report id, a stray `<xs:schema>`) become
+ * text; characters that XML forbids become U+FFFD; what follows the closing tag of `feedback` is left out. Line ends stay
+ * where they are.
  *
- * Elements of a report are kept as tags even when unclosed, so that a cut-off file still shows where it was cut. Linear
+ * Elements of a report are kept as tags even when unclosed, and end tags even when nothing opened them, so that a file of
+ * which a piece is missing still shows where. Half a tag in a record, or between the parts of a report where no text belongs,
+ * is not repaired: it is where a piece was lost. Linear
  * in the length of the text; long ones are repaired in turns with everybody else. Null when the text exceeds
  * `REPAIR_LIMITS`.
  */
-export const repairText = async (text: string): Promise<string | null> => {
+export const repairText = async (text: string): Promise<Repair | null> => {
   if (text.length > REPAIR_LIMITS.charactersMax) return null;
   const clean = await withoutForbidden(text);
   const closed = await closedNames(clean);
@@ -51,6 +53,13 @@ export const repairText = async (text: string): Promise<string | null> => {
   for (let steps = 1; repair.step(); steps += 1) if (steps % TURN.steps === 0) await nextTurn();
   return repair.result();
 };
+
+/** What came of a repair. */
+export interface Repair {
+  readonly text: string;
+  /** The line of the text, from 1, where half a tag shows that a piece is missing; null where there is none. */
+  readonly damagedLine: number | null;
+}
 
 const withoutForbidden = async (text: string): Promise<string> => {
   const pieces: string[] = [];
@@ -90,6 +99,7 @@ const createRepair = (text: string, closed: ReadonlySet<string>) => {
   let end = text.length;
   let copied = 0;
   let changes = 0;
+  let damagedAt: number | null = null;
 
   const replaceSign = (at: number, by: string): void => {
     pieces.push(text.slice(copied, at), by);
@@ -113,6 +123,7 @@ const createRepair = (text: string, closed: ReadonlySet<string>) => {
     }
     const tag = tagAt(text, at);
     const isTag = tag !== null && follow(tag, open, closed);
+    if (!isTag && isHalfTag(text, at, open)) damagedAt = at;
     if (!isTag) replaceSign(at, "&lt;");
     const next = isTag ? at + tag.length : at + 1;
     bracket = find("<", next);
@@ -123,18 +134,37 @@ const createRepair = (text: string, closed: ReadonlySet<string>) => {
     /** Looks at the next sign. False when there is none, or when there were too many to change. */
     step(): boolean {
       const at = Math.min(bracket, ampersand);
-      if (at >= end || changes > REPAIR_LIMITS.changesMax) return false;
+      if (at >= end || damagedAt !== null || changes > REPAIR_LIMITS.changesMax) return false;
       if (at === ampersand) stepAmpersand();
       else stepBracket();
       return true;
     },
-    result(): string | null {
+    result(): Repair | null {
       if (changes > REPAIR_LIMITS.changesMax) return null;
       pieces.push(text.slice(copied, end));
-      return pieces.join("");
+      return { text: pieces.join(""), damagedLine: damagedAt === null ? null : lineAt(text, damagedAt) };
     },
   };
 };
+
+/** Words in brackets that are plainly no tag: an address. */
+const ADDRESS_IN_BRACKETS = /<[^<>@\s]{1,320}@[^<>@\s]{1,320}>/y;
+
+/** What people may write sentences in, in a record. */
+const PROSE: ReadonlySet<string> = new Set(["comment", "human_result"]);
+
+/** Whether a `<` that begins no tag is what is left of one, by where it stands and what follows it. */
+const isHalfTag = (text: string, at: number, open: readonly string[]): boolean => {
+  const names = open.map(localName);
+  const around = names.at(-1) ?? "";
+  if (!names.includes("record") && around !== "feedback") return false;
+  if (PROSE.has(around) && !/[A-Za-z_/!?]/.test(text.charAt(at + 1))) return false;
+  ADDRESS_IN_BRACKETS.lastIndex = at;
+  return !ADDRESS_IN_BRACKETS.test(text);
+};
+
+/** The line in which a character stands, from 1. */
+const lineAt = (text: string, at: number): number => text.slice(0, at).split(/\r\n|\r|\n/).length;
 
 /** The name without its namespace prefix, lower case. */
 export const localName = (name: string): string => {
@@ -170,12 +200,11 @@ const tagAt = (text: string, start: number): Tag | null => {
   return { name, length: whole.length, isClosing, isEmpty: rest.endsWith("/") };
 };
 
-/** Says whether a tag has its place among the open elements, and keeps them up to date. */
+/** Says whether a tag stays a tag, and keeps the open elements up to date. */
 const follow = (tag: Tag, open: string[], closed: ReadonlySet<string>): boolean => {
   if (tag.isClosing) {
     const index = open.lastIndexOf(tag.name);
-    if (index === -1) return false;
-    open.length = index;
+    if (index !== -1) open.length = index;
     return true;
   }
   if (tag.isEmpty) return true;

@@ -21,6 +21,17 @@ export function* xmlPieces(bytes: Uint8Array): Generator<string> {
   }
 }
 
+/** The lines of a document that end before its first `<`, which `xmlPieces` leaves out. */
+export const countLinesBefore = (bytes: Uint8Array): number => {
+  const start = bytes.indexOf(LESS_THAN);
+  let lines = 0;
+  for (let at = bytes.indexOf(LINE_FEED); at !== -1 && at < start; at = bytes.indexOf(LINE_FEED, at + 1)) lines += 1;
+  return lines;
+};
+
+const LESS_THAN = 0x3c;
+const LINE_FEED = 0x0a;
+
 /** A text in pieces of that size. */
 export function* textPieces(text: string): Generator<string> {
   for (let at = 0; at < text.length; at += PIECE_BYTES) yield text.slice(at, at + PIECE_BYTES);
