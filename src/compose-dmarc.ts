@@ -3,7 +3,7 @@ import { ok } from "./base/errors.ts";
 import type { Log } from "./base/log.ts";
 import type { Outside } from "./compose-engine.ts";
 import { mailerOf } from "./compose-mail.ts";
-import { mailHostOf, type Config } from "./config.ts";
+import { mailHostOf, type Config, SettingsProblem } from "./config.ts";
 import type { Db } from "./db/open.ts";
 import { createAdvisor } from "./dmarc/advice/advice-for.ts";
 import { createAlertMails } from "./dmarc/alerts/alert-mails.ts";
@@ -48,12 +48,12 @@ import { createRetention } from "./dmarc/ingest/retention.ts";
 import { createNameRetention } from "./dmarc/ingest/retention-names.ts";
 import { createNameRetentionStore } from "./dmarc/ingest/retention-names-store.ts";
 import { createRetentionStore } from "./dmarc/ingest/retention-store.ts";
-import { createReverseNames } from "./dmarc/reading/reverse-names.ts";
-import { createReverseNameStore } from "./dmarc/reading/reverse-names-store.ts";
+import { createAddressFactsJob } from "./dmarc/reading/address-facts.ts";
 import { addressKeyOf } from "./dmarc/reading/source-groups.ts";
 import { createSourceReader } from "./dmarc/reading/sources.ts";
 import type { Guard } from "./http/guard.ts";
 import type { DnsResolver } from "./net/dns.ts";
+import { GeoipFiles } from "./net/geoip-files.ts";
 import type { OutgoingRules } from "./net/fetch-url.ts";
 import { receiverCertificate } from "./net/self-signed-file.ts";
 import { createSmtpReceiver } from "./net/smtp-receiver.ts";
@@ -81,6 +81,14 @@ const ingestStoresOf = (db: Db): IngestStores => ({
   reports: createReportStore(db),
   counts: createCountStore(db),
 });
+
+/** The user's GeoIP databases; null when none is set. Throws `SettingsProblem` when one cannot be used. */
+export const geoipFilesOf = ({ geoipPaths }: Pick<Config, "geoipPaths">, log: Log): GeoipFiles | null => {
+  if (geoipPaths.length === 0) return null;
+  const files = GeoipFiles.open(geoipPaths, log);
+  if (!files.ok) throw new SettingsProblem(files.error.map((problem) => `POSTWARDEN_GEOIP_DB: ${problem}`));
+  return files.value;
+};
 
 /**
  * Reports read by a command: what the service does with uploads and with what is to be read again, without a service. Whoever
@@ -161,7 +169,9 @@ export const composeDmarc = (parts: DmarcParts) => {
     ...{ resolver, clock, domains: store, reading: trusted },
     reader: createSourceReader({ store: trusted }),
   });
-  const reverseNames = createReverseNames({ db, store: createReverseNameStore(db), resolver, clock, log });
+  const geoip = geoipFilesOf(config, log);
+  const hasAsnLookup = config.asnLookup === "dns";
+  const addressFacts = createAddressFactsJob({ db, clock, log, resolver, hasAsnLookup, geoip });
 
   const ruleStore = createAlertRuleStore(db);
   const reviewMail = createReview({ rules: ruleStore, alerts: alertStore, reading, reader, raise });
@@ -206,6 +216,8 @@ export const composeDmarc = (parts: DmarcParts) => {
       createReportRoutes({ guard, clock, records, reports, findDomain }),
       createAlertRoutes({ guard, store: alertStore, findDomain }),
     ],
+    /** What an operator has to look at. */
+    findings: () => [...[reserve.finding()].filter((finding) => finding !== null), ...(geoip?.findings() ?? [])],
     /** What the timetable does. */
     jobs: {
       checkDomains: checkPasses.run,
@@ -213,7 +225,7 @@ export const composeDmarc = (parts: DmarcParts) => {
       mailDmarcAlerts: async () => mails?.alerts.send(),
       mailDigests: async () => mails?.digests.run(),
       proveReportMails: authenticity.run,
-      findReverseNames: reverseNames.run,
+      findAddressFacts: addressFacts.run,
       async forgetOldReports(): Promise<void> {
         await retention.forgetRaw();
         await retention.forgetReports();
@@ -228,7 +240,7 @@ export const composeDmarc = (parts: DmarcParts) => {
       ingester.start();
     },
     async stop(): Promise<void> {
-      reverseNames.stop();
+      addressFacts.stop();
       authenticity.stop();
       alertPasses.stop();
       await Promise.all([domains.stop(), ingester.stop(), retention.stop()]);

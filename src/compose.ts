@@ -205,10 +205,7 @@ export const composeService = ({ config, db, log, outside, freshResolver: given,
           return interfaceDocument({ version: VERSION, baseUrl, description });
         },
         blockers: () => outages.findings(),
-        findings: () => [
-          ...[dmarc.reserve.finding()].filter((finding) => finding !== null),
-          ...blocklist.usability.findings(),
-        ],
+        findings: () => [...dmarc.findings(), ...blocklist.usability.findings()],
       }),
     ],
   });

@@ -28,6 +28,8 @@ describe("without any setting", () => {
         rcptPerConnectionMax: 50,
         probeAllowNetworks: [],
         blocklistRetentionDays: 90,
+        asnLookup: "dns",
+        geoipPaths: [],
         logLevel: "info",
       },
     });
@@ -76,6 +78,8 @@ describe("a good value", () => {
     ["PROBE_ALLOW_NETWORKS", "127.0.0.0/8,::1/128", { probeAllowNetworks: ["127.0.0.0/8", "::1/128"] }],
     ["REPORT_HOST", "Reports.Example.com.", { reportHost: "reports.example.com", reportListen: null }],
     ["REPORT_HOST", "bücher.example", { reportHost: "xn--bcher-kva.example" }],
+    ["ASN_LOOKUP", "off", { asnLookup: "off" }],
+    ["GEOIP_DB", "/var/a.mmdb, /var/b c.mmdb", { geoipPaths: ["/var/a.mmdb", "/var/b c.mmdb"] }],
     ["LOG_LEVEL", "silent", { logLevel: "silent" }],
     ["DATA_DIR", "/var/lib/postwarden", { dataDir: "/var/lib/postwarden" }],
   ])("%s=%s is taken", (name, value, expected) => {
@@ -163,6 +167,8 @@ describe("a bad value is refused in a sentence that begins with its name and say
     ["REPORT_HOST", "localhost", "a domain such as reports.example.com"],
     ["REPORT_HOST", "x@example.com", "a domain such as reports.example.com"],
     ["REPORT_HOST", `${"a.".repeat(100)}example.com`, "200 characters at most"],
+    ["ASN_LOOKUP", "on", "dns or off is needed"],
+    ["GEOIP_DB", "a,b,c,d,e,f,g,h,i", "at most 8 files"],
     ["LOG_LEVEL", "verbose", "debug, info, warn, error, silent"],
   ])("%s=%j", (name, value, said) => {
     const config = readOne(name, value);

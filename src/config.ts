@@ -5,10 +5,13 @@ import { err, ok, type Result } from "./base/errors.ts";
 import { LOG_LEVELS } from "./base/log.ts";
 import { nearestName } from "./base/nearest.ts";
 import { formatServer } from "./net/dns.ts";
+import { GEOIP_FILES_MAX } from "./net/geoip-files.ts";
 import {
   byNumber,
   cidr,
+  asnLookup,
   dnsServers,
+  filePath,
   formatProxy,
   formatRelay,
   heloName,
@@ -64,6 +67,10 @@ const settings = {
   BLOCKLISTS_ENABLE: list(listId).prefault(""),
   BLOCKLISTS_DISABLE: list(listId).prefault(""),
   BLOCKLIST_RETENTION_DAYS: wholeNumber(1, 3_650).prefault("90"),
+  ASN_LOOKUP: asnLookup.default("dns"),
+  GEOIP_DB: list(filePath)
+    .refine(({ length }) => length <= GEOIP_FILES_MAX, `at most ${GEOIP_FILES_MAX} files can be given`)
+    .prefault(""),
   REPORT_HOST: reportHost.optional(),
   REPORT_LISTEN: listenAddress.optional(),
   REPORT_TLS_CERT: z.string().min(1).optional(),
@@ -129,6 +136,8 @@ const schema = z
     blocklistsEnable: values.BLOCKLISTS_ENABLE,
     blocklistsDisable: values.BLOCKLISTS_DISABLE,
     blocklistRetentionDays: values.BLOCKLIST_RETENTION_DAYS,
+    asnLookup: values.ASN_LOOKUP,
+    geoipPaths: values.GEOIP_DB.map((path) => resolve(path)),
     reportHost: values.REPORT_HOST ?? null,
     reportListen: values.REPORT_LISTEN ?? null,
     reportTls:
@@ -173,6 +182,8 @@ export const settingsInForce = (config: Config) => ({
   [`${PREFIX}BLOCKLISTS_ENABLE`]: config.blocklistsEnable,
   [`${PREFIX}BLOCKLISTS_DISABLE`]: config.blocklistsDisable,
   [`${PREFIX}BLOCKLIST_RETENTION_DAYS`]: config.blocklistRetentionDays,
+  [`${PREFIX}ASN_LOOKUP`]: config.asnLookup,
+  [`${PREFIX}GEOIP_DB`]: config.geoipPaths,
   [`${PREFIX}REPORT_HOST`]: config.reportHost,
   [`${PREFIX}REPORT_LISTEN`]: config.reportListen && formatServer(config.reportListen),
   [`${PREFIX}REPORT_TLS_CERT`]: config.reportTls?.certPath ?? null,

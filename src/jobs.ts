@@ -22,7 +22,7 @@ export interface JobDeps {
   readonly mailDmarcAlerts: () => Promise<unknown>;
   readonly mailDigests: () => Promise<unknown>;
   readonly proveReportMails: () => Promise<unknown>;
-  readonly findReverseNames: () => Promise<unknown>;
+  readonly findAddressFacts: () => Promise<unknown>;
   readonly forgetOldReports: () => Promise<unknown>;
   readonly purgeDeletedDomains: () => Promise<unknown>;
   readonly renewCertificates: () => Promise<unknown>;
@@ -40,7 +40,7 @@ const jobsOf = (jobs: JobDeps): readonly Job[] => [
   { name: "mail DMARC alerts", pattern: "* * * * *", run: jobs.mailDmarcAlerts },
   { name: "mail DMARC digests", pattern: "*/5 * * * *", run: jobs.mailDigests },
   { name: "prove report mails", pattern: "* * * * *", run: jobs.proveReportMails },
-  { name: "find reverse names", pattern: "* * * * *", run: jobs.findReverseNames },
+  { name: "find reverse names and networks", pattern: "* * * * *", run: jobs.findAddressFacts },
   { name: "forget old DMARC reports", pattern: "47 * * * *", run: jobs.forgetOldReports },
   { name: "purge deleted domains", pattern: "* * * * *", run: jobs.purgeDeletedDomains },
   { name: "renew certificates", pattern: "57 * * * *", run: jobs.renewCertificates },

@@ -178,6 +178,12 @@ export const listKeys = z.string().transform((text, context) => {
   return z.NEVER;
 });
 
+/** A path of a comma list: any text. */
+export const filePath = (text: string): Result<string, string> => ok(text);
+
+/** Where the networks of addresses are asked for. */
+export const asnLookup = z.enum(["dns", "off"], { error: "dns or off is needed" });
+
 /** `on` or `off`. */
 export const onOff = z.enum(["on", "off"], { error: "on or off is needed" }).transform((text) => text === "on");
 

@@ -10,6 +10,7 @@ import { describeMigrateProblem } from "../db/migrate.ts";
 import { check, type DoctorCheck } from "./doctor-check.ts";
 import { checkBlocklists } from "./doctor-blocklists.ts";
 import { checkPort } from "./doctor-egress.ts";
+import { checkNetworks } from "./doctor-networks.ts";
 import { checkNotify } from "./doctor-notify.ts";
 import { checkReports } from "./doctor-reports.ts";
 import { CommandFailed, type Io, print, table } from "./io.ts";
@@ -107,7 +108,7 @@ export const addDoctorCommand = (program: Command, io: Io): void => {
   program
     .command("doctor")
     .description(
-      "checks database, DNS, HELO name, sender, outgoing SMTP, the way of DMARC reports, blocklists and the relay for alert mail, and says how to mend them",
+      "checks database, DNS, HELO name, sender, outgoing SMTP, the way of DMARC reports, the look-up of networks, blocklists and the relay for alert mail, and says how to mend them",
     )
     .option("--domain <domain>", "a domain whose mail host is greeted, to see whether SMTP gets out", "gmail.com")
     .option("--json", "print JSON")
@@ -122,6 +123,7 @@ export const addDoctorCommand = (program: Command, io: Io): void => {
         checkSender(config, resolver),
         checkPort(config, outside, domain),
         checkReports({ config, resolver, clock: systemClock }),
+        checkNetworks({ config, resolver, clock: systemClock }),
         checkNotify({ config, clock: systemClock }),
         checkBlocklists(config, resolver),
       ]);

@@ -106,6 +106,15 @@ describe("serve", () => {
     expect((await whileServing({}, async () => undefined)).status).toBe(0);
   });
 
+  test("does not start with a GeoIP database that cannot be read, and names the setting and the file", async () => {
+    const none = join(dataDir, "none.mmdb");
+    const ended = await run(["serve", "--json"], { settings: { PORT: "0", GEOIP_DB: none } });
+    expect(ended).toMatchObject({ status: 1, out: "" });
+    const { error, message } = JSON.parse(ended.err);
+    expect(error).toBe("settings");
+    expect(message).toContain(`POSTWARDEN_GEOIP_DB: ${none} cannot be used: no such file.`);
+  });
+
   test("takes accounts, keys and revocations that the command line makes meanwhile", async () => {
     await whileServing({}, async ({ url }) => {
       await run(["accounts", "create", "meanwhile"]);

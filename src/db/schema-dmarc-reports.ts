@@ -203,7 +203,7 @@ export const dmarcSourceWords = sqliteTable(
   (table) => [primaryKey({ columns: [table.domain, table.key] })],
 );
 
-/** The reverse name of an address, as the DNS last said. */
+/** What is known of an address that reports tell of: its reverse name, and the network that announces it. */
 export const dmarcReverseNames = sqliteTable(
   "dmarc_reverse_names",
   {
@@ -212,13 +212,36 @@ export const dmarcReverseNames = sqliteTable(
     name: text(),
     /** Whether the name leads back to the address. */
     isConfirmed: integer("is_confirmed", { mode: "boolean" }).notNull(),
-    /** When the DNS is to be asked (again). */
+    /** When the DNS is to be asked (again) for the name. */
     dueAtMs: integer("due_at_ms").notNull(),
     /** Null before the first answer. */
     askedAtMs: integer("asked_at_ms"),
+    /** The AS that announces the address; null when none does, or it was not found out yet. */
+    asn: integer(),
+    asName: text("as_name"),
+    /** ISO 3166 alpha-2: where the network is registered, or stands by the user's database. */
+    country: text(),
+    /** The announced network, such as `192.0.2.0/24`. */
+    prefix: text(),
+    /** When the network is to be looked up (again); 0 before the first time. */
+    networkDueAtMs: integer("network_due_at_ms").notNull().default(0),
+    /** Null before the first answer. */
+    networkAskedAtMs: integer("network_asked_at_ms"),
   },
-  (table) => [index("dmarc_reverse_names_due").on(table.dueAtMs)],
+  (table) => [
+    index("dmarc_reverse_names_due").on(table.dueAtMs),
+    index("dmarc_reverse_names_network_due").on(table.networkDueAtMs),
+  ],
 );
+
+/** The name of an AS, as the DNS last said; as many rows as there are AS numbers at most. */
+export const dmarcAsNames = sqliteTable("dmarc_as_names", {
+  asn: integer().primaryKey(),
+  /** Null when it has none. */
+  name: text(),
+  /** Until when it counts. */
+  dueAtMs: integer("due_at_ms").notNull(),
+});
 
 /** A TLS report (RFC 8460) in its simplest useful form. */
 export const dmarcTlsReports = sqliteTable(

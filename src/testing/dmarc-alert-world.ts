@@ -113,12 +113,10 @@ export const createDmarcAlertWorlds = () => {
       },
       /** The DNS answered for an address. */
       reverse(ip: string, name: string | null): void {
-        sqlite.run("INSERT OR REPLACE INTO dmarc_reverse_names VALUES (?, ?, ?, 0, ?)", [
-          ip,
-          name,
-          name === null ? 0 : 1,
-          clock.nowMs(),
-        ]);
+        sqlite.run(
+          "INSERT OR REPLACE INTO dmarc_reverse_names (ip, name, is_confirmed, due_at_ms, asked_at_ms) VALUES (?, ?, ?, 0, ?)",
+          [ip, name, name === null ? 0 : 1, clock.nowMs()],
+        );
       },
       /** What has been written to the outbox so far, in order. */
       events: (): WrittenEvent[] =>

@@ -117,6 +117,13 @@ export const createReadingWorlds = () => {
         void db.sqlite
           .query("UPDATE dmarc_reverse_names SET name = ?, is_confirmed = ?, asked_at_ms = 1 WHERE ip = ?")
           .run(name, isConfirmed ? 1 : 0, ip),
+      /** Which network was found to announce an address. */
+      placeAddress: (ip: string, { asn, asName, country }: { asn: number; asName: string; country: string }): void =>
+        void db.sqlite
+          .query(
+            "UPDATE dmarc_reverse_names SET asn = ?, as_name = ?, country = ?, network_asked_at_ms = 1 WHERE ip = ?",
+          )
+          .run(asn, asName, country, ip),
       /** Asks as the account's own key unless told; `path` is behind `/v1/dmarc/domains/`. */
       request: async (
         method: string,

@@ -33,12 +33,16 @@ describe("records", () => {
   });
 
   test("say all that the report said", async () => {
-    const { get, nameAddress } = await startFilled();
+    const { get, nameAddress, placeAddress } = await startFilled();
     nameAddress("9.9.9.9", "o1.sendgrid.net");
+    placeAddress("9.9.9.9", { asn: 64_500, asName: "EXAMPLE-MAIL", country: "US" });
     nameAddress("5.5.5.5", "forged.example", false);
     const [first, second, third] = recordsSchema.parse((await get("records")).body).records;
     expect(first).toMatchObject({
       reverse_name: "o1.sendgrid.net",
+      asn: 64_500,
+      as_name: "EXAMPLE-MAIL",
+      country: "US",
       source: "spf:em.sendgrid.net",
       source_name: "SendGrid",
       aligned: false,
@@ -51,7 +55,10 @@ describe("records", () => {
       spf_results: [{ domain: "em.sendgrid.net", scope: "mfrom", result: "pass", human_result: null }],
       report: { org_name: "receiver.example", report_id: "made-1", begin: "2026-01-01T00:00:00.000Z" },
     });
-    expect(second).toMatchObject({ reverse_name: null, source: "net:5.5.5.0/24" });
+    expect(second).toMatchObject({
+      ...{ reverse_name: null, asn: null, as_name: null, country: null },
+      source: "net:5.5.5.0/24",
+    });
     expect(third).toMatchObject({ forwarded: true, reasons: [{ type: "mailing_list", comment: null }] });
   });
 
@@ -94,7 +101,8 @@ describe("records", () => {
 
 describe("CSV", () => {
   test("of records is what JSON says, flat, with formulas defused", async () => {
-    const { get, give } = await startFilled();
+    const { get, give, placeAddress } = await startFilled();
+    placeAddress("5.5.5.5", { asn: 64_501, asName: "=EVIL()", country: "DE" });
     await give({ org: "=cmd()", rows: [{ ...STRANGER, count: 900, reasons: ['other a, b; "c"'] }] });
     const file = await get("records", { accept: "text/csv" });
     expect(file.headers.get("content-type")).toBe("text/csv; charset=utf-8");
@@ -107,7 +115,14 @@ describe("CSV", () => {
       records.map(({ date, source_ip, count }) => [date, source_ip, count]),
     );
     expect(rows[0]).toMatchObject({ org_name: "'=cmd()", reasons: 'other: a, b; "c"', aligned: "false", spf: "fail" });
-    expect(rows[1]).toMatchObject({ dkim_results: "s1._domainkey.sendgrid.net=pass", envelope_to: "" });
+    expect(rows[0]).toMatchObject({ source_ip: "5.5.5.5", asn: "64501", as_name: "'=EVIL()", country: "DE" });
+    expect(rows[1]).toMatchObject({
+      asn: "",
+      as_name: "",
+      country: "",
+      dkim_results: "s1._domainkey.sendgrid.net=pass",
+      envelope_to: "",
+    });
   });
 
   test("of sources has all of them, whatever the limit", async () => {

@@ -50,6 +50,12 @@ export const recordSchema = z
     date: z.iso.date().meta({ description: "The UTC day that most of the report is about." }),
     source_ip: z.string(),
     reverse_name: z.string().nullable().meta({ description: "When it leads back to the address." }),
+    asn: z.int().positive().nullable().meta({ description: "The AS that announces the address; null when unknown." }),
+    as_name: z.string().nullable(),
+    country: z
+      .string()
+      .nullable()
+      .meta({ description: "ISO 3166 alpha-2: where the network is registered, or what POSTWARDEN_GEOIP_DB says." }),
     source: z.string().meta({ description: "The key of the source that it is counted to." }),
     source_name: z.string(),
     count: z.int().positive(),

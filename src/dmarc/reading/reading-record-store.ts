@@ -17,6 +17,10 @@ export interface RecordRow extends RecordKey {
   /** What the DNS says; null when that is nothing, or it was not asked. */
   readonly reverseName: string | null;
   readonly isConfirmed: 0 | 1 | null;
+  /** The network that announces the address; null when none does, or it was not looked up. */
+  readonly asn: number | null;
+  readonly asName: string | null;
+  readonly country: string | null;
   readonly reportRef: string;
   readonly org: string | null;
   readonly reportId: string | null;
@@ -73,7 +77,7 @@ const select = (
   where: string,
 ): string => `SELECT c.day, c.rank, c.report, c.position, c.source_ip sourceIp, c.count, c.disposition,
     c.dkim, c.spf, c.is_aligned isAligned, c.is_forwarded isForwarded, c.header_from headerFrom, c.body, s.key sourceKey,
-    n.name reverseName, n.is_confirmed isConfirmed, r.id reportRef, r.org, r.report_id reportId, r.begin_ms beginMs,
+    n.name reverseName, n.is_confirmed isConfirmed, n.asn, n.as_name asName, n.country, r.id reportRef, r.org, r.report_id reportId, r.begin_ms beginMs,
     r.end_ms endMs
   FROM (SELECT report, position FROM dmarc_records WHERE ${where} AND ${BEHIND} AND ${TO_END} AND ${TRAITS}
     ORDER BY ${ORDER} LIMIT $limit) k

@@ -1,11 +1,9 @@
 import { afterEach, describe, expect, test } from "bun:test";
-import { type Db, openDb } from "../../db/open.ts";
-import { createLog } from "../../base/log.ts";
-import { createTestClock } from "../../testing/clock.ts";
-import { createZoneResolver, type Zone } from "../../testing/dns-zone.ts";
 import { reverseQueryName } from "../../net/reverse-name.ts";
-import { createReverseNameStore } from "./reverse-names-store.ts";
-import { createReverseNames, REVERSE_LIMITS } from "./reverse-names.ts";
+import { type AddressWorld, startAddressWorld } from "../../testing/address-world.ts";
+import type { Zone } from "../../testing/dns-zone.ts";
+import { PASS_LIMITS } from "./address-pass.ts";
+import { REVERSE_LIMITS } from "./reverse-name-lookup.ts";
 
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
@@ -19,9 +17,9 @@ test.each([
 });
 
 describe("a run", () => {
-  const open: Db[] = [];
+  const open: AddressWorld[] = [];
   afterEach(() => {
-    for (const db of open.splice(0)) db.close();
+    for (const world of open.splice(0)) world.close();
   });
 
   const start = (
@@ -29,28 +27,19 @@ describe("a run", () => {
     ips: readonly string[],
     known: { name: string | null; asked: number | null } = { name: null, asked: null },
   ) => {
-    const opened = openDb(":memory:");
-    if (!opened.ok) throw new Error(opened.error.kind);
-    const db = opened.value;
-    open.push(db);
-    const clock = createTestClock();
-    const resolver = createZoneResolver(zone);
-    for (const ip of ips)
-      db.sqlite
-        .query(
-          "INSERT INTO dmarc_reverse_names (ip, name, is_confirmed, due_at_ms, asked_at_ms) VALUES (?, ?, ?, ?, ?)",
-        )
-        .run(ip, known.name, known.name === null ? 0 : 1, clock.nowMs(), known.asked);
-    const logged: string[] = [];
-    const log = createLog("info", clock, (line) => logged.push(line));
-    const names = createReverseNames({ db, store: createReverseNameStore(db), resolver, clock, log });
+    const world = startAddressWorld(zone, { ips, hasAsnLookup: false });
+    open.push(world);
+    const { db, clock } = world;
+    db.sqlite
+      .query("UPDATE dmarc_reverse_names SET name = ?, is_confirmed = ?, asked_at_ms = ?")
+      .run(known.name, known.name === null ? 0 : 1, known.asked);
     const rows = () =>
       db.sqlite
         .query<{ name: string | null; confirmed: number; dueInMs: number; asked: number | null }, [number, number]>(
           "SELECT name, is_confirmed confirmed, due_at_ms - ? dueInMs, asked_at_ms - ? asked FROM dmarc_reverse_names ORDER BY ip",
         )
         .all(clock.nowMs(), clock.nowMs());
-    return { names, rows, resolver, clock, db, logged };
+    return { ...world, names: world.job, rows };
   };
   const ptr = (ip: string, records: NonNullable<Exclude<Zone[string], string>["PTR"]>): Zone => ({
     [reverseQueryName(ip)]: { PTR: records },
@@ -162,17 +151,16 @@ describe("a run", () => {
     const ips = Array.from({ length: 1100 }, (_, n) => `8.8.${n >> 8}.${n & 255}`);
     const { names, rows } = start({}, ips);
     await names.run();
-    expect(rows().filter(({ asked }) => asked !== null)).toHaveLength(REVERSE_LIMITS.addressesMax);
+    expect(rows().filter(({ asked }) => asked !== null)).toHaveLength(PASS_LIMITS.addressesMax);
   });
 
   test("takes what was queued last along with the oldest: nobody waits behind a large import", async () => {
-    const { names, db, clock } = start(
+    const { names, db, clock, tell } = start(
       {},
       Array.from({ length: 3_000 }, (_, n) => `8.8.${n >> 8}.${n & 255}`),
     );
     await clock.advance(60_000);
-    const queue = db.sqlite.query("INSERT INTO dmarc_reverse_names VALUES (?, null, 0, ?, null)");
-    for (const ip of ["9.9.9.8", "9.9.9.9"]) queue.run(ip, clock.nowMs());
+    tell("9.9.9.8", "9.9.9.9");
     const asked = (like: string) =>
       db.sqlite
         .query<{ ip: string }, [string]>(
@@ -182,7 +170,7 @@ describe("a run", () => {
         .map(({ ip }) => ip);
     await names.run();
     expect(asked("9.9.9.%")).toEqual(["9.9.9.8", "9.9.9.9"]);
-    expect(asked("8.8.%")).toHaveLength(REVERSE_LIMITS.addressesMax - 2);
+    expect(asked("8.8.%")).toHaveLength(PASS_LIMITS.addressesMax - 2);
     expect(asked("8.8.%").slice(0, 500).at(-1)).toBe("8.8.1.243");
     for (let run = 0; run < 3; run += 1) await names.run();
     expect(asked("8.8.%")).toHaveLength(3_000);

@@ -1,0 +1,61 @@
+import type { Clock } from "../base/clock.ts";
+import { isoDay } from "../base/days.ts";
+import { createLog } from "../base/log.ts";
+import type { Config } from "../config.ts";
+import { lookUpOrigin } from "../net/asn-lookup.ts";
+import type { DnsResolver } from "../net/dns.ts";
+import { GeoipFiles } from "../net/geoip-files.ts";
+import { check, type DoctorCheck } from "./doctor-check.ts";
+
+export interface NetworkChecksDeps {
+  readonly config: Pick<Config, "asnLookup" | "geoipPaths">;
+  readonly resolver: DnsResolver;
+  readonly clock: Clock;
+}
+
+/** Announced for many years by one network: whoever asks learns nothing from it. */
+const WELL_KNOWN_ADDRESS = "8.8.8.8";
+const TIMEOUT_MS = 5_000;
+const DAY_MS = 86_400_000;
+/** A database older than this names other networks than those of today. */
+const OLD_DAYS = 90;
+
+/** Can AS and country of an address be found out: by DNS, in the user's databases. */
+export const checkNetworks = async ({
+  config,
+  resolver,
+  clock,
+}: NetworkChecksDeps): Promise<readonly DoctorCheck[]> => [
+  await checkAsnLookup(config, resolver),
+  ...(config.geoipPaths.length === 0 ? [] : [checkGeoip(config.geoipPaths, clock)]),
+];
+
+const checkAsnLookup = async (
+  { asnLookup }: Pick<Config, "asnLookup">,
+  resolver: DnsResolver,
+): Promise<DoctorCheck> => {
+  if (asnLookup === "off") return check("asn", "ok", "POSTWARDEN_ASN_LOOKUP is off: no query about networks is sent.");
+  const origin = await lookUpOrigin(resolver, WELL_KNOWN_ADDRESS, { timeoutMs: TIMEOUT_MS });
+  const effect = "Records and sources show no AS until it does, or set POSTWARDEN_GEOIP_DB.";
+  if (!origin.ok)
+    return check("asn", "warn", `Team Cymru's IP to ASN service does not answer (${origin.error}). ${effect}`);
+  if (origin.value === null)
+    return check("asn", "warn", `By DNS no network announces ${WELL_KNOWN_ADDRESS}: the resolver filters. ${effect}`);
+  const { asn, prefix } = origin.value;
+  return check("asn", "ok", `${WELL_KNOWN_ADDRESS} is in ${prefix} of AS${asn}.`);
+};
+
+const checkGeoip = (paths: readonly string[], clock: Clock): DoctorCheck => {
+  const opened = GeoipFiles.open(
+    paths,
+    createLog("silent", clock, () => undefined),
+  );
+  if (!opened.ok) return check("geoip", "fail", `POSTWARDEN_GEOIP_DB: ${opened.error.join(" ")}`);
+  const files = opened.value.contents();
+  const dayOf = (ms: number): number => Math.floor(ms / DAY_MS);
+  const named = files.map(({ path, type, builtAtMs }) => `${path} (${type}, ${isoDay(dayOf(builtAtMs))})`).join(", ");
+  const old = files.filter(({ builtAtMs }) => dayOf(clock.nowMs()) - dayOf(builtAtMs) > OLD_DAYS);
+  return old.length === 0
+    ? check("geoip", "ok", `Read: ${named}.`)
+    : check("geoip", "warn", `Read: ${named}. ${old.length} of ${files.length} are older than ${OLD_DAYS} days.`);
+};
