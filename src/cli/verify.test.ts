@@ -125,6 +125,7 @@ describe("doctor", () => {
     expect(healthy.status).toBe(0);
     const checks = healthy.json.checks as Array<{ check: string; state: string }>;
     expect(Object.fromEntries(checks.map(({ check, state }) => [check, state]))).toEqual({
+      asn: "warn",
       blocklists: "warn",
       database: "ok",
       dns: "ok",
@@ -137,7 +138,7 @@ describe("doctor", () => {
       settings: { ...settings, HELO_NAME: "localhost", MAIL_FROM: "probe@nowhere.example.com" },
     });
     expect(sick.status).toBe(1);
-    expect(sick.err).toContain("2 of 7 checks failed.");
+    expect(sick.err).toContain("2 of 8 checks failed.");
     expect(sick.out).toMatch(/^dns +warn +.* has no MX record/m);
     for (const failed of ["helo", "mail_from"]) expect(sick.out).toMatch(new RegExp(`^${failed} +fail +`, "m"));
   });

@@ -165,7 +165,7 @@ describe("a deleted domain", () => {
     world
       .all<{ name: string }>("SELECT name FROM sqlite_master WHERE type = 'table' AND name LIKE 'dmarc_%'")
       .map(({ name }) => name)
-      .filter((name) => name !== "dmarc_reverse_names");
+      .filter((name) => !["dmarc_reverse_names", "dmarc_as_names"].includes(name));
   const contents = (world: IngestWorld) =>
     Object.fromEntries(dmarcTables(world).map((table) => [table, world.all(`SELECT * FROM ${table} ORDER BY 1, 2`)]));
 
