@@ -142,15 +142,24 @@ const importFiles = async (
 };
 
 /** Reads ingestions again in this process, also beside a server: each is taken by whoever is first. */
-const retry = async ({ db, outside }: Place, accountId: string, ids: readonly string[], io: Io) => {
+const retry = async (
+  { db, outside }: Place,
+  accountId: string,
+  { ids, isAccepted, io }: { readonly ids: readonly string[]; readonly isAccepted: boolean; readonly io: Io },
+) => {
   const owner = { accountId, mode: "live" } as const;
   const { ingestions } = composeImport(db, outside, createLog("error", systemClock, io.err));
   const tally = createTally([]);
   const told = (id: string, ending: Conclusion): void => tally.add(id, ending);
-  const retried = await ingestions.readAgain(owner, ids.length === 0 ? "all" : ids, told);
+  const retried = await ingestions.readAgain(owner, ids.length === 0 ? "all" : ids, told, { isAccepted });
   const done = { retried, outcomes: tally.look().outcomes };
   return { tally, done: { ...done, ingestions: ids.map((id) => lineOf(id, ingestions.find(owner, id))) } };
 };
+
+interface WantedRetry extends Wanted {
+  readonly all?: boolean;
+  readonly acceptUnauthenticated?: boolean;
+}
 
 /** `dmarc import | retry`: reports from files into the database, beside a server or without one. */
 export const addDmarcCommands = (
@@ -197,14 +206,18 @@ export const addDmarcCommands = (
     .description("read again what was rejected or quarantined")
     .argument("[id...]", "ids of ingestions")
     .option("--all", "all that were rejected or quarantined")
+    .option("--accept-unauthenticated", "count these mails although they are not authenticated: you vouch for them")
     .option("--account <name>", "the account; needed when there are several")
     .option("--json", "print JSON")
-    .action(async (ids: string[], { account, json, all }: Wanted & { readonly all?: boolean }) => {
+    .action(async (ids: string[], { account, json, all, acceptUnauthenticated: isAccepted = false }: WantedRetry) => {
       if ((ids.length === 0) !== (all === true)) throw new UsageError("Give ids, or --all.", "ids");
+      if (all === true && isAccepted) {
+        throw new UsageError("Name the mails that you accept: --accept-unauthenticated needs ids.", "ids");
+      }
       const wrong = ids.find((id) => !isId(id));
       if (wrong !== undefined) throw new UsageError(`"${wrong}" is no id of an ingestion.`, "ids");
       await withAccount(account, async (place, accountId) => {
-        const { done, tally } = await retry(place, accountId, ids, io);
+        const { done, tally } = await retry(place, accountId, { ids, isAccepted, io });
         print(io, json, done, () => {
           const lines = done.ingestions.map(
             ({ id, outcome, reason }) => `${id}  ${outcome ?? "pending"}  ${reason ?? ""}`,

@@ -154,14 +154,33 @@ export const dmarcDailyReporters = sqliteTable(
   {
     domain: integer().notNull(),
     day: integer().notNull(),
-    /** Its name in lower case; empty when it has none. */
+    /** The name that its reports give, in lower case; empty when they give none. */
     reporter: text().notNull(),
+    /** The organisational domain that its mail is authenticated as; `unauthenticated`, and empty for what the owner handed in. */
+    author: text().notNull().default(""),
     reports: integer().notNull(),
     messages: integer().notNull(),
     aligned: integer().notNull(),
     isTrusted,
   },
-  (table) => [primaryKey({ columns: [table.domain, table.day, table.reporter, table.isTrusted] })],
+  (table) => [primaryKey({ columns: [table.domain, table.day, table.reporter, table.author, table.isTrusted] })],
+);
+
+/** Who sent authenticated reports by mail about a domain, and what that took of the disk today. */
+export const dmarcReportAuthors = sqliteTable(
+  "dmarc_report_authors",
+  {
+    domain: integer().notNull(),
+    /** The organisational domain that the mail is authenticated as. */
+    author: text().notNull(),
+    /** The days, since 1970 (UTC), on which the first and the last such mail came in. */
+    firstDay: integer("first_day").notNull(),
+    lastDay: integer("last_day").notNull(),
+    /** What its mail and reports took of the disk on `usageDay`, where the domain had used up its share. */
+    usageDay: integer("usage_day").notNull().default(0),
+    usageBytes: integer("usage_bytes").notNull().default(0),
+  },
+  (table) => [primaryKey({ columns: [table.domain, table.author] })],
 );
 
 /** What was sent on a day under a name in `From`: the domain's or one below it; `` for all others. */

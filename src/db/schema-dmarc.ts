@@ -104,6 +104,8 @@ export const dmarcIngestions = sqliteTable(
     findings: text(),
     /** Whether the bytes are still kept. */
     hasRaw: integer("has_raw", { mode: "boolean" }).notNull().default(true),
+    /** When the owner accepted the mail although it is not authenticated; null for one that nobody vouched for. */
+    acceptedAtMs: integer("accepted_at_ms"),
     finishedAtMs: integer("finished_at_ms"),
   },
   (table) => [

@@ -122,3 +122,9 @@ export const readJson = async <S extends z.ZodType>(
   schema: S,
   bytesMax = JSON_BODY_BYTES_MAX,
 ): Promise<z.output<S>> => checked(schema, parseJson(await readBytes(request, bytesMax)), "Invalid request body");
+
+/** The same where the body may be left out: then it is `{}`. */
+export const readOptionalJson = async <S extends z.ZodType>(request: Request, schema: S): Promise<z.output<S>> => {
+  const bytes = await readBytes(request, JSON_BODY_BYTES_MAX);
+  return checked(schema, bytes.byteLength === 0 ? {} : parseJson(bytes), "Invalid request body");
+};

@@ -22,6 +22,8 @@ export interface ResponseDoc {
 
 /** A request body: JSON, and where a route takes others, those by their content type. */
 export interface BodyDoc {
+  /** True where a request without a body is as good. */
+  readonly isOptional?: boolean;
   readonly schema: z.ZodType;
   readonly example: unknown;
   readonly others?: Readonly<Record<string, { readonly schema: z.ZodType; readonly example: unknown }>>;
@@ -195,7 +197,7 @@ const operationOf = (operation: Operation): JsonObject => {
     ...(parameters.length === 0
       ? {}
       : { parameters: parameters.map((parameter) => ({ ...parameter, required: parameter.in === "path" })) }),
-    ...(body === undefined ? {} : { requestBody: { required: true, content: contentOf(body) } }),
+    ...(body === undefined ? {} : { requestBody: { required: body.isOptional !== true, content: contentOf(body) } }),
     responses: { ...Object.fromEntries(documented), ...errorResponses(codes, rateLimited) },
   };
 };

@@ -96,8 +96,8 @@ export const createDmarcAlertWorlds = () => {
           [domain, day, key, messages, aligned, forwarded],
         );
         sqlite.run(
-          `INSERT INTO dmarc_daily_reporters VALUES (?1, ?2, 'google.com', 1, ?3, ?4, 1)
-            ON CONFLICT (domain, day, reporter, is_trusted) DO UPDATE SET reports = reports + 1, messages = messages + ?3, aligned = aligned + ?4`,
+          `INSERT INTO dmarc_daily_reporters VALUES (?1, ?2, 'google.com', '', 1, ?3, ?4, 1)
+            ON CONFLICT (domain, day, reporter, author, is_trusted) DO UPDATE SET reports = reports + 1, messages = messages + ?3, aligned = aligned + ?4`,
           [domain, day, messages, aligned],
         );
         arrive(domain);

@@ -11,7 +11,7 @@ import { createIngestionStore, type IngestionRow } from "../dmarc/ingest/ingesti
 import { findingsIn } from "../dmarc/ingest/ingestion-view.ts";
 import { createIngestions } from "../dmarc/ingest/ingestions.ts";
 import { createIntake, type Incoming } from "../dmarc/ingest/intake.ts";
-import { createReportStore } from "../dmarc/ingest/report-store.ts";
+import { AUTHOR, createReportStore } from "../dmarc/ingest/report-store.ts";
 import { createTestClock, type TestClock } from "./clock.ts";
 
 export interface IngestWorldOptions {
@@ -28,7 +28,13 @@ export interface IngestWorldOptions {
 export const INGEST_OWNER = { accountId: "account", mode: "live" as KeyMode };
 
 /** The tables in which reports end up, in the order in which they are compared. */
-const ROLLUPS = ["dmarc_daily", "dmarc_daily_reporters", "dmarc_daily_names"] as const;
+const ROLLUPS = [
+  "SELECT * FROM dmarc_daily ORDER BY 1, 2, 3, is_trusted",
+  // Who sent what is trusted stands in no column of reports.
+  `SELECT domain, day, reporter, CASE is_trusted WHEN 1 THEN '' ELSE author END AS author, sum(reports) AS reports, sum(messages) AS messages,
+    sum(aligned) AS aligned, is_trusted FROM dmarc_daily_reporters GROUP BY 1, 2, 3, is_trusted, 4 ORDER BY 1, 2, 3, is_trusted, 4`,
+  "SELECT * FROM dmarc_daily_names ORDER BY 1, 2, 3, is_trusted",
+] as const;
 
 /** Enrols a domain, for `INGEST_OWNER` unless told. */
 export const insertDomain = (db: Db, domain: string, change: Partial<DomainRow> = {}): DomainRow =>
@@ -118,7 +124,7 @@ export const createIngestWorlds = () => {
         return row;
       },
       /** What was counted, as it stands in the tables. */
-      rollups: () => ROLLUPS.map((table) => all(`SELECT * FROM ${table} ORDER BY 1, 2, 3, is_trusted`)),
+      rollups: () => ROLLUPS.map((sql) => all(sql)),
       /** What should have been counted, by the records. */
       recount: () => RECOUNTS.map((sql) => all(sql)),
     };
@@ -133,10 +139,10 @@ const RECOUNTS = [
     sum(count * (NOT is_aligned AND c.body LIKE '%"result":"pass"%')) AS authenticated, sum(count * (disposition IS 'quarantine')) AS quarantined,
     sum(count * (disposition IS 'reject')) AS rejected, ${TRUST} AS is_trusted FROM dmarc_records c JOIN dmarc_reports r ON r.number = c.report
     GROUP BY 1, 2, 3, is_trusted ORDER BY 1, 2, 3, is_trusted`,
-  `SELECT domain, day, lower(coalesce(org, '')) AS reporter, count(*) AS reports, sum(messages) AS messages, sum(aligned) AS aligned, is_trusted
-    FROM (SELECT r.domain, r.day, r.org, ${TRUST} AS is_trusted, (SELECT sum(count) FROM dmarc_records WHERE report = r.number) AS messages,
+  `SELECT domain, day, lower(coalesce(org, '')) AS reporter, author, count(*) AS reports, sum(messages) AS messages, sum(aligned) AS aligned, is_trusted
+    FROM (SELECT r.domain, r.day, r.org, ${AUTHOR} AS author, ${TRUST} AS is_trusted, (SELECT sum(count) FROM dmarc_records WHERE report = r.number) AS messages,
       (SELECT sum(count * is_aligned) FROM dmarc_records WHERE report = r.number) AS aligned FROM dmarc_reports r WHERE r.is_complete = 1)
-    GROUP BY 1, 2, 3, is_trusted ORDER BY 1, 2, 3, is_trusted`,
+    GROUP BY 1, 2, 3, is_trusted, author ORDER BY 1, 2, 3, is_trusted, author`,
   `SELECT r.domain, r.day, CASE WHEN r.header_from = d.domain OR r.header_from LIKE '%.' || d.domain THEN r.header_from ELSE '' END AS name,
     sum(r.count) AS messages, sum(r.count * r.is_aligned) AS aligned, ${TRUST} AS is_trusted FROM dmarc_records r
     JOIN dmarc_domains d ON d.number = r.domain JOIN dmarc_reports p ON p.number = r.report

@@ -57,7 +57,7 @@ const start = (zone: Zone = {}, more: Partial<DomainRow> = {}) => {
       world.report(domain.number, day, "dkim:example.com", { messages: 20, aligned: 20 });
       db.sqlite.run("DELETE FROM dmarc_daily_reporters WHERE day = ?", [day]);
       for (const reporter of reporters) {
-        db.sqlite.run("INSERT INTO dmarc_daily_reporters VALUES (?, ?, ?, 1, 10, 10, 1)", [
+        db.sqlite.run("INSERT INTO dmarc_daily_reporters VALUES (?, ?, ?, '', 1, 10, 10, 1)", [
           domain.number,
           day,
           reporter,

@@ -83,7 +83,9 @@ export const createAdvisor = ({ reading, reader, resolver, clock, domains }: Adv
       reportedDays: days.length,
       policyDays: days.filter((day) => day >= fromDay).length,
       reporters: countReporters(
-        days.map((day) => reading.reporters(number, { fromDay: day, toDay: day }).map(({ reporter }) => reporter)),
+        days.map((day) =>
+          reading.reporters(number, { fromDay: day, toDay: day }).map((one) => one.authenticatedAs ?? one.reporter),
+        ),
       ),
       sources: reader.sources(domain, window),
       recentSources: reader.sources(domain, recent),

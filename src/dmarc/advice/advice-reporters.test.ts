@@ -10,7 +10,7 @@ describe("a reporter", () => {
     ],
     ["google", ["google.com", "google inc.", "google, inc.", "google llc"]],
     ["yahoo", ["yahoo", "yahoo! inc.", "yahoo!", "yahoo inc", "yahoo.com", "aol", "aol.com"]],
-    ["fastmail pty", ["fastmail pty ltd", "fastmail pty, ltd."]],
+    ["fastmail", ["fastmail pty ltd", "fastmail pty, ltd.", "fastmaildmarc.com"]],
     ["mail.ru", ["mail.ru"]],
     ["", [""]],
   ])("is %p under all its names", (reporter, names) => {

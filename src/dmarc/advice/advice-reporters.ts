@@ -3,7 +3,10 @@ import { reporterBehind } from "../report/reporter.ts";
 /** What somebody reports once may be anybody's word about one day. */
 const DAYS_MIN = 2;
 
-/** How many reporters told of two days at least; `days` has the names that stand in the reports about each day. */
+/**
+ * How many reporters told of two days at least; `days` has for each day who reported: the domain that their mail is
+ * authenticated as, or the name in reports that the owner handed in.
+ */
 export const countReporters = (days: readonly (readonly string[])[]): number => {
   const told = new Map<string, number>();
   for (const names of days) {

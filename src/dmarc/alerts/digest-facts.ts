@@ -7,6 +7,7 @@ import { recordToPublish } from "./mail-words.ts";
 import type { DigestPeriod } from "../../base/digest-schedule.ts";
 import { readLastCheck, readState } from "../domains/domain-state.ts";
 import type { DomainRow } from "../domains/domain-store.ts";
+import { reporterView, reporterWords } from "../reading/reporter-view.ts";
 import type { ReadingStore } from "../reading/reading-store.ts";
 import type { SourceReader } from "../reading/sources.ts";
 
@@ -44,7 +45,13 @@ export const createDigestReader =
         before: reading.totals(number, compared.before),
       },
       reports: reporters.reduce((sum, { reports }) => sum + reports, 0),
-      reporters: reporters.map(({ reporter }) => written.get(reporter) ?? reporter),
+      reporters: reporters.map(({ reporter, ...of }) =>
+        reporterWords(reporterView({ ...of, org: reporter === "" ? null : (written.get(reporter) ?? reporter) })),
+      ),
+      untrusted: {
+        reports: reading.untrustedReports(number, range),
+        messages: reading.untrustedMessages(number, range),
+      },
       sources: reader.sources(domain, range),
       learning: { enrolledDay, reportedDays: reading.reportsPerDay(number, known).map(({ day }) => day) },
       lastReportAtMs,

@@ -13,9 +13,14 @@ export const digestHtml = (title: string, sections: readonly DigestSection[], fr
   );
 
 const sectionHtml = (section: DigestSection): Html => {
-  const { domain, label, days, problems, headline, change, late, reporters, standing, next, hints } = section;
+  const { domain, label, days, problems, headline, change, late, reporters, untrusted, standing, next, hints } =
+    section;
   const named = label === null ? null : safe` <span style="${MUTED};font-weight:normal">${shortName(label)}</span>`;
-  const lines = [`Status: ${standing}`, ...(reporters === null ? [] : [`Reporters: ${reporters}`])];
+  const lines = [
+    `Status: ${standing}`,
+    ...(reporters === null ? [] : [`Reporters: ${reporters}`]),
+    ...(untrusted === null ? [] : [untrusted]),
+  ];
   return safe`<section style="border-top:1px solid #888888;margin:0 0 24px;padding:16px 0 0">
     <h2 style="font-size:18px;line-height:1.3;margin:0;${WRAP}">${domain}${named}</h2>
     <p style="${MUTED};font-size:13px;margin:0 0 8px">${days}</p>

@@ -51,7 +51,8 @@ const FACTS: DigestFacts = {
     before: { ...NO_TOTALS, messages: 11_870, aligned: 11_502 },
   },
   reports: 31,
-  reporters: ["google.com", "Yahoo", "", "Fastmail Pty Ltd", "gmx.net"],
+  reporters: ["google.com", "Yahoo", "a reporter without a name", "Fastmail Pty Ltd", "gmx.net"],
+  untrusted: { reports: 0, messages: 0 },
   sources: [
     source("198.51.100.0/24", { kind: "network", messages: 110, classification: "threat", first_day: "2026-11-18" }),
     source("mailer.example.net", { messages: 52, classification: "misconfigured" }),
@@ -93,7 +94,7 @@ Failing sources:
   - mailer.example.net, misconfigured: 52 of 52 fail
 New sources:
   - 198.51.100.0/24, threat: 110 messages
-Reporters: 31 reports from google.com, Yahoo, one without a name and 2 more
+Reporters: 31 reports from google.com, Yahoo, a reporter without a name and 2 more
 Status: active, p=none
 Next step: Say of each of these sources what it is: mailer.example.net.
   All sources:

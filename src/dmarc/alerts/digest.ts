@@ -8,6 +8,7 @@ import type { Advice } from "../advice/advice.ts";
 import type { StatePolicy } from "../domains/domain-state.ts";
 import type { DomainRow } from "../domains/domain-store.ts";
 import { parseDay, percentOf } from "../reading/range.ts";
+import { trustSentence } from "../reading/reporter-view.ts";
 import type { Totals } from "../reading/reading-store.ts";
 import { troubleOf } from "../reading/sources.ts";
 import type { ShownSource } from "../reading/source-view.ts";
@@ -22,8 +23,10 @@ export interface DigestFacts {
   readonly compared: { readonly days: number; readonly now: Totals; readonly before: Totals };
   /** Reports of the period. */
   readonly reports: number;
-  /** Names of reporters, the most messages first; empty for one without. */
+  /** Reporters in a few words each, the most messages first. */
   readonly reporters: readonly string[];
+  /** Of the reports and messages: those that rest on reports that are not trusted. */
+  readonly untrusted: { readonly reports: number; readonly messages: number };
   readonly sources: readonly ShownSource[];
   readonly learning: Learning;
   /** Null before the first report. */
@@ -65,6 +68,8 @@ export interface DigestSection {
   readonly newMore: number;
   /** `12 reports from google.com, Yahoo and 2 more`. */
   readonly reporters: string | null;
+  /** How much rests on reports that are not trusted; null when nothing does. */
+  readonly untrusted: string | null;
   /** `active, p=quarantine`. */
   readonly standing: string;
   /** The next step towards enforcement; null when there is none. */
@@ -103,6 +108,10 @@ export const sectionOf = (facts: DigestFacts, baseUrl: string): DigestSection =>
     newSources: fresh.slice(0, SOURCES_MAX).map(digestSource),
     newMore: Math.max(0, fresh.length - SOURCES_MAX),
     reporters: hasReports ? reportersOf(facts) : null,
+    untrusted: trustSentence({
+      ...{ reports, messages: totals.messages },
+      ...{ untrustedReports: facts.untrusted.reports, untrustedMessages: facts.untrusted.messages },
+    }),
     standing: `${domain.status.replace("_", " ")}, ${policyOf(facts.policy)}`,
     ...nextOf(facts, { baseUrl, domainId: domain.id }),
   };
@@ -180,7 +189,7 @@ const lateOf = ({ period, range }: DigestFacts): string | null => {
 const signed = (value: number): string => (value > 0 ? `+${number(value)}` : value < 0 ? `−${number(-value)}` : "±0");
 
 const reportersOf = ({ reports, reporters }: DigestFacts): string => {
-  const names = reporters.slice(0, REPORTERS_MAX).map((name) => (name === "" ? "one without a name" : name));
+  const names = reporters.slice(0, REPORTERS_MAX);
   const more = reporters.length - names.length;
   const who = more > 0 ? `${names.join(", ")} and ${more} more` : names.join(", ");
   return `${plural(reports, "report")} from ${who}`;

@@ -1,5 +1,6 @@
 import type { Outcome } from "../report/outcome.ts";
 import type { Doubt, FindingReason } from "./ingest-finding.ts";
+import { UNAUTHENTICATED } from "./rollup.ts";
 
 const SENTENCES: Readonly<Record<FindingReason, string>> = {
   no_records: "The report is sound and tells of no mail at all.",
@@ -30,7 +31,7 @@ const SENTENCES: Readonly<Record<FindingReason, string>> = {
   no_report: "There is no report in it.",
   foreign_domain: "The report is about a domain that is not enrolled. Enrol the domain, then have it read again.",
   not_authentic:
-    "The mail failed SPF, DKIM and DMARC, so its report is not counted. If you know that it is genuine, upload it.",
+    "The mail failed SPF, DKIM and DMARC, so its report is not counted. If you know that it is genuine, retry it with accept_unauthenticated.",
   authenticity_unknown: "The mail is not authenticated, and the domain accepts authenticated reports only.",
   other_author:
     "The mail is authenticated, but not as the reporter's, and the domain accepts authenticated reports only.",
@@ -61,18 +62,34 @@ const WHERE_STORED: Readonly<Record<string, string>> = {
   "quarantined tls_report": "It is a TLS report (RFC 8460) about no domain that is enrolled.",
 };
 
+/** What a finding says beside its codes. */
+interface Details {
+  readonly doubt?: Doubt | undefined;
+  readonly line?: number | undefined;
+  readonly author?: string | undefined;
+  readonly org_name?: string | null;
+}
+
 /** What a finding means, in a few sentences for people; undefined for a code of another version. */
 export const sentenceOf = (
   outcome: string,
   reason: string | null,
-  { doubt, line }: { readonly doubt?: Doubt | undefined; readonly line?: number | undefined } = {},
+  { doubt, line, author, org_name: claimed = null }: Details = {},
 ): string | undefined => {
   if (reason === "authenticity_unknown" && doubt !== undefined) return doubtSentence(doubt);
+  if (outcome === "stored" && reason === null && author !== undefined) return untrustedSentence(author, claimed);
   if (reason === "truncated" && line !== undefined) {
     return `The report is incomplete: a piece of it is missing at or before line ${line}. It is not counted.`;
   }
   const words: Readonly<Record<string, string>> = reason === null ? WITHOUT_REASON : SENTENCES;
   return WHERE_STORED[`${outcome} ${reason}`] ?? words[reason ?? outcome];
+};
+
+const untrustedSentence = (author: string, claimed: string | null): string => {
+  const who = claimed === null ? "The report names no reporter" : `The report says it is from ${claimed}`;
+  const mail =
+    author === UNAUTHENTICATED ? "but its mail is not authenticated" : `but its mail is authenticated as ${author}`;
+  return `The report is stored. ${who}, ${mail}: it is counted apart, and advice leaves it out.`;
 };
 
 const doubtSentence = ({ message, again }: Doubt): string => {

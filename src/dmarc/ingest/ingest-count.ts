@@ -219,7 +219,7 @@ const writeRollup = (store: CountStore, tx: Tx, rollup: Rollup): void => {
     for (const { day, isTrusted, sources, reporters, names } of days.values()) {
       const place = { domain, day, isTrusted };
       for (const [key, counts] of sources) store.count(tx, { ...place, key }, counts);
-      for (const [key, counts] of reporters) store.countReporter(tx, { ...place, key }, counts);
+      for (const counts of reporters.values()) store.countReporter(tx, { ...place, key: counts }, counts);
       for (const [key, counts] of names) store.countName(tx, { ...place, key }, counts);
     }
   }

@@ -46,6 +46,8 @@ export interface Finding {
   readonly org_name: string | null;
   /** The id that the reporter gave it. */
   readonly external_report_id: string | null;
+  /** Of a report that is counted as nobody's word: who its mail is authenticated as, or `UNAUTHENTICATED`. */
+  readonly author?: string;
   /** Of `truncated` XML: the line where a piece is found to be missing; told in the sentence about it. */
   readonly line?: number;
   /** Of `authenticity_unknown`; told in the sentence about it. */
@@ -116,6 +118,10 @@ export const findingSchema = z
     domain_id: text.meta({ description: "The enrolled domain that it counts for." }),
     domain: text.meta({ description: "The domain that it is about." }),
     org_name: text,
+    authenticated_as: text.meta({
+      description:
+        "Of a report that is counted, but not as its reporter's: the organization that its mail is authenticated as. Null otherwise.",
+    }),
     external_report_id: text.meta({ description: "The id that the reporter gave it." }),
   })
   .meta({ title: "DmarcFinding" });

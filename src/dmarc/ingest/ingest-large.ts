@@ -17,7 +17,7 @@ import { findSame, newReportOf, StagedReportGone } from "./ingest-write.ts";
 import type { Report } from "../report/report.ts";
 import { weightOf } from "../report/report-row-size.ts";
 import { dayOf, periodProblemOf } from "./report-day.ts";
-import { contentOf, samenessOf } from "./report-sameness.ts";
+import { contentOf, formerSamenessOf, samenessOf } from "./report-sameness.ts";
 import type { CountedRow } from "./rollup.ts";
 
 /** Plain rows written in one transaction, or fewer longer ones: it holds the event loop for some 20 ms. */
@@ -89,7 +89,14 @@ export const createStaging = ({ db, stores, clock, log }: StagingDeps) => {
     if (periodProblemOf(report, clock.nowMs()) !== null) return null;
     const content = contentOf(report);
     const sameness = samenessOf(report, content);
-    if (findSame(stores, domain, { sameness, standing: standingOf(work, report) }) !== null) return null;
+    if (
+      findSame(stores, domain, {
+        sameness,
+        former: formerSamenessOf(report, content),
+        standing: standingOf(work, report),
+      }) !== null
+    )
+      return null;
     const id = newId();
     const row = newReportOf(work, { report, domain, sameness: `staged ${id}`, content });
     const number = await db.commit((tx) => reports.insertReport(tx, { ...row, id, aligned: 0, isComplete: false }));

@@ -62,7 +62,7 @@ const countsOf = ({ stores }: Batch, same: SameReport, domain: DomainRow): Rollu
   if (report === null) return rollup;
   // Only those are taken back that are not trusted.
   const day = dayIn(rollup, domain.number, { day: same.day, isTrusted: false });
-  const reporter = addReport(day, report.org);
+  const reporter = addReport(day, { reporter: report.org?.toLowerCase() ?? "", author: same.author });
   const counted = new Map<string, string>();
   const countedNameOf = (name: string): string =>
     entryOf(counted, name, () => {
@@ -85,12 +85,14 @@ interface Told {
 /** Reports that came before trusted ones were counted apart were all counted with those. */
 const takeBack = (store: CountStore, tx: Tx, { domain, counts }: Told): void => {
   const where = { domain: domain.number, day: counts.day };
-  const isApart = [...counts.reporters].every(([key, { messages }]) =>
-    store.isCountedApart({ ...where, key }, messages),
-  );
+  const reporters = [...counts.reporters.values()];
+  const isApart = reporters.every((key) => store.isCountedApart({ ...where, key }, key.messages));
   const place = { ...where, isTrusted: !isApart };
   for (const [key, some] of counts.sources) store.takeBack(tx, { ...place, key }, some);
-  for (const [key, some] of counts.reporters) store.takeBackReporter(tx, { ...place, key }, some);
+  for (const some of reporters) {
+    const key = isApart ? some : { reporter: some.reporter, author: "" };
+    store.takeBackReporter(tx, { ...place, key }, some);
+  }
   for (const [key, some] of counts.names) store.takeBackName(tx, { ...place, key }, some);
 };
 

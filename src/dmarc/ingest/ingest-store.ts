@@ -1,6 +1,6 @@
 import type { Db, Tx } from "../../db/open.ts";
 import { IS_COUNTED } from "./retention-names-store.ts";
-import type { CountedDay, Counts, NameCounts, ReporterCounts } from "./rollup.ts";
+import type { CountedDay, CountedReporter, Counts, NameCounts, ReporterCounts } from "./rollup.ts";
 
 /** A source as far as counting needs to know it. */
 export interface KnownSource {
@@ -21,7 +21,7 @@ const COUNT = `INSERT INTO dmarc_daily (domain, day, source, messages, aligned, 
   forwarded = forwarded + excluded.forwarded, authenticated = authenticated + excluded.authenticated,
   quarantined = quarantined + excluded.quarantined, rejected = rejected + excluded.rejected`;
 
-const COUNT_REPORTER = `INSERT INTO dmarc_daily_reporters (domain, day, reporter, reports, messages, aligned, is_trusted) VALUES (?, ?, ?, ?, ?, ?, ?)
+const COUNT_REPORTER = `INSERT INTO dmarc_daily_reporters (domain, day, reporter, author, reports, messages, aligned, is_trusted) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
   ON CONFLICT DO UPDATE SET reports = reports + excluded.reports, messages = messages + excluded.messages, aligned = aligned + excluded.aligned`;
 
 const COUNT_NAME = `INSERT INTO dmarc_daily_names (domain, day, name, messages, aligned, is_trusted) VALUES (?, ?, ?, ?, ?, ?)
@@ -33,7 +33,7 @@ const TAKE_BACK = `UPDATE dmarc_daily SET messages = messages - ?, aligned = ali
   rejected = rejected - ? WHERE domain = ? AND day = ? AND source = ? AND is_trusted = ?`;
 
 const TAKE_BACK_REPORTER = `UPDATE dmarc_daily_reporters SET reports = reports - ?, messages = messages - ?, aligned = aligned - ?
-  WHERE domain = ? AND day = ? AND reporter = ? AND is_trusted = ?`;
+  WHERE domain = ? AND day = ? AND reporter = ? AND author = ? AND is_trusted = ?`;
 
 const TAKE_BACK_NAME = `UPDATE dmarc_daily_names SET messages = messages - ?, aligned = aligned - ?
   WHERE domain = ? AND day = ? AND name = ? AND is_trusted = ?`;
@@ -79,8 +79,8 @@ export const createCountStore = ({ sqlite }: Db) => {
     "SELECT 1 FROM dmarc_daily_names WHERE domain = ? AND day = ? AND name = ?",
   );
   const removeName = sqlite.prepare("DELETE FROM dmarc_names WHERE domain = ? AND name = ?");
-  const reporterHolds = sqlite.prepare<unknown, [number, number, string, number]>(
-    `SELECT 1 FROM dmarc_daily_reporters WHERE domain = ? AND day = ? AND reporter = ? AND is_trusted = 0
+  const reporterHolds = sqlite.prepare<unknown, [number, number, string, string, number]>(
+    `SELECT 1 FROM dmarc_daily_reporters WHERE domain = ? AND day = ? AND reporter = ? AND author = ? AND is_trusted = 0
       AND reports > 0 AND messages >= ?`,
   );
   const takeBack = sqlite.prepare(TAKE_BACK);
@@ -90,7 +90,7 @@ export const createCountStore = ({ sqlite }: Db) => {
     "DELETE FROM dmarc_daily WHERE domain = ? AND day = ? AND source = ? AND is_trusted = ? AND messages <= 0",
   );
   const dropReporter = sqlite.prepare(
-    "DELETE FROM dmarc_daily_reporters WHERE domain = ? AND day = ? AND reporter = ? AND is_trusted = ? AND reports <= 0",
+    "DELETE FROM dmarc_daily_reporters WHERE domain = ? AND day = ? AND reporter = ? AND author = ? AND is_trusted = ? AND reports <= 0",
   );
   const dropName = sqlite.prepare(
     "DELETE FROM dmarc_daily_names WHERE domain = ? AND day = ? AND name = ? AND is_trusted = ? AND messages <= 0",
@@ -168,14 +168,16 @@ export const createCountStore = ({ sqlite }: Db) => {
       const more = [aligned, alignedDkim, alignedSpf, forwarded, authenticated, quarantined, rejected];
       count.run(domain, day, key, messages, ...more, isTrusted);
     },
-    countReporter: (_tx: Tx, { domain, day, key, isTrusted }: Place<string>, counts: ReporterCounts): void =>
-      void countReporter.run(domain, day, key, counts.reports, counts.messages, counts.aligned, isTrusted),
+    countReporter(_tx: Tx, { domain, day, key, isTrusted }: Place<CountedReporter>, counts: ReporterCounts): void {
+      const { reports, messages, aligned } = counts;
+      countReporter.run(domain, day, key.reporter, key.author, reports, messages, aligned, isTrusted);
+    },
     countName: (_tx: Tx, { domain, day, key, isTrusted }: Place<string>, counts: NameCounts): void =>
       void countName.run(domain, day, key, counts.messages, counts.aligned, isTrusted),
 
     /** Whether what was counted of a reporter that is not trusted holds so many messages. */
-    isCountedApart: ({ domain, day, key }: Omit<Place<string>, "isTrusted">, messages: number): boolean =>
-      reporterHolds.get(domain, day, key, messages) !== null,
+    isCountedApart: ({ domain, day, key }: Omit<Place<CountedReporter>, "isTrusted">, messages: number): boolean =>
+      reporterHolds.get(domain, day, key.reporter, key.author, messages) !== null,
 
     /** Takes back what was counted; a place that nothing is left of goes. */
     takeBack(_tx: Tx, { domain, day, key, isTrusted }: Place<number>, counts: Counts): void {
@@ -184,9 +186,10 @@ export const createCountStore = ({ sqlite }: Db) => {
       takeBack.run(...less, domain, day, key, isTrusted);
       dropCount.run(domain, day, key, isTrusted);
     },
-    takeBackReporter(_tx: Tx, { domain, day, key, isTrusted }: Place<string>, counts: ReporterCounts): void {
-      takeBackReporter.run(counts.reports, counts.messages, counts.aligned, domain, day, key, isTrusted);
-      dropReporter.run(domain, day, key, isTrusted);
+    takeBackReporter(_tx: Tx, { domain, day, key, isTrusted }: Place<CountedReporter>, counts: ReporterCounts): void {
+      const where = [domain, day, key.reporter, key.author, isTrusted] as const;
+      takeBackReporter.run(counts.reports, counts.messages, counts.aligned, ...where);
+      dropReporter.run(...where);
     },
     takeBackName(_tx: Tx, { domain, day, key, isTrusted }: Place<string>, counts: NameCounts): void {
       takeBackName.run(counts.messages, counts.aligned, domain, day, key, isTrusted);

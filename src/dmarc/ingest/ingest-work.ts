@@ -9,7 +9,7 @@ import type { Reading } from "../report/outcome.ts";
 import type { Report } from "../report/report.ts";
 import { type ClaimedReporter, isReportersDomain } from "../report/reporter.ts";
 import type { ReportStore } from "./report-store.ts";
-import type { CountedRow, Rollup } from "./rollup.ts";
+import { type CountedReporter, type CountedRow, type Rollup, UNAUTHENTICATED } from "./rollup.ts";
 
 /** The stores that what was read goes into. */
 export interface IngestStores {
@@ -77,20 +77,36 @@ export interface Place {
 export interface Standing {
   /** The owner handed it in, or its mail is authenticated as the reporter's. */
   readonly isTrusted: boolean;
-  /** Of one that is not: the organisational domain that its mail is authenticated as, or `unauthenticated`. */
+  /** Of one that is not: the organisational domain that its mail is authenticated as, or `UNAUTHENTICATED`. */
   readonly author: string | null;
+  /** The organisational domain that its mail is authenticated as; null for what the owner handed in or accepted. */
+  readonly authenticatedAs: string | null;
 }
 
-/** The author of all whose mail is not authenticated. Never a domain. */
-const UNAUTHENTICATED = "unauthenticated";
+const VOUCHED_FOR: Standing = { isTrusted: true, author: null, authenticatedAs: null };
+const OF_NOBODY: Standing = { isTrusted: false, author: UNAUTHENTICATED, authenticatedAs: null };
 
-/** Whose word a report is. Files are vouched for by who has them, and nothing of test keys is judged. */
+/**
+ * Whose word a report is. Files are vouched for by who has them, mails by an owner who accepted them, and nothing of test keys
+ * is judged.
+ */
 export const standingOf = ({ ingestion, proof }: Pick<Work, "ingestion" | "proof">, of: ClaimedReporter): Standing => {
-  if (ingestion.via !== "smtp" || ingestion.mode === "test") return { isTrusted: true, author: null };
-  if (proof?.authenticity !== "pass" || proof.from === null) return { isTrusted: false, author: UNAUTHENTICATED };
-  const author = organisationalDomain(proof.from) ?? proof.from;
-  return isReportersDomain(author, of) ? { isTrusted: true, author: null } : { isTrusted: false, author };
+  if (ingestion.via !== "smtp" || ingestion.mode === "test") return VOUCHED_FOR;
+  if (proof?.authenticity === "pass" && proof.from !== null) {
+    const author = organisationalDomain(proof.from) ?? proof.from;
+    if (isReportersDomain(author, of)) return { isTrusted: true, author: null, authenticatedAs: author };
+    if (!isAccepted(ingestion)) return { isTrusted: false, author, authenticatedAs: author };
+  }
+  return isAccepted(ingestion) ? VOUCHED_FOR : OF_NOBODY;
 };
+
+const isAccepted = ({ acceptedAtMs }: NewIngestion): boolean => typeof acceptedAtMs === "number";
+
+/** The reporter that a report is counted under. */
+export const reporterOf = ({ orgName }: ClaimedReporter, { author, authenticatedAs }: Standing): CountedReporter => ({
+  reporter: orgName?.toLowerCase() ?? "",
+  author: author ?? authenticatedAs ?? "",
+});
 
 /** The sameness that a report is known by: those of different authors are never the same one. */
 export const sameAs = (sameness: string, { author }: Standing): string =>

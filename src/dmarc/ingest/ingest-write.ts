@@ -13,6 +13,7 @@ import {
   type Place,
   refusalOf,
   refusedAs,
+  reporterOf,
   sameAs,
   type Standing,
   standingOf,
@@ -22,7 +23,7 @@ import {
 import { storedBytesOf } from "../report/report-row-size.ts";
 import { countMessages, type Report } from "../report/report.ts";
 import { dayOf, isPastRetention, periodProblemOf } from "./report-day.ts";
-import { contentOf, samenessOf } from "./report-sameness.ts";
+import { contentOf, formerSamenessOf, samenessOf } from "./report-sameness.ts";
 import type { SameReport } from "./report-store.ts";
 import { addReport, addRow, type CountedRow, dayIn } from "./rollup.ts";
 
@@ -104,24 +105,37 @@ const takeReport = (batch: Batch, place: Place, report: Report): Finding => {
   const content = work.staged.get(report)?.content ?? contentOf(report);
   const sameness = samenessOf(report, content);
   const standing = standingOf(work, report);
-  const same = findSame(batch.stores, domain, { sameness, standing });
+  const same = findSame(batch.stores, domain, { sameness, standing, former: formerSamenessOf(report, content) });
   if (same !== null) return { ...placed, ...judgeSame(place, same, content) };
   if (standing.isTrusted) takeBackTwins(batch, work, { sameness, domain });
   const id = storeReport(batch, work, { report, domain, sameness: sameAs(sameness, standing), content, standing });
   place.named.add(id);
   batch.touch(domain, work.ingestion.receivedAtMs, true);
   noteUsage(batch, work, report);
-  return { ...placed, reason: ageOf(report, domain, batch), report_id: id };
+  const { author } = standing;
+  return { ...placed, reason: ageOf(report, domain, batch), report_id: id, ...(author === null ? {} : { author }) };
 };
+
+/** What a report is looked for by: `former` is how it was known to earlier versions. */
+interface Sought {
+  readonly sameness: string;
+  readonly former: string;
+  readonly standing: Standing;
+}
 
 /** The report of the same author that is there; for one that is not trusted also the one that is. */
 export const findSame = (
   { reports }: Pick<IngestStores, "reports">,
   { number }: DomainRow,
-  { sameness, standing }: { readonly sameness: string; readonly standing: Standing },
-): SameReport | null =>
-  reports.findSame(number, sameAs(sameness, standing)) ??
-  (standing.isTrusted ? null : reports.findSame(number, sameness));
+  { sameness, former, standing }: Sought,
+): SameReport | null => {
+  for (const known of sameness === former ? [sameness] : [sameness, former]) {
+    const own = reports.findSame(number, sameAs(known, standing));
+    const found = own ?? (standing.isTrusted ? null : reports.findSame(number, known));
+    if (found !== null) return found;
+  }
+  return null;
+};
 
 const ageOf = (report: Report, domain: DomainRow, { nowMs }: Context) =>
   isPastRetention(dayOf(report), domain, nowMs) ? ("older_than_retention" as const) : null;
@@ -152,7 +166,7 @@ const storeReport = (batch: Batch, work: Work, stored: Stored): string => {
   const isStaged = staged !== undefined && staged.domain === domain.number;
   const written = isStaged ? completeStaged(batch, staged, stored) : writeReport(batch, work, stored);
   const day = dayIn(batch.rollup, domain.number, { day: dayOf(report), isTrusted: standing.isTrusted });
-  const reporter = addReport(day, report.orgName);
+  const reporter = addReport(day, reporterOf(report, standing));
   for (const row of written.placed) addRow(day, reporter, row);
   return written.id;
 };

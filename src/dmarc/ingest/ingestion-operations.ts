@@ -7,6 +7,7 @@ import {
   ingestionSchema,
   ingestionsSchema,
   retriedSchema,
+  retrySchema,
   uploadedSchema,
 } from "./ingestion-schemas.ts";
 
@@ -23,6 +24,7 @@ const FINDING = {
   domain_id: "019aa0d6-5b7e-7c31-9f4c-0d9a3c3f1a00",
   domain: "example.com",
   org_name: "google.com",
+  authenticated_as: null,
   external_report_id: "14229384859438412345",
 };
 
@@ -40,6 +42,7 @@ const INGESTION = {
   client: null,
   mail_from: null,
   raw_available: true,
+  accepted_at: null,
   findings: [FINDING],
 };
 
@@ -154,8 +157,9 @@ export const INGESTION_OPERATIONS: readonly Operation[] = [
     tag: TAG,
     summary: "Read one again",
     description:
-      "In the background, as after a domain was enrolled or Postwarden learned to read more. 409 when the bytes are no longer kept.",
+      "In the background, as after a domain was enrolled or Postwarden learned to read more. With `accept_unauthenticated` the reports of a mail count although it is not authenticated as the reporter's (`not_authentic`, `authenticity_unknown`, `other_author`, and those that are counted apart): you vouch for it, as for a file that you upload. 409 when the bytes are no longer kept, and when what you accept did not come by mail.",
     parameters: [ID],
+    body: { isOptional: true, schema: retrySchema, example: { accept_unauthenticated: true } },
     responses: {
       202: {
         description: "It is read again soon.",
@@ -164,7 +168,7 @@ export const INGESTION_OPERATIONS: readonly Operation[] = [
         headers: { Location: "The ingestion." },
       },
     },
-    errors: ["insufficient_scope", "not_found", "conflict"],
+    errors: ["insufficient_scope", "Invalid request body", "payload_too_large", "not_found", "conflict"],
   },
   {
     method: "POST",

@@ -245,6 +245,15 @@ describe("one that came in", () => {
     expect(ingestionSchema.parse(again.body).id).toBe(row?.id ?? "");
     await app.service.dmarc.ingester.idle();
     expect((await get(`${PATH}/${row?.id}`)).body).toMatchObject({ status: "done", outcome: "stored" });
+    for (const [body, status] of [
+      [{}, 202],
+      [{ accept_unauthenticated: false }, 400],
+      [{ accept: true }, 400],
+      [{ accept_unauthenticated: true }, 409],
+    ] as const) {
+      expect((await app.request("POST", `${PATH}/${row?.id}/retry`, { key, body })).status).toBe(status);
+      await app.service.dmarc.ingester.idle();
+    }
     const [junk] = (await upload("junk")).ingestions;
     const all = await app.request("POST", `${PATH}/retry`, { key });
     expect([all.status, all.body]).toEqual([202, { retried: 1 }]);

@@ -4,12 +4,13 @@ import { readWindows } from "../../base/walk.ts";
 import { AppError } from "../../base/errors.ts";
 import { isId } from "../../base/secrets.ts";
 import type { Caller, Guard } from "../../http/guard.ts";
+import { readOptionalJson } from "../../http/body.ts";
 import { sendBytes } from "../../http/answer.ts";
 import { readPlainly, rowsById, sendPage } from "../../http/list-page.ts";
 import { pageParameters, readPage } from "../../http/query.ts";
 import type { DomainStore } from "../domains/domain-store.ts";
 import type { DiskReserve } from "./disk-reserve.ts";
-import { ingestionFiltersSchema } from "./ingestion-schemas.ts";
+import { ingestionFiltersSchema, retrySchema } from "./ingestion-schemas.ts";
 import type { IngestionFilters, IngestionRow } from "./ingestion-store.ts";
 import { ingestionView } from "./ingestion-view.ts";
 import type { Ingestions } from "./ingestions.ts";
@@ -111,8 +112,9 @@ export const createIngestionRoutes = ({ guard, ingestions, domains, reserve, clo
     )
     .post(
       `${PATH}/:id/retry`,
-      async ({ params, caller, set }) => {
-        const row = await ingestions.retry(caller, knownId(params.id));
+      async ({ request, params, caller, set }) => {
+        const { accept_unauthenticated: isAccepted = false } = await readOptionalJson(request, retrySchema);
+        const row = await ingestions.retry(caller, knownId(params.id), { isAccepted });
         set.status = 202;
         set.headers.location = `${PATH}/${row.id}`;
         return view(row);

@@ -43,6 +43,9 @@ export const ingestionSchema = z
     client: z.string().nullable().meta({ description: "The address of the host that handed a mail in." }),
     mail_from: z.string().nullable(),
     raw_available: z.boolean().meta({ description: "Whether the bytes are still kept." }),
+    accepted_at: time.nullable().meta({
+      description: "When you accepted the mail although it is not authenticated (`accept_unauthenticated`).",
+    }),
     findings: z.array(findingSchema),
   })
   .meta({ title: "DmarcIngestion" });
@@ -54,6 +57,16 @@ export const ingestionsSchema = z
 export const uploadedSchema = z
   .object({ ingestions: z.array(ingestionSchema).meta({ description: "One for each file, in their order." }) })
   .meta({ title: "DmarcUploadedReports" });
+
+/** Body of `POST …/retry`; it may be left out. */
+export const retrySchema = z
+  .strictObject({
+    accept_unauthenticated: z.literal(true).optional().meta({
+      description:
+        "Count the reports of this mail although it is not authenticated as the reporter's: you vouch for it, as if you had uploaded it. The ingestion keeps that in `accepted_at`; it cannot be taken back.",
+    }),
+  })
+  .meta({ title: "DmarcRetry" });
 
 export const retriedSchema = z
   .object({ retried: z.int().meta({ description: "How many are read again." }) })

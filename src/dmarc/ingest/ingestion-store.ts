@@ -13,6 +13,8 @@ export type IngestionRow = Readonly<typeof dmarcIngestions.$inferSelect>;
 export interface NewIngestion extends Incoming {
   readonly id: string;
   readonly receivedAtMs: number;
+  /** When the owner accepted it although it is not authenticated; absent and null for one that nobody vouched for. */
+  readonly acceptedAtMs?: number | null;
 }
 
 /** What was found, and when. */
@@ -58,7 +60,7 @@ const INSERT = `INSERT INTO dmarc_ingestions (id, account_id, mode, domain, via,
   status, outcome, reason, findings, finished_at_ms) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`;
 
 const PENDING = `SELECT id, account_id AS accountId, mode, domain, via, received_at_ms AS receivedAtMs, name, bytes AS size, client, helo,
-  mail_from AS mailFrom, attempts FROM dmarc_ingestions WHERE status = 'pending'`;
+  mail_from AS mailFrom, attempts, accepted_at_ms AS acceptedAtMs FROM dmarc_ingestions WHERE status = 'pending'`;
 
 /** When mails are judged again whose authenticity was not known: once they are so old, within a day. */
 const JUDGED_AGAIN_AFTER_MS = [10 * 60_000, 2 * 3_600_000, 12 * 3_600_000];
@@ -104,6 +106,9 @@ export const createIngestionStore = (db: Db) => {
   const setPending =
     sqlite.prepare(`UPDATE dmarc_ingestions SET status = 'pending', attempts = 0, outcome = NULL, reason = NULL,
     findings = NULL, finished_at_ms = NULL WHERE id = ? AND status = 'done' AND has_raw = 1`);
+  const accept = sqlite.prepare(
+    "UPDATE dmarc_ingestions SET accepted_at_ms = ? WHERE id = ? AND accepted_at_ms IS NULL",
+  );
   const behind = sqlite.prepare<{ id: string }, [string, string, string, number]>(
     "SELECT id FROM dmarc_ingestions WHERE account_id = ? AND mode = ? AND id < ? ORDER BY id DESC LIMIT 1 OFFSET ?",
   );
@@ -144,6 +149,8 @@ export const createIngestionStore = (db: Db) => {
       const found = findings.get(id);
       return found === null ? undefined : (JSON.parse(found.findings) as Finding[]);
     },
+    /** Notes that the owner vouches for a mail, unless that is noted already. */
+    accept: (_tx: Tx, id: string, atMs: number): void => void accept.run(atMs, id),
     /** Changes what was found in one that was read. */
     conclude: (_tx: Tx, id: string, { outcome, reason, findings: changed }: Omit<Ending, "finishedAtMs">): void =>
       void conclude.run(outcome, reason, JSON.stringify(changed), id),

@@ -3,6 +3,7 @@ import { isoTime } from "../../base/clock.ts";
 import { sentenceOf } from "./finding-words.ts";
 import type { Finding } from "./ingest-finding.ts";
 import type { ingestionSchema } from "./ingestion-schemas.ts";
+import { UNAUTHENTICATED } from "./rollup.ts";
 import type { IngestionRow } from "./ingestion-store.ts";
 
 /** An ingestion as the interface shows it. */
@@ -26,14 +27,20 @@ export const ingestionView = (row: IngestionRow, domainIdOf: DomainIdOf): Ingest
   client: row.client,
   mail_from: row.mailFrom,
   raw_available: row.hasRaw,
+  accepted_at: row.acceptedAtMs === null ? null : isoTime(row.acceptedAtMs),
   findings: toldFindings(row),
 });
 
 /** The findings with what they mean. */
 export const toldFindings = (row: Pick<IngestionRow, "findings">): IngestionView["findings"] =>
-  findingsIn(row).map(({ outcome, reason, doubt, line, ...rest }) => ({
-    ...{ outcome, reason, message: sentenceOf(outcome, reason, { doubt, line }) ?? "" },
+  findingsIn(row).map(({ outcome, reason, doubt, line, author, ...rest }) => ({
+    ...{
+      outcome,
+      reason,
+      message: sentenceOf(outcome, reason, { doubt, line, author, org_name: rest.org_name }) ?? "",
+    },
     ...rest,
+    authenticated_as: author === undefined || author === UNAUTHENTICATED ? null : author,
   }));
 
 /** The findings of an ingestion; none while it is pending. */

@@ -30,6 +30,17 @@ const rawGone = () =>
     message: "The bytes of this ingestion are no longer kept, so they cannot be read again.",
   });
 
+const notAMail = () =>
+  new AppError("conflict", {
+    message: "Only what came by mail can be accepted: what you uploaded is trusted already.",
+  });
+
+/** How something is read again. */
+export interface RetryOptions {
+  /** The owner vouches for the mail, whoever sent it. It stays so. */
+  readonly isAccepted?: boolean;
+}
+
 /** The use cases of what comes in as files, and of what came in. */
 export const createIngestions = ({ db, store, ingest, clock, kick }: IngestionsDeps) => {
   const find = (owner: IngestionOwner, id: string): IngestionRow => {
@@ -38,10 +49,18 @@ export const createIngestions = ({ db, store, ingest, clock, kick }: IngestionsD
     return found;
   };
 
-  const putBack = async (owner: IngestionOwner, id: string): Promise<void> => {
+  const putBack = async (
+    owner: IngestionOwner,
+    id: string,
+    { isAccepted = false }: RetryOptions = {},
+  ): Promise<void> => {
     const row = find(owner, id);
     if (!row.hasRaw) throw rawGone();
-    await db.commit((tx) => store.setPending(tx, row.id));
+    if (isAccepted && row.via !== "smtp") throw notAMail();
+    await db.commit((tx) => {
+      if (isAccepted) store.accept(tx, row.id, clock.nowMs());
+      store.setPending(tx, row.id);
+    });
   };
 
   /** Puts back all that can be tried again, page by page, and says of each page what that was. */
@@ -107,8 +126,8 @@ export const createIngestions = ({ db, store, ingest, clock, kick }: IngestionsD
       return bytes;
     },
     /** Has one read again, in the background, and answers it as it is then; one that waits already is left alone. */
-    async retry(owner: IngestionOwner, id: string): Promise<IngestionRow> {
-      await putBack(owner, id);
+    async retry(owner: IngestionOwner, id: string, options: RetryOptions = {}): Promise<IngestionRow> {
+      await putBack(owner, id, options);
       kick();
       return find(owner, id);
     },
@@ -128,9 +147,10 @@ export const createIngestions = ({ db, store, ingest, clock, kick }: IngestionsD
       owner: IngestionOwner,
       which: readonly string[] | "all",
       told: (id: string, ending: Conclusion) => void = () => undefined,
+      options: RetryOptions = {},
     ): Promise<number> {
       if (which !== "all") {
-        for (const id of which) await putBack(owner, id);
+        for (const id of which) await putBack(owner, id, options);
         await readPending(which, told);
         return which.length;
       }
@@ -145,9 +165,10 @@ export const createIngestions = ({ db, store, ingest, clock, kick }: IngestionsD
 };
 
 const rowOf = ({ ingestion, ending }: Written): IngestionRow => {
-  const { bytes, ...row } = ingestion;
+  const { bytes, acceptedAtMs = null, ...row } = ingestion;
   return {
     ...row,
+    acceptedAtMs,
     bytes: bytes.byteLength,
     status: "done",
     attempts: 0,

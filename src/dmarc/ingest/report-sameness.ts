@@ -1,4 +1,5 @@
 import type { Report } from "../report/report.ts";
+import { contactOf } from "../report/reporter.ts";
 import type { TlsReport } from "../report/tls-report.ts";
 
 /** 162 bits of the hash, in base64url. */
@@ -12,12 +13,25 @@ export const contentOf = ({ rows }: Pick<Report, "rows">): string => hashOf(rows
 
 /**
  * What makes two reports the same one, hashed: policy domain, reporter (in lower case), report id, begin and end. Without
- * a report id, which alone tells apart what a reporter says twice of a day, the rows (`content`) join in.
+ * a report id, which alone tells apart what a reporter says twice of a day, the rows (`content`) join in; so does the domain
+ * of the contact address, where the name of the reporter is one that anybody may give himself.
  */
-export const samenessOf = (
-  { policy, orgName, reportId, beginMs, endMs }: Omit<Report, "rows">,
-  content: string,
-): string => hashOf([policy.domain, orgName?.toLowerCase() ?? null, reportId ?? [content], beginMs, endMs]);
+export const samenessOf = (report: Omit<Report, "rows">, content: string): string => {
+  const contact = contactOf(report);
+  return hashOf([...partsOf(report, content), ...(contact === null ? [] : [contact])]);
+};
+
+/** The same as it was before contact addresses joined in: reports that are stored may be known by it. */
+export const formerSamenessOf = (report: Omit<Report, "rows">, content: string): string =>
+  hashOf(partsOf(report, content));
+
+const partsOf = ({ policy, orgName, reportId, beginMs, endMs }: Omit<Report, "rows">, content: string) => [
+  policy.domain,
+  orgName?.toLowerCase() ?? null,
+  reportId ?? [content],
+  beginMs,
+  endMs,
+];
 
 /** The same for a TLS report, which names domains by policy only. */
 export const tlsSamenessOf = ({ orgName, reportId, beginMs, endMs, policies }: TlsReport): string =>

@@ -60,6 +60,8 @@ export interface SameReport {
   readonly day: number;
   readonly rows: number;
   readonly authenticity: NewReport["authenticity"];
+  /** Who sent one that is not trusted, as in its sameness; empty for others. */
+  readonly author: string;
   /** How it came; null when its ingestion is no longer on the list. */
   readonly via: "smtp" | "http" | "import" | null;
 }
@@ -91,6 +93,10 @@ const INSERT_TLS = `INSERT INTO dmarc_tls_reports (id, domain, ingestion, org, r
 
 const RECORDS_AT_ONCE = 1_000;
 
+/** The author in the sameness of a report that is not trusted; empty for others. */
+export const AUTHOR =
+  "CASE instr(r.sameness, ' ') WHEN 0 THEN '' ELSE substr(r.sameness, instr(r.sameness, ' ') + 1) END";
+
 interface StoredRecord {
   readonly position: number;
   readonly source: number;
@@ -103,11 +109,11 @@ export const createReportStore = ({ sqlite }: Db) => {
   const insertRecord = sqlite.prepare(INSERT_RECORD);
   const insertTls = sqlite.prepare(INSERT_TLS);
   const same = sqlite.prepare<SameReport, [number, string]>(
-    `SELECT r.number, r.id, r.ingestion, r.content, r.day, r.rows, r.authenticity, i.via FROM dmarc_reports r
+    `SELECT r.number, r.id, r.ingestion, r.content, r.day, r.rows, r.authenticity, i.via, ${AUTHOR} author FROM dmarc_reports r
       LEFT JOIN dmarc_ingestions i ON i.id = r.ingestion WHERE r.domain = ? AND r.sameness = ?`,
   );
   const twins = sqlite.prepare<SameReport, [number, string, string, number]>(
-    `SELECT r.number, r.id, r.ingestion, r.content, r.day, r.rows, r.authenticity, i.via FROM dmarc_reports r
+    `SELECT r.number, r.id, r.ingestion, r.content, r.day, r.rows, r.authenticity, i.via, ${AUTHOR} author FROM dmarc_reports r
       LEFT JOIN dmarc_ingestions i ON i.id = r.ingestion WHERE r.domain = ? AND r.sameness > ? AND r.sameness < ? LIMIT ?`,
   );
   const counted = sqlite.prepare<{ org: string | null; policy: string }, [number]>(

@@ -92,6 +92,7 @@ export const createRetentionStore = ({ sqlite }: Db) => {
     ofDomain("dmarc_daily"),
     ofDomain("dmarc_daily_reporters"),
     ofDomain("dmarc_daily_names"),
+    ofDomain("dmarc_report_authors"),
     ofDomain("dmarc_names"),
     ofDomain("dmarc_source_words"),
     ofDomain("dmarc_history"),

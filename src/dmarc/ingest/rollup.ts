@@ -22,6 +22,17 @@ export interface ReporterCounts {
   aligned: number;
 }
 
+/** A reporter by the name that its reports give and by who sent them. */
+export interface CountedReporter {
+  /** In lower case; empty for one without. */
+  readonly reporter: string;
+  /** The organisational domain that its mail is authenticated as, or `UNAUTHENTICATED`; empty for what the owner handed in. */
+  readonly author: string;
+}
+
+/** The author of all whose mail is not authenticated. Never a domain. */
+export const UNAUTHENTICATED = "unauthenticated";
+
 export interface NameCounts {
   messages: number;
   aligned: number;
@@ -37,8 +48,8 @@ export interface CountedDay {
 export interface DayRollup extends CountedDay {
   /** By `number` of the source. */
   readonly sources: Map<number, Counts>;
-  /** By the reporter's name in lower case; empty for one without. */
-  readonly reporters: Map<string, ReporterCounts>;
+  /** By name and author together. */
+  readonly reporters: Map<string, CountedReporter & ReporterCounts>;
   /** By the name in `From`, as `nameOf` says. */
   readonly names: Map<string, NameCounts>;
 }
@@ -67,10 +78,10 @@ export const dayIn = (rollup: Rollup, domain: number, { day, isTrusted }: Counte
   );
 
 /** Counts a report of a reporter; its messages come with its rows. */
-export const addReport = (day: DayRollup, org: string | null): ReporterCounts => {
-  const reporter = entryOf(day.reporters, org?.toLowerCase() ?? "", noReports);
-  reporter.reports += 1;
-  return reporter;
+export const addReport = (day: DayRollup, of: CountedReporter): ReporterCounts => {
+  const counts = entryOf(day.reporters, `${of.author} ${of.reporter}`, () => ({ ...of, ...noReports() }));
+  counts.reports += 1;
+  return counts;
 };
 
 /** Counts a row of a report of `reporter`. */

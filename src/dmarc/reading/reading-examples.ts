@@ -2,6 +2,8 @@
 
 const REPORT_ID = "019aa0d6-5b7e-7c31-9f4c-0d9a3c3f1a81";
 
+const REPORTER = { name: "google.com", claimed_name: null, authenticated_as: "google.com", trusted: true };
+
 export const SOURCE = {
   key: "spf:sendgrid.net",
   kind: "spf",
@@ -39,6 +41,8 @@ export const SUMMARY = {
   aligned_percent: 97.7,
   unauthenticated_messages: 0,
   unauthenticated_percent: 0,
+  unauthenticated_reports: 0,
+  unauthenticated_note: null,
   dkim_aligned: 5_000,
   spf_aligned: 4_800,
   forwarded: 0,
@@ -52,7 +56,7 @@ export const SUMMARY = {
     { classification: "threat", sources: 0, messages: 0, aligned: 0 },
   ],
   top_sources: [SOURCE],
-  top_reporters: [{ org_name: "google.com", reports: 30, messages: 5_000, aligned: 4_900 }],
+  top_reporters: [{ org_name: "google.com", reporter: REPORTER, reports: 30, messages: 5_000, aligned: 4_900 }],
   names: [{ header_from: "example.com", ...COUNTS }],
   first_day: "2025-11-20",
   last_day: "2026-01-01",
@@ -103,12 +107,13 @@ export const RECORD = {
   reasons: [],
   dkim_results: [{ domain: "sendgrid.net", selector: "s1", result: "pass", human_result: null }],
   spf_results: [{ domain: "sendgrid.net", scope: "mfrom", result: "pass", human_result: null }],
-  report: { id: REPORT_ID, org_name: "google.com", report_id: "1234567890", ...PERIOD },
+  report: { id: REPORT_ID, org_name: "google.com", reporter: REPORTER, report_id: "1234567890", ...PERIOD },
 };
 
 export const REPORT = {
   id: REPORT_ID,
   org_name: "google.com",
+  reporter: REPORTER,
   email: "noreply-dmarc-support@google.com",
   report_id: "1234567890",
   ...PERIOD,

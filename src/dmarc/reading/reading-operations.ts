@@ -123,8 +123,16 @@ export const READING_OPERATIONS: readonly Operation[] = [
     parameters: [
       ID,
       ...RANGE,
-      query("reporter", "Only of the reporter with this name, in any case; empty for those without one.", text),
+      query(
+        "reporter",
+        "Only of the reporter with this name, in any case, or whose mail is authenticated as this domain and not as that of the name; empty for those without one.",
+        text,
+      ),
       query("authenticity", "Only those.", { ...text, enum: [...AUTHENTICITIES] }),
+      query("trusted", "Only those that count as their reporter's, or only the others.", {
+        ...text,
+        enum: ["true", "false"],
+      }),
       ...PAGE,
     ],
     responses: {

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { reporterSchema } from "./reporter-view.ts";
 import { isId } from "../../base/secrets.ts";
 import { rangeFields } from "./range.ts";
 import { DISPOSITIONS, OVERRIDES, readDomain, readSourceIp } from "../report/report-values.ts";
@@ -87,6 +88,7 @@ export const recordSchema = z
     report: z.object({
       id: z.uuid(),
       org_name: z.string().nullable(),
+      reporter: reporterSchema,
       report_id: z.string().nullable(),
       begin: time,
       end: time,

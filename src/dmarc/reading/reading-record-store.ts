@@ -1,3 +1,4 @@
+import { AUTHOR } from "../ingest/report-store.ts";
 import type { Db } from "../../db/open.ts";
 import { RANK_STEP } from "../ingest/ingest-row.ts";
 import type { Disposition } from "../report/report-values.ts";
@@ -23,6 +24,10 @@ export interface RecordRow extends RecordKey {
   readonly country: string | null;
   readonly reportRef: string;
   readonly org: string | null;
+  /** As in `ReportRowStored`. */
+  readonly author: string;
+  /** The domain in From of the mail that brought it, where that is authenticated. */
+  readonly authenticatedFrom: string | null;
   readonly reportId: string | null;
   readonly beginMs: number;
   readonly endMs: number;
@@ -77,7 +82,8 @@ const select = (
   where: string,
 ): string => `SELECT c.day, c.rank, c.report, c.position, c.source_ip sourceIp, c.count, c.disposition,
     c.dkim, c.spf, c.is_aligned isAligned, c.is_forwarded isForwarded, c.header_from headerFrom, c.body, s.key sourceKey,
-    n.name reverseName, n.is_confirmed isConfirmed, n.asn, n.as_name asName, n.country, r.id reportRef, r.org, r.report_id reportId, r.begin_ms beginMs,
+    n.name reverseName, n.is_confirmed isConfirmed, n.asn, n.as_name asName, n.country, r.id reportRef, r.org, ${AUTHOR} author,
+    CASE r.authenticity WHEN 'pass' THEN json_extract(r.authenticity_body, '$.from') END authenticatedFrom, r.report_id reportId, r.begin_ms beginMs,
     r.end_ms endMs
   FROM (SELECT report, position FROM dmarc_records WHERE ${where} AND ${BEHIND} AND ${TO_END} AND ${TRAITS}
     ORDER BY ${ORDER} LIMIT $limit) k

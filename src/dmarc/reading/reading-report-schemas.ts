@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { rangeFields } from "./range.ts";
+import { reporterSchema } from "./reporter-view.ts";
 import { recordSchema, reporterFilter } from "./reading-record-schemas.ts";
 import { POLICIES } from "../report/report-values.ts";
 
@@ -15,6 +16,10 @@ export const reportFiltersSchema = z.strictObject({
   ...rangeFields,
   reporter: reporterFilter.optional(),
   authenticity: z.enum(AUTHENTICITIES).optional(),
+  trusted: z
+    .enum(["true", "false"])
+    .transform((text) => text === "true")
+    .optional(),
 });
 
 export type ReportFilters = z.output<typeof reportFiltersSchema>;
@@ -52,7 +57,8 @@ const authenticitySchema = z
 
 const reportFields = {
   id: z.uuid(),
-  org_name: text,
+  org_name: text.meta({ description: "The name that the report gives. Who sent it, `reporter` says." }),
+  reporter: reporterSchema,
   email: text,
   report_id: text.meta({ description: "The id that the reporter gave it." }),
   begin: time,

@@ -1,4 +1,5 @@
 import type { Db } from "../../db/open.ts";
+import { AUTHOR } from "../ingest/report-store.ts";
 
 /** A complete report as it is stored. `policy`, `body` and `authenticityBody` are JSON. */
 export interface ReportRowStored {
@@ -20,6 +21,8 @@ export interface ReportRowStored {
   readonly aligned: number;
   readonly authenticity: "pending" | "pass" | "fail" | "unknown" | null;
   readonly authenticityBody: string | null;
+  /** Who sent one that is not trusted: the domain that its mail is authenticated as, or `UNAUTHENTICATED`; empty for others. */
+  readonly author: string;
   /** Whether the bytes that brought it are still kept. */
   readonly hasRaw: 0 | 1;
 }
@@ -53,7 +56,7 @@ export interface RawRow {
 
 const REPORT = `SELECT r.number, r.id, r.ingestion, r.org, r.email, r.report_id reportId, r.begin_ms beginMs, r.end_ms endMs, r.day,
   r.received_at_ms receivedAtMs, r.policy_domain policyDomain, r.policy, r.body, r.rows, r.messages, r.aligned, r.authenticity,
-  r.authenticity_body authenticityBody, EXISTS (SELECT 1 FROM dmarc_raw w WHERE w.ingestion = r.ingestion) hasRaw
+  r.authenticity_body authenticityBody, ${AUTHOR} author, EXISTS (SELECT 1 FROM dmarc_raw w WHERE w.ingestion = r.ingestion) hasRaw
   FROM dmarc_reports r`;
 
 /** Reads reports as they came. What is still being written is not there. */

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { reporterSchema } from "./reporter-view.ts";
 import { rangeFields } from "./range.ts";
 import { CLASSIFICATIONS } from "./reading-store.ts";
 import { shownSourceSchema } from "./source-view.ts";
@@ -45,6 +46,11 @@ export const summarySchema = z
         "Messages of reports that rest on nobody's word: their mail is not authenticated as the reporter's. They are counted here, and advice leaves them out.",
     }),
     unauthenticated_percent: percent,
+    unauthenticated_reports: count.meta({ description: "The reports that tell of them." }),
+    unauthenticated_note: z
+      .string()
+      .nullable()
+      .meta({ description: "How much rests on such reports, in a sentence; null when nothing does." }),
     dkim_aligned: count,
     spf_aligned: count,
     forwarded: count.meta({ description: "Of those failing: passed on by somebody the receiver knows." }),
@@ -55,10 +61,18 @@ export const summarySchema = z
       .meta({ description: "Always all five." }),
     top_sources: z.array(shownSourceSchema).meta({ description: "The five that need attention most." }),
     top_reporters: z
-      .array(z.object({ org_name: z.string().nullable(), reports: count, messages: count, aligned: count }))
+      .array(
+        z.object({
+          org_name: z.string().nullable(),
+          reporter: reporterSchema,
+          reports: count,
+          messages: count,
+          aligned: count,
+        }),
+      )
       .meta({
         description:
-          "The ten that tell of the most messages, by the name that they last wrote; upper and lower case make no difference.",
+          "The ten that tell of the most messages, by the name that they last wrote; upper and lower case make no difference. Whoever gives the name of another reporter is a reporter of its own.",
       }),
     names: z.array(z.object({ header_from: z.string().nullable(), messages: count, aligned: count })).meta({
       description: "The names in From, twenty at most; null stands for all that are not at or below the domain.",

@@ -49,6 +49,10 @@ export interface NamedSource {
 export interface ReporterTotals {
   /** Lower case; empty for reporters without a name. */
   readonly reporter: string;
+  /** Of one that is not trusted: who its mail is authenticated as, or `UNAUTHENTICATED`; empty for a trusted one. */
+  readonly author: string;
+  /** Who the mail of a trusted one is authenticated as; null when not all of its reports came in such mail. */
+  readonly authenticatedAs: string | null;
   readonly reports: number;
   readonly messages: number;
   readonly aligned: number;
@@ -88,6 +92,8 @@ const FEW_SUMS = "total(messages) messages, total(aligned) aligned";
 const REVERSE = "r.name, r.is_confirmed isConfirmed, r.asked_at_ms askedAtMs";
 /** Reports of a day among which the names of reporters are looked for. */
 const REPORTS_LOOKED_AT_MAX = 2_000;
+/** Trusted reporters of one name are one, however their reports came. */
+const UNTRUSTED_AUTHOR = "CASE is_trusted WHEN 1 THEN '' ELSE dmarc_daily_reporters.author END";
 const DAYS = "domain = ? AND day BETWEEN ? AND ?";
 
 const addressOf = ({ ip, name, isConfirmed, askedAtMs, lastDay }: AddressRow): SourceAddress => ({
@@ -109,6 +115,9 @@ export const createReadingStore = (db: Db, { trustedOnly = false }: { readonly t
   const totals = sqlite.prepare<Totals, Between>(`SELECT ${SUMS} FROM dmarc_daily WHERE ${BETWEEN}`);
   const untrusted = sqlite.prepare<{ messages: number }, Between>(
     `SELECT total(messages) messages FROM dmarc_daily WHERE ${DAYS} AND is_trusted = 0`,
+  );
+  const untrustedReports = sqlite.prepare<{ reports: number }, Between>(
+    `SELECT total(reports) reports FROM dmarc_daily_reporters WHERE ${DAYS} AND is_trusted = 0`,
   );
   const perDay = sqlite.prepare<DayTotals, Between>(
     `SELECT day, ${SUMS} FROM dmarc_daily WHERE ${BETWEEN} GROUP BY day ORDER BY day`,
@@ -133,8 +142,9 @@ export const createReadingStore = (db: Db, { trustedOnly = false }: { readonly t
       WHERE s.domain = ? AND s.key >= 'ip:' AND s.key < 'ip;'`,
   );
   const reporters = sqlite.prepare<ReporterTotals, Between>(
-    `SELECT reporter, total(reports) reports, ${FEW_SUMS}, max(day) lastDay FROM dmarc_daily_reporters WHERE ${BETWEEN}
-      GROUP BY reporter ORDER BY 3 DESC, reporter`,
+    `SELECT reporter, ${UNTRUSTED_AUTHOR} author, CASE WHEN is_trusted AND min(author) = max(author) THEN nullif(max(author), '') END
+      authenticatedAs, total(reports) reports, ${FEW_SUMS}, max(day) lastDay FROM dmarc_daily_reporters WHERE ${BETWEEN}
+      GROUP BY reporter, is_trusted, ${UNTRUSTED_AUTHOR} ORDER BY 5 DESC, reporter, 2`,
   );
   const orgs = sqlite.prepare<{ org: string }, [number, number, number]>(
     `SELECT org FROM (SELECT org FROM dmarc_reports WHERE domain = ? AND day = ? AND is_complete = 1 ORDER BY number DESC LIMIT ?)
@@ -171,6 +181,9 @@ export const createReadingStore = (db: Db, { trustedOnly = false }: { readonly t
     /** The messages that only reports tell of which are not trusted. */
     untrustedMessages: (domain: number, range: DayRange): number =>
       untrusted.get(...between(domain, range))?.messages ?? 0,
+    /** The reports that are not trusted. */
+    untrustedReports: (domain: number, range: DayRange): number =>
+      untrustedReports.get(...between(domain, range))?.reports ?? 0,
     /** In the order of the days. */
     perDay: (domain: number, range: DayRange): DayTotals[] => perDay.all(...between(domain, range)),
     /** The sources that sent something in the range, by their numbers. */

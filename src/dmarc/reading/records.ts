@@ -1,5 +1,6 @@
 import { isoDay, type DayRange } from "../../base/days.ts";
 import { isoTime } from "../../base/clock.ts";
+import { organisationOf, reporterView } from "./reporter-view.ts";
 import type { Cell } from "../../http/csv.ts";
 import { RANK_STEP } from "../ingest/ingest-row.ts";
 import type { RecordKey, RecordPlace, RecordRow, RecordStore, RecordTraits } from "./reading-record-store.ts";
@@ -151,6 +152,7 @@ const recordView = (row: RecordRow): ShownRecord => {
     report: {
       id: row.reportRef,
       org_name: row.org,
+      reporter: reporterView({ ...row, authenticatedAs: organisationOf(row.authenticatedFrom) }),
       report_id: row.reportId,
       begin: isoTime(row.beginMs),
       end: isoTime(row.endMs),
@@ -185,6 +187,8 @@ export const RECORD_COLUMNS = [
   "report_id",
   "begin",
   "end",
+  "authenticated_as",
+  "trusted",
 ] as const;
 
 const recordCells = (record: ShownRecord): Cell[] => {
@@ -206,6 +210,8 @@ const recordCells = (record: ShownRecord): Cell[] => {
     report_id: report.report_id,
     begin: report.begin,
     end: report.end,
+    authenticated_as: report.reporter.authenticated_as,
+    trusted: report.reporter.trusted,
   };
   return RECORD_COLUMNS.map((column) => flat[column]);
 };

@@ -5,6 +5,7 @@ import type { ReportFilters, ShownReport, ShownReportDetail, ShownTlsReport } fr
 import type { ReportKey, ReportReadingStore, ReportRowStored, TlsReportRow } from "./reading-report-store.ts";
 import { stretchOf, walk } from "../../base/walk.ts";
 import type { RecordPage } from "./records.ts";
+import { organisationOf, reporterView } from "./reporter-view.ts";
 import { suffixOf } from "../report/payload.ts";
 import type { PublishedPolicy } from "../report/report.ts";
 import type { ReportBody } from "../ingest/report-store.ts";
@@ -32,12 +33,13 @@ export const readReports = async (
   { domain, range, filters }: { readonly domain: number; readonly range: DayRange; readonly filters: ReportFilters },
   page: { readonly after: string | null; readonly limit: number },
 ): Promise<ReportPage> => {
-  const { reporter, authenticity } = filters;
+  const { reporter, authenticity, trusted } = filters;
   const start = { day: range.toDay + 1, number: -1 };
   const asked = page.after === null ? start : readCursor(page.after);
   const keyOf = ({ day, number }: ReportRowStored): ReportKey => ({ day, number });
   const passes = (row: ReportRowStored): boolean =>
-    (reporter === undefined || (row.org?.toLowerCase() ?? "") === reporter) &&
+    (reporter === undefined || (row.org?.toLowerCase() ?? "") === reporter || row.author === reporter) &&
+    (trusted === undefined || (row.author === "") === trusted) &&
     (authenticity === undefined || row.authenticity === authenticity);
   const { rows, next } = await walk<ReportRowStored, ReportKey>(
     {
@@ -58,6 +60,13 @@ export const readReports = async (
 const policyView = (text: string): ShownReport["policy"] => {
   const { discoveryMethod, ...policy } = JSON.parse(text) as PublishedPolicy;
   return { ...policy, discovery_method: discoveryMethod };
+};
+
+/** Who the mail that brought a report is authenticated as. */
+const authenticatedAs = ({ authenticity, authenticityBody }: ReportRowStored): string | null => {
+  if (authenticity !== "pass" || authenticityBody === null) return null;
+  const { from } = JSON.parse(authenticityBody) as Pick<AuthenticityFinding, "from">;
+  return organisationOf(from);
 };
 
 const NOT_JUDGED = { from: null, spf: null, dkim: [], dmarc: null, message: null } as const;
@@ -82,6 +91,7 @@ export const reportView = (row: ReportRowStored): ShownReport => {
   return {
     id: row.id,
     org_name: row.org,
+    reporter: reporterView({ ...row, authenticatedAs: authenticatedAs(row) }),
     email: row.email,
     report_id: row.reportId,
     begin: isoTime(row.beginMs),

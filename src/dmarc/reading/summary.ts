@@ -1,6 +1,7 @@
 import { isoDay, type DayRange } from "../../base/days.ts";
 import { percentOf } from "./range.ts";
 import type { ShownSummary } from "./reading-schemas.ts";
+import { reporterView, trustSentence } from "./reporter-view.ts";
 import { addTotals, CLASSIFICATIONS, NO_TOTALS, type ReadingStore, type Totals } from "./reading-store.ts";
 import { type ReadDomain, type SourceReader, troubleOf } from "./sources.ts";
 import type { ShownSource } from "./source-view.ts";
@@ -51,12 +52,14 @@ export const summarise = (
   const written = store.writtenNames(number, topReporters);
   const span = store.span(number);
   const untrusted = store.untrustedMessages(number, range);
+  const untrustedReports = store.untrustedReports(number, range);
+  const reports = reporters.reduce((sum, each) => sum + each.reports, 0);
   return {
     domain_id: domain.id,
     domain: domain.domain,
     from: isoDay(range.fromDay),
     to: isoDay(range.toDay),
-    reports: reporters.reduce((sum, { reports }) => sum + reports, 0),
+    reports,
     reporters: reporters.length,
     messages: totals.messages,
     aligned: totals.aligned,
@@ -64,6 +67,11 @@ export const summarise = (
     aligned_percent: percentOf(totals.aligned, totals.messages),
     unauthenticated_messages: untrusted,
     unauthenticated_percent: percentOf(untrusted, totals.messages),
+    unauthenticated_reports: untrustedReports,
+    unauthenticated_note: trustSentence({
+      ...{ reports, messages: totals.messages },
+      ...{ untrustedReports, untrustedMessages: untrusted },
+    }),
     dkim_aligned: totals.alignedDkim,
     spf_aligned: totals.alignedSpf,
     forwarded: totals.forwarded,
@@ -75,10 +83,10 @@ export const summarise = (
     },
     classes: classesOf(sources),
     top_sources: sources.filter((source) => troubleOf(source) > 0).slice(0, TOP_SOURCES),
-    top_reporters: topReporters.map(({ reporter, lastDay: _, ...counts }) => ({
-      org_name: reporter === "" ? null : (written.get(reporter) ?? reporter),
-      ...counts,
-    })),
+    top_reporters: topReporters.map(({ reporter, author, authenticatedAs, reports, messages, aligned }) => {
+      const org = reporter === "" ? null : (written.get(reporter) ?? reporter);
+      return { org_name: org, reporter: reporterView({ org, author, authenticatedAs }), reports, messages, aligned };
+    }),
     names: store
       .names(number, range)
       .slice(0, TOP_NAMES)
