@@ -23,11 +23,11 @@ import { createDigestPasses } from "./dmarc/alerts/digest-passes.ts";
 import { createDigestStore } from "./dmarc/alerts/digest-store.ts";
 import { createDomainCheck } from "./dmarc/domains/domain-check.ts";
 import { createDomainRoutes } from "./dmarc/domains/domain-routes.ts";
+import { createReportAuthorStore } from "./dmarc/domains/report-author-store.ts";
 import { createDomainStore } from "./dmarc/domains/domain-store.ts";
 import { createDomains, type DomainsDeps } from "./dmarc/domains/domains.ts";
 import { createIngest, IMPORT_PACE } from "./dmarc/ingest/ingest.ts";
 import { createCountStore } from "./dmarc/ingest/ingest-store.ts";
-import type { IngestStores } from "./dmarc/ingest/ingest-work.ts";
 import { createIngester } from "./dmarc/ingest/ingester.ts";
 import { createIngestionRoutes } from "./dmarc/ingest/ingestion-routes.ts";
 import { createIngestionStore } from "./dmarc/ingest/ingestion-store.ts";
@@ -75,11 +75,12 @@ export interface DmarcParts {
 }
 
 /** What reports are written into. */
-const ingestStoresOf = (db: Db): IngestStores => ({
+const ingestStoresOf = (db: Db) => ({
   domains: createDomainStore(db),
   ingestions: createIngestionStore(db),
   reports: createReportStore(db),
   counts: createCountStore(db),
+  authors: createReportAuthorStore(db),
 });
 
 /** The user's GeoIP databases; null when none is set. Throws `SettingsProblem` when one cannot be used. */
@@ -207,6 +208,8 @@ export const composeDmarc = (parts: DmarcParts) => {
   return {
     store,
     intake,
+    authors: stores.authors,
+    authenticate,
     reserve,
     ingester,
     routes: [
@@ -252,7 +255,7 @@ type Dmarc = ReturnType<typeof composeDmarc>;
 
 export interface ReceiverParts {
   readonly config: Config;
-  readonly dmarc: Pick<Dmarc, "store" | "intake" | "reserve">;
+  readonly dmarc: Pick<Dmarc, "store" | "intake" | "authors" | "authenticate" | "reserve">;
   readonly clock: Clock;
   readonly log: Log;
 }
@@ -265,8 +268,8 @@ export const composeReceiver = ({ config, dmarc, clock, log }: ReceiverParts) =>
   const readCertificate = () => receiverCertificate({ dataDir, hostName, files, clock });
   const certificate = readCertificate();
   if (!certificate.ok) return certificate;
-  const { store: domains, intake, reserve } = dmarc;
-  const reception = createReception({ domains, intake, reportHost, reserve, clock, log });
+  const { store: domains, intake, authors, authenticate, reserve } = dmarc;
+  const reception = createReception({ domains, authors, authenticate, intake, reportHost, reserve, clock, log });
   const receiver = createSmtpReceiver({ ...reception, hostName, tls: certificate.value, clock, log });
   return ok({
     receiver,

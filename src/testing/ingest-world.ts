@@ -4,6 +4,7 @@ import { type KeyMode, newId } from "../base/secrets.ts";
 import { type Db, openDb } from "../db/open.ts";
 import type { CheckAuthenticity } from "../dmarc/authenticity/authenticity.ts";
 import { createDomainStore, type DomainRow } from "../dmarc/domains/domain-store.ts";
+import { createReportAuthorStore } from "../dmarc/domains/report-author-store.ts";
 import { createIngest, type IngestDeps } from "../dmarc/ingest/ingest.ts";
 import { createCountStore } from "../dmarc/ingest/ingest-store.ts";
 import { createIngester } from "../dmarc/ingest/ingester.ts";
@@ -74,7 +75,14 @@ export const createIngestWorlds = () => {
     const log = createLog("warn", clock, (line) => logged.push(line));
     const store = createIngestionStore(db);
     const domains = createDomainStore(db);
-    const stores = { ingestions: store, reports: createReportStore(db), counts: createCountStore(db), domains };
+    const authors = createReportAuthorStore(db);
+    const stores = {
+      ingestions: store,
+      reports: createReportStore(db),
+      counts: createCountStore(db),
+      authors,
+      domains,
+    };
     const ingest = createIngest({ db, stores, clock, log, authenticate, ...(read === undefined ? {} : { read }) });
     const ingester = createIngester({
       ...{ db, store, ingest, clock, log },

@@ -4,6 +4,7 @@ import { AppError } from "../base/errors.ts";
 import { createTokenBuckets } from "../base/limits.ts";
 import { newId } from "../base/secrets.ts";
 import { openDb } from "../db/open.ts";
+import { createReportAuthorStore } from "../dmarc/domains/report-author-store.ts";
 import { createDomainStore, type DomainRow } from "../dmarc/domains/domain-store.ts";
 import { createIngest } from "../dmarc/ingest/ingest.ts";
 import { createCountStore } from "../dmarc/ingest/ingest-store.ts";
@@ -53,7 +54,8 @@ export const createReadingWorlds = () => {
     });
     const domains = createDomainStore(db);
     const ingestions = createIngestionStore(db);
-    const stores = { ingestions, reports: createReportStore(db), counts: createCountStore(db), domains };
+    const authors = createReportAuthorStore(db);
+    const stores = { ingestions, reports: createReportStore(db), counts: createCountStore(db), authors, domains };
     // Reports about days behind the clock of the readers are made, too; to be taken in they must be of the past.
     const late = createTestClock(clock.nowMs() + A_YEAR_MS);
     const ingest = createIngest({ db, stores, clock: late, log, authenticate: null });

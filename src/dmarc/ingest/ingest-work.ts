@@ -1,6 +1,7 @@
 import { organisationalDomain } from "../../mail/organisational-domain.ts";
 import type { AuthenticityFinding } from "../authenticity/authenticity-verdict.ts";
 import type { DomainRow, DomainStore } from "../domains/domain-store.ts";
+import type { ReportAuthorStore } from "../domains/report-author-store.ts";
 import type { Context, Counting } from "./ingest-count.ts";
 import type { CountStore } from "./ingest-store.ts";
 import type { Finding, FindingReason } from "./ingest-finding.ts";
@@ -17,6 +18,7 @@ export interface IngestStores {
   readonly reports: ReportStore;
   readonly counts: CountStore;
   readonly domains: DomainStore;
+  readonly authors: Pick<ReportAuthorStore, "add">;
 }
 
 /** A report whose rows are written already, in a report that does not count yet. */

@@ -111,7 +111,7 @@ const takeReport = (batch: Batch, place: Place, report: Report): Finding => {
   const id = storeReport(batch, work, { report, domain, sameness: sameAs(sameness, standing), content, standing });
   place.named.add(id);
   batch.touch(domain, work.ingestion.receivedAtMs, true);
-  noteUsage(batch, work, report);
+  noteUsage(batch, work, { report, standing });
   const { author } = standing;
   return { ...placed, reason: ageOf(report, domain, batch), report_id: id, ...(author === null ? {} : { author }) };
 };
@@ -231,9 +231,17 @@ const unjudged = ({ ingestion, isMail }: Work): "pending" | "unknown" | null => 
   return ingestion.via === "smtp" ? "unknown" : "pending";
 };
 
-/** Of mail anybody may send any: what it takes of the disk is counted for the domain that it came to. */
-const noteUsage = ({ stores, tx, nowMs }: Batch, { ingestion }: Work, { rows }: Report): void => {
+/** Of mail anybody may send any: what it takes of the disk is counted for the domain that it came to, and for who is known to have sent it. */
+const noteUsage = (
+  { stores, tx, nowMs }: Batch,
+  { ingestion }: Work,
+  stored: Pick<Stored, "report" | "standing">,
+): void => {
   if (ingestion.domain === null) return;
-  const bytes = rows.reduce((sum, row) => sum + storedBytesOf(row), 0);
-  stores.domains.addUsage(tx, ingestion.domain, { day: dayOfTime(nowMs), bytes });
+  const { isTrusted, authenticatedAs } = stored.standing;
+  const day = dayOfTime(nowMs);
+  const bytes = stored.report.rows.reduce((sum, row) => sum + storedBytesOf(row), 0);
+  stores.domains.addUsage(tx, ingestion.domain, { day, bytes });
+  if (!isTrusted || authenticatedAs === null) return;
+  stores.authors.add(tx, ingestion.domain, authenticatedAs, { day, bytes: bytes + ingestion.bytes.byteLength });
 };

@@ -8,7 +8,16 @@ import { createTestClock } from "../../testing/clock.ts";
 import { madeDomain } from "../../testing/dmarc-domain.ts";
 import { createDomainStore } from "../domains/domain-store.ts";
 import type { Incoming } from "./intake.ts";
-import { createReception, DOMAIN_DAY_BYTES_MAX, tokenIn } from "./reception.ts";
+import type { AuthenticityFinding } from "../authenticity/authenticity-verdict.ts";
+import { createReportAuthorStore } from "../domains/report-author-store.ts";
+import { createReception, tokenIn } from "./reception.ts";
+import {
+  AUTHOR_DAY_BYTES_MAX,
+  DOMAIN_DAY_BYTES_CEILING,
+  DOMAIN_DAY_BYTES_MAX,
+  JUDGED_AT_ONCE,
+  JUDGED_BYTES_MAX,
+} from "./report-share.ts";
 
 const HOST = "reports.example.net";
 const ONE = "a".repeat(20);
@@ -45,8 +54,18 @@ const startWorld = (take: (incoming: Incoming) => Promise<string> = async () => 
       return disk.isLow;
     },
   };
+  const authors = createReportAuthorStore(db);
+  const judged: string[] = [];
+  const dns = { answer: Promise.resolve() };
+  const authenticate = async ({ mailFrom }: { readonly mailFrom: string | null }): Promise<AuthenticityFinding> => {
+    judged.push(mailFrom ?? "");
+    await dns.answer;
+    const [user, from = null] = mailFrom?.split("@") ?? [];
+    const authenticity = user === "forged" ? "fail" : user === "unsure" ? "unknown" : "pass";
+    return { authenticity, from, spf: null, dkim: [], dmarc: null, message: "", temporary: user === "unsure" };
+  };
   const reception = createReception({
-    ...{ domains, reserve, clock },
+    ...{ domains, authors, authenticate, reserve, clock },
     reportHost: HOST,
     log: createLog("info", clock, (line) => logged.push(line)),
     intake: {
@@ -57,7 +76,7 @@ const startWorld = (take: (incoming: Incoming) => Promise<string> = async () => 
       },
     },
   });
-  return { db, domains, enrol, reception, taken, logged, disk, clock };
+  return { db, domains, authors, judged, dns, enrol, reception, taken, logged, disk, clock };
 };
 
 const mailTo = (...recipients: readonly string[]): ReceivedMail => ({
@@ -98,6 +117,73 @@ describe("space", () => {
     expect(logged).toHaveLength(1);
     await clock.advance(86_400_000);
     expect(reception.judgeRecipient(`${ONE}@${HOST}`)).toBe("known");
+  });
+});
+
+describe("a domain whose share is used up by whoever sends the most", () => {
+  const KNOWN = "noreply@mail.receiver.example";
+  const ADDRESS = `${ONE}@${HOST}`;
+  const from = (mailFrom: string, bytes = 100): ReceivedMail => ({
+    ...mailTo(ADDRESS),
+    mailFrom,
+    bytes: new Uint8Array(bytes),
+  });
+
+  const startFlooded = async () => {
+    const world = startWorld();
+    const { db, domains, authors, clock, enrol } = world;
+    const { number } = enrol(ONE);
+    const day = () => Math.floor(clock.nowMs() / 86_400_000);
+    const use = (bytes: number) => db.transact((tx) => domains.addUsage(tx, number, { day: day(), bytes }));
+    const send = (author: string, bytes: number) =>
+      db.transact((tx) => authors.add(tx, number, author, { day: day(), bytes }));
+    send("receiver.example", 10);
+    await clock.advance(86_400_000);
+    use(DOMAIN_DAY_BYTES_MAX);
+    return { ...world, use, send };
+  };
+
+  test("still takes mail of known reporters, and of nobody else", async () => {
+    const { reception, taken, send, judged } = await startFlooded();
+    send("attacker.example", 10);
+    expect(reception.judgeRecipient(ADDRESS)).toBe("known");
+    for (const [sender, outcome] of [
+      ["a@attacker.example", "full"],
+      ["a@stranger.example", "full"],
+      ["forged@receiver.example", "full"],
+      ["unsure@receiver.example", "later"],
+      [KNOWN, "taken"],
+    ] as const) {
+      expect([sender, await reception.take(from(sender))]).toEqual([sender, outcome]);
+    }
+    expect(taken.map(({ mailFrom }) => mailFrom)).toEqual([KNOWN]);
+    expect(judged).toHaveLength(5);
+  });
+
+  test("takes so much of each of them, and so much of all", async () => {
+    const { reception, send, use, clock } = await startFlooded();
+    send("receiver.example", AUTHOR_DAY_BYTES_MAX - 1);
+    expect(await reception.take(from(KNOWN))).toBe("taken");
+    send("receiver.example", 1);
+    expect(await reception.take(from(KNOWN))).toBe("full");
+    await clock.advance(86_400_000);
+    use(DOMAIN_DAY_BYTES_MAX);
+    expect(await reception.take(from(KNOWN))).toBe("taken");
+    use(DOMAIN_DAY_BYTES_CEILING);
+    expect([reception.judgeRecipient(ADDRESS), await reception.take(from(KNOWN))]).toEqual(["full", "full"]);
+  });
+
+  test("judges no large mail, and few at a time", async () => {
+    const { reception, dns, judged } = await startFlooded();
+    expect(await reception.take(from(KNOWN, JUDGED_BYTES_MAX + 1))).toBe("full");
+    expect(judged).toEqual([]);
+    const answer = Promise.withResolvers<void>();
+    dns.answer = answer.promise;
+    const taking = Array.from({ length: JUDGED_AT_ONCE + 1 }, () => reception.take(from(KNOWN)));
+    expect(await taking.at(-1)).toBe("later");
+    answer.resolve();
+    expect(await Promise.all(taking.slice(0, JUDGED_AT_ONCE))).toEqual(Array(JUDGED_AT_ONCE).fill("taken"));
+    expect(await reception.take(from(KNOWN))).toBe("taken");
   });
 });
 

@@ -1,5 +1,8 @@
 import type { Clock } from "../../base/clock.ts";
 import { dayOfTime } from "../../base/days.ts";
+import type { CheckAuthenticity } from "../authenticity/authenticity.ts";
+import type { ReportAuthorStore } from "../domains/report-author-store.ts";
+import { createReportShare } from "./report-share.ts";
 import type { Log } from "../../base/log.ts";
 import { parseAddress } from "../../mail/address.ts";
 import { parseDomain } from "../../mail/domain.ts";
@@ -11,6 +14,8 @@ import { isToken } from "../domains/token.ts";
 
 export interface ReceptionDeps {
   readonly domains: Pick<DomainStore, "findByToken">;
+  readonly authors: Pick<ReportAuthorStore, "find" | "hasKnown">;
+  readonly authenticate: CheckAuthenticity | null;
   readonly intake: Pick<Intake, "take">;
   /** The domain of the reporting addresses. */
   readonly reportHost: string;
@@ -19,8 +24,6 @@ export interface ReceptionDeps {
   readonly log: Log;
 }
 
-/** What report mail may take of the disk for one domain on one day, unpacked reports included. The largest senders need some 50 MB. */
-export const DOMAIN_DAY_BYTES_MAX = 256 * 1024 * 1024;
 /** Domains of which it is remembered that the log was told. */
 const TOLD_MAX = 10_000;
 
@@ -28,21 +31,25 @@ const TOLD_MAX = 10_000;
  * What the mail receiver does with report mail: a recipient is known when it is the reporting address of a domain that
  * is enrolled with a live key; a mail is taken when it is durably on the list of what is to be read, once for each of
  * its domains. Trouble with the database is `later`, never `unknown`; without space on the disk, or in what a domain may take
- * of it on a day, mail is refused for now (`full`) before anything is acknowledged.
+ * of it on a day (`createReportShare`), mail is refused for now (`full`) before anything is acknowledged.
  */
 export const createReception = (deps: ReceptionDeps): ReceiverRules => {
-  const { domains, intake, reportHost, reserve, clock, log } = deps;
+  const { domains, authors, authenticate, intake, reportHost, reserve, clock, log } = deps;
+  const share = createReportShare({ authors, authenticate, clock });
   const host = asHost(reportHost);
   /** Domains by the day on which the log was told that they had their share. */
   const told = new Map<number, number>();
 
-  const hasHadShare = ({ number, domain, usageDay, usageBytes }: DomainRow): boolean => {
+  const hasHadShare = (row: DomainRow): boolean => {
+    if (!share.isSpent(row)) return false;
     const today = dayOfTime(clock.nowMs());
-    if (usageDay !== today || usageBytes < DOMAIN_DAY_BYTES_MAX) return false;
-    if (told.get(number) !== today) {
+    if (told.get(row.number) !== today) {
       if (told.size >= TOLD_MAX) told.clear();
-      told.set(number, today);
-      log.warn("report mail of a domain took its share of the disk; more is refused until tomorrow (UTC)", { domain });
+      told.set(row.number, today);
+      log.warn(
+        "report mail of a domain took its share of the disk; until tomorrow (UTC) only mail of known reporters is accepted",
+        { domain: row.domain },
+      );
     }
     return true;
   };
@@ -74,7 +81,7 @@ export const createReception = (deps: ReceptionDeps): ReceiverRules => {
       try {
         const domain = findDomain(address);
         if (domain === undefined) return "unknown";
-        return hasHadShare(domain) ? "full" : "known";
+        return hasHadShare(domain) && share.isClosed(domain) ? "full" : "known";
       } catch (error) {
         log.error("the recipient of a report mail could not be looked up", { error });
         return "later";
@@ -90,7 +97,11 @@ export const createReception = (deps: ReceptionDeps): ReceiverRules => {
         }
         // Every domain was deleted after RCPT was accepted.
         if (found.size === 0) return "refused";
-        if (reserve.isLow(mail.bytes.byteLength * found.size) || [...found.values()].some(hasHadShare)) return "full";
+        if (reserve.isLow(mail.bytes.byteLength * found.size)) return "full";
+        const spent = [...found.values()].filter(hasHadShare);
+        if (spent.some(share.isClosed)) return "full";
+        const room = spent.length === 0 ? "free" : await share.roomBeyond(spent, mail);
+        if (room !== "free") return room;
         await Promise.all([...found.values()].map((domain) => takeFor(domain, mail)));
         return "taken";
       } catch (error) {

@@ -1,0 +1,41 @@
+import { expect, test } from "bun:test";
+import { createIngestWorlds } from "../../testing/ingest-world.ts";
+import { MADE_DAY_S, madeReportMail } from "../../testing/dmarc-reports.ts";
+import { createTestClock } from "../../testing/clock.ts";
+import { AUTHORS_MAX, createReportAuthorStore } from "./report-author-store.ts";
+
+const newWorld = createIngestWorlds();
+
+test("so many authors are remembered, and of those from whom nothing comes any more others take the place", () => {
+  const { db } = newWorld();
+  const store = createReportAuthorStore(db);
+  const add = (author: string, day: number) => db.transact((tx) => store.add(tx, 1, author, { day, bytes: 10 }));
+  for (let at = 0; at < AUTHORS_MAX; at += 1) add(`${at}.example`, at === 0 ? 100 : 150);
+  add("new.example", 190);
+  expect([store.find(1, "new.example"), store.find(2, "1.example")]).toEqual([null, null]);
+  add("1.example", 190);
+  add("1.example", 190);
+  expect(store.find(1, "1.example")).toEqual({ firstDay: 150, usageDay: 190, usageBytes: 20 });
+  add("new.example", 191);
+  expect([store.find(1, "0.example"), store.find(1, "new.example")?.usageBytes]).toEqual([null, 10]);
+  expect([store.hasKnown(1, 150), store.hasKnown(1, 151), store.hasKnown(2, 151)]).toEqual([false, true, false]);
+});
+
+test("an author is who brought a trusted report by mail: no forger, and no file", async () => {
+  const world = newWorld({
+    clock: createTestClock((MADE_DAY_S + 2 * 86_400) * 1000),
+    authenticate: async ({ mailFrom }) => ({
+      ...{ authenticity: "pass", from: mailFrom?.split("@")[1] ?? null, spf: null, dkim: [], dmarc: null, message: "" },
+    }),
+  });
+  const { number } = world.enrol("example.com");
+  const mail = madeReportMail();
+  for (const from of ["a@attacker.example", "a@mx.receiver.example"]) {
+    const came = { via: "smtp", domain: number, client: "192.0.2.1", helo: "x", mailFrom: from } as const;
+    await world.upload(mail, came);
+  }
+  await world.upload(madeReportMail({ org: "file.example", reportId: "2" }));
+  const [author, ...others] = world.all<{ author: string; usage_bytes: number }>("SELECT * FROM dmarc_report_authors");
+  expect([author?.author, others]).toEqual(["receiver.example", []]);
+  expect(author?.usage_bytes).toBeGreaterThan(mail.byteLength);
+});
