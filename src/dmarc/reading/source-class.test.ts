@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import type { Classification } from "./reading-store.ts";
-import { findService } from "../services/services.ts";
+import { findService, type Service } from "../services/services.ts";
 import { classifySource, type ReverseFinding, type SourceFacts } from "./source-class.ts";
 
 /** A hundred messages of a network without a name, that nothing speaks for. It was a burst. */
@@ -164,7 +164,7 @@ test("no threat is called so while anything speaks for it", () => {
       };
       expect(facts).toMatchObject({ ...nothing, isBurst: true });
       expect(["absent", "generic"]).toContain(facts.reverse);
-      expect([null, HOME_LINES, GOOGLE]).toContain(facts.service);
+      expect<(Service | null)[]>([null, HOME_LINES, GOOGLE]).toContain(facts.service);
     }),
   );
 });
