@@ -8,6 +8,7 @@ import { parseDnsServers, parseResolvConf } from "../net/resolv-conf.ts";
 import { createReplyParser, REPLY_LIMITS } from "../net/smtp-reply.ts";
 import { inspectReply } from "../verify/inspect-reply.ts";
 import { DMARC_FUZZ_TARGETS } from "./fuzz-dmarc-targets.ts";
+import { NETWORK_FUZZ_TARGETS } from "./fuzz-network-targets.ts";
 import { type FuzzTarget, must } from "./fuzz-target.ts";
 
 const utf8 = new TextEncoder();
@@ -112,4 +113,5 @@ export const FUZZ_TARGETS: readonly FuzzTarget[] = [
     check: checkSettings,
   },
   ...DMARC_FUZZ_TARGETS,
+  ...NETWORK_FUZZ_TARGETS,
 ];

@@ -66,9 +66,12 @@ export const createAddressFactsStore = ({ sqlite }: Pick<Db, "sqlite">) => {
   const oldestNames = prepareDue("due_at_ms <= ? ORDER BY due_at_ms");
   const newestNames = prepareDue("due_at_ms <= ? ORDER BY due_at_ms DESC, rowid DESC");
   const dueNetworks = prepareDue("network_due_at_ms BETWEEN 1 AND ? ORDER BY network_due_at_ms");
-  const newNetworks = sqlite.prepare<{ ip: string }, [number]>(
-    "SELECT ip FROM dmarc_reverse_names WHERE network_due_at_ms = 0 ORDER BY rowid DESC LIMIT ?",
-  );
+  const neverLookedUp = (order: "ASC" | "DESC") =>
+    sqlite.prepare<{ ip: string }, [number]>(
+      `SELECT ip FROM dmarc_reverse_names WHERE network_due_at_ms = 0 ORDER BY rowid ${order} LIMIT ?`,
+    );
+  const newNetworks = neverLookedUp("DESC");
+  const firstNetworks = neverLookedUp("ASC");
   const saveName = sqlite.prepare<unknown, [string | null, number, number, number, string]>(
     "UPDATE dmarc_reverse_names SET name = ?, is_confirmed = ?, asked_at_ms = ?, due_at_ms = ? WHERE ip = ?",
   );
@@ -98,9 +101,9 @@ export const createAddressFactsStore = ({ sqlite }: Pick<Db, "sqlite">) => {
   const names: AddressFactQueue<ReverseName> = {
     /**
      * Half of them are those whose time came last, so that the few of one domain do not wait behind the many of another; the
-     * others are the longest overdue, so that none waits for ever.
+     * others are the longest overdue, so that none waits for ever. One of each in turn, for a run may end before the last.
      */
-    due: (nowMs, limit) => firstOf(limit, newestNames.all(nowMs, Math.floor(limit / 2)), oldestNames.all(nowMs, limit)),
+    due: (nowMs, limit) => inTurns(limit, [newestNames.all(nowMs, limit), oldestNames.all(nowMs, limit)]),
     save: (_tx, ip, { name, isConfirmed }, { askedAtMs, dueAtMs }) =>
       void saveName.run(name, isConfirmed ? 1 : 0, askedAtMs, dueAtMs, ip),
     // A name is found out as a whole or not at all.
@@ -108,12 +111,9 @@ export const createAddressFactsStore = ({ sqlite }: Pick<Db, "sqlite">) => {
     postpone: postponeName,
   };
   const networks: AddressFactQueue<AddressNetwork> = {
-    /** Half of them are those that came last and were never looked up, for the same reason. */
-    due(nowMs, limit) {
-      const half = Math.floor(limit / 2);
-      const fresh = newNetworks.all(limit);
-      return firstOf(limit, fresh.slice(0, half), dueNetworks.all(nowMs, limit), fresh.slice(half));
-    },
+    /** A third each: those that came last and were never looked up, those that came first, those that are due again. */
+    due: (nowMs, limit) =>
+      inTurns(limit, [newNetworks.all(limit), firstNetworks.all(limit), dueNetworks.all(nowMs, limit)]),
     save: (_tx, ip, network, times) => void saveNetwork.run({ ip, ...network, ...times }),
     savePartial: (_tx, ip, network, times) => void savePartial.run({ ip, ...network, ...times }),
     postpone: (_tx, ip, dueAtMs) => void setNetworkDue.run(dueAtMs, ip),
@@ -135,8 +135,17 @@ export const createAddressFactsStore = ({ sqlite }: Pick<Db, "sqlite">) => {
 
 export type AddressFactsStore = ReturnType<typeof createAddressFactsStore>;
 
-const firstOf = (limit: number, ...lists: ReadonlyArray<ReadonlyArray<{ readonly ip: string }>>): string[] =>
-  [...new Set(lists.flat().map(({ ip }) => ip))].slice(0, limit);
+/** The first addresses of some lists, one of each in turn. */
+const inTurns = (limit: number, lists: ReadonlyArray<ReadonlyArray<{ readonly ip: string }>>): string[] => {
+  const ips = new Set<string>();
+  const longest = Math.max(...lists.map(({ length }) => length));
+  for (let at = 0; ips.size < limit && at < longest; at += 1)
+    for (const list of lists) {
+      const row = list[at];
+      if (row !== undefined && ips.size < limit) ips.add(row.ip);
+    }
+  return [...ips];
+};
 
 const factsOf = ({ ip: _, isConfirmed, askedAtMs, networkAskedAtMs, ...row }: FactRow): AddressFacts => ({
   ...row,

@@ -21,6 +21,11 @@ export type AddressLookup<F> =
 export interface AddressInquiry<F> {
   /** What is looked up, for the log: `the reverse name of an address`. */
   readonly what: string;
+  /**
+   * After so many failures one after the other the rest waits for the next run: one service is asked about all addresses, and
+   * it does not answer. Null where every address is asked of somebody else.
+   */
+  readonly failuresInARowMax: number | null;
   lookUp(ip: string, signal: AbortSignal): Promise<AddressLookup<F>>;
 }
 
@@ -30,11 +35,8 @@ export interface AddressPassDeps {
   readonly log: Log;
 }
 
-/**
- * Ceilings of one run: addresses, look-ups at once, look-ups that fail one after the other before the rest waits for the next
- * run, and the time after which no look-up begins.
- */
-export const PASS_LIMITS = { addressesMax: 1_000, atOnceMax: 32, failuresInARowMax: 100, runMs: 45_000 } as const;
+/** Ceilings of one run: addresses, look-ups at once, and the time after which no look-up begins. */
+export const PASS_LIMITS = { addressesMax: 1_000, atOnceMax: 32, runMs: 45_000 } as const;
 
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
@@ -106,7 +108,8 @@ export class AddressPass<F> {
 
   #mayGoOn({ endsAtMs, failuresInARow }: Run<F>): boolean {
     if (this.#stopping.signal.aborted || this.#deps.clock.monotonicMs() >= endsAtMs) return false;
-    return failuresInARow < PASS_LIMITS.failuresInARowMax;
+    const { failuresInARowMax } = this.#inquiry;
+    return failuresInARowMax === null || failuresInARow < failuresInARowMax;
   }
 
   /** A bug about one address must not keep the others waiting: it is logged, and the address is looked up again later. */

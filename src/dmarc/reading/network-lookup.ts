@@ -19,8 +19,8 @@ export interface NetworkLookupDeps {
   readonly geoip: { find(ip: string): GeoipFacts } | null;
 }
 
-/** The patience with each query, in milliseconds. */
-export const NETWORK_TIMEOUT_MS = 5_000;
+/** The patience with each query, and failures one after the other that mean that the service is out. */
+export const NETWORK_LIMITS = { timeoutMs: 5_000, failuresInARowMax: 100 } as const;
 
 const DAY_MS = 86_400_000;
 const FOUND_MS = 30 * DAY_MS;
@@ -38,6 +38,7 @@ const NO_ORIGIN: Origin = { asn: null, country: null, prefix: null };
  */
 export class NetworkLookup implements AddressInquiry<AddressNetwork> {
   readonly what = "the network of an address";
+  readonly failuresInARowMax = NETWORK_LIMITS.failuresInARowMax;
   readonly #deps: NetworkLookupDeps;
   readonly #isPublic = createAddressPolicy([]).isAllowed;
   /** AS names that are being asked for: many addresses of a run are of the same network. */
@@ -71,7 +72,7 @@ export class NetworkLookup implements AddressInquiry<AddressNetwork> {
       return ok({ asn: known.asn, country: known.country, prefix: known.prefix });
     const { resolver } = this.#deps;
     if (resolver === null) return ok(NO_ORIGIN);
-    const origin = await lookUpOrigin(resolver, ip, { timeoutMs: NETWORK_TIMEOUT_MS, signal });
+    const origin = await lookUpOrigin(resolver, ip, { timeoutMs: NETWORK_LIMITS.timeoutMs, signal });
     return origin.ok ? ok(origin.value ?? NO_ORIGIN) : origin;
   }
 
@@ -97,7 +98,7 @@ export class NetworkLookup implements AddressInquiry<AddressNetwork> {
   ): Promise<Result<string | null, DnsOutcome>> {
     const { db, store, clock } = this.#deps;
     try {
-      const name = await lookUpAsName(resolver, asn, { timeoutMs: NETWORK_TIMEOUT_MS, signal });
+      const name = await lookUpAsName(resolver, asn, { timeoutMs: NETWORK_LIMITS.timeoutMs, signal });
       if (name.ok) {
         const dueAtMs = clock.nowMs() + (name.value === null ? NONE_MS : FOUND_MS);
         await db.commit((tx) => store.saveAsName(tx, asn, name.value, dueAtMs));

@@ -176,6 +176,20 @@ describe("a run", () => {
     expect(asked("8.8.%")).toHaveLength(3_000);
   });
 
+  test("that cannot get through all has asked about the newest and the oldest alike", () => {
+    const { store, clock, tell } = start({}, ["8.8.8.1", "8.8.8.2", "8.8.8.3", "8.8.8.4"]);
+    tell("9.9.9.9");
+    expect(store.names.due(clock.nowMs(), 10)).toEqual(["9.9.9.9", "8.8.8.1", "8.8.8.4", "8.8.8.2", "8.8.8.3"]);
+    expect(store.names.due(clock.nowMs(), 3)).toEqual(["9.9.9.9", "8.8.8.1", "8.8.8.4"]);
+  });
+
+  test("goes on however many name servers do not answer: each address has others", async () => {
+    const ips = Array.from({ length: 300 }, (_, n) => `8.8.${n >> 8}.${n & 255}`);
+    const { names, resolver } = start(Object.fromEntries(ips.map((ip) => [reverseQueryName(ip), "servfail"])), ips);
+    await names.run();
+    expect(resolver.asked).toHaveLength(300);
+  });
+
   test("that is stopped writes nothing about what it did not hear, and does not begin again", async () => {
     const { names, rows, resolver } = start(ptr("8.8.8.8", ["mail.example.com"]), ["8.8.8.8", "9.9.9.9"]);
     const run = names.run();

@@ -30,6 +30,7 @@ export const createReverseNameLookup = (resolver: DnsResolver): AddressInquiry<R
 
   return {
     what: "the reverse name of an address",
+    failuresInARowMax: null,
     async lookUp(ip, signal) {
       if (isIP(ip) === 0 || !isAllowed(ip)) return { kind: "private" };
       const patience = { timeoutMs: REVERSE_LIMITS.timeoutMs, signal };
