@@ -1,0 +1,136 @@
+import {
+  type DnsRecordData,
+  type DnsReply,
+  type DnsResolver,
+  type DnsType,
+  emptyReply,
+  type ResolveOptions,
+} from "../../../src/net/dns.ts";
+import { reverseQueryName } from "../../../src/net/reverse-name.ts";
+
+/** The records of a name; a type that is missing is `no_data`. */
+export type FleetRecords = { [T in DnsType]?: ReadonlyArray<DnsRecordData[T]> };
+
+/** A network whose origin the DNS tells (origin.asn.cymru.com). */
+export interface Origin {
+  readonly asn: number;
+  readonly prefix: string;
+  readonly country: string;
+  readonly name: string;
+}
+
+/** The DNS of the fleet's world. Names come and go by day; now and then a server fails. */
+export interface FleetDns extends DnsResolver {
+  set(name: string, records: FleetRecords): void;
+  remove(name: string): void;
+  has(name: string): boolean;
+  /** An address with its reverse name; unless `leadsBack` the name does not resolve to it. */
+  addAddress(ip: string, name: string | null, leadsBack?: boolean): void;
+  addOrigin(origin: Origin): void;
+  /** How many questions there were, and how many of them failed on purpose. */
+  readonly asked: { questions: number; failures: number };
+}
+
+/** One question in so many fails, for an hour or so: it depends on the name and the hour. */
+const FAILS_ONE_IN = 400;
+const HOUR_MS = 3_600_000;
+const TTL_S = 300;
+const ALIASES_MAX = 8;
+const DATE = "2004-05-12";
+const REGISTRIES: Readonly<Record<string, string>> = { US: "arin", CA: "arin", BR: "lacnic", MX: "lacnic" };
+
+const digits = (text: string): number => Number.parseInt(text, 10);
+
+export const createFleetDns = (nowMs: () => number): FleetDns => {
+  const zone = new Map<string, FleetRecords>();
+  /** Names that exist because something lies below them. */
+  const parents = new Map<string, number>();
+  const origins = new Map<string, Origin>();
+  const asns = new Map<number, Origin>();
+  const asked = { questions: 0, failures: 0 };
+
+  const countParents = (name: string, by: number): void => {
+    for (let dot = name.indexOf("."); dot !== -1; dot = name.indexOf(".", dot + 1)) {
+      const parent = name.slice(dot + 1);
+      parents.set(parent, (parents.get(parent) ?? 0) + by);
+    }
+  };
+  const set = (name: string, records: FleetRecords): void => {
+    if (!zone.has(name)) countParents(name, 1);
+    zone.set(name, records);
+  };
+
+  const originText = (name: string): string | null => {
+    const labels = name.slice(0, -".origin.asn.cymru.com".length).split(".").toReversed();
+    const origin = origins.get(labels.slice(0, 3).join(".")) ?? origins.get(labels.slice(0, 2).join("."));
+    if (origin === undefined) return null;
+    const { asn, prefix, country } = origin;
+    return `${asn} | ${prefix} | ${country} | ${REGISTRIES[country] ?? "ripencc"} | ${DATE}`;
+  };
+  const asnText = (name: string): string | null => {
+    const origin = asns.get(digits(name.slice(2)));
+    if (origin === undefined) return null;
+    const { asn, country } = origin;
+    return `${asn} | ${country} | ${REGISTRIES[country] ?? "ripencc"} | ${DATE} | ${origin.name}`;
+  };
+  const cymru = (name: string): string | null =>
+    name.endsWith(".origin.asn.cymru.com") ? originText(name) : asnText(name);
+
+  const isDown = (name: string): boolean =>
+    Bun.hash.crc32(`${name} ${Math.floor(nowMs() / HOUR_MS)}`) % FAILS_ONE_IN === 0;
+
+  const lookUp = (name: string, type: DnsType): Pick<DnsReply, "outcome" | "records" | "cnames"> => {
+    const cnames: string[] = [];
+    for (let owner = name; cnames.length <= ALIASES_MAX;) {
+      const records = zone.get(owner);
+      if (records === undefined) {
+        const outcome = (parents.get(owner) ?? 0) > 0 ? "no_data" : "nxdomain";
+        return { outcome, records: [], cnames };
+      }
+      const alias = records.CNAME?.[0];
+      if (alias === undefined || type === "CNAME") {
+        const found = records[type] ?? [];
+        return { outcome: found.length > 0 ? "answer" : "no_data", records: found, cnames };
+      }
+      cnames.push(alias);
+      owner = alias;
+    }
+    return { outcome: "cname_loop", records: [], cnames };
+  };
+
+  return {
+    asked,
+    set,
+    remove(name) {
+      if (zone.delete(name)) countParents(name, -1);
+    },
+    has: (name) => zone.has(name),
+    addAddress(ip, name, leadsBack = true) {
+      if (name === null) return;
+      set(reverseQueryName(ip), { PTR: [name] });
+      if (!leadsBack) return;
+      const type = ip.includes(":") ? "AAAA" : "A";
+      const known = zone.get(name) ?? {};
+      set(name, { ...known, [type]: [...new Set([...(known[type] ?? []), ip])] });
+    },
+    addOrigin(origin) {
+      const [address = "", bits = ""] = origin.prefix.split("/");
+      const octets = address.split(".");
+      origins.set(octets.slice(0, digits(bits) > 16 ? 3 : 2).join("."), origin);
+      asns.set(origin.asn, origin);
+    },
+    async resolve<T extends DnsType>(asking: string, type: T, { signal }: ResolveOptions = {}): Promise<DnsReply<T>> {
+      const name = asking.toLowerCase().replace(/(?<=.)\.$/, "");
+      asked.questions++;
+      if (signal?.aborted) return emptyReply(name, type, "aborted");
+      if (isDown(name)) {
+        asked.failures++;
+        return emptyReply(name, type, "servfail");
+      }
+      const text = name.endsWith(".asn.cymru.com") ? cymru(name) : undefined;
+      const told = { outcome: text === null ? "nxdomain" : "answer", records: text === null ? [] : [text], cnames: [] };
+      const found = text === undefined ? lookUp(name, type) : told;
+      return { ...emptyReply(name, type, "answer"), ttlS: TTL_S, ...found } as DnsReply<T>;
+    },
+  };
+};

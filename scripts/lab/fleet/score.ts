@@ -1,0 +1,79 @@
+import { type AdviceScore, adviceScoresOf } from "./score-advice.ts";
+import { type AlertScore, alertScoreOf, type EventScore } from "./score-alerts.ts";
+import { type Claim, claimsOf } from "./score-claims.ts";
+import { type ClassScore, classScores, type SenderScore, sendersOf } from "./score-senders.ts";
+import type { SimulationResult } from "./simulate.ts";
+
+/** The whole score of a run. */
+export interface FleetScore {
+  readonly seed: number;
+  readonly days: number;
+  readonly domains: number;
+  readonly reportMails: number;
+  readonly messages: number;
+  readonly classes: readonly ClassScore[];
+  readonly senders: readonly SenderScore[];
+  readonly alerts: readonly AlertScore[];
+  readonly events: readonly EventScore[];
+  readonly advice: readonly AdviceScore[];
+  readonly claims: readonly Claim[];
+}
+
+/** The score of a run; `more` are claims from beside it. */
+export const scoreOf = (
+  result: SimulationResult,
+  { seed, days, more = [] }: { seed: number; days: number; more?: readonly Claim[] },
+): FleetScore => {
+  const senders = result.domains.flatMap(sendersOf);
+  const alerts = result.domains.map((domain) => alertScoreOf(domain, { startMs: result.startMs, days }));
+  return {
+    ...{ seed, days, domains: result.domains.length, reportMails: result.reportMails, senders, alerts },
+    messages: senders.reduce((sum, { messages }) => sum + messages, 0),
+    classes: classScores(senders),
+    events: alerts.flatMap(({ events }) => events),
+    advice: result.domains.flatMap(adviceScoresOf),
+    claims: [...claimsOf(result), ...more],
+  };
+};
+
+/** What a run must reach. */
+export interface Minimum {
+  readonly classes: number;
+  /** Of the senders that are not forgers. */
+  readonly apart: number;
+  readonly events: number;
+  readonly causes: number;
+  readonly advice: number;
+  readonly claims: number;
+  /** Most false alerts of a domain in 30 days. */
+  readonly falsePer30DaysMax: number;
+}
+
+/** The figures that a run is judged by; all but the last are shares of 1. */
+export const figuresOf = (score: FleetScore): Minimum => {
+  const share = (items: readonly unknown[], good: number): number => (items.length === 0 ? 1 : good / items.length);
+  const real = score.senders.filter(({ isPooled }) => !isPooled);
+  const must = score.events.filter(({ isOptional }) => !isOptional);
+  return {
+    classes: Math.min(...score.classes.flatMap(({ precision, recall }) => [precision, recall])),
+    apart: share(real, real.filter(({ isApart }) => isApart).length),
+    events: share(score.events, score.events.filter(({ isRight }) => isRight).length),
+    causes: share(must, must.filter(({ namesCause }) => namesCause).length),
+    advice: share(score.advice, score.advice.filter(({ isRight }) => isRight).length),
+    claims: share(score.claims, score.claims.filter(({ isRight }) => isRight).length),
+    falsePer30DaysMax: Math.max(0, ...score.alerts.map(({ falsePer30Days }) => falsePer30Days)),
+  };
+};
+
+const DIGITS = 10_000;
+
+/** What is below the minimum, as sentences; empty when all is well. */
+export const shortfallsOf = (score: FleetScore, minimum: Minimum): string[] => {
+  const figures = figuresOf(score);
+  const rounded = (figure: number): number => Math.round(figure * DIGITS) / DIGITS;
+  return Object.entries(figures).flatMap(([name, figure]) => {
+    const least = minimum[name as keyof Minimum];
+    const isGood = name === "falsePer30DaysMax" ? rounded(figure) <= least : rounded(figure) >= least;
+    return isGood ? [] : [`${name}: ${rounded(figure)}, the minimum is ${least}`];
+  });
+};

@@ -1,0 +1,207 @@
+import { z } from "zod";
+import { isoDay } from "../../../src/base/days.ts";
+import { createChance } from "./chance.ts";
+import { createFleetClock } from "./clock.ts";
+import { createFleetDns, type FleetDns } from "./dns.ts";
+import { fleetOf } from "./fleet-plans.ts";
+import { type Observed, observe, readAdvice, type SeenAdvice } from "./observed.ts";
+import type { Checkpoint, DomainPlan } from "./plan.ts";
+import { createSigner, publishReporters, publishSigner } from "./report-mail.ts";
+import { DAY_S, type Delivery, deliveriesOf, forgeriesOf, LIAR, type Scheduling } from "./schedule.ts";
+import type { Truth } from "./traffic.ts";
+import { type FleetWorld, REPORT_HOST, startWorld } from "./world.ts";
+
+/** A Monday. */
+export const START_MS = Date.UTC(2026, 2, 2);
+const HOUR_MS = 3_600_000;
+const DAY_MS = DAY_S * 1000;
+const HOURS = 24;
+/** Reports come a day later, some later still. */
+const DAYS_AFTER = 3;
+const CHECKPOINT_HOUR = 21;
+/** Days of reports that an owner brings along who enrols later. */
+const HISTORY_DAYS = 40;
+/** The day of all that is published before the simulation begins. */
+const BEFORE = -100;
+
+export interface SimulationOptions {
+  readonly seed: number;
+  readonly days: number;
+  readonly only: RegExp;
+  /** Told once a simulated week. */
+  readonly tell?: (text: string) => void;
+}
+
+/** A domain of the fleet after the simulation. */
+export interface Simulated {
+  readonly plan: DomainPlan;
+  readonly truth: Truth;
+  readonly observed: Observed;
+  readonly advice: ReadonlyArray<{ readonly checkpoint: Checkpoint; readonly seen: SeenAdvice }>;
+  readonly mails: readonly { readonly subject: string; readonly text: string }[];
+}
+
+export interface SimulationResult {
+  readonly domains: readonly Simulated[];
+  readonly startMs: number;
+  readonly reportMails: number;
+  readonly logged: readonly string[];
+  /** Every mail in the order of its arrival, for a second service. */
+  readonly deliveries: readonly Delivery[];
+}
+
+interface Enrolled {
+  readonly id: string;
+  readonly address: string;
+}
+
+const Enrolment = z.object({ domain: z.object({ id: z.string(), reporting_address: z.string() }) });
+
+export const recipientOf = (domain: string): string => `owner@ops.${domain}`;
+
+const publishRecord = (dns: FleetDns, plan: DomainPlan, { day, address }: { day: number; address: string }): void => {
+  const record = plan.record(day);
+  const name = `_dmarc.${plan.name}`;
+  if (record === null) dns.remove(name);
+  else dns.set(name, { TXT: [`v=DMARC1; ${record.replace("{rua}", `rua=mailto:${address}`)}`] });
+};
+
+const applyDns = (dns: FleetDns, plan: DomainPlan, day: number): void => {
+  for (const change of plan.dns) {
+    if (change.day !== day) continue;
+    if (change.records === null) dns.remove(change.name);
+    else dns.set(change.name, change.records);
+  }
+};
+
+export const enrol = async (world: FleetWorld, plan: DomainPlan, day: number): Promise<Enrolled> => {
+  const body = { domain: plan.name, recipients: [recipientOf(plan.name)] };
+  const { domain } = Enrolment.parse(await world.ask("POST", "/v1/dmarc/domains", body));
+  const { id, reporting_address: address } = domain;
+  world.dns.set(`${plan.name}._report._dmarc.${REPORT_HOST}`, { TXT: ["v=DMARC1;"] });
+  publishRecord(world.dns, plan, { day, address });
+  await world.ask("POST", `/v1/dmarc/domains/${id}/verify`);
+  await world.ask("PATCH", `/v1/dmarc/domains/${id}`, { digest: "weekly" });
+  return { id, address };
+};
+
+interface Run {
+  readonly world: FleetWorld;
+  readonly plans: readonly DomainPlan[];
+  readonly truths: ReadonlyMap<string, Truth>;
+  readonly enrolled: Map<string, Enrolled>;
+  readonly advice: Map<string, { checkpoint: Checkpoint; seen: SeenAdvice }[]>;
+  readonly scheduling: (plan: DomainPlan) => Scheduling;
+}
+
+const bringHistory = async ({ world, scheduling }: Run, plan: DomainPlan, day: number): Promise<number> => {
+  let mails = 0;
+  for (let past = day - HISTORY_DAYS; past < day - 1; past++) {
+    for (const { mail } of deliveriesOf(plan, past, scheduling(plan))) {
+      await world.ask("POST", "/v1/dmarc/reports", mail("reports@old-service.net").bytes);
+      mails++;
+    }
+  }
+  return mails;
+};
+
+/** What happens at the beginning of a day. */
+const beginDay = async (run: Run, day: number): Promise<Delivery[]> => {
+  const { world, plans, enrolled } = run;
+  const next: Delivery[] = [];
+  for (const plan of plans) {
+    applyDns(world.dns, plan, day);
+    const enrolDay = plan.enrolDay ?? 0;
+    if (day === enrolDay) {
+      enrolled.set(plan.name, await enrol(world, plan, day));
+      if (enrolDay > 0) await bringHistory(run, plan, day);
+    }
+    const known = enrolled.get(plan.name);
+    if (known === undefined) continue;
+    publishRecord(world.dns, plan, { day, address: known.address });
+    for (const change of plan.changes ?? [])
+      if (change.day === day) await world.ask("PATCH", `/v1/dmarc/domains/${known.id}`, change.body);
+    if (day === enrolDay) continue;
+    next.push(
+      ...deliveriesOf(plan, day - 1, run.scheduling(plan)),
+      ...forgeriesOf(plan, day - 1, run.scheduling(plan)),
+    );
+  }
+  return next;
+};
+
+const readCheckpoints = async ({ world, plans, enrolled, advice }: Run, day: number): Promise<void> => {
+  for (const plan of plans) {
+    for (const checkpoint of plan.checkpoints) {
+      const known = enrolled.get(plan.name);
+      if (checkpoint.day !== day || known === undefined) continue;
+      const seen = await readAdvice(world, known.id);
+      advice.set(plan.name, [...(advice.get(plan.name) ?? []), { checkpoint, seen }]);
+    }
+  }
+};
+
+const live = async (run: Run, { days, tell }: SimulationOptions): Promise<Delivery[]> => {
+  const { world, enrolled } = run;
+  const sent: Delivery[] = [];
+  let waiting: Delivery[] = [];
+  for (let hour = 0; hour < (days + DAYS_AFTER) * HOURS; hour++) {
+    const [day, ofDay] = [Math.floor(hour / HOURS), hour % HOURS];
+    const atMs = START_MS + hour * HOUR_MS + 5 * 60_000;
+    if (ofDay === 0 && day <= days) waiting.push(...(await beginDay(run, day)));
+    const due = waiting.filter((one) => one.atMs <= atMs).toSorted((a, b) => a.atMs - b.atMs);
+    waiting = waiting.filter((one) => one.atMs > atMs);
+    for (const delivery of due) {
+      const address = enrolled.get(delivery.domain)?.address;
+      if (address !== undefined) await world.receive(delivery.mail(address), address);
+    }
+    sent.push(...due);
+    await world.work(atMs, ofDay === 2);
+    if (ofDay === CHECKPOINT_HOUR) await readCheckpoints(run, day);
+    if (ofDay === 0 && day % 7 === 0)
+      tell?.(`day ${day}, ${sent.length} report mails, ${world.sink.mails.length} mails`);
+  }
+  return sent;
+};
+
+const isoOf = (day: number): string => isoDay(START_MS / DAY_MS + day);
+
+/** The range of all days, as a query. */
+export const rangeOf = (days: number): string => `from=${isoOf(-HISTORY_DAYS)}&to=${isoOf(days + DAYS_AFTER)}`;
+
+/** Lives through all days, and reads what the service says at the end. */
+export const simulate = async (options: SimulationOptions): Promise<SimulationResult> => {
+  const { seed, days, only } = options;
+  const dnsClock = createFleetClock(START_MS);
+  const state = { nowMs: dnsClock.nowMs };
+  const dns = createFleetDns(() => state.nowMs());
+  const signer = createSigner();
+  publishReporters(dns, signer);
+  publishSigner(dns, signer, LIAR);
+  const plans = fleetOf(seed, dns, { key: signer.record, only });
+  const world = await startWorld(START_MS, dns);
+  state.nowMs = world.clock.nowMs;
+  const truths = new Map(plans.map(({ name }): [string, Truth] => [name, new Map()]));
+  const chance = createChance(seed);
+  const run: Run = {
+    ...{ world, plans, truths, enrolled: new Map(), advice: new Map() },
+    scheduling: ({ name }) => ({ startMs: START_MS, chance, signer, truth: truths.get(name) ?? new Map() }),
+  };
+  try {
+    for (const plan of plans) applyDns(dns, plan, BEFORE);
+    const deliveries = await live(run, options);
+    const domains: Simulated[] = [];
+    for (const plan of plans) {
+      const id = run.enrolled.get(plan.name)?.id;
+      if (id === undefined) continue;
+      domains.push({
+        ...{ plan, truth: truths.get(plan.name) ?? new Map(), advice: run.advice.get(plan.name) ?? [] },
+        observed: await observe(world, id, rangeOf(days)),
+        mails: world.sink.mails.filter(({ to }) => to === recipientOf(plan.name)),
+      });
+    }
+    return { domains, startMs: START_MS, reportMails: deliveries.length, logged: world.logged, deliveries };
+  } finally {
+    await world.close();
+  }
+};
