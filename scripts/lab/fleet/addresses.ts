@@ -46,13 +46,19 @@ const HOME_COUNTRIES = ["DE", "US", "ES", "IN", "VN", "BR", "MX", "RU", "TR", "I
 const HOME_FIRST = [2, 5, 14, 27, 36, 41, 58, 61, 78, 84, 95, 103, 110, 113, 122, 151, 177, 181, 186, 189, 190, 201];
 const TRIES_MAX = 10_000;
 
+/** Networks are written `192.0.2` (a /24) or `2001:db8` (a /32). */
+const within = (network: string, chance: Chance): string =>
+  network.includes(":")
+    ? `${network}:${chance.whole(16, 4000).toString(16)}::${chance.whole(2, 250).toString(16)}`
+    : `${network}.${chance.whole(2, 250)}`;
+
 export const createAddresses = (dns: FleetDns, chance: Chance): Addresses => {
   const taken = new Map<string, Host>();
   let homes = 0;
 
   const draw = (networks: readonly string[]): string => {
     for (let tries = 0; tries < TRIES_MAX; tries++) {
-      const ip = `${chance.pick(networks)}.${chance.whole(2, 250)}`;
+      const ip = within(chance.pick(networks), chance);
       if (!taken.has(ip)) return ip;
     }
     throw new Error("the networks are full");
@@ -71,7 +77,7 @@ export const createAddresses = (dns: FleetDns, chance: Chance): Addresses => {
     take,
     share(networks, count, nameOf) {
       return Array.from({ length: count }, () => {
-        const ip = `${chance.pick(networks)}.${chance.whole(2, 250)}`;
+        const ip = within(chance.pick(networks), chance);
         const known = taken.get(ip);
         if (known !== undefined) return known;
         taken.set(ip, { ip });
@@ -80,7 +86,10 @@ export const createAddresses = (dns: FleetDns, chance: Chance): Addresses => {
       });
     },
     origin(networks, origin) {
-      for (const network of networks) dns.addOrigin({ ...origin, prefix: `${network}.0/24` });
+      for (const network of networks) {
+        const prefix = network.includes(":") ? `${network}::/32` : `${network}.0/24`;
+        dns.addOrigin({ ...origin, prefix });
+      }
     },
     atHome() {
       const network = `${chance.pick(HOME_FIRST)}.${chance.whole(1, 250)}.${chance.whole(1, 250)}`;

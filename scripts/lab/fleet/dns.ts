@@ -39,6 +39,15 @@ const ALIASES_MAX = 8;
 const DATE = "2004-05-12";
 const REGISTRIES: Readonly<Record<string, string>> = { US: "arin", CA: "arin", BR: "lacnic", MX: "lacnic" };
 
+/** IPv6 networks of the fleet are /32. */
+const NIBBLES_OF_32 = 8;
+
+const originTextOf = (origin: Origin | undefined): string | null => {
+  if (origin === undefined) return null;
+  const { asn, prefix, country } = origin;
+  return `${asn} | ${prefix} | ${country} | ${REGISTRIES[country] ?? "ripencc"} | ${DATE}`;
+};
+
 const digits = (text: string): number => Number.parseInt(text, 10);
 
 export const createFleetDns = (nowMs: () => number): FleetDns => {
@@ -62,10 +71,7 @@ export const createFleetDns = (nowMs: () => number): FleetDns => {
 
   const originText = (name: string): string | null => {
     const labels = name.slice(0, -".origin.asn.cymru.com".length).split(".").toReversed();
-    const origin = origins.get(labels.slice(0, 3).join(".")) ?? origins.get(labels.slice(0, 2).join("."));
-    if (origin === undefined) return null;
-    const { asn, prefix, country } = origin;
-    return `${asn} | ${prefix} | ${country} | ${REGISTRIES[country] ?? "ripencc"} | ${DATE}`;
+    return originTextOf(origins.get(labels.slice(0, 3).join(".")));
   };
   const asnText = (name: string): string | null => {
     const origin = asns.get(digits(name.slice(2)));
@@ -73,8 +79,14 @@ export const createFleetDns = (nowMs: () => number): FleetDns => {
     const { asn, country } = origin;
     return `${asn} | ${country} | ${REGISTRIES[country] ?? "ripencc"} | ${DATE} | ${origin.name}`;
   };
-  const cymru = (name: string): string | null =>
-    name.endsWith(".origin.asn.cymru.com") ? originText(name) : asnText(name);
+  const origin6Text = (name: string): string | null => {
+    const nibbles = name.slice(0, -".origin6.asn.cymru.com".length).split(".").toReversed();
+    return originTextOf(origins.get(nibbles.slice(0, NIBBLES_OF_32).join("")));
+  };
+  const cymru = (name: string): string | null => {
+    if (name.endsWith(".origin6.asn.cymru.com")) return origin6Text(name);
+    return name.endsWith(".origin.asn.cymru.com") ? originText(name) : asnText(name);
+  };
 
   const isDown = (name: string): boolean =>
     Bun.hash.crc32(`${name} ${Math.floor(nowMs() / HOUR_MS)}`) % FAILS_ONE_IN === 0;
@@ -114,9 +126,12 @@ export const createFleetDns = (nowMs: () => number): FleetDns => {
       set(name, { ...known, [type]: [...new Set([...(known[type] ?? []), ip])] });
     },
     addOrigin(origin) {
-      const [address = "", bits = ""] = origin.prefix.split("/");
-      const octets = address.split(".");
-      origins.set(octets.slice(0, digits(bits) > 16 ? 3 : 2).join("."), origin);
+      const [address = ""] = origin.prefix.split("/");
+      const nibbles = address
+        .split(":")
+        .slice(0, 2)
+        .map((group) => group.padStart(4, "0"));
+      origins.set(address.includes(":") ? nibbles.join("") : address.split(".").slice(0, 3).join("."), origin);
       asns.set(origin.asn, origin);
     },
     async resolve<T extends DnsType>(asking: string, type: T, { signal }: ResolveOptions = {}): Promise<DnsReply<T>> {

@@ -20,7 +20,7 @@ const campaign = ({ addresses, plan, noise }: Builder): DomainPlan => {
         selector: "selector1",
         returnPath: domain,
       }),
-      botnet(addresses, { domain, volume: between(30, 51, daily(175)), addresses: 420, aDay: 40 }),
+      botnet(addresses, { domain, volume: between(30, 51, daily(175)), addresses: 420, aDay: 40, copied: "kb2025" }),
       noise(domain, 0.4),
     ],
     events: [
@@ -43,7 +43,7 @@ const parked = ({ addresses, plan }: Builder): DomainPlan => {
   return plan(domain, "parked, five forged messages a day", {
     spf: "v=spf1 -all",
     reporters: [...FEW],
-    streams: [botnet(addresses, { domain, volume: daily(5), addresses: 300, aDay: 5 })],
+    streams: [botnet(addresses, { domain, volume: daily(5), addresses: 300, aDay: 5, names: ["secure", "login"] })],
     changes: [{ day: 62, body: { sends_mail: false } }],
     checkpoints: [
       {

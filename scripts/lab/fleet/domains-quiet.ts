@@ -9,9 +9,14 @@ const healthy = ({ addresses, plan, noise }: Builder): DomainPlan => {
   const domain = "brightforge.com";
   const own = { domain, network: "88.198.21", nameOf: (n: number) => `mx${n}.${domain}`, selector: "mail" };
   return plan(domain, "healthy: three senders that all sign with the domain", {
-    selectors: ["mail", "google", "s1", "billing"],
+    selectors: ["mail", "mail2026", "google", "s1"],
     streams: [
-      ownServers(addresses, { ...own, who: "own servers", hosts: 2, volume: office(800) }),
+      // The key is renewed, and a server comes, which is nobody new.
+      ownServers(addresses, {
+        ...{ ...own, who: "own servers", hosts: 2, volume: office(800), added: { day: 50, network: "49.12.88" } },
+        selectorOn: (day) => (day >= 44 ? "mail2026" : "mail"),
+      }),
+      ownServers(addresses, { ...own, who: "own servers (IPv6)", network: "2a01:4f8", hosts: 1, volume: office(90) }),
       through(addresses, "google", { domain, volume: office(450), hosts: 14, selector: "google", returnPath: domain }),
       through(addresses, "sendgrid", {
         domain,
@@ -50,6 +55,11 @@ const lists = ({ addresses, plan, noise }: Builder): DomainPlan => {
       mailingList(addresses, {
         ...{ ...passed, who: "mailman.harbor-users.net", network: "93.93.131", envelope: "mailman.harbor-users.net" },
         ...{ nameOf: () => "mailman.harbor-users.net", volume: office(25, 0.6), seals: false, signs: false },
+      }),
+      // It adds a disclaimer and keeps our envelope: only our own broken signature tells where it comes from.
+      mailingList(addresses, {
+        ...{ ...passed, who: "lawfirm-partner.com", network: "80.241.60", envelope: null, signs: false, seals: false },
+        ...{ nameOf: () => "mx.lawfirm-partner.com", volume: office(4), accept: ["forwarder", "unknown"] },
       }),
       forwarder(addresses, {
         ...{ ...passed, who: "alumni-nordstadt.edu", network: "129.16.30", envelope: "alumni-nordstadt.edu" },
@@ -149,10 +159,11 @@ const tenfold = ({ addresses, plan, noise }: Builder): DomainPlan => {
 
 const gateway = ({ addresses, plan, noise }: Builder): DomainPlan => {
   const domain = "grandunion-insurance.com";
+  const selectorOn = (day: number) => (day >= 36 ? "selector2" : "selector1");
   const own = { domain, network: "193.41.60", nameOf: (n: number) => `batch${n}.${domain}`, selector: "batch" };
   return plan(domain, "a gateway in front of Microsoft 365, 20,000 messages a day", {
     record: () => "p=quarantine; {rua}",
-    selectors: ["selector1", "batch"],
+    selectors: ["selector1", "selector2", "batch"],
     streams: [
       through(addresses, "proofpoint", {
         domain,
@@ -160,6 +171,7 @@ const gateway = ({ addresses, plan, noise }: Builder): DomainPlan => {
         hosts: 6,
         selector: "selector1",
         returnPath: domain,
+        selectorOn,
       }),
       through(addresses, "microsoft", {
         domain,
@@ -167,6 +179,7 @@ const gateway = ({ addresses, plan, noise }: Builder): DomainPlan => {
         hosts: 6,
         selector: "selector1",
         returnPath: domain,
+        selectorOn,
       }),
       ownServers(addresses, { ...own, who: "own servers", hosts: 3, volume: monthly(3, 4000) }),
       noise(domain, 1),

@@ -1,6 +1,6 @@
 /** Domains with senders whose mail fails, from the first day to the last. Their owners need advice, no alerts. */
 import type { Builder } from "./builder.ts";
-import { daily, type DomainPlan, END, office, weekly } from "./plan.ts";
+import { daily, type DomainPlan, END, holiday, office, weekly } from "./plan.ts";
 import { ownServers, through } from "./services.ts";
 
 const unalignedServices = ({ addresses, plan, noise }: Builder): DomainPlan => {
@@ -15,8 +15,14 @@ const unalignedServices = ({ addresses, plan, noise }: Builder): DomainPlan => {
   return plan(domain, "Mailchimp and Zendesk unaligned", {
     selectors: ["dkim", "google"],
     streams: [
-      ownServers(addresses, { ...own, who: "own servers", hosts: 1, volume: daily(420) }),
-      through(addresses, "google", { domain, volume: office(200), hosts: 10, selector: "google", returnPath: domain }),
+      ownServers(addresses, { ...own, who: "own servers", hosts: 1, volume: holiday(28, 0.25, daily(420)) }),
+      through(addresses, "google", {
+        domain,
+        volume: holiday(28, 0.2, office(200)),
+        hosts: 10,
+        selector: "google",
+        returnPath: domain,
+      }),
       through(addresses, "mailchimp", { domain, volume: daily(380), hosts: 10, selector: null }),
       through(addresses, "zendesk", { domain, volume: office(90), hosts: 4, selector: null }),
       noise(domain, 0.4),

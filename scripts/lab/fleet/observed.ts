@@ -89,6 +89,19 @@ export const readSources = (world: FleetWorld, id: string, range: string): Promi
     },
   });
 
+export const readRows = (world: FleetWorld, id: string, range: string): Promise<SeenRow[]> =>
+  allPages(world, {
+    path: `/v1/dmarc/domains/${id}/records?${range}`,
+    read: (answer) => {
+      const { records, next_cursor: next } = Records.parse(answer);
+      const items = records.map(({ source_ip: ip, date: day, source, count, report }) => ({
+        ...{ ip, day, source, count },
+        reportId: report.report_id ?? "",
+      }));
+      return { items, next };
+    },
+  });
+
 const Summary = z.object({ top_reporters: z.array(z.object({ org_name: z.string().nullable() })) });
 const Ingestion = z.object({
   domain_id: z.string().nullish(),
@@ -101,17 +114,7 @@ const Ingestions = z.object({ ingestions: z.array(Ingestion), next_cursor: z.str
 export const observe = async (world: FleetWorld, id: string, range: string): Promise<Observed> => {
   const place = `/v1/dmarc/domains/${id}`;
   const sources = await readSources(world, id, range);
-  const rows = await allPages<SeenRow>(world, {
-    path: `${place}/records?${range}`,
-    read: (answer) => {
-      const { records, next_cursor: next } = Records.parse(answer);
-      const items = records.map(({ source_ip: ip, date: day, source, count, report }) => ({
-        ...{ ip, day, source, count },
-        reportId: report.report_id ?? "",
-      }));
-      return { items, next };
-    },
-  });
+  const rows = await readRows(world, id, range);
   const alerts = await allPages<SeenAlert>(world, {
     path: `${place}/alerts`,
     read: (answer) => {

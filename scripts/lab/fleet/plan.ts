@@ -135,6 +135,11 @@ export const rarely =
   (probability: number, most: number): Volume =>
   (_day, chance) =>
     chance.hits(probability) ? chance.whole(1, most) : 0;
+/** Another part of the usual mail on one day: a holiday. */
+export const holiday =
+  (on: number, part: number, volume: Volume): Volume =>
+  (day, chance) =>
+    Math.round(volume(day, chance) * (day === on ? part : 1));
 /** From one day up to another, without it. */
 export const between =
   (from: number, to: number, volume: Volume): Volume =>

@@ -2,6 +2,7 @@ import type { Observed } from "./observed.ts";
 import type { Kind, Stream } from "./plan.ts";
 import { FORGED_IP } from "./schedule.ts";
 import type { Simulated } from "./simulate.ts";
+import type { Truth } from "./traffic.ts";
 
 const KINDS = ["authorized", "misconfigured", "forwarder", "threat"] as const;
 type ScoredKind = (typeof KINDS)[number];
@@ -44,26 +45,31 @@ interface Cell {
   messages: number;
 }
 
+/** What is written in brackets behind the name of a sender is of the same organisation. */
+const whoOf = ({ who }: Stream): string => who.replace(/ \(.*\)$/, "");
+
 /** Messages by true sender and source. What forged reports tell is nobody's mail. */
-const cellsOf = ({ truth, observed }: Pick<Simulated, "truth" | "observed">): Cell[] => {
+const cellsOf = (truth: Truth, rows: Observed["rows"]): Cell[] => {
   const cells = new Map<string, Cell>();
-  const ids = new Map<Stream, number>();
-  for (const { ip, source, count } of observed.rows) {
-    const stream = truth.get(ip);
-    if (stream === undefined) {
+  const first = new Map<string, Stream>();
+  for (const { ip, source, count } of rows) {
+    const found = truth.get(ip);
+    if (found === undefined) {
       if (ip === FORGED_IP) continue;
       throw new Error(`nobody sent from ${ip}`);
     }
-    const id = ids.get(stream) ?? ids.size;
-    ids.set(stream, id);
-    const cell = cells.get(`${id} ${source}`) ?? { stream, source, messages: 0 };
+    // Forgers of two kinds are not told apart either.
+    const who = whoOf(found);
+    const stream = first.get(who) ?? found;
+    first.set(who, stream);
+    const cell = cells.get(`${who} ${source}`) ?? { stream, source, messages: 0 };
     cell.messages += count;
-    cells.set(`${id} ${source}`, cell);
+    cells.set(`${who} ${source}`, cell);
   }
   return [...cells.values()];
 };
 
-const classesOf = ({ sources }: Observed): ReadonlyMap<string, string> =>
+const classesOf = ({ sources }: Pick<Observed, "sources">): ReadonlyMap<string, string> =>
   new Map(sources.map(({ key, classification }) => [key, classification]));
 
 const sum = (cells: readonly Cell[]): number => cells.reduce((total, { messages }) => total + messages, 0);
@@ -99,12 +105,12 @@ const senderOf = (
   };
 };
 
-/** Every sender of a domain. */
-export const sendersOf = (simulated: Simulated): SenderScore[] => {
-  const cells = cellsOf(simulated);
-  const classes = classesOf(simulated.observed);
+/** Every sender of a domain in what was seen of it. */
+export const sendersOf = ({ plan, truth }: Simulated, seen: Pick<Observed, "sources" | "rows">): SenderScore[] => {
+  const cells = cellsOf(truth, seen.rows);
+  const classes = classesOf(seen);
   const streams = [...new Set(cells.map(({ stream }) => stream))];
-  return streams.map((stream) => senderOf(simulated.plan.name, stream, cells, classes));
+  return streams.map((stream) => senderOf(plan.name, stream, cells, classes));
 };
 
 /** Precision and recall of each class over all senders. What is right by an expert's view counts as the truth. */

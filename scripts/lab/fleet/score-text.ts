@@ -3,6 +3,7 @@ import type { SenderScore } from "./score-senders.ts";
 
 const THOUSANDTHS = 3;
 const FALSE_SHOWN = 6;
+const WEEK_SHOWN = 8;
 
 const number = (count: number): string => count.toLocaleString("en");
 const share = (value: number): string => value.toFixed(THOUSANDTHS);
@@ -29,6 +30,19 @@ const senderLine = (sender: SenderScore): string[] => {
     `${split.join(", ")}${more}`,
   ];
 };
+
+/** Senders that were taken for something else on the way. */
+const weeksText = ({ weeks }: FleetScore): string =>
+  weeks
+    .map(({ day, senders }) => {
+      const wrong = senders.filter(({ messages, right }) => right < messages);
+      const rows = wrong
+        .toSorted((a, b) => b.messages - b.right - (a.messages - a.right))
+        .slice(0, WEEK_SHOWN)
+        .map(senderLine);
+      return `Worst classes of the week before day ${day}\n${table(["domain", "sender", "truth", "messages", "right", "apart", "sources"], rows)}`;
+    })
+    .join("\n\n");
 
 /** Senders that are not right in every way. */
 const sendersText = ({ senders }: FleetScore): string => {
@@ -103,6 +117,10 @@ export const summaryText = (score: FleetScore): string => {
         share(recall),
       ]),
     ),
+    ...score.weeks.map(
+      ({ day, classes }) =>
+        `the week before day ${day}: ${classes.map(({ kind, precision, recall }) => `${kind} ${share(precision)}/${share(recall)}`).join(", ")}`,
+    ),
     `senders told apart: ${count(real, ({ isApart }) => isApart)}`,
     `events right: ${count(score.events, ({ isRight }) => isRight)}; must be told: ${count(must, ({ told }) => told > 0)}, once: ${count(must, ({ told }) => told === 1)}, cause named: ${count(must, ({ namesCause }) => namesCause)}`,
     `alerts about nothing new: ${score.alerts.reduce((sum, one) => sum + one.false.length, 0)}, at most ${figures.falsePer30DaysMax.toFixed(1)} in 30 days for a domain; mails: ${score.alerts.reduce((sum, one) => sum + one.alertMails, 0)}`,
@@ -115,6 +133,7 @@ export const scoreText = (score: FleetScore): string =>
   [
     summaryText(score),
     sendersText(score),
+    weeksText(score),
     eventsText(score),
     alertsText(score),
     adviceText(score),

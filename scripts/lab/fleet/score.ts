@@ -13,6 +13,12 @@ export interface FleetScore {
   readonly messages: number;
   readonly classes: readonly ClassScore[];
   readonly senders: readonly SenderScore[];
+  /** The classes as they are shown on some days on the way, of the week before. */
+  readonly weeks: readonly {
+    readonly day: number;
+    readonly classes: readonly ClassScore[];
+    readonly senders: readonly SenderScore[];
+  }[];
   readonly alerts: readonly AlertScore[];
   readonly events: readonly EventScore[];
   readonly advice: readonly AdviceScore[];
@@ -24,12 +30,20 @@ export const scoreOf = (
   result: SimulationResult,
   { seed, days, more = [] }: { seed: number; days: number; more?: readonly Claim[] },
 ): FleetScore => {
-  const senders = result.domains.flatMap(sendersOf);
+  const senders = result.domains.flatMap((domain) => sendersOf(domain, domain.observed));
+  const weekDays = [...new Set(result.domains.flatMap(({ weeks }) => weeks.map(({ day }) => day)))];
+  const weeks = weekDays.map((day) => {
+    const seen = result.domains.flatMap((domain) =>
+      domain.weeks.filter((week) => week.day === day).flatMap((week) => sendersOf(domain, week)),
+    );
+    return { day, classes: classScores(seen), senders: seen };
+  });
   const alerts = result.domains.map((domain) => alertScoreOf(domain, { startMs: result.startMs, days }));
   return {
     ...{ seed, days, domains: result.domains.length, reportMails: result.reportMails, senders, alerts },
     messages: senders.reduce((sum, { messages }) => sum + messages, 0),
     classes: classScores(senders),
+    weeks,
     events: alerts.flatMap(({ events }) => events),
     advice: result.domains.flatMap(adviceScoresOf),
     claims: [...claimsOf(result), ...more],
@@ -39,6 +53,7 @@ export const scoreOf = (
 /** What a run must reach. */
 export interface Minimum {
   readonly classes: number;
+  readonly weekClasses: number;
   /** Of the senders that are not forgers. */
   readonly apart: number;
   readonly events: number;
@@ -49,13 +64,17 @@ export interface Minimum {
   readonly falsePer30DaysMax: number;
 }
 
+const worstOf = (classes: readonly ClassScore[]): number =>
+  Math.min(...classes.flatMap(({ precision, recall }) => [precision, recall]));
+
 /** The figures that a run is judged by; all but the last are shares of 1. */
 export const figuresOf = (score: FleetScore): Minimum => {
   const share = (items: readonly unknown[], good: number): number => (items.length === 0 ? 1 : good / items.length);
   const real = score.senders.filter(({ isPooled }) => !isPooled);
   const must = score.events.filter(({ isOptional }) => !isOptional);
   return {
-    classes: Math.min(...score.classes.flatMap(({ precision, recall }) => [precision, recall])),
+    classes: worstOf(score.classes),
+    weekClasses: Math.min(1, ...score.weeks.map(({ classes }) => worstOf(classes))),
     apart: share(real, real.filter(({ isApart }) => isApart).length),
     events: share(score.events, score.events.filter(({ isRight }) => isRight).length),
     causes: share(must, must.filter(({ namesCause }) => namesCause).length),

@@ -16,7 +16,9 @@ interface ServiceFacts {
 }
 
 const octets = (ip: string): number[] => ip.split(".").map(Number);
-const [third, fourth] = [(ip: string) => octets(ip)[2] ?? 0, (ip: string) => octets(ip)[3] ?? 0];
+/** Of IPv6 addresses, which have none, numbers that are as good. */
+const third = (ip: string): number => octets(ip)[2] ?? Bun.hash.crc32(ip) % 200;
+const fourth = (ip: string): number => octets(ip)[3] ?? Bun.hash.crc32(`${ip} host`) % 5000;
 const code = (ip: string): string => Bun.hash.crc32(ip).toString(36).slice(0, 6);
 const ofHost = (ip: string, nameOf: (ip: string) => string): string => nameOf(ip);
 
@@ -24,7 +26,7 @@ const ofHost = (ip: string, nameOf: (ip: string) => string): string => nameOf(ip
 export const SERVICES = {
   google: {
     who: "Google Workspace",
-    networks: ["209.85.128", "209.85.160", "209.85.208", "209.85.218", "209.85.221"],
+    networks: ["209.85.128", "209.85.160", "209.85.208", "209.85.218", "2a00:1450"],
     ...{ asn: 15169, owner: "GOOGLE, US", country: "US" },
     nameOf: (ip) => `mail-${code(ip).slice(0, 2)}${third(ip)}-f${fourth(ip)}.google.com`,
     envelope: () => "gmail.com",
@@ -151,6 +153,8 @@ export interface Setup {
   /** Days on which its signature fails for the customer's domain. */
   readonly isBroken?: (day: number) => boolean;
   readonly headerFrom?: string;
+  /** Another selector on some days: keys are renewed. */
+  readonly selectorOn?: (day: number) => string;
 }
 
 /** A stream through a service. It uses some of its hosts on each day. */
@@ -169,7 +173,15 @@ export const through = (addresses: Addresses, name: ServiceName, setup: Setup): 
     mail: (day, { ip }) => {
       const envelope = returnPath ?? facts.envelope(ip, facts.nameOf);
       const own: Signed[] =
-        selector === null ? [] : [{ domain, selector, result: isBroken?.(day) === true ? "fail" : "pass" }];
+        selector === null
+          ? []
+          : [
+              {
+                domain,
+                selector: setup.selectorOn?.(day) ?? selector,
+                result: isBroken?.(day) === true ? "fail" : "pass",
+              },
+            ];
       const others = facts.signs.map(([signer, key]): Signed => ({ domain: signer, selector: key, result: "pass" }));
       return {
         headerFrom,
@@ -199,6 +211,9 @@ export interface OwnSetup {
   readonly headerFrom?: string;
   readonly accept?: Stream["accept"];
   readonly isBroken?: (day: number) => boolean;
+  readonly selectorOn?: (day: number) => string;
+  /** One server more from a day on, elsewhere. */
+  readonly added?: { readonly day: number; readonly network: string };
 }
 
 const ASN_FIRST = 24_940;
@@ -210,12 +225,15 @@ export const ownServers = (addresses: Addresses, setup: OwnSetup): Stream => {
   const asn = ASN_FIRST + (Bun.hash.crc32(setup.network) % ASNS);
   addresses.origin([setup.network], { asn, country: "DE", name: `HOSTING-${asn}` });
   let n = 0;
-  const hosts: readonly Host[] = addresses.take([setup.network], setup.hosts, () => setup.nameOf(++n));
+  const nameNext = () => setup.nameOf(++n);
+  const hosts: readonly Host[] = addresses.take([setup.network], setup.hosts, nameNext);
+  const { added } = setup;
+  const later = added === undefined ? [] : addresses.take([added.network], 1, nameNext);
   return {
     who: setup.who,
     accept: setup.accept ?? ["authorized"],
     volume,
-    hosts: () => hosts,
+    hosts: (day) => (added !== undefined && day >= added.day ? [...hosts, ...later] : hosts),
     mail: (day) => ({
       headerFrom,
       envelope,
@@ -223,7 +241,13 @@ export const ownServers = (addresses: Addresses, setup: OwnSetup): Stream => {
       dkim:
         selector === null
           ? []
-          : [{ domain: signer, selector, result: setup.isBroken?.(day) === true ? "fail" : "pass" }],
+          : [
+              {
+                domain: signer,
+                selector: setup.selectorOn?.(day) ?? selector,
+                result: setup.isBroken?.(day) === true ? "fail" : "pass",
+              },
+            ],
       passedOn: null,
     }),
   };

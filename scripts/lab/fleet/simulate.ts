@@ -4,7 +4,7 @@ import { createChance } from "./chance.ts";
 import { createFleetClock } from "./clock.ts";
 import { createFleetDns, type FleetDns } from "./dns.ts";
 import { fleetOf } from "./fleet-plans.ts";
-import { type Observed, observe, readAdvice, type SeenAdvice } from "./observed.ts";
+import { type Observed, observe, readAdvice, readRows, readSources, type SeenAdvice } from "./observed.ts";
 import type { Checkpoint, DomainPlan } from "./plan.ts";
 import { createSigner, publishReporters, publishSigner } from "./report-mail.ts";
 import { DAY_S, type Delivery, deliveriesOf, forgeriesOf, LIAR, type Scheduling } from "./schedule.ts";
@@ -19,6 +19,8 @@ const HOURS = 24;
 /** Reports come a day later, some later still. */
 const DAYS_AFTER = 3;
 const CHECKPOINT_HOUR = 21;
+/** Days on which the classes of the week before are looked at. */
+const WEEK_DAYS: readonly number[] = [16, 32, 53];
 /** Days of reports that an owner brings along who enrols later. */
 const HISTORY_DAYS = 40;
 /** The day of all that is published before the simulation begins. */
@@ -32,12 +34,19 @@ export interface SimulationOptions {
   readonly tell?: (text: string) => void;
 }
 
+/** What was shown of a week while it was new. */
+export interface Week extends Pick<Observed, "sources" | "rows"> {
+  readonly day: number;
+}
+
 /** A domain of the fleet after the simulation. */
 export interface Simulated {
   readonly plan: DomainPlan;
   readonly truth: Truth;
   readonly observed: Observed;
   readonly advice: ReadonlyArray<{ readonly checkpoint: Checkpoint; readonly seen: SeenAdvice }>;
+  /** What the interface said of the last week, on some days. */
+  readonly weeks: readonly Week[];
   readonly mails: readonly { readonly subject: string; readonly text: string }[];
 }
 
@@ -91,6 +100,7 @@ interface Run {
   readonly truths: ReadonlyMap<string, Truth>;
   readonly enrolled: Map<string, Enrolled>;
   readonly advice: Map<string, { checkpoint: Checkpoint; seen: SeenAdvice }[]>;
+  readonly weeks: Map<string, Week[]>;
   readonly scheduling: (plan: DomainPlan) => Scheduling;
 }
 
@@ -141,6 +151,17 @@ const readCheckpoints = async ({ world, plans, enrolled, advice }: Run, day: num
   }
 };
 
+const readWeek = async ({ world, plans, enrolled, weeks }: Run, day: number): Promise<void> => {
+  if (!WEEK_DAYS.includes(day)) return;
+  for (const { name } of plans) {
+    const id = enrolled.get(name)?.id;
+    if (id === undefined) continue;
+    const range = `from=${isoOf(day - 8)}&to=${isoOf(day - 1)}`;
+    const seen = { day, sources: await readSources(world, id, range), rows: await readRows(world, id, range) };
+    weeks.set(name, [...(weeks.get(name) ?? []), seen]);
+  }
+};
+
 const live = async (run: Run, { days, tell }: SimulationOptions): Promise<Delivery[]> => {
   const { world, enrolled } = run;
   const sent: Delivery[] = [];
@@ -151,13 +172,18 @@ const live = async (run: Run, { days, tell }: SimulationOptions): Promise<Delive
     if (ofDay === 0 && day <= days) waiting.push(...(await beginDay(run, day)));
     const due = waiting.filter((one) => one.atMs <= atMs).toSorted((a, b) => a.atMs - b.atMs);
     waiting = waiting.filter((one) => one.atMs > atMs);
-    for (const delivery of due) {
-      const address = enrolled.get(delivery.domain)?.address;
-      if (address !== undefined) await world.receive(delivery.mail(address), address);
-    }
+    await Promise.all(
+      due.map(async ({ domain, mail }) => {
+        const address = enrolled.get(domain)?.address;
+        if (address !== undefined) await world.receive(mail(address), address);
+      }),
+    );
     sent.push(...due);
     await world.work(atMs, ofDay === 2);
-    if (ofDay === CHECKPOINT_HOUR) await readCheckpoints(run, day);
+    if (ofDay === CHECKPOINT_HOUR) {
+      await readCheckpoints(run, day);
+      await readWeek(run, day);
+    }
     if (ofDay === 0 && day % 7 === 0)
       tell?.(`day ${day}, ${sent.length} report mails, ${world.sink.mails.length} mails`);
   }
@@ -184,7 +210,7 @@ export const simulate = async (options: SimulationOptions): Promise<SimulationRe
   const truths = new Map(plans.map(({ name }): [string, Truth] => [name, new Map()]));
   const chance = createChance(seed);
   const run: Run = {
-    ...{ world, plans, truths, enrolled: new Map(), advice: new Map() },
+    ...{ world, plans, truths, enrolled: new Map(), advice: new Map(), weeks: new Map() },
     scheduling: ({ name }) => ({ startMs: START_MS, chance, signer, truth: truths.get(name) ?? new Map() }),
   };
   try {
@@ -196,6 +222,7 @@ export const simulate = async (options: SimulationOptions): Promise<SimulationRe
       if (id === undefined) continue;
       domains.push({
         ...{ plan, truth: truths.get(plan.name) ?? new Map(), advice: run.advice.get(plan.name) ?? [] },
+        weeks: run.weeks.get(plan.name) ?? [],
         observed: await observe(world, id, rangeOf(days)),
         mails: world.sink.mails.filter(({ to }) => to === recipientOf(plan.name)),
       });

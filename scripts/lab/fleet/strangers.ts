@@ -16,6 +16,10 @@ export interface Forgery {
   readonly addresses: number;
   readonly aDay: number;
   readonly headerFrom?: string;
+  /** Some repeat a signature that they have seen, with this selector; it fails. */
+  readonly copied?: string;
+  /** Some invent names below the domain. */
+  readonly names?: readonly string[];
 }
 
 const some = <T>(from: readonly T[], count: number, pick: (from: readonly T[]) => T): T[] =>
@@ -24,7 +28,7 @@ const some = <T>(from: readonly T[], count: number, pick: (from: readonly T[]) =
 /** Hacked computers and lines at home that use the domain in From. They prove nothing. */
 export const botnet = (
   addresses: Addresses,
-  { domain, volume, aDay, headerFrom = domain, ...more }: Forgery,
+  { domain, volume, aDay, headerFrom = domain, copied, names = [], ...more }: Forgery,
 ): Stream => {
   const pool = Array.from({ length: more.addresses }, () => addresses.atHome());
   return {
@@ -35,7 +39,13 @@ export const botnet = (
     hosts: (_day, chance) => some(pool, aDay, chance.pick),
     mail: (_day, { ip }) => {
       // A third of them make up an envelope of somebody else's, whose SPF says nothing or no.
-      const kind = Bun.hash.crc32(ip) % 6;
+      const hash = Bun.hash.crc32(ip);
+      const kind = hash % 6;
+      if (copied !== undefined && hash % 5 === 0) {
+        return { ...none(domain, domain, "fail"), dkim: [{ domain, selector: copied, result: "fail" }] };
+      }
+      const label = names[hash % (2 * Math.max(1, names.length))];
+      if (label !== undefined) return none(`${label}.${domain}`, `${label}.${domain}`, "none");
       if (kind === 0) return none(headerFrom, `mx${Bun.hash.crc32(ip) % 97}.invoice-post.click`, "none");
       if (kind === 1) return none(headerFrom, "gmail.com", "softfail");
       return none(headerFrom, domain, kind === 2 ? "softfail" : "fail");
@@ -113,6 +123,7 @@ export interface PassedOn {
   /** The envelope that it puts in place (SRS, or a list's own); null: it keeps ours, and SPF fails. */
   readonly envelope: string | null;
   readonly volume: Stream["volume"];
+  readonly accept?: Stream["accept"];
 }
 
 const passing = (addresses: Addresses, { network, hosts: count = 1, nameOf }: PassedOn): readonly Host[] => {
@@ -160,7 +171,7 @@ export const mailingList = (
     setup.signs && envelope !== null ? [{ domain: envelope, selector: "list", result: "pass" }] : [];
   return {
     who: setup.who,
-    accept: ["forwarder"],
+    accept: setup.accept ?? ["forwarder"],
     volume: setup.volume,
     hosts: () => hosts,
     mail: () => ({

@@ -53,7 +53,8 @@ export const startWorld = async (startMs: number, given?: FleetDns): Promise<Fle
   const dataDir = mkdtempSync(join(tmpdir(), "postwarden-fleet-"));
   const config = readConfig(settingsOf(dataDir, sink.port));
   if (!config.ok) throw new Error(config.error.join("\n"));
-  const opened = openDb(join(dataDir, "postwarden.db"));
+  // Nobody tests durability here, and the disk would take a third of the time.
+  const opened = openDb(":memory:");
   if (!opened.ok) throw new Error(opened.error.kind);
   const db = opened.value;
   const logged: string[] = [];
