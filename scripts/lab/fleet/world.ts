@@ -68,8 +68,8 @@ export const startWorld = async (startMs: number, given?: FleetDns): Promise<Fle
   if (!issued.ok) throw new Error(issued.error);
   const { key } = issued.value;
   await dmarc.start();
-  const { store: domains, intake, reserve, ingester } = dmarc;
-  const reception = createReception({ domains, intake, reportHost: REPORT_HOST, reserve, clock, log });
+  const { store: domains, ingester } = dmarc;
+  const reception = createReception({ ...dmarc, domains, reportHost: REPORT_HOST, clock, log });
   const jobs = Object.entries(dmarc.jobs) as ReadonlyArray<readonly [string, () => Promise<unknown>]>;
   const isMail = (name: string): boolean => name.startsWith("mail");
 
