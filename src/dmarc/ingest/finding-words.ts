@@ -78,6 +78,9 @@ export const sentenceOf = (
 ): string | undefined => {
   if (reason === "authenticity_unknown" && doubt !== undefined) return doubtSentence(doubt);
   if (outcome === "stored" && reason === null && author !== undefined) return untrustedSentence(author, claimed);
+  if (reason === "other_author" && author !== undefined) {
+    return `The mail is authenticated as ${author}, but ${claimOf(claimed)}, and the domain accepts authenticated reports only.`;
+  }
   if (reason === "truncated" && line !== undefined) {
     return `The report is incomplete: a piece of it is missing at or before line ${line}. It is not counted.`;
   }
@@ -85,11 +88,12 @@ export const sentenceOf = (
   return WHERE_STORED[`${outcome} ${reason}`] ?? words[reason ?? outcome];
 };
 
+const claimOf = (name: string | null): string =>
+  name === null ? "its report names no reporter" : `its report says it is from ${name}`;
+
 const untrustedSentence = (author: string, claimed: string | null): string => {
-  const who = claimed === null ? "The report names no reporter" : `The report says it is from ${claimed}`;
-  const mail =
-    author === UNAUTHENTICATED ? "but its mail is not authenticated" : `but its mail is authenticated as ${author}`;
-  return `The report is stored. ${who}, ${mail}: it is counted apart, and advice leaves it out.`;
+  const mail = author === UNAUTHENTICATED ? "Its mail is not authenticated" : `Its mail is authenticated as ${author}`;
+  return `The report is stored. ${mail}, but ${claimOf(claimed)}: it is counted apart, and advice leaves it out.`;
 };
 
 const doubtSentence = ({ message, again }: Doubt): string => {

@@ -46,7 +46,7 @@ export interface Finding {
   readonly org_name: string | null;
   /** The id that the reporter gave it. */
   readonly external_report_id: string | null;
-  /** Of a report that is counted as nobody's word: who its mail is authenticated as, or `UNAUTHENTICATED`. */
+  /** Of a report that is not counted as its reporter's: who its mail is authenticated as, or `UNAUTHENTICATED`. */
   readonly author?: string;
   /** Of `truncated` XML: the line where a piece is found to be missing; told in the sentence about it. */
   readonly line?: number;
@@ -120,7 +120,7 @@ export const findingSchema = z
     org_name: text,
     authenticated_as: text.meta({
       description:
-        "Of a report that is counted, but not as its reporter's: the organization that its mail is authenticated as. Null otherwise.",
+        "Of a report that does not count as its reporter's: the organization that its mail is authenticated as. Null otherwise, and when it is not authenticated.",
     }),
     external_report_id: text.meta({ description: "The id that the reporter gave it." }),
   })

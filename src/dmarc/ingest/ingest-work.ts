@@ -146,8 +146,10 @@ export const refusedAs = (
   { ingestion, proof }: Pick<Work, "ingestion" | "proof">,
   reason: Refusal,
   nowMs: number,
-): Pick<Finding, "outcome" | "reason" | "doubt"> => {
+): Pick<Finding, "outcome" | "reason" | "doubt" | "author"> => {
   const refused = { outcome: "quarantined", reason } as const;
+  const from = proof?.from ?? null;
+  if (reason === "other_author" && from !== null) return { ...refused, author: organisationalDomain(from) ?? from };
   if (reason !== "authenticity_unknown") return refused;
   const again = (proof === null || isDoubtful(proof)) && isJudgedAgain(ingestion.receivedAtMs, nowMs);
   return { ...refused, doubt: { message: proof?.message ?? null, again } };

@@ -97,7 +97,9 @@ describe("mail of attacker.example that says it is from google.com", () => {
     });
     const [finding] = ingestionView(world.find(row.id), () => null).findings;
     expect(finding).toMatchObject({ outcome: "stored", org_name: "google.com", authenticated_as: "attacker.example" });
-    expect(finding?.message).toContain("says it is from google.com, but its mail is authenticated as attacker.example");
+    expect(finding?.message).toContain(
+      "Its mail is authenticated as attacker.example, but its report says it is from google.com:",
+    );
     const batches = exportRecords(
       createRecordStore(world.db),
       { place: { domain: domain.number }, range, filters: {} },
@@ -131,6 +133,11 @@ describe("mail of attacker.example that says it is from google.com", () => {
     const { world, domain } = start({ requireAuthenticReports: true });
     const { row } = await mailed(world, "a@attacker.example", FORGED);
     expect(row).toMatchObject({ outcome: "quarantined", reason: "other_author" });
+    const [finding] = ingestionView(world.find(row.id), () => null).findings;
+    expect(finding?.authenticated_as).toBe("attacker.example");
+    expect(finding?.message).toContain(
+      "is authenticated as attacker.example, but its report says it is from google.com",
+    );
     expect((await mailed(world, "x@google.com", GENUINE)).row.outcome).toBe("stored");
     expect(summaryOf(world, domain)).toMatchObject({ messages: 10, unauthenticated_note: null });
   });
