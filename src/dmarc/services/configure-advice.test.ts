@@ -48,6 +48,10 @@ describe("what to configure", () => {
       { return_path: { supported: true } },
       "To align SPF as well, set a custom return path below example.com at Example Mail.",
     ],
+    [
+      { dkim: { url: PAGE }, spf: null, return_path: { supported: true, url: PAGE } },
+      "To align SPF as well, set a custom return path below example.com at Example Mail.",
+    ],
     [{}, "No SPF include of Example Mail is known; aligned DKIM is enough."],
     [undefined, "No SPF include of Example Mail is known; aligned DKIM is enough."],
   ])("SPF with %p", (configure, sentence) => {

@@ -40,7 +40,8 @@ const spfAdvice = ({ name, configure }: KnownService, domain: string): string =>
   const { spf, return_path: path } = configure ?? {};
   if (spf) return `Add include:${spf.include} to the SPF record of ${domain}.`;
   if (path?.supported === true) {
-    const page = path.url === undefined ? "" : ` (${path.url})`;
+    // The page that the step about DKIM names already is not repeated.
+    const page = path.url === undefined || path.url === configure?.dkim?.url ? "" : ` (${path.url})`;
     return `To align SPF as well, set a custom return path below ${domain} at ${name}${page}.`;
   }
   if (path?.supported === false) {
