@@ -37,6 +37,8 @@ import { createDiskReserve } from "./dmarc/ingest/disk-reserve.ts";
 import { createRaise, type RaiseDeps } from "./dmarc/domains/raise.ts";
 import { createDomainFigures } from "./dmarc/reading/domain-figures.ts";
 import { createDomainFiguresStore } from "./dmarc/reading/domain-figures-store.ts";
+import { createRecordExportRoutes } from "./dmarc/reading/record-export-routes.ts";
+import { createRecordExportStore } from "./dmarc/reading/record-export-store.ts";
 import { createRecordStore } from "./dmarc/reading/reading-record-store.ts";
 import { createReportRoutes } from "./dmarc/reading/reading-report-routes.ts";
 import { createReportReadingStore } from "./dmarc/reading/reading-report-store.ts";
@@ -102,6 +104,9 @@ export const composeImport = (db: Db, { clock, resolver }: Pick<Outside, "clock"
   const ingestions = createIngestions({ db, store: stores.ingestions, ingest, clock, kick: () => undefined });
   return { ...stores, ingestions, ingest };
 };
+
+/** What a command exports records with. */
+export const composeRecordExport = (db: Db) => ({ domains: createDomainStore(db), records: createRecordStore(db) });
 
 /** DMARC monitoring: domains and their checks, reports and what is read in them, alerts. */
 export const composeDmarc = (parts: DmarcParts) => {
@@ -216,6 +221,7 @@ export const composeDmarc = (parts: DmarcParts) => {
       createDomainRoutes({ guard, domains, figures, rules }),
       createIngestionRoutes({ guard, ingestions, domains: store, reserve, clock }),
       createReadingRoutes({ guard, db, clock, store: reading, records, reports, reader, findDomain, advise }),
+      createRecordExportRoutes({ guard, clock, records, exports: createRecordExportStore(db) }),
       createReportRoutes({ guard, clock, records, reports, findDomain }),
       createAlertRoutes({ guard, store: alertStore, findDomain }),
     ],

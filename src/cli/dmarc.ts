@@ -2,7 +2,6 @@ import type { Command } from "commander";
 import { systemClock } from "../base/clock.ts";
 import { createLog } from "../base/log.ts";
 import { isId } from "../base/secrets.ts";
-import { composeAccounts } from "../compose.ts";
 import { composeImport } from "../compose-dmarc.ts";
 import { type Outside, realOutside } from "../compose-engine.ts";
 import type { Db } from "../db/open.ts";
@@ -10,6 +9,8 @@ import { isDatabaseState } from "../dmarc/ingest/ingest.ts";
 import { toldFindings } from "../dmarc/ingest/ingestion-view.ts";
 import type { Conclusion } from "../dmarc/ingest/ingest-finding.ts";
 import type { IngestionRow } from "../dmarc/ingest/ingestion-store.ts";
+import { accountIdOf } from "./dmarc-account.ts";
+import { addDmarcExport } from "./dmarc-export.ts";
 import { findFiles, type ReportBytes, type ReportPath, readReportBytes } from "./dmarc-files.ts";
 import { createTally, problemsText, showImport, tallyText } from "./dmarc-progress.ts";
 import { CommandFailed, type Io, print, UsageError } from "./io.ts";
@@ -27,21 +28,6 @@ const BATCH_BYTES_MAX = 16 * 1024 * 1024;
 const FLUSH_EVERY = 4;
 /** Pages of the write-ahead log after which it is worked into the database: more than in a server, for speed. */
 const CHECKPOINT_PAGES = 8_000;
-
-/** The account that is meant: the one named, or the only one there is. */
-const accountIdOf = (db: Db, name: string | undefined): string => {
-  const { store } = composeAccounts(db, systemClock);
-  if (name !== undefined) {
-    const account = store.findAccountByName(name);
-    if (account !== undefined) return account.id;
-    const advice = "`postwarden accounts list` shows those that exist.";
-    throw new CommandFailed(`There is no account of that name. ${advice}`, "unknown_account");
-  }
-  const [only, another] = store.listAccounts();
-  if (only === undefined) throw new CommandFailed("There is no account yet.", "unknown_account");
-  if (another !== undefined) throw new UsageError("There are several accounts; say which with --account.", "account");
-  return only.id;
-};
 
 /** Where a command works. */
 interface Place {
@@ -161,13 +147,13 @@ interface WantedRetry extends Wanted {
   readonly acceptUnauthenticated?: boolean;
 }
 
-/** `dmarc import | retry`: reports from files into the database, beside a server or without one. */
+/** `dmarc import | retry | export`: reports from files into the database and records out of it, beside a server or without one. */
 export const addDmarcCommands = (
   program: Command,
   io: Io,
   stdin: () => ReadableStream<Uint8Array> = () => Bun.stdin.stream(),
 ): void => {
-  const group = program.command("dmarc").description("DMARC reports from files");
+  const group = program.command("dmarc").description("DMARC reports from files, and the records of a domain");
 
   const withAccount = async (account: string | undefined, work: (place: Place, accountId: string) => Promise<void>) => {
     const config = loadConfig(io);
@@ -229,4 +215,6 @@ export const addDmarcCommands = (
         if (!json && ids.length === 0) for (const line of problemsText(tally.look())) io.err(line);
       });
     });
+
+  addDmarcExport(group, io);
 };

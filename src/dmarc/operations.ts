@@ -3,6 +3,7 @@ import { ADVICE_OPERATION } from "./advice/advice-schemas.ts";
 import { ALERT_OPERATIONS } from "./alerts/alert-routes.ts";
 import { DOMAIN_OPERATIONS } from "./domains/domain-operations.ts";
 import { INGESTION_OPERATIONS } from "./ingest/ingestion-operations.ts";
+import { EXPORT_OPERATIONS } from "./reading/record-export-routes.ts";
 import { READING_OPERATIONS } from "./reading/reading-operations.ts";
 
 /** What the OpenAPI document says about DMARC monitoring. */
@@ -10,6 +11,7 @@ export const DMARC_OPERATIONS: readonly Operation[] = [
   ...DOMAIN_OPERATIONS,
   ...INGESTION_OPERATIONS,
   ...READING_OPERATIONS,
+  ...EXPORT_OPERATIONS,
   ADVICE_OPERATION,
   ...ALERT_OPERATIONS,
 ];

@@ -10,6 +10,8 @@ import { createIngest } from "../dmarc/ingest/ingest.ts";
 import { createCountStore } from "../dmarc/ingest/ingest-store.ts";
 import { createIngestionStore } from "../dmarc/ingest/ingestion-store.ts";
 import { createRecordStore } from "../dmarc/reading/reading-record-store.ts";
+import { createRecordExportRoutes } from "../dmarc/reading/record-export-routes.ts";
+import { createRecordExportStore } from "../dmarc/reading/record-export-store.ts";
 import { createReportRoutes } from "../dmarc/reading/reading-report-routes.ts";
 import { createReportReadingStore } from "../dmarc/reading/reading-report-store.ts";
 import { createReadingRoutes } from "../dmarc/reading/reading-routes.ts";
@@ -82,6 +84,7 @@ export const createReadingWorlds = () => {
           ...{ guard, db, clock, store, records, reports, reader, findDomain },
           advise: ({ domain }) => ({ domain }),
         }),
+        createRecordExportRoutes({ guard, clock, records, exports: createRecordExportStore(db) }),
         createReportRoutes({ guard, clock, records, reports, findDomain }),
       ],
     });
@@ -133,14 +136,14 @@ export const createReadingWorlds = () => {
         { key = "own", body, accept }: { key?: string; body?: unknown; accept?: string } = {},
       ) => {
         const answer: Response = await app.handle(
-          new Request(`http://localhost/v1/dmarc/domains/${path}`, {
+          new Request(new URL(path, "http://localhost/v1/dmarc/domains/").href, {
             method,
             headers: { authorization: key, ...(accept === undefined ? {} : { accept }) },
             ...(body === undefined ? {} : { body: JSON.stringify(body) }),
           }),
         );
         const bytes = Buffer.from(await answer.arrayBuffer());
-        const isJson = answer.headers.get("content-type")?.includes("json") === true;
+        const isJson = answer.headers.get("content-type")?.startsWith("application/json") === true;
         const json: Record<string, unknown> = isJson ? JSON.parse(bytes.toString()) : {};
         return { status: answer.status, headers: answer.headers, bytes, text: bytes.toString(), body: json };
       },

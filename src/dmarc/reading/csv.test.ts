@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { parse } from "csv-parse/sync";
 import { type Cell, csvLine } from "../../http/csv.ts";
-import { CSV_ROWS_MAX, csvResponse, wantsCsv } from "./csv.ts";
+import { CSV_ROWS_MAX, csvResponse, rowFormatOf, wantsCsv } from "./csv.ts";
 
 test.each<[readonly Cell[], string]>([
   [["a", 1, true, null, 0.5], "a,1,true,,0.5\r\n"],
@@ -25,6 +25,18 @@ test.each([
   ["", false],
 ])("Accept: %s asks for CSV: %p", (accept, isCsv) => {
   expect(wantsCsv(new Request("http://localhost/", { headers: { accept } }))).toBe(isCsv);
+});
+
+test.each([
+  ["application/x-ndjson", "ndjson"],
+  ["application/ndjson", "ndjson"],
+  ["application/x-ndjson, application/json;q=0.9", "ndjson"],
+  ["application/x-ndjson;q=0.8, application/json", "json"],
+  ["application/x-ndjson;q=0.5, text/csv", "csv"],
+  ["application/x-ndjson, text/csv;q=0.5", "ndjson"],
+  ["*/*", "json"],
+] as const)("Accept: %s asks for %s", (accept, format) => {
+  expect(rowFormatOf(new Request("http://localhost/", { headers: { accept } }))).toBe(format);
 });
 
 const REQUEST = new Request("http://localhost/");

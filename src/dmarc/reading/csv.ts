@@ -15,12 +15,20 @@ const qualityOf = (accept: string, type: string): number | null => {
   return null;
 };
 
-/** Whether a request asks for CSV: `text/csv` is named, and JSON is not liked better. */
-export const wantsCsv = (request: Request): boolean => {
+/** The media types of rows that are no JSON document. NDJSON has no registered one; these are in use. */
+const ROW_TYPES = { csv: ["text/csv"], ndjson: ["application/x-ndjson", "application/ndjson"] } as const;
+
+/** How a request wants rows: CSV or NDJSON where their type is named and JSON is not liked better, else JSON. */
+export const rowFormatOf = (request: Request): "json" | "csv" | "ndjson" => {
   const accept = request.headers.get("accept") ?? "";
-  const csv = qualityOf(accept, "text/csv") ?? 0;
-  return csv > 0 && csv >= (qualityOf(accept, "application/json") ?? 0);
+  const likes = (types: readonly string[]): number => Math.max(...types.map((type) => qualityOf(accept, type) ?? 0));
+  const [csv, ndjson, json] = [likes(ROW_TYPES.csv), likes(ROW_TYPES.ndjson), likes(["application/json"])];
+  if (Math.max(csv, ndjson) === 0 || Math.max(csv, ndjson) < json) return "json";
+  return csv >= ndjson ? "csv" : "ndjson";
 };
+
+/** Whether a request asks for CSV: `text/csv` is named, and JSON is not liked better. */
+export const wantsCsv = (request: Request): boolean => rowFormatOf(request) === "csv";
 
 /** A file of CSV (UTF-8, header row, CRLF), written while it is read and cut behind `CSV_ROWS_MAX` rows. */
 export const csvResponse = (

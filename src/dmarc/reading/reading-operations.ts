@@ -96,7 +96,7 @@ export const READING_OPERATIONS: readonly Operation[] = [
     path: `${PATH}/records`,
     tag: TAG,
     summary: "What reports say, row by row: the newest day first, and of a day what fails first",
-    description: `A page with filters may hold fewer rows than \`limit\` and still have a \`next_cursor\`. ${CSV} It begins at \`cursor\`; for more, ask for shorter ranges.`,
+    description: `A page with filters may hold fewer rows than \`limit\` and still have a \`next_cursor\`. ${CSV} It begins at \`cursor\`; for more, ask for shorter ranges, or for NDJSON. With \`Accept: application/x-ndjson\` all rows of the range are streamed in the same order from \`cursor\` on, one JSON object a line, without a limit.`,
     parameters: [
       ID,
       ...RANGE,

@@ -98,6 +98,17 @@ export const recordSchema = z
 
 export type ShownRecord = Readonly<z.infer<typeof recordSchema>>;
 
+/** A line of the export of all domains. */
+export const exportedRecordSchema = recordSchema
+  .extend({
+    domain_id: z.uuid(),
+    domain: z.string(),
+    cursor: z.string().meta({ description: "Resumes the export behind this record." }),
+  })
+  .meta({ title: "DmarcExportedRecord" });
+
+export type ExportedRecord = Readonly<z.infer<typeof exportedRecordSchema>>;
+
 export const recordsSchema = z
   .object({ records: z.array(recordSchema), next_cursor: z.string().nullable() })
   .meta({ title: "DmarcRecordList" });

@@ -77,21 +77,34 @@ const TRAITS = `report NOT IN (SELECT number FROM dmarc_reports WHERE is_complet
     AND ($reporter IS NULL OR EXISTS (SELECT 1 FROM dmarc_reports o WHERE o.number = report
       AND (lower(coalesce(o.org, '')) = $reporter OR o.org GLOB '*[^ -~]*')))`;
 
-// The inner query walks an index; rows are joined for what is wanted only.
-const select = (
-  where: string,
+/** What is read of records whose keys another query finds: rows are joined for what is wanted only. */
+const joined = (
+  keys: string,
+  order: string,
 ): string => `SELECT c.day, c.rank, c.report, c.position, c.source_ip sourceIp, c.count, c.disposition,
     c.dkim, c.spf, c.is_aligned isAligned, c.is_forwarded isForwarded, c.header_from headerFrom, c.body, s.key sourceKey,
     n.name reverseName, n.is_confirmed isConfirmed, n.asn, n.as_name asName, n.country, r.id reportRef, r.org, ${AUTHOR} author,
     CASE r.authenticity WHEN 'pass' THEN json_extract(r.authenticity_body, '$.from') END authenticatedFrom, r.report_id reportId, r.begin_ms beginMs,
     r.end_ms endMs
-  FROM (SELECT report, position FROM dmarc_records WHERE ${where} AND ${BEHIND} AND ${TO_END} AND ${TRAITS}
-    ORDER BY ${ORDER} LIMIT $limit) k
+  FROM (${keys}) k
   CROSS JOIN dmarc_records c ON c.report = k.report AND c.position = k.position
   CROSS JOIN dmarc_reports r ON r.number = c.report
   CROSS JOIN dmarc_sources s ON s.number = c.source
   LEFT JOIN dmarc_reverse_names n ON n.ip = c.source_ip
-  ORDER BY c.day DESC, c.rank DESC, c.report DESC, c.position DESC`;
+  ORDER BY ${order}`;
+
+// The inner query walks an index.
+const select = (where: string): string =>
+  joined(
+    `SELECT report, position FROM dmarc_records WHERE ${where} AND ${BEHIND} AND ${TO_END} AND ${TRAITS}
+      ORDER BY ${ORDER} LIMIT $limit`,
+    "c.day DESC, c.rank DESC, c.report DESC, c.position DESC",
+  );
+
+const IN_PLACE = joined(
+  "SELECT report, position FROM dmarc_records WHERE report = $report AND position > $position ORDER BY position LIMIT $limit",
+  "c.position",
+);
 
 const skip = (where: string): string =>
   `SELECT day, rank, report, position FROM dmarc_records WHERE ${where} AND ${BEHIND} AND ${TO_END} ORDER BY ${ORDER} LIMIT 1 OFFSET $skipped`;
@@ -120,6 +133,7 @@ export const createRecordStore = ({ sqlite }: Pick<Db, "sqlite">) => {
   const ofSource = prepare("source = $place");
   const ofSources = prepare("source IN (SELECT value FROM json_each($place))");
   const ofReport = prepare("report = $place");
+  const inPlace = sqlite.prepare<RecordRow, Parameters>(IN_PLACE);
 
   const statementsFor = (wanted: RecordPlace): { readonly of: typeof ofDomain; readonly place: string | number } => {
     if ("domain" in wanted) return { of: ofDomain, place: wanted.domain };
@@ -136,6 +150,9 @@ export const createRecordStore = ({ sqlite }: Pick<Db, "sqlite">) => {
       const { aligned, ...values } = traits;
       return of.rows.all({ place, ...startOf(before), ...endOf(end), ...values, ...ranksOf(aligned), limit });
     },
+    /** The records of a report behind a position, in the order in which the report has them. */
+    recordsInPlace: (report: number, position: number, limit: number): RecordRow[] =>
+      inPlace.all({ report, position, limit }),
     /** The key of the record that is the `count`th of a window, whatever its traits; undefined when there are fewer. */
     keyAt(wanted: RecordPlace, { before, end }: RecordWindow, count: number): RecordKey | undefined {
       const { of, place } = statementsFor(wanted);

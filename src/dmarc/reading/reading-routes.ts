@@ -8,7 +8,8 @@ import { sendJson } from "../../http/answer.ts";
 import { readJson } from "../../http/body.ts";
 import type { Caller, Guard } from "../../http/guard.ts";
 import { namesOf, pageParameters, parametersOf, readPage, readParameters, writeCursor } from "../../http/query.ts";
-import { csvResponse, wantsCsv } from "./csv.ts";
+import { csvResponse, rowFormatOf, wantsCsv } from "./csv.ts";
+import { ndjsonResponse } from "./ndjson.ts";
 import type { DomainRow } from "../domains/domain-store.ts";
 import { rangeOf } from "./range.ts";
 import { recordFiltersSchema, type RecordFilters } from "./reading-record-schemas.ts";
@@ -16,7 +17,14 @@ import type { RecordPlace, RecordStore } from "./reading-record-store.ts";
 import type { ReportReadingStore } from "./reading-report-store.ts";
 import { rangeSchema, sourceChangeSchema, sourceFiltersSchema } from "./reading-schemas.ts";
 import type { ReadingStore } from "./reading-store.ts";
-import { exportRecords, isRecordCursor, readRecords, RECORD_COLUMNS, type RecordQuestion } from "./records.ts";
+import {
+  exportRecords,
+  isRecordCursor,
+  readRecords,
+  RECORD_COLUMNS,
+  recordBatches,
+  type RecordQuestion,
+} from "./records.ts";
 import { exportSources, isSourceCursor, pageOfSources, SOURCE_COLUMNS } from "./sources-page.ts";
 import { createSourceWords } from "./sources-words.ts";
 import type { SourceReader } from "./sources.ts";
@@ -49,8 +57,12 @@ export const createDomainFinder =
     throw new AppError("not_found", { message: "There is no such domain." });
   };
 
-const fileName = (what: string, { domain }: DomainRow, { from, to }: { from: string; to: string }): string =>
-  `${what}-${domain.replace(/[^a-z0-9.-]/g, "_")}-${from}-${to}.csv`;
+const fileName = (
+  what: string,
+  { domain }: DomainRow,
+  { from, to }: { from: string; to: string },
+  suffix = "csv",
+): string => `${what}-${domain.replace(/[^a-z0-9.-]/g, "_")}-${from}-${to}.${suffix}`;
 
 const dates = ({ fromDay, toDay }: DayRange) => ({ from: isoDay(fromDay), to: isoDay(toDay) });
 
@@ -131,8 +143,10 @@ export const createReadingRoutes = (deps: ReadingRouteDeps) => {
         const domain = find(caller, params.id);
         const { limit, after, filters } = readPage(request, recordFiltersSchema, isRecordCursor);
         const question = questionOf(domain, filters);
-        if (wantsCsv(request)) {
-          const name = fileName("records", domain, dates(question.range));
+        const format = rowFormatOf(request);
+        const name = fileName("records", domain, dates(question.range), format);
+        if (format === "ndjson") return ndjsonResponse(request, name, recordBatches(records, question, after));
+        if (format === "csv") {
           return csvResponse(request, name, {
             columns: RECORD_COLUMNS,
             batches: exportRecords(records, question, after),

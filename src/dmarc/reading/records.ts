@@ -110,21 +110,31 @@ const goOn = (end: RecordKey | undefined, { aligned }: RowFilters): RecordKey | 
   return aligned === false && end.rank < RANK_STEP ? endOf(end.day) : end;
 };
 
-/** The same records as rows of CSV, in batches. */
-export async function* exportRecords(
+/** All records from a cursor on, in batches. */
+export async function* recordBatches(
   store: RecordStore,
   question: RecordQuestion,
   from: string | null,
-): AsyncGenerator<ReadonlyArray<readonly Cell[]>, void> {
+): AsyncGenerator<readonly ShownRecord[], void> {
   for (let after = from; ;) {
     const { records, next } = await readRecords(store, question, { after, limit: EXPORTED_AT_ONCE });
-    yield records.map(recordCells);
+    yield records;
     if (next === null) return;
     after = next;
   }
 }
 
-const recordView = (row: RecordRow): ShownRecord => {
+/** The same records as rows of CSV. */
+export async function* exportRecords(
+  store: RecordStore,
+  question: RecordQuestion,
+  from: string | null,
+): AsyncGenerator<ReadonlyArray<readonly Cell[]>, void> {
+  for await (const records of recordBatches(store, question, from)) yield records.map(recordCells);
+}
+
+/** A record as the interface shows it. */
+export const recordView = (row: RecordRow): ShownRecord => {
   const { envelopeFrom, envelopeTo, reasons, dkimResults, spfResults } = JSON.parse(row.body) as RecordBody;
   const source = shownSourceOf(row);
   const { kind, name } = readShownKey(source) ?? { kind: "network", name: source };

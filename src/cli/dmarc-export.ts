@@ -1,0 +1,84 @@
+import { type Command, Option } from "commander";
+import { systemClock } from "../base/clock.ts";
+import { AppError } from "../base/errors.ts";
+import type { DayRange } from "../base/days.ts";
+import { composeRecordExport } from "../compose-dmarc.ts";
+import type { Db } from "../db/open.ts";
+import { parseMonitoredDomain } from "../dmarc/domains/domain-form.ts";
+import { writeNdjson } from "../dmarc/reading/ndjson.ts";
+import { parseDay, rangeOf } from "../dmarc/reading/range.ts";
+import { exportRecords, RECORD_COLUMNS, recordBatches } from "../dmarc/reading/records.ts";
+import { csvLine } from "../http/csv.ts";
+import { accountIdOf } from "./dmarc-account.ts";
+import { CommandFailed, type Io, UsageError } from "./io.ts";
+import { loadConfig, openDatabase } from "./workspace.ts";
+
+const FORMATS = ["ndjson", "csv"] as const;
+
+interface Wanted {
+  readonly account?: string;
+  readonly from?: string;
+  readonly to?: string;
+  readonly format: (typeof FORMATS)[number];
+}
+
+const EXAMPLE = `
+Example:
+  postwarden dmarc export example.com --from 2026-01-01 --to 2026-01-31 > records.ndjson`;
+
+const dayOf = (name: "from" | "to", text: string | undefined): number | undefined => {
+  if (text === undefined) return undefined;
+  const day = parseDay(text);
+  if (day === null) throw new UsageError(`--${name} "${text}" is not a date (YYYY-MM-DD).`, name);
+  return day;
+};
+
+const readRange = ({ from, to }: Wanted): DayRange => {
+  try {
+    return rangeOf({ from: dayOf("from", from), to: dayOf("to", to) }, systemClock.nowMs());
+  } catch (error) {
+    if (!(error instanceof AppError)) throw error;
+    throw new UsageError("--from must not be after --to, and a range has 3,660 days at most.", "from");
+  }
+};
+
+const writeRecords = async (db: Db, io: Io, name: string, wanted: Wanted): Promise<void> => {
+  const range = readRange(wanted);
+  const owner = { accountId: accountIdOf(db, wanted.account), mode: "live" } as const;
+  const parsed = parseMonitoredDomain(name, "live");
+  if (!parsed.ok) throw new UsageError(parsed.error, "domain");
+  const { domains, records } = composeRecordExport(db);
+  const domain = domains.findSame(owner, parsed.value);
+  if (domain === undefined)
+    throw new CommandFailed(`${parsed.value} is not enrolled in this account.`, "unknown_domain");
+  const question = { place: { domain: domain.number }, range, filters: {} };
+  if (wanted.format === "ndjson") {
+    for await (const piece of writeNdjson(recordBatches(records, question, null))) await io.write(piece);
+    return;
+  }
+  await io.write(Buffer.from(csvLine(RECORD_COLUMNS)));
+  for await (const rows of exportRecords(records, question, null)) {
+    await io.write(Buffer.from(rows.map((cells) => csvLine(cells)).join("")));
+  }
+};
+
+/** `dmarc export`: the records of a domain to standard output, beside a server or without one. */
+export const addDmarcExport = (group: Command, io: Io): void => {
+  group
+    .command("export")
+    .description("write the records of a domain to standard output, newest day first")
+    .argument("<domain>", "an enrolled domain")
+    .option("--from <date>", "the first UTC day (default: 29 days before --to)")
+    .option("--to <date>", "the last UTC day (default: today)")
+    .addOption(new Option("--format <format>", "format of the output").choices([...FORMATS]).default("ndjson"))
+    .option("--account <name>", "the account; needed when there are several")
+    .addHelpText("after", EXAMPLE)
+    .action(async (domain: string, wanted: Wanted) => {
+      const db = openDatabase(io, loadConfig(io));
+      try {
+        await writeRecords(db, io, domain, wanted);
+      } finally {
+        db.close();
+      }
+    });
+};

@@ -1,0 +1,17 @@
+import { streamRows } from "../../http/answer.ts";
+
+/** The media type of JSON texts, one a line, each line ended by a line feed. */
+export const NDJSON_TYPE = "application/x-ndjson";
+
+/** Rows as NDJSON (UTF-8), all of them, written while they are read. A stream that breaks off ends without its last chunk. */
+export const ndjsonResponse = (request: Request, name: string, batches: AsyncIterable<readonly unknown[]>): Response =>
+  streamRows(request, writeNdjson(batches), {
+    "content-type": NDJSON_TYPE,
+    "content-disposition": `attachment; filename="${name}"`,
+    vary: "accept",
+  });
+
+/** Rows as lines of NDJSON, a piece a batch. */
+export async function* writeNdjson(batches: AsyncIterable<readonly unknown[]>): AsyncGenerator<Uint8Array, void> {
+  for await (const batch of batches) yield Buffer.from(batch.map((row) => `${JSON.stringify(row)}\n`).join(""));
+}

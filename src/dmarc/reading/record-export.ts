@@ -1,0 +1,78 @@
+import type { DayRange } from "../../base/days.ts";
+import { backgroundTurn } from "../../base/background.ts";
+import { writeCursor } from "../../http/query.ts";
+import type { DomainOwner } from "../domains/domain-store.ts";
+import type { ExportedRecord } from "./reading-record-schemas.ts";
+import type { RecordRow, RecordStore } from "./reading-record-store.ts";
+import type { ExportedReport, RecordExportStore } from "./record-export-store.ts";
+import { recordView } from "./records.ts";
+
+/** The place of a record in the order in which reports were stored. */
+export interface ExportPlace {
+  /** `number` of the report. */
+  readonly report: number;
+  readonly position: number;
+}
+
+/** Reports looked at in one go, whoever they belong to. */
+const REPORTS_AT_ONCE = 2_000;
+const RECORDS_AT_ONCE = 250;
+
+const CURSOR = /^(\d{1,15})\.(\d{1,9})$/;
+const START: ExportPlace = { report: 0, position: -1 };
+
+export const isExportCursor = (text: string): boolean => CURSOR.test(text);
+
+/** The place that a cursor stands for; null is the start. */
+export const readExportCursor = (text: string | null): ExportPlace => {
+  if (text === null) return START;
+  const [report = 0, position = 0] = text.split(".").map(Number);
+  return { report, position };
+};
+
+const cursorAt = ({ report, position }: ExportPlace): string => writeCursor(`${report}.${position}`);
+
+/**
+ * The records of all domains of an owner behind a place, in batches: report by report as they were stored, so that what comes later
+ * stands behind what was read before, whatever day it is about. Between two batches others have their turn.
+ */
+export async function* exportAllRecords(
+  { records, exports }: { readonly records: RecordStore; readonly exports: RecordExportStore },
+  owner: DomainOwner,
+  { range, after }: { readonly range: DayRange; readonly after: ExportPlace },
+): AsyncGenerator<readonly ExportedRecord[], void> {
+  const last = exports.lastNumber(after.report);
+  let batch: ExportedRecord[] = [];
+  for (let from = after.report; from <= last; from += REPORTS_AT_ONCE) {
+    await backgroundTurn(owner.accountId);
+    const to = Math.min(last, from + REPORTS_AT_ONCE - 1);
+    for (const report of exports.reportsBetween(owner, { from, to }, range)) {
+      const behind = report.number === after.report ? after.position : START.position;
+      for (const rows of pagesOf(records, report.number, behind)) {
+        batch.push(...rows.map((row) => exportedView(report, row)));
+        if (batch.length < RECORDS_AT_ONCE) continue;
+        yield batch;
+        batch = [];
+      }
+    }
+  }
+  if (batch.length > 0) yield batch;
+}
+
+const exportedView = ({ domainId, domain }: ExportedReport, row: RecordRow): ExportedRecord => ({
+  domain_id: domainId,
+  domain,
+  ...recordView(row),
+  cursor: cursorAt(row),
+});
+
+/** The records of a report behind a position, some at a time. */
+function* pagesOf(records: RecordStore, report: number, behind: number): Generator<readonly RecordRow[], void> {
+  for (let position = behind; ;) {
+    const rows = records.recordsInPlace(report, position, RECORDS_AT_ONCE);
+    yield rows;
+    const last = rows.at(-1);
+    if (last === undefined || rows.length < RECORDS_AT_ONCE) return;
+    position = last.position;
+  }
+}
