@@ -107,6 +107,7 @@ describe("the OpenAPI document", () => {
       "dmarc.record_changed",
       "dmarc.reports_stopped",
       "dmarc.status_changed",
+      "dmarc.tls_failures",
       "webhook.test",
     ]);
     for (const [type, { post }] of Object.entries(document.webhooks)) {

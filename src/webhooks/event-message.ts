@@ -54,6 +54,10 @@ const TITLES: Readonly<Record<string, (data: Data) => string>> = {
   "dmarc.new_subdomain": (data) => `${said(data.domain)}: mail names new subdomains`,
   "dmarc.failure_spike": (data) => `${said(data.domain)}: much more mail fails DMARC`,
   "dmarc.reports_stopped": (data) => `${said(data.domain)}: no more DMARC reports arrive`,
+  "dmarc.tls_failures": (data) =>
+    data.state === "ended"
+      ? `${said(data.domain)}: inbound TLS sessions no longer fail (${said(data.meaning)})`
+      : `${said(data.domain)}: inbound TLS sessions fail, ${said(data.meaning)}`,
   "bulk.completed": () => "A list is completed",
   "bulk.cancelled": () => "A list was cancelled",
   "bulk.failed": () => "A list failed",

@@ -68,6 +68,8 @@ export const hintsOf = (
       ];
     case "reports_stopped":
       return [hint("Does the record still name the reporting address? Have it checked:", verifyCommand(place))];
+    case "tls_failures":
+      return data.state === "ended" ? [] : [hint("The TLS reports:", readCommand(place, "/tls-reports"))];
     default:
       return [];
   }

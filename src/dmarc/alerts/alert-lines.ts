@@ -37,6 +37,13 @@ const namesSchema = z.object({
 const checksSchema = z.object({ checks: z.array(z.object({ ok: z.boolean().nullable(), message: z.string() })) });
 const recordSchema = z.object({ record: z.string().nullable(), previous_record: z.string().nullable().optional() });
 const changesSchema = recordSchema.required();
+const tlsSchema = z.object({
+  state: z.enum(["began", "ended"]),
+  policy_type: z.string().nullable(),
+  advice: z.string(),
+  mx_hosts: z.array(z.object({ host: z.string(), sessions: z.int() })),
+  reporters: z.array(z.string()),
+});
 const reportedSchema = z.object({ reported: z.object({ reporters: z.array(z.string()) }) });
 
 const DETAILS_MAX = 10;
@@ -74,9 +81,21 @@ const detailsOf = (rule: string, data: Readonly<Record<string, unknown>>): reado
       return currentRecord(data);
     case "new_subdomain":
       return newNames(data);
+    case "tls_failures":
+      return tlsFailures(data);
     default:
       return listedSources(data);
   }
+};
+
+const tlsFailures = (data: unknown): readonly string[] => {
+  const read = tlsSchema.safeParse(data);
+  if (!read.success || read.data.state === "ended") return [];
+  const { advice, mx_hosts, reporters, policy_type } = read.data;
+  const hosts = mx_hosts.map(({ host, sessions }) => `${host}: ${sessions} failed`);
+  const policy = policy_type === null ? [] : [`Policy: ${policy_type}`];
+  const told = reporters.length === 0 ? [] : [`Reported by ${reporters.map(shortName).join(", ")}`];
+  return [advice, ...policy, ...told, ...withRest(hosts, hosts.length)];
 };
 
 const failingChecks = (data: unknown): readonly string[] => {

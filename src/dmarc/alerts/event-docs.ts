@@ -206,6 +206,43 @@ const reportsStopped = eventDoc(
   { last_report_at: "2026-01-01T05:12:44.310Z", last_day: "2025-12-31" },
 );
 
+const tlsFailures = eventDoc(
+  "tls_failures",
+  "TLS sessions of servers that deliver mail to a domain fail for a reason, or do so no longer",
+  z.object({
+    state: z.enum(["began", "ended"]),
+    policy_domain: z.string(),
+    policy_type: z.string().nullable().meta({ description: "`sts`, `tlsa` or `no-policy-found`." }),
+    result_type: z
+      .string()
+      .meta({ description: "As in RFC 8460 section 4.3; `unspecified` where reports do not say." }),
+    meaning: z.string(),
+    advice: z.string(),
+    sessions: z.int().meta({ description: "All sessions under the policy on the last two days with reports." }),
+    failed_sessions: z.int(),
+    failing_share: share,
+    mx_hosts: z.array(z.object({ host: z.string(), sessions: z.int() })).meta({ description: "With failed sessions." }),
+    reporters: z.array(z.string()),
+    first_day: day,
+    last_day: day,
+  }),
+  {
+    state: "began",
+    policy_domain: "example.com",
+    policy_type: "sts",
+    result_type: "certificate-expired",
+    meaning: "the certificate has expired",
+    advice: "Renew the certificate of the MX host, and see that the mail server has loaded the new one.",
+    sessions: 1_203,
+    failed_sessions: 84,
+    failing_share: 0.0698,
+    mx_hosts: [{ host: "mx1.example.com", sessions: 84 }],
+    reporters: ["Google Inc."],
+    first_day: "2025-12-31",
+    last_day: "2026-01-01",
+  },
+);
+
 /** The events of DMARC monitoring, as the OpenAPI document describes them. */
 export const DMARC_EVENTS: readonly EventDoc[] = [
   statusChanged,
@@ -215,4 +252,5 @@ export const DMARC_EVENTS: readonly EventDoc[] = [
   newSubdomain,
   failureSpike,
   reportsStopped,
+  tlsFailures,
 ];

@@ -60,7 +60,7 @@ describe("enrolment", () => {
       settings: {
         webhook_configured: false,
         recipients: [],
-        alerts: { ...on, new_subdomain: true, failure_spike: true, reports_stopped: true },
+        alerts: { ...on, new_subdomain: true, failure_spike: true, reports_stopped: true, tls_failures: true },
         digest: "off",
         retention_days: 400,
         raw_retention_days: 90,

@@ -12,6 +12,7 @@ export const ALERT_RULES = [
   "new_subdomain",
   "failure_spike",
   "reports_stopped",
+  "tls_failures",
 ] as const;
 export type AlertRule = (typeof ALERT_RULES)[number];
 
@@ -24,6 +25,7 @@ export const DEFAULT_ALERTS: Readonly<Record<AlertRule, boolean>> = {
   new_subdomain: true,
   failure_spike: true,
   reports_stopped: true,
+  tls_failures: true,
 };
 
 /** Something that happened to a domain. */

@@ -32,6 +32,7 @@ export const storeTlsReport = (batch: Batch, { work, reading, named }: Place, re
     if (same === null) {
       const row = { id, domain: domain.number, ingestion: ingestion.id, report: { ...report, policies }, sameness };
       batch.stores.reports.insertTls(batch.tx, { ...row, receivedAtMs: ingestion.receivedAtMs });
+      batch.stores.domains.update(batch.tx, domain.number, { isUnreviewed: true });
     }
     return { domain, policies, id, isNew: same === null || isOwn };
   });

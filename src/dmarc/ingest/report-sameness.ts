@@ -35,4 +35,10 @@ const partsOf = ({ policy, orgName, reportId, beginMs, endMs }: Omit<Report, "ro
 
 /** The same for a TLS report, which names domains by policy only. */
 export const tlsSamenessOf = ({ orgName, reportId, beginMs, endMs, policies }: TlsReport): string =>
-  hashOf([orgName?.toLowerCase() ?? null, reportId ?? [hashOf(policies)], beginMs, endMs]);
+  hashOf([orgName?.toLowerCase() ?? null, reportId ?? [hashOf(policies.map(withoutHosts))], beginMs, endMs]);
+
+/** As policies were when reports began to be told apart by them. */
+const withoutHosts = (policy: TlsReport["policies"][number]) => ({
+  ...policy,
+  failures: policy.failures.map(({ resultType, sessions }) => ({ resultType, sessions })),
+});

@@ -174,7 +174,7 @@ export const TLS_REPORT = {
       policy_type: "sts",
       successful_sessions: 320,
       failed_sessions: 1,
-      failures: [{ result_type: "certificate-expired", sessions: 1 }],
+      failures: [{ result_type: "certificate-expired", sessions: 1, receiving_mx_hostname: "mx1.example.com" }],
     },
   ],
   ingestion_id: "019aa0d6-5b7e-7c31-9f4c-0d9a3c3f1a83",

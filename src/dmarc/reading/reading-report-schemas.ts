@@ -118,7 +118,7 @@ export const tlsReportSchema = z
         policy_type: text,
         successful_sessions: count,
         failed_sessions: count,
-        failures: z.array(z.object({ result_type: z.string(), sessions: count })),
+        failures: z.array(z.object({ result_type: z.string(), sessions: count, receiving_mx_hostname: text })),
       }),
     ),
     ingestion_id: z.string(),

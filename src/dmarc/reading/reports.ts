@@ -145,7 +145,10 @@ export const tlsReportView = (row: TlsReportRow): ShownTlsReport => {
       policy_type: policyType,
       successful_sessions: successfulSessions,
       failed_sessions: failedSessions,
-      failures: failures.map(({ resultType, sessions }) => ({ result_type: resultType, sessions })),
+      failures: failures.map(({ resultType, sessions, mxHost = null }) => ({
+        ...{ result_type: resultType, sessions },
+        receiving_mx_hostname: mxHost,
+      })),
     })),
     ingestion_id: row.ingestion,
   };

@@ -2,6 +2,14 @@ import { z } from "zod";
 import { err, ok, type Result } from "../../base/errors.ts";
 import { readDomain, readText, readTimeMs } from "./report-values.ts";
 
+/** Sessions that failed alike (RFC 8460 §4.4). */
+export interface TlsFailureDetail {
+  readonly resultType: string;
+  readonly sessions: number;
+  /** `receiving-mx-hostname` in lower case; null when it is not said, absent in what older versions stored. */
+  readonly mxHost?: string | null;
+}
+
 /** How mail to one domain fared with transport encryption (RFC 8460 §4.3). */
 export interface TlsPolicyResult {
   readonly domain: string | null;
@@ -10,7 +18,7 @@ export interface TlsPolicyResult {
   readonly successfulSessions: number;
   readonly failedSessions: number;
   /** Failures by their result type, as far as the reporter tells them apart. */
-  readonly failures: ReadonlyArray<{ readonly resultType: string; readonly sessions: number }>;
+  readonly failures: readonly TlsFailureDetail[];
 }
 
 /** A TLS report (RFC 8460) in its simplest useful form. */
@@ -45,7 +53,7 @@ const policySchema = z.object({
     .object({ "total-successful-session-count": sessions, "total-failure-session-count": sessions })
     .catch({ "total-successful-session-count": 0, "total-failure-session-count": 0 }),
   "failure-details": z
-    .array(z.object({ "result-type": text, "failed-session-count": sessions }))
+    .array(z.object({ "result-type": text, "failed-session-count": sessions, "receiving-mx-hostname": text }))
     .nullish()
     .catch(null),
 });
@@ -117,5 +125,6 @@ const policyResult = ({
   failures: (details ?? []).map((detail) => ({
     resultType: readText(detail["result-type"] ?? "") ?? "unknown",
     sessions: detail["failed-session-count"],
+    mxHost: readDomain(detail["receiving-mx-hostname"] ?? ""),
   })),
 });
