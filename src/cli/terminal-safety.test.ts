@@ -63,6 +63,8 @@ const COMMANDS: ReadonlyArray<readonly string[]> = [
   ["dmarc", "import", evilFile, "--account", "anna"],
   ["dmarc", "import", join(folder, E, "none")],
   ["dmarc", "retry", E],
+  ["dmarc", "export", E],
+  ["dmarc", "export", "example.com", "--from", E],
   ["inspect", "address", `${E}@example.com`],
   ["inspect", "reply", `550 ${E}`],
   ["inspect", "record", `v=DMARC1; p=${E}`],
