@@ -41,6 +41,7 @@ import { createDomainFigures } from "./dmarc/reading/domain-figures.ts";
 import { createDomainFiguresStore } from "./dmarc/reading/domain-figures-store.ts";
 import { createRecordExportRoutes } from "./dmarc/reading/record-export-routes.ts";
 import { createRecordExportStore } from "./dmarc/reading/record-export-store.ts";
+import { createFailureReportRoutes } from "./dmarc/reading/failure-report-routes.ts";
 import { createRecordStore } from "./dmarc/reading/reading-record-store.ts";
 import { createReportRoutes } from "./dmarc/reading/reading-report-routes.ts";
 import { createReportReadingStore } from "./dmarc/reading/reading-report-store.ts";
@@ -226,6 +227,7 @@ export const composeDmarc = (parts: DmarcParts) => {
       createIngestionRoutes({ guard, ingestions, domains: store, reserve, clock }),
       createReadingRoutes({ guard, db, clock, store: reading, records, reports, reader, findDomain, advise }),
       createRecordExportRoutes({ guard, clock, records, exports: createRecordExportStore(db) }),
+      createFailureReportRoutes({ guard, failures: stores.reports.failures, findDomain }),
       createReportRoutes({ guard, clock, records, reports, findDomain }),
       createAlertRoutes({ guard, store: alertStore, findDomain }),
     ],

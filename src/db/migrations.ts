@@ -15,6 +15,7 @@ import m0012 from "../../drizzle/0012_blocklist-trust.sql" with { type: "text" }
 import m0013 from "../../drizzle/0013_blocklist-usability.sql" with { type: "text" };
 import m0014 from "../../drizzle/0014_address-networks.sql" with { type: "text" };
 import m0015 from "../../drizzle/0015_report-authors.sql" with { type: "text" };
+import m0016 from "../../drizzle/0016_failure-reports.sql" with { type: "text" };
 
 export interface Migration {
   readonly name: string;
@@ -39,4 +40,5 @@ export const MIGRATIONS: readonly Migration[] = [
   { name: "0013_blocklist-usability", sql: m0013 },
   { name: "0014_address-networks", sql: m0014 },
   { name: "0015_report-authors", sql: m0015 },
+  { name: "0016_failure-reports", sql: m0016 },
 ];

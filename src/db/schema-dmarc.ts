@@ -28,6 +28,9 @@ export const dmarcDomains = sqliteTable(
     /** Whether the domain sends mail at all; null when the user has not said. */
     sendsMail: integer("sends_mail", { mode: "boolean" }),
     requireAuthenticReports: integer("require_authentic_reports", { mode: "boolean" }).notNull(),
+    /** Whether what failure reports say is stored, and whether without what tells of people. */
+    storeFailureReports: integer("store_failure_reports", { mode: "boolean" }).notNull().default(false),
+    failureReportsRedact: integer("failure_reports_redact", { mode: "boolean" }).notNull().default(true),
     /** What the last definite answers of the DNS said, as JSON; null before there was one. */
     state: text(),
     /** The last check as users see it, as JSON; null before there was one. */

@@ -3,6 +3,7 @@ import { ADVICE_OPERATION } from "./advice/advice-schemas.ts";
 import { ALERT_OPERATIONS } from "./alerts/alert-routes.ts";
 import { DOMAIN_OPERATIONS } from "./domains/domain-operations.ts";
 import { INGESTION_OPERATIONS } from "./ingest/ingestion-operations.ts";
+import { FAILURE_REPORT_OPERATIONS } from "./reading/failure-report-routes.ts";
 import { EXPORT_OPERATIONS } from "./reading/record-export-routes.ts";
 import { READING_OPERATIONS } from "./reading/reading-operations.ts";
 
@@ -12,6 +13,7 @@ export const DMARC_OPERATIONS: readonly Operation[] = [
   ...INGESTION_OPERATIONS,
   ...READING_OPERATIONS,
   ...EXPORT_OPERATIONS,
+  ...FAILURE_REPORT_OPERATIONS,
   ADVICE_OPERATION,
   ...ALERT_OPERATIONS,
 ];

@@ -19,6 +19,8 @@ export const madeDomain = (change: Partial<DomainRow> = {}): Omit<DomainRow, "nu
   rawRetentionDays: 90,
   sendsMail: null,
   requireAuthenticReports: false,
+  storeFailureReports: false,
+  failureReportsRedact: true,
   state: null,
   lastCheck: null,
   badSinceMs: null,

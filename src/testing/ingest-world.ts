@@ -44,6 +44,7 @@ export const insertDomain = (db: Db, domain: string, change: Partial<DomainRow> 
       ...{ id: newId(), ...INGEST_OWNER, domain, token: newId(), status: "active", label: null },
       ...{ monitoringEnabled: true, webhookUrl: null, recipients: [], alerts: {}, digest: "off" },
       ...{ retentionDays: 400, rawRetentionDays: 90, sendsMail: null, requireAuthenticReports: false },
+      ...{ storeFailureReports: false, failureReportsRedact: true },
       ...{ state: null, lastCheck: null, badSinceMs: null, nextCheckAtMs: 0, lastReportAtMs: null },
       ...{
         usageDay: 0,

@@ -66,6 +66,8 @@ describe("enrolment", () => {
         raw_retention_days: 90,
         sends_mail: null,
         require_authentic_reports: false,
+        store_failure_reports: false,
+        failure_reports_redact: true,
       },
       created_at: "2026-01-01T00:00:00.000Z",
       updated_at: "2026-01-01T00:00:00.000Z",

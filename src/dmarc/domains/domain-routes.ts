@@ -56,6 +56,8 @@ export const createDomainRoutes = ({ guard, domains, figures, rules }: DomainRou
       rawRetentionDays: body.raw_retention_days,
       sendsMail: body.sends_mail,
       requireAuthenticReports: body.require_authentic_reports,
+      storeFailureReports: body.store_failure_reports,
+      failureReportsRedact: body.failure_reports_redact,
       alerts:
         body.alerts &&
         Object.fromEntries(

@@ -88,6 +88,14 @@ export const domainChangeSchema = (webhookUrl: z.ZodType<string, string>) =>
           description:
             "Whether only reports count whose mail is authenticated as the reporter's, by SPF, DKIM and DMARC; others are quarantined. Mail that fails never counts; advice never rests on mail that is not authenticated.",
         }),
+        store_failure_reports: yesOrNo.optional().meta({
+          description:
+            "Whether what failure reports (RFC 9991) say is stored and can be read, for `raw_retention_days`; default false. The mails themselves are kept as long in any case.",
+        }),
+        failure_reports_redact: yesOrNo.optional().meta({
+          description:
+            "Whether failure reports are stored without local parts, names, subject and header fields that are not needed to find the cause; default true. It holds for what arrives from then on.",
+        }),
       },
       OBJECT_NEEDED,
     )
@@ -158,6 +166,8 @@ export const domainSchema = z
       raw_retention_days: rawRetentionDays,
       sends_mail: sendsMail,
       require_authentic_reports: z.boolean(),
+      store_failure_reports: z.boolean(),
+      failure_reports_redact: z.boolean(),
     }),
     created_at: time,
     updated_at: time.meta({ description: "When a setting, the status or what the DNS says last changed." }),

@@ -45,6 +45,8 @@ export const domainView = (row: DomainRow, { reportHost, isUrlOff }: DomainViewD
     raw_retention_days: row.rawRetentionDays,
     sends_mail: row.sendsMail,
     require_authentic_reports: row.requireAuthenticReports,
+    store_failure_reports: row.storeFailureReports,
+    failure_reports_redact: row.failureReportsRedact,
   },
   created_at: isoTime(row.createdAtMs),
   updated_at: isoTime(row.updatedAtMs),

@@ -49,6 +49,8 @@ export interface DomainWish extends Partial<
     | "rawRetentionDays"
     | "sendsMail"
     | "requireAuthenticReports"
+    | "storeFailureReports"
+    | "failureReportsRedact"
   >
 > {
   readonly alerts?: Readonly<Partial<Record<AlertRule, boolean>>>;

@@ -49,6 +49,8 @@ export const newDomain = (
     rawRetentionDays: RAW_RETENTION_DAYS,
     sendsMail: null,
     requireAuthenticReports: false,
+    storeFailureReports: false,
+    failureReportsRedact: true,
     state: null,
     lastCheck: null,
     badSinceMs: null,

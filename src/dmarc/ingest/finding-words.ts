@@ -6,7 +6,10 @@ const SENTENCES: Readonly<Record<FindingReason, string>> = {
   no_records: "The report is sound and tells of no mail at all.",
   no_usable_rows: "The report is sound, but none of its rows has an address and a count.",
   unused: "The mail only says that there was nothing to report.",
-  failure_report: "It is a failure report about single mails. Those are kept, and not counted.",
+  failure_report:
+    "It is a failure report about a single message, which is not counted. With `store_failure_reports` of the domain, what it says can be read.",
+  failure_reports_limit:
+    "It is a failure report, and 1,000 of that day are stored for the domain. The mail is kept; what it says is not stored.",
   delivery_report: "It is a bounce or another message of a mail system, and no report of its own.",
   tls_report: "It is a TLS report (RFC 8460).",
   entry_too_large: "A file in it unpacks to more than may be unpacked.",

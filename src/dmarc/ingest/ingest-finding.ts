@@ -21,6 +21,8 @@ export type FindingReason =
   | "duplicate_differs"
   /** It was stored, until the same report came from its reporter, or from the owner; that one counts. */
   | "replaced"
+  /** The domain has so many failure reports of that day already. */
+  | "failure_reports_limit"
   /** It was about a domain that was deleted since: no more is known of it. */
   | "domain_deleted"
   /** The files of its upload unpack to more than one upload may. */

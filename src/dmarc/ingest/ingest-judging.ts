@@ -21,7 +21,9 @@ export const createJudging = ({ stores: { domains }, authenticate }: JudgingDeps
   begin(work: Work): Read {
     const { ingestion, readings } = work;
     if (authenticate === null || ingestion.via !== "smtp" || ingestion.mode === "test") return { work, proof: null };
-    const isWanted = domainsIn(readings).some((domain) => coveringDomain(domains, ingestion, domain) !== undefined);
+    const isWanted =
+      domainsIn(readings).some((domain) => coveringDomain(domains, ingestion, domain) !== undefined) ||
+      failingDomainsIn(readings).some((domain) => coveringDomain(domains, ingestion, domain)?.storeFailureReports);
     const { bytes, client, helo, mailFrom, receivedAtMs } = ingestion;
     return { work, proof: isWanted ? authenticate({ bytes, client, helo, mailFrom, receivedAtMs }) : null };
   },
@@ -29,6 +31,10 @@ export const createJudging = ({ stores: { domains }, authenticate }: JudgingDeps
   /** The work with all that there is to know about its mail. */
   conclude: async ({ work, proof }: Read): Promise<Work> => ({ ...work, proof: await proof }),
 });
+
+const failingDomainsIn = (readings: readonly Reading[]): string[] => [
+  ...new Set(readings.flatMap(({ failureReport }) => failureReport?.reportedDomain ?? [])),
+];
 
 const domainsIn = (readings: readonly Reading[]): string[] => [
   ...new Set(

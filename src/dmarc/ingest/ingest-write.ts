@@ -5,6 +5,7 @@ import { type Context, createCounting } from "./ingest-count.ts";
 import { conclusionOf, failureFinding, type Finding, findingOf } from "./ingest-finding.ts";
 import { takeBackTwins } from "./ingest-replace.ts";
 import { factsOf } from "./ingest-row.ts";
+import { storeFailureReport } from "./ingest-failure.ts";
 import { storeTlsReport } from "./ingest-tls.ts";
 import {
   type Batch,
@@ -82,6 +83,7 @@ const findingsOf = (batch: Batch, work: Work): Finding[] => {
     const place: Place = { work, reading, named };
     if (reading.report !== null) return takeReport(batch, place, reading.report);
     if (reading.tlsReport !== null) return storeTlsReport(batch, place, reading.tlsReport);
+    if (reading.failureReport !== null) return storeFailureReport(batch, place, reading.failureReport);
     return findingOf(reading);
   });
 };

@@ -1,6 +1,7 @@
 import type { Db, Tx } from "../../db/open.ts";
 import type { Report } from "../report/report.ts";
 import type { ReportRow } from "../report/report-row.ts";
+import { createFailureReportStore } from "./failure-report-store.ts";
 import type { CountedRow } from "./rollup.ts";
 import type { TlsReport } from "../report/tls-report.ts";
 
@@ -105,6 +106,7 @@ interface StoredRecord {
 
 /** Reports and their records. Statements are prepared once: this is where an import spends its time. */
 export const createReportStore = ({ sqlite }: Db) => {
+  const failures = createFailureReportStore({ sqlite });
   const insertReport = sqlite.prepare(INSERT_REPORT);
   const insertRecord = sqlite.prepare(INSERT_RECORD);
   const insertTls = sqlite.prepare(INSERT_TLS);
@@ -141,6 +143,8 @@ export const createReportStore = ({ sqlite }: Db) => {
   const removeReport = sqlite.prepare("DELETE FROM dmarc_reports WHERE number = ? AND is_complete = 0");
 
   return {
+    /** Failure reports, for domains that want them. */
+    failures,
     /** The complete report of a domain that is the same one. */
     findSame: (domain: number, sameness: string): SameReport | null => same.get(domain, sameness),
     /** Stores a report without its rows, and answers its number. Throws when the same one is there. */

@@ -39,6 +39,7 @@ export const createRetentionStore = ({ sqlite }: Db) => {
   const byDay = ["dmarc_records", "dmarc_daily", "dmarc_daily_reporters", "dmarc_daily_names", "dmarc_reports"].map(
     (table) => before(table, "day < ?"),
   );
+  const oldFailures = before("dmarc_failure_reports", "received_at_ms < ?");
   const oldTls = before("dmarc_tls_reports", "received_at_ms < ?");
   const byTime = [before("dmarc_alerts", "at_ms < ?"), before("dmarc_history", "at_ms < ?")];
 
@@ -89,6 +90,7 @@ export const createRetentionStore = ({ sqlite }: Db) => {
     ofDomain("dmarc_records"),
     ofDomain("dmarc_reports"),
     ofDomain("dmarc_tls_reports"),
+    ofDomain("dmarc_failure_reports"),
     ofDomain("dmarc_daily"),
     ofDomain("dmarc_daily_reporters"),
     ofDomain("dmarc_daily_names"),
@@ -134,6 +136,9 @@ export const createRetentionStore = ({ sqlite }: Db) => {
     /** Removes some TLS reports of a domain that arrived before a time. */
     removeTlsBefore: (_tx: Tx, domain: number, beforeMs: number, limit: number): number =>
       oldTls.run(domain, beforeMs, limit).changes,
+    /** Removes some failure reports of a domain that arrived before a time. */
+    removeFailuresBefore: (_tx: Tx, domain: number, beforeMs: number, limit: number): number =>
+      oldFailures.run(domain, beforeMs, limit).changes,
     /** Removes some alerts and some history of a domain from before a time. */
     removeHappenings: (_tx: Tx, domain: number, beforeMs: number, limit: number): number =>
       byTime.reduce((sum, statement) => sum + statement.run(domain, beforeMs, limit).changes, 0),

@@ -160,10 +160,12 @@ export const createRetention = ({ db, store, names, domains, clock, log }: Reten
   };
 
   const forgetReports = async (): Promise<void> => {
-    const forget = async ({ number, retentionDays }: ReturnType<RetentionStore["domains"]>[number]): Promise<void> => {
+    const forget = async (domain: ReturnType<RetentionStore["domains"]>[number]): Promise<void> => {
+      const { number, retentionDays, rawRetentionDays } = domain;
       const day = dayOfTime(clock.nowMs()) - retentionDays;
       await untilGone((tx) => store.removeBeforeDay(tx, number, day, ROWS_AT_ONCE));
       await untilGone((tx) => store.removeTlsBefore(tx, number, beforeMs(retentionDays), ROWS_AT_ONCE));
+      await untilGone((tx) => store.removeFailuresBefore(tx, number, beforeMs(rawRetentionDays), ROWS_AT_ONCE));
       await forgetSources(number, day);
       await names.forgetNames(number, day);
       await names.forgetWords(number, beforeMs(retentionDays));

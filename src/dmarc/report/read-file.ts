@@ -55,9 +55,16 @@ const isFromMailSystem = ({ from, subject }: Message): boolean =>
   /^(?:mailer-daemon|postmaster)@/i.test(from ?? "") &&
   /undeliver|returned|failure|failed|rejected|delivery status/i.test(subject ?? "");
 
+/** What encloses the message that failed, or its header (RFC 5965 §2). */
+const ENCLOSED: ReadonlySet<string> = new Set([
+  ...["message/rfc822", "text/rfc822-headers", "text/rfc822", "message/global", "message/global-headers"],
+]);
+
 const failureReading = ({ parts }: Message): Reading => {
   const part = parts.find(({ contentType }) => contentType === "message/feedback-report");
-  return quarantined("failure_report", part === undefined ? {} : { failureReport: readFailureReport(part.bytes) });
+  if (part === undefined) return quarantined("failure_report");
+  const original = parts.find(({ contentType }) => ENCLOSED.has(contentType));
+  return quarantined("failure_report", { failureReport: readFailureReport(part.bytes, original?.bytes ?? null) });
 };
 
 const readPart = async (part: Pick<MessagePart, "bytes" | "name">, within: Within): Promise<Reading[]> => {

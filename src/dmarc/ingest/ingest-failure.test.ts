@@ -1,0 +1,178 @@
+import { describe, expect, test } from "bun:test";
+import { DAY_MS } from "../../base/days.ts";
+import { newId } from "../../base/secrets.ts";
+import { createApps } from "../../testing/app.ts";
+import { createIngestWorlds } from "../../testing/ingest-world.ts";
+import { failureReportDetailSchema, failureReportsSchema } from "../reading/failure-report-schemas.ts";
+import { FAILURE_REPORTS_PER_DAY_MAX } from "./ingest-failure.ts";
+
+const newWorld = createIngestWorlds();
+const start = createApps();
+
+const mailOf = ({ domain = "example.com", to = "bob@b.example" } = {}): string =>
+  [
+    "From: reports@reporter.example",
+    "Subject: DMARC failure report",
+    "Content-Type: multipart/report; report-type=feedback-report; boundary=o",
+    "",
+    "--o",
+    "Content-Type: message/feedback-report",
+    "",
+    "Feedback-Type: auth-failure",
+    "Auth-Failure: dmarc",
+    `Reported-Domain: ${domain}`,
+    "Source-IP: 192.0.2.66",
+    `Original-Rcpt-To: <${to}>`,
+    "--o",
+    "Content-Type: message/rfc822",
+    "",
+    `From: Ann <ann@${domain}>`,
+    "Subject: Your bill",
+    "",
+    "Dear Bob, your secret is 42.",
+    "--o--",
+    "",
+  ].join("\r\n");
+
+const STORING = { storeFailureReports: true };
+
+describe("a failure report", () => {
+  test("is quarantined, and nothing of it stored, unless its domain wants it", async () => {
+    const world = newWorld();
+    world.enrol("example.com");
+    for (const domain of ["example.com", "stranger.example"]) {
+      const { row } = await world.upload(mailOf({ domain }));
+      expect(row).toMatchObject({ outcome: "quarantined", reason: "failure_report" });
+    }
+    expect(world.count("dmarc_failure_reports")).toBe(0);
+  });
+
+  test("is stored once, without what tells of people, for its domain or one below it", async () => {
+    const world = newWorld();
+    const domain = world.enrol("example.com", STORING);
+    const { row, findings } = await world.upload(mailOf({ domain: "news.example.com" }));
+    expect(row).toMatchObject({ outcome: "stored", reason: "failure_report" });
+    const [stored] = world.all("SELECT * FROM dmarc_failure_reports");
+    expect(stored).toMatchObject({
+      id: findings[0]?.report_id,
+      domain: domain.number,
+      ingestion: row.id,
+      is_redacted: 1,
+    });
+    expect(String(stored?.body)).not.toMatch(/ann|bob|bill|secret/i);
+    const again = await world.upload(mailOf({ domain: "news.example.com" }));
+    expect(again.row.outcome).toBe("duplicate");
+    expect(again.findings[0]?.report_id).toBe(findings[0]?.report_id ?? "");
+    expect(world.count("dmarc_failure_reports")).toBe(1);
+  });
+
+  test("is stored with its header where the domain wants it whole, and never with its body", async () => {
+    const world = newWorld();
+    world.enrol("example.com", { ...STORING, failureReportsRedact: false });
+    await world.upload(mailOf());
+    const [stored] = world.all("SELECT * FROM dmarc_failure_reports");
+    expect(stored).toMatchObject({ is_redacted: 0 });
+    expect(String(stored?.body)).toContain("Ann <ann@example.com>");
+    expect(String(stored?.body)).toContain("Your bill");
+    expect(String(stored?.body)).not.toContain("secret");
+  });
+
+  test("is read again into the same one", async () => {
+    const world = newWorld();
+    world.enrol("example.com", STORING);
+    const { row } = await world.upload(mailOf());
+    await world.ingestions.readAgain({ accountId: row.accountId, mode: "live" }, [row.id], () => undefined);
+    expect(world.find(row.id).outcome).toBe("stored");
+    expect(world.count("dmarc_failure_reports")).toBe(1);
+  });
+
+  test("is stored up to a limit a day", async () => {
+    const world = newWorld();
+    const { number } = world.enrol("example.com", STORING);
+    for (let n = 0; n < FAILURE_REPORTS_PER_DAY_MAX; n++) {
+      world.db.sqlite.run("INSERT INTO dmarc_failure_reports VALUES (?, ?, '', ?, 1, '{}', ?)", [
+        ...[newId(), number, world.clock.nowMs(), String(n)],
+      ]);
+    }
+    const { row } = await world.upload(mailOf());
+    expect(row).toMatchObject({ outcome: "quarantined", reason: "failure_reports_limit" });
+    await world.clock.advance(DAY_MS);
+    expect((await world.upload(mailOf())).row.outcome).toBe("stored");
+  });
+
+  test.each(["fail", "pass"] as const)("that came by mail counts by its authentication: %s", async (authenticity) => {
+    const message = "by the test";
+    const authenticate = async () => ({
+      ...{ authenticity, from: "reporter.example", spf: null, dkim: [], dmarc: null, message, temporary: false },
+    });
+    const world = newWorld({ authenticate });
+    const domain = world.enrol("example.com", { ...STORING, requireAuthenticReports: true });
+    const via = {
+      via: "smtp",
+      domain: domain.number,
+      client: "192.0.2.1",
+      mailFrom: "reports@reporter.example",
+    } as const;
+    const { row } = await world.upload(mailOf(), via);
+    expect([row.outcome, row.reason]).toEqual(
+      authenticity === "pass" ? ["stored", "failure_report"] : ["quarantined", "not_authentic"],
+    );
+  });
+});
+
+describe("through the interface", () => {
+  const startFilled = async () => {
+    const app = start();
+    const key = app.newKey();
+    const call = (method: string, path: string, body?: unknown) =>
+      app.request(method, path, { key, ...(body === undefined ? {} : { body }) });
+    const { body } = await call("POST", "/v1/dmarc/domains", { domain: "shop.example" });
+    const path = `/v1/dmarc/domains/${(body.domain as { id: string }).id}`;
+    await call("PATCH", path, { store_failure_reports: true });
+    for (const to of ["a@b.example", "a@c.example"]) {
+      await call("POST", "/v1/dmarc/reports", mailOf({ domain: "shop.example", to }));
+    }
+    return { app, call, path };
+  };
+
+  test("failure reports are listed by pages, shown, and removed with the bytes", async () => {
+    const { app, call, path } = await startFilled();
+    const first = failureReportsSchema.parse((await call("GET", `${path}/failure-reports?limit=1`)).body);
+    expect(first.failure_reports).toMatchObject([{ original_rcpt_to: "redacted@c.example", redacted: true }]);
+    const rest = await call("GET", `${path}/failure-reports?cursor=${first.next_cursor}`);
+    const { failure_reports, next_cursor } = failureReportsSchema.parse(rest.body);
+    expect([failure_reports.map(({ original_rcpt_to }) => original_rcpt_to), next_cursor]).toEqual([
+      ["redacted@b.example"],
+      null,
+    ]);
+    const detail = await call("GET", `${path}/failure-reports/${failure_reports[0]?.id}`);
+    expect(failureReportDetailSchema.parse(detail.body).headers).toEqual([
+      { name: "From", value: "redacted@shop.example" },
+    ]);
+    await app.clock.advance(91 * DAY_MS);
+    await app.service.dmarc.jobs.forgetOldReports();
+    expect((await call("GET", `${path}/failure-reports`)).body).toMatchObject({ failure_reports: [] });
+  });
+
+  test("they are of nobody else, and of no other domain", async () => {
+    const { app, call, path } = await startFilled();
+    const { body } = await call("GET", `${path}/failure-reports`);
+    const [one] = failureReportsSchema.parse(body).failure_reports;
+    const stranger = app.newKey({ account: "stranger" });
+    for (const at of ["", `/${one?.id}`]) {
+      expect((await app.request("GET", `${path}/failure-reports${at}`, { key: stranger })).status).toBe(404);
+    }
+    const { body: other } = await call("POST", "/v1/dmarc/domains", { domain: "other.example" });
+    const { id } = other.domain as { id: string };
+    expect((await call("GET", `/v1/dmarc/domains/${id}/failure-reports/${one?.id}`)).status).toBe(404);
+    expect((await call("GET", `${path}/failure-reports/x`)).status).toBe(404);
+    expect((await call("GET", `${path}/failure-reports?status=x`)).status).toBe(400);
+  });
+
+  test("they go with their domain", async () => {
+    const { app, call, path } = await startFilled();
+    await call("DELETE", path);
+    await app.service.dmarc.jobs.purgeDeletedDomains();
+    expect(app.db.sqlite.query("SELECT count(*) n FROM dmarc_failure_reports").get()).toEqual({ n: 0 });
+  });
+});

@@ -1,0 +1,77 @@
+import type { FailureHeader, FailureReport } from "./failure-report.ts";
+
+/** What stands in the place of a local part. */
+const REDACTED = "redacted";
+
+/** Fields that hold addresses and names of people: of these the domains are kept. */
+const ADDRESS_FIELDS: ReadonlySet<string> = new Set([
+  ...["from", "sender", "reply-to", "return-path", "to", "cc", "message-id"],
+  ...["resent-from", "resent-sender", "x-original-from"],
+]);
+/** Fields that say how a message went and who vouches for it. */
+const CAUSE_FIELDS: ReadonlySet<string> = new Set([
+  ...["date", "received", "dkim-signature", "received-spf", "authentication-results", "arc-authentication-results"],
+  ...["list-id", "precedence", "auto-submitted", "x-mailer", "user-agent"],
+]);
+
+/** Names of properties before an address that are kept: `smtp.mailfrom=`, `header.i=`, `envelope-from=`, `i=` … */
+const PROPERTY = /^(?:smtp\.[a-z]+|header\.[a-z]+|envelope-from|mailfrom|from|identity|i)=/i;
+const QUOTED_LOCAL_PART = /"(?:[^"\\]|\\.){0,200}"@/g;
+const LOCAL_PART = /[^\s<>()[\]",;:@]{1,500}@/g;
+const ENCODED_LOCAL_PART = /[^\s<>"]{1,500}%40/gi;
+const DOMAIN_BEHIND_AT = /@((?:[\p{L}\p{N}_-]+\.)*[\p{L}\p{N}_-]+|\[[^\]\s]{1,60}\])/gu;
+/** Signed copies of header fields, and the signature itself. */
+const SECRET_DKIM_TAGS: ReadonlySet<string> = new Set(["z", "b"]);
+
+/**
+ * A failure report without what tells of people: local parts, display names, recipients, subject, and every header field that is
+ * not needed to find the cause. Domains, addresses of machines, selectors and results stay (compare RFC 6590).
+ */
+export const redactFailureReport = (report: FailureReport): FailureReport => ({
+  ...report,
+  authenticationResults: report.authenticationResults && redactText(report.authenticationResults),
+  originalMailFrom: report.originalMailFrom && domainsOnly(report.originalMailFrom),
+  originalRcptTo: report.originalRcptTo && domainsOnly(report.originalRcptTo),
+  dkimIdentity: report.dkimIdentity && domainsOnly(report.dkimIdentity),
+  dkimSelector: report.dkimSelector && redactText(report.dkimSelector),
+  spfDns: report.spfDns && redactText(report.spfDns),
+  userAgent: report.userAgent && redactText(report.userAgent),
+  arrivalDate: report.arrivalDate && redactText(report.arrivalDate),
+  headers: report.headers.flatMap(redactHeader),
+});
+
+const redactHeader = ({ name, value }: FailureHeader): readonly FailureHeader[] => {
+  const field = name.toLowerCase();
+  if (ADDRESS_FIELDS.has(field)) return [{ name, value: domainsOnly(value) }];
+  if (!CAUSE_FIELDS.has(field)) return [];
+  if (field === "received") return [{ name, value: redactText(withoutRecipient(value)) }];
+  if (field === "dkim-signature") return [{ name, value: redactText(withoutSecrets(value)) }];
+  if (field === "list-id") return [{ name, value: redactText(/<[^<>]*>/.exec(value)?.[0] ?? "") }];
+  return [{ name, value: redactText(value) }];
+};
+
+/** All addresses with their local parts taken away. */
+const redactText = (text: string): string =>
+  text
+    .replace(QUOTED_LOCAL_PART, `${REDACTED}@`)
+    .replace(LOCAL_PART, (match) => {
+      const property = PROPERTY.exec(match)?.[0] ?? "";
+      return match === `${property}@` ? match : `${property}${REDACTED}@`;
+    })
+    .replace(ENCODED_LOCAL_PART, `${REDACTED}%40`);
+
+/** `redacted@example.com` for each address, and nothing else. */
+const domainsOnly = (text: string): string =>
+  [...text.matchAll(DOMAIN_BEHIND_AT)].map(([, domain]) => `${REDACTED}@${domain}`).join(", ");
+
+/** `for <user@example.com>`, and the name of whoever logged in. */
+const withoutRecipient = (received: string): string =>
+  received
+    .replace(/\bfor\s+(?:<[^>]*>|"[^"]*"@\S+|[^\s;]+)/gi, `for ${REDACTED}`)
+    .replace(/\(\s*(?:smtp-)?auth[^)]*\)/gi, "(authenticated)");
+
+const withoutSecrets = (signature: string): string =>
+  signature
+    .split(";")
+    .filter((tag) => !SECRET_DKIM_TAGS.has(tag.split("=", 1)[0]?.trim().toLowerCase() ?? ""))
+    .join(";");
