@@ -11,10 +11,7 @@ import { createAlertPasses } from "./dmarc/alerts/alert-passes.ts";
 import { createReview } from "./dmarc/alerts/alert-review.ts";
 import { createAlertRoutes } from "./dmarc/alerts/alert-routes.ts";
 import { createAlertRuleStore } from "./dmarc/alerts/alert-rule-store.ts";
-import { createPolicyLapseReview } from "./dmarc/alerts/policy-lapse.ts";
-import { createPolicyLapseStore } from "./dmarc/alerts/policy-lapse-store.ts";
-import { createTlsFailureReview } from "./dmarc/alerts/tls-failure-review.ts";
-import { createTlsFailureStore } from "./dmarc/alerts/tls-failure-store.ts";
+import { createIncidentReviews } from "./dmarc/alerts/incident-reviews.ts";
 import { createAlertStore } from "./dmarc/domains/alert-store.ts";
 import { createAuthenticityPasses } from "./dmarc/authenticity/authenticity-passes.ts";
 import { createAuthenticityStore } from "./dmarc/authenticity/authenticity-store.ts";
@@ -183,14 +180,8 @@ export const composeDmarc = (parts: DmarcParts) => {
   const addressFacts = createAddressFactsJob({ db, clock, log, resolver, hasAsnLookup, geoip });
 
   const ruleStore = createAlertRuleStore(db);
-  const reviewMail = createReview({ rules: ruleStore, alerts: alertStore, reading, reader, raise });
-  const reviewPolicy = createPolicyLapseReview({ store: createPolicyLapseStore(db), domains: store, raise });
-  const reviewTls = createTlsFailureReview({ store: createTlsFailureStore(db), raise });
-  const review: typeof reviewMail = (tx, domain, nowMs) => {
-    reviewPolicy(tx, domain, nowMs);
-    reviewTls(tx, domain, nowMs);
-    reviewMail(tx, domain, nowMs);
-  };
+  const counted = createReview({ rules: ruleStore, alerts: alertStore, reading, reader, raise });
+  const review = createIncidentReviews({ db, domains: store, raise, review: counted });
   const alertPasses = createAlertPasses({
     ...{ db, rules: ruleStore, domains: store, reading, review, raise, clock, log },
   });
