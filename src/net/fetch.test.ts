@@ -2,7 +2,7 @@ import { afterEach, describe, expect, test } from "bun:test";
 import { createTestClock } from "../testing/clock.ts";
 import { createZoneResolver, type Zone } from "../testing/dns-zone.ts";
 import { TEST_CERTIFICATE, TEST_KEY } from "../testing/smtp-stub-key.ts";
-import { ANSWER_BYTES_MAX, createPoster, POST_TIMEOUT_MS } from "./fetch.ts";
+import { ANSWER_BYTES_MAX, createGetter, createPoster, POST_TIMEOUT_MS } from "./fetch.ts";
 import { createOutgoingRules } from "./fetch-url.ts";
 
 interface Received {
@@ -196,6 +196,52 @@ describe("nothing is sent", () => {
 
   test("to a URL that the rules refuse", async () => {
     expect(await posterIn({}).send("file:///etc/passwd")).toMatchObject({ ok: false, error: { kind: "url_refused" } });
+  });
+});
+
+describe("a GET", () => {
+  const getIn = (zone: Zone, networks: readonly string[] = ["127.0.0.0/8"]) =>
+    createGetter({
+      clock: createTestClock(),
+      resolver: createZoneResolver(zone),
+      rules: createOutgoingRules(networks),
+    });
+
+  test("answers the document with its type, whole or not", async () => {
+    const headers = { "content-type": "Text/Plain; charset=utf-8" };
+    const { received, port } = receiver(() => new Response("a policy", { headers }));
+    const url = `http://127.0.0.1:${port}/a?b`;
+    const got = await getIn({})({ url, headers: { accept: "text/plain" } });
+    expect(got).toEqual({
+      ok: true,
+      value: { status: 200, body: "a policy", isWhole: true, contentType: "text/plain" },
+    });
+    expect(received[0]).toMatchObject({ method: "GET", path: "/a?b", body: "" });
+    const large = receiver(() => new Response("x".repeat(ANSWER_BYTES_MAX + 1)));
+    const cut = await getIn({})({ url: `http://127.0.0.1:${large.port}/`, headers: {} });
+    expect(cut).toMatchObject({ ok: true, value: { isWhole: false } });
+    expect(cut.ok && cut.value.body.length).toBe(ANSWER_BYTES_MAX);
+  });
+
+  test("is not sent to a private address, nor after the caller gave it up", async () => {
+    const { received, port } = receiver(ok);
+    const headers = {};
+    const zone = { "host.example.com": { A: ["127.0.0.1"] } };
+    const refused = await getIn(zone, [])({ url: `https://host.example.com:${port}/`, headers });
+    expect(refused).toMatchObject({ ok: false, error: { kind: "address_refused" } });
+    const gone = await getIn(zone)({ url: `http://host.example.com:${port}/`, headers, signal: AbortSignal.abort() });
+    expect(gone).toMatchObject({ ok: false, error: { kind: "aborted" } });
+    expect(received).toEqual([]);
+  });
+
+  test("tells an invalid certificate from a connection that fails", async () => {
+    const { received, port } = receiver(ok, { tls: true });
+    const get = getIn({ "mx.example.test": { A: ["127.0.0.1"] } });
+    const url = `https://mx.example.test:${port}/`;
+    expect(await get({ url, headers: {} })).toMatchObject({ ok: false, error: { kind: "certificate" } });
+    expect(received).toEqual([]);
+    for (const stop of stops.splice(0)) stop();
+    expect(await get({ url, headers: {} })).toMatchObject({ ok: false, error: { kind: "connection" } });
   });
 });
 

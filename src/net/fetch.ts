@@ -39,6 +39,26 @@ export interface PostFailure {
 
 export type Poster = (post: Post) => Promise<Result<PostAnswer, PostFailure>>;
 
+/** What a server answered to a GET, of whatever status: redirects are not followed. */
+export interface GetAnswer {
+  readonly status: number;
+  /** As UTF-8: 64 KiB at most. */
+  readonly body: string;
+  /** False when the body is longer, or its rest did not come. */
+  readonly isWhole: boolean;
+  /** Of the header, in lower case and without parameters; null when there is none. */
+  readonly contentType: string | null;
+}
+
+/** `certificate`: the server was reached, and its certificate is not valid for the host. Else as for a post. */
+export interface GetFailure {
+  readonly kind: PostFailure["kind"] | "certificate";
+  /** A sentence. */
+  readonly problem: string;
+}
+
+export type Getter = (get: Pick<Post, "url" | "headers" | "signal">) => Promise<Result<GetAnswer, GetFailure>>;
+
 export interface PosterDeps {
   readonly resolver: DnsResolver;
   readonly rules: OutgoingRules;
@@ -60,84 +80,128 @@ const ADDRESSES_TRIED_MAX = 4;
  * look at the DNS that somebody could answer differently. It never rejects for anything that the other side does.
  */
 export const createPoster = (deps: PosterDeps): Poster => {
-  const { resolver, rules, clock } = deps;
-
-  const addressesOf = async (
-    url: OutgoingUrl,
-    signal: AbortSignal,
-  ): Promise<Result<readonly string[], PostFailure>> => {
-    if (url.isLiteral) return ok([url.host]);
-    if (/(^|\.)localhost$/.test(url.host)) return ok([LOOPBACK]);
-    const [a, aaaa] = await Promise.all([
-      resolver.resolve(url.host, "A", { signal }),
-      resolver.resolve(url.host, "AAAA", { signal }),
-    ]);
-    const addresses = [...a.records, ...aaaa.records];
-    if (addresses.length > 0) return ok(addresses);
-    const isKnown = isDefinite(a.outcome) && isDefinite(aaaa.outcome);
-    return fail("dns", isKnown ? `${url.host} has no address.` : `The DNS has no answer about ${url.host}.`);
-  };
-
-  /** The certificate has to be that of the host's name; an address has none to tell (RFC 6066 §3). */
-  const tlsFor = ({ isLiteral, host }: OutgoingUrl) => ({
-    // Said, because NODE_TLS_REJECT_UNAUTHORIZED=0 would turn it off.
-    rejectUnauthorized: true,
-    ...(isLiteral ? {} : { serverName: host }),
-    ...(deps.ca === undefined ? {} : { ca: deps.ca }),
-  });
-
-  const send = async (url: OutgoingUrl, { headers, body }: Post, addresses: readonly string[], signal: AbortSignal) => {
-    let last: Result<PostAnswer, PostFailure> = fail("connection", "There is no address to connect to.");
-    for (const address of addresses.slice(0, ADDRESSES_TRIED_MAX)) {
-      try {
-        const response = await fetch(urlAt(url, address), {
-          method: "POST",
-          headers: { ...headers, host: hostHeader(url) },
-          body,
-          signal,
-          redirect: "manual",
-          // A kept connection could be used again for another host at the same address.
-          keepalive: false,
-          // Not unpacked, so that a small answer stays small.
-          decompress: false,
-          ...(url.isSecure ? { tls: tlsFor(url) } : {}),
-        });
-        const retryAfter = response.headers.get("retry-after");
-        return ok({ status: response.status, body: await readStart(response), retryAfter });
-      } catch (error) {
-        if (signal.aborted) return endOf(signal);
-        last = fail("connection", sentenceOf(error));
-        if (!isRefusal(error)) return last;
-      }
-    }
-    return last;
-  };
-
+  const exchange = createExchange(deps);
   return async (post) => {
-    const parsed = rules.parse(post.url);
+    const answered = await exchange({ ...post, method: "POST" });
+    if (!answered.ok) {
+      const { kind, problem } = answered.error;
+      return err({ kind: kind === "certificate" ? "connection" : kind, problem });
+    }
+    const { response, body } = answered.value;
+    return ok({ status: response.status, body, retryAfter: response.headers.get("retry-after") });
+  };
+};
+
+/** Builds the one way by which documents of other domains are fetched, with the same checks as `createPoster`. */
+export const createGetter = (deps: PosterDeps): Getter => {
+  const exchange = createExchange(deps);
+  return async (get) => {
+    const answered = await exchange({ ...get, method: "GET" });
+    if (!answered.ok) return answered;
+    const { response, body, isWhole } = answered.value;
+    const contentType = response.headers.get("content-type")?.split(";")[0]?.trim().toLowerCase();
+    return ok({ status: response.status, body, isWhole, contentType: contentType ?? null });
+  };
+};
+
+interface Exchange extends Omit<Post, "body"> {
+  readonly method: "GET" | "POST";
+  readonly body?: string;
+}
+
+interface Exchanged {
+  readonly response: Response;
+  readonly body: string;
+  readonly isWhole: boolean;
+}
+
+const createExchange = ({ resolver, rules, clock, ca }: PosterDeps) =>
+  async function exchange(order: Exchange): Promise<Result<Exchanged, GetFailure>> {
+    const parsed = rules.parse(order.url);
     if (!parsed.ok) return err(parsed.error);
     const url = parsed.value;
     const patience = new AbortController();
     const cancel = clock.after(POST_TIMEOUT_MS, () => patience.abort(TIMED_OUT));
     const giveUp = () => patience.abort(GIVEN_UP);
-    post.signal?.addEventListener("abort", giveUp);
+    order.signal?.addEventListener("abort", giveUp);
+    if (order.signal?.aborted) giveUp();
     try {
-      const addresses = await addressesOf(url, patience.signal);
+      const addresses = await addressesOf(resolver, url, patience.signal);
       if (patience.signal.aborted) return endOf(patience.signal);
       if (!addresses.ok) return addresses;
       const refused = addresses.value.find((address) => !rules.mayConnect(address, url.isSecure));
       if (refused !== undefined) {
         return fail("address_refused", `${url.host} leads to ${refused}, which may not be connected to.`);
       }
-      return await send(url, post, addresses.value, patience.signal);
+      return await send({ ...order, url, signal: patience.signal, tls: tlsFor(url, ca) }, addresses.value);
     } finally {
       cancel();
-      post.signal?.removeEventListener("abort", giveUp);
+      order.signal?.removeEventListener("abort", giveUp);
     }
   };
+
+const addressesOf = async (
+  resolver: DnsResolver,
+  url: OutgoingUrl,
+  signal: AbortSignal,
+): Promise<Result<readonly string[], GetFailure>> => {
+  if (url.isLiteral) return ok([url.host]);
+  if (/(^|\.)localhost$/.test(url.host)) return ok([LOOPBACK]);
+  const [a, aaaa] = await Promise.all([
+    resolver.resolve(url.host, "A", { signal }),
+    resolver.resolve(url.host, "AAAA", { signal }),
+  ]);
+  const addresses = [...a.records, ...aaaa.records];
+  if (addresses.length > 0) return ok(addresses);
+  const isKnown = isDefinite(a.outcome) && isDefinite(aaaa.outcome);
+  return fail("dns", isKnown ? `${url.host} has no address.` : `The DNS has no answer about ${url.host}.`);
 };
 
-const fail = (kind: PostFailure["kind"], problem: string) => err({ kind, problem });
+/** The certificate has to be that of the host's name; an address has none to tell (RFC 6066 §3). */
+const tlsFor = ({ isLiteral, host }: OutgoingUrl, ca: string | undefined) => ({
+  // Said, because NODE_TLS_REJECT_UNAUTHORIZED=0 would turn it off.
+  rejectUnauthorized: true,
+  ...(isLiteral ? {} : { serverName: host }),
+  ...(ca === undefined ? {} : { ca }),
+});
+
+/** An exchange whose URL and addresses were judged. */
+interface JudgedExchange extends Omit<Exchange, "url"> {
+  readonly url: OutgoingUrl;
+  readonly signal: AbortSignal;
+  readonly tls: ReturnType<typeof tlsFor>;
+}
+
+const send = async (
+  { url, method, headers, body, signal, tls }: JudgedExchange,
+  addresses: readonly string[],
+): Promise<Result<Exchanged, GetFailure>> => {
+  let last: Result<Exchanged, GetFailure> = fail("connection", "There is no address to connect to.");
+  for (const address of addresses.slice(0, ADDRESSES_TRIED_MAX)) {
+    try {
+      const response = await fetch(urlAt(url, address), {
+        method,
+        headers: { ...headers, host: hostHeader(url) },
+        ...(body === undefined ? {} : { body }),
+        signal,
+        redirect: "manual",
+        // A kept connection could be used again for another host at the same address.
+        keepalive: false,
+        // Not unpacked, so that a small answer stays small.
+        decompress: false,
+        ...(url.isSecure ? { tls } : {}),
+      });
+      return ok({ response, ...(await readStart(response)) });
+    } catch (error) {
+      if (signal.aborted) return endOf(signal);
+      last = fail(isCertificateError(error) ? "certificate" : "connection", sentenceOf(error));
+      if (!isRefusal(error)) return last;
+    }
+  }
+  return last;
+};
+
+const fail = (kind: GetFailure["kind"], problem: string) => err({ kind, problem });
 
 const TIMED_OUT = fail("timeout", `There was no answer within ${POST_TIMEOUT_MS / 1000} seconds.`);
 
@@ -153,6 +217,12 @@ const hostHeader = ({ href }: OutgoingUrl): string => new URL(href).host;
 const isRefusal = (error: unknown): boolean =>
   error instanceof Error && "code" in error && (error.code === "ConnectionRefused" || error.code === "ECONNREFUSED");
 
+/** What BoringSSL says of a certificate chain, as Bun and Node name it. */
+const CERTIFICATE_CODES = /CERT|SELF_SIGNED|ALTNAME|UNABLE_TO_(?:VERIFY|GET_ISSUER)/;
+
+const isCertificateError = (error: unknown): boolean =>
+  error instanceof Error && "code" in error && CERTIFICATE_CODES.test(String(error.code));
+
 const sentenceOf = (error: unknown): string => {
   const text = error instanceof Error ? error.message : String(error);
   const code = error instanceof Error && "code" in error ? ` (${String(error.code)})` : "";
@@ -160,14 +230,16 @@ const sentenceOf = (error: unknown): string => {
 };
 
 /** The status has been heard: a body that does not end takes nothing from it. */
-const readStart = async (response: Response): Promise<string> => {
+const readStart = async (response: Response): Promise<Pick<Exchanged, "body" | "isWhole">> => {
   const chunks: Uint8Array[] = [];
   let bytes = 0;
   const reader = response.body?.getReader();
-  if (reader === undefined) return "";
+  if (reader === undefined) return { body: "", isWhole: true };
+  let isWhole = false;
   try {
     while (bytes < ANSWER_BYTES_MAX) {
       const { done, value } = await reader.read();
+      isWhole = done;
       if (done) break;
       chunks.push(value);
       bytes += value.byteLength;
@@ -176,5 +248,5 @@ const readStart = async (response: Response): Promise<string> => {
   } catch (error) {
     if (!(error instanceof Error)) throw error;
   }
-  return Buffer.concat(chunks).subarray(0, ANSWER_BYTES_MAX).toString("utf8");
+  return { body: Buffer.concat(chunks).subarray(0, ANSWER_BYTES_MAX).toString("utf8"), isWhole };
 };
