@@ -1,0 +1,33 @@
+import type { SelectorOrigin } from "./health-sections.ts";
+
+/** A selector whose key is to be looked at. */
+export interface WantedSelector {
+  readonly selector: string;
+  /** The domain of `d=`, lower-case A-labels. */
+  readonly signer: string;
+  readonly origin: SelectorOrigin;
+  /** What reports say of it; null where none does. Days since 1970 (UTC). */
+  readonly seen: SelectorUse | null;
+}
+
+/** How signatures with a selector fared in reports. */
+export interface SelectorUse {
+  readonly passed: number;
+  readonly failed: number;
+  readonly lastDay: number;
+  /** Null when none ever passed. */
+  readonly lastPassedDay: number | null;
+}
+
+/** Selectors looked at in one run. */
+export const SELECTORS_MAX = 30;
+const COMMON =
+  "google selector1 selector2 k1 k2 k3 s1 s2 default mail dkim smtp mandrill mailjet pm fm1 fm2 fm3 protonmail zoho cm";
+
+/** The selectors that well-known services and mail servers use, at a domain. */
+export const commonSelectors = (domain: string): readonly WantedSelector[] =>
+  COMMON.split(" ").map((selector) => ({ selector, signer: domain, origin: "common", seen: null }));
+
+/** Whether a text can be a selector: labels of letters, digits, hyphens and underscores (RFC 6376 §3.1). */
+export const isSelector = (text: string): boolean =>
+  text.length <= 127 && /^[a-z0-9_](?:[a-z0-9_-]*[a-z0-9_])?(?:\.[a-z0-9_](?:[a-z0-9_-]*[a-z0-9_])?)*$/i.test(text);
