@@ -2,6 +2,7 @@ import type { Clock } from "./base/clock.ts";
 import { ok } from "./base/errors.ts";
 import type { Log } from "./base/log.ts";
 import type { Outside } from "./compose-engine.ts";
+import { composeHealth } from "./compose-health.ts";
 import { mailerOf } from "./compose-mail.ts";
 import { mailHostOf, type Config, SettingsProblem } from "./config.ts";
 import type { Db } from "./db/open.ts";
@@ -206,6 +207,7 @@ export const composeDmarc = (parts: DmarcParts) => {
   const names = createNameRetention({ db, store: createNameRetentionStore(db), clock, addressKeyOf });
   const retention = createRetention({ db, store: createRetentionStore(db), names, domains: store, clock, log });
   const findDomain = domains.find;
+  const health = composeHealth({ db, log, outside, freshResolver, rules, guard, findDomain });
   return {
     store,
     intake,
@@ -221,6 +223,7 @@ export const composeDmarc = (parts: DmarcParts) => {
       createFailureReportRoutes({ guard, failures: stores.reports.failures, findDomain }),
       createReportRoutes({ guard, clock, records, reports, findDomain }),
       createAlertRoutes({ guard, store: alertStore, findDomain }),
+      health.routes,
     ],
     /** What an operator has to look at. */
     findings: () => [...[reserve.finding()].filter((finding) => finding !== null), ...(geoip?.findings() ?? [])],
@@ -232,6 +235,7 @@ export const composeDmarc = (parts: DmarcParts) => {
       mailDigests: async () => mails?.digests.run(),
       proveReportMails: authenticity.run,
       findAddressFacts: addressFacts.run,
+      checkDomainHealth: health.checkDomainHealth,
       async forgetOldReports(): Promise<void> {
         await retention.forgetRaw();
         await retention.forgetReports();
@@ -249,7 +253,7 @@ export const composeDmarc = (parts: DmarcParts) => {
       addressFacts.stop();
       authenticity.stop();
       alertPasses.stop();
-      await Promise.all([domains.stop(), ingester.stop(), retention.stop()]);
+      await Promise.all([domains.stop(), health.stop(), ingester.stop(), retention.stop()]);
     },
   };
 };

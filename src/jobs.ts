@@ -23,6 +23,7 @@ export interface JobDeps {
   readonly mailDigests: () => Promise<unknown>;
   readonly proveReportMails: () => Promise<unknown>;
   readonly findAddressFacts: () => Promise<unknown>;
+  readonly checkDomainHealth: () => Promise<unknown>;
   readonly forgetOldReports: () => Promise<unknown>;
   readonly purgeDeletedDomains: () => Promise<unknown>;
   readonly renewCertificates: () => Promise<unknown>;
@@ -41,6 +42,7 @@ const jobsOf = (jobs: JobDeps): readonly Job[] => [
   { name: "mail DMARC digests", pattern: "*/5 * * * *", run: jobs.mailDigests },
   { name: "prove report mails", pattern: "* * * * *", run: jobs.proveReportMails },
   { name: "find reverse names and networks", pattern: "* * * * *", run: jobs.findAddressFacts },
+  { name: "check the health of DMARC domains", pattern: "* * * * *", run: jobs.checkDomainHealth },
   { name: "forget old DMARC reports", pattern: "47 * * * *", run: jobs.forgetOldReports },
   { name: "purge deleted domains", pattern: "* * * * *", run: jobs.purgeDeletedDomains },
   { name: "renew certificates", pattern: "57 * * * *", run: jobs.renewCertificates },

@@ -22,7 +22,7 @@ const EXIT_FAILED = 1;
 const EXIT_USAGE = 2;
 
 const HELP_FOOTER = `
-Exit status: 0 done, 1 failed, 2 wrong usage, 3 listed (--fail-on). Data goes to standard output, everything else to standard error.
+Exit status: 0 done, 1 failed, 2 wrong usage, 3 listed (--fail-on), 4 not everything could be checked (dmarc health). Data goes to standard output, everything else to standard error.
 Settings are environment variables; \`postwarden config\` shows those in force.`;
 
 const everyCommand = (command: Command): Command[] => [command, ...command.commands.flatMap(everyCommand)];

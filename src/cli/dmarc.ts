@@ -11,6 +11,7 @@ import type { Conclusion } from "../dmarc/ingest/ingest-finding.ts";
 import type { IngestionRow } from "../dmarc/ingest/ingestion-store.ts";
 import { accountIdOf } from "./dmarc-account.ts";
 import { addDmarcExport } from "./dmarc-export.ts";
+import { addDmarcHealthCommand } from "./dmarc-health.ts";
 import { findFiles, type ReportBytes, type ReportPath, readReportBytes } from "./dmarc-files.ts";
 import { createTally, problemsText, showImport, tallyText } from "./dmarc-progress.ts";
 import { CommandFailed, type Io, print, UsageError } from "./io.ts";
@@ -170,6 +171,8 @@ export const addDmarcCommands = (
       db.close();
     }
   };
+
+  addDmarcHealthCommand(group, io);
 
   group
     .command("import")

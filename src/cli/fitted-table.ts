@@ -5,7 +5,7 @@ const GAP = "  ";
 const COLUMN_MIN = 8;
 
 /** A cell in lines of at most `width` characters, broken at spaces where there are any. */
-const wrapped = (cell: string, width: number): string[] => {
+export const wrapText = (cell: string, width: number): string[] => {
   const lines: string[] = [];
   let line = "";
   for (const word of cell.split(" ")) {
@@ -47,7 +47,7 @@ export const fittedTable = (
   const natural = headings.map((heading, at) => Math.max(heading.length, ...rows.map((row) => row[at]?.length ?? 0)));
   const widths = fitWidths(natural, width);
   const linesOf = (cells: readonly string[]): string[] => {
-    const columns = widths.map((columnWidth, at) => wrapped(cells[at] ?? "", columnWidth));
+    const columns = widths.map((columnWidth, at) => wrapText(cells[at] ?? "", columnWidth));
     const height = Math.max(...columns.map((lines) => lines.length));
     return Array.from({ length: height }, (_, line) =>
       columns

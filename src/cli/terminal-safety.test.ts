@@ -65,6 +65,8 @@ const COMMANDS: ReadonlyArray<readonly string[]> = [
   ["dmarc", "retry", E],
   ["dmarc", "export", E],
   ["dmarc", "export", "example.com", "--from", E],
+  ["dmarc", "health", E],
+  ["dmarc", "health", "example.com", "--selector", E],
   ["inspect", "address", `${E}@example.com`],
   ["inspect", "reply", `550 ${E}`],
   ["inspect", "record", `v=DMARC1; p=${E}`],

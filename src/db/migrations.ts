@@ -16,6 +16,7 @@ import m0013 from "../../drizzle/0013_blocklist-usability.sql" with { type: "tex
 import m0014 from "../../drizzle/0014_address-networks.sql" with { type: "text" };
 import m0015 from "../../drizzle/0015_report-authors.sql" with { type: "text" };
 import m0016 from "../../drizzle/0016_failure-reports.sql" with { type: "text" };
+import m0017 from "../../drizzle/0017_domain-health.sql" with { type: "text" };
 
 export interface Migration {
   readonly name: string;
@@ -41,4 +42,5 @@ export const MIGRATIONS: readonly Migration[] = [
   { name: "0014_address-networks", sql: m0014 },
   { name: "0015_report-authors", sql: m0015 },
   { name: "0016_failure-reports", sql: m0016 },
+  { name: "0017_domain-health", sql: m0017 },
 ];

@@ -160,3 +160,17 @@ export const dmarcAlertMails = sqliteTable(
   },
   (table) => [index("dmarc_alert_mails_by_recipient").on(table.recipient, table.id)],
 );
+
+/** The last check of what a domain publishes for mail. */
+export const dmarcHealth = sqliteTable(
+  "dmarc_health",
+  {
+    /** `number` of the domain. */
+    domain: integer().primaryKey(),
+    /** When the next daily check is due. */
+    dueAtMs: integer("due_at_ms").notNull(),
+    /** What was found, as JSON; null before the first check. */
+    body: text(),
+  },
+  (table) => [index("dmarc_health_due").on(table.dueAtMs)],
+);

@@ -2,6 +2,7 @@ import type { Operation } from "../http/openapi.ts";
 import { ADVICE_OPERATION } from "./advice/advice-schemas.ts";
 import { ALERT_OPERATIONS } from "./alerts/alert-routes.ts";
 import { DOMAIN_OPERATIONS } from "./domains/domain-operations.ts";
+import { HEALTH_OPERATION } from "./health/health-operations.ts";
 import { INGESTION_OPERATIONS } from "./ingest/ingestion-operations.ts";
 import { FAILURE_REPORT_OPERATIONS } from "./reading/failure-report-routes.ts";
 import { EXPORT_OPERATIONS } from "./reading/record-export-routes.ts";
@@ -15,5 +16,6 @@ export const DMARC_OPERATIONS: readonly Operation[] = [
   ...EXPORT_OPERATIONS,
   ...FAILURE_REPORT_OPERATIONS,
   ADVICE_OPERATION,
+  HEALTH_OPERATION,
   ...ALERT_OPERATIONS,
 ];

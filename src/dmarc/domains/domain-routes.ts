@@ -24,7 +24,8 @@ export interface DomainRouteDeps {
 
 const PATH = "/v1/dmarc/domains";
 
-const knownId = (id: string): string => {
+/** An id out of a path; `not_found` for what cannot be one. */
+export const knownId = (id: string): string => {
   if (isId(id)) return id;
   throw new AppError("not_found", { message: "There is no such domain." });
 };

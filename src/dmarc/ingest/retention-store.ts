@@ -98,6 +98,7 @@ export const createRetentionStore = ({ sqlite }: Db) => {
     ofDomain("dmarc_names"),
     ofDomain("dmarc_source_words"),
     ofDomain("dmarc_history"),
+    ofDomain("dmarc_health"),
     (number, limit) => {
       const some = sources.all(number, "", limit);
       for (const source of some) {

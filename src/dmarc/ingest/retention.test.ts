@@ -45,6 +45,7 @@ const addHappenings = (world: IngestWorld, domain: number, atMs: number): void =
   run("INSERT INTO dmarc_failure_reports VALUES (?, ?, '', ?, 1, '{}', 's')", newId(), domain, atMs);
   run("INSERT INTO dmarc_source_words VALUES (?, 'ip:192.0.2.1', 'threat', ?)", domain, atMs);
   run("INSERT INTO dmarc_report_authors (domain, author, first_day, last_day) VALUES (?, 'google.com', 1, 1)", domain);
+  run("INSERT OR REPLACE INTO dmarc_health VALUES (?, ?, '{}')", domain, atMs);
 };
 
 describe("old reports", () => {

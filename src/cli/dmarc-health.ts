@@ -1,0 +1,70 @@
+import type { Command } from "commander";
+import { systemClock } from "../base/clock.ts";
+import { composeHealthCheck } from "../compose-health.ts";
+import { freshResolverOf } from "../compose-engine.ts";
+import { parseMonitoredDomain } from "../dmarc/domains/domain-form.ts";
+import type { DomainHealth } from "../dmarc/health/health-sections.ts";
+import { isSelector, SELECTORS_MAX, type WantedSelector } from "../dmarc/health/selectors.ts";
+import { createOutgoingRules } from "../net/fetch-url.ts";
+import { healthText } from "./dmarc-health-text.ts";
+import { CommandFailed, type Io, print, UsageError } from "./io.ts";
+import { loadConfig } from "./workspace.ts";
+
+interface Wanted {
+  readonly selector?: readonly string[];
+  readonly json?: boolean;
+}
+
+/** Status with which a command ends that could not check everything. */
+const EXIT_UNKNOWN = 4;
+
+const readDomain = (text: string): string => {
+  const live = parseMonitoredDomain(text, "live");
+  if (live.ok) return live.value;
+  throw new UsageError(live.error, "domain");
+};
+
+const readSelectors = (given: readonly string[], signer: string): readonly WantedSelector[] => {
+  const selectors = [...new Set(given.flatMap((text) => text.toLowerCase().split(",")))];
+  const wrong = selectors.find((selector) => !isSelector(selector));
+  if (wrong !== undefined) throw new UsageError(`"${wrong}" is not a DKIM selector.`, "selector");
+  if (selectors.length > SELECTORS_MAX) throw new UsageError(`At most ${SELECTORS_MAX} selectors.`, "selector");
+  return selectors.map((selector) => ({ selector, signer, origin: "request", seen: null }));
+};
+
+const failOn = ({ domain, status }: DomainHealth): void => {
+  if (status === "problems") throw new CommandFailed(`${domain} has problems.`, "problems");
+  if (status === "unknown")
+    throw new CommandFailed(`Not everything of ${domain} could be checked.`, "unknown", EXIT_UNKNOWN);
+};
+
+/** `dmarc health`: what a domain publishes for mail, of any domain and without a database. */
+export const addDmarcHealthCommand = (group: Command, io: Io): void => {
+  group
+    .command("health")
+    .description("check the SPF, DKIM, DMARC, MX, MTA-STS, TLS-RPT and BIMI records of any domain")
+    .argument("<domain>", "the domain that mail is sent from")
+    .option("--selector <name...>", "DKIM selectors; without any, common ones are tried")
+    .option("--json", "print JSON")
+    .addHelpText(
+      "after",
+      "\nExample: postwarden dmarc health example.com --selector mail\n\nExit status: 0 no problems, 1 problems, 4 not everything could be checked.",
+    )
+    .action(async (text: string, { selector = [], json }: Wanted) => {
+      const domain = readDomain(text);
+      const selectors = readSelectors(selector, domain);
+      const config = loadConfig(io);
+      const resolver = freshResolverOf(config);
+      try {
+        const check = composeHealthCheck(
+          { clock: systemClock, resolver },
+          createOutgoingRules(config.webhookAllowNetworks),
+        );
+        const health = await check({ domain, selectors });
+        print(io, json, health, () => healthText(health, io.columns));
+        failOn(health);
+      } finally {
+        resolver.close();
+      }
+    });
+};
