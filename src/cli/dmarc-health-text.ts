@@ -1,6 +1,7 @@
 import type { HealthFinding } from "../dmarc/health/health-finding.ts";
 import type { DkimSection, DomainHealth, HealthSection, SpfSection } from "../dmarc/health/health-sections.ts";
 import { wrapText } from "./fitted-table.ts";
+import { safeLine } from "./safe-text.ts";
 
 const TITLES: Readonly<Record<HealthSection["code"], string>> = {
   dmarc: "DMARC",
@@ -16,13 +17,13 @@ const WIDTH_MIN = 40;
 
 /** A line that is indented, whole where it fits. */
 const indented = (line: string, width: number): string[] => {
-  const whole = " ".repeat(LABEL_WIDTH) + line;
+  const whole = " ".repeat(LABEL_WIDTH) + safeLine(line);
   return whole.length <= width ? [whole] : labelled("", line, width);
 };
 
 /** Lines of a text behind a label, all within `width` characters. */
 const labelled = (label: string, text: string, width: number): string[] => {
-  const lines = wrapText(text, Math.max(WIDTH_MIN, width) - LABEL_WIDTH);
+  const lines = wrapText(safeLine(text), Math.max(WIDTH_MIN, width) - LABEL_WIDTH);
   return lines.map((line, at) => `${(at === 0 ? label : "").padEnd(LABEL_WIDTH)}${line}`.trimEnd());
 };
 

@@ -16,6 +16,7 @@ const ZONE: Zone = {
   "one.example": { TXT: ["v=spf1 a:out.one.example -all"] },
   "out.one.example": { A: ["192.0.2.1"] },
   "mail._domainkey.bad.com": { TXT: ["v=DKIM1; p="] },
+  "evil.com": { TXT: ["v=spf1 include:a.example\nSPF        ok\u001b[31m -all"], MX: [[10, "mx.evil.com"]] },
   "dark.com": { TXT: "servfail", MX: [[10, "mx.dark.com"]] },
   "_dmarc.dark.com": { TXT: ["v=DMARC1; p=reject; rua=mailto:a@dark.com"] },
 };
@@ -59,6 +60,13 @@ describe("dmarc health", () => {
     const { status, out, err } = await health("dark.com");
     expect({ status, err }).toEqual({ status: 4, err: "postwarden: Not everything of dark.com could be checked." });
     expect(out).toMatch(/^ {2}unknown +Could not be checked: SERVFAIL for dark\.com TXT\.$/m);
+  });
+
+  test("prints what stands in the DNS on its line, without control characters", async () => {
+    const { out } = await health("evil.com");
+    expect(out).toMatch(/^SPF +problems$/m);
+    expect(out).not.toMatch(/^SPF +ok/m);
+    expect(out).not.toContain("\u001b");
   });
 
   test("prints JSON", async () => {
