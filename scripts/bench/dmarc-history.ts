@@ -24,9 +24,8 @@ const POLICY = JSON.stringify({
 });
 
 const keyOf = (n: number): string => {
-  if (n <= SIGNED) return `dkim:mail${n}.history-lab.com`;
-  if (n <= ENVELOPED) return `spf:sender${n}.example`;
-  return `ip:${ipOf(n)}`;
+  if (n <= SIGNED) return `${ipOf(n)} mail${n}.history-lab.com/s1 - -`;
+  return n <= ENVELOPED ? `${ipOf(n)} -/- sender${n}.example -` : `${ipOf(n)} -/- - -`;
 };
 const ipOf = (n: number): string => `100.${64 + (n % 60)}.${n % 250}.${1 + (n % 200)}`;
 
@@ -59,12 +58,9 @@ const fillSources = (
   const source = sqlite.prepare(
     "INSERT INTO dmarc_sources (domain, key, first_day, last_day, first_seen_at_ms, is_reviewed) VALUES (?, ?, ?, ?, 0, 1)",
   );
-  const address = sqlite.prepare("INSERT INTO dmarc_source_addresses (source, ip, last_day) VALUES (?, ?, ?)");
   return Array.from({ length: HISTORY.sources + 1 }, (_, n) => {
     if (n === 0) return 0;
-    const number = Number(source.run(domain, keyOf(n), span.firstDay, span.lastDay).lastInsertRowid);
-    if (n <= ENVELOPED) address.run(number, ipOf(n), span.lastDay);
-    return number;
+    return Number(source.run(domain, keyOf(n), span.firstDay, span.lastDay).lastInsertRowid);
   });
 };
 

@@ -17,6 +17,7 @@ import m0014 from "../../drizzle/0014_address-networks.sql" with { type: "text" 
 import m0015 from "../../drizzle/0015_report-authors.sql" with { type: "text" };
 import m0016 from "../../drizzle/0016_failure-reports.sql" with { type: "text" };
 import m0017 from "../../drizzle/0017_domain-health.sql" with { type: "text" };
+import m0018 from "../../drizzle/0018_foamy_lake.sql" with { type: "text" };
 
 export interface Migration {
   readonly name: string;
@@ -43,4 +44,5 @@ export const MIGRATIONS: readonly Migration[] = [
   { name: "0015_report-authors", sql: m0015 },
   { name: "0016_failure-reports", sql: m0016 },
   { name: "0017_domain-health", sql: m0017 },
+  { name: "0018_foamy_lake", sql: m0018 },
 ];

@@ -86,8 +86,8 @@ export const dmarcRecords = sqliteTable(
 );
 
 /**
- * Who sends in a domain's name, at the finest: `dkim:<d= that passes and is aligned>`, else `spf:<domain that passes>`,
- * else `ip:<address>`. How addresses are grouped further (reverse name, network) is decided when they are read.
+ * Who sends in a domain's name, at the finest: an address and what authenticated there (`keyOfEvidence`). Which service or
+ * organization that is, is decided when sources are read. Keys without a space are of before sources were stored by address.
  */
 export const dmarcSources = sqliteTable(
   "dmarc_sources",
@@ -104,21 +104,13 @@ export const dmarcSources = sqliteTable(
   },
   (table) => [
     uniqueIndex("dmarc_sources_once").on(table.domain, table.key),
+    index("dmarc_sources_legacy")
+      .on(table.domain, table.number)
+      .where(sql`instr(key, ' ') = 0`),
     index("dmarc_sources_unreviewed")
       .on(table.domain)
       .where(sql`is_reviewed = 0`),
   ],
-);
-
-/** Some addresses of a source: the most recent ones, for its reverse names. */
-export const dmarcSourceAddresses = sqliteTable(
-  "dmarc_source_addresses",
-  {
-    source: integer().notNull(),
-    ip: text().notNull(),
-    lastDay: integer("last_day").notNull(),
-  },
-  (table) => [primaryKey({ columns: [table.source, table.ip] })],
 );
 
 const counts = {

@@ -1,6 +1,15 @@
 import { sql } from "drizzle-orm";
 import { blob, index, integer, sqliteTable, text, uniqueIndex } from "drizzle-orm/sqlite-core";
 
+interface SourceRuleColumn {
+  readonly reverse_name?: string;
+  readonly network?: string;
+  readonly asn?: number;
+  readonly country?: string;
+  readonly authenticated?: boolean;
+  readonly classification: "authorized" | "misconfigured" | "forwarder" | "unknown" | "threat";
+}
+
 /** A domain whose DMARC reports are received. One that was deleted stays as a row until its data is gone. */
 export const dmarcDomains = sqliteTable(
   "dmarc_domains",
@@ -22,6 +31,13 @@ export const dmarcDomains = sqliteTable(
     recipients: text({ mode: "json" }).$type<readonly string[]>().notNull(),
     /** Rules that the user turned on or off; those not named are as the service has them. */
     alerts: text({ mode: "json" }).$type<Readonly<Record<string, boolean>>>().notNull(),
+    /** What the user set of the thresholds of the rules; see `dmarc/domains/alert-thresholds.ts`. */
+    alertThresholds: text("alert_thresholds", { mode: "json" })
+      .$type<Readonly<Record<string, number>>>()
+      .notNull()
+      .default({}),
+    /** The user's rules about sources; see `dmarc/domains/source-rules.ts`. */
+    sourceRules: text("source_rules", { mode: "json" }).$type<readonly SourceRuleColumn[]>().notNull().default([]),
     digest: text({ enum: ["off", "daily", "weekly", "monthly"] }).notNull(),
     retentionDays: integer("retention_days").notNull(),
     rawRetentionDays: integer("raw_retention_days").notNull(),

@@ -7,8 +7,9 @@ const MANY = 2_000;
 /** Gives a world a domain with two weeks of good mail behind it, of which nothing was told. */
 export const settle = async (world: DmarcAlertWorld, more: Parameters<DmarcAlertWorld["add"]>[1] = {}) => {
   const { number } = world.add("example.com", more);
+  world.reverse("192.0.2.1", "mail.example.com");
   for (let day = world.today - 14; day <= world.today; day++)
-    world.report(number, day, "dkim:example.com", { messages: MANY, aligned: MANY });
+    world.report(number, day, "192.0.2.1 example.com/mail example.com -", { messages: MANY, aligned: MANY });
   await world.passes.run();
   expect(world.raised()).toEqual([]);
   return { world, number };

@@ -8,6 +8,7 @@ import { createAlertRuleStore } from "../dmarc/alerts/alert-rule-store.ts";
 import { createAlertStore } from "../dmarc/domains/alert-store.ts";
 import { createDomainStore, type DomainRow } from "../dmarc/domains/domain-store.ts";
 import { createRaise } from "../dmarc/domains/raise.ts";
+import { createRecordStore } from "../dmarc/reading/reading-record-store.ts";
 import { createReadingStore } from "../dmarc/reading/reading-store.ts";
 import { createSourceReader } from "../dmarc/reading/sources.ts";
 import { createTestClock } from "./clock.ts";
@@ -25,6 +26,7 @@ export interface MadeMail {
   readonly messages: number;
   readonly aligned?: number;
   readonly forwarded?: number;
+  readonly authenticated?: number;
 }
 
 /** Domains with daily sums as ingestion leaves them behind, and the alert rules over them, for the tests of one file. */
@@ -45,7 +47,16 @@ export const createDmarcAlertWorlds = () => {
     const reader = createSourceReader({ store: reading });
     const defaults: string[] = [];
     const raise = createRaise({ store: alerts, hasMail, defaultRecipients: () => defaults });
-    const review = createReview({ rules, alerts, reading, reader, raise });
+    const trusted = createReadingStore(db, { trustedOnly: true });
+    const review = createReview({
+      ...{ alerts, raise, records: createRecordStore(db) },
+      all: { reading, reader, rules },
+      trusted: {
+        reading: trusted,
+        reader: createSourceReader({ store: trusted }),
+        rules: createAlertRuleStore(db, { trustedOnly: true }),
+      },
+    });
     const startPasses = () => createAlertPasses({ db, rules, domains, reading, review, raise, clock, log });
     const passes = startPasses();
     const today = dayOfTime(clock.nowMs());
@@ -84,16 +95,21 @@ export const createDmarcAlertWorlds = () => {
         return db.transact((tx) => domains.insert(tx, madeDomain({ domain, ...told, ...times, ...more })));
       },
       /** A report about a day came in: what it says of a source (a stored key) is added to the sums. */
-      report(domain: number, day: number, key: string, { messages, aligned = 0, forwarded = 0 }: MadeMail): void {
+      report(
+        domain: number,
+        day: number,
+        key: string,
+        { messages, aligned = 0, forwarded = 0, authenticated = 0 }: MadeMail,
+      ): void {
         sqlite.run(
           `INSERT INTO dmarc_sources (domain, key, first_day, last_day, first_seen_at_ms) VALUES (?1, ?2, ?3, ?3, ?4)
             ON CONFLICT (domain, key) DO UPDATE SET first_day = min(first_day, ?3), last_day = max(last_day, ?3)`,
           [domain, key, day, clock.nowMs()],
         );
         sqlite.run(
-          `INSERT INTO dmarc_daily VALUES (?1, ?2, (SELECT number FROM dmarc_sources WHERE domain = ?1 AND key = ?3), ?4, ?5, ?5, 0, ?6, 0, 0, 0, 1)
-            ON CONFLICT (domain, day, source, is_trusted) DO UPDATE SET messages = messages + ?4, aligned = aligned + ?5, forwarded = forwarded + ?6`,
-          [domain, day, key, messages, aligned, forwarded],
+          `INSERT INTO dmarc_daily VALUES (?1, ?2, (SELECT number FROM dmarc_sources WHERE domain = ?1 AND key = ?3), ?4, ?5, ?5, 0, ?6, ?7, 0, 0, 1)
+            ON CONFLICT (domain, day, source, is_trusted) DO UPDATE SET messages = messages + ?4, aligned = aligned + ?5, forwarded = forwarded + ?6, authenticated = authenticated + ?7`,
+          [domain, day, key, messages, aligned, forwarded, authenticated],
         );
         sqlite.run(
           `INSERT INTO dmarc_daily_reporters VALUES (?1, ?2, 'google.com', '', 1, ?3, ?4, 1)

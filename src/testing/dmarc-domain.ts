@@ -14,6 +14,8 @@ export const madeDomain = (change: Partial<DomainRow> = {}): Omit<DomainRow, "nu
   webhookUrl: null,
   recipients: [],
   alerts: {},
+  alertThresholds: {},
+  sourceRules: [],
   digest: "off",
   retentionDays: 400,
   rawRetentionDays: 90,

@@ -42,7 +42,15 @@ export const insertDomain = (db: Db, domain: string, change: Partial<DomainRow> 
   db.transact((tx) =>
     createDomainStore(db).insert(tx, {
       ...{ id: newId(), ...INGEST_OWNER, domain, token: newId(), status: "active", label: null },
-      ...{ monitoringEnabled: true, webhookUrl: null, recipients: [], alerts: {}, digest: "off" },
+      ...{
+        monitoringEnabled: true,
+        webhookUrl: null,
+        recipients: [],
+        alerts: {},
+        digest: "off",
+        alertThresholds: {},
+        sourceRules: [],
+      },
       ...{ retentionDays: 400, rawRetentionDays: 90, sendsMail: null, requireAuthenticReports: false },
       ...{ storeFailureReports: false, failureReportsRedact: true },
       ...{ state: null, lastCheck: null, badSinceMs: null, nextCheckAtMs: 0, lastReportAtMs: null },

@@ -84,8 +84,8 @@ export const createReadingWorlds = () => {
           ...{ guard, db, clock, store, records, reports, reader, findDomain },
           advise: ({ domain }) => ({ domain }),
         }),
-        createRecordExportRoutes({ guard, clock, records, exports: createRecordExportStore(db) }),
-        createReportRoutes({ guard, clock, records, reports, findDomain }),
+        createRecordExportRoutes({ guard, clock, records, reader, exports: createRecordExportStore(db) }),
+        createReportRoutes({ guard, clock, records, reports, reader, findDomain }),
       ],
     });
 

@@ -61,6 +61,15 @@ export const createAlertStore = (db: Db) => {
     /** When a rule was last raised about a subject, up to `untilMs` where that is given; null when it never was. */
     lastRaisedMs: (domain: number, rule: string, subject: string, untilMs = Number.MAX_SAFE_INTEGER): number | null =>
       last.get({ domain, rule, subject, untilMs })?.atMs ?? null,
+    /** The last alerts of a rule, newest first. */
+    listByRule: (domain: number, rule: string, limit: number): AlertRow[] =>
+      db.orm
+        .select()
+        .from(dmarcAlerts)
+        .where(and(eq(dmarcAlerts.domain, domain), eq(dmarcAlerts.rule, rule)))
+        .orderBy(desc(dmarcAlerts.id))
+        .limit(limit)
+        .all(),
     /** Newest first, older than the id `before`. */
     listAlerts: (domain: number, page: { readonly before: string | null; readonly limit: number }): AlertRow[] =>
       db.orm

@@ -1,3 +1,4 @@
+import { DEFAULT_THRESHOLDS } from "./alert-thresholds.ts";
 import { DEFAULT_ALERTS } from "./raise.ts";
 
 /** What the OpenAPI document shows of monitored domains: one domain at several moments. */
@@ -57,6 +58,8 @@ export const DOMAIN = {
     webhook_configured: true,
     recipients: ["ops@example.com"],
     alerts: DEFAULT_ALERTS,
+    alert_thresholds: DEFAULT_THRESHOLDS,
+    source_rules: [],
     digest: "weekly",
     retention_days: 400,
     raw_retention_days: 90,

@@ -60,7 +60,22 @@ describe("enrolment", () => {
       settings: {
         webhook_configured: false,
         recipients: [],
-        alerts: { ...on, new_subdomain: true, failure_spike: true, reports_stopped: true, tls_failures: true },
+        alerts: {
+          ...on,
+          new_subdomain: true,
+          failure_spike: true,
+          spoofing_campaign: true,
+          reports_stopped: true,
+          tls_failures: true,
+        },
+        alert_thresholds: {
+          new_source_messages: 10,
+          new_source_percent: 1,
+          failure_spike_messages: 20,
+          failure_spike_percent: 15,
+          spoofing_messages: 100,
+        },
+        source_rules: [],
         digest: "off",
         retention_days: 400,
         raw_retention_days: 90,

@@ -52,6 +52,8 @@ export const createDomainRoutes = ({ guard, domains, figures, rules }: DomainRou
       monitoringEnabled: body.monitoring_enabled,
       webhookUrl: body.webhook_url,
       recipients: body.recipients,
+      alertThresholds: body.alert_thresholds,
+      sourceRules: body.source_rules,
       digest: body.digest,
       retentionDays: body.retention_days,
       rawRetentionDays: body.raw_retention_days,

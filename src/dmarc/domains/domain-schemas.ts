@@ -1,4 +1,6 @@
 import { z } from "zod";
+import { alertThresholdsSchema } from "./alert-thresholds.ts";
+import { sourceRuleSchema, SOURCE_RULES_MAX } from "./source-rules.ts";
 import { labelSchema, REMOVED_BY_NULL } from "../../http/label.ts";
 import { recipientsSchema } from "../../mail/recipients.ts";
 import { CHANGE_CODES } from "./domain-change.ts";
@@ -77,6 +79,22 @@ export const domainChangeSchema = (webhookUrl: z.ZodType<string, string>) =>
           .meta({
             description: "Turns rules on or off; those not named stay as they are.",
             examples: [{ new_subdomain: false }],
+          }),
+        alert_thresholds: alertThresholdsSchema
+          .partial()
+          .optional()
+          .meta({
+            description: "From when on the rules alert; those not named stay as they are.",
+            examples: [{ new_source_messages: 100 }],
+          }),
+        source_rules: z
+          .array(sourceRuleSchema)
+          .max(SOURCE_RULES_MAX)
+          .optional()
+          .meta({
+            description:
+              "Classify sources by rule; the first that fits counts, and a classification of the source itself overrides it.",
+            examples: [[{ reverse_name: "none", authenticated: false, classification: "threat" }]],
           }),
         digest: oneOf(DIGESTS).optional(),
         retention_days: retentionDays.optional().meta({ description: "How long reports are kept, in days." }),
@@ -161,6 +179,8 @@ export const domainSchema = z
       }),
       recipients: z.array(z.string()),
       alerts: z.object(ofRules(z.boolean())),
+      alert_thresholds: alertThresholdsSchema,
+      source_rules: z.array(sourceRuleSchema),
       digest: z.enum(DIGESTS),
       retention_days: retentionDays,
       raw_retention_days: rawRetentionDays,

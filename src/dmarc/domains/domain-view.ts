@@ -1,3 +1,4 @@
+import { thresholdsOf } from "./alert-thresholds.ts";
 import { isoTime } from "../../base/clock.ts";
 import { serviceRecords } from "../record/authorisation.ts";
 import type { DomainView, PolicyView } from "./domain-schemas.ts";
@@ -40,6 +41,8 @@ export const domainView = (row: DomainRow, { reportHost, isUrlOff }: DomainViewD
     webhook_configured: row.webhookUrl !== null && !isUrlOff(row, row.webhookUrl),
     recipients: [...row.recipients],
     alerts: alertsView(row),
+    alert_thresholds: thresholdsOf(row),
+    source_rules: [...row.sourceRules],
     digest: row.digest,
     retention_days: row.retentionDays,
     raw_retention_days: row.rawRetentionDays,

@@ -1,3 +1,4 @@
+import type { AlertThresholds } from "./alert-thresholds.ts";
 import type { Clock } from "../../base/clock.ts";
 import { AppError } from "../../base/errors.ts";
 import { type RecipientDomains, recipientsProblem } from "../../mail/recipients.ts";
@@ -45,6 +46,7 @@ export interface DomainWish extends Partial<
     | "webhookUrl"
     | "recipients"
     | "digest"
+    | "sourceRules"
     | "retentionDays"
     | "rawRetentionDays"
     | "sendsMail"
@@ -54,6 +56,7 @@ export interface DomainWish extends Partial<
   >
 > {
   readonly alerts?: Readonly<Partial<Record<AlertRule, boolean>>>;
+  readonly alertThresholds?: Readonly<Partial<AlertThresholds>>;
 }
 
 export interface Enrolment {
@@ -133,12 +136,13 @@ export const createDomains = (deps: DomainsDeps) => {
     mode === "test" ? NEVER_MS : Math.max(nextCheckAtMs, clock.nowMs() + MINUTE_MS);
 
   const changeOf = (before: DomainRow, wish: DomainWish) => {
-    const { alerts, digest, ...rest } = wish;
+    const { alerts, alertThresholds, digest, ...rest } = wish;
     const isResumed = rest.monitoringEnabled === true && !before.monitoringEnabled;
     const isNewDigest = digest !== undefined && digest !== before.digest;
     return {
       ...rest,
       ...(alerts === undefined ? {} : { alerts: { ...before.alerts, ...alerts } }),
+      ...(alertThresholds === undefined ? {} : { alertThresholds: { ...before.alertThresholds, ...alertThresholds } }),
       ...(isNewDigest
         ? { digest, digestDueAtMs: before.mode === "test" ? null : nextDigestMs(digest, clock.nowMs()) }
         : {}),

@@ -44,6 +44,8 @@ export const newDomain = (
     webhookUrl,
     recipients,
     alerts: {},
+    alertThresholds: {},
+    sourceRules: [],
     digest: "off",
     retentionDays: RETENTION_DAYS,
     rawRetentionDays: RAW_RETENTION_DAYS,

@@ -11,6 +11,7 @@ export const ALERT_RULES = [
   "new_source",
   "new_subdomain",
   "failure_spike",
+  "spoofing_campaign",
   "reports_stopped",
   "tls_failures",
 ] as const;
@@ -24,6 +25,7 @@ export const DEFAULT_ALERTS: Readonly<Record<AlertRule, boolean>> = {
   new_source: true,
   new_subdomain: true,
   failure_spike: true,
+  spoofing_campaign: true,
   reports_stopped: true,
   tls_failures: true,
 };

@@ -6,13 +6,14 @@ import { MADE_DAY_S, madeReportMail, madeReportXml } from "../../testing/dmarc-r
 import type { AuthenticityFinding } from "../authenticity/authenticity-verdict.ts";
 import {
   NAMES_MAX,
-  NEW_SOURCES_PER_REPORT_MAX,
+  OVERFLOW_SOURCES_MAX,
   QUEUED_PER_REPORT_MAX,
-  SOURCE_ADDRESSES_MAX,
   SOURCES_MAX,
+  UNTRUSTED_PART,
+  UNTRUSTED_SOURCES_PER_REPORT_MAX,
   WAITING_ADDRESSES_MAX,
 } from "./ingest-count.ts";
-import { OTHER_SOURCES } from "./source-key.ts";
+import { OVERFLOW_REST } from "./source-key.ts";
 
 const newWorld = createIngestWorlds();
 const DAY = (MADE_DAY_S * 1000) / DAY_MS;
@@ -25,32 +26,25 @@ const verdict = (authenticity: "pass" | "fail" | "unknown"): AuthenticityFinding
 });
 
 describe("sources and names", () => {
-  test("addresses of a source are the most recent ones, and are put on the list of the DNS", async () => {
+  test("a source is an address and what authenticated there; its address is queued for the DNS", async () => {
     const world = newWorld();
     world.enrol("example.com");
-    const ips = Array.from({ length: SOURCE_ADDRESSES_MAX + 4 }, (_, at) => `192.0.2.${at + 1}`);
-    await world.upload(madeReportXml({ reportId: "1", rows: ips.map((ip) => ({ ip })) }));
-    const kept = () =>
-      world.all<{ ip: string }>("SELECT ip FROM dmarc_source_addresses ORDER BY last_day, rowid").map(({ ip }) => ip);
-    expect(kept()).toEqual(ips.slice(0, SOURCE_ADDRESSES_MAX));
-    expect(world.count("dmarc_reverse_names")).toBe(SOURCE_ADDRESSES_MAX);
     const spoof = { ip: "198.51.100.1", dkim: "fail", spf: "fail" } as const;
-    await world.upload(
-      madeReportXml({ reportId: "2", begin: MADE_DAY_S + 86_400, rows: [{ ip: "203.0.113.1" }, spoof] }),
-    );
-    expect(kept()).toHaveLength(SOURCE_ADDRESSES_MAX);
-    expect(kept().at(-1)).toBe("203.0.113.1");
+    await world.upload(madeReportXml({ reportId: "1", rows: [{ ip: "192.0.2.1" }, { ip: "192.0.2.2" }] }));
+    const second = [{ ip: "192.0.2.1" }, { ip: "192.0.2.1", spf: "fail" as const }, spoof];
+    await world.upload(madeReportXml({ reportId: "2", begin: MADE_DAY_S + 86_400, rows: second }));
     expect(world.all("SELECT key, first_day, last_day FROM dmarc_sources ORDER BY key")).toEqual([
-      { key: "dkim:example.com", first_day: DAY, last_day: DAY + 1 },
-      { key: "ip:198.51.100.1", first_day: DAY + 1, last_day: DAY + 1 },
+      { key: "192.0.2.1 example.com/s1 - -", first_day: DAY + 1, last_day: DAY + 1 },
+      { key: "192.0.2.1 example.com/s1 example.com -", first_day: DAY, last_day: DAY + 1 },
+      { key: "192.0.2.2 example.com/s1 example.com -", first_day: DAY, last_day: DAY },
+      { key: "198.51.100.1 -/- - -", first_day: DAY + 1, last_day: DAY + 1 },
     ]);
-    expect(
-      world.all(
-        "SELECT name, is_confirmed, due_at_ms, asked_at_ms, network_due_at_ms FROM dmarc_reverse_names WHERE ip = '198.51.100.1'",
-      ),
-    ).toEqual([
-      { name: null, is_confirmed: 0, due_at_ms: world.clock.nowMs(), asked_at_ms: null, network_due_at_ms: 0 },
-    ]);
+    const queued = world.all(
+      "SELECT ip, name, due_at_ms, asked_at_ms, network_due_at_ms FROM dmarc_reverse_names ORDER BY ip",
+    );
+    const waiting = { name: null, due_at_ms: world.clock.nowMs(), asked_at_ms: null, network_due_at_ms: 0 };
+    expect(queued).toEqual(["192.0.2.1", "192.0.2.2", "198.51.100.1"].map((ip) => ({ ip, ...waiting })));
+    expect(world.rollups()).toEqual(world.recount());
   });
 
   test("one report has the DNS asked for so many addresses only; the rest has its turn the next day", async () => {
@@ -63,6 +57,21 @@ describe("sources and names", () => {
     expect(world.count("dmarc_reverse_names")).toBe(QUEUED_PER_REPORT_MAX);
     await world.upload(madeReportXml({ reportId: "2", begin: MADE_DAY_S + 86_400, rows: rows.slice(-9) }));
     expect(world.count("dmarc_reverse_names")).toBe(rows.length);
+  });
+
+  test("of a report with more addresses those with the most messages are queued, and known ones cost nothing", async () => {
+    const world = newWorld();
+    world.enrol("example.com");
+    const known = Array.from({ length: QUEUED_PER_REPORT_MAX }, (_, at) => ({ ...spoofOf(at), count: 1_000 }));
+    await world.upload(madeReportXml({ reportId: "1", rows: known }));
+    const fresh = known.map((row, at) => ({ ...row, ...spoofOf(at + 500), count: at + 1 }));
+    const heavy = { ...spoofOf(999), count: 500 };
+    const rows = [...fresh, ...known, heavy];
+    await world.upload(madeReportXml({ reportId: "2", begin: MADE_DAY_S + 86_400, rows }));
+    const ips = new Set(world.all<{ ip: string }>("SELECT ip FROM dmarc_reverse_names").map(({ ip }) => ip));
+    expect(ips.size).toBe(2 * QUEUED_PER_REPORT_MAX);
+    expect(ips.has(heavy.ip)).toBe(true);
+    expect(ips.has(spoofOf(500).ip)).toBe(false);
   });
 
   test("first and last days are right in whatever order the reports come, in one batch or several", async () => {
@@ -104,33 +113,95 @@ describe("sources and names", () => {
     ]);
   });
 
-  test("so many new sources of one report are told apart; the others are counted together", async () => {
-    const world = newWorld();
-    world.enrol("example.com");
-    const rows = Array.from({ length: NEW_SOURCES_PER_REPORT_MAX + 5 }, (_, at) => spoofOf(at));
-    await world.upload(madeReportXml({ reportId: "1", rows: [...rows, spoofOf(3)] }));
-    expect(world.count("dmarc_sources")).toBe(NEW_SOURCES_PER_REPORT_MAX + 1);
-    const sent = "SELECT s.key, d.messages FROM dmarc_daily d JOIN dmarc_sources s ON s.number = d.source";
-    expect(world.all(`${sent} WHERE s.key = 'other' OR d.messages > 1`)).toEqual([
-      { key: "ip:10.0.0.3", messages: 2 },
-      { key: OTHER_SOURCES, messages: 5 },
-    ]);
-    expect(world.rollups()).toEqual(world.recount());
-    await world.upload(madeReportXml({ reportId: "2", rows: rows.slice(-5) }));
-    expect(world.count("dmarc_sources")).toBe(NEW_SOURCES_PER_REPORT_MAX + 6);
+  test("what is counted does not depend on the order of trusted reports, however many sources they bring", async () => {
+    const rows = Array.from({ length: 3_000 }, (_, at) => spoofOf(at));
+    const reports = [
+      madeReportXml({ reportId: "1", rows }),
+      madeReportXml({ reportId: "2", rows: [...rows.slice(-9), {}] }),
+      madeReportXml({ reportId: "3", begin: MADE_DAY_S + 86_400, rows: rows.slice(1_000, 1_009) }),
+    ] as const;
+    const orders = [
+      [0, 1, 2],
+      [2, 1, 0],
+      [1, 2, 0],
+    ] as const;
+    const counted: unknown[] = [];
+    for (const order of orders) {
+      const world = newWorld({ clock: createTestClock((MADE_DAY_S + 3 * 86_400) * 1000) });
+      world.enrol("example.com");
+      for (const at of order) await world.upload(reports[at]);
+      expect(world.rollups()).toEqual(world.recount());
+      counted.push(
+        world.all(
+          `SELECT s.key, s.first_day, s.last_day, d.* FROM dmarc_daily d JOIN dmarc_sources s ON s.number = d.source
+            ORDER BY s.key, d.day`,
+        ),
+      );
+      expect(world.count("dmarc_sources")).toBe(3_001);
+    }
+    const withoutNumbers = counted.map((all) => JSON.stringify(all).replaceAll(/"source":\d+,/g, ""));
+    expect(withoutNumbers[1]).toBe(withoutNumbers[0] ?? "");
+    expect(withoutNumbers[2]).toBe(withoutNumbers[0] ?? "");
   });
 
-  test("a domain has so many sources at most, whatever comes", async () => {
+  const smtp = { via: "smtp", client: "192.0.2.1", helo: "mx", mailFrom: "a@b.example" } as const;
+  const newOpenWorld = () => {
+    const world = newWorld({ authenticate: async () => verdict("unknown") });
+    world.enrol("example.com");
+    return world;
+  };
+  const fill = (world: ReturnType<typeof newWorld>, count: number, key: string): void =>
+    void world.db.sqlite.run(
+      `WITH RECURSIVE s (value) AS (SELECT 1 UNION ALL SELECT value + 1 FROM s WHERE value < ${count})
+        INSERT INTO dmarc_sources (domain, key, first_day, last_day, first_seen_at_ms) SELECT 1, ${key}, 0, 0, 0 FROM s`,
+    );
+  const keys = (world: ReturnType<typeof newWorld>) =>
+    world
+      .all<{ key: string }>("SELECT key FROM dmarc_sources WHERE key NOT LIKE '% filled' ORDER BY key")
+      .map(({ key }) => key);
+
+  test("a report that is not trusted adds so many sources, those with the most messages first", async () => {
+    const world = newOpenWorld();
+    const rows = Array.from({ length: UNTRUSTED_SOURCES_PER_REPORT_MAX + 5 }, (_, at) => ({
+      ...spoofOf(at),
+      count: at + 1,
+    }));
+    await world.upload(madeReportMail({ rows }), smtp);
+    expect(world.count("dmarc_sources")).toBe(UNTRUSTED_SOURCES_PER_REPORT_MAX + 1);
+    const sent = "SELECT s.key, d.messages FROM dmarc_daily d JOIN dmarc_sources s ON s.number = d.source";
+    expect(world.all(`${sent} WHERE d.messages = 6 OR s.key LIKE '*%' ORDER BY s.key`)).toEqual([
+      { key: OVERFLOW_REST, messages: 1 + 2 + 3 + 4 + 5 },
+      { key: `${spoofOf(5).ip} -/- - -`, messages: 6 },
+    ]);
+    expect(world.rollups()).toEqual(world.recount());
+  });
+
+  test("reports that are not trusted add none to a domain that has many, trusted ones do", async () => {
+    const world = newOpenWorld();
+    fill(world, SOURCES_MAX * UNTRUSTED_PART - 1, "value || ' -/- - filled'");
+    const rows = [{ ...spoofOf(0), count: 2 }, spoofOf(1), { ip: "192.0.2.1" }];
+    await world.upload(madeReportMail({ reportId: "1", rows }), smtp);
+    const [first, second, third] = ["10.0.0.0 -/- - -", "10.0.0.1 -/- - -", "192.0.2.1 example.com/s1 example.com -"];
+    expect(keys(world)).toEqual([OVERFLOW_REST, "* example.com/s1 example.com -", first]);
+    await world.upload(madeReportXml({ reportId: "2", rows }));
+    expect(keys(world)).toEqual([OVERFLOW_REST, "* example.com/s1 example.com -", first, second, third]);
+    expect(world.rollups()).toEqual(world.recount());
+  });
+
+  test("a domain has so many sources at most; beyond them who signed is told apart, and so many of those", async () => {
     const world = newWorld();
     world.enrol("example.com");
-    world.db.sqlite.run(
-      `WITH RECURSIVE s (value) AS (SELECT 1 UNION ALL SELECT value + 1 FROM s WHERE value < ${SOURCES_MAX - 1})
-        INSERT INTO dmarc_sources (domain, key, first_day, last_day, first_seen_at_ms) SELECT 1, 'spf:' || value, 0, 0, 0 FROM s`,
-    );
-    await world.upload(madeReportXml({ rows: [0, 1, 2].map(spoofOf) }));
-    expect(world.all("SELECT key FROM dmarc_sources WHERE key NOT LIKE 'spf:%' ORDER BY key")).toEqual([
-      { key: "ip:10.0.0.0" },
-      { key: OTHER_SOURCES },
+    fill(world, SOURCES_MAX, "value || ' -/- - filled'");
+    const signed = (name: string) => ({ dkimResults: [`${name} pass s`], spfResults: [] });
+    await world.upload(madeReportXml({ reportId: "1", rows: [spoofOf(0), signed("a.example.com")] }));
+    expect(keys(world)).toEqual([OVERFLOW_REST, "* a.example.com/s - -"]);
+    fill(world, OVERFLOW_SOURCES_MAX - 2, "'* n' || value || '.example.com/- - filled'");
+    await world.upload(madeReportXml({ reportId: "2", rows: [signed("b.example.com"), signed("a.example.com")] }));
+    expect(keys(world)).toEqual([OVERFLOW_REST, "* a.example.com/s - -"]);
+    const sent = "SELECT s.key, sum(d.messages) n FROM dmarc_daily d JOIN dmarc_sources s ON s.number = d.source";
+    expect(world.all(`${sent} GROUP BY s.key ORDER BY s.key`)).toEqual([
+      { key: OVERFLOW_REST, n: 2 },
+      { key: "* a.example.com/s - -", n: 2 },
     ]);
     expect(world.rollups()).toEqual(world.recount());
   });

@@ -4,29 +4,50 @@ import type { RowFacts } from "./ingest-row.ts";
 import type { CountStore } from "./ingest-store.ts";
 import type { ReportRow } from "../report/report-row.ts";
 import { type CountedRow, entryOf, nameOf, type Rollup } from "./rollup.ts";
-import { kindOfSource, OTHER_SOURCES } from "./source-key.ts";
+import { legacyKeyOf, OVERFLOW_REST, overflowKeyOf } from "./source-key.ts";
 
-/** Addresses kept of a source that is known by its domain: the most recent ones. */
-export const SOURCE_ADDRESSES_MAX = 8;
 /** Names below a domain that are told apart. Who sends under random ones must not fill the database. */
 export const NAMES_MAX = 1_000;
-/** Addresses of one report whose names the DNS is asked for. */
+/** Addresses of one report that are queued for the DNS. */
 export const QUEUED_PER_REPORT_MAX = 200;
-
-/** Sources that one report may bring which the domain did not have before, and that a domain may have. */
-export const NEW_SOURCES_PER_REPORT_MAX = 2_000;
-export const SOURCES_MAX = 20_000;
-/** Addresses that wait for the DNS: while there are so many, no more are put on the list. */
+/** Addresses that wait for the DNS: while there are so many, no more are queued. */
 export const WAITING_ADDRESSES_MAX = 20_000;
 
-/** What one report may still bring. */
+/** Sources that a domain may have: reading sources holds all of them in memory. */
+export const SOURCES_MAX = 50_000;
+/** Sources without an address that count what a domain has no room for. The last of them takes everything. */
+export const OVERFLOW_SOURCES_MAX = 1_000;
+/** Reports that are not trusted add no source to a domain that has more than this part of either. */
+export const UNTRUSTED_PART = 1 / 4;
+/** Sources that a report that is not trusted may add. */
+export const UNTRUSTED_SOURCES_PER_REPORT_MAX = 2_000;
+
+/** What one report may still add. */
 export interface Allowance {
-  /** Addresses whose names the DNS is asked for. */
+  /** Addresses queued for the DNS. */
   readonly addresses: number;
   readonly sources: number;
+  readonly isTrusted: boolean;
 }
 
-const FULL_ALLOWANCE: Allowance = { addresses: QUEUED_PER_REPORT_MAX, sources: NEW_SOURCES_PER_REPORT_MAX };
+/** A trusted report may add any number of sources, so that what is counted does not depend on the order of reports. */
+export const allowanceOf = ({ isTrusted }: Pick<Allowance, "isTrusted">): Allowance => ({
+  addresses: QUEUED_PER_REPORT_MAX,
+  sources: isTrusted ? Number.POSITIVE_INFINITY : UNTRUSTED_SOURCES_PER_REPORT_MAX,
+  isTrusted,
+});
+
+/** A row and its place in its report. */
+export interface PlacedRow {
+  readonly row: ReportRow;
+  readonly position: number;
+}
+
+/** The rows in the order in which they use up what a report may add: those with the most messages first. */
+export const heaviestFirst = (rows: readonly ReportRow[]): readonly PlacedRow[] => {
+  const placed = rows.map((row, position) => ({ row, position }));
+  return rows.length <= QUEUED_PER_REPORT_MAX ? placed : placed.toSorted((a, b) => b.row.count - a.row.count);
+};
 
 /** The name that stands for all beyond `NAMES_MAX`. */
 export const otherNamesOf = (domain: string): string => `*.${domain}`;
@@ -38,12 +59,16 @@ interface Source {
   lastDay: number;
   /** Whether its days are others than the database has. */
   isExtended: boolean;
-  /** Whether the DNS is, or will be, asked for the name of its address; of use for `ip:` only. */
+  /** Whether its address is known to the DNS job, or need not be. */
   isQueued: boolean;
-  /** Address → last day; null where none are kept. */
-  readonly addresses: Map<string, number> | null;
-  readonly changed: Set<string>;
-  readonly gone: Set<string>;
+}
+
+/** Messages of an address on a day. */
+export interface Sighting {
+  readonly ip: string;
+  readonly day: number;
+  /** As `sourceKeyOf` says. */
+  readonly key: string;
 }
 
 /** The name that a name in `From` is counted under. */
@@ -64,79 +89,101 @@ export interface Context {
   readonly nowMs: number;
 }
 
+type CountedDomain = Pick<DomainRow, "number" | "domain" | "mode">;
+
 /**
- * Finds sources and names for the rows of some reports inside one transaction, and remembers them until its end, so that
- * what many rows have in common is looked up and written once. What it knows is void when the transaction is undone.
+ * Finds sources and names for the rows of some reports inside one transaction, and caches them until its end, so that
+ * what many rows have in common is looked up and written once. The cache is void when the transaction is undone.
  */
 export const createCounting = (store: CountStore, { tx, nowMs }: Context) => {
   const sources = new Map<string, Source>();
   const namesByDomain = new Map<number, Names>();
   /** How many sources the domains have; asked for only when one more turns up. */
   const sourceCounts = new Map<number, number>();
-  let addressesLeft = 0;
-  let newSourcesLeft = 0;
+  const overflowCounts = new Map<number, number>();
+  const legacyDomains = new Map<number, boolean>();
+  const queued = new Set<string>();
+  let left: Allowance = allowanceOf({ isTrusted: true });
   let waiting: number | null = null;
 
   /** False when the report has had its share. */
-  const queue = (domain: DomainRow, ip: string): boolean => {
+  const queue = (domain: CountedDomain, ip: string): boolean => {
     // Nothing is asked of the DNS for test keys.
-    if (domain.mode === "test") return true;
+    if (domain.mode === "test" || queued.has(ip)) return true;
     waiting ??= store.countWaiting(nowMs, WAITING_ADDRESSES_MAX);
-    if (addressesLeft <= 0 || waiting >= WAITING_ADDRESSES_MAX) return false;
-    addressesLeft -= 1;
+    if (left.addresses <= 0 || waiting >= WAITING_ADDRESSES_MAX) return false;
+    queued.add(ip);
+    if (!store.queueAddress(tx, ip, nowMs)) return true;
+    left = { ...left, addresses: left.addresses - 1 };
     waiting += 1;
-    store.queueAddress(tx, ip, nowMs);
     return true;
   };
+
+  const limitOf = (max: number): number => (left.isTrusted ? max : Math.floor(max * UNTRUSTED_PART));
 
   /** Whether the domain may have one more source, which is then counted. */
   const hasRoom = (domain: number): boolean => {
     const count = entryOf(sourceCounts, domain, () => store.countSources(domain));
-    if (newSourcesLeft <= 0 || count >= SOURCES_MAX) return false;
-    newSourcesLeft -= 1;
+    if (left.sources <= 0 || count >= limitOf(SOURCES_MAX)) return false;
+    left = { ...left, sources: left.sources - 1 };
     sourceCounts.set(domain, count + 1);
     return true;
   };
 
+  const hasOverflowRoom = (domain: number): boolean => {
+    const count = entryOf(overflowCounts, domain, () => store.countOverflowSources(domain));
+    if (count >= limitOf(OVERFLOW_SOURCES_MAX)) return false;
+    overflowCounts.set(domain, count + 1);
+    return true;
+  };
+
+  /** A source that the rebuild has not reached yet under its new key is not new. */
+  const firstSightOf = (domain: number, { key, day }: Omit<Sighting, "ip">) => {
+    const hasLegacy = entryOf(legacyDomains, domain, () => store.hasLegacySources(domain));
+    const before = hasLegacy ? store.findLegacySource(domain, legacyKeyOf(key)) : null;
+    return { day, ...(before ?? { atMs: nowMs, isReviewed: false }) };
+  };
+
   /** Null for one that the domain does not have and may not have. */
-  const openSource = (domain: number, key: string, day: number): Source | null => {
+  const openSource = (domain: number, see: Omit<Sighting, "ip">): Source | null => {
+    const { key, day } = see;
     const found = store.findSource(domain, key);
-    const isNew = found === null;
-    if (isNew && key !== OTHER_SOURCES && !hasRoom(domain)) return null;
-    const number = found?.number ?? store.insertSource(tx, domain, key, { day, atMs: nowMs });
-    const kept = isNew ? [] : store.addressesOf(number);
-    const addresses =
-      kindOfSource(key) === "ip" || key === OTHER_SOURCES
-        ? null
-        : new Map(kept.map(({ ip, lastDay }) => [ip, lastDay]));
-    const { firstDay, lastDay } = found ?? { firstDay: day, lastDay: day };
-    const memory = { addresses, changed: new Set<string>(), gone: new Set<string>() };
-    return { number, key, firstDay, lastDay, isExtended: false, isQueued: !isNew, ...memory };
+    if (found !== null) return { ...found, key, isExtended: false, isQueued: true };
+    const isOverflow = key.startsWith("*");
+    if (isOverflow ? key !== OVERFLOW_REST && !hasOverflowRoom(domain) : !hasRoom(domain)) return null;
+    const number = store.insertSource(tx, domain, key, firstSightOf(domain, see));
+    return { number, key, firstDay: day, lastDay: day, isExtended: false, isQueued: isOverflow };
   };
 
   /** The source of a key; what there is no room for is counted together. */
-  const sourceOf = (domain: DomainRow, key: string, day: number): Source => {
-    const id = `${domain.number} ${key}`;
-    const found = sources.get(id) ?? openSource(domain.number, key, day) ?? sourceOf(domain, OTHER_SOURCES, day);
+  const sourceOf = (domain: number, see: Omit<Sighting, "ip">): Source => {
+    const { key } = see;
+    const id = `${domain} ${key}`;
+    const overflow = (): Source => {
+      const next = overflowKeyOf(key);
+      return sourceOf(domain, { ...see, key: next === key ? OVERFLOW_REST : next });
+    };
+    const found = sources.get(id) ?? openSource(domain, see) ?? overflow();
     // What has no room in this report may have some in the next.
     if (found.key === key) sources.set(id, found);
     return found;
   };
 
-  /** Follows a source to a day and an address of it. */
-  const follow = (source: Source, day: number, see: { readonly domain: DomainRow; readonly ip: string }): void => {
-    const { domain, ip } = see;
-    // Once a day, in case its share was used up before.
-    if (day > source.lastDay) source.isQueued = false;
-    if (day > source.lastDay || day < source.firstDay) {
+  /** The source of messages, stored from now on; its days reach to that of the messages. */
+  const find = (domain: CountedDomain, see: Sighting): Source => {
+    const source = sourceOf(domain.number, see);
+    const { day } = see;
+    const isLater = day > source.lastDay;
+    if (isLater || day < source.firstDay) {
       source.firstDay = Math.min(source.firstDay, day);
       source.lastDay = Math.max(source.lastDay, day);
       source.isExtended = true;
     }
-    // Many addresses in one: none of them is its own.
-    if (source.key === OTHER_SOURCES) return;
-    if (source.addresses === null) source.isQueued ||= queue(domain, ip);
-    else if (keepAddress(source, source.addresses, { ip, day })) queue(domain, ip);
+    if (source.key.startsWith("*")) return source;
+    // Once a day, in case its share was used up before.
+    if (isLater) source.isQueued = false;
+    source.isQueued ||= queue(domain, see.ip);
+    return source;
   };
 
   const countedName = (domain: DomainRow, name: string, day: number): string => {
@@ -165,54 +212,30 @@ export const createCounting = (store: CountStore, { tx, nowMs }: Context) => {
   };
 
   return {
-    /** Called before the rows of each report, or of the next part of one with what it may still bring. */
-    beginReport({ addresses, sources: more }: Allowance = FULL_ALLOWANCE): void {
-      addressesLeft = addresses;
-      newSourcesLeft = more;
+    /** Called before the rows of each report, or of the next part of one with what it may still add. */
+    beginReport(allowance: Allowance): void {
+      left = allowance;
     },
-    /** What the report may still bring. */
-    allowance: (): Allowance => ({ addresses: addressesLeft, sources: newSourcesLeft }),
+    /** What the report may still add. */
+    allowance: (): Allowance => left,
+    /** The number of the source of messages, stored from now on. */
+    sourceOf: (domain: CountedDomain, see: Sighting): number => find(domain, see).number,
     /** The source of a row and the name it is counted under, both stored from now on. */
     place(domain: DomainRow, day: number, row: ReportRow, facts: RowFacts): CountedRow {
-      const source = sourceOf(domain, facts.key, day);
-      follow(source, day, { domain, ip: row.sourceIp });
+      const source = find(domain, { ip: row.sourceIp, day, key: facts.key });
       const name = nameOf(row.headerFrom, domain.domain);
       return { row, facts, source: source.number, name: name === "" ? name : countedName(domain, name, day) };
     },
     /** Writes what is known of the sources, and what was counted. */
     flush(rollup: Rollup): void {
-      for (const source of sources.values()) {
-        if (source.isExtended) store.extendSource(tx, source);
-        for (const ip of source.gone) store.removeAddress(tx, source.number, ip);
-        for (const ip of source.changed) store.putAddress(tx, source.number, ip, source.addresses?.get(ip) ?? 0);
-      }
-      sources.clear();
-      namesByDomain.clear();
-      sourceCounts.clear();
+      for (const source of sources.values()) if (source.isExtended) store.extendSource(tx, source);
+      for (const cached of [sources, namesByDomain, sourceCounts, overflowCounts, legacyDomains]) cached.clear();
       writeRollup(store, tx, rollup);
     },
   };
 };
 
 const noNames = (): Names => ({ known: new Map(), count: null });
-
-/** Keeps an address of a source unless there are more recent ones enough; true when that is news. */
-const keepAddress = (source: Source, addresses: Map<string, number>, see: { ip: string; day: number }): boolean => {
-  const { ip, day } = see;
-  const lastDay = addresses.get(ip);
-  if (lastDay === undefined && addresses.size >= SOURCE_ADDRESSES_MAX) {
-    const [oldest] = [...addresses].toSorted((a, b) => a[1] - b[1]);
-    if (oldest === undefined || oldest[1] >= day) return false;
-    addresses.delete(oldest[0]);
-    source.changed.delete(oldest[0]);
-    source.gone.add(oldest[0]);
-  }
-  if (lastDay !== undefined && lastDay >= day) return false;
-  addresses.set(ip, day);
-  source.changed.add(ip);
-  source.gone.delete(ip);
-  return true;
-};
 
 const writeRollup = (store: CountStore, tx: Tx, rollup: Rollup): void => {
   for (const [domain, days] of rollup) {

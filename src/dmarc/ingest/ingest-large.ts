@@ -3,12 +3,13 @@ import type { Log } from "../../base/log.ts";
 import { newId } from "../../base/secrets.ts";
 import type { Db } from "../../db/open.ts";
 import type { DomainRow } from "../domains/domain-store.ts";
-import { type Allowance, createCounting } from "./ingest-count.ts";
+import { type Allowance, allowanceOf, createCounting, heaviestFirst, type PlacedRow } from "./ingest-count.ts";
 import { factsOf } from "./ingest-row.ts";
 import {
   coveringDomain,
   type IngestStores,
   refusalOf,
+  type Standing,
   standingOf,
   type StagedReport,
   type Work,
@@ -25,6 +26,13 @@ export const ROWS_PER_COMMIT = 1_000;
 /** Reports with more rows are written in several transactions. */
 export const LARGE_ROWS_MIN = 2_000;
 
+/** What is staged. */
+interface StagedOf {
+  readonly domain: DomainRow;
+  readonly report: Report;
+  readonly standing: Standing;
+}
+
 export interface StagingDeps {
   readonly db: Db;
   readonly stores: IngestStores;
@@ -38,10 +46,10 @@ export const weightIn = ({ rows }: Pick<Report, "rows">): number => rows.reduce(
 export const isLarge = (report: Report): boolean => weightIn(report) > LARGE_ROWS_MIN;
 
 /** The rows from `from` on that are written in one transaction: one at least. */
-const nextRows = (rows: Report["rows"], from: number): Report["rows"] => {
+const nextRows = (rows: readonly PlacedRow[], from: number): readonly PlacedRow[] => {
   const some = rows.slice(from, from + ROWS_PER_COMMIT);
   let weight = 0;
-  const end = some.findIndex((row, at) => {
+  const end = some.findIndex(({ row }, at) => {
     weight += weightOf(row);
     return at > 0 && weight > ROWS_PER_COMMIT;
   });
@@ -56,20 +64,20 @@ const nextRows = (rows: Report["rows"], from: number): Report["rows"] => {
 export const createStaging = ({ db, stores, clock, log }: StagingDeps) => {
   const { reports, counts, domains } = stores;
 
-  const stageRows = async (staged: Omit<StagedReport, "placed">, domain: DomainRow, report: Report) => {
+  const stageRows = async (staged: Omit<StagedReport, "placed">, { domain, report, standing }: StagedOf) => {
     const placed: CountedRow[] = [];
     const day = dayOf(report);
-    let allowance: Allowance | undefined;
-    while (placed.length < report.rows.length) {
-      const from = placed.length;
-      const rows = nextRows(report.rows, from);
+    const ordered = heaviestFirst(report.rows);
+    let allowance: Allowance = allowanceOf(standing);
+    while (placed.length < ordered.length) {
+      const rows = nextRows(ordered, placed.length);
       const more = await db.commit((tx) => {
         if (!reports.isIncomplete(staged.number)) throw new StagedReportGone("a report vanished while it was written");
         const counting = createCounting(counts, { tx, nowMs: clock.nowMs() });
         counting.beginReport(allowance);
-        const found = rows.map((row, at) => {
+        const found = rows.map(({ row, position }) => {
           const counted = counting.place(domain, day, row, factsOf(row, domain.domain, report.policy));
-          const place = { report: staged.number, position: from + at, domain: domain.number, day };
+          const place = { report: staged.number, position, domain: domain.number, day };
           reports.insertRecord(tx, { ...place, row, counted });
           return counted;
         });
@@ -89,20 +97,15 @@ export const createStaging = ({ db, stores, clock, log }: StagingDeps) => {
     if (periodProblemOf(report, clock.nowMs()) !== null) return null;
     const content = contentOf(report);
     const sameness = samenessOf(report, content);
-    if (
-      findSame(stores, domain, {
-        sameness,
-        former: formerSamenessOf(report, content),
-        standing: standingOf(work, report),
-      }) !== null
-    )
-      return null;
+    const standing = standingOf(work, report);
+    const former = formerSamenessOf(report, content);
+    if (findSame(stores, domain, { sameness, former, standing }) !== null) return null;
     const id = newId();
     const row = newReportOf(work, { report, domain, sameness: `staged ${id}`, content });
     const number = await db.commit((tx) => reports.insertReport(tx, { ...row, id, aligned: 0, isComplete: false }));
     const staged = { number, id, domain: domain.number, content };
     try {
-      return { ...staged, placed: await stageRows(staged, domain, report) };
+      return { ...staged, placed: await stageRows(staged, { domain, report, standing }) };
     } catch (error) {
       await remove(number).catch((cause: unknown) =>
         log.warn("a report half written stays until the next start", { cause }),

@@ -11,7 +11,11 @@ import {
 } from "../../testing/dmarc-reports.ts";
 import type { CheckAuthenticity } from "../authenticity/authenticity.ts";
 import { createTestClock } from "../../testing/clock.ts";
-import { createIngestWorlds, INGEST_OWNER } from "../../testing/ingest-world.ts";
+import { makeSourcesLegacy } from "../../testing/legacy-sources.ts";
+import { silentLog } from "../../testing/silent-log.ts";
+import { createSourceRebuild } from "./source-rebuild.ts";
+import { createSourceRebuildStore } from "./source-rebuild-store.ts";
+import { createIngestWorlds, INGEST_OWNER, type IngestWorld } from "../../testing/ingest-world.ts";
 
 const newWorld = createIngestWorlds();
 /** When all the days that are told of are over. */
@@ -62,6 +66,17 @@ const judgeBySender: CheckAuthenticity = async ({ mailFrom }) => ({
 
 let replaced = 0;
 
+/** Rebuilds some sources, or all. */
+const rebuildSome = async ({ db, clock, stores }: IngestWorld, isAll: boolean): Promise<void> => {
+  const rebuild = createSourceRebuild({
+    ...{ db, clock, counts: stores.counts, store: createSourceRebuildStore(db), log: silentLog, recordsPerStep: 9 },
+    pause: async () => {
+      if (!isAll) void rebuild.stop();
+    },
+  });
+  await rebuild.run();
+};
+
 describe("what is counted is what the records say", () => {
   test.each([1, 2, 3, 4, 5, 6])("whatever comes, in whatever order and batches, over restarts (%i)", async (seed) => {
     const chance = createRandom(seed * 7_919);
@@ -104,13 +119,17 @@ describe("what is counted is what the records say", () => {
           await world.ingestions.ingestFiles(incoming);
       }
       if (step === 20) world.enrol("example.net");
+      if (step % 13 === 7) makeSourcesLegacy(world.db);
+      else await rebuildSome(world, step % 13 === 0);
       expect(world.rollups()).toEqual(world.recount());
       replaced += world.count("dmarc_ingestions WHERE reason = 'replaced'");
     }
     world = open();
     world.ingester.start();
     await world.ingester.idle();
+    await rebuildSome(world, true);
     expect(world.rollups()).toEqual(world.recount());
+    expect(world.all("SELECT key FROM dmarc_sources WHERE key NOT LIKE '% %'")).toEqual([]);
     expect(world.all("SELECT id FROM dmarc_ingestions WHERE status = 'pending'")).toEqual([]);
     expect(world.count("dmarc_raw")).toBe(world.count("dmarc_ingestions"));
     expect(world.count("dmarc_reports")).toBeGreaterThan(20);

@@ -172,8 +172,8 @@ describe("the same report with other rows, by mail", () => {
     expect(world.count("dmarc_sources")).toBe(3);
     await world.upload(made(GENUINE), smtp("pass"));
     expect(world.all("SELECT key FROM dmarc_sources ORDER BY key")).toEqual([
-      { key: "dkim:example.com" },
-      { key: "ip:192.0.2.8" },
+      { key: "192.0.2.1 example.com/s1 example.com -" },
+      { key: "192.0.2.8 -/- - -" },
     ]);
     expect(world.all("SELECT name FROM dmarc_names ORDER BY name")).toEqual([
       { name: "example.com" },

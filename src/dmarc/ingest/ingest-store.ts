@@ -9,6 +9,14 @@ export interface KnownSource {
   readonly lastDay: number;
 }
 
+/** How a source was first seen. */
+export interface FirstSight {
+  readonly day: number;
+  readonly atMs: number;
+  /** Whether the alert rules have looked at it. */
+  readonly isReviewed: boolean;
+}
+
 /** A place in a rollup. */
 export interface Place<K> extends CountedDay {
   readonly domain: number;
@@ -44,21 +52,24 @@ export const createCountStore = ({ sqlite }: Db) => {
     "SELECT number, first_day AS firstDay, last_day AS lastDay FROM dmarc_sources WHERE domain = ? AND key = ?",
   );
   const insertSource = sqlite.prepare(
-    "INSERT INTO dmarc_sources (domain, key, first_day, last_day, first_seen_at_ms) VALUES (?, ?, ?, ?, ?)",
+    "INSERT INTO dmarc_sources (domain, key, first_day, last_day, first_seen_at_ms, is_reviewed) VALUES (?, ?, ?, ?, ?, ?)",
   );
   const extendSource = sqlite.prepare("UPDATE dmarc_sources SET first_day = ?, last_day = ? WHERE number = ?");
-  const addresses = sqlite.prepare<{ ip: string; lastDay: number }, [number]>(
-    "SELECT ip, last_day AS lastDay FROM dmarc_source_addresses WHERE source = ?",
+  const legacyOf = sqlite.prepare<unknown, [number]>(
+    "SELECT 1 FROM dmarc_sources INDEXED BY dmarc_sources_legacy WHERE domain = ? AND instr(key, ' ') = 0 LIMIT 1",
   );
-  const putAddress = sqlite.prepare(
-    "INSERT INTO dmarc_source_addresses (source, ip, last_day) VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET last_day = excluded.last_day",
+  const legacy = sqlite.prepare<{ atMs: number; isReviewed: 0 | 1 }, [number, string]>(
+    `SELECT first_seen_at_ms AS atMs, is_reviewed AS isReviewed FROM dmarc_sources s WHERE domain = ? AND key = ?
+      AND EXISTS (SELECT 1 FROM dmarc_records r WHERE r.source = s.number)`,
   );
-  const removeAddress = sqlite.prepare("DELETE FROM dmarc_source_addresses WHERE source = ? AND ip = ?");
   const queueAddress = sqlite.prepare(
     "INSERT OR IGNORE INTO dmarc_reverse_names (ip, name, is_confirmed, due_at_ms, asked_at_ms) VALUES (?, NULL, 0, ?, NULL)",
   );
   const countSources = sqlite.prepare<{ count: number }, [number]>(
     "SELECT count(*) AS count FROM dmarc_sources WHERE domain = ?",
+  );
+  const countOverflow = sqlite.prepare<{ count: number }, [number]>(
+    "SELECT count(*) AS count FROM dmarc_sources WHERE domain = ? AND key >= '* ' AND key < '*!'",
   );
   const countWaiting = sqlite.prepare<{ count: number }, [number, number]>(
     "SELECT count(*) AS count FROM (SELECT 1 FROM dmarc_reverse_names WHERE due_at_ms <= ? LIMIT ?)",
@@ -72,7 +83,6 @@ export const createCountStore = ({ sqlite }: Db) => {
     );
   const firstElsewhere = dayElsewhere("ASC");
   const lastElsewhere = dayElsewhere("DESC");
-  const removeAddresses = sqlite.prepare("DELETE FROM dmarc_source_addresses WHERE source = ?");
   const removeSource = sqlite.prepare("DELETE FROM dmarc_sources WHERE number = ?");
   const isNameCounted = sqlite.prepare<unknown, [number, string]>(IS_COUNTED);
   const isNameCountedOn = sqlite.prepare<unknown, [number, number, string]>(
@@ -114,18 +124,23 @@ export const createCountStore = ({ sqlite }: Db) => {
 
   return {
     findSource: (domain: number, key: string): KnownSource | null => source.get(domain, key),
-    /** Stores a source that was first told of by a report about `day`, and answers its number. */
-    insertSource: (
-      _tx: Tx,
-      domain: number,
-      key: string,
-      seen: { readonly day: number; readonly atMs: number },
-    ): number => Number(insertSource.run(domain, key, seen.day, seen.day, seen.atMs).lastInsertRowid),
+    /** Stores a source that a report about `day` names first, and returns its number. */
+    insertSource: (_tx: Tx, domain: number, key: string, { day, atMs, isReviewed }: FirstSight): number =>
+      Number(insertSource.run(domain, key, day, day, atMs, isReviewed ? 1 : 0).lastInsertRowid),
+    /** Whether a domain has sources of before they were stored by address. */
+    hasLegacySources: (domain: number): boolean => legacyOf.get(domain) !== null,
+    /** When a source that still has records was first seen, by its key of before sources were stored by address. */
+    findLegacySource(domain: number, key: string): Omit<FirstSight, "day"> | null {
+      const found = legacy.get(domain, key);
+      return found === null ? null : { atMs: found.atMs, isReviewed: found.isReviewed === 1 };
+    },
     extendSource: (_tx: Tx, { number, firstDay, lastDay }: KnownSource): void =>
       void extendSource.run(firstDay, lastDay, number),
 
     /** How many sources a domain has. */
     countSources: (domain: number): number => countSources.get(domain)?.count ?? 0,
+    /** How many of them stand for many addresses. */
+    countOverflowSources: (domain: number): number => countOverflow.get(domain)?.count ?? 0,
     findSourceByNumber: (number: number): KnownSource | null => sourceByNumber.get(number),
     /** The first and the last day that records of other reports tell of a source; null when none does. */
     daysElsewhere(number: number, report: number): Pick<KnownSource, "firstDay" | "lastDay"> | null {
@@ -133,17 +148,10 @@ export const createCountStore = ({ sqlite }: Db) => {
       const last = first === null ? null : lastElsewhere.get(number, report);
       return first === null || last === null ? null : { firstDay: first.day, lastDay: last.day };
     },
-    /** Removes a source with its addresses. */
-    removeSource(_tx: Tx, number: number): void {
-      removeAddresses.run(number);
-      removeSource.run(number);
-    },
+    removeSource: (_tx: Tx, number: number): void => void removeSource.run(number),
 
-    addressesOf: (of: number) => addresses.all(of),
-    putAddress: (_tx: Tx, of: number, ip: string, lastDay: number): void => void putAddress.run(of, ip, lastDay),
-    removeAddress: (_tx: Tx, of: number, ip: string): void => void removeAddress.run(of, ip),
-    /** Has the DNS asked for the name of an address, unless it is known already. */
-    queueAddress: (_tx: Tx, ip: string, dueAtMs: number): void => void queueAddress.run(ip, dueAtMs),
+    /** Queues an address for the DNS; false when it is known already. */
+    queueAddress: (_tx: Tx, ip: string, dueAtMs: number): boolean => queueAddress.run(ip, dueAtMs).changes > 0,
 
     /** How many addresses wait for the DNS; `max` when it is more. */
     countWaiting: (nowMs: number, max: number): number => countWaiting.get(nowMs, max)?.count ?? 0,

@@ -1,7 +1,7 @@
 import { dayOfTime } from "../../base/days.ts";
 import { newId } from "../../base/secrets.ts";
 import type { DomainRow, DomainStore } from "../domains/domain-store.ts";
-import { type Context, createCounting } from "./ingest-count.ts";
+import { allowanceOf, type Context, createCounting, heaviestFirst } from "./ingest-count.ts";
 import { conclusionOf, failureFinding, type Finding, findingOf } from "./ingest-finding.ts";
 import { takeBackTwins } from "./ingest-replace.ts";
 import { factsOf } from "./ingest-row.ts";
@@ -200,8 +200,8 @@ const writeReport = ({ stores, tx, counting }: Batch, work: Work, stored: Stored
     aligned: report.rows.reduce((sum, { count }, at) => sum + (facts[at]?.isAligned ? count : 0), 0),
     isComplete: true,
   });
-  counting.beginReport();
-  const placed = report.rows.map((row, position) => {
+  counting.beginReport(allowanceOf(stored.standing));
+  const placed = heaviestFirst(report.rows).map(({ row, position }) => {
     const known = facts[position] ?? factsOf(row, domain.domain, report.policy);
     const counted = counting.place(domain, day, row, known);
     stores.reports.insertRecord(tx, { report: number, position, domain: domain.number, day, row, counted });

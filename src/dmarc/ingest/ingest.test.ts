@@ -70,7 +70,7 @@ describe("a report", () => {
           is_forwarded: 0,
           header_from: "example.com",
           rank: 5,
-          key: "dkim:example.com",
+          key: "192.0.2.7 example.com/s1 example.com -",
         },
       },
       {
@@ -83,7 +83,12 @@ describe("a report", () => {
           spf: "fail",
           is_aligned: 0,
         },
-        ...{ is_forwarded: 1, header_from: "news.example.com", rank: RANK_STEP + 2, key: "spf:bounce.esp.net" },
+        ...{
+          is_forwarded: 1,
+          header_from: "news.example.com",
+          rank: RANK_STEP + 2,
+          key: "2001:db8::1 -/- bounce.esp.net esp.net",
+        },
       },
     ]);
     expect(JSON.parse(String(records[1]?.body))).toEqual({

@@ -14,6 +14,9 @@ export type ReportBody = Pick<
 /** What the column `body` of a record holds, as JSON. */
 export type RecordBody = Pick<ReportRow, "envelopeFrom" | "envelopeTo" | "reasons" | "dkimResults" | "spfResults">;
 
+/** Reads what `insertRecord` wrote. */
+export const readRecordBody = (body: string): RecordBody => JSON.parse(body) as RecordBody;
+
 /** A report to be stored. */
 export interface NewReport {
   readonly id: string;

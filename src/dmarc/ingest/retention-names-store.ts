@@ -1,17 +1,21 @@
 import type { Db, Tx } from "../../db/open.ts";
 
-/** An address that is a source, and what is known of its reverse name. */
-export interface BareAddress {
+/** The address of a source, and what is known of its reverse name. */
+export interface AddressFacts {
   readonly ip: string;
   readonly name: string | null;
   readonly isConfirmed: boolean;
 }
 
-/** Where a walk through the addresses kept of sources stands. */
-export interface KeptAddress {
-  readonly source: number;
-  readonly ip: string;
+/** A stored source and its address; null for one without. */
+export interface AddressedSource {
+  readonly key: string;
+  readonly address: AddressFacts | null;
 }
+
+/** The address in a stored key; null where there is none. */
+const IP = `CASE WHEN key LIKE '* %' THEN NULL WHEN instr(key, ' ') > 0 THEN substr(key, 1, instr(key, ' ') - 1)
+  WHEN key LIKE 'ip:%' THEN substr(key, 4) END`;
 
 /** Whether anything is counted under a name (2) of a domain (1). Looks from day to day that are there: the index has the day before the name. */
 export const IS_COUNTED = `WITH RECURSIVE days (day) AS (SELECT max(day) FROM dmarc_daily_names WHERE domain = ?1
@@ -27,26 +31,22 @@ export const createNameRetentionStore = ({ sqlite }: Db) => {
   const isCounted = sqlite.prepare<unknown, [number, string]>(IS_COUNTED);
   const dropName = sqlite.prepare("DELETE FROM dmarc_names WHERE domain = ? AND name = ?");
   const words = sqlite.prepare<{ key: string }, [number, string, number, number]>(
-    `SELECT key FROM dmarc_source_words WHERE domain = ? AND key > ? AND at_ms < ? AND (key GLOB 'net:*' OR key GLOB 'ptr:*')
-      ORDER BY key LIMIT ?`,
+    "SELECT key FROM dmarc_source_words WHERE domain = ? AND key > ? AND at_ms < ? ORDER BY key LIMIT ?",
   );
   const dropWord = sqlite.prepare("DELETE FROM dmarc_source_words WHERE domain = ? AND key = ? AND at_ms < ?");
-  const bare = sqlite.prepare<
-    { ip: string; name: string | null; isConfirmed: number | null },
+  const sources = sqlite.prepare<
+    { key: string; ip: string | null; name: string | null; isConfirmed: number | null },
     [number, string, number]
   >(
-    `SELECT substr(s.key, 4) AS ip, r.name, r.is_confirmed AS isConfirmed FROM dmarc_sources s
-      LEFT JOIN dmarc_reverse_names r ON r.ip = substr(s.key, 4)
-      WHERE s.domain = ? AND s.key > 'ip:' || ? AND s.key < 'ip;' ORDER BY s.key LIMIT ?`,
+    `SELECT s.key, s.ip, r.name, r.is_confirmed AS isConfirmed FROM
+      (SELECT key, ${IP} AS ip FROM dmarc_sources WHERE domain = ? AND key > ? ORDER BY key LIMIT ?) s
+      LEFT JOIN dmarc_reverse_names r ON r.ip = s.ip ORDER BY s.key`,
   );
   const due = sqlite.prepare<{ ip: string }, [number, number]>(
     "SELECT ip FROM dmarc_reverse_names WHERE due_at_ms < ? ORDER BY due_at_ms LIMIT ?",
   );
-  const sources = sqlite.prepare<{ number: number; key: string }, [number, number]>(
-    "SELECT number, key FROM dmarc_sources WHERE number > ? ORDER BY number LIMIT ?",
-  );
-  const kept = sqlite.prepare<KeptAddress, [number, string, number]>(
-    "SELECT source, ip FROM dmarc_source_addresses WHERE (source, ip) > (?, ?) ORDER BY source, ip LIMIT ?",
+  const addresses = sqlite.prepare<{ number: number; ip: string | null }, [number, number]>(
+    `SELECT number, ${IP} AS ip FROM dmarc_sources WHERE number > ? ORDER BY number LIMIT ?`,
   );
   const dropReverseName = sqlite.prepare("DELETE FROM dmarc_reverse_names WHERE ip = ? AND due_at_ms < ?");
 
@@ -58,22 +58,23 @@ export const createNameRetentionStore = ({ sqlite }: Db) => {
     isCounted: (domain: number, name: string): boolean => isCounted.get(domain, name) !== null,
     removeName: (_tx: Tx, domain: number, name: string): void => void dropName.run(domain, name),
 
-    /** Keys `net:` and `ptr:` after one, in their order, that the user spoke of before a time. */
+    /** Keys after one, in their order, that the user classified before a time. */
     wordsBefore: (domain: number, after: string, beforeMs: number, limit: number): string[] =>
       words.all(domain, after, beforeMs, limit).map(({ key }) => key),
-    /** Removes a word, unless it was said again. */
+    /** Removes a classification, unless it was made again. */
     removeWord: (_tx: Tx, domain: number, key: string, beforeMs: number): void =>
       void dropWord.run(domain, key, beforeMs),
-    /** The addresses that are sources of a domain, after one, in their order. */
-    bareAddressesAfter: (domain: number, after: string, limit: number): BareAddress[] =>
-      bare.all(domain, after, limit).map((row) => ({ ...row, isConfirmed: row.isConfirmed === 1 })),
+    /** Sources of a domain after a key, in the order of their keys. */
+    sourcesAfter: (domain: number, after: string, limit: number): AddressedSource[] =>
+      sources.all(domain, after, limit).map(({ key, ip, name, isConfirmed }) => ({
+        key,
+        address: ip === null ? null : { ip, name, isConfirmed: isConfirmed === 1 },
+      })),
 
     /** Addresses whose names are to be asked for before a time, the next ones first. */
     reverseNamesDue: (beforeMs: number, limit: number): string[] => due.all(beforeMs, limit).map(({ ip }) => ip),
-    /** Sources of all domains after one, in the order of their numbers. */
-    sourcesAfter: (number: number, limit: number) => sources.all(number, limit),
-    /** Addresses kept of sources of all domains after one. */
-    addressesAfter: ({ source, ip }: KeptAddress, limit: number): KeptAddress[] => kept.all(source, ip, limit),
+    /** The addresses of sources of all domains after one, in the order of their numbers. */
+    addressesAfter: (number: number, limit: number) => addresses.all(number, limit),
     /** Removes a reverse name, unless it was asked for meanwhile. */
     removeReverseName: (_tx: Tx, ip: string, beforeMs: number): void => void dropReverseName.run(ip, beforeMs),
   };

@@ -1,13 +1,13 @@
 import { type Clock, nextTurn } from "../../base/clock.ts";
 import type { Db } from "../../db/open.ts";
-import type { BareAddress, KeptAddress, NameRetentionStore } from "./retention-names-store.ts";
+import type { AddressedSource, AddressFacts, NameRetentionStore } from "./retention-names-store.ts";
 
 export interface NameRetentionDeps {
   readonly db: Db;
   readonly store: NameRetentionStore;
   readonly clock: Clock;
-  /** The key under which people see an address. */
-  readonly addressKeyOf: (address: BareAddress) => string;
+  /** The keys under which a stored source may be classified. */
+  readonly keysOf: (key: string, address: AddressFacts | null) => readonly string[];
 }
 
 /** Names looked up in one transaction: each may take a look at every day that is kept. */
@@ -21,61 +21,57 @@ const REMOVED_AT_ONCE = 500;
 /** A little more than the time between two runs. */
 const AHEAD_MS = 2 * 3_600_000;
 
+/** Keys that do not depend on the reverse name of an address. */
+const NAMELESS = /^(?:dkim|spf|ip|net):/;
+
 /** The service ends. What is left is for the next run. */
 export class RetentionStopped extends Error {}
 
 /** Names, words and reverse names go when nothing that is kept speaks of them any more. */
-export const createNameRetention = ({ db, store, clock, addressKeyOf }: NameRetentionDeps) => {
+export const createNameRetention = ({ db, store, clock, keysOf }: NameRetentionDeps) => {
   let isStopping = false;
   const goOn = (): void => {
     if (isStopping) throw new RetentionStopped();
   };
 
-  /** All the addresses that are sources of a domain, in pages. */
-  async function* bareAddresses(domain: number): AsyncGenerator<BareAddress> {
+  /** All sources of a domain, in pages. */
+  async function* sourcesOf(domain: number): AsyncGenerator<AddressedSource> {
     let after = "";
     for (;;) {
       goOn();
-      const some = store.bareAddressesAfter(domain, after, ROWS_AT_ONCE);
+      const some = store.sourcesAfter(domain, after, ROWS_AT_ONCE);
       const last = some.at(-1);
       if (last === undefined) return;
-      after = last.ip;
+      after = last.key;
       yield* some;
       await nextTurn();
     }
   }
 
-  /** Takes the keys off a set under which a source is seen, or may be seen when its name is known again. */
+  /** Removes the keys from a set that some source has, or may have when the DNS has told more of its address. */
   const keepUsedWords = async (domain: number, keys: Set<string>): Promise<void> => {
     let isOneUnnamed = false;
-    for await (const address of bareAddresses(domain)) {
-      keys.delete(addressKeyOf(address));
-      // A word about a network holds for all addresses in it.
-      keys.delete(addressKeyOf({ ...address, name: null, isConfirmed: false }));
+    for await (const { key, address } of sourcesOf(domain)) {
+      if (keys.size === 0) return;
+      for (const used of keysOf(key, address)) keys.delete(used);
+      if (address === null) continue;
+      // A classification of a network holds for all addresses in it.
+      for (const used of keysOf(key, { ...address, name: null, isConfirmed: false })) keys.delete(used);
       isOneUnnamed ||= !address.isConfirmed;
     }
     // A reverse name may be missing for a week: whose it was is not known then.
-    if (isOneUnnamed) for (const key of keys) if (key.startsWith("ptr:")) keys.delete(key);
+    if (isOneUnnamed) for (const key of keys) if (!NAMELESS.test(key)) keys.delete(key);
   };
 
-  /** Takes the addresses off a set that some source has. */
+  /** Removes the addresses from a set that some source has. */
   const keepUsedAddresses = async (ips: Set<string>): Promise<void> => {
     for (let after = 0; ips.size > 0;) {
       goOn();
-      const some = store.sourcesAfter(after, ROWS_AT_ONCE);
-      const last = some.at(-1);
-      if (last === undefined) break;
-      after = last.number;
-      for (const { key } of some) if (key.startsWith("ip:")) ips.delete(key.slice("ip:".length));
-      await nextTurn();
-    }
-    for (let after: KeptAddress = { source: 0, ip: "" }; ips.size > 0;) {
-      goOn();
       const some = store.addressesAfter(after, ROWS_AT_ONCE);
       const last = some.at(-1);
-      if (last === undefined) break;
-      after = last;
-      for (const { ip } of some) ips.delete(ip);
+      if (last === undefined) return;
+      after = last.number;
+      for (const { ip } of some) if (ip !== null) ips.delete(ip);
       await nextTurn();
     }
   };
@@ -99,7 +95,7 @@ export const createNameRetention = ({ db, store, clock, addressKeyOf }: NameRete
         });
       }
     },
-    /** Forgets words about addresses, said before a time, whose addresses are no source any more. */
+    /** Removes classifications made before a time that apply to no source any more. */
     async forgetWords(domain: number, beforeMs: number): Promise<void> {
       let after = "";
       for (;;) {

@@ -72,10 +72,7 @@ export const createRetentionStore = ({ sqlite }: Db) => {
   const sources = sqlite.prepare<{ number: number; key: string; lastDay: number }, [number, string, number]>(
     "SELECT number, key, last_day AS lastDay FROM dmarc_sources WHERE domain = ? AND key > ? ORDER BY key LIMIT ?",
   );
-  const dropAddresses = prepare("DELETE FROM dmarc_source_addresses WHERE source = ?");
-  const dropSource = prepare("DELETE FROM dmarc_sources WHERE number = ?");
   const dropOldSource = prepare("DELETE FROM dmarc_sources WHERE number = ? AND last_day < ?");
-  const dropWord = prepare("DELETE FROM dmarc_source_words WHERE domain = ? AND key = ?");
   const alerts = sqlite.prepare<{ id: string }, [number, number]>(
     "SELECT id FROM dmarc_alerts WHERE domain = ? ORDER BY id LIMIT ?",
   );
@@ -98,15 +95,8 @@ export const createRetentionStore = ({ sqlite }: Db) => {
     ofDomain("dmarc_names"),
     ofDomain("dmarc_source_words"),
     ofDomain("dmarc_history"),
+    ofDomain("dmarc_sources"),
     ofDomain("dmarc_health"),
-    (number, limit) => {
-      const some = sources.all(number, "", limit);
-      for (const source of some) {
-        dropAddresses.run(source.number);
-        dropSource.run(source.number);
-      }
-      return some.length;
-    },
     (number, limit) => {
       const some = alerts.all(number, limit);
       for (const { id } of some) {
@@ -145,12 +135,9 @@ export const createRetentionStore = ({ sqlite }: Db) => {
       byTime.reduce((sum, statement) => sum + statement.run(domain, beforeMs, limit).changes, 0),
     /** Some sources of a domain, in the order of their keys, after one. */
     sourcesAfter: (domain: number, key: string, limit: number) => sources.all(domain, key, limit),
-    /** Removes a source with its addresses and the user's word about it, unless it was seen on `day` or later. */
-    removeSource(_tx: Tx, domain: number, { number, key }: { number: number; key: string }, day: number): void {
-      if (dropOldSource.run(number, day).changes === 0) return;
-      dropAddresses.run(number);
-      dropWord.run(domain, key);
-    },
+    /** Removes a source unless it was seen on `day` or later. */
+    removeSource: (_tx: Tx, { number }: { readonly number: number }, day: number): void =>
+      void dropOldSource.run(number, day),
     /** Ingestions received before a time, the oldest first, and whether they are still to be read or have bytes. */
     ingestionsBefore: (after: AgeCursor, beforeMs: number, limit: number) =>
       oldIngestions.all(after.receivedAtMs, after.rowid, beforeMs, limit),

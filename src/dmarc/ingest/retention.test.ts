@@ -9,7 +9,7 @@ import {
   type IngestWorld,
   type IngestWorldOptions,
 } from "../../testing/ingest-world.ts";
-import { addressKeyOf } from "../reading/source-groups.ts";
+import { shownKeysOf } from "../reading/shown-keys.ts";
 import { findingsIn } from "./ingestion-view.ts";
 import { createRetention } from "./retention.ts";
 import { createNameRetention } from "./retention-names.ts";
@@ -20,7 +20,7 @@ const newIngestWorld = createIngestWorlds();
 const newWorld = (options: IngestWorldOptions = {}) => {
   const world = newIngestWorld(options);
   const { db, domains, clock } = world;
-  const names = createNameRetention({ db, store: createNameRetentionStore(db), clock, addressKeyOf });
+  const names = createNameRetention({ db, store: createNameRetentionStore(db), clock, keysOf: shownKeysOf });
   return {
     ...world,
     retention: createRetention({ db, store: createRetentionStore(db), names, domains, clock, log: silentLog }),
@@ -65,21 +65,20 @@ describe("old reports", () => {
     expect(left(short.number)).toEqual([1, 1, 1, 1, 1]);
     expect(world.rollups()).toEqual(world.recount());
     const keys = (domain: number) =>
-      world.all(`SELECT key FROM dmarc_sources WHERE domain = ${domain} AND key LIKE 'ip:%' ORDER BY 1`);
+      world.all(`SELECT key FROM dmarc_sources WHERE domain = ${domain} AND key LIKE '% -/- - -' ORDER BY 1`);
     expect(keys(long.number)).toHaveLength(2);
-    expect(keys(short.number)).toEqual([{ key: "ip:192.0.2.1" }]);
+    expect(keys(short.number)).toEqual([{ key: "192.0.2.1 -/- - -" }]);
   });
 
-  test("take the word about a source that is not seen any more with them, and no other", async () => {
+  test("take classifications made before them with them that apply to no source, and no others", async () => {
     const world = newWorld();
     const domain = world.enrol("example.com", { retentionDays: 30 });
     await world.upload(report(world, 100, "example.com", "192.0.2.1"));
     addHappenings(world, domain.number, world.clock.nowMs());
     world.db.sqlite.run("INSERT INTO dmarc_source_words VALUES (?, 'spf:other', 'threat', 0)", [domain.number]);
     await world.retention.forgetReports();
-    expect(world.all("SELECT key FROM dmarc_source_words")).toEqual([{ key: "spf:other" }]);
+    expect(world.all("SELECT key FROM dmarc_source_words")).toEqual([{ key: "ip:192.0.2.1" }]);
     expect(world.count("dmarc_sources")).toBe(0);
-    expect(world.count("dmarc_source_addresses")).toBe(0);
   });
 });
 

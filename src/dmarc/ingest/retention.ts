@@ -76,7 +76,7 @@ export const createRetention = ({ db, store, names, domains, clock, log }: Reten
       const old = some.filter(({ lastDay }) => lastDay < day);
       if (old.length === 0) continue;
       await db.commit((tx) => {
-        for (const source of old) store.removeSource(tx, domain, source, day);
+        for (const source of old) store.removeSource(tx, source, day);
       });
     }
   };

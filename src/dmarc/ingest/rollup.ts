@@ -84,19 +84,24 @@ export const addReport = (day: DayRollup, of: CountedReporter): ReporterCounts =
   return counts;
 };
 
-/** Counts a row of a report of `reporter`. */
-export const addRow = (day: DayRollup, reporter: ReporterCounts, { row, facts, source, name }: CountedRow): void => {
+/** Counts the messages of a row. */
+export const addMessages = (counts: Counts, { row, facts }: Pick<CountedRow, "row" | "facts">): void => {
   const { count, disposition } = row;
-  const aligned = facts.isAligned ? count : 0;
-  const counts = entryOf(day.sources, source, noCounts);
   counts.messages += count;
-  counts.aligned += aligned;
+  if (facts.isAligned) counts.aligned += count;
   if (facts.isDkimAligned) counts.alignedDkim += count;
   if (facts.isSpfAligned) counts.alignedSpf += count;
   if (facts.isForwarded) counts.forwarded += count;
   if (facts.isAuthenticated) counts.authenticated += count;
   if (disposition === "quarantine") counts.quarantined += count;
   if (disposition === "reject") counts.rejected += count;
+};
+
+/** Counts a row of a report of `reporter`. */
+export const addRow = (day: DayRollup, reporter: ReporterCounts, { row, facts, source, name }: CountedRow): void => {
+  const { count } = row;
+  const aligned = facts.isAligned ? count : 0;
+  addMessages(entryOf(day.sources, source, noCounts), { row, facts });
   reporter.messages += count;
   reporter.aligned += aligned;
   const named = entryOf(day.names, name, noMessages);

@@ -2,7 +2,15 @@ import { describe, expect, test } from "bun:test";
 import { factsOf, RANK_STEP, rankOf } from "./ingest-row.ts";
 import type { ReportRow } from "../report/report-row.ts";
 import { COUNT_MAX } from "../report/report-values.ts";
-import { kindOfSource, sourceKeyOf } from "./source-key.ts";
+import {
+  isLegacyKey,
+  keyOfEvidence,
+  legacyKeyOf,
+  OVERFLOW_REST,
+  overflowKeyOf,
+  readSourceKey,
+  sourceKeyOf,
+} from "./source-key.ts";
 
 const row = (change: Partial<ReportRow> = {}): ReportRow => ({
   sourceIp: "192.0.2.1",
@@ -24,77 +32,114 @@ const spf = (domain: string | null, result: "pass" | "fail" = "pass") =>
   ({ domain, scope: "mfrom", result, humanResult: null }) as const;
 
 describe("the key of a source", () => {
+  const IP = "192.0.2.1";
+
   test.each<[string, Partial<ReportRow>, string]>([
-    ["the aligned signature", { dkimResults: [dkim("example.com")] }, "dkim:example.com"],
-    ["one of the same organisational domain", { dkimResults: [dkim("mail.example.com")] }, "dkim:mail.example.com"],
+    ["the address alone where nothing passed", {}, `${IP} -/- - -`],
+    ["the aligned signature", { dkimResults: [dkim("example.com")] }, `${IP} example.com/s - -`],
+    ["one below the domain", { dkimResults: [dkim("mail.example.com")] }, `${IP} mail.example.com/s - -`],
     [
-      "the first that is aligned",
-      { dkimResults: [dkim("esp.net"), dkim("a.example.com"), dkim("example.com")] },
-      "dkim:a.example.com",
+      "the first that is aligned and the first that is not",
+      { dkimResults: [dkim("esp.net"), dkim("a.example.com"), dkim("example.com"), dkim("other.net")] },
+      `${IP} a.example.com/s - esp.net`,
     ],
-    ["none that failed", { dkimResults: [dkim("example.com", "fail")] }, "ip:192.0.2.1"],
-    ["none of strangers", { dkimResults: [dkim("esp.net")] }, "ip:192.0.2.1"],
     [
-      "none of strangers below the same suffix",
+      "no signature that failed",
+      { dkimResults: [dkim("example.com", "fail"), dkim("esp.net", "fail")] },
+      `${IP} -/- - -`,
+    ],
+    ["no signature without a domain", { dkimResults: [dkim(null)] }, `${IP} -/- - -`],
+    [
+      "strangers below the same suffix as strangers",
       { headerFrom: "a.github.io", dkimResults: [dkim("b.github.io")] },
-      "ip:192.0.2.1",
-    ],
-    ["none without a domain", { dkimResults: [dkim(null)] }, "ip:192.0.2.1"],
-    [
-      "none of a stranger, although it is aligned with the row's From",
-      { headerFrom: "other.org", dkimResults: [dkim("other.org")] },
-      "ip:192.0.2.1",
+      `${IP} -/- - b.github.io`,
     ],
     [
-      "the envelope of a stranger with a From of its own",
+      "a stranger's signature as a stranger's, although it is aligned with the row's From",
       { headerFrom: "other.org", dkimResults: [dkim("other.org")], spfResults: [spf("other.org")] },
-      "spf:other.org",
+      `${IP} -/- other.org other.org`,
     ],
     [
-      "none of ours below a stranger's From",
+      "ours below a stranger's From as a stranger's",
       { headerFrom: "other.org", dkimResults: [dkim("example.com")] },
-      "ip:192.0.2.1",
+      `${IP} -/- - example.com`,
     ],
     [
       "the aligned signature below a From of a name below",
       { headerFrom: "news.example.com", dkimResults: [dkim("mail.example.com")] },
-      "dkim:mail.example.com",
+      `${IP} mail.example.com/s - -`,
     ],
     [
       "one aligned with the enrolled domain when there is no From",
       { headerFrom: null, dkimResults: [dkim("example.com")] },
-      "dkim:example.com",
+      `${IP} example.com/s - -`,
     ],
-    ["SPF, aligned or not", { spfResults: [spf("bounce.esp.net")] }, "spf:bounce.esp.net"],
+    ["the envelope, aligned or not", { spfResults: [spf("bounce.esp.net")] }, `${IP} -/- bounce.esp.net -`],
     [
-      "the signature before SPF",
-      { spfResults: [spf("esp.net")], dkimResults: [dkim("example.com")] },
-      "dkim:example.com",
+      "an aligned envelope before others",
+      { spfResults: [spf("bounce.esp.net"), spf("b.example.com")], dkimResults: [dkim("example.com")] },
+      `${IP} example.com/s b.example.com -`,
     ],
     [
-      "the aligned envelope before another that passes",
-      { spfResults: [spf("helo.esp.net"), spf("bounce.example.com")] },
-      "spf:bounce.example.com",
+      "four labels of names of others",
+      { spfResults: [spf("1.2.3.4.esp.net")], dkimResults: [dkim("a.b.c.d.esp.net")] },
+      `${IP} -/- 3.4.esp.net c.d.esp.net`,
     ],
-    ["no SPF that failed or names nobody", { spfResults: [spf("esp.net", "fail"), spf(null)] }, "ip:192.0.2.1"],
+    ["no SPF that failed or has no domain", { spfResults: [spf("esp.net", "fail"), spf(null)] }, `${IP} -/- - -`],
+    ["IPv6", { sourceIp: "2001:db8::1" }, "2001:db8::1 -/- - -"],
   ])("is %s", (_what, change, key) => {
     expect(sourceKeyOf(row(change), "example.com")).toBe(key);
-    expect(key.startsWith(`${kindOfSource(key)}:`)).toBe(true);
+    expect(keyOfEvidence(readSourceKey(key))).toBe(key);
+    expect(isLegacyKey(key)).toBe(false);
   });
 
   test.each<[string, Partial<ReportRow>, string]>([
     [
-      "the signature of its organisation",
+      "the signature of its organization",
       { headerFrom: "mail.example.com", dkimResults: [dkim("example.com")] },
-      "dkim:example.com",
+      `${IP} example.com/s - -`,
     ],
     [
       "none when the From is above it",
       { headerFrom: "example.com", dkimResults: [dkim("example.com")] },
-      "ip:192.0.2.1",
+      `${IP} -/- - example.com`,
     ],
-  ])("for an enrolled domain below the organisational one is %s", (_what, change, key) => {
+  ])("for an enrolled domain below the organizational one is %s", (_what, change, key) => {
     expect(sourceKeyOf(row(change), "mail.example.com")).toBe(key);
+  });
+
+  test.each([
+    ["S1", "s1"],
+    ["2026._domain-key", "2026._domain-key"],
+    ["a b", "-"],
+    ["-", "-"],
+    [`${"x".repeat(63)}y`, "-"],
+    ["x/y", "-"],
+  ])("has the selector %p as %s", (selector, written) => {
+    const signature = { domain: "example.com", selector, result: "pass", humanResult: null } as const;
+    const key = sourceKeyOf(row({ dkimResults: [signature] }), "example.com");
+    expect(key).toBe(`${IP} example.com/${written} - -`);
+  });
+
+  test.each([
+    [`${IP} example.com/s bounce.esp.net esp.net`, "* example.com/s bounce.esp.net esp.net", "dkim:example.com"],
+    [`${IP} -/- bounce.esp.net esp.net`, "* -/- bounce.esp.net esp.net", "spf:bounce.esp.net"],
+    ["2001:db8::1 -/- - -", OVERFLOW_REST, "ip:2001:db8::1"],
+    [OVERFLOW_REST, OVERFLOW_REST, "ip:"],
+  ])("%s: without its address %s, of old %s", (key, overflow, legacy) => {
+    expect(overflowKeyOf(key)).toBe(overflow);
+    expect(legacyKeyOf(key)).toBe(legacy);
+    expect(isLegacyKey(legacy)).toBe(true);
+  });
+
+  test.each([
+    ["dkim:example.com", { signer: "example.com" }],
+    ["spf:bounce.esp.net", { envelope: "bounce.esp.net" }],
+    ["ip:2001:db8::1", { ip: "2001:db8::1" }],
+    ["other", {}],
+  ])("of old, %s, is read as what it says", (key, evidence) => {
+    const nothing = { ip: null, signer: null, selector: null, envelope: null, foreign: null };
+    expect(readSourceKey(key)).toEqual({ ...nothing, ...evidence });
   });
 });
 

@@ -1,37 +1,109 @@
 import { organisationalDomain } from "../../mail/organisational-domain.ts";
 import type { ReportRow } from "../report/report-row.ts";
 
-/** What tells who sent the messages of a row: a signature, else the envelope's domain, else the address. */
-export type SourceKind = "dkim" | "spf" | "ip";
+/**
+ * What a row says about who sent its messages: the address that handed them in, and what authenticated them there. Together it is
+ * the key of a stored source; which service or organization that is, is decided when sources are read, because reverse names and AS
+ * numbers come later.
+ */
+export interface SourceEvidence {
+  /** Canonical; null for the messages of all the addresses that a domain has no room for. */
+  readonly ip: string | null;
+  /** `d=` of the first signature that passes and is aligned, with its selector. */
+  readonly signer: string | null;
+  readonly selector: string | null;
+  /** The domain of the first SPF check that passed, an aligned one before others; cut to `NAME_LABELS_MAX` labels. */
+  readonly envelope: string | null;
+  /** `d=` of the first signature that passes and is not aligned; cut likewise. */
+  readonly foreign: string | null;
+}
+
+/** Enough to name a service, few enough that an envelope domain per message does not make a source per message. */
+const NAME_LABELS_MAX = 4;
+const ABSENT = "-";
+const SELECTOR = /^[a-z0-9](?:[a-z0-9._-]{0,61}[a-z0-9])?$/;
 
 /**
- * The key of the source that a row tells of, for the enrolled domain: `dkim:<d=>` of the first passing signature that is
- * aligned, else `spf:<domain>` of the first SPF check that passed, an aligned one before others, else `ip:<address>`.
- *
- * Aligned is what shares the organisational domain of the row's `From` and of the enrolled domain, in rows whose `From`
- * is the enrolled domain, one below it, or missing. A stranger's signature below a stranger's `From` proves nothing here.
+ * What a row says about its sender, for the enrolled domain. Aligned is what shares the organizational domain of the row's `From`
+ * and of the enrolled domain, in rows whose `From` is the enrolled domain, one below it, or missing. A stranger's signature below a
+ * stranger's `From` proves nothing here.
  */
-export const sourceKeyOf = (row: ReportRow, domain: string): string => {
+export const evidenceOf = (row: ReportRow, domain: string): SourceEvidence => {
   const from = row.headerFrom ?? domain;
   const isOurs = from === domain || from.endsWith(`.${domain}`);
   const isAligned = (name: string): boolean => isOurs && isRelaxedAligned(name, from) && isRelaxedAligned(name, domain);
-  const signer = passing(row.dkimResults).find(isAligned);
-  if (signer !== undefined) return `dkim:${signer}`;
-  const senders = passing(row.spfResults);
-  const sender = senders.find(isAligned) ?? senders[0];
-  return sender === undefined ? `ip:${row.sourceIp}` : `spf:${sender}`;
+  const signatures = row.dkimResults.flatMap(({ domain: signer, selector, result }) =>
+    result === "pass" && signer !== null ? [{ signer, selector }] : [],
+  );
+  const own = signatures.find(({ signer }) => isAligned(signer));
+  const foreign = signatures.find(({ signer }) => !isAligned(signer))?.signer ?? null;
+  const envelopes = row.spfResults.flatMap(({ domain: name, result }) =>
+    result === "pass" && name !== null ? [name] : [],
+  );
+  const envelope = envelopes.find(isAligned) ?? envelopes[0] ?? null;
+  return {
+    ip: row.sourceIp,
+    signer: own?.signer ?? null,
+    selector: own === undefined ? null : readSelector(own.selector),
+    envelope: envelope === null ? null : lastLabels(envelope),
+    foreign: foreign === null ? null : lastLabels(foreign),
+  };
 };
 
-const passing = (checks: readonly Pick<ReportRow["dkimResults"][number], "domain" | "result">[]): readonly string[] =>
-  checks.flatMap(({ result, domain }) => (result === "pass" && domain !== null ? [domain] : []));
+const readSelector = (selector: string | null): string | null => {
+  const plain = selector?.toLowerCase() ?? "";
+  return SELECTOR.test(plain) ? plain : null;
+};
 
-/** The key of all the sources that a domain has no room for: see `ingest-count.ts`. Never one that `sourceKeyOf` answers. */
-export const OTHER_SOURCES = "other";
+const lastLabels = (name: string): string => name.split(".").slice(-NAME_LABELS_MAX).join(".");
 
-/** The kind of a key that `sourceKeyOf` answered. */
-export const kindOfSource = (key: string): SourceKind => {
-  if (key.startsWith("dkim:")) return "dkim";
-  return key.startsWith("spf:") ? "spf" : "ip";
+/** The key under which a source is stored: `<ip> <d=>/<selector> <envelope> <foreign d=>`, `-` for what is absent, `*` for no single address. */
+export const keyOfEvidence = ({ ip, signer, selector, envelope, foreign }: SourceEvidence): string =>
+  `${ip ?? "*"} ${signer ?? ABSENT}/${selector ?? ABSENT} ${envelope ?? ABSENT} ${foreign ?? ABSENT}`;
+
+export const sourceKeyOf = (row: ReportRow, domain: string): string => keyOfEvidence(evidenceOf(row, domain));
+
+/** The same source without its address: where the messages of addresses are counted that a domain has no room for. */
+export const overflowKeyOf = (key: string): string => `*${key.slice(key.indexOf(" "))}`;
+
+/** The key under which everything else is counted when a domain has no room for more keys without an address either. */
+export const OVERFLOW_REST = `* ${ABSENT}/${ABSENT} ${ABSENT} ${ABSENT}`;
+
+/**
+ * Reads a stored key. Keys of before sources were stored by address (`dkim:`, `spf:`, `ip:`, `other`), which stand until
+ * the rebuild has reached them, are read as what they say.
+ */
+export const readSourceKey = (key: string): SourceEvidence => {
+  const [ip = "", signed = "", envelope = "", foreign] = key.split(" ");
+  if (foreign === undefined) return readLegacyKey(key);
+  const slash = signed.lastIndexOf("/");
+  return {
+    ip: ip === "*" ? null : ip,
+    signer: present(signed.slice(0, slash)),
+    selector: present(signed.slice(slash + 1)),
+    envelope: present(envelope),
+    foreign: present(foreign),
+  };
+};
+
+const present = (word: string): string | null => (word === ABSENT ? null : word);
+
+/** Whether a key is one of before sources were stored by address. */
+export const isLegacyKey = (key: string): boolean => !key.includes(" ");
+
+/** The key that a source had before sources were stored by address. */
+export const legacyKeyOf = (key: string): string => {
+  const { ip, signer, envelope } = readSourceKey(key);
+  if (signer !== null) return `dkim:${signer}`;
+  return envelope === null ? `ip:${ip ?? ""}` : `spf:${envelope}`;
+};
+
+const readLegacyKey = (key: string): SourceEvidence => {
+  const nothing = { ip: null, signer: null, selector: null, envelope: null, foreign: null };
+  const name = key.slice(key.indexOf(":") + 1);
+  if (key.startsWith("dkim:")) return { ...nothing, signer: name };
+  if (key.startsWith("spf:")) return { ...nothing, envelope: name };
+  return key.startsWith("ip:") ? { ...nothing, ip: name } : nothing;
 };
 
 /** Relaxed alignment (RFC 9989 §4.10.1): the same domain, or the same organisational domain. Both in lower-case A-labels. */
