@@ -5,11 +5,11 @@ const REPORT_ID = "019aa0d6-5b7e-7c31-9f4c-0d9a3c3f1a81";
 const REPORTER = { name: "google.com", claimed_name: null, authenticated_as: "google.com", trusted: true };
 
 export const SOURCE = {
-  key: "spf:sendgrid.net",
-  kind: "spf",
+  key: "service:sendgrid",
+  kind: "service",
   name: "SendGrid",
   service: "SendGrid",
-  services: ["SendGrid"],
+  service_id: "sendgrid",
   classification: "misconfigured",
   classified_by: "service",
   messages: 120,
@@ -24,7 +24,21 @@ export const SOURCE = {
   rejected: 0,
   first_day: "2025-12-14",
   last_day: "2026-01-01",
-  addresses: [{ ip: "192.0.2.10", reverse_name: "o1.example.sendgrid.net", confirmed: true }],
+  dkim: [{ domain: "sendgrid.info", selector: null, aligned: false, messages: 120 }],
+  spf: [{ domain: "sendgrid.net", messages: 120 }],
+  network_count: 1,
+  address_count: 1,
+  lookups_pending: false,
+  addresses: [
+    {
+      ip: "192.0.2.10",
+      reverse_name: "o1.example.sendgrid.net",
+      confirmed: true,
+      asn: 11377,
+      as_name: "SENDGRID",
+      country: "US",
+    },
+  ],
 };
 
 const COUNTS = { messages: 5_120, aligned: 5_000 };
@@ -93,7 +107,7 @@ export const RECORD = {
   asn: 64_500,
   as_name: "EXAMPLE-MAIL",
   country: "US",
-  source: "spf:sendgrid.net",
+  source: "service:sendgrid",
   source_name: "SendGrid",
   count: 4,
   aligned: false,

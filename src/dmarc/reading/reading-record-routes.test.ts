@@ -43,7 +43,7 @@ describe("records", () => {
       asn: 64_500,
       as_name: "EXAMPLE-MAIL",
       country: "US",
-      source: "spf:em.sendgrid.net",
+      source: "service:sendgrid",
       source_name: "SendGrid",
       aligned: false,
       dkim: "fail",
@@ -57,15 +57,15 @@ describe("records", () => {
     });
     expect(second).toMatchObject({
       ...{ reverse_name: null, asn: null, as_name: null, country: null },
-      source: "net:5.5.5.0/24",
+      source: "unauthenticated",
     });
     expect(third).toMatchObject({ forwarded: true, reasons: [{ type: "mailing_list", comment: null }] });
   });
 
   test.each([
     ["source=net:5.5.5.0%2F24", ["5.5.5.5"]],
-    ["source=dkim:example.com", ["8.8.8.8", "8.8.8.8"]],
-    ["source=spf:none.example", []],
+    ["source=own", ["8.8.8.8", "8.8.8.8"]],
+    ["source=org:none.example", []],
     ["source_ip=::ffff:9.9.9.9", ["9.9.9.9"]],
     ["disposition=reject", ["5.5.5.5"]],
     ["aligned=false", ["9.9.9.9", "5.5.5.5", "6.6.6.6"]],
@@ -129,12 +129,7 @@ describe("CSV", () => {
     const { get } = await startFilled();
     const file = await get("sources?limit=1", { accept: "text/csv, application/json;q=0.5" });
     const rows: Record<string, string>[] = parse(file.text, { columns: true });
-    expect(rows.map(({ key }) => key)).toEqual([
-      "spf:em.sendgrid.net",
-      "net:5.5.5.0/24",
-      "dkim:example.com",
-      "net:6.6.6.0/24",
-    ]);
+    expect(rows.map(({ key }) => key)).toEqual(["service:sendgrid", "pending", "own", "net:6.6.6.0/24"]);
     expect(rows[0]).toMatchObject({ service: "SendGrid", addresses: "9.9.9.9", aligned_percent: "0" });
   });
 });

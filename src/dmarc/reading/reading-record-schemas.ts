@@ -3,7 +3,7 @@ import { reporterSchema } from "./reporter-view.ts";
 import { isId } from "../../base/secrets.ts";
 import { rangeFields } from "./range.ts";
 import { DISPOSITIONS, OVERRIDES, readDomain, readSourceIp } from "../report/report-values.ts";
-import { readShownKey } from "./source-groups.ts";
+import { isShownKey } from "./source-identity.ts";
 
 const time = z.iso.datetime({ precision: 3 });
 
@@ -27,10 +27,7 @@ export const reporterFilter = z.string().transform((text) => text.toLowerCase())
 /** The filters of the list of records. */
 export const recordFiltersSchema = z.strictObject({
   ...rangeFields,
-  source: z
-    .string()
-    .refine((key) => readShownKey(key) !== null, "The key of a source is needed, as /sources says it")
-    .optional(),
+  source: z.string().refine(isShownKey, "Must be the key of a source, as /sources returns it").optional(),
   source_ip: ip.optional(),
   disposition: z.enum(DISPOSITIONS).optional(),
   aligned: z

@@ -1,9 +1,10 @@
+import type { DayRange } from "../../base/days.ts";
 import { AUTHOR } from "../ingest/report-store.ts";
 import type { Db } from "../../db/open.ts";
 import { RANK_STEP } from "../ingest/ingest-row.ts";
 import type { Disposition } from "../report/report-values.ts";
 
-/** A record as it is stored, with its source, its reverse name and its report. `body` is the JSON of a `RecordBody`. */
+/** A record as it is stored, with its reverse name and its report. `body` is the JSON of a `RecordBody`. */
 export interface RecordRow extends RecordKey {
   readonly sourceIp: string;
   readonly count: number;
@@ -14,7 +15,8 @@ export interface RecordRow extends RecordKey {
   readonly isForwarded: 0 | 1;
   readonly headerFrom: string | null;
   readonly body: string;
-  readonly sourceKey: string;
+  /** `number` of the source. */
+  readonly source: number;
   /** What the DNS says; null when that is nothing, or it was not asked. */
   readonly reverseName: string | null;
   readonly isConfirmed: 0 | 1 | null;
@@ -62,6 +64,16 @@ export interface RecordWindow {
   readonly end: RecordKey;
 }
 
+/** What a reporter said of a day. */
+export interface ReporterDay {
+  /** Lower case; empty for one without a name. */
+  readonly reporter: string;
+  readonly day: number;
+  readonly messages: number;
+  readonly aligned: number;
+  readonly forwarded: number;
+}
+
 type Value = string | number | null;
 type Parameters = [Readonly<Record<string, Value>>];
 
@@ -82,14 +94,13 @@ const joined = (
   keys: string,
   order: string,
 ): string => `SELECT c.day, c.rank, c.report, c.position, c.source_ip sourceIp, c.count, c.disposition,
-    c.dkim, c.spf, c.is_aligned isAligned, c.is_forwarded isForwarded, c.header_from headerFrom, c.body, s.key sourceKey,
+    c.dkim, c.spf, c.is_aligned isAligned, c.is_forwarded isForwarded, c.header_from headerFrom, c.body, c.source,
     n.name reverseName, n.is_confirmed isConfirmed, n.asn, n.as_name asName, n.country, r.id reportRef, r.org, ${AUTHOR} author,
     CASE r.authenticity WHEN 'pass' THEN json_extract(r.authenticity_body, '$.from') END authenticatedFrom, r.report_id reportId, r.begin_ms beginMs,
     r.end_ms endMs
   FROM (${keys}) k
   CROSS JOIN dmarc_records c ON c.report = k.report AND c.position = k.position
   CROSS JOIN dmarc_reports r ON r.number = c.report
-  CROSS JOIN dmarc_sources s ON s.number = c.source
   LEFT JOIN dmarc_reverse_names n ON n.ip = c.source_ip
   ORDER BY ${order}`;
 
@@ -135,6 +146,13 @@ export const createRecordStore = ({ sqlite }: Pick<Db, "sqlite">) => {
   const ofReport = prepare("report = $place");
   const inPlace = sqlite.prepare<RecordRow, Parameters>(IN_PLACE);
 
+  const reporterDays = sqlite.prepare<ReporterDay, [string, number, number]>(
+    `SELECT lower(coalesce(r.org, '')) reporter, c.day, sum(c.count) messages, sum(c.is_aligned * c.count) aligned,
+      sum(c.is_forwarded * c.count) forwarded
+    FROM dmarc_records c CROSS JOIN dmarc_reports r ON r.number = c.report AND r.is_complete = 1
+    WHERE c.source IN (SELECT value FROM json_each(?)) AND c.day BETWEEN ? AND ? GROUP BY 1, 2`,
+  );
+
   const statementsFor = (wanted: RecordPlace): { readonly of: typeof ofDomain; readonly place: string | number } => {
     if ("domain" in wanted) return { of: ofDomain, place: wanted.domain };
     if ("report" in wanted) return { of: ofReport, place: wanted.report };
@@ -150,6 +168,9 @@ export const createRecordStore = ({ sqlite }: Pick<Db, "sqlite">) => {
       const { aligned, ...values } = traits;
       return of.rows.all({ place, ...startOf(before), ...endOf(end), ...values, ...ranksOf(aligned), limit });
     },
+    /** What reporters said of some sources together, day by day; reports without a name are one reporter. */
+    reporterDays: (sources: readonly number[], { fromDay, toDay }: DayRange): ReporterDay[] =>
+      reporterDays.all(JSON.stringify(sources), fromDay, toDay),
     /** The records of a report behind a position, in the order in which the report has them. */
     recordsInPlace: (report: number, position: number, limit: number): RecordRow[] =>
       inPlace.all({ report, position, limit }),

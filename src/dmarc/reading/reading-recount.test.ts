@@ -57,14 +57,16 @@ test("summary, time series and sources say what a recount of the records says", 
       NAMES,
       fc.integer({ min: -1, max: DAYS }),
       fc.integer({ min: 0, max: DAYS }),
-      async (reports, names, first, length) => {
+      async (reports, reverse, first, length) => {
         const { enrol, give, nameAddress, store, records: recordStore, reader } = start();
         const domain = enrol();
         for (const { org, day, rows } of reports) await give({ org, begin: MADE_DAY_S + day * DAY_S, rows });
-        for (const [ip, name, isConfirmed] of names) nameAddress(ip, name, isConfirmed);
+        for (const [ip, name, isConfirmed] of reverse) nameAddress(ip, name, isConfirmed);
         const range = { fromDay: MADE_DAY + first, toDay: MADE_DAY + first + length };
         const place = { domain: domain.number };
-        const { records } = await readRecords(recordStore, { place, range, filters: {} }, { after: null, limit: 1000 });
+        const names = reader.names(domain, range);
+        const all = { place, range, filters: {}, names };
+        const { records } = await readRecords(recordStore, all, { after: null, limit: 1000 });
         const told = reports.filter(({ day }) => day >= first && day <= first + length);
         expect(records).toHaveLength(told.reduce((sum, { rows }) => sum + rows.length, 0));
 
@@ -94,8 +96,8 @@ test("summary, time series and sources say what a recount of the records says", 
         for (const source of sources) {
           const of = records.filter((record) => record.source === source.key);
           expect(source).toMatchObject(sumOf(of));
-          const sourcePlace = { sources: reader.numbersOf(domain, source.key) };
-          const question = { place: sourcePlace, range, filters: {} };
+          const sourcePlace = { sources: reader.numbersOf(domain, source.key, range) };
+          const question = { place: sourcePlace, range, filters: {}, names };
           const own = await readRecords(recordStore, question, { after: null, limit: 1000 });
           expect(own.records).toEqual(of);
         }
@@ -119,6 +121,7 @@ test("every record stands on exactly one page, whatever the page size and the fi
           place: { domain: domain.number },
           range: { fromDay: MADE_DAY, toDay: MADE_DAY + DAYS },
           filters,
+          names: new Map(),
         };
         const whole = await readRecords(store, question, { after: null, limit: 1000 });
         const found: ShownRecord[] = [];
@@ -164,7 +167,7 @@ test("of a day what fails comes first, then what was passed on, then what is ali
       { count: 8 },
     ],
   });
-  const question = { place: { domain: number }, range: { fromDay: 0, toDay: 99_999 }, filters: {} };
+  const question = { place: { domain: number }, range: { fromDay: 0, toDay: 99_999 }, filters: {}, names: new Map() };
   const { records } = await readRecords(store, question, { after: null, limit: 9 });
   expect(records.map(({ count }) => count)).toEqual([3, 2, 9, 8, 7]);
 });

@@ -14,6 +14,7 @@ import type { ReportReadingStore, ReportRowStored } from "./reading-report-store
 import { createDomainFinder, type ReadingRouteDeps } from "./reading-routes.ts";
 import { noFiltersSchema } from "./reading-schemas.ts";
 import { readRecords } from "./records.ts";
+import type { SourceReader } from "./sources.ts";
 import { isReportCursor, rawFileName, readReports, reportDetailView, tlsReportView } from "./reports.ts";
 
 export interface ReportRouteDeps {
@@ -21,6 +22,7 @@ export interface ReportRouteDeps {
   readonly clock: Clock;
   readonly records: RecordStore;
   readonly reports: ReportReadingStore;
+  readonly reader: Pick<SourceReader, "names">;
   /** As for the other routes that read. */
   readonly findDomain: ReadingRouteDeps["findDomain"];
 }
@@ -30,7 +32,7 @@ const PATH = "/v1/dmarc/domains/:id";
 const RECORDS_MAX = 1_000;
 
 /** The endpoints that show reports as they came. */
-export const createReportRoutes = ({ guard, clock, records, reports, findDomain }: ReportRouteDeps) => {
+export const createReportRoutes = ({ guard, clock, records, reports, reader, findDomain }: ReportRouteDeps) => {
   const find = createDomainFinder(findDomain);
   const read = { demand: { scope: "dmarc:read" } } as const;
 
@@ -60,10 +62,12 @@ export const createReportRoutes = ({ guard, clock, records, reports, findDomain 
     .get(
       `${PATH}/reports/:reportId`,
       async ({ request, params, caller }) => {
-        const report = reportOf(find(caller, params.id).number, params.reportId);
+        const domain = find(caller, params.id);
+        const report = reportOf(domain.number, params.reportId);
         const place = { report: report.number };
         const range = { fromDay: report.day, toDay: report.day };
-        const page = await readRecords(records, { place, range, filters: {} }, { after: null, limit: RECORDS_MAX });
+        const question = { place, range, filters: {}, names: reader.names(domain, range) };
+        const page = await readRecords(records, question, { after: null, limit: RECORDS_MAX });
         const { next, ...view } = reportDetailView(report, page);
         return sendJson(request, { ...view, records_next_cursor: next === null ? null : writeCursor(next) });
       },

@@ -67,7 +67,7 @@ test("the summary tells of the range at a glance", async () => {
     forwarded: 1,
     authenticated_unaligned: 6,
     dispositions: { none: 101, quarantine: 6, reject: 3 },
-    top_sources: [{ key: "spf:em.sendgrid.net", classification: "misconfigured" }, { key: "net:5.5.5.0/24" }],
+    top_sources: [{ key: "service:sendgrid", classification: "misconfigured" }, { key: "pending" }],
     top_reporters: [
       { org_name: "receiver.example", reports: 1, messages: 100, aligned: 90 },
       { org_name: "Other Receiver", reports: 1, messages: 10, aligned: 10 },
@@ -115,9 +115,9 @@ describe("sources", () => {
     const { body } = await get("sources");
     const all = sourcesSchema.parse(body).sources;
     expect(all.map(({ key, classification, failing }) => [key, classification, failing])).toEqual([
-      ["spf:em.sendgrid.net", "misconfigured", 6],
-      ["net:5.5.5.0/24", "unknown", 3],
-      ["dkim:example.com", "authorized", 0],
+      ["service:sendgrid", "misconfigured", 6],
+      ["pending", "unknown", 3],
+      ["own", "authorized", 0],
       ["net:6.6.6.0/24", "forwarder", 1],
     ]);
     const keys: string[] = [];
@@ -140,7 +140,7 @@ describe("sources", () => {
 
   test("are what the user says until that is taken back, under any key that has to be encoded", async () => {
     const { request, get, domain } = await startFilled();
-    for (const key of ["net:5.5.5.0/24", "spf:em.sendgrid.net", "dkim:example.com"]) {
+    for (const key of ["net:6.6.6.0/24", "service:sendgrid", "own"]) {
       const path = `${domain.id}/sources/${encodeURIComponent(key)}`;
       const before = sourcesSchema.parse((await get("sources")).body).sources.find((source) => source.key === key);
       const said = await request("PATCH", path, { body: { classification: "threat" } });
@@ -151,13 +151,48 @@ describe("sources", () => {
     }
   });
 
-  test("nobody told of are not found, and a word has to be one of five", async () => {
+  test("in no report are not found, and a classification must be one of five", async () => {
     const { request, domain } = await startFilled();
     const say = (key: string, body: unknown) => request("PATCH", `${domain.id}/sources/${key}`, { body });
-    for (const key of ["spf:none.example", "net:1.2.3.0%2F24", "nonsense", "%E0"])
+    for (const key of ["org:none.example", "net:1.2.3.0%2F24", "nonsense", "%E0"])
       expect((await say(key, { classification: "threat" })).body.error).toBe("not_found");
     for (const body of [{}, { classification: "good" }, { classification: "threat", other: 1 }])
-      expect((await say("dkim:example.com", body)).body.error).toBe("Invalid request body");
+      expect((await say("own", body)).body.error).toBe("Invalid request body");
+  });
+
+  test("are classified many at once, all of them or none", async () => {
+    const { request, domain, get } = await startFilled();
+    const classify = (body: unknown) => request("PATCH", `${domain.id}/sources`, { body });
+    const keys = ["own", "service:sendgrid", "net:5.5.5.0/24"];
+    const said = sourcesSchema.pick({ sources: true }).parse((await classify({ keys, classification: "threat" })).body);
+    expect(said.sources.map(({ key, classification }) => [key, classification])).toEqual(
+      keys.map((key) => [key, "threat"]),
+    );
+    expect(sourcesSchema.parse((await get("sources?classification=threat")).body).sources).toHaveLength(3);
+    const missing = await classify({ keys: ["own", "org:none.example"], classification: "authorized" });
+    expect(missing).toMatchObject({ status: 404, body: { error: "not_found" } });
+    expect(JSON.stringify(missing.body)).toContain("org:none.example");
+    const own = sourcesSchema.parse((await get("sources")).body).sources.find(({ key }) => key === "own");
+    expect(own?.classification).toBe("threat");
+    for (const body of [
+      { keys: [], classification: "threat" },
+      { keys: ["dkim:example.com"], classification: "threat" },
+      { keys: Array(501).fill("own"), classification: "threat" },
+      { keys: ["own"] },
+    ])
+      expect((await classify(body)).body.error).toBe("Invalid request body");
+    expect((await request("PATCH", `${domain.id}/sources`, { key: "reader", body: {} })).status).toBe(403);
+    expect((await request("PATCH", `${domain.id}/sources`, { key: "other", body: {} })).status).toBe(404);
+  });
+
+  test("show the networks of unauthenticated mail when asked for", async () => {
+    const { get, nameAddress } = await startFilled();
+    nameAddress("5.5.5.5", null);
+    const keys = async (query: string) =>
+      sourcesSchema.parse((await get(`sources${query}`)).body).sources.map(({ key }) => key);
+    expect(await keys("")).toContain("unauthenticated");
+    expect(await keys("?unauthenticated=by_network")).toContain("net:5.5.5.0/24");
+    expect((await get("sources?unauthenticated=all")).body.error).toBe("Invalid query");
   });
 
   test("keep the word that was given before their reverse name was known", async () => {
@@ -167,10 +202,10 @@ describe("sources", () => {
     nameAddress("5.5.5.5", "mail.host.example");
     const range = { fromDay: 0, toDay: 99_999 };
     expect(reader.find(domain, "net:5.5.5.0/24", range)).toBeUndefined();
-    expect(reader.find(domain, "ptr:host.example", range)).toMatchObject({ classification: "authorized" });
-    const own = await request("PATCH", path("ptr:host.example"), { body: { classification: "threat" } });
-    expect(own.body).toMatchObject({ classification: "threat", classified_by: "user", kind: "reverse" });
-    const back = await request("PATCH", path("ptr:host.example"), { body: { classification: null } });
+    expect(reader.find(domain, "org:host.example", range)).toMatchObject({ classification: "authorized" });
+    const own = await request("PATCH", path("org:host.example"), { body: { classification: "threat" } });
+    expect(own.body).toMatchObject({ classification: "threat", classified_by: "user", kind: "organization" });
+    const back = await request("PATCH", path("org:host.example"), { body: { classification: null } });
     expect(back.body).toMatchObject({ classification: "unknown", classified_by: "service" });
   });
 });

@@ -15,7 +15,7 @@ import { rangeOf } from "./range.ts";
 import { recordFiltersSchema, type RecordFilters } from "./reading-record-schemas.ts";
 import type { RecordPlace, RecordStore } from "./reading-record-store.ts";
 import type { ReportReadingStore } from "./reading-report-store.ts";
-import { rangeSchema, sourceChangeSchema, sourceFiltersSchema } from "./reading-schemas.ts";
+import { rangeSchema, sourceChangeSchema, sourceFiltersSchema, sourcesChangeSchema } from "./reading-schemas.ts";
 import type { ReadingStore } from "./reading-store.ts";
 import {
   exportRecords,
@@ -26,7 +26,7 @@ import {
   type RecordQuestion,
 } from "./records.ts";
 import { exportSources, isSourceCursor, pageOfSources, SOURCE_COLUMNS } from "./sources-page.ts";
-import { createSourceWords } from "./sources-words.ts";
+import { createSourceClassifier } from "./classify-sources.ts";
 import type { SourceReader } from "./sources.ts";
 import { summarise } from "./summary.ts";
 import { timeseriesOf } from "./timeseries.ts";
@@ -70,7 +70,7 @@ const dates = ({ fromDay, toDay }: DayRange) => ({ from: isoDay(fromDay), to: is
 export const createReadingRoutes = (deps: ReadingRouteDeps) => {
   const { guard, db, clock, store, records, reports, reader, advise } = deps;
   const find = createDomainFinder(deps.findDomain);
-  const words = createSourceWords({ db, store, reader, clock });
+  const classifier = createSourceClassifier({ db, store, reader, clock });
   const read = { demand: { scope: "dmarc:read" } } as const;
   const reading = (query: readonly string[]) => ({ demand: { scope: "dmarc:read", query } }) as const;
   const write = { parse: "none", demand: { scope: "dmarc:write" } } as const;
@@ -82,13 +82,16 @@ export const createReadingRoutes = (deps: ReadingRouteDeps) => {
   const questionOf = (domain: DomainRow, filters: RecordFilters): RecordQuestion => {
     const { from, to, source, report: reportId, ...rest } = filters;
     const range = rangeOf({ from, to }, clock.nowMs());
-    const place: RecordPlace =
-      source === undefined ? { domain: domain.number } : { sources: reader.numbersOf(domain, source) };
-    if (reportId === undefined) return { place, range, filters: rest };
+    if (reportId === undefined) {
+      const place: RecordPlace =
+        source === undefined ? { domain: domain.number } : { sources: reader.numbersOf(domain, source, range) };
+      return { place, range, filters: rest, names: reader.names(domain, range) };
+    }
     const report = reports.find(domain.number, reportId);
-    if (report === undefined) return { place: { sources: [] }, range, filters: rest };
+    if (report === undefined) return { place: { sources: [] }, range, filters: rest, names: new Map() };
     const whole = from === undefined && to === undefined ? { fromDay: report.day, toDay: report.day } : range;
-    return { place: { report: report.number }, range: whole, filters: { ...rest, source } };
+    const names = reader.names(domain, whole, { byNetwork: source?.startsWith("net:") === true });
+    return { place: { report: report.number }, range: whole, filters: { ...rest, source }, names };
   };
 
   return new Elysia({ name: "dmarc-reading" })
@@ -114,7 +117,7 @@ export const createReadingRoutes = (deps: ReadingRouteDeps) => {
         const range = rangeOf(filters, clock.nowMs());
         const { classification } = filters;
         const sources = db
-          .snapshot(() => reader.sources(domain, range))
+          .snapshot(() => reader.sources(domain, range, { byNetwork: filters.unauthenticated === "by_network" }))
           .filter((source) => classification === undefined || source.classification === classification);
         if (wantsCsv(request))
           return csvResponse(request, fileName("sources", domain, dates(range)), {
@@ -127,13 +130,23 @@ export const createReadingRoutes = (deps: ReadingRouteDeps) => {
       reading(pageParameters(sourceFiltersSchema)),
     )
     .patch(
+      `${PATH}/sources`,
+      async ({ request, params, caller }) => {
+        find(caller, params.id);
+        const change = await readJson(request, sourcesChangeSchema);
+        return { sources: await classifier.classify(() => find(caller, params.id), change) };
+      },
+      write,
+    )
+    .patch(
       `${PATH}/sources/:key`,
       async ({ request, params, caller }) => {
         find(caller, params.id);
         const { classification } = await readJson(request, sourceChangeSchema);
-        const source = await words.say(() => find(caller, params.id), params.key, classification);
-        if (source !== undefined) return source;
-        throw new AppError("not_found", { message: "No report told of such a source. Its key has to be URL-encoded." });
+        // A key with a broken escape (`%E0`) comes as null.
+        const change = { keys: [`${params.key}`], classification };
+        const [source] = await classifier.classify(() => find(caller, params.id), change);
+        return source;
       },
       write,
     )

@@ -2,6 +2,7 @@ import { z } from "zod";
 import { reporterSchema } from "./reporter-view.ts";
 import { rangeFields } from "./range.ts";
 import { CLASSIFICATIONS } from "./reading-store.ts";
+import { isShownKey } from "./source-identity.ts";
 import { shownSourceSchema } from "./source-view.ts";
 
 const count = z.int().nonnegative();
@@ -15,16 +16,28 @@ export const rangeSchema = z.strictObject(rangeFields);
 export const sourceFiltersSchema = z.strictObject({
   ...rangeFields,
   classification: z.enum(CLASSIFICATIONS).optional(),
+  unauthenticated: z.enum(["summary", "by_network"]).optional(),
+});
+
+const classification = z.enum(CLASSIFICATIONS).nullable().meta({
+  description: "What the source is. It overrides the automatic classification; null restores that.",
 });
 
 /** Body of `PATCH …/sources/{key}`. */
-export const sourceChangeSchema = z
+export const sourceChangeSchema = z.strictObject({ classification }).meta({ title: "DmarcSourceChange" });
+
+const KEYS_MAX = 500;
+
+/** Body of `PATCH …/sources`. */
+export const sourcesChangeSchema = z
   .strictObject({
-    classification: z.enum(CLASSIFICATIONS).nullable().meta({
-      description: "Your word about the source, which wins over what the service thinks; null takes it back.",
-    }),
+    keys: z
+      .array(z.string().refine(isShownKey, "Must be the key of a source, as /sources returns it"))
+      .min(1)
+      .max(KEYS_MAX),
+    classification,
   })
-  .meta({ title: "DmarcSourceChange" });
+  .meta({ title: "DmarcSourcesChange" });
 
 /** TLS reports have no filters. */
 export const noFiltersSchema = z.strictObject({});

@@ -1,8 +1,9 @@
 import type { DayRange } from "../../base/days.ts";
 import type { Db, Tx } from "../../db/open.ts";
+import { SOURCE_CLASSES } from "../domains/source-rules.ts";
 import { type Counts, noCounts } from "../ingest/rollup.ts";
 
-export const CLASSIFICATIONS = ["authorized", "misconfigured", "forwarder", "unknown", "threat"] as const;
+export const CLASSIFICATIONS = SOURCE_CLASSES;
 export type Classification = (typeof CLASSIFICATIONS)[number];
 
 /** How the messages of a range of days fared. */
@@ -12,7 +13,7 @@ export interface DayTotals extends Totals {
   readonly day: number;
 }
 
-/** A source as it is stored: `dkim:`, `spf:` or `ip:`. */
+/** A source as it is stored: see `ingest/source-key.ts`. */
 export interface StoredSource {
   readonly number: number;
   readonly key: string;
@@ -23,27 +24,26 @@ export interface StoredSource {
   readonly firstSeenAtMs: number;
 }
 
-/** What a stored source sent in a range. */
+/** What a stored source sent in a range, by trusted reports or by others. */
 export interface FineSource extends Totals {
   /** The `number` of the source. */
   readonly number: number;
+  readonly isTrusted: boolean;
 }
 
-/** An address of a source, and what is known of its reverse name. */
-export interface SourceAddress {
+/** What is known of an address from the DNS, or from the user's database of addresses. */
+export interface AddressFacts {
   readonly ip: string;
+  /** The reverse name; null when there is none, or it is not known. */
   readonly name: string | null;
+  /** Whether the name leads back to the address. */
   readonly isConfirmed: boolean;
   /** Whether the DNS ever said what the name is. */
   readonly isAsked: boolean;
-  /** The last day that a report tells of it. */
-  readonly lastDay: number;
-}
-
-/** A source `dkim:` or `spf:` and some of its addresses, the most recent first. */
-export interface NamedSource {
-  readonly key: string;
-  readonly addresses: readonly SourceAddress[];
+  readonly asn: number | null;
+  readonly asName: string | null;
+  /** ISO 3166-1 alpha-2. */
+  readonly country: string | null;
 }
 
 export interface ReporterTotals {
@@ -76,33 +76,21 @@ export interface SourceWord {
 
 type Between = [domain: number, fromDay: number, toDay: number];
 
-interface AddressRow {
-  readonly source: number;
-  readonly key: string;
-  readonly ip: string;
-  readonly name: string | null;
-  readonly isConfirmed: number | null;
-  readonly askedAtMs: number | null;
-  readonly lastDay: number;
-}
+type FactsRow = Omit<AddressFacts, "isConfirmed" | "isAsked"> & {
+  readonly isConfirmed: number;
+  readonly isAsked: number;
+};
 
 const SUMS = `total(messages) messages, total(aligned) aligned, total(aligned_dkim) alignedDkim, total(aligned_spf) alignedSpf,
   total(forwarded) forwarded, total(authenticated) authenticated, total(quarantined) quarantined, total(rejected) rejected`;
 const FEW_SUMS = "total(messages) messages, total(aligned) aligned";
-const REVERSE = "r.name, r.is_confirmed isConfirmed, r.asked_at_ms askedAtMs";
+/** The address in a stored key; of keys from before sources were stored by address, `ip:` alone has one. */
+const ADDRESS = "CASE WHEN instr(key, ' ') = 0 THEN substr(key, 4) ELSE substr(key, 1, instr(key, ' ') - 1) END";
 /** Reports of a day among which the names of reporters are looked for. */
 const REPORTS_LOOKED_AT_MAX = 2_000;
 /** Trusted reporters of one name are one, however their reports came. */
 const UNTRUSTED_AUTHOR = "CASE is_trusted WHEN 1 THEN '' ELSE dmarc_daily_reporters.author END";
 const DAYS = "domain = ? AND day BETWEEN ? AND ?";
-
-const addressOf = ({ ip, name, isConfirmed, askedAtMs, lastDay }: AddressRow): SourceAddress => ({
-  ip,
-  name,
-  isConfirmed: isConfirmed === 1,
-  isAsked: askedAtMs !== null,
-  lastDay,
-});
 
 /**
  * What reports said, out of the daily sums: nothing here looks at a record. `domain` is always the `number` of a domain.
@@ -122,24 +110,16 @@ export const createReadingStore = (db: Db, { trustedOnly = false }: { readonly t
   const perDay = sqlite.prepare<DayTotals, Between>(
     `SELECT day, ${SUMS} FROM dmarc_daily WHERE ${BETWEEN} GROUP BY day ORDER BY day`,
   );
-  const perSource = sqlite.prepare<FineSource, Between>(
-    `SELECT source number, ${SUMS} FROM dmarc_daily WHERE ${BETWEEN} GROUP BY source`,
+  const perSource = sqlite.prepare<Omit<FineSource, "isTrusted"> & { readonly isTrusted: number }, Between>(
+    `SELECT source number, is_trusted isTrusted, ${SUMS} FROM dmarc_daily WHERE ${BETWEEN} GROUP BY source, is_trusted`,
   );
   const allSources = sqlite.prepare<StoredSource, [number]>(
     `SELECT number, key, first_day firstDay, last_day lastDay, first_seen_at_ms firstSeenAtMs
       FROM dmarc_sources WHERE domain = ?`,
   );
-  const named = sqlite.prepare<AddressRow, [number]>(
-    `SELECT s.number source, s.key, a.ip, a.last_day lastDay, ${REVERSE}
-      FROM dmarc_sources s JOIN dmarc_source_addresses a ON a.source = s.number
-      LEFT JOIN dmarc_reverse_names r ON r.ip = a.ip
-      WHERE s.domain = ? AND s.key NOT BETWEEN 'ip:' AND 'ip;'
-      ORDER BY a.source, a.last_day DESC, a.ip`,
-  );
-  const bare = sqlite.prepare<AddressRow, [number]>(
-    `SELECT s.number source, s.key, substr(s.key, 4) ip, s.last_day lastDay, ${REVERSE}
-      FROM dmarc_sources s LEFT JOIN dmarc_reverse_names r ON r.ip = substr(s.key, 4)
-      WHERE s.domain = ? AND s.key >= 'ip:' AND s.key < 'ip;'`,
+  const addressFacts = sqlite.prepare<FactsRow, [number]>(
+    `SELECT ip, name, is_confirmed isConfirmed, asked_at_ms IS NOT NULL isAsked, asn, as_name asName, country
+      FROM dmarc_reverse_names WHERE ip IN (SELECT ${ADDRESS} FROM dmarc_sources WHERE domain = ?)`,
   );
   const reporters = sqlite.prepare<ReporterTotals, Between>(
     `SELECT reporter, ${UNTRUSTED_AUTHOR} author, CASE WHEN is_trusted AND min(author) = max(author) THEN nullif(max(author), '') END
@@ -152,9 +132,6 @@ export const createReadingStore = (db: Db, { trustedOnly = false }: { readonly t
   );
   const reportsPerDay = sqlite.prepare<{ day: number; reports: number }, Between>(
     `SELECT day, total(reports) reports FROM dmarc_daily_reporters WHERE ${BETWEEN} GROUP BY day ORDER BY day`,
-  );
-  const lateReportedDay = sqlite.prepare<{ day: number }, [number, number]>(
-    "SELECT DISTINCT day FROM dmarc_daily_reporters WHERE domain = ? ORDER BY day DESC LIMIT 1 OFFSET ? - 1",
   );
   const names = sqlite.prepare<NameTotals, Between>(
     `SELECT name, ${FEW_SUMS} FROM dmarc_daily_names WHERE ${BETWEEN} GROUP BY name ORDER BY 2 DESC, name`,
@@ -186,23 +163,18 @@ export const createReadingStore = (db: Db, { trustedOnly = false }: { readonly t
       untrustedReports.get(...between(domain, range))?.reports ?? 0,
     /** In the order of the days. */
     perDay: (domain: number, range: DayRange): DayTotals[] => perDay.all(...between(domain, range)),
-    /** The sources that sent something in the range, by their numbers. */
-    sources: (domain: number, range: DayRange): FineSource[] => perSource.all(...between(domain, range)),
+    /** What sources sent in the range, by their numbers; by trusted reports and by others apart. */
+    sources: (domain: number, range: DayRange): FineSource[] =>
+      perSource.all(...between(domain, range)).map((row) => ({ ...row, isTrusted: row.isTrusted === 1 })),
     /** Every source there ever was. */
     allSources: (domain: number): StoredSource[] => allSources.all(domain),
-    /** The sources `dkim:` and `spf:` by their number, with their addresses, the most recent first. */
-    addresses(domain: number): ReadonlyMap<number, NamedSource> {
-      const bySource = new Map<number, { readonly key: string; readonly addresses: SourceAddress[] }>();
-      for (const row of named.all(domain)) {
-        const source = bySource.get(row.source);
-        if (source === undefined) bySource.set(row.source, { key: row.key, addresses: [addressOf(row)] });
-        else source.addresses.push(addressOf(row));
-      }
-      return bySource;
-    },
-    /** The address of every source `ip:`, by its number. */
-    bareAddresses: (domain: number): ReadonlyMap<number, SourceAddress> =>
-      new Map(bare.all(domain).map((row) => [row.source, addressOf(row)])),
+    /** What is known of the addresses of all sources, by address. */
+    addressFacts: (domain: number): ReadonlyMap<string, AddressFacts> =>
+      new Map(
+        addressFacts
+          .all(domain)
+          .map((row) => [row.ip, { ...row, isConfirmed: row.isConfirmed === 1, isAsked: row.isAsked === 1 }]),
+      ),
     /** Those with the most messages first. */
     reporters: (domain: number, range: DayRange): ReporterTotals[] => reporters.all(...between(domain, range)),
     /** Their names as they last wrote them, by those in lower case. What is not found among the last reports of a day is absent. */
@@ -223,8 +195,6 @@ export const createReadingStore = (db: Db, { trustedOnly = false }: { readonly t
     /** In the order of the days. */
     reportsPerDay: (domain: number, range: DayRange): { day: number; reports: number }[] =>
       reportsPerDay.all(...between(domain, range)),
-    /** The day that reports tell of, counted from the last one, which is 1; null when there are not so many. */
-    lateReportedDay: (domain: number, count: number): number | null => lateReportedDay.get(domain, count)?.day ?? null,
     /** Those with the most messages first. */
     names: (domain: number, range: DayRange): NameTotals[] => names.all(...between(domain, range)),
     /** The first and last day that any report tells of; null before the first report. */

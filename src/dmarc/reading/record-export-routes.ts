@@ -12,6 +12,7 @@ import { exportedRecordSchema } from "./reading-record-schemas.ts";
 import { rangeFields, rangeOf } from "./range.ts";
 import type { RecordStore } from "./reading-record-store.ts";
 import { exportAllRecords, isExportCursor, readExportCursor } from "./record-export.ts";
+import type { SourceReader } from "./sources.ts";
 import type { RecordExportStore } from "./record-export-store.ts";
 
 export interface RecordExportRouteDeps {
@@ -19,6 +20,7 @@ export interface RecordExportRouteDeps {
   readonly clock: Clock;
   readonly records: RecordStore;
   readonly exports: RecordExportStore;
+  readonly reader: Pick<SourceReader, "names">;
 }
 
 const day = { type: "string", examples: ["2026-01-01", "2026-01-01T00:00:00Z"] };
@@ -58,7 +60,7 @@ export const EXPORT_OPERATIONS: readonly Operation[] = [
 ];
 
 /** The endpoint that streams the records of all domains of an account. */
-export const createRecordExportRoutes = ({ guard, clock, records, exports }: RecordExportRouteDeps) =>
+export const createRecordExportRoutes = ({ guard, clock, records, exports, reader }: RecordExportRouteDeps) =>
   new Elysia({ name: "dmarc-record-export" }).use(guard).get(
     "/v1/dmarc/records",
     ({ request, caller }) => {
@@ -66,7 +68,7 @@ export const createRecordExportRoutes = ({ guard, clock, records, exports }: Rec
       const isRange = filters.from !== undefined || filters.to !== undefined;
       const range = isRange ? rangeOf(filters, clock.nowMs()) : ALL_DAYS;
       const name = isRange ? `records-${isoDay(range.fromDay)}-${isoDay(range.toDay)}` : "records";
-      const batches = exportAllRecords({ records, exports }, caller, { range, after: readExportCursor(after) });
+      const batches = exportAllRecords({ records, exports, reader }, caller, { range, after: readExportCursor(after) });
       return ndjsonResponse(request, `${name}.ndjson`, batches);
     },
     { demand: { scope: "dmarc:read", query: ["cursor", ...namesOf(exportFiltersSchema)] } },

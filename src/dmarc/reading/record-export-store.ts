@@ -5,14 +5,17 @@ import type { DomainOwner } from "../domains/domain-store.ts";
 /** A complete report whose records are exported. */
 export interface ExportedReport {
   readonly number: number;
+  readonly domainNumber: number;
   readonly domainId: string;
+  /** JSON. */
+  readonly sourceRules: string;
   readonly domain: string;
 }
 
 /** Finds the reports of all domains of an owner in the order in which they were stored. */
 export const createRecordExportStore = ({ sqlite }: Pick<Db, "sqlite">) => {
   const reports = sqlite.prepare<ExportedReport, [string, string, number, number, number, number]>(
-    `SELECT r.number, d.id domainId, d.domain FROM dmarc_reports r
+    `SELECT r.number, d.number domainNumber, d.id domainId, d.domain, d.source_rules sourceRules FROM dmarc_reports r
       CROSS JOIN dmarc_domains d ON d.number = r.domain AND d.account_id = ? AND d.mode = ? AND d.deleted_at_ms IS NULL
       WHERE r.number >= ? AND r.number <= ? AND r.day BETWEEN ? AND ? AND r.is_complete = 1 ORDER BY r.number`,
   );

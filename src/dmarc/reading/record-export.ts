@@ -5,13 +5,21 @@ import type { DomainOwner } from "../domains/domain-store.ts";
 import type { ExportedRecord } from "./reading-record-schemas.ts";
 import type { RecordRow, RecordStore } from "./reading-record-store.ts";
 import type { ExportedReport, RecordExportStore } from "./record-export-store.ts";
+import type { SourceRule } from "../domains/source-rules.ts";
 import { recordView } from "./records.ts";
+import type { SourceReader } from "./sources.ts";
 
 /** The place of a record in the order in which reports were stored. */
 export interface ExportPlace {
   /** `number` of the report. */
   readonly report: number;
   readonly position: number;
+}
+
+export interface RecordExportParts {
+  readonly records: RecordStore;
+  readonly exports: RecordExportStore;
+  readonly reader: Pick<SourceReader, "names">;
 }
 
 /** Reports looked at in one go, whoever they belong to. */
@@ -37,11 +45,12 @@ const cursorAt = ({ report, position }: ExportPlace): string => writeCursor(`${r
  * stands behind what was read before, whatever day it is about. Between two batches others have their turn.
  */
 export async function* exportAllRecords(
-  { records, exports }: { readonly records: RecordStore; readonly exports: RecordExportStore },
+  { records, exports, reader }: RecordExportParts,
   owner: DomainOwner,
   { range, after }: { readonly range: DayRange; readonly after: ExportPlace },
 ): AsyncGenerator<readonly ExportedRecord[], void> {
   const last = exports.lastNumber(after.report);
+  const namesOf = createNames(reader, range);
   let batch: ExportedRecord[] = [];
   for (let from = after.report; from <= last; from += REPORTS_AT_ONCE) {
     await backgroundTurn(owner.accountId);
@@ -49,7 +58,7 @@ export async function* exportAllRecords(
     for (const report of exports.reportsBetween(owner, { from, to }, range)) {
       const behind = report.number === after.report ? after.position : START.position;
       for (const rows of pagesOf(records, report.number, behind)) {
-        batch.push(...rows.map((row) => exportedView(report, row)));
+        batch.push(...rows.map((row) => exportedView(report, row, namesOf(report))));
         if (batch.length < RECORDS_AT_ONCE) continue;
         yield batch;
         batch = [];
@@ -59,10 +68,29 @@ export async function* exportAllRecords(
   if (batch.length > 0) yield batch;
 }
 
-const exportedView = ({ domainId, domain }: ExportedReport, row: RecordRow): ExportedRecord => ({
+/** The names of sources are read once for a domain, and for so many domains at a time. */
+const DOMAINS_KEPT = 100;
+
+type Names = ReturnType<SourceReader["names"]>;
+
+/** How the sources of the domain of a report are shown. */
+const createNames = (reader: RecordExportParts["reader"], range: DayRange) => {
+  const known = new Map<number, Names>();
+  return ({ domainNumber: number, domainId: id, domain, sourceRules }: ExportedReport): Names => {
+    const found = known.get(number);
+    if (found !== undefined) return found;
+    if (known.size >= DOMAINS_KEPT) known.clear();
+    const rules = JSON.parse(sourceRules) as readonly SourceRule[];
+    const names = reader.names({ number, id, domain, sourceRules: rules }, range);
+    known.set(number, names);
+    return names;
+  };
+};
+
+const exportedView = ({ domainId, domain }: ExportedReport, row: RecordRow, names: Names): ExportedRecord => ({
   domain_id: domainId,
   domain,
-  ...recordView(row),
+  ...recordView(row, { names }),
   cursor: cursorAt(row),
 });
 

@@ -6,9 +6,8 @@ import { RANK_STEP } from "../ingest/ingest-row.ts";
 import type { RecordKey, RecordPlace, RecordRow, RecordStore, RecordTraits } from "./reading-record-store.ts";
 import type { RecordFilters, ShownRecord } from "./reading-record-schemas.ts";
 import { walk } from "../../base/walk.ts";
-import type { RecordBody } from "../ingest/report-store.ts";
-import { readShownKey, shownKeyOf } from "./source-groups.ts";
-import { nameOf } from "./sources.ts";
+import { readRecordBody } from "../ingest/report-store.ts";
+import type { ShownName } from "./sources.ts";
 
 /** The filters that every record is held against; where to look is said by the place. `source` is the key it is shown under. */
 export type RowFilters = Pick<
@@ -21,6 +20,8 @@ export interface RecordQuestion {
   readonly place: RecordPlace;
   readonly range: DayRange;
   readonly filters: RowFilters;
+  /** How sources are shown in the range, by their numbers: see `SourceReader.names`. */
+  readonly names: ReadonlyMap<number, ShownName>;
 }
 
 export interface RecordPage {
@@ -52,13 +53,18 @@ const writeKey = ({ day, rank, report, position }: RecordKey): string => `${day}
 /** Behind every record of a day. */
 const endOf = (day: number): RecordKey => ({ day, rank: -1, report: -1, position: -1 });
 
-const shownSourceOf = ({ sourceKey, sourceIp: ip, reverseName: name, isConfirmed }: RecordRow): string =>
-  shownKeyOf(sourceKey, { ip, name, isConfirmed: isConfirmed === 1 });
+/** One that came while the records were read has no name yet. */
+const shownNameOf = ({ source }: RecordRow, { names }: Pick<RecordQuestion, "names">): ShownName =>
+  names.get(source) ?? { key: "pending", name: "pending" };
 
 /** What is asked of a record beyond its traits: those that SQLite cannot judge, or that no index helps with. */
-const passes = (row: RecordRow, { source, reporter }: RowFilters): boolean =>
-  (source === undefined || shownSourceOf(row) === source) &&
-  (reporter === undefined || (row.org?.toLowerCase() ?? "") === reporter);
+const passes = (row: RecordRow, question: Pick<RecordQuestion, "filters" | "names">): boolean => {
+  const { source, reporter } = question.filters;
+  return (
+    (source === undefined || shownNameOf(row, question).key === source) &&
+    (reporter === undefined || (row.org?.toLowerCase() ?? "") === reporter)
+  );
+};
 
 const traitsOf = ({ source_ip, disposition, aligned, header_from, reporter }: RowFilters): RecordTraits => ({
   sourceIp: source_ip ?? null,
@@ -74,9 +80,10 @@ const traitsOf = ({ source_ip, disposition, aligned, header_from, reporter }: Ro
  */
 export const readRecords = async (
   store: RecordStore,
-  { place, range, filters }: RecordQuestion,
+  question: RecordQuestion,
   page: { readonly after: string | null; readonly limit: number },
 ): Promise<RecordPage> => {
+  const { place, range, filters } = question;
   const start = endOf(range.toDay + 1);
   const asked = page.after === null ? start : readCursor(page.after);
   const bottom = endOf(range.fromDay);
@@ -89,7 +96,7 @@ export const readRecords = async (
         const found = store.records(place, { before, end: window.end ?? bottom }, traits, wanted);
         const last = found.at(-1);
         const isCut = last !== undefined && found.length === wanted;
-        return { rows: found.filter((row) => passes(row, filters)), end: isCut ? last : goOn(window.end, filters) };
+        return { rows: found.filter((row) => passes(row, question)), end: isCut ? last : goOn(window.end, filters) };
       },
       keyOf: (row) => row,
       step: isSorted ? STEP_SORTED : STEP,
@@ -101,7 +108,7 @@ export const readRecords = async (
       limit: page.limit,
     },
   );
-  return { records: rows.map(recordView), next: next === null ? null : writeKey(next) };
+  return { records: rows.map((row) => recordView(row, question)), next: next === null ? null : writeKey(next) };
 };
 
 /** Where to go on behind a window. Behind the first aligned record of a day there is nothing that fails. */
@@ -134,10 +141,9 @@ export async function* exportRecords(
 }
 
 /** A record as the interface shows it. */
-export const recordView = (row: RecordRow): ShownRecord => {
-  const { envelopeFrom, envelopeTo, reasons, dkimResults, spfResults } = JSON.parse(row.body) as RecordBody;
-  const source = shownSourceOf(row);
-  const { kind, name } = readShownKey(source) ?? { kind: "network", name: source };
+export const recordView = (row: RecordRow, question: Pick<RecordQuestion, "names">): ShownRecord => {
+  const { envelopeFrom, envelopeTo, reasons, dkimResults, spfResults } = readRecordBody(row.body);
+  const { key: source, name: source_name } = shownNameOf(row, question);
   return {
     date: isoDay(row.day),
     source_ip: row.sourceIp,
@@ -146,7 +152,7 @@ export const recordView = (row: RecordRow): ShownRecord => {
     as_name: row.asName,
     country: row.country,
     source,
-    source_name: nameOf(kind, name),
+    source_name,
     count: row.count,
     aligned: row.isAligned === 1,
     dkim: row.dkim,

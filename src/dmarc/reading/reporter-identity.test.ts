@@ -102,7 +102,7 @@ describe("mail of attacker.example that says it is from google.com", () => {
     );
     const batches = exportRecords(
       createRecordStore(world.db),
-      { place: { domain: domain.number }, range, filters: {} },
+      { place: { domain: domain.number }, range, filters: {}, names: new Map() },
       null,
     );
     const cells = (await Array.fromAsync(batches)).flat();

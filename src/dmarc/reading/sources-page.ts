@@ -39,13 +39,13 @@ const withinBytes = (sources: readonly ShownSource[]): readonly ShownSource[] =>
   return over === -1 ? sources : sources.slice(0, Math.max(1, over));
 };
 
-/** The columns of the export. Services and addresses stand in one cell each, separated by `; `. */
+/** The columns of the export. Signatures, envelope domains and addresses stand in one cell each, separated by `; `. */
 export const SOURCE_COLUMNS = [
   "key",
   "kind",
   "name",
   "service",
-  "services",
+  "service_id",
   "classification",
   "classified_by",
   "messages",
@@ -60,6 +60,10 @@ export const SOURCE_COLUMNS = [
   "rejected",
   "first_day",
   "last_day",
+  "dkim",
+  "spf",
+  "network_count",
+  "address_count",
   "addresses",
 ] as const;
 
@@ -71,7 +75,10 @@ const sourceCells = (source: ShownSource): Cell[] => {
   );
   const flat: Record<(typeof SOURCE_COLUMNS)[number], Cell> = {
     ...source,
-    services: source.services.join("; "),
+    dkim: source.dkim
+      .map(({ domain, selector }) => (selector === null ? domain : `${selector}._domainkey.${domain}`))
+      .join("; "),
+    spf: source.spf.map(({ domain }) => domain).join("; "),
     addresses: addresses.join("; "),
   };
   return SOURCE_COLUMNS.map((column) => flat[column]);

@@ -1,189 +1,147 @@
-import { isoDay, type DayRange } from "../../base/days.ts";
-import { findService, type Service } from "../services/services.ts";
-import { percentOf } from "./range.ts";
-import { OTHER_SOURCES } from "../ingest/source-key.ts";
-import { addressKeyOf, networkOf, readShownKey } from "./source-groups.ts";
-import { type Group, judge, organisationOf, type SeenAddress, type Surroundings, wordOf } from "./source-judging.ts";
-import type { ShownSource, SourceKind } from "./source-view.ts";
-import { addTotals, NO_TOTALS, type ReadingStore, type SourceAddress, type Totals } from "./reading-store.ts";
+import type { DayRange } from "../../base/days.ts";
+import { addTotals, type Classification, NO_TOTALS, type ReadingStore, type Totals } from "./reading-store.ts";
+import { classifySource } from "./source-class.ts";
+import {
+  OTHERS,
+  type PlacedSource,
+  type ReadDomain,
+  readScene,
+  shownIdentity,
+  type SourceOptions,
+} from "./source-scene.ts";
+import { PENDING, UNAUTHENTICATED_MAIL } from "./source-pool.ts";
+import { showSource } from "./source-show.ts";
+import type { ShownSource } from "./source-view.ts";
+import { earlierClassificationOf, userClassificationOf } from "./user-classification.ts";
 
-/** Of a domain, what reading needs. */
-export interface ReadDomain {
-  readonly number: number;
-  readonly id: string;
-  readonly domain: string;
-}
-
-/** Addresses shown of a source. */
-const ADDRESSES_MAX = 8;
-/** Reported days after which a source that is not told of has stayed away. */
-const QUIET_DAYS = 7;
-
-/** A stored source, the key it is shown under, and what it sent in the range; null for nothing. */
-interface KnownSource {
-  readonly key: string;
-  readonly shownKey: string;
-  readonly firstDay: number;
-  readonly lastDay: number;
-  readonly addresses: readonly SeenAddress[];
-  readonly totals: Totals | null;
-}
+/** The key and the name that a stored source is shown under. */
+export type ShownName = Pick<ShownSource, "key" | "name">;
 
 /** Shows who sends in a domain's name. */
 export const createSourceReader = ({ store }: { readonly store: ReadingStore }) => {
-  const knownOf = ({ number: domain }: ReadDomain, range: DayRange): KnownSource[] => {
-    const named = store.addresses(domain);
-    const bare = store.bareAddresses(domain);
-    const sums = new Map(store.sources(domain, range).map((source) => [source.number, source]));
-    return store.allSources(domain).map(({ number, key, firstDay, lastDay, firstSeenAtMs }) => {
-      const own = bare.get(number);
-      const addresses = own === undefined ? (named.get(number)?.addresses ?? []) : [own];
-      return {
-        key,
-        shownKey: own === undefined ? key : addressKeyOf(own),
-        firstDay,
-        lastDay,
-        addresses: addresses.map((address) => ({ ...address, firstSeenAtMs })),
-        totals: sums.get(number) ?? null,
-      };
+  const show = (domain: ReadDomain, range: DayRange, { wanted, ...options }: ShowOptions): ShownSource[] => {
+    const { sources, ...scene } = readScene(store, domain, range, options);
+    const placed = wanted === undefined ? sources : sources.filter(({ shownKey }) => wanted.has(shownKey));
+    const shown = [...Map.groupBy(placed, ({ shownKey }) => shownKey)].flatMap(([key, members]) => {
+      if (wanted === undefined && members.every(({ totals }) => totals.messages === 0)) return [];
+      const said = userClassificationOf(key, members, scene) ?? ruledOf(members);
+      const classification = said ?? classOf(key, members);
+      return showSource(
+        { key, members, classification, classifiedBy: said === null ? "service" : "user" },
+        scene.facts,
+      );
     });
+    return shown.sort(byWorst);
   };
 
-  const surroundingsOf = ({ number, domain }: ReadDomain, known: readonly KnownSource[]): Surroundings => {
-    const organisation = organisationOf(domain);
-    const ownNetworks = new Set<string>();
-    const alignedNetworks = new Set<string>();
-    for (const { key, addresses, totals } of known) {
-      const proven = readShownKey(key);
-      const isOwn = proven !== null && organisationOf(proven.name) === organisation;
-      const isAligned = proven === null && totals !== null && totals.aligned > 0;
-      if (isOwn) for (const { ip } of addresses) ownNetworks.add(networkOf(ip));
-      if (isAligned) for (const { ip } of addresses) alignedNetworks.add(networkOf(ip));
-    }
-    return {
-      organisation,
-      ownNetworks,
-      alignedNetworks,
-      quietSinceDay: store.lateReportedDay(number, QUIET_DAYS) ?? 0,
-      words: new Map(store.words(number).map((word) => [word.key, word])),
-    };
-  };
-
-  /** Shows the sources that are wanted, or without a wish all that sent something in the range. */
-  const show = (domain: ReadDomain, range: DayRange, wanted?: readonly string[]): ShownSource[] => {
-    const known = knownOf(domain, range);
-    const keys = new Set(wanted ?? known.flatMap((one) => (one.totals === null ? [] : one.shownKey)));
-    const groups = new Map<string, Group>();
-    for (const source of known) if (keys.has(source.shownKey)) addTo(groups, source);
-    const around = surroundingsOf(domain, known);
-    return [...groups.values()].map((group) => shownOf(group, around)).sort(byWorst);
+  /** Sources by their keys. Networks of unauthenticated mail have keys of their own, although they are listed as one. */
+  const findAll = (domain: ReadDomain, keys: readonly string[], range: DayRange): ReadonlyMap<string, ShownSource> => {
+    const [networks, others] = partition(keys);
+    const found = [
+      ...(others.size === 0 ? [] : show(domain, range, { wanted: others })),
+      ...(networks.size === 0 ? [] : show(domain, range, { wanted: networks, byNetwork: true })),
+    ];
+    return new Map(found.map((source) => [source.key, source]));
   };
 
   return {
     /** The sources that sent something in the range, worst first: see `byWorst`. */
-    sources: (domain: ReadDomain, range: DayRange): ShownSource[] => show(domain, range),
+    sources: (domain: ReadDomain, range: DayRange, options: SourceOptions = {}): ShownSource[] =>
+      show(domain, range, options),
 
-    /** One source with its counts in the range, be they none; undefined when no report ever told of it. */
-    find: (domain: ReadDomain, key: string, range: DayRange): ShownSource | undefined => show(domain, range, [key])[0],
+    /** Sources by their keys, with their counts in the range, be they none. Absent are those that no report names. */
+    findAll,
 
-    /** The numbers of the stored sources that are shown under a key; none when no report ever told of it. */
-    numbersOf(domain: ReadDomain, key: string): number[] {
-      const kind = readShownKey(key)?.kind;
-      const isStored = kind === "dkim" || kind === "spf" || key === OTHER_SOURCES;
-      if (isStored) return store.allSources(domain.number).flatMap((row) => (row.key === key ? [row.number] : []));
-      const bare = [...store.bareAddresses(domain.number)];
-      return bare.flatMap(([number, address]) => (addressKeyOf(address) === key ? [number] : []));
-    },
+    /** One source, as `findAll` finds it. */
+    find: (domain: ReadDomain, key: string, range: DayRange): ShownSource | undefined =>
+      findAll(domain, [key], range).get(key),
 
-    /**
-     * The keys of the words that go when a source's word is taken back: its own, and those of its networks from the time
-     * when its reverse name was not known yet, unless something else is in them.
-     */
-    wordKeysOf(domain: ReadDomain, { key, kind }: Pick<ShownSource, "key" | "kind">): string[] {
-      if (kind !== "reverse") return [key];
-      const networks = new Set<string>();
-      const others = new Set<string>();
-      for (const address of store.bareAddresses(domain.number).values()) {
-        const isOf = addressKeyOf(address) === key;
-        (isOf ? networks : others).add(`net:${networkOf(address.ip)}`);
+    /** The keys of the user's classifications that sources have: their own, and those from before they were identified as they are. */
+    classifiedKeysOf(domain: ReadDomain, keys: readonly string[], range: DayRange): ReadonlySet<string> {
+      const held = new Set(keys);
+      for (const byNetwork of [false, true]) {
+        const { sources, ...scene } = readScene(store, domain, range, { byNetwork });
+        for (const source of sources) {
+          const earlier = held.has(source.shownKey) ? earlierClassificationOf(source, scene) : undefined;
+          if (earlier !== undefined) held.add(earlier.key);
+        }
       }
-      return [key, ...networks.difference(others)];
+      return held;
     },
+
+    /** The stored sources of a domain, with the keys that they are shown under in a range. */
+    placed: (domain: ReadDomain, range: DayRange): readonly PlacedSource[] =>
+      readScene(store, domain, range, {}).sources,
+
+    /** How stored sources are shown in a range, by their numbers. */
+    names: (domain: ReadDomain, range: DayRange, options: SourceOptions = {}): ReadonlyMap<number, ShownName> =>
+      new Map(
+        readScene(store, domain, range, options).sources.map((source) => {
+          const { key, name } = shownIdentity(source.shownKey, source);
+          return [source.number, { key, name }];
+        }),
+      ),
+
+    /** The numbers of the stored sources that are shown under a key in a range; none when no report ever told of it. */
+    numbersOf: (domain: ReadDomain, key: string, range: DayRange): number[] =>
+      readScene(store, domain, range, { byNetwork: isNetwork(key) }).sources.flatMap(({ number, shownKey }) =>
+        shownKey === key ? [number] : [],
+      ),
   };
 };
 
 export type SourceReader = ReturnType<typeof createSourceReader>;
 
-/** Failing messages that ask for somebody to act: those that were passed on, or come from a forwarder, do not. */
+interface ShowOptions extends SourceOptions {
+  /** Only sources with these keys, whether or not they sent anything in the range. */
+  readonly wanted?: ReadonlySet<string>;
+}
+
+const isNetwork = (key: string): boolean => key.startsWith("net:");
+const partition = (keys: readonly string[]): readonly [networks: ReadonlySet<string>, others: ReadonlySet<string>] => [
+  new Set(keys.filter(isNetwork)),
+  new Set(keys.filter((key) => !isNetwork(key))),
+];
+
+const classOf = (key: string, members: readonly PlacedSource[]): Classification => {
+  if (key === PENDING) return "unknown";
+  const [first] = members;
+  if (first === undefined) return "unknown";
+  const active = members.filter(({ totals }) => totals.messages > 0);
+  if (active.length > 0 && active.every(({ pool }) => pool === UNAUTHENTICATED_MAIL)) return "threat";
+  const sum = (totals: (member: PlacedSource) => Totals): Totals =>
+    members.reduce<Totals>((total, member) => addTotals(total, totals(member)), NO_TOTALS);
+  const trusted = sum((member) => member.trusted);
+  const isVouched = trusted.messages > 0;
+  const of = (member: PlacedSource): Totals => {
+    const totals = isVouched ? member.trusted : member.totals;
+    return member.isPlausible ? totals : { ...totals, aligned: 0 };
+  };
+  const { messages, aligned, forwarded, authenticated } = sum(of);
+  return classifySource({
+    ...{ messages, aligned, forwarded, authenticated, isVouched },
+    relayed: sum((member) => (member.isRelayed ? of(member) : NO_TOTALS)).aligned,
+    identity: first.identity,
+    isOfOthers: key.endsWith(OTHERS),
+  });
+};
+
+/** The classification that the user's rules give to all stored sources that sent something. */
+const ruledOf = (members: readonly PlacedSource[]): Classification | null => {
+  const active = members.filter(({ totals }) => totals.messages > 0);
+  const ruled = new Set(active.map(({ rule }) => rule?.classification ?? null));
+  const [only = null] = ruled;
+  return ruled.size === 1 ? only : null;
+};
+
+/** Failing messages that ask for somebody to act: those that were forwarded, and forged ones, do not. */
 export const troubleOf = ({ classification, failing, forwarded }: ShownSource): number =>
-  classification === "forwarder" ? 0 : failing - forwarded;
+  classification === "forwarder" || classification === "threat" ? 0 : failing - forwarded;
+
+/** Whether mail of a source is none of the domain's senders': it is forwarded, forged, or of another account at a provider. */
+export const isForeign = ({ key, kind, classification }: ShownSource): boolean =>
+  kind === "unauthenticated" || key.endsWith(OTHERS) || classification === "forwarder" || classification === "threat";
 
 /** The most trouble first, then the most messages, then by key. */
 export const byWorst = (a: ShownSource, b: ShownSource): number =>
   troubleOf(b) - troubleOf(a) || b.messages - a.messages || (a.key < b.key ? -1 : 1);
-
-const addTo = (groups: Map<string, Group>, source: KnownSource): void => {
-  const { shownKey: key, firstDay, lastDay, addresses, totals } = source;
-  const group = groups.get(key);
-  if (group === undefined) {
-    groups.set(key, { key, totals: totals ?? NO_TOTALS, firstDay, lastDay, addresses: [...addresses] });
-    return;
-  }
-  if (totals !== null) group.totals = addTotals(group.totals, totals);
-  group.firstDay = Math.min(group.firstDay, firstDay);
-  group.lastDay = Math.max(group.lastDay, lastDay);
-  group.addresses.push(...addresses);
-};
-
-const shownOf = (group: Group, around: Surroundings): ShownSource => {
-  const { key, totals, addresses } = group;
-  const { kind, name } = readShownKey(key) ?? { kind: "network", name: key };
-  const service = serviceOf(kind, name, addresses);
-  const word = wordOf(group, around.words);
-  const shown = addresses.toSorted((a, b) => b.lastDay - a.lastDay).slice(0, ADDRESSES_MAX);
-  return {
-    key,
-    kind,
-    name: nameOf(kind, name),
-    service: service?.name ?? null,
-    services: [...new Set(hostServices(shown).flatMap((host) => host?.name ?? []))],
-    classification: word ?? judge(group, { kind, name, service }, around),
-    classified_by: word === null ? "service" : "user",
-    ...countsOf(totals),
-    first_day: isoDay(group.firstDay),
-    last_day: isoDay(group.lastDay),
-    addresses: shown.map(({ ip, name: reverse_name, isConfirmed: confirmed }) => ({ ip, reverse_name, confirmed })),
-  };
-};
-
-const countsOf = (totals: Totals) => {
-  const { messages, aligned } = totals;
-  return {
-    messages,
-    aligned,
-    failing: messages - aligned,
-    aligned_percent: percentOf(aligned, messages),
-    dkim_aligned: totals.alignedDkim,
-    spf_aligned: totals.alignedSpf,
-    forwarded: totals.forwarded,
-    authenticated_unaligned: totals.authenticated,
-    quarantined: totals.quarantined,
-    rejected: totals.rejected,
-  };
-};
-
-/** What a source is called: a known service by its name, all else by what its key says. */
-export const nameOf = (kind: SourceKind, name: string): string =>
-  kind === "network" ? name : (findService(name)?.name ?? name);
-
-/** The service of the name itself; of an aligned signature, that of its hosts when all named ones are of the same. */
-const serviceOf = (kind: SourceKind, name: string, addresses: readonly SourceAddress[]): Service | null => {
-  const own = kind === "network" ? null : findService(name);
-  if (own !== null || kind !== "dkim") return own;
-  const [first = null, ...others] = new Set(hostServices(addresses));
-  return others.length === 0 ? first : null;
-};
-
-/** The service of every address with a confirmed reverse name; null for unknown ones. */
-const hostServices = (addresses: readonly SourceAddress[]): (Service | null)[] =>
-  addresses.flatMap(({ name, isConfirmed }) => (isConfirmed && name !== null ? [findService(name)] : []));

@@ -3,7 +3,8 @@ import { percentOf } from "./range.ts";
 import type { ShownSummary } from "./reading-schemas.ts";
 import { reporterView, trustSentence } from "./reporter-view.ts";
 import { addTotals, CLASSIFICATIONS, NO_TOTALS, type ReadingStore, type Totals } from "./reading-store.ts";
-import { type ReadDomain, type SourceReader, troubleOf } from "./sources.ts";
+import type { ReadDomain } from "./source-scene.ts";
+import { type SourceReader, troubleOf } from "./sources.ts";
 import type { ShownSource } from "./source-view.ts";
 
 const TOP_SOURCES = 5;

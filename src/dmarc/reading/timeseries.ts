@@ -2,7 +2,7 @@ import { isoDay, type DayRange } from "../../base/days.ts";
 import { percentOf } from "./range.ts";
 import type { ShownTimeseries } from "./reading-schemas.ts";
 import { NO_TOTALS, type ReadingStore } from "./reading-store.ts";
-import type { ReadDomain } from "./sources.ts";
+import type { ReadDomain } from "./source-scene.ts";
 
 /** How a domain fared on each day of a range; a day without mail is there with zeros. */
 export const timeseriesOf = (store: ReadingStore, domain: ReadDomain, range: DayRange): ShownTimeseries => {

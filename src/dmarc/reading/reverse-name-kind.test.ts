@@ -1,0 +1,33 @@
+import { describe, expect, test } from "bun:test";
+import { isGenericName } from "./reverse-name-kind.ts";
+
+describe("a name of a customer at home", () => {
+  test.each([
+    ["203-0-113-7.dyn.isp.example", "203.0.113.7"],
+    ["p5b2a1c3d.dip0.isp.example", "91.42.28.61"],
+    ["c-73-1-2-3.hsd1.isp.example", "73.1.2.3"],
+    ["7.113.0.203.broadband.isp.example", "203.0.113.7"],
+    ["host203-000-113-007.isp.example", "203.0.113.7"],
+    ["dhcp77.isp.example", "203.0.113.7"],
+    ["pool-12.isp.example", "203.0.113.7"],
+    ["cust.isp.example", "203.0.113.7"],
+    ["adsl-9.isp.example", "203.0.113.7"],
+    ["cb007107.isp.example", "203.0.113.7"],
+    ["lfbn-par-1-7.w203-0.abo.isp.example", "203.0.113.9"],
+  ])("is %s", (name, ip) => {
+    expect(isGenericName(name, ip)).toBe(true);
+  });
+
+  test.each([
+    ["mail.example.com", "203.0.113.7"],
+    ["mx1.dyn.example.com", "203.0.113.7"],
+    ["static.7.113.0.203.clients.host.example", "203.0.113.7"],
+    ["vps-203-0-113-7.host.example", "203.0.113.7"],
+    ["poolside.example.com", "203.0.113.7"],
+    ["dynamite.example.com", "203.0.113.7"],
+    ["n7.example.com", "7.7.7.8"],
+    ["a.example.com", "2001:db8::1"],
+  ])("is not %s", (name, ip) => {
+    expect(isGenericName(name, ip)).toBe(false);
+  });
+});

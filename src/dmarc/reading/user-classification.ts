@@ -1,0 +1,43 @@
+import { isLegacyKey } from "../ingest/source-key.ts";
+import { networkOf } from "./network.ts";
+import type { AddressFacts, Classification, SourceWord } from "./reading-store.ts";
+import { organisationOf } from "./source-identity.ts";
+import type { MeasuredSource } from "./source-pool.ts";
+
+/** What the user said of sources, by key, and what is known of their addresses. */
+export interface UserClassifications {
+  readonly words: ReadonlyMap<string, SourceWord>;
+  readonly facts: ReadonlyMap<string, AddressFacts>;
+}
+
+/**
+ * The user's classification of a source: the one given to its key; else the one that all of its stored sources have from before
+ * sources were identified by service (`dkim:`, `spf:`, `ptr:`), or that was given to their networks before a name was known. Whoever
+ * comes to a network later is not meant. Null when there is none.
+ */
+export const userClassificationOf = (
+  key: string,
+  members: readonly MeasuredSource[],
+  user: UserClassifications,
+): Classification | null => {
+  const own = user.words.get(key);
+  if (own !== undefined || user.words.size === 0) return own?.classification ?? null;
+  const found = members.map((member) => earlierClassificationOf(member, user));
+  const said = new Set(found.map((word) => word?.classification));
+  const [first] = said;
+  return said.size === 1 && first !== undefined ? first : null;
+};
+
+/** What was said of a stored source under a key that it had before. */
+export const earlierClassificationOf = (
+  { key, evidence: { ip, signer, envelope }, firstSeenAtMs }: MeasuredSource,
+  { words, facts }: UserClassifications,
+): SourceWord | undefined => {
+  if (signer !== null) return words.get(`dkim:${signer}`);
+  if (envelope !== null) return words.get(`spf:${envelope}`);
+  if (ip === null) return isLegacyKey(key) ? words.get(key) : undefined;
+  const address = facts.get(ip);
+  const reverse = address?.isConfirmed === true && address.name !== null ? `ptr:${organisationOf(address.name)}` : "";
+  const word = words.get(reverse) ?? words.get(`net:${networkOf(ip)}`);
+  return word !== undefined && firstSeenAtMs <= word.atMs ? word : undefined;
+};
