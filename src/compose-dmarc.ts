@@ -51,8 +51,10 @@ import { createRetention } from "./dmarc/ingest/retention.ts";
 import { createNameRetention } from "./dmarc/ingest/retention-names.ts";
 import { createNameRetentionStore } from "./dmarc/ingest/retention-names-store.ts";
 import { createRetentionStore } from "./dmarc/ingest/retention-store.ts";
+import { createSourceRebuild, paceOf } from "./dmarc/ingest/source-rebuild.ts";
+import { createSourceRebuildStore } from "./dmarc/ingest/source-rebuild-store.ts";
 import { createAddressFactsJob } from "./dmarc/reading/address-facts.ts";
-import { addressKeyOf } from "./dmarc/reading/source-groups.ts";
+import { shownKeysOf } from "./dmarc/reading/shown-keys.ts";
 import { createSourceReader } from "./dmarc/reading/sources.ts";
 import type { Guard } from "./http/guard.ts";
 import type { DnsResolver } from "./net/dns.ts";
@@ -105,9 +107,6 @@ export const composeImport = (db: Db, { clock, resolver }: Pick<Outside, "clock"
   const ingestions = createIngestions({ db, store: stores.ingestions, ingest, clock, kick: () => undefined });
   return { ...stores, ingestions, ingest };
 };
-
-/** What a command exports records with. */
-export const composeRecordExport = (db: Db) => ({ domains: createDomainStore(db), records: createRecordStore(db) });
 
 /** DMARC monitoring: domains and their checks, reports and what is read in them, alerts. */
 export const composeDmarc = (parts: DmarcParts) => {
@@ -172,16 +171,18 @@ export const composeDmarc = (parts: DmarcParts) => {
   const reports = createReportReadingStore(db);
   const reader = createSourceReader({ store: reading });
   const trusted = createReadingStore(db, { trustedOnly: true });
-  const advise = createAdvisor({
-    ...{ resolver, clock, domains: store, reading: trusted },
-    reader: createSourceReader({ store: trusted }),
-  });
+  const trustedReader = createSourceReader({ store: trusted });
+  const advise = createAdvisor({ resolver, clock, domains: store, reading: trusted, reader: trustedReader });
   const geoip = geoipFilesOf(config, log);
   const hasAsnLookup = config.asnLookup === "dns";
   const addressFacts = createAddressFactsJob({ db, clock, log, resolver, hasAsnLookup, geoip });
 
   const ruleStore = createAlertRuleStore(db);
-  const counted = createReview({ rules: ruleStore, alerts: alertStore, reading, reader, raise });
+  const counted = createReview({
+    ...{ alerts: alertStore, records, raise },
+    all: { reading, reader, rules: ruleStore },
+    trusted: { reading: trusted, reader: trustedReader, rules: createAlertRuleStore(db, { trustedOnly: true }) },
+  });
   const review = createIncidentReviews({ db, domains: store, raise, review: counted });
   const alertPasses = createAlertPasses({
     ...{ db, rules: ruleStore, domains: store, reading, review, raise, clock, log },
@@ -204,8 +205,12 @@ export const composeDmarc = (parts: DmarcParts) => {
           }),
         };
 
-  const names = createNameRetention({ db, store: createNameRetentionStore(db), clock, addressKeyOf });
+  const names = createNameRetention({ db, store: createNameRetentionStore(db), clock, keysOf: shownKeysOf });
   const retention = createRetention({ db, store: createRetentionStore(db), names, domains: store, clock, log });
+  const rebuild = createSourceRebuild({
+    ...{ db, clock, log, counts: stores.counts, pause: paceOf(clock) },
+    store: createSourceRebuildStore(db),
+  });
   const findDomain = domains.find;
   const health = composeHealth({ db, log, outside, freshResolver, rules, guard, findDomain });
   return {
@@ -219,9 +224,9 @@ export const composeDmarc = (parts: DmarcParts) => {
       createDomainRoutes({ guard, domains, figures, rules }),
       createIngestionRoutes({ guard, ingestions, domains: store, reserve, clock }),
       createReadingRoutes({ guard, db, clock, store: reading, records, reports, reader, findDomain, advise }),
-      createRecordExportRoutes({ guard, clock, records, exports: createRecordExportStore(db) }),
+      createRecordExportRoutes({ guard, clock, records, reader, exports: createRecordExportStore(db) }),
       createFailureReportRoutes({ guard, failures: stores.reports.failures, findDomain }),
-      createReportRoutes({ guard, clock, records, reports, findDomain }),
+      createReportRoutes({ guard, clock, records, reports, reader, findDomain }),
       createAlertRoutes({ guard, store: alertStore, findDomain }),
       health.routes,
     ],
@@ -242,6 +247,7 @@ export const composeDmarc = (parts: DmarcParts) => {
         await retention.forgetHistory();
       },
       purgeDeletedDomains: retention.purgeDeleted,
+      rebuildSources: rebuild.run,
     },
     /** Removes what a crash left half written, then works off what waits to be read. */
     async start(): Promise<void> {
@@ -253,7 +259,7 @@ export const composeDmarc = (parts: DmarcParts) => {
       addressFacts.stop();
       authenticity.stop();
       alertPasses.stop();
-      await Promise.all([domains.stop(), health.stop(), ingester.stop(), retention.stop()]);
+      await Promise.all([domains.stop(), health.stop(), ingester.stop(), retention.stop(), rebuild.stop()]);
     },
   };
 };

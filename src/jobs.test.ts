@@ -35,6 +35,7 @@ const start = (forgetOldIdempotency: () => Promise<unknown>) => {
     checkDomainHealth: nothing,
     forgetOldReports: nothing,
     purgeDeletedDomains: nothing,
+    rebuildSources: nothing,
     renewCertificates: nothing,
   });
   stops.push(jobs.stop);
@@ -61,6 +62,7 @@ test("every job is due within the hour, and none is due after the stop", () => {
     ["check the health of DMARC domains", "* * * * *"],
     ["forget old DMARC reports", "47 * * * *"],
     ["purge deleted domains", "* * * * *"],
+    ["rebuild DMARC sources", "* * * * *"],
     ["renew certificates", "57 * * * *"],
   ]);
   for (const [, timer] of timers) expect(timer.nextRun()).not.toBeNull();

@@ -26,6 +26,7 @@ export interface JobDeps {
   readonly checkDomainHealth: () => Promise<unknown>;
   readonly forgetOldReports: () => Promise<unknown>;
   readonly purgeDeletedDomains: () => Promise<unknown>;
+  readonly rebuildSources: () => Promise<unknown>;
   readonly renewCertificates: () => Promise<unknown>;
 }
 
@@ -45,6 +46,7 @@ const jobsOf = (jobs: JobDeps): readonly Job[] => [
   { name: "check the health of DMARC domains", pattern: "* * * * *", run: jobs.checkDomainHealth },
   { name: "forget old DMARC reports", pattern: "47 * * * *", run: jobs.forgetOldReports },
   { name: "purge deleted domains", pattern: "* * * * *", run: jobs.purgeDeletedDomains },
+  { name: "rebuild DMARC sources", pattern: "* * * * *", run: jobs.rebuildSources },
   { name: "renew certificates", pattern: "57 * * * *", run: jobs.renewCertificates },
 ];
 

@@ -2,11 +2,14 @@ import { type Command, Option } from "commander";
 import { systemClock } from "../base/clock.ts";
 import { AppError } from "../base/errors.ts";
 import type { DayRange } from "../base/days.ts";
-import { composeRecordExport } from "../compose-dmarc.ts";
 import type { Db } from "../db/open.ts";
 import { parseMonitoredDomain } from "../dmarc/domains/domain-form.ts";
+import { createDomainStore } from "../dmarc/domains/domain-store.ts";
 import { writeNdjson } from "../dmarc/reading/ndjson.ts";
 import { parseDay, rangeOf } from "../dmarc/reading/range.ts";
+import { createRecordStore } from "../dmarc/reading/reading-record-store.ts";
+import { createReadingStore } from "../dmarc/reading/reading-store.ts";
+import { createSourceReader } from "../dmarc/reading/sources.ts";
 import { exportRecords, RECORD_COLUMNS, recordBatches } from "../dmarc/reading/records.ts";
 import { csvLine } from "../http/csv.ts";
 import { accountIdOf } from "./dmarc-account.ts";
@@ -47,11 +50,12 @@ const writeRecords = async (db: Db, io: Io, name: string, wanted: Wanted): Promi
   const owner = { accountId: accountIdOf(db, wanted.account), mode: "live" } as const;
   const parsed = parseMonitoredDomain(name, "live");
   if (!parsed.ok) throw new UsageError(parsed.error, "domain");
-  const { domains, records } = composeRecordExport(db);
-  const domain = domains.findSame(owner, parsed.value);
+  const domain = createDomainStore(db).findSame(owner, parsed.value);
   if (domain === undefined)
     throw new CommandFailed(`${parsed.value} is not enrolled in this account.`, "unknown_domain");
-  const question = { place: { domain: domain.number }, range, filters: {} };
+  const records = createRecordStore(db);
+  const reader = createSourceReader({ store: createReadingStore(db) });
+  const question = { place: { domain: domain.number }, range, filters: {}, names: reader.names(domain, range) };
   if (wanted.format === "ndjson") {
     for await (const piece of writeNdjson(recordBatches(records, question, null))) await io.write(piece);
     return;

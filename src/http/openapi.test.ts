@@ -106,6 +106,7 @@ describe("the OpenAPI document", () => {
       "dmarc.policy_weakened",
       "dmarc.record_changed",
       "dmarc.reports_stopped",
+      "dmarc.spoofing_campaign",
       "dmarc.status_changed",
       "dmarc.tls_failures",
       "webhook.test",

@@ -52,7 +52,11 @@ const TITLES: Readonly<Record<string, (data: Data) => string>> = {
   "dmarc.policy_weakened": (data) => `${said(data.domain)}: the DMARC policy protects less than before`,
   "dmarc.new_source": (data) => `${said(data.domain)}: new senders use the domain`,
   "dmarc.new_subdomain": (data) => `${said(data.domain)}: mail names new subdomains`,
-  "dmarc.failure_spike": (data) => `${said(data.domain)}: much more mail fails DMARC`,
+  "dmarc.failure_spike": (data) =>
+    data.state === "ended"
+      ? `${said(data.domain)}: mail passes DMARC again`
+      : `${said(data.domain)}: much more mail fails DMARC`,
+  "dmarc.spoofing_campaign": (data) => `${said(data.domain)}: a spoofing campaign, all unauthenticated`,
   "dmarc.reports_stopped": (data) => `${said(data.domain)}: no more DMARC reports arrive`,
   "dmarc.tls_failures": (data) =>
     data.state === "ended"

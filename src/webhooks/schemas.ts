@@ -10,7 +10,13 @@ export const EVENT_TYPES = [
   ...["bulk.completed", "bulk.cancelled", "bulk.failed"],
   ...["blacklist.listed", "blacklist.delisted", "blacklist.list_unusable", "blacklist.list_usable"],
   ...["dmarc.status_changed", "dmarc.record_changed", "dmarc.policy_weakened", "dmarc.new_source"],
-  ...["dmarc.new_subdomain", "dmarc.failure_spike", "dmarc.reports_stopped", "dmarc.tls_failures"],
+  ...[
+    "dmarc.new_subdomain",
+    "dmarc.failure_spike",
+    "dmarc.spoofing_campaign",
+    "dmarc.reports_stopped",
+    "dmarc.tls_failures",
+  ],
 ];
 
 /** A URL that events may be sent to, in the form in which it is kept. */

@@ -60,11 +60,12 @@ export const hintsOf = (
         ),
       ];
     case "failure_spike":
+      return data.state === "ended"
+        ? []
+        : [hint("The failing records, with what receivers saw:", readCommand(place, "/records?aligned=false"))];
+    case "spoofing_campaign":
       return [
-        hint(
-          "Look at the failing sources: a change at one of your senders, or somebody forges your name.",
-          readCommand(place, "/sources"),
-        ),
+        hint("Receivers refuse such mail once your policy is p=reject. Your next step:", readCommand(place, "/advice")),
       ];
     case "reports_stopped":
       return [hint("Does the record still name the reporting address? Have it checked:", verifyCommand(place))];

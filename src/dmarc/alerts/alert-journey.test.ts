@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { createApps } from "../../testing/app.ts";
-import { MADE_DAY_S, type MadeReport, madeReportXml } from "../../testing/dmarc-reports.ts";
+import { MADE_DAY_S, type MadeReport, type MadeRow, madeReportXml } from "../../testing/dmarc-reports.ts";
 import { adviceSchema } from "../advice/advice-schemas.ts";
 import { alertsSchema } from "./alert-view.ts";
 
@@ -38,13 +38,50 @@ describe("reports that come through the interface", () => {
     });
     await raiseDmarcAlerts();
     await raiseDmarcAlerts();
-    expect((await alerts()).map(({ rule, subject }) => `${rule} ${subject}`).toSorted()).toEqual([
-      "failure_spike 2026-01-01",
-      "new_source spf:spammer.example",
+    expect((await alerts()).map(({ rule, subject }) => `${rule} ${subject}`)).toEqual([
+      "new_source org:spammer.example",
     ]);
 
     const advice = adviceSchema.parse((await app.request("GET", `/v1/dmarc/domains/${id}/advice`, { key })).body);
     expect(advice).toMatchObject({ stage: expect.any(String), ready: false });
     expect(advice.requirements.find(({ code }) => code === "unknown_sources")?.met).toBe(false);
+  });
+
+  test("tell why mail fails: the selector of which signatures fail since a day", async () => {
+    const app = start();
+    const key = app.newKey();
+    const { body } = await app.request("POST", "/v1/dmarc/domains", { key, body: { domain: "shop.example" } });
+    const { id } = body.domain as { id: string };
+    const rows = (result: "pass" | "fail"): readonly MadeRow[] => [
+      {
+        ip: "192.0.2.1",
+        count: 150,
+        spf: "fail",
+        spfResults: ["brevo.com pass"],
+        dkim: result,
+        dkimResults: [`shop.example ${result} mail`],
+      },
+      { ip: "192.0.2.2", count: 150, dkimResults: ["shop.example pass google"] },
+    ];
+    for (let n = 0; n < 16; n++) {
+      const begin = MADE_DAY_S - n * DAY_S;
+      const xml = madeReportXml({
+        domain: "shop.example",
+        reportId: `a${n}`,
+        begin,
+        end: begin + DAY_S - 1,
+        rows: rows(n < 2 ? "fail" : "pass"),
+      });
+      await app.request("POST", "/v1/dmarc/reports", { key, body: xml });
+    }
+    await app.service.dmarc.jobs.raiseDmarcAlerts();
+    const answer = await app.request("GET", `/v1/dmarc/domains/${id}/alerts`, { key });
+    const spikes = alertsSchema.parse(answer.body).alerts.filter(({ rule }) => rule === "failure_spike");
+    expect(spikes.map(({ subject, summary }) => [subject, summary])).toEqual([
+      [
+        "service:brevo",
+        "Brevo: 100 % of the mail fails DMARC, usually 0 %: signatures with selector mail of shop.example fail since 2025-12-31 (fail)",
+      ],
+    ]);
   });
 });

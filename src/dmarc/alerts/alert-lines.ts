@@ -27,9 +27,12 @@ const sourcesSchema = z.object({
       classification: z.string(),
       messages: z.int(),
       aligned: z.int(),
+      failing: z.int().optional(),
+      causes: z.array(z.object({ message: z.string() })).optional(),
     }),
   ),
 });
+const campaignSchema = z.object({ rejected: z.int(), quarantined: z.int() });
 const namesSchema = z.object({
   count: z.int(),
   names: z.array(z.object({ name: z.string(), messages: z.int(), aligned: z.int() })),
@@ -81,6 +84,8 @@ const detailsOf = (rule: string, data: Readonly<Record<string, unknown>>): reado
       return currentRecord(data);
     case "new_subdomain":
       return newNames(data);
+    case "spoofing_campaign":
+      return campaignLines(data);
     case "tls_failures":
       return tlsFailures(data);
     default:
@@ -132,11 +137,19 @@ const listedSources = (data: unknown): readonly string[] => {
   const read = sourcesSchema.safeParse(data);
   if (!read.success) return [];
   const { count, sources } = read.data;
-  const lines = sources.map(({ name, service, classification, messages, aligned }) => {
-    const known = service === null ? "" : ` (${shortName(service)})`;
-    return `${shortName(name)}${known}, ${classification}: ${passed(messages, aligned)}`;
+  const lines = sources.flatMap(({ name, service, classification, messages, aligned, failing, causes = [] }) => {
+    const known = service === null || service === name ? "" : ` (${shortName(service)})`;
+    const counts = failing === undefined ? passed(messages, aligned) : `${failing} of ${messages} messages fail DMARC`;
+    return [`${shortName(name)}${known}, ${classification}: ${counts}`, ...causes.map(({ message }) => message)];
   });
   return withRest(lines, count ?? lines.length);
+};
+
+const campaignLines = (data: unknown): readonly string[] => {
+  const read = campaignSchema.safeParse(data);
+  if (!read.success) return [];
+  const { rejected, quarantined } = read.data;
+  return [`Receivers rejected ${rejected} and quarantined ${quarantined} of these messages.`];
 };
 
 const passed = (messages: number, aligned: number): string =>

@@ -3,12 +3,15 @@ import { err, ok, type Result } from "../../base/errors.ts";
 import type { Mail, MailFailure } from "../../net/mailer.ts";
 import { createDmarcAlertWorlds } from "../../testing/dmarc-alert-world.ts";
 import { createAlertMails } from "./alert-mails.ts";
-import { spikeAlert } from "./alert-texts.ts";
+import { failureAlert } from "./failure-texts.ts";
+import { SOURCE } from "../reading/reading-examples.ts";
+import { shownSourceSchema } from "../reading/source-view.ts";
 import type { DomainRow } from "../domains/domain-store.ts";
 import type { Alert } from "../domains/raise.ts";
 
 const newWorld = createDmarcAlertWorlds();
 const MINUTE_MS = 60_000;
+const SOURCE_EXAMPLE = shownSourceSchema.parse(SOURCE);
 const WANTED = "v=DMARC1; p=none; rua=mailto:k@r.example";
 const MADE_SOURCE = { key: "spf:a", name: "a", service: null, classification: "unknown", messages: 1, aligned: 0 };
 const BASE_URL = "https://verify.example.org";
@@ -41,19 +44,28 @@ const start = () => {
 describe("an alert mail", () => {
   test("says in its subject what happened, and in text and page what and who", async () => {
     const { add, sender, tell, clock, mails, today } = start();
-    const spike = { day: today, messages: 1790, failing: 412, previousMessages: 9800, previousFailing: 98 };
-    tell(add("example.com", { label: "shop" }), spikeAlert(spike, []));
+    const change = {
+      ...({ key: "service:brevo", state: "started", startedDay: today - 1, day: today } as const),
+      ...{ messages: 430, failing: 412, share: 412 / 430, usualShare: 0.01 },
+    };
+    const causes = [{ code: "dkim_failing", domain: "example.com", selector: "mail", result: "fail" }] as const;
+    const source = { ...SOURCE_EXAMPLE, name: "Brevo", service: "Brevo" };
+    tell(add("example.com", { label: "shop" }), failureAlert([{ change, source, causes }]));
     await sender.send();
     expect(mails).toEqual([]);
     await clock.advance(MINUTE_MS);
     await sender.send();
     expect(mails).toHaveLength(1);
-    const subject = "example.com: failures rose from 1 % to 23 % on 2026-11-20";
+    const what = "Brevo: 95.8 % of the mail fails DMARC, usually 1 %";
+    const cause = "signatures with selector mail of example.com fail since 2026-11-19 (fail)";
+    const subject = `example.com: ${what}: ${cause}`;
     expect(mails[0]).toMatchObject({ to: "ops@example.com", subject });
     for (const body of [mails[0]?.text, mails[0]?.html]) {
       expect(body).toContain(subject);
       expect(body).toContain("shop, 2026-11-20 12:00 UTC");
-      expect(body).toContain("Look at the failing sources");
+      expect(body).toContain("Brevo, misconfigured: 412 of 430 messages fail DMARC");
+      expect(body).toContain("Signatures with selector mail of example.com fail since 2026-11-19 (fail).");
+      expect(body).toContain("The failing records, with what receivers saw");
     }
     await clock.advance(60 * MINUTE_MS);
     await sender.send();

@@ -4,98 +4,168 @@ import { expectDocumented, settle } from "../../testing/dmarc-alert-settled.ts";
 
 const newWorld = createDmarcAlertWorlds();
 const HOUR_MS = 60 * 60_000;
-const OWN = "dkim:example.com";
+const OWN = "192.0.2.1 example.com/mail example.com -";
 const MANY = 2_000;
 
+/** The stored key of an address that passes SPF for a domain of its own. */
+const ofEnvelope = (ip: string, envelope: string) => `${ip} -/- ${envelope} -`;
+const MAILER = ofEnvelope("198.51.100.1", "mailer.example.net");
+
+/** A settled domain, with the reverse names of some addresses looked up: none has one. */
+const settled = async (more: Parameters<typeof settle>[1] = {}) => {
+  const { world, number } = await settle(newWorld(), more);
+  for (let n = 0; n < 30; n++) world.reverse(`198.51.100.${n}`, null);
+  return { world, number };
+};
+
 describe("a new source", () => {
-  test("is told of once, with what it sent, and as documented", async () => {
-    const { world, number } = await settle(newWorld());
-    world.report(number, world.today, "spf:mailer.example.net", { messages: 40 });
+  test("is alerted once, with what it sent, and as documented", async () => {
+    const { world, number } = await settled();
+    world.report(number, world.today, MAILER, { messages: 400, authenticated: 400 });
     await world.passes.run();
     await world.passes.run();
-    world.report(number, world.today, "spf:mailer.example.net", { messages: 4_000 });
+    world.report(number, world.today, MAILER, { messages: 4_000, authenticated: 4_000 });
     await world.passes.run();
-    expect(world.raised().filter((what) => what.startsWith("new_source"))).toEqual([
-      "new_source spf:mailer.example.net",
-    ]);
+    expect(world.raised().filter((what) => what.startsWith("new_source"))).toEqual(["new_source org:example.net"]);
     expect(world.events()[0]).toMatchObject({
       type: "dmarc.new_source",
-      data: { domain: "example.com", count: 1, sources: [{ key: "spf:mailer.example.net", messages: 40, aligned: 0 }] },
+      data: { domain: "example.com", count: 1, sources: [{ key: "org:example.net", messages: 400, aligned: 0 }] },
     });
     expectDocumented(world);
     expect(world.find(number).isUnreviewed).toBe(false);
   });
 
-  test("is not what had no place of its own: nobody can be named", async () => {
-    const { world, number } = await settle(newWorld());
-    world.report(number, world.today, "other", { messages: 4_000 });
+  test("whose mail is aligned is alerted with few messages, although it signs as others do", async () => {
+    const { world, number } = await settled();
+    world.report(number, world.today, "198.51.100.2 example.com/hs1 example.com -", { messages: 4, aligned: 4 });
+    world.reverse("198.51.100.2", "a1.hubspotemail.net");
+    await world.passes.run();
+    expect(world.raised()).toEqual([]);
+    world.report(number, world.today, "198.51.100.2 example.com/hs1 example.com -", { messages: 1, aligned: 1 });
+    await world.passes.run();
+    expect(world.raised()).toEqual(["new_source service:hubspot"]);
+    expect(JSON.stringify(world.events()[0]?.data)).toContain("hs1");
+  });
+
+  test.each<[string, string, string | null, number]>([
+    ["without any proof and without a name", "198.51.100.3 -/- - -", null, 0],
+    ["without any proof on a line to the home", "198.51.100.3 -/- - -", "dyn-198-51-100-3.isp.example", 0],
+    ["without any proof from a server with a name", "198.51.100.3 -/- - -", "mail.stranger.example", 0],
+    ["that forwards", "198.51.100.3 -/- lists.example.net -", null, 4_000],
+    ["that no address is known of", "* -/- - -", null, 0],
+  ])("%s is no news, however much it sends", async (_, key, name, forwarded) => {
+    const { world, number } = await settled();
+    world.report(number, world.today, key, { messages: 4_000, forwarded });
+    world.reverse("198.51.100.3", name);
     await world.passes.run();
     expect(world.raised().filter((what) => what.startsWith("new_source"))).toEqual([]);
   });
 
-  test("of little weight is told of when it grows", async () => {
-    const { world, number } = await settle(newWorld());
-    world.report(number, world.today, "spf:mailer.example.net", { messages: 9 });
+  test("of a known service, and one beside the domain's own servers, is news without any proof", async () => {
+    const { world, number } = await settled();
+    world.report(number, world.today, "198.51.100.3 -/- - -", { messages: 400 });
+    world.reverse("198.51.100.3", "o1.sendgrid.net");
+    world.report(number, world.today, "192.0.2.9 -/- - -", { messages: 400 });
+    world.reverse("192.0.2.9", null);
     await world.passes.run();
-    expect(world.raised()).toEqual([]);
-    world.report(number, world.today, "spf:mailer.example.net", { messages: 1 });
+    const raised = world.raised().filter((what) => what.startsWith("new_source"));
+    expect(raised.toSorted()).toEqual(["new_source net:192.0.2.0/24", "new_source service:sendgrid"]);
+    world.report(number, world.today, "198.51.100.3 -/- - -", { messages: 400 });
     await world.passes.run();
-    expect(world.raised()).toEqual(["new_source spf:mailer.example.net"]);
+    expect(world.raised().filter((what) => what.startsWith("new_source"))).toHaveLength(2);
+  });
+
+  test("with little mail waits until it has a number of messages and a share, as the domain's thresholds say", async () => {
+    for (const [thresholds, messages, isNews] of [
+      [{}, 20, false],
+      [{ new_source_percent: 0.01 }, 20, true],
+      [{ new_source_percent: 0.01 }, 9, false],
+      [{ new_source_percent: 0.01, new_source_messages: 5 }, 9, true],
+    ] as const) {
+      const { world, number } = await settled({ alertThresholds: thresholds });
+      world.report(number, world.today, MAILER, { messages, authenticated: messages });
+      await world.passes.run();
+      expect([thresholds, messages, world.raised().length > 0]).toEqual([thresholds, messages, isNews]);
+    }
   });
 
   test("is none in the first week, in imported history, or where the user spoke already", async () => {
     const world = newWorld();
     const { number } = world.add("young.example");
     world.report(number, world.today - 6, OWN, { messages: MANY, aligned: MANY });
-    world.report(number, world.today, "spf:mailer.example.net", { messages: 40 });
+    world.report(number, world.today, MAILER, { messages: 4_000, authenticated: 4_000 });
+    world.reverse("198.51.100.1", null);
     await world.passes.run();
     expect(world.raised()).toEqual([]);
 
-    const old = await settle(newWorld());
-    old.world.report(old.number, old.world.today - 8, "spf:old.example.net", { messages: 400 });
-    old.world.report(old.number, old.world.today, "spf:said.example.net", { messages: 40 });
+    const old = await settled();
+    old.world.report(old.number, old.world.today - 8, MAILER, { messages: 400, authenticated: 400 });
+    old.world.report(old.number, old.world.today, ofEnvelope("198.51.100.2", "said.example"), {
+      messages: 400,
+      authenticated: 400,
+    });
     old.world.db.transact((tx) =>
-      old.world.reading.setWord(tx, old.number, { key: "spf:said.example.net", classification: "authorized", atMs: 1 }),
+      old.world.reading.setWord(tx, old.number, { key: "org:said.example", classification: "authorized", atMs: 1 }),
     );
     await old.world.passes.run();
     expect(old.world.raised()).toEqual([]);
   });
 
-  test("is none when it passes on mail", async () => {
-    const { world, number } = await settle(newWorld());
-    world.report(number, world.today, "spf:lists.example.net", { messages: 40, forwarded: 40 });
+  test("waits for the reverse names of its addresses, an hour at most, without a new report", async () => {
+    const { world, number } = await settled();
+    const sends = { messages: 400, aligned: 400 };
+    world.report(number, world.today, "203.0.113.7 example.com/hs1 example.com -", sends);
     await world.passes.run();
-    expect(world.raised()).toEqual([]);
-  });
-
-  test("without a reverse name is waited for, an hour at most, without a new report", async () => {
-    const { world, number } = await settle(newWorld());
-    world.report(number, world.today, "ip:198.51.100.7", { messages: 40 });
-    world.report(number, world.today, "ip:198.51.100.8", { messages: 40 });
+    expect([world.raised(), world.find(number).isUnreviewed]).toEqual([[], true]);
+    world.reverse("203.0.113.7", "a1.hubspotemail.net");
     await world.passes.run();
-    expect(world.raised()).toEqual([]);
-    world.reverse("198.51.100.7", "mta1.example.net");
-    world.reverse("198.51.100.8", "mta2.example.net");
-    await world.passes.run();
-    expect(world.raised()).toEqual(["new_source ptr:example.net"]);
-    world.report(number, world.today, "ip:203.0.113.9", { messages: 40 });
+    expect(world.raised()).toEqual(["new_source service:hubspot"]);
+    world.report(number, world.today, ofEnvelope("203.0.113.9", "mailer.example.net"), {
+      messages: 400,
+      authenticated: 400,
+    });
     await world.passes.run();
     expect(world.raised()).toHaveLength(1);
     await world.clock.advance(HOUR_MS);
     await world.passes.run();
-    expect(world.raised().slice(1)).toEqual(["new_source net:203.0.113.0/24"]);
+    expect(world.raised().slice(1)).toEqual(["new_source org:example.net"]);
   });
 
   test("is none where another address of it was seen before", async () => {
-    const { world, number } = await settle(newWorld());
-    world.report(number, world.today, "ip:203.0.113.9", { messages: 40 });
-    world.reverse("203.0.113.9", null);
+    const { world, number } = await settled();
+    world.report(number, world.today, MAILER, { messages: 400, authenticated: 400 });
     await world.passes.run();
     await world.clock.advance(25 * HOUR_MS);
-    world.report(number, world.today, "ip:203.0.113.10", { messages: 40 });
-    world.reverse("203.0.113.10", null);
+    world.report(number, world.today, ofEnvelope("198.51.100.2", "mail2.example.net"), {
+      messages: 400,
+      authenticated: 400,
+    });
     await world.passes.run();
-    expect(world.raised()).toEqual(["new_source net:203.0.113.0/24"]);
+    expect(world.raised()).toEqual(["new_source org:example.net"]);
+  });
+
+  test("is news when an address that only forged before authenticates", async () => {
+    const { world, number } = await settled();
+    world.report(number, world.today - 3, "198.51.100.4 -/- - -", { messages: 4_000 });
+    await world.passes.run();
+    world.report(number, world.today, ofEnvelope("198.51.100.4", "forger.example"), {
+      messages: 400,
+      authenticated: 400,
+    });
+    await world.passes.run();
+    expect(world.raised()).toContain("new_source org:forger.example");
+  });
+
+  test("that only untrusted reports name is no news where trusted ones come", async () => {
+    const { world, number } = await settled();
+    world.report(number, world.today, MAILER, { messages: 400, authenticated: 400 });
+    world.db.sqlite.run("UPDATE dmarc_daily SET is_trusted = 0 WHERE messages = 400");
+    await world.passes.run();
+    expect(world.raised()).toEqual([]);
+    world.db.sqlite.run("UPDATE dmarc_daily_reporters SET is_trusted = 0");
+    world.arrive(number);
+    await world.passes.run();
+    expect(world.raised()).toEqual(["new_source org:example.net"]);
   });
 
   test.each([
@@ -103,8 +173,12 @@ describe("a new source", () => {
     [11, 1],
     [23, 1],
   ])("among %p makes %p alerts", async (count, alerts) => {
-    const { world, number } = await settle(newWorld());
-    for (let n = 0; n < count; n++) world.report(number, world.today, `spf:m${n}.example.net`, { messages: 40 });
+    const { world, number } = await settled();
+    for (let n = 0; n < count; n++)
+      world.report(number, world.today, ofEnvelope(`198.51.100.${n}`, `m${n}.example`), {
+        messages: 400,
+        authenticated: 400,
+      });
     await world.passes.run();
     const told = world.events().filter(({ type }) => type === "dmarc.new_source");
     expect(told).toHaveLength(alerts);
@@ -113,8 +187,8 @@ describe("a new source", () => {
   });
 
   test("is remembered although its rule is off", async () => {
-    const { world, number } = await settle(newWorld(), { alerts: { new_source: false } });
-    world.report(number, world.today, "spf:mailer.example.net", { messages: 40 });
+    const { world, number } = await settled({ alerts: { new_source: false } });
+    world.report(number, world.today, MAILER, { messages: 400, authenticated: 400 });
     await world.passes.run();
     world.db.transact((tx) => world.domains.update(tx, number, { alerts: {}, isUnreviewed: true }));
     await world.passes.run();
@@ -122,43 +196,41 @@ describe("a new source", () => {
   });
 });
 
-describe("new sources beyond those that one review looks at", () => {
-  const LIMIT = 20_000;
-  /** So many addresses, each with a message, which were stored before any other. */
-  const flood = (world: DmarcAlertWorld, number: number, count: number): void => {
-    world.db.sqlite.run(
-      `WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < ?2 - 1)
-        INSERT INTO dmarc_sources (domain, key, first_day, last_day, first_seen_at_ms)
-        SELECT ?1, printf('spf:f%d.example', i), ?3, ?3, ?4 FROM n`,
-      [number, count, world.today, world.clock.nowMs()],
-    );
-    world.db.sqlite.run(
-      `INSERT INTO dmarc_daily SELECT domain, ?2, number, 1, 0, 0, 0, 0, 0, 0, 0, 1 FROM dmarc_sources
-        WHERE domain = ?1 AND key LIKE 'spf:f%'`,
-      [number, world.today],
-    );
-    world.arrive(number);
+describe("a spoofing campaign", () => {
+  const forge = (world: DmarcAlertWorld, number: number, day: number, messages: number): void => {
+    for (let n = 1; n <= 4; n++)
+      world.report(number, day, `198.51.10${n}.${day % 200} -/- - -`, { messages: messages / 4 });
+    for (let n = 1; n <= 4; n++) world.reverse(`198.51.10${n}.${day % 200}`, null);
   };
 
-  test("are looked at in the order of their weight", async () => {
-    const { world, number } = await settle(newWorld());
-    flood(world, number, LIMIT);
-    world.report(number, world.today, "spf:mailer.example.net", { messages: 400 });
-    await world.passes.run();
-    expect(world.raised()).toContain("new_source spf:mailer.example.net");
+  test("is alerted once, however long it goes on, and again when another one comes", async () => {
+    const { world, number } = await settled();
+    const alerted: string[] = [];
+    for (let n = 0; n < 80; n++) {
+      const day = world.today + n;
+      world.report(number, day, OWN, { messages: MANY, aligned: MANY });
+      if (n < 45 || n >= 70) forge(world, number, day, 400);
+      await world.passes.run();
+      alerted.push(
+        ...world
+          .raised()
+          .slice(alerted.length)
+          .map((what) => `${n}: ${what}`),
+      );
+      await world.clock.advance(24 * HOUR_MS);
+    }
+    expect(alerted.map((text) => text.split(" ").slice(0, 2).join(" "))).toEqual([
+      "0: spoofing_campaign",
+      "70: spoofing_campaign",
+    ]);
+    expect(world.events()[0]?.data).toMatchObject({ messages: 400, networks: 4 });
+    expectDocumented(world);
   });
 
-  test("are not taken for known, and not for looked at", async () => {
-    const { world, number } = await settle(newWorld());
-    for (let n = 0; n < 2; n++) world.report(number, world.today, `ip:203.0.113.${n}`, { messages: n === 0 ? 400 : 0 });
-    flood(world, number, LIMIT);
-    world.reverse("203.0.113.0", null);
-    world.reverse("203.0.113.1", null);
+  test("is none with few messages a day", async () => {
+    const { world, number } = await settled();
+    for (let n = 0; n < 7; n++) forge(world, number, world.today - n, 96);
     await world.passes.run();
-    expect(world.raised()).toContain("new_source net:203.0.113.0/24");
-    const left = world.db.sqlite
-      .query<{ key: string }, []>("SELECT key FROM dmarc_sources WHERE is_reviewed = 0 AND key LIKE 'ip:%'")
-      .all();
-    expect(left).toEqual([{ key: "ip:203.0.113.1" }]);
+    expect(world.raised()).toEqual([]);
   });
 });

@@ -1,12 +1,14 @@
-import { isoDay } from "../../base/days.ts";
 import { describe, expect, test } from "bun:test";
-import { createDmarcAlertWorlds, type DmarcAlertWorld } from "../../testing/dmarc-alert-world.ts";
+import { createDmarcAlertWorlds } from "../../testing/dmarc-alert-world.ts";
 import { expectDocumented, settle } from "../../testing/dmarc-alert-settled.ts";
 
 const newWorld = createDmarcAlertWorlds();
 const HOUR_MS = 60 * 60_000;
-const OWN = "dkim:example.com";
+const OWN = "192.0.2.1 example.com/mail example.com -";
+/** The clock of a world at its start. */
+const START_MS = Date.UTC(2026, 10, 20, 12);
 const MANY = 2_000;
+const MAILER = "198.51.100.1 -/- mailer.example.net -";
 
 describe("the first week of a domain", () => {
   test("is not ended by a report with a wrong date or an old file", async () => {
@@ -14,19 +16,20 @@ describe("the first week of a domain", () => {
     const { number } = world.add("example.com");
     for (const day of [3_500, world.today - 200, world.today - 1])
       world.report(number, day, OWN, { messages: MANY, aligned: MANY });
-    world.report(number, world.today, "spf:mailer.example.net", { messages: 40 });
+    world.report(number, world.today, MAILER, { messages: 400, authenticated: 400 });
     await world.passes.run();
     expect(world.raised()).toEqual([]);
   });
 });
 
 describe("a new subdomain", () => {
-  test("is told of from ten messages on, once", async () => {
+  test("is alerted when its mail passes DMARC, once", async () => {
     const { world, number } = await settle(newWorld());
-    world.name(number, world.today, "example.com", { messages: 500 });
-    world.name(number, world.today, "", { messages: 500 });
-    world.name(number, world.today, "few.example.com", { messages: 9 });
-    world.name(number, world.today, "news.example.com", { messages: 10, aligned: 10 });
+    world.name(number, world.today, "example.com", { messages: 500, aligned: 500 });
+    world.name(number, world.today, "", { messages: 500, aligned: 500 });
+    world.name(number, world.today, "few.example.com", { messages: 900, aligned: 2 });
+    world.name(number, world.today, "forged.example.com", { messages: 900 });
+    world.name(number, world.today, "news.example.com", { messages: 3, aligned: 3 });
     await world.passes.run();
     world.arrive(number);
     await world.passes.run();
@@ -35,68 +38,55 @@ describe("a new subdomain", () => {
   });
 });
 
-describe("a failure spike", () => {
-  test("is told of once for its day, however the day grows, and says who failed", async () => {
+describe("mail that fails", () => {
+  test("is alerted when it starts, when it doubles and when it ends, and says who failed", async () => {
     const { world, number } = await settle(newWorld());
-    world.report(number, world.today, OWN, { messages: 1_000 });
-    await world.passes.run();
-    world.report(number, world.today, OWN, { messages: 2_000 });
-    await world.passes.run();
-    expect(world.raised()).toEqual([`failure_spike ${isoDay(world.today)}`]);
-    expect(world.events()[0]?.data).toMatchObject({
-      failing_share: 0.3333,
-      previous_failing_share: 0,
-      sources: [{ key: OWN }],
-    });
+    for (const aligned of [1_400, 1_400, 600, 600, 1_990, 1_990]) {
+      await world.clock.advance(24 * HOUR_MS);
+      world.report(number, world.today + Math.round((world.clock.nowMs() - START_MS) / (24 * HOUR_MS)), OWN, {
+        messages: MANY,
+        aligned,
+      });
+      for (let n = 0; n < 2; n++) await world.passes.run();
+    }
+    const told = world
+      .events()
+      .map(({ type, data }) => [type, data.state, data.failing_share, data.usual_failing_share]);
+    expect(told).toEqual([
+      ["dmarc.failure_spike", "started", 0.3, 0],
+      ["dmarc.failure_spike", "grew", 0.7, 0],
+      ["dmarc.failure_spike", "ended", 0.005, 0],
+    ]);
+    expect(world.events()[0]?.data).toMatchObject({ sources: [{ key: "own", failing: 600, causes: [] }] });
     expectDocumented(world);
   });
 
-  test("is none when forwarders are behind it", async () => {
-    const { world, number } = await settle(newWorld());
-    world.report(number, world.today, "spf:lists.example.net", { messages: 2_000, forwarded: 1_900 });
-    await world.passes.run();
-    expect(world.raised()).toEqual([]);
-  });
-});
-
-describe("a report of failures that comes before the others", () => {
-  /** Each day 150 messages that fail at one reporter and 10,000 at another, of which few do. */
-  const tell = (world: DmarcAlertWorld, number: number, day: number, reporters: Record<string, [number, number]>) => {
-    for (const [reporter, [messages, aligned]] of Object.entries(reporters)) {
-      world.report(number, day, OWN, { messages, aligned });
-      world.db.sqlite.run(
-        "UPDATE OR REPLACE dmarc_daily_reporters SET reporter = ? WHERE domain = ? AND day = ? AND reporter = 'google.com'",
-        [reporter, number, day],
-      );
+  test("is judged as the domain's thresholds say", async () => {
+    for (const [thresholds, isNews] of [
+      [{}, true],
+      [{ failure_spike_percent: 31 }, false],
+      [{ failure_spike_messages: 601 }, false],
+    ] as const) {
+      const { world, number } = await settle(newWorld(), { alertThresholds: thresholds });
+      await world.clock.advance(24 * HOUR_MS);
+      world.report(number, world.today + 1, OWN, { messages: MANY, aligned: 1_400 });
+      await world.passes.run();
+      expect([thresholds, world.raised().length > 0]).toEqual([thresholds, isNews]);
     }
-  };
-  const large = (aligned: number): Record<string, [number, number]> => ({ large: [10_000, aligned] });
-  const SMALL: Record<string, [number, number]> = { small: [150, 0] };
-
-  test("is no spike, not then, not with the others and not without them", async () => {
-    const world = newWorld();
-    const { number } = world.add("example.com");
-    for (let day = world.today - 14; day < world.today; day++) tell(world, number, day, { ...SMALL, ...large(9_900) });
-    tell(world, number, world.today, SMALL);
-    await world.passes.run();
-    expect([world.raised(), world.find(number).isUnreviewed]).toEqual([[], true]);
-    await world.clock.advance(48 * HOUR_MS);
-    await world.passes.run();
-    expect([world.raised(), world.find(number).isUnreviewed]).toEqual([[], false]);
-    tell(world, number, world.today, large(9_900));
-    await world.passes.run();
-    expect(world.raised()).toEqual([]);
   });
 
-  test("does not hide a spike", async () => {
-    const world = newWorld();
-    const { number } = world.add("example.com");
-    for (let day = world.today - 14; day < world.today; day++) tell(world, number, day, { ...SMALL, ...large(9_900) });
-    tell(world, number, world.today, SMALL);
+  test("is none of the domain's when it is forwarded or forged", async () => {
+    const { world, number } = await settle(newWorld());
+    for (const ip of ["198.51.100.1", "198.51.100.2"]) world.reverse(ip, null);
+    for (let day = world.today - 14; day < world.today; day++) {
+      world.report(number, day, "198.51.100.1 -/- lists.example.net -", { messages: 100, aligned: 60, forwarded: 40 });
+      world.report(number, day, "198.51.100.2 -/- - -", { messages: 90 });
+    }
     await world.passes.run();
-    tell(world, number, world.today, large(7_000));
+    world.report(number, world.today, "198.51.100.1 -/- lists.example.net -", { messages: 900, forwarded: 400 });
+    world.report(number, world.today, "198.51.100.2 -/- - -", { messages: 95 });
     await world.passes.run();
-    expect(world.raised()).toEqual([`failure_spike ${isoDay(world.today)}`]);
+    expect(world.raised().filter((what) => what.startsWith("failure"))).toEqual([]);
   });
 });
 
@@ -104,7 +94,8 @@ describe("a run", () => {
   test("goes on when a domain fails, which stays to be looked at", async () => {
     const { world, number } = await settle(newWorld());
     const other = world.add("example.org").number;
-    world.report(number, world.today, "spf:mailer.example.net", { messages: 40 });
+    world.report(number, world.today, MAILER, { messages: 400, authenticated: 400 });
+    world.reverse("198.51.100.1", null);
     world.report(other, world.today, OWN, { messages: 40, aligned: 40 });
     world.db.sqlite.run("CREATE TRIGGER bug BEFORE INSERT ON dmarc_alerts BEGIN SELECT RAISE(ABORT, 'bug'); END");
     await world.passes.run();
@@ -112,6 +103,6 @@ describe("a run", () => {
     expect(world.logged.join()).toContain("the alert rules failed");
     world.db.sqlite.run("DROP TRIGGER bug");
     await world.passes.run();
-    expect(world.raised()).toEqual(["new_source spf:mailer.example.net"]);
+    expect(world.raised()).toEqual(["new_source org:example.net"]);
   });
 });

@@ -1,15 +1,6 @@
 import type { DayRange } from "../../base/days.ts";
 import type { Db, Tx } from "../../db/open.ts";
 import type { DayMail } from "./alert-rules.ts";
-import type { ReporterDay } from "./alert-spikes.ts";
-
-/** A stored source that the rules have not looked at. */
-export interface UnreviewedSource {
-  readonly number: number;
-  readonly key: string;
-  readonly firstDay: number;
-  readonly firstSeenAtMs: number;
-}
 
 export interface UnreviewedName {
   readonly name: string;
@@ -33,28 +24,29 @@ const REPORTED_DAYS_MAX = 100;
 
 type Between = [domain: number, fromDay: number, toDay: number, among: string];
 
-/** What the alert rules read and remember. `domain` is always the `number` of a domain. */
-export const createAlertRuleStore = ({ sqlite }: Db) => {
+/** What the alert rules read and write. `domain` is always the `number` of a domain. With `trustedOnly` what is counted by days is of trusted reports alone. */
+export const createAlertRuleStore = (
+  { sqlite }: Db,
+  { trustedOnly = false }: { readonly trustedOnly?: boolean } = {},
+) => {
+  const TRUST = trustedOnly ? " AND is_trusted = 1" : "";
   const unreviewed = sqlite.prepare<{ number: number }, [number, number]>(
     "SELECT number FROM dmarc_domains WHERE is_unreviewed = 1 AND deleted_at_ms IS NULL AND number > ? ORDER BY number LIMIT ?",
   );
   const clear = sqlite.prepare<unknown, [number]>("UPDATE dmarc_domains SET is_unreviewed = 0 WHERE number = ?");
-  const sources = sqlite.prepare<UnreviewedSource, [number, number, number, number]>(
-    `SELECT number, key, first_day firstDay, first_seen_at_ms firstSeenAtMs FROM dmarc_sources
-      LEFT JOIN (SELECT source, total(messages) messages FROM dmarc_daily
-        WHERE domain = ?1 AND day BETWEEN ?2 AND ?3 GROUP BY source) ON source = number
-      WHERE domain = ?1 AND is_reviewed = 0 ORDER BY messages DESC, number LIMIT ?4`,
-  );
-  const sourceNumbers = sqlite.prepare<{ number: number }, [number]>(
+  const unreviewedSources = sqlite.prepare<{ number: number }, [number]>(
     "SELECT number FROM dmarc_sources WHERE domain = ? AND is_reviewed = 0",
   );
   const markSources = sqlite.prepare<unknown, [string]>(
     "UPDATE dmarc_sources SET is_reviewed = 1 WHERE number IN (SELECT value FROM json_each(?))",
   );
-  const sourceDays = sqlite.prepare<SourceDay, Between>(
-    `SELECT source, day, sum(messages) messages, sum(aligned) aligned, sum(forwarded) forwarded FROM dmarc_daily
-      WHERE domain = ? AND day BETWEEN ? AND ? AND source IN (SELECT value FROM json_each(?)) GROUP BY day, source`,
-  );
+  const sourceDays = (among: string) =>
+    sqlite.prepare<SourceDay, Between>(
+      `SELECT source, day, sum(messages) messages, sum(aligned) aligned, sum(forwarded) forwarded FROM dmarc_daily
+      WHERE domain = ? AND day BETWEEN ? AND ? AND ${among}${TRUST} GROUP BY day, source`,
+    );
+  const someSourceDays = sourceDays("source IN (SELECT value FROM json_each(?))");
+  const allSourceDays = sourceDays("? IS NOT NULL");
   const names = sqlite.prepare<UnreviewedName, [number, number, number, number]>(
     `SELECT name, first_day firstDay FROM dmarc_names
       LEFT JOIN (SELECT name named, total(messages) messages FROM dmarc_daily_names
@@ -66,7 +58,7 @@ export const createAlertRuleStore = ({ sqlite }: Db) => {
   );
   const nameDays = sqlite.prepare<NameDay, Between>(
     `SELECT name, day, sum(messages) messages, sum(aligned) aligned FROM dmarc_daily_names
-      WHERE domain = ? AND day BETWEEN ? AND ? AND name IN (SELECT value FROM json_each(?)) GROUP BY day, name`,
+      WHERE domain = ? AND day BETWEEN ? AND ? AND name IN (SELECT value FROM json_each(?))${TRUST} GROUP BY day, name`,
   );
   const silent = sqlite.prepare<{ number: number; lastReportAtMs: number }, [number, number, number]>(
     `SELECT number, last_report_at_ms lastReportAtMs FROM dmarc_domains d
@@ -77,12 +69,8 @@ export const createAlertRuleStore = ({ sqlite }: Db) => {
       ORDER BY number LIMIT ?`,
   );
   const reportedDays = sqlite.prepare<{ day: number }, [number, number, number, number]>(
-    `SELECT DISTINCT day FROM dmarc_daily_reporters WHERE domain = ? AND day BETWEEN ? AND ?
+    `SELECT DISTINCT day FROM dmarc_daily_reporters WHERE domain = ? AND day BETWEEN ? AND ?${TRUST}
       ORDER BY day DESC LIMIT ?`,
-  );
-  const reporterDays = sqlite.prepare<ReporterDay, [number, number, number]>(
-    `SELECT reporter, day, sum(messages) messages, sum(aligned) aligned FROM dmarc_daily_reporters
-      WHERE domain = ? AND day BETWEEN ? AND ? GROUP BY day, reporter`,
   );
   const between = (domain: number, { fromDay, toDay }: DayRange, among: readonly (number | string)[]): Between => [
     domain,
@@ -97,15 +85,12 @@ export const createAlertRuleStore = ({ sqlite }: Db) => {
       unreviewed.all(after, limit).map(({ number }) => number),
     clearUnreviewed: (_tx: Tx, domain: number): void => void clear.run(domain),
 
-    /** Those that sent most in the range first. */
-    unreviewedSources: (domain: number, { fromDay, toDay }: DayRange, limit: number): UnreviewedSource[] =>
-      sources.all(domain, fromDay, toDay, limit),
-    /** All of them. */
-    unreviewedNumbers: (domain: number): number[] => sourceNumbers.all(domain).map(({ number }) => number),
+    /** The numbers of the stored sources that the rules have not looked at. */
+    unreviewedSources: (domain: number): number[] => unreviewedSources.all(domain).map(({ number }) => number),
     markSources: (_tx: Tx, numbers: readonly number[]): void => void markSources.run(JSON.stringify(numbers)),
-    /** What each of some sources sent on each day. */
-    sourceDays: (domain: number, range: DayRange, among: readonly number[]): SourceDay[] =>
-      sourceDays.all(...between(domain, range, among)),
+    /** What each of some stored sources sent on each day; with null, each of all. */
+    sourceDays: (domain: number, range: DayRange, among: readonly number[] | null): SourceDay[] =>
+      (among === null ? allSourceDays : someSourceDays).all(...between(domain, range, among ?? [])),
 
     /** Those with most mail in the range first. */
     unreviewedNames: (domain: number, { fromDay, toDay }: DayRange, limit: number): UnreviewedName[] =>
@@ -121,9 +106,6 @@ export const createAlertRuleStore = ({ sqlite }: Db) => {
     /** The days of a range that reports tell of, the last ones of very many. */
     reportedDays: (domain: number, { fromDay, toDay }: DayRange): number[] =>
       reportedDays.all(domain, fromDay, toDay, REPORTED_DAYS_MAX).map(({ day }) => day),
-    /** What each reporter told of each day. */
-    reporterDays: (domain: number, { fromDay, toDay }: DayRange): ReporterDay[] =>
-      reporterDays.all(domain, fromDay, toDay),
   };
 };
 

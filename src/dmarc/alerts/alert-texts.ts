@@ -1,14 +1,14 @@
 import { isoDay, dayOfTime } from "../../base/days.ts";
 import { isoTime } from "../../base/clock.ts";
-import type { Spike } from "./alert-spikes.ts";
+import type { Campaign } from "./spoofing.ts";
 import type { Alert } from "../domains/raise.ts";
-import { percentOf } from "../reading/range.ts";
-import { troubleOf } from "../reading/sources.ts";
 import type { ShownSource } from "../reading/source-view.ts";
 
 /** Sources and names told of in one event. */
 const TOLD_MAX = 10;
 const SHARE_DIGITS = 10_000;
+/** Signatures, envelope domains and addresses of a source in an event. */
+const PROOFS_MAX = 3;
 
 /** A name below the domain that was not seen in `From` before, with its mail of the last days. */
 export interface NewName {
@@ -48,25 +48,21 @@ export const namesAlert = (names: readonly NewName[]): Alert => {
   };
 };
 
-/** A day on which much more failed; `sources` are those of that day. It is told once, however the day grows. */
-export const spikeAlert = (spike: Spike, sources: readonly ShownSource[]): Alert => {
-  const { day, messages, failing, previousMessages, previousFailing } = spike;
-  const before = percentOf(previousFailing, previousMessages) ?? 0;
-  const worst = sources.filter((source) => troubleOf(source) > 0).toSorted((a, b) => troubleOf(b) - troubleOf(a));
+/** A spoofing campaign; `source` is the unauthenticated mail since it started. */
+export const spoofingAlert = ({ startedDay, day, forged }: Campaign, source: ShownSource | undefined): Alert => {
+  const networks = source?.network_count ?? 0;
   return {
-    rule: "failure_spike",
-    subject: isoDay(day),
+    rule: "spoofing_campaign",
+    subject: isoDay(startedDay),
     data: {
+      started_day: isoDay(startedDay),
       day: isoDay(day),
-      messages,
-      failing,
-      failing_share: shareOf(failing, messages),
-      previous_messages: previousMessages,
-      previous_failing: previousFailing,
-      previous_failing_share: shareOf(previousFailing, previousMessages),
-      sources: worst.slice(0, TOLD_MAX).map(toldSource),
+      messages: forged,
+      networks,
+      quarantined: source?.quarantined ?? 0,
+      rejected: source?.rejected ?? 0,
     },
-    summary: `failures rose from ${before} % to ${percentOf(failing, messages) ?? 0} % on ${isoDay(day)}`,
+    summary: `spoofing campaign since ${isoDay(startedDay)}: ${plural(forged, "message")} from ${plural(networks, "network")}, all unauthenticated`,
     cooldown: false,
   };
 };
@@ -81,9 +77,11 @@ export const silenceAlert = (lastReportAtMs: number, lastDay: number): Alert => 
 });
 
 /** Other newcomers on the same day are another subject. */
-const subjectOfMany = (keys: readonly string[]): string => `many:${Bun.hash(keys.toSorted().join("\n")).toString(16)}`;
+export const subjectOfMany = (keys: readonly string[]): string =>
+  `many:${Bun.hash(keys.toSorted().join("\n")).toString(16)}`;
 
-const toldSource = ({ key, name, kind, service, classification, first_day, messages, aligned }: ShownSource) => ({
+/** A source as events name it. */
+export const toldSource = ({
   key,
   name,
   kind,
@@ -92,13 +90,31 @@ const toldSource = ({ key, name, kind, service, classification, first_day, messa
   first_day,
   messages,
   aligned,
+  dkim,
+  spf,
+  addresses,
+}: ShownSource) => ({
+  key,
+  name,
+  kind,
+  service,
+  classification,
+  first_day,
+  messages,
+  aligned,
+  dkim: dkim.slice(0, PROOFS_MAX),
+  spf: spf.slice(0, PROOFS_MAX),
+  addresses: addresses.slice(0, PROOFS_MAX),
 });
 
-const called = ({ key, name, kind }: ShownSource): string => {
-  const detail = key.slice(key.indexOf(":") + 1);
-  return kind === "network" || detail === name ? name : `${name} (${detail})`;
+/** The name of a source, with the selector that it signs with for the domain. */
+const called = ({ name, dkim }: ShownSource): string => {
+  const own = dkim.find(({ aligned, selector }) => aligned && selector !== null);
+  return own === undefined ? name : `${name} (signs as ${own.domain}, selector ${own.selector})`;
 };
 
 const plural = (count: number, what: string): string => `${count} ${what}${count === 1 ? "" : "s"}`;
 
-const shareOf = (part: number, whole: number): number => Math.round((part / whole) * SHARE_DIGITS) / SHARE_DIGITS;
+/** A share with four digits. */
+export const shareOf = (part: number, whole: number): number =>
+  Math.round((part / whole) * SHARE_DIGITS) / SHARE_DIGITS;

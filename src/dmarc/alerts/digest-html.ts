@@ -13,10 +13,24 @@ export const digestHtml = (title: string, sections: readonly DigestSection[], fr
   );
 
 const sectionHtml = (section: DigestSection): Html => {
-  const { domain, label, days, problems, headline, change, late, reporters, untrusted, standing, next, hints } =
-    section;
+  const {
+    domain,
+    label,
+    days,
+    problems,
+    headline,
+    change,
+    late,
+    spoofing,
+    reporters,
+    untrusted,
+    standing,
+    next,
+    hints,
+  } = section;
   const named = label === null ? null : safe` <span style="${MUTED};font-weight:normal">${shortName(label)}</span>`;
   const lines = [
+    ...(spoofing === null ? [] : [spoofing]),
     `Status: ${standing}`,
     ...(reporters === null ? [] : [`Reporters: ${reporters}`]),
     ...(untrusted === null ? [] : [untrusted]),

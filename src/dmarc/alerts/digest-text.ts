@@ -37,8 +37,21 @@ export const moreDomains = ({ more, baseUrl }: DigestFrame): readonly string[] =
   more > 0 ? [`and ${more} more domains. All of them: ${listCommand(baseUrl)}`] : [];
 
 const sectionText = (section: DigestSection): string => {
-  const { domain, label, days, problems, headline, change, late, reporters, untrusted, standing, next, hints } =
-    section;
+  const {
+    domain,
+    label,
+    days,
+    problems,
+    headline,
+    change,
+    late,
+    spoofing,
+    reporters,
+    untrusted,
+    standing,
+    next,
+    hints,
+  } = section;
   const title = `${domain}${label === null ? "" : ` (${shortName(label)})`}, ${days}`;
   return [
     title,
@@ -49,6 +62,7 @@ const sectionText = (section: DigestSection): string => {
     ...(late === null ? [] : [late]),
     ...listText("Failing sources", section.failing, section.failingMore, failingOf),
     ...listText("New sources", section.newSources, section.newMore, messagesOf),
+    ...(spoofing === null ? [] : [oneLine(spoofing)]),
     ...(reporters === null ? [] : [`Reporters: ${oneLine(reporters)}`]),
     ...(untrusted === null ? [] : [untrusted]),
     `Status: ${standing}`,

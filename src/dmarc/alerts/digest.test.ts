@@ -11,11 +11,11 @@ const day = (text: string): number => parseDay(text) ?? 0;
 const source = (name: string, more: Partial<ShownSource> = {}): ShownSource => {
   const { messages = 100, aligned = 0 } = more;
   return {
-    key: `spf:${name}`,
-    kind: "spf",
+    key: `org:${name}`,
+    kind: "organization",
     name,
     service: null,
-    services: [],
+    service_id: null,
     classification: "unknown",
     classified_by: "service",
     messages,
@@ -30,6 +30,11 @@ const source = (name: string, more: Partial<ShownSource> = {}): ShownSource => {
     rejected: 0,
     first_day: "2026-01-01",
     last_day: "2026-11-22",
+    dkim: [],
+    spf: [],
+    network_count: 1,
+    address_count: 1,
+    lookups_pending: false,
     addresses: [],
     ...more,
   };
@@ -54,7 +59,11 @@ const FACTS: DigestFacts = {
   reporters: ["google.com", "Yahoo", "a reporter without a name", "Fastmail Pty Ltd", "gmx.net"],
   untrusted: { reports: 0, messages: 0 },
   sources: [
-    source("198.51.100.0/24", { kind: "network", messages: 110, classification: "threat", first_day: "2026-11-18" }),
+    source("Unauthenticated mail from 3 networks", {
+      ...{ key: "unauthenticated", kind: "unauthenticated", messages: 110, rejected: 20 },
+      ...{ classification: "threat", first_day: "2026-11-18" },
+    }),
+    source("new.example.net", { messages: 4, aligned: 4, classification: "authorized", first_day: "2026-11-18" }),
     source("mailer.example.net", { messages: 52, classification: "misconfigured" }),
     source("lists.example.org", { messages: 60, forwarded: 60, classification: "forwarder" }),
     source("example.com", { messages: 12_123, aligned: 12_123, classification: "authorized" }),
@@ -90,10 +99,10 @@ describe("a digest", () => {
 +1.3 points and +4 % messages on the first 6 days against those of the week before
 Reports about 2026-11-22 may still come.
 Failing sources:
-  - 198.51.100.0/24, threat: 110 of 110 fail
   - mailer.example.net, misconfigured: 52 of 52 fail
 New sources:
-  - 198.51.100.0/24, threat: 110 messages
+  - new.example.net, authorized: 4 messages
+Unauthenticated mail from 3 networks: 110 messages, 20 rejected, 0 quarantined
 Reporters: 31 reports from google.com, Yahoo, a reporter without a name and 2 more
 Status: active, p=none
 Next step: Say of each of these sources what it is: mailer.example.net.
@@ -239,7 +248,7 @@ describe("the page of a digest", () => {
       const said = line
         .replace(/^ {2}- /, "")
         .replace(/:$/, "")
-        .replace(/, (threat|misconfigured): /, ", $1 : ")
+        .replace(/, (threat|misconfigured|authorized): /, ", $1 : ")
         .replace("Next step: ", "")
         .trim();
       expect(words(page())).toContain(said);

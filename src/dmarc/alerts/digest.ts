@@ -10,7 +10,8 @@ import type { DomainRow } from "../domains/domain-store.ts";
 import { parseDay, percentOf } from "../reading/range.ts";
 import { trustSentence } from "../reading/reporter-view.ts";
 import type { Totals } from "../reading/reading-store.ts";
-import { troubleOf } from "../reading/sources.ts";
+import { UNAUTHENTICATED_MAIL } from "../reading/source-pool.ts";
+import { isForeign, troubleOf } from "../reading/sources.ts";
 import type { ShownSource } from "../reading/source-view.ts";
 
 /** All that a digest says about a domain. */
@@ -66,6 +67,8 @@ export interface DigestSection {
   readonly failingMore: number;
   readonly newSources: readonly DigestSource[];
   readonly newMore: number;
+  /** `Unauthenticated mail from 41 networks: 312 messages`; null when there was none. */
+  readonly spoofing: string | null;
   /** `12 reports from google.com, Yahoo and 2 more`. */
   readonly reporters: string | null;
   /** How much rests on reports that are not trusted; null when nothing does. */
@@ -107,6 +110,7 @@ export const sectionOf = (facts: DigestFacts, baseUrl: string): DigestSection =>
     failingMore: Math.max(0, failing.length - SOURCES_MAX),
     newSources: fresh.slice(0, SOURCES_MAX).map(digestSource),
     newMore: Math.max(0, fresh.length - SOURCES_MAX),
+    spoofing: spoofingOf(sources),
     reporters: hasReports ? reportersOf(facts) : null,
     untrusted: trustSentence({
       ...{ reports, messages: totals.messages },
@@ -137,8 +141,16 @@ const nextOf = (facts: DigestFacts, place: Place): Pick<DigestSection, "next" | 
 const newcomers = ({ range, sources, learning }: DigestFacts): readonly ShownSource[] => {
   const from = isoDay(range.fromDay);
   return sources
+    .filter((source) => !isForeign(source))
     .filter(({ first_day }) => first_day >= from && isLearned(learning, parseDay(first_day) ?? 0))
     .toSorted((a, b) => b.messages - a.messages);
+};
+
+const spoofingOf = (sources: readonly ShownSource[]): string | null => {
+  const forged = sources.find(({ key }) => key === UNAUTHENTICATED_MAIL);
+  if (forged === undefined) return null;
+  const { name, messages, rejected, quarantined } = forged;
+  return `${name}: ${plural(messages, "message")}, ${number(rejected)} rejected, ${number(quarantined)} quarantined`;
 };
 
 const digestSource = (source: ShownSource): DigestSource => {

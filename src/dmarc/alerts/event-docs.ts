@@ -1,13 +1,12 @@
 import { POLICY } from "../domains/domain-examples.ts";
 import { z } from "zod";
 import type { EventDoc } from "../../http/openapi.ts";
+import { eventDoc } from "./event-doc.ts";
+import { failureSpike, newSource, spoofingCampaign } from "./event-docs-sources.ts";
 import { CHANGE_CODES } from "../domains/domain-change.ts";
 import { policySchema } from "../domains/domain-schemas.ts";
 import { checkSchema } from "../domains/domain-state.ts";
 import { DOMAIN_STATUSES } from "../domains/domain-store.ts";
-import type { AlertRule } from "../domains/raise.ts";
-
-const TAG = "DMARC monitoring";
 
 const day = z.iso.date();
 const time = z.iso.datetime({ precision: 3 });
@@ -17,44 +16,7 @@ const recordSchema = z
   .nullable()
   .meta({ description: "The text of the DMARC record at the domain; null when there is none, or more than one." });
 
-/** What every event says about its domain. */
-const aboutSchema = z.object({
-  domain_id: z.uuid(),
-  domain: z.string(),
-  label: z.string().nullable(),
-  mode: z.enum(["live", "test"]),
-});
-
-const ABOUT = {
-  domain_id: "019aa0d6-5b7e-7c31-9f4c-0d9a3c3f1a60",
-  domain: "example.com",
-  label: "shop",
-  mode: "live",
-} as const;
-
 const RECORD = "v=DMARC1; p=reject; rua=mailto:k3y7@reports.example.net";
-
-const sourceSchema = z.object({
-  key: z.string().meta({ description: "As in `GET …/sources`." }),
-  name: z.string(),
-  kind: z.enum(["dkim", "spf", "reverse", "network"]),
-  service: z.string().nullable(),
-  classification: z.enum(["authorized", "misconfigured", "forwarder", "unknown", "threat"]),
-  first_day: day,
-  messages: z.int().meta({ description: "On the last seven days." }),
-  aligned: z.int(),
-});
-
-const SOURCE = {
-  key: "dkim:mailer.example.org",
-  name: "mailer.example.org",
-  kind: "dkim",
-  service: null,
-  classification: "unknown",
-  first_day: "2026-01-01",
-  messages: 412,
-  aligned: 0,
-};
 
 const nameSchema = z.object({
   name: z.string(),
@@ -64,21 +26,6 @@ const nameSchema = z.object({
 });
 
 const NAME = { name: "news.example.com", first_day: "2026-01-01", messages: 412, aligned: 410 };
-
-/** An event with the fields of its own, and an example of them. */
-const eventDoc = (rule: AlertRule, summary: string, data: z.ZodObject, example: Record<string, unknown>): EventDoc => ({
-  type: `dmarc.${rule}`,
-  tag: TAG,
-  summary,
-  data: aboutSchema.extend(data.shape).meta({ title: titleOf(rule) }),
-  example: { ...ABOUT, ...example },
-});
-
-const titleOf = (rule: AlertRule): string =>
-  `Dmarc${rule
-    .split("_")
-    .map((word) => word.charAt(0).toUpperCase() + word.slice(1))
-    .join("")}`;
 
 const statusSchema = z.enum(DOMAIN_STATUSES);
 /** What every event of a check of the DNS says. */
@@ -154,16 +101,6 @@ const policyWeakened = eventDoc(
   },
 );
 
-const newSource = eventDoc(
-  "new_source",
-  "Somebody sends mail in the name of a domain who was not seen before",
-  z.object({
-    count: z.int().meta({ description: "How many sources are new; more than ten come as one event." }),
-    sources: z.array(sourceSchema).meta({ description: "The ten with the most messages." }),
-  }),
-  { count: 1, sources: [SOURCE] },
-);
-
 const newSubdomain = eventDoc(
   "new_subdomain",
   "Mail names a subdomain in `From` that was not seen before",
@@ -172,31 +109,6 @@ const newSubdomain = eventDoc(
     names: z.array(nameSchema).meta({ description: "The ten with the most messages." }),
   }),
   { count: 1, names: [NAME] },
-);
-
-const failureSpike = eventDoc(
-  "failure_spike",
-  "Much more mail fails DMARC on a day than on the seven days before",
-  z.object({
-    day,
-    messages: z.int().meta({ description: "On that day, without what was forwarded." }),
-    failing: z.int(),
-    failing_share: share,
-    previous_messages: z.int().meta({ description: "On the seven days before." }),
-    previous_failing: z.int(),
-    previous_failing_share: share,
-    sources: z.array(sourceSchema).meta({ description: "Those with the most failing messages on that day." }),
-  }),
-  {
-    day: "2026-01-01",
-    messages: 1_790,
-    failing: 412,
-    failing_share: 0.2302,
-    previous_messages: 9_800,
-    previous_failing: 98,
-    previous_failing_share: 0.01,
-    sources: [SOURCE],
-  },
 );
 
 const reportsStopped = eventDoc(
@@ -251,6 +163,7 @@ export const DMARC_EVENTS: readonly EventDoc[] = [
   newSource,
   newSubdomain,
   failureSpike,
+  spoofingCampaign,
   reportsStopped,
   tlsFailures,
 ];

@@ -7,7 +7,13 @@ import { CSV_ROWS_MAX } from "./csv.ts";
 import { RECORD, REPORT, REPORT_DETAIL, SOURCE, SUMMARY, TIMESERIES, TLS_REPORT } from "./reading-examples.ts";
 import { recordsSchema } from "./reading-record-schemas.ts";
 import { AUTHENTICITIES, reportDetailSchema, reportsSchema, tlsReportsSchema } from "./reading-report-schemas.ts";
-import { sourceChangeSchema, sourcesSchema, summarySchema, timeseriesSchema } from "./reading-schemas.ts";
+import {
+  sourceChangeSchema,
+  sourcesChangeSchema,
+  sourcesSchema,
+  summarySchema,
+  timeseriesSchema,
+} from "./reading-schemas.ts";
 import { CLASSIFICATIONS } from "./reading-store.ts";
 import { DISPOSITIONS } from "../report/report-values.ts";
 import { shownSourceSchema } from "./source-view.ts";
@@ -62,17 +68,46 @@ export const READING_OPERATIONS: readonly Operation[] = [
     path: `${PATH}/sources`,
     tag: TAG,
     summary: "Who sends in a domain's name, those that need attention first",
-    description: `Failing messages count but for those that were passed on or come from a forwarder. \`authorized\`: the domain's own mail; \`misconfigured\`: meant to send, but not aligned; \`forwarder\`: passes on mail of others, by the word of receivers; \`threat\`: a burst of a few days that nothing speaks for; \`unknown\`: look yourself, and say so by PATCH. ${CSV}`,
+    description: `A source is the service or organization behind the sending addresses; \`dkim\` and \`spf\` say how its mail is authenticated. \`authorized\`: nearly all of its mail is aligned; \`misconfigured\`: yours, but not aligned; \`forwarder\`: forwards mail of others; \`threat\`: unauthenticated mail from addresses without a proper reverse name; \`unknown\`: classify it with PATCH. ${CSV}`,
     parameters: [
       ID,
       ...RANGE,
       query("classification", "Only those.", { ...text, enum: [...CLASSIFICATIONS] }),
+      query(
+        "unauthenticated",
+        "`by_network` lists the networks of unauthenticated mail one by one, not as one source.",
+        {
+          ...text,
+          enum: ["summary", "by_network"],
+        },
+      ),
       ...PAGE,
     ],
     responses: {
       200: { description: "A page.", schema: sourcesSchema, example: { sources: [SOURCE], next_cursor: null } },
     },
     errors: LIST_ERRORS,
+  },
+  {
+    method: "PATCH",
+    path: `${PATH}/sources`,
+    tag: TAG,
+    summary: "Classify many sources at once",
+    description:
+      "All of them or none. The response holds their counts of the last 30 days, in the order of `keys`. To classify by rule, set `source_rules` of the domain.",
+    parameters: [ID],
+    body: {
+      schema: sourcesChangeSchema,
+      example: { keys: ["org:example.net", "net:192.0.2.0/24"], classification: "authorized" },
+    },
+    responses: {
+      200: {
+        description: "The sources.",
+        schema: sourcesSchema.pick({ sources: true }).meta({ title: "DmarcClassifiedSources" }),
+        example: { sources: [{ ...SOURCE, classification: "authorized", classified_by: "user" }] },
+      },
+    },
+    errors: [...NOT_THERE, ...BODY_ERRORS],
   },
   {
     method: "PATCH",

@@ -1,0 +1,93 @@
+import { describe, expect, test } from "bun:test";
+import type { DkimResult, SpfResult } from "../report/report-row.ts";
+import { type CauseRecord, causeText, type FailureCause, findCauses } from "./failure-causes.ts";
+
+const dkim = (domain: string, selector: string | null, result: DkimResult["result"], words: string | null = null) => ({
+  domain,
+  selector,
+  result,
+  humanResult: words,
+});
+const spf = (domain: string, result: SpfResult["result"]): SpfResult => ({
+  domain,
+  scope: "mfrom",
+  result,
+  humanResult: null,
+});
+const record = (dkimResults: readonly DkimResult[], spfResults: readonly SpfResult[], count = 10): CauseRecord => ({
+  ...{ day: 1, count, isAligned: true },
+  dkimResults,
+  spfResults,
+});
+
+const GOOD = record(
+  [dkim("example.com", "mail", "pass"), dkim("brevo.com", "b", "pass")],
+  [spf("bounce.example.com", "pass")],
+);
+
+describe("the cause of failures", () => {
+  test.each<[string, readonly CauseRecord[], readonly Partial<FailureCause>[]]>([
+    [
+      "is the signature that fails",
+      [record([dkim("example.com", "mail", "fail", "bad signature")], [spf("bounce.example.com", "pass")])],
+      [{ code: "dkim_failing", domain: "example.com", selector: "mail", result: "fail: bad signature" }],
+    ],
+    [
+      "is what most records show",
+      [
+        record([dkim("example.com", "mail", "permerror", "no key")], [spf("bounce.example.com", "fail")], 60),
+        record([dkim("example.com", "mail", "fail")], [spf("bounce.example.com", "pass")], 40),
+      ],
+      [
+        { code: "dkim_failing", result: "permerror: no key" },
+        { code: "spf_failing", domain: "bounce.example.com", selector: null, result: "fail" },
+      ],
+    ],
+    [
+      "is the signature that is missing, and the envelope that is another one",
+      [record([dkim("brevo.com", "b", "pass")], [spf("brevo.com", "pass")])],
+      [
+        { code: "dkim_missing", domain: "example.com", selector: "mail", result: null },
+        { code: "spf_missing", domain: "bounce.example.com" },
+      ],
+    ],
+    ["is not known when what failed still passes", [GOOD], []],
+    ["is not known without records", [], []],
+  ])("%s", (_, failing, causes) => {
+    const found = findCauses("example.com", [GOOD], failing);
+    expect(found).toHaveLength(causes.length);
+    for (const [at, cause] of causes.entries()) expect(found[at]).toMatchObject(cause);
+  });
+
+  test("is no signature that was rare before, nor one of somebody else", () => {
+    const before = [GOOD, GOOD, GOOD, GOOD, record([dkim("example.com", "old", "pass")], [], 5)];
+    const failing = [
+      record(
+        [dkim("example.com", "mail", "pass"), dkim("example.com", "old", "fail"), dkim("brevo.com", "b", "fail")],
+        [spf("bounce.example.com", "pass")],
+      ),
+    ];
+    expect(findCauses("example.com", before, failing)).toEqual([]);
+  });
+
+  test.each<[FailureCause, string]>([
+    [
+      { code: "dkim_failing", domain: "example.com", selector: "mail", result: "fail" },
+      "signatures with selector mail of example.com fail since 2026-01-30 (fail)",
+    ],
+    [
+      { code: "dkim_missing", domain: "example.com", selector: null, result: null },
+      "signatures of example.com are missing since 2026-01-30",
+    ],
+    [
+      { code: "spf_failing", domain: "example.com", selector: null, result: "permerror" },
+      "SPF for example.com fails since 2026-01-30 (permerror)",
+    ],
+    [
+      { code: "spf_missing", domain: "b.example.com", selector: null, result: null },
+      "mail no longer uses the envelope domain b.example.com since 2026-01-30",
+    ],
+  ])("%p reads %p", (cause, text) => {
+    expect(causeText(cause, "2026-01-30")).toBe(text);
+  });
+});

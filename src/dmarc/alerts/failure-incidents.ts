@@ -1,0 +1,178 @@
+import { type DayMail, NEWS_DAYS } from "./alert-rules.ts";
+
+/** A source's mail of each day, without what was forwarded. Days without mail are absent; in any order. */
+export interface SourceDays {
+  readonly key: string;
+  readonly days: readonly DayMail[];
+}
+
+/** An incident that was alerted. Shares are of failing messages, 0 to 1. */
+export interface AlertedIncident {
+  readonly startedDay: number;
+  /** The day on which the mail passed again; null while it has not ended. */
+  readonly endedDay: number | null;
+  /** The share that was last alerted. */
+  readonly share: number;
+  readonly usualShare: number;
+}
+
+export interface FailureThresholds {
+  /** Failing messages of an incident, so far. */
+  readonly messagesMin: number;
+  /** How far the share of failing mail must be above the usual one, 0 to 1. */
+  readonly riseMin: number;
+}
+
+export interface FailureChange extends Omit<AlertedIncident, "endedDay"> {
+  readonly key: string;
+  /** `ended`: the mail of `day` passes as usual again. */
+  readonly state: "started" | "grew" | "ended";
+  /** The last day that was judged. */
+  readonly day: number;
+  /** Since the incident started; when it ended, on the day that it ended. */
+  readonly messages: number;
+  readonly failing: number;
+}
+
+export interface FailureMeasure extends FailureThresholds {
+  readonly today: number;
+  /** Whether enough reports about a day are in to judge it. */
+  readonly isWhole: (day: number) => boolean;
+}
+
+/** What is usual is learnt from so many days, the same weekday first. */
+const USUAL_DAYS = 28;
+const WEEK = 7;
+/** Fewer messages say nothing about what is usual, or about a day. */
+const USUAL_MESSAGES_MIN = 20;
+const DAY_MESSAGES_MIN = 3;
+/** Failures vary from day to day; so many standard deviations above the usual number are not chance. */
+const DEVIATIONS = 3;
+/** An incident has ended when the share is back within a third of the rise that it takes to start one. */
+const ENDED_PART = 1 / 3;
+/** After so many days with failures they are what is usual, and nobody waits for their end. */
+const INCIDENT_DAYS_MAX = 60;
+/** Shares are fractions: 0.30 - 0.15 is not exactly 0.15. */
+const ROUNDING = 1e-6;
+
+/**
+ * What changed about the failures of one source. It is compared with itself: with the same weekday of the four weeks before, or with
+ * all of their days where that weekday has too little mail. So a source that always failed is no incident, nor is a weekly newsletter.
+ * Null when nothing changed, also when too little is known of the source.
+ */
+export const judgeFailures = (
+  { key, days }: SourceDays,
+  last: AlertedIncident | undefined,
+  measure: FailureMeasure,
+): FailureChange | null => {
+  const sorted = days.map(failuresOf).toSorted((a, b) => a.day - b.day);
+  const judged = sorted.filter(
+    ({ day, messages }) =>
+      messages >= DAY_MESSAGES_MIN && day >= measure.today - NEWS_DAYS && day <= measure.today && measure.isWhole(day),
+  );
+  if (last !== undefined && last.endedDay === null) return followUp(key, last, judged, measure);
+  const endedDay = last?.endedDay ?? 0;
+  return findStart(
+    key,
+    sorted,
+    judged.filter(({ day }) => day > endedDay),
+    measure,
+  );
+};
+
+interface Failures {
+  readonly day: number;
+  readonly messages: number;
+  readonly failing: number;
+}
+
+const failuresOf = ({ day, messages, aligned, forwarded }: DayMail): Failures => {
+  const counted = messages - forwarded;
+  return { day, messages: counted, failing: Math.max(0, counted - aligned) };
+};
+
+/** The last run of days with a rise, when it holds enough failures. */
+const findStart = (
+  key: string,
+  all: readonly Failures[],
+  judged: readonly Failures[],
+  measure: FailureMeasure,
+): FailureChange | null => {
+  let run: Failures[] = [];
+  let usualShare = 0;
+  for (const day of judged) {
+    const usual = usualShareOf(all, run[0]?.day ?? day.day, day.day);
+    const isRise = usual !== null && isAbove(day, usual, measure.riseMin);
+    // A run that was long enough is told even when its failures have ended since.
+    if (!isRise && sumOf(run).failing >= measure.messagesMin) break;
+    if (!isRise) run = [];
+    if (!isRise) continue;
+    if (run.length === 0) usualShare = usual;
+    run.push(day);
+  }
+  const { messages, failing } = sumOf(run);
+  const [first, last] = [run[0], run.at(-1)];
+  if (first === undefined || last === undefined || failing < measure.messagesMin) return null;
+  const incident = { startedDay: first.day, share: failing / messages, usualShare };
+  return { key, state: "started", day: last.day, messages, failing, ...incident };
+};
+
+const followUp = (
+  key: string,
+  { startedDay, share: alertedShare, usualShare }: AlertedIncident,
+  judged: readonly Failures[],
+  { today, messagesMin, riseMin }: FailureMeasure,
+): FailureChange | null => {
+  const last = judged.findLast(({ day }) => day > startedDay);
+  if (last === undefined || startedDay < today - INCIDENT_DAYS_MAX) return null;
+  const share = last.failing / last.messages;
+  const found = { key, ...last, startedDay, share, usualShare };
+  if (share <= usualShare + riseMin * ENDED_PART + ROUNDING) return { ...found, state: "ended" };
+  const rise = share - alertedShare;
+  const isGrown = rise >= Math.max(alertedShare, riseMin) - ROUNDING && last.failing >= messagesMin;
+  return isGrown ? { ...found, state: "grew" } : null;
+};
+
+/** So many messages as all reporters together saw stand in for what a reporter has not said yet. */
+const PRIOR_MESSAGES = 20;
+/** So much of the rise must be there when every reporter is compared with itself. */
+const COMPARABLE_PART = 0.5;
+
+/**
+ * Whether the same reporters saw the failures rise. Reports about a day come one after the other, and some reporters always see more
+ * failures than others: what comes first must not look like a rise. True when nothing is known of reporters.
+ */
+export const isSeenByReporters = (
+  { startedDay, day, messages, failing, usualShare }: FailureChange,
+  reporters: ReadonlyArray<DayMail & { readonly reporter: string }>,
+): boolean => {
+  if (reporters.length === 0) return true;
+  let additional = 0;
+  for (const of of Map.groupBy(reporters, ({ reporter }) => reporter).values()) {
+    const days = of.map(failuresOf);
+    const before = sumOf(days.filter((one) => one.day < startedDay));
+    const since = sumOf(days.filter((one) => one.day >= startedDay && one.day <= day));
+    const share = (before.failing + PRIOR_MESSAGES * usualShare) / (before.messages + PRIOR_MESSAGES);
+    additional += since.failing - since.messages * share;
+  }
+  return additional >= COMPARABLE_PART * (failing - usualShare * messages);
+};
+
+/** The share that usually fails before an incident, on the weekday of a day; null when too little is known. */
+const usualShareOf = (all: readonly Failures[], beforeDay: number, day: number): number | null => {
+  const before = all.filter((other) => other.day < beforeDay && other.day >= beforeDay - USUAL_DAYS);
+  const sameWeekday = sumOf(before.filter((other) => (day - other.day) % WEEK === 0));
+  const usual = sameWeekday.messages >= USUAL_MESSAGES_MIN ? sameWeekday : sumOf(before);
+  return usual.messages < USUAL_MESSAGES_MIN ? null : usual.failing / usual.messages;
+};
+
+const isAbove = ({ messages, failing }: Failures, usualShare: number, riseMin: number): boolean => {
+  const expected = usualShare * messages;
+  const isLarge = failing / messages - usualShare >= riseMin - ROUNDING;
+  return isLarge && failing - expected >= DEVIATIONS * Math.sqrt(expected);
+};
+
+const sumOf = (all: readonly Failures[]): Omit<Failures, "day"> => ({
+  messages: all.reduce((total, { messages }) => total + messages, 0),
+  failing: all.reduce((total, { failing }) => total + failing, 0),
+});

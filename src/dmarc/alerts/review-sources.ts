@@ -1,0 +1,85 @@
+import { parseDay } from "../reading/range.ts";
+import type { PlacedSource } from "../reading/source-scene.ts";
+import { isForeign } from "../reading/sources.ts";
+import type { ShownSource } from "../reading/source-view.ts";
+import { judgeNewcomer } from "./alert-rules.ts";
+import { sourcesAlert } from "./alert-texts.ts";
+import { type Review, together } from "./review.ts";
+
+/** The rules wait so long for the reverse name of an address: it may show that the sender is another one. */
+const REVERSE_NAME_WAIT_MS = 60 * 60_000;
+/** Somebody who can send aligned mail is news with few messages. */
+const ALIGNED_MESSAGES_MIN = 5;
+
+/**
+ * New senders whose mail could be the user's: it is aligned, or authenticates for some domain, or comes from a known service or the
+ * domain's own network. Unauthenticated mail of others is no news, however much it is: see `review-spoofing.ts`.
+ */
+export const reviewSources = (review: Review): boolean => {
+  const { tx, domain, nowMs, recent, rules, raise } = review;
+  const unreviewed = new Set(rules.unreviewedSources(domain.number));
+  if (unreviewed.size === 0) return false;
+  const placed = review.placed(recent);
+  const known = new Set(
+    placed.filter((source) => !unreviewed.has(source.number) && provesAnything(source)).map(({ shownKey }) => shownKey),
+  );
+  const shown = review.shown(recent);
+  const groups = Map.groupBy(
+    placed.filter(({ number }) => unreviewed.has(number)),
+    ({ shownKey }) => shownKey,
+  );
+  const settled: number[] = [];
+  const found: ShownSource[] = [];
+  let waits = false;
+  for (const [key, members] of groups) {
+    // Nothing is looked up for test keys.
+    const isWaiting =
+      domain.mode === "live" &&
+      members.some(({ isNamePending, firstSeenAtMs }) => isNamePending && nowMs - firstSeenAtMs < REVERSE_NAME_WAIT_MS);
+    waits ||= isWaiting;
+    if (isWaiting) continue;
+    const judgement = known.has(key) ? "settled" : judgeSource(key, members, shown.get(key), review);
+    if (judgement === "open") continue;
+    settled.push(...members.map(({ number }) => number));
+    const source = shown.get(key);
+    if (judgement === "raise" && source !== undefined) found.push(source);
+  }
+  rules.markSources(tx, settled);
+  for (const group of together(found.toSorted((a, b) => b.messages - a.messages))) raise(sourcesAlert(group));
+  return waits;
+};
+
+const provesAnything = ({ evidence: { signer, envelope, foreign } }: PlacedSource): boolean =>
+  signer !== null || envelope !== null || foreign !== null;
+
+const judgeSource = (
+  key: string,
+  members: readonly PlacedSource[],
+  source: ShownSource | undefined,
+  review: Review,
+): "raise" | "settled" | "open" => {
+  const firstDay = Math.min(...members.map((member) => member.firstDay));
+  const first = source === undefined ? firstDay : Math.min(firstDay, parseDay(source.first_day) ?? firstDay);
+  if (source?.classified_by === "user") return "settled";
+  // What was alerted once is known; an identity without any proof leaves no other trace.
+  if (review.alerts.lastRaisedMs(review.domain.number, "new_source", key) !== null) return "settled";
+  const isPlausible = source !== undefined && couldBeOwn(source, members);
+  return judgeNewcomer({ firstDay: first, hasWeight: isPlausible && hasWeight(source, review) }, review);
+};
+
+const couldBeOwn = (source: ShownSource, members: readonly PlacedSource[]): boolean => {
+  const { kind, aligned, authenticated_unaligned } = source;
+  // What turns out later to be no forwarder is still new then.
+  if (isForeign(source)) return false;
+  if (aligned > 0 || authenticated_unaligned > 0) return true;
+  return kind === "own" || kind === "service" || members.some(({ isBesideOwn }) => isBesideOwn);
+};
+
+/** Mail that passes DMARC has weight soon; other mail needs a number of messages and a share of the domain's mail. */
+const hasWeight = ({ messages, aligned }: ShownSource, { thresholds, shown, recent }: Review): boolean => {
+  if (aligned >= ALIGNED_MESSAGES_MIN) return true;
+  if (messages < thresholds.new_source_messages) return false;
+  let all = 0;
+  for (const source of shown(recent).values()) all += source.classification === "threat" ? 0 : source.messages;
+  return messages * 100 >= thresholds.new_source_percent * all;
+};

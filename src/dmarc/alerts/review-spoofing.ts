@@ -1,0 +1,50 @@
+import { dayOfTime } from "../../base/days.ts";
+import { UNAUTHENTICATED_MAIL } from "../reading/source-pool.ts";
+import { isLearned } from "./alert-learning.ts";
+import { spoofingAlert } from "./alert-texts.ts";
+import type { Review } from "./review.ts";
+import { CAMPAIGN_GAP_DAYS, findCampaign, type ForgedDay } from "./spoofing.ts";
+
+const WINDOW_DAYS = 35;
+
+/** Raises one alert for each spoofing campaign: far more unauthenticated mail of addresses without a proper name than usual. */
+export const reviewSpoofing = ({
+  domain,
+  today,
+  recent,
+  learning,
+  thresholds,
+  alerts,
+  rules,
+  shown,
+  placed,
+  raise,
+}: Review): boolean => {
+  const range = { fromDay: today - WINDOW_DAYS, toDay: today };
+  const lately = shown(recent).get(UNAUTHENTICATED_MAIL)?.messages ?? 0;
+  if (lately < thresholds.spoofing_messages) return false;
+  const pool = placed(range).filter(({ pool: found }) => found === UNAUTHENTICATED_MAIL);
+  const forged = sumByDay(
+    rules.sourceDays(
+      domain.number,
+      range,
+      pool.map(({ number }) => number),
+    ),
+  );
+  const days = [...forged].map(([day, messages]): ForgedDay => ({ day, forged: messages }));
+  const campaign = findCampaign(days, { fromDay: range.fromDay, messagesMin: thresholds.spoofing_messages });
+  if (campaign === null || campaign.day < recent.fromDay || !isLearned(learning, campaign.startedDay)) return false;
+  const [last] = alerts.listByRule(domain.number, "spoofing_campaign", 1);
+  if (last !== undefined && dayOfTime(last.atMs) >= campaign.startedDay - CAMPAIGN_GAP_DAYS) return false;
+  const source = shown({ fromDay: campaign.startedDay, toDay: today }).get(UNAUTHENTICATED_MAIL);
+  raise(spoofingAlert(campaign, source));
+  return false;
+};
+
+const sumByDay = (
+  rows: readonly { readonly day: number; readonly messages: number }[],
+): ReadonlyMap<number, number> => {
+  const sums = new Map<number, number>();
+  for (const { day, messages } of rows) sums.set(day, (sums.get(day) ?? 0) + messages);
+  return sums;
+};

@@ -1,0 +1,41 @@
+import type { DayRange } from "../../base/days.ts";
+import type { Tx } from "../../db/open.ts";
+import type { AlertThresholds } from "../domains/alert-thresholds.ts";
+import type { AlertStore } from "../domains/alert-store.ts";
+import type { DomainRow } from "../domains/domain-store.ts";
+import type { Alert } from "../domains/raise.ts";
+import type { RecordStore } from "../reading/reading-record-store.ts";
+import type { ReadingStore } from "../reading/reading-store.ts";
+import type { PlacedSource } from "../reading/source-scene.ts";
+import type { ShownSource } from "../reading/source-view.ts";
+import type { Learning } from "./alert-learning.ts";
+import type { AlertRuleStore } from "./alert-rule-store.ts";
+
+/** One look at a domain. A step of it answers true when something must be looked at again without a new report. */
+export interface Review {
+  readonly tx: Tx;
+  readonly domain: DomainRow;
+  readonly nowMs: number;
+  readonly today: number;
+  /** The days that are news. */
+  readonly recent: DayRange;
+  readonly learning: Learning;
+  readonly thresholds: AlertThresholds;
+  /** These three know either all reports or trusted ones only. */
+  readonly reading: ReadingStore;
+  readonly rules: AlertRuleStore;
+  /** The sources of a range by their keys, and the stored ones that they consist of. What was read once is kept. */
+  readonly shown: (range: DayRange) => ReadonlyMap<string, ShownSource>;
+  readonly placed: (range: DayRange) => readonly PlacedSource[];
+  readonly alerts: Pick<AlertStore, "lastRaisedMs" | "listByRule">;
+  readonly records: RecordStore;
+  /** False when the rule is off, or the same was raised within its cooldown. */
+  readonly raise: (alert: Alert) => boolean;
+}
+
+/** So many new things at once are alerted one by one, more together. */
+const ONE_BY_ONE_MAX = 10;
+
+/** A few one by one, many together. */
+export const together = <T>(found: readonly T[]): readonly (readonly T[])[] =>
+  found.length > ONE_BY_ONE_MAX ? [found] : found.map((one) => [one]);
