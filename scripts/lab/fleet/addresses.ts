@@ -44,6 +44,7 @@ const HOME_NAMES: ReadonlyArray<(octets: readonly string[]) => string | null> = 
 const HOME_COUNTRIES = ["DE", "US", "ES", "IN", "VN", "BR", "MX", "RU", "TR", "ID"] as const;
 /** First octets of networks in which nothing else of the fleet lives. */
 const HOME_FIRST = [2, 5, 14, 27, 36, 41, 58, 61, 78, 84, 95, 103, 110, 113, 122, 151, 177, 181, 186, 189, 190, 201];
+const LYING = 0.04;
 const TRIES_MAX = 10_000;
 
 /** Networks are written `192.0.2` (a /24) or `2001:db8` (a /32). */
@@ -73,6 +74,12 @@ export const createAddresses = (dns: FleetDns, chance: Chance): Addresses => {
       return host;
     });
 
+  const takeOne = (network: string, nameOf: (ip: string) => string | null, leadsBack: boolean): Host => {
+    const [host] = take([network], 1, nameOf, { leadsBack });
+    if (host === undefined) throw new Error("no address");
+    return host;
+  };
+
   return {
     take,
     share(networks, count, nameOf) {
@@ -94,6 +101,8 @@ export const createAddresses = (dns: FleetDns, chance: Chance): Addresses => {
     atHome() {
       const network = `${chance.pick(HOME_FIRST)}.${chance.whole(1, 250)}.${chance.whole(1, 250)}`;
       homes++;
+      // A few give themselves a fine name, which does not lead back to them.
+      if (chance.hits(LYING)) return takeOne(network, (ip) => `mail-${ip.replaceAll(".", "")}.google.com`, false);
       const name = chance.pick(HOME_NAMES);
       dns.addOrigin({
         asn: 50_000 + (homes % 40),
@@ -101,9 +110,7 @@ export const createAddresses = (dns: FleetDns, chance: Chance): Addresses => {
         country: chance.pick(HOME_COUNTRIES),
         name: `TELCO-${homes % 40}`,
       });
-      const [host] = take([network], 1, (ip) => name(ip.split(".")));
-      if (host === undefined) throw new Error("no address");
-      return host;
+      return takeOne(network, (ip) => name(ip.split(".")), true);
     },
   };
 };

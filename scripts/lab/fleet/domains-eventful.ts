@@ -64,6 +64,39 @@ const keyBreaks = ({ addresses, plan, noise, key }: Builder): DomainPlan => {
   });
 };
 
+const earlyService = ({ addresses, plan, noise }: Builder): DomainPlan => {
+  const domain = "velvet-cinema.com";
+  const own = { domain, network: "162.55.80", nameOf: () => `mx.${domain}`, selector: "vc" };
+  return plan(domain, "services that come soon after enrolment and on a weekend, a key that breaks at a small sender", {
+    selectors: ["vc", "z1", "s1", "k1"],
+    streams: [
+      ownServers(addresses, { ...own, who: "own servers", hosts: 1, volume: daily(600) }),
+      through(addresses, "zendesk", { domain, volume: between(12, 999, daily(30)), hosts: 3, selector: "z1" }),
+      through(addresses, "sendgrid", { domain, volume: between(33, 999, daily(25)), hosts: 3, selector: "s1" }),
+      through(addresses, "mailchimp", {
+        ...{ domain, volume: daily(35), hosts: 6, selector: "k1", accept: ["authorized", "misconfigured"] },
+        isBroken: (day) => day >= 48 && day < 60,
+      }),
+      noise(domain, 0.3),
+    ],
+    events: [
+      event("Zendesk is new, aligned, on day 12", 12, { rules: NEW, about: /zendesk/i, cause: /zendesk/i }),
+      event("SendGrid is new, aligned, on a Saturday", 33, { rules: NEW, about: /sendgrid/i, cause: /sendgrid/i }),
+      event("the key of a small sender breaks", 48, {
+        ...{ rules: ["failure_spike"], cause: /(?=[\s\S]*mailchimp)(?=[\s\S]*k1)/i, endDay: 60, isOptional: true },
+      }),
+    ],
+    checkpoints: [
+      {
+        day: END,
+        actions: ["rehearse_quarantine", "quarantine", "fix_sources"],
+        names: null,
+        expert: "rehearse quarantine",
+      },
+    ],
+  });
+};
+
 const recordChanges = ({ addresses, plan, noise }: Builder): DomainPlan => {
   const domain = "pinecrest-hotels.com";
   const own = { domain, network: "5.75.210", nameOf: () => `mx.${domain}`, selector: "ph" };
@@ -139,7 +172,7 @@ const recordChanges = ({ addresses, plan, noise }: Builder): DomainPlan => {
 const includeRemoved = ({ addresses, plan, noise }: Builder): DomainPlan => {
   const domain = "lumen-print.com";
   const shop = { domain, network: "185.30.32", nameOf: () => "web207.host-express.net", selector: null };
-  const spfOn = (day: number) => (day >= 30 && day < 42 ? "softfail" : "pass");
+  const spfOn = (day: number) => ((day >= 30 && day < 42) || (day >= 58 && day < 63) ? "softfail" : "pass");
   const [full, cut] = [
     "v=spf1 include:_spf.google.com include:spf.host-express.net ~all",
     "v=spf1 include:_spf.google.com ~all",
@@ -163,8 +196,13 @@ const includeRemoved = ({ addresses, plan, noise }: Builder): DomainPlan => {
     dns: [
       { day: 30, name: domain, records: apex(cut) },
       { day: 42, name: domain, records: apex(full) },
+      { day: 58, name: domain, records: apex(cut) },
+      { day: 63, name: domain, records: apex(full) },
     ],
-    events: [event("an SPF include is removed", 30, { rules: ["failure_spike"], cause: /spf/i, endDay: 42 })],
+    events: [
+      event("an SPF include is removed", 30, { rules: ["failure_spike"], cause: /spf/i, endDay: 42 }),
+      event("an SPF include is removed again", 58, { rules: ["failure_spike"], cause: /spf/i, endDay: 63 }),
+    ],
     checkpoints: [
       { day: 38, actions: ["fix_sources"], names: /spf|host-express|web207/i, expert: "put the include back" },
     ],
@@ -237,4 +275,6 @@ const forgedReports = ({ addresses, plan, noise }: Builder): DomainPlan => {
 
 /** Plans of the domains with events. */
 export const eventfulDomains = (builder: Builder): DomainPlan[] =>
-  [keyBreaks, recordChanges, includeRemoved, migration, imported, forgedReports].map((make) => make(builder));
+  [keyBreaks, earlyService, recordChanges, includeRemoved, migration, imported, forgedReports].map((make) =>
+    make(builder),
+  );

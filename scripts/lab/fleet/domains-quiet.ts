@@ -65,6 +65,11 @@ const lists = ({ addresses, plan, noise }: Builder): DomainPlan => {
         ...{ ...passed, who: "alumni-nordstadt.edu", network: "129.16.30", envelope: "alumni-nordstadt.edu" },
         ...{ hosts: 2, nameOf: (n) => `fwd${n}.alumni-nordstadt.edu`, volume: daily(9) },
       }),
+      // Readers with a mailbox at Gmail who have their mail sent on.
+      forwarder(addresses, {
+        ...{ ...passed, who: "Gmail (forwarding)", network: "74.125.82", hosts: 3, envelope: "gmail.com" },
+        ...{ nameOf: (n) => `mail-sor-f${n + 40}.google.com`, volume: daily(12), accept: ["forwarder", "authorized"] },
+      }),
       noise(domain, 0.4),
     ],
     checkpoints: [

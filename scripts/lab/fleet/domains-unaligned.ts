@@ -2,6 +2,7 @@
 import type { Builder } from "./builder.ts";
 import { daily, type DomainPlan, END, holiday, office, weekly } from "./plan.ts";
 import { ownServers, through } from "./services.ts";
+import { brokenServers } from "./strangers.ts";
 
 const unalignedServices = ({ addresses, plan, noise }: Builder): DomainPlan => {
   const domain = "maplehome-shop.com";
@@ -109,6 +110,52 @@ const officeServer = ({ addresses, plan, noise }: Builder): DomainPlan => {
   });
 };
 
+const website = ({ addresses, plan, noise }: Builder): DomainPlan => {
+  const domain = "thistle-books.co.uk";
+  const web = {
+    domain,
+    network: "185.16.41",
+    nameOf: () => "web12.stagehost.eu",
+    selector: null,
+    spf: "none" as const,
+  };
+  const shop = { domain, network: "164.90.11", nameOf: (n: number) => `out${n}.eventkit-mail.io`, selector: "ek" };
+  return plan(domain, "a website that signs nothing, a supplier whom no table knows", {
+    selectors: ["google"],
+    streams: [
+      through(addresses, "google", { domain, volume: office(180), hosts: 8, selector: "google", returnPath: domain }),
+      ownServers(addresses, {
+        ...{ ...web, who: "website", hosts: 1, volume: daily(11), envelope: "web12.stagehost.eu" },
+        accept: ["misconfigured", "unknown"],
+      }),
+      ownServers(addresses, {
+        ...{ ...shop, who: "eventkit-mail.io", hosts: 3, volume: daily(40), envelope: "bounce.eventkit-mail.io" },
+        ...{ signer: "eventkit-mail.io", accept: ["misconfigured", "unknown"] },
+      }),
+      brokenServers(addresses, { domain, volume: daily(2), addresses: 60, aDay: 2 }),
+      noise(domain, 0.3),
+    ],
+    checkpoints: [
+      {
+        ...{ day: END, actions: ["fix_sources", "classify_sources"], names: /eventkit-mail/ },
+        expert: "look at eventkit-mail.io first, then at the website",
+      },
+    ],
+  });
+};
+
+const spfOnly = ({ addresses, plan, noise }: Builder): DomainPlan => {
+  const domain = "lindner-handwerk.de";
+  const host = { domain, network: "212.227.126", nameOf: (n: number) => `mout${n}.kundenserver.de`, selector: null };
+  return plan(domain, "SPF only, through a hoster", {
+    spf: "v=spf1 include:_spf.kundenserver.de ~all",
+    streams: [ownServers(addresses, { ...host, who: "IONOS", hosts: 5, volume: office(60) }), noise(domain, 0.3)],
+    checkpoints: [
+      { day: END, actions: ["rehearse_quarantine", "quarantine"], names: null, expert: "rehearse quarantine" },
+    ],
+  });
+};
+
 const newsletter = ({ addresses, plan, noise }: Builder): DomainPlan => {
   const domain = "cedar-theatre.org";
   return plan(domain, "weekly newsletter through an unaligned service", {
@@ -126,4 +173,4 @@ const newsletter = ({ addresses, plan, noise }: Builder): DomainPlan => {
 
 /** Plans of the domains with misconfigured senders. */
 export const unalignedDomains = (builder: Builder): DomainPlan[] =>
-  [unalignedServices, strict, officeServer, newsletter].map((make) => make(builder));
+  [unalignedServices, strict, officeServer, website, spfOnly, newsletter].map((make) => make(builder));

@@ -147,7 +147,7 @@ export const forwarder = (addresses: Addresses, setup: PassedOn): Stream => {
   const { domain, selector } = setup;
   return {
     who: setup.who,
-    accept: ["forwarder"],
+    accept: setup.accept ?? ["forwarder"],
     volume: setup.volume,
     hosts: () => hosts,
     mail: () => ({

@@ -29,8 +29,14 @@ export const tagsOf = (record: string): Tags =>
     }),
   );
 
-/** The fleet's domains have two labels, public suffixes one. */
-const organisationOf = (name: string): string => name.split(".").slice(-2).join(".");
+/** The only public suffix of two labels that the fleet uses. */
+const LONG_SUFFIX = ".co.uk";
+/** The organisational domain of a name of the fleet. */
+const organisationOf = (name: string): string =>
+  name
+    .split(".")
+    .slice(name.endsWith(LONG_SUFFIX) ? -3 : -2)
+    .join(".");
 
 const isAligned = (name: string, from: string, mode: string | undefined): boolean =>
   mode === "s" ? name === from : organisationOf(name) === organisationOf(from);
@@ -51,6 +57,12 @@ const rowOf = (mail: Mail, ip: string, count: number, { name, tags }: { name: st
     isDkimAligned || isSpfAligned ? "none" : policy === "quarantine" || policy === "reject" ? policy : "none";
   return { ...mail, ip, count, isDkimAligned, isSpfAligned, disposition };
 };
+
+/** So often a receiver does not find the key in time, and says so. */
+const KEY_UNANSWERED = 0.004;
+
+const asSeen = (mail: Mail, isAnswered: boolean): Mail =>
+  isAnswered ? mail : { ...mail, dkim: mail.dkim.map((signed) => ({ ...signed, result: "temperror" })) };
 
 /** Who sent from which address of a domain; an address has one sender. */
 export type Truth = Map<string, Stream>;
@@ -78,7 +90,8 @@ export const sightsOf = (plan: DomainPlan, day: number, chance: Chance, truth: T
       truth.set(host.ip, stream);
       const mail = stream.mail(day, host, own);
       for (const [to, messages] of own.split(part, weights).entries())
-        if (messages > 0) rows[to]?.push(rowOf(mail, host.ip, messages, { name: plan.name, tags }));
+        if (messages > 0)
+          rows[to]?.push(rowOf(asSeen(mail, !own.hits(KEY_UNANSWERED)), host.ip, messages, { name: plan.name, tags }));
     }
   }
   return reporters.flatMap((reporter, at) => {
