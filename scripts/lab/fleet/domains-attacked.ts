@@ -62,6 +62,7 @@ const forgedSteadily = ({ addresses, plan }: Builder): DomainPlan => {
   const expert = { actions: ["rehearse_quarantine", "quarantine"], names: null, expert: "all own mail passes: go on" };
   return plan(domain, "own mail fine, 4 % forged from lines at home", {
     selectors: ["selector1", "s1"],
+    isForgedSteadily: true,
     streams: [
       through(addresses, "microsoft", {
         domain,

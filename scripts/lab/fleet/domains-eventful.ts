@@ -89,7 +89,7 @@ const earlyService = ({ addresses, plan, noise }: Builder): DomainPlan => {
     checkpoints: [
       {
         day: END,
-        actions: ["rehearse_quarantine", "quarantine", "fix_sources"],
+        actions: ["rehearse_quarantine", "quarantine", "fix_sources", "wait"],
         names: null,
         expert: "rehearse quarantine",
       },

@@ -93,6 +93,8 @@ export interface DomainPlan {
   readonly isSilent?: (day: number) => boolean;
   /** What the owner sets, by PATCH. */
   readonly changes?: ReadonlyArray<{ readonly day: number; readonly body: Readonly<Record<string, unknown>> }>;
+  /** Forged every day, so that its digests must say so. */
+  readonly isForgedSteadily?: boolean;
   /** Somebody mails forged reports about it. */
   readonly isReportForged?: boolean;
 }
