@@ -29,7 +29,8 @@ const wrongSums = (domains: SimulationResult["domains"]): number => {
 };
 
 /** A digest that sums forgery up, as quoted-printable brings it. */
-const SUMMED_UP = /\d[\d,]* messages? from \d[\d,]* (?:networks?|addresses)/i;
+const SUMMED_UP =
+  /unauthenticated mail from \d[\d,]* (?:networks?|addresses)|\d[\d,]* messages? from \d[\d,]* (?:networks?|addresses)/i;
 const plainOf = (text: string): string => text.replace(/=\r\n/g, "");
 
 /** What must hold about forged reports, and about every mail that came. */
