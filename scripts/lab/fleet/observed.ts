@@ -56,7 +56,7 @@ export interface Observed {
   readonly sources: readonly SeenSource[];
   readonly rows: readonly SeenRow[];
   readonly alerts: readonly SeenAlert[];
-  /** Distinct names of reporters, as `/summary` shows them. */
+  /** The reporters of `/summary`, each as its JSON. */
   readonly reporters: readonly string[];
   readonly ingestions: readonly { readonly outcome: string; readonly reason: string | null }[];
 }
@@ -102,7 +102,7 @@ export const readRows = (world: FleetWorld, id: string, range: string): Promise<
     },
   });
 
-const Summary = z.object({ top_reporters: z.array(z.object({ org_name: z.string().nullable() })) });
+const Summary = z.object({ top_reporters: z.array(z.looseObject({ org_name: z.string().nullable() })) });
 const Ingestion = z.object({
   domain_id: z.string().nullish(),
   outcome: z.string().nullable(),
@@ -130,6 +130,6 @@ export const observe = async (world: FleetWorld, id: string, range: string): Pro
       return { items: items.map(({ outcome, reason }) => ({ outcome: outcome ?? "", reason: reason ?? null })), next };
     },
   });
-  const reporters = summary.top_reporters.flatMap(({ org_name: name }) => name ?? []);
+  const reporters = summary.top_reporters.map((reporter) => JSON.stringify(reporter));
   return { sources, rows, alerts: alerts.toReversed(), reporters, ingestions };
 };
