@@ -78,7 +78,7 @@ const forgedSteadily = ({ addresses, plan }: Builder): DomainPlan => {
         selector: "s1",
         returnPath: `em17.${domain}`,
       }),
-      botnet(addresses, { domain, volume: daily(50), addresses: 500, aDay: 22 }),
+      botnet(addresses, { domain, volume: daily(50), addresses: 500, aDay: 22, throwaway: "qk3-offers.xyz" }),
     ],
     checkpoints: [
       { day: 25, ...expert },

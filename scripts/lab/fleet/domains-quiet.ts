@@ -1,6 +1,6 @@
 /** Domains whose own mail passes, and to which nothing happens. Nobody needs an alert about them. */
 import type { Builder } from "./builder.ts";
-import { daily, type DomainPlan, END, monthly, office, rarely } from "./plan.ts";
+import { daily, type DomainPlan, END, monthly, office, rarely, weekly } from "./plan.ts";
 import { FEW } from "./reporters.ts";
 import { ownServers, through } from "./services.ts";
 import { botnet, forwarder, mailingList } from "./strangers.ts";
@@ -19,11 +19,9 @@ const healthy = ({ addresses, plan, noise }: Builder): DomainPlan => {
       ownServers(addresses, { ...own, who: "own servers (IPv6)", network: "2a01:4f8", hosts: 1, volume: office(90) }),
       through(addresses, "google", { domain, volume: office(450), hosts: 14, selector: "google", returnPath: domain }),
       through(addresses, "sendgrid", {
-        domain,
-        volume: daily(300),
-        hosts: 5,
-        selector: "s1",
-        returnPath: `em442.${domain}`,
+        ...{ domain, volume: daily(300), hosts: 3, selector: "s1", returnPath: `em442.${domain}` },
+        // Addresses of its own at SendGrid have names of the customer's choice.
+        dedicated: (n) => `o${n}.em442.${domain}`,
       }),
       noise(domain, 0.4),
     ],
@@ -147,12 +145,19 @@ const tenfold = ({ addresses, plan, noise }: Builder): DomainPlan => {
   const domain = "pixelpony-games.com";
   const own = { domain, network: "135.181.66", nameOf: () => `mail.${domain}`, selector: "pp" };
   return plan(domain, "ten times the mail for five days", {
-    selectors: ["pp", "ses1"],
+    selectors: ["pp", "ses1", "mandrill"],
     streams: [
       ownServers(addresses, { ...own, who: "own servers", hosts: 1, volume: daily(100) }),
       through(addresses, "ses", {
         ...{ domain, hosts: 9, selector: "ses1" },
         volume: (day, chance) => daily(day >= 40 && day < 45 ? 5000 : 450)(day, chance),
+      }),
+      through(addresses, "mailchimp", { domain, volume: weekly(1, 300), hosts: 5, selector: "k1" }),
+      through(addresses, "mandrill", { domain, volume: daily(60), hosts: 4, selector: "mandrill" }),
+      // A game server at a large cloud: no selector of its own, named by the cloud.
+      ownServers(addresses, {
+        ...{ domain, who: "own servers (cloud)", network: "3.72.44", hosts: 1, selector: null, volume: daily(40) },
+        nameOf: () => "ec2-3-72-44-9.eu-central-1.compute.amazonaws.com",
       }),
       noise(domain, 0.3),
     ],

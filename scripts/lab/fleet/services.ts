@@ -56,6 +56,14 @@ export const SERVICES = {
     envelope: ofHost,
     signs: [["mailchimpapp.net", "k2"]],
   },
+  mandrill: {
+    who: "Mandrill",
+    networks: ["198.2.136", "198.2.186"],
+    ...{ asn: 14782, owner: "THEROCKETSCIENCEGROUP, US", country: "US" },
+    nameOf: (ip) => `mail${third(ip)}-${fourth(ip)}.suw31.mandrillapp.com`,
+    envelope: () => "mandrillapp.com",
+    signs: [["mandrillapp.com", "mandrill"]],
+  },
   zendesk: {
     who: "Zendesk",
     networks: ["192.161.148", "192.161.150"],
@@ -75,7 +83,7 @@ export const SERVICES = {
   hubspot: {
     who: "HubSpot",
     networks: ["158.247.16", "158.247.18"],
-    ...{ asn: 17012, owner: "HUBSPOT, US", country: "US" },
+    ...{ asn: 16509, owner: "AMAZON-02, US", country: "US" },
     nameOf: (ip) => `${code(ip)}${fourth(ip)}.bf02.hubspotemail.net`,
     envelope: (ip) => `bf${(fourth(ip) % 8) + 1}x.hubspotemail.net`,
     signs: [["bf02.hubspotemail.net", "hs1"]],
@@ -155,6 +163,8 @@ export interface Setup {
   readonly headerFrom?: string;
   /** Another selector on some days: keys are renewed. */
   readonly selectorOn?: (day: number) => string;
+  /** The reverse name of addresses of the customer's own, which the service lets the customer choose. */
+  readonly dedicated?: (n: number) => string;
 }
 
 /** A stream through a service. It uses some of its hosts on each day. */
@@ -162,7 +172,12 @@ export const through = (addresses: Addresses, name: ServiceName, setup: Setup): 
   const facts: ServiceFacts = SERVICES[name];
   const { domain, volume, selector, returnPath, isBroken, headerFrom = domain } = setup;
   addresses.origin(facts.networks, { asn: facts.asn, country: facts.country, name: facts.owner });
-  const hosts = addresses.share(facts.networks, setup.hosts, facts.nameOf);
+  let n = 0;
+  const { dedicated } = setup;
+  const hosts =
+    dedicated === undefined
+      ? addresses.share(facts.networks, setup.hosts, facts.nameOf)
+      : addresses.take(facts.networks, setup.hosts, () => dedicated(++n));
   const isAligned = selector !== null || returnPath !== undefined;
   const standard: Kind = isAligned ? "authorized" : "misconfigured";
   return {

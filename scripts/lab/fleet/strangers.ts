@@ -18,6 +18,8 @@ export interface Forgery {
   readonly headerFrom?: string;
   /** Some repeat a signature that they have seen, with this selector; it fails. */
   readonly copied?: string;
+  /** Some use this domain in the envelope, whose SPF passes everywhere. */
+  readonly throwaway?: string;
   /** Some invent names below the domain. */
   readonly names?: readonly string[];
 }
@@ -28,7 +30,7 @@ const some = <T>(from: readonly T[], count: number, pick: (from: readonly T[]) =
 /** Hacked computers and lines at home that use the domain in From. They prove nothing. */
 export const botnet = (
   addresses: Addresses,
-  { domain, volume, aDay, headerFrom = domain, copied, names = [], ...more }: Forgery,
+  { domain, volume, aDay, headerFrom = domain, copied, throwaway, names = [], ...more }: Forgery,
 ): Stream => {
   const pool = Array.from({ length: more.addresses }, () => addresses.atHome());
   return {
@@ -41,6 +43,10 @@ export const botnet = (
       // A third of them make up an envelope of somebody else's, whose SPF says nothing or no.
       const hash = Bun.hash.crc32(ip);
       const kind = hash % 6;
+      // A throwaway domain whose SPF lets everybody send (+all).
+      if (throwaway !== undefined && hash % 7 === 0) {
+        return { ...none(domain, throwaway, "pass") };
+      }
       if (copied !== undefined && hash % 5 === 0) {
         return { ...none(domain, domain, "fail"), dkim: [{ domain, selector: copied, result: "fail" }] };
       }
