@@ -27,6 +27,8 @@ export interface FleetDns extends DnsResolver {
   /** An address with its reverse name; unless `leadsBack` the name does not resolve to it. */
   addAddress(ip: string, name: string | null, leadsBack?: boolean): void;
   addOrigin(origin: Origin): void;
+  /** Has every question about a name fail, or no longer. */
+  fail(name: string, isFailing: boolean): void;
   /** How many questions there were, and how many of them failed on purpose. */
   readonly asked: { questions: number; failures: number };
 }
@@ -88,8 +90,9 @@ export const createFleetDns = (nowMs: () => number): FleetDns => {
     return name.endsWith(".origin.asn.cymru.com") ? originText(name) : asnText(name);
   };
 
+  const failing = new Set<string>();
   const isDown = (name: string): boolean =>
-    Bun.hash.crc32(`${name} ${Math.floor(nowMs() / HOUR_MS)}`) % FAILS_ONE_IN === 0;
+    failing.has(name) || Bun.hash.crc32(`${name} ${Math.floor(nowMs() / HOUR_MS)}`) % FAILS_ONE_IN === 0;
 
   const lookUp = (name: string, type: DnsType): Pick<DnsReply, "outcome" | "records" | "cnames"> => {
     const cnames: string[] = [];
@@ -116,6 +119,7 @@ export const createFleetDns = (nowMs: () => number): FleetDns => {
     remove(name) {
       if (zone.delete(name)) countParents(name, -1);
     },
+    fail: (name, isFailing) => void (isFailing ? failing.add(name) : failing.delete(name)),
     has: (name) => zone.has(name),
     addAddress(ip, name, leadsBack = true) {
       if (name === null) return;

@@ -23,7 +23,12 @@ const campaign = ({ addresses, plan, noise }: Builder): DomainPlan => {
       botnet(addresses, { domain, volume: between(30, 51, daily(175)), addresses: 420, aDay: 40, copied: "kb2025" }),
       noise(domain, 0.4),
     ],
+    lapses: [{ day: 57, hours: [12, 17], record: "p=none; {rua}" }],
     events: [
+      {
+        ...{ what: "the policy lapses for five hours", day: 57, within: 2, rules: ["policy_weakened"], about: null },
+        ...{ cause: /none/, endDay: 58, beside: ["record_changed", "status_changed"] },
+      },
       {
         ...{
           what: "campaign of forgers",

@@ -233,6 +233,7 @@ const migration = ({ addresses, plan, noise }: Builder): DomainPlan => {
       }),
       noise(domain, 0.3),
     ],
+    isUnreachable: (day) => day === 58 || day === 59,
     events: [event("Postmark is new, aligned", 35, { rules: NEW, about: /postmark|mtasv/i, cause: /postmark/i })],
     checkpoints: [{ day: END, actions: ["reject", "rehearse_reject"], names: null, expert: "reject, rehearsed" }],
   });

@@ -89,6 +89,14 @@ export interface DomainPlan {
   readonly checkpoints: readonly Checkpoint[];
   readonly dns: readonly DnsChange[];
   readonly enrolDay?: number;
+  /** Other records for some hours. */
+  readonly lapses?: ReadonlyArray<{
+    readonly day: number;
+    readonly hours: readonly [from: number, to: number];
+    readonly record: string;
+  }>;
+  /** Days on which the DNS fails for its record, by day and night. */
+  readonly isUnreachable?: (day: number) => boolean;
   /** Days on which no reporter sends anything. */
   readonly isSilent?: (day: number) => boolean;
   /** What the owner sets, by PATCH. */

@@ -21,6 +21,9 @@ const DAYS_AFTER = 3;
 const CHECKPOINT_HOUR = 21;
 /** Days on which the classes of the week before are looked at. */
 const WEEK_DAYS: readonly number[] = [16, 32, 53];
+/** Days on which the service ends and starts again. */
+const RESTART_DAYS: readonly number[] = [22, 37, 61];
+const RESTART_HOUR = 13;
 /** Days of reports that an owner brings along who enrols later. */
 const HISTORY_DAYS = 40;
 /** The day of all that is published before the simulation begins. */
@@ -68,9 +71,15 @@ const Enrolment = z.object({ domain: z.object({ id: z.string(), reporting_addres
 
 export const recipientOf = (domain: string): string => `owner@ops.${domain}`;
 
-const publishRecord = (dns: FleetDns, plan: DomainPlan, { day, address }: { day: number; address: string }): void => {
-  const record = plan.record(day);
+const publishRecord = (
+  dns: FleetDns,
+  plan: DomainPlan,
+  { day, hour = 0, address }: { day: number; hour?: number; address: string },
+): void => {
+  const lapse = plan.lapses?.find(({ day: on, hours: [from, to] }) => on === day && hour >= from && hour < to);
+  const record = lapse?.record ?? plan.record(day);
   const name = `_dmarc.${plan.name}`;
+  dns.fail(name, plan.isUnreachable?.(day) === true);
   if (record === null) dns.remove(name);
   else dns.set(name, { TXT: [`v=DMARC1; ${record.replace("{rua}", `rua=mailto:${address}`)}`] });
 };
@@ -172,6 +181,11 @@ const live = async (run: Run, { days, tell }: SimulationOptions): Promise<Delive
     if (ofDay === 0 && day <= days) waiting.push(...(await beginDay(run, day)));
     const due = waiting.filter((one) => one.atMs <= atMs).toSorted((a, b) => a.atMs - b.atMs);
     waiting = waiting.filter((one) => one.atMs > atMs);
+    for (const plan of run.plans) {
+      const address = enrolled.get(plan.name)?.address;
+      if (address !== undefined && plan.lapses !== undefined)
+        publishRecord(world.dns, plan, { day, hour: ofDay, address });
+    }
     await Promise.all(
       due.map(async ({ domain, mail }) => {
         const address = enrolled.get(domain)?.address;
@@ -180,6 +194,7 @@ const live = async (run: Run, { days, tell }: SimulationOptions): Promise<Delive
     );
     sent.push(...due);
     await world.work(atMs, ofDay === 2);
+    if (ofDay === RESTART_HOUR && RESTART_DAYS.includes(day)) await world.restart();
     if (ofDay === CHECKPOINT_HOUR) {
       await readCheckpoints(run, day);
       await readWeek(run, day);

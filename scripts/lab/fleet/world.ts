@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createLog } from "../../../src/base/log.ts";
 import { err } from "../../../src/base/errors.ts";
-import { composeService } from "../../../src/compose.ts";
+import { composeService, type ServiceDeps } from "../../../src/compose.ts";
 import { readConfig } from "../../../src/config.ts";
 import { openDb } from "../../../src/db/open.ts";
 import { createReception } from "../../../src/dmarc/ingest/reception.ts";
@@ -30,6 +30,8 @@ export interface FleetWorld {
   receive(mail: ReportMail, to: string): Promise<void>;
   /** Goes to a point in time, and does what the timetable does then. */
   work(atMs: number, isRareToo: boolean): Promise<void>;
+  /** Ends the service, and starts it again over the same database. */
+  restart(): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -44,6 +46,18 @@ const settingsOf = (dataDir: string, sinkPort: number): Record<string, string> =
 
 const bodyOf = (body: unknown): string | Uint8Array<ArrayBuffer> =>
   body instanceof Uint8Array ? new Uint8Array(body) : JSON.stringify(body);
+
+type Parts = Omit<ServiceDeps, "baseUrl">;
+
+/** The service, as `serve` starts it. */
+const startService = async (parts: Parts) => {
+  const service = composeService({ ...parts, baseUrl: "https://fleet-watch.net" });
+  const { dmarc } = service;
+  const { clock } = parts.outside;
+  await dmarc.start();
+  const reception = createReception({ ...dmarc, domains: dmarc.store, reportHost: REPORT_HOST, clock, log: parts.log });
+  return { ...service, reception };
+};
 
 /** Starts the service at a point in time. */
 export const startWorld = async (startMs: number, given?: FleetDns): Promise<FleetWorld> => {
@@ -61,19 +75,17 @@ export const startWorld = async (startMs: number, given?: FleetDns): Promise<Fle
   const log = createLog("warn", clock, (line) => logged.push(line));
   const connector = async () => err("refused_or_unreachable" as const);
   const outside = { clock, random: { integer: () => 0 }, resolver: dns, connector };
-  const service = composeService({ config: config.value, db, log, outside, baseUrl: "https://fleet-watch.net" });
-  const { accounts, keys, dmarc, app } = service;
+  const parts: Parts = { config: config.value, db, log, outside };
+  let service = await startService(parts);
+  const { accounts, keys } = service;
   accounts.create(ACCOUNT, "scale");
   const issued = keys.create({ account: ACCOUNT, mode: "live" });
   if (!issued.ok) throw new Error(issued.error);
   const { key } = issued.value;
-  await dmarc.start();
-  const { store: domains, ingester } = dmarc;
-  const reception = createReception({ ...dmarc, domains, reportHost: REPORT_HOST, clock, log });
-  const jobs = Object.entries(dmarc.jobs) as ReadonlyArray<readonly [string, () => Promise<unknown>]>;
   const isMail = (name: string): boolean => name.startsWith("mail");
 
   const doJobs = async (wanted: (name: string) => boolean): Promise<void> => {
+    const jobs = Object.entries(service.dmarc.jobs) as ReadonlyArray<readonly [string, () => Promise<unknown>]>;
     for (const [, run] of jobs.filter(([name]) => wanted(name))) await run();
   };
 
@@ -83,7 +95,7 @@ export const startWorld = async (startMs: number, given?: FleetDns): Promise<Fle
     sink,
     logged,
     async ask<T>(method: string, path: string, body?: unknown): Promise<T> {
-      const response: Response = await app.handle(
+      const response: Response = await service.app.handle(
         new Request(`http://localhost${path}`, {
           method,
           headers: { authorization: `Bearer ${key}` },
@@ -95,12 +107,12 @@ export const startWorld = async (startMs: number, given?: FleetDns): Promise<Fle
       return JSON.parse(text) as T;
     },
     async receive(mail, to) {
-      const outcome = await reception.take({ ...mail, recipients: [to], tls: true });
+      const outcome = await service.reception.take({ ...mail, recipients: [to], tls: true });
       if (outcome !== "taken") throw new Error(`a report mail was not taken: ${outcome}`);
     },
     async work(atMs, isRareToo) {
       await clock.jumpTo(atMs);
-      await ingester.idle();
+      await service.dmarc.ingester.idle();
       // Reverse names are found before the rules look, as in a service that has its five minutes.
       await doJobs((name) => !isMail(name) && (isRareToo || !RARE.test(name)));
       await doJobs((name) => !isMail(name) && !RARE.test(name));
@@ -108,8 +120,12 @@ export const startWorld = async (startMs: number, given?: FleetDns): Promise<Fle
       await doJobs(isMail);
       await settle();
     },
+    async restart() {
+      await service.dmarc.stop();
+      service = await startService(parts);
+    },
     async close() {
-      await dmarc.stop();
+      await service.dmarc.stop();
       sink.stop();
       db.close();
       rmSync(dataDir, { recursive: true, force: true });
