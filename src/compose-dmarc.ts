@@ -9,6 +9,7 @@ import type { Db } from "./db/open.ts";
 import { createAdvisor } from "./dmarc/advice/advice-for.ts";
 import { createAlertMails } from "./dmarc/alerts/alert-mails.ts";
 import { createAlertPasses } from "./dmarc/alerts/alert-passes.ts";
+import { createHealthStore } from "./dmarc/health/health-store.ts";
 import { createReview } from "./dmarc/alerts/alert-review.ts";
 import { createAlertRoutes } from "./dmarc/alerts/alert-routes.ts";
 import { createAlertRuleStore } from "./dmarc/alerts/alert-rule-store.ts";
@@ -172,7 +173,10 @@ export const composeDmarc = (parts: DmarcParts) => {
   const reader = createSourceReader({ store: reading });
   const trusted = createReadingStore(db, { trustedOnly: true });
   const trustedReader = createSourceReader({ store: trusted });
-  const advise = createAdvisor({ resolver, clock, domains: store, reading: trusted, reader: trustedReader });
+  const advise = createAdvisor({
+    ...{ resolver, clock, domains: store, reading: trusted, reader: trustedReader },
+    readHealth: createHealthStore(db).readHealth,
+  });
   const geoip = geoipFilesOf(config, log);
   const hasAsnLookup = config.asnLookup === "dns";
   const addressFacts = createAddressFactsJob({ db, clock, log, resolver, hasAsnLookup, geoip });

@@ -15,14 +15,22 @@ export const policyOf = (record: string): StatePolicy | null => {
 
 /** A sender whose mail passes. */
 export const source = (more: Partial<AdvisedSource> = {}): AdvisedSource => ({
-  key: "dkim:example.com",
-  name: "example.com",
+  ...{ key: "own", kind: "own", name: "example.com (own servers)", service_id: null },
   classification: "authorized",
   messages: 1000,
   aligned: 1000,
-  forwarded: 0,
+  ...{ forwarded: 0, authenticated_unaligned: 0, dkim: [], addresses: [] },
+  ...{ first_day: "2026-01-01", last_day: "2026-01-30" },
   ...more,
 });
+
+/** A sender that nobody knows, whose mail proves another name. */
+export const stranger = (messages: number, more: Partial<AdvisedSource> = {}): AdvisedSource =>
+  source({
+    ...{ key: "org:example.net", kind: "organization", name: "example.net", classification: "unknown" },
+    ...{ messages, aligned: 0, authenticated_unaligned: messages },
+    ...more,
+  });
 
 /** A domain that has everything; unless it is said otherwise, its last days were as all of them. */
 export const facts = (record: string | null, more: Partial<AdviceFacts> = {}): AdviceFacts => ({
@@ -42,6 +50,7 @@ export const facts = (record: string | null, more: Partial<AdviceFacts> = {}): A
   unauthenticated: 0,
   passedLately: (more.sources ?? [source()]).reduce((sum, { aligned }) => sum + aligned, 0),
   names: [],
+  health: [],
   ...more,
 });
 

@@ -1,23 +1,34 @@
 import type { StatePolicy } from "../domains/domain-state.ts";
 import type { DomainStatus } from "../domains/domain-store.ts";
-import type { Classification } from "../reading/reading-store.ts";
+import type { HealthFinding } from "../health/health-finding.ts";
+import { OTHERS } from "../reading/source-scene.ts";
+import type { ShownSource } from "../reading/source-view.ts";
 
 /** A sender as far as advice looks at it; the counts are those of the days that are asked for. */
-export interface AdvisedSource {
-  readonly key: string;
-  readonly name: string;
-  readonly classification: Classification;
-  readonly messages: number;
-  readonly aligned: number;
-  /** Not aligned, but passed on by somebody the receiver knows. */
-  readonly forwarded: number;
-}
+export type AdvisedSource = Pick<
+  ShownSource,
+  | "key"
+  | "kind"
+  | "name"
+  | "service_id"
+  | "classification"
+  | "messages"
+  | "aligned"
+  | "forwarded"
+  | "authenticated_unaligned"
+  | "first_day"
+  | "last_day"
+  | "dkim"
+  | "addresses"
+>;
 
 /** A name below the domain that sent mail which passes DMARC. */
 export interface AdvisedName {
   readonly name: string;
   /** Whether the name exists in the DNS; null when that could not be found out. */
   readonly exists: boolean | null;
+  readonly messages: number;
+  readonly aligned: number;
 }
 
 /** A check of the domain that fails. */
@@ -42,7 +53,7 @@ export interface AdviceFacts {
   readonly policy: StatePolicy | null;
   /** Days of the last 30 that reports tell of. */
   readonly reportedDays: number;
-  /** Those of them that the present policy (`p` and `t`) has stood for as whole days. */
+  /** Those of them that the present policy (`p` and `t`) has stood for as whole days; of days before the enrolment reports say which policy they found. */
   readonly policyDays: number;
   /** Reporters of the last 30 days that told of two days at least. */
   readonly reporters: number;
@@ -58,36 +69,48 @@ export interface AdviceFacts {
   readonly unauthenticated: number;
   /** Names of the last 30 days. */
   readonly names: readonly AdvisedName[];
+  /** What the last health check found wrong, errors first. */
+  readonly health: readonly AdvisedFinding[];
 }
 
-/** Mail that counts for enforcement: without what others pass on, and without what is forged. */
+/** A finding of the health check that breaks or weakens something. */
+export type AdvisedFinding = Pick<HealthFinding, "code" | "severity" | "message" | "fix">;
+
+/** Mail that counts for enforcement: that of senders which are the user's. Forwarded and forged mail does not, nor what is unknown. */
 export interface MailWeight {
   readonly messages: number;
   readonly aligned: number;
   /** Of `messages` and `aligned`, 0 to 1; 0 without messages. */
   readonly alignedShare: number;
-  /** All mail of the days. */
+  /** All mail of the days but for threats. */
   readonly all: number;
   readonly forwarded: number;
-  /** Senders that nobody has judged, with weight. The most messages first. */
+  /** Senders that could be the user's and that nobody has classified. The most messages first. */
   readonly unknown: readonly AdvisedSource[];
   /** Senders that count and whose mail fails, the worst first. */
   readonly failing: readonly AdvisedSource[];
 }
 
-/** A sender that nobody knows matters from so many messages, or from this share of all mail. */
+/** A sender that is unknown matters from so many messages and this share of all mail on, or from a larger share on. */
 const UNKNOWN_MESSAGES_MIN = 10;
-const UNKNOWN_SHARE_MIN = 0.01;
+const UNKNOWN_SHARE_MIN = 0.001;
+const UNKNOWN_SHARE_LARGE = 0.01;
+/** A sender that proves nothing could be a server of the user's when it goes on for so many days. */
+const PERSISTENT_DAYS = 14;
+const DAY_MS = 86_400_000;
 
 /** Weighs the senders of some days. */
 export const weigh = (sources: readonly AdvisedSource[]): MailWeight => {
   const sum = (rows: readonly AdvisedSource[], count: (row: AdvisedSource) => number): number =>
     rows.reduce((total, row) => total + count(row), 0);
-  const all = sum(sources, ({ messages }) => messages);
-  const counting = sources.filter(
-    ({ classification }) => classification !== "forwarder" && classification !== "threat",
+  const all = sum(
+    sources.filter(({ kind, classification }) => kind !== "unauthenticated" && classification !== "threat"),
+    ({ messages }) => messages,
   );
-  const passedOn = sources.filter(({ classification }) => classification === "forwarder");
+  const counting = sources.filter(
+    ({ classification }) => classification === "authorized" || classification === "misconfigured",
+  );
+  const forwarders = sources.filter(({ classification }) => classification === "forwarder");
   const messages = sum(counting, (row) => row.messages - row.forwarded);
   const aligned = sum(counting, (row) => row.aligned);
   return {
@@ -95,17 +118,24 @@ export const weigh = (sources: readonly AdvisedSource[]): MailWeight => {
     aligned,
     alignedShare: messages === 0 ? 0 : aligned / messages,
     all,
-    forwarded: sum(counting, (row) => row.forwarded) + sum(passedOn, (row) => row.messages - row.aligned),
-    unknown: sources
-      .filter(({ classification, messages: count }) => classification === "unknown" && hasWeight(count, all))
-      .toSorted((a, b) => b.messages - a.messages),
+    forwarded: sum(counting, (row) => row.forwarded) + sum(forwarders, (row) => row.messages - row.aligned),
+    unknown: sources.filter((source) => isOpen(source, all)).toSorted((a, b) => b.messages - a.messages),
     failing: counting.filter((row) => failingOf(row) > 0).toSorted((a, b) => failingOf(b) - failingOf(a)),
   };
 };
 
-const hasWeight = (messages: number, all: number): boolean =>
-  messages > 0 && (messages >= UNKNOWN_MESSAGES_MIN || messages >= all * UNKNOWN_SHARE_MIN);
+/** Whether a sender could be the user's, and sends enough that somebody has to say what it is. */
+const isOpen = (source: AdvisedSource, all: number): boolean => {
+  const { kind, key, classification, messages, aligned, authenticated_unaligned } = source;
+  if (classification !== "unknown" || kind === "unauthenticated" || key.endsWith(OTHERS)) return false;
+  const isLarge = messages > 0 && messages >= all * UNKNOWN_SHARE_LARGE;
+  if (aligned === 0 && authenticated_unaligned === 0 && kind !== "service") return isLarge && isPersistent(source);
+  return isLarge || (messages >= UNKNOWN_MESSAGES_MIN && messages >= all * UNKNOWN_SHARE_MIN);
+};
 
-/** Messages of a sender that fail DMARC and were not passed on. */
-const failingOf = ({ messages, aligned, forwarded }: AdvisedSource): number =>
+const isPersistent = ({ first_day, last_day }: AdvisedSource): boolean =>
+  Date.parse(last_day) - Date.parse(first_day) >= PERSISTENT_DAYS * DAY_MS;
+
+/** Messages of a sender that fail DMARC and were not forwarded. */
+export const failingOf = ({ messages, aligned, forwarded }: AdvisedSource): number =>
   Math.max(0, messages - aligned - forwarded);

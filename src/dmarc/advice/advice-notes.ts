@@ -13,6 +13,7 @@ export const NOTE_CODES = [
   "policy_inherited",
   "sends_mail_unset",
   "unauthenticated_reports",
+  "health",
 ] as const;
 
 /** Something worth knowing beside the next step. */
@@ -35,7 +36,17 @@ export const notesOf = (stage: Stage, facts: AdviceFacts): readonly AdviceNote[]
   ...withoutMail(facts),
   ...inherited(facts),
   ...leftOut(facts),
+  ...healthFindings(facts),
 ];
+
+const HEALTH_MAX = 10;
+
+/** What the domain publishes and what is wrong with it: errors and warnings of the last health check. */
+const healthFindings = ({ health }: AdviceFacts): readonly AdviceNote[] =>
+  health.slice(0, HEALTH_MAX).map(({ message, fix }) => ({
+    code: "health",
+    message: fix === null ? message : `${message} ${fix}`,
+  }));
 
 /** Anybody can mail a report: what nobody vouches for moves no policy. */
 const leftOut = ({ unauthenticated }: AdviceFacts): readonly AdviceNote[] => {

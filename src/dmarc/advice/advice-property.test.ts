@@ -6,6 +6,8 @@ import type { AdviceFacts } from "./advice-facts.ts";
 import { isWeaker } from "../domains/domain-change.ts";
 import { parseRecord } from "../record/record.ts";
 
+const NAME = { name: "a", messages: 10, aligned: 10 };
+
 describe("whatever the record and the mail are", () => {
   const tag = fc.constantFrom(
     ...["p=none", "p=quarantine", "P = Reject ", "sp=none", "sp=reject", "np=none", "np = quarantine", "t=y", "t=n"],
@@ -13,8 +15,13 @@ describe("whatever the record and the mail are", () => {
   );
   const records = fc.array(tag, { maxLength: 7 }).map((tags) => ["v=DMARC1", ...tags].join("; "));
   const counts = fc.record({
-    key: fc.constant("k"),
-    name: fc.constant("n"),
+    ...{ key: fc.constant("service:mailchimp"), name: fc.constant("n") },
+    kind: fc.constantFrom("own", "service", "organization", "network", "unauthenticated"),
+    service_id: fc.constantFrom(null, "mailchimp"),
+    authenticated_unaligned: fc.constantFrom(0, 9, 100),
+    ...{ first_day: fc.constant("2026-01-01"), last_day: fc.constantFrom("2026-01-02", "2026-01-30") },
+    dkim: fc.constantFrom([], [{ domain: "a.example.com", selector: null, aligned: true, messages: 1 }]),
+    addresses: fc.constant([]),
     classification: fc.constantFrom("authorized", "misconfigured", "forwarder", "unknown", "threat"),
     messages: fc.constantFrom(0, 1, 9, 100, 10_000),
     aligned: fc.constantFrom(0, 1, 9, 100),
@@ -29,13 +36,18 @@ describe("whatever the record and the mail are", () => {
     reporters: fc.constantFrom(0, 2, 2),
     sources: fc.array(counts, { maxLength: 4 }),
     recentSources: fc.constantFrom([], [source()], [source({ aligned: 0 })]),
-    names: fc.constantFrom([], [{ name: "a", exists: null }], [{ name: "a", exists: true }]),
+    names: fc.constantFrom(
+      [],
+      [{ ...NAME, exists: null }],
+      [{ ...NAME, exists: true }],
+      [{ ...NAME, aligned: 0, exists: true }],
+    ),
   });
 
   test("no advice weakens: no policy, no alignment, no test mode over a policy in force", () => {
     fc.assert(
       fc.property(records, situations, (record, situation) => {
-        const { next } = advise(facts(record, situation as Partial<AdviceFacts>));
+        const { next } = advise(facts(record, situation as unknown as Partial<AdviceFacts>));
         if (next?.record == null) return;
         const [before, after] = [policyOf(record), policyOf(next.record)];
         expect(isWeaker(before, after)).toBe(false);

@@ -90,8 +90,8 @@ const alignment = ({ messages, alignedShare, failing }: MailWeight): Requirement
   const met = messages > 0 && alignedShare >= ALIGNED_SHARE_MIN;
   const message =
     messages === 0
-      ? "There is no mail to judge yet."
-      : `${percent(alignedShare)} of the mail of the last 30 days passes, without forwarders and threats; it takes 99 %.${met ? "" : worst(failing)}`;
+      ? "Reports name no mail of yours yet."
+      : `${percent(alignedShare)} of your mail of the last 30 days passes; 99 % is needed. Forwarded and forged mail is left out.${met ? "" : worst(failing)}`;
   return { code: "aligned_share", met, observed: told(alignedShare), expected: ALIGNED_SHARE_MIN, message };
 };
 
@@ -100,8 +100,8 @@ const recentAlignment = ({ messages, alignedShare, failing }: MailWeight): Requi
   const met = messages === 0 || alignedShare >= ALIGNED_SHARE_MIN;
   const message =
     messages === 0
-      ? "The last 7 days with reports tell of no mail to judge."
-      : `${percent(alignedShare)} of the mail of the last 7 days with reports passes; it takes 99 %.${met ? "" : worst(failing)}`;
+      ? "Reports of the last 7 days name no mail of yours."
+      : `${percent(alignedShare)} of your mail of the last 7 days with reports passes; 99 % is needed.${met ? "" : worst(failing)}`;
   const observed = messages === 0 ? "no mail" : told(alignedShare);
   return { code: "recent_share", met, observed, expected: ALIGNED_SHARE_MIN, message };
 };
@@ -112,8 +112,8 @@ const worst = (failing: readonly AdvisedSource[]): string =>
 const known = ({ unknown }: MailWeight): Requirement => {
   const met = unknown.length === 0;
   const message = met
-    ? "No source with weight is unknown."
-    : `Say of each of these sources what it is: ${nameSome(unknown)}.`;
+    ? "No sender that could be yours is unclassified."
+    : `${unknown.length} ${unknown.length === 1 ? "sender is" : "senders are"} unclassified: ${nameSome(unknown)}.`;
   return { code: "unknown_sources", met, observed: unknown.length, expected: 0, message };
 };
 
@@ -121,8 +121,8 @@ const passedOn = ({ forwarded, all }: MailWeight, advice: string): Requirement =
   const share = all === 0 ? 0 : forwarded / all;
   const met = share < FORWARDED_SHARE_MAX;
   const message = met
-    ? "Hardly any mail is passed on by others."
-    : `${percent(share)} of the mail is passed on by others, mailing lists perhaps: were p=reject applied, it would be lost. ${advice}`;
+    ? "Hardly any mail is forwarded."
+    : `${percent(share)} of the mail is forwarded, for example by mailing lists: with p=reject it would be lost. ${advice}`;
   return { code: "few_forwarded", met, observed: told(share), expected: FORWARDED_SHARE_MAX, message };
 };
 

@@ -21,6 +21,10 @@ export const adviceSchema = z
             "The whole text to publish in place of the one that stands at the `_dmarc` name; only the tags concerned differ from it.",
         }),
         why: z.string(),
+        source: z.string().nullable().meta({ description: "`key` of the source that the step is about." }),
+        steps: z.array(z.string()).meta({
+          description: "What to do, in this order; empty where publishing `record` is all.",
+        }),
       })
       .nullable()
       .meta({ description: "Null when nothing is left to do." }),
@@ -45,9 +49,14 @@ const EXAMPLE: Advice = {
   stage: "monitoring",
   ready: false,
   next: {
-    action: "protect_missing_names",
-    record: "v=DMARC1; p=none; np=reject; rua=mailto:k3y7@reports.example.net",
-    why: "Names below the domain that do not exist send no mail: have forged mail from them refused already now.",
+    action: "fix_sources",
+    record: null,
+    why: "Mailchimp sends 7,244 messages a month that do not pass DMARC. Set up DKIM for example.com at Mailchimp (https://mailchimp.com/help/set-up-email-domain-authentication/) and publish the CNAME records that it shows.",
+    source: "service:mailchimp",
+    steps: [
+      "Set up DKIM for example.com at Mailchimp (https://mailchimp.com/help/set-up-email-domain-authentication/) and publish the CNAME records that it shows.",
+      "SPF cannot align at this service, because it uses its own return path; DKIM is enough.",
+    ],
   },
   requirements: [
     {

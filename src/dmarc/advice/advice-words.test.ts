@@ -66,7 +66,7 @@ describe("notes", () => {
     ["pct_historic", `v=DMARC1; p=quarantine; pct=20; ${RUA}`, {}],
     ["test_mode", `v=DMARC1; p=quarantine; t=y; ${RUA}`, {}],
     ["mailing_lists", `v=DMARC1; p=reject; ${RUA}`, {}],
-    ["names_unchecked", MONITORING, { names: [{ name: "a.example.com", exists: null }] }],
+    ["names_unchecked", MONITORING, { names: [{ name: "a.example.com", exists: null, messages: 1, aligned: 1 }] }],
     ["sends_mail_unset", MONITORING, { sendsMail: null, sources: [] }],
   ])("%s", (code, record, more) => {
     expect(advise(facts(record, more)).notes.map((note) => note.code)).toContain(code as never);

@@ -1,8 +1,10 @@
 import { describe, expect, test } from "bun:test";
-import { ALL_SET, facts, MONITORING, policyOf, RUA, source } from "../../testing/dmarc-advice.ts";
+import { ALL_SET, facts, MONITORING, policyOf, RUA, source, stranger } from "../../testing/dmarc-advice.ts";
 import { advise } from "./advice.ts";
 import type { AdvisedSource, AdviceFacts } from "./advice-facts.ts";
 import type { StatePolicy } from "../domains/domain-state.ts";
+
+const NAME = { name: "a", exists: true, messages: 100, aligned: 100 };
 
 const unmet = (record: string, more: Partial<AdviceFacts>) =>
   advise(facts(record, more))
@@ -32,13 +34,6 @@ describe("the way of a domain that has all that is needed", () => {
   });
 });
 
-test("whoever protects missing names before the rehearsal is told what that means for it", () => {
-  const more = { policyDays: 1, reportedDays: 5 };
-  expect(advise(facts(`v=DMARC1; p=none; ${RUA}`, more)).next).toMatchObject({ action: "protect_missing_names" });
-  expect(advise(facts(`v=DMARC1; p=none; ${RUA}`, more)).next?.why).toContain("without a rehearsal");
-  expect(advise(facts(`v=DMARC1; p=quarantine; ${RUA}`, more)).next?.why).not.toContain("without a rehearsal");
-});
-
 describe("enforcement waits for", () => {
   test.each<[string, Partial<AdviceFacts>, string[]]>([
     ["14 days with reports under the present policy", { reportedDays: 30, policyDays: 13 }, ["reported_days"]],
@@ -50,20 +45,14 @@ describe("enforcement waits for", () => {
     [
       "a word about unknown sources with ten messages",
       {
-        sources: [
-          source({ messages: 5000, aligned: 5000 }),
-          source({ classification: "unknown", messages: 10, aligned: 10 }),
-        ],
+        sources: [source({ messages: 5000, aligned: 5000 }), stranger(10)],
       },
       ["unknown_sources"],
     ],
     [
       "a word about unknown sources with 1 % of the mail",
       {
-        sources: [
-          source({ messages: 495, aligned: 495 }),
-          source({ classification: "unknown", messages: 5, aligned: 5 }),
-        ],
+        sources: [source({ messages: 495, aligned: 495 }), stranger(5)],
       },
       ["unknown_sources"],
     ],
@@ -80,7 +69,17 @@ describe("enforcement waits for", () => {
     ["forwarders that fail", [source(), source({ classification: "forwarder", aligned: 0 })]],
     ["threats that fail", [source(), source({ classification: "threat", messages: 9000, aligned: 0 })]],
     ["messages passed on by others", [source({ messages: 1500, forwarded: 500 })]],
-    ["an unknown source of little weight", [source(), source({ classification: "unknown", messages: 9, aligned: 9 })]],
+    ["an unknown source of little weight", [source(), stranger(9)]],
+    ["an unknown source of a small share", [source({ messages: 100_000, aligned: 100_000 }), stranger(99)]],
+    [
+      "unauthenticated mail of an organization that comes and goes",
+      [source(), stranger(500, { authenticated_unaligned: 0, first_day: "2026-01-20" })],
+    ],
+    [
+      "unauthenticated mail whose addresses are still looked up",
+      [source(), stranger(500, { kind: "unauthenticated", authenticated_unaligned: 0 })],
+    ],
+    ["mail of other accounts at a provider", [source(), stranger(500, { key: "service:google-workspace/others" })]],
   ])("nothing more with %s", (_, sources) => {
     expect(unmet(MONITORING, { sources })).toEqual([]);
   });
@@ -91,18 +90,33 @@ describe("what to do first", () => {
     ["the record, when reports do not come here", MONITORING, { status: "action_required" }, "mend_record"],
     ["the record, when its policy is void", `v=DMARC1; p=foo; ${RUA}`, {}, "mend_record"],
     ["the record, when there is none", null, { status: "pending" }, "publish_record"],
-    [
-      "a word, when sources are unknown",
-      ALL_SET,
-      { sources: [source({ classification: "unknown" })] },
-      "classify_sources",
-    ],
+    ["a word, when sources are unknown", ALL_SET, { sources: [source(), stranger(10)] }, "classify_sources"],
     ["the sources, when mail fails", ALL_SET, { sources: [source({ aligned: 500 })] }, "fix_sources"],
     ["the sources, when mail fails of late", ALL_SET, { recentSources: [source({ aligned: 500 })] }, "fix_sources"],
     ["nothing but to wait, when there are few reports", ALL_SET, { policyDays: 3 }, "wait"],
-    ["np=reject, while the rest waits", MONITORING, { policyDays: 3 }, "protect_missing_names"],
+    ["nothing but to wait, where np=reject would cost the rehearsal", MONITORING, { policyDays: 3 }, "wait"],
+    ["np=reject, while the rest waits", `v=DMARC1; p=quarantine; ${RUA}`, { policyDays: 3 }, "protect_missing_names"],
+    [
+      "the sources, before np=reject",
+      `v=DMARC1; p=quarantine; ${RUA}`,
+      { sources: [source({ aligned: 500 })] },
+      "fix_sources",
+    ],
+    [
+      "the sources, also at the top",
+      `v=DMARC1; p=reject; ${RUA}`,
+      { sources: [source({ aligned: 500 })] },
+      "fix_sources",
+    ],
+    ["sp, when all else is done", `v=DMARC1; p=reject; sp=none; np=reject; ${RUA}`, {}, "protect_subdomains"],
+    [
+      "not sp, when mail of subdomains fails",
+      `v=DMARC1; p=reject; sp=none; np=reject; ${RUA}`,
+      { policyDays: 1, names: [{ ...NAME, aligned: 90 }] },
+      "nothing",
+    ],
   ])("%s", (_, record, more, action) => {
-    expect(advise(facts(record, more)).next?.action).toBe(action as never);
+    expect(advise(facts(record, more)).next?.action ?? "nothing").toBe(action as never);
   });
 
   test("the failing checks are named", () => {
@@ -121,22 +135,25 @@ describe("what to do first", () => {
 });
 
 describe("np=reject", () => {
+  const QUARANTINE = `v=DMARC1; p=quarantine; ${RUA}`;
   const early = { reportedDays: 1, policyDays: 1, reporters: 1 };
   test.each<[string, string, Partial<AdviceFacts>, boolean]>([
-    ["is advised early", MONITORING, early, true],
+    ["is not advised before p is in force", MONITORING, early, false],
+    ["is not advised in a rehearsal", `v=DMARC1; p=quarantine; t=y; ${RUA}`, early, false],
+    ["is advised at quarantine", QUARANTINE, early, true],
     ["is advised at the top, where sp is weaker", `v=DMARC1; p=reject; sp=none; ${RUA}`, {}, true],
-    ["is not, before any report", MONITORING, { reportedDays: 0, policyDays: 0 }, false],
-    ["is not, where np stands already", `v=DMARC1; p=none; np=none; ${RUA}`, early, false],
-    ["is not, where sp says so already", `v=DMARC1; p=none; sp=reject; ${RUA}`, early, false],
-    ["is not, where the domain is a subdomain", MONITORING, { ...early, isOrganisational: false }, false],
-    ["is, where the names that send exist", MONITORING, { ...early, names: [{ name: "a", exists: true }] }, true],
+    ["is not, before any report", QUARANTINE, { reportedDays: 0, policyDays: 0 }, false],
+    ["is not, where np stands already", `v=DMARC1; p=quarantine; np=none; ${RUA}`, early, false],
+    ["is not, where sp says so already", `v=DMARC1; p=quarantine; sp=reject; ${RUA}`, early, false],
+    ["is not, where the domain is a subdomain", QUARANTINE, { ...early, isOrganisational: false }, false],
+    ["is, where the names that send exist", QUARANTINE, { ...early, names: [{ ...NAME, exists: true }] }, true],
     [
       "is not, where a name that sends does not exist",
-      MONITORING,
-      { ...early, names: [{ name: "a", exists: false }] },
+      QUARANTINE,
+      { ...early, names: [{ ...NAME, exists: false }] },
       false,
     ],
-    ["is not, where nobody knows", MONITORING, { ...early, names: [{ name: "a", exists: null }] }, false],
+    ["is not, where nobody knows", QUARANTINE, { ...early, names: [{ ...NAME, exists: null }] }, false],
   ])("%s", (_, record, more, isAdvised) => {
     expect(advise(facts(record, more)).next?.action === "protect_missing_names").toBe(isAdvised);
   });
@@ -160,5 +177,58 @@ describe("a domain whose mail is passed on", () => {
 
   test("gets as far as quarantine", () => {
     expect(advise(facts(MONITORING, { sources })).next?.action).toBe("rehearse_quarantine");
+  });
+});
+
+describe("the obstacle", () => {
+  const mailchimp = source({
+    ...{ key: "service:mailchimp", kind: "service", name: "Mailchimp", service_id: "mailchimp" },
+    ...{ classification: "misconfigured", messages: 7_244, aligned: 0, authenticated_unaligned: 7_244 },
+  });
+  const next = (more: Partial<AdviceFacts>, record = MONITORING) => advise(facts(record, more)).next;
+
+  test("is the sender that holds the most mail, with what to do there", () => {
+    const step = next({ sources: [source(), source({ messages: 50, aligned: 0 }), mailchimp] });
+    expect(step).toMatchObject({ action: "fix_sources", source: "service:mailchimp", record: null });
+    expect(step?.why).toStartWith(
+      "Mailchimp sends 7,244 messages a month that do not pass DMARC. Set up DKIM for example.com at Mailchimp (https://",
+    );
+    expect(step?.steps.length).toBeGreaterThan(1);
+  });
+
+  test("is the unknown sender when that sends more, and the failing one otherwise", () => {
+    const failing = source({ messages: 60, aligned: 0 });
+    expect(next({ sources: [source(), failing, stranger(61)] })).toMatchObject({
+      action: "classify_sources",
+      source: "org:example.net",
+    });
+    expect(next({ sources: [source(), failing, stranger(59)] })?.action).toBe("fix_sources");
+  });
+
+  test("is told with the broken key that the health check found", () => {
+    const health = [
+      { code: "dkim_revoked", severity: "error", message: "The key mail is revoked.", fix: "Publish a key." },
+      { code: "mta_sts_missing", severity: "warning", message: "No MTA-STS.", fix: null },
+    ] as const;
+    const step = next({ sources: [source({ aligned: 500 })], health });
+    expect(step?.steps[0]).toBe("The key mail is revoked. Publish a key.");
+    expect(step?.steps.join()).not.toContain("MTA-STS");
+    const { notes } = advise(facts(MONITORING, { health }));
+    expect(notes.map(({ code, message }) => [code, message])).toEqual([
+      ["health", "The key mail is revoked. Publish a key."],
+      ["health", "No MTA-STS."],
+    ]);
+  });
+
+  test("of strict alignment names the domain to sign as", () => {
+    const dkim = [{ domain: "app.example.com", selector: "s", aligned: true, messages: 500 }];
+    const step = next({ sources: [source({ aligned: 500, dkim })] }, `v=DMARC1; p=none; adkim=s; ${RUA}`);
+    expect(step?.steps[0]).toContain("signs as app.example.com");
+    expect(step?.steps[0]).toContain("have it sign as example.com");
+  });
+
+  test("of own servers names their addresses for SPF", () => {
+    const address = { ip: "192.0.2.7", reverse_name: null, confirmed: false, asn: null, as_name: null, country: null };
+    expect(next({ sources: [source({ aligned: 500, addresses: [address] })] })?.steps.join()).toContain("192.0.2.7");
   });
 });

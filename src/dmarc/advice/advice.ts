@@ -1,7 +1,8 @@
-import type { AdviceFacts } from "./advice-facts.ts";
+import { type AdvisedSource, type AdviceFacts, failingOf, weigh } from "./advice-facts.ts";
 import { type AdviceNote, notesOf } from "./advice-notes.ts";
 import { mendedPolicy, namesTag, strengthened } from "./advice-record.ts";
 import { nonePassed, type Requirement, requirementsFor } from "./advice-requirements.ts";
+import { fixOf, questionOf, type SourceFix } from "./source-fix.ts";
 import { percentOf } from "../reading/range.ts";
 import type { StatePolicy } from "../domains/domain-state.ts";
 
@@ -17,6 +18,7 @@ export const ADVICE_ACTIONS = [
   "publish_record",
   "raise_parent",
   "protect_missing_names",
+  "protect_subdomains",
   "rehearse_quarantine",
   "quarantine",
   "end_rehearsal",
@@ -32,8 +34,12 @@ export interface AdviceStep {
   readonly action: AdviceAction;
   /** The whole text to publish, where the step is to publish one. */
   readonly record: string | null;
-  /** One sentence. */
+  /** What stands in the way, or what the step does. */
   readonly why: string;
+  /** `key` of the source that the step is about; null for others. */
+  readonly source: string | null;
+  /** What to do, sentence by sentence; empty where publishing `record` is all. */
+  readonly steps: readonly string[];
 }
 
 /** What to do about the policy of a domain, and why not more. */
@@ -78,20 +84,20 @@ interface Situation {
   readonly ready: boolean;
 }
 
-const step = (action: AdviceAction, why: string, record: string | null = null): AdviceStep => ({ action, record, why });
+const step = (action: AdviceAction, why: string, record: string | null = null): AdviceStep => ({
+  ...{ action, record, why },
+  source: null,
+  steps: [],
+});
 
 const nextStep = (situation: Situation): AdviceStep | null => {
-  const { facts, stage, requirements, ready } = situation;
+  const { facts, stage, ready } = situation;
   const first = recordStep(facts);
   if (first !== null) return first;
   if (facts.record === null) return parentStep(facts, stage);
   if (facts.sendsMail === false) return rejectAllStep(facts, facts.record, situation);
   const higher = ready ? higherStep(stage, facts.record) : null;
-  if (higher !== null) return higher;
-  const names = missingNamesStep(facts, stage, facts.record);
-  if (names !== null) return names;
-  if (stage === "reject" || ready) return null;
-  return obstacleStep(requirements);
+  return higher ?? obstacleStep(situation) ?? belowStep(facts, stage, facts.record) ?? waitStep(situation);
 };
 
 /** Nothing can be said before reports come: the record is the first step. */
@@ -157,25 +163,43 @@ const publish = (
   return text === null || text === record ? null : step(action, why, text);
 };
 
-/** A name that does not exist sends no mail, so that `np=reject` harms nobody, at any stage (RFC 9989 §4.7). */
-const missingNamesStep = (facts: AdviceFacts, stage: Stage, record: string): AdviceStep | null => {
+/**
+ * Protects names below the domain, when nothing larger is open. Never before `p` is in force: the rehearsal by `t=y` would soften what
+ * protects them (RFC 9989 §4.7), and nothing is ever softened here.
+ */
+const belowStep = (facts: AdviceFacts, stage: Stage, record: string): AdviceStep | null => {
+  if (stage !== "quarantine" && stage !== "reject") return null;
+  return missingNamesStep(facts, record) ?? subdomainsStep(facts, record);
+};
+
+/** A name that does not exist sends no mail, so that `np=reject` harms nobody (RFC 9989 §4.7). */
+const missingNamesStep = (facts: AdviceFacts, record: string): AdviceStep | null => {
   const isSafe = facts.names.every(({ exists }) => exists === true);
   const isOpen = facts.policy?.np !== "reject" && !namesTag(record, "np");
   if (!facts.isOrganisational || !isSafe || !isOpen || facts.reportedDays === 0) return null;
-  const why = "Names below the domain that do not exist send no mail: have forged mail from them refused already now.";
-  // A rehearsal softens np as well (RFC 9989 §4.7), and nothing is ever softened here.
-  const price = " The step to p=quarantine then comes without a rehearsal, because t=y would soften np too.";
-  const isBeforeRehearsal = stage === "none" || stage === "monitoring";
-  return publish("protect_missing_names", record, [["np", "reject"]], isBeforeRehearsal ? why + price : why);
+  const why = "Names below the domain that do not exist send no mail: let receivers refuse forged mail from them.";
+  return publish("protect_missing_names", record, [["np", "reject"]], why);
+};
+
+const SUBDOMAIN_SHARE_MIN = 0.99;
+
+/** `sp` may follow `p` when the mail of the names below passes. */
+const subdomainsStep = ({ policy, names, isOrganisational }: AdviceFacts, record: string): AdviceStep | null => {
+  if (policy === null || !isOrganisational || !namesTag(record, "sp") || policy.sp === policy.p) return null;
+  const messages = names.reduce((sum, name) => sum + name.messages, 0);
+  const aligned = names.reduce((sum, name) => sum + name.aligned, 0);
+  if (aligned < messages * SUBDOMAIN_SHARE_MIN) return null;
+  const why = `sp=${policy.sp} protects subdomains less than p=${policy.p} protects the domain, and their mail passes.`;
+  return publish("protect_subdomains", record, [["sp", policy.p]], why);
 };
 
 /** A domain without mail needs no rehearsal: what names it is forged. */
 const rejectAllStep = (
   { isOrganisational, passedLately, reportedLately }: AdviceFacts,
   record: string,
-  { requirements }: Situation,
+  situation: Situation,
 ): AdviceStep | null => {
-  if (passedLately > 0) return obstacleStep(requirements);
+  if (passedLately > 0) return waitStep(situation);
   const reports = reportedLately === 0 ? "" : ` ${nonePassed(reportedLately)}`;
   const why = `You said that this domain sends no mail: have all mail that names it refused.${reports}`;
   const below = isOrganisational ? (["sp", "np"] as const).filter((tag) => namesTag(record, tag)) : [];
@@ -188,14 +212,29 @@ const rejectAllStep = (
   );
 };
 
-/** The most useful thing to do about what is not there yet. */
-const obstacleStep = (requirements: readonly Requirement[]): AdviceStep | null => {
+/** The sender that holds the most mail that is in the way. */
+const obstacleStep = ({ facts, requirements }: Situation): AdviceStep | null => {
+  const isOpen = (...codes: readonly Requirement["code"][]): boolean =>
+    requirements.some(({ code, met }) => !met && codes.includes(code));
+  const month = weigh(facts.sources);
+  const worst = month.failing[0] ?? weigh(facts.recentSources).failing[0];
+  const failing = isOpen("aligned_share", "recent_share") ? worst : undefined;
+  const unknown = isOpen("unknown_sources") ? month.unknown[0] : undefined;
+  if (failing !== undefined && (unknown === undefined || failingOf(failing) >= unknown.messages)) {
+    return about("fix_sources", failing, fixOf(failing, facts));
+  }
+  return unknown === undefined ? null : about("classify_sources", unknown, questionOf(unknown, facts));
+};
+
+const about = (action: AdviceAction, { key }: AdvisedSource, { why, steps }: SourceFix): AdviceStep => ({
+  ...{ action, record: null, source: key, steps },
+  why: [why, ...steps.slice(0, 1)].join(" "),
+});
+
+/** What is missing comes by itself. */
+const waitStep = ({ stage, requirements, ready }: Situation): AdviceStep | null => {
+  if (stage === "reject" || ready) return null;
   const open = requirements.filter(({ met }) => !met);
-  const find = (code: Requirement["code"]) => open.find((requirement) => requirement.code === code);
-  const [unknown, first] = [find("unknown_sources"), open[0]];
-  const share = find("aligned_share") ?? find("recent_share");
-  if (unknown !== undefined) return step("classify_sources", unknown.message);
-  if (share !== undefined && find("messages") === undefined) return step("fix_sources", share.message);
   const isFinal = open.every(({ code }) => code === "few_forwarded");
-  return first === undefined || isFinal ? null : step("wait", open.map(({ message }) => message).join(" "));
+  return isFinal ? null : step("wait", open.map(({ message }) => message).join(" "));
 };

@@ -4,7 +4,7 @@ import { lateDayOf } from "./digest-range.ts";
 import type { Hint } from "./digest-page.ts";
 import { type Place, publishHints, readCommand } from "./mail-words.ts";
 import type { DigestPeriod } from "../../base/digest-schedule.ts";
-import type { Advice } from "../advice/advice.ts";
+import type { Advice, AdviceStep } from "../advice/advice.ts";
 import type { StatePolicy } from "../domains/domain-state.ts";
 import type { DomainRow } from "../domains/domain-store.ts";
 import { parseDay, percentOf } from "../reading/range.ts";
@@ -36,7 +36,7 @@ export interface DigestFacts {
   readonly failingChecks: readonly string[];
   /** What the last look at the DNS would have the owner publish; null where that is not known, or nothing. */
   readonly wantedRecord: string | null;
-  readonly advice: Pick<Advice, "stage" | "next">;
+  readonly advice: Pick<Advice, "stage"> & { readonly next: Pick<AdviceStep, "action" | "record" | "why"> | null };
 }
 
 /** A sender as a digest shows it. */

@@ -67,6 +67,12 @@ export interface NameTotals {
   readonly aligned: number;
 }
 
+export interface ReportedDay {
+  readonly day: number;
+  /** Each once, separated by commas. */
+  readonly policies: string | null;
+}
+
 /** What the user said of a source. */
 export interface SourceWord {
   readonly key: string;
@@ -136,6 +142,10 @@ export const createReadingStore = (db: Db, { trustedOnly = false }: { readonly t
   const names = sqlite.prepare<NameTotals, Between>(
     `SELECT name, ${FEW_SUMS} FROM dmarc_daily_names WHERE ${BETWEEN} GROUP BY name ORDER BY 2 DESC, name`,
   );
+  const reportedPolicies = sqlite.prepare<ReportedDay, [number, number, number, string]>(
+    `SELECT day, group_concat(DISTINCT json_extract(policy, '$.p')) policies FROM dmarc_reports
+      WHERE domain = ? AND day BETWEEN ? AND ? AND policy_domain = ? AND is_complete = 1 AND instr(sameness, ' ') = 0 GROUP BY day`,
+  );
   const span = sqlite.prepare<{ firstDay: number | null; lastDay: number | null }, [number, number]>(
     `SELECT (SELECT min(day) FROM dmarc_daily_reporters WHERE domain = ?) firstDay,
       (SELECT max(day) FROM dmarc_daily_reporters WHERE domain = ?) lastDay`,
@@ -197,6 +207,9 @@ export const createReadingStore = (db: Db, { trustedOnly = false }: { readonly t
       reportsPerDay.all(...between(domain, range)),
     /** Those with the most messages first. */
     names: (domain: number, range: DayRange): NameTotals[] => names.all(...between(domain, range)),
+    /** The policies (`p`) that trusted reports found at `name` on each day of a range. */
+    reportedPolicies: (domain: number, { fromDay, toDay }: DayRange, name: string): ReportedDay[] =>
+      reportedPolicies.all(domain, fromDay, toDay, name),
     /** The first and last day that any report tells of; null before the first report. */
     span(domain: number): { readonly firstDay: number; readonly lastDay: number } | null {
       const { firstDay = null, lastDay = null } = span.get(domain, domain) ?? {};
