@@ -173,9 +173,14 @@ export const composeDmarc = (parts: DmarcParts) => {
   const reader = createSourceReader({ store: reading });
   const trusted = createReadingStore(db, { trustedOnly: true });
   const trustedReader = createSourceReader({ store: trusted });
+  const { readHealth } = createHealthStore(db);
   const advise = createAdvisor({
-    ...{ resolver, clock, domains: store, reading: trusted, reader: trustedReader },
-    readHealth: createHealthStore(db).readHealth,
+    resolver,
+    clock,
+    domains: store,
+    reading: trusted,
+    reader: trustedReader,
+    readHealth,
   });
   const geoip = geoipFilesOf(config, log);
   const hasAsnLookup = config.asnLookup === "dns";

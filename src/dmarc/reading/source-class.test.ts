@@ -13,6 +13,7 @@ const STRANGER: SourceFacts = {
   authenticated: 0,
   relayed: 0,
   isVouched: true,
+  isList: false,
   isOfOthers: false,
 };
 const OWN = { identity: { kind: "own", service: null } } as const;
@@ -71,6 +72,13 @@ describe("a source is", () => {
       { ...GATEWAY, aligned: 70, relayed: 70, isOfOthers: true },
       "forwarder",
     ],
+    ["forwarder: a mailing list by its envelope", { authenticated: 100, isList: true }, "forwarder"],
+    ["unknown: a name of a mailing list that proves nothing", { isList: true }, "unknown"],
+    [
+      "misconfigured: a service that sends for customers is no list",
+      { ...SENDGRID, authenticated: 100, isList: true },
+      "misconfigured",
+    ],
     ["forwarder: a service that does nothing but forward", { ...FORWARDING, aligned: 100 }, "forwarder"],
     ["authorized: the domain's own gateway", { ...GATEWAY, aligned: 100 }, "authorized"],
   ])("%s", (_, facts, classification) => {
@@ -88,7 +96,17 @@ describe("a source is", () => {
         fc.boolean(),
         (identity, [aligned, forwarded, authenticated, other, relayed], isVouched, isOfOthers) => {
           const messages = aligned + forwarded + authenticated + other;
-          const facts = { ...identity, messages, aligned, forwarded, authenticated, relayed, isVouched, isOfOthers };
+          const facts = {
+            ...identity,
+            messages,
+            aligned,
+            forwarded,
+            authenticated,
+            relayed,
+            isVouched,
+            isList: false,
+            isOfOthers,
+          };
           const classification = classifySource(facts);
           expect(CLASSIFICATIONS).toContain(classification);
           expect(classification).not.toBe("threat");

@@ -8,6 +8,8 @@ export interface SourceFacts extends Pick<Totals, "messages" | "aligned" | "forw
   readonly relayed: number;
   /** Whether trusted reports name it. The counts are theirs alone then, for anybody can send a report about anything. */
   readonly isVouched: boolean;
+  /** Whether its envelope domain is named as mailing lists are: `lists.example.org`. */
+  readonly isList: boolean;
   /** Mail of a mailbox provider or gateway that nothing connects with the domain's own account there. */
   readonly isOfOthers: boolean;
 }
@@ -23,7 +25,8 @@ const FORWARDED_SHARE = 0.1;
  * What a source is, by rules that can be said aloud. The first that applies counts. Unauthenticated mail of addresses without a
  * proper name is judged before, as `threat`: see `source-pool.ts`.
  *
- * 1. forwarder: most of its mail was signed elsewhere, or receivers say that it forwards. Never a service that sends for customers. A service that does nothing but forward always is one.
+ * 1. forwarder: most of its mail was signed elsewhere, or receivers say that it forwards, or its envelope
+ *    domain is one of mailing lists. Never a service that sends for customers. A service that does nothing but forward always is one.
  * 2. unknown: an organization or network that only reports name which are not trusted.
  * 3. authorized: nearly all of its mail is aligned.
  * 4. misconfigured: it is the domain's own server; or some of its mail is aligned; or it is a service that sends for customers, and
@@ -31,7 +34,7 @@ const FORWARDED_SHARE = 0.1;
  * 5. unknown: all else. A user's own forgotten server fails exactly as a stranger's does.
  */
 export const classifySource = (facts: SourceFacts): Classification => {
-  const { messages, aligned, forwarded, authenticated, relayed, identity, isVouched, isOfOthers } = facts;
+  const { messages, aligned, forwarded, authenticated, relayed, identity, isVouched, isList, isOfOthers } = facts;
   const failing = messages - aligned;
   const share = messages === 0 ? 0 : aligned / messages;
   if (identity.service?.forwards === true && messages > 0) return "forwarder";
@@ -40,6 +43,7 @@ export const classifySource = (facts: SourceFacts): Classification => {
     if (relayed > 0 && relayed * 2 >= aligned) return "forwarder";
     if (failing > 0 && forwarded > 0 && forwarded >= failing * FORWARDED_SHARE && share < AUTHORIZED_SHARE)
       return "forwarder";
+    if (isList && authenticated > 0 && share < AUTHORIZED_SHARE) return "forwarder";
   }
   if (!isVouched && identity.service === null && identity.kind !== "own") return "unknown";
   if (share >= AUTHORIZED_SHARE) return "authorized";

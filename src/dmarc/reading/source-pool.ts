@@ -1,12 +1,6 @@
 import { networkOf } from "./network.ts";
 import type { AddressFacts, Totals } from "./reading-store.ts";
-import {
-  type Identities,
-  type ReadSource,
-  type ReverseFinding,
-  reverseOf,
-  type SourceIdentity,
-} from "./source-identity.ts";
+import { type Identities, type ReadSource, reverseOf, type SourceIdentity } from "./source-identity.ts";
 
 /** Unauthenticated mail of addresses without a proper name, taken together: a threat. */
 export const UNAUTHENTICATED_MAIL = "unauthenticated";
@@ -22,14 +16,25 @@ export interface MeasuredSource extends ReadSource {
   readonly trusted: Totals;
 }
 
+/** An address that sends so much over so many days, beside few others of the kind, may be a server of the user's without a name. */
+const RECURRING_DAYS = 14;
+const RECURRING_MESSAGES = 5;
+const RECURRING_NETWORKS_MAX = 3;
+/** So many unrelated organizations with a little unauthenticated mail each are hosts that somebody broke into. */
+const CAMPAIGN_ORGANIZATIONS_MIN = 10;
+const CAMPAIGN_SHARE_MAX = 0.02;
+
 /**
- * Finds the mail that is nobody's: unauthenticated, from an address without a reverse name or with one that providers give to
- * customers at home. Every address is judged for itself, by what it sent in the range. It is left out when the address sent aligned
- * mail or proved anything at any time, when its network is one of the domain's own, when its reverse name claims to be the domain's
- * own, and when a receiver recognized it as forwarded.
+ * Finds the mail that is nobody's: unauthenticated, from an address without a reverse name or with one that providers give to all of
+ * theirs. Every address is judged for itself, by what it sent in the range. It is left out when the address sent aligned mail or proved
+ * anything at any time, when its network is one of the domain's own, when its reverse name claims to be the domain's own, and when a
+ * receiver recognized it as forwarded.
+ *
+ * Two things need a look at all of them: the few nameless addresses that send again and again for weeks stand for themselves, and
+ * unauthenticated mail of many unrelated organizations, a little of each, belongs to the pool.
  */
 export const createPools = (
-  sources: readonly ReadSource[],
+  sources: readonly MeasuredSource[],
   facts: ReadonlyMap<string, AddressFacts>,
   identities: Identities,
 ) => {
@@ -42,27 +47,58 @@ export const createPools = (
     if (signer !== null || identities.isOwn(envelope)) ownNetworks.add(networkOf(ip));
   }
 
-  const nameless = new Map<string, ReverseFinding>();
-  const findingOf = (ip: string): ReverseFinding => {
-    const finding = nameless.get(ip) ?? reverseOf(facts.get(ip));
-    nameless.set(ip, finding);
-    return finding;
-  };
+  const provesNothing = ({ evidence: { ip }, totals }: MeasuredSource): boolean =>
+    ip !== null &&
+    !proving.has(ip) &&
+    !ownNetworks.has(networkOf(ip)) &&
+    totals.messages > 0 &&
+    totals.aligned === 0 &&
+    totals.forwarded === 0;
 
-  const poolOf = ({ evidence, totals, identity }: MeasuredSource): Pool | null => {
-    const { ip } = evidence;
-    if (identity.kind !== "network" || ip === null || proving.has(ip) || ownNetworks.has(networkOf(ip))) return null;
-    if (totals.messages === 0 || totals.aligned > 0 || totals.forwarded > 0) return null;
-    const finding = findingOf(ip);
+  const namelessPool = (ip: string): Pool | null => {
+    const finding = reverseOf(facts.get(ip));
     if (finding === "pending") return PENDING;
     if (finding !== "absent" && finding !== "generic") return null;
     return identities.isOwn(facts.get(ip)?.name ?? null) ? null : UNAUTHENTICATED_MAIL;
   };
 
+  const pools = new Map<number, Pool>();
+  const recurring: MeasuredSource[] = [];
+  const named: MeasuredSource[] = [];
+  for (const source of sources) {
+    const { ip } = source.evidence;
+    if (ip === null || !provesNothing(source)) continue;
+    if (source.identity.kind === "organization") named.push(source);
+    if (source.identity.kind !== "network") continue;
+    const pool = namelessPool(ip);
+    if (pool !== null) pools.set(source.number, pool);
+    if (pool === UNAUTHENTICATED_MAIL && facts.get(ip)?.name == null && isRecurring(source)) recurring.push(source);
+  }
+  const networks = new Set(recurring.map(({ evidence: { ip } }) => networkOf(ip ?? "")));
+  if (networks.size <= RECURRING_NETWORKS_MAX) for (const { number } of recurring) pools.delete(number);
+  for (const number of campaignOf(named)) pools.set(number, UNAUTHENTICATED_MAIL);
+
   return {
     /** The pool of a source, or null for a source that stands for itself. */
-    poolOf,
+    poolOf: ({ number }: MeasuredSource): Pool | null => pools.get(number) ?? null,
     /** Whether mail of the domain's own comes from the network of an address. */
     isBesideOwn: (ip: string): boolean => ownNetworks.has(networkOf(ip)),
   };
+};
+
+const isRecurring = ({ firstDay, lastDay, totals }: MeasuredSource): boolean =>
+  lastDay - firstDay >= RECURRING_DAYS && totals.messages >= RECURRING_MESSAGES;
+
+/** The numbers of sources that are part of a campaign through hosts of many organizations. */
+const campaignOf = (named: readonly MeasuredSource[]): readonly number[] => {
+  const organizations = Map.groupBy(named, ({ identity }) => identity.key);
+  if (organizations.size < CAMPAIGN_ORGANIZATIONS_MIN) return [];
+  const sum = (of: readonly MeasuredSource[]): number => of.reduce((total, { totals }) => total + totals.messages, 0);
+  const all = sum(named);
+  return [...organizations.values()].flatMap((of) => {
+    const first = Math.min(...of.map(({ firstDay }) => firstDay));
+    const last = Math.max(...of.map(({ lastDay }) => lastDay));
+    const isBrief = last - first < RECURRING_DAYS;
+    return isBrief || sum(of) <= all * CAMPAIGN_SHARE_MAX ? of.map(({ number }) => number) : [];
+  });
 };

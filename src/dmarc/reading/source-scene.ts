@@ -65,14 +65,21 @@ export const readScene = (
   const words = new Map(store.words(number).map((word) => [word.key, word]));
   const stored = store.allSources(number).map(withEvidence);
   const identities = createIdentities({ domain, sources: stored, facts });
-  const pools = createPools(stored, facts, identities);
   const measured = stored.map((source): MeasuredSource => {
     const own = sums.get(source.number) ?? [];
     const totals = own.reduce<Totals>(addTotals, NO_TOTALS);
     const trusted = own.find(({ isTrusted }) => isTrusted) ?? NO_TOTALS;
     return { ...source, identity: identities.identityOf(source), totals, trusted };
   });
+  const pools = createPools(measured, facts, identities);
   const relayed = findRelayed(measured, identities);
+  const connected = new Set(
+    measured
+      .filter(({ number: source, evidence: { signer, envelope } }) => {
+        return (signer !== null && !relayed.has(source)) || identities.isOwn(envelope);
+      })
+      .map(({ identity }) => identity.key),
+  );
 
   /**
    * Whether mail of a mailbox provider or gateway is not the domain's own: it was signed elsewhere, or neither a signature nor the
@@ -82,7 +89,8 @@ export const readScene = (
     const kind = identity.service?.kind;
     if (kind === "gateway") return relayed.has(source);
     if (kind !== "mailbox provider") return false;
-    if (relayed.has(source)) return true;
+    // Where nothing else connects the domain with the provider, a reporter that leaves results out does not either.
+    if (relayed.has(source) || !connected.has(identity.key)) return !identities.isTenant(evidence.foreign);
     const isConnected = evidence.signer !== null || identities.isOwn(evidence.envelope) || totals.aligned > 0;
     return !isConnected && !identities.isTenant(evidence.foreign);
   };
@@ -92,6 +100,7 @@ export const readScene = (
     if (pool === null) return isOfOthers(source) ? `${key}${OTHERS}` : key;
     // A network that the user classified stands for itself.
     const network = `net:${networkOf(source.evidence.ip ?? "")}`;
+    if (words.has(key)) return key;
     const isClassified = words.has(network) || (rule !== null && rule.classification !== "threat");
     return byNetwork || isClassified ? network : pool;
   };

@@ -110,6 +110,44 @@ describe("unauthenticated mail", () => {
     expect(world.find("unauthenticated")).toMatchObject({ classification: "forwarder", classified_by: "user" });
   });
 
+  test("of one address that sends for weeks stands for itself, that of many does not", async () => {
+    const weekly = async (count: number) => {
+      const ips = Array.from({ length: count }, (_, n) => `5.5.${n}.1`);
+      const world = await startWith([{ ip: "8.8.8.8" }]);
+      for (let week = 0; week < 4; week++) {
+        const rows = ips.map((ip) => ({ ...UNPROVEN, ip, count: 2 }));
+        await world.give({ begin: MADE_DAY_S + week * 7 * DAY_S, rows });
+      }
+      for (const ip of ips) world.nameAddress(ip, null);
+      return shown(world).filter(([key]) => key !== "own");
+    };
+    expect(await weekly(1)).toEqual([["net:5.5.0.0/24", "unknown", 8]]);
+    expect(await weekly(3)).toHaveLength(3);
+    expect(await weekly(4)).toEqual([["unauthenticated", "threat", 32]]);
+  });
+
+  test("of a few named servers is unknown, and of many unrelated ones a threat", async () => {
+    const hosts = async (count: number, rows: readonly MadeRow[] = []) => {
+      const ips = Array.from({ length: count }, (_, n) => `5.5.${n}.1`);
+      const world = await startWith([...ips.map((ip) => ({ ...UNPROVEN, ip, count: 1 })), ...rows]);
+      for (const [n, ip] of ips.entries()) world.nameAddress(ip, `mail.hotel${n}.example`);
+      return world;
+    };
+    expect(shown(await hosts(9)).map(([, classification]) => classification)).toEqual(Array(9).fill("unknown"));
+    expect(shown(await hosts(10))).toEqual([["unauthenticated", "threat", 10]]);
+    const world = await hosts(10);
+    world.say("org:hotel3.example", "authorized", 1);
+    expect(shown(world)).toEqual([
+      ["org:hotel3.example", "authorized", 1],
+      ["unauthenticated", "threat", 9],
+    ]);
+    const own = { ...UNPROVEN, ip: "9.9.9.9", count: 50 };
+    const mixed = await hosts(10, [own]);
+    mixed.nameAddress("9.9.9.9", "web.own-hoster.example");
+    await mixed.give({ begin: MADE_DAY_S + 14 * DAY_S, rows: [own] });
+    expect(mixed.find("org:own-hoster.example")?.classification).toBe("unknown");
+  });
+
   test("shows eight addresses at most, those seen last first", async () => {
     const { give, find, nameAddress } = await startWith(
       Array.from({ length: 9 }, (_, n) => ({ ...UNPROVEN, ip: `5.5.5.${n}` })),
@@ -200,6 +238,23 @@ describe("forwarded mail", () => {
     for (const ip of ["8.8.8.8", "8.8.4.4", "8.8.4.5"]) nameAddress(ip, "mail-wr1-f1.google.com");
     expect(find("service:google-workspace")).toMatchObject({ messages: 103, aligned: 103 });
     expect(find("service:google-workspace/others")).toMatchObject({ classification: "forwarder", messages: 5 });
+  });
+
+  test("of a provider that the domain does not use is one source, also where a reporter leaves results out", async () => {
+    const others = { ...UNPROVEN, count: 5, reasons: ["forwarded"] };
+    const { reader, domain, nameAddress } = await startWith([
+      { ...others, ip: "8.8.4.4", spfResults: ["gmail.com pass"] },
+      { ip: "8.8.4.5", count: 2, dkimResults: [], spfResults: [] },
+    ]);
+    for (const ip of ["8.8.4.4", "8.8.4.5"]) nameAddress(ip, "mail-wr1-f1.google.com");
+    expect(reader.sources(domain, ALL).map(({ key }) => key)).toEqual(["service:google-workspace/others"]);
+  });
+
+  test("of a mailing list is a forwarder's, although receivers do not say so", async () => {
+    const { find } = await startWith([
+      { ...UNPROVEN, ip: "9.9.9.9", count: 8, spfResults: ["lists.club.example pass"] },
+    ]);
+    expect(find("org:club.example")?.classification).toBe("forwarder");
   });
 
   test("is a sender's own when nobody else signs so, or it signs for much of the mail", async () => {

@@ -103,6 +103,9 @@ const partition = (keys: readonly string[]): readonly [networks: ReadonlySet<str
   new Set(keys.filter((key) => !isNetwork(key))),
 ];
 
+/** Names of hosts that do nothing but serve mailing lists. */
+const LIST = /(?:^|\.)(?:lists?|listes|listen|listserv|mailman|majordomo|sympa|googlegroups)\./;
+
 const classOf = (key: string, members: readonly PlacedSource[]): Classification => {
   if (key === PENDING) return "unknown";
   const [first] = members;
@@ -122,6 +125,7 @@ const classOf = (key: string, members: readonly PlacedSource[]): Classification 
     ...{ messages, aligned, forwarded, authenticated, isVouched },
     relayed: sum((member) => (member.isRelayed ? of(member) : NO_TOTALS)).aligned,
     identity: first.identity,
+    isList: members.some(({ evidence }) => evidence.envelope !== null && LIST.test(evidence.envelope)),
     isOfOthers: key.endsWith(OTHERS),
   });
 };
