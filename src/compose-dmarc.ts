@@ -1,5 +1,3 @@
-import type { Clock } from "./base/clock.ts";
-import { ok } from "./base/errors.ts";
 import type { Log } from "./base/log.ts";
 import type { Outside } from "./compose-engine.ts";
 import { composeHealth } from "./compose-health.ts";
@@ -46,7 +44,6 @@ import { createReportRoutes } from "./dmarc/reading/reading-report-routes.ts";
 import { createReportReadingStore } from "./dmarc/reading/reading-report-store.ts";
 import { createReadingRoutes } from "./dmarc/reading/reading-routes.ts";
 import { createReadingStore } from "./dmarc/reading/reading-store.ts";
-import { createReception } from "./dmarc/ingest/reception.ts";
 import { createReportStore } from "./dmarc/ingest/report-store.ts";
 import { createRetention } from "./dmarc/ingest/retention.ts";
 import { createNameRetention } from "./dmarc/ingest/retention-names.ts";
@@ -61,8 +58,6 @@ import type { Guard } from "./http/guard.ts";
 import type { DnsResolver } from "./net/dns.ts";
 import { GeoipFiles } from "./net/geoip-files.ts";
 import type { OutgoingRules } from "./net/fetch-url.ts";
-import { receiverCertificate } from "./net/self-signed-file.ts";
-import { createSmtpReceiver } from "./net/smtp-receiver.ts";
 
 export interface DmarcParts {
   readonly config: Config;
@@ -273,34 +268,4 @@ export const composeDmarc = (parts: DmarcParts) => {
   };
 };
 
-type Dmarc = ReturnType<typeof composeDmarc>;
-
-export interface ReceiverParts {
-  readonly config: Config;
-  readonly dmarc: Pick<Dmarc, "store" | "intake" | "authors" | "authenticate" | "reserve">;
-  readonly clock: Clock;
-  readonly log: Log;
-}
-
-/** Where report mail comes in; null when no listener is set, an error when there is no certificate. */
-export const composeReceiver = ({ config, dmarc, clock, log }: ReceiverParts) => {
-  const { reportHost, reportListen, reportTls: files, dataDir } = config;
-  if (reportHost === null || reportListen === null) return null;
-  const hostName = mailHostOf(config) ?? reportHost;
-  const readCertificate = () => receiverCertificate({ dataDir, hostName, files, clock });
-  const certificate = readCertificate();
-  if (!certificate.ok) return certificate;
-  const { store: domains, intake, authors, authenticate, reserve } = dmarc;
-  const reception = createReception({ domains, authors, authenticate, intake, reportHost, reserve, clock, log });
-  const receiver = createSmtpReceiver({ ...reception, hostName, tls: certificate.value, clock, log });
-  return ok({
-    receiver,
-    ...reportListen,
-    /** Takes over a certificate that was renewed meanwhile. One that cannot be used leaves the old one in its place. */
-    async renewCertificate(): Promise<void> {
-      const fresh = readCertificate();
-      if (fresh.ok) receiver.useCertificate(fresh.value);
-      else log.warn("the certificate for report mail stays the old one", { problem: fresh.error.message });
-    },
-  });
-};
+export type Dmarc = ReturnType<typeof composeDmarc>;

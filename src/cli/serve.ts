@@ -1,7 +1,7 @@
 import type { Command } from "commander";
 import { systemClock, wait } from "../base/clock.ts";
 import { createLog, type Log } from "../base/log.ts";
-import { composeReceiver } from "../compose-dmarc.ts";
+import { composeReceiver } from "../compose-receiver.ts";
 import { composeService, type Service } from "../compose.ts";
 import { freshResolverOf, realOutside } from "../compose-engine.ts";
 import { type Config, ignoreProxyVariables, USE_PROXY_ENV_SETTING } from "../config.ts";
