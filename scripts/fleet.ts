@@ -1,5 +1,5 @@
 /**
- * `npm run fleet -- [--seed N] [--days N] [--only PATTERN] [--json]`: a simulated fleet of domains whose truth is known, and the
+ * `npm run fleet -- [--seed N] [--days N] [--scale N] [--only PATTERN] [--json]`: a simulated fleet of domains whose truth is known, and the
  * score of what the service says of it. Ends with status 1 when the score is below the minimum.
  */
 import { parseArgs } from "node:util";
@@ -13,13 +13,20 @@ const { values } = parseArgs({
   options: {
     seed: { type: "string", default: "1" },
     days: { type: "string", default: "75" },
+    scale: { type: "string", default: "1" },
     only: { type: "string", default: "" },
     json: { type: "boolean", default: false },
   },
 });
 
 const [seed, days] = [Number(values.seed), Number(values.days)];
-const result = await simulate({ seed, days, only: new RegExp(values.only, "i"), tell: (text) => console.error(text) });
+const result = await simulate({
+  seed,
+  days,
+  only: new RegExp(values.only, "i"),
+  scale: Number(values.scale),
+  tell: (text) => console.error(text),
+});
 const more = values.only === "" ? [await orderClaim(seed)] : [];
 const score = scoreOf(result, { seed, days, more });
 const shortfalls = shortfallsOf(score, MINIMUM);

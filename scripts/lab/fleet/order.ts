@@ -31,7 +31,7 @@ const sourcesAfter = async (seed: number, shuffle: number): Promise<string[]> =>
     for (const plan of plans) {
       const { id, address } = await enrol(world, plan, 0);
       ids.push(id);
-      const scheduling = { startMs: START_MS, chance: createChance(seed), signer, truth: new Map() };
+      const scheduling = { startMs: START_MS, chance: createChance(seed), signer, truth: new Map(), scale: 1 };
       for (let day = 0; day < DAYS; day++)
         for (const { mail } of deliveriesOf(plan, day, scheduling))
           mails.push({ at: order.next(), take: () => world.receive(mail(address), address) });

@@ -53,16 +53,18 @@ export interface Scheduling extends Times {
   readonly chance: Chance;
   readonly signer: Signer;
   readonly truth: Truth;
+  /** How much mail there is: 1 as planned, 0.1 a tenth. */
+  readonly scale: number;
 }
 
 /** The mails about a day of a domain: of most reporters on the next day, a few late, a few twice. */
 export const deliveriesOf = (plan: DomainPlan, day: number, scheduling: Scheduling): Delivery[] => {
-  const { startMs, chance, signer, truth } = scheduling;
+  const { startMs, chance, signer } = scheduling;
   const beginS = startMs / 1000 + day * DAY_S;
   const record = plan.record(day);
   // Reporters look the address up when the day is over.
   const isAsked = plan.record(day + 1)?.includes("{rua}") === true && record?.includes("{rua}") === true;
-  const sights = sightsOf(plan, day, chance, truth);
+  const sights = sightsOf(plan, day, scheduling);
   if (!isAsked || plan.isSilent?.(day) === true) return [];
   return sights.flatMap((sight) => {
     const { reporter } = sight;

@@ -33,6 +33,8 @@ export interface SimulationOptions {
   readonly seed: number;
   readonly days: number;
   readonly only: RegExp;
+  /** How much mail there is: 1 as planned, 0.1 a tenth. */
+  readonly scale: number;
   /** Told once a simulated week. */
   readonly tell?: (text: string) => void;
 }
@@ -212,7 +214,7 @@ export const rangeOf = (days: number): string => `from=${isoOf(-HISTORY_DAYS)}&t
 
 /** Lives through all days, and reads what the service says at the end. */
 export const simulate = async (options: SimulationOptions): Promise<SimulationResult> => {
-  const { seed, days, only } = options;
+  const { seed, days, only, scale } = options;
   const dnsClock = createFleetClock(START_MS);
   const state = { nowMs: dnsClock.nowMs };
   const dns = createFleetDns(() => state.nowMs());
@@ -226,7 +228,7 @@ export const simulate = async (options: SimulationOptions): Promise<SimulationRe
   const chance = createChance(seed);
   const run: Run = {
     ...{ world, plans, truths, enrolled: new Map(), advice: new Map(), weeks: new Map() },
-    scheduling: ({ name }) => ({ startMs: START_MS, chance, signer, truth: truths.get(name) ?? new Map() }),
+    scheduling: ({ name }) => ({ startMs: START_MS, chance, signer, truth: truths.get(name) ?? new Map(), scale }),
   };
   try {
     for (const plan of plans) applyDns(dns, plan, BEFORE);

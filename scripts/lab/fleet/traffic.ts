@@ -68,14 +68,19 @@ const asSeen = (mail: Mail, isAnswered: boolean): Mail =>
 export type Truth = Map<string, Stream>;
 
 /** All that receivers saw of a domain on a day; `truth` learns the addresses. */
-export const sightsOf = (plan: DomainPlan, day: number, chance: Chance, truth: Truth): Sight[] => {
+export const sightsOf = (
+  plan: DomainPlan,
+  day: number,
+  { chance, truth, scale }: { readonly chance: Chance; readonly truth: Truth; readonly scale: number },
+): Sight[] => {
   const tags = tagsOf(plan.record(day) ?? "p=none");
   const reporters = plan.reporters.flatMap((name) => REPORTERS[name] ?? []);
   const weights = reporters.map(({ weight }) => weight);
   const rows = reporters.map((): Row[] => []);
   for (const [at, stream] of plan.streams.entries()) {
     const own = chance.named(`${plan.name} ${day} ${at}`);
-    const count = stream.volume(day, own);
+    const exact = stream.volume(day, own) * scale;
+    const count = scale === 1 ? exact : Math.floor(exact) + (own.hits(exact % 1) ? 1 : 0);
     if (count === 0) continue;
     const hosts = stream.hosts(day, own);
     const parts = own.split(
