@@ -15,7 +15,7 @@ import type { SourceReader } from "../reading/sources.ts";
 export interface AdvisorDeps {
   /** Both of trusted reports only: nobody else's word is to move a policy. */
   readonly reading: ReadingStore;
-  readonly reader: Pick<SourceReader, "sources">;
+  readonly reader: Pick<SourceReader, "open">;
   readonly resolver: DnsResolver;
   readonly clock: Clock;
   /** The history of the DNS. Without it the policy is taken to stand since the last change of anything about the domain. */
@@ -91,6 +91,7 @@ export const createAdvisor = ({ reading, reader, resolver, clock, domains, readH
     const imported = importedDays(domain, policy, window);
     const lately = { fromDay: today - SILENT_DAYS + 1, toDay: today };
     const recent = { fromDay: days.at(-RECENT_REPORTED_DAYS) ?? window.fromDay, toDay: today };
+    const sources = reader.open(domain);
     return advise({
       domain: domain.domain,
       isOrganisational: organisationalDomain(domain.domain) === domain.domain,
@@ -106,8 +107,8 @@ export const createAdvisor = ({ reading, reader, resolver, clock, domains, readH
           reading.reporters(number, { fromDay: day, toDay: day }).map((one) => one.authenticatedAs ?? one.reporter),
         ),
       ),
-      sources: reader.sources(domain, window),
-      recentSources: reader.sources(domain, recent),
+      sources: sources.sources(window),
+      recentSources: sources.sources(recent),
       reportedLately: days.filter((day) => day >= lately.fromDay).length,
       passedLately: reading.totals(number, lately).aligned,
       unauthenticated: reading.untrustedMessages(number, window),

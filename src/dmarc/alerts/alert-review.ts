@@ -7,7 +7,7 @@ import type { Raise } from "../domains/raise.ts";
 import { entryOf } from "../ingest/rollup.ts";
 import type { RecordStore } from "../reading/reading-record-store.ts";
 import type { ReadingStore } from "../reading/reading-store.ts";
-import type { SourceReader } from "../reading/sources.ts";
+import type { DomainSources, SourceReader } from "../reading/sources.ts";
 import { learningFromDay } from "./alert-learning.ts";
 import type { AlertRuleStore } from "./alert-rule-store.ts";
 import { NEWS_DAYS } from "./alert-rules.ts";
@@ -51,12 +51,25 @@ export const createReview =
     const enrolledDay = dayOfTime(domain.createdAtMs);
     const known = { fromDay: learningFromDay(enrolledDay, recent.fromDay), toDay: today };
     const learning = { enrolledDay, reportedDays: view.rules.reportedDays(domain.number, known) };
+    // A quiet domain is reviewed without its sources.
+    let opened: DomainSources | null = null;
+    const sources = (): DomainSources => {
+      opened ??= view.reader.open(domain);
+      return opened;
+    };
     const review: Review = {
       ...{ tx, domain, nowMs, today, recent, learning, alerts, records },
       reading: view.reading,
       rules: view.rules,
-      shown: once((range) => new Map(view.reader.sources(domain, range).map((source) => [source.key, source]))),
-      placed: once((range) => view.reader.placed(domain, range)),
+      shown: once(
+        (range) =>
+          new Map(
+            sources()
+              .sources(range)
+              .map((source) => [source.key, source]),
+          ),
+      ),
+      placed: once((range) => sources().placed(range)),
       thresholds: thresholdsOf(domain),
       raise: (alert) => raise(tx, domain, alert, nowMs),
     };

@@ -22,12 +22,11 @@ export const reviewFailures = (review: Review): boolean => {
   const { domain, today, thresholds, alerts, reading, rules, raise } = review;
   const range = { fromDay: today - WINDOW_DAYS, toDay: today };
   const incidents = readIncidents(alerts.listByRule(domain.number, "failure_spike", ALERTS_MAX));
-  const perDay = reading.perDay(domain.number, range);
-  const isQuiet = perDay.every(
-    ({ day, messages, aligned }) =>
-      day < review.recent.fromDay || messages - aligned < thresholds.failure_spike_messages,
-  );
+  const isQuiet = reading
+    .perDay(domain.number, review.recent)
+    .every(({ messages, aligned }) => messages - aligned < thresholds.failure_spike_messages);
   if (isQuiet && [...incidents.values()].every(({ endedDay }) => endedDay !== null)) return false;
+  const perDay = reading.perDay(domain.number, range);
   const shown = review.shown(range);
   const keys = new Map(review.placed(range).map(({ number, shownKey }) => [number, shownKey]));
   const byKey = Map.groupBy(rules.sourceDays(domain.number, range, null), ({ source }) => keys.get(source) ?? "");

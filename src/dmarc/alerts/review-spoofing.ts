@@ -15,11 +15,15 @@ export const reviewSpoofing = ({
   learning,
   thresholds,
   alerts,
+  reading,
   rules,
   shown,
   placed,
   raise,
 }: Review): boolean => {
+  // None of the mail that passes, or that receivers recognize as forwarded, is of that kind.
+  const { messages, aligned, forwarded } = reading.totals(domain.number, recent);
+  if (messages - aligned - forwarded < thresholds.spoofing_messages) return false;
   const range = { fromDay: today - WINDOW_DAYS, toDay: today };
   const lately = shown(recent).get(UNAUTHENTICATED_MAIL)?.messages ?? 0;
   if (lately < thresholds.spoofing_messages) return false;

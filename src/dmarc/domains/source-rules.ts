@@ -43,10 +43,30 @@ export interface RuledAddress {
   readonly isAuthenticated: boolean;
 }
 
-/** Whether an address fits all conditions of a rule. What is not known fits no condition. */
-export const fitsRule = (rule: SourceRule, address: RuledAddress): boolean =>
+/** Finds the first rule that an address fits, null for none. An address fits a rule by all its conditions; what is not known fits none. */
+export const createRuleFinder = (rules: readonly SourceRule[]): ((address: RuledAddress) => SourceRule | null) => {
+  const read = rules.map((rule) => ({
+    rule,
+    network: rule.network === undefined ? null : ipaddr.parseCIDR(rule.network),
+  }));
+  return (address) => {
+    // Reading an address is most of what it takes to look for its network.
+    let parsed: Address | null = null;
+    const isWithin = (network: Network): boolean => {
+      parsed ??= ipaddr.parse(address.ip);
+      return parsed.kind() === network[0].kind() && parsed.match(network);
+    };
+    const fits = ({ rule, network }: (typeof read)[number]): boolean =>
+      fitsOthers(rule, address) && (network === null || isWithin(network));
+    return read.find(fits)?.rule ?? null;
+  };
+};
+
+type Address = ReturnType<typeof ipaddr.parse>;
+type Network = ReturnType<typeof ipaddr.parseCIDR>;
+
+const fitsOthers = (rule: SourceRule, address: RuledAddress): boolean =>
   (rule.reverse_name === undefined || fitsName(rule.reverse_name, address)) &&
-  (rule.network === undefined || isWithin(address.ip, rule.network)) &&
   (rule.asn === undefined || rule.asn === address.asn) &&
   (rule.country === undefined || rule.country === address.country) &&
   (rule.authenticated === undefined || rule.authenticated === address.isAuthenticated);
@@ -56,10 +76,4 @@ const fitsName = (wanted: string, { name, isAsked, isGeneric }: RuledAddress): b
   if (wanted === "none") return name === null;
   if (wanted === "generic") return name !== null && isGeneric;
   return name !== null && (name === wanted || name.endsWith(`.${wanted}`));
-};
-
-const isWithin = (ip: string, network: string): boolean => {
-  const address = ipaddr.parse(ip);
-  const [base, bits] = ipaddr.parseCIDR(network);
-  return address.kind() === base.kind() && address.match(base, bits);
 };

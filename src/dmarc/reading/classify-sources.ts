@@ -35,16 +35,17 @@ export const createSourceClassifier = ({ db, store, reader, clock }: SourceClass
       if (domain instanceof AppError) return domain;
       const toDay = dayOfTime(clock.nowMs());
       const range = { fromDay: toDay - RANGE_DAYS + 1, toDay };
-      const before = reader.findAll(domain, keys, range);
+      const sources = reader.open(domain);
+      const before = sources.findAll(keys, range);
       const unknown = keys.filter((key) => !before.has(key));
       if (unknown.length > 0) return unknownKeys(unknown);
       if (classification === null) {
-        for (const key of reader.classifiedKeysOf(domain, keys, range)) store.removeWord(tx, domain.number, key);
+        for (const key of sources.classifiedKeysOf(keys, range)) store.removeWord(tx, domain.number, key);
       } else {
         const atMs = clock.nowMs();
         for (const key of keys) store.setWord(tx, domain.number, { key, classification, atMs });
       }
-      const after = reader.findAll(domain, keys, range);
+      const after = sources.findAll(keys, range);
       return keys.flatMap((key) => after.get(key) ?? []);
     });
     if (classified instanceof AppError) throw classified;

@@ -1,4 +1,6 @@
 import { expect, test } from "bun:test";
+import fc from "fast-check";
+import ipaddr from "ipaddr.js";
 import { networkOf } from "./network.ts";
 
 test.each([
@@ -9,4 +11,17 @@ test.each([
   ["::1", "::/48"],
 ])("%s is in %s", (ip, network) => {
   expect(networkOf(ip)).toBe(network);
+});
+
+test("an IPv6 address is in the network of its first 48 bits, however it is written", () => {
+  const group = fc.oneof(fc.constant(0), fc.integer({ min: 0, max: 0xffff }));
+  fc.assert(
+    fc.property(fc.array(group, { minLength: 8, maxLength: 8 }), (groups) => {
+      const ip = new ipaddr.IPv6(groups).toString();
+      const [base, bits] = ipaddr.IPv6.parseCIDR(networkOf(ip));
+      expect(bits).toBe(48);
+      expect(base.parts).toEqual([...groups.slice(0, 3), 0, 0, 0, 0, 0]);
+      expect(networkOf(ip)).toBe(`${base.toString()}/48`);
+    }),
+  );
 });

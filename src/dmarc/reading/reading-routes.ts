@@ -83,9 +83,12 @@ export const createReadingRoutes = (deps: ReadingRouteDeps) => {
     const { from, to, source, report: reportId, ...rest } = filters;
     const range = rangeOf({ from, to }, clock.nowMs());
     if (reportId === undefined) {
-      const place: RecordPlace =
-        source === undefined ? { domain: domain.number } : { sources: reader.numbersOf(domain, source, range) };
-      return { place, range, filters: rest, names: reader.names(domain, range) };
+      return db.snapshot(() => {
+        const sources = reader.open(domain);
+        const place: RecordPlace =
+          source === undefined ? { domain: domain.number } : { sources: sources.numbersOf(source, range) };
+        return { place, range, filters: rest, names: sources.names(range) };
+      });
     }
     const report = reports.find(domain.number, reportId);
     if (report === undefined) return { place: { sources: [] }, range, filters: rest, names: new Map() };

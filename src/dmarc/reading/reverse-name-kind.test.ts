@@ -1,4 +1,5 @@
 import { describe, expect, test } from "bun:test";
+import fc from "fast-check";
 import { isGenericName } from "./reverse-name-kind.ts";
 
 describe("a name of a customer at home", () => {
@@ -41,4 +42,39 @@ describe("a name of a customer at home", () => {
   ])("is not %s", (name, ip) => {
     expect(isGenericName(name, ip)).toBe(false);
   });
+});
+
+test("a name of any length is judged by its labels, as often as they are repeated", () => {
+  const word = fc.constantFrom(
+    "dyn",
+    "dynamic",
+    "pool",
+    "ppp",
+    "mail",
+    "mailer",
+    "smtp",
+    "smtp1",
+    "x",
+    "1",
+    "0000",
+    "",
+  );
+  const parts = fc.array(fc.tuple(word, fc.constantFrom(".", "-", "_")), { maxLength: 2_000 });
+  fc.assert(
+    fc.property(parts, (pairs) => {
+      const below = `${pairs.flat().join("")}.`;
+      const isMail = below.split(/[.-]/).some((label) => ["mail", "smtp", "smtp1", "mail1"].includes(label));
+      const isDynamic = below.split(/[.\d_-]/).some((label) => ["dyn", "dynamic", "pool", "ppp"].includes(label));
+      expect(isGenericName(`${below}isp.example`, "2001:db8::1")).toBe(isDynamic && !isMail);
+    }),
+    { numRuns: 30 },
+  );
+});
+
+test("nothing in a long name is tried again from every place in it", () => {
+  // Nobody can publish more than 253 characters; here quadratic time would be minutes.
+  expect(isGenericName(`mail${"1".repeat(1_000_000)}x.isp.example`, "203.0.113.7")).toBe(false);
+  expect(isGenericName(`dip${"1".repeat(1_000_000)}x.isp.example`, "203.0.113.7")).toBe(true);
+  expect(isGenericName(`${"dyn".repeat(300_000)}.isp.example`, "203.0.113.7")).toBe(false);
+  expect(isGenericName(`static.${"a-".repeat(300_000)}`, "203.0.113.7")).toBe(false);
 });

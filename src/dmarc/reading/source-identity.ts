@@ -1,5 +1,5 @@
 import { organisationalDomain } from "../../mail/organisational-domain.ts";
-import { isRelaxedAligned, readSourceKey, type SourceEvidence } from "../ingest/source-key.ts";
+import { readSourceKey, type SourceEvidence } from "../ingest/source-key.ts";
 import { findService, type KnownService, serviceOfAsn } from "../services/services.ts";
 import { networkOf } from "./network.ts";
 import type { AddressFacts, StoredSource } from "./reading-store.ts";
@@ -115,7 +115,19 @@ export const createIdentities = ({ domain, sources, facts }: IdentityContext) =>
   const known = new Map<string, SourceIdentity | null>();
   let selectors: ReadonlyMap<string, ReadonlySet<string>> | null = null;
 
-  const isOwn = (name: string | null): boolean => name !== null && isRelaxedAligned(name, organisation);
+  const parent = organisationalDomain(organisation);
+  // What does not end in it cannot lie in it: most names need no look at the public suffixes.
+  const isOwn = (name: string | null): boolean =>
+    name !== null &&
+    (name === organisation || (parent !== null && name.endsWith(parent) && organisationalDomain(name) === parent));
+  const findings = new Map<string, ReverseFinding>();
+  const findingOf = (ip: string): ReverseFinding => {
+    const known = findings.get(ip);
+    if (known !== undefined) return known;
+    const finding = reverseOf(facts.get(ip));
+    findings.set(ip, finding);
+    return finding;
+  };
   const foreignOf = (of: readonly ReadSource[], part: "envelope" | "foreign"): readonly string[] =>
     of.flatMap(({ evidence }) => {
       const name = evidence[part];
@@ -127,7 +139,7 @@ export const createIdentities = ({ domain, sources, facts }: IdentityContext) =>
   /** The identity that more than a surviving signature proves; null for none. */
   const provenOf = (ip: string): SourceIdentity | null => {
     const address = facts.get(ip);
-    const reverse = reverseOf(address);
+    const reverse = findingOf(ip);
     const name = address?.isConfirmed === true ? address.name : null;
     if (isOwn(name)) return own(domain);
     const of = byAddress.get(ip) ?? [];
@@ -196,6 +208,8 @@ export const createIdentities = ({ domain, sources, facts }: IdentityContext) =>
   return {
     /** Whether a name lies in the organization of the domain. */
     isOwn,
+    /** What the reverse name of an address tells about it; every address is looked at once. */
+    findingOf,
     /**
      * Whether a signature is that of the domain's own account at a provider which signs with a domain of its own for every account:
      * `example-com.20230601.gappssmtp.com` at Google, `example.onmicrosoft.com` at Microsoft.

@@ -1,6 +1,6 @@
 import { networkOf } from "./network.ts";
 import type { AddressFacts, Totals } from "./reading-store.ts";
-import { type Identities, type ReadSource, reverseOf, type SourceIdentity } from "./source-identity.ts";
+import type { Identities, ReadSource, SourceIdentity } from "./source-identity.ts";
 
 /** Unauthenticated mail of addresses without a proper name, taken together: a threat. */
 export const UNAUTHENTICATED_MAIL = "unauthenticated";
@@ -56,7 +56,7 @@ export const createPools = (
     totals.forwarded === 0;
 
   const namelessPool = (ip: string): Pool | null => {
-    const finding = reverseOf(facts.get(ip));
+    const finding = identities.findingOf(ip);
     if (finding === "pending") return PENDING;
     if (finding !== "absent" && finding !== "generic") return null;
     return identities.isOwn(facts.get(ip)?.name ?? null) ? null : UNAUTHENTICATED_MAIL;

@@ -1,5 +1,6 @@
 import type { DayRange } from "../../base/days.ts";
-import { fitsRule, type SourceRule } from "../domains/source-rules.ts";
+import { createRuleFinder, type RuledAddress, type SourceRule } from "../domains/source-rules.ts";
+import { entryOf } from "../ingest/rollup.ts";
 import { networkOf } from "./network.ts";
 import {
   addTotals,
@@ -9,7 +10,7 @@ import {
   type SourceWord,
   type Totals,
 } from "./reading-store.ts";
-import { createIdentities, reverseOf, type SourceIdentity, withEvidence } from "./source-identity.ts";
+import { createIdentities, type Identities, type SourceIdentity, withEvidence } from "./source-identity.ts";
 import { createPools, type MeasuredSource, PENDING, type Pool, UNAUTHENTICATED_MAIL } from "./source-pool.ts";
 import { findRelayed } from "./source-relays.ts";
 
@@ -30,6 +31,8 @@ export interface SourceOptions {
 /** A stored source with the key that it is shown under. */
 export interface PlacedSource extends MeasuredSource {
   readonly shownKey: string;
+  /** The key when every network of the unauthenticated mail is a source of its own. */
+  readonly networkKey: string;
   /** Set for unauthenticated mail, whether it is shown as one or by network. */
   readonly pool: Pool | null;
   readonly isRelayed: boolean;
@@ -53,26 +56,60 @@ export interface SourceScene {
 /** Ends the key of what comes from a service without being connected with the domain's own account there. */
 export const OTHERS = "/others";
 
-/** Reads the stored sources of a domain, and decides which source each of them is shown as. */
-export const readScene = (
-  store: ReadingStore,
-  { number, domain, sourceRules }: ReadDomain,
-  range: DayRange,
-  { byNetwork = false }: SourceOptions,
-): SourceScene => {
-  const sums = Map.groupBy(store.sources(number, range), (sum) => sum.number);
+/**
+ * Reads the stored sources of a domain once, and decides for ranges of days which source each of them is shown as. Everything that
+ * it answers is of one state of the database only when it is used within one transaction or snapshot.
+ */
+export const readScenes = (store: ReadingStore, { number, domain, sourceRules }: ReadDomain) => {
   const facts = store.addressFacts(number);
-  const words = new Map(store.words(number).map((word) => [word.key, word]));
   const stored = store.allSources(number).map(withEvidence);
   const identities = createIdentities({ domain, sources: stored, facts });
-  const measured = stored.map((source): MeasuredSource => {
-    const own = sums.get(source.number) ?? [];
-    const totals = own.reduce<Totals>(addTotals, NO_TOTALS);
-    const trusted = own.find(({ isTrusted }) => isTrusted) ?? NO_TOTALS;
-    return { ...source, identity: identities.identityOf(source), totals, trusted };
-  });
-  const pools = createPools(measured, facts, identities);
-  const relayed = findRelayed(measured, identities);
+  const context: SceneContext = {
+    facts,
+    identities,
+    findRule: sourceRules.length === 0 ? null : createRuleFinder(sourceRules),
+  };
+  const scenes = new Map<string, Measured>();
+  const measure = (range: DayRange): Measured => {
+    const sums = Map.groupBy(store.sources(number, range), (sum) => sum.number);
+    const measured = stored.map((source): MeasuredSource => {
+      const own = sums.get(source.number) ?? [];
+      const [totals = NO_TOTALS] = own.length > 1 ? [own.reduce<Totals>(addTotals, NO_TOTALS)] : own;
+      const trusted = own.find(({ isTrusted }) => isTrusted) ?? NO_TOTALS;
+      return { ...source, identity: identities.identityOf(source), totals, trusted };
+    });
+    return { measured, pools: createPools(measured, facts, identities), relayed: findRelayed(measured, identities) };
+  };
+  return {
+    /** What was counted in the range is read once; what the user says of sources is read every time. */
+    at(range: DayRange): SourceScene {
+      const measured = entryOf(scenes, `${range.fromDay}-${range.toDay}`, () => measure(range));
+      const words = new Map(store.words(number).map((word) => [word.key, word]));
+      return { sources: placeSources(measured, words, context), facts, words };
+    },
+  };
+};
+
+export type SourceScenes = ReturnType<typeof readScenes>;
+
+/** What all the sources of a range say together. */
+interface Measured {
+  readonly measured: readonly MeasuredSource[];
+  readonly pools: ReturnType<typeof createPools>;
+  readonly relayed: ReadonlySet<number>;
+}
+
+interface SceneContext {
+  readonly facts: ReadonlyMap<string, AddressFacts>;
+  readonly identities: Identities;
+  readonly findRule: ((address: RuledAddress) => SourceRule | null) | null;
+}
+
+const placeSources = (
+  { measured, pools, relayed }: Measured,
+  words: SourceScene["words"],
+  { facts, identities, findRule }: SceneContext,
+): readonly PlacedSource[] => {
   const connected = new Set(
     measured
       .filter(({ number: source, evidence: { signer, envelope } }) => {
@@ -95,52 +132,49 @@ export const readScene = (
     return !isConnected && !identities.isTenant(evidence.foreign);
   };
 
-  const shownKeyOf = (source: MeasuredSource, pool: Pool | null, rule: SourceRule | null): string => {
+  const keysOf = (source: MeasuredSource, pool: Pool | null, rule: SourceRule | null) => {
     const { key } = source.identity;
-    if (pool === null) return isOfOthers(source) ? `${key}${OTHERS}` : key;
+    if (pool === null) {
+      const shownKey = isOfOthers(source) ? `${key}${OTHERS}` : key;
+      return { shownKey, networkKey: shownKey };
+    }
     // A network that the user classified stands for itself.
     const network = `net:${networkOf(source.evidence.ip ?? "")}`;
-    if (words.has(key)) return key;
+    if (words.has(key)) return { shownKey: key, networkKey: key };
     const isClassified = words.has(network) || (rule !== null && rule.classification !== "threat");
-    return byNetwork || isClassified ? network : pool;
+    return { shownKey: isClassified ? network : pool, networkKey: network };
   };
 
-  const sources = measured.map((source): PlacedSource => {
+  const ruleFor = ({ evidence: { ip, signer, envelope, foreign } }: MeasuredSource): SourceRule | null => {
+    if (findRule === null || ip === null) return null;
+    const known = facts.get(ip);
+    return findRule({
+      ip,
+      name: known?.isConfirmed === true ? known.name : null,
+      isAsked: known?.isAsked ?? false,
+      isGeneric: identities.findingOf(ip) === "generic",
+      asn: known?.asn ?? null,
+      country: known?.country ?? null,
+      isAuthenticated: signer !== null || envelope !== null || foreign !== null,
+    });
+  };
+
+  return measured.map((source): PlacedSource => {
     const pool = pools.poolOf(source);
-    const rule = ruleFor(source, sourceRules, facts);
+    const rule = ruleFor(source);
     const { signer, envelope, foreign } = source.evidence;
     const isOwn = signer !== null || identities.isOwn(envelope);
     const isPlausible = isOwn || (envelope === null && foreign === null);
-    const shownKey = shownKeyOf(source, pool, rule);
     const { ip } = source.evidence;
     return {
-      ...{ ...source, pool, rule, shownKey, isPlausible },
+      ...source,
+      ...keysOf(source, pool, rule),
+      ...{ pool, rule, isPlausible },
       isRelayed: relayed.has(source.number),
       isNamePending: ip !== null && facts.get(ip)?.isAsked !== true,
       isBesideOwn: ip !== null && pools.isBesideOwn(ip),
     };
   });
-  return { sources, facts, words };
-};
-
-const ruleFor = (
-  { evidence }: MeasuredSource,
-  rules: readonly SourceRule[],
-  facts: ReadonlyMap<string, AddressFacts>,
-): SourceRule | null => {
-  const { ip, signer, envelope, foreign } = evidence;
-  if (rules.length === 0 || ip === null) return null;
-  const known = facts.get(ip);
-  const address = {
-    ip,
-    name: known?.isConfirmed === true ? known.name : null,
-    isAsked: known?.isAsked ?? false,
-    isGeneric: reverseOf(known) === "generic",
-    asn: known?.asn ?? null,
-    country: known?.country ?? null,
-    isAuthenticated: signer !== null || envelope !== null || foreign !== null,
-  };
-  return rules.find((rule) => fitsRule(rule, address)) ?? null;
 };
 
 const POOL_NAMES: Readonly<Record<Pool, string>> = {

@@ -178,7 +178,7 @@ describe("classifications from before sources were identified by service", () =>
     nameAddress("8.8.8.8", name);
     say(before, "threat", clock.nowMs());
     expect(find(after)).toMatchObject({ classification: "threat", classified_by: "user" });
-    expect(reader.classifiedKeysOf(domain, [after], ALL)).toEqual(new Set([after, before]));
+    expect(reader.open(domain).classifiedKeysOf([after], ALL)).toEqual(new Set([after, before]));
     say(after, "authorized", clock.nowMs());
     expect(find(after)?.classification).toBe("authorized");
   });

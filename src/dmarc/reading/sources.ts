@@ -5,9 +5,10 @@ import {
   OTHERS,
   type PlacedSource,
   type ReadDomain,
-  readScene,
+  readScenes,
   shownIdentity,
   type SourceOptions,
+  type SourceScenes,
 } from "./source-scene.ts";
 import { PENDING, UNAUTHENTICATED_MAIL } from "./source-pool.ts";
 import { showSource } from "./source-show.ts";
@@ -19,10 +20,39 @@ export type ShownName = Pick<ShownSource, "key" | "name">;
 
 /** Shows who sends in a domain's name. */
 export const createSourceReader = ({ store }: { readonly store: ReadingStore }) => {
-  const show = (domain: ReadDomain, range: DayRange, { wanted, ...options }: ShowOptions): ShownSource[] => {
-    const { sources, ...scene } = readScene(store, domain, range, options);
-    const placed = wanted === undefined ? sources : sources.filter(({ shownKey }) => wanted.has(shownKey));
-    const shown = [...Map.groupBy(placed, ({ shownKey }) => shownKey)].flatMap(([key, members]) => {
+  /** Reads a domain once for several looks at it, all within one transaction or snapshot. */
+  const open = (domain: ReadDomain) => openSources(readScenes(store, domain));
+  return {
+    open,
+
+    /** See `DomainSources.sources`. */
+    sources: (domain: ReadDomain, range: DayRange, options: SourceOptions = {}): ShownSource[] =>
+      open(domain).sources(range, options),
+
+    /** See `DomainSources.findAll`. */
+    findAll: (domain: ReadDomain, keys: readonly string[], range: DayRange): ReadonlyMap<string, ShownSource> =>
+      open(domain).findAll(keys, range),
+
+    /** One source, as `findAll` finds it. */
+    find: (domain: ReadDomain, key: string, range: DayRange): ShownSource | undefined =>
+      open(domain).findAll([key], range).get(key),
+
+    /** See `DomainSources.names`. */
+    names: (domain: ReadDomain, range: DayRange, options: SourceOptions = {}): ReadonlyMap<number, ShownName> =>
+      open(domain).names(range, options),
+
+    /** See `DomainSources.numbersOf`. */
+    numbersOf: (domain: ReadDomain, key: string, range: DayRange): number[] => open(domain).numbersOf(key, range),
+  };
+};
+
+/** The sources of a domain as they are in one state of the database. */
+const openSources = (scenes: SourceScenes) => {
+  const show = (range: DayRange, { wanted, byNetwork = false }: ShowOptions): ShownSource[] => {
+    const { sources, ...scene } = scenes.at(range);
+    const keyOf = keyIn(byNetwork);
+    const placed = wanted === undefined ? sources : sources.filter((source) => wanted.has(keyOf(source)));
+    const shown = [...Map.groupBy(placed, keyOf)].flatMap(([key, members]) => {
       if (wanted === undefined && members.every(({ totals }) => totals.messages === 0)) return [];
       const said = userClassificationOf(key, members, scene) ?? ruledOf(members);
       const classification = said ?? classOf(key, members);
@@ -34,62 +64,67 @@ export const createSourceReader = ({ store }: { readonly store: ReadingStore }) 
     return shown.sort(byWorst);
   };
 
-  /** Sources by their keys. Networks of unauthenticated mail have keys of their own, although they are listed as one. */
-  const findAll = (domain: ReadDomain, keys: readonly string[], range: DayRange): ReadonlyMap<string, ShownSource> => {
-    const [networks, others] = partition(keys);
-    const found = [
-      ...(others.size === 0 ? [] : show(domain, range, { wanted: others })),
-      ...(networks.size === 0 ? [] : show(domain, range, { wanted: networks, byNetwork: true })),
-    ];
-    return new Map(found.map((source) => [source.key, source]));
-  };
-
   return {
     /** The sources that sent something in the range, worst first: see `byWorst`. */
-    sources: (domain: ReadDomain, range: DayRange, options: SourceOptions = {}): ShownSource[] =>
-      show(domain, range, options),
+    sources: (range: DayRange, options: SourceOptions = {}): ShownSource[] => show(range, options),
 
-    /** Sources by their keys, with their counts in the range, be they none. Absent are those that no report names. */
-    findAll,
-
-    /** One source, as `findAll` finds it. */
-    find: (domain: ReadDomain, key: string, range: DayRange): ShownSource | undefined =>
-      findAll(domain, [key], range).get(key),
+    /**
+     * Sources by their keys, with their counts in the range, be they none. Absent are those that no report names. Networks of
+     * unauthenticated mail have keys of their own, although they are listed as one.
+     */
+    findAll(keys: readonly string[], range: DayRange): ReadonlyMap<string, ShownSource> {
+      const [networks, others] = partition(keys);
+      const found = [
+        ...(others.size === 0 ? [] : show(range, { wanted: others })),
+        ...(networks.size === 0 ? [] : show(range, { wanted: networks, byNetwork: true })),
+      ];
+      return new Map(found.map((source) => [source.key, source]));
+    },
 
     /** The keys of the user's classifications that sources have: their own, and those from before they were identified as they are. */
-    classifiedKeysOf(domain: ReadDomain, keys: readonly string[], range: DayRange): ReadonlySet<string> {
+    classifiedKeysOf(keys: readonly string[], range: DayRange): ReadonlySet<string> {
+      const { sources, ...scene } = scenes.at(range);
       const held = new Set(keys);
       for (const byNetwork of [false, true]) {
-        const { sources, ...scene } = readScene(store, domain, range, { byNetwork });
+        const keyOf = keyIn(byNetwork);
         for (const source of sources) {
-          const earlier = held.has(source.shownKey) ? earlierClassificationOf(source, scene) : undefined;
+          const earlier = held.has(keyOf(source)) ? earlierClassificationOf(source, scene) : undefined;
           if (earlier !== undefined) held.add(earlier.key);
         }
       }
       return held;
     },
 
-    /** The stored sources of a domain, with the keys that they are shown under in a range. */
-    placed: (domain: ReadDomain, range: DayRange): readonly PlacedSource[] =>
-      readScene(store, domain, range, {}).sources,
+    /** The stored sources of the domain, with the keys that they are shown under in a range. */
+    placed: (range: DayRange): readonly PlacedSource[] => scenes.at(range).sources,
 
     /** How stored sources are shown in a range, by their numbers. */
-    names: (domain: ReadDomain, range: DayRange, options: SourceOptions = {}): ReadonlyMap<number, ShownName> =>
-      new Map(
-        readScene(store, domain, range, options).sources.map((source) => {
-          const { key, name } = shownIdentity(source.shownKey, source);
+    names(range: DayRange, { byNetwork = false }: SourceOptions = {}): ReadonlyMap<number, ShownName> {
+      const keyOf = keyIn(byNetwork);
+      return new Map(
+        scenes.at(range).sources.map((source) => {
+          const { key, name } = shownIdentity(keyOf(source), source);
           return [source.number, { key, name }];
         }),
-      ),
+      );
+    },
 
     /** The numbers of the stored sources that are shown under a key in a range; none when no report ever told of it. */
-    numbersOf: (domain: ReadDomain, key: string, range: DayRange): number[] =>
-      readScene(store, domain, range, { byNetwork: isNetwork(key) }).sources.flatMap(({ number, shownKey }) =>
-        shownKey === key ? [number] : [],
-      ),
+    numbersOf(key: string, range: DayRange): number[] {
+      const keyOf = keyIn(isNetwork(key));
+      return scenes.at(range).sources.flatMap((source) => (keyOf(source) === key ? [source.number] : []));
+    },
   };
 };
 
+/** What a source is shown under, with every network of the unauthenticated mail as a source of its own or not. */
+const keyIn =
+  (byNetwork: boolean) =>
+  ({ shownKey, networkKey }: PlacedSource): string =>
+    byNetwork ? networkKey : shownKey;
+
+/** A domain's sources, read once: see `SourceReader.open`. */
+export type DomainSources = ReturnType<typeof openSources>;
 export type SourceReader = ReturnType<typeof createSourceReader>;
 
 interface ShowOptions extends SourceOptions {
