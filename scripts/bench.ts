@@ -13,6 +13,7 @@ import { measureBulkList } from "./bench/bulk-list.ts";
 import { measureChecks } from "./bench/checks.ts";
 import { measureCommits } from "./bench/commits.ts";
 import { measureDmarc } from "./bench/dmarc.ts";
+import { measureDmarcSources } from "./bench/dmarc-sources.ts";
 import { measureDns } from "./bench/dns.ts";
 import { measureHistory } from "./bench/history.ts";
 import { measureHttp } from "./bench/http.ts";
@@ -42,6 +43,7 @@ const GROUPS: Readonly<Record<string, (stage: Stage) => Promise<Mark[]>>> = {
   intake: measureIntake,
   blocklists: measureBlocklists,
   dmarc: measureDmarc,
+  "dmarc-sources": measureDmarcSources,
   history: measureHistory,
 };
 

@@ -1,0 +1,160 @@
+import { join } from "node:path";
+import { DAY_MS, dayOfTime } from "../../src/base/days.ts";
+import { systemClock } from "../../src/base/clock.ts";
+import type { Db } from "../../src/db/open.ts";
+import { createAlertRuleStore } from "../../src/dmarc/alerts/alert-rule-store.ts";
+import { createReview } from "../../src/dmarc/alerts/alert-review.ts";
+import { createAlertStore } from "../../src/dmarc/domains/alert-store.ts";
+import { createDomainStore, type DomainRow } from "../../src/dmarc/domains/domain-store.ts";
+import { createRaise } from "../../src/dmarc/domains/raise.ts";
+import { createSourceClassifier } from "../../src/dmarc/reading/classify-sources.ts";
+import { createRecordStore } from "../../src/dmarc/reading/reading-record-store.ts";
+import { createReadingStore } from "../../src/dmarc/reading/reading-store.ts";
+import { readRecords } from "../../src/dmarc/reading/records.ts";
+import { createSourceReader } from "../../src/dmarc/reading/sources.ts";
+import { summarise } from "../../src/dmarc/reading/summary.ts";
+import { DAYS, fillDomain, SHAPES } from "./dmarc-sources-history.ts";
+import { type Mark, median } from "./marks.ts";
+import { newDataDir, openData, type Stage } from "./stage.ts";
+
+const GROUP = "dmarc-sources";
+const REPORTS = 100_000;
+const CALLS = 5;
+const KEYS_MAX = 500;
+const DOMAINS = 1_000;
+const SOURCES_PER_DOMAIN = 200;
+const DOMAIN = "bench-lab.com";
+
+/** The CPU that some work takes, in milliseconds: the median of a few calls, after one that warms up. */
+const cpuMsOf = async (work: () => unknown): Promise<number> => {
+  const times: number[] = [];
+  for (let call = 0; call <= CALLS; call++) {
+    const before = process.cpuUsage();
+    await work();
+    const { user, system } = process.cpuUsage(before);
+    if (call > 0) times.push((user + system) / 1000);
+  }
+  return median(times);
+};
+
+const composeReading = (db: Db) => {
+  const [store, trusted] = [createReadingStore(db), createReadingStore(db, { trustedOnly: true })];
+  const reader = createSourceReader({ store });
+  const alerts = createAlertStore(db);
+  const records = createRecordStore(db);
+  const review = createReview({
+    ...{ alerts, records },
+    raise: createRaise({ store: alerts, hasMail: false, defaultRecipients: () => [] }),
+    all: { reading: store, reader, rules: createAlertRuleStore(db) },
+    trusted: {
+      reading: trusted,
+      reader: createSourceReader({ store: trusted }),
+      rules: createAlertRuleStore(db, { trustedOnly: true }),
+    },
+  });
+  const classifier = createSourceClassifier({ db, store, reader, clock: systemClock });
+  return { store, reader, records, review, classifier };
+};
+
+/** What each look at a domain takes. */
+const measureDomain = async (db: Db, domain: DomainRow): Promise<ReadonlyArray<readonly [string, number]>> => {
+  const { store, reader, records, review, classifier } = composeReading(db);
+  const toDay = dayOfTime(systemClock.nowMs());
+  const range = { fromDay: toDay - DAYS, toDay };
+  const place = { domain: domain.number };
+  const readPage = () =>
+    readRecords(
+      records,
+      { place, range, filters: {}, names: reader.names(domain, range) },
+      { after: null, limit: 100 },
+    );
+  const shown = reader.sources(domain, { fromDay: toDay - 29, toDay }, { byNetwork: true });
+  const keys = shown.slice(0, KEYS_MAX).map(({ key }) => key);
+  const markSources = (isReviewed: 0 | 1): void =>
+    void db.sqlite.run("UPDATE dmarc_sources SET is_reviewed = ?", [isReviewed]);
+  const reviewed = (isReviewed: 0 | 1) =>
+    cpuMsOf(() => {
+      markSources(isReviewed);
+      db.transact((tx) => review(tx, domain, systemClock.nowMs()));
+    });
+  return [
+    ["summary", await cpuMsOf(() => db.snapshot(() => summarise({ store, reader }, domain, range)))],
+    ["sources", await cpuMsOf(() => db.snapshot(() => reader.sources(domain, range)))],
+    ["sources by network", await cpuMsOf(() => db.snapshot(() => reader.sources(domain, range, { byNetwork: true })))],
+    ["100 records", await cpuMsOf(readPage)],
+    [
+      `classification of ${keys.length}`,
+      await cpuMsOf(() => classifier.classify(() => domain, { keys, classification: "unknown" })),
+    ],
+    ["review of new sources", await reviewed(0)],
+    ["review without new sources", await reviewed(1)],
+  ];
+};
+
+const enrolled = (db: Db): DomainRow => {
+  const row = db.sqlite.query<{ number: number }, []>("SELECT number FROM dmarc_domains ORDER BY number LIMIT 1").get();
+  const domain = row === null ? undefined : createDomainStore(db).findByNumber(row.number);
+  if (domain === undefined) throw new Error("the domain is not there");
+  return domain;
+};
+
+/** A pass over many domains: its CPU, and the longest time that one of them holds the event loop. */
+const measurePass = (db: Db): { readonly cpuMs: number; readonly longestMs: number } => {
+  const { review } = composeReading(db);
+  const domains = createDomainStore(db);
+  const numbers = db.sqlite.query<{ number: number }, []>("SELECT number FROM dmarc_domains").all();
+  let longestMs = 0;
+  const before = process.cpuUsage();
+  for (const { number } of numbers) {
+    const startedMs = performance.now();
+    db.transactUnsynced((tx) => {
+      const domain = domains.findByNumber(number);
+      if (domain !== undefined) review(tx, domain, systemClock.nowMs());
+    });
+    longestMs = Math.max(longestMs, performance.now() - startedMs);
+  }
+  const { user, system } = process.cpuUsage(before);
+  return { cpuMs: (user + system) / 1000, longestMs };
+};
+
+/** Who sends in the name of a domain, read in every way, for domains of few and of very many addresses. */
+export const measureDmarcSources = async (stage: Stage): Promise<Mark[]> => {
+  const todayS = (dayOfTime(systemClock.nowMs()) * DAY_MS) / 1000;
+  const marks: Mark[] = [];
+  for (const [n, shape] of SHAPES.entries()) {
+    const db = openData(await newDataDir(stage, join(GROUP, String(n))));
+    try {
+      await fillDomain(db, shape, { domain: DOMAIN, reports: REPORTS, todayS });
+      for (const [what, value] of await measureDomain(db, enrolled(db)))
+        marks.push({ group: GROUP, what: `${what}, ${shape.name}`, value, unit: "ms of CPU" });
+    } finally {
+      db.close();
+    }
+  }
+  const db = openData(await newDataDir(stage, join(GROUP, "domains")));
+  try {
+    const shape = { name: "many domains", addresses: SOURCES_PER_DOMAIN };
+    for (let n = 0; n < DOMAINS; n++)
+      await fillDomain(db, shape, { domain: `bench${n}.example`, reports: DAYS, todayS });
+    for (const [what, isReviewed] of [
+      ["all sources are new", 0],
+      ["nothing is new", 1],
+    ] as const) {
+      db.sqlite.run("UPDATE dmarc_sources SET is_reviewed = ?", [isReviewed]);
+      const { cpuMs, longestMs } = measurePass(db);
+      const note = `${DOMAINS} domains of ${SOURCES_PER_DOMAIN} sources; ${what}`;
+      marks.push({
+        group: GROUP,
+        what: "review of all domains",
+        value: cpuMs,
+        unit: "ms of CPU",
+        limit: { most: 10_000 },
+        note,
+      });
+      marks.push({ group: GROUP, what: "longest review", value: longestMs, unit: "ms", limit: { most: 50 }, note });
+    }
+  } finally {
+    db.close();
+  }
+  return marks;
+};
