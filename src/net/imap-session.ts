@@ -1,0 +1,267 @@
+import type { ImapFlow } from "imapflow";
+import type { Clock } from "../base/clock.ts";
+import { failureOfCommand, failureOfConnect, ImapFailure, serverText } from "./imap-failure.ts";
+import { createImapClient, IMAP_CONNECT_MS_MAX, IMAP_MESSAGE_BYTES_MAX, type ImapLogin } from "./imap-client.ts";
+import type { ImapUrl } from "./imap-url.ts";
+
+/** What becomes of messages. */
+export type ImapMark =
+  { readonly kind: "seen" | "delete" | "keep" } | { readonly kind: "move"; readonly folder: string };
+
+export interface ImapMessage {
+  readonly uid: number;
+  readonly bytes: Uint8Array;
+  /** When the mailbox got it (INTERNALDATE), in milliseconds since 1970; null when the server does not say. */
+  readonly deliveredAtMs: number | null;
+}
+
+/** What a server may send in reply to one command. */
+const REPLY_BYTES_MAX = 64 * 1024 * 1024;
+const COMMAND_MS_MAX = 60_000;
+/** For one message: the largest over a slow line. */
+const READ_MS_MAX = 5 * 60_000;
+const LOOK_EVERY_MS = 250;
+const FOLDERS_NAMED_MAX = 20;
+const UID_MAX = 2 ** 32 - 1;
+
+export interface ImapSessionDeps {
+  readonly clock: Clock;
+  /** Without it nothing can be changed: the folder is opened by EXAMINE. */
+  readonly isReadOnly?: boolean;
+}
+
+/** Connects, logs in and opens the folder. Rejects with an `ImapFailure`. The caller closes the session. */
+export const openImapSession = async (login: ImapLogin, deps: ImapSessionDeps): Promise<ImapSession> => {
+  const { url } = login;
+  const client = await createImapClient(login);
+  const session = new ImapSession(client, deps.clock, url);
+  try {
+    await session.connect(deps.isReadOnly === true);
+    return session;
+  } catch (error) {
+    session.close();
+    throw error;
+  }
+};
+
+/**
+ * One connection with one folder open. Every method rejects with an `ImapFailure`, after which the session is of no more
+ * use; each has a deadline, and a limit of what the server may send. UIDs that were not asked for are passed over.
+ */
+export class ImapSession {
+  /** Rejects when the connection has ended. */
+  readonly #ended = Promise.withResolvers<never>();
+  /** `isThere` until the folder was searched. */
+  readonly #news: { isThere: boolean } = { isThere: true };
+  #notice: () => void = () => undefined;
+
+  constructor(
+    private readonly client: ImapFlow,
+    private readonly clock: Clock,
+    private readonly url: ImapUrl,
+  ) {
+    this.#ended.promise.catch(() => undefined);
+    const end = (error?: unknown): void => {
+      const failure = failureOfCommand(error ?? new Error("the server closed it"), "use the mailbox");
+      this.#ended.reject(failure);
+      this.#notice();
+    };
+    client.on("error", end);
+    client.on("close", () => end());
+    client.on("exists", () => {
+      this.#news.isThere = true;
+      this.#notice();
+    });
+  }
+
+  /** Part of opening. */
+  async connect(isReadOnly: boolean): Promise<void> {
+    const { client, url } = this;
+    const at = `${url.host}:${url.port}`;
+    try {
+      await this.#within("log in", () => client.connect(), IMAP_CONNECT_MS_MAX + COMMAND_MS_MAX);
+    } catch (error) {
+      throw failureOfConnect(error, at);
+    }
+    // A server that greets with PREAUTH would have it without the TLS that was asked for.
+    if (url.security !== "none" && !client.secureConnection) {
+      throw new ImapFailure("unreachable", `${at} does not offer TLS. Nothing was sent.`);
+    }
+    try {
+      await this.#within("open the folder", () => client.mailboxOpen(url.folder, { readOnly: isReadOnly }));
+    } catch (error) {
+      if (!client.usable) throw failureOfCommand(error, "open the folder");
+      throw new ImapFailure("folder", await this.#describeMissing(error));
+    }
+  }
+
+  /** UIDVALIDITY of the folder (RFC 9051 §2.3.1.1): UIDs mean something else once it is another. */
+  get uidValidity(): string {
+    return this.#mailbox.uidValidity.toString();
+  }
+
+  /** How many messages the folder has. */
+  get messages(): number {
+    return this.#mailbox.exists;
+  }
+
+  get canIdle(): boolean {
+    return this.client.capabilities.has("IDLE");
+  }
+
+  get #mailbox() {
+    const { mailbox } = this.client;
+    if (mailbox === false) throw new ImapFailure("broken", "The server closed the folder.");
+    return mailbox;
+  }
+
+  /** The UIDs above `uid`, the smallest first, `limit` at most. */
+  async uidsAfter(uid: number, limit: number): Promise<number[]> {
+    this.#news.isThere = false;
+    if (uid >= UID_MAX) return [];
+    const found = await this.#within("search the folder", () =>
+      this.client.search({ uid: `${uid + 1}:*` }, { uid: true }),
+    );
+    if (!Array.isArray(found)) throw this.#refusal("search the folder");
+    // The range `n:*` always has the last message, also when its UID is smaller.
+    const above = found.filter((one) => Number.isSafeInteger(one) && one > uid && one <= UID_MAX);
+    return [...new Set(above)].toSorted((a, b) => a - b).slice(0, limit);
+  }
+
+  /** The sizes that the server gives for messages; those that are gone are missing. */
+  async sizes(uids: readonly number[]): Promise<Map<number, number>> {
+    const wanted = new Set(uids);
+    const sizes = new Map<number, number>();
+    for await (const { uid, size } of this.#fetch(uids, { uid: true, size: true })) {
+      if (wanted.has(uid)) sizes.set(uid, size ?? 0);
+    }
+    return sizes;
+  }
+
+  /** Messages as they are, unread (BODY.PEEK), each once; those that are gone or larger than the limit are missing. */
+  async *read(uids: readonly number[]): AsyncGenerator<ImapMessage> {
+    const wanted = new Set(uids);
+    const source = { start: 0, maxLength: IMAP_MESSAGE_BYTES_MAX + 1 };
+    for await (const { uid, source: bytes, internalDate } of this.#fetch(uids, {
+      uid: true,
+      internalDate: true,
+      source,
+    })) {
+      if (!wanted.delete(uid) || bytes === undefined || bytes.byteLength > IMAP_MESSAGE_BYTES_MAX) continue;
+      const deliveredAtMs = new Date(internalDate ?? Number.NaN).getTime();
+      yield { uid, bytes, deliveredAtMs: Number.isNaN(deliveredAtMs) ? null : deliveredAtMs };
+    }
+  }
+
+  /** Flags, moves or deletes messages; those that are gone do not matter. False when the server refuses. */
+  async mark(uids: readonly number[], mark: ImapMark): Promise<boolean> {
+    if (uids.length === 0 || mark.kind === "keep") return true;
+    const done = await this.#within("mark messages", () => this.#mark(uids.join(","), mark));
+    if (!this.client.usable) throw new ImapFailure("broken", "The connection broke while messages were marked.");
+    return done;
+  }
+
+  async #mark(uids: string, mark: ImapMark): Promise<boolean> {
+    const { client } = this;
+    switch (mark.kind) {
+      case "keep":
+        return true;
+      case "seen":
+        return await client.messageFlagsAdd(uids, ["\\Seen"], { uid: true });
+      case "move":
+        return (await client.messageMove(uids, mark.folder, { uid: true })) !== false;
+      case "delete":
+        // Without UIDPLUS (RFC 4315) EXPUNGE would also remove what others have marked.
+        return client.capabilities.has("UIDPLUS")
+          ? await client.messageDelete(uids, { uid: true })
+          : await client.messageFlagsAdd(uids, ["\\Deleted"], { uid: true });
+      default:
+        return mark satisfies never;
+    }
+  }
+
+  /** Creates a folder unless it is there. A server that does not let us is heard of when something is moved. */
+  async ensureFolder(folder: string): Promise<void> {
+    await this.#within("create a folder", async () => {
+      try {
+        await this.client.mailboxCreate(folder);
+      } catch (error) {
+        if (!this.client.usable) throw error;
+      }
+    });
+  }
+
+  /** Resolves when the server says that there is something new (IDLE, RFC 2177), after `ms`, or when `stop` does. */
+  async untilNews(ms: number, stop: Promise<unknown>): Promise<void> {
+    if (this.#news.isThere) return;
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.#notice = resolve;
+    const cancel = this.clock.after(ms, resolve);
+    try {
+      // It ends with the next command; what goes wrong with it ends the connection, which is noticed.
+      if (this.canIdle) this.client.idle().catch(() => undefined);
+      await Promise.race([promise, stop, this.#ended.promise]);
+    } finally {
+      cancel();
+      this.#notice = () => undefined;
+    }
+  }
+
+  /** Ends the connection at once. */
+  close(): void {
+    this.client.close();
+  }
+
+  async *#fetch(uids: readonly number[], query: Parameters<ImapFlow["fetch"]>[1]) {
+    const replies = this.client.fetch(uids.join(","), query, { uid: true });
+    for (;;) {
+      const { done, value } = await this.#within("read messages", () => replies.next(), READ_MS_MAX);
+      if (done === true) break;
+      if (value !== undefined) yield value;
+    }
+    if (!this.client.usable) throw new ImapFailure("broken", "The connection broke while messages were read.");
+  }
+
+  #refusal(what: string): ImapFailure {
+    return this.client.usable
+      ? new ImapFailure("refused", `The server refused to ${what}.`)
+      : new ImapFailure("broken", `The connection broke while the service wanted to ${what}.`);
+  }
+
+  async #describeMissing(error: unknown): Promise<string> {
+    const { folder } = this.url;
+    const said = failureOfCommand(error, "open the folder").message;
+    const listed = await this.#within("list the folders", () => this.client.list({ listOnly: true }));
+    const names = listed.slice(0, FOLDERS_NAMED_MAX).map(({ path }) => `"${serverText(path)}"`);
+    const more = listed.length > names.length ? ", …" : "";
+    return `The folder "${folder}" cannot be opened. ${said} The folders are: ${names.join(", ")}${more}.`;
+  }
+
+  /** Runs a command under a deadline, a limit of what comes meanwhile, and the end of the connection. */
+  async #within<T>(what: string, run: () => Promise<T>, msMax = COMMAND_MS_MAX): Promise<T> {
+    const { client, clock } = this;
+    const over = Promise.withResolvers<never>();
+    const endsMs = clock.monotonicMs() + msMax;
+    const bytesMax = client.stats().received + REPLY_BYTES_MAX;
+    const giveUp = (why: string): void => {
+      over.reject(new ImapFailure("broken", why));
+      client.close();
+    };
+    let cancel = (): void => undefined;
+    const look = (): void => {
+      if (clock.monotonicMs() >= endsMs) giveUp(`The server took too long to ${what}.`);
+      else if (client.stats().received > bytesMax) giveUp(`The server sent too much when it was to ${what}.`);
+      else cancel = clock.after(LOOK_EVERY_MS, look);
+    };
+    cancel = clock.after(LOOK_EVERY_MS, look);
+    try {
+      const running = run();
+      running.catch(() => undefined);
+      return await Promise.race([running, over.promise, this.#ended.promise]);
+    } catch (error) {
+      throw what === "log in" ? error : failureOfCommand(error, what);
+    } finally {
+      cancel();
+    }
+  }
+}

@@ -1,0 +1,204 @@
+import { afterEach } from "bun:test";
+import type { Socket, TCPSocketListener } from "bun";
+
+/** What a stub does with a command other than answering it. */
+export type ImapTrouble = "hang" | "close" | { readonly say: string };
+
+export interface ImapStubOptions {
+  readonly greeting?: string;
+  readonly capabilities?: string;
+  readonly tls?: { readonly key: string; readonly cert: string };
+  /** Asked before each command (without its tag, in upper case but for its arguments); undefined answers it properly. */
+  readonly trouble?: (command: string, tag: string) => ImapTrouble | undefined;
+}
+
+interface StubMessage {
+  readonly uid: number;
+  readonly source: string;
+  flags: string;
+}
+
+interface Connection {
+  text: string;
+  isIdle: string | null;
+  /** What the socket has not taken yet. */
+  unsent: Uint8Array;
+}
+
+const TEXT = new TextEncoder();
+
+/** Sends all of it, as the socket takes it. */
+const send = (socket: Socket<Connection>, text: string): void => {
+  const bytes = Buffer.concat([socket.data.unsent, TEXT.encode(text)]);
+  socket.data.unsent = bytes.subarray(Math.max(0, socket.write(bytes)));
+};
+
+/** An IMAP server on loopback with one folder of messages (RFC 9051, as far as Postwarden uses it). The user is `user`, the password `secret`. */
+export class ImapStub {
+  readonly messages: StubMessage[] = [];
+  readonly moved: number[] = [];
+  /** Every command that came, without its tag. */
+  readonly commands: string[] = [];
+  uidValidity = 7;
+  #nextUid = 1;
+  readonly #waiting: { readonly pattern: RegExp; readonly times: number; resolve(): void }[] = [];
+  readonly #sockets = new Set<Socket<Connection>>();
+  readonly #server: TCPSocketListener<Connection>;
+
+  constructor(private readonly options: ImapStubOptions) {
+    this.#server = Bun.listen<Connection>({
+      hostname: "127.0.0.1",
+      port: 0,
+      ...(options.tls === undefined ? {} : { tls: options.tls }),
+      socket: {
+        open: (socket) => {
+          socket.data = { text: "", isIdle: null, unsent: new Uint8Array() };
+          this.#sockets.add(socket);
+          send(socket, `${options.greeting ?? "* OK stub"}\r\n`);
+        },
+        data: (socket, bytes) => this.#read(socket, bytes),
+        drain: (socket) => send(socket, ""),
+        close: (socket) => void this.#sockets.delete(socket),
+        error: () => undefined,
+      },
+    });
+  }
+
+  get port(): number {
+    return this.#server.port;
+  }
+
+  /** Delivers a message; connections that idle hear of it. */
+  deliver(source: string, uid = this.#nextUid): number {
+    this.messages.push({ uid, source, flags: "" });
+    this.#nextUid = Math.max(this.#nextUid, uid + 1);
+    for (const socket of this.#sockets) {
+      if (socket.data.isIdle !== null) send(socket, `* ${this.messages.length} EXISTS\r\n`);
+    }
+    return uid;
+  }
+
+  /** Ends all connections. */
+  drop(): void {
+    for (const socket of this.#sockets) socket.end();
+  }
+
+  /** Resolves when so many commands came that a pattern fits. */
+  until(pattern: RegExp, times = 1): Promise<void> {
+    return new Promise((resolve) => {
+      this.#waiting.push({ pattern, times, resolve });
+      this.#tell();
+    });
+  }
+
+  stop(): void {
+    this.#server.stop(true);
+  }
+
+  #tell(): void {
+    for (const { pattern, times, resolve } of this.#waiting) {
+      if (this.commands.filter((command) => pattern.test(command)).length >= times) resolve();
+    }
+  }
+
+  #read(socket: Socket<Connection>, bytes: Uint8Array): void {
+    const connection = socket.data;
+    connection.text += new TextDecoder().decode(bytes);
+    for (let end = connection.text.indexOf("\r\n"); end !== -1; end = connection.text.indexOf("\r\n")) {
+      const line = connection.text.slice(0, end);
+      connection.text = connection.text.slice(end + 2);
+      this.#obey(socket, line);
+    }
+  }
+
+  #obey(socket: Socket<Connection>, line: string): void {
+    if (socket.data.isIdle !== null) {
+      send(socket, `${socket.data.isIdle} OK idle ended\r\n`);
+      socket.data.isIdle = null;
+      return;
+    }
+    const [tag = "", ...words] = line.split(" ");
+    const command = words.join(" ");
+    this.commands.push(command);
+    const trouble = this.options.trouble?.(command, tag);
+    if (trouble === "close") socket.end();
+    else if (trouble === undefined) {
+      if (command === "IDLE") socket.data.isIdle = tag;
+      send(socket, command === "IDLE" ? "+ idling\r\n" : this.#answer(command, tag));
+    } else if (trouble !== "hang") send(socket, trouble.say);
+    this.#tell();
+  }
+
+  #answer(command: string, tag: string): string {
+    const capabilities = this.options.capabilities ?? "IMAP4rev1 IDLE MOVE UIDPLUS";
+    const done = `${tag} OK done\r\n`;
+    const [, verb = "", set = "", rest = ""] = /^(UID \w+|\w+)(?: (\S+))?(?: (.*))?$/.exec(command) ?? [];
+    const chosen = this.#chosen(set);
+    switch (verb) {
+      case "CAPABILITY":
+        return `* CAPABILITY ${capabilities}\r\n${done}`;
+      case "LOGIN":
+        return /^"?user"? "?secret"?$/.test(`${set} ${rest}`)
+          ? done
+          : `${tag} NO [AUTHENTICATIONFAILED] Wrong password\r\n`;
+      case "LIST":
+        if (rest === '""') return `* LIST (\\Noselect) "/" ""\r\n${done}`;
+        return `* LIST () "/" INBOX\r\n* LIST () "/" "Old reports"\r\n${done}`;
+      case "SELECT":
+      case "EXAMINE":
+        if (set.replaceAll('"', "") !== "INBOX") return `${tag} NO [NONEXISTENT] No such folder\r\n`;
+        return [
+          `* ${this.messages.length} EXISTS\r\n* FLAGS (\\Seen \\Deleted)\r\n* OK [PERMANENTFLAGS (\\Seen \\Deleted)] flags\r\n`,
+          `* OK [UIDVALIDITY ${this.uidValidity}] valid\r\n* OK [UIDNEXT ${this.#nextUid}] next\r\n`,
+          `${tag} OK [READ-${verb === "SELECT" ? "WRITE" : "ONLY"}] open\r\n`,
+        ].join("");
+      case "UID SEARCH":
+        return `* SEARCH ${this.#chosen(rest || set.replace("UID", ""))
+          .map(({ uid }) => uid)
+          .join(" ")}\r\n${done}`;
+      case "UID FETCH":
+        return `${chosen.map((message) => this.#fetched(message, rest)).join("")}${done}`;
+      case "UID STORE":
+        for (const message of chosen) message.flags = /\(([^)]*)\)/.exec(rest)?.[1] ?? "";
+        return done;
+      case "UID MOVE":
+        for (const message of chosen)
+          this.moved.push(this.messages.splice(this.messages.indexOf(message), 1)[0]?.uid ?? 0);
+        return done;
+      default:
+        return done;
+    }
+  }
+
+  #fetched(message: StubMessage, items: string): string {
+    const at = this.messages.indexOf(message) + 1;
+    const { uid, source } = message;
+    const body = items.includes("BODY") ? ` BODY[]<0> {${TEXT.encode(source).byteLength}}\r\n${source}` : "";
+    const date = items.includes("INTERNALDATE") ? ' INTERNALDATE "01-Jan-2026 10:00:00 +0000"' : "";
+    return `* ${at} FETCH (UID ${uid} RFC822.SIZE ${source.length}${date}${body})\r\n`;
+  }
+
+  /** The messages of a UID set; of `n:*` the last one in any case, as the RFC has it. */
+  #chosen(set: string): StubMessage[] {
+    const last = this.messages.at(-1)?.uid ?? 0;
+    const ranges = set.split(",").map((part) => {
+      const [from = "", to = from] = part.split(":");
+      const ends = [from, to].map((end) => (end === "*" ? last : Number(end)));
+      return [Math.min(...ends), Math.max(...ends)] as const;
+    });
+    return this.messages.filter(({ uid }) => ranges.some(([from, to]) => uid >= from && uid <= to));
+  }
+}
+
+/** Starts IMAP servers for the tests of one file, and stops them after each test. */
+export const createImapStubs = (): ((options?: ImapStubOptions) => ImapStub) => {
+  const started: ImapStub[] = [];
+  afterEach(() => {
+    for (const stub of started.splice(0)) stub.stop();
+  });
+  return (options = {}) => {
+    const stub = new ImapStub(options);
+    started.push(stub);
+    return stub;
+  };
+};
