@@ -18,6 +18,7 @@ import m0015 from "../../drizzle/0015_report-authors.sql" with { type: "text" };
 import m0016 from "../../drizzle/0016_failure-reports.sql" with { type: "text" };
 import m0017 from "../../drizzle/0017_domain-health.sql" with { type: "text" };
 import m0018 from "../../drizzle/0018_foamy_lake.sql" with { type: "text" };
+import m0019 from "../../drizzle/0019_imap_intake.sql" with { type: "text" };
 
 export interface Migration {
   readonly name: string;
@@ -45,4 +46,5 @@ export const MIGRATIONS: readonly Migration[] = [
   { name: "0016_failure-reports", sql: m0016 },
   { name: "0017_domain-health", sql: m0017 },
   { name: "0018_foamy_lake", sql: m0018 },
+  { name: "0019_imap_intake", sql: m0019 },
 ];

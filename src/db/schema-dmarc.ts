@@ -104,8 +104,10 @@ export const dmarcIngestions = sqliteTable(
     mode: text({ enum: ["live", "test"] }).notNull(),
     /** The domain whose reporting address it came to; null for uploads and imports. */
     domain: integer(),
-    via: text({ enum: ["smtp", "http", "import"] }).notNull(),
+    via: text({ enum: ["smtp", "http", "import", "imap"] }).notNull(),
     receivedAtMs: integer("received_at_ms").notNull(),
+    /** When the mailbox got a mail that was fetched from one: signatures are judged as of then. */
+    deliveredAtMs: integer("delivered_at_ms"),
     /** The name of the file; null for mails. */
     name: text(),
     bytes: integer().notNull(),

@@ -1,7 +1,7 @@
 import type { CheckAuthenticity } from "../authenticity/authenticity.ts";
 import type { AuthenticityFinding } from "../authenticity/authenticity-verdict.ts";
 import type { Reading } from "../report/outcome.ts";
-import { coveringDomain, type IngestStores, type Work } from "./ingest-work.ts";
+import { coveringDomain, type IngestStores, isMailOfAnybody, type Work } from "./ingest-work.ts";
 
 export interface JudgingDeps {
   readonly stores: Pick<IngestStores, "domains">;
@@ -20,11 +20,12 @@ export const createJudging = ({ stores: { domains }, authenticate }: JudgingDeps
   /** Begins to judge the mail of a work, and those read together with it. */
   begin(work: Work): Read {
     const { ingestion, readings } = work;
-    if (authenticate === null || ingestion.via !== "smtp" || ingestion.mode === "test") return { work, proof: null };
+    if (authenticate === null || !isMailOfAnybody(ingestion) || ingestion.mode === "test") return { work, proof: null };
     const isWanted =
       domainsIn(readings).some((domain) => coveringDomain(domains, ingestion, domain) !== undefined) ||
       failingDomainsIn(readings).some((domain) => coveringDomain(domains, ingestion, domain)?.storeFailureReports);
-    const { bytes, client, helo, mailFrom, receivedAtMs } = ingestion;
+    const { bytes, client, helo, mailFrom } = ingestion;
+    const receivedAtMs = ingestion.deliveredAtMs ?? ingestion.receivedAtMs;
     return { work, proof: isWanted ? authenticate({ bytes, client, helo, mailFrom, receivedAtMs }) : null };
   },
 

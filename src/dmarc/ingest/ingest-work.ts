@@ -88,12 +88,15 @@ export interface Standing {
 const VOUCHED_FOR: Standing = { isTrusted: true, author: null, authenticatedAs: null };
 const OF_NOBODY: Standing = { isTrusted: false, author: UNAUTHENTICATED, authenticatedAs: null };
 
+/** Whether it is mail that anybody may have sent: to the receiver, or to a mailbox from which it was fetched. */
+export const isMailOfAnybody = ({ via }: Pick<NewIngestion, "via">): boolean => via === "smtp" || via === "imap";
+
 /**
  * Whose word a report is. Files are vouched for by who has them, mails by an owner who accepted them, and nothing of test keys
  * is judged.
  */
 export const standingOf = ({ ingestion, proof }: Pick<Work, "ingestion" | "proof">, of: ClaimedReporter): Standing => {
-  if (ingestion.via !== "smtp" || ingestion.mode === "test") return VOUCHED_FOR;
+  if (!isMailOfAnybody(ingestion) || ingestion.mode === "test") return VOUCHED_FOR;
   if (proof?.authenticity === "pass" && proof.from !== null) {
     const author = organisationalDomain(proof.from) ?? proof.from;
     if (isReportersDomain(author, of)) return { isTrusted: true, author: null, authenticatedAs: author };

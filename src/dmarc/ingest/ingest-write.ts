@@ -10,6 +10,7 @@ import { storeTlsReport } from "./ingest-tls.ts";
 import {
   type Batch,
   type IngestStores,
+  isMailOfAnybody,
   isTooLate,
   type Place,
   refusalOf,
@@ -230,7 +231,7 @@ export const newReportOf = (work: Work, { report, domain, sameness, content }: O
 /** Mails among the files that somebody handed in are judged later, for information. Nothing is asked of the DNS for test keys. */
 const unjudged = ({ ingestion, isMail }: Work): "pending" | "unknown" | null => {
   if (!isMail || ingestion.mode !== "live") return null;
-  return ingestion.via === "smtp" ? "unknown" : "pending";
+  return isMailOfAnybody(ingestion) ? "unknown" : "pending";
 };
 
 /** Of mail anybody may send any: what it takes of the disk is counted for the domain that it came to, and for who is known to have sent it. */

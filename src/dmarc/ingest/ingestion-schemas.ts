@@ -4,7 +4,7 @@ import { findingSchema } from "./ingest-finding.ts";
 
 const OUTCOMES = ["stored", "duplicate", "empty", "quarantined", "rejected"] as const;
 const STATUSES = ["pending", "done"] as const;
-const VIAS = ["smtp", "http", "import"] as const;
+const VIAS = ["smtp", "http", "import", "imap"] as const;
 const REASON_CHARACTERS_MAX = 100;
 
 const time = z.iso.datetime({ precision: 3 });

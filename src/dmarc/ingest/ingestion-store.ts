@@ -53,14 +53,14 @@ export interface PendingIngestion extends Omit<NewIngestion, "bytes"> {
 
 const AFTER_ALL_IDS = "~";
 
-/** A mail as it came, and from whom. */
+/** A mail as it came, from whom, and since when its signatures have to hold. */
 export type KeptMail = Pick<NewIngestion, "bytes" | "client" | "helo" | "mailFrom" | "receivedAtMs">;
 
 const INSERT = `INSERT INTO dmarc_ingestions (id, account_id, mode, domain, via, received_at_ms, name, bytes, client, helo, mail_from,
-  status, outcome, reason, findings, finished_at_ms) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`;
+  delivered_at_ms, status, outcome, reason, findings, finished_at_ms) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`;
 
 const PENDING = `SELECT id, account_id AS accountId, mode, domain, via, received_at_ms AS receivedAtMs, name, bytes AS size, client, helo,
-  mail_from AS mailFrom, attempts, accepted_at_ms AS acceptedAtMs FROM dmarc_ingestions WHERE status = 'pending'`;
+  mail_from AS mailFrom, delivered_at_ms AS deliveredAtMs, attempts, accepted_at_ms AS acceptedAtMs FROM dmarc_ingestions WHERE status = 'pending'`;
 
 /** When mails are judged again whose authenticity was not known: once they are so old, within a day. */
 const JUDGED_AGAIN_AFTER_MS = [10 * 60_000, 2 * 3_600_000, 12 * 3_600_000];
@@ -70,7 +70,7 @@ const JUDGED_AGAIN_WITHIN_MS = 24 * 3_600_000;
 export const isJudgedAgain = (receivedAtMs: number, nowMs: number): boolean =>
   JUDGED_AGAIN_AFTER_MS.some((ms) => nowMs < receivedAtMs + ms);
 
-const UNDECIDED = `SELECT id FROM dmarc_ingestions WHERE received_at_ms > $now - ${JUDGED_AGAIN_WITHIN_MS} AND via = 'smtp'
+const UNDECIDED = `SELECT id FROM dmarc_ingestions WHERE received_at_ms > $now - ${JUDGED_AGAIN_WITHIN_MS} AND via IN ('smtp', 'imap')
   AND status = 'done' AND outcome IN ('rejected', 'quarantined') AND has_raw = 1 AND instr(findings, '"again":true') > 0 AND (${JUDGED_AGAIN_AFTER_MS.map(
     (ms) => `(finished_at_ms < received_at_ms + ${ms} AND received_at_ms + ${ms} <= $now)`,
   ).join(" OR ")}) ORDER BY received_at_ms LIMIT $limit`;
@@ -85,7 +85,7 @@ export const createIngestionStore = (db: Db) => {
   );
   const conclude = sqlite.prepare("UPDATE dmarc_ingestions SET outcome = ?, reason = ?, findings = ? WHERE id = ?");
   const mail = sqlite.prepare<KeptMail, [string]>(
-    `SELECT i.client, i.helo, i.mail_from AS mailFrom, i.received_at_ms AS receivedAtMs, r.bytes FROM dmarc_ingestions i
+    `SELECT i.client, i.helo, i.mail_from AS mailFrom, coalesce(i.delivered_at_ms, i.received_at_ms) AS receivedAtMs, r.bytes FROM dmarc_ingestions i
       JOIN dmarc_raw r ON r.ingestion = i.id WHERE i.id = ?`,
   );
   const insertRaw = sqlite.prepare("INSERT INTO dmarc_raw (ingestion, bytes) VALUES (?, ?)");
@@ -119,7 +119,8 @@ export const createIngestionStore = (db: Db) => {
 
   const write = (row: NewIngestion, ending: Ending | null): void => {
     const { id, accountId, mode, domain, via, receivedAtMs, name, bytes, client, helo, mailFrom } = row;
-    const came = [id, accountId, mode, domain, via, receivedAtMs, name, bytes.byteLength, client, helo, mailFrom];
+    const sender = [client, helo, mailFrom, row.deliveredAtMs ?? null];
+    const came = [id, accountId, mode, domain, via, receivedAtMs, name, bytes.byteLength, ...sender];
     const state = ending === null ? ["pending", null, null, null, null] : ["done", ...endingOf(ending)];
     insert.run(...came, ...state);
     insertRaw.run(id, bytes);

@@ -169,6 +169,7 @@ const rowOf = ({ ingestion, ending }: Written): IngestionRow => {
   return {
     ...row,
     acceptedAtMs,
+    deliveredAtMs: row.deliveredAtMs ?? null,
     bytes: bytes.byteLength,
     status: "done",
     attempts: 0,

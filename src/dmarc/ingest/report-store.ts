@@ -67,7 +67,7 @@ export interface SameReport {
   /** Who sent one that is not trusted, as in its sameness; empty for others. */
   readonly author: string;
   /** How it came; null when its ingestion is no longer on the list. */
-  readonly via: "smtp" | "http" | "import" | null;
+  readonly via: "smtp" | "http" | "import" | "imap" | null;
 }
 
 /** A complete report as far as taking it back needs to know it. */

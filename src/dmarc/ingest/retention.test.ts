@@ -162,12 +162,15 @@ test("the list of what came in, alerts and history go after 400 days; what is pe
   expect(["dmarc_ingestions", "dmarc_raw", "dmarc_alerts", "dmarc_history"].map(world.count)).toEqual([2, 2, 0, 0]);
 });
 
+/** What is known of addresses, and how far the mailbox was read. */
+const OF_NO_DOMAIN = new Set(["dmarc_reverse_names", "dmarc_as_names", "dmarc_mailboxes", "dmarc_mailbox_marks"]);
+
 describe("a deleted domain", () => {
   const dmarcTables = (world: IngestWorld) =>
     world
       .all<{ name: string }>("SELECT name FROM sqlite_master WHERE type = 'table' AND name LIKE 'dmarc_%'")
       .map(({ name }) => name)
-      .filter((name) => !["dmarc_reverse_names", "dmarc_as_names"].includes(name));
+      .filter((name) => !OF_NO_DOMAIN.has(name));
   const contents = (world: IngestWorld) =>
     Object.fromEntries(dmarcTables(world).map((table) => [table, world.all(`SELECT * FROM ${table} ORDER BY 1, 2`)]));
 

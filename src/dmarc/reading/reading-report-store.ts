@@ -50,7 +50,7 @@ export interface TlsReportRow {
 /** What brought a report, as it came. */
 export interface RawRow {
   readonly name: string | null;
-  readonly via: "smtp" | "http" | "import";
+  readonly via: "smtp" | "http" | "import" | "imap";
   readonly bytes: Uint8Array;
 }
 
