@@ -2,6 +2,7 @@ import type { Log } from "./base/log.ts";
 import type { Outside } from "./compose-engine.ts";
 import { composeHealth } from "./compose-health.ts";
 import { mailerOf } from "./compose-mail.ts";
+import { composeMailbox } from "./compose-mailbox.ts";
 import { mailHostOf, type Config, SettingsProblem } from "./config.ts";
 import type { Db } from "./db/open.ts";
 import { createAdvisor } from "./dmarc/advice/advice-for.ts";
@@ -132,20 +133,8 @@ export const composeDmarc = (parts: DmarcParts) => {
   const check = createDomainCheck({ resolver: freshResolver, clock, reportHost });
   const mailHost = mailHostOf(config);
   const domains = createDomains({
-    ...{
-      db,
-      store,
-      check,
-      raise,
-      turnOnUrl,
-      isUrlOff,
-      moveDeliveries,
-      clock,
-      hasMail,
-      recipientDomains: config.notifyDomains,
-      reportHost,
-      mailHost,
-    },
+    ...{ db, store, check, raise, turnOnUrl, isUrlOff, moveDeliveries, clock, hasMail, reportHost, mailHost },
+    recipientDomains: config.notifyDomains,
   });
   const checkPasses = createCheckPasses({ db, store, domains, clock, log });
 
@@ -155,6 +144,7 @@ export const composeDmarc = (parts: DmarcParts) => {
   const ingester = createIngester({ ...{ db, ingest, reserve, clock, log }, store: stores.ingestions });
   const { kick } = ingester;
   const intake = createIntake({ db, store: stores.ingestions, domains: store, clock, kick });
+  const mailbox = composeMailbox(config.imap, { db, log, intake, ingester, reserve, ...outside });
   const ingestions = createIngestions({ db, store: stores.ingestions, ingest, clock, kick });
   const authenticity = createAuthenticityPasses({
     ...{ db, clock, log, check: authenticate },
@@ -235,7 +225,8 @@ export const composeDmarc = (parts: DmarcParts) => {
       health.routes,
     ],
     /** What an operator has to look at. */
-    findings: () => [...[reserve.finding()].filter((finding) => finding !== null), ...(geoip?.findings() ?? [])],
+    findings: () =>
+      [reserve.finding(), mailbox?.finding(), ...(geoip?.findings() ?? [])].filter((one) => typeof one === "string"),
     /** What the timetable does. */
     jobs: {
       checkDomains: checkPasses.run,
@@ -258,11 +249,13 @@ export const composeDmarc = (parts: DmarcParts) => {
       await checkPasses.spreadBacklog();
       await ingest.removeIncomplete();
       ingester.start();
+      mailbox?.start();
     },
     async stop(): Promise<void> {
       addressFacts.stop();
       authenticity.stop();
       alertPasses.stop();
+      await mailbox?.stop();
       await Promise.all([domains.stop(), health.stop(), ingester.stop(), retention.stop(), rebuild.stop()]);
     },
   };

@@ -230,8 +230,8 @@ describe("the settings in force", () => {
     for (const name of Object.keys(shown)) expect(readConfig({ [name]: "" }).ok).toBe(true);
     const refused = readConfig(Object.fromEntries(Object.keys(shown).map((name) => [name, "~"])));
     expect(JSON.stringify(refused)).not.toContain("is not a setting");
-    const [certificatesAndKeys, others] = [4, Object.keys(config.value).length - 2];
-    expect(Object.keys(shown)).toHaveLength(certificatesAndKeys + others);
+    const [certificatesAndKeys, mailbox, others] = [4, 6, Object.keys(config.value).length - 3];
+    expect(Object.keys(shown)).toHaveLength(certificatesAndKeys + mailbox + others);
   });
 
   test("are shown without passwords", () => {

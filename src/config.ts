@@ -6,6 +6,7 @@ import { LOG_LEVELS } from "./base/log.ts";
 import { nearestName } from "./base/nearest.ts";
 import { formatServer } from "./net/dns.ts";
 import { GEOIP_FILES_MAX } from "./net/geoip-files.ts";
+import { formatImapUrl } from "./net/imap-url.ts";
 import {
   byNumber,
   cidr,
@@ -32,6 +33,7 @@ import {
   socksProxy,
   wholeNumber,
 } from "./setting-forms.ts";
+import { formatImapAfter, imapAfter, imapProblem, imapSettingsOf, imapUrl } from "./setting-imap.ts";
 
 const PREFIX = "POSTWARDEN_";
 export const DATA_DIR_SETTING = `${PREFIX}DATA_DIR`;
@@ -75,6 +77,12 @@ const settings = {
   REPORT_LISTEN: listenAddress.optional(),
   REPORT_TLS_CERT: z.string().min(1).optional(),
   REPORT_TLS_KEY: z.string().min(1).optional(),
+  IMAP_URL: imapUrl.optional(),
+  IMAP_PASSWORD_FILE: z.string().min(1).optional(),
+  IMAP_TOKEN_COMMAND: z.string().min(1).optional(),
+  IMAP_CA_FILE: z.string().min(1).optional(),
+  IMAP_AFTER: imapAfter.prefault("seen"),
+  IMAP_ACCOUNT: z.string().min(1).optional(),
   NOTIFY_SMTP_URL: smtpUrl.optional(),
   NOTIFY_FROM: notifyFrom.optional(),
   NOTIFY_DOMAINS: list(mailDomain).prefault(""),
@@ -107,6 +115,10 @@ const schema = z
   })
   .refine((values) => (values.NOTIFY_SMTP_URL === undefined) === (values.NOTIFY_FROM === undefined), {
     message: "POSTWARDEN_NOTIFY_SMTP_URL and POSTWARDEN_NOTIFY_FROM go together: give both or none",
+  })
+  .superRefine((values, context) => {
+    const message = imapProblem(values);
+    if (message !== null) context.addIssue({ code: "custom", message });
   })
   .transform((values) => ({
     dataDir: resolve(values.DATA_DIR),
@@ -144,6 +156,7 @@ const schema = z
       values.REPORT_TLS_CERT && values.REPORT_TLS_KEY
         ? { certPath: values.REPORT_TLS_CERT, keyPath: values.REPORT_TLS_KEY }
         : null,
+    imap: imapSettingsOf(values),
     notifyRelay: values.NOTIFY_SMTP_URL ?? null,
     notifyFrom: values.NOTIFY_FROM ?? null,
     notifyDomains: values.NOTIFY_DOMAINS,
@@ -188,6 +201,12 @@ export const settingsInForce = (config: Config) => ({
   [`${PREFIX}REPORT_LISTEN`]: config.reportListen && formatServer(config.reportListen),
   [`${PREFIX}REPORT_TLS_CERT`]: config.reportTls?.certPath ?? null,
   [`${PREFIX}REPORT_TLS_KEY`]: config.reportTls?.keyPath ?? null,
+  [`${PREFIX}IMAP_URL`]: config.imap && formatImapUrl(config.imap.url),
+  [`${PREFIX}IMAP_PASSWORD_FILE`]: config.imap?.passwordFile ?? null,
+  [`${PREFIX}IMAP_TOKEN_COMMAND`]: config.imap?.tokenCommand ? "(set)" : null,
+  [`${PREFIX}IMAP_CA_FILE`]: config.imap?.caFile ?? null,
+  [`${PREFIX}IMAP_AFTER`]: config.imap && formatImapAfter(config.imap.after),
+  [`${PREFIX}IMAP_ACCOUNT`]: config.imap?.account ?? null,
   [`${PREFIX}NOTIFY_SMTP_URL`]: config.notifyRelay && formatRelay(config.notifyRelay),
   [`${PREFIX}NOTIFY_FROM`]: config.notifyFrom,
   [`${PREFIX}NOTIFY_DOMAINS`]: config.notifyDomains,

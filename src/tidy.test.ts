@@ -33,6 +33,7 @@ const LAYERS: Readonly<Record<string, readonly string[]>> = {
     "dmarc/domains",
     "dmarc/authenticity",
   ],
+  "dmarc/mailbox": ["base", "db", "net", "dmarc/report", "dmarc/ingest"],
   "dmarc/reading": [
     "base",
     "mail",

@@ -15,6 +15,7 @@ import { addDmarcHealthCommand } from "./dmarc-health.ts";
 import { findFiles, type ReportBytes, type ReportPath, readReportBytes } from "./dmarc-files.ts";
 import { createTally, problemsText, showImport, tallyText } from "./dmarc-progress.ts";
 import { CommandFailed, type Io, print, UsageError } from "./io.ts";
+import { addMailboxCommand } from "./dmarc-mailbox.ts";
 import { loadConfig, openDatabase } from "./workspace.ts";
 
 interface Wanted {
@@ -148,13 +149,15 @@ interface WantedRetry extends Wanted {
   readonly acceptUnauthenticated?: boolean;
 }
 
-/** `dmarc import | retry | export`: reports from files into the database and records out of it, beside a server or without one. */
+/** `dmarc import | retry | export | imap-check`: reports from files into the database and records out of it, beside a server or without one. */
 export const addDmarcCommands = (
   program: Command,
   io: Io,
   stdin: () => ReadableStream<Uint8Array> = () => Bun.stdin.stream(),
 ): void => {
-  const group = program.command("dmarc").description("DMARC reports from files, and the records of a domain");
+  const group = program
+    .command("dmarc")
+    .description("DMARC reports from files and from a mailbox, and the records of a domain");
 
   const withAccount = async (account: string | undefined, work: (place: Place, accountId: string) => Promise<void>) => {
     const config = loadConfig(io);
@@ -173,6 +176,7 @@ export const addDmarcCommands = (
   };
 
   addDmarcHealthCommand(group, io);
+  addMailboxCommand(group, io);
 
   group
     .command("import")

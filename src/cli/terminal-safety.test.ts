@@ -63,6 +63,7 @@ const COMMANDS: ReadonlyArray<readonly string[]> = [
   ["dmarc", "import", evilFile, "--account", "anna"],
   ["dmarc", "import", join(folder, E, "none")],
   ["dmarc", "retry", E],
+  ["dmarc", "imap-check"],
   ["dmarc", "export", E],
   ["dmarc", "export", "example.com", "--from", E],
   ["dmarc", "health", E],

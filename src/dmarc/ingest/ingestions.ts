@@ -5,7 +5,7 @@ import { newId } from "../../base/secrets.ts";
 import type { Db } from "../../db/open.ts";
 import type { Ingest, IngestItem } from "./ingest.ts";
 import type { Conclusion } from "./ingest-finding.ts";
-import type { Written } from "./ingest-work.ts";
+import { isMailOfAnybody, type Written } from "./ingest-work.ts";
 import type { IngestionFilters, IngestionOwner, IngestionRow, IngestionStore } from "./ingestion-store.ts";
 import type { Incoming } from "./intake.ts";
 
@@ -56,7 +56,7 @@ export const createIngestions = ({ db, store, ingest, clock, kick }: IngestionsD
   ): Promise<void> => {
     const row = find(owner, id);
     if (!row.hasRaw) throw rawGone();
-    if (isAccepted && row.via !== "smtp") throw notAMail();
+    if (isAccepted && !isMailOfAnybody(row)) throw notAMail();
     await db.commit((tx) => {
       if (isAccepted) store.accept(tx, row.id, clock.nowMs());
       store.setPending(tx, row.id);

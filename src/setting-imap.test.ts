@@ -1,0 +1,50 @@
+import { describe, expect, test } from "bun:test";
+import { type Environment, readConfig, settingsInForce } from "./config.ts";
+
+const URL = "imaps://me%40example.com:hunter2@mail.example.com/DMARC";
+const BARE = URL.replace(":hunter2", "");
+
+const read = (given: Environment) =>
+  readConfig(Object.fromEntries(Object.entries(given).map(([name, value]) => [`POSTWARDEN_IMAP_${name}`, value])));
+
+describe("the mailbox", () => {
+  test("is none unless set", () => {
+    const config = readConfig({});
+    expect(config.ok && config.value.imap).toBeNull();
+  });
+
+  test.each([
+    [{ URL }, "hunter2", { kind: "seen" }],
+    [{ URL: BARE, PASSWORD_FILE: "/p", AFTER: "move:Old reports" }, null, { kind: "move", folder: "Old reports" }],
+    [{ URL: BARE, TOKEN_COMMAND: "oama access", AFTER: "delete", ACCOUNT: "main" }, null, { kind: "delete" }],
+  ] as const)("%o", (given, password, after) => {
+    const config = read(given);
+    expect(config.ok && config.value.imap).toMatchObject({ url: { folder: "DMARC", password }, after });
+  });
+
+  test.each([
+    [{ URL: BARE }, "needs one of"],
+    [{ URL, PASSWORD_FILE: "/p" }, "needs one of"],
+    [{ URL: BARE, PASSWORD_FILE: "/p", TOKEN_COMMAND: "x" }, "needs one of"],
+    [{ PASSWORD_FILE: "/p" }, "POSTWARDEN_IMAP_PASSWORD_FILE needs POSTWARDEN_IMAP_URL"],
+    [{ ACCOUNT: "main" }, "POSTWARDEN_IMAP_ACCOUNT needs POSTWARDEN_IMAP_URL"],
+    [{ URL, AFTER: "move:" }, "seen, move:Folder, delete or keep is needed"],
+    [{ URL, AFTER: "move:DMARC" }, "name another one"],
+    [{ URL: `${URL}?x` }, "only imap:// may have a query"],
+  ] as const)("%o is refused, without the password", (given, sentence) => {
+    const config = read(given);
+    const problems = config.ok ? [] : config.error;
+    expect(problems).toEqual([expect.stringContaining(sentence)]);
+    expect(problems.join()).not.toContain("hunter2");
+  });
+
+  test("is shown without password and command", () => {
+    for (const given of [{ URL }, { URL: BARE, TOKEN_COMMAND: "print hunter2" }]) {
+      const config = read(given);
+      if (!config.ok) throw new Error(config.error.join());
+      const shown = settingsInForce(config.value);
+      expect(shown.POSTWARDEN_IMAP_URL).toBe("imaps://me%40example.com@mail.example.com:993/DMARC");
+      expect(JSON.stringify(shown)).not.toContain("hunter2");
+    }
+  });
+});
