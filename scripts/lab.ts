@@ -2,7 +2,7 @@
  * The laboratory: real name and mail servers on loopback addresses, and the binary asked about addresses whose true
  * state is known, then about targets on blocklists of every behaviour, then DMARC with reporters that really exist.
  * `--only PATTERN` keeps the rows whose theme, address or true state matches (the themes of the others are
- * "blocklists", "trust", "dmarc", "fleet", "outage" and "webhooks"); `--keep` starts the servers, prints the environment by which to try the binary by hand, and
+ * "blocklists", "trust", "dmarc", "fleet", "imap", "outage" and "webhooks"); `--keep` starts the servers, prints the environment by which to try the binary by hand, and
  * waits for Ctrl-C. `--binary PATH` tries another one.
  */
 import { chmod, mkdtemp, rm } from "node:fs/promises";
@@ -18,6 +18,7 @@ import { startExim } from "./lab/exim.ts";
 import { startFaultServer } from "./lab/fault-server.ts";
 import { runFleet } from "./lab/fleet.ts";
 import { DNS, LAB_NETWORKS, PROBE_HELO, PROBE_SENDER, SMTP_PORT } from "./lab/hosts.ts";
+import { runImap } from "./lab/imap.ts";
 import { startOpensmtpd } from "./lab/opensmtpd.ts";
 import { ensurePackages } from "./lab/packages.ts";
 import { claimsText, runOutage } from "./lab/outage.ts";
@@ -78,7 +79,9 @@ const askAll = async (supervisor: Supervisor, directory: string): Promise<boolea
   const withLists = pattern.test("blocklists");
   const withDmarc = pattern.test("dmarc");
   const withTrust = pattern.test("trust");
-  const isTheme = ["blocklists", "trust", "dmarc", "fleet", "outage", "webhooks"].some((theme) => pattern.test(theme));
+  const isTheme = ["blocklists", "trust", "dmarc", "fleet", "imap", "outage", "webhooks"].some((theme) =>
+    pattern.test(theme),
+  );
   if (rows.length === 0 && !isTheme) throw new Error("No row of the table matches --only");
   const subject = { binary: BINARY, environment: ENVIRONMENT, directory };
   const key = await startService(supervisor, subject);
@@ -90,13 +93,15 @@ const askAll = async (supervisor: Supervisor, directory: string): Promise<boolea
   const cells = withLists ? await runBlocklists(supervisor, subject) : [];
   const trust = withTrust ? await runTrust(supervisor, subject, join(CACHE, "rbldnsd")) : [];
   const dmarc = withDmarc ? await runDmarc(supervisor, subject, CACHE) : [];
+  const imap = pattern.test("imap") ? await runImap(supervisor, subject, CACHE) : [];
   const webhooks = pattern.test("webhooks") ? await runWebhooks() : [];
   const fleet = pattern.test("fleet") ? await runFleet() : [];
-  const claims = [...cells, ...trust, ...dmarc, ...outage, ...webhooks, ...fleet];
+  const claims = [...cells, ...trust, ...dmarc, ...imap, ...outage, ...webhooks, ...fleet];
   console.log(
     blocklistsText(cells) +
       trustText(trust) +
       dmarcText(dmarc) +
+      claimsText("imap", imap) +
       claimsText("outage", outage) +
       claimsText("webhooks", webhooks) +
       claimsText("fleet", fleet) +

@@ -6,6 +6,8 @@ import { DNS } from "./hosts.ts";
 interface View {
   /** Files of ours in place of the machine's: the machine's path → our path. */
   readonly files?: Readonly<Record<string, string>>;
+  /** Directories laid over the machine's own, by where they are seen. */
+  readonly overlays?: Readonly<Record<string, readonly string[]>>;
   /** Directories that are empty there, and the directories made inside them. */
   readonly empty?: Readonly<Record<string, readonly string[]>>;
 }
@@ -13,9 +15,16 @@ interface View {
 const quoted = (word: string): string => `'${word.replaceAll("'", `'\\''`)}'`;
 
 /** The command that runs `argv` in a mount namespace of its own, so that the machine's files stay as they are. */
-export const inNamespace = ({ files = {}, empty = {} }: View, argv: readonly string[]): readonly string[] => {
+export const inNamespace = (
+  { files = {}, overlays = {}, empty = {} }: View,
+  argv: readonly string[],
+): readonly string[] => {
   const script = [
     ...Object.entries(files).map(([theirs, ours]) => `mount --bind ${quoted(ours)} ${quoted(theirs)}`),
+    ...Object.entries(overlays).map(([path, lower]) => {
+      const layers = [...lower, path].join(":");
+      return `mount -t overlay overlay -o ${quoted(`lowerdir=${layers}`)} ${quoted(path)}`;
+    }),
     ...Object.entries(empty).flatMap(([directory, inside]) => [
       `mount -t tmpfs -o mode=755 tmpfs ${quoted(directory)}`,
       ...inside.map((path) => `mkdir -p -m 711 ${quoted(join(directory, path))}`),
