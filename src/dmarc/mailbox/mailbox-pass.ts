@@ -159,6 +159,8 @@ export const createMailboxPass = (deps: MailboxPassDeps) => {
       });
     }
     if (groups.length === 0) await db.commit((tx) => store.advance(tx, mailbox, last));
+    // What was read is garbage; left to itself the heap grows on while a full mailbox is fetched.
+    Bun.gc(false);
     return true;
   };
 
