@@ -124,13 +124,21 @@ describe("a run", () => {
     expect(waits.map((wait) => wait / HOUR_MS)).toEqual([1, 2, 4, 8, 16, 24]);
   });
 
-  test("never asks about addresses that are not public", async () => {
-    const { names, rows, resolver } = start({}, ["10.0.0.1", "127.0.0.1", "fe80::1", "nonsense"]);
+  test("never asks about addresses that are not public: they have no name, and nothing waits for one", async () => {
+    const { names, rows, resolver } = start({}, ["10.0.0.1", "127.0.0.1", "fe80::1"]);
     await names.run();
     expect(resolver.asked).toEqual([]);
+    expect(rows()).toHaveLength(3);
     expect(
-      rows().every(({ name, asked, dueInMs }) => name === null && asked === null && dueInMs === 365 * DAY_MS),
+      rows().every(({ name, asked, dueInMs }) => name === null && asked !== null && dueInMs === 365 * DAY_MS),
     ).toBe(true);
+  });
+
+  test("never asks about what is no address", async () => {
+    const { names, rows, resolver } = start({}, ["nonsense"]);
+    await names.run();
+    expect(resolver.asked).toEqual([]);
+    expect(rows().map(({ asked, dueInMs }) => [asked, dueInMs])).toEqual([[null, 365 * DAY_MS]]);
   });
 
   test("asks nothing before its time, and looks at ten names at most", async () => {

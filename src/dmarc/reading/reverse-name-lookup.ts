@@ -12,6 +12,7 @@ export const REVERSE_LIMITS = { namesMax: 10, timeoutMs: 5_000 } as const;
 const DAY_MS = 86_400_000;
 const FOUND_MS = 30 * DAY_MS;
 const NONE_MS = 7 * DAY_MS;
+const PRIVATE_MS = 365 * DAY_MS;
 
 const HOST_NAME = /^(?=.{1,253}$)[a-z0-9_](?:[a-z0-9_-]{0,62})(?:\.[a-z0-9_][a-z0-9_-]{0,62})+$/;
 
@@ -32,7 +33,9 @@ export const createReverseNameLookup = (resolver: DnsResolver): AddressInquiry<R
     what: "the reverse name of an address",
     failuresInARowMax: null,
     async lookUp(ip, signal) {
-      if (isIP(ip) === 0 || !isAllowed(ip)) return { kind: "private" };
+      if (isIP(ip) === 0) return { kind: "private" };
+      // Public DNS names no private address: that is known without a query, and nothing waits for it.
+      if (!isAllowed(ip)) return { kind: "found", fact: { name: null, isConfirmed: false }, validMs: PRIVATE_MS };
       const patience = { timeoutMs: REVERSE_LIMITS.timeoutMs, signal };
       const { outcome, records } = await resolver.resolve(reverseQueryName(ip), "PTR", patience);
       if (signal.aborted) return { kind: "aborted" };
