@@ -66,7 +66,7 @@ export const summarySchema = z
       .meta({ description: "How much rests on such reports, in a sentence; null when nothing does." }),
     dkim_aligned: count,
     spf_aligned: count,
-    forwarded: count.meta({ description: "Of those failing: passed on by somebody the receiver knows." }),
+    forwarded: count.meta({ description: "Of those failing: recognized as forwarded by the receiver." }),
     authenticated_unaligned: count.meta({ description: "Of those failing: DKIM or SPF passed for another domain." }),
     dispositions: z.object({ none: count, quarantine: count, reject: count }),
     classes: z
