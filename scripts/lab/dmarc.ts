@@ -10,6 +10,7 @@ import { DMARC_DNS, DMARC_HTTP, RECEIVER, REPORT_HOST } from "./dmarc-places.ts"
 import { startRelay } from "./dmarc-postfix.ts";
 import { runRefusals } from "./dmarc-refusals.ts";
 import { judgeReports } from "./dmarc-reports.ts";
+import { judgeSources, REVERSE_ZONE } from "./dmarc-sources.ts";
 import type { Supervisor } from "./processes.ts";
 import { startService } from "./run.ts";
 
@@ -33,7 +34,10 @@ export const runDmarc = async (supervisor: Supervisor, lab: Subject, cache: stri
   const unpacked = await ensureReporters(supervisor, cache);
   const key = makeSigningKey();
   const files = await writeResolver(directory);
-  const dns = await startChangingDns(supervisor, directory, { always: key.zone, zone: ZONE_BEFORE });
+  const dns = await startChangingDns(supervisor, directory, {
+    always: { ...key.zone, ...REVERSE_ZONE },
+    zone: ZONE_BEFORE,
+  });
   const environment = {
     ...lab.environment,
     POSTWARDEN_DNS_SERVERS: `${DMARC_DNS.ip}:${DMARC_DNS.port}`,
@@ -54,9 +58,10 @@ export const runDmarc = async (supervisor: Supervisor, lab: Subject, cache: stri
   await mailDmarc.report();
   await openDmarc.report();
   const reports = await judgeReports(api, enrolled);
+  const sources = await judgeSources(api, enrolled);
   const overTls = OVER_TLS.test(await relayLog()) ? "over TLS 1.3" : "in the clear";
   const relay = cellOf(THEME, "how Postfix delivered", "over TLS 1.3", overTls);
-  return [...cells, ...reports, relay, ...(await refusals)];
+  return [...cells, ...reports, ...sources, relay, ...(await refusals)];
 };
 
 /** What was wrong, line by line, and the score of each theme. */
