@@ -53,6 +53,7 @@ export const DOMAIN_OPERATIONS: readonly Operation[] = [
     path: PATH,
     tag: TAG,
     summary: "Domains with the figures of the last 30 days, newest first",
+    description: "`figures` counts mail whoever sent it, forged mail included.",
     parameters: [
       ...PAGE,
       query("status", "Only those.", { type: "string", enum: [...DOMAIN_STATUSES] }),
@@ -73,6 +74,7 @@ export const DOMAIN_OPERATIONS: readonly Operation[] = [
     path: `${PATH}/:id`,
     tag: TAG,
     summary: "One domain",
+    description: "With its settings and what the last check of the DNS found.",
     parameters: [ID],
     responses: { 200: { description: "The domain.", schema: domainSchema, example: DOMAIN } },
     errors: ["insufficient_scope", "not_found"],
@@ -124,6 +126,7 @@ export const DOMAIN_OPERATIONS: readonly Operation[] = [
     path: `${PATH}/:id/dns`,
     tag: TAG,
     summary: "The DNS records to publish, without changing anything",
+    description: "Reads the DNS now. `dns_records` are yours to publish; `service_records` are the operator's.",
     parameters: [ID],
     responses: {
       200: {
@@ -139,6 +142,7 @@ export const DOMAIN_OPERATIONS: readonly Operation[] = [
     path: `${PATH}/:id/history`,
     tag: TAG,
     summary: "What the DNS said about a domain, whenever that changed, newest first",
+    description: "An entry for each change of the record, the policy or the status; kept for 400 days.",
     parameters: [ID, ...PAGE],
     responses: {
       200: { description: "A page.", schema: historySchema, example: { history: [HISTORY], next_cursor: null } },

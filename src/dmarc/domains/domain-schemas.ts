@@ -29,9 +29,24 @@ const recipients = recipientsSchema({
   description: "Addresses that alert mail and digests go to.",
 });
 
+const RULE_WORDS: Readonly<Record<AlertRule, string>> = {
+  status_changed: "The status of the domain changed.",
+  record_changed: "The DMARC record changed.",
+  policy_weakened: "The policy became weaker, by the DNS or by what reports found.",
+  new_source: "A new sender whose mail could be yours.",
+  new_subdomain: "Mail from a new name below the domain passed DMARC.",
+  failure_spike: "Much more mail of a source fails than usual: started, grew, ended.",
+  spoofing_campaign: "Far more unauthenticated mail than usual.",
+  reports_stopped: "No reports come any more.",
+  tls_failures: "TLS reports tell of failures: started, ended.",
+};
+
 /** One field for each rule, so that a rule that does not exist is an unknown field. */
 const ofRules = <S extends z.ZodType>(schema: S): Record<AlertRule, S> =>
-  Object.fromEntries(ALERT_RULES.map((rule) => [rule, schema])) as Record<AlertRule, S>;
+  Object.fromEntries(ALERT_RULES.map((rule) => [rule, schema.meta({ description: RULE_WORDS[rule] })])) as Record<
+    AlertRule,
+    S
+  >;
 
 const wholeDays = (min: number) => {
   const needed = `A whole number of days is needed, from ${min} to ${RETENTION_DAYS_MAX}`;
@@ -178,16 +193,16 @@ export const domainSchema = z
         description: "Whether events are sent: false also when the receiver answered 410, until the URL is set again.",
       }),
       recipients: z.array(z.string()),
-      alerts: z.object(ofRules(z.boolean())),
-      alert_thresholds: alertThresholdsSchema,
-      source_rules: z.array(sourceRuleSchema),
+      alerts: z.object(ofRules(z.boolean())).meta({ description: "Which rules are on." }),
+      alert_thresholds: alertThresholdsSchema.meta({ description: "Those in force, defaults included." }),
+      source_rules: z.array(sourceRuleSchema).meta({ description: "The first that fits counts." }),
       digest: z.enum(DIGESTS),
       retention_days: retentionDays,
       raw_retention_days: rawRetentionDays,
       sends_mail: sendsMail,
       require_authentic_reports: z.boolean(),
-      store_failure_reports: z.boolean(),
-      failure_reports_redact: z.boolean(),
+      store_failure_reports: z.boolean().meta({ description: "Whether what failure reports say is stored." }),
+      failure_reports_redact: z.boolean().meta({ description: "Whether they are stored redacted." }),
     }),
     created_at: time,
     updated_at: time.meta({ description: "When a setting, the status or what the DNS says last changed." }),

@@ -16,15 +16,25 @@ export const sourceRuleSchema = z
       description:
         "`none`: no forward-confirmed reverse name; `generic`: one that providers give to customers at home; else a domain that the name is at or below.",
     }),
-    network: z.string().refine(isNetwork, "Must be a network such as 192.0.2.0/24 or 2001:db8::/32").optional(),
-    asn: z.int().min(1).max(ASN_MAX).optional(),
+    network: z
+      .string()
+      .refine(isNetwork, "Must be a network such as 192.0.2.0/24 or 2001:db8::/32")
+      .optional()
+      .meta({ description: "The network that the address is in, as CIDR.", examples: ["192.0.2.0/24"] }),
+    asn: z
+      .int()
+      .min(1)
+      .max(ASN_MAX)
+      .optional()
+      .meta({ description: "The AS that announces it.", examples: [64500] }),
     country: z
       .string()
       .toUpperCase()
       .regex(/^[A-Z]{2}$/, "Must be a country code of two letters, such as DE")
-      .optional(),
+      .optional()
+      .meta({ description: "Where its network is registered: ISO 3166-1 alpha-2.", examples: ["DE"] }),
     authenticated: z.boolean().optional().meta({ description: "Whether SPF or DKIM passed for any domain." }),
-    classification: z.enum(SOURCE_CLASSES),
+    classification: z.enum(SOURCE_CLASSES).meta({ description: "What a source is that fits all conditions." }),
   })
   .refine((rule) => Object.keys(rule).length > 1, "Must have at least one condition")
   .meta({ title: "DmarcSourceRule" });

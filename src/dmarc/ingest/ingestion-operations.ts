@@ -131,6 +131,7 @@ export const INGESTION_OPERATIONS: readonly Operation[] = [
     path: `${PATH}/:id`,
     tag: TAG,
     summary: "One mail or file that came in",
+    description: "`findings` says what became of each report in it.",
     parameters: [ID],
     responses: { 200: { description: "The ingestion.", schema: ingestionSchema, example: INGESTION } },
     errors: ["insufficient_scope", "not_found"],
@@ -140,6 +141,7 @@ export const INGESTION_OPERATIONS: readonly Operation[] = [
     path: `${PATH}/:id/raw`,
     tag: TAG,
     summary: "The bytes as they came",
+    description: "Kept as long as the domains that it is about want it (`raw_retention_days`); then it is not found.",
     parameters: [ID],
     responses: {
       200: {
@@ -175,6 +177,7 @@ export const INGESTION_OPERATIONS: readonly Operation[] = [
     path: `${PATH}/retry`,
     tag: TAG,
     summary: "Read again all that was rejected or quarantined",
+    description: "Only those whose bytes are still kept. `GET /v1/dmarc/ingestions` shows what became of them.",
     responses: { 202: { description: "They are read again soon.", schema: retriedSchema, example: { retried: 3 } } },
     errors: ["insufficient_scope"],
   },

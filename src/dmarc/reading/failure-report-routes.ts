@@ -136,6 +136,8 @@ export const FAILURE_REPORT_OPERATIONS: readonly Operation[] = [
     path: `${PATH}/:reportId`,
     tag: TAG,
     summary: "One failure report with the header of its message",
+    description:
+      "Redacted unless `failure_reports_redact` was false when it arrived. The body of the message is never stored.",
     parameters: [ID, pathId("Identifier of the failure report.", "reportId")],
     responses: {
       200: {

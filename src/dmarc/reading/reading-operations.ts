@@ -59,6 +59,8 @@ export const READING_OPERATIONS: readonly Operation[] = [
     path: `${PATH}/timeseries`,
     tag: TAG,
     summary: "How a domain fared on each day",
+    description:
+      "A point for every day, also for those that no report tells of. Reports are counted for the UTC day of the middle of their period.",
     parameters: [ID, ...RANGE],
     responses: { 200: { description: "Every day of the range.", schema: timeseriesSchema, example: TIMESERIES } },
     errors: [...NOT_THERE, "Invalid query"],
@@ -180,6 +182,7 @@ export const READING_OPERATIONS: readonly Operation[] = [
     path: `${PATH}/reports/:reportId`,
     tag: TAG,
     summary: "One report with its records, the worst first",
+    description: "Holds 1,000 records at most; all of them: `GET …/records?report=`.",
     parameters: [ID, REPORT_ID],
     responses: { 200: { description: "The report.", schema: reportDetailSchema, example: REPORT_DETAIL } },
     errors: NOT_THERE,
@@ -207,6 +210,7 @@ export const READING_OPERATIONS: readonly Operation[] = [
     path: `${PATH}/tls-reports`,
     tag: TAG,
     summary: "TLS reports (RFC 8460), those that came last first",
+    description: "The sessions under each policy, and the failures with their types and MX hosts.",
     parameters: [ID, ...PAGE],
     responses: {
       200: {

@@ -34,7 +34,11 @@ export const sourcesChangeSchema = z
     keys: z
       .array(z.string().refine(isShownKey, "Must be the key of a source, as /sources returns it"))
       .min(1)
-      .max(KEYS_MAX),
+      .max(KEYS_MAX)
+      .meta({
+        description: "Keys of sources, or networks of unauthenticated mail (`net:192.0.2.0/24`).",
+        examples: [["org:example.net"]],
+      }),
     classification,
   })
   .meta({ title: "DmarcSourcesChange" });

@@ -12,18 +12,20 @@ export const shownSourceSchema = z
       description:
         "`own`: the domain's own servers. `service:<id>`: a known service; with `/others` at the end what comes from there without being connected with the domain's own account, such as forwarded mail. `org:<domain>`: another organization. `net:<network>`: a network without a name. `unauthenticated`: unauthenticated mail from addresses without a proper reverse name, taken together. `pending`: the same while reverse names are still being looked up. `other`: addresses beyond the most that are kept apart for a domain.",
     }),
-    kind: z.enum(SOURCE_KINDS),
-    name: z.string(),
+    kind: z.enum(SOURCE_KINDS).meta({ description: "The first part of the key in words; `network` also for `other`." }),
+    name: z.string().meta({ description: "For people." }),
     service: z.string().nullable().meta({ description: "The sending service, when it is a known one." }),
-    service_id: z.string().nullable(),
-    classification: z.enum(CLASSIFICATIONS),
+    service_id: z.string().nullable().meta({ description: "Its identifier in the table of services." }),
+    classification: z
+      .enum(CLASSIFICATIONS)
+      .meta({ description: "Yours, else by the rules that the list of sources states." }),
     classified_by: z.enum(["user", "service"]).meta({
-      description: "`user` when you classified it, which overrides the automatic classification.",
+      description: "`user` when you classified it, itself or by a rule, which overrides the automatic classification.",
     }),
     messages: count,
-    aligned: count,
+    aligned: count.meta({ description: "Passed DMARC: by aligned DKIM or aligned SPF." }),
     failing: count,
-    aligned_percent: z.number().nullable(),
+    aligned_percent: z.number().nullable().meta({ description: "One decimal; null when there are no messages." }),
     dkim_aligned: count,
     spf_aligned: count,
     forwarded: count.meta({ description: "Not aligned, but recognized as forwarded by the receiver." }),
@@ -50,8 +52,8 @@ export const shownSourceSchema = z
         z.object({
           ip: z.string(),
           reverse_name: z.string().nullable(),
-          confirmed: z.boolean(),
-          asn: z.int().nullable(),
+          confirmed: z.boolean().meta({ description: "Whether the reverse name leads back to the address." }),
+          asn: z.int().nullable().meta({ description: "The AS that announces the address; null: not known." }),
           as_name: z.string().nullable(),
           country: z.string().nullable().meta({ description: "ISO 3166-1 alpha-2." }),
         }),
