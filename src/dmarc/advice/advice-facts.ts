@@ -91,7 +91,7 @@ export interface MailWeight {
   readonly failing: readonly AdvisedSource[];
 }
 
-/** A sender that is unknown matters from so many messages and this share of all mail on, or from a larger share on. */
+/** A sender that is unknown matters from so many messages and this share of all mail on; one that proves nothing from a larger share on. */
 const UNKNOWN_MESSAGES_MIN = 10;
 const UNKNOWN_SHARE_MIN = 0.001;
 const UNKNOWN_SHARE_LARGE = 0.01;
@@ -128,9 +128,9 @@ export const weigh = (sources: readonly AdvisedSource[]): MailWeight => {
 const isOpen = (source: AdvisedSource, all: number): boolean => {
   const { kind, key, classification, messages, aligned, authenticated_unaligned } = source;
   if (classification !== "unknown" || kind === "unauthenticated" || key.endsWith(OTHERS)) return false;
-  const isLarge = messages > 0 && messages >= all * UNKNOWN_SHARE_LARGE;
-  if (aligned === 0 && authenticated_unaligned === 0 && kind !== "service") return isLarge && isPersistent(source);
-  return isLarge || (messages >= UNKNOWN_MESSAGES_MIN && messages >= all * UNKNOWN_SHARE_MIN);
+  if (messages < UNKNOWN_MESSAGES_MIN) return false;
+  if (aligned > 0 || authenticated_unaligned > 0 || kind === "service") return messages >= all * UNKNOWN_SHARE_MIN;
+  return messages >= all * UNKNOWN_SHARE_LARGE && isPersistent(source);
 };
 
 const isPersistent = ({ first_day, last_day }: AdvisedSource): boolean =>

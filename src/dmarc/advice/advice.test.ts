@@ -50,9 +50,9 @@ describe("enforcement waits for", () => {
       ["unknown_sources"],
     ],
     [
-      "a word about unknown sources with 1 % of the mail",
+      "a word about unknown sources with a thousandth of the mail",
       {
-        sources: [source({ messages: 495, aligned: 495 }), stranger(5)],
+        sources: [source({ messages: 9_990, aligned: 9_990 }), stranger(10)],
       },
       ["unknown_sources"],
     ],

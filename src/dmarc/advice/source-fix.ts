@@ -16,7 +16,10 @@ const ADDRESSES_MAX = 3;
 export const fixOf = (source: AdvisedSource, facts: AdviceFacts): SourceFix => {
   const failing = failingOf(source);
   const why = `${source.name} sends ${count(failing)} a month that ${failing === 1 ? "does" : "do"} not pass DMARC.`;
-  return { why, steps: [...strictSteps(source, facts), ...keySteps(source, facts), ...setupSteps(source, facts)] };
+  const [keys, setup] = [keySteps(source, facts), setupSteps(source, facts)];
+  // Own servers are set up already, most likely; a service may never have been.
+  const steps = source.kind === "own" ? [...keys, ...setup] : [...setup, ...keys];
+  return { why, steps: [...strictSteps(source, facts), ...steps] };
 };
 
 /** What to find out about a sender that nobody has classified. */

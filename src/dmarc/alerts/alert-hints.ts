@@ -64,6 +64,7 @@ export const hintsOf = (
         ? []
         : [hint("The failing records, with what receivers saw:", readCommand(place, "/records?aligned=false"))];
     case "spoofing_campaign":
+      if (isMostlyRefused(data)) return [];
       return [
         hint("Receivers refuse such mail once your policy is p=reject. Your next step:", readCommand(place, "/advice")),
       ];
@@ -74,6 +75,14 @@ export const hintsOf = (
     default:
       return [];
   }
+};
+
+const campaignSchema = z.object({ messages: z.int(), rejected: z.int(), quarantined: z.int() });
+
+/** Whether receivers did what the policy asks: then nothing is left to do. */
+const isMostlyRefused = (data: unknown): boolean => {
+  const read = campaignSchema.safeParse(data);
+  return read.success && (read.data.rejected + read.data.quarantined) * 2 >= read.data.messages;
 };
 
 const hint = (words: string, code: string): Hint => ({ words, code });

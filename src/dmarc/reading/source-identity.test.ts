@@ -25,6 +25,18 @@ describe("an address is", () => {
       "own",
     ],
     [
+      "a service that lets customers name its addresses",
+      [`${IP} example.com/s1 em.example.com sendgrid.info`],
+      { [IP]: "o1.em.example.com" },
+      "service:sendgrid",
+    ],
+    [
+      "own, although it hands on what a service signed",
+      [`${IP} -/- - sendgrid.info`],
+      { [IP]: "mx.example.com" },
+      "own",
+    ],
+    [
       "a service, by its reverse name",
       [`${IP} example.com/s1 em.example.com -`],
       { [IP]: "o1.ptr9.sendgrid.net" },

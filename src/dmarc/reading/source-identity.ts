@@ -99,7 +99,7 @@ const sendingService = (name: string | null): KnownService | null => {
 /**
  * Identifies the sources of a domain. Every address has one identity, and the first of these that applies is it:
  *
- * 1. `own`: its confirmed reverse name lies in the organization of the domain.
+ * 1. `own`: its confirmed reverse name lies in the organization of the domain, and it is not rented from a service.
  * 2. A known service: by its confirmed reverse name, else by an envelope domain that passed SPF there, else by its AS number.
  * 3. `own`: it passed SPF for the domain, and its reverse name names nobody else.
  * 4. An organization: by its reverse name, else by an envelope domain that passed SPF there.
@@ -136,13 +136,24 @@ export const createIdentities = ({ domain, sources, facts }: IdentityContext) =>
   const firstService = (names: readonly string[]): KnownService | null =>
     names.map(sendingService).find((service) => service !== null) ?? null;
 
+  /** Services give addresses of their own to large customers, who name them: the AS or the service's signature beside ours tells. */
+  const rentedOf = (address: AddressFacts | undefined, of: readonly ReadSource[]): KnownService | null => {
+    const signed = of.flatMap(({ evidence: { signer, foreign } }) =>
+      signer === null || foreign === null ? [] : foreign,
+    );
+    const services = [address?.asn == null ? null : serviceOfAsn(address.asn), ...signed.map(sendingService)];
+    return services.find((service) => service?.kind === "bulk sender") ?? null;
+  };
+
   /** The identity that more than a surviving signature proves; null for none. */
   const provenOf = (ip: string): SourceIdentity | null => {
     const address = facts.get(ip);
     const reverse = findingOf(ip);
     const name = address?.isConfirmed === true ? address.name : null;
-    if (isOwn(name)) return own(domain);
     const of = byAddress.get(ip) ?? [];
+    const rented = isOwn(name) ? rentedOf(address, of) : null;
+    if (rented !== null) return ofService(rented);
+    if (isOwn(name)) return own(domain);
     const envelopes = foreignOf(of, "envelope");
     const service =
       (reverse === "named" ? sendingService(name) : null) ??

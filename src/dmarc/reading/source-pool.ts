@@ -18,11 +18,13 @@ export interface MeasuredSource extends ReadSource {
 
 /** An address that sends so much over so many days, beside few others of the kind, may be a server of the user's without a name. */
 const RECURRING_DAYS = 14;
-const RECURRING_MESSAGES = 5;
+const RECURRING_MESSAGES = 10;
 const RECURRING_NETWORKS_MAX = 3;
 /** So many unrelated organizations with a little unauthenticated mail each are hosts that somebody broke into. */
 const CAMPAIGN_ORGANIZATIONS_MIN = 10;
-const CAMPAIGN_SHARE_MAX = 0.02;
+const CAMPAIGN_SHARE_MAX = 0.05;
+/** No sender has nameless hosts in so many networks: an envelope domain that passes SPF from all of them lets everybody pass. */
+const OPEN_SPF_NETWORKS_MIN = 3;
 
 /**
  * Finds the mail that is nobody's: unauthenticated, from an address without a reverse name or with one that providers give to all of
@@ -30,8 +32,9 @@ const CAMPAIGN_SHARE_MAX = 0.02;
  * anything at any time, when its network is one of the domain's own, when its reverse name claims to be the domain's own, and when a
  * receiver recognized it as forwarded.
  *
- * Two things need a look at all of them: the few nameless addresses that send again and again for weeks stand for themselves, and
- * unauthenticated mail of many unrelated organizations, a little of each, belongs to the pool.
+ * Three things need a look at all of them: the few nameless addresses that send again and again for weeks stand for themselves;
+ * unauthenticated mail of many unrelated organizations, a little of each, belongs to the pool; and so does mail that proves nothing but
+ * an SPF record which lets everybody pass.
  */
 export const createPools = (
   sources: readonly MeasuredSource[],
@@ -77,6 +80,7 @@ export const createPools = (
   const networks = new Set(recurring.map(({ evidence: { ip } }) => networkOf(ip ?? "")));
   if (networks.size <= RECURRING_NETWORKS_MAX) for (const { number } of recurring) pools.delete(number);
   for (const number of campaignOf(named)) pools.set(number, UNAUTHENTICATED_MAIL);
+  for (const number of openSpfOf(sources, facts)) pools.set(number, UNAUTHENTICATED_MAIL);
 
   return {
     /** The pool of a source, or null for a source that stands for itself. */
@@ -84,6 +88,23 @@ export const createPools = (
     /** Whether mail of the domain's own comes from the network of an address. */
     isBesideOwn: (ip: string): boolean => ownNetworks.has(networkOf(ip)),
   };
+};
+
+/** The numbers of the sources of organizations that are known by an SPF record alone which lets any address pass. */
+const openSpfOf = (sources: readonly MeasuredSource[], facts: ReadonlyMap<string, AddressFacts>): readonly number[] => {
+  const organizations = Map.groupBy(
+    sources.filter(({ identity }) => identity.kind === "organization"),
+    ({ identity }) => identity.key,
+  );
+  return [...organizations.values()].flatMap((of) => {
+    const isBare = of.every(({ evidence: { ip, signer, foreign }, totals }) => {
+      const finding = ip === null ? "pending" : reverseOf(facts.get(ip));
+      const isNameless = finding === "absent" || finding === "generic";
+      return isNameless && signer === null && foreign === null && totals.aligned === 0 && totals.forwarded === 0;
+    });
+    const networks = new Set(of.map(({ evidence: { ip } }) => networkOf(ip ?? "0.0.0.0")));
+    return isBare && networks.size >= OPEN_SPF_NETWORKS_MIN ? of.map(({ number }) => number) : [];
+  });
 };
 
 const isRecurring = ({ firstDay, lastDay, totals }: MeasuredSource): boolean =>

@@ -115,15 +115,35 @@ describe("unauthenticated mail", () => {
       const ips = Array.from({ length: count }, (_, n) => `5.5.${n}.1`);
       const world = await startWith([{ ip: "8.8.8.8" }]);
       for (let week = 0; week < 4; week++) {
-        const rows = ips.map((ip) => ({ ...UNPROVEN, ip, count: 2 }));
+        const rows = ips.map((ip) => ({ ...UNPROVEN, ip, count: 3 }));
         await world.give({ begin: MADE_DAY_S + week * 7 * DAY_S, rows });
       }
       for (const ip of ips) world.nameAddress(ip, null);
       return shown(world).filter(([key]) => key !== "own");
     };
-    expect(await weekly(1)).toEqual([["net:5.5.0.0/24", "unknown", 8]]);
+    expect(await weekly(1)).toEqual([["net:5.5.0.0/24", "unknown", 12]]);
     expect(await weekly(3)).toHaveLength(3);
-    expect(await weekly(4)).toEqual([["unauthenticated", "threat", 32]]);
+    expect(await weekly(4)).toEqual([["unauthenticated", "threat", 48]]);
+  });
+
+  test("that an SPF record lets pass from everywhere is forged all the same", async () => {
+    const anywhere = (count: number) =>
+      startWith(
+        Array.from({ length: count }, (_, n) => ({
+          ...UNPROVEN,
+          ip: `5.5.${n}.1`,
+          count: 4,
+          spfResults: ["open.example pass"],
+        })),
+      );
+    const two = await anywhere(2);
+    for (const ip of ["5.5.0.1", "5.5.1.1"]) two.nameAddress(ip, null);
+    expect(shown(two)).toEqual([["org:open.example", "unknown", 8]]);
+    const three = await anywhere(3);
+    for (const ip of ["5.5.0.1", "5.5.1.1"]) three.nameAddress(ip, null);
+    expect(shown(three)).toEqual([["org:open.example", "unknown", 12]]);
+    three.nameAddress("5.5.2.1", null);
+    expect(shown(three)).toEqual([["unauthenticated", "threat", 12]]);
   });
 
   test("of a few named servers is unknown, and of many unrelated ones a threat", async () => {
