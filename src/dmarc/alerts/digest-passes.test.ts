@@ -37,7 +37,10 @@ const start = () => {
     restarted: passes,
     alertMails,
     add: (domain: string, more: Partial<DomainRow> = {}) =>
-      world.add(domain, { digest: "daily", digestDueAtMs: clock.nowMs(), ...more }),
+      world.add(domain, {
+        ...{ digest: "daily", digestDueAtMs: clock.nowMs(), createdAtMs: clock.nowMs() - 30 * DAY_MS },
+        ...more,
+      }),
     answer(given: Result<null, MailFailure>): void {
       answer = given;
     },
@@ -45,6 +48,19 @@ const start = () => {
 };
 
 describe("a digest that is due", () => {
+  test("is not mailed about days before the enrolment, unless reports about them were imported", async () => {
+    const { add, digests, mails, clock, report, today } = start();
+    add("new.example.com", { createdAtMs: clock.nowMs() });
+    await digests.run();
+    expect(mails).toEqual([]);
+    const { number } = add("imported.example.com", { createdAtMs: clock.nowMs() });
+    report(number, today - 2, OWN, { messages: 50, aligned: 50 });
+    await digests.run();
+    expect(mails.map(({ subject }) => subject)).toEqual([
+      "DMARC digest for imported.example.com, 2026-11-18: 50 messages, 100 % passed DMARC",
+    ]);
+  });
+
   test("is mailed once, and is due again the next day", async () => {
     const { add, digests, mails, find, report, today, clock } = start();
     const { number } = add("example.com");

@@ -1,3 +1,4 @@
+import { dayOfTime } from "../../base/days.ts";
 import { forEachIsolated } from "../../base/for-each-isolated.ts";
 import type { Clock } from "../../base/clock.ts";
 import type { Log } from "../../base/log.ts";
@@ -43,6 +44,8 @@ export const createDigestPasses = (deps: DigestPassDeps) => {
     domains.update(tx, number, { digestDueAtMs: nextDigestMs(period, nowMs) });
     if (mode === "test") return;
     const range = daysToldOf(period, latestDueMs(period, digestDueAtMs, nowMs));
+    // Days before the enrolment without any report are no news.
+    if (range.toDay < dayOfTime(domain.createdAtMs) && domain.lastReportAtMs === null) return;
     for (const recipient of recipients) {
       store.insertLine(tx, { recipient, createdAtMs: nowMs, domain: number, period, range });
     }
