@@ -121,7 +121,13 @@ describe("an incident that is open", () => {
     const days = (last: number) =>
       history([100, 1], { 4: [100, 30], 3: [100, 30], 2: [100, 0], 1: [100, 0], 0: [100, last] });
     expect(judge(days(0), ended)).toBeNull();
-    expect(judge(days(30), ended)).toMatchObject({ state: "started", startedDay: TODAY });
+    expect(judge(days(30), ended)).toMatchObject({ state: "started", startedDay: TODAY, usualShare: 0.01 });
+  });
+
+  test("does not count as usual when it has ended", () => {
+    const days = history([100, 1], { 7: [100, 60], 0: [100, 30] });
+    const ended = { ...open, startedDay: TODAY - 7, endedDay: TODAY - 6 };
+    expect(judge(days, ended)).toMatchObject({ state: "started", usualShare: 0.01 });
   });
 
   test("is what is usual after two months", () => {

@@ -72,9 +72,11 @@ export const judgeFailures = (
   );
   if (last !== undefined && last.endedDay === null) return followUp(key, last, judged, measure);
   const endedDay = last?.endedDay ?? 0;
+  // What an incident did is not usual.
+  const usual = sorted.filter(({ day }) => day < (last?.startedDay ?? 0) || day >= endedDay);
   return findStart(
     key,
-    sorted,
+    usual,
     judged.filter(({ day }) => day > endedDay),
     measure,
   );
