@@ -84,4 +84,30 @@ describe("reports that come through the interface", () => {
       ],
     ]);
   });
+
+  test("are silent about a receiver that could not look up keys", async () => {
+    const app = start();
+    const key = app.newKey();
+    const { body } = await app.request("POST", "/v1/dmarc/domains", { key, body: { domain: "shop.example" } });
+    const { id } = body.domain as { id: string };
+    for (let n = 0; n < 16; n++) {
+      const begin = MADE_DAY_S - n * DAY_S;
+      const result = n < 2 ? "temperror" : "pass";
+      const row: MadeRow = {
+        ...{ ip: "192.0.2.1", count: 150, dkim: n < 2 ? "fail" : "pass", spf: "fail" },
+        ...{ dkimResults: [`shop.example ${result} mail`], spfResults: [] },
+      };
+      const xml = madeReportXml({
+        domain: "shop.example",
+        reportId: `a${n}`,
+        begin,
+        end: begin + DAY_S - 1,
+        rows: [row],
+      });
+      await app.request("POST", "/v1/dmarc/reports", { key, body: xml });
+    }
+    await app.service.dmarc.jobs.raiseDmarcAlerts();
+    const answer = await app.request("GET", `/v1/dmarc/domains/${id}/alerts`, { key });
+    expect(alertsSchema.parse(answer.body).alerts.map(({ rule }) => rule)).not.toContain("failure_spike");
+  });
 });

@@ -23,6 +23,19 @@ describe("reports that stop", () => {
     expect(world.raised()).toEqual(["reports_stopped 2026-12-26"]);
   });
 
+  test("are no news for a domain without mail of its own: nobody reports about it but when it is forged", async () => {
+    const world = newWorld();
+    const { number } = world.add("example.com");
+    for (let n = 0; n < 10; n++) {
+      world.report(number, world.today + n, "198.51.100.7 -/- - -", { messages: 3 });
+      await world.clock.advance(24 * HOUR_MS);
+      await world.passes.run();
+    }
+    await world.clock.advance(30 * 24 * HOUR_MS);
+    await world.passes.run();
+    expect(world.raised().filter((what) => what.startsWith("reports_stopped"))).toEqual([]);
+  });
+
   test("are told of with the last day that had any, whatever a report with a wrong date says", async () => {
     const { world, number } = await settle(newWorld());
     world.report(number, world.today + 30_000, OWN, { messages: 1, aligned: 1 });

@@ -15,7 +15,7 @@ export interface AlertPassDeps {
   readonly db: Db;
   readonly rules: AlertRuleStore;
   readonly domains: Pick<DomainStore, "findByNumber">;
-  readonly reading: Pick<ReadingStore, "reportsPerDay">;
+  readonly reading: Pick<ReadingStore, "reportsPerDay" | "totals">;
   readonly review: ReviewDomain;
   readonly raise: Raise;
   readonly clock: Clock;
@@ -42,6 +42,8 @@ export const createAlertPasses = (deps: AlertPassDeps) => {
     // The time of arrival is ours; what day a report is about is the word of its reporter.
     const toDay = dayOfTime(lastReportAtMs);
     const range = { fromDay: toDay - SILENCE_WINDOW_DAYS, toDay };
+    // Without mail of its own nobody reports about a domain but when it is forged.
+    if (reading.totals(number, range).aligned === 0) return;
     const days = reading.reportsPerDay(number, range).map(({ day }) => day);
     const [lastDay, waitMs] = [days.at(-1), silenceMs(days)];
     if (lastDay === undefined || waitMs === null || clock.nowMs() - lastReportAtMs < waitMs) return;

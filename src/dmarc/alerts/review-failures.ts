@@ -45,7 +45,8 @@ export const reviewFailures = (review: Review): boolean => {
     const sources = [...new Set(rows.map((row) => row.source))];
     const isRise = change.state !== "ended";
     if (isRise && !isSeenByReporters(change, review.records.reporterDays(sources, range))) continue;
-    reports.push({ change, source, causes: isRise ? causesOf(change, sources, range, review) : [] });
+    const causes = isRise ? causesOf(change, sources, range, review) : [];
+    if (!isRise || !isReceivers(causes)) reports.push({ change, source, causes });
   }
   for (const state of ["started", "grew", "ended"] as const) {
     const same = reports.filter(({ change, causes }) => change.state === state && !isKnown(change, causes, incidents));
@@ -53,6 +54,10 @@ export const reviewFailures = (review: Review): boolean => {
   }
   return false;
 };
+
+/** A receiver that could not look something up has a problem of its own (RFC 8601 §2.7.1). */
+const isReceivers = (causes: readonly FailureCause[]): boolean =>
+  causes.length > 0 && causes.every(({ result }) => result?.startsWith("temperror") === true);
 
 type Incidents = ReturnType<typeof readIncidents>;
 
