@@ -128,7 +128,8 @@ export const weigh = (sources: readonly AdvisedSource[]): MailWeight => {
 const isOpen = (source: AdvisedSource, all: number): boolean => {
   const { kind, key, classification, messages, aligned, authenticated_unaligned } = source;
   if (classification !== "unknown" || kind === "unauthenticated" || key.endsWith(OTHERS)) return false;
-  if (messages < UNKNOWN_MESSAGES_MIN) return false;
+  // Addresses beyond those that are kept apart: a flood, of which nobody can say more.
+  if (messages < UNKNOWN_MESSAGES_MIN || key === "other") return false;
   if (aligned > 0 || authenticated_unaligned > 0 || kind === "service") return messages >= all * UNKNOWN_SHARE_MIN;
   return messages >= all * UNKNOWN_SHARE_LARGE && isPersistent(source);
 };

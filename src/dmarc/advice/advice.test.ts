@@ -79,6 +79,10 @@ describe("enforcement waits for", () => {
       "unauthenticated mail whose addresses are still looked up",
       [source(), stranger(500, { kind: "unauthenticated", authenticated_unaligned: 0 })],
     ],
+    [
+      "mail of addresses beyond those that are kept apart",
+      [source(), stranger(500, { key: "other", kind: "network" })],
+    ],
     ["mail of other accounts at a provider", [source(), stranger(500, { key: "service:google-workspace/others" })]],
   ])("nothing more with %s", (_, sources) => {
     expect(unmet(MONITORING, { sources })).toEqual([]);

@@ -4,7 +4,7 @@ import type { RowFacts } from "./ingest-row.ts";
 import type { CountStore } from "./ingest-store.ts";
 import type { ReportRow } from "../report/report-row.ts";
 import { type CountedRow, entryOf, nameOf, type Rollup } from "./rollup.ts";
-import { legacyKeyOf, OVERFLOW_REST, overflowKeyOf } from "./source-key.ts";
+import { legacyKeyOf, OVERFLOW_REST, overflowKeyOf, isUnproven } from "./source-key.ts";
 
 /** Names below a domain that are told apart. Who sends under random ones must not fill the database. */
 export const NAMES_MAX = 1_000;
@@ -14,7 +14,9 @@ export const QUEUED_PER_REPORT_MAX = 200;
 export const WAITING_ADDRESSES_MAX = 20_000;
 
 /** Sources that a domain may have: reading sources holds all of them in memory. */
-export const SOURCES_MAX = 50_000;
+export const SOURCES_MAX = 20_000;
+/** Addresses that proved nothing get no more than this part of it, so that a flood of forged mail leaves room for senders. */
+export const UNPROVEN_PART = 1 / 2;
 /** Sources without an address that count what a domain has no room for. The last of them takes everything. */
 export const OVERFLOW_SOURCES_MAX = 1_000;
 /** Reports that are not trusted add no source to a domain that has more than this part of either. */
@@ -122,9 +124,10 @@ export const createCounting = (store: CountStore, { tx, nowMs }: Context) => {
   const limitOf = (max: number): number => (left.isTrusted ? max : Math.floor(max * UNTRUSTED_PART));
 
   /** Whether the domain may have one more source, which is then counted. */
-  const hasRoom = (domain: number): boolean => {
+  const hasRoom = (domain: number, key: string): boolean => {
     const count = entryOf(sourceCounts, domain, () => store.countSources(domain));
-    if (left.sources <= 0 || count >= limitOf(SOURCES_MAX)) return false;
+    const max = isUnproven(key) ? SOURCES_MAX * UNPROVEN_PART : SOURCES_MAX;
+    if (left.sources <= 0 || count >= limitOf(max)) return false;
     left = { ...left, sources: left.sources - 1 };
     sourceCounts.set(domain, count + 1);
     return true;
@@ -150,7 +153,7 @@ export const createCounting = (store: CountStore, { tx, nowMs }: Context) => {
     const found = store.findSource(domain, key);
     if (found !== null) return { ...found, key, isExtended: false, isQueued: true };
     const isOverflow = key.startsWith("*");
-    if (isOverflow ? key !== OVERFLOW_REST && !hasOverflowRoom(domain) : !hasRoom(domain)) return null;
+    if (isOverflow ? key !== OVERFLOW_REST && !hasOverflowRoom(domain) : !hasRoom(domain, key)) return null;
     const number = store.insertSource(tx, domain, key, firstSightOf(domain, see));
     return { number, key, firstDay: day, lastDay: day, isExtended: false, isQueued: isOverflow };
   };

@@ -88,6 +88,9 @@ export const readSourceKey = (key: string): SourceEvidence => {
 
 const present = (word: string): string | null => (word === ABSENT ? null : word);
 
+/** Whether nothing authenticated the mail of a source. */
+export const isUnproven = (key: string): boolean => overflowKeyOf(key) === OVERFLOW_REST;
+
 /** Whether a key is one of before sources were stored by address. */
 export const isLegacyKey = (key: string): boolean => !key.includes(" ");
 
