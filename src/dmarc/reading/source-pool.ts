@@ -80,7 +80,7 @@ export const createPools = (
   const networks = new Set(recurring.map(({ evidence: { ip } }) => networkOf(ip ?? "")));
   if (networks.size <= RECURRING_NETWORKS_MAX) for (const { number } of recurring) pools.delete(number);
   for (const number of campaignOf(named)) pools.set(number, UNAUTHENTICATED_MAIL);
-  for (const number of openSpfOf(sources, facts)) pools.set(number, UNAUTHENTICATED_MAIL);
+  for (const number of openSpfOf(sources, identities)) pools.set(number, UNAUTHENTICATED_MAIL);
 
   return {
     /** The pool of a source, or null for a source that stands for itself. */
@@ -91,14 +91,14 @@ export const createPools = (
 };
 
 /** The numbers of the sources of organizations that are known by an SPF record alone which lets any address pass. */
-const openSpfOf = (sources: readonly MeasuredSource[], facts: ReadonlyMap<string, AddressFacts>): readonly number[] => {
+const openSpfOf = (sources: readonly MeasuredSource[], { findingOf }: Identities): readonly number[] => {
   const organizations = Map.groupBy(
     sources.filter(({ identity }) => identity.kind === "organization"),
     ({ identity }) => identity.key,
   );
   return [...organizations.values()].flatMap((of) => {
     const isBare = of.every(({ evidence: { ip, signer, foreign }, totals }) => {
-      const finding = ip === null ? "pending" : reverseOf(facts.get(ip));
+      const finding = ip === null ? "pending" : findingOf(ip);
       const isNameless = finding === "absent" || finding === "generic";
       return isNameless && signer === null && foreign === null && totals.aligned === 0 && totals.forwarded === 0;
     });
