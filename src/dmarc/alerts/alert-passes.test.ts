@@ -61,6 +61,21 @@ describe("mail that fails", () => {
     expectDocumented(world);
   });
 
+  test("is alerted once although more sources fail at once than a mail lists", async () => {
+    const world = newWorld();
+    const { number } = world.add("example.com");
+    const keys = Array.from({ length: 12 }, (_, n) => `198.51.100.${n} -/- m${n}.example -`);
+    for (let n = 0; n < 12; n++) world.reverse(`198.51.100.${n}`, null);
+    for (let day = world.today - 14; day <= world.today; day++)
+      for (const key of keys) world.report(number, day, key, { messages: 100, aligned: day === world.today ? 0 : 100 });
+    for (let n = 0; n < 3; n++) {
+      await world.passes.run();
+      world.arrive(number);
+    }
+    expect(world.events().map(({ data }) => (data.sources as unknown[]).length)).toEqual([12]);
+    expectDocumented(world);
+  });
+
   test("is judged as the domain's thresholds say", async () => {
     for (const [thresholds, isNews] of [
       [{}, true],

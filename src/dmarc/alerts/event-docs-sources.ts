@@ -87,7 +87,7 @@ export const failureSpike = eventDoc(
             .meta({ description: "What the records show: what usually passed and now fails or is missing." }),
         }),
       )
-      .meta({ description: "Ten at most, those with the most failing messages first." }),
+      .meta({ description: "A hundred at most, those with the most failing messages first." }),
   }),
   {
     state: "started",

@@ -58,6 +58,8 @@ describe("an incident starts", () => {
     ["not when it is new", history([100, 50], {}, 3), null],
     ["not by chance: small numbers vary", history([40, 8], { 0: [40, 15] }), null],
     ["not when it was longer ago than a week", history([100, 1], { 9: [100, 90], 8: [100, 90] }), null],
+    ["when the source sends once a month", history([0, 0], { 31: [90, 0], 0: [90, 90] }, 31), TODAY],
+    ["not when it sent too little before", history([0, 0], { 31: [19, 0], 0: [90, 90] }, 31), null],
     ["not by days with hardly any mail", history([100, 1], { 1: [2, 2], 0: [2, 2] }), null],
   ])("%s", (_, days, startedDay) => {
     expect(judge(days)?.startedDay ?? null).toBe(startedDay);
@@ -131,7 +133,21 @@ describe("an incident that is open", () => {
   });
 
   test("is what is usual after two months", () => {
-    expect(judge(since(0), { ...open, startedDay: TODAY - 61 })).toBeNull();
+    expect(judge(history([100, 30], { 0: [100, 0] }), { ...open, startedDay: TODAY - 61 })).toBeNull();
+    expect(judge(since(0), { ...open, startedDay: TODAY - 60 })).toMatchObject({ state: "ended" });
+  });
+
+  test("and was never seen to end does not hide another one after two months", () => {
+    const long = { ...open, startedDay: TODAY - 61 };
+    expect(judge(history([100, 1], { 0: [100, 90] }), long)).toMatchObject({ state: "started", startedDay: TODAY });
+  });
+
+  test("does not end by a day with hardly any mail, but by several of them", () => {
+    const broken = { ...open, share: 1 };
+    const days = (few: number) =>
+      history([100, 1], { 4: [100, 100], 3: [100, 100], 2: [100, 100], 1: [few, 0], 0: [few, 0] });
+    expect(judge(days(9), broken)).toBeNull();
+    expect(judge(days(10), broken)).toMatchObject({ state: "ended", day: TODAY });
   });
 });
 

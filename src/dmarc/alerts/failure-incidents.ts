@@ -50,7 +50,9 @@ const DAY_MESSAGES_MIN = 3;
 const DEVIATIONS = 3;
 /** An incident has ended when the share is back within a third of the rise that it takes to start one. */
 const ENDED_PART = 1 / 3;
-/** After so many days with failures they are what is usual, and nobody waits for their end. */
+/** Days with fewer messages together, all as usual, do not end an incident: a quiet Sunday says nothing about a newsletter. */
+const ENDED_MESSAGES_MIN = 20;
+/** After so many days with failures they are what is usual: nobody waits for their end, and a further rise is another incident. */
 const INCIDENT_DAYS_MAX = 60;
 /** Shares are fractions: 0.30 - 0.15 is not exactly 0.15. */
 const ROUNDING = 1e-6;
@@ -70,7 +72,8 @@ export const judgeFailures = (
     ({ day, messages }) =>
       messages >= DAY_MESSAGES_MIN && day >= measure.today - NEWS_DAYS && day <= measure.today && measure.isWhole(day),
   );
-  if (last !== undefined && last.endedDay === null) return followUp(key, last, judged, measure);
+  const isOpen = last !== undefined && last.endedDay === null && last.startedDay >= measure.today - INCIDENT_DAYS_MAX;
+  if (isOpen) return followUp(key, last, judged, measure);
   const endedDay = last?.endedDay ?? 0;
   // What an incident did is not usual.
   const usual = sorted.filter(({ day }) => day < (last?.startedDay ?? 0) || day >= endedDay);
@@ -105,7 +108,7 @@ const findStart = (
   for (const day of judged) {
     const usual = usualShareOf(all, run[0]?.day ?? day.day, day.day);
     const isRise = usual !== null && isAbove(day, usual, measure.riseMin);
-    // A run that was long enough is told even when its failures have ended since.
+    // A run that was long enough is alerted even when its failures have ended since.
     if (!isRise && sumOf(run).failing >= measure.messagesMin) break;
     if (!isRise) run = [];
     if (!isRise) continue;
@@ -123,13 +126,19 @@ const followUp = (
   key: string,
   { startedDay, share: alertedShare, usualShare }: AlertedIncident,
   judged: readonly Failures[],
-  { today, messagesMin, riseMin }: FailureMeasure,
+  { messagesMin, riseMin }: FailureMeasure,
 ): FailureChange | null => {
-  const last = judged.findLast(({ day }) => day > startedDay);
-  if (last === undefined || startedDay < today - INCIDENT_DAYS_MAX) return null;
+  const since = judged.filter(({ day }) => day > startedDay);
+  const last = since.at(-1);
+  if (last === undefined) return null;
   const share = last.failing / last.messages;
   const found = { key, ...last, startedDay, share, usualShare };
-  if (share <= usualShare + riseMin * ENDED_PART + ROUNDING) return { ...found, state: "ended" };
+  const isUsual = (day: Failures): boolean =>
+    day.failing / day.messages <= usualShare + riseMin * ENDED_PART + ROUNDING;
+  if (isUsual(last)) {
+    const usual = sumOf(since.slice(since.findLastIndex((day) => !isUsual(day)) + 1));
+    return usual.messages >= ENDED_MESSAGES_MIN ? { ...found, state: "ended" } : null;
+  }
   const rise = share - alertedShare;
   const isGrown = rise >= Math.max(alertedShare, riseMin) - ROUNDING && last.failing >= messagesMin;
   return isGrown ? { ...found, state: "grew" } : null;
@@ -164,7 +173,10 @@ export const isSeenByReporters = (
 const usualShareOf = (all: readonly Failures[], beforeDay: number, day: number): number | null => {
   const before = all.filter((other) => other.day < beforeDay && other.day >= beforeDay - USUAL_DAYS);
   const sameWeekday = sumOf(before.filter((other) => (day - other.day) % WEEK === 0));
-  const usual = sameWeekday.messages >= USUAL_MESSAGES_MIN ? sameWeekday : sumOf(before);
+  const recent = sumOf(before);
+  // What is sent once a month has its last mail a little longer ago.
+  const earlier = recent.messages >= USUAL_MESSAGES_MIN ? recent : sumOf(all.filter((other) => other.day < beforeDay));
+  const usual = sameWeekday.messages >= USUAL_MESSAGES_MIN ? sameWeekday : earlier;
   return usual.messages < USUAL_MESSAGES_MIN ? null : usual.failing / usual.messages;
 };
 

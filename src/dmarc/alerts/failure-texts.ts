@@ -15,8 +15,8 @@ export interface FailureReport {
   readonly causes: readonly FailureCause[];
 }
 
-/** Sources named in one event. */
-const SOURCES_MAX = 10;
+/** Sources named in one event. One that is not named has no incident that is known later, and would be alerted again. */
+const SOURCES_MAX = 100;
 
 const incidentSchema = z.object({
   state: z.enum(["started", "grew", "ended"]),
@@ -48,7 +48,7 @@ export interface KnownIncident extends AlertedIncident {
 export const readIncidents = (alerts: readonly AlertRow[]): ReadonlyMap<string, KnownIncident> => {
   const last = new Map<string, KnownIncident>();
   for (const { body } of alerts.toReversed()) {
-    // Alerts of before incidents were told by source say nothing here.
+    // Alerts from before incidents were stored by source have no state.
     const read = bodySchema.safeParse(JSON.parse(body));
     if (!read.success) continue;
     const { state, day, sources } = read.data.data;

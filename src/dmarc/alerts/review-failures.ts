@@ -2,7 +2,7 @@ import type { DayRange } from "../../base/days.ts";
 import { readRecordBody } from "../ingest/report-store.ts";
 import { isForeign } from "../reading/sources.ts";
 import { type CauseRecord, type FailureCause, findCauses } from "./failure-causes.ts";
-import { failureAlert, type FailureReport, readIncidents } from "./failure-texts.ts";
+import { failureAlert, type FailureReport, type KnownIncident, readIncidents } from "./failure-texts.ts";
 import { type FailureChange, isSeenByReporters, judgeFailures } from "./failure-incidents.ts";
 import type { Review } from "./review.ts";
 
@@ -49,7 +49,7 @@ export const reviewFailures = (review: Review): boolean => {
     if (!isRise || !isReceivers(causes)) reports.push({ change, source, causes });
   }
   for (const state of ["started", "grew", "ended"] as const) {
-    const same = reports.filter(({ change, causes }) => change.state === state && !isKnown(change, causes, incidents));
+    const same = reports.filter(({ change, causes }) => change.state === state && !isKnownIncident(change, causes, incidents));
     if (same.length > 0) raise(failureAlert(same));
   }
   return false;
@@ -59,19 +59,21 @@ export const reviewFailures = (review: Review): boolean => {
 const isReceivers = (causes: readonly FailureCause[]): boolean =>
   causes.length > 0 && causes.every(({ result }) => result?.startsWith("temperror") === true);
 
-type Incidents = ReturnType<typeof readIncidents>;
-
-/** An incident with a cause that was alerted for another source on the same days needs no alert of its own. */
-const isKnown = (
-  { state, startedDay }: FailureChange,
+/**
+ * An incident needs no alert of its own when another source has one with the same cause that began before it or a day later, and
+ * had not ended before it. It is not stored, so its own first day moves with the days that are judged.
+ */
+export const isKnownIncident = (
+  { state, startedDay }: Pick<FailureChange, "state" | "startedDay">,
   causes: readonly FailureCause[],
-  incidents: Incidents,
+  incidents: ReadonlyMap<string, KnownIncident>,
 ): boolean =>
   state === "started" &&
   causes.length > 0 &&
   [...incidents.values()].some(
     (incident) =>
-      Math.abs(incident.startedDay - startedDay) <= 1 &&
+      incident.startedDay <= startedDay + 1 &&
+      (incident.endedDay === null || incident.endedDay >= startedDay) &&
       incident.causes.some(({ code, domain, selector }) =>
         causes.some((cause) => cause.code === code && cause.domain === domain && cause.selector === selector),
       ),
