@@ -19,6 +19,7 @@ import m0016 from "../../drizzle/0016_failure-reports.sql" with { type: "text" }
 import m0017 from "../../drizzle/0017_domain-health.sql" with { type: "text" };
 import m0018 from "../../drizzle/0018_foamy_lake.sql" with { type: "text" };
 import m0019 from "../../drizzle/0019_imap_intake.sql" with { type: "text" };
+import m0020 from "../../drizzle/0020_furry_susan_delgado.sql" with { type: "text" };
 
 export interface Migration {
   readonly name: string;
@@ -47,4 +48,5 @@ export const MIGRATIONS: readonly Migration[] = [
   { name: "0017_domain-health", sql: m0017 },
   { name: "0018_foamy_lake", sql: m0018 },
   { name: "0019_imap_intake", sql: m0019 },
+  { name: "0020_furry_susan_delgado", sql: m0020 },
 ];

@@ -101,6 +101,8 @@ export const dmarcSources = sqliteTable(
     firstSeenAtMs: integer("first_seen_at_ms").notNull(),
     /** Whether the alert rules have looked at it. */
     isReviewed: integer("is_reviewed", { mode: "boolean" }).notNull().default(false),
+    /** Whether a trusted report names it; also of sources from before this was stored. */
+    isVouched: integer("is_vouched", { mode: "boolean" }).notNull().default(true),
   },
   (table) => [
     uniqueIndex("dmarc_sources_once").on(table.domain, table.key),

@@ -168,6 +168,43 @@ describe("a new source", () => {
     expect(world.raised()).toEqual(["new_source org:example.net"]);
   });
 
+  test("is news although an untrusted report about an earlier day named it first", async () => {
+    const { world, number } = await settled();
+    const key = "198.51.100.2 example.com/hs1 example.com -";
+    world.reverse("198.51.100.2", "a1.hubspotemail.net");
+    world.report(number, world.today - 20, key, { messages: 40, aligned: 40 });
+    world.db.sqlite.run("UPDATE dmarc_daily SET is_trusted = 0 WHERE messages = 40");
+    world.db.sqlite.run("UPDATE dmarc_sources SET is_vouched = 0 WHERE key = ?", [key]);
+    await world.passes.run();
+    world.report(number, world.today, key.replace("100.2", "100.3"), { messages: 5, aligned: 5 });
+    world.reverse("198.51.100.3", "a2.hubspotemail.net");
+    await world.passes.run();
+    expect(world.raised()).toEqual(["new_source service:hubspot"]);
+  });
+
+  test("whose mail becomes aligned is news, when what it sent before was too little to be alerted", async () => {
+    for (const [before, alerts] of [
+      [9, ["new_source service:hubspot"]],
+      [400, []],
+    ] as const) {
+      const world = newWorld();
+      const { number } = world.add("example.com");
+      world.reverse("192.0.2.1", "mail.example.com");
+      world.reverse("198.51.100.2", "a1.hubspotemail.net");
+      for (let day = world.today - 14; day <= world.today; day++)
+        world.report(number, day, OWN, { messages: MANY, aligned: MANY });
+      world.report(number, world.today - 12, ofEnvelope("198.51.100.2", "hubspotemail.net"), {
+        messages: before,
+        authenticated: before,
+      });
+      await world.passes.run();
+      expect(world.raised()).toEqual([]);
+      world.report(number, world.today, "198.51.100.2 example.com/hs1 example.com -", { messages: 50, aligned: 50 });
+      await world.passes.run();
+      expect(world.raised()).toEqual([...alerts]);
+    }
+  });
+
   test.each([
     [10, 10],
     [11, 1],

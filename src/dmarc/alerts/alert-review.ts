@@ -69,7 +69,11 @@ export const createReview =
               .map((source) => [source.key, source]),
           ),
       ),
-      placed: once((range) => sources().placed(range)),
+      placed: once((range) =>
+        sources()
+          .placed(range)
+          .filter(({ isVouched }) => isVouched || !isTrusted),
+      ),
       thresholds: thresholdsOf(domain),
       raise: (alert) => raise(tx, domain, alert, nowMs),
     };

@@ -35,7 +35,7 @@ export const createAlertRuleStore = (
   );
   const clear = sqlite.prepare<unknown, [number]>("UPDATE dmarc_domains SET is_unreviewed = 0 WHERE number = ?");
   const unreviewedSources = sqlite.prepare<{ number: number }, [number]>(
-    "SELECT number FROM dmarc_sources WHERE domain = ? AND is_reviewed = 0",
+    `SELECT number FROM dmarc_sources WHERE domain = ? AND is_reviewed = 0${trustedOnly ? " AND is_vouched = 1" : ""}`,
   );
   const markSources = sqlite.prepare<unknown, [string]>(
     "UPDATE dmarc_sources SET is_reviewed = 1 WHERE number IN (SELECT value FROM json_each(?))",
@@ -85,7 +85,7 @@ export const createAlertRuleStore = (
       unreviewed.all(after, limit).map(({ number }) => number),
     clearUnreviewed: (_tx: Tx, domain: number): void => void clear.run(domain),
 
-    /** The numbers of the stored sources that the rules have not looked at. */
+    /** The numbers of the stored sources that the rules have not looked at; with `trustedOnly`, of those that trusted reports name. */
     unreviewedSources: (domain: number): number[] => unreviewedSources.all(domain).map(({ number }) => number),
     markSources: (_tx: Tx, numbers: readonly number[]): void => void markSources.run(JSON.stringify(numbers)),
     /** What each of some stored sources sent on each day; with null, each of all. */

@@ -49,7 +49,9 @@ export const reviewFailures = (review: Review): boolean => {
     if (!isRise || !isReceivers(causes)) reports.push({ change, source, causes });
   }
   for (const state of ["started", "grew", "ended"] as const) {
-    const same = reports.filter(({ change, causes }) => change.state === state && !isKnownIncident(change, causes, incidents));
+    const same = reports.filter(
+      ({ change, causes }) => change.state === state && !isKnownIncident(change, causes, incidents),
+    );
     if (same.length > 0) raise(failureAlert(same));
   }
   return false;

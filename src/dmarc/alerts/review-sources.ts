@@ -20,8 +20,9 @@ export const reviewSources = (review: Review): boolean => {
   const unreviewed = new Set(rules.unreviewedSources(domain.number));
   if (unreviewed.size === 0) return false;
   const placed = review.placed(recent);
-  const known = new Set(
-    placed.filter((source) => !unreviewed.has(source.number) && provesAnything(source)).map(({ shownKey }) => shownKey),
+  const isKnown = createKnown(
+    placed.filter((source) => !unreviewed.has(source.number) && provesAnything(source)),
+    review,
   );
   const shown = review.shown(recent);
   const groups = Map.groupBy(
@@ -38,7 +39,7 @@ export const reviewSources = (review: Review): boolean => {
       members.some(({ isNamePending, firstSeenAtMs }) => isNamePending && nowMs - firstSeenAtMs < REVERSE_NAME_WAIT_MS);
     waits ||= isWaiting;
     if (isWaiting) continue;
-    const judgement = known.has(key) ? "settled" : judgeSource(key, members, shown.get(key), review);
+    const judgement = isKnown(key, members) ? "settled" : judgeSource(key, members, shown.get(key), review);
     if (judgement === "open") continue;
     settled.push(...members.map(({ number }) => number));
     const source = shown.get(key);
@@ -52,14 +53,48 @@ export const reviewSources = (review: Review): boolean => {
 const provesAnything = ({ evidence: { signer, envelope, foreign } }: PlacedSource): boolean =>
   signer !== null || envelope !== null || foreign !== null;
 
+/** What a sender without aligned mail sent within so many days says whether it was known before its mail became aligned. */
+const KNOWN_DAYS = 35;
+
+const isOwnProof = ({ evidence: { signer } }: PlacedSource): boolean => signer !== null;
+
+/**
+ * Whether a sender is among those that were reviewed. One that signs for the domain now, and never did, was too small to be noticed
+ * unless what it sent had weight: else a few messages would hide that somebody can sign for the domain.
+ */
+const createKnown = (reviewed: readonly PlacedSource[], review: Review) => {
+  const before = Map.groupBy(reviewed, ({ shownKey }) => shownKey);
+  return (key: string, members: readonly PlacedSource[]): boolean => {
+    const known = before.get(key);
+    if (known === undefined) return false;
+    if (
+      !members.some(isOwnProof) ||
+      known.some(({ evidence, isPlausible }) => evidence.signer !== null || (isPlausible && evidence.envelope !== null))
+    )
+      return true;
+    const { today, placed, domain, thresholds, reading } = review;
+    const range = { fromDay: today - KNOWN_DAYS, toDay: today };
+    const numbers = new Set(known.map(({ number }) => number));
+    const messages = placed(range).reduce(
+      (sum, { number, totals }) => sum + (numbers.has(number) ? totals.messages : 0),
+      0,
+    );
+    const all = reading.totals(domain.number, range).messages;
+    return messages >= thresholds.new_source_messages && messages * 100 >= thresholds.new_source_percent * all;
+  };
+};
+
 const judgeSource = (
   key: string,
   members: readonly PlacedSource[],
   source: ShownSource | undefined,
   review: Review,
 ): "raise" | "settled" | "open" => {
-  const firstDay = Math.min(...members.map((member) => member.firstDay));
-  const first = source === undefined ? firstDay : Math.min(firstDay, parseDay(source.first_day) ?? firstDay);
+  // Mail without a signature that came earlier does not make a signature known.
+  const signing = members.filter(isOwnProof);
+  const firstDay = Math.min(...(signing.length > 0 ? signing : members).map((member) => member.firstDay));
+  const isOlder = source !== undefined && signing.length === 0;
+  const first = isOlder ? Math.min(firstDay, parseDay(source.first_day) ?? firstDay) : firstDay;
   if (source?.classified_by === "user") return "settled";
   // What was alerted once is known; an identity without any proof leaves no other trace.
   if (review.alerts.lastRaisedMs(review.domain.number, "new_source", key) !== null) return "settled";

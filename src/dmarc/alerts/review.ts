@@ -24,7 +24,7 @@ export interface Review {
   /** These three know either all reports or trusted ones only. */
   readonly reading: ReadingStore;
   readonly rules: AlertRuleStore;
-  /** The sources of a range by their keys, and the stored ones that they consist of. What was read once is kept. */
+  /** The sources of a range by their keys, and the stored ones that they consist of, as far as these reports name them. What was read once is kept. */
   readonly shown: (range: DayRange) => ReadonlyMap<string, ShownSource>;
   readonly placed: (range: DayRange) => readonly PlacedSource[];
   readonly alerts: Pick<AlertStore, "lastRaisedMs" | "listByRule">;

@@ -197,11 +197,22 @@ describe("sources and names", () => {
     expect(keys(world)).toEqual([OVERFLOW_REST, "192.0.2.1 example.com/s1 example.com -"]);
   });
 
+  test("a source is vouched for as soon as a trusted report names it", async () => {
+    const world = newOpenWorld();
+    const vouched = () => world.all("SELECT is_vouched v FROM dmarc_sources ORDER BY number").map(({ v }) => v);
+    await world.upload(madeReportMail({ reportId: "1", rows: [{ ip: "192.0.2.1" }] }), smtp);
+    expect(vouched()).toEqual([0]);
+    await world.upload(madeReportXml({ reportId: "2", rows: [{ ip: "192.0.2.1" }, { ip: "192.0.2.2" }] }));
+    expect(vouched()).toEqual([1, 1]);
+    await world.upload(madeReportMail({ reportId: "3", rows: [{ ip: "192.0.2.1" }] }), smtp);
+    expect(vouched()).toEqual([1, 1]);
+  });
+
   test("a domain has so many sources at most; beyond them who signed is told apart, and so many of those", async () => {
     const world = newWorld();
     world.enrol("example.com");
     fill(world, SOURCES_MAX, "value || ' -/- - filled'");
-    const signed = (name: string) => ({ dkimResults: [`${name} pass s`], spfResults: [] });
+    const signed = (name: string) => ({ dkimResults: [`${name} pass s`], spf: "fail", spfResults: [] }) as const;
     await world.upload(madeReportXml({ reportId: "1", rows: [spoofOf(0), signed("a.example.com")] }));
     expect(keys(world)).toEqual([OVERFLOW_REST, "* a.example.com/s - -"]);
     fill(world, OVERFLOW_SOURCES_MAX - 2, "'* n' || value || '.example.com/- - filled'");

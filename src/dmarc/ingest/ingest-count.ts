@@ -63,6 +63,8 @@ interface Source {
   isExtended: boolean;
   /** Whether its address is known to the DNS job, or need not be. */
   isQueued: boolean;
+  /** Whether a trusted report names it. */
+  isVouched: boolean;
 }
 
 /** Messages of an address on a day. */
@@ -144,7 +146,7 @@ export const createCounting = (store: CountStore, { tx, nowMs }: Context) => {
   const firstSightOf = (domain: number, { key, day }: Omit<Sighting, "ip">) => {
     const hasLegacy = entryOf(legacyDomains, domain, () => store.hasLegacySources(domain));
     const before = hasLegacy ? store.findLegacySource(domain, legacyKeyOf(key)) : null;
-    return { day, ...(before ?? { atMs: nowMs, isReviewed: false }) };
+    return { day, isVouched: left.isTrusted, ...(before ?? { atMs: nowMs, isReviewed: false }) };
   };
 
   /** Null for one that the domain does not have and may not have. */
@@ -155,7 +157,15 @@ export const createCounting = (store: CountStore, { tx, nowMs }: Context) => {
     const isOverflow = key.startsWith("*");
     if (isOverflow ? key !== OVERFLOW_REST && !hasOverflowRoom(domain) : !hasRoom(domain, key)) return null;
     const number = store.insertSource(tx, domain, key, firstSightOf(domain, see));
-    return { number, key, firstDay: day, lastDay: day, isExtended: false, isQueued: isOverflow };
+    return {
+      number,
+      key,
+      firstDay: day,
+      lastDay: day,
+      isExtended: false,
+      isQueued: isOverflow,
+      isVouched: left.isTrusted,
+    };
   };
 
   /** The source of a key; what there is no room for is counted together. */
@@ -181,6 +191,10 @@ export const createCounting = (store: CountStore, { tx, nowMs }: Context) => {
       source.firstDay = Math.min(source.firstDay, day);
       source.lastDay = Math.max(source.lastDay, day);
       source.isExtended = true;
+    }
+    if (left.isTrusted && !source.isVouched) {
+      store.vouch(tx, source.number);
+      source.isVouched = true;
     }
     if (source.key.startsWith("*")) return source;
     // Once a day, in case its share was used up before.

@@ -15,6 +15,8 @@ export interface FirstSight {
   readonly atMs: number;
   /** Whether the alert rules have looked at it. */
   readonly isReviewed: boolean;
+  /** Whether the report is trusted. */
+  readonly isVouched: boolean;
 }
 
 /** A place in a rollup. */
@@ -48,12 +50,13 @@ const TAKE_BACK_NAME = `UPDATE dmarc_daily_names SET messages = messages - ?, al
 
 /** What is counted of reports: sources, names, and the rollups by day. */
 export const createCountStore = ({ sqlite }: Db) => {
-  const source = sqlite.prepare<KnownSource, [number, string]>(
-    "SELECT number, first_day AS firstDay, last_day AS lastDay FROM dmarc_sources WHERE domain = ? AND key = ?",
+  const source = sqlite.prepare<KnownSource & { readonly isVouched: 0 | 1 }, [number, string]>(
+    "SELECT number, first_day AS firstDay, last_day AS lastDay, is_vouched AS isVouched FROM dmarc_sources WHERE domain = ? AND key = ?",
   );
   const insertSource = sqlite.prepare(
-    "INSERT INTO dmarc_sources (domain, key, first_day, last_day, first_seen_at_ms, is_reviewed) VALUES (?, ?, ?, ?, ?, ?)",
+    "INSERT INTO dmarc_sources (domain, key, first_day, last_day, first_seen_at_ms, is_reviewed, is_vouched) VALUES (?, ?, ?, ?, ?, ?, ?)",
   );
+  const vouch = sqlite.prepare("UPDATE dmarc_sources SET is_vouched = 1 WHERE number = ?");
   const extendSource = sqlite.prepare("UPDATE dmarc_sources SET first_day = ?, last_day = ? WHERE number = ?");
   const legacyOf = sqlite.prepare<unknown, [number]>(
     "SELECT 1 FROM dmarc_sources INDEXED BY dmarc_sources_legacy WHERE domain = ? AND instr(key, ' ') = 0 LIMIT 1",
@@ -123,14 +126,19 @@ export const createCountStore = ({ sqlite }: Db) => {
   );
 
   return {
-    findSource: (domain: number, key: string): KnownSource | null => source.get(domain, key),
+    findSource(domain: number, key: string): (KnownSource & Pick<FirstSight, "isVouched">) | null {
+      const found = source.get(domain, key);
+      return found === null ? null : { ...found, isVouched: found.isVouched === 1 };
+    },
     /** Stores a source that a report about `day` names first, and returns its number. */
-    insertSource: (_tx: Tx, domain: number, key: string, { day, atMs, isReviewed }: FirstSight): number =>
-      Number(insertSource.run(domain, key, day, day, atMs, isReviewed ? 1 : 0).lastInsertRowid),
+    insertSource: (_tx: Tx, domain: number, key: string, { day, atMs, isReviewed, isVouched }: FirstSight): number =>
+      Number(insertSource.run(domain, key, day, day, atMs, isReviewed ? 1 : 0, isVouched ? 1 : 0).lastInsertRowid),
+    /** A trusted report names a source that no such report named before. */
+    vouch: (_tx: Tx, number: number): void => void vouch.run(number),
     /** Whether a domain has sources of before they were stored by address. */
     hasLegacySources: (domain: number): boolean => legacyOf.get(domain) !== null,
     /** When a source that still has records was first seen, by its key of before sources were stored by address. */
-    findLegacySource(domain: number, key: string): Omit<FirstSight, "day"> | null {
+    findLegacySource(domain: number, key: string): Pick<FirstSight, "atMs" | "isReviewed"> | null {
       const found = legacy.get(domain, key);
       return found === null ? null : { atMs: found.atMs, isReviewed: found.isReviewed === 1 };
     },

@@ -48,6 +48,18 @@ describe("the key of a source", () => {
       { dkimResults: [dkim("example.com", "fail"), dkim("esp.net", "fail")] },
       `${IP} -/- - -`,
     ],
+    ["no signature that the report leaves out", { dkim: "pass" }, `${IP} -/- - -`],
+    ["the From that passed by an envelope that the report leaves out", { spf: "pass" }, `${IP} -/- example.com -`],
+    [
+      "nothing by a word about a stranger's From",
+      { headerFrom: "other.org", dkim: "pass", spf: "pass" },
+      `${IP} -/- - -`,
+    ],
+    [
+      "no word of alignment that the checks do not bear out",
+      { dkim: "pass", spf: "pass", dkimResults: [dkim("esp.net")], spfResults: [spf("esp.net")] },
+      `${IP} -/- esp.net esp.net`,
+    ],
     ["no signature without a domain", { dkimResults: [dkim(null)] }, `${IP} -/- - -`],
     [
       "strangers below the same suffix as strangers",

@@ -40,7 +40,10 @@ export const evidenceOf = (row: ReportRow, domain: string): SourceEvidence => {
   const envelopes = row.spfResults.flatMap(({ domain: name, result }) =>
     result === "pass" && name !== null ? [name] : [],
   );
-  const envelope = envelopes.find(isAligned) ?? envelopes[0] ?? null;
+  // A reporter that leaves its checks out has said with "pass" that the envelope was aligned with the domain in From. Not so for
+  // signatures: they survive forwarding.
+  const isSent = isOurs && row.spf === "pass" && row.spfResults.length === 0;
+  const envelope = envelopes.find(isAligned) ?? envelopes[0] ?? (isSent ? from : null);
   return {
     ip: row.sourceIp,
     signer: own?.signer ?? null,

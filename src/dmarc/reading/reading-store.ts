@@ -22,6 +22,8 @@ export interface StoredSource {
   readonly lastDay: number;
   /** When the first report of it was taken in. */
   readonly firstSeenAtMs: number;
+  /** Whether a trusted report names it: see `Standing` in `ingest/ingest-work.ts`. */
+  readonly isVouched: boolean;
 }
 
 /** What a stored source sent in a range, by trusted reports or by others. */
@@ -121,8 +123,8 @@ export const createReadingStore = (db: Db, { trustedOnly = false }: { readonly t
   const perSource = sqlite.prepare<Omit<FineSource, "isTrusted"> & { readonly isTrusted: number }, Between>(
     `SELECT source number, is_trusted isTrusted, ${WHOLE_SUMS} FROM dmarc_daily WHERE ${BETWEEN} GROUP BY source, is_trusted`,
   );
-  const allSources = sqlite.prepare<StoredSource, [number]>(
-    `SELECT number, key, first_day firstDay, last_day lastDay, first_seen_at_ms firstSeenAtMs
+  const allSources = sqlite.prepare<Omit<StoredSource, "isVouched"> & { readonly isVouched: 0 | 1 }, [number]>(
+    `SELECT number, key, first_day firstDay, last_day lastDay, first_seen_at_ms firstSeenAtMs, is_vouched isVouched
       FROM dmarc_sources WHERE domain = ?`,
   );
   const addressFacts = sqlite.prepare<FactsRow, [number]>(
@@ -179,7 +181,8 @@ export const createReadingStore = (db: Db, { trustedOnly = false }: { readonly t
     sources: (domain: number, range: DayRange): FineSource[] =>
       perSource.all(...between(domain, range)).map((row) => ({ ...row, isTrusted: row.isTrusted === 1 })),
     /** Every source there ever was. */
-    allSources: (domain: number): StoredSource[] => allSources.all(domain),
+    allSources: (domain: number): StoredSource[] =>
+      allSources.all(domain).map((row) => ({ ...row, isVouched: row.isVouched === 1 })),
     /** What is known of the addresses of all sources, by address. */
     addressFacts: (domain: number): ReadonlyMap<string, AddressFacts> =>
       new Map(

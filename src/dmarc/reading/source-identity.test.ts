@@ -1,5 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import type { AddressFacts } from "./reading-store.ts";
+import { knownServices } from "../services/services.ts";
 import { createIdentities, isShownKey, reverseOf, withEvidence } from "./source-identity.ts";
 
 const NOTHING = { isConfirmed: true, isAsked: true, asn: null, asName: null, country: null };
@@ -8,7 +9,9 @@ const identify = (keys: readonly string[], names: Readonly<Record<string, string
   const facts = new Map<string, AddressFacts>(
     Object.entries(names).map(([ip, name]) => [ip, { ip, name, ...NOTHING }]),
   );
-  const sources = keys.map((key, number) => withEvidence({ number, key, firstDay: 1, lastDay: 1, firstSeenAtMs: 1 }));
+  const sources = keys.map((key, number) =>
+    withEvidence({ number, key, firstDay: 1, lastDay: 1, firstSeenAtMs: 1, isVouched: true }),
+  );
   const identities = createIdentities({ domain, sources, facts });
   return sources.map((source) => identities.identityOf(source).key);
 };
@@ -119,6 +122,28 @@ describe("an address is", () => {
   test("one although the envelope names a host: ten hosts of Mailchimp", () => {
     const keys = Array.from({ length: 10 }, (_unused, n) => `192.0.2.${n} -/- mail${n}.atl${n}.mcsv.net mcsv.net`);
     expect(new Set(identify(keys))).toEqual(new Set(["service:mailchimp"]));
+  });
+
+  test("own for a signature of the domain's own servers", () => {
+    const keys = ["192.0.2.1 example.com/mail example.com -", "198.51.100.1 example.com/mail - -"];
+    expect(identify(keys, { "192.0.2.1": "mx.example.com" })).toEqual(["own", "own"]);
+  });
+
+  test("not a service for its AS number, when its name is one of a line to the home", () => {
+    const asn = knownServices().find((service) => service.asn !== undefined)?.asn?.[0] ?? 0;
+    const source = withEvidence({
+      number: 1,
+      key: `${IP} -/- - -`,
+      firstDay: 1,
+      lastDay: 1,
+      firstSeenAtMs: 1,
+      isVouched: true,
+    });
+    const kindOf = (name: string | null) => {
+      const facts = new Map([[IP, { ...NOTHING, ip: IP, name, asn }]]);
+      return createIdentities({ domain: "example.com", sources: [source], facts }).identityOf(source).kind;
+    };
+    expect([kindOf(null), kindOf("pool-192-0-2-1.isp.example")]).toEqual(["service", "network"]);
   });
 
   test("not own for a signature that a service makes: it survived being forwarded", () => {

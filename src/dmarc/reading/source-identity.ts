@@ -40,6 +40,15 @@ export interface ReadSource extends StoredSource {
   readonly evidence: SourceEvidence;
 }
 
+/**
+ * The sources that say who an address is. Anybody can send a report about anything: once trusted reports name an address, what
+ * others say of it does not count.
+ */
+export const believedSources = <T extends ReadSource>(sources: readonly T[]): readonly T[] => {
+  const vouched = new Set(sources.filter(({ isVouched }) => isVouched).map(({ evidence }) => evidence.ip));
+  return sources.filter(({ isVouched, evidence }) => isVouched || !vouched.has(evidence.ip));
+};
+
 export const withEvidence = (source: StoredSource): ReadSource => ({ ...source, evidence: readSourceKey(source.key) });
 
 /** The organizational domain of a name; the name itself where it has none. */
@@ -61,7 +70,7 @@ export const reverseOf = (facts: AddressFacts | undefined): ReverseFinding => {
 export interface IdentityContext {
   /** The monitored domain. */
   readonly domain: string;
-  /** Every stored source of the domain. */
+  /** The stored sources of the domain that say who its addresses are: see `believedSources`. */
   readonly sources: readonly ReadSource[];
   readonly facts: ReadonlyMap<string, AddressFacts>;
 }
@@ -181,7 +190,9 @@ export const createIdentities = ({ domain, sources, facts }: IdentityContext) =>
   };
   const usersBySelector = (): ReadonlyMap<string, ReadonlySet<string>> => {
     const users = new Map<string, Set<string>>();
-    for (const { evidence } of sources) {
+    const hasVouched = sources.some(({ isVouched }) => isVouched);
+    for (const { evidence, isVouched } of sources) {
+      if (hasVouched && !isVouched) continue;
       const identity = evidence.signer === null || evidence.ip === null ? null : proven(evidence.ip);
       if (identity === null) continue;
       const signature = `${evidence.signer}/${evidence.selector ?? "-"}`;

@@ -1,6 +1,6 @@
 import { networkOf } from "./network.ts";
 import type { AddressFacts, Totals } from "./reading-store.ts";
-import type { Identities, ReadSource, SourceIdentity } from "./source-identity.ts";
+import { believedSources, type Identities, type ReadSource, type SourceIdentity } from "./source-identity.ts";
 
 /** Unauthenticated mail of addresses without a proper name, taken together: a threat. */
 export const UNAUTHENTICATED_MAIL = "unauthenticated";
@@ -39,19 +39,24 @@ const OPEN_SPF_NETWORKS_MIN = 3;
 export const createPools = (
   sources: readonly MeasuredSource[],
   facts: ReadonlyMap<string, AddressFacts>,
-  identities: Identities,
+  { identities, relayed }: { readonly identities: Identities; readonly relayed: ReadonlySet<number> },
 ) => {
   const proving = new Set<string>();
   const ownNetworks = new Set<string>();
-  for (const { evidence } of sources) {
+  const hasVouched = sources.some(({ isVouched }) => isVouched);
+  for (const { number, evidence, isVouched } of believedSources(sources)) {
     const { ip, signer, envelope, foreign } = evidence;
     if (ip === null) continue;
     if (signer !== null || envelope !== null || foreign !== null) proving.add(ip);
-    if (signer !== null || identities.isOwn(envelope)) ownNetworks.add(networkOf(ip));
+    // Neither a report that is not trusted nor a signature that was forwarded or replayed makes a network the domain's own.
+    if (hasVouched && !isVouched) continue;
+    const isSigned = signer !== null && !relayed.has(number);
+    if (isSigned || identities.isOwn(envelope)) ownNetworks.add(networkOf(ip));
   }
 
-  const provesNothing = ({ evidence: { ip }, totals }: MeasuredSource): boolean =>
+  const provesNothing = ({ evidence: { ip, signer, envelope, foreign }, totals }: MeasuredSource): boolean =>
     ip !== null &&
+    (signer ?? envelope ?? foreign) === null &&
     !proving.has(ip) &&
     !ownNetworks.has(networkOf(ip)) &&
     totals.messages > 0 &&

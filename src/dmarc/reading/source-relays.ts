@@ -1,43 +1,56 @@
+import { entryOf } from "../ingest/rollup.ts";
 import type { Identities } from "./source-identity.ts";
 import type { MeasuredSource } from "./source-pool.ts";
 
-/** Whoever first signed with a selector sent so many times what a forwarder passes on. */
+/** Whoever signs with a selector sends so many times what a forwarder does. */
 const OWNER_FACTOR = 5;
+/** Whoever used a signature so long before another did not get it from that one, who may replay what was signed. */
+const EARLIER_DAYS = 7;
 
-const signatureOf = ({ evidence: { signer, selector } }: MeasuredSource): string | null =>
+/** The mail of a sender with one signature. */
+interface Sender {
+  messages: number;
+  firstDay: number;
+}
+
+const signatureOf = ({ evidence: { signer, selector } }: Pick<MeasuredSource, "evidence">): string | null =>
   signer === null ? null : `${signer}/${selector ?? "-"}`;
 
 /**
- * The sources whose mail was signed elsewhere and survived being forwarded: it carries a signature that another sender uses for
- * much more mail, and does not pass SPF for the domain. Services that send for customers never forward.
+ * The sources whose mail was signed elsewhere and forwarded: it carries a signature that another sender uses for much more mail, and
+ * does not pass SPF for the domain. Where trusted reports come, their counts alone say who sends how much. Services that send for
+ * customers never forward.
  */
 export const findRelayed = (sources: readonly MeasuredSource[], { isOwn }: Identities): ReadonlySet<number> => {
-  const bySignature = new Map<string, Map<string, number>>();
-  for (const source of sources) {
+  const isVouched = sources.some(({ trusted }) => trusted.messages > 0);
+  const bySignature = new Map<string, Map<string, Sender>>();
+  for (const { identity, ...source } of sources) {
     const signature = signatureOf(source);
     if (signature === null) continue;
-    const senders = bySignature.get(signature) ?? new Map<string, number>();
-    bySignature.set(signature, senders);
-    const { key } = source.identity;
-    senders.set(key, (senders.get(key) ?? 0) + source.totals.messages);
+    const senders = entryOf(bySignature, signature, () => new Map<string, Sender>());
+    const sender = entryOf(senders, identity.key, () => ({ messages: 0, firstDay: source.firstDay }));
+    sender.messages += (isVouched ? source.trusted : source.totals).messages;
+    sender.firstDay = Math.min(sender.firstDay, source.firstDay);
   }
-  const ownerOf = (signature: string): readonly [key: string, messages: number] | undefined =>
-    [...(bySignature.get(signature) ?? [])].reduce((a, b) => (b[1] > a[1] ? b : a), ["", -1] as const);
+  const owners = new Map<string, readonly [key: string, sender: Sender]>();
   const owning = new Set<string>();
-  for (const signature of bySignature.keys()) {
-    const owner = signature.endsWith("/-") ? undefined : ownerOf(signature);
-    if (owner !== undefined) owning.add(owner[0]);
+  for (const [signature, senders] of bySignature) {
+    const owner = [...senders].reduce((a, b) => (b[1].messages > a[1].messages ? b : a));
+    owners.set(signature, owner);
+    if (!signature.endsWith("/-")) owning.add(owner[0]);
   }
 
   const isRelayed = (source: MeasuredSource): boolean => {
     const signature = signatureOf(source);
     const { identity, evidence } = source;
     if (signature === null || isOwn(evidence.envelope) || !mayForward(source)) return false;
-    const owner = ownerOf(signature);
+    const owner = owners.get(signature);
     // Some reporters leave selectors out: then all signatures of the domain look alike.
     if (owner === undefined || owner[0] === identity.key || (evidence.selector === null && owning.has(identity.key)))
       return false;
-    return owner[1] >= OWNER_FACTOR * (bySignature.get(signature)?.get(identity.key) ?? 0);
+    const sender = bySignature.get(signature)?.get(identity.key);
+    if (sender === undefined || sender.firstDay < owner[1].firstDay - EARLIER_DAYS) return false;
+    return owner[1].messages > 0 && owner[1].messages >= OWNER_FACTOR * sender.messages;
   };
   return new Set(sources.flatMap((source) => (isRelayed(source) ? [source.number] : [])));
 };

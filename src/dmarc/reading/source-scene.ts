@@ -10,7 +10,13 @@ import {
   type SourceWord,
   type Totals,
 } from "./reading-store.ts";
-import { createIdentities, type Identities, type SourceIdentity, withEvidence } from "./source-identity.ts";
+import {
+  believedSources,
+  createIdentities,
+  type Identities,
+  type SourceIdentity,
+  withEvidence,
+} from "./source-identity.ts";
 import { createPools, type MeasuredSource, PENDING, type Pool, UNAUTHENTICATED_MAIL } from "./source-pool.ts";
 import { findRelayed } from "./source-relays.ts";
 
@@ -63,7 +69,7 @@ export const OTHERS = "/others";
 export const readScenes = (store: ReadingStore, { number, domain, sourceRules }: ReadDomain) => {
   const facts = store.addressFacts(number);
   const stored = store.allSources(number).map(withEvidence);
-  const identities = createIdentities({ domain, sources: stored, facts });
+  const identities = createIdentities({ domain, sources: believedSources(stored), facts });
   const context: SceneContext = {
     facts,
     identities,
@@ -78,7 +84,8 @@ export const readScenes = (store: ReadingStore, { number, domain, sourceRules }:
       const trusted = own.find(({ isTrusted }) => isTrusted) ?? NO_TOTALS;
       return { ...source, identity: identities.identityOf(source), totals, trusted };
     });
-    return { measured, pools: createPools(measured, facts, identities), relayed: findRelayed(measured, identities) };
+    const relayed = findRelayed(measured, identities);
+    return { measured, pools: createPools(measured, facts, { identities, relayed }), relayed };
   };
   return {
     /** What was counted in the range is read once; what the user says of sources is read every time. */

@@ -29,7 +29,10 @@ describe("unauthenticated mail", () => {
   ];
   const IPS = rows.map(({ ip }) => ip);
   const shown = ({ reader, domain }: Awaited<ReturnType<typeof startWith>>, options = {}) =>
-    reader.sources(domain, ALL, options).map(({ key, classification, messages }) => [key, classification, messages]);
+    reader
+      .open(domain)
+      .sources(ALL, options)
+      .map(({ key, classification, messages }) => [key, classification, messages]);
 
   test("is pending until the DNS said what the names of its addresses are", async () => {
     const world = await startWith(rows);
@@ -78,7 +81,33 @@ describe("unauthenticated mail", () => {
   ])("is no threat from an address %s", async (_, more) => {
     const world = await startWith([{ ...UNPROVEN, ip: "5.5.5.1" }, more]);
     for (const ip of ["5.5.5.1", "5.5.5.99"]) world.nameAddress(ip, null);
-    expect(world.reader.sources(world.domain, ALL).map(({ classification }) => classification)).not.toContain("threat");
+    expect(
+      world.reader
+        .open(world.domain)
+        .sources(ALL)
+        .map(({ classification }) => classification),
+    ).not.toContain("threat");
+  });
+
+  test("is no threat when its address was aligned on other days, as a reporter says that leaves the checks out", async () => {
+    const row: MadeRow = { ip: "5.5.5.1", dkim: "fail", dkimResults: [], spfResults: [] };
+    const world = await startWith([row]);
+    await world.give({ begin: MADE_DAY_S + 3 * DAY_S, rows: [{ ...UNPROVEN, ip: "5.5.5.1" }] });
+    world.nameAddress("5.5.5.1", null);
+    const later = { fromDay: MADE_DAY + 3, toDay: MADE_DAY + 3 };
+    expect(world.find("own", later)).toMatchObject({ messages: 1, classification: "misconfigured" });
+    expect(world.reader.open(world.domain).sources(later)).toHaveLength(1);
+  });
+
+  test("is a threat although a signature was replayed from the same network", async () => {
+    const world = await startWith([
+      { ip: "8.8.8.8", count: 100, dkimResults: ["example.com pass google"] },
+      { ip: "5.5.5.99", dkimResults: ["example.com pass google"], spf: "fail", spfResults: [] },
+      { ...UNPROVEN, ip: "5.5.5.1" },
+    ]);
+    world.nameAddress("8.8.8.8", "mail-wr1-f1.google.com");
+    for (const ip of ["5.5.5.1", "5.5.5.99"]) world.nameAddress(ip, null);
+    expect(world.find("unauthenticated")).toMatchObject({ messages: 1, classification: "threat" });
   });
 
   test("is no threat when its address claims a name of the domain's own", async () => {
@@ -180,44 +209,6 @@ describe("unauthenticated mail", () => {
   });
 });
 
-describe("classifications from before sources were identified by service", () => {
-  const row = { ...UNPROVEN, ip: "8.8.8.8", count: 3 };
-  test.each<[string, MadeRow, string | null, string, string]>([
-    ["of a signature", { ip: "8.8.8.8" }, "mx.example.com", "dkim:example.com", "own"],
-    [
-      "of an envelope",
-      { ...row, spfResults: ["mail.shop.example pass"] },
-      null,
-      "spf:mail.shop.example",
-      "org:shop.example",
-    ],
-    ["of a reverse name", row, "a.host.example", "ptr:host.example", "org:host.example"],
-    ["of a network whose name was not known", row, "a.host.example", "net:8.8.8.0/24", "org:host.example"],
-  ])("%s are kept", async (_, made, name, before, after) => {
-    const { say, find, nameAddress, clock, reader, domain } = await startWith([made]);
-    nameAddress("8.8.8.8", name);
-    say(before, "threat", clock.nowMs());
-    expect(find(after)).toMatchObject({ classification: "threat", classified_by: "user" });
-    expect(reader.open(domain).classifiedKeysOf([after], ALL)).toEqual(new Set([after, before]));
-    say(after, "authorized", clock.nowMs());
-    expect(find(after)?.classification).toBe("authorized");
-  });
-
-  test("hold only when they are the same for all of a source, and for addresses that were known", async () => {
-    const { say, find, nameAddress, clock } = await startWith([row, { ...row, ip: "9.9.9.9" }]);
-    for (const ip of ["8.8.8.8", "9.9.9.9"]) nameAddress(ip, "a.host.example");
-    const classification = () => find("org:host.example")?.classification;
-    say("net:8.8.8.0/24", "authorized", clock.nowMs());
-    expect(classification()).toBe("unknown");
-    say("net:9.9.9.0/24", "threat", clock.nowMs());
-    expect(classification()).toBe("unknown");
-    say("net:9.9.9.0/24", "authorized", clock.nowMs() - 1);
-    expect(classification()).toBe("unknown");
-    say("net:9.9.9.0/24", "authorized", clock.nowMs());
-    expect(classification()).toBe("authorized");
-  });
-});
-
 describe("own mail is no forwarder's, and holds enforcement up:", () => {
   const fails = { count: 500, dkim: "fail", spf: "fail", dkimResults: [], spfResults: [] } as const;
   test.each<[string, MadeRow, string | null]>([
@@ -235,53 +226,8 @@ describe("own mail is no forwarder's, and holds enforcement up:", () => {
   ])("%s", async (_, row, name) => {
     const { reader, domain, nameAddress } = await startWith([{ count: 1000 }, row]);
     nameAddress(row.ip ?? "", name);
-    const [worst] = reader.sources(domain, ALL);
+    const [worst] = reader.open(domain).sources(ALL);
     expect(worst).toMatchObject({ failing: 500, classification: "unknown" });
-  });
-});
-
-describe("forwarded mail", () => {
-  const google: MadeRow = { ip: "8.8.8.8", count: 100, dkimResults: ["example.com pass google"] };
-  const kept = { ip: "9.9.9.9", count: 3, dkimResults: ["example.com pass google"], spf: "fail" } as const;
-
-  test("whose signature survived is a forwarder's, not a sender of the domain's", async () => {
-    const { find, nameAddress } = await startWith([google, { ...kept, spfResults: ["alumni.example pass"] }]);
-    nameAddress("8.8.8.8", "mail-wr1-f1.google.com");
-    nameAddress("9.9.9.9", "mx.alumni.example");
-    expect(find("service:google-workspace")).toMatchObject({ classification: "authorized", messages: 100 });
-    expect(find("org:alumni.example")).toMatchObject({ classification: "forwarder", messages: 3, aligned: 3 });
-  });
-
-  test("of another account at the same provider is told apart from the domain's own", async () => {
-    const others = { ...UNPROVEN, ip: "8.8.4.4", count: 5, spfResults: ["gmail.com pass"], reasons: ["forwarded"] };
-    const { find, nameAddress } = await startWith([google, others, { ...kept, ip: "8.8.4.5", spfResults: [] }]);
-    for (const ip of ["8.8.8.8", "8.8.4.4", "8.8.4.5"]) nameAddress(ip, "mail-wr1-f1.google.com");
-    expect(find("service:google-workspace")).toMatchObject({ messages: 103, aligned: 103 });
-    expect(find("service:google-workspace/others")).toMatchObject({ classification: "forwarder", messages: 5 });
-  });
-
-  test("of a provider that the domain does not use is one source, also where a reporter leaves results out", async () => {
-    const others = { ...UNPROVEN, count: 5, reasons: ["forwarded"] };
-    const { reader, domain, nameAddress } = await startWith([
-      { ...others, ip: "8.8.4.4", spfResults: ["gmail.com pass"] },
-      { ip: "8.8.4.5", count: 2, dkimResults: [], spfResults: [] },
-    ]);
-    for (const ip of ["8.8.4.4", "8.8.4.5"]) nameAddress(ip, "mail-wr1-f1.google.com");
-    expect(reader.sources(domain, ALL).map(({ key }) => key)).toEqual(["service:google-workspace/others"]);
-  });
-
-  test("of a mailing list is a forwarder's, although receivers do not say so", async () => {
-    const { find } = await startWith([
-      { ...UNPROVEN, ip: "9.9.9.9", count: 8, spfResults: ["lists.club.example pass"] },
-    ]);
-    expect(find("org:club.example")?.classification).toBe("forwarder");
-  });
-
-  test("is a sender's own when nobody else signs so, or it signs for much of the mail", async () => {
-    const some = { ...kept, count: 30, spfResults: ["esp.example pass"] };
-    const { find, nameAddress } = await startWith([google, some]);
-    nameAddress("8.8.8.8", "mail-wr1-f1.google.com");
-    expect(find("org:esp.example")?.classification).toBe("authorized");
   });
 });
 
@@ -292,9 +238,12 @@ test("nobody is authorized by a report about another domain's From", async () =>
     { ...evil, ip: "5.5.5.2", spfResults: [] },
   ]);
   nameAddress("5.5.5.2", "mail.evil.example");
-  expect(reader.sources(domain, ALL).map(({ key, classification }) => [key, classification])).toEqual([
-    ["org:evil.example", "unknown"],
-  ]);
+  expect(
+    reader
+      .open(domain)
+      .sources(ALL)
+      .map(({ key, classification }) => [key, classification]),
+  ).toEqual([["org:evil.example", "unknown"]]);
 });
 
 test("own servers, Google Workspace and SendGrid are three sources, with what authenticates them", async () => {
@@ -311,7 +260,12 @@ test("own servers, Google Workspace and SendGrid are three sources, with what au
   nameAddress("8.8.8.8", "mx.example.com");
   nameAddress("8.8.4.4", "mail-wr1-f1.google.com");
   nameAddress("9.9.9.9", "o1.ptr1.sendgrid.net");
-  expect(reader.sources(domain, ALL).map(({ key, messages }) => [key, messages])).toEqual([
+  expect(
+    reader
+      .open(domain)
+      .sources(ALL)
+      .map(({ key, messages }) => [key, messages]),
+  ).toEqual([
     ["service:sendgrid", 4],
     ["service:google-workspace", 2],
     ["own", 1],

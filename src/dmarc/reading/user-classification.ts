@@ -23,9 +23,11 @@ export const userClassificationOf = (
   const own = user.words.get(key);
   if (own !== undefined || user.words.size === 0) return own?.classification ?? null;
   const found = members.map((member) => earlierClassificationOf(member, user));
-  const said = new Set(found.map((word) => word?.classification));
-  const [first] = said;
-  return said.size === 1 && first !== undefined ? first : null;
+  const [first] = found;
+  if (first === undefined || found.some((word) => word?.classification !== first.classification)) return null;
+  // A service that began to sign for the domain later is not meant either.
+  const isMeant = members.some(({ firstSeenAtMs }, n) => firstSeenAtMs <= (found[n]?.atMs ?? 0));
+  return isMeant ? first.classification : null;
 };
 
 /** What was said of a stored source under a key that it had before. */

@@ -1,0 +1,1 @@
+ALTER TABLE `dmarc_sources` ADD `is_vouched` integer DEFAULT true NOT NULL;
