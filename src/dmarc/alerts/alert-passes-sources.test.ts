@@ -75,6 +75,22 @@ describe("a new source", () => {
     expect(world.raised().filter((what) => what.startsWith("new_source"))).toHaveLength(2);
   });
 
+  test("that forwards is no news, whatever it proves", async () => {
+    const { world, number } = await settled();
+    const key = ofEnvelope("198.51.100.3", "lists.example.net");
+    world.report(number, world.today, key, { messages: 4_000, authenticated: 3_000, forwarded: 3_000 });
+    await world.passes.run();
+    expect(world.raised()).toEqual([]);
+  });
+
+  test("has its share of the domain's mail without what is forged", async () => {
+    const { world, number } = await settled();
+    for (let n = 10; n < 20; n++) world.report(number, world.today, `198.51.100.${n} -/- - -`, { messages: 9_000 });
+    world.report(number, world.today, MAILER, { messages: 400, authenticated: 400 });
+    await world.passes.run();
+    expect(world.raised()).toContain("new_source org:example.net");
+  });
+
   test("with little mail waits until it has a number of messages and a share, as the domain's thresholds say", async () => {
     for (const [thresholds, messages, isNews] of [
       [{}, 20, false],
@@ -262,6 +278,23 @@ describe("a spoofing campaign", () => {
     ]);
     expect(world.events()[0]?.data).toMatchObject({ messages: 400, networks: 4 });
     expectDocumented(world);
+  });
+
+  test("is none when it was over a week ago, or while the domain is learnt", async () => {
+    const old = await settled();
+    forge(old.world, old.number, old.world.today - 8, 400);
+    forge(old.world, old.number, old.world.today, 96);
+    forge(old.world, old.number, old.world.today - 1, 96);
+    await old.world.passes.run();
+    expect(old.world.raised()).toEqual([]);
+
+    const world = newWorld();
+    const { number } = world.add("young.example");
+    world.reverse("192.0.2.1", "mail.young.example");
+    for (let day = world.today - 3; day <= world.today; day++) world.report(number, day, OWN, { messages: MANY });
+    forge(world, number, world.today, 400);
+    await world.passes.run();
+    expect(world.raised()).toEqual([]);
   });
 
   test("is none with few messages a day", async () => {

@@ -90,6 +90,20 @@ describe("mail that fails", () => {
     }
   });
 
+  test("is judged when half of the usual mail of its day is in, or two days later", async () => {
+    for (const [messages, daysAgo, isNews] of [
+      [MANY / 2, 1, true],
+      [MANY / 2 - 1, 1, false],
+      [MANY / 2 - 1, 2, true],
+    ] as const) {
+      const { world, number } = await settle(newWorld());
+      await world.clock.advance((daysAgo + 1) * 24 * HOUR_MS);
+      world.report(number, world.today + 1, OWN, { messages });
+      await world.passes.run();
+      expect([messages, daysAgo, world.raised().length > 0]).toEqual([messages, daysAgo, isNews]);
+    }
+  });
+
   test("is none of the domain's when it is forwarded or forged", async () => {
     const { world, number } = await settle(newWorld());
     for (const ip of ["198.51.100.1", "198.51.100.2"]) world.reverse(ip, null);

@@ -56,7 +56,8 @@ describe("an incident starts", () => {
     ],
     ["on another weekday", history([100, 0], { 22: [100, 60], 15: [100, 60], 8: [100, 60], 0: [100, 60] }), TODAY],
     ["not when it is new", history([100, 50], {}, 3), null],
-    ["not by chance: small numbers vary", history([40, 8], { 0: [40, 15] }), null],
+    ["not by chance: small numbers vary", history([60, 18], { 0: [60, 28] }), null],
+    ["by more than chance", history([60, 18], { 0: [60, 31] }), TODAY],
     ["not when it was longer ago than a week", history([100, 1], { 9: [100, 90], 8: [100, 90] }), null],
     ["when the source sends once a month", history([0, 0], { 31: [90, 0], 0: [90, 90] }, 31), TODAY],
     ["not when it sent too little before", history([0, 0], { 31: [19, 0], 0: [90, 90] }, 31), null],
@@ -103,6 +104,13 @@ describe("an incident that is open", () => {
     ["ends", 0.06, "ended"],
   ])("%s", (_, share, state) => {
     expect(judge(since(share), open)?.state ?? null).toBe(state);
+  });
+
+  test("has not doubled by a few messages", () => {
+    const days = (many: number) =>
+      history([100, 1], { 4: [100, 30], 3: [0, 0], 2: [0, 0], 1: [0, 0], 0: [many, many] });
+    expect(judge(days(19), open)).toBeNull();
+    expect(judge(days(20), open)).toMatchObject({ state: "grew" });
   });
 
   test("and has doubled is told with the new share", () => {

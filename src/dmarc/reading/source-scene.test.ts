@@ -92,6 +92,25 @@ test("what only untrusted reports say does not give the selector of an own serve
   expect(find("own")?.messages).toBe(1);
 });
 
+test("a rule that does not fit all of a source leaves its class as it is", async () => {
+  const rows = ["5.5.5.5", "5.5.6.5"].map((ip) => ({ ...UNPROVEN, ip }));
+  const { domain, classes } = await startWith(rows, { "5.5.5.5": "a.host.example", "5.5.6.5": "b.host.example" });
+  const sourceRules = [{ network: "5.5.5.0/24", classification: "authorized" as const }];
+  expect(classes({ ...domain, sourceRules }).get("org:host.example")).toBe("unknown");
+});
+
+test("the domain's own account at a provider is not taken for another one's", async () => {
+  const of = (tenant: string): MadeRow => ({
+    ...UNPROVEN,
+    ip: "40.107.1.1",
+    dkimResults: [`${tenant}.onmicrosoft.com pass`],
+  });
+  const names = { "40.107.1.1": "mail-db1.outbound.protection.outlook.com" };
+  const keysOf = async (tenant: string) => [...(await startWith([of(tenant)], names)).classes().keys()];
+  expect((await keysOf("example"))[0]).not.toEndWith("/others");
+  expect((await keysOf("stranger"))[0]).toEndWith("/others");
+});
+
 test("a rule makes a network stand for itself, unless it calls it the threat that it is taken for", async () => {
   const { domain, classes } = await startWith([{ ...UNPROVEN, ip: "5.5.5.5" }], { "5.5.5.5": null });
   const withRule = (classification: "threat" | "authorized") => ({
