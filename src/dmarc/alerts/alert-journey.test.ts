@@ -80,7 +80,7 @@ describe("reports that come through the interface", () => {
     expect(spikes.map(({ subject, summary }) => [subject, summary])).toEqual([
       [
         "service:brevo",
-        "Brevo: 100 % of the mail fails DMARC, usually 0 %: signatures with selector mail of shop.example fail since 2025-12-31 (fail)",
+        "Brevo: 100 % of the mail fails DMARC, usually 0 %: DKIM signatures of shop.example with selector mail have failed since 2025-12-31 (fail)",
       ],
     ]);
   });

@@ -57,14 +57,14 @@ describe("an alert mail", () => {
     await sender.send();
     expect(mails).toHaveLength(1);
     const what = "Brevo: 95.8 % of the mail fails DMARC, usually 1 %";
-    const cause = "signatures with selector mail of example.com fail since 2026-11-19 (fail)";
+    const cause = "DKIM signatures of example.com with selector mail have failed since 2026-11-19 (fail)";
     const subject = `example.com: ${what}: ${cause}`;
     expect(mails[0]).toMatchObject({ to: "ops@example.com", subject });
     for (const body of [mails[0]?.text, mails[0]?.html]) {
       expect(body).toContain(subject);
       expect(body).toContain("shop, 2026-11-20 12:00 UTC");
       expect(body).toContain("Brevo, misconfigured: 412 of 430 messages fail DMARC");
-      expect(body).toContain("Signatures with selector mail of example.com fail since 2026-11-19 (fail).");
+      expect(body).toContain("DKIM signatures of example.com with selector mail have failed since 2026-11-19 (fail).");
       expect(body).toContain("The failing records, with what receivers saw");
     }
     await clock.advance(60 * MINUTE_MS);

@@ -297,6 +297,16 @@ describe("a spoofing campaign", () => {
     expect(world.raised()).toEqual([]);
   });
 
+  test("is alerted although a clock that was ahead raised one in the future", async () => {
+    const { world, number } = await settled();
+    forge(world, number, world.today, 400);
+    await world.passes.run();
+    world.db.sqlite.run("UPDATE dmarc_alerts SET at_ms = at_ms + 86400000000");
+    world.arrive(number);
+    await world.passes.run();
+    expect(world.raised().map((what) => what.split(" ")[0])).toEqual(["spoofing_campaign", "spoofing_campaign"]);
+  });
+
   test("is none with few messages a day", async () => {
     const { world, number } = await settled();
     for (let n = 0; n < 7; n++) forge(world, number, world.today - n, 96);

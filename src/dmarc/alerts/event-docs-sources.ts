@@ -110,7 +110,7 @@ export const failureSpike = eventDoc(
             domain: "example.com",
             selector: "mail",
             result: "fail",
-            message: "Signatures with selector mail of example.com fail since 2026-01-01 (fail).",
+            message: "DKIM signatures of example.com with selector mail have failed since 2026-01-01 (fail).",
           },
         ],
       },

@@ -73,19 +73,19 @@ describe("the cause of failures", () => {
   test.each<[FailureCause, string]>([
     [
       { code: "dkim_failing", domain: "example.com", selector: "mail", result: "fail" },
-      "signatures with selector mail of example.com fail since 2026-01-30 (fail)",
+      "DKIM signatures of example.com with selector mail have failed since 2026-01-30 (fail)",
     ],
     [
       { code: "dkim_missing", domain: "example.com", selector: null, result: null },
-      "signatures of example.com are missing since 2026-01-30",
+      "DKIM signatures of example.com have been missing since 2026-01-30",
     ],
     [
       { code: "spf_failing", domain: "example.com", selector: null, result: "permerror" },
-      "SPF for example.com fails since 2026-01-30 (permerror)",
+      "SPF for example.com has failed since 2026-01-30 (permerror)",
     ],
     [
       { code: "spf_missing", domain: "b.example.com", selector: null, result: null },
-      "mail no longer uses the envelope domain b.example.com since 2026-01-30",
+      "mail has not used the envelope domain b.example.com since 2026-01-30",
     ],
   ])("%p reads %p", (cause, text) => {
     expect(causeText(cause, "2026-01-30")).toBe(text);

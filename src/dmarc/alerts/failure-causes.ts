@@ -113,16 +113,17 @@ const causeOf = (
 
 /** A cause in one sentence without a full stop; `since` is a day as people read it. */
 export const causeText = ({ code, domain, selector, result }: FailureCause, since: string): string => {
-  const signature = selector === null ? `signatures of ${domain}` : `signatures with selector ${selector} of ${domain}`;
+  const signature =
+    selector === null ? `DKIM signatures of ${domain}` : `DKIM signatures of ${domain} with selector ${selector}`;
   switch (code) {
     case "dkim_failing":
-      return `${signature} fail since ${since} (${result ?? "fail"})`;
+      return `${signature} have failed since ${since} (${result ?? "fail"})`;
     case "dkim_missing":
-      return `${signature} are missing since ${since}`;
+      return `${signature} have been missing since ${since}`;
     case "spf_failing":
-      return `SPF for ${domain} fails since ${since} (${result ?? "fail"})`;
+      return `SPF for ${domain} has failed since ${since} (${result ?? "fail"})`;
     case "spf_missing":
-      return `mail no longer uses the envelope domain ${domain} since ${since}`;
+      return `mail has not used the envelope domain ${domain} since ${since}`;
     default:
       return code satisfies never;
   }

@@ -40,7 +40,7 @@ export interface FailureMeasure extends FailureThresholds {
   readonly isWhole: (day: number) => boolean;
 }
 
-/** What is usual is learnt from so many days, the same weekday first. */
+/** What is usual is derived from so many days, the same weekday first. */
 const USUAL_DAYS = 28;
 const WEEK = 7;
 /** Fewer messages say nothing about what is usual, or about a day. */

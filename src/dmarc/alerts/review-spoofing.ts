@@ -6,10 +6,13 @@ import type { Review } from "./review.ts";
 import { CAMPAIGN_GAP_DAYS, findCampaign, type ForgedDay } from "./spoofing.ts";
 
 const WINDOW_DAYS = 35;
+/** Alerts looked at for the last one. */
+const ALERTS_MAX = 20;
 
 /** Raises one alert for each spoofing campaign: far more unauthenticated mail of addresses without a proper name than usual. */
 export const reviewSpoofing = ({
   domain,
+  nowMs,
   today,
   recent,
   learning,
@@ -38,7 +41,8 @@ export const reviewSpoofing = ({
   const days = [...forged].map(([day, messages]): ForgedDay => ({ day, forged: messages }));
   const campaign = findCampaign(days, { fromDay: range.fromDay, messagesMin: thresholds.spoofing_messages });
   if (campaign === null || campaign.day < recent.fromDay || !isLearned(learning, campaign.startedDay)) return false;
-  const [last] = alerts.listByRule(domain.number, "spoofing_campaign", 1);
+  // What a clock that was ahead has raised in the future hides no campaign.
+  const last = alerts.listByRule(domain.number, "spoofing_campaign", ALERTS_MAX).find(({ atMs }) => atMs <= nowMs);
   if (last !== undefined && dayOfTime(last.atMs) >= campaign.startedDay - CAMPAIGN_GAP_DAYS) return false;
   const source = shown({ fromDay: campaign.startedDay, toDay: today }).get(UNAUTHENTICATED_MAIL);
   raise(spoofingAlert(campaign, source));

@@ -13,7 +13,7 @@ export interface Campaign {
 
 /** A campaign has so many times the usual number of messages a day. */
 const USUAL_FACTOR = 5;
-/** What is usual is learnt from so many days at least, and at most. */
+/** What is usual is derived from so many days at least, and at most. */
 const USUAL_DAYS_MIN = 7;
 const USUAL_DAYS_MAX = 28;
 /** So many days without a campaign separate it from the next one. */

@@ -11,7 +11,7 @@ export const alertThresholdsSchema = z
       description: "Messages within seven days from which a new source without aligned mail is alerted.",
     }),
     new_source_percent: percent.meta({
-      description: "Its share of the domain's mail in that time, in percent; forged mail aside.",
+      description: "Its share of the domain's mail in that time, in percent, excluding forged mail.",
     }),
     failure_spike_messages: messages.meta({
       description: "Failing messages of a source from which a rise is alerted.",
