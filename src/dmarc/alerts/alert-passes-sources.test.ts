@@ -221,6 +221,15 @@ describe("a new source", () => {
     }
   });
 
+  test("that only untrusted reports name is news where trusted ones came on two days alone", async () => {
+    const { world, number } = await settled();
+    world.db.sqlite.run("UPDATE dmarc_daily_reporters SET is_trusted = 0 WHERE day < ?", [world.today - 1]);
+    world.report(number, world.today, MAILER, { messages: 400, authenticated: 400 });
+    world.db.sqlite.run("UPDATE dmarc_daily SET is_trusted = 0 WHERE messages = 400");
+    await world.passes.run();
+    expect(world.raised()).toEqual(["new_source org:example.net"]);
+  });
+
   test.each([
     [10, 10],
     [11, 1],
@@ -282,6 +291,7 @@ describe("a spoofing campaign", () => {
 
   test("is none when it was over a week ago, or while the domain is learnt", async () => {
     const old = await settled();
+    for (let n = 15; n < 22; n++) old.world.report(old.number, old.world.today - n, OWN, { messages: 1, aligned: 1 });
     forge(old.world, old.number, old.world.today - 8, 400);
     forge(old.world, old.number, old.world.today, 96);
     forge(old.world, old.number, old.world.today - 1, 96);

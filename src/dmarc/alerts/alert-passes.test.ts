@@ -104,6 +104,15 @@ describe("mail that fails", () => {
     }
   });
 
+  test("is not judged on the next day when it is not known how much mail is usual on that weekday", async () => {
+    const { world, number } = await settle(newWorld());
+    world.db.sqlite.run("DELETE FROM dmarc_daily WHERE day = ?", [world.today - 6]);
+    await world.clock.advance(2 * 24 * HOUR_MS);
+    world.report(number, world.today + 1, OWN, { messages: MANY });
+    await world.passes.run();
+    expect(world.raised()).toEqual([]);
+  });
+
   test("is none of the domain's when it is forwarded or forged", async () => {
     const { world, number } = await settle(newWorld());
     for (const ip of ["198.51.100.1", "198.51.100.2"]) world.reverse(ip, null);
