@@ -51,7 +51,7 @@ export const SMTPD: Readonly<Partial<Record<PostfixHost, readonly string[]>>> = 
   senderatrcpt: [REFUSES_SENDER],
   // how much we ask
   rate: ["smtpd_client_connection_rate_limit=1"],
-  concurrency: ["smtpd_client_connection_count_limit=1"],
+  concurrency: ["smtpd_client_connection_count_limit=1", "smtpd_timeout=3600s"],
   recipientrate: ["smtpd_client_recipient_rate_limit=1"],
   messagerate: ["smtpd_client_message_rate_limit=1"],
   onercpt: ["smtpd_recipient_limit=1"],
