@@ -38,7 +38,7 @@ export const uploadsFolderOf = (config: Config): string => join(config.dataDir, 
 export const composeBulk = ({ config, db, ledger, engine, outages, clock, random, log, checks }: BulkDeps) => {
   const jobs = createJobStore(db);
   const lists = createListStore(db);
-  const record = createRecord({ jobs, lists, ledger, clock });
+  const record = createRecord({ db, jobs, lists, ledger, clock });
   const dueNowMs = steadyTime(clock);
   const attempt = createAttempt({ engine, lists, outages, clock, dueNowMs, log, isShared: checks !== null });
   const windowMax = Math.min(WINDOW_MAX, config.connectionsMax * WINDOW_PER_CONNECTION);

@@ -17,6 +17,7 @@ import { composeDmarc } from "./compose-dmarc.ts";
 import { composeEngine, type Outside } from "./compose-engine.ts";
 import { mailerOf } from "./compose-mail.ts";
 import type { Config } from "./config.ts";
+import { IdempotencyStore } from "./db/idempotency.ts";
 import type { Db, Tx } from "./db/open.ts";
 import { createGuard } from "./http/guard.ts";
 import { createBudgets } from "./http/holdings.ts";
@@ -135,7 +136,8 @@ export const composeService = ({ config, db, log, outside, freshResolver: given,
   const { ledger, authenticate } = administration;
   const store = createVerificationStore(db);
   const runner = createRunner({ db, store, ledger, engine, outages, clock, log });
-  const checks = createChecks({ db, store, ledger, runner, clock });
+  const idempotency = new IdempotencyStore({ db, clock });
+  const checks = createChecks({ db, store, idempotency, ledger, runner, clock });
   const { rules, dispatcher, webhooks, notifications, defaults, turnOnUrl, isUrlOff, moveDeliveries } = composeWebhooks(
     {
       ...{ config, db, log, outside },
@@ -160,7 +162,7 @@ export const composeService = ({ config, db, log, outside, freshResolver: given,
     lists,
     intake,
     ...work,
-    ...{ idempotency: store, ledger, clock, random: outside.random, log, uploadsFolder },
+    ...{ idempotency, ledger, clock, random: outside.random, log, uploadsFolder },
     turnOnUrl,
     readUrl: rules.parse,
   });
@@ -209,7 +211,20 @@ export const composeService = ({ config, db, log, outside, freshResolver: given,
       }),
     ],
   });
-  return { app, runner, checks, bulk, pool, outages, dispatcher, webhooks, blocklist, dmarc, ...administration };
+  return {
+    app,
+    runner,
+    checks,
+    idempotency,
+    bulk,
+    pool,
+    outages,
+    dispatcher,
+    webhooks,
+    blocklist,
+    dmarc,
+    ...administration,
+  };
 };
 
 export type Service = ReturnType<typeof composeService>;

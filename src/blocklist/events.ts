@@ -1,8 +1,8 @@
 import { isoTime } from "../base/clock.ts";
-import { newId } from "../base/secrets.ts";
+import type { NewEvent } from "../db/outbox.ts";
 import type { Blocklist, Severity } from "../dnsbl/blocklist.ts";
 import type { ListOutcome } from "../dnsbl/lookup.ts";
-import type { EventRow, TargetRow } from "./store.ts";
+import type { TargetRow } from "./store.ts";
 import type { DelistingReason } from "./transition.ts";
 
 /** One listing that came or went. */
@@ -59,19 +59,18 @@ export const factsOf = ({ listing, reason, flapping }: Change, context: ChangeCo
   };
 };
 
-/** The event of a change: `blacklist.listed` or `blacklist.delisted`. One that `isQuiet` is kept in the feed and sent to nobody. */
-export const eventOf = (change: Change, context: ChangeContext, isQuiet = false): EventRow => {
+/** The event of a change: `blacklist.listed` or `blacklist.delisted`. With `isFeedOnly` it is listed in the feed but not delivered. */
+export const eventOf = (change: Change, context: ChangeContext, isFeedOnly = false): NewEvent => {
   const { before, atMs } = context;
   return {
-    id: newId(),
     accountId: before.accountId,
     mode: before.mode,
     type: change.reason === null ? "blacklist.listed" : "blacklist.delisted",
     subject: `target:${before.rangeId === "" ? before.id : before.rangeId}`,
-    data: JSON.stringify(factsOf(change, context)),
+    data: factsOf(change, context),
     url: before.webhookUrl,
     createdAtMs: atMs,
-    deliveredAtMs: isQuiet ? atMs : null,
+    isFeedOnly,
   };
 };
 

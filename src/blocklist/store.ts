@@ -2,7 +2,7 @@ import { and, asc, count, desc, eq, gt, gte, lt, lte, ne, type SQL, sql } from "
 import type { IdWindow } from "../base/walk.ts";
 import type { KeyMode } from "../base/secrets.ts";
 import type { Db, Tx } from "../db/open.ts";
-import { outbox } from "../db/schema.ts";
+import { insertEvent, type NewEvent } from "../db/outbox.ts";
 import { blocklistChecks, blocklistListings, blocklistTargets } from "../db/schema-blocklist.ts";
 import type { Severity, TargetKind } from "../dnsbl/blocklist.ts";
 import { createAlertStore } from "./alert-store.ts";
@@ -75,22 +75,6 @@ export interface TargetFilters {
   readonly listings?: readonly string[] | undefined;
   /** The range whose addresses are wanted; default: what was added by itself. */
   readonly rangeId?: string | undefined;
-}
-
-/** An event; `data` is JSON text. */
-export interface EventRow {
-  readonly id: string;
-  readonly accountId: string;
-  readonly mode: KeyMode;
-  readonly type: "blacklist.listed" | "blacklist.delisted" | "blacklist.list_unusable" | "blacklist.list_usable";
-  /** What it is about: `target:<id>` or `list:<id>`. */
-  readonly subject: `target:${string}` | `list:${string}`;
-  readonly data: string;
-  /** The webhook of the target itself. */
-  readonly url: string | null;
-  readonly createdAtMs: number;
-  /** Set when it is not to be sent to anybody: it stays in the feed. */
-  readonly deliveredAtMs: number | null;
 }
 
 /** Whose targets: a caller sees those of its account and mode. */
@@ -280,7 +264,7 @@ export const createBlocklistStore = (db: Db) => {
       return old.length;
     },
 
-    insertEvent: (_tx: Tx, event: EventRow): void => void db.orm.insert(outbox).values(event).run(),
+    insertEvent: (tx: Tx, event: NewEvent): void => insertEvent(db, tx, event),
     ...createAlertStore(db),
   };
 };

@@ -1,6 +1,5 @@
 import { type Clock, isoTime } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
-import { newId } from "../base/secrets.ts";
 import type { Db, Tx } from "../db/open.ts";
 import type { Blocklist } from "../dnsbl/blocklist.ts";
 import type { DnsblHealth, ListHealth } from "../dnsbl/health.ts";
@@ -118,10 +117,10 @@ export const createUsability = (deps: UsabilityDeps) => {
         const facts = factsOf(change, { isOne, count: own.length, atMs });
         const { trouble, list } = change;
         store.insertEvent(tx, {
-          ...{ id: newId(), accountId, mode: "live", url: null, createdAtMs: atMs, deliveredAtMs: null },
+          ...{ accountId, mode: "live", url: null, createdAtMs: atMs },
           type: trouble === null ? "blacklist.list_usable" : "blacklist.list_unusable",
           subject: `list:${isOne ? "all" : list.id}`,
-          data: JSON.stringify(facts),
+          data: facts,
         });
         const recipients = hasMail ? findDefaults({ accountId, mode: "live" }).recipients : [];
         for (const alert of noticesOf(facts, recipients, atMs)) store.insertAlert(tx, alert);

@@ -3,11 +3,11 @@ import { type Clock, nextTurn } from "../base/clock.ts";
 import { AppError } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
 import type { Random } from "../base/secrets.ts";
+import type { IdempotencyStore, IdempotentRequest } from "../db/idempotency.ts";
 import type { Db, Tx } from "../db/open.ts";
 import { orRefusal } from "../db/refusal.ts";
 import type { Caller } from "../http/guard.ts";
 import type { Evidence } from "../verify/evidence.ts";
-import type { VerificationStore } from "../verify/store.ts";
 import type { Ledger } from "../billing/store.ts";
 import { sha256 } from "../base/secrets.ts";
 import { createAnotherRound } from "./another-round.ts";
@@ -29,7 +29,7 @@ export interface BulkJobsDeps {
   readonly db: Db;
   readonly jobs: JobStore;
   readonly lists: ListStore;
-  readonly idempotency: Pick<VerificationStore, "findIdempotency" | "saveIdempotency">;
+  readonly idempotency: IdempotencyStore;
   readonly intake: Intake;
   readonly ledger: Ledger;
   readonly record: BulkRecord;
@@ -44,8 +44,6 @@ export interface BulkJobsDeps {
   readonly turnOnUrl: (tx: Tx, owner: Pick<Caller, "accountId" | "mode">, url: string) => void;
 }
 
-/** How long an Idempotency-Key is remembered (contract §4). */
-const IDEMPOTENCY_MS = 24 * 60 * 60 * 1000;
 /** Jobs of an account that have not ended: beyond this its lists wait with the customer, not on our disk. */
 export const UNFINISHED_MAX = 500;
 const REMOVED_AT_ONCE = 1_000;
@@ -54,11 +52,6 @@ const RESET_AGAIN_MS = 5_000;
 /** What came of an order. */
 export type Ordered =
   { readonly kind: "job"; readonly job: JobRow } | { readonly kind: "preview"; readonly preview: Preview };
-
-interface Repeatable {
-  readonly key: string;
-  readonly hash: string;
-}
 
 /** The jobs of callers: order one, look at one, list them, cancel, delete. A caller sees those of its account and mode. */
 export const createBulkJobs = (deps: BulkJobsDeps) => {
@@ -71,24 +64,14 @@ export const createBulkJobs = (deps: BulkJobsDeps) => {
   let resets: Promise<void> = Promise.resolve();
   let stopped = false;
 
-  /** What an earlier request with the same key stands for, unless that is gone. */
-  const repeated = (caller: Caller, { key, hash }: Repeatable): JobRow | null => {
-    const known = idempotency.findIdempotency(caller.keyId, key);
-    if (known === undefined || known.createdAtMs <= clock.nowMs() - IDEMPOTENCY_MS) return null;
-    if (known.requestHash !== hash) {
-      throw new AppError("idempotency_key_reused", { message: "This Idempotency-Key was used with another body." });
-    }
-    return jobs.find(known.resourceId) ?? null;
+  /** The job of an earlier request with the same Idempotency-Key; null when there was none or the job is gone. */
+  const findEarlier = (request: IdempotentRequest | null): JobRow | null => {
+    const id = request === null ? null : idempotency.findResource(request);
+    return id === null ? null : (jobs.find(id) ?? null);
   };
 
-  const remember = (tx: Tx, caller: Caller, { key, hash }: Repeatable, jobId: string): void =>
-    idempotency.saveIdempotency(tx, {
-      keyId: caller.keyId,
-      idempotencyKey: key,
-      requestHash: hash,
-      resourceId: jobId,
-      createdAtMs: clock.nowMs(),
-    });
+  const requestOf = ({ keyId }: Caller, key: string | null, requestHash: string): IdempotentRequest | null =>
+    key === null ? null : { keyId, idempotencyKey: key, requestHash };
 
   const remove = async (number: number): Promise<void> => {
     for (;;) {
@@ -142,14 +125,14 @@ export const createBulkJobs = (deps: BulkJobsDeps) => {
   };
 
   const place = async (caller: Caller, order: Order, key: string | null): Promise<JobRow> => {
-    const repeatable = key === null ? null : { key, hash: await order.hash() };
-    const before = repeatable === null ? null : repeated(caller, repeatable);
+    const request = requestOf(caller, key, key === null ? "" : await order.hash());
+    const before = findEarlier(request);
     if (before !== null) return before;
     refuseTooMany(caller);
     const onQueue: OnQueue = {
-      earlier: () => (repeatable === null ? null : repeated(caller, repeatable)),
+      earlier: () => findEarlier(request),
       write(tx, jobId) {
-        if (repeatable !== null) remember(tx, caller, repeatable, jobId);
+        if (request !== null) idempotency.save(tx, request, jobId);
         if (order.list.webhookUrl !== null) turnOnUrl(tx, caller, order.list.webhookUrl);
       },
     };
@@ -224,21 +207,21 @@ export const createBulkJobs = (deps: BulkJobsDeps) => {
      * completed or nothing is unsettled, 422 for an Idempotency-Key that stands for something else.
      */
     async retry(caller: Caller, id: string, key: string | null): Promise<JobRow> {
-      const repeatable = key === null ? null : { key, hash: sha256(`retry ${id}`) };
+      const request = requestOf(caller, key, sha256(`retry ${id}`));
       const known = find(caller, id);
-      const before = repeatable === null ? null : repeated(caller, repeatable);
+      const before = findEarlier(request);
       if (before !== null) return before;
       refuseTooMany(caller);
       const addresses = known.status === "completed" ? await anotherRound.count(known) : 0;
       const refused = await db.commit((tx) => {
-        const earlier = repeatable === null ? null : orRefusal(() => repeated(caller, repeatable));
+        const earlier = orRefusal(() => findEarlier(request));
         if (earlier !== null) return earlier;
         // Counted in another round than the present one: somebody else's retry came in between.
         if (jobs.get(known.number)?.round !== known.round)
           return new AppError("conflict", { message: "The job has been retried at the same time." });
         const refusal = anotherRound.begin(tx, known.number, addresses);
         if (refusal !== null) return refusal;
-        if (repeatable !== null) remember(tx, caller, repeatable, id);
+        if (request !== null) idempotency.save(tx, request, id);
         if (known.webhookUrl !== null) turnOnUrl(tx, caller, known.webhookUrl);
         return null;
       });

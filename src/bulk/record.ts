@@ -1,13 +1,14 @@
 import type { Clock } from "../base/clock.ts";
-import { newId } from "../base/secrets.ts";
 import type { Ledger } from "../billing/store.ts";
-import type { Tx } from "../db/open.ts";
+import type { Db, Tx } from "../db/open.ts";
+import { insertEvent } from "../db/outbox.ts";
 import type { Outcome } from "./attempt.ts";
 import { isUnfinished, jobObject } from "./job-object.ts";
 import type { ListStore } from "./list-store.ts";
 import { type Advance, holdReference, type JobRow, type JobStore } from "./store.ts";
 
 export interface RecordDeps {
+  readonly db: Db;
   readonly jobs: JobStore;
   readonly lists: ListStore;
   readonly ledger: Ledger;
@@ -30,17 +31,16 @@ const EVENT_OF = { completed: "bulk.completed", cancelled: "bulk.cancelled", fai
 const NOTE_OF = { cancelled: "cancelled", failed: "failed" } as const;
 
 /** The writes that move a job on, each inside the caller's transaction. They only read and write the database. */
-export const createRecord = ({ jobs, lists, ledger, clock }: RecordDeps) => {
+export const createRecord = ({ db, jobs, lists, ledger, clock }: RecordDeps) => {
   const tell = (tx: Tx, number: number, status: keyof typeof EVENT_OF): void => {
     const job = jobs.get(number);
     if (job === undefined) return;
-    jobs.addEvent(tx, {
-      id: newId(),
+    insertEvent(db, tx, {
       accountId: job.accountId,
       mode: job.mode,
       type: EVENT_OF[status],
       subject: `job:${job.id}`,
-      data: JSON.stringify(jobObject(job, jobs.counts(number))),
+      data: jobObject(job, jobs.counts(number)),
       url: job.webhookUrl,
       createdAtMs: clock.nowMs(),
     });

@@ -4,9 +4,9 @@ import { isId } from "../base/secrets.ts";
 import type { Guard } from "../http/guard.ts";
 import { streamRows } from "../http/answer.ts";
 import { attachment } from "../http/content-disposition.ts";
+import { readIdempotencyKey } from "../http/idempotency-key.ts";
 import { readPlainly, rowsById, sendPage } from "../http/list-page.ts";
 import { namesOf, pageParameters, parametersOf, readPage, readParameters } from "../http/query.ts";
-import { isIdempotencyKey } from "../verify/schemas.ts";
 import type { BulkJobs } from "./jobs.ts";
 import type { ListStore } from "./list-store.ts";
 import { exportRows, itemsOf } from "./pages.ts";
@@ -20,12 +20,6 @@ export interface BulkRouteDeps {
 }
 
 const PATH = "/v1/bulk-verifications";
-
-const readIdempotencyKey = (request: Request): string | null => {
-  const key = request.headers.get("idempotency-key");
-  if (key === null || isIdempotencyKey(key)) return key;
-  throw new AppError("Invalid idempotency key", { message: "An Idempotency-Key has 1 to 200 characters." });
-};
 
 const knownId = (id: string | undefined): string => {
   if (id !== undefined && isId(id)) return id;

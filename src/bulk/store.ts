@@ -1,7 +1,7 @@
 import { and, asc, desc, eq, getTableColumns, inArray, lt, ne, notInArray, sql } from "drizzle-orm";
 import type { KeyMode } from "../base/secrets.ts";
 import type { Db, Tx } from "../db/open.ts";
-import { bulkCounts, bulkJobs, outbox } from "../db/schema.ts";
+import { bulkCounts, bulkJobs } from "../db/schema.ts";
 import type { JobFilters } from "./schemas.ts";
 
 /** Statuses that the interface knows, and the two of jobs that exist for nobody outside. */
@@ -70,19 +70,6 @@ export interface Reopened {
   readonly subStatuses: readonly string[];
   readonly rows: number;
   readonly addresses: number;
-}
-
-/** An event; `data` is JSON text, `url` the webhook of the job itself. */
-export interface OutboxEvent {
-  readonly id: string;
-  readonly accountId: string;
-  readonly mode: KeyMode;
-  readonly type: "bulk.completed" | "bulk.cancelled" | "bulk.failed";
-  /** What it is about: `job:<id>`. */
-  readonly subject: `job:${string}`;
-  readonly data: string;
-  readonly url: string | null;
-  readonly createdAtMs: number;
 }
 
 /** What the ledger calls the hold of a job's present round. */
@@ -241,8 +228,6 @@ export const createJobStore = (db: Db) => {
         .from(bulkCounts)
         .where(eq(bulkCounts.job, number))
         .all(),
-
-    addEvent: (_tx: Tx, event: OutboxEvent): void => void db.orm.insert(outbox).values(event).run(),
   };
 };
 

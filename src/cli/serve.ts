@@ -92,7 +92,7 @@ const serveFrom = async (serving: Serving): Promise<void> => {
   await passes.spreadBacklog();
   const jobs = createJobs({
     log,
-    forgetOldIdempotency: service.checks.forgetOldIdempotency,
+    forgetOldIdempotency: () => service.idempotency.purge(),
     forgetOldDeliveries: service.webhooks.forgetOld,
     checkBlocklists: () => passes.run().then(usability.observe),
     mailBlocklistAlerts: async () => alerts?.send(),

@@ -72,7 +72,7 @@ const worldOf = (db: Db) => {
   const lines: string[] = [];
   const log = createLog("info", clock, (line) => lines.push(line));
   const [ledger, jobs, lists] = [createLedger(db), createJobStore(db), createListStore(db)];
-  const record = createRecord({ jobs, lists, ledger, clock });
+  const record = createRecord({ db, jobs, lists, ledger, clock });
   const intake = createIntake({ db, jobs, lists, record, ledger, clock, random: { integer: () => 7 } });
   db.sqlite.run("INSERT INTO accounts (id, name, plan, created_at_ms) VALUES (?, 'one', 'free', 0)", [BULK_ACCOUNT]);
   db.sqlite.run("INSERT INTO accounts (id, name, plan, created_at_ms) VALUES (?, 'two', 'free', 0)", [OTHER_ACCOUNT]);

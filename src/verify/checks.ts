@@ -4,6 +4,7 @@ import { AppError } from "../base/errors.ts";
 import { newId, sha256 } from "../base/secrets.ts";
 import { insufficientCredits } from "../billing/insufficient-credits.ts";
 import type { Ledger } from "../billing/store.ts";
+import type { IdempotencyStore } from "../db/idempotency.ts";
 import type { Db, Tx } from "../db/open.ts";
 import { orRefusal } from "../db/refusal.ts";
 import type { Caller } from "../http/guard.ts";
@@ -17,6 +18,7 @@ import { planTestCheck, TEST_VERIFIED_AT, testEvidence } from "./test-keys.ts";
 export interface ChecksDeps {
   readonly db: Db;
   readonly store: VerificationStore;
+  readonly idempotency: IdempotencyStore;
   readonly ledger: Ledger;
   readonly runner: Runner;
   readonly clock: Clock;
@@ -28,11 +30,8 @@ export interface CheckOrder {
   readonly idempotencyKey: string | null;
 }
 
-/** How long an Idempotency-Key is remembered (contract §4). */
-const IDEMPOTENCY_MS = 24 * 60 * 60 * 1000;
-
 /** The verifications of callers: order one, look at one, list them. A caller sees those of its account and mode. */
-export const createChecks = ({ db, store, ledger, runner, clock }: ChecksDeps) => {
+export const createChecks = ({ db, store, idempotency, ledger, runner, clock }: ChecksDeps) => {
   const rowFor = (caller: Caller, order: CheckOrder, evidence: Evidence): VerificationRow => {
     const nowMs = clock.nowMs();
     return {
@@ -66,16 +65,6 @@ export const createChecks = ({ db, store, ledger, runner, clock }: ChecksDeps) =
     return { row: { ...row, ...end, verdict, subStatus, result: JSON.stringify(result) }, evidence: whole };
   };
 
-  /** What an earlier request with the same key stands for. */
-  const repeated = (caller: Caller, key: string, requestHash: string): VerificationRow | undefined => {
-    const known = store.findIdempotency(caller.keyId, key);
-    if (known === undefined || known.createdAtMs <= clock.nowMs() - IDEMPOTENCY_MS) return undefined;
-    if (known.requestHash !== requestHash) {
-      throw new AppError("idempotency_key_reused", { message: "This Idempotency-Key was used with another body." });
-    }
-    return store.find(known.resourceId);
-  };
-
   const holdCredit = (tx: Tx, row: VerificationRow): void => {
     const held = ledger.hold(tx, { accountId: row.accountId, reference: row.id, atMs: row.createdAtMs });
     if (!held.ok) throw insufficientCredits(held.error);
@@ -104,8 +93,11 @@ export const createChecks = ({ db, store, ledger, runner, clock }: ChecksDeps) =
   };
 
   const place = (tx: Tx, caller: Caller, order: CheckOrder): VerificationRow => {
-    const requestHash = order.idempotencyKey === null ? "" : sha256(JSON.stringify([order.email, order.source]));
-    const before = order.idempotencyKey === null ? undefined : repeated(caller, order.idempotencyKey, requestHash);
+    const { idempotencyKey } = order;
+    const requestHash = idempotencyKey === null ? "" : sha256(JSON.stringify([order.email, order.source]));
+    const request = idempotencyKey === null ? null : { keyId: caller.keyId, idempotencyKey, requestHash };
+    const earlierId = request === null ? null : idempotency.findResource(request);
+    const before = earlierId === null ? undefined : store.find(earlierId);
     if (before !== undefined) return before;
     const evidence = beginEvidence(order.email);
     const pending = store.findPending(caller.accountId, caller.mode, evidence.address.normalized_email);
@@ -114,17 +106,7 @@ export const createChecks = ({ db, store, ledger, runner, clock }: ChecksDeps) =
       return caller.mode === "test" ? beginTest(tx, row, evidence) : beginLive(tx, row, evidence);
     };
     const row = pending ?? fresh();
-    if (order.idempotencyKey !== null) {
-      const { keyId } = caller;
-      const createdAtMs = clock.nowMs();
-      store.saveIdempotency(tx, {
-        keyId,
-        idempotencyKey: order.idempotencyKey,
-        requestHash,
-        resourceId: row.id,
-        createdAtMs,
-      });
-    }
+    if (request !== null) idempotency.save(tx, request, row.id);
     return row;
   };
 
@@ -178,10 +160,6 @@ export const createChecks = ({ db, store, ledger, runner, clock }: ChecksDeps) =
       idBehind: (before, places) => store.idBehind(keyId, before, places),
       list: (page) => store.list(keyId, filters, page),
     }),
-
-    /** Forgets the Idempotency-Keys whose day is over. */
-    forgetOldIdempotency: (): Promise<number> =>
-      db.commit((tx) => store.forgetIdempotency(tx, clock.nowMs() - IDEMPOTENCY_MS)),
   };
 };
 

@@ -129,7 +129,7 @@ describe("an Idempotency-Key", () => {
     const app = start();
     await idempotent(app, app.newKey(), "k", { email: "a@any.example" });
     const forget = async () => {
-      const forgotten = app.service.checks.forgetOldIdempotency();
+      const forgotten = app.service.idempotency.purge();
       await app.advance(0);
       return forgotten;
     };

@@ -4,12 +4,13 @@ import { readWindows } from "../base/walk.ts";
 import { AppError } from "../base/errors.ts";
 import { isId } from "../base/secrets.ts";
 import { readJson } from "../http/body.ts";
+import { readIdempotencyKey } from "../http/idempotency-key.ts";
 import type { Guard } from "../http/guard.ts";
 import { rowsById, sendPage } from "../http/list-page.ts";
 import { pageParameters, readPage, readTimeoutS } from "../http/query.ts";
 import type { Checks } from "./checks.ts";
 import type { Runner } from "./runner.ts";
-import { filtersSchema, isIdempotencyKey, orderSchema } from "./schemas.ts";
+import { filtersSchema, orderSchema } from "./schemas.ts";
 import type { VerificationRow } from "./store.ts";
 
 export interface VerifyRouteDeps {
@@ -20,12 +21,6 @@ export interface VerifyRouteDeps {
 }
 
 const PATH = "/v1/email-verifications";
-
-const readIdempotencyKey = (request: Request): string | null => {
-  const key = request.headers.get("idempotency-key");
-  if (key === null || isIdempotencyKey(key)) return key;
-  throw new AppError("Invalid idempotency key", { message: "An Idempotency-Key has 1 to 200 characters." });
-};
 
 const knownId = (id: string | undefined): string => {
   if (id !== undefined && isId(id)) return id;

@@ -4,7 +4,6 @@ import { resultSchema, SUB_STATUSES, VERDICTS } from "./result.ts";
 
 const EMAIL_CHARACTERS_MAX = 320;
 const SOURCE_CHARACTERS_MAX = 200;
-const IDEMPOTENCY_KEY_CHARACTERS_MAX = 200;
 
 const codePoints = (text: string): number => [...text].length;
 
@@ -33,10 +32,6 @@ export const orderSchema = z
       }),
   })
   .meta({ title: "VerificationOrder" });
-
-/** An `Idempotency-Key` header that may be used. */
-export const isIdempotencyKey = (text: string): boolean =>
-  codePoints(text) >= 1 && codePoints(text) <= IDEMPOTENCY_KEY_CHARACTERS_MAX;
 
 const moment = z.iso.datetime({ offset: true }).transform((text) => Date.parse(text));
 

@@ -140,17 +140,3 @@ describe("the list of a key", () => {
     expect(listOf({}, { before: idOf(2), limit: 2 })).toEqual([1]);
   });
 });
-
-test("an Idempotency-Key is its key's own, is renewed, and is forgotten by age", () => {
-  const { db, store } = storeOf();
-  const row = { keyId: "key-1", idempotencyKey: "k", requestHash: "h1", resourceId: idOf(1), createdAtMs: 10 };
-  db.transact((tx) => store.saveIdempotency(tx, row));
-  expect(store.findIdempotency("key-1", "k")).toEqual(row);
-  expect(store.findIdempotency("key-2", "k")).toBeUndefined();
-  const renewed = { ...row, requestHash: "h2", resourceId: idOf(2), createdAtMs: 20 };
-  db.transact((tx) => store.saveIdempotency(tx, renewed));
-  expect(store.findIdempotency("key-1", "k")).toEqual(renewed);
-  expect(db.transact((tx) => store.forgetIdempotency(tx, 20))).toBe(0);
-  expect(db.transact((tx) => store.forgetIdempotency(tx, 21))).toBe(1);
-  expect(store.findIdempotency("key-1", "k")).toBeUndefined();
-});

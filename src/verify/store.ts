@@ -2,7 +2,7 @@ import { and, asc, desc, eq, gt, gte, lt, lte, or, type SQL, sql } from "drizzle
 import type { IdWindow } from "../base/walk.ts";
 import type { KeyMode } from "../base/secrets.ts";
 import type { Db, Tx } from "../db/open.ts";
-import { idempotencyKeys, verificationEvidence, verifications } from "../db/schema.ts";
+import { verificationEvidence, verifications } from "../db/schema.ts";
 import type { SubStatus, Verdict } from "./result.ts";
 
 /** A verification as it is stored. `result` is the result object as JSON text, null while pending. */
@@ -41,14 +41,6 @@ export interface ListFilters {
   readonly email?: string | undefined;
   readonly createdAfterMs?: number | undefined;
   readonly createdBeforeMs?: number | undefined;
-}
-
-export interface IdempotencyRow {
-  readonly keyId: string;
-  readonly idempotencyKey: string;
-  readonly requestHash: string;
-  readonly resourceId: string;
-  readonly createdAtMs: number;
 }
 
 /** Behind every id. */
@@ -212,31 +204,6 @@ export const createVerificationStore = (db: Db) => {
         .orderBy(desc(table.id))
         .limit(page.limit)
         .all(),
-
-    findIdempotency: (keyId: string, idempotencyKey: string): IdempotencyRow | undefined =>
-      db.orm
-        .select()
-        .from(idempotencyKeys)
-        .where(and(eq(idempotencyKeys.keyId, keyId), eq(idempotencyKeys.idempotencyKey, idempotencyKey)))
-        .get(),
-    saveIdempotency(_tx: Tx, row: IdempotencyRow): void {
-      const { requestHash, resourceId, createdAtMs } = row;
-      db.orm
-        .insert(idempotencyKeys)
-        .values(row)
-        .onConflictDoUpdate({
-          target: [idempotencyKeys.keyId, idempotencyKeys.idempotencyKey],
-          set: { requestHash, resourceId, createdAtMs },
-        })
-        .run();
-    },
-    /** Forgets the keys remembered before `beforeMs`, and says how many. */
-    forgetIdempotency: (_tx: Tx, beforeMs: number): number =>
-      db.orm
-        .delete(idempotencyKeys)
-        .where(lt(idempotencyKeys.createdAtMs, beforeMs))
-        .returning({ keyId: idempotencyKeys.keyId })
-        .all().length,
   };
 };
 

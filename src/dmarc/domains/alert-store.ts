@@ -1,26 +1,12 @@
 import { and, asc, desc, eq, inArray, lt, lte, notInArray, sql } from "drizzle-orm";
 import type { Db, Tx } from "../../db/open.ts";
-import { outbox } from "../../db/schema.ts";
+import { insertEvent, type NewEvent } from "../../db/outbox.ts";
 import { dmarcAlertMails, dmarcAlerts, dmarcDomains } from "../../db/schema-dmarc.ts";
 
 /** An alert that was raised. `body` is the JSON text of `{ summary, data }`. */
 export type AlertRow = Readonly<typeof dmarcAlerts.$inferSelect>;
 /** An alert that waits for the next mail to somebody. */
 export type AlertMailRow = Readonly<typeof dmarcAlertMails.$inferSelect>;
-
-/** An event; `data` is JSON text. */
-export interface AlertEventRow {
-  readonly id: string;
-  readonly accountId: string;
-  readonly mode: "live" | "test";
-  readonly type: `dmarc.${string}`;
-  /** What it is about: `domain:<id>`. */
-  readonly subject: `domain:${string}`;
-  readonly data: string;
-  /** The webhook of the domain itself. */
-  readonly url: string | null;
-  readonly createdAtMs: number;
-}
 
 /** A line of an alert mail. What is null is gone with its domain. */
 export interface AlertMailLine {
@@ -80,7 +66,7 @@ export const createAlertStore = (db: Db) => {
         .limit(page.limit)
         .all(),
 
-    insertEvent: (_tx: Tx, event: AlertEventRow): void => void db.orm.insert(outbox).values(event).run(),
+    insertEvent: (tx: Tx, event: NewEvent): void => insertEvent(db, tx, event),
 
     insertMail: (_tx: Tx, mail: AlertMailRow): void => void db.orm.insert(dmarcAlertMails).values(mail).run(),
     /** Some of those for whom alerts wait, but for `without`. */

@@ -80,12 +80,11 @@ export const createRaise =
     store.insertAlert(tx, { id, domain: domain.number, rule, subject, atMs, body: JSON.stringify({ summary, data }) });
     const { id: domain_id, domain: name, label, mode, accountId, webhookUrl: url } = domain;
     store.insertEvent(tx, {
-      id: newId(),
       accountId,
       mode,
       type: `dmarc.${rule}`,
       subject: `domain:${domain_id}`,
-      data: JSON.stringify({ domain_id, domain: name, label, mode, ...data }),
+      data: { domain_id, domain: name, label, mode, ...data },
       url,
       createdAtMs: atMs,
     });
