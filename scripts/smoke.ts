@@ -9,7 +9,7 @@ import { join, resolve } from "node:path";
 import { connect } from "node:tls";
 import { selfSignedCertificate } from "../src/net/self-signed.ts";
 import { madeReportMail } from "../src/testing/dmarc-reports.ts";
-import { talkSmtp } from "../src/testing/smtp-talk.ts";
+import { connectSmtp } from "../src/testing/smtp-test-client.ts";
 
 const binary = resolve(new URL("..", import.meta.url).pathname, process.argv[2] ?? "dist/postwarden");
 const START_TRIES = 100;
@@ -86,7 +86,7 @@ const claimDmarc = async (url: string, { headers, log }: { headers: Record<strin
   const port = Number(/"receiving report mail".*?"port":(\d+)/.exec(log)?.[1] ?? 0);
   claim("the receiver listens", port > 0, log);
   if (port === 0) return;
-  const talk = talkSmtp(port);
+  const talk = connectSmtp(port);
   const banner = await talk.hear();
   const codes = await talk.codes("EHLO smoke.example");
   const tls = await talk.startTls();

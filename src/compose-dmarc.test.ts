@@ -31,7 +31,7 @@ describe("the user's GeoIP databases", () => {
         .query<{ asn: number | null }, []>("SELECT asn FROM dmarc_reverse_names ORDER BY rowid")
         .all()
         .map(({ asn }) => asn);
-    const asked = () => app.resolver.asked.filter((question) => question.includes("cymru"));
+    const asked = () => app.resolver.queries.filter((question) => question.includes("cymru"));
     return { ...app, asns, asked };
   };
 

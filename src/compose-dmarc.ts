@@ -58,7 +58,7 @@ import { createSourceReader } from "./dmarc/reading/sources.ts";
 import type { Guard } from "./http/guard.ts";
 import type { DnsResolver } from "./net/dns.ts";
 import { GeoipFiles } from "./net/geoip-files.ts";
-import type { OutgoingRules } from "./net/fetch-url.ts";
+import type { UrlPolicy } from "./net/fetch-url.ts";
 
 export interface DmarcParts {
   readonly config: Config;
@@ -69,7 +69,7 @@ export interface DmarcParts {
   readonly freshResolver: DnsResolver;
   readonly baseUrl: string;
   readonly guard: Guard;
-  readonly rules: OutgoingRules;
+  readonly rules: UrlPolicy;
   readonly turnOnUrl: DomainsDeps["turnOnUrl"];
   readonly isUrlOff: DomainsDeps["isUrlOff"];
   readonly moveDeliveries: DomainsDeps["moveDeliveries"];

@@ -160,7 +160,7 @@ const composeDialling = (config: Config, outside: Outside, { log, fresh }: Engin
     reachesHost: async (target) => {
       const session = await dial(target);
       if (session.ok) session.value.close();
-      return session.ok || session.error.heardAnything;
+      return session.ok || session.error.receivedAnything;
     },
     isLargeProvider: (provider) => Number.isFinite(connectionsPerProviderMax(provider)),
   });

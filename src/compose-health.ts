@@ -8,7 +8,7 @@ import { HealthRuns } from "./dmarc/health/health-runs.ts";
 import { createHealthStore } from "./dmarc/health/health-store.ts";
 import type { DnsResolver } from "./net/dns.ts";
 import { createGetter } from "./net/fetch.ts";
-import type { OutgoingRules } from "./net/fetch-url.ts";
+import type { UrlPolicy } from "./net/fetch-url.ts";
 
 export interface HealthParts extends Omit<HealthRouteDeps, "runs"> {
   readonly db: Db;
@@ -16,11 +16,11 @@ export interface HealthParts extends Omit<HealthRouteDeps, "runs"> {
   readonly outside: Outside;
   /** A resolver that keeps nothing: a record that was just published is to be seen. */
   readonly freshResolver: DnsResolver;
-  readonly rules: OutgoingRules;
+  readonly rules: UrlPolicy;
 }
 
 /** The health of domains without a service, for the command line. */
-export const composeHealthCheck = ({ clock, resolver }: Pick<Outside, "clock" | "resolver">, rules: OutgoingRules) =>
+export const composeHealthCheck = ({ clock, resolver }: Pick<Outside, "clock" | "resolver">, rules: UrlPolicy) =>
   createHealthCheck({ resolver, clock, get: createGetter({ resolver, rules, clock }) });
 
 /** The health of enrolled domains: on request, and daily. */

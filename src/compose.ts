@@ -22,7 +22,7 @@ import type { Db, Tx } from "./db/open.ts";
 import { createGuard } from "./http/guard.ts";
 import { createBudgets } from "./http/holdings.ts";
 import type { DnsResolver } from "./net/dns.ts";
-import { createOutgoingRules } from "./net/fetch-url.ts";
+import { createUrlPolicy } from "./net/fetch-url.ts";
 import { createPoster } from "./net/fetch.ts";
 import { createNotifications } from "./notifications/notifications.ts";
 import { createNotificationsRoutes } from "./notifications/routes.ts";
@@ -96,7 +96,7 @@ export const composeWebhooks = ({ config, db, log, outside }: Omit<ServiceDeps, 
   const events = createEventStore(db);
   const defaults = createNotificationsStore(db);
   const secrets = createWebhookSecrets({ db, store: createWebhookSecretStore(db), clock });
-  const rules = createOutgoingRules(config.webhookAllowNetworks);
+  const rules = createUrlPolicy(config.webhookAllowNetworks);
   const send = createSender({
     post: createPoster({ resolver, rules, clock }),
     clock,

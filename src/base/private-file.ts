@@ -1,7 +1,7 @@
 import { chmodSync, closeSync, openSync, statSync } from "node:fs";
 
 /** Permissions of everybody but the owner. */
-export const OTHERS = 0o077;
+export const OTHERS_PERMISSIONS = 0o077;
 
 const codeOf = (error: unknown): string => (error instanceof Error && "code" in error ? String(error.code) : "");
 
@@ -14,9 +14,9 @@ export const createPrivateFile = (path: string): void => closeSync(openSync(path
  */
 export const makePrivate = (path: string): boolean => {
   const found = statSync(path, { throwIfNoEntry: false });
-  if (found === undefined || (found.mode & OTHERS) === 0) return true;
+  if (found === undefined || (found.mode & OTHERS_PERMISSIONS) === 0) return true;
   try {
-    chmodSync(path, found.mode & 0o7777 & ~OTHERS);
+    chmodSync(path, found.mode & 0o7777 & ~OTHERS_PERMISSIONS);
     return true;
   } catch (error) {
     if (["EPERM", "EACCES", "EROFS"].includes(codeOf(error))) return false;

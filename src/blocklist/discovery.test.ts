@@ -83,7 +83,7 @@ describe("discovery", () => {
       found: [{ target: "listed.example", status: "created" }],
       unknown: [expect.any(String)],
     });
-    expect(app.resolver.asked).toEqual([]);
+    expect(app.resolver.queries).toEqual([]);
   });
 
   test.each([

@@ -141,7 +141,7 @@ describe("a later check", () => {
     const id = world.add(IP, { mutedLists: ["spamcop"] });
     world.spamcop(IP, LISTED);
     expect(await world.check(id)).toMatchObject({ status: "clean" });
-    expect(world.resolver.asked.filter((question) => question.includes("4.4.8.8.bl.spamcop.net"))).toEqual([]);
+    expect(world.resolver.queries.filter((question) => question.includes("4.4.8.8.bl.spamcop.net"))).toEqual([]);
   });
 });
 
@@ -204,7 +204,7 @@ test("checks on demand are limited: the fourth within half a minute is the third
   for (let n = 0; n < 5; n += 1) checks.push(await demand());
   expect(new Set(checks).size).toBe(3);
   expect(checks[4]).toBe(checks[2]);
-  expect(world.resolver.countAsked("4.4.8.8.bl.spamcop.net", "A")).toBe(3);
+  expect(world.resolver.countQueries("4.4.8.8.bl.spamcop.net", "A")).toBe(3);
   await world.clock.advance(30_000);
   expect(checks).not.toContain(await demand());
 });
@@ -297,7 +297,7 @@ describe("a list that moves many targets at once", () => {
     const { world, ids } = await moved();
     expect(ids.every((id) => world.find(id).status === "listed")).toBe(true);
     expect(world.events()).toHaveLength(addresses.length);
-    expect(world.resolver.countAsked("1.0.0.127.bl.spamcop.net", "A")).toBeGreaterThan(1);
+    expect(world.resolver.countQueries("1.0.0.127.bl.spamcop.net", "A")).toBeGreaterThan(1);
   });
 
   test("is held back when it does not stand its test: what was known stands, and nobody is alarmed further", async () => {

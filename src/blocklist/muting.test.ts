@@ -83,7 +83,7 @@ describe("a muted listing", () => {
     await mute(["spamhaus-pbl"]);
     await look();
     const asked = () =>
-      app.resolver.asked.filter((question) => JSON.stringify(question).includes("8.8.8.8.zen")).length;
+      app.resolver.queries.filter((question) => JSON.stringify(question).includes("8.8.8.8.zen")).length;
     const before = asked();
     await look();
     // The listing itself, and the text about it.

@@ -2,7 +2,7 @@ import { SEVERITIES, TARGET_KINDS } from "../dnsbl/blocklist.ts";
 import type { Operation } from "../http/openapi.ts";
 import { BODY_ERRORS, PAGE_ERRORS } from "../http/operation-errors.ts";
 import { PAGE, pathId, query } from "../http/parameters.ts";
-import { createOutgoingRules } from "../net/fetch-url.ts";
+import { createUrlPolicy } from "../net/fetch-url.ts";
 import { webhookUrlSchema } from "../webhooks/schemas.ts";
 import {
   checkedSchema,
@@ -124,7 +124,7 @@ const CATALOGUE = {
 
 const ID = pathId("Identifier of the target.");
 
-const webhookUrl = webhookUrlSchema(createOutgoingRules([]));
+const webhookUrl = webhookUrlSchema(createUrlPolicy([]));
 
 /** The routes of blocklist monitoring, as the OpenAPI document describes them. */
 export const BLOCKLIST_OPERATIONS: readonly Operation[] = [

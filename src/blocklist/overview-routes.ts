@@ -9,7 +9,7 @@ import { readJson } from "../http/body.ts";
 import type { Guard } from "../http/guard.ts";
 import { rowsById, sendPage } from "../http/list-page.ts";
 import { namesOf, pageParameters, parametersOf, readPage, readParameters } from "../http/query.ts";
-import type { OutgoingRules } from "../net/fetch-url.ts";
+import type { UrlPolicy } from "../net/fetch-url.ts";
 import { webhookUrlSchema } from "../webhooks/schemas.ts";
 import type { Catalogue } from "../dnsbl/blocklist.ts";
 import { BATCH_PARAMETERS, batchView, ordersOf, readBatch } from "./batch.ts";
@@ -29,7 +29,7 @@ export interface OverviewRouteDeps {
   readonly overview: Overview;
   readonly discover: DiscoverTargets;
   readonly catalogue: Catalogue;
-  readonly rules: OutgoingRules;
+  readonly rules: UrlPolicy;
   readonly clock: Clock;
   /** Name of a key. */
   readonly keyName: (keyId: string) => string;

@@ -85,10 +85,10 @@ describe("a backlog after a long stop", () => {
 test("lists are tested when somebody watches, and left alone when nobody does", async () => {
   const world = newWorld();
   await world.passes.testLists();
-  expect(world.resolver.asked).toEqual([]);
+  expect(world.resolver.queries).toEqual([]);
   world.add("8.8.4.4");
   await world.passes.testLists();
-  expect(world.resolver.countAsked("2.0.0.127.bl.spamcop.net", "A")).toBe(1);
+  expect(world.resolver.countQueries("2.0.0.127.bl.spamcop.net", "A")).toBe(1);
 });
 
 test("checks are forgotten after 90 days, those in which something came or went after 400", async () => {

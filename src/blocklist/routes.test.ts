@@ -204,7 +204,7 @@ describe("a check with a test key", () => {
       checks: [answer.body.check],
       next_cursor: null,
     });
-    expect(app.resolver.asked).toEqual([]);
+    expect(app.resolver.queries).toEqual([]);
   });
 
   test("of a muted list: the listing goes at once, with its reason", async () => {

@@ -9,7 +9,7 @@ import { readJson } from "../http/body.ts";
 import type { Guard } from "../http/guard.ts";
 import { readPlainly, rowsById, sendPage } from "../http/list-page.ts";
 import { pageParameters, readPage, readTimeoutS } from "../http/query.ts";
-import type { OutgoingRules } from "../net/fetch-url.ts";
+import type { UrlPolicy } from "../net/fetch-url.ts";
 import { checkView, runningView } from "./check-body.ts";
 import { catalogueView, testListView } from "./list-view.ts";
 import type { FinishedCheck, Monitor, RunningCheck } from "./monitor.ts";
@@ -28,7 +28,7 @@ export interface BlocklistRouteDeps {
   readonly store: BlocklistStore;
   readonly catalogue: Catalogue;
   readonly health: DnsblHealth;
-  readonly rules: OutgoingRules;
+  readonly rules: UrlPolicy;
   readonly clock: Clock;
 }
 

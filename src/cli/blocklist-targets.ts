@@ -10,7 +10,7 @@ import type { Targets } from "../blocklist/targets.ts";
 import { composeTargets } from "../compose-targets.ts";
 import { freshResolverOf, realOutside } from "../compose-engine.ts";
 import { SEVERITIES, type Severity } from "../dnsbl/blocklist.ts";
-import { createOutgoingRules } from "../net/fetch-url.ts";
+import { createUrlPolicy } from "../net/fetch-url.ts";
 import { webhookUrlSchema } from "../webhooks/schemas.ts";
 import { fittedTable } from "./fitted-table.ts";
 import { CommandFailed, type Io, print, UsageError } from "./io.ts";
@@ -143,7 +143,7 @@ interface AddOptions extends Wanted {
 
 const addAll = async (io: Io, wanted: AddOptions, textOf: () => Promise<string>): Promise<void> => {
   const text = await textOf();
-  const webhookUrl = webhookUrlSchema(createOutgoingRules(loadConfig(io).webhookAllowNetworks));
+  const webhookUrl = webhookUrlSchema(createUrlPolicy(loadConfig(io).webhookAllowNetworks));
   const common = {
     ...(wanted.label === undefined ? {} : { label: wanted.label }),
     ...(wanted.alertSeverityMin === undefined ? {} : { alert_severity_min: wanted.alertSeverityMin }),

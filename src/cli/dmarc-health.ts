@@ -5,7 +5,7 @@ import { freshResolverOf } from "../compose-engine.ts";
 import { parseMonitoredDomain } from "../dmarc/domains/domain-form.ts";
 import type { DomainHealth } from "../dmarc/health/health-sections.ts";
 import { isSelector, SELECTORS_MAX, type WantedSelector } from "../dmarc/health/selectors.ts";
-import { createOutgoingRules } from "../net/fetch-url.ts";
+import { createUrlPolicy } from "../net/fetch-url.ts";
 import { healthText } from "./dmarc-health-text.ts";
 import { CommandFailed, type Io, print, UsageError } from "./io.ts";
 import { loadConfig } from "./workspace.ts";
@@ -58,7 +58,7 @@ export const addDmarcHealthCommand = (group: Command, io: Io): void => {
       try {
         const check = composeHealthCheck(
           { clock: systemClock, resolver },
-          createOutgoingRules(config.webhookAllowNetworks),
+          createUrlPolicy(config.webhookAllowNetworks),
         );
         const health = await check({ domain, selectors });
         print(io, json, health, () => healthText(health, io.columns));

@@ -29,7 +29,7 @@ test.each<[string, Zone, "ok" | "warn", string]>([
   const [found, ...rest] = await checkNetworks({ config: { asnLookup: "dns", geoipPaths: [] }, resolver, clock });
   expect(found).toMatchObject({ check: "asn", state });
   expect(found?.message).toContain(message);
-  expect([resolver.asked, rest]).toEqual([[`TXT ${NAME}`], []]);
+  expect([resolver.queries, rest]).toEqual([[`TXT ${NAME}`], []]);
 });
 
 test("switched off, it says so and asks nothing", async () => {
@@ -37,7 +37,7 @@ test("switched off, it says so and asks nothing", async () => {
   const found = await checkNetworks({ config: { asnLookup: "off", geoipPaths: [] }, resolver, clock });
   expect(found).toMatchObject([{ check: "asn", state: "ok" }]);
   expect(found[0]?.message).toContain("POSTWARDEN_ASN_LOOKUP is off");
-  expect(resolver.asked).toEqual([]);
+  expect(resolver.queries).toEqual([]);
 });
 
 test.each([

@@ -4,7 +4,7 @@ import { dnsServersOf, realOutside } from "../compose-engine.ts";
 import type { Config } from "../config.ts";
 import { openDb } from "../db/open.ts";
 import { parseAddress } from "../mail/address.ts";
-import { type DnsOutcome, type DnsReply, type DnsResolver, formatServer, isDefinite } from "../net/dns.ts";
+import { type DnsOutcome, type DnsResponse, type DnsResolver, formatServer, isDefinite } from "../net/dns.ts";
 import { reverseQueryName } from "../net/reverse-name.ts";
 import { describeMigrateProblem } from "../db/migrate.ts";
 import { check, type DoctorCheck } from "./doctor-check.ts";
@@ -81,7 +81,7 @@ export const checkHelo = async (
 };
 
 /** How the first of these questions failed that has no definite answer; null when all have one. */
-const failureOf = (replies: readonly DnsReply[]): DnsOutcome | null =>
+const failureOf = (replies: readonly DnsResponse[]): DnsOutcome | null =>
   replies.find(({ outcome }) => !isDefinite(outcome))?.outcome ?? null;
 
 export const checkSender = async (

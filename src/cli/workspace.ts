@@ -3,7 +3,7 @@ import { accessSync, constants, existsSync, mkdirSync, readdirSync, statSync } f
 import { userInfo } from "node:os";
 import { dirname, join } from "node:path";
 import { systemClock } from "../base/clock.ts";
-import { makePrivate, OTHERS } from "../base/private-file.ts";
+import { makePrivate, OTHERS_PERMISSIONS } from "../base/private-file.ts";
 import { composeAccounts } from "../compose.ts";
 import { type Config, DATA_DIR_SETTING, readConfig, SettingsProblem } from "../config.ts";
 import { takeServerLock } from "../db/lock.ts";
@@ -64,7 +64,7 @@ const makeDirectory = (path: string): void => {
 /** Takes the data directory away from others where it is ours alone; else its files are private, and a warning says so. */
 const closeDirectory = (io: Io, path: string): void => {
   const { mode } = statSync(path);
-  if ((mode & OTHERS) === 0) return;
+  if ((mode & OTHERS_PERMISSIONS) === 0) return;
   const isOurs = readdirSync(path).every((name) => OWN_NAMES.test(name));
   if (isOurs && makePrivate(path)) return;
   const why = isOurs ? "it belongs to another user" : "other files are in it";

@@ -33,7 +33,7 @@ describe("a change", () => {
   test("to listed is believed when it is said twice and the negative test entry is free", async () => {
     const { lookup, resolver } = start({ [NAME]: { A: ["127.0.0.2"] } });
     expect((await lookup.check(IP, spamcop, { previous: [] })).outcome).toBe("listed");
-    expect(resolver.countAsked(NAME, "A")).toBe(2);
+    expect(resolver.countQueries(NAME, "A")).toBe(2);
   });
 
   test("of a muted listing is none: it is in the answer, and the list is not asked again", async () => {
@@ -44,7 +44,7 @@ describe("a change", () => {
       listings: [{ id: "spamcop" }],
     });
     expect((await lookup.check(IP, spamcop, { previous: ["spamcop"], muted })).outcome).toBe("listed");
-    expect(resolver.countAsked(NAME, "A")).toBe(2);
+    expect(resolver.countQueries(NAME, "A")).toBe(2);
   });
 
   test("to listed is not believed of a list that has begun to list everything, which is then tested again", async () => {
@@ -91,9 +91,9 @@ describe("a change", () => {
   test("that is none costs no second question: known listings, and those of other lists", async () => {
     const { lookup, resolver } = start({ [NAME]: { A: ["127.0.0.2"] } });
     await lookup.check(IP, spamcop, { previous: ["spamcop", "psbl"] });
-    expect(resolver.countAsked(NAME, "A")).toBe(1);
+    expect(resolver.countQueries(NAME, "A")).toBe(1);
     await lookup.check({ kind: "ipv4", value: "192.0.2.1" }, spamcop, { previous: ["psbl"] });
-    expect(resolver.countAsked("1.2.0.192.bl.spamcop.net", "A")).toBe(1);
+    expect(resolver.countQueries("1.2.0.192.bl.spamcop.net", "A")).toBe(1);
   });
 
   test("is dropped when the list says something else a moment later", async () => {

@@ -1,4 +1,4 @@
-import type { DnsOutcome, DnsReply } from "../net/dns.ts";
+import type { DnsOutcome, DnsResponse } from "../net/dns.ts";
 import { ipv4Number, isLoopback, matchesAnswer } from "./answer-match.ts";
 import type { Blocklist, Category, ListingCode, Severity } from "./blocklist.ts";
 import { SEVERITIES } from "./blocklist.ts";
@@ -35,7 +35,7 @@ export type Decoded =
   | { readonly outcome: "failed"; readonly cause: FailureCause; readonly reason: string };
 
 /** What is decoded: the end of the question, and its A records. */
-export type AnswerToDecode = Pick<DnsReply<"A">, "outcome" | "records">;
+export type AnswerToDecode = Pick<DnsResponse<"A">, "outcome" | "records">;
 
 const REFUSAL_BY_CUSTOM = 0x7f_00_00_01;
 const ERRORS_FIRST = 0x7f_ff_ff_00;

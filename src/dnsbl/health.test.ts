@@ -100,16 +100,16 @@ describe("a test", () => {
     await health.ensureFresh(spamcop, "ipv4");
     await clock.advance(30 * MINUTE_MS - 1);
     await health.ensureFresh(spamcop, "ipv4");
-    expect(resolver.countAsked(POSITIVE, "A")).toBe(1);
+    expect(resolver.countQueries(POSITIVE, "A")).toBe(1);
     await clock.advance(1);
     await health.ensureFresh(spamcop, "ipv4");
-    expect(resolver.countAsked(POSITIVE, "A")).toBe(2);
+    expect(resolver.countQueries(POSITIVE, "A")).toBe(2);
   });
 
   test("is made once for all who ask at the same time", async () => {
     const { health, resolver } = start({ [POSITIVE]: listed("127.0.0.2") });
     await Promise.all([1, 2, 3].map(() => health.ensureFresh(spamcop, "ipv4")));
-    expect(resolver.countAsked(POSITIVE, "A")).toBe(1);
+    expect(resolver.countQueries(POSITIVE, "A")).toBe(1);
   });
 
   test("that fails is believed at once, and only two passes restore the list", async () => {
@@ -150,7 +150,7 @@ describe("a test", () => {
     await health.ensureFresh(spamcop, "ipv4");
     await clock.advance(29 * MINUTE_MS);
     await health.ensureFresh(spamcop, "ipv4");
-    expect(resolver.countAsked(POSITIVE, "A")).toBe(1);
+    expect(resolver.countQueries(POSITIVE, "A")).toBe(1);
   });
 
   test("that could not be made leaves what was known, and is made as soon as it can be", async () => {

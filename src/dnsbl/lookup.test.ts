@@ -77,7 +77,7 @@ describe("a check", () => {
       text: null,
       reason: null,
     });
-    expect(resolver.countAsked(NAME, "TXT")).toBe(0);
+    expect(resolver.countQueries(NAME, "TXT")).toBe(0);
   });
 
   test("needs no text: a listing without one is a listing", async () => {
@@ -109,7 +109,7 @@ describe("a check", () => {
     const { lookup, resolver } = start();
     expect((await lookup.check({ kind: "ipv6", value: "2001:db8::1" }, spamcop)).outcome).toBe("skipped");
     expect((await lookup.check(IP, listOf("spamhaus-authbl"))).reason).toContain("key");
-    expect(resolver.asked).toEqual([]);
+    expect(resolver.queries).toEqual([]);
   });
 
   test("asks for a host and its registrable domain where the list may hold either", async () => {
@@ -148,7 +148,7 @@ describe("a check", () => {
     const name = "99.2.0.192.secret.zen.dq.spamhaus.net";
     const { lookup, resolver } = start({ [name]: { A: ["127.0.0.2"], TXT: [`see ${name.toUpperCase()}`] } });
     const result = await lookup.check(IP, list);
-    expect(resolver.countAsked(name, "A")).toBe(1);
+    expect(resolver.countQueries(name, "A")).toBe(1);
     expect(result).toMatchObject({ outcome: "listed", questions: ["99.2.0.192.{key}.zen.dq.spamhaus.net"] });
     expect(JSON.stringify(result).toLowerCase()).not.toContain("secret");
   });
@@ -165,7 +165,7 @@ describe("a list that cannot be believed", () => {
     const result = await lookup.check(IP, spamcop);
     expect(result.outcome).toBe(outcome as typeof result.outcome);
     expect(result.reason).toEqual(expect.any(String));
-    expect(resolver.countAsked(NAME, "A")).toBe(0);
+    expect(resolver.countQueries(NAME, "A")).toBe(0);
   });
 
   test("because nobody can test it, may list but never clears", async () => {
@@ -183,7 +183,7 @@ describe("a list that cannot be believed", () => {
     await lookup.check(IP, spamcop);
     await clock.advance(5 * MINUTE_MS);
     await lookup.check({ kind: "ipv4", value: "192.0.2.1" }, spamcop);
-    expect(resolver.countAsked("2.0.0.127.bl.spamcop.net", "A")).toBe(2);
+    expect(resolver.countQueries("2.0.0.127.bl.spamcop.net", "A")).toBe(2);
   });
 
   test("is unhealthy from the first answer outside 127/8 on", async () => {
@@ -243,7 +243,7 @@ describe("a check of many lists", () => {
     const list = { ...spamcop, budget: { queriesPerDay: null, spacingMs: MINUTE_MS / 10 } };
     const check = lookup.check(IP, list);
     await clock.advance(2 * (MINUTE_MS / 10));
-    expect(resolver.asked).toHaveLength(3);
+    expect(resolver.queries).toHaveLength(3);
     await clock.advance(30 * (MINUTE_MS / 10));
     expect((await check).outcome).toBe("not_listed");
   });

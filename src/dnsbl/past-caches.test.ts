@@ -64,7 +64,7 @@ describe("a delisting", () => {
     }
     expect(outcomes[0]).toBe("not_listed");
     // Each proof came from the list itself.
-    expect(list.asked.filter((question) => question.endsWith(` ${POINT}`)).length).toBeGreaterThan(2);
+    expect(list.queries.filter((question) => question.endsWith(` ${POINT}`)).length).toBeGreaterThan(2);
   });
 
   test("is not believed of a list that has ended, although its test entry is in the resolver's cache", async () => {

@@ -1,7 +1,7 @@
 import { type Attachment, decodeWords } from "postal-mime";
 
 /** One leaf of a message, decoded from its transfer encoding. */
-export interface MessagePart {
+export interface MimePart {
   /** Lower case, without parameters; `text/plain` where the part says nothing. Senders get it wrong: judge by the bytes. */
   readonly contentType: string;
   /** From Content-Disposition or Content-Type (RFC 2231 continuations joined), else Content-Description; null for none. */
@@ -20,9 +20,9 @@ const NODES_MAX = 1024;
  * tree keeps the bytes of every part, but is not in its declarations: it is checked here, field by field, and where it
  * is missing the public `attachments` serve.
  */
-export const collectParts = (parser: object, attachments: readonly Attachment[]): MessagePart[] => {
+export const collectParts = (parser: object, attachments: readonly Attachment[]): MimePart[] => {
   const root: unknown = Reflect.get(parser, "root");
-  const parts: MessagePart[] = [];
+  const parts: MimePart[] = [];
   const waiting: unknown[] = [root];
   let isTree = false;
   for (let seen = 0; waiting.length > 0 && seen < NODES_MAX; seen += 1) {
@@ -40,7 +40,7 @@ export const collectParts = (parser: object, attachments: readonly Attachment[])
   return isTree ? parts : attachments.map(attachmentPart);
 };
 
-const partOf = (node: Readonly<Record<string, unknown>>): MessagePart | null => {
+const partOf = (node: Readonly<Record<string, unknown>>): MimePart | null => {
   const content = node.content;
   const type = parsedHeader(node.contentType);
   if (!(content instanceof ArrayBuffer) || content.byteLength === 0 || type.value.startsWith("multipart/")) return null;
@@ -54,7 +54,7 @@ const partOf = (node: Readonly<Record<string, unknown>>): MessagePart | null => 
   };
 };
 
-const attachmentPart = ({ content, description, filename, mimeType }: Attachment): MessagePart => {
+const attachmentPart = ({ content, description, filename, mimeType }: Attachment): MimePart => {
   const name = filename ?? description ?? null;
   const bytes = typeof content === "string" ? new TextEncoder().encode(content) : new Uint8Array(content);
   return { contentType: mimeType, name: name === null ? null : nameOf(name), bytes };

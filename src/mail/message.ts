@@ -1,7 +1,7 @@
 import { nextTurn } from "../base/clock.ts";
 import { err, ok, type Result } from "../base/errors.ts";
 import { createMessageParser } from "./message-parser.ts";
-import { collectParts, type MessagePart } from "./message-parts.ts";
+import { collectParts, type MimePart } from "./message-parts.ts";
 
 /** Ceilings of one message. What exceeds them is refused whole, never read in part. */
 export const MESSAGE_LIMITS = {
@@ -21,7 +21,7 @@ export const MESSAGE_LIMITS = {
 } as const;
 
 /** Why a message was not read. */
-export type MessageProblem = "message_too_large" | "message_too_complex";
+export type MimeProblem = "message_too_large" | "message_too_complex";
 
 /**
  * What a message is for. `delivery_report`: a bounce, a delay warning or a read receipt (RFC 3464, RFC 8098, and Exim's
@@ -30,10 +30,10 @@ export type MessageProblem = "message_too_large" | "message_too_complex";
 export type MessageKind = "ordinary" | "delivery_report" | "failure_report";
 
 /** One message taken apart. */
-export interface Message {
+export interface MimeMessage {
   readonly kind: MessageKind;
   /** The leaves in document order, each decoded to bytes. A message that is itself the attachment has one part. */
-  readonly parts: readonly MessagePart[];
+  readonly parts: readonly MimePart[];
   readonly subject: string | null;
   /** The address in `From`, as written, without its display name. */
   readonly from: string | null;
@@ -44,7 +44,7 @@ export interface Message {
  * read them. Whatever is not MIME is one part of text, so that any bytes up to the ceiling give a message or a problem;
  * never throws.
  */
-export const readMessage = async (bytes: Uint8Array): Promise<Result<Message, MessageProblem>> => {
+export const readMessage = async (bytes: Uint8Array): Promise<Result<MimeMessage, MimeProblem>> => {
   if (bytes.byteLength > MESSAGE_LIMITS.messageBytesMax) return err("message_too_large");
   const message = withoutMailboxLine(bytes);
   if (hasLongHeader(message) || (await hasTooManyLines(bytes))) return err("message_too_complex");
@@ -104,7 +104,7 @@ const withoutMailboxLine = (bytes: Uint8Array): Uint8Array => {
   return isMailbox ? message.subarray(lineEnd + 1) : message;
 };
 
-const kindOf = (contentType: string, failedRecipients: string, parts: readonly MessagePart[]): MessageKind => {
+const kindOf = (contentType: string, failedRecipients: string, parts: readonly MimePart[]): MessageKind => {
   const has = (type: string): boolean => parts.some(({ contentType: own }) => own === type);
   if (has("message/feedback-report") || /report-type="?feedback-report/i.test(contentType)) return "failure_report";
   const isDelivery =

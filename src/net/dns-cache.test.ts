@@ -1,9 +1,9 @@
 import { expect, test } from "bun:test";
 import { createTestClock } from "../testing/clock.ts";
-import type { DnsOutcome, DnsReply } from "./dns.ts";
+import type { DnsOutcome, DnsResponse } from "./dns.ts";
 import { createDnsCache } from "./dns-cache.ts";
 
-const reply = (outcome: DnsOutcome, ttlS: number): DnsReply => ({
+const reply = (outcome: DnsOutcome, ttlS: number): DnsResponse => ({
   name: "a.example",
   type: "A",
   outcome,

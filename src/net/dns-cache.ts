@@ -1,12 +1,12 @@
 import type { Clock } from "../base/clock.ts";
-import type { DnsReply } from "./dns.ts";
+import type { DnsResponse } from "./dns.ts";
 
 /** Remembers replies for as long as the DNS allows. At the ceiling, what was unused longest makes room. */
 export interface DnsCache {
   /** The reply with the time it has left and `fromCache` set; undefined when there is none or its time is over. */
-  find(key: string): DnsReply | undefined;
+  find(key: string): DnsResponse | undefined;
   /** Keeps a reply if its outcome may be kept. `sizeBytes` is what its responses weighed on the wire. */
-  keep(key: string, reply: DnsReply, sizeBytes: number): void;
+  keep(key: string, reply: DnsResponse, sizeBytes: number): void;
 }
 
 const TTL_S_MIN = 5;
@@ -22,7 +22,7 @@ const REPLY_BYTES_MAX = 16_384;
 const EVICTED_SHARE = 64;
 
 interface Entry {
-  readonly reply: DnsReply;
+  readonly reply: DnsResponse;
   readonly keptAtMs: number;
   readonly expiresAtMs: number;
 }
@@ -63,7 +63,7 @@ export const createDnsCache = ({ clock, entriesMax }: { clock: Clock; entriesMax
   };
 };
 
-const findKeepS = ({ outcome, ttlS }: DnsReply): number | undefined => {
+const findKeepS = ({ outcome, ttlS }: DnsResponse): number | undefined => {
   switch (outcome) {
     case "answer":
       return clamp(ttlS, TTL_S_MAX);

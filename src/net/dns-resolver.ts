@@ -1,18 +1,18 @@
 import type { Clock } from "../base/clock.ts";
 import { type OnBehalfOf, OPERATOR } from "../base/on-behalf-of.ts";
 import {
-  type DnsReply,
+  type DnsResponse,
   type DnsResolver,
   type DnsServer,
   type DnsType,
-  emptyReply,
+  emptyResponse,
   type ResolveOptions,
 } from "./dns.ts";
-import { createDnsAsker, type DnsAsk, type DnsTimeouts } from "./dns-asker.ts";
+import { createDnsQuerier, type DnsQuerier, type DnsTimeouts } from "./dns-querier.ts";
 import { createDnsCache } from "./dns-cache.ts";
-import { createDnsGate, type DnsTicket } from "./dns-gate.ts";
+import { createDnsLimiter, type DnsTicket } from "./dns-limiter.ts";
 import { normalizeName } from "./dns-name.ts";
-import { CNAMES_MAX } from "./dns-reading.ts";
+import { CNAMES_MAX } from "./dns-answer.ts";
 import { createDnsTransport } from "./dns-transport.ts";
 
 export interface DnsResolverOptions {
@@ -43,14 +43,14 @@ export const createDnsResolver = (options: DnsResolverOptions): DnsResolver & { 
   const { servers, clock, random16 = createRandom16() } = options;
   const timeouts = { ...DEFAULT_TIMEOUTS, ...options.timeouts };
   const transport = createDnsTransport({ clock });
-  const ask = createDnsAsker({ servers, transport, clock, random16, timeouts });
+  const ask = createDnsQuerier({ servers, transport, clock, random16, timeouts });
   const cache = createDnsCache({ clock, entriesMax: options.cacheEntriesMax ?? CACHE_ENTRIES_MAX });
   const { underWayMax = UNDER_WAY_MAX, waitingMax = WAITING_MAX } = options;
-  const gate = createDnsGate({ clock, underWayMax, waitingMax });
-  const underWay = new Map<string, { readonly ticket: DnsTicket; readonly reply: Promise<DnsReply> }>();
+  const gate = createDnsLimiter({ clock, underWayMax, waitingMax });
+  const underWay = new Map<string, { readonly ticket: DnsTicket; readonly reply: Promise<DnsResponse> }>();
 
-  const resolveAfresh = async (ticket: DnsTicket, key: string, { name, type }: Question): Promise<DnsReply> => {
-    if (!(await ticket.entered)) return emptyReply(name, type, "overloaded");
+  const resolveAfresh = async (ticket: DnsTicket, key: string, { name, type }: Question): Promise<DnsResponse> => {
+    if (!(await ticket.entered)) return emptyResponse(name, type, "overloaded");
     try {
       const { reply, sizeBytes } = await resolveChain(ask, { name, type, deadlineMs: ticket.deadlineMs() });
       cache.keep(key, reply, sizeBytes);
@@ -60,7 +60,7 @@ export const createDnsResolver = (options: DnsResolverOptions): DnsResolver & { 
     }
   };
 
-  const share = (question: Question, who: OnBehalfOf): Promise<DnsReply> => {
+  const share = (question: Question, who: OnBehalfOf): Promise<DnsResponse> => {
     const key = `${question.type} ${question.name}`;
     const kept = cache.find(key);
     if (kept) return Promise.resolve(kept);
@@ -75,19 +75,19 @@ export const createDnsResolver = (options: DnsResolverOptions): DnsResolver & { 
   };
 
   return {
-    async resolve<T extends DnsType>(name: string, type: T, patience: ResolveOptions = {}): Promise<DnsReply<T>> {
+    async resolve<T extends DnsType>(name: string, type: T, patience: ResolveOptions = {}): Promise<DnsResponse<T>> {
       const startedMs = clock.monotonicMs();
       const normalized = normalizeName(name);
       const reply =
         normalized === undefined
-          ? emptyReply(name, type, "invalid_name")
+          ? emptyResponse(name, type, "invalid_name")
           : await waitWith(
               clock,
               patience,
               () => share({ name: normalized, type }, patience.onBehalfOf ?? OPERATOR),
-              (outcome) => emptyReply(normalized, type, outcome),
+              (outcome) => emptyResponse(normalized, type, outcome),
             );
-      return { ...reply, elapsedMs: Math.round(clock.monotonicMs() - startedMs) } as DnsReply<T>;
+      return { ...reply, elapsedMs: Math.round(clock.monotonicMs() - startedMs) } as DnsResponse<T>;
     },
     close: () => transport.close(),
   };
@@ -103,7 +103,7 @@ interface ChainQuestion extends Question {
 }
 
 /** Asks, and asks on for the target when a server gives an alias without what lies behind it (RFC 1034 §5.2.2). */
-const resolveChain = async (ask: DnsAsk, { name, type, deadlineMs }: ChainQuestion) => {
+const resolveChain = async (ask: DnsQuerier, { name, type, deadlineMs }: ChainQuestion) => {
   const cnames: string[] = [];
   let ttlS = Number.POSITIVE_INFINITY;
   let authenticated = true;
@@ -116,17 +116,20 @@ const resolveChain = async (ask: DnsAsk, { name, type, deadlineMs }: ChainQuesti
     sizeBytes += answer.sizeBytes;
     authenticated &&= answer.isAuthenticated;
     if (!("cnames" in reading)) {
-      return { reply: { ...emptyReply(name, type, reading.kind), cnames, server }, sizeBytes };
+      return { reply: { ...emptyResponse(name, type, reading.kind), cnames, server }, sizeBytes };
     }
     const isCircle = reading.cnames.some((cname) => cname === name || cnames.includes(cname));
     cnames.push(...reading.cnames);
     ttlS = Math.min(ttlS, reading.ttlS);
     if (isCircle || cnames.length > CNAMES_MAX || (reading.kind === "follow" && cnames.length === CNAMES_MAX)) {
-      return { reply: { ...emptyReply(name, type, "cname_loop"), cnames, server }, sizeBytes };
+      return { reply: { ...emptyResponse(name, type, "cname_loop"), cnames, server }, sizeBytes };
     }
     if (reading.kind === "follow") continue;
     const { kind: outcome, records } = reading;
-    return { reply: { ...emptyReply(name, type, outcome), records, cnames, ttlS, authenticated, server }, sizeBytes };
+    return {
+      reply: { ...emptyResponse(name, type, outcome), records, cnames, ttlS, authenticated, server },
+      sizeBytes,
+    };
   }
 };
 
@@ -134,9 +137,9 @@ const resolveChain = async (ask: DnsAsk, { name, type, deadlineMs }: ChainQuesti
 const waitWith = (
   clock: Clock,
   { signal, timeoutMs }: ResolveOptions,
-  share: () => Promise<DnsReply>,
-  giveUp: (outcome: "timeout" | "aborted") => DnsReply,
-): Promise<DnsReply> => {
+  share: () => Promise<DnsResponse>,
+  giveUp: (outcome: "timeout" | "aborted") => DnsResponse,
+): Promise<DnsResponse> => {
   if (signal?.aborted) return Promise.resolve(giveUp("aborted"));
   if (signal === undefined && timeoutMs === undefined) return share();
   return new Promise((resolve, reject) => {

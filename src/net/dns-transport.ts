@@ -2,11 +2,11 @@ import { type Clock, wait } from "../base/clock.ts";
 import type { DnsServer } from "./dns.ts";
 import { createFrameReader, frame } from "./dns-frame.ts";
 import type { EncodedQuery } from "./dns-message.ts";
-import { type DnsResponse, readResponse } from "./dns-response.ts";
+import { type DnsPacketMatch, matchPacket } from "./dns-packet-match.ts";
 import { errorCode, isLocalError, isOutOfDescriptors, isShortage } from "./local-failure.ts";
 
 /** How one attempt at one server ended. A `message` is a response to this very query. */
-export type DnsExchange = DnsResponse | { readonly kind: "timeout" | "network_error" | "local_failure" | "aborted" };
+export type DnsExchange = DnsPacketMatch | { readonly kind: "timeout" | "network_error" | "local_failure" | "aborted" };
 
 /** One query on its way: where to, what, and for how long. */
 export interface DnsAttempt {
@@ -46,7 +46,7 @@ export const createDnsTransport = ({ clock }: { clock: Clock }): DnsTransport =>
       const ending = begin(timeoutMs);
       let heardNoise = false;
       const hear = (packet: Uint8Array): void => {
-        const response = readResponse(packet, query);
+        const response = matchPacket(packet, query);
         if (response.kind === "noise") heardNoise = true;
         else if (response.kind !== "foreign") ending.end(response);
       };
@@ -58,7 +58,7 @@ export const createDnsTransport = ({ clock }: { clock: Clock }): DnsTransport =>
     async tcp({ server, query, timeoutMs }) {
       const ending = begin(timeoutMs);
       const hear = (message: Uint8Array): void => {
-        const response = readResponse(message, query);
+        const response = matchPacket(message, query);
         // Nobody else can speak on this connection, and there is nowhere further to fall back to.
         const isUsable = response.kind === "message" || response.kind === "case_changed";
         ending.end(isUsable ? response : { kind: "malformed" });

@@ -70,7 +70,7 @@ export type DnsOutcome =
   | "aborted";
 
 /** What came of one question. It is kept as evidence and shown to users as it is. */
-export interface DnsReply<T extends DnsType = DnsType> {
+export interface DnsResponse<T extends DnsType = DnsType> {
   /** The name asked for: lower case, no final dot. */
   readonly name: string;
   readonly type: T;
@@ -91,7 +91,7 @@ export interface DnsReply<T extends DnsType = DnsType> {
 }
 
 /** A reply without records. Where a server answered, what it said is put over it. */
-export const emptyReply = <T extends DnsType>(name: string, type: T, outcome: DnsOutcome): DnsReply<T> => ({
+export const emptyResponse = <T extends DnsType>(name: string, type: T, outcome: DnsOutcome): DnsResponse<T> => ({
   name,
   type,
   outcome,
@@ -116,7 +116,7 @@ export interface ResolveOptions {
 
 /** Asks the DNS. `resolve` never rejects for anything that a name, a server or the network does: see the outcome. */
 export interface DnsResolver {
-  resolve<T extends DnsType>(name: string, type: T, options?: ResolveOptions): Promise<DnsReply<T>>;
+  resolve<T extends DnsType>(name: string, type: T, options?: ResolveOptions): Promise<DnsResponse<T>>;
 }
 
 /** The same resolver, with everything asked for somebody. */

@@ -1,9 +1,9 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import { createOutgoingRules } from "./fetch-url.ts";
+import { createUrlPolicy } from "./fetch-url.ts";
 
-const open = createOutgoingRules([]);
-const lab = createOutgoingRules(["127.0.0.0/8", "10.0.0.0/8", "::1/128"]);
+const open = createUrlPolicy([]);
+const lab = createUrlPolicy(["127.0.0.0/8", "10.0.0.0/8", "::1/128"]);
 
 describe("on the public internet only", () => {
   test.each([

@@ -4,7 +4,7 @@ import { err, ok, type Result } from "../base/errors.ts";
 import { type Cidr, createAddressPolicy, parseCidr } from "./public-address.ts";
 
 /** A URL that may be posted to, in its normal form. */
-export interface OutgoingUrl {
+export interface PolicyUrl {
   /** As WHATWG writes it: host in A-labels, an IPv4 address in dotted form whatever notation it came in. */
   readonly href: string;
   readonly isSecure: boolean;
@@ -23,9 +23,9 @@ export interface UrlProblem {
 }
 
 /** What may be posted to from here. */
-export interface OutgoingRules {
+export interface UrlPolicy {
   /** Reads a URL and judges all of it that needs no DNS. */
-  parse(text: string): Result<OutgoingUrl, UrlProblem>;
+  parse(text: string): Result<PolicyUrl, UrlProblem>;
   /** Whether an address may be connected to; without TLS only inside the allowed networks. */
   mayConnect(address: string, isSecure: boolean): boolean;
 }
@@ -40,7 +40,7 @@ const HTTP_PORT = 80;
  * The rules for URLs that users give: https on the public internet; inside `allowNetworks` also http and addresses that
  * are not public. No credentials, no fragment, no port below 1024 but 443 and 80.
  */
-export const createOutgoingRules = (allowNetworks: readonly string[]): OutgoingRules => {
+export const createUrlPolicy = (allowNetworks: readonly string[]): UrlPolicy => {
   const policy = createAddressPolicy(allowNetworks);
   const networks = allowNetworks.flatMap((text) => {
     const parsed = parseCidr(text);
@@ -69,7 +69,7 @@ export const createOutgoingRules = (allowNetworks: readonly string[]): OutgoingR
 
 const refuse = (problem: string) => err({ kind: "url_refused", problem } as const);
 
-const readUrl = (text: string): Result<OutgoingUrl, UrlProblem> => {
+const readUrl = (text: string): Result<PolicyUrl, UrlProblem> => {
   // The URL parser drops white space and turns backslashes: what is judged must be what was written.
   const isPlain = text.length <= URL_CHARACTERS_MAX && !/[\s\p{Cc}\\]/u.test(text);
   const url = isPlain && /^https?:\/\//i.test(text) && URL.canParse(text) ? new URL(text) : null;

@@ -2,8 +2,8 @@ import { afterEach, describe, expect, test } from "bun:test";
 import { createTestClock } from "../testing/clock.ts";
 import { createZoneResolver, type Zone } from "../testing/dns-zone.ts";
 import { TEST_CERTIFICATE, TEST_KEY } from "../testing/smtp-stub-key.ts";
-import { ANSWER_BYTES_MAX, createGetter, createPoster, POST_TIMEOUT_MS } from "./fetch.ts";
-import { createOutgoingRules } from "./fetch-url.ts";
+import { RESPONSE_BYTES_MAX, createGetter, createPoster, POST_TIMEOUT_MS } from "./fetch.ts";
+import { createUrlPolicy } from "./fetch-url.ts";
 
 interface Received {
   readonly method: string;
@@ -38,7 +38,7 @@ const posterIn = (zone: Zone, options: { networks?: readonly string[]; ca?: stri
   const clock = createTestClock();
   const { networks = ["127.0.0.0/8"], ...rest } = options;
   const resolver = createZoneResolver(zone);
-  const post = createPoster({ clock, resolver, rules: createOutgoingRules(networks), ...rest });
+  const post = createPoster({ clock, resolver, rules: createUrlPolicy(networks), ...rest });
   return { clock, resolver, send: (url: string) => post({ url, headers: { "x-one": "1" }, body: "{}" }) };
 };
 
@@ -61,7 +61,7 @@ describe("a post", () => {
     const { port } = receiver(ok);
     const { send, resolver } = posterIn({});
     expect(await send(`http://127.0.0.1:${port}/`)).toMatchObject({ ok: true });
-    expect(resolver.asked).toEqual([]);
+    expect(resolver.queries).toEqual([]);
   });
 
   test("knows where localhost is, and asks nobody", async () => {
@@ -69,7 +69,7 @@ describe("a post", () => {
     const { send, resolver } = posterIn({});
     for (const host of ["localhost", "hook.localhost"])
       expect(await send(`http://${host}:${port}/`)).toMatchObject({ ok: true });
-    expect(resolver.asked).toEqual([]);
+    expect(resolver.queries).toEqual([]);
     expect(received[0]?.headers.get("host")).toBe(`localhost:${port}`);
     expect(await posterIn({}, { networks: [] }).send("https://hook.localhost/")).toMatchObject({
       ok: false,
@@ -118,7 +118,7 @@ describe("a post", () => {
     const chunk = "x".repeat(10_000);
     const { port } = receiver(() => new Response(new ReadableStream({ pull: (stream) => stream.enqueue(chunk) })));
     const answer = await posterIn({}).send(`http://127.0.0.1:${port}/`);
-    expect(answer.ok && answer.value.body.length).toBe(ANSWER_BYTES_MAX);
+    expect(answer.ok && answer.value.body.length).toBe(RESPONSE_BYTES_MAX);
   });
 
   test("gives a receiver that hangs 15 seconds", async () => {
@@ -204,7 +204,7 @@ describe("a GET", () => {
     createGetter({
       clock: createTestClock(),
       resolver: createZoneResolver(zone),
-      rules: createOutgoingRules(networks),
+      rules: createUrlPolicy(networks),
     });
 
   test("answers the document with its type, whole or not", async () => {
@@ -217,10 +217,10 @@ describe("a GET", () => {
       value: { status: 200, body: "a policy", isWhole: true, contentType: "text/plain" },
     });
     expect(received[0]).toMatchObject({ method: "GET", path: "/a?b", body: "" });
-    const large = receiver(() => new Response("x".repeat(ANSWER_BYTES_MAX + 1)));
+    const large = receiver(() => new Response("x".repeat(RESPONSE_BYTES_MAX + 1)));
     const cut = await getIn({})({ url: `http://127.0.0.1:${large.port}/`, headers: {} });
     expect(cut).toMatchObject({ ok: true, value: { isWhole: false } });
-    expect(cut.ok && cut.value.body.length).toBe(ANSWER_BYTES_MAX);
+    expect(cut.ok && cut.value.body.length).toBe(RESPONSE_BYTES_MAX);
   });
 
   test("is not sent to a private address, nor after the caller gave it up", async () => {

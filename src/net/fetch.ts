@@ -2,7 +2,7 @@ import type { Clock } from "../base/clock.ts";
 import { err, ok, type Result } from "../base/errors.ts";
 import type { DnsResolver } from "./dns.ts";
 import { isDefinite } from "./dns.ts";
-import type { OutgoingRules, OutgoingUrl } from "./fetch-url.ts";
+import type { UrlPolicy, PolicyUrl } from "./fetch-url.ts";
 
 export interface Post {
   readonly url: string;
@@ -14,7 +14,7 @@ export interface Post {
 }
 
 /** What the receiver answered, of whatever status: redirects are not followed. */
-export interface PostAnswer {
+export interface PostResponse {
   readonly status: number;
   /** The beginning of the answer as UTF-8: 64 KiB at most, less when the rest did not come. */
   readonly body: string;
@@ -37,10 +37,10 @@ export interface PostFailure {
   readonly problem: string;
 }
 
-export type Poster = (post: Post) => Promise<Result<PostAnswer, PostFailure>>;
+export type Poster = (post: Post) => Promise<Result<PostResponse, PostFailure>>;
 
 /** What a server answered to a GET, of whatever status: redirects are not followed. */
-export interface GetAnswer {
+export interface GetResponse {
   readonly status: number;
   /** As UTF-8: 64 KiB at most. */
   readonly body: string;
@@ -57,18 +57,18 @@ export interface GetFailure {
   readonly problem: string;
 }
 
-export type Getter = (get: Pick<Post, "url" | "headers" | "signal">) => Promise<Result<GetAnswer, GetFailure>>;
+export type Getter = (get: Pick<Post, "url" | "headers" | "signal">) => Promise<Result<GetResponse, GetFailure>>;
 
 export interface PosterDeps {
   readonly resolver: DnsResolver;
-  readonly rules: OutgoingRules;
+  readonly rules: UrlPolicy;
   readonly clock: Clock;
   /** Certificates (PEM) to trust in place of the usual ones. */
   readonly ca?: string;
 }
 
 export const POST_TIMEOUT_MS = 15_000;
-export const ANSWER_BYTES_MAX = 64 * 1024;
+export const RESPONSE_BYTES_MAX = 64 * 1024;
 /** What `localhost` is, without asking anybody (RFC 6761 §6.3). */
 const LOOPBACK = "127.0.0.1";
 /** Only a refused connection leads to the next address: whatever else happens, the receiver may have read the request. */
@@ -142,7 +142,7 @@ const createExchange = ({ resolver, rules, clock, ca }: PosterDeps) =>
 
 const addressesOf = async (
   resolver: DnsResolver,
-  url: OutgoingUrl,
+  url: PolicyUrl,
   signal: AbortSignal,
 ): Promise<Result<readonly string[], GetFailure>> => {
   if (url.isLiteral) return ok([url.host]);
@@ -158,7 +158,7 @@ const addressesOf = async (
 };
 
 /** The certificate has to be that of the host's name; an address has none to tell (RFC 6066 §3). */
-const tlsFor = ({ isLiteral, host }: OutgoingUrl, ca: string | undefined) => ({
+const tlsFor = ({ isLiteral, host }: PolicyUrl, ca: string | undefined) => ({
   // Said, because NODE_TLS_REJECT_UNAUTHORIZED=0 would turn it off.
   rejectUnauthorized: true,
   ...(isLiteral ? {} : { serverName: host }),
@@ -167,7 +167,7 @@ const tlsFor = ({ isLiteral, host }: OutgoingUrl, ca: string | undefined) => ({
 
 /** An exchange whose URL and addresses were judged. */
 interface JudgedExchange extends Omit<Exchange, "url"> {
-  readonly url: OutgoingUrl;
+  readonly url: PolicyUrl;
   readonly signal: AbortSignal;
   readonly tls: ReturnType<typeof tlsFor>;
 }
@@ -209,10 +209,10 @@ const GIVEN_UP = fail("aborted", "The attempt was given up.");
 
 const endOf = ({ reason }: AbortSignal): typeof TIMED_OUT => (reason === GIVEN_UP ? GIVEN_UP : TIMED_OUT);
 
-const urlAt = ({ isSecure, port, path }: OutgoingUrl, address: string): string =>
+const urlAt = ({ isSecure, port, path }: PolicyUrl, address: string): string =>
   `${isSecure ? "https" : "http"}://${address.includes(":") ? `[${address}]` : address}:${port}${path}`;
 
-const hostHeader = ({ href }: OutgoingUrl): string => new URL(href).host;
+const hostHeader = ({ href }: PolicyUrl): string => new URL(href).host;
 
 const isRefusal = (error: unknown): boolean =>
   error instanceof Error && "code" in error && (error.code === "ConnectionRefused" || error.code === "ECONNREFUSED");
@@ -237,7 +237,7 @@ const readStart = async (response: Response): Promise<Pick<Exchanged, "body" | "
   if (reader === undefined) return { body: "", isWhole: true };
   let isWhole = false;
   try {
-    while (bytes < ANSWER_BYTES_MAX) {
+    while (bytes < RESPONSE_BYTES_MAX) {
       const { done, value } = await reader.read();
       isWhole = done;
       if (done) break;
@@ -248,5 +248,5 @@ const readStart = async (response: Response): Promise<Pick<Exchanged, "body" | "
   } catch (error) {
     if (!(error instanceof Error)) throw error;
   }
-  return { body: Buffer.concat(chunks).subarray(0, ANSWER_BYTES_MAX).toString("utf8"), isWhole };
+  return { body: Buffer.concat(chunks).subarray(0, RESPONSE_BYTES_MAX).toString("utf8"), isWhole };
 };

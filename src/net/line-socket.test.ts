@@ -4,7 +4,7 @@ import { err, ok, type Result } from "../base/errors.ts";
 import { createTestClock } from "../testing/clock.ts";
 import type { Wire, WireHandlers } from "./connector.ts";
 import { LineSocket, QUIT_WAIT_MS, SESSION_BYTES_MAX } from "./line-socket.ts";
-import { DialogueRecorder } from "./smtp-dialogue.ts";
+import { TranscriptRecorder } from "./smtp-transcript.ts";
 
 /** A wire in memory: the test plays the server. */
 const createFakeWire = (tls: Result<void, "tls_handshake_failed"> = ok(undefined)) => {
@@ -43,7 +43,7 @@ const REPLY_MS = 30_000;
 const setUp = (endsAtMs: number | null = null, tls: Result<void, "tls_handshake_failed"> = ok(undefined)) => {
   const clock = createTestClock();
   const fake = createFakeWire(tls);
-  const dialogue = new DialogueRecorder(clock, clock.monotonicMs());
+  const dialogue = new TranscriptRecorder(clock, clock.monotonicMs());
   const line = new LineSocket({ wire: fake.wire, clock, dialogue, endsAtMs });
   return { clock, line, dialogue, ...fake, read: () => line.readReply(clock.monotonicMs() + REPLY_MS) };
 };

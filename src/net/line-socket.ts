@@ -1,7 +1,7 @@
 import type { Clock } from "../base/clock.ts";
 import { err, ok, type Result } from "../base/errors.ts";
 import type { Wire } from "./connector.ts";
-import type { DialogueRecorder } from "./smtp-dialogue.ts";
+import type { TranscriptRecorder } from "./smtp-transcript.ts";
 import { createReplyParser, type ReplyProblem, type SmtpReply } from "./smtp-reply.ts";
 
 /**
@@ -15,7 +15,7 @@ export type LineProblem = "closed" | "timeout" | "deadline" | "surplus_reply" | 
 export interface LineSocketOptions {
   readonly wire: Wire;
   readonly clock: Clock;
-  readonly dialogue: DialogueRecorder;
+  readonly dialogue: TranscriptRecorder;
   readonly endsAtMs: number | null;
 }
 
@@ -38,11 +38,11 @@ export class LineSocket {
   /** What ended this socket, `null` while it works. */
   problem: LineProblem | null = null;
   /** True once a byte came from the server. */
-  heardAnything = false;
+  receivedAnything = false;
 
   private readonly wire: Wire;
   private readonly clock: Clock;
-  private readonly dialogue: DialogueRecorder;
+  private readonly dialogue: TranscriptRecorder;
   private readonly endsAtMs: number | null;
   private parser = createReplyParser();
   private readonly replies: SmtpReply[] = [];
@@ -132,7 +132,7 @@ export class LineSocket {
   }
 
   private hear(chunk: Uint8Array): void {
-    this.heardAnything = true;
+    this.receivedAnything = true;
     this.bytesHeard += chunk.length;
     if (this.bytesHeard > SESSION_BYTES_MAX) this.fail("bytes_max");
     // The answer to QUIT, or something before it: in both cases there is nothing left to say.

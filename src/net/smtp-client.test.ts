@@ -4,7 +4,7 @@ import { createTestClock, settle } from "../testing/clock.ts";
 import { createStubs, DIAL_REPLY_TIMEOUT_MS, dialStub } from "../testing/smtp-dial.ts";
 import { HANG_UP, RESET, SILENCE, type SmtpStubScript, type StubAnswer } from "../testing/smtp-stub.ts";
 import { type Connector, createDirectConnector } from "./connector.ts";
-import { DIALOGUE_LINE_CHARS_MAX, DIALOGUE_LINES_MAX } from "./smtp-dialogue.ts";
+import { TRANSCRIPT_LINE_CHARS_MAX, TRANSCRIPT_LINES_MAX } from "./smtp-transcript.ts";
 
 const stubOf = createStubs();
 
@@ -66,7 +66,7 @@ describe("opening", () => {
         kind: "refused_or_unreachable",
         reply: null,
         detail: null,
-        heardAnything: false,
+        receivedAnything: false,
         transcript: [],
       },
     });
@@ -86,7 +86,7 @@ describe("refusals of us", () => {
       const opened = await dialStub(stub);
       expect(opened).toMatchObject({
         ok: false,
-        error: { stage, kind: "reply", reply: { code }, heardAnything: true },
+        error: { stage, kind: "reply", reply: { code }, receivedAnything: true },
       });
       expect(!opened.ok && opened.error.transcript.some((line) => line.text.startsWith(String(code)))).toBe(true);
       await stub.allClosed();
@@ -128,8 +128,8 @@ describe("hostile servers", () => {
       const opened = await dialStub(stub);
       expect(opened).toMatchObject({ ok: false, error: failure });
       const transcript = opened.ok ? [] : opened.error.transcript;
-      expect(transcript.length).toBeLessThanOrEqual(DIALOGUE_LINES_MAX);
-      expect(transcript.every((line) => line.text.length <= DIALOGUE_LINE_CHARS_MAX)).toBe(true);
+      expect(transcript.length).toBeLessThanOrEqual(TRANSCRIPT_LINES_MAX);
+      expect(transcript.every((line) => line.text.length <= TRANSCRIPT_LINE_CHARS_MAX)).toBe(true);
       await stub.allClosed();
     });
   }
@@ -145,7 +145,7 @@ describe("hostile servers", () => {
     await clock.advance(1);
     expect(await opening).toMatchObject({
       ok: false,
-      error: { stage: "banner", kind: "timeout", heardAnything: false },
+      error: { stage: "banner", kind: "timeout", receivedAnything: false },
     });
     await stub.allClosed();
     expect(clock.pending()).toBe(0);
@@ -159,7 +159,7 @@ describe("hostile servers", () => {
     await clock.advance(DIAL_REPLY_TIMEOUT_MS);
     expect(await opening).toMatchObject({
       ok: false,
-      error: { stage: "ehlo", kind: "timeout", heardAnything: true },
+      error: { stage: "ehlo", kind: "timeout", receivedAnything: true },
     });
     await stub.allClosed();
   });

@@ -2,13 +2,13 @@ import type { Clock } from "../base/clock.ts";
 import { err, ok, type Result } from "../base/errors.ts";
 import type { ConnectFailure, Connector } from "./connector.ts";
 import { LineSocket } from "./line-socket.ts";
-import { DialogueRecorder } from "./smtp-dialogue.ts";
+import { TranscriptRecorder } from "./smtp-transcript.ts";
 import type { SmtpConnectFailureKind, SmtpFailure } from "./smtp-failure.ts";
-import { awaitBanner, type Conversation, introduce, partAfter } from "./smtp-handshake.ts";
+import { readBanner, type SmtpLineContext, sendEhlo, closeAfter } from "./smtp-handshake.ts";
 import { createSession, type SmtpSession } from "./smtp-session.ts";
 
 /** Whom to talk to, from where, under which name, and how patiently. */
-export interface SessionOptions {
+export interface SmtpSessionOptions {
   readonly connector: Connector;
   readonly clock: Clock;
   /** An IP literal. */
@@ -32,27 +32,27 @@ export interface SessionOptions {
  * Ends within the connect timeout and three reply timeouts, or at the session's deadline, whatever the server does.
  * After a failure nothing is left open, but for a QUIT that a refusing server has `QUIT_WAIT_MS` to take.
  */
-export const openSession = async (options: SessionOptions): Promise<Result<SmtpSession, SmtpFailure>> => {
+export const openSession = async (options: SmtpSessionOptions): Promise<Result<SmtpSession, SmtpFailure>> => {
   const { connector, clock, address, port, localAddress = null, sessionDeadlineMs } = options;
   const startedMs = clock.monotonicMs();
   const timeoutMs = Math.min(options.connectTimeoutMs, sessionDeadlineMs ?? options.connectTimeoutMs);
   const wire = await connector({ address, port, localAddress, timeoutMs });
   if (!wire.ok) return err(connectFailure(wire.error));
 
-  const dialogue = new DialogueRecorder(clock, startedMs);
+  const dialogue = new TranscriptRecorder(clock, startedMs);
   const endsAtMs = sessionDeadlineMs === undefined ? null : startedMs + sessionDeadlineMs;
   const { heloName, serverName, replyTimeoutMs } = options;
   const line = new LineSocket({ wire: wire.value, clock, dialogue, endsAtMs });
-  const conversation: Conversation = { line, dialogue, clock, heloName, serverName, replyTimeoutMs };
+  const conversation: SmtpLineContext = { line, dialogue, clock, heloName, serverName, replyTimeoutMs };
 
-  const banner = await awaitBanner(conversation);
-  const offered = banner.ok ? await introduce(conversation) : banner;
+  const banner = await readBanner(conversation);
+  const offered = banner.ok ? await sendEhlo(conversation) : banner;
   if (offered.ok) return ok(createSession(conversation, offered.value));
-  partAfter(conversation, offered.error);
+  closeAfter(conversation, offered.error);
   return offered;
 };
 
 const connectFailure = (failure: ConnectFailure): SmtpFailure => {
   const kind: SmtpConnectFailureKind = failure === "timeout" ? "connect_timeout" : failure;
-  return { stage: "connect", kind, reply: null, detail: null, heardAnything: false, transcript: [] };
+  return { stage: "connect", kind, reply: null, detail: null, receivedAnything: false, transcript: [] };
 };

@@ -1,6 +1,6 @@
 import type { ConnectFailure } from "./connector.ts";
 import type { LineProblem } from "./line-socket.ts";
-import type { SmtpDialogueLine } from "./smtp-dialogue.ts";
+import type { SmtpTranscriptLine } from "./smtp-transcript.ts";
 import type { SmtpReply } from "./smtp-reply.ts";
 
 /** The command that was waiting for its answer. `rset` exists on warm sessions only: ask again on a fresh one. */
@@ -33,9 +33,9 @@ export interface SmtpFailure {
   /** For `garbage`: what exactly was wrong, for the evidence. Else `null`. */
   readonly detail: LineProblem | "unexpected_code" | null;
   /** False when the server never sent a byte. */
-  readonly heardAnything: boolean;
+  readonly receivedAnything: boolean;
   /** What was said until then, as in `SmtpSession.transcript`. */
-  readonly transcript: readonly SmtpDialogueLine[];
+  readonly transcript: readonly SmtpTranscriptLine[];
 }
 
 /** 2xx: the server did as it was asked (RFC 5321 §4.2.1). */

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
-import { createReceiverWorlds } from "../testing/smtp-receiver-world.ts";
+import { createReceiverHarnesses } from "../testing/smtp-receiver-harness.ts";
 
-const startWorld = createReceiverWorlds();
+const startWorld = createReceiverHarnesses();
 
 describe("connections", () => {
   test("beyond the ceiling are told to come later, and a place that is free again is given", async () => {
@@ -80,11 +80,11 @@ describe("silence", () => {
   });
 
   test("is not the client's while the mail is being taken", async () => {
-    const taking = Promise.withResolvers<"taken">();
+    const taking = Promise.withResolvers<"accepted">();
     const arrived = Promise.withResolvers<void>();
     const world = await startWorld({
       limits: { mailWaitMs: 300_000 },
-      take: () => {
+      acceptMail: () => {
         arrived.resolve();
         return taking.promise;
       },
@@ -93,7 +93,7 @@ describe("silence", () => {
     talk.say("x\r\n.\r\n");
     await arrived.promise;
     await world.clock.advance(300_000);
-    taking.resolve("taken");
+    taking.resolve("accepted");
     expect(await talk.hear()).toBe("250 2.0.0 Taken");
     expect(await talk.codes("NOOP")).toBe("250");
     await world.clock.advance(120_000);
@@ -177,7 +177,7 @@ describe("space", () => {
     const world = await startWorld({
       isFull: () => isFull,
       judgeRecipient: (address) => (address.startsWith("full") ? "full" : "known"),
-      take: async () => "full",
+      acceptMail: async () => "full",
     });
     const talk = await world.greet();
     const refused = "452 4.3.1 Insufficient system storage, try again later";
@@ -187,7 +187,7 @@ describe("space", () => {
     expect(await talk.ask("RCPT TO:<full@r.test>")).toBe(refused);
     expect(await talk.codes("RCPT TO:<known@r.test>", "DATA")).toBe("250 354");
     expect(await talk.ask("x\r\n.")).toBe(refused);
-    expect(world.receiver.counts()).toMatchObject({ later: 1, taken: 0, heldBytes: 0 });
+    expect(world.receiver.counts()).toMatchObject({ later: 1, accepted: 0, heldBytes: 0 });
   });
 });
 
@@ -278,7 +278,7 @@ describe("closing", () => {
   });
 
   test("does not wait longer than its time", async () => {
-    const world = await startWorld({ take: () => new Promise(() => undefined) });
+    const world = await startWorld({ acceptMail: () => new Promise(() => undefined) });
     const slow = await world.atData();
     const stuck = await world.atData();
     stuck.say("x\r\n.\r\n");

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
-import { createReceiverWorlds } from "../testing/smtp-receiver-world.ts";
+import { createReceiverHarnesses } from "../testing/smtp-receiver-harness.ts";
 
-const startWorld = createReceiverWorlds();
+const startWorld = createReceiverHarnesses();
 
 describe("the end of the content", () => {
   // SMTP smuggling (CVE-2023-51764 and its kin): what ends a mail for one server must not be content for another.
@@ -132,17 +132,17 @@ describe("the size", () => {
   });
 
   test("for which there is no memory now is to come later", async () => {
-    const taking = Promise.withResolvers<"taken">();
-    const world = await startWorld({ limits: { heldBytes: 5_000 }, take: () => taking.promise });
+    const taking = Promise.withResolvers<"accepted">();
+    const world = await startWorld({ limits: { heldBytes: 5_000 }, acceptMail: () => taking.promise });
     const first = await world.atData();
     const firstReply = first.ask(`${"x".repeat(4_000)}\r\n.`);
     const second = await world.atData();
     expect(await second.ask(`${"x".repeat(1_500)}\r\n.`)).toBe("452 4.3.1 Too many mails at once, try again later");
     expect((await second.ask("MAIL FROM:<> SIZE=1500")).slice(0, 9)).toBe("452 4.3.1");
     expect(await second.codes("MAIL FROM:<> SIZE=500")).toBe("250");
-    taking.resolve("taken");
+    taking.resolve("accepted");
     expect(await firstReply).toBe("250 2.0.0 Taken");
-    expect(world.receiver.counts()).toMatchObject({ taken: 1, later: 1, heldBytes: 0 });
+    expect(world.receiver.counts()).toMatchObject({ accepted: 1, later: 1, heldBytes: 0 });
     expect(await second.codes("RSET", "MAIL FROM:<> SIZE=1500")).toBe("250 250");
   });
 });

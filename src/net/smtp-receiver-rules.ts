@@ -16,15 +16,15 @@ export interface ReceivedMail {
 }
 
 /** Whether a mail was taken for good; `later` and `full` (no space) ask the client to come again, `refused` not to. */
-export type TakeOutcome = "taken" | "later" | "full" | "refused";
+export type AcceptOutcome = "accepted" | "later" | "full" | "refused";
 
 /** What the receiver's owner decides. What throws, or rejects, is answered as `later`. */
 export interface ReceiverRules {
   /** Whether there is no space for any mail now: MAIL is answered 452. */
   isFull?(): boolean;
   judgeRecipient(address: string): RecipientVerdict | Promise<RecipientVerdict>;
-  /** Resolves `taken` only when the mail will survive whatever happens next. */
-  take(mail: ReceivedMail): Promise<TakeOutcome>;
+  /** Resolves `accepted` only when the mail will survive whatever happens next. */
+  acceptMail(mail: ReceivedMail): Promise<AcceptOutcome>;
 }
 
 /** What has happened since the receiver was made. */
@@ -35,7 +35,7 @@ export interface ReceiverCounts {
   /** Connections that we ended: too slow, too old, too many errors. */
   dropped: number;
   /** Mails by their answer: 250, 4xx, 5xx. */
-  taken: number;
+  accepted: number;
   later: number;
   refused: number;
   unknownRecipients: number;

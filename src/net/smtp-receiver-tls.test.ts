@@ -2,9 +2,9 @@ import { describe, expect, test } from "bun:test";
 import { connect as connectTcp } from "node:net";
 import { connect as connectTls } from "node:tls";
 import { selfSignedCertificate } from "./self-signed.ts";
-import { createReceiverWorlds } from "../testing/smtp-receiver-world.ts";
+import { createReceiverHarnesses } from "../testing/smtp-receiver-harness.ts";
 
-const startWorld = createReceiverWorlds();
+const startWorld = createReceiverHarnesses();
 
 /** The common name in the certificate that a client gets. */
 const nameShown = (port: number): Promise<string> =>

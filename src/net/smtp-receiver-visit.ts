@@ -9,7 +9,7 @@ import type {
   ReceiverCounts,
   ReceiverRules,
   RecipientVerdict,
-  TakeOutcome,
+  AcceptOutcome,
 } from "./smtp-receiver-rules.ts";
 
 /** A reply with its enhanced status code (RFC 3463) at the front of the text. */
@@ -202,18 +202,18 @@ export class Visit {
       return reply;
     }
     this.isOurTurn = true;
-    const outcome = await this.takeOrLater({ ...mail, client, bytes: bytes.value });
+    const outcome = await this.acceptOrLater({ ...mail, client, bytes: bytes.value });
     this.isOurTurn = false;
     buffer.release();
     counts[outcome === "full" ? "later" : outcome]++;
-    if (outcome === "taken") return { code: 250, text: "2.0.0 Taken" };
+    if (outcome === "accepted") return { code: 250, text: "2.0.0 Taken" };
     if (outcome === "full") return NO_STORAGE;
     return outcome === "later" ? LATER : { code: 554, text: "5.7.1 The mail is not received here" };
   }
 
-  private async takeOrLater(mail: ReceivedMail): Promise<TakeOutcome> {
+  private async acceptOrLater(mail: ReceivedMail): Promise<AcceptOutcome> {
     try {
-      return await this.deps.rules.take(mail);
+      return await this.deps.rules.acceptMail(mail);
     } catch (error) {
       this.deps.log.error("a report mail could not be taken", { error, client: mail.client, bytes: mail.bytes.length });
       return "later";

@@ -1,12 +1,12 @@
 import { describe, expect, test } from "bun:test";
 import { createLog } from "../base/log.ts";
 import { createTestClock } from "../testing/clock.ts";
-import { createReceiverWorlds } from "../testing/smtp-receiver-world.ts";
+import { createReceiverHarnesses } from "../testing/smtp-receiver-harness.ts";
 import { TEST_CERTIFICATE, TEST_KEY } from "../testing/smtp-stub-key.ts";
 import { createSmtpReceiver } from "./smtp-receiver.ts";
 import type { ReceiverRules } from "./smtp-receiver-rules.ts";
 
-const startWorld = createReceiverWorlds();
+const startWorld = createReceiverHarnesses();
 
 describe("the greeting", () => {
   test("the banner names the host", async () => {
@@ -67,12 +67,12 @@ describe("a mail", () => {
     ]);
     expect(world.content()).toBe("Subject: x\r\n\r\nbody\r\n");
     await world.untilOpen(1);
-    expect(world.receiver.counts()).toMatchObject({ connections: 1, open: 1, taken: 1, heldBytes: 0 });
+    expect(world.receiver.counts()).toMatchObject({ connections: 1, open: 1, accepted: 1, heldBytes: 0 });
   });
 
   test("is not answered before it is taken", async () => {
-    const taking = Promise.withResolvers<"taken">();
-    const world = await startWorld({ take: () => taking.promise });
+    const taking = Promise.withResolvers<"accepted">();
+    const world = await startWorld({ acceptMail: () => taking.promise });
     const talk = await world.atData();
     let isAnswered = false;
     const reply = talk.ask("x\r\n.\r\nNOOP").then((text) => {
@@ -83,7 +83,7 @@ describe("a mail", () => {
     expect(await other.codes("NOOP", "NOOP", "NOOP")).toBe("250 250 250");
     expect(world.mails).toHaveLength(1);
     expect(isAnswered).toBe(false);
-    taking.resolve("taken");
+    taking.resolve("accepted");
     expect(await reply).toBe("250 2.0.0 Taken");
   });
 
@@ -91,14 +91,14 @@ describe("a mail", () => {
     ["later", "451 4.3.0 Not to be taken now, try again later"],
     ["refused", "554 5.7.1 The mail is not received here"],
   ] as const)("that is to come %s is told so", async (outcome, reply) => {
-    const world = await startWorld({ take: async () => outcome });
+    const world = await startWorld({ acceptMail: async () => outcome });
     const talk = await world.atData();
     expect(await talk.ask("x\r\n.")).toBe(reply);
-    expect(world.receiver.counts()).toMatchObject({ taken: 0, [outcome]: 1, heldBytes: 0 });
+    expect(world.receiver.counts()).toMatchObject({ accepted: 0, [outcome]: 1, heldBytes: 0 });
   });
 
   test("whose taking fails is answered 451, with a line in the log", async () => {
-    const world = await startWorld({ take: () => Promise.reject(new Error("database or disk is full")) });
+    const world = await startWorld({ acceptMail: () => Promise.reject(new Error("database or disk is full")) });
     const talk = await world.atData();
     expect((await talk.ask("x\r\n.")).slice(0, 9)).toBe("451 4.3.0");
     expect(world.logged.join("\n")).toContain("database or disk is full");
@@ -131,9 +131,9 @@ describe("a mail", () => {
 
   test("whose client hangs up after the end of the content is kept", async () => {
     const arrived = Promise.withResolvers<void>();
-    const taking = Promise.withResolvers<"taken">();
+    const taking = Promise.withResolvers<"accepted">();
     const world = await startWorld({
-      take: () => {
+      acceptMail: () => {
         arrived.resolve();
         return taking.promise;
       },
@@ -143,10 +143,10 @@ describe("a mail", () => {
     await arrived.promise;
     talk.destroy();
     await talk.closed();
-    taking.resolve("taken");
+    taking.resolve("accepted");
     const other = await world.greet();
     await other.codes("NOOP");
-    expect(world.receiver.counts()).toMatchObject({ taken: 1, heldBytes: 0 });
+    expect(world.receiver.counts()).toMatchObject({ accepted: 1, heldBytes: 0 });
   });
 
   test("of which commands and content come in one packet is received", async () => {
@@ -267,7 +267,7 @@ describe("other commands", () => {
 describe("listening", () => {
   const make = (key = TEST_KEY) => {
     const clock = createTestClock();
-    const rules = { judgeRecipient: () => "unknown", take: async () => "taken" } satisfies ReceiverRules;
+    const rules = { judgeRecipient: () => "unknown", acceptMail: async () => "accepted" } satisfies ReceiverRules;
     const log = createLog("silent", clock, () => undefined);
     return createSmtpReceiver({ hostName: "r.test", tls: { cert: TEST_CERTIFICATE, key }, clock, log, ...rules });
   };

@@ -49,13 +49,13 @@ const TOO_MANY = "421 4.7.0 Too many connections, try again later\r\n";
 
 /**
  * A mail server that only receives, for recipients that `judgeRecipient` knows: no relay, no AUTH, STARTTLS offered
- * (RFC 3207) but not demanded. A mail is answered 250 after `take` said that it is taken, and never before.
+ * (RFC 3207) but not demanded. A mail is answered 250 after `acceptMail` said `accepted`, never before.
  *
  * It is no mailbox, so that `postmaster` (RFC 5321 §4.5.1) is judged as any other name: an acceptance would promise a
  * reader. No `Received:` field is added: mails are kept as they came, and the client's words are handed on beside them.
  */
 export const createSmtpReceiver = (deps: ReceiverDeps): SmtpReceiver => {
-  const { clock, log, hostName, tls, judgeRecipient, take, isFull } = deps;
+  const { clock, log, hostName, tls, judgeRecipient, acceptMail, isFull } = deps;
   const limits = { ...RECEIVER_LIMITS, ...deps.limits };
   const load = createReceiverLoad(limits);
   const counts = emptyCounts();
@@ -124,7 +124,7 @@ export const createSmtpReceiver = (deps: ReceiverDeps): SmtpReceiver => {
   return {
     async listen(address, port) {
       try {
-        const rules = { judgeRecipient, take, ...(isFull && { isFull }) };
+        const rules = { judgeRecipient, acceptMail, ...(isFull && { isFull }) };
         engine = await loadEngine({ hostName, tls, limits, rules, clock, log, counts });
       } catch (error) {
         return err({
@@ -152,7 +152,7 @@ const emptyCounts = (): ReceiverCounts => ({
   connections: 0,
   turnedAway: 0,
   dropped: 0,
-  taken: 0,
+  accepted: 0,
   later: 0,
   refused: 0,
   unknownRecipients: 0,

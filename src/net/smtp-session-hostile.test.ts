@@ -2,12 +2,12 @@ import { describe, expect, test } from "bun:test";
 import { createTestClock } from "../testing/clock.ts";
 import { createStubs, DIAL_REPLY_TIMEOUT_MS, dialOpen } from "../testing/smtp-dial.ts";
 import { HANG_UP, RESET, SILENCE } from "../testing/smtp-stub.ts";
-import type { Answer, Question } from "./smtp-session.ts";
+import type { SmtpProbeResult, SmtpProbe } from "./smtp-session.ts";
 
 const stubOf = createStubs();
 
-const question = (...recipients: string[]): Question => ({ mailFrom: "", recipients, smtputf8: false });
-const codes = (answer: Answer) => answer.rcpts.map((rcpt) => rcpt?.code ?? null);
+const question = (...recipients: string[]): SmtpProbe => ({ mailFrom: "", recipients, smtputf8: false });
+const codes = (answer: SmtpProbeResult) => answer.rcpts.map((rcpt) => rcpt?.code ?? null);
 const stepwise = { ehlo: ["8BITMIME"] };
 
 describe("servers that break off", () => {
@@ -18,9 +18,9 @@ describe("servers that break off", () => {
     test(`what was answered counts when the server ${name} in the middle`, async () => {
       const stub = stubOf({ ...stepwise, rcpt: (_, nth) => (nth === 0 ? "550 5.1.1 unknown" : ending) });
       const session = await dialOpen(stub);
-      const answer = await session.ask(question("a@x.example", "b@x.example"));
+      const answer = await session.probe(question("a@x.example", "b@x.example"));
       expect(codes(answer)).toEqual([550, null]);
-      expect(answer.failure).toMatchObject({ stage: "rcpt", kind: "closed", reply: null, heardAnything: true });
+      expect(answer.failure).toMatchObject({ stage: "rcpt", kind: "closed", reply: null, receivedAnything: true });
       expect(session.usable).toBe(false);
       await stub.allClosed();
     });
@@ -30,7 +30,7 @@ describe("servers that break off", () => {
     const clock = createTestClock();
     const stub = stubOf({ ...stepwise, rcpt: (_, nth) => (nth === 0 ? "250 Ok" : SILENCE) });
     const session = await dialOpen(stub, { clock });
-    const asked = session.ask(question("a@x.example", "b@x.example"));
+    const asked = session.probe(question("a@x.example", "b@x.example"));
     await stub.received("RCPT", 2);
     await clock.advance(DIAL_REPLY_TIMEOUT_MS);
     const answer = await asked;
@@ -45,7 +45,7 @@ describe("servers that break off", () => {
     const clock = createTestClock();
     const stub = stubOf({ rcpt: () => SILENCE });
     const session = await dialOpen(stub, { clock, sessionDeadlineMs: 5_000 });
-    const asked = session.ask(question("a@x.example"));
+    const asked = session.probe(question("a@x.example"));
     await stub.received("RCPT");
     await clock.advance(5_000);
     expect((await asked).failure?.kind).toBe("deadline");
@@ -56,7 +56,7 @@ describe("servers that break off", () => {
     const clock = createTestClock();
     const stub = stubOf();
     const session = await dialOpen(stub, { clock, sessionDeadlineMs: 60_000 });
-    await session.ask(question("a@x.example"));
+    await session.probe(question("a@x.example"));
     await clock.advance(60_000);
     expect(session.usable).toBe(false);
     await stub.allClosed();
@@ -65,11 +65,11 @@ describe("servers that break off", () => {
   test("a warm session that the server closed is not usable, and asking says closed", async () => {
     const stub = stubOf();
     const session = await dialOpen(stub);
-    await session.ask(question("a@x.example"));
+    await session.probe(question("a@x.example"));
     stub.sessions[0]?.push("421 4.4.2 idle\r\n");
     await stub.allClosed();
     expect(session.usable).toBe(false);
-    const answer = await session.ask(question("a@x.example"));
+    const answer = await session.probe(question("a@x.example"));
     expect(answer).toMatchObject({ mail: null, rcpts: [null], failure: { stage: "rset", kind: "closed" } });
   });
 });
@@ -78,7 +78,7 @@ describe("servers that talk nonsense", () => {
   test("354 to RCPT is garbage, not an answer", async () => {
     const stub = stubOf({ rcpt: (_, nth) => (nth === 0 ? "250 Ok" : "354 go ahead") });
     const session = await dialOpen(stub);
-    const answer = await session.ask(question("a@x.example", "b@x.example"));
+    const answer = await session.probe(question("a@x.example", "b@x.example"));
     expect(codes(answer)).toEqual([250, null]);
     expect(answer.failure).toMatchObject({
       stage: "rcpt",
@@ -94,7 +94,7 @@ describe("servers that talk nonsense", () => {
   test("one reply too many makes every answer of the question doubtful", async () => {
     const stub = stubOf({ mail: () => "250 Ok\r\n250 Ok again", rcpt: () => "550 5.1.1 unknown" });
     const session = await dialOpen(stub);
-    const answer = await session.ask(question("a@x.example", "b@x.example"));
+    const answer = await session.probe(question("a@x.example", "b@x.example"));
     expect(codes(answer)).toEqual([null, null]);
     expect(answer.failure).toMatchObject({ kind: "garbage", detail: "surplus_reply" });
     expect(session.usable).toBe(false);
@@ -104,7 +104,7 @@ describe("servers that talk nonsense", () => {
   test("speaking unasked between two questions makes the session unusable", async () => {
     const stub = stubOf();
     const session = await dialOpen(stub);
-    await session.ask(question("a@x.example"));
+    await session.probe(question("a@x.example"));
     stub.sessions[0]?.push("250 by the way\r\n");
     await stub.allClosed();
     expect(session.usable).toBe(false);
@@ -118,7 +118,7 @@ describe("servers that talk nonsense", () => {
     test(`${JSON.stringify(text)} to RCPT is garbage`, async () => {
       const stub = stubOf({ rcpt: () => text });
       const session = await dialOpen(stub);
-      const answer = await session.ask(question("a@x.example"));
+      const answer = await session.probe(question("a@x.example"));
       expect(codes(answer)).toEqual([null]);
       expect(answer.failure).toMatchObject({ stage: "rcpt", kind: "garbage", detail });
       await stub.allClosed();

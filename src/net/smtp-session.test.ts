@@ -2,13 +2,13 @@ import { describe, expect, test } from "bun:test";
 import { createTestClock, settle } from "../testing/clock.ts";
 import { createStubs, dialOpen } from "../testing/smtp-dial.ts";
 import { SILENCE } from "../testing/smtp-stub.ts";
-import { DIALOGUE_LINES_MAX } from "./smtp-dialogue.ts";
-import { type Answer, LAST_WORDS_MS, type Question } from "./smtp-session.ts";
+import { TRANSCRIPT_LINES_MAX } from "./smtp-transcript.ts";
+import { type SmtpProbeResult, AFTER_421_MS, type SmtpProbe } from "./smtp-session.ts";
 
 const stubOf = createStubs();
 
-const question = (...recipients: string[]): Question => ({ mailFrom: "", recipients, smtputf8: false });
-const codes = (answer: Answer) => answer.rcpts.map((rcpt) => rcpt?.code ?? null);
+const question = (...recipients: string[]): SmtpProbe => ({ mailFrom: "", recipients, smtputf8: false });
+const codes = (answer: SmtpProbeResult) => answer.rcpts.map((rcpt) => rcpt?.code ?? null);
 const onlyAda = (address: string) => (address === "ada@x.example" ? "250 2.1.5 Ok" : "550 5.1.1 User unknown");
 const stepwise = { ehlo: ["8BITMIME"] };
 
@@ -16,7 +16,7 @@ describe("one question", () => {
   test("a grouped question costs three waits: banner, EHLO, group", async () => {
     const stub = stubOf({ rcpt: onlyAda });
     const session = await dialOpen(stub);
-    const answer = await session.ask(question("ada@x.example", "no@x.example"));
+    const answer = await session.probe(question("ada@x.example", "no@x.example"));
     expect(codes(answer)).toEqual([250, 550]);
     expect(answer.failure).toBeNull();
     expect(stub.sessions[0]?.turns).toBe(3);
@@ -33,9 +33,9 @@ describe("one question", () => {
   test("a warm question costs one wait more and begins with RSET", async () => {
     const stub = stubOf({ rcpt: onlyAda });
     const session = await dialOpen(stub);
-    await session.ask(question("ada@x.example"));
+    await session.probe(question("ada@x.example"));
     expect(session.usable).toBe(true);
-    const answer = await session.ask(question("no@x.example"));
+    const answer = await session.probe(question("no@x.example"));
     expect(codes(answer)).toEqual([550]);
     expect(stub.sessions[0]?.turns).toBe(4);
     expect(stub.sessions[0]?.lines.slice(3)).toEqual(["RSET", "MAIL FROM:<>", "RCPT TO:<no@x.example>"]);
@@ -46,7 +46,7 @@ describe("one question", () => {
   test("without PIPELINING every command waits for the answer before it", async () => {
     const stub = stubOf({ ...stepwise, rcpt: onlyAda });
     const session = await dialOpen(stub);
-    expect(codes(await session.ask(question("ada@x.example", "no@x.example")))).toEqual([250, 550]);
+    expect(codes(await session.probe(question("ada@x.example", "no@x.example")))).toEqual([250, 550]);
     expect(stub.sessions[0]?.turns).toBe(5);
   });
 
@@ -54,7 +54,7 @@ describe("one question", () => {
     const stub = stubOf({ ...stepwise, rcpt: onlyAda });
     const session = await dialOpen(stub);
     const asked = { ...question("no@x.example", "ada@x.example"), stopAfter: (index: number) => index === 0 };
-    const answer = await session.ask(asked);
+    const answer = await session.probe(asked);
     expect(codes(answer)).toEqual([550, null]);
     expect(answer.failure).toBeNull();
     expect(session.usable).toBe(true);
@@ -64,7 +64,7 @@ describe("one question", () => {
   test("stopAfter is not called where all were asked at once", async () => {
     const session = await dialOpen(stubOf());
     let calls = 0;
-    const answer = await session.ask({ ...question("a@x.example", "b@x.example"), stopAfter: () => ++calls > 0 });
+    const answer = await session.probe({ ...question("a@x.example", "b@x.example"), stopAfter: () => ++calls > 0 });
     expect(codes(answer)).toEqual([250, 250]);
     expect(calls).toBe(0);
   });
@@ -72,14 +72,14 @@ describe("one question", () => {
   for (const dribble of [false, true]) {
     test(`answers do not depend on how the bytes are cut (dribble ${dribble})`, async () => {
       const session = await dialOpen(stubOf({ dribble, rcpt: onlyAda }));
-      expect(codes(await session.ask(question("ada@x.example", "no@x.example")))).toEqual([250, 550]);
+      expect(codes(await session.probe(question("ada@x.example", "no@x.example")))).toEqual([250, 550]);
     });
   }
 
   test("the transcript holds the opening and the latest question, in order", async () => {
     const session = await dialOpen(stubOf({ ehlo: ["PIPELINING"] }));
-    await session.ask(question("first@x.example"));
-    await session.ask(question("second@x.example"));
+    await session.probe(question("first@x.example"));
+    await session.probe(question("second@x.example"));
     expect(session.transcript.map((line) => `${line.from} ${line.text}`)).toEqual([
       "server 220 stub.example ESMTP",
       "us EHLO probe.example",
@@ -97,9 +97,9 @@ describe("one question", () => {
   test("the transcript stays bounded whatever the server says", async () => {
     const chatter = `${"250-and so on\r\n".repeat(60)}250 Ok`;
     const session = await dialOpen(stubOf({ rcpt: () => chatter }));
-    await session.ask(question("a@x.example", "b@x.example", "c@x.example", "d@x.example", "e@x.example"));
-    expect(session.transcript.length).toBeLessThanOrEqual(2 * DIALOGUE_LINES_MAX);
-    expect(session.transcript.length).toBeGreaterThan(DIALOGUE_LINES_MAX);
+    await session.probe(question("a@x.example", "b@x.example", "c@x.example", "d@x.example", "e@x.example"));
+    expect(session.transcript.length).toBeLessThanOrEqual(2 * TRANSCRIPT_LINES_MAX);
+    expect(session.transcript.length).toBeGreaterThan(TRANSCRIPT_LINES_MAX);
   });
 });
 
@@ -111,12 +111,12 @@ describe("refusals", () => {
       const mail = () => (refusals-- > 0 ? "550 5.7.1 Sender refused" : "250 Ok");
       const stub = stubOf({ ...script, mail, rcpt: () => "503 5.5.1 need MAIL" });
       const session = await dialOpen(stub);
-      const answer = await session.ask(question("ada@x.example", "no@x.example"));
+      const answer = await session.probe(question("ada@x.example", "no@x.example"));
       expect(answer.mail?.code).toBe(550);
       expect(codes(answer)).toEqual([null, null]);
       expect(answer.failure).toMatchObject({ stage: "mail", kind: "reply", reply: { code: 550 } });
       expect(session.usable).toBe(true);
-      expect(codes(await session.ask(question("ada@x.example")))).toEqual([503]);
+      expect(codes(await session.probe(question("ada@x.example")))).toEqual([503]);
       expect(stub.sessions[0]?.lines).not.toContain("RSET");
     });
   }
@@ -125,15 +125,15 @@ describe("refusals", () => {
     let questions = 0;
     const stub = stubOf({ mail: () => (++questions === 2 ? "451 4.3.0 later" : "250 Ok") });
     const session = await dialOpen(stub);
-    for (let i = 0; i < 3; i++) await session.ask(question("ada@x.example"));
+    for (let i = 0; i < 3; i++) await session.probe(question("ada@x.example"));
     expect(stub.sessions[0]?.lines.filter((line) => line === "RSET")).toHaveLength(1);
   });
 
   test("a refused RSET is told apart from a refused question", async () => {
     const stub = stubOf({ command: (line) => (line === "RSET" ? "421 4.4.2 idle too long" : undefined) });
     const session = await dialOpen(stub);
-    await session.ask(question("ada@x.example"));
-    const answer = await session.ask(question("ada@x.example"));
+    await session.probe(question("ada@x.example"));
+    const answer = await session.probe(question("ada@x.example"));
     expect(answer.failure).toMatchObject({ stage: "rset", kind: "reply", reply: { code: 421 } });
     expect(answer.mail).toBeNull();
     expect(session.usable).toBe(false);
@@ -145,7 +145,7 @@ describe("refusals", () => {
       nth === 0 ? "250 Ok" : ({ raw: "421 4.7.0 enough\r\n", ending: "close" } as const);
     const stub = stubOf({ rcpt });
     const session = await dialOpen(stub);
-    const answer = await session.ask(question("a@x.example", "b@x.example", "c@x.example"));
+    const answer = await session.probe(question("a@x.example", "b@x.example", "c@x.example"));
     expect(codes(answer)).toEqual([250, 421, null]);
     expect(answer.failure).toMatchObject({ stage: "rcpt", kind: "closed", reply: { code: 421 } });
     expect(session.usable).toBe(false);
@@ -155,7 +155,7 @@ describe("refusals", () => {
   test("421 without PIPELINING ends the asking", async () => {
     const stub = stubOf({ ...stepwise, rcpt: () => "421 4.7.0 enough" });
     const session = await dialOpen(stub);
-    const answer = await session.ask(question("a@x.example", "b@x.example"));
+    const answer = await session.probe(question("a@x.example", "b@x.example"));
     expect(codes(answer)).toEqual([421, null]);
     expect(answer.failure).toMatchObject({ kind: "closed", reply: { code: 421 } });
     await stub.allClosed();
@@ -166,10 +166,10 @@ describe("refusals", () => {
     const clock = createTestClock();
     const stub = stubOf({ rcpt: (_, nth) => (nth === 0 ? "421 4.7.0 enough" : SILENCE) });
     const session = await dialOpen(stub, { clock });
-    const asked = session.ask(question("a@x.example", "b@x.example"));
+    const asked = session.probe(question("a@x.example", "b@x.example"));
     // The wait for the second recipient begins when the 421 was heard; until then the clock must stand still.
     while (!session.transcript.some((line) => line.text.startsWith("421"))) await settle();
-    await clock.advance(LAST_WORDS_MS);
+    await clock.advance(AFTER_421_MS);
     const answer = await asked;
     expect(codes(answer)).toEqual([421, null]);
     expect(answer.failure?.kind).toBe("closed");
@@ -181,7 +181,7 @@ describe("SMTPUTF8", () => {
   test("MAIL says so, with 8BITMIME where it is offered", async () => {
     const stub = stubOf();
     const session = await dialOpen(stub);
-    await session.ask({ mailFrom: "", recipients: ["jörg@x.example"], smtputf8: true });
+    await session.probe({ mailFrom: "", recipients: ["jörg@x.example"], smtputf8: true });
     expect(stub.sessions[0]?.lines.slice(1)).toEqual([
       "MAIL FROM:<> BODY=8BITMIME SMTPUTF8",
       "RCPT TO:<jörg@x.example>",
@@ -191,10 +191,10 @@ describe("SMTPUTF8", () => {
   test("where it is not offered nothing is sent and the session stays usable", async () => {
     const stub = stubOf({ ehlo: ["PIPELINING"] });
     const session = await dialOpen(stub);
-    const answer = await session.ask({ mailFrom: "", recipients: ["jörg@x.example"], smtputf8: true });
+    const answer = await session.probe({ mailFrom: "", recipients: ["jörg@x.example"], smtputf8: true });
     expect(answer).toMatchObject({ mail: null, rcpts: [null], failure: { kind: "smtputf8_not_offered" } });
     expect(session.usable).toBe(true);
-    expect(codes(await session.ask(question("a@x.example")))).toEqual([250]);
+    expect(codes(await session.probe(question("a@x.example")))).toEqual([250]);
     expect(stub.sessions[0]?.lines).toHaveLength(3);
   });
 });
@@ -216,7 +216,7 @@ describe("closing", () => {
   test("closing under way ends the question as closed", async () => {
     const stub = stubOf({ rcpt: () => SILENCE });
     const session = await dialOpen(stub);
-    const asked = session.ask(question("a@x.example"));
+    const asked = session.probe(question("a@x.example"));
     await stub.received("RCPT");
     session.close();
     expect((await asked).failure?.kind).toBe("closed");
@@ -224,8 +224,8 @@ describe("closing", () => {
 
   test("two questions at once are a bug", async () => {
     const session = await dialOpen(stubOf());
-    const first = session.ask(question("a@x.example"));
-    await expect(session.ask(question("b@x.example"))).rejects.toThrow("two questions at once");
+    const first = session.probe(question("a@x.example"));
+    await expect(session.probe(question("b@x.example"))).rejects.toThrow("two questions at once");
     expect(codes(await first)).toEqual([250]);
   });
 });

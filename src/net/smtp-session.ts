@@ -1,13 +1,13 @@
 import { err, type Result } from "../base/errors.ts";
 import type { SmtpCapabilities } from "./smtp-capabilities.ts";
 import { envelopeCommands, type SmtpEnvelope } from "./smtp-commands.ts";
-import type { SmtpDialogueLine } from "./smtp-dialogue.ts";
+import type { SmtpTranscriptLine } from "./smtp-transcript.ts";
 import { demandsTls, isAccepted, isRefused, type SmtpFailure, type SmtpStage } from "./smtp-failure.ts";
-import { brokenAt, type Conversation, partAfter, refusedAt, secure } from "./smtp-handshake.ts";
+import { lineFailure, type SmtpLineContext, closeAfter, replyFailure, secure } from "./smtp-handshake.ts";
 import type { SmtpReply } from "./smtp-reply.ts";
 
 /** One MAIL with its recipients. */
-export interface Question extends SmtpEnvelope {
+export interface SmtpProbe extends SmtpEnvelope {
   /**
    * Called with each recipient's reply; true leaves the later recipients unasked (their answer stays `null`).
    * Not called where the server offers PIPELINING: there all were asked before the first reply came.
@@ -20,7 +20,7 @@ export interface Question extends SmtpEnvelope {
  * even when the dialogue failed later, or when it demanded TLS and that failed (stage `starttls`). `failure` is also set
  * when MAIL was refused (stage `mail`, kind `reply`).
  */
-export interface Answer {
+export interface SmtpProbeResult {
   readonly mail: SmtpReply | null;
   readonly rcpts: readonly (SmtpReply | null)[];
   readonly failure: SmtpFailure | null;
@@ -30,7 +30,7 @@ export interface Answer {
 export interface SmtpSession {
   readonly capabilities: SmtpCapabilities;
   /** The opening and the latest question, bounded: ask for it before the next question. */
-  readonly transcript: readonly SmtpDialogueLine[];
+  readonly transcript: readonly SmtpTranscriptLine[];
   readonly tls: boolean;
   /** May another question be asked? False while one is, and for ever once the server closed, erred or said 421. */
   readonly usable: boolean;
@@ -42,16 +42,16 @@ export interface SmtpSession {
    * Ends within one reply timeout for each command, or at the session's deadline, or when closed.
    * A server that sends more replies than it was asked for is not believed about any recipient of this question.
    */
-  ask(question: Question): Promise<Answer>;
+  probe(question: SmtpProbe): Promise<SmtpProbeResult>;
   /** QUIT in the background, destroyed after `QUIT_WAIT_MS`. A question under way ends as `closed`. */
   close(): void;
 }
 
 /** After 421 a server closes (RFC 5321 §3.8); replies to the rest of the group get only this long. */
-export const LAST_WORDS_MS = 1_000;
+export const AFTER_421_MS = 1_000;
 
 /** Makes the session of a conversation that has said EHLO; the session owns the line from then on. */
-export const createSession = (conversation: Conversation, capabilities: SmtpCapabilities): SmtpSession =>
+export const createSession = (conversation: SmtpLineContext, capabilities: SmtpCapabilities): SmtpSession =>
   new Session(conversation, capabilities);
 
 class Session implements SmtpSession {
@@ -64,7 +64,7 @@ class Session implements SmtpSession {
   private farewell: SmtpReply | null = null;
 
   constructor(
-    private readonly conversation: Conversation,
+    private readonly conversation: SmtpLineContext,
     public capabilities: SmtpCapabilities,
   ) {}
 
@@ -72,16 +72,16 @@ class Session implements SmtpSession {
     return !this.asking && !this.over && this.conversation.line.problem === null;
   }
 
-  get transcript(): readonly SmtpDialogueLine[] {
+  get transcript(): readonly SmtpTranscriptLine[] {
     return this.conversation.dialogue.lines();
   }
 
-  async ask(question: Question): Promise<Answer> {
+  async probe(question: SmtpProbe): Promise<SmtpProbeResult> {
     if (this.asking) throw new Error("two questions at once in one SMTP session");
     const usable = this.usable;
     this.asking = true;
     try {
-      this.conversation.dialogue.beginQuestion();
+      this.conversation.dialogue.beginProbe();
       const answer = await this.put(question, usable);
       if (!this.shouldSecure(answer)) return answer;
       const failure = await this.upgrade();
@@ -96,13 +96,16 @@ class Session implements SmtpSession {
     this.conversation.line.leave();
   }
 
-  private async put(question: Question, usable: boolean): Promise<Answer> {
+  private async put(question: SmtpProbe, usable: boolean): Promise<SmtpProbeResult> {
     const { line } = this.conversation;
     const commands = envelopeCommands(question, this.capabilities.eightBitMime);
     const rcpts: (SmtpReply | null)[] = question.recipients.map(() => null);
-    if (!usable) return { mail: null, rcpts, failure: brokenAt(this.conversation, this.firstStage, "closed") };
+    if (!usable) return { mail: null, rcpts, failure: lineFailure(this.conversation, this.firstStage, "closed") };
     if (question.smtputf8 && !this.capabilities.smtputf8) {
-      const failure: SmtpFailure = { ...brokenAt(this.conversation, "mail", "closed"), kind: "smtputf8_not_offered" };
+      const failure: SmtpFailure = {
+        ...lineFailure(this.conversation, "mail", "closed"),
+        kind: "smtputf8_not_offered",
+      };
       return { mail: null, rcpts, failure };
     }
 
@@ -120,7 +123,7 @@ class Session implements SmtpSession {
     const mailAccepted = isAccepted(mail.value);
     if (mailAccepted) this.warm = true;
 
-    let failure = mailAccepted ? null : refusedAt(this.conversation, "mail", mail.value);
+    let failure = mailAccepted ? null : replyFailure(this.conversation, "mail", mail.value);
     if (mailAccepted || grouped) {
       for (const [index, command] of commands.rcpts.entries()) {
         const rcpt = await hear("rcpt", command);
@@ -135,7 +138,7 @@ class Session implements SmtpSession {
     }
     if (this.farewell) this.close();
     if (line.problem !== "surplus_reply") return { mail: mail.value, rcpts, failure };
-    return { mail: mail.value, rcpts: rcpts.fill(null), failure: brokenAt(this.conversation, "rcpt", line.problem) };
+    return { mail: mail.value, rcpts: rcpts.fill(null), failure: lineFailure(this.conversation, "rcpt", line.problem) };
   }
 
   /** Sends `command` (`null`: it is on its way already) and hears its reply, whose code makes sense if it is ok. */
@@ -145,11 +148,11 @@ class Session implements SmtpSession {
       if (this.farewell) return err(this.hungUp(stage, this.farewell));
       line.send([command]);
     }
-    const waitMs = this.farewell ? Math.min(LAST_WORDS_MS, replyTimeoutMs) : replyTimeoutMs;
+    const waitMs = this.farewell ? Math.min(AFTER_421_MS, replyTimeoutMs) : replyTimeoutMs;
     const reply = await line.readReply(clock.monotonicMs() + waitMs);
     if (!reply.ok) {
       if (this.farewell) return err(this.hungUp(stage, this.farewell));
-      return err(brokenAt(this.conversation, stage, reply.error));
+      return err(lineFailure(this.conversation, stage, reply.error));
     }
     if (!isAccepted(reply.value) && !isRefused(reply.value)) return err(this.end(stage, reply.value));
     if (reply.value.code === 421) this.farewell = reply.value;
@@ -161,18 +164,18 @@ class Session implements SmtpSession {
   }
 
   private hungUp(stage: SmtpStage, farewell: SmtpReply): SmtpFailure {
-    return { ...brokenAt(this.conversation, stage, "closed"), reply: farewell };
+    return { ...lineFailure(this.conversation, stage, "closed"), reply: farewell };
   }
 
   /** The session cannot go on after this reply. */
   private end(stage: SmtpStage, reply: SmtpReply): SmtpFailure {
-    const failure = refusedAt(this.conversation, stage, reply);
+    const failure = replyFailure(this.conversation, stage, reply);
     this.over = true;
-    partAfter(this.conversation, failure);
+    closeAfter(this.conversation, failure);
     return failure;
   }
 
-  private shouldSecure({ mail, rcpts }: Answer): boolean {
+  private shouldSecure({ mail, rcpts }: SmtpProbeResult): boolean {
     if (this.tls || this.triedTls || this.over || !this.capabilities.starttls) return false;
     if (this.conversation.line.problem !== null) return false;
     return [mail, ...rcpts].some((reply) => reply !== null && demandsTls(reply));
@@ -183,7 +186,7 @@ class Session implements SmtpSession {
     const secured = await secure(this.conversation);
     if (!secured.ok) {
       this.over = true;
-      partAfter(this.conversation, secured.error);
+      closeAfter(this.conversation, secured.error);
       return secured.error;
     }
     this.tls = true;

@@ -2,7 +2,7 @@ import { afterEach, describe, expect, test } from "bun:test";
 import { systemClock } from "../base/clock.ts";
 import { createTestClock, settle } from "../testing/clock.ts";
 import { createStubs } from "../testing/smtp-dial.ts";
-import { type SocksScript, startSocksServer } from "../testing/socks-server.ts";
+import { type SocksServerScript, startSocksServer } from "../testing/socks-server.ts";
 import { openSession } from "./smtp-client.ts";
 import { createSocksConnector } from "./socks-connector.ts";
 
@@ -12,7 +12,7 @@ afterEach(() => {
   for (const stop of stops.splice(0)) stop();
 });
 
-const proxyOf = async (script: SocksScript, credentials: { user: string; password: string } | null = null) => {
+const proxyOf = async (script: SocksServerScript, credentials: { user: string; password: string } | null = null) => {
   const server = await startSocksServer(script);
   stops.push(server.stop);
   const proxy = {
@@ -43,7 +43,7 @@ describe("through a SOCKS5 proxy", () => {
         replyTimeoutMs: 60_000,
       });
       if (!session.ok) throw new Error(session.error.kind);
-      const answer = await session.value.ask({ mailFrom: "", recipients: ["a@example.com"], smtputf8: false });
+      const answer = await session.value.probe({ mailFrom: "", recipients: ["a@example.com"], smtputf8: false });
       expect(answer.rcpts[0]?.code).toBe(250);
       expect(server.asked).toEqual([`${stub.hostname} ${stub.port}`]);
       session.value.close();

@@ -1,6 +1,6 @@
 import type { Operation } from "../http/openapi.ts";
 import { BODY_ERRORS } from "../http/operation-errors.ts";
-import { createOutgoingRules } from "../net/fetch-url.ts";
+import { createUrlPolicy } from "../net/fetch-url.ts";
 import { webhookUrlSchema } from "../webhooks/schemas.ts";
 import { notificationsChangeSchema, notificationsSchema } from "./schemas.ts";
 
@@ -34,7 +34,7 @@ export const NOTIFICATIONS_OPERATIONS: readonly Operation[] = [
     description:
       "Only what is given changes; null removes the URL. The defaults come on top of the webhook and recipients of a single target, domain or job.",
     body: {
-      schema: notificationsChangeSchema(webhookUrlSchema(createOutgoingRules([]))),
+      schema: notificationsChangeSchema(webhookUrlSchema(createUrlPolicy([]))),
       example: { webhook_url: "https://example.com/hook", recipients: ["ops@example.com"] },
     },
     responses: { 200: { description: "The settings.", schema: notificationsSchema, example: NOTIFICATIONS } },

@@ -1,7 +1,7 @@
 import { Elysia } from "elysia";
 import { readJson } from "../http/body.ts";
 import type { Guard } from "../http/guard.ts";
-import type { OutgoingRules } from "../net/fetch-url.ts";
+import type { UrlPolicy } from "../net/fetch-url.ts";
 import { webhookUrlSchema } from "../webhooks/schemas.ts";
 import type { Notifications } from "./notifications.ts";
 import { notificationsChangeSchema } from "./schemas.ts";
@@ -9,7 +9,7 @@ import { notificationsChangeSchema } from "./schemas.ts";
 export interface NotificationsRouteDeps {
   readonly guard: Guard;
   readonly notifications: Notifications;
-  readonly rules: OutgoingRules;
+  readonly rules: UrlPolicy;
 }
 
 const PATH = "/v1/notifications";

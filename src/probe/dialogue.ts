@@ -1,15 +1,15 @@
 import type { Clock } from "../base/clock.ts";
 import type { Result } from "../base/errors.ts";
-import type { SmtpDialogueLine } from "../net/smtp-dialogue.ts";
+import type { SmtpTranscriptLine } from "../net/smtp-transcript.ts";
 import { isRefused, type SmtpFailure } from "../net/smtp-failure.ts";
-import type { Answer, Question, SmtpSession } from "../net/smtp-session.ts";
+import type { SmtpProbeResult, SmtpProbe, SmtpSession } from "../net/smtp-session.ts";
 
 /** What a mail host said to one question, or why it said nothing. */
-export interface ProbeAnswer extends Answer {
+export interface ProbeAnswer extends SmtpProbeResult {
   readonly connection: "new" | "reused" | "none";
   readonly tls: boolean;
   /** The session's opening and this question's lines, nobody else's. */
-  readonly transcript: readonly SmtpDialogueLine[];
+  readonly transcript: readonly SmtpTranscriptLine[];
   /** Wall time at which the host was dialled, or asked over a connection that stood. */
   readonly startedAtMs: number;
   /** From then until the answer was complete; the wait for a turn is not in it. */
@@ -41,7 +41,7 @@ interface Held {
  */
 export const holdDialogue = async (
   clock: Clock,
-  question: Question,
+  question: SmtpProbe,
   { standing, open }: { readonly standing: Connection | null; readonly open: OpenSession },
 ): Promise<Held> => {
   const startedAtMs = clock.nowMs();
@@ -66,10 +66,10 @@ export const holdDialogue = async (
   return put({ session: session.value, openedMs: clock.monotonicMs(), recipients: 0 }, "new");
 };
 
-const askOrClose = async (connection: Connection, question: Question): Promise<Answer> => {
+const askOrClose = async (connection: Connection, question: SmtpProbe): Promise<SmtpProbeResult> => {
   connection.recipients += question.recipients.length;
   try {
-    return await connection.session.ask(question);
+    return await connection.session.probe(question);
   } catch (error) {
     connection.session.close();
     throw error;
@@ -81,7 +81,7 @@ const askOrClose = async (connection: Connection, question: Question): Promise<A
  * or the server that took this sender before now refuses him or says 421, as servers do that count what one connection
  * may ask. Nothing of that is about the recipient.
  */
-const isStale = ({ mail, rcpts, failure }: Answer): boolean => {
+const isStale = ({ mail, rcpts, failure }: SmtpProbeResult): boolean => {
   if (rcpts.some((reply) => reply !== null && reply.code !== 421)) return false;
   if (mail !== null && isRefused(mail)) return true;
   if (rcpts.some((reply) => reply !== null)) return true;
@@ -89,7 +89,7 @@ const isStale = ({ mail, rcpts, failure }: Answer): boolean => {
 };
 
 /** The answer of a host that could not be opened a session with. */
-export const unopened = (question: Question, failure: SmtpFailure) => ({
+export const unopened = (question: SmtpProbe, failure: SmtpFailure) => ({
   mail: null,
   rcpts: question.recipients.map(() => null),
   failure,
@@ -100,14 +100,14 @@ export const unopened = (question: Question, failure: SmtpFailure) => ({
 
 /** The answer of a host that was not dialled, because it was silent time and again. */
 export const remembered = (
-  question: Question,
+  question: SmtpProbe,
   { failure, sinceMs }: { readonly failure: SmtpFailure; readonly sinceMs: number },
   nowMs: number,
 ): ProbeAnswer => ({ ...unopened(question, failure), startedAtMs: nowMs, tookMs: 0, rememberedSinceMs: sinceMs });
 
 /** The host did not take the connect, or took it and never said a word. */
 export const isSilence = (failure: SmtpFailure | null): failure is SmtpFailure =>
-  failure !== null && (failure.kind === "connect_timeout" || (failure.kind === "timeout" && !failure.heardAnything));
+  failure !== null && (failure.kind === "connect_timeout" || (failure.kind === "timeout" && !failure.receivedAnything));
 
 /** A 421 at the door: while other connections of ours to the same host are open, we are the crowd. */
 export const isCrowdedOut = (failure: SmtpFailure | null): boolean =>

@@ -1,6 +1,6 @@
 import { createFairQueue, type FairQueue } from "../base/fair-queue.ts";
 import type { OnBehalfOf, Priority } from "../base/on-behalf-of.ts";
-import type { Question } from "../net/smtp-session.ts";
+import type { SmtpProbe } from "../net/smtp-session.ts";
 import type { Connection, ProbeAnswer } from "./dialogue.ts";
 
 /** One address of a mail host, and the way there. */
@@ -16,7 +16,7 @@ export interface ProbeTarget {
 
 /** A question, and who waits for its answer. */
 export interface Job {
-  readonly question: Question;
+  readonly question: SmtpProbe;
   readonly onBehalfOf: OnBehalfOf;
   readonly resolve: (answer: ProbeAnswer) => void;
   readonly reject: (error: unknown) => void;

@@ -1,6 +1,6 @@
 import type { Clock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
-import type { DnsOutcome, DnsReply } from "../net/dns.ts";
+import type { DnsOutcome, DnsResponse } from "../net/dns.ts";
 import type { SmtpFailure } from "../net/smtp-failure.ts";
 import type { ProbeTarget } from "./lane.ts";
 import { createOutageSigns, type OutageSigns } from "./outage-signs.ts";
@@ -36,7 +36,7 @@ interface Strange {
 }
 
 /** What DNS was asked. */
-export type DnsQuestion = Pick<DnsReply, "name" | "type">;
+export type DnsQuestion = Pick<DnsResponse, "name" | "type">;
 
 const SECOND_MS = 1_000;
 const MINUTE_MS = 60 * SECOND_MS;
@@ -141,7 +141,7 @@ export class Outages {
   }
 
   /** What came of a DNS query. Replies from the cache say nothing about now. */
-  noteDns({ name, type, outcome, fromCache }: Pick<DnsReply, "name" | "type" | "outcome" | "fromCache">): void {
+  noteDns({ name, type, outcome, fromCache }: Pick<DnsResponse, "name" | "type" | "outcome" | "fromCache">): void {
     if (fromCache) return;
     if (outcome === "local_failure") this.noteShortage("dns_sockets");
     if (DNS_ANSWERS.has(outcome) || DNS_FAILURES.has(outcome)) this.noteLife("dns_sockets");
@@ -161,7 +161,7 @@ export class Outages {
       return;
     }
     this.noteLife("egress");
-    if (failure === null || failure.heardAnything) {
+    if (failure === null || failure.receivedAnything) {
       this.remember(target);
       this.noteLife("smtp");
     } else if (UNREACHABLE_KINDS.has(failure.kind)) {

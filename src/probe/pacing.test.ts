@@ -8,7 +8,7 @@ const failure: SmtpFailure = {
   kind: "connect_timeout",
   reply: null,
   detail: null,
-  heardAnything: false,
+  receivedAnything: false,
   transcript: [],
 };
 const silent = { kind: "silent", failure } as const;

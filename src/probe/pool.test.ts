@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import type { Answer, Question } from "../net/smtp-session.ts";
+import type { SmtpProbeResult, SmtpProbe } from "../net/smtp-session.ts";
 import { A, B, failureOf, OK, poolOf, question, replyOf, unsaid, yes } from "../testing/pool-world.ts";
 import { IDLE_MS } from "./idle.ts";
 
@@ -58,7 +58,7 @@ describe("reuse", () => {
 
 describe("what a standing connection leaves unsaid is asked again on a new one", () => {
   const busy = replyOf("421 4.7.0 Too many messages in this session");
-  const late: ReadonlyArray<readonly [string, (asked: Question) => Answer]> = [
+  const late: ReadonlyArray<readonly [string, (asked: SmtpProbe) => SmtpProbeResult]> = [
     ["closed", (asked) => unsaid(asked, failureOf("closed", "rset"))],
     ["closed at MAIL", (asked) => unsaid(asked, failureOf("closed", "mail"))],
     ["RSET refused", (asked) => unsaid(asked, failureOf("reply", "rset"))],

@@ -2,7 +2,7 @@ import type { Clock } from "../base/clock.ts";
 import type { Result } from "../base/errors.ts";
 import { type OnBehalfOf, OPERATOR, type Priority } from "../base/on-behalf-of.ts";
 import type { SmtpFailure } from "../net/smtp-failure.ts";
-import type { Question, SmtpSession } from "../net/smtp-session.ts";
+import type { SmtpProbe, SmtpSession } from "../net/smtp-session.ts";
 import { type CeilingDeps, createCeilings } from "./ceilings.ts";
 import { type Connection, holdDialogue, isCrowdedOut, isSilence, type ProbeAnswer, remembered } from "./dialogue.ts";
 import { createIdleConnections } from "./idle.ts";
@@ -34,7 +34,7 @@ export interface PoolDeps extends CeilingDeps {
 
 export interface ProbePool {
   /** Asks a host, as soon as the ceilings let us. Never rejects for what a server does. */
-  ask(target: ProbeTarget, question: Question, onBehalfOf?: OnBehalfOf): Promise<ProbeAnswer>;
+  ask(target: ProbeTarget, question: SmtpProbe, onBehalfOf?: OnBehalfOf): Promise<ProbeAnswer>;
   /** The host said that we come too often, or (again) not. */
   notePace(target: ProbeTarget, kind: "rate_limited" | "answered"): void;
   /** Dialogues that are open or being opened. */
@@ -111,7 +111,7 @@ export const createProbePool = (deps: PoolDeps): ProbePool => {
     return waiting.includes("realtime") ? "realtime" : (waiting.find((priority) => priority !== null) ?? null);
   };
 
-  const mayServeOn = (lane: Lane, { session, recipients, openedMs }: Connection, { recipients: next }: Question) => {
+  const mayServeOn = (lane: Lane, { session, recipients, openedMs }: Connection, { recipients: next }: SmtpProbe) => {
     if (!session.usable || recipients + next.length > rcptPerConnectionMax) return false;
     const wanted = wantedFor(lane);
     if (wanted === "realtime" && priorityOf(lane) === "bulk") return false;

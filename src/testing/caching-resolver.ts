@@ -1,5 +1,5 @@
 import type { Clock } from "../base/clock.ts";
-import type { DnsReply, DnsResolver, DnsType } from "../net/dns.ts";
+import type { DnsResponse, DnsResolver, DnsType } from "../net/dns.ts";
 
 /**
  * A resolver that keeps what another one says until its time to live is over, and counts that down, by name and type, as
@@ -8,16 +8,16 @@ import type { DnsReply, DnsResolver, DnsType } from "../net/dns.ts";
 export const createCachingResolver = (
   upstream: DnsResolver,
   clock: Clock,
-  ttlOf: (outcome: DnsReply["outcome"]) => number,
+  ttlOf: (outcome: DnsResponse["outcome"]) => number,
 ): DnsResolver & { flush(name: string): void } => {
-  const kept = new Map<string, { readonly reply: DnsReply; readonly untilMs: number }>();
+  const kept = new Map<string, { readonly reply: DnsResponse; readonly untilMs: number }>();
   return {
-    async resolve<T extends DnsType>(name: string, type: T): Promise<DnsReply<T>> {
+    async resolve<T extends DnsType>(name: string, type: T): Promise<DnsResponse<T>> {
       const key = `${type} ${name}`;
       const known = kept.get(key);
       const nowMs = clock.monotonicMs();
       if (known !== undefined && nowMs < known.untilMs)
-        return { ...known.reply, ttlS: Math.ceil((known.untilMs - nowMs) / 1000) } as DnsReply<T>;
+        return { ...known.reply, ttlS: Math.ceil((known.untilMs - nowMs) / 1000) } as DnsResponse<T>;
       const reply = await upstream.resolve(name, type);
       const isSaid = ["answer", "no_data", "nxdomain"].includes(reply.outcome);
       const ttlS = isSaid ? ttlOf(reply.outcome) : 0;

@@ -36,8 +36,8 @@ describe("what was asked", () => {
     await resolver.resolve("Example.com", "MX");
     await resolver.resolve("example.com", "A");
     await resolver.resolve("example.com", "MX");
-    expect(resolver.asked).toEqual(["MX example.com", "A example.com", "MX example.com"]);
-    expect(resolver.countAsked("example.com", "MX")).toBe(2);
+    expect(resolver.queries).toEqual(["MX example.com", "A example.com", "MX example.com"]);
+    expect(resolver.countQueries("example.com", "MX")).toBe(2);
   });
 });
 

@@ -2,7 +2,7 @@ import type { OnBehalfOf } from "../base/on-behalf-of.ts";
 import type {
   DnsOutcome,
   DnsRecordData,
-  DnsReply,
+  DnsResponse,
   DnsResolver,
   DnsType,
   MxRecord,
@@ -20,17 +20,17 @@ export type ZoneRecords = {
   readonly CNAME?: string | ZoneFailure;
 };
 
-/** Lower-case names without a final dot, each with its records, or with the outcome of every question about it. */
+/** Lower-case names without a final dot, each with its records, or with the outcome of every query about it. */
 export type Zone = Readonly<Record<string, ZoneRecords | ZoneFailure>>;
 
-/** A resolver that knows one literal zone, and remembers what it was asked. */
+/** A resolver that knows one literal zone, and remembers each query it received. */
 export interface ZoneResolver extends DnsResolver {
-  /** Every question in order, as `MX example.com`. */
-  readonly asked: readonly string[];
-  /** For whom each question was asked. */
-  readonly askedFor: ReadonlyArray<OnBehalfOf | undefined>;
-  /** How often this was asked. */
-  countAsked(name: string, type: DnsType): number;
+  /** Every query in order, as `MX example.com`. */
+  readonly queries: readonly string[];
+  /** On whose behalf each query was made. */
+  readonly queriedFor: ReadonlyArray<OnBehalfOf | undefined>;
+  /** How often this was queried. */
+  countQueries(name: string, type: DnsType): number;
 }
 
 const ZONE_TTL_S = 300;
@@ -54,11 +54,11 @@ const FAILURES: ReadonlySet<string> = new Set<ZoneFailure>([
 
 /**
  * Builds a resolver over a literal zone: `nxdomain` for a name that is not in it, `no_data` for a type that its name
- * does not have, aliases followed. The zone is read at every question, so a test may change it in between.
+ * does not have, aliases followed. The zone is read at every query, so a test may change it in between.
  */
 export const createZoneResolver = (zone: Zone): ZoneResolver => {
-  const asked: string[] = [];
-  const askedFor: Array<OnBehalfOf | undefined> = [];
+  const queries: string[] = [];
+  const queriedFor: Array<OnBehalfOf | undefined> = [];
 
   const lookUp = (name: string, type: DnsType, cnames: readonly string[]): Found => {
     const entry = Object.hasOwn(zone, name) ? zone[name] : undefined;
@@ -76,27 +76,27 @@ export const createZoneResolver = (zone: Zone): ZoneResolver => {
   };
 
   return {
-    asked,
-    askedFor,
-    countAsked: (name, type) => asked.filter((question) => question === `${type} ${name}`).length,
+    queries,
+    queriedFor,
+    countQueries: (name, type) => queries.filter((query) => query === `${type} ${name}`).length,
     async resolve<T extends DnsType>(
       name: string,
       type: T,
       { signal, onBehalfOf }: ResolveOptions = {},
-    ): Promise<DnsReply<T>> {
+    ): Promise<DnsResponse<T>> {
       const lower = name.toLowerCase().replace(/(?<=.)\.$/, "");
-      asked.push(`${type} ${lower}`);
-      askedFor.push(onBehalfOf);
+      queries.push(`${type} ${lower}`);
+      queriedFor.push(onBehalfOf);
       const found: Found = signal?.aborted ? { outcome: "aborted", records: [], cnames: [] } : lookUp(lower, type, []);
       const isSaid = found.outcome === "answer" || found.outcome === "no_data" || found.outcome === "nxdomain";
       const ttlS = isSaid ? ZONE_TTL_S : 0;
       const rest = { ttlS, authenticated: false, server: ZONE_SERVER, fromCache: false, elapsedMs: 0 };
-      return { name: lower, type, ...found, ...rest } as DnsReply<T>;
+      return { name: lower, type, ...found, ...rest } as DnsResponse<T>;
     },
   };
 };
 
-type Found = Pick<DnsReply, "outcome" | "records" | "cnames">;
+type Found = Pick<DnsResponse, "outcome" | "records" | "cnames">;
 
 const isFailure = (text: string): text is ZoneFailure => FAILURES.has(text);
 

@@ -14,7 +14,7 @@ import { ROW_ENTRIES_MAX } from "../dmarc/report/report-row.ts";
 import { COUNT_MAX } from "../dmarc/report/report-values.ts";
 import { UNPACK_LIMITS } from "../dmarc/report/unpack.ts";
 import { MESSAGE_LIMITS, readMessage } from "../mail/message.ts";
-import type { DnsReply, DnsResolver, DnsType } from "../net/dns.ts";
+import type { DnsResponse, DnsResolver, DnsType } from "../net/dns.ts";
 import { createTestClock } from "./clock.ts";
 import { type FuzzTarget, must } from "./fuzz-target.ts";
 import { createZoneResolver } from "./dns-zone.ts";
@@ -110,7 +110,7 @@ const checkMessage = async (input: Uint8Array): Promise<void> => {
 };
 
 const deaf: DnsResolver = {
-  resolve: async <T extends DnsType>(name: string, type: T): Promise<DnsReply<T>> => ({
+  resolve: async <T extends DnsType>(name: string, type: T): Promise<DnsResponse<T>> => ({
     ...(await createZoneResolver({}).resolve(name, type)),
     outcome: "servfail",
   }),

@@ -2,7 +2,7 @@ import addresses from "../../fixtures/addresses.json" with { type: "json" };
 import { parseAddress } from "../mail/address.ts";
 import { inspectAddress } from "../mail/inspect-address.ts";
 import { encodeQuery } from "../net/dns-message.ts";
-import { readResponse } from "../net/dns-response.ts";
+import { matchPacket } from "../net/dns-packet-match.ts";
 import { createAddressPolicy, parseCidr } from "../net/public-address.ts";
 import { parseDnsServers, parseResolvConf } from "../net/resolv-conf.ts";
 import { createReplyParser, REPLY_LIMITS } from "../net/smtp-reply.ts";
@@ -75,8 +75,8 @@ const checkDnsResponse = (input: Uint8Array): void => {
   packet[3] = 0x80;
   packet.set([0, 2, 0, 1, 0, 1], 6);
   packet.set(input, QUERY.questionEnd);
-  readResponse(packet, QUERY);
-  readResponse(input, QUERY);
+  matchPacket(packet, QUERY);
+  matchPacket(input, QUERY);
 };
 
 const checkSettings = (input: Uint8Array): void => {

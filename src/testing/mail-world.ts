@@ -66,7 +66,7 @@ export interface MailWorld {
   readonly engine: Engine;
   readonly pool: ProbePool;
   /** For whom DNS was asked, and mail hosts. */
-  readonly askedFor: ReadonlyArray<OnBehalfOf | undefined>;
+  readonly queriedFor: ReadonlyArray<OnBehalfOf | undefined>;
   readonly probedFor: ReadonlyArray<OnBehalfOf | undefined>;
   /** Every question to DNS, as `MX x.example`. */
   readonly asked: readonly string[];
@@ -164,8 +164,8 @@ const worldOf = ({ hosts = [{ name: "mx.x.example" }], zone = {}, retryWaitsS = 
     clock,
     engine,
     pool,
-    asked: resolver.asked,
-    askedFor: resolver.askedFor,
+    asked: resolver.queries,
+    queriedFor: resolver.queriedFor,
     probedFor,
     zone: names,
     stubs,

@@ -3,7 +3,7 @@ import type { OnBehalfOf } from "../base/on-behalf-of.ts";
 import { NO_CAPABILITIES } from "../net/smtp-capabilities.ts";
 import type { SmtpFailure } from "../net/smtp-failure.ts";
 import { parseReply, type SmtpReply } from "../net/smtp-reply.ts";
-import type { Answer, Question, SmtpSession } from "../net/smtp-session.ts";
+import type { SmtpProbeResult, SmtpProbe, SmtpSession } from "../net/smtp-session.ts";
 import type { ProbeTarget } from "../probe/lane.ts";
 import { createPacing } from "../probe/pacing.ts";
 import { createProbePool } from "../probe/pool.ts";
@@ -23,24 +23,24 @@ export const failureOf = (kind: SmtpFailure["kind"], stage: SmtpFailure["stage"]
   kind,
   reply: null,
   detail: null,
-  heardAnything: stage !== "connect",
+  receivedAnything: stage !== "connect",
   transcript: [],
 });
 /** The answer of a host that accepts every recipient. */
-export const yes = (question: Question): Answer => ({
+export const yes = (question: SmtpProbe): SmtpProbeResult => ({
   mail: OK,
   rcpts: question.recipients.map(() => OK),
   failure: null,
 });
 /** The answer of a dialogue that failed before MAIL was answered. */
-export const unsaid = (question: Question, failure: SmtpFailure): Answer => ({
+export const unsaid = (question: SmtpProbe, failure: SmtpFailure): SmtpProbeResult => ({
   mail: null,
   rcpts: question.recipients.map(() => null),
   failure,
 });
 
 /** A question from the null sender. */
-export const question = (...recipients: string[]): Question => ({ mailFrom: "", recipients, smtputf8: false });
+export const question = (...recipients: string[]): SmtpProbe => ({ mailFrom: "", recipients, smtputf8: false });
 /** One address of a mail host, on port 25. */
 export const host = (address: string, name = `mx.${address}`, provider = name): ProbeTarget => ({
   host: name,
@@ -56,7 +56,7 @@ export const A = host("192.0.2.1");
 /** See `A`. */
 export const B = host("192.0.2.2");
 
-type Say = (question: Question, session: FakeSession) => Answer | Promise<Answer>;
+type Say = (question: SmtpProbe, session: FakeSession) => SmtpProbeResult | Promise<SmtpProbeResult>;
 
 class FakeSession implements SmtpSession {
   readonly capabilities = NO_CAPABILITIES;
@@ -64,12 +64,12 @@ class FakeSession implements SmtpSession {
   readonly tls = false;
   usable = true;
   closed: boolean = false;
-  readonly asked: Question[] = [];
+  readonly asked: SmtpProbe[] = [];
   constructor(
     readonly target: ProbeTarget,
     private readonly say: Say,
   ) {}
-  async ask(asked: Question): Promise<Answer> {
+  async probe(asked: SmtpProbe): Promise<SmtpProbeResult> {
     if (this.closed) throw new Error("asked after close");
     this.asked.push(asked);
     return await this.say(asked, this);
@@ -94,7 +94,7 @@ export const poolOf = (
 ) => {
   const clock = createTestClock();
   const sessions: FakeSession[] = [];
-  const held: Array<{ question: Question; session: FakeSession; let: (answer: Answer) => void }> = [];
+  const held: Array<{ question: SmtpProbe; session: FakeSession; let: (answer: SmtpProbeResult) => void }> = [];
   const hold: Say = (asked, session) => new Promise((resolve) => held.push({ question: asked, session, let: resolve }));
   const pool = createProbePool({
     clock,

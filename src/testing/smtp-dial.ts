@@ -2,7 +2,7 @@ import { afterEach } from "bun:test";
 import { type Clock, systemClock } from "../base/clock.ts";
 import type { Result } from "../base/errors.ts";
 import { createDirectConnector } from "../net/connector.ts";
-import { openSession, type SessionOptions } from "../net/smtp-client.ts";
+import { openSession, type SmtpSessionOptions } from "../net/smtp-client.ts";
 import type { SmtpFailure } from "../net/smtp-failure.ts";
 import type { SmtpSession } from "../net/smtp-session.ts";
 import { type SmtpStub, type SmtpStubScript, startSmtpStub } from "./smtp-stub.ts";
@@ -14,7 +14,7 @@ export const DIAL_REPLY_TIMEOUT_MS = 30_000;
 /** Opens a session with a stub, as `mx.example.test`, by the system clock unless another is given. */
 export const dialStub = (
   stub: SmtpStub,
-  overrides: Partial<SessionOptions> & { readonly clock?: Clock } = {},
+  overrides: Partial<SmtpSessionOptions> & { readonly clock?: Clock } = {},
 ): Promise<Result<SmtpSession, SmtpFailure>> => {
   const clock = overrides.clock ?? systemClock;
   return openSession({
@@ -33,7 +33,7 @@ export const dialStub = (
 /** The session of `dialStub`, where the test has no doubt that it opens. */
 export const dialOpen = async (
   stub: SmtpStub,
-  overrides: Partial<SessionOptions> & { readonly clock?: Clock } = {},
+  overrides: Partial<SmtpSessionOptions> & { readonly clock?: Clock } = {},
 ): Promise<SmtpSession> => {
   const session = await dialStub(stub, overrides);
   if (!session.ok) throw new Error(`no session: ${session.error.stage} ${session.error.kind}`);

@@ -18,8 +18,8 @@ test("a script sees addresses, the number of the recipient and the connection", 
     },
   });
   const session = await dialOpen(stub);
-  await session.ask(ask("a@x.example"));
-  await session.ask(ask("b@x.example"));
+  await session.probe(ask("a@x.example"));
+  await session.probe(ask("b@x.example"));
   expect(seen).toEqual(["us@probe.example", ["a@x.example", 0, 0], "us@probe.example", ["b@x.example", 1, 0]]);
 });
 
@@ -28,7 +28,7 @@ test("a promise holds the answer until the test lets it go", async () => {
   const stub = stubOf({ rcpt: () => held.promise });
   const session = await dialOpen(stub);
   let answered = false;
-  const asked = session.ask(ask("a@x.example")).then((answer) => {
+  const asked = session.probe(ask("a@x.example")).then((answer) => {
     answered = true;
     return answer;
   });
@@ -49,7 +49,7 @@ test("two stubs can share a port on two addresses", async () => {
 test("nothing is answered after the end of a connection", async () => {
   const stub = stubOf({ mail: () => HANG_UP });
   const session = await dialOpen(stub);
-  const answer = await session.ask(ask("a@x.example"));
+  const answer = await session.probe(ask("a@x.example"));
   expect(answer).toMatchObject({ mail: null, failure: { stage: "mail", kind: "closed" } });
   await stub.allClosed();
 });
@@ -59,5 +59,5 @@ test("stopping ends the connections", async () => {
   const session = await dialOpen(stub);
   stub.stop();
   await stub.allClosed();
-  expect((await session.ask(ask("a@x.example"))).failure?.kind).toBe("closed");
+  expect((await session.probe(ask("a@x.example"))).failure?.kind).toBe("closed");
 });

@@ -1,6 +1,6 @@
 import { connect, createServer, type Socket } from "node:net";
 
-export interface SocksScript {
+export interface SocksServerScript {
   /** Asked for with RFC 1929; without it no authentication is offered. */
   readonly user?: string;
   readonly password?: string;
@@ -11,7 +11,7 @@ export interface SocksScript {
 }
 
 /** A SOCKS5 server on 127.0.0.1, as small as a test needs it. `asked` are the targets it was asked for. */
-export const startSocksServer = async (script: SocksScript = {}) => {
+export const startSocksServer = async (script: SocksServerScript = {}) => {
   const asked: string[] = [];
   const sockets = new Set<Socket>();
 

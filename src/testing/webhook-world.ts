@@ -3,7 +3,7 @@ import { createLog } from "../base/log.ts";
 import { newId } from "../base/secrets.ts";
 import { type Db, openDb } from "../db/open.ts";
 import { createPoster } from "../net/fetch.ts";
-import { createOutgoingRules } from "../net/fetch-url.ts";
+import { createUrlPolicy } from "../net/fetch-url.ts";
 import { createDispatcher } from "../webhooks/dispatcher.ts";
 import { createEventStore } from "../webhooks/event-store.ts";
 import { createWebhookSecretStore } from "../webhooks/secret-store.ts";
@@ -51,7 +51,7 @@ export const createWebhookWorlds = () => {
     /** Account and mode to their default URL. */
     const defaults = new Map<string, string>();
     const secrets = createWebhookSecrets({ db, store: createWebhookSecretStore(db), clock });
-    const rules = createOutgoingRules(["127.0.0.0/8"]);
+    const rules = createUrlPolicy(["127.0.0.0/8"]);
     const post = createPoster({ resolver: createZoneResolver(zone), rules, clock });
     const send = createSender({ post, clock, userAgent: "Postwarden/test", baseUrl: null });
     const dispatcher = createDispatcher({

@@ -79,14 +79,14 @@ describe("the blocklists", () => {
     const hosts = [{ host: "mx.x.example", preference: 10, addresses, lookup_failed: false }];
     const { inquire, resolver } = start(TEST_POINTS);
     await inquire(domainWith({ name: "[192.0.2.2]", hosts }));
-    const asked = resolver.asked.filter((question) => /^A [1-4]\.2\.0\.192\.bl/.test(question));
+    const asked = resolver.queries.filter((question) => /^A [1-4]\.2\.0\.192\.bl/.test(question));
     expect(asked.toSorted()).toEqual([2, 3, 4].map((n) => `A ${n}.2.0.192.bl.spamcop.net`));
-    expect(resolver.asked.some((question) => question.includes("192.0.2.2"))).toBe(false);
+    expect(resolver.queries.some((question) => question.includes("192.0.2.2"))).toBe(false);
   });
 
   test("are asked once about what many addresses have in common, and again when that is old", async () => {
     const { inquire, resolver, clock } = start(TEST_POINTS);
-    const askedTimes = () => resolver.countAsked(MX_AT_SPAMCOP, "A");
+    const askedTimes = () => resolver.countQueries(MX_AT_SPAMCOP, "A");
     await Promise.all([inquire(domainWith()), inquire(domainWith())]);
     await inquire(domainWith());
     expect(askedTimes()).toBe(1);

@@ -23,7 +23,7 @@ const inquire = async (zone: Zone, { email = "ada@x.example", random = inOrder, 
     clock: createTestClock(),
   })(address.value);
   expect(evidenceSchema.shape.domain.safeParse(evidence).success).toBe(true);
-  return { ...evidence, asked: resolver.asked };
+  return { ...evidence, asked: resolver.queries };
 };
 
 const PUBLIC = "203.0.114.25";

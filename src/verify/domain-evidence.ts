@@ -3,7 +3,7 @@ import type { Clock } from "../base/clock.ts";
 import { type OnBehalfOf, OPERATOR } from "../base/on-behalf-of.ts";
 import { type Random, shuffled } from "../base/secrets.ts";
 import type { Address } from "../mail/address.ts";
-import { type DnsReply, type DnsResolver, resolverFor, isDefinite } from "../net/dns.ts";
+import { type DnsResponse, type DnsResolver, resolverFor, isDefinite } from "../net/dns.ts";
 import type { AddressPolicy } from "../net/public-address.ts";
 import type { DnsQuestion, DomainEvidence, MailHost } from "./evidence.ts";
 import { unverifiableProvider } from "./providers.ts";
@@ -47,7 +47,7 @@ const recordText = (record: unknown): string => {
   return JSON.stringify(record);
 };
 
-const questionOf = (reply: DnsReply): DnsQuestion => ({
+const questionOf = (reply: DnsResponse): DnsQuestion => ({
   name: reply.name,
   type: reply.type,
   outcome: reply.outcome,

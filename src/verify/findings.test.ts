@@ -138,7 +138,7 @@ describe("no is not believed where none can be", () => {
   });
 
   test("nor is one at the banner", () => {
-    const failure = { kind: "reply", stage: "banner", heardAnything: true } as const;
+    const failure = { kind: "reply", stage: "banner", receivedAnything: true } as const;
     expect(findingOfFailure(HOST, [asNo("banner", LINES.blocked)], failure).reading).toBe("blocked");
   });
 
@@ -166,7 +166,7 @@ describe("a dialogue that ended before RCPT", () => {
     ["garbage", "protocol_error"],
   ] as const;
   test.each(rows)("%s reads as %s", (kind, reading) => {
-    const finding = findingOfFailure(HOST, [], { kind, stage: "banner", heardAnything: false });
+    const finding = findingOfFailure(HOST, [], { kind, stage: "banner", receivedAnything: false });
     expect(finding).toMatchObject({ reading, host: HOST, rule: kind, reply: null, heard: false, retryable: false });
   });
 
@@ -178,7 +178,7 @@ describe("a dialogue that ended before RCPT", () => {
 
   test("with a refusal, that refusal speaks, and its hint", () => {
     const busy = replyOf("banner", "us", "421 4.7.0 Too many connections, try again in 90 seconds");
-    const failure = { kind: "reply", stage: "banner", heardAnything: true } as const;
+    const failure = { kind: "reply", stage: "banner", receivedAnything: true } as const;
     expect(findingOfFailure(HOST, [busy], failure)).toMatchObject({
       reading: "rate_limited",
       retryable: true,
@@ -189,7 +189,7 @@ describe("a dialogue that ended before RCPT", () => {
 
   test("a handshake that failed speaks louder than the refusal that demanded it", () => {
     const demand = replyOf("rcpt", "us", "454 4.7.0 TLS not available");
-    const failure = { kind: "tls_failed", stage: "starttls", heardAnything: true } as const;
+    const failure = { kind: "tls_failed", stage: "starttls", receivedAnything: true } as const;
     expect(findingOfFailure(HOST, [demand], failure).reading).toBe("tls_required");
   });
 });

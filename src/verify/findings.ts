@@ -107,7 +107,7 @@ const readingOfFailure = (kind: SmtpFailure["kind"]): Finding["reading"] => {
 export const findingOfFailure = (
   host: string,
   replies: readonly ReplyEvidence[],
-  failure: Pick<SmtpFailure, "kind" | "stage" | "heardAnything"> | null,
+  failure: Pick<SmtpFailure, "kind" | "stage" | "receivedAnything"> | null,
 ): Finding => {
   const refusal = replies.findLast(({ code }) => code >= 400);
   if (refusal !== undefined && failure?.kind !== "tls_failed") return said(host, refusal, believed(refusal));
@@ -116,7 +116,7 @@ export const findingOfFailure = (
     reading: failure === null ? "protocol_error" : readingOfFailure(failure.kind),
     stage: failure?.stage ?? null,
     rule: failure?.kind ?? null,
-    heard: failure?.heardAnything ?? true,
+    heard: failure?.receivedAnything ?? true,
   };
 };
 

@@ -137,7 +137,7 @@ describe("without credits", () => {
     const first = app.verify(key, "one@example.com", "?timeout=1");
     await app.advance(1_000);
     expect((await first).status).toBe(202);
-    const asked = app.resolver.asked.length;
+    const asked = app.resolver.queries.length;
     const refused = await app.verify(key, "two@example.com");
     expect(refused).toMatchObject({
       status: 402,
@@ -149,7 +149,7 @@ describe("without credits", () => {
       },
     });
     expect(app.countVerifications()).toBe(1);
-    expect(app.resolver.asked).toHaveLength(asked);
+    expect(app.resolver.queries).toHaveLength(asked);
     expect(app.credits()).toEqual({ available: 0, held: 1 });
     app.service.accounts.grantCredits("main", 1, "test");
     const again = app.verify(key, "two@example.com", "?timeout=1");

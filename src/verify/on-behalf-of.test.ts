@@ -13,7 +13,7 @@ describe("DNS and mail hosts are asked for the account that wants to know", () =
     const world = worlds();
     const list: OnBehalfOf = { account: "account-1", priority: "bulk" };
     await world.engine.attempt(beginEvidence("ada@x.example"), list);
-    expect(new Set([...world.askedFor, ...world.probedFor])).toEqual(new Set([list]));
+    expect(new Set([...world.queriedFor, ...world.probedFor])).toEqual(new Set([list]));
     expect(world.probedFor.length).toBeGreaterThan(0);
   });
 
@@ -21,7 +21,7 @@ describe("DNS and mail hosts are asked for the account that wants to know", () =
     const app = apps();
     await app.verify(app.newKey({ mode: "live" }), "ada@gone.example");
     const who: OnBehalfOf = { account: app.accountId(), priority: "realtime" };
-    expect(new Set(app.resolver.askedFor)).toEqual(new Set([who]));
+    expect(new Set(app.resolver.queriedFor)).toEqual(new Set([who]));
   });
 
   test("for a list", async () => {
@@ -30,6 +30,6 @@ describe("DNS and mail hosts are asked for the account that wants to know", () =
     const { id } = await postList(app, { key, body: { emails: ["ada@gone.example"] } });
     await untilJobEnded(app, key, id);
     const who: OnBehalfOf = { account: app.accountId(), priority: "bulk" };
-    expect(new Set(app.resolver.askedFor)).toEqual(new Set([who]));
+    expect(new Set(app.resolver.queriedFor)).toEqual(new Set([who]));
   });
 });

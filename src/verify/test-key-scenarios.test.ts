@@ -172,5 +172,5 @@ test("test keys cost nothing, ask nobody, and work without any credits", async (
   app.leaveCredits(0);
   for (const subStatus of SUB_STATUSES) expect((await app.verify(key, `${subStatus}@any.example`)).status).toBe(200);
   expect(app.credits()).toEqual({ available: 0, held: 0 });
-  expect(app.resolver.asked).toEqual([]);
+  expect(app.resolver.queries).toEqual([]);
 });

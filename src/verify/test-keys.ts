@@ -52,7 +52,7 @@ const findingOf = (outcome: Outcome, replies: readonly ReplyEvidence[]): Finding
   return findingOfFailure(HOST, replies, {
     kind,
     stage: "banner",
-    heardAnything: kind === "garbage" || kind === "smtputf8_not_offered",
+    receivedAnything: kind === "garbage" || kind === "smtputf8_not_offered",
   });
 };
 

@@ -270,15 +270,15 @@ const anyHost = fc
     submitted: fc.option(fc.constantFrom(...REPLIES), { nil: null }),
     randoms: fc.array(fc.constantFrom(...REPLIES), { maxLength: 2 }),
     kind: fc.constantFrom("closed", "timeout", "connect_timeout", "reply", "garbage", "tls_failed"),
-    heardAnything: fc.boolean(),
+    receivedAnything: fc.boolean(),
   })
-  .map(({ us, submitted, randoms, kind, heardAnything }) => {
+  .map(({ us, submitted, randoms, kind, receivedAnything }) => {
     const replies: ReplyEvidence[] = us.map(([stage, line]) => replyOf(stage, "us", line));
     if (submitted !== null) {
       replies.push(replyOf("rcpt", "submitted", submitted));
       replies.push(...randoms.map((line) => replyOf("rcpt", "random", line)));
     }
-    const failure = { kind, stage: "banner", heardAnything } as const;
+    const failure = { kind, stage: "banner", receivedAnything } as const;
     return { replies, failure };
   });
 

@@ -1,7 +1,7 @@
 import type { EventDoc, Operation } from "../http/openapi.ts";
 import { BODY_ERRORS, PAGE_ERRORS } from "../http/operation-errors.ts";
 import { PAGE, pathId, query } from "../http/parameters.ts";
-import { createOutgoingRules } from "../net/fetch-url.ts";
+import { createUrlPolicy } from "../net/fetch-url.ts";
 import {
   cancelSchema,
   deliveriesSchema,
@@ -195,7 +195,7 @@ export const WEBHOOK_OPERATIONS: readonly Operation[] = [
     description:
       "`webhook.test`, or the `type` that you name with the data of its example below. Every test event has `data.test: true`, and the mode of the key. Takes up to 15 seconds. What the receiver does wrong is told in a 200 with `delivered: false`.",
     body: {
-      schema: testSchema(createOutgoingRules([])),
+      schema: testSchema(createUrlPolicy([])),
       example: { url: "https://example.com/hook", type: "blacklist.listed" },
     },
     responses: {

@@ -8,7 +8,7 @@ import { readJson } from "../http/body.ts";
 import type { Guard } from "../http/guard.ts";
 import { rowsById, sendPage } from "../http/list-page.ts";
 import { pageParameters, readPage, writeCursor } from "../http/query.ts";
-import type { OutgoingRules } from "../net/fetch-url.ts";
+import type { UrlPolicy } from "../net/fetch-url.ts";
 import type { ManyDone } from "./actions.ts";
 import {
   cancelSchema,
@@ -24,7 +24,7 @@ import { deliveryView, eventView, type Webhooks } from "./webhooks.ts";
 export interface WebhookRouteDeps {
   readonly guard: Guard;
   readonly webhooks: Webhooks;
-  readonly rules: OutgoingRules;
+  readonly rules: UrlPolicy;
 }
 
 const PATH = "/v1/webhooks";

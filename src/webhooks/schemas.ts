@@ -1,5 +1,5 @@
 import { z } from "zod";
-import type { OutgoingRules } from "../net/fetch-url.ts";
+import type { UrlPolicy } from "../net/fetch-url.ts";
 import { DELIVERY_FORMATS } from "./formats.ts";
 import { DELIVERY_STATUSES } from "./store.ts";
 
@@ -20,7 +20,7 @@ export const EVENT_TYPES = [
 ];
 
 /** A URL that events may be sent to, in the form in which it is kept. */
-export const webhookUrlSchema = (rules: OutgoingRules) =>
+export const webhookUrlSchema = (rules: UrlPolicy) =>
   z
     .string()
     .transform((text, context) => {
@@ -39,7 +39,7 @@ export const webhookUrlSchema = (rules: OutgoingRules) =>
 export const TEST_TYPE = "webhook.test";
 
 /** Body of `POST /v1/webhooks/test`. */
-export const testSchema = (rules: OutgoingRules) =>
+export const testSchema = (rules: UrlPolicy) =>
   z
     .strictObject({
       url: webhookUrlSchema(rules),

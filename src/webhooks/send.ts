@@ -43,7 +43,7 @@ export interface SenderDeps extends FormatDeps {
 /** What a receiver says about a refusal is shown in a sentence, cut to this. */
 const WORDS_CHARACTERS_MAX = 200;
 /** And kept, cut to this. */
-const ANSWER_BYTES_MAX = 1024;
+const RESPONSE_BYTES_MAX = 1024;
 const GONE = 410;
 const TEMPORARY_4XX: ReadonlySet<number> = new Set([408, 409, 425, 429]);
 const LIMITED: ReadonlySet<number> = new Set([429, 503]);
@@ -74,7 +74,7 @@ export const createSender = ({ post, clock, userAgent, ...rest }: SenderDeps) =>
       httpStatus: status,
       problem: describe(status, said),
       answer: Buffer.from(said)
-        .subarray(0, ANSWER_BYTES_MAX)
+        .subarray(0, RESPONSE_BYTES_MAX)
         .toString("utf8")
         .replace(/\u{FFFD}+$/u, ""),
       retryAfterMs: retryAfterMs(answer.value.retryAfter, clock.nowMs()),

@@ -1,9 +1,9 @@
 import {
   type DnsRecordData,
-  type DnsReply,
+  type DnsResponse,
   type DnsResolver,
   type DnsType,
-  emptyReply,
+  emptyResponse,
   type ResolveOptions,
 } from "../../../src/net/dns.ts";
 import { reverseQueryName } from "../../../src/net/reverse-name.ts";
@@ -94,7 +94,7 @@ export const createFleetDns = (nowMs: () => number): FleetDns => {
   const isDown = (name: string): boolean =>
     failing.has(name) || Bun.hash.crc32(`${name} ${Math.floor(nowMs() / HOUR_MS)}`) % FAILS_ONE_IN === 0;
 
-  const lookUp = (name: string, type: DnsType): Pick<DnsReply, "outcome" | "records" | "cnames"> => {
+  const lookUp = (name: string, type: DnsType): Pick<DnsResponse, "outcome" | "records" | "cnames"> => {
     const cnames: string[] = [];
     for (let owner = name; cnames.length <= ALIASES_MAX;) {
       const records = zone.get(owner);
@@ -138,18 +138,22 @@ export const createFleetDns = (nowMs: () => number): FleetDns => {
       origins.set(address.includes(":") ? nibbles.join("") : address.split(".").slice(0, 3).join("."), origin);
       asns.set(origin.asn, origin);
     },
-    async resolve<T extends DnsType>(asking: string, type: T, { signal }: ResolveOptions = {}): Promise<DnsReply<T>> {
+    async resolve<T extends DnsType>(
+      asking: string,
+      type: T,
+      { signal }: ResolveOptions = {},
+    ): Promise<DnsResponse<T>> {
       const name = asking.toLowerCase().replace(/(?<=.)\.$/, "");
       asked.questions++;
-      if (signal?.aborted) return emptyReply(name, type, "aborted");
+      if (signal?.aborted) return emptyResponse(name, type, "aborted");
       if (isDown(name)) {
         asked.failures++;
-        return emptyReply(name, type, "servfail");
+        return emptyResponse(name, type, "servfail");
       }
       const text = name.endsWith(".asn.cymru.com") ? cymru(name) : undefined;
       const told = { outcome: text === null ? "nxdomain" : "answer", records: text === null ? [] : [text], cnames: [] };
       const found = text === undefined ? lookUp(name, type) : told;
-      return { ...emptyReply(name, type, "answer"), ttlS: TTL_S, ...found } as DnsReply<T>;
+      return { ...emptyResponse(name, type, "answer"), ttlS: TTL_S, ...found } as DnsResponse<T>;
     },
   };
 };

@@ -107,8 +107,8 @@ export const startWorld = async (startMs: number, given?: FleetDns): Promise<Fle
       return JSON.parse(text) as T;
     },
     async receive(mail, to) {
-      const outcome = await service.reception.take({ ...mail, recipients: [to], tls: true });
-      if (outcome !== "taken") throw new Error(`a report mail was not taken: ${outcome}`);
+      const outcome = await service.reception.acceptMail({ ...mail, recipients: [to], tls: true });
+      if (outcome !== "accepted") throw new Error(`a report mail was not taken: ${outcome}`);
     },
     async work(atMs, isRareToo) {
       await clock.jumpTo(atMs);

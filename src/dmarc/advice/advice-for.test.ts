@@ -97,7 +97,7 @@ describe("advice about a domain", () => {
       name(domain.number, today, "a.example.com", { messages: 5, aligned: 5 });
       name(domain.number, today, "forged.example.com", { messages: 5 });
       expect((await advise()).next?.action).toBe(action);
-      expect(resolver.asked).toEqual(["A a.example.com"]);
+      expect(resolver.queries).toEqual(["A a.example.com"]);
     }
   });
 
@@ -105,7 +105,7 @@ describe("advice about a domain", () => {
     const { advise, domain, name, today, resolver } = start({}, { mode: "test" });
     name(domain.number, today, "a.example.com", { messages: 5, aligned: 5 });
     await advise();
-    expect(resolver.asked).toEqual([]);
+    expect(resolver.queries).toEqual([]);
   });
 });
 

@@ -1,4 +1,4 @@
-import type { DnsOutcome, DnsReply, DnsResolver, DnsType } from "../../net/dns.ts";
+import type { DnsOutcome, DnsResponse, DnsResolver, DnsType } from "../../net/dns.ts";
 
 /** Longer texts are neither keys nor SPF records that a mail host would use; reading them would only cost time. */
 export const TXT_CHARACTERS_MAX = 8_192;
@@ -17,7 +17,7 @@ export interface NodeResolver {
 export const limitQuestions = (resolver: DnsResolver, questionsMax: number, signal: AbortSignal): DnsResolver => {
   let asked = 0;
   return {
-    async resolve<T extends DnsType>(name: string, type: T): Promise<DnsReply<T>> {
+    async resolve<T extends DnsType>(name: string, type: T): Promise<DnsResponse<T>> {
       asked += 1;
       if (asked <= questionsMax) return await resolver.resolve(name, type, { signal });
       const nothing = { records: [], cnames: [], ttlS: 0, authenticated: false, server: null } as const;
@@ -62,7 +62,7 @@ const codeOf = (outcome: DnsOutcome): string => {
 };
 
 /** Null for a record that is too long to be read. */
-const nodeRecord = (record: DnsReply<AskedType>["records"][number]): unknown => {
+const nodeRecord = (record: DnsResponse<AskedType>["records"][number]): unknown => {
   if (typeof record !== "string") return { priority: record.preference, exchange: record.exchange };
   return record.length <= TXT_CHARACTERS_MAX ? record : null;
 };

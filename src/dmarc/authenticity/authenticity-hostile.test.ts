@@ -32,7 +32,7 @@ const check = async (bytes: Uint8Array | string, zone: Zone = ZONE, mail: Partia
     ...received,
     bytes: typeof bytes === "string" ? Buffer.from(bytes, "latin1") : bytes,
   });
-  return { finding, asked: resolver.asked };
+  return { finding, asked: resolver.queries };
 };
 
 const MEGABYTE = 1024 * 1024;

@@ -274,7 +274,7 @@ describe("signatures", () => {
     const examine = createAuthenticityCheck({ log: silentLog, resolver, clock: createTestClock(NOW_MS) });
     const finding = await examine({ bytes: Buffer.from(seal + arc), client: null, helo: null, mailFrom: null });
     expect(finding.dkim).toEqual([]);
-    expect(resolver.asked).toEqual(["TXT _dmarc.example.com"]);
+    expect(resolver.queries).toEqual(["TXT _dmarc.example.com"]);
   });
 });
 
@@ -458,7 +458,7 @@ test("nothing is asked about a mail without exactly one From", async () => {
     const finding = await examine({ bytes, client: "8.8.4.1", helo: null, mailFrom: "b@example.com" });
     expect(finding.authenticity).not.toBe("pass");
   }
-  expect(resolver.asked).toEqual([]);
+  expect(resolver.queries).toEqual([]);
 });
 
 describe("the deadline", () => {

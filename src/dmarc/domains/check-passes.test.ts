@@ -19,8 +19,8 @@ test("a pass checks what is due, once", async () => {
   const due = ["a.com", "b.com", "c.com"].map((domain) => world.insert({ domain }));
   world.insert({ domain: "later.com", nextCheckAtMs: world.clock.nowMs() + 1 });
   await passes.run();
-  for (const { domain } of due) expect(world.resolver.countAsked(`_dmarc.${domain}`, "TXT")).toBe(1);
-  expect(world.resolver.countAsked("_dmarc.later.com", "TXT")).toBe(0);
+  for (const { domain } of due) expect(world.resolver.countQueries(`_dmarc.${domain}`, "TXT")).toBe(1);
+  expect(world.resolver.countQueries("_dmarc.later.com", "TXT")).toBe(0);
   expect(world.store.due(world.clock.nowMs(), 10)).toEqual([]);
 });
 
@@ -64,7 +64,7 @@ test("nothing is checked while there is no report host, or when the service stop
   stopped.world.insert();
   await stopped.world.domains.stop();
   await stopped.passes.run();
-  expect([...without.world.resolver.asked, ...stopped.world.resolver.asked]).toEqual([]);
+  expect([...without.world.resolver.queries, ...stopped.world.resolver.queries]).toEqual([]);
 });
 
 describe("at the start", () => {

@@ -1,5 +1,5 @@
 import type { Clock } from "../../base/clock.ts";
-import { type DnsReply, type DnsResolver, type DnsType, emptyReply } from "../../net/dns.ts";
+import { type DnsResponse, type DnsResolver, type DnsType, emptyResponse } from "../../net/dns.ts";
 import { type Authorisation, checkAuthorisation, type NameTooLong } from "../record/authorisation.ts";
 import type { Result } from "../../base/errors.ts";
 import { type Discovery, discoverPolicy } from "../record/discovery.ts";
@@ -89,9 +89,9 @@ const endingWith = (resolver: DnsResolver, signal: AbortSignal): DnsResolver => 
   signal.addEventListener("abort", () => end(null));
   if (signal.aborted) end(null);
   return {
-    async resolve<T extends DnsType>(name: string, type: T): Promise<DnsReply<T>> {
+    async resolve<T extends DnsType>(name: string, type: T): Promise<DnsResponse<T>> {
       const reply = await Promise.race([resolver.resolve(name, type, { signal }), ended]);
-      return reply ?? emptyReply(name, type, "aborted");
+      return reply ?? emptyResponse(name, type, "aborted");
     },
   };
 };

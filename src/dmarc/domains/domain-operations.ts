@@ -1,7 +1,7 @@
 import type { Operation } from "../../http/openapi.ts";
 import { BODY_ERRORS, PAGE_ERRORS } from "../../http/operation-errors.ts";
 import { PAGE, pathId, query } from "../../http/parameters.ts";
-import { createOutgoingRules } from "../../net/fetch-url.ts";
+import { createUrlPolicy } from "../../net/fetch-url.ts";
 import { webhookUrlSchema } from "../../webhooks/schemas.ts";
 import { CHECKS, DOMAIN, ENROLLED, FIGURES, HISTORY, NONE, SERVICE_RECORDS, UPDATE } from "./domain-examples.ts";
 import {
@@ -21,7 +21,7 @@ const PATH = "/v1/dmarc/domains";
 
 const ID = pathId("Identifier of the domain.");
 
-const webhookUrl = webhookUrlSchema(createOutgoingRules([]));
+const webhookUrl = webhookUrlSchema(createUrlPolicy([]));
 
 /** The routes of monitored domains, as the OpenAPI document describes them. */
 export const DOMAIN_OPERATIONS: readonly Operation[] = [

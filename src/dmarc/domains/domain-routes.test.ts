@@ -170,7 +170,7 @@ describe("verify", () => {
     const shown = dnsSchema.parse((await call("GET", `${PATH}/${domain.id}/dns`)).body);
     expect(shown.dns_records).toEqual(verifiedSchema.parse(first.body).dns_records);
     expect(shown.service_records.map(({ type }) => type)).toEqual(["TXT", "MX"]);
-    expect(app.resolver.asked).toEqual([]);
+    expect(app.resolver.queries).toEqual([]);
   });
 });
 

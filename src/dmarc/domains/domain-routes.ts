@@ -6,7 +6,7 @@ import { readJson } from "../../http/body.ts";
 import type { Guard } from "../../http/guard.ts";
 import { readPlainly, rowsById, sendPage } from "../../http/list-page.ts";
 import { pageParameters, readPage } from "../../http/query.ts";
-import type { OutgoingRules } from "../../net/fetch-url.ts";
+import type { UrlPolicy } from "../../net/fetch-url.ts";
 import { webhookUrlSchema } from "../../webhooks/schemas.ts";
 import { domainChangeSchema, domainFiltersSchema, domainOrderSchema, noDomainFiltersSchema } from "./domain-schemas.ts";
 import type { ReadFigures } from "./domain-figures.ts";
@@ -19,7 +19,7 @@ export interface DomainRouteDeps {
   readonly guard: Guard;
   readonly domains: Domains;
   readonly figures: ReadFigures;
-  readonly rules: OutgoingRules;
+  readonly rules: UrlPolicy;
 }
 
 const PATH = "/v1/dmarc/domains";

@@ -133,11 +133,11 @@ describe("verify", () => {
   test("of one domain several times at once looks once", async () => {
     const world = newWorld();
     const { domain } = await world.enrol("example.com");
-    const before = world.resolver.asked.length;
+    const before = world.resolver.queries.length;
     const all = await Promise.all([1, 2, 3].map(() => world.domains.verify(LIVE, domain.id)));
     expect(new Set(all).size).toBe(1);
-    expect(world.resolver.countAsked("_dmarc.example.com", "TXT")).toBe(2);
-    expect(world.resolver.asked.length).toBeGreaterThan(before);
+    expect(world.resolver.countQueries("_dmarc.example.com", "TXT")).toBe(2);
+    expect(world.resolver.queries.length).toBeGreaterThan(before);
   });
 
   test("of a domain that is deleted meanwhile finds none, and records nothing", async () => {
@@ -178,7 +178,7 @@ describe("with a test key", () => {
     expect(verified.finding.dnsRecords[0]?.action).toBe(then);
     expect((await world.domains.dns(TEST, domain.id)).dnsRecords).toEqual(verified.finding.dnsRecords);
     expect(await world.domains.verify(TEST, domain.id)).toMatchObject({ previousStatus: status, domain: { status } });
-    expect(world.resolver.asked).toEqual([]);
+    expect(world.resolver.queries).toEqual([]);
     await world.clock.advance(100 * DAY_MS);
     expect(world.store.due(world.clock.nowMs(), 10)).toEqual([]);
   });

@@ -13,7 +13,7 @@ const look = async (parent: string, name: Zone[string] | null) => {
   });
   const check = createDomainCheck({ resolver, clock: createTestClock(), reportHost: HOST });
   const { dnsRecords, seen } = await check({ domain: NAME, mode: "live", token: "token" });
-  return { record: dnsRecords[0], seen, asked: resolver.countAsked(NAME, "A") };
+  return { record: dnsRecords[0], seen, asked: resolver.countQueries(NAME, "A") };
 };
 const advised = (tags: string) => `v=DMARC1; ${tags}; rua=mailto:token@${HOST}`;
 

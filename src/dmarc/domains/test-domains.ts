@@ -1,7 +1,7 @@
 import { z } from "zod";
 import fixture from "../../../fixtures/dmarc/test-domains.json" with { type: "json" };
 import type { KeyMode } from "../../base/secrets.ts";
-import { type DnsRecordData, type DnsReply, type DnsResolver, type DnsType, emptyReply } from "../../net/dns.ts";
+import { type DnsRecordData, type DnsResponse, type DnsResolver, type DnsType, emptyResponse } from "../../net/dns.ts";
 import { authorisationName, serviceRecords } from "../record/authorisation.ts";
 import { mergeRua } from "../record/merge.ts";
 import { recordHost } from "../record/record-published.ts";
@@ -46,10 +46,10 @@ export const createTestResolver = (wanted: TestDomain): DnsResolver => {
     );
   }
   return {
-    async resolve<T extends DnsType>(name: string, type: T): Promise<DnsReply<T>> {
+    async resolve<T extends DnsType>(name: string, type: T): Promise<DnsResponse<T>> {
       const texts = type === "TXT" ? (zone.get(name) ?? []) : [];
       return {
-        ...emptyReply(name, type, texts.length > 0 ? "answer" : "nxdomain"),
+        ...emptyResponse(name, type, texts.length > 0 ? "answer" : "nxdomain"),
         // Only questions about TXT have an answer, and their records are texts.
         records: texts as ReadonlyArray<DnsRecordData[T]>,
       };

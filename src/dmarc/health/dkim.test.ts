@@ -36,7 +36,7 @@ const check = async (zone: Zone, selectors: readonly WantedSelector[] = [named()
   return {
     ...section,
     codes: section.findings.map(({ code, severity }) => `${severity} ${code}`),
-    asked: resolver.asked,
+    asked: resolver.queries,
   };
 };
 const at = (...texts: string[]): Zone => ({ "mail._domainkey.example.com": { TXT: texts } });

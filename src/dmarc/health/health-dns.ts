@@ -1,15 +1,15 @@
 import {
   type DnsOutcome,
-  type DnsReply,
+  type DnsResponse,
   type DnsResolver,
   type DnsType,
-  emptyReply,
+  emptyResponse,
   isDefinite,
 } from "../../net/dns.ts";
 
 /** A resolver for one run: each query is sent once, so many at a time and so many in all. */
 export interface HealthDns {
-  resolve<T extends DnsType>(name: string, type: T): Promise<DnsReply<T>>;
+  resolve<T extends DnsType>(name: string, type: T): Promise<DnsResponse<T>>;
 }
 
 export interface HealthDnsOptions {
@@ -27,7 +27,7 @@ const AT_ONCE_MAX = 8;
  * the signal fires everything is `aborted`, whether or not the resolver behind it listens to it.
  */
 export const createHealthDns = ({ resolver, signal }: HealthDnsOptions): HealthDns => {
-  const sent = new Map<string, Promise<DnsReply>>();
+  const sent = new Map<string, Promise<DnsResponse>>();
   const waiting: Array<() => void> = [];
   let running = 0;
   const { promise: ended, resolve: end } = Promise.withResolvers<null>();
@@ -43,25 +43,25 @@ export const createHealthDns = ({ resolver, signal }: HealthDnsOptions): HealthD
     waiting.shift()?.();
   };
 
-  const send = async <T extends DnsType>(name: string, type: T): Promise<DnsReply<T>> => {
+  const send = async <T extends DnsType>(name: string, type: T): Promise<DnsResponse<T>> => {
     await turn();
     try {
       const reply = await Promise.race([resolver.resolve(name, type, { signal }), ended]);
-      return reply ?? emptyReply(name, type, "aborted");
+      return reply ?? emptyResponse(name, type, "aborted");
     } finally {
       leave();
     }
   };
 
   return {
-    resolve<T extends DnsType>(name: string, type: T): Promise<DnsReply<T>> {
+    resolve<T extends DnsType>(name: string, type: T): Promise<DnsResponse<T>> {
       const key = `${type} ${name.toLowerCase()}`;
       // The key holds the type, so that what is found is a reply of that type.
-      const before = sent.get(key) as Promise<DnsReply<T>> | undefined;
+      const before = sent.get(key) as Promise<DnsResponse<T>> | undefined;
       if (before !== undefined) return before;
       const isAllowed = sent.size < HEALTH_QUERIES_MAX;
-      const reply = isAllowed ? send(name, type) : Promise.resolve(emptyReply(name, type, "overloaded"));
-      if (isAllowed) sent.set(key, reply as Promise<DnsReply>);
+      const reply = isAllowed ? send(name, type) : Promise.resolve(emptyResponse(name, type, "overloaded"));
+      if (isAllowed) sent.set(key, reply as Promise<DnsResponse>);
       return reply;
     },
   };
@@ -86,7 +86,7 @@ export const uncheckedSentence = ({
   name,
   type,
   outcome,
-}: Pick<DnsReply, "name" | "type" | "outcome">): string | null => {
+}: Pick<DnsResponse, "name" | "type" | "outcome">): string | null => {
   if (isDefinite(outcome) || outcome === "invalid_name") return null;
   return `Could not be checked: ${OUTCOME_WORDS[outcome]} for ${name} ${type}.`;
 };

@@ -29,13 +29,13 @@ describe("GET /v1/dmarc/domains/{id}/health", () => {
     expect(health.sections.find(({ code }) => code === "spf")?.findings).toEqual([
       expect.objectContaining({ code: "spf_pass_all", severity: "error" }),
     ]);
-    const asked = app.resolver.countAsked("a.com", "TXT");
+    const asked = app.resolver.countQueries("a.com", "TXT");
     await get();
     await get("?refresh=false");
-    expect(app.resolver.countAsked("a.com", "TXT")).toBe(asked);
+    expect(app.resolver.countQueries("a.com", "TXT")).toBe(asked);
     await get("?refresh=true");
-    expect(app.resolver.countAsked("a.com", "TXT")).toBe(asked + 1);
-    expect(app.resolver.askedFor.some((who) => who?.account === app.accountId())).toBe(true);
+    expect(app.resolver.countQueries("a.com", "TXT")).toBe(asked + 1);
+    expect(app.resolver.queriedFor.some((who) => who?.account === app.accountId())).toBe(true);
   });
 
   test("takes selectors", async () => {
@@ -46,7 +46,7 @@ describe("GET /v1/dmarc/domains/{id}/health", () => {
       "mail missing",
       "k1 missing",
     ]);
-    expect(app.resolver.countAsked("google._domainkey.a.com", "TXT")).toBe(0);
+    expect(app.resolver.countQueries("google._domainkey.a.com", "TXT")).toBe(0);
   });
 
   test("is made up for test keys, without a question to the DNS", async () => {
@@ -54,7 +54,7 @@ describe("GET /v1/dmarc/domains/{id}/health", () => {
     const health = domainHealthSchema.parse((await get()).body);
     expect(health.status).toBe("ok");
     expect(health.sections.map(({ status }) => status)).toEqual(Array.from({ length: 7 }, () => "ok"));
-    expect(app.resolver.asked).toEqual([]);
+    expect(app.resolver.queries).toEqual([]);
     const { id } = insertDomain(app.db, "conflict.example", { mode: "test", accountId: app.accountId() });
     const conflicting = domainHealthSchema.parse((await get("", id)).body);
     expect(conflicting.sections[0]?.findings.map(({ code }) => code)).toEqual(["dmarc_several"]);
@@ -83,6 +83,6 @@ describe("GET /v1/dmarc/domains/{id}/health", () => {
     expect((await get("", id, app.newKey({ account: "other", mode: "live" }))).status).toBe(404);
     expect((await get("", id, app.newKey({ mode: "test" }))).status).toBe(404);
     expect((await get("", id, app.newKey({ mode: "live", scopes: ["blacklist:read"] }))).status).toBe(403);
-    expect(app.resolver.asked).toEqual([]);
+    expect(app.resolver.queries).toEqual([]);
   });
 });

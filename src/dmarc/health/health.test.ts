@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { err, ok } from "../../base/errors.ts";
-import type { DnsReply, DnsResolver, DnsType } from "../../net/dns.ts";
+import type { DnsResponse, DnsResolver, DnsType } from "../../net/dns.ts";
 import type { Getter } from "../../net/fetch.ts";
 import { createTestClock } from "../../testing/clock.ts";
 import { createZoneResolver, type Zone } from "../../testing/dns-zone.ts";
@@ -66,9 +66,9 @@ const silent = (): DnsResolver & { count: () => number } => {
   let asked = 0;
   return {
     count: () => asked,
-    resolve<T extends DnsType>(): Promise<DnsReply<T>> {
+    resolve<T extends DnsType>(): Promise<DnsResponse<T>> {
       asked += 1;
-      return Promise.withResolvers<DnsReply<T>>().promise;
+      return Promise.withResolvers<DnsResponse<T>>().promise;
     },
   };
 };
@@ -117,9 +117,9 @@ describe("limits", () => {
       dns.resolve("A.example", "TXT"),
       dns.resolve("a.example", "A"),
     ]);
-    expect(resolver.asked).toEqual(["TXT a.example", "A a.example"]);
+    expect(resolver.queries).toEqual(["TXT a.example", "A a.example"]);
     const replies = await Promise.all(Array.from({ length: 150 }, (_, at) => dns.resolve(`n${at}.example`, "A")));
-    expect(resolver.asked).toHaveLength(HEALTH_QUERIES_MAX);
+    expect(resolver.queries).toHaveLength(HEALTH_QUERIES_MAX);
     expect(replies.filter(({ outcome }) => outcome === "overloaded")).toHaveLength(150 - HEALTH_QUERIES_MAX + 2);
   });
 });

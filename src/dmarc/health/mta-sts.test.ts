@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { createGetter, type Getter, POST_TIMEOUT_MS } from "../../net/fetch.ts";
-import { createOutgoingRules } from "../../net/fetch-url.ts";
+import { createUrlPolicy } from "../../net/fetch-url.ts";
 import { createTestClock } from "../../testing/clock.ts";
 import { createZoneResolver, type Zone } from "../../testing/dns-zone.ts";
 import { TEST_CERTIFICATE, TEST_KEY } from "../../testing/smtp-stub-key.ts";
@@ -47,7 +47,7 @@ const serve = (answer: (path: string) => Response | Promise<Response>, certifica
   const { port } = server;
   stops.push(() => void server.stop(true));
   const resolver = createZoneResolver({ [HOST]: { A: ["127.0.0.1"] }, [certificate]: { A: ["127.0.0.1"] } });
-  const get = createGetter({ clock, resolver, rules: createOutgoingRules(["127.0.0.0/8"]), ca: TEST_CERTIFICATE });
+  const get = createGetter({ clock, resolver, rules: createUrlPolicy(["127.0.0.0/8"]), ca: TEST_CERTIFICATE });
   const local: Getter = (order) =>
     get({ ...order, url: order.url.replace("mta-sts.example.com", `${certificate}:${port}`) });
   return { get: local, clock, paths };
@@ -161,7 +161,7 @@ describe("a policy file", () => {
     const get = createGetter({
       clock: createTestClock(),
       resolver: createZoneResolver(BASE),
-      rules: createOutgoingRules([]),
+      rules: createUrlPolicy([]),
     });
     expect(await check(get)).toMatchObject({
       status: "unknown",

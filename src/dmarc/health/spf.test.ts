@@ -6,7 +6,7 @@ import { auditSpf } from "./spf.ts";
 const audit = async (zone: Zone, domain = "example.com") => {
   const resolver = createZoneResolver(zone);
   const section = await auditSpf(createHealthDns({ resolver, signal: new AbortController().signal }), domain);
-  return { ...section, codes: section.findings.map(({ code }) => code), asked: resolver.asked };
+  return { ...section, codes: section.findings.map(({ code }) => code), asked: resolver.queries };
 };
 const of = (record: string, rest: Zone = {}) => audit({ "example.com": { TXT: [record] }, ...rest });
 const host = { A: ["192.0.2.1"] };

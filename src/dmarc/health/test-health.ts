@@ -1,6 +1,6 @@
 import type { Clock } from "../../base/clock.ts";
 import { err } from "../../base/errors.ts";
-import { type DnsRecordData, type DnsReply, type DnsResolver, type DnsType, emptyReply } from "../../net/dns.ts";
+import { type DnsRecordData, type DnsResponse, type DnsResolver, type DnsType, emptyResponse } from "../../net/dns.ts";
 import { createTestResolver } from "../domains/test-domains.ts";
 import { createHealthCheck } from "./health.ts";
 import type { DomainHealth } from "./health-sections.ts";
@@ -28,12 +28,12 @@ const zoneOf = (domain: string): DnsResolver => {
     [`TXT _smtp._tls.${domain}`, [`v=TLSRPTv1; rua=mailto:tls@${domain}`]],
   ]);
   return {
-    async resolve<T extends DnsType>(name: string, type: T): Promise<DnsReply<T>> {
+    async resolve<T extends DnsType>(name: string, type: T): Promise<DnsResponse<T>> {
       if (name.startsWith("_dmarc.")) return dmarc.resolve(name, type);
       const records = zone.get(`${type} ${name}`) ?? [];
       const outcome = records.length > 0 ? "answer" : "no_data";
       // The key of the zone holds the type.
-      return { ...emptyReply(name, type, outcome), records: records as ReadonlyArray<DnsRecordData[T]> };
+      return { ...emptyResponse(name, type, outcome), records: records as ReadonlyArray<DnsRecordData[T]> };
     },
   };
 };

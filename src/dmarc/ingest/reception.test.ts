@@ -95,11 +95,11 @@ describe("space", () => {
     disk.isLow = true;
     expect(reception.isFull?.()).toBe(true);
     const mail = mailTo(`${ONE}@${HOST}`);
-    expect(await reception.take(mail)).toBe("full");
+    expect(await reception.acceptMail(mail)).toBe("full");
     expect(taken).toEqual([]);
     expect(disk.asked.at(-1)).toBe(mail.bytes.byteLength);
     disk.isLow = false;
-    expect([reception.isFull?.(), await reception.take(mail)]).toEqual([false, "taken"]);
+    expect([reception.isFull?.(), await reception.acceptMail(mail)]).toEqual([false, "accepted"]);
   });
 
   test("is shared out by domain and day", async () => {
@@ -111,7 +111,7 @@ describe("space", () => {
     expect(reception.judgeRecipient(`${ONE}@${HOST}`)).toBe("known");
     use(1);
     expect(reception.judgeRecipient(`${ONE}@${HOST}`)).toBe("full");
-    expect(await reception.take(mailTo(`${TWO}@${HOST}`, `${ONE}@${HOST}`))).toBe("full");
+    expect(await reception.acceptMail(mailTo(`${TWO}@${HOST}`, `${ONE}@${HOST}`))).toBe("full");
     expect(taken).toEqual([]);
     expect(reception.judgeRecipient(`${TWO}@${HOST}`)).toBe("known");
     expect(logged).toHaveLength(1);
@@ -152,9 +152,9 @@ describe("a domain whose share is used up by whoever sends the most", () => {
       ["a@stranger.example", "full"],
       ["forged@receiver.example", "full"],
       ["unsure@receiver.example", "later"],
-      [KNOWN, "taken"],
+      [KNOWN, "accepted"],
     ] as const) {
-      expect([sender, await reception.take(from(sender))]).toEqual([sender, outcome]);
+      expect([sender, await reception.acceptMail(from(sender))]).toEqual([sender, outcome]);
     }
     expect(taken.map(({ mailFrom }) => mailFrom)).toEqual([KNOWN]);
     expect(judged).toHaveLength(5);
@@ -163,27 +163,27 @@ describe("a domain whose share is used up by whoever sends the most", () => {
   test("takes so much of each of them, and so much of all", async () => {
     const { reception, send, use, clock } = await startFlooded();
     send("receiver.example", AUTHOR_DAY_BYTES_MAX - 1);
-    expect(await reception.take(from(KNOWN))).toBe("taken");
+    expect(await reception.acceptMail(from(KNOWN))).toBe("accepted");
     send("receiver.example", 1);
-    expect(await reception.take(from(KNOWN))).toBe("full");
+    expect(await reception.acceptMail(from(KNOWN))).toBe("full");
     await clock.advance(86_400_000);
     use(DOMAIN_DAY_BYTES_MAX);
-    expect(await reception.take(from(KNOWN))).toBe("taken");
+    expect(await reception.acceptMail(from(KNOWN))).toBe("accepted");
     use(DOMAIN_DAY_BYTES_CEILING);
-    expect([reception.judgeRecipient(ADDRESS), await reception.take(from(KNOWN))]).toEqual(["full", "full"]);
+    expect([reception.judgeRecipient(ADDRESS), await reception.acceptMail(from(KNOWN))]).toEqual(["full", "full"]);
   });
 
   test("judges no large mail, and few at a time", async () => {
     const { reception, dns, judged } = await startFlooded();
-    expect(await reception.take(from(KNOWN, JUDGED_BYTES_MAX + 1))).toBe("full");
+    expect(await reception.acceptMail(from(KNOWN, JUDGED_BYTES_MAX + 1))).toBe("full");
     expect(judged).toEqual([]);
     const answer = Promise.withResolvers<void>();
     dns.answer = answer.promise;
-    const taking = Array.from({ length: JUDGED_AT_ONCE + 1 }, () => reception.take(from(KNOWN)));
+    const taking = Array.from({ length: JUDGED_AT_ONCE + 1 }, () => reception.acceptMail(from(KNOWN)));
     expect(await taking.at(-1)).toBe("later");
     answer.resolve();
-    expect(await Promise.all(taking.slice(0, JUDGED_AT_ONCE))).toEqual(Array(JUDGED_AT_ONCE).fill("taken"));
-    expect(await reception.take(from(KNOWN))).toBe("taken");
+    expect(await Promise.all(taking.slice(0, JUDGED_AT_ONCE))).toEqual(Array(JUDGED_AT_ONCE).fill("accepted"));
+    expect(await reception.acceptMail(from(KNOWN))).toBe("accepted");
   });
 });
 
@@ -247,7 +247,7 @@ describe("a mail", () => {
     const { enrol, reception, taken } = startWorld();
     const { number } = enrol(ONE);
     const mail = mailTo(`${ONE}@${HOST}`);
-    expect(await reception.take(mail)).toBe("taken");
+    expect(await reception.acceptMail(mail)).toBe("accepted");
     expect(taken).toEqual([
       {
         accountId: `account of ${ONE}`,
@@ -266,7 +266,9 @@ describe("a mail", () => {
   test("to several domains is taken once for each", async () => {
     const { enrol, reception, taken } = startWorld();
     const numbers = [enrol(ONE).number, enrol(TWO).number];
-    expect(await reception.take(mailTo(`${ONE}@${HOST}`, `${TWO}@${HOST}`, `${ONE}+again@${HOST}`))).toBe("taken");
+    expect(await reception.acceptMail(mailTo(`${ONE}@${HOST}`, `${TWO}@${HOST}`, `${ONE}+again@${HOST}`))).toBe(
+      "accepted",
+    );
     expect(taken.map(({ domain }) => domain)).toEqual(numbers);
   });
 
@@ -278,14 +280,14 @@ describe("a mail", () => {
     enrol(ONE);
     enrol(TWO);
     let isTaken = false;
-    const taking = reception.take(mailTo(`${ONE}@${HOST}`, `${TWO}@${HOST}`)).then((outcome) => {
+    const taking = reception.acceptMail(mailTo(`${ONE}@${HOST}`, `${TWO}@${HOST}`)).then((outcome) => {
       isTaken = true;
       return outcome;
     });
     await new Promise<void>((resolve) => setImmediate(resolve));
     expect(isTaken).toBe(false);
     second.resolve("id");
-    expect(await taking).toBe("taken");
+    expect(await taking).toBe("accepted");
   });
 
   test("that one of its domains could not store is to come later", async () => {
@@ -294,7 +296,7 @@ describe("a mail", () => {
     );
     enrol(ONE);
     enrol(TWO);
-    expect(await reception.take(mailTo(`${ONE}@${HOST}`, `${TWO}@${HOST}`))).toBe("later");
+    expect(await reception.acceptMail(mailTo(`${ONE}@${HOST}`, `${TWO}@${HOST}`))).toBe("later");
     expect(logged.join("\n")).toContain("database or disk is full");
   });
 
@@ -303,8 +305,8 @@ describe("a mail", () => {
     const { number } = enrol(ONE);
     enrol(TWO);
     db.transact((tx) => domains.markDeleted(tx, number, 1));
-    expect(await reception.take(mailTo(`${ONE}@${HOST}`))).toBe("refused");
-    expect(await reception.take(mailTo(`${ONE}@${HOST}`, `${TWO}@${HOST}`))).toBe("taken");
+    expect(await reception.acceptMail(mailTo(`${ONE}@${HOST}`))).toBe("refused");
+    expect(await reception.acceptMail(mailTo(`${ONE}@${HOST}`, `${TWO}@${HOST}`))).toBe("accepted");
     expect(taken).toHaveLength(1);
   });
 });

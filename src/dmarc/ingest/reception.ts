@@ -88,7 +88,7 @@ export const createReception = (deps: ReceptionDeps): ReceiverRules => {
       }
     },
 
-    async take(mail) {
+    async acceptMail(mail) {
       try {
         const found = new Map<number, DomainRow>();
         for (const recipient of mail.recipients) {
@@ -103,7 +103,7 @@ export const createReception = (deps: ReceptionDeps): ReceiverRules => {
         const room = spent.length === 0 ? "free" : await share.roomBeyond(spent, mail);
         if (room !== "free") return room;
         await Promise.all([...found.values()].map((domain) => takeFor(domain, mail)));
-        return "taken";
+        return "accepted";
       } catch (error) {
         log.error("a report mail could not be stored", { error, client: mail.client, bytes: mail.bytes.length });
         return "later";

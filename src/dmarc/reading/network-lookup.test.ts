@@ -35,7 +35,7 @@ const start = (zone: Zone, parts: Partial<AddressWorldParts> = {}) => {
       (db.sqlite
         .query<{ due: number }, [string]>("SELECT network_due_at_ms due FROM dmarc_reverse_names WHERE ip = ?")
         .get(ip)?.due ?? 0) - clock.nowMs(),
-    askedOfNetworks: (): string[] => resolver.asked.filter((question) => question.startsWith("TXT ")),
+    askedOfNetworks: (): string[] => resolver.queries.filter((question) => question.startsWith("TXT ")),
   };
 };
 
@@ -80,7 +80,7 @@ describe("by DNS", () => {
       ...ips.map((ip) => origin(ip, "64500 | 8.8.0.0/16 | US | arin |")),
     );
     const { job, network, resolver, clock, tell } = start(zone, { ips: ips.slice(1) });
-    const named = () => resolver.countAsked("as64500.asn.cymru.com", "TXT");
+    const named = () => resolver.countQueries("as64500.asn.cymru.com", "TXT");
     await job.run();
     expect(named()).toBe(1);
     expect(ips.slice(1).every((ip) => network(ip).asName === "EXAMPLE")).toBe(true);
@@ -108,7 +108,7 @@ describe("by DNS", () => {
     const ips = [IP, "8.8.8.9", "8.8.8.10"];
     const zone = Object.assign({}, ...ips.map((ip) => origin(ip, "64500 | 8.8.8.0/24 | US | arin |")));
     const { job, network, resolver, clock, tell } = start(zone);
-    const named = () => resolver.countAsked("as64500.asn.cymru.com", "TXT");
+    const named = () => resolver.countQueries("as64500.asn.cymru.com", "TXT");
     await job.run();
     expect(network(IP)).toEqual({ ...KNOWN, asName: null });
     await clock.advance(7 * DAY_MS - 1);
@@ -274,7 +274,7 @@ describe("a run", () => {
     const asked = askedOfNetworks().length;
     expect(asked).toBeGreaterThanOrEqual(NETWORK_LIMITS.failuresInARowMax);
     expect(asked).toBeLessThan(NETWORK_LIMITS.failuresInARowMax + PASS_LIMITS.atOnceMax);
-    expect(resolver.asked.filter((question) => question.startsWith("PTR "))).toHaveLength(900);
+    expect(resolver.queries.filter((question) => question.startsWith("PTR "))).toHaveLength(900);
     await job.run();
     expect(new Set(askedOfNetworks()).size).toBe(askedOfNetworks().length);
     expect(askedOfNetworks().length).toBeGreaterThan(asked);
@@ -323,7 +323,7 @@ describe("switched off", () => {
     await clock.advance(400 * DAY_MS);
     await job.run();
     expect(askedOfNetworks()).toEqual([]);
-    expect(resolver.asked.some((question) => question.includes("cymru"))).toBe(false);
+    expect(resolver.queries.some((question) => question.includes("cymru"))).toBe(false);
     expect(store.facts([IP]).get(IP)).toMatchObject({ ...NOTHING, isNetworkKnown: false, isNameKnown: true });
   });
 });

@@ -127,7 +127,7 @@ describe("a run", () => {
   test("never asks about addresses that are not public: they have no name, and nothing waits for one", async () => {
     const { names, rows, resolver } = start({}, ["10.0.0.1", "127.0.0.1", "fe80::1"]);
     await names.run();
-    expect(resolver.asked).toEqual([]);
+    expect(resolver.queries).toEqual([]);
     expect(rows()).toHaveLength(3);
     expect(
       rows().every(({ name, asked, dueInMs }) => name === null && asked !== null && dueInMs === 365 * DAY_MS),
@@ -137,7 +137,7 @@ describe("a run", () => {
   test("never asks about what is no address", async () => {
     const { names, rows, resolver } = start({}, ["nonsense"]);
     await names.run();
-    expect(resolver.asked).toEqual([]);
+    expect(resolver.queries).toEqual([]);
     expect(rows().map(({ asked, dueInMs }) => [asked, dueInMs])).toEqual([[null, 365 * DAY_MS]]);
   });
 
@@ -145,14 +145,14 @@ describe("a run", () => {
     const many = Array.from({ length: 12 }, (_, n) => `n${n}.example.com`);
     const { names, resolver, clock } = start(ptr("8.8.8.8", many), ["8.8.8.8"]);
     await names.run();
-    expect(resolver.asked).toHaveLength(1 + REVERSE_LIMITS.namesMax);
+    expect(resolver.queries).toHaveLength(1 + REVERSE_LIMITS.namesMax);
     await names.run();
     await clock.advance(7 * DAY_MS - 1);
     await names.run();
-    expect(resolver.asked).toHaveLength(1 + REVERSE_LIMITS.namesMax);
+    expect(resolver.queries).toHaveLength(1 + REVERSE_LIMITS.namesMax);
     await clock.advance(1);
     await names.run();
-    expect(resolver.asked).toHaveLength(2 * (1 + REVERSE_LIMITS.namesMax));
+    expect(resolver.queries).toHaveLength(2 * (1 + REVERSE_LIMITS.namesMax));
   });
 
   test("takes a thousand addresses at most, and forgets the answer of none", async () => {
@@ -195,7 +195,7 @@ describe("a run", () => {
     const ips = Array.from({ length: 300 }, (_, n) => `8.8.${n >> 8}.${n & 255}`);
     const { names, resolver } = start(Object.fromEntries(ips.map((ip) => [reverseQueryName(ip), "servfail"])), ips);
     await names.run();
-    expect(resolver.asked).toHaveLength(300);
+    expect(resolver.queries).toHaveLength(300);
   });
 
   test("that is stopped writes nothing about what it did not hear, and does not begin again", async () => {
@@ -208,6 +208,6 @@ describe("a run", () => {
       [null, 0],
       [null, 0],
     ]);
-    expect(resolver.asked.length).toBeLessThanOrEqual(2);
+    expect(resolver.queries.length).toBeLessThanOrEqual(2);
   });
 });

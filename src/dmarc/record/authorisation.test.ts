@@ -31,7 +31,7 @@ describe("the name that receivers ask", () => {
     expect(authorisationName(`a${longest}`, REPORT_HOST)).toEqual(refused);
     const resolver = createZoneResolver({});
     expect(await checkAuthorisation(resolver, { domain: `a${longest}`, reportHost: REPORT_HOST })).toEqual(refused);
-    expect(resolver.asked).toEqual([]);
+    expect(resolver.queries).toEqual([]);
   });
 });
 

@@ -90,7 +90,7 @@ describe("the names asked", () => {
       const domain = Array.from({ length: labels }, () => "a").join(".");
       const resolver = createZoneResolver({});
       expect((await discoverPolicy(resolver, domain)).kind).toBe("none");
-      expect(resolver.asked.length).toBe(Math.min(labels, QUERIES_MAX));
+      expect(resolver.queries.length).toBe(Math.min(labels, QUERIES_MAX));
     }
   });
 
@@ -250,5 +250,5 @@ test("a caller that has gone ends the walk", async () => {
   const resolver = createZoneResolver({});
   const discovery = await discoverPolicy(resolver, "a.example.com", { signal: AbortSignal.abort() });
   expect(discovery).toMatchObject({ kind: "indefinite", outcome: "aborted" });
-  expect(resolver.asked).toHaveLength(1);
+  expect(resolver.queries).toHaveLength(1);
 });

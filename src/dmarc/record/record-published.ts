@@ -1,4 +1,4 @@
-import { type DnsOutcome, type DnsReply, isDefinite } from "../../net/dns.ts";
+import { type DnsOutcome, type DnsResponse, isDefinite } from "../../net/dns.ts";
 import { parseRecord, STRING_OCTETS_MAX, type ValidRecord } from "./record.ts";
 
 /** What the DNS says about the TXT records at one `_dmarc` name. */
@@ -14,7 +14,7 @@ export type Published =
 export const recordHost = (domain: string): string => `_dmarc.${domain}`;
 
 /** Reads the reply to a TXT question about a `_dmarc` name. */
-export const readPublished = ({ outcome, records, cnames }: DnsReply<"TXT">): Published => {
+export const readPublished = ({ outcome, records, cnames }: DnsResponse<"TXT">): Published => {
   if (!isDefinite(outcome)) return { kind: "failure", outcome };
   const [target] = cnames;
   return target === undefined ? { kind: "texts", texts: records } : { kind: "alias", target, texts: records };

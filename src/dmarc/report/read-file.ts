@@ -1,5 +1,5 @@
-import { type Message, readMessage } from "../../mail/message.ts";
-import type { MessagePart } from "../../mail/message-parts.ts";
+import { type MimeMessage, readMessage } from "../../mail/message.ts";
+import type { MimePart } from "../../mail/message-parts.ts";
 import { readFailureReport } from "./failure-report.ts";
 import { empty, type Reading, type RejectReason, quarantined, readingOf, rejected } from "./outcome.ts";
 import { findXmlInText, kindOfPayload } from "./payload.ts";
@@ -47,11 +47,11 @@ const readMail = async (bytes: Uint8Array, within: Within): Promise<Reading[]> =
 };
 
 /** Failure reports for people only, as Exim set-ups send them: known by nothing but their subject. */
-const isFailureReportInWords = ({ subject }: Message): boolean =>
+const isFailureReportInWords = ({ subject }: MimeMessage): boolean =>
   /\bdmarc\b.*\b(?:failure|forensic)\s+report\b/i.test(subject ?? "");
 
 /** Bounces that do not say so by their type: those of qmail and of many forwarders. */
-const isFromMailSystem = ({ from, subject }: Message): boolean =>
+const isFromMailSystem = ({ from, subject }: MimeMessage): boolean =>
   /^(?:mailer-daemon|postmaster)@/i.test(from ?? "") &&
   /undeliver|returned|failure|failed|rejected|delivery status/i.test(subject ?? "");
 
@@ -60,14 +60,14 @@ const ENCLOSED: ReadonlySet<string> = new Set([
   ...["message/rfc822", "text/rfc822-headers", "text/rfc822", "message/global", "message/global-headers"],
 ]);
 
-const failureReading = ({ parts }: Message): Reading => {
+const failureReading = ({ parts }: MimeMessage): Reading => {
   const part = parts.find(({ contentType }) => contentType === "message/feedback-report");
   if (part === undefined) return quarantined("failure_report");
   const original = parts.find(({ contentType }) => ENCLOSED.has(contentType));
   return quarantined("failure_report", { failureReport: readFailureReport(part.bytes, original?.bytes ?? null) });
 };
 
-const readPart = async (part: Pick<MessagePart, "bytes" | "name">, within: Within): Promise<Reading[]> => {
+const readPart = async (part: Pick<MimePart, "bytes" | "name">, within: Within): Promise<Reading[]> => {
   const readings: Reading[] = [];
   const waiting = await unpack(part.bytes, part.name, within.budget);
   // Taken off, so that the bytes of those that have been read are not held any longer.

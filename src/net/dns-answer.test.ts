@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import type { DnsResourceRecord, DnsMessage } from "./dns-message.ts";
-import { readAnswer } from "./dns-reading.ts";
+import { readAnswer } from "./dns-answer.ts";
 
 const message = (parts: Partial<DnsMessage>): DnsMessage => ({
   rcode: 0,

@@ -4,7 +4,7 @@ import fc from "fast-check";
 import { decodeQuery, encodeResponse, type ResponseParts } from "../testing/dns-server.ts";
 import type { DnsType } from "./dns.ts";
 import { encodeQuery } from "./dns-message.ts";
-import { readResponse } from "./dns-response.ts";
+import { matchPacket } from "./dns-packet-match.ts";
 
 const NAME = "mail.example.com";
 const ask = (type: DnsType, mixCase = false) =>
@@ -15,7 +15,7 @@ const respond = (type: DnsType, parts: ResponseParts) => {
 };
 const read = (type: DnsType, parts: ResponseParts) => {
   const { query, bytes } = respond(type, parts);
-  return readResponse(bytes, query);
+  return matchPacket(bytes, query);
 };
 const readRecords = (type: DnsType, answers: Answer[]) => {
   const response = read(type, { answers });
@@ -103,10 +103,10 @@ describe("records", () => {
     header.writeUInt16BE(0x8180, 2);
     header.writeUInt16BE(1, 6);
     header.writeUInt16BE(0, 10);
-    expect(readResponse(Buffer.concat([header, record]), query)).toMatchObject({
+    expect(matchPacket(Buffer.concat([header, record]), query)).toMatchObject({
       message: { answers: [{ owner: NAME, data: { preference: 10, exchange: "example.com" } }] },
     });
-    expect(readResponse(Buffer.concat([header, overlong]), query).kind).toBe("malformed");
+    expect(matchPacket(Buffer.concat([header, overlong]), query).kind).toBe("malformed");
   });
 });
 
@@ -128,7 +128,7 @@ describe("whose packet it is", () => {
 
   test("the query itself, sent back, is foreign", () => {
     const query = ask("A");
-    expect(readResponse(query.bytes, query).kind).toBe("foreign");
+    expect(matchPacket(query.bytes, query).kind).toBe("foreign");
   });
 });
 
@@ -137,7 +137,7 @@ describe("messages that lie", () => {
   const change = (at: number, value: number) => {
     const { query, bytes } = respond("A", { answers });
     bytes.writeUInt16BE(value, at);
-    return readResponse(bytes, query).kind;
+    return matchPacket(bytes, query).kind;
   };
   test.each([
     ["more answers than there are", 6, 2],
@@ -153,13 +153,13 @@ describe("messages that lie", () => {
     const { query, bytes } = respond("A", { answers });
     const short = Buffer.from(bytes.subarray(0, -1));
     short.writeUInt16BE(3, short.length - 5);
-    expect(readResponse(short, query).kind).toBe("malformed");
+    expect(matchPacket(short, query).kind).toBe("malformed");
   });
 
   test("a TXT string that overruns its record is malformed, not cut", () => {
     const { query, bytes } = respond("TXT", { answers: [{ name: NAME, type: "TXT", data: ["abc"] }] });
     bytes[bytes.length - 4] = 4;
-    expect(readResponse(bytes, query).kind).toBe("malformed");
+    expect(matchPacket(bytes, query).kind).toBe("malformed");
   });
 
   test("the upper bits of the code count: BADVERS is not NOERROR", () => {
@@ -187,10 +187,10 @@ describe("any bytes", () => {
 
   test("no truncation of a response passes for a message", () => {
     const { query, bytes } = respond("MX", { answers, authorities });
-    const kinds = Array.from(bytes, (_, length) => readResponse(bytes.subarray(0, length), query).kind);
+    const kinds = Array.from(bytes, (_, length) => matchPacket(bytes.subarray(0, length), query).kind);
     expect([...new Set(kinds)].sort()).toEqual(["foreign", "malformed", "noise"]);
     expect(kinds.indexOf("malformed")).toBe(query.questionEnd);
-    expect(readResponse(bytes, query).kind).toBe("message");
+    expect(matchPacket(bytes, query).kind).toBe("message");
   });
 
   test("never throw, behind a right question", () => {
@@ -200,7 +200,7 @@ describe("any bytes", () => {
         const bytes = Buffer.concat([query.bytes.subarray(0, query.questionEnd), tail]);
         bytes.writeUInt16BE(0x8180, 2);
         tail.subarray(0, 6).forEach((byte, index) => void bytes.writeUInt8(index % 2 ? byte : 0, 6 + index));
-        expect(readResponse(bytes, query).kind).toMatch(/^(message|malformed)$/);
+        expect(matchPacket(bytes, query).kind).toMatch(/^(message|malformed)$/);
       }),
     );
   });
@@ -209,7 +209,7 @@ describe("any bytes", () => {
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 300 }), (bytes) => {
         const query = { ...ask("A"), id: ((bytes[0] ?? 0) << 8) | (bytes[1] ?? 0) };
-        expect(readResponse(bytes, query).kind).not.toBe("message");
+        expect(matchPacket(bytes, query).kind).not.toBe("message");
       }),
     );
   });
@@ -220,7 +220,7 @@ describe("any bytes", () => {
       fc.property(changes, (list) => {
         const { query, bytes } = respond("MX", { answers, authorities });
         for (const [at, value] of list) bytes[at % bytes.length] = value;
-        expect(typeof readResponse(bytes, query).kind).toBe("string");
+        expect(typeof matchPacket(bytes, query).kind).toBe("string");
       }),
       { numRuns: 1000 },
     );

@@ -2,20 +2,20 @@ import { afterEach } from "bun:test";
 import { createLog } from "../base/log.ts";
 import { createSmtpReceiver, type SmtpReceiver } from "../net/smtp-receiver.ts";
 import type { ReceiverLimits } from "../net/smtp-receiver-limits.ts";
-import type { ReceivedMail, RecipientVerdict, TakeOutcome } from "../net/smtp-receiver-rules.ts";
+import type { ReceivedMail, RecipientVerdict, AcceptOutcome } from "../net/smtp-receiver-rules.ts";
 import { createTestClock, settle, type TestClock } from "./clock.ts";
-import { type SmtpTalk, talkSmtp } from "./smtp-talk.ts";
+import { type SmtpTestClient, connectSmtp } from "./smtp-test-client.ts";
 import { TEST_CERTIFICATE, TEST_KEY } from "./smtp-stub-key.ts";
 
-export interface ReceiverWorldOptions {
+export interface ReceiverHarnessOptions {
   readonly limits?: Partial<ReceiverLimits>;
-  readonly take?: (mail: ReceivedMail) => Promise<TakeOutcome>;
+  readonly acceptMail?: (mail: ReceivedMail) => Promise<AcceptOutcome>;
   readonly isFull?: () => boolean;
   readonly judgeRecipient?: (address: string) => RecipientVerdict | Promise<RecipientVerdict>;
 }
 
 /** A receiver on loopback that knows `known…@…`, and keeps what it takes. */
-export interface ReceiverWorld {
+export interface ReceiverHarness {
   readonly receiver: SmtpReceiver;
   readonly port: number;
   readonly clock: TestClock;
@@ -27,15 +27,15 @@ export interface ReceiverWorld {
   /** Resolves when so many connections are open: the other side hears of an end a moment earlier than we do. */
   untilOpen(count: number): Promise<void>;
   /** A client that has not said anything. */
-  connect(): SmtpTalk;
+  connect(): SmtpTestClient;
   /** A client that has heard the banner and said EHLO. */
-  greet(): Promise<SmtpTalk>;
+  greet(): Promise<SmtpTestClient>;
   /** A client that has heard 354 for one known recipient. */
-  atData(): Promise<SmtpTalk>;
+  atData(): Promise<SmtpTestClient>;
 }
 
 /** Starts receivers for the tests of one file, and closes them and their clients after each test. */
-export const createReceiverWorlds = (): ((options?: ReceiverWorldOptions) => Promise<ReceiverWorld>) => {
+export const createReceiverHarnesses = (): ((options?: ReceiverHarnessOptions) => Promise<ReceiverHarness>) => {
   const ends: Array<() => unknown> = [];
   afterEach(async () => {
     await Promise.all(ends.splice(0).map((end) => end()));
@@ -50,9 +50,9 @@ export const createReceiverWorlds = (): ((options?: ReceiverWorldOptions) => Pro
       clock,
       log: createLog("debug", clock, (line) => logged.push(line)),
       judgeRecipient: options.judgeRecipient ?? ((address) => (address.startsWith("known") ? "known" : "unknown")),
-      async take(mail) {
+      async acceptMail(mail) {
         mails.push(mail);
-        return (await options.take?.(mail)) ?? "taken";
+        return (await options.acceptMail?.(mail)) ?? "accepted";
       },
       ...(options.isFull && { isFull: options.isFull }),
       ...(options.limits && { limits: options.limits }),
@@ -60,8 +60,8 @@ export const createReceiverWorlds = (): ((options?: ReceiverWorldOptions) => Pro
     const at = await receiver.listen("127.0.0.1", 0);
     if (!at.ok) throw new Error(at.error.message);
     const { port } = at.value;
-    const connect = (): SmtpTalk => {
-      const talk = talkSmtp(port);
+    const connect = (): SmtpTestClient => {
+      const talk = connectSmtp(port);
       ends.push(talk.destroy);
       return talk;
     };

@@ -18,12 +18,12 @@ export interface DnsTicket {
  * Lets a bounded number of questions be under way; the others wait: single checks before lists, the accounts in turn.
  * Some places are for single checks only, and no account can have all of them.
  */
-export interface DnsGate {
+export interface DnsLimiter {
   /** `deadlineMs` is monotonic. */
   enter(who: OnBehalfOf, deadlineMs: number): DnsTicket;
 }
 
-export interface DnsGateLimits {
+export interface DnsLimiterOptions {
   readonly clock: Clock;
   readonly underWayMax: number;
   readonly waitingMax: number;
@@ -44,7 +44,7 @@ interface Waiting {
 
 const keyOf = ({ account, priority }: OnBehalfOf): string => `${priority} ${account ?? ""}`;
 
-export const createDnsGate = ({ clock, underWayMax, waitingMax }: DnsGateLimits): DnsGate => {
+export const createDnsLimiter = ({ clock, underWayMax, waitingMax }: DnsLimiterOptions): DnsLimiter => {
   const places = createShares({ placesMax: underWayMax, realtimeShare: REALTIME_SHARE });
   const room = createShares({ placesMax: waitingMax, realtimeShare: REALTIME_SHARE });
   const queue = createFairQueue<Waiting>(({ state }) => state !== "waiting");

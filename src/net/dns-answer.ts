@@ -3,7 +3,7 @@ import type { DnsMessage, DnsResourceRecord } from "./dns-message.ts";
 import { RCODES } from "./dns-message.ts";
 
 /** What one response says about one question. `follow` means: ask the same about the last of `cnames`. */
-export type DnsReading =
+export type DnsAnswer =
   | {
       readonly kind: "answer" | "no_data" | "nxdomain" | "follow";
       readonly records: ReadonlyArray<DnsRecordData[DnsType]>;
@@ -22,7 +22,7 @@ export const CNAMES_MAX = 8;
  * Reads a response as the answer to "`type` of `name`": follows the aliases inside it, and drops every record whose
  * owner is neither the name nor one of them.
  */
-export const readAnswer = (message: DnsMessage, name: string, type: DnsType): DnsReading => {
+export const readAnswer = (message: DnsMessage, name: string, type: DnsType): DnsAnswer => {
   const { rcode } = message;
   if (rcode === RCODES.REFUSED) return { kind: "refused" };
   if (rcode !== RCODES.NOERROR && rcode !== RCODES.NXDOMAIN) return { kind: "servfail" };

@@ -2,7 +2,7 @@ import { connect as connectTcp, type Socket } from "node:net";
 import { connect as connectTls } from "node:tls";
 
 /** A client that says what a test tells it, byte for byte, and hears whole replies. */
-export interface SmtpTalk {
+export interface SmtpTestClient {
   /** Sends bytes as they are; text is latin1, so that every character is one byte. */
   say(raw: string | Uint8Array): void;
   /** The next reply, its lines joined by LF without line ends; `"closed"` when the connection ends before. */
@@ -26,7 +26,7 @@ export interface SmtpTalk {
 const LAST_LINE = /^\d{3}(?: .*)?$/;
 
 /** Connects to a mail server on loopback. */
-export const talkSmtp = (port: number, host = "127.0.0.1"): SmtpTalk => {
+export const connectSmtp = (port: number, host = "127.0.0.1"): SmtpTestClient => {
   let socket: Socket = connectTcp({ port, host, noDelay: true });
   let text = "";
   let isClosed = false;
@@ -57,7 +57,7 @@ export const talkSmtp = (port: number, host = "127.0.0.1"): SmtpTalk => {
   };
   attach(socket);
 
-  const talk: SmtpTalk = {
+  const talk: SmtpTestClient = {
     say: (raw) => void socket.write(typeof raw === "string" ? Buffer.from(raw, "latin1") : raw),
     hear: () =>
       new Promise((resolve) => {

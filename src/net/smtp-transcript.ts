@@ -1,7 +1,7 @@
 import type { Clock } from "../base/clock.ts";
 
 /** One line of a dialogue as it went over the wire, without its line end, perhaps cut short. */
-export interface SmtpDialogueLine {
+export interface SmtpTranscriptLine {
   /** Milliseconds since the connect began. */
   readonly atMs: number;
   readonly from: "us" | "server";
@@ -9,13 +9,13 @@ export interface SmtpDialogueLine {
 }
 
 /** The opening (banner, EHLO, STARTTLS) and each question keep this many lines; later ones are not recorded. */
-export const DIALOGUE_LINES_MAX = 128;
+export const TRANSCRIPT_LINES_MAX = 128;
 /** Longer lines are cut and end in "…". */
-export const DIALOGUE_LINE_CHARS_MAX = 512;
+export const TRANSCRIPT_LINE_CHARS_MAX = 512;
 
 /** Records a dialogue in bounded memory: the opening of the session, and the lines of the latest question. */
-export class DialogueRecorder {
-  private readonly opening: SmtpDialogueLine[] = [];
+export class TranscriptRecorder {
+  private readonly opening: SmtpTranscriptLine[] = [];
   private current = this.opening;
 
   constructor(
@@ -27,21 +27,21 @@ export class DialogueRecorder {
   add(from: "us" | "server", texts: readonly string[]): void {
     const atMs = Math.round(this.clock.monotonicMs() - this.startedMs);
     for (const text of texts) {
-      if (this.current.length >= DIALOGUE_LINES_MAX) return;
+      if (this.current.length >= TRANSCRIPT_LINES_MAX) return;
       this.current.push({ atMs, from, text: cut(text) });
     }
   }
 
   /** Forgets the lines of the question before, keeps the opening, and records the next question. */
-  beginQuestion(): void {
+  beginProbe(): void {
     this.current = [];
   }
 
   /** The opening and the latest question, in order: a copy, which later lines do not change. */
-  lines(): readonly SmtpDialogueLine[] {
+  lines(): readonly SmtpTranscriptLine[] {
     return this.current === this.opening ? [...this.opening] : [...this.opening, ...this.current];
   }
 }
 
 const cut = (text: string): string =>
-  text.length > DIALOGUE_LINE_CHARS_MAX ? `${text.slice(0, DIALOGUE_LINE_CHARS_MAX - 1)}…` : text;
+  text.length > TRANSCRIPT_LINE_CHARS_MAX ? `${text.slice(0, TRANSCRIPT_LINE_CHARS_MAX - 1)}…` : text;

@@ -1,7 +1,7 @@
 import type { Clock } from "../base/clock.ts";
 import { type DnsServer, type DnsType, formatServer } from "./dns.ts";
 import { encodeQuery, RCODES } from "./dns-message.ts";
-import { type DnsReading, readAnswer } from "./dns-reading.ts";
+import { type DnsAnswer, readAnswer } from "./dns-answer.ts";
 import type { DnsExchange, DnsTransport } from "./dns-transport.ts";
 
 /** How long is waited, in milliseconds. `totalMs` bounds one whole resolution: all servers, retransmits and aliases. */
@@ -13,9 +13,9 @@ export interface DnsTimeouts {
 }
 
 /** What one round through the servers brought. */
-export interface DnsAnswer {
+export interface DnsQueryResult {
   readonly reading:
-    DnsReading | { readonly kind: "unconfirmed" | "timeout" | "network_error" | "local_failure" | "aborted" };
+    DnsAnswer | { readonly kind: "unconfirmed" | "timeout" | "network_error" | "local_failure" | "aborted" };
   readonly isAuthenticated: boolean;
   /** The server this came from, or the last one tried; null when the time was over before. */
   readonly server: string | null;
@@ -26,9 +26,9 @@ export interface DnsAnswer {
  * Asks one question: the next server after silence, SERVFAIL, REFUSED or nonsense. Never rejects. A negative response
  * without an SOA is asked for again before it counts: see `confirm`.
  */
-export type DnsAsk = (name: string, type: DnsType, deadlineMs: number) => Promise<DnsAnswer>;
+export type DnsQuerier = (name: string, type: DnsType, deadlineMs: number) => Promise<DnsQueryResult>;
 
-export interface DnsAskerDependencies {
+export interface DnsQuerierOptions {
   readonly servers: readonly DnsServer[];
   readonly transport: DnsTransport;
   readonly clock: Clock;
@@ -53,7 +53,7 @@ interface ServerState {
 }
 
 /** Binds the servers to a way of asking them. `deadlineMs` of an ask is a moment of `clock.monotonicMs`. */
-export const createDnsAsker = (dependencies: DnsAskerDependencies): DnsAsk => {
+export const createDnsQuerier = (dependencies: DnsQuerierOptions): DnsQuerier => {
   const { clock } = dependencies;
   // A server that is named twice must not confirm itself.
   const servers = new Map(dependencies.servers.map((server) => [formatServer(server), server]));
@@ -71,7 +71,7 @@ export const createDnsAsker = (dependencies: DnsAskerDependencies): DnsAsk => {
     return [...states.filter((state) => !isSuspect(state)), ...states.filter(isSuspect)];
   };
 
-  const askOne = async (state: ServerState, question: Query): Promise<DnsAnswer> => {
+  const askOne = async (state: ServerState, question: Query): Promise<DnsQueryResult> => {
     const exchange = await askServer(dependencies, state, question);
     const answer = readExchange(exchange, state.server, question);
     // A socket that this machine could not open says nothing about the server.
@@ -86,7 +86,7 @@ export const createDnsAsker = (dependencies: DnsAskerDependencies): DnsAsk => {
    * agree. NXDOMAIN is a statement of the server's own (RFC 2308 §2.1), so it may repeat that itself; an empty NOERROR
    * is what servers send that know nothing, and the same server saying it twice confirms nothing.
    */
-  const confirm = async (doubted: DnsAnswer, by: ServerState, rest: Rest): Promise<DnsAnswer> => {
+  const confirm = async (doubted: DnsQueryResult, by: ServerState, rest: Rest): Promise<DnsQueryResult> => {
     const { kind } = doubted.reading;
     let isContradicted = false;
     for (const state of [...rest.others, by]) {
@@ -101,7 +101,7 @@ export const createDnsAsker = (dependencies: DnsAskerDependencies): DnsAsk => {
   };
 
   return async function ask(name, type, deadlineMs) {
-    let best: DnsAnswer = { ...UNHEARD, reading: { kind: "timeout" } };
+    let best: DnsQueryResult = { ...UNHEARD, reading: { kind: "timeout" } };
     const states = inOrder();
     for (const [at, state] of states.entries()) {
       if (best.server !== null && clock.monotonicMs() >= deadlineMs) return best;
@@ -125,9 +125,9 @@ interface Rest extends Query {
 }
 
 const UNHEARD = { isAuthenticated: false, server: null, sizeBytes: 0 } as const;
-const isFinal = ({ reading }: DnsAnswer): boolean =>
+const isFinal = ({ reading }: DnsQueryResult): boolean =>
   "isVouched" in reading ? reading.isVouched : reading.kind === "cname_loop" || reading.kind === "aborted";
-const isDoubtful = ({ reading }: DnsAnswer): boolean => "isVouched" in reading && !reading.isVouched;
+const isDoubtful = ({ reading }: DnsQueryResult): boolean => "isVouched" in reading && !reading.isVouched;
 const UNREACHED: ReadonlySet<string> = new Set(["timeout", "network_error", "local_failure"]);
 
 interface Question {
@@ -142,7 +142,7 @@ interface Query extends Question {
 
 /** One server's part: retransmits after silence, goes over to TCP, and does without what the server does not take. */
 const askServer = async (
-  { transport, clock, random16, timeouts }: DnsAskerDependencies,
+  { transport, clock, random16, timeouts }: DnsQuerierOptions,
   state: ServerState,
   { name, type, deadlineMs, dnssecOk = false }: Query,
 ): Promise<DnsExchange> => {
@@ -177,7 +177,7 @@ const refusesEdns = (exchange: DnsExchange): boolean =>
   exchange.kind === "message" && EDNS_REFUSALS.has(exchange.message.rcode);
 const EDNS_REFUSALS: ReadonlySet<number> = new Set([RCODES.FORMERR, RCODES.NOTIMP, RCODES.BADVERS]);
 
-const readExchange = (exchange: DnsExchange, from: DnsServer, { name, type }: Question): DnsAnswer => {
+const readExchange = (exchange: DnsExchange, from: DnsServer, { name, type }: Question): DnsQueryResult => {
   const server = formatServer(from);
   switch (exchange.kind) {
     case "message": {

@@ -10,12 +10,12 @@ import { MalformedMessage, readName } from "./dns-name.ts";
  * - `truncated`: ours, to be asked again over TCP (RFC 1035 §4.2.1).
  * - `malformed`: ours, but not a valid message.
  */
-export type DnsResponse =
+export type DnsPacketMatch =
   | { readonly kind: "foreign" | "noise" | "case_changed" | "truncated" | "malformed" }
   | { readonly kind: "message"; readonly message: DnsMessage };
 
 /** Matches a packet with the query (RFC 5452 §3) and decodes it. Never throws, whatever the bytes. */
-export const readResponse = (bytes: Uint8Array, query: EncodedQuery): DnsResponse => {
+export const matchPacket = (bytes: Uint8Array, query: EncodedQuery): DnsPacketMatch => {
   if (bytes.length < HEADER_BYTES) return { kind: "foreign" };
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   const flags = view.getUint16(2);
@@ -42,7 +42,7 @@ const ERRORS_WITHOUT_QUESTION: ReadonlySet<number> = new Set([
   RCODES.REFUSED,
 ]);
 
-const decode = (bytes: Uint8Array, questionEnd: number): DnsResponse => {
+const decode = (bytes: Uint8Array, questionEnd: number): DnsPacketMatch => {
   const decoded = decodeMessage(bytes, questionEnd);
   return decoded.ok ? { kind: "message", message: decoded.value } : { kind: "malformed" };
 };
