@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { SettingsProblem } from "./config.ts";
+import { SettingsError } from "./config.ts";
 import { originQueryName } from "./net/asn-text.ts";
 import { createApps } from "./testing/app.ts";
 import { writeMmdb } from "./testing/mmdb-writer.ts";
@@ -55,7 +55,7 @@ describe("the user's GeoIP databases", () => {
   test("that are not there stop the start, with the setting and the file in the message", () => {
     const none = join(folder, "none.mmdb");
     const problem = `POSTWARDEN_GEOIP_DB: ${none} cannot be used: no such file.`;
-    expect(() => start({ settings: { GEOIP_DB: none } })).toThrow(new SettingsProblem([problem]));
+    expect(() => start({ settings: { GEOIP_DB: none } })).toThrow(new SettingsError([problem]));
   });
 
   test("that are damaged later are a finding of /readyz, and stay in use as they were", async () => {

@@ -3,7 +3,7 @@ import type { Outside } from "./compose-engine.ts";
 import { composeHealth } from "./compose-health.ts";
 import { mailerOf } from "./compose-mail.ts";
 import { composeMailbox } from "./compose-mailbox.ts";
-import { mailHostOf, type Config, SettingsProblem } from "./config.ts";
+import { mailHostOf, type Config, SettingsError } from "./config.ts";
 import type { Db } from "./db/open.ts";
 import { createAdvisor } from "./dmarc/advice/advice-for.ts";
 import { createAlertMails } from "./dmarc/alerts/alert-mails.ts";
@@ -85,11 +85,11 @@ const ingestStoresOf = (db: Db) => ({
   authors: createReportAuthorStore(db),
 });
 
-/** The user's GeoIP databases; null when none is set. Throws `SettingsProblem` when one cannot be used. */
+/** The user's GeoIP databases; null when none is set. Throws `SettingsError` when one cannot be used. */
 export const geoipFilesOf = ({ geoipPaths }: Pick<Config, "geoipPaths">, log: Log): GeoipFiles | null => {
   if (geoipPaths.length === 0) return null;
   const files = GeoipFiles.open(geoipPaths, log);
-  if (!files.ok) throw new SettingsProblem(files.error.map((problem) => `POSTWARDEN_GEOIP_DB: ${problem}`));
+  if (!files.ok) throw new SettingsError(files.error.map((problem) => `POSTWARDEN_GEOIP_DB: ${problem}`));
   return files.value;
 };
 

@@ -4,7 +4,7 @@ import { err, type Result } from "./base/errors.ts";
 import type { OnBehalfOf } from "./base/on-behalf-of.ts";
 import { type Random, systemRandom } from "./base/secrets.ts";
 import type { Log } from "./base/log.ts";
-import { type Config, SettingsProblem } from "./config.ts";
+import { type Config, SettingsError } from "./config.ts";
 import type { Catalogue } from "./dnsbl/blocklist.ts";
 import { createDnsblPacing } from "./dnsbl/budget.ts";
 import { parseCatalogue } from "./dnsbl/catalogue.ts";
@@ -25,7 +25,7 @@ import type { ProbeTarget } from "./probe/lane.ts";
 import { type DnsQuestion, Outages } from "./probe/outages.ts";
 import { createPacing } from "./probe/pacing.ts";
 import { createProbePool } from "./probe/pool.ts";
-import { formatProxy } from "./setting-forms.ts";
+import { formatProxy } from "./setting-parsers.ts";
 import { createCatchAllMemory } from "./verify/catch-all-memory.ts";
 import { createDnsblInquiry, DNSBL_TURN_WAIT_MS, type DnsblInquiry } from "./verify/dnsbl-evidence.ts";
 import { createDomainInquiry } from "./verify/domain-evidence.ts";
@@ -98,18 +98,18 @@ const readCatalogueFile = (path: string): Result<Catalogue, readonly string[]> =
   }
 };
 
-/** The catalogue of blocklists in force, with its keys. Throws `SettingsProblem` when the file or the keys do not fit. */
+/** The catalogue of blocklists in force, with its keys. Throws `SettingsError` when the file or the keys do not fit. */
 export const catalogueOf = (config: Config): Catalogue => {
   const { blocklistCataloguePath: path, blocklistKeys } = config;
   const read = path === null ? null : readCatalogueFile(path);
   if (read !== null && !read.ok)
-    throw new SettingsProblem(read.error.map((problem) => `POSTWARDEN_BLOCKLIST_CATALOGUE: ${problem}`));
+    throw new SettingsError(read.error.map((problem) => `POSTWARDEN_BLOCKLIST_CATALOGUE: ${problem}`));
   const applied = applyKeys(read?.value ?? EMBEDDED_CATALOGUE, blocklistKeys);
-  if (!applied.ok) throw new SettingsProblem(applied.error.map((problem) => `POSTWARDEN_BLOCKLIST_KEYS: ${problem}`));
+  if (!applied.ok) throw new SettingsError(applied.error.map((problem) => `POSTWARDEN_BLOCKLIST_KEYS: ${problem}`));
   const switches = { enable: config.blocklistsEnable, disable: config.blocklistsDisable };
   const switched = applySwitches(applied.value, switches);
   if (!switched.ok)
-    throw new SettingsProblem([
+    throw new SettingsError([
       ...switched.error.enable.map((problem) => `POSTWARDEN_BLOCKLISTS_ENABLE: ${problem}`),
       ...switched.error.disable.map((problem) => `POSTWARDEN_BLOCKLISTS_DISABLE: ${problem}`),
     ]);

@@ -14,7 +14,7 @@ import { ImapFailure } from "./net/imap-failure.ts";
 import type { ImapLogin } from "./net/imap-client.ts";
 import { openImapSession } from "./net/imap-session.ts";
 import { formatImapUrl } from "./net/imap-url.ts";
-import type { ImapSettings } from "./setting-imap.ts";
+import type { ImapSettings } from "./imap-settings.ts";
 
 const SECRET_CHARACTERS_MAX = 1_024;
 

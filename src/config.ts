@@ -32,8 +32,8 @@ import {
   smtpUrl,
   socksProxy,
   wholeNumber,
-} from "./setting-forms.ts";
-import { formatImapAfter, imapAfter, imapProblem, imapSettingsOf, imapUrl } from "./setting-imap.ts";
+} from "./setting-parsers.ts";
+import { formatImapAfter, imapAfter, imapProblem, imapSettingsOf, imapUrl } from "./imap-settings.ts";
 
 const PREFIX = "POSTWARDEN_";
 export const DATA_DIR_SETTING = `${PREFIX}DATA_DIR`;
@@ -90,7 +90,7 @@ const settings = {
 };
 
 /** Settings that fit their form but not the world (a file that is not there): one sentence a problem. */
-export class SettingsProblem extends Error {
+export class SettingsError extends Error {
   constructor(readonly problems: readonly string[]) {
     super(["The settings do not fit:", ...problems.map((problem) => `  ${problem}`)].join("\n"));
   }

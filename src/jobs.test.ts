@@ -1,6 +1,7 @@
 import { afterEach, expect, test } from "bun:test";
 import { createLog } from "./base/log.ts";
 import { createJobs } from "./jobs.ts";
+import { createApps } from "./testing/app.ts";
 import { createTestClock } from "./testing/clock.ts";
 
 interface Timer {
@@ -14,30 +15,12 @@ afterEach(() => {
   for (const stop of stops.splice(0)) stop();
 });
 
-const start = (forgetOldIdempotency: () => Promise<unknown>) => {
+const startApp = createApps();
+
+const start = (renewCertificates: () => Promise<unknown>) => {
   const logged: string[] = [];
   const log = createLog("error", createTestClock(), (line) => logged.push(line));
-  const nothing = async () => undefined;
-  const jobs = createJobs({
-    log,
-    forgetOldIdempotency,
-    forgetOldDeliveries: nothing,
-    checkBlocklists: nothing,
-    mailBlocklistAlerts: nothing,
-    testBlocklists: nothing,
-    forgetOldBlocklistChecks: nothing,
-    checkDomains: nothing,
-    raiseDmarcAlerts: nothing,
-    mailDmarcAlerts: nothing,
-    mailDigests: nothing,
-    proveReportMails: nothing,
-    findAddressFacts: nothing,
-    checkDomainHealth: nothing,
-    forgetOldReports: nothing,
-    purgeDeletedDomains: nothing,
-    rebuildSources: nothing,
-    renewCertificates: nothing,
-  });
+  const jobs = createJobs({ service: startApp().service, log, renewCertificates });
   stops.push(jobs.stop);
   const { cron } = jobs.plugin.store as { cron: Record<string, Timer> };
   return { jobs, logged, timers: Object.entries(cron) };
@@ -47,20 +30,20 @@ test("every job is due within the hour, and none is due after the stop", () => {
   const { jobs, timers } = start(async () => undefined);
   const patterns = timers.map(([name, timer]) => [name, timer.getPattern()]);
   expect(patterns).toEqual([
-    ["forget old idempotency keys", "17 * * * *"],
-    ["forget old webhook deliveries", "27 * * * *"],
+    ["purge idempotency keys", "17 * * * *"],
+    ["purge webhook deliveries", "27 * * * *"],
     ["check blocklist targets", "* * * * *"],
     ["mail blocklist alerts", "* * * * *"],
     ["test blocklists", "* * * * *"],
-    ["forget old blocklist checks", "37 * * * *"],
+    ["purge blocklist checks", "37 * * * *"],
     ["check DMARC domains", "* * * * *"],
     ["raise DMARC alerts", "*/5 * * * *"],
     ["mail DMARC alerts", "* * * * *"],
     ["mail DMARC digests", "*/5 * * * *"],
-    ["prove report mails", "* * * * *"],
-    ["find reverse names and networks", "* * * * *"],
+    ["authenticate report mails", "* * * * *"],
+    ["look up reverse names and networks", "* * * * *"],
     ["check the health of DMARC domains", "* * * * *"],
-    ["forget old DMARC reports", "47 * * * *"],
+    ["purge DMARC reports", "47 * * * *"],
     ["purge deleted domains", "* * * * *"],
     ["rebuild DMARC sources", "* * * * *"],
     ["renew certificates", "57 * * * *"],
@@ -76,9 +59,9 @@ test("a job that fails is logged by its name, and runs again", async () => {
     runs++;
     throw new Error("no disk");
   });
-  const failing = timers.filter(([name]) => name === "forget old idempotency keys");
+  const failing = timers.filter(([name]) => name === "renew certificates");
   for (let n = 0; n < 2; n++) for (const [, timer] of failing) await timer.trigger();
   expect(runs).toBe(2);
   expect(logged).toHaveLength(2);
-  expect(logged[0]).toContain("forget old idempotency keys");
+  expect(logged[0]).toContain("renew certificates");
 });

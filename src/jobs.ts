@@ -1,67 +1,56 @@
 import { cron } from "@elysiajs/cron";
 import { Elysia } from "elysia";
 import type { Log } from "./base/log.ts";
+import type { Service } from "./compose.ts";
 
-/** One line of the table: what is done when. `pattern` is a cron expression in UTC; a run that is late is skipped, not doubled. */
+/** A row of the cron table; `pattern` is in UTC. A job that is still running when it is due again is skipped. */
 interface Job {
   readonly name: string;
   readonly pattern: string;
   readonly run: () => Promise<unknown>;
 }
 
-export interface JobDeps {
+export interface JobsOptions {
+  readonly service: Pick<Service, "idempotency" | "webhooks" | "blocklist" | "dmarc">;
   readonly log: Log;
-  readonly forgetOldIdempotency: () => Promise<unknown>;
-  readonly forgetOldDeliveries: () => Promise<unknown>;
-  readonly checkBlocklists: () => Promise<unknown>;
-  readonly mailBlocklistAlerts: () => Promise<unknown>;
-  readonly testBlocklists: () => Promise<unknown>;
-  readonly forgetOldBlocklistChecks: () => Promise<unknown>;
-  readonly checkDomains: () => Promise<unknown>;
-  readonly raiseDmarcAlerts: () => Promise<unknown>;
-  readonly mailDmarcAlerts: () => Promise<unknown>;
-  readonly mailDigests: () => Promise<unknown>;
-  readonly proveReportMails: () => Promise<unknown>;
-  readonly findAddressFacts: () => Promise<unknown>;
-  readonly checkDomainHealth: () => Promise<unknown>;
-  readonly forgetOldReports: () => Promise<unknown>;
-  readonly purgeDeletedDomains: () => Promise<unknown>;
-  readonly rebuildSources: () => Promise<unknown>;
   readonly renewCertificates: () => Promise<unknown>;
 }
 
-const jobsOf = (jobs: JobDeps): readonly Job[] => [
-  { name: "forget old idempotency keys", pattern: "17 * * * *", run: jobs.forgetOldIdempotency },
-  { name: "forget old webhook deliveries", pattern: "27 * * * *", run: jobs.forgetOldDeliveries },
-  { name: "check blocklist targets", pattern: "* * * * *", run: jobs.checkBlocklists },
-  { name: "mail blocklist alerts", pattern: "* * * * *", run: jobs.mailBlocklistAlerts },
-  { name: "test blocklists", pattern: "* * * * *", run: jobs.testBlocklists },
-  { name: "forget old blocklist checks", pattern: "37 * * * *", run: jobs.forgetOldBlocklistChecks },
-  { name: "check DMARC domains", pattern: "* * * * *", run: jobs.checkDomains },
-  { name: "raise DMARC alerts", pattern: "*/5 * * * *", run: jobs.raiseDmarcAlerts },
-  { name: "mail DMARC alerts", pattern: "* * * * *", run: jobs.mailDmarcAlerts },
-  { name: "mail DMARC digests", pattern: "*/5 * * * *", run: jobs.mailDigests },
-  { name: "prove report mails", pattern: "* * * * *", run: jobs.proveReportMails },
-  { name: "find reverse names and networks", pattern: "* * * * *", run: jobs.findAddressFacts },
-  { name: "check the health of DMARC domains", pattern: "* * * * *", run: jobs.checkDomainHealth },
-  { name: "forget old DMARC reports", pattern: "47 * * * *", run: jobs.forgetOldReports },
-  { name: "purge deleted domains", pattern: "* * * * *", run: jobs.purgeDeletedDomains },
-  { name: "rebuild DMARC sources", pattern: "* * * * *", run: jobs.rebuildSources },
-  { name: "renew certificates", pattern: "57 * * * *", run: jobs.renewCertificates },
-];
+const cronTable = ({ service, renewCertificates }: JobsOptions): readonly Job[] => {
+  const { idempotency, webhooks, dmarc } = service;
+  const { passes, alerts, usability } = service.blocklist;
+  return [
+    { name: "purge idempotency keys", pattern: "17 * * * *", run: async () => idempotency.purge() },
+    { name: "purge webhook deliveries", pattern: "27 * * * *", run: () => webhooks.forgetOld() },
+    { name: "check blocklist targets", pattern: "* * * * *", run: () => passes.run().then(usability.observe) },
+    { name: "mail blocklist alerts", pattern: "* * * * *", run: async () => alerts?.send() },
+    { name: "test blocklists", pattern: "* * * * *", run: () => passes.testLists().then(usability.observe) },
+    { name: "purge blocklist checks", pattern: "37 * * * *", run: () => passes.forgetOld() },
+    { name: "check DMARC domains", pattern: "* * * * *", run: () => dmarc.jobs.checkDomains() },
+    { name: "raise DMARC alerts", pattern: "*/5 * * * *", run: () => dmarc.jobs.raiseDmarcAlerts() },
+    { name: "mail DMARC alerts", pattern: "* * * * *", run: () => dmarc.jobs.mailDmarcAlerts() },
+    { name: "mail DMARC digests", pattern: "*/5 * * * *", run: () => dmarc.jobs.mailDigests() },
+    { name: "authenticate report mails", pattern: "* * * * *", run: () => dmarc.jobs.proveReportMails() },
+    { name: "look up reverse names and networks", pattern: "* * * * *", run: () => dmarc.jobs.findAddressFacts() },
+    { name: "check the health of DMARC domains", pattern: "* * * * *", run: () => dmarc.jobs.checkDomainHealth() },
+    { name: "purge DMARC reports", pattern: "47 * * * *", run: () => dmarc.jobs.forgetOldReports() },
+    { name: "purge deleted domains", pattern: "* * * * *", run: () => dmarc.jobs.purgeDeletedDomains() },
+    { name: "rebuild DMARC sources", pattern: "* * * * *", run: () => dmarc.jobs.rebuildSources() },
+    { name: "renew certificates", pattern: "57 * * * *", run: renewCertificates },
+  ];
+};
 
-/** The cron table. The jobs tick from the moment the plugin is made; `stop` ends them. */
-export const createJobs = (deps: JobDeps) => {
-  const jobs = jobsOf(deps);
+/** Starts the cron table; `stop` ends it. A job that fails is logged and runs again when it is next due. */
+export const createJobs = (options: JobsOptions) => {
   const plugin = new Elysia({ name: "jobs" });
-  for (const { name, pattern, run } of jobs) {
+  for (const { name, pattern, run } of cronTable(options)) {
     plugin.use(
       cron({
         name,
         pattern,
         timezone: "UTC",
         protect: true,
-        catch: (cause) => deps.log.error("a job failed", { job: name, cause }),
+        catch: (error) => options.log.error("job failed", { job: name, error }),
         run: async () => void (await run()),
       }),
     );

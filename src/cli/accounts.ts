@@ -4,8 +4,9 @@ import { type AccountProblem, describeAccountProblem, isBalanced, type Statement
 import type { Account } from "../accounts/store.ts";
 import { isoTime } from "../base/clock.ts";
 import { PLAN_NAMES, type PlanName, rateOf } from "../billing/plans.ts";
-import { CommandFailed, type Io, print, table, UsageError } from "./io.ts";
-import { administer, type Administration } from "./workspace.ts";
+import { CommandFailed, type Io, print, UsageError } from "./io.ts";
+import { table } from "./terminal-text.ts";
+import { administer, type Administration } from "./data-directory.ts";
 
 const shown = ({ ledger, store }: Administration, account: Account) => {
   const { perSecond, burst } = rateOf(account.plan);

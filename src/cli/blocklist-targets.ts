@@ -12,10 +12,9 @@ import { freshResolverOf, realOutside } from "../compose-engine.ts";
 import { SEVERITIES, type Severity } from "../dnsbl/blocklist.ts";
 import { createUrlPolicy } from "../net/fetch-url.ts";
 import { webhookUrlSchema } from "../webhooks/schemas.ts";
-import { fittedTable } from "./fitted-table.ts";
+import { table } from "./terminal-text.ts";
 import { CommandFailed, type Io, print, UsageError } from "./io.ts";
-import { accountIdOf } from "./webhooks.ts";
-import { loadConfig, openDatabase } from "./workspace.ts";
+import { accountIdOf, loadConfig, openDatabase } from "./data-directory.ts";
 
 type Blocklist = ReturnType<typeof composeTargets>;
 type TargetView = ReturnType<Targets["view"]>;
@@ -43,7 +42,7 @@ const rowOf = ({ severity, value, status, listings, listed_on, label }: TargetVi
 };
 
 const targetTable = (views: readonly TargetView[], io: Io): string =>
-  views.length === 0 ? "There are no such targets." : fittedTable(HEADINGS, views.map(rowOf), io.columns);
+  views.length === 0 ? "There are no such targets." : table(HEADINGS, views.map(rowOf), io.columns);
 
 /** Fails with status 3 when one of `found` is at least as bad as `min`. */
 export const failOnSeverity = (

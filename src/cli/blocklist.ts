@@ -9,9 +9,9 @@ import type { ListOutcome } from "../dnsbl/lookup.ts";
 import type { Target } from "../dnsbl/query-name.ts";
 import { catalogueView } from "../blocklist/list-view.ts";
 import { addTargetCommands, failOnOption, failOnSeverity } from "./blocklist-targets.ts";
-import { fittedTable } from "./fitted-table.ts";
-import { CommandFailed, type Io, print, table, UsageError } from "./io.ts";
-import { loadConfig } from "./workspace.ts";
+import { CommandFailed, type Io, print, UsageError } from "./io.ts";
+import { table } from "./terminal-text.ts";
+import { loadConfig } from "./data-directory.ts";
 
 interface Asking {
   readonly lists: readonly Blocklist[];
@@ -70,7 +70,7 @@ const asText = ({ target, status, results }: Checked, columns: number): string =
   const delisting = listed.flatMap(({ id, delist_url }) => (delist_url === null ? [] : [`  ${id}: ${delist_url}`]));
   return [
     head,
-    ...(rows.length === 0 ? [] : [fittedTable(HEADINGS, rows, columns)]),
+    ...(rows.length === 0 ? [] : [table(HEADINGS, rows, columns)]),
     ...(delisting.length === 0 ? [] : ["Delisting:", ...delisting]),
   ].join("\n");
 };

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { Command, CommanderError } from "commander";
 import { AppError } from "../base/errors.ts";
-import { DATA_DIR_SETTING, type Environment, SettingsProblem } from "../config.ts";
+import { DATA_DIR_SETTING, type Environment, SettingsError } from "../config.ts";
 import { VERSION } from "../version.ts";
 import { addAccountCommands, addCreditCommands } from "./accounts.ts";
 import { addBlocklistCommands } from "./blocklist.ts";
@@ -131,7 +131,7 @@ export const runCli = async (args: readonly string[], streams: Io): Promise<numb
       report(io, asJson, String(error.code), error instanceof AppError ? wordsOf(error) : error.message);
       return error instanceof CommandFailed ? error.status : EXIT_FAILED;
     }
-    if (error instanceof SettingsProblem) {
+    if (error instanceof SettingsError) {
       report(io, asJson, "settings", error.message);
       return EXIT_FAILED;
     }

@@ -6,7 +6,7 @@ import { recordSchema } from "../dmarc/reading/reading-record-schemas.ts";
 import { createCommandLine } from "../testing/command-line.ts";
 import { madeReportXml } from "../testing/dmarc-reports.ts";
 import { insertDomain } from "../testing/ingest-world.ts";
-import { openDatabaseAt } from "./workspace.ts";
+import { openDatabaseAt } from "./data-directory.ts";
 
 const RANGE = ["--from", "2025-12-01", "--to", "2026-01-31"];
 
@@ -53,7 +53,7 @@ test.each([
   [["example.com", "--from", "yesterday"], 2, '--from "yesterday" is not a date (YYYY-MM-DD).'],
   [["example.com", "--from", "2026-01-02", "--to", "2026-01-01"], 2, "--from must not be after --to"],
   [["example.com", "--format", "xml"], 2, "Allowed choices are ndjson, csv"],
-  [["example.com", "--account", "nobody"], 1, "There is no account of that name."],
+  [["example.com", "--account", "nobody"], 1, 'There is no account "nobody".'],
 ])("%p fails with status %d and says why", async (args, status, said) => {
   const run = await start();
   const end = await run(["dmarc", "export", ...args]);

@@ -12,9 +12,8 @@ import { createReadingStore } from "../dmarc/reading/reading-store.ts";
 import { createSourceReader } from "../dmarc/reading/sources.ts";
 import { exportRecords, RECORD_COLUMNS, recordBatches } from "../dmarc/reading/records.ts";
 import { csvLine } from "../http/csv.ts";
-import { accountIdOf } from "./dmarc-account.ts";
+import { accountIdOf, loadConfig, openDatabase } from "./data-directory.ts";
 import { CommandFailed, type Io, UsageError } from "./io.ts";
-import { loadConfig, openDatabase } from "./workspace.ts";
 
 const FORMATS = ["ndjson", "csv"] as const;
 

@@ -1,7 +1,6 @@
 import type { HealthFinding } from "../dmarc/health/health-finding.ts";
 import type { DkimSection, DomainHealth, HealthSection, SpfSection } from "../dmarc/health/health-sections.ts";
-import { wrapText } from "./fitted-table.ts";
-import { safeLine } from "./safe-text.ts";
+import { safeLine, wrapText } from "./terminal-text.ts";
 
 const TITLES: Readonly<Record<HealthSection["code"], string>> = {
   dmarc: "DMARC",

@@ -8,7 +8,7 @@ import { isSelector, SELECTORS_MAX, type WantedSelector } from "../dmarc/health/
 import { createUrlPolicy } from "../net/fetch-url.ts";
 import { healthText } from "./dmarc-health-text.ts";
 import { CommandFailed, type Io, print, UsageError } from "./io.ts";
-import { loadConfig } from "./workspace.ts";
+import { loadConfig } from "./data-directory.ts";
 
 interface Wanted {
   readonly selector?: readonly string[];

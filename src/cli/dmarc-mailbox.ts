@@ -6,9 +6,9 @@ import { createMailboxStore } from "../dmarc/mailbox/mailbox-store.ts";
 import { ImapFailure } from "../net/imap-failure.ts";
 import { type ImapSession, openImapSession } from "../net/imap-session.ts";
 import { formatImapUrl } from "../net/imap-url.ts";
-import { formatImapAfter, type ImapSettings } from "../setting-imap.ts";
+import { formatImapAfter, type ImapSettings } from "../imap-settings.ts";
 import { CommandFailed, type Io, print } from "./io.ts";
-import { loadConfig, openDatabase } from "./workspace.ts";
+import { loadConfig, openDatabase } from "./data-directory.ts";
 
 /** New messages are counted up to here. */
 const COUNTED_MAX = 100_000;

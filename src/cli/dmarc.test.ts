@@ -11,7 +11,7 @@ import { encodeResponse, startDnsServer } from "../testing/dns-server.ts";
 import { insertDomain } from "../testing/ingest-world.ts";
 import { addDmarcCommands } from "./dmarc.ts";
 import { FILE_BYTES_MAX, piecesOf } from "./dmarc-files.ts";
-import { openDatabaseAt } from "./workspace.ts";
+import { openDatabaseAt } from "./data-directory.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "postwarden-import-"));
 afterAll(() => rmSync(folder, { recursive: true }));

@@ -9,14 +9,13 @@ import { isDatabaseState } from "../dmarc/ingest/ingest.ts";
 import { toldFindings } from "../dmarc/ingest/ingestion-view.ts";
 import type { Conclusion } from "../dmarc/ingest/ingest-finding.ts";
 import type { IngestionRow } from "../dmarc/ingest/ingestion-store.ts";
-import { accountIdOf } from "./dmarc-account.ts";
+import { accountIdOf, loadConfig, openDatabase } from "./data-directory.ts";
 import { addDmarcExport } from "./dmarc-export.ts";
 import { addDmarcHealthCommand } from "./dmarc-health.ts";
 import { findFiles, type ReportBytes, type ReportPath, readReportBytes } from "./dmarc-files.ts";
-import { createTally, problemsText, showImport, tallyText } from "./dmarc-progress.ts";
+import { createImportTally, problemsText, showImport, tallyText } from "./dmarc-import-progress.ts";
 import { CommandFailed, type Io, print, UsageError } from "./io.ts";
 import { addMailboxCommand } from "./dmarc-mailbox.ts";
-import { loadConfig, openDatabase } from "./workspace.ts";
 
 interface Wanted {
   readonly account?: string;
@@ -62,7 +61,7 @@ const importFiles = async (
   const { io, json, stdin } = to;
   const files: ReportPath[] = await Array.fromAsync(findFiles(given));
   const { ingestions } = composeImport(db, outside, createLog("error", systemClock, io.err));
-  const tally = createTally(files);
+  const tally = createImportTally(files);
   let isInterrupted = false;
   void io.untilSignal().then(() => {
     isInterrupted = true;
@@ -137,7 +136,7 @@ const retry = async (
 ) => {
   const owner = { accountId, mode: "live" } as const;
   const { ingestions } = composeImport(db, outside, createLog("error", systemClock, io.err));
-  const tally = createTally([]);
+  const tally = createImportTally([]);
   const told = (id: string, ending: Conclusion): void => tally.add(id, ending);
   const retried = await ingestions.readAgain(owner, ids.length === 0 ? "all" : ids, told, { isAccepted });
   const done = { retried, outcomes: tally.look().outcomes };

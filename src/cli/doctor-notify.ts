@@ -1,6 +1,6 @@
 import type { Clock } from "../base/clock.ts";
 import type { Config } from "../config.ts";
-import { formatRelay } from "../setting-forms.ts";
+import { formatRelay } from "../setting-parsers.ts";
 import type { SmtpRelay } from "../net/mailer.ts";
 import { check, type DoctorCheck } from "./doctor-check.ts";
 

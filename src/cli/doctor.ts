@@ -13,8 +13,9 @@ import { checkPort } from "./doctor-egress.ts";
 import { checkNetworks } from "./doctor-networks.ts";
 import { checkNotify } from "./doctor-notify.ts";
 import { checkReports } from "./doctor-reports.ts";
-import { CommandFailed, type Io, print, table } from "./io.ts";
-import { loadConfig, prepareDatabase } from "./workspace.ts";
+import { CommandFailed, type Io, print } from "./io.ts";
+import { table } from "./terminal-text.ts";
+import { loadConfig, prepareDatabase } from "./data-directory.ts";
 
 const checkDatabase = (io: Io, config: Config): DoctorCheck => {
   try {

@@ -1,6 +1,6 @@
 import { type Clock, systemClock } from "../base/clock.ts";
 import { type Environment, processEnvironment } from "../config.ts";
-import { safeLine, safeText } from "./safe-text.ts";
+import { safeLine, safeText } from "./terminal-text.ts";
 
 /** What a command has of the world. Data goes to standard output, everything else to standard error. */
 export interface Io {
@@ -141,15 +141,3 @@ export const printSafely = (io: Io): Io => {
 /** One JSON document, or the text for people. */
 export const print = (io: Io, asJson: boolean | undefined, data: unknown, text: () => string): void =>
   io.out(asJson ? JSON.stringify(data) : text());
-
-/** Rows under their headings, in columns as wide as they need. A cell stays on its line, whatever is in it. */
-export const table = (headings: readonly string[], given: ReadonlyArray<readonly string[]>): string => {
-  const rows = given.map((row) => row.map(safeLine));
-  const widths = headings.map((heading, at) => Math.max(heading.length, ...rows.map((row) => row[at]?.length ?? 0)));
-  const line = (cells: readonly string[]) =>
-    cells
-      .map((cell, at) => cell.padEnd(widths[at] ?? 0))
-      .join("  ")
-      .trimEnd();
-  return [line(headings), ...rows.map(line)].join("\n");
-};

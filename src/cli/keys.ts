@@ -4,8 +4,9 @@ import { describeKeyProblem, type IssuedKey, type KeyProblem } from "../accounts
 import type { AccountStore, ApiKey } from "../accounts/store.ts";
 import { isoTime, systemClock } from "../base/clock.ts";
 import { SCOPES } from "../http/scopes.ts";
-import { CommandFailed, type Io, print, table, UsageError } from "./io.ts";
-import { administer } from "./workspace.ts";
+import { CommandFailed, type Io, print, UsageError } from "./io.ts";
+import { table } from "./terminal-text.ts";
+import { administer } from "./data-directory.ts";
 
 const HOUR_MS = 60 * 60 * 1000;
 const timeOrNull = (ms: number | null): string | null => (ms === null ? null : isoTime(ms));

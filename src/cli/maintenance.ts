@@ -7,7 +7,7 @@ import { MIGRATIONS } from "../db/migrations.ts";
 import { keepDatabasePrivate } from "../db/private-database.ts";
 import { VERSION } from "../version.ts";
 import { CommandFailed, type Io, print } from "./io.ts";
-import { cannotOpen, loadConfig, prepareDatabase } from "./workspace.ts";
+import { cannotOpen, loadConfig, prepareDatabase } from "./data-directory.ts";
 
 const migrateDatabase = (path: string): { before: number; after: number; applied: string[] } => {
   let sqlite: Sqlite | null = null;

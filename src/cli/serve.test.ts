@@ -26,7 +26,7 @@ const whileServing = async (settings: Record<string, string>, work: (served: Ser
   const hangups: Array<() => void> = [];
   const ended = run(["serve"], {
     settings: { PORT: "0", DNS_SERVERS: "127.0.0.1:9", ...settings },
-    heard(line) {
+    onLine(line) {
       said.push(line);
       const url = /"message":"listening","url":"([^"]+)"/.exec(line)?.[1];
       if (url !== undefined) listening.resolve(url);

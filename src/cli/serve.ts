@@ -12,7 +12,7 @@ import { createFirstAccount, showFirstKeys } from "./first-keys.ts";
 import { VERSION } from "../version.ts";
 import { HttpListener } from "./http-listener.ts";
 import { CommandFailed, type Io } from "./io.ts";
-import { loadConfig, lockDatabase, openDatabaseAt, prepareDatabase } from "./workspace.ts";
+import { loadConfig, lockDatabase, openDatabaseAt, prepareDatabase } from "./data-directory.ts";
 
 /** When the first requests are through and what only the start needed can go. */
 const AFTER_START_MS = 1_000;
@@ -87,20 +87,10 @@ const serveFrom = async (serving: Serving): Promise<void> => {
     http.renewCertificate();
     await reportDoor?.renewCertificate();
   };
-  const { passes, monitor, alerts, usability } = service.blocklist;
+  const { passes, monitor } = service.blocklist;
   await passes.fillSeverities();
   await passes.spreadBacklog();
-  const jobs = createJobs({
-    log,
-    forgetOldIdempotency: () => service.idempotency.purge(),
-    forgetOldDeliveries: service.webhooks.forgetOld,
-    checkBlocklists: () => passes.run().then(usability.observe),
-    mailBlocklistAlerts: async () => alerts?.send(),
-    testBlocklists: () => passes.testLists().then(usability.observe),
-    forgetOldBlocklistChecks: passes.forgetOld,
-    ...service.dmarc.jobs,
-    renewCertificates,
-  });
+  const jobs = createJobs({ service, log, renewCertificates });
   io.onHangup(() => void renewCertificates());
 
   log.info("stopping", { signal: await stopping });

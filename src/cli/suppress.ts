@@ -3,8 +3,9 @@ import type { Command } from "commander";
 import { isoTime, systemClock } from "../base/clock.ts";
 import { composeSuppressions } from "../compose.ts";
 import type { Suppressions } from "../suppress/suppressions.ts";
-import { CommandFailed, type Io, print, table, UsageError } from "./io.ts";
-import { withDatabase } from "./workspace.ts";
+import { CommandFailed, type Io, print, UsageError } from "./io.ts";
+import { table } from "./terminal-text.ts";
+import { withDatabase } from "./data-directory.ts";
 
 /** More named in one message would scroll the first ones away. */
 const PROBLEMS_SHOWN_MAX = 20;

@@ -23,7 +23,7 @@ import { CommandFailed, type Io, print, UsageError } from "./io.ts";
 import { checkPaths, type PathOptions, type Paths } from "./verify-file-paths.ts";
 import { counted } from "./progress.ts";
 import { showProgress } from "./verify-file-progress.ts";
-import { openDatabaseAt } from "./workspace.ts";
+import { openDatabaseAt } from "./data-directory.ts";
 
 export interface FileOptions extends PathOptions {
   readonly json?: boolean;

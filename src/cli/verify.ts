@@ -14,7 +14,7 @@ import { CommandFailed, type Io, UsageError } from "./io.ts";
 import { type FileOptions, verifyFile } from "./verify-file.ts";
 import { previewFile } from "./verify-file-preview.ts";
 import { withStreams } from "./verify-file-streams.ts";
-import { loadConfig, openDatabase } from "./workspace.ts";
+import { loadConfig, openDatabase } from "./data-directory.ts";
 
 interface VerifyOptions extends FileOptions {
   readonly evidence?: boolean;

@@ -2,7 +2,6 @@ import type { Command } from "commander";
 import { Option } from "commander";
 import { systemClock } from "../base/clock.ts";
 import type { KeyMode } from "../base/secrets.ts";
-import { composeAccounts } from "../compose.ts";
 import type { Db } from "../db/open.ts";
 import { createActions } from "../webhooks/actions.ts";
 import { secretsView } from "../webhooks/routes.ts";
@@ -16,8 +15,9 @@ import {
   type WebhookOwner,
 } from "../webhooks/store.ts";
 import { deliveryView } from "../webhooks/webhooks.ts";
-import { CommandFailed, type Io, print, table, UsageError } from "./io.ts";
-import { withDatabase } from "./workspace.ts";
+import { type Io, print, UsageError } from "./io.ts";
+import { table } from "./terminal-text.ts";
+import { accountIdOf, withDatabase } from "./data-directory.ts";
 
 const SHOWN_DEFAULT = 50;
 const SHOWN_MAX = 1_000;
@@ -36,16 +36,6 @@ interface Filters extends Wanted {
   readonly since?: string;
   readonly until?: string;
 }
-
-/** Id of the account of a name; a failure when there is none. */
-export const accountIdOf = (db: Db, name: string): string => {
-  const account = composeAccounts(db, systemClock).store.findAccountByName(name);
-  if (account !== undefined) return account.id;
-  throw new CommandFailed(
-    "There is no account of that name. `postwarden accounts list` shows those that exist.",
-    "unknown_account",
-  );
-};
 
 const readLimit = (text: string): number => {
   const limit = /^\d{1,9}$/.test(text) ? Number(text) : 0;

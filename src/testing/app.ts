@@ -37,7 +37,7 @@ export interface TestRequest {
 }
 
 /** An answer that has been read to its end. `body` is the JSON, or `{}` where there is none. */
-export interface TestAnswer {
+export interface TestResponse {
   readonly status: number;
   readonly headers: Headers;
   readonly text: string;
@@ -58,9 +58,9 @@ export interface TestApp {
   readonly resolver: ZoneResolver;
   /** Every line that was logged. */
   readonly logged: readonly string[];
-  request(method: string, target: string, request?: TestRequest): Promise<TestAnswer>;
+  request(method: string, target: string, request?: TestRequest): Promise<TestResponse>;
   /** `POST /v1/email-verifications` for one address; `query` such as `?timeout=1`. */
-  verify(key: IssuedKey, email: string, query?: string, headers?: Record<string, string>): Promise<TestAnswer>;
+  verify(key: IssuedKey, email: string, query?: string, headers?: Record<string, string>): Promise<TestResponse>;
   /** A new key, of a test mode unless told; its account is made where it does not exist (plan Scale, 100 credits). */
   newKey(key?: TestKey): IssuedKey;
   newAccount(name: string, plan: PlanName): string;
@@ -115,7 +115,7 @@ const requestOf = (method: string, target: string, { key, body, headers = {} }: 
   });
 };
 
-const readAnswer = async (response: Response): Promise<TestAnswer> => {
+const readAnswer = async (response: Response): Promise<TestResponse> => {
   const text = await response.text();
   const body: Record<string, unknown> = text === "" ? {} : JSON.parse(text);
   return {
@@ -176,7 +176,7 @@ const createTestApp = (options: TestAppOptions = {}): TestApp => {
     if (!created.ok) throw new Error(created.error);
     return created.value.id;
   };
-  const request = async (method: string, target: string, given: TestRequest = {}): Promise<TestAnswer> =>
+  const request = async (method: string, target: string, given: TestRequest = {}): Promise<TestResponse> =>
     readAnswer(await service.app.handle(requestOf(method, target, given)));
 
   return {

@@ -6,7 +6,7 @@ import { runCli } from "../cli/cli.ts";
 import type { StdoutKind } from "../cli/io.ts";
 
 /** What one command said, and how it ended. */
-export interface CommandEnd {
+export interface CommandResult {
   readonly status: number;
   readonly out: string;
   readonly err: string;
@@ -20,7 +20,7 @@ export interface CommandOptions {
   /** Lines of standard input; without, it is a terminal. */
   readonly stdin?: readonly string[];
   /** Called with every line of standard output and standard error as it comes. */
-  readonly heard?: (line: string) => void;
+  readonly onLine?: (line: string) => void;
   /** Ends `serve`; default: at once. */
   readonly untilSignal?: () => Promise<string>;
   /** Where standard output goes; default: to a terminal. */
@@ -36,13 +36,13 @@ export const createCommandLine = () => {
   const dataDir = join(mkdtempSync(join(tmpdir(), "postwarden-")), "data");
   afterAll(() => rmSync(join(dataDir, ".."), { recursive: true, force: true }));
 
-  const run = async (args: readonly string[], options: CommandOptions = {}): Promise<CommandEnd> => {
-    const { settings = {}, stdin, heard = () => undefined, untilSignal = async () => "SIGTERM" } = options;
+  const run = async (args: readonly string[], options: CommandOptions = {}): Promise<CommandResult> => {
+    const { settings = {}, stdin, onLine = () => undefined, untilSignal = async () => "SIGTERM" } = options;
     const { onHangup = () => undefined, stdoutKind = "terminal", environment } = options;
     const lines = { out: [] as string[], err: [] as string[] };
     const hear = (to: string[]) => (line: string) => {
       to.push(line);
-      heard(line);
+      onLine(line);
     };
     const given = Object.entries({ DATA_DIR: dataDir, ...settings }).map(([name, value]) => [
       `POSTWARDEN_${name}`,

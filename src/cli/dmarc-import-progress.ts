@@ -2,7 +2,8 @@ import type { IngestionRow } from "../dmarc/ingest/ingestion-store.ts";
 import type { Outcome } from "../dmarc/report/outcome.ts";
 import { sentenceOf } from "../dmarc/ingest/finding-words.ts";
 import { NO_SUCH_FILE, type ReportPath } from "./dmarc-files.ts";
-import { type Io, table } from "./io.ts";
+import type { Io } from "./io.ts";
+import { table } from "./terminal-text.ts";
 import { counted, progressBar, showWhile } from "./progress.ts";
 
 /** Problems that are named; the rest is counted. */
@@ -22,7 +23,7 @@ export interface ImportState {
 }
 
 /** Counts what becomes of the files of an import. */
-export const createTally = (files: readonly ReportPath[]) => {
+export const createImportTally = (files: readonly ReportPath[]) => {
   const outcomes: Record<Outcome, number> = { stored: 0, duplicate: 0, empty: 0, quarantined: 0, rejected: 0 };
   const reasons = new Map<string, number>();
   const problems: { input: string; problem: string }[] = [];
@@ -51,7 +52,7 @@ export const createTally = (files: readonly ReportPath[]) => {
   };
 };
 
-export type Tally = ReturnType<typeof createTally>;
+export type ImportTally = ReturnType<typeof createImportTally>;
 
 const total = ({ outcomes }: ImportState): number => Object.values(outcomes).reduce((sum, count) => sum + count, 0);
 
@@ -95,4 +96,4 @@ export const problemsText = ({ problems, outcomes, reasons }: ImportState): stri
 };
 
 /** Shows how far an import is until the answer is called. */
-export const showImport = (io: Io, { look }: Tally): (() => void) => showWhile(io, () => importLine(look()));
+export const showImport = (io: Io, { look }: ImportTally): (() => void) => showWhile(io, () => importLine(look()));

@@ -1,4 +1,20 @@
-import { safeLine } from "./safe-text.ts";
+/**
+ * Characters that a terminal acts on or does not show: C0 and C1 controls, DEL, what changes the direction of text, what
+ * has no width, line and paragraph separators, lone surrogates. A line feed ends a line of our own.
+ */
+const UNSAFE = /(?!\n)[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu;
+
+const escaped = (character: string): string =>
+  Array.from(
+    { length: character.length },
+    (_, at) => `\\u${character.charCodeAt(at).toString(16).padStart(4, "0")}`,
+  ).join("");
+
+/** A text that can be printed on a terminal: what is not to be printed stands as `\uXXXX`, which JSON reads as the same. */
+export const safeText = (text: string): string => text.replace(UNSAFE, escaped);
+
+/** The same for a text that has to stay on its line. */
+export const safeLine = (text: string): string => safeText(text).replaceAll("\n", "\\u000a");
 
 const GAP = "  ";
 /** No column gets narrower than this. */
@@ -37,11 +53,14 @@ const fitWidths = (natural: readonly number[], width: number): number[] => {
   return widths;
 };
 
-/** Rows under their headings in at most `width` characters: what is too long for its column goes on in the next line, and nothing is cut. */
-export const fittedTable = (
+/**
+ * Rows under their headings, in columns as wide as they need. In a table of at most `width` characters, a cell that is
+ * too long for its column continues on the next line; nothing is cut.
+ */
+export const table = (
   headings: readonly string[],
   given: ReadonlyArray<readonly string[]>,
-  width: number,
+  width = Number.POSITIVE_INFINITY,
 ): string => {
   const rows = given.map((row) => row.map(safeLine));
   const natural = headings.map((heading, at) => Math.max(heading.length, ...rows.map((row) => row[at]?.length ?? 0)));

@@ -5,17 +5,17 @@ import { dirname, join } from "node:path";
 import { systemClock } from "../base/clock.ts";
 import { makePrivate, OTHERS_PERMISSIONS } from "../base/private-file.ts";
 import { composeAccounts } from "../compose.ts";
-import { type Config, DATA_DIR_SETTING, readConfig, SettingsProblem } from "../config.ts";
+import { type Config, DATA_DIR_SETTING, readConfig, SettingsError } from "../config.ts";
 import { takeServerLock } from "../db/lock.ts";
 import { describeMigrateProblem } from "../db/migrate.ts";
 import { type Db, openDb } from "../db/open.ts";
-import { CommandFailed, type Io } from "./io.ts";
+import { CommandFailed, type Io, UsageError } from "./io.ts";
 
 /** The settings in force, or a failure that lists what is wrong with them. */
 export const loadConfig = (io: Io): Config => {
   const config = readConfig(io.environment);
   if (config.ok) return config.value;
-  throw new SettingsProblem(config.error);
+  throw new SettingsError(config.error);
 };
 
 const reasonOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
@@ -144,3 +144,24 @@ export const administer = <T>(
   work: (administration: Administration) => T,
   missing: "create" | "fail" = "fail",
 ): T => withDatabase(io, (db) => work(composeAccounts(db, systemClock)), missing);
+
+/** Id of the account of this name, or of the only account when no name is given. */
+export const accountIdOf = (db: Db, name: string | undefined): string => {
+  const { store } = composeAccounts(db, systemClock);
+  if (name !== undefined) {
+    const account = store.findAccountByName(name);
+    if (account !== undefined) return account.id;
+    throw new CommandFailed(
+      `There is no account "${name}". \`postwarden accounts list\` shows all accounts.`,
+      "unknown_account",
+    );
+  }
+  const [only, another] = store.listAccounts();
+  if (only === undefined)
+    throw new CommandFailed(
+      "There is no account yet. Create one: `postwarden accounts create NAME`.",
+      "unknown_account",
+    );
+  if (another !== undefined) throw new UsageError("There are several accounts. Name one with --account.", "account");
+  return only.id;
+};
