@@ -13,11 +13,11 @@ import { createReview } from "./dmarc/alerts/alert-review.ts";
 import { createAlertRoutes } from "./dmarc/alerts/alert-routes.ts";
 import { createAlertRuleStore } from "./dmarc/alerts/alert-rule-store.ts";
 import { createIncidentReviews } from "./dmarc/alerts/incident-reviews.ts";
-import { createAlertStore } from "./dmarc/domains/alert-store.ts";
+import { createDmarcAlertStore } from "./dmarc/domains/alert-store.ts";
 import { createAuthenticityPasses } from "./dmarc/authenticity/authenticity-passes.ts";
 import { createAuthenticityStore } from "./dmarc/authenticity/authenticity-store.ts";
 import { createAuthenticityCheck } from "./dmarc/authenticity/authenticity.ts";
-import { createCheckPasses } from "./dmarc/domains/check-passes.ts";
+import { createScheduledChecks } from "./dmarc/domains/scheduled-checks.ts";
 import { createDigestReader } from "./dmarc/alerts/digest-facts.ts";
 import { createDigestPasses } from "./dmarc/alerts/digest-passes.ts";
 import { createDigestStore } from "./dmarc/alerts/digest-store.ts";
@@ -34,17 +34,17 @@ import { createIngestionStore } from "./dmarc/ingest/ingestion-store.ts";
 import { createIngestions } from "./dmarc/ingest/ingestions.ts";
 import { createIntake } from "./dmarc/ingest/intake.ts";
 import { createDiskReserve } from "./dmarc/ingest/disk-reserve.ts";
-import { createRaise, type RaiseDeps } from "./dmarc/domains/raise.ts";
-import { createDomainFigures } from "./dmarc/reading/domain-figures.ts";
-import { createDomainFiguresStore } from "./dmarc/reading/domain-figures-store.ts";
-import { createRecordExportRoutes } from "./dmarc/reading/record-export-routes.ts";
-import { createRecordExportStore } from "./dmarc/reading/record-export-store.ts";
-import { createFailureReportRoutes } from "./dmarc/reading/failure-report-routes.ts";
-import { createRecordStore } from "./dmarc/reading/reading-record-store.ts";
-import { createReportRoutes } from "./dmarc/reading/reading-report-routes.ts";
-import { createReportReadingStore } from "./dmarc/reading/reading-report-store.ts";
-import { createReadingRoutes } from "./dmarc/reading/reading-routes.ts";
-import { createReadingStore } from "./dmarc/reading/reading-store.ts";
+import { createAlertRaiser, type AlertRaiserDeps } from "./dmarc/domains/raise.ts";
+import { createDomainFigures } from "./dmarc/queries/domain-figures.ts";
+import { createDomainFiguresStore } from "./dmarc/queries/domain-figures-store.ts";
+import { createRecordExportRoutes } from "./dmarc/queries/record-export-routes.ts";
+import { createRecordExportStore } from "./dmarc/queries/record-export-store.ts";
+import { createFailureReportRoutes } from "./dmarc/queries/failure-report-routes.ts";
+import { createRecordStore } from "./dmarc/queries/record-store.ts";
+import { createReportRoutes } from "./dmarc/queries/report-routes.ts";
+import { createReportQueryStore } from "./dmarc/queries/report-query-store.ts";
+import { createSourceRoutes } from "./dmarc/queries/source-routes.ts";
+import { createRollupStore } from "./dmarc/sources/rollup-store.ts";
 import { createReportStore } from "./dmarc/ingest/report-store.ts";
 import { createRetention } from "./dmarc/ingest/retention.ts";
 import { createNameRetention } from "./dmarc/ingest/retention-names.ts";
@@ -52,9 +52,9 @@ import { createNameRetentionStore } from "./dmarc/ingest/retention-names-store.t
 import { createRetentionStore } from "./dmarc/ingest/retention-store.ts";
 import { createSourceRebuild, paceOf } from "./dmarc/ingest/source-rebuild.ts";
 import { createSourceRebuildStore } from "./dmarc/ingest/source-rebuild-store.ts";
-import { createAddressFactsJob } from "./dmarc/reading/address-facts.ts";
-import { shownKeysOf } from "./dmarc/reading/shown-keys.ts";
-import { createSourceReader } from "./dmarc/reading/sources.ts";
+import { createAddressLookups } from "./dmarc/addresses/address-lookups.ts";
+import { possibleKeysOf } from "./dmarc/sources/possible-keys.ts";
+import { createSourceReader } from "./dmarc/sources/source-reader.ts";
 import type { Guard } from "./http/guard.ts";
 import type { DnsResolver } from "./net/dns.ts";
 import { GeoipFiles } from "./net/geoip-files.ts";
@@ -73,7 +73,7 @@ export interface DmarcParts {
   readonly turnOnUrl: DomainsDeps["turnOnUrl"];
   readonly isUrlOff: DomainsDeps["isUrlOff"];
   readonly moveDeliveries: DomainsDeps["moveDeliveries"];
-  readonly defaultRecipients: RaiseDeps["defaultRecipients"];
+  readonly defaultRecipients: AlertRaiserDeps["defaultRecipients"];
 }
 
 /** What reports are written into. */
@@ -126,8 +126,8 @@ export const composeDmarc = (parts: DmarcParts) => {
   const mailer = mailerOf(config);
   const hasMail = mailer !== null;
 
-  const alertStore = createAlertStore(db);
-  const raise = createRaise({ store: alertStore, hasMail, defaultRecipients });
+  const alertStore = createDmarcAlertStore(db);
+  const raise = createAlertRaiser({ store: alertStore, hasMail, defaultRecipients });
   const stores = ingestStoresOf(db);
   const store = stores.domains;
   const check = createDomainCheck({ resolver: freshResolver, clock, reportHost });
@@ -136,7 +136,7 @@ export const composeDmarc = (parts: DmarcParts) => {
     ...{ db, store, check, raise, turnOnUrl, isUrlOff, moveDeliveries, clock, hasMail, reportHost, mailHost },
     recipientDomains: config.notifyDomains,
   });
-  const checkPasses = createCheckPasses({ db, store, domains, clock, log });
+  const checkPasses = createScheduledChecks({ db, store, domains, clock, log });
 
   const authenticate = createAuthenticityCheck({ resolver, clock, log });
   const ingest = createIngest({ db, stores, clock, log, authenticate });
@@ -151,12 +151,12 @@ export const composeDmarc = (parts: DmarcParts) => {
     store: createAuthenticityStore(db),
   });
 
-  const reading = createReadingStore(db);
+  const reading = createRollupStore(db);
   const figures = createDomainFigures({ store: createDomainFiguresStore(db), clock });
   const records = createRecordStore(db);
-  const reports = createReportReadingStore(db);
+  const reports = createReportQueryStore(db);
   const reader = createSourceReader({ store: reading });
-  const trusted = createReadingStore(db, { trustedOnly: true });
+  const trusted = createRollupStore(db, { trustedOnly: true });
   const trustedReader = createSourceReader({ store: trusted });
   const { readHealth } = createHealthStore(db);
   const advise = createAdvisor({
@@ -169,7 +169,7 @@ export const composeDmarc = (parts: DmarcParts) => {
   });
   const geoip = geoipFilesOf(config, log);
   const hasAsnLookup = config.asnLookup === "dns";
-  const addressFacts = createAddressFactsJob({ db, clock, log, resolver, hasAsnLookup, geoip });
+  const addressFacts = createAddressLookups({ db, clock, log, resolver, hasAsnLookup, geoip });
 
   const ruleStore = createAlertRuleStore(db);
   const counted = createReview({
@@ -199,7 +199,7 @@ export const composeDmarc = (parts: DmarcParts) => {
           }),
         };
 
-  const names = createNameRetention({ db, store: createNameRetentionStore(db), clock, keysOf: shownKeysOf });
+  const names = createNameRetention({ db, store: createNameRetentionStore(db), clock, keysOf: possibleKeysOf });
   const retention = createRetention({ db, store: createRetentionStore(db), names, domains: store, clock, log });
   const rebuild = createSourceRebuild({
     ...{ db, clock, log, counts: stores.counts, pause: paceOf(clock) },
@@ -217,7 +217,7 @@ export const composeDmarc = (parts: DmarcParts) => {
     routes: [
       createDomainRoutes({ guard, domains, figures, rules }),
       createIngestionRoutes({ guard, ingestions, domains: store, reserve, clock }),
-      createReadingRoutes({ guard, db, clock, store: reading, records, reports, reader, findDomain, advise }),
+      createSourceRoutes({ guard, db, clock, store: reading, records, reports, reader, findDomain, advise }),
       createRecordExportRoutes({ guard, clock, records, reader, exports: createRecordExportStore(db) }),
       createFailureReportRoutes({ guard, failures: stores.reports.failures, findDomain }),
       createReportRoutes({ guard, clock, records, reports, reader, findDomain }),

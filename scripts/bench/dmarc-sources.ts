@@ -4,15 +4,15 @@ import { systemClock } from "../../src/base/clock.ts";
 import type { Db } from "../../src/db/open.ts";
 import { createAlertRuleStore } from "../../src/dmarc/alerts/alert-rule-store.ts";
 import { createReview } from "../../src/dmarc/alerts/alert-review.ts";
-import { createAlertStore } from "../../src/dmarc/domains/alert-store.ts";
+import { createDmarcAlertStore } from "../../src/dmarc/domains/alert-store.ts";
 import { createDomainStore, type DomainRow } from "../../src/dmarc/domains/domain-store.ts";
-import { createRaise } from "../../src/dmarc/domains/raise.ts";
-import { createSourceClassifier } from "../../src/dmarc/reading/classify-sources.ts";
-import { createRecordStore } from "../../src/dmarc/reading/reading-record-store.ts";
-import { createReadingStore } from "../../src/dmarc/reading/reading-store.ts";
-import { readRecords } from "../../src/dmarc/reading/records.ts";
-import { createSourceReader } from "../../src/dmarc/reading/sources.ts";
-import { summarise } from "../../src/dmarc/reading/summary.ts";
+import { createAlertRaiser } from "../../src/dmarc/domains/raise.ts";
+import { createSourceClassifier } from "../../src/dmarc/sources/classify-sources.ts";
+import { createRecordStore } from "../../src/dmarc/queries/record-store.ts";
+import { createRollupStore } from "../../src/dmarc/sources/rollup-store.ts";
+import { readRecords } from "../../src/dmarc/queries/records.ts";
+import { createSourceReader } from "../../src/dmarc/sources/source-reader.ts";
+import { summarizeDomain } from "../../src/dmarc/queries/summary.ts";
 import { DAYS, fillDomain, SHAPES } from "./dmarc-sources-history.ts";
 import { type Mark, median } from "./marks.ts";
 import { newDataDir, openData, type Stage } from "./stage.ts";
@@ -38,13 +38,13 @@ const cpuMsOf = async (work: () => unknown): Promise<number> => {
 };
 
 const composeReading = (db: Db) => {
-  const [store, trusted] = [createReadingStore(db), createReadingStore(db, { trustedOnly: true })];
+  const [store, trusted] = [createRollupStore(db), createRollupStore(db, { trustedOnly: true })];
   const reader = createSourceReader({ store });
-  const alerts = createAlertStore(db);
+  const alerts = createDmarcAlertStore(db);
   const records = createRecordStore(db);
   const review = createReview({
     ...{ alerts, records },
-    raise: createRaise({ store: alerts, hasMail: false, defaultRecipients: () => [] }),
+    raise: createAlertRaiser({ store: alerts, hasMail: false, defaultRecipients: () => [] }),
     all: { reading: store, reader, rules: createAlertRuleStore(db) },
     trusted: {
       reading: trusted,
@@ -78,7 +78,7 @@ const measureDomain = async (db: Db, domain: DomainRow): Promise<ReadonlyArray<r
       db.transact((tx) => review(tx, domain, systemClock.nowMs()));
     });
   return [
-    ["summary", await cpuMsOf(() => db.snapshot(() => summarise({ store, reader }, domain, range)))],
+    ["summary", await cpuMsOf(() => db.snapshot(() => summarizeDomain({ store, reader }, domain, range)))],
     ["sources", await cpuMsOf(() => db.snapshot(() => reader.sources(domain, range)))],
     ["sources by network", await cpuMsOf(() => db.snapshot(() => reader.sources(domain, range, { byNetwork: true })))],
     ["100 records", await cpuMsOf(readPage)],

@@ -3,14 +3,14 @@ import { systemClock } from "../base/clock.ts";
 import { AppError } from "../base/errors.ts";
 import type { DayRange } from "../base/days.ts";
 import type { Db } from "../db/open.ts";
-import { parseMonitoredDomain } from "../dmarc/domains/domain-form.ts";
+import { parseMonitoredDomain } from "../dmarc/domains/parse-domain.ts";
 import { createDomainStore } from "../dmarc/domains/domain-store.ts";
-import { writeNdjson } from "../dmarc/reading/ndjson.ts";
-import { parseDay, rangeOf } from "../dmarc/reading/range.ts";
-import { createRecordStore } from "../dmarc/reading/reading-record-store.ts";
-import { createReadingStore } from "../dmarc/reading/reading-store.ts";
-import { createSourceReader } from "../dmarc/reading/sources.ts";
-import { exportRecords, RECORD_COLUMNS, recordBatches } from "../dmarc/reading/records.ts";
+import { writeNdjson } from "../dmarc/queries/ndjson.ts";
+import { parseDay, rangeOf } from "../dmarc/sources/day-range.ts";
+import { createRecordStore } from "../dmarc/queries/record-store.ts";
+import { createRollupStore } from "../dmarc/sources/rollup-store.ts";
+import { createSourceReader } from "../dmarc/sources/source-reader.ts";
+import { exportRecords, RECORD_COLUMNS, recordBatches } from "../dmarc/queries/records.ts";
 import { csvLine } from "../http/csv.ts";
 import { accountIdOf, loadConfig, openDatabase } from "./data-directory.ts";
 import { CommandFailed, type Io, UsageError } from "./io.ts";
@@ -53,7 +53,7 @@ const writeRecords = async (db: Db, io: Io, name: string, wanted: Wanted): Promi
   if (domain === undefined)
     throw new CommandFailed(`${parsed.value} is not enrolled in this account.`, "unknown_domain");
   const records = createRecordStore(db);
-  const reader = createSourceReader({ store: createReadingStore(db) });
+  const reader = createSourceReader({ store: createRollupStore(db) });
   const question = { place: { domain: domain.number }, range, filters: {}, names: reader.names(domain, range) };
   if (wanted.format === "ndjson") {
     for await (const piece of writeNdjson(recordBatches(records, question, null))) await io.write(piece);

@@ -5,12 +5,12 @@ import { openDb } from "../db/open.ts";
 import { createAlertPasses } from "../dmarc/alerts/alert-passes.ts";
 import { createReview } from "../dmarc/alerts/alert-review.ts";
 import { createAlertRuleStore } from "../dmarc/alerts/alert-rule-store.ts";
-import { createAlertStore } from "../dmarc/domains/alert-store.ts";
+import { createDmarcAlertStore } from "../dmarc/domains/alert-store.ts";
 import { createDomainStore, type DomainRow } from "../dmarc/domains/domain-store.ts";
-import { createRaise } from "../dmarc/domains/raise.ts";
-import { createRecordStore } from "../dmarc/reading/reading-record-store.ts";
-import { createReadingStore } from "../dmarc/reading/reading-store.ts";
-import { createSourceReader } from "../dmarc/reading/sources.ts";
+import { createAlertRaiser } from "../dmarc/domains/raise.ts";
+import { createRecordStore } from "../dmarc/queries/record-store.ts";
+import { createRollupStore } from "../dmarc/sources/rollup-store.ts";
+import { createSourceReader } from "../dmarc/sources/source-reader.ts";
 import { createTestClock } from "./clock.ts";
 import { madeDomain } from "./dmarc-domain.ts";
 import type { WrittenEvent } from "./blocklist-world.ts";
@@ -42,12 +42,12 @@ export const createDmarcAlertWorlds = () => {
     closers.push(() => db.close());
     const logged: string[] = [];
     const log = createLog("warn", clock, (line) => logged.push(line));
-    const [domains, alerts] = [createDomainStore(db), createAlertStore(db)];
-    const [reading, rules] = [createReadingStore(db), createAlertRuleStore(db)];
+    const [domains, alerts] = [createDomainStore(db), createDmarcAlertStore(db)];
+    const [reading, rules] = [createRollupStore(db), createAlertRuleStore(db)];
     const reader = createSourceReader({ store: reading });
     const defaults: string[] = [];
-    const raise = createRaise({ store: alerts, hasMail, defaultRecipients: () => defaults });
-    const trusted = createReadingStore(db, { trustedOnly: true });
+    const raise = createAlertRaiser({ store: alerts, hasMail, defaultRecipients: () => defaults });
+    const trusted = createRollupStore(db, { trustedOnly: true });
     const review = createReview({
       ...{ alerts, raise, records: createRecordStore(db) },
       all: { reading, reader, rules },

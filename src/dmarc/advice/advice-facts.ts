@@ -1,12 +1,12 @@
 import type { StatePolicy } from "../domains/domain-state.ts";
 import type { DomainStatus } from "../domains/domain-store.ts";
 import type { HealthFinding } from "../health/health-finding.ts";
-import { OTHERS } from "../reading/source-scene.ts";
-import type { ShownSource } from "../reading/source-view.ts";
+import { UNRELATED_SUFFIX } from "../sources/source-keys.ts";
+import type { Source } from "../sources/source-schema.ts";
 
 /** A sender as far as advice looks at it; the counts are those of the days that are asked for. */
 export type AdvisedSource = Pick<
-  ShownSource,
+  Source,
   | "key"
   | "kind"
   | "name"
@@ -127,7 +127,7 @@ export const weigh = (sources: readonly AdvisedSource[]): MailWeight => {
 /** Whether a sender could be the user's, and sends enough that somebody has to say what it is. */
 const isOpen = (source: AdvisedSource, all: number): boolean => {
   const { kind, key, classification, messages, aligned, authenticated_unaligned } = source;
-  if (classification !== "unknown" || kind === "unauthenticated" || key.endsWith(OTHERS)) return false;
+  if (classification !== "unknown" || kind === "unauthenticated" || key.endsWith(UNRELATED_SUFFIX)) return false;
   // Addresses beyond those that are kept apart: a flood, of which nobody can say more.
   if (messages < UNKNOWN_MESSAGES_MIN || key === "other") return false;
   if (aligned > 0 || authenticated_unaligned > 0 || kind === "service") return messages >= all * UNKNOWN_SHARE_MIN;

@@ -9,12 +9,12 @@ import { countReporters } from "./advice-reporters.ts";
 import { policySinceMs } from "./advice-since.ts";
 import { readLastCheck, readState, recordOf, type StatePolicy } from "../domains/domain-state.ts";
 import type { DomainRow, DomainStore } from "../domains/domain-store.ts";
-import type { ReadingStore } from "../reading/reading-store.ts";
-import type { SourceReader } from "../reading/sources.ts";
+import type { RollupStore } from "../sources/rollup-store.ts";
+import type { SourceReader } from "../sources/source-reader.ts";
 
 export interface AdvisorDeps {
   /** Both of trusted reports only: nobody else's word is to move a policy. */
-  readonly reading: ReadingStore;
+  readonly reading: RollupStore;
   readonly reader: Pick<SourceReader, "open">;
   readonly resolver: DnsResolver;
   readonly clock: Clock;

@@ -3,7 +3,7 @@ import fc from "fast-check";
 import { facts, policyOf, RUA, source } from "../../testing/dmarc-advice.ts";
 import { advise } from "./advice.ts";
 import type { AdviceFacts } from "./advice-facts.ts";
-import { isWeaker } from "../domains/domain-change.ts";
+import { isWeaker } from "../domains/dns-changes.ts";
 import { parseRecord } from "../record/record.ts";
 
 const NAME = { name: "a", messages: 10, aligned: 10 };

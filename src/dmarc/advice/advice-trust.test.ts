@@ -4,9 +4,9 @@ import { createTestClock } from "../../testing/clock.ts";
 import { MADE_DAY_S, madeReportMail } from "../../testing/dmarc-reports.ts";
 import { createZoneResolver } from "../../testing/dns-zone.ts";
 import { createIngestWorlds } from "../../testing/ingest-world.ts";
-import { createReadingStore } from "../reading/reading-store.ts";
-import { createSourceReader } from "../reading/sources.ts";
-import { summarise } from "../reading/summary.ts";
+import { createRollupStore } from "../sources/rollup-store.ts";
+import { createSourceReader } from "../sources/source-reader.ts";
+import { summarizeDomain } from "../queries/summary.ts";
 import { createAdvisor } from "./advice-for.ts";
 
 const newWorld = createIngestWorlds();
@@ -21,7 +21,7 @@ test("forged reports change nothing in advice, which says how much it leaves out
   });
   const domain = world.enrol("example.com");
   const advise = (): ReturnType<ReturnType<typeof createAdvisor>> => {
-    const reading = createReadingStore(world.db, { trustedOnly: true });
+    const reading = createRollupStore(world.db, { trustedOnly: true });
     const reader = createSourceReader({ store: reading });
     return createAdvisor({ reading, reader, clock, resolver: createZoneResolver({}) })(domain);
   };
@@ -43,10 +43,10 @@ test("forged reports change nothing in advice, which says how much it leaves out
   expect({ ...before, ...after }).toEqual(before);
   expect(unauthenticated_percent).toBe(90);
   expect(notes.map(({ code }) => code)).toContain("unauthenticated_reports");
-  const store = createReadingStore(world.db);
+  const store = createRollupStore(world.db);
   const day = Math.floor((MADE_DAY_S * 1000) / DAY_MS);
   const parts = { store, reader: createSourceReader({ store }) };
-  expect(summarise(parts, domain, { fromDay: day, toDay: day })).toMatchObject({
+  expect(summarizeDomain(parts, domain, { fromDay: day, toDay: day })).toMatchObject({
     ...{ messages: 1_000, unauthenticated_messages: 900, unauthenticated_percent: 90 },
   });
 });

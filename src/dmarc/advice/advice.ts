@@ -3,7 +3,7 @@ import { type AdviceNote, notesOf } from "./advice-notes.ts";
 import { mendedPolicy, namesTag, strengthened } from "./advice-record.ts";
 import { nonePassed, type Requirement, requirementsFor } from "./advice-requirements.ts";
 import { fixOf, questionOf, type SourceFix } from "./source-fix.ts";
-import { percentOf } from "../reading/range.ts";
+import { percentOf } from "../sources/day-range.ts";
 import type { StatePolicy } from "../domains/domain-state.ts";
 
 /**

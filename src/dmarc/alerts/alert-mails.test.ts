@@ -4,14 +4,14 @@ import type { Mail, MailFailure } from "../../net/mailer.ts";
 import { createDmarcAlertWorlds } from "../../testing/dmarc-alert-world.ts";
 import { createAlertMails } from "./alert-mails.ts";
 import { failureAlert } from "./failure-texts.ts";
-import { SOURCE } from "../reading/reading-examples.ts";
-import { shownSourceSchema } from "../reading/source-view.ts";
+import { SOURCE_EXAMPLE } from "../queries/query-examples.ts";
+import { sourceSchema } from "../sources/source-schema.ts";
 import type { DomainRow } from "../domains/domain-store.ts";
 import type { Alert } from "../domains/raise.ts";
 
 const newWorld = createDmarcAlertWorlds();
 const MINUTE_MS = 60_000;
-const SOURCE_EXAMPLE = shownSourceSchema.parse(SOURCE);
+const PARSED_SOURCE = sourceSchema.parse(SOURCE_EXAMPLE);
 const WANTED = "v=DMARC1; p=none; rua=mailto:k@r.example";
 const MADE_SOURCE = { key: "spf:a", name: "a", service: null, classification: "unknown", messages: 1, aligned: 0 };
 const BASE_URL = "https://verify.example.org";
@@ -49,7 +49,7 @@ describe("an alert mail", () => {
       ...{ messages: 430, failing: 412, share: 412 / 430, usualShare: 0.01 },
     };
     const causes = [{ code: "dkim_failing", domain: "example.com", selector: "mail", result: "fail" }] as const;
-    const source = { ...SOURCE_EXAMPLE, name: "Brevo", service: "Brevo" };
+    const source = { ...PARSED_SOURCE, name: "Brevo", service: "Brevo" };
     tell(add("example.com", { label: "shop" }), failureAlert([{ change, source, causes }]));
     await sender.send();
     expect(mails).toEqual([]);

@@ -4,13 +4,13 @@ import type { Db } from "../../db/open.ts";
 import { createGatheredMails, type GatheredMails } from "../../net/gathered-mails.ts";
 import type { Mail, Mailer } from "../../net/mailer.ts";
 import { readAlert, type ToldAlert } from "./alert-lines.ts";
-import type { AlertMailLine, AlertStore } from "../domains/alert-store.ts";
+import type { AlertMailLine, DmarcAlertStore } from "../domains/alert-store.ts";
 import { hintHtml, hintText, mailPage, MUTED, safe, WRAP } from "./digest-page.ts";
 import { footerOf, readCommand } from "./mail-words.ts";
 
 export interface AlertMailDeps {
   readonly db: Db;
-  readonly store: AlertStore;
+  readonly store: DmarcAlertStore;
   readonly mailer: Mailer;
   readonly clock: Clock;
   readonly log: Log;

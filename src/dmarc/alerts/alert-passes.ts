@@ -8,16 +8,16 @@ import type { ReviewDomain } from "./alert-review.ts";
 import { SILENCE_MS_MIN, SILENCE_WINDOW_DAYS, silenceMs } from "./alert-silence.ts";
 import { silenceAlert } from "./alert-texts.ts";
 import type { DomainStore } from "../domains/domain-store.ts";
-import type { Raise } from "../domains/raise.ts";
-import type { ReadingStore } from "../reading/reading-store.ts";
+import type { RaiseAlert } from "../domains/raise.ts";
+import type { RollupStore } from "../sources/rollup-store.ts";
 
 export interface AlertPassDeps {
   readonly db: Db;
   readonly rules: AlertRuleStore;
   readonly domains: Pick<DomainStore, "findByNumber">;
-  readonly reading: Pick<ReadingStore, "reportsPerDay" | "totals">;
+  readonly reading: Pick<RollupStore, "reportsPerDay" | "totals">;
   readonly review: ReviewDomain;
-  readonly raise: Raise;
+  readonly raise: RaiseAlert;
   readonly clock: Clock;
   readonly log: Log;
 }

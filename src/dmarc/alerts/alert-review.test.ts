@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { createDmarcAlertWorlds } from "../../testing/dmarc-alert-world.ts";
 import { settle } from "../../testing/dmarc-alert-settled.ts";
-import { createRecordStore } from "../reading/reading-record-store.ts";
+import { createRecordStore } from "../queries/record-store.ts";
 import { createAlertRuleStore } from "./alert-rule-store.ts";
 import { createReview } from "./alert-review.ts";
 

@@ -1,13 +1,13 @@
 import { type DayRange, dayOfTime } from "../../base/days.ts";
 import type { Tx } from "../../db/open.ts";
 import { thresholdsOf } from "../domains/alert-thresholds.ts";
-import type { AlertStore } from "../domains/alert-store.ts";
+import type { DmarcAlertStore } from "../domains/alert-store.ts";
 import type { DomainRow } from "../domains/domain-store.ts";
-import type { Raise } from "../domains/raise.ts";
+import type { RaiseAlert } from "../domains/raise.ts";
 import { entryOf } from "../ingest/rollup.ts";
-import type { RecordStore } from "../reading/reading-record-store.ts";
-import type { ReadingStore } from "../reading/reading-store.ts";
-import type { DomainSources, SourceReader } from "../reading/sources.ts";
+import type { RecordStore } from "../queries/record-store.ts";
+import type { RollupStore } from "../sources/rollup-store.ts";
+import type { DomainSources, SourceReader } from "../sources/source-reader.ts";
 import { learningFromDay } from "./alert-learning.ts";
 import type { AlertRuleStore } from "./alert-rule-store.ts";
 import { NEWS_DAYS } from "./alert-rules.ts";
@@ -19,7 +19,7 @@ import type { Review } from "./review.ts";
 
 /** What reports say of a domain: all of them, or only trusted ones. */
 export interface ReportView {
-  readonly reading: ReadingStore;
+  readonly reading: RollupStore;
   readonly reader: SourceReader;
   readonly rules: AlertRuleStore;
 }
@@ -27,9 +27,9 @@ export interface ReportView {
 export interface ReviewDeps {
   readonly all: ReportView;
   readonly trusted: ReportView;
-  readonly alerts: Pick<AlertStore, "lastRaisedMs" | "listByRule">;
+  readonly alerts: Pick<DmarcAlertStore, "lastRaisedMs" | "listByRule">;
   readonly records: RecordStore;
-  readonly raise: Raise;
+  readonly raise: RaiseAlert;
 }
 
 /** A domain to which trusted reports come on so many of the last days is judged by those alone: anybody can send the others. */

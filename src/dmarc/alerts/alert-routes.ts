@@ -7,13 +7,13 @@ import { PAGE_ERRORS } from "../../http/operation-errors.ts";
 import { PAGE, pathId } from "../../http/parameters.ts";
 import { readPlainly, rowsById, sendPage } from "../../http/list-page.ts";
 import { pageParameters, readPage } from "../../http/query.ts";
-import type { AlertStore } from "../domains/alert-store.ts";
+import type { DmarcAlertStore } from "../domains/alert-store.ts";
 import { alertsSchema, alertView, noAlertFiltersSchema } from "./alert-view.ts";
 import type { DomainRow } from "../domains/domain-store.ts";
 
 export interface AlertRouteDeps {
   readonly guard: Guard;
-  readonly store: Pick<AlertStore, "listAlerts">;
+  readonly store: Pick<DmarcAlertStore, "listAlerts">;
   /** The caller's domain; throws `not_found` for one that is not there, or not the caller's. */
   readonly findDomain: (caller: Caller, id: string) => DomainRow;
 }

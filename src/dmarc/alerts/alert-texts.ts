@@ -2,7 +2,7 @@ import { isoDay, dayOfTime } from "../../base/days.ts";
 import { isoTime } from "../../base/clock.ts";
 import type { Campaign } from "./spoofing.ts";
 import type { Alert } from "../domains/raise.ts";
-import type { ShownSource } from "../reading/source-view.ts";
+import type { Source } from "../sources/source-schema.ts";
 
 /** Sources and names told of in one event. */
 const TOLD_MAX = 10;
@@ -19,7 +19,7 @@ export interface NewName {
 }
 
 /** New senders: one, or many at once. The most messages first; never empty. */
-export const sourcesAlert = (sources: readonly ShownSource[]): Alert => {
+export const sourcesAlert = (sources: readonly Source[]): Alert => {
   const [first] = sources;
   const isOne = sources.length === 1 && first !== undefined;
   return {
@@ -49,7 +49,7 @@ export const namesAlert = (names: readonly NewName[]): Alert => {
 };
 
 /** A spoofing campaign; `source` is the unauthenticated mail since it started. */
-export const spoofingAlert = ({ startedDay, day, forged }: Campaign, source: ShownSource | undefined): Alert => {
+export const spoofingAlert = ({ startedDay, day, forged }: Campaign, source: Source | undefined): Alert => {
   const networks = source?.network_count ?? 0;
   return {
     rule: "spoofing_campaign",
@@ -93,7 +93,7 @@ export const toldSource = ({
   dkim,
   spf,
   addresses,
-}: ShownSource) => ({
+}: Source) => ({
   key,
   name,
   kind,
@@ -108,7 +108,7 @@ export const toldSource = ({
 });
 
 /** The name of a source, with the selector that it signs with for the domain. */
-const called = ({ name, dkim }: ShownSource): string => {
+const called = ({ name, dkim }: Source): string => {
   const own = dkim.find(({ aligned, selector }) => aligned && selector !== null);
   return own === undefined ? name : `${name} (signs as ${own.domain}, selector ${own.selector})`;
 };

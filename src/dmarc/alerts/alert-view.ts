@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { isoTime } from "../../base/clock.ts";
-import type { AlertRow } from "../domains/alert-store.ts";
+import type { DmarcAlertRow } from "../domains/alert-store.ts";
 import { ALERT_RULES } from "../domains/raise.ts";
 
 const bodySchema = z.object({ summary: z.string(), data: z.record(z.string(), z.unknown()) });
@@ -24,7 +24,7 @@ export const alertsSchema = z.object({ alerts: z.array(alertSchema), next_cursor
 /** A list of alerts has no filters. */
 export const noAlertFiltersSchema = z.strictObject({});
 
-export const alertView = ({ id, rule, subject, atMs, body }: AlertRow) => ({
+export const alertView = ({ id, rule, subject, atMs, body }: DmarcAlertRow) => ({
   id,
   rule,
   subject,

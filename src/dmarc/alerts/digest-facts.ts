@@ -7,12 +7,12 @@ import { recordToPublish } from "./mail-words.ts";
 import type { DigestPeriod } from "../../base/digest-schedule.ts";
 import { readLastCheck, readState } from "../domains/domain-state.ts";
 import type { DomainRow } from "../domains/domain-store.ts";
-import { reporterView, reporterWords } from "../reading/reporter-view.ts";
-import type { ReadingStore } from "../reading/reading-store.ts";
-import type { SourceReader } from "../reading/sources.ts";
+import { reporterView, reporterWords } from "../queries/reporter.ts";
+import type { RollupStore } from "../sources/rollup-store.ts";
+import type { SourceReader } from "../sources/source-reader.ts";
 
 export interface DigestReaderDeps {
-  readonly reading: ReadingStore;
+  readonly reading: RollupStore;
   readonly reader: Pick<SourceReader, "sources">;
   readonly advise: (domain: DomainRow) => Promise<Advice>;
 }

@@ -2,13 +2,13 @@ import { describe, expect, test } from "bun:test";
 import { type DigestFacts, sectionOf } from "./digest.ts";
 import { digestHtml } from "./digest-html.ts";
 import { digestSubject, digestText } from "./digest-text.ts";
-import { parseDay } from "../reading/range.ts";
-import { NO_TOTALS } from "../reading/reading-store.ts";
-import type { ShownSource } from "../reading/source-view.ts";
+import { parseDay } from "../sources/day-range.ts";
+import { NO_TOTALS } from "../sources/rollup-store.ts";
+import type { Source } from "../sources/source-schema.ts";
 
 const day = (text: string): number => parseDay(text) ?? 0;
 
-const source = (name: string, more: Partial<ShownSource> = {}): ShownSource => {
+const source = (name: string, more: Partial<Source> = {}): Source => {
   const { messages = 100, aligned = 0 } = more;
   return {
     key: `org:${name}`,

@@ -7,12 +7,12 @@ import type { DigestPeriod } from "../../base/digest-schedule.ts";
 import type { Advice, AdviceStep } from "../advice/advice.ts";
 import type { StatePolicy } from "../domains/domain-state.ts";
 import type { DomainRow } from "../domains/domain-store.ts";
-import { parseDay, percentOf } from "../reading/range.ts";
-import { trustSentence } from "../reading/reporter-view.ts";
-import type { Totals } from "../reading/reading-store.ts";
-import { UNAUTHENTICATED_MAIL } from "../reading/source-pool.ts";
-import { isForeign, troubleOf } from "../reading/sources.ts";
-import type { ShownSource } from "../reading/source-view.ts";
+import { parseDay, percentOf } from "../sources/day-range.ts";
+import { trustSentence } from "../queries/reporter.ts";
+import type { Totals } from "../sources/rollup-store.ts";
+import { UNAUTHENTICATED_KEY } from "../sources/unauthenticated-mail.ts";
+import { isForeign, actionableFailures } from "../sources/source-reader.ts";
+import type { Source } from "../sources/source-schema.ts";
 
 /** All that a digest says about a domain. */
 export interface DigestFacts {
@@ -28,7 +28,7 @@ export interface DigestFacts {
   readonly reporters: readonly string[];
   /** Of the reports and messages: those that rest on reports that are not trusted. */
   readonly untrusted: { readonly reports: number; readonly messages: number };
-  readonly sources: readonly ShownSource[];
+  readonly sources: readonly Source[];
   readonly learning: Learning;
   /** Null before the first report. */
   readonly lastReportAtMs: number | null;
@@ -94,7 +94,7 @@ export const plural = (count: number, what: string): string => `${number(count)}
 export const sectionOf = (facts: DigestFacts, baseUrl: string): DigestSection => {
   const { domain, range, totals, reports, sources } = facts;
   const hasReports = reports > 0;
-  const failing = sources.filter((source) => troubleOf(source) > 0);
+  const failing = sources.filter((source) => actionableFailures(source) > 0);
   const fresh = newcomers(facts);
   return {
     domainId: domain.id,
@@ -138,7 +138,7 @@ const nextOf = (facts: DigestFacts, place: Place): Pick<DigestSection, "next" | 
 };
 
 /** Senders of the period that were not seen before, but for those from which the domain was learnt. */
-const newcomers = ({ range, sources, learning }: DigestFacts): readonly ShownSource[] => {
+const newcomers = ({ range, sources, learning }: DigestFacts): readonly Source[] => {
   const from = isoDay(range.fromDay);
   return sources
     .filter((source) => !isForeign(source))
@@ -146,17 +146,17 @@ const newcomers = ({ range, sources, learning }: DigestFacts): readonly ShownSou
     .toSorted((a, b) => b.messages - a.messages);
 };
 
-const spoofingOf = (sources: readonly ShownSource[]): string | null => {
-  const forged = sources.find(({ key }) => key === UNAUTHENTICATED_MAIL);
+const spoofingOf = (sources: readonly Source[]): string | null => {
+  const forged = sources.find(({ key }) => key === UNAUTHENTICATED_KEY);
   if (forged === undefined) return null;
   const { name, messages, rejected, quarantined } = forged;
   return `${name}: ${plural(messages, "message")}, ${number(rejected)} rejected, ${number(quarantined)} quarantined`;
 };
 
-const digestSource = (source: ShownSource): DigestSource => {
+const digestSource = (source: Source): DigestSource => {
   const { name, service, classification, messages } = source;
   const shown = service === null || service === name ? name : `${name} (${service})`;
-  return { name: shown, classification, messages, failing: troubleOf(source) };
+  return { name: shown, classification, messages, failing: actionableFailures(source) };
 };
 
 const problemsOf = ({ domain, failingChecks }: DigestFacts): readonly string[] =>

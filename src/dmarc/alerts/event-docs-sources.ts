@@ -1,13 +1,13 @@
 import { z } from "zod";
-import { SOURCE_KINDS } from "../reading/source-identity.ts";
-import { shownSourceSchema } from "../reading/source-view.ts";
+import { SOURCE_KINDS } from "../sources/source-identity.ts";
+import { sourceSchema } from "../sources/source-schema.ts";
 import { eventDoc } from "./event-doc.ts";
 import { CAUSE_CODES } from "./failure-causes.ts";
 
 const day = z.iso.date();
 const share = z.number().min(0).max(1);
 
-const sourceSchema = z.object({
+const eventSourceSchema = z.object({
   key: z.string().meta({ description: "As in `GET …/sources`." }),
   name: z.string(),
   kind: z.enum(SOURCE_KINDS),
@@ -16,9 +16,9 @@ const sourceSchema = z.object({
   first_day: day,
   messages: z.int().meta({ description: "On the last seven days." }),
   aligned: z.int(),
-  dkim: shownSourceSchema.shape.dkim,
-  spf: shownSourceSchema.shape.spf,
-  addresses: shownSourceSchema.shape.addresses,
+  dkim: sourceSchema.shape.dkim,
+  spf: sourceSchema.shape.spf,
+  addresses: sourceSchema.shape.addresses,
 });
 
 const SOURCE = {
@@ -49,7 +49,7 @@ export const newSource = eventDoc(
   "Somebody sends mail in the name of a domain who was not seen before",
   z.object({
     count: z.int().meta({ description: "How many sources are new; more than ten come as one event." }),
-    sources: z.array(sourceSchema).meta({ description: "The ten with the most messages." }),
+    sources: z.array(eventSourceSchema).meta({ description: "The ten with the most messages." }),
   }),
   { count: 1, sources: [SOURCE] },
 );
@@ -69,7 +69,7 @@ export const failureSpike = eventDoc(
     usual_failing_share: share.meta({ description: "Before, on the same weekdays." }),
     sources: z
       .array(
-        sourceSchema.extend({
+        eventSourceSchema.extend({
           started_day: day,
           failing: z.int(),
           failing_share: share,

@@ -1,11 +1,11 @@
-import { POLICY } from "../domains/domain-examples.ts";
+import { POLICY_EXAMPLE } from "../domains/domain-examples.ts";
 import { z } from "zod";
 import type { EventDoc } from "../../http/openapi.ts";
 import { eventDoc } from "./event-doc.ts";
 import { failureSpike, newSource, spoofingCampaign } from "./event-docs-sources.ts";
-import { CHANGE_CODES } from "../domains/domain-change.ts";
+import { CHANGE_CODES } from "../domains/dns-changes.ts";
 import { policySchema } from "../domains/domain-schemas.ts";
-import { checkSchema } from "../domains/domain-state.ts";
+import { dnsCheckSchema } from "../domains/domain-state.ts";
 import { DOMAIN_STATUSES } from "../domains/domain-store.ts";
 
 const day = z.iso.date();
@@ -38,7 +38,7 @@ const statusChanged = eventDoc(
   z.object({
     previous_status: statusSchema,
     status: statusSchema,
-    checks: z.array(checkSchema),
+    checks: z.array(dnsCheckSchema),
     ...checkedFields,
   }),
   {
@@ -95,8 +95,8 @@ const policyWeakened = eventDoc(
   }),
   {
     ...CHECKED,
-    previous_policy: POLICY,
-    policy: { ...POLICY, p: "none", sp: "none", np: "none" },
+    previous_policy: POLICY_EXAMPLE,
+    policy: { ...POLICY_EXAMPLE, p: "none", sp: "none", np: "none" },
     record: "v=DMARC1; p=none; rua=mailto:k3y7@reports.example.net",
   },
 );

@@ -1,9 +1,9 @@
 import { z } from "zod";
 import { isoDay } from "../../base/days.ts";
-import type { AlertRow } from "../domains/alert-store.ts";
+import type { DmarcAlertRow } from "../domains/alert-store.ts";
 import type { Alert } from "../domains/raise.ts";
-import { parseDay, percentOf } from "../reading/range.ts";
-import type { ShownSource } from "../reading/source-view.ts";
+import { parseDay, percentOf } from "../sources/day-range.ts";
+import type { Source } from "../sources/source-schema.ts";
 import { shareOf, subjectOfMany, toldSource } from "./alert-texts.ts";
 import { CAUSE_CODES, causeText, type FailureCause } from "./failure-causes.ts";
 import type { AlertedIncident, FailureChange } from "./failure-incidents.ts";
@@ -11,7 +11,7 @@ import type { AlertedIncident, FailureChange } from "./failure-incidents.ts";
 /** A change about one source, with what is known of it. */
 export interface FailureReport {
   readonly change: FailureChange;
-  readonly source: ShownSource;
+  readonly source: Source;
   readonly causes: readonly FailureCause[];
 }
 
@@ -45,7 +45,7 @@ export interface KnownIncident extends AlertedIncident {
 }
 
 /** The last incident of each source, by its key, out of the alerts about them. `alerts` has the newest first. */
-export const readIncidents = (alerts: readonly AlertRow[]): ReadonlyMap<string, KnownIncident> => {
+export const readIncidents = (alerts: readonly DmarcAlertRow[]): ReadonlyMap<string, KnownIncident> => {
   const last = new Map<string, KnownIncident>();
   for (const { body } of alerts.toReversed()) {
     // Alerts from before incidents were stored by source have no state.

@@ -1,6 +1,6 @@
 import type { Db } from "../../db/open.ts";
 import type { DomainStore } from "../domains/domain-store.ts";
-import type { Raise } from "../domains/raise.ts";
+import type { RaiseAlert } from "../domains/raise.ts";
 import type { ReviewDomain } from "./alert-review.ts";
 import { createPolicyLapseReview } from "./policy-lapse.ts";
 import { createPolicyLapseStore } from "./policy-lapse-store.ts";
@@ -10,7 +10,7 @@ import { createTlsFailureStore } from "./tls-failure-store.ts";
 export interface IncidentReviewDeps {
   readonly db: Db;
   readonly domains: Pick<DomainStore, "listHistory">;
-  readonly raise: Raise;
+  readonly raise: RaiseAlert;
   /** The review of what was counted, which follows. */
   readonly review: ReviewDomain;
 }

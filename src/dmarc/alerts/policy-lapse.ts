@@ -1,11 +1,11 @@
 import { isoTime } from "../../base/clock.ts";
 import { DAY_MS, dayOfTime, isoDay } from "../../base/days.ts";
 import type { Tx } from "../../db/open.ts";
-import { isEnforced } from "../domains/domain-change.ts";
+import { isEnforced } from "../domains/dns-changes.ts";
 import { historyBodySchema, readState, recordOf, type StatePolicy } from "../domains/domain-state.ts";
 import type { DomainRow, DomainStore } from "../domains/domain-store.ts";
 import { policyView } from "../domains/domain-view.ts";
-import type { Alert, Raise } from "../domains/raise.ts";
+import type { Alert, RaiseAlert } from "../domains/raise.ts";
 import type { PublishedPolicy } from "../report/report.ts";
 import type { Policy } from "../report/report-values.ts";
 import type { PolicyLapseStore, ReportedPolicy } from "./policy-lapse-store.ts";
@@ -78,7 +78,7 @@ const lapseOf = (run: readonly ReportedPolicy[]): PolicyLapse | null => {
 export interface PolicyLapseDeps {
   readonly store: PolicyLapseStore;
   readonly domains: Pick<DomainStore, "listHistory">;
-  readonly raise: Raise;
+  readonly raise: RaiseAlert;
 }
 
 const SUBJECT = "reports:";

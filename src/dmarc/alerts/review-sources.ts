@@ -1,7 +1,7 @@
-import { parseDay } from "../reading/range.ts";
-import type { PlacedSource } from "../reading/source-scene.ts";
-import { isForeign } from "../reading/sources.ts";
-import type { ShownSource } from "../reading/source-view.ts";
+import { parseDay } from "../sources/day-range.ts";
+import type { KeyedSource } from "../sources/source-keys.ts";
+import { isForeign } from "../sources/source-reader.ts";
+import type { Source } from "../sources/source-schema.ts";
 import { judgeNewcomer } from "./alert-rules.ts";
 import { sourcesAlert } from "./alert-texts.ts";
 import { type Review, together } from "./review.ts";
@@ -30,7 +30,7 @@ export const reviewSources = (review: Review): boolean => {
     ({ shownKey }) => shownKey,
   );
   const settled: number[] = [];
-  const found: ShownSource[] = [];
+  const found: Source[] = [];
   let waits = false;
   for (const [key, members] of groups) {
     // Nothing is looked up for test keys.
@@ -50,21 +50,21 @@ export const reviewSources = (review: Review): boolean => {
   return waits;
 };
 
-const provesAnything = ({ evidence: { signer, envelope, foreign } }: PlacedSource): boolean =>
+const provesAnything = ({ evidence: { signer, envelope, foreign } }: KeyedSource): boolean =>
   signer !== null || envelope !== null || foreign !== null;
 
 /** What a sender without aligned mail sent within so many days says whether it was known before its mail became aligned. */
 const KNOWN_DAYS = 35;
 
-const isOwnProof = ({ evidence: { signer } }: PlacedSource): boolean => signer !== null;
+const isOwnProof = ({ evidence: { signer } }: KeyedSource): boolean => signer !== null;
 
 /**
  * Whether a sender is among those that were reviewed. One that signs for the domain now, and never did, was too small to be noticed
  * unless what it sent had weight: else a few messages would hide that somebody can sign for the domain.
  */
-const createKnown = (reviewed: readonly PlacedSource[], review: Review) => {
+const createKnown = (reviewed: readonly KeyedSource[], review: Review) => {
   const before = Map.groupBy(reviewed, ({ shownKey }) => shownKey);
-  return (key: string, members: readonly PlacedSource[]): boolean => {
+  return (key: string, members: readonly KeyedSource[]): boolean => {
     const known = before.get(key);
     if (known === undefined) return false;
     if (
@@ -86,8 +86,8 @@ const createKnown = (reviewed: readonly PlacedSource[], review: Review) => {
 
 const judgeSource = (
   key: string,
-  members: readonly PlacedSource[],
-  source: ShownSource | undefined,
+  members: readonly KeyedSource[],
+  source: Source | undefined,
   review: Review,
 ): "raise" | "settled" | "open" => {
   // Mail without a signature that came earlier does not make a signature known.
@@ -102,7 +102,7 @@ const judgeSource = (
   return judgeNewcomer({ firstDay: first, hasWeight: isPlausible && hasWeight(source, review) }, review);
 };
 
-const couldBeOwn = (source: ShownSource, members: readonly PlacedSource[]): boolean => {
+const couldBeOwn = (source: Source, members: readonly KeyedSource[]): boolean => {
   const { kind, aligned, authenticated_unaligned } = source;
   // What turns out later to be no forwarder is still new then.
   if (isForeign(source)) return false;
@@ -111,7 +111,7 @@ const couldBeOwn = (source: ShownSource, members: readonly PlacedSource[]): bool
 };
 
 /** Mail that passes DMARC has weight soon; other mail needs a number of messages and a share of the domain's mail. */
-const hasWeight = ({ messages, aligned }: ShownSource, { thresholds, shown, recent }: Review): boolean => {
+const hasWeight = ({ messages, aligned }: Source, { thresholds, shown, recent }: Review): boolean => {
   if (aligned >= ALIGNED_MESSAGES_MIN) return true;
   if (messages < thresholds.new_source_messages) return false;
   let all = 0;

@@ -1,5 +1,5 @@
 import { dayOfTime } from "../../base/days.ts";
-import { UNAUTHENTICATED_MAIL } from "../reading/source-pool.ts";
+import { UNAUTHENTICATED_KEY } from "../sources/unauthenticated-mail.ts";
 import { isLearned } from "./alert-learning.ts";
 import { spoofingAlert } from "./alert-texts.ts";
 import type { Review } from "./review.ts";
@@ -28,9 +28,9 @@ export const reviewSpoofing = ({
   const { messages, aligned, forwarded } = reading.totals(domain.number, recent);
   if (messages - aligned - forwarded < thresholds.spoofing_messages) return false;
   const range = { fromDay: today - WINDOW_DAYS, toDay: today };
-  const lately = shown(recent).get(UNAUTHENTICATED_MAIL)?.messages ?? 0;
+  const lately = shown(recent).get(UNAUTHENTICATED_KEY)?.messages ?? 0;
   if (lately < thresholds.spoofing_messages) return false;
-  const pool = placed(range).filter(({ pool: found }) => found === UNAUTHENTICATED_MAIL);
+  const pool = placed(range).filter(({ pool: found }) => found === UNAUTHENTICATED_KEY);
   const forged = sumByDay(
     rules.sourceDays(
       domain.number,
@@ -44,7 +44,7 @@ export const reviewSpoofing = ({
   // What a clock that was ahead has raised in the future hides no campaign.
   const last = alerts.listByRule(domain.number, "spoofing_campaign", ALERTS_MAX).find(({ atMs }) => atMs <= nowMs);
   if (last !== undefined && dayOfTime(last.atMs) >= campaign.startedDay - CAMPAIGN_GAP_DAYS) return false;
-  const source = shown({ fromDay: campaign.startedDay, toDay: today }).get(UNAUTHENTICATED_MAIL);
+  const source = shown({ fromDay: campaign.startedDay, toDay: today }).get(UNAUTHENTICATED_KEY);
   raise(spoofingAlert(campaign, source));
   return false;
 };

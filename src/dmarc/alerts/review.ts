@@ -1,13 +1,13 @@
 import type { DayRange } from "../../base/days.ts";
 import type { Tx } from "../../db/open.ts";
 import type { AlertThresholds } from "../domains/alert-thresholds.ts";
-import type { AlertStore } from "../domains/alert-store.ts";
+import type { DmarcAlertStore } from "../domains/alert-store.ts";
 import type { DomainRow } from "../domains/domain-store.ts";
 import type { Alert } from "../domains/raise.ts";
-import type { RecordStore } from "../reading/reading-record-store.ts";
-import type { ReadingStore } from "../reading/reading-store.ts";
-import type { PlacedSource } from "../reading/source-scene.ts";
-import type { ShownSource } from "../reading/source-view.ts";
+import type { RecordStore } from "../queries/record-store.ts";
+import type { RollupStore } from "../sources/rollup-store.ts";
+import type { KeyedSource } from "../sources/source-keys.ts";
+import type { Source } from "../sources/source-schema.ts";
 import type { Learning } from "./alert-learning.ts";
 import type { AlertRuleStore } from "./alert-rule-store.ts";
 
@@ -22,12 +22,12 @@ export interface Review {
   readonly learning: Learning;
   readonly thresholds: AlertThresholds;
   /** These three know either all reports or trusted ones only. */
-  readonly reading: ReadingStore;
+  readonly reading: RollupStore;
   readonly rules: AlertRuleStore;
   /** The sources of a range by their keys, and the stored ones that they consist of, as far as these reports name them. What was read once is kept. */
-  readonly shown: (range: DayRange) => ReadonlyMap<string, ShownSource>;
-  readonly placed: (range: DayRange) => readonly PlacedSource[];
-  readonly alerts: Pick<AlertStore, "lastRaisedMs" | "listByRule">;
+  readonly shown: (range: DayRange) => ReadonlyMap<string, Source>;
+  readonly placed: (range: DayRange) => readonly KeyedSource[];
+  readonly alerts: Pick<DmarcAlertStore, "lastRaisedMs" | "listByRule">;
   readonly records: RecordStore;
   /** False when the rule is off, or the same was raised within its cooldown. */
   readonly raise: (alert: Alert) => boolean;

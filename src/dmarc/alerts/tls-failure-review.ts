@@ -2,14 +2,14 @@ import { z } from "zod";
 import { DAY_MS, dayOfTime, isoDay } from "../../base/days.ts";
 import type { Tx } from "../../db/open.ts";
 import type { DomainRow } from "../domains/domain-store.ts";
-import type { Alert, Raise } from "../domains/raise.ts";
+import type { Alert, RaiseAlert } from "../domains/raise.ts";
 import type { TlsFailureStore } from "./tls-failure-store.ts";
 import { tlsFailureWords } from "./tls-failure-words.ts";
 import { judgeTlsFailures, subjectOfTls, sumTlsFailures, TLS_NEWS_DAYS, type TlsFailures } from "./tls-failures.ts";
 
 export interface TlsFailureDeps {
   readonly store: TlsFailureStore;
-  readonly raise: Raise;
+  readonly raise: RaiseAlert;
 }
 
 /** Incidents that one review tells of, those with the most failed sessions; the next review goes on. */

@@ -4,7 +4,7 @@ import { insertEvent, type NewEvent } from "../../db/outbox.ts";
 import { dmarcAlertMails, dmarcAlerts, dmarcDomains } from "../../db/schema-dmarc.ts";
 
 /** An alert that was raised. `body` is the JSON text of `{ summary, data }`. */
-export type AlertRow = Readonly<typeof dmarcAlerts.$inferSelect>;
+export type DmarcAlertRow = Readonly<typeof dmarcAlerts.$inferSelect>;
 /** An alert that waits for the next mail to somebody. */
 export type AlertMailRow = Readonly<typeof dmarcAlertMails.$inferSelect>;
 
@@ -26,7 +26,7 @@ const isAlert = sql`${dmarcAlertMails.alert} not like 'digest:%'`;
 /** What one mail tells of at most; the rest is in the next one. */
 const LINES_AT_ONCE_MAX = 10_000;
 
-export const createAlertStore = (db: Db) => {
+export const createDmarcAlertStore = (db: Db) => {
   const last = db.orm
     .select({ atMs: dmarcAlerts.atMs })
     .from(dmarcAlerts)
@@ -43,12 +43,12 @@ export const createAlertStore = (db: Db) => {
     .prepare();
 
   return {
-    insertAlert: (_tx: Tx, alert: AlertRow): void => void db.orm.insert(dmarcAlerts).values(alert).run(),
+    insertAlert: (_tx: Tx, alert: DmarcAlertRow): void => void db.orm.insert(dmarcAlerts).values(alert).run(),
     /** When a rule was last raised about a subject, up to `untilMs` where that is given; null when it never was. */
     lastRaisedMs: (domain: number, rule: string, subject: string, untilMs = Number.MAX_SAFE_INTEGER): number | null =>
       last.get({ domain, rule, subject, untilMs })?.atMs ?? null,
     /** The last alerts of a rule, newest first. */
-    listByRule: (domain: number, rule: string, limit: number): AlertRow[] =>
+    listByRule: (domain: number, rule: string, limit: number): DmarcAlertRow[] =>
       db.orm
         .select()
         .from(dmarcAlerts)
@@ -57,7 +57,7 @@ export const createAlertStore = (db: Db) => {
         .limit(limit)
         .all(),
     /** Newest first, older than the id `before`. */
-    listAlerts: (domain: number, page: { readonly before: string | null; readonly limit: number }): AlertRow[] =>
+    listAlerts: (domain: number, page: { readonly before: string | null; readonly limit: number }): DmarcAlertRow[] =>
       db.orm
         .select()
         .from(dmarcAlerts)
@@ -110,4 +110,4 @@ export const createAlertStore = (db: Db) => {
   };
 };
 
-export type AlertStore = ReturnType<typeof createAlertStore>;
+export type DmarcAlertStore = ReturnType<typeof createDmarcAlertStore>;

@@ -1,6 +1,6 @@
 import type { Discovery } from "../record/discovery.ts";
 import type { DnsRecordView } from "./domain-schemas.ts";
-import type { Check } from "./domain-state.ts";
+import type { DnsCheck } from "./domain-state.ts";
 import { recordFaults } from "../record/record-faults.ts";
 import { type MergeFailure, mergeRua, type RuaMerge } from "../record/merge.ts";
 import { dmarcRecordsIn, recordHost } from "../record/record-published.ts";
@@ -11,7 +11,7 @@ export interface AdvisedBy {
   readonly ours: string;
   readonly discovery: Discovery;
   /** The check whether receivers may report to us. */
-  readonly authorised: Pick<Check, "ok" | "message">;
+  readonly authorised: Pick<DnsCheck, "ok" | "message">;
 }
 
 /**

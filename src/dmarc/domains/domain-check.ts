@@ -3,27 +3,34 @@ import { type DnsResponse, type DnsResolver, type DnsType, emptyResponse } from 
 import { type Authorisation, checkAuthorisation, type NameTooLong } from "../record/authorisation.ts";
 import type { Result } from "../../base/errors.ts";
 import { type Discovery, discoverPolicy } from "../record/discovery.ts";
-import { addressCheck, allowedOf, authorisationCheck, recordCheck, recordsOf, shortCheck } from "./check-answers.ts";
+import {
+  addressCheck,
+  authorisationOf,
+  authorisationCheck,
+  recordCheck,
+  recordsOf,
+  truncateCheck,
+} from "./dns-checks.ts";
 import { adviseRecord } from "./dns-advice.ts";
 import type { DnsRecordView } from "./domain-schemas.ts";
-import type { Check, Seen, StatePolicy } from "./domain-state.ts";
+import type { DnsCheck, DnsObservation, StatePolicy } from "./domain-state.ts";
 import type { DomainRow } from "./domain-store.ts";
-import { heedExistence } from "./existence.ts";
+import { applyNonexistentPolicy } from "./existence.ts";
 import { createTestResolver, reportHostFor } from "./test-domains.ts";
-import type { Verdict } from "./transition.ts";
+import type { CheckOutcome } from "./domain-status.ts";
 
 /** What one look at the DNS found out about a domain. */
-export interface Finding {
+export interface DnsCheckResult {
   /** One for each of `CHECK_CODES`, in that order. */
-  readonly checks: readonly Check[];
-  readonly verdict: Verdict;
+  readonly checks: readonly DnsCheck[];
+  readonly verdict: CheckOutcome;
   /** What was answered definitely. */
-  readonly seen: Seen;
+  readonly seen: DnsObservation;
   /** What the owner is to publish. */
   readonly dnsRecords: readonly DnsRecordView[];
 }
 
-export interface LookOptions {
+export interface DnsCheckOptions {
   /** For test keys: whether to find what is there once the owner has done what we asked for. */
   readonly isSetUp?: boolean;
   /** Ends the look; what is not answered by then is unknown. */
@@ -47,7 +54,7 @@ const LOOK_MS_MAX = 20_000;
  * keys nobody is asked. Never rejects for anything that the DNS does; throws when there is no report host.
  */
 export const createDomainCheck = ({ resolver, clock, reportHost }: DomainCheckDeps) =>
-  async function look(row: Looked, { isSetUp = false, signal }: LookOptions = {}): Promise<Finding> {
+  async function look(row: Looked, { isSetUp = false, signal }: DnsCheckOptions = {}): Promise<DnsCheckResult> {
     const { domain, mode, token } = row;
     const host = reportHostFor(mode, reportHost);
     if (host === null) throw new Error("a domain cannot be checked without a report host");
@@ -56,7 +63,7 @@ export const createDomainCheck = ({ resolver, clock, reportHost }: DomainCheckDe
     return withDeadline(clock, signal, async (ending) => {
       const patient = endingWith(asked, ending);
       const [discovery, authorisation] = await Promise.all([
-        discoverPolicy(patient, domain).then((found) => heedExistence(patient, domain, found)),
+        discoverPolicy(patient, domain).then((found) => applyNonexistentPolicy(patient, domain, found)),
         checkAuthorisation(patient, { domain, reportHost: host, ours }),
       ]);
       return findingOf({ domain, ours, discovery, authorisation });
@@ -103,7 +110,7 @@ interface Answers {
   readonly authorisation: Result<Authorisation, NameTooLong>;
 }
 
-const findingOf = ({ domain, ours, discovery, authorisation }: Answers): Finding => {
+const findingOf = ({ domain, ours, discovery, authorisation }: Answers): DnsCheckResult => {
   const authorised = authorisationCheck(authorisation);
   const advice = adviseRecord(domain, { ours, discovery, authorised });
   const expected = advice.value === "" ? null : advice.value;
@@ -111,9 +118,9 @@ const findingOf = ({ domain, ours, discovery, authorisation }: Answers): Finding
   const address = addressCheck(domain, ours, discovery);
   const checks = [recordCheck(domain, { records, expected, discovery }), address, authorised];
   const policy = policyOf(discovery);
-  const allowed = authorisation.ok ? allowedOf(authorisation.value) : "missing";
+  const allowed = authorisation.ok ? authorisationOf(authorisation.value) : "missing";
   return {
-    checks: checks.map(shortCheck),
+    checks: checks.map(truncateCheck),
     verdict: verdictOf(checks),
     seen: {
       ...(records === null ? {} : { records }),
@@ -125,7 +132,7 @@ const findingOf = ({ domain, ours, discovery, authorisation }: Answers): Finding
   };
 };
 
-const verdictOf = (checks: readonly Check[]): Verdict => {
+const verdictOf = (checks: readonly DnsCheck[]): CheckOutcome => {
   if (checks.some(({ ok }) => ok === false)) return "bad";
   return checks.every(({ ok }) => ok === true) ? "good" : "indefinite";
 };

@@ -7,7 +7,7 @@ const ADDRESS = "kq3v7m2xwz5ntb4hsy6a@reports.example.net";
 const RECORD = `v=DMARC1; p=reject; rua=mailto:dmarc@example.com,mailto:${ADDRESS}`;
 const AUTHORISATION = "v=DMARC1;";
 
-export const CHECKS = [
+export const CHECKS_EXAMPLE = [
   {
     code: "record",
     ok: true,
@@ -31,7 +31,7 @@ export const CHECKS = [
   },
 ];
 
-export const POLICY = {
+export const POLICY_EXAMPLE = {
   p: "reject",
   sp: "reject",
   np: "reject",
@@ -43,17 +43,17 @@ export const POLICY = {
   pct: 100,
 };
 
-export const DOMAIN = {
+export const DOMAIN_EXAMPLE = {
   id: "019aa0d6-5b7e-7c31-9f4c-0d9a3c3f1a60",
   domain: "example.com",
   status: "active",
   label: "shop",
   monitoring_enabled: true,
   reporting_address: ADDRESS,
-  policy: POLICY,
+  policy: POLICY_EXAMPLE,
   reporting: "receiving",
   last_report_at: "2026-01-02T04:10:09.000Z",
-  last_check: { at: "2026-01-02T00:00:00.120Z", ok: true, checks: CHECKS },
+  last_check: { at: "2026-01-02T00:00:00.120Z", ok: true, checks: CHECKS_EXAMPLE },
   settings: {
     webhook_configured: true,
     recipients: ["ops@example.com"],
@@ -74,7 +74,7 @@ export const DOMAIN = {
 
 const DAYS_SHOWN = 30;
 
-export const FIGURES = {
+export const FIGURES_EXAMPLE = {
   last_7_days: { messages: 910, aligned: 903, failing: 7, aligned_percent: 99.2 },
   last_30_days: { messages: 3_900, aligned: 3_870, failing: 30, aligned_percent: 99.2 },
   days: {
@@ -84,7 +84,7 @@ export const FIGURES = {
   },
 };
 
-export const UPDATE = {
+export const UPDATE_EXAMPLE = {
   host: "_dmarc.example.com",
   type: "TXT",
   action: "update",
@@ -95,24 +95,24 @@ export const UPDATE = {
   message: "Replace the TXT record by this one: only the reporting address is added.",
   warnings: [],
 };
-export const NONE = {
-  ...UPDATE,
+export const NONE_EXAMPLE = {
+  ...UPDATE_EXAMPLE,
   action: "none",
   current: RECORD,
   message: "The reporting address is in the record. Nothing is to be done.",
 };
 
-export const ENROLLED = {
-  ...DOMAIN,
+export const ENROLLED_EXAMPLE = {
+  ...DOMAIN_EXAMPLE,
   status: "pending",
   reporting: "waiting",
   last_report_at: null,
   last_check: null,
-  settings: { ...DOMAIN.settings, webhook_configured: false, recipients: [], digest: "off" },
-  updated_at: DOMAIN.created_at,
+  settings: { ...DOMAIN_EXAMPLE.settings, webhook_configured: false, recipients: [], digest: "off" },
+  updated_at: DOMAIN_EXAMPLE.created_at,
 };
 
-export const SERVICE_RECORDS = [
+export const SERVICE_RECORDS_EXAMPLE = [
   {
     host: "*._report._dmarc.reports.example.net",
     type: "TXT",
@@ -129,14 +129,14 @@ export const SERVICE_RECORDS = [
   },
 ];
 
-export const HISTORY = {
+export const HISTORY_EXAMPLE = {
   id: "019aa0d6-5b7e-7c31-9f4c-0d9a3c3f1a61",
   at: "2026-01-01T00:20:00.120Z",
   trigger: "manual",
   status: "active",
   previous_status: "pending",
   record: RECORD,
-  policy: POLICY,
-  checks: CHECKS,
+  policy: POLICY_EXAMPLE,
+  checks: CHECKS_EXAMPLE,
   changes: ["record_changed", "reporting_address_added", "status"],
 };

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { createTestClock } from "../../testing/clock.ts";
-import { createDomainWorlds, LIVE, REPORT_HOST } from "../../testing/domain-world.ts";
+import { createDomainWorlds, LIVE, REPORT_HOST } from "../../testing/monitored-domains.ts";
 import { createDomainCheck, type DomainCheck } from "./domain-check.ts";
 
 const newWorld = createDomainWorlds();

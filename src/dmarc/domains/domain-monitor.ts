@@ -1,17 +1,17 @@
 import type { Clock } from "../../base/clock.ts";
 import { newId } from "../../base/secrets.ts";
 import type { Db, Tx } from "../../db/open.ts";
-import { conclude } from "./conclusion.ts";
-import type { DomainCheck, Finding } from "./domain-check.ts";
+import { effectsOfCheck } from "./check-effects.ts";
+import type { DomainCheck, DnsCheckResult } from "./domain-check.ts";
 import type { DomainRow, DomainStatus, DomainStore } from "./domain-store.ts";
-import type { Raise } from "./raise.ts";
-import { enforcedCheckMs, type Trigger } from "./transition.ts";
+import type { RaiseAlert } from "./raise.ts";
+import { enforcedCheckMs, type Trigger } from "./domain-status.ts";
 
 export interface DomainMonitorDeps {
   readonly db: Db;
   readonly store: DomainStore;
   readonly look: DomainCheck;
-  readonly raise: Raise;
+  readonly raise: RaiseAlert;
   readonly clock: Clock;
 }
 
@@ -19,7 +19,7 @@ export interface DomainMonitorDeps {
 export interface CheckedDomain {
   readonly domain: DomainRow;
   readonly previousStatus: DomainStatus;
-  readonly finding: Finding;
+  readonly finding: DnsCheckResult;
 }
 
 /** A check that is under way. */
@@ -49,11 +49,11 @@ export const createDomainMonitor = ({ db, store, look, raise, clock }: DomainMon
   };
 
   /** State, history and alerts in one transaction. */
-  const record = (tx: Tx, id: string, trigger: Trigger, finding: Finding): CheckedDomain | null => {
+  const record = (tx: Tx, id: string, trigger: Trigger, finding: DnsCheckResult): CheckedDomain | null => {
     const before = store.findById(id);
     if (before === undefined) return null;
     const nowMs = clock.nowMs();
-    const { change, history, alerts } = conclude(before, finding, {
+    const { change, history, alerts } = effectsOfCheck(before, finding, {
       ...{ trigger, nowMs },
       enforcedEveryMs: enforcedCheckMs(countMonitored(nowMs)),
     });

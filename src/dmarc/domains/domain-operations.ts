@@ -3,11 +3,20 @@ import { BODY_ERRORS, PAGE_ERRORS } from "../../http/operation-errors.ts";
 import { PAGE, pathId, query } from "../../http/parameters.ts";
 import { createUrlPolicy } from "../../net/fetch-url.ts";
 import { webhookUrlSchema } from "../../webhooks/schemas.ts";
-import { CHECKS, DOMAIN, ENROLLED, FIGURES, HISTORY, NONE, SERVICE_RECORDS, UPDATE } from "./domain-examples.ts";
+import {
+  CHECKS_EXAMPLE,
+  DOMAIN_EXAMPLE,
+  ENROLLED_EXAMPLE,
+  FIGURES_EXAMPLE,
+  HISTORY_EXAMPLE,
+  NONE_EXAMPLE,
+  SERVICE_RECORDS_EXAMPLE,
+  UPDATE_EXAMPLE,
+} from "./domain-examples.ts";
 import {
   dnsSchema,
   domainChangeSchema,
-  domainOrderSchema,
+  enrolmentRequestSchema,
   domainSchema,
   enrolmentSchema,
   historySchema,
@@ -32,18 +41,18 @@ export const DOMAIN_OPERATIONS: readonly Operation[] = [
     summary: "Enrol a domain; the answer says what to publish",
     description:
       "Each domain gets a reporting address of its own. `dns_records` holds the TXT record to publish: a new one, or the existing one with the address added to its `rua` and everything else untouched. Publish it, then call verify. When the DNS does not answer, the domain is enrolled all the same and the record is `conflict` with the reason `dns_failure`: ask again under `dns`.",
-    body: { schema: domainOrderSchema(webhookUrl), example: { domain: "example.com" } },
+    body: { schema: enrolmentRequestSchema(webhookUrl), example: { domain: "example.com" } },
     responses: {
       201: {
         description: "It is enrolled.",
         schema: enrolmentSchema,
-        example: { created: true, domain: ENROLLED, dns_records: [UPDATE] },
+        example: { created: true, domain: ENROLLED_EXAMPLE, dns_records: [UPDATE_EXAMPLE] },
         headers: { Location: "The domain." },
       },
       200: {
         description: "It was enrolled already: the existing domain, unchanged.",
         schema: enrolmentSchema,
-        example: { created: false, domain: DOMAIN, dns_records: [NONE] },
+        example: { created: false, domain: DOMAIN_EXAMPLE, dns_records: [NONE_EXAMPLE] },
       },
     },
     errors: ["insufficient_scope", ...BODY_ERRORS, "conflict"],
@@ -64,7 +73,7 @@ export const DOMAIN_OPERATIONS: readonly Operation[] = [
       200: {
         description: "A page.",
         schema: domainsSchema,
-        example: { domains: [{ ...DOMAIN, figures: FIGURES }], next_cursor: null },
+        example: { domains: [{ ...DOMAIN_EXAMPLE, figures: FIGURES_EXAMPLE }], next_cursor: null },
       },
     },
     errors: ["insufficient_scope", ...PAGE_ERRORS],
@@ -76,7 +85,7 @@ export const DOMAIN_OPERATIONS: readonly Operation[] = [
     summary: "One domain",
     description: "With its settings and what the last check of the DNS found.",
     parameters: [ID],
-    responses: { 200: { description: "The domain.", schema: domainSchema, example: DOMAIN } },
+    responses: { 200: { description: "The domain.", schema: domainSchema, example: DOMAIN_EXAMPLE } },
     errors: ["insufficient_scope", "not_found"],
   },
   {
@@ -90,7 +99,7 @@ export const DOMAIN_OPERATIONS: readonly Operation[] = [
       schema: domainChangeSchema(webhookUrl),
       example: { digest: "weekly", recipients: ["ops@example.com"], alerts: { new_subdomain: false } },
     },
-    responses: { 200: { description: "The domain.", schema: domainSchema, example: DOMAIN } },
+    responses: { 200: { description: "The domain.", schema: domainSchema, example: DOMAIN_EXAMPLE } },
     errors: ["insufficient_scope", "not_found", ...BODY_ERRORS],
   },
   {
@@ -116,7 +125,12 @@ export const DOMAIN_OPERATIONS: readonly Operation[] = [
       200: {
         description: "The domain was checked.",
         schema: verifiedSchema,
-        example: { domain: DOMAIN, previous_status: "pending", checks: CHECKS, dns_records: [NONE] },
+        example: {
+          domain: DOMAIN_EXAMPLE,
+          previous_status: "pending",
+          checks: CHECKS_EXAMPLE,
+          dns_records: [NONE_EXAMPLE],
+        },
       },
     },
     errors: ["insufficient_scope", "not_found", "conflict"],
@@ -132,7 +146,7 @@ export const DOMAIN_OPERATIONS: readonly Operation[] = [
       200: {
         description: "As the DNS stands now.",
         schema: dnsSchema,
-        example: { dns_records: [UPDATE], service_records: SERVICE_RECORDS },
+        example: { dns_records: [UPDATE_EXAMPLE], service_records: SERVICE_RECORDS_EXAMPLE },
       },
     },
     errors: ["insufficient_scope", "not_found", "conflict"],
@@ -145,7 +159,11 @@ export const DOMAIN_OPERATIONS: readonly Operation[] = [
     description: "An entry for each change of the record, the policy or the status; kept for 400 days.",
     parameters: [ID, ...PAGE],
     responses: {
-      200: { description: "A page.", schema: historySchema, example: { history: [HISTORY], next_cursor: null } },
+      200: {
+        description: "A page.",
+        schema: historySchema,
+        example: { history: [HISTORY_EXAMPLE], next_cursor: null },
+      },
     },
     errors: ["insufficient_scope", "not_found", ...PAGE_ERRORS],
   },

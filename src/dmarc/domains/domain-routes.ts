@@ -8,11 +8,16 @@ import { readPlainly, rowsById, sendPage } from "../../http/list-page.ts";
 import { pageParameters, readPage } from "../../http/query.ts";
 import type { UrlPolicy } from "../../net/fetch-url.ts";
 import { webhookUrlSchema } from "../../webhooks/schemas.ts";
-import { domainChangeSchema, domainFiltersSchema, domainOrderSchema, noDomainFiltersSchema } from "./domain-schemas.ts";
+import {
+  domainChangeSchema,
+  domainFiltersSchema,
+  enrolmentRequestSchema,
+  noDomainFiltersSchema,
+} from "./domain-schemas.ts";
 import type { ReadFigures } from "./domain-figures.ts";
 import type { DomainRow } from "./domain-store.ts";
 import { historyView } from "./domain-view.ts";
-import type { Domains, DomainWish } from "./domains.ts";
+import type { Domains, DomainSettingsChange } from "./domains.ts";
 import { ALERT_RULES } from "./raise.ts";
 
 export interface DomainRouteDeps {
@@ -33,7 +38,7 @@ export const knownId = (id: string): string => {
 /** The endpoints of monitored domains (specification, contract §6). */
 export const createDomainRoutes = ({ guard, domains, figures, rules }: DomainRouteDeps) => {
   const webhookUrl = webhookUrlSchema(rules);
-  const orderSchema = domainOrderSchema(webhookUrl);
+  const orderSchema = enrolmentRequestSchema(webhookUrl);
   const changeSchema = domainChangeSchema(webhookUrl);
   const read = { demand: { scope: "dmarc:read" } } as const;
   const listing = (filters: z.ZodObject) =>
@@ -45,7 +50,7 @@ export const createDomainRoutes = ({ guard, domains, figures, rules }: DomainRou
     return rows.map((row) => ({ id: row.id, row, figures: read.get(row.number) }));
   };
 
-  const wishOf = async (request: Request): Promise<DomainWish> => {
+  const wishOf = async (request: Request): Promise<DomainSettingsChange> => {
     const body = await readJson(request, changeSchema);
     const given = {
       label: body.label,

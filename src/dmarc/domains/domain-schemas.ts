@@ -3,8 +3,8 @@ import { alertThresholdsSchema } from "./alert-thresholds.ts";
 import { sourceRuleSchema, SOURCE_RULES_MAX } from "./source-rules.ts";
 import { labelSchema, REMOVED_BY_NULL } from "../../http/label.ts";
 import { recipientsSchema } from "../../mail/recipients.ts";
-import { CHANGE_CODES } from "./domain-change.ts";
-import { checkSchema, lastCheckSchema } from "./domain-state.ts";
+import { CHANGE_CODES } from "./dns-changes.ts";
+import { dnsCheckSchema, lastCheckSchema } from "./domain-state.ts";
 import { DIGESTS, DOMAIN_STATUSES } from "./domain-store.ts";
 import { ALERT_RULES, type AlertRule } from "./raise.ts";
 
@@ -61,7 +61,7 @@ const oneOf = <T extends string>(names: readonly [T, ...T[]]) =>
   z.enum(names, `One of these is needed: ${names.join(", ")}`);
 
 /** Body of `POST /v1/dmarc/domains`; what a URL may be is for the webhooks to say. */
-export const domainOrderSchema = (webhookUrl: z.ZodType<string, string>) =>
+export const enrolmentRequestSchema = (webhookUrl: z.ZodType<string, string>) =>
   z
     .strictObject(
       {
@@ -266,7 +266,7 @@ export const verifiedSchema = z
   .object({
     domain: domainSchema,
     previous_status: z.enum(DOMAIN_STATUSES),
-    checks: z.array(checkSchema),
+    checks: z.array(dnsCheckSchema),
     dns_records: dnsRecords,
   })
   .meta({ title: "DmarcVerifiedDomain" });
@@ -283,7 +283,7 @@ export const historySchema = z
           previous_status: z.enum(DOMAIN_STATUSES),
           record: z.string().nullable().meta({ description: "Null when there was none, or more than one." }),
           policy: policySchema.nullable(),
-          checks: z.array(checkSchema),
+          checks: z.array(dnsCheckSchema),
           changes: z.array(z.enum(CHANGE_CODES)),
         })
         .meta({ title: "DmarcHistoryEntry" }),

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { CHANGE_CODES } from "./domain-change.ts";
+import { CHANGE_CODES } from "./dns-changes.ts";
 import { DOMAIN_STATUSES } from "./domain-store.ts";
 
 /** The questions of a check. All three must be answered with yes before reports come. */
@@ -25,25 +25,30 @@ export const statePolicySchema = z.object({
 export type StatePolicy = z.output<typeof statePolicySchema>;
 
 /** What the DNS definitely said. What was never answered is absent: unknown is not no. */
-export const seenSchema = z.object({
+export const observationSchema = z.object({
   /** The texts at the name that are DMARC records; only a single one counts. */
   records: z.array(z.string()).optional(),
   holds_ours: z.boolean().optional(),
   policy: statePolicySchema.nullable().optional(),
   authorisation: z.enum(["authorised", "not_needed", "missing", "redirected"]).optional(),
 });
-export type Seen = z.output<typeof seenSchema>;
+export type DnsObservation = z.output<typeof observationSchema>;
 
-export const SEEN_FIELDS = ["records", "holds_ours", "policy", "authorisation"] as const satisfies (keyof Seen)[];
-export type SeenField = (typeof SEEN_FIELDS)[number];
+export const OBSERVED_FIELDS = [
+  "records",
+  "holds_ours",
+  "policy",
+  "authorisation",
+] as const satisfies (keyof DnsObservation)[];
+export type ObservedField = (typeof OBSERVED_FIELDS)[number];
 
 /** Since when a field is worse than what is believed of it, by every answer; a second look must confirm that. */
-const doubtsSchema = z.partialRecord(z.enum(SEEN_FIELDS), z.int());
-export type Doubts = Readonly<z.output<typeof doubtsSchema>>;
+const doubtsSchema = z.partialRecord(z.enum(OBSERVED_FIELDS), z.int());
+export type Unconfirmed = Readonly<z.output<typeof doubtsSchema>>;
 
 /** What is remembered of a domain: what is believed, and what scheduled checks said that others must confirm. */
 export const stateSchema = z.object({
-  believed: seenSchema,
+  believed: observationSchema,
   doubts: doubtsSchema.default({}),
   /** The checks whose bad answers make the domain bad since `badSinceMs`, and that had no good one since. */
   failing: z.array(z.enum(CHECK_CODES)).default([]),
@@ -53,7 +58,7 @@ export type DomainState = z.output<typeof stateSchema>;
 const time = z.iso.datetime({ precision: 3 });
 const text = z.string().nullable();
 
-export const checkSchema = z
+export const dnsCheckSchema = z
   .object({
     code: z.enum(CHECK_CODES).meta({
       description:
@@ -67,7 +72,7 @@ export const checkSchema = z
     message: z.string(),
   })
   .meta({ title: "DmarcCheck" });
-export type Check = z.output<typeof checkSchema>;
+export type DnsCheck = z.output<typeof dnsCheckSchema>;
 
 export const lastCheckSchema = z
   .object({
@@ -76,7 +81,7 @@ export const lastCheckSchema = z
       .boolean()
       .nullable()
       .meta({ description: "False when a check failed, null when none did but one is unknown." }),
-    checks: z.array(checkSchema),
+    checks: z.array(dnsCheckSchema),
   })
   .meta({ title: "DmarcLastCheck" });
 export type LastCheck = z.output<typeof lastCheckSchema>;
@@ -87,7 +92,7 @@ export const historyBodySchema = z.object({
   previous_status: z.enum(DOMAIN_STATUSES),
   record: text,
   policy: statePolicySchema.nullable(),
-  checks: z.array(checkSchema),
+  checks: z.array(dnsCheckSchema),
   changes: z.array(z.enum(CHANGE_CODES)),
 });
 export type HistoryBody = z.output<typeof historyBodySchema>;
@@ -100,5 +105,5 @@ export const readLastCheck = (json: string | null): LastCheck | null =>
   json === null ? null : lastCheckSchema.parse(JSON.parse(json));
 
 /** The one record that counts, null when there is none or more than one. */
-export const recordOf = ({ records = [] }: Pick<Seen, "records">): string | null =>
+export const recordOf = ({ records = [] }: Pick<DnsObservation, "records">): string | null =>
   records.length === 1 ? (records[0] ?? null) : null;

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { newId } from "../../base/secrets.ts";
-import { createDomainWorlds, LIVE, TEST } from "../../testing/domain-world.ts";
+import { createDomainWorlds, LIVE, TEST } from "../../testing/monitored-domains.ts";
 
 const newWorld = createDomainWorlds();
 const ALL = { before: null, limit: 100 };

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { createDomainWorlds, REPORT_HOST } from "../../testing/domain-world.ts";
+import { createDomainWorlds, REPORT_HOST } from "../../testing/monitored-domains.ts";
 import { statePolicySchema } from "./domain-state.ts";
 import { domainView, policyView } from "./domain-view.ts";
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
-import { createDomainWorlds, LIVE, REPORT_HOST, TEST } from "../../testing/domain-world.ts";
-import type { DomainWish } from "./domains.ts";
+import { createDomainWorlds, LIVE, REPORT_HOST, TEST } from "../../testing/monitored-domains.ts";
+import type { DomainSettingsChange } from "./domains.ts";
 import { AppError } from "../../base/errors.ts";
 
 const newWorld = createDomainWorlds();
@@ -209,7 +209,8 @@ describe("settings", () => {
     const { domain } = await world.enrol("example.com");
     const before = world.domains.view(domain);
     await world.clock.advance(1_000);
-    const change = async (wish: DomainWish) => world.domains.view(await world.domains.change(LIVE, domain.id, wish));
+    const change = async (wish: DomainSettingsChange) =>
+      world.domains.view(await world.domains.change(LIVE, domain.id, wish));
     expect(await change({})).toEqual(before);
     expect(await change({ label: "shop", retentionDays: 30, rawRetentionDays: 0, sendsMail: false })).toEqual({
       ...before,

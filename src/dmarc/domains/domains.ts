@@ -7,20 +7,20 @@ import type { UrlChange } from "../../webhooks/move-store.ts";
 import { authorisationName } from "../record/authorisation.ts";
 import { nextDigestMs } from "../../base/digest-schedule.ts";
 import type { DomainCheck } from "./domain-check.ts";
-import { parseMonitoredDomain } from "./domain-form.ts";
+import { parseMonitoredDomain } from "./parse-domain.ts";
 import { type CheckedDomain, createDomainMonitor } from "./domain-monitor.ts";
 import type { DnsRecordView } from "./domain-schemas.ts";
 import type { DomainFilters, DomainOwner, DomainPage, DomainRow, DomainStore, HistoryRow } from "./domain-store.ts";
-import { type DomainOrder, NEVER_MS, newDomain } from "./new-domain.ts";
+import { type EnrolmentRequest, NEVER_CHECKED_MS, newDomain } from "./new-domain.ts";
 import { domainView, serviceRecordsView } from "./domain-view.ts";
-import type { AlertRule, Raise } from "./raise.ts";
+import type { AlertRule, RaiseAlert } from "./raise.ts";
 import { reportHostFor } from "./test-domains.ts";
 
 export interface DomainsDeps {
   readonly db: Db;
   readonly store: DomainStore;
   readonly check: DomainCheck;
-  readonly raise: Raise;
+  readonly raise: RaiseAlert;
   /** Turns a URL on again that its receiver had turned off. */
   readonly turnOnUrl: (tx: Tx, owner: DomainOwner, url: string) => void;
   /** Whether the receiver of a URL had it turned off. */
@@ -38,7 +38,7 @@ export interface DomainsDeps {
 }
 
 /** What a user may change; rules that are not named stay as they are. */
-export interface DomainWish extends Partial<
+export interface DomainSettingsChange extends Partial<
   Pick<
     DomainRow,
     | "label"
@@ -110,7 +110,7 @@ export const createDomains = (deps: DomainsDeps) => {
     if (problem !== null) throw issue("recipients", problem);
   };
 
-  const rowOf = (caller: DomainOwner, order: DomainOrder): Omit<DomainRow, "number"> => {
+  const rowOf = (caller: DomainOwner, order: EnrolmentRequest): Omit<DomainRow, "number"> => {
     const parsed = parseMonitoredDomain(order.domain, caller.mode);
     if (!parsed.ok) throw issue("domain", parsed.error);
     refuseRecipients(order.recipients);
@@ -133,9 +133,9 @@ export const createDomains = (deps: DomainsDeps) => {
   };
 
   const resumedMs = ({ mode, nextCheckAtMs }: DomainRow): number =>
-    mode === "test" ? NEVER_MS : Math.max(nextCheckAtMs, clock.nowMs() + MINUTE_MS);
+    mode === "test" ? NEVER_CHECKED_MS : Math.max(nextCheckAtMs, clock.nowMs() + MINUTE_MS);
 
-  const changeOf = (before: DomainRow, wish: DomainWish) => {
+  const changeOf = (before: DomainRow, wish: DomainSettingsChange) => {
     const { alerts, alertThresholds, digest, ...rest } = wish;
     const isResumed = rest.monitoringEnabled === true && !before.monitoringEnabled;
     const isNewDigest = digest !== undefined && digest !== before.digest;
@@ -155,7 +155,7 @@ export const createDomains = (deps: DomainsDeps) => {
     find,
 
     /** Enrols a domain, or finds the same one: `created` tells which. A DNS that does not answer is no reason to refuse. */
-    async enrol(caller: DomainOwner, order: DomainOrder): Promise<Enrolment> {
+    async enrol(caller: DomainOwner, order: EnrolmentRequest): Promise<Enrolment> {
       const row = rowOf(caller, order);
       const enrolled = await db.commit((tx) => {
         const same = store.findSame(caller, row.domain);
@@ -194,7 +194,7 @@ export const createDomains = (deps: DomainsDeps) => {
     },
 
     /** Changes what is given. Whatever is paused keeps everything; resumed, it is checked at its time or soon. */
-    async change(caller: DomainOwner, id: string, wish: DomainWish): Promise<DomainRow> {
+    async change(caller: DomainOwner, id: string, wish: DomainSettingsChange): Promise<DomainRow> {
       find(caller, id);
       refuseRecipients(wish.recipients ?? []);
       refuseWithoutMail("digest", wish.digest !== undefined && wish.digest !== "off");

@@ -6,7 +6,7 @@ import type { Discovery } from "../record/discovery.ts";
  * the `sp` (RFC 9989 §4.7). That must be known before a record is advised, which makes the name exist. Asks only where the two
  * differ; a DNS that does not answer leaves the policy unknown. Never rejects.
  */
-export const heedExistence = async (
+export const applyNonexistentPolicy = async (
   resolver: DnsResolver,
   domain: string,
   discovery: Discovery,

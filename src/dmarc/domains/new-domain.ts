@@ -1,9 +1,9 @@
 import { newId } from "../../base/secrets.ts";
 import type { DomainOwner, DomainRow } from "./domain-store.ts";
 import { newToken, testToken } from "./token.ts";
-import { nextCheckMs } from "./transition.ts";
+import { nextDnsCheckMs } from "./domain-status.ts";
 
-export interface DomainOrder {
+export interface EnrolmentRequest {
   readonly domain: string;
   readonly label: string | null;
   readonly webhookUrl: string | null;
@@ -11,14 +11,14 @@ export interface DomainOrder {
 }
 
 /** Domains of test keys are not on the timetable: the end of time, as ISO 8601 can write it. */
-export const NEVER_MS = Date.UTC(9999, 0, 1);
+export const NEVER_CHECKED_MS = Date.UTC(9999, 0, 1);
 const RETENTION_DAYS = 400;
 const RAW_RETENTION_DAYS = 90;
 
 /** The row of a domain that is enrolled now, with the settings that hold until its owner says otherwise. `domain` is in lower-case A-labels. */
 export const newDomain = (
   { accountId, mode }: DomainOwner,
-  order: DomainOrder,
+  order: EnrolmentRequest,
   nowMs: number,
 ): Omit<DomainRow, "number"> => {
   const { domain, label, webhookUrl, recipients } = order;
@@ -56,7 +56,7 @@ export const newDomain = (
     state: null,
     lastCheck: null,
     badSinceMs: null,
-    nextCheckAtMs: mode === "test" ? NEVER_MS : nextCheckMs(outlook, nowMs),
+    nextCheckAtMs: mode === "test" ? NEVER_CHECKED_MS : nextDnsCheckMs(outlook, nowMs),
     usageDay: 0,
     usageBytes: 0,
     lastReportAtMs: null,

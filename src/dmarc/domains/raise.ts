@@ -1,6 +1,6 @@
 import { newId } from "../../base/secrets.ts";
 import type { Tx } from "../../db/open.ts";
-import type { AlertStore } from "./alert-store.ts";
+import type { DmarcAlertStore } from "./alert-store.ts";
 import type { DomainOwner, DomainRow } from "./domain-store.ts";
 
 /** What the service tells the owner of a domain about. Each is an event `dmarc.<rule>` and can be turned off. */
@@ -51,10 +51,10 @@ export interface Alert {
  * mail to each recipient, those of the account included (of live domains, where the service sends mail). False, and nothing written,
  * when the rule is off or the same thing was raised within the cooldown.
  */
-export type Raise = (tx: Tx, domain: DomainRow, alert: Alert, atMs: number) => boolean;
+export type RaiseAlert = (tx: Tx, domain: DomainRow, alert: Alert, atMs: number) => boolean;
 
-export interface RaiseDeps {
-  readonly store: AlertStore;
+export interface AlertRaiserDeps {
+  readonly store: DmarcAlertStore;
   /** Whether the service has a way to send mail. */
   readonly hasMail: boolean;
   /** Where alert mail of an account and mode goes to, beside the recipients of a domain. */
@@ -67,8 +67,8 @@ const COOLDOWN_MS = 24 * 60 * 60_000;
 export const isRuleOn = ({ alerts }: Pick<DomainRow, "alerts">, rule: AlertRule): boolean =>
   alerts[rule] ?? DEFAULT_ALERTS[rule];
 
-export const createRaise =
-  ({ store, hasMail, defaultRecipients }: RaiseDeps): Raise =>
+export const createAlertRaiser =
+  ({ store, hasMail, defaultRecipients }: AlertRaiserDeps): RaiseAlert =>
   (tx, domain, { rule, subject, data, summary, cooldown }, atMs) => {
     if (!isRuleOn(domain, rule)) return false;
     if (cooldown) {

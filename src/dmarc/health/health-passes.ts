@@ -2,7 +2,7 @@ import type { Clock } from "../../base/clock.ts";
 import { AppError } from "../../base/errors.ts";
 import type { Log } from "../../base/log.ts";
 import type { Db } from "../../db/open.ts";
-import { placeOf } from "../domains/transition.ts";
+import { spreadOf } from "../domains/domain-status.ts";
 import type { HealthRuns } from "./health-runs.ts";
 import type { DueHealth, HealthStore } from "./health-store.ts";
 
@@ -36,7 +36,7 @@ export const createHealthPasses = ({ db, store, runs, clock, log }: HealthPasses
       const nowMs = clock.nowMs();
       if (newcomers.length > 0) {
         await db.commit((tx) => {
-          for (const { number, id } of newcomers) store.plan(tx, number, Math.round(nowMs + spreadMs * placeOf(id)));
+          for (const { number, id } of newcomers) store.plan(tx, number, Math.round(nowMs + spreadMs * spreadOf(id)));
         });
       }
       plannedTo = listed.at(-1)?.number ?? plannedTo;

@@ -4,7 +4,7 @@ import { MADE_DAY_S, madeReportXml } from "../../testing/dmarc-reports.ts";
 import { createTestClock } from "../../testing/clock.ts";
 import { createIngestWorlds } from "../../testing/ingest-world.ts";
 import { silentLog } from "../../testing/silent-log.ts";
-import { shownKeysOf } from "../reading/shown-keys.ts";
+import { possibleKeysOf } from "../sources/possible-keys.ts";
 import { createRetention } from "./retention.ts";
 import { createNameRetention } from "./retention-names.ts";
 import { createNameRetentionStore } from "./retention-names-store.ts";
@@ -15,7 +15,7 @@ const newWorld = createIngestWorlds();
 test("old data of one domain that cannot be removed keeps that of no other", async () => {
   const world = newWorld({ clock: createTestClock(MADE_DAY_S * 1000 + 2 * DAY_MS) });
   const { db, clock, domains } = world;
-  const names = createNameRetention({ db, store: createNameRetentionStore(db), clock, keysOf: shownKeysOf });
+  const names = createNameRetention({ db, store: createNameRetentionStore(db), clock, keysOf: possibleKeysOf });
   const retention = createRetention({ db, store: createRetentionStore(db), names, domains, clock, log: silentLog });
   const first = world.enrol("one.example", { retentionDays: 30 });
   world.enrol("two.example", { retentionDays: 30 });

@@ -3,7 +3,7 @@ import { describe, expect, test } from "bun:test";
 import { DAY_MS } from "../../base/days.ts";
 import { type MadeRow, madeReportXml } from "../../testing/dmarc-reports.ts";
 import { createIngestWorlds } from "../../testing/ingest-world.ts";
-import { shownKeysOf } from "../reading/shown-keys.ts";
+import { possibleKeysOf } from "../sources/possible-keys.ts";
 import { NAMES_MAX } from "./ingest-count.ts";
 import { createRetention } from "./retention.ts";
 import { createNameRetention } from "./retention-names.ts";
@@ -16,7 +16,7 @@ const UNPROVEN = { dkim: "fail", spf: "fail", dkimResults: [], spfResults: [] } 
 const newWorld = (mode: "live" | "test" = "live") => {
   const world = newIngestWorld();
   const { db, domains, clock } = world;
-  const names = createNameRetention({ db, store: createNameRetentionStore(db), clock, keysOf: shownKeysOf });
+  const names = createNameRetention({ db, store: createNameRetentionStore(db), clock, keysOf: possibleKeysOf });
   const retention = createRetention({ db, store: createRetentionStore(db), names, domains, clock, log: silentLog });
   const { number } = world.enrol("example.com", { retentionDays: 30, mode });
   let serial = 0;

@@ -9,7 +9,7 @@ import {
   type IngestWorld,
   type IngestWorldOptions,
 } from "../../testing/ingest-world.ts";
-import { shownKeysOf } from "../reading/shown-keys.ts";
+import { possibleKeysOf } from "../sources/possible-keys.ts";
 import { findingsIn } from "./ingestion-view.ts";
 import { createRetention } from "./retention.ts";
 import { createNameRetention } from "./retention-names.ts";
@@ -20,7 +20,7 @@ const newIngestWorld = createIngestWorlds();
 const newWorld = (options: IngestWorldOptions = {}) => {
   const world = newIngestWorld(options);
   const { db, domains, clock } = world;
-  const names = createNameRetention({ db, store: createNameRetentionStore(db), clock, keysOf: shownKeysOf });
+  const names = createNameRetention({ db, store: createNameRetentionStore(db), clock, keysOf: possibleKeysOf });
   return {
     ...world,
     retention: createRetention({ db, store: createRetentionStore(db), names, domains, clock, log: silentLog }),

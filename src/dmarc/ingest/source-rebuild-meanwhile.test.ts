@@ -12,7 +12,7 @@ import {
   type RebuildWorld,
 } from "../../testing/rebuild-world.ts";
 import { silentLog } from "../../testing/silent-log.ts";
-import { shownKeysOf } from "../reading/shown-keys.ts";
+import { possibleKeysOf } from "../sources/possible-keys.ts";
 import { createNameRetention } from "./retention-names.ts";
 import { createNameRetentionStore } from "./retention-names-store.ts";
 import { createRetention } from "./retention.ts";
@@ -70,7 +70,7 @@ describe("while sources are rebuilt", () => {
   const retentionOf = ({ db, clock, domains }: RebuildWorld) =>
     createRetention({
       ...{ db, domains, clock, log: silentLog, store: createRetentionStore(db) },
-      names: createNameRetention({ db, store: createNameRetentionStore(db), clock, keysOf: shownKeysOf }),
+      names: createNameRetention({ db, store: createNameRetentionStore(db), clock, keysOf: possibleKeysOf }),
     });
 
   test("old reports go", async () => {

@@ -1,0 +1,13 @@
+import ipaddr from "ipaddr.js";
+
+/** Canonical addresses whose first three groups are written out, none of the last two zero: nearly all of the Internet. */
+const PLAIN_IPV6 = /^[1-9a-f][0-9a-f]{0,3}(?::[1-9a-f][0-9a-f]{0,3}){2}(?=:)/;
+
+/** The network that an address is counted to: a /24 of IPv4, a /48 of IPv6, canonical. */
+export const ipNetworkOf = (ip: string): string => {
+  if (!ip.includes(":")) return `${ip.slice(0, ip.lastIndexOf("."))}.0/24`;
+  const plain = PLAIN_IPV6.exec(ip);
+  if (plain !== null) return `${plain[0]}::/48`;
+  const { parts } = ipaddr.IPv6.parse(ip);
+  return `${new ipaddr.IPv6([...parts.slice(0, 3), 0, 0, 0, 0, 0]).toString()}/48`;
+};

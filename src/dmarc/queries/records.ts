@@ -1,0 +1,233 @@
+import { isoDay, type DayRange } from "../../base/days.ts";
+import { isoTime } from "../../base/clock.ts";
+import { organisationOf, reporterView } from "./reporter.ts";
+import type { Cell } from "../../http/csv.ts";
+import { RANK_STEP } from "../ingest/ingest-row.ts";
+import type { RecordKey, RecordScope, RecordRow, RecordStore, RecordConditions } from "./record-store.ts";
+import type { RecordFilters, ShownRecord } from "./record-schemas.ts";
+import { walk } from "../../base/walk.ts";
+import { readRecordBody } from "../ingest/report-store.ts";
+import type { SourceName } from "../sources/source-reader.ts";
+
+/** The filters that every record is held against; where to look is said by the place. `source` is the key it is shown under. */
+export type RowFilters = Pick<
+  RecordFilters,
+  "source" | "source_ip" | "disposition" | "aligned" | "header_from" | "reporter"
+>;
+
+/** What is read: the range, the place, the filters. */
+export interface RecordQuery {
+  readonly place: RecordScope;
+  readonly range: DayRange;
+  readonly filters: RowFilters;
+  /** How sources are shown in the range, by their numbers: see `SourceReader.names`. */
+  readonly names: ReadonlyMap<number, SourceName>;
+}
+
+export interface RecordPage {
+  readonly records: readonly ShownRecord[];
+  readonly next: string | null;
+}
+
+/** Rows looked at in one go where filters apply: some ten milliseconds. */
+const STEP = 5_000;
+/** The same where every go sorts all there is. */
+const STEP_SORTED = 20_000;
+/** Records read at one go: each may have kilobytes of results and reasons. */
+const ROWS_AT_ONCE = 250;
+/** What a record takes of a page beside its results and reasons. */
+const RECORD_BYTES = 600;
+const EXPORTED_AT_ONCE = 500;
+
+const CURSOR = /^(\d{1,6})\.(\d{1,12})\.(\d{1,15})\.(\d{1,9})$/;
+
+export const isRecordCursor = (text: string): boolean => CURSOR.test(text);
+
+const readCursor = (text: string): RecordKey => {
+  const [day = 0, rank = 0, report = 0, position = 0] = text.split(".").map(Number);
+  return { day, rank, report, position };
+};
+
+const writeKey = ({ day, rank, report, position }: RecordKey): string => `${day}.${rank}.${report}.${position}`;
+
+/** Behind every record of a day. */
+const endOf = (day: number): RecordKey => ({ day, rank: -1, report: -1, position: -1 });
+
+/** One that came while the records were read has no name yet. */
+const shownNameOf = ({ source }: RecordRow, { names }: Pick<RecordQuery, "names">): SourceName =>
+  names.get(source) ?? { key: "pending", name: "pending" };
+
+/** What is asked of a record beyond its traits: those that SQLite cannot judge, or that no index helps with. */
+const passes = (row: RecordRow, question: Pick<RecordQuery, "filters" | "names">): boolean => {
+  const { source, reporter } = question.filters;
+  return (
+    (source === undefined || shownNameOf(row, question).key === source) &&
+    (reporter === undefined || (row.org?.toLowerCase() ?? "") === reporter)
+  );
+};
+
+const traitsOf = ({ source_ip, disposition, aligned, header_from, reporter }: RowFilters): RecordConditions => ({
+  sourceIp: source_ip ?? null,
+  disposition: disposition ?? null,
+  aligned: aligned ?? null,
+  headerFrom: header_from ?? null,
+  reporter: reporter ?? null,
+});
+
+/**
+ * A page of records: the newest day first, and of a day what fails before what was passed on before what is aligned, of each
+ * the most messages first.
+ */
+export const readRecords = async (
+  store: RecordStore,
+  question: RecordQuery,
+  page: { readonly after: string | null; readonly limit: number },
+): Promise<RecordPage> => {
+  const { place, range, filters } = question;
+  const start = endOf(range.toDay + 1);
+  const asked = page.after === null ? start : readCursor(page.after);
+  const bottom = endOf(range.fromDay);
+  const traits = traitsOf(filters);
+  const isSorted = "report" in place || ("sources" in place && place.sources.length > 1);
+  const { rows, next } = await walk<RecordRow, RecordKey>(
+    {
+      read: (before, looks, wanted) => {
+        const window = { before, end: store.keyAt(place, { before, end: bottom }, looks) };
+        const found = store.records(place, { before, end: window.end ?? bottom }, traits, wanted);
+        const last = found.at(-1);
+        const isCut = last !== undefined && found.length === wanted;
+        return { rows: found.filter((row) => passes(row, question)), end: isCut ? last : goOn(window.end, filters) };
+      },
+      keyOf: (row) => row,
+      step: isSorted ? STEP_SORTED : STEP,
+      rowsAtOnce: ROWS_AT_ONCE,
+      weigh: ({ body }) => body.length + RECORD_BYTES,
+    },
+    {
+      before: asked.day > range.toDay ? start : asked,
+      limit: page.limit,
+    },
+  );
+  return { records: rows.map((row) => recordView(row, question)), next: next === null ? null : writeKey(next) };
+};
+
+/** Where to go on behind a window. Behind the first aligned record of a day there is nothing that fails. */
+const goOn = (end: RecordKey | undefined, { aligned }: RowFilters): RecordKey | null => {
+  if (end === undefined) return null;
+  return aligned === false && end.rank < RANK_STEP ? endOf(end.day) : end;
+};
+
+/** All records from a cursor on, in batches. */
+export async function* recordBatches(
+  store: RecordStore,
+  question: RecordQuery,
+  from: string | null,
+): AsyncGenerator<readonly ShownRecord[], void> {
+  for (let after = from; ;) {
+    const { records, next } = await readRecords(store, question, { after, limit: EXPORTED_AT_ONCE });
+    yield records;
+    if (next === null) return;
+    after = next;
+  }
+}
+
+/** The same records as rows of CSV. */
+export async function* exportRecords(
+  store: RecordStore,
+  question: RecordQuery,
+  from: string | null,
+): AsyncGenerator<ReadonlyArray<readonly Cell[]>, void> {
+  for await (const records of recordBatches(store, question, from)) yield records.map(recordCells);
+}
+
+/** A record as the interface shows it. */
+export const recordView = (row: RecordRow, question: Pick<RecordQuery, "names">): ShownRecord => {
+  const { envelopeFrom, envelopeTo, reasons, dkimResults, spfResults } = readRecordBody(row.body);
+  const { key: source, name: source_name } = shownNameOf(row, question);
+  return {
+    date: isoDay(row.day),
+    source_ip: row.sourceIp,
+    reverse_name: row.isConfirmed === 1 ? row.reverseName : null,
+    asn: row.asn,
+    as_name: row.asName,
+    country: row.country,
+    source,
+    source_name,
+    count: row.count,
+    aligned: row.isAligned === 1,
+    dkim: row.dkim,
+    spf: row.spf,
+    disposition: row.disposition,
+    forwarded: row.isForwarded === 1,
+    header_from: row.headerFrom,
+    envelope_from: envelopeFrom,
+    envelope_to: envelopeTo,
+    reasons: [...reasons],
+    dkim_results: dkimResults.map(({ humanResult, ...result }) => ({ ...result, human_result: humanResult })),
+    spf_results: spfResults.map(({ humanResult, ...result }) => ({ ...result, human_result: humanResult })),
+    report: {
+      id: row.reportRef,
+      org_name: row.org,
+      reporter: reporterView({ ...row, authenticatedAs: organisationOf(row.authenticatedFrom) }),
+      report_id: row.reportId,
+      begin: isoTime(row.beginMs),
+      end: isoTime(row.endMs),
+    },
+  };
+};
+
+/** The columns of the export. Lists stand in one cell, their entries separated by `; `. */
+export const RECORD_COLUMNS = [
+  "date",
+  "source_ip",
+  "reverse_name",
+  "asn",
+  "as_name",
+  "country",
+  "source",
+  "source_name",
+  "count",
+  "aligned",
+  "dkim",
+  "spf",
+  "disposition",
+  "forwarded",
+  "header_from",
+  "envelope_from",
+  "envelope_to",
+  "reasons",
+  "dkim_results",
+  "spf_results",
+  "report",
+  "org_name",
+  "report_id",
+  "begin",
+  "end",
+  "authenticated_as",
+  "trusted",
+] as const;
+
+const recordCells = (record: ShownRecord): Cell[] => {
+  const { report, reasons, dkim_results, spf_results } = record;
+  const flat: Record<(typeof RECORD_COLUMNS)[number], Cell> = {
+    ...record,
+    reasons: reasons.map(({ type, comment }) => (comment === null ? type : `${type}: ${comment}`)).join("; "),
+    dkim_results: dkim_results
+      .map(
+        ({ domain, selector, result }) =>
+          `${selector === null ? "" : `${selector}._domainkey.`}${domain ?? ""}=${result}`,
+      )
+      .join("; "),
+    spf_results: spf_results
+      .map(({ domain, scope, result }) => `${scope ?? "mfrom"}:${domain ?? ""}=${result}`)
+      .join("; "),
+    report: report.id,
+    org_name: report.org_name,
+    report_id: report.report_id,
+    begin: report.begin,
+    end: report.end,
+    authenticated_as: report.reporter.authenticated_as,
+    trusted: report.reporter.trusted,
+  };
+  return RECORD_COLUMNS.map((column) => flat[column]);
+};

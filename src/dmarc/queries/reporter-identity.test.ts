@@ -1,0 +1,204 @@
+import { describe, expect, test } from "bun:test";
+import { createTestClock } from "../../testing/clock.ts";
+import { MADE_DAY_S, type MadeReport, madeReportMail } from "../../testing/dmarc-reports.ts";
+import { createIngestWorlds, INGEST_OWNER, type IngestWorld } from "../../testing/ingest-world.ts";
+import type { DomainRow } from "../domains/domain-store.ts";
+import { ingestionView } from "../ingest/ingestion-view.ts";
+import { createDigestReader } from "../alerts/digest-facts.ts";
+import { sectionOf } from "../alerts/digest.ts";
+import { digestText } from "../alerts/digest-text.ts";
+import { createRollupStore } from "../sources/rollup-store.ts";
+import { createReportQueryStore } from "./report-query-store.ts";
+import { createRecordStore } from "./record-store.ts";
+import { exportRecords, RECORD_COLUMNS } from "./records.ts";
+import { readReports } from "./reports.ts";
+import { createSourceReader } from "../sources/source-reader.ts";
+import { summarizeDomain } from "./summary.ts";
+
+const newWorld = createIngestWorlds();
+const DAY = Math.floor(MADE_DAY_S / 86_400);
+const range = { fromDay: DAY, toDay: DAY };
+
+/** Mail is authenticated as the domain of its sender, but for `nobody@`. */
+const start = (change: Partial<DomainRow> = {}) => {
+  const world = newWorld({
+    clock: createTestClock((MADE_DAY_S + 2 * 86_400) * 1000),
+    authenticate: async ({ mailFrom }) => {
+      const [user, from = null] = mailFrom?.split("@") ?? [];
+      const authenticity = user === "fail" ? "fail" : user === "nobody" ? "unknown" : "pass";
+      return { authenticity, from, spf: null, dkim: [], dmarc: null, message: "made up" };
+    },
+  });
+  return { world, domain: world.enrol("example.com", change) };
+};
+
+const mailed = (world: IngestWorld, mailFrom: string, report: MadeReport) =>
+  world.upload(madeReportMail(report), { via: "smtp", client: "192.0.2.1", helo: "x", mailFrom });
+
+const GENUINE = { org: "google.com", email: "noreply-dmarc-support@google.com", rows: [{ count: 10 }] };
+const FORGED = { ...GENUINE, rows: [{ count: 900 }] };
+
+const summaryOf = (world: IngestWorld, domain: DomainRow) => {
+  const store = createRollupStore(world.db);
+  return summarizeDomain({ store, reader: createSourceReader({ store }) }, domain, range);
+};
+
+const reportsOf = async (world: IngestWorld, domain: DomainRow, filters: object = {}) => {
+  const store = createReportQueryStore(world.db);
+  const page = await readReports(store, { domain: domain.number, range, filters }, { after: null, limit: 10 });
+  return page.reports;
+};
+
+const GOOGLE = { name: "google.com", claimed_name: null, authenticated_as: "google.com", trusted: true };
+const LIAR = {
+  name: "attacker.example",
+  claimed_name: "google.com",
+  authenticated_as: "attacker.example",
+  trusted: false,
+};
+
+describe("mail of attacker.example that says it is from google.com", () => {
+  test.each(["first", "last"])(
+    "is a reporter of its own in every view, and does not touch Google's: it comes %s",
+    async (when) => {
+      const { world, domain } = start();
+      const send = {
+        forged: () => mailed(world, "a@mail.attacker.example", FORGED),
+        genuine: () => mailed(world, "noreply-dmarc-support@google.com", GENUINE),
+      };
+      const order = when === "first" ? (["forged", "genuine"] as const) : (["genuine", "forged"] as const);
+      for (const which of order) await send[which]();
+      const reports = await reportsOf(world, domain);
+      expect(reports.filter(({ reporter }) => reporter.trusted)).toMatchObject([
+        { org_name: "google.com", messages: 10, reporter: GOOGLE },
+      ]);
+      expect(world.rollups()).toEqual(world.recount());
+      expect(createRollupStore(world.db, { trustedOnly: true }).totals(domain.number, range).messages).toBe(10);
+    },
+  );
+
+  test("alone is shown as attacker.example that claims to be google.com", async () => {
+    const { world, domain } = start();
+    const { row } = await mailed(world, "a@mail.attacker.example", { ...FORGED, reportId: "other" });
+    await mailed(world, "x@google.com", GENUINE);
+    expect((await reportsOf(world, domain)).map(({ reporter }) => reporter)).toEqual([GOOGLE, LIAR]);
+    expect((await reportsOf(world, domain, { trusted: false })).map(({ reporter }) => reporter)).toEqual([LIAR]);
+    expect((await reportsOf(world, domain, { reporter: "attacker.example" })).map(({ messages }) => messages)).toEqual([
+      900,
+    ]);
+    expect(summaryOf(world, domain)).toMatchObject({
+      ...{ reports: 2, reporters: 2, messages: 910, unauthenticated_messages: 900, unauthenticated_reports: 1 },
+      unauthenticated_note:
+        "1 of 2 reports, with 900 of 910 messages (98.9 %), came in mail that is not authenticated as the reporter's. They are counted here; advice leaves them out.",
+      top_reporters: [
+        { org_name: "google.com", reporter: LIAR, messages: 900 },
+        { org_name: "google.com", reporter: GOOGLE, messages: 10 },
+      ],
+    });
+    const [finding] = ingestionView(world.find(row.id), () => null).findings;
+    expect(finding).toMatchObject({ outcome: "stored", org_name: "google.com", authenticated_as: "attacker.example" });
+    expect(finding?.message).toContain(
+      "Its mail is authenticated as attacker.example, but its report says it is from google.com:",
+    );
+    const batches = exportRecords(
+      createRecordStore(world.db),
+      { place: { domain: domain.number }, range, filters: {}, names: new Map() },
+      null,
+    );
+    const cells = (await Array.fromAsync(batches)).flat();
+    const at = (column: (typeof RECORD_COLUMNS)[number]) => cells.map((row) => row[RECORD_COLUMNS.indexOf(column)]);
+    expect([at("authenticated_as"), at("trusted")]).toEqual([
+      ["attacker.example", "google.com"],
+      [false, true],
+    ]);
+  });
+
+  test("is named in the digest, with how much rests on it", async () => {
+    const { world, domain } = start();
+    await mailed(world, "a@attacker.example", { ...FORGED, reportId: "other" });
+    await mailed(world, "nobody@google.com", { ...FORGED, reportId: "third", rows: [{ count: 90 }] });
+    const reading = createRollupStore(world.db);
+    const read = createDigestReader({
+      reading,
+      reader: createSourceReader({ store: reading }),
+      advise: async () => ({ stage: "monitoring", next: null }) as never,
+    });
+    const section = sectionOf(await read(domain, { period: "daily", range }), "https://x.example");
+    const text = digestText([section], { more: 0, baseUrl: "https://x.example" });
+    expect(text).toContain("2 reports from attacker.example (claims to be google.com), google.com (not authenticated)");
+    expect(text).toContain("2 of 2 reports, with 990 of 990 messages (100 %), came in mail that is not authenticated");
+  });
+
+  test("never counts where authenticated reports are required", async () => {
+    const { world, domain } = start({ requireAuthenticReports: true });
+    const { row } = await mailed(world, "a@attacker.example", FORGED);
+    expect(row).toMatchObject({ outcome: "quarantined", reason: "other_author" });
+    const [finding] = ingestionView(world.find(row.id), () => null).findings;
+    expect(finding?.authenticated_as).toBe("attacker.example");
+    expect(finding?.message).toContain(
+      "is authenticated as attacker.example, but its report says it is from google.com",
+    );
+    expect((await mailed(world, "x@google.com", GENUINE)).row.outcome).toBe("stored");
+    expect(summaryOf(world, domain)).toMatchObject({ messages: 10, unauthenticated_note: null });
+  });
+});
+
+describe("a name that is no domain", () => {
+  const named = (email: string, count: number) => ({ org: "Mail Team", email, reportId: "same", rows: [{ count }] });
+
+  test("belongs to whose contact address it stands with: nobody else blocks its reports", async () => {
+    const { world, domain } = start();
+    await mailed(world, "a@attacker.example", named("a@attacker.example", 900));
+    expect((await mailed(world, "a@receiver.example", named("a@receiver.example", 10))).row.outcome).toBe("stored");
+    const reporters = (await reportsOf(world, domain)).map(({ reporter }) => reporter.authenticated_as);
+    expect(reporters.toSorted()).toEqual(["attacker.example", "receiver.example"]);
+  });
+
+  test("of a large reporter is believed from that reporter only", async () => {
+    const { world, domain } = start();
+    const ses = { org: "AMAZON-SES", email: "a@attacker.example", rows: [{ count: 900 }] };
+    await mailed(world, "a@attacker.example", ses);
+    expect((await reportsOf(world, domain))[0]?.reporter).toEqual({ ...LIAR, claimed_name: "AMAZON-SES" });
+    await mailed(world, "a@amazonses.com", { ...ses, email: "postmaster@amazonses.com", rows: [{ count: 10 }] });
+    expect(createRollupStore(world.db, { trustedOnly: true }).totals(domain.number, range).messages).toBe(10);
+  });
+
+  test("is known by its report from before contact addresses counted", async () => {
+    const { world } = start();
+    const report = named("a@receiver.example", 10);
+    const { row } = await world.upload(madeReportMail(report));
+    const [stored] = world.all<{ sameness: string }>("SELECT sameness FROM dmarc_reports");
+    const former = await world.upload(madeReportMail({ ...report, email: "", reportId: "former" }));
+    expect([row.outcome, former.row.outcome]).toEqual(["stored", "stored"]);
+    const [, bare] = world.all<{ sameness: string }>("SELECT sameness FROM dmarc_reports ORDER BY number");
+    expect(bare?.sameness).not.toBe(stored?.sameness);
+    const again = await world.upload(madeReportMail({ ...report, reportId: "former" }));
+    expect(again.row.outcome).toBe("duplicate");
+  });
+});
+
+describe("a mail that the owner accepts", () => {
+  test.each(["fail@google.com", "a@attacker.example", "nobody@google.com"])(
+    "counts as trusted from then on: %s",
+    async (from) => {
+      const { world, domain } = start();
+      const { row } = await mailed(world, from, GENUINE);
+      await world.ingestions.readAgain(INGEST_OWNER, [row.id]);
+      const trusted = () => createRollupStore(world.db, { trustedOnly: true }).totals(domain.number, range).messages;
+      expect([trusted(), world.find(row.id).acceptedAtMs]).toEqual([0, null]);
+      await world.ingestions.readAgain(INGEST_OWNER, [row.id], undefined, { isAccepted: true });
+      expect(world.find(row.id)).toMatchObject({ outcome: "stored", reason: null, acceptedAtMs: world.clock.nowMs() });
+      expect([trusted(), summaryOf(world, domain).messages]).toEqual([10, 10]);
+      expect(world.rollups()).toEqual(world.recount());
+      await world.clock.advance(1_000);
+      await world.ingestions.readAgain(INGEST_OWNER, [row.id]);
+      expect([trusted(), world.count("dmarc_reports")]).toEqual([10, 1]);
+    },
+  );
+
+  test("did come by mail: a file is trusted already", async () => {
+    const { world } = start();
+    const { row } = await world.upload(madeReportMail(GENUINE));
+    expect(world.ingestions.retry(INGEST_OWNER, row.id, { isAccepted: true })).rejects.toThrow("came by mail");
+  });
+});

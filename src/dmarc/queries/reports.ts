@@ -1,0 +1,164 @@
+import { isoDay, type DayRange } from "../../base/days.ts";
+import { isoTime } from "../../base/clock.ts";
+import type { AuthenticityFinding } from "../authenticity/authenticity-verdict.ts";
+import type { ReportFilters, ShownReport, ShownReportDetail, ShownTlsReport } from "./report-schemas.ts";
+import type { ReportKey, ReportQueryStore, ReportRowStored, TlsReportRow } from "./report-query-store.ts";
+import { stretchOf, walk } from "../../base/walk.ts";
+import type { RecordPage } from "./records.ts";
+import { organisationOf, reporterView } from "./reporter.ts";
+import { suffixOf } from "../report/payload.ts";
+import type { PublishedPolicy } from "../report/report.ts";
+import type { ReportBody } from "../ingest/report-store.ts";
+import type { TlsReport } from "../report/tls-report.ts";
+
+export interface ReportPage {
+  readonly reports: readonly ShownReport[];
+  readonly next: string | null;
+}
+
+/** Rows read at one go where filters apply. */
+const STEP = 1_000;
+const CURSOR = /^(\d{1,6})\.(\d{1,15})$/;
+
+export const isReportCursor = (text: string): boolean => CURSOR.test(text);
+
+const readCursor = (text: string): ReportKey => {
+  const [day = 0, number = 0] = text.split(".").map(Number);
+  return { day, number };
+};
+
+/** A page of reports: the newest day first, and of a day the one that came last first. */
+export const readReports = async (
+  store: ReportQueryStore,
+  { domain, range, filters }: { readonly domain: number; readonly range: DayRange; readonly filters: ReportFilters },
+  page: { readonly after: string | null; readonly limit: number },
+): Promise<ReportPage> => {
+  const { reporter, authenticity, trusted } = filters;
+  const start = { day: range.toDay + 1, number: -1 };
+  const asked = page.after === null ? start : readCursor(page.after);
+  const keyOf = ({ day, number }: ReportRowStored): ReportKey => ({ day, number });
+  const passes = (row: ReportRowStored): boolean =>
+    (reporter === undefined || (row.org?.toLowerCase() ?? "") === reporter || row.author === reporter) &&
+    (trusted === undefined || (row.author === "") === trusted) &&
+    (authenticity === undefined || row.authenticity === authenticity);
+  const { rows, next } = await walk<ReportRowStored, ReportKey>(
+    {
+      read: (before, looks) =>
+        stretchOf(store.reportsBehind(domain, range.fromDay, before, looks), looks, { keyOf, passes }),
+      keyOf,
+      step: STEP,
+      weigh: (row) => JSON.stringify(row).length,
+    },
+    {
+      before: asked.day > range.toDay ? start : asked,
+      limit: page.limit,
+    },
+  );
+  return { reports: rows.map(reportView), next: next === null ? null : `${next.day}.${next.number}` };
+};
+
+const policyView = (text: string): ShownReport["policy"] => {
+  const { discoveryMethod, ...policy } = JSON.parse(text) as PublishedPolicy;
+  return { ...policy, discovery_method: discoveryMethod };
+};
+
+/** Who the mail that brought a report is authenticated as. */
+const authenticatedAs = ({ authenticity, authenticityBody }: ReportRowStored): string | null => {
+  if (authenticity !== "pass" || authenticityBody === null) return null;
+  const { from } = JSON.parse(authenticityBody) as Pick<AuthenticityFinding, "from">;
+  return organisationOf(from);
+};
+
+const NOT_JUDGED = { from: null, spf: null, dkim: [], dmarc: null, message: null } as const;
+
+const authenticityView = ({ authenticity, authenticityBody }: ReportRowStored): ShownReport["authenticity"] => {
+  if (authenticity === null) return null;
+  if (authenticityBody === null) return { result: authenticity, ...NOT_JUDGED, dkim: [] };
+  const { from, spf, dkim, dmarc, message } = JSON.parse(authenticityBody) as AuthenticityFinding;
+  return {
+    result: authenticity,
+    from,
+    spf: spf === null ? null : { result: spf.result, domain: spf.domain },
+    dkim: dkim.map(({ domain, selector, result, aligned }) => ({ domain, selector, result, aligned })),
+    dmarc: dmarc === null ? null : { result: dmarc.result, policy: dmarc.policy },
+    message,
+  };
+};
+
+/** A report without its records. */
+export const reportView = (row: ReportRowStored): ShownReport => {
+  const { notices, skippedRows } = JSON.parse(row.body) as ReportBody;
+  return {
+    id: row.id,
+    org_name: row.org,
+    reporter: reporterView({ ...row, authenticatedAs: authenticatedAs(row) }),
+    email: row.email,
+    report_id: row.reportId,
+    begin: isoTime(row.beginMs),
+    end: isoTime(row.endMs),
+    date: isoDay(row.day),
+    received_at: isoTime(row.receivedAtMs),
+    policy_domain: row.policyDomain,
+    policy: policyView(row.policy),
+    rows: row.rows,
+    messages: row.messages,
+    aligned: row.aligned,
+    authenticity: authenticityView(row),
+    notices: [...notices],
+    skipped_rows: [...skippedRows],
+    ingestion_id: row.ingestion,
+    raw_available: row.hasRaw === 1,
+  };
+};
+
+/** A report with the first page of its records. */
+export const reportDetailView = (
+  row: ReportRowStored,
+  { records, next }: RecordPage,
+): Omit<ShownReportDetail, "records_next_cursor"> & { readonly next: string | null } => {
+  const { version, generator, extraContactInfo, errors } = JSON.parse(row.body) as ReportBody;
+  return {
+    ...reportView(row),
+    version,
+    generator,
+    extra_contact_info: extraContactInfo,
+    errors: [...errors],
+    records: [...records],
+    next,
+  };
+};
+
+export const tlsReportView = (row: TlsReportRow): ShownTlsReport => {
+  const { contact, policies } = JSON.parse(row.body) as Pick<TlsReport, "contact" | "policies">;
+  return {
+    id: row.id,
+    org_name: row.org,
+    report_id: row.reportId,
+    contact,
+    begin: row.beginMs === null ? null : isoTime(row.beginMs),
+    end: row.endMs === null ? null : isoTime(row.endMs),
+    received_at: isoTime(row.receivedAtMs),
+    successful_sessions: row.successfulSessions,
+    failed_sessions: row.failedSessions,
+    policies: policies.map(({ domain, policyType, successfulSessions, failedSessions, failures }) => ({
+      domain,
+      policy_type: policyType,
+      successful_sessions: successfulSessions,
+      failed_sessions: failedSessions,
+      failures: failures.map(({ resultType, sessions, mxHost = null }) => ({
+        ...{ result_type: resultType, sessions },
+        receiving_mx_hostname: mxHost,
+      })),
+    })),
+    ingestion_id: row.ingestion,
+  };
+};
+
+/** The name under which a download is kept: what it came as, in plain characters. */
+export const rawFileName = (
+  { name, bytes }: { readonly name: string | null; readonly bytes: Uint8Array },
+  id: string,
+): string => {
+  const plain = name?.replace(/[^\w.!@+-]+/g, "_").slice(-100) ?? "";
+  return /[A-Za-z0-9]/.test(plain) ? plain : `${id}${suffixOf(bytes)}`;
+};

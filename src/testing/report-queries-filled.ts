@@ -1,0 +1,38 @@
+import { type MadeRow, MADE_DAY_S } from "./dmarc-reports.ts";
+import type { createReportQueries } from "./report-queries.ts";
+
+type ReadingWorld = ReturnType<ReturnType<typeof createReportQueries>>;
+const DAY_S = 86_400;
+
+/** Mail of the domain's own, aligned. */
+export const OWN: MadeRow = { ip: "8.8.8.8", count: 90 };
+/** Mail by a service that proves its own name only. */
+export const SERVICE: MadeRow = {
+  ...{ ip: "9.9.9.9", count: 6, disposition: "quarantine", dkim: "fail", spf: "fail" },
+  dkimResults: ["sendgrid.net pass s1"],
+  spfResults: ["em.sendgrid.net pass"],
+};
+/** Mail that nothing speaks for. */
+export const STRANGER: MadeRow = {
+  ...{ ip: "5.5.5.5", count: 3, disposition: "reject", dkim: "fail", spf: "fail" },
+  dkimResults: [],
+  spfResults: ["example.com fail"],
+};
+/** Mail that a list passed on. */
+export const FORWARDED: MadeRow = {
+  ...STRANGER,
+  ip: "6.6.6.6",
+  count: 1,
+  disposition: "none",
+  reasons: ["mailing_list"],
+};
+
+/** A domain with two reports: all four kinds of mail on one day, good mail on the day before. */
+export const fillReportQueries = async (world: ReadingWorld) => {
+  const domain = world.enrol();
+  await world.give({ rows: [OWN, SERVICE, STRANGER, FORWARDED] });
+  await world.give({ org: "Other Receiver", begin: MADE_DAY_S - DAY_S, rows: [{ ...OWN, count: 10 }] });
+  const get = (path: string, options: Parameters<typeof world.request>[2] = {}) =>
+    world.request("GET", `${domain.id}/${path}`, options);
+  return { ...world, domain, get };
+};
