@@ -4,11 +4,11 @@ import type { Log } from "./base/log.ts";
 import type { Random } from "./base/secrets.ts";
 import type { Ledger } from "./billing/store.ts";
 import { createAttempt } from "./bulk/attempt.ts";
-import { createIntake } from "./bulk/intake.ts";
+import { createBulkIntake } from "./bulk/intake.ts";
 import { createListStore } from "./bulk/list-store.ts";
-import { createRecord } from "./bulk/record.ts";
+import { createJobWriter } from "./bulk/job-writer.ts";
 import { createBulkRunner } from "./bulk/runner.ts";
-import { createJobStore } from "./bulk/store.ts";
+import { createJobStore } from "./bulk/job-store.ts";
 import type { Config } from "./config.ts";
 import type { Db } from "./db/open.ts";
 import type { Outages } from "./probe/outages.ts";
@@ -38,7 +38,7 @@ export const uploadsFolderOf = (config: Config): string => join(config.dataDir, 
 export const composeBulk = ({ config, db, ledger, engine, outages, clock, random, log, checks }: BulkDeps) => {
   const jobs = createJobStore(db);
   const lists = createListStore(db);
-  const record = createRecord({ db, jobs, lists, ledger, clock });
+  const record = createJobWriter({ db, jobs, lists, ledger, clock });
   const dueNowMs = steadyTime(clock);
   const attempt = createAttempt({ engine, lists, outages, clock, dueNowMs, log, isShared: checks !== null });
   const windowMax = Math.min(WINDOW_MAX, config.connectionsMax * WINDOW_PER_CONNECTION);
@@ -49,6 +49,6 @@ export const composeBulk = ({ config, db, ledger, engine, outages, clock, random
     isSomebodyWaiting: () => checks !== null && checks.running() > 0,
     checkMs: () => checks?.attemptMs() ?? 0,
   });
-  const intake = createIntake({ db, jobs, lists, record, ledger, clock, random });
+  const intake = createBulkIntake({ db, jobs, lists, record, ledger, clock, random });
   return { jobs, lists, record, runner, intake };
 };

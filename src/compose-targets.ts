@@ -6,7 +6,7 @@ import type { Outside } from "./compose-engine.ts";
 import type { Config } from "./config.ts";
 import type { Db } from "./db/open.ts";
 import { createNotificationsStore } from "./notifications/store.ts";
-import { createWebhookStore } from "./webhooks/store.ts";
+import { createDeliveryStore } from "./webhooks/delivery-store.ts";
 
 /** Targets and their checks without a service, for the command line. What a check finds is sent by the service that runs on the same database. */
 export const composeTargets = (given: {
@@ -15,7 +15,7 @@ export const composeTargets = (given: {
   readonly log: Log;
   readonly outside: Outside;
 }) => {
-  const { move: _, ...urls } = composeUrls(given.db, createWebhookStore(given.db), given.outside.clock);
+  const { move: _, ...urls } = composeUrls(given.db, createDeliveryStore(given.db), given.outside.clock);
   const { targets, monitor, rangeChecks } = composeBlocklist({
     ...given,
     ...urls,

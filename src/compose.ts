@@ -38,12 +38,12 @@ import { createVerificationStore } from "./verify/store.ts";
 import { VERSION } from "./version.ts";
 import { createDispatcher } from "./webhooks/dispatcher.ts";
 import { createEventStore } from "./webhooks/event-store.ts";
-import { createMoveStore, type Move, type UrlChange } from "./webhooks/move-store.ts";
+import { createMoveStore, type UrlMove, type UrlChange } from "./webhooks/move-store.ts";
 import { createWebhookRoutes } from "./webhooks/routes.ts";
 import { createWebhookSecretStore } from "./webhooks/secret-store.ts";
 import { createWebhookSecrets } from "./webhooks/secrets.ts";
 import { createSender } from "./webhooks/send.ts";
-import { createWebhookStore, type WebhookOwner, type WebhookStore } from "./webhooks/store.ts";
+import { createDeliveryStore, type WebhookOwner, type DeliveryStore } from "./webhooks/delivery-store.ts";
 import { createWebhooks } from "./webhooks/webhooks.ts";
 
 /** The operator's list of what is not to be mailed. */
@@ -76,7 +76,7 @@ const exampleOf = async (type: string): Promise<object> => {
 };
 
 /** What happens to the webhook URLs of targets, domains and jobs when they are set, changed or turned off by their receiver. */
-export const composeUrls = (db: Db, store: WebhookStore, clock: Clock) => {
+export const composeUrls = (db: Db, store: DeliveryStore, clock: Clock) => {
   const { move } = createMoveStore(db, store);
   return {
     move,
@@ -92,7 +92,7 @@ export const composeUrls = (db: Db, store: WebhookStore, clock: Clock) => {
 /** Webhooks of the whole product: what sends them, and what users do with them. */
 export const composeWebhooks = ({ config, db, log, outside }: Omit<ServiceDeps, "baseUrl" | "freshResolver">) => {
   const { clock, random, resolver } = outside;
-  const store = createWebhookStore(db);
+  const store = createDeliveryStore(db);
   const events = createEventStore(db);
   const defaults = createNotificationsStore(db);
   const secrets = createWebhookSecrets({ db, store: createWebhookSecretStore(db), clock });
@@ -110,7 +110,7 @@ export const composeWebhooks = ({ config, db, log, outside }: Omit<ServiceDeps, 
   const webhooks = createWebhooks({ db, store, events, secrets, dispatcher, send, clock, exampleOf });
   const { move, ...urls } = composeUrls(db, store, clock);
   const mail = { hasMail: mailerOf(config) !== null, recipientDomains: config.notifyDomains };
-  const moveSome = (tx: Tx, owner: WebhookOwner, order: Move) =>
+  const moveSome = (tx: Tx, owner: WebhookOwner, order: UrlMove) =>
     move(tx, owner, order, clock.nowMs(), MOVED_AT_ONCE_MAX) === MOVED_AT_ONCE_MAX;
   const notifications = createNotifications({ db, store: defaults, ...urls, moveSome, clock, ...mail });
   return { rules, dispatcher, webhooks, notifications, defaults, ...urls };

@@ -7,7 +7,7 @@ import { z } from "zod";
 import { newId } from "../base/secrets.ts";
 import { createApps, type TestApp } from "../testing/app.ts";
 import { createReceivers } from "../testing/receiver.ts";
-import { until } from "../testing/webhook-world.ts";
+import { until } from "../testing/webhook-harness.ts";
 import { checkSchema } from "./check-body.ts";
 import { checkedSchema, checksSchema, listsSchema, targetSchema, targetsSchema } from "./schemas.ts";
 

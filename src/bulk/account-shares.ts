@@ -1,4 +1,4 @@
-import type { JobRow } from "./store.ts";
+import type { JobRow } from "./job-store.ts";
 
 interface OfJob {
   readonly job: JobRow;

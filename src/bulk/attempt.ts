@@ -14,7 +14,7 @@ import type { ListStore, OpenAddress } from "./list-store.ts";
 import { type ResultColumns, toColumns } from "./result-columns.ts";
 
 /** What one attempt at an address came to. `group` is whose mail hosts it has. */
-export type Outcome =
+export type AttemptOutcome =
   | {
       readonly kind: "done";
       readonly columns: ResultColumns;
@@ -55,7 +55,7 @@ export interface AttemptJob {
 export const OUTAGE_AGAIN_MS = 5_000;
 
 /** What an address comes to that a bug met time and again. */
-export const internalErrorOutcome = (atMs: number): Outcome => {
+export const internalErrorOutcome = (atMs: number): AttemptOutcome => {
   const result = { ...INTERNAL_ERROR, email: "", normalized_email: "", verified_at: isoTime(atMs) };
   return { kind: "done", columns: toColumns(result), chargeable: false, group: null, evidence: null };
 };
@@ -70,14 +70,14 @@ const groupOf = ({ domain }: Evidence): string | null => {
  * the service stops first; a bug becomes `internal_error`.
  */
 export const createAttempt = ({ engine, lists, outages, clock, dueNowMs, log, isShared }: AttemptDeps) => {
-  const done = (evidence: Evidence, verifiedAt: string): Outcome => {
+  const done = (evidence: Evidence, verifiedAt: string): AttemptOutcome => {
     const { result, evidence: whole, judgement } = conclude(evidence, verifiedAt);
     const packed = evidence.address.problem === null ? packEvidence(whole) : null;
     const { chargeable } = judgement;
     return { kind: "done", columns: toColumns(result), chargeable, group: groupOf(evidence), evidence: packed };
   };
 
-  const test = ({ email, dueAtMs }: OpenAddress): Outcome => {
+  const test = ({ email, dueAtMs }: OpenAddress): AttemptOutcome => {
     const begun = beginCellEvidence(email.trim());
     const evidence = testEvidence(email.trim(), begun);
     const { afterMs } = planTestCheck(begun);
@@ -101,7 +101,7 @@ export const createAttempt = ({ engine, lists, outages, clock, dueNowMs, log, is
     }
   };
 
-  const conclusionOf = (evidence: Evidence): Outcome => {
+  const conclusionOf = (evidence: Evidence): AttemptOutcome => {
     const retry = engine.planRetry(evidence);
     if (retry === null) return done(evidence, isoTime(clock.nowMs()));
     const later = packEvidence({ ...evidence, retries: [...evidence.retries, retry] });
@@ -114,7 +114,7 @@ export const createAttempt = ({ engine, lists, outages, clock, dueNowMs, log, is
     return channel !== null && (await outages.judge(channel)) !== "believed";
   };
 
-  return async function attempt(address: OpenAddress, job: AttemptJob): Promise<Outcome> {
+  return async function attempt(address: OpenAddress, job: AttemptJob): Promise<AttemptOutcome> {
     if (job.mode === "test") return test(address);
     const evidence = await gather(address, job);
     try {

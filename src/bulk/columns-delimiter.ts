@@ -2,7 +2,7 @@ import { countAddresses } from "./columns-address.ts";
 import type { Delimiter } from "./csv-records.ts";
 
 /** The first records of a list as they come out when read with `delimiter`. */
-export interface Reading {
+export interface DelimiterCandidate {
   readonly delimiter: Delimiter;
   readonly records: ReadonlyArray<readonly string[]>;
 }
@@ -15,7 +15,7 @@ const STEPS = 20;
  * whose rows have most often the same number of cells (two or more), then the widest, then the first. When no
  * delimiter gives columns, the list is one column (`null`), and a stray comma in it belongs to its cell.
  */
-export const chooseReading = (readings: readonly Reading[]): Reading | undefined => {
+export const chooseDelimiter = (readings: readonly DelimiterCandidate[]): DelimiterCandidate | undefined => {
   const ranked = readings.map((reading) => ({ reading, rank: rankOf(reading) }));
   const best = ranked.reduce<(typeof ranked)[number] | undefined>(
     (top, next) => (top === undefined || compare(next.rank, top.rank) > 0 ? next : top),
@@ -24,7 +24,7 @@ export const chooseReading = (readings: readonly Reading[]): Reading | undefined
   return best?.reading;
 };
 
-const rankOf = ({ delimiter, records }: Reading): readonly number[] => {
+const rankOf = ({ delimiter, records }: DelimiterCandidate): readonly number[] => {
   if (records.length === 0) return [0, 0, 0];
   const addressed = Math.max(0, ...countAddresses(records)) / records.length;
   const widths = new Map<number, number>();

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { type ColumnWish, findAddressColumn, looksLikeAddress } from "./columns-address.ts";
-import { chooseReading } from "./columns-delimiter.ts";
+import { chooseDelimiter } from "./columns-delimiter.ts";
 import { DELIMITERS } from "./csv-records.ts";
 
 const AUTO: ColumnWish = { header: "auto" };
@@ -125,7 +125,7 @@ describe("the column of the request", () => {
 
 describe("the delimiter", () => {
   const choose = (rows: readonly string[]): string | null | undefined =>
-    chooseReading([...DELIMITERS, null].map((delimiter) => ({ delimiter, records: records(rows, delimiter) })))
+    chooseDelimiter([...DELIMITERS, null].map((delimiter) => ({ delimiter, records: records(rows, delimiter) })))
       ?.delimiter;
 
   test.each([
@@ -145,7 +145,7 @@ describe("the delimiter", () => {
 
   test("of nothing is none", () => {
     expect(choose([])).toBe(",");
-    expect(chooseReading([])).toBeUndefined();
+    expect(chooseDelimiter([])).toBeUndefined();
   });
 });
 

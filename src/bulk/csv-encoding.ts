@@ -1,6 +1,6 @@
 import { nextTurn } from "../base/clock.ts";
 import { type Result, err, ok } from "../base/errors.ts";
-import { CHUNK_BYTES, type ListSource } from "./csv-source.ts";
+import { CHUNK_BYTES, type ByteSource } from "./byte-source.ts";
 
 export const ENCODINGS = ["utf-8", "utf-16le", "utf-16be", "windows-1252"] as const;
 
@@ -36,7 +36,7 @@ const NOT_TEXT: ReadonlyArray<readonly [what: string, magic: readonly number[]]>
  * Windows-1252 where it does not. A list that is UTF-8 but for a few broken bytes stays UTF-8 (those become U+FFFD):
  * read as Windows-1252, its every good letter outside ASCII would be spoilt. The error is a sentence.
  */
-export const detectEncoding = async (source: ListSource): Promise<Result<TextEncoding, string>> => {
+export const detectEncoding = async (source: ByteSource): Promise<Result<TextEncoding, string>> => {
   const head = await readHead(source);
   const found = NOT_TEXT.find(([, magic]) => startsWith(head, magic));
   if (found !== undefined) return err(`This is ${found[0]}. Save the list as CSV (UTF-8) and send that.`);
@@ -55,7 +55,7 @@ export const detectEncoding = async (source: ListSource): Promise<Result<TextEnc
 };
 
 /** The list's text as UTF-8, without a byte order mark, in pieces of at most `CHUNK_BYTES` of input. */
-export async function* utf8Chunks(source: ListSource, encoding: TextEncoding): AsyncGenerator<Uint8Array, void> {
+export async function* utf8Chunks(source: ByteSource, encoding: TextEncoding): AsyncGenerator<Uint8Array, void> {
   const decoder = encoding.name === "utf-8" ? null : new TextDecoder(encoding.name, { ignoreBOM: true });
   let skip = encoding.bom ? (decoder === null ? 3 : 2) : 0;
   for await (const chunk of source()) {
@@ -79,7 +79,7 @@ const isControl = (byte: number): boolean => (byte < 0x09 || (byte > 0x0d && byt
 const startsWith = (bytes: Uint8Array, magic: readonly number[]): boolean =>
   magic.every((byte, index) => bytes[index] === byte);
 
-const readHead = async (source: ListSource): Promise<Uint8Array> => {
+const readHead = async (source: ByteSource): Promise<Uint8Array> => {
   const parts: Uint8Array[] = [];
   let bytes = 0;
   for await (const chunk of source()) {
@@ -91,7 +91,7 @@ const readHead = async (source: ListSource): Promise<Uint8Array> => {
 };
 
 /** How many letters outside ASCII are well-formed UTF-8, and how many bytes fit no UTF-8 (RFC 3629 §3). */
-const countUtf8 = async (source: ListSource): Promise<{ letters: number; misfits: number }> => {
+const countUtf8 = async (source: ByteSource): Promise<{ letters: number; misfits: number }> => {
   let letters = 0;
   let misfits = 0;
   let awaited = 0;

@@ -8,11 +8,11 @@ export type Delimiter = (typeof DELIMITERS)[number] | null;
 export type Quoting = "strict" | "relaxed";
 
 /** A row longer than this is an unclosed quote or no list. All of its cells are kept, so it bounds what a job stores. */
-export const ROW_BYTES_MAX = 64 * 1024;
-export const ROW_CELLS_MAX = 1000;
+export const CSV_ROW_BYTES_MAX = 64 * 1024;
+export const CSV_ROW_CELLS_MAX = 1000;
 
 /** Why a row cannot be read. `row` counts from 1, the header included, empty lines not. */
-export interface RowProblem {
+export interface CsvRowProblem {
   readonly row: number;
   readonly reason: string;
 }
@@ -25,7 +25,7 @@ export interface RecordFormat {
 /** What one piece of the text gave. After a `problem` the reader is finished; a `quoting` one may pass when relaxed. */
 export interface ReadRecords {
   readonly records: string[][];
-  readonly problem: (RowProblem & { readonly kind: "quoting" | "unclosed" | "size" }) | null;
+  readonly problem: (CsvRowProblem & { readonly kind: "quoting" | "unclosed" | "size" }) | null;
 }
 
 /** Bytes that no UTF-8 text contains, for the parser that insists on a delimiter. */
@@ -42,7 +42,7 @@ export const createRecordReader = ({ delimiter, quoting }: RecordFormat) => {
     relax_column_count: true,
     relax_quotes: quoting === "relaxed",
     skip_empty_lines: true,
-    max_record_size: ROW_BYTES_MAX,
+    max_record_size: CSV_ROW_BYTES_MAX,
   });
   let failure: Error | null = null;
   let recordsRead = 0;
@@ -70,7 +70,7 @@ export const createRecordReader = ({ delimiter, quoting }: RecordFormat) => {
   };
 
   const failureProblem = (count: number): ReadRecords["problem"] => {
-    if (failure === null && bytesSinceRow <= ROW_BYTES_MAX + 1) return null;
+    if (failure === null && bytesSinceRow <= CSV_ROW_BYTES_MAX + 1) return null;
     if (failure !== null && !(failure instanceof CsvError)) throw failure;
     // What the parser had read before it failed is lost with it, but it counted them.
     const row = failure === null ? rowAfter(count) : parser.info.records + 1;
@@ -104,7 +104,7 @@ export const createRecordReader = ({ delimiter, quoting }: RecordFormat) => {
 };
 
 const oddRecord = (record: readonly string[], quoting: Quoting): string | null => {
-  if (record.length > ROW_CELLS_MAX) return `more than ${ROW_CELLS_MAX} cells`;
+  if (record.length > CSV_ROW_CELLS_MAX) return `more than ${CSV_ROW_CELLS_MAX} cells`;
   // Read leniently, a stray quote at the start of a cell swallows the rows up to the next quote: lose none silently.
   const swallows = (cell: string) => cell.startsWith('"') && /[\r\n]/.test(cell);
   return quoting === "relaxed" && record.some(swallows) ? "a quote opens a cell and is not closed properly" : null;
@@ -116,6 +116,6 @@ const explain = (code: string | undefined): { kind: "quoting" | "unclosed" | "si
     return { kind: "quoting", reason: "a quote stands where none may stand" };
   return {
     kind: "size",
-    reason: `longer than ${ROW_BYTES_MAX / 1024} KiB (often a quote that opens a cell and is never closed)`,
+    reason: `longer than ${CSV_ROW_BYTES_MAX / 1024} KiB (often a quote that opens a cell and is never closed)`,
   };
 };

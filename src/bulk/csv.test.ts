@@ -2,32 +2,32 @@ import { describe, expect, test } from "bun:test";
 import { Glob } from "bun";
 import fc from "fast-check";
 import { type InspectOptions, type ListShape, inspectList, listRefused, readRows } from "./csv.ts";
-import { ROW_BYTES_MAX, ROW_CELLS_MAX } from "./csv-records.ts";
-import { CHUNK_BYTES, type ListSource, fileSource } from "./csv-source.ts";
+import { CSV_ROW_BYTES_MAX, CSV_ROW_CELLS_MAX } from "./csv-records.ts";
+import { CHUNK_BYTES, type ByteSource, fileSource } from "./byte-source.ts";
 
 const LISTS = new URL("../../fixtures/lists/", import.meta.url).pathname;
 const AUTO = { header: "auto" } as const;
 
-const sourceOf = (...chunks: Uint8Array[]): ListSource =>
+const sourceOf = (...chunks: Uint8Array[]): ByteSource =>
   async function* () {
     yield* chunks;
   };
 
-const textSource = (text: string): ListSource => sourceOf(Buffer.from(text));
+const textSource = (text: string): ByteSource => sourceOf(Buffer.from(text));
 
-const inspected = async (source: ListSource, options: InspectOptions = AUTO): Promise<ListShape> => {
+const inspected = async (source: ByteSource, options: InspectOptions = AUTO): Promise<ListShape> => {
   const read = await inspectList(source, options);
   if (!read.ok) throw new Error(read.error.reason);
   return read.value.shape;
 };
 
-const rowsOf = async (source: ListSource, shape: ListShape) => {
+const rowsOf = async (source: ByteSource, shape: ListShape) => {
   const rows = [];
   for await (const batch of readRows(source, shape)) rows.push(...batch);
   return rows;
 };
 
-const refusalOf = async (source: ListSource, options: InspectOptions = AUTO) => {
+const refusalOf = async (source: ByteSource, options: InspectOptions = AUTO) => {
   const read = await inspectList(source, options);
   return read.ok ? null : read.error;
 };
@@ -236,16 +236,16 @@ describe("lists that are refused", () => {
   });
 
   test("a row beyond the ceiling of bytes, in one cell, in many, or behind an open quote", async () => {
-    const long = "x".repeat(ROW_BYTES_MAX + 10);
-    const many = ",".repeat(ROW_BYTES_MAX * 3);
-    for (const text of [`${long},y\n`, many, `"${"x,y\n".repeat(ROW_BYTES_MAX / 2)}`]) {
+    const long = "x".repeat(CSV_ROW_BYTES_MAX + 10);
+    const many = ",".repeat(CSV_ROW_BYTES_MAX * 3);
+    for (const text of [`${long},y\n`, many, `"${"x,y\n".repeat(CSV_ROW_BYTES_MAX / 2)}`]) {
       const refusal = await refusalOf(textSource(`email,name\na@example.org,A\n${text}`));
       expect(refusal?.rows).toMatchObject([{ row: 3, reason: expect.stringContaining("longer than 64 KiB") }]);
     }
   });
 
   test("not for blank lines, however many", async () => {
-    const blank = "\n".repeat(ROW_BYTES_MAX * 2);
+    const blank = "\n".repeat(CSV_ROW_BYTES_MAX * 2);
     const shape = await inspected(textSource(`email\n${blank}a@example.org\n${blank}`));
     expect(shape).toMatchObject({ rows: 1, header: ["email"] });
   });
@@ -263,9 +263,9 @@ describe("lists that are refused", () => {
   });
 
   test("a row of too many cells", async () => {
-    const row = `a@example.org${",".repeat(ROW_CELLS_MAX)}\n`;
+    const row = `a@example.org${",".repeat(CSV_ROW_CELLS_MAX)}\n`;
     expect((await refusalOf(textSource(`email\n${row}`)))?.rows).toMatchObject([
-      { row: 2, reason: `more than ${ROW_CELLS_MAX} cells` },
+      { row: 2, reason: `more than ${CSV_ROW_CELLS_MAX} cells` },
     ]);
     expect(await refusalOf(textSource(row.replace(",", "")))).toBeNull();
   });
@@ -280,7 +280,7 @@ describe("lists that are refused", () => {
   });
 });
 
-const splitSources = (bytes: Uint8Array): ListSource[] =>
+const splitSources = (bytes: Uint8Array): ByteSource[] =>
   Array.from({ length: bytes.length - 1 }, (_, at) => sourceOf(bytes.subarray(0, at + 1), bytes.subarray(at + 1)));
 
 describe("for any bytes", () => {
@@ -291,7 +291,7 @@ describe("for any bytes", () => {
 
   test.each([...Object.keys(TAKEN), ...Object.keys(REFUSED)])("%s reads the same, cut at any byte", async (name) => {
     const bytes = await Bun.file(LISTS + name).bytes();
-    const read = async (source: ListSource) => {
+    const read = async (source: ByteSource) => {
       const result = await inspectList(source, AUTO);
       return result.ok ? { shape: result.value, rows: await rowsOf(source, result.value.shape) } : result.error;
     };

@@ -1,16 +1,22 @@
 import { nextTurn } from "../base/clock.ts";
 import { AppError, type Result, err, ok } from "../base/errors.ts";
 import { type ColumnReason, type ColumnWish, countAddresses, findAddressColumn } from "./columns-address.ts";
-import { type Reading, chooseReading } from "./columns-delimiter.ts";
+import { type DelimiterCandidate, chooseDelimiter } from "./columns-delimiter.ts";
 import { type TextEncoding, detectEncoding, utf8Chunks } from "./csv-encoding.ts";
 import { readSeparatorLine } from "./csv-separator-line.ts";
-import { DELIMITERS, type Delimiter, type RecordFormat, type RowProblem, createRecordReader } from "./csv-records.ts";
-import type { ListSource } from "./csv-source.ts";
+import {
+  DELIMITERS,
+  type Delimiter,
+  type RecordFormat,
+  type CsvRowProblem,
+  createRecordReader,
+} from "./csv-records.ts";
+import type { ByteSource } from "./byte-source.ts";
 
 /** Most rows of one list (contract §5). */
 export const ROWS_MAX = 1_000_000;
 /** Rows handed over at a time: one database transaction's worth. */
-export const BATCH_ROWS_MAX = 1000;
+export const LIST_BATCH_ROWS_MAX = 1000;
 /** A header and titles. */
 const ROWS_ABOVE_MAX = 11;
 /** Rows of nothing but delimiters cost time, too; a spreadsheet saved at its full height has a million of them. */
@@ -54,7 +60,7 @@ export interface Inspection {
 /** Why a list is not taken. `rows` are the rows at fault, if it is the fault of rows. */
 export interface ListRefusal {
   readonly reason: string;
-  readonly rows: readonly RowProblem[];
+  readonly rows: readonly CsvRowProblem[];
 }
 
 /** One row of a list. `email` is the cell exactly as submitted, empty where the row is too short. */
@@ -79,7 +85,7 @@ export interface InspectOptions extends ColumnWish {
  * quote), rows beyond the limits, no rows, no column of addresses.
  */
 export const inspectList = async (
-  source: ListSource,
+  source: ByteSource,
   { rowsMax = ROWS_MAX, delimiter: known, ...wish }: InspectOptions,
 ): Promise<Result<Inspection, ListRefusal>> => {
   const encoding = await detectEncoding(source);
@@ -109,18 +115,18 @@ export const inspectList = async (
 };
 
 /**
- * The rows of an inspected list in order, up to `BATCH_ROWS_MAX` at a time; other work gets its turn between batches.
+ * The rows of an inspected list in order, up to `LIST_BATCH_ROWS_MAX` at a time; other work gets its turn between batches.
  * Throws when the list no longer has the shape it was inspected with.
  */
-export async function* readRows(source: ListSource, shape: ListShape): AsyncGenerator<readonly ListRow[], void> {
+export async function* readRows(source: ByteSource, shape: ListShape): AsyncGenerator<readonly ListRow[], void> {
   let rowsAbove = shape.titles.length + (shape.header === null ? 0 : 1);
   let rowIndex = 0;
   for await (const { records, problem } of readRecords(source, shape)) {
     if (problem !== null) throw new Error(`The list changed since it was inspected: row ${problem.row}`);
     const rows = records.filter(isNotBlank);
     rowsAbove -= rows.splice(0, rowsAbove).length;
-    for (let at = 0; at < rows.length; at += BATCH_ROWS_MAX) {
-      const batch = rows.slice(at, at + BATCH_ROWS_MAX);
+    for (let at = 0; at < rows.length; at += LIST_BATCH_ROWS_MAX) {
+      const batch = rows.slice(at, at + LIST_BATCH_ROWS_MAX);
       yield batch.map((cells) => ({ rowIndex: rowIndex++, cells, email: cells[shape.column] ?? "" }));
       await nextTurn();
     }
@@ -146,7 +152,7 @@ const tooManyRows = (rowsMax: number, row: number): ListRefusal => ({
 /** How the bytes of a list become the text of its records. */
 type TextShape = Pick<ListShape, "encoding" | "separatorLineBytes">;
 
-async function* textChunks(source: ListSource, { encoding, separatorLineBytes }: TextShape) {
+async function* textChunks(source: ByteSource, { encoding, separatorLineBytes }: TextShape) {
   let skip = separatorLineBytes;
   for await (const chunk of utf8Chunks(source, encoding)) {
     const text = chunk.subarray(Math.min(skip, chunk.length));
@@ -155,7 +161,7 @@ async function* textChunks(source: ListSource, { encoding, separatorLineBytes }:
   }
 }
 
-async function* readRecords(source: ListSource, format: RecordFormat & TextShape) {
+async function* readRecords(source: ByteSource, format: RecordFormat & TextShape) {
   const reader = createRecordReader(format);
   try {
     for await (const chunk of textChunks(source, format)) {
@@ -171,10 +177,10 @@ async function* readRecords(source: ListSource, format: RecordFormat & TextShape
 
 /** `named`: the delimiter that the list itself names, undefined when it names none. */
 const chooseSample = async (
-  source: ListSource,
+  source: ByteSource,
   text: TextShape,
   named: Delimiter | undefined,
-): Promise<Reading | undefined> => {
+): Promise<DelimiterCandidate | undefined> => {
   const chunks: Uint8Array[] = [];
   let bytes = 0;
   for await (const chunk of textChunks(source, text)) {
@@ -182,11 +188,11 @@ const chooseSample = async (
     bytes += chunk.length;
     if (bytes > SAMPLE_BYTES) break;
   }
-  const readings: Reading[] = [];
+  const readings: DelimiterCandidate[] = [];
   for (const delimiter of named === undefined ? [...DELIMITERS, null] : [named]) {
     readings.push({ delimiter, records: await readSample(chunks, delimiter, bytes <= SAMPLE_BYTES) });
   }
-  return chooseReading(readings);
+  return chooseDelimiter(readings);
 };
 
 /** The first rows as read with `delimiter`. Of a sample that was cut off, the last row is left out. */
@@ -210,15 +216,16 @@ interface Counting extends TextShape {
   readonly recordsMax: number;
 }
 
-const countRecords = async (source: ListSource, { recordsMax, ...text }: Counting) => {
-  const refuseRow = ({ row, reason }: RowProblem) => refuseRowAt(row + (text.separatorLineBytes > 0 ? 1 : 0), reason);
+const countRecords = async (source: ByteSource, { recordsMax, ...text }: Counting) => {
+  const refuseRow = ({ row, reason }: CsvRowProblem) =>
+    refuseRowAt(row + (text.separatorLineBytes > 0 ? 1 : 0), reason);
   const strict = await countAs(source, { ...text, quoting: "strict" }, recordsMax);
   if (strict.ok || strict.error.kind !== "quoting") return strict.ok ? strict : refuseRow(strict.error);
   const relaxed = await countAs(source, { ...text, quoting: "relaxed" }, recordsMax);
   return relaxed.ok ? relaxed : refuseRow(relaxed.error);
 };
 
-const countAs = async (source: ListSource, format: RecordFormat & TextShape, recordsMax: number) => {
+const countAs = async (source: ByteSource, format: RecordFormat & TextShape, recordsMax: number) => {
   const counted = { records: 0, width: 0, quoting: format.quoting };
   let seen = 0;
   for await (const { records, problem } of readRecords(source, format)) {

@@ -13,18 +13,18 @@ import { TEST_VERIFIED_AT } from "../verify/test-keys.ts";
 import { beginCellEvidence } from "../verify/engine.ts";
 import type { ListRow } from "./csv.ts";
 import type { ListStore } from "./list-store.ts";
-import type { ListReading } from "./list-reading.ts";
-import { createPositions } from "./positions.ts";
-import type { BulkRecord } from "./record.ts";
+import type { DetectedFormat } from "./detected-format.ts";
+import { createAddressIndex } from "./address-index.ts";
+import type { JobWriter } from "./job-writer.ts";
 import { type ResultColumns, toColumns } from "./result-columns.ts";
 import { type ResultsFormat, resultsFormatSchema } from "./results-csv.ts";
-import type { JobRow, JobStore, ListTotals } from "./store.ts";
+import type { JobRow, JobStore, ListTotals } from "./job-store.ts";
 
-export interface IntakeDeps {
+export interface BulkIntakeDeps {
   readonly db: Db;
   readonly jobs: JobStore;
   readonly lists: ListStore;
-  readonly record: Pick<BulkRecord, "endAtOnce">;
+  readonly record: Pick<JobWriter, "endAtOnce">;
   readonly ledger: Ledger;
   readonly clock: Clock;
   readonly random: Random;
@@ -37,7 +37,7 @@ export interface IncomingList {
   readonly webhookUrl: string | null;
   readonly format: ResultsFormat;
   /** How the file was read, as the interface tells it; null where there is none. */
-  readonly reading: ListReading | null;
+  readonly reading: DetectedFormat | null;
   readonly rowsMax: number;
   readonly batches: AsyncIterable<readonly ListRow[]>;
 }
@@ -54,8 +54,8 @@ const ROWS_PER_TRANSACTION = 500;
 const SEED_BITS = 47;
 
 /** Counts the distinct addresses of a list and its rows without one, which share the text "" for an address. */
-export const createTally = (rowsMax: number, seed: bigint) => {
-  const positions = createPositions(rowsMax, seed);
+export const createAddressCounter = (rowsMax: number, seed: bigint) => {
+  const positions = createAddressIndex(rowsMax, seed);
   let rows = 0;
   let empty = 0;
   return {
@@ -67,9 +67,9 @@ export const createTally = (rowsMax: number, seed: bigint) => {
     totals: (): ListTotals => ({ rows, empty, addresses: positions.size() - (empty > 0 ? 1 : 0) }),
   };
 };
-type Tally = ReturnType<typeof createTally>;
+type Tally = ReturnType<typeof createAddressCounter>;
 
-/** A seed for `createTally` that nobody outside knows. */
+/** A seed for `createAddressCounter` that nobody outside knows. */
 export const newSeed = (random: Random): bigint =>
   BigInt(random.integer(2 ** SEED_BITS)) * BigInt(random.integer(2 ** SEED_BITS) + 1);
 
@@ -77,7 +77,7 @@ export const newSeed = (random: Random): bigint =>
  * Takes lists in: row by row into the database while the job exists for nobody, then, in one transaction, the hold of
  * one credit an address and the job. Other work gets its turn between batches. What fails leaves a job to be removed.
  */
-export const createIntake = ({ db, jobs, lists, record, ledger, clock, random }: IntakeDeps) => {
+export const createBulkIntake = ({ db, jobs, lists, record, ledger, clock, random }: BulkIntakeDeps) => {
   const resultOfNone = (mode: KeyMode): ResultColumns => {
     const verifiedAt = mode === "test" ? TEST_VERIFIED_AT : isoTime(clock.nowMs());
     return toColumns(conclude(beginCellEvidence(""), verifiedAt).result);
@@ -110,7 +110,7 @@ export const createIntake = ({ db, jobs, lists, record, ledger, clock, random }:
     list: IncomingList,
     { accountId, creditsMax, mode }: Writing,
   ): Promise<ListTotals> => {
-    const tally = createTally(list.rowsMax, newSeed(random));
+    const tally = createAddressCounter(list.rowsMax, newSeed(random));
     for await (const batch of list.batches) {
       for (let at = 0; at < batch.length; at += ROWS_PER_TRANSACTION) {
         const part = batch.slice(at, at + ROWS_PER_TRANSACTION);
@@ -203,4 +203,4 @@ interface Writing {
   readonly mode: KeyMode;
 }
 
-export type Intake = ReturnType<typeof createIntake>;
+export type BulkIntake = ReturnType<typeof createBulkIntake>;

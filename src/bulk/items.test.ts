@@ -1,7 +1,12 @@
 import { describe, expect, test } from "bun:test";
 import { z } from "zod";
 import { createApps, type TestApp } from "../testing/app.ts";
-import { BULK_PATH as PATH, itemsOf, postList as post, untilJobEnded as untilEnded } from "../testing/bulk-requests.ts";
+import {
+  BULK_PATH as PATH,
+  fetchItems,
+  postList as post,
+  untilJobEnded as untilEnded,
+} from "../testing/bulk-requests.ts";
 
 const start = createApps();
 
@@ -23,7 +28,7 @@ describe("items", () => {
     const seen: string[] = [];
     let cursor = "";
     for (let pages = 1; ; pages++) {
-      const { emails: items, next } = await itemsOf(app, key, `${id}/items?limit=10${cursor}`);
+      const { emails: items, next } = await fetchItems(app, key, `${id}/items?limit=10${cursor}`);
       seen.push(...items.map((item) => item.submitted_email));
       if (next === null) {
         expect(pages).toBe(3);
@@ -38,11 +43,11 @@ describe("items", () => {
     const app = start();
     const { key, id } = await ordered(app);
     await untilEnded(app, key, id);
-    const first = await itemsOf(app, key, `${id}/items?sub_status=catch_all&limit=3`);
+    const first = await fetchItems(app, key, `${id}/items?sub_status=catch_all&limit=3`);
     expect(first.emails.map((item) => item.row_index)).toEqual([0, 5, 10]);
-    const second = await itemsOf(app, key, `${id}/items?verdict=risky&limit=3&cursor=${first.next}`);
+    const second = await fetchItems(app, key, `${id}/items?verdict=risky&limit=3&cursor=${first.next}`);
     expect(second).toMatchObject({ emails: [{ row_index: 15 }, { row_index: 20 }], next: null });
-    expect((await itemsOf(app, key, `${id}/items?verdict=risky&sub_status=mailbox_exists`)).emails).toEqual([]);
+    expect((await fetchItems(app, key, `${id}/items?verdict=risky&sub_status=mailbox_exists`)).emails).toEqual([]);
   });
 
   test.each([
@@ -95,7 +100,7 @@ describe("items", () => {
     const { body } = await app.request("GET", `${PATH}/${id}`, { key });
     expect(body).toMatchObject({ status: "running", rows: { total: 2, finished: 1 }, completed_at: null });
     expect(body.estimated_seconds_left).toBeGreaterThanOrEqual(8);
-    const { emails } = await itemsOf(app, key, `${id}/items`);
+    const { emails } = await fetchItems(app, key, `${id}/items`);
     expect(emails.map(({ result }) => result?.sub_status)).toEqual([undefined, "mailbox_exists"]);
     const csv = await app.service.app.handle(
       new Request(`http://localhost${PATH}/${id}/results.csv`, { headers: { authorization: `Bearer ${key.key}` } }),
@@ -129,7 +134,7 @@ describe("cancelling and deleting", () => {
     expect(cancelled).toMatchObject({ status: 200, body: { status: "cancelled", rows: { finished: 1, total: 2 } } });
     await app.advance(20_000);
     expect((await app.request("POST", `${PATH}/${id}/cancel`, { key })).body).toEqual(cancelled.body);
-    const { emails } = await itemsOf(app, key, `${id}/items`);
+    const { emails } = await fetchItems(app, key, `${id}/items`);
     expect(emails.map(({ result }) => result?.sub_status)).toEqual([undefined, "mailbox_exists"]);
   });
 

@@ -2,16 +2,16 @@ import { isoTime } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import type { PausedReason } from "../probe/outages.ts";
 import { type SubStatus, VERDICT_OF } from "../verify/result.ts";
-import { listReadingSchema } from "./list-reading.ts";
-import type { JobRow, OutcomeCount } from "./store.ts";
+import { detectedFormatSchema } from "./detected-format.ts";
+import type { JobRow, SubStatusCount } from "./job-store.ts";
 
 /** What a running job will still take; null where nothing is left to wait for. */
-export interface Forecast {
+export interface JobForecast {
   readonly secondsLeft: number | null;
   readonly pollAfterMs: number | null;
 }
 
-export const NOTHING_LEFT: Forecast = { secondsLeft: null, pollAfterMs: null };
+export const NOTHING_LEFT: JobForecast = { secondsLeft: null, pollAfterMs: null };
 
 const timeOrNull = (ms: number | null): string | null => (ms === null ? null : isoTime(ms));
 
@@ -22,10 +22,10 @@ export const isUnfinished = ({ status }: Pick<JobRow, "status">): boolean =>
   status === "queued" || status === "running";
 
 /** The job object of contract §5. `verdicts` and `sub_statuses` count rows with an address. */
-export const jobObject = (
+export const jobView = (
   job: JobRow,
-  counts: readonly OutcomeCount[],
-  forecast: Forecast = NOTHING_LEFT,
+  counts: readonly SubStatusCount[],
+  forecast: JobForecast = NOTHING_LEFT,
   pausedReason: PausedReason | null = null,
 ) => {
   const verdicts = { deliverable: 0, risky: 0, undeliverable: 0 };
@@ -39,7 +39,7 @@ export const jobObject = (
     created_at: isoTime(job.createdAtMs),
     started_at: timeOrNull(job.startedAtMs),
     completed_at: timeOrNull(job.completedAtMs),
-    format: job.reading === null ? null : listReadingSchema.parse(JSON.parse(job.reading)),
+    format: job.reading === null ? null : detectedFormatSchema.parse(JSON.parse(job.reading)),
     rows: { total: job.rowsTotal, finished: job.rowsFinished, empty: job.rowsEmpty },
     addresses: { total: job.addressesTotal, finished: job.addressesFinished },
     verdicts,

@@ -10,19 +10,19 @@ import type { Caller } from "../http/guard.ts";
 import type { Evidence } from "../verify/evidence.ts";
 import type { Ledger } from "../billing/store.ts";
 import { sha256 } from "../base/secrets.ts";
-import { createAnotherRound } from "./another-round.ts";
-import type { Intake, OnQueue } from "./intake.ts";
-import { isUnfinished, jobObject } from "./job-object.ts";
-import { type Preview, previewOrder } from "./preview.ts";
+import { createJobRetry } from "./job-retry.ts";
+import type { BulkIntake, OnQueue } from "./intake.ts";
+import { isUnfinished, jobView } from "./job-object.ts";
+import { type Preview, previewSubmission } from "./preview.ts";
 import type { ListStore } from "./list-store.ts";
-import { type Order, type OrderContext, withOrder } from "./orders.ts";
-import type { BulkRecord } from "./record.ts";
+import { type Submission, type SubmissionContext, withSubmission } from "./submission.ts";
+import type { JobWriter } from "./job-writer.ts";
 import type { BulkRunner } from "./runner.ts";
-import { rowEvidence } from "./row-evidence.ts";
+import { evidenceOfRow } from "./row-evidence.ts";
 import { resultsFormatSchema } from "./results-csv.ts";
 import type { JobFilters } from "./schemas.ts";
-import type { JobRow, JobStore } from "./store.ts";
-import { createTurns } from "./turns.ts";
+import type { JobRow, JobStore } from "./job-store.ts";
+import { createIntakeSlots } from "./intake-slots.ts";
 import { createUploadBudget } from "./upload-budget.ts";
 
 export interface BulkJobsDeps {
@@ -30,16 +30,16 @@ export interface BulkJobsDeps {
   readonly jobs: JobStore;
   readonly lists: ListStore;
   readonly idempotency: IdempotencyStore;
-  readonly intake: Intake;
+  readonly intake: BulkIntake;
   readonly ledger: Ledger;
-  readonly record: BulkRecord;
+  readonly record: JobWriter;
   readonly runner: BulkRunner;
   readonly clock: Clock;
   readonly random: Random;
   readonly log: Log;
   /** Where uploads lie while they are taken in. */
   readonly uploadsFolder: string;
-  readonly readUrl: OrderContext["readUrl"];
+  readonly readUrl: SubmissionContext["readUrl"];
   /** Events go to this URL again, even if its receiver was gone before. */
   readonly turnOnUrl: (tx: Tx, owner: Pick<Caller, "accountId" | "mode">, url: string) => void;
 }
@@ -50,16 +50,16 @@ const REMOVED_AT_ONCE = 1_000;
 const RESET_AGAIN_MS = 5_000;
 
 /** What came of an order. */
-export type Ordered =
+export type Submitted =
   { readonly kind: "job"; readonly job: JobRow } | { readonly kind: "preview"; readonly preview: Preview };
 
 /** The jobs of callers: order one, look at one, list them, cancel, delete. A caller sees those of its account and mode. */
 export const createBulkJobs = (deps: BulkJobsDeps) => {
   const { db, jobs, lists, idempotency, intake, record, runner, clock, log, uploadsFolder } = deps;
   const { ledger, random, readUrl, turnOnUrl } = deps;
-  const inTurn = createTurns();
+  const inTurn = createIntakeSlots();
   const uploads = createUploadBudget();
-  const anotherRound = createAnotherRound(deps);
+  const anotherRound = createJobRetry(deps);
   let removals: Promise<void> = Promise.resolve();
   let resets: Promise<void> = Promise.resolve();
   let stopped = false;
@@ -124,7 +124,7 @@ export const createBulkJobs = (deps: BulkJobsDeps) => {
       throw new AppError("conflict", { message: `${UNFINISHED_MAX} lists of the account are not finished yet.` });
   };
 
-  const place = async (caller: Caller, order: Order, key: string | null): Promise<JobRow> => {
+  const place = async (caller: Caller, order: Submission, key: string | null): Promise<JobRow> => {
     const request = requestOf(caller, key, key === null ? "" : await order.hash());
     const before = findEarlier(request);
     if (before !== null) return before;
@@ -141,12 +141,12 @@ export const createBulkJobs = (deps: BulkJobsDeps) => {
     return job;
   };
 
-  const preview = (caller: Caller, order: Order): Promise<Preview> => {
+  const preview = (caller: Caller, order: Submission): Promise<Preview> => {
     const credits = { available: ledger.balance(caller.accountId).available, isHeld: caller.mode === "live" };
-    return previewOrder(order, { credits, random });
+    return previewSubmission(order, { credits, random });
   };
 
-  const contextOf = ({ accountId }: Caller): OrderContext => ({
+  const contextOf = ({ accountId }: Caller): SubmissionContext => ({
     ...{ folder: uploadsFolder, clock, readUrl },
     beginUpload: (bytes) => uploads.enter(accountId, bytes),
     inTurn: (isSmall, task) => inTurn({ accountId, isSmall }, task),
@@ -163,8 +163,8 @@ export const createBulkJobs = (deps: BulkJobsDeps) => {
      * Takes a list in and answers its job, or what would be made of it where only that is wanted. 400, 402
      * `insufficient_credits`, 409 `conflict`, 413, 415, 422 `idempotency_key_reused`.
      */
-    order: (caller: Caller, request: Request, idempotencyKey: string | null): Promise<Ordered> =>
-      withOrder(request, contextOf(caller), async (order): Promise<Ordered> => {
+    order: (caller: Caller, request: Request, idempotencyKey: string | null): Promise<Submitted> =>
+      withSubmission(request, contextOf(caller), async (order): Promise<Submitted> => {
         if (order.isDryRun) return { kind: "preview", preview: await preview(caller, order) };
         return { kind: "job", job: await place(caller, order, idempotencyKey) };
       }),
@@ -179,7 +179,10 @@ export const createBulkJobs = (deps: BulkJobsDeps) => {
       const { number, mode } = find(caller, id);
       const row = lists.rowAt(number, rowIndex);
       if (row === undefined) throw new AppError("not_found", { message: "The job has no such row." });
-      const evidence = rowEvidence(row, { isTest: mode === "test", stored: lists.findEvidence(number, row.position) });
+      const evidence = evidenceOfRow(row, {
+        isTest: mode === "test",
+        stored: lists.findEvidence(number, row.position),
+      });
       if (evidence === null)
         throw new AppError("not_found", {
           message: "The evidence of this row was not kept: it finished with an earlier version.",
@@ -187,7 +190,7 @@ export const createBulkJobs = (deps: BulkJobsDeps) => {
       return evidence;
     },
     /** The job object of the interface. */
-    describe: (job: JobRow) => jobObject(job, jobs.counts(job.number), runner.forecast(job), runner.pausedReason(job)),
+    describe: (job: JobRow) => jobView(job, jobs.counts(job.number), runner.forecast(job), runner.pausedReason(job)),
 
     /** Ends a job: what has not finished never will, and its credits go back. 409 when it has ended otherwise. */
     async cancel(caller: Caller, id: string): Promise<JobRow> {

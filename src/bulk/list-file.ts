@@ -1,18 +1,18 @@
 import { rm } from "node:fs/promises";
 import { AppError } from "../base/errors.ts";
 import { type Inspection, inspectList, type InspectOptions, listRefused } from "./csv.ts";
-import { fileSource, type ListSource } from "./csv-source.ts";
-import { type ListReading, readingOf } from "./list-reading.ts";
+import { fileSource, type ByteSource } from "./byte-source.ts";
+import { type DetectedFormat, detectedFormatOf } from "./detected-format.ts";
 import { LIST_BYTES_MAX } from "./upload.ts";
-import { isJsonOrder } from "./upload-json.ts";
+import { isJsonList } from "./upload-json.ts";
 import { isArchive, writeWorkbookAsCsv } from "./workbook.ts";
 import { WorkbookRefused } from "./workbook-parts.ts";
 
 /** A list in a file, found out about. */
 export interface ListFile {
-  readonly source: ListSource;
+  readonly source: ByteSource;
   readonly inspection: Inspection;
-  readonly reading: ListReading;
+  readonly reading: DetectedFormat;
 }
 
 export interface ListFileOptions {
@@ -26,7 +26,7 @@ const IS_JSON = 'This is JSON, not CSV: send JSON without a Content-Type of text
 const refuse = (message: string): AppError => new AppError("Invalid request body", { message });
 
 /** 400 with the reason and the rows at fault when the list cannot be taken. */
-const inspectOrRefuse = async (source: ListSource, options: InspectOptions): Promise<Inspection> => {
+const inspectOrRefuse = async (source: ByteSource, options: InspectOptions): Promise<Inspection> => {
   const inspected = await inspectList(source, options);
   if (!inspected.ok) throw listRefused(inspected.error);
   return inspected.value;
@@ -50,17 +50,17 @@ export const withListFile = async <T>(
   { wish, sheetPath }: ListFileOptions,
   work: (list: ListFile) => Promise<T>,
 ): Promise<T> => {
-  if (await isJsonOrder(path)) throw refuse(IS_JSON);
+  if (await isJsonList(path)) throw refuse(IS_JSON);
   if (!(await isArchive(path))) {
     const source = fileSource(path);
     const inspection = await inspectOrRefuse(source, wish);
-    return work({ source, inspection, reading: readingOf("csv", inspection.shape) });
+    return work({ source, inspection, reading: detectedFormatOf("csv", inspection.shape) });
   }
   try {
     await writeCsv(path, sheetPath);
     const source = fileSource(sheetPath);
     const inspection = await inspectOrRefuse(source, { ...wish, delimiter: "," });
-    return await work({ source, inspection, reading: readingOf("xlsx", inspection.shape) });
+    return await work({ source, inspection, reading: detectedFormatOf("xlsx", inspection.shape) });
   } finally {
     await rm(sheetPath, { force: true });
   }

@@ -14,8 +14,8 @@ import {
   JOB_STATUSES,
   jobListSchema,
   jobSchema,
-  jsonOrderSchema,
-  uploadOrderSchema,
+  jsonListSchema,
+  uploadOptionsSchema,
 } from "./schemas.ts";
 import { RESULT_EXAMPLE } from "../verify/result-example.ts";
 
@@ -72,7 +72,7 @@ const CURSOR = query("cursor", "`next_cursor` of the page before.", { type: "str
 const TAG = "Bulk verification";
 const PATH = "/v1/bulk-verifications";
 
-const formSchema = uploadOrderSchema.extend({
+const formSchema = uploadOptionsSchema.extend({
   file: z.string().meta({ description: "The list.", format: "binary" }),
 });
 
@@ -107,7 +107,7 @@ export const BULK_OPERATIONS: readonly Operation[] = [
       },
     ],
     body: {
-      schema: jsonOrderSchema,
+      schema: jsonListSchema,
       example: { emails: ["someone@example.com", "late@example.com"], name: "Newsletter, spring" },
       others: {
         "text/csv": { schema: listText, example: CSV_IN },

@@ -2,10 +2,10 @@ import { z } from "zod";
 import type { Random } from "../base/secrets.ts";
 import { keptCell, normalizeCell, readAddressCell } from "../mail/address-in-cell.ts";
 import type { Inspection, ListRow } from "./csv.ts";
-import { createTally, newSeed } from "./intake.ts";
-import { listReadingSchema, shownName } from "./list-reading.ts";
-import type { Order } from "./orders.ts";
-import { hintsOf } from "./row-hints.ts";
+import { createAddressCounter, newSeed } from "./intake.ts";
+import { detectedFormatSchema, shownName } from "./detected-format.ts";
+import type { Submission } from "./submission.ts";
+import { addressHints } from "./row-hints.ts";
 
 const FIRST_ROWS = 10;
 const COLUMNS_SHOWN = 50;
@@ -18,7 +18,7 @@ const cells = z.array(z.string());
 export const previewSchema = z
   .object({
     dry_run: z.literal(true),
-    format: listReadingSchema
+    format: detectedFormatSchema
       .nullable()
       .meta({ description: "How the file was read; null for a list that was given as JSON." }),
     columns: z
@@ -59,7 +59,7 @@ export type Preview = z.output<typeof previewSchema>;
 
 const rowShown = ({ rowIndex, cells: all, email }: ListRow): Preview["first_rows"][number] => {
   const submitted = keptCell(email);
-  const { suggestion, problem } = hintsOf(submitted);
+  const { suggestion, problem } = addressHints(submitted);
   return {
     row_index: rowIndex,
     cells: all.slice(0, COLUMNS_SHOWN).map((cell) => cell.slice(0, CELL_CHARACTERS_SHOWN)),
@@ -83,11 +83,11 @@ const candidatesOf = (inspection: Inspection | null): Pick<Preview, "candidates"
 };
 
 /** Reads a list through to its end and says what would be made of it. `available`: unheld credits; null: nothing is held. */
-export const previewOrder = async (
-  { list, inspection }: Pick<Order, "list" | "inspection">,
+export const previewSubmission = async (
+  { list, inspection }: Pick<Submission, "list" | "inspection">,
   { credits, random }: { credits: { available: number; isHeld: boolean }; random: Random },
 ): Promise<Preview> => {
-  const tally = createTally(list.rowsMax, newSeed(random));
+  const tally = createAddressCounter(list.rowsMax, newSeed(random));
   const firstRows: Preview["first_rows"] = [];
   let invalid = 0;
   for await (const batch of list.batches) {

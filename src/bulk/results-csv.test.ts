@@ -2,8 +2,8 @@ import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import type { VerificationResult } from "../verify/result.ts";
 import { inspectList, readRows } from "./csv.ts";
-import type { ListSource } from "./csv-source.ts";
-import { JSON_LIST_FORMAT, RESULT_COLUMNS, type ResultRow, createResultsWriter, writeResults } from "./results-csv.ts";
+import type { ByteSource } from "./byte-source.ts";
+import { JSON_LIST_FORMAT, RESULT_COLUMNS, type ResultRow, createResultsCsv, writeResults } from "./results-csv.ts";
 import { csvLine, defused } from "../http/csv.ts";
 
 const RESULT: VerificationResult = {
@@ -33,7 +33,7 @@ const NO_HINTS = { suggestion: null, problem: null };
 
 const FORMAT = { ...JSON_LIST_FORMAT, header: ["Name", "E-Mail"], column: 1, width: 2, delimiter: "," } as const;
 
-const sourceOf = (text: string): ListSource =>
+const sourceOf = (text: string): ByteSource =>
   async function* () {
     yield Buffer.from(text);
   };
@@ -49,7 +49,7 @@ const readBack = async (text: string) => {
 
 describe("an export", () => {
   test("has the uploaded columns, then the result columns, in CRLF lines", () => {
-    const writer = createResultsWriter(FORMAT);
+    const writer = createResultsCsv(FORMAT);
     expect(writer.head()).toBe(`Name,E-Mail,${RESULT_COLUMNS.join(",")}\r\n`);
     expect(writer.rows([{ cells: ["Ada, Lady", "Ada@Example.org"], result: RESULT, ...NO_HINTS }])).toBe(
       `"Ada, Lady",Ada@Example.org,${RESULT_CELLS}\r\n`,
@@ -57,7 +57,7 @@ describe("an export", () => {
   });
 
   test("leaves the result of an unfinished row empty and fills short rows up", () => {
-    const line = createResultsWriter(FORMAT).rows([{ cells: ["Ada"], result: null, ...NO_HINTS }]);
+    const line = createResultsCsv(FORMAT).rows([{ cells: ["Ada"], result: null, ...NO_HINTS }]);
     expect(line).toBe(`Ada,${",".repeat(RESULT_COLUMNS.length)}\r\n`);
   });
 
@@ -69,15 +69,15 @@ describe("an export", () => {
   });
 
   test("gives columns without a name one: the addresses `email`, the others their number", () => {
-    const head = createResultsWriter({ ...FORMAT, header: null, width: 3 }).head();
+    const head = createResultsCsv({ ...FORMAT, header: null, width: 3 }).head();
     expect(head).toStartWith("column_1,email,column_3,normalized_email");
-    expect(createResultsWriter({ ...FORMAT, width: 3 }).head()).toStartWith("Name,E-Mail,column_3,normalized_email");
-    expect(createResultsWriter(JSON_LIST_FORMAT).head()).toStartWith("email,normalized_email");
+    expect(createResultsCsv({ ...FORMAT, width: 3 }).head()).toStartWith("Name,E-Mail,column_3,normalized_email");
+    expect(createResultsCsv(JSON_LIST_FORMAT).head()).toStartWith("email,normalized_email");
   });
 
   test("prefixes result columns that the upload has too, and numbers them at the third time", () => {
     const header = ["email", "Verdict", "postwarden_verdict", "confidence"];
-    const names = createResultsWriter({ ...FORMAT, header, width: 4 })
+    const names = createResultsCsv({ ...FORMAT, header, width: 4 })
       .head()
       .trim()
       .split(",")
@@ -94,7 +94,7 @@ describe("an export", () => {
 
   test("keeps the uploaded delimiter, and has a byte order mark only where the upload came from a spreadsheet", () => {
     const head = (name: "utf-8" | "windows-1252" | "utf-16le", bom: boolean) =>
-      createResultsWriter({ ...FORMAT, delimiter: ";", encoding: { name, bom } }).head();
+      createResultsCsv({ ...FORMAT, delimiter: ";", encoding: { name, bom } }).head();
     expect(head("utf-8", false)).toStartWith("Name;E-Mail;normalized_email;");
     expect(head("utf-8", true)).toStartWith("\ufeffName;");
     expect(head("windows-1252", false)).toStartWith("\ufeffName;");
@@ -129,7 +129,7 @@ describe("an export", () => {
       yield [];
     };
     const text = (await Array.fromAsync(writeResults(FORMAT, none()))).map(String).join("");
-    expect(text).toBe(createResultsWriter(FORMAT).head());
+    expect(text).toBe(createResultsCsv(FORMAT).head());
   });
 });
 
@@ -187,7 +187,7 @@ describe("a cell that a spreadsheet would run", () => {
   );
 
   test("is written as text in headers and in addresses, too", () => {
-    const writer = createResultsWriter({ ...FORMAT, header: ["=x", "email"] });
+    const writer = createResultsCsv({ ...FORMAT, header: ["=x", "email"] });
     expect(writer.head()).toStartWith("'=x,email,");
     const result = { ...RESULT, normalized_email: "+tag@example.org" };
     expect(writer.rows([{ cells: ["-1", "+Tag@example.org"], result, ...NO_HINTS }])).toStartWith(
@@ -198,15 +198,15 @@ describe("a cell that a spreadsheet would run", () => {
 
 test("cells are left as they are, and a byte order mark comes or not, as it is asked for", () => {
   const row = { cells: ["=1", "a@b.example"], result: null, ...NO_HINTS };
-  expect(createResultsWriter(FORMAT, { defuse: false }).rows([row])).toStartWith("=1,a@b.example,");
-  expect(createResultsWriter(FORMAT, { bom: true }).head()).toStartWith("\ufeffName");
+  expect(createResultsCsv(FORMAT, { defuse: false }).rows([row])).toStartWith("=1,a@b.example,");
+  expect(createResultsCsv(FORMAT, { bom: true }).head()).toStartWith("\ufeffName");
   const marked = { ...FORMAT, encoding: { name: "utf-16le", bom: true } } as const;
-  expect(createResultsWriter(marked).head()).toStartWith("\ufeffName");
-  expect(createResultsWriter(marked, { bom: false }).head()).toStartWith("Name");
+  expect(createResultsCsv(marked).head()).toStartWith("\ufeffName");
+  expect(createResultsCsv(marked, { bom: false }).head()).toStartWith("Name");
 });
 
 test("rows above the header stay there, as wide as the others", () => {
-  const head = createResultsWriter({ ...FORMAT, titles: [["Customers"], ["=x"]] }, { bom: true }).head();
+  const head = createResultsCsv({ ...FORMAT, titles: [["Customers"], ["=x"]] }, { bom: true }).head();
   const [first, second, header] = head.split("\r\n");
   expect(first).toBe(`\ufeffCustomers,${",".repeat(RESULT_COLUMNS.length)}`);
   expect(second).toStartWith("'=x,,");
@@ -215,7 +215,7 @@ test("rows above the header stay there, as wide as the others", () => {
 
 test("hints stand behind the result", () => {
   const row = { cells: ["x"], result: RESULT, suggestion: "a@gmail.com", problem: "There is no address." };
-  expect(createResultsWriter(FORMAT).rows([row])).toEndWith(",a@gmail.com,There is no address.\r\n");
+  expect(createResultsCsv(FORMAT).rows([row])).toEndWith(",a@gmail.com,There is no address.\r\n");
 });
 
 describe("quoting", () => {
@@ -258,7 +258,7 @@ describe("quoting", () => {
     await fc.assert(
       fc.asyncProperty(rows, delimiter, async (cells, written) => {
         const format = { ...FORMAT, header: ["email", "note"], delimiter: written } as const;
-        const writer = createResultsWriter(format);
+        const writer = createResultsCsv(format);
         const text = writer.head() + writer.rows(cells.map((row) => ({ cells: row, result: RESULT, ...NO_HINTS })));
         const back = await readBack(text);
         expect(back.header).toEqual(["email", "note", ...RESULT_COLUMNS]);

@@ -71,7 +71,7 @@ const PREFIX = "postwarden_";
  * not otherwise, because other programs take it for part of the first name; `bom` overrides that. Cells that a
  * spreadsheet would run are defused, unless `defuse` is false. There is always a header row; a list without one gets `email` and `column_N` (N from 1).
  */
-export const createResultsWriter = (format: ResultsFormat, { bom, defuse }: ExportOptions = {}) => {
+export const createResultsCsv = (format: ResultsFormat, { bom, defuse }: ExportOptions = {}) => {
   const written = { delimiter: format.delimiter ?? ",", defuse: defuse ?? true } as const;
   const { width } = format;
   const needsMark = bom ?? (format.encoding.bom || format.encoding.name !== "utf-8");
@@ -106,7 +106,7 @@ export async function* writeResults(
   batches: AsyncIterable<readonly ResultRow[]>,
   options: ExportOptions = {},
 ): AsyncGenerator<Uint8Array, void> {
-  const writer = createResultsWriter(format, options);
+  const writer = createResultsCsv(format, options);
   yield Buffer.from(writer.head());
   for await (const batch of batches) {
     const text = writer.rows(batch);

@@ -1,12 +1,12 @@
 import { describe, expect, test } from "bun:test";
-import { bulkOutcome, createBulkWorlds, type BulkWorld } from "../testing/bulk-world.ts";
+import { bulkOutcome, createBulkHarness, type BulkHarness } from "../testing/bulk-harness.ts";
 import { createApps, type TestApp } from "../testing/app.ts";
-import { BULK_PATH, itemsOf, postList, untilJobEnded } from "../testing/bulk-requests.ts";
-import { createAnotherRound } from "./another-round.ts";
+import { BULK_PATH, fetchItems, postList, untilJobEnded } from "../testing/bulk-requests.ts";
+import { createJobRetry } from "./job-retry.ts";
 import type { OpenAddress } from "./list-store.ts";
 
 const start = createApps();
-const newWorld = createBulkWorlds();
+const newWorld = createBulkHarness();
 
 const retry = (app: TestApp, key: Parameters<typeof untilJobEnded>[1], id: string, headers = {}) =>
   app.request("POST", `${BULK_PATH}/${id}/retry`, key === undefined ? { headers } : { key, headers });
@@ -51,7 +51,7 @@ describe("a retry", () => {
     expect(app.service.ledger.sum(app.accountId())).toEqual({ available: 97, held: 0 });
     const events = app.db.sqlite.query<{ type: string }, []>("SELECT type FROM outbox").all();
     expect(events.map(({ type }) => type)).toEqual(["bulk.completed", "bulk.completed"]);
-    const { emails } = await itemsOf(app, key, `${id}/items`);
+    const { emails } = await fetchItems(app, key, `${id}/items`);
     expect(emails.map(({ result }) => result?.sub_status)).toEqual(Array.from({ length: 4 }, () => "domain_not_found"));
   });
 
@@ -130,7 +130,7 @@ describe("a retry", () => {
 });
 
 describe("a crash in a retry", () => {
-  const ended = async (world: BulkWorld, number: number) => {
+  const ended = async (world: BulkHarness, number: number) => {
     for (let turn = 0; turn < 200 && world.jobs.get(number)?.completedAtMs == null; turn++)
       await world.clock.advance(100);
     return world.jobs.get(number);
@@ -143,7 +143,7 @@ describe("a crash in a retry", () => {
     const first = world.start({ attempt: async () => bulkOutcome("smtp_timeout", false) });
     await ended(world, number);
     first.kill();
-    const rounds = createAnotherRound(world);
+    const rounds = createJobRetry(world);
     const addresses = await rounds.count(job);
     expect(world.db.transact((tx) => rounds.begin(tx, number, addresses))).toBeNull();
     let steps = 0;

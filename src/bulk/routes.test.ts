@@ -1,7 +1,12 @@
 import { describe, expect, test } from "bun:test";
 import { OPEN_MS_MAX } from "../probe/outages.ts";
 import { createApps, type TestRequest } from "../testing/app.ts";
-import { BULK_PATH as PATH, itemsOf, postList as post, untilJobEnded as untilEnded } from "../testing/bulk-requests.ts";
+import {
+  BULK_PATH as PATH,
+  fetchItems,
+  postList as post,
+  untilJobEnded as untilEnded,
+} from "../testing/bulk-requests.ts";
 import { settle } from "../testing/clock.ts";
 import { UNFINISHED_MAX } from "./jobs.ts";
 import { jobSchema } from "./schemas.ts";
@@ -50,7 +55,7 @@ describe("a list", () => {
       estimated_seconds_left: null,
       poll_after_ms: null,
     });
-    const { emails: items, next } = await itemsOf(app, key, `${accepted.id}/items`);
+    const { emails: items, next } = await fetchItems(app, key, `${accepted.id}/items`);
     expect(next).toBeNull();
     expect(
       items.map((item) => [item.row_index, item.submitted_email, item.result?.email, item.result?.sub_status]),
@@ -70,7 +75,7 @@ describe("a list", () => {
       const single = await app.verify(key, email);
       const { id } = await post(app, { key, body: { emails: [email] } });
       await untilEnded(app, key, id);
-      const { emails } = await itemsOf(app, key, `${id}/items`);
+      const { emails } = await fetchItems(app, key, `${id}/items`);
       expect(emails[0]?.result as unknown).toEqual(single.body.result);
     }
   });

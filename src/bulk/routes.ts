@@ -9,9 +9,9 @@ import { readPlainly, rowsById, sendPage } from "../http/list-page.ts";
 import { namesOf, pageParameters, parametersOf, readPage, readParameters } from "../http/query.ts";
 import type { BulkJobs } from "./jobs.ts";
 import type { ListStore } from "./list-store.ts";
-import { exportRows, itemsOf } from "./pages.ts";
+import { exportRows, itemSource } from "./job-rows.ts";
 import { writeResults } from "./results-csv.ts";
-import { exportOptionsSchema, itemFiltersSchema, jobFiltersSchema, uploadOrderSchema } from "./schemas.ts";
+import { exportOptionsSchema, itemFiltersSchema, jobFiltersSchema, uploadOptionsSchema } from "./schemas.ts";
 
 export interface BulkRouteDeps {
   readonly guard: Guard;
@@ -51,7 +51,7 @@ export const createBulkRoutes = ({ guard, bulk, lists }: BulkRouteDeps) =>
         set.headers.location = `${PATH}/${job.id}`;
         return bulk.describe(job);
       },
-      { parse: "none", demand: { scope: "bulk:write", query: namesOf(uploadOrderSchema) } },
+      { parse: "none", demand: { scope: "bulk:write", query: namesOf(uploadOptionsSchema) } },
     )
     .get(
       PATH,
@@ -70,7 +70,7 @@ export const createBulkRoutes = ({ guard, bulk, lists }: BulkRouteDeps) =>
       async ({ request, params, caller }) => {
         const { number } = bulk.find(caller, knownId(params.jobId));
         const page = readPage(request, itemFiltersSchema, isRowIndex);
-        return sendPage(request, { name: "emails", page }, itemsOf(lists, number, page.filters));
+        return sendPage(request, { name: "emails", page }, itemSource(lists, number, page.filters));
       },
       { demand: { scope: "bulk:read", query: pageParameters(itemFiltersSchema) } },
     )

@@ -16,7 +16,7 @@ export interface EvidenceSource {
  * Why a row has its result, or what is known so far. It is that of the row's address, with the text of the row. Null for a
  * row that finished when the evidence of lists was not kept yet.
  */
-export const rowEvidence = (row: ListedRow, { isTest, stored }: EvidenceSource): Evidence | null => {
+export const evidenceOfRow = (row: ListedRow, { isTest, stored }: EvidenceSource): Evidence | null => {
   const text = row.submittedEmail.trim();
   const begun = beginCellEvidence(text);
   if (stored !== undefined) {

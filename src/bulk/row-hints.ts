@@ -28,7 +28,7 @@ export const hasSuggestion = (normalizedEmail: string): boolean => {
 };
 
 /** Did-you-mean of a cell, or why it holds no address. Needs nothing but the text, so nothing of it is stored. */
-export const hintsOf = (submittedEmail: string): RowHints => {
+export const addressHints = (submittedEmail: string): RowHints => {
   const read = readAddressCell(submittedEmail);
   if (!read.ok) return { suggestion: null, problem: describeProblem(read.error) };
   return { suggestion: suggestAddress(read.value.address), problem: null };

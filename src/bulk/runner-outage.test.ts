@@ -1,22 +1,28 @@
 import { describe, expect, test } from "bun:test";
 import type { PausedReason } from "../probe/outages.ts";
-import { BULK_ACCOUNT, BULK_CREDITS, bulkOutcome, type BulkWorld, createBulkWorlds } from "../testing/bulk-world.ts";
+import {
+  BULK_ACCOUNT,
+  BULK_CREDITS,
+  bulkOutcome,
+  type BulkHarness,
+  createBulkHarness,
+} from "../testing/bulk-harness.ts";
 import { settle } from "../testing/clock.ts";
-import type { Outcome } from "./attempt.ts";
+import type { AttemptOutcome } from "./attempt.ts";
 import type { OpenAddress } from "./list-store.ts";
-import { UNWRITTEN_MAX } from "./results-writer.ts";
-import type { JobRow } from "./store.ts";
+import { UNWRITTEN_MAX } from "./result-batches.ts";
+import type { JobRow } from "./job-store.ts";
 
-const newWorld = createBulkWorlds();
+const newWorld = createBulkHarness();
 const oneADomain = (count: number): string[] => Array.from({ length: count }, (_, n) => `user@d${n}.example`);
 
-const stateOf = (world: BulkWorld, { number }: JobRow): JobRow => {
+const stateOf = (world: BulkHarness, { number }: JobRow): JobRow => {
   const job = world.jobs.get(number);
   if (job === undefined) throw new Error("the job is gone");
   return job;
 };
 
-const soon = (world: BulkWorld, afterMs = 5_000): Outcome => ({
+const soon = (world: BulkHarness, afterMs = 5_000): AttemptOutcome => ({
   kind: "later",
   dueAtMs: world.clock.nowMs() + afterMs,
   evidence: null,
@@ -122,7 +128,7 @@ describe("work that ends in a bug", () => {
     const world = newWorld();
     const job = await world.order(oneADomain(3));
     const asked: number[] = [];
-    const attempt = async ({ position }: OpenAddress): Promise<Outcome> => {
+    const attempt = async ({ position }: OpenAddress): Promise<AttemptOutcome> => {
       if (position !== 1) return bulkOutcome("mailbox_exists");
       asked.push(world.clock.monotonicMs());
       throw new Error("a bug");
@@ -184,7 +190,7 @@ test("no more is begun than may be unwritten", async () => {
   const world = newWorld();
   const job = await world.order(oneADomain(UNWRITTEN_MAX + 2_000));
   let [isFull, isMended]: [boolean, boolean] = [false, false];
-  const commit: BulkWorld["db"]["commit"] = (work) =>
+  const commit: BulkHarness["db"]["commit"] = (work) =>
     isFull ? Promise.reject(Object.assign(new Error("full"), { code: "SQLITE_FULL" })) : world.db.commit(work);
   let asked = 0;
   const attempt = async () => {

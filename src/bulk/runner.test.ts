@@ -5,33 +5,33 @@ import {
   BULK_CREDITS,
   OTHER_ACCOUNT,
   bulkOutcome,
-  type BulkWorld,
-  createBulkWorlds,
-} from "../testing/bulk-world.ts";
+  type BulkHarness,
+  createBulkHarness,
+} from "../testing/bulk-harness.ts";
 import { settle } from "../testing/clock.ts";
-import type { Outcome } from "./attempt.ts";
+import type { AttemptOutcome } from "./attempt.ts";
 import type { OpenAddress } from "./list-store.ts";
 import { ACTIVE_JOBS_MAX } from "./account-shares.ts";
-import type { JobRow } from "./store.ts";
+import type { JobRow } from "./job-store.ts";
 
-const newWorld = createBulkWorlds();
+const newWorld = createBulkHarness();
 const addresses = (count: number, domain = "x.example"): string[] =>
   Array.from({ length: count }, (_, n) => `user${n}@${domain}`);
 
-const later = (world: BulkWorld, afterMs: number): Outcome => ({
+const later = (world: BulkHarness, afterMs: number): AttemptOutcome => ({
   kind: "later",
   dueAtMs: world.clock.nowMs() + afterMs,
   evidence: Buffer.from("{}"),
   group: null,
 });
 
-const stateOf = (world: BulkWorld, { number }: JobRow): JobRow => {
+const stateOf = (world: BulkHarness, { number }: JobRow): JobRow => {
   const job = world.jobs.get(number);
   if (job === undefined) throw new Error("the job is gone");
   return job;
 };
 
-const untilEnded = async (world: BulkWorld, job: JobRow, stepMs = 100): Promise<JobRow> => {
+const untilEnded = async (world: BulkHarness, job: JobRow, stepMs = 100): Promise<JobRow> => {
   for (let turn = 0; turn < 500 && stateOf(world, job).completedAtMs === null; turn++)
     await world.clock.advance(stepMs);
   return stateOf(world, job);
@@ -97,7 +97,7 @@ describe("a job", () => {
     let [underWay, most] = [0, 0];
     const attempt = () => {
       most = Math.max(most, ++underWay);
-      return new Promise<Outcome>((resolve) => {
+      return new Promise<AttemptOutcome>((resolve) => {
         world.clock.after(10, () => {
           underWay--;
           resolve(bulkOutcome("mailbox_exists"));
@@ -113,7 +113,8 @@ describe("a job", () => {
     const world = newWorld();
     const job = await world.order(addresses(2));
     const answers: Array<() => void> = [];
-    const attempt = () => new Promise<Outcome>((resolve) => answers.push(() => resolve(bulkOutcome("catch_all"))));
+    const attempt = () =>
+      new Promise<AttemptOutcome>((resolve) => answers.push(() => resolve(bulkOutcome("catch_all"))));
     const { runner } = world.start({ attempt });
     await settle();
     world.db.transact((tx) => world.record.abort(tx, job, "cancelled"));
@@ -129,7 +130,7 @@ describe("a job", () => {
     const world = newWorld();
     const job = await world.order(addresses(3));
     let full = false;
-    const commit: BulkWorld["db"]["commit"] = (work) =>
+    const commit: BulkHarness["db"]["commit"] = (work) =>
       full ? Promise.reject(Object.assign(new Error("full"), { code: "SQLITE_FULL" })) : world.db.commit(work);
     const attempt = async () => {
       full = true;
@@ -147,7 +148,7 @@ describe("a job", () => {
     const world = newWorld();
     const job = await world.order(addresses(2));
     const failures = [Object.assign(new Error("full"), { code: "SQLITE_FULL" })];
-    const commit: BulkWorld["db"]["commit"] = (work) => {
+    const commit: BulkHarness["db"]["commit"] = (work) => {
       const failure = failures.shift();
       return failure === undefined ? world.db.commit(work) : Promise.reject(failure);
     };
@@ -164,7 +165,7 @@ describe("a job", () => {
     const good = await world.order(["good@x.example"]);
     const broken = { ...bulkOutcome("mailbox_exists"), columns: { subStatus: "catch_all", signals: {} } };
     const attempt = async ({ email }: OpenAddress) =>
-      email === "bad@x.example" ? (broken as unknown as Outcome) : bulkOutcome("mailbox_exists");
+      email === "bad@x.example" ? (broken as unknown as AttemptOutcome) : bulkOutcome("mailbox_exists");
     world.start({ attempt });
     await untilEnded(world, good);
     expect([stateOf(world, bad).status, stateOf(world, good).status]).toEqual(["failed", "completed"]);
@@ -179,7 +180,7 @@ describe("several jobs", () => {
     const big = await world.order(Array.from({ length: 2_000 }, (_, n) => `a@d${n}.example`));
     const small = await world.order(Array.from({ length: 20 }, (_, n) => `b@d${n}.example`));
     const attempt = () =>
-      new Promise<Outcome>((resolve) => {
+      new Promise<AttemptOutcome>((resolve) => {
         world.clock.after(100, () => resolve(bulkOutcome("mailbox_exists")));
       });
     world.start({ attempt, windowMax: 20 });
@@ -239,7 +240,7 @@ test("however often the process dies, every address ends once and is charged onc
       const job = await world.order(emails);
       const puts = plan.map((address) => address.puts);
       const attempt = ({ position }: OpenAddress) =>
-        new Promise<Outcome>((resolve) => {
+        new Promise<AttemptOutcome>((resolve) => {
           const { ms = 0, costs = true } = plan[position] ?? {};
           world.clock.after(ms, () => {
             const left = puts[position] ?? 0;

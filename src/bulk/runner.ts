@@ -6,20 +6,20 @@ import { PoolClosed } from "../probe/pool.ts";
 import { createSetbacks } from "../verify/setbacks.ts";
 import { nextToBegin, windowShares } from "./account-shares.ts";
 import { type AttemptAddress, internalErrorOutcome } from "./attempt.ts";
-import { createGovernor, type GovernorDeps } from "./governor.ts";
-import { isUnfinished, type Forecast, logBegun, logEnded, NOTHING_LEFT } from "./job-object.ts";
+import { createConcurrencyLimiter, type ConcurrencyLimiterDeps } from "./concurrency-limiter.ts";
+import { isUnfinished, type JobForecast, logBegun, logEnded, NOTHING_LEFT } from "./job-object.ts";
 import type { ListStore } from "./list-store.ts";
-import { bucketOf, createPlan, type Plan, type Taken } from "./plan.ts";
-import { createRate, FIRST_GUESS_ATTEMPT_S, forecast, PAUSED, type Rate } from "./progress.ts";
-import type { Attempted, BulkRecord } from "./record.ts";
-import { createResultsWriter, UNWRITTEN_MAX } from "./results-writer.ts";
-import type { JobRow, JobStore } from "./store.ts";
+import { bucketOf, createAddressQueue, type AddressQueue, type Taken } from "./address-queue.ts";
+import { createThroughput, FIRST_GUESS_ATTEMPT_S, forecast, PAUSED, type Throughput } from "./forecast.ts";
+import type { AttemptedAddress, JobWriter } from "./job-writer.ts";
+import { createResultBatches, UNWRITTEN_MAX } from "./result-batches.ts";
+import type { JobRow, JobStore } from "./job-store.ts";
 
-export interface BulkRunnerDeps extends GovernorDeps {
+export interface BulkRunnerDeps extends ConcurrencyLimiterDeps {
   readonly db: Db;
   readonly jobs: JobStore;
   readonly lists: ListStore;
-  readonly record: BulkRecord;
+  readonly record: JobWriter;
   readonly attempt: AttemptAddress;
   readonly outages: Pick<Outages, "current" | "takeTurn" | "onChange">;
   /** By which attempts are due: wall time without its steps. */
@@ -41,8 +41,8 @@ const LOOK_AT_LEAST_EVERY_MS = 60_000;
 
 interface Active {
   readonly job: JobRow;
-  readonly plan: Plan;
-  readonly rate: Rate;
+  readonly plan: AddressQueue;
+  readonly rate: Throughput;
 }
 
 /**
@@ -53,7 +53,7 @@ interface Active {
 export const createBulkRunner = (deps: BulkRunnerDeps) => {
   const { db, jobs, lists, record, attempt, outages, clock, dueNowMs, longestWaitMs, log, windowMax } = deps;
   const setbacks = createSetbacks(clock);
-  const governor = createGovernor(deps);
+  const governor = createConcurrencyLimiter(deps);
   const active = new Map<number, Active>();
   const waiting: JobRow[] = [];
   const watchers = new Map<number, Array<() => void>>();
@@ -78,7 +78,7 @@ export const createBulkRunner = (deps: BulkRunnerDeps) => {
     forget(number);
   };
 
-  const onWritten = (number: number, written: readonly Attempted[]): void => {
+  const onWritten = (number: number, written: readonly AttemptedAddress[]): void => {
     const job = jobs.get(number);
     if (job === undefined || !isUnfinished(job)) {
       forget(number);
@@ -95,7 +95,7 @@ export const createBulkRunner = (deps: BulkRunnerDeps) => {
     planPump();
   };
 
-  const writer = createResultsWriter({ db, record, clock, log, onWritten, onUnwritable: fail });
+  const writer = createResultBatches({ db, record, clock, log, onWritten, onUnwritable: fail });
 
   const work = async (of: Active, taken: Taken): Promise<void> => {
     const { job, plan } = of;
@@ -207,7 +207,7 @@ export const createBulkRunner = (deps: BulkRunnerDeps) => {
 
   const begin = (job: JobRow): void => {
     const perGroupMax = Math.max(1, Math.floor(windowMax / GROUP_SHARE));
-    const one = { job, plan: createPlan({ perGroupMax }), rate: createRate(clock) };
+    const one = { job, plan: createAddressQueue({ perGroupMax }), rate: createThroughput(clock) };
     active.set(job.number, one);
     logBegun(log, job);
     load(one).catch((error: unknown) => {
@@ -253,7 +253,7 @@ export const createBulkRunner = (deps: BulkRunnerDeps) => {
     pausedReason,
 
     /** What an unfinished job will still take. */
-    forecast(job: JobRow): Forecast {
+    forecast(job: JobRow): JobForecast {
       if (!isUnfinished(job)) return NOTHING_LEFT;
       if (pausedReason(job) !== null) return PAUSED;
       const one = active.get(job.number);

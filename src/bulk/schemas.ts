@@ -3,7 +3,7 @@ import { labelSchema } from "../http/label.ts";
 import { resultSchema, SUB_STATUSES, VERDICTS } from "../verify/result.ts";
 import { PAUSED_REASONS } from "../probe/outages.ts";
 import { HEADER_CHOICES } from "./columns-address.ts";
-import { listReadingSchema } from "./list-reading.ts";
+import { detectedFormatSchema } from "./detected-format.ts";
 
 export const EMAILS_MAX = 100_000;
 const COLUMN_CHARACTERS_MAX = 200;
@@ -26,7 +26,7 @@ const about = {
 };
 
 /** Body of `POST /v1/bulk-verifications` as JSON. */
-export const jsonOrderSchema = z
+export const jsonListSchema = z
   .strictObject({
     emails: z
       .array(z.string())
@@ -43,13 +43,13 @@ const switchSchema = z.enum(["true", "false"]).optional();
 export const jsonQuerySchema = z.strictObject({ dry_run: switchSchema });
 
 /** What may go with a list that is uploaded: parameters of the query, or fields of the form. */
-export const uploadOrderSchema = z.strictObject({
+export const uploadOptionsSchema = z.strictObject({
   column: z.string().min(1).max(COLUMN_CHARACTERS_MAX).optional(),
   header: z.enum(HEADER_CHOICES).default("auto"),
   dry_run: switchSchema,
   ...about,
 });
-export type UploadOrder = z.output<typeof uploadOrderSchema>;
+export type UploadOrder = z.output<typeof uploadOptionsSchema>;
 
 export const JOB_STATUSES = ["queued", "running", "completed", "cancelled", "failed"] as const;
 
@@ -76,7 +76,7 @@ export const jobSchema = z
     created_at: time,
     started_at: time.nullable(),
     completed_at: time.nullable(),
-    format: listReadingSchema
+    format: detectedFormatSchema
       .nullable()
       .meta({ description: "How the file was read; null for a list that was given as JSON." }),
     rows: z.object({

@@ -13,7 +13,7 @@ const LIMITS: UploadBudgetLimits = { filesPerAccountMax: 40, bytesPerAccountMax:
 const RETRY_AFTER_S = 30;
 
 /** One upload's part of the budget. */
-export interface UploadPass {
+export interface UploadReservation {
   /** The file has arrived, and has no more than these bytes. */
   shrink(bytes: number): void;
   /** The file is gone from the disk. */
@@ -33,7 +33,7 @@ export const createUploadBudget = (limits: UploadBudgetLimits = LIMITS) => {
 
   return {
     /** Sets `bytes` aside. Throws 503 `unavailable` when the account, or all together, upload as much as they may. */
-    enter(accountId: string, bytes: number): UploadPass {
+    enter(accountId: string, bytes: number): UploadReservation {
       const own = accounts.get(accountId) ?? { files: 0, bytes: 0 };
       if (own.files >= limits.filesPerAccountMax)
         throw busy(`An account can upload ${limits.filesPerAccountMax} lists at a time.`);

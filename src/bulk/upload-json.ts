@@ -30,7 +30,7 @@ const beginsLikeOrder = (head: string): boolean => {
  * Whether a file that should hold a CSV holds the JSON of an order instead: an object with `emails`, or an array of
  * addresses. Read as CSV, its first row would be taken for addresses.
  */
-export const isJsonOrder = async (path: string): Promise<boolean> => {
+export const isJsonList = async (path: string): Promise<boolean> => {
   const file = Bun.file(path);
   const head = (await file.slice(0, HEAD_BYTES).text()).replace(BYTE_ORDER_MARK, "").trimStart();
   if (!/^[[{]/.test(head)) return false;

@@ -1,7 +1,7 @@
 import { SaxesParser, type SaxesTagPlain } from "saxes";
 import { type Entry, openPromise, type ZipFile } from "yauzl";
 import { nextTurn } from "../base/clock.ts";
-import { CHUNK_BYTES } from "./csv-source.ts";
+import { CHUNK_BYTES } from "./byte-source.ts";
 
 /** A workbook that is not taken, with the reason as a sentence. */
 export class WorkbookRefused extends Error {}

@@ -1,7 +1,7 @@
 import { open } from "node:fs/promises";
 import { written } from "../http/csv.ts";
 import { ROWS_MAX } from "./csv.ts";
-import { ROW_BYTES_MAX, ROW_CELLS_MAX } from "./csv-records.ts";
+import { CSV_ROW_BYTES_MAX, CSV_ROW_CELLS_MAX } from "./csv-records.ts";
 import { readDateStyles, serialDate } from "./workbook-dates.ts";
 import { openWorkbook, type PartHandler, type WorkbookParts, WorkbookRefused } from "./workbook-parts.ts";
 import { readSharedStrings, type SharedStrings } from "./workbook-strings.ts";
@@ -96,7 +96,7 @@ const createSheetHandler = (deps: SheetDeps): PartHandler => {
   const endCell = (): void => {
     const text = cellText(raw, cell.type, cell.isDate, deps);
     rowBytes += text.length;
-    if (rowBytes > ROW_BYTES_MAX) refuse(`longer than ${ROW_BYTES_MAX / 1024} KiB`);
+    if (rowBytes > CSV_ROW_BYTES_MAX) refuse(`longer than ${CSV_ROW_BYTES_MAX / 1024} KiB`);
     if (text === "") return;
     while (cells.length < cell.column) cells.push("");
     cells[cell.column] = text;
@@ -111,7 +111,7 @@ const createSheetHandler = (deps: SheetDeps): PartHandler => {
         cell = { column: -1, type: "n", isDate: false };
       } else if (name === "c") {
         const column = columnOf(r) ?? cell.column + 1;
-        if (column >= ROW_CELLS_MAX) refuse(`more than ${ROW_CELLS_MAX} cells`);
+        if (column >= CSV_ROW_CELLS_MAX) refuse(`more than ${CSV_ROW_CELLS_MAX} cells`);
         cell = { column, type: t, isDate: deps.dateStyles.has(Number(s)) };
         raw = "";
       } else if (name === "v" || name === "t") isValue = true;
@@ -119,7 +119,7 @@ const createSheetHandler = (deps: SheetDeps): PartHandler => {
     },
     text(piece) {
       if (isValue) raw += piece;
-      if (raw.length > ROW_BYTES_MAX) refuse(`longer than ${ROW_BYTES_MAX / 1024} KiB`);
+      if (raw.length > CSV_ROW_BYTES_MAX) refuse(`longer than ${CSV_ROW_BYTES_MAX / 1024} KiB`);
     },
     close(name) {
       if (name === "v" || name === "t") isValue = false;

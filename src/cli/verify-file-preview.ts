@@ -4,8 +4,8 @@ import { join, resolve } from "node:path";
 import type { Random } from "../base/secrets.ts";
 import { readRows } from "../bulk/csv.ts";
 import { type ListFile, withListFile } from "../bulk/list-file.ts";
-import { describeReading } from "../bulk/list-reading.ts";
-import { type Preview, previewOrder } from "../bulk/preview.ts";
+import { describeFormat } from "../bulk/detected-format.ts";
+import { type Preview, previewSubmission } from "../bulk/preview.ts";
 import { type Io, print, UsageError } from "./io.ts";
 import { table } from "./terminal-text.ts";
 import { counted } from "./progress.ts";
@@ -33,7 +33,7 @@ const textOf = (preview: Preview, { reading }: ListFile): string => {
   const others = candidates.filter(({ index }) => index !== reading.column.index);
   const names = others.map(({ index, name }) => `${index}${name === null ? "" : ` ${JSON.stringify(name)}`}`);
   return [
-    describeReading(reading),
+    describeFormat(reading),
     ...(names.length === 0 ? [] : [`Other columns with addresses: ${names.join(", ")}.`]),
     `${counted(rows.total, "row", "rows")}, ${counted(addresses.total, "address", "addresses")}; ${rows.duplicate.toLocaleString("en")} duplicate, ${rows.empty.toLocaleString("en")} empty, ${rows.invalid_syntax.toLocaleString("en")} no address.`,
     "",
@@ -55,7 +55,7 @@ export const previewFile = async (options: FileOptions, io: Io, random: Random):
       const { shape } = inspection;
       const about = { name: null, source: null, webhookUrl: null, reading, format: shape, rowsMax: shape.rows };
       const order = { inspection, list: { ...about, batches: readRows(source, shape) } };
-      const preview = await previewOrder(order, { credits: { available: 0, isHeld: false }, random });
+      const preview = await previewSubmission(order, { credits: { available: 0, isHeld: false }, random });
       const { credits, ...rest } = preview;
       print(io, options.json, rest, () => textOf(preview, list));
     });

@@ -1,5 +1,5 @@
-import type { Forecast } from "../bulk/job-object.ts";
-import type { JobRow } from "../bulk/store.ts";
+import type { JobForecast } from "../bulk/job-object.ts";
+import type { JobRow } from "../bulk/job-store.ts";
 import type { Io } from "./io.ts";
 import { counted, progressBar, showWhile } from "./progress.ts";
 
@@ -8,7 +8,7 @@ const HOUR_S = 3_600;
 
 export interface Progress {
   readonly job: JobRow;
-  readonly forecast: Forecast;
+  readonly forecast: JobForecast;
 }
 
 const duration = (seconds: number): string => {

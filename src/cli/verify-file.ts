@@ -5,14 +5,14 @@ import type { Log } from "../base/log.ts";
 import { type Random, sha256 } from "../base/secrets.ts";
 import { HEADER_CHOICES, type HeaderChoice } from "../bulk/columns-address.ts";
 import { readRows } from "../bulk/csv.ts";
-import { fileSource } from "../bulk/csv-source.ts";
-import { jobObject } from "../bulk/job-object.ts";
+import { fileSource } from "../bulk/byte-source.ts";
+import { jobView } from "../bulk/job-object.ts";
 import { type ListFile, withListFile } from "../bulk/list-file.ts";
-import { describeReading } from "../bulk/list-reading.ts";
-import { hashOf } from "../bulk/orders.ts";
-import { exportRows } from "../bulk/pages.ts";
+import { describeFormat } from "../bulk/detected-format.ts";
+import { hashOf } from "../bulk/submission.ts";
+import { exportRows } from "../bulk/job-rows.ts";
 import { resultsFormatSchema, writeResults as resultsOf } from "../bulk/results-csv.ts";
-import type { JobRow } from "../bulk/store.ts";
+import type { JobRow } from "../bulk/job-store.ts";
 import { composeAccounts } from "../compose.ts";
 import { type BulkDeps, composeBulk } from "../compose-bulk.ts";
 import type { Config } from "../config.ts";
@@ -183,7 +183,7 @@ const verifyList = async (list: Entry, { paths, options, io, ...deps }: Verifyin
   const bulk = composeBulk({ ...deps, db, ledger, clock: systemClock, checks: null });
   const earlier = findEarlier(bulk, list.name, paths);
   if (earlier !== null) io.err(`Resuming from ${paths.state}.`);
-  io.err(describeReading(list.reading));
+  io.err(describeFormat(list.reading));
   const job = earlier ?? (await enter(db, bulk, list));
   const ended = job.status === "completed" ? job : await workOff(db, bulk, job, io);
   if (ended.status !== "completed")
@@ -192,7 +192,7 @@ const verifyList = async (list: Entry, { paths, options, io, ...deps }: Verifyin
     const advice = "Nothing is lost: the same command tries again.";
     throw new CommandFailed(`${options.out} could not be written: ${messageOf(error)}. ${advice}`, "out");
   });
-  const { format, rows, addresses, verdicts, sub_statuses } = jobObject(ended, bulk.jobs.counts(ended.number));
+  const { format, rows, addresses, verdicts, sub_statuses } = jobView(ended, bulk.jobs.counts(ended.number));
   await bulk.runner.stop();
   db.close();
   removeState(paths.state);

@@ -3,17 +3,17 @@ import { Option } from "commander";
 import { systemClock } from "../base/clock.ts";
 import type { KeyMode } from "../base/secrets.ts";
 import type { Db } from "../db/open.ts";
-import { createActions } from "../webhooks/actions.ts";
+import { createDeliveryActions } from "../webhooks/delivery-actions.ts";
 import { secretsView } from "../webhooks/routes.ts";
 import { createWebhookSecretStore } from "../webhooks/secret-store.ts";
 import { createWebhookSecrets } from "../webhooks/secrets.ts";
 import {
-  createWebhookStore,
+  createDeliveryStore,
   DELIVERY_STATUSES,
   type DeliveryFilters,
   type DeliveryStatus,
   type WebhookOwner,
-} from "../webhooks/store.ts";
+} from "../webhooks/delivery-store.ts";
 import { deliveryView } from "../webhooks/webhooks.ts";
 import { type Io, print, UsageError } from "./io.ts";
 import { table } from "./terminal-text.ts";
@@ -100,7 +100,7 @@ export const addWebhookCommands = (program: Command, io: Io): void => {
     .action((wanted: Filters & { limit: string }) =>
       withDatabase(io, (db) => {
         const limit = readLimit(wanted.limit);
-        const rows = createWebhookStore(db).list(ownerOf(db, wanted), readFilters(wanted), { before: null, limit });
+        const rows = createDeliveryStore(db).list(ownerOf(db, wanted), readFilters(wanted), { before: null, limit });
         const deliveries = rows.map(deliveryView);
         print(io, wanted.json, { deliveries }, () => deliveryTable(deliveries));
       }),
@@ -110,7 +110,12 @@ export const addWebhookCommands = (program: Command, io: Io): void => {
     (act: "redeliver" | "cancel") =>
     async (id: string | undefined, wanted: Filters): Promise<void> =>
       withDatabase(io, async (db) => {
-        const actions = createActions({ db, store: createWebhookStore(db), clock: systemClock, wake: () => undefined });
+        const actions = createDeliveryActions({
+          db,
+          store: createDeliveryStore(db),
+          clock: systemClock,
+          wake: () => undefined,
+        });
         const owner = ownerOf(db, wanted);
         if (id !== undefined) {
           const delivery = deliveryView(await actions[act](owner, id));

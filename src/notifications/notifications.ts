@@ -2,7 +2,7 @@ import { type Clock, isoTime, nextTurn } from "../base/clock.ts";
 import { AppError } from "../base/errors.ts";
 import { nextDigestMs } from "../base/digest-schedule.ts";
 import type { Db, Tx } from "../db/open.ts";
-import type { Move } from "../webhooks/move-store.ts";
+import type { UrlMove } from "../webhooks/move-store.ts";
 import { type RecipientDomains, recipientsProblem } from "../mail/recipients.ts";
 import type { NotificationDefaults, NotificationsOwner, NotificationsStore } from "./store.ts";
 
@@ -14,7 +14,7 @@ export interface NotificationsDeps {
   /** Whether the receiver of a URL had it turned off. */
   readonly isUrlOff: (owner: NotificationsOwner, url: string) => boolean;
   /** Moves some of what waits for the default URL to the new one, or cancels it; true when there may be more. */
-  readonly moveSome: (tx: Tx, owner: NotificationsOwner, move: Move) => boolean;
+  readonly moveSome: (tx: Tx, owner: NotificationsOwner, move: UrlMove) => boolean;
   readonly clock: Clock;
   /** Whether mail can be sent at all. */
   readonly hasMail: boolean;

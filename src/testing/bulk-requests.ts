@@ -26,7 +26,7 @@ export const untilJobEnded = async (app: TestApp, key: TestRequest["key"], id: s
 };
 
 /** A page of items: `target` is the path behind that of all jobs. */
-export const itemsOf = async (app: TestApp, key: TestRequest["key"], target: string) => {
+export const fetchItems = async (app: TestApp, key: TestRequest["key"], target: string) => {
   const { body, status } = await app.request("GET", `${BULK_PATH}/${target}`, key === undefined ? {} : { key });
   expect(status).toBe(200);
   return { emails: body.emails as Item[], next: body.next_cursor as string | null };

@@ -5,13 +5,13 @@ import { join } from "node:path";
 import { Webhook } from "standardwebhooks";
 import { settle } from "../testing/clock.ts";
 import { createReceivers } from "../testing/receiver.ts";
-import { createWebhookWorlds, until } from "../testing/webhook-world.ts";
+import { createWebhookHarness, until } from "../testing/webhook-harness.ts";
 import { LOOK_EVERY_MS, REST_MS } from "./dispatcher.ts";
-import { FAST_MAX, SLOW_MAX } from "./places.ts";
-import { ATTEMPTS_MAX } from "./schedule.ts";
+import { FAST_MAX, SLOW_MAX } from "./delivery-slots.ts";
+import { DELIVERY_ATTEMPTS_MAX } from "./schedule.ts";
 import { SECRET_GRACE_MS } from "./secrets.ts";
 
-const newWorld = createWebhookWorlds();
+const newWorld = createWebhookHarness();
 const newReceiver = createReceivers();
 const LIVE = { accountId: "account", mode: "live" } as const;
 const TEST = { accountId: "account", mode: "test" } as const;
@@ -90,13 +90,15 @@ describe("an event", () => {
     }
     expect(world.find(id)).toMatchObject({
       status: "failed",
-      attempts: ATTEMPTS_MAX,
+      attempts: DELIVERY_ATTEMPTS_MAX,
       lastHttpStatus: 503,
       dueAtMs: null,
     });
     expect(new Set(receiver.received.map(({ headers }) => headers["webhook-id"]))).toEqual(new Set([id]));
     expect(new Set(receiver.received.map(({ body }) => body)).size).toBe(1);
-    expect(new Set(receiver.received.map(({ headers }) => headers["webhook-signature"])).size).toBe(ATTEMPTS_MAX);
+    expect(new Set(receiver.received.map(({ headers }) => headers["webhook-signature"])).size).toBe(
+      DELIVERY_ATTEMPTS_MAX,
+    );
     expect(world.logged.join()).toContain("given up");
   });
 

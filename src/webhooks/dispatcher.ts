@@ -4,19 +4,19 @@ import type { Random } from "../base/secrets.ts";
 import type { Db } from "../db/open.ts";
 import type { EventStore } from "./event-store.ts";
 import { PACE_MS } from "./formats.ts";
-import { createPlaces, type Place, type Seeker, seekerOf } from "./places.ts";
-import { createRecorder } from "./recorder.ts";
+import { createDeliverySlots, type DeliverySlot, type QueuedEndpoint, queuedEndpointOf } from "./delivery-slots.ts";
+import { createAttemptRecorder } from "./attempt-recorder.ts";
 import type { WebhookSecrets } from "./secrets.ts";
 import type { Sender } from "./send.ts";
-import type { Delivery, WebhookEndpoint, WebhookQueue, WebhookStore } from "./store.ts";
-import { createTakeOver, EVENTS_AT_ONCE_MAX, type TakeOverDeps } from "./take-over.ts";
+import type { Delivery, WebhookEndpoint, WebhookQueue, DeliveryStore } from "./delivery-store.ts";
+import { createOutboxRelay, EVENTS_AT_ONCE_MAX, type OutboxRelayDeps } from "./outbox-relay.ts";
 
 export interface DispatcherDeps {
   readonly db: Db;
-  readonly store: WebhookStore;
+  readonly store: DeliveryStore;
   readonly events: EventStore;
   /** The URL that all events of an account and mode go to, beside that of their subject. */
-  readonly defaultUrl: TakeOverDeps["defaultUrl"];
+  readonly defaultUrl: OutboxRelayDeps["defaultUrl"];
   readonly secrets: WebhookSecrets;
   readonly send: Sender;
   readonly clock: Clock;
@@ -41,34 +41,34 @@ const RESTING_MAX = 256;
 /**
  * Carries events from the outbox to their URLs. Everything that must survive is a row: what a killed process did not
  * record is sent again under the same id. The events of an account and mode about one subject go to a URL one after the other in their
- * order; many subjects and URLs are served at once, and `places.ts` says who may send.
+ * order; many subjects and URLs are served at once, and `delivery-slots.ts` limits who may send.
  */
 export const createDispatcher = (deps: DispatcherDeps) => {
   const { store, secrets, send, clock, log } = deps;
-  const places = createPlaces({ clock });
+  const places = createDeliverySlots({ clock });
   /** The queues being sent. */
   const running = new Map<string, Promise<void>>();
   /** Queues whose last attempt could not be recorded: how to end their rest. */
   const resting = new Map<string, () => void>();
   /** URLs that something is due for, those that wait longest first. */
-  const due = new Map<string, Seeker>();
+  const due = new Map<string, QueuedEndpoint>();
   /** When a URL may be called again that is paced, or has just asked to wait, on the monotonic clock. */
   const quietUntilMs = new Map<string, number>();
-  const takeOver = createTakeOver(deps);
-  const record = createRecorder(deps);
+  const takeOver = createOutboxRelay(deps);
+  const record = createAttemptRecorder(deps);
   let scanned: WebhookEndpoint | null = null;
   let cancelLook: (() => void) | null = null;
   let looking: Promise<void> | null = null;
   let lookAgain = false;
   let stopped = true;
 
-  const isQuiet = ({ key }: Seeker): boolean => (quietUntilMs.get(key) ?? 0) > clock.monotonicMs();
-  const beQuiet = ({ key }: Seeker, forMs: number): void => {
+  const isQuiet = ({ key }: QueuedEndpoint): boolean => (quietUntilMs.get(key) ?? 0) > clock.monotonicMs();
+  const beQuiet = ({ key }: QueuedEndpoint, forMs: number): void => {
     quietUntilMs.set(key, Math.max(quietUntilMs.get(key) ?? 0, clock.monotonicMs() + forMs));
   };
 
   /** Sends one event; false when the queue is not to go on. What was cancelled, moved or put off meanwhile is left alone. */
-  const sendOne = async (id: string, place: Place, written: Array<Promise<void>>): Promise<boolean> => {
+  const sendOne = async (id: string, place: DeliverySlot, written: Array<Promise<void>>): Promise<boolean> => {
     const delivery = store.find(id);
     const isMine = delivery?.status === "pending" && delivery.url === place.seeker.url;
     const isLimited = store.pausedUntil(delivery ?? place.seeker) > clock.nowMs();
@@ -87,7 +87,7 @@ export const createDispatcher = (deps: DispatcherDeps) => {
   };
 
   /** Sends the first ones of a queue as long as they are taken. The next is sent while the last is being written down. */
-  const sendQueue = async (head: Delivery, place: Place): Promise<void> => {
+  const sendQueue = async (head: Delivery, place: DeliverySlot): Promise<void> => {
     const written: Array<Promise<void>> = [];
     try {
       for (const { id } of store.queue(head, place.seeker.isPaced ? 1 : SENT_IN_A_ROW_MAX)) {
@@ -98,7 +98,7 @@ export const createDispatcher = (deps: DispatcherDeps) => {
     }
   };
 
-  const begin = (head: Delivery, place: Place): void => {
+  const begin = (head: Delivery, place: DeliverySlot): void => {
     const { seeker } = place;
     if (seeker.isPaced) beQuiet(seeker, PACE_MS);
     const rest = (cause: unknown): void => {
@@ -123,13 +123,13 @@ export const createDispatcher = (deps: DispatcherDeps) => {
   };
 
   /** The first event for a URL that is due and whose queue is not being sent. */
-  const nextHead = (seeker: Seeker): Delivery | undefined =>
+  const nextHead = (seeker: QueuedEndpoint): Delivery | undefined =>
     store
       .dueHeads(seeker, clock.nowMs(), places.countOf(seeker) + resting.size + 1)
       .find((delivery) => !running.has(queueKey(delivery)) && !resting.has(queueKey(delivery)));
 
   /** Begins what can begin for a URL; false when something due has to wait. */
-  const serve = (seeker: Seeker): boolean => {
+  const serve = (seeker: QueuedEndpoint): boolean => {
     for (;;) {
       const head = nextHead(seeker);
       if (head === undefined) return true;
@@ -158,7 +158,7 @@ export const createDispatcher = (deps: DispatcherDeps) => {
       scanned = endpoint ?? null;
       if (endpoint === undefined) return;
       if (endpoint.dueAtMs > nowMs) continue;
-      const seeker = seekerOf(endpoint);
+      const seeker = queuedEndpointOf(endpoint);
       if (places.countOf(seeker) === 0 || nextHead(seeker) !== undefined) due.set(seeker.key, seeker);
     }
   };

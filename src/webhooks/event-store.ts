@@ -3,7 +3,7 @@ import type { Stretch } from "../base/walk.ts";
 import type { KeyMode } from "../base/secrets.ts";
 import type { Db, Tx } from "../db/open.ts";
 import { outbox } from "../db/schema.ts";
-import type { WebhookOwner } from "./store.ts";
+import type { WebhookOwner } from "./delivery-store.ts";
 
 /** An event as a slice wrote it, in the transaction that changed the state. `data` is JSON text. */
 export interface EventRow {

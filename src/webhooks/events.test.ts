@@ -3,7 +3,7 @@ import { newId } from "../base/secrets.ts";
 import { EVENT_DOCS } from "../interface-document.ts";
 import { createApps, type TestApp } from "../testing/app.ts";
 import { createReceivers } from "../testing/receiver.ts";
-import { until } from "../testing/webhook-world.ts";
+import { until } from "../testing/webhook-harness.ts";
 import { EVENT_TYPES, eventsSchema } from "./schemas.ts";
 
 const start = createApps();

@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 import { z } from "zod";
 import { EVENT_DOCS } from "../interface-document.ts";
 import { createReceivers } from "../testing/receiver.ts";
-import { createWebhookWorlds, until } from "../testing/webhook-world.ts";
+import { createWebhookHarness, until } from "../testing/webhook-harness.ts";
 import { createFormats, formatOf } from "./formats.ts";
 
 const SLACK = "https://hooks.slack.com/services/T0/B0/x";
@@ -159,7 +159,7 @@ describe("what others wrote", () => {
 });
 
 describe("a chat", () => {
-  const newWorld = createWebhookWorlds();
+  const newWorld = createWebhookHarness();
   const newReceiver = createReceivers();
 
   test("gets messages, one a second, whatever their subjects", async () => {

@@ -3,10 +3,10 @@ import { newId } from "../base/secrets.ts";
 import type { Db, Tx } from "../db/open.ts";
 import { outbox } from "../db/schema.ts";
 import { webhookDeliveries } from "../db/schema-webhooks.ts";
-import type { Delivery, WebhookOwner, WebhookStore } from "./store.ts";
+import type { Delivery, WebhookOwner, DeliveryStore } from "./delivery-store.ts";
 
 /** A URL that was changed: what waits for the old one goes to the new one, or is cancelled when there is none. */
-export interface Move {
+export interface UrlMove {
   /** Of one target or domain; null: the default URL of the account. */
   readonly subject: string | null;
   readonly from: string;
@@ -21,10 +21,10 @@ export interface UrlChange {
 }
 
 /** Moves what waits for a URL that was changed. A moved event keeps its place in the order, and begins its attempts anew. */
-export const createMoveStore = (db: Db, store: WebhookStore) => {
+export const createMoveStore = (db: Db, store: DeliveryStore) => {
   const table = webhookDeliveries;
 
-  const waiting = ({ accountId, mode }: WebhookOwner, { subject, from }: Move, limit: number): Delivery[] =>
+  const waiting = ({ accountId, mode }: WebhookOwner, { subject, from }: UrlMove, limit: number): Delivery[] =>
     db.orm
       .select()
       .from(table)
@@ -52,7 +52,7 @@ export const createMoveStore = (db: Db, store: WebhookStore) => {
       )
       .get();
 
-  const moveOne = (tx: Tx, delivery: Delivery, { subject, to }: Move, nowMs: number): void => {
+  const moveOne = (tx: Tx, delivery: Delivery, { subject, to }: UrlMove, nowMs: number): void => {
     const { id, via } = delivery;
     const [leaving, staying] = subject === null ? (["default", "subject"] as const) : (["subject", "default"] as const);
     const twin = to === null ? undefined : twinOf(delivery, to);
@@ -75,7 +75,7 @@ export const createMoveStore = (db: Db, store: WebhookStore) => {
 
   return {
     /** Moves the first `limit` that wait for the old URL, and says how many; when it is the limit, there may be more. */
-    move(tx: Tx, owner: WebhookOwner, move: Move, atMs: number, limit: number): number {
+    move(tx: Tx, owner: WebhookOwner, move: UrlMove, atMs: number, limit: number): number {
       const { accountId, mode } = owner;
       const { subject, from, to } = move;
       if (subject !== null) {

@@ -16,7 +16,7 @@ import {
   testResultSchema,
   testSchema,
 } from "./schemas.ts";
-import { DELIVERY_STATUSES } from "./store.ts";
+import { DELIVERY_STATUSES } from "./delivery-store.ts";
 
 const TAG = "Webhooks";
 const TIME = { type: "string", format: "date-time" } as const;

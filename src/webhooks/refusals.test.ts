@@ -1,8 +1,8 @@
 import { describe, expect, test } from "bun:test";
 import { createReceivers } from "../testing/receiver.ts";
-import { createWebhookWorlds, until } from "../testing/webhook-world.ts";
+import { createWebhookHarness, until } from "../testing/webhook-harness.ts";
 
-const newWorld = createWebhookWorlds();
+const newWorld = createWebhookHarness();
 const newReceiver = createReceivers();
 const LIVE = { accountId: "account", mode: "live" } as const;
 const S_MS = 1_000;

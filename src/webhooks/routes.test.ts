@@ -3,7 +3,7 @@ import type { IssuedKey } from "../accounts/keys.ts";
 import { newId } from "../base/secrets.ts";
 import { createApps, type TestApp } from "../testing/app.ts";
 import { createReceivers } from "../testing/receiver.ts";
-import { until } from "../testing/webhook-world.ts";
+import { until } from "../testing/webhook-harness.ts";
 
 const start = createApps();
 const newReceiver = createReceivers();

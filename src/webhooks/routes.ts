@@ -9,7 +9,7 @@ import type { Guard } from "../http/guard.ts";
 import { rowsById, sendPage } from "../http/list-page.ts";
 import { pageParameters, readPage, writeCursor } from "../http/query.ts";
 import type { UrlPolicy } from "../net/fetch-url.ts";
-import type { ManyDone } from "./actions.ts";
+import type { BulkActionResult } from "./delivery-actions.ts";
 import {
   cancelSchema,
   deliveryFiltersSchema,
@@ -52,7 +52,10 @@ const manyOf = (body: z.output<typeof redeliverSchema>) => {
   return { filters: { ...filters, sinceMs: msOf(since), untilMs: msOf(until) }, after };
 };
 
-const manyView = ({ count, next }: ManyDone) => ({ count, next_cursor: next === null ? null : writeCursor(next) });
+const manyView = ({ count, next }: BulkActionResult) => ({
+  count,
+  next_cursor: next === null ? null : writeCursor(next),
+});
 
 /** Deliveries, events, test calls and secrets (contract §8). */
 export const createWebhookRoutes = ({ guard, webhooks, rules }: WebhookRouteDeps) => {

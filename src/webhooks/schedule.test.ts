@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { ATTEMPTS_MAX, waitAfter } from "./schedule.ts";
+import { DELIVERY_ATTEMPTS_MAX, waitAfter } from "./schedule.ts";
 
 const SECOND_MS = 1_000;
 const HOUR_MS = 3_600 * SECOND_MS;
@@ -15,6 +15,6 @@ test("the waits are those of the contract, and at most a tenth longer", () => {
 });
 
 test("after the tenth attempt there is none", () => {
-  expect(ATTEMPTS_MAX).toBe(10);
-  expect(waitAfter(ATTEMPTS_MAX, least)).toBeNull();
+  expect(DELIVERY_ATTEMPTS_MAX).toBe(10);
+  expect(waitAfter(DELIVERY_ATTEMPTS_MAX, least)).toBeNull();
 });

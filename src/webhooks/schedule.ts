@@ -16,7 +16,7 @@ const WAITS_MS: readonly number[] = [
   20 * HOUR_MS,
   24 * HOUR_MS,
 ];
-export const ATTEMPTS_MAX = WAITS_MS.length + 1;
+export const DELIVERY_ATTEMPTS_MAX = WAITS_MS.length + 1;
 /** Up to a tenth more, so that receivers that were down are not hit by everybody at once when they are back. */
 const JITTER_SHARE = 0.1;
 

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import type { UrlPolicy } from "../net/fetch-url.ts";
 import { DELIVERY_FORMATS } from "./formats.ts";
-import { DELIVERY_STATUSES } from "./store.ts";
+import { DELIVERY_STATUSES } from "./delivery-store.ts";
 
 const URL_CHARACTERS_MAX = 2_048;
 

@@ -1,7 +1,7 @@
 import { and, desc, eq, gt, isNull, or, type SQL } from "drizzle-orm";
 import type { Db, Tx } from "../db/open.ts";
 import { webhookSecrets } from "../db/schema-webhooks.ts";
-import type { WebhookOwner } from "./store.ts";
+import type { WebhookOwner } from "./delivery-store.ts";
 
 export interface WebhookSecret extends WebhookOwner {
   readonly id: string;

@@ -3,7 +3,7 @@ import { newId } from "../base/secrets.ts";
 import type { Db, Tx } from "../db/open.ts";
 import { newWebhookSecret } from "./signature.ts";
 import type { WebhookSecret, WebhookSecretStore } from "./secret-store.ts";
-import type { WebhookOwner } from "./store.ts";
+import type { WebhookOwner } from "./delivery-store.ts";
 
 /** How long the old secret goes on signing beside the new one. */
 export const SECRET_GRACE_MS = 24 * 60 * 60 * 1000;

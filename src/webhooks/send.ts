@@ -5,7 +5,7 @@ import { retryAfterMs } from "./retry-after.ts";
 import { signatureHeaders } from "./signature.ts";
 
 /** What is sent: the same event at every attempt, signed anew at each. */
-export interface Message {
+export interface WebhookRequest {
   readonly id: string;
   readonly url: string;
   /** The event as Standard Webhooks has it; a URL of Slack or Teams gets a message made of it. */
@@ -16,7 +16,7 @@ export interface Message {
 }
 
 /** How one attempt ended. `problem` is a sentence; null when it was taken. */
-export interface SendEnd {
+export interface DeliveryResult {
   readonly taken: boolean;
   /** The receiver says that it is gone for good (410). */
   readonly gone: boolean;
@@ -51,7 +51,7 @@ const LIMITED: ReadonlySet<number> = new Set([429, 503]);
 /** Builds the function that makes one attempt. Any status but 2xx is a failure, redirects too. */
 export const createSender = ({ post, clock, userAgent, ...rest }: SenderDeps) => {
   const formats = createFormats(rest);
-  return async ({ id, url, body: event, secrets, signal }: Message): Promise<SendEnd> => {
+  return async ({ id, url, body: event, secrets, signal }: WebhookRequest): Promise<DeliveryResult> => {
     const { payloadOf, isRefused } = formats.formatFor(url);
     const body = payloadOf(event);
     const headers = {
@@ -85,7 +85,7 @@ export const createSender = ({ post, clock, userAgent, ...rest }: SenderDeps) =>
 
 export type Sender = ReturnType<typeof createSender>;
 
-const NOTHING_HEARD: SendEnd = {
+const NOTHING_HEARD: DeliveryResult = {
   taken: false,
   gone: false,
   rejected: false,

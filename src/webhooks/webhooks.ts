@@ -4,18 +4,18 @@ import { newId } from "../base/secrets.ts";
 import type { Db, Tx } from "../db/open.ts";
 import type { Caller } from "../http/guard.ts";
 import type { Dispatcher } from "./dispatcher.ts";
-import { createActions } from "./actions.ts";
+import { createDeliveryActions } from "./delivery-actions.ts";
 import type { EventFilters, EventRow, EventStore } from "./event-store.ts";
 import type { WebhookSecrets } from "./secrets.ts";
 import { formatOf } from "./formats.ts";
 import { TEST_MESSAGE, TEST_TYPE } from "./schemas.ts";
-import type { Sender, SendEnd } from "./send.ts";
-import type { Delivery, DeliveryFilters, WebhookOwner, WebhookStore } from "./store.ts";
-import { bodyOf } from "./take-over.ts";
+import type { Sender, DeliveryResult } from "./send.ts";
+import type { Delivery, DeliveryFilters, WebhookOwner, DeliveryStore } from "./delivery-store.ts";
+import { bodyOf } from "./outbox-relay.ts";
 
 export interface WebhooksDeps {
   readonly db: Db;
-  readonly store: WebhookStore;
+  readonly store: DeliveryStore;
   readonly events: EventStore;
   readonly secrets: WebhookSecrets;
   readonly dispatcher: Dispatcher;
@@ -58,7 +58,7 @@ export const createWebhooks = ({
       list: (page) => store.list(owner, filters, page),
     }),
 
-    ...createActions({ db, store, clock, wake: dispatcher.wake }),
+    ...createDeliveryActions({ db, store, clock, wake: dispatcher.wake }),
 
     /** The events of an owner, the oldest first, whether or not anything was sent. */
     feed: (owner: WebhookOwner, filters: EventFilters) => events.window(owner, filters),
@@ -98,7 +98,7 @@ export const createWebhooks = ({
 };
 
 /** How a test call ended. */
-export interface TestEnd extends SendEnd {
+export interface TestEnd extends DeliveryResult {
   readonly id: string;
   readonly elapsedMs: number;
 }

@@ -4,7 +4,7 @@ import { testEvidence } from "../verify/test-keys.ts";
 import type { ListedRow, ListStore } from "./list-store.ts";
 import { type ResultColumns, toResult, toResultJson } from "./result-columns.ts";
 import type { ResultRow } from "./results-csv.ts";
-import { hasSuggestion, hintsOf, NO_HINTS, type RowHints } from "./row-hints.ts";
+import { hasSuggestion, addressHints, NO_HINTS, type RowHints } from "./row-hints.ts";
 import type { ItemFilters } from "./schemas.ts";
 
 const EXPORTED_AT_ONCE = 500;
@@ -36,7 +36,7 @@ const passes = ({ subStatus }: ListedRow, filters: ItemFilters): boolean => {
 };
 
 /** The items of a job in the order of their rows; with filters those that pass. */
-export const itemsOf = (lists: ListStore, job: number, filters: ItemFilters): ListSource<ListedRow> => {
+export const itemSource = (lists: ListStore, job: number, filters: ItemFilters): ListSource<ListedRow> => {
   const isFiltered = filters.verdict !== undefined || filters.sub_status !== undefined;
   const keyOf = ({ rowIndex }: ListedRow): string => String(rowIndex);
   return {
@@ -56,8 +56,8 @@ const cellsOf = (cells: string | null, email: string): string[] =>
 /** The texts of a test key's triggers are addresses; the key's table says why they are taken for none. */
 const hintsFor = ({ subStatus, submittedEmail, normalizedEmail }: ListedRow): RowHints => {
   if (subStatus === null) return NO_HINTS;
-  if (subStatus !== "invalid_syntax") return hasSuggestion(normalizedEmail) ? hintsOf(submittedEmail) : NO_HINTS;
-  const hints = hintsOf(submittedEmail);
+  if (subStatus !== "invalid_syntax") return hasSuggestion(normalizedEmail) ? addressHints(submittedEmail) : NO_HINTS;
+  const hints = addressHints(submittedEmail);
   if (hints.problem !== null) return hints;
   return { suggestion: null, problem: testEvidence(submittedEmail.trim()).address.problem };
 };

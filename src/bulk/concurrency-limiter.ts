@@ -1,6 +1,6 @@
 import type { Clock } from "../base/clock.ts";
 
-export interface GovernorDeps {
+export interface ConcurrencyLimiterDeps {
   readonly clock: Clock;
   /** Addresses of lists under way at a time, when nobody else is there. */
   readonly windowMax: number;
@@ -36,7 +36,7 @@ const GROW_BACK_MS = 60_000;
  * Leaves the processor to those who wait: while single checks come in, the window of lists is made so small that the
  * event loop stays punctual. Where it is the network that takes the time, nothing shrinks.
  */
-export const createGovernor = (deps: GovernorDeps) => {
+export const createConcurrencyLimiter = (deps: ConcurrencyLimiterDeps) => {
   const { clock, windowMax, isSomebodyWaiting, checkMs, lastShortageMs } = deps;
   let windowNow = windowMax;
   let affordable = windowMax;
@@ -91,4 +91,4 @@ export const createGovernor = (deps: GovernorDeps) => {
   };
 };
 
-export type Governor = ReturnType<typeof createGovernor>;
+export type ConcurrencyLimiter = ReturnType<typeof createConcurrencyLimiter>;

@@ -2,15 +2,15 @@ import { type Clock, wait } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import type { Db, Tx } from "../db/open.ts";
 import { isStorageTrouble, WRITE_AGAIN_MS } from "../verify/carry-out.ts";
-import type { Attempted, BulkRecord } from "./record.ts";
+import type { AttemptedAddress, JobWriter } from "./job-writer.ts";
 
-export interface ResultsWriterDeps {
+export interface ResultBatchesDeps {
   readonly db: Db;
-  readonly record: BulkRecord;
+  readonly record: JobWriter;
   readonly clock: Clock;
   readonly log: Log;
   /** Told after the commit, for each job of the batch. */
-  readonly onWritten: (job: number, written: readonly Attempted[]) => void;
+  readonly onWritten: (job: number, written: readonly AttemptedAddress[]) => void;
   /** Told of a job whose results cannot be written for a bug, not for the disk. */
   readonly onUnwritable: (job: number) => Promise<void>;
 }
@@ -23,11 +23,11 @@ export const UNWRITTEN_MAX = 5_000;
 
 interface Unwritten {
   readonly job: number;
-  readonly attempted: Attempted;
+  readonly attempted: AttemptedAddress;
 }
 
-const byJob = (batch: readonly Unwritten[]): Map<number, Attempted[]> => {
-  const groups = new Map<number, Attempted[]>();
+const byJob = (batch: readonly Unwritten[]): Map<number, AttemptedAddress[]> => {
+  const groups = new Map<number, AttemptedAddress[]>();
   for (const { job, attempted } of batch) {
     const group = groups.get(job);
     if (group === undefined) groups.set(job, [attempted]);
@@ -37,7 +37,7 @@ const byJob = (batch: readonly Unwritten[]): Map<number, Attempted[]> => {
 };
 
 /** Writes the results of all jobs, batch by batch, one batch at a time; a full disk makes it wait and try again. */
-export const createResultsWriter = (deps: ResultsWriterDeps) => {
+export const createResultBatches = (deps: ResultBatchesDeps) => {
   const { db, record, clock, log, onWritten, onUnwritable } = deps;
   const unwritten: Unwritten[] = [];
   let cancelTimer: (() => void) | null = null;
@@ -62,12 +62,12 @@ export const createResultsWriter = (deps: ResultsWriterDeps) => {
     }
   };
 
-  const writeJob = async (job: number, all: readonly Attempted[]): Promise<void> => {
+  const writeJob = async (job: number, all: readonly AttemptedAddress[]): Promise<void> => {
     if (await commit((tx) => record.attempted(tx, job, all))) onWritten(job, all);
     else await onUnwritable(job);
   };
 
-  const writeBatch = async (groups: Map<number, Attempted[]>): Promise<void> => {
+  const writeBatch = async (groups: Map<number, AttemptedAddress[]>): Promise<void> => {
     const isWritten = await commit((tx) => {
       for (const [job, all] of groups) record.attempted(tx, job, all);
     });
@@ -100,7 +100,7 @@ export const createResultsWriter = (deps: ResultsWriterDeps) => {
   };
 
   return {
-    add(job: number, attempted: Attempted): void {
+    add(job: number, attempted: AttemptedAddress): void {
       if (stopped) return;
       unwritten.push({ job, attempted });
       schedule();

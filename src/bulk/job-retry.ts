@@ -5,9 +5,9 @@ import type { Ledger } from "../billing/store.ts";
 import type { Db, Tx } from "../db/open.ts";
 import { UNSETTLED } from "../verify/result.ts";
 import type { ListStore } from "./list-store.ts";
-import { holdReference, type JobRow, type JobStore } from "./store.ts";
+import { holdReference, type JobRow, type JobStore } from "./job-store.ts";
 
-export interface AnotherRoundDeps {
+export interface JobRetryDeps {
   readonly db: Db;
   readonly jobs: JobStore;
   readonly lists: ListStore;
@@ -25,7 +25,7 @@ const isUnsettled = (subStatus: string): boolean => UNSETTLED.some((one) => one 
  * Checks again what a finished job left unsettled. One transaction holds the credits and queues the job; the results of
  * the addresses are then removed in steps, before the job is worked on. A crash in between leaves a mark at the job.
  */
-export const createAnotherRound = ({ db, jobs, lists, ledger, clock }: AnotherRoundDeps) => ({
+export const createJobRetry = ({ db, jobs, lists, ledger, clock }: JobRetryDeps) => ({
   /** How many addresses of a job are not settled. */
   async count({ number, addressesTotal }: JobRow): Promise<number> {
     let count = 0;

@@ -1,12 +1,12 @@
 import { describe, expect, test } from "bun:test";
 import { settle } from "../testing/clock.ts";
-import { createTurns } from "./turns.ts";
+import { createIntakeSlots } from "./intake-slots.ts";
 
 const LARGE = false;
 const SMALL = true;
 
 const setUp = () => {
-  const inTurn = createTurns();
+  const inTurn = createIntakeSlots();
   const running: Array<{ readonly name: string; readonly end: () => void }> = [];
   const refused: string[] = [];
   return {

@@ -1,27 +1,27 @@
 import { describe, expect, test } from "bun:test";
 import { createTestClock } from "../testing/clock.ts";
 import {
-  createPlaces,
+  createDeliverySlots,
   FAST_MAX,
   PER_URL_MAX,
-  type Place,
-  seekerOf,
+  type DeliverySlot,
+  queuedEndpointOf,
   SLOW_AFTER_MS,
   SLOW_MAX,
   UNKNOWN_MAX,
-} from "./places.ts";
+} from "./delivery-slots.ts";
 
 const seeker = (host: string, path = "/", accountId = "one") =>
-  seekerOf({ accountId, mode: "live", url: `https://${host}${path}` });
+  queuedEndpointOf({ accountId, mode: "live", url: `https://${host}${path}` });
 
 const start = () => {
   const clock = createTestClock();
-  const places = createPlaces({ clock });
+  const places = createDeliverySlots({ clock });
   return {
     clock,
     places,
     /** Takes places for distinct URLs until there is none left, at most so many. */
-    takeAll(count: number, accountId: string): Place[] {
+    takeAll(count: number, accountId: string): DeliverySlot[] {
       return Array.from({ length: count }, (_, n) =>
         places.take(seeker(`${accountId}${n}.example`, "/", accountId)),
       ).filter((place) => place !== null);
@@ -86,7 +86,7 @@ describe("URLs that nothing is known of", () => {
 describe("a request that hangs", () => {
   test("leaves its fast place after a second, and is given up only when there is no slow place and others wait", async () => {
     const { clock, places, takeAll } = start();
-    const held: Place[] = [];
+    const held: DeliverySlot[] = [];
     // Two accounts fill the slow lane; each has a share of its own.
     for (const account of ["one", "two"]) {
       held.push(...takeAll(60, account));

@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 import { newId } from "../base/secrets.ts";
 import { createApps, type TestApp } from "../testing/app.ts";
 import { createReceivers } from "../testing/receiver.ts";
-import { until } from "../testing/webhook-world.ts";
+import { until } from "../testing/webhook-harness.ts";
 import { deliveriesSchema } from "./schemas.ts";
 
 const start = createApps();

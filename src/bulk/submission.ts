@@ -6,19 +6,19 @@ import { sha256 } from "../base/secrets.ts";
 import { keptCell } from "../mail/address-in-cell.ts";
 import { checked, readJson } from "../http/body.ts";
 import { parametersOf, readParameters } from "../http/query.ts";
-import { BATCH_ROWS_MAX, type Inspection, type ListRow, readRows } from "./csv.ts";
-import { fileSource, type ListSource } from "./csv-source.ts";
+import { LIST_BATCH_ROWS_MAX, type Inspection, type ListRow, readRows } from "./csv.ts";
+import { fileSource, type ByteSource } from "./byte-source.ts";
 import type { IncomingList } from "./intake.ts";
 import { withListFile } from "./list-file.ts";
 import { JSON_LIST_FORMAT } from "./results-csv.ts";
-import { jsonOrderSchema, jsonQuerySchema, uploadOrderSchema } from "./schemas.ts";
+import { jsonListSchema, jsonQuerySchema, uploadOptionsSchema } from "./schemas.ts";
 import { receiveUpload, type Upload, uploadBytesMax } from "./upload.ts";
-import { SMALL_BYTES_MAX, SMALL_ROWS_MAX } from "./turns.ts";
+import { SMALL_BYTES_MAX, SMALL_ROWS_MAX } from "./intake-slots.ts";
 import { isArchive } from "./workbook.ts";
-import type { UploadPass } from "./upload-budget.ts";
+import type { UploadReservation } from "./upload-budget.ts";
 
 /** A list that has arrived, and a hash that is the same for the same list with the same options. */
-export interface Order {
+export interface Submission {
   readonly list: IncomingList;
   /** What a file looks like; null for a list that was given as JSON. */
   readonly inspection: Inspection | null;
@@ -34,8 +34,8 @@ const JSON_TYPE = /^application\/(.+\+)?json$/;
 const JSON_TYPES = /^$|^application\/(.+\+)?json$|^application\/x-www-form-urlencoded$/;
 
 async function* rowsOfEmails(emails: readonly string[]): AsyncGenerator<readonly ListRow[], void> {
-  for (let from = 0; from < emails.length; from += BATCH_ROWS_MAX) {
-    const batch = emails.slice(from, from + BATCH_ROWS_MAX);
+  for (let from = 0; from < emails.length; from += LIST_BATCH_ROWS_MAX) {
+    const batch = emails.slice(from, from + LIST_BATCH_ROWS_MAX);
     yield batch.map((text, at) => {
       const email = keptCell(text);
       return { rowIndex: from + at, cells: [email], email };
@@ -67,13 +67,13 @@ const withTypeNamed = (error: unknown): unknown => {
 const readJsonBody = async (request: Request) => {
   try {
     const { dry_run } = readParameters(parametersOf(request), jsonQuerySchema);
-    return { order: await readJson(request, jsonOrderSchema, JSON_BYTES_MAX), isDryRun: dry_run === "true" };
+    return { order: await readJson(request, jsonListSchema, JSON_BYTES_MAX), isDryRun: dry_run === "true" };
   } catch (error) {
     throw JSON_TYPE.test(mediaTypeOf(request)) ? error : withTypeNamed(error);
   }
 };
 
-const readJsonOrder = async (request: Request, context: OrderContext): Promise<Order> => {
+const readJsonOrder = async (request: Request, context: SubmissionContext): Promise<Submission> => {
   const { order, isDryRun } = await readJsonBody(request);
   const { emails, name = null, source = null } = order;
   const webhookUrl = readWebhookUrl(order.webhook_url, context);
@@ -86,25 +86,25 @@ const readJsonOrder = async (request: Request, context: OrderContext): Promise<O
 };
 
 /** SHA-256 of everything a source gives. */
-export const hashOf = async (source: ListSource): Promise<string> => {
+export const hashOf = async (source: ByteSource): Promise<string> => {
   const hash = createHash("sha256");
   for await (const chunk of source()) hash.update(chunk);
   return hash.digest("hex");
 };
 
-export interface OrderContext {
+export interface SubmissionContext {
   /** Where a file lies while it is taken in. */
   readonly folder: string;
   readonly clock: Clock;
   /** Reads a URL that events may be sent to. */
   readonly readUrl: (text: string) => Result<{ readonly href: string }, { readonly problem: string }>;
   /** Called before a file of at most so many bytes is received; throws 503 when the account uploads too much. */
-  readonly beginUpload: (bytes: number) => UploadPass;
+  readonly beginUpload: (bytes: number) => UploadReservation;
   /** Has a list that has arrived wait for its turn; throws 503 when too many wait. */
   readonly inTurn: <T>(isSmall: boolean, task: () => Promise<T>) => Promise<T>;
 }
 
-const readWebhookUrl = (text: string | undefined, { readUrl }: OrderContext): string | null => {
+const readWebhookUrl = (text: string | undefined, { readUrl }: SubmissionContext): string | null => {
   if (text === undefined) return null;
   const url = readUrl(text.trim());
   if (url.ok) return url.value.href;
@@ -122,13 +122,13 @@ const refuseContradictions = (parameters: URLSearchParams, fields: Readonly<Reco
 /** Reads a file that was uploaded. */
 const withFile = async <T>(
   { path, fileName, fields }: Upload,
-  { request, context }: { readonly request: Request; readonly context: OrderContext },
-  work: (order: Order) => Promise<T>,
+  { request, context }: { readonly request: Request; readonly context: SubmissionContext },
+  work: (order: Submission) => Promise<T>,
 ): Promise<T> => {
   const parameters = parametersOf(request);
   refuseContradictions(parameters, fields);
-  const given = { ...readParameters(parameters, uploadOrderSchema.partial()), ...fields };
-  const order = checked(uploadOrderSchema, given, "Invalid request body");
+  const given = { ...readParameters(parameters, uploadOptionsSchema.partial()), ...fields };
+  const order = checked(uploadOptionsSchema, given, "Invalid request body");
   const { name, source = null, webhook_url, dry_run, ...wish } = order;
   const webhookUrl = readWebhookUrl(webhook_url, context);
   return await withListFile(path, { wish, sheetPath: `${path}.sheet` }, ({ source: lines, inspection, reading }) => {
@@ -144,11 +144,11 @@ const withFile = async <T>(
 
 const withUpload = async <T>(
   request: Request,
-  context: OrderContext,
-  work: (order: Order) => Promise<T>,
+  context: SubmissionContext,
+  work: (order: Submission) => Promise<T>,
 ): Promise<T> => {
   // A wrong parameter is refused before the file is received.
-  readParameters(parametersOf(request), uploadOrderSchema.partial());
+  readParameters(parametersOf(request), uploadOptionsSchema.partial());
   const pass = context.beginUpload(uploadBytesMax(request));
   try {
     const upload = await receiveUpload(request, context);
@@ -169,10 +169,10 @@ const withUpload = async <T>(
  * Reads the list that a request brings, as JSON, as CSV or as a form, and hands it to `work`; a file that was uploaded
  * is gone afterwards. 400 for what is no list, 413, 415.
  */
-export const withOrder = async <T>(
+export const withSubmission = async <T>(
   request: Request,
-  context: OrderContext,
-  work: (order: Order) => Promise<T>,
+  context: SubmissionContext,
+  work: (order: Submission) => Promise<T>,
 ): Promise<T> => {
   if (!JSON_TYPES.test(mediaTypeOf(request))) return withUpload(request, context, work);
   const order = await readJsonOrder(request, context);

@@ -1,5 +1,5 @@
 /** Positions with the time at which each is due, the earliest first. */
-export interface DueQueue {
+export interface RetryHeap {
   add(dueAtMs: number, position: number): void;
   /** The earliest time, or null when nothing waits. */
   nextMs(): number | null;
@@ -11,7 +11,7 @@ export interface DueQueue {
 }
 
 /** A binary heap in two arrays of numbers: a whole list may wait for its retries. */
-export const createDueQueue = (): DueQueue => {
+export const createRetryHeap = (): RetryHeap => {
   const times: number[] = [];
   const positions: number[] = [];
   let latest = 0;

@@ -1,6 +1,6 @@
 import type { Clock } from "../base/clock.ts";
 import { isPaced } from "./formats.ts";
-import type { WebhookEndpoint } from "./store.ts";
+import type { WebhookEndpoint } from "./delivery-store.ts";
 
 /** Requests on their way at once, all in all: the platform has 256 for the whole process, and test calls need some. */
 export const FAST_MAX = 144;
@@ -21,7 +21,7 @@ const REMEMBERED_MAX = 10_000;
 type Standing = "answers" | "unknown" | "slow";
 
 /** A URL that wants to send, with what its limits go by. */
-export interface Seeker extends WebhookEndpoint {
+export interface QueuedEndpoint extends WebhookEndpoint {
   readonly key: string;
   readonly host: string;
   /** Its receiver wants one request at a time. */
@@ -29,8 +29,8 @@ export interface Seeker extends WebhookEndpoint {
 }
 
 /** A place that a queue of a URL has while it is being sent. */
-export interface Place {
-  readonly seeker: Seeker;
+export interface DeliverySlot {
+  readonly seeker: QueuedEndpoint;
   readonly abort: AbortController;
   lane: "fast" | "slow";
   readonly standing: Standing;
@@ -40,7 +40,7 @@ export interface Place {
   isGivenUp: boolean;
 }
 
-export const seekerOf = ({ accountId, mode, url }: WebhookEndpoint): Seeker => ({
+export const queuedEndpointOf = ({ accountId, mode, url }: WebhookEndpoint): QueuedEndpoint => ({
   ...{ accountId, mode, url },
   key: `${accountId} ${mode} ${url}`,
   host: new URL(url).host,
@@ -52,30 +52,30 @@ export const seekerOf = ({ accountId, mode, url }: WebhookEndpoint): Seeker => (
  * its own. A request that hangs moves there, too; when that lane is full and others wait, it is given up and gets its
  * turn there later, with the whole time. So neither many hanging URLs nor an account with many of them hold up others for long.
  */
-export const createPlaces = ({ clock }: { readonly clock: Clock }) => {
-  const places = new Set<Place>();
+export const createDeliverySlots = ({ clock }: { readonly clock: Clock }) => {
+  const places = new Set<DeliverySlot>();
   const standings = new Map<string, Standing>();
   const counts = new Map<string, number>();
 
   const count = (key: string): number => counts.get(key) ?? 0;
-  const keysOf = ({ seeker, lane, standing }: Place): string[] => {
+  const keysOf = ({ seeker, lane, standing }: DeliverySlot): string[] => {
     const groups = [lane, ...(lane === "fast" && standing === "unknown" ? ["unknown"] : [])];
     const scopes = ["", `account ${seeker.accountId}`, `host ${seeker.host}`];
     return [`url ${seeker.key}`, ...groups.flatMap((group) => scopes.map((scope) => `${group} ${scope}`))];
   };
-  const add = (place: Place, by: 1 | -1): void => {
+  const add = (place: DeliverySlot, by: 1 | -1): void => {
     for (const key of keysOf(place)) {
       const now = count(key) + by;
       if (now === 0) counts.delete(key);
       else counts.set(key, now);
     }
   };
-  const fits = (group: string, { accountId, host }: Seeker, all: number, each: number): boolean =>
+  const fits = (group: string, { accountId, host }: QueuedEndpoint, all: number, each: number): boolean =>
     count(`${group} `) < all && count(`${group} account ${accountId}`) < each && count(`${group} host ${host}`) < each;
 
-  const standingOf = ({ key }: Seeker): Standing => standings.get(key) ?? "unknown";
+  const standingOf = ({ key }: QueuedEndpoint): Standing => standings.get(key) ?? "unknown";
 
-  const laneFor = (seeker: Seeker): Place["lane"] | null => {
+  const laneFor = (seeker: QueuedEndpoint): DeliverySlot["lane"] | null => {
     const standing = standingOf(seeker);
     const perUrl = standing === "answers" && !seeker.isPaced ? PER_URL_MAX : 1;
     if (count(`url ${seeker.key}`) >= perUrl) return null;
@@ -87,34 +87,34 @@ export const createPlaces = ({ clock }: { readonly clock: Clock }) => {
 
   return {
     /** Whether there is a place for a URL. */
-    hasRoom: (seeker: Seeker): boolean => laneFor(seeker) !== null,
+    hasRoom: (seeker: QueuedEndpoint): boolean => laneFor(seeker) !== null,
     /** Whether the last request to a URL hung. */
-    isSlow: (seeker: Seeker): boolean => standingOf(seeker) === "slow",
+    isSlow: (seeker: QueuedEndpoint): boolean => standingOf(seeker) === "slow",
     /** How many places a URL has. */
-    countOf: ({ key }: Seeker): number => count(`url ${key}`),
+    countOf: ({ key }: QueuedEndpoint): number => count(`url ${key}`),
     /** A place for a URL; null while it has to wait. */
-    take(seeker: Seeker): Place | null {
+    take(seeker: QueuedEndpoint): DeliverySlot | null {
       const lane = laneFor(seeker);
       if (lane === null) return null;
       const abort = new AbortController();
       const standing = standingOf(seeker);
-      const place: Place = { seeker, abort, lane, standing, sinceMs: clock.monotonicMs(), isGivenUp: false };
+      const place: DeliverySlot = { seeker, abort, lane, standing, sinceMs: clock.monotonicMs(), isGivenUp: false };
       places.add(place);
       add(place, 1);
       return place;
     },
-    giveBack(place: Place): void {
+    giveBack(place: DeliverySlot): void {
       if (places.delete(place)) add(place, -1);
     },
     /** Whether nothing at all can begin. */
     isFull: (): boolean => count("fast ") >= FAST_MAX && count("slow ") >= SLOW_MAX,
 
     /** The next request of a place begins. */
-    begin(place: Place): void {
+    begin(place: DeliverySlot): void {
       place.sinceMs = clock.monotonicMs();
     },
     /** A request ended: whether it was answered at all, and in time to be no burden to others. */
-    ended({ seeker: { key }, sinceMs }: Place, isAnswered: boolean, isHung: boolean): void {
+    ended({ seeker: { key }, sinceMs }: DeliverySlot, isAnswered: boolean, isHung: boolean): void {
       standings.delete(key);
       const wasQuick = clock.monotonicMs() - sinceMs < SLOW_AFTER_MS;
       if (isHung) standings.set(key, "slow");
@@ -140,4 +140,4 @@ export const createPlaces = ({ clock }: { readonly clock: Clock }) => {
   };
 };
 
-export type Places = ReturnType<typeof createPlaces>;
+export type DeliverySlots = ReturnType<typeof createDeliverySlots>;

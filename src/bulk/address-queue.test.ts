@@ -1,11 +1,11 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import { createDueQueue } from "./due-queue.ts";
-import { bucketOf, createPlan, FIRST_PER_BUCKET_MAX, PER_BUCKET_MAX, type Taken } from "./plan.ts";
-import { createPositions } from "./positions.ts";
+import { createRetryHeap } from "./retry-heap.ts";
+import { bucketOf, createAddressQueue, FIRST_PER_BUCKET_MAX, PER_BUCKET_MAX, type Taken } from "./address-queue.ts";
+import { createAddressIndex } from "./address-index.ts";
 
 const NOW = 1_000;
-const takeAll = (plan: ReturnType<typeof createPlan>, nowMs = NOW): Taken[] => {
+const takeAll = (plan: ReturnType<typeof createAddressQueue>, nowMs = NOW): Taken[] => {
   const all: Taken[] = [];
   for (let taken = plan.take(nowMs); taken !== null; taken = plan.take(nowMs)) all.push(taken);
   return all;
@@ -13,13 +13,13 @@ const takeAll = (plan: ReturnType<typeof createPlan>, nowMs = NOW): Taken[] => {
 
 describe("the plan", () => {
   test("goes round the domains, whatever the order of the list", () => {
-    const plan = createPlan({ perGroupMax: 100 });
+    const plan = createAddressQueue({ perGroupMax: 100 });
     for (let position = 0; position < 9; position++) plan.add(position, Math.floor(position / 3));
     expect(takeAll(plan).map(({ position }) => position)).toEqual([0, 3, 6, 1, 4, 7, 2, 5, 8]);
   });
 
   test("begins few addresses of a domain, and more once its first answer is there", () => {
-    const plan = createPlan({ perGroupMax: 1_000 });
+    const plan = createAddressQueue({ perGroupMax: 1_000 });
     for (let position = 0; position < 200; position++) plan.add(position, 7);
     const first = takeAll(plan);
     expect(first).toHaveLength(FIRST_PER_BUCKET_MAX);
@@ -29,7 +29,7 @@ describe("the plan", () => {
   });
 
   test("bounds the domains of one provider together, and goes on when one of them is done", () => {
-    const plan = createPlan({ perGroupMax: 10 });
+    const plan = createAddressQueue({ perGroupMax: 10 });
     for (let bucket = 0; bucket < 20; bucket++) for (let n = 0; n < 5; n++) plan.add(bucket * 5 + n, bucket);
     const known = Array.from({ length: 20 }, () => plan.take(NOW)).filter((taken) => taken !== null);
     for (const taken of known) plan.release(taken, "slow provider");
@@ -42,7 +42,7 @@ describe("the plan", () => {
   });
 
   test("lets one more domain begin for each that ends, in the order in which they came to wait", () => {
-    const plan = createPlan({ perGroupMax: 2 });
+    const plan = createAddressQueue({ perGroupMax: 2 });
     for (let bucket = 0; bucket < 6; bucket++) for (let n = 0; n < 2; n++) plan.add(bucket * 2 + n, bucket);
     const first = Array.from({ length: 6 }, () => plan.take(NOW)).filter((taken) => taken !== null);
     for (const taken of first) plan.release(taken, "provider");
@@ -62,7 +62,7 @@ describe("the plan", () => {
     let serial = 0;
     /** A plan in which these domains are known to be the provider's. */
     const planOf = (perGroupMax: number) => {
-      const plan = createPlan({ perGroupMax });
+      const plan = createAddressQueue({ perGroupMax });
       const add = (...buckets: number[]) => {
         for (const bucket of buckets) plan.add(serial++, bucket);
       };
@@ -118,7 +118,7 @@ describe("the plan", () => {
   });
 
   test("takes a domain's retries first, at their time and not before", () => {
-    const plan = createPlan({ perGroupMax: 10 });
+    const plan = createAddressQueue({ perGroupMax: 10 });
     plan.add(1, 2);
     plan.addRetry(2, 2, NOW + 10);
     plan.addRetry(3, 2, NOW - 10);
@@ -129,7 +129,7 @@ describe("the plan", () => {
   });
 
   test("keeps the ceiling of a domain for retries, too: a thousand at once hold nobody up", () => {
-    const plan = createPlan({ perGroupMax: 10_000 });
+    const plan = createAddressQueue({ perGroupMax: 10_000 });
     for (let position = 0; position < 1_000; position++) plan.addRetry(position, 1, NOW);
     plan.add(1_000, 2);
     expect(takeAll(plan).map(({ bucket }) => bucket)).toEqual([2, ...Array(FIRST_PER_BUCKET_MAX).fill(1)]);
@@ -140,7 +140,7 @@ describe("the plan", () => {
     fc.assert(
       fc.property(sizes, fc.array(fc.nat(), { maxLength: 400 }), (counts, picks) => {
         const buckets = counts.flatMap((count, bucket) => Array<number>(count).fill(bucket));
-        const plan = createPlan({ perGroupMax: 3 });
+        const plan = createAddressQueue({ perGroupMax: 3 });
         for (const [position, bucket] of buckets.entries()) plan.add(position, bucket);
         const seen: number[] = [];
         const groupOf = new Map<number, string>();
@@ -194,7 +194,7 @@ describe("the plan", () => {
 test("the queue of retries gives back what is due, earliest first", () => {
   fc.assert(
     fc.property(fc.array(fc.integer({ min: 0, max: 50 })), fc.integer({ min: 0, max: 60 }), (times, nowMs) => {
-      const queue = createDueQueue();
+      const queue = createRetryHeap();
       for (const [position, dueAtMs] of times.entries()) queue.add(dueAtMs, position);
       const taken: number[] = [];
       for (let position = queue.take(nowMs); position !== null; position = queue.take(nowMs))
@@ -213,7 +213,7 @@ test("positions number texts as they first come, as a map would", () => {
       fc.array(fc.string({ maxLength: 3 }), { maxLength: 3_000 }),
       fc.bigInt({ min: 0n, max: 2n ** 60n }),
       (texts, seed) => {
-        const positions = createPositions(texts.length, seed);
+        const positions = createAddressIndex(texts.length, seed);
         const known = new Map<string, number>();
         for (const text of texts) {
           const isNew = !known.has(text);
@@ -224,7 +224,7 @@ test("positions number texts as they first come, as a map would", () => {
       },
     ),
   );
-  const full = createPositions(1, 1n);
+  const full = createAddressIndex(1, 1n);
   full.place("a");
   expect(() => full.place("b")).toThrow("more than 1 texts");
 });

@@ -78,7 +78,7 @@ export interface DeliveryFilters {
   readonly untilMs?: number | undefined;
 }
 
-export const createWebhookStore = (db: Db) => {
+export const createDeliveryStore = (db: Db) => {
   const table = webhookDeliveries;
   const pendingAt = ({ accountId, mode, url }: WebhookEndpoint): SQL | undefined =>
     and(eq(table.accountId, accountId), eq(table.mode, mode), eq(table.url, url), sql`status = 'pending'`);
@@ -296,4 +296,4 @@ export const createWebhookStore = (db: Db) => {
   };
 };
 
-export type WebhookStore = ReturnType<typeof createWebhookStore>;
+export type DeliveryStore = ReturnType<typeof createDeliveryStore>;

@@ -1,9 +1,9 @@
 import { afterEach, describe, expect, test } from "bun:test";
 import { createServer, type Socket } from "node:net";
 import { createReceivers } from "../testing/receiver.ts";
-import { createWebhookWorlds, until } from "../testing/webhook-world.ts";
+import { createWebhookHarness, until } from "../testing/webhook-harness.ts";
 
-const newWorld = createWebhookWorlds();
+const newWorld = createWebhookHarness();
 const newReceiver = createReceivers();
 const closers: Array<() => void> = [];
 afterEach(() => {

@@ -1,5 +1,5 @@
 import type { Clock } from "../base/clock.ts";
-import type { Forecast } from "./job-object.ts";
+import type { JobForecast } from "./job-object.ts";
 
 const RATE_OVER_S = 60;
 /** The first seconds say little: what needs no mail server comes first. */
@@ -14,7 +14,7 @@ const PAUSED_POLL_AFTER_MS = 5_000;
 const LOOKS = 5;
 
 /** How many addresses a job finished in each of the last sixty seconds. */
-export const createRate = (clock: Clock) => {
+export const createThroughput = (clock: Clock) => {
   const counts = new Float64Array(RATE_OVER_S);
   const seconds = new Float64Array(RATE_OVER_S).fill(-1);
   const startedS = Math.floor(clock.monotonicMs() / 1000);
@@ -40,9 +40,9 @@ export const createRate = (clock: Clock) => {
   };
 };
 
-export type Rate = ReturnType<typeof createRate>;
+export type Throughput = ReturnType<typeof createThroughput>;
 
-export interface Outlook {
+export interface ForecastInput {
   /** Addresses that need no waiting for a retry. */
   readonly fresh: number;
   /** Null until a rate is known. */
@@ -57,7 +57,7 @@ export interface Outlook {
  * An honest guess: the fresh addresses at the rate of the last minute, and no sooner than the latest planned retry; null
  * while there are fresh addresses and no rate is known. When to look again is known always.
  */
-export const forecast = ({ fresh, perSecond, hopedPerSecond, latestRetryMs }: Outlook): Forecast => {
+export const forecast = ({ fresh, perSecond, hopedPerSecond, latestRetryMs }: ForecastInput): JobForecast => {
   const workS = fresh === 0 ? 0 : fresh / (perSecond ?? hopedPerSecond);
   const retriesS = latestRetryMs === null ? 0 : Math.max(0, latestRetryMs) / 1000 + FIRST_GUESS_ATTEMPT_S;
   const secondsLeft = Math.max(1, Math.ceil(Math.max(workS, retriesS)));
@@ -70,4 +70,4 @@ export const forecast = ({ fresh, perSecond, hopedPerSecond, latestRetryMs }: Ou
 };
 
 /** How long it takes nobody knows while nothing answers. */
-export const PAUSED: Forecast = { secondsLeft: null, pollAfterMs: PAUSED_POLL_AFTER_MS };
+export const PAUSED: JobForecast = { secondsLeft: null, pollAfterMs: PAUSED_POLL_AFTER_MS };

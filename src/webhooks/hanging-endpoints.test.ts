@@ -1,9 +1,9 @@
 import { expect, test } from "bun:test";
 import { createReceivers } from "../testing/receiver.ts";
-import { createWebhookWorlds, until } from "../testing/webhook-world.ts";
+import { createWebhookHarness, until } from "../testing/webhook-harness.ts";
 import { LOOK_EVERY_MS } from "./dispatcher.ts";
 
-const newWorld = createWebhookWorlds();
+const newWorld = createWebhookHarness();
 const newReceiver = createReceivers();
 const of = (accountId: string, n: number) => ({ accountId, mode: "live", subject: `target:${accountId}${n}` }) as const;
 /** Within so many turns of the event loop a request that was sent arrives, also on a busy machine. */

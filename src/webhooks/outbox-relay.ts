@@ -4,16 +4,16 @@ import { newId, type KeyMode } from "../base/secrets.ts";
 import type { Db, Tx } from "../db/open.ts";
 import type { EventRow, EventStore } from "./event-store.ts";
 import type { WebhookSecrets } from "./secrets.ts";
-import type { Delivery, WebhookOwner, WebhookStore } from "./store.ts";
+import type { Delivery, WebhookOwner, DeliveryStore } from "./delivery-store.ts";
 
 /** Events that one transaction takes over. */
 export const EVENTS_AT_ONCE_MAX = 500;
 /** More than so many waiting for one URL of an account: its receiver has been away for long, and hears of no more. */
 const PENDING_MAX = 100_000;
 
-export interface TakeOverDeps {
+export interface OutboxRelayDeps {
   readonly db: Db;
-  readonly store: WebhookStore;
+  readonly store: DeliveryStore;
   readonly events: EventStore;
   /** The URL that all events of an account and mode go to, beside that of their subject; null when there is none. */
   readonly defaultUrl: (owner: WebhookOwner) => string | null;
@@ -40,7 +40,7 @@ interface Refusal {
 }
 
 /** Makes deliveries of the events in the outbox, in one transaction; answers how many events there were. */
-export const createTakeOver = (deps: TakeOverDeps) => {
+export const createOutboxRelay = (deps: OutboxRelayDeps) => {
   const { db, store, events, defaultUrl, secrets, clock, log, pendingMax = PENDING_MAX } = deps;
 
   /** One delivery for each URL. The first has the id of the event, so that a repeat after a crash inserts nothing twice. */

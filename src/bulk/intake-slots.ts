@@ -29,7 +29,7 @@ const busy = (): AppError =>
  * Lets a few lists be read and taken in at a time. The others wait: small ones before large ones, within each the accounts in
  * turn. Beyond what may wait, in all or of one account, a list is turned away with 503 `unavailable`.
  */
-export const createTurns = () => {
+export const createIntakeSlots = () => {
   const waiting = createFairQueue<() => void>();
   const roomFor = (placesMax: number) => createShares({ placesMax, realtimeShare: 0 });
   const room = { realtime: roomFor(WAITING_MAX.realtime), bulk: roomFor(WAITING_MAX.bulk) };

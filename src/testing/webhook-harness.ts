@@ -9,7 +9,7 @@ import { createEventStore } from "../webhooks/event-store.ts";
 import { createWebhookSecretStore } from "../webhooks/secret-store.ts";
 import { createWebhookSecrets } from "../webhooks/secrets.ts";
 import { createSender } from "../webhooks/send.ts";
-import { createWebhookStore, type Delivery, type WebhookOwner } from "../webhooks/store.ts";
+import { createDeliveryStore, type Delivery, type WebhookOwner } from "../webhooks/delivery-store.ts";
 import { createTestClock, settle } from "./clock.ts";
 import { createZoneResolver, type Zone } from "./dns-zone.ts";
 
@@ -34,7 +34,7 @@ const openOrThrow = (path: string): Db => {
 };
 
 /** Dispatchers for the tests of one file, over a database, a literal DNS zone and receivers on 127.0.0.0/8. */
-export const createWebhookWorlds = () => {
+export const createWebhookHarness = () => {
   const closers: Array<() => void> = [];
   afterEach(() => {
     for (const close of closers.splice(0)) close();
@@ -46,7 +46,7 @@ export const createWebhookWorlds = () => {
     const logged: string[] = [];
     const log = createLog("warn", clock, (line) => logged.push(line));
     const random = { integer: () => 0 };
-    const store = createWebhookStore(db);
+    const store = createDeliveryStore(db);
     const events = createEventStore(db);
     /** Account and mode to their default URL. */
     const defaults = new Map<string, string>();

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { createApps, type TestApp } from "../testing/app.ts";
-import { BULK_PATH, itemsOf, postList, untilJobEnded } from "../testing/bulk-requests.ts";
+import { BULK_PATH, fetchItems, postList, untilJobEnded } from "../testing/bulk-requests.ts";
 import { PAGE_BYTES_MAX } from "../base/walk.ts";
 import { previewSchema } from "./preview.ts";
 import { jobSchema } from "./schemas.ts";
@@ -45,7 +45,7 @@ describe("a list as a spreadsheet leaves it", () => {
       verdicts: { deliverable: 2, risky: 0, undeliverable: 1 },
       sub_statuses: { mailbox_exists: 2, invalid_syntax: 1 },
     });
-    const { emails } = await itemsOf(app, key, `${id}/items`);
+    const { emails } = await fetchItems(app, key, `${id}/items`);
     expect(emails.map((item) => [item.submitted_email, item.normalized_email, item.result?.sub_status])).toEqual([
       ["Ada <mailbox_exists@gmial.com>", "mailbox_exists@gmial.com", "mailbox_exists"],
       ["mailto:Mailbox_Exists@gmial.com?subject=x", "mailbox_exists@gmial.com", "mailbox_exists"],
@@ -105,7 +105,7 @@ describe("rows without an address", () => {
     const key = app.newKey({ mode: "live" });
     const { id, body } = await postList(app, { key, body: { emails: ["", " "] } });
     expect(body).toMatchObject({ status: "completed", rows: { finished: 2, empty: 2 }, credits: { held: 0 } });
-    const { emails } = await itemsOf(app, key, `${id}/items`);
+    const { emails } = await fetchItems(app, key, `${id}/items`);
     expect(emails.map(({ result }) => result?.sub_status)).toEqual(["invalid_syntax", "invalid_syntax"]);
   });
 });
@@ -179,7 +179,7 @@ describe("cells that are too long", () => {
     const long = `${"x".repeat(400)}@b.example`;
     const { id } = await postList(app, { key, body: `email\n${long}\na@b.example\n`, headers: CSV });
     await untilJobEnded(app, key, id);
-    const { emails } = await itemsOf(app, key, `${id}/items`);
+    const { emails } = await fetchItems(app, key, `${id}/items`);
     expect(emails[0]).toMatchObject({
       submitted_email: `${"x".repeat(320)}…`,
       normalized_email: `${"x".repeat(320)}…`,
@@ -209,7 +209,7 @@ describe("cells that are too long", () => {
     const seen: number[] = [];
     let pages = 0;
     for (let cursor = ""; ; pages++) {
-      const { emails: items, next } = await itemsOf(app, key, `${id}/items?limit=1000${cursor}`);
+      const { emails: items, next } = await fetchItems(app, key, `${id}/items?limit=1000${cursor}`);
       seen.push(...items.map((item) => item.row_index));
       expect(JSON.stringify(items).length).toBeLessThan(PAGE_BYTES_MAX * 1.1);
       if (next === null) break;

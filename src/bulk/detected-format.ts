@@ -8,7 +8,7 @@ import { DELIMITERS } from "./csv-records.ts";
 const NAME_CHARACTERS_SHOWN = 200;
 
 /** How a file was read, as the job and the preview tell it. */
-export const listReadingSchema = z
+export const detectedFormatSchema = z
   .object({
     type: z.enum(["csv", "xlsx"]).meta({ description: "`xlsx`: the first visible sheet of an Excel workbook." }),
     encoding: z.enum(ENCODINGS).meta({ description: "Of a CSV; a sheet is read as UTF-8." }),
@@ -25,18 +25,18 @@ export const listReadingSchema = z
       message: z.string().meta({ description: "The reason as a sentence." }),
     }),
   })
-  .meta({ title: "ListReading" });
-export type ListReading = z.output<typeof listReadingSchema>;
+  .meta({ title: "DetectedFormat" });
+export type DetectedFormat = z.output<typeof detectedFormatSchema>;
 
 /** A column's name as it is shown. */
 export const shownName = (name: string | null): string | null =>
   name === null || name.length <= NAME_CHARACTERS_SHOWN ? name : `${name.slice(0, NAME_CHARACTERS_SHOWN)}…`;
 
 /** What the interface tells of a list's shape. */
-export const readingOf = (
-  type: ListReading["type"],
+export const detectedFormatOf = (
+  type: DetectedFormat["type"],
   { encoding, delimiter, header, titles, column, columnName, reason }: ListShape,
-): ListReading => ({
+): DetectedFormat => ({
   type,
   encoding: encoding.name,
   delimiter,
@@ -48,7 +48,7 @@ export const readingOf = (
 const DELIMITER_NAMES = { ",": "comma", ";": "semicolon", "\t": "tab", "|": "bar" } as const;
 
 /** A reading in two lines for people. */
-export const describeReading = ({ type, encoding, delimiter, header, title_rows, column }: ListReading): string => {
+export const describeFormat = ({ type, encoding, delimiter, header, title_rows, column }: DetectedFormat): string => {
   const titles = title_rows === 0 ? "" : `, below ${title_rows === 1 ? "a title row" : `${title_rows} title rows`}`;
   const file =
     type === "xlsx"

@@ -52,7 +52,7 @@ export interface ListTotals {
 }
 
 /** How many of a job's rows ended so. */
-export interface OutcomeCount {
+export interface SubStatusCount {
   readonly subStatus: string;
   readonly rows: number;
 }
@@ -220,9 +220,9 @@ export const createJobStore = (db: Db) => {
 
     advance: (_tx: Tx, number: number, by: Advance): void =>
       void advance.run(by.rows, by.addresses, by.charged, by.released, number),
-    addCount: (_tx: Tx, number: number, { subStatus, rows }: OutcomeCount): void =>
+    addCount: (_tx: Tx, number: number, { subStatus, rows }: SubStatusCount): void =>
       void count.run(number, subStatus, rows),
-    counts: (number: number): OutcomeCount[] =>
+    counts: (number: number): SubStatusCount[] =>
       db.orm
         .select({ subStatus: bulkCounts.subStatus, rows: bulkCounts.rows })
         .from(bulkCounts)

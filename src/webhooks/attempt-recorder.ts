@@ -2,13 +2,13 @@ import type { Clock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import type { Random } from "../base/secrets.ts";
 import type { Db, Tx } from "../db/open.ts";
-import { ATTEMPTS_MAX, waitAfter } from "./schedule.ts";
-import type { SendEnd } from "./send.ts";
-import type { AttemptEnd, Delivery, WebhookStore } from "./store.ts";
+import { DELIVERY_ATTEMPTS_MAX, waitAfter } from "./schedule.ts";
+import type { DeliveryResult } from "./send.ts";
+import type { AttemptEnd, Delivery, DeliveryStore } from "./delivery-store.ts";
 
-export interface RecorderDeps {
+export interface AttemptRecorderDeps {
   readonly db: Db;
-  readonly store: WebhookStore;
+  readonly store: DeliveryStore;
   readonly clock: Clock;
   readonly random: Random;
   readonly log: Log;
@@ -18,8 +18,8 @@ export interface RecorderDeps {
 export const REJECTIONS_MAX = 3;
 
 /** Writes down how an attempt ended, and what that means for its queue: go on, wait, step aside, give up, or stop for good (410). */
-export const createRecorder = ({ db, store, clock, random, log }: RecorderDeps) => {
-  const endOf = (before: Delivery, end: SendEnd): AttemptEnd => {
+export const createAttemptRecorder = ({ db, store, clock, random, log }: AttemptRecorderDeps) => {
+  const endOf = (before: Delivery, end: DeliveryResult): AttemptEnd => {
     const nowMs = clock.nowMs();
     const attempts = before.attempts + 1;
     const rejections = before.rejections + (end.rejected ? 1 : 0);
@@ -42,7 +42,7 @@ export const createRecorder = ({ db, store, clock, random, log }: RecorderDeps) 
   };
 
   /** The change that an attempt makes in its row; null when somebody cancelled or moved it meanwhile, and it was not taken. */
-  const write = (tx: Tx, { id, url }: Delivery, end: SendEnd): AttemptEnd | null => {
+  const write = (tx: Tx, { id, url }: Delivery, end: DeliveryResult): AttemptEnd | null => {
     const delivery = store.find(id);
     if (delivery === undefined) return null;
     const isSame = delivery.status === "pending" && delivery.url === url;
@@ -53,7 +53,7 @@ export const createRecorder = ({ db, store, clock, random, log }: RecorderDeps) 
     return change;
   };
 
-  return async (delivery: Delivery, end: SendEnd): Promise<void> => {
+  return async (delivery: Delivery, end: DeliveryResult): Promise<void> => {
     const { id, url, type } = delivery;
     const change = await db.commit((tx) => {
       const written = write(tx, delivery, end);
@@ -66,7 +66,8 @@ export const createRecorder = ({ db, store, clock, random, log }: RecorderDeps) 
     // The rest of the URL may well hold a token.
     const fields = { id, type, host: new URL(url).host, problem: end.problem };
     if (end.gone) log.warn("a webhook's receiver is gone (410): its URL is turned off", fields);
-    else if (change?.status === "failed") log.warn(`a webhook is given up after ${ATTEMPTS_MAX} attempts`, fields);
+    else if (change?.status === "failed")
+      log.warn(`a webhook is given up after ${DELIVERY_ATTEMPTS_MAX} attempts`, fields);
     else if (change?.status === "rejected") log.warn("a webhook is rejected by its receiver; later ones go on", fields);
     else if (!end.taken) log.debug("a webhook was not taken; it is sent again", fields);
   };

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { createTestClock } from "../testing/clock.ts";
-import { createGovernor } from "./governor.ts";
+import { createConcurrencyLimiter } from "./concurrency-limiter.ts";
 
 const WINDOW = 1_000;
 
@@ -9,7 +9,7 @@ const governed = (checkMs = 5) => {
   const clock = createTestClock();
   const [late, somebody] = [{ ms: 0 }, { waits: true }];
   const lateClock: typeof clock = { ...clock, after: (delayMs, run) => clock.after(delayMs + late.ms, run) };
-  const governor = createGovernor({
+  const governor = createConcurrencyLimiter({
     ...{ clock: lateClock, windowMax: WINDOW },
     isSomebodyWaiting: () => somebody.waits,
     lastShortageMs: () => Number.NEGATIVE_INFINITY,

@@ -1,18 +1,18 @@
 import { type Clock, nextTurn } from "../base/clock.ts";
 import { AppError } from "../base/errors.ts";
 import type { Db, Tx } from "../db/open.ts";
-import type { Delivery, DeliveryFilters, DeliveryStatus, WebhookOwner, WebhookStore } from "./store.ts";
+import type { Delivery, DeliveryFilters, DeliveryStatus, WebhookOwner, DeliveryStore } from "./delivery-store.ts";
 
-export interface ActionsDeps {
+export interface DeliveryActionsDeps {
   readonly db: Db;
-  readonly store: WebhookStore;
+  readonly store: DeliveryStore;
   readonly clock: Clock;
   /** What is due is sent at once. */
   readonly wake: () => void;
 }
 
 /** What was done to many. */
-export interface ManyDone {
+export interface BulkActionResult {
   readonly count: number;
   /** Behind which delivery to go on; null when all were seen to. */
   readonly next: string | null;
@@ -27,7 +27,7 @@ const LOOKED_AT_ONCE = 5_000;
 const UNDELIVERED: readonly DeliveryStatus[] = ["rejected", "failed"];
 
 /** What people do to deliveries: send again, and cancel; one of them, or all that pass a filter. */
-export const createActions = ({ db, store, clock, wake }: ActionsDeps) => {
+export const createDeliveryActions = ({ db, store, clock, wake }: DeliveryActionsDeps) => {
   const find = (owner: WebhookOwner, id: string): Delivery => {
     const delivery = store.find(id);
     if (delivery === undefined || delivery.accountId !== owner.accountId || delivery.mode !== owner.mode) {
@@ -61,7 +61,7 @@ export const createActions = ({ db, store, clock, wake }: ActionsDeps) => {
     owner: WebhookOwner,
     filters: DeliveryFilters,
     { after, act }: { readonly after: string | null; readonly act: (tx: Tx, delivery: Delivery) => boolean },
-  ): Promise<ManyDone> => {
+  ): Promise<BulkActionResult> => {
     let behind = after;
     let [count, seen] = [0, 0];
     while (seen < MANY_MAX) {
@@ -105,12 +105,12 @@ export const createActions = ({ db, store, clock, wake }: ActionsDeps) => {
     },
 
     /** Sends all again that pass; where no status is given, those that were rejected or failed. */
-    redeliverMany: (owner: WebhookOwner, filters: DeliveryFilters, after: string | null): Promise<ManyDone> =>
+    redeliverMany: (owner: WebhookOwner, filters: DeliveryFilters, after: string | null): Promise<BulkActionResult> =>
       doToMany(owner, { ...filters, status: filters.status ?? UNDELIVERED }, { after, act: sendAgain }),
     /** Cancels all pending ones that pass. */
-    cancelMany: (owner: WebhookOwner, filters: DeliveryFilters, after: string | null): Promise<ManyDone> =>
+    cancelMany: (owner: WebhookOwner, filters: DeliveryFilters, after: string | null): Promise<BulkActionResult> =>
       doToMany(owner, { ...filters, status: "pending" }, { after, act: cancelOne }),
   };
 };
 
-export type Actions = ReturnType<typeof createActions>;
+export type DeliveryActions = ReturnType<typeof createDeliveryActions>;

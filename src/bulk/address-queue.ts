@@ -1,4 +1,4 @@
-import { createDueQueue } from "./due-queue.ts";
+import { createRetryHeap } from "./retry-heap.ts";
 
 /** Domains share so many buckets by their hash: enough that two big ones seldom meet. */
 export const BUCKETS = 4096;
@@ -19,7 +19,7 @@ export interface Taken {
   readonly group: string | null;
 }
 
-export interface PlanOptions {
+export interface AddressQueueOptions {
   /** Addresses whose mail hosts belong together (a provider) under way at a time. */
   readonly perGroupMax: number;
 }
@@ -56,10 +56,10 @@ const isEmpty = ({ due, fresh }: Bucket): boolean => leftIn(due) + leftIn(fresh)
  * once it is known, for each provider of mail hosts, so that a slow one holds nobody up. Retries come at their time,
  * before what is fresh of their domain. Everything is in memory and can be made again from the database at any time.
  */
-export const createPlan = ({ perGroupMax }: PlanOptions) => {
+export const createAddressQueue = ({ perGroupMax }: AddressQueueOptions) => {
   const buckets = new Map<number, Bucket>();
   const bucketOfRetry = new Map<number, number>();
-  const retries = createDueQueue();
+  const retries = createRetryHeap();
   const groups = new Map<string, number>();
   /** Buckets that wait for a place of their full group, in the order in which they came. */
   const full = new Map<string, Set<number>>();
@@ -219,4 +219,4 @@ export const createPlan = ({ perGroupMax }: PlanOptions) => {
   };
 };
 
-export type Plan = ReturnType<typeof createPlan>;
+export type AddressQueue = ReturnType<typeof createAddressQueue>;

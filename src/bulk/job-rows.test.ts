@@ -2,18 +2,18 @@ import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { z } from "zod";
 import { sendPage } from "../http/list-page.ts";
-import { BULK_ACCOUNT, createBulkWorlds } from "../testing/bulk-world.ts";
+import { BULK_ACCOUNT, createBulkHarness } from "../testing/bulk-harness.ts";
 import { createTestClock } from "../testing/clock.ts";
 import { SIGNAL_VALUES, SUB_STATUSES, signalsSchema, type VerificationResult, VERDICT_OF } from "../verify/result.ts";
-import { exportRows, itemsOf } from "./pages.ts";
-import { createRate, forecast } from "./progress.ts";
+import { exportRows, itemSource } from "./job-rows.ts";
+import { createThroughput, forecast } from "./forecast.ts";
 import { toColumns, toResult, toResultJson } from "./result-columns.ts";
 
 const pageSchema = z.object({
   emails: z.array(z.object({ submitted_email: z.string() })),
   next_cursor: z.string().nullable(),
 });
-const newWorld = createBulkWorlds();
+const newWorld = createBulkHarness();
 const names = signalsSchema.keyof().options;
 
 const results: fc.Arbitrary<VerificationResult> = fc
@@ -58,7 +58,7 @@ describe("the rows of a job", () => {
       }
     expect(exported).toEqual(emails);
     const paged: string[] = [];
-    const items = itemsOf(lists, number, {});
+    const items = itemSource(lists, number, {});
     const request = new Request("http://localhost/");
     for (let after: string | null = null, pages = 0; after !== null || pages === 0; pages++) {
       const answer = await sendPage(request, { name: "emails", page: { after, limit: 1_000 } }, items);
@@ -115,7 +115,7 @@ describe("the forecast", () => {
 
   test("the rate is that of the last minute, or since the start", async () => {
     const clock = createTestClock();
-    const rate = createRate(clock);
+    const rate = createThroughput(clock);
     rate.note(100);
     await clock.advance(4_000);
     expect(rate.perSecond()).toBeNull();

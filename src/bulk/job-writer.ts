@@ -2,12 +2,12 @@ import type { Clock } from "../base/clock.ts";
 import type { Ledger } from "../billing/store.ts";
 import type { Db, Tx } from "../db/open.ts";
 import { insertEvent } from "../db/outbox.ts";
-import type { Outcome } from "./attempt.ts";
-import { isUnfinished, jobObject } from "./job-object.ts";
+import type { AttemptOutcome } from "./attempt.ts";
+import { isUnfinished, jobView } from "./job-object.ts";
 import type { ListStore } from "./list-store.ts";
-import { type Advance, holdReference, type JobRow, type JobStore } from "./store.ts";
+import { type Advance, holdReference, type JobRow, type JobStore } from "./job-store.ts";
 
-export interface RecordDeps {
+export interface JobWriterDeps {
   readonly db: Db;
   readonly jobs: JobStore;
   readonly lists: ListStore;
@@ -16,7 +16,7 @@ export interface RecordDeps {
 }
 
 /** What came of one attempt, to be written down. */
-export interface Attempted {
+export interface AttemptedAddress {
   readonly position: number;
   /** The bucket of its domain. */
   readonly bucket: number;
@@ -24,14 +24,14 @@ export interface Attempted {
   readonly rows: number;
   /** Whether it was tried before, so that there may be evidence of that to drop. */
   readonly isRetry: boolean;
-  readonly outcome: Outcome;
+  readonly outcome: AttemptOutcome;
 }
 
 const EVENT_OF = { completed: "bulk.completed", cancelled: "bulk.cancelled", failed: "bulk.failed" } as const;
 const NOTE_OF = { cancelled: "cancelled", failed: "failed" } as const;
 
 /** The writes that move a job on, each inside the caller's transaction. They only read and write the database. */
-export const createRecord = ({ db, jobs, lists, ledger, clock }: RecordDeps) => {
+export const createJobWriter = ({ db, jobs, lists, ledger, clock }: JobWriterDeps) => {
   const tell = (tx: Tx, number: number, status: keyof typeof EVENT_OF): void => {
     const job = jobs.get(number);
     if (job === undefined) return;
@@ -40,7 +40,7 @@ export const createRecord = ({ db, jobs, lists, ledger, clock }: RecordDeps) => 
       mode: job.mode,
       type: EVENT_OF[status],
       subject: `job:${job.id}`,
-      data: jobObject(job, jobs.counts(number)),
+      data: jobView(job, jobs.counts(number)),
       url: job.webhookUrl,
       createdAtMs: clock.nowMs(),
     });
@@ -52,7 +52,7 @@ export const createRecord = ({ db, jobs, lists, ledger, clock }: RecordDeps) => 
   };
 
   /** Writes one outcome; false when the address was finished before. */
-  const writeOne = (tx: Tx, job: number, { position, isRetry, outcome }: Attempted): boolean => {
+  const writeOne = (tx: Tx, job: number, { position, isRetry, outcome }: AttemptedAddress): boolean => {
     if (outcome.kind === "later") {
       const isOpen = lists.postpone(tx, job, { position, dueAtMs: outcome.dueAtMs });
       if (isOpen && outcome.evidence !== null) lists.saveEvidence(tx, job, { position, body: outcome.evidence });
@@ -96,7 +96,7 @@ export const createRecord = ({ db, jobs, lists, ledger, clock }: RecordDeps) => 
      * Writes down what attempts came to, with the end of their holds and, after the last one, the end of the job and its
      * event. Whatever comes after the job's end is dropped.
      */
-    attempted(tx: Tx, number: number, all: readonly Attempted[]): void {
+    attempted(tx: Tx, number: number, all: readonly AttemptedAddress[]): void {
       const job = jobs.get(number);
       if (job === undefined || !isUnfinished(job)) return;
       const finished: Finished[] = [];
@@ -133,4 +133,4 @@ interface Finished {
   readonly chargeable: boolean;
 }
 
-export type BulkRecord = ReturnType<typeof createRecord>;
+export type JobWriter = ReturnType<typeof createJobWriter>;

@@ -3,15 +3,15 @@ import { steadyTime } from "../base/clock.ts";
 import type { Outages } from "../probe/outages.ts";
 import { createLog } from "../base/log.ts";
 import { createLedger } from "../billing/store.ts";
-import type { AttemptAddress, Outcome } from "../bulk/attempt.ts";
+import type { AttemptAddress, AttemptOutcome } from "../bulk/attempt.ts";
 import type { ListRow } from "../bulk/csv.ts";
-import { createIntake } from "../bulk/intake.ts";
+import { createBulkIntake } from "../bulk/intake.ts";
 import type { OpenAddress } from "../bulk/list-store.ts";
 import { createListStore } from "../bulk/list-store.ts";
-import { createRecord } from "../bulk/record.ts";
+import { createJobWriter } from "../bulk/job-writer.ts";
 import { JSON_LIST_FORMAT } from "../bulk/results-csv.ts";
 import { createBulkRunner } from "../bulk/runner.ts";
-import { createJobStore, type JobRow } from "../bulk/store.ts";
+import { createJobStore, type JobRow } from "../bulk/job-store.ts";
 import { type Db, openDb } from "../db/open.ts";
 import type { SubStatus } from "../verify/result.ts";
 import { createTestClock } from "./clock.ts";
@@ -21,7 +21,7 @@ export const OTHER_ACCOUNT = "account-2";
 export const BULK_CREDITS = 1_000_000;
 
 /** What an attempt at an address comes to. */
-export const bulkOutcome = (subStatus: SubStatus, chargeable = true, group: string | null = null): Outcome => ({
+export const bulkOutcome = (subStatus: SubStatus, chargeable = true, group: string | null = null): AttemptOutcome => ({
   kind: "done",
   columns: { subStatus, qualityScore: 1, confidence: 1, signals: "pppppppppp", verifiedAtMs: 0 },
   chargeable,
@@ -34,7 +34,7 @@ const NO_OUTAGES = { current: () => null, takeTurn: () => false, onChange: () =>
 export const LONGEST_WAIT_MS = 3_600_000;
 
 interface ProcessOptions {
-  readonly attempt: (address: OpenAddress) => Promise<Outcome>;
+  readonly attempt: (address: OpenAddress) => Promise<AttemptOutcome>;
   readonly windowMax?: number;
   readonly outages?: Pick<Outages, "current" | "takeTurn" | "onChange">;
   /** What the database's `commit` is replaced by. */
@@ -52,7 +52,7 @@ const openOrThrow = (): Db => {
 };
 
 /** Makes databases for lists, for the tests of one file, with processes on them; closes them after each test. */
-export const createBulkWorlds = () => {
+export const createBulkHarness = () => {
   const opened: Db[] = [];
   afterEach(() => {
     for (const db of opened.splice(0)) db.close();
@@ -72,8 +72,8 @@ const worldOf = (db: Db) => {
   const lines: string[] = [];
   const log = createLog("info", clock, (line) => lines.push(line));
   const [ledger, jobs, lists] = [createLedger(db), createJobStore(db), createListStore(db)];
-  const record = createRecord({ db, jobs, lists, ledger, clock });
-  const intake = createIntake({ db, jobs, lists, record, ledger, clock, random: { integer: () => 7 } });
+  const record = createJobWriter({ db, jobs, lists, ledger, clock });
+  const intake = createBulkIntake({ db, jobs, lists, record, ledger, clock, random: { integer: () => 7 } });
   db.sqlite.run("INSERT INTO accounts (id, name, plan, created_at_ms) VALUES (?, 'one', 'free', 0)", [BULK_ACCOUNT]);
   db.sqlite.run("INSERT INTO accounts (id, name, plan, created_at_ms) VALUES (?, 'two', 'free', 0)", [OTHER_ACCOUNT]);
   for (const accountId of [BULK_ACCOUNT, OTHER_ACCOUNT])
@@ -146,4 +146,4 @@ const worldOf = (db: Db) => {
   };
 };
 
-export type BulkWorld = ReturnType<typeof worldOf>;
+export type BulkHarness = ReturnType<typeof worldOf>;

@@ -14,7 +14,7 @@ const EMPTY = -1;
  * Numbers up to `textsMax` texts within 34 MB for a million. Texts are told apart by 96 bits of hashes with a seed that
  * nobody outside knows, not by themselves: that two of a million share them has a chance of one in 10^17.
  */
-export const createPositions = (textsMax: number, seed: bigint): Positions => {
+export const createAddressIndex = (textsMax: number, seed: bigint): Positions => {
   const slots = 2 ** Math.ceil(Math.log2(Math.max(SLOTS_MIN, textsMax * SLOTS_PER_TEXT)));
   const mask = slots - 1;
   const first = new BigUint64Array(slots);

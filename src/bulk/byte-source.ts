@@ -1,7 +1,7 @@
 import { open } from "node:fs/promises";
 
 /** Where a list's bytes come from. Every call starts again at the first byte: a list is read more than once. */
-export type ListSource = () => AsyncIterable<Uint8Array>;
+export type ByteSource = () => AsyncIterable<Uint8Array>;
 
 /**
  * What is read and parsed at one go: small enough that even the slowest text (every row of another width) holds the
@@ -10,7 +10,7 @@ export type ListSource = () => AsyncIterable<Uint8Array>;
 export const CHUNK_BYTES = 16 * 1024;
 
 /** Reads a file from its start in pieces of `CHUNK_BYTES`. The file is closed when the reader stops early, too. */
-export const fileSource = (path: string): ListSource =>
+export const fileSource = (path: string): ByteSource =>
   async function* () {
     const file = await open(path, "r");
     try {
