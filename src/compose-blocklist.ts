@@ -20,7 +20,7 @@ import { createTargets, type TargetsDeps } from "./blocklist/targets.ts";
 import { createUsabilityStore } from "./blocklist/usability-store.ts";
 import { createUsability } from "./blocklist/usability.ts";
 import type { Log } from "./base/log.ts";
-import { catalogueOf, type Outside } from "./compose-engine.ts";
+import { catalogueOf, type Platform } from "./compose-engine.ts";
 import { mailerOf } from "./compose-mail.ts";
 import type { Config } from "./config.ts";
 import type { Db } from "./db/open.ts";
@@ -33,7 +33,7 @@ import { organisationalDomain } from "./mail/organisational-domain.ts";
 /** The catalogue in force, and lookups that can wait their turn: what monitoring and the command line ask with. */
 export const composeLookups = (
   config: Config,
-  { clock, random, resolver }: Outside,
+  { clock, random, resolver }: Platform,
   ledger?: BudgetLedger,
 ): { readonly catalogue: Catalogue; readonly dnsbl: Dnsbl } => ({
   catalogue: catalogueOf(config),
@@ -50,7 +50,7 @@ export interface BlocklistParts {
   readonly config: Config;
   readonly db: Db;
   readonly log: Log;
-  readonly outside: Outside;
+  readonly platform: Platform;
   readonly turnOnUrl: TargetsDeps["turnOnUrl"];
   readonly isUrlOff: TargetsDeps["isUrlOff"];
   readonly moveDeliveries: TargetsDeps["moveDeliveries"];
@@ -59,13 +59,13 @@ export interface BlocklistParts {
 
 /** Blocklist monitoring: targets, checks and their timetable. */
 export const composeBlocklist = (parts: BlocklistParts) => {
-  const { config, db, log, outside, turnOnUrl, isUrlOff, moveDeliveries, notifications } = parts;
-  const { clock } = outside;
+  const { config, db, log, platform, turnOnUrl, isUrlOff, moveDeliveries, notifications } = parts;
+  const { clock } = platform;
   const { blocklistRetentionDays: retentionDays } = config;
   const mailer = mailerOf(config);
   const hasMail = mailer !== null;
   const store = createBlocklistStore(db);
-  const { catalogue, dnsbl } = composeLookups(config, outside, createBudgetLedger(db, createBudgetStore(db)));
+  const { catalogue, dnsbl } = composeLookups(config, platform, createBudgetLedger(db, createBudgetStore(db)));
   const { lookup, health } = dnsbl;
   const lists = catalogue.lists.filter(isEnabled);
   const breaker = createBreaker({ clock, log, health, countTargets: store.countWatched });
@@ -89,7 +89,7 @@ export const composeBlocklist = (parts: BlocklistParts) => {
   const notes = createListingNotes({ db, store, listings: listingStore, clock });
   const overview = createOverview({ store: createOverviewStore(db), targets, blocklists: store, lists, health, clock });
   const discover = createDiscovery({
-    resolver: outside.resolver,
+    resolver: platform.resolver,
     sourceAddresses: config.sourceAddresses,
     hasProxies: config.socksProxies.length > 0,
   });

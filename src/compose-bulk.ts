@@ -12,13 +12,13 @@ import { createJobStore } from "./bulk/job-store.ts";
 import type { Config } from "./config.ts";
 import type { Db } from "./db/open.ts";
 import type { Outages } from "./probe/outages.ts";
-import type { Engine } from "./verify/engine.ts";
+import type { VerificationEngine } from "./verify/engine.ts";
 
 export interface BulkDeps {
   readonly config: Config;
   readonly db: Db;
   readonly ledger: Ledger;
-  readonly engine: Engine;
+  readonly engine: VerificationEngine;
   readonly outages: Outages;
   readonly clock: Clock;
   readonly random: Random;

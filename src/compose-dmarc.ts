@@ -1,5 +1,5 @@
 import type { Log } from "./base/log.ts";
-import type { Outside } from "./compose-engine.ts";
+import type { Platform } from "./compose-engine.ts";
 import { composeHealth } from "./compose-health.ts";
 import { mailerOf } from "./compose-mail.ts";
 import { composeMailbox } from "./compose-mailbox.ts";
@@ -64,7 +64,7 @@ export interface DmarcParts {
   readonly config: Config;
   readonly db: Db;
   readonly log: Log;
-  readonly outside: Outside;
+  readonly platform: Platform;
   /** A resolver that keeps nothing: a record that was just published is to be seen. */
   readonly freshResolver: DnsResolver;
   readonly baseUrl: string;
@@ -97,7 +97,7 @@ export const geoipFilesOf = ({ geoipPaths }: Pick<Config, "geoipPaths">, log: Lo
  * Reports read by a command: what the service does with uploads and with what is to be read again, without a service. Whoever
  * has files at hand vouches for them; a mail that came by SMTP is judged as the service judges it.
  */
-export const composeImport = (db: Db, { clock, resolver }: Pick<Outside, "clock" | "resolver">, log: Log) => {
+export const composeImport = (db: Db, { clock, resolver }: Pick<Platform, "clock" | "resolver">, log: Log) => {
   const stores = ingestStoresOf(db);
   const authenticate = createAuthenticityCheck({ resolver, clock, log });
   const ingest = createIngest({ db, stores, clock, log, authenticate, pace: IMPORT_PACE });
@@ -111,7 +111,7 @@ export const composeDmarc = (parts: DmarcParts) => {
     config,
     db,
     log,
-    outside,
+    platform,
     freshResolver,
     baseUrl,
     guard,
@@ -121,7 +121,7 @@ export const composeDmarc = (parts: DmarcParts) => {
     moveDeliveries,
     defaultRecipients,
   } = parts;
-  const { clock, resolver } = outside;
+  const { clock, resolver } = platform;
   const { reportHost } = config;
   const mailer = mailerOf(config);
   const hasMail = mailer !== null;
@@ -144,7 +144,7 @@ export const composeDmarc = (parts: DmarcParts) => {
   const ingester = createIngester({ ...{ db, ingest, reserve, clock, log }, store: stores.ingestions });
   const { kick } = ingester;
   const intake = createIntake({ db, store: stores.ingestions, domains: store, clock, kick });
-  const mailbox = composeMailbox(config.imap, { db, log, intake, ingester, reserve, ...outside });
+  const mailbox = composeMailbox(config.imap, { db, log, intake, ingester, reserve, ...platform });
   const ingestions = createIngestions({ db, store: stores.ingestions, ingest, clock, kick });
   const authenticity = createAuthenticityPasses({
     ...{ db, clock, log, check: authenticate },
@@ -206,7 +206,7 @@ export const composeDmarc = (parts: DmarcParts) => {
     store: createSourceRebuildStore(db),
   });
   const findDomain = domains.find;
-  const health = composeHealth({ db, log, outside, freshResolver, rules, guard, findDomain });
+  const health = composeHealth({ db, log, platform, freshResolver, rules, guard, findDomain });
   return {
     store,
     intake,

@@ -20,22 +20,22 @@ import { createAddressPolicy } from "./net/public-address.ts";
 import { parseResolvConf } from "./net/resolv-conf.ts";
 import { openSession } from "./net/smtp-client.ts";
 import { createSocksConnector } from "./net/socks-connector.ts";
-import { createExits, type Exit } from "./probe/exits.ts";
-import type { ProbeTarget } from "./probe/lane.ts";
-import { type DnsQuestion, Outages } from "./probe/outages.ts";
+import { createEgressPool, type Egress } from "./probe/egress.ts";
+import type { ProbeTarget } from "./probe/host-queue.ts";
+import { type DnsQuery, Outages } from "./probe/outages.ts";
 import { createPacing } from "./probe/pacing.ts";
 import { createProbePool } from "./probe/pool.ts";
 import { formatProxy } from "./setting-parsers.ts";
-import { createCatchAllMemory } from "./verify/catch-all-memory.ts";
-import { createDnsblInquiry, DNSBL_TURN_WAIT_MS, type DnsblInquiry } from "./verify/dnsbl-evidence.ts";
-import { createDomainInquiry } from "./verify/domain-evidence.ts";
-import { createEngine } from "./verify/engine.ts";
-import { createHostInquiry } from "./verify/host-inquiry.ts";
-import { createMailboxInquiry } from "./verify/mailbox-evidence.ts";
+import { createCatchAllCache } from "./verify/catch-all-cache.ts";
+import { createDnsblCheck, DNSBL_TURN_WAIT_MS, type DnsblCheck } from "./verify/dnsbl-evidence.ts";
+import { createDomainLookup } from "./verify/domain-evidence.ts";
+import { createVerificationEngine } from "./verify/engine.ts";
+import { createHostProber } from "./verify/host-probe.ts";
+import { createMailboxProber } from "./verify/mailbox-evidence.ts";
 import { connectionsPerProviderMax } from "./verify/providers.ts";
 
 /** What tests replace: time, chance, DNS, and the way out. */
-export interface Outside {
+export interface Platform {
   readonly clock: Clock;
   readonly random: Random;
   readonly resolver: DnsResolver;
@@ -61,23 +61,23 @@ const systemDnsServers = () => {
 /** The name servers in force: those of the settings, else the system's. */
 export const dnsServersOf = (config: Config) => config.dnsServers ?? systemDnsServers();
 
-/** The real outside: the system's clock and randomness, the configured DNS servers, TCP. */
-export const realOutside = (config: Config): Outside & { close(): void } => {
+/** The platform of the service: the system's clock and randomness, the configured DNS servers, TCP. */
+export const systemPlatform = (config: Config): Platform & { close(): void } => {
   const resolver = createDnsResolver({ servers: dnsServersOf(config), clock: systemClock });
   const policy = createAddressPolicy(config.probeAllowNetworks);
   const connector = createDirectConnector({ clock: systemClock, mayConnect: policy.isAllowed });
   return { clock: systemClock, random: systemRandom, resolver, connector, close: () => resolver.close() };
 };
 
-/** Exits are known by their names: two accounts at one proxy are `socks5://host:port` and `socks5://host:port#2`. */
-const uniquelyNamed = (exits: readonly Exit[]): Exit[] =>
-  exits.map((exit, at) => {
-    const earlier = exits.slice(0, at).filter(({ name }) => name === exit.name).length;
+/** Egresses are known by their names: two accounts at one proxy are `socks5://host:port` and `socks5://host:port#2`. */
+const uniquelyNamed = (egresses: readonly Egress[]): Egress[] =>
+  egresses.map((exit, at) => {
+    const earlier = egresses.slice(0, at).filter(({ name }) => name === exit.name).length;
     return earlier === 0 ? exit : { ...exit, name: `${exit.name}#${earlier + 1}` };
   });
 
 /** The ways out: source addresses and proxies where there are any, else straight from this machine. */
-export const exitsOf = (config: Config, { clock, connector }: Outside): readonly [Exit, ...Exit[]] => {
+export const egressesOf = (config: Config, { clock, connector }: Platform): readonly [Egress, ...Egress[]] => {
   const mayConnect = createAddressPolicy(config.probeAllowNetworks).isAllowed;
   const [first, ...rest] = uniquelyNamed([
     ...[...new Set(config.sourceAddresses)].map((localAddress) => ({ name: localAddress, connector, localAddress })),
@@ -119,8 +119,8 @@ export const catalogueOf = (config: Config): Catalogue => {
 /** What blocklists say is shared by all accounts; their lookups have their turn at the DNS as one account has. */
 const BLOCKLISTS: OnBehalfOf = { account: "blocklists", priority: "realtime" };
 
-/** Lookups on blocklists over the given outside, with a wait for a turn that a verdict can bear. */
-const composeDnsbl = ({ clock, random, resolver }: Outside): Dnsbl => {
+/** Lookups on blocklists over the given platform, with a wait for a turn that a verdict can bear. */
+const composeDnsbl = ({ clock, random, resolver }: Platform): Dnsbl => {
   const pacing = createDnsblPacing({ clock, waitMsMax: DNSBL_TURN_WAIT_MS });
   const forAll = resolverFor(resolver, BLOCKLISTS);
   return createDnsbl({ clock, random, resolver: forAll, registrableDomain: organisationalDomain, pacing });
@@ -138,12 +138,12 @@ const sessionTimes = ({ connectTimeoutMs, replyTimeoutMs }: Config) => {
 };
 
 /** How mail hosts are dialled, and what is noticed of an outage meanwhile. `fresh` resolves without a cache. */
-const composeDialling = (config: Config, outside: Outside, { log, fresh }: EngineSurroundings) => {
-  const { clock, resolver } = outside;
-  const exits = createExits(exitsOf(config, outside), clock);
+const composeDialling = (config: Config, platform: Platform, { log, fresh }: EngineSurroundings) => {
+  const { clock, resolver } = platform;
+  const egresses = createEgressPool(egressesOf(config, platform), clock);
   const { dialogueTimeMs: _, ...times } = sessionTimes(config);
   const dial = ({ address, port, host, exit }: ProbeTarget) => {
-    const { connector, localAddress } = exits.get(exit);
+    const { connector, localAddress } = egresses.get(exit);
     return openSession({
       ...{ connector, clock, address, port, localAddress, serverName: host, heloName: config.heloName },
       ...times,
@@ -153,7 +153,7 @@ const composeDialling = (config: Config, outside: Outside, { log, fresh }: Engin
     clock,
     log,
     reachesDns: async (known) => {
-      const ask = ({ name, type }: DnsQuestion) => (fresh ?? resolver).resolve(name, type);
+      const ask = ({ name, type }: DnsQuery) => (fresh ?? resolver).resolve(name, type);
       const replies = await Promise.all([ask({ name: ".", type: "NS" }), ...(known === null ? [] : [ask(known)])]);
       return replies.some(({ outcome, fromCache }) => isDefinite(outcome) && !fromCache);
     },
@@ -176,15 +176,15 @@ const composeDialling = (config: Config, outside: Outside, { log, fresh }: Engin
       return reply;
     },
   };
-  return { exits, outages, open, resolver: watched };
+  return { egresses, outages, open, resolver: watched };
 };
 
-const composePool = (config: Config, { clock }: Outside, { open, outages }: ReturnType<typeof composeDialling>) => {
+const composePool = (config: Config, { clock }: Platform, { open, outages }: ReturnType<typeof composeDialling>) => {
   const { connectionsMax, connectionsPerHostMax, rcptPerConnectionMax } = config;
   const pacing = createPacing(clock, connectionsPerHostMax);
   // Hosts that were silent while nothing answered may well speak now.
   outages.onChange(() => {
-    if (outages.current() === null) pacing.endRests();
+    if (outages.current() === null) pacing.endCooldowns();
   });
   const ceilings = { connectionsMax, connectionsPerHostMax, connectionsPerProviderMax, rcptPerConnectionMax };
   return createProbePool({ clock, open, pacing, ...ceilings });
@@ -194,9 +194,9 @@ const composePool = (config: Config, { clock }: Outside, { open, outages }: Retu
  * The blocklists' inquiry, whose catalogue is read when it is first needed: it is large, and a service that starts
  * should not wait for it. Settings of the operator's own about it are checked at once.
  */
-const lazyDnsblInquiry = (config: Config, outside: Outside): DnsblInquiry => {
+const lazyDnsblCheck = (config: Config, platform: Platform): DnsblCheck => {
   const create = () =>
-    createDnsblInquiry({ dnsbl: composeDnsbl(outside), lists: catalogueOf(config).lists, clock: outside.clock });
+    createDnsblCheck({ dnsbl: composeDnsbl(platform), lists: catalogueOf(config).lists, clock: platform.clock });
   const hasOwnSettings = config.blocklistCataloguePath !== null || config.blocklistKeys.size > 0;
   let inquire = hasOwnSettings ? create() : null;
   return (domain) => {
@@ -208,7 +208,7 @@ const lazyDnsblInquiry = (config: Config, outside: Outside): DnsblInquiry => {
 /** The operator's list of what is not to be mailed, as the engine asks it; null where there is no database. */
 export type MatchSuppression = ((normalizedEmail: string) => string | null) | null;
 
-/** What an engine tells, and a resolver that keeps nothing; without one the outside's is asked whether DNS answers. */
+/** What an engine tells, and a resolver that keeps nothing; without one the platform's is asked whether DNS answers. */
 export interface EngineSurroundings {
   readonly log: Log;
   readonly fresh?: DnsResolver;
@@ -217,29 +217,29 @@ export interface EngineSurroundings {
 /** Everything that finds out about an address; needs no database. */
 export const composeEngine = (
   config: Config,
-  outside: Outside,
+  platform: Platform,
   matchSuppression: MatchSuppression,
   surroundings: EngineSurroundings,
 ) => {
-  const { clock, random } = outside;
+  const { clock, random } = platform;
   const { heloName, mailFrom, smtpPort, retryWaitsS } = config;
-  const dialling = composeDialling(config, outside, surroundings);
-  const { exits, outages, resolver } = dialling;
-  const pool = composePool(config, outside, dialling);
+  const dialling = composeDialling(config, platform, surroundings);
+  const { egresses, outages, resolver } = dialling;
+  const pool = composePool(config, platform, dialling);
   const { dialogueTimeMs } = sessionTimes(config);
   const policy = createAddressPolicy(config.probeAllowNetworks);
-  const inquireDomain = createDomainInquiry({ resolver, policy, random, clock });
-  const askHost = createHostInquiry({
+  const lookUpDomain = createDomainLookup({ resolver, policy, random, clock });
+  const probeHost = createHostProber({
     pool,
-    exits,
-    catchAllMemory: createCatchAllMemory(clock),
+    egresses,
+    catchAllCache: createCatchAllCache(clock),
     heloName,
     mailFrom,
   });
-  const inquireMailbox = createMailboxInquiry({ askHost, clock, smtpPort, attemptTimeMs: dialogueTimeMs });
-  const inquireDnsbl = config.dnsblSignal ? lazyDnsblInquiry(config, outside) : null;
-  const inquiries = { inquireDomain, inquireMailbox, inquireDnsbl, matchSuppression };
-  return { engine: createEngine({ clock, random, ...inquiries, retryWaitsS }), pool, outages };
+  const probeMailbox = createMailboxProber({ probeHost, clock, smtpPort, attemptTimeMs: dialogueTimeMs });
+  const checkBlocklists = config.dnsblSignal ? lazyDnsblCheck(config, platform) : null;
+  const inquiries = { lookUpDomain, probeMailbox, checkBlocklists, matchSuppression };
+  return { engine: createVerificationEngine({ clock, random, ...inquiries, retryWaitsS }), pool, outages };
 };
 
 /**

@@ -1,4 +1,4 @@
-import type { Outside } from "./compose-engine.ts";
+import type { Platform } from "./compose-engine.ts";
 import type { Log } from "./base/log.ts";
 import type { Db } from "./db/open.ts";
 import { createHealthCheck } from "./dmarc/health/health.ts";
@@ -13,21 +13,21 @@ import type { UrlPolicy } from "./net/fetch-url.ts";
 export interface HealthParts extends Omit<HealthRouteDeps, "runs"> {
   readonly db: Db;
   readonly log: Log;
-  readonly outside: Outside;
+  readonly platform: Platform;
   /** A resolver that keeps nothing: a record that was just published is to be seen. */
   readonly freshResolver: DnsResolver;
   readonly rules: UrlPolicy;
 }
 
 /** The health of domains without a service, for the command line. */
-export const composeHealthCheck = ({ clock, resolver }: Pick<Outside, "clock" | "resolver">, rules: UrlPolicy) =>
+export const composeHealthCheck = ({ clock, resolver }: Pick<Platform, "clock" | "resolver">, rules: UrlPolicy) =>
   createHealthCheck({ resolver, clock, get: createGetter({ resolver, rules, clock }) });
 
 /** The health of enrolled domains: on request, and daily. */
-export const composeHealth = ({ db, log, outside, freshResolver, rules, guard, findDomain }: HealthParts) => {
-  const { clock } = outside;
+export const composeHealth = ({ db, log, platform, freshResolver, rules, guard, findDomain }: HealthParts) => {
+  const { clock } = platform;
   const store = createHealthStore(db);
-  const check = composeHealthCheck(outside, rules);
+  const check = composeHealthCheck(platform, rules);
   const runs = new HealthRuns({ db, store, check, resolver: freshResolver, clock });
   const passes = createHealthPasses({ db, store, runs, clock, log });
   return {

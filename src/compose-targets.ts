@@ -2,7 +2,7 @@ import type { Log } from "./base/log.ts";
 import type { TargetRow } from "./blocklist/store.ts";
 import { composeUrls } from "./compose.ts";
 import { composeBlocklist } from "./compose-blocklist.ts";
-import type { Outside } from "./compose-engine.ts";
+import type { Platform } from "./compose-engine.ts";
 import type { Config } from "./config.ts";
 import type { Db } from "./db/open.ts";
 import { createNotificationsStore } from "./notifications/store.ts";
@@ -13,9 +13,9 @@ export const composeTargets = (given: {
   readonly config: Config;
   readonly db: Db;
   readonly log: Log;
-  readonly outside: Outside;
+  readonly platform: Platform;
 }) => {
-  const { move: _, ...urls } = composeUrls(given.db, createDeliveryStore(given.db), given.outside.clock);
+  const { move: _, ...urls } = composeUrls(given.db, createDeliveryStore(given.db), given.platform.clock);
   const { targets, monitor, rangeChecks } = composeBlocklist({
     ...given,
     ...urls,

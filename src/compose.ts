@@ -14,7 +14,7 @@ import { createBulkRoutes } from "./bulk/routes.ts";
 import { composeBulk, uploadsFolderOf } from "./compose-bulk.ts";
 import { composeBlocklist } from "./compose-blocklist.ts";
 import { composeDmarc } from "./compose-dmarc.ts";
-import { composeEngine, type Outside } from "./compose-engine.ts";
+import { composeEngine, type Platform } from "./compose-engine.ts";
 import { mailerOf } from "./compose-mail.ts";
 import type { Config } from "./config.ts";
 import { IdempotencyStore } from "./db/idempotency.ts";
@@ -90,8 +90,8 @@ export const composeUrls = (db: Db, store: DeliveryStore, clock: Clock) => {
 };
 
 /** Webhooks of the whole product: what sends them, and what users do with them. */
-export const composeWebhooks = ({ config, db, log, outside }: Omit<ServiceDeps, "baseUrl" | "freshResolver">) => {
-  const { clock, random, resolver } = outside;
+export const composeWebhooks = ({ config, db, log, platform }: Omit<ServiceDeps, "baseUrl" | "freshResolver">) => {
+  const { clock, random, resolver } = platform;
   const store = createDeliveryStore(db);
   const events = createEventStore(db);
   const defaults = createNotificationsStore(db);
@@ -120,18 +120,18 @@ export interface ServiceDeps {
   readonly config: Config;
   readonly db: Db;
   readonly log: Log;
-  readonly outside: Outside;
-  /** A resolver that keeps nothing, where it is another than the outside's: for blocklists and DMARC records. */
+  readonly platform: Platform;
+  /** A resolver that keeps nothing, where it is another than the platform's: for blocklists and DMARC records. */
   readonly freshResolver?: DnsResolver;
   readonly baseUrl: string;
 }
 
 /** The whole service, not yet listening. */
-export const composeService = ({ config, db, log, outside, freshResolver: given, baseUrl }: ServiceDeps) => {
-  const { clock } = outside;
-  const freshResolver = given ?? outside.resolver;
+export const composeService = ({ config, db, log, platform, freshResolver: given, baseUrl }: ServiceDeps) => {
+  const { clock } = platform;
+  const freshResolver = given ?? platform.resolver;
   const { match } = composeSuppressions(db, clock);
-  const { engine, pool, outages } = composeEngine(config, outside, match, { log, fresh: freshResolver });
+  const { engine, pool, outages } = composeEngine(config, platform, match, { log, fresh: freshResolver });
   const administration = composeAccounts(db, clock);
   const { ledger, authenticate } = administration;
   const store = createVerificationStore(db);
@@ -140,7 +140,7 @@ export const composeService = ({ config, db, log, outside, freshResolver: given,
   const checks = createChecks({ db, store, idempotency, ledger, runner, clock });
   const { rules, dispatcher, webhooks, notifications, defaults, turnOnUrl, isUrlOff, moveDeliveries } = composeWebhooks(
     {
-      ...{ config, db, log, outside },
+      ...{ config, db, log, platform },
     },
   );
   const defaultRecipients = (owner: NotificationsOwner) => defaults.findDefaults(owner).recipients;
@@ -150,10 +150,10 @@ export const composeService = ({ config, db, log, outside, freshResolver: given,
     db,
     log,
     ...{ turnOnUrl, isUrlOff, moveDeliveries, notifications: defaults },
-    outside: { ...outside, resolver: freshResolver },
+    platform: { ...platform, resolver: freshResolver },
   });
   const { lists, intake, ...work } = composeBulk({
-    ...{ config, db, ledger, engine, outages, clock, random: outside.random, log },
+    ...{ config, db, ledger, engine, outages, clock, random: platform.random, log },
     checks: runner,
   });
   const uploadsFolder = uploadsFolderOf(config);
@@ -162,7 +162,7 @@ export const composeService = ({ config, db, log, outside, freshResolver: given,
     lists,
     intake,
     ...work,
-    ...{ idempotency, ledger, clock, random: outside.random, log, uploadsFolder },
+    ...{ idempotency, ledger, clock, random: platform.random, log, uploadsFolder },
     turnOnUrl,
     readUrl: rules.parse,
   });
@@ -173,7 +173,7 @@ export const composeService = ({ config, db, log, outside, freshResolver: given,
       config,
       db,
       log,
-      outside,
+      platform,
       freshResolver,
       baseUrl,
       guard,

@@ -4,7 +4,7 @@ import { createCommandLine } from "./testing/command-line.ts";
 import { startSocksServer } from "./testing/socks-server.ts";
 import { startSmtpStub } from "./testing/smtp-stub.ts";
 import { readConfig } from "./config.ts";
-import { exitsOf } from "./compose-engine.ts";
+import { egressesOf } from "./compose-engine.ts";
 import { createZoneResolver } from "./testing/dns-zone.ts";
 import { nextTurn, systemClock } from "./base/clock.ts";
 import { createDirectConnector } from "./net/connector.ts";
@@ -119,11 +119,11 @@ describe("SOCKS_PROXIES", () => {
 
 describe("the ways out", () => {
   const connector = createDirectConnector({ clock: systemClock, mayConnect: () => true });
-  const outside = { clock: systemClock, random: { integer: () => 0 }, resolver: createZoneResolver({}), connector };
+  const platform = { clock: systemClock, random: { integer: () => 0 }, resolver: createZoneResolver({}), connector };
   const namesOf = (settings: Record<string, string>) => {
     const config = readConfig(settings);
     if (!config.ok) throw new Error(config.error.join("\n"));
-    return exitsOf(config.value, outside).map(({ name, localAddress }) => [name, localAddress]);
+    return egressesOf(config.value, platform).map(({ name, localAddress }) => [name, localAddress]);
   };
 
   test("are this machine's own without settings", () => {

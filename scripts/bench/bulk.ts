@@ -1,7 +1,7 @@
 import { systemClock } from "../../src/base/clock.ts";
 import { createLog } from "../../src/base/log.ts";
 import { composeAccounts, composeService } from "../../src/compose.ts";
-import { realOutside } from "../../src/compose-engine.ts";
+import { systemPlatform } from "../../src/compose-engine.ts";
 import { inTurns } from "./load.ts";
 import { type Mark, median } from "./marks.ts";
 import { mailDomain, startNames } from "./names.ts";
@@ -96,13 +96,13 @@ const settingsWith = (names: string, smtpPort: number): Settings => ({
 const startLone = async (stage: Stage, settings: Settings) => {
   const config = { ...configOf(settings), rcptPerConnectionMax: 1, dataDir: await newDataDir(stage, "bulk-lone") };
   const db = openData(config.dataDir);
-  const outside = realOutside(config);
+  const platform = systemPlatform(config);
   const log = createLog("warn", systemClock, (line) => console.error(line));
-  const service = composeService({ config, db, log, outside, baseUrl: "http://127.0.0.1" });
+  const service = composeService({ config, db, log, platform, baseUrl: "http://127.0.0.1" });
   const ask: Ask = async (path, request) => service.app.handle(new Request(`http://127.0.0.1${path}`, request));
   const stop = async (): Promise<void> => {
     await Promise.all([service.pool.drain(), service.bulk.stop()]);
-    outside.close();
+    platform.close();
     db.close();
   };
   return { ask, live: prepare(service).live, stop };

@@ -1,7 +1,7 @@
 import { createLog } from "../../src/base/log.ts";
 import { systemClock } from "../../src/base/clock.ts";
 import { composeService } from "../../src/compose.ts";
-import { realOutside } from "../../src/compose-engine.ts";
+import { systemPlatform } from "../../src/compose-engine.ts";
 import { inTurns } from "./load.ts";
 import { type Mark, median } from "./marks.ts";
 import { mailDomain, startNames } from "./names.ts";
@@ -40,9 +40,9 @@ const startService = async (stage: Stage, dnsServers: string, smtpPort: number, 
     POSTWARDEN_MAX_RCPT_PER_CONNECTION: String(rcptMax),
   });
   const db = openData(await newDataDir(stage, `checks-${rcptMax}`));
-  const outside = realOutside(config);
+  const platform = systemPlatform(config);
   const log = createLog("warn", systemClock, (line) => console.error(line));
-  const service = composeService({ config, db, log, outside, baseUrl: "http://127.0.0.1" });
+  const service = composeService({ config, db, log, platform, baseUrl: "http://127.0.0.1" });
   service.accounts.create("bench", "scale");
   service.accounts.grantCredits("bench", 1_000_000, "bench");
   const key = service.keys.create({ account: "bench", mode: "live" });
@@ -51,7 +51,7 @@ const startService = async (stage: Stage, dnsServers: string, smtpPort: number, 
   const stop = async (): Promise<void> => {
     await service.pool.drain();
     await service.runner.stop();
-    outside.close();
+    platform.close();
     db.close();
   };
   let wrong = 0;

@@ -21,8 +21,8 @@ export const measureTurns = async (_stage: Stage): Promise<Mark[]> => {
     const connector = createDirectConnector({ clock: systemClock, mayConnect: () => true });
     const resolver = createZoneResolver(ZONE);
     const config = configOf({ POSTWARDEN_SMTP_PORT: String(stub.port) });
-    const outside = { clock: systemClock, random: systemRandom, resolver, connector };
-    const { engine, pool } = composeEngine(config, outside, () => null, {
+    const platform = { clock: systemClock, random: systemRandom, resolver, connector };
+    const { engine, pool } = composeEngine(config, platform, () => null, {
       log: createLog("silent", systemClock, () => undefined),
     });
     const counts: number[] = [];

@@ -2,9 +2,9 @@ import { type Clock, isoTime } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import type { KeyMode } from "../base/secrets.ts";
 import { PoolClosed } from "../probe/pool.ts";
-import { conclude } from "../verify/conclude.ts";
+import { concludeVerification } from "../verify/verdict.ts";
 import type { Outages } from "../probe/outages.ts";
-import { beginCellEvidence, type Engine, unansweredAt, waitMsOf } from "../verify/engine.ts";
+import { beginCellEvidence, type VerificationEngine, unansweredAt, waitMsOf } from "../verify/engine.ts";
 import type { Evidence } from "../verify/evidence.ts";
 import { packEvidence, unpackEvidence } from "../verify/evidence-store.ts";
 import { providerOf } from "../verify/providers.ts";
@@ -33,7 +33,7 @@ export type AttemptOutcome =
 type PackedEvidence = Buffer | null;
 
 export interface AttemptDeps {
-  readonly engine: Engine;
+  readonly engine: VerificationEngine;
   readonly lists: ListStore;
   readonly outages: Pick<Outages, "judge">;
   readonly clock: Clock;
@@ -71,9 +71,8 @@ const groupOf = ({ domain }: Evidence): string | null => {
  */
 export const createAttempt = ({ engine, lists, outages, clock, dueNowMs, log, isShared }: AttemptDeps) => {
   const done = (evidence: Evidence, verifiedAt: string): AttemptOutcome => {
-    const { result, evidence: whole, judgement } = conclude(evidence, verifiedAt);
+    const { result, evidence: whole, chargeable } = concludeVerification(evidence, verifiedAt);
     const packed = evidence.address.problem === null ? packEvidence(whole) : null;
-    const { chargeable } = judgement;
     return { kind: "done", columns: toColumns(result), chargeable, group: groupOf(evidence), evidence: packed };
   };
 
@@ -83,8 +82,7 @@ export const createAttempt = ({ engine, lists, outages, clock, dueNowMs, log, is
     const { afterMs } = planTestCheck(begun);
     if (afterMs > 0 && dueAtMs === 0)
       return { kind: "later", dueAtMs: dueNowMs() + afterMs, evidence: null, group: null };
-    const { result, judgement } = conclude(evidence, TEST_VERIFIED_AT);
-    const { chargeable } = judgement;
+    const { result, chargeable } = concludeVerification(evidence, TEST_VERIFIED_AT);
     return { kind: "done", columns: toColumns(result), chargeable, group: null, evidence: null };
   };
 

@@ -8,7 +8,7 @@ import type { Db, Tx } from "../db/open.ts";
 import { orRefusal } from "../db/refusal.ts";
 import type { Caller } from "../http/guard.ts";
 import { keptCell, normalizeCell } from "../mail/address-in-cell.ts";
-import { conclude } from "../verify/conclude.ts";
+import { concludeVerification } from "../verify/verdict.ts";
 import { TEST_VERIFIED_AT } from "../verify/test-keys.ts";
 import { beginCellEvidence } from "../verify/engine.ts";
 import type { ListRow } from "./csv.ts";
@@ -80,7 +80,7 @@ export const newSeed = (random: Random): bigint =>
 export const createBulkIntake = ({ db, jobs, lists, record, ledger, clock, random }: BulkIntakeDeps) => {
   const resultOfNone = (mode: KeyMode): ResultColumns => {
     const verifiedAt = mode === "test" ? TEST_VERIFIED_AT : isoTime(clock.nowMs());
-    return toColumns(conclude(beginCellEvidence(""), verifiedAt).result);
+    return toColumns(concludeVerification(beginCellEvidence(""), verifiedAt).result);
   };
 
   const writeBatch = (tx: Tx, job: number, { rows, tally, width, mode }: Batch): void => {

@@ -2,7 +2,7 @@ import { z } from "zod";
 import type { Operation } from "../http/openapi.ts";
 import { BODY_ERRORS, PAGE_ERRORS } from "../http/operation-errors.ts";
 import { pathId, query } from "../http/parameters.ts";
-import { conclude } from "../verify/conclude.ts";
+import { concludeVerification } from "../verify/verdict.ts";
 import { evidenceSchema } from "../verify/evidence.ts";
 import { TEST_VERIFIED_AT, testEvidence } from "../verify/test-keys.ts";
 import { previewSchema } from "./preview.ts";
@@ -187,7 +187,7 @@ export const BULK_OPERATIONS: readonly Operation[] = [
       200: {
         description: "The evidence as far as it has come.",
         schema: evidenceSchema.meta({ title: "Evidence" }),
-        example: () => conclude(testEvidence("mailbox_exists@any.example"), TEST_VERIFIED_AT).evidence,
+        example: () => concludeVerification(testEvidence("mailbox_exists@any.example"), TEST_VERIFIED_AT).evidence,
       },
     },
     errors: ["insufficient_scope", "not_found"],

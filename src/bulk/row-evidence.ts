@@ -1,5 +1,5 @@
 import { isoTime } from "../base/clock.ts";
-import { conclude } from "../verify/conclude.ts";
+import { concludeVerification } from "../verify/verdict.ts";
 import { beginCellEvidence } from "../verify/engine.ts";
 import type { Evidence } from "../verify/evidence.ts";
 import { unpackEvidence } from "../verify/evidence-store.ts";
@@ -24,6 +24,6 @@ export const evidenceOfRow = (row: ListedRow, { isTest, stored }: EvidenceSource
     return { ...rest, address: { ...address, submitted: text, read_as: begun.address.read_as } };
   }
   if (row.subStatus === null) return begun;
-  const { evidence } = conclude(isTest ? testEvidence(text, begun) : begun, isoTime(row.verifiedAtMs));
+  const { evidence } = concludeVerification(isTest ? testEvidence(text, begun) : begun, isoTime(row.verifiedAtMs));
   return evidence.conclusion?.sub_status === row.subStatus ? evidence : null;
 };

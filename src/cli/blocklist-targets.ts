@@ -8,7 +8,7 @@ import { rankOf } from "../blocklist/severity.ts";
 import { type Owner, TARGET_STATUSES, type TargetRow, type TargetStatus } from "../blocklist/store.ts";
 import type { Targets } from "../blocklist/targets.ts";
 import { composeTargets } from "../compose-targets.ts";
-import { freshResolverOf, realOutside } from "../compose-engine.ts";
+import { freshResolverOf, systemPlatform } from "../compose-engine.ts";
 import { SEVERITIES, type Severity } from "../dnsbl/blocklist.ts";
 import { createUrlPolicy } from "../net/fetch-url.ts";
 import { webhookUrlSchema } from "../webhooks/schemas.ts";
@@ -116,14 +116,14 @@ const withTargets = async (
 ): Promise<void> => {
   const config = loadConfig(io);
   const db = openDatabase(io, config);
-  const [outside, resolver] = [realOutside(config), freshResolverOf(config)];
+  const [platform, resolver] = [systemPlatform(config), freshResolverOf(config)];
   const log = createLog("warn", systemClock, io.err);
   try {
-    const blocklist = composeTargets({ config, db, log, outside: { ...outside, resolver } });
+    const blocklist = composeTargets({ config, db, log, platform: { ...platform, resolver } });
     await work(blocklist, { accountId: accountIdOf(db, account), mode });
   } finally {
     resolver.close();
-    outside.close();
+    platform.close();
     db.close();
   }
 };

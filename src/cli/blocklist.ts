@@ -1,6 +1,6 @@
 import type { Command } from "commander";
 import { composeLookups } from "../compose-blocklist.ts";
-import { freshResolverOf, realOutside } from "../compose-engine.ts";
+import { freshResolverOf, systemPlatform } from "../compose-engine.ts";
 import { rankOf } from "../blocklist/severity.ts";
 import { parseTarget } from "../blocklist/target-form.ts";
 import { type Blocklist, isEnabled, type Severity } from "../dnsbl/blocklist.ts";
@@ -90,14 +90,14 @@ export const addBlocklistCommands = (program: Command, io: Io): void => {
 
   const withLookups = async <T>(work: (lookups: ReturnType<typeof composeLookups>) => Promise<T>): Promise<T> => {
     const config = loadConfig(io);
-    const outside = realOutside(config);
+    const platform = systemPlatform(config);
     // A second query is to reach the list, as in the service.
     const resolver = freshResolverOf(config);
     try {
-      return await work(composeLookups(config, { ...outside, resolver }));
+      return await work(composeLookups(config, { ...platform, resolver }));
     } finally {
       resolver.close();
-      outside.close();
+      platform.close();
     }
   };
 

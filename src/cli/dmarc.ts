@@ -3,7 +3,7 @@ import { systemClock } from "../base/clock.ts";
 import { createLog } from "../base/log.ts";
 import { isId } from "../base/secrets.ts";
 import { composeImport } from "../compose-dmarc.ts";
-import { type Outside, realOutside } from "../compose-engine.ts";
+import { type Platform, systemPlatform } from "../compose-engine.ts";
 import type { Db } from "../db/open.ts";
 import { isDatabaseState } from "../dmarc/ingest/ingest.ts";
 import { toldFindings } from "../dmarc/ingest/ingestion-view.ts";
@@ -33,7 +33,7 @@ const CHECKPOINT_PAGES = 8_000;
 /** Where a command works. */
 interface Place {
   readonly db: Db;
-  readonly outside: Outside;
+  readonly platform: Platform;
 }
 
 interface Import {
@@ -53,14 +53,14 @@ const lineOf = (input: string, row: IngestionRow) => {
 };
 
 const importFiles = async (
-  { db, outside }: Place,
+  { db, platform }: Place,
   accountId: string,
   given: readonly string[],
   to: Import,
 ): Promise<void> => {
   const { io, json, stdin } = to;
   const files: ReportPath[] = await Array.fromAsync(findFiles(given));
-  const { ingestions } = composeImport(db, outside, createLog("error", systemClock, io.err));
+  const { ingestions } = composeImport(db, platform, createLog("error", systemClock, io.err));
   const tally = createImportTally(files);
   let isInterrupted = false;
   void io.untilSignal().then(() => {
@@ -130,12 +130,12 @@ const importFiles = async (
 
 /** Reads ingestions again in this process, also beside a server: each is taken by whoever is first. */
 const retry = async (
-  { db, outside }: Place,
+  { db, platform }: Place,
   accountId: string,
   { ids, isAccepted, io }: { readonly ids: readonly string[]; readonly isAccepted: boolean; readonly io: Io },
 ) => {
   const owner = { accountId, mode: "live" } as const;
-  const { ingestions } = composeImport(db, outside, createLog("error", systemClock, io.err));
+  const { ingestions } = composeImport(db, platform, createLog("error", systemClock, io.err));
   const tally = createImportTally([]);
   const told = (id: string, ending: Conclusion): void => tally.add(id, ending);
   const retried = await ingestions.readAgain(owner, ids.length === 0 ? "all" : ids, told, { isAccepted });
@@ -161,15 +161,15 @@ export const addDmarcCommands = (
   const withAccount = async (account: string | undefined, work: (place: Place, accountId: string) => Promise<void>) => {
     const config = loadConfig(io);
     const db = openDatabase(io, config);
-    const outside = realOutside(config);
+    const platform = systemPlatform(config);
     try {
-      await work({ db, outside }, accountIdOf(db, account));
+      await work({ db, platform }, accountIdOf(db, account));
     } catch (error) {
       if (!isDatabaseState(error)) throw error;
       const advice = "What was stored stays; the same command goes on.";
       throw new CommandFailed(`The database cannot be written: ${String(error)}. ${advice}`, "database");
     } finally {
-      outside.close();
+      platform.close();
       db.close();
     }
   };

@@ -1,5 +1,5 @@
 import { systemClock } from "../base/clock.ts";
-import { exitsOf, type Outside } from "../compose-engine.ts";
+import { egressesOf, type Platform } from "../compose-engine.ts";
 import type { Config } from "../config.ts";
 import { isLocalAddress } from "../net/local-address.ts";
 import { openSession } from "../net/smtp-client.ts";
@@ -15,14 +15,14 @@ export const foreignSourceAddresses = async ({
   return sourceAddresses.filter((_, at) => local[at] === false);
 };
 
-type Exit = ReturnType<typeof exitsOf>[number];
+type Egress = ReturnType<typeof egressesOf>[number];
 
 interface MailHost {
   readonly host: string;
   readonly address: string;
 }
 
-const findMailHost = async ({ resolver }: Outside, domain: string, family: 4 | 6): Promise<MailHost | null> => {
+const findMailHost = async ({ resolver }: Platform, domain: string, family: 4 | 6): Promise<MailHost | null> => {
   const mx = await resolver.resolve(domain, "MX");
   const host = mx.records.toSorted((a, b) => a.preference - b.preference)[0]?.exchange;
   if (host === undefined) return null;
@@ -30,7 +30,7 @@ const findMailHost = async ({ resolver }: Outside, domain: string, family: 4 | 6
   return address === undefined ? null : { host, address };
 };
 
-const checkEgress = async (config: Config, exit: Exit, to: MailHost): Promise<DoctorCheck> => {
+const checkEgress = async (config: Config, exit: Egress, to: MailHost): Promise<DoctorCheck> => {
   const { smtpPort: port, heloName, connectTimeoutMs, replyTimeoutMs } = config;
   const { connector, localAddress } = exit;
   const where = { connector, clock: systemClock, address: to.address, port, localAddress, serverName: to.host };
@@ -57,10 +57,14 @@ const checkEgress = async (config: Config, exit: Exit, to: MailHost): Promise<Do
  * Greets a mail host of `domain` from every source address and through every proxy of the settings, as probes will; straight
  * from this machine where there are none.
  */
-export const checkPort = async (config: Config, outside: Outside, domain: string): Promise<readonly DoctorCheck[]> => {
+export const checkPort = async (
+  config: Config,
+  platform: Platform,
+  domain: string,
+): Promise<readonly DoctorCheck[]> => {
   const foreign = await foreignSourceAddresses(config);
-  const exits = exitsOf(config, outside).filter(({ name }) => !foreign.includes(name));
-  const [v4, v6] = await Promise.all([findMailHost(outside, domain, 4), findMailHost(outside, domain, 6)]);
+  const exits = egressesOf(config, platform).filter(({ name }) => !foreign.includes(name));
+  const [v4, v6] = await Promise.all([findMailHost(platform, domain, 4), findMailHost(platform, domain, 6)]);
   const checks = exits.map(async (exit) => {
     const isV6 = exit.localAddress?.includes(":") === true;
     const to = isV6 ? v6 : v4;

@@ -1,6 +1,6 @@
 import type { Command } from "commander";
 import { systemClock } from "../base/clock.ts";
-import { dnsServersOf, realOutside } from "../compose-engine.ts";
+import { dnsServersOf, systemPlatform } from "../compose-engine.ts";
 import type { Config } from "../config.ts";
 import { openDb } from "../db/open.ts";
 import { parseAddress } from "../mail/address.ts";
@@ -115,21 +115,21 @@ export const addDoctorCommand = (program: Command, io: Io): void => {
     .option("--json", "print JSON")
     .action(async ({ domain, json }: { domain: string; json?: boolean }) => {
       const config = loadConfig(io);
-      const outside = realOutside(config);
-      const { resolver } = outside;
+      const platform = systemPlatform(config);
+      const { resolver } = platform;
       const found = await Promise.all([
         checkDatabase(io, config),
         checkDns(config, resolver, domain),
         checkHelo(config, resolver),
         checkSender(config, resolver),
-        checkPort(config, outside, domain),
+        checkPort(config, platform, domain),
         checkReports({ config, resolver, clock: systemClock }),
         checkNetworks({ config, resolver, clock: systemClock }),
         checkNotify({ config, clock: systemClock }),
         checkBlocklists(config, resolver),
       ]);
       const checks = found.flat();
-      outside.close();
+      platform.close();
       print(io, json, { checks }, () =>
         table(
           ["CHECK", "STATE", ""],

@@ -3,7 +3,7 @@ import { systemClock, wait } from "../base/clock.ts";
 import { createLog, type Log } from "../base/log.ts";
 import { composeReceiver } from "../compose-receiver.ts";
 import { composeService, type Service } from "../compose.ts";
-import { freshResolverOf, realOutside } from "../compose-engine.ts";
+import { freshResolverOf, systemPlatform } from "../compose-engine.ts";
 import { type Config, ignoreProxyVariables, USE_PROXY_ENV_SETTING } from "../config.ts";
 import { type Db, SERVER_BUSY_TIMEOUT_MS } from "../db/open.ts";
 import { createJobs } from "../jobs.ts";
@@ -61,9 +61,9 @@ const serveFrom = async (serving: Serving): Promise<void> => {
   const ignored = config.useProxyEnv ? [] : ignoreProxyVariables();
   if (ignored.length > 0)
     log.warn("proxies of the environment are not used", { variables: ignored, setting: USE_PROXY_ENV_SETTING });
-  const outside = realOutside(config);
+  const platform = systemPlatform(config);
   const freshResolver = freshResolverOf(config);
-  const service = composeService({ config, db, log, outside, freshResolver, baseUrl: urlAt(config.port) });
+  const service = composeService({ config, db, log, platform, freshResolver, baseUrl: urlAt(config.port) });
   for (const address of await foreignSourceAddresses(config))
     log.warn("no probe can be sent from a source address: it is not this machine's", {
       address,
@@ -109,7 +109,7 @@ const serveFrom = async (serving: Serving): Promise<void> => {
   await Promise.race([Promise.all([closed, drained]), wait(systemClock, DRAIN_MS_MAX)]);
   // A caller in the middle of an upload that was refused would keep the polite end waiting for ever.
   http.destroy();
-  outside.close();
+  platform.close();
   freshResolver.close();
   log.info("stopped");
 };

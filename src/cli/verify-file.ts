@@ -18,7 +18,7 @@ import { type BulkDeps, composeBulk } from "../compose-bulk.ts";
 import type { Config } from "../config.ts";
 import { takeServerLock } from "../db/lock.ts";
 import type { Db } from "../db/open.ts";
-import type { Engine } from "../verify/engine.ts";
+import type { VerificationEngine } from "../verify/engine.ts";
 import { CommandFailed, type Io, print, UsageError } from "./io.ts";
 import { checkPaths, type PathOptions, type Paths } from "./verify-file-paths.ts";
 import { counted } from "./progress.ts";
@@ -35,7 +35,7 @@ export interface FileOptions extends PathOptions {
 export interface FileDeps {
   readonly io: Io;
   readonly config: Config;
-  readonly engine: Engine;
+  readonly engine: VerificationEngine;
   readonly outages: BulkDeps["outages"];
   readonly log: Log;
   readonly random: Random;

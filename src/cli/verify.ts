@@ -5,10 +5,10 @@ import { isoTime, systemClock, wait } from "../base/clock.ts";
 import { createLog } from "../base/log.ts";
 import { systemRandom } from "../base/secrets.ts";
 import { composeSuppressions } from "../compose.ts";
-import { composeEngine, freshResolverOf, realOutside } from "../compose-engine.ts";
+import { composeEngine, freshResolverOf, systemPlatform } from "../compose-engine.ts";
 import type { Config } from "../config.ts";
-import { type Concluded, conclude } from "../verify/conclude.ts";
-import { beginEvidence, type Engine, waitMsOf } from "../verify/engine.ts";
+import { type ConcludedVerification, concludeVerification } from "../verify/verdict.ts";
+import { beginEvidence, type VerificationEngine, waitMsOf } from "../verify/engine.ts";
 import { explain } from "../verify/explain.ts";
 import { CommandFailed, type Io, UsageError } from "./io.ts";
 import { type FileOptions, verifyFile } from "./verify-file.ts";
@@ -26,7 +26,12 @@ const AT_ONCE_MAX = 200;
 /** For mail servers to answer our QUIT. */
 const DRAIN_MS_MAX = 1_000;
 
-const verifyOne = async (engine: Engine, email: string, io: Io, withRetries: boolean): Promise<Concluded> => {
+const verifyOne = async (
+  engine: VerificationEngine,
+  email: string,
+  io: Io,
+  withRetries: boolean,
+): Promise<ConcludedVerification> => {
   let evidence = await engine.attempt(beginEvidence(email));
   for (let retry = engine.planRetry(evidence); withRetries && retry !== null; retry = engine.planRetry(evidence)) {
     evidence = { ...evidence, retries: [...evidence.retries, retry] };
@@ -34,16 +39,16 @@ const verifyOne = async (engine: Engine, email: string, io: Io, withRetries: boo
     await wait(systemClock, waitMsOf(retry));
     evidence = await engine.attempt(evidence);
   }
-  return conclude(evidence, isoTime(systemClock.nowMs()));
+  return concludeVerification(evidence, isoTime(systemClock.nowMs()));
 };
 
-const lineOf = ({ result, evidence }: Concluded): string => {
+const lineOf = ({ result, evidence }: ConcludedVerification): string => {
   const { normalized_email, verdict, sub_status, quality_score, confidence } = result;
   const hint = evidence.address.suggestion === null ? "" : `  (did you mean ${evidence.address.suggestion}?)`;
   return `${normalized_email}  ${verdict}  ${sub_status}  quality ${quality_score}  confidence ${confidence}${hint}`;
 };
 
-const output = (concluded: Concluded, { json, evidence }: VerifyOptions): string => {
+const output = (concluded: ConcludedVerification, { json, evidence }: VerifyOptions): string => {
   if (json) return JSON.stringify(evidence ? { ...concluded.result, evidence: concluded.evidence } : concluded.result);
   return evidence ? `${explain(concluded.evidence)}\n` : lineOf(concluded);
 };
@@ -60,7 +65,7 @@ export const addVerifyCommand = (program: Command, io: Io): void => {
     .description("verify addresses by asking their mail servers; needs no server, costs no credits")
     .argument("[address...]", "the addresses; without any, lines of standard input")
     .option("--evidence", "what was asked, what was answered, what was concluded and why")
-    .option("--no-retries", "conclude at once instead of waiting out greylisting")
+    .option("--no-retries", "concludeVerification at once instead of waiting out greylisting")
     .option("--file <path>", "verify a list (CSV or .xlsx; - is standard input); resumes when it is started again")
     .option("--out <path>", "with --file: output CSV; - is standard output")
     .option("--column <column>", "with --file: name or zero-based index of the column of addresses")
@@ -74,29 +79,29 @@ export const addVerifyCommand = (program: Command, io: Io): void => {
         return withStreams(options, io, (paths, streams) => previewFile(paths, streams, systemRandom));
       const settings = loadConfig(io);
       const config = options.retries ? settings : { ...settings, retryWaitsS: [] };
-      const outside = realOutside(config);
+      const platform = systemPlatform(config);
       const suppressions = openSuppressions(config, io);
       const fresh = freshResolverOf(config);
       const log = createLog("warn", systemClock, io.err);
       const surroundings = { log, fresh };
-      const { engine, pool, outages } = composeEngine(config, outside, suppressions?.match ?? null, surroundings);
+      const { engine, pool, outages } = composeEngine(config, platform, suppressions?.match ?? null, surroundings);
       const close = async () => {
         outages.stop();
         await Promise.race([pool.drain(), wait(systemClock, DRAIN_MS_MAX)]);
         suppressions?.close();
-        outside.close();
+        platform.close();
         fresh.close();
       };
       if (options.file !== undefined) {
         try {
           return await withStreams(options, io, (paths, streams) =>
-            verifyFile(paths, { io: streams, config, engine, outages, log, random: outside.random }),
+            verifyFile(paths, { io: streams, config, engine, outages, log, random: platform.random }),
           );
         } finally {
           await close();
         }
       }
-      const queue: Array<Promise<Concluded>> = [];
+      const queue: Array<Promise<ConcludedVerification>> = [];
       const printFirst = async () => {
         const first = await queue.shift();
         if (first !== undefined) io.out(output(first, options));

@@ -1,7 +1,7 @@
 import type { OnBehalfOf, Priority } from "../base/on-behalf-of.ts";
 import { createShares } from "../base/shares.ts";
-import { type Job, type Lane, takeJob } from "./lane.ts";
-import { createLaneQueue, type LaneQueue } from "./queue.ts";
+import { type QueuedProbe, type HostQueue, takeProbe } from "./host-queue.ts";
+import { createWaitingQueue, type WaitingQueue } from "./waiting-queue.ts";
 
 export interface CeilingDeps {
   readonly connectionsMax: number;
@@ -16,7 +16,7 @@ const REALTIME_SHARE = 0.1;
 export const createCeilings = ({ connectionsMax, connectionsPerProviderMax }: CeilingDeps) => {
   const shares = createShares({ placesMax: connectionsMax, realtimeShare: REALTIME_SHARE });
   /** Providers with a ceiling: connections, and the lanes that wait for one of them. */
-  const providers = new Map<string, { open: number; readonly waiting: LaneQueue }>();
+  const providers = new Map<string, { open: number; readonly waiting: WaitingQueue }>();
   let total = 0;
 
   const mayTake = (who: OnBehalfOf): boolean => total < shares.maxFor(who.priority) && shares.mayHold(who);
@@ -37,32 +37,32 @@ export const createCeilings = ({ connectionsMax, connectionsPerProviderMax }: Ce
      * Takes a connection for a lane's next question, and that question; or says which ceiling forbids it: that of the
      * accounts that ask (`share`), of all connections, or of the provider.
      */
-    take(lane: Lane): Job | "share" | "all" | "provider" {
+    take(lane: HostQueue): QueuedProbe | "share" | "all" | "provider" {
       if (lane.jobs.peek(shares.mayHold) === null) return "share";
       if (lane.jobs.peek(mayTake) === null) return "all";
       const { provider } = lane.target;
       const max = connectionsPerProviderMax(provider);
       if (Number.isFinite(max)) {
-        const shared = providers.get(provider) ?? { open: 0, waiting: createLaneQueue() };
+        const shared = providers.get(provider) ?? { open: 0, waiting: createWaitingQueue() };
         if (shared.open >= max) return "provider";
         providers.set(provider, shared);
         shared.open++;
       }
-      const job = takeJob(lane, mayTake);
+      const job = takeProbe(lane, mayTake);
       if (job === undefined) throw new Error("a connection was taken for no question");
       total++;
       return job;
     },
 
     /** Keeps a lane until a connection of its provider is given back. */
-    awaitProvider: (lane: Lane): void => providers.get(lane.target.provider)?.waiting.add(lane),
+    awaitProvider: (lane: HostQueue): void => providers.get(lane.target.provider)?.waiting.add(lane),
 
     /** The most urgent question that waits for a connection of the lane's provider. */
-    awaitedAtProvider: (lane: Lane): Priority | null =>
+    awaitedAtProvider: (lane: HostQueue): Priority | null =>
       providers.get(lane.target.provider)?.waiting.priority(shares.mayHold) ?? null,
 
     /** Gives a connection back, and answers the lanes that waited for one of its provider's. */
-    give({ target: { provider } }: Lane): readonly Lane[] {
+    give({ target: { provider } }: HostQueue): readonly HostQueue[] {
       total--;
       const shared = providers.get(provider);
       if (shared === undefined) return [];

@@ -1,16 +1,16 @@
 import type { Clock } from "../base/clock.ts";
-import type { Connection } from "./dialogue.ts";
-import type { Lane } from "./lane.ts";
+import type { Connection } from "./smtp-probe.ts";
+import type { HostQueue } from "./host-queue.ts";
 
 /** A connection with nothing to ask stays open this long: the next recipient of the host then costs one round trip. */
 export const IDLE_MS = 1_000;
 
 /** The connections that rest between two questions. `onClosed` hears of each that was closed, when it is no longer there. */
-export const createIdleConnections = (clock: Clock, onClosed: (lane: Lane) => void) => {
-  /** Lanes with resting connections; the one that has had them longest comes first. */
-  const lanes = new Set<Lane>();
+export const createIdleConnections = (clock: Clock, onClosed: (lane: HostQueue) => void) => {
+  /** HostQueues with resting connections; the one that has had them longest comes first. */
+  const lanes = new Set<HostQueue>();
 
-  const closeOldest = (lane: Lane): void => {
+  const closeOldest = (lane: HostQueue): void => {
     const idle = lane.idle.shift();
     if (lane.idle.length === 0) lanes.delete(lane);
     if (idle === undefined) return;
@@ -19,20 +19,20 @@ export const createIdleConnections = (clock: Clock, onClosed: (lane: Lane) => vo
     onClosed(lane);
   };
 
-  const findLane = (provider: string | null): Lane | undefined => {
+  const findLane = (provider: string | null): HostQueue | undefined => {
     for (const lane of lanes) if (provider === null || lane.target.provider === provider) return lane;
     return undefined;
   };
 
   return {
     /** Every connection rests equally long, so that the timer which fires is the oldest one's. */
-    rest(lane: Lane, connection: Connection): void {
+    rest(lane: HostQueue, connection: Connection): void {
       lane.idle.push({ connection, cancel: clock.after(IDLE_MS, () => closeOldest(lane)) });
       lanes.add(lane);
     },
 
     /** The connection that rested last: it is the least likely to have been closed by the other side. */
-    take(lane: Lane): Connection | null {
+    take(lane: HostQueue): Connection | null {
       const idle = lane.idle.pop();
       if (lane.idle.length === 0) lanes.delete(lane);
       idle?.cancel();

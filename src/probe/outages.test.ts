@@ -2,8 +2,8 @@ import { describe, expect, test } from "bun:test";
 import { createLog } from "../base/log.ts";
 import type { DnsOutcome } from "../net/dns.ts";
 import { createTestClock, settle } from "../testing/clock.ts";
-import { failureOf, host } from "../testing/pool-world.ts";
-import type { ProbeTarget } from "./lane.ts";
+import { failureOf, host } from "../testing/probe-pool.ts";
+import type { ProbeTarget } from "./host-queue.ts";
 import {
   DOUBTFUL_OUTAGE_MS_MAX,
   FAILING_NAMES_MAX,

@@ -2,7 +2,7 @@ import type { Clock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import type { DnsOutcome, DnsResponse } from "../net/dns.ts";
 import type { SmtpFailure } from "../net/smtp-failure.ts";
-import type { ProbeTarget } from "./lane.ts";
+import type { ProbeTarget } from "./host-queue.ts";
 import { createOutageSigns, type OutageSigns } from "./outage-signs.ts";
 
 /** Where something may fail for everybody: sockets for DNS, DNS itself, the way out to mail hosts, the mail hosts. */
@@ -16,13 +16,13 @@ export type PausedReason = (typeof PAUSED_REASONS)[number];
  * What a failure amounts to: `outage`, nothing answers, so it says nothing about the address; `open`, not clear yet;
  * `believed`, others answer, so the failure is about this domain or host.
  */
-export type Judged = "outage" | "open" | "believed";
+export type OutageJudgement = "outage" | "open" | "believed";
 
 export interface OutagesDeps {
   readonly clock: Clock;
   readonly log: Log;
   /** Whether DNS answers about the root, or about `known`, the last name that it answered about; null when it never did. */
-  readonly reachesDns: (known: DnsQuestion | null) => Promise<boolean>;
+  readonly reachesDns: (known: DnsQuery | null) => Promise<boolean>;
   /** Whether a mail host opens a session. */
   readonly reachesHost: (target: ProbeTarget) => Promise<boolean>;
   /** Whether a provider is so large that its hosts are hardly ever all gone. */
@@ -36,7 +36,7 @@ interface Strange {
 }
 
 /** What DNS was asked. */
-export type DnsQuestion = Pick<DnsResponse, "name" | "type">;
+export type DnsQuery = Pick<DnsResponse, "name" | "type">;
 
 const SECOND_MS = 1_000;
 const MINUTE_MS = 60 * SECOND_MS;
@@ -96,7 +96,7 @@ export class Outages {
   private readonly knownHosts = new Map<string, ProbeTarget>();
   private readonly silentProviders = new Map<string, number>();
   private readonly failingNames = new Set<string>();
-  private knownQuestion: DnsQuestion | null = null;
+  private knownQuestion: DnsQuery | null = null;
   private readonly listeners = new Set<() => void>();
   private readonly probes = new Map<Channel, Promise<boolean>>();
   private readonly timers = new Map<Channel, () => void>();
@@ -175,7 +175,7 @@ export class Outages {
   }
 
   /** Judges a failure that has just happened; may wait for other replies, and send a probe. */
-  async judge(channel: Channel): Promise<Judged> {
+  async judge(channel: Channel): Promise<OutageJudgement> {
     const signs = this.signs[channel];
     if (signs.isOut()) return "outage";
     if (signs.isGivenUp() || this.stopped) return "believed";
@@ -196,7 +196,7 @@ export class Outages {
     this.timers.clear();
   }
 
-  private judgeLocally(channel: "dns_sockets" | "egress"): Judged {
+  private judgeLocally(channel: "dns_sockets" | "egress"): OutageJudgement {
     const forMs = this.signs[channel].failingForMs();
     if (forMs === null) return "believed";
     if (forMs < LOCAL_MS) return "open";
@@ -205,7 +205,7 @@ export class Outages {
   }
 
   /** Nothing is known to work: only if many fail, and none answers, is it a sign that it is us. */
-  private judgeUnknown(channel: "dns" | "smtp", { many, lastsMsMax }: Strange): Judged {
+  private judgeUnknown(channel: "dns" | "smtp", { many, lastsMsMax }: Strange): OutageJudgement {
     if (many) {
       this.begin(channel, lastsMsMax);
       return "outage";

@@ -108,7 +108,7 @@ test("an answer ends the doubling of rests", async () => {
 test("no host rests any more once rests are ended", () => {
   const pacing = createPacing(createTestClock(), 4);
   for (let n = 0; n < 3; n++) pacing.note(HOST, silent);
-  pacing.endRests();
+  pacing.endCooldowns();
   expect(pacing.admit(HOST).kind).toBe("go");
   for (let n = 0; n < 2; n++) pacing.note(HOST, silent);
   expect(pacing.admit(HOST).kind).toBe("go");

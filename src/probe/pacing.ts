@@ -2,7 +2,7 @@ import type { Clock } from "../base/clock.ts";
 import type { SmtpFailure } from "../net/smtp-failure.ts";
 
 /** What happened to a dialogue, as far as dialling again is concerned. */
-export type DialogueEnd =
+export type SessionOutcome =
   /** The host took the question, whatever it said. */
   | { readonly kind: "answered" }
   /** It said that we come too often. */
@@ -108,7 +108,7 @@ export const createPacing = (clock: Clock, connectionsPerHostMax: number) => {
       return dialAtMs > nowMs ? { kind: "wait", waitMs: dialAtMs - nowMs } : { kind: "go", connectionsMax };
     },
 
-    note(host: string, end: DialogueEnd): void {
+    note(host: string, end: SessionOutcome): void {
       if (end.kind === "answered" && !hosts.has(host)) return;
       const memory = memoryOf(host);
       memory.touchedMs = clock.monotonicMs();
@@ -118,7 +118,7 @@ export const createPacing = (clock: Clock, connectionsPerHostMax: number) => {
     },
 
     /** Lets every host be dialled again that was silent: it was not the hosts' fault. */
-    endRests(): void {
+    endCooldowns(): void {
       for (const memory of hosts.values()) {
         memory.silences = 0;
         memory.rest = null;

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import type { OnBehalfOf } from "../base/on-behalf-of.ts";
 import { settle } from "../testing/clock.ts";
-import { A, host, poolOf, question, yes } from "../testing/pool-world.ts";
+import { A, host, poolOf, question, yes } from "../testing/probe-pool.ts";
 import { IDLE_MS } from "./idle.ts";
 
 const X: OnBehalfOf = { account: "x", priority: "realtime" };

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { settle } from "../testing/clock.ts";
-import { A, B, failureOf, host, poolOf, question, unsaid, yes } from "../testing/pool-world.ts";
+import { A, B, failureOf, host, poolOf, question, unsaid, yes } from "../testing/probe-pool.ts";
 import { IDLE_MS } from "./idle.ts";
 import { PoolClosed, TURN_MS } from "./pool.ts";
 
@@ -68,7 +68,7 @@ describe("ceilings", () => {
   test("whatever is asked and however it ends: never exceeded, every question answered once, nothing left open", async () => {
     const step = fc.record({
       hostNumber: fc.nat(3),
-      end: fc.constantFrom("yes", "closed", "unopened", "used_up", "bug"),
+      end: fc.constantFrom("yes", "closed", "connectFailed", "used_up", "bug"),
       answersBefore: fc.nat(2),
       waitMs: fc.constantFrom(0, IDLE_MS, TURN_MS),
     });
@@ -79,9 +79,9 @@ describe("ceilings", () => {
     });
     await fc.assert(
       fc.asyncProperty(limits, fc.array(step, { maxLength: 25 }), async (max, steps) => {
-        let unopened = 0;
+        let connectFailed = 0;
         const { pool, clock, sessions, held, standing } = poolOf(max, undefined, () =>
-          unopened-- > 0 ? failureOf("refused_or_unreachable", "connect") : null,
+          connectFailed-- > 0 ? failureOf("refused_or_unreachable", "connect") : null,
         );
         let ended = 0;
         const answerFirst = () => {
@@ -101,7 +101,7 @@ describe("ceilings", () => {
           }
         };
         for (const { hostNumber, end, answersBefore, waitMs } of steps) {
-          if (end === "unopened") unopened = 1;
+          if (end === "connectFailed") connectFailed = 1;
           const asked = end === "bug" ? question() : question(end);
           void pool.ask(host(`192.0.2.${hostNumber}`), asked).then(() => ended++);
           await settle();

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { settle } from "../testing/clock.ts";
-import { A, B, failureOf, poolOf, question, replyOf, unsaid, yes } from "../testing/pool-world.ts";
+import { A, B, failureOf, poolOf, question, replyOf, unsaid, yes } from "../testing/probe-pool.ts";
 import { IDLE_MS } from "./idle.ts";
 import { PoolClosed } from "./pool.ts";
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { settle } from "../testing/clock.ts";
-import { A, B, failureOf, host, poolOf, question, yes, LIST } from "../testing/pool-world.ts";
+import { A, B, failureOf, host, poolOf, question, yes, LIST } from "../testing/probe-pool.ts";
 import { TURN_MS } from "./pool.ts";
 
 describe("questions that somebody waits for", () => {

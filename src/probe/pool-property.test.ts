@@ -2,7 +2,7 @@ import { expect, test } from "bun:test";
 import fc from "fast-check";
 import type { SmtpFailure } from "../net/smtp-failure.ts";
 import { settle } from "../testing/clock.ts";
-import { failureOf, host, poolOf, question, replyOf, unsaid, yes } from "../testing/pool-world.ts";
+import { failureOf, host, poolOf, question, replyOf, unsaid, yes } from "../testing/probe-pool.ts";
 import { IDLE_MS } from "./idle.ts";
 import type { OnBehalfOf, Priority } from "../base/on-behalf-of.ts";
 import { TURN_MS } from "./pool.ts";
@@ -10,7 +10,7 @@ import { TURN_MS } from "./pool.ts";
 /** The longest that a host is left alone after a rate limit. */
 const PAUSE_MS_MAX = 30_000;
 const REFUSALS: Readonly<Record<string, SmtpFailure>> = {
-  unopened: failureOf("refused_or_unreachable", "connect"),
+  connectFailed: failureOf("refused_or_unreachable", "connect"),
   silent: failureOf("connect_timeout", "connect"),
   crowded: { ...failureOf("reply", "banner"), reply: replyOf("421 4.7.0 Too many connections") },
 };
@@ -21,7 +21,7 @@ test("whatever is asked of whom, for whom: no ceiling is exceeded, every questio
     pace: fc.constantFrom(null, null, "rate_limited" as const, "answered" as const),
     priority: fc.constantFrom<Priority>("realtime", "bulk"),
     account: fc.constantFrom(null, "one", "two"),
-    end: fc.constantFrom("yes", "closed", "unopened", "crowded", "silent", "used_up"),
+    end: fc.constantFrom("yes", "closed", "connectFailed", "crowded", "silent", "used_up"),
     answersBefore: fc.nat(2),
     waitMs: fc.constantFrom(0, IDLE_MS, TURN_MS),
   });

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import type { SmtpProbeResult, SmtpProbe } from "../net/smtp-session.ts";
-import { A, B, failureOf, OK, poolOf, question, replyOf, unsaid, yes } from "../testing/pool-world.ts";
+import { A, B, failureOf, OK, poolOf, question, replyOf, unsaid, yes } from "../testing/probe-pool.ts";
 import { IDLE_MS } from "./idle.ts";
 
 describe("reuse", () => {

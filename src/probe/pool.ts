@@ -4,24 +4,31 @@ import { type OnBehalfOf, OPERATOR, type Priority } from "../base/on-behalf-of.t
 import type { SmtpFailure } from "../net/smtp-failure.ts";
 import type { SmtpProbe, SmtpSession } from "../net/smtp-session.ts";
 import { type CeilingDeps, createCeilings } from "./ceilings.ts";
-import { type Connection, holdDialogue, isCrowdedOut, isSilence, type ProbeAnswer, remembered } from "./dialogue.ts";
+import {
+  type Connection,
+  runProbe,
+  isConnectionLimit,
+  isUnresponsive,
+  type ProbeResult,
+  cooldownResult,
+} from "./smtp-probe.ts";
 import { createIdleConnections } from "./idle.ts";
 import {
-  addJob,
-  createLane,
-  isForgettable,
-  type Job,
-  jobsWaiting,
-  type Lane,
-  laneKey,
+  addProbe,
+  createHostQueue,
+  isRemovable,
+  type QueuedProbe,
+  probesWaiting,
+  type HostQueue,
+  hostKey,
   type ProbeTarget,
   priorityOf,
-  returnJob,
-  takeAllJobs,
-  takeJob,
-} from "./lane.ts";
+  returnProbe,
+  takeAllProbes,
+  takeProbe,
+} from "./host-queue.ts";
 import type { Pacing } from "./pacing.ts";
-import { createLaneQueue } from "./queue.ts";
+import { createWaitingQueue } from "./waiting-queue.ts";
 
 export interface PoolDeps extends CeilingDeps {
   readonly clock: Clock;
@@ -34,7 +41,7 @@ export interface PoolDeps extends CeilingDeps {
 
 export interface ProbePool {
   /** Asks a host, as soon as the ceilings let us. Never rejects for what a server does. */
-  ask(target: ProbeTarget, question: SmtpProbe, onBehalfOf?: OnBehalfOf): Promise<ProbeAnswer>;
+  ask(target: ProbeTarget, question: SmtpProbe, onBehalfOf?: OnBehalfOf): Promise<ProbeResult>;
   /** The host said that we come too often, or (again) not. */
   notePace(target: ProbeTarget, kind: "rate_limited" | "answered"): void;
   /** Dialogues that are open or being opened. */
@@ -67,51 +74,55 @@ export class PoolClosed extends Error {}
 export const createProbePool = (deps: PoolDeps): ProbePool => {
   const { clock, open, pacing, connectionsPerHostMax, rcptPerConnectionMax } = deps;
   const ceilings = createCeilings(deps);
-  const lanes = new Map<string, Lane>();
-  /** Lanes that wait for any connection to become free. No connection rests meanwhile. */
-  const hungry = createLaneQueue();
+  const lanes = new Map<string, HostQueue>();
+  /** HostQueues that wait for any connection to become free. No connection rests meanwhile. */
+  const waitingHosts = createWaitingQueue();
   const drained: Array<() => void> = [];
   let waiting = 0;
   let draining = false;
 
-  const laneOf = (target: ProbeTarget): Lane => {
-    const key = laneKey(target);
-    const lane = lanes.get(key) ?? createLane(target);
+  const laneOf = (target: ProbeTarget): HostQueue => {
+    const key = hostKey(target);
+    const lane = lanes.get(key) ?? createHostQueue(target);
     lanes.set(key, lane);
     return lane;
   };
 
-  const forget = (lane: Lane): void => {
-    if (isForgettable(lane)) lanes.delete(lane.key);
+  const forget = (lane: HostQueue): void => {
+    if (isRemovable(lane)) lanes.delete(lane.key);
   };
 
   /** Feeds those that wait for any connection, as far as there are some. */
-  const wakeHungry = (): void => {
-    for (let looks = hungry.size(); looks > 0; looks--) {
-      const next = hungry.shift(ceilings.mayTake);
+  const wakeWaiting = (): void => {
+    for (let looks = waitingHosts.size(); looks > 0; looks--) {
+      const next = waitingHosts.shift(ceilings.mayTake);
       if (next === undefined) return;
       feed(next);
     }
   };
 
   /** One connection less: whoever waits for one gets it, a lane that just had its turn last. */
-  const onClosed = (lane: Lane): void => {
-    for (const other of ceilings.give(lane)) hungry.add(other);
-    hungry.delete(lane);
-    if (jobsWaiting(lane) > 0) hungry.add(lane);
+  const onClosed = (lane: HostQueue): void => {
+    for (const other of ceilings.give(lane)) waitingHosts.add(other);
+    waitingHosts.delete(lane);
+    if (probesWaiting(lane) > 0) waitingHosts.add(lane);
     else forget(lane);
-    wakeHungry();
+    wakeWaiting();
     if (ceilings.total() === 0) for (const resolve of drained.splice(0)) resolve();
   };
   const idle = createIdleConnections(clock, onClosed);
 
   /** The most urgent question of others that waits for a connection such as this lane's, and may have one. */
-  const wantedFor = (lane: Lane): Priority | null => {
-    const waiting = [hungry.priority(ceilings.mayHold), ceilings.awaitedAtProvider(lane)];
+  const wantedFor = (lane: HostQueue): Priority | null => {
+    const waiting = [waitingHosts.priority(ceilings.mayHold), ceilings.awaitedAtProvider(lane)];
     return waiting.includes("realtime") ? "realtime" : (waiting.find((priority) => priority !== null) ?? null);
   };
 
-  const mayServeOn = (lane: Lane, { session, recipients, openedMs }: Connection, { recipients: next }: SmtpProbe) => {
+  const mayServeOn = (
+    lane: HostQueue,
+    { session, recipients, openedMs }: Connection,
+    { recipients: next }: SmtpProbe,
+  ) => {
     if (!session.usable || recipients + next.length > rcptPerConnectionMax) return false;
     const wanted = wantedFor(lane);
     if (wanted === "realtime" && priorityOf(lane) === "bulk") return false;
@@ -119,19 +130,19 @@ export const createProbePool = (deps: PoolDeps): ProbePool => {
   };
 
   /** Answers one job. `end` tells the asker; `connection` is there if it may be used again. */
-  const serve = async (lane: Lane, job: Job, standing: Connection | null): Promise<Served> => {
+  const serve = async (lane: HostQueue, job: QueuedProbe, standing: Connection | null): Promise<Served> => {
     const { question, resolve, reject } = job;
     try {
-      const held = await holdDialogue(clock, question, { standing, open: () => open(lane.target) }).finally(() =>
+      const held = await runProbe(clock, question, { standing, open: () => open(lane.target) }).finally(() =>
         ceilings.release(job.onBehalfOf),
       );
       const { answer, connection } = held;
-      if (isSilence(answer.failure)) pacing.note(lane.key, { kind: "silent", failure: answer.failure });
-      if (isCrowdedOut(answer.failure) && lane.talking > 1 && job.returns < RETURNS_MAX && !draining) {
+      if (isUnresponsive(answer.failure)) pacing.note(lane.key, { kind: "silent", failure: answer.failure });
+      if (isConnectionLimit(answer.failure) && lane.talking > 1 && job.returns < RETURNS_MAX && !draining) {
         pacing.note(lane.key, { kind: "rate_limited" });
         job.returns++;
         waiting++;
-        returnJob(lane, job);
+        returnProbe(lane, job);
         return { connection: null, end: () => undefined };
       }
       const end = () => resolve(answer);
@@ -144,23 +155,23 @@ export const createProbePool = (deps: PoolDeps): ProbePool => {
   };
 
   /** The asker hears last: a further question of his finds the connection resting. */
-  const work = async (lane: Lane, job: Job, standing: Connection | null): Promise<void> => {
+  const work = async (lane: HostQueue, job: QueuedProbe, standing: Connection | null): Promise<void> => {
     waiting--;
     ceilings.hold(job.onBehalfOf);
     const { connection, end } = await serve(lane, job, standing);
-    const next = connection === null ? undefined : takeJob(lane, ceilings.mayHold);
+    const next = connection === null ? undefined : takeProbe(lane, ceilings.mayHold);
     if (next === undefined) release(lane, connection);
     else {
       void work(lane, next, connection);
       // Where the connection went over to another account, this one may open another.
-      if (next.onBehalfOf !== job.onBehalfOf) wakeHungry();
+      if (next.onBehalfOf !== job.onBehalfOf) wakeWaiting();
     }
     end();
   };
 
-  const release = (lane: Lane, connection: Connection | null): void => {
+  const release = (lane: HostQueue, connection: Connection | null): void => {
     lane.talking--;
-    if (connection !== null && !draining && jobsWaiting(lane) === 0 && wantedFor(lane) === null) {
+    if (connection !== null && !draining && probesWaiting(lane) === 0 && wantedFor(lane) === null) {
       idle.rest(lane, connection);
       return;
     }
@@ -169,7 +180,7 @@ export const createProbePool = (deps: PoolDeps): ProbePool => {
   };
 
   /** How many connections the lane may have now; none while it pauses, or rests and has answered its jobs from memory. */
-  const admitted = (lane: Lane): number => {
+  const admitted = (lane: HostQueue): number => {
     const admission = pacing.admit(lane.key);
     switch (admission.kind) {
       case "go":
@@ -182,9 +193,9 @@ export const createProbePool = (deps: PoolDeps): ProbePool => {
         });
         return 0;
       case "resting":
-        for (const { question, resolve } of takeAllJobs(lane)) {
+        for (const { question, resolve } of takeAllProbes(lane)) {
           waiting--;
-          resolve(remembered(question, admission, clock.nowMs()));
+          resolve(cooldownResult(question, admission, clock.nowMs()));
         }
         forget(lane);
         return 0;
@@ -194,26 +205,28 @@ export const createProbePool = (deps: PoolDeps): ProbePool => {
   };
 
   /** Takes a question, and a connection that rests or the right to open one; undefined when the lane has to wait. */
-  const takeWork = (lane: Lane): { readonly job: Job; readonly standing: Connection | null } | undefined => {
-    while (jobsWaiting(lane) > 0) {
+  const takeWork = (
+    lane: HostQueue,
+  ): { readonly job: QueuedProbe; readonly standing: Connection | null } | undefined => {
+    while (probesWaiting(lane) > 0) {
       if (lane.idle.length > 0) {
-        const job = takeJob(lane, ceilings.mayHold);
+        const job = takeProbe(lane, ceilings.mayHold);
         if (job !== undefined) return { job, standing: idle.take(lane) };
       }
-      if (lane.talking >= admitted(lane) || jobsWaiting(lane) === 0) return undefined;
+      if (lane.talking >= admitted(lane) || probesWaiting(lane) === 0) return undefined;
       const job = ceilings.take(lane);
       if (typeof job === "object") return { job, standing: null };
       // Who waited longer may be quicker to take what is closed here: everything is looked at again.
       if (job !== "share" && idle.closeOne(job === "provider" ? lane.target.provider : null)) continue;
       if (job === "provider") ceilings.awaitProvider(lane);
-      else hungry.add(lane);
+      else waitingHosts.add(lane);
       return undefined;
     }
     return undefined;
   };
 
   /** Sets the lane's questions going, as far as the ceilings allow. */
-  const feed = (lane: Lane): void => {
+  const feed = (lane: HostQueue): void => {
     for (let next = takeWork(lane); next !== undefined; next = takeWork(lane)) {
       lane.talking++;
       void work(lane, next.job, next.standing);
@@ -225,13 +238,13 @@ export const createProbePool = (deps: PoolDeps): ProbePool => {
       new Promise((resolve, reject) => {
         if (draining) return reject(new PoolClosed());
         const lane = laneOf(target);
-        addJob(lane, { question, onBehalfOf, resolve, reject, returns: 0 });
+        addProbe(lane, { question, onBehalfOf, resolve, reject, returns: 0 });
         waiting++;
         feed(lane);
       }),
     notePace(target, kind) {
-      const lane = lanes.get(laneKey(target));
-      pacing.note(laneKey(target), { kind });
+      const lane = lanes.get(hostKey(target));
+      pacing.note(hostKey(target), { kind });
       // It may bear another connection by now.
       if (lane !== undefined) feed(lane);
     },
@@ -240,11 +253,11 @@ export const createProbePool = (deps: PoolDeps): ProbePool => {
     lanes: () => lanes.size,
     drain() {
       draining = true;
-      hungry.takeAll();
+      waitingHosts.takeAll();
       for (const lane of lanes.values()) {
         lane.pause?.();
         lane.pause = null;
-        for (const job of takeAllJobs(lane)) {
+        for (const job of takeAllProbes(lane)) {
           waiting--;
           job.reject(new PoolClosed());
         }

@@ -75,7 +75,7 @@ export interface TestApp {
   close(): void;
 }
 
-/** An outside in which every check of `…@example.com` goes on for ever: its mail host neither takes nor refuses. */
+/** A platform in which every check of `…@example.com` goes on for ever: its mail host neither takes nor refuses. */
 export const ENDLESS: TestAppOptions = {
   zone: { "example.com": { MX: [[10, "mx.example.com"]] }, "mx.example.com": { A: ["8.8.8.8"] } },
   connector: () => Promise.withResolvers<never>().promise,
@@ -161,7 +161,12 @@ const createTestApp = (options: TestAppOptions = {}): TestApp => {
     }),
     db,
     log: createLog("warn", clock, (line) => logged.push(line)),
-    outside: { clock, random: { integer: () => 0 }, resolver, connector: options.connector ?? overStub ?? unreachable },
+    platform: {
+      clock,
+      random: { integer: () => 0 },
+      resolver,
+      connector: options.connector ?? overStub ?? unreachable,
+    },
     baseUrl: "http://localhost",
   });
   const { accounts, keys, store, ledger } = service;

@@ -1,9 +1,9 @@
 import { parseReply } from "../net/smtp-reply.ts";
-import type { DomainEvidence, Evidence, Finding, ReplyEvidence } from "../verify/evidence.ts";
-import { readReply, type Stage } from "../verify/replies.ts";
+import type { DomainEvidence, Evidence, ProbeFinding, ReplyEvidence } from "../verify/evidence.ts";
+import { readReply, type ReplyStage } from "../verify/replies.ts";
 
 /** A reply as evidence, read by the real table: `replyOf("rcpt", "submitted", "550 5.1.1 User unknown")`. */
-export const replyOf = (stage: Stage, about: ReplyEvidence["about"], line: string): ReplyEvidence => {
+export const replyOf = (stage: ReplyStage, about: ReplyEvidence["about"], line: string): ReplyEvidence => {
   const reply = parseReply(line);
   if (!reply.ok) throw new Error(`not a reply: ${line}`);
   const { code, enhanced, text } = reply.value;
@@ -12,7 +12,7 @@ export const replyOf = (stage: Stage, about: ReplyEvidence["about"], line: strin
 };
 
 /** What a host said: that it accepts the recipient and no other, unless told otherwise. */
-export const findingWith = (parts: Partial<Finding> = {}): Finding => ({
+export const findingWith = (parts: Partial<ProbeFinding> = {}): ProbeFinding => ({
   reading: "accepted",
   host: "mx.x.example",
   stage: "rcpt",
@@ -48,7 +48,7 @@ export interface EvidenceParts {
   readonly address?: Partial<Evidence["address"]>;
   readonly domain?: Partial<DomainEvidence> | null;
   /** One attempt for each. */
-  readonly findings?: readonly Finding[];
+  readonly findings?: readonly ProbeFinding[];
   readonly toxic?: string | null;
   readonly dnsbl?: Evidence["dnsbl"];
 }

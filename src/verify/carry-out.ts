@@ -4,8 +4,8 @@ import type { Ledger } from "../billing/store.ts";
 import type { Db, Tx } from "../db/open.ts";
 import type { Outages } from "../probe/outages.ts";
 import { PoolClosed } from "../probe/pool.ts";
-import { conclude } from "./conclude.ts";
-import { beginEvidence, type Engine, unansweredAt, waitMsOf } from "./engine.ts";
+import { concludeVerification } from "./verdict.ts";
+import { beginEvidence, type VerificationEngine, unansweredAt, waitMsOf } from "./engine.ts";
 import { type Evidence, evidenceSchema, type PlannedRetry } from "./evidence.ts";
 import { INTERNAL_ERROR, type VerificationResult } from "./result.ts";
 import type { VerificationRow, VerificationStore } from "./store.ts";
@@ -15,7 +15,7 @@ export interface CarryOutDeps {
   readonly db: Db;
   readonly store: VerificationStore;
   readonly ledger: Ledger;
-  readonly engine: Engine;
+  readonly engine: VerificationEngine;
   readonly outages: Pick<Outages, "judge">;
   readonly clock: Clock;
   /** By which attempts are due: wall time without its steps. */
@@ -84,7 +84,7 @@ export const createCarryOut = (deps: CarryOutDeps) => {
   const complete = (tx: Tx, row: VerificationRow, evidence: Evidence): void => {
     const nowMs = clock.nowMs();
     const isTest = row.mode === "test";
-    const concluded = conclude(evidence, isTest ? TEST_VERIFIED_AT : isoTime(nowMs));
+    const concluded = concludeVerification(evidence, isTest ? TEST_VERIFIED_AT : isoTime(nowMs));
     const { verdict, sub_status: subStatus } = concluded.result;
     const attempts = evidence.attempts.length;
     const result = JSON.stringify(concluded.result);
@@ -92,7 +92,7 @@ export const createCarryOut = (deps: CarryOutDeps) => {
     store.saveEvidence(tx, row.id, JSON.stringify(concluded.evidence));
     if (isTest) return;
     const move = { accountId: row.accountId, reference: row.id, atMs: nowMs };
-    if (concluded.judgement.chargeable) ledger.settle(tx, move);
+    if (concluded.chargeable) ledger.settle(tx, move);
     else ledger.release(tx, move, subStatus);
   };
 

@@ -8,7 +8,7 @@ import type { IdempotencyStore } from "../db/idempotency.ts";
 import type { Db, Tx } from "../db/open.ts";
 import { orRefusal } from "../db/refusal.ts";
 import type { Caller } from "../http/guard.ts";
-import { conclude } from "./conclude.ts";
+import { concludeVerification } from "./verdict.ts";
 import { beginEvidence } from "./engine.ts";
 import { type Evidence, evidenceSchema } from "./evidence.ts";
 import type { Runner } from "./runner.ts";
@@ -54,7 +54,7 @@ export const createChecks = ({ db, store, idempotency, ledger, runner, clock }: 
   };
 
   const completed = (row: VerificationRow, evidence: Evidence, verifiedAt: string) => {
-    const { result, evidence: whole } = conclude(evidence, verifiedAt);
+    const { result, evidence: whole } = concludeVerification(evidence, verifiedAt);
     const { verdict, sub_status: subStatus } = result;
     const end = {
       status: "completed",
@@ -151,7 +151,7 @@ export const createChecks = ({ db, store, idempotency, ledger, runner, clock }: 
       const stored = store.findEvidence(id);
       if (stored !== undefined) return evidenceSchema.parse(JSON.parse(stored));
       if (row.mode === "test" && row.status === "completed")
-        return conclude(testEvidence(row.email), TEST_VERIFIED_AT).evidence;
+        return concludeVerification(testEvidence(row.email), TEST_VERIFIED_AT).evidence;
       return beginEvidence(row.email);
     },
 

@@ -5,12 +5,12 @@ import { createDnsblPacing, noPacing } from "../dnsbl/budget.ts";
 import { createTestClock, settle } from "../testing/clock.ts";
 import { createZoneResolver, type Zone } from "../testing/dns-zone.ts";
 import { domainWith, evidenceWith, findingWith } from "../testing/evidence.ts";
-import { createWorlds } from "../testing/mail-world.ts";
-import { createDnsblInquiry } from "./dnsbl-evidence.ts";
-import type { Finding } from "./evidence.ts";
-import { judge } from "./verdict.ts";
+import { createMailNetworks } from "../testing/mail-network.ts";
+import { createDnsblCheck } from "./dnsbl-evidence.ts";
+import type { ProbeFinding } from "./evidence.ts";
+import { decideVerdict } from "./verdict.ts";
 
-const worldOf = createWorlds();
+const networkOf = createMailNetworks();
 
 const ASKED = new Set(["spamcop", "spamhaus-zen", "spamhaus-dbl"]);
 const lists = readEmbeddedCatalogue().lists.filter(({ id }) => ASKED.has(id));
@@ -37,7 +37,7 @@ const start = (zone: Zone, which = lists) => {
   const resolver = createZoneResolver(zone);
   const registrableDomain = (domain: string) => domain.split(".").slice(-2).join(".");
   const deps = { clock, random: { integer: () => 0 }, registrableDomain, pacing: noPacing };
-  const inquire = createDnsblInquiry({ dnsbl: createDnsbl({ ...deps, resolver }), lists: which, clock });
+  const inquire = createDnsblCheck({ dnsbl: createDnsbl({ ...deps, resolver }), lists: which, clock });
   return { clock, resolver, inquire };
 };
 
@@ -118,7 +118,7 @@ describe("patience", () => {
     const deps = { clock, random: { integer: () => 0 }, registrableDomain, pacing: noPacing };
     return {
       clock,
-      inquire: createDnsblInquiry({ dnsbl: createDnsbl({ ...deps, resolver: { resolve } }), lists, clock }),
+      inquire: createDnsblCheck({ dnsbl: createDnsbl({ ...deps, resolver: { resolve } }), lists, clock }),
     };
   };
 
@@ -152,7 +152,7 @@ describe("patience", () => {
     const resolve: typeof resolver.resolve = (name, type, options) =>
       silent.has(name) ? Promise.withResolvers<never>().promise : resolver.resolve(name, type, options);
     const deps = { clock, random: { integer: () => 0 }, registrableDomain: (name: string) => name, pacing: noPacing };
-    const inquire = createDnsblInquiry({ dnsbl: createDnsbl({ ...deps, resolver: { resolve } }), lists, clock });
+    const inquire = createDnsblCheck({ dnsbl: createDnsbl({ ...deps, resolver: { resolve } }), lists, clock });
     const first = inquire(domainWith());
     await clock.advance(PATIENCE_MS);
     expect((await first).outcome).toBe("clean");
@@ -179,7 +179,7 @@ describe("patience", () => {
       registrableDomain: (name) => name,
       pacing,
     });
-    const inquire = createDnsblInquiry({ dnsbl, lists: lists.filter(({ id }) => id === "spamcop"), clock });
+    const inquire = createDnsblCheck({ dnsbl, lists: lists.filter(({ id }) => id === "spamcop"), clock });
     const outcomes: string[] = [];
     const host = (n: number) => ({ address: `192.0.${2 + (n >> 8)}.${n & 255}`, allowed: true });
     for (let n = 0; n < 400; n++) {
@@ -199,7 +199,7 @@ describe("in a verification", () => {
   const onlyAda = (address: string) => (address.startsWith("ada@") ? "250 2.1.5 Ok" : "550 5.1.1 User unknown");
 
   test("a listed mail host makes an accepted address risky", async () => {
-    const world = worldOf({ hosts: [{ name: "mx.x.example", script: { rcpt: onlyAda } }], zone, blocklists: lists });
+    const world = networkOf({ hosts: [{ name: "mx.x.example", script: { rcpt: onlyAda } }], zone, blocklists: lists });
     const { result, evidence } = await world.verify();
     expect(result).toMatchObject({ verdict: "risky", sub_status: "dnsbl_listed", signals: { dnsbl: "warn" } });
     expect(evidence.conclusion?.because).toBe(`${publicMx} is on a blocklist (spamcop).`);
@@ -211,16 +211,16 @@ describe("in a verification", () => {
 
   test("clean lists are a signal that passes; without them it is skipped, and no list is asked", async () => {
     const hosts = [{ name: "mx.x.example", script: { rcpt: onlyAda } }];
-    const on = await worldOf({ hosts, zone: TEST_POINTS, blocklists: lists }).verify();
+    const on = await networkOf({ hosts, zone: TEST_POINTS, blocklists: lists }).verify();
     expect(on.result).toMatchObject({ sub_status: "mailbox_exists", signals: { dnsbl: "pass" } });
-    const off = worldOf({ hosts, zone });
+    const off = networkOf({ hosts, zone });
     const { result, evidence } = await off.verify();
     expect([result.sub_status, result.signals.dnsbl, evidence.dnsbl]).toEqual(["mailbox_exists", "skipped", null]);
     expect(off.asked.some((question) => question.includes("spamcop"))).toBe(false);
   });
 
   test("lists that could not say are a signal that is unknown, and change nothing else", async () => {
-    const world = worldOf({ hosts: [{ name: "mx.x.example", script: { rcpt: onlyAda } }], blocklists: lists });
+    const world = networkOf({ hosts: [{ name: "mx.x.example", script: { rcpt: onlyAda } }], blocklists: lists });
     expect((await world.verify()).result).toMatchObject({
       sub_status: "mailbox_exists",
       signals: { dnsbl: "unknown" },
@@ -231,7 +231,8 @@ describe("in a verification", () => {
 describe("a listing decides only where nothing weightier does", () => {
   const dnsbl = { outcome: "listed", listings: [{ listing: "spamcop", subject: "x.example" }] } as const;
   const subStatusOf = (parts: Parameters<typeof evidenceWith>[0]) =>
-    judge(evidenceWith({ ...parts, dnsbl: { outcome: dnsbl.outcome, listings: [...dnsbl.listings] } })).sub_status;
+    decideVerdict(evidenceWith({ ...parts, dnsbl: { outcome: dnsbl.outcome, listings: [...dnsbl.listings] } }))
+      .sub_status;
 
   test.each([
     ["mailbox_not_found", "mailbox_not_found"],
@@ -250,7 +251,7 @@ describe("a listing decides only where nothing weightier does", () => {
     ["timeout", "smtp_timeout"],
     ["internal", "internal_error"],
     ["accepted", "dnsbl_listed"],
-  ] as const)("a mailbox that is %s: %s", (reading: Finding["reading"], subStatus) => {
+  ] as const)("a mailbox that is %s: %s", (reading: ProbeFinding["reading"], subStatus) => {
     expect(subStatusOf({ findings: [findingWith({ reading, reply: "line" })] })).toBe(subStatus);
   });
 

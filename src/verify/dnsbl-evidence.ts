@@ -6,7 +6,7 @@ import type { ListOutcome } from "../dnsbl/lookup.ts";
 import type { Target } from "../dnsbl/query-name.ts";
 import type { DnsblEvidence, DomainEvidence } from "./evidence.ts";
 
-export interface DnsblInquiryDeps {
+export interface DnsblCheckDeps {
   readonly dnsbl: Dnsbl;
   readonly lists: readonly Blocklist[];
   readonly clock: Clock;
@@ -63,7 +63,7 @@ const summarise = (asked: readonly Asked[]): DnsblEvidence => {
  * Asks the blocklists about a domain and its mail hosts. Never rejects; `unknown` when none of them could say. Ends in
  * two seconds with what was heard by then.
  */
-export const createDnsblInquiry = ({ dnsbl, lists, clock }: DnsblInquiryDeps) => {
+export const createDnsblCheck = ({ dnsbl, lists, clock }: DnsblCheckDeps) => {
   const grave = graveLists(lists);
   const kept = new Map<string, { readonly asked: Promise<Asked>; readonly atMs: number }>();
 
@@ -108,4 +108,4 @@ export const createDnsblInquiry = ({ dnsbl, lists, clock }: DnsblInquiryDeps) =>
     summarise(await Promise.all(targetsOf(domain).map(askOnce)));
 };
 
-export type DnsblInquiry = ReturnType<typeof createDnsblInquiry>;
+export type DnsblCheck = ReturnType<typeof createDnsblCheck>;

@@ -5,7 +5,7 @@ import type { DnsResolver } from "../net/dns.ts";
 import { createAddressPolicy } from "../net/public-address.ts";
 import { createZoneResolver, type Zone, type ZoneFailure } from "../testing/dns-zone.ts";
 import { createTestClock, settle } from "../testing/clock.ts";
-import { createDomainInquiry } from "./domain-evidence.ts";
+import { createDomainLookup } from "./domain-evidence.ts";
 import { evidenceSchema } from "./evidence.ts";
 
 /** Always the first of what is left: no shuffle. */
@@ -16,7 +16,7 @@ const inquire = async (zone: Zone, { email = "ada@x.example", random = inOrder, 
   const address = parseAddress(email);
   if (!address.ok) throw new Error(`not an address: ${email}`);
   const resolver = createZoneResolver(zone);
-  const evidence = await createDomainInquiry({
+  const evidence = await createDomainLookup({
     resolver,
     policy: createAddressPolicy(allow),
     random,
@@ -343,7 +343,7 @@ describe("a slow name server of one mail host", () => {
         return zone.resolve(name, type);
       },
     };
-    const inquire = createDomainInquiry({
+    const inquire = createDomainLookup({
       resolver,
       policy: createAddressPolicy([]),
       random: { integer: () => 0 },

@@ -5,10 +5,10 @@ import { type Random, shuffled } from "../base/secrets.ts";
 import type { Address } from "../mail/address.ts";
 import { type DnsResponse, type DnsResolver, resolverFor, isDefinite } from "../net/dns.ts";
 import type { AddressPolicy } from "../net/public-address.ts";
-import type { DnsQuestion, DomainEvidence, MailHost } from "./evidence.ts";
+import type { DnsQueryEvidence, DomainEvidence, MailHost } from "./evidence.ts";
 import { unverifiableProvider } from "./providers.ts";
 
-export interface DomainDeps {
+export interface DomainLookupDeps {
   readonly resolver: DnsResolver;
   readonly policy: AddressPolicy;
   readonly random: Random;
@@ -36,7 +36,7 @@ interface Exchange {
 const NOT_SENT: ReadonlySet<string> = new Set(["local_failure", "overloaded", "aborted"]);
 
 /** A DNS failure is ours when a query was not even sent. */
-const blameOurselves = (domain: DomainEvidence): DomainEvidence =>
+const asLocalFailure = (domain: DomainEvidence): DomainEvidence =>
   domain.outcome === "dns_error" && domain.questions.some(({ outcome }) => NOT_SENT.has(outcome))
     ? { ...domain, outcome: "local_failure" }
     : domain;
@@ -47,7 +47,7 @@ const recordText = (record: unknown): string => {
   return JSON.stringify(record);
 };
 
-const questionOf = (reply: DnsResponse): DnsQuestion => ({
+const questionOf = (reply: DnsResponse): DnsQueryEvidence => ({
   name: reply.name,
   type: reply.type,
   outcome: reply.outcome,
@@ -89,13 +89,13 @@ const gatherHosts = (
  * Finds the mail hosts of a domain (RFC 5321 §5.1): MX by preference, equal ones in random order; without MX the domain
  * itself; null MX (RFC 7505); for an address literal the address. A DNS failure is `dns_error`, never a no.
  */
-export const createDomainInquiry =
-  (deps: DomainDeps): DomainInquiry =>
+export const createDomainLookup =
+  (deps: DomainLookupDeps): DomainLookup =>
   (address, onBehalfOf = OPERATOR) =>
-    inquiryWith({ ...deps, resolver: resolverFor(deps.resolver, onBehalfOf) })(address);
+    lookupWith({ ...deps, resolver: resolverFor(deps.resolver, onBehalfOf) })(address);
 
-const inquiryWith = ({ resolver, policy, random, clock }: DomainDeps) => {
-  const addressesOf = async ({ host, preference }: Exchange, questions: DnsQuestion[]): Promise<MailHost> => {
+const lookupWith = ({ resolver, policy, random, clock }: DomainLookupDeps) => {
+  const addressesOf = async ({ host, preference }: Exchange, questions: DnsQueryEvidence[]): Promise<MailHost> => {
     // An address where a name has to stand (RFC 1035 §3.3.9): some senders connect to it, so it is no "no".
     if (isIP(host) !== 0) return { host, preference, addresses: [], lookup_failed: true };
     const replies = await Promise.all([resolver.resolve(host, "A"), resolver.resolve(host, "AAAA")]);
@@ -119,7 +119,7 @@ const inquiryWith = ({ resolver, policy, random, clock }: DomainDeps) => {
   const explicit = async (
     name: string,
     exchanges: readonly Exchange[],
-    questions: DnsQuestion[],
+    questions: DnsQueryEvidence[],
   ): Promise<DomainEvidence> => {
     const ordered = shuffled(exchanges, random).toSorted((a, b) => a.preference - b.preference);
     const chosen = ordered.slice(0, MAIL_HOSTS_MAX);
@@ -136,7 +136,7 @@ const inquiryWith = ({ resolver, policy, random, clock }: DomainDeps) => {
     };
   };
 
-  const implicit = async (name: string, questions: DnsQuestion[]): Promise<DomainEvidence> => {
+  const implicit = async (name: string, questions: DnsQueryEvidence[]): Promise<DomainEvidence> => {
     const host = await addressesOf({ host: name, preference: 0 }, questions);
     const base = { name, implicit_mx: true, unverifiable_provider: null, questions };
     if (host.addresses.length > 0) return { ...base, outcome: judgeHosts([host]), hosts: [host] };
@@ -176,8 +176,8 @@ const inquiryWith = ({ resolver, policy, random, clock }: DomainDeps) => {
   };
 
   return async function inquire({ domain: name, literal: address }: Address): Promise<DomainEvidence> {
-    return address === null ? blameOurselves(await ask(name)) : literal(name, address);
+    return address === null ? asLocalFailure(await ask(name)) : literal(name, address);
   };
 };
 
-export type DomainInquiry = (address: Address, onBehalfOf?: OnBehalfOf) => Promise<DomainEvidence>;
+export type DomainLookup = (address: Address, onBehalfOf?: OnBehalfOf) => Promise<DomainEvidence>;

@@ -16,9 +16,9 @@ import {
 } from "../testing/dns-wrong.ts";
 import type { Zone } from "../testing/dns-zone.ts";
 
-import { createDomainInquiry } from "./domain-evidence.ts";
+import { createDomainLookup } from "./domain-evidence.ts";
 import { beginEvidence } from "./engine.ts";
-import { judge } from "./verdict.ts";
+import { decideVerdict } from "./verdict.ts";
 
 const stops: Array<() => void> = [];
 afterEach(() => {
@@ -31,7 +31,7 @@ const inquireTwice = async (...scripts: DnsScript[]) => {
   const servers = await Promise.all(scripts.map((script) => startDnsServer(script)));
   const resolver = createDnsResolver({ servers: servers.map(({ server }) => server), clock });
   stops.push(() => resolver.close(), ...servers.map(({ stop }) => stop));
-  const inquire = createDomainInquiry({
+  const inquire = createDomainLookup({
     resolver,
     policy: createAddressPolicy([]),
     random: { integer: () => 0 },
@@ -42,7 +42,7 @@ const inquireTwice = async (...scripts: DnsScript[]) => {
     const address = parseAddress(email);
     if (!address.ok) throw new Error(address.error);
     const domain = await inquire(address.value);
-    const { verdict, chargeable, because } = judge({ ...beginEvidence(email), domain });
+    const { verdict, chargeable, because } = decideVerdict({ ...beginEvidence(email), domain });
     found.push({ domain, verdict, chargeable, because });
   }
   return found;

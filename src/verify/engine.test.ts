@@ -1,19 +1,19 @@
 import { describe, expect, test } from "bun:test";
-import { createWorlds, type WorldHost } from "../testing/mail-world.ts";
+import { createMailNetworks, type NetworkHost } from "../testing/mail-network.ts";
 import type { Zone } from "../testing/dns-zone.ts";
 import { evidenceWith, findingWith } from "../testing/evidence.ts";
 import type { SmtpStubScript } from "../testing/smtp-stub.ts";
-import { conclude } from "./conclude.ts";
+import { concludeVerification } from "./verdict.ts";
 import { beginEvidence } from "./engine.ts";
-import { evidenceSchema, type Finding } from "./evidence.ts";
+import { evidenceSchema, type ProbeFinding } from "./evidence.ts";
 
-const worldOf = createWorlds();
+const networkOf = createMailNetworks();
 
-const GREYLISTED = "450 4.2.0 Greylisted, try again later";
+const GREYLISTED_FINDING = "450 4.2.0 Greylisted, try again later";
 const UNKNOWN = "550 5.1.1 User unknown";
 
 /** Greylists each recipient until it has been asked `tries` times. */
-const greylistingFor = (tries: number, line = GREYLISTED): SmtpStubScript => {
+const greylistingFor = (tries: number, line = GREYLISTED_FINDING): SmtpStubScript => {
   const asked = new Map<string, number>();
   return {
     rcpt: (address) => {
@@ -24,7 +24,7 @@ const greylistingFor = (tries: number, line = GREYLISTED): SmtpStubScript => {
     },
   };
 };
-const hostWith = (script: SmtpStubScript, name = "mx.x.example"): WorldHost => ({ name, script });
+const hostWith = (script: SmtpStubScript, name = "mx.x.example"): NetworkHost => ({ name, script });
 
 describe("the evidence before any network", () => {
   test("of an address", () => {
@@ -54,7 +54,7 @@ describe("the evidence before any network", () => {
 
 describe("greylisting", () => {
   test("is waited out, with the same random recipient, and settles like any other", async () => {
-    const world = worldOf({ hosts: [hostWith(greylistingFor(1))], retryWaitsS: [60, 300] });
+    const world = networkOf({ hosts: [hostWith(greylistingFor(1))], retryWaitsS: [60, 300] });
     const { result, evidence } = await world.verifyWithRetries();
     expect(result).toMatchObject({ sub_status: "mailbox_exists", verdict: "deliverable", confidence: 98 });
     expect(result.signals).toMatchObject({ greylisting: "pass", catch_all: "pass" });
@@ -78,7 +78,7 @@ describe("greylisting", () => {
   });
 
   test("that outlasts the retries is risky", async () => {
-    const world = worldOf({ hosts: [hostWith(greylistingFor(99))], retryWaitsS: [60, 300] });
+    const world = networkOf({ hosts: [hostWith(greylistingFor(99))], retryWaitsS: [60, 300] });
     const { result, evidence } = await world.verifyWithRetries();
     expect(result).toMatchObject({ sub_status: "greylisted", verdict: "risky" });
     expect(evidence.attempts.length).toBe(3);
@@ -86,11 +86,11 @@ describe("greylisting", () => {
   });
 
   test("is answered at the same one of equally preferred hosts and addresses", async () => {
-    const hosts = ["a", "b"].map((name): WorldHost => ({
+    const hosts = ["a", "b"].map((name): NetworkHost => ({
       ...hostWith(greylistingFor(1), `${name}.x.example`),
       preference: 10,
     }));
-    const world = worldOf({ hosts });
+    const world = networkOf({ hosts });
     world.zone["x.example"] = {
       MX: [
         [10, "b.x.example"],
@@ -113,7 +113,7 @@ describe("greylisting", () => {
 
   test("at a less preferred host does not keep the better one from being asked first", async () => {
     const better = hostWith(greylistingFor(0), "better.x.example");
-    const world = worldOf({ hosts: [better, hostWith(greylistingFor(1), "other.x.example")] });
+    const world = networkOf({ hosts: [better, hostWith(greylistingFor(1), "other.x.example")] });
     world.zone["better.x.example"] = { A: ["198.51.99.9"] };
     const first = await world.engine.attempt(beginEvidence("ada@x.example"));
     expect(first.attempts[0]?.finding).toMatchObject({ reading: "greylisted", host: "other.x.example" });
@@ -125,7 +125,7 @@ describe("greylisting", () => {
 
 describe("DNS at a retry", () => {
   test("that fails leaves the hosts known from before", async () => {
-    const world = worldOf({ hosts: [hostWith(greylistingFor(1))] });
+    const world = networkOf({ hosts: [hostWith(greylistingFor(1))] });
     const first = await world.engine.attempt(beginEvidence("ada@x.example"));
     world.zone["x.example"] = "servfail";
     const second = await world.engine.attempt(first);
@@ -134,7 +134,7 @@ describe("DNS at a retry", () => {
   });
 
   test("that says the domain is gone ends the check", async () => {
-    const world = worldOf({ hosts: [hostWith(greylistingFor(9))], retryWaitsS: [60, 60, 60] });
+    const world = networkOf({ hosts: [hostWith(greylistingFor(9))], retryWaitsS: [60, 60, 60] });
     const first = await world.engine.attempt(beginEvidence("ada@x.example"));
     expect(world.engine.planRetry(first)).not.toBeNull();
     world.zone["x.example"] = "nxdomain";
@@ -145,8 +145,8 @@ describe("DNS at a retry", () => {
 });
 
 describe("a retry", () => {
-  const planned = (finding: Partial<Finding>, used = 0, waits: readonly number[] = [60, 300]) => {
-    const { engine } = worldOf({ hosts: [], retryWaitsS: waits });
+  const planned = (finding: Partial<ProbeFinding>, used = 0, waits: readonly number[] = [60, 300]) => {
+    const { engine } = networkOf({ hosts: [], retryWaitsS: waits });
     const retry = { reason: "greylisted", planned_at: "", due_at: "", waited_for: "schedule" as const };
     const evidence = evidenceWith({ findings: [findingWith(finding)] });
     const plan = engine.planRetry({ ...evidence, retries: Array.from({ length: used }, () => retry) });
@@ -170,7 +170,7 @@ describe("a retry", () => {
 
   test("is planned after a DNS failure and after one of ours, but for what is wrong with the domain itself", async () => {
     const reasonFor = async (failure: Zone[string]) => {
-      const world = worldOf({ hosts: [], zone: { "x.example": failure } });
+      const world = networkOf({ hosts: [], zone: { "x.example": failure } });
       return world.engine.planRetry(await world.engine.attempt(beginEvidence("ada@x.example")))?.reason;
     };
     for (const failure of ["servfail", "timeout", "network_error", "refused", "malformed", "unconfirmed"] as const)
@@ -182,8 +182,8 @@ describe("a retry", () => {
   });
 
   test("after a connection that could not leave is planned; that a host is unreachable, only in an outage", () => {
-    const { engine } = worldOf({ hosts: [] });
-    const reasonFor = (finding: Partial<Finding>, isOutage: boolean) =>
+    const { engine } = networkOf({ hosts: [] });
+    const reasonFor = (finding: Partial<ProbeFinding>, isOutage: boolean) =>
       engine.planRetry(evidenceWith({ findings: [findingWith(finding)] }), isOutage)?.reason;
     for (const rule of ["local_failure", "proxy_failed"])
       expect(reasonFor({ reading: "internal", rule }, false)).toBe("local_failure");
@@ -199,7 +199,7 @@ describe("a retry", () => {
   });
 
   test("is not planned at a provider that answers alike for all, nor before anything was asked", () => {
-    const { engine } = worldOf({ hosts: [] });
+    const { engine } = networkOf({ hosts: [] });
     const provider = evidenceWith({ findings: [findingWith(later)], domain: { unverifiable_provider: "Some" } });
     expect(engine.planRetry(provider)).toBeNull();
     expect(engine.planRetry(beginEvidence("ada@x.example"))).toBeNull();
@@ -207,7 +207,7 @@ describe("a retry", () => {
 
   test("is taken from the words of the server", async () => {
     const script = greylistingFor(1, "451 4.7.1 Greylisting in action, please come back in 00:05:00");
-    const world = worldOf({ hosts: [hostWith(script)] });
+    const world = networkOf({ hosts: [hostWith(script)] });
     const evidence = await world.engine.attempt(beginEvidence("ada@x.example"));
     expect(world.engine.planRetry(evidence)).toMatchObject({
       waited_for: "server_hint",
@@ -217,13 +217,13 @@ describe("a retry", () => {
 });
 
 test("nothing is asked about what is no address", async () => {
-  const world = worldOf();
+  const world = networkOf();
   const begun = beginEvidence("no address");
   expect(await world.engine.attempt(begun)).toBe(begun);
 });
 
 test("a failure of ours is an attempt of its own, and no reason to come back", () => {
-  const { engine } = worldOf({ hosts: [] });
+  const { engine } = networkOf({ hosts: [] });
   const failed = engine.failed(evidenceWith({ findings: [] }));
   expect(failed.attempts.map(({ number, finding }) => [number, finding.reading])).toEqual([[1, "internal"]]);
   expect(engine.planRetry(failed)).toBeNull();
@@ -235,13 +235,13 @@ describe("a retry that is cut short does not end a greylisted check", () => {
   for (const reading of ["unreachable", "timeout", "protocol_error", "internal"] as const) {
     const evidence = evidenceWith({ findings: [greylisted, findingWith({ reading, heard: false })] });
     test(`${reading}: it is asked again`, () => {
-      const { engine } = worldOf({ hosts: [], retryWaitsS: [60, 300] });
+      const { engine } = networkOf({ hosts: [], retryWaitsS: [60, 300] });
       const planned = engine.planRetry({ ...evidence, retries: [] });
       expect(planned?.reason).toBe("greylisted");
     });
     test(`${reading}: when the tries are used up, it is still greylisted, and the server was heard`, () => {
-      const { result, judgement } = conclude(evidence, "2026-01-01T00:00:00.000Z");
-      expect([result.sub_status, judgement.chargeable]).toEqual(["greylisted", true]);
+      const { result, chargeable } = concludeVerification(evidence, "2026-01-01T00:00:00.000Z");
+      expect([result.sub_status, chargeable]).toEqual(["greylisted", true]);
     });
   }
 });
@@ -258,7 +258,7 @@ describe("the operator's list", () => {
 
   test("is asked for the normal form; a hit makes an accepted address toxic, and the evidence names the entry", async () => {
     const { asked, matchSuppression } = matching("x.example");
-    const { result, evidence } = await worldOf({ hosts: [hostWith(greylistingFor(0))], matchSuppression }).verify(
+    const { result, evidence } = await networkOf({ hosts: [hostWith(greylistingFor(0))], matchSuppression }).verify(
       "ada@X.Example",
     );
     expect(asked).toEqual(["ada@x.example"]);
@@ -269,7 +269,7 @@ describe("the operator's list", () => {
 
   test("does not outweigh a mailbox or a domain that is not there", async () => {
     const { matchSuppression } = matching("x.example");
-    const world = worldOf({ hosts: [hostWith(greylistingFor(0))], matchSuppression });
+    const world = networkOf({ hosts: [hostWith(greylistingFor(0))], matchSuppression });
     expect((await world.verify("bob@x.example")).result.sub_status).toBe("mailbox_not_found");
     const { result } = await world.verify("bob@gone.example");
     expect([result.sub_status, result.signals.toxic]).toEqual(["domain_not_found", "fail"]);
@@ -277,8 +277,8 @@ describe("the operator's list", () => {
 
   test("that has no such entry is a signal that passes; without a list it is skipped", async () => {
     const hosts = [hostWith(greylistingFor(0))];
-    const none = await worldOf({ hosts, matchSuppression: matching(null).matchSuppression }).verify();
+    const none = await networkOf({ hosts, matchSuppression: matching(null).matchSuppression }).verify();
     expect([none.result.sub_status, none.result.signals.toxic]).toEqual(["mailbox_exists", "pass"]);
-    expect((await worldOf({ hosts }).verify()).result.signals.toxic).toBe("skipped");
+    expect((await networkOf({ hosts }).verify()).result.signals.toxic).toBe("skipped");
   });
 });

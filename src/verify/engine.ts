@@ -5,23 +5,23 @@ import { type Address, normalizeLoosely, parseAddress } from "../mail/address.ts
 import { readAddressCell } from "../mail/address-in-cell.ts";
 import { type AddressProblem, describeProblem } from "../mail/address-problem.ts";
 import type { Channel } from "../probe/outages.ts";
-import type { DnsblInquiry } from "./dnsbl-evidence.ts";
-import type { DomainInquiry } from "./domain-evidence.ts";
+import type { DnsblCheck } from "./dnsbl-evidence.ts";
+import type { DomainLookup } from "./domain-evidence.ts";
 import type { Attempt, DomainEvidence, Evidence, PlannedRetry } from "./evidence.ts";
-import { nobody } from "./findings.ts";
+import { noFinding } from "./findings.ts";
 import { isDisposable, isRoleAccount } from "./lists.ts";
-import type { MailboxInquiry } from "./mailbox-evidence.ts";
+import type { MailboxProber } from "./mailbox-evidence.ts";
 import { randomLocalPart } from "./random-recipient.ts";
 import { suggestAddress } from "./suggestion.ts";
 import { latestFinding } from "./verdict.ts";
 
-export interface EngineDeps {
+export interface VerificationEngineDeps {
   readonly clock: Clock;
   readonly random: Random;
-  readonly inquireDomain: DomainInquiry;
-  readonly inquireMailbox: MailboxInquiry;
+  readonly lookUpDomain: DomainLookup;
+  readonly probeMailbox: MailboxProber;
   /** Asks the blocklists; null when that signal is switched off. */
-  readonly inquireDnsbl: DnsblInquiry | null;
+  readonly checkBlocklists: DnsblCheck | null;
   /** The operator's own list; null where there is none. */
   readonly matchSuppression: ((normalizedEmail: string) => string | null) | null;
   /** Waits between tries after a temporary refusal, in seconds; as many retries as there are. */
@@ -83,7 +83,7 @@ const internalFailure = (number: number, at: string): Attempt => ({
   started_at: at,
   finished_at: at,
   dialogues: [],
-  finding: { ...nobody(null), reading: "internal" },
+  finding: { ...noFinding(null), reading: "internal" },
 });
 
 /**
@@ -130,8 +130,8 @@ const reasonToRetry = (evidence: Evidence, isOutage: boolean): { reason: string;
 };
 
 /** Gathers evidence, attempt by attempt. Keeps nothing between calls: everything is in the evidence. */
-export const createEngine = (deps: EngineDeps) => {
-  const { clock, random, inquireDomain, inquireMailbox, inquireDnsbl, matchSuppression, retryWaitsS } = deps;
+export const createVerificationEngine = (deps: VerificationEngineDeps) => {
+  const { clock, random, lookUpDomain, probeMailbox, checkBlocklists, matchSuppression, retryWaitsS } = deps;
 
   return {
     /** One more attempt: asks DNS and, if there is a mail host, the mail hosts. Never rejects for what others do. */
@@ -140,15 +140,15 @@ export const createEngine = (deps: EngineDeps) => {
       if (!parsed.ok) return before;
       const address = parsed.value;
       const toxic = matchSuppression === null ? null : { entry: matchSuppression(address.normalized) };
-      const domain = latestDomain(await inquireDomain(address, onBehalfOf), before.domain);
+      const domain = latestDomain(await lookUpDomain(address, onBehalfOf), before.domain);
       if (domain.outcome !== "mail_hosts") return { ...before, toxic, domain };
       const { attempts } = before;
       const randomRecipient = before.random_recipient ?? `${randomLocalPart(random)}@${address.domain}`;
       const number = attempts.length + 1;
-      const askedBefore = attempts.at(-1)?.dialogues.at(-1) ?? null;
+      const previousSession = attempts.at(-1)?.dialogues.at(-1) ?? null;
       const [attempt, dnsbl] = await Promise.all([
-        inquireMailbox({ address, domain, randomRecipient, number, askedBefore, onBehalfOf }),
-        before.dnsbl ?? inquireDnsbl?.(domain) ?? null,
+        probeMailbox({ address, domain, randomRecipient, number, previousSession, onBehalfOf }),
+        before.dnsbl ?? checkBlocklists?.(domain) ?? null,
       ]);
       return { ...before, toxic, domain, random_recipient: randomRecipient, dnsbl, attempts: [...attempts, attempt] };
     },
@@ -184,4 +184,4 @@ export const createEngine = (deps: EngineDeps) => {
   };
 };
 
-export type Engine = ReturnType<typeof createEngine>;
+export type VerificationEngine = ReturnType<typeof createVerificationEngine>;

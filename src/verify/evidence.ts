@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { READINGS, STAGES } from "./reply-rules/rule.ts";
+import { REPLY_READINGS, REPLY_STAGES } from "./reply-rules/rule.ts";
 import { SUB_STATUSES, VERDICTS } from "./result.ts";
 
 const time = z.iso.datetime({ precision: 3 });
@@ -51,13 +51,13 @@ const domainEvidence = z.object({
 });
 
 const replyEvidence = z.object({
-  stage: z.enum(STAGES),
+  stage: z.enum(REPLY_STAGES),
   /** Whom the reply is about: the address that was submitted, a random one of its domain, or us. */
   about: z.enum(["submitted", "random", "us"]),
   code: z.number(),
   enhanced: z.string().nullable(),
   text: z.string(),
-  reading: z.enum(READINGS),
+  reading: z.enum(REPLY_READINGS),
   /** The rule of the table of replies that read it. */
   rule: z.string(),
   /** The server's own word on when to come back. */
@@ -83,7 +83,7 @@ const dialogueEvidence = z.object({
 
 /** What an attempt found out about the mailbox. `unreachable` and `timeout` are what nobody said. */
 const finding = z.object({
-  reading: z.enum([...READINGS, "unreachable", "timeout", "internal"]),
+  reading: z.enum([...REPLY_READINGS, "unreachable", "timeout", "internal"]),
   host: z.string().nullable(),
   stage: z.string().nullable(),
   rule: z.string().nullable(),
@@ -149,12 +149,12 @@ export const evidenceSchema = z.object({
 
 export type Evidence = z.infer<typeof evidenceSchema>;
 export type DomainEvidence = z.infer<typeof domainEvidence>;
-export type DnsQuestion = z.infer<typeof dnsQuestion>;
+export type DnsQueryEvidence = z.infer<typeof dnsQuestion>;
 export type MailHost = z.infer<typeof mailHost>;
 export type Attempt = z.infer<typeof attempt>;
-export type Dialogue = z.infer<typeof dialogueEvidence>;
+export type SessionEvidence = z.infer<typeof dialogueEvidence>;
 export type ReplyEvidence = z.infer<typeof replyEvidence>;
-export type Finding = z.infer<typeof finding>;
+export type ProbeFinding = z.infer<typeof finding>;
 export type PlannedRetry = z.infer<typeof plannedRetry>;
 export type DnsblEvidence = z.infer<typeof dnsbl>;
-export type Conclusion = z.infer<typeof conclusion>;
+export type ConclusionEvidence = z.infer<typeof conclusion>;

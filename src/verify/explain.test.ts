@@ -1,15 +1,15 @@
 import { describe, expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import { evidenceWith } from "../testing/evidence.ts";
-import { createWorlds } from "../testing/mail-world.ts";
+import { createMailNetworks } from "../testing/mail-network.ts";
 import type { SmtpStubScript } from "../testing/smtp-stub.ts";
-import { conclude } from "./conclude.ts";
+import { concludeVerification } from "./verdict.ts";
 import { beginEvidence } from "./engine.ts";
 import { explain } from "./explain.ts";
 import { testEvidence } from "./test-keys.ts";
 import { SUB_STATUSES } from "./result.ts";
 
-const worldOf = createWorlds();
+const networkOf = createMailNetworks();
 const VERIFIED_AT = "2026-01-01T00:00:00.000Z";
 
 const onlyAda = (address: string) => (address === "Ada@x.example" ? "250 2.1.5 Ok" : "550 5.1.1 User unknown");
@@ -18,7 +18,7 @@ const golden = (name: string): string =>
 
 describe("reads as in fixtures/explain", () => {
   test("delivered", async () => {
-    const world = worldOf({
+    const world = networkOf({
       hosts: [
         { name: "dead.x.example", unconnectable: "timeout" },
         { name: "mx.x.example", script: { rcpt: onlyAda } },
@@ -31,13 +31,13 @@ describe("reads as in fixtures/explain", () => {
     let asked = 0;
     const rcpt: SmtpStubScript["rcpt"] = (address) =>
       asked++ < 2 ? "450 4.2.0 Greylisted, come back in 120 seconds" : onlyAda(address);
-    const world = worldOf({ hosts: [{ name: "mx.x.example", script: { rcpt } }] });
+    const world = networkOf({ hosts: [{ name: "mx.x.example", script: { rcpt } }] });
     expect(`${explain((await world.verifyWithRetries("Ada@x.example")).evidence)}\n`).toBe(golden("greylisted"));
   });
 
   test("blocked", async () => {
     const banner = () => "554 5.7.1 Service unavailable; client blocked, see https://block.example/?ip=203.0.113.9";
-    const world = worldOf({ hosts: [{ name: "mx.x.example", script: { banner } }] });
+    const world = networkOf({ hosts: [{ name: "mx.x.example", script: { banner } }] });
     world.zone["mx.x.example"] = { A: ["203.0.114.1", "10.0.0.1"] };
     expect(`${explain((await world.verify("info@x.example")).evidence)}\n`).toBe(golden("blocked"));
   });
@@ -45,7 +45,7 @@ describe("reads as in fixtures/explain", () => {
 
 test("every sub_status is told with its name, on the first line", () => {
   for (const subStatus of SUB_STATUSES) {
-    const { evidence } = conclude(testEvidence(`${subStatus}@any.example`), VERIFIED_AT);
+    const { evidence } = concludeVerification(testEvidence(`${subStatus}@any.example`), VERIFIED_AT);
     expect(explain(evidence).split("\n")[0]).toContain(`(${subStatus})`);
     expect(explain(evidence)).not.toMatch(/undefined|\[object/);
   }
@@ -64,16 +64,16 @@ test("a suggestion, the operator's list and the blocklists are told", () => {
 });
 
 test("the way out, what was only remembered, and the age of a remembered answer are told", async () => {
-  const exits = [{ name: "192.0.2.9" }] as const;
+  const egresses = [{ name: "192.0.2.9" }] as const;
   const script: SmtpStubScript = { rcpt: onlyAda };
-  const world = worldOf({ hosts: [{ name: "mx.x.example", script }], exits: [...exits] });
+  const world = networkOf({ hosts: [{ name: "mx.x.example", script }], egresses: [...egresses] });
   await world.verify("Ada@x.example");
   await world.clock.advance(60_000);
   const text = explain((await world.verify("Ada@x.example")).evidence);
   expect(text).toContain("mx.x.example at 203.0.114.1, port 25, by 192.0.2.9");
   expect(text).toContain("and refuses others (as it said 60 s before)");
 
-  const dead = worldOf({ hosts: [{ name: "mx.x.example", unconnectable: "timeout" }] });
+  const dead = networkOf({ hosts: [{ name: "mx.x.example", unconnectable: "timeout" }] });
   for (let n = 0; n < 3; n++) await dead.verify();
   const { evidence, result } = await dead.verify();
   expect(explain(evidence)).toContain("not asked: silent time and again, last at 2026-01-01T00:00:00.000Z");
@@ -82,7 +82,7 @@ test("the way out, what was only remembered, and the age of a remembered answer 
 
 test("nothing a server says steers the terminal", async () => {
   const banner = () => "554 5.7.1 \u001b]0;owned\u0007 \u001b[2J \u202etxt";
-  const { evidence } = await worldOf({ hosts: [{ name: "mx.x.example", script: { banner } }] }).verify();
+  const { evidence } = await networkOf({ hosts: [{ name: "mx.x.example", script: { banner } }] }).verify();
   expect(explain(evidence)).not.toMatch(/[^\P{Cc}\n]|\u202e/u);
   expect(explain(evidence)).toContain("owned");
 });

@@ -1,4 +1,12 @@
-import type { Attempt, Dialogue, DnsQuestion, DomainEvidence, Evidence, Finding, PlannedRetry } from "./evidence.ts";
+import type {
+  Attempt,
+  SessionEvidence,
+  DnsQueryEvidence,
+  DomainEvidence,
+  Evidence,
+  ProbeFinding,
+  PlannedRetry,
+} from "./evidence.ts";
 
 const indent = (lines: readonly string[], by = "  "): string[] => lines.map((line) => by + line);
 
@@ -46,7 +54,16 @@ const DOMAIN_WORDS: Readonly<Record<DomainEvidence["outcome"], string>> = {
   local_failure: "could not be asked: this machine could not send its queries",
 };
 
-const questionLine = ({ name, type, outcome, records, ttl_s, server, from_cache, elapsed_ms }: DnsQuestion): string => {
+const questionLine = ({
+  name,
+  type,
+  outcome,
+  records,
+  ttl_s,
+  server,
+  from_cache,
+  elapsed_ms,
+}: DnsQueryEvidence): string => {
   const answer = outcome === "answer" ? `${records.join(", ")} (TTL ${ttl_s} s)` : outcome.replaceAll("_", " ");
   const source = from_cache ? "from the cache" : `${server ?? "nobody asked"}, ${elapsed_ms} ms`;
   return `${type.padEnd(4)} ${name} → ${answer}  [${source}]`;
@@ -65,7 +82,7 @@ const domainLines = ({ questions, hosts, implicit_mx, unverifiable_provider: pro
 
 const SUBJECTS = { submitted: " for the address", random: " for a random recipient", us: "" } as const;
 
-const dialogueLines = (dialogue: Dialogue): string[] => {
+const dialogueLines = (dialogue: SessionEvidence): string[] => {
   const {
     host,
     address,
@@ -99,14 +116,14 @@ const dialogueLines = (dialogue: Dialogue): string[] => {
   ];
 };
 
-const CATCH_ALL_WORDS: Readonly<Record<Finding["catch_all"], string>> = {
+const CATCH_ALL_WORDS: Readonly<Record<ProbeFinding["catch_all"], string>> = {
   yes: ", and accepts every other recipient too",
   no: ", and refuses others",
   unknown: "; whether it accepts every other recipient too is not known",
   skipped: "",
 };
 
-const findingLine = ({ reading, host, catch_all, catch_all_age_s: ageS }: Finding): string => {
+const findingLine = ({ reading, host, catch_all, catch_all_age_s: ageS }: ProbeFinding): string => {
   const age = ageS === null ? "" : ` (as it said ${ageS} s before)`;
   return `found: ${reading}${host === null ? "" : ` at ${host}`}${CATCH_ALL_WORDS[catch_all]}${age}`;
 };

@@ -1,13 +1,13 @@
 import { describe, expect, test } from "bun:test";
 import { findingWith, replyOf } from "../testing/evidence.ts";
-import type { Finding } from "./evidence.ts";
-import { findingOfFailure, findingOfReplies, weigh } from "./findings.ts";
-import type { Reading } from "./replies.ts";
+import type { ProbeFinding } from "./evidence.ts";
+import { findingOfFailure, findingOfReplies, mostTelling } from "./findings.ts";
+import type { ReplyReading } from "./replies.ts";
 
 const HOST = "mx.x.example";
 
 /** A reply that the table reads so. */
-const LINES: Readonly<Record<Reading, string>> = {
+const LINES: Readonly<Record<ReplyReading, string>> = {
   accepted: "250 2.1.5 Ok",
   mailbox_not_found: "550 5.1.1 User unknown",
   mailbox_disabled: "550 5.2.1 Account disabled",
@@ -23,9 +23,9 @@ const LINES: Readonly<Record<Reading, string>> = {
   protocol_error: "503 5.5.1 Bad sequence of commands",
   ambiguous: "550 Rejected",
 };
-const ALL = Object.keys(LINES) as Reading[];
+const ALL = Object.keys(LINES) as ReplyReading[];
 
-const heard = (submitted: Reading, random: Reading | null): Finding => {
+const heard = (submitted: ReplyReading, random: ReplyReading | null): ProbeFinding => {
   const replies = [replyOf("rcpt", "submitted", LINES[submitted])];
   if (random !== null) replies.push(replyOf("rcpt", "random", LINES[random]));
   const finding = findingOfReplies(HOST, replies);
@@ -38,7 +38,7 @@ test("every line of this table reads as it says", () => {
 });
 
 describe("an accepted recipient beside a random one that is", () => {
-  const rows: Readonly<Record<Reading, Finding["catch_all"]>> = {
+  const rows: Readonly<Record<ReplyReading, ProbeFinding["catch_all"]>> = {
     accepted: "yes",
     mailbox_not_found: "no",
     mailbox_disabled: "no",
@@ -195,10 +195,12 @@ describe("a dialogue that ended before RCPT", () => {
 });
 
 describe("of hosts that left the question open", () => {
-  const of = (...readings: Finding["reading"][]) =>
-    weigh(readings.map((reading, at) => findingWith({ reading, host: `mx${at}`, heard: reading !== "unreachable" })));
+  const of = (...readings: ProbeFinding["reading"][]) =>
+    mostTelling(
+      readings.map((reading, at) => findingWith({ reading, host: `mx${at}`, heard: reading !== "unreachable" })),
+    );
 
-  const rows: ReadonlyArray<readonly [Finding["reading"][], Finding["reading"], string]> = [
+  const rows: ReadonlyArray<readonly [ProbeFinding["reading"][], ProbeFinding["reading"], string]> = [
     [["unreachable", "timeout"], "timeout", "mx1"],
     [["timeout", "unreachable"], "timeout", "mx0"],
     [["unreachable", "blocked"], "blocked", "mx1"],
@@ -215,12 +217,12 @@ describe("of hosts that left the question open", () => {
   test("one that was heard makes the attempt heard", () => {
     expect(of("unreachable", "unreachable").heard).toBe(false);
     expect(
-      weigh([findingWith({ reading: "timeout" }), findingWith({ reading: "unreachable", heard: false })]).heard,
+      mostTelling([findingWith({ reading: "timeout" }), findingWith({ reading: "unreachable", heard: false })]).heard,
     ).toBe(true);
   });
 
   test("nobody asked is nobody reached", () => {
-    expect(weigh([])).toMatchObject({ reading: "unreachable", heard: false, retryable: false });
+    expect(mostTelling([])).toMatchObject({ reading: "unreachable", heard: false, retryable: false });
   });
 });
 

@@ -1,11 +1,11 @@
 import type { SmtpFailure } from "../net/smtp-failure.ts";
-import type { Finding, ReplyEvidence } from "./evidence.ts";
-import { mayBeSettledByRandom, type Reading, verdictOf } from "./replies.ts";
+import type { ProbeFinding, ReplyEvidence } from "./evidence.ts";
+import { mayBeSettledByRandom, type ReplyReading, verdictOf } from "./replies.ts";
 
 const REPLY_CHARACTERS_MAX = 300;
 
 /** Temporary refusals of which another try may make something else. */
-export const RETRYABLE: ReadonlySet<Finding["reading"]> = new Set(["greylisted", "rate_limited", "temporary"]);
+export const RETRYABLE: ReadonlySet<ProbeFinding["reading"]> = new Set(["greylisted", "rate_limited", "temporary"]);
 
 const quote = ({ code, enhanced, text }: ReplyEvidence): string => {
   const line = [code, enhanced, text.replace(/\s+/g, " ").trim()]
@@ -14,7 +14,7 @@ const quote = ({ code, enhanced, text }: ReplyEvidence): string => {
   return line.length > REPLY_CHARACTERS_MAX ? `${line.slice(0, REPLY_CHARACTERS_MAX - 1)}…` : line;
 };
 
-const catchAllOf = (submitted: ReplyEvidence, random: ReplyEvidence | undefined): Finding["catch_all"] => {
+const catchAllOf = (submitted: ReplyEvidence, random: ReplyEvidence | undefined): ProbeFinding["catch_all"] => {
   if (submitted.reading !== "accepted") return "skipped";
   if (random === undefined) return "unknown";
   switch (random.reading) {
@@ -40,7 +40,7 @@ const isSettledByContrast = ({ reading, rule, code }: ReplyEvidence, random: Rep
  * The reading, unless the table of replies sees a no where none can be: a temporary refusal is not one, and before RCPT
  * nobody has spoken about the mailbox (but for MAIL with SMTPUTF8, which only its address needs).
  */
-const believed = ({ stage, reading, code }: ReplyEvidence): Reading => {
+const believed = ({ stage, reading, code }: ReplyEvidence): ReplyReading => {
   if (verdictOf(reading) !== "undeliverable") return reading;
   if (code < 500) return "temporary";
   return stage === "rcpt" || (stage === "mail" && reading === "smtputf8_unsupported") ? reading : "blocked";
@@ -50,7 +50,7 @@ const believed = ({ stage, reading, code }: ReplyEvidence): Reading => {
  * What a host's replies say about the mailbox: the reply to the submitted recipient or, when MAIL was refused, that
  * refusal. Null when the host never got as far: then another host may know.
  */
-export const findingOfReplies = (host: string, replies: readonly ReplyEvidence[]): Finding | null => {
+export const findingOfReplies = (host: string, replies: readonly ReplyEvidence[]): ProbeFinding | null => {
   const submitted = replies.find(({ about }) => about === "submitted");
   const randoms = replies.filter(({ about }) => about === "random");
   const random =
@@ -64,7 +64,7 @@ export const findingOfReplies = (host: string, replies: readonly ReplyEvidence[]
   return sender === undefined ? null : said(host, sender, believed(sender));
 };
 
-const said = (host: string, reply: ReplyEvidence, reading: Reading): Finding => ({
+const said = (host: string, reply: ReplyEvidence, reading: ReplyReading): ProbeFinding => ({
   reading,
   host,
   stage: reply.stage,
@@ -77,7 +77,7 @@ const said = (host: string, reply: ReplyEvidence, reading: Reading): Finding => 
   heard: true,
 });
 
-const readingOfFailure = (kind: SmtpFailure["kind"]): Finding["reading"] => {
+const readingOfFailure = (kind: SmtpFailure["kind"]): ProbeFinding["reading"] => {
   switch (kind) {
     case "refused_or_unreachable":
     case "connect_timeout":
@@ -108,11 +108,11 @@ export const findingOfFailure = (
   host: string,
   replies: readonly ReplyEvidence[],
   failure: Pick<SmtpFailure, "kind" | "stage" | "receivedAnything"> | null,
-): Finding => {
+): ProbeFinding => {
   const refusal = replies.findLast(({ code }) => code >= 400);
   if (refusal !== undefined && failure?.kind !== "tls_failed") return said(host, refusal, believed(refusal));
   return {
-    ...nobody(host),
+    ...noFinding(host),
     reading: failure === null ? "protocol_error" : readingOfFailure(failure.kind),
     stage: failure?.stage ?? null,
     rule: failure?.kind ?? null,
@@ -124,7 +124,7 @@ export const findingOfFailure = (
  * Of several hosts that left the question open, the one that said most speaks; the most telling first. What may change
  * comes before what will not, so that it is asked again.
  */
-const TELLING: ReadonlyArray<Finding["reading"]> = [
+const TELLING: ReadonlyArray<ProbeFinding["reading"]> = [
   "greylisted",
   "rate_limited",
   "temporary",
@@ -138,7 +138,7 @@ const TELLING: ReadonlyArray<Finding["reading"]> = [
 ];
 
 /** The finding of a host, or of none, that could not be asked. */
-export const nobody = (host: string | null): Finding => ({
+export const noFinding = (host: string | null): ProbeFinding => ({
   reading: "unreachable",
   host,
   stage: null,
@@ -155,7 +155,7 @@ export const nobody = (host: string | null): Finding => ({
  * The finding of an attempt that no host settled: the most telling of its hosts' (of equals, the first host's). That the
  * address needs SMTPUTF8 is only the last word when every host was heard and none offers it.
  */
-export const weigh = (findings: readonly Finding[]): Finding => {
+export const mostTelling = (findings: readonly ProbeFinding[]): ProbeFinding => {
   const ranked = TELLING.flatMap((reading) => findings.filter((finding) => finding.reading === reading));
-  return { ...(ranked[0] ?? findings[0] ?? nobody(null)), heard: findings.some(({ heard }) => heard) };
+  return { ...(ranked[0] ?? findings[0] ?? noFinding(null)), heard: findings.some(({ heard }) => heard) };
 };

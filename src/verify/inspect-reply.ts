@@ -1,13 +1,13 @@
 import { parseReply } from "../net/smtp-reply.ts";
 import { readReply, subStatusOf, verdictOf } from "./replies.ts";
-import type { Reading, ReplySubStatus, Stage } from "./replies.ts";
+import type { ReplyReading, ReplySubStatus, ReplyStage } from "./replies.ts";
 
 /** What `postwarden inspect reply` prints, one object a reply. */
 export interface InspectedReply {
   readonly input: string;
   readonly code: number | null;
   readonly enhanced: string | null;
-  readonly reading: Reading;
+  readonly reading: ReplyReading;
   readonly verdict: ReturnType<typeof verdictOf>;
   readonly sub_status: ReplySubStatus;
   /** The rule that read the reply; `unparsable` when the text is no reply. */
@@ -19,7 +19,7 @@ export interface InspectedReply {
  * heard only this reply, everything else going well and a random recipient being refused. Text that is not one complete reply
  * reads as `protocol_error` with `code` null. Never throws.
  */
-export const inspectReply = (input: string, stage: Stage = "rcpt"): InspectedReply => {
+export const inspectReply = (input: string, stage: ReplyStage = "rcpt"): InspectedReply => {
   const parsed = parseReply(unfold(input.trim()));
   const { reading, rule } = parsed.ok
     ? readReply(parsed.value, stage)

@@ -1,11 +1,11 @@
 import { describe, expect, test } from "bun:test";
-import { createWorlds, WORLD_REPLY_TIMEOUT_MS } from "../testing/mail-world.ts";
+import { createMailNetworks, NETWORK_REPLY_TIMEOUT_MS } from "../testing/mail-network.ts";
 import { HANG_UP, RESET, SILENCE, type SmtpStubScript } from "../testing/smtp-stub.ts";
 import { evidenceSchema } from "./evidence.ts";
-import type { Concluded } from "./conclude.ts";
+import type { ConcludedVerification } from "./verdict.ts";
 import type { SubStatus } from "./result.ts";
 
-const worldOf = createWorlds();
+const networkOf = createMailNetworks();
 
 const UNKNOWN = "550 5.1.1 User unknown";
 const onlyAda: SmtpStubScript["rcpt"] = (address) => (address === "ada@x.example" ? "250 2.1.5 Ok" : UNKNOWN);
@@ -64,7 +64,7 @@ const ONE_HOST: ReadonlyArray<readonly [string, SmtpStubScript, SubStatus]> = [
 describe("one mail host", () => {
   for (const [name, script, subStatus] of ONE_HOST)
     test(`${name}: ${subStatus}`, async () => {
-      const concluded = await worldOf({ hosts: [{ name: "mx.x.example", script }] }).verify();
+      const concluded = await networkOf({ hosts: [{ name: "mx.x.example", script }] }).verify();
       expect(concluded.result.sub_status).toBe(subStatus);
       expect(evidenceSchema.safeParse(concluded.evidence).success).toBe(true);
     });
@@ -75,33 +75,33 @@ describe("one mail host", () => {
       mail: (_, { tls }) => (tls ? "250 2.1.0 Ok" : "530 5.7.0 Must issue a STARTTLS command first"),
       rcpt: onlyAda,
     };
-    const { result, evidence } = await worldOf({ hosts: [{ name: "mx.x.example", script }] }).verify();
+    const { result, evidence } = await networkOf({ hosts: [{ name: "mx.x.example", script }] }).verify();
     expect(result.sub_status).toBe("mailbox_exists");
     expect(evidence.attempts[0]?.dialogues[0]?.tls).toBe(true);
   });
 
   test("without SMTPUTF8 for an address that needs it", async () => {
     const script: SmtpStubScript = { ehlo: ["PIPELINING"] };
-    const { result, evidence } = await worldOf({ hosts: [{ name: "mx.x.example", script }] }).verify("ädä@x.example");
+    const { result, evidence } = await networkOf({ hosts: [{ name: "mx.x.example", script }] }).verify("ädä@x.example");
     expect(result.sub_status).toBe("smtputf8_unsupported");
     expect(evidence.conclusion?.because).toContain("does not offer SMTPUTF8");
   });
 
   test("with SMTPUTF8 is asked for the address as it is", async () => {
     const rcpt: SmtpStubScript["rcpt"] = (address) => (address === "ädä@x.example" ? "250 2.1.5 Ok" : UNKNOWN);
-    const world = worldOf({ hosts: [{ name: "mx.x.example", script: { rcpt } }] });
+    const world = networkOf({ hosts: [{ name: "mx.x.example", script: { rcpt } }] });
     expect((await world.verify("ädä@x.example")).result.sub_status).toBe("mailbox_exists");
   });
 
   test("that refuses the parameter SMTPUTF8 it had offered", async () => {
     const mail: SmtpStubScript["mail"] = () => "555 5.5.4 Unsupported option: SMTPUTF8";
-    const world = worldOf({ hosts: [{ name: "mx.x.example", script: { mail } }] });
+    const world = networkOf({ hosts: [{ name: "mx.x.example", script: { mail } }] });
     expect((await world.verify("ädä@x.example")).result.sub_status).toBe("smtputf8_unsupported");
   });
 
   test("of a provider that answers alike for all", async () => {
     for (const rcpt of [everybody, always(UNKNOWN)]) {
-      const world = worldOf({ hosts: [{ name: "mta5.am0.yahoodns.net", script: { rcpt } }] });
+      const world = networkOf({ hosts: [{ name: "mta5.am0.yahoodns.net", script: { rcpt } }] });
       expect((await world.verify()).result.sub_status).toBe("unverifiable_provider");
     }
   });
@@ -112,20 +112,20 @@ describe("one mail host", () => {
       [{ rcpt: () => SILENCE }, "RCPT", 2],
     ];
     for (const [script, line, times] of rows) {
-      const world = worldOf({ hosts: [{ name: "mx.x.example", script }] });
+      const world = networkOf({ hosts: [{ name: "mx.x.example", script }] });
       const concluded = world.verify();
       const stub = world.stub("mx.x.example");
       await (line === "" ? stub.opened() : stub.received(line, times));
-      await world.clock.advance(WORLD_REPLY_TIMEOUT_MS);
-      const { result, judgement } = await concluded;
-      expect([result.sub_status, judgement.chargeable]).toEqual(["smtp_timeout", false]);
+      await world.clock.advance(NETWORK_REPLY_TIMEOUT_MS);
+      const { result, chargeable } = await concluded;
+      expect([result.sub_status, chargeable]).toEqual(["smtp_timeout", false]);
     }
   });
 });
 
 describe("the random recipient", () => {
   test("comes second, differs from the submitted one and belongs to its domain", async () => {
-    const world = worldOf({ hosts: [{ name: "mx.x.example", script: { rcpt: onlyAda } }] });
+    const world = networkOf({ hosts: [{ name: "mx.x.example", script: { rcpt: onlyAda } }] });
     const { evidence } = await world.verify("Ada@X.Example");
     const lines = world.stub("mx.x.example").sessions[0]?.lines.filter((line) => line.startsWith("RCPT"));
     expect(lines).toEqual(["RCPT TO:<Ada@x.example>", `RCPT TO:<${evidence.random_recipient}>`]);
@@ -134,7 +134,7 @@ describe("the random recipient", () => {
 
   test("is not asked one command at a time when the first answer decides", async () => {
     const script = { rcpt: always(UNKNOWN), ehlo: STEPWISE };
-    const world = worldOf({ hosts: [{ name: "mx.x.example", script }] });
+    const world = networkOf({ hosts: [{ name: "mx.x.example", script }] });
     await world.verify();
     expect(rcptsOf(world.stub("mx.x.example").sessions[0]?.lines)).toEqual(["ada"]);
   });
@@ -154,7 +154,7 @@ describe("the random recipient", () => {
           return address === "ada@x.example" ? "250 2.1.5 Ok" : UNKNOWN;
         },
       };
-      const world = worldOf({ hosts: [{ name: "mx.x.example", script }] });
+      const world = networkOf({ hosts: [{ name: "mx.x.example", script }] });
       const { result, evidence } = await world.verify();
       expect([result.sub_status, result.signals.catch_all]).toEqual(["mailbox_exists", "pass"]);
       expect(evidence.attempts[0]?.dialogues.map(({ connection }) => connection)).toEqual(["new", "reused"]);
@@ -167,7 +167,7 @@ describe("the random recipient", () => {
       mail: () => (++mails > 1 ? HANG_UP : "250 2.1.0 Ok"),
       rcpt: (_, nth) => (nth === 0 ? "250 2.1.5 Ok" : "452 4.5.3 Too many recipients"),
     };
-    const { result } = await worldOf({ hosts: [{ name: "mx.x.example", script }] }).verify();
+    const { result } = await networkOf({ hosts: [{ name: "mx.x.example", script }] }).verify();
     expect([result.sub_status, result.signals.catch_all, result.confidence]).toEqual(["mailbox_exists", "unknown", 70]);
   });
 
@@ -175,19 +175,19 @@ describe("the random recipient", () => {
     "refused with %p says nothing about catch-all",
     async (line) => {
       const script: SmtpStubScript = { rcpt: (_, nth) => (nth === 0 ? "250 2.1.5 Ok" : line) };
-      const { result } = await worldOf({ hosts: [{ name: "mx.x.example", script }] }).verify();
+      const { result } = await networkOf({ hosts: [{ name: "mx.x.example", script }] }).verify();
       expect([result.sub_status, result.signals.catch_all]).toEqual(["mailbox_exists", "unknown"]);
     },
   );
 });
 
 test("a transcript holds the opening and this question's lines, nobody else's", async () => {
-  const world = worldOf({
+  const world = networkOf({
     hosts: [{ name: "mx.x.example", script: { rcpt: onlyAda } }],
     limits: { connectionsPerHostMax: 1 },
   });
   const [ada, bob] = await Promise.all([world.verify("ada@x.example"), world.verify("bob@x.example")]);
-  const linesOf = ({ evidence }: Concluded) =>
+  const linesOf = ({ evidence }: ConcludedVerification) =>
     evidence.attempts[0]?.dialogues[0]?.transcript.map(({ text }) => text) ?? [];
   expect(bob.evidence.attempts[0]?.dialogues[0]?.connection).toBe("reused");
   expect(linesOf(ada).some((text) => text.includes("bob@"))).toBe(false);

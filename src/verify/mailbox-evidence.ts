@@ -1,27 +1,27 @@
 import { type Clock, isoTime } from "../base/clock.ts";
 import type { OnBehalfOf } from "../base/on-behalf-of.ts";
 import type { Address } from "../mail/address.ts";
-import type { Attempt, Dialogue, DomainEvidence, Finding, MailHost } from "./evidence.ts";
-import { nobody, weigh } from "./findings.ts";
-import type { HostAddress, HostInquiry } from "./host-inquiry.ts";
+import type { Attempt, SessionEvidence, DomainEvidence, ProbeFinding, MailHost } from "./evidence.ts";
+import { noFinding, mostTelling } from "./findings.ts";
+import type { HostAddress, HostProber } from "./host-probe.ts";
 import { providerOf } from "./providers.ts";
 
-export interface MailboxDeps {
-  readonly askHost: HostInquiry;
+export interface MailboxProberDeps {
+  readonly probeHost: HostProber;
   readonly clock: Clock;
   readonly smtpPort: number;
   /** No further host is tried when the dialogues of an attempt have taken this long; waiting for a turn is not counted. */
   readonly attemptTimeMs: number;
 }
 
-export interface MailboxQuestion {
+export interface MailboxProbe {
   readonly address: Address;
   readonly domain: DomainEvidence;
   /** The recipient that nobody has, whole. */
   readonly randomRecipient: string;
   readonly number: number;
   /** The dialogue that was last: its address comes first again among equally preferred hosts, its exit is taken again. */
-  readonly askedBefore: { readonly address: string; readonly exit: string } | null;
+  readonly previousSession: { readonly address: string; readonly exit: string } | null;
   readonly onBehalfOf: OnBehalfOf;
 }
 
@@ -30,9 +30,10 @@ const ADDRESSES_PER_HOST_MAX = 4;
 const ADDRESSES_MAX = 40;
 
 /** Every address that may be asked, in the order of the hosts; IPv4 before IPv6, because more of us have it. */
-const addressesOf = (domain: DomainEvidence, port: number, askedBefore: string | null): HostAddress[] => {
-  const rank = (address: string): number => (address === askedBefore ? 0 : address.includes(":") ? 2 : 1);
-  const has = ({ addresses }: MailHost): number => (addresses.some(({ address }) => address === askedBefore) ? 0 : 1);
+const addressesOf = (domain: DomainEvidence, port: number, previousSession: string | null): HostAddress[] => {
+  const rank = (address: string): number => (address === previousSession ? 0 : address.includes(":") ? 2 : 1);
+  const has = ({ addresses }: MailHost): number =>
+    addresses.some(({ address }) => address === previousSession) ? 0 : 1;
   return domain.hosts
     .toSorted((a, b) => a.preference - b.preference || has(a) - has(b))
     .flatMap(({ host, addresses }) =>
@@ -50,16 +51,16 @@ const addressesOf = (domain: DomainEvidence, port: number, askedBefore: string |
  * MAIL with a refusal, or to RCPT with anything, settles the attempt: a later host must not overrule it. A host that
  * cannot be reached, is silent, or sends us away before that, leaves the word to the next.
  */
-export const createMailboxInquiry = ({ askHost, clock, smtpPort, attemptTimeMs }: MailboxDeps) => {
-  const askHosts = async (question: MailboxQuestion): Promise<Pick<Attempt, "dialogues" | "finding">> => {
-    const { address, domain, randomRecipient, askedBefore, onBehalfOf } = question;
-    const dialogues: Dialogue[] = [];
-    const open: Finding[] = [];
+export const createMailboxProber = ({ probeHost, clock, smtpPort, attemptTimeMs }: MailboxProberDeps) => {
+  const probeHosts = async (question: MailboxProbe): Promise<Pick<Attempt, "dialogues" | "finding">> => {
+    const { address, domain, randomRecipient, previousSession, onBehalfOf } = question;
+    const dialogues: SessionEvidence[] = [];
+    const open: ProbeFinding[] = [];
     let spentMs = 0;
-    const places = addressesOf(domain, smtpPort, askedBefore?.address ?? null);
+    const places = addressesOf(domain, smtpPort, previousSession?.address ?? null);
     for (const where of places) {
-      const exitBefore = askedBefore?.exit ?? null;
-      const heard = await askHost(where, { address, randomRecipient, exitBefore, onBehalfOf });
+      const previousEgress = previousSession?.exit ?? null;
+      const heard = await probeHost(where, { address, randomRecipient, previousEgress, onBehalfOf });
       dialogues.push(...heard.dialogues);
       if (heard.settled) return { dialogues, finding: weighSettled(heard.finding, open) };
       open.push(heard.finding);
@@ -70,9 +71,9 @@ export const createMailboxInquiry = ({ askHost, clock, smtpPort, attemptTimeMs }
     return { dialogues, finding: weighOpen(open, isEveryHostHeard) };
   };
 
-  return async function inquire(question: MailboxQuestion): Promise<Attempt> {
+  return async function inquire(question: MailboxProbe): Promise<Attempt> {
     const startedAtMs = clock.nowMs();
-    const heard = await askHosts(question);
+    const heard = await probeHosts(question);
     return {
       number: question.number,
       started_at: isoTime(startedAtMs),
@@ -82,23 +83,25 @@ export const createMailboxInquiry = ({ askHost, clock, smtpPort, attemptTimeMs }
   };
 };
 
-export type MailboxInquiry = ReturnType<typeof createMailboxInquiry>;
+export type MailboxProber = ReturnType<typeof createMailboxProber>;
 
 /** A mail host whose addresses the DNS did not say. */
 const hasUnknownHost = ({ hosts }: DomainEvidence): boolean =>
   hosts.some(({ addresses, lookup_failed }) => lookup_failed && !addresses.some(({ allowed }) => allowed));
 
 /** That the address needs SMTPUTF8 and no host offers it can only be said when there is no host left that may. */
-const weighOpen = (open: readonly Finding[], isEveryHostHeard: boolean): Finding => {
-  const finding = weigh(open);
-  return finding.reading === "smtputf8_unsupported" && !isEveryHostHeard ? weigh([...open, nobody(null)]) : finding;
+const weighOpen = (open: readonly ProbeFinding[], isEveryHostHeard: boolean): ProbeFinding => {
+  const finding = mostTelling(open);
+  return finding.reading === "smtputf8_unsupported" && !isEveryHostHeard
+    ? mostTelling([...open, noFinding(null)])
+    : finding;
 };
 
 /**
  * Behind a better host that only sent us away for now, a worse one has the last word only where it knows the mailbox:
  * it accepts it and not everybody, or says that it is unknown or disabled. Else the better one is asked again.
  */
-const weighSettled = (settled: Finding, open: readonly Finding[]): Finding => {
+const weighSettled = (settled: ProbeFinding, open: readonly ProbeFinding[]): ProbeFinding => {
   const better = open.find(({ retryable }) => retryable);
   if (better === undefined) return settled;
   const { reading, catch_all } = settled;

@@ -3,27 +3,27 @@ import { OPERATOR } from "../base/on-behalf-of.ts";
 import { parseAddress } from "../mail/address.ts";
 import { createTestClock } from "../testing/clock.ts";
 import { domainWith, findingWith } from "../testing/evidence.ts";
-import { createWorlds, WORLD_REPLY_TIMEOUT_MS, type WorldHost } from "../testing/mail-world.ts";
+import { createMailNetworks, NETWORK_REPLY_TIMEOUT_MS, type NetworkHost } from "../testing/mail-network.ts";
 import { HANG_UP, SILENCE, type SmtpStubScript } from "../testing/smtp-stub.ts";
-import type { Concluded } from "./conclude.ts";
-import { createMailboxInquiry } from "./mailbox-evidence.ts";
+import type { ConcludedVerification } from "./verdict.ts";
+import { createMailboxProber } from "./mailbox-evidence.ts";
 import type { SubStatus } from "./result.ts";
 
-const worldOf = createWorlds();
+const networkOf = createMailNetworks();
 
 const UNKNOWN = "550 5.1.1 User unknown";
 const onlyAda: SmtpStubScript["rcpt"] = (address) => (address === "ada@x.example" ? "250 2.1.5 Ok" : UNKNOWN);
 const everybody = () => "250 2.1.5 Ok";
 const always = (line: string) => () => line;
 
-const hostsAsked = ({ evidence }: Concluded) =>
+const hostsAsked = ({ evidence }: ConcludedVerification) =>
   evidence.attempts.flatMap(({ dialogues }) => dialogues.map(({ host }) => host));
 
 describe("several mail hosts", () => {
-  const good: WorldHost = { name: "good.x.example", script: { rcpt: onlyAda } };
-  const acceptsAll: WorldHost = { name: "all.x.example", script: { rcpt: everybody } };
+  const good: NetworkHost = { name: "good.x.example", script: { rcpt: onlyAda } };
+  const acceptsAll: NetworkHost = { name: "all.x.example", script: { rcpt: everybody } };
 
-  const passedOver: ReadonlyArray<readonly [string, WorldHost]> = [
+  const passedOver: ReadonlyArray<readonly [string, NetworkHost]> = [
     ["refuses the connection", { name: "bad.x.example", unconnectable: "refused_or_unreachable" }],
     ["never answers the connect", { name: "bad.x.example", unconnectable: "timeout" }],
     ["says 421 at once", { name: "bad.x.example", script: { banner: always("421 4.3.2 Shutting down") } }],
@@ -38,35 +38,35 @@ describe("several mail hosts", () => {
   ];
   for (const [name, bad] of passedOver)
     test(`one that ${name} leaves the word to the next`, async () => {
-      const concluded = await worldOf({ hosts: [bad, good] }).verify();
+      const concluded = await networkOf({ hosts: [bad, good] }).verify();
       expect(concluded.result.sub_status).toBe("mailbox_exists");
       expect(hostsAsked(concluded)).toEqual(["bad.x.example", "good.x.example"]);
     });
 
   test("none of which says a word before it hangs up: nobody was heard, and nothing is charged", async () => {
-    const mute = (name: string): WorldHost => ({ name: `${name}.x.example`, script: { banner: () => HANG_UP } });
-    const once = await worldOf({ hosts: [mute("a")] }).verify();
-    expect([once.result.sub_status, once.result.verdict, once.judgement.chargeable]).toEqual([
+    const mute = (name: string): NetworkHost => ({ name: `${name}.x.example`, script: { banner: () => HANG_UP } });
+    const once = await networkOf({ hosts: [mute("a")] }).verify();
+    expect([once.result.sub_status, once.result.verdict, once.chargeable]).toEqual([
       "smtp_protocol_error",
       "risky",
       false,
     ]);
-    const twice = await worldOf({ hosts: [mute("a"), mute("b")] }).verify();
-    expect([twice.result.sub_status, twice.judgement.chargeable]).toEqual(["smtp_protocol_error", false]);
+    const twice = await networkOf({ hosts: [mute("a"), mute("b")] }).verify();
+    expect([twice.result.sub_status, twice.chargeable]).toEqual(["smtp_protocol_error", false]);
   });
 
   test("one of which was heard is charged, whoever hangs up beside it", async () => {
-    const mute: WorldHost = { name: "a.x.example", script: { banner: () => HANG_UP } };
-    const rude: WorldHost = { name: "b.x.example", script: { mail: () => HANG_UP } };
-    const { result, judgement } = await worldOf({ hosts: [mute, rude] }).verify();
-    expect([result.sub_status, judgement.chargeable]).toEqual(["smtp_protocol_error", true]);
+    const mute: NetworkHost = { name: "a.x.example", script: { banner: () => HANG_UP } };
+    const rude: NetworkHost = { name: "b.x.example", script: { mail: () => HANG_UP } };
+    const { result, chargeable } = await networkOf({ hosts: [mute, rude] }).verify();
+    expect([result.sub_status, chargeable]).toEqual(["smtp_protocol_error", true]);
   });
 
   test("a silent one leaves the word to the next after its time", async () => {
-    const world = worldOf({ hosts: [{ name: "bad.x.example", script: { banner: () => SILENCE } }, good] });
+    const world = networkOf({ hosts: [{ name: "bad.x.example", script: { banner: () => SILENCE } }, good] });
     const concluded = world.verify();
     await world.stub("bad.x.example").opened();
-    await world.clock.advance(WORLD_REPLY_TIMEOUT_MS);
+    await world.clock.advance(NETWORK_REPLY_TIMEOUT_MS);
     expect((await concluded).result.sub_status).toBe("mailbox_exists");
   });
 
@@ -80,7 +80,7 @@ describe("several mail hosts", () => {
   ];
   for (const [name, script, subStatus] of decisive)
     test(`a primary's ${name} is not overruled by a secondary that accepts everybody`, async () => {
-      const concluded = await worldOf({ hosts: [{ name: "first.x.example", script }, acceptsAll] }).verify();
+      const concluded = await networkOf({ hosts: [{ name: "first.x.example", script }, acceptsAll] }).verify();
       expect(concluded.result.sub_status).toBe(subStatus);
       expect(hostsAsked(concluded)).toEqual(["first.x.example"]);
     });
@@ -97,28 +97,28 @@ describe("several mail hosts", () => {
         rcpt: always(UNKNOWN),
       };
       const hosts = [{ name: "first.x.example", script }, acceptsAll];
-      const concluded = await worldOf({ hosts }).verifyWithRetries();
+      const concluded = await networkOf({ hosts }).verifyWithRetries();
       expect(concluded.result.sub_status).toBe("mailbox_not_found");
       expect(hostsAsked(concluded)).toEqual(["first.x.example", "all.x.example", "first.x.example"]);
       refusals = 99;
-      const endless = await worldOf({ hosts }).verifyWithRetries();
-      expect([endless.result.sub_status, endless.judgement.chargeable]).toEqual([subStatus, true]);
+      const endless = await networkOf({ hosts }).verifyWithRetries();
+      expect([endless.result.sub_status, endless.chargeable]).toEqual([subStatus, true]);
     });
 
   test("a primary's 421 does not outweigh a secondary that knows its recipients", async () => {
-    const first: WorldHost = { name: "first.x.example", script: { banner: always("421 4.3.2 Shutting down") } };
-    const concluded = await worldOf({ hosts: [first, good], retryWaitsS: [60] }).verifyWithRetries();
+    const first: NetworkHost = { name: "first.x.example", script: { banner: always("421 4.3.2 Shutting down") } };
+    const concluded = await networkOf({ hosts: [first, good], retryWaitsS: [60] }).verifyWithRetries();
     expect([concluded.result.sub_status, concluded.evidence.attempts.length]).toEqual(["mailbox_exists", 1]);
   });
 
   test("a primary that is down for good leaves the word to one that accepts everybody", async () => {
-    const first: WorldHost = { name: "first.x.example", unconnectable: "refused_or_unreachable" };
-    const concluded = await worldOf({ hosts: [first, acceptsAll] }).verifyWithRetries();
+    const first: NetworkHost = { name: "first.x.example", unconnectable: "refused_or_unreachable" };
+    const concluded = await networkOf({ hosts: [first, acceptsAll] }).verifyWithRetries();
     expect([concluded.result.sub_status, concluded.evidence.attempts.length]).toEqual(["catch_all", 1]);
   });
 
   describe("an address that needs SMTPUTF8", () => {
-    const without = (name: string): WorldHost => ({ name: `${name}.x.example`, script: { ehlo: [] } });
+    const without = (name: string): NetworkHost => ({ name: `${name}.x.example`, script: { ehlo: [] } });
 
     test.each([
       ["no host offers it", [without("a"), without("b")], "smtputf8_unsupported"],
@@ -134,15 +134,15 @@ describe("several mail hosts", () => {
         "smtp_temporary_error",
       ],
     ] as const)("%s", async (_, hosts, subStatus) => {
-      const concluded = await worldOf({ hosts: [...hosts], retryWaitsS: [] }).verify("ädä@x.example");
+      const concluded = await networkOf({ hosts: [...hosts], retryWaitsS: [] }).verify("ädä@x.example");
       expect(concluded.result.sub_status).toBe(subStatus);
     });
 
     test("the primary's address cannot be looked up: a backup must not decide, and it is free", async () => {
       const hosts = [without("a"), without("b")];
-      const world = worldOf({ hosts, zone: { "a.x.example": "servfail" }, retryWaitsS: [] });
-      const { result, judgement } = await world.verify("ädä@x.example");
-      expect([result.sub_status, judgement.chargeable]).toEqual(["smtp_unreachable", false]);
+      const world = networkOf({ hosts, zone: { "a.x.example": "servfail" }, retryWaitsS: [] });
+      const { result, chargeable } = await world.verify("ädä@x.example");
+      expect([result.sub_status, chargeable]).toEqual(["smtp_unreachable", false]);
     });
 
     test("the time of an attempt is over before every host was heard: those left may offer it", async () => {
@@ -154,12 +154,12 @@ describe("several mail hosts", () => {
         addresses: [{ address: ip, allowed: true }],
       }));
       const inquire = async (attemptTimeMs: number) => {
-        const askHost = async () => ({ dialogues: [], tookMs: 1_000, finding: lacking, settled: false });
-        const ask = createMailboxInquiry({ askHost, clock: createTestClock(), smtpPort: 25, attemptTimeMs });
+        const probeHost = async () => ({ dialogues: [], tookMs: 1_000, finding: lacking, settled: false });
+        const ask = createMailboxProber({ probeHost, clock: createTestClock(), smtpPort: 25, attemptTimeMs });
         const question = {
           randomRecipient: "r@x.example",
           number: 1,
-          askedBefore: null,
+          previousSession: null,
           onBehalfOf: OPERATOR,
         } as const;
         return (await ask({ address: address.value, domain: domainWith({ hosts }), ...question })).finding.reading;
@@ -169,50 +169,50 @@ describe("several mail hosts", () => {
 
     test("more addresses than are tried: the last ones may offer it", async () => {
       const many = (count: number) =>
-        Array.from({ length: count }, (_, n): WorldHost => ({ ...without(`h${n}`), preference: n }));
+        Array.from({ length: count }, (_, n): NetworkHost => ({ ...without(`h${n}`), preference: n }));
       const subStatus = async (count: number) =>
-        (await worldOf({ hosts: many(count), retryWaitsS: [] }).verify("ädä@x.example")).result.sub_status;
+        (await networkOf({ hosts: many(count), retryWaitsS: [] }).verify("ädä@x.example")).result.sub_status;
       expect(await subStatus(39)).toBe("smtputf8_unsupported");
       expect(await subStatus(41)).toBe("smtp_unreachable");
     });
   });
 
   describe("behind a primary that only said 421, a worse host", () => {
-    const busy: WorldHost = { name: "a.x.example", script: { banner: always("421 4.3.2 Busy") } };
-    const says = (line: string): WorldHost => ({ name: "b.x.example", script: { rcpt: () => line } });
+    const busy: NetworkHost = { name: "a.x.example", script: { banner: always("421 4.3.2 Busy") } };
+    const says = (line: string): NetworkHost => ({ name: "b.x.example", script: { rcpt: () => line } });
 
     test.each([
       ["that accepts everybody settles nothing", "250 Ok", "smtp_temporary_error"],
       ["that relays nothing for us settles nothing", "554 5.7.1 Relay access denied", "smtp_temporary_error"],
       ["that knows the mailbox is unknown is believed", "550 5.1.1 User unknown", "mailbox_not_found"],
     ])("%s", async (_, line, subStatus) => {
-      const concluded = await worldOf({ hosts: [busy, says(line)], retryWaitsS: [] }).verify();
+      const concluded = await networkOf({ hosts: [busy, says(line)], retryWaitsS: [] }).verify();
       expect(concluded.result.sub_status).toBe(subStatus as typeof concluded.result.sub_status);
     });
   });
 
   test("when none can be reached the check is free", async () => {
-    const dead = ["a", "b", "c"].map((name): WorldHost => ({ name: `${name}.x.example`, unconnectable: "timeout" }));
-    const { result, judgement } = await worldOf({ hosts: dead }).verify();
-    expect([result.sub_status, judgement.chargeable]).toEqual(["smtp_unreachable", false]);
+    const dead = ["a", "b", "c"].map((name): NetworkHost => ({ name: `${name}.x.example`, unconnectable: "timeout" }));
+    const { result, chargeable } = await networkOf({ hosts: dead }).verify();
+    expect([result.sub_status, chargeable]).toEqual(["smtp_unreachable", false]);
   });
 
   test("one that was heard before the others were silent makes the check cost", async () => {
-    const hosts: WorldHost[] = [
+    const hosts: NetworkHost[] = [
       { name: "a.x.example", script: { banner: always("554 5.7.1 No") } },
       { name: "b.x.example", unconnectable: "timeout" },
     ];
-    const { result, judgement } = await worldOf({ hosts }).verify();
-    expect([result.sub_status, judgement.chargeable]).toEqual(["smtp_blocked", true]);
+    const { result, chargeable } = await networkOf({ hosts }).verify();
+    expect([result.sub_status, chargeable]).toEqual(["smtp_blocked", true]);
   });
 
   test("all addresses of a host are tried, IPv4 first and four at most", async () => {
     const addresses = Array.from({ length: 6 }, (_, at) => `198.51.99.${at}`);
     const zone = { "mx.x.example": { A: addresses, AAAA: ["2a00:1450::1"] } };
-    const { evidence } = await worldOf({ zone }).verify();
+    const { evidence } = await networkOf({ zone }).verify();
     expect(evidence.attempts[0]?.dialogues.map(({ address }) => address)).toEqual(addresses.slice(0, 4));
     const mixed = { "mx.x.example": { AAAA: ["2a00:1450::1"], A: ["198.51.99.1", "10.0.0.1"] } };
-    const second = await worldOf({ zone: mixed }).verify();
+    const second = await networkOf({ zone: mixed }).verify();
     const asked = second.evidence.attempts[0]?.dialogues.map(({ address }) => address);
     expect(asked).toEqual(["198.51.99.1", "2a00:1450::1"]);
   });
@@ -221,11 +221,11 @@ describe("several mail hosts", () => {
 describe("an attempt is bounded", () => {
   test("by time: when its dialogues have taken too long, no further host is tried", async () => {
     const names = ["a", "b", "c", "d", "e", "f", "g"].map((name) => `${name}.x.example`);
-    const world = worldOf({ hosts: names.map((name) => ({ name, script: { banner: () => SILENCE } })) });
+    const world = networkOf({ hosts: names.map((name) => ({ name, script: { banner: () => SILENCE } })) });
     const concluded = world.verify();
     for (const name of names.slice(0, 5)) {
       await world.stub(name).opened();
-      await world.clock.advance(WORLD_REPLY_TIMEOUT_MS);
+      await world.clock.advance(NETWORK_REPLY_TIMEOUT_MS);
     }
     expect(hostsAsked(await concluded)).toEqual(names.slice(0, 5));
   });
@@ -235,7 +235,7 @@ describe("an attempt is bounded", () => {
     const addresses = ["1", "2", "3", "4"].map((last) => `198.51.99.${last}`);
     const hosts = Object.fromEntries(names.map((name) => [name, { A: addresses }]));
     const zone = { ...hosts, "x.example": { MX: names.map((name, at) => [at, name] as const) } };
-    const concluded = await worldOf({ hosts: [], zone }).verify();
+    const concluded = await networkOf({ hosts: [], zone }).verify();
     expect(hostsAsked(concluded)).toEqual(names.slice(0, 10).flatMap((name) => [name, name, name, name]));
     expect(concluded.result.sub_status).toBe("smtp_unreachable");
   });
@@ -243,7 +243,7 @@ describe("an attempt is bounded", () => {
   test("by lines: of a wordy server the first and the latest are kept", async () => {
     const ehlo = Array.from({ length: 100 }, (_, at) => `X-KEYWORD-${at}`);
     const script = { rcpt: onlyAda, ehlo };
-    const { evidence, result } = await worldOf({ hosts: [{ name: "mx.x.example", script }] }).verify();
+    const { evidence, result } = await networkOf({ hosts: [{ name: "mx.x.example", script }] }).verify();
     const lines = evidence.attempts[0]?.dialogues[0]?.transcript.map(({ text }) => text) ?? [];
     expect(result.sub_status).toBe("mailbox_exists");
     expect(lines.length).toBe(60);

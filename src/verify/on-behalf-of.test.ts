@@ -2,10 +2,10 @@ import { describe, expect, test } from "bun:test";
 import type { OnBehalfOf } from "../base/on-behalf-of.ts";
 import { createApps } from "../testing/app.ts";
 import { postList, untilJobEnded } from "../testing/bulk-requests.ts";
-import { createWorlds } from "../testing/mail-world.ts";
+import { createMailNetworks } from "../testing/mail-network.ts";
 import { beginEvidence } from "./engine.ts";
 
-const worlds = createWorlds();
+const worlds = createMailNetworks();
 const apps = createApps();
 
 describe("DNS and mail hosts are asked for the account that wants to know", () => {

@@ -2,7 +2,7 @@ import { z } from "zod";
 import type { Operation, Parameter } from "../http/openapi.ts";
 import { BODY_ERRORS, PAGE_ERRORS } from "../http/operation-errors.ts";
 import { pathId, query } from "../http/parameters.ts";
-import { conclude } from "./conclude.ts";
+import { concludeVerification } from "./verdict.ts";
 import { evidenceSchema } from "./evidence.ts";
 import { SUB_STATUSES, VERDICTS } from "./result.ts";
 import { RESULT_EXAMPLE } from "./result-example.ts";
@@ -111,7 +111,7 @@ export const VERIFY_OPERATIONS: readonly Operation[] = [
     path: "/v1/email-verifications/:id",
     tag: TAG,
     summary: "Poll a verification",
-    description: "200 in both states. Reading is free.",
+    description: "200 in both states. ReplyReading is free.",
     parameters: [ID, TIMEOUT],
     responses: {
       200: { description: "Its state.", schema: z.union([completedSchema, pendingSchema]), example: COMPLETED },
@@ -128,7 +128,7 @@ export const VERIFY_OPERATIONS: readonly Operation[] = [
       200: {
         description: "The evidence as far as it has come.",
         schema: evidenceSchema.meta({ title: "Evidence" }),
-        example: () => conclude(testEvidence("mailbox_exists@any.example"), TEST_VERIFIED_AT).evidence,
+        example: () => concludeVerification(testEvidence("mailbox_exists@any.example"), TEST_VERIFIED_AT).evidence,
       },
     },
     errors: ["insufficient_scope", "not_found"],

@@ -5,17 +5,17 @@ import fc from "fast-check";
 import { z } from "zod";
 import type { SmtpReply } from "../net/smtp-reply.ts";
 import { parseReply } from "../net/smtp-reply.ts";
-import type { ReplyHints, Stage } from "./replies.ts";
+import type { ReplyHints, ReplyStage } from "./replies.ts";
 import { readReply, subStatusOf, verdictOf } from "./replies.ts";
-import { READINGS, STAGES } from "./reply-rules/rule.ts";
+import { REPLY_READINGS, REPLY_STAGES } from "./reply-rules/rule.ts";
 import { RULES } from "./reply-rules/table.ts";
 import { TEXT_CHARS_MAX } from "./reply-rules/text.ts";
 
 const fixtureSchema = z.array(
   z.strictObject({
     reply: z.string(),
-    stage: z.enum(STAGES),
-    reading: z.enum(READINGS),
+    stage: z.enum(REPLY_STAGES),
+    reading: z.enum(REPLY_READINGS),
     rule: z.string().optional(),
     hints: z.record(z.string(), z.union([z.string(), z.boolean()])).optional(),
   }),
@@ -34,7 +34,8 @@ const replyOf = (text: string): SmtpReply => {
   return parsed.value;
 };
 
-const read = (text: string, stage: Stage = "rcpt", hints: ReplyHints = {}) => readReply(replyOf(text), stage, hints);
+const read = (text: string, stage: ReplyStage = "rcpt", hints: ReplyHints = {}) =>
+  readReply(replyOf(text), stage, hints);
 
 for (const group of groups) {
   test(`every reply of ${group.name} reads as written there`, () => {
@@ -60,7 +61,7 @@ test("every rule of the table is the one that reads some fixture", () => {
 
 test("every reading is reached by some fixture", () => {
   const reached = new Set(fixtures.map((fixture) => fixture.reading));
-  expect(READINGS.filter((reading) => !reached.has(reading))).toEqual([]);
+  expect(REPLY_READINGS.filter((reading) => !reached.has(reading))).toEqual([]);
 });
 
 test("rule ids are kebab-case and unique", () => {
@@ -70,7 +71,7 @@ test("rule ids are kebab-case and unique", () => {
 
 test("a reply that no rule reads does not exist: every stage and class ends in a rule without conditions", () => {
   const codes = [200, 250, 299, 300, 399, 400, 499, 500, 550, 599];
-  const rules = STAGES.flatMap((stage) => codes.map((code) => read(`${code}`, stage).rule));
+  const rules = REPLY_STAGES.flatMap((stage) => codes.map((code) => read(`${code}`, stage).rule));
   expect(rules).not.toContain("unreadable");
 });
 
@@ -207,7 +208,7 @@ test("any text at any stage is read, a 4xx never as undeliverable, before RCPT n
         fc.array(words, { maxLength: 12 }).map((list) => list.join(" ")),
         fc.string({ unit: "binary", maxLength: 300 }),
       ),
-      fc.constantFrom(...STAGES),
+      fc.constantFrom(...REPLY_STAGES),
       (code, text, stage) => {
         const parsed = parseReply(`${code} ${text.replace(/[\r\n\\]/g, " ")}`);
         if (!parsed.ok) return;
@@ -248,7 +249,7 @@ test("no pattern backtracks without bound: the work on hostile texts is capped a
 
 test("every reading leads to one verdict and one sub_status", () => {
   expect(
-    Object.fromEntries(READINGS.map((reading) => [reading, `${verdictOf(reading)}/${subStatusOf(reading)}`])),
+    Object.fromEntries(REPLY_READINGS.map((reading) => [reading, `${verdictOf(reading)}/${subStatusOf(reading)}`])),
   ).toEqual({
     accepted: "deliverable/mailbox_exists",
     mailbox_not_found: "undeliverable/mailbox_not_found",

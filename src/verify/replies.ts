@@ -1,16 +1,16 @@
 import type { SmtpReply } from "../net/smtp-reply.ts";
 import { findRetryHint } from "./reply-rules/retry-hint.ts";
-import type { READINGS, Rule, STAGES } from "./reply-rules/rule.ts";
+import type { REPLY_READINGS, Rule, REPLY_STAGES } from "./reply-rules/rule.ts";
 import type { SignName } from "./reply-rules/signs.ts";
 import { createSigns } from "./reply-rules/signs.ts";
 import { RULES } from "./reply-rules/table.ts";
 import { readableText } from "./reply-rules/text.ts";
 
 /** What a reply means for a verification. `ambiguous`: a refusal that may be about us or about the mailbox. */
-export type Reading = (typeof READINGS)[number];
+export type ReplyReading = (typeof REPLY_READINGS)[number];
 
 /** Which of our commands the reply answers; `banner` is the greeting. */
-export type Stage = (typeof STAGES)[number];
+export type ReplyStage = (typeof REPLY_STAGES)[number];
 
 /** What the caller knows of its own side, so that a reply which quotes us is not taken for one about the mailbox. */
 export interface ReplyHints {
@@ -25,8 +25,8 @@ export interface ReplyHints {
   readonly smtputf8Sent?: boolean;
 }
 
-export interface ReplyReading {
-  readonly reading: Reading;
+export interface InterpretedReply {
+  readonly reading: ReplyReading;
   /** Stable kebab-case id of the rule that spoke. */
   readonly rule: string;
   /** How long the server itself asked us to wait, in seconds (1 to 86,400). Only on temporary refusals. */
@@ -40,7 +40,7 @@ export interface ReplyReading {
  * now". Only a reply to RCPT can be about the mailbox at all. A refusal in which the tables see words about us is `blocked` or
  * `ambiguous` even beside "user unknown"; so is one without a word they know. Only "5.1.1" and its kin decide alone.
  */
-export const readReply = (reply: SmtpReply, stage: Stage, hints: ReplyHints = {}): ReplyReading => {
+export const readReply = (reply: SmtpReply, stage: ReplyStage, hints: ReplyHints = {}): InterpretedReply => {
   const text = readableText(
     reply.text,
     [hints.recipient, hints.mxHost].filter((own) => own !== undefined),
@@ -75,7 +75,7 @@ const REMEMBERED_PLACES_MAX = 1024;
 const rulesByPlace = new Map<string, readonly Rule[]>();
 
 /** The rules that may speak at this stage and for these codes, in order; sorted out once, so that a reply asks only those. */
-const rulesFor = (stage: Stage, { code, enhanced }: SmtpReply): readonly Rule[] => {
+const rulesFor = (stage: ReplyStage, { code, enhanced }: SmtpReply): readonly Rule[] => {
   const place = `${stage} ${code} ${enhanced}`;
   const before = rulesByPlace.get(place);
   if (before) return before;
@@ -90,7 +90,7 @@ const isAmong = (listed: readonly string[] | undefined, enhanced: string | null)
   return listed.includes(`${subject}.${detail}`) || listed.includes(`${subject}.*`);
 };
 
-const concerns = (rule: Rule, stage: Stage, code: number, enhanced: string | null): boolean => {
+const concerns = (rule: Rule, stage: ReplyStage, code: number, enhanced: string | null): boolean => {
   if (!rule.classes.some((digit) => digit === Math.floor(code / 100)) || rule.stages?.includes(stage) === false)
     return false;
   if (rule.codes?.includes(code) === false || rule.codesNot?.includes(code)) return false;
@@ -125,7 +125,7 @@ const knownSigns = (
   };
 };
 
-interface Conclusion {
+interface ConclusionEvidence {
   readonly verdict: "deliverable" | "undeliverable" | "risky";
   readonly subStatus: string;
 }
@@ -146,13 +146,13 @@ const CONCLUSIONS = {
   protocol_error: { verdict: "risky", subStatus: "smtp_protocol_error" },
   // Nobody was heard to say that the mailbox is missing, somebody was heard to refuse.
   ambiguous: { verdict: "risky", subStatus: "smtp_blocked" },
-} as const satisfies Record<Reading, Conclusion>;
+} as const satisfies Record<ReplyReading, ConclusionEvidence>;
 
 /** The sub_statuses that a single reply can lead to. */
-export type ReplySubStatus = (typeof CONCLUSIONS)[Reading]["subStatus"];
+export type ReplySubStatus = (typeof CONCLUSIONS)[ReplyReading]["subStatus"];
 
 /** The sub_status of a check that heard only this reading (for `accepted`: with the random recipient refused). */
-export const subStatusOf = (reading: Reading): ReplySubStatus => CONCLUSIONS[reading].subStatus;
+export const subStatusOf = (reading: ReplyReading): ReplySubStatus => CONCLUSIONS[reading].subStatus;
 
 /** The verdict that goes with `subStatusOf`. */
-export const verdictOf = (reading: Reading): Conclusion["verdict"] => CONCLUSIONS[reading].verdict;
+export const verdictOf = (reading: ReplyReading): ConclusionEvidence["verdict"] => CONCLUSIONS[reading].verdict;

@@ -2,22 +2,22 @@ import { describe, expect, test } from "bun:test";
 import type { Db } from "../db/open.ts";
 import { PoolClosed } from "../probe/pool.ts";
 import { settle } from "../testing/clock.ts";
-import { type Ask, createRunnerWorlds, GREYLISTED, heldAnswers } from "../testing/runner-world.ts";
+import { type Ask, createRunnerFixtures, GREYLISTED_FINDING, heldAnswers } from "../testing/verification-runner.ts";
 import { WRITE_AGAIN_MS } from "./carry-out.ts";
 import { LOOK_AT_LEAST_EVERY_MS, TAKEN_AT_ONCE_MAX } from "./runner.ts";
 import type { VerificationRow } from "./store.ts";
 
-const worldOf = createRunnerWorlds();
+const networkOf = createRunnerFixtures();
 
 describe("after a crash", () => {
   test("what was ordered, under way, or waiting for its retry goes on, and ends once", async () => {
-    const world = worldOf();
+    const world = networkOf();
     const before = heldAnswers();
     const crashed = world.processOf({ ask: before.ask });
     const postponed = await world.order("postponed@x.example");
     crashed.take(postponed);
     await settle();
-    before.waiting[0]?.answer(GREYLISTED);
+    before.waiting[0]?.answer(GREYLISTED_FINDING);
     await settle();
     const underWay = await world.order("underway@x.example");
     crashed.take(underWay);
@@ -44,7 +44,7 @@ describe("after a crash", () => {
   });
 
   test("two processes that end the same check charge once, and the first word stands", async () => {
-    const world = worldOf();
+    const world = networkOf();
     const slow = heldAnswers();
     const row = await world.order();
     world.processOf({ ask: slow.ask }).take(row);
@@ -60,21 +60,21 @@ describe("after a crash", () => {
   });
 
   test("a late postponement does not reopen what has ended", async () => {
-    const world = worldOf();
+    const world = networkOf();
     const slow = heldAnswers();
     const row = await world.order();
     world.processOf({ ask: slow.ask }).take(row);
     await settle();
     world.processOf().start();
     await world.clock.advance(0);
-    slow.waiting[0]?.answer(GREYLISTED);
+    slow.waiting[0]?.answer(GREYLISTED_FINDING);
     await settle();
     expect(world.statusOf(row)).toBe("mailbox_exists");
     expect(world.evidenceOf(row).conclusion?.sub_status).toBe("mailbox_exists");
   });
 
   test("a retry that fell due while nothing ran is made at once", async () => {
-    const world = worldOf();
+    const world = networkOf();
     const row = await world.order("ada@x.example", { dueAtMs: world.clock.nowMs() - 3_600_000 });
     world.processOf().start();
     await world.clock.advance(0);
@@ -82,7 +82,7 @@ describe("after a crash", () => {
   });
 
   test("a backlog is taken up in portions, all of it, each check once", async () => {
-    const world = worldOf();
+    const world = networkOf();
     const total = TAKEN_AT_ONCE_MAX * 2 + 10;
     const dueAtMs = world.clock.nowMs();
     for (let at = 0; at < total; at++) await world.order(`a${at}@x.example`, { dueAtMs });
@@ -100,7 +100,7 @@ describe("after a crash", () => {
   });
 
   test("no more runs at a time than may, and the rest follows", async () => {
-    const world = worldOf();
+    const world = networkOf();
     const held = heldAnswers();
     const runner = world.processOf({ ask: held.ask, runningMax: 2 });
     const rows: VerificationRow[] = [];
@@ -125,7 +125,7 @@ describe("a write that fails", () => {
   const failingWith = (code: string) => Object.assign(new Error("cannot write"), { code });
 
   test("for the disk is made again until it succeeds", async () => {
-    const world = worldOf();
+    const world = networkOf();
     let failures = 2;
     const commit: Db["commit"] = (work) =>
       failures-- > 0 ? Promise.reject(failingWith("SQLITE_FULL")) : world.db.commit(work);
@@ -141,7 +141,7 @@ describe("a write that fails", () => {
   });
 
   test("for a bug is not made for ever: the check ends as internal_error", async () => {
-    const world = worldOf();
+    const world = networkOf();
     let failures = 1;
     const commit: Db["commit"] = (work) =>
       failures-- > 0 ? Promise.reject(failingWith("SQLITE_CONSTRAINT_UNIQUE")) : world.db.commit(work);
@@ -153,7 +153,7 @@ describe("a write that fails", () => {
   });
 
   test("for a bug every time is made again after growing waits, then the credit goes back without a restart", async () => {
-    const world = worldOf();
+    const world = networkOf();
     const row = await world.order();
     let isBroken: boolean = true;
     const commit: Db["commit"] = (work) =>
@@ -180,7 +180,7 @@ describe("a write that fails", () => {
   });
 
   test("for a bug once, and then no more, costs nothing but the wait", async () => {
-    const world = worldOf();
+    const world = networkOf();
     const row = await world.order();
     let failures = 2;
     const commit: Db["commit"] = (work) =>
@@ -191,7 +191,7 @@ describe("a write that fails", () => {
   });
 
   test("is not made again once the service stops", async () => {
-    const world = worldOf();
+    const world = networkOf();
     const row = await world.order();
     const runner = world.processOf({ commit: () => Promise.reject(failingWith("SQLITE_FULL")) });
     runner.take(row);
@@ -205,7 +205,7 @@ describe("a write that fails", () => {
 
 describe("stop", () => {
   test("lets a check under way end, and takes up no other", async () => {
-    const world = worldOf();
+    const world = networkOf();
     const held = heldAnswers();
     const runner = world.processOf({ ask: held.ask });
     const underWay = await world.order("a@x.example");
@@ -221,7 +221,7 @@ describe("stop", () => {
   });
 
   test("does not wait for ever, and what has not ended stays pending", async () => {
-    const world = worldOf();
+    const world = networkOf();
     const runner = world.processOf({ ask: heldAnswers().ask });
     const row = await world.order();
     runner.take(row);
@@ -233,7 +233,7 @@ describe("stop", () => {
   });
 
   test("leaves what the closed pool turned away pending, without a word in the log", async () => {
-    const world = worldOf();
+    const world = networkOf();
     const row = await world.order();
     world.processOf({ ask: () => Promise.reject(new PoolClosed()) }).take(row);
     await settle();
@@ -241,7 +241,7 @@ describe("stop", () => {
   });
 
   test("lets every waiting request go", async () => {
-    const world = worldOf();
+    const world = networkOf();
     const runner = world.processOf({ ask: heldAnswers().ask });
     const waits = ["a", "b"].map((id) => runner.waitFor(id, 90_000));
     await runner.stop();

@@ -1,14 +1,14 @@
 import { describe, expect, test } from "bun:test";
 import { settle } from "../testing/clock.ts";
-import { type Ask, createRunnerWorlds, GREYLISTED, heldAnswers } from "../testing/runner-world.ts";
+import { type Ask, createRunnerFixtures, GREYLISTED_FINDING, heldAnswers } from "../testing/verification-runner.ts";
 import type { DomainEvidence } from "./evidence.ts";
 import { LOOK_AT_LEAST_EVERY_MS } from "./runner.ts";
 
-const worldOf = createRunnerWorlds();
+const networkOf = createRunnerFixtures();
 
 describe("a check", () => {
   test("ends once, with its result, its evidence and its charge", async () => {
-    const world = worldOf();
+    const world = networkOf();
     const runner = world.processOf();
     const row = await world.order();
     runner.take(row);
@@ -23,7 +23,7 @@ describe("a check", () => {
   });
 
   test("that heard nobody costs nothing", async () => {
-    const world = worldOf();
+    const world = networkOf();
     const row = await world.order();
     world.processOf({ ask: async () => ({ reading: "timeout", heard: false, reply: null }) }).take(row);
     await settle();
@@ -32,7 +32,7 @@ describe("a check", () => {
   });
 
   test("that meets a bug ends as internal_error, free of charge, and is logged", async () => {
-    const world = worldOf();
+    const world = networkOf();
     const row = await world.order();
     const ask: Ask = async () => {
       throw new Error("a bug");
@@ -45,7 +45,7 @@ describe("a check", () => {
   });
 
   test("whose stored evidence cannot be read ends as internal_error", async () => {
-    const world = worldOf();
+    const world = networkOf();
     const row = await world.order("ada@x.example", { attempts: 1 });
     world.db.transact((tx) => world.store.saveEvidence(tx, row.id, '{"damaged":'));
     world.processOf().take(row);
@@ -54,7 +54,7 @@ describe("a check", () => {
   });
 
   test("of a test key ends at its time, asks and costs nothing", async () => {
-    const world = worldOf();
+    const world = networkOf();
     const runner = world.processOf({ ask: () => Promise.reject(new Error("asked")) });
     const dueAtMs = world.clock.nowMs() + 8_000;
     const row = await world.order("pending@any.example", { mode: "test", dueAtMs });
@@ -69,11 +69,11 @@ describe("a check", () => {
 
 describe("a retry", () => {
   test("comes at its time, knows what was found out before, and is charged once", async () => {
-    const world = worldOf();
+    const world = networkOf();
     const asked: Array<[number, string]> = [];
     const ask: Ask = async ({ number, randomRecipient }) => {
       asked.push([number, randomRecipient]);
-      return number === 1 ? GREYLISTED : {};
+      return number === 1 ? GREYLISTED_FINDING : {};
     };
     const row = await world.order();
     const runner = world.processOf({ ask });
@@ -96,9 +96,9 @@ describe("a retry", () => {
   });
 
   test("that is used up ends the check", async () => {
-    const world = worldOf();
+    const world = networkOf();
     const row = await world.order();
-    world.processOf({ ask: async () => GREYLISTED, retryWaitsS: [60, 300] }).take(row);
+    world.processOf({ ask: async () => GREYLISTED_FINDING, retryWaitsS: [60, 300] }).take(row);
     await world.clock.advance(360_000);
     expect(world.statusOf(row)).toBe("greylisted");
     expect(world.evidenceOf(row).attempts.length).toBe(3);
@@ -110,9 +110,9 @@ describe("a retry", () => {
     ["forward", 86_400_000],
   ] as const)
     test(`comes at its time although the wall clock was set ${way} by a day`, async () => {
-      const world = worldOf();
+      const world = networkOf();
       const rows = [await world.order("a@x.example"), await world.order("b@x.example")];
-      const ask: Ask = async ({ number }) => (number === 1 ? GREYLISTED : {});
+      const ask: Ask = async ({ number }) => (number === 1 ? GREYLISTED_FINDING : {});
       const runner = world.processOf({ ask, retryWaitsS: [3_600] });
       runner.start();
       for (const row of rows.slice(0, 1)) runner.take(row);
@@ -127,7 +127,7 @@ describe("a retry", () => {
     });
 
   test("that an earlier process planned before the clock was set back is due at the start", async () => {
-    const world = worldOf();
+    const world = networkOf();
     const far = await world.order("far@x.example", { dueAtMs: world.clock.nowMs() + 86_400_000 });
     const near = await world.order("near@x.example", { dueAtMs: world.clock.nowMs() + 3_600_000 });
     world.processOf({ retryWaitsS: [3_600] }).start();
@@ -136,16 +136,16 @@ describe("a retry", () => {
   });
 
   test("due at the very millisecond that was looked at last is not passed over", async () => {
-    const world = worldOf();
+    const world = networkOf();
     const rows = [await world.order("a@x.example"), await world.order("b@x.example")];
-    const ask: Ask = async ({ number }) => (number === 1 ? GREYLISTED : {});
+    const ask: Ask = async ({ number }) => (number === 1 ? GREYLISTED_FINDING : {});
     world.processOf({ ask, retryWaitsS: [0] }).start();
     await world.clock.advance(LOOK_AT_LEAST_EVERY_MS);
     expect(rows.map(world.statusOf)).toEqual(["mailbox_exists", "mailbox_exists"]);
   });
 
   test("of a row that nobody announced is found", async () => {
-    const world = worldOf();
+    const world = networkOf();
     const runner = world.processOf();
     runner.start();
     runner.take(await world.order("pending@x.example", { mode: "test", dueAtMs: world.clock.nowMs() + 60_000 }));
@@ -169,7 +169,7 @@ describe("a failure of DNS", () => {
   };
 
   test("is retried as greylisting is, over a restart, and ends free when the retries are used up", async () => {
-    const world = worldOf();
+    const world = networkOf();
     const row = await world.order();
     world.processOf({ domain: () => failing, retryWaitsS: [60, 300] }).take(row);
     await settle();
@@ -184,7 +184,7 @@ describe("a failure of DNS", () => {
   });
 
   test("that passes leaves the verdict of the mail host", async () => {
-    const world = worldOf();
+    const world = networkOf();
     const row = await world.order();
     let attempts = 0;
     world.processOf({ domain: () => (attempts++ === 0 ? failing : {}) }).take(row);
@@ -194,7 +194,7 @@ describe("a failure of DNS", () => {
   });
 
   test("on our side ends as internal_error, never as dns_error", async () => {
-    const world = worldOf();
+    const world = networkOf();
     const row = await world.order();
     world.processOf({ domain: () => ({ outcome: "local_failure", hosts: [] }) }).take(row);
     await world.clock.advance(60_000);
@@ -208,7 +208,7 @@ test("a mail host that cannot be reached while nobody can is asked again, else t
     number === 1 ? { reading: "unreachable", heard: false, reply: null } : {};
   const statuses: unknown[] = [];
   for (const judged of ["outage", "open", "believed"] as const) {
-    const world = worldOf();
+    const world = networkOf();
     const row = await world.order();
     world.processOf({ ask: unreachable, judged }).take(row);
     await world.clock.advance(60_000);
@@ -218,7 +218,7 @@ test("a mail host that cannot be reached while nobody can is asked again, else t
 });
 
 test("a check that came back because of an outage does not end where it cannot be told, as after a restart", async () => {
-  const world = worldOf();
+  const world = networkOf();
   const row = await world.order();
   const unreachable: Ask = async () => ({ reading: "unreachable", heard: false, reply: null });
   world.processOf({ ask: unreachable, judged: "outage", retryWaitsS: [60, 60, 60] }).take(row);
@@ -232,7 +232,7 @@ test("a check that came back because of an outage does not end where it cannot b
 });
 
 test("a check that is taken twice is begun once", async () => {
-  const world = worldOf();
+  const world = networkOf();
   const held = heldAnswers();
   const runner = world.processOf({ ask: held.ask });
   const row = await world.order();
@@ -244,7 +244,7 @@ test("a check that is taken twice is begun once", async () => {
 
 describe("waiting", () => {
   const waitingWorld = async () => {
-    const world = worldOf();
+    const world = networkOf();
     const held = heldAnswers();
     const runner = world.processOf({ ask: held.ask });
     const row = await world.order();
@@ -286,7 +286,7 @@ describe("waiting", () => {
   test("does not end with a postponement", async () => {
     const { world, runner, row, held, count, over } = await waitingWorld();
     void runner.waitFor(row.id, 90_000).then(over);
-    held.waiting[0]?.answer(GREYLISTED);
+    held.waiting[0]?.answer(GREYLISTED_FINDING);
     await settle();
     expect(count()).toBe(0);
     await world.clock.advance(60_000);
@@ -298,7 +298,7 @@ describe("waiting", () => {
 
 describe("poll_after_ms", () => {
   test("counts down while the check runs, never below 500", async () => {
-    const world = worldOf();
+    const world = networkOf();
     const runner = world.processOf({ ask: heldAnswers().ask });
     const row = await world.order();
     runner.take(row);
@@ -310,7 +310,7 @@ describe("poll_after_ms", () => {
   });
 
   test("learns from how long checks take; those of test keys teach nothing", async () => {
-    const world = worldOf();
+    const world = networkOf();
     const held = heldAnswers();
     const runner = world.processOf({ ask: held.ask });
     runner.take(await world.order("mailbox_exists@any.example", { mode: "test" }));
@@ -325,7 +325,7 @@ describe("poll_after_ms", () => {
   });
 
   test("of a test key's delayed check is the time left", async () => {
-    const world = worldOf();
+    const world = networkOf();
     const row = await world.order("pending@any.example", { mode: "test", dueAtMs: world.clock.nowMs() + 8_000 });
     const runner = world.processOf();
     runner.take(row);

@@ -6,7 +6,7 @@ import { PoolClosed } from "../probe/pool.ts";
 import { steadyTime } from "../base/clock.ts";
 import type { Outages } from "../probe/outages.ts";
 import { createCarryOut } from "./carry-out.ts";
-import type { Engine } from "./engine.ts";
+import type { VerificationEngine } from "./engine.ts";
 import { createSetbacks } from "./setbacks.ts";
 import type { VerificationRow, VerificationStore } from "./store.ts";
 
@@ -14,7 +14,7 @@ export interface RunnerDeps {
   readonly db: Db;
   readonly store: VerificationStore;
   readonly ledger: Ledger;
-  readonly engine: Engine;
+  readonly engine: VerificationEngine;
   readonly outages: Pick<Outages, "judge">;
   readonly clock: Clock;
   readonly log: Log;

@@ -1,11 +1,11 @@
 import { describe, expect, test } from "bun:test";
-import { conclude } from "./conclude.ts";
+import { concludeVerification } from "./verdict.ts";
 import { beginEvidence } from "./engine.ts";
 import { evidenceSchema } from "./evidence.ts";
 import { resultSchema, SUB_STATUSES, VERDICT_OF } from "./result.ts";
 import { planTestCheck, TEST_VERIFIED_AT, testEvidence } from "./test-keys.ts";
 
-const resultOf = (email: string) => conclude(testEvidence(email), TEST_VERIFIED_AT).result;
+const resultOf = (email: string) => concludeVerification(testEvidence(email), TEST_VERIFIED_AT).result;
 
 describe("every sub_status is a trigger", () => {
   test.each(SUB_STATUSES)("%s", (subStatus) => {

@@ -2,8 +2,8 @@ import { z } from "zod";
 import fixtures from "../../fixtures/test-keys.json" with { type: "json" };
 import { parseReply } from "../net/smtp-reply.ts";
 import { beginEvidence } from "./engine.ts";
-import type { Attempt, DomainEvidence, Evidence, Finding, ReplyEvidence } from "./evidence.ts";
-import { findingOfFailure, findingOfReplies, weigh } from "./findings.ts";
+import type { Attempt, DomainEvidence, Evidence, ProbeFinding, ReplyEvidence } from "./evidence.ts";
+import { findingOfFailure, findingOfReplies, mostTelling } from "./findings.ts";
 import { readReply } from "./replies.ts";
 import { SUB_STATUSES, type SubStatus } from "./result.ts";
 
@@ -44,8 +44,8 @@ const replyAt = (stage: "mail" | "rcpt", about: ReplyEvidence["about"], text: st
   return [{ stage, about, code, enhanced, text: words, reading, rule, retry_after_s: retryAfterS ?? null }];
 };
 
-const findingOf = (outcome: Outcome, replies: readonly ReplyEvidence[]): Finding => {
-  if (outcome.internal) return { ...weigh([]), reading: "internal" };
+const findingOf = (outcome: Outcome, replies: readonly ReplyEvidence[]): ProbeFinding => {
+  if (outcome.internal) return { ...mostTelling([]), reading: "internal" };
   const settled = findingOfReplies(HOST, replies);
   if (settled !== null) return settled;
   const kind = outcome.failure ?? "timeout";

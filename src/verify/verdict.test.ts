@@ -1,16 +1,22 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { domainWith, type EvidenceParts, evidenceWith, findingWith, replyOf } from "../testing/evidence.ts";
-import { type DomainEvidence, type Evidence, evidenceSchema, type Finding, type ReplyEvidence } from "./evidence.ts";
-import { findingOfFailure, findingOfReplies, weigh } from "./findings.ts";
-import { READINGS } from "./reply-rules/rule.ts";
+import {
+  type DomainEvidence,
+  type Evidence,
+  evidenceSchema,
+  type ProbeFinding,
+  type ReplyEvidence,
+} from "./evidence.ts";
+import { findingOfFailure, findingOfReplies, mostTelling } from "./findings.ts";
+import { REPLY_READINGS } from "./reply-rules/rule.ts";
 import { type Signals, SIGNAL_VALUES, SUB_STATUSES, type SubStatus, VERDICT_OF } from "./result.ts";
-import { judge } from "./verdict.ts";
+import { decideVerdict } from "./verdict.ts";
 
-const refused = (reading: Finding["reading"], reply: string | null = "4xx or 5xx"): Partial<EvidenceParts> => ({
+const refused = (reading: ProbeFinding["reading"], reply: string | null = "4xx or 5xx"): Partial<EvidenceParts> => ({
   findings: [findingWith({ reading, reply })],
 });
-const unheard = (reading: Finding["reading"]): EvidenceParts => ({
+const unheard = (reading: ProbeFinding["reading"]): EvidenceParts => ({
   findings: [findingWith({ reading, reply: null, stage: "banner", heard: false })],
 });
 const failedDomain = (outcome: DomainEvidence["outcome"]): EvidenceParts => ({
@@ -60,12 +66,12 @@ const QUALITY_RANGE = { deliverable: [80, 100], risky: [30, 79], undeliverable: 
 
 describe("one thing at a time", () => {
   test.each(CASES)("%s", (subStatus, parts, charge) => {
-    const judgement = judge(evidenceWith(parts));
-    expect(judgement.sub_status).toBe(subStatus);
-    expect(judgement.verdict).toBe(VERDICT_OF[subStatus]);
-    expect(judgement.chargeable).toBe(charge === "charged");
-    expect(judgement.because).toMatch(/^\S.*[.!]$/);
-    expect(judgement.because).not.toMatch(/null(?! MX)|undefined|""/);
+    const decided = decideVerdict(evidenceWith(parts));
+    expect(decided.sub_status).toBe(subStatus);
+    expect(decided.verdict).toBe(VERDICT_OF[subStatus]);
+    expect(decided.chargeable).toBe(charge === "charged");
+    expect(decided.because).toMatch(/^\S.*[.!]$/);
+    expect(decided.because).not.toMatch(/null(?! MX)|undefined|""/);
   });
 
   test("every sub_status has a case", () => {
@@ -73,37 +79,37 @@ describe("one thing at a time", () => {
   });
 
   test("a clean deliverable address has ten pass and full marks", () => {
-    const { signals, quality_score, confidence } = judge(evidenceWith());
+    const { signals, quality_score, confidence } = decideVerdict(evidenceWith());
     expect(Object.values(signals)).toEqual(Array.from({ length: 10 }, () => "pass"));
     expect([quality_score, confidence]).toEqual([100, 98]);
   });
 
   test("greylisting that was passed is a pass", () => {
     const greylisted = findingWith({ reading: "greylisted" });
-    const { sub_status, signals } = judge(evidenceWith({ findings: [greylisted, findingWith()] }));
+    const { sub_status, signals } = decideVerdict(evidenceWith({ findings: [greylisted, findingWith()] }));
     expect([sub_status, signals.greylisting]).toEqual(["mailbox_exists", "pass"]);
   });
 
   test("an acceptance without a catch-all answer is one-sided", () => {
-    const { sub_status, confidence, signals } = judge(
+    const { sub_status, confidence, signals } = decideVerdict(
       evidenceWith({ findings: [findingWith({ catch_all: "unknown" })] }),
     );
     expect([sub_status, confidence, signals.catch_all]).toEqual(["mailbox_exists", 70, "unknown"]);
   });
 
   test("a reply that nobody gave is not quoted", () => {
-    expect(judge(evidenceWith(unheard("timeout"))).because).toBe("No mail host replied in time.");
+    expect(decideVerdict(evidenceWith(unheard("timeout"))).because).toBe("No mail host replied in time.");
   });
 
   test("an implicit MX lowers the quality, not the verdict", () => {
-    const { quality_score, signals, sub_status } = judge(evidenceWith({ domain: { implicit_mx: true } }));
+    const { quality_score, signals, sub_status } = decideVerdict(evidenceWith({ domain: { implicit_mx: true } }));
     expect([sub_status, signals.mx, quality_score]).toEqual(["mailbox_exists", "warn", 95]);
   });
 });
 
 describe("no provider is believed that answers alike for all", () => {
   const provider = { unverifiable_provider: "Some" };
-  const rows: ReadonlyArray<readonly [SubStatus, Partial<Finding>]> = [
+  const rows: ReadonlyArray<readonly [SubStatus, Partial<ProbeFinding>]> = [
     ["unverifiable_provider", { reading: "mailbox_not_found", reply: "550" }],
     ["unverifiable_provider", { reading: "mailbox_disabled", reply: "550" }],
     ["unverifiable_provider", { reading: "accepted", catch_all: "yes" }],
@@ -112,9 +118,9 @@ describe("no provider is believed that answers alike for all", () => {
     ["mailbox_full", { reading: "mailbox_full", reply: "452" }],
   ];
   test.each(rows)("%s", (subStatus, finding) => {
-    const judgement = judge(evidenceWith({ domain: provider, findings: [findingWith(finding)] }));
-    expect(judgement.sub_status).toBe(subStatus);
-    expect(judgement.signals.smtp).toBe("unknown");
+    const decided = decideVerdict(evidenceWith({ domain: provider, findings: [findingWith(finding)] }));
+    expect(decided.sub_status).toBe(subStatus);
+    expect(decided.signals.smtp).toBe("unknown");
   });
 });
 
@@ -137,23 +143,26 @@ describe("precedence of contract §4, pairwise", () => {
 
   for (const [at, [stronger, strong]] of LAYERS.entries())
     for (const [weaker, weak] of LAYERS.slice(at + 1))
-      test(`${stronger} before ${weaker}`, () => expect(judge(together(weak, strong)).sub_status).toBe(stronger));
+      test(`${stronger} before ${weaker}`, () =>
+        expect(decideVerdict(together(weak, strong)).sub_status).toBe(stronger));
 
   test("a list hit stands when the question is not settled", () => {
     for (const parts of [refused("greylisted"), unheard("timeout"), failedDomain("dns_error")]) {
-      expect(judge(evidenceWith({ ...parts, address: { disposable: "x.example" } })).sub_status).toBe("disposable");
-      expect(judge(evidenceWith({ ...parts, toxic: "x.example" })).sub_status).toBe("toxic");
+      expect(decideVerdict(evidenceWith({ ...parts, address: { disposable: "x.example" } })).sub_status).toBe(
+        "disposable",
+      );
+      expect(decideVerdict(evidenceWith({ ...parts, toxic: "x.example" })).sub_status).toBe("toxic");
     }
   });
 
   test("a list hit is free of charge when nobody was heard", () => {
-    expect(judge(evidenceWith({ ...unheard("timeout"), toxic: "x.example" })).chargeable).toBe(false);
-    expect(judge(evidenceWith({ ...refused("greylisted"), toxic: "x.example" })).chargeable).toBe(true);
+    expect(decideVerdict(evidenceWith({ ...unheard("timeout"), toxic: "x.example" })).chargeable).toBe(false);
+    expect(decideVerdict(evidenceWith({ ...refused("greylisted"), toxic: "x.example" })).chargeable).toBe(true);
   });
 });
 
-const anyFinding: fc.Arbitrary<Finding> = fc.record({
-  reading: fc.constantFrom(...READINGS, "unreachable", "timeout", "internal"),
+const anyFinding: fc.Arbitrary<ProbeFinding> = fc.record({
+  reading: fc.constantFrom(...REPLY_READINGS, "unreachable", "timeout", "internal"),
   host: fc.constantFrom(null, "mx.x.example"),
   stage: fc.constantFrom(null, "banner", "mail", "rcpt"),
   rule: fc.constant(null),
@@ -199,11 +208,11 @@ const DOMAIN_NO: readonly string[] = ["nxdomain", "no_mail_server", "null_mx", "
 const MAILBOX_NO: readonly string[] = ["mailbox_not_found", "mailbox_disabled", "null_mx", "smtputf8_unsupported"];
 
 describe("whatever the evidence", () => {
-  test("the judgement is well-formed, and its scores lie in the range of its verdict", () => {
+  test("the result is well-formed, and its scores lie in the range of its verdict", () => {
     fc.assert(
       fc.property(anyEvidence, (evidence) => {
         expect(evidenceSchema.safeParse(evidence).success).toBe(true);
-        const { verdict, sub_status, quality_score, confidence, signals, because } = judge(evidence);
+        const { verdict, sub_status, quality_score, confidence, signals, because } = decideVerdict(evidence);
         expect(verdict).toBe(VERDICT_OF[sub_status]);
         const [lowest, highest] = QUALITY_RANGE[verdict];
         expect(quality_score).toBeWithin(lowest, highest + 1);
@@ -218,7 +227,7 @@ describe("whatever the evidence", () => {
   test("undeliverable rests on the syntax, the domain, or the latest finding about the mailbox", () => {
     fc.assert(
       fc.property(anyEvidence, (evidence) => {
-        if (judge(evidence).verdict !== "undeliverable") return;
+        if (decideVerdict(evidence).verdict !== "undeliverable") return;
         const reading = evidence.attempts.at(-1)?.finding.reading ?? "";
         const grounds = [
           evidence.address.problem !== null,
@@ -233,7 +242,7 @@ describe("whatever the evidence", () => {
   test("a signal fails only with the verdict or the list that it speaks of", () => {
     fc.assert(
       fc.property(anyEvidence, (evidence) => {
-        const { verdict, signals } = judge(evidence);
+        const { verdict, signals } = decideVerdict(evidence);
         const failing = (name: keyof Signals) => signals[name] === "fail";
         if (failing("syntax") || failing("domain") || failing("mx")) expect(verdict).toBe("undeliverable");
         expect(failing("toxic")).toBe(evidence.toxic?.entry != null);
@@ -286,15 +295,17 @@ describe("whatever mail hosts say", () => {
   test("undeliverable needs a permanent reply to RCPT about this recipient, or to MAIL about SMTPUTF8", () => {
     fc.assert(
       fc.property(fc.array(anyHost, { minLength: 1, maxLength: 3 }), (hosts) => {
-        const open: Finding[] = [];
-        let settled: Finding | null = null;
+        const open: ProbeFinding[] = [];
+        let settled: ProbeFinding | null = null;
         for (const { replies, failure } of hosts) {
           settled = findingOfReplies("mx.x.example", replies);
           if (settled !== null) break;
           open.push(findingOfFailure("mx.x.example", replies, failure));
         }
-        const finding = settled ?? weigh(open);
-        if (judge({ ...evidenceWith({ findings: [finding] }), domain: domainWith() }).verdict !== "undeliverable")
+        const finding = settled ?? mostTelling(open);
+        if (
+          decideVerdict({ ...evidenceWith({ findings: [finding] }), domain: domainWith() }).verdict !== "undeliverable"
+        )
           return;
         const said = hosts.flatMap(({ replies }) => replies).filter(({ code }) => code >= 500);
         const definite = said.some(

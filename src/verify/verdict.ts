@@ -1,11 +1,18 @@
-import type { DomainEvidence, Evidence, Finding } from "./evidence.ts";
+import type { DomainEvidence, Evidence, ProbeFinding } from "./evidence.ts";
 import { RETRYABLE } from "./findings.ts";
 import { subStatusOf } from "./replies.ts";
-import { type Signal, type Signals, type SubStatus, VERDICT_OF, type Verdict } from "./result.ts";
+import {
+  type Signal,
+  type Signals,
+  type SubStatus,
+  VERDICT_OF,
+  type Verdict,
+  type VerificationResult,
+} from "./result.ts";
 import { confidenceScore, qualityScore } from "./scores.ts";
 
 /** What the evidence amounts to. */
-export interface Judgement {
+export interface DecidedVerdict {
   readonly verdict: Verdict;
   readonly sub_status: SubStatus;
   readonly quality_score: number;
@@ -44,11 +51,11 @@ const DOMAIN_NO: Readonly<Record<Exclude<DomainEvidence["outcome"], Undecided>, 
 /** What nobody said, beside what a reply can mean. */
 const UNSAID = { unreachable: "smtp_unreachable", timeout: "smtp_timeout", internal: "internal_error" } as const;
 
-const subStatusOfFinding = ({ reading }: Finding): SubStatus =>
+const subStatusOfFinding = ({ reading }: ProbeFinding): SubStatus =>
   reading === "unreachable" || reading === "timeout" || reading === "internal" ? UNSAID[reading] : subStatusOf(reading);
 
 /** A definite no about the mailbox. A provider that refuses every recipient alike cannot give one. */
-const isHardNo = ({ domain }: Evidence, finding: Finding | null): finding is Finding =>
+const isHardNo = ({ domain }: Evidence, finding: ProbeFinding | null): finding is ProbeFinding =>
   finding !== null &&
   domain?.unverifiable_provider == null &&
   VERDICT_OF[subStatusOfFinding(finding)] === "undeliverable";
@@ -71,7 +78,7 @@ const UNSETTLED_WORDS: Partial<Readonly<Record<SubStatus, string>>> = {
 };
 
 /** Why it was our fault that no probe was sent, by what stopped us: with the egress and the setting it comes from. */
-const ourFault = ({ attempts }: Evidence, { rule }: Finding): string | null => {
+const ourFault = ({ attempts }: Evidence, { rule }: ProbeFinding): string | null => {
   const dialogues = attempts.at(-1)?.dialogues ?? [];
   const exit = dialogues.findLast(({ failure }) => failure?.kind === rule)?.exit ?? "direct";
   switch (rule) {
@@ -88,12 +95,12 @@ const ourFault = ({ attempts }: Evidence, { rule }: Finding): string | null => {
   }
 };
 
-const quoted = ({ host, reply }: Finding): string =>
+const quoted = ({ host, reply }: ProbeFinding): string =>
   reply === null
     ? `${host ?? "The mail host"} gave no reply about it`
     : `${host ?? "The mail host"} answered "${reply}"`;
 
-const hardNo = (evidence: Evidence, finding: Finding | null): Decision | null => {
+const hardNo = (evidence: Evidence, finding: ProbeFinding | null): Decision | null => {
   const { address, domain } = evidence;
   if (address.problem !== null) return { subStatus: "invalid_syntax", because: address.problem };
   if (isDomainNo(domain)) return DOMAIN_NO[domain.outcome];
@@ -108,7 +115,7 @@ const dnsErrorWords = ({ hosts }: DomainEvidence): string =>
     ? "DNS gave no usable answer about the domain."
     : "No mail host with a public address was found, and DNS gave no usable answer about all of them.";
 
-const unsettled = (evidence: Evidence, finding: Finding | null): Decision | null => {
+const unsettled = (evidence: Evidence, finding: ProbeFinding | null): Decision | null => {
   const { domain } = evidence;
   if (domain === null || finding === null) {
     return domain?.outcome === "dns_error"
@@ -129,7 +136,7 @@ const unsettled = (evidence: Evidence, finding: Finding | null): Decision | null
 };
 
 /** The order of contract §4: the first that applies decides. */
-const decide = (evidence: Evidence, finding: Finding | null): Decision => {
+const decide = (evidence: Evidence, finding: ProbeFinding | null): Decision => {
   const no = hardNo(evidence, finding);
   if (no !== null) return no;
   const { disposable, role_account: role } = evidence.address;
@@ -168,7 +175,7 @@ const domainSignals = (domain: DomainEvidence | null): { domain: Signal; mx: Sig
   return domain.implicit_mx && signals.mx === "pass" ? { ...signals, mx: "warn" } : signals;
 };
 
-const smtpSignal = (finding: Finding | null, unverifiable: boolean): Signal => {
+const smtpSignal = (finding: ProbeFinding | null, unverifiable: boolean): Signal => {
   if (finding === null) return "skipped";
   if (unverifiable) return "unknown";
   if (finding.reading === "accepted") return "pass";
@@ -176,20 +183,20 @@ const smtpSignal = (finding: Finding | null, unverifiable: boolean): Signal => {
   return VERDICT_OF[subStatusOfFinding(finding)] === "undeliverable" ? "fail" : "unknown";
 };
 
-const catchAllSignal = (finding: Finding | null, unverifiable: boolean): Signal => {
+const catchAllSignal = (finding: ProbeFinding | null, unverifiable: boolean): Signal => {
   if (finding === null) return "skipped";
   if (unverifiable) return "unknown";
   return ({ yes: "warn", no: "pass", unknown: "unknown", skipped: "skipped" } as const)[finding.catch_all];
 };
 
-const greylistingSignal = (finding: Finding | null): Signal => {
+const greylistingSignal = (finding: ProbeFinding | null): Signal => {
   if (finding === null || !finding.heard) return "skipped";
   return finding.reading === "greylisted" ? "warn" : "pass";
 };
 
 const DNSBL_SIGNAL = { clean: "pass", listed: "warn", unknown: "unknown" } as const;
 
-const signalsOf = (evidence: Evidence, finding: Finding | null): Signals => {
+const signalsOf = (evidence: Evidence, finding: ProbeFinding | null): Signals => {
   const { address, domain } = evidence;
   const isAddress = address.problem === null;
   const unverifiable = domain?.unverifiable_provider != null;
@@ -209,9 +216,9 @@ const signalsOf = (evidence: Evidence, finding: Finding | null): Signals => {
 };
 
 /** Readings after which nothing is charged: nobody was heard, or it was our fault. */
-const FREE_READINGS: ReadonlySet<Finding["reading"]> = new Set(["unreachable", "timeout", "internal"]);
+const FREE_READINGS: ReadonlySet<ProbeFinding["reading"]> = new Set(["unreachable", "timeout", "internal"]);
 
-const isChargeable = ({ address, domain }: Evidence, finding: Finding | null): boolean => {
+const isChargeable = ({ address, domain }: Evidence, finding: ProbeFinding | null): boolean => {
   if (address.problem !== null) return true;
   if (isDomainNo(domain)) return true;
   if (domain?.outcome !== "mail_hosts") return false;
@@ -219,7 +226,7 @@ const isChargeable = ({ address, domain }: Evidence, finding: Finding | null): b
 };
 
 /** What may come between two tries: it says nothing about what the server would have said. */
-const INTERRUPTIONS: ReadonlySet<Finding["reading"]> = new Set([
+const INTERRUPTIONS: ReadonlySet<ProbeFinding["reading"]> = new Set([
   "unreachable",
   "timeout",
   "internal",
@@ -230,14 +237,14 @@ const INTERRUPTIONS: ReadonlySet<Finding["reading"]> = new Set([
  * What the evidence says about the mailbox: the finding of the latest attempt or, where that was cut short, what a server
  * that asked us to come back had said before. Null when nothing was asked.
  */
-export const latestFinding = ({ attempts }: Evidence): Finding | null => {
+export const latestFinding = ({ attempts }: Evidence): ProbeFinding | null => {
   const latest = attempts.at(-1)?.finding ?? null;
   if (latest === null || !INTERRUPTIONS.has(latest.reading)) return latest;
   return attempts.findLast(({ finding: { reading } }) => RETRYABLE.has(reading))?.finding ?? latest;
 };
 
 /** From evidence to verdict, sub_status, scores and signals (contract §4). Pure: the same evidence, the same answer. */
-export const judge = (evidence: Evidence): Judgement => {
+export const decideVerdict = (evidence: Evidence): DecidedVerdict => {
   const finding = latestFinding(evidence);
   const { subStatus, because } = decide(evidence, finding);
   const verdict = VERDICT_OF[subStatus];
@@ -250,5 +257,34 @@ export const judge = (evidence: Evidence): Judgement => {
     signals,
     because,
     chargeable: isChargeable(evidence, finding),
+  };
+};
+
+export interface ConcludedVerification {
+  readonly result: VerificationResult;
+  /** The evidence with its conclusion written in. */
+  readonly evidence: Evidence;
+  /** False where no mail server responded: such a check is not charged. */
+  readonly chargeable: boolean;
+}
+
+/** Draws the result object from the evidence; `verifiedAt` is ISO 8601 in UTC with milliseconds. */
+export const concludeVerification = (evidence: Evidence, verifiedAt: string): ConcludedVerification => {
+  const decided = decideVerdict(evidence);
+  const { verdict, sub_status, quality_score, confidence, signals, because } = decided;
+  const { submitted: email, normalized_email } = evidence.address;
+  return {
+    result: {
+      email,
+      normalized_email,
+      verdict,
+      sub_status,
+      quality_score,
+      confidence,
+      signals,
+      verified_at: verifiedAt,
+    },
+    evidence: { ...evidence, conclusion: { verdict, sub_status, quality_score, confidence, because } },
+    chargeable: decided.chargeable,
   };
 };

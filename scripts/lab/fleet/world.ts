@@ -53,7 +53,7 @@ type Parts = Omit<ServiceDeps, "baseUrl">;
 const startService = async (parts: Parts) => {
   const service = composeService({ ...parts, baseUrl: "https://fleet-watch.net" });
   const { dmarc } = service;
-  const { clock } = parts.outside;
+  const { clock } = parts.platform;
   await dmarc.start();
   const reception = createReception({ ...dmarc, domains: dmarc.store, reportHost: REPORT_HOST, clock, log: parts.log });
   return { ...service, reception };
@@ -74,8 +74,8 @@ export const startWorld = async (startMs: number, given?: FleetDns): Promise<Fle
   const logged: string[] = [];
   const log = createLog("warn", clock, (line) => logged.push(line));
   const connector = async () => err("refused_or_unreachable" as const);
-  const outside = { clock, random: { integer: () => 0 }, resolver: dns, connector };
-  const parts: Parts = { config: config.value, db, log, outside };
+  const platform = { clock, random: { integer: () => 0 }, resolver: dns, connector };
+  const parts: Parts = { config: config.value, db, log, platform };
   let service = await startService(parts);
   const { accounts, keys } = service;
   accounts.create(ACCOUNT, "scale");

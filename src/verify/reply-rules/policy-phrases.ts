@@ -88,7 +88,7 @@ const ABROAD: readonly string[] = [
 ];
 
 /** Who sends, from where, with which record, how it behaves: never about the mailbox. */
-export const POLICY: readonly string[] = [
+export const POLICY_WORDS: readonly string[] = [
   ...NAMES_OF_HOSTS,
   ...WHERE_FROM,
   ...BEHAVIOUR,

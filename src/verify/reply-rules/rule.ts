@@ -1,7 +1,7 @@
 import type { SignName } from "./signs.ts";
 
 /** What a reply can mean for a verification. The names are part of the interface (`inspect reply`). */
-export const READINGS = [
+export const REPLY_READINGS = [
   "accepted",
   "mailbox_not_found",
   "mailbox_disabled",
@@ -19,10 +19,10 @@ export const READINGS = [
 ] as const;
 
 /** What the reply answers: the connection itself, EHLO or HELO, STARTTLS, MAIL FROM, RCPT TO. */
-export const STAGES = ["banner", "ehlo", "starttls", "mail", "rcpt"] as const;
+export const REPLY_STAGES = ["banner", "ehlo", "starttls", "mail", "rcpt"] as const;
 
-type RuleReading = (typeof READINGS)[number];
-type RuleStage = (typeof STAGES)[number];
+type RuleReading = (typeof REPLY_READINGS)[number];
+type RuleStage = (typeof REPLY_STAGES)[number];
 
 /**
  * One line of the rule table: the first rule whose conditions all hold speaks. A condition that is absent always holds.

@@ -3,7 +3,7 @@ import { NORTHERN_AND_SOUTHERN } from "./languages-north-south.ts";
 import { WESTERN } from "./languages-west.ts";
 import { FULL_MAILBOX } from "./full-english.ts";
 import { oneOf } from "./pattern.ts";
-import { BLOCKLIST_NAMES, POLICY } from "./policy-phrases.ts";
+import { BLOCKLIST_NAMES, POLICY_WORDS } from "./policy-phrases.ts";
 import { DISABLED_RECIPIENT, UNKNOWN_RECIPIENT } from "./recipient-english.ts";
 import { FOR_NOW, LOOKUP_FAILED, SERVER_FAILED } from "./for-now-phrases.ts";
 import { REFUSAL, REJECTION, RELAY, SENDER } from "./refusal-phrases.ts";
@@ -38,7 +38,7 @@ const WORDS = {
   disabled_recipient: [...DISABLED_RECIPIENT, ...disabledIn(ABROAD)],
   full_mailbox: [...FULL_MAILBOX, ...fullIn(ABROAD)],
   blocklist: BLOCKLIST_NAMES,
-  policy: [...POLICY, ...IP_ABROAD],
+  policy: [...POLICY_WORDS, ...IP_ABROAD],
   authentication_record: ["\\b(?:spf|dkim)\\b(?! domain\\b)|\\bdmarc\\b|\\bsender policy framework"],
   refusal: REFUSAL,
   rejection: REJECTION,

@@ -5,7 +5,7 @@ import { isRefused, type SmtpFailure } from "../net/smtp-failure.ts";
 import type { SmtpProbeResult, SmtpProbe, SmtpSession } from "../net/smtp-session.ts";
 
 /** What a mail host said to one question, or why it said nothing. */
-export interface ProbeAnswer extends SmtpProbeResult {
+export interface ProbeResult extends SmtpProbeResult {
   readonly connection: "new" | "reused" | "none";
   readonly tls: boolean;
   /** The session's opening and this question's lines, nobody else's. */
@@ -30,7 +30,7 @@ export interface Connection {
 export type OpenSession = () => Promise<Result<SmtpSession, SmtpFailure>>;
 
 interface Held {
-  readonly answer: ProbeAnswer;
+  readonly answer: ProbeResult;
   /** The connection that answered, usable or not; null when none came about. The caller closes it. */
   readonly connection: Connection | null;
 }
@@ -39,7 +39,7 @@ interface Held {
  * Puts one question over a standing connection or a new one. What a standing connection leaves unsaid because it ended,
  * or because it had served enough, is asked again once on a new one. Rejects only for a bug, with nothing left open.
  */
-export const holdDialogue = async (
+export const runProbe = async (
   clock: Clock,
   question: SmtpProbe,
   { standing, open }: { readonly standing: Connection | null; readonly open: OpenSession },
@@ -61,7 +61,7 @@ export const holdDialogue = async (
   const session = await open();
   if (!session.ok) {
     const tookMs = clock.monotonicMs() - startedMs;
-    return { answer: { ...unopened(question, session.error), startedAtMs, tookMs }, connection: null };
+    return { answer: { ...connectFailed(question, session.error), startedAtMs, tookMs }, connection: null };
   }
   return put({ session: session.value, openedMs: clock.monotonicMs(), recipients: 0 }, "new");
 };
@@ -89,7 +89,7 @@ const isStale = ({ mail, rcpts, failure }: SmtpProbeResult): boolean => {
 };
 
 /** The answer of a host that could not be opened a session with. */
-export const unopened = (question: SmtpProbe, failure: SmtpFailure) => ({
+export const connectFailed = (question: SmtpProbe, failure: SmtpFailure) => ({
   mail: null,
   rcpts: question.recipients.map(() => null),
   failure,
@@ -99,16 +99,16 @@ export const unopened = (question: SmtpProbe, failure: SmtpFailure) => ({
 });
 
 /** The answer of a host that was not dialled, because it was silent time and again. */
-export const remembered = (
+export const cooldownResult = (
   question: SmtpProbe,
   { failure, sinceMs }: { readonly failure: SmtpFailure; readonly sinceMs: number },
   nowMs: number,
-): ProbeAnswer => ({ ...unopened(question, failure), startedAtMs: nowMs, tookMs: 0, rememberedSinceMs: sinceMs });
+): ProbeResult => ({ ...connectFailed(question, failure), startedAtMs: nowMs, tookMs: 0, rememberedSinceMs: sinceMs });
 
 /** The host did not take the connect, or took it and never said a word. */
-export const isSilence = (failure: SmtpFailure | null): failure is SmtpFailure =>
+export const isUnresponsive = (failure: SmtpFailure | null): failure is SmtpFailure =>
   failure !== null && (failure.kind === "connect_timeout" || (failure.kind === "timeout" && !failure.receivedAnything));
 
 /** A 421 at the door: while other connections of ours to the same host are open, we are the crowd. */
-export const isCrowdedOut = (failure: SmtpFailure | null): boolean =>
+export const isConnectionLimit = (failure: SmtpFailure | null): boolean =>
   failure?.stage === "banner" && failure.reply?.code === 421;

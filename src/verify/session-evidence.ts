@@ -1,8 +1,8 @@
 import { isoTime } from "../base/clock.ts";
 import type { SmtpReply } from "../net/smtp-reply.ts";
-import type { ProbeAnswer } from "../probe/dialogue.ts";
-import type { ProbeTarget } from "../probe/lane.ts";
-import type { Dialogue, ReplyEvidence } from "./evidence.ts";
+import type { ProbeResult } from "../probe/smtp-probe.ts";
+import type { ProbeTarget } from "../probe/host-queue.ts";
+import type { SessionEvidence, ReplyEvidence } from "./evidence.ts";
 import { type ReplyHints, readReply } from "./replies.ts";
 
 /** What one dialogue may add to the evidence; an honest one has some twenty lines. The latest tell most. */
@@ -23,7 +23,7 @@ const readAs = (reply: SmtpReply, stage: ReplyEvidence["stage"], about: ReplyEvi
   return { stage, about, code, enhanced, text, reading, rule, retry_after_s: retryAfterS ?? null };
 };
 
-const repliesOf = ({ failure, mail, rcpts }: ProbeAnswer, about: About, hints: ReplyHints): ReplyEvidence[] => {
+const repliesOf = ({ failure, mail, rcpts }: ProbeResult, about: About, hints: ReplyHints): ReplyEvidence[] => {
   const replies: ReplyEvidence[] = [];
   if (failure?.reply != null && failure.stage !== "mail" && failure.stage !== "rcpt") {
     const stage = failure.stage === "connect" || failure.stage === "rset" ? "banner" : failure.stage;
@@ -39,11 +39,11 @@ const repliesOf = ({ failure, mail, rcpts }: ProbeAnswer, about: About, hints: R
  * A dialogue as evidence, each reply read with what we know of our own side, so that one that quotes us is not taken
  * for one about the mailbox.
  */
-export const dialogueOf = (
+export const sessionEvidence = (
   target: ProbeTarget,
-  answer: ProbeAnswer,
+  answer: ProbeResult,
   { about, hints }: { readonly about: About; readonly hints: ReplyHints },
-): Dialogue => ({
+): SessionEvidence => ({
   host: target.host,
   address: target.address,
   port: target.port,

@@ -9,24 +9,24 @@ import { organisationalDomain } from "../mail/organisational-domain.ts";
 import { type ConnectFailure, type Connector, createDirectConnector } from "../net/connector.ts";
 import { createAddressPolicy } from "../net/public-address.ts";
 import { openSession } from "../net/smtp-client.ts";
-import { createExits, type Exit } from "../probe/exits.ts";
-import type { ProbeTarget } from "../probe/lane.ts";
+import { createEgressPool, type Egress } from "../probe/egress.ts";
+import type { ProbeTarget } from "../probe/host-queue.ts";
 import { createPacing } from "../probe/pacing.ts";
 import { createProbePool, type ProbePool } from "../probe/pool.ts";
-import { createCatchAllMemory } from "../verify/catch-all-memory.ts";
-import { type Concluded, conclude } from "../verify/conclude.ts";
-import { createDnsblInquiry } from "../verify/dnsbl-evidence.ts";
-import { createDomainInquiry } from "../verify/domain-evidence.ts";
-import { beginEvidence, createEngine, type Engine } from "../verify/engine.ts";
+import { createCatchAllCache } from "../verify/catch-all-cache.ts";
+import { type ConcludedVerification, concludeVerification } from "../verify/verdict.ts";
+import { createDnsblCheck } from "../verify/dnsbl-evidence.ts";
+import { createDomainLookup } from "../verify/domain-evidence.ts";
+import { beginEvidence, createVerificationEngine, type VerificationEngine } from "../verify/engine.ts";
 import type { Evidence } from "../verify/evidence.ts";
-import { createHostInquiry } from "../verify/host-inquiry.ts";
-import { createMailboxInquiry } from "../verify/mailbox-evidence.ts";
+import { createHostProber } from "../verify/host-probe.ts";
+import { createMailboxProber } from "../verify/mailbox-evidence.ts";
 import { createTestClock, type TestClock } from "./clock.ts";
 import { createZoneResolver, type Zone, type ZoneRecords } from "./dns-zone.ts";
 import { type SmtpStub, type SmtpStubScript, startSmtpStub } from "./smtp-stub.ts";
 
 /** A mail host: how it speaks, or why nobody can connect to it. Listed by preference: 10, 20, …; or by `at`. */
-export interface WorldHost {
+export interface NetworkHost {
   readonly name: string;
   readonly script?: SmtpStubScript;
   readonly unconnectable?: ConnectFailure;
@@ -36,7 +36,7 @@ export interface WorldHost {
 }
 
 /** A way out. Stubs see it come from `from`, an address of 127.0.0.0/8. */
-export interface WorldExit {
+export interface NetworkEgress {
   readonly name: string;
   readonly from?: string;
   /** Nothing can leave by it; looked at for each connection. */
@@ -45,15 +45,15 @@ export interface WorldExit {
   readonly localAddress?: string;
 }
 
-export interface WorldOptions {
+export interface MailNetworkOptions {
   /** The mail hosts of `x.example`; one that accepts everybody if none are given. */
-  readonly hosts?: readonly WorldHost[];
+  readonly hosts?: readonly NetworkHost[];
   /** Names beside those of `x.example` and its hosts, or instead of them. */
   readonly zone?: Zone;
   readonly retryWaitsS?: readonly number[];
   readonly mailFrom?: string;
   /** The ways out; `direct` if none are given. */
-  readonly exits?: readonly [WorldExit, ...WorldExit[]];
+  readonly egresses?: readonly [NetworkEgress, ...NetworkEgress[]];
   readonly limits?: { readonly connectionsMax?: number; readonly connectionsPerHostMax?: number };
   /** Blocklists that are asked in the zone of this world; without, the signal is switched off. */
   readonly blocklists?: readonly Blocklist[];
@@ -61,9 +61,9 @@ export interface WorldOptions {
 }
 
 /** The real engine, pool and SMTP client between a literal DNS zone and scripted SMTP servers, with a clock that stands still. */
-export interface MailWorld {
+export interface MailNetwork {
   readonly clock: TestClock;
-  readonly engine: Engine;
+  readonly engine: VerificationEngine;
   readonly pool: ProbePool;
   /** For whom DNS was asked, and mail hosts. */
   readonly queriedFor: ReadonlyArray<OnBehalfOf | undefined>;
@@ -74,13 +74,13 @@ export interface MailWorld {
   readonly zone: Record<string, Zone[string]>;
   stub(name: string): SmtpStub;
   /** One attempt from the start, concluded. */
-  verify(email?: string): Promise<Concluded>;
+  verify(email?: string): Promise<ConcludedVerification>;
   /** Attempts and waits until nothing more is planned. */
-  verifyWithRetries(email?: string): Promise<Concluded>;
+  verifyWithRetries(email?: string): Promise<ConcludedVerification>;
 }
 
-export const WORLD_CONNECT_TIMEOUT_MS = 10_000;
-export const WORLD_REPLY_TIMEOUT_MS = 30_000;
+export const NETWORK_CONNECT_TIMEOUT_MS = 10_000;
+export const NETWORK_REPLY_TIMEOUT_MS = 30_000;
 const ATTEMPT_TIME_MS = 130_000;
 const FIRST: Random = { integer: () => 0 };
 
@@ -91,23 +91,28 @@ const createCounting = (): Random => {
 };
 
 /** Makes worlds for the tests of one file, and stops their servers after each test. */
-export const createWorlds = (): ((options?: WorldOptions) => MailWorld) => {
+export const createMailNetworks = (): ((options?: MailNetworkOptions) => MailNetwork) => {
   const running: SmtpStub[] = [];
   afterEach(() => {
     for (const stub of running.splice(0)) stub.stop();
   });
   return (options = {}) => {
-    const world = worldOf(options);
+    const world = networkOf(options);
     running.push(...world.stubs.values());
     return world;
   };
 };
 
-const addressOf = ({ address }: WorldHost, at: number): string => address ?? `203.0.114.${at + 1}`;
+const addressOf = ({ address }: NetworkHost, at: number): string => address ?? `203.0.114.${at + 1}`;
 const recordsOf = (address: string): ZoneRecords => (address.includes(":") ? { AAAA: [address] } : { A: [address] });
-const DIRECT: WorldExit = { name: "direct" };
+const DIRECT: NetworkEgress = { name: "direct" };
 
-const worldOf = ({ hosts = [{ name: "mx.x.example" }], zone = {}, retryWaitsS = [60], ...rest }: WorldOptions) => {
+const networkOf = ({
+  hosts = [{ name: "mx.x.example" }],
+  zone = {},
+  retryWaitsS = [60],
+  ...rest
+}: MailNetworkOptions) => {
   const clock = createTestClock();
   const stubs = new Map(hosts.map((host, at) => [addressOf(host, at), startSmtpStub(host.script)]));
   const named = Object.fromEntries(hosts.map((host, at) => [host.name, recordsOf(addressOf(host, at))]));
@@ -115,7 +120,7 @@ const worldOf = ({ hosts = [{ name: "mx.x.example" }], zone = {}, retryWaitsS = 
   const names: Record<string, Zone[string]> = { "x.example": { MX: exchanges }, ...named, ...zone };
 
   const direct = createDirectConnector({ clock, mayConnect: () => true });
-  const exitOf = (exit: WorldExit): Exit => {
+  const exitOf = (exit: NetworkEgress): Egress => {
     const connector: Connector = async (target) => {
       const failure = exit.broken ?? hosts.find((host, at) => addressOf(host, at) === target.address)?.unconnectable;
       if (failure !== undefined) return err(failure);
@@ -125,20 +130,20 @@ const worldOf = ({ hosts = [{ name: "mx.x.example" }], zone = {}, retryWaitsS = 
     };
     return { name: exit.name, connector, localAddress: exit.localAddress ?? null };
   };
-  const [firstExit, ...otherExits] = rest.exits ?? [DIRECT];
-  const exits = createExits([exitOf(firstExit), ...otherExits.map(exitOf)], clock);
+  const [firstExit, ...otherExits] = rest.egresses ?? [DIRECT];
+  const egresses = createEgressPool([exitOf(firstExit), ...otherExits.map(exitOf)], clock);
   const open = ({ address, port, host, exit }: ProbeTarget) =>
     openSession({
-      ...{ connector: exits.get(exit).connector, clock, address, port, serverName: host, heloName: "probe.example" },
-      connectTimeoutMs: WORLD_CONNECT_TIMEOUT_MS,
-      replyTimeoutMs: WORLD_REPLY_TIMEOUT_MS,
+      ...{ connector: egresses.get(exit).connector, clock, address, port, serverName: host, heloName: "probe.example" },
+      connectTimeoutMs: NETWORK_CONNECT_TIMEOUT_MS,
+      replyTimeoutMs: NETWORK_REPLY_TIMEOUT_MS,
     });
   const limits = { connectionsMax: 20, connectionsPerHostMax: 4, rcptPerConnectionMax: 50, ...rest.limits };
   const pacing = createPacing(clock, limits.connectionsPerHostMax);
   const connectionsPerProviderMax = () => Number.POSITIVE_INFINITY;
   const pool = createProbePool({ clock, open, pacing, connectionsPerProviderMax, ...limits });
   const resolver = createZoneResolver(names);
-  const inquireDomain = createDomainInquiry({ resolver, policy: createAddressPolicy([]), random: FIRST, clock });
+  const lookUpDomain = createDomainLookup({ resolver, policy: createAddressPolicy([]), random: FIRST, clock });
   const envelope = { heloName: "probe.example", mailFrom: rest.mailFrom ?? "" };
   const probedFor: Array<OnBehalfOf | undefined> = [];
   const ask: ProbePool["ask"] = (target, question, onBehalfOf) => {
@@ -146,19 +151,19 @@ const worldOf = ({ hosts = [{ name: "mx.x.example" }], zone = {}, retryWaitsS = 
     return pool.ask(target, question, onBehalfOf);
   };
   const asking = { ...pool, ask };
-  const askHost = createHostInquiry({
+  const probeHost = createHostProber({
     pool: asking,
-    exits,
-    catchAllMemory: createCatchAllMemory(clock),
+    egresses,
+    catchAllCache: createCatchAllCache(clock),
     ...envelope,
   });
-  const inquireMailbox = createMailboxInquiry({ askHost, clock, smtpPort: 25, attemptTimeMs: ATTEMPT_TIME_MS });
+  const probeMailbox = createMailboxProber({ probeHost, clock, smtpPort: 25, attemptTimeMs: ATTEMPT_TIME_MS });
   const random = createCounting();
   const dnsbl = createDnsbl({ resolver, clock, random, registrableDomain: organisationalDomain, pacing: noPacing });
-  const inquireDnsbl = rest.blocklists ? createDnsblInquiry({ dnsbl, lists: rest.blocklists, clock }) : null;
-  const inquiries = { inquireDomain, inquireMailbox, inquireDnsbl, matchSuppression: rest.matchSuppression ?? null };
-  const engine = createEngine({ clock, random, ...inquiries, retryWaitsS });
-  const concluded = (evidence: Evidence) => conclude(evidence, "2026-01-01T00:00:00.000Z");
+  const checkBlocklists = rest.blocklists ? createDnsblCheck({ dnsbl, lists: rest.blocklists, clock }) : null;
+  const inquiries = { lookUpDomain, probeMailbox, checkBlocklists, matchSuppression: rest.matchSuppression ?? null };
+  const engine = createVerificationEngine({ clock, random, ...inquiries, retryWaitsS });
+  const concluded = (evidence: Evidence) => concludeVerification(evidence, "2026-01-01T00:00:00.000Z");
 
   return {
     clock,

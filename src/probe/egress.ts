@@ -3,7 +3,7 @@ import type { Clock } from "../base/clock.ts";
 import type { Connector } from "../net/connector.ts";
 
 /** One way out of this machine: a local address, or a SOCKS5 proxy. */
-export interface Exit {
+export interface Egress {
   /** As the evidence names it: `direct`, the local address, or `socks5://host:port`. Never a password. */
   readonly name: string;
   readonly connector: Connector;
@@ -12,7 +12,7 @@ export interface Exit {
 }
 
 /** Where a host belongs: an exit that is blocked at one host of a provider is blocked at all of them. */
-export interface ExitTarget {
+export interface EgressTarget {
   readonly address: string;
   readonly provider: string;
 }
@@ -31,18 +31,18 @@ interface Rest {
   readonly lengthMs: number;
 }
 
-/** Which exit a dialogue leaves by. Exits take turns; one that a provider blocked rests there, a broken one everywhere. */
-export const createExits = (exits: readonly [Exit, ...Exit[]], clock: Clock) => {
+/** Which egress a session uses. Egresses take turns; one that a provider blocked is on cooldown there, a broken one everywhere. */
+export const createEgressPool = (egresses: readonly [Egress, ...Egress[]], clock: Clock) => {
   const rests = new Map<string, Rest>();
   const brokenUntilMs = new Map<string, number>();
   let turn = 0;
 
   const key = (exit: string, provider: string): string => `${exit} ${provider}`;
-  const restsUntilMs = ({ name }: Exit, provider: string): number =>
+  const restsUntilMs = ({ name }: Egress, provider: string): number =>
     Math.max(rests.get(key(name, provider))?.untilMs ?? 0, brokenUntilMs.get(name) ?? 0);
 
   /** A local address of the other family could never connect. */
-  const fits = ({ localAddress }: Exit, address: string): boolean =>
+  const fits = ({ localAddress }: Egress, address: string): boolean =>
     localAddress === null || isIP(localAddress) === isIP(address);
 
   return {
@@ -50,22 +50,22 @@ export const createExits = (exits: readonly [Exit, ...Exit[]], clock: Clock) => 
      * The exit for a dialogue: `preferred` (a retry must leave as the try before did, or greylisting begins anew)
      * unless it rests, else the next in turn that does not rest and is not in `tried`; null when there is none.
      */
-    choose(target: ExitTarget, preferred: string | null, tried: ReadonlySet<string> = new Set()): Exit | null {
+    choose(target: EgressTarget, preferred: string | null, tried: ReadonlySet<string> = new Set()): Egress | null {
       const nowMs = clock.monotonicMs();
-      const usable = exits.filter(
+      const usable = egresses.filter(
         (exit) => fits(exit, target.address) && !tried.has(exit.name) && restsUntilMs(exit, target.provider) <= nowMs,
       );
       return usable.find(({ name }) => name === preferred) ?? usable[turn++ % Math.max(1, usable.length)] ?? null;
     },
 
     /** The exit whose rest ends first, of those that can reach the address at all: better a blocked one than none. */
-    chooseAnyway(target: ExitTarget): Exit | null {
-      const fitting = exits.filter((exit) => fits(exit, target.address));
+    chooseAny(target: EgressTarget): Egress | null {
+      const fitting = egresses.filter((exit) => fits(exit, target.address));
       return fitting.toSorted((a, b) => restsUntilMs(a, target.provider) - restsUntilMs(b, target.provider))[0] ?? null;
     },
 
     /** The exit of that name; the first one when it was taken out of the settings since. */
-    get: (name: string): Exit => exits.find((exit) => exit.name === name) ?? exits[0],
+    get: (name: string): Egress => egresses.find((exit) => exit.name === name) ?? egresses[0],
 
     /** The provider blocks this exit, and not others: it rests there. */
     rest(exit: string, provider: string): void {
@@ -78,16 +78,16 @@ export const createExits = (exits: readonly [Exit, ...Exit[]], clock: Clock) => 
     },
 
     /** Nothing can leave by this exit at the moment, wherever to. */
-    noteBroken: (exit: string): void => void brokenUntilMs.set(exit, clock.monotonicMs() + BROKEN_MS),
+    markBroken: (exit: string): void => void brokenUntilMs.set(exit, clock.monotonicMs() + BROKEN_MS),
 
     /** The provider took this exit's question: whatever was, is forgotten. */
-    welcome(exit: string, provider: string): void {
+    markWorking(exit: string, provider: string): void {
       rests.delete(key(exit, provider));
       brokenUntilMs.delete(exit);
     },
 
-    count: exits.length,
+    count: egresses.length,
   };
 };
 
-export type Exits = ReturnType<typeof createExits>;
+export type EgressPool = ReturnType<typeof createEgressPool>;

@@ -1,9 +1,9 @@
 import { createFairQueue } from "../base/fair-queue.ts";
 import type { OnBehalfOf, Priority } from "../base/on-behalf-of.ts";
-import type { Lane } from "./lane.ts";
+import type { HostQueue } from "./host-queue.ts";
 
 interface Entry {
-  readonly lane: Lane;
+  readonly lane: HostQueue;
   readonly onBehalfOf: OnBehalfOf;
   isOver: boolean;
 }
@@ -12,25 +12,25 @@ type May = (who: OnBehalfOf) => boolean;
 const anybody: May = () => true;
 
 /**
- * Lanes that could use a connection while all are taken: those first in which somebody waits, the accounts in turn, in
+ * HostQueues that could use a connection while all are taken: those first in which somebody waits, the accounts in turn, in
  * the order in which they came. A lane is in it once for each account and priority that it has questions of.
  */
-export const createLaneQueue = () => {
+export const createWaitingQueue = () => {
   const queue = createFairQueue<Entry>(({ lane, onBehalfOf, isOver }) => isOver || !lane.jobs.has(onBehalfOf));
-  const entries = new Map<Lane, Entry[]>();
+  const entries = new Map<HostQueue, Entry[]>();
 
-  const remove = (lane: Lane): void => {
+  const remove = (lane: HostQueue): void => {
     for (const entry of entries.get(lane) ?? []) entry.isOver = true;
     entries.delete(lane);
   };
-  const shift = (may: May): Lane | undefined => {
+  const shift = (may: May): HostQueue | undefined => {
     const lane = queue.take(may)?.item.lane;
     if (lane !== undefined) remove(lane);
     return lane;
   };
 
   return {
-    add(lane: Lane): void {
+    add(lane: HostQueue): void {
       const known = entries.get(lane) ?? [];
       entries.set(lane, known);
       for (const who of lane.jobs.waitingFor()) {
@@ -46,8 +46,8 @@ export const createLaneQueue = () => {
     /** Takes the next lane out that has a question of one for whom `may` says yes. */
     shift,
     /** Takes all out, in their order. */
-    takeAll(): Lane[] {
-      const lanes: Lane[] = [];
+    takeAll(): HostQueue[] {
+      const lanes: HostQueue[] = [];
       for (let lane = shift(anybody); lane !== undefined; lane = shift(anybody)) lanes.push(lane);
       entries.clear();
       return lanes;
@@ -58,4 +58,4 @@ export const createLaneQueue = () => {
   };
 };
 
-export type LaneQueue = ReturnType<typeof createLaneQueue>;
+export type WaitingQueue = ReturnType<typeof createWaitingQueue>;

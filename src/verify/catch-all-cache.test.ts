@@ -1,10 +1,10 @@
 import { expect, test } from "bun:test";
 import { createTestClock } from "../testing/clock.ts";
-import { createCatchAllMemory } from "./catch-all-memory.ts";
+import { createCatchAllCache } from "./catch-all-cache.ts";
 
 test("what a host said of a domain is known for a quarter of an hour, with its age", async () => {
   const clock = createTestClock();
-  const memory = createCatchAllMemory(clock);
+  const memory = createCatchAllCache(clock);
   memory.keep("example.com", "mx1.example.com", "no");
   await clock.advance(15 * 60_000 - 1);
   expect(memory.find("example.com", "mx1.example.com")).toEqual({ state: "no", ageMs: 15 * 60_000 - 1 });
@@ -14,14 +14,14 @@ test("what a host said of a domain is known for a quarter of an hour, with its a
 });
 
 test("another domain at the host, or another host of the domain, is another question", () => {
-  const memory = createCatchAllMemory(createTestClock());
+  const memory = createCatchAllCache(createTestClock());
   memory.keep("example.com", "mx1.example.com", "yes");
   expect(memory.find("example.org", "mx1.example.com")).toBeNull();
   expect(memory.find("example.com", "mx2.example.com")).toBeNull();
 });
 
 test("a later answer replaces an earlier one", () => {
-  const memory = createCatchAllMemory(createTestClock());
+  const memory = createCatchAllCache(createTestClock());
   memory.keep("example.com", "mx", "yes");
   memory.keep("example.com", "mx", "no");
   expect(memory.find("example.com", "mx")?.state).toBe("no");
@@ -32,7 +32,7 @@ test.each([
   ["forwards", 86_400_000],
 ])("a wall clock that was set %s changes nothing", async (_, byMs) => {
   const clock = createTestClock();
-  const memory = createCatchAllMemory(clock);
+  const memory = createCatchAllCache(clock);
   memory.keep("example.com", "mx", "yes");
   clock.setWall(byMs);
   expect(memory.find("example.com", "mx")).toEqual({ state: "yes", ageMs: 0 });
@@ -41,7 +41,7 @@ test.each([
 });
 
 test("the memory is bounded: the oldest go first", () => {
-  const memory = createCatchAllMemory(createTestClock());
+  const memory = createCatchAllCache(createTestClock());
   for (let n = 0; n <= 50_000; n++) memory.keep(`d${n}.example`, "mx", "no");
   expect(memory.size()).toBe(50_000);
   expect(memory.find("d0.example", "mx")).toBeNull();

@@ -1,64 +1,64 @@
 import type { OnBehalfOf } from "../base/on-behalf-of.ts";
 import type { Address } from "../mail/address.ts";
 import type { SmtpReply } from "../net/smtp-reply.ts";
-import type { ProbeAnswer } from "../probe/dialogue.ts";
-import type { Exit, Exits } from "../probe/exits.ts";
-import type { ProbeTarget } from "../probe/lane.ts";
+import type { ProbeResult } from "../probe/smtp-probe.ts";
+import type { Egress, EgressPool } from "../probe/egress.ts";
+import type { ProbeTarget } from "../probe/host-queue.ts";
 import type { ProbePool } from "../probe/pool.ts";
-import type { CatchAllMemory, RememberedCatchAll } from "./catch-all-memory.ts";
-import { dialogueOf } from "./dialogue-evidence.ts";
-import type { Dialogue, Finding, ReplyEvidence } from "./evidence.ts";
-import { findingOfFailure, findingOfReplies, nobody } from "./findings.ts";
+import type { CatchAllCache, CachedCatchAll } from "./catch-all-cache.ts";
+import { sessionEvidence } from "./session-evidence.ts";
+import type { SessionEvidence, ProbeFinding, ReplyEvidence } from "./evidence.ts";
+import { findingOfFailure, findingOfReplies, noFinding } from "./findings.ts";
 import { readReply } from "./replies.ts";
 
-export interface HostInquiryDeps {
+export interface HostProberDeps {
   readonly pool: ProbePool;
-  readonly exits: Exits;
-  readonly catchAllMemory: CatchAllMemory;
+  readonly egresses: EgressPool;
+  readonly catchAllCache: CatchAllCache;
   readonly heloName: string;
   /** The envelope sender; empty for the null sender. */
   readonly mailFrom: string;
 }
 
 /** What is asked of one host. */
-export interface HostQuestion {
+export interface HostProbe {
   readonly address: Address;
   /** The recipient that nobody has, whole. */
   readonly randomRecipient: string;
   /** The exit of the attempt before: greylisting knows us by it. */
-  readonly exitBefore: string | null;
+  readonly previousEgress: string | null;
   readonly onBehalfOf: OnBehalfOf;
 }
 
 /** Where a host is, before it is known by which exit it is asked. */
 export type HostAddress = Omit<ProbeTarget, "exit">;
 
-export interface HostHeard {
-  readonly dialogues: readonly Dialogue[];
+export interface HostResult {
+  readonly dialogues: readonly SessionEvidence[];
   readonly tookMs: number;
-  readonly finding: Finding;
+  readonly finding: ProbeFinding;
   /** No other host needs to be asked. */
   readonly settled: boolean;
 }
 
 interface Asked {
-  readonly dialogue: Dialogue;
-  readonly answer: ProbeAnswer;
+  readonly dialogue: SessionEvidence;
+  readonly answer: ProbeResult;
 }
 
-/** Exits by which one host is asked in one attempt, when it blocks the first. */
-const EXITS_TRIED_MAX = 3;
+/** Egresses by which one host is asked in one attempt, when it blocks the first. */
+const EGRESSES_TRIED_MAX = 3;
 
 /**
  * Asks one host about the submitted recipient and about a random one. Where an exit is blocked and there is another,
  * that one asks at once; the blocked one then rests at the provider. What the host says of random recipients is
- * remembered for the next addresses of the domain.
+ * cached for the next addresses of the domain.
  */
-export const createHostInquiry = ({ pool, exits, catchAllMemory, heloName, mailFrom }: HostInquiryDeps) => {
+export const createHostProber = ({ pool, egresses, catchAllCache, heloName, mailFrom }: HostProberDeps) => {
   const ask = async (
     target: ProbeTarget,
     recipients: readonly string[],
-    question: HostQuestion,
+    question: HostProbe,
     random = false,
   ): Promise<Asked> => {
     const smtputf8 = !random && question.address.needsSmtputf8;
@@ -67,67 +67,67 @@ export const createHostInquiry = ({ pool, exits, catchAllMemory, heloName, mailF
     const stopAfter = (_index: number, reply: SmtpReply) => !WANTS_RANDOM.has(readReply(reply, "rcpt", hints).reading);
     const answer = await pool.ask(target, { mailFrom, recipients, smtputf8, stopAfter }, question.onBehalfOf);
     const about = (index: number) => (random || index > 0 ? "random" : "submitted");
-    return { dialogue: dialogueOf(target, answer, { about, hints }), answer };
+    return { dialogue: sessionEvidence(target, answer, { about, hints }), answer };
   };
 
   /** The random recipient alone: some servers take only one recipient a mail from us. */
-  const askRandomAlone = (target: ProbeTarget, question: HostQuestion): Promise<Asked> =>
+  const probeRandomAlone = (target: ProbeTarget, question: HostProbe): Promise<Asked> =>
     ask(target, [question.randomRecipient], question, true);
 
-  const askWith = async (target: ProbeTarget, question: HostQuestion): Promise<HostHeard> => {
+  const probeThrough = async (target: ProbeTarget, question: HostProbe): Promise<HostResult> => {
     const { address, randomRecipient } = question;
-    const remembered = catchAllMemory.find(address.domain, target.host);
-    const recipients = remembered === null ? [address.mailbox, randomRecipient] : [address.mailbox];
+    const cached = catchAllCache.find(address.domain, target.host);
+    const recipients = cached === null ? [address.mailbox, randomRecipient] : [address.mailbox];
     const first = await ask(target, recipients, question);
-    const again = needsRandomAlone(first.dialogue.replies, remembered);
-    const asked = again ? [first, await askRandomAlone(target, question)] : [first];
+    const again = needsRandomAlone(first.dialogue.replies, cached);
+    const asked = again ? [first, await probeRandomAlone(target, question)] : [first];
     const dialogues = asked.map(({ dialogue }) => dialogue);
     const tookMs = asked.reduce((sum, { answer }) => sum + answer.tookMs, 0);
     const replies = dialogues.flatMap((held) => held.replies);
     const settled = findingOfReplies(target.host, replies);
     if (settled !== null) {
       const certain = again || dialogues.some(saysNoToRandom);
-      return { dialogues, tookMs, finding: recall(settled, { address, remembered, certain }), settled: true };
+      return { dialogues, tookMs, finding: recall(settled, { address, cached, certain }), settled: true };
     }
     const finding = findingOfFailure(target.host, replies, first.answer.failure);
     return { dialogues, tookMs, finding, settled: false };
   };
 
-  /** Fills in what is remembered of the domain, or remembers what was just learnt. */
-  const recall = (finding: Finding, { address: { domain }, remembered, certain }: Recalled): Finding => {
+  /** Fills in what is cached of the domain, or remembers what was just learnt. */
+  const recall = (finding: ProbeFinding, { address: { domain }, cached, certain }: Recalled): ProbeFinding => {
     const { catch_all: state, host, reading } = finding;
     const isNews = reading === "accepted" && (state === "yes" || (state === "no" && certain));
-    if (isNews) catchAllMemory.keep(domain, host ?? "", state);
-    if (remembered === null || reading !== "accepted" || state !== "unknown") return finding;
-    return { ...finding, catch_all: remembered.state, catch_all_age_s: Math.round(remembered.ageMs / 1000) };
+    if (isNews) catchAllCache.keep(domain, host ?? "", state);
+    if (cached === null || reading !== "accepted" || state !== "unknown") return finding;
+    return { ...finding, catch_all: cached.state, catch_all_age_s: Math.round(cached.ageMs / 1000) };
   };
 
-  const note = (target: ProbeTarget, { reading, heard }: Finding): void => {
+  const note = (target: ProbeTarget, { reading, heard }: ProbeFinding): void => {
     if (reading === "rate_limited") pool.notePace(target, "rate_limited");
     else if (heard) pool.notePace(target, "answered");
   };
 
-  return async function askHost(where: HostAddress, question: HostQuestion): Promise<HostHeard> {
+  return async function probeHost(where: HostAddress, question: HostProbe): Promise<HostResult> {
     const tried = new Set<string>();
     const blocked: string[] = [];
-    const all: HostHeard[] = [];
-    let exit: Exit | null = exits.choose(where, question.exitBefore) ?? exits.chooseAnyway(where);
-    while (exit !== null && tried.size < EXITS_TRIED_MAX) {
+    const all: HostResult[] = [];
+    let exit: Egress | null = egresses.choose(where, question.previousEgress) ?? egresses.chooseAny(where);
+    while (exit !== null && tried.size < EGRESSES_TRIED_MAX) {
       const target: ProbeTarget = { ...where, exit: exit.name };
-      const heard = await askWith(target, question);
+      const heard = await probeThrough(target, question);
       all.push(heard);
       note(target, heard.finding);
-      const trouble = troubleOfExit(heard.finding);
-      if (trouble === "broken") exits.noteBroken(exit.name);
+      const trouble = egressTrouble(heard.finding);
+      if (trouble === "broken") egresses.markBroken(exit.name);
       if (trouble === "blocked") blocked.push(exit.name);
       if (trouble === null && heard.finding.heard) {
-        for (const other of blocked) exits.rest(other, where.provider);
-        exits.welcome(exit.name, where.provider);
+        for (const other of blocked) egresses.rest(other, where.provider);
+        egresses.markWorking(exit.name, where.provider);
       }
       // Behind a block, silence may be the same block in other clothes.
       if (trouble === null && (heard.finding.heard || blocked.length === 0)) break;
       tried.add(exit.name);
-      exit = exits.choose(where, null, tried);
+      exit = egresses.choose(where, null, tried);
     }
     const best = all.reduce(better, notAsked(where.host));
     const dialogues = all.flatMap((heard) => heard.dialogues);
@@ -135,31 +135,31 @@ export const createHostInquiry = ({ pool, exits, catchAllMemory, heloName, mailF
   };
 };
 
-export type HostInquiry = ReturnType<typeof createHostInquiry>;
+export type HostProber = ReturnType<typeof createHostProber>;
 
 /** The refusal, or the failure, is due to the way we came: another exit may fare better. */
-const troubleOfExit = ({ reading }: Finding): "blocked" | "broken" | null => {
+const egressTrouble = ({ reading }: ProbeFinding): "blocked" | "broken" | null => {
   if (reading === "blocked") return "blocked";
   return reading === "internal" ? "broken" : null;
 };
 
 /** What one exit heard counts more than that another heard nothing, and that more than one by which nobody was asked. */
-const better = (before: HostHeard, next: HostHeard): HostHeard => {
-  const rank = ({ finding: { heard, reading } }: HostHeard): number => (heard ? 2 : reading === "internal" ? 0 : 1);
+const better = (before: HostResult, next: HostResult): HostResult => {
+  const rank = ({ finding: { heard, reading } }: HostResult): number => (heard ? 2 : reading === "internal" ? 0 : 1);
   return rank(next) >= rank(before) ? next : before;
 };
 
 /** No way out leads to the host: every source address is of the other IP version. */
-const notAsked = (host: string): HostHeard => ({
+const notAsked = (host: string): HostResult => ({
   dialogues: [],
   tookMs: 0,
-  finding: { ...nobody(host), reading: "internal", stage: "connect", rule: "no_exit" },
+  finding: { ...noFinding(host), reading: "internal", stage: "connect", rule: "no_exit" },
   settled: false,
 });
 
 interface Recalled {
   readonly address: Address;
-  readonly remembered: RememberedCatchAll | null;
+  readonly cached: CachedCatchAll | null;
   /** The random recipient was refused for its own sake: asked alone, or as unknown. */
   readonly certain: boolean;
 }
@@ -176,7 +176,7 @@ const COMPANY: ReadonlySet<ReplyEvidence["reading"]> = new Set([
   "blocked",
 ]);
 
-const saysNoToRandom = ({ replies }: Dialogue): boolean =>
+const saysNoToRandom = ({ replies }: SessionEvidence): boolean =>
   replies.some(
     ({ about, reading }) => about === "random" && (reading === "mailbox_not_found" || reading === "mailbox_disabled"),
   );
@@ -186,9 +186,9 @@ const saysNoToRandom = ({ replies }: Dialogue): boolean =>
  * one may be due to the company it came in; or the reply can only be understood by comparison, and memory kept us
  * from asking.
  */
-const needsRandomAlone = (replies: readonly ReplyEvidence[], remembered: RememberedCatchAll | null): boolean => {
+const needsRandomAlone = (replies: readonly ReplyEvidence[], cached: CachedCatchAll | null): boolean => {
   const submitted = replies.find(({ about }) => about === "submitted");
   const random = replies.find(({ about }) => about === "random");
-  if (remembered !== null) return submitted?.reading === "ambiguous";
+  if (cached !== null) return submitted?.reading === "ambiguous";
   return submitted?.reading === "accepted" && random !== undefined && COMPANY.has(random.reading);
 };

@@ -1,8 +1,8 @@
 import { describe, expect, test } from "bun:test";
-import { createWorlds, type MailWorld } from "../testing/mail-world.ts";
+import { createMailNetworks, type MailNetwork } from "../testing/mail-network.ts";
 import { HANG_UP, type SmtpStubScript } from "../testing/smtp-stub.ts";
 
-const worldOf = createWorlds();
+const networkOf = createMailNetworks();
 
 const UNKNOWN = "550 5.1.1 User unknown";
 const OK = "250 2.1.5 Ok";
@@ -11,9 +11,9 @@ const known = /^(ada|bob|eve)@/;
 const onlyKnown = (address: string): string => (known.test(address) ? OK : UNKNOWN);
 
 const hostWith = (rcpt: SmtpStubScript["rcpt"] & {}, name = "mx.x.example") => ({ name, script: { rcpt } });
-const rcptsAt = (world: MailWorld, name = "mx.x.example"): string[] =>
+const rcptsAt = (world: MailNetwork, name = "mx.x.example"): string[] =>
   world.stub(name).sessions.flatMap(({ lines }) => lines.filter((line) => line.startsWith("RCPT")));
-const findingOf = ({ evidence }: Awaited<ReturnType<MailWorld["verify"]>>) => evidence.attempts.at(-1)?.finding;
+const findingOf = ({ evidence }: Awaited<ReturnType<MailNetwork["verify"]>>) => evidence.attempts.at(-1)?.finding;
 
 describe("the second address of a domain", () => {
   const rows = [
@@ -22,7 +22,7 @@ describe("the second address of a domain", () => {
   ] as const;
   for (const [name, rcpt, state, subStatus] of rows)
     test(`whose host ${name} costs one RCPT, and the evidence says how old the other answer is`, async () => {
-      const world = worldOf({ hosts: [hostWith(rcpt)] });
+      const world = networkOf({ hosts: [hostWith(rcpt)] });
       const first = await world.verify("ada@x.example");
       expect(findingOf(first)).toMatchObject({ catch_all: state, catch_all_age_s: null });
       await world.clock.advance(90_400);
@@ -35,7 +35,7 @@ describe("the second address of a domain", () => {
     });
 
   test("is asked with a random one again when the answer is too old", async () => {
-    const world = worldOf({ hosts: [hostWith(onlyKnown)] });
+    const world = networkOf({ hosts: [hostWith(onlyKnown)] });
     await world.verify("ada@x.example");
     await world.clock.advance(KEEP_MS);
     expect(findingOf(await world.verify("bob@x.example"))).toMatchObject({ catch_all: "no", catch_all_age_s: null });
@@ -44,7 +44,7 @@ describe("the second address of a domain", () => {
 
   test("that the host does not know is unknown, whatever is remembered", async () => {
     for (const script of [onlyKnown, (address: string) => (address.startsWith("nobody@") ? UNKNOWN : OK)]) {
-      const world = worldOf({ hosts: [hostWith(script)] });
+      const world = networkOf({ hosts: [hostWith(script)] });
       await world.verify("ada@x.example");
       const second = await world.verify("nobody@x.example");
       expect(second.result.sub_status).toBe("mailbox_not_found");
@@ -53,7 +53,7 @@ describe("the second address of a domain", () => {
   });
 
   test("in another spelling of the domain is of the same domain", async () => {
-    const world = worldOf({ hosts: [hostWith(onlyKnown)] });
+    const world = networkOf({ hosts: [hostWith(onlyKnown)] });
     await world.verify("ada@x.example");
     await world.verify("bob@X.Example");
     expect(rcptsAt(world)).toHaveLength(3);
@@ -70,7 +70,7 @@ describe("the second address of a domain", () => {
         if (address.startsWith("mystery@")) return "550 Rejected";
         return isFirst ? UNKNOWN : randomReply;
       };
-      const world = worldOf({ hosts: [hostWith(rcpt)] });
+      const world = networkOf({ hosts: [hostWith(rcpt)] });
       await world.verify("ada@x.example");
       isFirst = false;
       const second = await world.verify("mystery@x.example");
@@ -94,7 +94,7 @@ describe("only what was said for certain is remembered", () => {
   ];
   for (const [name, rcpt] of notSaid)
     test(`not after ${name}`, async () => {
-      const world = worldOf({ hosts: [hostWith(rcpt)] });
+      const world = networkOf({ hosts: [hostWith(rcpt)] });
       await world.verify("ada@x.example");
       const before = rcptsAt(world).length;
       await world.verify("bob@x.example");
@@ -107,7 +107,7 @@ describe("only what was said for certain is remembered", () => {
 
 test("one host's answer is not another's", async () => {
   const hosts = [hostWith(onlyKnown, "mx1.x.example"), { ...hostWith(() => OK, "mx2.x.example"), preference: 20 }];
-  const world = worldOf({ hosts });
+  const world = networkOf({ hosts });
   await world.verify("ada@x.example");
   world.zone["x.example"] = { MX: [[10, "mx2.x.example"]] };
   const second = await world.verify("bob@x.example");
@@ -117,7 +117,7 @@ test("one host's answer is not another's", async () => {
 
 test("one domain's answer is not another's at the same host", async () => {
   const rcpt = (address: string) => (address.endsWith("@y.example") ? OK : onlyKnown(address));
-  const world = worldOf({ hosts: [hostWith(rcpt)], zone: { "y.example": { MX: [[10, "mx.x.example"]] } } });
+  const world = networkOf({ hosts: [hostWith(rcpt)], zone: { "y.example": { MX: [[10, "mx.x.example"]] } } });
   expect((await world.verify("ada@x.example")).result.sub_status).toBe("mailbox_exists");
   expect((await world.verify("ada@y.example")).result.sub_status).toBe("catch_all");
 });

@@ -4,7 +4,7 @@ import { NO_CAPABILITIES } from "../net/smtp-capabilities.ts";
 import type { SmtpFailure } from "../net/smtp-failure.ts";
 import { parseReply, type SmtpReply } from "../net/smtp-reply.ts";
 import type { SmtpProbeResult, SmtpProbe, SmtpSession } from "../net/smtp-session.ts";
-import type { ProbeTarget } from "../probe/lane.ts";
+import type { ProbeTarget } from "../probe/host-queue.ts";
 import { createPacing } from "../probe/pacing.ts";
 import { createProbePool } from "../probe/pool.ts";
 import { createTestClock, settle } from "./clock.ts";
@@ -79,7 +79,7 @@ class FakeSession implements SmtpSession {
   }
 }
 
-export interface PoolWorldLimits {
+export interface ProbePoolLimits {
   readonly connectionsMax?: number;
   readonly connectionsPerHostMax?: number;
   readonly rcptPerConnectionMax?: number;
@@ -88,7 +88,7 @@ export interface PoolWorldLimits {
 
 /** A pool over fake sessions. Without `say` every question waits until `answer` is called, oldest first. */
 export const poolOf = (
-  limits: PoolWorldLimits = {},
+  limits: ProbePoolLimits = {},
   say?: Say,
   refuse: (target: ProbeTarget) => SmtpFailure | null = () => null,
 ) => {

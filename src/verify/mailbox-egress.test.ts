@@ -1,32 +1,32 @@
 import { describe, expect, test } from "bun:test";
-import { createWorlds, type WorldExit, type WorldHost } from "../testing/mail-world.ts";
+import { createMailNetworks, type NetworkEgress, type NetworkHost } from "../testing/mail-network.ts";
 import type { SmtpStubScript } from "../testing/smtp-stub.ts";
-import type { Concluded } from "./conclude.ts";
+import type { ConcludedVerification } from "./verdict.ts";
 
-const worldOf = createWorlds();
+const networkOf = createMailNetworks();
 
 const BLOCKED = "554 5.7.1 Client host blocked using a blocklist";
 const UNKNOWN = "550 5.1.1 User unknown";
 const FIRST = "127.0.0.1";
 const SECOND = "127.0.0.2";
-const one: WorldExit = { name: "one", from: FIRST };
-const two: WorldExit = { name: "two", from: SECOND };
+const one: NetworkEgress = { name: "one", from: FIRST };
+const two: NetworkEgress = { name: "two", from: SECOND };
 
 const onlyAda = (address: string): string => (address === "ada@x.example" ? "250 2.1.5 Ok" : UNKNOWN);
 /** Blocks those who come from these addresses, when they name a recipient. */
 const blocking = (...from: string[]): SmtpStubScript => ({
   rcpt: (address, _nth, { remoteAddress }) => (from.includes(remoteAddress) ? BLOCKED : onlyAda(address)),
 });
-const host = (script: SmtpStubScript, name = "mx.x.example"): WorldHost => ({ name, script });
+const host = (script: SmtpStubScript, name = "mx.x.example"): NetworkHost => ({ name, script });
 
-const exitsOf = ({ evidence }: Concluded) =>
+const egressesOf = ({ evidence }: ConcludedVerification) =>
   evidence.attempts.flatMap(({ dialogues }) => dialogues.map(({ exit }) => exit));
 
 describe("an exit that is blocked", () => {
   test("gives way to the other at once, whose answer is the verdict, and both are in the evidence", async () => {
-    const concluded = await worldOf({ hosts: [host(blocking(FIRST))], exits: [one, two] }).verify();
+    const concluded = await networkOf({ hosts: [host(blocking(FIRST))], egresses: [one, two] }).verify();
     expect(concluded.result).toMatchObject({ sub_status: "mailbox_exists", signals: { catch_all: "pass" } });
-    expect(exitsOf(concluded)).toEqual(["one", "two"]);
+    expect(egressesOf(concluded)).toEqual(["one", "two"]);
     const [attempt] = concluded.evidence.attempts;
     expect(attempt?.dialogues[0]?.replies.some(({ reading }) => reading === "blocked")).toBe(true);
   });
@@ -36,55 +36,55 @@ describe("an exit that is blocked", () => {
       rcpt: onlyAda,
       banner: ({ remoteAddress }) => (remoteAddress === FIRST ? BLOCKED : "220 stub.example ESMTP"),
     };
-    const concluded = await worldOf({ hosts: [host(script)], exits: [one, two] }).verify();
-    expect([concluded.result.sub_status, ...exitsOf(concluded)]).toEqual(["mailbox_exists", "one", "two"]);
+    const concluded = await networkOf({ hosts: [host(script)], egresses: [one, two] }).verify();
+    expect([concluded.result.sub_status, ...egressesOf(concluded)]).toEqual(["mailbox_exists", "one", "two"]);
   });
 
   test("rests at that provider, and not elsewhere", async () => {
     const zone = { "y.example": { MX: [[10, "mx.y.example"]] } } as const;
     const other = { ...host({}, "mx.y.example"), preference: 20 };
-    const world = worldOf({ hosts: [host(blocking(FIRST)), other], zone, exits: [one, two] });
+    const world = networkOf({ hosts: [host(blocking(FIRST)), other], zone, egresses: [one, two] });
     await world.verify();
-    for (let n = 0; n < 3; n++) expect(exitsOf(await world.verify())).toEqual(["two"]);
-    const elsewhere = [await world.verify("ada@y.example"), await world.verify("ada@y.example")].flatMap(exitsOf);
+    for (let n = 0; n < 3; n++) expect(egressesOf(await world.verify())).toEqual(["two"]);
+    const elsewhere = [await world.verify("ada@y.example"), await world.verify("ada@y.example")].flatMap(egressesOf);
     expect(elsewhere.toSorted()).toEqual(["one", "two"]);
   });
 
   test("is tried again after its rest", async () => {
-    const world = worldOf({ hosts: [host(blocking(FIRST))], exits: [one, two] });
+    const world = networkOf({ hosts: [host(blocking(FIRST))], egresses: [one, two] });
     await world.verify();
     await world.clock.advance(15 * 60_000);
-    const later = [await world.verify(), await world.verify()].map(exitsOf);
+    const later = [await world.verify(), await world.verify()].map(egressesOf);
     expect(later).toContainEqual(["one", "two"]);
   });
 
   test("like all others is the mail host's word: smtp_blocked, and none rests", async () => {
-    const world = worldOf({ hosts: [host(blocking(FIRST, SECOND))], exits: [one, two] });
-    const { result, judgement, evidence } = await world.verify();
-    expect([result.sub_status, judgement.chargeable]).toEqual(["smtp_blocked", true]);
+    const world = networkOf({ hosts: [host(blocking(FIRST, SECOND))], egresses: [one, two] });
+    const { result, chargeable, evidence } = await world.verify();
+    expect([result.sub_status, chargeable]).toEqual(["smtp_blocked", true]);
     expect(evidence.conclusion?.because).toContain("The refusal is about us");
-    expect(exitsOf(await world.verify()).toSorted()).toEqual(["one", "two"]);
+    expect(egressesOf(await world.verify()).toSorted()).toEqual(["one", "two"]);
   });
 
   test("before one that nobody answers is still the word that counts, and does not rest", async () => {
-    const silent: WorldExit = { ...two, broken: "refused_or_unreachable" };
-    const world = worldOf({ hosts: [host(blocking(FIRST))], exits: [one, silent] });
+    const silent: NetworkEgress = { ...two, broken: "refused_or_unreachable" };
+    const world = networkOf({ hosts: [host(blocking(FIRST))], egresses: [one, silent] });
     const concluded = await world.verify();
-    expect([concluded.result.sub_status, ...exitsOf(concluded)]).toEqual(["smtp_blocked", "one", "two"]);
+    expect([concluded.result.sub_status, ...egressesOf(concluded)]).toEqual(["smtp_blocked", "one", "two"]);
   });
 
   test("is not left for a refusal that is about the recipient, or for the time being", async () => {
     for (const line of [UNKNOWN, "450 4.2.0 Greylisted", "451 4.3.0 Temporary failure"]) {
-      const concluded = await worldOf({ hosts: [host({ rcpt: () => line })], exits: [one, two] }).verify();
-      expect(exitsOf(concluded)).toEqual(["one"]);
+      const concluded = await networkOf({ hosts: [host({ rcpt: () => line })], egresses: [one, two] }).verify();
+      expect(egressesOf(concluded)).toEqual(["one"]);
     }
   });
 
   test("and its successors are three at most in one attempt", async () => {
-    const exits: [WorldExit, ...WorldExit[]] = [one, two, { name: "three" }, { name: "four" }];
-    const concluded = await worldOf({ hosts: [host({ rcpt: () => BLOCKED })], exits }).verify();
-    expect(new Set(exitsOf(concluded)).size).toBe(3);
-    expect(exitsOf(concluded)).toHaveLength(3);
+    const egresses: [NetworkEgress, ...NetworkEgress[]] = [one, two, { name: "three" }, { name: "four" }];
+    const concluded = await networkOf({ hosts: [host({ rcpt: () => BLOCKED })], egresses }).verify();
+    expect(new Set(egressesOf(concluded)).size).toBe(3);
+    expect(egressesOf(concluded)).toHaveLength(3);
   });
 });
 
@@ -100,11 +100,11 @@ test("a greylist retry leaves by the same exit, whose address the server knows",
   };
   for (const firstTurns of [0, 1]) {
     known.clear();
-    const world = worldOf({ hosts: [host(script)], exits: [one, two], retryWaitsS: [60] });
+    const world = networkOf({ hosts: [host(script)], egresses: [one, two], retryWaitsS: [60] });
     for (let n = 0; n < firstTurns; n++) await world.verify("bob@x.example");
     const concluded = await world.verifyWithRetries();
     expect(concluded.result.sub_status).toBe("mailbox_exists");
-    expect(new Set(exitsOf(concluded)).size).toBe(1);
+    expect(new Set(egressesOf(concluded)).size).toBe(1);
   }
 });
 
@@ -113,23 +113,23 @@ describe("an exit that is broken itself", () => {
     test(`(${broken}) gives way to the next, and is left alone everywhere for a minute`, async () => {
       const zone = { "y.example": { MX: [[10, "mx.y.example"]] } } as const;
       const hosts = [host({ rcpt: onlyAda }), { ...host({}, "mx.y.example"), preference: 20 }];
-      const first: WorldExit = { ...one, broken };
-      const world = worldOf({ hosts, zone, exits: [first, two] });
+      const first: NetworkEgress = { ...one, broken };
+      const world = networkOf({ hosts, zone, egresses: [first, two] });
       const concluded = await world.verify();
-      expect([concluded.result.sub_status, ...exitsOf(concluded)]).toEqual(["mailbox_exists", "one", "two"]);
+      expect([concluded.result.sub_status, ...egressesOf(concluded)]).toEqual(["mailbox_exists", "one", "two"]);
       for (const email of ["ada@x.example", "ada@y.example"])
-        expect(exitsOf(await world.verify(email))).toEqual(["two"]);
+        expect(egressesOf(await world.verify(email))).toEqual(["two"]);
       first.broken = null;
       await world.clock.advance(60_000);
-      const later = [await world.verify(), await world.verify()].flatMap(exitsOf);
+      const later = [await world.verify(), await world.verify()].flatMap(egressesOf);
       expect(later.toSorted()).toEqual(["one", "two"]);
     });
 
     test(`(${broken}) and alone is our fault: free of charge, and nothing is said of the mail host`, async () => {
-      const world = worldOf({ hosts: [host({ rcpt: onlyAda })], exits: [{ ...one, broken }] });
-      const { result, judgement, evidence } = await world.verify();
+      const world = networkOf({ hosts: [host({ rcpt: onlyAda })], egresses: [{ ...one, broken }] });
+      const { result, chargeable, evidence } = await world.verify();
       expect(result).toMatchObject({ verdict: "risky", sub_status: "internal_error", signals: { smtp: "unknown" } });
-      expect(judgement.chargeable).toBe(false);
+      expect(chargeable).toBe(false);
       expect(evidence.conclusion?.because).toMatch(
         broken === "proxy_failed"
           ? /^The proxy one \(POSTWARDEN_SOCKS_PROXIES\) cannot be used; no probe was sent\.$/
@@ -140,37 +140,37 @@ describe("an exit that is broken itself", () => {
   }
 
   test("after one that was blocked leaves the mail host's word standing", async () => {
-    const world = worldOf({ hosts: [host(blocking(FIRST))], exits: [one, { ...two, broken: "proxy_failed" }] });
-    const { result, judgement } = await world.verify();
-    expect([result.sub_status, judgement.chargeable]).toEqual(["smtp_blocked", true]);
+    const world = networkOf({ hosts: [host(blocking(FIRST))], egresses: [one, { ...two, broken: "proxy_failed" }] });
+    const { result, chargeable } = await world.verify();
+    expect([result.sub_status, chargeable]).toEqual(["smtp_blocked", true]);
   });
 
   test("before one that finds nobody leaves it at unreachable", async () => {
-    const dead: WorldHost = { name: "mx.x.example", unconnectable: "refused_or_unreachable" };
-    const world = worldOf({ hosts: [dead], exits: [{ ...one, broken: "local_failure" }, two] });
+    const dead: NetworkHost = { name: "mx.x.example", unconnectable: "refused_or_unreachable" };
+    const world = networkOf({ hosts: [dead], egresses: [{ ...one, broken: "local_failure" }, two] });
     expect((await world.verify()).result.sub_status).toBe("smtp_unreachable");
   });
 });
 
 describe("source addresses", () => {
-  const ipv4: WorldExit = { name: "192.0.2.9", localAddress: "192.0.2.9" };
-  const ipv6: WorldExit = { name: "2001:db8::9", localAddress: "2001:db8::9" };
-  const onlyIpv6: WorldHost = { ...host({ rcpt: onlyAda }), address: "2a00:1450:4001::1b" };
+  const ipv4: NetworkEgress = { name: "192.0.2.9", localAddress: "192.0.2.9" };
+  const ipv6: NetworkEgress = { name: "2001:db8::9", localAddress: "2001:db8::9" };
+  const onlyIpv6: NetworkHost = { ...host({ rcpt: onlyAda }), address: "2a00:1450:4001::1b" };
 
   test("are chosen by the IP version of the mail host", async () => {
     for (const [target, exit] of [
       [onlyIpv6, "2001:db8::9"],
       [host({ rcpt: onlyAda }), "192.0.2.9"],
     ] as const) {
-      const concluded = await worldOf({ hosts: [target], exits: [ipv4, ipv6] }).verify();
-      expect([concluded.result.sub_status, ...exitsOf(concluded)]).toEqual(["mailbox_exists", exit]);
+      const concluded = await networkOf({ hosts: [target], egresses: [ipv4, ipv6] }).verify();
+      expect([concluded.result.sub_status, ...egressesOf(concluded)]).toEqual(["mailbox_exists", exit]);
     }
   });
 
   test("of the other IP version only: nobody is dialled, and it is our fault", async () => {
-    const world = worldOf({ hosts: [onlyIpv6], exits: [ipv4] });
-    const { result, judgement, evidence } = await world.verify();
-    expect([result.sub_status, judgement.chargeable]).toEqual(["internal_error", false]);
+    const world = networkOf({ hosts: [onlyIpv6], egresses: [ipv4] });
+    const { result, chargeable, evidence } = await world.verify();
+    expect([result.sub_status, chargeable]).toEqual(["internal_error", false]);
     expect(evidence.attempts[0]).toMatchObject({ dialogues: [], finding: { rule: "no_exit", host: "mx.x.example" } });
     expect(evidence.conclusion?.because).toBe(
       "No source address (POSTWARDEN_SOURCE_ADDRESSES) is of the mail host's IP version; no probe was sent.",

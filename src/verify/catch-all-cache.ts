@@ -1,7 +1,7 @@
 import type { Clock } from "../base/clock.ts";
 
 /** What a mail host said to a random recipient of a domain, and how long ago. */
-export interface RememberedCatchAll {
+export interface CachedCatchAll {
   readonly state: "yes" | "no";
   readonly ageMs: number;
 }
@@ -20,12 +20,12 @@ const ENTRIES_MAX = 50_000;
  * Remembers for a while whether a domain is a catch-all at a mail host, so that not every address costs the server a
  * second recipient. Only what a server said for certain is remembered. In memory: forgetting costs one question.
  */
-export const createCatchAllMemory = (clock: Clock) => {
+export const createCatchAllCache = (clock: Clock) => {
   const entries = new Map<string, Entry>();
   const key = (domain: string, mailHost: string): string => `${domain} ${mailHost}`;
 
   return {
-    find(domain: string, mailHost: string): RememberedCatchAll | null {
+    find(domain: string, mailHost: string): CachedCatchAll | null {
       const entry = entries.get(key(domain, mailHost));
       if (entry === undefined) return null;
       const ageMs = clock.monotonicMs() - entry.keptAtMs;
@@ -45,4 +45,4 @@ export const createCatchAllMemory = (clock: Clock) => {
   };
 };
 
-export type CatchAllMemory = ReturnType<typeof createCatchAllMemory>;
+export type CatchAllCache = ReturnType<typeof createCatchAllCache>;

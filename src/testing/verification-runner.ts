@@ -3,10 +3,10 @@ import { createLog } from "../base/log.ts";
 import { newId } from "../base/secrets.ts";
 import { createLedger } from "../billing/store.ts";
 import { type Db, openDb } from "../db/open.ts";
-import { createEngine } from "../verify/engine.ts";
-import type { Judged } from "../probe/outages.ts";
-import { type DomainEvidence, type Evidence, evidenceSchema, type Finding } from "../verify/evidence.ts";
-import type { MailboxQuestion } from "../verify/mailbox-evidence.ts";
+import { createVerificationEngine } from "../verify/engine.ts";
+import type { OutageJudgement } from "../probe/outages.ts";
+import { type DomainEvidence, type Evidence, evidenceSchema, type ProbeFinding } from "../verify/evidence.ts";
+import type { MailboxProbe } from "../verify/mailbox-evidence.ts";
 import { createRunner } from "../verify/runner.ts";
 import { createVerificationStore, type VerificationRow } from "../verify/store.ts";
 import { createTestClock } from "./clock.ts";
@@ -14,7 +14,11 @@ import { domainWith, findingWith } from "./evidence.ts";
 
 const ACCOUNT = "account-1";
 /** A finding after which a retry is planned. */
-export const GREYLISTED: Partial<Finding> = { reading: "greylisted", retryable: true, reply: "450 4.2.0 Greylisted" };
+export const GREYLISTED_FINDING: Partial<ProbeFinding> = {
+  reading: "greylisted",
+  retryable: true,
+  reply: "450 4.2.0 Greylisted",
+};
 
 /** A database with one account of 1,000,000 credits. */
 const databaseOf = (opened: Db[]) => {
@@ -30,7 +34,7 @@ const databaseOf = (opened: Db[]) => {
 };
 
 /** What the mail host makes of a question. */
-export type Ask = (question: MailboxQuestion) => Promise<Partial<Finding>>;
+export type Ask = (question: MailboxProbe) => Promise<Partial<ProbeFinding>>;
 
 interface ProcessOptions {
   readonly ask?: Ask;
@@ -39,21 +43,21 @@ interface ProcessOptions {
   /** What DNS says of a domain; that it has a mail host, unless told otherwise. */
   readonly domain?: () => Partial<DomainEvidence>;
   /** Whether nobody answers at all. */
-  readonly judged?: Judged;
+  readonly judged?: OutageJudgement;
   /** What the database's `commit` is replaced by. */
   readonly commit?: Db["commit"];
 }
 
 /** Makes databases for the tests of one file, with processes on them; closes them after each test. */
-export const createRunnerWorlds = () => {
+export const createRunnerFixtures = () => {
   const opened: Db[] = [];
   afterEach(() => {
     for (const db of opened.splice(0)) db.close();
   });
-  return () => worldOf(opened);
+  return () => networkOf(opened);
 };
 
-const worldOf = (opened: Db[]) => {
+const networkOf = (opened: Db[]) => {
   const { db, ledger, store } = databaseOf(opened);
   const clock = createTestClock();
   const lines: string[] = [];
@@ -71,14 +75,14 @@ const worldOf = (opened: Db[]) => {
     domain: dns = () => ({}),
     judged = "believed",
   }: ProcessOptions = {}) => {
-    const engine = createEngine({
+    const engine = createVerificationEngine({
       clock: steppable,
       random: { integer: () => 0 },
       retryWaitsS,
-      inquireDnsbl: null,
+      checkBlocklists: null,
       matchSuppression: null,
-      inquireDomain: async ({ domain }) => domainWith({ name: domain, ...dns() }),
-      inquireMailbox: async (question) => {
+      lookUpDomain: async ({ domain }) => domainWith({ name: domain, ...dns() }),
+      probeMailbox: async (question) => {
         const at = new Date(steppable.nowMs()).toISOString();
         const finding = findingWith(await ask(question));
         return { number: question.number, started_at: at, finished_at: at, dialogues: [], finding };
@@ -146,7 +150,7 @@ const worldOf = (opened: Db[]) => {
 
 /** Answers that the test gives one by one. */
 export const heldAnswers = () => {
-  const waiting: Array<{ question: MailboxQuestion; answer: (finding: Partial<Finding>) => void }> = [];
+  const waiting: Array<{ question: MailboxProbe; answer: (finding: Partial<ProbeFinding>) => void }> = [];
   const ask: Ask = (question) => new Promise((answer) => waiting.push({ question, answer }));
   return { ask, waiting };
 };

@@ -1,7 +1,7 @@
 import { createFairQueue, type FairQueue } from "../base/fair-queue.ts";
 import type { OnBehalfOf, Priority } from "../base/on-behalf-of.ts";
 import type { SmtpProbe } from "../net/smtp-session.ts";
-import type { Connection, ProbeAnswer } from "./dialogue.ts";
+import type { Connection, ProbeResult } from "./smtp-probe.ts";
 
 /** One address of a mail host, and the way there. */
 export interface ProbeTarget {
@@ -15,20 +15,20 @@ export interface ProbeTarget {
 }
 
 /** A question, and who waits for its answer. */
-export interface Job {
+export interface QueuedProbe {
   readonly question: SmtpProbe;
   readonly onBehalfOf: OnBehalfOf;
-  readonly resolve: (answer: ProbeAnswer) => void;
+  readonly resolve: (answer: ProbeResult) => void;
   readonly reject: (error: unknown) => void;
   /** How often it was put back because the host had too many connections of ours. */
   returns: number;
 }
 
 /** Everything about one address of one mail host by one exit: who waits for it, how many talk to it, which connections rest. */
-export interface Lane {
+export interface HostQueue {
   readonly key: string;
   readonly target: ProbeTarget;
-  readonly jobs: FairQueue<Job>;
+  readonly jobs: FairQueue<QueuedProbe>;
   waiting: number;
   talking: number;
   readonly idle: Array<{ readonly connection: Connection; readonly cancel: () => void }>;
@@ -37,13 +37,13 @@ export interface Lane {
 }
 
 /** What identifies a lane: hosts that share an address share its ceiling. */
-export const laneKey = ({ address, port, exit }: ProbeTarget): string => `${address} ${port} ${exit}`;
+export const hostKey = ({ address, port, exit }: ProbeTarget): string => `${address} ${port} ${exit}`;
 
 /** A lane in which nothing goes on. */
-export const createLane = (target: ProbeTarget): Lane => ({
-  key: laneKey(target),
+export const createHostQueue = (target: ProbeTarget): HostQueue => ({
+  key: hostKey(target),
   target,
-  jobs: createFairQueue<Job>(),
+  jobs: createFairQueue<QueuedProbe>(),
   waiting: 0,
   talking: 0,
   idle: [],
@@ -51,37 +51,37 @@ export const createLane = (target: ProbeTarget): Lane => ({
 });
 
 /** Jobs that wait for their turn. */
-export const jobsWaiting = ({ waiting }: Lane): number => waiting;
+export const probesWaiting = ({ waiting }: HostQueue): number => waiting;
 
 /** Puts a job at the end of those of its account and priority. */
-export const addJob = (lane: Lane, job: Job): void => {
+export const addProbe = (lane: HostQueue, job: QueuedProbe): void => {
   lane.waiting++;
   lane.jobs.add(job.onBehalfOf, job);
 };
 
 /** Puts a job back where it was taken from: at the front. */
-export const returnJob = (lane: Lane, job: Job): void => {
+export const returnProbe = (lane: HostQueue, job: QueuedProbe): void => {
   lane.waiting++;
   lane.jobs.addFirst(job.onBehalfOf, job);
 };
 
 /** What the lane's next question is worth. */
-export const priorityOf = (lane: Lane): Priority => lane.jobs.peek()?.priority ?? "bulk";
+export const priorityOf = (lane: HostQueue): Priority => lane.jobs.peek()?.priority ?? "bulk";
 
 /** The next job of those for whom `may` says yes: those first that somebody waits for, the accounts in turn. */
-export const takeJob = (lane: Lane, may?: (who: OnBehalfOf) => boolean): Job | undefined => {
+export const takeProbe = (lane: HostQueue, may?: (who: OnBehalfOf) => boolean): QueuedProbe | undefined => {
   const taken = lane.jobs.take(may);
   if (taken !== undefined) lane.waiting--;
   return taken?.item;
 };
 
 /** Empties the lane of its jobs. */
-export const takeAllJobs = (lane: Lane): Job[] => {
-  const jobs: Job[] = [];
-  for (let job = takeJob(lane); job !== undefined; job = takeJob(lane)) jobs.push(job);
+export const takeAllProbes = (lane: HostQueue): QueuedProbe[] => {
+  const jobs: QueuedProbe[] = [];
+  for (let job = takeProbe(lane); job !== undefined; job = takeProbe(lane)) jobs.push(job);
   return jobs;
 };
 
 /** Nothing is left of it that anybody would miss. */
-export const isForgettable = (lane: Lane): boolean =>
-  jobsWaiting(lane) === 0 && lane.talking === 0 && lane.idle.length === 0 && lane.pause === null;
+export const isRemovable = (lane: HostQueue): boolean =>
+  probesWaiting(lane) === 0 && lane.talking === 0 && lane.idle.length === 0 && lane.pause === null;
