@@ -9,7 +9,7 @@ import { DMARC_EVENTS } from "./dmarc/alerts/event-docs.ts";
 import { DMARC_OPERATIONS } from "./dmarc/operations.ts";
 import { type DocumentInfo, type EventDoc, type Operation, openApiDocument } from "./http/openapi.ts";
 import { NOTIFICATIONS_OPERATIONS } from "./notifications/operations.ts";
-import { VERIFY_OPERATIONS } from "./verify/operations.ts";
+import { VERIFY_ROUTES } from "./verify/operations.ts";
 import { WEBHOOK_EVENTS, WEBHOOK_OPERATIONS } from "./webhooks/operations.ts";
 
 const okSchema = z.object({ status: z.literal("ok") }).meta({ title: "Ok" });
@@ -77,7 +77,7 @@ export const EVENT_DOCS: readonly EventDoc[] = [
 export const interfaceDocument = (info: Omit<DocumentInfo, "events">) =>
   openApiDocument(
     [
-      ...VERIFY_OPERATIONS,
+      ...VERIFY_ROUTES,
       ...BULK_OPERATIONS,
       ...BLOCKLIST_OPERATIONS,
       ...BLOCKLIST_OVERVIEW_OPERATIONS,

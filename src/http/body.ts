@@ -89,7 +89,7 @@ export const ISSUES_MAX = 20;
 /** Of the name of what does not fit. */
 export const PATH_CHARACTERS_MAX = 100;
 
-const issuesOf = (error: z.ZodError, what: string) => {
+export const issuesOf = (error: z.ZodError, what: string) => {
   const all = error.issues.flatMap((issue) => {
     const path = issue.path.join(".");
     if (issue.code === "invalid_type" && issue.input === undefined) return [{ path, message: "Required" }];

@@ -52,25 +52,45 @@ const setRateHeaders = (headers: Record<string, string | number>, rate: Rate, al
   headers["ratelimit-reset"] = String(allowance.resetS);
 };
 
-/** The checks before a route, in the order of contract §4: key (401), scope (403), rate limit (429), names of parameters (400). */
-export const createGuard = ({ authenticate, buckets, budgets }: GuardDeps) =>
-  new Elysia({ name: "guard" }).macro({
-    demand: ({ scope, rateLimited: isRateLimited = false, query = [] }: Demand) => ({
+/** Those who need no key share what one account may hold. */
+const NOBODY = "";
+
+/** The checks before a route, in this order: key (401), scope (403), rate limit (429). */
+export const createGuard = ({ authenticate, buckets, budgets }: GuardDeps) => {
+  const admit = (
+    request: Request,
+    set: { headers: Record<string, string | number> },
+    {
+      scope,
+      rateLimited: isRateLimited = false,
+    }: { readonly scope: Scope | null | "open"; readonly rateLimited?: boolean },
+  ): Caller => {
+    const caller = authenticate(request.headers.get("authorization"));
+    if (caller === undefined) throw unauthorized();
+    if (scope !== null && scope !== "open" && !allows(caller.scopes, scope)) throw insufficientScope(scope);
+    if (isRateLimited) {
+      const allowance = buckets.take(caller.keyId, caller.rate);
+      setRateHeaders(set.headers, caller.rate, allowance);
+      if (!allowance.allowed) throw rateLimited(allowance.retryAfterS);
+    }
+    holdFor(request, caller.accountId, budgets);
+    return caller;
+  };
+  const plugin = new Elysia({ name: "guard" }).macro({
+    demand: ({ scope, rateLimited = false, query = [] }: Demand) => ({
       async resolve({ request, set }) {
-        const caller = authenticate(request.headers.get("authorization"));
-        if (caller === undefined) throw unauthorized();
-        if (scope !== null && !allows(caller.scopes, scope)) throw insufficientScope(scope);
-        if (isRateLimited) {
-          const allowance = buckets.take(caller.keyId, caller.rate);
-          setRateHeaders(set.headers, caller.rate, allowance);
-          if (!allowance.allowed) throw rateLimited(allowance.retryAfterS);
-        }
-        holdFor(request, caller.accountId, budgets);
+        const caller = admit(request, set, { scope, rateLimited });
         refuseOtherParameters(request, query);
         if (request.method !== "GET" && request.method !== "HEAD") await refuseGone(request);
         return { caller };
       },
     }),
   });
+  return Object.assign(plugin, {
+    admit,
+    /** For a route that needs no key. */
+    admitAnyone: (request: Request): void => holdFor(request, NOBODY, budgets),
+  });
+};
 
 export type Guard = ReturnType<typeof createGuard>;

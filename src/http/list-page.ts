@@ -2,6 +2,7 @@ import { type Stretch, walk } from "../base/walk.ts";
 import { TextAnswer } from "./answer.ts";
 import { ownerOf } from "./holdings.ts";
 import { type Page, writeCursor } from "./query.ts";
+import type { PageQuery } from "./route-input.ts";
 
 const JSON_HEADERS = { "content-type": "application/json" };
 /** Rows looked at in one go where a filter passes few: some milliseconds. */
@@ -27,7 +28,7 @@ export interface ListSource<R> {
  */
 export const sendPage = async <R>(
   request: Request,
-  { name, page }: { readonly name: string; readonly page: Pick<Page<unknown>, "limit" | "after"> },
+  { name, page }: { readonly name: string; readonly page: Pick<Page<unknown>, "limit" | "after"> | PageQuery },
   { read, keyOf, json, rowsAtOnce = ROWS_AT_ONCE }: ListSource<R>,
 ): Promise<Response> => {
   const answer = new TextAnswer(request);
@@ -47,7 +48,7 @@ export const sendPage = async <R>(
           return bytes;
         },
       },
-      { before: page.after, limit: page.limit, account: ownerOf(request) },
+      { before: "cursor" in page ? page.cursor : page.after, limit: page.limit, account: ownerOf(request) },
     );
     answer.write(`{${JSON.stringify(name)}:[`);
     for (const [at, { text }] of rows.entries()) answer.write(at === 0 ? text : `,${text}`);

@@ -1,5 +1,8 @@
 import { z } from "zod";
 import { ERROR_STATUS, type ErrorCode } from "../base/errors.ts";
+import { BODY_ERRORS } from "./operation-errors.ts";
+import type { AnyRoute } from "./route.ts";
+import { OWN_CODE } from "./route-input.ts";
 
 /** One parameter of an operation. `schema` is JSON Schema 2020-12, as everywhere in OpenAPI 3.1. */
 export interface Parameter {
@@ -202,6 +205,89 @@ const operationOf = (operation: Operation): JsonObject => {
   };
 };
 
+/** The parameters that a schema declares, in one place of the request. */
+const parametersIn = (place: Parameter["in"], schema: z.ZodObject | undefined): JsonObject[] => {
+  if (schema === undefined) return [];
+  const { properties = {} } = jsonSchema(schema, "input") as { properties?: Record<string, JsonObject> };
+  return Object.entries(schema.shape).map(([name, field]) => {
+    // A field that is transformed states the JSON Schema of its text itself.
+    const stated = (field as z.ZodType).meta() ?? {};
+    const { description, ...rest } = stated.type === undefined ? (properties[name] ?? {}) : stated;
+    return {
+      ...{ name: place === "header" ? headerName(name) : name, in: place, description },
+      required: place === "path",
+      schema: rest,
+    };
+  });
+};
+
+/** `idempotency-key` → `Idempotency-Key`. */
+const headerName = (name: string): string => name.replace(/(^|-)[a-z]/g, (start) => start.toUpperCase());
+
+/** The error codes of a route: those that follow from its declaration, then its own. */
+const errorsOf = ({
+  scope,
+  params,
+  query,
+  headers,
+  body,
+  uploads,
+  rateLimited,
+  errors = [],
+}: AnyRoute): ErrorCode[] => {
+  const named = [...Object.keys(query?.shape ?? {}), ...Object.keys(headers?.shape ?? {})];
+  return [
+    ...EVERYWHERE,
+    ...(scope === "open" ? [] : (["unauthorized", "unavailable"] as const)),
+    ...(scope === "open" || scope === null ? [] : (["insufficient_scope"] as const)),
+    ...(rateLimited === true ? (["rate_limited"] as const) : []),
+    ...named.flatMap((name) => OWN_CODE[name] ?? []),
+    ...(params === undefined ? [] : (["not_found"] as const)),
+    ...(body === undefined && uploads === undefined ? [] : BODY_ERRORS),
+    ...errors,
+    "internal_error",
+  ];
+};
+
+const requestBodyOf = ({ body, uploads = {} }: AnyRoute): JsonObject => {
+  const media = { ...(body === undefined ? {} : { "application/json": body }), ...uploads };
+  if (Object.keys(media).length === 0) return {};
+  const content = Object.entries(media).map(([type, { schema, example }]) => [
+    type,
+    { schema: jsonSchema(schema, "input"), example },
+  ]);
+  return { requestBody: { required: body?.isOptional !== true, content: Object.fromEntries(content) } };
+};
+
+/** A declared route as an operation of the document. */
+const operationOfRoute = (route: AnyRoute): JsonObject => {
+  const {
+    operationId,
+    tag,
+    summary,
+    description,
+    scope,
+    params,
+    query,
+    headers,
+    responses,
+    rateLimited = false,
+  } = route;
+  const parameters = [
+    ...parametersIn("path", params),
+    ...parametersIn("query", query),
+    ...parametersIn("header", headers),
+  ];
+  const documented = Object.entries(responses).map(([status, response]) => [status, responseOf(response, rateLimited)]);
+  return {
+    ...{ operationId, tags: [tag], summary, description },
+    ...(scope === "open" ? { security: [] } : {}),
+    ...(parameters.length === 0 ? {} : { parameters }),
+    ...requestBodyOf(route),
+    responses: { ...Object.fromEntries(documented), ...errorResponses(errorsOf(route), rateLimited) },
+  };
+};
+
 /** The headers of Standard Webhooks 1.0. */
 const EVENT_HEADERS: Headers = {
   "webhook-id": "The same at every attempt: what was seen already can be dropped.",
@@ -245,13 +331,19 @@ export interface DocumentInfo {
 }
 
 /** The OpenAPI 3.1 document of the given operations. */
-export const openApiDocument = (operations: readonly Operation[], info: DocumentInfo) => {
+export const openApiDocument = (operations: ReadonlyArray<Operation | AnyRoute>, info: DocumentInfo) => {
   const components = new Map<string, unknown>();
   hoist(jsonSchema(errorSchema, "output"), components);
   const paths: Record<string, JsonObject> = {};
   for (const operation of operations) {
     const path = operation.path.replace(PATH_PARAMETER, "{$1}");
-    paths[path] = { ...paths[path], [operation.method.toLowerCase()]: hoist(operationOf(operation), components) };
+    paths[path] = {
+      ...paths[path],
+      [operation.method.toLowerCase()]: hoist(
+        "operationId" in operation ? operationOfRoute(operation) : operationOf(operation),
+        components,
+      ),
+    };
   }
   const webhooks = Object.fromEntries(info.events.map((event) => [event.type, hoist(eventOf(event), components)]));
   return {

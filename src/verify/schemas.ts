@@ -1,6 +1,5 @@
 import { z } from "zod";
-import { parseAddress } from "../mail/address.ts";
-import { resultSchema, SUB_STATUSES, VERDICTS } from "./result.ts";
+import { resultSchema } from "./result.ts";
 
 const EMAIL_CHARACTERS_MAX = 320;
 const SOURCE_CHARACTERS_MAX = 200;
@@ -13,7 +12,7 @@ export const orderSchema = z
     email: z
       .string()
       .trim()
-      .min(1, "An address is needed")
+      .min(1, "Must not be empty")
       .refine((text) => codePoints(text) <= EMAIL_CHARACTERS_MAX, `At most ${EMAIL_CHARACTERS_MAX} characters`)
       .meta({
         description: "The address to verify, 1 to 320 characters.",
@@ -22,7 +21,7 @@ export const orderSchema = z
       }),
     source: z
       .string()
-      .min(1, "Leave the field out rather than empty")
+      .min(1, "Omit the field instead of sending an empty string")
       .refine((text) => codePoints(text) <= SOURCE_CHARACTERS_MAX, `At most ${SOURCE_CHARACTERS_MAX} characters`)
       .optional()
       .meta({
@@ -33,48 +32,41 @@ export const orderSchema = z
   })
   .meta({ title: "VerificationOrder" });
 
-const moment = z.iso.datetime({ offset: true }).transform((text) => Date.parse(text));
-
-/** The filters of the list. */
-export const filtersSchema = z.strictObject({
-  status: z.enum(["pending", "completed"]).optional(),
-  verdict: z.enum(VERDICTS).optional(),
-  sub_status: z.enum(SUB_STATUSES).optional(),
-  source: z.string().optional(),
-  email: z
-    .string()
-    .transform((text) => {
-      const address = parseAddress(text);
-      return address.ok ? address.value.normalized : text.trim().toLowerCase();
-    })
-    .optional(),
-  created_after: moment.optional(),
-  created_before: moment.optional(),
-});
-
 const time = z.iso.datetime({ precision: 3 });
+const id = () => z.uuid().meta({ description: "The id of the verification." });
 
 export const completedSchema = z
-  .object({ id: z.uuid(), status: z.literal("completed"), result: resultSchema.meta({ title: "VerificationResult" }) })
+  .object({
+    id: id(),
+    status: z.literal("completed").meta({ description: "The verification is finished." }),
+    result: resultSchema.meta({ title: "VerificationResult", description: "What was found out about the address." }),
+  })
   .meta({ title: "CompletedVerification" });
 
 export const pendingSchema = z
   .object({
-    id: z.uuid(),
-    status: z.literal("pending"),
+    id: id(),
+    status: z.literal("pending").meta({ description: "The verification is still running." }),
     poll_after_ms: z.int().min(500).meta({ description: "Minimum wait before polling again, in milliseconds." }),
     next_retry_at: time.meta({ description: "The same wait as an absolute time." }),
   })
   .meta({ title: "PendingVerification" });
 
-const listed = { email: z.string(), source: z.string().nullable(), created_at: time };
+const listed = {
+  email: z.string().meta({ description: "The address as it was submitted." }),
+  source: z.string().nullable().meta({ description: "The label given with the request." }),
+  created_at: time.meta({ description: "When the verification was requested." }),
+};
 
 const listedCompleted = completedSchema.extend(listed).meta({ title: "ListedCompletedVerification" });
 const listedPending = pendingSchema.extend(listed).meta({ title: "ListedPendingVerification" });
 
 export const listSchema = z
   .object({
-    verifications: z.array(z.union([listedCompleted, listedPending])),
-    next_cursor: z.string().nullable(),
+    verifications: z.array(z.union([listedCompleted, listedPending])).meta({ description: "Newest first." }),
+    next_cursor: z
+      .string()
+      .nullable()
+      .meta({ description: "Pass it as `cursor` for the next page; null on the last." }),
   })
   .meta({ title: "VerificationList" });

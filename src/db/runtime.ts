@@ -1,0 +1,12 @@
+import type { Clock } from "../base/clock.ts";
+import type { Log } from "../base/log.ts";
+import type { Random } from "../base/secrets.ts";
+import type { Db } from "./open.ts";
+
+/** What every use case stands on. Passed whole: `createX(runtime, collaborators)`. */
+export interface Runtime {
+  readonly db: Db;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly random: Random;
+}
