@@ -198,17 +198,18 @@ export const composeService = ({ config, db, log, platform, freshResolver: given
       ...dmarcRoutes,
       createWebhookRoutes({ guard, webhooks, rules }),
       createNotificationsRoutes({ guard, notifications, rules }),
-      createServiceRoutes({
-        db,
-        clock,
-        budgets,
-        describe: async () => {
-          const { interfaceDocument } = await import("./interface-document.ts");
-          return interfaceDocument({ version: VERSION, baseUrl, description });
+      createServiceRoutes(
+        { db, clock },
+        {
+          guard,
+          describe: async () => {
+            const { interfaceDocument } = await import("./interface-document.ts");
+            return interfaceDocument({ version: VERSION, baseUrl, description });
+          },
+          blockers: () => outages.findings(),
+          findings: () => [...dmarc.findings(), ...blocklist.usability.findings()],
         },
-        blockers: () => outages.findings(),
-        findings: () => [...dmarc.findings(), ...blocklist.usability.findings()],
-      }),
+      ),
     ],
   });
   return {

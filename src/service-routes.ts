@@ -1,55 +1,53 @@
-import { Elysia } from "elysia";
-import type { Clock } from "./base/clock.ts";
 import { AppError } from "./base/errors.ts";
-import type { Db } from "./db/open.ts";
+import type { Runtime } from "./db/runtime.ts";
 import { sendText } from "./http/answer.ts";
-import { type Budgets, holdFor } from "./http/holdings.ts";
-import { refuseOtherParameters } from "./http/query.ts";
+import type { Guard } from "./http/guard.ts";
+import { handleOpen, serveRoutes } from "./http/route.ts";
+import { GET_HEALTH, GET_OPENAPI, GET_READINESS } from "./service-operations.ts";
 
-export interface ServiceRouteDeps {
-  readonly db: Db;
-  readonly clock: Clock;
-  readonly budgets: Budgets;
-  /** Makes the OpenAPI document, when it is first asked for. */
+export interface ServiceRouteOptions {
+  readonly guard: Guard;
+  /** Builds the OpenAPI document; called at its first request. */
   readonly describe: () => Promise<object>;
-  /** What keeps this instance from verifying addresses, beyond the database; empty when nothing does. */
+  /** Why this instance cannot verify addresses, apart from the database; empty when it can. */
   readonly blockers: () => readonly string[];
-  /** What an operator has to look at while the service goes on working; empty when there is nothing. */
+  /** Problems that need the operator's attention while the service keeps working. */
   readonly findings: () => readonly string[];
 }
 
-/** A look writes to the database, and anybody may ask: what it found holds for so long. */
-const LOOK_EVERY_MS = 1_000;
+/** The check writes to the database, and anybody may request it: its result is cached this long. */
+const WRITE_CHECK_CACHE_MS = 1_000;
 
-/** Those who need no key share what one account may hold. */
-const NOBODY = "";
-
-const notReady = (reasons: readonly string[]) =>
-  new AppError("unavailable", { message: reasons.join(" "), headers: { "retry-after": "5" } });
-
-/** What needs no key: is the process alive, can it work, and what does it offer. */
-export const createServiceRoutes = ({ db, clock, budgets, describe, blockers, findings }: ServiceRouteDeps) => {
-  let looked = { atMs: Number.NEGATIVE_INFINITY, isWritable: false };
+/** The routes that need no key: liveness, readiness and the OpenAPI document. */
+export const createServiceRoutes = (
+  { db, clock }: Pick<Runtime, "db" | "clock">,
+  { guard, describe, blockers, findings }: ServiceRouteOptions,
+) => {
+  let lastCheck = { atMs: Number.NEGATIVE_INFINITY, isWritable: false };
   const isWritable = (): boolean => {
     const atMs = clock.monotonicMs();
-    if (atMs - looked.atMs >= LOOK_EVERY_MS) looked = { atMs, isWritable: db.isWritable() };
-    return looked.isWritable;
+    if (atMs - lastCheck.atMs >= WRITE_CHECK_CACHE_MS) lastCheck = { atMs, isWritable: db.isWritable() };
+    return lastCheck.isWritable;
   };
   let document: Promise<string> | null = null;
-  return new Elysia({ name: "service" })
-    .onBeforeHandle(({ request }) => {
-      holdFor(request, NOBODY, budgets);
-      refuseOtherParameters(request, []);
-    })
-    .get("/healthz", async () => ({ status: "ok" }))
-    .get("/readyz", async () => {
-      const reasons = [...(isWritable() ? [] : ["The database cannot be written."]), ...blockers()];
-      if (reasons.length > 0) throw notReady([...reasons, ...findings()]);
-      const found = findings();
-      return { status: found.length === 0 ? "ok" : "degraded", findings: found };
-    })
-    .get("/openapi.json", async ({ request }) => {
+
+  return serveRoutes(guard, [
+    handleOpen(GET_HEALTH, () => ({ status: "ok" })),
+
+    handleOpen(GET_READINESS, () => {
+      const problems = findings();
+      const reasons = [...(isWritable() ? [] : ["The database is not writable."]), ...blockers()];
+      if (reasons.length > 0)
+        throw new AppError("unavailable", {
+          message: [...reasons, ...problems].join(" "),
+          headers: { "retry-after": "5" },
+        });
+      return { status: problems.length === 0 ? "ok" : "degraded", findings: problems };
+    }),
+
+    handleOpen(GET_OPENAPI, async (request) => {
       document ??= describe().then((described) => JSON.stringify(described));
       return sendText(request, await document, { "content-type": "application/json" });
-    });
+    }),
+  ]);
 };

@@ -1,7 +1,16 @@
 import { z } from "zod";
-import { ERROR_STATUS, type ErrorCode } from "../base/errors.ts";
+import type { ErrorCode } from "../base/errors.ts";
+import {
+  errorResponses,
+  errorSchema,
+  type HeaderDescriptions,
+  headerDocs,
+  type JsonObject,
+  RATE_HEADERS,
+  REQUEST_ID_HEADER,
+} from "./openapi-errors.ts";
 import { BODY_ERRORS } from "./operation-errors.ts";
-import type { AnyRoute } from "./route.ts";
+import type { AnyRoute, RouteResponse } from "./route.ts";
 import { OWN_CODE } from "./route-input.ts";
 
 /** One parameter of an operation. `schema` is JSON Schema 2020-12, as everywhere in OpenAPI 3.1. */
@@ -10,17 +19,6 @@ export interface Parameter {
   readonly in: "query" | "path" | "header";
   readonly description: string;
   readonly schema: Readonly<Record<string, unknown>>;
-}
-
-export interface ResponseDoc {
-  readonly description: string;
-  /** Absent for an empty body. */
-  readonly schema?: z.ZodType;
-  readonly contentType?: string;
-  /** A function is called when the document is asked for: making it must not cost the start. */
-  readonly example?: unknown;
-  /** Header name → what it means. */
-  readonly headers?: Readonly<Record<string, string>>;
 }
 
 /** A request body: JSON, and where a route takes others, those by their content type. */
@@ -42,7 +40,7 @@ export interface Operation {
   readonly description?: string;
   readonly parameters?: readonly Parameter[];
   readonly body?: BodyDoc;
-  readonly responses: Readonly<Record<number, ResponseDoc>>;
+  readonly responses: Readonly<Record<number, RouteResponse>>;
   /** Error codes that this route may answer, beside those that every route with a key may. */
   readonly errors?: readonly ErrorCode[];
   /** True where the rate limit of the verify call holds: its headers stand on every answer after the scope check. */
@@ -60,23 +58,6 @@ export interface EventDoc {
   readonly data: z.ZodType;
   readonly example: unknown;
 }
-
-const errorSchema = z
-  .looseObject({
-    error: z.enum(Object.keys(ERROR_STATUS) as [ErrorCode, ...ErrorCode[]]),
-    message: z.string().optional(),
-    issues: z.array(z.object({ path: z.string(), message: z.string() })).optional(),
-    retry_after: z.int().optional().meta({ description: "rate_limited: whole seconds to wait." }),
-    required: z
-      .union([z.string(), z.int()])
-      .optional()
-      .meta({ description: "insufficient_scope: the scope that lacks; insufficient_credits: the credits needed." }),
-    available: z.int().optional().meta({ description: "insufficient_credits: the credits there are." }),
-  })
-  .meta({ title: "Error" });
-
-type JsonObject = Record<string, unknown>;
-type Headers = Readonly<Record<string, string>>;
 
 const jsonSchema = (schema: z.ZodType, io: "input" | "output"): JsonObject => {
   const { $schema: _, ...rest } = z.toJSONSchema(schema, {
@@ -98,61 +79,7 @@ const hoist = (value: unknown, components: Map<string, unknown>): unknown => {
   return { $ref: `#/components/schemas/${object.title}` };
 };
 
-const REQUEST_ID_HEADER: Headers = { "X-Request-Id": "Names the request in the log." };
-const RATE_HEADERS: Headers = {
-  "RateLimit-Limit": "The plan's sustained rate, requests per second.",
-  "RateLimit-Remaining": "Requests that can be made right now.",
-  "RateLimit-Reset": "Seconds until the full burst allowance is available again.",
-};
-const ERROR_HEADERS: Partial<Record<ErrorCode, Headers>> = {
-  unauthorized: { "WWW-Authenticate": "How to authenticate." },
-  rate_limited: { "Retry-After": "Whole seconds to wait, as `retry_after`." },
-  unavailable: { "Retry-After": "Whole seconds to wait." },
-};
-/** Errors that are found before a rate-limited route looks at its limit. */
-const BEFORE_THE_RATE_LIMIT: ReadonlySet<ErrorCode> = new Set(["unauthorized", "insufficient_scope"]);
-
-const headerDocs = (headers: Headers): JsonObject =>
-  Object.fromEntries(
-    Object.entries(headers).map(([name, description]) => [name, { description, schema: { type: "string" } }]),
-  );
-
-const exampleOf = (code: ErrorCode): unknown => {
-  switch (code) {
-    case "rate_limited":
-      return { error: code, retry_after: 1 };
-    case "insufficient_credits":
-      return { error: code, required: 1, available: 0 };
-    case "insufficient_scope":
-      return { error: code, required: "verifications:write" };
-    case "Invalid request body":
-      return { error: code, issues: [{ path: "email", message: "An address is needed" }] };
-    case "Invalid query":
-      return { error: code, issues: [{ path: "page", message: "Unknown parameter" }] };
-    default:
-      return { error: code };
-  }
-};
-
-/** Errors of one status as one response, with an example for each code. */
-const errorResponses = (codes: readonly ErrorCode[], isRateLimited: boolean): JsonObject => {
-  const byStatus = Map.groupBy(new Set(codes), (code) => ERROR_STATUS[code]);
-  const responses: JsonObject = {};
-  for (const [status, same] of [...byStatus].toSorted(([a], [b]) => a - b)) {
-    const examples = Object.fromEntries(same.map((code) => [code.replaceAll(" ", "_"), { value: exampleOf(code) }]));
-    const schema = { $ref: "#/components/schemas/Error" };
-    const isAfterLimit = isRateLimited && !same.some((code) => BEFORE_THE_RATE_LIMIT.has(code));
-    const own = Object.assign({}, ...same.map((code) => ERROR_HEADERS[code] ?? {})) as Headers;
-    responses[status] = {
-      description: same.join(", "),
-      headers: headerDocs({ ...REQUEST_ID_HEADER, ...(isAfterLimit ? RATE_HEADERS : {}), ...own }),
-      content: { "application/json": { schema, examples } },
-    };
-  }
-  return responses;
-};
-
-const responseOf = (response: ResponseDoc, isRateLimited: boolean): JsonObject => {
+const responseOf = (response: RouteResponse, isRateLimited: boolean): JsonObject => {
   const { description, schema, contentType = "application/json", example, headers = {} } = response;
   const media = schema && {
     schema: jsonSchema(schema, "output"),
@@ -289,7 +216,7 @@ const operationOfRoute = (route: AnyRoute): JsonObject => {
 };
 
 /** The headers of Standard Webhooks 1.0. */
-const EVENT_HEADERS: Headers = {
+const EVENT_HEADERS: HeaderDescriptions = {
   "webhook-id": "The same at every attempt: what was seen already can be dropped.",
   "webhook-timestamp": "When the attempt was made, in seconds since 1970.",
   "webhook-signature":

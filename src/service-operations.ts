@@ -1,0 +1,49 @@
+import { z } from "zod";
+import { declareRoute } from "./http/route.ts";
+
+const okSchema = z.object({ status: z.literal("ok").meta({ description: "Always `ok`." }) }).meta({ title: "Ok" });
+
+const readySchema = z
+  .object({
+    status: z.enum(["ok", "degraded"]).meta({ description: "`degraded`: it works, but see `findings`." }),
+    findings: z.array(z.string()).meta({ description: "One sentence per problem, with its remedy." }),
+  })
+  .meta({ title: "Ready" });
+
+const TAG = "Service";
+
+export const GET_HEALTH = declareRoute({
+  ...{ method: "GET", path: "/healthz", operationId: "getHealth", tag: TAG, scope: "open" },
+  summary: "Check that the process is alive",
+  description: "Returns 200 as long as the process runs. For restarts by a supervisor.",
+  responses: { 200: { description: "The process is alive.", schema: okSchema, example: { status: "ok" } } },
+});
+
+export const GET_READINESS = declareRoute({
+  ...{ method: "GET", path: "/readyz", operationId: "getReadiness", tag: TAG, scope: "open" },
+  summary: "Check that the service can verify addresses",
+  description:
+    "Returns 200 if the database is writable and DNS and outgoing SMTP work, otherwise 503 with the reasons. For load balancers and monitoring.",
+  responses: {
+    200: {
+      description: "The service can verify addresses. `degraded`: `findings` needs the operator's attention.",
+      schema: readySchema,
+      example: { status: "ok", findings: [] },
+    },
+  },
+  errors: ["unavailable"],
+});
+
+export const GET_OPENAPI = declareRoute({
+  ...{ method: "GET", path: "/openapi.json", operationId: "getOpenApiDocument", tag: TAG, scope: "open" },
+  summary: "Get this document",
+  description: "The OpenAPI 3.1 description of all routes and webhook events.",
+  responses: {
+    200: {
+      description: "The OpenAPI document.",
+      schema: z.looseObject({ openapi: z.literal("3.1.0").meta({ description: "The version of OpenAPI." }) }),
+      example: { openapi: "3.1.0" },
+    },
+  },
+  errors: ["unavailable"],
+});
