@@ -20,12 +20,9 @@ export const errorSchema = z
       .optional()
       .meta({ description: "Invalid request body, Invalid query: each problem, at most 20." }),
     retry_after: z.int().optional().meta({ description: "rate_limited: whole seconds to wait." }),
-    required: z
-      .union([z.string(), z.int()])
-      .optional()
-      .meta({
-        description: "insufficient_scope: the scope that the key lacks. insufficient_credits: the credits required.",
-      }),
+    required: z.union([z.string(), z.int()]).optional().meta({
+      description: "insufficient_scope: the scope that the key lacks. insufficient_credits: the credits required.",
+    }),
     available: z.int().optional().meta({ description: "insufficient_credits: the credits available." }),
   })
   .meta({ title: "Error" });
