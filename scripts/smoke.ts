@@ -8,7 +8,7 @@ import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { connect } from "node:tls";
 import { selfSignedCertificate } from "../src/net/self-signed.ts";
-import { madeReportMail } from "../src/testing/dmarc-reports.ts";
+import { sampleReportMail } from "../src/testing/dmarc-reports.ts";
 import { connectSmtp } from "../src/testing/smtp-test-client.ts";
 
 const binary = resolve(new URL("..", import.meta.url).pathname, process.argv[2] ?? "dist/postwarden");
@@ -72,7 +72,7 @@ const claimDmarc = async (url: string, { headers, log }: { headers: Record<strin
   const verified = await call(`/domains/${id}/verify`, "");
   claim("and verified", verified.domain?.status === "active", verified);
   const day = Math.floor(Date.now() / 86_400_000) * 86_400;
-  const mail = madeReportMail({
+  const mail = sampleReportMail({
     domain: "merge.example",
     begin: day,
     rows: [{ count: 7 }, { dkim: "fail", spf: "fail" }],

@@ -14,9 +14,9 @@ import { createAlertRoutes } from "./dmarc/alerts/alert-routes.ts";
 import { createAlertRuleStore } from "./dmarc/alerts/alert-rule-store.ts";
 import { createIncidentReviews } from "./dmarc/alerts/incident-reviews.ts";
 import { createDmarcAlertStore } from "./dmarc/domains/alert-store.ts";
-import { createAuthenticityPasses } from "./dmarc/authenticity/authenticity-passes.ts";
-import { createAuthenticityStore } from "./dmarc/authenticity/authenticity-store.ts";
-import { createAuthenticityCheck } from "./dmarc/authenticity/authenticity.ts";
+import { createAuthenticationJob } from "./dmarc/authentication/authentication-job.ts";
+import { createAuthenticationStore } from "./dmarc/authentication/authentication-store.ts";
+import { createMailAuthentication } from "./dmarc/authentication/mail-authentication.ts";
 import { createScheduledChecks } from "./dmarc/domains/scheduled-checks.ts";
 import { createDigestReader } from "./dmarc/alerts/digest-facts.ts";
 import { createDigestPasses } from "./dmarc/alerts/digest-passes.ts";
@@ -27,12 +27,12 @@ import { createReportAuthorStore } from "./dmarc/domains/report-author-store.ts"
 import { createDomainStore } from "./dmarc/domains/domain-store.ts";
 import { createDomains, type DomainsDeps } from "./dmarc/domains/domains.ts";
 import { createIngest, IMPORT_PACE } from "./dmarc/ingest/ingest.ts";
-import { createCountStore } from "./dmarc/ingest/ingest-store.ts";
-import { createIngester } from "./dmarc/ingest/ingester.ts";
+import { createCountStore } from "./dmarc/ingest/count-store.ts";
+import { createIngestionWorker } from "./dmarc/ingest/ingestion-worker.ts";
 import { createIngestionRoutes } from "./dmarc/ingest/ingestion-routes.ts";
 import { createIngestionStore } from "./dmarc/ingest/ingestion-store.ts";
 import { createIngestions } from "./dmarc/ingest/ingestions.ts";
-import { createIntake } from "./dmarc/ingest/intake.ts";
+import { createReportIntake } from "./dmarc/ingest/report-intake.ts";
 import { createDiskReserve } from "./dmarc/ingest/disk-reserve.ts";
 import { createAlertRaiser, type AlertRaiserDeps } from "./dmarc/domains/raise.ts";
 import { createDomainFigures } from "./dmarc/queries/domain-figures.ts";
@@ -99,7 +99,7 @@ export const geoipFilesOf = ({ geoipPaths }: Pick<Config, "geoipPaths">, log: Lo
  */
 export const composeImport = (db: Db, { clock, resolver }: Pick<Platform, "clock" | "resolver">, log: Log) => {
   const stores = ingestStoresOf(db);
-  const authenticate = createAuthenticityCheck({ resolver, clock, log });
+  const authenticate = createMailAuthentication({ resolver, clock, log });
   const ingest = createIngest({ db, stores, clock, log, authenticate, pace: IMPORT_PACE });
   const ingestions = createIngestions({ db, store: stores.ingestions, ingest, clock, kick: () => undefined });
   return { ...stores, ingestions, ingest };
@@ -138,17 +138,17 @@ export const composeDmarc = (parts: DmarcParts) => {
   });
   const checkPasses = createScheduledChecks({ db, store, domains, clock, log });
 
-  const authenticate = createAuthenticityCheck({ resolver, clock, log });
+  const authenticate = createMailAuthentication({ resolver, clock, log });
   const ingest = createIngest({ db, stores, clock, log, authenticate });
   const reserve = createDiskReserve({ db, clock, log });
-  const ingester = createIngester({ ...{ db, ingest, reserve, clock, log }, store: stores.ingestions });
+  const ingester = createIngestionWorker({ ...{ db, ingest, reserve, clock, log }, store: stores.ingestions });
   const { kick } = ingester;
-  const intake = createIntake({ db, store: stores.ingestions, domains: store, clock, kick });
+  const intake = createReportIntake({ db, store: stores.ingestions, domains: store, clock, kick });
   const mailbox = composeMailbox(config.imap, { db, log, intake, ingester, reserve, ...platform });
   const ingestions = createIngestions({ db, store: stores.ingestions, ingest, clock, kick });
-  const authenticity = createAuthenticityPasses({
+  const authenticity = createAuthenticationJob({
     ...{ db, clock, log, check: authenticate },
-    store: createAuthenticityStore(db),
+    store: createAuthenticationStore(db),
   });
 
   const reading = createRollupStore(db);

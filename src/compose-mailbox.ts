@@ -5,9 +5,9 @@ import { err, ok, type Result } from "./base/errors.ts";
 import type { Log } from "./base/log.ts";
 import type { Random } from "./base/secrets.ts";
 import type { Db } from "./db/open.ts";
-import { MailboxIntake } from "./dmarc/mailbox/mailbox-intake.ts";
-import { createMailboxPass, type MailboxPassDeps } from "./dmarc/mailbox/mailbox-pass.ts";
-import { createSettle } from "./dmarc/mailbox/mailbox-settle.ts";
+import { MailboxFetcher } from "./dmarc/mailbox/mailbox-fetcher.ts";
+import { createMailboxSync, type MailboxSyncDeps } from "./dmarc/mailbox/mailbox-sync.ts";
+import { createMarkProcessed } from "./dmarc/mailbox/mark-processed.ts";
 import { createMailboxStore } from "./dmarc/mailbox/mailbox-store.ts";
 import { runTokenCommand } from "./net/access-token.ts";
 import { ImapFailure } from "./net/imap-failure.ts";
@@ -66,7 +66,7 @@ export const mailboxAccount = (db: Db, name: string | null): Result<string, stri
 export const mailboxNameOf = ({ url: { user, host, folder } }: ImapSettings): string =>
   JSON.stringify([user, host, folder]);
 
-export interface MailboxParts extends Pick<MailboxPassDeps, "intake" | "ingester" | "reserve"> {
+export interface MailboxParts extends Pick<MailboxSyncDeps, "intake" | "ingester" | "reserve"> {
   readonly db: Db;
   readonly clock: Clock;
   readonly random: Random;
@@ -74,14 +74,14 @@ export interface MailboxParts extends Pick<MailboxPassDeps, "intake" | "ingester
 }
 
 /** What fetches report mail from a mailbox; null when none is set. */
-export const composeMailbox = (settings: ImapSettings | null, parts: MailboxParts): MailboxIntake | null => {
+export const composeMailbox = (settings: ImapSettings | null, parts: MailboxParts): MailboxFetcher | null => {
   if (settings === null) return null;
   const { db, clock, random, log } = parts;
   const { after } = settings;
   const store = createMailboxStore(db);
-  const settle = createSettle({ db, store, log, after, noteRefusal: (refusal) => mailbox.noteRefusal(refusal) });
-  const pass = createMailboxPass({ ...parts, store, settle, mailbox: mailboxNameOf(settings) });
-  const mailbox = new MailboxIntake({
+  const settle = createMarkProcessed({ db, store, log, after, noteRefusal: (refusal) => mailbox.noteRefusal(refusal) });
+  const pass = createMailboxSync({ ...parts, store, settle, mailbox: mailboxNameOf(settings) });
+  const mailbox = new MailboxFetcher({
     ...{ pass, clock, random, log },
     name: formatImapUrl(settings.url),
     accountId: () => mailboxAccount(db, settings.account),

@@ -2,7 +2,7 @@ import type { Clock } from "./base/clock.ts";
 import { ok } from "./base/errors.ts";
 import type { Log } from "./base/log.ts";
 import { mailHostOf, type Config } from "./config.ts";
-import { createReception } from "./dmarc/ingest/reception.ts";
+import { createReportMailRules } from "./dmarc/ingest/report-mail-rules.ts";
 import { receiverCertificate } from "./net/self-signed-file.ts";
 import { createSmtpReceiver } from "./net/smtp-receiver.ts";
 import type { Dmarc } from "./compose-dmarc.ts";
@@ -23,7 +23,7 @@ export const composeReceiver = ({ config, dmarc, clock, log }: ReceiverParts) =>
   const certificate = readCertificate();
   if (!certificate.ok) return certificate;
   const { store: domains, intake, authors, authenticate, reserve } = dmarc;
-  const reception = createReception({ domains, authors, authenticate, intake, reportHost, reserve, clock, log });
+  const reception = createReportMailRules({ domains, authors, authenticate, intake, reportHost, reserve, clock, log });
   const receiver = createSmtpReceiver({ ...reception, hostName, tls: certificate.value, clock, log });
   return ok({
     receiver,

@@ -1,4 +1,4 @@
-import { madeReportMail, type MadeRow } from "../../src/testing/dmarc-reports.ts";
+import { sampleReportMail, type SampleRow } from "../../src/testing/dmarc-reports.ts";
 
 /** The domain that all these reports are about. */
 export const DOMAIN = "bench-lab.com";
@@ -10,8 +10,8 @@ const DAYS = 30;
 export const orgOf = (n: number): string => `reporter${n % REPORTERS}.example`;
 
 /** Ten rows: aligned ones, one passed on, and failing ones from changing addresses. */
-const rowsOf = (n: number): readonly MadeRow[] =>
-  Array.from({ length: ROWS }, (_, row): MadeRow => {
+const rowsOf = (n: number): readonly SampleRow[] =>
+  Array.from({ length: ROWS }, (_, row): SampleRow => {
     const count = 1 + ((n + row) % 9);
     if (row < 6) return { ip: `192.0.2.${row + 1}`, count };
     if (row === 6)
@@ -41,5 +41,8 @@ export const messagesOf = (n: number): number => rowsOf(n).reduce((sum, { count 
 export const mailOf = (n: number, to: string, todayS: number): Buffer => {
   const org = orgOf(n);
   const begin = todayS - (1 + (n % DAYS)) * DAY_S;
-  return madeReportMail({ domain: DOMAIN, org, email: `dmarc@${org}`, reportId: `r${n}`, begin, rows: rowsOf(n) }, to);
+  return sampleReportMail(
+    { domain: DOMAIN, org, email: `dmarc@${org}`, reportId: `r${n}`, begin, rows: rowsOf(n) },
+    to,
+  );
 };

@@ -4,7 +4,7 @@ import { newId } from "../../src/base/secrets.ts";
 import { composeImport } from "../../src/compose-dmarc.ts";
 import type { Db } from "../../src/db/open.ts";
 import { madeDomain } from "../../src/testing/dmarc-domain.ts";
-import { type MadeRow, madeReportXml } from "../../src/testing/dmarc-reports.ts";
+import { type SampleRow, sampleReportXml } from "../../src/testing/dmarc-reports.ts";
 
 /** Who sends in the name of a domain: how many addresses, and which of them a row is of. */
 export interface Shape {
@@ -47,7 +47,7 @@ export const reverseNameOf = (n: number): string | null => {
   return `${addressOf(n).replaceAll(".", "-")}.dynamic.isp${n % 50}.example`;
 };
 
-const rowOf = (n: number, count: number): MadeRow => {
+const rowOf = (n: number, count: number): SampleRow => {
   const ip = addressOf(n);
   if (n < OWN / 2) return { ip, count };
   if (n < OWN) return { ip, count, spf: "fail", spfResults: [`bounce${n}.sendgrid.net pass`] };
@@ -69,7 +69,7 @@ const senderOf = ({ addresses, isBotnet = false }: Shape, report: number, row: n
 const reportOf = (shape: Shape, domain: string, n: number, todayS: number): string => {
   const begin = todayS - (1 + (n % DAYS)) * DAY_S;
   const rows = Array.from({ length: ROWS }, (_, row) => rowOf(senderOf(shape, n, row), 1 + (mixed(n + row) % 9)));
-  return madeReportXml({ domain, org: `reporter${n % REPORTERS}.example`, reportId: `r${n}`, begin, rows });
+  return sampleReportXml({ domain, org: `reporter${n % REPORTERS}.example`, reportId: `r${n}`, begin, rows });
 };
 
 /** Enrols a domain and takes its reports in as an import does; then the DNS has answered for all addresses. The domain's number. */

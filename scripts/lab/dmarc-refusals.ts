@@ -1,6 +1,6 @@
 import { gzipSync } from "node:zlib";
 import { z } from "zod";
-import { madeReportMail, madeReportXml } from "../../src/testing/dmarc-reports.ts";
+import { sampleReportMail, sampleReportXml } from "../../src/testing/dmarc-reports.ts";
 import { type Api, Answers, cellOf, type DmarcCell, type Enrolled } from "./dmarc-api.ts";
 import { RECEIVER, REPORT_HOST, REPORTERS } from "./dmarc-places.ts";
 import { bring, greet, openTalk, type Talk } from "./dmarc-smtp.ts";
@@ -104,11 +104,11 @@ const mailWith = (name: string, type: string, bytes: Uint8Array): Buffer =>
 const DOCTYPE = '<?xml version="1.0"?><!DOCTYPE x [<!ENTITY a "b">]><feedback>&a;</feedback>';
 
 /** A report without the end tag of its first row. */
-const torn = (): string => madeReportXml({ domain: REVOKED, reportId: "torn" }).replace("</row>", "");
+const torn = (): string => sampleReportXml({ domain: REVOKED, reportId: "torn" }).replace("</row>", "");
 
 /** Mails that are taken, and what has to be found in them. */
 const taken = (): ReadonlyArray<readonly [what: string, bytes: Uint8Array, expected: string]> => [
-  ["a report about somebody else's domain", madeReportMail({ domain: "bank-lab.com" }), "quarantined foreign_domain"],
+  ["a report about somebody else's domain", sampleReportMail({ domain: "bank-lab.com" }), "quarantined foreign_domain"],
   [
     "a bomb of 100 MB",
     mailWith("r.xml.gz", "application/gzip", gzipSync(new Uint8Array(BOMB_BYTES))),
@@ -117,8 +117,8 @@ const taken = (): ReadonlyArray<readonly [what: string, bytes: Uint8Array, expec
   ["a report of which a piece is missing", mailWith("r.xml", "text/xml", Buffer.from(torn())), "rejected truncated"],
   ["a document type", mailWith("r.xml", "text/xml", Buffer.from(DOCTYPE)), "rejected doctype"],
   ["words for people", Buffer.from(`From: ${FROM}\r\nSubject: Hello\r\n\r\nBuy now.\r\n`), "rejected no_report"],
-  ["a report", madeReportMail({ domain: REVOKED, reportId: "x" }), "stored null"],
-  ["the same report again", madeReportMail({ domain: REVOKED, reportId: "x" }), "duplicate null"],
+  ["a report", sampleReportMail({ domain: REVOKED, reportId: "x" }), "stored null"],
+  ["the same report again", sampleReportMail({ domain: REVOKED, reportId: "x" }), "duplicate null"],
 ];
 
 const ingestion = z.object({
@@ -132,7 +132,7 @@ const ingestion = z.object({
 /** Two domains in From, for which nobody can vouch. SPF cannot be judged here: the client is this machine. */
 const forged = (): Buffer => {
   const { email } = REPORTERS.mailDmarc;
-  const mail = madeReportMail({ domain: REVOKED, email, reportId: "forged" });
+  const mail = sampleReportMail({ domain: REVOKED, email, reportId: "forged" });
   return Buffer.concat([Buffer.from("From: Somebody <somebody@evil-lab.net>\r\n"), mail]);
 };
 

@@ -1,7 +1,7 @@
 import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import { z } from "zod";
-import { madeReportMail } from "../../src/testing/dmarc-reports.ts";
+import { sampleReportMail } from "../../src/testing/dmarc-reports.ts";
 import type { Subject } from "./ask.ts";
 import { createProgram, type Program } from "./imap-program.ts";
 import { DOVECOT, type Dovecot, PASSWORD, startDovecot, TOKEN } from "./imap-dovecot.ts";
@@ -30,7 +30,7 @@ const cellOf = (what: string, expected: string, got: string): OutageCell => ({
 
 const lunch = new TextEncoder().encode("From: a@b.example\r\nSubject: lunch\r\n\r\nHow about lunch?\r\n");
 const reports = (from: number, count: number): Uint8Array[] =>
-  Array.from({ length: count }, (_, at) => madeReportMail({ domain: DOMAIN, reportId: `imap-${from + at}` }));
+  Array.from({ length: count }, (_, at) => sampleReportMail({ domain: DOMAIN, reportId: `imap-${from + at}` }));
 
 /** Resolves with whether something became so, within the deadline. */
 const until = async (isSo: () => Promise<boolean>): Promise<boolean> => {

@@ -2,7 +2,7 @@ import { Database } from "bun:sqlite";
 import { statSync } from "node:fs";
 import { join } from "node:path";
 import { gzipSync } from "node:zlib";
-import { madeReportMail, madeReportXml } from "../../src/testing/dmarc-reports.ts";
+import { sampleReportMail, sampleReportXml } from "../../src/testing/dmarc-reports.ts";
 import { bring, greet, openTalk } from "../lab/dmarc-smtp.ts";
 import { type Answer, ask, enrol, keyOf, LISTS } from "./api.ts";
 import { type Attack, type AttackContext, type Finding, flood, pause, tallyOf } from "./attack.ts";
@@ -122,7 +122,7 @@ const receiverHolders: Attack = {
       const fromMs = performance.now();
       const codes: string[] = [];
       while (codes.at(-1) !== "250" && !context.signal.aborted) {
-        codes.push(await deliver(context, address, madeReportMail({ domain: DOMAIN }, address)));
+        codes.push(await deliver(context, address, sampleReportMail({ domain: DOMAIN }, address)));
         if (codes.at(-1) !== "250") await pause(context, RETRY_MS);
       }
       clearInterval(noops);
@@ -178,7 +178,7 @@ const bombFiles: Attack = {
           ] as const,
       ),
       ["JSON keys", async () => String((await ask(context, LISTS, { key, body: manyKeys(KEYS) })).status)],
-      ["20 MB header", () => mail(headerBomb(address, gzipSync(madeReportXml({ domain: DOMAIN }))))],
+      ["20 MB header", () => mail(headerBomb(address, gzipSync(sampleReportXml({ domain: DOMAIN }))))],
     ];
     return async () => {
       const findings: Finding[] = [];

@@ -4,8 +4,8 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { recordSchema } from "../dmarc/queries/record-schemas.ts";
 import { createCommandLine } from "../testing/command-line.ts";
-import { madeReportXml } from "../testing/dmarc-reports.ts";
-import { insertDomain } from "../testing/ingest-world.ts";
+import { sampleReportXml } from "../testing/dmarc-reports.ts";
+import { insertDomain } from "../testing/ingest-harness.ts";
 import { openDatabaseAt } from "./data-directory.ts";
 
 const RANGE = ["--from", "2025-12-01", "--to", "2026-01-31"];
@@ -21,7 +21,7 @@ const start = async () => {
   const report = join(dataDir, "..", "report.xml");
   writeFileSync(
     report,
-    madeReportXml({
+    sampleReportXml({
       rows: [
         { ip: "8.8.8.8", count: 9 },
         { ip: "9.9.9.9", count: 2 },

@@ -1,6 +1,6 @@
 import type { IngestionRow } from "../dmarc/ingest/ingestion-store.ts";
-import type { Outcome } from "../dmarc/report/outcome.ts";
-import { sentenceOf } from "../dmarc/ingest/finding-words.ts";
+import type { ReportOutcome } from "../dmarc/report/outcome.ts";
+import { findingMessage } from "../dmarc/ingest/finding-message.ts";
 import { NO_SUCH_FILE, type ReportPath } from "./dmarc-files.ts";
 import type { Io } from "./io.ts";
 import { table } from "./terminal-text.ts";
@@ -16,7 +16,7 @@ export interface ImportState {
   readonly bytes: number;
   readonly bytesDone: number;
   /** Mails and files by what became of them; a mailbox holds many. */
-  readonly outcomes: Readonly<Record<Outcome, number>>;
+  readonly outcomes: Readonly<Record<ReportOutcome, number>>;
   /** The same by outcome and reason, such as `rejected no_report`. */
   readonly reasons: ReadonlyMap<string, number>;
   readonly problems: ReadonlyArray<{ readonly input: string; readonly problem: string }>;
@@ -24,14 +24,14 @@ export interface ImportState {
 
 /** Counts what becomes of the files of an import. */
 export const createImportTally = (files: readonly ReportPath[]) => {
-  const outcomes: Record<Outcome, number> = { stored: 0, duplicate: 0, empty: 0, quarantined: 0, rejected: 0 };
+  const outcomes: Record<ReportOutcome, number> = { stored: 0, duplicate: 0, empty: 0, quarantined: 0, rejected: 0 };
   const reasons = new Map<string, number>();
   const problems: { input: string; problem: string }[] = [];
   const bytes = files.reduce((sum, { size }) => sum + size, 0);
   let filesDone = 0;
   let bytesDone = 0;
 
-  const count = (input: string, outcome: Outcome, reason: string | null): void => {
+  const count = (input: string, outcome: ReportOutcome, reason: string | null): void => {
     outcomes[outcome] += 1;
     const key = reason === null ? outcome : `${outcome} ${reason}`;
     reasons.set(key, (reasons.get(key) ?? 0) + 1);
@@ -77,7 +77,7 @@ export const tallyText = (state: ImportState): string => {
 /** What a problem such as `rejected no_report` means; empty where there is no more to say. */
 const wordsFor = (problem: string): string => {
   const [outcome = "", reason = null] = problem.split(" ");
-  return reason === NO_SUCH_FILE ? "There is no such file." : (sentenceOf(outcome, reason) ?? "");
+  return reason === NO_SUCH_FILE ? "There is no such file." : (findingMessage(outcome, reason) ?? "");
 };
 
 /** The problems by name, as far as they are named, and what can be done. */

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import { createCommandLine } from "../testing/command-line.ts";
-import { madeReportMail } from "../testing/dmarc-reports.ts";
+import { sampleReportMail } from "../testing/dmarc-reports.ts";
 import { createImapStubs } from "../testing/imap-stub.ts";
 
 const newStub = createImapStubs();
@@ -16,7 +16,7 @@ const setUp = async (folder = "INBOX") => {
 
 test("`dmarc imap-check` looks at the folder and changes nothing", async () => {
   const { stub, run, settings } = await setUp();
-  stub.deliver(text(madeReportMail({ reportId: "1" })));
+  stub.deliver(text(sampleReportMail({ reportId: "1" })));
   const { status, out } = await run(["dmarc", "imap-check"], { settings });
   expect([status, out]).toEqual([0, expect.stringContaining("The folder has 1 messages, 1 of them not yet fetched.")]);
   expect(out).not.toContain("secret");
@@ -40,13 +40,13 @@ test("`dmarc imap-check` says what is missing", async () => {
 
 test("`serve` fetches what is there and what comes, flags it, and stops beside an open connection", async () => {
   const { stub, run, settings } = await setUp();
-  stub.deliver(text(madeReportMail({ reportId: "1" })));
+  stub.deliver(text(sampleReportMail({ reportId: "1" })));
   const serving = run(["serve"], {
     settings: { ...settings, PORT: "0", DNS_SERVERS: "127.0.0.1:9" },
     untilSignal: async () => {
       await stub.until(/^UID STORE 1 /);
       await stub.until(/^IDLE$/);
-      stub.deliver(text(madeReportMail({ reportId: "2" })));
+      stub.deliver(text(sampleReportMail({ reportId: "2" })));
       await stub.until(/^UID STORE 2 /);
       await stub.until(/^IDLE$/, 2);
       return "SIGTERM";

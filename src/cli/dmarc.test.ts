@@ -6,9 +6,9 @@ import { Command } from "commander";
 import { newId } from "../base/secrets.ts";
 import { createIngestionStore } from "../dmarc/ingest/ingestion-store.ts";
 import { createCommandLine } from "../testing/command-line.ts";
-import { MADE_DAY_S, madeReportMail, madeReportXml } from "../testing/dmarc-reports.ts";
+import { SAMPLE_DAY_S, sampleReportMail, sampleReportXml } from "../testing/dmarc-reports.ts";
 import { encodeResponse, startDnsServer } from "../testing/dns-server.ts";
-import { insertDomain } from "../testing/ingest-world.ts";
+import { insertDomain } from "../testing/ingest-harness.ts";
 import { addDmarcCommands } from "./dmarc.ts";
 import { FILE_BYTES_MAX, piecesOf } from "./dmarc-files.ts";
 import { openDatabaseAt } from "./data-directory.ts";
@@ -93,10 +93,10 @@ describe("dmarc import", () => {
   test("stores reports once, and keeps those about strangers until they are enrolled", async () => {
     const run = await newWorld("main");
     run.enrol("example.com");
-    const ours = write("ours/a.eml", madeReportMail());
+    const ours = write("ours/a.eml", sampleReportMail());
     expect((await run(["import", ours])).out).toMatch(/stored\s+1\n/);
     expect((await run(["import", join(ours, "..")])).out).toMatch(/duplicate\s+1\n/);
-    const file = write("one/a.xml", madeReportXml({ domain: "nobody.example" }));
+    const file = write("one/a.xml", sampleReportXml({ domain: "nobody.example" }));
     const first = await run(["import", file]);
     expect(first.code).toBeNull();
     expect(first.out).toMatch(/quarantined\s+1\s+foreign_domain/);
@@ -128,7 +128,7 @@ describe("dmarc import", () => {
   test("takes a mailbox apart, also from standard input, and one file of it too", async () => {
     const run = await newWorld("main");
     const mailbox = [1, 2, 3]
-      .map((id) => `From a@b Thu Jan  1 00:00:00 2026\n${madeReportMail({ reportId: String(id) })}\n`)
+      .map((id) => `From a@b Thu Jan  1 00:00:00 2026\n${sampleReportMail({ reportId: String(id) })}\n`)
       .join("");
     const { json } = await run(["import", "-", "--json"], { stdin: mailbox });
     expect(json().map(({ input, outcome }) => [input, outcome])).toEqual([
@@ -136,7 +136,7 @@ describe("dmarc import", () => {
       ["-#2", "quarantined"],
       ["-#3", "quarantined"],
     ]);
-    const one = await run(["import", "-", "--json"], { stdin: madeReportXml() });
+    const one = await run(["import", "-", "--json"], { stdin: sampleReportXml() });
     expect(one.json()).toMatchObject([{ input: "-", outcome: "quarantined" }]);
   });
 
@@ -144,7 +144,7 @@ describe("dmarc import", () => {
     const run = await newWorld("main");
     const large = write("large.bin", "");
     await Bun.write(large, new Uint8Array(FILE_BYTES_MAX + 1));
-    const good = write("good.xml", madeReportXml());
+    const good = write("good.xml", sampleReportXml());
     const { code, out } = await run(["import", large, good]);
     expect(code).toBe("rejected");
     expect(out).toMatch(/rejected\s+1\s+file_too_large/);
@@ -156,8 +156,8 @@ describe("dmarc import", () => {
     const run = await newWorld("main");
     run.enrol("example.com");
     const [a, b, nope] = [
-      write("some/a.xml", madeReportXml()),
-      write("some/b.eml", madeReportMail({ reportId: "2" })),
+      write("some/a.xml", sampleReportXml()),
+      write("some/b.eml", sampleReportMail({ reportId: "2" })),
       join(folder, "nope.xml"),
     ];
     const { code, out, err } = await run(["import", a, nope, b]);
@@ -169,7 +169,7 @@ describe("dmarc import", () => {
   test("takes the mails of a Maildir, and nothing that stands beside them", async () => {
     const run = await newWorld("main");
     run.enrol("example.com");
-    for (const name of ["cur/1:2,S", "new/2", "tmp/3"]) write(`Maildir/${name}`, madeReportMail({ reportId: name }));
+    for (const name of ["cur/1:2,S", "new/2", "tmp/3"]) write(`Maildir/${name}`, sampleReportMail({ reportId: name }));
     for (const name of ["dovecot.index", "dovecot-uidlist", ".nfs0001", "cur/.nfs0002"])
       write(`Maildir/${name}`, "junk");
     const { code, json } = await run(["import", join(folder, "Maildir"), "--json"]);
@@ -181,7 +181,7 @@ describe("dmarc import", () => {
   });
 
   test("asks whose the reports are when that is not clear", async () => {
-    const file = write("whose.xml", madeReportXml());
+    const file = write("whose.xml", sampleReportXml());
     expect((await (await newWorld())(["import", file])).code).toBe("unknown_account");
     const run = await newWorld("a", "b");
     expect((await run(["import", file])).code).toBe("account");
@@ -192,7 +192,7 @@ describe("dmarc import", () => {
   test("ends when it is interrupted, and keeps what is stored", async () => {
     const run = await newWorld("main");
     for (let at = 0; at < 600; at += 1)
-      write(`many/${String(at).padStart(3, "0")}.xml`, madeReportXml({ reportId: String(at) }));
+      write(`many/${String(at).padStart(3, "0")}.xml`, sampleReportXml({ reportId: String(at) }));
     const { code, json } = await run(["import", join(folder, "many"), "--json"], { interrupts: () => true });
     expect(code).toBe("interrupted");
     expect(json().length).toBeLessThan(600);
@@ -237,9 +237,9 @@ test("dmarc retry judges mail as the service does, and reads nothing but what it
         client: "8.8.8.8",
         helo: "mx.example",
         mailFrom: "a@receiver.example",
-        receivedAtMs: MADE_DAY_S * 1000,
+        receivedAtMs: SAMPLE_DAY_S * 1000,
       };
-      const row = { ...mail, ...client, bytes: madeReportMail({ domain: `d${n}.example` }) };
+      const row = { ...mail, ...client, bytes: sampleReportMail({ domain: `d${n}.example` }) };
       db.transact((tx) => store.insertPending(tx, row));
       return row.id;
     });

@@ -6,8 +6,8 @@ import { composeImport } from "../compose-dmarc.ts";
 import { type Platform, systemPlatform } from "../compose-engine.ts";
 import type { Db } from "../db/open.ts";
 import { isDatabaseState } from "../dmarc/ingest/ingest.ts";
-import { toldFindings } from "../dmarc/ingest/ingestion-view.ts";
-import type { Conclusion } from "../dmarc/ingest/ingest-finding.ts";
+import { findingViews } from "../dmarc/ingest/ingestion-view.ts";
+import type { IngestionConclusion } from "../dmarc/ingest/ingestion-finding.ts";
 import type { IngestionRow } from "../dmarc/ingest/ingestion-store.ts";
 import { accountIdOf, loadConfig, openDatabase } from "./data-directory.ts";
 import { addDmarcExport } from "./dmarc-export.ts";
@@ -49,7 +49,7 @@ const incomingOf = (accountId: string, { input, bytes }: { readonly input: strin
 
 const lineOf = (input: string, row: IngestionRow) => {
   const { id, outcome, reason } = row;
-  return { input, id, outcome, reason, findings: toldFindings(row) };
+  return { input, id, outcome, reason, findings: findingViews(row) };
 };
 
 const importFiles = async (
@@ -137,7 +137,7 @@ const retry = async (
   const owner = { accountId, mode: "live" } as const;
   const { ingestions } = composeImport(db, platform, createLog("error", systemClock, io.err));
   const tally = createImportTally([]);
-  const told = (id: string, ending: Conclusion): void => tally.add(id, ending);
+  const told = (id: string, ending: IngestionConclusion): void => tally.add(id, ending);
   const retried = await ingestions.readAgain(owner, ids.length === 0 ? "all" : ids, told, { isAccepted });
   const done = { retried, outcomes: tally.look().outcomes };
   return { tally, done: { ...done, ingestions: ids.map((id) => lineOf(id, ingestions.find(owner, id))) } };

@@ -1,7 +1,7 @@
 import { gzipSync } from "node:zlib";
 
 /** One record of a made-up report. What is not said is as in an ordinary, aligned one. */
-export interface MadeRow {
+export interface SampleRow {
   readonly ip?: string;
   readonly count?: number;
   readonly disposition?: string;
@@ -17,7 +17,7 @@ export interface MadeRow {
   readonly reasons?: readonly string[];
 }
 
-export interface MadeReport {
+export interface SampleReport {
   readonly domain?: string;
   readonly org?: string;
   readonly email?: string;
@@ -26,11 +26,11 @@ export interface MadeReport {
   readonly begin?: number;
   readonly end?: number;
   readonly policy?: string;
-  readonly rows?: readonly MadeRow[];
+  readonly rows?: readonly SampleRow[];
 }
 
 /** 2026-01-01, a whole day: what a report is about unless it says otherwise. */
-export const MADE_DAY_S = 1_767_225_600;
+export const SAMPLE_DAY_S = 1_767_225_600;
 const DAY_S = 86_400;
 
 const words = (text: string): readonly [string, string, string] => {
@@ -38,7 +38,7 @@ const words = (text: string): readonly [string, string, string] => {
   return [first, second, rest.join(" ")];
 };
 
-const rowXml = (row: MadeRow, domain: string): string => {
+const rowXml = (row: SampleRow, domain: string): string => {
   const { ip = "192.0.2.1", count = 1, disposition = "none", dkim = "pass", spf = "pass", headerFrom = domain } = row;
   const { dkimResults = [`${domain} ${dkim} s1`], spfResults = [`${domain} ${spf}`], reasons = [] } = row;
   const reasonXml = reasons.map((text) => {
@@ -58,9 +58,9 @@ const rowXml = (row: MadeRow, domain: string): string => {
 };
 
 /** The XML of an aggregate report. */
-export const madeReportXml = (report: MadeReport = {}): string => {
+export const sampleReportXml = (report: SampleReport = {}): string => {
   const { domain = "example.com", org = "receiver.example", email = "dmarc@receiver.example" } = report;
-  const { reportId = "1", begin = MADE_DAY_S, end = begin + DAY_S - 1, rows = [{}] } = report;
+  const { reportId = "1", begin = SAMPLE_DAY_S, end = begin + DAY_S - 1, rows = [{}] } = report;
   const { policy = "<adkim>r</adkim><aspf>r</aspf><p>none</p><sp>none</sp><pct>100</pct>" } = report;
   return `<?xml version="1.0" encoding="UTF-8"?>
 <feedback><version>1.0</version><report_metadata><org_name>${org}</org_name><email>${email}</email><report_id>${reportId}</report_id><date_range><begin>${begin}</begin><end>${end}</end></date_range></report_metadata><policy_published><domain>${domain}</domain>${policy}</policy_published>${rows.map((row) => rowXml(row, domain)).join("\n")}</feedback>
@@ -68,9 +68,9 @@ export const madeReportXml = (report: MadeReport = {}): string => {
 };
 
 /** A mail that brings a report as a gzip file, as most reporters send it. */
-export const madeReportMail = (report: MadeReport = {}, to = "token@reports.example"): Buffer => {
+export const sampleReportMail = (report: SampleReport = {}, to = "token@reports.example"): Buffer => {
   const { domain = "example.com", org = "receiver.example", email = "dmarc@receiver.example", reportId = "1" } = report;
-  const lines = gzipSync(madeReportXml(report))
+  const lines = gzipSync(sampleReportXml(report))
     .toString("base64")
     .match(/.{1,76}/g);
   return Buffer.from(

@@ -3,8 +3,8 @@ import { isIP } from "node:net";
 import { Glob } from "bun";
 import { silentLog } from "./silent-log.ts";
 import records from "../../fixtures/dmarc/records.json" with { type: "json" };
-import { createAuthenticityCheck } from "../dmarc/authenticity/authenticity.ts";
-import { readSignedMail } from "../dmarc/authenticity/authenticity-header.ts";
+import { createMailAuthentication } from "../dmarc/authentication/mail-authentication.ts";
+import { readSignedMail } from "../dmarc/authentication/signed-mail.ts";
 import { mergeRua, type RuaMerge } from "../dmarc/record/merge.ts";
 import { readReportFile } from "../dmarc/report/read-file.ts";
 import { readReport } from "../dmarc/report/read-report.ts";
@@ -116,8 +116,8 @@ const deaf: DnsResolver = {
   }),
 };
 const clock = createTestClock();
-const judgeInTheDark = createAuthenticityCheck({ log: silentLog, resolver: deaf, clock });
-const judgeWithoutKeys = createAuthenticityCheck({ log: silentLog, resolver: createZoneResolver({}), clock });
+const judgeInTheDark = createMailAuthentication({ log: silentLog, resolver: deaf, clock });
+const judgeWithoutKeys = createMailAuthentication({ log: silentLog, resolver: createZoneResolver({}), clock });
 const ENVELOPE = { client: "8.8.4.4", helo: "mx.receiver.example", mailFrom: "dmarc@receiver.example" };
 
 const checkAuthenticity = async (input: Uint8Array): Promise<void> => {

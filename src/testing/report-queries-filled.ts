@@ -1,25 +1,25 @@
-import { type MadeRow, MADE_DAY_S } from "./dmarc-reports.ts";
+import { type SampleRow, SAMPLE_DAY_S } from "./dmarc-reports.ts";
 import type { createReportQueries } from "./report-queries.ts";
 
 type ReadingWorld = ReturnType<ReturnType<typeof createReportQueries>>;
 const DAY_S = 86_400;
 
 /** Mail of the domain's own, aligned. */
-export const OWN: MadeRow = { ip: "8.8.8.8", count: 90 };
+export const OWN: SampleRow = { ip: "8.8.8.8", count: 90 };
 /** Mail by a service that proves its own name only. */
-export const SERVICE: MadeRow = {
+export const SERVICE: SampleRow = {
   ...{ ip: "9.9.9.9", count: 6, disposition: "quarantine", dkim: "fail", spf: "fail" },
   dkimResults: ["sendgrid.net pass s1"],
   spfResults: ["em.sendgrid.net pass"],
 };
 /** Mail that nothing speaks for. */
-export const STRANGER: MadeRow = {
+export const STRANGER: SampleRow = {
   ...{ ip: "5.5.5.5", count: 3, disposition: "reject", dkim: "fail", spf: "fail" },
   dkimResults: [],
   spfResults: ["example.com fail"],
 };
 /** Mail that a list passed on. */
-export const FORWARDED: MadeRow = {
+export const FORWARDED: SampleRow = {
   ...STRANGER,
   ip: "6.6.6.6",
   count: 1,
@@ -31,7 +31,7 @@ export const FORWARDED: MadeRow = {
 export const fillReportQueries = async (world: ReadingWorld) => {
   const domain = world.enrol();
   await world.give({ rows: [OWN, SERVICE, STRANGER, FORWARDED] });
-  await world.give({ org: "Other Receiver", begin: MADE_DAY_S - DAY_S, rows: [{ ...OWN, count: 10 }] });
+  await world.give({ org: "Other Receiver", begin: SAMPLE_DAY_S - DAY_S, rows: [{ ...OWN, count: 10 }] });
   const get = (path: string, options: Parameters<typeof world.request>[2] = {}) =>
     world.request("GET", `${domain.id}/${path}`, options);
   return { ...world, domain, get };

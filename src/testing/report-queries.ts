@@ -7,7 +7,7 @@ import { openDb } from "../db/open.ts";
 import { createReportAuthorStore } from "../dmarc/domains/report-author-store.ts";
 import { createDomainStore, type DomainRow } from "../dmarc/domains/domain-store.ts";
 import { createIngest } from "../dmarc/ingest/ingest.ts";
-import { createCountStore } from "../dmarc/ingest/ingest-store.ts";
+import { createCountStore } from "../dmarc/ingest/count-store.ts";
 import { createIngestionStore } from "../dmarc/ingest/ingestion-store.ts";
 import { createRecordStore } from "../dmarc/queries/record-store.ts";
 import { createRecordExportRoutes } from "../dmarc/queries/record-export-routes.ts";
@@ -23,10 +23,10 @@ import { createBudgets } from "../http/holdings.ts";
 import { createServer } from "../server.ts";
 import { createTestClock } from "./clock.ts";
 import { madeDomain } from "./dmarc-domain.ts";
-import { MADE_DAY_S, type MadeReport, madeReportXml } from "./dmarc-reports.ts";
+import { SAMPLE_DAY_S, type SampleReport, sampleReportXml } from "./dmarc-reports.ts";
 
 /** 2026-01-01, in days since 1970. */
-export const MADE_DAY = MADE_DAY_S / 86_400;
+export const MADE_DAY = SAMPLE_DAY_S / 86_400;
 const A_YEAR_MS = 365 * 86_400_000;
 
 const ACCOUNT = "account";
@@ -115,8 +115,8 @@ export const createReportQueries = () => {
       enrol,
       take,
       /** Takes a report in; each has an id of its own unless told. */
-      give: (report: MadeReport = {}): Promise<void> =>
-        take(Buffer.from(madeReportXml({ reportId: `made-${++serial}`, ...report })), "report.xml"),
+      give: (report: SampleReport = {}): Promise<void> =>
+        take(Buffer.from(sampleReportXml({ reportId: `made-${++serial}`, ...report })), "report.xml"),
       /** What the DNS has said of an address; null: that it has no name. */
       nameAddress: (ip: string, name: string | null, isConfirmed = name !== null): void =>
         void db.sqlite

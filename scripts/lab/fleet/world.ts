@@ -6,7 +6,7 @@ import { err } from "../../../src/base/errors.ts";
 import { composeService, type ServiceDeps } from "../../../src/compose.ts";
 import { readConfig } from "../../../src/config.ts";
 import { openDb } from "../../../src/db/open.ts";
-import { createReception } from "../../../src/dmarc/ingest/reception.ts";
+import { createReportMailRules } from "../../../src/dmarc/ingest/report-mail-rules.ts";
 import { createFleetClock, type FleetClock, settle } from "./clock.ts";
 import { createFleetDns, type FleetDns } from "./dns.ts";
 import { type MailSink, startMailSink } from "./mail-sink.ts";
@@ -55,7 +55,13 @@ const startService = async (parts: Parts) => {
   const { dmarc } = service;
   const { clock } = parts.platform;
   await dmarc.start();
-  const reception = createReception({ ...dmarc, domains: dmarc.store, reportHost: REPORT_HOST, clock, log: parts.log });
+  const reception = createReportMailRules({
+    ...dmarc,
+    domains: dmarc.store,
+    reportHost: REPORT_HOST,
+    clock,
+    log: parts.log,
+  });
   return { ...service, reception };
 };
 

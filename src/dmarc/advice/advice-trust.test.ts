@@ -1,18 +1,18 @@
 import { expect, test } from "bun:test";
 import { DAY_MS } from "../../base/days.ts";
 import { createTestClock } from "../../testing/clock.ts";
-import { MADE_DAY_S, madeReportMail } from "../../testing/dmarc-reports.ts";
+import { SAMPLE_DAY_S, sampleReportMail } from "../../testing/dmarc-reports.ts";
 import { createZoneResolver } from "../../testing/dns-zone.ts";
-import { createIngestWorlds } from "../../testing/ingest-world.ts";
+import { createIngestHarness } from "../../testing/ingest-harness.ts";
 import { createRollupStore } from "../sources/rollup-store.ts";
 import { createSourceReader } from "../sources/source-reader.ts";
 import { summarizeDomain } from "../queries/summary.ts";
 import { createAdvisor } from "./advice-for.ts";
 
-const newWorld = createIngestWorlds();
+const newWorld = createIngestHarness();
 
 test("forged reports change nothing in advice, which says how much it leaves out, as the summary does", async () => {
-  const clock = createTestClock(MADE_DAY_S * 1000 + 2 * DAY_MS);
+  const clock = createTestClock(SAMPLE_DAY_S * 1000 + 2 * DAY_MS);
   const world = newWorld({
     clock,
     authenticate: async () => ({
@@ -26,11 +26,11 @@ test("forged reports change nothing in advice, which says how much it leaves out
     return createAdvisor({ reading, reader, clock, resolver: createZoneResolver({}) })(domain);
   };
   const genuine = [{ count: 60 }, { count: 40, dkim: "fail", spf: "fail", ip: "192.0.2.9" }] as const;
-  await world.upload(madeReportMail({ reportId: "genuine", rows: genuine }));
+  await world.upload(sampleReportMail({ reportId: "genuine", rows: genuine }));
   const before = await advise();
   expect(before.unauthenticated_percent).toBe(0);
   for (let at = 0; at < 5; at += 1) {
-    const forged = madeReportMail({ org: `google${at}.com`, reportId: `f${at}`, rows: [{ count: 180 }] });
+    const forged = sampleReportMail({ org: `google${at}.com`, reportId: `f${at}`, rows: [{ count: 180 }] });
     const { row } = await world.upload(forged, {
       via: "smtp",
       client: "192.0.2.1",
@@ -44,7 +44,7 @@ test("forged reports change nothing in advice, which says how much it leaves out
   expect(unauthenticated_percent).toBe(90);
   expect(notes.map(({ code }) => code)).toContain("unauthenticated_reports");
   const store = createRollupStore(world.db);
-  const day = Math.floor((MADE_DAY_S * 1000) / DAY_MS);
+  const day = Math.floor((SAMPLE_DAY_S * 1000) / DAY_MS);
   const parts = { store, reader: createSourceReader({ store }) };
   expect(summarizeDomain(parts, domain, { fromDay: day, toDay: day })).toMatchObject({
     ...{ messages: 1_000, unauthenticated_messages: 900, unauthenticated_percent: 90 },

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { createApps } from "../../testing/app.ts";
-import { MADE_DAY_S, type MadeReport, type MadeRow, madeReportXml } from "../../testing/dmarc-reports.ts";
+import { SAMPLE_DAY_S, type SampleReport, type SampleRow, sampleReportXml } from "../../testing/dmarc-reports.ts";
 import { adviceSchema } from "../advice/advice-schemas.ts";
 import { alertsSchema } from "./alert-view.ts";
 
@@ -14,13 +14,13 @@ describe("reports that come through the interface", () => {
     const { body } = await app.request("POST", "/v1/dmarc/domains", { key, body: { domain: "shop.example" } });
     const { id } = body.domain as { id: string };
     await app.request("POST", `/v1/dmarc/domains/${id}/verify`, { key });
-    const give = async (report: MadeReport) => {
-      const xml = madeReportXml({ domain: "shop.example", ...report });
+    const give = async (report: SampleReport) => {
+      const xml = sampleReportXml({ domain: "shop.example", ...report });
       const answer = await app.request("POST", "/v1/dmarc/reports", { key, body: xml });
       expect([answer.status, answer.text.includes("stored")]).toEqual([200, true]);
     };
     for (let n = 0; n < 14; n++) {
-      const begin = MADE_DAY_S - n * DAY_S;
+      const begin = SAMPLE_DAY_S - n * DAY_S;
       await give({ reportId: `a${n}`, begin, end: begin + DAY_S - 1, rows: [{ count: 150 }] });
     }
     const { raiseDmarcAlerts } = app.service.dmarc.jobs;
@@ -52,7 +52,7 @@ describe("reports that come through the interface", () => {
     const key = app.newKey();
     const { body } = await app.request("POST", "/v1/dmarc/domains", { key, body: { domain: "shop.example" } });
     const { id } = body.domain as { id: string };
-    const rows = (result: "pass" | "fail"): readonly MadeRow[] => [
+    const rows = (result: "pass" | "fail"): readonly SampleRow[] => [
       {
         ip: "192.0.2.1",
         count: 150,
@@ -64,8 +64,8 @@ describe("reports that come through the interface", () => {
       { ip: "192.0.2.2", count: 150, dkimResults: ["shop.example pass google"] },
     ];
     for (let n = 0; n < 16; n++) {
-      const begin = MADE_DAY_S - n * DAY_S;
-      const xml = madeReportXml({
+      const begin = SAMPLE_DAY_S - n * DAY_S;
+      const xml = sampleReportXml({
         domain: "shop.example",
         reportId: `a${n}`,
         begin,
@@ -91,13 +91,13 @@ describe("reports that come through the interface", () => {
     const { body } = await app.request("POST", "/v1/dmarc/domains", { key, body: { domain: "shop.example" } });
     const { id } = body.domain as { id: string };
     for (let n = 0; n < 16; n++) {
-      const begin = MADE_DAY_S - n * DAY_S;
+      const begin = SAMPLE_DAY_S - n * DAY_S;
       const result = n < 2 ? "temperror" : "pass";
-      const row: MadeRow = {
+      const row: SampleRow = {
         ...{ ip: "192.0.2.1", count: 150, dkim: n < 2 ? "fail" : "pass", spf: "fail" },
         ...{ dkimResults: [`shop.example ${result} mail`], spfResults: [] },
       };
-      const xml = madeReportXml({
+      const xml = sampleReportXml({
         domain: "shop.example",
         reportId: `a${n}`,
         begin,

@@ -1,20 +1,29 @@
 import { describe, expect, test } from "bun:test";
-import type { DkimResult, SpfResult } from "../report/report-row.ts";
+import type { DkimAuthResult, SpfAuthResult } from "../report/report-row.ts";
 import { type CauseRecord, causeText, type FailureCause, findCauses } from "./failure-causes.ts";
 
-const dkim = (domain: string, selector: string | null, result: DkimResult["result"], words: string | null = null) => ({
+const dkim = (
+  domain: string,
+  selector: string | null,
+  result: DkimAuthResult["result"],
+  words: string | null = null,
+) => ({
   domain,
   selector,
   result,
   humanResult: words,
 });
-const spf = (domain: string, result: SpfResult["result"]): SpfResult => ({
+const spf = (domain: string, result: SpfAuthResult["result"]): SpfAuthResult => ({
   domain,
   scope: "mfrom",
   result,
   humanResult: null,
 });
-const record = (dkimResults: readonly DkimResult[], spfResults: readonly SpfResult[], count = 10): CauseRecord => ({
+const record = (
+  dkimResults: readonly DkimAuthResult[],
+  spfResults: readonly SpfAuthResult[],
+  count = 10,
+): CauseRecord => ({
   ...{ day: 1, count, isAligned: true },
   dkimResults,
   spfResults,

@@ -1,4 +1,4 @@
-import type { DkimResult, SpfResult } from "../report/report-row.ts";
+import type { DkimAuthResult, SpfAuthResult } from "../report/report-row.ts";
 import { isRelaxedAligned } from "../ingest/source-key.ts";
 
 /** A record as far as it tells why mail fails. */
@@ -6,8 +6,8 @@ export interface CauseRecord {
   readonly day: number;
   readonly count: number;
   readonly isAligned: boolean;
-  readonly dkimResults: readonly DkimResult[];
-  readonly spfResults: readonly SpfResult[];
+  readonly dkimResults: readonly DkimAuthResult[];
+  readonly spfResults: readonly SpfAuthResult[];
 }
 
 export const CAUSE_CODES = ["dkim_failing", "dkim_missing", "spf_failing", "spf_missing"] as const;

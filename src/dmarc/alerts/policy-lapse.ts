@@ -7,7 +7,7 @@ import type { DomainRow, DomainStore } from "../domains/domain-store.ts";
 import { policyView } from "../domains/domain-view.ts";
 import type { Alert, RaiseAlert } from "../domains/raise.ts";
 import type { PublishedPolicy } from "../report/report.ts";
-import type { Policy } from "../report/report-values.ts";
+import type { PolicyKeyword } from "../report/report-values.ts";
 import type { PolicyLapseStore, ReportedPolicy } from "./policy-lapse-store.ts";
 
 /** Days on which reporters found a weaker policy than the service ever did. */
@@ -21,7 +21,7 @@ export interface PolicyLapse {
 
 /** What a domain's policy is, and since when. */
 export interface OwnPolicy {
-  readonly p: Policy;
+  readonly p: PolicyKeyword;
   /** Since when the service believes no weaker one. */
   readonly sinceMs: number;
 }
@@ -34,9 +34,9 @@ const NEWS_DAYS = 7;
 const SETTLED_MS = 3 * DAY_MS;
 const HISTORY_MAX = 100;
 const REPORTERS_TOLD_MAX = 10;
-const ORDER: readonly Policy[] = ["none", "quarantine", "reject"];
+const ORDER: readonly PolicyKeyword[] = ["none", "quarantine", "reject"];
 
-const strengthOf = (p: Policy): number => ORDER.indexOf(p);
+const strengthOf = (p: PolicyKeyword): number => ORDER.indexOf(p);
 
 /**
  * The lapses that reports prove: a reporter that found the policy as it is before found a weaker one on a later day, and the
@@ -89,7 +89,7 @@ const SUBJECT = "reports:";
  */
 export const createPolicyLapseReview = ({ store, domains, raise }: PolicyLapseDeps) => {
   /** Since when no weaker `p` was believed. */
-  const heldSinceMs = (number: number, p: Policy, nowMs: number): number => {
+  const heldSinceMs = (number: number, p: PolicyKeyword, nowMs: number): number => {
     let sinceMs = nowMs;
     for (const { body, atMs } of domains.listHistory(number, { before: null, limit: HISTORY_MAX })) {
       const { policy } = historyBodySchema.parse(JSON.parse(body));

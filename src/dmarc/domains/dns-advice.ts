@@ -1,4 +1,4 @@
-import type { Discovery } from "../record/discovery.ts";
+import type { PolicyDiscovery } from "../record/discovery.ts";
 import type { DnsRecordView } from "./domain-schemas.ts";
 import type { DnsCheck } from "./domain-state.ts";
 import { recordFaults } from "../record/record-faults.ts";
@@ -9,7 +9,7 @@ import { dmarcRecordsIn, recordHost } from "../record/record-published.ts";
 export interface AdvisedBy {
   /** Our reporting address. */
   readonly ours: string;
-  readonly discovery: Discovery;
+  readonly discovery: PolicyDiscovery;
   /** The check whether receivers may report to us. */
   readonly authorised: Pick<DnsCheck, "ok" | "message">;
 }
@@ -30,7 +30,7 @@ export const adviseRecord = (domain: string, { ours, discovery, authorised }: Ad
 };
 
 /** A new record depends on the policy that applies today: without that, none can be advised. */
-const failureOf = (discovery: Discovery): Omit<MergeFailure, "kind"> | null => {
+const failureOf = (discovery: PolicyDiscovery): Omit<MergeFailure, "kind"> | null => {
   if (discovery.kind !== "indefinite") return null;
   const { published, host, outcome } = discovery;
   const isNew = published.kind !== "failure" && dmarcRecordsIn(published.texts).length === 0;
@@ -49,7 +49,7 @@ const unknownView = (host: string, { host: asked, outcome }: Omit<MergeFailure, 
   warnings: [],
 });
 
-const faultNotes = (discovery: Discovery): readonly string[] => {
+const faultNotes = (discovery: PolicyDiscovery): readonly string[] => {
   const faults = discovery.kind === "own" ? recordFaults(discovery.record) : [];
   return faults.length === 0 ? [] : [`Yet the record is to be mended: ${faults.join(" ")}`];
 };

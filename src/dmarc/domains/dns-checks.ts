@@ -1,6 +1,6 @@
 import type { Result } from "../../base/errors.ts";
 import type { Authorisation, NameTooLong } from "../record/authorisation.ts";
-import type { Discovery } from "../record/discovery.ts";
+import type { PolicyDiscovery } from "../record/discovery.ts";
 import type { ValidRecord } from "../record/record.ts";
 import { recordFaults, ruaTags } from "../record/record-faults.ts";
 import { dmarcRecordsIn, recordHost } from "../record/record-published.ts";
@@ -24,7 +24,7 @@ const shortenText = (text: string | null): string | null =>
     : `${text.slice(0, SHOWN_CHARACTERS_MAX).toWellFormed()}…`;
 
 /** The texts at the name that are DMARC records; null when the DNS could not say. */
-export const recordsOf = ({ published }: Discovery): string[] | null =>
+export const recordsOf = ({ published }: PolicyDiscovery): string[] | null =>
   published.kind === "failure" && published.outcome !== "invalid_name"
     ? null
     : dmarcRecordsIn(published.kind === "failure" ? [] : published.texts).map(({ text }) => text);
@@ -32,7 +32,7 @@ export const recordsOf = ({ published }: Discovery): string[] | null =>
 interface RecordFacts {
   readonly records: readonly string[] | null;
   readonly expected: string | null;
-  readonly discovery: Discovery;
+  readonly discovery: PolicyDiscovery;
 }
 
 /** Whether there is exactly one record; with what makes receivers take it otherwise than it looks. */
@@ -57,7 +57,7 @@ export const recordCheck = (domain: string, { records, expected, discovery }: Re
 };
 
 /** Whether our address is in the `rua` of the domain's own record. */
-export const addressCheck = (domain: string, ours: string, discovery: Discovery): DnsCheck => {
+export const addressCheck = (domain: string, ours: string, discovery: PolicyDiscovery): DnsCheck => {
   const expected = mailtoUri(ours);
   const base = { code: "reporting_address" as const, observed: null, expected };
   const records = recordsOf(discovery);
@@ -96,7 +96,7 @@ const whereSentence = (holders: readonly boolean[]): string => {
   return `The reporting address is in rua tag ${where + 1} of ${holders.length}: receivers differ in which one they take, or ignore the record. Put all destinations into one rua tag.`;
 };
 
-const failureMessage = ({ published }: Discovery, host: string): string =>
+const failureMessage = ({ published }: PolicyDiscovery, host: string): string =>
   `The DNS could not say what stands at ${host} (${published.kind === "failure" ? published.outcome : "no answer"}).`;
 
 /** A record that turns reports elsewhere allows receivers to report, but not to us. */

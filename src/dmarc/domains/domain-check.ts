@@ -2,7 +2,7 @@ import type { Clock } from "../../base/clock.ts";
 import { type DnsResponse, type DnsResolver, type DnsType, emptyResponse } from "../../net/dns.ts";
 import { type Authorisation, checkAuthorisation, type NameTooLong } from "../record/authorisation.ts";
 import type { Result } from "../../base/errors.ts";
-import { type Discovery, discoverPolicy } from "../record/discovery.ts";
+import { type PolicyDiscovery, discoverPolicy } from "../record/discovery.ts";
 import {
   addressCheck,
   authorisationOf,
@@ -106,7 +106,7 @@ const endingWith = (resolver: DnsResolver, signal: AbortSignal): DnsResolver => 
 interface Answers {
   readonly domain: string;
   readonly ours: string;
-  readonly discovery: Discovery;
+  readonly discovery: PolicyDiscovery;
   readonly authorisation: Result<Authorisation, NameTooLong>;
 }
 
@@ -138,7 +138,7 @@ const verdictOf = (checks: readonly DnsCheck[]): CheckOutcome => {
 };
 
 /** The policy that applies: null when there is none, undefined when the DNS could not say. */
-const policyOf = (discovery: Discovery): StatePolicy | null | undefined => {
+const policyOf = (discovery: PolicyDiscovery): StatePolicy | null | undefined => {
   if (discovery.kind === "indefinite") return undefined;
   if (discovery.kind === "none") return null;
   const { policy, record } = discovery;

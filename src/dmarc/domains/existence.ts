@@ -1,5 +1,5 @@
 import { type DnsResolver, isDefinite } from "../../net/dns.ts";
-import type { Discovery } from "../record/discovery.ts";
+import type { PolicyDiscovery } from "../record/discovery.ts";
 
 /**
  * Puts right what a domain inherits when its name does not exist in the DNS: then the `np` of the record above applies to it, not
@@ -9,8 +9,8 @@ import type { Discovery } from "../record/discovery.ts";
 export const applyNonexistentPolicy = async (
   resolver: DnsResolver,
   domain: string,
-  discovery: Discovery,
-): Promise<Discovery> => {
+  discovery: PolicyDiscovery,
+): Promise<PolicyDiscovery> => {
   if (discovery.kind !== "inherited" || discovery.policy.p === discovery.policy.np) return discovery;
   const { outcome, cnames } = await resolver.resolve(domain, "A");
   if (!isDefinite(outcome)) {

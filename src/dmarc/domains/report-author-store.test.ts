@@ -1,10 +1,10 @@
 import { expect, test } from "bun:test";
-import { createIngestWorlds } from "../../testing/ingest-world.ts";
-import { MADE_DAY_S, madeReportMail } from "../../testing/dmarc-reports.ts";
+import { createIngestHarness } from "../../testing/ingest-harness.ts";
+import { SAMPLE_DAY_S, sampleReportMail } from "../../testing/dmarc-reports.ts";
 import { createTestClock } from "../../testing/clock.ts";
 import { AUTHORS_MAX, createReportAuthorStore } from "./report-author-store.ts";
 
-const newWorld = createIngestWorlds();
+const newWorld = createIngestHarness();
 
 test("so many authors are remembered, and of those from whom nothing comes any more others take the place", () => {
   const { db } = newWorld();
@@ -23,18 +23,18 @@ test("so many authors are remembered, and of those from whom nothing comes any m
 
 test("an author is who brought a trusted report by mail: no forger, and no file", async () => {
   const world = newWorld({
-    clock: createTestClock((MADE_DAY_S + 2 * 86_400) * 1000),
+    clock: createTestClock((SAMPLE_DAY_S + 2 * 86_400) * 1000),
     authenticate: async ({ mailFrom }) => ({
       ...{ authenticity: "pass", from: mailFrom?.split("@")[1] ?? null, spf: null, dkim: [], dmarc: null, message: "" },
     }),
   });
   const { number } = world.enrol("example.com");
-  const mail = madeReportMail();
+  const mail = sampleReportMail();
   for (const from of ["a@attacker.example", "a@mx.receiver.example"]) {
     const came = { via: "smtp", domain: number, client: "192.0.2.1", helo: "x", mailFrom: from } as const;
     await world.upload(mail, came);
   }
-  await world.upload(madeReportMail({ org: "file.example", reportId: "2" }));
+  await world.upload(sampleReportMail({ org: "file.example", reportId: "2" }));
   const [author, ...others] = world.all<{ author: string; usage_bytes: number }>("SELECT * FROM dmarc_report_authors");
   expect([author?.author, others]).toEqual(["receiver.example", []]);
   expect(author?.usage_bytes).toBeGreaterThan(mail.byteLength);

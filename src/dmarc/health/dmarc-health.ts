@@ -1,4 +1,4 @@
-import { type Discovery, discoverPolicy } from "../record/discovery.ts";
+import { type PolicyDiscovery, discoverPolicy } from "../record/discovery.ts";
 import { dmarcRecordsIn, recordHost } from "../record/record-published.ts";
 import type { ValidRecord } from "../record/record.ts";
 import type { RecordWarning, RecordWarningCode } from "../record/record-warning.ts";
@@ -40,12 +40,12 @@ export const checkDmarcRecord = async (dns: HealthDns, domain: string): Promise<
   };
 };
 
-const failureOf = (discovery: Discovery): string | null => {
+const failureOf = (discovery: PolicyDiscovery): string | null => {
   if (discovery.kind !== "indefinite") return null;
   return uncheckedSentence({ name: discovery.host, type: "TXT", outcome: discovery.outcome });
 };
 
-const findingsOf = (domain: string, discovery: Discovery): readonly HealthFinding[] => {
+const findingsOf = (domain: string, discovery: PolicyDiscovery): readonly HealthFinding[] => {
   const host = recordHost(domain);
   const { published } = discovery;
   const own = published.kind === "failure" ? [] : dmarcRecordsIn(published.texts);

@@ -1,20 +1,20 @@
 import { describe, expect, test } from "bun:test";
 import { createLog } from "../../base/log.ts";
-import { MADE_DAY_S } from "../../testing/dmarc-reports.ts";
+import { SAMPLE_DAY_S } from "../../testing/dmarc-reports.ts";
 import { createTestClock } from "../../testing/clock.ts";
-import { createIngestWorlds, insertDomain } from "../../testing/ingest-world.ts";
+import { createIngestHarness, insertDomain } from "../../testing/ingest-harness.ts";
 import { createZoneResolver } from "../../testing/dns-zone.ts";
 import type { DomainHealth } from "./health-sections.ts";
 import { createHealthPasses } from "./health-passes.ts";
 import { HEALTH_FRESH_MS, HealthRuns } from "./health-runs.ts";
 import { createHealthStore } from "./health-store.ts";
 
-const newWorld = createIngestWorlds();
+const newWorld = createIngestHarness();
 const HOUR_MS = 3_600_000;
 const ASK = { refresh: false, selectors: [], priority: "realtime" } as const;
 
 const start = () => {
-  const clock = createTestClock(MADE_DAY_S * 1000);
+  const clock = createTestClock(SAMPLE_DAY_S * 1000);
   const { db } = newWorld({ clock });
   const logged: string[] = [];
   const store = createHealthStore(db);

@@ -1,6 +1,6 @@
 import type { Db, Tx } from "../../db/open.ts";
 import type { KeyMode } from "../../base/secrets.ts";
-import { RANK_STEP } from "../ingest/ingest-row.ts";
+import { RANK_STEP } from "../ingest/row-facts.ts";
 import type { RecordBody } from "../ingest/report-store.ts";
 import type { DomainHealth } from "./health-sections.ts";
 import { domainHealthSchema } from "./health-schemas.ts";

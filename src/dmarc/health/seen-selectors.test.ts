@@ -1,23 +1,25 @@
 import { expect, test } from "bun:test";
 import { DAY_MS, dayOfTime } from "../../base/days.ts";
 import { createTestClock } from "../../testing/clock.ts";
-import { MADE_DAY_S, madeReportXml, type MadeRow } from "../../testing/dmarc-reports.ts";
-import { createIngestWorlds } from "../../testing/ingest-world.ts";
+import { SAMPLE_DAY_S, sampleReportXml, type SampleRow } from "../../testing/dmarc-reports.ts";
+import { createIngestHarness } from "../../testing/ingest-harness.ts";
 import { createHealthStore } from "./health-store.ts";
 import { findSeenSelectors, SELECTOR_DAYS } from "./seen-selectors.ts";
 
-const newWorld = createIngestWorlds();
-const TODAY = dayOfTime(MADE_DAY_S * 1000);
+const newWorld = createIngestHarness();
+const TODAY = dayOfTime(SAMPLE_DAY_S * 1000);
 
 const seenIn = async (
-  reports: ReadonlyArray<{ readonly back: number; readonly rows: readonly MadeRow[] }>,
+  reports: ReadonlyArray<{ readonly back: number; readonly rows: readonly SampleRow[] }>,
   today = TODAY,
 ) => {
-  const world = newWorld({ clock: createTestClock(MADE_DAY_S * 1000 + 2 * DAY_MS) });
+  const world = newWorld({ clock: createTestClock(SAMPLE_DAY_S * 1000 + 2 * DAY_MS) });
   const domain = world.enrol("example.com");
   for (const [at, { back, rows }] of reports.entries()) {
-    const begin = MADE_DAY_S - back * 86_400;
-    await world.upload(madeReportXml({ domain: "example.com", reportId: `r${at}`, begin, end: begin + 86_399, rows }));
+    const begin = SAMPLE_DAY_S - back * 86_400;
+    await world.upload(
+      sampleReportXml({ domain: "example.com", reportId: `r${at}`, begin, end: begin + 86_399, rows }),
+    );
   }
   return findSeenSelectors(createHealthStore(world.db), domain, today);
 };
@@ -45,7 +47,7 @@ test("selectors are summed over days, with the last day that they were seen and 
 });
 
 test("what never passed comes behind, and its number is limited: it may be forged", async () => {
-  const forged = Array.from({ length: 40 }, (_, at): MadeRow => ({
+  const forged = Array.from({ length: 40 }, (_, at): SampleRow => ({
     ip: `192.0.2.${at}`,
     count: 1_000,
     dkim: "fail",

@@ -1,6 +1,6 @@
 import { nextTurn } from "../../base/clock.ts";
 import { organisationalDomain } from "../../mail/organisational-domain.ts";
-import type { DkimResult } from "../report/report-row.ts";
+import type { DkimAuthResult } from "../report/report-row.ts";
 import type { HealthStore } from "./health-store.ts";
 import { isSelector, SELECTORS_MAX, type SelectorUse, type WantedSelector } from "./selectors.ts";
 
@@ -25,7 +25,7 @@ export const findSeenSelectors = async (
 ): Promise<readonly WantedSelector[]> => {
   const isAligned = alignment(domain);
   const sums = new Map<string, SelectorSum>();
-  const add = (day: number, count: number, { domain: signer, selector, result }: DkimResult): void => {
+  const add = (day: number, count: number, { domain: signer, selector, result }: DkimAuthResult): void => {
     if (signer === null || selector === null || result === "none" || !isSelector(selector) || !isAligned(signer))
       return;
     const key = `${selector.toLowerCase()} ${signer}`;

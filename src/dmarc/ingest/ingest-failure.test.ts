@@ -2,11 +2,11 @@ import { describe, expect, test } from "bun:test";
 import { DAY_MS } from "../../base/days.ts";
 import { newId } from "../../base/secrets.ts";
 import { createApps } from "../../testing/app.ts";
-import { createIngestWorlds } from "../../testing/ingest-world.ts";
+import { createIngestHarness } from "../../testing/ingest-harness.ts";
 import { failureReportDetailSchema, failureReportsSchema } from "../queries/failure-report-schemas.ts";
 import { FAILURE_REPORTS_PER_DAY_MAX } from "./ingest-failure.ts";
 
-const newWorld = createIngestWorlds();
+const newHarness = createIngestHarness();
 const start = createApps();
 
 const mailOf = ({ domain = "example.com", to = "bob@b.example" } = {}): string =>
@@ -38,21 +38,21 @@ const STORING = { storeFailureReports: true };
 
 describe("a failure report", () => {
   test("is quarantined, and nothing of it stored, unless its domain wants it", async () => {
-    const world = newWorld();
-    world.enrol("example.com");
+    const harness = newHarness();
+    harness.enrol("example.com");
     for (const domain of ["example.com", "stranger.example"]) {
-      const { row } = await world.upload(mailOf({ domain }));
+      const { row } = await harness.upload(mailOf({ domain }));
       expect(row).toMatchObject({ outcome: "quarantined", reason: "failure_report" });
     }
-    expect(world.count("dmarc_failure_reports")).toBe(0);
+    expect(harness.count("dmarc_failure_reports")).toBe(0);
   });
 
   test("is stored once, without what tells of people, for its domain or one below it", async () => {
-    const world = newWorld();
-    const domain = world.enrol("example.com", STORING);
-    const { row, findings } = await world.upload(mailOf({ domain: "news.example.com" }));
+    const harness = newHarness();
+    const domain = harness.enrol("example.com", STORING);
+    const { row, findings } = await harness.upload(mailOf({ domain: "news.example.com" }));
     expect(row).toMatchObject({ outcome: "stored", reason: "failure_report" });
-    const [stored] = world.all("SELECT * FROM dmarc_failure_reports");
+    const [stored] = harness.all("SELECT * FROM dmarc_failure_reports");
     expect(stored).toMatchObject({
       id: findings[0]?.report_id,
       domain: domain.number,
@@ -60,17 +60,17 @@ describe("a failure report", () => {
       is_redacted: 1,
     });
     expect(String(stored?.body)).not.toMatch(/ann|bob|bill|secret/i);
-    const again = await world.upload(mailOf({ domain: "news.example.com" }));
+    const again = await harness.upload(mailOf({ domain: "news.example.com" }));
     expect(again.row.outcome).toBe("duplicate");
     expect(again.findings[0]?.report_id).toBe(findings[0]?.report_id ?? "");
-    expect(world.count("dmarc_failure_reports")).toBe(1);
+    expect(harness.count("dmarc_failure_reports")).toBe(1);
   });
 
   test("is stored with its header where the domain wants it whole, and never with its body", async () => {
-    const world = newWorld();
-    world.enrol("example.com", { ...STORING, failureReportsRedact: false });
-    await world.upload(mailOf());
-    const [stored] = world.all("SELECT * FROM dmarc_failure_reports");
+    const harness = newHarness();
+    harness.enrol("example.com", { ...STORING, failureReportsRedact: false });
+    await harness.upload(mailOf());
+    const [stored] = harness.all("SELECT * FROM dmarc_failure_reports");
     expect(stored).toMatchObject({ is_redacted: 0 });
     expect(String(stored?.body)).toContain("Ann <ann@example.com>");
     expect(String(stored?.body)).toContain("Your bill");
@@ -78,26 +78,26 @@ describe("a failure report", () => {
   });
 
   test("is read again into the same one", async () => {
-    const world = newWorld();
-    world.enrol("example.com", STORING);
-    const { row } = await world.upload(mailOf());
-    await world.ingestions.readAgain({ accountId: row.accountId, mode: "live" }, [row.id], () => undefined);
-    expect(world.find(row.id).outcome).toBe("stored");
-    expect(world.count("dmarc_failure_reports")).toBe(1);
+    const harness = newHarness();
+    harness.enrol("example.com", STORING);
+    const { row } = await harness.upload(mailOf());
+    await harness.ingestions.readAgain({ accountId: row.accountId, mode: "live" }, [row.id], () => undefined);
+    expect(harness.find(row.id).outcome).toBe("stored");
+    expect(harness.count("dmarc_failure_reports")).toBe(1);
   });
 
   test("is stored up to a limit a day", async () => {
-    const world = newWorld();
-    const { number } = world.enrol("example.com", STORING);
+    const harness = newHarness();
+    const { number } = harness.enrol("example.com", STORING);
     for (let n = 0; n < FAILURE_REPORTS_PER_DAY_MAX; n++) {
-      world.db.sqlite.run("INSERT INTO dmarc_failure_reports VALUES (?, ?, '', ?, 1, '{}', ?)", [
-        ...[newId(), number, world.clock.nowMs(), String(n)],
+      harness.db.sqlite.run("INSERT INTO dmarc_failure_reports VALUES (?, ?, '', ?, 1, '{}', ?)", [
+        ...[newId(), number, harness.clock.nowMs(), String(n)],
       ]);
     }
-    const { row } = await world.upload(mailOf());
+    const { row } = await harness.upload(mailOf());
     expect(row).toMatchObject({ outcome: "quarantined", reason: "failure_reports_limit" });
-    await world.clock.advance(DAY_MS);
-    expect((await world.upload(mailOf())).row.outcome).toBe("stored");
+    await harness.clock.advance(DAY_MS);
+    expect((await harness.upload(mailOf())).row.outcome).toBe("stored");
   });
 
   test.each(["fail", "pass"] as const)("that came by mail counts by its authentication: %s", async (authenticity) => {
@@ -105,15 +105,15 @@ describe("a failure report", () => {
     const authenticate = async () => ({
       ...{ authenticity, from: "reporter.example", spf: null, dkim: [], dmarc: null, message, temporary: false },
     });
-    const world = newWorld({ authenticate });
-    const domain = world.enrol("example.com", { ...STORING, requireAuthenticReports: true });
+    const harness = newHarness({ authenticate });
+    const domain = harness.enrol("example.com", { ...STORING, requireAuthenticReports: true });
     const via = {
       via: "smtp",
       domain: domain.number,
       client: "192.0.2.1",
       mailFrom: "reports@reporter.example",
     } as const;
-    const { row } = await world.upload(mailOf(), via);
+    const { row } = await harness.upload(mailOf(), via);
     expect([row.outcome, row.reason]).toEqual(
       authenticity === "pass" ? ["stored", "failure_report"] : ["quarantined", "not_authentic"],
     );

@@ -2,8 +2,8 @@ import { DAY_MS, dayOfTime } from "../../base/days.ts";
 import { newId, sha256 } from "../../base/secrets.ts";
 import { redactFailureReport } from "../report/failure-redaction.ts";
 import type { FailureReport } from "../report/failure-report.ts";
-import { type Finding, findingOf } from "./ingest-finding.ts";
-import { type Batch, type Place, refusalOf, refusedAs } from "./ingest-work.ts";
+import { type IngestionFinding, ingestionFinding } from "./ingestion-finding.ts";
+import { type Batch, type ReadingInWork, refusalOf, refusedAs } from "./ingest-work.ts";
 
 /** Failure reports that are stored for a domain in a day: who is spoofed may be sent one for every message. */
 export const FAILURE_REPORTS_PER_DAY_MAX = 1_000;
@@ -12,8 +12,12 @@ export const FAILURE_REPORTS_PER_DAY_MAX = 1_000;
  * Stores what a failure report says, once, where the domain that it is about wants that; redacted before it is written unless the
  * domain wants it whole. Else it is quarantined as it was read.
  */
-export const storeFailureReport = (batch: Batch, { work, reading, named }: Place, report: FailureReport): Finding => {
-  const finding = findingOf(reading);
+export const storeFailureReport = (
+  batch: Batch,
+  { work, reading, named }: ReadingInWork,
+  report: FailureReport,
+): IngestionFinding => {
+  const finding = ingestionFinding(reading);
   const { ingestion } = work;
   const domain = report.reportedDomain === null ? undefined : batch.cover(ingestion, report.reportedDomain);
   if (domain === undefined || !domain.storeFailureReports) return finding;

@@ -3,22 +3,28 @@ import type { Log } from "../../base/log.ts";
 import { newId } from "../../base/secrets.ts";
 import type { Db } from "../../db/open.ts";
 import type { DomainRow } from "../domains/domain-store.ts";
-import { type Allowance, allowanceOf, createCounting, heaviestFirst, type PlacedRow } from "./ingest-count.ts";
-import { factsOf } from "./ingest-row.ts";
+import {
+  type SourceAllowance,
+  sourceAllowance,
+  createRowCounter,
+  heaviestFirst,
+  type PlacedRow,
+} from "./row-counter.ts";
+import { rowFacts } from "./row-facts.ts";
 import {
   coveringDomain,
   type IngestStores,
   refusalOf,
-  type Standing,
-  standingOf,
+  type ReportTrust,
+  reportTrust,
   type StagedReport,
   type Work,
 } from "./ingest-work.ts";
 import { findSame, newReportOf, StagedReportGone } from "./ingest-write.ts";
 import type { Report } from "../report/report.ts";
 import { weightOf } from "../report/report-row-size.ts";
-import { dayOf, periodProblemOf } from "./report-day.ts";
-import { contentOf, formerSamenessOf, samenessOf } from "./report-sameness.ts";
+import { dayOf, periodProblemOf } from "./report-period.ts";
+import { rowsHash, formerReportFingerprint, reportFingerprint } from "./report-fingerprint.ts";
 import type { CountedRow } from "./rollup.ts";
 
 /** Plain rows written in one transaction, or fewer longer ones: it holds the event loop for some 20 ms. */
@@ -30,7 +36,7 @@ export const LARGE_ROWS_MIN = 2_000;
 interface StagedOf {
   readonly domain: DomainRow;
   readonly report: Report;
-  readonly standing: Standing;
+  readonly standing: ReportTrust;
 }
 
 export interface StagingDeps {
@@ -68,15 +74,15 @@ export const createStaging = ({ db, stores, clock, log }: StagingDeps) => {
     const placed: CountedRow[] = [];
     const day = dayOf(report);
     const ordered = heaviestFirst(report.rows);
-    let allowance: Allowance = allowanceOf(standing);
+    let allowance: SourceAllowance = sourceAllowance(standing);
     while (placed.length < ordered.length) {
       const rows = nextRows(ordered, placed.length);
       const more = await db.commit((tx) => {
         if (!reports.isIncomplete(staged.number)) throw new StagedReportGone("a report vanished while it was written");
-        const counting = createCounting(counts, { tx, nowMs: clock.nowMs() });
+        const counting = createRowCounter(counts, { tx, nowMs: clock.nowMs() });
         counting.beginReport(allowance);
         const found = rows.map(({ row, position }) => {
-          const counted = counting.place(domain, day, row, factsOf(row, domain.domain, report.policy));
+          const counted = counting.place(domain, day, row, rowFacts(row, domain.domain, report.policy));
           const place = { report: staged.number, position, domain: domain.number, day };
           reports.insertRecord(tx, { ...place, row, counted });
           return counted;
@@ -95,10 +101,10 @@ export const createStaging = ({ db, stores, clock, log }: StagingDeps) => {
     const domain = coveringDomain(domains, work.ingestion, report.policy.domain);
     if (domain === undefined || refusalOf(work, domain, { of: report, nowMs: clock.nowMs() }) !== null) return null;
     if (periodProblemOf(report, clock.nowMs()) !== null) return null;
-    const content = contentOf(report);
-    const sameness = samenessOf(report, content);
-    const standing = standingOf(work, report);
-    const former = formerSamenessOf(report, content);
+    const content = rowsHash(report);
+    const sameness = reportFingerprint(report, content);
+    const standing = reportTrust(work, report);
+    const former = formerReportFingerprint(report, content);
     if (findSame(stores, domain, { sameness, former, standing }) !== null) return null;
     const id = newId();
     const row = newReportOf(work, { report, domain, sameness: `staged ${id}`, content });

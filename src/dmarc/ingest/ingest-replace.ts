@@ -1,11 +1,11 @@
 import type { Tx } from "../../db/open.ts";
 import type { DomainRow } from "../domains/domain-store.ts";
-import { otherNamesOf } from "./ingest-count.ts";
-import { conclusionOf, type Finding } from "./ingest-finding.ts";
-import { factsOf } from "./ingest-row.ts";
-import type { CountStore } from "./ingest-store.ts";
+import { otherNamesOf } from "./row-counter.ts";
+import { ingestionConclusion, type IngestionFinding } from "./ingestion-finding.ts";
+import { rowFacts } from "./row-facts.ts";
+import type { CountStore } from "./count-store.ts";
 import type { Batch, Work } from "./ingest-work.ts";
-import { isPastRetention } from "./report-day.ts";
+import { isPastRetention } from "./report-period.ts";
 import type { SameReport } from "./report-store.ts";
 import { addReport, addRow, dayIn, type DayRollup, entryOf, nameOf, type Rollup } from "./rollup.ts";
 
@@ -70,7 +70,7 @@ const countsOf = ({ stores }: Batch, same: SameReport, domain: DomainRow): Rollu
       return isItself ? name : otherNamesOf(domain.domain);
     });
   for (const { row, source } of stores.reports.records(same.number)) {
-    const facts = factsOf(row, domain.domain, report.policy);
+    const facts = rowFacts(row, domain.domain, report.policy);
     const name = countedNameOf(nameOf(row.headerFrom, domain.domain));
     addRow(day, reporter, { row, facts, source, name });
   }
@@ -118,9 +118,9 @@ const forgetSource = (
 const noteReplaced = ({ stores, tx }: Batch, { id, ingestion }: SameReport): void => {
   const before = stores.ingestions.findingsOf(ingestion);
   if (before === undefined) return;
-  const findings = before.map((finding): Finding => {
+  const findings = before.map((finding): IngestionFinding => {
     const isIt = finding.report_id === id && finding.outcome === "stored";
     return isIt ? { ...finding, outcome: "quarantined", reason: "replaced", report_id: null } : finding;
   });
-  stores.ingestions.conclude(tx, ingestion, { ...conclusionOf(findings), findings });
+  stores.ingestions.conclude(tx, ingestion, { ...ingestionConclusion(findings), findings });
 };

@@ -1,16 +1,20 @@
 import { newId } from "../../base/secrets.ts";
 import type { DomainRow } from "../domains/domain-store.ts";
-import { type Finding, findingOf } from "./ingest-finding.ts";
-import { type Batch, type Place, refusalOf, refusedAs, sameAs, standingOf } from "./ingest-work.ts";
-import { tlsSamenessOf } from "./report-sameness.ts";
+import { type IngestionFinding, ingestionFinding } from "./ingestion-finding.ts";
+import { type Batch, type ReadingInWork, refusalOf, refusedAs, sameAs, reportTrust } from "./ingest-work.ts";
+import { tlsReportFingerprint } from "./report-fingerprint.ts";
 import type { TlsReport } from "../report/tls-report.ts";
 
 /**
  * Stores a TLS report, once for each enrolled domain that it tells of, with the policies of that domain alone. The
  * finding names the first of them; it is a duplicate when nothing in it was new.
  */
-export const storeTlsReport = (batch: Batch, { work, reading, named }: Place, report: TlsReport): Finding => {
-  const finding = findingOf(reading);
+export const storeTlsReport = (
+  batch: Batch,
+  { work, reading, named }: ReadingInWork,
+  report: TlsReport,
+): IngestionFinding => {
+  const finding = ingestionFinding(reading);
   const { ingestion } = work;
   const covered = byDomain(report, (policyDomain) => batch.cover(ingestion, policyDomain));
   const [first] = covered;
@@ -19,8 +23,8 @@ export const storeTlsReport = (batch: Batch, { work, reading, named }: Place, re
   const wanted = covered.filter(({ domain }) => refusalOf(work, domain, about) === null);
   const refusal = wanted.length === 0 ? refusalOf(work, first.domain, about) : null;
   if (refusal !== null) return { ...finding, domain_id: first.domain.id, ...refusedAs(work, refusal, batch.nowMs) };
-  const standing = standingOf(work, about.of);
-  const name = tlsSamenessOf(report);
+  const standing = reportTrust(work, about.of);
+  const name = tlsReportFingerprint(report);
   const sameness = sameAs(name, standing);
   const stored = wanted.map(({ domain, policies }) => {
     const { reports } = batch.stores;

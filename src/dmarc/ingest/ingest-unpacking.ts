@@ -1,4 +1,4 @@
-import type { Reading } from "../report/outcome.ts";
+import type { ReportReading } from "../report/outcome.ts";
 import { createUnpackBudget, UNPACK_LIMITS, type UnpackBudget } from "../report/unpack.ts";
 
 /** What the files of one request may still unpack to. Used up as they are read. */
@@ -15,8 +15,8 @@ const TIDY_BYTES = 16 * 1024 * 1024;
  */
 export const readWithin = async (
   allowance: UnpackAllowance,
-  read: (budget: UnpackBudget) => Promise<Reading[]>,
-): Promise<Reading[] | null> => {
+  read: (budget: UnpackBudget) => Promise<ReportReading[]>,
+): Promise<ReportReading[] | null> => {
   const budget = createUnpackBudget();
   const given = Math.min(budget.bytesLeft, allowance.bytesLeft);
   if (given <= 0) return null;

@@ -1,12 +1,12 @@
 import { organisationalDomain } from "../../mail/organisational-domain.ts";
-import type { AuthenticityFinding } from "../authenticity/authenticity-verdict.ts";
+import type { AuthenticationResults } from "../authentication/authentication-results.ts";
 import type { DomainRow, DomainStore } from "../domains/domain-store.ts";
 import type { ReportAuthorStore } from "../domains/report-author-store.ts";
-import type { Context, Counting } from "./ingest-count.ts";
-import type { CountStore } from "./ingest-store.ts";
-import type { Finding, FindingReason } from "./ingest-finding.ts";
-import { type Ending, type IngestionStore, isJudgedAgain, type NewIngestion } from "./ingestion-store.ts";
-import type { Reading } from "../report/outcome.ts";
+import type { WriteContext, RowCounter } from "./row-counter.ts";
+import type { CountStore } from "./count-store.ts";
+import type { IngestionFinding, FindingReason } from "./ingestion-finding.ts";
+import { type IngestionResult, type IngestionStore, isJudgedAgain, type NewIngestion } from "./ingestion-store.ts";
+import type { ReportReading } from "../report/outcome.ts";
 import type { Report } from "../report/report.ts";
 import { type ClaimedReporter, isReportersDomain } from "../report/reporter.ts";
 import type { ReportStore } from "./report-store.ts";
@@ -36,13 +36,13 @@ export interface Work {
   readonly ingestion: NewIngestion;
   /** Whether the database has never heard of it; else it waits there, and is still to be waiting when it is written. */
   readonly isNew: boolean;
-  readonly readings: readonly Reading[];
+  readonly readings: readonly ReportReading[];
   /** Set when it could not be read: there are no readings then. */
   readonly failure: "internal_error" | "gave_up" | "upload_too_large" | null;
   /** Whether it is a mail, whose authenticity can be judged. */
   readonly isMail: boolean;
   /** What was found out about that already. */
-  readonly proof: AuthenticityFinding | null;
+  readonly proof: AuthenticationResults | null;
   /** Large reports, by the report they are of. */
   readonly staged: ReadonlyMap<Report, StagedReport>;
 }
@@ -50,15 +50,15 @@ export interface Work {
 /** What was written down. */
 export interface Written {
   readonly ingestion: NewIngestion;
-  readonly ending: Ending;
+  readonly ending: IngestionResult;
   /** Numbers of reports that it replaced: they do not count any more, and some of their rows are still to be removed. */
   readonly replaced: readonly number[];
 }
 
 /** What the works of one transaction share. */
-export interface Batch extends Context {
+export interface Batch extends WriteContext {
   readonly stores: IngestStores;
-  readonly counting: Counting;
+  readonly counting: RowCounter;
   readonly rollup: Rollup;
   /** As in `Written`, of the work that is being written. */
   readonly replaced: number[];
@@ -69,14 +69,14 @@ export interface Batch extends Context {
 }
 
 /** One reading of a work, with the ids of the reports that findings of the work named before. */
-export interface Place {
+export interface ReadingInWork {
   readonly work: Work;
-  readonly reading: Reading;
+  readonly reading: ReportReading;
   readonly named: Set<string>;
 }
 
 /** Whose word a report is. */
-export interface Standing {
+export interface ReportTrust {
   /** The owner handed it in, or its mail is authenticated as the reporter's. */
   readonly isTrusted: boolean;
   /** Of one that is not: the organisational domain that its mail is authenticated as, or `UNAUTHENTICATED`. */
@@ -85,18 +85,21 @@ export interface Standing {
   readonly authenticatedAs: string | null;
 }
 
-const VOUCHED_FOR: Standing = { isTrusted: true, author: null, authenticatedAs: null };
-const OF_NOBODY: Standing = { isTrusted: false, author: UNAUTHENTICATED, authenticatedAs: null };
+const VOUCHED_FOR: ReportTrust = { isTrusted: true, author: null, authenticatedAs: null };
+const OF_NOBODY: ReportTrust = { isTrusted: false, author: UNAUTHENTICATED, authenticatedAs: null };
 
 /** Whether it is mail that anybody may have sent: to the receiver, or to a mailbox from which it was fetched. */
-export const isMailOfAnybody = ({ via }: Pick<NewIngestion, "via">): boolean => via === "smtp" || via === "imap";
+export const isUnsolicitedMail = ({ via }: Pick<NewIngestion, "via">): boolean => via === "smtp" || via === "imap";
 
 /**
  * Whose word a report is. Files are vouched for by who has them, mails by an owner who accepted them, and nothing of test keys
  * is judged.
  */
-export const standingOf = ({ ingestion, proof }: Pick<Work, "ingestion" | "proof">, of: ClaimedReporter): Standing => {
-  if (!isMailOfAnybody(ingestion) || ingestion.mode === "test") return VOUCHED_FOR;
+export const reportTrust = (
+  { ingestion, proof }: Pick<Work, "ingestion" | "proof">,
+  of: ClaimedReporter,
+): ReportTrust => {
+  if (!isUnsolicitedMail(ingestion) || ingestion.mode === "test") return VOUCHED_FOR;
   if (proof?.authenticity === "pass" && proof.from !== null) {
     const author = organisationalDomain(proof.from) ?? proof.from;
     if (isReportersDomain(author, of)) return { isTrusted: true, author: null, authenticatedAs: author };
@@ -108,17 +111,20 @@ export const standingOf = ({ ingestion, proof }: Pick<Work, "ingestion" | "proof
 const isAccepted = ({ acceptedAtMs }: NewIngestion): boolean => typeof acceptedAtMs === "number";
 
 /** The reporter that a report is counted under. */
-export const reporterOf = ({ orgName }: ClaimedReporter, { author, authenticatedAs }: Standing): CountedReporter => ({
+export const reporterOf = (
+  { orgName }: ClaimedReporter,
+  { author, authenticatedAs }: ReportTrust,
+): CountedReporter => ({
   reporter: orgName?.toLowerCase() ?? "",
   author: author ?? authenticatedAs ?? "",
 });
 
 /** The sameness that a report is known by: those of different authors are never the same one. */
-export const sameAs = (sameness: string, { author }: Standing): string =>
+export const sameAs = (sameness: string, { author }: ReportTrust): string =>
   author === null ? sameness : `${sameness} ${author}`;
 
 /** Why a report is not counted for a domain. */
-export type Refusal = Extract<FindingReason, "not_authentic" | "authenticity_unknown" | "other_author">;
+export type ReportRefusal = Extract<FindingReason, "not_authentic" | "authenticity_unknown" | "other_author">;
 
 /**
  * Why a report is not counted for a domain; null when it is. What is proven not to be from its sender never counts, and what the
@@ -128,9 +134,9 @@ export const refusalOf = (
   work: Pick<Work, "ingestion" | "proof">,
   domain: DomainRow,
   { of, nowMs }: { readonly of: ClaimedReporter; readonly nowMs: number },
-): Refusal | null => {
+): ReportRefusal | null => {
   const { ingestion, proof } = work;
-  const standing = standingOf(work, of);
+  const standing = reportTrust(work, of);
   if (standing.isTrusted) return null;
   if (proof?.authenticity === "fail") return "not_authentic";
   // Without bytes there is nothing to be judged again.
@@ -142,14 +148,14 @@ export const refusalOf = (
 };
 
 /** Whether the DNS may say more about a mail at another time. */
-const isDoubtful = (proof: AuthenticityFinding | null): boolean => proof?.temporary === true;
+const isDoubtful = (proof: AuthenticationResults | null): boolean => proof?.temporary === true;
 
 /** What is said of a report that is refused. Who was not judged may be later, like whom the DNS did not tell enough of. */
 export const refusedAs = (
   { ingestion, proof }: Pick<Work, "ingestion" | "proof">,
-  reason: Refusal,
+  reason: ReportRefusal,
   nowMs: number,
-): Pick<Finding, "outcome" | "reason" | "doubt" | "author"> => {
+): Pick<IngestionFinding, "outcome" | "reason" | "doubt" | "author"> => {
   const refused = { outcome: "quarantined", reason } as const;
   const from = proof?.from ?? null;
   if (reason === "other_author" && from !== null) return { ...refused, author: organisationalDomain(from) ?? from };

@@ -1,31 +1,31 @@
 import { dayOfTime } from "../../base/days.ts";
 import { newId } from "../../base/secrets.ts";
 import type { DomainRow, DomainStore } from "../domains/domain-store.ts";
-import { allowanceOf, type Context, createCounting, heaviestFirst } from "./ingest-count.ts";
-import { conclusionOf, failureFinding, type Finding, findingOf } from "./ingest-finding.ts";
+import { sourceAllowance, type WriteContext, createRowCounter, heaviestFirst } from "./row-counter.ts";
+import { ingestionConclusion, failureFinding, type IngestionFinding, ingestionFinding } from "./ingestion-finding.ts";
 import { takeBackTwins } from "./ingest-replace.ts";
-import { factsOf } from "./ingest-row.ts";
+import { rowFacts } from "./row-facts.ts";
 import { storeFailureReport } from "./ingest-failure.ts";
 import { storeTlsReport } from "./ingest-tls.ts";
 import {
   type Batch,
   type IngestStores,
-  isMailOfAnybody,
+  isUnsolicitedMail,
   isTooLate,
-  type Place,
+  type ReadingInWork,
   refusalOf,
   refusedAs,
   reporterOf,
   sameAs,
-  type Standing,
-  standingOf,
+  type ReportTrust,
+  reportTrust,
   type Work,
   type Written,
 } from "./ingest-work.ts";
 import { storedBytesOf } from "../report/report-row-size.ts";
 import { countMessages, type Report } from "../report/report.ts";
-import { dayOf, isPastRetention, periodProblemOf } from "./report-day.ts";
-import { contentOf, formerSamenessOf, samenessOf } from "./report-sameness.ts";
+import { dayOf, isPastRetention, periodProblemOf } from "./report-period.ts";
+import { rowsHash, formerReportFingerprint, reportFingerprint } from "./report-fingerprint.ts";
 import type { SameReport } from "./report-store.ts";
 import { addReport, addRow, type CountedRow, dayIn } from "./rollup.ts";
 
@@ -36,13 +36,13 @@ export class StagedReportGone extends Error {}
  * Writes down what was read, with its reports, records and rollups, in the transaction given. Null for what no longer
  * waits to be read, because another process was faster.
  */
-export const writeWorks = (stores: IngestStores, context: Context, works: readonly Work[]): (Written | null)[] => {
+export const writeWorks = (stores: IngestStores, context: WriteContext, works: readonly Work[]): (Written | null)[] => {
   const { tx, nowMs } = context;
   const touched = new Map<number, { receivedAtMs: number; isNews: boolean }>();
   const batch: Batch = {
     ...context,
     stores,
-    counting: createCounting(stores.counts, context),
+    counting: createRowCounter(stores.counts, context),
     rollup: new Map(),
     replaced: [],
     cover: createCover(stores.domains),
@@ -55,7 +55,7 @@ export const writeWorks = (stores: IngestStores, context: Context, works: readon
   const written = works.map((work) => {
     if (!work.isNew && !stores.ingestions.isPending(work.ingestion.id)) return null;
     const findings = findingsOf(batch, work);
-    const ending = { ...conclusionOf(findings), findings, finishedAtMs: nowMs };
+    const ending = { ...ingestionConclusion(findings), findings, finishedAtMs: nowMs };
     if (work.isNew) stores.ingestions.insertDone(tx, work.ingestion, ending);
     else stores.ingestions.finish(tx, work.ingestion.id, ending);
     return { ingestion: work.ingestion, ending, replaced: batch.replaced.splice(0) };
@@ -77,21 +77,21 @@ const createCover = (domains: DomainStore): Batch["cover"] => {
   };
 };
 
-const findingsOf = (batch: Batch, work: Work): Finding[] => {
+const findingsOf = (batch: Batch, work: Work): IngestionFinding[] => {
   if (work.failure !== null) return [failureFinding(work.failure)];
   const named = new Set<string>();
   return work.readings.map((reading) => {
-    const place: Place = { work, reading, named };
+    const place: ReadingInWork = { work, reading, named };
     if (reading.report !== null) return takeReport(batch, place, reading.report);
     if (reading.tlsReport !== null) return storeTlsReport(batch, place, reading.tlsReport);
     if (reading.failureReport !== null) return storeFailureReport(batch, place, reading.failureReport);
-    return findingOf(reading);
+    return ingestionFinding(reading);
   });
 };
 
-const takeReport = (batch: Batch, place: Place, report: Report): Finding => {
+const takeReport = (batch: Batch, place: ReadingInWork, report: Report): IngestionFinding => {
   const { work, reading } = place;
-  const finding = findingOf(reading);
+  const finding = ingestionFinding(reading);
   const domain = batch.cover(work.ingestion, report.policy.domain);
   if (domain === undefined) {
     return reading.outcome === "empty" ? finding : { ...finding, outcome: "quarantined", reason: "foreign_domain" };
@@ -105,10 +105,10 @@ const takeReport = (batch: Batch, place: Place, report: Report): Finding => {
   }
   const problem = periodProblemOf(report, batch.nowMs);
   if (problem !== null) return { ...placed, outcome: "quarantined", reason: problem };
-  const content = work.staged.get(report)?.content ?? contentOf(report);
-  const sameness = samenessOf(report, content);
-  const standing = standingOf(work, report);
-  const same = findSame(batch.stores, domain, { sameness, standing, former: formerSamenessOf(report, content) });
+  const content = work.staged.get(report)?.content ?? rowsHash(report);
+  const sameness = reportFingerprint(report, content);
+  const standing = reportTrust(work, report);
+  const same = findSame(batch.stores, domain, { sameness, standing, former: formerReportFingerprint(report, content) });
   if (same !== null) return { ...placed, ...judgeSame(place, same, content) };
   if (standing.isTrusted) takeBackTwins(batch, work, { sameness, domain });
   const id = storeReport(batch, work, { report, domain, sameness: sameAs(sameness, standing), content, standing });
@@ -123,7 +123,7 @@ const takeReport = (batch: Batch, place: Place, report: Report): Finding => {
 interface Sought {
   readonly sameness: string;
   readonly former: string;
-  readonly standing: Standing;
+  readonly standing: ReportTrust;
 }
 
 /** The report of the same author that is there; for one that is not trusted also the one that is. */
@@ -140,11 +140,11 @@ export const findSame = (
   return null;
 };
 
-const ageOf = (report: Report, domain: DomainRow, { nowMs }: Context) =>
+const ageOf = (report: Report, domain: DomainRow, { nowMs }: WriteContext) =>
   isPastRetention(dayOf(report), domain, nowMs) ? ("older_than_retention" as const) : null;
 
 /** A report that is there already: brought by this very mail, which is being read again, or by another. */
-const judgeSame = ({ work, named }: Place, same: SameReport, content: string) => {
+const judgeSame = ({ work, named }: ReadingInWork, same: SameReport, content: string) => {
   const isOwn = same.ingestion === work.ingestion.id && !named.has(same.id);
   named.add(same.id);
   if (isOwn) return { outcome: "stored", reason: null, report_id: same.id } as const;
@@ -159,7 +159,7 @@ export interface Stored {
   /** As `sameAs` says. */
   readonly sameness: string;
   readonly content: string;
-  readonly standing: Standing;
+  readonly standing: ReportTrust;
 }
 
 /** Stores a report that counts, and answers its id. */
@@ -193,7 +193,7 @@ const completeStaged = (
 const writeReport = ({ stores, tx, counting }: Batch, work: Work, stored: Stored): Placed => {
   const { report, domain } = stored;
   const day = dayOf(report);
-  const facts = report.rows.map((row) => factsOf(row, domain.domain, report.policy));
+  const facts = report.rows.map((row) => rowFacts(row, domain.domain, report.policy));
   const id = newId();
   const number = stores.reports.insertReport(tx, {
     ...newReportOf(work, stored),
@@ -201,9 +201,9 @@ const writeReport = ({ stores, tx, counting }: Batch, work: Work, stored: Stored
     aligned: report.rows.reduce((sum, { count }, at) => sum + (facts[at]?.isAligned ? count : 0), 0),
     isComplete: true,
   });
-  counting.beginReport(allowanceOf(stored.standing));
+  counting.beginReport(sourceAllowance(stored.standing));
   const placed = heaviestFirst(report.rows).map(({ row, position }) => {
-    const known = facts[position] ?? factsOf(row, domain.domain, report.policy);
+    const known = facts[position] ?? rowFacts(row, domain.domain, report.policy);
     const counted = counting.place(domain, day, row, known);
     stores.reports.insertRecord(tx, { report: number, position, domain: domain.number, day, row, counted });
     return counted;
@@ -231,7 +231,7 @@ export const newReportOf = (work: Work, { report, domain, sameness, content }: O
 /** Mails among the files that somebody handed in are judged later, for information. Nothing is asked of the DNS for test keys. */
 const unjudged = ({ ingestion, isMail }: Work): "pending" | "unknown" | null => {
   if (!isMail || ingestion.mode !== "live") return null;
-  return isMailOfAnybody(ingestion) ? "unknown" : "pending";
+  return isUnsolicitedMail(ingestion) ? "unknown" : "pending";
 };
 
 /** Of mail anybody may send any: what it takes of the disk is counted for the domain that it came to, and for who is known to have sent it. */

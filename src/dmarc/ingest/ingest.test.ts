@@ -1,16 +1,16 @@
 import { DAY_MS } from "../../base/days.ts";
 import { describe, expect, test } from "bun:test";
-import { createIngestWorlds } from "../../testing/ingest-world.ts";
-import { MADE_DAY_S, type MadeRow, madeReportMail, madeReportXml } from "../../testing/dmarc-reports.ts";
-import { RANK_STEP } from "./ingest-row.ts";
+import { createIngestHarness } from "../../testing/ingest-harness.ts";
+import { SAMPLE_DAY_S, type SampleRow, sampleReportMail, sampleReportXml } from "../../testing/dmarc-reports.ts";
+import { RANK_STEP } from "./row-facts.ts";
 
-const newWorld = createIngestWorlds();
-const DAY = (MADE_DAY_S * 1000) / DAY_MS;
+const newHarness = createIngestHarness();
+const DAY = (SAMPLE_DAY_S * 1000) / DAY_MS;
 
 describe("a report", () => {
   test("is stored with everything that it says", async () => {
-    const world = newWorld();
-    const domain = world.enrol("example.com");
+    const harness = newHarness();
+    const domain = harness.enrol("example.com");
     const rows = [
       { ip: "192.0.2.7", count: 5 },
       {
@@ -28,14 +28,18 @@ describe("a report", () => {
           reasons: ["local_policy arc=pass"],
         },
       },
-    ] satisfies MadeRow[];
-    const { row, findings } = await world.upload(madeReportMail({ org: "Big.Example", reportId: "a1", rows }));
+    ] satisfies SampleRow[];
+    const { row, findings } = await harness.upload(sampleReportMail({ org: "Big.Example", reportId: "a1", rows }));
     expect(row).toMatchObject({ status: "done", outcome: "stored", reason: null, via: "http", hasRaw: true });
-    const [report] = world.all("SELECT * FROM dmarc_reports");
+    const [report] = harness.all("SELECT * FROM dmarc_reports");
     expect(report).toMatchObject({
       ...{ id: findings[0]?.report_id, domain: domain.number, ingestion: row.id, org: "Big.Example" },
-      ...{ email: "dmarc@receiver.example", report_id: "a1", begin_ms: MADE_DAY_S * 1000, day: DAY, rows: 2 },
-      ...{ end_ms: (MADE_DAY_S + 86_399) * 1000, received_at_ms: world.clock.nowMs(), policy_domain: "example.com" },
+      ...{ email: "dmarc@receiver.example", report_id: "a1", begin_ms: SAMPLE_DAY_S * 1000, day: DAY, rows: 2 },
+      ...{
+        end_ms: (SAMPLE_DAY_S + 86_399) * 1000,
+        received_at_ms: harness.clock.nowMs(),
+        policy_domain: "example.com",
+      },
       ...{ messages: 7, aligned: 5, authenticity: "pending", authenticity_body: null, is_complete: 1 },
     });
     expect(JSON.parse(String(report?.policy))).toMatchObject({
@@ -50,7 +54,7 @@ describe("a report", () => {
       notices: [],
       skippedRows: [],
     });
-    const records = world.all(
+    const records = harness.all(
       "SELECT r.*, s.key FROM dmarc_records r JOIN dmarc_sources s ON s.number = r.source ORDER BY position",
     );
     expect(records).toMatchObject([
@@ -109,106 +113,108 @@ describe("a report", () => {
         ...{ domain_id: domain.id, domain: "example.com", org_name: "Big.Example", external_report_id: "a1" },
       },
     ]);
-    expect(world.domains.findById(domain.id)).toMatchObject({
+    expect(harness.domains.findById(domain.id)).toMatchObject({
       isUnreviewed: true,
-      lastReportAtMs: world.clock.nowMs(),
+      lastReportAtMs: harness.clock.nowMs(),
     });
-    expect(world.rollups()).toEqual(world.recount());
-    expect(world.all("SELECT name, first_day FROM dmarc_names ORDER BY 1")).toEqual([
+    expect(harness.rollups()).toEqual(harness.recount());
+    expect(harness.all("SELECT name, first_day FROM dmarc_names ORDER BY 1")).toEqual([
       { name: "example.com", first_day: DAY },
       { name: "news.example.com", first_day: DAY },
     ]);
-    expect(Buffer.from(world.store.findRaw(row.id) ?? []).toString()).toContain("Subject: Report Domain: example.com");
+    expect(Buffer.from(harness.store.findRaw(row.id) ?? []).toString()).toContain(
+      "Subject: Report Domain: example.com",
+    );
   });
 
   test("about a domain below the enrolled one counts for the nearest", async () => {
-    const world = newWorld();
-    world.enrol("example.com");
-    const nearer = world.enrol("mail.example.com");
-    const { findings } = await world.upload(madeReportXml({ domain: "a.mail.example.com" }));
+    const harness = newHarness();
+    harness.enrol("example.com");
+    const nearer = harness.enrol("mail.example.com");
+    const { findings } = await harness.upload(sampleReportXml({ domain: "a.mail.example.com" }));
     expect(findings[0]).toMatchObject({ outcome: "stored", domain_id: nearer.id, domain: "a.mail.example.com" });
   });
 
   test("of a file is not judged for authenticity, and of a test key neither", async () => {
-    const world = newWorld();
-    world.enrol("example.com");
-    world.enrol("example.com", { mode: "test" });
-    await world.upload(madeReportXml());
-    await world.upload(madeReportMail(), { mode: "test" });
-    expect(world.all("SELECT authenticity FROM dmarc_reports")).toEqual([
+    const harness = newHarness();
+    harness.enrol("example.com");
+    harness.enrol("example.com", { mode: "test" });
+    await harness.upload(sampleReportXml());
+    await harness.upload(sampleReportMail(), { mode: "test" });
+    expect(harness.all("SELECT authenticity FROM dmarc_reports")).toEqual([
       { authenticity: null },
       { authenticity: null },
     ]);
   });
 
   test("that comes twice is kept once, whoever brings it; with other rows that is logged", async () => {
-    const world = newWorld();
-    world.enrol("example.com");
-    const first = await world.upload(madeReportMail({ reportId: "r" }));
-    const again = await world.upload(madeReportXml({ reportId: "r", org: "RECEIVER.example" }));
+    const harness = newHarness();
+    harness.enrol("example.com");
+    const first = await harness.upload(sampleReportMail({ reportId: "r" }));
+    const again = await harness.upload(sampleReportXml({ reportId: "r", org: "RECEIVER.example" }));
     expect(again.row).toMatchObject({ outcome: "duplicate", reason: null });
     expect(again.findings[0]?.report_id).toBe(String(first.findings[0]?.report_id));
-    expect(world.logged).toEqual([]);
-    const other = await world.upload(madeReportXml({ reportId: "r", rows: [{ count: 9 }] }));
+    expect(harness.logged).toEqual([]);
+    const other = await harness.upload(sampleReportXml({ reportId: "r", rows: [{ count: 9 }] }));
     expect(other.row).toMatchObject({ outcome: "duplicate", reason: "duplicate_differs" });
-    expect(world.logged.join()).toContain("came again with other rows");
-    expect(world.count("dmarc_records")).toBe(1);
-    expect(world.rollups()).toEqual(world.recount());
+    expect(harness.logged.join()).toContain("came again with other rows");
+    expect(harness.count("dmarc_records")).toBe(1);
+    expect(harness.rollups()).toEqual(harness.recount());
   });
 
   test("without an id is known by its rows", async () => {
-    const world = newWorld();
-    world.enrol("example.com");
+    const harness = newHarness();
+    harness.enrol("example.com");
     const outcomes: (string | null)[] = [];
     for (const count of [1, 2, 1]) {
-      outcomes.push((await world.upload(madeReportXml({ reportId: "", rows: [{ count }] }))).row.outcome);
+      outcomes.push((await harness.upload(sampleReportXml({ reportId: "", rows: [{ count }] }))).row.outcome);
     }
     expect(outcomes).toEqual(["stored", "stored", "duplicate"]);
   });
 
   test("without rows is empty, and tells that reports arrive", async () => {
-    const world = newWorld();
-    const domain = world.enrol("example.com");
-    const { row, findings } = await world.upload(madeReportXml({ rows: [] }));
+    const harness = newHarness();
+    const domain = harness.enrol("example.com");
+    const { row, findings } = await harness.upload(sampleReportXml({ rows: [] }));
     expect(row).toMatchObject({ outcome: "empty", reason: "no_records" });
     expect(findings[0]).toMatchObject({ domain_id: domain.id, external_report_id: "1" });
-    expect(world.domains.findById(domain.id)).toMatchObject({
+    expect(harness.domains.findById(domain.id)).toMatchObject({
       isUnreviewed: false,
-      lastReportAtMs: world.clock.nowMs(),
+      lastReportAtMs: harness.clock.nowMs(),
     });
   });
 
   test("of a foreign domain waits in quarantine until the domain is enrolled and it is read again", async () => {
-    const world = newWorld();
-    world.enrol("example.com", { accountId: "other" });
-    world.enrol("example.com", { mode: "test" });
-    const { row, findings } = await world.upload(madeReportXml());
+    const harness = newHarness();
+    harness.enrol("example.com", { accountId: "other" });
+    harness.enrol("example.com", { mode: "test" });
+    const { row, findings } = await harness.upload(sampleReportXml());
     expect(row).toMatchObject({ outcome: "quarantined", reason: "foreign_domain" });
     expect(findings[0]).toMatchObject({ domain: "example.com", domain_id: null, report_id: null });
-    expect(world.count("dmarc_reports")).toBe(0);
-    await world.clock.advance(60_000);
-    world.enrol("example.com", { createdAtMs: world.clock.nowMs() });
-    expect((await world.ingestions.retry({ accountId: "account", mode: "live" }, row.id)).status).toBe("pending");
-    world.ingester.start();
-    await world.ingester.idle();
-    expect(world.find(row.id)).toMatchObject({ status: "done", outcome: "stored", reason: null });
-    expect(world.rollups()).toEqual(world.recount());
+    expect(harness.count("dmarc_reports")).toBe(0);
+    await harness.clock.advance(60_000);
+    harness.enrol("example.com", { createdAtMs: harness.clock.nowMs() });
+    expect((await harness.ingestions.retry({ accountId: "account", mode: "live" }, row.id)).status).toBe("pending");
+    harness.ingester.start();
+    await harness.ingester.idle();
+    expect(harness.find(row.id)).toMatchObject({ status: "done", outcome: "stored", reason: null });
+    expect(harness.rollups()).toEqual(harness.recount());
   });
 
   test("that is read again by the ingestion that brought it stays stored; a twin beside it stays a duplicate", async () => {
-    const world = newWorld();
-    world.enrol("example.com");
-    const xml = madeReportXml();
+    const harness = newHarness();
+    harness.enrol("example.com");
+    const xml = sampleReportXml();
     const part = (text: string) => `--b\r\nContent-Type: application/xml; name="r.xml"\r\n\r\n${text}\r\n`;
     const mail = `From: a@b.example\r\nMIME-Version: 1.0\r\nContent-Type: multipart/mixed; boundary=b\r\n\r\n${part(xml)}${part(xml)}--b--\r\n`;
-    const { row, findings } = await world.upload(mail);
+    const { row, findings } = await harness.upload(mail);
     expect(findings.map(({ outcome }) => outcome)).toEqual(["stored", "duplicate"]);
-    await world.ingestions.retry({ accountId: "account", mode: "live" }, row.id);
-    world.ingester.start();
-    await world.ingester.idle();
-    expect(JSON.parse(world.find(row.id).findings ?? "")).toEqual(findings);
-    expect(world.find(row.id).outcome).toBe("stored");
-    expect(world.count("dmarc_reports")).toBe(1);
+    await harness.ingestions.retry({ accountId: "account", mode: "live" }, row.id);
+    harness.ingester.start();
+    await harness.ingester.idle();
+    expect(JSON.parse(harness.find(row.id).findings ?? "")).toEqual(findings);
+    expect(harness.find(row.id).outcome).toBe("stored");
+    expect(harness.count("dmarc_reports")).toBe(1);
   });
 });
 
@@ -227,11 +233,11 @@ describe("other things that come in", () => {
     });
 
   test("a TLS report is stored once, with the policies of the domain alone", async () => {
-    const world = newWorld();
-    const domain = world.enrol("example.com");
-    const { row, findings } = await world.upload(tls("example.com"));
+    const harness = newHarness();
+    const domain = harness.enrol("example.com");
+    const { row, findings } = await harness.upload(tls("example.com"));
     expect(row).toMatchObject({ outcome: "stored", reason: "tls_report" });
-    const [stored] = world.all("SELECT * FROM dmarc_tls_reports");
+    const [stored] = harness.all("SELECT * FROM dmarc_tls_reports");
     expect(stored).toMatchObject({
       successful_sessions: 5,
       failed_sessions: 2,
@@ -241,19 +247,22 @@ describe("other things that come in", () => {
     });
     expect(JSON.parse(String(stored?.body)).policies).toHaveLength(1);
     expect(findings[0]).toMatchObject({ domain_id: domain.id, domain: "example.com", external_report_id: "t1" });
-    expect((await world.upload(tls("example.com"))).row).toMatchObject({ outcome: "duplicate", reason: "tls_report" });
-    expect((await world.upload(tls("other.example"))).row).toMatchObject({
+    expect((await harness.upload(tls("example.com"))).row).toMatchObject({
+      outcome: "duplicate",
+      reason: "tls_report",
+    });
+    expect((await harness.upload(tls("other.example"))).row).toMatchObject({
       outcome: "quarantined",
       reason: "foreign_domain",
     });
-    expect(world.count("dmarc_tls_reports")).toBe(1);
+    expect(harness.count("dmarc_tls_reports")).toBe(1);
   });
 
   test("what is no report is rejected, and kept", async () => {
-    const world = newWorld();
-    const { row, findings } = await world.upload("hello", { name: "a.txt" });
+    const harness = newHarness();
+    const { row, findings } = await harness.upload("hello", { name: "a.txt" });
     expect(row).toMatchObject({ outcome: "rejected", reason: "no_report", name: "a.txt", bytes: 5 });
     expect(findings).toHaveLength(1);
-    expect(Buffer.from(world.store.findRaw(row.id) ?? []).toString()).toBe("hello");
+    expect(Buffer.from(harness.store.findRaw(row.id) ?? []).toString()).toBe("hello");
   });
 });

@@ -2,14 +2,14 @@ import { type Clock, nextTurn } from "../../base/clock.ts";
 import { createTurn } from "../../base/turn.ts";
 import type { Log } from "../../base/log.ts";
 import type { Db } from "../../db/open.ts";
-import type { CheckAuthenticity } from "../authenticity/authenticity.ts";
+import type { AuthenticateMail } from "../authentication/mail-authentication.ts";
 import { createJudging, type Read } from "./ingest-judging.ts";
 import { createStaging, isLarge, ROWS_PER_COMMIT, weightIn } from "./ingest-large.ts";
 import type { IngestStores, Work, Written } from "./ingest-work.ts";
 import { StagedReportGone, writeWorks } from "./ingest-write.ts";
 import type { NewIngestion } from "./ingestion-store.ts";
 import { readWithin, type UnpackAllowance } from "./ingest-unpacking.ts";
-import type { Reading } from "../report/outcome.ts";
+import type { ReportReading } from "../report/outcome.ts";
 import type { UnpackBudget } from "../report/unpack.ts";
 import { kindOfPayload } from "../report/payload.ts";
 import { readReportFile } from "../report/read-file.ts";
@@ -20,11 +20,11 @@ export interface IngestDeps {
   readonly clock: Clock;
   readonly log: Log;
   /** Null where no mail is judged (and where there is no DNS). */
-  readonly authenticate: CheckAuthenticity | null;
+  readonly authenticate: AuthenticateMail | null;
   /** As in a server unless told. */
   readonly pace?: IngestPace;
   /** Reads what came in; never throws. Tests have it fail. */
-  readonly read?: (bytes: Uint8Array, name: string | null, budget: UnpackBudget) => Promise<Reading[]>;
+  readonly read?: (bytes: Uint8Array, name: string | null, budget: UnpackBudget) => Promise<ReportReading[]>;
 }
 
 /** Something to be read and written down. */

@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 import { z } from "zod";
 import { isoTime } from "../../base/clock.ts";
 import { createApps, type TestAppOptions } from "../../testing/app.ts";
-import { madeReportMail, madeReportXml } from "../../testing/dmarc-reports.ts";
+import { sampleReportMail, sampleReportXml } from "../../testing/dmarc-reports.ts";
 import { INGESTION_OPERATIONS } from "./ingestion-operations.ts";
 import { ingestionSchema, ingestionsSchema, uploadedSchema } from "./ingestion-schemas.ts";
 import { UPLOAD_BYTES_MAX, UPLOAD_FILES_MAX } from "./report-upload.ts";
@@ -37,9 +37,9 @@ const formOf = async (files: ReadonlyArray<readonly [string, string | Uint8Array
 
 describe("an upload", () => {
   test.each<[string, Uint8Array<ArrayBuffer> | string]>([
-    ["mail", new Uint8Array(madeReportMail())],
-    ["XML", madeReportXml()],
-    ["gzip", Bun.gzipSync(madeReportXml())],
+    ["mail", new Uint8Array(sampleReportMail())],
+    ["XML", sampleReportXml()],
+    ["gzip", Bun.gzipSync(sampleReportXml())],
   ])("of %s is stored when it is answered", async (_what, body) => {
     const { app, domainId, upload } = await startWithDomain();
     const { answer, ingestions } = await upload(body);
@@ -75,7 +75,7 @@ describe("an upload", () => {
 
   test("as a form has any number of files, each with an answer in its order", async () => {
     const { upload } = await startWithDomain();
-    const xml = madeReportXml();
+    const xml = sampleReportXml();
     const { body, headers } = await formOf([
       ["a.xml", xml],
       ["b.txt", "hello"],
@@ -93,7 +93,7 @@ describe("an upload", () => {
     const { upload } = await startWithDomain();
     const form = new FormData();
     form.append("note", "hello");
-    form.append("file", new File([madeReportXml()], "a.xml"));
+    form.append("file", new File([sampleReportXml()], "a.xml"));
     const made = new Response(form);
     const headers = { "content-type": made.headers.get("content-type") ?? "" };
     const { ingestions } = await upload(new Uint8Array(await made.arrayBuffer()), headers);
@@ -103,7 +103,7 @@ describe("an upload", () => {
 
   test("of a report of which a piece is missing is rejected with the line, and counts as no report", async () => {
     const { upload, get, domainId } = await startWithDomain();
-    const xml = madeReportXml().split("\n").join("\n\n").replace("</row>", "</row></row>");
+    const xml = sampleReportXml().split("\n").join("\n\n").replace("</row>", "</row></row>");
     const { ingestions } = await upload(xml);
     const lines = xml.slice(0, xml.indexOf("</row></row>")).split("\n").length;
     expect(ingestions).toMatchObject([
@@ -140,19 +140,19 @@ describe("an upload", () => {
 
 describe("the list of what came in", () => {
   const fill = async () => {
-    const world = await startWithDomain();
-    await world.upload(madeReportXml());
-    await world.app.advance(60_000);
-    await world.upload(madeReportXml({ domain: "foreign.example" }));
-    await world.upload("junk");
+    const harness = await startWithDomain();
+    await harness.upload(sampleReportXml());
+    await harness.app.advance(60_000);
+    await harness.upload(sampleReportXml({ domain: "foreign.example" }));
+    await harness.upload("junk");
     const list = async (query = "") => {
-      const { body } = await world.get(PATH + query);
+      const { body } = await harness.get(PATH + query);
       return z
         .strictObject(ingestionsSchema.shape)
         .parse(body)
         .ingestions.map(({ outcome }) => outcome);
     };
-    return { ...world, list };
+    return { ...harness, list };
   };
 
   test("is newest first, in pages, and for its owner alone", async () => {
@@ -186,7 +186,7 @@ describe("the list of what came in", () => {
   test("is narrowed down to what is about a domain, and to mails to its address", async () => {
     const { app, domainId, list, upload } = await fill();
     expect(await list(`?domain_id=${domainId}`)).toEqual(["stored"]);
-    await upload(madeReportXml());
+    await upload(sampleReportXml());
     expect(await list(`?domain_id=${domainId}`)).toEqual(["duplicate", "stored"]);
     app.db.sqlite.run("DELETE FROM dmarc_ingestions WHERE outcome = 'duplicate'");
     app.db.sqlite.run(
@@ -213,7 +213,7 @@ describe("one that came in", () => {
 
   test("is handed out byte for byte, as nothing that a browser runs", async () => {
     const { app, key, upload } = await startWithDomain();
-    const mail = new Uint8Array(madeReportMail());
+    const mail = new Uint8Array(sampleReportMail());
     const packed = new Uint8Array(Bun.gzipSync(mail));
     const bodies = [
       [mail, ".eml"],
@@ -236,7 +236,7 @@ describe("one that came in", () => {
   test("is read again when asked, by itself or with all others, unless its bytes are gone", async () => {
     const { app, key, upload, get } = await startWithDomain();
     app.service.dmarc.ingester.start();
-    const [row] = (await upload(madeReportXml({ domain: "later.example" }))).ingestions;
+    const [row] = (await upload(sampleReportXml({ domain: "later.example" }))).ingestions;
     expect(row?.outcome).toBe("quarantined");
     await app.request("POST", "/v1/dmarc/domains", { key, body: { domain: "later.example" } });
     const again = await app.request("POST", `${PATH}/${row?.id}/retry`, { key });

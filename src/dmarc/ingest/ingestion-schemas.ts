@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { isId } from "../../base/secrets.ts";
-import { findingSchema } from "./ingest-finding.ts";
+import { findingSchema } from "./ingestion-finding.ts";
 
 const OUTCOMES = ["stored", "duplicate", "empty", "quarantined", "rejected"] as const;
 const STATUSES = ["pending", "done"] as const;

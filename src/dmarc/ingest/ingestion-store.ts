@@ -2,15 +2,15 @@ import { and, desc, eq, gte, lt, or, type SQL, sql } from "drizzle-orm";
 import type { KeyMode } from "../../base/secrets.ts";
 import type { Db, Tx } from "../../db/open.ts";
 import { dmarcIngestions } from "../../db/schema-dmarc.ts";
-import type { Conclusion, Finding } from "./ingest-finding.ts";
-import type { Incoming } from "./intake.ts";
-import type { Outcome } from "../report/outcome.ts";
+import type { IngestionConclusion, IngestionFinding } from "./ingestion-finding.ts";
+import type { IncomingReport } from "./report-intake.ts";
+import type { ReportOutcome } from "../report/outcome.ts";
 
-/** A mail or file that came in, as it is stored. `findings` is the JSON text of `Finding[]`. */
+/** A mail or file that came in, as it is stored. `findings` is the JSON text of `IngestionFinding[]`. */
 export type IngestionRow = Readonly<typeof dmarcIngestions.$inferSelect>;
 
 /** What came in, with the id it got. */
-export interface NewIngestion extends Incoming {
+export interface NewIngestion extends IncomingReport {
   readonly id: string;
   readonly receivedAtMs: number;
   /** When the owner accepted it although it is not authenticated; absent and null for one that nobody vouched for. */
@@ -18,8 +18,8 @@ export interface NewIngestion extends Incoming {
 }
 
 /** What was found, and when. */
-export interface Ending extends Conclusion {
-  readonly findings: readonly Finding[];
+export interface IngestionResult extends IngestionConclusion {
+  readonly findings: readonly IngestionFinding[];
   readonly finishedAtMs: number;
 }
 
@@ -30,9 +30,9 @@ export interface IngestionOwner {
 
 export interface IngestionFilters {
   readonly status?: "pending" | "done" | undefined;
-  readonly outcome?: Outcome | undefined;
+  readonly outcome?: ReportOutcome | undefined;
   readonly reason?: string | undefined;
-  readonly via?: Incoming["via"] | undefined;
+  readonly via?: IncomingReport["via"] | undefined;
   /** The domain whose address it came to, or that a finding counts for. */
   readonly domain?: { readonly number: number; readonly id: string } | undefined;
   readonly receivedFromMs?: number | undefined;
@@ -117,7 +117,7 @@ export const createIngestionStore = (db: Db) => {
       FROM dmarc_ingestions WHERE account_id = ? AND mode = ? AND id > ? ORDER BY id LIMIT ?`,
   );
 
-  const write = (row: NewIngestion, ending: Ending | null): void => {
+  const write = (row: NewIngestion, ending: IngestionResult | null): void => {
     const { id, accountId, mode, domain, via, receivedAtMs, name, bytes, client, helo, mailFrom } = row;
     const sender = [client, helo, mailFrom, row.deliveredAtMs ?? null];
     const came = [id, accountId, mode, domain, via, receivedAtMs, name, bytes.byteLength, ...sender];
@@ -130,7 +130,7 @@ export const createIngestionStore = (db: Db) => {
     /** Stores something to be read later. */
     insertPending: (_tx: Tx, row: NewIngestion): void => write(row, null),
     /** Stores something with what was found in it. */
-    insertDone: (_tx: Tx, row: NewIngestion, ending: Ending): void => write(row, ending),
+    insertDone: (_tx: Tx, row: NewIngestion, ending: IngestionResult): void => write(row, ending),
     /** What waits to be read, the oldest first. */
     pending: (limit: number): PendingIngestion[] => pending.all(limit),
     /** What waits but for some domains, the oldest first; -1 stands for what came to no domain. */
@@ -146,18 +146,21 @@ export const createIngestionStore = (db: Db) => {
     /** A mail as it came; null when its bytes are no longer kept. */
     findMail: (id: string): KeptMail | null => mail.get(id),
     /** What was found in one that was read; undefined while it waits, and when it is gone. */
-    findingsOf(id: string): Finding[] | undefined {
+    findingsOf(id: string): IngestionFinding[] | undefined {
       const found = findings.get(id);
-      return found === null ? undefined : (JSON.parse(found.findings) as Finding[]);
+      return found === null ? undefined : (JSON.parse(found.findings) as IngestionFinding[]);
     },
     /** Notes that the owner vouches for a mail, unless that is noted already. */
     accept: (_tx: Tx, id: string, atMs: number): void => void accept.run(atMs, id),
     /** Changes what was found in one that was read. */
-    conclude: (_tx: Tx, id: string, { outcome, reason, findings: changed }: Omit<Ending, "finishedAtMs">): void =>
-      void conclude.run(outcome, reason, JSON.stringify(changed), id),
+    conclude: (
+      _tx: Tx,
+      id: string,
+      { outcome, reason, findings: changed }: Omit<IngestionResult, "finishedAtMs">,
+    ): void => void conclude.run(outcome, reason, JSON.stringify(changed), id),
     /** Counts (or, with -1, takes back) one try to read it. */
     countAttempt: (_tx: Tx, id: string, by: 1 | -1): void => void countAttempt.run(by, id),
-    finish: (_tx: Tx, id: string, ending: Ending): void => void finish.run(...endingOf(ending), id),
+    finish: (_tx: Tx, id: string, ending: IngestionResult): void => void finish.run(...endingOf(ending), id),
     /** Puts one back among what is to be read; false when it is there, or its bytes are gone. */
     setPending: (_tx: Tx, id: string): boolean => setPending.run(id).changes > 0,
     /** Some of an owner's ingestions after the id `after`, the oldest first, and whether reading can be tried again. */
@@ -202,7 +205,7 @@ export const createIngestionStore = (db: Db) => {
 /** Whether a finding counts for a domain. */
 const isNamed = (domainId: string): SQL => sql`instr(findings, ${`"domain_id":"${domainId}"`}) > 0`;
 
-const endingOf = ({ outcome, reason, findings, finishedAtMs }: Ending) => [
+const endingOf = ({ outcome, reason, findings, finishedAtMs }: IngestionResult) => [
   outcome,
   reason,
   JSON.stringify(findings),

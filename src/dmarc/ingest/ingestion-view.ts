@@ -1,7 +1,7 @@
 import type { z } from "zod";
 import { isoTime } from "../../base/clock.ts";
-import { sentenceOf } from "./finding-words.ts";
-import type { Finding } from "./ingest-finding.ts";
+import { findingMessage } from "./finding-message.ts";
+import type { IngestionFinding } from "./ingestion-finding.ts";
 import type { ingestionSchema } from "./ingestion-schemas.ts";
 import { UNAUTHENTICATED } from "./rollup.ts";
 import type { IngestionRow } from "./ingestion-store.ts";
@@ -28,21 +28,21 @@ export const ingestionView = (row: IngestionRow, domainIdOf: DomainIdOf): Ingest
   mail_from: row.mailFrom,
   raw_available: row.hasRaw,
   accepted_at: row.acceptedAtMs === null ? null : isoTime(row.acceptedAtMs),
-  findings: toldFindings(row),
+  findings: findingViews(row),
 });
 
 /** The findings with what they mean. */
-export const toldFindings = (row: Pick<IngestionRow, "findings">): IngestionView["findings"] =>
+export const findingViews = (row: Pick<IngestionRow, "findings">): IngestionView["findings"] =>
   findingsIn(row).map(({ outcome, reason, doubt, line, author, ...rest }) => ({
     ...{
       outcome,
       reason,
-      message: sentenceOf(outcome, reason, { doubt, line, author, org_name: rest.org_name }) ?? "",
+      message: findingMessage(outcome, reason, { doubt, line, author, org_name: rest.org_name }) ?? "",
     },
     ...rest,
     authenticated_as: author === undefined || author === UNAUTHENTICATED ? null : author,
   }));
 
 /** The findings of an ingestion; none while it is pending. */
-export const findingsIn = ({ findings }: Pick<IngestionRow, "findings">): Finding[] =>
-  findings === null ? [] : (JSON.parse(findings) as Finding[]);
+export const findingsIn = ({ findings }: Pick<IngestionRow, "findings">): IngestionFinding[] =>
+  findings === null ? [] : (JSON.parse(findings) as IngestionFinding[]);

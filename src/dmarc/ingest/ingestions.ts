@@ -4,10 +4,10 @@ import { AppError } from "../../base/errors.ts";
 import { newId } from "../../base/secrets.ts";
 import type { Db } from "../../db/open.ts";
 import type { Ingest, IngestItem } from "./ingest.ts";
-import type { Conclusion } from "./ingest-finding.ts";
-import { isMailOfAnybody, type Written } from "./ingest-work.ts";
+import type { IngestionConclusion } from "./ingestion-finding.ts";
+import { isUnsolicitedMail, type Written } from "./ingest-work.ts";
 import type { IngestionFilters, IngestionOwner, IngestionRow, IngestionStore } from "./ingestion-store.ts";
-import type { Incoming } from "./intake.ts";
+import type { IncomingReport } from "./report-intake.ts";
 
 export interface IngestionsDeps {
   readonly db: Db;
@@ -56,7 +56,7 @@ export const createIngestions = ({ db, store, ingest, clock, kick }: IngestionsD
   ): Promise<void> => {
     const row = find(owner, id);
     if (!row.hasRaw) throw rawGone();
-    if (isAccepted && !isMailOfAnybody(row)) throw notAMail();
+    if (isAccepted && !isUnsolicitedMail(row)) throw notAMail();
     await db.commit((tx) => {
       if (isAccepted) store.accept(tx, row.id, clock.nowMs());
       store.setPending(tx, row.id);
@@ -77,7 +77,10 @@ export const createIngestions = ({ db, store, ingest, clock, kick }: IngestionsD
   }
 
   /** Reads some of what waits, bounded in memory. */
-  const readPending = async (ids: readonly string[], told: (id: string, ending: Conclusion) => void): Promise<void> => {
+  const readPending = async (
+    ids: readonly string[],
+    told: (id: string, ending: IngestionConclusion) => void,
+  ): Promise<void> => {
     const read = async (some: readonly IngestItem[]): Promise<void> => {
       for (const one of await ingest.process(some)) if (one !== null) told(one.ingestion.id, one.ending);
     };
@@ -102,7 +105,7 @@ export const createIngestions = ({ db, store, ingest, clock, kick }: IngestionsD
      * the database cannot be written: what was stored by then stays, and is found as a duplicate the next time. Files
      * that unpack to more than `unpackedBytesMax` in all are `rejected` from there on: each by itself may be read again.
      */
-    async ingestFiles(files: readonly Incoming[], unpackedBytesMax?: number): Promise<IngestionRow[]> {
+    async ingestFiles(files: readonly IncomingReport[], unpackedBytesMax?: number): Promise<IngestionRow[]> {
       const items = files.map((file) => ({
         ingestion: { ...file, id: newId(), receivedAtMs: clock.nowMs() },
         isNew: true,
@@ -146,7 +149,7 @@ export const createIngestions = ({ db, store, ingest, clock, kick }: IngestionsD
     async readAgain(
       owner: IngestionOwner,
       which: readonly string[] | "all",
-      told: (id: string, ending: Conclusion) => void = () => undefined,
+      told: (id: string, ending: IngestionConclusion) => void = () => undefined,
       options: RetryOptions = {},
     ): Promise<number> {
       if (which !== "all") {

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { failureFinding, type Finding } from "./ingest-finding.ts";
+import { failureFinding, type IngestionFinding } from "./ingestion-finding.ts";
 import { RAW_DAYS, rawDaysOf } from "./raw-days.ts";
 
 const wishes = {
@@ -12,7 +12,7 @@ const wishes = {
     ["patient", 200],
   ]),
 };
-const about = (domain_id: string | null): Finding => ({ ...failureFinding("internal_error"), domain_id });
+const about = (domain_id: string | null): IngestionFinding => ({ ...failureFinding("internal_error"), domain_id });
 
 test.each<[string, number | null, (string | null)[], number]>([
   ["to an address, about its domain", 1, ["eager"], 1],

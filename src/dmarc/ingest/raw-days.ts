@@ -1,4 +1,4 @@
-import type { Finding } from "./ingest-finding.ts";
+import type { IngestionFinding } from "./ingestion-finding.ts";
 
 /** Days for which the bytes are kept of what no domain has a say in. */
 export const RAW_DAYS = 90;
@@ -14,7 +14,7 @@ export interface RawWishes {
  * was found in it about no domain at all is for the domain to say whose address it came to, if any.
  */
 export const rawDaysOf = (
-  { domain, findings }: { readonly domain: number | null; readonly findings: readonly Finding[] },
+  { domain, findings }: { readonly domain: number | null; readonly findings: readonly IngestionFinding[] },
   { byNumber, byId }: RawWishes,
 ): number => {
   const own = (domain === null ? undefined : byNumber.get(domain)) ?? RAW_DAYS;

@@ -1,7 +1,7 @@
 import type { Db, Tx } from "../../db/open.ts";
 
 /** The address of a source, and what is known of its reverse name. */
-export interface AddressFacts {
+export interface SourceAddressName {
   readonly ip: string;
   readonly name: string | null;
   readonly isConfirmed: boolean;
@@ -10,7 +10,7 @@ export interface AddressFacts {
 /** A stored source and its address; null for one without. */
 export interface AddressedSource {
   readonly key: string;
-  readonly address: AddressFacts | null;
+  readonly address: SourceAddressName | null;
 }
 
 /** The address in a stored key; null where there is none. */

@@ -1,13 +1,13 @@
 import { type Clock, nextTurn } from "../../base/clock.ts";
 import type { Db } from "../../db/open.ts";
-import type { AddressedSource, AddressFacts, NameRetentionStore } from "./retention-names-store.ts";
+import type { AddressedSource, SourceAddressName, NameRetentionStore } from "./retention-names-store.ts";
 
 export interface NameRetentionDeps {
   readonly db: Db;
   readonly store: NameRetentionStore;
   readonly clock: Clock;
   /** The keys under which a stored source may be classified. */
-  readonly keysOf: (key: string, address: AddressFacts | null) => readonly string[];
+  readonly keysOf: (key: string, address: SourceAddressName | null) => readonly string[];
 }
 
 /** Names looked up in one transaction: each may take a look at every day that is kept. */

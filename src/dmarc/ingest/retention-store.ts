@@ -1,5 +1,5 @@
 import type { Db, Tx } from "../../db/open.ts";
-import type { Ending, IngestionOwner } from "./ingestion-store.ts";
+import type { IngestionResult, IngestionOwner } from "./ingestion-store.ts";
 
 /** Where a walk through the ingestions by age stands. */
 export interface AgeCursor {
@@ -154,7 +154,7 @@ export const createRetentionStore = ({ sqlite }: Db) => {
     /** Leaves an ingestion to its account: the domain whose address it came to goes. */
     detachIngestion: (_tx: Tx, id: string): void => void detachIngestion.run(id),
     /** Changes what was found in an ingestion. */
-    conclude: (_tx: Tx, id: string, { outcome, reason, findings }: Omit<Ending, "finishedAtMs">): void =>
+    conclude: (_tx: Tx, id: string, { outcome, reason, findings }: Omit<IngestionResult, "finishedAtMs">): void =>
       void conclude.run(outcome, reason, JSON.stringify(findings), id),
     /** Removes some of all that a domain has, but for what came in; 0 when nothing of it is left but its own row. */
     removeOfDomain(_tx: Tx, domain: number, limit: number): number {

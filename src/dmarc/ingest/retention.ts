@@ -4,7 +4,7 @@ import { forEachIsolated } from "../../base/for-each-isolated.ts";
 import type { Log } from "../../base/log.ts";
 import type { Db, Tx } from "../../db/open.ts";
 import type { DomainRow, DomainStore } from "../domains/domain-store.ts";
-import { conclusionOf, type Finding } from "./ingest-finding.ts";
+import { ingestionConclusion, type IngestionFinding } from "./ingestion-finding.ts";
 import { findingsIn } from "./ingestion-view.ts";
 import { RAW_DAYS, rawDaysOf, type RawWishes } from "./raw-days.ts";
 import { type NameRetention, RetentionStopped } from "./retention-names.ts";
@@ -131,7 +131,7 @@ export const createRetention = ({ db, store, names, domains, clock, log }: Reten
           const findings = findingsIn(one).map((finding) =>
             finding.domain_id === domain.id ? forgotten(finding) : finding,
           );
-          store.conclude(tx, one.id, { ...conclusionOf(findings), findings });
+          store.conclude(tx, one.id, { ...ingestionConclusion(findings), findings });
         }
         return { last: some.at(-1), isWaiting: done.length < concerned.length };
       });
@@ -219,7 +219,7 @@ export const createRetention = ({ db, store, names, domains, clock, log }: Reten
 };
 
 /** What is left of a finding about a deleted domain. The name of a file mostly tells the domain. */
-const forgotten = ({ outcome }: Finding): Finding => ({
+const forgotten = ({ outcome }: IngestionFinding): IngestionFinding => ({
   ...{ outcome, reason: "domain_deleted", name: null, report_id: null, domain_id: null },
   ...{ domain: null, org_name: null, external_report_id: null },
 });

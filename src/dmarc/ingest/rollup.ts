@@ -1,4 +1,4 @@
-import type { RowFacts } from "./ingest-row.ts";
+import type { RowFacts } from "./row-facts.ts";
 import type { ReportRow } from "../report/report-row.ts";
 
 /** How messages fared; of a source on a day in `dmarc_daily`, whose columns have these names. What is not aligned failed DMARC. */

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { factsOf, RANK_STEP, rankOf } from "./ingest-row.ts";
+import { rowFacts, RANK_STEP, recordRank } from "./row-facts.ts";
 import type { ReportRow } from "../report/report-row.ts";
 import { COUNT_MAX } from "../report/report-values.ts";
 import {
@@ -157,8 +157,8 @@ describe("the key of a source", () => {
 
 describe("what follows from a row", () => {
   const relaxed = { adkim: null, aspf: null };
-  const of = (change: Partial<ReportRow>, policy: Parameters<typeof factsOf>[2] = relaxed) => {
-    const { isAligned, isForwarded, isAuthenticated } = factsOf(row(change), "example.com", policy);
+  const of = (change: Partial<ReportRow>, policy: Parameters<typeof rowFacts>[2] = relaxed) => {
+    const { isAligned, isForwarded, isAuthenticated } = rowFacts(row(change), "example.com", policy);
     return { isAligned, isForwarded, isAuthenticated };
   };
   const forwarded = [{ type: "forwarded", comment: null }] as const;
@@ -194,13 +194,13 @@ describe("what follows from a row", () => {
   });
 
   test("the rank puts failures before what was passed on before what is aligned, and of each the most first", () => {
-    const failing = rankOf({ isAligned: false, isForwarded: false }, 1);
-    const passedOn = rankOf({ isAligned: false, isForwarded: true }, COUNT_MAX);
-    const aligned = rankOf({ isAligned: true, isForwarded: false }, COUNT_MAX);
+    const failing = recordRank({ isAligned: false, isForwarded: false }, 1);
+    const passedOn = recordRank({ isAligned: false, isForwarded: true }, COUNT_MAX);
+    const aligned = recordRank({ isAligned: true, isForwarded: false }, COUNT_MAX);
     expect(failing).toBeGreaterThan(passedOn);
-    expect(rankOf({ isAligned: false, isForwarded: true }, 1)).toBeGreaterThan(aligned);
-    expect(rankOf({ isAligned: true, isForwarded: false }, 2)).toBeGreaterThan(
-      rankOf({ isAligned: true, isForwarded: false }, 1),
+    expect(recordRank({ isAligned: false, isForwarded: true }, 1)).toBeGreaterThan(aligned);
+    expect(recordRank({ isAligned: true, isForwarded: false }, 2)).toBeGreaterThan(
+      recordRank({ isAligned: true, isForwarded: false }, 1),
     );
     expect(RANK_STEP).toBeGreaterThan(COUNT_MAX);
   });

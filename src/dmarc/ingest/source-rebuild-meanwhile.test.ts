@@ -1,16 +1,16 @@
 import { describe, expect, test } from "bun:test";
 import { DAY_MS } from "../../base/days.ts";
-import { MADE_DAY_S, madeReportMail, madeReportXml } from "../../testing/dmarc-reports.ts";
+import { SAMPLE_DAY_S, sampleReportMail, sampleReportXml } from "../../testing/dmarc-reports.ts";
 import { makeSourcesLegacy } from "../../testing/legacy-sources.ts";
 import {
   BY_SMTP,
   COUNTED,
-  createRebuildWorlds,
+  createRebuildHarness,
   fillRebuilt,
   isLegacyThere,
   REBUILT_ROWS,
-  type RebuildWorld,
-} from "../../testing/rebuild-world.ts";
+  type RebuildHarness,
+} from "../../testing/rebuild-harness.ts";
 import { silentLog } from "../../testing/silent-log.ts";
 import { possibleKeysOf } from "../sources/possible-keys.ts";
 import { createNameRetention } from "./retention-names.ts";
@@ -18,25 +18,25 @@ import { createNameRetentionStore } from "./retention-names-store.ts";
 import { createRetention } from "./retention.ts";
 import { createRetentionStore } from "./retention-store.ts";
 
-const newWorld = createRebuildWorlds();
+const newHarness = createRebuildHarness();
 
 describe("while sources are rebuilt", () => {
   test("reports come in", async () => {
-    const [world, fresh] = [newWorld(), newWorld()];
-    await fillRebuilt(world);
+    const [harness, fresh] = [newHarness(), newHarness()];
+    await fillRebuilt(harness);
     await fillRebuilt(fresh);
-    makeSourcesLegacy(world.db);
+    makeSourcesLegacy(harness.db);
     const more = (at: number) =>
-      madeReportXml({ reportId: `more ${at}`, begin: MADE_DAY_S, rows: REBUILT_ROWS.slice(at, at + 20) });
+      sampleReportXml({ reportId: `more ${at}`, begin: SAMPLE_DAY_S, rows: REBUILT_ROWS.slice(at, at + 20) });
     let at = 0;
-    await world.rebuild(async () => {
-      await world.upload(more(at));
+    await harness.rebuild(async () => {
+      await harness.upload(more(at));
       await fresh.upload(more(at));
       at += 1;
-      expect(world.rollups()).toEqual(world.recount());
+      expect(harness.rollups()).toEqual(harness.recount());
     });
     expect(at).toBeGreaterThan(3);
-    expect(world.all(COUNTED)).toEqual(fresh.all(COUNTED));
+    expect(harness.all(COUNTED)).toEqual(fresh.all(COUNTED));
   });
 
   /** An untrusted report of many rows that was counted with the trusted ones or apart, and is replaced at every step. */
@@ -46,85 +46,85 @@ describe("while sources are rebuilt", () => {
     [1, true],
     [2, true],
   ])("a report is replaced after step %i (counted with the trusted ones: %p)", async (when, isOld) => {
-    const world = newWorld();
-    world.enrol("example.com");
-    const genuine = madeReportXml({ reportId: "r", rows: [{ count: 7 }] });
-    await world.upload(madeReportMail({ reportId: "r", rows: REBUILT_ROWS }), BY_SMTP);
+    const harness = newHarness();
+    harness.enrol("example.com");
+    const genuine = sampleReportXml({ reportId: "r", rows: [{ count: 7 }] });
+    await harness.upload(sampleReportMail({ reportId: "r", rows: REBUILT_ROWS }), BY_SMTP);
     if (isOld) {
       for (const table of ["dmarc_daily", "dmarc_daily_reporters", "dmarc_daily_names"])
-        world.db.sqlite.run(`UPDATE ${table} SET is_trusted = 1`);
-      world.db.sqlite.run("UPDATE dmarc_daily_reporters SET author = ''");
+        harness.db.sqlite.run(`UPDATE ${table} SET is_trusted = 1`);
+      harness.db.sqlite.run("UPDATE dmarc_daily_reporters SET author = ''");
     }
-    makeSourcesLegacy(world.db);
+    makeSourcesLegacy(harness.db);
     let steps = 0;
-    await world.rebuild(async () => {
+    await harness.rebuild(async () => {
       steps += 1;
-      if (steps === when) await world.upload(genuine);
+      if (steps === when) await harness.upload(genuine);
     });
     expect(steps).toBeGreaterThanOrEqual(when);
-    expect(world.all("SELECT sum(messages) n FROM dmarc_daily")).toEqual([{ n: 7 }]);
-    expect(world.rollups()).toEqual(world.recount());
-    expect(world.all("SELECT key FROM dmarc_sources")).toEqual([{ key: "192.0.2.1 example.com/s1 example.com -" }]);
+    expect(harness.all("SELECT sum(messages) n FROM dmarc_daily")).toEqual([{ n: 7 }]);
+    expect(harness.rollups()).toEqual(harness.recount());
+    expect(harness.all("SELECT key FROM dmarc_sources")).toEqual([{ key: "192.0.2.1 example.com/s1 example.com -" }]);
   });
 
-  const retentionOf = ({ db, clock, domains }: RebuildWorld) =>
+  const retentionOf = ({ db, clock, domains }: RebuildHarness) =>
     createRetention({
       ...{ db, domains, clock, log: silentLog, store: createRetentionStore(db) },
       names: createNameRetention({ db, store: createNameRetentionStore(db), clock, keysOf: possibleKeysOf }),
     });
 
   test("old reports go", async () => {
-    const world = newWorld();
-    await fillRebuilt(world);
-    world.db.sqlite.run("UPDATE dmarc_domains SET retention_days = 30");
-    makeSourcesLegacy(world.db);
+    const harness = newHarness();
+    await fillRebuilt(harness);
+    harness.db.sqlite.run("UPDATE dmarc_domains SET retention_days = 30");
+    makeSourcesLegacy(harness.db);
     let steps = 0;
-    await world.rebuild(async () => {
+    await harness.rebuild(async () => {
       steps += 1;
       if (steps !== 2) return;
       // The first day of two is over.
-      await world.clock.advance(26 * DAY_MS);
-      await retentionOf(world).forgetReports();
-      expect(world.rollups()).toEqual(world.recount());
+      await harness.clock.advance(26 * DAY_MS);
+      await retentionOf(harness).forgetReports();
+      expect(harness.rollups()).toEqual(harness.recount());
     });
-    expect(world.count("dmarc_daily")).toBeGreaterThan(0);
-    expect(world.rollups()).toEqual(world.recount());
-    expect(isLegacyThere(world)).toBe(false);
-    await world.clock.advance(2 * DAY_MS);
-    await retentionOf(world).forgetReports();
-    expect(world.count("dmarc_daily")).toBe(0);
-    expect(world.count("dmarc_sources")).toBe(0);
+    expect(harness.count("dmarc_daily")).toBeGreaterThan(0);
+    expect(harness.rollups()).toEqual(harness.recount());
+    expect(isLegacyThere(harness)).toBe(false);
+    await harness.clock.advance(2 * DAY_MS);
+    await retentionOf(harness).forgetReports();
+    expect(harness.count("dmarc_daily")).toBe(0);
+    expect(harness.count("dmarc_sources")).toBe(0);
   });
 
   test("a domain is deleted", async () => {
-    const world = newWorld();
-    await fillRebuilt(world);
-    makeSourcesLegacy(world.db);
+    const harness = newHarness();
+    await fillRebuilt(harness);
+    makeSourcesLegacy(harness.db);
     let steps = 0;
-    await world.rebuild(async () => {
+    await harness.rebuild(async () => {
       steps += 1;
       if (steps !== 2) return;
-      world.db.sqlite.run("UPDATE dmarc_domains SET deleted_at_ms = 1 WHERE domain = 'example.com'");
+      harness.db.sqlite.run("UPDATE dmarc_domains SET deleted_at_ms = 1 WHERE domain = 'example.com'");
     });
-    expect(isLegacyThere(world)).toBe(true);
-    await retentionOf(world).purgeDeleted();
-    expect(world.all("SELECT DISTINCT domain FROM dmarc_sources")).toEqual([{ domain: 2 }]);
-    expect(world.all("SELECT DISTINCT domain FROM dmarc_daily")).toEqual([{ domain: 2 }]);
-    await world.rebuild();
-    expect(isLegacyThere(world)).toBe(false);
-    expect(world.rollups()).toEqual(world.recount());
+    expect(isLegacyThere(harness)).toBe(true);
+    await retentionOf(harness).purgeDeleted();
+    expect(harness.all("SELECT DISTINCT domain FROM dmarc_sources")).toEqual([{ domain: 2 }]);
+    expect(harness.all("SELECT DISTINCT domain FROM dmarc_daily")).toEqual([{ domain: 2 }]);
+    await harness.rebuild();
+    expect(isLegacyThere(harness)).toBe(false);
+    expect(harness.rollups()).toEqual(harness.recount());
   });
 
   test("rows of a report that is being removed do not count", async () => {
-    const world = newWorld();
-    world.enrol("example.com");
-    await world.upload(madeReportXml({ reportId: "1", rows: [{ count: 3 }] }));
-    makeSourcesLegacy(world.db);
-    world.db.sqlite.run(
+    const harness = newHarness();
+    harness.enrol("example.com");
+    await harness.upload(sampleReportXml({ reportId: "1", rows: [{ count: 3 }] }));
+    makeSourcesLegacy(harness.db);
+    harness.db.sqlite.run(
       "INSERT INTO dmarc_records SELECT 999, position, domain, day, source, source_ip, count, disposition, dkim, spf, is_aligned, is_forwarded, header_from, rank, body FROM dmarc_records",
     );
-    await world.rebuild();
-    expect(world.all("SELECT sum(messages) n FROM dmarc_daily")).toEqual([{ n: 3 }]);
-    expect(isLegacyThere(world)).toBe(false);
+    await harness.rebuild();
+    expect(harness.all("SELECT sum(messages) n FROM dmarc_daily")).toEqual([{ n: 3 }]);
+    expect(isLegacyThere(harness)).toBe(false);
   });
 });

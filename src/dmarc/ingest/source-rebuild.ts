@@ -4,9 +4,9 @@ import type { Log } from "../../base/log.ts";
 import type { Db, Tx } from "../../db/open.ts";
 import type { PublishedPolicy } from "../report/report.ts";
 import type { ReportRow } from "../report/report-row.ts";
-import { allowanceOf, type Counting, createCounting } from "./ingest-count.ts";
-import { factsOf } from "./ingest-row.ts";
-import type { CountStore } from "./ingest-store.ts";
+import { sourceAllowance, type RowCounter, createRowCounter } from "./row-counter.ts";
+import { rowFacts } from "./row-facts.ts";
+import type { CountStore } from "./count-store.ts";
 import type { RecordBody } from "./report-store.ts";
 import { addMessages, type CountedDay, type Counts, entryOf, noCounts } from "./rollup.ts";
 import type { LegacyCursor, LegacyRecord, LegacySource, SourceRebuildStore } from "./source-rebuild-store.ts";
@@ -56,8 +56,8 @@ export const createSourceRebuild = (deps: SourceRebuildDeps) => {
   let running: Promise<void> | null = null;
 
   const step = (tx: Tx, after: LegacyCursor): Step => {
-    const counting = createCounting(counts, { tx, nowMs: clock.nowMs() });
-    counting.beginReport(allowanceOf({ isTrusted: true }));
+    const counting = createRowCounter(counts, { tx, nowMs: clock.nowMs() });
+    counting.beginReport(sourceAllowance({ isTrusted: true }));
     const moving = { tx, store, counts, counting };
     let at = after;
     const left = { records: recordsPerStep, characters: CHARACTERS_PER_STEP };
@@ -139,7 +139,7 @@ interface Moving {
   readonly tx: Tx;
   readonly store: SourceRebuildStore;
   readonly counts: CountStore;
-  readonly counting: Counting;
+  readonly counting: RowCounter;
 }
 
 const moveRecords = (
@@ -157,7 +157,7 @@ const moveRecords = (
       continue;
     }
     const row = rowOf(record);
-    const facts = factsOf(row, source.name, JSON.parse(record.policy) as Pick<PublishedPolicy, "adkim" | "aspf">);
+    const facts = rowFacts(row, source.name, JSON.parse(record.policy) as Pick<PublishedPolicy, "adkim" | "aspf">);
     counting.beginReport({ ...counting.allowance(), isTrusted: record.isTrusted === 1 });
     const number = counting.sourceOf(domain, { ip: row.sourceIp, day: record.day, key: facts.key });
     if (!inherited.has(number)) store.inherit(tx, number, source);

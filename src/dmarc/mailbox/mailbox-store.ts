@@ -1,5 +1,5 @@
 import type { Db, Tx } from "../../db/open.ts";
-import type { Outcome } from "../report/outcome.ts";
+import type { ReportOutcome } from "../report/outcome.ts";
 
 /** How far a mailbox was read. */
 export interface MailboxState {
@@ -10,10 +10,10 @@ export interface MailboxState {
 }
 
 /** A message that was stored, and what was found in it; both null when the ingestion is gone. */
-export interface SettledMessage {
+export interface ProcessedMessage {
   readonly uid: number;
   readonly ingestion: string;
-  readonly outcome: Outcome | null;
+  readonly outcome: ReportOutcome | null;
   readonly reason: string | null;
 }
 
@@ -36,7 +36,7 @@ export const createMailboxStore = ({ sqlite }: Db) => {
   const addMark = sqlite.prepare("INSERT OR REPLACE INTO dmarc_mailbox_marks (uid, ingestion) VALUES (?, ?)");
   const marks = sqlite.prepare<{ count: number }, []>("SELECT count(*) AS count FROM dmarc_mailbox_marks");
   const isMarked = sqlite.prepare<unknown, [number]>("SELECT 1 FROM dmarc_mailbox_marks WHERE uid = ?");
-  const settled = sqlite.prepare<SettledMessage, [number]>(
+  const settled = sqlite.prepare<ProcessedMessage, [number]>(
     `SELECT m.uid, m.ingestion, i.outcome, i.reason FROM dmarc_mailbox_marks m LEFT JOIN dmarc_ingestions i ON i.id = m.ingestion
       WHERE m.uid <= (SELECT last_uid FROM dmarc_mailboxes) AND (i.id IS NULL OR i.status = 'done') ORDER BY m.uid LIMIT ?`,
   );
@@ -67,8 +67,8 @@ export const createMailboxStore = ({ sqlite }: Db) => {
      * Messages that were read and are still to be marked, in the order of their UIDs. Those beyond what is passed stay, so that
      * they are not fetched again.
      */
-    settled: (limit: number): SettledMessage[] => settled.all(limit),
-    removeMark: (_tx: Tx, { uid, ingestion }: SettledMessage): void => void removeMark.run(uid, ingestion),
+    settled: (limit: number): ProcessedMessage[] => settled.all(limit),
+    removeMark: (_tx: Tx, { uid, ingestion }: ProcessedMessage): void => void removeMark.run(uid, ingestion),
     /** Removes a message in which there is no report. */
     removeIngestion(_tx: Tx, id: string): void {
       if (removeIngestion.run(id).changes > 0) removeRaw.run(id);

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import { createApps } from "../../testing/app.ts";
-import { MADE_DAY_S, type MadeReport, madeReportXml } from "../../testing/dmarc-reports.ts";
+import { SAMPLE_DAY_S, type SampleReport, sampleReportXml } from "../../testing/dmarc-reports.ts";
 import { domainsSchema } from "../domains/domain-figures.ts";
 
 const start = createApps();
@@ -13,10 +13,13 @@ test("the list of domains has the figures of each, as its summary has them", asy
     const { body } = await app.request("POST", "/v1/dmarc/domains", { key, body: { domain } });
     return (body.domain as { id: string }).id;
   };
-  const give = async (daysAgo: number, { org, rows }: Pick<MadeReport, "org" | "rows">): Promise<void> => {
-    const begin = MADE_DAY_S - daysAgo * DAY_S;
+  const give = async (daysAgo: number, { org, rows }: Pick<SampleReport, "org" | "rows">): Promise<void> => {
+    const begin = SAMPLE_DAY_S - daysAgo * DAY_S;
     const made = { domain: "shop.example", reportId: `r${daysAgo}`, begin, end: begin + DAY_S - 1, org, rows };
-    const { text } = await app.request("POST", "/v1/dmarc/reports", { key, body: madeReportXml(made as MadeReport) });
+    const { text } = await app.request("POST", "/v1/dmarc/reports", {
+      key,
+      body: sampleReportXml(made as SampleReport),
+    });
     expect(text).toContain("stored");
   };
   const failing = { ip: "198.51.100.7", dkim: "fail", spf: "fail", dkimResults: [], spfResults: [] } as const;

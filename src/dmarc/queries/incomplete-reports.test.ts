@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { MADE_DAY_S } from "../../testing/dmarc-reports.ts";
+import { SAMPLE_DAY_S } from "../../testing/dmarc-reports.ts";
 import { createReportQueries } from "../../testing/report-queries.ts";
 import { recordsSchema } from "./record-schemas.ts";
 
@@ -12,7 +12,7 @@ const startWithHalf = async () => {
   const world = start();
   const domain = world.enrol();
   const rows = (ip: string, count: number) => Array.from({ length: count }, (_, n) => ({ ip, count: 1 + n }));
-  await world.give({ reportId: "whole", begin: MADE_DAY_S - 86_400, rows: rows(OLD, 3) });
+  await world.give({ reportId: "whole", begin: SAMPLE_DAY_S - 86_400, rows: rows(OLD, 3) });
   await world.give({ reportId: "half", rows: rows("198.51.100.7", HIDDEN) });
   const half = (column: string) =>
     world.db.sqlite.query(`SELECT ${column} AS value FROM dmarc_reports WHERE report_id = 'half'`).get() as {

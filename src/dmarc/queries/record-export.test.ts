@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { MADE_DAY_S } from "../../testing/dmarc-reports.ts";
+import { SAMPLE_DAY_S } from "../../testing/dmarc-reports.ts";
 import { fillReportQueries, OWN, STRANGER } from "../../testing/report-queries-filled.ts";
 import { createReportQueries } from "../../testing/report-queries.ts";
 import { exportedRecordSchema, recordSchema, recordsSchema } from "./record-schemas.ts";
@@ -81,7 +81,7 @@ describe("the export of all domains", () => {
     const { pull, give } = await start();
     const cursor = (await pull()).lines.at(-1)?.cursor ?? "";
     expect((await pull(`?cursor=${cursor}`)).text).toBe("");
-    await give({ begin: MADE_DAY_S - 20 * DAY_S, rows: [{ ...OWN, count: 7 }] });
+    await give({ begin: SAMPLE_DAY_S - 20 * DAY_S, rows: [{ ...OWN, count: 7 }] });
     expect((await pull(`?cursor=${cursor}`)).lines.map(({ date, count }) => [date, count])).toEqual([
       ["2025-12-12", 7],
     ]);

@@ -1,7 +1,7 @@
 import type { DayRange } from "../../base/days.ts";
 import { AUTHOR } from "../ingest/report-store.ts";
 import type { Db } from "../../db/open.ts";
-import { RANK_STEP } from "../ingest/ingest-row.ts";
+import { RANK_STEP } from "../ingest/row-facts.ts";
 import type { Disposition } from "../report/report-values.ts";
 
 /** A record as it is stored, with its reverse name and its report. `body` is the JSON of a `RecordBody`. */

@@ -2,7 +2,7 @@ import { isoDay, type DayRange } from "../../base/days.ts";
 import { isoTime } from "../../base/clock.ts";
 import { organisationOf, reporterView } from "./reporter.ts";
 import type { Cell } from "../../http/csv.ts";
-import { RANK_STEP } from "../ingest/ingest-row.ts";
+import { RANK_STEP } from "../ingest/row-facts.ts";
 import type { RecordKey, RecordScope, RecordRow, RecordStore, RecordConditions } from "./record-store.ts";
 import type { RecordFilters, ShownRecord } from "./record-schemas.ts";
 import { walk } from "../../base/walk.ts";

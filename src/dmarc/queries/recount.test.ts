@@ -2,7 +2,7 @@ import { DAY_MS, isoDay } from "../../base/days.ts";
 import { expect, test } from "bun:test";
 import fc from "fast-check";
 import { createReportQueries, MADE_DAY } from "../../testing/report-queries.ts";
-import { MADE_DAY_S, type MadeRow } from "../../testing/dmarc-reports.ts";
+import { SAMPLE_DAY_S, type SampleRow } from "../../testing/dmarc-reports.ts";
 import { readRecords } from "./records.ts";
 import { summarizeDomain } from "./summary.ts";
 import { timeseriesOf } from "./timeseries.ts";
@@ -13,7 +13,7 @@ const DAY_S = DAY_MS / 1000;
 const DAYS = 4;
 
 const result = fc.constantFrom("pass", "fail");
-const row: fc.Arbitrary<MadeRow> = fc.record({
+const row: fc.Arbitrary<SampleRow> = fc.record({
   ip: fc.constantFrom("8.8.8.8", "8.8.8.9", "9.9.9.9", "5.5.5.5", "2606:4700::1", "10.0.0.1"),
   count: fc.integer({ min: 1, max: 50 }),
   disposition: fc.constantFrom("none", "quarantine", "reject", "pass"),
@@ -60,7 +60,7 @@ test("summary, time series and sources say what a recount of the records says", 
       async (reports, reverse, first, length) => {
         const { enrol, give, nameAddress, store, records: recordStore, reader } = start();
         const domain = enrol();
-        for (const { org, day, rows } of reports) await give({ org, begin: MADE_DAY_S + day * DAY_S, rows });
+        for (const { org, day, rows } of reports) await give({ org, begin: SAMPLE_DAY_S + day * DAY_S, rows });
         for (const [ip, name, isConfirmed] of reverse) nameAddress(ip, name, isConfirmed);
         const range = { fromDay: MADE_DAY + first, toDay: MADE_DAY + first + length };
         const place = { domain: domain.number };
@@ -116,7 +116,7 @@ test("every record stands on exactly one page, whatever the page size and the fi
       async (reports, limit, filters) => {
         const { enrol, give, records: store } = start();
         const domain = enrol();
-        for (const { org, day, rows } of reports) await give({ org, begin: MADE_DAY_S + day * DAY_S, rows });
+        for (const { org, day, rows } of reports) await give({ org, begin: SAMPLE_DAY_S + day * DAY_S, rows });
         const question = {
           place: { domain: domain.number },
           range: { fromDay: MADE_DAY, toDay: MADE_DAY + DAYS },

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import { newId } from "../../base/secrets.ts";
-import { madeReportMail, madeReportXml, MADE_DAY_S, type MadeRow } from "../../testing/dmarc-reports.ts";
+import { sampleReportMail, sampleReportXml, SAMPLE_DAY_S, type SampleRow } from "../../testing/dmarc-reports.ts";
 import { createReportQueries } from "../../testing/report-queries.ts";
 import { recordsSchema } from "./record-schemas.ts";
 import { reportDetailSchema, reportsSchema, tlsReportsSchema } from "./report-schemas.ts";
@@ -20,7 +20,7 @@ const startEmpty = () => {
 test("reports are listed by the day they are about, of a day the last to come first, by pages", async () => {
   const { give, list } = startEmpty();
   await give({ reportId: "a" });
-  await give({ reportId: "b", begin: MADE_DAY_S - DAY_S });
+  await give({ reportId: "b", begin: SAMPLE_DAY_S - DAY_S });
   await give({ reportId: "c", org: "Élan" });
   const { reports, next_cursor } = await list();
   expect(reports.map(({ report_id, date }) => [report_id, date])).toEqual([
@@ -45,7 +45,7 @@ test("reports are listed by the day they are about, of a day the last to come fi
 
 test("a report says what its reporter says, and how the mail that brought it was judged", async () => {
   const { take, list, db } = startEmpty();
-  await take(madeReportMail({ rows: [{ count: 3 }, { count: 2, dkim: "fail", spf: "fail" }] }));
+  await take(sampleReportMail({ rows: [{ count: 3 }, { count: 2, dkim: "fail", spf: "fail" }] }));
   const [report] = (await list()).reports;
   expect(report).toMatchObject({
     org_name: "receiver.example",
@@ -88,12 +88,12 @@ test("a report says what its reporter says, and how the mail that brought it was
 
 test("one report shows a thousand of its records, the worst first, and where the others are", async () => {
   const { give, list, get } = startEmpty();
-  const rows = Array.from({ length: 1203 }, (_, n): MadeRow => ({
+  const rows = Array.from({ length: 1203 }, (_, n): SampleRow => ({
     ip: `8.8.${n >> 8}.${n & 255}`,
     count: n + 1,
     ...(n < 5 ? { dkim: "fail", spf: "fail" } : {}),
   }));
-  await give({ rows, begin: MADE_DAY_S - 200 * DAY_S });
+  await give({ rows, begin: SAMPLE_DAY_S - 200 * DAY_S });
   const id = (await list("?from=2025-01-01")).reports[0]?.id ?? "";
   const detail = reportDetailSchema.parse((await get(`reports/${id}`)).body);
   expect(detail).toMatchObject({ rows: 1203, version: "1.0", generator: null, errors: [] });
@@ -117,7 +117,7 @@ test("one report shows a thousand of its records, the worst first, and where the
 
 test("the bytes that brought a report are given back as they came, until they are no longer kept", async () => {
   const { take, list, get, db } = startEmpty();
-  const bytes = Buffer.from(madeReportXml());
+  const bytes = Buffer.from(sampleReportXml());
   await take(bytes, 'a "b"\r\n/../ü.xml');
   const [report] = (await list()).reports;
   const raw = await get(`reports/${report?.id}/raw`);

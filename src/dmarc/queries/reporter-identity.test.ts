@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { createTestClock } from "../../testing/clock.ts";
-import { MADE_DAY_S, type MadeReport, madeReportMail } from "../../testing/dmarc-reports.ts";
-import { createIngestWorlds, INGEST_OWNER, type IngestWorld } from "../../testing/ingest-world.ts";
+import { SAMPLE_DAY_S, type SampleReport, sampleReportMail } from "../../testing/dmarc-reports.ts";
+import { createIngestHarness, INGEST_OWNER, type IngestHarness } from "../../testing/ingest-harness.ts";
 import type { DomainRow } from "../domains/domain-store.ts";
 import { ingestionView } from "../ingest/ingestion-view.ts";
 import { createDigestReader } from "../alerts/digest-facts.ts";
@@ -15,14 +15,14 @@ import { readReports } from "./reports.ts";
 import { createSourceReader } from "../sources/source-reader.ts";
 import { summarizeDomain } from "./summary.ts";
 
-const newWorld = createIngestWorlds();
-const DAY = Math.floor(MADE_DAY_S / 86_400);
+const newWorld = createIngestHarness();
+const DAY = Math.floor(SAMPLE_DAY_S / 86_400);
 const range = { fromDay: DAY, toDay: DAY };
 
 /** Mail is authenticated as the domain of its sender, but for `nobody@`. */
 const start = (change: Partial<DomainRow> = {}) => {
   const world = newWorld({
-    clock: createTestClock((MADE_DAY_S + 2 * 86_400) * 1000),
+    clock: createTestClock((SAMPLE_DAY_S + 2 * 86_400) * 1000),
     authenticate: async ({ mailFrom }) => {
       const [user, from = null] = mailFrom?.split("@") ?? [];
       const authenticity = user === "fail" ? "fail" : user === "nobody" ? "unknown" : "pass";
@@ -32,18 +32,18 @@ const start = (change: Partial<DomainRow> = {}) => {
   return { world, domain: world.enrol("example.com", change) };
 };
 
-const mailed = (world: IngestWorld, mailFrom: string, report: MadeReport) =>
-  world.upload(madeReportMail(report), { via: "smtp", client: "192.0.2.1", helo: "x", mailFrom });
+const mailed = (world: IngestHarness, mailFrom: string, report: SampleReport) =>
+  world.upload(sampleReportMail(report), { via: "smtp", client: "192.0.2.1", helo: "x", mailFrom });
 
 const GENUINE = { org: "google.com", email: "noreply-dmarc-support@google.com", rows: [{ count: 10 }] };
 const FORGED = { ...GENUINE, rows: [{ count: 900 }] };
 
-const summaryOf = (world: IngestWorld, domain: DomainRow) => {
+const summaryOf = (world: IngestHarness, domain: DomainRow) => {
   const store = createRollupStore(world.db);
   return summarizeDomain({ store, reader: createSourceReader({ store }) }, domain, range);
 };
 
-const reportsOf = async (world: IngestWorld, domain: DomainRow, filters: object = {}) => {
+const reportsOf = async (world: IngestHarness, domain: DomainRow, filters: object = {}) => {
   const store = createReportQueryStore(world.db);
   const page = await readReports(store, { domain: domain.number, range, filters }, { after: null, limit: 10 });
   return page.reports;
@@ -166,13 +166,13 @@ describe("a name that is no domain", () => {
   test("is known by its report from before contact addresses counted", async () => {
     const { world } = start();
     const report = named("a@receiver.example", 10);
-    const { row } = await world.upload(madeReportMail(report));
+    const { row } = await world.upload(sampleReportMail(report));
     const [stored] = world.all<{ sameness: string }>("SELECT sameness FROM dmarc_reports");
-    const former = await world.upload(madeReportMail({ ...report, email: "", reportId: "former" }));
+    const former = await world.upload(sampleReportMail({ ...report, email: "", reportId: "former" }));
     expect([row.outcome, former.row.outcome]).toEqual(["stored", "stored"]);
     const [, bare] = world.all<{ sameness: string }>("SELECT sameness FROM dmarc_reports ORDER BY number");
     expect(bare?.sameness).not.toBe(stored?.sameness);
-    const again = await world.upload(madeReportMail({ ...report, reportId: "former" }));
+    const again = await world.upload(sampleReportMail({ ...report, reportId: "former" }));
     expect(again.row.outcome).toBe("duplicate");
   });
 });
@@ -198,7 +198,7 @@ describe("a mail that the owner accepts", () => {
 
   test("did come by mail: a file is trusted already", async () => {
     const { world } = start();
-    const { row } = await world.upload(madeReportMail(GENUINE));
+    const { row } = await world.upload(sampleReportMail(GENUINE));
     expect(world.ingestions.retry(INGEST_OWNER, row.id, { isAccepted: true })).rejects.toThrow("came by mail");
   });
 });

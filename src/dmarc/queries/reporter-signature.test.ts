@@ -2,13 +2,13 @@ import { expect, test } from "bun:test";
 import { createHash, generateKeyPairSync, type KeyObject, sign } from "node:crypto";
 import { createTestClock } from "../../testing/clock.ts";
 import { createZoneResolver } from "../../testing/dns-zone.ts";
-import { MADE_DAY_S, madeReportMail } from "../../testing/dmarc-reports.ts";
-import { createIngestWorlds } from "../../testing/ingest-world.ts";
+import { SAMPLE_DAY_S, sampleReportMail } from "../../testing/dmarc-reports.ts";
+import { createIngestHarness } from "../../testing/ingest-harness.ts";
 import { silentLog } from "../../testing/silent-log.ts";
-import { createAuthenticityCheck } from "../authenticity/authenticity.ts";
+import { createMailAuthentication } from "../authentication/mail-authentication.ts";
 import { createRollupStore } from "../sources/rollup-store.ts";
 
-const newWorld = createIngestWorlds();
+const newWorld = createIngestHarness();
 const keys = { "google.com": generateKeyPairSync("ed25519"), "attacker.example": generateKeyPairSync("ed25519") };
 type Signer = keyof typeof keys;
 
@@ -31,22 +31,25 @@ test("a report of google.com signed by attacker.example is never Google's, which
     ["attacker.example", "google.com"],
     ["google.com", "attacker.example"],
   ] as const) {
-    const clock = createTestClock((MADE_DAY_S + 2 * 86_400) * 1000);
+    const clock = createTestClock((SAMPLE_DAY_S + 2 * 86_400) * 1000);
     const resolver = createZoneResolver({
       "s1._domainkey.google.com": { TXT: [keyRecord(keys["google.com"].publicKey)] },
       "s1._domainkey.attacker.example": { TXT: [keyRecord(keys["attacker.example"].publicKey)] },
       "_dmarc.google.com": { TXT: ["v=DMARC1; p=reject"] },
       "_dmarc.attacker.example": { TXT: ["v=DMARC1; p=reject"] },
     });
-    const authenticate = createAuthenticityCheck({ resolver, clock, log: silentLog });
+    const authenticate = createMailAuthentication({ resolver, clock, log: silentLog });
     const world = newWorld({ clock, authenticate });
     const { number } = world.enrol("example.com");
     for (const domain of order) {
       const rows = [{ count: domain === "google.com" ? 10 : 900 }];
-      const bytes = signed(madeReportMail({ org: "google.com", email: `a@${domain}`, reportId: "same", rows }), domain);
+      const bytes = signed(
+        sampleReportMail({ org: "google.com", email: `a@${domain}`, reportId: "same", rows }),
+        domain,
+      );
       await world.upload(bytes, { via: "smtp", client: "127.0.0.1", helo: "x", mailFrom: `a@${domain}` });
     }
-    const range = { fromDay: Math.floor(MADE_DAY_S / 86_400), toDay: Math.floor(MADE_DAY_S / 86_400) };
+    const range = { fromDay: Math.floor(SAMPLE_DAY_S / 86_400), toDay: Math.floor(SAMPLE_DAY_S / 86_400) };
     expect(createRollupStore(world.db).reporters(number, range)).toMatchObject([
       { reporter: "google.com", author: "", authenticatedAs: "google.com", reports: 1, messages: 10 },
     ]);
@@ -55,15 +58,15 @@ test("a report of google.com signed by attacker.example is never Google's, which
 });
 
 test("a mail of google.com that attacker.example signed is quarantined", async () => {
-  const clock = createTestClock((MADE_DAY_S + 2 * 86_400) * 1000);
+  const clock = createTestClock((SAMPLE_DAY_S + 2 * 86_400) * 1000);
   const resolver = createZoneResolver({
     "s1._domainkey.attacker.example": { TXT: [keyRecord(keys["attacker.example"].publicKey)] },
     "_dmarc.google.com": { TXT: ["v=DMARC1; p=reject"] },
     "google.com": { TXT: ["v=spf1 -all"] },
   });
-  const world = newWorld({ clock, authenticate: createAuthenticityCheck({ resolver, clock, log: silentLog }) });
+  const world = newWorld({ clock, authenticate: createMailAuthentication({ resolver, clock, log: silentLog }) });
   world.enrol("example.com");
-  const bytes = signed(madeReportMail({ org: "google.com", email: "a@google.com" }), "attacker.example");
+  const bytes = signed(sampleReportMail({ org: "google.com", email: "a@google.com" }), "attacker.example");
   const { row } = await world.upload(bytes, { via: "smtp", client: "8.8.4.9", helo: "x", mailFrom: "a@google.com" });
   expect(row).toMatchObject({ outcome: "quarantined", reason: "not_authentic" });
 });

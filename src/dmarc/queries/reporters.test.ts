@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { MADE_DAY_S } from "../../testing/dmarc-reports.ts";
+import { SAMPLE_DAY_S } from "../../testing/dmarc-reports.ts";
 import { createReportQueries, MADE_DAY } from "../../testing/report-queries.ts";
 import { summarizeDomain } from "./summary.ts";
 
@@ -14,8 +14,8 @@ const named = (world: ReturnType<typeof start>, domain: ReturnType<typeof world.
 test("a summary names reporters as they last wrote their names, however they wrote them before", async () => {
   const world = start();
   const domain = world.enrol();
-  await world.give({ org: "YAHOO", begin: MADE_DAY_S - 2 * DAY_S, rows: [{ count: 9 }] });
-  await world.give({ org: "Yahoo", begin: MADE_DAY_S - DAY_S, rows: [{ count: 9 }] });
+  await world.give({ org: "YAHOO", begin: SAMPLE_DAY_S - 2 * DAY_S, rows: [{ count: 9 }] });
+  await world.give({ org: "Yahoo", begin: SAMPLE_DAY_S - DAY_S, rows: [{ count: 9 }] });
   await world.give({ org: "Élan GmbH", rows: [{ count: 5 }] });
   await world.give({ org: "gmx.net", rows: [{ count: 4 }] });
   expect(named(world, domain)).toEqual(["Yahoo 2", "Élan GmbH 1", "gmx.net 1"]);

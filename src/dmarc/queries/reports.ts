@@ -1,6 +1,6 @@
 import { isoDay, type DayRange } from "../../base/days.ts";
 import { isoTime } from "../../base/clock.ts";
-import type { AuthenticityFinding } from "../authenticity/authenticity-verdict.ts";
+import type { AuthenticationResults } from "../authentication/authentication-results.ts";
 import type { ReportFilters, ShownReport, ShownReportDetail, ShownTlsReport } from "./report-schemas.ts";
 import type { ReportKey, ReportQueryStore, ReportRowStored, TlsReportRow } from "./report-query-store.ts";
 import { stretchOf, walk } from "../../base/walk.ts";
@@ -65,7 +65,7 @@ const policyView = (text: string): ShownReport["policy"] => {
 /** Who the mail that brought a report is authenticated as. */
 const authenticatedAs = ({ authenticity, authenticityBody }: ReportRowStored): string | null => {
   if (authenticity !== "pass" || authenticityBody === null) return null;
-  const { from } = JSON.parse(authenticityBody) as Pick<AuthenticityFinding, "from">;
+  const { from } = JSON.parse(authenticityBody) as Pick<AuthenticationResults, "from">;
   return organisationOf(from);
 };
 
@@ -74,7 +74,7 @@ const NOT_JUDGED = { from: null, spf: null, dkim: [], dmarc: null, message: null
 const authenticityView = ({ authenticity, authenticityBody }: ReportRowStored): ShownReport["authenticity"] => {
   if (authenticity === null) return null;
   if (authenticityBody === null) return { result: authenticity, ...NOT_JUDGED, dkim: [] };
-  const { from, spf, dkim, dmarc, message } = JSON.parse(authenticityBody) as AuthenticityFinding;
+  const { from, spf, dkim, dmarc, message } = JSON.parse(authenticityBody) as AuthenticationResults;
   return {
     result: authenticity,
     from,

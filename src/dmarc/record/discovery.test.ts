@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { createZoneResolver, type Zone } from "../../testing/dns-zone.ts";
-import { type Discovery, discoverPolicy, QUERIES_MAX, walkTargets } from "./discovery.ts";
+import { type PolicyDiscovery, discoverPolicy, QUERIES_MAX, walkTargets } from "./discovery.ts";
 import { mergeRua } from "./merge.ts";
 
 /** A zone with these texts at the `_dmarc` names of these domains. */
@@ -11,9 +11,10 @@ const zoneOf = (texts: Readonly<Record<string, string | readonly string[]>>): Zo
       { TXT: typeof text === "string" ? [text] : text },
     ]),
   );
-const discover = (domain: string, zone: Zone): Promise<Discovery> => discoverPolicy(createZoneResolver(zone), domain);
-const hostsOf = ({ asked }: Discovery): string[] => asked.map(({ host }) => host);
-const fromOf = (discovery: Discovery): string | null => {
+const discover = (domain: string, zone: Zone): Promise<PolicyDiscovery> =>
+  discoverPolicy(createZoneResolver(zone), domain);
+const hostsOf = ({ asked }: PolicyDiscovery): string[] => asked.map(({ host }) => host);
+const fromOf = (discovery: PolicyDiscovery): string | null => {
   if (discovery.kind === "own") return "own";
   return discovery.kind === "inherited" ? discovery.from : discovery.kind;
 };

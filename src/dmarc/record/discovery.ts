@@ -1,10 +1,10 @@
 import type { DnsOutcome, DnsResolver, ResolveOptions } from "../../net/dns.ts";
 import type { ValidRecord } from "./record.ts";
 import { dmarcRecordsIn, type Published, readPublished, recordHost } from "./record-published.ts";
-import type { AlignmentMode, Policy } from "./record-values.ts";
+import type { AlignmentMode, DmarcPolicy } from "./record-values.ts";
 
 /** One question of a discovery, in the order of asking. */
-export interface AskedRecord {
+export interface QueriedRecord {
   /** The `_dmarc` name. */
   readonly host: string;
   readonly outcome: DnsOutcome;
@@ -15,11 +15,11 @@ export interface AskedRecord {
 /** The policy that receivers apply to mail from one domain. */
 export interface EffectivePolicy {
   /** For the domain itself: its own `p`, or the `sp` of the record it inherits from. */
-  readonly p: Policy;
+  readonly p: DmarcPolicy;
   /** For existing names below the domain. */
-  readonly sp: Policy;
+  readonly sp: DmarcPolicy;
   /** For names below the domain that do not exist. */
-  readonly np: Policy;
+  readonly np: DmarcPolicy;
   readonly adkim: AlignmentMode;
   readonly aspf: AlignmentMode;
   /** With `y` receivers are asked to apply all of it one step softer. */
@@ -38,7 +38,7 @@ export interface InheritedRecord {
 }
 
 /** What a discovery found out. `published` is what stands at the domain's own `_dmarc` name, whatever applies. */
-export type Discovery = { readonly published: Published; readonly asked: readonly AskedRecord[] } & (
+export type PolicyDiscovery = { readonly published: Published; readonly asked: readonly QueriedRecord[] } & (
   | { readonly kind: "own"; readonly record: ValidRecord; readonly policy: EffectivePolicy }
   | ({ readonly kind: "inherited" } & InheritedRecord)
   | { readonly kind: "none" }
@@ -58,8 +58,8 @@ export const discoverPolicy = async (
   resolver: DnsResolver,
   domain: string,
   options: ResolveOptions = {},
-): Promise<Discovery> => {
-  const asked: AskedRecord[] = [];
+): Promise<PolicyDiscovery> => {
+  const asked: QueriedRecord[] = [];
   const ask = async (name: string): Promise<Answer> => {
     const host = recordHost(name);
     const reply = await resolver.resolve(host, "TXT", options);

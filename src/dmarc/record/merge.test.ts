@@ -1,12 +1,12 @@
 import { describe, expect, test } from "bun:test";
 import type { InheritedRecord } from "./discovery.ts";
-import { type MergeQuestion, mergeRua, type RuaMerge } from "./merge.ts";
+import { type MergeInput, mergeRua, type RuaMerge } from "./merge.ts";
 import { dmarcRecordsIn, type Published } from "./record-published.ts";
 
 const OURS = "k3y7@reports.example.net";
 const URI = `mailto:${OURS}`;
 
-const merge = (published: Published, given: Partial<MergeQuestion> = {}): RuaMerge => {
+const merge = (published: Published, given: Partial<MergeInput> = {}): RuaMerge => {
   const merged = mergeRua({ domain: "example.com", published, ours: OURS, inherited: null, ...given });
   if (!merged.ok) throw new Error(merged.error.outcome);
   return merged.value;

@@ -7,7 +7,7 @@ import { dmarcRecordsIn, type Published, recordHost, splitStrings } from "./reco
 import { quote, type RecordWarningCode } from "./record-warning.ts";
 import { mailtoUri, parseReportUris, reportAddress } from "./rua.ts";
 
-export interface MergeQuestion {
+export interface MergeInput {
   /** The domain to be monitored, in lower-case A-labels. */
   readonly domain: string;
   /** What stands at its `_dmarc` name today. */
@@ -66,7 +66,7 @@ export interface MergeFailure {
  * address that is added (and white space and semicolons at the very end, when a tag must be appended). Policy tags are
  * never touched, and the merge of what was merged is `none`. Throws when `ours` is no address.
  */
-export const mergeRua = (question: MergeQuestion): Result<RuaMerge, MergeFailure> => {
+export const mergeRua = (question: MergeInput): Result<RuaMerge, MergeFailure> => {
   const { domain, published, ours } = question;
   if (reportAddress(ours) === null) throw new Error("the reporting address is no address");
   if (published.kind === "failure") {
@@ -76,7 +76,7 @@ export const mergeRua = (question: MergeQuestion): Result<RuaMerge, MergeFailure
   return ok(published.kind === "alias" ? refuseAlias(question, published, merged) : merged);
 };
 
-const mergeTexts = (question: MergeQuestion, texts: readonly string[]): RuaMerge => {
+const mergeTexts = (question: MergeInput, texts: readonly string[]): RuaMerge => {
   const records = dmarcRecordsIn(texts);
   const warnings = warnOfNearMisses(texts);
   const [record] = records;
@@ -102,7 +102,7 @@ const mergeTexts = (question: MergeQuestion, texts: readonly string[]): RuaMerge
 
 /** A TXT record cannot stand beside a CNAME (RFC 1034 §3.6.2); but an alias seen here may as well come from a wildcard. */
 const refuseAlias = (
-  { domain, ours }: MergeQuestion,
+  { domain, ours }: MergeInput,
   { target, texts }: Extract<Published, { readonly kind: "alias" }>,
   merged: RuaMerge,
 ): RuaMerge => {
@@ -137,7 +137,7 @@ const addToText = ({ text, tags }: ValidRecord, uri: string): string => {
   return `${text.slice(0, offset)}${last === undefined ? "" : ","}${uri}${text.slice(offset)}`;
 };
 
-const create = ({ domain, ours, inherited }: MergeQuestion, nearMisses: readonly MergeWarning[]): RuaMerge => {
+const create = ({ domain, ours, inherited }: MergeInput, nearMisses: readonly MergeWarning[]): RuaMerge => {
   const { value, inheritedFrom, externalDestinations } = createRecordFor(domain, ours, inherited);
   const warnings = [...nearMisses];
   if (inheritedFrom !== null && inherited !== null) {

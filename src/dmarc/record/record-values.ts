@@ -3,16 +3,16 @@ import { trimRecordSpace } from "./record-tags.ts";
 import { quote, type Warn } from "./record-warning.ts";
 import { parseReportUris, type ReportUri, type UriProblem } from "./rua.ts";
 
-export type Policy = "none" | "quarantine" | "reject";
+export type DmarcPolicy = "none" | "quarantine" | "reject";
 export type AlignmentMode = "r" | "s";
 
 /** What a receiver takes from a valid record: every tag with its value, or with its default (RFC 9989 §4.7). */
 export interface RecordValues {
-  readonly p: Policy;
+  readonly p: DmarcPolicy;
   /** For existing subdomains; `p` unless said. */
-  readonly sp: Policy;
+  readonly sp: DmarcPolicy;
   /** For subdomains that do not exist; `sp` unless said. */
-  readonly np: Policy;
+  readonly np: DmarcPolicy;
   readonly adkim: AlignmentMode;
   readonly aspf: AlignmentMode;
   readonly psd: "y" | "n" | "u";
@@ -89,7 +89,7 @@ const readPolicies = (
   textOf: (name: string) => string | undefined,
   warn: Warn,
 ): Pick<RecordValues, "p" | "sp" | "np"> => {
-  const read = (name: "p" | "sp" | "np"): Policy | "bad" | undefined => {
+  const read = (name: "p" | "sp" | "np"): DmarcPolicy | "bad" | undefined => {
     const text = textOf(name);
     if (text === undefined) return undefined;
     return POLICIES.find((policy) => policy === text.toLowerCase()) ?? "bad";

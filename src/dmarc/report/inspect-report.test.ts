@@ -3,7 +3,7 @@ import { mkdirSync, mkdtempSync, rmSync, symlinkSync, truncateSync, writeFileSyn
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createCommandLine } from "../../testing/command-line.ts";
-import { madeReportMail } from "../../testing/dmarc-reports.ts";
+import { sampleReportMail } from "../../testing/dmarc-reports.ts";
 import { UNPACK_LIMITS } from "./unpack.ts";
 
 const FIXTURES = new URL("../../../fixtures/dmarc/reports", import.meta.url).pathname;
@@ -85,7 +85,9 @@ describe("inspect report", () => {
 
   test("reads a mailbox mail by mail", async () => {
     const path = join(directory, "mailbox");
-    const mails = ["1", "2"].map((reportId) => `From a@b Thu Jan  1 00:00:00 2026\n${madeReportMail({ reportId })}\n`);
+    const mails = ["1", "2"].map(
+      (reportId) => `From a@b Thu Jan  1 00:00:00 2026\n${sampleReportMail({ reportId })}\n`,
+    );
     writeFileSync(path, mails.join(""));
     const { out } = await run(["inspect", "report", path]);
     expect(objectsOf(out)).toMatchObject(
@@ -109,7 +111,7 @@ describe("inspect report", () => {
   test("reads of a Maildir its mails alone", async () => {
     const maildir = join(directory, "maildir");
     for (const name of ["cur", "new", "tmp"]) mkdirSync(join(maildir, name), { recursive: true });
-    for (const name of ["cur/1", "new/2", "tmp/3"]) writeFileSync(join(maildir, name), madeReportMail());
+    for (const name of ["cur/1", "new/2", "tmp/3"]) writeFileSync(join(maildir, name), sampleReportMail());
     for (const name of ["dovecot.index", ".hidden"]) writeFileSync(join(maildir, name), "index");
     const { status, out } = await run(["inspect", "report", maildir]);
     const inputs = objectsOf(out).map(({ input }) => input);

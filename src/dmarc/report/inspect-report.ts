@@ -1,4 +1,4 @@
-import type { Outcome, OutcomeReason, Reading } from "./outcome.ts";
+import type { ReportOutcome, OutcomeReason, ReportReading } from "./outcome.ts";
 import { rejected } from "./outcome.ts";
 import { readReportFile } from "./read-file.ts";
 import { countMessages, type Report } from "./report.ts";
@@ -7,7 +7,7 @@ import { countMessages, type Report } from "./report.ts";
 export interface ReportInspection {
   /** The path of the file, the same in every line of a file that holds several reports; `#2` and so on behind it for the further mails of a mailbox. */
   readonly input: string;
-  readonly outcome: Outcome;
+  readonly outcome: ReportOutcome;
   readonly reason: OutcomeReason | null;
   /** Only for XML that is `truncated`: the line, from 1, where a piece is found to be missing. */
   readonly line?: number;
@@ -32,7 +32,7 @@ export const inspectBytes = async (input: string, bytes: Uint8Array | null): Pro
   return readings.map((reading) => inspectionOf(input, reading));
 };
 
-const inspectionOf = (input: string, { outcome, reason, line, report }: Reading): ReportInspection => ({
+const inspectionOf = (input: string, { outcome, reason, line, report }: ReportReading): ReportInspection => ({
   input,
   outcome,
   reason,

@@ -3,7 +3,7 @@ import type { Report } from "./report.ts";
 import type { TlsReport } from "./tls-report.ts";
 
 /** What became of something sent to us. `duplicate` is for the store to say; reading alone never answers it. */
-export type Outcome = "stored" | "duplicate" | "empty" | "quarantined" | "rejected";
+export type ReportOutcome = "stored" | "duplicate" | "empty" | "quarantined" | "rejected";
 
 /** Nothing to count, and no reason to worry. */
 export type EmptyReason =
@@ -61,8 +61,8 @@ export type RejectReason =
 export type OutcomeReason = EmptyReason | QuarantineReason | RejectReason;
 
 /** What reading found in one place: a file, an entry of an archive, a part of a mail. */
-export interface Reading {
-  readonly outcome: Exclude<Outcome, "duplicate">;
+export interface ReportReading {
+  readonly outcome: Exclude<ReportOutcome, "duplicate">;
   /** Null for `stored` alone. */
   readonly reason: OutcomeReason | null;
   /** The name of the part or entry; null where it has none. */
@@ -79,7 +79,11 @@ export interface Reading {
 
 const NOTHING = { name: null, line: null, report: null, tlsReport: null, failureReport: null } as const;
 
-export const rejected = (reason: RejectReason, name: string | null = null, line: number | null = null): Reading => ({
+export const rejected = (
+  reason: RejectReason,
+  name: string | null = null,
+  line: number | null = null,
+): ReportReading => ({
   ...NOTHING,
   outcome: "rejected",
   reason,
@@ -87,7 +91,10 @@ export const rejected = (reason: RejectReason, name: string | null = null, line:
   line,
 });
 
-export const empty = (reason: EmptyReason, found: Partial<Pick<Reading, "name" | "report">> = {}): Reading => ({
+export const empty = (
+  reason: EmptyReason,
+  found: Partial<Pick<ReportReading, "name" | "report">> = {},
+): ReportReading => ({
   ...NOTHING,
   outcome: "empty",
   reason,
@@ -96,11 +103,11 @@ export const empty = (reason: EmptyReason, found: Partial<Pick<Reading, "name" |
 
 export const quarantined = (
   reason: QuarantineReason,
-  found: Partial<Pick<Reading, "name" | "tlsReport" | "failureReport">> = {},
-): Reading => ({ ...NOTHING, outcome: "quarantined", reason, ...found });
+  found: Partial<Pick<ReportReading, "name" | "tlsReport" | "failureReport">> = {},
+): ReportReading => ({ ...NOTHING, outcome: "quarantined", reason, ...found });
 
 /** A sound report: `stored` when a row can be counted, else `empty`. */
-export const readingOf = (report: Report, name: string | null): Reading => {
+export const reportReading = (report: Report, name: string | null): ReportReading => {
   if (report.rows.length > 0) return { ...NOTHING, outcome: "stored", reason: null, name, report };
   return empty(report.skippedRows.length > 0 ? "no_usable_rows" : "no_records", { name, report });
 };

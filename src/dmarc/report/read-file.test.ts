@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { Glob } from "bun";
 import expected from "../../../fixtures/dmarc/reports/expected.json" with { type: "json" };
-import type { Reading } from "./outcome.ts";
+import type { ReportReading } from "./outcome.ts";
 import { readReportFile } from "./read-file.ts";
 import { countMessages } from "./report.ts";
 import { isForwarded } from "./report-row.ts";
@@ -25,7 +25,7 @@ interface Expectation {
 const EXPECTED = Object.entries<Expectation>(expected as Record<string, Expectation>);
 
 /** The reading with what fixtures also speak of: row and message counts, and whether a row was forwarded. */
-const described = ({ report, ...reading }: Reading) => ({
+const described = ({ report, ...reading }: ReportReading) => ({
   ...reading,
   ...(report === null ? {} : { rows: report.rows.length, messages: countMessages(report) }),
   report:

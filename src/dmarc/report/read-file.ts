@@ -1,7 +1,7 @@
 import { type MimeMessage, readMessage } from "../../mail/message.ts";
 import type { MimePart } from "../../mail/message-parts.ts";
 import { readFailureReport } from "./failure-report.ts";
-import { empty, type Reading, type RejectReason, quarantined, readingOf, rejected } from "./outcome.ts";
+import { empty, type ReportReading, type RejectReason, quarantined, reportReading, rejected } from "./outcome.ts";
 import { findXmlInText, kindOfPayload } from "./payload.ts";
 import { createReadingBudget, type ReadingBudget, readReport } from "./read-report.ts";
 import { readTlsReport } from "./tls-report.ts";
@@ -16,7 +16,7 @@ export const readReportFile = async (
   bytes: Uint8Array,
   name: string | null = null,
   budget: UnpackBudget = createUnpackBudget(),
-): Promise<Reading[]> => {
+): Promise<ReportReading[]> => {
   const within: Within = { budget, reading: createReadingBudget(), depth: 0 };
   const readings =
     kindOfPayload(bytes) === "message" ? await readMail(bytes, within) : await readPart({ bytes, name }, within);
@@ -30,14 +30,14 @@ interface Within {
   readonly depth: number;
 }
 
-const readMail = async (bytes: Uint8Array, within: Within): Promise<Reading[]> => {
+const readMail = async (bytes: Uint8Array, within: Within): Promise<ReportReading[]> => {
   const message = await readMessage(bytes);
   if (!message.ok) return [rejected(message.error)];
   const { kind, parts } = message.value;
   if (kind === "failure_report") return [failureReading(message.value)];
   // A bounce carries the report that somebody else sent: counting it would credit it to us.
   if (kind === "delivery_report") return [quarantined("delivery_report")];
-  const readings: Reading[] = [];
+  const readings: ReportReading[] = [];
   for (const part of parts) readings.push(...(await readPart(part, within)));
   const telling = readings.filter(({ reason }) => reason !== "unused");
   if (telling.length > 0) return telling;
@@ -60,15 +60,15 @@ const ENCLOSED: ReadonlySet<string> = new Set([
   ...["message/rfc822", "text/rfc822-headers", "text/rfc822", "message/global", "message/global-headers"],
 ]);
 
-const failureReading = ({ parts }: MimeMessage): Reading => {
+const failureReading = ({ parts }: MimeMessage): ReportReading => {
   const part = parts.find(({ contentType }) => contentType === "message/feedback-report");
   if (part === undefined) return quarantined("failure_report");
   const original = parts.find(({ contentType }) => ENCLOSED.has(contentType));
   return quarantined("failure_report", { failureReport: readFailureReport(part.bytes, original?.bytes ?? null) });
 };
 
-const readPart = async (part: Pick<MimePart, "bytes" | "name">, within: Within): Promise<Reading[]> => {
-  const readings: Reading[] = [];
+const readPart = async (part: Pick<MimePart, "bytes" | "name">, within: Within): Promise<ReportReading[]> => {
+  const readings: ReportReading[] = [];
   const waiting = await unpack(part.bytes, part.name, within.budget);
   // Taken off, so that the bytes of those that have been read are not held any longer.
   for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) {
@@ -77,7 +77,7 @@ const readPart = async (part: Pick<MimePart, "bytes" | "name">, within: Within):
   return readings;
 };
 
-const readUnpacked = async (found: Unpacked, within: Within): Promise<Reading[]> => {
+const readUnpacked = async (found: Unpacked, within: Within): Promise<ReportReading[]> => {
   const { name } = found;
   switch (found.kind) {
     case "refused":
@@ -103,21 +103,21 @@ const readUnpacked = async (found: Unpacked, within: Within): Promise<Reading[]>
 
 type Document = Exclude<Unpacked, { kind: "refused" }>;
 
-const readXmlInText = async (found: Document, within: Within): Promise<Reading[]> => {
+const readXmlInText = async (found: Document, within: Within): Promise<ReportReading[]> => {
   const bytes = findXmlInText(found.bytes);
   const reading = bytes === null ? null : await readXml({ ...found, bytes }, within);
   // Words for people that only quote a little XML are no report gone wrong.
   return reading === null || reading.reason === "not_a_report" ? [] : [reading];
 };
 
-const readXml = async ({ bytes, name, isTruncated }: Document, within: Within): Promise<Reading> => {
+const readXml = async ({ bytes, name, isTruncated }: Document, within: Within): Promise<ReportReading> => {
   const report = await readReport(bytes, within.reading);
-  if (report.ok) return readingOf(report.value, name);
+  if (report.ok) return reportReading(report.value, name);
   const { problem, line } = report.error;
   return rejected(isTruncated && problem !== "doctype" ? "truncated" : problem, name, line);
 };
 
-const readJson = (bytes: Uint8Array, name: string | null): Reading[] => {
+const readJson = (bytes: Uint8Array, name: string | null): ReportReading[] => {
   const report = readTlsReport(bytes);
   if (report.ok) return [quarantined("tls_report", { name, tlsReport: report.value })];
   // JSON of something else is none of our business; JSON that does not end may have been a report.

@@ -5,7 +5,7 @@ import { beginEntry, createRowDraft, finishRow, keepFirst, type ReportRow, type 
 import { shortenRow } from "./report-row-size.ts";
 import {
   POLICIES,
-  type RowProblem,
+  type ReportRowProblem,
   readAlignment,
   readDomain,
   readText,
@@ -33,7 +33,7 @@ export const createReportDraft = (recordsMax: number = REPORT_LIMITS.recordsMax)
   const policy: Texts = new Map();
   const errors: string[] = [];
   const rows: ReportRow[] = [];
-  const skipped = new Map<RowProblem, number>();
+  const skipped = new Map<ReportRowProblem, number>();
   let draft = createRowDraft();
   let records = 0;
   let strayRecords = 0;

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import { readReport } from "./read-report.ts";
-import { ROW_BYTES_MAX, shortenRow } from "./report-row-size.ts";
+import { REPORT_ROW_BYTES_MAX, shortenRow } from "./report-row-size.ts";
 import type { ReportRow } from "./report-row.ts";
 
 const rowWith = (more: Partial<ReportRow>): ReportRow => ({
@@ -51,7 +51,7 @@ test.each([
     envelopeTo: domain,
   });
   const short = shortenRow(row);
-  expect(bytesOf(short)).toBeLessThanOrEqual(ROW_BYTES_MAX);
+  expect(bytesOf(short)).toBeLessThanOrEqual(REPORT_ROW_BYTES_MAX);
   expect(short).toMatchObject({ count: 7, dkim: "pass", headerFrom: "example.com" });
   expect(short.dkimResults.length).toBeGreaterThan(0);
 });
@@ -64,5 +64,5 @@ test("a report says that records were shortened, and counts them in full", async
   if (!report.ok) throw new Error(report.error.problem);
   expect(report.value.notices).toEqual(["records_shortened"]);
   expect(report.value.rows.map(({ count }) => count)).toEqual([5, 5, 5]);
-  for (const row of report.value.rows) expect(bytesOf(row)).toBeLessThanOrEqual(ROW_BYTES_MAX);
+  for (const row of report.value.rows) expect(bytesOf(row)).toBeLessThanOrEqual(REPORT_ROW_BYTES_MAX);
 });

@@ -1,7 +1,7 @@
 import type { ReportRow } from "./report-row.ts";
 
 /** Bytes of the lists of one record as they are stored, in JSON. A record of a real report has less than 3,000. */
-export const ROW_BYTES_MAX = 16 * 1024;
+export const REPORT_ROW_BYTES_MAX = 16 * 1024;
 
 /** How a record that is too large is shortened, one step after the other: characters kept of each text, entries of each list. */
 const STEPS = [
@@ -15,7 +15,7 @@ const ENTRY_BYTES = 120;
 const CHARACTER_BYTES_MAX = 6;
 
 /**
- * The same row, or a shorter one when its lists take more than `ROW_BYTES_MAX`: with shorter texts and fewer entries, or
+ * The same row, or a shorter one when its lists take more than `REPORT_ROW_BYTES_MAX`: with shorter texts and fewer entries, or
  * without texts. What is counted (address, count, results, names) stays as it is; the first entries of each list are kept.
  */
 export const shortenRow = (row: ReportRow): ReportRow => {
@@ -31,9 +31,9 @@ const isWithin = (row: ReportRow): boolean => {
   const { reasons, dkimResults, spfResults, envelopeFrom, envelopeTo } = row;
   const entries = [...reasons, ...dkimResults, ...spfResults];
   const characters = entries.reduce((sum, entry) => sum + charactersOf(Object.values(entry)), 0);
-  if (entries.length * ENTRY_BYTES + characters * CHARACTER_BYTES_MAX <= ROW_BYTES_MAX) return true;
+  if (entries.length * ENTRY_BYTES + characters * CHARACTER_BYTES_MAX <= REPORT_ROW_BYTES_MAX) return true;
   const lists = { envelopeFrom, envelopeTo, reasons, dkimResults, spfResults };
-  return Buffer.byteLength(JSON.stringify(lists)) <= ROW_BYTES_MAX;
+  return Buffer.byteLength(JSON.stringify(lists)) <= REPORT_ROW_BYTES_MAX;
 };
 
 const charactersOf = (values: readonly (string | null)[]): number =>

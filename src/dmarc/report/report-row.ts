@@ -4,7 +4,7 @@ import {
   type Disposition,
   OVERRIDES,
   type OverrideType,
-  type RowProblem,
+  type ReportRowProblem,
   readAlignedResult,
   readAuthResult,
   readCount,
@@ -22,7 +22,7 @@ export interface OverrideReason {
 }
 
 /** One DKIM signature looked at. */
-export interface DkimResult {
+export interface DkimAuthResult {
   readonly domain: string | null;
   readonly selector: string | null;
   readonly result: AuthResult;
@@ -30,7 +30,7 @@ export interface DkimResult {
 }
 
 /** One SPF check. */
-export interface SpfResult {
+export interface SpfAuthResult {
   readonly domain: string | null;
   readonly scope: "mfrom" | "helo" | null;
   readonly result: AuthResult;
@@ -53,8 +53,8 @@ export interface ReportRow {
   readonly headerFrom: string | null;
   readonly envelopeFrom: string | null;
   readonly envelopeTo: string | null;
-  readonly dkimResults: readonly DkimResult[];
-  readonly spfResults: readonly SpfResult[];
+  readonly dkimResults: readonly DkimAuthResult[];
+  readonly spfResults: readonly SpfAuthResult[];
 }
 
 /** Entries kept of each list of a record; real records have a dozen signatures at most. */
@@ -94,7 +94,7 @@ export const beginEntry = (draft: RowDraft, list: "reasons" | "dkim" | "spf"): v
 };
 
 /** Makes a row of a record's texts, or says why it cannot be counted. */
-export const finishRow = ({ texts, reasons, dkim, spf }: RowDraft): ReportRow | RowProblem => {
+export const finishRow = ({ texts, reasons, dkim, spf }: RowDraft): ReportRow | ReportRowProblem => {
   const text = (name: string): string => texts.get(name) ?? "";
   const source = readSourceIp(text("source_ip"));
   if (typeof source === "string") return source;
@@ -135,14 +135,14 @@ const overrideOf = (texts: Texts): OverrideReason => {
   return { type: "other", comment: comment === null ? word : `${word}: ${comment}` };
 };
 
-const dkimOf = (texts: Texts): DkimResult => ({
+const dkimOf = (texts: Texts): DkimAuthResult => ({
   domain: readDomain(texts.get("domain") ?? ""),
   selector: readText(texts.get("selector") ?? ""),
   result: readAuthResult(texts.get("result") ?? ""),
   humanResult: readText(texts.get("human_result") ?? ""),
 });
 
-const spfOf = (texts: Texts): SpfResult => ({
+const spfOf = (texts: Texts): SpfAuthResult => ({
   domain: readDomain(texts.get("domain") ?? ""),
   scope: readWord(texts.get("scope") ?? "", ["mfrom", "helo"]),
   result: readAuthResult(texts.get("result") ?? ""),

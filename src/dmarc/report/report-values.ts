@@ -31,7 +31,7 @@ const isoTimeMs = (text: string): number => {
 };
 
 /** Why a row cannot be counted. */
-export type RowProblem =
+export type ReportRowProblem =
   | "source_ip_missing"
   | "source_ip_invalid"
   | "count_missing"
@@ -41,7 +41,7 @@ export type RowProblem =
   | "count_too_large";
 
 /** A whole number of messages from 1 to `COUNT_MAX`, or what is wrong with it. A zero fraction is passed over. */
-export const readCount = (text: string): number | RowProblem => {
+export const readCount = (text: string): number | ReportRowProblem => {
   if (text === "") return "count_missing";
   if (!/^[+-]?\d+(?:\.0*)?$/.test(text)) return "count_invalid";
   const count = Number(text);
@@ -51,7 +51,7 @@ export const readCount = (text: string): number | RowProblem => {
 };
 
 /** An address in its canonical form: IPv6 by RFC 5952, IPv4-mapped ones as IPv4. Brackets and a zone are dropped. */
-export const readSourceIp = (text: string): { readonly ip: string } | RowProblem => {
+export const readSourceIp = (text: string): { readonly ip: string } | ReportRowProblem => {
   if (text === "") return "source_ip_missing";
   const bare = text.replace(/^\[(?:IPv6:)?(.*)\]$/i, "$1").replace(/%.*$/, "");
   return isIP(bare) === 0 ? "source_ip_invalid" : { ip: ipaddr.process(bare).toString() };
@@ -111,7 +111,7 @@ export const OVERRIDES = [
 const RESULTS = ["none", "pass", "fail", "softfail", "neutral", "policy", "temperror", "permerror"] as const;
 
 export type Disposition = (typeof DISPOSITIONS)[number];
-export type Policy = (typeof POLICIES)[number];
+export type PolicyKeyword = (typeof POLICIES)[number];
 export type OverrideType = (typeof OVERRIDES)[number];
 /** `unknown`: nothing said, or a word that nobody defined. */
 export type AuthResult = (typeof RESULTS)[number] | "unknown";

@@ -1,13 +1,13 @@
 import type { ReportRow } from "./report-row.ts";
-import type { Policy, RowProblem } from "./report-values.ts";
+import type { PolicyKeyword, ReportRowProblem } from "./report-values.ts";
 
 /** What a report says of the policy it found. Null where it says nothing, or nothing that means anything. */
 export interface PublishedPolicy {
   /** Lower case A-labels. */
   readonly domain: string;
-  readonly p: Policy | null;
-  readonly sp: Policy | null;
-  readonly np: Policy | null;
+  readonly p: PolicyKeyword | null;
+  readonly sp: PolicyKeyword | null;
+  readonly np: PolicyKeyword | null;
   readonly adkim: "r" | "s" | null;
   readonly aspf: "r" | "s" | null;
   readonly pct: number | null;
@@ -46,7 +46,7 @@ export interface Report {
   /** The rows that can be counted, in document order. */
   readonly rows: readonly ReportRow[];
   /** The rows that cannot, by reason. */
-  readonly skippedRows: ReadonlyArray<{ readonly reason: RowProblem; readonly rows: number }>;
+  readonly skippedRows: ReadonlyArray<{ readonly reason: ReportRowProblem; readonly rows: number }>;
   readonly notices: readonly ReportNotice[];
 }
 

@@ -6,7 +6,7 @@ export const SERVICE_KINDS = ["mailbox provider", "bulk sender", "business", "ga
 export type ServiceKind = (typeof SERVICE_KINDS)[number];
 
 /** A service that sends mail for others. */
-export interface Service {
+export interface SendingService {
   readonly name: string;
   readonly kind: ServiceKind;
 }

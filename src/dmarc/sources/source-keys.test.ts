@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { MADE_DAY_S, type MadeRow } from "../../testing/dmarc-reports.ts";
+import { SAMPLE_DAY_S, type SampleRow } from "../../testing/dmarc-reports.ts";
 import { createReportQueries, MADE_DAY } from "../../testing/report-queries.ts";
 
 const start = createReportQueries();
@@ -7,15 +7,15 @@ const ALL = { fromDay: 0, toDay: 99_999 };
 /** A range in which nothing was sent. */
 const EMPTY = { fromDay: MADE_DAY + 50, toDay: MADE_DAY + 60 };
 const UNPROVEN = { dkim: "fail", spf: "fail", dkimResults: [], spfResults: [] } as const;
-const GOOGLE: MadeRow = { ip: "8.8.8.8", count: 100, dkimResults: ["example.com pass google"] };
+const GOOGLE: SampleRow = { ip: "8.8.8.8", count: 100, dkimResults: ["example.com pass google"] };
 const GOOGLE_NAME = "mail-wr1-f1.google.com";
 /** Signed with the same selector, and not sent for the domain. */
 const SAME_SIGNATURE = { dkimResults: ["example.com pass google"], spf: "fail", spfResults: [] } as const;
 
-const startWith = async (rows: readonly MadeRow[], names: Readonly<Record<string, string | null>>) => {
+const startWith = async (rows: readonly SampleRow[], names: Readonly<Record<string, string | null>>) => {
   const world = start();
   const domain = world.enrol();
-  await world.give({ begin: MADE_DAY_S, rows });
+  await world.give({ begin: SAMPLE_DAY_S, rows });
   for (const [ip, name] of Object.entries(names)) world.nameAddress(ip, name);
   const classes = (of = domain) =>
     new Map(
@@ -36,7 +36,7 @@ describe("unauthenticated mail is no threat", () => {
   });
 
   test("when the reporter counts it as aligned, whatever checks it lists", async () => {
-    const row: MadeRow = { ip: "5.5.5.5", spf: "fail", dkimResults: ["example.com fail s1"], spfResults: [] };
+    const row: SampleRow = { ip: "5.5.5.5", spf: "fail", dkimResults: ["example.com fail s1"], spfResults: [] };
     const { classes } = await startWith([row], { "5.5.5.5": null });
     expect(classes()).toEqual(new Map([["net:5.5.5.0/24", "authorized"]]));
   });
@@ -84,7 +84,7 @@ describe("a sender of little mail with the signature of another is no forwarder"
 });
 
 test("what only untrusted reports say does not give the selector of an own server to a service", async () => {
-  const own: MadeRow = { ip: "5.5.5.5", dkimResults: ["example.com pass mail"], spf: "fail", spfResults: [] };
+  const own: SampleRow = { ip: "5.5.5.5", dkimResults: ["example.com pass mail"], spf: "fail", spfResults: [] };
   const claimed = { ...own, ip: "6.6.6.6", count: 7_000, spfResults: ["em.sendgrid.net pass"] };
   const { find, db } = await startWith([own, claimed], { "5.5.5.5": null, "6.6.6.6": null });
   db.sqlite.run("UPDATE dmarc_daily SET is_trusted = 0 WHERE messages = 7000");
@@ -100,13 +100,13 @@ test("a rule that does not fit all of a source leaves its class as it is", async
 });
 
 test("the domain's own account at a provider is not taken for another one's", async () => {
-  const of = (tenant: string): MadeRow => ({
+  const of = (tenant: string): SampleRow => ({
     ...UNPROVEN,
     ip: "40.107.1.1",
     dkimResults: [`${tenant}.onmicrosoft.com pass`],
   });
   const names = { "40.107.1.1": "mail-db1.outbound.protection.outlook.com" };
-  const connecting: MadeRow = { ip: "40.107.1.1", dkimResults: ["example.com pass s1"] };
+  const connecting: SampleRow = { ip: "40.107.1.1", dkimResults: ["example.com pass s1"] };
   for (const more of [[], [connecting]]) {
     const keysOf = async (tenant: string) => [...(await startWith([of(tenant), ...more], names)).classes().keys()];
     expect((await keysOf("example")).filter((key) => key.endsWith("/others"))).toEqual([]);

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { MADE_DAY_S, type MadeRow } from "../../testing/dmarc-reports.ts";
+import { SAMPLE_DAY_S, type SampleRow } from "../../testing/dmarc-reports.ts";
 import { createReportQueries } from "../../testing/report-queries.ts";
 
 const start = createReportQueries();
@@ -7,7 +7,7 @@ const DAY_S = 86_400;
 const ALL = { fromDay: 0, toDay: 99_999 };
 const UNPROVEN = { dkim: "fail", spf: "fail", dkimResults: [], spfResults: [] } as const;
 
-const startWith = async (rows: readonly MadeRow[]) => {
+const startWith = async (rows: readonly SampleRow[]) => {
   const world = start();
   const domain = world.enrol();
   await world.give({ rows });
@@ -15,7 +15,7 @@ const startWith = async (rows: readonly MadeRow[]) => {
 };
 
 describe("forwarded mail", () => {
-  const google: MadeRow = { ip: "8.8.8.8", count: 100, dkimResults: ["example.com pass google"] };
+  const google: SampleRow = { ip: "8.8.8.8", count: 100, dkimResults: ["example.com pass google"] };
   const kept = { ip: "9.9.9.9", count: 3, dkimResults: ["example.com pass google"], spf: "fail" } as const;
 
   test("whose signature survived is a forwarder's, not a sender of the domain's", async () => {
@@ -66,7 +66,7 @@ describe("forwarded mail", () => {
     } as const;
     const { give, find, nameAddress } = await startWith([mine]);
     const replayed = { ...mine, ip: "5.5.5.5", count: 5_000, spfResults: ["evil.example pass"] };
-    await give({ begin: MADE_DAY_S + 8 * DAY_S, rows: [mine, replayed] });
+    await give({ begin: SAMPLE_DAY_S + 8 * DAY_S, rows: [mine, replayed] });
     nameAddress("9.9.9.9", null);
     nameAddress("5.5.5.5", null);
     expect(find("org:esp.example")).toMatchObject({ messages: 100, classification: "authorized" });
@@ -98,7 +98,7 @@ describe("forwarded mail", () => {
 
 describe("what only untrusted reports say of an address that trusted ones name", () => {
   const CLAIMED = { ip: "5.5.5.1", count: 7_000 } as const;
-  const claim = async (row: MadeRow) => {
+  const claim = async (row: SampleRow) => {
     const world = await startWith([
       { ip: "8.8.8.8", count: 100 },
       { ...UNPROVEN, ip: "5.5.5.1" },
@@ -114,7 +114,7 @@ describe("what only untrusted reports say of an address that trusted ones name",
     return world;
   };
 
-  test.each<[string, MadeRow]>([
+  test.each<[string, SampleRow]>([
     ["that it signs for the domain", {}],
     ["that it passes SPF elsewhere", { ...UNPROVEN, spfResults: ["evil.example pass"] }],
     ["that its neighbour signs for the domain", { ip: "5.5.5.9" }],

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { MADE_DAY_S, type MadeRow } from "../../testing/dmarc-reports.ts";
+import { SAMPLE_DAY_S, type SampleRow } from "../../testing/dmarc-reports.ts";
 import { createReportQueries, MADE_DAY } from "../../testing/report-queries.ts";
 import { readRecords } from "../queries/records.ts";
 import { readReports } from "../queries/reports.ts";
@@ -9,7 +9,7 @@ const DAY_S = 86_400;
 const ALL = { fromDay: 0, toDay: 99_999 };
 const UNPROVEN = { dkim: "fail", spf: "fail", dkimResults: [], spfResults: [] } as const;
 
-const startWith = async (rows: readonly MadeRow[], name = "example.com") => {
+const startWith = async (rows: readonly SampleRow[], name = "example.com") => {
   const world = start();
   const domain = world.enrol(name);
   await world.give({ domain: name, rows });
@@ -74,7 +74,7 @@ describe("unauthenticated mail", () => {
     ]);
   });
 
-  test.each<[string, MadeRow]>([
+  test.each<[string, SampleRow]>([
     ["that was aligned once", { ip: "5.5.5.1" }],
     ["that proved another name", { ...UNPROVEN, ip: "5.5.5.1", spfResults: ["other.example pass"] }],
     ["of a network that the domain's own mail comes from", { ip: "5.5.5.99" }],
@@ -90,9 +90,9 @@ describe("unauthenticated mail", () => {
   });
 
   test("is no threat when its address was aligned on other days, as a reporter says that leaves the checks out", async () => {
-    const row: MadeRow = { ip: "5.5.5.1", dkim: "fail", dkimResults: [], spfResults: [] };
+    const row: SampleRow = { ip: "5.5.5.1", dkim: "fail", dkimResults: [], spfResults: [] };
     const world = await startWith([row]);
-    await world.give({ begin: MADE_DAY_S + 3 * DAY_S, rows: [{ ...UNPROVEN, ip: "5.5.5.1" }] });
+    await world.give({ begin: SAMPLE_DAY_S + 3 * DAY_S, rows: [{ ...UNPROVEN, ip: "5.5.5.1" }] });
     world.nameAddress("5.5.5.1", null);
     const later = { fromDay: MADE_DAY + 3, toDay: MADE_DAY + 3 };
     expect(world.find("own", later)).toMatchObject({ messages: 1, classification: "misconfigured" });
@@ -119,7 +119,7 @@ describe("unauthenticated mail", () => {
   test("is judged by what an address sent in the range", async () => {
     const forwarded = { ...UNPROVEN, ip: "5.5.5.1", reasons: ["mailing_list"] };
     const world = await startWith([{ ...UNPROVEN, ip: "5.5.5.1" }]);
-    await world.give({ begin: MADE_DAY_S + 3 * DAY_S, rows: [forwarded] });
+    await world.give({ begin: SAMPLE_DAY_S + 3 * DAY_S, rows: [forwarded] });
     world.nameAddress("5.5.5.1", null);
     expect(world.find("unauthenticated", { fromDay: MADE_DAY, toDay: MADE_DAY })?.messages).toBe(1);
     expect(world.find("net:5.5.5.0/24", { fromDay: MADE_DAY + 3, toDay: MADE_DAY + 3 })?.classification).toBe(
@@ -145,7 +145,7 @@ describe("unauthenticated mail", () => {
       const world = await startWith([{ ip: "8.8.8.8" }]);
       for (let week = 0; week < 4; week++) {
         const rows = ips.map((ip) => ({ ...UNPROVEN, ip, count: 3 }));
-        await world.give({ begin: MADE_DAY_S + week * 7 * DAY_S, rows });
+        await world.give({ begin: SAMPLE_DAY_S + week * 7 * DAY_S, rows });
       }
       for (const ip of ips) world.nameAddress(ip, null);
       return shown(world).filter(([key]) => key !== "own");
@@ -176,7 +176,7 @@ describe("unauthenticated mail", () => {
   });
 
   test("of a few named servers is unknown, and of many unrelated ones a threat", async () => {
-    const hosts = async (count: number, rows: readonly MadeRow[] = []) => {
+    const hosts = async (count: number, rows: readonly SampleRow[] = []) => {
       const ips = Array.from({ length: count }, (_, n) => `5.5.${n}.1`);
       const world = await startWith([...ips.map((ip) => ({ ...UNPROVEN, ip, count: 1 })), ...rows]);
       for (const [n, ip] of ips.entries()) world.nameAddress(ip, `mail.hotel${n}.example`);
@@ -193,7 +193,7 @@ describe("unauthenticated mail", () => {
     const own = { ...UNPROVEN, ip: "9.9.9.9", count: 50 };
     const mixed = await hosts(10, [own]);
     mixed.nameAddress("9.9.9.9", "web.own-hoster.example");
-    await mixed.give({ begin: MADE_DAY_S + 14 * DAY_S, rows: [own] });
+    await mixed.give({ begin: SAMPLE_DAY_S + 14 * DAY_S, rows: [own] });
     expect(mixed.find("org:own-hoster.example")?.classification).toBe("unknown");
   });
 
@@ -201,7 +201,7 @@ describe("unauthenticated mail", () => {
     const { give, find, nameAddress } = await startWith(
       Array.from({ length: 9 }, (_, n) => ({ ...UNPROVEN, ip: `5.5.5.${n}` })),
     );
-    await give({ begin: MADE_DAY_S + DAY_S, rows: [{ ...UNPROVEN, ip: "5.5.5.8" }] });
+    await give({ begin: SAMPLE_DAY_S + DAY_S, rows: [{ ...UNPROVEN, ip: "5.5.5.8" }] });
     for (let n = 0; n < 9; n++) nameAddress(`5.5.5.${n}`, null);
     const addresses = find("unauthenticated")?.addresses ?? [];
     expect(addresses).toHaveLength(8);
@@ -211,7 +211,7 @@ describe("unauthenticated mail", () => {
 
 describe("own mail is no forwarder's, and holds enforcement up:", () => {
   const fails = { count: 500, dkim: "fail", spf: "fail", dkimResults: [], spfResults: [] } as const;
-  test.each<[string, MadeRow, string | null]>([
+  test.each<[string, SampleRow, string | null]>([
     [
       "PHP mail of a website at a hoster",
       { ...fails, ip: "5.5.5.1", spfResults: ["p3plcpnl0123.prod.phx3.secureserver.net pass"] },
@@ -311,7 +311,7 @@ test("another domain's sources, words and addresses are its own", async () => {
 
 test("a cursor from a later range goes on at the end of this one", async () => {
   const { records, reports, domain, give } = await startWith([{}]);
-  await give({ begin: MADE_DAY_S + 5 * DAY_S });
+  await give({ begin: SAMPLE_DAY_S + 5 * DAY_S });
   const range = { fromDay: MADE_DAY, toDay: MADE_DAY };
   const page = { after: `${MADE_DAY + 9}.1.1.1`, limit: 5 };
   const place = { domain: domain.number };

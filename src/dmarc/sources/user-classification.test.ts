@@ -1,12 +1,12 @@
 import { describe, expect, test } from "bun:test";
-import type { MadeRow } from "../../testing/dmarc-reports.ts";
+import type { SampleRow } from "../../testing/dmarc-reports.ts";
 import { createReportQueries } from "../../testing/report-queries.ts";
 
 const start = createReportQueries();
 const ALL = { fromDay: 0, toDay: 99_999 };
 const UNPROVEN = { dkim: "fail", spf: "fail", dkimResults: [], spfResults: [] } as const;
 
-const startWith = async (rows: readonly MadeRow[]) => {
+const startWith = async (rows: readonly SampleRow[]) => {
   const world = start();
   const domain = world.enrol();
   await world.give({ rows });
@@ -18,7 +18,7 @@ const startWith = async (rows: readonly MadeRow[]) => {
 
 describe("classifications from before sources were identified by service", () => {
   const row = { ...UNPROVEN, ip: "8.8.8.8", count: 3 };
-  test.each<[string, MadeRow, string | null, string, string]>([
+  test.each<[string, SampleRow, string | null, string, string]>([
     ["of a signature", { ip: "8.8.8.8" }, "mx.example.com", "dkim:example.com", "own"],
     [
       "of an envelope",

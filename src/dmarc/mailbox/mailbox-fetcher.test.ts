@@ -1,0 +1,152 @@
+import { describe, expect, test } from "bun:test";
+import { err, ok, type Result } from "../../base/errors.ts";
+import { createLog } from "../../base/log.ts";
+import { ImapFailure } from "../../net/imap-failure.ts";
+import { createTestClock } from "../../testing/clock.ts";
+import { FakeFolder } from "../../testing/mailbox-harness.ts";
+import { reconnectDelayMs, MailboxFetcher } from "./mailbox-fetcher.ts";
+import type { SyncResult } from "./mailbox-sync.ts";
+
+const MINUTE_MS = 60_000;
+
+class Session extends FakeFolder {
+  isClosed = false;
+  get canIdle() {
+    return true;
+  }
+  /** Each wait needs news of its own: else passes would follow each other without end. */
+  tell: () => void = () => undefined;
+  untilNews = (_ms: number, stop: Promise<unknown>): Promise<void> => {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.tell = resolve;
+    return Promise.race([promise, stop.then(() => undefined)]);
+  };
+  close = (): void => {
+    this.isClosed = true;
+  };
+}
+
+const start = (
+  given: { open?: () => Promise<never>; pass?: () => Promise<SyncResult>; account?: Result<string, string> } = {},
+) => {
+  const clock = createTestClock();
+  const logged: string[] = [];
+  const session = new Session();
+  const counts = { opened: 0, passes: 0 };
+  const intake = new MailboxFetcher({
+    open: async () => {
+      counts.opened += 1;
+      await given.open?.();
+      return Object.assign(session, { messages: session.messages }) as never;
+    },
+    pass: async () => {
+      counts.passes += 1;
+      return (await given.pass?.()) ?? "done";
+    },
+    accountId: () => given.account ?? ok("account"),
+    clock,
+    random: { integer: () => 0 },
+    log: createLog("warn", clock, (line) => logged.push(line)),
+    name: "imaps://user@mail.example/INBOX",
+  });
+  intake.start();
+  return { clock, logged, session, counts, intake };
+};
+
+const fails = (kind: ConstructorParameters<typeof ImapFailure>[0]) => async () => {
+  throw new ImapFailure(kind, "It does not work.");
+};
+
+describe("waits", () => {
+  test.each([
+    [1, false, 2_000],
+    [4, false, 16_000],
+    [100, false, 5 * MINUTE_MS],
+    [1, true, MINUTE_MS],
+    [100, true, 60 * MINUTE_MS],
+  ])("after failure %d (slow: %p) last %d ms, or down to half of that", (failures, isSlow, ms) => {
+    expect(reconnectDelayMs(failures, isSlow, { integer: () => 0 })).toBe(ms);
+    expect(reconnectDelayMs(failures, isSlow, { integer: (below) => below - 1 })).toBe(ms / 2 + 1);
+  });
+});
+
+describe("the intake of a mailbox", () => {
+  test("makes a pass, and another when there is news", async () => {
+    const { clock, session, counts, intake } = start();
+    await clock.advance(0);
+    expect(counts).toEqual({ opened: 1, passes: 1 });
+    session.tell();
+    await clock.advance(0);
+    expect(counts).toEqual({ opened: 1, passes: 2 });
+    await intake.stop();
+    expect(session.isClosed).toBe(true);
+  });
+
+  test("tries a login that is refused at most once an hour in the end, and says so once", async () => {
+    const { clock, counts, intake, logged } = start({ open: fails("login") });
+    await clock.advance(24 * 60 * MINUTE_MS);
+    expect(counts.opened).toBeLessThan(32);
+    expect(logged).toHaveLength(1);
+    expect(intake.finding()).toBe("Reports from the mailbox: It does not work.");
+    await intake.stop();
+    expect(clock.pending()).toBe(0);
+  });
+
+  test("says nothing of connections that end now and then, and something when none stands", async () => {
+    const { clock, counts, intake, logged } = start({ open: fails("unreachable") });
+    await clock.advance(0);
+    expect([counts.opened, intake.finding(), logged]).toEqual([1, null, []]);
+    await clock.advance(MINUTE_MS);
+    expect([intake.finding(), logged.length]).toEqual(["Reports from the mailbox: It does not work.", 1]);
+    await intake.stop();
+  });
+
+  test("has no finding any more when it works again", async () => {
+    const server: { isBroken: boolean } = { isBroken: true };
+    const { clock, intake } = start({
+      open: async () => (server.isBroken ? await fails("folder")() : (undefined as never)),
+    });
+    await clock.advance(0);
+    expect(intake.finding()).not.toBeNull();
+    server.isBroken = false;
+    await clock.advance(MINUTE_MS);
+    expect(intake.finding()).toBeNull();
+    await intake.stop();
+  });
+
+  test("does not connect without an account", async () => {
+    const { clock, counts, intake } = start({ account: err("There are several accounts.") });
+    await clock.advance(0);
+    expect([counts.opened, intake.finding()]).toEqual([0, "Reports from the mailbox: There are several accounts."]);
+    await intake.stop();
+  });
+
+  test("stops while it connects, and closes what comes of that", async () => {
+    const opening = Promise.withResolvers<never>();
+    const { clock, session, intake } = start({ open: () => opening.promise });
+    await clock.advance(0);
+    await intake.stop();
+    opening.resolve(undefined as never);
+    await clock.advance(0);
+    expect(session.isClosed).toBe(true);
+  });
+
+  test("waits while nothing may be fetched", async () => {
+    const { clock, counts, intake } = start({ pass: async () => "paused" });
+    await clock.advance(10 * MINUTE_MS);
+    expect(counts).toEqual({ opened: 1, passes: 11 });
+    await intake.stop();
+  });
+
+  test("a fault of ours is logged with its cause and does not end it", async () => {
+    const { clock, counts, intake, logged } = start({
+      pass: async () => {
+        throw new TypeError("a bug");
+      },
+    });
+    await clock.advance(MINUTE_MS);
+    expect(counts.opened).toBeGreaterThan(2);
+    expect(logged[0]).toContain("a bug");
+    await intake.stop();
+  });
+});

@@ -1,0 +1,169 @@
+import { afterEach } from "bun:test";
+import { createLog } from "../base/log.ts";
+import { type KeyMode, newId } from "../base/secrets.ts";
+import { type Db, openDb } from "../db/open.ts";
+import type { AuthenticateMail } from "../dmarc/authentication/mail-authentication.ts";
+import { createDomainStore, type DomainRow } from "../dmarc/domains/domain-store.ts";
+import { createReportAuthorStore } from "../dmarc/domains/report-author-store.ts";
+import { createIngest, type IngestDeps } from "../dmarc/ingest/ingest.ts";
+import { createCountStore } from "../dmarc/ingest/count-store.ts";
+import { createIngestionWorker } from "../dmarc/ingest/ingestion-worker.ts";
+import { createIngestionStore, type IngestionRow } from "../dmarc/ingest/ingestion-store.ts";
+import { findingsIn } from "../dmarc/ingest/ingestion-view.ts";
+import { createIngestions } from "../dmarc/ingest/ingestions.ts";
+import { createReportIntake, type IncomingReport } from "../dmarc/ingest/report-intake.ts";
+import { AUTHOR, createReportStore } from "../dmarc/ingest/report-store.ts";
+import { createTestClock, type TestClock } from "./clock.ts";
+
+export interface IngestHarnessOptions {
+  /** A file, to open the same database again; default: one in memory. */
+  readonly path?: string;
+  readonly clock?: TestClock;
+  readonly authenticate?: AuthenticateMail | null;
+  readonly read?: NonNullable<IngestDeps["read"]>;
+  readonly isDiskLow?: () => boolean;
+  /** Stands between the database and those who write. */
+  readonly around?: (db: Db) => Db;
+}
+
+export const INGEST_OWNER = { accountId: "account", mode: "live" as KeyMode };
+
+/** The tables in which reports end up, in the order in which they are compared. */
+const ROLLUPS = [
+  "SELECT * FROM dmarc_daily ORDER BY 1, 2, 3, is_trusted",
+  // Who sent what is trusted stands in no column of reports.
+  `SELECT domain, day, reporter, CASE is_trusted WHEN 1 THEN '' ELSE author END AS author, sum(reports) AS reports, sum(messages) AS messages,
+    sum(aligned) AS aligned, is_trusted FROM dmarc_daily_reporters GROUP BY 1, 2, 3, is_trusted, 4 ORDER BY 1, 2, 3, is_trusted, 4`,
+  "SELECT * FROM dmarc_daily_names ORDER BY 1, 2, 3, is_trusted",
+] as const;
+
+/** Enrols a domain, for `INGEST_OWNER` unless told. */
+export const insertDomain = (db: Db, domain: string, change: Partial<DomainRow> = {}): DomainRow =>
+  db.transact((tx) =>
+    createDomainStore(db).insert(tx, {
+      ...{ id: newId(), ...INGEST_OWNER, domain, token: newId(), status: "active", label: null },
+      ...{
+        monitoringEnabled: true,
+        webhookUrl: null,
+        recipients: [],
+        alerts: {},
+        digest: "off",
+        alertThresholds: {},
+        sourceRules: [],
+      },
+      ...{ retentionDays: 400, rawRetentionDays: 90, sendsMail: null, requireAuthenticReports: false },
+      ...{ storeFailureReports: false, failureReportsRedact: true },
+      ...{ state: null, lastCheck: null, badSinceMs: null, nextCheckAtMs: 0, lastReportAtMs: null },
+      ...{
+        usageDay: 0,
+        usageBytes: 0,
+        digestDueAtMs: null,
+        isUnreviewed: false,
+        createdAtMs: 0,
+        updatedAtMs: 0,
+        deletedAtMs: null,
+      },
+      ...change,
+    }),
+  );
+
+/** Databases into which reports go, with all between, for the tests of one file. */
+export const createIngestHarness = () => {
+  const opened: Db[] = [];
+  afterEach(() => {
+    for (const db of opened.splice(0)) db.close();
+  });
+
+  return (options: IngestHarnessOptions = {}) => {
+    const { path = ":memory:", clock = createTestClock(), authenticate = null, read, around = (db) => db } = options;
+    const result = openDb(path);
+    if (!result.ok) throw new Error(result.error.kind);
+    opened.push(result.value);
+    const db = around(result.value);
+    const logged: string[] = [];
+    const log = createLog("warn", clock, (line) => logged.push(line));
+    const store = createIngestionStore(db);
+    const domains = createDomainStore(db);
+    const authors = createReportAuthorStore(db);
+    const stores = {
+      ingestions: store,
+      reports: createReportStore(db),
+      counts: createCountStore(db),
+      authors,
+      domains,
+    };
+    const ingest = createIngest({ db, stores, clock, log, authenticate, ...(read === undefined ? {} : { read }) });
+    const ingester = createIngestionWorker({
+      ...{ db, store, ingest, clock, log },
+      reserve: { isLow: () => options.isDiskLow?.() === true },
+    });
+    const intake = createReportIntake({ db, store, domains, clock, kick: ingester.kick });
+    const ingestions = createIngestions({ db, store, ingest, clock, kick: ingester.kick });
+
+    const incoming = (bytes: Uint8Array | string, change: Partial<IncomingReport> = {}): IncomingReport => ({
+      ...INGEST_OWNER,
+      domain: null,
+      via: "http",
+      name: null,
+      bytes: typeof bytes === "string" ? new TextEncoder().encode(bytes) : bytes,
+      client: null,
+      helo: null,
+      mailFrom: null,
+      ...change,
+    });
+    const all = <R = Record<string, unknown>>(sql: string): R[] => db.sqlite.query<R, []>(sql).all();
+
+    return {
+      db,
+      clock,
+      logged,
+      store,
+      stores,
+      domains,
+      ingest,
+      ingester,
+      intake,
+      ingestions,
+      incoming,
+      all,
+      /** How many rows a table has. */
+      count: (table: string): number => all<{ n: number }>(`SELECT count(*) AS n FROM ${table}`)[0]?.n ?? 0,
+      enrol: (domain: string, change: Partial<DomainRow> = {}): DomainRow => insertDomain(db, domain, change),
+      /** Uploads one file, and answers its ingestion and findings. */
+      async upload(bytes: Uint8Array | string, change: Partial<IncomingReport> = {}) {
+        const [row] = await ingestions.ingestFiles([incoming(bytes, change)]);
+        if (row === undefined) throw new Error("no ingestion");
+        return { row, findings: findingsIn(row) };
+      },
+      find(id: string): IngestionRow {
+        const row = store.find(INGEST_OWNER, id);
+        if (row === undefined) throw new Error(`no ingestion ${id}`);
+        return row;
+      },
+      /** What was counted, as it stands in the tables. */
+      rollups: () => ROLLUPS.map((sql) => all(sql)),
+      /** What should have been counted, by the records. */
+      recount: () => RECOUNTS.map((sql) => all(sql)),
+    };
+  };
+};
+
+/** Made-up reports always say how alignment went, so that the columns of the records suffice. */
+const TRUST = "instr(sameness, ' ') = 0";
+const RECOUNTS = [
+  `SELECT c.domain, c.day, source, sum(count) AS messages, sum(count * is_aligned) AS aligned, sum(count * (dkim IS 'pass')) AS aligned_dkim,
+    sum(count * (spf IS 'pass')) AS aligned_spf, sum(count * is_forwarded) AS forwarded,
+    sum(count * (NOT is_aligned AND c.body LIKE '%"result":"pass"%')) AS authenticated, sum(count * (disposition IS 'quarantine')) AS quarantined,
+    sum(count * (disposition IS 'reject')) AS rejected, ${TRUST} AS is_trusted FROM dmarc_records c JOIN dmarc_reports r ON r.number = c.report
+    GROUP BY 1, 2, 3, is_trusted ORDER BY 1, 2, 3, is_trusted`,
+  `SELECT domain, day, lower(coalesce(org, '')) AS reporter, author, count(*) AS reports, sum(messages) AS messages, sum(aligned) AS aligned, is_trusted
+    FROM (SELECT r.domain, r.day, r.org, ${AUTHOR} AS author, ${TRUST} AS is_trusted, (SELECT sum(count) FROM dmarc_records WHERE report = r.number) AS messages,
+      (SELECT sum(count * is_aligned) FROM dmarc_records WHERE report = r.number) AS aligned FROM dmarc_reports r WHERE r.is_complete = 1)
+    GROUP BY 1, 2, 3, is_trusted, author ORDER BY 1, 2, 3, is_trusted, author`,
+  `SELECT r.domain, r.day, CASE WHEN r.header_from = d.domain OR r.header_from LIKE '%.' || d.domain THEN r.header_from ELSE '' END AS name,
+    sum(r.count) AS messages, sum(r.count * r.is_aligned) AS aligned, ${TRUST} AS is_trusted FROM dmarc_records r
+    JOIN dmarc_domains d ON d.number = r.domain JOIN dmarc_reports p ON p.number = r.report
+    GROUP BY 1, 2, 3, is_trusted ORDER BY 1, 2, 3, is_trusted`,
+] as const;
+
+export type IngestHarness = ReturnType<ReturnType<typeof createIngestHarness>>;

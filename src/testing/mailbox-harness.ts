@@ -1,0 +1,77 @@
+import { createLog } from "../base/log.ts";
+import { createMailboxSync, type MailboxSession } from "../dmarc/mailbox/mailbox-sync.ts";
+import { createMarkProcessed } from "../dmarc/mailbox/mark-processed.ts";
+import { createMailboxStore } from "../dmarc/mailbox/mailbox-store.ts";
+import { ImapFailure } from "../net/imap-failure.ts";
+import type { ImapMark } from "../net/imap-session.ts";
+import { INGEST_OWNER, type IngestHarness } from "./ingest-harness.ts";
+
+/** A folder as a session shows it, without a network. */
+export class FakeFolder implements MailboxSession {
+  uidValidity = "7";
+  deliveredAtMs: number | null = null;
+  readonly messages = new Map<number, Uint8Array>();
+  /** What was done, in its order: `read 1`, `seen 1`. */
+  readonly log: string[] = [];
+  /** UIDs that end the session when they are read, and how marks are answered. */
+  readonly poison = new Set<number>();
+  onMark: () => boolean = () => true;
+
+  deliver(uid: number, bytes: Uint8Array | string): this {
+    this.messages.set(uid, typeof bytes === "string" ? new TextEncoder().encode(bytes) : bytes);
+    return this;
+  }
+
+  async uidsAfter(uid: number, limit: number): Promise<number[]> {
+    return [...this.messages.keys()]
+      .filter((one) => one > uid)
+      .toSorted((a, b) => a - b)
+      .slice(0, limit);
+  }
+
+  async sizes(uids: readonly number[]): Promise<Map<number, number>> {
+    return new Map(uids.map((uid) => [uid, this.messages.get(uid)?.byteLength ?? 0]));
+  }
+
+  async *read(uids: readonly number[]) {
+    for (const uid of uids) {
+      if (this.poison.has(uid)) throw new ImapFailure("broken", "The connection broke.");
+      const bytes = this.messages.get(uid);
+      if (bytes === undefined) continue;
+      this.log.push(`read ${uid}`);
+      yield { uid, bytes, deliveredAtMs: this.deliveredAtMs };
+    }
+  }
+
+  async mark(uids: readonly number[], mark: ImapMark): Promise<boolean> {
+    const isDone = this.onMark();
+    if (isDone) this.log.push(`${mark.kind} ${uids.join(",")}`);
+    return isDone;
+  }
+}
+
+/** What fetches from a folder into the database of a harness. */
+export const createMailboxHarness = (
+  harness: IngestHarness,
+  after: ImapMark = { kind: "seen" },
+  isLow = () => false,
+) => {
+  const { db, clock, intake, ingester } = harness;
+  const store = createMailboxStore(db);
+  const refusals: (string | null)[] = [];
+  const logged: string[] = [];
+  const log = createLog("warn", clock, (line) => logged.push(line));
+  const settle = createMarkProcessed({ db, store, log, after, noteRefusal: (refusal) => void refusals.push(refusal) });
+  const pass = createMailboxSync({
+    ...{ db, store, intake, ingester, settle, clock, log },
+    reserve: { isLow },
+    mailbox: "mailbox",
+  });
+  return {
+    store,
+    refusals,
+    logged,
+    pass: (folder: MailboxSession, isStopping = () => false) => pass(folder, INGEST_OWNER.accountId, isStopping),
+    state: () => store.find("mailbox"),
+  };
+};
