@@ -1,6 +1,6 @@
 import { createAlerts } from "./blocklist/alerts.ts";
 import { createBreaker } from "./blocklist/breaker.ts";
-import { createAnnounce } from "./blocklist/announce.ts";
+import { createChangeNotifier } from "./blocklist/change-notifier.ts";
 import { createListingStore } from "./blocklist/listing-store.ts";
 import { createListings } from "./blocklist/listings.ts";
 import { createBudgetLedger } from "./blocklist/budget-ledger.ts";
@@ -12,7 +12,7 @@ import { createDiscovery } from "./blocklist/discovery.ts";
 import { createListingNotes } from "./blocklist/listing-notes.ts";
 import { createOverviewStore } from "./blocklist/overview-store.ts";
 import { createOverview } from "./blocklist/overview.ts";
-import { createPasses } from "./blocklist/passes.ts";
+import { createCheckScheduler } from "./blocklist/check-scheduler.ts";
 import { createRangeChecks } from "./blocklist/range-check.ts";
 import { createRangeStore } from "./blocklist/range-store.ts";
 import { createBlocklistStore } from "./blocklist/store.ts";
@@ -72,9 +72,9 @@ export const composeBlocklist = (parts: BlocklistParts) => {
   const ranges = createRangeStore(db);
   const listingStore = createListingStore(db);
   const listings = createListings({ store: listingStore, targets: store, ranges });
-  const announce = createAnnounce({ store, hasMail, findDefaults: notifications.findDefaults });
+  const announce = createChangeNotifier({ store, hasMail, findDefaults: notifications.findDefaults });
   const monitor = createMonitor({ db, store, lists, lookup, breaker, listings, announce, clock });
-  const passes = createPasses({ db, store, monitor, health, lists, listings, clock, log, retentionDays });
+  const scheduler = createCheckScheduler({ db, store, monitor, health, lists, listings, clock, log, retentionDays });
   const usability = createUsability({
     ...{ db, store, usabilityStore: createUsabilityStore(db), health, lists, clock, log, hasMail },
     findDefaults: notifications.findDefaults,
@@ -104,7 +104,7 @@ export const composeBlocklist = (parts: BlocklistParts) => {
     health,
     store,
     monitor,
-    passes,
+    scheduler,
     targets,
     rangeChecks,
     notes,

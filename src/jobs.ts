@@ -18,14 +18,14 @@ export interface JobsOptions {
 
 const cronTable = ({ service, renewCertificates }: JobsOptions): readonly Job[] => {
   const { idempotency, webhooks, dmarc } = service;
-  const { passes, alerts, usability } = service.blocklist;
+  const { scheduler, alerts, usability } = service.blocklist;
   return [
     { name: "purge idempotency keys", pattern: "17 * * * *", run: async () => idempotency.purge() },
     { name: "purge webhook deliveries", pattern: "27 * * * *", run: () => webhooks.forgetOld() },
-    { name: "check blocklist targets", pattern: "* * * * *", run: () => passes.run().then(usability.observe) },
+    { name: "check blocklist targets", pattern: "* * * * *", run: () => scheduler.checkDue().then(usability.observe) },
     { name: "mail blocklist alerts", pattern: "* * * * *", run: async () => alerts?.send() },
-    { name: "test blocklists", pattern: "* * * * *", run: () => passes.testLists().then(usability.observe) },
-    { name: "purge blocklist checks", pattern: "37 * * * *", run: () => passes.forgetOld() },
+    { name: "test blocklists", pattern: "* * * * *", run: () => scheduler.testLists().then(usability.observe) },
+    { name: "purge blocklist checks", pattern: "37 * * * *", run: () => scheduler.purgeOldChecks() },
     { name: "check DMARC domains", pattern: "* * * * *", run: () => dmarc.jobs.checkDomains() },
     { name: "raise DMARC alerts", pattern: "*/5 * * * *", run: () => dmarc.jobs.raiseDmarcAlerts() },
     { name: "mail DMARC alerts", pattern: "* * * * *", run: () => dmarc.jobs.mailDmarcAlerts() },

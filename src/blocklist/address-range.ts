@@ -1,5 +1,5 @@
 import { err, ok, type Result } from "../base/errors.ts";
-import { ipv4Number } from "../dnsbl/answer-match.ts";
+import { ipv4Number } from "../dnsbl/code-match.ts";
 
 /** Addresses that one target may have: a /22. */
 export const RANGE_ADDRESSES_MAX = 1024;

@@ -3,7 +3,7 @@ import type { Db, Tx } from "../db/open.ts";
 import { blocklistAlerts } from "../db/schema-blocklist.ts";
 
 /** A change that waits for the next mail to somebody; `body` is JSON text. */
-export interface AlertRow {
+export interface BlocklistAlertRow {
   readonly id: string;
   readonly recipient: string;
   readonly body: string;
@@ -14,8 +14,8 @@ export interface AlertRow {
 const ALERTS_AT_ONCE_MAX = 10_000;
 
 /** Access to what waits for alert mail. */
-export const createAlertStore = (db: Db) => ({
-  insertAlert: (_tx: Tx, alert: AlertRow): void => void db.orm.insert(blocklistAlerts).values(alert).run(),
+export const createBlocklistAlertStore = (db: Db) => ({
+  insertAlert: (_tx: Tx, alert: BlocklistAlertRow): void => void db.orm.insert(blocklistAlerts).values(alert).run(),
   /** Some of those for whom alerts wait, but for `without`. */
   alertRecipients: (limit: number, without: readonly string[]): string[] =>
     db.orm
@@ -26,7 +26,7 @@ export const createAlertStore = (db: Db) => ({
       .all()
       .map(({ recipient }) => recipient),
   /** The oldest first. */
-  alertsFor: (recipient: string): AlertRow[] =>
+  alertsFor: (recipient: string): BlocklistAlertRow[] =>
     db.orm
       .select()
       .from(blocklistAlerts)

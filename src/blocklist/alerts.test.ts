@@ -2,33 +2,33 @@ import { describe, expect, test } from "bun:test";
 import { createLog } from "../base/log.ts";
 import { err, ok, type Result } from "../base/errors.ts";
 import type { Mail, MailFailure } from "../net/mailer.ts";
-import { createBlocklistWorlds } from "../testing/blocklist-world.ts";
+import { createBlocklistFixtures } from "../testing/blocklist-fixture.ts";
 import { createAlerts } from "./alerts.ts";
 
-const newWorld = createBlocklistWorlds();
+const newWorld = createBlocklistFixtures();
 const MINUTE_MS = 60_000;
 const LISTED = { A: ["127.0.0.2"] };
 
 const start = () => {
-  const world = newWorld();
+  const fixture = newWorld();
   const mails: Mail[] = [];
   let answer: Result<null, MailFailure> = ok(null);
   const mailer = async (mail: Mail) => {
     mails.push(mail);
     return answer;
   };
-  const { db, store, clock } = world;
+  const { db, store, clock } = fixture;
   const logged: string[] = [];
   const log = createLog("warn", clock, (line) => logged.push(line));
   const alerts = createAlerts({ db, store, mailer, clock, log, queueDigests: async () => undefined });
   const list = async (address: string, recipients: readonly string[] = ["ops@example.com"]) => {
-    const id = world.add(address, { recipients, label: "outbound" });
-    world.spamcop(address, LISTED);
-    await world.check(id);
+    const id = fixture.add(address, { recipients, label: "outbound" });
+    fixture.spamcop(address, LISTED);
+    await fixture.check(id);
     return id;
   };
   return {
-    ...world,
+    ...fixture,
     alerts,
     mails,
     logged,

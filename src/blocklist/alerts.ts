@@ -6,9 +6,9 @@ import type { Db } from "../db/open.ts";
 import { SEVERITIES } from "../dnsbl/blocklist.ts";
 import { createGatheredMails, type GatheredMails } from "../net/gathered-mails.ts";
 import type { Mailer } from "../net/mailer.ts";
-import type { Change, ChangeContext } from "./events.ts";
-import { factsOf } from "./events.ts";
-import type { AlertRow } from "./alert-store.ts";
+import type { ListingChange, ListingChangeContext } from "./events.ts";
+import { changeFactsOf } from "./events.ts";
+import type { BlocklistAlertRow } from "./alert-store.ts";
 import { oneLine, plural } from "./mail-lines.ts";
 import { worstRank } from "./severity.ts";
 import type { BlocklistStore } from "./store.ts";
@@ -51,7 +51,7 @@ interface NoticeFacts {
 }
 
 /** What is to be mailed of a list that cannot be used, or can be used again: a row for each recipient. */
-export const noticesOf = (facts: NoticeFacts, recipients: readonly string[], atMs: number): AlertRow[] => {
+export const noticesOf = (facts: NoticeFacts, recipients: readonly string[], atMs: number): BlocklistAlertRow[] => {
   const isUsable = facts.state === "healthy";
   const notice: Notice = {
     notice: `${facts.list_name} ${isUsable ? "can be used again" : "cannot be used"}`,
@@ -70,10 +70,14 @@ const waitingSchema = z.union([
 ]);
 
 /** What is to be mailed of a change: a row for each recipient, to be written in the transaction of the change. */
-export const alertsOf = (change: Change, context: ChangeContext, recipients: readonly string[]): AlertRow[] => {
+export const alertsOf = (
+  change: ListingChange,
+  context: ListingChangeContext,
+  recipients: readonly string[],
+): BlocklistAlertRow[] => {
   const { before, atMs } = context;
   if (before.mode === "test") return [];
-  const { listing_name: name, severity, meaning, delist_url, checked_at: at } = factsOf(change, context);
+  const { listing_name: name, severity, meaning, delist_url, checked_at: at } = changeFactsOf(change, context);
   const came = change.reason === null;
   const { value: target, label } = before;
   const line: Line = { target, label, came, name, severity, meaning, delist_url, flapping: change.flapping, at };
@@ -100,7 +104,7 @@ const subjectOf = (one: Line | Notice): string =>
   "target" in one ? `${one.target} is ${one.came ? "listed on" : "no longer on"} ${one.name}` : one.notice;
 
 /** Subject and text of one mail about all that happened, and the digests that are due. `rows` is not empty. */
-export const alertMail = (rows: readonly AlertRow[]): MailText => {
+export const alertMail = (rows: readonly BlocklistAlertRow[]): MailText => {
   const waiting = rows.map(({ body }) => waitingSchema.parse(JSON.parse(body)));
   const digests = waiting.flatMap((row) => ("digest" in row ? [row.digest] : []));
   const lines = waiting.filter((row) => "target" in row);
@@ -135,7 +139,7 @@ const changesMail = (lines: readonly Line[], notices: readonly Notice[]): MailTe
 
 /** Sends the alerts and digests that wait to their recipients. */
 export const createAlerts = ({ db, store, mailer, clock, log, queueDigests }: AlertsDeps): GatheredMails => {
-  const mails = createGatheredMails<AlertRow>({
+  const mails = createGatheredMails<BlocklistAlertRow>({
     ...{ mailer, clock, log },
     what: "an alert mail",
     recipients: store.alertRecipients,

@@ -4,7 +4,7 @@ import { labelSchema } from "../http/label.ts";
 import { recipientsSchema } from "../mail/recipients.ts";
 
 /** Targets of one request. */
-export const BATCH_ROWS_MAX = 10_000;
+export const BATCH_TARGETS_MAX = 10_000;
 const TARGET_CHARACTERS_MAX = 320;
 const RECIPIENTS_MAX = 10;
 
@@ -23,10 +23,10 @@ export const batchRowSchema = (webhookUrl: z.ZodType<string, string>) =>
   });
 
 /** Body of `POST /v1/blacklist/targets/batch` as JSON. What a target may be is said for each: one that does not fit stops no other. */
-export const batchOrderSchema = (webhookUrl: z.ZodType<string, string>) =>
+export const targetBatchSchema = (webhookUrl: z.ZodType<string, string>) =>
   z
     .strictObject({
-      targets: z.array(z.unknown()).min(1).max(BATCH_ROWS_MAX).meta({
+      targets: z.array(z.unknown()).min(1).max(BATCH_TARGETS_MAX).meta({
         description:
           "Domains, addresses and ranges: texts, or objects with `target` and what is to differ from the rest (`label`, `monitoring_enabled`, `webhook_url`, `alert_severity_min`).",
       }),
@@ -39,7 +39,7 @@ export const batchOrderSchema = (webhookUrl: z.ZodType<string, string>) =>
     .meta({ title: "BlacklistBatch" });
 
 /** Body of `POST /v1/blacklist/targets/discover`. */
-export const discoverOrderSchema = (webhookUrl: z.ZodType<string, string>) =>
+export const discoverRequestSchema = (webhookUrl: z.ZodType<string, string>) =>
   z
     .strictObject({
       domain: z.string().trim().min(1).max(TARGET_CHARACTERS_MAX).optional().meta({

@@ -6,8 +6,8 @@ import { AppError } from "../base/errors.ts";
 import { checked, JSON_BODY_BYTES_MAX, readBytes, readJson } from "../http/body.ts";
 import { wordsOfMisfit } from "../http/misfit-words.ts";
 import { namesOf, parametersOf, readParameters } from "../http/query.ts";
-import { BATCH_ROWS_MAX, batchOrderSchema, batchQuerySchema, batchRowSchema } from "./batch-schemas.ts";
-import type { AddOutcome, TargetOrder } from "./targets.ts";
+import { BATCH_TARGETS_MAX, targetBatchSchema, batchQuerySchema, batchRowSchema } from "./batch-schemas.ts";
+import type { AddOutcome, NewTarget } from "./targets.ts";
 
 /** Of a body: 10,000 rows with labels. */
 const BODY_BYTES_MAX = 4 * 1024 * 1024;
@@ -23,7 +23,7 @@ const ROWS_AT_ONCE = 500;
 /** A row of a batch: what was given as target, and the order that it comes to, or what is wrong with it. */
 export interface BatchRow {
   readonly given: string;
-  readonly order: TargetOrder | null;
+  readonly order: NewTarget | null;
   readonly problem: string | null;
 }
 
@@ -32,7 +32,7 @@ type Row = z.output<ReturnType<typeof batchRowSchema>>;
 const shown = (value: unknown): string =>
   (typeof value === "string" ? value : JSON.stringify(value)).slice(0, TARGET_SHOWN_MAX);
 
-const orderOf = (row: Row, common: Row): TargetOrder => ({
+const orderOf = (row: Row, common: Row): NewTarget => ({
   target: row.target ?? "",
   label: row.label ?? common.label ?? null,
   monitoringEnabled: row.monitoring_enabled ?? common.monitoring_enabled ?? true,
@@ -87,7 +87,7 @@ const rowsOfCsv = (text: string): unknown[] => {
     records = parse(text, {
       ...{ bom: true, relax_column_count: true, skip_empty_lines: true, trim: true },
       // A header, and one row more than there may be: what is behind them is not read.
-      to: BATCH_ROWS_MAX + 2,
+      to: BATCH_TARGETS_MAX + 2,
       max_record_size: RECORD_CHARACTERS_MAX,
       on_record(record: string[]) {
         if (record.length > CELLS_MAX) throw csvProblem(`A row has more than ${CELLS_MAX} cells.`);
@@ -117,7 +117,7 @@ const isCsv = (request: Request): boolean =>
 export const readBatch = async (request: Request, webhookUrl: z.ZodType<string, string>): Promise<BatchRow[]> => {
   const schema = batchRowSchema(webhookUrl);
   if (!isCsv(request)) {
-    const { targets, ...common } = await readJson(request, batchOrderSchema(webhookUrl), BODY_BYTES_MAX);
+    const { targets, ...common } = await readJson(request, targetBatchSchema(webhookUrl), BODY_BYTES_MAX);
     return readRows(targets, (value) => readRow(value, schema, common));
   }
   const common = readParameters(parametersOf(request), batchQuerySchema(webhookUrl));
@@ -127,12 +127,12 @@ export const readBatch = async (request: Request, webhookUrl: z.ZodType<string, 
 /** The rows of a batch that is CSV; `common` is what they leave out. Throws `Invalid request body` when the whole of it does not fit. */
 export const readCsvBatch = (text: string, common: Row, webhookUrl: z.ZodType<string, string>): Promise<BatchRow[]> => {
   const schema = batchRowSchema(webhookUrl);
-  const { targets } = checked(batchOrderSchema(webhookUrl), { targets: rowsOfCsv(text) }, "Invalid request body");
+  const { targets } = checked(targetBatchSchema(webhookUrl), { targets: rowsOfCsv(text) }, "Invalid request body");
   return readRows(targets, (value) => readRow(value, schema, common));
 };
 
 /** The orders of those rows that have one. */
-export const ordersOf = (rows: readonly BatchRow[]): TargetOrder[] =>
+export const ordersOf = (rows: readonly BatchRow[]): NewTarget[] =>
   rows.flatMap(({ order }) => (order === null ? [] : [order]));
 
 /** Query parameters of a batch. */

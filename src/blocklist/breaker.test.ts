@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { createLog } from "../base/log.ts";
 import type { DnsblHealth, ListHealth } from "../dnsbl/health.ts";
-import type { HealthState } from "../dnsbl/finding.ts";
+import type { HealthState } from "../dnsbl/list-finding.ts";
 import { createTestClock } from "../testing/clock.ts";
 import { createBreaker } from "./breaker.ts";
 import { TEST_LIST } from "./test-list.ts";
@@ -30,7 +30,7 @@ const start = (targets: number) => {
       noted.push(list.id);
       return { health: healthOf(), isTested: isTestable };
     },
-    note: () => undefined,
+    recordOutcome: () => undefined,
   };
   const log = createLog("warn", clock, (line) => logged.push(line));
   const breaker = createBreaker({ clock, log, health, countTargets: () => targets });

@@ -12,7 +12,7 @@ export interface BreakerDeps {
 }
 
 /** A change that a list tells of. */
-export interface Movement {
+export interface ListMovement {
   readonly list: Blocklist;
   readonly kind: TargetKind;
   readonly targetId: string;
@@ -61,7 +61,7 @@ export const createBreaker = ({ clock, log, health, countTargets }: BreakerDeps)
     return watch;
   };
 
-  const decide = async (watch: Watch, { list, kind }: Movement): Promise<number | null> => {
+  const decide = async (watch: Watch, { list, kind }: ListMovement): Promise<number | null> => {
     const { health: found, isTested } = await health.testAgain(list, kind);
     const { state } = found;
     const facts = { list: list.id, targets: watch.moved.size };
@@ -81,7 +81,7 @@ export const createBreaker = ({ clock, log, health, countTargets }: BreakerDeps)
     return watch.heldUntilMs;
   };
 
-  const testNow = (watch: Watch, movement: Movement): Promise<number | null> => {
+  const testNow = (watch: Watch, movement: ListMovement): Promise<number | null> => {
     watch.testing ??= decide(watch, movement).finally(() => {
       watch.testing = null;
     });
@@ -90,7 +90,7 @@ export const createBreaker = ({ clock, log, health, countTargets }: BreakerDeps)
 
   return {
     /** Takes note of a change, and has the list tested when there are too many; answers until when it must not be believed, or null when it may be. */
-    async judge(movement: Movement): Promise<number | null> {
+    async judge(movement: ListMovement): Promise<number | null> {
       const nowMs = clock.nowMs();
       const watch = watchOf(movement.list.id);
       if (watch.testing !== null) return watch.testing;

@@ -4,7 +4,7 @@ import { type Blocklist, zoneOf } from "../dnsbl/blocklist.ts";
 import { maskKey } from "../dnsbl/list-keys.ts";
 import type { ListOutcome } from "../dnsbl/lookup.ts";
 import { type CheckRow, TARGET_STATUSES } from "./store.ts";
-import type { Transition } from "./transition.ts";
+import type { TargetTransition } from "./transition.ts";
 
 const outcomeSchema = z.enum(["listed", "not_listed", "unproven", "refused", "failed", "skipped"]);
 const countSchema = z.int().min(0);
@@ -51,7 +51,7 @@ export type CheckBody = z.output<typeof checkBodySchema>;
 const time = z.iso.datetime({ precision: 3 });
 
 /** A check as the interface shows it. */
-export const checkSchema = checkBodySchema
+export const targetCheckSchema = checkBodySchema
   .extend({
     id: z.uuid(),
     trigger: z.enum(["scheduled", "manual"]),
@@ -60,7 +60,7 @@ export const checkSchema = checkBodySchema
     status: z.enum([...TARGET_STATUSES, "running"]).meta({ description: "What it made of the target." }),
   })
   .meta({ title: "BlacklistCheck" });
-export type CheckView = z.output<typeof checkSchema>;
+export type CheckView = z.output<typeof targetCheckSchema>;
 
 const resultOf = (outcome: ListOutcome, list: Blocklist | undefined): CheckBody["results"][number] => {
   const zone = list === undefined ? null : zoneOf(list);
@@ -68,7 +68,7 @@ const resultOf = (outcome: ListOutcome, list: Blocklist | undefined): CheckBody[
     list: outcome.list,
     outcome: outcome.outcome,
     listings: outcome.listings.map(({ id }) => id),
-    codes: [...outcome.answers],
+    codes: [...outcome.returnCodes],
     text: outcome.text,
     reason: outcome.reason,
     remedy: outcome.remedy,
@@ -79,7 +79,7 @@ const resultOf = (outcome: ListOutcome, list: Blocklist | undefined): CheckBody[
 
 /** What is kept of a check: its conclusion, and the lists that did not simply say "not listed". */
 export const checkBodyOf = (
-  { listedOn, added, removed, counts }: Transition,
+  { listedOn, added, removed, counts }: TargetTransition,
   outcomes: readonly ListOutcome[],
   lists: readonly Blocklist[],
 ): CheckBody => ({

@@ -4,11 +4,11 @@ import { nextDigestMs } from "../base/digest-schedule.ts";
 import { newId } from "../base/secrets.ts";
 import type { Db, Tx } from "../db/open.ts";
 import type { Blocklist, Severity } from "../dnsbl/blocklist.ts";
-import { type DigestChange, type DigestFacts, type DigestListing, digestMail } from "./digest.ts";
+import { type DigestChange, type ListingDigest, type DigestListing, digestMail } from "./digest.ts";
 import { listsFor } from "./monitor.ts";
 import type { Listings, ListingView } from "./listings.ts";
 import type { OverviewView } from "./overview.ts";
-import { rankOf } from "./severity.ts";
+import { severityRankOf } from "./severity.ts";
 import type { BlocklistStore, Owner, SeverityPlace, TargetRow } from "./store.ts";
 
 /** An account and mode whose digest is due. */
@@ -38,7 +38,7 @@ const TARGETS_MAX = 2_000;
 const SEVERITY_MIN_DEFAULT = "medium";
 
 const reaches = (severity: Severity | null, min: Severity): boolean =>
-  severity === null || rankOf(severity) >= rankOf(min);
+  severity === null || severityRankOf(severity) >= severityRankOf(min);
 
 interface Found {
   readonly recipients: readonly string[];
@@ -92,7 +92,7 @@ export const createDigestQueue = (deps: DigestQueueDeps) => {
       const line: DigestChange = { came: change.change === "listed", target: value, label, name, severity, at };
       return [{ recipients: target?.recipients ?? [], line }];
     });
-    const factsFor = (recipient: string): DigestFacts => {
+    const factsFor = (recipient: string): ListingDigest => {
       const isWhole = digest.recipients.includes(recipient);
       const concerns = ({ recipients }: { readonly recipients: readonly string[] }) =>
         isWhole || recipients.includes(recipient);

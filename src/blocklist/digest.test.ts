@@ -1,10 +1,10 @@
 import { describe, expect, test } from "bun:test";
-import { createBlocklistWorlds } from "../testing/blocklist-world.ts";
+import { createBlocklistFixtures } from "../testing/blocklist-fixture.ts";
 import { alertMail } from "./alerts.ts";
-import { type DigestFacts, type DigestListing, digestMail } from "./digest.ts";
+import { type ListingDigest, type DigestListing, digestMail } from "./digest.ts";
 import { createDigestQueue, type DueDigest } from "./digest-queue.ts";
 
-const NOTHING: DigestFacts = {
+const NOTHING: ListingDigest = {
   period: "daily",
   sinceMs: 0,
   listings: [],
@@ -73,13 +73,13 @@ describe("a digest", () => {
 });
 
 describe("digests that are due", () => {
-  const newWorld = createBlocklistWorlds();
+  const newWorld = createBlocklistFixtures();
   const DUE: DueDigest = {
     ...{ accountId: "account", mode: "live", period: "daily", severityMin: null },
     recipients: ["all@example.com"],
   };
   const newQueue = (due: readonly DueDigest[]) => {
-    const world = newWorld({ pbl: "low" });
+    const fixture = newWorld({ pbl: "low" });
     const postponed: Array<number | null> = [];
     const overview = async () => ({
       changes: { listed: 0, delisted: 0, is_complete: true, recent: [], feed: "" },
@@ -87,31 +87,31 @@ describe("digests that are due", () => {
     });
     const queue = createDigestQueue({
       ...{
-        db: world.db,
-        store: world.store,
-        listings: world.listings,
-        lists: world.lists,
-        clock: world.clock,
+        db: fixture.db,
+        store: fixture.store,
+        listings: fixture.listings,
+        lists: fixture.lists,
+        clock: fixture.clock,
         overview,
       },
       due: () => due,
       postpone: (_tx, _owner, dueAtMs) => void postponed.push(dueAtMs),
     });
     const mailTo = (recipient: string) => {
-      const rows = world.store.alertsFor(recipient).filter(({ body }) => body.includes("digest"));
+      const rows = fixture.store.alertsFor(recipient).filter(({ body }) => body.includes("digest"));
       return rows.length === 0 ? null : alertMail(rows);
     };
-    return { world, queue, postponed, mailTo };
+    return { fixture, queue, postponed, mailTo };
   };
 
   test("are queued once, to the account about all targets and to those of a target about that one", async () => {
-    const { world, queue, postponed, mailTo } = newQueue([DUE]);
-    const listed = world.add("8.8.8.8", { recipients: ["one@example.com"] });
-    const minor = world.add("8.8.4.4", { recipients: ["two@example.com"] });
-    world.spamcop("8.8.8.8", { A: ["127.0.0.2"] });
-    world.zen("8.8.4.4", { A: ["127.0.0.10"] });
-    await world.check(listed);
-    await world.check(minor);
+    const { fixture, queue, postponed, mailTo } = newQueue([DUE]);
+    const listed = fixture.add("8.8.8.8", { recipients: ["one@example.com"] });
+    const minor = fixture.add("8.8.4.4", { recipients: ["two@example.com"] });
+    fixture.spamcop("8.8.8.8", { A: ["127.0.0.2"] });
+    fixture.zen("8.8.4.4", { A: ["127.0.0.10"] });
+    await fixture.check(listed);
+    await fixture.check(minor);
     await queue();
     expect(postponed).toEqual([Date.parse("2026-01-01T06:00:00.000Z")]);
     expect(mailTo("all@example.com")?.text).toContain("high: 8.8.8.8 is on SpamCop SCBL, since 2026-01-01");
@@ -122,8 +122,8 @@ describe("digests that are due", () => {
   });
 
   test("of test keys are not mailed", async () => {
-    const { world, queue, postponed, mailTo } = newQueue([{ ...DUE, mode: "test", period: "weekly" }]);
-    world.add("8.8.8.8");
+    const { fixture, queue, postponed, mailTo } = newQueue([{ ...DUE, mode: "test", period: "weekly" }]);
+    fixture.add("8.8.8.8");
     await queue();
     expect(postponed).toHaveLength(1);
     expect(mailTo("all@example.com")).toBeNull();

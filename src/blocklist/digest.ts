@@ -36,7 +36,7 @@ export interface DigestList {
 }
 
 /** What one digest tells somebody. */
-export interface DigestFacts {
+export interface ListingDigest {
   readonly period: "daily" | "weekly";
   readonly sinceMs: number;
   readonly listings: readonly DigestListing[];
@@ -78,7 +78,7 @@ const section = (heading: string, lines: readonly string[], most: number): strin
  * Subject and text of a digest, the worst first; null when there is nothing to say. A weekly one to somebody who sees all targets says
  * so when nothing is listed: no mail could as well be a broken service. Acknowledged listings and those below the threshold are only counted.
  */
-export const digestMail = (facts: DigestFacts): { readonly subject: string; readonly text: string } | null => {
+export const digestMail = (facts: ListingDigest): { readonly subject: string; readonly text: string } | null => {
   const { period, sinceMs, listings, changes, listsInTrouble, isWhole } = facts;
   const sorted = listings.toSorted(
     (a, b) => worstRank([b.severity]) - worstRank([a.severity]) || b.since.localeCompare(a.since),

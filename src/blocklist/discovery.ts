@@ -1,7 +1,7 @@
 import { isIP } from "node:net";
 import type { KeyMode } from "../base/secrets.ts";
 import type { DnsResolver, DnsType } from "../net/dns.ts";
-import { parseTarget, parseWatched } from "./target-form.ts";
+import { parseTarget, parseTargetOrRange } from "./parse-target.ts";
 
 export interface DiscoveryDeps {
   readonly resolver: DnsResolver;
@@ -16,7 +16,7 @@ export interface Discovered {
   readonly source: string;
 }
 
-export interface Discovery {
+export interface TargetDiscovery {
   readonly found: readonly Discovered[];
   /** Sentences about what could not be found out. */
   readonly unknown: readonly string[];
@@ -73,7 +73,7 @@ export const createDiscovery = ({ resolver, sourceAddresses, hasProxies }: Disco
     });
   };
 
-  const ofDomain = async (domain: string, mode: KeyMode): Promise<Discovery> => {
+  const ofDomain = async (domain: string, mode: KeyMode): Promise<TargetDiscovery> => {
     const own = { target: domain, source: "domain" };
     if (mode === "test") return { found: [own], unknown: ["With a test key nothing is looked up in the DNS."] };
     const unknown: string[] = [];
@@ -81,7 +81,7 @@ export const createDiscovery = ({ resolver, sourceAddresses, hasProxies }: Disco
     return { found, unknown };
   };
 
-  const ofService = (): Discovery => {
+  const ofService = (): TargetDiscovery => {
     const found = sourceAddresses
       .filter((address) => isIP(address) !== 0 && parseTarget(address, "live").ok)
       .map((target) => ({ target, source: "source address" }));
@@ -101,12 +101,12 @@ export const createDiscovery = ({ resolver, sourceAddresses, hasProxies }: Disco
     domain: string | null;
     egress: boolean;
     mode: KeyMode;
-  }): Promise<Discovery> => {
+  }): Promise<TargetDiscovery> => {
     const parts = [...(domain === null ? [] : [await ofDomain(domain, mode)]), ...(egress ? [ofService()] : [])];
     const unknown = parts.flatMap((part) => part.unknown);
     const byValue = new Map<string, Discovered>();
     for (const { target, source } of parts.flatMap((part) => part.found)) {
-      const parsed = parseWatched(target, mode);
+      const parsed = parseTargetOrRange(target, mode);
       if (!parsed.ok) unknown.push(`${target.slice(0, 100)} (${source}): ${parsed.error}`);
       else if (!byValue.has(parsed.value.value))
         byValue.set(parsed.value.value, { target: parsed.value.value, source });

@@ -6,7 +6,7 @@ import type { TargetRow } from "./store.ts";
 import type { DelistingReason } from "./transition.ts";
 
 /** One listing that came or went. */
-export interface Change {
+export interface ListingChange {
   readonly listing: string;
   /** Null when it came. */
   readonly reason: DelistingReason | null;
@@ -14,7 +14,7 @@ export interface Change {
   readonly flapping: boolean;
 }
 
-export interface ChangeContext {
+export interface ListingChangeContext {
   /** The target as it was. */
   readonly before: TargetRow;
   readonly after: Pick<TargetRow, "status" | "listedOn">;
@@ -28,7 +28,7 @@ export interface ChangeContext {
 }
 
 /** All that a person needs to act on a change (contract §7). */
-export const factsOf = ({ listing, reason, flapping }: Change, context: ChangeContext) => {
+export const changeFactsOf = ({ listing, reason, flapping }: ListingChange, context: ListingChangeContext) => {
   const { before, after, lists, outcomes, checkId, atMs } = context;
   const list = lists.find(({ codes }) => codes.some(({ id }) => id === listing));
   const outcome = outcomes.find((candidate) => candidate.list === list?.id);
@@ -48,7 +48,7 @@ export const factsOf = ({ listing, reason, flapping }: Change, context: ChangeCo
     category: known?.category ?? null,
     severity: known?.severity ?? null,
     meaning: (found?.meanings ?? codes.map(({ meaning }) => meaning)).join(" "),
-    ...(reason === null ? { codes: found?.answers ?? [], text: outcome?.text ?? null } : { reason }),
+    ...(reason === null ? { codes: found?.returnCodes ?? [], text: outcome?.text ?? null } : { reason }),
     delist_url: list?.delistUrl ?? null,
     previous_status: before.status,
     status: after.status,
@@ -60,14 +60,14 @@ export const factsOf = ({ listing, reason, flapping }: Change, context: ChangeCo
 };
 
 /** The event of a change: `blacklist.listed` or `blacklist.delisted`. With `isFeedOnly` it is listed in the feed but not delivered. */
-export const eventOf = (change: Change, context: ChangeContext, isFeedOnly = false): NewEvent => {
+export const eventOf = (change: ListingChange, context: ListingChangeContext, isFeedOnly = false): NewEvent => {
   const { before, atMs } = context;
   return {
     accountId: before.accountId,
     mode: before.mode,
     type: change.reason === null ? "blacklist.listed" : "blacklist.delisted",
     subject: `target:${before.rangeId === "" ? before.id : before.rangeId}`,
-    data: factsOf(change, context),
+    data: changeFactsOf(change, context),
     url: before.webhookUrl,
     createdAtMs: atMs,
     isFeedOnly,
@@ -75,5 +75,5 @@ export const eventOf = (change: Change, context: ChangeContext, isFeedOnly = fal
 };
 
 /** How bad the listing of a change is; null when it is not known any more. */
-export const severityOfChange = (change: Change, context: ChangeContext): Severity | null =>
-  factsOf(change, context).severity;
+export const severityOfChange = (change: ListingChange, context: ListingChangeContext): Severity | null =>
+  changeFactsOf(change, context).severity;

@@ -1,24 +1,25 @@
 import { describe, expect, test } from "bun:test";
-import { createBlocklistWorlds } from "../testing/blocklist-world.ts";
+import { createBlocklistFixtures } from "../testing/blocklist-fixture.ts";
 
-const newWorld = createBlocklistWorlds();
+const newWorld = createBlocklistFixtures();
 const IP = "8.8.4.4";
 const LISTED = { A: ["127.0.0.2"], TXT: ["Blocked"] };
 const PBL = { A: ["127.0.0.10"] };
 const HOUR_MS = 60 * 60_000;
 
-const shown = (world: ReturnType<typeof newWorld>, id: string) => world.listings.view(world.find(id), world.lists);
+const shown = (fixture: ReturnType<typeof newWorld>, id: string) =>
+  fixture.listings.view(fixture.find(id), fixture.lists);
 
 describe("the listings of a target", () => {
   test("say since when, when last seen, how bad, what it means and where to be delisted, the worst first", async () => {
-    const world = newWorld();
-    const id = world.add(IP);
-    world.zen(IP, PBL);
-    await world.check(id);
-    await world.clock.advance(HOUR_MS);
-    world.spamcop(IP, LISTED);
-    await world.check(id);
-    expect(shown(world, id)).toMatchObject({
+    const fixture = newWorld();
+    const id = fixture.add(IP);
+    fixture.zen(IP, PBL);
+    await fixture.check(id);
+    await fixture.clock.advance(HOUR_MS);
+    fixture.spamcop(IP, LISTED);
+    await fixture.check(id);
+    expect(shown(fixture, id)).toMatchObject({
       count: 2,
       listings: [
         {
@@ -38,48 +39,48 @@ describe("the listings of a target", () => {
         { id: "spamhaus-pbl", since: "2026-01-01T00:00:00.000Z", last_seen_at: "2026-01-01T01:00:00.000Z" },
       ],
     });
-    expect(world.find(id).severityRank).toBe(4);
+    expect(fixture.find(id).severityRank).toBe(4);
   });
 
   test("stay while the list does not answer, with the time they were last seen, and go with the delisting", async () => {
-    const world = newWorld();
-    const id = world.add(IP);
-    world.spamcop(IP, LISTED);
-    await world.check(id);
-    await world.clock.advance(HOUR_MS);
-    world.spamcop(IP, "servfail");
-    await world.check(id);
-    expect(shown(world, id).listings).toMatchObject([{ id: "spamcop", last_seen_at: "2026-01-01T00:00:00.000Z" }]);
-    await world.clock.advance(HOUR_MS);
-    world.spamcop(IP, null);
-    await world.check(id);
-    expect(shown(world, id)).toEqual({ listings: [], count: 0 });
-    expect(world.find(id).severityRank).toBe(0);
+    const fixture = newWorld();
+    const id = fixture.add(IP);
+    fixture.spamcop(IP, LISTED);
+    await fixture.check(id);
+    await fixture.clock.advance(HOUR_MS);
+    fixture.spamcop(IP, "servfail");
+    await fixture.check(id);
+    expect(shown(fixture, id).listings).toMatchObject([{ id: "spamcop", last_seen_at: "2026-01-01T00:00:00.000Z" }]);
+    await fixture.clock.advance(HOUR_MS);
+    fixture.spamcop(IP, null);
+    await fixture.check(id);
+    expect(shown(fixture, id)).toEqual({ listings: [], count: 0 });
+    expect(fixture.find(id).severityRank).toBe(0);
   });
 
   test("from before there were severities get theirs at the start", async () => {
-    const world = newWorld();
-    const id = world.add(IP, { status: "listed", listedOn: ["spamcop"], lastCheckedAtMs: 0 });
-    await world.passes.fillSeverities();
-    expect(world.find(id).severityRank).toBe(4);
-    expect(shown(world, id).listings).toMatchObject([{ id: "spamcop", severity: "high" }]);
+    const fixture = newWorld();
+    const id = fixture.add(IP, { status: "listed", listedOn: ["spamcop"], lastCheckedAtMs: 0 });
+    await fixture.scheduler.fillSeverities();
+    expect(fixture.find(id).severityRank).toBe(4);
+    expect(shown(fixture, id).listings).toMatchObject([{ id: "spamcop", severity: "high" }]);
   });
 });
 
 describe("the threshold for alerts", () => {
   const changes = async (min: { target?: "high" | "low" | "critical"; account?: "high" | "low" }) => {
-    const world = newWorld({ pbl: "low" });
-    world.account.blacklistSeverityMin = min.account ?? null;
-    const id = world.add(IP, { recipients: ["a@example.com"], alertSeverityMin: min.target ?? null });
-    world.zen(IP, PBL);
-    await world.check(id);
-    const [listed] = world.db.sqlite
+    const fixture = newWorld({ pbl: "low" });
+    fixture.account.blacklistSeverityMin = min.account ?? null;
+    const id = fixture.add(IP, { recipients: ["a@example.com"], alertSeverityMin: min.target ?? null });
+    fixture.zen(IP, PBL);
+    await fixture.check(id);
+    const [listed] = fixture.db.sqlite
       .query<{ sent: number }, []>("SELECT delivered_at_ms IS NULL sent FROM outbox")
       .all();
     return {
-      severity: shown(world, id).listings[0]?.severity,
+      severity: shown(fixture, id).listings[0]?.severity,
       isSent: listed?.sent === 1,
-      mails: world.store.alertsFor("a@example.com").length,
+      mails: fixture.store.alertsFor("a@example.com").length,
     };
   };
 

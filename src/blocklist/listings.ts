@@ -4,7 +4,7 @@ import type { Blocklist, Severity } from "../dnsbl/blocklist.ts";
 import type { ListOutcome } from "../dnsbl/lookup.ts";
 import type { ListingRow, ListingStore } from "./listing-store.ts";
 import type { RangeStore } from "./range-store.ts";
-import { rankOf, worstRank } from "./severity.ts";
+import { severityRankOf, worstRank } from "./severity.ts";
 import type { BlocklistStore, TargetRow } from "./store.ts";
 
 /** Listings of a range that are shown with it; the rest are with its addresses. */
@@ -14,7 +14,7 @@ const SHOWN_OF_RANGE_MAX = 100;
 export const describeListing = (listing: string, lists: readonly Blocklist[]) => {
   const list = lists.find(({ codes }) => codes.some(({ id }) => id === listing));
   const codes = list?.codes.filter(({ id }) => id === listing) ?? [];
-  const worst = codes.toSorted((a, b) => rankOf(b.severity) - rankOf(a.severity))[0];
+  const worst = codes.toSorted((a, b) => severityRankOf(b.severity) - severityRankOf(a.severity))[0];
   return {
     list: list?.id ?? null,
     name: worst?.name ?? listing,

@@ -3,16 +3,16 @@ import { newId } from "../base/secrets.ts";
 import type { Db, Tx } from "../db/open.ts";
 import type { Blocklist } from "../dnsbl/blocklist.ts";
 import type { DnsblLookup, ListOutcome } from "../dnsbl/lookup.ts";
-import type { Announce } from "./announce.ts";
+import type { NotifyChanges } from "./change-notifier.ts";
 import type { Breaker } from "./breaker.ts";
 import { checkBodyOf, checkBodySchema } from "./check-body.ts";
-import type { Change } from "./events.ts";
+import type { ListingChange } from "./events.ts";
 import { hasExpired } from "./expiry.ts";
 import type { Listings } from "./listings.ts";
-import { nextCheckMs } from "./schedule.ts";
+import { nextTargetCheckMs } from "./schedule.ts";
 import type { BlocklistStore, CheckRow, TargetRow } from "./store.ts";
 import { TEST_LIST, testOutcome } from "./test-list.ts";
-import { conclude, type Transition } from "./transition.ts";
+import { applyOutcomes, type TargetTransition } from "./transition.ts";
 
 export interface MonitorDeps {
   readonly db: Db;
@@ -22,7 +22,7 @@ export interface MonitorDeps {
   readonly lookup: DnsblLookup;
   readonly breaker: Breaker;
   readonly listings: Listings;
-  readonly announce: Announce;
+  readonly announce: NotifyChanges;
   readonly clock: Clock;
 }
 
@@ -35,7 +35,7 @@ export interface RunningCheck extends Pick<CheckRow, "id" | "trigger" | "started
 export interface FinishedCheck {
   readonly target: TargetRow;
   readonly check: CheckRow;
-  readonly changes: readonly Change[];
+  readonly changes: readonly ListingChange[];
 }
 
 /** So many changes of a listing within the time make it flapping. */
@@ -91,7 +91,7 @@ export const createMonitor = (deps: MonitorDeps) => {
     return { outcomes: judged, heldUntilMs };
   };
 
-  const changesOf = (targetId: string, { added, removed }: Transition): readonly Change[] => {
+  const changesOf = (targetId: string, { added, removed }: TargetTransition): readonly ListingChange[] => {
     if (added.length + removed.length === 0) return [];
     const earlier = store.changesSince(targetId, clock.nowMs() - FLAPPING_WINDOW_MS).map(({ body }) => {
       const change = checkBodySchema.parse(JSON.parse(body));
@@ -122,7 +122,7 @@ export const createMonitor = (deps: MonitorDeps) => {
     const lists = listsFor(before.mode, inForce);
     const outcomes = findings.outcomes.filter(({ list }) => !before.mutedLists.includes(list));
     const nowMs = clock.nowMs();
-    const transition = conclude(before, outcomes, {
+    const transition = applyOutcomes(before, outcomes, {
       lists,
       mutedLists: before.mutedLists,
       hasExpired: (listing, list) => hasExpired(store.checksSince(targetId, nowMs - EXPIRY_MS), listing, list),
@@ -135,7 +135,7 @@ export const createMonitor = (deps: MonitorDeps) => {
     // While a list is held back, asking again soon would not help.
     const unknownChecks = transition.status === "unknown" ? before.unknownChecks + 1 : 0;
     const scheduled = { id: targetId, status: transition.status, listedOn, unknownChecks };
-    const regularMs = nextCheckMs(scheduled, nowMs);
+    const regularMs = nextTargetCheckMs(scheduled, nowMs);
     const retries = [...outcomes.map(({ retryAtMs }) => retryAtMs), findings.heldUntilMs];
     const nextCheckAtMs = Math.min(regularMs, ...retries.filter((atMs) => atMs !== null));
     const check = {

@@ -2,7 +2,7 @@ import type { Clock } from "../base/clock.ts";
 import { nearestName } from "../base/nearest.ts";
 import type { Tx } from "../db/open.ts";
 import { type Blocklist, isEnabled } from "../dnsbl/blocklist.ts";
-import type { Announce } from "./announce.ts";
+import type { NotifyChanges } from "./change-notifier.ts";
 import { checkBodySchema } from "./check-body.ts";
 import type { Listings } from "./listings.ts";
 import { listsFor } from "./monitor.ts";
@@ -13,7 +13,7 @@ export interface MutingDeps {
   readonly store: BlocklistStore;
   readonly ranges: RangeStore;
   readonly listings: Listings;
-  readonly announce: Announce;
+  readonly announce: NotifyChanges;
   /** The whole catalogue: any of its lists can be muted. */
   readonly lists: readonly Blocklist[];
   readonly clock: Clock;

@@ -9,7 +9,7 @@ import {
   checksSchema,
   listsSchema,
   targetChangeSchema,
-  targetOrderSchema,
+  newTargetSchema,
   targetSchema,
   targetsSchema,
 } from "./schemas.ts";
@@ -136,7 +136,7 @@ export const BLOCKLIST_OPERATIONS: readonly Operation[] = [
     description:
       "The first check runs on the next scheduled pass, within a minute. With `webhook_url`, every listing and delisting is sent there as `blacklist.listed` or `blacklist.delisted`, signed (see Webhooks). A range of up to 1,024 IPv4 addresses is one target: its status is the worst of its addresses, its events name the address in `target` and the range in `range`.",
     body: {
-      schema: targetOrderSchema(webhookUrl),
+      schema: newTargetSchema(webhookUrl),
       example: { target: "192.0.2.1", label: "outbound 1", webhook_url: "https://example.com/hook" },
     },
     responses: {

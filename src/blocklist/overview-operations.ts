@@ -4,7 +4,7 @@ import { BODY_ERRORS, PAGE_ERRORS } from "../http/operation-errors.ts";
 import { PAGE, pathId, query } from "../http/parameters.ts";
 import { createUrlPolicy } from "../net/fetch-url.ts";
 import { webhookUrlSchema } from "../webhooks/schemas.ts";
-import { batchOrderSchema, batchResultSchema, discoveredSchema, discoverOrderSchema } from "./batch-schemas.ts";
+import { targetBatchSchema, batchResultSchema, discoveredSchema, discoverRequestSchema } from "./batch-schemas.ts";
 import { TARGET_EXAMPLE } from "./operations.ts";
 import { overviewSchema } from "./overview-schemas.ts";
 import { listingNotesSchema, membersSchema, targetSchema } from "./schemas.ts";
@@ -94,7 +94,7 @@ export const BLOCKLIST_OVERVIEW_OPERATIONS: readonly Operation[] = [
       query("alert_severity_min", "CSV: of rows without one.", { type: "string", enum: [...SEVERITIES] }),
     ],
     body: {
-      schema: batchOrderSchema(webhookUrlSchema(createUrlPolicy([]))),
+      schema: targetBatchSchema(webhookUrlSchema(createUrlPolicy([]))),
       example: { targets: ["192.0.2.1", { target: "198.51.100.0/24", label: "outbound" }] },
     },
     responses: { 200: { description: "A result for each row.", schema: batchResultSchema, example: BATCH } },
@@ -108,7 +108,7 @@ export const BLOCKLIST_OVERVIEW_OPERATIONS: readonly Operation[] = [
     description:
       "Adds the domain, the addresses of its MX hosts (without MX those of the domain), and what `ip4:` and `ip6:` of its SPF record name; what the record includes is not followed. `unknown` says what could not be found out.",
     body: {
-      schema: discoverOrderSchema(webhookUrlSchema(createUrlPolicy([]))),
+      schema: discoverRequestSchema(webhookUrlSchema(createUrlPolicy([]))),
       example: { domain: "example.com", dry_run: true },
     },
     responses: {

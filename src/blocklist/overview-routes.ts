@@ -13,14 +13,14 @@ import type { UrlPolicy } from "../net/fetch-url.ts";
 import { webhookUrlSchema } from "../webhooks/schemas.ts";
 import type { Catalogue } from "../dnsbl/blocklist.ts";
 import { BATCH_PARAMETERS, batchView, ordersOf, readBatch } from "./batch.ts";
-import { discoverOrderSchema } from "./batch-schemas.ts";
+import { discoverRequestSchema } from "./batch-schemas.ts";
 import type { Discovered, DiscoverTargets } from "./discovery.ts";
 import type { ListingNotesUse } from "./listing-notes.ts";
 import type { Overview } from "./overview.ts";
 import { listingNotesSchema, memberFiltersSchema, overviewQuerySchema } from "./schemas.ts";
 import { readTargetFilters } from "./target-filters.ts";
-import { parseTarget } from "./target-form.ts";
-import type { TargetOrder, Targets } from "./targets.ts";
+import { parseTarget } from "./parse-target.ts";
+import type { NewTarget, Targets } from "./targets.ts";
 
 export interface OverviewRouteDeps {
   readonly guard: Guard;
@@ -52,8 +52,8 @@ const readDomain = (text: string, mode: KeyMode): string => {
 };
 
 const orderOf =
-  ({ label, webhook_url, alert_severity_min }: z.output<ReturnType<typeof discoverOrderSchema>>) =>
-  ({ target }: Discovered): TargetOrder => ({
+  ({ label, webhook_url, alert_severity_min }: z.output<ReturnType<typeof discoverRequestSchema>>) =>
+  ({ target }: Discovered): NewTarget => ({
     target,
     label: label ?? null,
     monitoringEnabled: true,
@@ -66,7 +66,7 @@ const orderOf =
 export const createOverviewRoutes = (deps: OverviewRouteDeps) => {
   const { guard, targets, notes, overview, discover, catalogue, rules, clock, keyName } = deps;
   const webhookUrl = webhookUrlSchema(rules);
-  const discoverSchema = discoverOrderSchema(webhookUrl);
+  const discoverSchema = discoverRequestSchema(webhookUrl);
   const write = { parse: "none", demand: { scope: "blacklist:write" } } as const;
 
   return new Elysia({ name: "blocklist-overview" })

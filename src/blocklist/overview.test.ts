@@ -30,9 +30,9 @@ describe("the overview", () => {
     const { id } = await add("listed.example", { label: "ours" });
     await add("clean.example");
     await add("refused.example");
-    await app.service.blocklist.passes.run();
+    await app.service.blocklist.scheduler.checkDue();
     await app.advance(2 * MINUTE_MS);
-    await app.service.blocklist.passes.run();
+    await app.service.blocklist.scheduler.checkDue();
     const { status, body } = await call("GET", OVERVIEW);
     expect(status).toBe(200);
     expect(overviewSchema.parse(body)).toMatchObject({
@@ -61,7 +61,7 @@ describe("the overview", () => {
     const { app, add } = startWithKey();
     await add("listed.example");
     await app.advance(2 * MINUTE_MS);
-    await app.service.blocklist.passes.run();
+    await app.service.blocklist.scheduler.checkDue();
     for (const key of [app.newKey({ mode: "live" }), app.newKey({ account: "other" })]) {
       const { body } = await app.request("GET", OVERVIEW, { key });
       expect(body).toMatchObject({ targets: { total: 0 }, listings: { total: 0 }, worst: [], changes: { listed: 0 } });
@@ -78,7 +78,7 @@ describe("filters", () => {
     await add("clean.example", { label: "b" });
     await add("1.2.3.4");
     await app.advance(2 * MINUTE_MS);
-    await app.service.blocklist.passes.run();
+    await app.service.blocklist.scheduler.checkDue();
     expect(await targets("?severity=medium")).toEqual(["1.2.3.4", "listed.example"]);
     expect(await targets("?severity=critical")).toEqual([]);
     expect(await targets("?list=test-list&label=a")).toEqual(["listed.example"]);
@@ -170,11 +170,11 @@ describe("a batch", () => {
 
 describe("notes about a listing", () => {
   const listed = async () => {
-    const world = startWithKey();
-    const { id } = await world.add("listed.example");
-    await world.app.advance(2 * MINUTE_MS);
-    await world.app.service.blocklist.passes.run();
-    return { ...world, id, path: `${PATH}/${id}/listings/test-list` };
+    const fixture = startWithKey();
+    const { id } = await fixture.add("listed.example");
+    await fixture.app.advance(2 * MINUTE_MS);
+    await fixture.app.service.blocklist.scheduler.checkDue();
+    return { ...fixture, id, path: `${PATH}/${id}/listings/test-list` };
   };
 
   test("say by which key and when, are changed in part, and removed", async () => {
@@ -195,7 +195,7 @@ describe("notes about a listing", () => {
     const { app, call, path, id } = await listed();
     const other = await call("POST", PATH, { target: "1.2.3.4" });
     await app.advance(2 * MINUTE_MS);
-    await app.service.blocklist.passes.run();
+    await app.service.blocklist.scheduler.checkDue();
     await call("PATCH", `${PATH}/${other.id}/listings/test-list`, { acknowledged: true });
     expect((await call("GET", OVERVIEW)).body).toMatchObject({
       listings: { acknowledged: 1 },

@@ -21,7 +21,7 @@ const startWithRange = async (more = {}) => {
   const range = async () => targetSchema.parse((await call("GET", path)).body);
   const pass = async () => {
     await app.advance(HOUR_MS / 2);
-    await app.service.blocklist.passes.run();
+    await app.service.blocklist.scheduler.checkDue();
   };
   return { app, key, call, added, path, members, range, pass };
 };

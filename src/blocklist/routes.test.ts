@@ -8,7 +8,7 @@ import { newId } from "../base/secrets.ts";
 import { createApps, type TestApp } from "../testing/app.ts";
 import { createReceivers } from "../testing/receiver.ts";
 import { until } from "../testing/webhook-harness.ts";
-import { checkSchema } from "./check-body.ts";
+import { targetCheckSchema } from "./check-body.ts";
 import { checkedSchema, checksSchema, listsSchema, targetSchema, targetsSchema } from "./schemas.ts";
 
 const start = createApps();
@@ -276,7 +276,7 @@ describe("with a live key", () => {
     app.service.dispatcher.start();
     const { id } = await app.request("POST", PATH, { key, body: { target: "8.8.8.8", webhook_url: receiver.url } });
     await app.advance(60_000);
-    await withTime(app, app.service.blocklist.passes.run());
+    await withTime(app, app.service.blocklist.scheduler.checkDue());
     expect((await app.request("GET", `${PATH}/${id}`, { key })).body).toMatchObject({
       status: "listed",
       listed_on: ["spamcop"],
@@ -380,7 +380,7 @@ test("every answer fits the schema that the document shows, and has nothing besi
   fits(targetSchema, added.body);
   fits(checkedSchema, (await call("POST", `${PATH}/${id}/check`)).body);
   const [check] = (await call("GET", `${PATH}/${id}/checks`)).body.checks as unknown[];
-  fits(checkSchema, check);
+  fits(targetCheckSchema, check);
   fits(checksSchema, (await call("GET", `${PATH}/${id}/checks`)).body);
   fits(targetsSchema, (await call("GET", PATH)).body);
   fits(listsSchema, (await call("GET", "/v1/blacklist/lists")).body);

@@ -14,7 +14,7 @@ import { checkView, runningView } from "./check-body.ts";
 import { catalogueView, testListView } from "./list-view.ts";
 import type { FinishedCheck, Monitor, RunningCheck } from "./monitor.ts";
 import type { RangeChecks } from "./range-check.ts";
-import { noFiltersSchema, targetChangeSchema, targetFiltersSchema, targetOrderSchema } from "./schemas.ts";
+import { checkFiltersSchema, targetChangeSchema, targetFiltersSchema, newTargetSchema } from "./schemas.ts";
 import { isTargetCursor, readTargetFilters, refuseOtherCursor } from "./target-filters.ts";
 import type { BlocklistStore, TargetRow } from "./store.ts";
 import { severityCursor, type Targets } from "./targets.ts";
@@ -62,7 +62,7 @@ const waitFor = async (
 export const createBlocklistRoutes = (deps: BlocklistRouteDeps) => {
   const { guard, targets, monitor, rangeChecks, store, catalogue, health, rules, clock } = deps;
   const webhookUrl = webhookUrlSchema(rules);
-  const orderSchema = targetOrderSchema(webhookUrl);
+  const orderSchema = newTargetSchema(webhookUrl);
   const changeSchema = targetChangeSchema(webhookUrl);
   const read = { demand: { scope: "blacklist:read" } } as const;
   const listing = (filters: z.ZodObject) =>
@@ -161,11 +161,11 @@ export const createBlocklistRoutes = (deps: BlocklistRouteDeps) => {
       `${PATH}/:id/checks`,
       async ({ request, params, caller }) => {
         const { id } = targets.find(caller, knownId(params.id));
-        const page = readPage(request, noFiltersSchema, isId);
+        const page = readPage(request, checkFiltersSchema, isId);
         const read = readPlainly((window) => store.listChecks(id, window));
         return sendPage(request, { name: "checks", page }, rowsById(read, checkView));
       },
-      listing(noFiltersSchema),
+      listing(checkFiltersSchema),
     )
     .get(
       "/v1/blacklist/lists",

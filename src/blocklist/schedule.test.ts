@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import { newId } from "../base/secrets.ts";
-import { nextCheckMs, nextPassMs, placeOf, spreadMs } from "./schedule.ts";
+import { nextTargetCheckMs, nextPassMs, jitterShareOf, spreadMs } from "./schedule.ts";
 
 const HOUR_MS = 3_600_000;
 const ids = Array.from({ length: 500 }, newId);
@@ -20,7 +20,7 @@ test.each([
 ] as const)(
   "a target that is %s with %j after %d unknown checks is checked after %d h, up to 5 %% earlier or later",
   (status, listedOn, unknownChecks, hours) => {
-    const shareOf = (id: string) => nextCheckMs({ id, status, listedOn, unknownChecks }, 0) / (hours * HOUR_MS);
+    const shareOf = (id: string) => nextTargetCheckMs({ id, status, listedOn, unknownChecks }, 0) / (hours * HOUR_MS);
     const shares = ids.map(shareOf);
     expect(Math.min(...shares)).toBeGreaterThanOrEqual(0.9499);
     expect(Math.max(...shares)).toBeLessThanOrEqual(1.0501);
@@ -37,8 +37,8 @@ test("a pass is every full minute", () => {
 
 test("a backlog is spread over an hour, listed targets over the first quarter of it", () => {
   for (const id of ids) {
-    expect(placeOf(id)).toBeGreaterThanOrEqual(0);
-    expect(placeOf(id)).toBeLessThanOrEqual(1);
+    expect(jitterShareOf(id)).toBeGreaterThanOrEqual(0);
+    expect(jitterShareOf(id)).toBeLessThanOrEqual(1);
     expect(spreadMs(id, "clean", 0)).toBeLessThanOrEqual(HOUR_MS);
     expect(spreadMs(id, "listed", 0)).toBeLessThanOrEqual(HOUR_MS / 4);
   }

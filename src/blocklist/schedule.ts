@@ -13,7 +13,7 @@ const LISTED_SPREAD_MS = 15 * MINUTE_MS;
 const OTHERWISE_SPREAD_MS = HOUR_MS;
 
 /** Where between 0 and 1 a target stands, by its id alone: the last eight digits of a UUIDv7 are random. */
-export const placeOf = (id: string): number => Number.parseInt(id.slice(-8), 16) / 0xff_ff_ff_ff;
+export const jitterShareOf = (id: string): number => Number.parseInt(id.slice(-8), 16) / 0xff_ff_ff_ff;
 
 /** After a check that ended `unknown`, by how many there were in a row; the last one for all further ones. */
 const UNKNOWN_RETRIES_MS = [2, 5, 10, 20, 40, 60].map((minutes) => minutes * MINUTE_MS);
@@ -30,12 +30,12 @@ const everyMsOf = ({ status, listedOn, unknownChecks }: ScheduledTarget): number
  * When a target is to be checked after a check: in about an hour when it has listings, else in six; after one that ended
  * `unknown` in minutes, and less often each time. Never all at the same time.
  */
-export const nextCheckMs = (target: ScheduledTarget, nowMs: number): number =>
-  Math.round(nowMs + everyMsOf(target) * (1 - JITTER_SHARE + 2 * JITTER_SHARE * placeOf(target.id)));
+export const nextTargetCheckMs = (target: ScheduledTarget, nowMs: number): number =>
+  Math.round(nowMs + everyMsOf(target) * (1 - JITTER_SHARE + 2 * JITTER_SHARE * jitterShareOf(target.id)));
 
 /** The next full minute: the next pass. */
 export const nextPassMs = (nowMs: number): number => (Math.floor(nowMs / PASS_EVERY_MS) + 1) * PASS_EVERY_MS;
 
 /** A new time for a target that should have been checked long ago, together with many others. */
 export const spreadMs = (id: string, status: TargetStatus, nowMs: number): number =>
-  Math.round(nowMs + (status === "listed" ? LISTED_SPREAD_MS : OTHERWISE_SPREAD_MS) * placeOf(id));
+  Math.round(nowMs + (status === "listed" ? LISTED_SPREAD_MS : OTHERWISE_SPREAD_MS) * jitterShareOf(id));

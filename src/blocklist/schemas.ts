@@ -2,7 +2,7 @@ import { z } from "zod";
 import { CATEGORIES, CONFIDENCES, SEVERITIES, TARGET_KINDS } from "../dnsbl/blocklist.ts";
 import { labelSchema } from "../http/label.ts";
 import { recipientsSchema } from "../mail/recipients.ts";
-import { checkSchema } from "./check-body.ts";
+import { targetCheckSchema } from "./check-body.ts";
 import { TARGET_STATUSES } from "./store.ts";
 
 const TARGET_CHARACTERS_MAX = 320;
@@ -32,7 +32,7 @@ const alertSeverityMin = z.enum(SEVERITIES).nullable().meta({
 });
 
 /** Body of `POST /v1/blacklist/targets`; what a URL may be is for the webhooks to say. */
-export const targetOrderSchema = (webhookUrl: z.ZodType<string, string>) =>
+export const newTargetSchema = (webhookUrl: z.ZodType<string, string>) =>
   z
     .strictObject({
       target: targetText.meta({
@@ -107,7 +107,7 @@ export const overviewQuerySchema = z.strictObject({
     .optional(),
 });
 
-export const noFiltersSchema = z.strictObject({});
+export const checkFiltersSchema = z.strictObject({});
 
 const time = z.iso.datetime({ precision: 3 });
 
@@ -183,11 +183,11 @@ export const membersSchema = z
   .meta({ title: "BlacklistMemberList" });
 
 export const checkedSchema = z
-  .object({ target: targetSchema, check: checkSchema })
+  .object({ target: targetSchema, check: targetCheckSchema })
   .meta({ title: "BlacklistCheckedTarget" });
 
 export const checksSchema = z
-  .object({ checks: z.array(checkSchema), next_cursor: cursor })
+  .object({ checks: z.array(targetCheckSchema), next_cursor: cursor })
   .meta({ title: "BlacklistCheckList" });
 
 const listingSchema = z.object({

@@ -5,7 +5,7 @@ import type { Db, Tx } from "../db/open.ts";
 import { insertEvent, type NewEvent } from "../db/outbox.ts";
 import { blocklistChecks, blocklistListings, blocklistTargets } from "../db/schema-blocklist.ts";
 import type { Severity, TargetKind } from "../dnsbl/blocklist.ts";
-import { createAlertStore } from "./alert-store.ts";
+import { createBlocklistAlertStore } from "./alert-store.ts";
 
 export const TARGET_STATUSES = ["pending", "clean", "listed", "unknown"] as const;
 export type TargetStatus = (typeof TARGET_STATUSES)[number];
@@ -246,8 +246,8 @@ export const createBlocklistStore = (db: Db) => {
           ),
         )
         .all(),
-    /** Forgets some checks finished before `beforeMs` (those without a change, or all), and says how many. */
-    forgetChecks(_tx: Tx, beforeMs: number, wanted: { readonly withChanges: boolean; readonly limit: number }): number {
+    /** Removes some checks finished before `beforeMs` (those without a change, or all), and says how many. */
+    purgeChecks(_tx: Tx, beforeMs: number, wanted: { readonly withChanges: boolean; readonly limit: number }): number {
       const { withChanges, limit } = wanted;
       const old = db.orm
         .select({ id: blocklistChecks.id })
@@ -265,7 +265,7 @@ export const createBlocklistStore = (db: Db) => {
     },
 
     insertEvent: (tx: Tx, event: NewEvent): void => insertEvent(db, tx, event),
-    ...createAlertStore(db),
+    ...createBlocklistAlertStore(db),
   };
 };
 

@@ -5,7 +5,7 @@ import { isId, type KeyMode } from "../base/secrets.ts";
 import type { Blocklist } from "../dnsbl/blocklist.ts";
 import { listsFor } from "./monitor.ts";
 import type { targetFiltersSchema } from "./schemas.ts";
-import { rankOf } from "./severity.ts";
+import { severityRankOf } from "./severity.ts";
 import type { TargetFilters } from "./store.ts";
 
 /** Whether a text can be a cursor of targets: an id, or in the order by severity a rank and an id. */
@@ -48,6 +48,6 @@ export const readTargetFilters = (
   ...rest,
   value,
   monitoringEnabled,
-  severityRankMin: severity === undefined ? undefined : rankOf(severity),
+  severityRankMin: severity === undefined ? undefined : severityRankOf(severity),
   listings: list === undefined ? undefined : listingsNamed(list, listsFor(mode, lists)),
 });

@@ -14,7 +14,7 @@ import { severityOfRank } from "./severity.ts";
 import type { BlocklistStore, Owner, SeverityPlace, TargetChange, TargetFilters, TargetRow } from "./store.ts";
 import { isRangeForm } from "./address-range.ts";
 import type { UrlChange } from "../webhooks/move-store.ts";
-import { parseWatched, type WatchedTarget } from "./target-form.ts";
+import { parseTargetOrRange, type ParsedTarget } from "./parse-target.ts";
 
 export interface TargetsDeps {
   readonly db: Db;
@@ -37,7 +37,7 @@ export interface TargetsDeps {
 }
 
 /** What is to be watched, and how; `target` as the user wrote it. */
-export interface TargetOrder {
+export interface NewTarget {
   readonly target: string;
   readonly label: string | null;
   readonly monitoringEnabled: boolean;
@@ -97,11 +97,7 @@ export const createTargets = (deps: TargetsDeps) => {
     });
   };
 
-  const rowOf = (
-    { accountId, mode }: Owner,
-    { kind, value, addresses }: WatchedTarget,
-    order: TargetOrder,
-  ): TargetRow => {
+  const rowOf = ({ accountId, mode }: Owner, { kind, value, addresses }: ParsedTarget, order: NewTarget): TargetRow => {
     const nowMs = clock.nowMs();
     const { label, monitoringEnabled, webhookUrl, recipients, alertSeverityMin } = order;
     return {
@@ -114,8 +110,8 @@ export const createTargets = (deps: TargetsDeps) => {
   };
 
   /** In a transaction: nothing is written for what exists or does not fit. `count` is how many the account has. */
-  const addOne = (tx: Tx, caller: Owner, order: TargetOrder, count: number): AddOutcome => {
-    const parsed = parseWatched(order.target, caller.mode);
+  const addOne = (tx: Tx, caller: Owner, order: NewTarget, count: number): AddOutcome => {
+    const parsed = parseTargetOrRange(order.target, caller.mode);
     if (!parsed.ok) return { status: "invalid", problem: parsed.error };
     const { kind, value, addresses } = parsed.value;
     const same = store.findSame(caller, kind, value);
@@ -145,7 +141,7 @@ export const createTargets = (deps: TargetsDeps) => {
     find,
 
     /** Adds a target, or finds the same one: `isNew` tells which. */
-    async add(caller: Owner, order: TargetOrder): Promise<{ readonly target: TargetRow; readonly isNew: boolean }> {
+    async add(caller: Owner, order: NewTarget): Promise<{ readonly target: TargetRow; readonly isNew: boolean }> {
       refuseRecipients(order.recipients);
       const added = await db.commit((tx) => addOne(tx, caller, order, store.countTargets(caller)));
       if (added.status !== "invalid") return { target: added.target, isNew: added.status === "created" };
@@ -154,7 +150,7 @@ export const createTargets = (deps: TargetsDeps) => {
     },
 
     /** Adds many, some in one transaction each: every order has its outcome, in their order. `orders` share their recipients. */
-    async addMany(caller: Owner, orders: readonly TargetOrder[]): Promise<AddOutcome[]> {
+    async addMany(caller: Owner, orders: readonly NewTarget[]): Promise<AddOutcome[]> {
       for (const recipients of new Set(orders.map((order) => order.recipients))) refuseRecipients(recipients);
       const outcomes: AddOutcome[] = [];
       for (const some of portionsOf(orders)) {
@@ -271,8 +267,8 @@ export const createTargets = (deps: TargetsDeps) => {
 export type Targets = ReturnType<typeof createTargets>;
 
 /** Orders in portions for one transaction each: many of single addresses, one of a range. */
-const portionsOf = (orders: readonly TargetOrder[]): TargetOrder[][] => {
-  const portions: TargetOrder[][] = [];
+const portionsOf = (orders: readonly NewTarget[]): NewTarget[][] => {
+  const portions: NewTarget[][] = [];
   let hasRange = true;
   for (const order of orders) {
     const isRange = isRangeForm(order.target);
@@ -287,7 +283,7 @@ const portionsOf = (orders: readonly TargetOrder[]): TargetOrder[][] => {
 /** The filter by name reads any spelling. */
 const readFilters = (caller: Owner, filters: TargetFilters): TargetFilters => {
   if (filters.value === undefined) return filters;
-  const parsed = parseWatched(filters.value, caller.mode);
+  const parsed = parseTargetOrRange(filters.value, caller.mode);
   if (!parsed.ok) throw issue("target", parsed.error, "Invalid query");
   return { ...filters, kind: filters.kind, value: parsed.value.value };
 };

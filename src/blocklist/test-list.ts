@@ -51,7 +51,7 @@ export const TEST_LIST: Blocklist = {
 export const testOutcome = (value: string, atMs: number): ListOutcome => {
   const base = {
     list: table.list,
-    questions: [],
+    queryNames: [],
     text: null,
     reason: null,
     remedy: null,
@@ -60,16 +60,16 @@ export const testOutcome = (value: string, atMs: number): ListOutcome => {
   };
   if (table.unknown.includes(value)) {
     const reason = "The test list refuses to answer about this target.";
-    return { ...base, outcome: "refused", listings: [], answers: [], reason };
+    return { ...base, outcome: "refused", listings: [], returnCodes: [], reason };
   }
-  if (!table.listed.includes(value)) return { ...base, outcome: "not_listed", listings: [], answers: [] };
+  if (!table.listed.includes(value)) return { ...base, outcome: "not_listed", listings: [], returnCodes: [] };
   const listings = TEST_LIST.codes.map(({ id, name, meaning, category, severity }) => ({
     id,
     name,
     meanings: [meaning],
     category,
     severity,
-    answers: [table.answer],
+    returnCodes: [table.answer],
   }));
-  return { ...base, outcome: "listed", listings, answers: [table.answer], text: table.text };
+  return { ...base, outcome: "listed", listings, returnCodes: [table.answer], text: table.text };
 };

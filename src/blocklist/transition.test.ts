@@ -3,7 +3,7 @@ import fc from "fast-check";
 import type { Blocklist } from "../dnsbl/blocklist.ts";
 import type { ListOutcome } from "../dnsbl/lookup.ts";
 import { TEST_LIST } from "./test-list.ts";
-import { conclude, type Known } from "./transition.ts";
+import { applyOutcomes, type KnownState } from "./transition.ts";
 
 /** A list of two listings, `a-1` and `a-2`. */
 const listOf = (id: string): Blocklist => ({
@@ -16,9 +16,9 @@ const LISTS = ["a", "b", "c"].map(listOf);
 const outcomeOf = (list: string, said: string): ListOutcome => {
   const base = {
     list,
-    answers: [],
+    returnCodes: [],
     text: null,
-    questions: [],
+    queryNames: [],
     reason: null,
     remedy: null,
     checkedAtMs: 0,
@@ -33,7 +33,7 @@ const outcomeOf = (list: string, said: string): ListOutcome => {
     meanings: [],
     category: "spam" as const,
     severity: "high" as const,
-    answers: [],
+    returnCodes: [],
   }));
   return { ...base, outcome: "listed", listings };
 };
@@ -45,13 +45,13 @@ const outcomesOf = (text: string): ListOutcome[] =>
 const hasExpired = (): boolean => false;
 
 const conclusion = (listedOn: readonly string[], said: string, mutedLists: readonly string[] = [], lists = LISTS) => {
-  const before: Known = { status: listedOn.length > 0 ? "listed" : "clean", listedOn };
+  const before: KnownState = { status: listedOn.length > 0 ? "listed" : "clean", listedOn };
   const {
     status,
     listedOn: now,
     added,
     removed,
-  } = conclude(before, outcomesOf(said), { lists, mutedLists, hasExpired });
+  } = applyOutcomes(before, outcomesOf(said), { lists, mutedLists, hasExpired });
   return { status, now, added, removed: removed.map(({ listing, reason }) => `${listing} ${reason}`) };
 };
 
@@ -139,7 +139,7 @@ describe("a finished check", () => {
   });
 
   test("counts every list in force once", () => {
-    const { counts } = conclude({ status: "clean", listedOn: [] }, outcomesOf("a:1 b:failed"), {
+    const { counts } = applyOutcomes({ status: "clean", listedOn: [] }, outcomesOf("a:1 b:failed"), {
       lists: LISTS,
       mutedLists: ["c"],
       hasExpired,
@@ -154,7 +154,7 @@ describe("a finished check", () => {
 
   test("lets go of an unproven listing only when it has expired", () => {
     const lettingGo = (expired: boolean) =>
-      conclude({ status: "listed", listedOn: ["a-1"] }, outcomesOf("a:unproven"), {
+      applyOutcomes({ status: "listed", listedOn: ["a-1"] }, outcomesOf("a:unproven"), {
         lists: LISTS,
         mutedLists: [],
         hasExpired: (listing, list) => expired && listing === "a-1" && list === "a",
@@ -169,7 +169,11 @@ describe("a finished check", () => {
     fc.assert(
       fc.property(listings, said, said, said, (listedOn, a, b, c) => {
         const outcomes = outcomesOf(`a:${a} b:${b} c:${c}`);
-        const end = conclude({ status: "listed", listedOn }, outcomes, { lists: LISTS, mutedLists: [], hasExpired });
+        const end = applyOutcomes({ status: "listed", listedOn }, outcomes, {
+          lists: LISTS,
+          mutedLists: [],
+          hasExpired,
+        });
         const silent = outcomes
           .filter(({ outcome }) => outcome === "refused" || outcome === "failed")
           .map(({ list }) => list);

@@ -17,7 +17,7 @@ export interface Removal {
 /** How many lists gave which answer. */
 export type OutcomeCounts = Readonly<Record<ListOutcome["outcome"], number>>;
 
-export interface Known {
+export interface KnownState {
   readonly status: TargetStatus;
   readonly listedOn: readonly string[];
 }
@@ -29,7 +29,7 @@ export interface ConclusionContext {
 }
 
 /** What a finished check makes of a target. */
-export interface Transition {
+export interface TargetTransition {
   readonly status: "clean" | "listed" | "unknown";
   readonly listedOn: readonly string[];
   readonly added: readonly string[];
@@ -45,7 +45,11 @@ export interface Transition {
  * `mutedLists` holds ids of lists, which are not asked, and of single listings, which count for nothing. `hasExpired`
  * says whether a list without test points, which does not repeat a listing, has not done so for long.
  */
-export const conclude = (before: Known, outcomes: readonly ListOutcome[], context: ConclusionContext): Transition => {
+export const applyOutcomes = (
+  before: KnownState,
+  outcomes: readonly ListOutcome[],
+  context: ConclusionContext,
+): TargetTransition => {
   const { lists, mutedLists } = context;
   const counts = countOutcomes(outcomes, lists.length);
   const isMuted = (listing: string): boolean => mutedLists.includes(listing);

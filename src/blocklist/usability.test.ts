@@ -3,7 +3,7 @@ import { createLog } from "../base/log.ts";
 import { newId } from "../base/secrets.ts";
 import { openDb } from "../db/open.ts";
 import { readEmbeddedCatalogue } from "../dnsbl/catalogue.ts";
-import type { HealthState } from "../dnsbl/finding.ts";
+import type { HealthState } from "../dnsbl/list-finding.ts";
 import type { DnsblHealth } from "../dnsbl/health.ts";
 import { createTestClock } from "../testing/clock.ts";
 import { BLOCKLIST_EVENTS } from "./event-docs.ts";
@@ -44,7 +44,7 @@ const start = () => {
     ensureFresh: async (list, kind) => healthOf(list, kind),
     ensureAllFresh: async () => [],
     testAgain: async (list, kind) => ({ health: healthOf(list, kind), isTested: true }),
-    note: () => undefined,
+    recordOutcome: () => undefined,
   };
   const logged: string[] = [];
   const log = createLog("info", clock, (line) => logged.push(line));

@@ -5,11 +5,11 @@ import type { Blocklist } from "../dnsbl/blocklist.ts";
 import type { DnsblHealth, ListHealth } from "../dnsbl/health.ts";
 import { isProvable } from "../dnsbl/list-test.ts";
 import { noticesOf } from "./alerts.ts";
-import type { AnnounceDeps } from "./announce.ts";
+import type { ChangeNotifierDeps } from "./change-notifier.ts";
 import type { BlocklistStore } from "./store.ts";
 import type { UsabilityStore } from "./usability-store.ts";
 
-export interface UsabilityDeps extends AnnounceDeps {
+export interface UsabilityDeps extends ChangeNotifierDeps {
   readonly db: Db;
   readonly store: BlocklistStore;
   readonly usabilityStore: UsabilityStore;

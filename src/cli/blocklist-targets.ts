@@ -4,7 +4,7 @@ import { systemClock } from "../base/clock.ts";
 import { createLog } from "../base/log.ts";
 import { isId, type KeyMode } from "../base/secrets.ts";
 import { batchView, ordersOf, readCsvBatch } from "../blocklist/batch.ts";
-import { rankOf } from "../blocklist/severity.ts";
+import { severityRankOf } from "../blocklist/severity.ts";
 import { type Owner, TARGET_STATUSES, type TargetRow, type TargetStatus } from "../blocklist/store.ts";
 import type { Targets } from "../blocklist/targets.ts";
 import { composeTargets } from "../compose-targets.ts";
@@ -50,7 +50,7 @@ export const failOnSeverity = (
   found: ReadonlyArray<{ readonly name: string; readonly severity: Severity | null }>,
 ): void => {
   if (min === undefined) return;
-  const bad = found.filter(({ severity }) => severity !== null && rankOf(severity) >= rankOf(min));
+  const bad = found.filter(({ severity }) => severity !== null && severityRankOf(severity) >= severityRankOf(min));
   const names = [...new Set(bad.map(({ name }) => name))];
   if (names.length === 0) return;
   throw new CommandFailed(`Listed with severity ${min} or worse: ${names.join(", ")}`, "listed", EXIT_LISTED);
@@ -168,7 +168,7 @@ export const addTargetCommands = (blocklist: Command, io: Io): void => {
     .action((wanted: Wanted & { status?: TargetStatus; severity?: Severity; label?: string; limit: string }) =>
       withTargets(io, wanted, async ({ targets }, owner) => {
         const { status, severity, label } = wanted;
-        const severityRankMin = severity === undefined ? undefined : rankOf(severity);
+        const severityRankMin = severity === undefined ? undefined : severityRankOf(severity);
         const rows = readUpTo(targets.listWorst(owner, { status, label, severityRankMin }), readLimit(wanted.limit));
         const views = rows.map(targets.view);
         print(io, wanted.json, { targets: views }, () => targetTable(views, io));

@@ -1,8 +1,8 @@
 import type { Command } from "commander";
 import { composeLookups } from "../compose-blocklist.ts";
 import { freshResolverOf, systemPlatform } from "../compose-engine.ts";
-import { rankOf } from "../blocklist/severity.ts";
-import { parseTarget } from "../blocklist/target-form.ts";
+import { severityRankOf } from "../blocklist/severity.ts";
+import { parseTarget } from "../blocklist/parse-target.ts";
 import { type Blocklist, isEnabled, type Severity } from "../dnsbl/blocklist.ts";
 import type { Dnsbl } from "../dnsbl/dnsbl.ts";
 import type { ListOutcome } from "../dnsbl/lookup.ts";
@@ -28,7 +28,7 @@ const resultOf = (outcome: ListOutcome, lists: readonly Blocklist[]) => ({
     severity,
     meaning: meanings.join(" "),
   })),
-  codes: outcome.answers,
+  codes: outcome.returnCodes,
   text: outcome.text,
   reason: outcome.reason,
   remedy: outcome.remedy,
@@ -40,7 +40,7 @@ const statusOf = (outcomes: readonly ListOutcome[]): "listed" | "clean" | "unkno
   return outcomes.some(({ outcome }) => outcome === "not_listed") ? "clean" : "unknown";
 };
 
-/** Asked as if nothing was known before, so that a listing is confirmed before it is told. */
+/** Asked as if nothing was known before, so that a listing is confirmed before users are notified. */
 const checkTarget = async ({ lists, dnsbl }: Asking, target: Target) => {
   const outcomes = await dnsbl.lookup.checkAll(target, lists, { previous: [] });
   return {
@@ -59,7 +59,7 @@ const HEADINGS = ["SEVERITY", "LIST", "ANSWER", "WHAT IT MEANS"];
 const asText = ({ target, status, results }: Checked, columns: number): string => {
   const listed = results
     .flatMap(({ listings, delist_url }) => listings.map((listing) => ({ ...listing, delist_url })))
-    .toSorted((a, b) => rankOf(b.severity) - rankOf(a.severity));
+    .toSorted((a, b) => severityRankOf(b.severity) - severityRankOf(a.severity));
   const others = results.filter(({ outcome }) => outcome !== "listed" && outcome !== "not_listed");
   const rows = [
     ...listed.map(({ id, severity, meaning }) => [severity, id, "listed", meaning]),

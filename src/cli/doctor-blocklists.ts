@@ -1,9 +1,9 @@
 import { catalogueOf } from "../compose-engine.ts";
 import type { Config } from "../config.ts";
-import { createListAsker } from "../dnsbl/ask-list.ts";
+import { createListClient } from "../dnsbl/list-client.ts";
 import { type Blocklist, isEnabled } from "../dnsbl/blocklist.ts";
 import { noPacing } from "../dnsbl/budget.ts";
-import { type Finding, judgePositive } from "../dnsbl/finding.ts";
+import { type ListFinding, judgePositive } from "../dnsbl/list-finding.ts";
 import { literalName } from "../dnsbl/query-name.ts";
 import type { DnsResolver } from "../net/dns.ts";
 import { check, type DoctorCheck } from "./doctor-check.ts";
@@ -12,17 +12,17 @@ const NAMED_MAX = 3;
 
 /** What a list says about its first test entry through this resolver; null for one without. */
 const askList = async (list: Blocklist, resolver: DnsResolver) => {
-  const asker = createListAsker({ resolver, pacing: noPacing });
+  const client = createListClient({ resolver, pacing: noPacing });
   for (const kind of list.kinds) {
     const point = list.testPoints[kind]?.positive[0];
     if (point === undefined) continue;
-    const answer = await asker.ask(list, literalName({ kind, value: point.value }) ?? point.value);
+    const answer = await client.query(list, literalName({ kind, value: point.value }) ?? point.value);
     return { list, finding: judgePositive(point, answer) };
   }
   return null;
 };
 
-const sentenceOf = ({ list, finding }: { readonly list: Blocklist; readonly finding: Finding | null }): string =>
+const sentenceOf = ({ list, finding }: { readonly list: Blocklist; readonly finding: ListFinding | null }): string =>
   [`${list.name}:`, finding?.reason ?? "it could not be asked.", finding?.remedy ?? ""].join(" ").trim();
 
 /** Whether the enabled blocklists answer through this resolver: one query each, for their test entries. */

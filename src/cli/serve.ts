@@ -87,9 +87,9 @@ const serveFrom = async (serving: Serving): Promise<void> => {
     http.renewCertificate();
     await reportDoor?.renewCertificate();
   };
-  const { passes, monitor } = service.blocklist;
-  await passes.fillSeverities();
-  await passes.spreadBacklog();
+  const { scheduler, monitor } = service.blocklist;
+  await scheduler.fillSeverities();
+  await scheduler.spreadBacklog();
   const jobs = createJobs({ service, log, renewCertificates });
   io.onHangup(() => void renewCertificates());
 

@@ -1,5 +1,5 @@
 import type { DnsOutcome } from "../net/dns.ts";
-import type { AnswerMatch } from "./answer-match.ts";
+import type { CodeMatch } from "./code-match.ts";
 
 /** What a list can be asked about. */
 export const TARGET_KINDS = ["ipv4", "ipv6", "domain"] as const;
@@ -32,8 +32,8 @@ export const DOMAIN_FORMS = ["host", "registrable", "both"] as const;
 export type DomainForm = (typeof DOMAIN_FORMS)[number];
 
 /** How much of the internet one entry of a list speaks of. */
-export const SCOPES = ["single", "netblock", "asn"] as const;
-export type Scope = (typeof SCOPES)[number];
+export const ENTRY_SCOPES = ["single", "netblock", "asn"] as const;
+export type EntryScope = (typeof ENTRY_SCOPES)[number];
 
 /** How sure the facts of a list are: `A` seen at work lately, `B` documented by its operator, `C` from catalogues only. */
 export const CONFIDENCES = ["A", "B", "C"] as const;
@@ -41,7 +41,7 @@ export type Confidence = (typeof CONFIDENCES)[number];
 
 /** The answers by which a list says that a target is on it. `id` is what users see in `listed_on`. */
 export interface ListingCode {
-  readonly matches: readonly AnswerMatch[];
+  readonly matches: readonly CodeMatch[];
   readonly id: string;
   readonly name: string;
   readonly meaning: string;
@@ -50,8 +50,8 @@ export interface ListingCode {
 }
 
 /** The answers, and the ends of a question, by which a list says that it does not serve us. */
-export interface Refusal {
-  readonly matches: readonly AnswerMatch[];
+export interface RefusalCode {
+  readonly matches: readonly CodeMatch[];
   readonly outcomes: readonly DnsOutcome[];
   readonly reason: string;
   readonly remedy: string;
@@ -59,7 +59,7 @@ export interface Refusal {
 
 /** Documented answers that are no listing. */
 export interface IgnoredCode {
-  readonly matches: readonly AnswerMatch[];
+  readonly matches: readonly CodeMatch[];
   readonly meaning: string;
 }
 
@@ -96,7 +96,7 @@ export interface Blocklist {
   readonly name: string;
   readonly operator: string;
   readonly kinds: readonly TargetKind[];
-  readonly scope: Scope;
+  readonly scope: EntryScope;
   /** The zone that anybody may ask; null when there is only one for holders of a key. */
   readonly zone: string | null;
   /** The zone for holders of a key, which stands in it as `{key}`; null when the list has none. */
@@ -106,7 +106,7 @@ export interface Blocklist {
   /** Meaningful for domains only. */
   readonly domainForm: DomainForm;
   readonly codes: readonly ListingCode[];
-  readonly refusals: readonly Refusal[];
+  readonly refusals: readonly RefusalCode[];
   readonly ignores: readonly IgnoredCode[];
   readonly testPoints: Readonly<Partial<Record<TargetKind, TestPoints>>>;
   readonly defaultEnabled: boolean;

@@ -15,7 +15,7 @@ describe("the pause between two questions", () => {
     const pacing = createDnsblPacing({ clock });
     const list = listWith({ queriesPerDay: null, spacingMs: 200 });
     const turns: number[] = [];
-    for (let asked = 0; asked < 3; asked++) void pacing.takeTurn(list).then(() => turns.push(clock.monotonicMs()));
+    for (let asked = 0; asked < 3; asked++) void pacing.acquire(list).then(() => turns.push(clock.monotonicMs()));
     await settle();
     expect(turns).toEqual([0]);
     await clock.advance(199);
@@ -27,21 +27,21 @@ describe("the pause between two questions", () => {
   test("of one list does not hold up another", async () => {
     const pacing = createDnsblPacing({ clock: createTestClock() });
     const budget = { queriesPerDay: null, spacingMs: 10_000 };
-    await pacing.takeTurn(listWith(budget));
-    expect(await pacing.takeTurn(listWith(budget, "two"))).toEqual({ ok: true, value: null });
+    await pacing.acquire(listWith(budget));
+    expect(await pacing.acquire(listWith(budget, "two"))).toEqual({ ok: true, value: null });
   });
 
   test("makes no queue without end: a turn too far away is refused, and costs nothing", async () => {
     const clock = createTestClock();
     const pacing = createDnsblPacing({ clock, waitMsMax: 300 });
     const list = listWith({ queriesPerDay: null, spacingMs: 200 });
-    await pacing.takeTurn(list);
-    const second = pacing.takeTurn(list);
-    const third = await pacing.takeTurn(list);
+    await pacing.acquire(list);
+    const second = pacing.acquire(list);
+    const third = await pacing.acquire(list);
     expect(third.ok ? null : third.error).toMatchObject({ kind: "queue_full", retryAfterMs: 400 });
     await clock.advance(400);
     expect((await second).ok).toBe(true);
-    expect((await pacing.takeTurn(list)).ok).toBe(true);
+    expect((await pacing.acquire(list)).ok).toBe(true);
   });
 });
 
@@ -50,15 +50,15 @@ describe("the budget of a day", () => {
     const clock = createTestClock(Date.UTC(2026, 0, 1, 23));
     const pacing = createDnsblPacing({ clock });
     const list = listWith({ queriesPerDay: 2, spacingMs: 0 });
-    expect([(await pacing.takeTurn(list)).ok, (await pacing.takeTurn(list)).ok]).toEqual([true, true]);
-    const third = await pacing.takeTurn(list);
+    expect([(await pacing.acquire(list)).ok, (await pacing.acquire(list)).ok]).toEqual([true, true]);
+    const third = await pacing.acquire(list);
     expect(third.ok ? null : third.error).toEqual({
       kind: "budget_spent",
       problem: "One may be asked 2 times a day, and was.",
       retryAfterMs: DAY_MS / 24,
     });
     await clock.advance(DAY_MS / 24);
-    expect((await pacing.takeTurn(list)).ok).toBe(true);
+    expect((await pacing.acquire(list)).ok).toBe(true);
   });
 
   test("outlives a restart, and a crash never counts less than was asked", async () => {
@@ -68,7 +68,7 @@ describe("the budget of a day", () => {
     let asked = 0;
     for (let restarts = 0; restarts < 3; restarts += 1) {
       const pacing = createDnsblPacing({ clock, ledger });
-      for (let n = 0; n < 5; n += 1) if ((await pacing.takeTurn(list)).ok) asked += 1;
+      for (let n = 0; n < 5; n += 1) if ((await pacing.acquire(list)).ok) asked += 1;
     }
     expect(asked).toBe(12);
   });
@@ -77,7 +77,7 @@ describe("the budget of a day", () => {
     const clock = createTestClock();
     const ledger = createMemoryLedger();
     const list = listWith({ queriesPerDay: 1000, spacingMs: 0 });
-    await createDnsblPacing({ clock, ledger }).takeTurn(list);
+    await createDnsblPacing({ clock, ledger }).acquire(list);
     expect(ledger.reserve(list.id, Math.floor(clock.nowMs() / DAY_MS), { wanted: 1000, most: 1000 })).toBe(990);
   });
 
@@ -85,12 +85,12 @@ describe("the budget of a day", () => {
     const clock = createTestClock();
     const pacing = createDnsblPacing({ clock });
     const list = listWith({ queriesPerDay: null, spacingMs: 0 });
-    for (let asked = 0; asked < 100_000; asked++) await pacing.takeTurn(list);
-    expect((await pacing.takeTurn(list)).ok).toBe(false);
+    for (let asked = 0; asked < 100_000; asked++) await pacing.acquire(list);
+    expect((await pacing.acquire(list)).ok).toBe(false);
   });
 
   test("does not exist when it is switched off", async () => {
     const list = listWith({ queriesPerDay: 1, spacingMs: 1000 });
-    expect([(await noPacing.takeTurn(list)).ok, (await noPacing.takeTurn(list)).ok]).toEqual([true, true]);
+    expect([(await noPacing.acquire(list)).ok, (await noPacing.acquire(list)).ok]).toEqual([true, true]);
   });
 });

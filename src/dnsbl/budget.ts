@@ -6,7 +6,7 @@ import { err, ok } from "../base/errors.ts";
 import type { Blocklist } from "./blocklist.ts";
 
 /** Why a list must not be asked now. `retryAfterMs` is when it is worth trying again. */
-export interface OverBudget {
+export interface BudgetExceeded {
   readonly kind: "budget_spent" | "queue_full";
   readonly problem: string;
   readonly retryAfterMs: number;
@@ -15,7 +15,7 @@ export interface OverBudget {
 /** Says when a list may be asked: every question to a list, tests included, takes its turn here first. */
 export interface DnsblPacing {
   /** Waits for the turn of one question. Fails at once when the day's budget is spent or too many wait already. */
-  takeTurn(list: Blocklist): Promise<Result<null, OverBudget>>;
+  acquire(list: Blocklist): Promise<Result<null, BudgetExceeded>>;
 }
 
 /** Where an operator publishes no figure: well below what published ones allow, and no burst. */
@@ -83,7 +83,7 @@ export const createDnsblPacing = ({
   };
 
   return {
-    async takeTurn({ id, name, budget }) {
+    async acquire({ id, name, budget }) {
       const nowMs = clock.nowMs();
       const day = Math.floor(nowMs / DAY_MS);
       const account = accountOf(id, day);
@@ -109,4 +109,4 @@ export const createDnsblPacing = ({
 };
 
 /** No budgets and no pauses: for measurements and for lists of one's own, never for lists of others. */
-export const noPacing: DnsblPacing = { takeTurn: () => Promise.resolve(ok(null)) };
+export const noPacing: DnsblPacing = { acquire: () => Promise.resolve(ok(null)) };

@@ -1,11 +1,11 @@
-import type { AnswerMatch } from "./answer-match.ts";
-import { formatAnswerMatch, ipv4Number, matchesAnswer, overlaps } from "./answer-match.ts";
+import type { CodeMatch } from "./code-match.ts";
+import { formatCodeMatch, ipv4Number, matchesCode, codesOverlap } from "./code-match.ts";
 import type { Blocklist, Catalogue, ExcludedLists } from "./blocklist.ts";
 import { TARGET_KINDS } from "./blocklist.ts";
 import { literalName } from "./query-name.ts";
 
 /** Answers that no list may declare: they mean an error of the question, whoever sends them. */
-const ERROR_ANSWERS: AnswerMatch = { kind: "range", from: 0x7f_ff_ff_00, to: 0x7f_ff_ff_ff };
+const ERROR_ANSWERS: CodeMatch = { kind: "range", from: 0x7f_ff_ff_00, to: 0x7f_ff_ff_ff };
 const REFUSAL_BY_CUSTOM = 0x7f_00_00_01;
 
 /** What a catalogue of the right shape says wrongly or against itself, as sentences; empty when nothing. */
@@ -38,11 +38,11 @@ const covers = (ban: string, zone: string): boolean =>
 
 interface Claim {
   readonly by: string;
-  readonly match: AnswerMatch;
+  readonly match: CodeMatch;
 }
 
 const answerProblems = (list: Blocklist): string[] => {
-  const claim = (by: string, matches: readonly AnswerMatch[]): Claim[] => matches.map((match) => ({ by, match }));
+  const claim = (by: string, matches: readonly CodeMatch[]): Claim[] => matches.map((match) => ({ by, match }));
   const claims = [
     ...list.codes.flatMap(({ id, matches }) => claim(`code ${id}`, matches)),
     ...list.ignores.flatMap(({ matches }) => claim("an ignored answer", matches)),
@@ -52,20 +52,19 @@ const answerProblems = (list: Blocklist): string[] => {
   const twice = all.flatMap((a, index) =>
     all
       .slice(index + 1)
-      .filter((b) => overlaps(a.match, b.match))
+      .filter((b) => codesOverlap(a.match, b.match))
       .map(
-        (b) =>
-          `the answers ${formatAnswerMatch(a.match)} (${a.by}) and ${formatAnswerMatch(b.match)} (${b.by}) overlap.`,
+        (b) => `the answers ${formatCodeMatch(a.match)} (${a.by}) and ${formatCodeMatch(b.match)} (${b.by}) overlap.`,
       ),
   );
   return [...twice, ...claims.flatMap(reservedProblems)];
 };
 
 const reservedProblems = ({ by, match }: Claim): string[] => {
-  const what = `${formatAnswerMatch(match)} (${by})`;
-  if (overlaps(match, ERROR_ANSWERS))
+  const what = `${formatCodeMatch(match)} (${by})`;
+  if (codesOverlap(match, ERROR_ANSWERS))
     return [`${what} reaches into 127.255.255.0/24, which means an error for every list.`];
-  const isHiddenRefusal = match.kind === "range" && match.from !== match.to && matchesAnswer(match, REFUSAL_BY_CUSTOM);
+  const isHiddenRefusal = match.kind === "range" && match.from !== match.to && matchesCode(match, REFUSAL_BY_CUSTOM);
   return isHiddenRefusal
     ? [`${what} hides 127.0.0.1, which mostly means a refusal: declare that answer by itself or leave it out.`]
     : [];
@@ -97,6 +96,6 @@ const isDocumented = ({ codes, ignores }: Blocklist, answer: string): boolean =>
   const address = ipv4Number(answer);
   return (
     address !== null &&
-    [...codes, ...ignores].some(({ matches }) => matches.some((match) => matchesAnswer(match, address)))
+    [...codes, ...ignores].some(({ matches }) => matches.some((match) => matchesCode(match, address)))
   );
 };

@@ -1,7 +1,7 @@
 import { z } from "zod";
-import type { AnswerMatch } from "./answer-match.ts";
-import { parseAnswerMatch } from "./answer-match.ts";
-import { CATEGORIES, CONFIDENCES, DOMAIN_FORMS, SCOPES, SEVERITIES, TARGET_KINDS } from "./blocklist.ts";
+import type { CodeMatch } from "./code-match.ts";
+import { parseCodeMatch } from "./code-match.ts";
+import { CATEGORIES, CONFIDENCES, DOMAIN_FORMS, ENTRY_SCOPES, SEVERITIES, TARGET_KINDS } from "./blocklist.ts";
 
 const TEXT_CHARACTERS_MAX = 500;
 const LISTS_MAX = 500;
@@ -21,8 +21,8 @@ const excludedZone = z.string().refine((value) => ZONE.test(value.startsWith("*.
 });
 const page = z.url({ protocol: /^https?$/, error: "must be the address of a web page" });
 
-const match = z.string().transform((value, context): AnswerMatch => {
-  const parsed = parseAnswerMatch(value);
+const match = z.string().transform((value, context): CodeMatch => {
+  const parsed = parseCodeMatch(value);
   if (parsed.ok) return parsed.value;
   context.addIssue({ code: "custom", message: parsed.error.problem });
   return z.NEVER;
@@ -73,7 +73,7 @@ const list = z.strictObject({
   name: text,
   operator: text,
   kinds: z.array(z.enum(TARGET_KINDS)).min(1),
-  scope: z.enum(SCOPES).default("single"),
+  scope: z.enum(ENTRY_SCOPES).default("single"),
   zone: zone.nullable(),
   keyed_zone: keyedZone.nullable().default(null),
   domain_form: z.enum(DOMAIN_FORMS).default("both"),

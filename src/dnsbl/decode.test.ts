@@ -1,9 +1,9 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import type { AnswerMatch } from "./answer-match.ts";
+import type { CodeMatch } from "./code-match.ts";
 import type { Blocklist } from "./blocklist.ts";
 import { readEmbeddedCatalogue } from "./catalogue.ts";
-import { decodeAnswer } from "./decode.ts";
+import { decodeResponse } from "./decode.ts";
 
 const { lists } = readEmbeddedCatalogue();
 const listOf = (id: string): Blocklist => {
@@ -11,7 +11,7 @@ const listOf = (id: string): Blocklist => {
   if (!list) throw new Error(`no list ${id}`);
   return list;
 };
-const decode = (list: Blocklist, records: readonly string[]) => decodeAnswer(list, { outcome: "answer", records });
+const decode = (list: Blocklist, records: readonly string[]) => decodeResponse(list, { outcome: "answer", records });
 /** `listed` ids, or the outcome with the cause of a failure. */
 const read = (list: Blocklist, records: readonly string[]): string => {
   const decoded = decode(list, records);
@@ -19,7 +19,7 @@ const read = (list: Blocklist, records: readonly string[]): string => {
   return decoded.outcome === "failed" ? `failed: ${decoded.cause}` : decoded.outcome;
 };
 const dotted = (address: number): string => [24, 16, 8, 0].map((shift) => (address >>> shift) & 0xff).join(".");
-const endsOf = (match: AnswerMatch): readonly string[] =>
+const endsOf = (match: CodeMatch): readonly string[] =>
   match.kind === "bit" ? [`127.0.0.${match.bit}`] : [dotted(match.from), dotted(match.to)];
 
 describe.each(lists.map((list) => [list.id, list] as const))("%s", (_, list) => {
@@ -115,7 +115,7 @@ describe("an answer", () => {
     const decoded = decode(listOf("spamhaus-dbl"), ["127.0.1.2", "127.0.1.4", "127.0.1.4"]);
     expect(decoded).toMatchObject({
       outcome: "listed",
-      listings: [{ id: "spamhaus-dbl", severity: "critical", answers: ["127.0.1.2", "127.0.1.4"] }],
+      listings: [{ id: "spamhaus-dbl", severity: "critical", returnCodes: ["127.0.1.2", "127.0.1.4"] }],
     });
     expect(decoded.outcome === "listed" && decoded.listings[0]?.meanings.length).toBe(2);
   });
@@ -149,7 +149,7 @@ describe("an answer", () => {
     ["barracuda-brbl", "servfail", "refused"],
     ["barracuda-brbl", "network_error", "failed: unreachable"],
   ] as const)("%s that ends in %s is %s", (id, outcome, expected) => {
-    const decoded = decodeAnswer(listOf(id), { outcome, records: [] });
+    const decoded = decodeResponse(listOf(id), { outcome, records: [] });
     expect(decoded.outcome === "failed" ? `failed: ${decoded.cause}` : decoded.outcome).toBe(expected);
   });
 });
@@ -169,8 +169,8 @@ describe("whatever a list answers", () => {
         if (decoded.outcome !== "listed") return;
         for (const listing of decoded.listings) {
           const codes = list.codes.filter(({ id }) => id === listing.id).flatMap(({ matches }) => matches);
-          expect(listing.answers.length).toBeGreaterThan(0);
-          for (const answer of listing.answers) {
+          expect(listing.returnCodes.length).toBeGreaterThan(0);
+          for (const answer of listing.returnCodes) {
             expect(records).toContain(answer);
             expect(codes.some((match) => isDocumented(match, answer))).toBe(true);
           }
@@ -196,7 +196,7 @@ describe("whatever a list answers", () => {
 });
 
 /** Written out by hand, apart from the code under test. */
-const isDocumented = (match: AnswerMatch, answer: string): boolean => {
+const isDocumented = (match: CodeMatch, answer: string): boolean => {
   const octets = answer.split(".").map(Number);
   const value = octets.reduce((sum, octet) => sum * 256 + octet, 0);
   if (match.kind === "range") return value >= match.from && value <= match.to;

@@ -1,5 +1,5 @@
 import type { DnsOutcome, DnsResponse } from "../net/dns.ts";
-import { ipv4Number, isLoopback, matchesAnswer } from "./answer-match.ts";
+import { ipv4Number, isLoopback, matchesCode } from "./code-match.ts";
 import type { Blocklist, Category, ListingCode, Severity } from "./blocklist.ts";
 import { SEVERITIES } from "./blocklist.ts";
 
@@ -13,7 +13,7 @@ export interface Listing {
   /** The worst among the codes. */
   readonly severity: Severity;
   /** The answers that said so. */
-  readonly answers: readonly string[];
+  readonly returnCodes: readonly string[];
 }
 
 /**
@@ -25,17 +25,17 @@ export interface Listing {
  * - `unrecognised`: an answer that the list does not document.
  * - `unconfirmed`: a change that the list did not say twice, or that its test points contradict.
  */
-export type FailureCause = "unreachable" | "not_asked" | "outside_loopback" | "unrecognised" | "unconfirmed";
+export type ListFailureCause = "unreachable" | "not_asked" | "outside_loopback" | "unrecognised" | "unconfirmed";
 
 /** What one answer of one list means. Only `listed` and `not_listed` say something about the target. */
-export type Decoded =
+export type DecodedResponse =
   | { readonly outcome: "listed"; readonly listings: readonly Listing[] }
   | { readonly outcome: "not_listed"; readonly ignored: readonly string[] }
   | { readonly outcome: "refused"; readonly reason: string; readonly remedy: string }
-  | { readonly outcome: "failed"; readonly cause: FailureCause; readonly reason: string };
+  | { readonly outcome: "failed"; readonly cause: ListFailureCause; readonly reason: string };
 
 /** What is decoded: the end of the question, and its A records. */
-export type AnswerToDecode = Pick<DnsResponse<"A">, "outcome" | "records">;
+export type ResponseToDecode = Pick<DnsResponse<"A">, "outcome" | "records">;
 
 const REFUSAL_BY_CUSTOM = 0x7f_00_00_01;
 const ERRORS_FIRST = 0x7f_ff_ff_00;
@@ -61,7 +61,7 @@ const CUSTOMARY_REFUSAL = {
  * unrecognised record beside a documented one takes nothing from it; alone it is `failed`. A name without records is
  * `not_listed`, which means something only while the list is healthy.
  */
-export const decodeAnswer = (list: Blocklist, { outcome, records }: AnswerToDecode): Decoded => {
+export const decodeResponse = (list: Blocklist, { outcome, records }: ResponseToDecode): DecodedResponse => {
   if (outcome !== "answer" && outcome !== "no_data" && outcome !== "nxdomain") return decodeSilence(list, outcome);
   const answers =
     outcome === "answer" ? [...new Set(records)].map((text) => ({ text, address: ipv4Number(text) })) : [];
@@ -105,14 +105,14 @@ const SILENCES: Readonly<Record<Silence, string>> = {
 };
 const NOT_ASKED: ReadonlySet<DnsOutcome> = new Set(["invalid_name", "local_failure", "overloaded", "aborted"]);
 
-const decodeSilence = ({ refusals }: Blocklist, outcome: Silence): Decoded => {
+const decodeSilence = ({ refusals }: Blocklist, outcome: Silence): DecodedResponse => {
   const refusal = refusals.find(({ outcomes }) => outcomes.includes(outcome));
   if (refusal) return { outcome: "refused", reason: refusal.reason, remedy: refusal.remedy };
   return { outcome: "failed", cause: NOT_ASKED.has(outcome) ? "not_asked" : "unreachable", reason: SILENCES[outcome] };
 };
 
-const findRefusal = (list: Blocklist, address: number): (Decoded & { outcome: "refused" }) | null => {
-  const declared = list.refusals.find(({ matches }) => matches.some((match) => matchesAnswer(match, address)));
+const findRefusal = (list: Blocklist, address: number): (DecodedResponse & { outcome: "refused" }) | null => {
+  const declared = list.refusals.find(({ matches }) => matches.some((match) => matchesCode(match, address)));
   if (declared) return { outcome: "refused", reason: declared.reason, remedy: declared.remedy };
   if (address >= ERRORS_FIRST) return ERROR_ANSWER;
   if (address !== REFUSAL_BY_CUSTOM) return null;
@@ -126,10 +126,10 @@ interface Interpretation {
 }
 
 const interpret = (list: Blocklist, address: number): Interpretation => {
-  const ignored = list.ignores.find(({ matches }) => matches.some((match) => matchesAnswer(match, address)));
+  const ignored = list.ignores.find(({ matches }) => matches.some((match) => matchesCode(match, address)));
   if (ignored) return { codes: [], ignored: ignored.meaning };
   return {
-    codes: list.codes.filter(({ matches }) => matches.some((match) => matchesAnswer(match, address))),
+    codes: list.codes.filter(({ matches }) => matches.some((match) => matchesCode(match, address))),
     ignored: null,
   };
 };
@@ -151,6 +151,6 @@ const merge = (before: Listing | undefined, code: ListingCode, answer: string): 
     category,
     severity,
     meanings: [...new Set([...(before?.meanings ?? []), code.meaning])],
-    answers: [...new Set([...(before?.answers ?? []), answer])],
+    returnCodes: [...new Set([...(before?.returnCodes ?? []), answer])],
   };
 };

@@ -1,11 +1,11 @@
 import type { Clock } from "../base/clock.ts";
 import type { Random } from "../base/secrets.ts";
 import type { DnsResolver } from "../net/dns.ts";
-import { createAliveProver } from "./alive.ts";
-import { createListAsker } from "./ask-list.ts";
+import { createLivenessProber } from "./liveness.ts";
+import { createListClient } from "./list-client.ts";
 import type { DnsblPacing } from "./budget.ts";
 import { createDnsblPacing } from "./budget.ts";
-import { createConfirmer } from "./confirm.ts";
+import { createChangeConfirmer } from "./change-confirmer.ts";
 import { createFreshness } from "./freshness.ts";
 import type { DnsblHealth } from "./health.ts";
 import { createDnsblHealth } from "./health.ts";
@@ -28,10 +28,10 @@ export const createDnsbl = (deps: {
   readonly pacing?: DnsblPacing;
 }): Dnsbl => {
   const { resolver, clock, pacing = createDnsblPacing({ clock }) } = deps;
-  const asker = createListAsker({ resolver, pacing });
+  const client = createListClient({ resolver, pacing });
   const freshness = createFreshness(clock);
-  const prover = createAliveProver({ ...deps, asker, freshness });
-  const health = createDnsblHealth({ ...deps, asker, prover });
-  const confirmer = createConfirmer({ ...deps, asker, health, prover });
-  return { health, lookup: createDnsblLookup({ ...deps, asker, health, confirmer }) };
+  const prober = createLivenessProber({ ...deps, client, freshness });
+  const health = createDnsblHealth({ ...deps, client, prober });
+  const confirmer = createChangeConfirmer({ ...deps, client, health, prober });
+  return { health, lookup: createDnsblLookup({ ...deps, client, health, confirmer }) };
 };

@@ -4,7 +4,7 @@ import { createTestClock } from "../testing/clock.ts";
 import type { Zone, ZoneFailure, ZoneRecords } from "../testing/dns-zone.ts";
 import { createZoneResolver } from "../testing/dns-zone.ts";
 import type { Blocklist } from "./blocklist.ts";
-import type { DnsblPacing, OverBudget } from "./budget.ts";
+import type { DnsblPacing, BudgetExceeded } from "./budget.ts";
 import { noPacing } from "./budget.ts";
 import { readEmbeddedCatalogue } from "./catalogue.ts";
 import { createDnsbl } from "./dnsbl.ts";
@@ -154,9 +154,9 @@ describe("a test", () => {
   });
 
   test("that could not be made leaves what was known, and is made as soon as it can be", async () => {
-    const refusals: OverBudget[] = [];
+    const refusals: BudgetExceeded[] = [];
     const pacing: DnsblPacing = {
-      takeTurn: () => Promise.resolve(refusals[0] === undefined ? ok(null) : err(refusals[0])),
+      acquire: () => Promise.resolve(refusals[0] === undefined ? ok(null) : err(refusals[0])),
     };
     const { health, zone, clock } = start({ [POSITIVE]: listed("127.0.0.2") }, pacing);
     await health.ensureFresh(spamcop, "ipv4");

@@ -1,15 +1,15 @@
 import type { Clock } from "../base/clock.ts";
 import type { Random } from "../base/secrets.ts";
-import type { AliveProver } from "./alive.ts";
-import type { ListAsker } from "./ask-list.ts";
+import type { LivenessProber } from "./liveness.ts";
+import type { ListClient } from "./list-client.ts";
 import type { Blocklist, TargetKind } from "./blocklist.ts";
-import type { Decoded } from "./decode.ts";
-import type { Finding } from "./finding.ts";
+import type { DecodedResponse } from "./decode.ts";
+import type { ListFinding } from "./list-finding.ts";
 import { inParallel } from "./in-parallel.ts";
 import { testList } from "./list-test.ts";
 
 /** The health of one list through this resolver, for one kind of targets. */
-export interface ListHealth extends Finding {
+export interface ListHealth extends ListFinding {
   readonly list: string;
   readonly kind: TargetKind;
   /** When the last complete test ended, in milliseconds since 1970; null before the first. */
@@ -30,7 +30,7 @@ export interface DnsblHealth {
    * Takes note of an ordinary answer: one outside 127/8, or several queries in a row without a response, make the list
    * unhealthy at once; a doubtful one brings its test forward.
    */
-  note(list: Blocklist, kind: TargetKind, decoded: Decoded): void;
+  recordOutcome(list: Blocklist, kind: TargetKind, decoded: DecodedResponse): void;
 }
 
 /** For how long a test holds. */
@@ -58,9 +58,9 @@ interface HealthRecord {
   unanswered: number;
 }
 
-const UNTESTED: Finding = { state: "unknown", reason: "The list was not tested yet.", remedy: null };
+const UNTESTED: ListFinding = { state: "unknown", reason: "The list was not tested yet.", remedy: null };
 
-const UNPROVEN: Finding = {
+const UNPROVEN: ListFinding = {
   state: "unknown",
   reason:
     "The answer for the list's test entry comes from your resolver's cache, and the list itself does not confirm it yet.",
@@ -68,10 +68,10 @@ const UNPROVEN: Finding = {
 };
 
 export const createDnsblHealth = (deps: {
-  asker: ListAsker;
+  client: ListClient;
   clock: Clock;
   random: Random;
-  prover: AliveProver;
+  prober: LivenessProber;
 }): DnsblHealth => {
   const { clock } = deps;
   const records = new Map<string, HealthRecord>();
@@ -129,7 +129,7 @@ export const createDnsblHealth = (deps: {
       return { health: record.health, isTested };
     },
     of: (list, kind) => recordOf(list, kind).health,
-    note(list, kind, decoded) {
+    recordOutcome(list, kind, decoded) {
       const record = recordOf(list, kind);
       if (decoded.outcome === "failed" && decoded.cause === "outside_loopback") {
         applyFinding(record, { state: "wildcard", reason: decoded.reason, remedy: null }, clock);
@@ -150,9 +150,10 @@ export const createDnsblHealth = (deps: {
   };
 };
 
-const isUnanswered = (decoded: Decoded): boolean => decoded.outcome === "failed" && decoded.cause === "unreachable";
+const isUnanswered = (decoded: DecodedResponse): boolean =>
+  decoded.outcome === "failed" && decoded.cause === "unreachable";
 
-const applyFinding = (record: HealthRecord, finding: Finding, clock: Clock): void => {
+const applyFinding = (record: HealthRecord, finding: ListFinding, clock: Clock): void => {
   const passed = finding.state === "healthy";
   const isUnreachable = finding.state === "unreachable";
   const isBad = !passed && finding.state !== "unknown";

@@ -56,12 +56,12 @@ describe("a check", () => {
           category: "spam",
           severity: "high",
           meanings: spamcop.codes.map(({ meaning }) => meaning),
-          answers: ["127.0.0.2"],
+          returnCodes: ["127.0.0.2"],
         },
       ],
-      answers: ["127.0.0.2"],
+      returnCodes: ["127.0.0.2"],
       text: "Blocked - see https://example.org",
-      questions: [NAME],
+      queryNames: [NAME],
       reason: null,
       remedy: null,
       checkedAtMs: clock.nowMs(),
@@ -102,7 +102,7 @@ describe("a check", () => {
     const result = await lookup.check(IP, spamcop);
     expect(result.outcome).toBe(outcome as typeof result.outcome);
     expect(result.reason ?? "").toContain(reason);
-    expect(result.answers).toEqual(typeof records === "string" ? [] : (records.A as string[]));
+    expect(result.returnCodes).toEqual(typeof records === "string" ? [] : (records.A as string[]));
   });
 
   test("skips a list that does not apply, without a question", async () => {
@@ -117,7 +117,7 @@ describe("a check", () => {
     const target: Target = { kind: "domain", value: "mail.example.org" };
     expect(await lookup.check(target, listOf("spfbl"))).toMatchObject({
       outcome: "listed",
-      questions: ["mail.example.org.dnsbl.spfbl.net", "example.org.dnsbl.spfbl.net"],
+      queryNames: ["mail.example.org.dnsbl.spfbl.net", "example.org.dnsbl.spfbl.net"],
       text: "bad",
     });
   });
@@ -134,7 +134,7 @@ describe("a check", () => {
       "example.org.dnsbl.spfbl.net": { A: ["203.0.113.1"] },
     });
     const result = await lookup.check({ kind: "domain", value: "mail.example.org" }, listOf("spfbl"));
-    expect(result).toMatchObject({ outcome: "failed", answers: ["127.0.0.2", "203.0.113.1"] });
+    expect(result).toMatchObject({ outcome: "failed", returnCodes: ["127.0.0.2", "203.0.113.1"] });
   });
 
   test("tells several listings of one answer apart", async () => {
@@ -149,7 +149,7 @@ describe("a check", () => {
     const { lookup, resolver } = start({ [name]: { A: ["127.0.0.2"], TXT: [`see ${name.toUpperCase()}`] } });
     const result = await lookup.check(IP, list);
     expect(resolver.countQueries(name, "A")).toBe(1);
-    expect(result).toMatchObject({ outcome: "listed", questions: ["99.2.0.192.{key}.zen.dq.spamhaus.net"] });
+    expect(result).toMatchObject({ outcome: "listed", queryNames: ["99.2.0.192.{key}.zen.dq.spamhaus.net"] });
     expect(JSON.stringify(result).toLowerCase()).not.toContain("secret");
   });
 });
@@ -178,7 +178,7 @@ describe("a list that cannot be believed", () => {
     expect((await lookup.check({ kind: "ipv4", value: "192.0.2.98" }, efnet)).outcome).toBe("listed");
   });
 
-  test("because it refused one question, is tested again soon", async () => {
+  test("because it refused one query, is tested again soon", async () => {
     const { lookup, resolver, clock } = start({ [NAME]: { A: ["127.255.255.255"] } });
     await lookup.check(IP, spamcop);
     await clock.advance(5 * MINUTE_MS);
@@ -256,7 +256,7 @@ describe("a check of many lists", () => {
     const list = { ...spamcop, budget: { queriesPerDay: 3, spacingMs: 0 } };
     expect(await createDnsbl(deps).lookup.check(IP, list)).toMatchObject({
       outcome: "failed",
-      answers: [],
+      returnCodes: [],
       reason: expect.stringContaining("3 times a day"),
     });
   });

@@ -1,8 +1,7 @@
 import type { Clock } from "../base/clock.ts";
-import type { ListAsker } from "./ask-list.ts";
-import { askTarget } from "./ask-target.ts";
+import { type ListClient, queryTarget } from "./list-client.ts";
 import type { Blocklist } from "./blocklist.ts";
-import type { Confirmer } from "./confirm.ts";
+import type { ChangeConfirmer } from "./change-confirmer.ts";
 import type { Listing } from "./decode.ts";
 import type { DnsblHealth, ListHealth } from "./health.ts";
 import { inParallel } from "./in-parallel.ts";
@@ -23,11 +22,11 @@ export interface ListOutcome {
   /** Filled exactly when listed. */
   readonly listings: readonly Listing[];
   /** The A records as they came, whatever they mean. */
-  readonly answers: readonly string[];
+  readonly returnCodes: readonly string[];
   /** What the list wrote about the listing (TXT). */
   readonly text: string | null;
   /** The names asked for. */
-  readonly questions: readonly string[];
+  readonly queryNames: readonly string[];
   /** Why it is refused, failed or skipped, as a sentence; else null. */
   readonly reason: string | null;
   /** What may help against a refusal. */
@@ -59,13 +58,13 @@ export interface DnsblLookup {
 const LISTS_AT_ONCE = 16;
 
 export const createDnsblLookup = (deps: {
-  asker: ListAsker;
+  client: ListClient;
   health: DnsblHealth;
-  confirmer: Confirmer;
+  confirmer: ChangeConfirmer;
   clock: Clock;
   registrableDomain: RegistrableDomain;
 }): DnsblLookup => {
-  const { asker, health, confirmer, clock, registrableDomain } = deps;
+  const { client, health, confirmer, clock, registrableDomain } = deps;
 
   const check = async (target: Target, list: Blocklist, options: CheckOptions = {}): Promise<ListOutcome> => {
     const conclude = (result: Partial<ListOutcome> & Pick<ListOutcome, "outcome">): ListOutcome => ({
@@ -81,18 +80,18 @@ export const createDnsblLookup = (deps: {
     const trouble = troubleOf(known);
     if (trouble !== null) return conclude(trouble);
 
-    const askOnce = () => askTarget(asker, list, { prefixes, signal: options.signal });
+    const askOnce = () => queryTarget(client, list, { prefixes, signal: options.signal });
     const first = await askOnce();
     const { previous, muted, signal } = options;
     const answer =
       previous === undefined
         ? { ...first, retryAtMs: null }
-        : await confirmer.confirm({ list, kind, previous, muted, prefixes, first, askAgain: askOnce, signal });
-    const { decoded, questions, answers, prefix } = answer;
-    health.note(list, kind, decoded);
+        : await confirmer.confirm({ list, kind, previous, muted, prefixes, first, queryAgain: askOnce, signal });
+    const { decoded, queryNames, returnCodes, prefix } = answer;
+    health.recordOutcome(list, kind, decoded);
     // Monotonic and wall time differ by a constant that only the clock knows.
     const retryAtMs = answer.retryAtMs === null ? null : clock.nowMs() + answer.retryAtMs - clock.monotonicMs();
-    const evidence = { questions, answers, retryAtMs };
+    const evidence = { queryNames, returnCodes, retryAtMs };
     switch (decoded.outcome) {
       case "refused":
         return conclude({ outcome: "refused", reason: decoded.reason, remedy: decoded.remedy, ...evidence });
@@ -106,7 +105,7 @@ export const createDnsblLookup = (deps: {
         return conclude({ outcome, reason: now.reason, remedy: now.remedy, ...evidence });
       }
       case "listed": {
-        const text = await asker.explain(list, prefix, options.signal);
+        const text = await client.queryText(list, prefix, options.signal);
         return conclude({ outcome: "listed", listings: decoded.listings, text, ...evidence });
       }
       default:
@@ -122,9 +121,9 @@ export const createDnsblLookup = (deps: {
 
 const NOTHING = {
   listings: [],
-  answers: [],
+  returnCodes: [],
   text: null,
-  questions: [],
+  queryNames: [],
   reason: null,
   remedy: null,
   retryAtMs: null,

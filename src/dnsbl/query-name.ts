@@ -4,7 +4,7 @@ import { err, ok } from "../base/errors.ts";
 import { normalizeName } from "../net/dns-name.ts";
 import type { Blocklist, TargetKind } from "./blocklist.ts";
 import { zoneOf } from "./blocklist.ts";
-import { ipv4Number } from "./answer-match.ts";
+import { ipv4Number } from "./code-match.ts";
 
 /** What is looked up: an address without a zone index, or a domain in A-labels. */
 export interface Target {

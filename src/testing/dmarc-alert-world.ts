@@ -13,7 +13,7 @@ import { createRollupStore } from "../dmarc/sources/rollup-store.ts";
 import { createSourceReader } from "../dmarc/sources/source-reader.ts";
 import { createTestClock } from "./clock.ts";
 import { madeDomain } from "./dmarc-domain.ts";
-import type { WrittenEvent } from "./blocklist-world.ts";
+import type { WrittenEvent } from "./blocklist-fixture.ts";
 
 const openInMemory = () => {
   const opened = openDb(":memory:");

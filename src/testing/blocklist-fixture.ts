@@ -1,11 +1,11 @@
 import { afterEach } from "bun:test";
 import { createBreaker } from "../blocklist/breaker.ts";
-import { type AlertDefaults, createAnnounce } from "../blocklist/announce.ts";
+import { type AlertDefaults, createChangeNotifier } from "../blocklist/change-notifier.ts";
 import { createListingStore } from "../blocklist/listing-store.ts";
 import { createListings } from "../blocklist/listings.ts";
 import { createRangeStore } from "../blocklist/range-store.ts";
 import { createMonitor } from "../blocklist/monitor.ts";
-import { createPasses } from "../blocklist/passes.ts";
+import { createCheckScheduler } from "../blocklist/check-scheduler.ts";
 import { createBlocklistStore, type TargetRow } from "../blocklist/store.ts";
 import { createLog } from "../base/log.ts";
 import { newId } from "../base/secrets.ts";
@@ -17,7 +17,7 @@ import { createDnsbl } from "../dnsbl/dnsbl.ts";
 import { createTestClock } from "./clock.ts";
 import { createZoneResolver, type ZoneFailure, type ZoneRecords } from "./dns-zone.ts";
 
-/** Answers by which the lists of a world pass their tests. */
+/** Answers by which the lists of a fixture pass their tests. */
 const HEALTHY = {
   "2.0.0.127.bl.spamcop.net": { A: ["127.0.0.2"] },
   "2.0.0.127.zen.spamhaus.org": { A: ["127.0.0.2", "127.0.0.4", "127.0.0.10"] },
@@ -44,7 +44,7 @@ export interface WrittenEvent {
 }
 
 /** Monitoring of Spamhaus ZEN and SpamCop over a literal zone, for the tests of one file. */
-export const createBlocklistWorlds = () => {
+export const createBlocklistFixtures = () => {
   const closers: Array<() => void> = [];
   afterEach(() => {
     for (const close of closers.splice(0)) close();
@@ -74,13 +74,13 @@ export const createBlocklistWorlds = () => {
     const account: { blacklistSeverityMin: AlertDefaults["blacklistSeverityMin"] } = { blacklistSeverityMin: null };
     const ranges = createRangeStore(db);
     const listings = createListings({ store: createListingStore(db), targets: store, ranges });
-    const announce = createAnnounce({
+    const announce = createChangeNotifier({
       store,
       hasMail: true,
       findDefaults: () => ({ recipients: defaults, ...account }),
     });
     const monitor = createMonitor({ db, store, lists, lookup, breaker, listings, announce, clock });
-    const passes = createPasses({ db, store, monitor, health, lists, listings, clock, log, retentionDays });
+    const scheduler = createCheckScheduler({ db, store, monitor, health, lists, listings, clock, log, retentionDays });
 
     const find = (id: string): TargetRow => {
       const target = store.findTarget(id);
@@ -97,7 +97,7 @@ export const createBlocklistWorlds = () => {
       lists,
       health,
       monitor,
-      passes,
+      scheduler,
       find,
       /** Recipients of the account; empty at first. */
       defaults,

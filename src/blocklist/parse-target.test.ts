@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import { parseTarget } from "./target-form.ts";
+import { parseTarget } from "./parse-target.ts";
 
 describe("a target", () => {
   test.each([

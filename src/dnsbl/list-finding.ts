@@ -1,4 +1,4 @@
-import type { ListAnswer } from "./ask-list.ts";
+import type { ListResponse } from "./list-client.ts";
 import type { TestPoint } from "./blocklist.ts";
 
 /**
@@ -14,22 +14,22 @@ import type { TestPoint } from "./blocklist.ts";
 export type HealthState = "healthy" | "refused" | "silent" | "wildcard" | "unreachable" | "unknown";
 
 /** What one test found. `reason` is a sentence, null when healthy; `remedy` says what may help, null when nothing is known. */
-export interface Finding {
+export interface ListFinding {
   readonly state: HealthState;
   readonly reason: string | null;
   readonly remedy: string | null;
 }
 
-export const HEALTHY: Finding = { state: "healthy", reason: null, remedy: null };
+export const HEALTHY: ListFinding = { state: "healthy", reason: null, remedy: null };
 
 /** Whether a list answered as if it had an entry. */
-export const isAnswered = ({ decoded }: ListAnswer): boolean =>
+export const isAnswered = ({ decoded }: ListResponse): boolean =>
   decoded.outcome === "listed" || (decoded.outcome === "failed" && decoded.cause === "unrecognised");
 
 /** What the answer for a positive test point says of its list; null when nobody was asked. */
-export const judgePositive = ({ value, answers: expected }: TestPoint, answer: ListAnswer): Finding | null => {
-  const { decoded, answers } = answer;
-  if (decoded.outcome === "listed" || answers.some((text) => expected.includes(text))) return HEALTHY;
+export const judgePositive = ({ value, answers: expected }: TestPoint, answer: ListResponse): ListFinding | null => {
+  const { decoded, returnCodes } = answer;
+  if (decoded.outcome === "listed" || returnCodes.some((text) => expected.includes(text))) return HEALTHY;
   if (decoded.outcome === "not_listed") {
     return {
       state: "silent",
@@ -41,20 +41,20 @@ export const judgePositive = ({ value, answers: expected }: TestPoint, answer: L
 };
 
 /** What the answer for a negative test point says of its list; null when nobody was asked. */
-export const judgeNegative = (value: string, answer: ListAnswer): Finding | null => {
+export const judgeNegative = (value: string, answer: ListResponse): ListFinding | null => {
   if (answer.decoded.outcome === "not_listed") return HEALTHY;
   return isAnswered(answer) ? wildcard(`${value}, which must never be listed`, answer) : judgeTrouble(answer);
 };
 
 /** The list answered for what it cannot hold. */
-export const wildcard = (what: string, { answers }: ListAnswer): Finding => ({
+export const wildcard = (what: string, { returnCodes }: ListResponse): ListFinding => ({
   state: "wildcard",
-  reason: `The list answered ${answers.join(", ")} for ${what}: it lists everything.`,
+  reason: `The list answered ${returnCodes.join(", ")} for ${what}: it lists everything.`,
   remedy: null,
 });
 
 /** What an answer that says nothing about a target says of its list; null when nobody was asked. */
-export const judgeTrouble = ({ decoded }: ListAnswer): Finding | null => {
+export const judgeTrouble = ({ decoded }: ListResponse): ListFinding | null => {
   if (decoded.outcome === "refused") return { state: "refused", reason: decoded.reason, remedy: decoded.remedy };
   if (decoded.outcome !== "failed") return HEALTHY;
   switch (decoded.cause) {

@@ -1,8 +1,8 @@
 import type { Random } from "../base/secrets.ts";
 import { createAddressPolicy } from "../net/public-address.ts";
-import type { ListAnswer, ListAsker } from "./ask-list.ts";
+import type { ListResponse, ListClient } from "./list-client.ts";
 import type { Blocklist, Category, TargetKind } from "./blocklist.ts";
-import { isAnswered } from "./finding.ts";
+import { isAnswered } from "./list-finding.ts";
 import { inParallel } from "./in-parallel.ts";
 import { literalName } from "./query-name.ts";
 
@@ -10,16 +10,16 @@ import { literalName } from "./query-name.ts";
 export interface RandomTarget {
   readonly value: string;
   readonly prefix: string;
-  /** Which half of the address space: a list of half the world lists one of them. */
+  /** Which half of the address space: a list of half the addresses lists one of them. */
   readonly half: 0 | 1;
 }
 
 /** What a sample of random targets says of a list. */
-export interface Sample {
+export interface ListSample {
   /** The target and answers that show that the list lists everything; null when none do. */
-  readonly everything: { readonly value: string; readonly answer: ListAnswer } | null;
+  readonly everything: { readonly value: string; readonly answer: ListResponse } | null;
   /** The answer that the list gave to nearly all of them instead of saying "listed" or "not listed"; null when it does answer. */
-  readonly trouble: ListAnswer | null;
+  readonly trouble: ListResponse | null;
   /** Whether enough of them could be asked. */
   readonly isComplete: boolean;
 }
@@ -102,17 +102,17 @@ export const halfOf = (kind: TargetKind, prefix: string): 0 | 1 => {
   return Number.parseInt(labels.slice(0, 4).join(""), 16) < (REGISTRIES_IPV6[2] ?? 0) ? 0 : 1;
 };
 
-const isBroad = ({ decoded }: ListAnswer): boolean =>
+const isBroad = ({ decoded }: ListResponse): boolean =>
   decoded.outcome === "listed" && decoded.listings.every(({ category }) => BROAD.has(category));
 
-const isTrouble = ({ decoded }: ListAnswer): boolean =>
+const isTrouble = ({ decoded }: ListResponse): boolean =>
   decoded.outcome === "refused" || (decoded.outcome === "failed" && decoded.cause === "unreachable");
 
-const isAsked = ({ decoded }: ListAnswer): boolean => decoded.outcome !== "failed" || decoded.cause !== "not_asked";
+const isAsked = ({ decoded }: ListResponse): boolean => decoded.outcome !== "failed" || decoded.cause !== "not_asked";
 
 interface Asked {
   readonly target: RandomTarget;
-  readonly answer: ListAnswer;
+  readonly answer: ListResponse;
 }
 
 /**
@@ -122,7 +122,7 @@ interface Asked {
  * may be listed by right, so one listing of 8 leads to 16 more, 8 in either half of the address space. The list lists
  * everything when, in one half,
  *
- * - at least 6 of the 8 more are listed. A list of half the world gives 8 of 8. A list with 5 % of all addresses, ten
+ * - at least 6 of the 8 more are listed. A list of half the addresses gives 8 of 8. A list with 5 % of all addresses, ten
  *   times the largest lists of single senders, gives 6 of 8 once in 3,000,000 times, one with 10 % once in 37,000;
  * - or, for `policy`, `netblock` and `asn` listings, all 12 of both batches are. Lists with 35 % of all addresses
  *   (Spamhaus PBL) give that once in 150,000 times, those with 10 % (UCEPROTECT-3) never.
@@ -131,12 +131,12 @@ interface Asked {
  * 2,000 queries a day are spared: 2 addresses instead of 8.
  */
 export const sampleList = async (
-  { asker, random }: { asker: ListAsker; random: Random },
+  { client, random }: { client: ListClient; random: Random },
   list: Blocklist,
   kind: TargetKind,
-): Promise<Sample> => {
+): Promise<ListSample> => {
   const ask = (targets: readonly RandomTarget[]): Promise<readonly Asked[]> =>
-    inParallel(targets, AT_ONCE, async (target) => ({ target, answer: await asker.ask(list, target.prefix) }));
+    inParallel(targets, AT_ONCE, async (target) => ({ target, answer: await client.query(list, target.prefix) }));
   const batch = (size: number): readonly RandomTarget[] =>
     kind === "domain"
       ? []
@@ -166,7 +166,7 @@ const everythingOf = (first: readonly Asked[], second: readonly Asked[]): Asked 
   return null;
 };
 
-const conclude = (asked: readonly Asked[], everything: Asked | null): Sample => {
+const conclude = (asked: readonly Asked[], everything: Asked | null): ListSample => {
   const answers = asked.map(({ answer }) => answer);
   const troubled = answers.filter(isTrouble);
   return {

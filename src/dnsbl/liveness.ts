@@ -1,12 +1,12 @@
 import { type Clock, wait } from "../base/clock.ts";
 import type { Random } from "../base/secrets.ts";
-import type { ListAnswer, ListAsker, Presence, PresenceType } from "./ask-list.ts";
-import { PRESENCE_TYPES } from "./ask-list.ts";
+import type { ListResponse, ListClient, NamePresence, PresenceType } from "./list-client.ts";
+import { PRESENCE_TYPES } from "./list-client.ts";
 import type { Blocklist, TargetKind } from "./blocklist.ts";
-import { type Finding, judgePositive } from "./finding.ts";
+import { type ListFinding, judgePositive } from "./list-finding.ts";
 import type { Freshness } from "./freshness.ts";
 import { literalName } from "./query-name.ts";
-import { canaryPrefix } from "./world.ts";
+import { canaryPrefix } from "./list-sample.ts";
 
 /**
  * Whether a list still answers for itself.
@@ -15,9 +15,9 @@ import { canaryPrefix } from "./world.ts";
  * - `failed`: it did not, and says so; null when the list could not be asked.
  * - `unproven`: only a copy in a resolver's cache says so. At `untilMs` (monotonic) the copy has run out.
  */
-export type Proof =
+export type Liveness =
   | { readonly kind: "alive" }
-  | { readonly kind: "failed"; readonly finding: Finding | null }
+  | { readonly kind: "failed"; readonly finding: ListFinding | null }
   | { readonly kind: "unproven"; readonly untilMs: number };
 
 /** What a list says about a name by another type than A. `undecided`: the type tells nothing on this list, or nobody answered. */
@@ -29,17 +29,17 @@ export interface Existence {
 }
 
 /** Proves that lists are alive, and finds out whether a name exists, past the caches of resolvers. */
-export interface AliveProver {
+export interface LivenessProber {
   /**
    * Proves that a list has given its positive test point since `sinceMs` (monotonic). Equal proofs at the same time are
    * one. The list must have a positive test point of that kind.
    */
-  prove(list: Blocklist, kind: TargetKind, sinceMs: number): Promise<Proof>;
+  prove(list: Blocklist, kind: TargetKind, sinceMs: number): Promise<Liveness>;
   /**
    * Asks whether a list has an entry for a name, by types other than A, which reach the list itself. With `isFresh`, an
    * entry that may come from a cache does not count.
    */
-  findExistence(
+  queryExistence(
     list: Blocklist,
     kind: TargetKind,
     name: { readonly prefix: string; readonly isFresh: boolean },
@@ -48,13 +48,13 @@ export interface AliveProver {
    * Asks for the A record again after two seconds. Null when the answer comes from a cache, where its time to live has
    * become less; else the list itself gave it, as where no caching resolver stands between.
    */
-  askLater(list: Blocklist, prefix: string, earlier: Pick<ListAnswer, "ttlS">): Promise<ListAnswer | null>;
+  queryLater(list: Blocklist, prefix: string, earlier: Pick<ListResponse, "ttlS">): Promise<ListResponse | null>;
 }
 
 interface ListState {
   /** Monotonic time at which the list itself gave its test point. */
   aliveMs: number;
-  running: Promise<Proof> | null;
+  running: Promise<Liveness> | null;
   /** By group of types: whether it tells existing names from others on this list; absent while that is not known. */
   readonly tells: Map<string, boolean>;
   /** Groups whose answer for the test point was NXDOMAIN while the A record may have been a copy. */
@@ -69,13 +69,13 @@ const PROOFS_MAX = 3;
 const LATER_MS = 2100;
 const RETRY_MS = 60_000;
 
-export const createAliveProver = (deps: {
-  asker: ListAsker;
+export const createLivenessProber = (deps: {
+  client: ListClient;
   clock: Clock;
   random: Random;
   freshness: Freshness;
-}): AliveProver => {
-  const { asker, clock, random, freshness } = deps;
+}): LivenessProber => {
+  const { client, clock, random, freshness } = deps;
   const states = new Map<string, ListState>();
 
   const stateOf = (list: Blocklist, kind: TargetKind): ListState => {
@@ -105,13 +105,13 @@ export const createAliveProver = (deps: {
 
   const askType = async (list: Blocklist, kind: TargetKind, prefix: string, type: PresenceType): Promise<Existence> => {
     const startedMs = clock.monotonicMs();
-    const seen = await asker.findPresence(list, prefix, type);
+    const seen = await client.queryPresence(list, prefix, type);
     if (seen.kind === "unknown") return UNDECIDED;
     if (seen.kind === "absent") return { kind: "absent", isFresh: false, ttlS: seen.ttlS };
     const afterMs = freshness.see(`${list.id} ${prefix} ${type}`, seen.ttlS);
     const { ttlS } = seen;
     if (seen.kind === "records") return { kind: "exists", isFresh: afterMs >= startedMs, ttlS };
-    const other: Presence = await asker.findPresence(list, canaryPrefix(kind, random), type);
+    const other: NamePresence = await client.queryPresence(list, canaryPrefix(kind, random), type);
     if (other.kind === "absent") return { kind: "exists", isFresh: ttlS >= other.ttlS - 1, ttlS };
     if (other.kind !== "unknown") stateOf(list, kind).tells.set(groupOf(type), false);
     return UNDECIDED;
@@ -139,7 +139,7 @@ export const createAliveProver = (deps: {
     kind: TargetKind,
     prefix: string,
     value: string,
-  ): Promise<Proof | null> => {
+  ): Promise<Liveness | null> => {
     const state = stateOf(list, kind);
     for (const type of typesOf(list, prefix, state)) {
       if (state.tells.get(groupOf(type)) === false || state.doubtful.has(groupOf(type))) continue;
@@ -156,19 +156,19 @@ export const createAliveProver = (deps: {
     return null;
   };
 
-  const askLater: AliveProver["askLater"] = async (list, prefix, { ttlS }) => {
+  const queryLater: LivenessProber["queryLater"] = async (list, prefix, { ttlS }) => {
     await wait(clock, LATER_MS);
-    const later = await asker.ask(list, prefix);
+    const later = await client.query(list, prefix);
     return later.decoded.outcome !== "listed" || later.ttlS >= ttlS ? later : null;
   };
 
-  const attempt = async (list: Blocklist, kind: TargetKind, sinceMs: number): Promise<Proof> => {
+  const attempt = async (list: Blocklist, kind: TargetKind, sinceMs: number): Promise<Liveness> => {
     const state = stateOf(list, kind);
     const startedMs = clock.monotonicMs();
     const point = list.testPoints[kind]?.positive[0];
     if (point === undefined) throw new Error(`${list.id} has no test point for ${kind}.`);
     const prefix = literalName({ kind, value: point.value }) ?? point.value;
-    const answer = await asker.ask(list, prefix);
+    const answer = await client.query(list, prefix);
     const finding = judgePositive(point, answer);
     if (finding?.state !== "healthy") return { kind: "failed", finding };
     const afterMs = freshness.see(`${list.id} ${prefix} A`, answer.ttlS);
@@ -178,7 +178,7 @@ export const createAliveProver = (deps: {
     const proof = await pastCaches(list, kind, prefix, point.value);
     if (proof?.kind === "alive") state.aliveMs = Math.max(state.aliveMs, startedMs);
     if (proof !== null) return proof;
-    const later = await askLater(list, prefix, answer);
+    const later = await queryLater(list, prefix, answer);
     if (later !== null) {
       const laterFinding = judgePositive(point, later);
       if (laterFinding?.state !== "healthy") return { kind: "failed", finding: laterFinding };
@@ -189,7 +189,7 @@ export const createAliveProver = (deps: {
     return { kind: "unproven", untilMs: clock.monotonicMs() + (answer.ttlS > 0 ? answer.ttlS * 1000 : RETRY_MS) };
   };
 
-  const proveOnce = (list: Blocklist, kind: TargetKind, sinceMs: number): Promise<Proof> => {
+  const proveOnce = (list: Blocklist, kind: TargetKind, sinceMs: number): Promise<Liveness> => {
     const state = stateOf(list, kind);
     state.running ??= attempt(list, kind, sinceMs).finally(() => {
       state.running = null;
@@ -198,11 +198,11 @@ export const createAliveProver = (deps: {
   };
 
   return {
-    askLater,
+    queryLater,
 
     async prove(list, kind, sinceMs) {
       const state = stateOf(list, kind);
-      let proof: Proof = { kind: "unproven", untilMs: clock.monotonicMs() + RETRY_MS };
+      let proof: Liveness = { kind: "unproven", untilMs: clock.monotonicMs() + RETRY_MS };
       // A proof that was under way may have begun too early for this caller.
       for (let proofs = 0; proofs < PROOFS_MAX; proofs += 1) {
         if (state.aliveMs > sinceMs) return { kind: "alive" };
@@ -213,7 +213,7 @@ export const createAliveProver = (deps: {
       return state.aliveMs > sinceMs ? { kind: "alive" } : proof;
     },
 
-    async findExistence(list, kind, { prefix, isFresh }) {
+    async queryExistence(list, kind, { prefix, isFresh }) {
       const state = stateOf(list, kind);
       for (const type of typesOf(list, prefix, state).slice(0, 2)) {
         const existence = await askType(list, kind, prefix, type);
@@ -226,7 +226,7 @@ export const createAliveProver = (deps: {
   };
 };
 
-const goneFinding = (value: string): Finding => ({
+const goneFinding = (value: string): ListFinding => ({
   state: "silent",
   reason: `The list no longer has its own test entry ${value}; what your resolver still answers comes from its cache.`,
   remedy: "The list was emptied or ended, or it does not serve this resolver any more: ask its operator.",

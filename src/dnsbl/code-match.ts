@@ -2,12 +2,12 @@ import type { Result } from "../base/errors.ts";
 import { err, ok } from "../base/errors.ts";
 
 /** What an A answer is compared with: a range of addresses (both ends included), or one bit of the last octet of 127.0.0.x. */
-export type AnswerMatch =
+export type CodeMatch =
   | { readonly kind: "range"; readonly from: number; readonly to: number }
   | { readonly kind: "bit"; readonly bit: number };
 
 /** Why a text is no answer to compare with. `problem` is a sentence that names the text. */
-export interface AnswerMatchProblem {
+export interface CodeMatchProblem {
   readonly kind: "invalid_match";
   readonly problem: string;
 }
@@ -32,7 +32,7 @@ export const ipv4Number = (text: string): number | null => {
 export const isLoopback = (address: number): boolean => address >= LOOPBACK_FIRST && address <= LOOPBACK_LAST;
 
 /** Reads `127.0.0.2`, `127.0.0.2-127.0.0.9` or `bit 8` (a power of two up to 128). Addresses must lie in 127.0.0.0/8. */
-export const parseAnswerMatch = (text: string): Result<AnswerMatch, AnswerMatchProblem> => {
+export const parseCodeMatch = (text: string): Result<CodeMatch, CodeMatchProblem> => {
   const fail = (what: string) => err({ kind: "invalid_match", problem: `"${text}" ${what}.` } as const);
   const bit = BIT.exec(text)?.[1];
   if (bit !== undefined) {
@@ -51,21 +51,21 @@ export const parseAnswerMatch = (text: string): Result<AnswerMatch, AnswerMatchP
 };
 
 /** Whether an answer is what a match describes. A bit counts in 127.0.0.x only, also in a sum of several. */
-export const matchesAnswer = (match: AnswerMatch, address: number): boolean =>
+export const matchesCode = (match: CodeMatch, address: number): boolean =>
   match.kind === "range"
     ? address >= match.from && address <= match.to
     : address >= BIT_SUMS_FIRST && address <= BIT_SUMS_LAST && (address & match.bit) !== 0;
 
 /** Whether one answer could be claimed by both. Different bits never overlap: their sum means both. */
-export const overlaps = (a: AnswerMatch, b: AnswerMatch): boolean => {
+export const codesOverlap = (a: CodeMatch, b: CodeMatch): boolean => {
   if (a.kind === "bit" && b.kind === "bit") return a.bit === b.bit;
   if (a.kind === "range" && b.kind === "range") return a.from <= b.to && b.from <= a.to;
   const range = a.kind === "range" ? a : b;
   return range.kind === "range" && range.from <= BIT_SUMS_LAST && range.to >= BIT_SUMS_FIRST;
 };
 
-/** The form that `parseAnswerMatch` reads. */
-export const formatAnswerMatch = (match: AnswerMatch): string => {
+/** The form that `parseCodeMatch` reads. */
+export const formatCodeMatch = (match: CodeMatch): string => {
   if (match.kind === "bit") return `bit ${match.bit}`;
   return match.from === match.to ? formatIpv4(match.from) : `${formatIpv4(match.from)}-${formatIpv4(match.to)}`;
 };

@@ -1,8 +1,8 @@
 import { describe, expect, test } from "bun:test";
-import { formatAnswerMatch, ipv4Number, matchesAnswer, overlaps, parseAnswerMatch } from "./answer-match.ts";
+import { formatCodeMatch, ipv4Number, matchesCode, codesOverlap, parseCodeMatch } from "./code-match.ts";
 
 const read = (text: string) => {
-  const parsed = parseAnswerMatch(text);
+  const parsed = parseCodeMatch(text);
   if (!parsed.ok) throw new Error(parsed.error.problem);
   return parsed.value;
 };
@@ -12,7 +12,7 @@ describe("an answer to compare with", () => {
   test.each(["127.0.0.2", "127.0.0.4-127.0.0.7", "bit 1", "bit 128", "127.0.0.0-127.255.255.255"])(
     "%s reads and writes the same",
     (text) => {
-      expect(formatAnswerMatch(read(text))).toBe(text);
+      expect(formatCodeMatch(read(text))).toBe(text);
     },
   );
 
@@ -30,7 +30,7 @@ describe("an answer to compare with", () => {
     ["127.0.0.2-128.0.0.1", "outside"],
     ["127.0.0.9-127.0.0.2", "before it begins"],
   ])("%p is refused", (text, why) => {
-    const parsed = parseAnswerMatch(text);
+    const parsed = parseCodeMatch(text);
     expect(parsed.ok ? "" : parsed.error.problem).toContain(why);
   });
 
@@ -45,7 +45,7 @@ describe("an answer to compare with", () => {
     ["bit 128", "127.0.0.128", true],
     ["bit 16", "127.0.1.16", false],
   ])("%s describes %s: %p", (match, address, expected) => {
-    expect(matchesAnswer(read(match), number(address))).toBe(expected);
+    expect(matchesCode(read(match), number(address))).toBe(expected);
   });
 
   test.each([
@@ -57,7 +57,7 @@ describe("an answer to compare with", () => {
     ["bit 2", "127.0.0.16", true],
     ["127.255.255.255", "bit 1", false],
   ])("%s and %s overlap: %p", (a, b, expected) => {
-    expect(overlaps(read(a), read(b))).toBe(expected);
-    expect(overlaps(read(b), read(a))).toBe(expected);
+    expect(codesOverlap(read(a), read(b))).toBe(expected);
+    expect(codesOverlap(read(b), read(a))).toBe(expected);
   });
 });

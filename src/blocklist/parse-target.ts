@@ -10,7 +10,7 @@ import { createAddressPolicy } from "../net/public-address.ts";
 import { addressesOf, isRangeForm, parseRange, rangeText } from "./address-range.ts";
 
 /** What a user wants to watch; `addresses` are those of a range. */
-export interface WatchedTarget extends Target {
+export interface ParsedTarget extends Target {
   readonly addresses: readonly string[] | null;
 }
 
@@ -37,7 +37,7 @@ export const parseTarget = (text: string, mode: KeyMode): Result<Target, string>
 };
 
 /** Reads a target as `parseTarget` does, or a range of public IPv4 addresses (`parseRange`); a range of one is that address. */
-export const parseWatched = (text: string, mode: KeyMode): Result<WatchedTarget, string> => {
+export const parseTargetOrRange = (text: string, mode: KeyMode): Result<ParsedTarget, string> => {
   if (!isRangeForm(text)) {
     const parsed = parseTarget(text, mode);
     return parsed.ok ? ok({ ...parsed.value, addresses: null }) : parsed;

@@ -1,10 +1,10 @@
 import { describe, expect, test } from "bun:test";
 import { createAddressPolicy } from "../net/public-address.ts";
-import type { ListAnswer, ListAsker } from "./ask-list.ts";
+import type { ListResponse, ListClient } from "./list-client.ts";
 import type { Blocklist, Category, TargetKind } from "./blocklist.ts";
 import { readEmbeddedCatalogue } from "./catalogue.ts";
-import type { Decoded } from "./decode.ts";
-import { halfOf, randomPublicTarget, sampleList, unlistableTargets } from "./world.ts";
+import type { DecodedResponse } from "./decode.ts";
+import { halfOf, randomPublicTarget, sampleList, unlistableTargets } from "./list-sample.ts";
 
 const [SOME_LIST] = readEmbeddedCatalogue().lists;
 if (SOME_LIST === undefined) throw new Error("an empty catalogue");
@@ -21,27 +21,27 @@ const randomFrom = (seed: number) => {
   };
 };
 
-const NOT_LISTED: Decoded = { outcome: "not_listed", ignored: [] };
-const listedAs = (category: Category): Decoded => ({
+const NOT_LISTED: DecodedResponse = { outcome: "not_listed", ignored: [] };
+const listedAs = (category: Category): DecodedResponse => ({
   outcome: "listed",
-  listings: [{ id: "some", name: "Some", meanings: [], category, severity: "low", answers: ["127.0.0.2"] }],
+  listings: [{ id: "some", name: "Some", meanings: [], category, severity: "low", returnCodes: ["127.0.0.2"] }],
 });
 
-const askerOf = (answerTo: (prefix: string) => Decoded) => {
+const clientOf = (answerTo: (prefix: string) => DecodedResponse) => {
   const asked: string[] = [];
-  const asker: ListAsker = {
-    async ask(_, prefix): Promise<ListAnswer> {
+  const client: ListClient = {
+    async query(_, prefix): Promise<ListResponse> {
       asked.push(prefix);
-      return { question: prefix, answers: ["127.0.0.2"], decoded: answerTo(prefix), ttlS: 0 };
+      return { queryName: prefix, returnCodes: ["127.0.0.2"], decoded: answerTo(prefix), ttlS: 0 };
     },
-    findPresence: async () => ({ kind: "unknown", ttlS: 0 }),
-    explain: async () => null,
+    queryPresence: async () => ({ kind: "unknown", ttlS: 0 }),
+    queryText: async () => null,
   };
-  return { asked, asker };
+  return { asked, client };
 };
 
-const sampleOf = (answerTo: (prefix: string) => Decoded, kind: TargetKind = "ipv4", seed = 7, list = LIST) =>
-  sampleList({ asker: askerOf(answerTo).asker, random: randomFrom(seed) }, list, kind);
+const sampleOf = (answerTo: (prefix: string) => DecodedResponse, kind: TargetKind = "ipv4", seed = 7, list = LIST) =>
+  sampleList({ client: clientOf(answerTo).client, random: randomFrom(seed) }, list, kind);
 
 const octets = (prefix: string): readonly number[] => prefix.split(".").toReversed().map(Number);
 /** RFC 5737. */
@@ -51,7 +51,7 @@ const isDocumentation = (prefix: string): boolean => {
 };
 
 describe("a list", () => {
-  test.each<[claim: string, kind: TargetKind, answerTo: (prefix: string) => Decoded]>([
+  test.each<[claim: string, kind: TargetKind, answerTo: (prefix: string) => DecodedResponse]>([
     ["of the world", "ipv4", () => listedAs("spam")],
     [
       "of the world but for the documentation ranges",
@@ -101,16 +101,16 @@ describe("a list", () => {
   });
 
   test("that drops what is not its test entry is in trouble, and is not asked further", async () => {
-    const { asker, asked } = askerOf(() => ({ outcome: "failed", cause: "unreachable", reason: "" }));
-    const sample = await sampleList({ asker, random: randomFrom(3) }, LIST, "ipv4");
+    const { client, asked } = clientOf(() => ({ outcome: "failed", cause: "unreachable", reason: "" }));
+    const sample = await sampleList({ client, random: randomFrom(3) }, LIST, "ipv4");
     expect(sample.trouble).not.toBeNull();
     expect(asked).toHaveLength(3);
   });
 
   test("whose budget is small is asked less, and one that could not be asked is not judged", async () => {
-    const { asker, asked } = askerOf(() => NOT_LISTED);
+    const { client, asked } = clientOf(() => NOT_LISTED);
     const small = { ...LIST, budget: { queriesPerDay: 300, spacingMs: null } };
-    await sampleList({ asker, random: randomFrom(3) }, small, "ipv4");
+    await sampleList({ client, random: randomFrom(3) }, small, "ipv4");
     expect(asked).toHaveLength(5);
     const spent = await sampleOf(() => ({ outcome: "failed", cause: "not_asked", reason: "" }));
     expect(spent).toMatchObject({ everything: null, trouble: null, isComplete: false });

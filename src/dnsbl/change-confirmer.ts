@@ -1,22 +1,21 @@
 import type { Clock } from "../base/clock.ts";
 import type { Random } from "../base/secrets.ts";
-import type { AliveProver } from "./alive.ts";
-import type { ListAsker } from "./ask-list.ts";
-import type { TargetAnswer } from "./ask-target.ts";
+import type { LivenessProber } from "./liveness.ts";
+import type { ListClient, TargetResponse } from "./list-client.ts";
 import type { Blocklist, TargetKind } from "./blocklist.ts";
-import type { Decoded } from "./decode.ts";
-import { isAnswered, judgeNegative } from "./finding.ts";
+import type { DecodedResponse } from "./decode.ts";
+import { isAnswered, judgeNegative } from "./list-finding.ts";
 import type { DnsblHealth } from "./health.ts";
 import { isProvable } from "./list-test.ts";
 import { literalName } from "./query-name.ts";
-import { halfOf, randomPublicTarget, type RandomTarget, unlistableTargets } from "./world.ts";
+import { halfOf, randomPublicTarget, type RandomTarget, unlistableTargets } from "./list-sample.ts";
 
 /** An answer, and when it is worth asking again for one that could not be confirmed (monotonic); null otherwise. */
-export interface ConfirmedAnswer extends TargetAnswer {
+export interface ConfirmedResponse extends TargetResponse {
   readonly retryAtMs: number | null;
 }
 
-export interface AnswerToConfirm {
+export interface ResponseToConfirm {
   readonly list: Blocklist;
   readonly kind: TargetKind;
   /** The listing ids known before, of whatever list. */
@@ -24,18 +23,18 @@ export interface AnswerToConfirm {
   /** Listing ids whose coming and going is no change. */
   readonly muted?: readonly string[] | undefined;
   readonly prefixes: readonly string[];
-  readonly first: TargetAnswer;
+  readonly first: TargetResponse;
   /** Puts the same query once more. */
-  askAgain(): Promise<TargetAnswer>;
+  queryAgain(): Promise<TargetResponse>;
   readonly signal?: AbortSignal | undefined;
 }
 
 export interface ConfirmDeps {
-  readonly asker: ListAsker;
+  readonly client: ListClient;
   readonly clock: Clock;
   readonly random: Random;
   readonly health: DnsblHealth;
-  readonly prover: AliveProver;
+  readonly prober: LivenessProber;
 }
 
 /** What is in doubt for another reason than a cache may be settled soon. */
@@ -51,7 +50,7 @@ interface FirstSight {
   readonly untilMs: number;
 }
 
-type Doubt = { readonly decoded: Decoded; readonly retryAtMs: number } | null;
+type Doubt = { readonly decoded: DecodedResponse; readonly retryAtMs: number } | null;
 
 /**
  * Confirms answers that change what was known, past the cache of the resolver. The first answer when nothing changed or
@@ -62,12 +61,12 @@ type Doubt = { readonly decoded: Decoded; readonly retryAtMs: number } | null;
  * - A delisting: the list itself must have given its positive test point since it first said "not listed" (RFC 5782 §5),
  *   and must not have an entry for the target by another record type.
  */
-export const createConfirmer = (deps: ConfirmDeps) => {
-  const { asker, clock, random, health, prover } = deps;
+export const createChangeConfirmer = (deps: ConfirmDeps) => {
+  const { client, clock, random, health, prober } = deps;
   /** List and names → when a change that is not confirmed was first seen. */
   const firstSeen = new Map<string, FirstSight>();
 
-  const seenFirst = (key: string, { ttlS }: TargetAnswer): FirstSight => {
+  const seenFirst = (key: string, { ttlS }: TargetResponse): FirstSight => {
     const nowMs = clock.monotonicMs();
     const sight = firstSeen.get(key) ?? { atMs: nowMs, untilMs: nowMs + ttlS * 1000 };
     firstSeen.delete(key);
@@ -84,10 +83,10 @@ export const createConfirmer = (deps: ConfirmDeps) => {
     retryAtMs: clock.monotonicMs() + inMs,
   });
   /** When the resolver's copy of an answer has run out. */
-  const afterCopy = ({ ttlS }: TargetAnswer): number => (ttlS > 0 ? (ttlS + 1) * 1000 : RETRY_MS);
+  const afterCopy = ({ ttlS }: TargetResponse): number => (ttlS > 0 ? (ttlS + 1) * 1000 : RETRY_MS);
 
   /** Negative test points and targets of which the list can hold none, or hardly any. */
-  const doubtOfEverything = async ({ list, kind, first, signal }: AnswerToConfirm): Promise<Doubt> => {
+  const doubtOfEverything = async ({ list, kind, first, signal }: ResponseToConfirm): Promise<Doubt> => {
     const points = (list.testPoints[kind]?.negative ?? []).slice(0, 1);
     const [unlistable] = unlistableTargets(kind, random);
     const known: readonly RandomTarget[] = [
@@ -95,10 +94,10 @@ export const createConfirmer = (deps: ConfirmDeps) => {
       ...(unlistable === undefined ? [] : [unlistable]),
     ];
     const findings = known.map(async ({ value, prefix }) =>
-      judgeNegative(value, await asker.ask(list, prefix, signal)),
+      judgeNegative(value, await client.query(list, prefix, signal)),
     );
     const neighbour = kind === "domain" ? null : randomPublicTarget(kind, halfOf(kind, first.prefix), random);
-    const other = neighbour === null ? null : await asker.ask(list, neighbour.prefix, signal);
+    const other = neighbour === null ? null : await client.query(list, neighbour.prefix, signal);
     const bad = (await Promise.all(findings)).find((finding) => finding?.state !== "healthy");
     if (bad !== undefined) return doubt(bad?.reason ?? "The change could not be confirmed by a test point.", RETRY_MS);
     if (other === null || !isAnswered(other)) return null;
@@ -109,26 +108,26 @@ export const createConfirmer = (deps: ConfirmDeps) => {
   };
 
   /** Whether the list itself says "listed" a second time. */
-  const doubtOfListing = async ({ list, kind, first }: AnswerToConfirm, { untilMs }: FirstSight): Promise<Doubt> => {
+  const doubtOfListing = async ({ list, kind, first }: ResponseToConfirm, { untilMs }: FirstSight): Promise<Doubt> => {
     // No copy of the first answer was left, so the list gave this one.
     if (clock.monotonicMs() >= untilMs) return null;
-    const { kind: existence } = await prover.findExistence(list, kind, { prefix: first.prefix, isFresh: false });
+    const { kind: existence } = await prober.queryExistence(list, kind, { prefix: first.prefix, isFresh: false });
     if (existence === "exists") return null;
     if (existence === "absent") return doubt(TWO_ANSWERS, afterCopy(first));
-    const later = await prover.askLater(list, first.prefix, first);
+    const later = await prober.queryLater(list, first.prefix, first);
     if (later !== null) return isSame(idsOf(first), idsOf(later)) ? null : doubt(TWO_ANSWERS, RETRY_MS);
     return doubt("The list has not confirmed the listing yet.", afterCopy(first));
   };
 
   /** Whether the list itself says now that it has no entry for any name of the target. */
-  const doubtOfAbsence = async ({ list, kind, prefixes, first, signal }: AnswerToConfirm): Promise<Doubt> => {
+  const doubtOfAbsence = async ({ list, kind, prefixes, first, signal }: ResponseToConfirm): Promise<Doubt> => {
     const others = await Promise.all(
-      prefixes.map((prefix) => prover.findExistence(list, kind, { prefix, isFresh: true })),
+      prefixes.map((prefix) => prober.queryExistence(list, kind, { prefix, isFresh: true })),
     );
     if (others.some((other) => other.kind === "exists")) return doubt(TWO_ANSWERS, afterCopy(first));
     // Resolvers may keep NXDOMAIN for all types of a name. Nobody has asked for a random name: its time to live is whole.
     const [unlistable] = unlistableTargets(kind, random);
-    const reference = unlistable === undefined ? null : await asker.ask(list, unlistable.prefix, signal);
+    const reference = unlistable === undefined ? null : await client.query(list, unlistable.prefix, signal);
     const wholeS = reference?.decoded.outcome === "not_listed" ? reference.ttlS - 1 : 0;
     const isFresh = first.ttlS >= wholeS || others.every((other) => other.kind === "absent" && other.ttlS >= wholeS);
     return isFresh
@@ -137,18 +136,18 @@ export const createConfirmer = (deps: ConfirmDeps) => {
   };
 
   /** Whether the list itself is there to say "not listed", and says so of all names of the target. */
-  const doubtOfDelisting = async (change: AnswerToConfirm, { atMs }: FirstSight): Promise<Doubt> => {
+  const doubtOfDelisting = async (change: ResponseToConfirm, { atMs }: FirstSight): Promise<Doubt> => {
     const { list, kind, first } = change;
     const absence = first.decoded.outcome === "not_listed" ? await doubtOfAbsence(change) : null;
     if (absence !== null || !isProvable(list, kind)) return absence;
-    const proof = await prover.prove(list, kind, atMs);
+    const proof = await prober.prove(list, kind, atMs);
     if (proof.kind === "alive") return null;
     if (proof.kind === "failed")
       return doubt(proof.finding?.reason ?? "The delisting could not be confirmed by a test point.", RETRY_MS);
     return { decoded: unconfirmed(WAITS_FOR_CACHE), retryAtMs: proof.untilMs + 1000 };
   };
 
-  const doubtOf = async (change: AnswerToConfirm, isNew: boolean, isGone: boolean): Promise<Doubt> => {
+  const doubtOf = async (change: ResponseToConfirm, isNew: boolean, isGone: boolean): Promise<Doubt> => {
     const sight = seenFirst(keyOf(change), change.first);
     const doubts = await Promise.all([
       isNew ? doubtOfEverything(change) : null,
@@ -159,7 +158,7 @@ export const createConfirmer = (deps: ConfirmDeps) => {
   };
 
   return {
-    async confirm(change: AnswerToConfirm): Promise<ConfirmedAnswer> {
+    async confirm(change: ResponseToConfirm): Promise<ConfirmedResponse> {
       const { first, previous, list, muted = [] } = change;
       const counts = (id: string): boolean => !muted.includes(id);
       const now = listingIds(first.decoded)?.filter(counts);
@@ -171,8 +170,8 @@ export const createConfirmer = (deps: ConfirmDeps) => {
         firstSeen.delete(keyOf(change));
         return { ...first, retryAtMs: null };
       }
-      const [again, found] = await Promise.all([change.askAgain(), doubtOf(change, isNew, isGone)]);
-      const evidence = { ...first, answers: [...new Set([...first.answers, ...again.answers])] };
+      const [again, found] = await Promise.all([change.queryAgain(), doubtOf(change, isNew, isGone)]);
+      const evidence = { ...first, returnCodes: [...new Set([...first.returnCodes, ...again.returnCodes])] };
       const repeated = listingIds(again.decoded)?.filter(counts);
       const soonMs = clock.monotonicMs() + RETRY_MS;
       if (repeated === undefined) return { ...evidence, decoded: again.decoded, retryAtMs: soonMs };
@@ -188,18 +187,18 @@ export const createConfirmer = (deps: ConfirmDeps) => {
   };
 };
 
-export type Confirmer = ReturnType<typeof createConfirmer>;
+export type ChangeConfirmer = ReturnType<typeof createChangeConfirmer>;
 
 /** A change of a target on a list: what the list says now belongs to it, so that another answer begins anew. */
-const keyOf = ({ list, prefixes, first }: AnswerToConfirm): string =>
+const keyOf = ({ list, prefixes, first }: ResponseToConfirm): string =>
   [list.id, ...prefixes, ...(listingIds(first.decoded) ?? []).toSorted()].join(" ");
 
-const unconfirmed = (reason: string): Decoded => ({ outcome: "failed", cause: "unconfirmed", reason });
+const unconfirmed = (reason: string): DecodedResponse => ({ outcome: "failed", cause: "unconfirmed", reason });
 
-const idsOf = ({ decoded }: Pick<TargetAnswer, "decoded">): readonly string[] => listingIds(decoded) ?? [];
+const idsOf = ({ decoded }: Pick<TargetResponse, "decoded">): readonly string[] => listingIds(decoded) ?? [];
 
 /** The ids an answer lists; null when it says nothing about the target. */
-const listingIds = (decoded: Decoded): readonly string[] | null => {
+const listingIds = (decoded: DecodedResponse): readonly string[] | null => {
   if (decoded.outcome === "listed") return decoded.listings.map(({ id }) => id);
   return decoded.outcome === "not_listed" ? [] : null;
 };

@@ -1,8 +1,8 @@
 import type { Tx } from "../db/open.ts";
 import type { Severity } from "../dnsbl/blocklist.ts";
 import { alertsOf } from "./alerts.ts";
-import { type Change, type ChangeContext, eventOf, severityOfChange } from "./events.ts";
-import { rankOf } from "./severity.ts";
+import { type ListingChange, type ListingChangeContext, eventOf, severityOfChange } from "./events.ts";
+import { severityRankOf } from "./severity.ts";
 import type { BlocklistStore, Owner } from "./store.ts";
 
 /** What an account has set for all of its targets. */
@@ -12,7 +12,7 @@ export interface AlertDefaults {
   readonly blacklistSeverityMin: Severity | null;
 }
 
-export interface AnnounceDeps {
+export interface ChangeNotifierDeps {
   readonly store: BlocklistStore;
   /** Whether alert mail can be sent at all. */
   readonly hasMail: boolean;
@@ -25,15 +25,15 @@ const MAIL_SEVERITY_MIN = "medium";
 
 /** A listing whose severity is not known any more counts as bad enough. */
 const reaches = (severity: Severity | null, min: Severity): boolean =>
-  severity === null || rankOf(severity) >= rankOf(min);
+  severity === null || severityRankOf(severity) >= severityRankOf(min);
 
 /**
  * Writes the events of changes, and what is to be mailed of them; call it in the transaction of the change. Changes below the
  * threshold stay in the feed and the history.
  */
-export const createAnnounce =
-  ({ store, hasMail, findDefaults }: AnnounceDeps) =>
-  (tx: Tx, changes: readonly Change[], context: ChangeContext): void => {
+export const createChangeNotifier =
+  ({ store, hasMail, findDefaults }: ChangeNotifierDeps) =>
+  (tx: Tx, changes: readonly ListingChange[], context: ListingChangeContext): void => {
     if (changes.length === 0) return;
     const { before } = context;
     const { recipients: ofAccount, blacklistSeverityMin } = findDefaults(before);
@@ -48,4 +48,4 @@ export const createAnnounce =
     }
   };
 
-export type Announce = ReturnType<typeof createAnnounce>;
+export type NotifyChanges = ReturnType<typeof createChangeNotifier>;

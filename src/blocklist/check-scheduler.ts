@@ -7,10 +7,10 @@ import type { DnsblHealth } from "../dnsbl/health.ts";
 import { inParallel } from "../dnsbl/in-parallel.ts";
 import type { Listings } from "./listings.ts";
 import { listsFor, type Monitor } from "./monitor.ts";
-import { nextCheckMs, spreadMs } from "./schedule.ts";
+import { nextTargetCheckMs, spreadMs } from "./schedule.ts";
 import type { BlocklistStore, TargetRow } from "./store.ts";
 
-export interface PassesDeps {
+export interface CheckSchedulerDeps {
   readonly db: Db;
   readonly store: BlocklistStore;
   readonly monitor: Monitor;
@@ -35,7 +35,7 @@ const CHANGES_KEPT_DAYS = 400;
 const ROWS_AT_ONCE = 1_000;
 
 /** What the timetable does for blocklist monitoring. */
-export const createPasses = (deps: PassesDeps) => {
+export const createCheckScheduler = (deps: CheckSchedulerDeps) => {
   const { db, store, monitor, health, lists, listings, clock, log, retentionDays } = deps;
 
   const checkOne = async (target: TargetRow): Promise<void> => {
@@ -43,7 +43,7 @@ export const createPasses = (deps: PassesDeps) => {
       await monitor.check(target, "scheduled").done;
     } catch (cause) {
       log.error("a blocklist check failed; it is done again at its next time", { target: target.id, cause });
-      const nextCheckAtMs = nextCheckMs(target, clock.nowMs());
+      const nextCheckAtMs = nextTargetCheckMs(target, clock.nowMs());
       await db.commit((tx) => store.updateTarget(tx, target.id, { nextCheckAtMs }));
     }
   };
@@ -56,16 +56,16 @@ export const createPasses = (deps: PassesDeps) => {
       return late.length;
     });
 
-  const forgetAll = async (beforeMs: number, withChanges: boolean): Promise<void> => {
-    let forgotten = ROWS_AT_ONCE;
-    while (forgotten === ROWS_AT_ONCE) {
-      forgotten = await db.commit((tx) => store.forgetChecks(tx, beforeMs, { withChanges, limit: ROWS_AT_ONCE }));
+  const purgeAll = async (beforeMs: number, withChanges: boolean): Promise<void> => {
+    let purged = ROWS_AT_ONCE;
+    while (purged === ROWS_AT_ONCE) {
+      purged = await db.commit((tx) => store.purgeChecks(tx, beforeMs, { withChanges, limit: ROWS_AT_ONCE }));
     }
   };
 
   return {
     /** Checks every target whose time has come, until there is none. */
-    async run(): Promise<void> {
+    async checkDue(): Promise<void> {
       while (!monitor.isStopping()) {
         const due = store.dueTargets(clock.nowMs(), DUE_AT_ONCE_MAX);
         if (due.length === 0) return;
@@ -105,13 +105,13 @@ export const createPasses = (deps: PassesDeps) => {
       if (store.countWatched() > 0) await health.ensureAllFresh(lists);
     },
 
-    /** Forgets checks older than the setting says, and those with changes after 400 days, or when the setting is longer, then. */
-    async forgetOld(): Promise<void> {
+    /** Removes checks older than the setting says, and those with changes after 400 days, or when the setting is longer, then. */
+    async purgeOldChecks(): Promise<void> {
       const changesDays = Math.max(CHANGES_KEPT_DAYS, retentionDays);
-      await forgetAll(clock.nowMs() - retentionDays * DAY_MS, false);
-      await forgetAll(clock.nowMs() - changesDays * DAY_MS, true);
+      await purgeAll(clock.nowMs() - retentionDays * DAY_MS, false);
+      await purgeAll(clock.nowMs() - changesDays * DAY_MS, true);
     },
   };
 };
 
-export type Passes = ReturnType<typeof createPasses>;
+export type CheckScheduler = ReturnType<typeof createCheckScheduler>;

@@ -52,7 +52,7 @@ describe("a change", () => {
     await health.ensureFresh(spamcop, "ipv4");
     zone["1.0.0.127.bl.spamcop.net"] = { A: ["127.0.0.2"] };
     const result = await lookup.check(IP, spamcop, { previous: [] });
-    expect(result).toMatchObject({ outcome: "failed", listings: [], answers: ["127.0.0.2"] });
+    expect(result).toMatchObject({ outcome: "failed", listings: [], returnCodes: ["127.0.0.2"] });
     expect(result.reason).toContain("it lists everything");
     await lookup.check(IP, spamcop, { previous: [] });
     expect(health.of(spamcop, "ipv4").state).toBe("wildcard");
@@ -88,7 +88,7 @@ describe("a change", () => {
     expect((await lookup.check(IP, spamcop, { previous: [] })).outcome).toBe("failed");
   });
 
-  test("that is none costs no second question: known listings, and those of other lists", async () => {
+  test("that is none costs no second query: known listings, and those of other lists", async () => {
     const { lookup, resolver } = start({ [NAME]: { A: ["127.0.0.2"] } });
     await lookup.check(IP, spamcop, { previous: ["spamcop", "psbl"] });
     expect(resolver.countQueries(NAME, "A")).toBe(1);
