@@ -65,7 +65,7 @@ export const addVerifyCommand = (program: Command, io: Io): void => {
     .description("verify addresses by asking their mail servers; needs no server, costs no credits")
     .argument("[address...]", "the addresses; without any, lines of standard input")
     .option("--evidence", "what was asked, what was answered, what was concluded and why")
-    .option("--no-retries", "concludeVerification at once instead of waiting out greylisting")
+    .option("--no-retries", "conclude at once instead of waiting out greylisting")
     .option("--file <path>", "verify a list (CSV or .xlsx; - is standard input); resumes when it is started again")
     .option("--out <path>", "with --file: output CSV; - is standard output")
     .option("--column <column>", "with --file: name or zero-based index of the column of addresses")

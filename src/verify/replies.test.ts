@@ -267,3 +267,11 @@ test("every reading leads to one verdict and one sub_status", () => {
     ambiguous: "risky/smtp_blocked",
   });
 });
+
+test.each(["unwelcome", "go away", "not welcome", "get lost", "message blocked", "is protected by"])(
+  "a refusal that says %p is about us",
+  (words) => {
+    const reply = parseReply(`550 You: ${words} here`);
+    expect(reply.ok && readReply(reply.value, "rcpt").reading).toBe("blocked");
+  },
+);

@@ -39,7 +39,7 @@ const NOT_A_MAILBOX = "(?<!\\b(?:mailbox|account|user) (?:is |was |has been )?(?
 const NOT_FOR_INACTIVITY = "(?! (?:due to|for|because of) (?:\\S{1,16} ){0,2}inactivity)";
 const SHUT_OUT = [
   ["denied", "refuses", "prohibited", "forbidden", "disallowed", `${NOT_A_MAILBOX}blocked${NOT_FOR_INACTIVITY}`],
-  ["unwelcome", "go away", "not markWorking", "get lost", "message blocked", "is protected by"],
+  ["unwelcome", "go away", "not welcome", "get lost", "message blocked", "is protected by"],
   ["reject by", "refused? (?:to|due)", "user reject"],
 ].flat();
 const SHUT_OUT_ABROAD = [
