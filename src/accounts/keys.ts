@@ -1,4 +1,5 @@
-import { type Clock, wait } from "../base/clock.ts";
+import type { Clock } from "../base/clock.ts";
+import { wait } from "../base/wait.ts";
 import { err, ok, type Result } from "../base/errors.ts";
 import { equalInConstantTime, type KeyMode, newApiKey, newId, readApiKey, sha256 } from "../base/secrets.ts";
 import type { Db } from "../db/open.ts";

@@ -1,4 +1,5 @@
-import { nextTurn, systemClock, wait } from "./clock.ts";
+import { nextTurn, systemClock } from "./clock.ts";
+import { wait } from "./wait.ts";
 import { createFairQueue } from "./fair-queue.ts";
 
 /** The pause between two steps when several accounts or requests compete. */

@@ -29,12 +29,6 @@ export const steadyTime = (clock: Clock): (() => number) => {
   return () => Math.round(startedMs + clock.monotonicMs());
 };
 
-/** Resolves after `delayMs` of the given clock. */
-export const wait = (clock: Clock, delayMs: number): Promise<void> =>
-  new Promise((resolve) => {
-    clock.after(delayMs, resolve);
-  });
-
 /** ISO 8601 in UTC with milliseconds and `Z`, the one form of time the interface speaks. */
 export const isoTime = (ms: number): string => new Date(ms).toISOString();
 

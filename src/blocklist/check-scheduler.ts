@@ -4,7 +4,7 @@ import type { Log } from "../base/log.ts";
 import type { Db } from "../db/open.ts";
 import type { Blocklist } from "../dnsbl/blocklist.ts";
 import type { DnsblHealth } from "../dnsbl/health.ts";
-import { inParallel } from "../dnsbl/in-parallel.ts";
+import { mapConcurrently } from "../base/wait.ts";
 import type { Listings } from "./listings.ts";
 import { listsFor, type Monitor } from "./monitor.ts";
 import { nextTargetCheckMs, spreadMs } from "./schedule.ts";
@@ -69,7 +69,7 @@ export const createCheckScheduler = (deps: CheckSchedulerDeps) => {
       while (!monitor.isStopping()) {
         const due = store.dueTargets(clock.nowMs(), DUE_AT_ONCE_MAX);
         if (due.length === 0) return;
-        await inParallel(due, TARGETS_AT_ONCE, (target) =>
+        await mapConcurrently(due, TARGETS_AT_ONCE, (target) =>
           monitor.isStopping() ? Promise.resolve() : checkOne(target),
         );
       }

@@ -1,7 +1,7 @@
 import type { Clock } from "../base/clock.ts";
 import { newId } from "../base/secrets.ts";
 import type { Db } from "../db/open.ts";
-import { inParallel } from "../dnsbl/in-parallel.ts";
+import { mapConcurrently } from "../base/wait.ts";
 import { type CheckBody, checkBodySchema } from "./check-body.ts";
 import type { FinishedCheck, Monitor, RunningCheck } from "./monitor.ts";
 import type { RangeStore } from "./range-store.ts";
@@ -31,7 +31,7 @@ export const createRangeChecks = ({ db, store, ranges, monitor, clock }: RangeCh
   ): Promise<FinishedCheck | null> => {
     const bodies: CheckBody[] = [];
     const members = ranges.members(rangeId, "", MEMBERS_MAX);
-    await inParallel(members, ADDRESSES_AT_ONCE, async (member) => {
+    await mapConcurrently(members, ADDRESSES_AT_ONCE, async (member) => {
       const finished = monitor.isStopping() ? null : await monitor.checkOnDemand(member).done;
       if (finished === null) return;
       bodies.push({ ...checkBodySchema.parse(JSON.parse(finished.check.body)), address: member.value });

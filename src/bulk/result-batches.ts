@@ -1,4 +1,5 @@
-import { type Clock, wait } from "../base/clock.ts";
+import type { Clock } from "../base/clock.ts";
+import { wait } from "../base/wait.ts";
 import type { Log } from "../base/log.ts";
 import type { Db, Tx } from "../db/open.ts";
 import { isStorageTrouble, WRITE_AGAIN_MS } from "../verify/carry-out.ts";

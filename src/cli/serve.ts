@@ -1,5 +1,6 @@
 import type { Command } from "commander";
-import { systemClock, wait } from "../base/clock.ts";
+import { systemClock } from "../base/clock.ts";
+import { wait } from "../base/wait.ts";
 import { createLog, type Log } from "../base/log.ts";
 import { composeReceiver } from "../compose-receiver.ts";
 import { composeService, type Service } from "../compose.ts";

@@ -1,7 +1,8 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import type { Command } from "commander";
-import { isoTime, systemClock, wait } from "../base/clock.ts";
+import { isoTime, systemClock } from "../base/clock.ts";
+import { wait } from "../base/wait.ts";
 import { createLog } from "../base/log.ts";
 import { systemRandom } from "../base/secrets.ts";
 import { composeSuppressions } from "../compose.ts";

@@ -1,6 +1,6 @@
 import { DAY_MS } from "../base/days.ts";
 import type { Clock } from "../base/clock.ts";
-import { wait } from "../base/clock.ts";
+import { wait } from "../base/wait.ts";
 import type { Result } from "../base/errors.ts";
 import { err, ok } from "../base/errors.ts";
 import type { Blocklist } from "./blocklist.ts";

@@ -5,7 +5,7 @@ import type { ListClient } from "./list-client.ts";
 import type { Blocklist, TargetKind } from "./blocklist.ts";
 import type { DecodedResponse } from "./decode.ts";
 import type { ListFinding } from "./list-finding.ts";
-import { inParallel } from "./in-parallel.ts";
+import { mapConcurrently } from "../base/wait.ts";
 import { testList } from "./list-test.ts";
 
 /** The health of one list through this resolver, for one kind of targets. */
@@ -119,7 +119,7 @@ export const createDnsblHealth = (deps: {
     ensureFresh,
     async ensureAllFresh(lists) {
       const pairs = lists.flatMap((list) => list.kinds.map((kind) => ({ list, kind })));
-      return inParallel(pairs, LISTS_AT_ONCE, ({ list, kind }) => ensureFresh(list, kind));
+      return mapConcurrently(pairs, LISTS_AT_ONCE, ({ list, kind }) => ensureFresh(list, kind));
     },
     async testAgain(list, kind) {
       const record = recordOf(list, kind);

@@ -3,7 +3,7 @@ import { createAddressPolicy } from "../net/public-address.ts";
 import type { ListResponse, ListClient } from "./list-client.ts";
 import type { Blocklist, Category, TargetKind } from "./blocklist.ts";
 import { isAnswered } from "./list-finding.ts";
-import { inParallel } from "./in-parallel.ts";
+import { mapConcurrently } from "../base/wait.ts";
 import { literalName } from "./query-name.ts";
 
 /** A target that nobody chose, in the form that stands before the zone of a list. */
@@ -136,7 +136,7 @@ export const sampleList = async (
   kind: TargetKind,
 ): Promise<ListSample> => {
   const ask = (targets: readonly RandomTarget[]): Promise<readonly Asked[]> =>
-    inParallel(targets, AT_ONCE, async (target) => ({ target, answer: await client.query(list, target.prefix) }));
+    mapConcurrently(targets, AT_ONCE, async (target) => ({ target, answer: await client.query(list, target.prefix) }));
   const batch = (size: number): readonly RandomTarget[] =>
     kind === "domain"
       ? []

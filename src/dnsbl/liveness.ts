@@ -1,4 +1,5 @@
-import { type Clock, wait } from "../base/clock.ts";
+import type { Clock } from "../base/clock.ts";
+import { wait } from "../base/wait.ts";
 import type { Random } from "../base/secrets.ts";
 import type { ListResponse, ListClient, NamePresence, PresenceType } from "./list-client.ts";
 import { PRESENCE_TYPES } from "./list-client.ts";

@@ -4,7 +4,7 @@ import type { Blocklist } from "./blocklist.ts";
 import type { ChangeConfirmer } from "./change-confirmer.ts";
 import type { Listing } from "./decode.ts";
 import type { DnsblHealth, ListHealth } from "./health.ts";
-import { inParallel } from "./in-parallel.ts";
+import { mapConcurrently } from "../base/wait.ts";
 import { isProvable } from "./list-test.ts";
 import type { RegistrableDomain, Target } from "./query-name.ts";
 import { formQueries } from "./query-name.ts";
@@ -115,7 +115,7 @@ export const createDnsblLookup = (deps: {
 
   return {
     check,
-    checkAll: (target, lists, options) => inParallel(lists, LISTS_AT_ONCE, (list) => check(target, list, options)),
+    checkAll: (target, lists, options) => mapConcurrently(lists, LISTS_AT_ONCE, (list) => check(target, list, options)),
   };
 };
 

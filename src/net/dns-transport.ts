@@ -1,4 +1,5 @@
-import { type Clock, wait } from "../base/clock.ts";
+import type { Clock } from "../base/clock.ts";
+import { wait } from "../base/wait.ts";
 import type { DnsServer } from "./dns.ts";
 import { createFrameReader, frame } from "./dns-frame.ts";
 import type { EncodedQuery } from "./dns-message.ts";

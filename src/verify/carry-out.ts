@@ -1,4 +1,5 @@
-import { type Clock, isoTime, wait } from "../base/clock.ts";
+import { type Clock, isoTime } from "../base/clock.ts";
+import { wait } from "../base/wait.ts";
 import type { Log } from "../base/log.ts";
 import type { Ledger } from "../billing/store.ts";
 import type { Db, Tx } from "../db/open.ts";

@@ -1,5 +1,5 @@
 import { type Clock, nextTurn } from "../../base/clock.ts";
-import { createTurn } from "../../base/turn.ts";
+import { Gate } from "../../base/wait.ts";
 import type { Log } from "../../base/log.ts";
 import type { Db } from "../../db/open.ts";
 import type { AuthenticateMail } from "../authentication/mail-authentication.ts";
@@ -67,7 +67,7 @@ export const createIngest = (deps: IngestDeps) => {
   const { db, stores, clock, log, authenticate, pace = SERVER_PACE, read = readReportFile } = deps;
   const staging = createStaging({ db, stores, clock, log });
   const judging = createJudging({ stores, authenticate });
-  const inTurn = createTurn();
+  const gate = new Gate(1);
 
   const failed = (work: Pick<Work, "ingestion" | "isNew">, failure: Work["failure"]): Work => {
     const { ingestion, isNew } = work;
@@ -85,7 +85,7 @@ export const createIngest = (deps: IngestDeps) => {
     try {
       if (item.isGivenUp) return failed(item, "gave_up");
       // What one unpacks to is in memory meanwhile, whoever brought it.
-      const readings = await inTurn(() =>
+      const readings = await gate.run(() =>
         readWithin(allowance, (budget) => read(ingestion.bytes, ingestion.name, budget)),
       );
       if (readings === null) return failed(item, "upload_too_large");

@@ -1,5 +1,6 @@
 import { backgroundTurn } from "../../base/background.ts";
-import { type Clock, wait } from "../../base/clock.ts";
+import type { Clock } from "../../base/clock.ts";
+import { wait } from "../../base/wait.ts";
 import type { Log } from "../../base/log.ts";
 import type { Db, Tx } from "../../db/open.ts";
 import type { PublishedPolicy } from "../report/report.ts";
