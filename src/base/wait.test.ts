@@ -16,6 +16,16 @@ test("a wait ends after its time", async () => {
   expect(isOver).toBe(true);
 });
 
+test("a wait ends when its signal fires, or had fired before", async () => {
+  const clock = createTestClock();
+  const controller = new AbortController();
+  const waited = wait(clock, 100, controller.signal);
+  controller.abort();
+  await waited;
+  await wait(clock, 100, controller.signal);
+  expect(clock.pending()).toBe(0);
+});
+
 describe("waiting for work", () => {
   test("gives its value, and leaves no timer and no listener", async () => {
     const clock = createTestClock();
@@ -91,7 +101,9 @@ describe("work with a deadline", () => {
   test("that ends in time leaves no timer, however it ends", async () => {
     const clock = createTestClock();
     expect(await withDeadline(clock, { timeoutMs: 100 }, async () => 7)).toBe(7);
-    expect(withDeadline(clock, { timeoutMs: 100 }, () => Promise.reject(new Error("broken")))).rejects.toThrow("broken");
+    expect(withDeadline(clock, { timeoutMs: 100 }, () => Promise.reject(new Error("broken")))).rejects.toThrow(
+      "broken",
+    );
     await settle();
     expect(clock.pending()).toBe(0);
   });

@@ -10,10 +10,17 @@ export interface WaitLimits {
 /** Why a wait ended before what it waited for. */
 export type GaveUp = "timeout" | "aborted";
 
-/** Resolves after `delayMs` of the given clock. */
-export const wait = (clock: Clock, delayMs: number): Promise<void> =>
+/** Resolves after `delayMs` of the given clock, or as soon as `signal` fires. */
+export const wait = (clock: Clock, delayMs: number, signal?: AbortSignal): Promise<void> =>
   new Promise((resolve) => {
-    clock.after(delayMs, resolve);
+    const end = () => {
+      cancel();
+      signal?.removeEventListener("abort", end);
+      resolve();
+    };
+    const cancel = clock.after(delayMs, end);
+    signal?.addEventListener("abort", end);
+    if (signal?.aborted) end();
   });
 
 /**

@@ -13,6 +13,7 @@ import { nextTargetCheckMs } from "./schedule.ts";
 import type { BlocklistStore, CheckRow, TargetRow } from "./store.ts";
 import { TEST_LIST, testOutcome } from "./test-list.ts";
 import { applyOutcomes, type TargetTransition } from "./transition.ts";
+import { drain } from "../base/wait.ts";
 
 export interface MonitorDeps {
   readonly db: Db;
@@ -195,11 +196,9 @@ export const createMonitor = (deps: MonitorDeps) => {
     /** Gives up what is under way; it is done again when it is due. */
     async stop(): Promise<void> {
       stopping.abort();
-      const { promise, resolve } = Promise.withResolvers<void>();
-      // Who waits for its turn at a list is not worth waiting for: nothing is recorded any more.
-      const cancel = clock.after(DRAIN_MS_MAX, resolve);
-      await Promise.race([promise, Promise.allSettled([...running.values()].map(({ done }) => done))]);
-      cancel();
+      // Checks that still wait for a list are abandoned: nothing is recorded any more.
+      const checks = [...running.values()].map(({ done }) => done);
+      await drain(clock, DRAIN_MS_MAX, checks);
     },
     isStopping: (): boolean => stopping.signal.aborted,
   };

@@ -12,13 +12,14 @@ import { pageParameters, readPage, readTimeoutS } from "../http/query.ts";
 import type { UrlPolicy } from "../net/fetch-url.ts";
 import { checkView, runningView } from "./check-body.ts";
 import { catalogueView, testListView } from "./list-view.ts";
-import type { FinishedCheck, Monitor, RunningCheck } from "./monitor.ts";
+import type { FinishedCheck, Monitor } from "./monitor.ts";
 import type { RangeChecks } from "./range-check.ts";
 import { checkFiltersSchema, targetChangeSchema, targetFiltersSchema, newTargetSchema } from "./schemas.ts";
 import { isTargetCursor, readTargetFilters, refuseOtherCursor } from "./target-filters.ts";
 import type { BlocklistStore, TargetRow } from "./store.ts";
 import { severityCursor, type Targets } from "./targets.ts";
 import { webhookUrlSchema } from "../webhooks/schemas.ts";
+import { waitFor } from "../base/wait.ts";
 
 export interface BlocklistRouteDeps {
   readonly guard: Guard;
@@ -38,24 +39,6 @@ const CHECK_TIMEOUT_S = 30;
 const knownId = (id: string): string => {
   if (isId(id)) return id;
   throw new AppError("not_found", { message: "There is no such target." });
-};
-
-/** Waits for a check as long as the caller wants to; undefined when it goes on. */
-const waitFor = async (
-  clock: Clock,
-  { done }: RunningCheck,
-  { waitMs, signal }: { readonly waitMs: number; readonly signal: AbortSignal },
-): Promise<FinishedCheck | null | undefined> => {
-  const { promise, resolve } = Promise.withResolvers<undefined>();
-  const giveUp = () => resolve(undefined);
-  const cancel = clock.after(waitMs, giveUp);
-  signal.addEventListener("abort", giveUp);
-  try {
-    return await Promise.race([done, promise]);
-  } finally {
-    cancel();
-    signal.removeEventListener("abort", giveUp);
-  }
 };
 
 /** The endpoints of blocklist monitoring (specification, contract §7). */
@@ -147,7 +130,9 @@ export const createBlocklistRoutes = (deps: BlocklistRouteDeps) => {
         const timeoutS = readTimeoutS(request, CHECK_TIMEOUT_S);
         const target = targets.find(caller, knownId(params.id));
         const running = target.members === null ? monitor.checkOnDemand(target) : rangeChecks.check(target);
-        const finished = await waitFor(clock, running, { waitMs: timeoutS * 1000, signal: request.signal });
+        const limits = { timeoutMs: timeoutS * 1000, signal: request.signal };
+        const waited = await waitFor<FinishedCheck | null>(clock, running.done, limits);
+        const finished = waited.ok ? waited.value : undefined;
         if (finished) return { target: targets.view(finished.target), check: checkView(finished.check) };
         const current = targets.find(caller, target.id);
         if (finished === null) throw new AppError("unavailable", { headers: { "retry-after": "5" } });

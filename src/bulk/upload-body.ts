@@ -1,5 +1,6 @@
 import type { Clock } from "../base/clock.ts";
 import { AppError } from "../base/errors.ts";
+import { waitFor } from "../base/wait.ts";
 
 /** How long an upload may stand still, and how long it may take in all. */
 export const STALL_MS_MAX = 30_000;
@@ -52,13 +53,9 @@ export async function* bodyChunks(request: Request, limits: BodyLimits): AsyncGe
 
 /** Settles as `task` does, or throws 400 after `delayMs`. */
 export const within = async <T>(clock: Clock, delayMs: number, task: Promise<T>): Promise<T> => {
-  const late = Promise.withResolvers<never>();
-  const cancel = clock.after(delayMs, () => late.reject(uploadRefused("The upload stood still for too long.")));
-  try {
-    return await Promise.race([task, late.promise]);
-  } finally {
-    cancel();
-  }
+  const waited = await waitFor(clock, task, { timeoutMs: delayMs });
+  if (waited.ok) return waited.value;
+  throw uploadRefused("The upload stood still for too long.");
 };
 
 const readOrRefuse = async <T>(reader: { read(): Promise<T> }): Promise<T> => {

@@ -1,6 +1,6 @@
 import type { Command } from "commander";
 import { systemClock } from "../base/clock.ts";
-import { wait } from "../base/wait.ts";
+import { waitFor } from "../base/wait.ts";
 import { createLog, type Log } from "../base/log.ts";
 import { composeReceiver } from "../compose-receiver.ts";
 import { composeService, type Service } from "../compose.ts";
@@ -107,7 +107,7 @@ const serveFrom = async (serving: Serving): Promise<void> => {
     service.dispatcher.stop(),
     service.dmarc.stop(),
   ]);
-  await Promise.race([Promise.all([closed, drained]), wait(systemClock, DRAIN_MS_MAX)]);
+  await waitFor(systemClock, Promise.all([closed, drained]), { timeoutMs: DRAIN_MS_MAX });
   // A caller in the middle of an upload that was refused would keep the polite end waiting for ever.
   http.destroy();
   platform.close();

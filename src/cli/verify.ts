@@ -2,7 +2,7 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import type { Command } from "commander";
 import { isoTime, systemClock } from "../base/clock.ts";
-import { wait } from "../base/wait.ts";
+import { wait, waitFor } from "../base/wait.ts";
 import { createLog } from "../base/log.ts";
 import { systemRandom } from "../base/secrets.ts";
 import { composeSuppressions } from "../compose.ts";
@@ -88,7 +88,7 @@ export const addVerifyCommand = (program: Command, io: Io): void => {
       const { engine, pool, outages } = composeEngine(config, platform, suppressions?.match ?? null, surroundings);
       const close = async () => {
         outages.stop();
-        await Promise.race([pool.drain(), wait(systemClock, DRAIN_MS_MAX)]);
+        await waitFor(systemClock, pool.drain(), { timeoutMs: DRAIN_MS_MAX });
         suppressions?.close();
         platform.close();
         fresh.close();

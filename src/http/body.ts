@@ -4,6 +4,7 @@ import { refuseGone } from "./caller-gone.ts";
 import { clockOf, holdBody } from "./holdings.ts";
 import { findExcess } from "./json-shape.ts";
 import { wordsOfMisfit } from "./misfit-words.ts";
+import { waitFor } from "../base/wait.ts";
 
 /** Ceiling of a JSON request body, in bytes (contract §1). */
 export const JSON_BODY_BYTES_MAX = 1024 * 1024;
@@ -60,14 +61,10 @@ async function* counted(request: Request, body: AsyncIterable<Uint8Array>): Asyn
 const inTime = async <T>(request: Request, reading: Promise<T>): Promise<T> => {
   const clock = clockOf(request);
   if (clock === undefined) return reading;
-  const late = Promise.withResolvers<never>();
+  const waited = await waitFor(clock, reading, { timeoutMs: BODY_MS_MAX });
+  if (waited.ok) return waited.value;
   const message = `The body did not arrive within ${BODY_MS_MAX / 1000} seconds.`;
-  const cancel = clock.after(BODY_MS_MAX, () => late.reject(new AppError("Invalid request body", { message })));
-  try {
-    return await Promise.race([reading, late.promise]);
-  } finally {
-    cancel();
-  }
+  throw new AppError("Invalid request body", { message });
 };
 
 const utf8 = new TextDecoder("utf-8", { fatal: true });

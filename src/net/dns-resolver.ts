@@ -1,5 +1,6 @@
 import type { Clock } from "../base/clock.ts";
 import { type OnBehalfOf, OPERATOR } from "../base/on-behalf-of.ts";
+import { waitFor } from "../base/wait.ts";
 import {
   type DnsResponse,
   type DnsResolver,
@@ -74,20 +75,25 @@ export const createDnsResolver = (options: DnsResolverOptions): DnsResolver & { 
     return reply;
   };
 
+  /** Waits for the shared response within this caller's limits; the other callers are not affected. */
+  const shareWithin = async (question: Question, options: ResolveOptions): Promise<DnsResponse> => {
+    const { signal, timeoutMs, onBehalfOf = OPERATOR } = options;
+    if (signal?.aborted) return emptyResponse(question.name, question.type, "aborted");
+    const shared = share(question, onBehalfOf);
+    if (signal === undefined && timeoutMs === undefined) return shared;
+    const waited = await waitFor(clock, shared, options);
+    return waited.ok ? waited.value : emptyResponse(question.name, question.type, waited.error);
+  };
+
   return {
-    async resolve<T extends DnsType>(name: string, type: T, patience: ResolveOptions = {}): Promise<DnsResponse<T>> {
+    async resolve<T extends DnsType>(name: string, type: T, options: ResolveOptions = {}): Promise<DnsResponse<T>> {
       const startedMs = clock.monotonicMs();
       const normalized = normalizeName(name);
-      const reply =
+      const response =
         normalized === undefined
           ? emptyResponse(name, type, "invalid_name")
-          : await waitWith(
-              clock,
-              patience,
-              () => share({ name: normalized, type }, patience.onBehalfOf ?? OPERATOR),
-              (outcome) => emptyResponse(normalized, type, outcome),
-            );
-      return { ...reply, elapsedMs: Math.round(clock.monotonicMs() - startedMs) } as DnsResponse<T>;
+          : await shareWithin({ name: normalized, type }, options);
+      return { ...response, elapsedMs: Math.round(clock.monotonicMs() - startedMs) } as DnsResponse<T>;
     },
     close: () => transport.close(),
   };
@@ -131,27 +137,6 @@ const resolveChain = async (ask: DnsQuerier, { name, type, deadlineMs }: ChainQu
       sizeBytes,
     };
   }
-};
-
-/** Waits for the shared reply as long as this caller wants to; the others are not disturbed. */
-const waitWith = (
-  clock: Clock,
-  { signal, timeoutMs }: ResolveOptions,
-  share: () => Promise<DnsResponse>,
-  giveUp: (outcome: "timeout" | "aborted") => DnsResponse,
-): Promise<DnsResponse> => {
-  if (signal?.aborted) return Promise.resolve(giveUp("aborted"));
-  if (signal === undefined && timeoutMs === undefined) return share();
-  return new Promise((resolve, reject) => {
-    const abort = () => resolve(giveUp("aborted"));
-    const cancel = timeoutMs === undefined ? undefined : clock.after(timeoutMs, () => resolve(giveUp("timeout")));
-    signal?.addEventListener("abort", abort);
-    const release = () => {
-      cancel?.();
-      signal?.removeEventListener("abort", abort);
-    };
-    share().then(resolve, reject).finally(release);
-  });
 };
 
 const RANDOM_POOL_NUMBERS = 2048;

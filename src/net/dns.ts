@@ -1,4 +1,6 @@
+import type { Clock } from "../base/clock.ts";
 import type { OnBehalfOf } from "../base/on-behalf-of.ts";
+import { waitFor } from "../base/wait.ts";
 
 /** The record data that this house asks for, by record type. Host names are lower case, without a final dot; the root is ".". */
 export interface DnsRecordData {
@@ -122,6 +124,14 @@ export interface DnsResolver {
 /** The same resolver, with everything asked for somebody. */
 export const resolverFor = (resolver: DnsResolver, onBehalfOf: OnBehalfOf): DnsResolver => ({
   resolve: (name, type, options) => resolver.resolve(name, type, { onBehalfOf, ...options }),
+});
+
+/** The same resolver until the signal fires: from then on everything is `aborted`, even if the one behind it does not listen. */
+export const abortableResolver = (resolver: DnsResolver, clock: Clock, signal: AbortSignal): DnsResolver => ({
+  async resolve(name, type, options) {
+    const waited = await waitFor(clock, resolver.resolve(name, type, { ...options, signal }), { signal });
+    return waited.ok ? waited.value : emptyResponse(name, type, "aborted");
+  },
 });
 
 /** A recursive name server: an IP address (IPv6 perhaps with a zone, as in `fe80::1%eth0`) and a port. */

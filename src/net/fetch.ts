@@ -1,5 +1,6 @@
 import type { Clock } from "../base/clock.ts";
 import { err, ok, type Result } from "../base/errors.ts";
+import { withDeadline } from "../base/wait.ts";
 import type { DnsResolver } from "./dns.ts";
 import { isDefinite } from "./dns.ts";
 import type { UrlPolicy, PolicyUrl } from "./fetch-url.ts";
@@ -120,24 +121,16 @@ const createExchange = ({ resolver, rules, clock, ca }: PosterDeps) =>
     const parsed = rules.parse(order.url);
     if (!parsed.ok) return err(parsed.error);
     const url = parsed.value;
-    const patience = new AbortController();
-    const cancel = clock.after(POST_TIMEOUT_MS, () => patience.abort(TIMED_OUT));
-    const giveUp = () => patience.abort(GIVEN_UP);
-    order.signal?.addEventListener("abort", giveUp);
-    if (order.signal?.aborted) giveUp();
-    try {
-      const addresses = await addressesOf(resolver, url, patience.signal);
-      if (patience.signal.aborted) return endOf(patience.signal);
+    return withDeadline(clock, { timeoutMs: POST_TIMEOUT_MS, signal: order.signal }, async (signal) => {
+      const addresses = await addressesOf(resolver, url, signal);
+      if (signal.aborted) return failureOf(signal);
       if (!addresses.ok) return addresses;
       const refused = addresses.value.find((address) => !rules.mayConnect(address, url.isSecure));
       if (refused !== undefined) {
-        return fail("address_refused", `${url.host} leads to ${refused}, which may not be connected to.`);
+        return fail("address_refused", `${url.host} resolves to ${refused}, which is not an allowed address.`);
       }
-      return await send({ ...order, url, signal: patience.signal, tls: tlsFor(url, ca) }, addresses.value);
-    } finally {
-      cancel();
-      order.signal?.removeEventListener("abort", giveUp);
-    }
+      return await send({ ...order, url, signal, tls: tlsFor(url, ca) }, addresses.value);
+    });
   };
 
 const addressesOf = async (
@@ -193,7 +186,7 @@ const send = async (
       });
       return ok({ response, ...(await readStart(response)) });
     } catch (error) {
-      if (signal.aborted) return endOf(signal);
+      if (signal.aborted) return failureOf(signal);
       last = fail(isCertificateError(error) ? "certificate" : "connection", sentenceOf(error));
       if (!isRefusal(error)) return last;
     }
@@ -203,11 +196,10 @@ const send = async (
 
 const fail = (kind: GetFailure["kind"], problem: string) => err({ kind, problem });
 
-const TIMED_OUT = fail("timeout", `There was no answer within ${POST_TIMEOUT_MS / 1000} seconds.`);
-
-const GIVEN_UP = fail("aborted", "The attempt was given up.");
-
-const endOf = ({ reason }: AbortSignal): typeof TIMED_OUT => (reason === GIVEN_UP ? GIVEN_UP : TIMED_OUT);
+const failureOf = ({ reason }: AbortSignal) =>
+  reason === "timeout"
+    ? fail("timeout", `There was no response within ${POST_TIMEOUT_MS / 1000} seconds.`)
+    : fail("aborted", "The request was cancelled.");
 
 const urlAt = ({ isSecure, port, path }: PolicyUrl, address: string): string =>
   `${isSecure ? "https" : "http"}://${address.includes(":") ? `[${address}]` : address}:${port}${path}`;

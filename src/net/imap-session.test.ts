@@ -72,7 +72,7 @@ describe("a sound server", () => {
   test("that idles says at once that a message came", () =>
     withSession({}, async (session, stub) => {
       await session.uidsAfter(3, 10);
-      const news = session.untilNews(600_000, new Promise(() => undefined));
+      const news = session.untilNews(600_000, new AbortController().signal);
       await stub.until(/^IDLE$/);
       stub.deliver("Subject: four\r\n\r\n");
       await news;
@@ -89,7 +89,7 @@ describe("a sound server", () => {
   test("without IDLE is not asked to idle", () =>
     withSession({ capabilities: "IMAP4rev1" }, async (session, stub) => {
       await session.uidsAfter(3, 10);
-      await session.untilNews(1, new Promise(() => undefined));
+      await session.untilNews(1, new AbortController().signal);
       expect(stub.commands).not.toContain("IDLE");
     }));
 });

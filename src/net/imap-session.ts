@@ -1,5 +1,6 @@
 import type { ImapFlow } from "imapflow";
 import type { Clock } from "../base/clock.ts";
+import { waitFor } from "../base/wait.ts";
 import { failureOfCommand, failureOfConnect, ImapFailure, serverText } from "./imap-failure.ts";
 import { createImapClient, IMAP_CONNECT_MS_MAX, IMAP_MESSAGE_BYTES_MAX, type ImapLogin } from "./imap-client.ts";
 import type { ImapUrl } from "./imap-url.ts";
@@ -191,18 +192,16 @@ export class ImapSession {
     });
   }
 
-  /** Resolves when the server says that there is something new (IDLE, RFC 2177), after `ms`, or when `stop` does. */
-  async untilNews(ms: number, stop: Promise<unknown>): Promise<void> {
+  /** Resolves when the server reports something new (IDLE, RFC 2177), after `ms`, or when the signal fires. */
+  async untilNews(ms: number, signal: AbortSignal): Promise<void> {
     if (this.#news.isThere) return;
     const { promise, resolve } = Promise.withResolvers<void>();
     this.#notice = resolve;
-    const cancel = this.clock.after(ms, resolve);
     try {
       // It ends with the next command; what goes wrong with it ends the connection, which is noticed.
       if (this.canIdle) this.client.idle().catch(() => undefined);
-      await Promise.race([promise, stop, this.#ended.promise]);
+      await waitFor(this.clock, Promise.race([promise, this.#ended.promise]), { timeoutMs: ms, signal });
     } finally {
-      cancel();
       this.#notice = () => undefined;
     }
   }

@@ -1,6 +1,7 @@
 import { Socket } from "node:net";
 import type { Clock } from "../base/clock.ts";
 import { err, ok, type Result } from "../base/errors.ts";
+import { waitFor } from "../base/wait.ts";
 import { type ConnectFailure, type Connector, createSocketWire, type Wire } from "./connector.ts";
 
 /** A SOCKS5 proxy (RFC 1928), with user name and password (RFC 1929) where it wants them. */
@@ -62,23 +63,11 @@ export const createSocksConnector = ({ clock, mayConnect, proxy }: SocksConnecto
         );
       });
     });
-    const outcome = await withTimeout(clock, negotiation, timeoutMs);
-    if (outcome.ok) return outcome;
-    // A proxy that never said a word is what failed, not the target behind it.
-    const isProxySilent = outcome.error === "timeout" && socket.bytesRead === 0;
+    const waited = await waitFor(clock, negotiation, { timeoutMs });
+    if (waited.ok && waited.value.ok) return waited.value;
+    // Without a byte from the proxy, the proxy failed, not the target behind it.
+    const hasProxyResponded = socket.bytesRead > 0;
     socket.destroy();
-    return isProxySilent ? err("proxy_failed") : outcome;
+    if (waited.ok) return waited.value;
+    return err(hasProxyResponded ? "timeout" : "proxy_failed");
   };
-
-const withTimeout = (
-  clock: Clock,
-  work: Promise<Result<Wire, ConnectFailure>>,
-  timeoutMs: number,
-): Promise<Result<Wire, ConnectFailure>> =>
-  new Promise((resolve) => {
-    const cancel = clock.after(timeoutMs, () => resolve(err("timeout")));
-    void work.then((outcome) => {
-      cancel();
-      resolve(outcome);
-    });
-  });

@@ -4,6 +4,7 @@ import type { Db } from "../../db/open.ts";
 import type { AuthenticateMail } from "./mail-authentication.ts";
 import type { AuthenticationStore, PendingMail } from "./authentication-store.ts";
 import { type AuthenticationResults, notAuthenticated } from "./authentication-results.ts";
+import { waitFor } from "../../base/wait.ts";
 
 export interface AuthenticationJobDeps {
   readonly db: Db;
@@ -34,8 +35,7 @@ interface Tried {
 export const createAuthenticationJob = ({ db, store, check, clock, log }: AuthenticationJobDeps) => {
   /** Kept in memory only: a restart begins to count anew. */
   const tried = new Map<string, Tried>();
-  const stopping = Promise.withResolvers<null>();
-  let isStopping = false;
+  const stopping = new AbortController();
 
   const remember = (ingestion: string, tries: Tried): void => {
     const [oldest] = tried.keys();
@@ -49,7 +49,8 @@ export const createAuthenticationJob = ({ db, store, check, clock, log }: Authen
     const bytes = store.findMail(ingestion);
     if (mode === null || bytes === undefined)
       return notAuthenticated("The mail is no longer kept, so that it cannot be judged.");
-    return await Promise.race([check({ ...mail, bytes }), stopping.promise]);
+    const waited = await waitFor(clock, check({ ...mail, bytes }), { signal: stopping.signal });
+    return waited.ok ? waited.value : null;
   };
 
   /** Whether the mail is to be tried again, which is then noted. */
@@ -92,7 +93,7 @@ export const createAuthenticationJob = ({ db, store, check, clock, log }: Authen
       let after = 0;
       /** A mail whose reports stand on two pages is judged once. */
       const judged = new Map<string, AuthenticationResults>();
-      while (left > 0 && !isStopping) {
+      while (left > 0 && !stopping.signal.aborted) {
         const rows = store.unproven(after, REPORTS_AT_ONCE);
         const last = rows.at(-1);
         if (last === undefined) return;
@@ -103,7 +104,7 @@ export const createAuthenticationJob = ({ db, store, check, clock, log }: Authen
         left -= due.length;
         const turns = due.values();
         const takeTurns = async (): Promise<void> => {
-          for (const turn of turns) if (!isStopping) await settle(turn, judged);
+          for (const turn of turns) if (!stopping.signal.aborted) await settle(turn, judged);
         };
         await Promise.all(Array.from({ length: AUTHENTICATIONS_AT_ONCE }, takeTurns));
       }
@@ -111,8 +112,7 @@ export const createAuthenticationJob = ({ db, store, check, clock, log }: Authen
 
     /** Ends a run at once. What was not written down yet is judged again after the next start. */
     stop(): void {
-      isStopping = true;
-      stopping.resolve(null);
+      stopping.abort();
     },
   };
 };

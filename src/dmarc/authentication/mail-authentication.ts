@@ -15,6 +15,7 @@ import {
   withoutAuthor,
 } from "./authentication-results.ts";
 import { discoverPolicy, QUERIES_MAX } from "../record/discovery.ts";
+import { waitFor, withDeadline } from "../../base/wait.ts";
 
 /** A mail, and who handed it in as far as that is known: for files nobody, in front of us perhaps our own mail host. */
 export interface MailToAuthenticate {
@@ -53,29 +54,23 @@ export const createMailAuthentication = ({ resolver, clock, log }: MailAuthentic
   return async (mail) => {
     if (mail.bytes.byteLength > MESSAGE_LIMITS.messageBytesMax)
       return notAuthenticated("The mail is too large to be judged.");
-    const ending = new AbortController();
-    let cancel = (): void => undefined;
-    const deadline = new Promise<AuthenticationResults>((resolve) => {
-      cancel = clock.after(AUTHENTICATION_DEADLINE_MS, () => {
-        ending.abort();
-        resolve(
-          notAuthenticated(`The mail could not be judged within ${AUTHENTICATION_DEADLINE_MS / 1000} seconds.`, {
-            temporary: true,
-          }),
-        );
-      });
-    });
     const receivedAtMs = mail.receivedAtMs ?? clock.nowMs();
-    const examined = examine(mail, { resolver, receivedAtMs, signal: ending.signal }).catch((cause: unknown) => {
-      // After the deadline nobody waits for it any more, and what was given up rejects.
-      if (!ending.signal.aborted) log.error("a report mail could not be judged; it is judged again later", { cause });
-      return notAuthenticated("The mail could not be judged because of a fault in Postwarden.", { temporary: true });
+    const judge = async (signal: AbortSignal): Promise<AuthenticationResults> => {
+      try {
+        return await examine(mail, { resolver, receivedAtMs, signal });
+      } catch (error) {
+        // After the deadline nobody waits for the outcome, and whatever was aborted rejects.
+        if (!signal.aborted) log.error("a report mail could not be judged; it is judged again later", { error });
+        return notAuthenticated("The mail could not be judged because of a fault in Postwarden.", { temporary: true });
+      }
+    };
+    const waited = await withDeadline(clock, { timeoutMs: AUTHENTICATION_DEADLINE_MS }, (signal) =>
+      waitFor(clock, judge(signal), { signal }),
+    );
+    if (waited.ok) return waited.value;
+    return notAuthenticated(`The mail could not be judged within ${AUTHENTICATION_DEADLINE_MS / 1000} seconds.`, {
+      temporary: true,
     });
-    try {
-      return await Promise.race([examined, deadline]);
-    } finally {
-      cancel();
-    }
   };
 };
 

@@ -1,5 +1,5 @@
 import type { Clock } from "../../base/clock.ts";
-import { type DnsResponse, type DnsResolver, type DnsType, emptyResponse } from "../../net/dns.ts";
+import { abortableResolver, type DnsResolver } from "../../net/dns.ts";
 import { type Authorisation, checkAuthorisation, type NameTooLong } from "../record/authorisation.ts";
 import type { Result } from "../../base/errors.ts";
 import { type PolicyDiscovery, discoverPolicy } from "../record/discovery.ts";
@@ -18,6 +18,7 @@ import type { DomainRow } from "./domain-store.ts";
 import { applyNonexistentPolicy } from "./existence.ts";
 import { createTestResolver, reportHostFor } from "./test-domains.ts";
 import type { CheckOutcome } from "./domain-status.ts";
+import { withDeadline } from "../../base/wait.ts";
 
 /** What one look at the DNS found out about a domain. */
 export interface DnsCheckResult {
@@ -60,8 +61,8 @@ export const createDomainCheck = ({ resolver, clock, reportHost }: DomainCheckDe
     if (host === null) throw new Error("a domain cannot be checked without a report host");
     const ours = `${token}@${host}`;
     const asked = mode === "test" ? createTestResolver({ domain, ours, reportHost: host, isSetUp }) : resolver;
-    return withDeadline(clock, signal, async (ending) => {
-      const patient = endingWith(asked, ending);
+    return withDeadline(clock, { timeoutMs: LOOK_MS_MAX, signal }, async (ending) => {
+      const patient = abortableResolver(asked, clock, ending);
       const [discovery, authorisation] = await Promise.all([
         discoverPolicy(patient, domain).then((found) => applyNonexistentPolicy(patient, domain, found)),
         checkAuthorisation(patient, { domain, reportHost: host, ours }),
@@ -71,37 +72,6 @@ export const createDomainCheck = ({ resolver, clock, reportHost }: DomainCheckDe
   };
 
 export type DomainCheck = ReturnType<typeof createDomainCheck>;
-
-const withDeadline = async <T>(
-  clock: Clock,
-  outer: AbortSignal | undefined,
-  work: (ending: AbortSignal) => Promise<T>,
-): Promise<T> => {
-  const ending = new AbortController();
-  const end = () => ending.abort();
-  const cancel = clock.after(LOOK_MS_MAX, end);
-  outer?.addEventListener("abort", end);
-  if (outer?.aborted) end();
-  try {
-    return await work(ending.signal);
-  } finally {
-    cancel();
-    outer?.removeEventListener("abort", end);
-  }
-};
-
-/** A resolver that answers `aborted` as soon as the signal fires, even where the one behind it does not hear. */
-const endingWith = (resolver: DnsResolver, signal: AbortSignal): DnsResolver => {
-  const { promise: ended, resolve: end } = Promise.withResolvers<null>();
-  signal.addEventListener("abort", () => end(null));
-  if (signal.aborted) end(null);
-  return {
-    async resolve<T extends DnsType>(name: string, type: T): Promise<DnsResponse<T>> {
-      const reply = await Promise.race([resolver.resolve(name, type, { signal }), ended]);
-      return reply ?? emptyResponse(name, type, "aborted");
-    },
-  };
-};
 
 interface Answers {
   readonly domain: string;

@@ -6,6 +6,7 @@ import type { DomainCheck, DnsCheckResult } from "./domain-check.ts";
 import type { DomainRow, DomainStatus, DomainStore } from "./domain-store.ts";
 import type { RaiseAlert } from "./raise.ts";
 import { enforcedCheckMs, type Trigger } from "./domain-status.ts";
+import { drain } from "../../base/wait.ts";
 
 export interface DomainMonitorDeps {
   readonly db: Db;
@@ -109,10 +110,8 @@ export const createDomainMonitor = ({ db, store, look, raise, clock }: DomainMon
     /** Gives up what is under way; it is done again when it is due. */
     async stop(): Promise<void> {
       stopping.abort();
-      const { promise, resolve } = Promise.withResolvers<void>();
-      const cancel = clock.after(DRAIN_MS_MAX, resolve);
-      await Promise.race([promise, Promise.allSettled([...running.values()].map(({ done }) => done))]);
-      cancel();
+      const checks = [...running.values()].map(({ done }) => done);
+      await drain(clock, DRAIN_MS_MAX, checks);
     },
     isStopping: (): boolean => stopping.signal.aborted,
   };

@@ -31,7 +31,7 @@ const unused = seen({ lastDay: TODAY - 30, lastPassedDay: TODAY - 30 });
 
 const check = async (zone: Zone, selectors: readonly WantedSelector[] = [named()]) => {
   const resolver = createZoneResolver(zone);
-  const dns = createHealthDns({ resolver, signal: new AbortController().signal });
+  const dns = createHealthDns(resolver);
   const section = await checkDkim(dns, "example.com", { selectors, today: TODAY });
   return {
     ...section,

@@ -6,16 +6,11 @@ import {
   emptyResponse,
   isDefinite,
 } from "../../net/dns.ts";
+import { Gate } from "../../base/wait.ts";
 
 /** A resolver for one run: each query is sent once, so many at a time and so many in all. */
 export interface HealthDns {
   resolve<T extends DnsType>(name: string, type: T): Promise<DnsResponse<T>>;
-}
-
-export interface HealthDnsOptions {
-  readonly resolver: DnsResolver;
-  /** Ends the run: what is not answered by then is `aborted`. */
-  readonly signal: AbortSignal;
 }
 
 /** DNS queries of one run. SPF may take 40 of them, 30 selectors one each. */
@@ -23,35 +18,11 @@ export const HEALTH_QUERIES_MAX = 100;
 const AT_ONCE_MAX = 8;
 
 /**
- * A resolver with the limits of one run. A query beyond `HEALTH_QUERIES_MAX` is answered `overloaded` without being sent; after
- * the signal fires everything is `aborted`, whether or not the resolver behind it listens to it.
+ * A resolver with the limits of one run. A query beyond `HEALTH_QUERIES_MAX` is answered `overloaded` without being sent.
  */
-export const createHealthDns = ({ resolver, signal }: HealthDnsOptions): HealthDns => {
+export const createHealthDns = (resolver: DnsResolver): HealthDns => {
   const sent = new Map<string, Promise<DnsResponse>>();
-  const waiting: Array<() => void> = [];
-  let running = 0;
-  const { promise: ended, resolve: end } = Promise.withResolvers<null>();
-  signal.addEventListener("abort", () => end(null), { once: true });
-  if (signal.aborted) end(null);
-
-  const turn = (): Promise<void> => {
-    running += 1;
-    return running <= AT_ONCE_MAX ? Promise.resolve() : new Promise((resolve) => waiting.push(resolve));
-  };
-  const leave = (): void => {
-    running -= 1;
-    waiting.shift()?.();
-  };
-
-  const send = async <T extends DnsType>(name: string, type: T): Promise<DnsResponse<T>> => {
-    await turn();
-    try {
-      const reply = await Promise.race([resolver.resolve(name, type, { signal }), ended]);
-      return reply ?? emptyResponse(name, type, "aborted");
-    } finally {
-      leave();
-    }
-  };
+  const gate = new Gate(AT_ONCE_MAX);
 
   return {
     resolve<T extends DnsType>(name: string, type: T): Promise<DnsResponse<T>> {
@@ -60,7 +31,9 @@ export const createHealthDns = ({ resolver, signal }: HealthDnsOptions): HealthD
       const before = sent.get(key) as Promise<DnsResponse<T>> | undefined;
       if (before !== undefined) return before;
       const isAllowed = sent.size < HEALTH_QUERIES_MAX;
-      const reply = isAllowed ? send(name, type) : Promise.resolve(emptyResponse(name, type, "overloaded"));
+      const reply = isAllowed
+        ? gate.run(() => resolver.resolve(name, type))
+        : Promise.resolve(emptyResponse(name, type, "overloaded"));
       if (isAllowed) sent.set(key, reply as Promise<DnsResponse>);
       return reply;
     },

@@ -111,7 +111,7 @@ describe("limits", () => {
 
   test("a query is sent once, and only so many in all", async () => {
     const resolver = createZoneResolver({});
-    const dns = createHealthDns({ resolver, signal: new AbortController().signal });
+    const dns = createHealthDns(resolver);
     await Promise.all([
       dns.resolve("a.example", "TXT"),
       dns.resolve("A.example", "TXT"),

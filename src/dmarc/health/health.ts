@@ -1,6 +1,6 @@
 import { type Clock, isoTime } from "../../base/clock.ts";
 import { dayOfTime } from "../../base/days.ts";
-import type { DnsResolver } from "../../net/dns.ts";
+import { abortableResolver, type DnsResolver } from "../../net/dns.ts";
 import type { Getter } from "../../net/fetch.ts";
 import { checkBimi } from "./bimi.ts";
 import { checkDkim } from "./dkim.ts";
@@ -13,6 +13,7 @@ import { checkMx } from "./mx.ts";
 import { commonSelectors, type WantedSelector } from "./selectors.ts";
 import { auditSpf } from "./spf.ts";
 import { checkTlsRpt } from "./tls-rpt.ts";
+import { withDeadline } from "../../base/wait.ts";
 
 export interface HealthCheckDeps {
   readonly resolver: DnsResolver;
@@ -42,13 +43,8 @@ export const createHealthCheck = ({ resolver, get, clock }: HealthCheckDeps) =>
   async function checkHealth(order: HealthOrder): Promise<DomainHealth> {
     const { domain } = order;
     const checkedAtMs = clock.nowMs();
-    const ending = new AbortController();
-    const end = (): void => ending.abort();
-    const cancel = clock.after(HEALTH_MS_MAX, end);
-    order.signal?.addEventListener("abort", end);
-    if (order.signal?.aborted) end();
-    try {
-      const dns = createHealthDns({ resolver: order.resolver ?? resolver, signal: ending.signal });
+    return withDeadline(clock, { timeoutMs: HEALTH_MS_MAX, signal: order.signal }, async (signal) => {
+      const dns = createHealthDns(abortableResolver(order.resolver ?? resolver, clock, signal));
       const selectors = order.selectors.length > 0 ? order.selectors : commonSelectors(domain);
       const [dmarc, spf, mx, dkim, tlsRpt] = await Promise.all([
         checkDmarcRecord(dns, domain),
@@ -58,16 +54,13 @@ export const createHealthCheck = ({ resolver, get, clock }: HealthCheckDeps) =>
         checkTlsRpt(dns, domain),
       ]);
       const [mtaSts, bimi] = await Promise.all([
-        checkMtaSts({ dns, get, signal: ending.signal }, domain, mx),
+        checkMtaSts({ dns, get, signal }, domain, mx),
         checkBimi(dns, domain, dmarc),
       ]);
       const sections = ofExisting([dmarc, spf, dkim, mx, mtaSts, tlsRpt, bimi]);
       const status = worstStatus(sections.map((section) => section.status));
       return { domain, checked_at: isoTime(checkedAtMs), status, sections };
-    } finally {
-      cancel();
-      order.signal?.removeEventListener("abort", end);
-    }
+    });
   };
 
 export type HealthCheck = ReturnType<typeof createHealthCheck>;

@@ -6,8 +6,7 @@ import { createHealthDns } from "./health-dns.ts";
 import { checkMx } from "./mx.ts";
 import { checkTlsRpt } from "./tls-rpt.ts";
 
-const dnsOf = (zone: Zone) =>
-  createHealthDns({ resolver: createZoneResolver(zone), signal: new AbortController().signal });
+const dnsOf = (zone: Zone) => createHealthDns(createZoneResolver(zone));
 const codesOf = ({ findings }: { findings: ReadonlyArray<{ code: string; severity: string }> }): string[] =>
   findings.map(({ code, severity }) => `${severity} ${code}`);
 const FAILURES: readonly ZoneFailure[] = [

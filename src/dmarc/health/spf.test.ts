@@ -5,7 +5,7 @@ import { auditSpf } from "./spf.ts";
 
 const audit = async (zone: Zone, domain = "example.com") => {
   const resolver = createZoneResolver(zone);
-  const section = await auditSpf(createHealthDns({ resolver, signal: new AbortController().signal }), domain);
+  const section = await auditSpf(createHealthDns(resolver), domain);
   return { ...section, codes: section.findings.map(({ code }) => code), asked: resolver.queries };
 };
 const of = (record: string, rest: Zone = {}) => audit({ "example.com": { TXT: [record] }, ...rest });

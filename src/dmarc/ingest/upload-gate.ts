@@ -1,6 +1,7 @@
 import type { Clock } from "../../base/clock.ts";
 import { AppError } from "../../base/errors.ts";
 import { filesIn, readUpload, type UploadedFile } from "./report-upload.ts";
+import { Gate, waitFor } from "../../base/wait.ts";
 
 /** Bodies of all uploads together, from the first byte until their reports are stored. */
 const HELD_BYTES_MAX = 256 * 1024 * 1024;
@@ -31,7 +32,7 @@ export interface UploadLimits {
  * `Retry-After` beyond the ceilings.
  */
 export const createUploadGate = (clock: Clock, { heldBytesMax }: UploadLimits = { heldBytesMax: HELD_BYTES_MAX }) => {
-  const inTurn = createTurns();
+  const gate = new Gate(UPLOADS_AT_ONCE);
   const byAccount = new Map<string, number>();
   let heldBytes = 0;
 
@@ -59,7 +60,8 @@ export const createUploadGate = (clock: Clock, { heldBytesMax }: UploadLimits = 
     };
     try {
       const upload = await readUpload(request, (body) => inTime(body, clock, hold));
-      return await inTurn(async () => work(await filesIn(upload)));
+      if (gate.waiting >= UPLOADS_WAITING_MAX) throw busy("Too many uploads at a time.");
+      return await gate.run(async () => work(await filesIn(upload)));
     } finally {
       leave(accountId, bytes);
     }
@@ -73,39 +75,18 @@ async function* inTime(
   hold: (bytes: number) => void,
 ): AsyncGenerator<Uint8Array> {
   const reader = body.getReader();
-  const over = Promise.withResolvers<never>();
-  over.promise.catch(() => undefined);
-  const giveUp = (): void => over.reject(late());
-  const cancelAll = clock.after(BODY_MS_MAX, giveUp);
+  const endsAtMs = clock.monotonicMs() + BODY_MS_MAX;
   try {
     for (;;) {
-      const cancelStill = clock.after(STILL_MS_MAX, giveUp);
-      const { done, value } = await Promise.race([reader.read(), over.promise]).finally(cancelStill);
+      const leftMs = endsAtMs - clock.monotonicMs();
+      const read = await waitFor(clock, reader.read(), { timeoutMs: Math.min(STILL_MS_MAX, leftMs) });
+      if (!read.ok) throw late();
+      const { done, value } = read.value;
       if (done) return;
       hold(value.byteLength);
       yield value;
     }
   } finally {
-    cancelAll();
     reader.cancel().catch(() => undefined);
   }
 }
-
-/** Has few worked on at a time, the others in the order in which they came; throws 503 when too many wait. */
-const createTurns = () => {
-  let open = UPLOADS_AT_ONCE;
-  const waiting: (() => void)[] = [];
-  return async <T>(work: () => Promise<T>): Promise<T> => {
-    if (open === 0) {
-      if (waiting.length >= UPLOADS_WAITING_MAX) throw busy("Too many uploads at a time.");
-      await new Promise<void>((resolve) => void waiting.push(resolve));
-    } else open -= 1;
-    try {
-      return await work();
-    } finally {
-      const next = waiting.shift();
-      if (next === undefined) open += 1;
-      else next();
-    }
-  };
-};

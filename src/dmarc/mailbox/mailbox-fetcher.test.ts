@@ -16,10 +16,11 @@ class Session extends FakeFolder {
   }
   /** Each wait needs news of its own: else passes would follow each other without end. */
   tell: () => void = () => undefined;
-  untilNews = (_ms: number, stop: Promise<unknown>): Promise<void> => {
+  untilNews = (_ms: number, signal: AbortSignal): Promise<void> => {
     const { promise, resolve } = Promise.withResolvers<void>();
     this.tell = resolve;
-    return Promise.race([promise, stop.then(() => undefined)]);
+    signal.addEventListener("abort", () => resolve());
+    return promise;
   };
   close = (): void => {
     this.isClosed = true;

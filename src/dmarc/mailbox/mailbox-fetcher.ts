@@ -6,6 +6,7 @@ import { ImapFailure } from "../../net/imap-failure.ts";
 import type { ImapSession } from "../../net/imap-session.ts";
 import { isDatabaseState } from "../ingest/ingest.ts";
 import type { MailboxSync, MailboxSession } from "./mailbox-sync.ts";
+import { wait, waitFor } from "../../base/wait.ts";
 
 export interface MailboxFetcherDeps {
   /** Opens the mailbox. Rejects with an `ImapFailure`. */
@@ -42,7 +43,6 @@ export const reconnectDelayMs = (failures: number, isSlow: boolean, random: Rand
 
 /** Fetches report mail from a mailbox for as long as the service runs, and starts anew whatever happens to the connection. */
 export class MailboxFetcher {
-  readonly #stop = Promise.withResolvers<void>();
   readonly #stopping = new AbortController();
   #running: Promise<void> | null = null;
   #close: () => void = () => undefined;
@@ -59,7 +59,6 @@ export class MailboxFetcher {
   /** Ends the connection; resolves when nothing is written any more. */
   async stop(): Promise<void> {
     this.#stopping.abort();
-    this.#stop.resolve();
     this.#close();
     await this.#running;
   }
@@ -101,8 +100,9 @@ export class MailboxFetcher {
     const opening = this.deps.open();
     // Nobody waits for it once the service stops.
     opening.then((late) => this.#stopping.signal.aborted && late.close()).catch(() => undefined);
-    const session = await Promise.race([opening, this.#stop.promise]);
-    if (session === undefined) return;
+    const opened = await waitFor(this.deps.clock, opening, { signal: this.#stopping.signal });
+    if (!opened.ok) return;
+    const session = opened.value;
     this.#close = () => session.close();
     try {
       this.deps.log.info("fetching report mail by IMAP", { mailbox: this.deps.name, messages: session.messages });
@@ -110,7 +110,7 @@ export class MailboxFetcher {
         const result = await this.deps.pass(session, accountId, () => this.#stopping.signal.aborted);
         this.#failures = 0;
         this.#problem = null;
-        if (result === "done") await session.untilNews(POLL_EVERY_MS, this.#stop.promise);
+        if (result === "done") await session.untilNews(POLL_EVERY_MS, this.#stopping.signal);
         else await this.#rest(result === "open" ? OPEN_WAIT_MS : PAUSED_WAIT_MS);
       }
     } finally {
@@ -140,8 +140,6 @@ export class MailboxFetcher {
   }
 
   async #rest(ms: number): Promise<void> {
-    const over = Promise.withResolvers<void>();
-    const cancel = this.deps.clock.after(ms, over.resolve);
-    await Promise.race([over.promise, this.#stop.promise]).finally(cancel);
+    await wait(this.deps.clock, ms, this.#stopping.signal);
   }
 }

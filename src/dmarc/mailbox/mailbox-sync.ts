@@ -9,6 +9,7 @@ import type { IngestionWorker } from "../ingest/ingestion-worker.ts";
 import type { ReportIntake } from "../ingest/report-intake.ts";
 import type { createMarkProcessed } from "./mark-processed.ts";
 import type { MailboxState, MailboxStore } from "./mailbox-store.ts";
+import { waitFor } from "../../base/wait.ts";
 
 export interface MailboxSyncDeps {
   readonly db: Db;
@@ -64,9 +65,7 @@ export const createMailboxSync = (deps: MailboxSyncDeps) => {
     reserve.isLow() || (usageDay === dayOfTime(clock.nowMs()) && usageBytes >= MAILBOX_DAY_BYTES_MAX);
 
   const untilRead = async (): Promise<void> => {
-    const late = Promise.withResolvers<void>();
-    const cancel = clock.after(UNREAD_WAIT_MS, late.resolve);
-    await Promise.race([ingester.idle(), late.promise]).finally(cancel);
+    await waitFor(clock, ingester.idle(), { timeoutMs: UNREAD_WAIT_MS });
   };
 
   const passOver = (uid: number, why: string): void =>
