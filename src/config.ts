@@ -4,13 +4,13 @@ import { z } from "zod";
 import { err, ok, type Result } from "./base/errors.ts";
 import { LOG_LEVELS } from "./base/log.ts";
 import { nearestName } from "./base/nearest.ts";
+import { formatImapAfter, imapAfter, imapProblem, imapSettingsOf, imapUrl } from "./imap-settings.ts";
 import { formatServer } from "./net/dns.ts";
 import { GEOIP_FILES_MAX } from "./net/geoip-files.ts";
 import { formatImapUrl } from "./net/imap-url.ts";
 import {
   byNumber,
   cidr,
-  asnLookup,
   dnsServers,
   filePath,
   formatProxy,
@@ -21,11 +21,12 @@ import {
   isHostName,
   list,
   listenAddress,
-  mailDomain,
   listId,
   listKeys,
+  mailDomain,
   notifyFrom,
   onOff,
+  oneOf,
   reportHost,
   seconds,
   sender,
@@ -33,236 +34,205 @@ import {
   socksProxy,
   wholeNumber,
 } from "./setting-parsers.ts";
-import { formatImapAfter, imapAfter, imapProblem, imapSettingsOf, imapUrl } from "./imap-settings.ts";
 
 const PREFIX = "POSTWARDEN_";
 export const DATA_DIR_SETTING = `${PREFIX}DATA_DIR`;
 export const USE_PROXY_ENV_SETTING = `${PREFIX}USE_PROXY_ENV`;
 
-/** Every setting: what it may be, what it is when it is not given. The README's table says what each does. */
+/** A value as `postwarden config` shows it; null when the setting is not set. */
+type Shown = string | number | readonly (string | number)[] | null;
+
+/** A setting: its name without the prefix, how its text is read, and how the value is shown, without any secret. */
+interface Setting<Schema extends z.ZodType> {
+  readonly name: string;
+  readonly schema: Schema;
+  readonly show: (value: z.output<Schema>) => Shown;
+}
+
+/** A setting whose value is shown as it is. */
+const setting = <Schema extends z.ZodType<Shown>>(name: string, schema: Schema): Setting<Schema> => ({
+  name,
+  schema,
+  show: (value) => value,
+});
+
+/** A setting whose value `show` formats. */
+const formatted = <Schema extends z.ZodType>(
+  name: string,
+  schema: Schema,
+  show: (value: z.output<Schema>) => Shown,
+): Setting<Schema> => ({ name, schema, show });
+
+const optional = <Schema extends z.ZodType>(schema: Schema) => schema.optional().transform((value) => value ?? null);
+const text = z.string().min(1);
+const showOnOff = (isOn: boolean): string => (isOn ? "on" : "off");
+
+/** Every setting with its default. The table in the README says what each one does. */
 const settings = {
-  DATA_DIR: z.string().min(1).default("./data"),
-  HOST: z.string().min(1).default("127.0.0.1"),
-  PORT: wholeNumber(0, 65_535).prefault("8080"),
-  BASE_URL: httpUrl.optional(),
-  TLS_CERT: z.string().min(1).optional(),
-  TLS_KEY: z.string().min(1).optional(),
-  TRUSTED_PROXIES: list(cidr).prefault(""),
-  DNS_SERVERS: dnsServers.optional(),
-  HELO_NAME: heloName.optional(),
-  MAIL_FROM: sender.default(""),
-  SMTP_PORT: wholeNumber(1, 65_535).prefault("25"),
-  SMTP_CONNECT_TIMEOUT_MS: wholeNumber(100, 120_000).prefault("10000"),
-  SMTP_REPLY_TIMEOUT_MS: wholeNumber(100, 600_000).prefault("30000"),
-  GREYLIST_RETRIES_S: list(seconds).prefault("60,300,900,1800"),
-  MAX_CONNECTIONS: wholeNumber(1, 20_000).prefault("500"),
-  MAX_CONNECTIONS_PER_HOST: wholeNumber(1, 1_000).prefault("4"),
-  MAX_RCPT_PER_CONNECTION: wholeNumber(2, 10_000).prefault("50"),
-  SOURCE_ADDRESSES: list(ipAddress).prefault(""),
-  SOCKS_PROXIES: list(socksProxy, byNumber).prefault(""),
-  PROBE_ALLOW_NETWORKS: list(cidr).prefault(""),
-  WEBHOOK_ALLOW_NETWORKS: list(cidr).prefault(""),
-  USE_PROXY_ENV: onOff.prefault("off"),
-  DNSBL_SIGNAL: onOff.prefault("on"),
-  BLOCKLIST_CATALOGUE: z.string().min(1).optional(),
-  BLOCKLIST_KEYS: listKeys.prefault(""),
-  BLOCKLISTS_ENABLE: list(listId).prefault(""),
-  BLOCKLISTS_DISABLE: list(listId).prefault(""),
-  BLOCKLIST_RETENTION_DAYS: wholeNumber(1, 3_650).prefault("90"),
-  ASN_LOOKUP: asnLookup.default("dns"),
-  GEOIP_DB: list(filePath)
-    .refine(({ length }) => length <= GEOIP_FILES_MAX, `at most ${GEOIP_FILES_MAX} files can be given`)
-    .prefault(""),
-  REPORT_HOST: reportHost.optional(),
-  REPORT_LISTEN: listenAddress.optional(),
-  REPORT_TLS_CERT: z.string().min(1).optional(),
-  REPORT_TLS_KEY: z.string().min(1).optional(),
-  IMAP_URL: imapUrl.optional(),
-  IMAP_PASSWORD_FILE: z.string().min(1).optional(),
-  IMAP_TOKEN_COMMAND: z.string().min(1).optional(),
-  IMAP_CA_FILE: z.string().min(1).optional(),
-  IMAP_AFTER: imapAfter.prefault("seen"),
-  IMAP_ACCOUNT: z.string().min(1).optional(),
-  NOTIFY_SMTP_URL: smtpUrl.optional(),
-  NOTIFY_FROM: notifyFrom.optional(),
-  NOTIFY_DOMAINS: list(mailDomain).prefault(""),
-  LOG_LEVEL: z.enum(LOG_LEVELS, { error: `one of ${LOG_LEVELS.join(", ")} is needed` }).default("info"),
+  dataDir: setting(
+    "DATA_DIR",
+    text.default("./data").transform((path) => resolve(path)),
+  ),
+  host: setting("HOST", text.default("127.0.0.1")),
+  port: setting("PORT", wholeNumber(0, 65_535).prefault("8080")),
+  baseUrl: setting("BASE_URL", optional(httpUrl)),
+  tlsCertPath: setting("TLS_CERT", optional(text)),
+  tlsKeyPath: setting("TLS_KEY", optional(text)),
+  trustedProxies: setting("TRUSTED_PROXIES", list(cidr).prefault("")),
+  dnsServers: formatted("DNS_SERVERS", optional(dnsServers), (servers) => servers && servers.map(formatServer)),
+  heloName: setting(
+    "HELO_NAME",
+    heloName.default(() => ownHostName()),
+  ),
+  mailFrom: formatted("MAIL_FROM", sender.default(""), (address) => (address === "" ? "<>" : address)),
+  smtpPort: setting("SMTP_PORT", wholeNumber(1, 65_535).prefault("25")),
+  connectTimeoutMs: setting("SMTP_CONNECT_TIMEOUT_MS", wholeNumber(100, 120_000).prefault("10000")),
+  replyTimeoutMs: setting("SMTP_REPLY_TIMEOUT_MS", wholeNumber(100, 600_000).prefault("30000")),
+  retryWaitsS: setting("GREYLIST_RETRIES_S", list(seconds).prefault("60,300,900,1800")),
+  connectionsMax: setting("MAX_CONNECTIONS", wholeNumber(1, 20_000).prefault("500")),
+  connectionsPerHostMax: setting("MAX_CONNECTIONS_PER_HOST", wholeNumber(1, 1_000).prefault("4")),
+  rcptPerConnectionMax: setting("MAX_RCPT_PER_CONNECTION", wholeNumber(2, 10_000).prefault("50")),
+  sourceAddresses: setting("SOURCE_ADDRESSES", list(ipAddress).prefault("")),
+  socksProxies: formatted("SOCKS_PROXIES", list(socksProxy, byNumber).prefault(""), (all) => all.map(formatProxy)),
+  probeAllowNetworks: setting("PROBE_ALLOW_NETWORKS", list(cidr).prefault("")),
+  webhookAllowNetworks: setting("WEBHOOK_ALLOW_NETWORKS", list(cidr).prefault("")),
+  useProxyEnv: formatted("USE_PROXY_ENV", onOff.prefault("off"), showOnOff),
+  dnsblSignal: formatted("DNSBL_SIGNAL", onOff.prefault("on"), showOnOff),
+  blocklistCataloguePath: setting("BLOCKLIST_CATALOGUE", optional(text)),
+  blocklistKeys: formatted("BLOCKLIST_KEYS", listKeys.prefault(""), (keys) => [...keys.keys()]),
+  blocklistsEnable: setting("BLOCKLISTS_ENABLE", list(listId).prefault("")),
+  blocklistsDisable: setting("BLOCKLISTS_DISABLE", list(listId).prefault("")),
+  blocklistRetentionDays: setting("BLOCKLIST_RETENTION_DAYS", wholeNumber(1, 3_650).prefault("90")),
+  asnLookup: setting("ASN_LOOKUP", oneOf(["dns", "off"]).default("dns")),
+  geoipPaths: setting(
+    "GEOIP_DB",
+    list(filePath)
+      .refine(({ length }) => length <= GEOIP_FILES_MAX, `must name at most ${GEOIP_FILES_MAX} files`)
+      .prefault(""),
+  ),
+  reportHost: setting("REPORT_HOST", optional(reportHost)),
+  reportListen: formatted("REPORT_LISTEN", optional(listenAddress), (address) => address && formatServer(address)),
+  reportTlsCertPath: setting("REPORT_TLS_CERT", optional(text)),
+  reportTlsKeyPath: setting("REPORT_TLS_KEY", optional(text)),
+  imapUrl: formatted("IMAP_URL", optional(imapUrl), (url) => url && formatImapUrl(url)),
+  imapPasswordFile: setting("IMAP_PASSWORD_FILE", optional(text)),
+  imapTokenCommand: formatted("IMAP_TOKEN_COMMAND", optional(text), (command) => command && "(set)"),
+  imapCaFile: setting("IMAP_CA_FILE", optional(text)),
+  imapAfter: formatted("IMAP_AFTER", imapAfter.prefault("seen"), formatImapAfter),
+  imapAccount: setting("IMAP_ACCOUNT", optional(text)),
+  notifyRelay: formatted("NOTIFY_SMTP_URL", optional(smtpUrl), (relay) => relay && formatRelay(relay)),
+  notifyFrom: setting("NOTIFY_FROM", optional(notifyFrom)),
+  notifyDomains: setting("NOTIFY_DOMAINS", list(mailDomain).prefault("")),
+  logLevel: setting("LOG_LEVEL", oneOf(LOG_LEVELS).default("info")),
 };
 
-/** Settings that fit their form but not the world (a file that is not there): one sentence a problem. */
+type SettingKey = keyof typeof settings;
+type Values = { readonly [Key in SettingKey]: z.output<(typeof settings)[Key]["schema"]> };
+
+/** Settings that are well-formed but cannot be used, such as a file that does not exist: one sentence for each problem. */
 export class SettingsError extends Error {
   constructor(readonly problems: readonly string[]) {
-    super(["The settings do not fit:", ...problems.map((problem) => `  ${problem}`)].join("\n"));
+    super(["Invalid settings:", ...problems.map((problem) => `  ${problem}`)].join("\n"));
   }
 }
 
 /** Names and values, as an operating system hands them to a process. */
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-type SettingName = keyof typeof settings;
-const settingNames = Object.keys(settings) as SettingName[];
+/** Why settings that are valid alone do not fit together. */
+const conflictsOf = (values: Values): readonly string[] => {
+  const { tlsCertPath, tlsKeyPath, reportTlsCertPath, reportTlsKeyPath, notifyRelay, notifyFrom } = values;
+  const isHalf = (one: unknown, other: unknown) => (one === null) !== (other === null);
+  const bothOrNeither = (one: string, other: string) => `Set both ${PREFIX}${one} and ${PREFIX}${other}, or neither.`;
+  const mailbox = imapProblem(values);
+  return [
+    ...(isHalf(tlsCertPath, tlsKeyPath) ? [bothOrNeither("TLS_CERT", "TLS_KEY")] : []),
+    ...(isHalf(reportTlsCertPath, reportTlsKeyPath) ? [bothOrNeither("REPORT_TLS_CERT", "REPORT_TLS_KEY")] : []),
+    ...(values.reportListen !== null && values.reportHost === null
+      ? [`${PREFIX}REPORT_LISTEN needs ${PREFIX}REPORT_HOST, the domain of the report addresses.`]
+      : []),
+    ...(isHalf(notifyRelay, notifyFrom) ? [bothOrNeither("NOTIFY_SMTP_URL", "NOTIFY_FROM")] : []),
+    ...(mailbox === null ? [] : [mailbox]),
+  ];
+};
 
-const schema = z
-  .object(settings)
-  .refine((values) => (values.TLS_CERT === undefined) === (values.TLS_KEY === undefined), {
-    message: "POSTWARDEN_TLS_CERT and POSTWARDEN_TLS_KEY go together: give both or none",
-  })
-  .refine((values) => (values.REPORT_TLS_CERT === undefined) === (values.REPORT_TLS_KEY === undefined), {
-    message: "POSTWARDEN_REPORT_TLS_CERT and POSTWARDEN_REPORT_TLS_KEY go together: give both or none",
-  })
-  .refine((values) => values.REPORT_LISTEN === undefined || values.REPORT_HOST !== undefined, {
-    message: "POSTWARDEN_REPORT_LISTEN needs POSTWARDEN_REPORT_HOST: the domain whose mail is received there",
-  })
-  .refine((values) => (values.NOTIFY_SMTP_URL === undefined) === (values.NOTIFY_FROM === undefined), {
-    message: "POSTWARDEN_NOTIFY_SMTP_URL and POSTWARDEN_NOTIFY_FROM go together: give both or none",
-  })
-  .superRefine((values, context) => {
-    const message = imapProblem(values);
-    if (message !== null) context.addIssue({ code: "custom", message });
-  })
-  .transform((values) => ({
-    dataDir: resolve(values.DATA_DIR),
-    host: values.HOST,
-    port: values.PORT,
-    baseUrl: values.BASE_URL ?? null,
-    tls: values.TLS_CERT && values.TLS_KEY ? { certPath: values.TLS_CERT, keyPath: values.TLS_KEY } : null,
-    trustedProxies: values.TRUSTED_PROXIES,
-    dnsServers: values.DNS_SERVERS ?? null,
-    heloName: values.HELO_NAME ?? ownHostName(),
-    mailFrom: values.MAIL_FROM === "<>" ? "" : values.MAIL_FROM,
-    smtpPort: values.SMTP_PORT,
-    connectTimeoutMs: values.SMTP_CONNECT_TIMEOUT_MS,
-    replyTimeoutMs: values.SMTP_REPLY_TIMEOUT_MS,
-    retryWaitsS: values.GREYLIST_RETRIES_S,
-    connectionsMax: values.MAX_CONNECTIONS,
-    connectionsPerHostMax: values.MAX_CONNECTIONS_PER_HOST,
-    rcptPerConnectionMax: values.MAX_RCPT_PER_CONNECTION,
-    sourceAddresses: values.SOURCE_ADDRESSES,
-    socksProxies: values.SOCKS_PROXIES,
-    probeAllowNetworks: values.PROBE_ALLOW_NETWORKS,
-    webhookAllowNetworks: values.WEBHOOK_ALLOW_NETWORKS,
-    useProxyEnv: values.USE_PROXY_ENV,
-    dnsblSignal: values.DNSBL_SIGNAL,
-    blocklistCataloguePath: values.BLOCKLIST_CATALOGUE ?? null,
-    blocklistKeys: values.BLOCKLIST_KEYS,
-    blocklistsEnable: values.BLOCKLISTS_ENABLE,
-    blocklistsDisable: values.BLOCKLISTS_DISABLE,
-    blocklistRetentionDays: values.BLOCKLIST_RETENTION_DAYS,
-    asnLookup: values.ASN_LOOKUP,
-    geoipPaths: values.GEOIP_DB.map((path) => resolve(path)),
-    reportHost: values.REPORT_HOST ?? null,
-    reportListen: values.REPORT_LISTEN ?? null,
-    reportTls:
-      values.REPORT_TLS_CERT && values.REPORT_TLS_KEY
-        ? { certPath: values.REPORT_TLS_CERT, keyPath: values.REPORT_TLS_KEY }
-        : null,
-    imap: imapSettingsOf(values),
-    notifyRelay: values.NOTIFY_SMTP_URL ?? null,
-    notifyFrom: values.NOTIFY_FROM ?? null,
-    notifyDomains: values.NOTIFY_DOMAINS,
-    logLevel: values.LOG_LEVEL,
-  }));
+/** Paths of a certificate and its key; null when they are not set. */
+const certificateFiles = (certPath: string | null, keyPath: string | null) =>
+  certPath === null || keyPath === null ? null : { certPath, keyPath };
 
-export type Config = z.output<typeof schema>;
-
-/** The settings in force under the names by which they are set; `null` for what is not. */
-export const settingsInForce = (config: Config) => ({
-  [`${PREFIX}DATA_DIR`]: config.dataDir,
-  [`${PREFIX}HOST`]: config.host,
-  [`${PREFIX}PORT`]: config.port,
-  [`${PREFIX}BASE_URL`]: config.baseUrl,
-  [`${PREFIX}TLS_CERT`]: config.tls?.certPath ?? null,
-  [`${PREFIX}TLS_KEY`]: config.tls?.keyPath ?? null,
-  [`${PREFIX}TRUSTED_PROXIES`]: config.trustedProxies,
-  [`${PREFIX}DNS_SERVERS`]: config.dnsServers?.map(formatServer) ?? null,
-  [`${PREFIX}HELO_NAME`]: config.heloName,
-  [`${PREFIX}MAIL_FROM`]: config.mailFrom === "" ? "<>" : config.mailFrom,
-  [`${PREFIX}SMTP_PORT`]: config.smtpPort,
-  [`${PREFIX}SMTP_CONNECT_TIMEOUT_MS`]: config.connectTimeoutMs,
-  [`${PREFIX}SMTP_REPLY_TIMEOUT_MS`]: config.replyTimeoutMs,
-  [`${PREFIX}GREYLIST_RETRIES_S`]: config.retryWaitsS,
-  [`${PREFIX}MAX_CONNECTIONS`]: config.connectionsMax,
-  [`${PREFIX}MAX_CONNECTIONS_PER_HOST`]: config.connectionsPerHostMax,
-  [`${PREFIX}MAX_RCPT_PER_CONNECTION`]: config.rcptPerConnectionMax,
-  [`${PREFIX}SOURCE_ADDRESSES`]: config.sourceAddresses,
-  [`${PREFIX}SOCKS_PROXIES`]: config.socksProxies.map(formatProxy),
-  [`${PREFIX}PROBE_ALLOW_NETWORKS`]: config.probeAllowNetworks,
-  [`${PREFIX}WEBHOOK_ALLOW_NETWORKS`]: config.webhookAllowNetworks,
-  [USE_PROXY_ENV_SETTING]: config.useProxyEnv ? "on" : "off",
-  [`${PREFIX}DNSBL_SIGNAL`]: config.dnsblSignal ? "on" : "off",
-  [`${PREFIX}BLOCKLIST_CATALOGUE`]: config.blocklistCataloguePath,
-  [`${PREFIX}BLOCKLIST_KEYS`]: [...config.blocklistKeys.keys()],
-  [`${PREFIX}BLOCKLISTS_ENABLE`]: config.blocklistsEnable,
-  [`${PREFIX}BLOCKLISTS_DISABLE`]: config.blocklistsDisable,
-  [`${PREFIX}BLOCKLIST_RETENTION_DAYS`]: config.blocklistRetentionDays,
-  [`${PREFIX}ASN_LOOKUP`]: config.asnLookup,
-  [`${PREFIX}GEOIP_DB`]: config.geoipPaths,
-  [`${PREFIX}REPORT_HOST`]: config.reportHost,
-  [`${PREFIX}REPORT_LISTEN`]: config.reportListen && formatServer(config.reportListen),
-  [`${PREFIX}REPORT_TLS_CERT`]: config.reportTls?.certPath ?? null,
-  [`${PREFIX}REPORT_TLS_KEY`]: config.reportTls?.keyPath ?? null,
-  [`${PREFIX}IMAP_URL`]: config.imap && formatImapUrl(config.imap.url),
-  [`${PREFIX}IMAP_PASSWORD_FILE`]: config.imap?.passwordFile ?? null,
-  [`${PREFIX}IMAP_TOKEN_COMMAND`]: config.imap?.tokenCommand ? "(set)" : null,
-  [`${PREFIX}IMAP_CA_FILE`]: config.imap?.caFile ?? null,
-  [`${PREFIX}IMAP_AFTER`]: config.imap && formatImapAfter(config.imap.after),
-  [`${PREFIX}IMAP_ACCOUNT`]: config.imap?.account ?? null,
-  [`${PREFIX}NOTIFY_SMTP_URL`]: config.notifyRelay && formatRelay(config.notifyRelay),
-  [`${PREFIX}NOTIFY_FROM`]: config.notifyFrom,
-  [`${PREFIX}NOTIFY_DOMAINS`]: config.notifyDomains,
-  [`${PREFIX}LOG_LEVEL`]: config.logLevel,
+/** The values of the settings, and what several of them make together. */
+const configOf = (values: Values) => ({
+  ...values,
+  tls: certificateFiles(values.tlsCertPath, values.tlsKeyPath),
+  reportTls: certificateFiles(values.reportTlsCertPath, values.reportTlsKeyPath),
+  imap: imapSettingsOf(values),
 });
 
+export type Config = ReturnType<typeof configOf>;
+
+/** The settings in force under the names by which they are set, without secrets; `null` for what is not set. */
+export const settingsInForce = (config: Config): Readonly<Record<string, Shown>> =>
+  Object.fromEntries(
+    Object.entries(settings).map(([key, { name, show }]) => [
+      PREFIX + name,
+      // Each setting formats its own value; a loop over all of them cannot express that in types.
+      key === "imapAfter" && config.imap === null
+        ? null
+        : (show as (value: unknown) => Shown)(config[key as SettingKey]),
+    ]),
+  );
+
 /** The name of this machine as an MX record can have it; null when the HELO name is none. */
-export const mailHostOf = ({ heloName }: Config): string | null =>
-  heloName.includes(".") && !heloName.startsWith("[") ? heloName.toLowerCase() : null;
+export const mailHostOf = ({ heloName: name }: Pick<Config, "heloName">): string | null =>
+  name.includes(".") && !name.startsWith("[") ? name.toLowerCase() : null;
 
 const ownHostName = (): string => {
   const name = hostname();
   return isHostName(name) ? name : "localhost";
 };
 
-/** A name that is not a setting, with the one that was probably meant. */
-const unknownSetting = (setting: string): string => {
-  const near = nearestName(setting.toUpperCase(), settingNames);
-  return near === null
-    ? `${PREFIX}${setting} is not a setting. \`postwarden config\` lists all settings.`
-    : `${PREFIX}${setting} is not a setting. Did you mean ${PREFIX}${near}?`;
+/** A name that is no setting, with the one that was probably meant. */
+const unknownSetting = (name: string): string => {
+  const names = Object.values(settings).map((known) => known.name);
+  const near = nearestName(name.toUpperCase(), names);
+  const advice = near === null ? "`postwarden config` lists all settings." : `Did you mean ${PREFIX}${near}?`;
+  return `${PREFIX}${name}: Unknown setting. ${advice}`;
 };
 
-/** One problem as a sentence that begins with the setting it is about. */
-const sentence = ({ path, message }: z.core.$ZodIssue): string => {
-  const text = path.length === 0 ? message : `${PREFIX}${path.join(".")}: ${message}`;
-  return text.endsWith(".") ? text : `${text}.`;
-};
+const sentence = (text: string): string => (text.endsWith(".") ? text : `${text}.`);
 
 /**
- * Reads the settings out of an environment. The error is one sentence a problem: a value that does not fit, or a
- * `POSTWARDEN_` name that does not exist, with the one that was probably meant. An empty value counts as not given.
+ * Reads the settings from an environment. The error is one sentence for each problem: a value that is invalid, or a
+ * `POSTWARDEN_` name that does not exist, with the name that was probably meant. An empty value counts as not set.
  */
 export const readConfig = (environment: Environment): Result<Config, string[]> => {
-  const given: Record<string, string> = {};
-  const problems: string[] = [];
-  for (const [name, value] of Object.entries(environment)) {
-    if (!name.startsWith(PREFIX) || value === undefined || value === "") continue;
+  const known = new Set<string>(Object.values(settings).map(({ name }) => name));
+  const unknown = Object.entries(environment).flatMap(([name, value]) => {
+    if (!name.startsWith(PREFIX) || value === undefined || value === "") return [];
     const setting = name.slice(PREFIX.length);
-    if (Object.hasOwn(settings, setting)) given[setting] = value;
-    else problems.push(unknownSetting(setting));
-  }
-  const read = schema.safeParse(given);
-  if (read.success && problems.length === 0) return ok(read.data);
-  const misfits = read.success ? [] : read.error.issues;
-  return err([...problems, ...misfits.map(sentence)]);
+    return known.has(setting) ? [] : [unknownSetting(setting)];
+  });
+  const invalid: string[] = [];
+  const entries = Object.entries(settings).map(([key, { name, schema }]) => {
+    const read = schema.safeParse(environment[PREFIX + name] || undefined);
+    if (!read.success)
+      invalid.push(...read.error.issues.map(({ message }) => sentence(`${PREFIX}${name}: ${message}`)));
+    return [key, read.data];
+  });
+  if (unknown.length + invalid.length > 0) return err([...unknown, ...invalid]);
+  const values: Values = Object.fromEntries(entries);
+  const conflicts = conflictsOf(values);
+  return conflicts.length === 0 ? ok(configOf(values)) : err([...conflicts]);
 };
 
-/** The environment of this process, for `readConfig`. The only place that looks at it. */
+/** The environment of this process, for `readConfig`; the only place that reads it. */
 export const processEnvironment = (): Environment => Bun.env;
 
 const PROXY_VARIABLES = ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"].flatMap((name) => [name, name.toLowerCase()]);
 
 /**
- * Takes the proxies out of this process's environment, where the platform would find them, and answers the names of those
- * that were set. A webhook goes to the address that was checked; through a proxy nobody asked for, somebody else connects.
+ * Removes the proxy variables from this process's environment, where the platform would find them, and returns the names
+ * of those that were set. A webhook must connect to the address that was checked; a proxy would connect elsewhere.
  */
 export const ignoreProxyVariables = (
   environment: Record<string, string | undefined> = process.env,

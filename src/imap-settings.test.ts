@@ -23,13 +23,13 @@ describe("the mailbox", () => {
   });
 
   test.each([
-    [{ URL: BARE }, "needs one of"],
-    [{ URL, PASSWORD_FILE: "/p" }, "needs one of"],
-    [{ URL: BARE, PASSWORD_FILE: "/p", TOKEN_COMMAND: "x" }, "needs one of"],
+    [{ URL: BARE }, "needs exactly one of"],
+    [{ URL, PASSWORD_FILE: "/p" }, "needs exactly one of"],
+    [{ URL: BARE, PASSWORD_FILE: "/p", TOKEN_COMMAND: "x" }, "needs exactly one of"],
     [{ PASSWORD_FILE: "/p" }, "POSTWARDEN_IMAP_PASSWORD_FILE needs POSTWARDEN_IMAP_URL"],
     [{ ACCOUNT: "main" }, "POSTWARDEN_IMAP_ACCOUNT needs POSTWARDEN_IMAP_URL"],
-    [{ URL, AFTER: "move:" }, "seen, move:Folder, delete or keep is needed"],
-    [{ URL, AFTER: "move:DMARC" }, "name another one"],
+    [{ URL, AFTER: "move:" }, '"move:" is not one of seen, move:Folder, delete, keep'],
+    [{ URL, AFTER: "move:DMARC" }, "Name another folder"],
     [{ URL: `${URL}?x` }, "only imap:// may have a query"],
   ] as const)("%o is refused, without the password", (given, sentence) => {
     const config = read(given);

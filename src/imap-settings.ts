@@ -2,15 +2,15 @@ import { z } from "zod";
 import type { ImapMark } from "./net/imap-session.ts";
 import { type ImapUrl, parseImapUrl } from "./net/imap-url.ts";
 
-/** The mailbox that report mail is fetched from. */
+/** The mailbox from which report mail is fetched. */
 export interface ImapSettings {
   readonly url: ImapUrl;
-  /** Where the secret is that is not in the URL: a file with a password, or a command that prints a token. */
+  /** A file with the password, or a command that prints a token; both null when the password is in the URL. */
   readonly passwordFile: string | null;
   readonly tokenCommand: string | null;
   readonly caFile: string | null;
   readonly after: ImapMark;
-  /** The name of the account whose the reports are; null for the only one. */
+  /** The name of the account that gets the reports; null for the only account. */
   readonly account: string | null;
 }
 
@@ -27,48 +27,54 @@ export const imapAfter = z.string().transform((text, context): ImapMark => {
   const folder = /^move:(?<folder>[^\p{Cc}]{1,255})$/u.exec(text)?.groups?.folder;
   if (folder !== undefined) return { kind: "move", folder };
   if (text === "seen" || text === "delete" || text === "keep") return { kind: text };
-  context.addIssue({ code: "custom", message: "seen, move:Folder, delete or keep is needed" });
+  context.addIssue({
+    code: "custom",
+    message: `${JSON.stringify(text)} is not one of seen, move:Folder, delete, keep`,
+  });
   return z.NEVER;
 });
 
 export const formatImapAfter = (mark: ImapMark): string => (mark.kind === "move" ? `move:${mark.folder}` : mark.kind);
 
-interface Given {
-  readonly IMAP_URL?: ImapUrl | undefined;
-  readonly IMAP_PASSWORD_FILE?: string | undefined;
-  readonly IMAP_TOKEN_COMMAND?: string | undefined;
-  readonly IMAP_CA_FILE?: string | undefined;
-  readonly IMAP_AFTER: ImapMark;
-  readonly IMAP_ACCOUNT?: string | undefined;
+interface MailboxValues {
+  readonly imapUrl: ImapUrl | null;
+  readonly imapPasswordFile: string | null;
+  readonly imapTokenCommand: string | null;
+  readonly imapCaFile: string | null;
+  readonly imapAfter: ImapMark;
+  readonly imapAccount: string | null;
 }
 
-/** Why the settings of the mailbox do not go together; null when they do. */
-export const imapProblem = (given: Given): string | null => {
-  const { IMAP_URL: url, IMAP_PASSWORD_FILE: file, IMAP_TOKEN_COMMAND: command } = given;
-  if (url === undefined) {
-    const needless = (["PASSWORD_FILE", "TOKEN_COMMAND", "CA_FILE", "ACCOUNT"] as const).find(
-      (name) => given[`IMAP_${name}`] !== undefined,
-    );
-    return needless === undefined ? null : `POSTWARDEN_IMAP_${needless} needs POSTWARDEN_IMAP_URL: the mailbox`;
+/** Why the settings of the mailbox do not fit together; null when they do. */
+export const imapProblem = (values: MailboxValues): string | null => {
+  const { imapUrl: url, imapPasswordFile, imapTokenCommand, imapCaFile, imapAfter: after, imapAccount } = values;
+  if (url === null) {
+    const given = {
+      PASSWORD_FILE: imapPasswordFile,
+      TOKEN_COMMAND: imapTokenCommand,
+      CA_FILE: imapCaFile,
+      ACCOUNT: imapAccount,
+    };
+    const [name] = Object.entries(given).find(([, value]) => value !== null) ?? [];
+    return name === undefined ? null : `POSTWARDEN_IMAP_${name} needs POSTWARDEN_IMAP_URL, the mailbox.`;
   }
-  const secrets = [url.password, file, command].filter((secret) => secret !== null && secret !== undefined);
-  if (secrets.length !== 1) {
-    return "POSTWARDEN_IMAP_URL needs one of: a password in it, POSTWARDEN_IMAP_PASSWORD_FILE, POSTWARDEN_IMAP_TOKEN_COMMAND";
-  }
-  const { IMAP_AFTER: after } = given;
-  const isSame = after.kind === "move" && after.folder === url.folder;
-  return isSame ? "POSTWARDEN_IMAP_AFTER moves messages into the folder they are in: name another one" : null;
+  const secrets = [url.password, imapPasswordFile, imapTokenCommand].filter((secret) => secret !== null);
+  if (secrets.length !== 1)
+    return "POSTWARDEN_IMAP_URL needs exactly one of: a password in it, POSTWARDEN_IMAP_PASSWORD_FILE, POSTWARDEN_IMAP_TOKEN_COMMAND.";
+  return after.kind === "move" && after.folder === url.folder
+    ? "POSTWARDEN_IMAP_AFTER moves messages into the folder they are in. Name another folder."
+    : null;
 };
 
-/** The mailbox, when one is set. */
-export const imapSettingsOf = (given: Given): ImapSettings | null =>
-  given.IMAP_URL === undefined
+/** The mailbox; null when none is set. */
+export const imapSettingsOf = (values: MailboxValues): ImapSettings | null =>
+  values.imapUrl === null
     ? null
     : {
-        url: given.IMAP_URL,
-        passwordFile: given.IMAP_PASSWORD_FILE ?? null,
-        tokenCommand: given.IMAP_TOKEN_COMMAND ?? null,
-        caFile: given.IMAP_CA_FILE ?? null,
-        after: given.IMAP_AFTER,
-        account: given.IMAP_ACCOUNT ?? null,
+        url: values.imapUrl,
+        passwordFile: values.imapPasswordFile,
+        tokenCommand: values.imapTokenCommand,
+        caFile: values.imapCaFile,
+        after: values.imapAfter,
+        account: values.imapAccount,
       };

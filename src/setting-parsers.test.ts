@@ -31,7 +31,7 @@ describe("SOURCE_ADDRESSES", () => {
   test.each(["mail.example.com", "192.0.2.1:25", "192.0.2.300", "192.0.2.0/24"])("are not %p", (value) => {
     expect(readOne("SOURCE_ADDRESSES", `192.0.2.1,${value}`)).toEqual({
       ok: false,
-      error: [`POSTWARDEN_SOURCE_ADDRESSES: "${value}": an IP address such as 192.0.2.1 or 2001:db8::1 is needed.`],
+      error: [`POSTWARDEN_SOURCE_ADDRESSES: "${value}" is not an IP address such as 192.0.2.1 or 2001:db8::1.`],
     });
   });
 });
@@ -70,11 +70,11 @@ describe("SOCKS_PROXIES", () => {
     `socks5://user:a,${SECRET}@192.0.2.1`,
     `socks5://user:${SECRET},b@192.0.2.1`,
     SECRET,
-  ])("%s is refused by its number, and its password is not repeated", async (value) => {
+  ])("%s is refused by its position, and its password is not repeated", async (value) => {
     const config = readOne("SOCKS_PROXIES", `socks5://192.0.2.9,${value}`);
     if (config.ok) throw new Error("it was taken");
     for (const sentence of config.error) {
-      expect(sentence).toMatch(/^POSTWARDEN_SOCKS_PROXIES: number [23]: .*\.$/);
+      expect(sentence).toMatch(/^POSTWARDEN_SOCKS_PROXIES: entry [23] .*\.$/);
       expect(sentence).not.toContain(SECRET);
     }
     const { status, out, err } = await run(["config"], { settings: { SOCKS_PROXIES: value } });

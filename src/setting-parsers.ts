@@ -10,23 +10,23 @@ import { parseDnsServers } from "./net/resolv-conf.ts";
 import type { SocksProxy } from "./net/socks-connector.ts";
 
 const PORT_MAX = 65_535;
-/** With the labels in front, the names that receivers of mail ask for must fit 253 octets. */
+/** Receivers look up names with further labels in front, which must fit 253 octets. */
 const REPORT_HOST_OCTETS_MAX = 200;
-
-/** The forms that settings have: each reads the text of one, or says in a sentence what is needed. */
 
 /** A whole number within bounds. */
 export const wholeNumber = (min: number, max: number) =>
   z
     .string()
-    .refine(
-      (text) => /^\d{1,9}$/.test(text) && Number(text) >= min && Number(text) <= max,
-      `a whole number from ${min} to ${max} is needed`,
-    )
+    .refine((text) => /^\d{1,9}$/.test(text) && Number(text) >= min && Number(text) <= max, {
+      error: ({ input }) => `${quote(input)} is not a whole number from ${min} to ${max}`,
+    })
     .transform(Number);
 
-/** A comma list; each item that does not fit is named: as it stands, or as `name` says where it may hold a secret. */
-export const list = <T>(parse: (item: string) => Result<T, string>, name = quote) =>
+/** A comma list. An invalid item is quoted in the error, or named by `name` where it may hold a secret. */
+export const list = <T>(
+  parse: (item: string) => Result<T, string>,
+  name: (item: string, at: number) => string = quote,
+) =>
   z.string().transform((text, context) => {
     const items: T[] = [];
     for (const [at, part] of text.split(",").entries()) {
@@ -34,37 +34,39 @@ export const list = <T>(parse: (item: string) => Result<T, string>, name = quote
       if (item === "") continue;
       const parsed = parse(item);
       if (parsed.ok) items.push(parsed.value);
-      else context.addIssue({ code: "custom", message: `${name(item, at)}: ${parsed.error}` });
+      else context.addIssue({ code: "custom", message: `${name(item, at)} ${parsed.error}` });
     }
     return items;
   });
 
-const quote = (item: string, _at: number): string => `"${item}"`;
+const quote = (item: unknown): string => JSON.stringify(item);
 
-/** Names an item by its place, for lists whose items hold secrets. */
-export const byNumber = (_item: string, at: number): string => `number ${at + 1}`;
+/** Names an item by its position, for lists whose items hold secrets. */
+export const byNumber = (_item: string, at: number): string => `entry ${at + 1}`;
 
 /** Seconds of a retry schedule. */
 export const seconds = (item: string): Result<number, string> => {
   const value = Number(item);
-  return /^\d+$/.test(item) && value >= 1 && value <= 86_400 ? ok(value) : err("seconds from 1 to 86400 are needed");
+  return /^\d+$/.test(item) && value >= 1 && value <= 86_400
+    ? ok(value)
+    : err("is not a number of seconds from 1 to 86400");
 };
 
 /** A network as address/bits. */
 export const cidr = (item: string): Result<string, string> => {
   const parsed = parseCidr(item);
-  return parsed.ok ? ok(item) : err("an address range such as 10.0.0.0/8 is needed");
+  return parsed.ok ? ok(item) : err("is not an address range such as 10.0.0.0/8");
 };
 
 /** The domain of addresses, in lower-case A-labels. */
 export const mailDomain = (item: string): Result<string, string> => {
   const parsed = parseDomain(item);
-  return parsed.ok ? ok(parsed.value.ascii) : err("a domain such as example.com is needed");
+  return parsed.ok ? ok(parsed.value.ascii) : err("is not a domain such as example.com");
 };
 
 /** An IP address of this machine. */
 export const ipAddress = (item: string): Result<string, string> =>
-  isIP(item) === 0 ? err("an IP address such as 192.0.2.1 or 2001:db8::1 is needed") : ok(item);
+  isIP(item) === 0 ? err("is not an IP address such as 192.0.2.1 or 2001:db8::1") : ok(item);
 
 const PROXY_PORT = 1080;
 /** RFC 1929 §2: one octet for the length of each. */
@@ -82,17 +84,19 @@ const decoded = (text: string): string | null => {
 const isCredential = (text: string | null): text is string =>
   text !== null && Buffer.byteLength(text) <= CREDENTIAL_OCTETS_MAX;
 
-/** `socks5://user:password@host:port`, user and password %-encoded; they and the port may be left out. */
+/** `socks5://user:password@host:port`, user and password percent-encoded; they and the port are optional. */
 export const socksProxy = (item: string): Result<SocksProxy, string> => {
   const url = URL.canParse(item) ? new URL(item) : null;
   const isBare = url !== null && (url.pathname === "" || url.pathname === "/") && url.search === "" && url.hash === "";
   const host = url?.hostname.replace(/^\[(.*)\]$/, "$1") ?? "";
   const isProxy =
     isBare && /^socks5h?:$/.test(url.protocol) && url.port !== "0" && (isIP(host) > 0 || isHostName(host));
-  if (!isProxy) return err("a proxy such as socks5://user:password@192.0.2.1:1080 is needed, without a comma in it");
+  if (!isProxy) return err("is not a proxy URL such as socks5://user:password@192.0.2.1:1080; write a comma as %2C");
   const [user, password] = [decoded(url.username), decoded(url.password)];
   if (!isCredential(user) || !isCredential(password) || (user === "" && password !== "")) {
-    return err("its user and password must be %-encoded UTF-8 of 255 octets at most, and no password without a user");
+    return err(
+      "has an invalid user or password: use percent-encoded UTF-8 of at most 255 bytes, and no password without a user",
+    );
   }
   const port = url.port === "" ? PROXY_PORT : Number(url.port);
   return ok({ host, port, user: user === "" ? null : user, password: password === "" ? null : password });
@@ -108,7 +112,7 @@ export const httpUrl = z.string().transform((text, context) => {
   if (url !== null && /^https?:$/.test(url.protocol) && url.search === "" && url.hash === "" && url.username === "") {
     return text.replace(/\/+$/, "");
   }
-  context.addIssue({ code: "custom", message: "an http or https URL without query is needed" });
+  context.addIssue({ code: "custom", message: "must be an http or https URL without a query and without credentials" });
   return z.NEVER;
 });
 
@@ -118,21 +122,29 @@ const HOST_NAME_FORM = /^(?=.{1,253}$)[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\.[a-z0
 export const isHostName = (text: string): boolean => HOST_NAME_FORM.test(text);
 
 /** What EHLO may say: a host name or an address literal (RFC 5321 §4.1.3: `[192.0.2.1]`, `[IPv6:2001:db8::1]`). */
-export const heloName = z.string().refine((text) => {
-  const literal = /^\[(?<ip6>IPv6:)?(?<address>.+)\]$/i.exec(text)?.groups;
-  return literal === undefined ? isHostName(text) : isIP(literal.address ?? "") === (literal.ip6 === undefined ? 4 : 6);
-}, "a host name such as mail.example.com, or an address such as [192.0.2.1] or [IPv6:2001:db8::1], is needed");
+export const heloName = z.string().refine(
+  (text) => {
+    const literal = /^\[(?<ip6>IPv6:)?(?<address>.+)\]$/i.exec(text)?.groups;
+    return literal === undefined
+      ? isHostName(text)
+      : isIP(literal.address ?? "") === (literal.ip6 === undefined ? 4 : 6);
+  },
+  {
+    error: ({ input }) =>
+      `${quote(input)} is not a host name such as mail.example.com, nor an address literal such as [192.0.2.1] or [IPv6:2001:db8::1]`,
+  },
+);
 
-/** An envelope sender; `<>` for the null sender. */
+/** An envelope sender; empty or `<>` is the null sender, read as an empty text. */
 export const sender = z
   .string()
   .trim()
-  .refine(
-    (text) => text === "" || text === "<>" || parseAddress(text).ok,
-    "an address, or <> for the null sender, is needed",
-  );
+  .refine((text) => text === "" || text === "<>" || parseAddress(text).ok, {
+    error: ({ input }) => `${quote(input)} is not an email address; the null sender is <>`,
+  })
+  .transform((text) => (text === "<>" ? "" : text));
 
-/** The domain of report addresses, in lower-case A-labels: a name with a dot, for single labels get no mail. */
+/** The domain of report addresses, in lower-case A-labels, with a dot: single labels receive no mail. */
 export const reportHost = z
   .string()
   .trim()
@@ -143,7 +155,7 @@ export const reportHost = z
     }
     context.addIssue({
       code: "custom",
-      message: `a domain such as reports.example.com is needed, ${REPORT_HOST_OCTETS_MAX} characters at most`,
+      message: `${quote(text)} is not a domain such as reports.example.com of at most ${REPORT_HOST_OCTETS_MAX} characters`,
     });
     return z.NEVER;
   });
@@ -154,7 +166,10 @@ export const listenAddress = z.string().transform((text, context) => {
   const address = parts?.ip6 ?? parts?.ip4 ?? "";
   const port = Number(parts?.port ?? -1);
   if (isIP(address) === (parts?.ip6 === undefined ? 4 : 6) && port >= 0 && port <= PORT_MAX) return { address, port };
-  context.addIssue({ code: "custom", message: "an address and a port such as 0.0.0.0:25 or [::]:25 are needed" });
+  context.addIssue({
+    code: "custom",
+    message: `${quote(text)} is not an IP address with a port, such as 0.0.0.0:25 or [::]:25`,
+  });
   return z.NEVER;
 });
 
@@ -166,9 +181,9 @@ export const dnsServers = z.string().transform((text, context) => {
   return z.NEVER;
 });
 
-/** The id of a blocklist; whether there is such a list, its catalogue tells. */
+/** The id of a blocklist; whether it exists is checked against the catalogue. */
 export const listId = (text: string): Result<string, string> =>
-  /^[a-z0-9-]{1,64}$/.test(text) ? ok(text) : err("must be lower-case letters, digits and hyphens");
+  /^[a-z0-9-]{1,64}$/.test(text) ? ok(text) : err("is not a list id of lower-case letters, digits and hyphens");
 
 /** A comma list of `list=key`. */
 export const listKeys = z.string().transform((text, context) => {
@@ -181,21 +196,22 @@ export const listKeys = z.string().transform((text, context) => {
 /** A path of a comma list: any text. */
 export const filePath = (text: string): Result<string, string> => ok(text);
 
-/** Where the networks of addresses are asked for. */
-export const asnLookup = z.enum(["dns", "off"], { error: "dns or off is needed" });
+/** One of a few words. */
+export const oneOf = <const Words extends readonly string[]>(words: Words) =>
+  z.enum(words, { error: ({ input }) => `${quote(input)} is not one of ${words.join(", ")}` });
 
 /** `on` or `off`. */
-export const onOff = z.enum(["on", "off"], { error: "on or off is needed" }).transform((text) => text === "on");
+export const onOff = oneOf(["on", "off"]).transform((text) => text === "on");
 
 const SUBMISSION_PORT = 587;
 const SUBMISSIONS_PORT = 465;
 
-/** `smtp://user:password@host:port` (STARTTLS where offered) or `smtps://…`; all but the host may be left out. */
+/** `smtp://user:password@host:port` (STARTTLS where offered) or `smtps://…`; all but the host is optional. */
 export const smtpUrl = z.string().transform((text, context): SmtpRelay => {
   const url = URL.canParse(text) ? new URL(text) : null;
   const isBare = url !== null && /^\/?$/.test(url.pathname) && url.search === "" && url.hash === "";
   if (url === null || !isBare || !/^smtps?:$/.test(url.protocol) || url.hostname === "") {
-    context.addIssue({ code: "custom", message: "a URL such as smtp://user:password@mail.example.com:587 is needed" });
+    context.addIssue({ code: "custom", message: "must be a URL such as smtp://user:password@mail.example.com:587" });
     return z.NEVER;
   }
   const implicitTls = url.protocol === "smtps:";
@@ -208,7 +224,7 @@ export const smtpUrl = z.string().transform((text, context): SmtpRelay => {
   };
 });
 
-/** A percent sign that begins no escape stands for itself: it may well be part of a password. */
+/** Decodes percent escapes; a percent sign that begins none is kept, because it may be part of a password. */
 const unescapeLeniently = (text: string): string =>
   new URLSearchParams(`text=${text.replaceAll("+", "%2B").replaceAll("&", "%26")}`).get("text") ?? text;
 
@@ -220,4 +236,6 @@ export const formatRelay = ({ host, port, implicitTls }: SmtpRelay): string =>
 export const notifyFrom = z
   .string()
   .trim()
-  .refine((text) => parseAddress(text).ok, "an address such as postwarden@example.com is needed");
+  .refine((text) => parseAddress(text).ok, {
+    error: ({ input }) => `${quote(input)} is not an email address such as postwarden@example.com`,
+  });
