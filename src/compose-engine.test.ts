@@ -48,7 +48,7 @@ describe("settings about blocklists that do not fit", () => {
         settings: { DNS_SERVERS: "127.0.0.1:9", PORT: "0", ...settings },
       });
       expect({ status, out }).toEqual({ status: 1, out: "" });
-      expect(err.split("\n")).toEqual(["postwarden: The settings do not fit:", ...sentences] as string[]);
+      expect(err.split("\n")).toEqual(["postwarden: Invalid settings:", ...sentences] as string[]);
       expect(err).not.toContain(KEY);
     }
   };
@@ -99,7 +99,7 @@ describe("settings about blocklists that do not fit", () => {
   });
 
   test("a signal that is neither on nor off", async () => {
-    await expectRefused({ DNSBL_SIGNAL: "yes" }, [about("DNSBL_SIGNAL", "on or off is needed")]);
+    await expectRefused({ DNSBL_SIGNAL: "yes" }, [about("DNSBL_SIGNAL", "is not one of on, off")]);
   });
 });
 

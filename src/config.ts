@@ -79,7 +79,7 @@ const settings = {
   tlsCertPath: setting("TLS_CERT", optional(text)),
   tlsKeyPath: setting("TLS_KEY", optional(text)),
   trustedProxies: setting("TRUSTED_PROXIES", list(cidr).prefault("")),
-  dnsServers: formatted("DNS_SERVERS", optional(dnsServers), (servers) => servers && servers.map(formatServer)),
+  dnsServers: formatted("DNS_SERVERS", optional(dnsServers), (servers) => servers?.map(formatServer) ?? null),
   heloName: setting(
     "HELO_NAME",
     heloName.default(() => ownHostName()),

@@ -4,11 +4,12 @@ import { type AccountProblem, describeAccountProblem, isBalanced, type Statement
 import type { Account } from "../accounts/store.ts";
 import { isoTime } from "../base/clock.ts";
 import { PLAN_NAMES, type PlanName, rateOf } from "../billing/plans.ts";
+import { addCommand, addGroup } from "./command.ts";
 import { CommandFailed, type Io, print, UsageError } from "./io.ts";
 import { table } from "./terminal-text.ts";
 import { administer, type Administration } from "./data-directory.ts";
 
-const shown = ({ ledger, store }: Administration, account: Account) => {
+const accountView = ({ ledger, store }: Administration, account: Account) => {
   const { perSecond, burst } = rateOf(account.plan);
   return {
     id: account.id,
@@ -21,11 +22,14 @@ const shown = ({ ledger, store }: Administration, account: Account) => {
   };
 };
 
+type AccountView = ReturnType<typeof accountView>;
+
 const HEADINGS = ["ACCOUNT", "PLAN", "AVAILABLE", "HELD", "REQUESTS/S", "KEYS", "CREATED"];
 
-const asText = (account: ReturnType<typeof shown>): string => table(HEADINGS, [rowOf(account)]);
+const printAccount = (io: Io, json: boolean | undefined, account: AccountView): void =>
+  print(io, json, account, () => table(HEADINGS, [rowOf(account)]));
 
-const rowOf = ({ name, plan, credits, limits, keys, created_at }: ReturnType<typeof shown>): string[] => [
+const rowOf = ({ name, plan, credits, limits, keys, created_at }: AccountView): string[] => [
   name,
   plan,
   String(credits.available),
@@ -35,127 +39,144 @@ const rowOf = ({ name, plan, credits, limits, keys, created_at }: ReturnType<typ
   created_at,
 ];
 
-const failed = (problem: AccountProblem): Error => {
+const accountError = (problem: AccountProblem): Error => {
   const message = describeAccountProblem(problem);
   const isUsage = problem === "name_invalid" || problem === "credits_invalid";
   return isUsage ? new UsageError(message, problem) : new CommandFailed(message, problem);
 };
 
+const PLANS = [...PLAN_NAMES];
+
 /** `accounts list | create | show | set-plan` */
 export const addAccountCommands = (program: Command, io: Io): void => {
-  const group = program.command("accounts").description("the accounts that own keys and credits");
-  const plans = [...PLAN_NAMES];
+  const group = addGroup(program, "accounts", {
+    description: "Create and show the accounts that own keys and credits.",
+    example: "accounts list",
+  });
+  addAccountList(group, io);
+  addAccountCreate(group, io);
+  addAccountShow(group, io);
+  addAccountSetPlan(group, io);
+};
 
-  group
-    .command("list")
-    .description("all accounts with plan and credits")
-    .option("--json", "print JSON")
-    .action(({ json }) =>
-      administer(io, (administration) => {
-        const { store, snapshot } = administration;
-        const accounts = snapshot(() => store.listAccounts().map((account) => shown(administration, account)));
-        print(io, json, { accounts }, () => table(HEADINGS, accounts.map(rowOf)));
-      }),
-    );
+const addAccountList = (group: Command, io: Io): Command =>
+  addCommand(group, "list", {
+    description: "List all accounts with their plan and credits.",
+    example: "accounts list",
+  }).action(({ json }) =>
+    administer(io, (administration) => {
+      const { store, snapshot } = administration;
+      const accounts = snapshot(() => store.listAccounts().map((account) => accountView(administration, account)));
+      print(io, json, { accounts }, () => table(HEADINGS, accounts.map(rowOf)));
+    }),
+  );
 
-  group
-    .command("create")
-    .description("a new account, with 100 free credits")
-    .argument("<name>", "its name")
-    .addOption(new Option("--plan <plan>", "rate limit of its keys").choices(plans).default("free"))
-    .option("--json", "print JSON")
+const addAccountCreate = (group: Command, io: Io): Command =>
+  addCommand(group, "create", {
+    description: "Create an account with 100 free credits.",
+    example: "accounts create acme --plan growth",
+  })
+    .argument("<name>", "name of the account")
+    .addOption(
+      new Option("--plan <plan>", "plan, which sets the rate limit of its keys").choices(PLANS).default("free"),
+    )
     .action((name: string, { plan, json }: { plan: PlanName; json?: boolean }) =>
       administer(
         io,
         (administration) => {
           const created = administration.accounts.create(name, plan);
-          if (!created.ok) throw failed(created.error);
-          const account = shown(administration, created.value);
-          print(io, json, account, () => asText(account));
+          if (!created.ok) throw accountError(created.error);
+          printAccount(io, json, accountView(administration, created.value));
         },
         "create",
       ),
     );
 
-  group
-    .command("show")
-    .description("one account")
-    .argument("<name>", "its name")
-    .option("--json", "print JSON")
+const addAccountShow = (group: Command, io: Io): Command =>
+  addCommand(group, "show", {
+    description: "Show the plan, credits and limits of an account.",
+    example: "accounts show acme",
+  })
+    .argument("<name>", "name of the account")
     .action((name: string, { json }) =>
       administer(io, (administration) => {
         const account = administration.snapshot(() => {
           const found = administration.store.findAccountByName(name);
-          return found === undefined ? undefined : shown(administration, found);
+          return found === undefined ? undefined : accountView(administration, found);
         });
-        if (account === undefined) throw failed("unknown_account");
-        print(io, json, account, () => asText(account));
+        if (account === undefined) throw accountError("unknown_account");
+        printAccount(io, json, account);
       }),
     );
 
-  group
-    .command("set-plan")
-    .description("another plan, from the next request on")
-    .argument("<name>", "the account")
-    .addArgument(new Argument("<plan>", "the plan").choices(plans))
-    .option("--json", "print JSON")
+const addAccountSetPlan = (group: Command, io: Io): Command =>
+  addCommand(group, "set-plan", {
+    description: "Change the plan of an account, effective from its next request.",
+    example: "accounts set-plan acme scale",
+  })
+    .argument("<name>", "name of the account")
+    .addArgument(new Argument("<plan>", "the new plan").choices(PLANS))
     .action((name: string, plan: PlanName, { json }) =>
       administer(io, (administration) => {
         const changed = administration.accounts.setPlan(name, plan);
-        if (!changed.ok) throw failed(changed.error);
-        const account = shown(administration, changed.value);
-        print(io, json, account, () => asText(account));
+        if (!changed.ok) throw accountError(changed.error);
+        printAccount(io, json, accountView(administration, changed.value));
       }),
     );
-};
 
 /** `credits show | grant` */
 export const addCreditCommands = (program: Command, io: Io): void => {
-  const group = program.command("credits").description("credits of an account: one pays one verified address");
+  const group = addGroup(program, "credits", {
+    description: "Show and grant credits; verifying an address costs one.",
+    example: "credits show acme",
+  });
+  addCreditsShow(group, io);
+  addCreditsGrant(group, io);
+};
 
-  const asBalanceText = ({ account, available, held, granted, spent }: Omit<Statement, "ledger">) =>
-    table(
+const printBalance = (io: Io, json: boolean | undefined, { ledger: _, ...balance }: Statement): void =>
+  print(io, json, balance, () => {
+    const { account, available, held, granted, spent } = balance;
+    return table(
       ["ACCOUNT", "AVAILABLE", "HELD", "GRANTED", "SPENT"],
-      [[account, String(available), String(held), String(granted), String(spent)]],
+      [[account, ...[available, held, granted, spent].map(String)]],
     );
+  });
 
-  group
-    .command("show")
-    .description("the balance, checked against the sum of the ledger")
-    .argument("<name>", "the account")
-    .option("--json", "print JSON")
+const addCreditsShow = (group: Command, io: Io): Command =>
+  addCommand(group, "show", {
+    description: "Show the balance of an account and check it against its ledger.",
+    example: "credits show acme",
+  })
+    .argument("<name>", "name of the account")
     .action((name: string, { json }) =>
       administer(io, (administration) => {
         const statement = administration.accounts.statement(name);
-        if (!statement.ok) throw failed(statement.error);
-        const { ledger, ...balance } = statement.value;
+        if (!statement.ok) throw accountError(statement.error);
         if (!isBalanced(statement.value)) {
+          const { available, held, ledger } = statement.value;
           throw new CommandFailed(
-            `The ledger's sum (${ledger.available} available, ${ledger.held} held) is not the balance (${balance.available}, ${balance.held}). Restore a backup and report this.`,
+            `The ledger adds up to ${ledger.available} available and ${ledger.held} held, but the balance is ${available} and ${held}. Restore a backup and report this.`,
             "ledger_mismatch",
           );
         }
-        print(io, json, balance, () => asBalanceText(balance));
+        printBalance(io, json, statement.value);
       }),
     );
 
-  group
-    .command("grant")
-    .description("add credits")
-    .argument("<name>", "the account")
-    .argument("<credits>", "how many")
-    .option("--note <text>", "why, for the ledger", "granted on the command line")
-    .option("--json", "print JSON")
+const addCreditsGrant = (group: Command, io: Io): Command =>
+  addCommand(group, "grant", {
+    description: "Add credits to an account.",
+    example: 'credits grant acme 5000 --note "invoice 17"',
+  })
+    .argument("<name>", "name of the account")
+    .argument("<credits>", "number of credits")
+    .option("--note <text>", "reason, kept in the ledger", "granted on the command line")
     .action((name: string, credits: string, { note, json }: { note: string; json?: boolean }) =>
       administer(io, (administration) => {
-        const granted = administration.accounts.grantCredits(
-          name,
-          /^\d+$/.test(credits) ? Number(credits) : Number.NaN,
-          note,
-        );
-        if (!granted.ok) throw failed(granted.error);
-        const { ledger: _, ...balance } = granted.value;
-        print(io, json, balance, () => asBalanceText(balance));
+        const amount = /^\d+$/.test(credits) ? Number(credits) : Number.NaN;
+        const granted = administration.accounts.grantCredits(name, amount, note);
+        if (!granted.ok) throw accountError(granted.error);
+        printBalance(io, json, granted.value);
       }),
     );
-};

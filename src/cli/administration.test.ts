@@ -117,6 +117,6 @@ describe("keys", () => {
     await run(["accounts", "create", "hans"]);
     const { out } = await run(["keys", "create", "--account", "hans", "--mode", "live"]);
     expect(readApiKey(out.split("\n")[0] ?? "")).toEqual({ mode: "live" });
-    expect(out).toContain("shown this once");
+    expect(out).toContain("shown only once");
   });
 });

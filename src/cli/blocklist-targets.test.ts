@@ -18,14 +18,14 @@ beforeAll(async () => {
 describe("blocklist targets", () => {
   test("are added, and imported from CSV with what was wrong in it", async () => {
     const added = await targets("add", "listed.example", "1.2.3.0/29", "--label", "ours");
-    expect(added).toMatchObject({ status: 0, out: "2 added, 0 watched before, 0 invalid." });
+    expect(added).toMatchObject({ status: 0, out: "2 added, 0 already monitored, 0 invalid." });
     const file = join(folder, "targets.csv");
     writeFileSync(file, "target,label\nclean.example,web\n10.0.0.1,\nlisted.example,\n");
     const imported = await targets("import", file);
     expect(imported.status).toBe(1);
-    expect(imported.out).toMatch(/^1 added, 1 watched before, 1 invalid\.\n {2}row 2, 10\.0\.0\.1: .*public/);
+    expect(imported.out).toMatch(/^1 added, 1 already monitored, 1 invalid\.\n {2}row 2, 10\.0\.0\.1: .*public/);
     const piped = await run(["blocklist", "targets", "import", "-", ...OF], { stdin: ["8.8.8.8"] });
-    expect(piped).toMatchObject({ status: 0, out: "1 added, 0 watched before, 0 invalid." });
+    expect(piped).toMatchObject({ status: 0, out: "1 added, 0 already monitored, 0 invalid." });
     expect((await targets("import", join(folder, "none.csv"))).status).toBe(1);
     expect((await targets("import", file, "--alert-severity-min", "bad")).status).toBe(2);
   });
@@ -59,7 +59,7 @@ describe("blocklist targets", () => {
     expect(await targetsJson("list", "--status", "listed")).toMatchObject({ targets: [{}, {}] });
     expect((await targets("list", "--limit", "0")).status).toBe(2);
     const live = await run(["blocklist", "targets", "list", "--account", "anna"]);
-    expect(live).toMatchObject({ status: 0, out: "There are no such targets." });
+    expect(live).toMatchObject({ status: 0, out: "No targets." });
     expect((await run(["blocklist", "targets", "list", "--account", "nobody"])).status).toBe(1);
   });
 

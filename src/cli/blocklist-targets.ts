@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { type Command, Option } from "commander";
 import { systemClock } from "../base/clock.ts";
 import { createLog } from "../base/log.ts";
-import { isId, type KeyMode } from "../base/secrets.ts";
+import { isId } from "../base/secrets.ts";
 import { batchView, ordersOf, readCsvBatch } from "../blocklist/batch.ts";
 import { severityRankOf } from "../blocklist/severity.ts";
 import { type Owner, TARGET_STATUSES, type TargetRow, type TargetStatus } from "../blocklist/store.ts";
@@ -13,22 +13,17 @@ import { SEVERITIES, type Severity } from "../dnsbl/blocklist.ts";
 import { createUrlPolicy } from "../net/fetch-url.ts";
 import { webhookUrlSchema } from "../webhooks/schemas.ts";
 import { table } from "./terminal-text.ts";
-import { CommandFailed, type Io, print, UsageError } from "./io.ts";
+import { type AccountOptions, addCommand, addGroup, ofAccount, readLimit } from "./command.ts";
+import { CommandFailed, describeFileError, type Io, print } from "./io.ts";
 import { accountIdOf, loadConfig, openDatabase } from "./data-directory.ts";
 
 type Blocklist = ReturnType<typeof composeTargets>;
 type TargetView = ReturnType<Targets["view"]>;
 
-interface Wanted {
-  readonly account: string;
-  readonly mode: KeyMode;
-  readonly json?: boolean;
-}
-
 const SHOWN_DEFAULT = 100;
 const SHOWN_MAX = 10_000;
 const LISTINGS_SHOWN_MAX = 3;
-/** Status with which a command ends that found something at least as bad as `--fail-on`. */
+/** Exit status when something is listed that is at least as severe as `--fail-on`. */
 const EXIT_LISTED = 3;
 
 const HEADINGS = ["SEVERITY", "TARGET", "STATUS", "LISTED ON", "SINCE", "LABEL"];
@@ -42,9 +37,9 @@ const rowOf = ({ severity, value, status, listings, listed_on, label }: TargetVi
 };
 
 const targetTable = (views: readonly TargetView[], io: Io): string =>
-  views.length === 0 ? "There are no such targets." : table(HEADINGS, views.map(rowOf), io.columns);
+  views.length === 0 ? "No targets." : table(HEADINGS, views.map(rowOf), io.columns);
 
-/** Fails with status 3 when one of `found` is at least as bad as `min`. */
+/** Fails with status 3 when one of `found` is at least as severe as `min`. */
 export const failOnSeverity = (
   min: Severity | undefined,
   found: ReadonlyArray<{ readonly name: string; readonly severity: Severity | null }>,
@@ -53,16 +48,16 @@ export const failOnSeverity = (
   const bad = found.filter(({ severity }) => severity !== null && severityRankOf(severity) >= severityRankOf(min));
   const names = [...new Set(bad.map(({ name }) => name))];
   if (names.length === 0) return;
-  throw new CommandFailed(`Listed with severity ${min} or worse: ${names.join(", ")}`, "listed", EXIT_LISTED);
+  throw new CommandFailed(`Listed with severity ${min} or higher: ${names.join(", ")}`, "listed", EXIT_LISTED);
 };
 
 /** `--fail-on`, for commands that find listings. */
 export const failOnOption = (): Option =>
-  new Option("--fail-on <severity>", "end with status 3 when something is listed that is at least this bad").choices([
-    ...SEVERITIES,
-  ]);
+  new Option("--fail-on <severity>", "end with status 3 when something is listed with this severity or higher").choices(
+    [...SEVERITIES],
+  );
 
-/** The rows of a walk, up to `limit`. */
+/** The rows of a paged query, up to `limit`. */
 const readUpTo = (read: ReturnType<Targets["listWorst"]>, limit: number): TargetRow[] => {
   const rows: TargetRow[] = [];
   let behind: string | null = null;
@@ -78,7 +73,10 @@ const findByName = (targets: Targets, owner: Owner, text: string): TargetRow => 
   if (isId(text)) return targets.find(owner, text);
   const [found] = readUpTo(targets.listWorst(owner, { value: text }), 1);
   if (found === undefined)
-    throw new CommandFailed(`${text} is not watched. \`blocklist targets list\` shows what is.`, "unknown_target");
+    throw new CommandFailed(
+      `${text} is not monitored. \`postwarden blocklist targets list\` shows all targets.`,
+      "unknown_target",
+    );
   return found;
 };
 
@@ -86,13 +84,7 @@ const addedText = ({ created, exists, invalid, results }: ReturnType<typeof batc
   const problems = results
     .filter(({ status }) => status === "invalid")
     .map(({ row, given, problem }) => `  row ${row}, ${given}: ${problem}`);
-  return [`${created} added, ${exists} watched before, ${invalid} invalid.`, ...problems].join("\n");
-};
-
-const readLimit = (text: string): number => {
-  const limit = /^\d{1,9}$/.test(text) ? Number(text) : 0;
-  if (limit < 1 || limit > SHOWN_MAX) throw new UsageError(`--limit is a whole number from 1 to ${SHOWN_MAX}.`);
-  return limit;
+  return [`${created} added, ${exists} already monitored, ${invalid} invalid.`, ...problems].join("\n");
 };
 
 const readFileOrStdin = async (io: Io, path: string): Promise<string> => {
@@ -104,14 +96,14 @@ const readFileOrStdin = async (io: Io, path: string): Promise<string> => {
   try {
     return readFileSync(path, "utf8");
   } catch (error) {
-    throw new CommandFailed(`${path} cannot be read: ${error instanceof Error ? error.message : error}`, "file");
+    throw new CommandFailed(describeFileError(path, error), "file");
   }
 };
 
 /** Runs `work` with the targets of an account of the data directory. */
 const withTargets = async (
   io: Io,
-  { account, mode }: Wanted,
+  { account, mode }: AccountOptions,
   work: (blocklist: Blocklist, owner: Owner) => Promise<void>,
 ): Promise<void> => {
   const config = loadConfig(io);
@@ -128,95 +120,129 @@ const withTargets = async (
   }
 };
 
-/** Adds what is common to all of these commands. */
-const ofAccount = (command: Command): Command =>
-  command
-    .requiredOption("--account <name>", "the account")
-    .addOption(new Option("--mode <mode>", "targets of live or of test keys").choices(["live", "test"]).default("live"))
-    .option("--json", "print JSON");
+interface ListOptions extends AccountOptions {
+  readonly status?: TargetStatus;
+  readonly severity?: Severity;
+  readonly label?: string;
+  readonly limit: string;
+}
 
-interface AddOptions extends Wanted {
+interface AddOptions extends AccountOptions {
   readonly label?: string;
   readonly alertSeverityMin?: Severity;
 }
 
-const addAll = async (io: Io, wanted: AddOptions, textOf: () => Promise<string>): Promise<void> => {
+const addAll = async (io: Io, options: AddOptions, textOf: () => Promise<string>): Promise<void> => {
   const text = await textOf();
   const webhookUrl = webhookUrlSchema(createUrlPolicy(loadConfig(io).webhookAllowNetworks));
   const common = {
-    ...(wanted.label === undefined ? {} : { label: wanted.label }),
-    ...(wanted.alertSeverityMin === undefined ? {} : { alert_severity_min: wanted.alertSeverityMin }),
+    ...(options.label === undefined ? {} : { label: options.label }),
+    ...(options.alertSeverityMin === undefined ? {} : { alert_severity_min: options.alertSeverityMin }),
   };
-  await withTargets(io, wanted, async ({ targets }, owner) => {
+  await withTargets(io, options, async ({ targets }, owner) => {
     const rows = await readCsvBatch(text, common, webhookUrl);
     const view = batchView(rows, await targets.addMany(owner, ordersOf(rows)));
-    print(io, wanted.json, view, () => addedText(view));
+    print(io, options.json, view, () => addedText(view));
     if (view.invalid > 0)
       throw new CommandFailed(`${view.invalid} of ${rows.length} rows were not added.`, "invalid_rows");
   });
 };
 
-/** `blocklist targets list | add | import | check | remove`: what an account watches, in the database itself. */
+/** `blocklist targets list | add | import | check | remove`: what an account monitors, in the database. */
 export const addTargetCommands = (blocklist: Command, io: Io): void => {
-  const group = blocklist.command("targets").description("list, add, check and remove what an account watches");
+  const group = addGroup(blocklist, "targets", {
+    description: "List, add, check and remove the targets that an account monitors.",
+    example: "blocklist targets list --account acme",
+  });
+  addTargetList(group, io);
+  withAddOptions(
+    addCommand(group, "add", {
+      description: "Monitor domains, IP addresses and ranges of IPv4 addresses.",
+      example: "blocklist targets add example.com 192.0.2.1 --account acme",
+    }),
+  )
+    .argument("<target...>", "such as example.com, 192.0.2.1 or 192.0.2.0/24")
+    .action((given: string[], options: AddOptions) => addAll(io, options, async () => given.join("\n")));
+  withAddOptions(
+    addCommand(group, "import", {
+      description: "Monitor the targets in a CSV file (target,label,webhook_url,alert_severity_min).",
+      example: "blocklist targets import targets.csv --account acme",
+    }),
+  )
+    .argument("<file>", "path of the file; - is standard input")
+    .action((path: string, options: AddOptions) => addAll(io, options, () => readFileOrStdin(io, path)));
+  addTargetCheck(group, io);
+  addTargetRemove(group, io);
+};
 
-  ofAccount(group.command("list").description("show targets, the worst first"))
-    .addOption(new Option("--status <status>", "only those").choices([...TARGET_STATUSES]))
-    .addOption(new Option("--severity <severity>", "only those at least this bad").choices([...SEVERITIES]))
-    .option("--label <text>", "only those with this label")
+const withAddOptions = (command: Command): Command =>
+  ofAccount(command, "targets")
+    .option("--label <text>", "label of targets that have none")
+    .addOption(new Option("--alert-severity-min <severity>", "send no alerts below this").choices([...SEVERITIES]));
+
+const addTargetList = (group: Command, io: Io): Command =>
+  ofAccount(
+    addCommand(group, "list", {
+      description: "List targets, most severe first.",
+      example: "blocklist targets list --account acme --status listed",
+    }),
+    "targets",
+  )
+    .addOption(new Option("--status <status>", "only this status").choices([...TARGET_STATUSES]))
+    .addOption(new Option("--severity <severity>", "only this severity or higher").choices([...SEVERITIES]))
+    .option("--label <text>", "only this label")
     .option("--limit <n>", `how many, up to ${SHOWN_MAX}`, String(SHOWN_DEFAULT))
-    .action((wanted: Wanted & { status?: TargetStatus; severity?: Severity; label?: string; limit: string }) =>
-      withTargets(io, wanted, async ({ targets }, owner) => {
-        const { status, severity, label } = wanted;
+    .action((options: ListOptions) =>
+      withTargets(io, options, async ({ targets }, owner) => {
+        const { status, severity, label } = options;
         const severityRankMin = severity === undefined ? undefined : severityRankOf(severity);
-        const rows = readUpTo(targets.listWorst(owner, { status, label, severityRankMin }), readLimit(wanted.limit));
+        const limit = readLimit(options.limit, SHOWN_MAX);
+        const rows = readUpTo(targets.listWorst(owner, { status, label, severityRankMin }), limit);
         const views = rows.map(targets.view);
-        print(io, wanted.json, { targets: views }, () => targetTable(views, io));
+        print(io, options.json, { targets: views }, () => targetTable(views, io));
       }),
     );
 
-  const adding = (command: Command): Command =>
-    ofAccount(command)
-      .option("--label <text>", "a label for those without one")
-      .addOption(new Option("--alert-severity-min <severity>", "send nothing below it").choices([...SEVERITIES]));
-
-  adding(group.command("add").description("watch domains, addresses and ranges of IPv4 addresses"))
-    .argument("<target...>", "such as example.com, 192.0.2.1 or 192.0.2.0/24")
-    .action((given: string[], wanted: AddOptions) => addAll(io, wanted, async () => given.join("\n")));
-
-  adding(
-    group.command("import").description("watch what a CSV file lists (target,label,webhook_url,alert_severity_min)"),
+const addTargetCheck = (group: Command, io: Io): Command =>
+  ofAccount(
+    addCommand(group, "check", {
+      description: "Check targets now and store the result.",
+      example: "blocklist targets check example.com --account acme --fail-on high",
+    }),
+    "targets",
   )
-    .argument("<file>", "the file, or - for standard input")
-    .action((path: string, wanted: AddOptions) => addAll(io, wanted, () => readFileOrStdin(io, path)));
-
-  ofAccount(group.command("check").description("check targets now, and record the result"))
-    .argument("<target...>", "targets, or their ids")
+    .argument("<target...>", "targets or their ids")
     .addOption(failOnOption())
-    .action((given: string[], wanted: Wanted & { failOn?: Severity }) =>
-      withTargets(io, wanted, async ({ targets, check }, owner) => {
+    .action((given: string[], options: AccountOptions & { failOn?: Severity }) =>
+      withTargets(io, options, async ({ targets, check }, owner) => {
         const found = given.map((text) => findByName(targets, owner, text));
         const views: TargetView[] = [];
         for (const target of found) {
           const finished = await check(target);
           if (finished !== null) views.push(targets.view(finished));
         }
-        print(io, wanted.json, { targets: views }, () => targetTable(views, io));
+        print(io, options.json, { targets: views }, () => targetTable(views, io));
         failOnSeverity(
-          wanted.failOn,
+          options.failOn,
           views.map(({ value, severity }) => ({ name: value, severity })),
         );
       }),
     );
 
-  ofAccount(group.command("remove").description("stop watching targets, and remove their history"))
-    .argument("<target...>", "targets, or their ids")
-    .action((given: string[], wanted: Wanted) =>
-      withTargets(io, wanted, async ({ targets }, owner) => {
+const addTargetRemove = (group: Command, io: Io): Command =>
+  ofAccount(
+    addCommand(group, "remove", {
+      description: "Stop monitoring targets and delete their history.",
+      example: "blocklist targets remove example.com --account acme",
+    }),
+    "targets",
+  )
+    .argument("<target...>", "targets or their ids")
+    .action((given: string[], options: AccountOptions) =>
+      withTargets(io, options, async ({ targets }, owner) => {
         const found = given.map((text) => findByName(targets, owner, text));
         for (const { id } of found) await targets.remove(owner, id);
         const removed = found.map(({ value }) => value);
-        print(io, wanted.json, { removed }, () => `${removed.length} removed.`);
+        print(io, options.json, { removed }, () => `${removed.length} removed.`);
       }),
     );
-};

@@ -8,17 +8,15 @@ import type { Dnsbl } from "../dnsbl/dnsbl.ts";
 import type { ListOutcome } from "../dnsbl/lookup.ts";
 import type { Target } from "../dnsbl/query-name.ts";
 import { catalogueView } from "../blocklist/list-view.ts";
+import { addCommand, addGroup } from "./command.ts";
 import { addTargetCommands, failOnOption, failOnSeverity } from "./blocklist-targets.ts";
 import { CommandFailed, type Io, print, UsageError } from "./io.ts";
 import { table } from "./terminal-text.ts";
 import { loadConfig } from "./data-directory.ts";
 
-interface Asking {
-  readonly lists: readonly Blocklist[];
-  readonly dnsbl: Dnsbl;
-}
+type Lookups = ReturnType<typeof composeLookups>;
 
-/** What one list said of a target, as JSON shows it. */
+/** The result of one list for a target, as JSON shows it. */
 const resultOf = (outcome: ListOutcome, lists: readonly Blocklist[]) => ({
   list: outcome.list,
   outcome: outcome.outcome,
@@ -40,8 +38,8 @@ const statusOf = (outcomes: readonly ListOutcome[]): "listed" | "clean" | "unkno
   return outcomes.some(({ outcome }) => outcome === "not_listed") ? "clean" : "unknown";
 };
 
-/** Asked as if nothing was known before, so that a listing is confirmed before users are notified. */
-const checkTarget = async ({ lists, dnsbl }: Asking, target: Target) => {
+/** Checks a target without a previous state, so that every listing is confirmed before it is reported. */
+const checkTarget = async (dnsbl: Dnsbl, lists: readonly Blocklist[], target: Target) => {
   const outcomes = await dnsbl.lookup.checkAll(target, lists, { previous: [] });
   return {
     target: target.value,
@@ -53,9 +51,9 @@ const checkTarget = async ({ lists, dnsbl }: Asking, target: Target) => {
 };
 type Checked = Awaited<ReturnType<typeof checkTarget>>;
 
-const HEADINGS = ["SEVERITY", "LIST", "ANSWER", "WHAT IT MEANS"];
+const HEADINGS = ["SEVERITY", "LIST", "RESULT", "MEANING"];
 
-/** The worst first; addresses of delisting pages stand below, where nothing breaks them. */
+/** The most severe first; delisting URLs come last, on lines of their own so that they are not wrapped. */
 const asText = ({ target, status, results }: Checked, columns: number): string => {
   const listed = results
     .flatMap(({ listings, delist_url }) => listings.map((listing) => ({ ...listing, delist_url })))
@@ -66,7 +64,7 @@ const asText = ({ target, status, results }: Checked, columns: number): string =
     ...others.map(({ list, outcome, reason }) => ["", list, outcome, reason ?? ""]),
   ];
   const clean = results.filter(({ outcome }) => outcome === "not_listed").length;
-  const head = `${target}: ${status} (${clean} of ${results.length} lists say: not listed)`;
+  const head = `${target}: ${status} (${clean} of ${results.length} lists: not listed)`;
   const delisting = listed.flatMap(({ id, delist_url }) => (delist_url === null ? [] : [`  ${id}: ${delist_url}`]));
   return [
     head,
@@ -75,7 +73,7 @@ const asText = ({ target, status, results }: Checked, columns: number): string =
   ].join("\n");
 };
 
-const parseOrRefuse = (text: string): Target => {
+const parseTargetArgument = (text: string): Target => {
   const parsed = parseTarget(text, "live");
   if (parsed.ok) return parsed.value;
   throw new UsageError(`"${text}": ${parsed.error}`, "target");
@@ -83,37 +81,43 @@ const parseOrRefuse = (text: string): Target => {
 
 /** `blocklist check | lists`, which need no server and no database, and `blocklist targets`. */
 export const addBlocklistCommands = (program: Command, io: Io): void => {
-  const group = program
-    .command("blocklist")
-    .description("DNS blocklists: is something listed, which lists can be believed, what an account watches");
+  const group = addGroup(program, "blocklist", {
+    description: "Query DNS blocklists and manage the targets that an account monitors.",
+    example: "blocklist check 192.0.2.1 example.com",
+  });
   addTargetCommands(group, io);
+  addBlocklistCheck(group, io);
+  addBlocklistLists(group, io);
+};
 
-  const withLookups = async <T>(work: (lookups: ReturnType<typeof composeLookups>) => Promise<T>): Promise<T> => {
-    const config = loadConfig(io);
-    const platform = systemPlatform(config);
-    // A second query is to reach the list, as in the service.
-    const resolver = freshResolverOf(config);
-    try {
-      return await work(composeLookups(config, { ...platform, resolver }));
-    } finally {
-      resolver.close();
-      platform.close();
-    }
-  };
+const withLookups = async (io: Io, work: (lookups: Lookups) => Promise<void>): Promise<void> => {
+  const config = loadConfig(io);
+  const platform = systemPlatform(config);
+  // Uncached, so that a confirming query reaches the list, as in the service.
+  const resolver = freshResolverOf(config);
+  try {
+    await work(composeLookups(config, { ...platform, resolver }));
+  } finally {
+    resolver.close();
+    platform.close();
+  }
+};
 
-  group
-    .command("check")
-    .description("ask every enabled list about domains and IP addresses")
+const addBlocklistCheck = (group: Command, io: Io): Command =>
+  addCommand(group, "check", {
+    description: "Query every enabled list for domains and IP addresses.",
+    example: "blocklist check 192.0.2.1 example.com --fail-on high",
+    json: "print one JSON object per target",
+  })
     .argument("<target...>", "domains and IP addresses")
     .addOption(failOnOption())
-    .option("--json", "print a JSON object a line")
     .action(async (given: string[], { json, failOn }: { json?: boolean; failOn?: Severity }) => {
-      const targets = given.map(parseOrRefuse);
+      const targets = given.map(parseTargetArgument);
       const found: Array<{ name: string; severity: Severity }> = [];
-      await withLookups(async ({ catalogue, dnsbl }) => {
+      await withLookups(io, async ({ catalogue, dnsbl }) => {
         const lists = catalogue.lists.filter(isEnabled);
         for (const target of targets) {
-          const checked = await checkTarget({ lists, dnsbl }, target);
+          const checked = await checkTarget(dnsbl, lists, target);
           print(io, json, checked, () => asText(checked, io.columns));
           for (const { listings } of checked.results)
             found.push(...listings.map(({ severity }) => ({ name: checked.target, severity })));
@@ -122,13 +126,14 @@ export const addBlocklistCommands = (program: Command, io: Io): void => {
       failOnSeverity(failOn, found);
     });
 
-  group
-    .command("lists")
-    .description("the lists of the catalogue")
-    .option("--test", "ask every enabled list for its test points, through your resolver")
-    .option("--json", "print JSON")
+const addBlocklistLists = (group: Command, io: Io): Command =>
+  addCommand(group, "lists", {
+    description: "Show the lists of the catalogue and who may use them.",
+    example: "blocklist lists --test",
+  })
+    .option("--test", "query the test entries of every enabled list through your resolver")
     .action(({ test, json }: { test?: boolean; json?: boolean }) =>
-      withLookups(async ({ catalogue, dnsbl }) => {
+      withLookups(io, async ({ catalogue, dnsbl }) => {
         if (test) await dnsbl.health.ensureAllFresh(catalogue.lists.filter(isEnabled));
         const view = catalogueView(catalogue, dnsbl.health);
         const rows = view.lists.map(({ id, kinds, enabled, severity, health, usage }) => [
@@ -140,10 +145,13 @@ export const addBlocklistCommands = (program: Command, io: Io): void => {
           test ? (health.find(({ reason }) => reason !== null)?.reason ?? "") : (usage?.terms ?? ""),
         ]);
         print(io, json, view, () =>
-          table(["LIST", "KINDS", "ASKED", "SEVERITY", ...(test ? ["HEALTH", "WHY"] : ["WHO MAY USE IT"])], rows),
+          table(["LIST", "KINDS", "ENABLED", "SEVERITY", ...(test ? ["HEALTH", "REASON"] : ["TERMS OF USE"])], rows),
         );
-        const believed = view.lists.some(({ health }) => health.some(({ state }) => state === "healthy"));
-        if (test && !believed) throw new CommandFailed("No list can be believed through this resolver.", "unhealthy");
+        const isUsable = view.lists.some(({ health }) => health.some(({ state }) => state === "healthy"));
+        if (test && !isUsable)
+          throw new CommandFailed(
+            "No list is usable through this resolver. Set POSTWARDEN_DNS_SERVERS to a recursive resolver of your own.",
+            "unhealthy",
+          );
       }),
     );
-};

@@ -20,14 +20,14 @@ const otherDir = (name: string, write?: (path: string) => void): string => {
 /** Commands that open the database, each in its own way. */
 const OPENERS = [["accounts", "list"], ["migrate"], ["serve"], ["doctor", "--domain", "example.com"]];
 
-describe("settings that do not fit", () => {
+describe("invalid settings", () => {
   test.each([...OPENERS, ["config"], ["verify", "a@example.com"]].map((args) => [args]))("stop %j", async (args) => {
     const { status, out, err } = await run(args, { settings: { PORT: "x", PROT: "80" } });
     expect({ status, out }).toEqual({ status: 1, out: "" });
     expect(err.split("\n")).toEqual([
-      "postwarden: The settings do not fit:",
-      "  POSTWARDEN_PROT is not a setting. Did you mean POSTWARDEN_PORT?",
-      "  POSTWARDEN_PORT: a whole number from 0 to 65535 is needed.",
+      "postwarden: Invalid settings:",
+      "  POSTWARDEN_PROT: Unknown setting. Did you mean POSTWARDEN_PORT?",
+      `  POSTWARDEN_PORT: "x" is not a whole number from 0 to 65535.`,
     ]);
   });
 

@@ -2,32 +2,32 @@ import { type Clock, systemClock } from "../base/clock.ts";
 import { type Environment, processEnvironment } from "../config.ts";
 import { safeLine, safeText } from "./terminal-text.ts";
 
-/** What a command has of the world. Data goes to standard output, everything else to standard error. */
+/** The streams, environment and signals that a command uses. Data goes to standard output, everything else to standard error. */
 export interface Io {
-  /** Where the settings stand. */
+  /** The variables that settings are read from. */
   readonly environment: Environment;
   out(line: string): void;
   err(line: string): void;
-  /** Shows a text in the place of the one before it; null where standard error is no terminal. */
+  /** Replaces the status line by a text; null where standard error is not a terminal. */
   readonly status: ((text: string) => void) | null;
-  /** Bytes to standard output, as they are. */
+  /** Writes bytes to standard output unchanged. */
   write(bytes: Uint8Array): Promise<void>;
   stdin(): AsyncIterable<Uint8Array>;
   stdinLines(): AsyncIterable<string>;
   readonly stdinIsTerminal: boolean;
   readonly stdoutKind: StdoutKind;
-  /** Width of the terminal; 80 where there is none. */
+  /** Width of the terminal; 80 without one. */
   readonly columns: number;
-  /** Resolves with the name of the signal when the process is asked to end. A second one, a while later, ends it at once. */
+  /** Resolves with the name of the signal when the process is asked to stop. A second signal stops it at once. */
   untilSignal(): Promise<string>;
-  /** Runs `task` at every SIGHUP, which from then on does not end the process. */
+  /** Runs `task` at every SIGHUP, which then no longer ends the process. */
   onHangup(task: () => void): void;
 }
 
-/** Where standard output goes: `log` is kept and read by others, as the journal of systemd or the log of a container. */
+/** Where standard output goes; `log` is the journal of systemd or the log of a container, which others can read. */
 export type StdoutKind = "terminal" | "log" | "pipe";
 
-/** A command could not do what it was asked, or found what it was to fail on: one sentence for people, exit status 1 unless told. */
+/** A command failed, or found what it was told to fail on. The message is a sentence; the exit status is 1 by default. */
 export class CommandFailed extends Error {
   constructor(
     message: string,
@@ -38,7 +38,7 @@ export class CommandFailed extends Error {
   }
 }
 
-/** The command line itself is wrong: exit status 2. */
+/** The command line is wrong: exit status 2. */
 export class UsageError extends Error {
   constructor(
     message: string,
@@ -48,7 +48,7 @@ export class UsageError extends Error {
   }
 }
 
-/** A line of standard input longer than this is cut: nothing Postwarden reads comes near it. */
+/** A longer line of standard input is cut. */
 const LINE_CHARACTERS_MAX = 1_048_576;
 
 async function* linesOf(stream: ReadableStream<Uint8Array>): AsyncIterable<string> {
@@ -64,13 +64,13 @@ async function* linesOf(stream: ReadableStream<Uint8Array>): AsyncIterable<strin
   if (rest !== "") yield rest.replace(/\r$/, "");
 }
 
-/** A terminal's Ctrl-C reaches us twice where a parent forwards it: the second must not cut the polite end short. */
+/** Ctrl-C arrives twice where a parent process forwards it; the second one must not stop the process at once. */
 const FORWARDED_WITHIN_MS = 500;
-/** What a shell reports for a process that a signal ended: 128 and the signal's number. */
+/** The exit status that a shell reports for a process that a signal ended: 128 plus the number of the signal. */
 const STOP_STATUS = { SIGTERM: 143, SIGINT: 130 } as const;
 type StopSignal = keyof typeof STOP_STATUS;
 
-/** Built apart from the process, so that signals can be tried out: `onSignal` is called for each, `first` is the answer. */
+/** Handles stop signals, independent of the process for tests: call `onSignal` for each; `first` resolves with the first. */
 export const createStopSignals = (clock: Pick<Clock, "monotonicMs">, exit: (status: number) => void) => {
   const { promise: first, resolve } = Promise.withResolvers<StopSignal>();
   let firstMs: number | null = null;
@@ -88,12 +88,12 @@ export const createStopSignals = (clock: Pick<Clock, "monotonicMs">, exit: (stat
 const untilSignal = (): Promise<string> => {
   const signals = createStopSignals(systemClock, process.exit);
   for (const signal of ["SIGTERM", "SIGINT"] as const) process.on(signal, () => signals.onSignal(signal));
-  // What is sent to reopen logs or to start an inspector must not end what is under way.
+  // Signals that ask to reopen logs or to start an inspector must not end the process.
   for (const signal of ["SIGUSR1", "SIGUSR2"] as const) process.on(signal, () => undefined);
   return signals.first;
 };
 
-/** systemd sets JOURNAL_STREAM for services that write to the journal; a container's first process has the number 1. */
+/** systemd sets JOURNAL_STREAM for services that write to the journal; the first process of a container has pid 1. */
 export const stdoutKindOf = (
   isTerminal: boolean | undefined,
   { pid, environment }: { readonly pid: number; readonly environment: Environment },
@@ -102,7 +102,7 @@ export const stdoutKindOf = (
   return environment.JOURNAL_STREAM !== undefined || pid === 1 ? "log" : "pipe";
 };
 
-/** Back to the start of the line, and away with what stands there. */
+/** Returns to the start of the line and erases it. */
 const CLEAR_LINE = "\r\u001b[2K";
 
 const COLUMNS_DEFAULT = 80;
@@ -123,7 +123,7 @@ export const systemIo: Io = {
   onHangup: (task) => void process.on("SIGHUP", task),
 };
 
-/** The same streams, on which nothing reaches a terminal that it would act on: all that commands print passes here. */
+/** The same streams with control characters escaped: everything that commands print passes here. */
 export const printSafely = (io: Io): Io => {
   const { status } = io;
   const decoder = new TextDecoder();
@@ -138,6 +138,21 @@ export const printSafely = (io: Io): Io => {
   };
 };
 
-/** One JSON document, or the text for people. */
+/** Prints a JSON document with `--json`, else the text. */
 export const print = (io: Io, asJson: boolean | undefined, data: unknown, text: () => string): void =>
   io.out(asJson ? JSON.stringify(data) : text());
+
+/** Why a file cannot be used: `X: no such file`. */
+export const describeFileError = (path: string, error: unknown): string => {
+  switch (error instanceof Error && "code" in error ? error.code : undefined) {
+    case "ENOENT":
+      return `${path}: no such file`;
+    case "EACCES":
+    case "EPERM":
+      return `${path}: permission denied`;
+    case "EISDIR":
+      return `${path}: is a directory`;
+    default:
+      return `${path}: ${error instanceof Error ? error.message : String(error)}`;
+  }
+};

@@ -3,7 +3,9 @@ import { Option } from "commander";
 import { describeKeyProblem, type IssuedKey, type KeyProblem } from "../accounts/keys.ts";
 import type { AccountStore, ApiKey } from "../accounts/store.ts";
 import { isoTime, systemClock } from "../base/clock.ts";
+import type { KeyMode } from "../base/secrets.ts";
 import { SCOPES } from "../http/scopes.ts";
+import { addCommand, addGroup } from "./command.ts";
 import { CommandFailed, type Io, print, UsageError } from "./io.ts";
 import { table } from "./terminal-text.ts";
 import { administer } from "./data-directory.ts";
@@ -11,7 +13,7 @@ import { administer } from "./data-directory.ts";
 const HOUR_MS = 60 * 60 * 1000;
 const timeOrNull = (ms: number | null): string | null => (ms === null ? null : isoTime(ms));
 
-const shown = (store: AccountStore, key: ApiKey) => {
+const keyView = (store: AccountStore, key: ApiKey) => {
   const [current, ...older] = store.listSecrets(key.id);
   const stillValid = older.filter(({ validUntilMs }) => validUntilMs !== null && validUntilMs > systemClock.nowMs());
   return {
@@ -29,12 +31,14 @@ const shown = (store: AccountStore, key: ApiKey) => {
   };
 };
 
-const stateOf = ({ revoked_at, expires_at }: ReturnType<typeof shown>): string => {
+type KeyView = ReturnType<typeof keyView>;
+
+const stateOf = ({ revoked_at, expires_at }: KeyView): string => {
   if (revoked_at !== null) return "revoked";
   return expires_at !== null && Date.parse(expires_at) <= systemClock.nowMs() ? "expired" : "valid";
 };
 
-const rowOf = (key: ReturnType<typeof shown>): string[] => [
+const rowOf = (key: KeyView): string[] => [
   key.id,
   key.account ?? "",
   key.name,
@@ -46,7 +50,7 @@ const rowOf = (key: ReturnType<typeof shown>): string[] => [
 
 const USAGE_PROBLEMS: ReadonlySet<KeyProblem> = new Set(["name_invalid", "scope_invalid", "time_invalid"]);
 
-const failed = (problem: KeyProblem): Error => {
+const keyError = (problem: KeyProblem): Error => {
   const message = describeKeyProblem(problem);
   return USAGE_PROBLEMS.has(problem) ? new UsageError(message, problem) : new CommandFailed(message, problem);
 };
@@ -55,7 +59,7 @@ const readExpiry = (text: string | undefined): number | undefined => {
   if (text === undefined) return undefined;
   const atMs = Date.parse(text);
   if (Number.isNaN(atMs))
-    throw new UsageError(`--expires: "${text}" is not a time. Write it as 2027-01-31 or 2027-01-31T12:00:00Z.`);
+    throw new UsageError(`--expires: "${text}" is not a time such as 2027-01-31 or 2027-01-31T12:00:00Z.`);
   return atMs;
 };
 
@@ -65,31 +69,40 @@ const readHours = (text: string | undefined): number | undefined => {
   return Number(text) * HOUR_MS;
 };
 
+const printIssued = (io: Io, json: boolean | undefined, store: AccountStore, issued: IssuedKey): void => {
+  const { id, ...rest } = keyView(store, issued);
+  print(
+    io,
+    json,
+    { id, key: issued.key, ...rest },
+    () => `${issued.key}\n\nKey ${id}. The secret is shown only once: store it now.`,
+  );
+};
+
 /** `keys list | create | rotate | revoke` */
 export const addKeyCommands = (program: Command, io: Io): void => {
-  const group = program.command("keys").description("API keys: made, replaced and ended here, and only here");
+  const group = addGroup(program, "keys", {
+    description: "Create, rotate and revoke API keys.",
+    example: "keys list",
+  });
+  addKeyList(group, io);
+  addKeyCreate(group, io);
+  addKeyRotate(group, io);
+  addKeyRevoke(group, io);
+};
 
-  const printIssued = (store: AccountStore, issued: IssuedKey, json: boolean | undefined): void => {
-    const { id, ...rest } = shown(store, issued);
-    print(
-      io,
-      json,
-      { id, key: issued.key, ...rest },
-      () => `${issued.key}\n\nKey ${id}. It is shown this once; store it now.`,
-    );
-  };
-
-  group
-    .command("list")
-    .description("all keys, without their secrets")
-    .option("--account <name>", "only those of this account")
-    .option("--json", "print JSON")
+const addKeyList = (group: Command, io: Io): Command =>
+  addCommand(group, "list", {
+    description: "List keys without their secrets.",
+    example: "keys list --account acme",
+  })
+    .option("--account <name>", "list only the keys of this account")
     .action(({ account, json }: { account?: string; json?: boolean }) =>
       administer(io, ({ store, snapshot }) => {
         const keys = snapshot(() => {
           const owner = account === undefined ? undefined : store.findAccountByName(account);
-          if (account !== undefined && owner === undefined) throw failed("unknown_account");
-          return store.listKeys(owner?.id).map((key) => shown(store, key));
+          if (account !== undefined && owner === undefined) throw keyError("unknown_account");
+          return store.listKeys(owner?.id).map((key) => keyView(store, key));
         });
         print(io, json, { keys }, () =>
           table(["ID", "ACCOUNT", "NAME", "KEY", "STATE", "SCOPES", "LAST USED"], keys.map(rowOf)),
@@ -97,67 +110,69 @@ export const addKeyCommands = (program: Command, io: Io): void => {
       }),
     );
 
-  group
-    .command("create")
-    .description("a new key; its secret is shown once")
-    .requiredOption("--account <name>", "the account it belongs to")
+interface CreateOptions {
+  readonly account: string;
+  readonly mode: KeyMode;
+  readonly name?: string;
+  readonly scopes?: string;
+  readonly expires?: string;
+  readonly json?: boolean;
+}
+
+const addKeyCreate = (group: Command, io: Io): Command =>
+  addCommand(group, "create", {
+    description: "Create a key and print its secret once.",
+    example: "keys create --account acme --mode live --name shop --scopes verifications:read,verifications:write",
+  })
+    .requiredOption("--account <name>", "account that owns the key")
     .addOption(
-      new Option("--mode <mode>", "live: real checks; test: fixtures, no credits")
+      new Option("--mode <mode>", "live: real checks; test: made-up results, no network, no credits")
         .choices(["live", "test"])
         .makeOptionMandatory(),
     )
-    .option("--name <name>", "to tell it from others")
-    .option("--scopes <list>", `comma list of ${SCOPES.join(", ")} (default: all)`)
-    .option("--expires <time>", "when it stops working (default: never)")
-    .option("--json", "print JSON")
-    .action(
-      (options: {
-        account: string;
-        mode: "live" | "test";
-        name?: string;
-        scopes?: string;
-        expires?: string;
-        json?: boolean;
-      }) =>
-        administer(io, ({ keys, store }) => {
-          const { account, mode, name, scopes, json } = options;
-          const expiresAtMs = readExpiry(options.expires);
-          const issued = keys.create({
-            account,
-            mode,
-            ...(name === undefined ? {} : { name }),
-            ...(scopes === undefined ? {} : { scopes: scopes.split(",").map((scope) => scope.trim()) }),
-            ...(expiresAtMs === undefined ? {} : { expiresAtMs }),
-          });
-          if (!issued.ok) throw failed(issued.error);
-          printIssued(store, issued.value, json);
-        }),
+    .option("--name <name>", "name to recognize the key by")
+    .option("--scopes <list>", `comma-separated list of ${SCOPES.join(", ")} (default: all)`)
+    .option("--expires <time>", "when the key stops working (default: never)")
+    .action(({ account, mode, name, scopes, expires, json }: CreateOptions) =>
+      administer(io, ({ keys, store }) => {
+        const expiresAtMs = readExpiry(expires);
+        const issued = keys.create({
+          account,
+          mode,
+          ...(name === undefined ? {} : { name }),
+          ...(scopes === undefined ? {} : { scopes: scopes.split(",").map((scope) => scope.trim()) }),
+          ...(expiresAtMs === undefined ? {} : { expiresAtMs }),
+        });
+        if (!issued.ok) throw keyError(issued.error);
+        printIssued(io, json, store, issued.value);
+      }),
     );
 
-  group
-    .command("rotate")
-    .description("a new secret for the same key; the old one goes on for a while")
-    .argument("<id>", "the key's id")
-    .option("--grace-hours <hours>", "how long the old secret still works (default: 24)")
-    .option("--json", "print JSON")
+const addKeyRotate = (group: Command, io: Io): Command =>
+  addCommand(group, "rotate", {
+    description: "Create a new secret for a key; the old secret keeps working for a while.",
+    example: "keys rotate 019aa0d6-5b7e-7c31-9f4c-0d9a3c3f1a52 --grace-hours 48",
+  })
+    .argument("<id>", "id of the key")
+    .option("--grace-hours <hours>", "how long the old secret keeps working (default: 24)")
     .action((id: string, { graceHours, json }: { graceHours?: string; json?: boolean }) =>
       administer(io, ({ keys, store }) => {
         const issued = keys.rotate(id, readHours(graceHours));
-        if (!issued.ok) throw failed(issued.error);
-        printIssued(store, issued.value, json);
+        if (!issued.ok) throw keyError(issued.error);
+        printIssued(io, json, store, issued.value);
       }),
     );
 
-  group
-    .command("revoke")
-    .description("end a key, at once and for good")
-    .argument("<id>", "the key's id")
-    .option("--json", "print JSON")
+const addKeyRevoke = (group: Command, io: Io): Command =>
+  addCommand(group, "revoke", {
+    description: "Revoke a key immediately and permanently.",
+    example: "keys revoke 019aa0d6-5b7e-7c31-9f4c-0d9a3c3f1a52",
+  })
+    .argument("<id>", "id of the key")
     .action((id: string, { json }) =>
       administer(io, ({ keys, store }) => {
         const revoked = keys.revoke(id);
-        if (!revoked.ok) throw failed(revoked.error);
-        print(io, json, shown(store, revoked.value), () => `Key ${id} is revoked.`);
+        if (!revoked.ok) throw keyError(revoked.error);
+        print(io, json, keyView(store, revoked.value), () => `Key ${id} is revoked.`);
       }),
     );
-};

@@ -6,6 +6,7 @@ import { describeMigrateProblem, migrate, schemaVersion } from "../db/migrate.ts
 import { MIGRATIONS } from "../db/migrations.ts";
 import { keepDatabasePrivate } from "../db/private-database.ts";
 import { VERSION } from "../version.ts";
+import { addCommand } from "./command.ts";
 import { CommandFailed, type Io, print } from "./io.ts";
 import { cannotOpen, loadConfig, prepareDatabase } from "./data-directory.ts";
 
@@ -32,41 +33,38 @@ const asText = (value: string | number | readonly (string | number)[] | null): s
 
 /** `migrate`, `config`, `version` */
 export const addMaintenanceCommands = (program: Command, io: Io): void => {
-  program
-    .command("migrate")
-    .description("bring the database to this binary's schema (serve does so by itself)")
-    .option("--json", "print JSON")
-    .action(({ json }) => {
-      const path = prepareDatabase(io, loadConfig(io), "create");
-      const migrated = migrateDatabase(path);
-      const { before, applied } = migrated;
-      print(io, json, { database: path, ...migrated }, () =>
-        applied.length === 0
-          ? `${path} is up to date (${before} migrations).`
-          : `Applied ${applied.join(", ")} to ${path}.`,
-      );
-    });
+  addCommand(program, "migrate", {
+    description: "Create the database or migrate it to the schema of this version; `serve` does so by itself.",
+    example: "migrate",
+  }).action(({ json }) => {
+    const path = prepareDatabase(io, loadConfig(io), "create");
+    const migrated = migrateDatabase(path);
+    const { before, applied } = migrated;
+    print(io, json, { database: path, ...migrated }, () =>
+      applied.length === 0
+        ? `${path} is up to date (${before} migrations).`
+        : `Applied ${applied.join(", ")} to ${path}.`,
+    );
+  });
 
-  program
-    .command("config")
-    .description("the settings in force, after defaults and checks")
-    .option("--json", "print JSON")
-    .action(({ json }) => {
-      const config = loadConfig(io);
-      const shown = settingsInForce({ ...config, dnsServers: dnsServersOf(config) });
-      print(io, json, shown, () => {
-        const rows = Object.entries(shown);
-        const width = Math.max(...rows.map(([name]) => name.length));
-        return rows.map(([name, value]) => `${name.padEnd(width)}  ${asText(value)}`).join("\n");
-      });
+  addCommand(program, "config", {
+    description: "Check the settings and print the values in force, without secrets.",
+    example: "config --env-file /etc/postwarden.env",
+  }).action(({ json }) => {
+    const config = loadConfig(io);
+    const shown = settingsInForce({ ...config, dnsServers: dnsServersOf(config) });
+    print(io, json, shown, () => {
+      const rows = Object.entries(shown);
+      const width = Math.max(...rows.map(([name]) => name.length));
+      return rows.map(([name, value]) => `${name.padEnd(width)}  ${asText(value)}`).join("\n");
     });
+  });
 
-  program
-    .command("version")
-    .description("the version of this binary")
-    .option("--json", "print JSON")
-    .action(({ json }) => {
-      const versions = { version: VERSION, bun: Bun.version, schema: MIGRATIONS.length };
-      print(io, json, versions, () => `postwarden ${VERSION} (bun ${Bun.version}, schema ${MIGRATIONS.length})`);
-    });
+  addCommand(program, "version", {
+    description: "Print the version of this binary.",
+    example: "version --json",
+  }).action(({ json }) => {
+    const versions = { version: VERSION, bun: Bun.version, schema: MIGRATIONS.length };
+    print(io, json, versions, () => `postwarden ${VERSION} (bun ${Bun.version}, schema ${MIGRATIONS.length})`);
+  });
 };

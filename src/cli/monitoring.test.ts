@@ -45,7 +45,7 @@ describe("blocklist check", () => {
     expect(end.out).toMatch(/high +spamcop +listed /);
     expect(end.out).toContain("\nDelisting:\n  spamcop: https:");
     for (const line of end.out.split("\n")) expect(line.length).toBeLessThanOrEqual(80);
-    expect(end.out).toContain("8.8.4.4: clean (1 of 1 lists say: not listed)");
+    expect(end.out).toContain("8.8.4.4: clean (1 of 1 lists: not listed)");
   });
 
   test("prints an object a line with --json", async () => {

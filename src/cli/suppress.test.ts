@@ -46,7 +46,7 @@ describe("suppress", () => {
   test("speaks to people in a sentence and a table", async () => {
     const { suppress } = await inDir("people");
     expect((await suppress("add", "a@example.com", "b@example.com", "--note", "why")).out).toBe(
-      "2 added, 0 known before.",
+      "2 added, 0 already on the list.",
     );
     expect((await suppress("list")).out).toMatch(/^ENTRY +SINCE +NOTE\na@example\.com +\S+Z +why\nb@example\.com/);
   });
@@ -87,14 +87,14 @@ describe("suppress", () => {
   test("says in a sentence what it cannot do", async () => {
     const { suppress, file, settings } = await inDir("errors");
     const absent = await suppress("add", "--file", join(settings.DATA_DIR, "none.txt"));
-    expect([absent.status, absent.err]).toEqual([1, expect.stringMatching(/none\.txt cannot be read: ENOENT/)]);
+    expect([absent.status, absent.err]).toEqual([1, expect.stringMatching(/none\.txt: no such file/)]);
     expect((await suppress("add")).status).toBe(2);
     expect((await suppress("remove")).status).toBe(2);
     expect((await suppress("add", "--file", file("# nothing\n"))).status).toBe(2);
     const unknown = await suppress("remove", "nobody@example.com", "--json");
     expect([unknown.status, JSON.parse(unknown.err)]).toEqual([
       1,
-      { error: "unknown_entry", message: "None of these is on the list." },
+      { error: "unknown_entry", message: "None of these entries is on the list." },
     ]);
   });
 });
