@@ -44,7 +44,7 @@ import { createRecordStore } from "./dmarc/queries/record-store.ts";
 import { createReportRoutes } from "./dmarc/queries/report-routes.ts";
 import { createReportQueryStore } from "./dmarc/queries/report-query-store.ts";
 import { createSourceRoutes } from "./dmarc/queries/source-routes.ts";
-import { createRollupStore } from "./dmarc/sources/rollup-store.ts";
+import { RollupStore } from "./dmarc/sources/rollup-store.ts";
 import { createReportStore } from "./dmarc/ingest/report-store.ts";
 import { createRetention } from "./dmarc/ingest/retention.ts";
 import { createNameRetention } from "./dmarc/ingest/retention-names.ts";
@@ -54,7 +54,6 @@ import { createSourceRebuild, paceOf } from "./dmarc/ingest/source-rebuild.ts";
 import { createSourceRebuildStore } from "./dmarc/ingest/source-rebuild-store.ts";
 import { createAddressLookups } from "./dmarc/addresses/address-lookups.ts";
 import { possibleKeysOf } from "./dmarc/sources/possible-keys.ts";
-import { createSourceReader } from "./dmarc/sources/source-reader.ts";
 import type { Guard } from "./http/guard.ts";
 import type { DnsResolver } from "./net/dns.ts";
 import { GeoipFiles } from "./net/geoip-files.ts";
@@ -151,20 +150,17 @@ export const composeDmarc = (parts: DmarcParts) => {
     store: createAuthenticationStore(db),
   });
 
-  const reading = createRollupStore(db);
+  const reading = new RollupStore(db);
   const figures = createDomainFigures({ store: createDomainFiguresStore(db), clock });
   const records = createRecordStore(db);
   const reports = createReportQueryStore(db);
-  const reader = createSourceReader({ store: reading });
-  const trusted = createRollupStore(db, { trustedOnly: true });
-  const trustedReader = createSourceReader({ store: trusted });
+  const trusted = new RollupStore(db, { trustedOnly: true });
   const { readHealth } = createHealthStore(db);
   const advise = createAdvisor({
     resolver,
     clock,
     domains: store,
     reading: trusted,
-    reader: trustedReader,
     readHealth,
   });
   const geoip = geoipFilesOf(config, log);
@@ -174,14 +170,14 @@ export const composeDmarc = (parts: DmarcParts) => {
   const ruleStore = createAlertRuleStore(db);
   const counted = createReview({
     ...{ alerts: alertStore, records, raise },
-    all: { reading, reader, rules: ruleStore },
-    trusted: { reading: trusted, reader: trustedReader, rules: createAlertRuleStore(db, { trustedOnly: true }) },
+    all: { reading, rules: ruleStore },
+    trusted: { reading: trusted, rules: createAlertRuleStore(db, { trustedOnly: true }) },
   });
   const review = createIncidentReviews({ db, domains: store, raise, review: counted });
   const alertPasses = createAlertPasses({
     ...{ db, rules: ruleStore, domains: store, reading, review, raise, clock, log },
   });
-  const read = createDigestReader({ reading, reader, advise });
+  const read = createDigestReader({ reading, advise });
   const mails =
     mailer === null
       ? null
@@ -217,10 +213,10 @@ export const composeDmarc = (parts: DmarcParts) => {
     routes: [
       createDomainRoutes({ guard, domains, figures, rules }),
       createIngestionRoutes({ guard, ingestions, domains: store, reserve, clock }),
-      createSourceRoutes({ guard, db, clock, store: reading, records, reports, reader, findDomain, advise }),
-      createRecordExportRoutes({ guard, clock, records, reader, exports: createRecordExportStore(db) }),
+      createSourceRoutes({ guard, db, clock, store: reading, records, reports, findDomain, advise }),
+      createRecordExportRoutes({ guard, clock, store: reading, records, exports: createRecordExportStore(db) }),
       createFailureReportRoutes({ guard, failures: stores.reports.failures, findDomain }),
-      createReportRoutes({ guard, clock, records, reports, reader, findDomain }),
+      createReportRoutes({ guard, clock, store: reading, records, reports, findDomain }),
       createAlertRoutes({ guard, store: alertStore, findDomain }),
       health.routes,
     ],

@@ -7,11 +7,11 @@ import { createReview } from "../../src/dmarc/alerts/alert-review.ts";
 import { createDmarcAlertStore } from "../../src/dmarc/domains/alert-store.ts";
 import { createDomainStore, type DomainRow } from "../../src/dmarc/domains/domain-store.ts";
 import { createAlertRaiser } from "../../src/dmarc/domains/raise.ts";
-import { createSourceClassifier } from "../../src/dmarc/sources/classify-sources.ts";
+import { SourceClassifier } from "../../src/dmarc/sources/classify-sources.ts";
 import { createRecordStore } from "../../src/dmarc/queries/record-store.ts";
-import { createRollupStore } from "../../src/dmarc/sources/rollup-store.ts";
+import { RollupStore } from "../../src/dmarc/sources/rollup-store.ts";
 import { readRecords } from "../../src/dmarc/queries/records.ts";
-import { createSourceReader } from "../../src/dmarc/sources/source-reader.ts";
+import { DomainSources } from "../../src/dmarc/sources/domain-sources.ts";
 import { summarizeDomain } from "../../src/dmarc/queries/summary.ts";
 import { DAYS, fillDomain, SHAPES } from "./dmarc-sources-history.ts";
 import { type Mark, median } from "./marks.ts";
@@ -38,37 +38,35 @@ const cpuMsOf = async (work: () => unknown): Promise<number> => {
 };
 
 const composeReading = (db: Db) => {
-  const [store, trusted] = [createRollupStore(db), createRollupStore(db, { trustedOnly: true })];
-  const reader = createSourceReader({ store });
+  const [store, trusted] = [new RollupStore(db), new RollupStore(db, { trustedOnly: true })];
   const alerts = createDmarcAlertStore(db);
   const records = createRecordStore(db);
   const review = createReview({
     ...{ alerts, records },
     raise: createAlertRaiser({ store: alerts, hasMail: false, defaultRecipients: () => [] }),
-    all: { reading: store, reader, rules: createAlertRuleStore(db) },
+    all: { reading: store, rules: createAlertRuleStore(db) },
     trusted: {
       reading: trusted,
-      reader: createSourceReader({ store: trusted }),
       rules: createAlertRuleStore(db, { trustedOnly: true }),
     },
   });
-  const classifier = createSourceClassifier({ db, store, reader, clock: systemClock });
-  return { store, reader, records, review, classifier };
+  const classifier = new SourceClassifier({ db, clock: systemClock }, store);
+  return { store, records, review, classifier };
 };
 
 /** What each look at a domain takes. */
 const measureDomain = async (db: Db, domain: DomainRow): Promise<ReadonlyArray<readonly [string, number]>> => {
-  const { store, reader, records, review, classifier } = composeReading(db);
+  const { store, records, review, classifier } = composeReading(db);
   const toDay = dayOfTime(systemClock.nowMs());
   const range = { fromDay: toDay - DAYS, toDay };
   const place = { domain: domain.number };
   const readPage = () =>
     readRecords(
       records,
-      { place, range, filters: {}, names: reader.names(domain, range) },
+      { place, range, filters: {}, names: new DomainSources(store, domain).names(range) },
       { after: null, limit: 100 },
     );
-  const shown = reader.sources(domain, { fromDay: toDay - 29, toDay }, { byNetwork: true });
+  const shown = new DomainSources(store, domain).sources({ fromDay: toDay - 29, toDay }, { byNetwork: true });
   const keys = shown.slice(0, KEYS_MAX).map(({ key }) => key);
   const markSources = (isReviewed: 0 | 1): void =>
     void db.sqlite.run("UPDATE dmarc_sources SET is_reviewed = ?", [isReviewed]);
@@ -78,9 +76,12 @@ const measureDomain = async (db: Db, domain: DomainRow): Promise<ReadonlyArray<r
       db.transact((tx) => review(tx, domain, systemClock.nowMs()));
     });
   return [
-    ["summary", await cpuMsOf(() => db.snapshot(() => summarizeDomain({ store, reader }, domain, range)))],
-    ["sources", await cpuMsOf(() => db.snapshot(() => reader.sources(domain, range)))],
-    ["sources by network", await cpuMsOf(() => db.snapshot(() => reader.sources(domain, range, { byNetwork: true })))],
+    ["summary", await cpuMsOf(() => db.snapshot(() => summarizeDomain(store, domain, range)))],
+    ["sources", await cpuMsOf(() => db.snapshot(() => new DomainSources(store, domain).sources(range)))],
+    [
+      "sources by network",
+      await cpuMsOf(() => db.snapshot(() => new DomainSources(store, domain).sources(range, { byNetwork: true }))),
+    ],
     ["100 records", await cpuMsOf(readPage)],
     [
       `classification of ${keys.length}`,

@@ -8,8 +8,8 @@ import { createDomainStore } from "../dmarc/domains/domain-store.ts";
 import { writeNdjson } from "../dmarc/queries/ndjson.ts";
 import { parseDay, rangeOf } from "../dmarc/sources/day-range.ts";
 import { createRecordStore } from "../dmarc/queries/record-store.ts";
-import { createRollupStore } from "../dmarc/sources/rollup-store.ts";
-import { createSourceReader } from "../dmarc/sources/source-reader.ts";
+import { RollupStore } from "../dmarc/sources/rollup-store.ts";
+import { DomainSources } from "../dmarc/sources/domain-sources.ts";
 import { exportRecords, RECORD_COLUMNS, recordBatches } from "../dmarc/queries/records.ts";
 import { csvLine } from "../http/csv.ts";
 import { accountIdOf, loadConfig, openDatabase } from "./data-directory.ts";
@@ -53,8 +53,12 @@ const writeRecords = async (db: Db, io: Io, name: string, wanted: Wanted): Promi
   if (domain === undefined)
     throw new CommandFailed(`${parsed.value} is not enrolled in this account.`, "unknown_domain");
   const records = createRecordStore(db);
-  const reader = createSourceReader({ store: createRollupStore(db) });
-  const question = { place: { domain: domain.number }, range, filters: {}, names: reader.names(domain, range) };
+  const question = {
+    place: { domain: domain.number },
+    range,
+    filters: {},
+    names: new DomainSources(new RollupStore(db), domain).names(range),
+  };
   if (wanted.format === "ndjson") {
     for await (const piece of writeNdjson(recordBatches(records, question, null))) await io.write(piece);
     return;

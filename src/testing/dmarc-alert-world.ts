@@ -9,8 +9,7 @@ import { createDmarcAlertStore } from "../dmarc/domains/alert-store.ts";
 import { createDomainStore, type DomainRow } from "../dmarc/domains/domain-store.ts";
 import { createAlertRaiser } from "../dmarc/domains/raise.ts";
 import { createRecordStore } from "../dmarc/queries/record-store.ts";
-import { createRollupStore } from "../dmarc/sources/rollup-store.ts";
-import { createSourceReader } from "../dmarc/sources/source-reader.ts";
+import { RollupStore } from "../dmarc/sources/rollup-store.ts";
 import { createTestClock } from "./clock.ts";
 import { madeDomain } from "./dmarc-domain.ts";
 import type { WrittenEvent } from "./blocklist-fixture.ts";
@@ -43,17 +42,15 @@ export const createDmarcAlertWorlds = () => {
     const logged: string[] = [];
     const log = createLog("warn", clock, (line) => logged.push(line));
     const [domains, alerts] = [createDomainStore(db), createDmarcAlertStore(db)];
-    const [reading, rules] = [createRollupStore(db), createAlertRuleStore(db)];
-    const reader = createSourceReader({ store: reading });
+    const [reading, rules] = [new RollupStore(db), createAlertRuleStore(db)];
     const defaults: string[] = [];
     const raise = createAlertRaiser({ store: alerts, hasMail, defaultRecipients: () => defaults });
-    const trusted = createRollupStore(db, { trustedOnly: true });
+    const trusted = new RollupStore(db, { trustedOnly: true });
     const review = createReview({
       ...{ alerts, raise, records: createRecordStore(db) },
-      all: { reading, reader, rules },
+      all: { reading, rules },
       trusted: {
         reading: trusted,
-        reader: createSourceReader({ store: trusted }),
         rules: createAlertRuleStore(db, { trustedOnly: true }),
       },
     });
@@ -78,7 +75,6 @@ export const createDmarcAlertWorlds = () => {
       domains,
       alerts,
       reading,
-      reader,
       raise,
       /** Recipients of the account; empty at first. */
       defaults,

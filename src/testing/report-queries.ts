@@ -15,9 +15,9 @@ import { createRecordExportStore } from "../dmarc/queries/record-export-store.ts
 import { createReportRoutes } from "../dmarc/queries/report-routes.ts";
 import { createReportQueryStore } from "../dmarc/queries/report-query-store.ts";
 import { createSourceRoutes } from "../dmarc/queries/source-routes.ts";
-import { createRollupStore } from "../dmarc/sources/rollup-store.ts";
+import { RollupStore } from "../dmarc/sources/rollup-store.ts";
 import { createReportStore } from "../dmarc/ingest/report-store.ts";
-import { createSourceReader } from "../dmarc/sources/source-reader.ts";
+import { DomainSources, type SourceDomain } from "../dmarc/sources/domain-sources.ts";
 import { type Caller, createGuard } from "../http/guard.ts";
 import { createBudgets } from "../http/holdings.ts";
 import { createServer } from "../server.ts";
@@ -61,10 +61,9 @@ export const createReportQueries = () => {
     // Reports about days behind the clock of the readers are made, too; to be taken in they must be of the past.
     const late = createTestClock(clock.nowMs() + A_YEAR_MS);
     const ingest = createIngest({ db, stores, clock: late, log, authenticate: null });
-    const store = createRollupStore(db);
+    const store = new RollupStore(db);
     const records = createRecordStore(db);
     const reports = createReportQueryStore(db);
-    const reader = createSourceReader({ store });
     const authenticate = (authorization: string | null): Caller | undefined => {
       const known = CALLERS[authorization ?? ""];
       return known && { keyId: "key", mode: "live", rate: { perSecond: 1, burst: 1 }, ...known };
@@ -81,11 +80,11 @@ export const createReportQueries = () => {
       trustedProxies: [],
       routes: [
         createSourceRoutes({
-          ...{ guard, db, clock, store, records, reports, reader, findDomain },
+          ...{ guard, db, clock, store, records, reports, findDomain },
           advise: ({ domain }) => ({ domain }),
         }),
-        createRecordExportRoutes({ guard, clock, records, reader, exports: createRecordExportStore(db) }),
-        createReportRoutes({ guard, clock, records, reports, reader, findDomain }),
+        createRecordExportRoutes({ guard, clock, records, store, exports: createRecordExportStore(db) }),
+        createReportRoutes({ guard, clock, store, records, reports, findDomain }),
       ],
     });
 
@@ -111,7 +110,8 @@ export const createReportQueries = () => {
       store,
       records,
       reports,
-      reader,
+      /** The sources of a domain, read now. */
+      sourcesOf: (domain: SourceDomain) => new DomainSources(store, domain),
       enrol,
       take,
       /** Takes a report in; each has an id of its own unless told. */

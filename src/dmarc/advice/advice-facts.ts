@@ -2,7 +2,7 @@ import type { StatePolicy } from "../domains/domain-state.ts";
 import type { DomainStatus } from "../domains/domain-store.ts";
 import type { HealthFinding } from "../health/health-finding.ts";
 import { UNRELATED_SUFFIX } from "../sources/source-keys.ts";
-import type { Source } from "../sources/source-schema.ts";
+import type { Source } from "../sources/source-response.ts";
 
 /** A sender as far as advice looks at it; the counts are those of the days that are asked for. */
 export type AdvisedSource = Pick<

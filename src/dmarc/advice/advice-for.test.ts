@@ -31,17 +31,17 @@ const stateOf = (p: string, t = "n") =>
 /** A domain that was enrolled 60 days ago. */
 const start = (zone: Zone = {}, more: Partial<DomainRow> = {}) => {
   const world = newWorld();
-  const { reading, reader, clock, db, domains } = world;
+  const { reading, clock, db, domains } = world;
   const resolver = createZoneResolver(zone);
   const createdAtMs = clock.nowMs() - 60 * DAY_MS;
   const domain = world.add("example.com", { state: STATE, createdAtMs, updatedAtMs: createdAtMs, ...more });
-  const advise = createAdvisor({ reading, reader, resolver, clock, domains });
+  const advise = createAdvisor({ reading, resolver, clock, domains });
   return {
     ...world,
     resolver,
     domain,
     advise: () => advise(domain),
-    adviseWithoutHistory: () => createAdvisor({ reading, reader, resolver, clock })(domain),
+    adviseWithoutHistory: () => createAdvisor({ reading, resolver, clock })(domain),
     /** What the DNS said `daysAgo`. */
     history(daysAgo: number, policy: Partial<Record<keyof typeof POLICY, unknown>> | null): void {
       const atMs = clock.nowMs() - daysAgo * DAY_MS;

@@ -10,12 +10,11 @@ import { policySinceMs } from "./advice-since.ts";
 import { readLastCheck, readState, recordOf, type StatePolicy } from "../domains/domain-state.ts";
 import type { DomainRow, DomainStore } from "../domains/domain-store.ts";
 import type { RollupStore } from "../sources/rollup-store.ts";
-import type { SourceReader } from "../sources/source-reader.ts";
+import { DomainSources } from "../sources/domain-sources.ts";
 
 export interface AdvisorDeps {
-  /** Both of trusted reports only: nobody else's word is to move a policy. */
+  /** Of trusted reports only: nobody else's word is to move a policy. */
   readonly reading: RollupStore;
-  readonly reader: Pick<SourceReader, "open">;
   readonly resolver: DnsResolver;
   readonly clock: Clock;
   /** The history of the DNS. Without it the policy is taken to stand since the last change of anything about the domain. */
@@ -37,7 +36,7 @@ const LOOKUP_TIMEOUT_MS = 3_000;
  * Gathers what advice about a domain is made of: its DNS as it was last seen, its mail of the last days, and of names below it
  * that send, whether they exist. Test domains ask no DNS. Never rejects for anything that the DNS does.
  */
-export const createAdvisor = ({ reading, reader, resolver, clock, domains, readHealth }: AdvisorDeps) => {
+export const createAdvisor = ({ reading, resolver, clock, domains, readHealth }: AdvisorDeps) => {
   const exists = async (name: string): Promise<boolean | null> => {
     const { outcome } = await resolver.resolve(name, "A", { timeoutMs: LOOKUP_TIMEOUT_MS });
     return isDefinite(outcome) ? outcome !== "nxdomain" : null;
@@ -91,7 +90,7 @@ export const createAdvisor = ({ reading, reader, resolver, clock, domains, readH
     const imported = importedDays(domain, policy, window);
     const lately = { fromDay: today - SILENT_DAYS + 1, toDay: today };
     const recent = { fromDay: days.at(-RECENT_REPORTED_DAYS) ?? window.fromDay, toDay: today };
-    const sources = reader.open(domain);
+    const sources = new DomainSources(reading, domain);
     return advise({
       domain: domain.domain,
       isOrganisational: organisationalDomain(domain.domain) === domain.domain,

@@ -4,8 +4,7 @@ import { createTestClock } from "../../testing/clock.ts";
 import { SAMPLE_DAY_S, sampleReportMail } from "../../testing/dmarc-reports.ts";
 import { createZoneResolver } from "../../testing/dns-zone.ts";
 import { createIngestHarness } from "../../testing/ingest-harness.ts";
-import { createRollupStore } from "../sources/rollup-store.ts";
-import { createSourceReader } from "../sources/source-reader.ts";
+import { RollupStore } from "../sources/rollup-store.ts";
 import { summarizeDomain } from "../queries/summary.ts";
 import { createAdvisor } from "./advice-for.ts";
 
@@ -21,9 +20,8 @@ test("forged reports change nothing in advice, which says how much it leaves out
   });
   const domain = world.enrol("example.com");
   const advise = (): ReturnType<ReturnType<typeof createAdvisor>> => {
-    const reading = createRollupStore(world.db, { trustedOnly: true });
-    const reader = createSourceReader({ store: reading });
-    return createAdvisor({ reading, reader, clock, resolver: createZoneResolver({}) })(domain);
+    const reading = new RollupStore(world.db, { trustedOnly: true });
+    return createAdvisor({ reading, clock, resolver: createZoneResolver({}) })(domain);
   };
   const genuine = [{ count: 60 }, { count: 40, dkim: "fail", spf: "fail", ip: "192.0.2.9" }] as const;
   await world.upload(sampleReportMail({ reportId: "genuine", rows: genuine }));
@@ -43,10 +41,9 @@ test("forged reports change nothing in advice, which says how much it leaves out
   expect({ ...before, ...after }).toEqual(before);
   expect(unauthenticated_percent).toBe(90);
   expect(notes.map(({ code }) => code)).toContain("unauthenticated_reports");
-  const store = createRollupStore(world.db);
+  const store = new RollupStore(world.db);
   const day = Math.floor((SAMPLE_DAY_S * 1000) / DAY_MS);
-  const parts = { store, reader: createSourceReader({ store }) };
-  expect(summarizeDomain(parts, domain, { fromDay: day, toDay: day })).toMatchObject({
+  expect(summarizeDomain(store, domain, { fromDay: day, toDay: day })).toMatchObject({
     ...{ messages: 1_000, unauthenticated_messages: 900, unauthenticated_percent: 90 },
   });
 });

@@ -5,7 +5,7 @@ import { createDmarcAlertWorlds } from "../../testing/dmarc-alert-world.ts";
 import { createAlertMails } from "./alert-mails.ts";
 import { failureAlert } from "./failure-texts.ts";
 import { SOURCE_EXAMPLE } from "../queries/query-examples.ts";
-import { sourceSchema } from "../sources/source-schema.ts";
+import { sourceSchema } from "../sources/source-response.ts";
 import type { DomainRow } from "../domains/domain-store.ts";
 import type { Alert } from "../domains/raise.ts";
 

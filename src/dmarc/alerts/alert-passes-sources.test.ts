@@ -121,7 +121,11 @@ describe("a new source", () => {
       authenticated: 400,
     });
     old.world.db.transact((tx) =>
-      old.world.reading.setWord(tx, old.number, { key: "org:said.example", classification: "authorized", atMs: 1 }),
+      old.world.reading.setUserClassification(tx, old.number, {
+        key: "org:said.example",
+        classification: "authorized",
+        atMs: 1,
+      }),
     );
     await old.world.passes.run();
     expect(old.world.raised()).toEqual([]);

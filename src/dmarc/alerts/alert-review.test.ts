@@ -1,6 +1,7 @@
 import { expect, test } from "bun:test";
 import { createDmarcAlertWorlds } from "../../testing/dmarc-alert-world.ts";
 import { settle } from "../../testing/dmarc-alert-settled.ts";
+import { RollupStore } from "../sources/rollup-store.ts";
 import { createRecordStore } from "../queries/record-store.ts";
 import { createAlertRuleStore } from "./alert-rule-store.ts";
 import { createReview } from "./alert-review.ts";
@@ -10,19 +11,15 @@ const OWN = "192.0.2.1 example.com/mail example.com -";
 
 test("a domain without news is reviewed without reading its sources, one with news by reading them once", async () => {
   const { world, number } = await settle(newWorld());
-  const { db, alerts, raise, reading, reader } = world;
+  const { db, alerts, raise } = world;
   let opened = 0;
-  const view = {
-    reading,
-    rules: createAlertRuleStore(db),
-    reader: {
-      ...reader,
-      open(domain: Parameters<typeof reader.open>[0]) {
-        opened += 1;
-        return reader.open(domain);
-      },
-    },
-  };
+  class CountingStore extends RollupStore {
+    override storedSources(domain: number) {
+      opened += 1;
+      return super.storedSources(domain);
+    }
+  }
+  const view = { reading: new CountingStore(db), rules: createAlertRuleStore(db) };
   const review = createReview({ alerts, raise, records: createRecordStore(db), all: view, trusted: view });
   const run = (): void => db.transact((tx) => review(tx, world.find(number), world.clock.nowMs()));
   run();

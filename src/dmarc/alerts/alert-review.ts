@@ -7,7 +7,7 @@ import type { RaiseAlert } from "../domains/raise.ts";
 import { entryOf } from "../ingest/rollup.ts";
 import type { RecordStore } from "../queries/record-store.ts";
 import type { RollupStore } from "../sources/rollup-store.ts";
-import type { DomainSources, SourceReader } from "../sources/source-reader.ts";
+import { DomainSources } from "../sources/domain-sources.ts";
 import { learningFromDay } from "./alert-learning.ts";
 import type { AlertRuleStore } from "./alert-rule-store.ts";
 import { NEWS_DAYS } from "./alert-rules.ts";
@@ -20,7 +20,6 @@ import type { Review } from "./review.ts";
 /** What reports say of a domain: all of them, or only trusted ones. */
 export interface ReportView {
   readonly reading: RollupStore;
-  readonly reader: SourceReader;
   readonly rules: AlertRuleStore;
 }
 
@@ -54,7 +53,7 @@ export const createReview =
     // A quiet domain is reviewed without its sources.
     let opened: DomainSources | null = null;
     const sources = (): DomainSources => {
-      opened ??= view.reader.open(domain);
+      opened ??= new DomainSources(view.reading, domain);
       return opened;
     };
     const review: Review = {
@@ -71,7 +70,7 @@ export const createReview =
       ),
       placed: once((range) =>
         sources()
-          .placed(range)
+          .keyed(range)
           .filter(({ isVouched }) => isVouched || !isTrusted),
       ),
       thresholds: thresholdsOf(domain),

@@ -2,7 +2,7 @@ import { isoDay, dayOfTime } from "../../base/days.ts";
 import { isoTime } from "../../base/clock.ts";
 import type { Campaign } from "./spoofing.ts";
 import type { Alert } from "../domains/raise.ts";
-import type { Source } from "../sources/source-schema.ts";
+import type { Source } from "../sources/source-response.ts";
 
 /** Sources and names told of in one event. */
 const TOLD_MAX = 10;

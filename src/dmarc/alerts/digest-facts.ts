@@ -9,11 +9,10 @@ import { readLastCheck, readState } from "../domains/domain-state.ts";
 import type { DomainRow } from "../domains/domain-store.ts";
 import { reporterView, reporterWords } from "../queries/reporter.ts";
 import type { RollupStore } from "../sources/rollup-store.ts";
-import type { SourceReader } from "../sources/source-reader.ts";
+import { DomainSources } from "../sources/domain-sources.ts";
 
 export interface DigestReaderDeps {
   readonly reading: RollupStore;
-  readonly reader: Pick<SourceReader, "sources">;
   readonly advise: (domain: DomainRow) => Promise<Advice>;
 }
 
@@ -22,7 +21,7 @@ const REPORTERS_MAX = 10;
 
 /** Reads what a digest says about a domain out of the daily sums. */
 export const createDigestReader =
-  ({ reading, reader, advise }: DigestReaderDeps) =>
+  ({ reading, advise }: DigestReaderDeps) =>
   async (
     domain: DomainRow,
     { period, range }: { readonly period: DigestPeriod; readonly range: DayRange },
@@ -52,7 +51,7 @@ export const createDigestReader =
         reports: reading.untrustedReports(number, range),
         messages: reading.untrustedMessages(number, range),
       },
-      sources: reader.sources(domain, range),
+      sources: new DomainSources(reading, domain).sources(range),
       learning: { enrolledDay, reportedDays: reading.reportsPerDay(number, known).map(({ day }) => day) },
       lastReportAtMs,
       policy: readState(domain.state)?.believed.policy ?? null,

@@ -17,7 +17,7 @@ const OWN = "dkim:example.com";
 
 const start = () => {
   const world = newWorld();
-  const { db, clock, log, domains, reading, reader } = world;
+  const { db, clock, log, domains, reading } = world;
   const mails: Mail[] = [];
   let answer: Result<null, MailFailure> = ok(null);
   const mailer = async (mail: Mail) => {
@@ -26,8 +26,8 @@ const start = () => {
   };
   const baseUrl = "https://verify.example.org";
   const store = createDigestStore(db);
-  const advise = createAdvisor({ reading, reader, resolver: createZoneResolver({}), clock });
-  const read = createDigestReader({ reading, reader, advise });
+  const advise = createAdvisor({ reading, resolver: createZoneResolver({}), clock });
+  const read = createDigestReader({ reading, advise });
   const passes = () => createDigestPasses({ db, store, domains, read, mailer, clock, log, baseUrl });
   const alertMails = createAlertMails({ db, store: world.alerts, mailer, clock, log, baseUrl });
   return {

@@ -4,7 +4,7 @@ import { digestHtml } from "./digest-html.ts";
 import { digestSubject, digestText } from "./digest-text.ts";
 import { parseDay } from "../sources/day-range.ts";
 import { NO_TOTALS } from "../sources/rollup-store.ts";
-import type { Source } from "../sources/source-schema.ts";
+import type { Source } from "../sources/source-response.ts";
 
 const day = (text: string): number => parseDay(text) ?? 0;
 

@@ -11,8 +11,8 @@ import { parseDay, percentOf } from "../sources/day-range.ts";
 import { trustSentence } from "../queries/reporter.ts";
 import type { Totals } from "../sources/rollup-store.ts";
 import { UNAUTHENTICATED_KEY } from "../sources/unauthenticated-mail.ts";
-import { isForeign, actionableFailures } from "../sources/source-reader.ts";
-import type { Source } from "../sources/source-schema.ts";
+import { isForeign, actionableFailures } from "../sources/domain-sources.ts";
+import type { Source } from "../sources/source-response.ts";
 
 /** All that a digest says about a domain. */
 export interface DigestFacts {

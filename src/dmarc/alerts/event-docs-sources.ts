@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { SOURCE_KINDS } from "../sources/source-identity.ts";
-import { sourceSchema } from "../sources/source-schema.ts";
+import { sourceSchema } from "../sources/source-response.ts";
 import { eventDoc } from "./event-doc.ts";
 import { CAUSE_CODES } from "./failure-causes.ts";
 

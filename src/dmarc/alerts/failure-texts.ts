@@ -3,7 +3,7 @@ import { isoDay } from "../../base/days.ts";
 import type { DmarcAlertRow } from "../domains/alert-store.ts";
 import type { Alert } from "../domains/raise.ts";
 import { parseDay, percentOf } from "../sources/day-range.ts";
-import type { Source } from "../sources/source-schema.ts";
+import type { Source } from "../sources/source-response.ts";
 import { shareOf, subjectOfMany, toldSource } from "./alert-texts.ts";
 import { CAUSE_CODES, causeText, type FailureCause } from "./failure-causes.ts";
 import type { AlertedIncident, FailureChange } from "./failure-incidents.ts";

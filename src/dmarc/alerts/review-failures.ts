@@ -1,6 +1,6 @@
 import type { DayRange } from "../../base/days.ts";
 import { readRecordBody } from "../ingest/report-store.ts";
-import { isForeign } from "../sources/source-reader.ts";
+import { isForeign } from "../sources/domain-sources.ts";
 import { type CauseRecord, type FailureCause, findCauses } from "./failure-causes.ts";
 import { failureAlert, type FailureReport, type KnownIncident, readIncidents } from "./failure-texts.ts";
 import { type FailureChange, isSeenByReporters, judgeFailures } from "./failure-incidents.ts";

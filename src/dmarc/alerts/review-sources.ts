@@ -1,7 +1,7 @@
 import { parseDay } from "../sources/day-range.ts";
 import type { KeyedSource } from "../sources/source-keys.ts";
-import { isForeign } from "../sources/source-reader.ts";
-import type { Source } from "../sources/source-schema.ts";
+import { isForeign } from "../sources/domain-sources.ts";
+import type { Source } from "../sources/source-response.ts";
 import { judgeNewcomer } from "./alert-rules.ts";
 import { sourcesAlert } from "./alert-texts.ts";
 import { type Review, together } from "./review.ts";

@@ -30,7 +30,7 @@ export const reviewSpoofing = ({
   const range = { fromDay: today - WINDOW_DAYS, toDay: today };
   const lately = shown(recent).get(UNAUTHENTICATED_KEY)?.messages ?? 0;
   if (lately < thresholds.spoofing_messages) return false;
-  const pool = placed(range).filter(({ pool: found }) => found === UNAUTHENTICATED_KEY);
+  const pool = placed(range).filter(({ unauthenticatedKey }) => unauthenticatedKey === UNAUTHENTICATED_KEY);
   const forged = sumByDay(
     rules.sourceDays(
       domain.number,

@@ -7,7 +7,7 @@ import type { Alert } from "../domains/raise.ts";
 import type { RecordStore } from "../queries/record-store.ts";
 import type { RollupStore } from "../sources/rollup-store.ts";
 import type { KeyedSource } from "../sources/source-keys.ts";
-import type { Source } from "../sources/source-schema.ts";
+import type { Source } from "../sources/source-response.ts";
 import type { Learning } from "./alert-learning.ts";
 import type { AlertRuleStore } from "./alert-rule-store.ts";
 

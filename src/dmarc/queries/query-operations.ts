@@ -24,7 +24,7 @@ import {
 } from "./source-schemas.ts";
 import { CLASSIFICATIONS } from "../sources/rollup-store.ts";
 import { DISPOSITIONS } from "../report/report-values.ts";
-import { sourceSchema } from "../sources/source-schema.ts";
+import { sourceSchema } from "../sources/source-response.ts";
 
 const TAG = "DMARC reports";
 const PATH = "/v1/dmarc/domains/:id";

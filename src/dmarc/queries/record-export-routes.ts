@@ -12,7 +12,7 @@ import { exportedRecordSchema } from "./record-schemas.ts";
 import { rangeFields, rangeOf } from "../sources/day-range.ts";
 import type { RecordStore } from "./record-store.ts";
 import { exportAllRecords, isExportCursor, readExportCursor } from "./record-export.ts";
-import type { SourceReader } from "../sources/source-reader.ts";
+import type { RollupStore } from "../sources/rollup-store.ts";
 import type { RecordExportStore } from "./record-export-store.ts";
 
 export interface RecordExportRouteDeps {
@@ -20,7 +20,7 @@ export interface RecordExportRouteDeps {
   readonly clock: Clock;
   readonly records: RecordStore;
   readonly exports: RecordExportStore;
-  readonly reader: Pick<SourceReader, "names">;
+  readonly store: RollupStore;
 }
 
 const day = { type: "string", examples: ["2026-01-01", "2026-01-01T00:00:00Z"] };
@@ -60,7 +60,7 @@ export const EXPORT_OPERATIONS: readonly Operation[] = [
 ];
 
 /** The endpoint that streams the records of all domains of an account. */
-export const createRecordExportRoutes = ({ guard, clock, records, exports, reader }: RecordExportRouteDeps) =>
+export const createRecordExportRoutes = ({ guard, clock, records, exports, store }: RecordExportRouteDeps) =>
   new Elysia({ name: "dmarc-record-export" }).use(guard).get(
     "/v1/dmarc/records",
     ({ request, caller }) => {
@@ -68,7 +68,7 @@ export const createRecordExportRoutes = ({ guard, clock, records, exports, reade
       const isRange = filters.from !== undefined || filters.to !== undefined;
       const range = isRange ? rangeOf(filters, clock.nowMs()) : ALL_DAYS;
       const name = isRange ? `records-${isoDay(range.fromDay)}-${isoDay(range.toDay)}` : "records";
-      const batches = exportAllRecords({ records, exports, reader }, caller, { range, after: readExportCursor(after) });
+      const batches = exportAllRecords({ records, exports, store }, caller, { range, after: readExportCursor(after) });
       return ndjsonResponse(request, `${name}.ndjson`, batches);
     },
     { demand: { scope: "dmarc:read", query: ["cursor", ...namesOf(exportFiltersSchema)] } },

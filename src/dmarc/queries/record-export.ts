@@ -5,9 +5,10 @@ import type { DomainOwner } from "../domains/domain-store.ts";
 import type { ExportedRecord } from "./record-schemas.ts";
 import type { RecordRow, RecordStore } from "./record-store.ts";
 import type { ExportedReport, RecordExportStore } from "./record-export-store.ts";
+import type { RollupStore } from "../sources/rollup-store.ts";
 import type { SourceRule } from "../domains/source-rules.ts";
 import { recordView } from "./records.ts";
-import type { SourceReader } from "../sources/source-reader.ts";
+import { DomainSources } from "../sources/domain-sources.ts";
 
 /** The place of a record in the order in which reports were stored. */
 export interface ExportPlace {
@@ -19,7 +20,7 @@ export interface ExportPlace {
 export interface RecordExportParts {
   readonly records: RecordStore;
   readonly exports: RecordExportStore;
-  readonly reader: Pick<SourceReader, "names">;
+  readonly store: RollupStore;
 }
 
 /** Reports looked at in one go, whoever they belong to. */
@@ -45,12 +46,12 @@ const cursorAt = ({ report, position }: ExportPlace): string => writeCursor(`${r
  * stands behind what was read before, whatever day it is about. Between two batches others have their turn.
  */
 export async function* exportAllRecords(
-  { records, exports, reader }: RecordExportParts,
+  { records, exports, store }: RecordExportParts,
   owner: DomainOwner,
   { range, after }: { readonly range: DayRange; readonly after: ExportPlace },
 ): AsyncGenerator<readonly ExportedRecord[], void> {
   const last = exports.lastNumber(after.report);
-  const namesOf = createNames(reader, range);
+  const namesOf = createNames(store, range);
   let batch: ExportedRecord[] = [];
   for (let from = after.report; from <= last; from += REPORTS_AT_ONCE) {
     await backgroundTurn(owner.accountId);
@@ -71,17 +72,17 @@ export async function* exportAllRecords(
 /** The names of sources are read once for a domain, and for so many domains at a time. */
 const DOMAINS_KEPT = 100;
 
-type Names = ReturnType<SourceReader["names"]>;
+type Names = ReturnType<DomainSources["names"]>;
 
 /** How the sources of the domain of a report are shown. */
-const createNames = (reader: RecordExportParts["reader"], range: DayRange) => {
+const createNames = (store: RollupStore, range: DayRange) => {
   const known = new Map<number, Names>();
   return ({ domainNumber: number, domainId: id, domain, sourceRules }: ExportedReport): Names => {
     const found = known.get(number);
     if (found !== undefined) return found;
     if (known.size >= DOMAINS_KEPT) known.clear();
     const rules = JSON.parse(sourceRules) as readonly SourceRule[];
-    const names = reader.names({ number, id, domain, sourceRules: rules }, range);
+    const names = new DomainSources(store, { number, id, domain, sourceRules: rules }).names(range);
     known.set(number, names);
     return names;
   };

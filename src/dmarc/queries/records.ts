@@ -7,7 +7,7 @@ import type { RecordKey, RecordScope, RecordRow, RecordStore, RecordConditions }
 import type { RecordFilters, ShownRecord } from "./record-schemas.ts";
 import { walk } from "../../base/walk.ts";
 import { readRecordBody } from "../ingest/report-store.ts";
-import type { SourceName } from "../sources/source-reader.ts";
+import type { SourceName } from "../sources/domain-sources.ts";
 
 /** The filters that every record is held against; where to look is said by the place. `source` is the key it is shown under. */
 export type RowFilters = Pick<

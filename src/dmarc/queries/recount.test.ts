@@ -58,19 +58,19 @@ test("summary, time series and sources say what a recount of the records says", 
       fc.integer({ min: -1, max: DAYS }),
       fc.integer({ min: 0, max: DAYS }),
       async (reports, reverse, first, length) => {
-        const { enrol, give, nameAddress, store, records: recordStore, reader } = start();
+        const { enrol, give, nameAddress, store, records: recordStore, sourcesOf } = start();
         const domain = enrol();
         for (const { org, day, rows } of reports) await give({ org, begin: SAMPLE_DAY_S + day * DAY_S, rows });
         for (const [ip, name, isConfirmed] of reverse) nameAddress(ip, name, isConfirmed);
         const range = { fromDay: MADE_DAY + first, toDay: MADE_DAY + first + length };
         const place = { domain: domain.number };
-        const names = reader.names(domain, range);
+        const names = sourcesOf(domain).names(range);
         const all = { place, range, filters: {}, names };
         const { records } = await readRecords(recordStore, all, { after: null, limit: 1000 });
         const told = reports.filter(({ day }) => day >= first && day <= first + length);
         expect(records).toHaveLength(told.reduce((sum, { rows }) => sum + rows.length, 0));
 
-        const summary = summarizeDomain({ store, reader }, domain, range);
+        const summary = summarizeDomain(store, domain, range);
         const { quarantined, rejected, ...sums } = sumOf(records);
         expect(summary).toMatchObject(sums);
         const none = sums.messages - quarantined - rejected;
@@ -91,12 +91,12 @@ test("summary, time series and sources say what a recount of the records says", 
           expect(point.reports).toBe(told.filter((one) => isoDay(MADE_DAY + one.day) === date).length);
         }
 
-        const sources = reader.sources(domain, range);
+        const sources = sourcesOf(domain).sources(range);
         expect(new Set(sources.map(({ key }) => key))).toEqual(new Set(records.map(({ source }) => source)));
         for (const source of sources) {
           const of = records.filter((record) => record.source === source.key);
           expect(source).toMatchObject(sumOf(of));
-          const sourcePlace = { sources: reader.numbersOf(domain, source.key, range) };
+          const sourcePlace = { sources: sourcesOf(domain).numbersOf(source.key, range) };
           const question = { place: sourcePlace, range, filters: {}, names };
           const own = await readRecords(recordStore, question, { after: null, limit: 1000 });
           expect(own.records).toEqual(of);

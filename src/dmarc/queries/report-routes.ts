@@ -7,6 +7,7 @@ import type { Guard } from "../../http/guard.ts";
 import { sendBytes, sendJson } from "../../http/answer.ts";
 import { readPlainly, rowsById, sendPage } from "../../http/list-page.ts";
 import { pageParameters, readPage, writeCursor } from "../../http/query.ts";
+import type { RollupStore } from "../sources/rollup-store.ts";
 import { rangeOf } from "../sources/day-range.ts";
 import type { RecordStore } from "./record-store.ts";
 import { reportFiltersSchema } from "./report-schemas.ts";
@@ -14,7 +15,7 @@ import type { ReportQueryStore, ReportRowStored } from "./report-query-store.ts"
 import { createDomainFinder, type SourceRouteDeps } from "./source-routes.ts";
 import { noReportFiltersSchema } from "./source-schemas.ts";
 import { readRecords } from "./records.ts";
-import type { SourceReader } from "../sources/source-reader.ts";
+import { DomainSources } from "../sources/domain-sources.ts";
 import { isReportCursor, rawFileName, readReports, reportDetailView, tlsReportView } from "./reports.ts";
 
 export interface ReportRouteDeps {
@@ -22,7 +23,7 @@ export interface ReportRouteDeps {
   readonly clock: Clock;
   readonly records: RecordStore;
   readonly reports: ReportQueryStore;
-  readonly reader: Pick<SourceReader, "names">;
+  readonly store: RollupStore;
   /** As for the other routes that read. */
   readonly findDomain: SourceRouteDeps["findDomain"];
 }
@@ -32,7 +33,7 @@ const PATH = "/v1/dmarc/domains/:id";
 const RECORDS_MAX = 1_000;
 
 /** The endpoints that show reports as they came. */
-export const createReportRoutes = ({ guard, clock, records, reports, reader, findDomain }: ReportRouteDeps) => {
+export const createReportRoutes = ({ guard, clock, records, reports, store, findDomain }: ReportRouteDeps) => {
   const find = createDomainFinder(findDomain);
   const read = { demand: { scope: "dmarc:read" } } as const;
 
@@ -66,7 +67,7 @@ export const createReportRoutes = ({ guard, clock, records, reports, reader, fin
         const report = reportOf(domain.number, params.reportId);
         const place = { report: report.number };
         const range = { fromDay: report.day, toDay: report.day };
-        const question = { place, range, filters: {}, names: reader.names(domain, range) };
+        const question = { place, range, filters: {}, names: new DomainSources(store, domain).names(range) };
         const page = await readRecords(records, question, { after: null, limit: RECORDS_MAX });
         const { next, ...view } = reportDetailView(report, page);
         return sendJson(request, { ...view, records_next_cursor: next === null ? null : writeCursor(next) });

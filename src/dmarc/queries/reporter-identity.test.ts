@@ -7,12 +7,11 @@ import { ingestionView } from "../ingest/ingestion-view.ts";
 import { createDigestReader } from "../alerts/digest-facts.ts";
 import { sectionOf } from "../alerts/digest.ts";
 import { digestText } from "../alerts/digest-text.ts";
-import { createRollupStore } from "../sources/rollup-store.ts";
+import { RollupStore } from "../sources/rollup-store.ts";
 import { createReportQueryStore } from "./report-query-store.ts";
 import { createRecordStore } from "./record-store.ts";
 import { exportRecords, RECORD_COLUMNS } from "./records.ts";
 import { readReports } from "./reports.ts";
-import { createSourceReader } from "../sources/source-reader.ts";
 import { summarizeDomain } from "./summary.ts";
 
 const newWorld = createIngestHarness();
@@ -39,8 +38,8 @@ const GENUINE = { org: "google.com", email: "noreply-dmarc-support@google.com", 
 const FORGED = { ...GENUINE, rows: [{ count: 900 }] };
 
 const summaryOf = (world: IngestHarness, domain: DomainRow) => {
-  const store = createRollupStore(world.db);
-  return summarizeDomain({ store, reader: createSourceReader({ store }) }, domain, range);
+  const store = new RollupStore(world.db);
+  return summarizeDomain(store, domain, range);
 };
 
 const reportsOf = async (world: IngestHarness, domain: DomainRow, filters: object = {}) => {
@@ -73,7 +72,7 @@ describe("mail of attacker.example that says it is from google.com", () => {
         { org_name: "google.com", messages: 10, reporter: GOOGLE },
       ]);
       expect(world.rollups()).toEqual(world.recount());
-      expect(createRollupStore(world.db, { trustedOnly: true }).totals(domain.number, range).messages).toBe(10);
+      expect(new RollupStore(world.db, { trustedOnly: true }).totals(domain.number, range).messages).toBe(10);
     },
   );
 
@@ -117,10 +116,9 @@ describe("mail of attacker.example that says it is from google.com", () => {
     const { world, domain } = start();
     await mailed(world, "a@attacker.example", { ...FORGED, reportId: "other" });
     await mailed(world, "nobody@google.com", { ...FORGED, reportId: "third", rows: [{ count: 90 }] });
-    const reading = createRollupStore(world.db);
+    const reading = new RollupStore(world.db);
     const read = createDigestReader({
       reading,
-      reader: createSourceReader({ store: reading }),
       advise: async () => ({ stage: "monitoring", next: null }) as never,
     });
     const section = sectionOf(await read(domain, { period: "daily", range }), "https://x.example");
@@ -160,7 +158,7 @@ describe("a name that is no domain", () => {
     await mailed(world, "a@attacker.example", ses);
     expect((await reportsOf(world, domain))[0]?.reporter).toEqual({ ...LIAR, claimed_name: "AMAZON-SES" });
     await mailed(world, "a@amazonses.com", { ...ses, email: "postmaster@amazonses.com", rows: [{ count: 10 }] });
-    expect(createRollupStore(world.db, { trustedOnly: true }).totals(domain.number, range).messages).toBe(10);
+    expect(new RollupStore(world.db, { trustedOnly: true }).totals(domain.number, range).messages).toBe(10);
   });
 
   test("is known by its report from before contact addresses counted", async () => {
@@ -184,7 +182,7 @@ describe("a mail that the owner accepts", () => {
       const { world, domain } = start();
       const { row } = await mailed(world, from, GENUINE);
       await world.ingestions.readAgain(INGEST_OWNER, [row.id]);
-      const trusted = () => createRollupStore(world.db, { trustedOnly: true }).totals(domain.number, range).messages;
+      const trusted = () => new RollupStore(world.db, { trustedOnly: true }).totals(domain.number, range).messages;
       expect([trusted(), world.find(row.id).acceptedAtMs]).toEqual([0, null]);
       await world.ingestions.readAgain(INGEST_OWNER, [row.id], undefined, { isAccepted: true });
       expect(world.find(row.id)).toMatchObject({ outcome: "stored", reason: null, acceptedAtMs: world.clock.nowMs() });

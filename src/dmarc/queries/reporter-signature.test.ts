@@ -6,7 +6,7 @@ import { SAMPLE_DAY_S, sampleReportMail } from "../../testing/dmarc-reports.ts";
 import { createIngestHarness } from "../../testing/ingest-harness.ts";
 import { silentLog } from "../../testing/silent-log.ts";
 import { createMailAuthentication } from "../authentication/mail-authentication.ts";
-import { createRollupStore } from "../sources/rollup-store.ts";
+import { RollupStore } from "../sources/rollup-store.ts";
 
 const newWorld = createIngestHarness();
 const keys = { "google.com": generateKeyPairSync("ed25519"), "attacker.example": generateKeyPairSync("ed25519") };
@@ -50,7 +50,7 @@ test("a report of google.com signed by attacker.example is never Google's, which
       await world.upload(bytes, { via: "smtp", client: "127.0.0.1", helo: "x", mailFrom: `a@${domain}` });
     }
     const range = { fromDay: Math.floor(SAMPLE_DAY_S / 86_400), toDay: Math.floor(SAMPLE_DAY_S / 86_400) };
-    expect(createRollupStore(world.db).reporters(number, range)).toMatchObject([
+    expect(new RollupStore(world.db).reporters(number, range)).toMatchObject([
       { reporter: "google.com", author: "", authenticatedAs: "google.com", reports: 1, messages: 10 },
     ]);
     expect(world.rollups()).toEqual(world.recount());

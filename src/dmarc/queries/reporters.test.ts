@@ -7,7 +7,7 @@ const start = createReportQueries();
 const DAY_S = 86_400;
 
 const named = (world: ReturnType<typeof start>, domain: ReturnType<typeof world.enrol>) =>
-  summarizeDomain(world, domain, { fromDay: MADE_DAY - 30, toDay: MADE_DAY }).top_reporters.map(
+  summarizeDomain(world.store, domain, { fromDay: MADE_DAY - 30, toDay: MADE_DAY }).top_reporters.map(
     ({ org_name, reports }) => `${org_name} ${reports}`,
   );
 

@@ -196,13 +196,13 @@ describe("sources", () => {
   });
 
   test("keep the word that was given before their reverse name was known", async () => {
-    const { request, reader, domain, nameAddress } = await startFilled();
+    const { request, sourcesOf, domain, nameAddress } = await startFilled();
     const path = (key: string) => `${domain.id}/sources/${encodeURIComponent(key)}`;
     await request("PATCH", path("net:5.5.5.0/24"), { body: { classification: "authorized" } });
     nameAddress("5.5.5.5", "mail.host.example");
     const range = { fromDay: 0, toDay: 99_999 };
-    expect(reader.find(domain, "net:5.5.5.0/24", range)).toBeUndefined();
-    expect(reader.find(domain, "org:host.example", range)).toMatchObject({ classification: "authorized" });
+    expect(sourcesOf(domain).find("net:5.5.5.0/24", range)).toBeUndefined();
+    expect(sourcesOf(domain).find("org:host.example", range)).toMatchObject({ classification: "authorized" });
     const own = await request("PATCH", path("org:host.example"), { body: { classification: "threat" } });
     expect(own.body).toMatchObject({ classification: "threat", classified_by: "user", kind: "organization" });
     const back = await request("PATCH", path("org:host.example"), { body: { classification: null } });

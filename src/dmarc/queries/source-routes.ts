@@ -26,8 +26,8 @@ import {
   type RecordQuery,
 } from "./records.ts";
 import { exportSources, isSourceCursor, pageOfSources, SOURCE_COLUMNS } from "./sources-page.ts";
-import { createSourceClassifier } from "../sources/classify-sources.ts";
-import type { SourceReader } from "../sources/source-reader.ts";
+import { SourceClassifier } from "../sources/classify-sources.ts";
+import { DomainSources } from "../sources/domain-sources.ts";
 import { summarizeDomain } from "./summary.ts";
 import { timeseriesOf } from "./timeseries.ts";
 
@@ -38,7 +38,6 @@ export interface SourceRouteDeps {
   readonly store: RollupStore;
   readonly records: RecordStore;
   readonly reports: ReportQueryStore;
-  readonly reader: SourceReader;
   /** The caller's domain; throws `not_found` for one that is not there, or not the caller's. */
   readonly findDomain: (caller: Caller, id: string) => DomainRow;
   /** What to do next about a domain's policy, as the interface answers it. */
@@ -68,9 +67,9 @@ const dates = ({ fromDay, toDay }: DayRange) => ({ from: isoDay(fromDay), to: is
 
 /** The endpoints that read what reports said: summary, time series, sources, records, advice. */
 export const createSourceRoutes = (deps: SourceRouteDeps) => {
-  const { guard, db, clock, store, records, reports, reader, advise } = deps;
+  const { guard, db, clock, store, records, reports, advise } = deps;
   const find = createDomainFinder(deps.findDomain);
-  const classifier = createSourceClassifier({ db, store, reader, clock });
+  const classifier = new SourceClassifier({ db, clock }, store);
   const read = { demand: { scope: "dmarc:read" } } as const;
   const reading = (query: readonly string[]) => ({ demand: { scope: "dmarc:read", query } }) as const;
   const write = { parse: "none", demand: { scope: "dmarc:write" } } as const;
@@ -84,7 +83,7 @@ export const createSourceRoutes = (deps: SourceRouteDeps) => {
     const range = rangeOf({ from, to }, clock.nowMs());
     if (reportId === undefined) {
       return db.snapshot(() => {
-        const sources = reader.open(domain);
+        const sources = new DomainSources(store, domain);
         const place: RecordScope =
           source === undefined ? { domain: domain.number } : { sources: sources.numbersOf(source, range) };
         return { place, range, filters: rest, names: sources.names(range) };
@@ -93,7 +92,7 @@ export const createSourceRoutes = (deps: SourceRouteDeps) => {
     const report = reports.find(domain.number, reportId);
     if (report === undefined) return { place: { sources: [] }, range, filters: rest, names: new Map() };
     const whole = from === undefined && to === undefined ? { fromDay: report.day, toDay: report.day } : range;
-    const names = reader.names(domain, whole, { byNetwork: source?.startsWith("net:") === true });
+    const names = new DomainSources(store, domain).names(whole, { byNetwork: source?.startsWith("net:") === true });
     return { place: { report: report.number }, range: whole, filters: { ...rest, source }, names };
   };
 
@@ -102,7 +101,7 @@ export const createSourceRoutes = (deps: SourceRouteDeps) => {
     .get(
       `${PATH}/summary`,
       ({ request, params, caller }) =>
-        db.snapshot(() => summarizeDomain({ store, reader }, find(caller, params.id), rangeIn(request))),
+        db.snapshot(() => summarizeDomain(store, find(caller, params.id), rangeIn(request))),
       reading(namesOf(rangeSchema)),
     )
     .get(
@@ -120,7 +119,9 @@ export const createSourceRoutes = (deps: SourceRouteDeps) => {
         const range = rangeOf(filters, clock.nowMs());
         const { classification } = filters;
         const sources = db
-          .snapshot(() => reader.sources(domain, range, { byNetwork: filters.unauthenticated === "by_network" }))
+          .snapshot(() =>
+            new DomainSources(store, domain).sources(range, { byNetwork: filters.unauthenticated === "by_network" }),
+          )
           .filter((source) => classification === undefined || source.classification === classification);
         if (wantsCsv(request))
           return csvResponse(request, fileName("sources", domain, dates(range)), {

@@ -3,7 +3,7 @@ import { reporterSchema } from "./reporter.ts";
 import { rangeFields } from "../sources/day-range.ts";
 import { CLASSIFICATIONS } from "../sources/rollup-store.ts";
 import { isSourceKey } from "../sources/source-identity.ts";
-import { sourceSchema } from "../sources/source-schema.ts";
+import { sourceSchema } from "../sources/source-response.ts";
 
 const count = z.int().nonnegative();
 const date = z.iso.date();

@@ -1,7 +1,7 @@
 import { PAGE_BYTES_MAX } from "../../base/walk.ts";
 import type { Cell } from "../../http/csv.ts";
-import { actionableFailures } from "../sources/source-reader.ts";
-import type { Source } from "../sources/source-schema.ts";
+import { actionableFailures } from "../sources/domain-sources.ts";
+import type { Source } from "../sources/source-response.ts";
 
 const CURSOR = /^(\d{1,16})\.(\d{1,16})\.(\S+)$/;
 

@@ -3,9 +3,9 @@ import { percentOf } from "../sources/day-range.ts";
 import type { ShownSummary } from "./source-schemas.ts";
 import { reporterView, trustSentence } from "./reporter.ts";
 import { addTotals, CLASSIFICATIONS, NO_TOTALS, type RollupStore, type Totals } from "../sources/rollup-store.ts";
-import type { SourceDomain } from "../sources/source-keys.ts";
-import { type SourceReader, actionableFailures } from "../sources/source-reader.ts";
-import type { Source } from "../sources/source-schema.ts";
+import type { SourceDomain } from "../sources/domain-sources.ts";
+import { actionableFailures, DomainSources } from "../sources/domain-sources.ts";
+import type { Source } from "../sources/source-response.ts";
 
 const TOP_SOURCES = 5;
 const TOP_REPORTERS = 10;
@@ -40,13 +40,9 @@ const totalsOf = (sources: readonly Source[]): Totals =>
   );
 
 /** How a domain fared in a range, at a glance. */
-export const summarizeDomain = (
-  { store, reader }: { readonly store: RollupStore; readonly reader: SourceReader },
-  domain: SourceDomain,
-  range: DayRange,
-): ShownSummary => {
+export const summarizeDomain = (store: RollupStore, domain: SourceDomain, range: DayRange): ShownSummary => {
   const { number } = domain;
-  const sources = reader.sources(domain, range);
+  const sources = new DomainSources(store, domain).sources(range);
   const totals = totalsOf(sources);
   const reporters = store.reporters(number, range);
   const topReporters = reporters.slice(0, TOP_REPORTERS);

@@ -2,7 +2,7 @@ import { isoDay, type DayRange } from "../../base/days.ts";
 import { percentOf } from "../sources/day-range.ts";
 import type { ShownTimeseries } from "./source-schemas.ts";
 import { NO_TOTALS, type RollupStore } from "../sources/rollup-store.ts";
-import type { SourceDomain } from "../sources/source-keys.ts";
+import type { SourceDomain } from "../sources/domain-sources.ts";
 
 /** How a domain fared on each day of a range; a day without mail is there with zeros. */
 export const timeseriesOf = (store: RollupStore, domain: SourceDomain, range: DayRange): ShownTimeseries => {

@@ -5,12 +5,12 @@ import { organisationOf } from "./source-identity.ts";
 import { PENDING_KEY, UNAUTHENTICATED_KEY } from "./unauthenticated-mail.ts";
 import { UNRELATED_SUFFIX } from "./source-keys.ts";
 
-/** Keys that a source may have whatever is known of it. */
+/** Keys that any source may have. */
 const ALWAYS = ["own", "other", UNAUTHENTICATED_KEY, PENDING_KEY];
 
 /**
- * All the keys under which a stored source may have been classified: those it may be shown under, and those of before sources were
- * identified by service. Which of them it is shown under depends on the other sources of the domain.
+ * All keys under which a user may have classified a stored source: those that it may be shown under, which depends on the other
+ * sources of the domain, and those from before sources were identified by service.
  */
 export const possibleKeysOf = (
   key: string,

@@ -1,59 +1,63 @@
 import { entryOf } from "../ingest/rollup.ts";
-import type { Identities } from "./source-identity.ts";
-import type { MeasuredSource } from "./unauthenticated-mail.ts";
+import type { IdentifiedSource, SourceIdentities } from "./source-identity.ts";
 
-/** Whoever signs with a selector sends so many times what a forwarder does. */
+/** The owner of a selector sends at least this many times what a forwarder does. */
 const OWNER_FACTOR = 5;
-/** Whoever used a signature so long before another did not get it from that one, who may replay what was signed. */
+/** Whoever used a signature this much earlier than another sender did not get it from that one, who may replay it. */
 const EARLIER_DAYS = 7;
 
-/** The mail of a sender with one signature. */
-interface Sender {
+/** The mail of one sender with one signature. */
+interface Signer {
+  readonly key: string;
   messages: number;
   firstDay: number;
 }
 
-const signatureOf = ({ evidence: { signer, selector } }: Pick<MeasuredSource, "evidence">): string | null =>
+const signatureOf = ({ evidence: { signer, selector } }: IdentifiedSource): string | null =>
   signer === null ? null : `${signer}/${selector ?? "-"}`;
 
 /**
- * The sources whose mail was signed elsewhere and forwarded: it carries a signature that another sender uses for much more mail, and
- * does not pass SPF for the domain. Where trusted reports come, their counts alone say who sends how much. Services that send for
- * customers never forward.
+ * The numbers of the sources that relay mail which was signed elsewhere: it carries a signature that another sender uses for
+ * much more mail, and does not pass SPF for the domain. Where there are trusted reports, only their counts say who sends how
+ * much. Services that send for customers never relay.
  */
-export const findRelayed = (sources: readonly MeasuredSource[], { isOwn }: Identities): ReadonlySet<number> => {
-  const isVouched = sources.some(({ trusted }) => trusted.messages > 0);
-  const bySignature = new Map<string, Map<string, Sender>>();
-  for (const { identity, ...source } of sources) {
+export const findRelayed = (
+  sources: readonly IdentifiedSource[],
+  identities: SourceIdentities,
+): ReadonlySet<number> => {
+  const hasTrusted = sources.some(({ trusted }) => trusted.messages > 0);
+  const bySignature = new Map<string, Map<string, Signer>>();
+  for (const source of sources) {
     const signature = signatureOf(source);
     if (signature === null) continue;
-    const senders = entryOf(bySignature, signature, () => new Map<string, Sender>());
-    const sender = entryOf(senders, identity.key, () => ({ messages: 0, firstDay: source.firstDay }));
-    sender.messages += (isVouched ? source.trusted : source.totals).messages;
-    sender.firstDay = Math.min(sender.firstDay, source.firstDay);
+    const { key } = source.identity;
+    const signers = entryOf(bySignature, signature, () => new Map<string, Signer>());
+    const signer = entryOf(signers, key, () => ({ key, messages: 0, firstDay: source.firstDay }));
+    signer.messages += (hasTrusted ? source.trusted : source.totals).messages;
+    signer.firstDay = Math.min(signer.firstDay, source.firstDay);
   }
-  const owners = new Map<string, readonly [key: string, sender: Sender]>();
-  const owning = new Set<string>();
-  for (const [signature, senders] of bySignature) {
-    const owner = [...senders].reduce((a, b) => (b[1].messages > a[1].messages ? b : a));
-    owners.set(signature, owner);
-    if (!signature.endsWith("/-")) owning.add(owner[0]);
-  }
+  const owners = new Map(
+    [...bySignature].map(([signature, signers]) => [
+      signature,
+      [...signers.values()].reduce((a, b) => (b.messages > a.messages ? b : a)),
+    ]),
+  );
+  const ownsSelector = new Set([...owners].flatMap(([signature, { key }]) => (signature.endsWith("/-") ? [] : key)));
 
-  const isRelayed = (source: MeasuredSource): boolean => {
+  const isRelayed = (source: IdentifiedSource): boolean => {
     const signature = signatureOf(source);
     const { identity, evidence } = source;
-    if (signature === null || isOwn(evidence.envelope) || !mayForward(source)) return false;
+    if (signature === null || identities.isOwn(evidence.envelope) || !mayRelay(source)) return false;
     const owner = owners.get(signature);
-    // Some reporters leave selectors out: then all signatures of the domain look alike.
-    if (owner === undefined || owner[0] === identity.key || (evidence.selector === null && owning.has(identity.key)))
-      return false;
-    const sender = bySignature.get(signature)?.get(identity.key);
-    if (sender === undefined || sender.firstDay < owner[1].firstDay - EARLIER_DAYS) return false;
-    return owner[1].messages > 0 && owner[1].messages >= OWNER_FACTOR * sender.messages;
+    const signer = bySignature.get(signature)?.get(identity.key);
+    if (owner === undefined || signer === undefined || owner === signer) return false;
+    // Some reporters leave selectors out; then all signatures of the domain look alike.
+    if (evidence.selector === null && ownsSelector.has(identity.key)) return false;
+    if (signer.firstDay < owner.firstDay - EARLIER_DAYS) return false;
+    return owner.messages > 0 && owner.messages >= OWNER_FACTOR * signer.messages;
   };
-  return new Set(sources.flatMap((source) => (isRelayed(source) ? [source.number] : [])));
+  return new Set(sources.filter(isRelayed).map(({ number }) => number));
 };
 
-const mayForward = ({ identity: { kind, service } }: MeasuredSource): boolean =>
+const mayRelay = ({ identity: { kind, service } }: IdentifiedSource): boolean =>
   service === null ? kind !== "own" : service.kind === "mailbox provider" || service.kind === "gateway";

@@ -14,7 +14,7 @@ const STRANGER: SourceFacts = {
   relayed: 0,
   isVouched: true,
   isList: false,
-  isOfOthers: false,
+  isUnrelated: false,
 };
 const OWN = { identity: { kind: "own", service: null } } as const;
 const NETWORK = { identity: { kind: "network", service: null } } as const;
@@ -61,15 +61,15 @@ describe("a source is", () => {
     ["misconfigured: less was signed elsewhere", { aligned: 80, relayed: 39 }, "misconfigured"],
     ["forwarder: all aligned, all signed elsewhere", { aligned: 100, relayed: 100 }, "forwarder"],
     ["misconfigured: the domain's account at a mailbox provider", { ...GOOGLE, authenticated: 100 }, "misconfigured"],
-    ["unknown: another account there", { ...GOOGLE, authenticated: 100, isOfOthers: true }, "unknown"],
+    ["unknown: another account there", { ...GOOGLE, authenticated: 100, isUnrelated: true }, "unknown"],
     [
       "forwarder: another account there, as receivers say",
-      { ...GOOGLE, authenticated: 100, forwarded: 30, isOfOthers: true },
+      { ...GOOGLE, authenticated: 100, forwarded: 30, isUnrelated: true },
       "forwarder",
     ],
     [
       "forwarder: a gateway that hands on what was signed",
-      { ...GATEWAY, aligned: 70, relayed: 70, isOfOthers: true },
+      { ...GATEWAY, aligned: 70, relayed: 70, isUnrelated: true },
       "forwarder",
     ],
     ["forwarder: a mailing list by its envelope", { authenticated: 100, isList: true }, "forwarder"],
@@ -94,7 +94,7 @@ describe("a source is", () => {
         fc.tuple(count, count, count, count, count),
         fc.boolean(),
         fc.boolean(),
-        (identity, [aligned, forwarded, authenticated, other, relayed], isVouched, isOfOthers) => {
+        (identity, [aligned, forwarded, authenticated, other, relayed], isVouched, isUnrelated) => {
           const messages = aligned + forwarded + authenticated + other;
           const facts = {
             ...identity,
@@ -105,7 +105,7 @@ describe("a source is", () => {
             relayed,
             isVouched,
             isList: false,
-            isOfOthers,
+            isUnrelated,
           };
           const classification = classifySource(facts);
           expect(CLASSIFICATIONS).toContain(classification);

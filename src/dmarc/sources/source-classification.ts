@@ -1,58 +1,92 @@
-import type { Classification, Totals } from "./rollup-store.ts";
 import type { SourceIdentity } from "./source-identity.ts";
+import { type KeyedSource, UNRELATED_SUFFIX } from "./source-keys.ts";
+import { addTotals, type Classification, NO_TOTALS, type Totals } from "./rollup-store.ts";
+import { PENDING_KEY, UNAUTHENTICATED_KEY } from "./unauthenticated-mail.ts";
 
-/** Everything that a source is judged by. */
+/** Everything that a source other than unauthenticated mail is classified by. */
 export interface SourceFacts extends Pick<Totals, "messages" | "aligned" | "forwarded" | "authenticated"> {
   readonly identity: Pick<SourceIdentity, "kind" | "service">;
-  /** Messages that were signed by somebody else for the domain and handed in from here: see `findRelayed`. */
+  /** Aligned messages that were signed by another sender for the domain and relayed from here: see `findRelayed`. */
   readonly relayed: number;
-  /** Whether trusted reports name it. The counts are theirs alone then, for anybody can send a report about anything. */
+  /** Whether trusted reports name it. The counts are theirs alone then, because anybody can send a report about anything. */
   readonly isVouched: boolean;
-  /** Whether its envelope domain is named as mailing lists are: `lists.example.org`. */
+  /** Whether an envelope domain has the name of a mailing list host: `lists.example.org`. */
   readonly isList: boolean;
   /** Mail of a mailbox provider or gateway that nothing connects with the domain's own account there. */
-  readonly isOfOthers: boolean;
+  readonly isUnrelated: boolean;
 }
 
-/** From this share of aligned messages on, whoever sends them is meant to. */
+/** At this share of aligned mail a source is meant to send. */
 const AUTHORIZED_SHARE = 0.9;
-/** Below it, what is aligned may be chance. */
+/** Below this share, alignment may be chance. */
 const MIXED_SHARE = 0.1;
-/** Receivers do not all recognize forwarded mail; so much of the failing mail is enough to tell a forwarder. */
+/** Receivers do not recognize all forwarded mail; this share of the failing mail shows a forwarder. */
 const FORWARDED_SHARE = 0.1;
 
 /**
- * What a source is, by rules that can be said aloud. The first that applies counts. Unauthenticated mail of addresses without a
- * proper name is judged before, as `threat`: see `unauthenticated-mail.ts`.
+ * The class of the stored sources that are shown under one key, by the first rule that applies:
  *
- * 1. forwarder: most of its mail was signed elsewhere, or receivers say that it forwards, or its envelope
- *    domain is one of mailing lists. Never a service that sends for customers. A service that does nothing but forward always is one.
- * 2. unknown: an organization or network that only reports name which are not trusted.
- * 3. authorized: nearly all of its mail is aligned.
- * 4. misconfigured: it is the domain's own server; or some of its mail is aligned; or it is a service that sends for customers, and
- *    its mail is authenticated as the service's.
- * 5. unknown: all else. A user's own forgotten server fails exactly as a stranger's does.
+ * 1. threat: all of its mail is unauthenticated, from addresses without a proper reverse name (`findUnauthenticated`).
+ *    Unknown while those names are still being looked up.
+ * 2. forwarder: it is a service that only forwards; or at least half of its aligned mail was signed elsewhere, or receivers
+ *    recognize its mail as forwarded, or its envelope domain is a mailing list. Never a service that sends for customers.
+ * 3. unknown: an organization or network that only untrusted reports name.
+ * 4. authorized: at least 90 % of its mail is aligned.
+ * 5. misconfigured: it is the domain's own server; or at least 10 % of its mail is aligned; or it is a service that sends for
+ *    customers, or the domain's mailbox provider, and half of its failing mail is authenticated as somebody else's.
+ * 6. unknown: everything else, because a user's own forgotten server fails exactly as a stranger's does.
+ *
+ * A classification by the user overrides all of these (`user-classification.ts`, `domains/source-rules.ts`).
  */
-export const classifySource = (facts: SourceFacts): Classification => {
-  const { messages, aligned, forwarded, authenticated, relayed, identity, isVouched, isList, isOfOthers } = facts;
-  const failing = messages - aligned;
-  const share = messages === 0 ? 0 : aligned / messages;
-  if (identity.service?.forwards === true && messages > 0) return "forwarder";
-  const sends = sendsForCustomers(identity);
-  if (!sends && identity.kind !== "own") {
-    if (relayed > 0 && relayed * 2 >= aligned) return "forwarder";
-    if (failing > 0 && forwarded > 0 && forwarded >= failing * FORWARDED_SHARE && share < AUTHORIZED_SHARE)
-      return "forwarder";
-    if (isList && authenticated > 0 && share < AUTHORIZED_SHARE) return "forwarder";
-  }
-  if (!isVouched && identity.service === null && identity.kind !== "own") return "unknown";
-  if (share >= AUTHORIZED_SHARE) return "authorized";
-  if (identity.kind === "own") return messages === 0 ? "authorized" : "misconfigured";
-  if (isOfOthers) return "unknown";
-  if (share >= MIXED_SHARE) return "misconfigured";
-  const isProven = failing > 0 && authenticated * 2 >= failing;
-  return isProven && (sends || identity.service?.kind === "mailbox provider") ? "misconfigured" : "unknown";
+export const classificationOf = (key: string, members: readonly KeyedSource[]): Classification => {
+  const [first] = members;
+  if (first === undefined || key === PENDING_KEY) return "unknown";
+  const active = members.filter(({ totals }) => totals.messages > 0);
+  const isUnauthenticated = active.every((member) => member.unauthenticatedKey === UNAUTHENTICATED_KEY);
+  return active.length > 0 && isUnauthenticated ? "threat" : classifySource(factsOfSource(key, first, members));
 };
 
-const sendsForCustomers = ({ service }: Pick<SourceIdentity, "service">): boolean =>
-  service?.kind === "bulk sender" || service?.kind === "business";
+/** Rules 2 to 6. */
+export const classifySource = (facts: SourceFacts): Classification => {
+  const { messages, aligned, authenticated, identity, isVouched, isUnrelated } = facts;
+  const { service } = identity;
+  const failing = messages - aligned;
+  const share = messages === 0 ? 0 : aligned / messages;
+  const sendsForCustomers = service?.kind === "bulk sender" || service?.kind === "business";
+  if (service?.forwards === true && messages > 0) return "forwarder";
+  if (!sendsForCustomers && identity.kind !== "own" && isForwarding(facts)) return "forwarder";
+  if (!isVouched && service === null && identity.kind !== "own") return "unknown";
+  if (share >= AUTHORIZED_SHARE) return "authorized";
+  if (identity.kind === "own") return messages === 0 ? "authorized" : "misconfigured";
+  if (isUnrelated) return "unknown";
+  if (share >= MIXED_SHARE) return "misconfigured";
+  const isAuthenticated = failing > 0 && authenticated * 2 >= failing;
+  return isAuthenticated && (sendsForCustomers || service?.kind === "mailbox provider") ? "misconfigured" : "unknown";
+};
+
+const isForwarding = ({ messages, aligned, forwarded, authenticated, relayed, isList }: SourceFacts): boolean => {
+  if (relayed > 0 && relayed * 2 >= aligned) return true;
+  if (messages > 0 && aligned / messages >= AUTHORIZED_SHARE) return false;
+  const failing = messages - aligned;
+  const isRecognized = failing > 0 && forwarded > 0 && forwarded >= failing * FORWARDED_SHARE;
+  return isRecognized || (isList && authenticated > 0);
+};
+
+/** Names of hosts that only serve mailing lists. */
+const LIST_HOST = /(?:^|\.)(?:lists?|listes|listen|listserv|mailman|majordomo|sympa|googlegroups)\./;
+
+const factsOfSource = (key: string, { identity }: KeyedSource, members: readonly KeyedSource[]): SourceFacts => {
+  const isVouched = members.some(({ trusted }) => trusted.messages > 0);
+  const countsOf = (member: KeyedSource): Totals => {
+    const totals = isVouched ? member.trusted : member.totals;
+    return member.isPlausible ? totals : { ...totals, aligned: 0 };
+  };
+  const sumOf = (some: readonly KeyedSource[]): Totals => some.map(countsOf).reduce(addTotals, NO_TOTALS);
+  const { messages, aligned, forwarded, authenticated } = sumOf(members);
+  return {
+    ...{ identity, isVouched, messages, aligned, forwarded, authenticated },
+    relayed: sumOf(members.filter(({ isRelayed }) => isRelayed)).aligned,
+    isList: members.some(({ evidence }) => evidence.envelope !== null && LIST_HOST.test(evidence.envelope)),
+    isUnrelated: key.endsWith(UNRELATED_SUFFIX),
+  };
+};

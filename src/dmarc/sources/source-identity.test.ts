@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import type { SourceAddress } from "./rollup-store.ts";
 import { knownServices } from "../services/services.ts";
-import { createIdentities, isSourceKey, reverseNameKindOf, withEvidence } from "./source-identity.ts";
+import { SourceIdentities, isSourceKey, reverseNameKindOf, withEvidence } from "./source-identity.ts";
 
 const NOTHING = { isConfirmed: true, isAsked: true, asn: null, asName: null, country: null };
 /** `key` of each stored source, and the confirmed reverse name of each address. */
@@ -12,7 +12,7 @@ const identify = (keys: readonly string[], names: Readonly<Record<string, string
   const sources = keys.map((key, number) =>
     withEvidence({ number, key, firstDay: 1, lastDay: 1, firstSeenAtMs: 1, isVouched: true }),
   );
-  const identities = createIdentities({ domain, sources, facts });
+  const identities = new SourceIdentities({ domain, sources, addresses: facts });
   return sources.map((source) => identities.identityOf(source).key);
 };
 
@@ -141,7 +141,8 @@ describe("an address is", () => {
     });
     const kindOf = (name: string | null) => {
       const facts = new Map([[IP, { ...NOTHING, ip: IP, name, asn }]]);
-      return createIdentities({ domain: "example.com", sources: [source], facts }).identityOf(source).kind;
+      return new SourceIdentities({ domain: "example.com", sources: [source], addresses: facts }).identityOf(source)
+        .kind;
     };
     expect([kindOf(null), kindOf("pool-192-0-2-1.isp.example")]).toEqual(["service", "network"]);
   });

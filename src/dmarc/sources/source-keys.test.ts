@@ -19,12 +19,12 @@ const startWith = async (rows: readonly SampleRow[], names: Readonly<Record<stri
   for (const [ip, name] of Object.entries(names)) world.nameAddress(ip, name);
   const classes = (of = domain) =>
     new Map(
-      world.reader
-        .open(of)
+      world
+        .sourcesOf(of)
         .sources(ALL)
         .map(({ key, classification }) => [key, classification]),
     );
-  return { ...world, domain, classes, find: (key: string, range = ALL) => world.reader.find(domain, key, range) };
+  return { ...world, domain, classes, find: (key: string, range = ALL) => world.sourcesOf(domain).find(key, range) };
 };
 
 describe("unauthenticated mail is no threat", () => {

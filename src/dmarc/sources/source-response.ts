@@ -1,12 +1,81 @@
+import { z } from "zod";
 import { isoDay } from "../../base/days.ts";
 import { ipNetworkOf } from "../addresses/ip-network.ts";
 import { percentOf } from "./day-range.ts";
-import { addTotals, type SourceAddress, type Classification, NO_TOTALS, type Totals } from "./rollup-store.ts";
+import { addTotals, type Classification, CLASSIFICATIONS, NO_TOTALS, type SourceAddress } from "./rollup-store.ts";
+import { SOURCE_KINDS } from "./source-identity.ts";
 import { type KeyedSource, shownIdentity } from "./source-keys.ts";
-import { PENDING_KEY } from "./unauthenticated-mail.ts";
-import type { Source } from "./source-schema.ts";
+import { PENDING_KEY, UNAUTHENTICATED_KEY } from "./unauthenticated-mail.ts";
 
-/** Stored sources that are shown as one; never without members. */
+const count = (description: string) => z.int().nonnegative().meta({ description });
+const text = (description: string) => z.string().meta({ description });
+
+/** A source exactly as the API returns it. Counts are those of the requested range. */
+export const sourceSchema = z
+  .object({
+    key: text(
+      "`own`: the domain's own servers. `service:<id>`: a known service; with `/others` at the end, mail from that service that nothing connects with the domain's own account, such as forwarded mail. `org:<domain>`: another organization. `net:<network>`: a network without a name. `unauthenticated`: unauthenticated mail from addresses without a proper reverse name, taken together. `pending`: the same while reverse names are being looked up. `other`: addresses beyond the most that are kept apart for a domain.",
+    ),
+    kind: z
+      .enum(SOURCE_KINDS)
+      .meta({ description: "The kind of sender that the key stands for; `network` also for `other`." }),
+    name: text("Display name."),
+    service: text("The known sending service; null for other senders.").nullable(),
+    service_id: text("The identifier of that service.").nullable(),
+    classification: z
+      .enum(CLASSIFICATIONS)
+      .meta({ description: "Your classification, else the automatic one by the rules in the list of sources." }),
+    classified_by: z.enum(["user", "service"]).meta({
+      description: "`user`: you classified it, directly or by a rule, which overrides the automatic classification.",
+    }),
+    messages: count("Messages in reports."),
+    aligned: count("Messages that passed DMARC, by aligned DKIM or aligned SPF."),
+    failing: count("Messages that failed DMARC."),
+    aligned_percent: z.number().nullable().meta({
+      description: "Share of aligned messages in percent, with one decimal; null when there are no messages.",
+    }),
+    dkim_aligned: count("Messages with an aligned DKIM signature that passed."),
+    spf_aligned: count("Messages that passed SPF for an aligned envelope domain."),
+    forwarded: count("Failing messages that the receiver recognized as forwarded."),
+    authenticated_unaligned: count("Failing messages for which DKIM or SPF passed for another domain."),
+    quarantined: count("Messages that receivers quarantined."),
+    rejected: count("Messages that receivers rejected."),
+    first_day: z.iso.date().meta({ description: "The first day in any report, whatever the range." }),
+    last_day: z.iso.date().meta({ description: "The last day in any report, whatever the range." }),
+    dkim: z
+      .array(
+        z.object({
+          domain: text("The signing domain (`d=`)."),
+          selector: text("The selector (`s=`); null when unaligned or not reported.").nullable(),
+          aligned: z.boolean().meta({ description: "Whether the signing domain is aligned with header_from." }),
+          messages: count("Messages with this signature."),
+        }),
+      )
+      .meta({ description: "DKIM signatures that passed, at most ten, those with the most messages first." }),
+    spf: z
+      .array(z.object({ domain: text("The envelope domain."), messages: count("Messages with this envelope domain.") }))
+      .meta({ description: "Envelope domains that passed SPF, at most ten, those with the most messages first." }),
+    network_count: count("Number of networks of its addresses: /24 for IPv4, /48 for IPv6."),
+    address_count: count("Number of its addresses."),
+    lookups_pending: z.boolean().meta({ description: "Whether reverse names of its addresses are being looked up." }),
+    addresses: z
+      .array(
+        z.object({
+          ip: text("The IP address."),
+          reverse_name: text("Its reverse DNS name; null when it has none or it is not known yet.").nullable(),
+          confirmed: z.boolean().meta({ description: "Whether the reverse name resolves to the address." }),
+          asn: z.int().nullable().meta({ description: "The AS that announces the address; null when unknown." }),
+          as_name: text("The name of that AS; null when unknown.").nullable(),
+          country: text("Country of the network, ISO 3166-1 alpha-2; null when unknown.").nullable(),
+        }),
+      )
+      .meta({ description: "Its most recent addresses, at most eight." }),
+  })
+  .meta({ title: "DmarcSource" });
+
+export type Source = Readonly<z.infer<typeof sourceSchema>>;
+
+/** Stored sources that are shown as one. */
 export interface SourceGroup {
   readonly key: string;
   readonly members: readonly KeyedSource[];
@@ -14,103 +83,30 @@ export interface SourceGroup {
   readonly classifiedBy: Source["classified_by"];
 }
 
-/** Addresses shown of a source, and signatures and envelope domains. */
 const ADDRESSES_MAX = 8;
 const AUTHENTICATION_MAX = 10;
 
-/** A source as the interface answers it; an empty list for a group without members. */
-export const showSource = (
+/** A source as the API returns it; an empty list for a group without members. */
+export const sourceResponse = (
   { key, members, classification, classifiedBy }: SourceGroup,
-  facts: ReadonlyMap<string, SourceAddress>,
+  known: ReadonlyMap<string, SourceAddress>,
 ): Source[] => {
   const [first] = members;
   if (first === undefined) return [];
   const { kind, name, service } = shownIdentity(key, first);
-  const totals = members.reduce<Totals>((sum, member) => addTotals(sum, member.totals), NO_TOTALS);
-  const addresses = addressesOf(members);
-  const networks = new Set([...addresses.keys()].map(ipNetworkOf));
-  const shown: Source = {
+  const totals = members.map((member) => member.totals).reduce(addTotals, NO_TOTALS);
+  const { messages, aligned } = totals;
+  const lastDays = lastDayByAddress(members);
+  const ips = [...lastDays.keys()];
+  const networks = new Set(ips.map(ipNetworkOf)).size;
+  const source: Source = {
     key,
     kind,
-    name: key === "unauthenticated" ? `${name} from ${plural(networks.size, "network")}` : name,
+    name: key === UNAUTHENTICATED_KEY ? `${name} from ${networks} network${networks === 1 ? "" : "s"}` : name,
     service: service?.name ?? null,
     service_id: service?.id ?? null,
     classification,
     classified_by: classifiedBy,
-    ...countsOf(totals),
-    first_day: isoDay(Math.min(...members.map(({ firstDay }) => firstDay))),
-    last_day: isoDay(Math.max(...members.map(({ lastDay }) => lastDay))),
-    dkim: signaturesOf(members),
-    spf: envelopesOf(members),
-    network_count: networks.size,
-    address_count: addresses.size,
-    lookups_pending: key === PENDING_KEY || [...addresses.keys()].some((ip) => facts.get(ip)?.isAsked !== true),
-    addresses: [...addresses]
-      .toSorted(([, a], [, b]) => b - a)
-      .slice(0, ADDRESSES_MAX)
-      .map(([ip]) => showAddress(ip, facts.get(ip))),
-  };
-  return [shown];
-};
-
-/** The addresses of some sources with the last day of each; in the order in which they were first seen. */
-const addressesOf = (members: readonly KeyedSource[]): ReadonlyMap<string, number> => {
-  const addresses = new Map<string, number>();
-  for (const { evidence, lastDay } of members) {
-    if (evidence.ip === null) continue;
-    addresses.set(evidence.ip, Math.max(addresses.get(evidence.ip) ?? 0, lastDay));
-  }
-  return addresses;
-};
-
-const showAddress = (ip: string, facts: SourceAddress | undefined): Source["addresses"][number] => ({
-  ip,
-  reverse_name: facts?.name ?? null,
-  confirmed: facts?.isConfirmed ?? false,
-  asn: facts?.asn ?? null,
-  as_name: facts?.asName ?? null,
-  country: facts?.country ?? null,
-});
-
-/** The signatures that passed, those of the most messages first. */
-const signaturesOf = (members: readonly KeyedSource[]): Source["dkim"] => {
-  const found = new Map<string, Source["dkim"][number]>();
-  for (const { evidence, totals } of members) {
-    const { signer, selector, foreign } = evidence;
-    if (signer !== null) count(found, { domain: signer, selector, aligned: true }, totals);
-    if (foreign !== null) count(found, { domain: foreign, selector: null, aligned: false }, totals);
-  }
-  return most(found);
-};
-
-/** The envelope domains that passed SPF, those of the most messages first. */
-const envelopesOf = (members: readonly KeyedSource[]): Source["spf"] => {
-  const found = new Map<string, Source["spf"][number]>();
-  for (const { evidence, totals } of members) {
-    if (evidence.envelope !== null) count(found, { domain: evidence.envelope }, totals);
-  }
-  return most(found);
-};
-
-const count = <T extends { readonly domain: string; readonly messages: number }>(
-  found: Map<string, T>,
-  what: Omit<T, "messages">,
-  totals: Totals,
-): void => {
-  if (totals.messages === 0) return;
-  const name = JSON.stringify(what);
-  const messages = (found.get(name)?.messages ?? 0) + totals.messages;
-  found.set(name, { ...what, messages } as T);
-};
-
-const most = <T extends { readonly domain: string; readonly messages: number }>(found: ReadonlyMap<string, T>): T[] =>
-  [...found.values()]
-    .toSorted((a, b) => b.messages - a.messages || (a.domain < b.domain ? -1 : 1))
-    .slice(0, AUTHENTICATION_MAX);
-
-const countsOf = (totals: Totals) => {
-  const { messages, aligned } = totals;
-  return {
     messages,
     aligned,
     failing: messages - aligned,
@@ -121,7 +117,65 @@ const countsOf = (totals: Totals) => {
     authenticated_unaligned: totals.authenticated,
     quarantined: totals.quarantined,
     rejected: totals.rejected,
+    first_day: isoDay(Math.min(...members.map(({ firstDay }) => firstDay))),
+    last_day: isoDay(Math.max(...members.map(({ lastDay }) => lastDay))),
+    dkim: signaturesOf(members),
+    spf: envelopesOf(members),
+    network_count: networks,
+    address_count: ips.length,
+    lookups_pending: key === PENDING_KEY || ips.some((ip) => known.get(ip)?.isAsked !== true),
+    addresses: ips
+      .toSorted((a, b) => (lastDays.get(b) ?? 0) - (lastDays.get(a) ?? 0))
+      .slice(0, ADDRESSES_MAX)
+      .map((ip) => addressResponse(ip, known.get(ip))),
   };
+  return [source];
 };
 
-const plural = (number: number, what: string): string => `${number} ${what}${number === 1 ? "" : "s"}`;
+/** The addresses in the order in which they were first seen. */
+const lastDayByAddress = (members: readonly KeyedSource[]): ReadonlyMap<string, number> => {
+  const lastDays = new Map<string, number>();
+  for (const { evidence, lastDay } of members) {
+    if (evidence.ip !== null) lastDays.set(evidence.ip, Math.max(lastDays.get(evidence.ip) ?? 0, lastDay));
+  }
+  return lastDays;
+};
+
+const addressResponse = (ip: string, address: SourceAddress | undefined): Source["addresses"][number] => ({
+  ip,
+  reverse_name: address?.name ?? null,
+  confirmed: address?.isConfirmed ?? false,
+  asn: address?.asn ?? null,
+  as_name: address?.asName ?? null,
+  country: address?.country ?? null,
+});
+
+const signaturesOf = (members: readonly KeyedSource[]): Source["dkim"] =>
+  mergeCounts(
+    members.flatMap(({ evidence: { signer, selector, foreign }, totals: { messages } }) => [
+      ...(signer === null ? [] : [{ domain: signer, selector, aligned: true, messages }]),
+      ...(foreign === null ? [] : [{ domain: foreign, selector: null, aligned: false, messages }]),
+    ]),
+  );
+
+const envelopesOf = (members: readonly KeyedSource[]): Source["spf"] =>
+  mergeCounts(
+    members.flatMap(({ evidence: { envelope }, totals: { messages } }) =>
+      envelope === null ? [] : [{ domain: envelope, messages }],
+    ),
+  );
+
+/** Adds up equal entries; those with the most messages first. */
+const mergeCounts = <T extends { readonly domain: string; readonly messages: number }>(entries: readonly T[]): T[] => {
+  const equal = Map.groupBy(
+    entries.filter(({ messages }) => messages > 0),
+    (entry) => JSON.stringify({ ...entry, messages: 0 }),
+  );
+  return [...equal.values()]
+    .flatMap((some) => {
+      const [first] = some;
+      return first === undefined ? [] : [{ ...first, messages: some.reduce((sum, { messages }) => sum + messages, 0) }];
+    })
+    .toSorted((a, b) => b.messages - a.messages || (a.domain < b.domain ? -1 : 1))
+    .slice(0, AUTHENTICATION_MAX);
+};

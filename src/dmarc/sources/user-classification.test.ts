@@ -10,9 +10,9 @@ const startWith = async (rows: readonly SampleRow[]) => {
   const world = start();
   const domain = world.enrol();
   await world.give({ rows });
-  const find = (key: string) => world.reader.find(domain, key, ALL);
+  const find = (key: string) => world.sourcesOf(domain).find(key, ALL);
   const say = (key: string, classification: "authorized" | "threat", atMs: number): void =>
-    world.db.transact((tx) => world.store.setWord(tx, domain.number, { key, classification, atMs }));
+    world.db.transact((tx) => world.store.setUserClassification(tx, domain.number, { key, classification, atMs }));
   return { ...world, domain, find, say };
 };
 
@@ -30,11 +30,11 @@ describe("classifications from before sources were identified by service", () =>
     ["of a reverse name", row, "a.host.example", "ptr:host.example", "org:host.example"],
     ["of a network whose name was not known", row, "a.host.example", "net:8.8.8.0/24", "org:host.example"],
   ])("%s are kept", async (_, made, name, before, after) => {
-    const { say, find, nameAddress, clock, reader, domain } = await startWith([made]);
+    const { say, find, nameAddress, clock, sourcesOf, domain } = await startWith([made]);
     nameAddress("8.8.8.8", name);
     say(before, "threat", clock.nowMs());
     expect(find(after)).toMatchObject({ classification: "threat", classified_by: "user" });
-    expect(reader.open(domain).classifiedKeysOf([after], ALL)).toEqual(new Set([after, before]));
+    expect(sourcesOf(domain).classifiedKeysOf([after], ALL)).toEqual(new Set([after, before]));
     say(after, "authorized", clock.nowMs());
     expect(find(after)?.classification).toBe("authorized");
   });

@@ -1,45 +1,52 @@
 import { isLegacyKey } from "../ingest/source-key.ts";
 import { ipNetworkOf } from "../addresses/ip-network.ts";
-import type { SourceAddress, Classification, UserClassification } from "./rollup-store.ts";
-import { organisationOf } from "./source-identity.ts";
-import type { MeasuredSource } from "./unauthenticated-mail.ts";
+import type { Classification, SourceAddress, UserClassification } from "./rollup-store.ts";
+import { type IdentifiedSource, organisationOf } from "./source-identity.ts";
+import type { KeyedSource } from "./source-keys.ts";
 
-/** What the user said of sources, by key, and what is known of their addresses. */
+/** The user's classifications by key, and what is known about addresses. */
 export interface UserClassificationContext {
-  readonly words: ReadonlyMap<string, UserClassification>;
-  readonly facts: ReadonlyMap<string, SourceAddress>;
+  readonly userClassifications: ReadonlyMap<string, UserClassification>;
+  readonly addresses: ReadonlyMap<string, SourceAddress>;
 }
 
 /**
- * The user's classification of a source: the one given to its key; else the one that all of its stored sources have from before
- * sources were identified by service (`dkim:`, `spf:`, `ptr:`), or that was given to their networks before a name was known. Whoever
- * comes to a network later is not meant. Null when there is none.
+ * The user's classification of a source: that of its key; else the one that all of its stored sources have under an earlier key:
+ * from before sources were identified by service (`dkim:`, `spf:`, `ptr:`), or of their network before a name was known. It does
+ * not extend to sources that appeared after it was made. Null for none.
  */
 export const userClassificationOf = (
   key: string,
-  members: readonly MeasuredSource[],
-  user: UserClassificationContext,
+  members: readonly IdentifiedSource[],
+  context: UserClassificationContext,
 ): Classification | null => {
-  const own = user.words.get(key);
-  if (own !== undefined || user.words.size === 0) return own?.classification ?? null;
-  const found = members.map((member) => earlierClassificationOf(member, user));
+  const { userClassifications } = context;
+  const own = userClassifications.get(key);
+  if (own !== undefined || userClassifications.size === 0) return own?.classification ?? null;
+  const found = members.map((member) => earlierClassificationOf(member, context));
   const [first] = found;
-  if (first === undefined || found.some((word) => word?.classification !== first.classification)) return null;
-  // A service that began to sign for the domain later is not meant either.
-  const isMeant = members.some(({ firstSeenAtMs }, n) => firstSeenAtMs <= (found[n]?.atMs ?? 0));
-  return isMeant ? first.classification : null;
+  if (first === undefined || found.some((one) => one?.classification !== first.classification)) return null;
+  const isOlder = members.some(({ firstSeenAtMs }, n) => firstSeenAtMs <= (found[n]?.atMs ?? 0));
+  return isOlder ? first.classification : null;
 };
 
-/** What was said of a stored source under a key that it had before. */
+/** The user's classification of a stored source under a key that it had earlier. */
 export const earlierClassificationOf = (
-  { key, evidence: { ip, signer, envelope }, firstSeenAtMs }: MeasuredSource,
-  { words, facts }: UserClassificationContext,
+  { key, evidence: { ip, signer, envelope }, firstSeenAtMs }: IdentifiedSource,
+  { userClassifications, addresses }: UserClassificationContext,
 ): UserClassification | undefined => {
-  if (signer !== null) return words.get(`dkim:${signer}`);
-  if (envelope !== null) return words.get(`spf:${envelope}`);
-  if (ip === null) return isLegacyKey(key) ? words.get(key) : undefined;
-  const address = facts.get(ip);
+  if (signer !== null) return userClassifications.get(`dkim:${signer}`);
+  if (envelope !== null) return userClassifications.get(`spf:${envelope}`);
+  if (ip === null) return isLegacyKey(key) ? userClassifications.get(key) : undefined;
+  const address = addresses.get(ip);
   const reverse = address?.isConfirmed === true && address.name !== null ? `ptr:${organisationOf(address.name)}` : "";
-  const word = words.get(reverse) ?? words.get(`net:${ipNetworkOf(ip)}`);
-  return word !== undefined && firstSeenAtMs <= word.atMs ? word : undefined;
+  const found = userClassifications.get(reverse) ?? userClassifications.get(`net:${ipNetworkOf(ip)}`);
+  return found !== undefined && firstSeenAtMs <= found.atMs ? found : undefined;
+};
+
+/** The classification that the user's rules give to all stored sources that sent something; null where they differ. */
+export const ruleClassificationOf = (members: readonly KeyedSource[]): Classification | null => {
+  const active = members.filter(({ totals }) => totals.messages > 0);
+  const [first = null, ...others] = new Set(active.map(({ rule }) => rule?.classification ?? null));
+  return others.length === 0 ? first : null;
 };

@@ -11,7 +11,7 @@ const startWith = async (rows: readonly SampleRow[]) => {
   const world = start();
   const domain = world.enrol();
   await world.give({ rows });
-  return { ...world, domain, find: (key: string) => world.reader.find(domain, key, ALL) };
+  return { ...world, domain, find: (key: string) => world.sourcesOf(domain).find(key, ALL) };
 };
 
 describe("forwarded mail", () => {
@@ -36,14 +36,13 @@ describe("forwarded mail", () => {
 
   test("of a provider that the domain does not use is one source, also where a reporter leaves results out", async () => {
     const others = { ...UNPROVEN, count: 5, reasons: ["forwarded"] };
-    const { reader, domain, nameAddress } = await startWith([
+    const { sourcesOf, domain, nameAddress } = await startWith([
       { ...others, ip: "8.8.4.4", spfResults: ["gmail.com pass"] },
       { ip: "8.8.4.5", count: 2, dkimResults: [], spf: "fail", spfResults: [] },
     ]);
     for (const ip of ["8.8.4.4", "8.8.4.5"]) nameAddress(ip, "mail-wr1-f1.google.com");
     expect(
-      reader
-        .open(domain)
+      sourcesOf(domain)
         .sources(ALL)
         .map(({ key }) => key),
     ).toEqual(["service:google-workspace/others"]);

@@ -13,9 +13,9 @@ const startWith = async (rows: readonly SampleRow[], name = "example.com") => {
   const world = start();
   const domain = world.enrol(name);
   await world.give({ domain: name, rows });
-  const find = (key: string, range = ALL) => world.reader.find(domain, key, range);
+  const find = (key: string, range = ALL) => world.sourcesOf(domain).find(key, range);
   const say = (key: string, classification: "authorized" | "threat" | "forwarder", atMs: number): void =>
-    world.db.transact((tx) => world.store.setWord(tx, domain.number, { key, classification, atMs }));
+    world.db.transact((tx) => world.store.setUserClassification(tx, domain.number, { key, classification, atMs }));
   return { ...world, domain, find, say };
 };
 
@@ -28,9 +28,8 @@ describe("unauthenticated mail", () => {
     { ...UNPROVEN, ip: "2606:4700:0:1::1", count: 16 },
   ];
   const IPS = rows.map(({ ip }) => ip);
-  const shown = ({ reader, domain }: Awaited<ReturnType<typeof startWith>>, options = {}) =>
-    reader
-      .open(domain)
+  const shown = ({ sourcesOf, domain }: Awaited<ReturnType<typeof startWith>>, options = {}) =>
+    sourcesOf(domain)
       .sources(ALL, options)
       .map(({ key, classification, messages }) => [key, classification, messages]);
 
@@ -82,8 +81,8 @@ describe("unauthenticated mail", () => {
     const world = await startWith([{ ...UNPROVEN, ip: "5.5.5.1" }, more]);
     for (const ip of ["5.5.5.1", "5.5.5.99"]) world.nameAddress(ip, null);
     expect(
-      world.reader
-        .open(world.domain)
+      world
+        .sourcesOf(world.domain)
         .sources(ALL)
         .map(({ classification }) => classification),
     ).not.toContain("threat");
@@ -96,7 +95,7 @@ describe("unauthenticated mail", () => {
     world.nameAddress("5.5.5.1", null);
     const later = { fromDay: MADE_DAY + 3, toDay: MADE_DAY + 3 };
     expect(world.find("own", later)).toMatchObject({ messages: 1, classification: "misconfigured" });
-    expect(world.reader.open(world.domain).sources(later)).toHaveLength(1);
+    expect(world.sourcesOf(world.domain).sources(later)).toHaveLength(1);
   });
 
   test("is a threat although a signature was replayed from the same network", async () => {
@@ -224,30 +223,29 @@ describe("own mail is no forwarder's, and holds enforcement up:", () => {
       null,
     ],
   ])("%s", async (_, row, name) => {
-    const { reader, domain, nameAddress } = await startWith([{ count: 1000 }, row]);
+    const { sourcesOf, domain, nameAddress } = await startWith([{ count: 1000 }, row]);
     nameAddress(row.ip ?? "", name);
-    const [worst] = reader.open(domain).sources(ALL);
+    const [worst] = sourcesOf(domain).sources(ALL);
     expect(worst).toMatchObject({ failing: 500, classification: "unknown" });
   });
 });
 
 test("nobody is authorized by a report about another domain's From", async () => {
   const evil = { count: 5, headerFrom: "evil.example", dkimResults: ["evil.example pass"] };
-  const { reader, domain, nameAddress } = await startWith([
+  const { sourcesOf, domain, nameAddress } = await startWith([
     { ...evil, ip: "5.5.5.1", spfResults: ["evil.example pass"] },
     { ...evil, ip: "5.5.5.2", spfResults: [] },
   ]);
   nameAddress("5.5.5.2", "mail.evil.example");
   expect(
-    reader
-      .open(domain)
+    sourcesOf(domain)
       .sources(ALL)
       .map(({ key, classification }) => [key, classification]),
   ).toEqual([["org:evil.example", "unknown"]]);
 });
 
 test("own servers, Google Workspace and SendGrid are three sources, with what authenticates them", async () => {
-  const { reader, domain, nameAddress, find } = await startWith([
+  const { sourcesOf, domain, nameAddress, find } = await startWith([
     { ip: "8.8.8.8", count: 1, dkimResults: ["example.com pass mail"] },
     { ip: "8.8.4.4", count: 2, dkimResults: ["example.com pass google"] },
     {
@@ -261,8 +259,7 @@ test("own servers, Google Workspace and SendGrid are three sources, with what au
   nameAddress("8.8.4.4", "mail-wr1-f1.google.com");
   nameAddress("9.9.9.9", "o1.ptr1.sendgrid.net");
   expect(
-    reader
-      .open(domain)
+    sourcesOf(domain)
       .sources(ALL)
       .map(({ key, messages }) => [key, messages]),
   ).toEqual([
@@ -292,21 +289,21 @@ test("the domain's own hosts are misconfigured, not strangers, also those of ano
 });
 
 test("messages of no single address are shown together", async () => {
-  const { reader, domain, db, find } = await startWith([{ ...UNPROVEN, ip: "5.5.5.1" }]);
+  const { sourcesOf, domain, db, find } = await startWith([{ ...UNPROVEN, ip: "5.5.5.1" }]);
   db.sqlite.run("UPDATE dmarc_sources SET key = '* -/- - -'");
   expect(find("other")).toMatchObject({ kind: "network", name: "Other addresses", messages: 1, address_count: 0 });
-  expect(reader.numbersOf(domain, "other", ALL)).toHaveLength(1);
+  expect(sourcesOf(domain).numbersOf("other", ALL)).toHaveLength(1);
 });
 
 test("another domain's sources, words and addresses are its own", async () => {
-  const { reader, enrol, say, domain, db, store } = await startWith([{ ...UNPROVEN, ip: "5.5.5.1" }]);
+  const { sourcesOf, enrol, say, domain, db, store } = await startWith([{ ...UNPROVEN, ip: "5.5.5.1" }]);
   const other = enrol("other.example");
   say("net:5.5.5.0/24", "threat", 1);
-  expect(reader.sources(other, ALL)).toEqual([]);
-  expect(reader.find(other, "net:5.5.5.0/24", ALL)).toBeUndefined();
-  expect(reader.numbersOf(other, "net:5.5.5.0/24", ALL)).toEqual([]);
-  db.transact((tx) => store.removeWord(tx, other.number, "net:5.5.5.0/24"));
-  expect(store.words(domain.number)).toHaveLength(1);
+  expect(sourcesOf(other).sources(ALL)).toEqual([]);
+  expect(sourcesOf(other).find("net:5.5.5.0/24", ALL)).toBeUndefined();
+  expect(sourcesOf(other).numbersOf("net:5.5.5.0/24", ALL)).toEqual([]);
+  db.transact((tx) => store.removeUserClassification(tx, other.number, "net:5.5.5.0/24"));
+  expect([...store.userClassifications(domain.number)]).toHaveLength(1);
 });
 
 test("a cursor from a later range goes on at the end of this one", async () => {

@@ -1,0 +1,187 @@
+import type { DayRange } from "../../base/days.ts";
+import type { SourceRule } from "../domains/source-rules.ts";
+import { entryOf } from "../ingest/rollup.ts";
+import { findRelayed } from "./relayed-mail.ts";
+import { addTotals, NO_TOTALS, type RollupStore, type SourceAddress } from "./rollup-store.ts";
+import { classificationOf } from "./source-classification.ts";
+import {
+  type IdentifiedSource,
+  SourceIdentities,
+  type SourceWithEvidence,
+  trustedEvidence,
+  withEvidence,
+} from "./source-identity.ts";
+import { assignKeys, type KeyedSource, shownIdentity, UNRELATED_SUFFIX } from "./source-keys.ts";
+import { sourceResponse } from "./source-response.ts";
+import type { Source } from "./source-response.ts";
+import { findUnauthenticated, type UnauthenticatedMail } from "./unauthenticated-mail.ts";
+import { earlierClassificationOf, ruleClassificationOf, userClassificationOf } from "./user-classification.ts";
+
+/** The monitored domain whose sources are read. */
+export interface SourceDomain {
+  readonly number: number;
+  readonly id: string;
+  readonly domain: string;
+  readonly sourceRules: readonly SourceRule[];
+}
+
+export interface SourceOptions {
+  /** Lists each network of unauthenticated mail as a source of its own, not all of them as one. */
+  readonly byNetwork?: boolean;
+}
+
+/** The key and the name that users see a stored source under. */
+export type SourceName = Pick<Source, "key" | "name">;
+
+/** What is computed once for a range of days. */
+interface RangeSources extends UnauthenticatedMail {
+  readonly identified: readonly IdentifiedSource[];
+  readonly relayed: ReadonlySet<number>;
+}
+
+/**
+ * Who sends in a domain's name. Reads the stored sources and addresses once; everything it returns belongs to one state of the
+ * database only while it is used within one transaction or snapshot.
+ */
+export class DomainSources {
+  readonly #rollups: RollupStore;
+  readonly #domain: SourceDomain;
+  readonly #stored: readonly SourceWithEvidence[];
+  readonly #addresses: ReadonlyMap<string, SourceAddress>;
+  readonly #identities: SourceIdentities;
+  readonly #ranges = new Map<string, RangeSources>();
+
+  constructor(rollups: RollupStore, domain: SourceDomain) {
+    this.#rollups = rollups;
+    this.#domain = domain;
+    this.#stored = rollups.storedSources(domain.number).map(withEvidence);
+    this.#addresses = rollups.addresses(domain.number);
+    this.#identities = new SourceIdentities({
+      domain: domain.domain,
+      sources: trustedEvidence(this.#stored),
+      addresses: this.#addresses,
+    });
+  }
+
+  /** The sources that sent something in the range, worst first: see `byWorst`. */
+  sources(range: DayRange, { byNetwork = false }: SourceOptions = {}): Source[] {
+    return this.#show(range, { byNetwork, wanted: null });
+  }
+
+  /**
+   * Sources by their keys with their counts in the range, even if they are zero. Keys that no report names are absent. A network
+   * of unauthenticated mail can be found by its own key although it is listed with the others.
+   */
+  findAll(keys: readonly string[], range: DayRange): ReadonlyMap<string, Source> {
+    const found = [false, true].flatMap((byNetwork) => {
+      const wanted = new Set(keys.filter((key) => isNetwork(key) === byNetwork));
+      return wanted.size === 0 ? [] : this.#show(range, { byNetwork, wanted });
+    });
+    return new Map(found.map((source) => [source.key, source]));
+  }
+
+  find(key: string, range: DayRange): Source | undefined {
+    return this.findAll([key], range).get(key);
+  }
+
+  /** The keys of the user's classifications that apply to sources: their own, and those that they had earlier. */
+  classifiedKeysOf(keys: readonly string[], range: DayRange): ReadonlySet<string> {
+    const context = this.#userContext();
+    const sources = this.keyed(range);
+    const held = new Set(keys);
+    for (const keyOf of [shownKeyOf, networkKeyOf]) {
+      for (const source of sources) {
+        const earlier = held.has(keyOf(source)) ? earlierClassificationOf(source, context) : undefined;
+        if (earlier !== undefined) held.add(earlier.key);
+      }
+    }
+    return held;
+  }
+
+  /** The stored sources with the keys that they have in the range. */
+  keyed(range: DayRange): readonly KeyedSource[] {
+    const { identified, ...context } = entryOf(this.#ranges, `${range.fromDay}-${range.toDay}`, () =>
+      this.#read(range),
+    );
+    const { userClassifications } = this.#userContext();
+    const rules = this.#domain.sourceRules;
+    const [addresses, identities] = [this.#addresses, this.#identities];
+    return assignKeys(identified, { ...context, addresses, identities, rules, userClassifications });
+  }
+
+  /** The names of stored sources in the range, by their numbers. */
+  names(range: DayRange, { byNetwork = false }: SourceOptions = {}): ReadonlyMap<number, SourceName> {
+    const keyOf = byNetwork ? networkKeyOf : shownKeyOf;
+    return new Map(
+      this.keyed(range).map((source) => {
+        const { key, name } = shownIdentity(keyOf(source), source);
+        return [source.number, { key, name }];
+      }),
+    );
+  }
+
+  /** The numbers of the stored sources that have a key in the range; none when no report names it. */
+  numbersOf(key: string, range: DayRange): number[] {
+    const keyOf = isNetwork(key) ? networkKeyOf : shownKeyOf;
+    return this.keyed(range).flatMap((source) => (keyOf(source) === key ? [source.number] : []));
+  }
+
+  #userContext() {
+    return {
+      userClassifications: this.#rollups.userClassifications(this.#domain.number),
+      addresses: this.#addresses,
+    };
+  }
+
+  #read(range: DayRange): RangeSources {
+    const [addresses, identities] = [this.#addresses, this.#identities];
+    const totals = Map.groupBy(this.#rollups.sourceTotals(this.#domain.number, range), ({ number }) => number);
+    const identified = this.#stored.map((source): IdentifiedSource => {
+      const counts = totals.get(source.number) ?? [];
+      return {
+        ...source,
+        identity: identities.identityOf(source),
+        totals: counts.length > 1 ? counts.reduce(addTotals, NO_TOTALS) : (counts[0] ?? NO_TOTALS),
+        trusted: counts.find(({ isTrusted }) => isTrusted) ?? NO_TOTALS,
+      };
+    });
+    const relayed = findRelayed(identified, identities);
+    return { identified, relayed, ...findUnauthenticated(identified, { addresses, identities, relayed }) };
+  }
+
+  #show(
+    range: DayRange,
+    { byNetwork, wanted }: { readonly byNetwork: boolean; readonly wanted: ReadonlySet<string> | null },
+  ): Source[] {
+    const keyOf = byNetwork ? networkKeyOf : shownKeyOf;
+    const context = this.#userContext();
+    const keyed = this.keyed(range).filter((source) => wanted?.has(keyOf(source)) !== false);
+    const shown = [...Map.groupBy(keyed, keyOf)].flatMap(([key, members]) => {
+      if (wanted === null && members.every(({ totals }) => totals.messages === 0)) return [];
+      const byUser = userClassificationOf(key, members, context) ?? ruleClassificationOf(members);
+      const classification = byUser ?? classificationOf(key, members);
+      const classifiedBy = byUser === null ? "service" : "user";
+      return sourceResponse({ key, members, classification, classifiedBy }, this.#addresses);
+    });
+    return shown.sort(byWorst);
+  }
+}
+
+const shownKeyOf = ({ shownKey }: KeyedSource): string => shownKey;
+const networkKeyOf = ({ networkKey }: KeyedSource): string => networkKey;
+const isNetwork = (key: string): boolean => key.startsWith("net:");
+
+/** Failing messages that somebody must act on: neither forwarded nor forged ones. */
+export const actionableFailures = ({ classification, failing, forwarded }: Source): number =>
+  classification === "forwarder" || classification === "threat" ? 0 : failing - forwarded;
+
+/** Whether mail of a source is not sent for the domain: it is forwarded, forged, or of another account at a provider. */
+export const isForeign = ({ key, kind, classification }: Source): boolean =>
+  kind === "unauthenticated" ||
+  key.endsWith(UNRELATED_SUFFIX) ||
+  classification === "forwarder" ||
+  classification === "threat";
+
+/** The most actionable failures first, then the most messages, then by key. */
+export const byWorst = (a: Source, b: Source): number =>
+  actionableFailures(b) - actionableFailures(a) || b.messages - a.messages || (a.key < b.key ? -1 : 1);
