@@ -4,7 +4,7 @@ import { z } from "zod";
 import { nextTurn } from "../base/clock.ts";
 import { AppError } from "../base/errors.ts";
 import { checked, JSON_BODY_BYTES_MAX, readBytes, readJson } from "../http/body.ts";
-import { wordsOfMisfit } from "../http/misfit-words.ts";
+import { validationMessage } from "../http/validation-messages.ts";
 import { namesOf, parametersOf, readParameters } from "../http/query.ts";
 import { BATCH_TARGETS_MAX, targetBatchSchema, batchQuerySchema, batchRowSchema } from "./batch-schemas.ts";
 import type { AddOutcome, NewTarget } from "./targets.ts";
@@ -45,7 +45,7 @@ const orderOf = (row: Row, common: Row): NewTarget => ({
 const readRow = (value: unknown, schema: ReturnType<typeof batchRowSchema>, common: Row): BatchRow => {
   const fields = typeof value === "string" ? { target: value } : value;
   const given = shown(z.object({ target: z.string() }).safeParse(fields).data?.target ?? value);
-  const read = schema.safeParse(fields, { reportInput: true, error: (issue) => wordsOfMisfit(issue, false) });
+  const read = schema.safeParse(fields, { reportInput: true, error: (issue) => validationMessage(issue, false) });
   if (read.success && read.data.target !== undefined)
     return { given, order: orderOf(read.data, common), problem: null };
   const [first] = read.error?.issues ?? [];

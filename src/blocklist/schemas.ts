@@ -102,7 +102,7 @@ export const listingNotesSchema = z
 /** The query of the overview; `since` in milliseconds since 1970. */
 export const overviewQuerySchema = z.strictObject({
   since: z.iso
-    .datetime({ offset: true, error: "A time is needed, as 2026-01-01T00:00:00Z" })
+    .datetime({ offset: true, error: "Must be a time such as 2026-01-01T00:00:00Z" })
     .transform((text) => Date.parse(text))
     .optional(),
 });

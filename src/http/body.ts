@@ -3,8 +3,8 @@ import { AppError } from "../base/errors.ts";
 import { refuseGone } from "./caller-gone.ts";
 import { clockOf, holdBody } from "./holdings.ts";
 import { findExcess } from "./json-shape.ts";
-import { wordsOfMisfit } from "./misfit-words.ts";
 import { waitFor } from "../base/wait.ts";
+import { validationMessage } from "./validation-messages.ts";
 
 /** Ceiling of a JSON request body, in bytes (contract §1). */
 export const JSON_BODY_BYTES_MAX = 1024 * 1024;
@@ -105,7 +105,7 @@ export const checked = <S extends z.ZodType>(
 ): z.output<S> => {
   const isQuery = code === "Invalid query";
   // A schema's own words go before these.
-  const read = schema.safeParse(data, { reportInput: true, error: (issue) => wordsOfMisfit(issue, isQuery) });
+  const read = schema.safeParse(data, { reportInput: true, error: (issue) => validationMessage(issue, isQuery) });
   if (read.success) return read.data;
   throw new AppError(code, { issues: issuesOf(read.error, isQuery ? "parameter" : "field") });
 };

@@ -3,7 +3,7 @@ import { AppError, type ErrorCode } from "../base/errors.ts";
 import { isId } from "../base/secrets.ts";
 import { issuesOf } from "./body.ts";
 import { parametersOf } from "./query.ts";
-import { wordsOfMisfit } from "./misfit-words.ts";
+import { validationMessage } from "./validation-messages.ts";
 
 const DEFAULT_LIMIT = 100;
 const LIMIT_MAX = 1000;
@@ -129,7 +129,7 @@ const queryError = (error: z.ZodError): AppError => {
 export const createQueryReader = <Q extends z.ZodObject>(schema: Q | undefined) => {
   const declared = schema ?? NO_PARAMETERS;
   const read = (given: unknown): z.output<Q> => {
-    const result = declared.safeParse(given, { reportInput: true, error: (issue) => wordsOfMisfit(issue, true) });
+    const result = declared.safeParse(given, { reportInput: true, error: (issue) => validationMessage(issue, true) });
     if (!result.success) throw queryError(result.error);
     // Without a declared query, Q has no fields.
     return result.data as z.output<Q>;

@@ -14,7 +14,7 @@ export const recipientsSchema = ({ most, description }: RecipientsForm) =>
       z.string().transform((text, context) => {
         const parsed = parseAddress(text.trim());
         if (parsed.ok) return parsed.value.normalized;
-        context.addIssue({ code: "custom", message: "An email address is needed" });
+        context.addIssue({ code: "custom", message: "Must be an email address" });
         return z.NEVER;
       }),
     )

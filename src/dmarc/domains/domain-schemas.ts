@@ -54,11 +54,10 @@ const wholeDays = (min: number) => {
 };
 const retentionDays = wholeDays(1);
 const rawRetentionDays = wholeDays(0);
-const yesOrNo = z.boolean("true or false is needed");
+const yesOrNo = z.boolean("Must be true or false");
 const sendsMail = z.boolean("true, false or null is needed").nullable();
-const OBJECT_NEEDED = { error: "A JSON object is needed" };
-const oneOf = <T extends string>(names: readonly [T, ...T[]]) =>
-  z.enum(names, `One of these is needed: ${names.join(", ")}`);
+const OBJECT_NEEDED = { error: "Must be an object" };
+const oneOf = <T extends string>(names: readonly [T, ...T[]]) => z.enum(names, `Must be one of: ${names.join(", ")}`);
 
 /** Body of `POST /v1/dmarc/domains`; what a URL may be is for the webhooks to say. */
 export const enrolmentRequestSchema = (webhookUrl: z.ZodType<string, string>) =>

@@ -65,12 +65,12 @@ test("what does not fit is refused in plain words", async () => {
     [{ retention_days: "30" }, "A whole number of days is needed, from 1 to 3650"],
     [{ raw_retention_days: -1.5 }, "A whole number of days is needed, from 0 to 3650"],
     [{ raw_retention_days: 9_999 }, "A whole number of days is needed, from 0 to 3650"],
-    [{ monitoring_enabled: "yes" }, "true or false is needed"],
+    [{ monitoring_enabled: "yes" }, "Must be true or false"],
     [{ sends_mail: 1 }, "true, false or null is needed"],
-    [{ alerts: { new_source: null } }, "true or false is needed"],
-    [{ alerts: null }, "A JSON object is needed"],
-    [{ digest: "hourly" }, "One of these is needed: off, daily, weekly, monthly"],
-    [[], "A JSON object is needed"],
+    [{ alerts: { new_source: null } }, "Must be true or false"],
+    [{ alerts: null }, "Must be an object"],
+    [{ digest: "hourly" }, "Must be one of: off, daily, weekly, monthly"],
+    [[], "Must be an object"],
   ] as const) {
     expect([wish, (await patch(wish)).body.issues]).toMatchObject([wish, [{ message }]]);
   }
@@ -86,11 +86,11 @@ test("an order and a filter that do not fit are refused in plain words", async (
     [{ domain: 1 }, [{ path: "domain", message: "A domain is needed, as example.com" }]],
     [{}, [{ path: "domain", message: "Required" }]],
     [{ domain: "a.com", label: "" }, [{ path: "label", message: "Leave the field out rather than empty" }]],
-    [[], [{ path: "", message: "A JSON object is needed" }]],
+    [[], [{ path: "", message: "Must be an object" }]],
   ] as const) {
     expect((await app.request("POST", PATH, { key, body })).body.issues).toEqual([...issues]);
   }
   expect((await app.request("GET", `${PATH}?status=bad`, { key })).body.issues).toEqual([
-    { path: "status", message: "One of these is needed: pending, active, action_required" },
+    { path: "status", message: "Must be one of: pending, active, action_required" },
   ]);
 });

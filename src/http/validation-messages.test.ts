@@ -16,32 +16,32 @@ const issuesOf = (schema: z.ZodType, data: unknown, code: Parameters<typeof chec
   throw new Error("nothing was wrong");
 };
 
-describe("a schema without words of its own says in a plain sentence", () => {
+describe("the message for a schema without messages of its own", () => {
   test.each<[z.ZodType, unknown, string]>([
-    [z.string(), 5, "A text is needed"],
-    [z.array(z.string()), null, "A list is needed"],
-    [z.boolean(), "true", "true or false is needed"],
-    [z.object({}), [], "A JSON object is needed"],
-    [z.number(), "5", "A number is needed"],
-    [z.int(), "5", "A whole number is needed"],
-    [z.int(), 1.5, "A whole number is needed"],
-    [z.int().min(1).max(9), "5", "A whole number from 1 to 9 is needed"],
-    [z.int().max(9), 10, "At most 9 is needed"],
-    [z.number().positive(), 0, "More than 0 is needed"],
-    [z.enum(["a", "b", "c"]), "d", "One of these is needed: a, b, c"],
-    [z.literal("day"), "hour", "day is needed"],
-    [z.string().min(1), "", "At least 1 character"],
-    [z.array(z.string()).max(2), ["a", "b", "c"], "At most 2 entries"],
-    [z.iso.datetime(), "yesterday", "A time is needed, as 2026-01-02T03:04:05Z"],
-    [z.iso.date(), "yesterday", "A day is needed, as 2026-01-02"],
-    [z.string().regex(/^a$/), "b", "It does not have the form that is needed"],
-    [z.union([z.string(), z.array(z.string())]), 5, "This value is not possible here"],
-    [z.string().refine(() => false), "b", "This value is not possible here"],
+    [z.string(), 5, "Must be a string"],
+    [z.array(z.string()), null, "Must be an array"],
+    [z.boolean(), "true", "Must be true or false"],
+    [z.object({}), [], "Must be an object"],
+    [z.number(), "5", "Must be a number"],
+    [z.int(), "5", "Must be an integer"],
+    [z.int(), 1.5, "Must be an integer"],
+    [z.int().min(1).max(9), "5", "Must be an integer from 1 to 9"],
+    [z.int().max(9), 10, "Must be at most 9"],
+    [z.number().positive(), 0, "Must be greater than 0"],
+    [z.enum(["a", "b", "c"]), "d", "Must be one of: a, b, c"],
+    [z.literal("day"), "hour", "Must be day"],
+    [z.string().min(1), "", "Must have at least 1 character"],
+    [z.array(z.string()).max(2), ["a", "b", "c"], "Must have at most 2 entries"],
+    [z.iso.datetime(), "yesterday", "Must be a time such as 2026-01-02T03:04:05Z"],
+    [z.iso.date(), "yesterday", "Must be a date such as 2026-01-02"],
+    [z.string().regex(/^a$/), "b", "Invalid format"],
+    [z.union([z.string(), z.array(z.string())]), 5, "Invalid value"],
+    [z.string().refine(() => false), "b", "Invalid value"],
   ])("%#", (schema, value, message) => {
     expect(issuesOf(z.strictObject({ field: schema }), { field: value })).toEqual([{ path: "field", message }]);
   });
 
-  test("that a field or a choice is missing", () => {
+  test("a field or a choice is missing", () => {
     const schema = z.strictObject({ field: z.string(), choice: z.enum(["a", "b"]) });
     expect(issuesOf(schema, {})).toEqual([
       { path: "field", message: "Required" },
@@ -49,13 +49,13 @@ describe("a schema without words of its own says in a plain sentence", () => {
     ]);
   });
 
-  test("that a parameter of a query is given twice", () => {
+  test("a query parameter is repeated", () => {
     const issues = issuesOf(z.strictObject({ status: z.enum(["a", "b"]) }), { status: ["a", "b"] }, "Invalid query");
-    expect(issues).toEqual([{ path: "status", message: "It may be given once only" }]);
+    expect(issues).toEqual([{ path: "status", message: "Must not be repeated" }]);
   });
 });
 
-test("a schema's own words stay", () => {
+test("a message of the schema's own is kept", () => {
   const schema = z.strictObject({
     type: z.string("A name is needed"),
     size: z.string().min(3, "Too short a name"),
