@@ -130,7 +130,7 @@ const claimHttps = async (key: string) => {
       const headers = { authorization: `Bearer ${key}` };
       const response = await fetch(target, { method: name.toUpperCase(), headers, tls });
       const text = await response.text();
-      if (response.status === 405 || text.includes("There is no such path")) lost.push(`${name} ${path}: ${text}`);
+      if (response.status === 405 || text.includes("No such path")) lost.push(`${name} ${path}: ${text}`);
     }
   }
   claim("and finds every operation of the document there", lost.length === 0, lost);

@@ -20,7 +20,7 @@ import type { Config } from "./config.ts";
 import { IdempotencyStore } from "./db/idempotency.ts";
 import type { Db, Tx } from "./db/open.ts";
 import { createGuard } from "./http/guard.ts";
-import { createBudgets } from "./http/holdings.ts";
+import { createBudgets } from "./http/request-memory.ts";
 import type { DnsResolver } from "./net/dns.ts";
 import { createUrlPolicy } from "./net/fetch-url.ts";
 import { createPoster } from "./net/fetch.ts";

@@ -3,8 +3,8 @@ import type { Clock } from "./base/clock.ts";
 import type { Log } from "./base/log.ts";
 import { createBoundary, createMethodsOf } from "./http/boundary.ts";
 import { createClientAddress } from "./http/client-address.ts";
-import { withoutFalseLength } from "./http/answer.ts";
-import { releaseBody } from "./http/holdings.ts";
+import { withoutWrongLength } from "./http/response.ts";
+import { releaseBody } from "./http/request-memory.ts";
 import { withRoutableUrl } from "./http/request-target.ts";
 
 export interface ServerDeps {
@@ -38,7 +38,7 @@ export const createServer = ({ log, clock, routes, trustedProxies }: ServerDeps)
   return {
     async handle(request) {
       try {
-        return withoutFalseLength(request, await app.fetch(withRoutableUrl(request)));
+        return withoutWrongLength(request, await app.fetch(withRoutableUrl(request)));
       } finally {
         releaseBody(request);
       }

@@ -1,6 +1,6 @@
 import { AppError } from "./base/errors.ts";
 import type { Runtime } from "./db/runtime.ts";
-import { sendText } from "./http/answer.ts";
+import { sendText } from "./http/response.ts";
 import type { Guard } from "./http/guard.ts";
 import { handleOpen, serveRoutes } from "./http/route.ts";
 import { GET_HEALTH, GET_OPENAPI, GET_READINESS } from "./service-operations.ts";

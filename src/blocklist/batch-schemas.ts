@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { SEVERITIES } from "../dnsbl/blocklist.ts";
-import { labelSchema } from "../http/label.ts";
+import { labelSchema } from "../http/label-schema.ts";
 import { recipientsSchema } from "../mail/recipients.ts";
 
 /** Targets of one request. */

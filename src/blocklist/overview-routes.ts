@@ -4,7 +4,7 @@ import { AppError } from "../base/errors.ts";
 import { DAY_MS } from "../base/days.ts";
 import { isId, type KeyMode } from "../base/secrets.ts";
 import type { Clock } from "../base/clock.ts";
-import { sendJson } from "../http/answer.ts";
+import { sendJson } from "../http/response.ts";
 import { readJson } from "../http/body.ts";
 import type { Guard } from "../http/guard.ts";
 import { rowsById, sendPage } from "../http/list-page.ts";

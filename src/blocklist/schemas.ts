@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { CATEGORIES, CONFIDENCES, SEVERITIES, TARGET_KINDS } from "../dnsbl/blocklist.ts";
-import { labelSchema } from "../http/label.ts";
+import { labelSchema } from "../http/label-schema.ts";
 import { recipientsSchema } from "../mail/recipients.ts";
 import { targetCheckSchema } from "./check-body.ts";
 import { TARGET_STATUSES } from "./store.ts";

@@ -2,7 +2,7 @@ import { Elysia } from "elysia";
 import { AppError } from "../base/errors.ts";
 import { isId } from "../base/secrets.ts";
 import type { Guard } from "../http/guard.ts";
-import { streamRows } from "../http/answer.ts";
+import { streamRows } from "../http/response.ts";
 import { attachment } from "../http/content-disposition.ts";
 import { readIdempotencyKey } from "../http/idempotency-key.ts";
 import { readPlainly, rowsById, sendPage } from "../http/list-page.ts";

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { labelSchema } from "../http/label.ts";
+import { labelSchema } from "../http/label-schema.ts";
 import { resultSchema, SUB_STATUSES, VERDICTS } from "../verify/result.ts";
 import { PAUSED_REASONS } from "../probe/outages.ts";
 import { HEADER_CHOICES } from "./columns-address.ts";

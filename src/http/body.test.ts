@@ -112,7 +112,7 @@ describe("the size of a body", () => {
     expect((await post(padded(JSON_BODY_BYTES_MAX))).status).toBe(200);
     expect(await post(padded(JSON_BODY_BYTES_MAX + 1))).toMatchObject({
       status: 413,
-      body: { error: "payload_too_large", message: "The body may have 1,048,576 bytes at most." },
+      body: { error: "payload_too_large", message: "The request body exceeds 1,048,576 bytes." },
     });
   });
 
@@ -147,7 +147,7 @@ test("a body with more than anybody means to send is not parsed, and says why", 
   const { status, body } = await post("[".repeat(500_000));
   expect({ status, body }).toMatchObject({
     status: 400,
-    body: { error: "Invalid request body", message: "The body has too many objects or arrays." },
+    body: { error: "Invalid request body", message: "The body has more than 10,000 objects and arrays." },
   });
 });
 

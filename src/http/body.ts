@@ -1,19 +1,19 @@
 import type { z } from "zod";
 import { AppError } from "../base/errors.ts";
-import { refuseGone } from "./caller-gone.ts";
-import { clockOf, holdBody } from "./holdings.ts";
+import { abortIfClientGone } from "./client-gone.ts";
+import { clockOf, reserveBody } from "./request-memory.ts";
 import { findExcess } from "./json-shape.ts";
 import { waitFor } from "../base/wait.ts";
 import { validationMessage } from "./validation-messages.ts";
 
-/** Ceiling of a JSON request body, in bytes (contract §1). */
+/** Largest accepted JSON request body, in bytes. */
 export const JSON_BODY_BYTES_MAX = 1024 * 1024;
 
-/** For how long a body may be on its way. */
+/** Deadline for receiving a body. */
 const BODY_MS_MAX = 120_000;
 
 const tooLarge = (bytesMax: number) =>
-  new AppError("payload_too_large", { message: `The body may have ${bytesMax.toLocaleString("en")} bytes at most.` });
+  new AppError("payload_too_large", { message: `The request body exceeds ${bytesMax.toLocaleString("en")} bytes.` });
 
 const readStream = async (stream: AsyncIterable<Uint8Array>, bytesMax: number): Promise<Uint8Array> => {
   const chunks: Uint8Array[] = [];
@@ -37,22 +37,24 @@ export const readBytes = async (
 ): Promise<Uint8Array> => {
   const encoding = request.headers.get("content-encoding");
   if (encoding !== null && encoding.toLowerCase() !== "identity") {
-    throw new AppError("unsupported_media_type", { message: "Send the body uncompressed (no Content-Encoding)." });
+    throw new AppError("unsupported_media_type", {
+      message: "Compressed request bodies are not supported. Send it without Content-Encoding.",
+    });
   }
   const declared = request.headers.get("content-length");
   if (declared !== null && Number(declared) > bytesMax) throw tooLarge(bytesMax);
   if (request.body === null) return new Uint8Array();
   if (watch !== undefined) return readStream(watch(request.body), bytesMax);
-  if (declared !== null) holdBody(request, Number(declared));
+  if (declared !== null) reserveBody(request, Number(declared));
   const reading = declared === null ? readStream(counted(request, request.body), bytesMax) : request.bytes();
   const bytes = await inTime(request, reading);
-  await refuseGone(request);
+  await abortIfClientGone(request);
   return bytes;
 };
 
 async function* counted(request: Request, body: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array, void> {
   for await (const chunk of body) {
-    holdBody(request, chunk.byteLength);
+    reserveBody(request, chunk.byteLength);
     yield chunk;
   }
 }
@@ -63,7 +65,7 @@ const inTime = async <T>(request: Request, reading: Promise<T>): Promise<T> => {
   if (clock === undefined) return reading;
   const waited = await waitFor(clock, reading, { timeoutMs: BODY_MS_MAX });
   if (waited.ok) return waited.value;
-  const message = `The body did not arrive within ${BODY_MS_MAX / 1000} seconds.`;
+  const message = `The request body did not arrive within ${BODY_MS_MAX / 1000} seconds.`;
   throw new AppError("Invalid request body", { message });
 };
 
@@ -81,9 +83,9 @@ const parseJson = (bytes: Uint8Array): unknown => {
   }
 };
 
-/** More misfits than these are not named: a body of a megabyte must not be answered with four. */
+/** A response lists at most this many validation errors: a body of 1 MB must not cause a response of 4 MB. */
 export const ISSUES_MAX = 20;
-/** Of the name of what does not fit. */
+/** Longer paths are cut in validation errors. */
 export const PATH_CHARACTERS_MAX = 100;
 
 export const issuesOf = (error: z.ZodError, what: string) => {
@@ -97,21 +99,21 @@ export const issuesOf = (error: z.ZodError, what: string) => {
   return all.slice(0, ISSUES_MAX).map(({ path, message }) => ({ path: path.slice(0, PATH_CHARACTERS_MAX), message }));
 };
 
-/** Checks data from outside against a schema; `code` is what a misfit is called. */
+/** Validates data from outside by a schema. Throws a 400 with `code` and the issues. */
 export const checked = <S extends z.ZodType>(
   schema: S,
   data: unknown,
   code: "Invalid request body" | "Invalid query",
 ): z.output<S> => {
   const isQuery = code === "Invalid query";
-  // A schema's own words go before these.
+  // Messages of the schema itself take precedence.
   const read = schema.safeParse(data, { reportInput: true, error: (issue) => validationMessage(issue, isQuery) });
   if (read.success) return read.data;
   throw new AppError(code, { issues: issuesOf(read.error, isQuery ? "parameter" : "field") });
 };
 
 /**
- * Reads the request's body as JSON, whatever its Content-Type says, and checks it.
+ * Reads the request body as JSON, whatever its Content-Type, and validates it.
  * 400 `Request body must be valid JSON`, 400 `Invalid request body` with `issues`, 413.
  */
 export const readJson = async <S extends z.ZodType>(
@@ -120,7 +122,7 @@ export const readJson = async <S extends z.ZodType>(
   bytesMax = JSON_BODY_BYTES_MAX,
 ): Promise<z.output<S>> => checked(schema, parseJson(await readBytes(request, bytesMax)), "Invalid request body");
 
-/** The same where the body may be left out: then it is `{}`. */
+/** The same for an optional body: without one, `{}`. */
 export const readOptionalJson = async <S extends z.ZodType>(request: Request, schema: S): Promise<z.output<S>> => {
   const bytes = await readBytes(request, JSON_BODY_BYTES_MAX);
   return checked(schema, bytes.byteLength === 0 ? {} : parseJson(bytes), "Invalid request body");

@@ -9,25 +9,25 @@ import { hasUsableHost, pathOf } from "./request-target.ts";
 export interface BoundaryDeps {
   readonly log: Log;
   readonly clock: Clock;
-  /** The methods that a path answers, to tell 405 from 404; empty for a path that does not exist. */
+  /** The methods of a path, to distinguish 405 from 404; empty for a path that does not exist. */
   readonly methodsOf: (path: string) => readonly string[];
-  /** Who sent a request, for the log. */
+  /** The address of the client, for the log. */
   readonly clientOf: ClientAddress;
 }
 
 const REQUEST_ID_FORM = /^[A-Za-z0-9._-]{1,64}$/;
-const HOST_NEEDED = "Send one Host header, with a host name or an address and, if needed, a port.";
+const HOST_NEEDED = "Send exactly one Host header: a host name or an address, and a port if needed.";
 const UNAVAILABLE_RETRY_S = 5;
-/** What SQLite says when the disk is full, read-only, broken or locked: the service's state, not a bug. */
+/** SQLite errors for a disk that is full, read-only or broken, and for a locked database: a state of the service, not a bug. */
 const DATABASE_STATES = /^SQLITE_(FULL|READONLY|IOERR|BUSY|CANTOPEN|LOCKED)/;
 
-interface Answer {
+interface ErrorResponse {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: Readonly<Record<string, unknown>>;
 }
 
-const answerOf = (code: ErrorCode, details: ErrorDetails = {}): Answer => ({
+const errorResponse = (code: ErrorCode, details: ErrorDetails = {}): ErrorResponse => ({
   status: ERROR_STATUS[code],
   headers: details.headers ?? {},
   body: {
@@ -38,44 +38,44 @@ const answerOf = (code: ErrorCode, details: ErrorDetails = {}): Answer => ({
   },
 });
 
-const unavailable = (message: string): Answer =>
-  answerOf("unavailable", { message, headers: { "retry-after": String(UNAVAILABLE_RETRY_S) } });
+const unavailable = (message: string): ErrorResponse =>
+  errorResponse("unavailable", { message, headers: { "retry-after": String(UNAVAILABLE_RETRY_S) } });
 
-const notFound = (methods: readonly string[]): Answer =>
+const notFound = (methods: readonly string[]): ErrorResponse =>
   methods.length === 0
-    ? answerOf("not_found", { message: "There is no such path. /openapi.json lists all there are." })
-    : answerOf("method_not_allowed", {
-        message: `This path answers ${methods.join(", ")}.`,
+    ? errorResponse("not_found", { message: "No such path. /openapi.json lists all paths." })
+    : errorResponse("method_not_allowed", {
+        message: `This path supports ${methods.join(", ")}.`,
         headers: { allow: methods.join(", ") },
       });
 
-/** Nobody hears it; the log of answers shows it as what it is (the number that proxies use for it). */
-const CALLER_GONE: Answer = { status: 499, headers: {}, body: {} };
+/** The client closed the connection; nginx logs this with 499, too. */
+const CLIENT_GONE: ErrorResponse = { status: 499, headers: {}, body: {} };
 
-/** A body that ended too early: the caller hung up, or sent broken chunks. */
+/** The body ended too early: the client closed the connection or sent broken chunks. */
 const isAbort = (error: unknown): boolean => error instanceof Error && error.name === "AbortError";
 
 const sqliteCode = (error: unknown): string =>
   error instanceof Error && "code" in error && typeof error.code === "string" ? error.code : "";
 
 /**
- * What every request passes: an `X-Request-Id` (the caller's own where it has a sober form), a log line, and the one
- * error body. An `AppError` is answered as it says; anything else that is thrown is logged and answered as a 500.
+ * Around every route: the `X-Request-Id` (the client's own if it is well-formed), the log line, and the error body. An
+ * `AppError` becomes its own response; any other exception is logged and becomes a 500.
  */
 export const createBoundary = ({ log, clock, methodsOf, clientOf }: BoundaryDeps): AnyElysia => {
-  const judge = (error: unknown, code: unknown, request: Request, requestId: unknown): Answer => {
-    if (error instanceof AppError) return answerOf(error.code, error.details);
-    if (isAbort(error)) return CALLER_GONE;
+  const toResponse = (error: unknown, code: unknown, request: Request, requestId: unknown): ErrorResponse => {
+    if (error instanceof AppError) return errorResponse(error.code, error.details);
+    if (isAbort(error)) return CLIENT_GONE;
     const path = pathOf(request);
     if (code === "NOT_FOUND") return notFound(methodsOf(path));
-    const fields = { method: request.method, path, request_id: requestId, cause: error };
+    const fields = { method: request.method, path, request_id: requestId, error };
     if (DATABASE_STATES.test(sqliteCode(error))) {
-      log.error("the database cannot be written", fields);
-      return unavailable("The database cannot be written at the moment.");
+      log.error("database not writable", fields);
+      return unavailable("The database is not writable at the moment.");
     }
-    log.error("a request failed", fields);
-    return answerOf("internal_error", {
-      message: "Something went wrong on our side. The X-Request-Id names it in the log.",
+    log.error("request failed", fields);
+    return errorResponse("internal_error", {
+      message: "Internal error. The X-Request-Id identifies this request in the log.",
     });
   };
 
@@ -86,7 +86,7 @@ export const createBoundary = ({ log, clock, methodsOf, clientOf }: BoundaryDeps
       if (!hasUsableHost(request)) throw new AppError("Invalid host", { message: HOST_NEEDED });
     })
     .onError({ as: "global" }, ({ error, code, request, set }) => {
-      const { status, headers, body } = judge(error, code, request, set.headers["x-request-id"]);
+      const { status, headers, body } = toResponse(error, code, request, set.headers["x-request-id"]);
       set.status = status;
       Object.assign(set.headers, headers);
       return body;
@@ -94,20 +94,20 @@ export const createBoundary = ({ log, clock, methodsOf, clientOf }: BoundaryDeps
   return log.enabled("debug") ? boundary.use(requestLog({ log, clock, clientOf })) : boundary;
 };
 
-/** A line for each request that was answered. A part of its own, so that it costs nothing where nobody reads it. */
+/** Logs each request. Only installed at log level debug, because it costs time. */
 const requestLog = ({ log, clock, clientOf }: Omit<BoundaryDeps, "methodsOf">) => {
   const begun = new WeakMap<Request, { readonly atMs: number; readonly client: string | null }>();
 
   return new Elysia({ name: "request-log" })
     .onRequest(({ request, server }) => {
-      // The platform knows the peer only until the answer is out.
+      // The runtime knows the peer only until the response is sent.
       const peer = server?.requestIP(request)?.address;
       const client = peer === undefined ? null : clientOf(peer, request.headers.get("x-forwarded-for"));
       begun.set(request, { atMs: clock.monotonicMs(), client });
     })
     .onAfterResponse({ as: "global" }, ({ request, set }) => {
       const { atMs = clock.monotonicMs(), client = null } = begun.get(request) ?? {};
-      log.debug("answered", {
+      log.debug("request", {
         method: request.method,
         path: pathOf(request),
         status: set.status,
@@ -119,8 +119,8 @@ const requestLog = ({ log, clock, clientOf }: Omit<BoundaryDeps, "methodsOf">) =
 };
 
 /**
- * Which methods a path answers, from the routes of an application. Parameters (`:id`) match one segment.
- * A route that answers GET answers HEAD too.
+ * Finds the methods of a path among the routes of an application. Parameters (`:id`) match one segment. GET includes
+ * HEAD.
  */
 export const createMethodsOf = (routes: () => ReadonlyArray<{ readonly method: string; readonly path: string }>) => {
   let table: Array<{ readonly method: string; readonly form: RegExp }> | null = null;

@@ -1,10 +1,10 @@
-/** What all callers together may hold, and one of them, in bytes. */
+/** Limits in bytes: over all callers, and for each. */
 export interface ByteLimits {
   readonly all: number;
   readonly each: number;
 }
 
-/** Counts bytes that are held for callers, so that neither one of them nor all together take the memory of the process. */
+/** Counts bytes held for callers, so that neither one nor all together exhaust the memory of the process. */
 export class ByteBudget {
   readonly #limits: ByteLimits;
   readonly #byOwner = new Map<string, number>();
@@ -14,12 +14,12 @@ export class ByteBudget {
     this.#limits = limits;
   }
 
-  /** Bytes held at this moment for everybody. */
+  /** Bytes held now, over all callers. */
   get held(): number {
     return this.#held;
   }
 
-  /** False, and nothing is taken, when that would be more than the owner or all may hold. */
+  /** Returns false and takes nothing if that would exceed a limit. */
   take(owner: string, bytes: number): boolean {
     const own = (this.#byOwner.get(owner) ?? 0) + bytes;
     if (own > this.#limits.each || this.#held + bytes > this.#limits.all) return false;
@@ -28,7 +28,7 @@ export class ByteBudget {
     return true;
   }
 
-  /** Gives back what was taken. */
+  /** Releases bytes that were taken. */
   give(owner: string, bytes: number): void {
     const own = (this.#byOwner.get(owner) ?? 0) - bytes;
     if (own === 0) this.#byOwner.delete(owner);

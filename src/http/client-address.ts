@@ -1,10 +1,10 @@
 import { isIP } from "node:net";
 import ipaddr from "ipaddr.js";
 
-/** Longer lists of forwarders are made up. */
+/** Entries further left in X-Forwarded-For are ignored. */
 const FORWARDERS_MAX = 50;
 
-/** An address in its usual writing: an IPv4 address that came in IPv6 clothes is IPv4; null for what is no address. */
+/** An address in canonical form, IPv4-mapped IPv6 as IPv4; null if it is not an address. */
 const readAddress = (text: string): string | null => {
   const bare = text
     .trim()
@@ -21,8 +21,8 @@ const readNetwork = (text: string): [ipaddr.IPv4 | ipaddr.IPv6, number] => {
 };
 
 /**
- * Tells who sent a request: the peer or, when that is a trusted proxy, the nearest address in X-Forwarded-For that is
- * none. What a proxy did not vouch for is not believed: whatever stands left of it, or is no address.
+ * Determines the client of a request: the peer or, if that is a trusted proxy, the rightmost address in X-Forwarded-For that is not
+ * a trusted proxy. Entries left of it are not trusted.
  * `trustedProxies` are networks as address/bits.
  */
 export const createClientAddress = (trustedProxies: readonly string[]) => {

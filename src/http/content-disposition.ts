@@ -1,6 +1,6 @@
 /** Code points of a file's name without its ending. */
 const NAME_CHARACTERS_MAX = 100;
-/** What file systems or shells refuse or take for something else, what nobody sees, and what turns the writing direction. */
+/** Characters that file systems or shells reject or interpret, invisible ones, and those that change the writing direction. */
 const UNFIT = /[/\\:*?"<>|\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]+/gu;
 
 const cleaned = (name: string): string =>
@@ -9,7 +9,7 @@ const cleaned = (name: string): string =>
     .join("")
     .replace(/^[\s.]+|[\s.]+$/g, "");
 
-/** encodeURIComponent leaves four signs that RFC 8187 §3.2.1 does not allow. */
+/** Percent-encodes the characters that encodeURIComponent leaves but RFC 8187 §3.2.1 does not allow. */
 const encoded = (text: string): string =>
   encodeURIComponent(text).replace(/[!'()*]/g, (sign) => `%${sign.charCodeAt(0).toString(16).toUpperCase()}`);
 

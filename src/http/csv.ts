@@ -1,7 +1,7 @@
-/** A cell of a row: what is not there is written as nothing. Only texts can be formulas. */
+/** A cell of a row; null is written as an empty cell. Only strings can be formulas. */
 export type Cell = string | number | boolean | null;
 
-/** What stands between the cells of a written file. */
+/** The delimiters that a written file can have. */
 export type WrittenDelimiter = "," | ";" | "\t" | "|";
 
 /**
@@ -24,7 +24,7 @@ export const written = (cell: string): string => (NEEDS_QUOTES.test(cell) ? `"${
 
 export interface WrittenAs {
   readonly delimiter?: WrittenDelimiter;
-  /** False for programs that want the cells as they are. */
+  /** False writes the cells as they are, for programs. */
   readonly defuse?: boolean;
 }
 

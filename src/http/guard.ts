@@ -2,12 +2,12 @@ import { Elysia } from "elysia";
 import { AppError } from "../base/errors.ts";
 import type { Allowance, Rate, TokenBuckets } from "../base/limits.ts";
 import type { KeyMode } from "../base/secrets.ts";
-import { refuseGone } from "./caller-gone.ts";
-import { type Budgets, holdFor } from "./holdings.ts";
+import { abortIfClientGone } from "./client-gone.ts";
+import { type Budgets, trackRequest } from "./request-memory.ts";
 import { refuseOtherParameters } from "./query.ts";
 import { allows, type Scope } from "./scopes.ts";
 
-/** Who sends a request, as far as a route may know. */
+/** The API key of a request: its account, mode, scopes and rate limit. */
 export interface Caller {
   readonly keyId: string;
   readonly accountId: string;
@@ -36,12 +36,15 @@ const REALM = 'Bearer realm="postwarden"';
 
 const unauthorized = () =>
   new AppError("unauthorized", {
-    message: "A valid API key is needed, as: Authorization: Bearer <API_KEY>",
+    message: "Missing or invalid API key. Send it as: Authorization: Bearer <API_KEY>",
     headers: { "www-authenticate": REALM },
   });
 
 const insufficientScope = (required: Scope) =>
-  new AppError("insufficient_scope", { message: `The key lacks the scope ${required}.`, body: { required } });
+  new AppError("insufficient_scope", {
+    message: `The API key does not have the scope ${required}.`,
+    body: { required },
+  });
 
 const rateLimited = (retryAfterS: number) =>
   new AppError("rate_limited", { body: { retry_after: retryAfterS }, headers: { "retry-after": String(retryAfterS) } });
@@ -73,7 +76,7 @@ export const createGuard = ({ authenticate, buckets, budgets }: GuardDeps) => {
       setRateHeaders(set.headers, caller.rate, allowance);
       if (!allowance.allowed) throw rateLimited(allowance.retryAfterS);
     }
-    holdFor(request, caller.accountId, budgets);
+    trackRequest(request, caller.accountId, budgets);
     return caller;
   };
   const plugin = new Elysia({ name: "guard" }).macro({
@@ -81,7 +84,7 @@ export const createGuard = ({ authenticate, buckets, budgets }: GuardDeps) => {
       async resolve({ request, set }) {
         const caller = admit(request, set, { scope, rateLimited });
         refuseOtherParameters(request, query);
-        if (request.method !== "GET" && request.method !== "HEAD") await refuseGone(request);
+        if (request.method !== "GET" && request.method !== "HEAD") await abortIfClientGone(request);
         return { caller };
       },
     }),
@@ -89,7 +92,7 @@ export const createGuard = ({ authenticate, buckets, budgets }: GuardDeps) => {
   return Object.assign(plugin, {
     admit,
     /** For a route that needs no key. */
-    admitAnyone: (request: Request): void => holdFor(request, NOBODY, budgets),
+    admitAnyone: (request: Request): void => trackRequest(request, NOBODY, budgets),
   });
 };
 

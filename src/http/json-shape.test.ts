@@ -21,8 +21,8 @@ test.each([
 test.each([
   ["fields", `{${list(10_001, (at) => `"k${at}":1`)}}`, "fields"],
   ["values", `[${list(200_002, () => "1")}]`, "values"],
-  ["containers", `[${list(10_000, () => "{}")}]`, "objects or arrays"],
-  ["depth", "[".repeat(10_001), "objects or arrays"],
+  ["containers", `[${list(10_000, () => "{}")}]`, "objects and arrays"],
+  ["depth", "[".repeat(10_001), "objects and arrays"],
   ["a long string", JSON.stringify("x".repeat(1024 * 1024)), "string"],
   ["fields behind a string with quotes", `{"a\\"":1,${list(10_000, (at) => `"k${at}":1`)}}`, "fields"],
 ])("too many or too much of %s is", (_, text, word) => {

@@ -1,4 +1,4 @@
-/** What a body may hold, all together; anything that a client means to send is far below. */
+/** Limits of a whole body, far above what any client needs to send. */
 const MEMBERS_MAX = 10_000;
 const CONTAINERS_MAX = 10_000;
 const VALUES_MAX = 200_000;
@@ -15,8 +15,8 @@ const endOfString = (bytes: Uint8Array, from: number): number => {
 };
 
 /**
- * Why parsing these bytes as JSON would take long, as a sentence; null when it does not. Hundreds of thousands of members
- * would hold the event loop for a second. Looks at the structure only: whether it is JSON is for the parser to say.
+ * Checks JSON text against the limits before it is parsed: hundreds of thousands of members would block the event loop for
+ * a second. Returns the limit that it exceeds as a sentence, or null. Does not check that it is valid JSON.
  */
 export const findExcess = (bytes: Uint8Array): string | null => {
   let [members, containers, values] = [0, 0, 0];
@@ -24,19 +24,20 @@ export const findExcess = (bytes: Uint8Array): string | null => {
     switch (bytes[at]) {
       case QUOTE: {
         const end = endOfString(bytes, at);
-        if (end - at > STRING_BYTES_MAX) return "A string of the body is too long.";
+        if (end - at > STRING_BYTES_MAX) return "The body contains a string of more than 1 MiB.";
         at = end;
         break;
       }
       case COMMA:
-        if (++values > VALUES_MAX) return "The body has too many values.";
+        if (++values > VALUES_MAX) return `The body has more than ${VALUES_MAX.toLocaleString("en")} values.`;
         break;
       case COLON:
-        if (++members > MEMBERS_MAX) return "The body has too many fields.";
+        if (++members > MEMBERS_MAX) return `The body has more than ${MEMBERS_MAX.toLocaleString("en")} fields.`;
         break;
       case OPEN_ARRAY:
       case OPEN_OBJECT:
-        if (++containers > CONTAINERS_MAX) return "The body has too many objects or arrays.";
+        if (++containers > CONTAINERS_MAX)
+          return `The body has more than ${CONTAINERS_MAX.toLocaleString("en")} objects and arrays.`;
         break;
       default:
     }

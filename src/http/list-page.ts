@@ -1,6 +1,6 @@
 import { type Stretch, walk } from "../base/walk.ts";
-import { TextAnswer } from "./answer.ts";
-import { ownerOf } from "./holdings.ts";
+import { TextResponse } from "./response.ts";
+import { accountOfRequest } from "./request-memory.ts";
 import { type Page, writeCursor } from "./query.ts";
 import type { PageQuery } from "./route-input.ts";
 
@@ -31,7 +31,7 @@ export const sendPage = async <R>(
   { name, page }: { readonly name: string; readonly page: Pick<Page<unknown>, "limit" | "after"> | PageQuery },
   { read, keyOf, json, rowsAtOnce = ROWS_AT_ONCE }: ListSource<R>,
 ): Promise<Response> => {
-  const answer = new TextAnswer(request);
+  const answer = new TextResponse(request);
   try {
     const { rows, next } = await walk<{ readonly key: string; readonly text: string }, string | null>(
       {
@@ -48,7 +48,7 @@ export const sendPage = async <R>(
           return bytes;
         },
       },
-      { before: "cursor" in page ? page.cursor : page.after, limit: page.limit, account: ownerOf(request) },
+      { before: "cursor" in page ? page.cursor : page.after, limit: page.limit, account: accountOfRequest(request) },
     );
     answer.write(`{${JSON.stringify(name)}:[`);
     for (const [at, { text }] of rows.entries()) answer.write(at === 0 ? text : `,${text}`);

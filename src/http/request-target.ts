@@ -1,18 +1,18 @@
-/** uri-host [":" port] of RFC 9110 §7.2, without the comma, which is how two Host fields read when they are joined. */
+/** uri-host [":" port] of RFC 9110 §7.2, without the comma: two Host fields are joined by one. */
 const HOST_FORM = /^[A-Za-z0-9\-._~%!$&'()*+;=:[\]]*$/;
 
 /**
- * Whether a request has at most one Host field, in a form that may name a host (RFC 9112 §3.2). HTTP/1.0 needs none; that
- * HTTP/1.1 needs one is checked by the platform.
+ * Whether a request has at most one well-formed Host field (RFC 9112 §3.2). HTTP/1.0 needs none; the runtime checks that
+ * HTTP/1.1 has one.
  */
 export const hasUsableHost = (request: Request): boolean => HOST_FORM.test(request.headers.get("host") ?? "");
 
 /**
- * The request with a URL of the form `http://host/path?query`, whatever the connection and its Host field are like.
+ * Gives the request a URL of the form `http://host/path?query`, for any connection and Host field.
  *
- * The router takes the path from the first slash after the seventh character. A URL of HTTPS has its second slash there,
- * and without a usable Host field the platform gives the bare target. The request stays the same object: the platform knows
- * its peer by it.
+ * The router takes the path from the first slash after the seventh character. An HTTPS URL has its second slash there, and
+ * without a usable Host field the runtime gives the bare target. The request stays the same object, by which the runtime knows
+ * its peer.
  */
 export const withRoutableUrl = (request: Request): Request => {
   const { url } = request;

@@ -148,7 +148,7 @@ export const readParams = <P extends z.ZodObject>(schema: P | undefined, params:
   if (schema === undefined) return {} as z.output<P>;
   const result = schema.safeParse(params);
   if (result.success) return result.data;
-  throw new AppError("not_found", { message: result.error.issues[0]?.message ?? "There is no such path." });
+  throw new AppError("not_found", { message: result.error.issues[0]?.message ?? "No such path." });
 };
 
 /** Reads the headers that a route declares; 400 for a value that does not fit. */

@@ -3,7 +3,7 @@ import type { z } from "zod";
 import type { ErrorCode } from "../base/errors.ts";
 import { readJson, readOptionalJson } from "./body.ts";
 import type { Caller, Guard } from "./guard.ts";
-import { refuseGone } from "./caller-gone.ts";
+import { abortIfClientGone } from "./client-gone.ts";
 import { createQueryReader, readHeaders, readParams } from "./route-input.ts";
 import type { Scope } from "./scopes.ts";
 
@@ -117,7 +117,7 @@ export const handle = <P extends z.ZodObject, Q extends z.ZodObject, H extends z
     async serve(guard, request, { params, set }) {
       const caller = guard.admit(request, set, route);
       const query = readQuery(request);
-      if (request.method !== "GET" && request.method !== "HEAD") await refuseGone(request);
+      if (request.method !== "GET" && request.method !== "HEAD") await abortIfClientGone(request);
       return handler({
         ...{ request, caller, set, query },
         params: readParams(route.params, params),

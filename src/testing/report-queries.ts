@@ -19,7 +19,7 @@ import { RollupStore } from "../dmarc/sources/rollup-store.ts";
 import { createReportStore } from "../dmarc/ingest/report-store.ts";
 import { DomainSources, type SourceDomain } from "../dmarc/sources/domain-sources.ts";
 import { type Caller, createGuard } from "../http/guard.ts";
-import { createBudgets } from "../http/holdings.ts";
+import { createBudgets } from "../http/request-memory.ts";
 import { createServer } from "../server.ts";
 import { createTestClock } from "./clock.ts";
 import { madeDomain } from "./dmarc-domain.ts";

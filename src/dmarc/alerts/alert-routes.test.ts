@@ -4,7 +4,7 @@ import { AppError } from "../../base/errors.ts";
 import { createTokenBuckets } from "../../base/limits.ts";
 import { newId } from "../../base/secrets.ts";
 import { createGuard } from "../../http/guard.ts";
-import { createBudgets } from "../../http/holdings.ts";
+import { createBudgets } from "../../http/request-memory.ts";
 import { createServer } from "../../server.ts";
 import { createDmarcAlertWorlds } from "../../testing/dmarc-alert-world.ts";
 import { ALERT_OPERATIONS, createAlertRoutes } from "./alert-routes.ts";

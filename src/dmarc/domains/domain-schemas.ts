@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { alertThresholdsSchema } from "./alert-thresholds.ts";
 import { sourceRuleSchema, SOURCE_RULES_MAX } from "./source-rules.ts";
-import { labelSchema, REMOVED_BY_NULL } from "../../http/label.ts";
+import { labelSchema, REMOVE_WITH_NULL } from "../../http/label-schema.ts";
 import { recipientsSchema } from "../../mail/recipients.ts";
 import { CHANGE_CODES } from "./dns-changes.ts";
 import { dnsCheckSchema, lastCheckSchema } from "./domain-state.ts";
@@ -15,7 +15,7 @@ const RETENTION_DAYS_MAX = 3_650;
 const characters = (text: string): number => [...text].length;
 
 const newLabel = labelSchema("shop");
-const changedLabel = labelSchema("shop", undefined, REMOVED_BY_NULL);
+const changedLabel = labelSchema("shop", undefined, REMOVE_WITH_NULL);
 
 const DOMAIN_NEEDED = "A domain is needed, as example.com";
 const domainText = z

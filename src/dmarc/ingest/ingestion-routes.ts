@@ -5,7 +5,7 @@ import { AppError } from "../../base/errors.ts";
 import { isId } from "../../base/secrets.ts";
 import type { Caller, Guard } from "../../http/guard.ts";
 import { readOptionalJson } from "../../http/body.ts";
-import { sendBytes } from "../../http/answer.ts";
+import { sendBytes } from "../../http/response.ts";
 import { readPlainly, rowsById, sendPage } from "../../http/list-page.ts";
 import { pageParameters, readPage } from "../../http/query.ts";
 import type { DomainStore } from "../domains/domain-store.ts";

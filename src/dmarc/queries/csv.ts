@@ -1,4 +1,4 @@
-import { streamRows } from "../../http/answer.ts";
+import { streamRows } from "../../http/response.ts";
 import { type Cell, csvLine } from "../../http/csv.ts";
 
 /** Rows of one file; who wants more asks for a shorter range, or for JSON. */

@@ -2,7 +2,7 @@ import { Elysia } from "elysia";
 import { isoTime } from "../../base/clock.ts";
 import { AppError } from "../../base/errors.ts";
 import { isId } from "../../base/secrets.ts";
-import { sendJson } from "../../http/answer.ts";
+import { sendJson } from "../../http/response.ts";
 import type { Guard } from "../../http/guard.ts";
 import { readPlainly, rowsById, sendPage } from "../../http/list-page.ts";
 import type { Operation } from "../../http/openapi.ts";

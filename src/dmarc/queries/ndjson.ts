@@ -1,4 +1,4 @@
-import { streamRows } from "../../http/answer.ts";
+import { streamRows } from "../../http/response.ts";
 
 /** The media type of JSON texts, one a line, each line ended by a line feed. */
 export const NDJSON_TYPE = "application/x-ndjson";

@@ -4,7 +4,7 @@ import type { Clock } from "../../base/clock.ts";
 import { AppError } from "../../base/errors.ts";
 import { isId } from "../../base/secrets.ts";
 import type { Guard } from "../../http/guard.ts";
-import { sendBytes, sendJson } from "../../http/answer.ts";
+import { sendBytes, sendJson } from "../../http/response.ts";
 import { readPlainly, rowsById, sendPage } from "../../http/list-page.ts";
 import { pageParameters, readPage, writeCursor } from "../../http/query.ts";
 import type { RollupStore } from "../sources/rollup-store.ts";

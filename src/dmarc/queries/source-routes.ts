@@ -4,7 +4,7 @@ import type { Clock } from "../../base/clock.ts";
 import { AppError } from "../../base/errors.ts";
 import { isId } from "../../base/secrets.ts";
 import type { Db } from "../../db/open.ts";
-import { sendJson } from "../../http/answer.ts";
+import { sendJson } from "../../http/response.ts";
 import { readJson } from "../../http/body.ts";
 import type { Caller, Guard } from "../../http/guard.ts";
 import { namesOf, pageParameters, parametersOf, readPage, readParameters, writeCursor } from "../../http/query.ts";

@@ -5,7 +5,7 @@ const LABEL_CHARACTERS_MAX = 200;
 const DESCRIPTION = "Free text of your own.";
 
 /** Said of an empty label where leaving the field out means that it stays. */
-export const REMOVED_BY_NULL = "Not empty: null removes it";
+export const REMOVE_WITH_NULL = "Not empty: null removes it";
 
 /** A label that users give to what is theirs. `whenEmpty` says what to do instead of giving an empty one. */
 export const labelSchema = (

@@ -1,17 +1,17 @@
 import { Readable } from "node:stream";
 import { createGzip } from "node:zlib";
 import { backgroundTurn } from "../base/background.ts";
-import { type HeldAnswer, holdAnswer, ownerOf } from "./holdings.ts";
+import { type ResponseReservation, reserveResponse, accountOfRequest } from "./request-memory.ts";
 
-/** Smaller answers are sent as they are: what compression and streaming save is less than what they cost. */
+/** Smaller responses are sent whole and uncompressed: compression and streaming would cost more than they save. */
 const LARGE_BYTES = 32 * 1024;
 const PIECE_BYTES = 64 * 1024;
-/** Half the time of the default for 5 % more bytes. */
+/** Takes half the time of the default level, for 5 % more bytes. */
 const GZIP_LEVEL = 4;
 
 type Headers = Readonly<Record<string, string>>;
 
-/** Whether a request takes gzip: named, or by `*`, and not refused with q=0 (RFC 9110 §12.5.3). */
+/** Whether a request accepts gzip, by name or by `*`, and not with q=0 (RFC 9110 §12.5.3). */
 export const takesGzip = (request: Request): boolean => {
   let any = false;
   for (const range of (request.headers.get("accept-encoding") ?? "").toLowerCase().split(",")) {
@@ -29,10 +29,10 @@ const withVary = (headers: Headers): Headers => ({
 });
 
 /**
- * An answer that is written while it is read, compressed where the request takes that. `end` is called once: when all is
- * sent, when writing fails, and when the caller goes away or reads nothing for as long as the server waits.
+ * A streamed response, compressed if the request accepts it. `end` is called once: when all is sent, when a piece fails, and
+ * when the client disconnects or stops reading for longer than the idle timeout.
  */
-export const streamAnswer = (
+export const streamResponse = (
   request: Request,
   pieces: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
   { headers, end = nothing }: { readonly headers: Headers; readonly end?: () => void },
@@ -79,14 +79,14 @@ export const streamAnswer = (
   return new Response(stream, init);
 };
 
-/** Requests with HEAD whose answers to GET are written while they are read. */
+/** HEAD requests whose GET response would be streamed. */
 const unmeasured = new WeakSet<Request>();
 
 /**
- * The answer without the Content-Length that the router gives it by measuring what there is to HEAD, where that is not what GET
- * would be told (RFC 9110 §8.6). Its body is never read: with none the platform would write a length of 0.
+ * Removes the Content-Length that the router computes from the empty body of a HEAD response, where GET would send no or another
+ * one (RFC 9110 §8.6). The body is never read; without one the runtime would write a length of 0.
  */
-export const withoutFalseLength = (request: Request, answer: Response): Response => {
+export const withoutWrongLength = (request: Request, answer: Response): Response => {
   if (!unmeasured.has(request)) return answer;
   const headers = new Headers(answer.headers);
   headers.delete("content-length");
@@ -114,7 +114,7 @@ async function* zipped(pieces: AsyncIterable<Uint8Array> | Iterable<Uint8Array>)
 
 const nothing = (): void => undefined;
 
-/** What an answer holds that is written while it is read: a batch of rows, and what the platform buffers. */
+/** Memory of a streamed response: a batch of rows, and the buffers of the runtime. */
 const STREAM_BYTES = 1024 * 1024;
 
 /** Each piece is made in a turn of the account's background work. */
@@ -133,18 +133,18 @@ async function* inTurns(pieces: AsyncIterable<Uint8Array>, account: string | nul
   }
 }
 
-/** An answer of any length that is written while it is read; 503 when too many of them are open. */
+/** Streams a response of any length; 503 when too many are open. */
 export const streamRows = (request: Request, pieces: AsyncIterable<Uint8Array>, headers: Headers): Response => {
-  const held = holdAnswer(request);
+  const held = reserveResponse(request);
   held.add(STREAM_BYTES);
-  return streamAnswer(request, inTurns(pieces, ownerOf(request)), { headers, end: () => held.release() });
+  return streamResponse(request, inTurns(pieces, accountOfRequest(request)), { headers, end: () => held.release() });
 };
 
-/** Bytes that are sent as they are read; 503 when too much is unsent. */
+/** Sends bytes in pieces; 503 when too much is unsent. */
 export const sendBytes = (request: Request, bytes: Uint8Array, headers: Headers): Response => {
-  const held = holdAnswer(request);
+  const held = reserveResponse(request);
   held.add(bytes.byteLength);
-  return streamAnswer(request, slices(bytes), { headers, end: () => held.release() });
+  return streamResponse(request, slices(bytes), { headers, end: () => held.release() });
 };
 
 function* slices(bytes: Uint8Array): Generator<Uint8Array, void> {
@@ -157,15 +157,15 @@ export const sendJson = (request: Request, value: unknown, headers: Headers = {}
 
 /** A text of any size; 503 when too much is unsent. */
 export const sendText = (request: Request, text: string, headers: Headers): Response => {
-  const answer = new TextAnswer(request);
+  const answer = new TextResponse(request);
   answer.write(text);
   return answer.send(headers);
 };
 
 /** Text whose bytes are counted from when they are written until they are sent. */
-export class TextAnswer {
+export class TextResponse {
   readonly #request: Request;
-  readonly #held: HeldAnswer;
+  readonly #held: ResponseReservation;
   readonly #pieces: Buffer[] = [];
   #texts: string[] = [];
   #waiting = 0;
@@ -173,10 +173,10 @@ export class TextAnswer {
 
   constructor(request: Request) {
     this.#request = request;
-    this.#held = holdAnswer(request);
+    this.#held = reserveResponse(request);
   }
 
-  /** Counts bytes that are going to be written; 503 when too much of the account or of all callers is unsent. */
+  /** Counts bytes before they are written; 503 when too much of the account or of all callers is unsent. */
   reserve(bytes: number): void {
     this.#held.add(bytes);
     this.#reserved += bytes;
@@ -192,7 +192,7 @@ export class TextAnswer {
     if (this.#waiting >= PIECE_BYTES) this.#pack();
   }
 
-  /** Gives back what was written and is not going to be sent. */
+  /** Releases what was written but will not be sent. */
   abandon(): void {
     this.#held.release();
   }
@@ -205,7 +205,7 @@ export class TextAnswer {
       return new Response(only, { headers });
     }
     const { end, pieces } = { end: () => this.#held.release(), pieces: this.#drain() };
-    return streamAnswer(this.#request, pieces, { headers, end });
+    return streamResponse(this.#request, pieces, { headers, end });
   }
 
   #pack(): void {
@@ -214,7 +214,7 @@ export class TextAnswer {
     this.#waiting = 0;
   }
 
-  /** Each piece is given back when the next one is asked for: it is sent by then. */
+  /** A piece is released when the next one is requested: it is sent by then. */
   *#drain(): Generator<Uint8Array, void> {
     for (let piece = this.#pieces.shift(); piece !== undefined; piece = this.#pieces.shift()) {
       yield* slices(piece);

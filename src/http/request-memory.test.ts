@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 import { createApps } from "../testing/app.ts";
 import { createTestClock } from "../testing/clock.ts";
 import { readBytes } from "./body.ts";
-import { createBudgets, holdFor, releaseBody } from "./holdings.ts";
+import { createBudgets, trackRequest, releaseBody } from "./request-memory.ts";
 
 const MIB = 1024 * 1024;
 const start = createApps();
@@ -12,7 +12,7 @@ const newWorld = () => {
   const budgets = createBudgets(clock);
   const post = (owner: string, body: string | ReadableStream, headers: Record<string, string> = {}) => {
     const request = new Request("http://localhost/", { method: "POST", body, headers });
-    holdFor(request, owner, budgets);
+    trackRequest(request, owner, budgets);
     return request;
   };
   return { clock, budgets, post };

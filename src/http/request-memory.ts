@@ -5,11 +5,11 @@ import { ByteBudget } from "./byte-budget.ts";
 const MIB = 1024 * 1024;
 /** Request bodies in memory: a list as JSON has 8 MiB at most. */
 const BODY_LIMITS = { all: 256 * MIB, each: 64 * MIB };
-/** Answers that are being written or that nobody has read yet: a page has 4 MiB at most. */
+/** Responses not sent yet: a page has at most 4 MiB. */
 const ANSWER_LIMITS = { all: 256 * MIB, each: 64 * MIB };
 const RETRY_S = 5;
 
-/** What the requests of all callers hold in memory. */
+/** Memory for request bodies and responses, over all callers. */
 export interface Budgets {
   readonly bodies: ByteBudget;
   readonly answers: ByteBudget;
@@ -22,7 +22,7 @@ export const createBudgets = (clock: Clock): Budgets => ({
   clock,
 });
 
-/** What one request holds, on whose account. */
+/** Memory of one request, and the account that it counts for. */
 interface Holdings {
   readonly owner: string;
   readonly budgets: Budgets;
@@ -31,35 +31,35 @@ interface Holdings {
 
 const holdings = new WeakMap<Request, Holdings>();
 
-/** From here on the bytes of a request count for `owner`: an account, or "" for those who need no key. */
-export const holdFor = (request: Request, owner: string, budgets: Budgets): void =>
+/** From now on the bytes of a request count for `owner`: an account id, or "" for routes without a key. */
+export const trackRequest = (request: Request, owner: string, budgets: Budgets): void =>
   void holdings.set(request, { owner, budgets, bodyBytes: 0 });
 
-/** The account that a request is counted for; null outside of the service and for those who need no key. */
-export const ownerOf = (request: Request): string | null => holdings.get(request)?.owner || null;
+/** The account that a request counts for; null outside the service and for routes without a key. */
+export const accountOfRequest = (request: Request): string | null => holdings.get(request)?.owner || null;
 
 const unavailable = (message: string, headers: Readonly<Record<string, string>> = {}) =>
   new AppError("unavailable", { message, headers: { "retry-after": String(RETRY_S), ...headers } });
 
-/** What is left of a larger body is not read only to be thrown away: the connection ends with the answer. */
+/** The rest of a larger body is not read: the connection closes after the response. */
 const DRAINED_BYTES_MAX = 64 * 1024;
 
-/** Counts bytes of a body until the request is answered; 503 when too many are open. */
-export const holdBody = (request: Request, bytes: number): void => {
+/** Counts bytes of a body until the response is sent; 503 above the limit. */
+export const reserveBody = (request: Request, bytes: number): void => {
   const held = holdings.get(request);
   if (held === undefined) return;
   if (!held.budgets.bodies.take(held.owner, bytes))
     throw unavailable(
-      "Too many large requests are open. Wait until some are answered.",
+      "Too many large requests are in progress. Try again later.",
       bytes > DRAINED_BYTES_MAX ? { connection: "close" } : {},
     );
   held.bodyBytes += bytes;
 };
 
-/** The clock by which a request's body is late; undefined outside of the service. */
+/** The clock for the deadline of a request body; undefined outside the service. */
 export const clockOf = (request: Request): Clock | undefined => holdings.get(request)?.budgets.clock;
 
-/** Gives back what the body of a request took: it is answered. */
+/** Releases the memory of a request body, when the response is sent. */
 export const releaseBody = (request: Request): void => {
   const held = holdings.get(request);
   if (held === undefined || held.bodyBytes === 0) return;
@@ -67,21 +67,21 @@ export const releaseBody = (request: Request): void => {
   held.bodyBytes = 0;
 };
 
-/** Bytes of an answer, from when they are written until they are sent. */
-export interface HeldAnswer {
-  /** Counts some more; 503 when too much is unsent. */
+/** Bytes of a response, counted from when they are written until they are sent. */
+export interface ResponseReservation {
+  /** Counts more bytes; 503 above the limit. */
   add(bytes: number): void;
-  /** Gives back some, or all that is left. */
+  /** Releases some bytes, or all that are left. */
   release(bytes?: number): void;
 }
 
-export const holdAnswer = (request: Request): HeldAnswer => {
+export const reserveResponse = (request: Request): ResponseReservation => {
   const held = holdings.get(request);
   let bytes = 0;
   return {
     add(more) {
       if (held !== undefined && !held.budgets.answers.take(held.owner, more))
-        throw unavailable("Too many large responses are being sent. Read those that are open.");
+        throw unavailable("Too many large responses are being sent. Read the open ones first.");
       bytes += more;
     },
     release(some = bytes) {

@@ -4,8 +4,8 @@ import { Elysia } from "elysia";
 import { createServer } from "../server.ts";
 import { silentLog } from "../testing/silent-log.ts";
 import { createTestClock } from "../testing/clock.ts";
-import { sendBytes, sendJson, streamRows, takesGzip } from "./answer.ts";
-import { createBudgets, holdFor } from "./holdings.ts";
+import { sendBytes, sendJson, streamRows, takesGzip } from "./response.ts";
+import { createBudgets, trackRequest } from "./request-memory.ts";
 
 const MIB = 1024 * 1024;
 
@@ -19,7 +19,7 @@ const world = () => {
     held: () => budgets.answers.held,
     from(owner: string, headers?: Record<string, string>, method?: string) {
       const request = requestOf(headers, method);
-      holdFor(request, owner, budgets);
+      trackRequest(request, owner, budgets);
       return request;
     },
   };
@@ -171,7 +171,7 @@ describe("rows that are written while they are read", () => {
     const budgets = createBudgets(createTestClock());
     const gone = new AbortController();
     const request = new Request("http://localhost/", { signal: gone.signal });
-    holdFor(request, "a", budgets);
+    trackRequest(request, "a", budgets);
     streamRows(request, endless().rows, {});
     expect(budgets.answers.held).toBe(MIB);
     gone.abort();
