@@ -107,7 +107,7 @@ const addDeliveries = (group: Command, io: Io): Command =>
     .action((options: FilterOptions & { limit: string }) =>
       withDatabase(io, (db) => {
         const page = { before: null, limit: readLimit(options.limit, SHOWN_MAX) };
-        const rows = createDeliveryStore(db).list(ownerOf(db, options), readFilters(options), page);
+        const rows = createDeliveryStore(db).list(accountOfRequest(db, options), readFilters(options), page);
         const deliveries = rows.map(deliveryView);
         print(io, options.json, { deliveries }, () => deliveryTable(deliveries));
       }),
@@ -120,7 +120,7 @@ const changeDeliveries =
     withDatabase(io, async (db) => {
       const store = createDeliveryStore(db);
       const actions = createDeliveryActions({ db, store, clock: systemClock, wake: () => undefined });
-      const owner = ownerOf(db, options);
+      const owner = accountOfRequest(db, options);
       if (id !== undefined) {
         const delivery = deliveryView(await actions[act](owner, id));
         print(io, options.json, delivery, () => deliveryTable([delivery]));
@@ -150,7 +150,7 @@ const readFilters = ({ status, type, url, subject, since, until }: FilterOptions
   untilMs: readTime("until", until),
 });
 
-const ownerOf = (db: Db, { account, mode }: AccountOptions): WebhookOwner => ({
+const accountOfRequest = (db: Db, { account, mode }: AccountOptions): WebhookOwner => ({
   accountId: accountIdOf(db, account),
   mode,
 });
