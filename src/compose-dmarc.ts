@@ -19,8 +19,7 @@ import { createAuthenticationStore } from "./dmarc/authentication/authentication
 import { createMailAuthentication } from "./dmarc/authentication/mail-authentication.ts";
 import { createScheduledChecks } from "./dmarc/domains/scheduled-checks.ts";
 import { createDigestReader } from "./dmarc/alerts/digest-facts.ts";
-import { createDigestPasses } from "./dmarc/alerts/digest-passes.ts";
-import { createDigestStore } from "./dmarc/alerts/digest-store.ts";
+import { DigestJob } from "./dmarc/alerts/digest-job.ts";
 import { createDomainCheck } from "./dmarc/domains/domain-check.ts";
 import { createDomainRoutes } from "./dmarc/domains/domain-routes.ts";
 import { createReportAuthorStore } from "./dmarc/domains/report-author-store.ts";
@@ -182,17 +181,8 @@ export const composeDmarc = (parts: DmarcParts) => {
     mailer === null
       ? null
       : {
-          alerts: createAlertMails({ db, store: alertStore, mailer, clock, log, baseUrl }),
-          digests: createDigestPasses({
-            db,
-            store: createDigestStore(db),
-            domains: store,
-            read,
-            mailer,
-            clock,
-            log,
-            baseUrl,
-          }),
+          alerts: createAlertMails({ db, clock, log }, { mailer, baseUrl }),
+          digests: new DigestJob({ db, clock, log }, { domains: store, read, mailer, baseUrl }),
         };
 
   const names = createNameRetention({ db, store: createNameRetentionStore(db), clock, keysOf: possibleKeysOf });

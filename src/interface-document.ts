@@ -4,7 +4,7 @@ import { BLOCKLIST_OPERATIONS } from "./blocklist/operations.ts";
 import { BLOCKLIST_OVERVIEW_OPERATIONS } from "./blocklist/overview-operations.ts";
 import { BULK_EVENTS } from "./bulk/event-docs.ts";
 import { BULK_OPERATIONS } from "./bulk/operations.ts";
-import { DMARC_EVENTS } from "./dmarc/alerts/event-docs.ts";
+import { DMARC_EVENTS } from "./dmarc/alerts/alert-events.ts";
 import { DMARC_OPERATIONS } from "./dmarc/operations.ts";
 import { type DocumentInfo, type EventDoc, openApiDocument } from "./http/openapi.ts";
 import { NOTIFICATIONS_OPERATIONS } from "./notifications/operations.ts";

@@ -1,5 +1,5 @@
 import { expect } from "bun:test";
-import { DMARC_EVENTS } from "../dmarc/alerts/event-docs.ts";
+import { DMARC_EVENTS } from "../dmarc/alerts/alert-events.ts";
 import type { DmarcAlertWorld } from "./dmarc-alert-world.ts";
 
 const MANY = 2_000;

@@ -3,17 +3,18 @@ import { err, ok, type Result } from "../../base/errors.ts";
 import type { Mail, MailFailure } from "../../net/mailer.ts";
 import { createDmarcAlertWorlds } from "../../testing/dmarc-alert-world.ts";
 import { createAlertMails } from "./alert-mails.ts";
+import { ALERT_EXAMPLES } from "./alert-events.ts";
 import { failureAlert } from "./failure-texts.ts";
 import { SOURCE_EXAMPLE } from "../queries/query-examples.ts";
 import { sourceSchema } from "../sources/source-response.ts";
 import type { DomainRow } from "../domains/domain-store.ts";
-import type { Alert } from "../domains/raise.ts";
+import type { Alert, AlertRule } from "../domains/raise.ts";
 
 const newWorld = createDmarcAlertWorlds();
 const MINUTE_MS = 60_000;
 const PARSED_SOURCE = sourceSchema.parse(SOURCE_EXAMPLE);
-const WANTED = "v=DMARC1; p=none; rua=mailto:k@r.example";
-const MADE_SOURCE = { key: "spf:a", name: "a", service: null, classification: "unknown", messages: 1, aligned: 0 };
+const RECORD = "v=DMARC1; p=none; rua=mailto:k@r.example";
+const NAME = { first_day: "2026-11-20", messages: 1, aligned: 0 };
 const BASE_URL = "https://verify.example.org";
 
 const start = () => {
@@ -24,13 +25,13 @@ const start = () => {
     mails.push(mail);
     return answer;
   };
-  const { db, alerts: store, clock, log, raise } = world;
+  const { db, clock, log, raise } = world;
   let serial = 0;
   return {
     ...world,
     mails,
-    sender: createAlertMails({ db, store, mailer, clock, log, baseUrl: BASE_URL }),
-    tell(domain: DomainRow, more: Partial<Alert> = {}): void {
+    sender: createAlertMails({ db, clock, log }, { mailer, baseUrl: BASE_URL }),
+    raiseFor(domain: DomainRow, more: Partial<Alert> = {}): void {
       const subject = String(serial++);
       const alert: Alert = { rule: "record_changed", subject, data: {}, summary: "the record changed", cooldown: true };
       db.transact((tx) => raise(tx, domain, { ...alert, ...more }, clock.nowMs()));
@@ -42,15 +43,15 @@ const start = () => {
 };
 
 describe("an alert mail", () => {
-  test("says in its subject what happened, and in text and page what and who", async () => {
-    const { add, sender, tell, clock, mails, today } = start();
+  test("says in its subject what happened, and in text and HTML what and who", async () => {
+    const { add, sender, raiseFor, clock, mails, today } = start();
     const change = {
       ...({ key: "service:brevo", state: "started", startedDay: today - 1, day: today } as const),
       ...{ messages: 430, failing: 412, share: 412 / 430, usualShare: 0.01 },
     };
     const causes = [{ code: "dkim_failing", domain: "example.com", selector: "mail", result: "fail" }] as const;
     const source = { ...PARSED_SOURCE, name: "Brevo", service: "Brevo" };
-    tell(add("example.com", { label: "shop" }), failureAlert([{ change, source, causes }]));
+    raiseFor(add("example.com", { label: "shop" }), failureAlert([{ change, source, causes }]));
     await sender.send();
     expect(mails).toEqual([]);
     await clock.advance(MINUTE_MS);
@@ -63,19 +64,19 @@ describe("an alert mail", () => {
     for (const body of [mails[0]?.text, mails[0]?.html]) {
       expect(body).toContain(subject);
       expect(body).toContain("shop, 2026-11-20 12:00 UTC");
-      expect(body).toContain("Brevo, misconfigured: 412 of 430 messages fail DMARC");
+      expect(body).toContain("Brevo, misconfigured: 412 of 430 messages failed DMARC");
       expect(body).toContain("DKIM signatures of example.com with selector mail have failed since 2026-11-19 (fail).");
-      expect(body).toContain("The failing records, with what receivers saw");
+      expect(body).toContain("The failing records with the results of receivers");
     }
     await clock.advance(60 * MINUTE_MS);
     await sender.send();
     expect(mails).toHaveLength(1);
   });
 
-  test("is one for all that happened, to each who wants it", async () => {
-    const { add, sender, tell, clock, mails } = start();
-    tell(add("example.com"));
-    tell(add("example.org", { recipients: ["ops@example.com", "boss@example.com"] }));
+  test("is one for all that happened, to each recipient", async () => {
+    const { add, sender, raiseFor, clock, mails } = start();
+    raiseFor(add("example.com"));
+    raiseFor(add("example.org", { recipients: ["ops@example.com", "boss@example.com"] }));
     await clock.advance(MINUTE_MS);
     await sender.send();
     expect(mails.map(({ to, subject }) => [to, subject]).toSorted()).toEqual([
@@ -85,10 +86,10 @@ describe("an alert mail", () => {
   });
 
   test("comes at most every ten minutes", async () => {
-    const { add, sender, tell, clock, mails } = start();
+    const { add, sender, raiseFor, clock, mails } = start();
     const domain = add("example.com");
     for (let n = 1; n <= 4; n++) {
-      tell(domain);
+      raiseFor(domain);
       await clock.advance(3 * MINUTE_MS);
       await sender.send();
     }
@@ -101,10 +102,10 @@ describe("an alert mail", () => {
     ]);
   });
 
-  test("that the relay does not take is sent again, and given up when it is refused for good or a day old", async () => {
-    const { add, sender, tell, clock, mails, fail, logged, countMails } = start();
+  test("that the relay does not take is sent again, and dropped when it is refused for good or a day old", async () => {
+    const { add, sender, raiseFor, clock, mails, fail, logged, countMails } = start();
     const domain = add("example.com");
-    tell(domain);
+    raiseFor(domain);
     await clock.advance(MINUTE_MS);
     fail({ isFinal: false, problem: "Not now." });
     await sender.send();
@@ -114,8 +115,8 @@ describe("an alert mail", () => {
     await sender.send();
     await sender.send();
     expect([mails.length, countMails()]).toEqual([3, 0]);
-    expect(logged.filter((line) => line.includes("given up"))).toHaveLength(1);
-    tell(domain);
+    expect(logged.filter((line) => line.includes("dropped"))).toHaveLength(1);
+    raiseFor(domain);
     fail({ isFinal: false, problem: "Not now." });
     await clock.advance(24 * 60 * MINUTE_MS + 1);
     await sender.send();
@@ -123,10 +124,10 @@ describe("an alert mail", () => {
     expect([mails.length, countMails()]).toEqual([4, 0]);
   });
 
-  test("tells of a hundred alerts and counts the rest", async () => {
-    const { add, sender, tell, clock, mails } = start();
+  test("lists a hundred alerts and counts the rest", async () => {
+    const { add, sender, raiseFor, clock, mails } = start();
     const domain = add("example.com");
-    for (let n = 1; n <= 120; n++) tell(domain);
+    for (let n = 1; n <= 120; n++) raiseFor(domain);
     await clock.advance(MINUTE_MS);
     await sender.send();
     expect(mails[0]?.subject).toBe("DMARC: 120 alerts for example.com");
@@ -134,142 +135,110 @@ describe("an alert mail", () => {
     expect(mails[0]?.text.match(/the record changed/g)).toHaveLength(100);
   });
 
-  test("about a domain that was deleted meanwhile is not sent, and forgotten", async () => {
-    const { add, db, domains, sender, tell, clock, mails, countMails } = start();
+  test("about a domain that was deleted meanwhile is not sent, and removed", async () => {
+    const { add, db, domains, sender, raiseFor, clock, mails, countMails } = start();
     const domain = add("example.com");
-    tell(domain);
+    raiseFor(domain);
     db.transact((tx) => domains.markDeleted(tx, domain.number, clock.nowMs()));
     await clock.advance(MINUTE_MS);
     await sender.send();
     expect([mails.length, countMails()]).toEqual([0, 0]);
   });
 
-  test.each<[string, Partial<Alert>, string[]]>([
+  const CHECK = { code: "record", ok: false, observed: null, expected: null, message: "None." };
+  const MADE_SOURCE = { ...PARSED_SOURCE, service: null };
+
+  test.each<[string, AlertRule, Readonly<Record<string, unknown>>, string[]]>([
     [
       "which checks fail",
+      "status_changed",
       {
-        rule: "status_changed",
-        data: {
-          checks: [
-            { ok: false, message: "No rua." },
-            { ok: true, message: "Fine." },
-          ],
-        },
-      },
-      ["  - No rua.", "What to publish:\n    curl -s 'https://verify.example.org/v1/dmarc/domains/", "/dns' -H"],
-    ],
-    [
-      "the record to publish, where it is known",
-      {
-        rule: "status_changed",
-        data: {
-          checks: [
-            { code: "record", ok: true, observed: "v=DMARC1; p=none", expected: WANTED, message: "One." },
-            {
-              code: "reporting_address",
-              ok: false,
-              observed: null,
-              expected: "mailto:k@r.example",
-              message: "No rua.",
-            },
-          ],
-        },
+        checks: [
+          { ...CHECK, message: "No rua." },
+          { ...CHECK, ok: true, message: "Fine." },
+        ],
       },
       [
-        `This TXT record should stand at _dmarc.example.com:\n    ${WANTED}\n`,
-        "curl -s -X POST 'https://verify.example",
+        "  - No rua.\n",
+        "Publish the records that this command shows:\n    curl -s 'https://verify.example.org/v1/dmarc/domains/",
+        "/dns' -H",
       ],
     ],
     [
-      "no record that was not kept whole",
-      {
-        rule: "status_changed",
-        data: {
-          checks: [{ code: "record", ok: false, observed: null, expected: "v=DMARC1; rua=…", message: "None." }],
-        },
-      },
-      ["/dns' -H"],
+      "the record to publish, where it is known",
+      "status_changed",
+      { checks: [{ ...CHECK, observed: "v=DMARC1; p=none", expected: RECORD }] },
+      [`Publish this TXT record at _dmarc.example.com:\n    ${RECORD}\n`, "curl -s -X POST 'https://verify.example"],
     ],
+    ["no record that was cut", "status_changed", { checks: [{ ...CHECK, expected: "v=DMARC1; rua=…" }] }, ["/dns' -H"]],
     [
-      "how one new source is told apart, whatever its name",
-      {
-        rule: "new_source",
-        data: {
-          sources: [
-            {
-              key: "spf:a'b $(x).example",
-              name: "x",
-              service: null,
-              classification: "unknown",
-              messages: 1,
-              aligned: 0,
-            },
-          ],
-        },
-      },
+      "how to classify one new source, whatever its key",
+      "new_source",
+      { sources: [{ ...MADE_SOURCE, key: "spf:a'b $(x).example" }] },
       [`/sources/spf%3Aa%27b%20%24(x).example' -H "Authorization: Bearer $KEY" -d '{"classification":"authorized"}'`],
     ],
-    [
-      "where many new sources are",
-      { rule: "new_source", data: { count: 2, sources: [MADE_SOURCE, MADE_SOURCE] } },
-      ["/sources' -H"],
-    ],
+    ["where many new sources are", "new_source", { count: 2, sources: [MADE_SOURCE, MADE_SOURCE] }, ["/sources' -H"]],
     [
       "both records",
-      { rule: "record_changed", data: { previous_record: null, record: "v=DMARC1; p=none" } },
-      ["  - Before: no record", "  - Now: v=DMARC1; p=none", "Was that you?"],
+      "record_changed",
+      { previous_record: null, record: "v=DMARC1; p=none" },
+      ["  - Before: no record", "  - Now: v=DMARC1; p=none", "If you did not make this change"],
+    ],
+    [
+      "how to restore a record that is gone",
+      "record_changed",
+      { previous_record: RECORD, record: null },
+      [`publish this TXT record at _dmarc.example.com:\n    ${RECORD}\n`],
     ],
     [
       "the weak record",
-      { rule: "policy_weakened", data: { record: "v=DMARC1; p=none" } },
-      ["  - Record: v=DMARC1; p=none", "Was that you?"],
+      "policy_weakened",
+      { record: "v=DMARC1; p=none" },
+      ["  - Record at the last check: v=DMARC1; p=none", "If you did not make this change"],
     ],
     [
       "ten of the names",
-      {
-        rule: "new_subdomain",
-        data: { count: 12, names: Array.from({ length: 10 }, (_, n) => ({ name: `n${n}`, messages: 1, aligned: 0 })) },
-      },
-      ["  - n0: 1 message, 0 passed DMARC", "  - n8: 1", "  - and 3 more"],
+      "new_subdomain",
+      { count: 12, names: Array.from({ length: 10 }, (_, n) => ({ ...NAME, name: `n${n}` })) },
+      ["  - n0: 1 message, 0 passed DMARC", "  - n9: 1", "  - and 2 more"],
     ],
-    [
-      "at least its summary, whatever the data is",
-      { rule: "new_source", data: { sources: 5 } },
-      ["the record changed"],
-    ],
-  ])("says %s", async (_, more, parts) => {
-    const { add, sender, tell, clock, mails } = start();
-    tell(add("example.com"), more);
+    ["at least its summary, whatever the data is", "new_source", { sources: 5 }, ["the record changed"]],
+  ])("says %s", async (_, rule, change, parts) => {
+    const { add, sender, raiseFor, clock, mails } = start();
+    raiseFor(add("example.com"), { rule, data: { ...ALERT_EXAMPLES[rule], ...change } });
     await clock.advance(MINUTE_MS);
     await sender.send();
     for (const part of parts) expect(mails[0]?.text).toContain(part);
     expect(mails[0]?.text).not.toMatch(/\{id\}|\{key\}|undefined|GET /);
   });
 
-  test("says how it is ended, for a domain by name", async () => {
-    const { add, sender, tell, clock, mails } = start();
+  test("says how to remove the recipients of a domain", async () => {
+    const { add, sender, raiseFor, clock, mails } = start();
     const domain = add("example.com");
-    tell(domain);
+    raiseFor(domain);
     await clock.advance(MINUTE_MS);
     await sender.send();
     expect(mails[0]?.text).toEndWith(
-      `For example.com this removes all recipients: curl -s -X PATCH '${BASE_URL}/v1/dmarc/domains/${domain.id}' -H "Authorization: Bearer $KEY" -d '{"recipients":[]}'\n`,
+      `To remove all recipients of example.com: curl -s -X PATCH '${BASE_URL}/v1/dmarc/domains/${domain.id}' -H "Authorization: Bearer $KEY" -d '{"recipients":[]}'\n`,
     );
   });
 
-  test("asks for nothing when all is well again", async () => {
-    const { add, sender, tell, clock, mails } = start();
-    tell(add("example.com"), { rule: "status_changed", data: { status: "active", checks: [] } });
+  test("names no action when the domain is active again", async () => {
+    const { add, sender, raiseFor, clock, mails } = start();
+    raiseFor(add("example.com"), {
+      rule: "status_changed",
+      data: { ...ALERT_EXAMPLES.status_changed, status: "active" },
+    });
     await clock.advance(MINUTE_MS);
     await sender.send();
     expect(mails[0]?.text).not.toContain("/dns");
   });
 
   test("escapes what strangers wrote, and keeps it on its line", async () => {
-    const { add, sender, tell, clock, mails } = start();
+    const { add, sender, raiseFor, clock, mails } = start();
     const name = `<script>alert(1)</script>\r\nBcc: x\u202e`;
-    const source = { name, service: null, classification: "unknown", messages: 1, aligned: 0 };
-    tell(add("example.com"), {
+    const source = { ...PARSED_SOURCE, name, service: null };
+    raiseFor(add("example.com"), {
       rule: "new_source",
       summary: `new source ${name}`,
       data: { count: 1, sources: [source] },

@@ -1,101 +1,58 @@
 import type { Clock } from "../../base/clock.ts";
 import type { Log } from "../../base/log.ts";
 import type { Db } from "../../db/open.ts";
-import { createGatheredMails, type GatheredMails } from "../../net/gathered-mails.ts";
-import type { Mail, Mailer } from "../../net/mailer.ts";
-import { readAlert, type ToldAlert } from "./alert-lines.ts";
-import type { AlertMailLine, DmarcAlertStore } from "../domains/alert-store.ts";
-import { hintHtml, hintText, mailPage, MUTED, safe, WRAP } from "./digest-page.ts";
-import { footerOf, readCommand } from "./mail-words.ts";
+import type { Mailer } from "../../net/mailer.ts";
+import { MailBatcher } from "../../notify/mail-batcher.ts";
+import type { MailContent } from "../../notify/mail-content.ts";
+import { formatCount } from "../../notify/mail-text.ts";
+import { type AlertSection, alertSection } from "./alert-section.ts";
+import { changeCommand, readCommand } from "./domain-commands.ts";
+import { AlertMailQueue, type QueuedAlert } from "./mail-queue-store.ts";
 
-export interface AlertMailDeps {
-  readonly db: Db;
-  readonly store: DmarcAlertStore;
+export interface AlertMailOptions {
   readonly mailer: Mailer;
-  readonly clock: Clock;
-  readonly log: Log;
-  /** Where the service is reached, without a `/` at the end. */
+  /** The URL of the service, without a `/` at the end. */
   readonly baseUrl: string;
 }
 
 const ALERTS_MAX = 100;
+const MINUTE_MS = 60_000;
 
-/** One mail about all that happened. `alerts` is not empty. */
-const alertMail = (
-  alerts: readonly ToldAlert[],
-  baseUrl: string,
-): Pick<Mail, "subject" | "text"> & { readonly html: string } => {
-  const subject = subjectOf(alerts);
-  const place = { baseUrl, domainId: alerts[0]?.domainId ?? "" };
-  const footer = footerOf(
-    { what: "mail", effect: `For ${alerts[0]?.domain ?? ""} this removes all recipients` },
-    place,
-    { recipients: [] },
-  );
-  const shown = alerts.slice(0, ALERTS_MAX);
-  const rest = alerts.length - shown.length;
-  const tail = rest > 0 ? [`and ${rest} more. All alerts of a domain: ${readCommand(place, "/alerts")}`] : [];
+/** Mails the queued alerts to their recipients: one mail about all that happened in a minute, and at most one in ten minutes. */
+export const createAlertMails = (
+  runtime: { readonly db: Db; readonly clock: Clock; readonly log: Log },
+  { mailer, baseUrl }: AlertMailOptions,
+): MailBatcher<QueuedAlert> =>
+  new MailBatcher(runtime, {
+    name: "DMARC alert mail",
+    queue: new AlertMailQueue(runtime.db),
+    mailer,
+    compose: (rows) => {
+      const alerts = rows.flatMap((row) => alertSection(row, baseUrl) ?? []);
+      return alerts.length === 0 ? null : alertMail(alerts, baseUrl);
+    },
+    gatherMs: MINUTE_MS,
+    intervalMs: 10 * MINUTE_MS,
+  });
+
+const alertMail = (alerts: readonly AlertSection[], baseUrl: string): MailContent => {
+  const more = alerts.length - ALERTS_MAX;
+  const { domain = "", domainId = "" } = alerts[0] ?? {};
+  const link = { baseUrl, domainId };
   return {
-    subject,
-    text: `${[...shown.map(textOf), ...tail, footer].join("\n\n")}\n`,
-    html: mailPage(
-      subject,
-      [...shown.map(sectionOf), ...tail.map((line) => safe`<p style="${WRAP}">${line}</p> `)],
-      footer,
-    ),
+    subject: subjectOf(alerts),
+    sections: alerts.slice(0, ALERTS_MAX),
+    closing: [
+      ...(more > 0 ? [`and ${formatCount(more)} more. All alerts of ${domain}: ${readCommand(link, "/alerts")}`] : []),
+      `You receive this mail as a recipient of these domains. To remove all recipients of ${domain}: ${changeCommand(link, "", { recipients: [] })}`,
+    ],
   };
 };
 
-const subjectOf = (alerts: readonly ToldAlert[]): string => {
-  const [only] = alerts;
-  if (alerts.length === 1 && only !== undefined) return only.headline;
-  const domains = [...new Set(alerts.map(({ domain }) => domain))];
-  const where = domains.length === 1 ? domains.join() : `${domains.length} domains`;
+const subjectOf = (alerts: readonly AlertSection[]): string => {
+  const [first] = alerts;
+  if (alerts.length === 1 && first !== undefined) return first.heading;
+  const domains = new Set(alerts.map(({ domain }) => domain));
+  const where = domains.size === 1 ? first?.domain : `${domains.size} domains`;
   return `DMARC: ${alerts.length} alerts for ${where}`;
 };
-
-const whenOf = ({ label, at }: ToldAlert): string => (label === null ? at : `${label}, ${at}`);
-
-const textOf = (told: ToldAlert): string =>
-  [
-    told.headline,
-    ...told.details.map((line) => `  - ${line}`),
-    ...told.hints.flatMap(hintText),
-    `  ${whenOf(told)}`,
-  ].join("\n");
-
-const sectionOf = (told: ToldAlert) => {
-  const { headline, details, hints } = told;
-  const items = details.map((line) => safe`<li style="overflow-wrap:anywhere">${line}</li> `);
-  const list =
-    items.length === 0
-      ? null
-      : safe`<ul style="margin:4px 0;padding-left:20px">
-          ${items}
-        </ul> `;
-  return safe`<section style="margin:0 0 24px">
-    <h2 style="font-size:16px;margin:0;overflow-wrap:anywhere">${headline}</h2>
-    ${list}${hints.map(hintHtml)}
-    <p style="margin:0;${MUTED};font-size:13px">${whenOf(told)}</p>
-  </section> `;
-};
-
-/** Sends the alerts that wait to their recipients. */
-export const createAlertMails = ({ db, store, mailer, clock, log, baseUrl }: AlertMailDeps): GatheredMails =>
-  createGatheredMails<AlertMailLine>({
-    ...{ mailer, clock, log },
-    what: "a DMARC alert mail",
-    recipients: store.mailRecipients,
-    linesFor: store.mailLines,
-    forget: (lines) =>
-      db.commit((tx) =>
-        store.removeMails(
-          tx,
-          lines.map(({ id }) => id),
-        ),
-      ),
-    compose: (lines) => {
-      const alerts = lines.flatMap((line) => readAlert(line, baseUrl) ?? []);
-      return alerts.length === 0 ? null : alertMail(alerts, baseUrl);
-    },
-  });

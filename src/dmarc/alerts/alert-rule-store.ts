@@ -1,6 +1,6 @@
 import type { DayRange } from "../../base/days.ts";
 import type { Db, Tx } from "../../db/open.ts";
-import type { DayMail } from "./alert-rules.ts";
+import type { DayMail } from "./failure-incidents.ts";
 
 export interface UnreviewedName {
   readonly name: string;

@@ -1,17 +1,49 @@
-import { type DayRange, dayOfTime } from "../../base/days.ts";
-import type { Advice } from "../advice/advice.ts";
-import type { DigestFacts } from "./digest.ts";
-import { learningFromDay } from "./alert-learning.ts";
-import { comparedSpans } from "./digest-range.ts";
-import { recordToPublish } from "./mail-words.ts";
-import type { DigestPeriod } from "../../base/digest-schedule.ts";
-import { readLastCheck, readState } from "../domains/domain-state.ts";
+import { DAY_MS, type DayRange, dayOfTime } from "../../base/days.ts";
+import { type DigestPeriod, digestRange, rangeBefore } from "../../base/digest-schedule.ts";
+import type { Advice, AdviceStep } from "../advice/advice.ts";
+import { readLastCheck, readState, type StatePolicy } from "../domains/domain-state.ts";
 import type { DomainRow } from "../domains/domain-store.ts";
+import type { RollupStore, Totals } from "../sources/rollup-store.ts";
 import { reporterView, reporterWords } from "../queries/reporter.ts";
-import type { RollupStore } from "../sources/rollup-store.ts";
+import type { Source } from "../sources/source-response.ts";
 import { DomainSources } from "../sources/domain-sources.ts";
+import { learningFromDay, type Learning } from "./learning.ts";
+import { recordToPublish } from "./domain-commands.ts";
 
-export interface DigestReaderDeps {
+/** What a digest says about a domain is made of. */
+export interface DomainDigestFacts {
+  readonly domain: Pick<DomainRow, "id" | "domain" | "label" | "status">;
+  readonly period: DigestPeriod;
+  readonly range: DayRange;
+  readonly totals: Totals;
+  /** The same number of days of the period and of the one before. */
+  readonly compared: { readonly days: number; readonly now: Totals; readonly before: Totals };
+  /** Reports of the period. */
+  readonly reports: number;
+  /** Names of reporters, the most messages first. */
+  readonly reporters: readonly string[];
+  /** Reports that are not trusted, and the messages that only they name. */
+  readonly untrusted: { readonly reports: number; readonly messages: number };
+  readonly sources: readonly Source[];
+  readonly learning: Learning;
+  /** Null before the first report. */
+  readonly lastReportAtMs: number | null;
+  readonly policy: StatePolicy | null;
+  /** Messages of the DNS checks that fail. */
+  readonly failingChecks: readonly string[];
+  /** The record to publish by the last DNS check; null where that is not known, or there is nothing to publish. */
+  readonly recordToPublish: string | null;
+  /** The next step; null when nothing is left to do. */
+  readonly next: Pick<AdviceStep, "action" | "record" | "why"> | null;
+}
+
+/** Two ranges with the same number of days. */
+export interface ComparedRanges {
+  readonly now: DayRange;
+  readonly before: DayRange;
+}
+
+export interface DigestReaderOptions {
   readonly reading: RollupStore;
   readonly advise: (domain: DomainRow) => Promise<Advice>;
 }
@@ -21,28 +53,22 @@ const REPORTERS_MAX = 10;
 
 /** Reads what a digest says about a domain out of the daily sums. */
 export const createDigestReader =
-  ({ reading, advise }: DigestReaderDeps) =>
+  ({ reading, advise }: DigestReaderOptions) =>
   async (
     domain: DomainRow,
     { period, range }: { readonly period: DigestPeriod; readonly range: DayRange },
-  ): Promise<DigestFacts> => {
+  ): Promise<DomainDigestFacts> => {
     const { number, lastReportAtMs } = domain;
     const reporters = reading.reporters(number, range);
     const written = reading.writtenNames(number, reporters.slice(0, REPORTERS_MAX));
-    const compared = comparedSpans(period, range);
+    const { now, before } = comparedRanges(period, range);
     const enrolledDay = dayOfTime(domain.createdAtMs);
     const known = { fromDay: learningFromDay(enrolledDay, range.fromDay), toDay: range.toDay };
     const checks = readLastCheck(domain.lastCheck)?.checks ?? [];
     return {
-      domain,
-      period,
-      range,
+      ...{ domain, period, range, lastReportAtMs },
       totals: reading.totals(number, range),
-      compared: {
-        days: compared.now.toDay - compared.now.fromDay + 1,
-        now: reading.totals(number, compared.now),
-        before: reading.totals(number, compared.before),
-      },
+      compared: { days: lengthOf(now), now: reading.totals(number, now), before: reading.totals(number, before) },
       reports: reporters.reduce((sum, { reports }) => sum + reports, 0),
       reporters: reporters.map(({ reporter, ...of }) =>
         reporterWords(reporterView({ ...of, org: reporter === "" ? null : (written.get(reporter) ?? reporter) })),
@@ -53,10 +79,34 @@ export const createDigestReader =
       },
       sources: new DomainSources(reading, domain).sources(range),
       learning: { enrolledDay, reportedDays: reading.reportsPerDay(number, known).map(({ day }) => day) },
-      lastReportAtMs,
       policy: readState(domain.state)?.believed.policy ?? null,
-      wantedRecord: recordToPublish(checks),
+      recordToPublish: recordToPublish(checks),
       failingChecks: checks.filter(({ ok }) => ok === false).map(({ message }) => message),
-      advice: await advise(domain),
+      next: (await advise(domain)).next,
     };
   };
+
+/**
+ * The days that a digest due at `dueMs` covers. Reports about a day arrive in the course of the next one, so a daily digest covers the
+ * day before yesterday: the last one that is complete.
+ */
+export const digestDays = (period: DigestPeriod, dueMs: number): DayRange =>
+  digestRange(period, period === "daily" ? dueMs - DAY_MS : dueMs);
+
+/** The day of a range that is incomplete when its digest is sent; null when all are complete. */
+export const incompleteDay = (period: DigestPeriod, { toDay }: DayRange): number | null =>
+  period === "daily" ? null : toDay;
+
+/**
+ * Which days of a range are compared with which of the one before: the same number from the first on, without the incomplete one. Of
+ * months of different lengths, the days that both have.
+ */
+export const comparedRanges = (period: DigestPeriod, range: DayRange): ComparedRanges => {
+  const before = rangeBefore(period, range);
+  const complete = lengthOf(range) - (incompleteDay(period, range) === null ? 0 : 1);
+  const days = Math.min(complete, lengthOf(before));
+  return { now: firstDays(range, days), before: firstDays(before, days) };
+};
+
+const lengthOf = ({ fromDay, toDay }: DayRange): number => toDay - fromDay + 1;
+const firstDays = ({ fromDay }: DayRange, days: number): DayRange => ({ fromDay, toDay: fromDay + days - 1 });

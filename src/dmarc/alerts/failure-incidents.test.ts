@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
-import type { DayMail } from "./alert-rules.ts";
 import {
+  type DayMail,
   type FailureChange,
   type FailureMeasure,
   isSeenByReporters,

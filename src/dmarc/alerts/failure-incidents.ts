@@ -1,4 +1,13 @@
-import { type DayMail, NEWS_DAYS } from "./alert-rules.ts";
+import { ALERT_DAYS } from "./learning.ts";
+
+/** Messages of one day; days are whole days since 1970 (UTC). */
+export interface DayMail {
+  readonly day: number;
+  readonly messages: number;
+  readonly aligned: number;
+  /** Not aligned, but recognized as forwarded by the receiver. */
+  readonly forwarded: number;
+}
 
 /** A source's mail of each day, without what was forwarded. Days without mail are absent; in any order. */
 export interface SourceDays {
@@ -70,7 +79,7 @@ export const judgeFailures = (
   const sorted = days.map(failuresOf).toSorted((a, b) => a.day - b.day);
   const judged = sorted.filter(
     ({ day, messages }) =>
-      messages >= DAY_MESSAGES_MIN && day >= measure.today - NEWS_DAYS && day <= measure.today && measure.isWhole(day),
+      messages >= DAY_MESSAGES_MIN && day >= measure.today - ALERT_DAYS && day <= measure.today && measure.isWhole(day),
   );
   const isOpen = last !== undefined && last.endedDay === null && last.startedDay >= measure.today - INCIDENT_DAYS_MAX;
   if (isOpen) return followUp(key, last, judged, measure);

@@ -29,7 +29,7 @@ export interface OwnPolicy {
 /** Days of reports that are looked at. */
 const WINDOW_DAYS = 14;
 /** A lapse that began earlier is no news. */
-const NEWS_DAYS = 7;
+const ALERT_DAYS = 7;
 /** Receivers may apply the policy from before a change as long as their caches hold it, and report about the day of the change. */
 const SETTLED_MS = 3 * DAY_MS;
 const HISTORY_MAX = 100;
@@ -113,7 +113,7 @@ export const createPolicyLapseReview = ({ store, domains, raise }: PolicyLapseDe
     const told = store.toldLapses(domain.number, nowMs - 2 * WINDOW_DAYS * DAY_MS).map(dayOfSubject);
     for (const lapse of findLapses(own, reported)) {
       const isTold = told.some((day) => day >= lapse.firstDay - 2 && day <= lapse.lastDay + 2);
-      if (isTold || lapse.firstDay < today - NEWS_DAYS) continue;
+      if (isTold || lapse.firstDay < today - ALERT_DAYS) continue;
       raise(tx, domain, lapseAlert(lapse, policy, { record: recordOf(state.believed), nowMs }), nowMs);
     }
   };

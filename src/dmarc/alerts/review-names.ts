@@ -1,5 +1,5 @@
 import { isoDay } from "../../base/days.ts";
-import { judgeNewcomer } from "./alert-rules.ts";
+import { judgeNewcomer } from "./learning.ts";
 import { namesAlert } from "./alert-texts.ts";
 import { type Review, together } from "./review.ts";
 
@@ -23,10 +23,10 @@ export const reviewNames = ({ tx, domain, today, recent, learning, rules, raise 
     const isBelow = name.endsWith(`.${domain.domain}`);
     const judgement = isBelow
       ? judgeNewcomer({ firstDay, hasWeight: aligned >= ALIGNED_MIN }, { today, learning })
-      : "settled";
-    if (judgement === "open") continue;
+      : "reviewed";
+    if (judgement === "wait") continue;
     settled.push(name);
-    if (judgement === "raise") found.push({ name, first_day: isoDay(firstDay), messages, aligned });
+    if (judgement === "alert") found.push({ name, first_day: isoDay(firstDay), messages, aligned });
   }
   rules.markNames(tx, domain.number, settled);
   for (const group of together(found.toSorted((a, b) => b.messages - a.messages))) raise(namesAlert(group));

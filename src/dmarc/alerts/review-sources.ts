@@ -2,7 +2,7 @@ import { parseDay } from "../sources/day-range.ts";
 import type { KeyedSource } from "../sources/source-keys.ts";
 import { isForeign } from "../sources/domain-sources.ts";
 import type { Source } from "../sources/source-response.ts";
-import { judgeNewcomer } from "./alert-rules.ts";
+import { judgeNewcomer } from "./learning.ts";
 import { sourcesAlert } from "./alert-texts.ts";
 import { type Review, together } from "./review.ts";
 
@@ -39,11 +39,11 @@ export const reviewSources = (review: Review): boolean => {
       members.some(({ isNamePending, firstSeenAtMs }) => isNamePending && nowMs - firstSeenAtMs < REVERSE_NAME_WAIT_MS);
     waits ||= isWaiting;
     if (isWaiting) continue;
-    const judgement = isKnown(key, members) ? "settled" : judgeSource(key, members, shown.get(key), review);
-    if (judgement === "open") continue;
+    const judgement = isKnown(key, members) ? "reviewed" : judgeSource(key, members, shown.get(key), review);
+    if (judgement === "wait") continue;
     settled.push(...members.map(({ number }) => number));
     const source = shown.get(key);
-    if (judgement === "raise" && source !== undefined) found.push(source);
+    if (judgement === "alert" && source !== undefined) found.push(source);
   }
   rules.markSources(tx, settled);
   for (const group of together(found.toSorted((a, b) => b.messages - a.messages))) raise(sourcesAlert(group));
@@ -89,15 +89,15 @@ const judgeSource = (
   members: readonly KeyedSource[],
   source: Source | undefined,
   review: Review,
-): "raise" | "settled" | "open" => {
+): "alert" | "reviewed" | "wait" => {
   // Mail without a signature that came earlier does not make a signature known.
   const signing = members.filter(isOwnProof);
   const firstDay = Math.min(...(signing.length > 0 ? signing : members).map((member) => member.firstDay));
   const isOlder = source !== undefined && signing.length === 0;
   const first = isOlder ? Math.min(firstDay, parseDay(source.first_day) ?? firstDay) : firstDay;
-  if (source?.classified_by === "user") return "settled";
+  if (source?.classified_by === "user") return "reviewed";
   // What was alerted once is known; an identity without any proof leaves no other trace.
-  if (review.alerts.lastRaisedMs(review.domain.number, "new_source", key) !== null) return "settled";
+  if (review.alerts.lastRaisedMs(review.domain.number, "new_source", key) !== null) return "reviewed";
   const isPlausible = source !== undefined && couldBeOwn(source, members);
   return judgeNewcomer({ firstDay: first, hasWeight: isPlausible && hasWeight(source, review) }, review);
 };

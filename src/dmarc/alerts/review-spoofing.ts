@@ -1,6 +1,6 @@
 import { dayOfTime } from "../../base/days.ts";
 import { UNAUTHENTICATED_KEY } from "../sources/unauthenticated-mail.ts";
-import { isLearned } from "./alert-learning.ts";
+import { isLearned } from "./learning.ts";
 import { spoofingAlert } from "./alert-texts.ts";
 import type { Review } from "./review.ts";
 import { CAMPAIGN_GAP_DAYS, findCampaign, type ForgedDay } from "./spoofing.ts";

@@ -8,7 +8,7 @@ import type { RecordStore } from "../queries/record-store.ts";
 import type { RollupStore } from "../sources/rollup-store.ts";
 import type { KeyedSource } from "../sources/source-keys.ts";
 import type { Source } from "../sources/source-response.ts";
-import type { Learning } from "./alert-learning.ts";
+import type { Learning } from "./learning.ts";
 import type { AlertRuleStore } from "./alert-rule-store.ts";
 
 /** One look at a domain. A step of it answers true when something must be looked at again without a new report. */

@@ -5,7 +5,7 @@ import type { DomainRow } from "../domains/domain-store.ts";
 import type { Alert, RaiseAlert } from "../domains/raise.ts";
 import type { TlsFailureStore } from "./tls-failure-store.ts";
 import { tlsFailureWords } from "./tls-failure-words.ts";
-import { judgeTlsFailures, subjectOfTls, sumTlsFailures, TLS_NEWS_DAYS, type TlsFailures } from "./tls-failures.ts";
+import { judgeTlsFailures, subjectOfTls, sumTlsFailures, ALERT_DAYS, type TlsFailures } from "./tls-failures.ts";
 
 export interface TlsFailureDeps {
   readonly store: TlsFailureStore;
@@ -29,7 +29,7 @@ const bodySchema = z.object({ data: z.object({ state: z.enum(["began", "ended"])
 export const createTlsFailureReview =
   ({ store, raise }: TlsFailureDeps) =>
   (tx: Tx, domain: DomainRow, nowMs: number): void => {
-    const reports = store.tlsReportsSince(domain.number, nowMs - (TLS_NEWS_DAYS + LATE_DAYS) * DAY_MS);
+    const reports = store.tlsReportsSince(domain.number, nowMs - (ALERT_DAYS + LATE_DAYS) * DAY_MS);
     if (reports.length === 0) return;
     const open = new Map(
       store.lastTlsAlerts(domain.number).flatMap(({ subject, body }) => {

@@ -24,7 +24,7 @@ const WORDS: Readonly<Record<string, TlsFailureWords>> = {
   },
   "certificate-expired": {
     meaning: "the certificate has expired",
-    advice: "Renew the certificate of the MX host, and see that the mail server has loaded the new one.",
+    advice: "Renew the certificate of the MX host, and make sure that the mail server has loaded the new one.",
   },
   "certificate-not-trusted": {
     meaning: "the certificate is not trusted",

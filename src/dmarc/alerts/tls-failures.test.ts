@@ -3,7 +3,8 @@ import { DAY_MS, isoDay } from "../../base/days.ts";
 import { createApps } from "../../testing/app.ts";
 import { createDmarcAlertWorlds } from "../../testing/dmarc-alert-world.ts";
 import { expectDocumented } from "../../testing/dmarc-alert-settled.ts";
-import { readAlert } from "./alert-lines.ts";
+import { composeMail } from "../../notify/mail-content.ts";
+import { alertSection } from "./alert-section.ts";
 import { createTlsFailureReview } from "./tls-failure-review.ts";
 import { createTlsFailureStore, type TlsReportRead } from "./tls-failure-store.ts";
 import { tlsFailureWords } from "./tls-failure-words.ts";
@@ -191,7 +192,7 @@ describe("a review of TLS reports", () => {
     arrive({ good: 1_000, bad: { "certificate-expired": 203 } });
     const [alert] = world.alerts.listAlerts(1, { before: null, limit: 1 });
     const { atMs = 0, body = "" } = alert ?? {};
-    const line = {
+    const queued = {
       id: "x",
       createdAtMs: 0,
       rule: "tls_failures",
@@ -201,17 +202,18 @@ describe("a review of TLS reports", () => {
       domainId: "d",
       label: null,
     };
-    expect(readAlert(line, "https://w.example")).toMatchObject({
-      headline:
-        "example.com: 203 of 1,203 inbound TLS sessions with mx.example.com failed: the certificate has expired",
-      details: [
-        "Renew the certificate of the MX host, and see that the mail server has loaded the new one.",
-        "Policy: sts",
-        "Reported by google",
-        "mx.example.com: 203 failed",
-      ],
-      hints: [{ code: expect.stringContaining("/v1/dmarc/domains/d/tls-reports") }],
-    });
+    const section = alertSection(queued, "https://w.example");
+    const { text } = composeMail({ subject: "", sections: section === null ? [] : [section], closing: [] });
+    expect(text)
+      .toBe(`example.com: 203 of 1,203 inbound TLS sessions with mx.example.com failed: the certificate has expired
+  - Renew the certificate of the MX host, and make sure that the mail server has loaded the new one.
+  - Policy: sts
+  - Reported by google
+  - mx.example.com: 203 sessions failed
+The TLS reports:
+    curl -s 'https://w.example/v1/dmarc/domains/d/tls-reports' -H "Authorization: Bearer $KEY"
+2026-11-20 12:00 UTC
+`);
   });
 
   test("is silent about few failures, and about reports that are not trusted", () => {

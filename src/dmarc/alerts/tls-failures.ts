@@ -24,7 +24,7 @@ type Policy = TlsReport["policies"][number];
 /** The last days with reports about a policy that are judged together. */
 const DAYS_JUDGED = 2;
 /** What is longer ago is no news. */
-export const TLS_NEWS_DAYS = 7;
+export const ALERT_DAYS = 7;
 const FAILED_MIN = 10;
 const FAILED_SHARE_MIN = 0.05;
 /** An incident is over below half of what begins one, so that it does not begin and end by turns. */
@@ -68,7 +68,7 @@ export const sumTlsFailures = (
   const days = reports.flatMap((report): PolicyDay[] =>
     report.policies.map((policy) => ({ day: dayOf(report), org: report.org, policy })),
   );
-  const recent = days.filter(({ day, policy }) => policy.domain !== null && day >= today - TLS_NEWS_DAYS);
+  const recent = days.filter(({ day, policy }) => policy.domain !== null && day >= today - ALERT_DAYS);
   const byPolicy = Map.groupBy(recent, ({ policy }) => policyKeyOf(policy));
   return [...byPolicy].flatMap(([key, all]) => sumsOf(key, all, known));
 };

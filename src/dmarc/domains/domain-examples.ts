@@ -41,7 +41,7 @@ export const POLICY_EXAMPLE = {
   inherited_from: null,
   t: "n",
   pct: 100,
-};
+} as const;
 
 export const DOMAIN_EXAMPLE = {
   id: "019aa0d6-5b7e-7c31-9f4c-0d9a3c3f1a60",

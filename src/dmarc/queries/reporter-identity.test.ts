@@ -5,8 +5,8 @@ import { createIngestHarness, INGEST_OWNER, type IngestHarness } from "../../tes
 import type { DomainRow } from "../domains/domain-store.ts";
 import { ingestionView } from "../ingest/ingestion-view.ts";
 import { createDigestReader } from "../alerts/digest-facts.ts";
-import { sectionOf } from "../alerts/digest.ts";
-import { digestText } from "../alerts/digest-text.ts";
+import { digestMail } from "../alerts/digest-mail.ts";
+import { composeMail } from "../../notify/mail-content.ts";
 import { RollupStore } from "../sources/rollup-store.ts";
 import { createReportQueryStore } from "./report-query-store.ts";
 import { createRecordStore } from "./record-store.ts";
@@ -121,8 +121,8 @@ describe("mail of attacker.example that says it is from google.com", () => {
       reading,
       advise: async () => ({ stage: "monitoring", next: null }) as never,
     });
-    const section = sectionOf(await read(domain, { period: "daily", range }), "https://x.example");
-    const text = digestText([section], { more: 0, baseUrl: "https://x.example" });
+    const facts = await read(domain, { period: "daily", range });
+    const { text } = composeMail(digestMail([facts], { more: 0, baseUrl: "https://x.example" }));
     expect(text).toContain("2 reports from attacker.example (claims to be google.com), google.com (not authenticated)");
     expect(text).toContain("2 of 2 reports, with 990 of 990 messages (100 %), came in mail that is not authenticated");
   });

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { isLearned } from "./alert-learning.ts";
+import { isLearned, judgeNewcomer } from "./learning.ts";
 
 const DAY = 20_000;
 /** The days from `from` to `to` before the day in question, every `step` of them. */
@@ -9,7 +9,7 @@ const ago = (from: number, to = 1, step = 1): number[] => {
   return days;
 };
 
-describe("a domain is learnt", () => {
+describe("a domain is learned", () => {
   test.each<[string, enrolledAgo: number, reportedDays: number[], boolean]>([
     ["with seven days of reports in the week since its enrolment", 7, ago(7), true],
     ["not with six", 7, ago(6), false],
@@ -25,5 +25,27 @@ describe("a domain is learnt", () => {
     ["not while its record was not published", 60, ago(3), false],
   ])("%s", (_, enrolledAgo, reportedDays, expected) => {
     expect(isLearned({ enrolledDay: DAY - enrolledAgo, reportedDays }, DAY)).toBe(expected);
+  });
+});
+
+const learning = {
+  enrolledDay: DAY - 30,
+  reportedDays: Array.from({ length: 30 }, (_, n) => DAY - 30 + n),
+};
+const NOW = { today: DAY, learning };
+
+describe("a newcomer", () => {
+  test.each([
+    ["with enough mail is alerted", DAY, true, "alert"],
+    ["with too little mail waits", DAY, false, "wait"],
+    ["of seven days ago is alerted", DAY - 7, true, "alert"],
+    ["of eight days ago is not alerted", DAY - 8, true, "reviewed"],
+  ] as const)("%s", (_, firstDay, hasWeight, judgement) => {
+    expect(judgeNewcomer({ firstDay, hasWeight }, NOW)).toBe(judgement);
+  });
+
+  test("on whose first day the domain was not learned yet is never alerted", () => {
+    const few = { ...learning, reportedDays: [DAY - 3, DAY - 2, DAY - 1] };
+    expect(judgeNewcomer({ firstDay: DAY, hasWeight: true }, { ...NOW, learning: few })).toBe("reviewed");
   });
 });

@@ -6,8 +6,7 @@ import { createZoneResolver } from "../../testing/dns-zone.ts";
 import { createAdvisor } from "../advice/advice-for.ts";
 import { createAlertMails } from "./alert-mails.ts";
 import { createDigestReader } from "./digest-facts.ts";
-import { createDigestPasses } from "./digest-passes.ts";
-import { createDigestStore } from "./digest-store.ts";
+import { DigestJob } from "./digest-job.ts";
 import type { DomainRow } from "../domains/domain-store.ts";
 
 const newWorld = createDmarcAlertWorlds();
@@ -25,11 +24,10 @@ const start = () => {
     return answer;
   };
   const baseUrl = "https://verify.example.org";
-  const store = createDigestStore(db);
   const advise = createAdvisor({ reading, resolver: createZoneResolver({}), clock });
   const read = createDigestReader({ reading, advise });
-  const passes = () => createDigestPasses({ db, store, domains, read, mailer, clock, log, baseUrl });
-  const alertMails = createAlertMails({ db, store: world.alerts, mailer, clock, log, baseUrl });
+  const passes = () => new DigestJob({ db, clock, log }, { domains, read, mailer, baseUrl });
+  const alertMails = createAlertMails({ db, clock, log }, { mailer, baseUrl });
   return {
     ...world,
     mails,
@@ -126,7 +124,7 @@ test("a digest of a domain whose record is gone holds what is to be published, a
   await digests.run();
   for (const part of [
     "PROBLEM: There is no DMARC record.",
-    `  This TXT record should stand at _dmarc.example.com:\n    ${wanted}\n`,
+    `Publish this TXT record at _dmarc.example.com:\n    ${wanted}\n`,
     `curl -s -X POST 'https://verify.example.org/v1/dmarc/domains/${id}/verify' -H`,
     "Reporters: 1 report from Google.com\n",
   ])
@@ -158,7 +156,7 @@ describe("a digest that the relay does not take", () => {
     expect(countMails()).toBe(1);
     await clock.advance(DAY_MS + 1);
     await digests.run();
-    expect(logged.filter((line) => line.includes("given up"))).toHaveLength(2);
+    expect(logged.filter((line) => line.includes("dropped"))).toHaveLength(2);
   });
 });
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
-import { type DigestFacts, sectionOf } from "./digest.ts";
-import { digestHtml } from "./digest-html.ts";
-import { digestSubject, digestText } from "./digest-text.ts";
+import { composeMail } from "../../notify/mail-content.ts";
+import type { DomainDigestFacts } from "./digest-facts.ts";
+import { digestMail } from "./digest-mail.ts";
 import { parseDay } from "../sources/day-range.ts";
 import { NO_TOTALS } from "../sources/rollup-store.ts";
 import type { Source } from "../sources/source-response.ts";
@@ -40,12 +40,12 @@ const source = (name: string, more: Partial<Source> = {}): Source => {
   };
 };
 
-const POLICY: NonNullable<DigestFacts["policy"]> = {
+const POLICY: NonNullable<DomainDigestFacts["policy"]> = {
   ...{ p: "none", sp: "none", np: "none", adkim: "r", aspf: "r", t: "n", pct: 100 },
   ...{ own: true, inherited_from: null },
 };
 
-const FACTS: DigestFacts = {
+const FACTS: DomainDigestFacts = {
   domain: { id: "018f", domain: "example.com", label: "shop", status: "active" },
   period: "weekly",
   range: { fromDay: day("2026-11-16"), toDay: day("2026-11-22") },
@@ -72,32 +72,29 @@ const FACTS: DigestFacts = {
   lastReportAtMs: Date.UTC(2026, 10, 23, 4),
   policy: POLICY,
   failingChecks: [],
-  wantedRecord: null,
-  advice: {
-    stage: "monitoring",
-    next: {
-      action: "classify_sources",
-      record: null,
-      why: "Say of each of these sources what it is: mailer.example.net.",
-    },
+  recordToPublish: null,
+  next: {
+    action: "classify_sources",
+    record: null,
+    why: "Classify these sources: mailer.example.net.",
   },
 };
-const facts = (more: Partial<DigestFacts> = {}): DigestFacts => ({ ...FACTS, ...more });
+const facts = (more: Partial<DomainDigestFacts> = {}): DomainDigestFacts => ({ ...FACTS, ...more });
 const BASE_URL = "https://verify.example.org";
-const FRAME = { more: 0, baseUrl: BASE_URL };
-const section = (more: Partial<DigestFacts>) => sectionOf(facts(more), BASE_URL);
-const textOf = (more: Partial<DigestFacts>) => digestText([section(more)], FRAME);
-const pageOf = (more: Partial<DigestFacts>) => digestHtml("Digest", [section(more)], FRAME);
+const mailOf = (...all: Partial<DomainDigestFacts>[]) =>
+  composeMail(digestMail(all.map(facts), { more: 0, baseUrl: BASE_URL }));
+const textOf = (more: Partial<DomainDigestFacts>) => mailOf(more).text;
+const pageOf = (more: Partial<DomainDigestFacts>) => mailOf(more).html;
 const DOMAIN_URL = `${BASE_URL}/v1/dmarc/domains/018f`;
 const KEY = '-H "Authorization: Bearer $KEY"';
 
 describe("a digest", () => {
   test("says on one page what matters", () => {
-    expect(textOf({})).toBe(`example.com (shop), 2026-11-16 to 2026-11-22
-============================================
-12,345 messages, 98.2 % passed DMARC, 60 passed on by forwarders
-+1.3 points and +4 % messages on the first 6 days against those of the week before
-Reports about 2026-11-22 may still come.
+    expect(textOf({})).toBe(`example.com (shop)
+2026-11-16 to 2026-11-22
+12,345 messages, 98.2 % passed DMARC, 60 forwarded
++1.3 percentage points and +4 % messages on the first 6 days, compared with those of the week before
+Reports about 2026-11-22 may still arrive.
 Failing sources:
   - mailer.example.net, misconfigured: 52 of 52 fail
 New sources:
@@ -105,23 +102,23 @@ New sources:
 Unauthenticated mail from 3 networks: 110 messages, 20 rejected, 0 quarantined
 Reporters: 31 reports from google.com, Yahoo, a reporter without a name and 2 more
 Status: active, p=none
-Next step: Say of each of these sources what it is: mailer.example.net.
-  All sources:
+Next step: Classify these sources: mailer.example.net.
+All sources:
     curl -s '${DOMAIN_URL}/sources' ${KEY}
 
-You get this digest because you are a recipient of these domains. For example.com this turns it off: curl -s -X PATCH '${DOMAIN_URL}' ${KEY} -d '{"digest":"off"}'
+You receive this digest as a recipient of these domains. To turn it off for example.com: curl -s -X PATCH '${DOMAIN_URL}' ${KEY} -d '{"digest":"off"}'
 `);
   });
 
-  test.each<[string, Partial<DigestFacts>, string]>([
+  test.each<[string, Partial<DomainDigestFacts>, string]>([
     [
       "that there were no reports",
       { reports: 0, totals: NO_TOTALS },
-      "No reports about this time. The last one arrived on 2026-11-23.",
+      "No reports about these days. The last report arrived on 2026-11-23.",
     ],
-    ["that none ever came", { reports: 0, lastReportAtMs: null }, "No reports have come yet."],
+    ["that none ever came", { reports: 0, lastReportAtMs: null }, "No reports have arrived yet."],
     ["that there was no mail", { totals: NO_TOTALS }, "\nNo mail\n"],
-    ["that nothing is left to do", { advice: { stage: "reject", next: null } }, "Next step: nothing is left to do."],
+    ["that nothing is left to do", { next: null }, "Next step: nothing is left to do."],
     [
       "what must be mended",
       { domain: { ...FACTS.domain, status: "action_required" }, failingChecks: ["Ours is not in rua."] },
@@ -130,12 +127,12 @@ You get this digest because you are a recipient of these domains. For example.co
     [
       "that nothing changed",
       { compared: { days: 6, now: FACTS.totals, before: FACTS.totals } },
-      "±0 points and ±0 % messages",
+      "±0 percentage points and ±0 % messages",
     ],
     [
       "that it went down",
       { compared: { ...FACTS.compared, now: { ...FACTS.totals, aligned: 11_000 } } },
-      "−7.8 points",
+      "−7.8 percentage points",
     ],
     [
       "where the policy comes from",
@@ -144,32 +141,36 @@ You get this digest because you are a recipient of these domains. For example.co
     ],
   ])("says %s", (_, more, line) => {
     expect(textOf(more)).toContain(line);
-    expect(pageOf(more)).toContain(Bun.escapeHTML(line.replace("PROBLEM: ", "").replace("Next step: ", "").trim()));
+    expect(pageOf(more)).toContain(Bun.escapeHTML(line.replace("PROBLEM: ", "").trim()));
   });
 
   test("shows the record that is to be published", () => {
     const next = { action: "reject", record: "v=DMARC1; p=reject", why: "Now." } as const;
-    const more = { advice: { stage: "quarantine", next } } as const;
+    const more = { next } as const;
     expect(textOf(more)).toContain(
-      "Next step: Now.\n  This TXT record should stand at _dmarc.example.com:\n    v=DMARC1; p=reject\n",
+      "Next step: Now.\nPublish this TXT record at _dmarc.example.com:\n    v=DMARC1; p=reject\n",
     );
     expect(pageOf(more)).toContain("v=DMARC1; p=reject</code>");
   });
 
   test.each(["mend_record", "publish_record"] as const)("says what to publish for reports to come: %s", (action) => {
     const next = { action, record: null, why: "Publish what dns_records says." };
-    const unknown = textOf({ advice: { stage: "none", next } });
-    expect(unknown).toContain(`so that reports come.\n  What to publish:\n    curl -s '${DOMAIN_URL}/dns' ${KEY}\n`);
-    const known = textOf({ advice: { stage: "none", next }, wantedRecord: "v=DMARC1; p=none; rua=mailto:k@r.example" });
-    expect(known).toContain("  This TXT record should stand at _dmarc.example.com:\n    v=DMARC1; p=none; rua=");
+    const unknown = textOf({ next });
+    expect(unknown).toContain(
+      `so that reports arrive.\nPublish the records that this command shows:\n    curl -s '${DOMAIN_URL}/dns' ${KEY}\n`,
+    );
+    const known = textOf({
+      next,
+      recordToPublish: "v=DMARC1; p=none; rua=mailto:k@r.example",
+    });
+    expect(known).toContain("Publish this TXT record at _dmarc.example.com:\n    v=DMARC1; p=none; rua=");
     expect(known).toContain(`    curl -s -X POST '${DOMAIN_URL}/verify' ${KEY}\n`);
     expect(unknown + known).not.toMatch(/dns_records|…|\{id\}/);
   });
 
   test("says how the domains are found that it does not tell of", () => {
-    const more = { more: 3, baseUrl: BASE_URL };
-    expect(digestText([section({})], more)).toContain(
-      `and 3 more domains. All of them: curl -s '${BASE_URL}/v1/dmarc/domains' ${KEY}\n`,
+    expect(composeMail(digestMail([facts()], { more: 3, baseUrl: BASE_URL })).text).toContain(
+      `and 3 more domains. All domains: curl -s '${BASE_URL}/v1/dmarc/domains' ${KEY}\n`,
     );
   });
 
@@ -189,27 +190,27 @@ You get this digest because you are a recipient of these domains. For example.co
   test("of a day is about one that is whole, and says so by saying nothing of late reports", () => {
     const range = { fromDay: day("2026-11-18"), toDay: day("2026-11-18") };
     const text = textOf({ period: "daily", range, compared: { ...FACTS.compared, days: 1 } });
-    expect(text).toStartWith("example.com (shop), 2026-11-18\n");
-    expect(text).toContain("+4 % messages against the day before\nFailing");
-    expect(text).not.toContain("may still come");
+    expect(text).toStartWith("example.com (shop)\n2026-11-18\n");
+    expect(text).toContain("+4 % messages compared with the day before\nFailing");
+    expect(text).not.toContain("may still arrive");
   });
 
-  test.each<[string, Partial<DigestFacts>[], string]>([
+  test.each<[string, Partial<DomainDigestFacts>[], string]>([
     [
       "one domain",
       [{}],
-      "DMARC digest for example.com, 2026-11-16 to 2026-11-22: 12,345 messages, 98.2 % passed DMARC, 60 passed on by forwarders",
+      "DMARC digest for example.com, 2026-11-16 to 2026-11-22: 12,345 messages, 98.2 % passed DMARC, 60 forwarded",
     ],
     ["one without reports", [{ reports: 0 }], "DMARC digest for example.com, 2026-11-16 to 2026-11-22: no reports"],
     ["several", [{}, {}], "DMARC digest: 2 domains"],
     ["several with a problem", [{}, { reports: 0 }], "DMARC digest: 2 domains, 1 without reports or with problems"],
   ])("about %s has a subject that says so", (_, all, subject) => {
-    expect(digestSubject(all.map(section))).toBe(subject);
+    expect(mailOf(...all).subject).toBe(subject);
   });
 });
 
 describe("the page of a digest", () => {
-  const page = (more: Partial<DigestFacts> = {}) => pageOf(more);
+  const page = (more: Partial<DomainDigestFacts> = {}) => pageOf(more);
 
   test("loads nothing and runs nothing", () => {
     expect(page()).not.toMatch(
@@ -224,7 +225,7 @@ describe("the page of a digest", () => {
       reporters: [evil],
       sources: [source(evil, { service: evil, first_day: "2026-11-18" })],
       failingChecks: [evil],
-      advice: { stage: "none", next: { action: "wait", record: null, why: evil } },
+      next: { action: "wait", record: null, why: evil },
     });
     expect(html).not.toMatch(/<script|<img/);
     expect(html.match(/&lt;script&gt;/g)?.length).toBeGreaterThanOrEqual(7);
@@ -244,12 +245,10 @@ describe("the page of a digest", () => {
         .replaceAll("&#x27;", "'")
         .replaceAll("&quot;", '"')
         .replaceAll(/\s+/g, " ");
-    for (const line of textOf({}).split("\n").slice(2)) {
+    for (const line of textOf({}).split("\n").slice(1)) {
       const said = line
         .replace(/^ {2}- /, "")
         .replace(/:$/, "")
-        .replace(/, (threat|misconfigured|authorized): /, ", $1 : ")
-        .replace("Next step: ", "")
         .trim();
       expect(words(page())).toContain(said);
     }

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { DAY_MS, isoDay } from "../../base/days.ts";
-import { comparedSpans, daysToldOf, lateDayOf } from "./digest-range.ts";
+import { comparedRanges, digestDays, incompleteDay } from "./digest-facts.ts";
 
 const shown = ({ fromDay, toDay }: { fromDay: number; toDay: number }) => `${isoDay(fromDay)} ${isoDay(toDay)}`;
 
@@ -12,9 +12,9 @@ describe("a digest", () => {
     ["monthly", "2027-04-01", "2027-03-01 2027-03-31", "2027-03-01 2027-03-28", "2027-02-01 2027-02-28", "2027-03-31"],
     ["monthly", "2027-03-01", "2027-02-01 2027-02-28", "2027-02-01 2027-02-27", "2027-01-01 2027-01-27", "2027-02-28"],
   ] as const)("%s at %s is about %s and compares %s with %s", (period, due, about, now, before, late) => {
-    const range = daysToldOf(period, Date.parse(`${due}T06:00:00Z`));
-    const compared = comparedSpans(period, range);
+    const range = digestDays(period, Date.parse(`${due}T06:00:00Z`));
+    const compared = comparedRanges(period, range);
     expect([shown(range), shown(compared.now), shown(compared.before)]).toEqual([about, now, before]);
-    expect(lateDayOf(period, range)).toBe(late === null ? null : Date.parse(late) / DAY_MS);
+    expect(incompleteDay(period, range)).toBe(late === null ? null : Date.parse(late) / DAY_MS);
   });
 });

@@ -1,0 +1,114 @@
+import type { Clock } from "../base/clock.ts";
+import { forEachIsolated } from "../base/for-each-isolated.ts";
+import type { Log } from "../base/log.ts";
+import type { Db, Tx } from "../db/open.ts";
+import type { Mailer } from "../net/mailer.ts";
+import { composeMail, type MailContent } from "./mail-content.ts";
+
+/** Something that waits in a mail queue for one recipient. */
+export interface QueuedMail {
+  readonly id: string;
+  readonly createdAtMs: number;
+}
+
+/** A durable queue of what is to be mailed. */
+export interface MailQueue<Row extends QueuedMail> {
+  /** Recipients with queued rows, in the order of their addresses, after `after`. */
+  recipients(after: string, limit: number): readonly string[];
+  /** The rows of a recipient, the oldest first. */
+  rowsFor(recipient: string): readonly Row[];
+  remove(tx: Tx, rows: readonly Row[]): void;
+}
+
+export interface MailBatcherOptions<Row extends QueuedMail> {
+  /** What the log calls such a mail: `DMARC alert mail`. */
+  readonly name: string;
+  readonly queue: MailQueue<Row>;
+  readonly mailer: Mailer;
+  /** The mail about some rows, never none of them; null when there is nothing left to say: the rows are removed. */
+  readonly compose: (rows: readonly Row[], recipient: string) => Promise<MailContent | null> | MailContent | null;
+  /** Rows with different keys go into mails of their own; without it all rows of a recipient go into one. */
+  readonly groupBy?: (row: Row) => string;
+  /** The first row of a mail waits this long for others. */
+  readonly gatherMs: number;
+  /** A recipient is mailed at most once in this time. */
+  readonly intervalMs: number;
+}
+
+interface MailRuntime {
+  readonly db: Db;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+/** After this long without success a mail is dropped: the next one says it better. */
+const RETRY_MS_MAX = 24 * 60 * 60_000;
+const RECIPIENTS_AT_ONCE = 100;
+
+/**
+ * Mails what is queued, one mail to each recipient about all of it. Rows are removed when the mail was accepted, refused for good or
+ * is a day old; what a crash leaves in the queue is sent by the next run.
+ */
+export class MailBatcher<Row extends QueuedMail> {
+  readonly #db: Db;
+  readonly #clock: Clock;
+  readonly #log: Log;
+  readonly #options: MailBatcherOptions<Row>;
+  /** When each recipient was last mailed, monotonic. */
+  readonly #mailedAtMs = new Map<string, number>();
+
+  constructor({ db, clock, log }: MailRuntime, options: MailBatcherOptions<Row>) {
+    this.#db = db;
+    this.#clock = clock;
+    this.#log = log;
+    this.#options = options;
+  }
+
+  /** Sends all mails that are due. A failure of one does not stop the others. */
+  async send(): Promise<void> {
+    const { queue, intervalMs } = this.#options;
+    const nowMs = this.#clock.monotonicMs();
+    for (const [recipient, atMs] of this.#mailedAtMs)
+      if (nowMs - atMs >= intervalMs) this.#mailedAtMs.delete(recipient);
+    for (let after = ""; ;) {
+      const recipients = queue.recipients(after, RECIPIENTS_AT_ONCE);
+      const last = recipients.at(-1);
+      if (last === undefined) return;
+      const due = recipients.filter((recipient) => !this.#mailedAtMs.has(recipient));
+      await forEachIsolated(due, (recipient) => this.#sendTo(recipient), { onFailure: this.#logFailure });
+      after = last;
+    }
+  }
+
+  async #sendTo(recipient: string): Promise<void> {
+    const { queue, gatherMs, groupBy = () => "" } = this.#options;
+    const rows = queue.rowsFor(recipient);
+    const [oldest] = rows;
+    if (oldest === undefined || this.#clock.nowMs() - oldest.createdAtMs < gatherMs) return;
+    const groups = Map.groupBy(rows, groupBy).values();
+    await forEachIsolated(groups, (group) => this.#sendOne(recipient, group), { onFailure: this.#logFailure });
+  }
+
+  async #sendOne(recipient: string, rows: readonly Row[]): Promise<void> {
+    const { name, mailer, compose } = this.#options;
+    const content = await compose(rows, recipient);
+    if (content === null) return this.#remove(rows);
+    const sent = await mailer({ to: recipient, ...composeMail(content) });
+    if (sent.ok) {
+      this.#mailedAtMs.set(recipient, this.#clock.monotonicMs());
+      return this.#remove(rows);
+    }
+    const { isFinal, problem } = sent.error;
+    const isTooOld = this.#clock.nowMs() - (rows[0]?.createdAtMs ?? 0) > RETRY_MS_MAX;
+    if (!isFinal && !isTooOld) return this.#log.warn(`${name} not accepted, will be retried`, { error: problem });
+    this.#log.error(`${name} dropped`, { entries: rows.length, error: problem });
+    await this.#remove(rows);
+  }
+
+  #remove(rows: readonly Row[]): Promise<void> {
+    return this.#db.commit((tx) => this.#options.queue.remove(tx, rows));
+  }
+
+  readonly #logFailure = (_item: unknown, error: unknown): void =>
+    this.#log.error(`${this.#options.name} failed, will be retried in the next run`, { error });
+}
