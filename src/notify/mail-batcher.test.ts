@@ -38,7 +38,9 @@ const start = () => {
           .toSorted()
           .slice(0, limit),
       rowsFor: (recipient) => rows.filter((row) => row.recipient === recipient),
-      remove: (_tx, gone) => void (rows = rows.filter((row) => !gone.includes(row))),
+      remove(_tx, gone) {
+        rows = rows.filter((row) => !gone.includes(row));
+      },
     },
     mailer: async (mail) => {
       mails.push(mail);
@@ -61,7 +63,9 @@ const start = () => {
     sent: () => mails.map(({ to, subject }) => `${to} ${subject}`),
     add: (recipient: string, id: string, account = "x") =>
       void rows.push({ id, recipient, account, createdAtMs: clock.nowMs() }),
-    answer: (next: Result<null, MailFailure>) => void (outcome = next),
+    answer(next: Result<null, MailFailure>): void {
+      outcome = next;
+    },
   };
 };
 
