@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { Glob } from "bun";
 
-/** Which folder may import from which; a folder may always import from itself. The arrows never form a circle. */
+/** Which folder may import from which; a folder may always import from itself. There are no cycles. */
 const LAYERS: Readonly<Record<string, readonly string[]>> = {
   base: [],
   mail: ["base"],
@@ -153,7 +153,7 @@ const BANS: readonly Ban[] = [
     pattern: /\bDate\.now\(|\bnew Date\(\)|\bperformance\.now\(|\bset(Timeout|Interval)\(|\bBun\.sleep/,
     allowedIn: /^base\/clock\.ts$/,
   },
-  { what: "chance outside base/secrets", pattern: /\bMath\.random\(/, allowedIn: /^base\/secrets\.ts$/ },
+  { what: "randomness outside base/secrets", pattern: /\bMath\.random\(/, allowedIn: /^base\/secrets\.ts$/ },
   { what: "console", pattern: /\bconsole\./, allowedIn: /^$/ },
   { what: "a default export", pattern: /^export default /m, allowedIn: /\.d\.ts$/ },
   { what: "a re-export", pattern: /^export (type )?(\*|\{[^}]*\}) from /m, allowedIn: /^$/ },
@@ -217,7 +217,7 @@ const readSources = async (): Promise<Source[]> => {
   return Promise.all(paths.map(async (path) => ({ path, text: await Bun.file(root + path).text() })));
 };
 
-describe("the house", () => {
+describe("the source layout", () => {
   test("imports only downwards", async () => {
     expect((await readSources()).flatMap(layerProblems)).toEqual([]);
   });
@@ -230,10 +230,10 @@ describe("the house", () => {
     expect((await readSources()).flatMap(lengthProblems)).toEqual([]);
   });
 
-  test("is drawn on the map: every folder and every file at the top of src stands in src/README.md", async () => {
-    const map = await Bun.file(new URL("README.md", import.meta.url)).text();
+  test("is described: src/README.md names every folder and every file at the top of src", async () => {
+    const guide = await Bun.file(new URL("README.md", import.meta.url)).text();
     const places = (await readSources()).map(({ path }) => (path.includes("/") ? `${folderOf(path)}/` : path));
-    expect([...new Set(places)].filter((place) => !map.includes(`\`${place}\``))).toEqual([]);
+    expect([...new Set(places)].filter((place) => !guide.includes(`\`${place}\``))).toEqual([]);
   });
 });
 
@@ -263,7 +263,7 @@ describe("the checks can fail", () => {
     ["net/a.ts", "const x = Bun.env.HOME;", "the environment outside config"],
     ["verify/a.ts", "const now = Date.now();", "the clock outside base/clock"],
     ["verify/a.ts", "setTimeout(() => {}, 1);", "the clock outside base/clock"],
-    ["verify/a.ts", "const x = Math.random();", "chance outside base/secrets"],
+    ["verify/a.ts", "const x = Math.random();", "randomness outside base/secrets"],
     ["verify/a.ts", 'console.log("x");', "console"],
     ["verify/a.ts", "export default 1;", "a default export"],
     ["verify/a.ts", 'export { x } from "./b.ts";', "a re-export"],

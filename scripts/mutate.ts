@@ -1,0 +1,142 @@
+/**
+ * `npm run mutate`: changes guards, comparisons, conditions and calls in the source one at a time, and checks that a test
+ * fails. A mutant is tried against the test files that execute its line. Works on a copy; the working tree is not touched.
+ *
+ *   npm run mutate -- [--sample 40] [--seed 1] [--minimum 90] [folder …]
+ */
+import { cp, mkdtemp, rm, symlink } from "node:fs/promises";
+import { cpus, tmpdir } from "node:os";
+import { join } from "node:path";
+import { parseArgs } from "node:util";
+import { Glob } from "bun";
+import { type Coverage, measure } from "./mutate/coverage.ts";
+import { type Mutant, mutantsOf } from "./mutate/mutants.ts";
+
+const FOLDERS = ["verify", "billing", "bulk", "db", "dnsbl", "http"];
+/** Tests of these folders run the whole application. */
+const TESTS = ["accounts", "cli", "webhooks", "blocklist", "testing", "probe", "mail"];
+const PROJECT = new URL("..", import.meta.url).pathname;
+/** A mutant can make a test loop: then it is caught, too. */
+const TIMEOUT_MS = 90_000;
+const TESTS_PER_MUTANT_MAX = 30;
+const WORKERS = Math.max(1, Math.min(4, cpus().length));
+
+interface Task extends Mutant {
+  readonly path: string;
+}
+type Outcome = "caught" | "survived" | "not executed";
+
+const { values, positionals } = parseArgs({
+  options: {
+    sample: { type: "string", default: "40" },
+    seed: { type: "string", default: "1" },
+    minimum: { type: "string", default: "90" },
+  },
+  allowPositionals: true,
+});
+const folders = positionals.length > 0 ? positionals : FOLDERS;
+
+/** mulberry32: the same seed gives the same sample. */
+const randomOf = (seed: number) => () => {
+  seed = (seed + 0x6d2b79f5) | 0;
+  let mixed = Math.imul(seed ^ (seed >>> 15), 1 | seed);
+  mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
+  return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
+};
+
+const sampleOf = <T>(items: readonly T[], size: number, random: () => number): T[] =>
+  items
+    .map((item) => ({ item, order: random() }))
+    .toSorted((a, b) => a.order - b.order)
+    .slice(0, size)
+    .map(({ item }) => item);
+
+const filesOf = (folder: string, pattern: string): string[] =>
+  [...new Glob(pattern).scanSync(join(PROJECT, "src", folder))].map((file) => join("src", folder, file)).toSorted();
+
+const tasksOf = async (folder: string, random: () => number): Promise<Task[]> => {
+  const tasks: Task[] = [];
+  for (const path of filesOf(folder, "**/*.ts")) {
+    if (path.endsWith(".test.ts") || path.endsWith(".d.ts") || /(operations|schemas|examples)\.ts$/.test(path))
+      continue;
+    const text = await Bun.file(join(PROJECT, path)).text();
+    tasks.push(...mutantsOf(path, text).map((mutant) => ({ ...mutant, path })));
+  }
+  return sampleOf(tasks, Number(values.sample), random);
+};
+
+const copyProject = async (): Promise<string> => {
+  const root = await mkdtemp(join(tmpdir(), "postwarden-mutate-"));
+  for (const part of ["src", "drizzle", "fixtures", "package.json", "tsconfig.json", "bunfig.toml"])
+    await cp(join(PROJECT, part), join(root, part), { recursive: true });
+  await symlink(join(PROJECT, "node_modules"), join(root, "node_modules"));
+  return root;
+};
+
+/** Runs the tasks on all workers, each with its own copy of the project. */
+const onWorkers = async <T, R>(tasks: readonly T[], work: (root: string, task: T) => Promise<R>): Promise<R[]> => {
+  const results: R[] = [];
+  let next = 0;
+  const worker = async () => {
+    const root = await copyProject();
+    try {
+      for (let at = next++; at < tasks.length; at = next++) {
+        const task = tasks[at];
+        if (task !== undefined) results[at] = await work(root, task);
+      }
+    } finally {
+      await rm(root, { recursive: true });
+    }
+  };
+  await Promise.all(Array.from({ length: WORKERS }, worker));
+  return results;
+};
+
+/** Whether the tests pass within the time limit. */
+const passes = async (root: string, tests: readonly string[]): Promise<boolean> => {
+  const run = Bun.spawn([process.execPath, "--no-env-file", "test", "--bail", "--timeout", "30000", ...tests], {
+    cwd: root,
+    stdio: ["ignore", "ignore", "ignore"],
+  });
+  const timer = setTimeout(() => run.kill("SIGKILL"), TIMEOUT_MS);
+  const status = await run.exited;
+  clearTimeout(timer);
+  return status === 0;
+};
+
+const tryMutant = async (root: string, task: Task, coverage: readonly Coverage[]): Promise<Outcome> => {
+  const covering = coverage
+    .filter(({ lines }) => lines.get(task.path)?.has(task.line))
+    .toSorted((a, b) => a.ms - b.ms)
+    .slice(0, TESTS_PER_MUTANT_MAX);
+  if (covering.length === 0) return "not executed";
+  const file = join(root, task.path);
+  const text = await Bun.file(file).text();
+  await Bun.write(file, text.slice(0, task.start) + task.replacement + text.slice(task.end));
+  try {
+    for (const { test } of covering) if (!(await passes(root, [test]))) return "caught";
+    return "survived";
+  } finally {
+    await Bun.write(file, text);
+  }
+};
+
+const random = randomOf(Number(values.seed));
+const tests = [...new Set([...folders, ...TESTS])].flatMap((folder) => filesOf(folder, "**/*.test.ts"));
+console.log(`Measuring which lines ${tests.length} test files execute …`);
+const coverage = await onWorkers(tests, measure);
+
+let [caughtInAll, triedInAll] = [0, 0];
+for (const folder of folders) {
+  const tasks = await tasksOf(folder, random);
+  const outcomes = await onWorkers(tasks, (root, task) => tryMutant(root, task, coverage));
+  const caught = outcomes.filter((outcome) => outcome === "caught").length;
+  caughtInAll += caught;
+  triedInAll += tasks.length;
+  console.log(`${folder}: ${caught} of ${tasks.length} mutants caught`);
+  for (const [at, { path, line, description }] of tasks.entries())
+    if (outcomes[at] !== "caught") console.log(`  ${outcomes[at]}: ${path}:${line} ${description}`);
+}
+const percent = (100 * caughtInAll) / Math.max(1, triedInAll);
+console.log(`${caughtInAll} of ${triedInAll} caught: ${percent.toFixed(1)} % (minimum ${values.minimum} %)`);
+process.exit(percent >= Number(values.minimum) ? 0 : 1);
