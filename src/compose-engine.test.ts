@@ -81,21 +81,19 @@ describe("settings about blocklists that do not fit", () => {
     const path = fileWith(JSON.stringify({ ...json, lists: [first, first] }));
     const { status, err } = await run(["verify", "a@nowhere.invalid"], { settings: { BLOCKLIST_CATALOGUE: path } });
     expect(status).toBe(1);
-    expect(err).toContain('POSTWARDEN_BLOCKLIST_CATALOGUE: List "spamhaus-zen" stands in the catalogue twice.');
+    expect(err).toContain('POSTWARDEN_BLOCKLIST_CATALOGUE: List "spamhaus-zen" is in the catalogue twice.');
   });
 
   test("a key for a list that is none, that takes none, or that is no key", async () => {
     await expectRefused({ BLOCKLIST_KEYS: `nonesuch=${KEY},spamcop=${KEY},spamhaus-zen=${KEY}!` }, [
-      about("BLOCKLIST_KEYS", '"nonesuch", which is no list'),
-      about("BLOCKLIST_KEYS", '"spamcop", which takes none'),
+      about("BLOCKLIST_KEYS", '"nonesuch", which is not in the catalogue'),
+      about("BLOCKLIST_KEYS", '"spamcop", which uses none'),
       about("BLOCKLIST_KEYS", '"spamhaus-zen" must be 1 to 63 letters'),
     ]);
   });
 
   test("a key without a list", async () => {
-    await expectRefused({ BLOCKLIST_KEYS: KEY }, [
-      about("BLOCKLIST_KEYS", "Pair number 1 is not of the form list=key"),
-    ]);
+    await expectRefused({ BLOCKLIST_KEYS: KEY }, [about("BLOCKLIST_KEYS", "Entry 1 does not have the form list=key")]);
   });
 
   test("a signal that is neither on nor off", async () => {

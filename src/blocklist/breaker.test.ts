@@ -22,15 +22,11 @@ const start = (targets: number) => {
     remedy: null,
     testedAtMs: isTestable ? clock.nowMs() : null,
   });
-  const health: DnsblHealth = {
-    ensureFresh: async () => healthOf(),
-    ensureAllFresh: async () => [],
-    of: healthOf,
+  const health: Pick<DnsblHealth, "testAgain"> = {
     testAgain: async (list) => {
       noted.push(list.id);
       return { health: healthOf(), isTested: isTestable };
     },
-    recordOutcome: () => undefined,
   };
   const log = createLog("warn", clock, (line) => logged.push(line));
   const breaker = createBreaker({ clock, log, health, countTargets: () => targets });

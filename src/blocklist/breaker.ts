@@ -6,7 +6,7 @@ import type { DnsblHealth } from "../dnsbl/health.ts";
 export interface BreakerDeps {
   readonly clock: Clock;
   readonly log: Log;
-  readonly health: DnsblHealth;
+  readonly health: Pick<DnsblHealth, "testAgain">;
   /** How many targets are watched. */
   readonly countTargets: () => number;
 }

@@ -39,13 +39,7 @@ const start = () => {
       testedAtMs,
     };
   };
-  const health: DnsblHealth = {
-    of: healthOf,
-    ensureFresh: async (list, kind) => healthOf(list, kind),
-    ensureAllFresh: async () => [],
-    testAgain: async (list, kind) => ({ health: healthOf(list, kind), isTested: true }),
-    recordOutcome: () => undefined,
-  };
+  const health = { of: healthOf };
   const logged: string[] = [];
   const log = createLog("info", clock, (line) => logged.push(line));
   const store = createBlocklistStore(db);

@@ -13,7 +13,7 @@ export interface UsabilityDeps extends ChangeNotifierDeps {
   readonly db: Db;
   readonly store: BlocklistStore;
   readonly usabilityStore: UsabilityStore;
-  readonly health: DnsblHealth;
+  readonly health: Pick<DnsblHealth, "of">;
   /** The lists in force. */
   readonly lists: readonly Blocklist[];
   readonly clock: Clock;
@@ -42,7 +42,7 @@ interface Differing {
 }
 
 /** What of a list is wrong: all kinds that can be tested are in trouble. Undefined while none has been tested. */
-export const judgeList = (list: Blocklist, health: DnsblHealth): Judged | undefined => {
+export const judgeList = (list: Blocklist, health: Pick<DnsblHealth, "of">): Judged | undefined => {
   const tested = list.kinds
     .filter((kind) => isProvable(list, kind))
     .map((kind) => health.of(list, kind))

@@ -1,6 +1,6 @@
 import { catalogueOf } from "../compose-engine.ts";
 import type { Config } from "../config.ts";
-import { createListClient } from "../dnsbl/list-client.ts";
+import { ListClient } from "../dnsbl/list-client.ts";
 import { type Blocklist, isEnabled } from "../dnsbl/blocklist.ts";
 import { noPacing } from "../dnsbl/budget.ts";
 import { type ListFinding, judgePositive } from "../dnsbl/list-finding.ts";
@@ -10,9 +10,9 @@ import { check, type DoctorCheck } from "./doctor-check.ts";
 
 const NAMED_MAX = 3;
 
-/** What a list says about its first test entry through this resolver; null for one without. */
+/** What a list says about its first test point through this resolver; null for one without. */
 const askList = async (list: Blocklist, resolver: DnsResolver) => {
-  const client = createListClient({ resolver, pacing: noPacing });
+  const client = new ListClient(resolver, noPacing);
   for (const kind of list.kinds) {
     const point = list.testPoints[kind]?.positive[0];
     if (point === undefined) continue;

@@ -1,15 +1,15 @@
 import type { DnsOutcome } from "../net/dns.ts";
 import type { CodeMatch } from "./code-match.ts";
 
-/** What a list can be asked about. */
+/** What a list can have entries for. */
 export const TARGET_KINDS = ["ipv4", "ipv6", "domain"] as const;
 export type TargetKind = (typeof TARGET_KINDS)[number];
 
-/** How much a listing hurts the delivery of mail, the worst first. */
+/** How much a listing affects mail delivery, most severe first. */
 export const SEVERITIES = ["critical", "high", "medium", "low", "info"] as const;
 export type Severity = (typeof SEVERITIES)[number];
 
-/** What a listing accuses its subject of. `policy`, `new` and `bulk` are no accusation of abuse. */
+/** Why something is listed. `policy`, `new` and `bulk` do not mean abuse. */
 export const CATEGORIES = [
   "spam",
   "phish",
@@ -27,19 +27,19 @@ export const CATEGORIES = [
 ] as const;
 export type Category = (typeof CATEGORIES)[number];
 
-/** Which name a domain list is asked for: the host as it is, its registrable domain, or both where they differ. */
+/** Which name a domain list is queried for: the host name, its registrable domain, or both where they differ. */
 export const DOMAIN_FORMS = ["host", "registrable", "both"] as const;
 export type DomainForm = (typeof DOMAIN_FORMS)[number];
 
-/** How much of the internet one entry of a list speaks of. */
+/** What one entry of a list covers. */
 export const ENTRY_SCOPES = ["single", "netblock", "asn"] as const;
 export type EntryScope = (typeof ENTRY_SCOPES)[number];
 
-/** How sure the facts of a list are: `A` seen at work lately, `B` documented by its operator, `C` from catalogues only. */
+/** How reliable the data about a list is: `A` verified recently, `B` documented by its operator, `C` from other catalogues only. */
 export const CONFIDENCES = ["A", "B", "C"] as const;
 export type Confidence = (typeof CONFIDENCES)[number];
 
-/** The answers by which a list says that a target is on it. `id` is what users see in `listed_on`. */
+/** The return codes of one listing. `id` is what users see in `listed_on`. */
 export interface ListingCode {
   readonly matches: readonly CodeMatch[];
   readonly id: string;
@@ -49,7 +49,7 @@ export interface ListingCode {
   readonly severity: Severity;
 }
 
-/** The answers, and the ends of a question, by which a list says that it does not serve us. */
+/** The return codes and query outcomes by which a list refuses our queries. */
 export interface RefusalCode {
   readonly matches: readonly CodeMatch[];
   readonly outcomes: readonly DnsOutcome[];
@@ -57,31 +57,31 @@ export interface RefusalCode {
   readonly remedy: string;
 }
 
-/** Documented answers that are no listing. */
+/** Documented return codes that are no listing. */
 export interface IgnoredCode {
   readonly matches: readonly CodeMatch[];
   readonly meaning: string;
 }
 
-/** An entry that a list keeps for tests (RFC 5782 §5). `answers` are expected beside its listing codes; mostly empty. */
+/** An entry for tests (RFC 5782 §5). `answers` are return codes expected beside the listing codes; usually empty. */
 export interface TestPoint {
   readonly value: string;
   readonly answers: readonly string[];
 }
 
-/** The entries that must be on a list, and those that must never be. */
+/** Entries that a list always has, and names that it never lists. */
 export interface TestPoints {
   readonly positive: readonly TestPoint[];
   readonly negative: readonly string[];
 }
 
-/** How often a list may be asked, as its operator says; null where nothing is published. */
+/** How many queries the operator allows; null where nothing is published. */
 export interface Budget {
   readonly queriesPerDay: number | null;
   readonly spacingMs: number | null;
 }
 
-/** Who may use a list, as its operator says; null where nothing is published. */
+/** Who may use a list, according to its operator; null where nothing is published. */
 export interface Usage {
   readonly terms: string;
   readonly volume: string | null;
@@ -90,42 +90,42 @@ export interface Usage {
   readonly url: string | null;
 }
 
-/** One DNS blocklist (RFC 5782), and what is known of it. */
+/** One DNS blocklist (RFC 5782) and what is known about it. */
 export interface Blocklist {
   readonly id: string;
   readonly name: string;
   readonly operator: string;
   readonly kinds: readonly TargetKind[];
   readonly scope: EntryScope;
-  /** The zone that anybody may ask; null when there is only one for holders of a key. */
+  /** The public zone; null when the list requires a key. */
   readonly zone: string | null;
-  /** The zone for holders of a key, which stands in it as `{key}`; null when the list has none. */
+  /** The zone for queries with a key, with the placeholder `{key}`; null when the list has none. */
   readonly keyedZone: string | null;
-  /** The key in use. It is a secret: texts that hold it go through `maskKey` before anybody sees them. */
+  /** The key in use, a secret: apply `maskKey` to every text before it is stored or shown. */
   readonly key: string | null;
-  /** Meaningful for domains only. */
+  /** Applies to domains only. */
   readonly domainForm: DomainForm;
   readonly codes: readonly ListingCode[];
   readonly refusals: readonly RefusalCode[];
   readonly ignores: readonly IgnoredCode[];
   readonly testPoints: Readonly<Partial<Record<TargetKind, TestPoints>>>;
   readonly defaultEnabled: boolean;
-  /** What the operator of this service set for it; null: as the catalogue says. */
+  /** Set by the operator of this service; null: as the catalogue says. */
   readonly switchedOn: boolean | null;
   readonly usage: Usage | null;
   readonly budget: Budget;
-  /** The page for removal requests; null when the list takes none. */
+  /** The page for delisting requests; null when there is none. */
   readonly delistUrl: string | null;
-  /** A page about one target, which stands in it as `{value}`. */
+  /** A page about one target, with the placeholder `{value}`. */
   readonly lookupUrl: string | null;
   readonly confidence: Confidence;
   readonly notes: string | null;
 }
 
-/** Zones that must not be asked: dead, in other hands, parts of another list, or no blocklists at all. */
+/** Zones that must not be queried: shut down, sold, part of another list, or no blocklists at all. */
 export interface ExcludedLists {
   readonly name: string;
-  /** Exact zones, or `*.example.org` for all below it. */
+  /** Exact zones, or `*.example.org` for all names below it. */
   readonly zones: readonly string[];
   readonly reason: string;
 }
@@ -136,14 +136,14 @@ export interface Catalogue {
   readonly excluded: readonly ExcludedLists[];
 }
 
-/** The zone to ask: the keyed one as soon as there is a key, else the public one; null when a key is missing. */
+/** The zone to query: the keyed one if there is a key, else the public one; null when a key is missing. */
 export const zoneOf = ({ zone, keyedZone, key }: Blocklist): string | null =>
   keyedZone !== null && key !== null ? keyedZone.replace("{key}", key) : zone;
 
-/** Whether a list is asked: as the settings say, else the default ones and those for which a key was given. */
+/** Whether a list is queried: as set, otherwise the default lists and those with a key. */
 export const isEnabled = (list: Blocklist): boolean =>
   zoneOf(list) !== null && (list.switchedOn ?? (list.defaultEnabled || list.key !== null));
 
-/** The worst that being on this list may mean. */
+/** The most severe listing of this list. */
 export const severityOf = ({ codes }: Blocklist): Severity =>
   SEVERITIES.find((severity) => codes.some((code) => code.severity === severity)) ?? "info";

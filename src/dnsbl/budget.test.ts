@@ -54,7 +54,7 @@ describe("the budget of a day", () => {
     const third = await pacing.acquire(list);
     expect(third.ok ? null : third.error).toEqual({
       kind: "budget_spent",
-      problem: "One may be asked 2 times a day, and was.",
+      problem: "The daily budget of 2 queries to One is exhausted.",
       retryAfterMs: DAY_MS / 24,
     });
     await clock.advance(DAY_MS / 24);

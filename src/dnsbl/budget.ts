@@ -5,44 +5,44 @@ import type { Result } from "../base/errors.ts";
 import { err, ok } from "../base/errors.ts";
 import type { Blocklist } from "./blocklist.ts";
 
-/** Why a list must not be asked now. `retryAfterMs` is when it is worth trying again. */
+/** Why a query cannot be sent now. `retryAfterMs` is when to try again. */
 export interface BudgetExceeded {
   readonly kind: "budget_spent" | "queue_full";
   readonly problem: string;
   readonly retryAfterMs: number;
 }
 
-/** Says when a list may be asked: every question to a list, tests included, takes its turn here first. */
+/** Paces queries: every query to a list, tests included, needs a permit. */
 export interface DnsblPacing {
-  /** Waits for the turn of one question. Fails at once when the day's budget is spent or too many wait already. */
+  /** Waits until one query may be sent. Fails at once when the daily budget is exhausted or the wait would be too long. */
   acquire(list: Blocklist): Promise<Result<null, BudgetExceeded>>;
 }
 
-/** Where an operator publishes no figure: well below what published ones allow, and no burst. */
+/** Where the operator publishes no limit: well below published ones, without bursts. */
 const QUERIES_PER_DAY_UNPUBLISHED = 100_000;
 const SPACING_UNPUBLISHED_MS = 10;
-/** A turn further away than this is no turn: whoever asks has a deadline too. */
+/** Callers have deadlines: a longer wait fails at once. */
 const WAIT_MS_MAX = 30_000;
 
-/** Where what was asked of the lists outlives the process. */
+/** Counts the queries per list and day, beyond the life of a process. */
 export interface BudgetLedger {
-  /** Takes up to `wanted` queries of the budget of a day (days since 1970, UTC), durably; how many were left of `most`. */
+  /** Reserves up to `wanted` queries of a day (days since 1970, UTC) durably; returns how many of `most` were left. */
   reserve(listId: string, day: number, { wanted, most }: { readonly wanted: number; readonly most: number }): number;
 }
 
-/** Of a day's budget; what a process reserved and did not use is lost when it ends. */
+/** Share of a daily budget that is reserved at once; what a process does not use of it is lost. */
 const BLOCK_SHARE = 0.01;
 const BLOCK_MAX = 200;
 
 interface Account {
   day: number;
-  /** Queries that may still be sent before more must be reserved. */
+  /** Reserved queries that were not sent yet. */
   left: number;
-  /** Monotonic time of the next free turn. */
-  nextTurnMs: number;
+  /** Monotonic time at which the next query may be sent. */
+  nextSlotMs: number;
 }
 
-/** A ledger for a process that has no database, or that need not be told from the next one. */
+/** A ledger for processes without a database. */
 export const createMemoryLedger = (): BudgetLedger => {
   const days = new Map<string, { readonly day: number; readonly reserved: number }>();
   return {
@@ -57,8 +57,8 @@ export const createMemoryLedger = (): BudgetLedger => {
 };
 
 /**
- * Keeps to the published budgets: so many queries a day (UTC), with a pause between two. Queries are reserved in the
- * ledger in blocks before they are sent, so that a restart or a crash never leads to more than the budget.
+ * Keeps to the published budgets: queries a day (UTC) and a pause between two. Queries are reserved in the ledger in
+ * blocks before they are sent, so a restart or crash never exceeds the budget.
  */
 export const createDnsblPacing = ({
   clock,
@@ -73,7 +73,7 @@ export const createDnsblPacing = ({
 
   const accountOf = (id: string, day: number): Account => {
     const known = accounts.get(id);
-    const account = known ?? { day, left: 0, nextTurnMs: 0 };
+    const account = known ?? { day, left: 0, nextSlotMs: 0 };
     if (known === undefined) accounts.set(id, account);
     if (account.day !== day) {
       account.day = day;
@@ -93,20 +93,20 @@ export const createDnsblPacing = ({
         account.left = ledger.reserve(id, day, { wanted, most: perDay });
       }
       if (account.left === 0) {
-        const problem = `${name} may be asked ${perDay} times a day, and was.`;
+        const problem = `The daily budget of ${perDay} queries to ${name} is exhausted.`;
         return err({ kind: "budget_spent", problem, retryAfterMs: DAY_MS - (nowMs % DAY_MS) });
       }
-      const waitMs = Math.max(0, account.nextTurnMs - clock.monotonicMs());
+      const waitMs = Math.max(0, account.nextSlotMs - clock.monotonicMs());
       if (waitMs > waitMsMax) {
-        return err({ kind: "queue_full", problem: `Too many questions to ${name} are waiting.`, retryAfterMs: waitMs });
+        return err({ kind: "queue_full", problem: `Too many queries to ${name} are waiting.`, retryAfterMs: waitMs });
       }
       account.left -= 1;
-      account.nextTurnMs = clock.monotonicMs() + waitMs + (budget.spacingMs ?? SPACING_UNPUBLISHED_MS);
+      account.nextSlotMs = clock.monotonicMs() + waitMs + (budget.spacingMs ?? SPACING_UNPUBLISHED_MS);
       if (waitMs > 0) await wait(clock, waitMs);
       return ok(null);
     },
   };
 };
 
-/** No budgets and no pauses: for measurements and for lists of one's own, never for lists of others. */
+/** No budgets and no pauses: for measurements and your own lists only. */
 export const noPacing: DnsblPacing = { acquire: () => Promise.resolve(ok(null)) };

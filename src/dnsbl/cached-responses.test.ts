@@ -88,7 +88,7 @@ describe("a delisting", () => {
     });
     await clock.advance(10 * MINUTE_MS);
     const first = await check(["spamcop"]);
-    expect(first).toMatchObject({ outcome: "failed", reason: expect.stringContaining("waits") });
+    expect(first).toMatchObject({ outcome: "failed", reason: expect.stringContaining("cannot be confirmed before") });
     await clock.advance((first.retryAtMs ?? 0) - clock.nowMs());
     expect((await check(["spamcop"])).outcome).toBe("not_listed");
     delete zone[POINT];

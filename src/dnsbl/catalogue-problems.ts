@@ -4,17 +4,17 @@ import type { Blocklist, Catalogue, ExcludedLists } from "./blocklist.ts";
 import { TARGET_KINDS } from "./blocklist.ts";
 import { literalName } from "./query-name.ts";
 
-/** Answers that no list may declare: they mean an error of the question, whoever sends them. */
-const ERROR_ANSWERS: CodeMatch = { kind: "range", from: 0x7f_ff_ff_00, to: 0x7f_ff_ff_ff };
-const REFUSAL_BY_CUSTOM = 0x7f_00_00_01;
+/** Return codes that mean an error on every list, so no list may declare them. */
+const ERROR_CODES: CodeMatch = { kind: "range", from: 0x7f_ff_ff_00, to: 0x7f_ff_ff_ff };
+const LOCALHOST = 0x7f_00_00_01;
 
-/** What a catalogue of the right shape says wrongly or against itself, as sentences; empty when nothing. */
+/** Errors and contradictions in a catalogue of valid shape, as sentences. */
 export const catalogueProblems = ({ lists, excluded }: Catalogue): readonly string[] => [
-  ...duplicates(lists.map(({ id }) => id)).map((id) => `List "${id}" stands in the catalogue twice.`),
+  ...duplicates(lists.map(({ id }) => id)).map((id) => `List "${id}" is in the catalogue twice.`),
   ...duplicates(lists.flatMap(({ zone }) => zone ?? [])).map((zone) => `The zone ${zone} belongs to two lists.`),
   ...duplicates(lists.flatMap(listingIds)).map((id) => `The listing id "${id}" is used by two lists.`),
   ...lists.flatMap((list) =>
-    [...zoneProblems(list, excluded), ...answerProblems(list), ...testPointProblems(list)].map(
+    [...zoneProblems(list, excluded), ...codeProblems(list), ...testPointProblems(list)].map(
       (problem) => `List "${list.id}": ${problem}`,
     ),
   ),
@@ -41,11 +41,11 @@ interface Claim {
   readonly match: CodeMatch;
 }
 
-const answerProblems = (list: Blocklist): string[] => {
+const codeProblems = (list: Blocklist): string[] => {
   const claim = (by: string, matches: readonly CodeMatch[]): Claim[] => matches.map((match) => ({ by, match }));
   const claims = [
     ...list.codes.flatMap(({ id, matches }) => claim(`code ${id}`, matches)),
-    ...list.ignores.flatMap(({ matches }) => claim("an ignored answer", matches)),
+    ...list.ignores.flatMap(({ matches }) => claim("an ignored code", matches)),
   ];
   const refusals = list.refusals.flatMap(({ matches }) => claim("a refusal", matches));
   const all = [...claims, ...refusals];
@@ -53,20 +53,18 @@ const answerProblems = (list: Blocklist): string[] => {
     all
       .slice(index + 1)
       .filter((b) => codesOverlap(a.match, b.match))
-      .map(
-        (b) => `the answers ${formatCodeMatch(a.match)} (${a.by}) and ${formatCodeMatch(b.match)} (${b.by}) overlap.`,
-      ),
+      .map((b) => `the codes ${formatCodeMatch(a.match)} (${a.by}) and ${formatCodeMatch(b.match)} (${b.by}) overlap.`),
   );
   return [...twice, ...claims.flatMap(reservedProblems)];
 };
 
 const reservedProblems = ({ by, match }: Claim): string[] => {
   const what = `${formatCodeMatch(match)} (${by})`;
-  if (codesOverlap(match, ERROR_ANSWERS))
-    return [`${what} reaches into 127.255.255.0/24, which means an error for every list.`];
-  const isHiddenRefusal = match.kind === "range" && match.from !== match.to && matchesCode(match, REFUSAL_BY_CUSTOM);
+  if (codesOverlap(match, ERROR_CODES))
+    return [`${what} overlaps 127.255.255.0/24, which means an error on every list.`];
+  const isHiddenRefusal = match.kind === "range" && match.from !== match.to && matchesCode(match, LOCALHOST);
   return isHiddenRefusal
-    ? [`${what} hides 127.0.0.1, which mostly means a refusal: declare that answer by itself or leave it out.`]
+    ? [`${what} includes 127.0.0.1, which usually means a refusal: declare that code separately or leave it out.`]
     : [];
 };
 
@@ -75,7 +73,7 @@ const testPointProblems = (list: Blocklist): string[] => {
   const positives = kinds.flatMap((kind) => list.testPoints[kind]?.positive ?? []);
   const missing =
     list.defaultEnabled && positives.length === 0
-      ? ["it is enabled by default without a positive test point, so its silence could never be trusted."]
+      ? ['it is enabled by default without a positive test point, so its "not listed" could not be verified.']
       : [];
   const foreign = kinds
     .filter((kind) => !list.kinds.includes(kind))
@@ -83,17 +81,17 @@ const testPointProblems = (list: Blocklist): string[] => {
   const unreadable = kinds.flatMap((kind) =>
     [...(list.testPoints[kind]?.positive.map(({ value }) => value) ?? []), ...(list.testPoints[kind]?.negative ?? [])]
       .filter((value) => literalName({ kind, value }) === null)
-      .map((value) => `the test point "${value}" is not of the kind ${kind}.`),
+      .map((value) => `the test point "${value}" is not a valid ${kind} value.`),
   );
   const undocumented = positives
     .flatMap(({ answers }) => answers)
-    .filter((answer) => !isDocumented(list, answer))
-    .map((answer) => `a test point expects ${answer}, which is no code of the list.`);
+    .filter((code) => !isDocumented(list, code))
+    .map((code) => `a test point expects ${code}, which is not a code of the list.`);
   return [...missing, ...foreign, ...unreadable, ...undocumented];
 };
 
-const isDocumented = ({ codes, ignores }: Blocklist, answer: string): boolean => {
-  const address = ipv4Number(answer);
+const isDocumented = ({ codes, ignores }: Blocklist, code: string): boolean => {
+  const address = ipv4Number(code);
   return (
     address !== null &&
     [...codes, ...ignores].some(({ matches }) => matches.some((match) => matchesCode(match, address)))

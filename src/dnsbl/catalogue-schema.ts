@@ -45,7 +45,7 @@ const refusal = z
     reason: text,
     remedy: text,
   })
-  .refine((value) => value.match.length + value.outcomes.length > 0, { error: "says neither match nor outcomes" });
+  .refine((value) => value.match.length + value.outcomes.length > 0, { error: "must have match or outcomes" });
 
 const ignored = z.strictObject({ match: matches, meaning: text });
 
@@ -96,12 +96,12 @@ const list = z.strictObject({
 
 const excluded = z.strictObject({ name: text, zones: z.array(excludedZone).min(1).max(ENTRIES_MAX), reason: text });
 
-/** The catalogue as it stands in its file. What one field alone cannot say is checked by `catalogueProblems`. */
+/** The catalogue file. Rules that concern several fields are checked by `catalogueProblems`. */
 export const catalogueSchema = z.strictObject({
   version: text,
   lists: z.array(list).min(1).max(LISTS_MAX),
   excluded: z.array(excluded).max(EXCLUDED_MAX),
 });
 
-/** A list as the schema leaves it: defaults filled in, answers to compare with read. */
+/** A list after parsing: defaults filled in, return codes parsed. */
 export type CatalogueEntry = z.infer<typeof list>;

@@ -55,25 +55,25 @@ describe("a catalogue", () => {
     [
       "a code that is none",
       catalogueOf({ ...GOOD, codes: [{ ...FIRST_CODE, match: ["127.0.0"] }] }),
-      'List "one", codes.0.match.0: "127.0.0" is neither an address',
+      'List "one", codes.0.match.0: "127.0.0" is not an address',
     ],
     [
       "a code outside 127/8",
       catalogueOf({ ...GOOD, codes: [{ ...FIRST_CODE, match: ["10.0.0.2"] }] }),
-      'codes.0.match.0: "10.0.0.2" lies outside 127.0.0.0/8.',
+      'codes.0.match.0: "10.0.0.2" is outside 127.0.0.0/8.',
     ],
     [
       "a refusal of nothing",
       catalogueOf({ ...GOOD, refusals: [{ reason: "No.", remedy: "Ask." }] }),
-      "refusals.0: says neither match nor outcomes.",
+      "refusals.0: must have match or outcomes.",
     ],
-    ["a list twice", catalogueOf(GOOD, GOOD), 'List "one" stands in the catalogue twice.'],
+    ["a list twice", catalogueOf(GOOD, GOOD), 'List "one" is in the catalogue twice.'],
     ["a zone twice", catalogueOf(GOOD, { ...GOOD, id: "two" }), "The zone bl.example.org belongs to two lists."],
     ["a listing id twice", catalogueOf(GOOD, { ...GOOD, id: "two" }), 'The listing id "one" is used by two lists.'],
     [
-      "an answer claimed twice",
+      "overlapping codes",
       catalogueOf({ ...GOOD, codes: [FIRST_CODE, { ...SECOND_CODE, match: ["127.0.0.2-127.0.0.9"] }] }),
-      'List "one": the answers 127.0.0.2 (code one) and 127.0.0.2-127.0.0.9 (code one-more) overlap.',
+      'List "one": the codes 127.0.0.2 (code one) and 127.0.0.2-127.0.0.9 (code one-more) overlap.',
     ],
     [
       "an answer both code and refusal",
@@ -88,12 +88,12 @@ describe("a catalogue", () => {
     [
       "an error answer as code",
       catalogueOf({ ...GOOD, codes: [{ ...FIRST_CODE, match: ["127.255.255.254"] }] }),
-      "127.255.255.254 (code one) reaches into 127.255.255.0/24",
+      "127.255.255.254 (code one) overlaps 127.255.255.0/24",
     ],
     [
       "127.0.0.1 inside a range",
       catalogueOf({ ...GOOD, codes: [{ ...FIRST_CODE, match: ["127.0.0.0-127.0.0.255"] }] }),
-      "hides 127.0.0.1",
+      "includes 127.0.0.1",
     ],
     ["no zone at all", catalogueOf({ ...GOOD, zone: null }), "it has neither a zone nor a keyed_zone."],
     [
@@ -116,7 +116,7 @@ describe("a catalogue", () => {
     [
       "a test point that is no address",
       catalogueOf({ ...GOOD, test_points: { ipv4: { positive: [{ value: "test" }], negative: [] } } }),
-      'the test point "test" is not of the kind ipv4.',
+      'the test point "test" is not a valid ipv4 value.',
     ],
     [
       "a test point with a foreign answer",
@@ -124,7 +124,7 @@ describe("a catalogue", () => {
         ...GOOD,
         test_points: { ipv4: { positive: [{ value: "127.0.0.2", answers: ["127.0.0.9"] }], negative: [] } },
       }),
-      "a test point expects 127.0.0.9, which is no code of the list.",
+      "a test point expects 127.0.0.9, which is not a code of the list.",
     ],
   ])("with %s is refused with a sentence", (_, json, sentence) => {
     expect(problemsOf(json)).toContain(sentence);

@@ -8,12 +8,12 @@ import { catalogueProblems } from "./catalogue-problems.ts";
 import type { CatalogueEntry } from "./catalogue-schema.ts";
 import { catalogueSchema } from "./catalogue-schema.ts";
 
-/** Enough to mend a file by, without a page of sentences when the file is something else altogether. */
+/** Enough to fix a file, and no page of sentences when the file is something else. */
 const PROBLEMS_MAX = 50;
 
 /**
- * Reads a catalogue from parsed JSON. Fails with sentences that name the list and the field: wrong shapes first, and when
- * the shape is right, what contradicts itself (ids twice, answers claimed twice, excluded zones, missing test points …).
+ * Parses a catalogue. Fails with sentences that name the list and the field: errors of shape first, and only without
+ * those the contradictions (duplicate ids, overlapping codes, excluded zones, missing test points …).
  */
 export const parseCatalogue = (json: unknown): Result<Catalogue, readonly string[]> => {
   const parsed = catalogueSchema.safeParse(json);
@@ -26,10 +26,10 @@ export const parseCatalogue = (json: unknown): Result<Catalogue, readonly string
   return problems.length === 0 ? ok(catalogue) : err(problems.slice(0, PROBLEMS_MAX));
 };
 
-/** The catalogue that comes with the product, without keys. */
+/** The catalogue included in the program, without keys. */
 export const readEmbeddedCatalogue = (): Catalogue => {
   const parsed = parseCatalogue(embedded);
-  if (!parsed.ok) throw new Error(`The embedded catalogue of blocklists is broken. ${parsed.error.join(" ")}`);
+  if (!parsed.ok) throw new Error(`The embedded blocklist catalogue is invalid. ${parsed.error.join(" ")}`);
   return parsed.value;
 };
 
@@ -73,7 +73,7 @@ const withoutPeriod = (message: string): string => message.replace(/\.$/, "");
 
 const entryName = z.object({ id: z.string().optional(), name: z.string().optional() });
 
-/** What its author calls the entry, as far as it has a name yet; else its place, counted from 1. */
+/** The id or name of an entry; without one, its position counted from 1. */
 const nameOf = (json: unknown, section: PropertyKey, index: PropertyKey): string => {
   const entries = z.record(z.string(), z.unknown()).safeParse(json).data?.[String(section)];
   const entry = entryName.safeParse(Array.isArray(entries) ? entries[Number(index)] : undefined).data;

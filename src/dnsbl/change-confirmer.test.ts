@@ -73,7 +73,7 @@ describe("a change", () => {
     zone["2.0.0.127.bl.spamcop.net"] = "nxdomain";
     const result = await lookup.check(IP, spamcop, { previous: ["spamcop"] });
     expect(result.outcome).toBe("failed");
-    expect(result.reason).toContain("its own test entry");
+    expect(result.reason).toContain("its own test point");
   });
 
   test("to not listed is believed when the positive test entry is there", async () => {
@@ -110,6 +110,6 @@ describe("a change", () => {
     const deps = { clock: createTestClock(), random: { integer: () => 0 }, registrableDomain: () => null };
     const { lookup } = createDnsbl({ ...deps, resolver: fickle, pacing: noPacing });
     const result = await lookup.check(IP, spamcop, { previous: [] });
-    expect(result).toMatchObject({ outcome: "failed", reason: "The list gave two different answers in a row." });
+    expect(result).toMatchObject({ outcome: "failed", reason: "The list gave two different responses in a row." });
   });
 });

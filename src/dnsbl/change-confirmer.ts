@@ -4,13 +4,13 @@ import type { LivenessProber } from "./liveness.ts";
 import type { ListClient, TargetResponse } from "./list-client.ts";
 import type { Blocklist, TargetKind } from "./blocklist.ts";
 import type { DecodedResponse } from "./decode.ts";
-import { isAnswered, judgeNegative } from "./list-finding.ts";
+import { hasEntry, judgeNegative } from "./list-finding.ts";
 import type { DnsblHealth } from "./health.ts";
 import { isProvable } from "./list-test.ts";
 import { literalName } from "./query-name.ts";
-import { halfOf, randomPublicTarget, type RandomTarget, unlistableTargets } from "./list-sample.ts";
+import { halfOf, randomPublicTarget, unlistableTargets } from "./list-sample.ts";
 
-/** An answer, and when it is worth asking again for one that could not be confirmed (monotonic); null otherwise. */
+/** A response; `retryAtMs` (monotonic) is when an unconfirmed one should be queried again, null for any other. */
 export interface ConfirmedResponse extends TargetResponse {
   readonly retryAtMs: number | null;
 }
@@ -18,186 +18,191 @@ export interface ConfirmedResponse extends TargetResponse {
 export interface ResponseToConfirm {
   readonly list: Blocklist;
   readonly kind: TargetKind;
-  /** The listing ids known before, of whatever list. */
+  /** The known listing ids of the target, of any list. */
   readonly previous: readonly string[];
-  /** Listing ids whose coming and going is no change. */
+  /** Listing ids whose appearance or removal is no change. */
   readonly muted?: readonly string[] | undefined;
   readonly prefixes: readonly string[];
   readonly first: TargetResponse;
-  /** Puts the same query once more. */
-  queryAgain(): Promise<TargetResponse>;
   readonly signal?: AbortSignal | undefined;
 }
 
-export interface ConfirmDeps {
-  readonly client: ListClient;
-  readonly clock: Clock;
-  readonly random: Random;
-  readonly health: DnsblHealth;
-  readonly prober: LivenessProber;
-}
-
-/** What is in doubt for another reason than a cache may be settled soon. */
+/** When to try again where the reason is not a cache. */
 const RETRY_MS = 120_000;
 const CHANGES_MAX = 20_000;
-const TWO_ANSWERS = "The list gave two different answers in a row.";
+const CONTRADICTION = "The list gave two different responses in a row.";
 const WAITS_FOR_CACHE =
-  "The delisting waits until the list's test entry has run out of your resolver's cache: then the list itself can confirm that it is alive.";
+  "The delisting cannot be confirmed before your resolver's cached copy of the list's test point expires; it is checked again then.";
 
-interface FirstSight {
+interface FirstSeen {
   readonly atMs: number;
-  /** When a resolver's copy of the answer has run out. */
-  readonly untilMs: number;
+  /** When a cached copy of the response has expired. */
+  readonly expiresMs: number;
 }
 
+/** Why a change is not confirmed, and when to query again (monotonic); null: nothing speaks against it. */
 type Doubt = { readonly decoded: DecodedResponse; readonly retryAtMs: number } | null;
 
 /**
- * Confirms answers that change what was known, past the cache of the resolver. The first answer when nothing changed or
- * everything agrees; else `failed`, which leaves what was known as it was.
+ * Confirms responses that change what is known about a target, and does not trust the resolver's cache for that. Returns
+ * the first response when nothing changed or all checks agree, otherwise `failed`, which leaves the known state as it is.
  *
- * - A new listing: the list must say so twice itself, by another record type or after the first answer has run out of
- *   caches; its negative test points and random targets must not be listed.
- * - A delisting: the list itself must have given its positive test point since it first said "not listed" (RFC 5782 §5),
- *   and must not have an entry for the target by another record type.
+ * - A new listing: the list must return it twice itself, by another record type or after the first response has expired
+ *   in caches; its negative test points and random targets must not be listed.
+ * - A delisting: the list itself must have returned its positive test point since it first said "not listed"
+ *   (RFC 5782 §5), and must not have an entry for the target under another record type.
  */
-export const createChangeConfirmer = (deps: ConfirmDeps) => {
-  const { client, clock, random, health, prober } = deps;
-  /** List and names → when a change that is not confirmed was first seen. */
-  const firstSeen = new Map<string, FirstSight>();
+export class ChangeConfirmer {
+  readonly #client: ListClient;
+  readonly #clock: Clock;
+  readonly #random: Random;
+  readonly #health: DnsblHealth;
+  readonly #prober: LivenessProber;
+  /** When an unconfirmed change was first seen, by `keyOf`. */
+  readonly #firstSeen = new Map<string, FirstSeen>();
 
-  const seenFirst = (key: string, { ttlS }: TargetResponse): FirstSight => {
-    const nowMs = clock.monotonicMs();
-    const sight = firstSeen.get(key) ?? { atMs: nowMs, untilMs: nowMs + ttlS * 1000 };
-    firstSeen.delete(key);
-    for (const oldest of firstSeen.keys()) {
-      if (firstSeen.size < CHANGES_MAX) break;
-      firstSeen.delete(oldest);
+  constructor(
+    { clock, random }: { readonly clock: Clock; readonly random: Random },
+    { client, health, prober }: { client: ListClient; health: DnsblHealth; prober: LivenessProber },
+  ) {
+    this.#clock = clock;
+    this.#random = random;
+    this.#client = client;
+    this.#health = health;
+    this.#prober = prober;
+  }
+
+  async confirm(change: ResponseToConfirm): Promise<ConfirmedResponse> {
+    const { first, previous, list, prefixes, muted = [], signal } = change;
+    const isCounted = (id: string): boolean => !muted.includes(id);
+    const now = listingIds(first.decoded)?.filter(isCounted);
+    if (now === undefined) return { ...first, retryAtMs: null };
+    const before = previous.filter((id) => isCounted(id) && list.codes.some((code) => code.id === id));
+    const isNew = now.some((id) => !before.includes(id));
+    const isGone = before.some((id) => !now.includes(id));
+    if (!isNew && !isGone) return this.#accept(change);
+
+    const [again, doubt] = await Promise.all([
+      this.#client.queryTarget(list, prefixes, signal),
+      this.#doubt(change, isNew, isGone),
+    ]);
+    const evidence = { ...first, returnCodes: [...new Set([...first.returnCodes, ...again.returnCodes])] };
+    const repeated = listingIds(again.decoded)?.filter(isCounted);
+    const soonMs = this.#clock.monotonicMs() + RETRY_MS;
+    if (repeated === undefined) return { ...evidence, decoded: again.decoded, retryAtMs: soonMs };
+    if (!isSame(now, repeated)) {
+      this.#firstSeen.delete(keyOf(change));
+      return { ...evidence, decoded: unconfirmed(CONTRADICTION), retryAtMs: soonMs };
     }
-    firstSeen.set(key, sight);
-    return sight;
-  };
+    return doubt === null ? this.#accept(change) : { ...evidence, ...doubt };
+  }
 
-  const doubt = (reason: string, inMs: number): Doubt => ({
-    decoded: unconfirmed(reason),
-    retryAtMs: clock.monotonicMs() + inMs,
-  });
-  /** When the resolver's copy of an answer has run out. */
-  const afterCopy = ({ ttlS }: TargetResponse): number => (ttlS > 0 ? (ttlS + 1) * 1000 : RETRY_MS);
+  #accept(change: ResponseToConfirm): ConfirmedResponse {
+    this.#firstSeen.delete(keyOf(change));
+    return { ...change.first, retryAtMs: null };
+  }
 
-  /** Negative test points and targets of which the list can hold none, or hardly any. */
-  const doubtOfEverything = async ({ list, kind, first, signal }: ResponseToConfirm): Promise<Doubt> => {
+  async #doubt(change: ResponseToConfirm, isNew: boolean, isGone: boolean): Promise<Doubt> {
+    const firstSeen = this.#recordFirstSeen(change);
+    const doubts = await Promise.all([
+      isNew ? this.#doubtSelectivity(change) : null,
+      isNew ? this.#doubtListing(change, firstSeen) : null,
+      isGone ? this.#doubtDelisting(change, firstSeen) : null,
+    ]);
+    return doubts.find((doubt) => doubt !== null) ?? null;
+  }
+
+  #recordFirstSeen(change: ResponseToConfirm): FirstSeen {
+    const key = keyOf(change);
+    const nowMs = this.#clock.monotonicMs();
+    const firstSeen = this.#firstSeen.get(key) ?? { atMs: nowMs, expiresMs: nowMs + change.first.ttlS * 1000 };
+    this.#firstSeen.delete(key);
+    for (const oldest of this.#firstSeen.keys()) {
+      if (this.#firstSeen.size < CHANGES_MAX) break;
+      this.#firstSeen.delete(oldest);
+    }
+    this.#firstSeen.set(key, firstSeen);
+    return firstSeen;
+  }
+
+  /** Whether the list lists everything: negative test points, and targets that it cannot or is unlikely to contain. */
+  async #doubtSelectivity({ list, kind, first, signal }: ResponseToConfirm): Promise<Doubt> {
     const points = (list.testPoints[kind]?.negative ?? []).slice(0, 1);
-    const [unlistable] = unlistableTargets(kind, random);
-    const known: readonly RandomTarget[] = [
-      ...points.map((value) => ({ value, prefix: literalName({ kind, value }) ?? value, half: 0 as const })),
-      ...(unlistable === undefined ? [] : [unlistable]),
+    const negatives = [
+      ...points.map((value) => ({ value, prefix: literalName({ kind, value }) ?? value })),
+      ...unlistableTargets(kind, this.#random).slice(0, 1),
     ];
-    const findings = known.map(async ({ value, prefix }) =>
-      judgeNegative(value, await client.query(list, prefix, signal)),
+    const findings = negatives.map(async ({ value, prefix }) =>
+      judgeNegative(value, await this.#client.query(list, prefix, signal)),
     );
-    const neighbour = kind === "domain" ? null : randomPublicTarget(kind, halfOf(kind, first.prefix), random);
-    const other = neighbour === null ? null : await client.query(list, neighbour.prefix, signal);
+    const neighbour = kind === "domain" ? null : randomPublicTarget(kind, halfOf(kind, first.prefix), this.#random);
+    const other = neighbour === null ? null : await this.#client.query(list, neighbour.prefix, signal);
     const bad = (await Promise.all(findings)).find((finding) => finding?.state !== "healthy");
-    if (bad !== undefined) return doubt(bad?.reason ?? "The change could not be confirmed by a test point.", RETRY_MS);
-    if (other === null || !isAnswered(other)) return null;
-    // A random address may be listed by right: a larger sample decides.
-    const { health: now, isTested } = await health.testAgain(list, kind);
+    if (bad !== undefined)
+      return this.#doubtFor(bad?.reason ?? "No test point could be queried to confirm the change.");
+    if (other === null || !hasEntry(other)) return null;
+    // A random address may be listed rightly: a larger sample decides.
+    const { health: now, isTested } = await this.#health.testAgain(list, kind);
     if (now.state === "healthy" || (now.state === "unknown" && !isProvable(list, kind) && isTested)) return null;
-    return doubt(now.reason ?? "The list listed a random address as well.", RETRY_MS);
-  };
+    return this.#doubtFor(now.reason ?? "The list also listed a random address.");
+  }
 
-  /** Whether the list itself says "listed" a second time. */
-  const doubtOfListing = async ({ list, kind, first }: ResponseToConfirm, { untilMs }: FirstSight): Promise<Doubt> => {
-    // No copy of the first answer was left, so the list gave this one.
-    if (clock.monotonicMs() >= untilMs) return null;
-    const { kind: existence } = await prober.queryExistence(list, kind, { prefix: first.prefix, isFresh: false });
+  /** Whether the list itself returns the listing a second time. */
+  async #doubtListing({ list, kind, first }: ResponseToConfirm, { expiresMs }: FirstSeen): Promise<Doubt> {
+    // Cached copies of the first response have expired, so the list itself sent this one.
+    if (this.#clock.monotonicMs() >= expiresMs) return null;
+    const { kind: existence } = await this.#prober.queryExistence(list, kind, { prefix: first.prefix, isFresh: false });
     if (existence === "exists") return null;
-    if (existence === "absent") return doubt(TWO_ANSWERS, afterCopy(first));
-    const later = await prober.queryLater(list, first.prefix, first);
-    if (later !== null) return isSame(idsOf(first), idsOf(later)) ? null : doubt(TWO_ANSWERS, RETRY_MS);
-    return doubt("The list has not confirmed the listing yet.", afterCopy(first));
-  };
+    if (existence === "absent") return this.#doubtFor(CONTRADICTION, afterExpiry(first));
+    const later = await this.#prober.queryLater(list, first.prefix, first);
+    if (later === null) return this.#doubtFor("The list has not confirmed the listing yet.", afterExpiry(first));
+    const isRepeated = isSame(listingIds(first.decoded) ?? [], listingIds(later.decoded) ?? []);
+    return isRepeated ? null : this.#doubtFor(CONTRADICTION);
+  }
 
-  /** Whether the list itself says now that it has no entry for any name of the target. */
-  const doubtOfAbsence = async ({ list, kind, prefixes, first, signal }: ResponseToConfirm): Promise<Doubt> => {
-    const others = await Promise.all(
-      prefixes.map((prefix) => prober.queryExistence(list, kind, { prefix, isFresh: true })),
-    );
-    if (others.some((other) => other.kind === "exists")) return doubt(TWO_ANSWERS, afterCopy(first));
-    // Resolvers may keep NXDOMAIN for all types of a name. Nobody has asked for a random name: its time to live is whole.
-    const [unlistable] = unlistableTargets(kind, random);
-    const reference = unlistable === undefined ? null : await client.query(list, unlistable.prefix, signal);
-    const wholeS = reference?.decoded.outcome === "not_listed" ? reference.ttlS - 1 : 0;
-    const isFresh = first.ttlS >= wholeS || others.every((other) => other.kind === "absent" && other.ttlS >= wholeS);
-    return isFresh
-      ? null
-      : doubt("The delisting comes from your resolver's cache; the list is asked again.", afterCopy(first));
-  };
-
-  /** Whether the list itself is there to say "not listed", and says so of all names of the target. */
-  const doubtOfDelisting = async (change: ResponseToConfirm, { atMs }: FirstSight): Promise<Doubt> => {
+  /** Whether the list itself is alive, and has no entry for any name of the target. */
+  async #doubtDelisting(change: ResponseToConfirm, { atMs }: FirstSeen): Promise<Doubt> {
     const { list, kind, first } = change;
-    const absence = first.decoded.outcome === "not_listed" ? await doubtOfAbsence(change) : null;
-    if (absence !== null || !isProvable(list, kind)) return absence;
-    const proof = await prober.prove(list, kind, atMs);
+    const doubt = first.decoded.outcome === "not_listed" ? await this.#doubtAbsence(change) : null;
+    if (doubt !== null || !isProvable(list, kind)) return doubt;
+    const proof = await this.#prober.prove(list, kind, atMs);
     if (proof.kind === "alive") return null;
     if (proof.kind === "failed")
-      return doubt(proof.finding?.reason ?? "The delisting could not be confirmed by a test point.", RETRY_MS);
+      return this.#doubtFor(proof.finding?.reason ?? "No test point could be queried to confirm the delisting.");
     return { decoded: unconfirmed(WAITS_FOR_CACHE), retryAtMs: proof.untilMs + 1000 };
-  };
+  }
 
-  const doubtOf = async (change: ResponseToConfirm, isNew: boolean, isGone: boolean): Promise<Doubt> => {
-    const sight = seenFirst(keyOf(change), change.first);
-    const doubts = await Promise.all([
-      isNew ? doubtOfEverything(change) : null,
-      isNew ? doubtOfListing(change, sight) : null,
-      isGone ? doubtOfDelisting(change, sight) : null,
-    ]);
-    return doubts.find((found) => found !== null) ?? null;
-  };
+  async #doubtAbsence({ list, kind, prefixes, first, signal }: ResponseToConfirm): Promise<Doubt> {
+    const others = await Promise.all(
+      prefixes.map((prefix) => this.#prober.queryExistence(list, kind, { prefix, isFresh: true })),
+    );
+    if (others.some((other) => other.kind === "exists")) return this.#doubtFor(CONTRADICTION, afterExpiry(first));
+    // Resolvers may cache NXDOMAIN for all types of a name. A random name is in no cache, so its TTL is the full one.
+    const [unlistable] = unlistableTargets(kind, this.#random);
+    const reference = unlistable === undefined ? null : await this.#client.query(list, unlistable.prefix, signal);
+    const fullTtlS = reference?.decoded.outcome === "not_listed" ? reference.ttlS - 1 : 0;
+    const isFresh =
+      first.ttlS >= fullTtlS || others.every((other) => other.kind === "absent" && other.ttlS >= fullTtlS);
+    return isFresh
+      ? null
+      : this.#doubtFor("The delisting came from your resolver's cache; it is checked again.", afterExpiry(first));
+  }
 
-  return {
-    async confirm(change: ResponseToConfirm): Promise<ConfirmedResponse> {
-      const { first, previous, list, muted = [] } = change;
-      const counts = (id: string): boolean => !muted.includes(id);
-      const now = listingIds(first.decoded)?.filter(counts);
-      if (now === undefined) return { ...first, retryAtMs: null };
-      const before = previous.filter((id) => counts(id) && list.codes.some((code) => code.id === id));
-      const isNew = now.some((id) => !before.includes(id));
-      const isGone = before.some((id) => !now.includes(id));
-      if (!isNew && !isGone) {
-        firstSeen.delete(keyOf(change));
-        return { ...first, retryAtMs: null };
-      }
-      const [again, found] = await Promise.all([change.queryAgain(), doubtOf(change, isNew, isGone)]);
-      const evidence = { ...first, returnCodes: [...new Set([...first.returnCodes, ...again.returnCodes])] };
-      const repeated = listingIds(again.decoded)?.filter(counts);
-      const soonMs = clock.monotonicMs() + RETRY_MS;
-      if (repeated === undefined) return { ...evidence, decoded: again.decoded, retryAtMs: soonMs };
-      if (!isSame(now, repeated)) {
-        firstSeen.delete(keyOf(change));
-        const decoded = unconfirmed(TWO_ANSWERS);
-        return { ...evidence, decoded, retryAtMs: soonMs };
-      }
-      if (found !== null) return { ...evidence, ...found };
-      firstSeen.delete(keyOf(change));
-      return { ...first, retryAtMs: null };
-    },
-  };
-};
+  #doubtFor(reason: string, inMs = RETRY_MS): Doubt {
+    return { decoded: unconfirmed(reason), retryAtMs: this.#clock.monotonicMs() + inMs };
+  }
+}
 
-export type ChangeConfirmer = ReturnType<typeof createChangeConfirmer>;
+/** Until a cached copy of a response has expired. */
+const afterExpiry = ({ ttlS }: TargetResponse): number => (ttlS > 0 ? (ttlS + 1) * 1000 : RETRY_MS);
 
-/** A change of a target on a list: what the list says now belongs to it, so that another answer begins anew. */
+/** The listings now returned belong to the key: another response is another change. */
 const keyOf = ({ list, prefixes, first }: ResponseToConfirm): string =>
   [list.id, ...prefixes, ...(listingIds(first.decoded) ?? []).toSorted()].join(" ");
 
 const unconfirmed = (reason: string): DecodedResponse => ({ outcome: "failed", cause: "unconfirmed", reason });
 
-const idsOf = ({ decoded }: Pick<TargetResponse, "decoded">): readonly string[] => listingIds(decoded) ?? [];
-
-/** The ids an answer lists; null when it says nothing about the target. */
+/** The listing ids of a response; null when it says nothing about the target. */
 const listingIds = (decoded: DecodedResponse): readonly string[] | null => {
   if (decoded.outcome === "listed") return decoded.listings.map(({ id }) => id);
   return decoded.outcome === "not_listed" ? [] : null;

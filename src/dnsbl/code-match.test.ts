@@ -17,18 +17,18 @@ describe("an answer to compare with", () => {
   );
 
   test.each([
-    ["", "neither"],
-    ["127.0.0", "neither"],
-    ["127.0.0.02", "neither"],
-    ["127.0.0.256", "neither"],
-    ["127.0.0.2-127.0.0.3-127.0.0.4", "neither"],
-    ["127.0.0.0/24", "neither"],
-    ["bits 4", "neither"],
-    ["bit 3", "no bit"],
-    ["bit 256", "no bit"],
-    ["10.0.0.2", "outside"],
+    ["", "is not an address"],
+    ["127.0.0", "is not an address"],
+    ["127.0.0.02", "is not an address"],
+    ["127.0.0.256", "is not an address"],
+    ["127.0.0.2-127.0.0.3-127.0.0.4", "is not an address"],
+    ["127.0.0.0/24", "is not an address"],
+    ["bits 4", "is not an address"],
+    ["bit 3", "not a bit"],
+    ["bit 256", "not a bit"],
+    ["10.0.0.2", "is outside"],
     ["127.0.0.2-128.0.0.1", "outside"],
-    ["127.0.0.9-127.0.0.2", "before it begins"],
+    ["127.0.0.9-127.0.0.2", "before its start"],
   ])("%p is refused", (text, why) => {
     const parsed = parseCodeMatch(text);
     expect(parsed.ok ? "" : parsed.error.problem).toContain(why);

@@ -144,8 +144,8 @@ describe("an answer", () => {
     ["spamcop", "unconfirmed", "failed: unreachable"],
     ["spamcop", "timeout", "failed: unreachable"],
     ["spamcop", "network_error", "failed: unreachable"],
-    ["spamcop", "overloaded", "failed: not_asked"],
-    ["spamcop", "aborted", "failed: not_asked"],
+    ["spamcop", "overloaded", "failed: not_sent"],
+    ["spamcop", "aborted", "failed: not_sent"],
     ["barracuda-brbl", "servfail", "refused"],
     ["barracuda-brbl", "network_error", "failed: unreachable"],
   ] as const)("%s that ends in %s is %s", (id, outcome, expected) => {

@@ -3,72 +3,73 @@ import { ipv4Number, isLoopback, matchesCode } from "./code-match.ts";
 import type { Blocklist, Category, ListingCode, Severity } from "./blocklist.ts";
 import { SEVERITIES } from "./blocklist.ts";
 
-/** One listing that an answer tells of: all of the list's codes with the same id. */
+/** One listing in a response: all return codes of the list with the same id. */
 export interface Listing {
   readonly id: string;
   readonly name: string;
-  /** What the codes say, each once. */
+  /** The meanings of the return codes, without repetition. */
   readonly meanings: readonly string[];
   readonly category: Category;
-  /** The worst among the codes. */
+  /** The most severe of the return codes. */
   readonly severity: Severity;
-  /** The answers that said so. */
+  /** The A records that mean this listing. */
   readonly returnCodes: readonly string[];
 }
 
 /**
- * Why an answer says nothing about the target.
+ * Why a response says nothing about the target.
  *
- * - `unreachable`: the DNS gave no answer (SERVFAIL, REFUSED, a timeout, no network …).
- * - `not_asked`: this process did not ask (budget, a full queue, the caller gave up).
- * - `outside_loopback`: an answer outside 127.0.0.0/8: the zone is parked, or somebody rewrites answers.
- * - `unrecognised`: an answer that the list does not document.
- * - `unconfirmed`: a change that the list did not say twice, or that its test points contradict.
+ * - `unreachable`: no usable response (SERVFAIL, REFUSED, a timeout, no network …).
+ * - `not_sent`: no query was sent (budget, full queue, cancelled).
+ * - `outside_loopback`: an address outside 127.0.0.0/8: the zone is parked, or the resolver rewrites responses.
+ * - `unrecognised`: a return code that the list does not document.
+ * - `unconfirmed`: a change that a second response did not confirm, or that the test points contradict.
  */
-export type ListFailureCause = "unreachable" | "not_asked" | "outside_loopback" | "unrecognised" | "unconfirmed";
+export type ListFailureCause = "unreachable" | "not_sent" | "outside_loopback" | "unrecognised" | "unconfirmed";
 
-/** What one answer of one list means. Only `listed` and `not_listed` say something about the target. */
+/** The meaning of one response. Only `listed` and `not_listed` say something about the target. */
 export type DecodedResponse =
   | { readonly outcome: "listed"; readonly listings: readonly Listing[] }
   | { readonly outcome: "not_listed"; readonly ignored: readonly string[] }
   | { readonly outcome: "refused"; readonly reason: string; readonly remedy: string }
   | { readonly outcome: "failed"; readonly cause: ListFailureCause; readonly reason: string };
 
-/** What is decoded: the end of the question, and its A records. */
+/** The part of a DNS response that is decoded. */
 export type ResponseToDecode = Pick<DnsResponse<"A">, "outcome" | "records">;
 
-const REFUSAL_BY_CUSTOM = 0x7f_00_00_01;
+const LOCALHOST = 0x7f_00_00_01;
 const ERRORS_FIRST = 0x7f_ff_ff_00;
 
-const ERROR_ANSWER = {
+const ERROR_CODE = {
   outcome: "refused",
   reason:
-    "The list answered with an error code of 127.255.255.0/24: it does not serve this resolver, or not this question.",
-  remedy: "Ask through a resolver of your own instead of a public one, ask less often, or register with the operator.",
+    "The list returned an error code (127.255.255.0/24): it does not accept queries from this resolver, or not this query.",
+  remedy:
+    "Use your own recursive resolver instead of a public one, send fewer queries, or register with the operator of the list.",
 } as const;
 
-const CUSTOMARY_REFUSAL = {
+const LOCALHOST_REFUSAL = {
   outcome: "refused",
-  reason: "The list answered 127.0.0.1, by which lists say that they do not serve a resolver.",
-  remedy: "Ask through a resolver of your own instead of a public one, or ask the operator.",
+  reason: "The list returned 127.0.0.1, which usually means that it does not accept queries from this resolver.",
+  remedy: "Use your own recursive resolver instead of a public one, or contact the operator of the list.",
 } as const;
 
 /**
- * Reads the answer of a list by the allow-list of its documented codes, in this order: how the question ended, answers
- * outside 127/8, refusals, ignored answers, codes, and the unrecognised rest. Never throws.
+ * Decodes a response by the documented return codes of the list, in this order: outcome of the query, addresses outside
+ * 127.0.0.0/8, refusals, ignored codes, listing codes, unrecognised codes. Never throws.
  *
- * Several records are read one by one; a single refusal or an answer outside 127/8 makes the whole answer worthless. An
- * unrecognised record beside a documented one takes nothing from it; alone it is `failed`. A name without records is
- * `not_listed`, which means something only while the list is healthy.
+ * One refusal, or one address outside 127.0.0.0/8, invalidates the whole response. An unrecognised record beside a
+ * documented one is ignored; alone it is `failed`. A name without records is `not_listed`, which is reliable only while
+ * the list is healthy.
  */
 export const decodeResponse = (list: Blocklist, { outcome, records }: ResponseToDecode): DecodedResponse => {
-  if (outcome !== "answer" && outcome !== "no_data" && outcome !== "nxdomain") return decodeSilence(list, outcome);
+  if (outcome !== "answer" && outcome !== "no_data" && outcome !== "nxdomain") return decodeFailure(list, outcome);
   const answers =
     outcome === "answer" ? [...new Set(records)].map((text) => ({ text, address: ipv4Number(text) })) : [];
 
   const outside = answers.filter(({ address }) => address === null || !isLoopback(address));
   if (outside.length > 0) {
-    const reason = `The list answered ${join(outside)}, outside 127.0.0.0/8: its domain is parked, or the resolver rewrites answers.`;
+    const reason = `The list returned ${join(outside)}, outside 127.0.0.0/8: its domain is parked, or your resolver rewrites responses.`;
     return { outcome: "failed", cause: "outside_loopback", reason };
   }
   const addresses = answers.flatMap(({ text, address }) => (address === null ? [] : [{ text, address }]));
@@ -80,7 +81,7 @@ export const decodeResponse = (list: Blocklist, { outcome, records }: ResponseTo
   if (listings.length > 0) return { outcome: "listed", listings };
   const unknown = read.filter(({ ignored }) => ignored === null);
   if (unknown.length > 0) {
-    const reason = `The list answered ${join(unknown)}, which it does not document.`;
+    const reason = `The list returned ${join(unknown)}, a code that it does not document.`;
     return { outcome: "failed", cause: "unrecognised", reason };
   }
   return { outcome: "not_listed", ignored: [...new Set(read.flatMap(({ ignored }) => ignored ?? []))] };
@@ -88,36 +89,40 @@ export const decodeResponse = (list: Blocklist, { outcome, records }: ResponseTo
 
 const join = (answers: ReadonlyArray<{ readonly text: string }>): string => answers.map(({ text }) => text).join(", ");
 
-type Silence = Exclude<DnsOutcome, "answer" | "no_data" | "nxdomain">;
+type FailedOutcome = Exclude<DnsOutcome, "answer" | "no_data" | "nxdomain">;
 
-const SILENCES: Readonly<Record<Silence, string>> = {
-  unconfirmed: "The resolver gave an empty answer that nothing confirms.",
-  servfail: "The resolver could not find an answer (SERVFAIL).",
-  refused: "The resolver or the list refused the question (REFUSED).",
-  timeout: "Nobody answered in time.",
-  malformed: "The answer was not a valid DNS message.",
+const FAILURE_REASONS: Readonly<Record<FailedOutcome, string>> = {
+  unconfirmed: "The resolver returned an empty response that was not confirmed.",
+  servfail: "The resolver returned SERVFAIL.",
+  refused: "The resolver or the list refused the query (REFUSED).",
+  timeout: "The query timed out.",
+  malformed: "The response was not a valid DNS message.",
   network_error: "The resolver could not be reached.",
-  cname_loop: "The name is an alias that leads nowhere.",
-  invalid_name: "The name cannot be asked for.",
+  cname_loop: "The name is a CNAME that leads nowhere.",
+  invalid_name: "The name is not a valid DNS name.",
   local_failure: "This machine could not open a socket.",
-  overloaded: "Too many questions were waiting.",
-  aborted: "The question was given up.",
+  overloaded: "Too many queries were waiting.",
+  aborted: "The query was cancelled.",
 };
-const NOT_ASKED: ReadonlySet<DnsOutcome> = new Set(["invalid_name", "local_failure", "overloaded", "aborted"]);
+const NOT_SENT: ReadonlySet<DnsOutcome> = new Set(["invalid_name", "local_failure", "overloaded", "aborted"]);
 
-const decodeSilence = ({ refusals }: Blocklist, outcome: Silence): DecodedResponse => {
+const decodeFailure = ({ refusals }: Blocklist, outcome: FailedOutcome): DecodedResponse => {
   const refusal = refusals.find(({ outcomes }) => outcomes.includes(outcome));
   if (refusal) return { outcome: "refused", reason: refusal.reason, remedy: refusal.remedy };
-  return { outcome: "failed", cause: NOT_ASKED.has(outcome) ? "not_asked" : "unreachable", reason: SILENCES[outcome] };
+  return {
+    outcome: "failed",
+    cause: NOT_SENT.has(outcome) ? "not_sent" : "unreachable",
+    reason: FAILURE_REASONS[outcome],
+  };
 };
 
 const findRefusal = (list: Blocklist, address: number): (DecodedResponse & { outcome: "refused" }) | null => {
   const declared = list.refusals.find(({ matches }) => matches.some((match) => matchesCode(match, address)));
   if (declared) return { outcome: "refused", reason: declared.reason, remedy: declared.remedy };
-  if (address >= ERRORS_FIRST) return ERROR_ANSWER;
-  if (address !== REFUSAL_BY_CUSTOM) return null;
+  if (address >= ERRORS_FIRST) return ERROR_CODE;
+  if (address !== LOCALHOST) return null;
   const { codes, ignored } = interpret(list, address);
-  return codes.length > 0 || ignored !== null ? null : CUSTOMARY_REFUSAL;
+  return codes.length > 0 || ignored !== null ? null : LOCALHOST_REFUSAL;
 };
 
 interface Interpretation {

@@ -1,5 +1,5 @@
 import type { Catalogue } from "./blocklist.ts";
 import { readEmbeddedCatalogue } from "./catalogue.ts" with { type: "macro" };
 
-/** The catalogue that comes with the product, without keys. It is read and checked when the program is built, not at each start. */
+/** The catalogue included in the program, without keys. A macro: it is parsed at build time, not at every start. */
 export const EMBEDDED_CATALOGUE: Catalogue = readEmbeddedCatalogue();

@@ -1,74 +1,79 @@
 import type { Clock } from "../base/clock.ts";
 
-/**
- * Tells answers of a list from copies that a resolver kept. A resolver counts the time to live of a copy down, so an
- * answer with less than the most ever seen is a copy, and its age is the difference.
- *
- * Holds behind unbound (also with prefetch, serve-expired and cache-min-ttl), BIND, Knot Resolver and PowerDNS. Does not
- * hold behind a resolver that hands copies out with a constant time to live (dnsmasq with `max-ttl`).
- */
-export interface Freshness {
-  /**
-   * Takes note of a positive answer, and returns the monotonic time after which the list itself must have given it:
-   * now for a fresh answer, -Infinity when nothing is known of the age of a copy.
-   */
-  see(name: string, ttlS: number): number;
-  /** Until when a copy of an answer that was seen may be in caches, in monotonic milliseconds; -Infinity for none. */
-  cachedUntilMs(name: string): number;
-}
-
-interface Sighting {
+interface Observation {
   readonly seenMs: number;
-  readonly untilMs: number;
-  readonly afterMs: number;
-  /** The most seconds to live that an answer for this name had. */
-  readonly mostS: number;
-  /** Whether `mostS` is what the list itself gives. */
-  readonly isSettled: boolean;
+  /** When a cached copy of the record expires. */
+  readonly expiresMs: number;
+  readonly sentAfterMs: number;
+  /** The highest TTL seen for this name. */
+  readonly ttlMaxS: number;
+  /** Whether `ttlMaxS` is the TTL that the list itself sends. */
+  readonly isTtlKnown: boolean;
 }
 
-/** Test points and names of targets whose change is being confirmed. */
-const SIGHTINGS_MAX = 20_000;
-/** Times to live are whole seconds, rounded up or down on each way. */
+const OBSERVATIONS_MAX = 20_000;
+/** TTLs are whole seconds, rounded up or down at every hop. */
 const ROUNDING_MS = 1500;
-/** Operators set whole minutes; one in sixty copies looks the same. Counts for the first sight of a name only. */
+/** Operators set TTLs of whole minutes. One in sixty cached copies looks the same; relevant for the first response only. */
 const WHOLE_MINUTE_S = 60;
 
-export const createFreshness = (clock: Clock): Freshness => {
-  const sightings = new Map<string, Sighting>();
+/**
+ * Distinguishes responses of a list from copies in a resolver's cache. A resolver counts the TTL of a cached record down,
+ * so a TTL below the highest one seen is a copy, and the difference is its age.
+ *
+ * True for unbound (also with prefetch, serve-expired and cache-min-ttl), BIND, Knot Resolver and PowerDNS. Not true for
+ * a resolver that returns copies with a constant TTL (dnsmasq with `max-ttl`).
+ */
+export class ResponseFreshness {
+  readonly #clock: Clock;
+  readonly #observations = new Map<string, Observation>();
 
-  const judge = (known: Sighting | undefined, ttlS: number, nowMs: number): Pick<Sighting, "afterMs" | "isSettled"> => {
-    if (ttlS === 0) return { afterMs: nowMs, isSettled: known?.isSettled ?? false };
-    if (known === undefined) {
-      const isSettled = ttlS % WHOLE_MINUTE_S === 0;
-      return { afterMs: isSettled ? nowMs : Number.NEGATIVE_INFINITY, isSettled };
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  /**
+   * Records the TTL of a positive response. Returns the monotonic time after which the list must have sent it: now for a
+   * fresh response, -Infinity when the age of a copy is unknown.
+   */
+  observe(key: string, ttlS: number): number {
+    const nowMs = this.#clock.monotonicMs();
+    const known = this.#observations.get(key);
+    const { sentAfterMs, isTtlKnown } = judge(known, ttlS, nowMs);
+    this.#observations.delete(key);
+    for (const oldest of this.#observations.keys()) {
+      if (this.#observations.size < OBSERVATIONS_MAX) break;
+      this.#observations.delete(oldest);
     }
-    const untilMs = nowMs + ttlS * 1000;
-    if (nowMs < known.untilMs && untilMs <= known.untilMs + ROUNDING_MS) return known;
-    const isExpired = nowMs >= known.untilMs;
-    const isMost = ttlS >= known.mostS && (known.isSettled || isExpired);
-    const ageBoundMs = known.isSettled ? nowMs - Math.max(0, known.mostS - ttlS) * 1000 : Number.NEGATIVE_INFINITY;
-    const renewedMs = isExpired ? known.untilMs : known.seenMs;
-    return {
-      afterMs: isMost ? nowMs : Math.max(known.afterMs, ageBoundMs, renewedMs),
-      isSettled: known.isSettled || isExpired,
-    };
-  };
+    const ttlMaxS = Math.max(ttlS, known?.ttlMaxS ?? 0);
+    this.#observations.set(key, { seenMs: nowMs, expiresMs: nowMs + ttlS * 1000, sentAfterMs, ttlMaxS, isTtlKnown });
+    return sentAfterMs;
+  }
 
+  /** Until when caches may hold a copy of a response that was observed (monotonic); -Infinity for none. */
+  cachedUntilMs(key: string): number {
+    return this.#observations.get(key)?.expiresMs ?? Number.NEGATIVE_INFINITY;
+  }
+}
+
+const judge = (
+  known: Observation | undefined,
+  ttlS: number,
+  nowMs: number,
+): Pick<Observation, "sentAfterMs" | "isTtlKnown"> => {
+  if (ttlS === 0) return { sentAfterMs: nowMs, isTtlKnown: known?.isTtlKnown ?? false };
+  if (known === undefined) {
+    const isTtlKnown = ttlS % WHOLE_MINUTE_S === 0;
+    return { sentAfterMs: isTtlKnown ? nowMs : Number.NEGATIVE_INFINITY, isTtlKnown };
+  }
+  const expiresMs = nowMs + ttlS * 1000;
+  if (nowMs < known.expiresMs && expiresMs <= known.expiresMs + ROUNDING_MS) return known;
+  const isExpired = nowMs >= known.expiresMs;
+  const isHighest = ttlS >= known.ttlMaxS && (known.isTtlKnown || isExpired);
+  const byAgeMs = known.isTtlKnown ? nowMs - Math.max(0, known.ttlMaxS - ttlS) * 1000 : Number.NEGATIVE_INFINITY;
+  const renewedMs = isExpired ? known.expiresMs : known.seenMs;
   return {
-    see(name, ttlS) {
-      const nowMs = clock.monotonicMs();
-      const known = sightings.get(name);
-      const { afterMs, isSettled } = judge(known, ttlS, nowMs);
-      sightings.delete(name);
-      for (const oldest of sightings.keys()) {
-        if (sightings.size < SIGHTINGS_MAX) break;
-        sightings.delete(oldest);
-      }
-      const mostS = Math.max(ttlS, known?.mostS ?? 0);
-      sightings.set(name, { seenMs: nowMs, untilMs: nowMs + ttlS * 1000, afterMs, mostS, isSettled });
-      return afterMs;
-    },
-    cachedUntilMs: (name) => sightings.get(name)?.untilMs ?? Number.NEGATIVE_INFINITY,
+    sentAfterMs: isHighest ? nowMs : Math.max(known.sentAfterMs, byAgeMs, renewedMs),
+    isTtlKnown: known.isTtlKnown || isExpired,
   };
 };

@@ -33,13 +33,13 @@ const listed = (...answers: string[]): ZoneRecords => ({ A: answers });
 describe("the health of a list", () => {
   test.each<[claim: string, zone: Zone, state: string, reason: string]>([
     ["knows its test entry and nothing else", { [POSITIVE]: listed("127.0.0.2") }, "healthy", ""],
-    ["does not know its own test entry", {}, "silent", "does not know its own test entry 127.0.0.2"],
-    ["gives its test entry without a record", { [POSITIVE]: {} }, "silent", "its own test entry"],
+    ["does not know its own test entry", {}, "silent", "no entry for its own test point 127.0.0.2"],
+    ["gives its test entry without a record", { [POSITIVE]: {} }, "silent", "its own test point"],
     [
       "lists everything",
       { [POSITIVE]: listed("127.0.0.2"), [NEGATIVE]: listed("127.0.0.2") },
       "wildcard",
-      "never be listed",
+      "never listed",
     ],
     [
       "answers for a random name",
@@ -49,7 +49,7 @@ describe("the health of a list", () => {
     ],
     ["is parked", { [POSITIVE]: listed("91.195.240.117") }, "wildcard", "outside 127.0.0.0/8"],
     ["refuses", { [POSITIVE]: listed("127.255.255.254"), [NEGATIVE]: "timeout" }, "refused", "error code"],
-    ["does not answer", { [POSITIVE]: "timeout", [NEGATIVE]: "timeout" }, "unreachable", "in time"],
+    ["does not answer", { [POSITIVE]: "timeout", [NEGATIVE]: "timeout" }, "unreachable", "timed out"],
     ["answers its test entry strangely", { [POSITIVE]: listed("127.0.0.99") }, "unknown", "127.0.0.99"],
   ])("that %s", async (_, zone, state, reason) => {
     const { health } = start({ ...zone });
@@ -65,7 +65,7 @@ describe("the health of a list", () => {
 
   test("stays unknown for a list without test entries, unless it lists everything", async () => {
     const efnet = listOf("efnetrbl");
-    expect((await start({}).health.ensureFresh(efnet, "ipv4")).reason).toContain("no entry for tests");
+    expect((await start({}).health.ensureFresh(efnet, "ipv4")).reason).toContain("no test point of this kind");
     const wild = start({ [`${CANARY}.rbl.efnetrbl.org`]: listed("127.0.0.1") });
     expect((await wild.health.ensureFresh(efnet, "ipv4")).state).toBe("wildcard");
   });

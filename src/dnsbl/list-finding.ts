@@ -4,16 +4,17 @@ import type { TestPoint } from "./blocklist.ts";
 /**
  * How a list behaves through this resolver.
  *
- * - `healthy`: its test points answer as they must; its silence means "not listed".
- * - `refused`: it does not serve us; see the remedy.
- * - `silent`: it does not know its own positive test point: emptied, or its answers are stripped on the way.
- * - `wildcard`: it lists what cannot be listed, or answers outside 127/8: parked, or answers are rewritten on the way.
- * - `unreachable`: the DNS has no answer, or the list answers for its test points only.
- * - `unknown`: it has no positive test point, answers it strangely, or was not tested yet.
+ * - `healthy`: its test points are answered as documented, so "not listed" is reliable.
+ * - `refused`: it does not accept our queries; see the remedy.
+ * - `silent`: it has no entry for its own positive test point: the list is empty, or the resolver strips its responses.
+ * - `wildcard`: it lists what cannot be listed, or returns addresses outside 127.0.0.0/8: the domain is parked, or the
+ *   resolver rewrites responses.
+ * - `unreachable`: no response, or responses for its test points only.
+ * - `unknown`: no positive test point, an unrecognised response for it, or not tested yet.
  */
 export type HealthState = "healthy" | "refused" | "silent" | "wildcard" | "unreachable" | "unknown";
 
-/** What one test found. `reason` is a sentence, null when healthy; `remedy` says what may help, null when nothing is known. */
+/** The result of one test. `reason` is a sentence, null when healthy; `remedy` is what may help, null when nothing is known. */
 export interface ListFinding {
   readonly state: HealthState;
   readonly reason: string | null;
@@ -22,43 +23,43 @@ export interface ListFinding {
 
 export const HEALTHY: ListFinding = { state: "healthy", reason: null, remedy: null };
 
-/** Whether a list answered as if it had an entry. */
-export const isAnswered = ({ decoded }: ListResponse): boolean =>
+/** Whether the response means that the list has an entry. */
+export const hasEntry = ({ decoded }: ListResponse): boolean =>
   decoded.outcome === "listed" || (decoded.outcome === "failed" && decoded.cause === "unrecognised");
 
-/** What the answer for a positive test point says of its list; null when nobody was asked. */
-export const judgePositive = ({ value, answers: expected }: TestPoint, answer: ListResponse): ListFinding | null => {
-  const { decoded, returnCodes } = answer;
-  if (decoded.outcome === "listed" || returnCodes.some((text) => expected.includes(text))) return HEALTHY;
+/** What the response for a positive test point says about its list; null when no query was sent. */
+export const judgePositive = ({ value, answers: expected }: TestPoint, response: ListResponse): ListFinding | null => {
+  const { decoded, returnCodes } = response;
+  if (decoded.outcome === "listed" || returnCodes.some((code) => expected.includes(code))) return HEALTHY;
   if (decoded.outcome === "not_listed") {
     return {
       state: "silent",
-      reason: `The list does not know its own test entry ${value}: it was emptied, or its answers are stripped on the way.`,
-      remedy: "Use a resolver that does not strip answers in 127.0.0.0/8 (rebinding protection).",
+      reason: `The list has no entry for its own test point ${value}: the list is empty, or your resolver strips its responses.`,
+      remedy: "Use a resolver that does not strip addresses in 127.0.0.0/8 from responses (DNS rebinding protection).",
     };
   }
-  return judgeTrouble(answer);
+  return judgeFailure(response);
 };
 
-/** What the answer for a negative test point says of its list; null when nobody was asked. */
-export const judgeNegative = (value: string, answer: ListResponse): ListFinding | null => {
-  if (answer.decoded.outcome === "not_listed") return HEALTHY;
-  return isAnswered(answer) ? wildcard(`${value}, which must never be listed`, answer) : judgeTrouble(answer);
+/** What the response for a negative test point says about its list; null when no query was sent. */
+export const judgeNegative = (value: string, response: ListResponse): ListFinding | null => {
+  if (response.decoded.outcome === "not_listed") return HEALTHY;
+  return hasEntry(response) ? wildcard(`${value}, which is never listed`, response) : judgeFailure(response);
 };
 
-/** The list answered for what it cannot hold. */
+/** The list has an entry for something that cannot be listed. */
 export const wildcard = (what: string, { returnCodes }: ListResponse): ListFinding => ({
   state: "wildcard",
-  reason: `The list answered ${returnCodes.join(", ")} for ${what}: it lists everything.`,
+  reason: `The list returned ${returnCodes.join(", ")} for ${what}: it lists everything.`,
   remedy: null,
 });
 
-/** What an answer that says nothing about a target says of its list; null when nobody was asked. */
-export const judgeTrouble = ({ decoded }: ListResponse): ListFinding | null => {
+/** What a response that says nothing about a target says about its list; null when no query was sent. */
+export const judgeFailure = ({ decoded }: ListResponse): ListFinding | null => {
   if (decoded.outcome === "refused") return { state: "refused", reason: decoded.reason, remedy: decoded.remedy };
   if (decoded.outcome !== "failed") return HEALTHY;
   switch (decoded.cause) {
-    case "not_asked":
+    case "not_sent":
     case "unconfirmed":
       return null;
     case "outside_loopback":

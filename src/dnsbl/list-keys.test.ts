@@ -25,17 +25,17 @@ describe("the setting of keys", () => {
   });
 
   test.each([
-    [SECRET, "Pair number 1 is not of the form list=key."],
-    [`spamcop=a,=${SECRET}`, "Pair number 2 is not of the form list=key."],
-    [`spamhaus-zen=a,spamhaus-zen=${SECRET}`, 'There are two keys for the list "spamhaus-zen".'],
+    [SECRET, "Entry 1 does not have the form list=key."],
+    [`spamcop=a,=${SECRET}`, "Entry 2 does not have the form list=key."],
+    [`spamhaus-zen=a,spamhaus-zen=${SECRET}`, 'The list "spamhaus-zen" has two keys.'],
   ])("refuses %p without repeating a key", (text, sentence) => {
     const parsed = parseListKeys(text);
     expect(parsed.ok ? [] : parsed.error).toEqual([sentence]);
   });
 
   test.each([
-    ["nobody", SECRET, 'There is a key for "nobody", which is no list of the catalogue.'],
-    ["spamcop", SECRET, 'There is a key for the list "spamcop", which takes none.'],
+    ["nobody", SECRET, 'There is a key for "nobody", which is not in the catalogue.'],
+    ["spamcop", SECRET, 'There is a key for the list "spamcop", which uses none.'],
     ["spamhaus-zen", `${SECRET}.x`, 'The key for the list "spamhaus-zen" must be 1 to 63 letters, digits and hyphens.'],
     ["spamhaus-zen", "", 'The key for the list "spamhaus-zen" must be 1 to 63 letters, digits and hyphens.'],
   ])("refuses a key for %s with a sentence that does not hold it", (id, key, sentence) => {

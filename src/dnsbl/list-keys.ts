@@ -2,11 +2,11 @@ import type { Result } from "../base/errors.ts";
 import { err, ok } from "../base/errors.ts";
 import type { Blocklist, Catalogue } from "./blocklist.ts";
 
-/** A key is one label of the name to ask for. */
+/** A key is one label of the query name. */
 const KEY = /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/i;
 const KEY_MASK = "{key}";
 
-/** Reads the setting `list=key,list=key`. Fails with sentences, none of which repeats a key. */
+/** Parses the setting `list=key,list=key`. Fails with sentences, none of which contains a key. */
 export const parseListKeys = (text: string): Result<ReadonlyMap<string, string>, readonly string[]> => {
   const keys = new Map<string, string>();
   const problems: string[] = [];
@@ -14,16 +14,16 @@ export const parseListKeys = (text: string): Result<ReadonlyMap<string, string>,
     if (pair.trim() === "") continue;
     const at = pair.indexOf("=");
     const id = pair.slice(0, Math.max(0, at)).trim();
-    if (id === "") problems.push(`Pair number ${index + 1} is not of the form list=key.`);
-    else if (keys.has(id)) problems.push(`There are two keys for the list "${id}".`);
+    if (id === "") problems.push(`Entry ${index + 1} does not have the form list=key.`);
+    else if (keys.has(id)) problems.push(`The list "${id}" has two keys.`);
     else keys.set(id, pair.slice(at + 1).trim());
   }
   return problems.length === 0 ? ok(keys) : err(problems);
 };
 
 /**
- * The same catalogue with keys by list id; a keyed list is then asked at its own zone. Fails with sentences (without the
- * key) for an unknown list, a list that takes no key, and a text that cannot stand in a name.
+ * The same catalogue with keys by list id; a list with a key is queried at its keyed zone. Fails with sentences (without
+ * the key) for an unknown list, a list without a keyed zone, and a key that is not a valid DNS label.
  */
 export const applyKeys = (
   catalogue: Catalogue,
@@ -31,19 +31,19 @@ export const applyKeys = (
 ): Result<Catalogue, readonly string[]> => {
   const problems = [...keys].flatMap(([id, key]) => keyProblems(catalogue, id, key));
   if (problems.length > 0) return err(problems);
-  // Names are compared in lower case everywhere, so the mask must see the key as it stands in a name.
+  // Names are compared in lower case, so the key must be lower case for the mask to find it.
   const withKey = (list: Blocklist): Blocklist => ({ ...list, key: keys.get(list.id)?.toLowerCase() ?? list.key });
   return ok({ ...catalogue, lists: catalogue.lists.map(withKey) });
 };
 
 const keyProblems = ({ lists }: Catalogue, id: string, key: string): string[] => {
   const list = lists.find((candidate) => candidate.id === id);
-  if (list === undefined) return [`There is a key for "${id}", which is no list of the catalogue.`];
-  if (list.keyedZone === null) return [`There is a key for the list "${id}", which takes none.`];
+  if (list === undefined) return [`There is a key for "${id}", which is not in the catalogue.`];
+  if (list.keyedZone === null) return [`There is a key for the list "${id}", which uses none.`];
   return KEY.test(key) ? [] : [`The key for the list "${id}" must be 1 to 63 letters, digits and hyphens.`];
 };
 
-/** A text with the list's key replaced by `{key}`, wherever and in whatever case it stands: for logs, history and users. */
+/** Replaces every occurrence of the list's key by `{key}`, in any case: for logs, history and users. */
 export const maskKey = ({ key }: Pick<Blocklist, "key">, text: string): string => {
   if (key === null) return text;
   return text.replace(new RegExp(RegExp.escape(key), "gi"), KEY_MASK);

@@ -29,13 +29,11 @@ const listedAs = (category: Category): DecodedResponse => ({
 
 const clientOf = (answerTo: (prefix: string) => DecodedResponse) => {
   const asked: string[] = [];
-  const client: ListClient = {
+  const client: Pick<ListClient, "query"> = {
     async query(_, prefix): Promise<ListResponse> {
       asked.push(prefix);
       return { queryName: prefix, returnCodes: ["127.0.0.2"], decoded: answerTo(prefix), ttlS: 0 };
     },
-    queryPresence: async () => ({ kind: "unknown", ttlS: 0 }),
-    queryText: async () => null,
   };
   return { asked, client };
 };
@@ -103,7 +101,7 @@ describe("a list", () => {
   test("that drops what is not its test entry is in trouble, and is not asked further", async () => {
     const { client, asked } = clientOf(() => ({ outcome: "failed", cause: "unreachable", reason: "" }));
     const sample = await sampleList({ client, random: randomFrom(3) }, LIST, "ipv4");
-    expect(sample.trouble).not.toBeNull();
+    expect(sample.failure).not.toBeNull();
     expect(asked).toHaveLength(3);
   });
 
@@ -112,8 +110,8 @@ describe("a list", () => {
     const small = { ...LIST, budget: { queriesPerDay: 300, spacingMs: null } };
     await sampleList({ client, random: randomFrom(3) }, small, "ipv4");
     expect(asked).toHaveLength(5);
-    const spent = await sampleOf(() => ({ outcome: "failed", cause: "not_asked", reason: "" }));
-    expect(spent).toMatchObject({ everything: null, trouble: null, isComplete: false });
+    const spent = await sampleOf(() => ({ outcome: "failed", cause: "not_sent", reason: "" }));
+    expect(spent).toMatchObject({ everything: null, failure: null, isComplete: false });
   });
 });
 

@@ -2,36 +2,37 @@ import type { Random } from "../base/secrets.ts";
 import { createAddressPolicy } from "../net/public-address.ts";
 import type { ListResponse, ListClient } from "./list-client.ts";
 import type { Blocklist, Category, TargetKind } from "./blocklist.ts";
-import { isAnswered } from "./list-finding.ts";
+import { hasEntry } from "./list-finding.ts";
 import { mapConcurrently } from "../base/wait.ts";
 import { literalName } from "./query-name.ts";
 
-/** A target that nobody chose, in the form that stands before the zone of a list. */
+/** A target chosen at random. */
 export interface RandomTarget {
   readonly value: string;
+  /** What precedes the zone in the query name. */
   readonly prefix: string;
-  /** Which half of the address space: a list of half the addresses lists one of them. */
+  /** Which half of the address space: a list that lists half of all addresses lists one of them. */
   readonly half: 0 | 1;
 }
 
-/** What a sample of random targets says of a list. */
+/** What queries for random targets show about a list. */
 export interface ListSample {
-  /** The target and answers that show that the list lists everything; null when none do. */
-  readonly everything: { readonly value: string; readonly answer: ListResponse } | null;
-  /** The answer that the list gave to nearly all of them instead of saying "listed" or "not listed"; null when it does answer. */
-  readonly trouble: ListResponse | null;
-  /** Whether enough of them could be asked. */
+  /** The target and response that show that the list lists everything; null when none do. */
+  readonly everything: { readonly value: string; readonly response: ListResponse } | null;
+  /** The failure that the list returned for nearly all of them; null when it responds. */
+  readonly failure: ListResponse | null;
+  /** Whether enough queries were sent. */
   readonly isComplete: boolean;
 }
 
 const LABEL_CHARACTERS = 16;
 const LABEL_ALPHABET = "abcdefghijklmnopqrstuvwxyz";
-/** RFC 5737: nobody has these addresses. */
+/** Documentation addresses, assigned to nobody (RFC 5737). */
 const DOCUMENTATION_IPV4 = ["192.0.2", "198.51.100", "203.0.113"];
-/** The /12 networks that the regional registries give addresses from. */
+/** The first /12 networks from which the regional registries assign addresses. */
 const REGISTRIES_IPV6 = [0x2400, 0x2600, 0x2800, 0x2a00, 0x2c00];
 const REGISTRY_NETWORKS = 16;
-/** Real suffixes, because a list may answer for those only, and one that cannot exist (RFC 6761 §6.4). */
+/** Real suffixes, because a list may respond for those only, and one that cannot exist (RFC 6761 §6.4). */
 const SUFFIXES = ["com", "net", "org", "info", "invalid"];
 
 /** Addresses of the first batch, and of the second when one of the first was listed; half of each in either half of the address space. */
@@ -42,12 +43,12 @@ const SMALL_BUDGET = 2000;
 const FIRST_SMALL_BUDGET = 2;
 /** Of the 8 addresses of one half in the second batch: what a list of single addresses may list. */
 const STRICT_MAX = 5;
-/** Listings that cover whole networks of senders which did nothing: a third of IPv4 is on the largest of these lists. */
+/** Categories that list whole networks, also of innocent senders: the largest of these lists contains a third of IPv4. */
 const BROAD: ReadonlySet<Category> = new Set(["policy", "netblock", "asn"]);
 
 const policy = createAddressPolicy([]);
 
-/** A random label of 16 letters; for domains one below `invalid`. No list can hold it. */
+/** A random label of 16 letters, below `invalid` for domain lists. No list can contain it. */
 export const canaryPrefix = (kind: TargetKind, random: Random): string =>
   kind === "domain" ? `${randomLabel(random)}.invalid` : randomLabel(random);
 
@@ -62,7 +63,7 @@ const targetOf = (kind: TargetKind, value: string, half: 0 | 1 = 0): RandomTarge
 
 const group = (random: Random): string => random.integer(0x1_00_00).toString(16);
 
-/** Targets that no honest list holds: addresses reserved for documentation (RFC 5737, RFC 3849), names that nobody registered. */
+/** Targets that no working list contains: documentation addresses (RFC 5737, RFC 3849) and unregistered names. */
 export const unlistableTargets = (kind: TargetKind, random: Random): readonly RandomTarget[] => {
   switch (kind) {
     case "ipv4":
@@ -105,73 +106,74 @@ export const halfOf = (kind: TargetKind, prefix: string): 0 | 1 => {
 const isBroad = ({ decoded }: ListResponse): boolean =>
   decoded.outcome === "listed" && decoded.listings.every(({ category }) => BROAD.has(category));
 
-const isTrouble = ({ decoded }: ListResponse): boolean =>
+const isFailure = ({ decoded }: ListResponse): boolean =>
   decoded.outcome === "refused" || (decoded.outcome === "failed" && decoded.cause === "unreachable");
 
-const isAsked = ({ decoded }: ListResponse): boolean => decoded.outcome !== "failed" || decoded.cause !== "not_asked";
+const isSent = ({ decoded }: ListResponse): boolean => decoded.outcome !== "failed" || decoded.cause !== "not_sent";
 
-interface Asked {
+interface Probe {
   readonly target: RandomTarget;
-  readonly answer: ListResponse;
+  readonly response: ListResponse;
 }
 
 /**
- * Asks a list for random targets, new ones each time, to find out whether it lists everything, or half of it.
+ * Queries a list for random targets, new ones each time, to find out whether it lists everything, or half of everything.
  *
- * One listing of an address reserved for documentation, or of a name that nobody registered, shows it. A public address
- * may be listed by right, so one listing of 8 leads to 16 more, 8 in either half of the address space. The list lists
- * everything when, in one half,
+ * One listed documentation address or unregistered name shows it. A public address may be listed rightly, so one listing
+ * among 8 leads to 16 more, 8 in each half of the address space. The list lists everything when, in one half,
  *
- * - at least 6 of the 8 more are listed. A list of half the addresses gives 8 of 8. A list with 5 % of all addresses, ten
- *   times the largest lists of single senders, gives 6 of 8 once in 3,000,000 times, one with 10 % once in 37,000;
+ * - at least 6 of the 8 more are listed. A list of half of all addresses gives 8 of 8. A list with 5 % of all addresses,
+ *   ten times the largest lists of single senders, gives 6 of 8 once in 3,000,000 times, one with 10 % once in 37,000;
  * - or, for `policy`, `netblock` and `asn` listings, all 12 of both batches are. Lists with 35 % of all addresses
  *   (Spamhaus PBL) give that once in 150,000 times, those with 10 % (UCEPROTECT-3) never.
  *
- * A list of one half that the first batch misses does not exist: 4 of its addresses are of either half. Budgets below
- * 2,000 queries a day are spared: 2 addresses instead of 8.
+ * 4 addresses of the first batch are in each half. Budgets below 2,000 queries a day get 2 addresses instead of 8.
  */
 export const sampleList = async (
-  { client, random }: { client: ListClient; random: Random },
+  { client, random }: { client: Pick<ListClient, "query">; random: Random },
   list: Blocklist,
   kind: TargetKind,
 ): Promise<ListSample> => {
-  const ask = (targets: readonly RandomTarget[]): Promise<readonly Asked[]> =>
-    mapConcurrently(targets, AT_ONCE, async (target) => ({ target, answer: await client.query(list, target.prefix) }));
+  const probe = (targets: readonly RandomTarget[]): Promise<readonly Probe[]> =>
+    mapConcurrently(targets, AT_ONCE, async (target) => ({
+      target,
+      response: await client.query(list, target.prefix),
+    }));
   const batch = (size: number): readonly RandomTarget[] =>
     kind === "domain"
       ? []
       : Array.from({ length: size }, (_, n) => randomPublicTarget(kind, n % 2 === 0 ? 0 : 1, random));
 
-  const unlistable = await ask(unlistableTargets(kind, random));
-  const impossible = unlistable.find(({ answer }) => isAnswered(answer));
-  if (impossible !== undefined) return conclude(unlistable, impossible);
+  const unlistable = await probe(unlistableTargets(kind, random));
+  const impossible = unlistable.find(({ response }) => hasEntry(response));
+  if (impossible !== undefined) return summarize(unlistable, impossible);
   const isSmall = (list.budget.queriesPerDay ?? SMALL_BUDGET) < SMALL_BUDGET;
-  const isDropped = unlistable.every(({ answer }) => isTrouble(answer));
-  // Who drops these drops all, and each more would be waited for in vain.
-  const first = isDropped ? [] : await ask(batch(isSmall ? FIRST_SMALL_BUDGET : FIRST));
-  if (!first.some(({ answer }) => isAnswered(answer))) return conclude([...unlistable, ...first], null);
-  const second = await ask(batch(SECOND));
-  return conclude([...unlistable, ...first, ...second], everythingOf(first, second));
+  // A server that drops all of these drops the rest as well; do not wait for every timeout.
+  const isDropped = unlistable.every(({ response }) => isFailure(response));
+  const first = isDropped ? [] : await probe(batch(isSmall ? FIRST_SMALL_BUDGET : FIRST));
+  if (!first.some(({ response }) => hasEntry(response))) return summarize([...unlistable, ...first], null);
+  const second = await probe(batch(SECOND));
+  return summarize([...unlistable, ...first, ...second], findEverything(first, second));
 };
 
-const everythingOf = (first: readonly Asked[], second: readonly Asked[]): Asked | null => {
+const findEverything = (first: readonly Probe[], second: readonly Probe[]): Probe | null => {
   for (const half of [0, 1] as const) {
-    const of = (asked: readonly Asked[]) => asked.filter(({ target }) => target.half === half);
-    const hits = of(second).filter(({ answer }) => isAnswered(answer));
-    const strict = hits.filter(({ answer }) => !isBroad(answer));
-    const isWhole = of([...first, ...second]).every(({ answer }) => isAnswered(answer));
-    const [shown] = strict.length > 0 ? strict : hits;
-    if (shown !== undefined && (strict.length > STRICT_MAX || isWhole)) return shown;
+    const inHalf = (probes: readonly Probe[]) => probes.filter(({ target }) => target.half === half);
+    const hits = inHalf(second).filter(({ response }) => hasEntry(response));
+    const strict = hits.filter(({ response }) => !isBroad(response));
+    const isWhole = inHalf([...first, ...second]).every(({ response }) => hasEntry(response));
+    const [example] = strict.length > 0 ? strict : hits;
+    if (example !== undefined && (strict.length > STRICT_MAX || isWhole)) return example;
   }
   return null;
 };
 
-const conclude = (asked: readonly Asked[], everything: Asked | null): ListSample => {
-  const answers = asked.map(({ answer }) => answer);
-  const troubled = answers.filter(isTrouble);
+const summarize = (probes: readonly Probe[], everything: Probe | null): ListSample => {
+  const responses = probes.map(({ response }) => response);
+  const failures = responses.filter(isFailure);
   return {
-    everything: everything === null ? null : { value: everything.target.value, answer: everything.answer },
-    trouble: troubled.length * 4 >= answers.length * 3 ? (troubled[0] ?? null) : null,
-    isComplete: answers.filter(isAsked).length * 2 > answers.length,
+    everything: everything === null ? null : { value: everything.target.value, response: everything.response },
+    failure: failures.length * 4 >= responses.length * 3 ? (failures[0] ?? null) : null,
+    isComplete: responses.filter(isSent).length * 2 > responses.length,
   };
 };

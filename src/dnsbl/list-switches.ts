@@ -3,18 +3,18 @@ import type { Result } from "../base/errors.ts";
 import { err, ok } from "../base/errors.ts";
 import { type Blocklist, type Catalogue, zoneOf } from "./blocklist.ts";
 
-/** Ids of lists that the operator of this service switches on or off for everybody. */
+/** Ids of lists that the operator of this service enables or disables for everybody. */
 export interface ListSwitches {
   readonly enable: readonly string[];
   readonly disable: readonly string[];
 }
 
-/** Why the switches do not fit the catalogue, for each of the two settings, as sentences. */
+/** What is wrong with each of the two settings, as sentences. */
 export type SwitchProblems = Readonly<Record<keyof ListSwitches, readonly string[]>>;
 
 /**
- * The same catalogue with lists switched on and off; keys must be in it already. Fails for ids that are not in the
- * catalogue, with the nearest one; for a list in both settings; and for one that cannot be asked without a key.
+ * The same catalogue with lists enabled and disabled; apply keys before. Fails for an id that is not in the catalogue
+ * (with the nearest one), for a list in both settings, and for an enabled list without the key that it requires.
  */
 export const applySwitches = (
   catalogue: Catalogue,
@@ -41,5 +41,5 @@ const unknownProblem = (lists: readonly Blocklist[], id: string): string | null 
   const ids = lists.map((list) => list.id);
   if (ids.includes(id)) return null;
   const near = nearestName(id, ids);
-  return `"${id}" is not in the catalogue.${near === null ? " `postwarden blocklist lists` shows all." : ` Did you mean "${near}"?`}`;
+  return `"${id}" is not in the catalogue.${near === null ? " Run `postwarden blocklist lists` to see all." : ` Did you mean "${near}"?`}`;
 };

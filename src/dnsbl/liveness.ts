@@ -1,234 +1,234 @@
 import type { Clock } from "../base/clock.ts";
 import { wait } from "../base/wait.ts";
 import type { Random } from "../base/secrets.ts";
-import type { ListResponse, ListClient, NamePresence, PresenceType } from "./list-client.ts";
+import type { ListClient, ListResponse, PresenceType } from "./list-client.ts";
 import { PRESENCE_TYPES } from "./list-client.ts";
 import type { Blocklist, TargetKind } from "./blocklist.ts";
-import { type ListFinding, judgePositive } from "./list-finding.ts";
-import type { Freshness } from "./freshness.ts";
+import { judgePositive, type ListFinding } from "./list-finding.ts";
+import { ResponseFreshness } from "./freshness.ts";
 import { literalName } from "./query-name.ts";
 import { canaryPrefix } from "./list-sample.ts";
 
 /**
- * Whether a list still answers for itself.
+ * Whether a list responds itself.
  *
- * - `alive`: the list itself gave its positive test point since the time asked about.
- * - `failed`: it did not, and says so; null when the list could not be asked.
- * - `unproven`: only a copy in a resolver's cache says so. At `untilMs` (monotonic) the copy has run out.
+ * - `alive`: the list itself returned its positive test point since the requested time.
+ * - `failed`: the test point is gone; `finding` is null when no query was sent.
+ * - `unproven`: only a cached copy says so. At `untilMs` (monotonic) the copy has expired.
  */
 export type Liveness =
   | { readonly kind: "alive" }
   | { readonly kind: "failed"; readonly finding: ListFinding | null }
   | { readonly kind: "unproven"; readonly untilMs: number };
 
-/** What a list says about a name by another type than A. `undecided`: the type tells nothing on this list, or nobody answered. */
+/** Whether a name exists, by another record type than A. `undecided`: the type does not show it on this list, or no response. */
 export interface Existence {
   readonly kind: "exists" | "absent" | "undecided";
-  /** For an entry that exists: whether the list itself said so now. */
+  /** For an existing name: whether the response came from the list, not from a cache. */
   readonly isFresh: boolean;
   readonly ttlS: number;
 }
 
-/** Proves that lists are alive, and finds out whether a name exists, past the caches of resolvers. */
-export interface LivenessProber {
-  /**
-   * Proves that a list has given its positive test point since `sinceMs` (monotonic). Equal proofs at the same time are
-   * one. The list must have a positive test point of that kind.
-   */
-  prove(list: Blocklist, kind: TargetKind, sinceMs: number): Promise<Liveness>;
-  /**
-   * Asks whether a list has an entry for a name, by types other than A, which reach the list itself. With `isFresh`, an
-   * entry that may come from a cache does not count.
-   */
-  queryExistence(
-    list: Blocklist,
-    kind: TargetKind,
-    name: { readonly prefix: string; readonly isFresh: boolean },
-  ): Promise<Existence>;
-  /**
-   * Asks for the A record again after two seconds. Null when the answer comes from a cache, where its time to live has
-   * become less; else the list itself gave it, as where no caching resolver stands between.
-   */
-  queryLater(list: Blocklist, prefix: string, earlier: Pick<ListResponse, "ttlS">): Promise<ListResponse | null>;
-}
-
-interface ListState {
-  /** Monotonic time at which the list itself gave its test point. */
+/** One list and kind of target, as the methods below pass it on. */
+interface Subject {
+  readonly list: Blocklist;
+  readonly kind: TargetKind;
+  /** Monotonic time at which the list itself returned its test point. */
   aliveMs: number;
   running: Promise<Liveness> | null;
-  /** By group of types: whether it tells existing names from others on this list; absent while that is not known. */
-  readonly tells: Map<string, boolean>;
-  /** Groups whose answer for the test point was NXDOMAIN while the A record may have been a copy. */
-  readonly doubtful: Set<string>;
+  /** By type group: whether the type distinguishes existing names from others on this list; absent while unknown. */
+  readonly isTelling: Map<TypeGroup, boolean>;
+  /** Groups that returned NXDOMAIN for the test point while its A record may have been a cached copy. */
+  readonly doubtful: Set<TypeGroup>;
 }
 
-/** Servers treat all types without records alike, so one speaks for the others. */
-const groupOf = (type: PresenceType): string => (type === "TXT" ? "TXT" : "others");
+/** Servers treat all types without records alike, so one stands for the others. */
+type TypeGroup = "TXT" | "others";
+const groupOf = (type: PresenceType): TypeGroup => (type === "TXT" ? "TXT" : "others");
+
 const UNDECIDED: Existence = { kind: "undecided", isFresh: false, ttlS: 0 };
-const PROOFS_MAX = 3;
-/** After so long a cached copy has at least a second less to live, however it was rounded. */
+const ATTEMPTS_MAX = 3;
+/** After this time the TTL of a cached copy is at least a second lower, however it was rounded. */
 const LATER_MS = 2100;
 const RETRY_MS = 60_000;
 
-export const createLivenessProber = (deps: {
-  client: ListClient;
-  clock: Clock;
-  random: Random;
-  freshness: Freshness;
-}): LivenessProber => {
-  const { client, clock, random, freshness } = deps;
-  const states = new Map<string, ListState>();
+/** Proves that a list itself responds, and finds out whether names exist, without being misled by resolver caches. */
+export class LivenessProber {
+  readonly #client: ListClient;
+  readonly #clock: Clock;
+  readonly #random: Random;
+  readonly #freshness: ResponseFreshness;
+  readonly #subjects = new Map<string, Subject>();
 
-  const stateOf = (list: Blocklist, kind: TargetKind): ListState => {
-    const key = `${list.id} ${kind}`;
-    const state = states.get(key) ?? {
-      aliveMs: Number.NEGATIVE_INFINITY,
-      running: null,
-      tells: new Map<string, boolean>(),
-      doubtful: new Set<string>(),
-    };
-    states.set(key, state);
-    return state;
-  };
+  constructor(client: ListClient, { clock, random }: { readonly clock: Clock; readonly random: Random }) {
+    this.#client = client;
+    this.#clock = clock;
+    this.#random = random;
+    this.#freshness = new ResponseFreshness(clock);
+  }
 
-  /** A type in random order, TXT first: only TXT may have records, which need no comparison. */
-  const typesOf = (list: Blocklist, prefix: string, state: ListState): readonly PresenceType[] => {
-    const nowMs = clock.monotonicMs();
-    const others = PRESENCE_TYPES.filter((type) => type !== "TXT")
-      .map((type) => ({ type, place: random.integer(1 << 16) }))
-      .toSorted((a, b) => a.place - b.place)
-      .map(({ type }) => type);
-    return (["TXT", ...others] as const).filter(
-      (type) =>
-        state.tells.get(groupOf(type)) !== false && freshness.cachedUntilMs(`${list.id} ${prefix} ${type}`) <= nowMs,
-    );
-  };
+  /**
+   * Proves that the list has returned its positive test point since `sinceMs` (monotonic); it must have one of this kind.
+   * Concurrent calls share one attempt.
+   */
+  async prove(list: Blocklist, kind: TargetKind, sinceMs: number): Promise<Liveness> {
+    const subject = this.#subjectOf(list, kind);
+    let proof: Liveness = { kind: "unproven", untilMs: this.#clock.monotonicMs() + RETRY_MS };
+    // An attempt that was already running may have begun too early for this caller.
+    for (let attempts = 0; attempts < ATTEMPTS_MAX; attempts += 1) {
+      if (subject.aliveMs > sinceMs) return { kind: "alive" };
+      const isJoined = subject.running !== null;
+      subject.running ??= this.#attempt(subject, sinceMs).finally(() => {
+        subject.running = null;
+      });
+      proof = await subject.running;
+      if (proof.kind === "failed" || !isJoined) return proof;
+    }
+    return subject.aliveMs > sinceMs ? { kind: "alive" } : proof;
+  }
 
-  const askType = async (list: Blocklist, kind: TargetKind, prefix: string, type: PresenceType): Promise<Existence> => {
-    const startedMs = clock.monotonicMs();
-    const seen = await client.queryPresence(list, prefix, type);
-    if (seen.kind === "unknown") return UNDECIDED;
-    if (seen.kind === "absent") return { kind: "absent", isFresh: false, ttlS: seen.ttlS };
-    const afterMs = freshness.see(`${list.id} ${prefix} ${type}`, seen.ttlS);
-    const { ttlS } = seen;
-    if (seen.kind === "records") return { kind: "exists", isFresh: afterMs >= startedMs, ttlS };
-    const other: NamePresence = await client.queryPresence(list, canaryPrefix(kind, random), type);
-    if (other.kind === "absent") return { kind: "exists", isFresh: ttlS >= other.ttlS - 1, ttlS };
-    if (other.kind !== "unknown") stateOf(list, kind).tells.set(groupOf(type), false);
-    return UNDECIDED;
-  };
-
-  /** The A record was fresh: what other types say of the same name shows what they are worth. */
-  const learn = async (list: Blocklist, kind: TargetKind, prefix: string): Promise<void> => {
-    const state = stateOf(list, kind);
-    for (const group of state.doubtful) state.tells.set(group, false);
-    state.doubtful.clear();
-    const unlearned = typesOf(list, prefix, state).filter((type) => !state.tells.has(groupOf(type)));
-    const wanted = unlearned.filter(
-      (type, n) => unlearned.findIndex((other) => groupOf(other) === groupOf(type)) === n,
-    );
-    await Promise.all(
-      wanted.map(async (type) => {
-        const { kind: existence } = await askType(list, kind, prefix, type);
-        if (existence !== "undecided") state.tells.set(groupOf(type), existence === "exists");
-      }),
-    );
-  };
-
-  const pastCaches = async (
+  /**
+   * Queries whether a list has an entry for a name, by record types that are not cached. With `isFresh`, only a response
+   * of the list itself counts as existing.
+   */
+  async queryExistence(
     list: Blocklist,
     kind: TargetKind,
-    prefix: string,
-    value: string,
-  ): Promise<Liveness | null> => {
-    const state = stateOf(list, kind);
-    for (const type of typesOf(list, prefix, state)) {
-      if (state.tells.get(groupOf(type)) === false || state.doubtful.has(groupOf(type))) continue;
-      const existence = await askType(list, kind, prefix, type);
-      if (existence.kind === "exists") {
-        state.tells.set(groupOf(type), true);
-        if (existence.isFresh) return { kind: "alive" };
-      }
-      if (existence.kind === "absent") {
-        if (state.tells.get(groupOf(type)) === true) return { kind: "failed", finding: goneFinding(value) };
-        state.doubtful.add(groupOf(type));
-      }
+    { prefix, isFresh }: { readonly prefix: string; readonly isFresh: boolean },
+  ): Promise<Existence> {
+    const subject = this.#subjectOf(list, kind);
+    for (const type of this.#usableTypes(subject, prefix).slice(0, 2)) {
+      const existence = await this.#queryType(subject, prefix, type);
+      if (existence.kind === "exists" && (existence.isFresh || !isFresh)) return existence;
+      // NXDOMAIN counts only for a type that is known to find entries.
+      if (existence.kind === "absent" && subject.isTelling.get(groupOf(type)) === true) return existence;
     }
-    return null;
-  };
+    return UNDECIDED;
+  }
 
-  const queryLater: LivenessProber["queryLater"] = async (list, prefix, { ttlS }) => {
-    await wait(clock, LATER_MS);
-    const later = await client.query(list, prefix);
+  /**
+   * Queries the A record again after two seconds. Null when the response is a cached copy (its TTL is lower); otherwise
+   * the list itself sent it, as without a caching resolver in between.
+   */
+  async queryLater(
+    list: Blocklist,
+    prefix: string,
+    { ttlS }: Pick<ListResponse, "ttlS">,
+  ): Promise<ListResponse | null> {
+    await wait(this.#clock, LATER_MS);
+    const later = await this.#client.query(list, prefix);
     return later.decoded.outcome !== "listed" || later.ttlS >= ttlS ? later : null;
-  };
+  }
 
-  const attempt = async (list: Blocklist, kind: TargetKind, sinceMs: number): Promise<Liveness> => {
-    const state = stateOf(list, kind);
-    const startedMs = clock.monotonicMs();
+  #subjectOf(list: Blocklist, kind: TargetKind): Subject {
+    const key = `${list.id} ${kind}`;
+    const subject = this.#subjects.get(key) ?? {
+      ...{ list, kind, aliveMs: Number.NEGATIVE_INFINITY, running: null },
+      isTelling: new Map<TypeGroup, boolean>(),
+      doubtful: new Set<TypeGroup>(),
+    };
+    this.#subjects.set(key, subject);
+    return subject;
+  }
+
+  async #attempt(subject: Subject, sinceMs: number): Promise<Liveness> {
+    const { list, kind } = subject;
+    const startedMs = this.#clock.monotonicMs();
     const point = list.testPoints[kind]?.positive[0];
     if (point === undefined) throw new Error(`${list.id} has no test point for ${kind}.`);
     const prefix = literalName({ kind, value: point.value }) ?? point.value;
-    const answer = await client.query(list, prefix);
-    const finding = judgePositive(point, answer);
+    const response = await this.#client.query(list, prefix);
+    const finding = judgePositive(point, response);
     if (finding?.state !== "healthy") return { kind: "failed", finding };
-    const afterMs = freshness.see(`${list.id} ${prefix} A`, answer.ttlS);
-    state.aliveMs = Math.max(state.aliveMs, afterMs);
-    if (afterMs >= startedMs) await learn(list, kind, prefix);
-    if (state.aliveMs >= sinceMs) return { kind: "alive" };
-    const proof = await pastCaches(list, kind, prefix, point.value);
-    if (proof?.kind === "alive") state.aliveMs = Math.max(state.aliveMs, startedMs);
+    const sentAfterMs = this.#freshness.observe(`${list.id} ${prefix} A`, response.ttlS);
+    subject.aliveMs = Math.max(subject.aliveMs, sentAfterMs);
+    if (sentAfterMs >= startedMs) await this.#learnTypes(subject, prefix);
+    if (subject.aliveMs >= sinceMs) return { kind: "alive" };
+
+    const proof = await this.#proveByOtherTypes(subject, prefix, point.value);
+    if (proof?.kind === "alive") subject.aliveMs = Math.max(subject.aliveMs, startedMs);
     if (proof !== null) return proof;
-    const later = await queryLater(list, prefix, answer);
-    if (later !== null) {
-      const laterFinding = judgePositive(point, later);
-      if (laterFinding?.state !== "healthy") return { kind: "failed", finding: laterFinding };
-      state.aliveMs = Math.max(state.aliveMs, startedMs);
-      await learn(list, kind, prefix);
-      return { kind: "alive" };
+
+    const later = await this.queryLater(list, prefix, response);
+    if (later === null) {
+      return {
+        kind: "unproven",
+        untilMs: this.#clock.monotonicMs() + (response.ttlS > 0 ? response.ttlS * 1000 : RETRY_MS),
+      };
     }
-    return { kind: "unproven", untilMs: clock.monotonicMs() + (answer.ttlS > 0 ? answer.ttlS * 1000 : RETRY_MS) };
-  };
+    const laterFinding = judgePositive(point, later);
+    if (laterFinding?.state !== "healthy") return { kind: "failed", finding: laterFinding };
+    subject.aliveMs = Math.max(subject.aliveMs, startedMs);
+    await this.#learnTypes(subject, prefix);
+    return { kind: "alive" };
+  }
 
-  const proveOnce = (list: Blocklist, kind: TargetKind, sinceMs: number): Promise<Liveness> => {
-    const state = stateOf(list, kind);
-    state.running ??= attempt(list, kind, sinceMs).finally(() => {
-      state.running = null;
-    });
-    return state.running;
-  };
-
-  return {
-    queryLater,
-
-    async prove(list, kind, sinceMs) {
-      const state = stateOf(list, kind);
-      let proof: Liveness = { kind: "unproven", untilMs: clock.monotonicMs() + RETRY_MS };
-      // A proof that was under way may have begun too early for this caller.
-      for (let proofs = 0; proofs < PROOFS_MAX; proofs += 1) {
-        if (state.aliveMs > sinceMs) return { kind: "alive" };
-        const isJoined = state.running !== null;
-        proof = await proveOnce(list, kind, sinceMs);
-        if (proof.kind === "failed" || !isJoined) return proof;
+  async #proveByOtherTypes(subject: Subject, prefix: string, value: string): Promise<Liveness | null> {
+    const { isTelling, doubtful } = subject;
+    for (const type of this.#usableTypes(subject, prefix)) {
+      const group = groupOf(type);
+      if (isTelling.get(group) === false || doubtful.has(group)) continue;
+      const existence = await this.#queryType(subject, prefix, type);
+      if (existence.kind === "exists") {
+        isTelling.set(group, true);
+        if (existence.isFresh) return { kind: "alive" };
       }
-      return state.aliveMs > sinceMs ? { kind: "alive" } : proof;
-    },
-
-    async queryExistence(list, kind, { prefix, isFresh }) {
-      const state = stateOf(list, kind);
-      for (const type of typesOf(list, prefix, state).slice(0, 2)) {
-        const existence = await askType(list, kind, prefix, type);
-        if (existence.kind === "exists" && (existence.isFresh || !isFresh)) return existence;
-        // NXDOMAIN counts where the type is known to find entries.
-        if (existence.kind === "absent" && state.tells.get(groupOf(type)) === true) return existence;
+      if (existence.kind === "absent") {
+        if (isTelling.get(group) === true) return { kind: "failed", finding: goneFinding(value) };
+        doubtful.add(group);
       }
-      return UNDECIDED;
-    },
-  };
-};
+    }
+    return null;
+  }
+
+  /** After a fresh A record: what the other types say about the same name shows which of them are reliable. */
+  async #learnTypes(subject: Subject, prefix: string): Promise<void> {
+    const { isTelling, doubtful } = subject;
+    for (const group of doubtful) isTelling.set(group, false);
+    doubtful.clear();
+    const unknown = this.#usableTypes(subject, prefix).filter((type) => !isTelling.has(groupOf(type)));
+    const onePerGroup = unknown.filter(
+      (type, at) => unknown.findIndex((other) => groupOf(other) === groupOf(type)) === at,
+    );
+    await Promise.all(
+      onePerGroup.map(async (type) => {
+        const { kind } = await this.#queryType(subject, prefix, type);
+        if (kind !== "undecided") isTelling.set(groupOf(type), kind === "exists");
+      }),
+    );
+  }
+
+  /** Types that may tell and are not cached: TXT first, because only TXT may have records, then the others at random. */
+  #usableTypes({ list, isTelling }: Subject, prefix: string): readonly PresenceType[] {
+    const nowMs = this.#clock.monotonicMs();
+    const others = PRESENCE_TYPES.filter((type) => type !== "TXT")
+      .map((type) => ({ type, order: this.#random.integer(1 << 16) }))
+      .toSorted((a, b) => a.order - b.order)
+      .map(({ type }) => type);
+    return (["TXT", ...others] as const).filter(
+      (type) =>
+        isTelling.get(groupOf(type)) !== false &&
+        this.#freshness.cachedUntilMs(`${list.id} ${prefix} ${type}`) <= nowMs,
+    );
+  }
+
+  async #queryType({ list, kind, isTelling }: Subject, prefix: string, type: PresenceType): Promise<Existence> {
+    const startedMs = this.#clock.monotonicMs();
+    const presence = await this.#client.queryPresence(list, prefix, type);
+    if (presence.kind === "unknown") return UNDECIDED;
+    const { ttlS } = presence;
+    if (presence.kind === "absent") return { kind: "absent", isFresh: false, ttlS };
+    const sentAfterMs = this.#freshness.observe(`${list.id} ${prefix} ${type}`, ttlS);
+    if (presence.kind === "records") return { kind: "exists", isFresh: sentAfterMs >= startedMs, ttlS };
+    const random = await this.#client.queryPresence(list, canaryPrefix(kind, this.#random), type);
+    if (random.kind === "absent") return { kind: "exists", isFresh: ttlS >= random.ttlS - 1, ttlS };
+    if (random.kind !== "unknown") isTelling.set(groupOf(type), false);
+    return UNDECIDED;
+  }
+}
 
 const goneFinding = (value: string): ListFinding => ({
   state: "silent",
-  reason: `The list no longer has its own test entry ${value}; what your resolver still answers comes from its cache.`,
-  remedy: "The list was emptied or ended, or it does not serve this resolver any more: ask its operator.",
+  reason: `The list no longer has its own test point ${value}; your resolver still returns it from its cache.`,
+  remedy: "The list was emptied or shut down, or it no longer serves your resolver. Contact the operator of the list.",
 });

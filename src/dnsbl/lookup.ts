@@ -1,123 +1,128 @@
 import type { Clock } from "../base/clock.ts";
-import { type ListClient, queryTarget } from "./list-client.ts";
 import type { Blocklist } from "./blocklist.ts";
-import type { ChangeConfirmer } from "./change-confirmer.ts";
+import type { ChangeConfirmer, ConfirmedResponse } from "./change-confirmer.ts";
 import type { Listing } from "./decode.ts";
 import type { DnsblHealth, ListHealth } from "./health.ts";
 import { mapConcurrently } from "../base/wait.ts";
+import type { ListClient } from "./list-client.ts";
 import { isProvable } from "./list-test.ts";
-import type { RegistrableDomain, Target } from "./query-name.ts";
+import type { QueryForms, RegistrableDomain, Target } from "./query-name.ts";
 import { formQueries } from "./query-name.ts";
 
 /**
- * What one list says about one target, in a form that may be kept and shown: keys are masked.
+ * The result of one list for one target, in a form that may be stored and shown: keys are masked.
  *
- * `listed` and `not_listed` are knowledge. `unproven`: the list has no test point of the target's kind, so its "not
- * listed" proves nothing; it leaves what was known before as it was, as `refused` and `failed` leave what was known before as it was. `skipped`: the
- * list does not apply (another kind, no key).
+ * Only `listed` and `not_listed` change what is known about the target. `unproven`: the list has no test point of this
+ * kind, so its "not listed" proves nothing. `skipped`: the list does not apply (another kind, no key).
  */
 export interface ListOutcome {
   readonly list: string;
   readonly outcome: "listed" | "not_listed" | "unproven" | "refused" | "failed" | "skipped";
-  /** Filled exactly when listed. */
+  /** Non-empty exactly when listed. */
   readonly listings: readonly Listing[];
-  /** The A records as they came, whatever they mean. */
+  /** The A records as received. */
   readonly returnCodes: readonly string[];
-  /** What the list wrote about the listing (TXT). */
+  /** The list's explanation (TXT). */
   readonly text: string | null;
-  /** The names asked for. */
   readonly queryNames: readonly string[];
-  /** Why it is refused, failed or skipped, as a sentence; else null. */
+  /** Why the list refused, failed or was skipped, as a sentence. */
   readonly reason: string | null;
   /** What may help against a refusal. */
   readonly remedy: string | null;
   readonly checkedAtMs: number;
-  /** When the list can confirm what it could not confirm now; null when nothing waits for that. */
+  /** When an unconfirmed change can be confirmed; null for any other outcome. */
   readonly retryAtMs: number | null;
 }
 
 export interface CheckOptions {
   /**
-   * The listing ids by which the target was on this catalogue's lists at the last check, none for a new target. With it,
-   * a change is confirmed before it is believed: asked again, together with a test point that must say the opposite.
+   * The listing ids of the last check of this target, empty for a new target. When given, a change is confirmed by
+   * further queries before it is reported.
    */
   readonly previous?: readonly string[];
-  /** Listing ids whose coming and going is no change. They are in the outcome all the same. */
+  /** Listing ids whose appearance or removal needs no confirmation. They are reported all the same. */
   readonly muted?: readonly string[];
   readonly signal?: AbortSignal;
 }
 
-export interface DnsblLookup {
-  /** Asks one list about one target. Never rejects for anything that the list, the network or the target's text does. */
-  check(target: Target, list: Blocklist, options?: CheckOptions): Promise<ListOutcome>;
-  /** Asks all these lists, some at a time; one outcome a list, in their order. */
-  checkAll(target: Target, lists: readonly Blocklist[], options?: CheckOptions): Promise<readonly ListOutcome[]>;
-}
-
-/** How many lists are asked at once about one target. */
+/** How many lists are queried at once about one target. */
 const LISTS_AT_ONCE = 16;
 
-export const createDnsblLookup = (deps: {
-  client: ListClient;
-  health: DnsblHealth;
-  confirmer: ChangeConfirmer;
-  clock: Clock;
-  registrableDomain: RegistrableDomain;
-}): DnsblLookup => {
-  const { client, health, confirmer, clock, registrableDomain } = deps;
+/** Looks up targets in lists. */
+export class DnsblLookup {
+  readonly #clock: Clock;
+  readonly #client: ListClient;
+  readonly #health: DnsblHealth;
+  readonly #confirmer: ChangeConfirmer;
+  readonly #registrableDomain: RegistrableDomain;
 
-  const check = async (target: Target, list: Blocklist, options: CheckOptions = {}): Promise<ListOutcome> => {
-    const conclude = (result: Partial<ListOutcome> & Pick<ListOutcome, "outcome">): ListOutcome => ({
-      ...NOTHING,
-      list: list.id,
-      checkedAtMs: clock.nowMs(),
-      ...result,
-    });
-    const forms = formQueries(target, list, registrableDomain);
-    if (!forms.ok) return conclude({ outcome: "skipped", reason: forms.error.problem });
-    const { kind, prefixes } = forms.value;
-    const known = await health.ensureFresh(list, kind);
-    const trouble = troubleOf(known);
-    if (trouble !== null) return conclude(trouble);
+  constructor(
+    { clock, registrableDomain }: { readonly clock: Clock; readonly registrableDomain: RegistrableDomain },
+    { client, health, confirmer }: { client: ListClient; health: DnsblHealth; confirmer: ChangeConfirmer },
+  ) {
+    this.#clock = clock;
+    this.#registrableDomain = registrableDomain;
+    this.#client = client;
+    this.#health = health;
+    this.#confirmer = confirmer;
+  }
 
-    const askOnce = () => queryTarget(client, list, { prefixes, signal: options.signal });
-    const first = await askOnce();
-    const { previous, muted, signal } = options;
-    const answer =
-      previous === undefined
-        ? { ...first, retryAtMs: null }
-        : await confirmer.confirm({ list, kind, previous, muted, prefixes, first, queryAgain: askOnce, signal });
-    const { decoded, queryNames, returnCodes, prefix } = answer;
-    health.recordOutcome(list, kind, decoded);
-    // Monotonic and wall time differ by a constant that only the clock knows.
-    const retryAtMs = answer.retryAtMs === null ? null : clock.nowMs() + answer.retryAtMs - clock.monotonicMs();
-    const evidence = { queryNames, returnCodes, retryAtMs };
+  /** Looks up a target in every list, some at a time; one outcome per list, in their order. */
+  checkAll(target: Target, lists: readonly Blocklist[], options?: CheckOptions): Promise<readonly ListOutcome[]> {
+    return mapConcurrently(lists, LISTS_AT_ONCE, (list) => this.check(target, list, options));
+  }
+
+  /** Looks up a target in one list. Never rejects for anything that the list, the network or the target's text does. */
+  async check(target: Target, list: Blocklist, options: CheckOptions = {}): Promise<ListOutcome> {
+    const forms = formQueries(target, list, this.#registrableDomain);
+    if (!forms.ok) return this.#outcome(list, { outcome: "skipped", reason: forms.error.problem });
+    const { kind } = forms.value;
+    const unusable = unusableOutcome(await this.#health.ensureFresh(list, kind));
+    if (unusable !== null) return this.#outcome(list, unusable);
+    const response = await this.#queryConfirmed(list, forms.value, options);
+    const { decoded, queryNames, returnCodes, prefix } = response;
+    this.#health.recordResponse(list, kind, decoded);
+    const evidence = { queryNames, returnCodes, retryAtMs: this.#wallTime(response.retryAtMs) };
     switch (decoded.outcome) {
       case "refused":
-        return conclude({ outcome: "refused", reason: decoded.reason, remedy: decoded.remedy, ...evidence });
+        return this.#outcome(list, { outcome: "refused", reason: decoded.reason, remedy: decoded.remedy, ...evidence });
       case "failed":
-        return conclude({ outcome: "failed", reason: decoded.reason, ...evidence });
+        return this.#outcome(list, { outcome: "failed", reason: decoded.reason, ...evidence });
       case "not_listed": {
-        // Looked at again: another question may have shown in between that the list cannot be believed.
-        const now = health.of(list, kind);
-        if (now.state === "healthy") return conclude({ outcome: "not_listed", ...evidence });
-        const outcome = now.state === "unknown" && !isProvable(list, kind) ? "unproven" : "failed";
-        return conclude({ outcome, reason: now.reason, remedy: now.remedy, ...evidence });
+        // A concurrent query may have shown that the list is unreliable.
+        const { state, reason, remedy } = this.#health.of(list, kind);
+        if (state === "healthy") return this.#outcome(list, { outcome: "not_listed", ...evidence });
+        const outcome = state === "unknown" && !isProvable(list, kind) ? "unproven" : "failed";
+        return this.#outcome(list, { outcome, reason, remedy, ...evidence });
       }
       case "listed": {
-        const text = await client.queryText(list, prefix, options.signal);
-        return conclude({ outcome: "listed", listings: decoded.listings, text, ...evidence });
+        const text = await this.#client.queryText(list, prefix, options.signal);
+        return this.#outcome(list, { outcome: "listed", listings: decoded.listings, text, ...evidence });
       }
       default:
         return decoded satisfies never;
     }
-  };
+  }
 
-  return {
-    check,
-    checkAll: (target, lists, options) => mapConcurrently(lists, LISTS_AT_ONCE, (list) => check(target, list, options)),
-  };
-};
+  async #queryConfirmed(
+    list: Blocklist,
+    { kind, prefixes }: QueryForms,
+    { previous, muted, signal }: CheckOptions,
+  ): Promise<ConfirmedResponse> {
+    const first = await this.#client.queryTarget(list, prefixes, signal);
+    return previous === undefined
+      ? { ...first, retryAtMs: null }
+      : this.#confirmer.confirm({ list, kind, previous, muted, prefixes, first, signal });
+  }
+
+  #outcome(list: Blocklist, result: Partial<ListOutcome> & Pick<ListOutcome, "outcome">): ListOutcome {
+    return { ...NOTHING, list: list.id, checkedAtMs: this.#clock.nowMs(), ...result };
+  }
+
+  #wallTime(monotonicMs: number | null): number | null {
+    return monotonicMs === null ? null : this.#clock.nowMs() + monotonicMs - this.#clock.monotonicMs();
+  }
+}
 
 const NOTHING = {
   listings: [],
@@ -129,8 +134,8 @@ const NOTHING = {
   retryAtMs: null,
 } as const;
 
-/** A list in trouble is not asked: it could only mislead, and being asked in vain is what operators refuse for. */
-const troubleOf = ({
+/** An unhealthy list is not queried: its response would be unreliable, and operators block for useless queries. */
+const unusableOutcome = ({
   state,
   reason,
   remedy,

@@ -1,39 +1,41 @@
 import { isIP } from "node:net";
+import ipaddr from "ipaddr.js";
 import type { Result } from "../base/errors.ts";
 import { err, ok } from "../base/errors.ts";
 import { normalizeName } from "../net/dns-name.ts";
+import { reverseLabels } from "../net/reverse-name.ts";
 import type { Blocklist, TargetKind } from "./blocklist.ts";
 import { zoneOf } from "./blocklist.ts";
 import { ipv4Number } from "./code-match.ts";
 
-/** What is looked up: an address without a zone index, or a domain in A-labels. */
+/** What is looked up: an IP address without a zone index, or a domain in A-labels. */
 export interface Target {
   readonly kind: TargetKind;
   readonly value: string;
 }
 
-/** The public suffix and one label more, for a domain in A-labels; null when there is none. */
+/** The registrable domain (public suffix plus one label) of a domain in A-labels; null when there is none. */
 export type RegistrableDomain = (domain: string) => string | null;
 
-/** Why a list is not asked about a target. `problem` is a sentence. */
+/** Why a list does not apply to a target. `problem` is a sentence. */
 export interface Skipped {
   readonly kind: "kind_not_listed" | "key_missing" | "no_registrable_domain" | "name_too_long" | "invalid_target";
   readonly problem: string;
 }
 
-/** What of a target is put before the zone of a list, once for each name to ask. */
+/** The names to query for a target, without the zone. */
 export interface QueryForms {
-  /** The kind that is really asked about: an IPv4-mapped IPv6 address is IPv4. */
+  /** The kind that is queried: an IPv4-mapped IPv6 address is IPv4. */
   readonly kind: TargetKind;
   readonly prefixes: readonly string[];
 }
 
-/** 255 octets on the wire (RFC 1035 §2.3.4) are 253 characters in writing. */
+/** 255 octets on the wire (RFC 1035 §2.3.4) are 253 characters as text. */
 const NAME_CHARACTERS_MAX = 253;
 
 /**
- * Forms the names by which a list is asked about a target (RFC 5782 §2.1, §2.4, §3.1): octets or nibbles in reverse order,
- * a domain as the list's `domainForm` says. Fails when the list does not apply to the target.
+ * Forms the query names of a target (RFC 5782 §2.1, §2.4, §3.1): octets or nibbles in reverse order, a domain according
+ * to the list's `domainForm`. Fails when the list does not apply to the target.
  */
 export const formQueries = (
   target: Target,
@@ -41,29 +43,31 @@ export const formQueries = (
   registrableDomain: RegistrableDomain,
 ): Result<QueryForms, Skipped> => {
   const zone = zoneOf(list);
-  if (zone === null) return skip("key_missing", `${list.name} can only be asked with a key.`);
+  if (zone === null) return skip("key_missing", `${list.name} requires a key.`);
   const { kind, value } = unmapped(target);
-  if (!list.kinds.includes(kind)) return skip("kind_not_listed", `${list.name} has no entries of the kind ${kind}.`);
+  if (!list.kinds.includes(kind)) return skip("kind_not_listed", `${list.name} has no ${kind} entries.`);
   const literal = literalName({ kind, value });
-  if (literal === null) return skip("invalid_target", `"${value}" is not of the kind ${kind}.`);
+  if (literal === null) return skip("invalid_target", `"${value}" is not a valid ${kind} value.`);
   const prefixes = kind === "domain" ? domainForms(literal, list, registrableDomain) : [literal];
-  if (prefixes.length === 0) return skip("no_registrable_domain", `"${value}" is not below a public suffix.`);
-  const askable = prefixes.filter((prefix) => prefix.length + 1 + zone.length <= NAME_CHARACTERS_MAX);
-  if (askable.length === 0)
-    return skip("name_too_long", `The name to ask for would be longer than ${NAME_CHARACTERS_MAX} octets.`);
-  return ok({ kind, prefixes: askable });
+  if (prefixes.length === 0) return skip("no_registrable_domain", `"${value}" has no registrable domain.`);
+  const valid = prefixes.filter((prefix) => prefix.length + 1 + zone.length <= NAME_CHARACTERS_MAX);
+  if (valid.length === 0)
+    return skip("name_too_long", `The query name would be longer than ${NAME_CHARACTERS_MAX} characters.`);
+  return ok({ kind, prefixes: valid });
 };
 
 /**
- * A target in the form that stands before a zone, without any change of kind: also `::ffff:7f00:2` as nibbles, which
- * lists of IPv6 addresses keep as test point (RFC 5782 §5). Null when the text is not of its kind.
+ * The query name of a target without the zone, and without a change of kind: also `::ffff:7f00:2` as nibbles, the test
+ * point of IPv6 lists (RFC 5782 §5). Null when the text is not of its kind.
  */
 export const literalName = ({ kind, value }: Target): string | null => {
   switch (kind) {
     case "ipv4":
-      return ipv4Number(value) === null ? null : value.split(".").toReversed().join(".");
-    case "ipv6":
-      return ipv6Groups(value)?.join("").split("").toReversed().join(".") ?? null;
+      return ipv4Number(value) === null ? null : reverseLabels(value);
+    case "ipv6": {
+      const plain = plainIpv6(value);
+      return plain === null ? null : reverseLabels(plain);
+    }
     case "domain":
       return domainName(value);
     default:
@@ -73,32 +77,21 @@ export const literalName = ({ kind, value }: Target): string | null => {
 
 const skip = (kind: Skipped["kind"], problem: string) => err({ kind, problem });
 
-/** Address lists keep IPv4 only under its own form, however a connection came (RFC 4291 §2.5.5.2). */
+/** Lists have IPv4 addresses only as IPv4, never in the IPv4-mapped form (RFC 4291 §2.5.5.2). */
 const unmapped = (target: Target): Target => {
-  const groups = target.kind === "ipv6" ? ipv6Groups(target.value) : null;
-  if (groups === null || groups.slice(0, 6).join("") !== "00000000000000000000ffff") return target;
-  const octets = groups.slice(6).flatMap((group) => [group.slice(0, 2), group.slice(2)]);
-  return { kind: "ipv4", value: octets.map((octet) => Number.parseInt(octet, 16)).join(".") };
+  const plain = target.kind === "ipv6" ? plainIpv6(target.value) : null;
+  const address = plain === null ? null : ipaddr.process(plain);
+  return address?.kind() === "ipv4" ? { kind: "ipv4", value: address.toString() } : target;
 };
 
-/** Eight groups of four lower-case digits; null for what is no IPv6 address, a zone index included. */
-const ipv6Groups = (value: string): readonly string[] | null => {
-  if (isIP(value) !== 6 || value.includes("%")) return null;
-  const [head = "", tail] = hexOnly(value).split("::");
-  const left = head === "" ? [] : head.split(":");
-  const right = tail === undefined || tail === "" ? [] : tail.split(":");
-  const zeros = Array.from({ length: 8 - left.length - right.length }, () => "0");
-  return [...left, ...zeros, ...right].map((group) => group.toLowerCase().padStart(4, "0"));
-};
+/**
+ * An IPv6 address without a zone index, else null. ipaddr.js reads the deprecated form `::192.0.2.1` (RFC 4291 §2.5.5.1) as
+ * an IPv4-mapped address; with one group more it does not.
+ */
+const plainIpv6 = (value: string): string | null =>
+  isIP(value) === 6 && !value.includes("%") ? value.replace(/^::(?=\d+\.)/, "::0:") : null;
 
-/** The same address with a dotted ending (RFC 4291 §2.2) written as two groups. */
-const hexOnly = (value: string): string =>
-  value.replace(/(\d+)\.(\d+)\.(\d+)\.(\d+)$/, (_, ...octets: string[]) => {
-    const [a = 0, b = 0, c = 0, d = 0] = octets.slice(0, 4).map(Number);
-    return `${(a * 256 + b).toString(16)}:${(c * 256 + d).toString(16)}`;
-  });
-
-/** A digits-only last label would be an address, of which a domain list must not be asked. */
+/** A name whose last label is all digits would be an address, which domain lists must not be queried for. */
 const domainName = (value: string): string | null => {
   const name = normalizeName(value);
   return name === undefined || name === "." || /(^|\.)\d+$/.test(name) ? null : name;
