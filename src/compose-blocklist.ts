@@ -16,7 +16,7 @@ import { createCheckScheduler } from "./blocklist/check-scheduler.ts";
 import { createRangeChecks } from "./blocklist/range-check.ts";
 import { createRangeStore } from "./blocklist/range-store.ts";
 import { createBlocklistStore } from "./blocklist/store.ts";
-import { createTargets, type TargetsDeps } from "./blocklist/targets.ts";
+import { createTargets } from "./blocklist/targets.ts";
 import { createUsabilityStore } from "./blocklist/usability-store.ts";
 import { createUsability } from "./blocklist/usability.ts";
 import type { Log } from "./base/log.ts";
@@ -28,6 +28,7 @@ import { type Catalogue, isEnabled } from "./dnsbl/blocklist.ts";
 import { type BudgetLedger, createDnsblPacing } from "./dnsbl/budget.ts";
 import { createDnsbl, type Dnsbl } from "./dnsbl/dnsbl.ts";
 import type { NotificationsStore } from "./notifications/store.ts";
+import type { WebhookUrls } from "./webhooks/webhook-urls.ts";
 import { organisationalDomain } from "./mail/organisational-domain.ts";
 
 /** The catalogue in force, and lookups that can wait their turn: what monitoring and the command line ask with. */
@@ -51,15 +52,13 @@ export interface BlocklistParts {
   readonly db: Db;
   readonly log: Log;
   readonly platform: Platform;
-  readonly turnOnUrl: TargetsDeps["turnOnUrl"];
-  readonly isUrlOff: TargetsDeps["isUrlOff"];
-  readonly moveDeliveries: TargetsDeps["moveDeliveries"];
+  readonly urls: WebhookUrls;
   readonly notifications: NotificationsUse;
 }
 
 /** Blocklist monitoring: targets, checks and their timetable. */
 export const composeBlocklist = (parts: BlocklistParts) => {
-  const { config, db, log, platform, turnOnUrl, isUrlOff, moveDeliveries, notifications } = parts;
+  const { config, db, log, platform, urls, notifications } = parts;
   const { clock } = platform;
   const { blocklistRetentionDays: retentionDays } = config;
   const mailer = mailerOf(config);
@@ -82,7 +81,7 @@ export const composeBlocklist = (parts: BlocklistParts) => {
   const known = catalogue.lists;
   const muting = createMuting({ store, ranges, listings, announce, lists: known, clock });
   const targets = createTargets({
-    ...{ db, store, ranges, listings, muting, lists: known, turnOnUrl, isUrlOff, moveDeliveries, clock, hasMail },
+    ...{ db, store, ranges, listings, muting, lists: known, urls, clock, hasMail },
     recipientDomains: config.notifyDomains,
   });
   const rangeChecks = createRangeChecks({ db, store, ranges, monitor, clock });

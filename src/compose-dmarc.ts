@@ -1,3 +1,4 @@
+import type { WebhookUrls } from "./webhooks/webhook-urls.ts";
 import type { Log } from "./base/log.ts";
 import type { Platform } from "./compose-engine.ts";
 import { composeHealth } from "./compose-health.ts";
@@ -24,7 +25,7 @@ import { createDomainCheck } from "./dmarc/domains/domain-check.ts";
 import { createDomainRoutes } from "./dmarc/domains/domain-routes.ts";
 import { createReportAuthorStore } from "./dmarc/domains/report-author-store.ts";
 import { createDomainStore } from "./dmarc/domains/domain-store.ts";
-import { createDomains, type DomainsDeps } from "./dmarc/domains/domains.ts";
+import { createDomains } from "./dmarc/domains/domains.ts";
 import { createIngest, IMPORT_PACE } from "./dmarc/ingest/ingest.ts";
 import { createCountStore } from "./dmarc/ingest/count-store.ts";
 import { createIngestionWorker } from "./dmarc/ingest/ingestion-worker.ts";
@@ -68,9 +69,7 @@ export interface DmarcParts {
   readonly baseUrl: string;
   readonly guard: Guard;
   readonly rules: UrlPolicy;
-  readonly turnOnUrl: DomainsDeps["turnOnUrl"];
-  readonly isUrlOff: DomainsDeps["isUrlOff"];
-  readonly moveDeliveries: DomainsDeps["moveDeliveries"];
+  readonly urls: WebhookUrls;
   readonly defaultRecipients: AlertRaiserDeps["defaultRecipients"];
 }
 
@@ -105,20 +104,7 @@ export const composeImport = (db: Db, { clock, resolver }: Pick<Platform, "clock
 
 /** DMARC monitoring: domains and their checks, reports and what is read in them, alerts. */
 export const composeDmarc = (parts: DmarcParts) => {
-  const {
-    config,
-    db,
-    log,
-    platform,
-    freshResolver,
-    baseUrl,
-    guard,
-    rules,
-    turnOnUrl,
-    isUrlOff,
-    moveDeliveries,
-    defaultRecipients,
-  } = parts;
+  const { config, db, log, platform, freshResolver, baseUrl, guard, rules, urls, defaultRecipients } = parts;
   const { clock, resolver } = platform;
   const { reportHost } = config;
   const mailer = mailerOf(config);
@@ -131,7 +117,7 @@ export const composeDmarc = (parts: DmarcParts) => {
   const check = createDomainCheck({ resolver: freshResolver, clock, reportHost });
   const mailHost = mailHostOf(config);
   const domains = createDomains({
-    ...{ db, store, check, raise, turnOnUrl, isUrlOff, moveDeliveries, clock, hasMail, reportHost, mailHost },
+    ...{ db, store, check, raise, urls, clock, hasMail, reportHost, mailHost },
     recipientDomains: config.notifyDomains,
   });
   const checkPasses = createScheduledChecks({ db, store, domains, clock, log });

@@ -1,12 +1,12 @@
 import type { Log } from "./base/log.ts";
 import type { TargetRow } from "./blocklist/store.ts";
-import { composeUrls } from "./compose.ts";
 import { composeBlocklist } from "./compose-blocklist.ts";
 import type { Platform } from "./compose-engine.ts";
 import type { Config } from "./config.ts";
 import type { Db } from "./db/open.ts";
+import { createUrlPolicy } from "./net/fetch-url.ts";
 import { createNotificationsStore } from "./notifications/store.ts";
-import { createDeliveryStore } from "./webhooks/delivery-store.ts";
+import { WebhookUrls } from "./webhooks/webhook-urls.ts";
 
 /** Targets and their checks without a service, for the command line. What a check finds is sent by the service that runs on the same database. */
 export const composeTargets = (given: {
@@ -15,10 +15,11 @@ export const composeTargets = (given: {
   readonly log: Log;
   readonly platform: Platform;
 }) => {
-  const { move: _, ...urls } = composeUrls(given.db, createDeliveryStore(given.db), given.platform.clock);
+  const policy = createUrlPolicy(given.config.webhookAllowNetworks);
+  const urls = new WebhookUrls({ db: given.db, clock: given.platform.clock }, policy);
   const { targets, monitor, rangeChecks } = composeBlocklist({
     ...given,
-    ...urls,
+    urls,
     notifications: createNotificationsStore(given.db),
   });
   return {

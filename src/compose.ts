@@ -9,7 +9,7 @@ import type { Log } from "./base/log.ts";
 import { createLedger } from "./billing/store.ts";
 import { createOverviewRoutes } from "./blocklist/overview-routes.ts";
 import { createBlocklistRoutes } from "./blocklist/routes.ts";
-import { createBulkJobs } from "./bulk/jobs.ts";
+import { BulkJobs } from "./bulk/jobs.ts";
 import { createBulkRoutes } from "./bulk/routes.ts";
 import { composeBulk, uploadsFolderOf } from "./compose-bulk.ts";
 import { composeBlocklist } from "./compose-blocklist.ts";
@@ -18,7 +18,7 @@ import { composeEngine, type Platform } from "./compose-engine.ts";
 import { mailerOf } from "./compose-mail.ts";
 import type { Config } from "./config.ts";
 import { IdempotencyStore } from "./db/idempotency.ts";
-import type { Db, Tx } from "./db/open.ts";
+import type { Db } from "./db/open.ts";
 import { createGuard } from "./http/guard.ts";
 import { createBudgets } from "./http/request-memory.ts";
 import type { DnsResolver } from "./net/dns.ts";
@@ -38,12 +38,12 @@ import { createVerificationStore } from "./verify/store.ts";
 import { VERSION } from "./version.ts";
 import { createDispatcher } from "./webhooks/dispatcher.ts";
 import { createEventStore } from "./webhooks/event-store.ts";
-import { createMoveStore, type UrlMove, type UrlChange } from "./webhooks/move-store.ts";
 import { createWebhookRoutes } from "./webhooks/routes.ts";
 import { createWebhookSecretStore } from "./webhooks/secret-store.ts";
 import { createWebhookSecrets } from "./webhooks/secrets.ts";
 import { createSender } from "./webhooks/send.ts";
-import { createDeliveryStore, type WebhookOwner, type DeliveryStore } from "./webhooks/delivery-store.ts";
+import { createDeliveryStore } from "./webhooks/delivery-store.ts";
+import { WebhookUrls } from "./webhooks/webhook-urls.ts";
 import { createWebhooks } from "./webhooks/webhooks.ts";
 
 /** The operator's list of what is not to be mailed. */
@@ -64,29 +64,10 @@ export const composeAccounts = (db: Db, clock: Clock) => {
   };
 };
 
-/** Events that wait about one target or domain: far more than there are unless its receiver has been away for months. */
-const MOVED_OF_SUBJECT_MAX = 10_000;
-/** Events for the default URL that are moved in one transaction. */
-const MOVED_AT_ONCE_MAX = 500;
-
 /** The `data` of the documented example of a type of event: loaded when somebody asks for it, as the whole document is. */
 const exampleOf = async (type: string): Promise<object> => {
   const { EVENT_DOCS } = await import("./interface-document.ts");
   return z.looseObject({}).parse(EVENT_DOCS.find((event) => event.type === type)?.example);
-};
-
-/** What happens to the webhook URLs of targets, domains and jobs when they are set, changed or turned off by their receiver. */
-export const composeUrls = (db: Db, store: DeliveryStore, clock: Clock) => {
-  const { move } = createMoveStore(db, store);
-  return {
-    move,
-    turnOnUrl: store.clearGone,
-    isUrlOff: store.isGone,
-    moveDeliveries(tx: Tx, owner: WebhookOwner, { subject, from, to }: UrlChange): void {
-      if (from === null || from === to) return;
-      move(tx, owner, { subject, from, to }, clock.nowMs(), MOVED_OF_SUBJECT_MAX);
-    },
-  };
 };
 
 /** Webhooks of the whole product: what sends them, and what users do with them. */
@@ -108,12 +89,10 @@ export const composeWebhooks = ({ config, db, log, platform }: Omit<ServiceDeps,
     defaultUrl: (owner) => defaults.findDefaults(owner).webhookUrl,
   });
   const webhooks = createWebhooks({ db, store, events, secrets, dispatcher, send, clock, exampleOf });
-  const { move, ...urls } = composeUrls(db, store, clock);
+  const urls = new WebhookUrls({ db, clock }, rules);
   const mail = { hasMail: mailerOf(config) !== null, recipientDomains: config.notifyDomains };
-  const moveSome = (tx: Tx, owner: WebhookOwner, order: UrlMove) =>
-    move(tx, owner, order, clock.nowMs(), MOVED_AT_ONCE_MAX) === MOVED_AT_ONCE_MAX;
-  const notifications = createNotifications({ db, store: defaults, ...urls, moveSome, clock, ...mail });
-  return { rules, dispatcher, webhooks, notifications, defaults, ...urls };
+  const notifications = createNotifications({ db, store: defaults, urls, clock, ...mail });
+  return { rules, dispatcher, webhooks, notifications, defaults, urls };
 };
 
 export interface ServiceDeps {
@@ -128,7 +107,8 @@ export interface ServiceDeps {
 
 /** The whole service, not yet listening. */
 export const composeService = ({ config, db, log, platform, freshResolver: given, baseUrl }: ServiceDeps) => {
-  const { clock } = platform;
+  const { clock, random } = platform;
+  const runtime = { db, clock, log, random };
   const freshResolver = given ?? platform.resolver;
   const { match } = composeSuppressions(db, clock);
   const { engine, pool, outages } = composeEngine(config, platform, match, { log, fresh: freshResolver });
@@ -138,33 +118,22 @@ export const composeService = ({ config, db, log, platform, freshResolver: given
   const runner = createRunner({ db, store, ledger, engine, outages, clock, log });
   const idempotency = new IdempotencyStore({ db, clock });
   const checks = createChecks({ db, store, idempotency, ledger, runner, clock });
-  const { rules, dispatcher, webhooks, notifications, defaults, turnOnUrl, isUrlOff, moveDeliveries } = composeWebhooks(
-    {
-      ...{ config, db, log, platform },
-    },
-  );
+  const { rules, dispatcher, webhooks, notifications, defaults, urls } = composeWebhooks({
+    ...{ config, db, log, platform },
+  });
   const defaultRecipients = (owner: NotificationsOwner) => defaults.findDefaults(owner).recipients;
   const keyName = (id: string): string => administration.store.findKey(id)?.name ?? id;
   const blocklist = composeBlocklist({
     config,
     db,
     log,
-    ...{ turnOnUrl, isUrlOff, moveDeliveries, notifications: defaults },
+    ...{ urls, notifications: defaults },
     platform: { ...platform, resolver: freshResolver },
   });
-  const { lists, intake, ...work } = composeBulk({
-    ...{ config, db, ledger, engine, outages, clock, random: platform.random, log },
-    checks: runner,
-  });
-  const uploadsFolder = uploadsFolderOf(config);
-  const bulk = createBulkJobs({
-    db,
-    lists,
-    intake,
-    ...work,
-    ...{ idempotency, ledger, clock, random: platform.random, log, uploadsFolder },
-    turnOnUrl,
-    readUrl: rules.parse,
+  const bulkParts = composeBulk({ runtime, config, ledger, engine, outages, checks: runner });
+  const bulk = new BulkJobs(runtime, {
+    ...{ ...bulkParts, ledger, idempotency, urls },
+    uploadsFolder: uploadsFolderOf(config),
   });
   const budgets = createBudgets(clock);
   const guard = createGuard({ authenticate, buckets: createTokenBuckets(clock), budgets });
@@ -178,9 +147,7 @@ export const composeService = ({ config, db, log, platform, freshResolver: given
       baseUrl,
       guard,
       rules,
-      turnOnUrl,
-      isUrlOff,
-      moveDeliveries,
+      urls,
       defaultRecipients,
     },
   });
@@ -191,7 +158,7 @@ export const composeService = ({ config, db, log, platform, freshResolver: given
     trustedProxies: config.trustedProxies,
     routes: [
       createVerifyRoutes({ guard, checks, runner, clock }),
-      createBulkRoutes({ guard, bulk, lists }),
+      createBulkRoutes({ guard, bulk, lists: bulkParts.lists }),
       createAccountRoutes({ guard, store: administration.store, ledger }),
       createBlocklistRoutes({ guard, rules, clock, ...blocklist }),
       createOverviewRoutes({ ...{ guard, rules, clock, ...blocklist }, keyName }),

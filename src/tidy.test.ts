@@ -89,7 +89,7 @@ const LAYERS: Readonly<Record<string, readonly string[]>> = {
     "dmarc/advice",
   ],
   verify: ["base", "mail", "db", "net", "http", "probe", "billing", "dnsbl"],
-  bulk: ["base", "mail", "db", "http", "probe", "billing", "verify"],
+  bulk: ["base", "mail", "db", "http", "probe", "billing", "verify", "webhooks"],
   cli: [
     "base",
     "net",

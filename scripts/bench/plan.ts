@@ -1,4 +1,4 @@
-import { BUCKETS, createAddressQueue, type Taken } from "../../src/bulk/address-queue.ts";
+import { BUCKETS, AddressQueue, type Taken } from "../../src/bulk/address-queue.ts";
 import { type Mark, median } from "./marks.ts";
 import type { Stage } from "./stage.ts";
 
@@ -23,7 +23,7 @@ interface Run {
 }
 
 const workOff = (providerOf: Providers): Run => {
-  const plan = createAddressQueue({ perGroupMax: PER_GROUP_MAX });
+  const plan = new AddressQueue(PER_GROUP_MAX);
   for (let position = 0; position < ADDRESSES; position++) plan.add(position, (position % DOMAINS) % BUCKETS);
   const underWay: Taken[] = [];
   let worstMs = 0;

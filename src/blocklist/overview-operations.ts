@@ -3,7 +3,7 @@ import type { Operation } from "../http/openapi.ts";
 import { BODY_ERRORS, PAGE_ERRORS } from "../http/operation-errors.ts";
 import { PAGE, pathId, query } from "../http/parameters.ts";
 import { createUrlPolicy } from "../net/fetch-url.ts";
-import { webhookUrlSchema } from "../webhooks/schemas.ts";
+import { webhookUrlSchema } from "../webhooks/webhook-urls.ts";
 import { targetBatchSchema, batchResultSchema, discoveredSchema, discoverRequestSchema } from "./batch-schemas.ts";
 import { TARGET_EXAMPLE } from "./operations.ts";
 import { overviewSchema } from "./overview-schemas.ts";

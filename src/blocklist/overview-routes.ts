@@ -10,7 +10,7 @@ import type { Guard } from "../http/guard.ts";
 import { rowsById, sendPage } from "../http/list-page.ts";
 import { namesOf, pageParameters, parametersOf, readPage, readParameters } from "../http/query.ts";
 import type { UrlPolicy } from "../net/fetch-url.ts";
-import { webhookUrlSchema } from "../webhooks/schemas.ts";
+import { webhookUrlSchema } from "../webhooks/webhook-urls.ts";
 import type { Catalogue } from "../dnsbl/blocklist.ts";
 import { BATCH_PARAMETERS, batchView, ordersOf, readBatch } from "./batch.ts";
 import { discoverRequestSchema } from "./batch-schemas.ts";

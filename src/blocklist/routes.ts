@@ -18,7 +18,7 @@ import { checkFiltersSchema, targetChangeSchema, targetFiltersSchema, newTargetS
 import { isTargetCursor, readTargetFilters, refuseOtherCursor } from "./target-filters.ts";
 import type { BlocklistStore, TargetRow } from "./store.ts";
 import { severityCursor, type Targets } from "./targets.ts";
-import { webhookUrlSchema } from "../webhooks/schemas.ts";
+import { webhookUrlSchema } from "../webhooks/webhook-urls.ts";
 import { waitFor } from "../base/wait.ts";
 
 export interface BlocklistRouteDeps {

@@ -13,7 +13,7 @@ import { nextPassMs } from "./schedule.ts";
 import { severityOfRank } from "./severity.ts";
 import type { BlocklistStore, Owner, SeverityPlace, TargetChange, TargetFilters, TargetRow } from "./store.ts";
 import { isRangeForm } from "./address-range.ts";
-import type { UrlChange } from "../webhooks/move-store.ts";
+import type { WebhookUrls } from "../webhooks/webhook-urls.ts";
 import { parseTargetOrRange, type ParsedTarget } from "./parse-target.ts";
 
 export interface TargetsDeps {
@@ -24,12 +24,8 @@ export interface TargetsDeps {
   readonly muting: Muting;
   /** The whole catalogue. */
   readonly lists: readonly Blocklist[];
-  /** Turns a URL on again that its receiver had turned off. */
-  readonly turnOnUrl: (tx: Tx, owner: Owner, url: string) => void;
-  /** Whether the receiver of a URL had it turned off. */
-  readonly isUrlOff: (owner: Owner, url: string) => boolean;
-  /** What waits for the URL of a target goes to its new one; cancelled where there is none. */
-  readonly moveDeliveries: (tx: Tx, owner: Owner, change: UrlChange) => void;
+  /** The webhook URLs of targets and domains. */
+  readonly urls: Pick<WebhookUrls, "enable" | "isDisabled" | "move">;
   readonly clock: Clock;
   /** Whether alert mail can be sent at all. */
   readonly hasMail: boolean;
@@ -71,7 +67,7 @@ const issue = (
 /** The targets of callers: add, look at, change, remove. A caller sees those of its account and mode. */
 export const createTargets = (deps: TargetsDeps) => {
   const { db, store, ranges, listings, muting, lists, clock, hasMail, recipientDomains } = deps;
-  const { turnOnUrl, isUrlOff, moveDeliveries } = deps;
+  const { urls } = deps;
   const find = (caller: Owner, id: string): TargetRow => {
     const target = store.findTarget(id);
     if (target === undefined || target.accountId !== caller.accountId || target.mode !== caller.mode) {
@@ -123,7 +119,7 @@ export const createTargets = (deps: TargetsDeps) => {
       const members = addresses.map((address, at) => ({ id: newId(), value: address, delayMs: at * MEMBER_DELAY_MS }));
       ranges.insertMembers(tx, row.id, members);
     }
-    if (row.webhookUrl !== null) turnOnUrl(tx, row, row.webhookUrl);
+    if (row.webhookUrl !== null) urls.enable(tx, row, row.webhookUrl);
     return { status: "created", target: row };
   };
 
@@ -185,9 +181,9 @@ export const createTargets = (deps: TargetsDeps) => {
         store.updateTarget(tx, id, { ...rest, nextCheckAtMs });
         if (before.members !== null) changeMembers(tx, id, rest, isResumed);
         const { webhookUrl } = rest;
-        if (webhookUrl !== undefined && webhookUrl !== null) turnOnUrl(tx, before, webhookUrl);
+        if (webhookUrl !== undefined && webhookUrl !== null) urls.enable(tx, before, webhookUrl);
         const subject = `target:${id}`;
-        if (webhookUrl !== undefined) moveDeliveries(tx, before, { subject, from: before.webhookUrl, to: webhookUrl });
+        if (webhookUrl !== undefined) urls.move(tx, before, { subject, from: before.webhookUrl, to: webhookUrl });
         return store.findTarget(id);
       });
       if (changed === undefined) throw new AppError("not_found", { message: "There is no such target." });
@@ -255,7 +251,7 @@ export const createTargets = (deps: TargetsDeps) => {
         muted_lists: target.mutedLists,
         last_checked_at: target.lastCheckedAtMs === null ? null : isoTime(target.lastCheckedAtMs),
         next_check_at: isoTime(target.monitoringEnabled ? target.nextCheckAtMs : resumedMs(target)),
-        webhook_configured: webhookUrl !== null && !isUrlOff(target, webhookUrl),
+        webhook_configured: webhookUrl !== null && !urls.isDisabled(target, webhookUrl),
         recipients: target.recipients,
         alert_severity_min: target.alertSeverityMin,
         created_at: isoTime(target.createdAtMs),

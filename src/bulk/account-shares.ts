@@ -4,23 +4,23 @@ interface OfJob {
   readonly job: JobRow;
 }
 
-/** Jobs worked on at a time: each has its plan in memory (4 bytes an address and more). The others wait as rows. */
+/** Jobs verified at a time: each keeps a queue in memory (4 bytes per address and more). The others wait as rows. */
 export const ACTIVE_JOBS_MAX = 50;
-/** An account may have so many times the places that it leaves free, 40 alone: a list of another account begins at once. */
+/** An account may have this many times as many jobs as places are free, so that a list of another account starts at once: at most 40. */
 const TIMES_FREE = 4;
 
-/** How many addresses of each job may be under way: the accounts have equal parts of the window, and their jobs equal parts of those. */
-export const windowShares = (busy: readonly OfJob[], window: number): ((one: OfJob) => number) => {
-  const ofAccount = Map.groupBy(busy, ({ job }) => job.accountId);
+/** How many addresses of each job may be under way: the accounts share the window equally, and their jobs their part of it. */
+export const windowShares = (jobs: readonly OfJob[], window: number): ((one: OfJob) => number) => {
+  const ofAccount = Map.groupBy(jobs, ({ job }) => job.accountId);
   const accountMax = window / Math.max(1, ofAccount.size);
   return ({ job }) => Math.max(1, Math.floor(accountMax / (ofAccount.get(job.accountId)?.length ?? 1)));
 };
 
-/** The oldest waiting job of the account that has the fewest under way; undefined while that has its share of the places. */
-export const nextToBegin = (waiting: readonly JobRow[], active: readonly OfJob[]): JobRow | undefined => {
+/** The oldest waiting job of the account with the fewest active ones; undefined while that account has its share. */
+export const nextToBegin = <T extends OfJob>(waiting: readonly T[], active: readonly OfJob[]): T | undefined => {
   const ofAccount = Map.groupBy(active, ({ job }) => job.accountId);
-  const underWay = ({ accountId }: JobRow): number => ofAccount.get(accountId)?.length ?? 0;
-  const [first] = waiting.toSorted((a, b) => underWay(a) - underWay(b));
+  const activeOf = ({ job }: OfJob): number => ofAccount.get(job.accountId)?.length ?? 0;
+  const [first] = waiting.toSorted((a, b) => activeOf(a) - activeOf(b));
   const free = ACTIVE_JOBS_MAX - active.length;
-  return first !== undefined && underWay(first) < TIMES_FREE * free ? first : undefined;
+  return first !== undefined && activeOf(first) < TIMES_FREE * free ? first : undefined;
 };

@@ -1,11 +1,11 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import { createRetryHeap } from "./retry-heap.ts";
-import { bucketOf, createAddressQueue, FIRST_PER_BUCKET_MAX, PER_BUCKET_MAX, type Taken } from "./address-queue.ts";
-import { createAddressIndex } from "./address-index.ts";
+import { RetryHeap } from "./retry-heap.ts";
+import { bucketOf, AddressQueue, FIRST_PER_BUCKET_MAX, PER_BUCKET_MAX, type Taken } from "./address-queue.ts";
+import { AddressIndex } from "./address-index.ts";
 
 const NOW = 1_000;
-const takeAll = (plan: ReturnType<typeof createAddressQueue>, nowMs = NOW): Taken[] => {
+const takeAll = (plan: AddressQueue, nowMs = NOW): Taken[] => {
   const all: Taken[] = [];
   for (let taken = plan.take(nowMs); taken !== null; taken = plan.take(nowMs)) all.push(taken);
   return all;
@@ -13,23 +13,23 @@ const takeAll = (plan: ReturnType<typeof createAddressQueue>, nowMs = NOW): Take
 
 describe("the plan", () => {
   test("goes round the domains, whatever the order of the list", () => {
-    const plan = createAddressQueue({ perGroupMax: 100 });
+    const plan = new AddressQueue(100);
     for (let position = 0; position < 9; position++) plan.add(position, Math.floor(position / 3));
     expect(takeAll(plan).map(({ position }) => position)).toEqual([0, 3, 6, 1, 4, 7, 2, 5, 8]);
   });
 
   test("begins few addresses of a domain, and more once its first answer is there", () => {
-    const plan = createAddressQueue({ perGroupMax: 1_000 });
+    const plan = new AddressQueue(1_000);
     for (let position = 0; position < 200; position++) plan.add(position, 7);
     const first = takeAll(plan);
     expect(first).toHaveLength(FIRST_PER_BUCKET_MAX);
     for (const taken of first.slice(0, 1)) plan.release(taken, "provider");
     expect(takeAll(plan)).toHaveLength(PER_BUCKET_MAX - FIRST_PER_BUCKET_MAX + 1);
-    expect(plan.underWay()).toBe(PER_BUCKET_MAX);
+    expect(plan.underWay).toBe(PER_BUCKET_MAX);
   });
 
   test("bounds the domains of one provider together, and goes on when one of them is done", () => {
-    const plan = createAddressQueue({ perGroupMax: 10 });
+    const plan = new AddressQueue(10);
     for (let bucket = 0; bucket < 20; bucket++) for (let n = 0; n < 5; n++) plan.add(bucket * 5 + n, bucket);
     const known = Array.from({ length: 20 }, () => plan.take(NOW)).filter((taken) => taken !== null);
     for (const taken of known) plan.release(taken, "slow provider");
@@ -42,7 +42,7 @@ describe("the plan", () => {
   });
 
   test("lets one more domain begin for each that ends, in the order in which they came to wait", () => {
-    const plan = createAddressQueue({ perGroupMax: 2 });
+    const plan = new AddressQueue(2);
     for (let bucket = 0; bucket < 6; bucket++) for (let n = 0; n < 2; n++) plan.add(bucket * 2 + n, bucket);
     const first = Array.from({ length: 6 }, () => plan.take(NOW)).filter((taken) => taken !== null);
     for (const taken of first) plan.release(taken, "provider");
@@ -62,7 +62,7 @@ describe("the plan", () => {
     let serial = 0;
     /** A plan in which these domains are known to be the provider's. */
     const planOf = (perGroupMax: number) => {
-      const plan = createAddressQueue({ perGroupMax });
+      const plan = new AddressQueue(perGroupMax);
       const add = (...buckets: number[]) => {
         for (const bucket of buckets) plan.add(serial++, bucket);
       };
@@ -118,18 +118,18 @@ describe("the plan", () => {
   });
 
   test("takes a domain's retries first, at their time and not before", () => {
-    const plan = createAddressQueue({ perGroupMax: 10 });
+    const plan = new AddressQueue(10);
     plan.add(1, 2);
     plan.addRetry(2, 2, NOW + 10);
     plan.addRetry(3, 2, NOW - 10);
     expect(takeAll(plan).map(({ position }) => position)).toEqual([3, 1]);
-    expect(plan.nextRetryMs()).toBe(NOW + 10);
+    expect(plan.nextRetryMs).toBe(NOW + 10);
     expect(takeAll(plan, NOW + 10).map(({ position }) => position)).toEqual([2]);
-    expect(plan.nextRetryMs()).toBeNull();
+    expect(plan.nextRetryMs).toBeNull();
   });
 
   test("keeps the ceiling of a domain for retries, too: a thousand at once hold nobody up", () => {
-    const plan = createAddressQueue({ perGroupMax: 10_000 });
+    const plan = new AddressQueue(10_000);
     for (let position = 0; position < 1_000; position++) plan.addRetry(position, 1, NOW);
     plan.add(1_000, 2);
     expect(takeAll(plan).map(({ bucket }) => bucket)).toEqual([2, ...Array(FIRST_PER_BUCKET_MAX).fill(1)]);
@@ -140,7 +140,7 @@ describe("the plan", () => {
     fc.assert(
       fc.property(sizes, fc.array(fc.nat(), { maxLength: 400 }), (counts, picks) => {
         const buckets = counts.flatMap((count, bucket) => Array<number>(count).fill(bucket));
-        const plan = createAddressQueue({ perGroupMax: 3 });
+        const plan = new AddressQueue(3);
         for (const [position, bucket] of buckets.entries()) plan.add(position, bucket);
         const seen: number[] = [];
         const groupOf = new Map<number, string>();
@@ -180,7 +180,7 @@ describe("the plan", () => {
           take();
         }
         expect(seen.toSorted((a, b) => a - b)).toEqual(buckets.map((_, position) => position));
-        expect([plan.ready(), plan.underWay()]).toEqual([0, 0]);
+        expect([plan.ready, plan.underWay]).toEqual([0, 0]);
       }),
     );
   });
@@ -194,15 +194,15 @@ describe("the plan", () => {
 test("the queue of retries gives back what is due, earliest first", () => {
   fc.assert(
     fc.property(fc.array(fc.integer({ min: 0, max: 50 })), fc.integer({ min: 0, max: 60 }), (times, nowMs) => {
-      const queue = createRetryHeap();
+      const queue = new RetryHeap();
       for (const [position, dueAtMs] of times.entries()) queue.add(dueAtMs, position);
       const taken: number[] = [];
       for (let position = queue.take(nowMs); position !== null; position = queue.take(nowMs))
         taken.push(times[position] ?? -1);
       expect(taken).toEqual(times.filter((time) => time <= nowMs).toSorted((a, b) => a - b));
       const left = times.filter((time) => time > nowMs);
-      expect(queue.nextMs()).toBe(left.length === 0 ? null : Math.min(...left));
-      expect(queue.latestMs()).toBe(left.length === 0 ? null : Math.max(...left));
+      expect(queue.nextMs).toBe(left.length === 0 ? null : Math.min(...left));
+      expect(queue.latestMs).toBe(left.length === 0 ? null : Math.max(...left));
     }),
   );
 });
@@ -213,18 +213,18 @@ test("positions number texts as they first come, as a map would", () => {
       fc.array(fc.string({ maxLength: 3 }), { maxLength: 3_000 }),
       fc.bigInt({ min: 0n, max: 2n ** 60n }),
       (texts, seed) => {
-        const positions = createAddressIndex(texts.length, seed);
+        const positions = new AddressIndex(texts.length, seed);
         const known = new Map<string, number>();
         for (const text of texts) {
           const isNew = !known.has(text);
           if (isNew) known.set(text, known.size);
-          expect(positions.place(text)).toEqual({ position: known.get(text) ?? -1, isNew });
+          expect(positions.add(text)).toEqual({ position: known.get(text) ?? -1, isNew });
         }
-        expect(positions.size()).toBe(known.size);
+        expect(positions.totals.addresses).toBe(known.size - (known.has("") ? 1 : 0));
       },
     ),
   );
-  const full = createAddressIndex(1, 1n);
-  full.place("a");
-  expect(() => full.place("b")).toThrow("more than 1 texts");
+  const full = new AddressIndex(1, 1n);
+  full.add("a");
+  expect(() => full.add("b")).toThrow("more than 1 addresses");
 });

@@ -1,222 +1,223 @@
-import { createRetryHeap } from "./retry-heap.ts";
+import { RetryHeap } from "./retry-heap.ts";
 
-/** Domains share so many buckets by their hash: enough that two big ones seldom meet. */
+/** Domains are hashed into this many buckets: two large ones rarely share one. */
 export const BUCKETS = 4096;
-/** Addresses of a bucket under way at a time: some connections' worth, and no more than a slow domain may hold up. */
+/** Concurrent addresses of a bucket: several connections' worth, and the most that a slow domain may occupy. */
 export const PER_BUCKET_MAX = 64;
-/** Before anything is known of a bucket's mail hosts. */
+/** The same before the mail hosts of a bucket are known. */
 export const FIRST_PER_BUCKET_MAX = 4;
 
-/** Which bucket an address falls into: that of its domain. */
+/** The bucket of an address, by its domain. */
 export const bucketOf = (normalizedEmail: string): number =>
   Number(Bun.hash.wyhash(normalizedEmail.slice(normalizedEmail.lastIndexOf("@") + 1)) & 0xfffn);
 
-/** An address that was taken to be worked on; to be given back with `release`. */
+/** An address taken from the queue; must be returned with `release`. */
 export interface Taken {
   readonly position: number;
   readonly bucket: number;
-  /** Whose hosts it was counted for, as far as that was known when it was taken. */
+  /** The provider that it was counted for; null when that was unknown. */
   readonly group: string | null;
 }
 
-export interface AddressQueueOptions {
-  /** Addresses whose mail hosts belong together (a provider) under way at a time. */
-  readonly perGroupMax: number;
+/** First in, first out, without moving the remaining entries. */
+class Fifo {
+  readonly #positions: number[] = [];
+  #next: number = 0;
+
+  get size(): number {
+    return this.#positions.length - this.#next;
+  }
+
+  push(position: number): void {
+    this.#positions.push(position);
+  }
+
+  shift(): number | undefined {
+    const position = this.#positions[this.#next++];
+    if (this.size <= 0) this.#positions.length = this.#next = 0;
+    return position;
+  }
 }
 
-/** First in, first out; without the cost of moving all others at each step. */
-interface Line {
-  readonly positions: number[];
-  next: number;
-}
-
-const leftIn = ({ positions, next }: Line): number => positions.length - next;
-
-const takeFirst = (line: Line): number | undefined => {
-  const position = line.positions[line.next++];
-  if (leftIn(line) <= 0) line.positions.length = line.next = 0;
-  return position;
-};
-
-interface Bucket {
+/** The addresses of one or more domains. */
+class Bucket {
   /** Not yet tried. */
-  readonly fresh: Line;
-  /** To be tried again by now. */
-  readonly due: Line;
-  underWay: number;
-  group: string | null;
-  isKnown: boolean;
-  isQueued: boolean;
-}
+  readonly fresh = new Fifo();
+  /** Retries that are due. */
+  readonly due = new Fifo();
+  underWay: number = 0;
+  group: string | null = null;
+  hasFinishedOne: boolean = false;
+  isQueued: boolean = false;
 
-const isEmpty = ({ due, fresh }: Bucket): boolean => leftIn(due) + leftIn(fresh) === 0;
+  constructor(readonly number: number) {}
+
+  get isEmpty(): boolean {
+    return this.due.size + this.fresh.size === 0;
+  }
+
+  get isFull(): boolean {
+    return this.underWay >= (this.hasFinishedOne ? PER_BUCKET_MAX : FIRST_PER_BUCKET_MAX);
+  }
+}
 
 /**
- * In which order the addresses of a job are worked on: round and round its domains, with a ceiling for each domain and,
- * once it is known, for each provider of mail hosts, so that a slow one holds nobody up. Retries come at their time,
- * before what is fresh of their domain. Everything is in memory and can be made again from the database at any time.
+ * The order in which the addresses of a job are verified: round-robin over its domains, with a limit for each domain and,
+ * once known, for each provider of mail hosts, so that a slow one does not block the others. Due retries precede the fresh
+ * addresses of their domain. Kept in memory; rebuilt from the database after a restart.
  */
-export const createAddressQueue = ({ perGroupMax }: AddressQueueOptions) => {
-  const buckets = new Map<number, Bucket>();
-  const bucketOfRetry = new Map<number, number>();
-  const retries = createRetryHeap();
-  const groups = new Map<string, number>();
-  /** Buckets that wait for a place of their full group, in the order in which they came. */
-  const full = new Map<string, Set<number>>();
-  let ring: number[] = [];
-  let ringAt = 0;
-  let ready = 0;
-  let underWay = 0;
+export class AddressQueue {
+  readonly #buckets = new Map<number, Bucket>();
+  readonly #retries = new RetryHeap();
+  readonly #bucketOfRetry = new Map<number, number>();
+  /** Addresses under way of each group. */
+  readonly #groups = new Map<string, number>();
+  /** Buckets that wait for a free slot of their group, in order of arrival. */
+  readonly #waiting = new Map<string, Set<Bucket>>();
+  #ring: Bucket[] = [];
+  #ringAt: number = 0;
+  #ready = 0;
+  #underWay = 0;
 
-  const bucketAt = (number: number): Bucket => {
-    const known = buckets.get(number);
-    if (known !== undefined) return known;
-    const [fresh, due]: [Line, Line] = [
-      { positions: [], next: 0 },
-      { positions: [], next: 0 },
-    ];
-    const bucket = { fresh, due, underWay: 0, group: null, isKnown: false, isQueued: false };
-    buckets.set(number, bucket);
-    return bucket;
-  };
+  /** `perGroupMax`: concurrent addresses of one provider. */
+  constructor(readonly perGroupMax: number) {}
 
-  const queue = (number: number, bucket: Bucket): void => {
-    if (bucket.isQueued || isEmpty(bucket)) return;
-    bucket.isQueued = true;
-    ring.push(number);
-  };
+  get underWay(): number {
+    return this.#underWay;
+  }
 
-  const shift = (): number | undefined => {
-    const number = ring[ringAt];
-    if (number === undefined) return undefined;
-    ringAt++;
-    if (ringAt > BUCKETS) {
-      ring = ring.slice(ringAt);
-      ringAt = 0;
+  /** Addresses that could start now, limits aside. */
+  get ready(): number {
+    return this.#ready;
+  }
+
+  /** Addresses whose retry is not due yet. */
+  get retries(): number {
+    return this.#retries.size;
+  }
+
+  get nextRetryMs(): number | null {
+    return this.#retries.nextMs;
+  }
+
+  get latestRetryMs(): number | null {
+    return this.#retries.latestMs;
+  }
+
+  /** Adds an address that has not been tried. */
+  add(position: number, bucket: number): void {
+    const into = this.#bucketAt(bucket);
+    into.fresh.push(position);
+    this.#ready++;
+    this.#enqueue(into);
+  }
+
+  /** Adds an address that is to be tried again at a time. */
+  addRetry(position: number, bucket: number, dueAtMs: number): void {
+    this.#bucketOfRetry.set(position, bucket);
+    this.#retries.add(dueAtMs, position);
+  }
+
+  /** The next address; null while nothing is due or every limit is reached. */
+  take(nowMs: number): Taken | null {
+    this.#queueDueRetries(nowMs);
+    for (let bucket = this.#shift(); bucket !== undefined; bucket = this.#shift()) {
+      bucket.isQueued = false;
+      const taken = this.#takeFrom(bucket);
+      if (taken !== null) return taken;
     }
-    return number;
-  };
+    return null;
+  }
 
-  const count = (number: number, position: number): Taken => {
-    const bucket = bucketAt(number);
-    const { group } = bucket;
+  /** Frees the slot of an address. `group`: the provider of its domain's hosts, as found out; null when unknown. */
+  release({ bucket: number, group: counted }: Taken, group: string | null): void {
+    const bucket = this.#bucketAt(number);
+    bucket.underWay--;
+    this.#underWay--;
+    bucket.hasFinishedOne = true;
+    if (group !== null) this.#setGroup(bucket, group);
+    if (counted !== null) {
+      const left = (this.#groups.get(counted) ?? 1) - 1;
+      if (left === 0) this.#groups.delete(counted);
+      else this.#groups.set(counted, left);
+      this.#resumeOne(counted);
+    }
+    this.#enqueue(bucket);
+  }
+
+  #bucketAt(number: number): Bucket {
+    const bucket = this.#buckets.get(number) ?? new Bucket(number);
+    this.#buckets.set(number, bucket);
+    return bucket;
+  }
+
+  #enqueue(bucket: Bucket): void {
+    if (bucket.isQueued || bucket.isEmpty) return;
+    bucket.isQueued = true;
+    this.#ring.push(bucket);
+  }
+
+  #shift(): Bucket | undefined {
+    const bucket = this.#ring[this.#ringAt];
+    if (bucket === undefined) return undefined;
+    if (++this.#ringAt > BUCKETS) {
+      this.#ring = this.#ring.slice(this.#ringAt);
+      this.#ringAt = 0;
+    }
+    return bucket;
+  }
+
+  #queueDueRetries(nowMs: number): void {
+    for (let position = this.#retries.take(nowMs); position !== null; position = this.#retries.take(nowMs)) {
+      const bucket = this.#bucketAt(this.#bucketOfRetry.get(position) ?? 0);
+      this.#bucketOfRetry.delete(position);
+      bucket.due.push(position);
+      this.#ready++;
+      this.#enqueue(bucket);
+    }
+  }
+
+  #takeFrom(bucket: Bucket): Taken | null {
+    if (bucket.isFull || this.#waitsForGroup(bucket)) return null;
+    const position = (bucket.due.size > 0 ? bucket.due : bucket.fresh).shift();
+    if (position === undefined) return null;
+    const { group, number } = bucket;
+    this.#ready--;
     bucket.underWay++;
-    underWay++;
-    if (group !== null) groups.set(group, (groups.get(group) ?? 0) + 1);
+    this.#underWay++;
+    if (group !== null) this.#groups.set(group, (this.#groups.get(group) ?? 0) + 1);
+    this.#enqueue(bucket);
     return { position, bucket: number, group };
-  };
+  }
 
-  const isFull = (bucket: Bucket): boolean =>
-    bucket.underWay >= (bucket.isKnown ? PER_BUCKET_MAX : FIRST_PER_BUCKET_MAX);
-
-  /** The bucket waits for its group; true when that is full. */
-  const waitsForGroup = (number: number, { group }: Bucket): boolean => {
-    if (group === null || (groups.get(group) ?? 0) < perGroupMax) return false;
-    const waiting = full.get(group) ?? new Set();
-    full.set(group, waiting.add(number));
+  /** Whether the group of a bucket has no free slot; the bucket then waits for one. */
+  #waitsForGroup(bucket: Bucket): boolean {
+    const { group } = bucket;
+    if (group === null || (this.#groups.get(group) ?? 0) < this.perGroupMax) return false;
+    this.#waiting.set(group, (this.#waiting.get(group) ?? new Set()).add(bucket));
     return true;
-  };
+  }
 
-  /**
-   * A place of the group is free: of the buckets that wait for one, the first that can use it comes into the ring. Only
-   * one, so that a release costs the same however many wait.
-   */
-  const callFor = (group: string): void => {
-    const waiting = full.get(group);
+  /** Queues the first waiting bucket that can use a free slot of the group. Only one, so that the cost does not grow with the number that wait. */
+  #resumeOne(group: string): void {
+    const waiting = this.#waiting.get(group);
     if (waiting === undefined) return;
-    for (const number of waiting) {
-      waiting.delete(number);
-      const bucket = bucketAt(number);
-      if (isFull(bucket) || isEmpty(bucket)) continue;
-      queue(number, bucket);
+    for (const bucket of waiting) {
+      waiting.delete(bucket);
+      if (bucket.isFull || bucket.isEmpty) continue;
+      this.#enqueue(bucket);
       break;
     }
-    if (waiting.size === 0) full.delete(group);
-  };
+    if (waiting.size === 0) this.#waiting.delete(group);
+  }
 
-  /** The bucket's hosts are those of the group from now on: what it was called for is for another of its former group. */
-  const move = (number: number, bucket: Bucket, group: string): void => {
+  /** A bucket that changes its group passes the slot that it waited for to another one. */
+  #setGroup(bucket: Bucket, group: string): void {
     if (bucket.group === group) return;
     if (bucket.group !== null) {
-      full.get(bucket.group)?.delete(number);
-      callFor(bucket.group);
+      this.#waiting.get(bucket.group)?.delete(bucket);
+      this.#resumeOne(bucket.group);
     }
     bucket.group = group;
-  };
-
-  /** The bucket's next address, unless a ceiling forbids it. */
-  const takeFrom = (number: number, bucket: Bucket): Taken | null => {
-    if (isFull(bucket) || waitsForGroup(number, bucket)) return null;
-    const position = takeFirst(leftIn(bucket.due) > 0 ? bucket.due : bucket.fresh);
-    if (position === undefined) return null;
-    ready--;
-    const taken = count(number, position);
-    queue(number, bucket);
-    return taken;
-  };
-
-  /** Those whose time has come stand before the fresh addresses of their domain. */
-  const queueDue = (nowMs: number): void => {
-    for (let retry = retries.take(nowMs); retry !== null; retry = retries.take(nowMs)) {
-      const number = bucketOfRetry.get(retry) ?? 0;
-      bucketOfRetry.delete(retry);
-      const bucket = bucketAt(number);
-      bucket.due.positions.push(retry);
-      ready++;
-      queue(number, bucket);
-    }
-  };
-
-  return {
-    /** An address that nobody has tried yet. */
-    add(position: number, bucket: number): void {
-      const into = bucketAt(bucket);
-      into.fresh.positions.push(position);
-      ready++;
-      queue(bucket, into);
-    },
-    /** An address to be tried again, then. */
-    addRetry(position: number, bucket: number, dueAtMs: number): void {
-      bucketOfRetry.set(position, bucket);
-      retries.add(dueAtMs, position);
-    },
-
-    /** The next address, or null while nothing is due or all that is left would go beyond a ceiling. */
-    take(nowMs: number): Taken | null {
-      queueDue(nowMs);
-      for (let number = shift(); number !== undefined; number = shift()) {
-        const bucket = bucketAt(number);
-        bucket.isQueued = false;
-        const taken = takeFrom(number, bucket);
-        if (taken !== null) return taken;
-      }
-      return null;
-    },
-
-    /** Nobody works on the address any more. `group` is whose hosts its domain turned out to have; null: unknown. */
-    release({ bucket: number, group: counted }: Taken, group: string | null): void {
-      const bucket = bucketAt(number);
-      bucket.underWay--;
-      underWay--;
-      bucket.isKnown = true;
-      if (group !== null) move(number, bucket, group);
-      if (counted !== null) {
-        const left = (groups.get(counted) ?? 1) - 1;
-        if (left === 0) groups.delete(counted);
-        else groups.set(counted, left);
-        callFor(counted);
-      }
-      queue(number, bucket);
-    },
-
-    underWay: (): number => underWay,
-    /** Addresses that could be begun but for the ceilings. */
-    ready: (): number => ready,
-    /** Addresses that wait for their time. */
-    retries: (): number => retries.size(),
-    nextRetryMs: (): number | null => retries.nextMs(),
-    latestRetryMs: (): number | null => retries.latestMs(),
-  };
-};
-
-export type AddressQueue = ReturnType<typeof createAddressQueue>;
+  }
+}

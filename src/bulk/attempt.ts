@@ -1,19 +1,19 @@
-import { type Clock, isoTime } from "../base/clock.ts";
-import type { Log } from "../base/log.ts";
+import { isoTime } from "../base/clock.ts";
 import type { KeyMode } from "../base/secrets.ts";
-import { PoolClosed } from "../probe/pool.ts";
-import { concludeVerification } from "../verify/verdict.ts";
+import type { Runtime } from "../db/runtime.ts";
 import type { Outages } from "../probe/outages.ts";
-import { beginCellEvidence, type VerificationEngine, unansweredAt, waitMsOf } from "../verify/engine.ts";
+import { PoolClosed } from "../probe/pool.ts";
+import { beginCellEvidence, unansweredAt, type VerificationEngine, waitMsOf } from "../verify/engine.ts";
 import type { Evidence } from "../verify/evidence.ts";
 import { packEvidence, unpackEvidence } from "../verify/evidence-store.ts";
 import { providerOf } from "../verify/providers.ts";
 import { INTERNAL_ERROR } from "../verify/result.ts";
 import { planTestCheck, TEST_VERIFIED_AT, testEvidence } from "../verify/test-keys.ts";
+import { concludeVerification } from "../verify/verdict.ts";
 import type { ListStore, OpenAddress } from "./list-store.ts";
 import { type ResultColumns, toColumns } from "./result-columns.ts";
 
-/** What one attempt at an address came to. `group` is whose mail hosts it has. */
+/** The outcome of one attempt. `group`: the provider of the address's mail hosts; null when unknown. */
 export type AttemptOutcome =
   | {
       readonly kind: "done";
@@ -29,64 +29,45 @@ export type AttemptOutcome =
       readonly evidence: PackedEvidence;
     };
 
-/** As it is stored; null for what the address alone makes again: a test key's, and that of what is no address. */
+/** As stored; null when it can be derived from the address: with a test key, or when the cell holds no address. */
 type PackedEvidence = Buffer | null;
 
-export interface AttemptDeps {
+interface AttemptOptions {
   readonly engine: VerificationEngine;
   readonly lists: ListStore;
   readonly outages: Pick<Outages, "judge">;
-  readonly clock: Clock;
-  /** By which attempts are due: wall time without its steps. */
+  /** The clock of retries: wall time without its steps. */
   readonly dueNowMs: () => number;
-  readonly log: Log;
-  /** Whether other accounts use the same process: then each has its share only. */
+  /** Whether other accounts use this process, so that each gets only its share of it. */
   readonly isShared: boolean;
 }
 
-/** Which job the address is of. */
 export interface AttemptJob {
   readonly number: number;
   readonly accountId: string;
   readonly mode: KeyMode;
 }
 
-/** An attempt that met an outage is made again after so long, or when it is over; it counts as none. */
+export type AttemptAddress = (address: OpenAddress, job: AttemptJob) => Promise<AttemptOutcome>;
+
+/** Wait after an attempt during an outage, which does not count as an attempt. */
 export const OUTAGE_AGAIN_MS = 5_000;
 
-/** What an address comes to that a bug met time and again. */
+/** The outcome of an address whose attempts repeatedly failed because of a bug. */
 export const internalErrorOutcome = (atMs: number): AttemptOutcome => {
   const result = { ...INTERNAL_ERROR, email: "", normalized_email: "", verified_at: isoTime(atMs) };
   return { kind: "done", columns: toColumns(result), chargeable: false, group: null, evidence: null };
 };
 
-const groupOf = ({ domain }: Evidence): string | null => {
-  const host = domain?.hosts[0]?.host;
-  return host === undefined ? null : providerOf(host);
-};
-
 /**
- * Makes one attempt at an address of a list, behind everybody who waits for an answer. Rejects with `PoolClosed` when
- * the service stops first; a bug becomes `internal_error`.
+ * Makes one attempt at an address of a list, with lower priority than single checks. Rejects with `PoolClosed` when the
+ * service stops first; a bug becomes `internal_error`.
  */
-export const createAttempt = ({ engine, lists, outages, clock, dueNowMs, log, isShared }: AttemptDeps) => {
-  const done = (evidence: Evidence, verifiedAt: string): AttemptOutcome => {
-    const { result, evidence: whole, chargeable } = concludeVerification(evidence, verifiedAt);
-    const packed = evidence.address.problem === null ? packEvidence(whole) : null;
-    return { kind: "done", columns: toColumns(result), chargeable, group: groupOf(evidence), evidence: packed };
-  };
-
-  const test = ({ email, dueAtMs }: OpenAddress): AttemptOutcome => {
-    const begun = beginCellEvidence(email.trim());
-    const evidence = testEvidence(email.trim(), begun);
-    const { afterMs } = planTestCheck(begun);
-    if (afterMs > 0 && dueAtMs === 0)
-      return { kind: "later", dueAtMs: dueNowMs() + afterMs, evidence: null, group: null };
-    const { result, chargeable } = concludeVerification(evidence, TEST_VERIFIED_AT);
-    return { kind: "done", columns: toColumns(result), chargeable, group: null, evidence: null };
-  };
-
-  const gather = async (address: OpenAddress, job: AttemptJob): Promise<Evidence> => {
+export const createAttempt = (
+  { clock, log }: Pick<Runtime, "clock" | "log">,
+  { engine, lists, outages, dueNowMs, isShared }: AttemptOptions,
+): AttemptAddress => {
+  const gatherEvidence = async (address: OpenAddress, job: AttemptJob): Promise<Evidence> => {
     let evidence = beginCellEvidence(address.email.trim());
     try {
       const stored = address.dueAtMs === 0 ? undefined : lists.findEvidence(job.number, address.position);
@@ -94,40 +75,54 @@ export const createAttempt = ({ engine, lists, outages, clock, dueNowMs, log, is
       return await engine.attempt(evidence, { account: isShared ? job.accountId : null, priority: "bulk" });
     } catch (error) {
       if (error instanceof PoolClosed) throw error;
-      log.error("a check of a list failed", { job: job.number, position: address.position, cause: error });
+      log.error("a check of a list failed", { job: job.number, position: address.position, error });
       return engine.failed(evidence);
     }
   };
 
-  const conclusionOf = (evidence: Evidence): AttemptOutcome => {
-    const retry = engine.planRetry(evidence);
-    if (retry === null) return done(evidence, isoTime(clock.nowMs()));
-    const later = packEvidence({ ...evidence, retries: [...evidence.retries, retry] });
-    return { kind: "later", dueAtMs: dueNowMs() + waitMsOf(retry), evidence: later, group: groupOf(evidence) };
-  };
-
-  /** Whether nobody answers, or might not: then the attempt says nothing of the address. */
-  const isInDoubt = async (evidence: Evidence): Promise<boolean> => {
+  /** Whether nothing responds, or may not: the attempt then says nothing about the address. */
+  const isOutage = async (evidence: Evidence): Promise<boolean> => {
     const channel = unansweredAt(evidence);
     return channel !== null && (await outages.judge(channel)) !== "believed";
   };
 
-  return async function attempt(address: OpenAddress, job: AttemptJob): Promise<AttemptOutcome> {
-    if (job.mode === "test") return test(address);
-    const evidence = await gather(address, job);
+  const outcomeOf = async (evidence: Evidence): Promise<AttemptOutcome> => {
+    if (await isOutage(evidence)) return later(dueNowMs() + OUTAGE_AGAIN_MS);
+    const retry = engine.planRetry(evidence);
+    if (retry === null) return done(evidence, isoTime(clock.nowMs()));
+    const packed = packEvidence({ ...evidence, retries: [...evidence.retries, retry] });
+    return { ...later(dueNowMs() + waitMsOf(retry)), evidence: packed, group: groupOf(evidence) };
+  };
+
+  return async (address, job) => {
+    if (job.mode === "test") return testOutcome(address, dueNowMs);
+    const evidence = await gatherEvidence(address, job);
     try {
-      if (await isInDoubt(evidence))
-        return { kind: "later", dueAtMs: dueNowMs() + OUTAGE_AGAIN_MS, evidence: null, group: null };
-      return conclusionOf(evidence);
+      return await outcomeOf(evidence);
     } catch (error) {
-      log.error("a check of a list could not be concluded", {
-        job: job.number,
-        position: address.position,
-        cause: error,
-      });
+      log.error("could not conclude a check of a list", { job: job.number, position: address.position, error });
       return done(engine.failed(beginCellEvidence(address.email.trim())), isoTime(clock.nowMs()));
     }
   };
 };
 
-export type AttemptAddress = ReturnType<typeof createAttempt>;
+const later = (dueAtMs: number): AttemptOutcome => ({ kind: "later", dueAtMs, evidence: null, group: null });
+
+const done = (evidence: Evidence, verifiedAt: string): AttemptOutcome => {
+  const { result, evidence: whole, chargeable } = concludeVerification(evidence, verifiedAt);
+  const packed = evidence.address.problem === null ? packEvidence(whole) : null;
+  return { kind: "done", columns: toColumns(result), chargeable, group: groupOf(evidence), evidence: packed };
+};
+
+const groupOf = ({ domain }: Evidence): string | null => {
+  const host = domain?.hosts[0]?.host;
+  return host === undefined ? null : providerOf(host);
+};
+
+const testOutcome = ({ email, dueAtMs }: OpenAddress, dueNowMs: () => number): AttemptOutcome => {
+  const begun = beginCellEvidence(email.trim());
+  const { afterMs } = planTestCheck(begun);
+  if (afterMs > 0 && dueAtMs === 0) return later(dueNowMs() + afterMs);
+  const { result, chargeable } = concludeVerification(testEvidence(email.trim(), begun), TEST_VERIFIED_AT);
+  return { kind: "done", columns: toColumns(result), chargeable, group: null, evidence: null };
+};

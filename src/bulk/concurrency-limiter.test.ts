@@ -1,34 +1,33 @@
 import { describe, expect, test } from "bun:test";
 import { createTestClock } from "../testing/clock.ts";
-import { createConcurrencyLimiter } from "./concurrency-limiter.ts";
+import { ConcurrencyLimiter } from "./concurrency-limiter.ts";
 
 const WINDOW = 1_000;
 
-/** A governor on an event loop whose timers come `late.ms` too late. */
-const governed = (checkMs = 5) => {
+/** A limiter on an event loop whose timers come `late.ms` too late. */
+const limited = (checkMs = 5) => {
   const clock = createTestClock();
   const [late, somebody] = [{ ms: 0 }, { waits: true }];
   const lateClock: typeof clock = { ...clock, after: (delayMs, run) => clock.after(delayMs + late.ms, run) };
-  const governor = createConcurrencyLimiter({
-    ...{ clock: lateClock, windowMax: WINDOW },
-    isSomebodyWaiting: () => somebody.waits,
+  const limiter = new ConcurrencyLimiter(lateClock, WINDOW, {
+    runningChecks: () => Number(somebody.waits),
     lastShortageMs: () => Number.NEGATIVE_INFINITY,
     checkMs: () => checkMs,
   });
   /** Lets time go by, while the runner asks as often as it does. */
   const pass = async (ms: number) => {
     for (let step = 0; step < ms; step += 10) {
-      governor.window(0);
+      limiter.window(0);
       await clock.advance(10);
     }
-    return governor.window(0);
+    return limiter.window(0);
   };
-  return { clock, governor, late, somebody, pass };
+  return { clock, limiter, late, somebody, pass };
 };
 
-describe("the governor", () => {
+describe("the limiter", () => {
   test("leaves lists the whole window while nobody waits, and measures nothing", async () => {
-    const { clock, late, somebody, pass } = governed();
+    const { clock, late, somebody, pass } = limited();
     somebody.waits = false;
     late.ms = 50;
     expect(await pass(1_000)).toBe(WINDOW);
@@ -36,12 +35,12 @@ describe("the governor", () => {
   });
 
   test("leaves it to them, too, while somebody waits and the event loop is punctual", async () => {
-    const { pass } = governed();
+    const { pass } = limited();
     expect(await pass(1_000)).toBe(WINDOW);
   });
 
   test("makes it small while somebody waits and the event loop is late, but never nothing", async () => {
-    const { late, pass } = governed();
+    const { late, pass } = limited();
     late.ms = 5;
     expect(await pass(200)).toBeLessThan(WINDOW / 2);
     const least = await pass(5_000);
@@ -50,13 +49,13 @@ describe("the governor", () => {
   });
 
   test("leaves it to them where a check takes so long that the lateness is nothing to it", async () => {
-    const { late, pass } = governed(500);
+    const { late, pass } = limited(500);
     late.ms = 5;
     expect(await pass(1_000)).toBe(WINDOW);
   });
 
   test("gives it back when the event loop is punctual again, and at once when nobody waited for a while", async () => {
-    const { late, somebody, pass } = governed();
+    const { late, somebody, pass } = limited();
     late.ms = 5;
     const small = await pass(2_000);
     late.ms = 0;

@@ -1,94 +1,103 @@
 import type { Clock } from "../base/clock.ts";
 
-export interface ConcurrencyLimiterDeps {
-  readonly clock: Clock;
-  /** Addresses of lists under way at a time, when nobody else is there. */
-  readonly windowMax: number;
-  /** Whether anybody waits for the answer to a single check at this moment. */
-  readonly isSomebodyWaiting: () => boolean;
-  /** How long a single check takes lately, in milliseconds. */
-  readonly checkMs: () => number;
-  /** When a socket could not be opened last, by the monotonic clock. */
-  readonly lastShortageMs: () => number;
-}
-
-/** How often the lateness of the event loop is measured, and how much of each measurement counts. */
+/** How often the delay of the event loop is measured, and the weight of each measurement in the average. */
 const SAMPLE_MS = 5;
 const SAMPLE_SHARE = 0.2;
 /**
- * The lateness that is put up with, as a share of what a check takes: it has about eight turns of the loop, and is to
- * take no more than twice as long as alone. Below the least figure timers cannot be told apart.
+ * Tolerated delay of the event loop, as a share of the duration of a single check: a check takes about eight turns of the
+ * loop and may take twice as long as without lists. Timers cannot resolve less than the minimum.
  */
-const LATE_SHARE = 1 / 40;
-const LATE_MS_MIN = 0.22;
-/** Below this share of it the window grows again. */
-const PUNCTUAL_SHARE = 0.7;
+const DELAY_SHARE = 1 / 40;
+const DELAY_MS_MIN = 0.22;
+/** Below this share of the tolerated delay the window grows. */
+const GROW_BELOW_SHARE = 0.7;
 const SHRINK = 0.8;
 const GROW = 1.05;
 const WINDOW_MIN = 4;
-/** Somebody who waited a moment ago may be followed by another. */
-const REMEMBERED_MS = 5_000;
-/** After a shortage of sockets the window is halved, once in the first figure, and grows back within the second. */
+/** Measuring continues for this long after the last single check. */
+const MEASURED_MS = 5_000;
+/** A shortage of sockets halves the window, at most once in the first time; the window recovers within the second. */
 const SHORTAGE_MS = 250;
-const GROW_BACK_MS = 60_000;
+const RECOVERY_MS = 60_000;
+
+/** What else competes for the machine. */
+export interface Load {
+  /** Single checks under way. */
+  readonly runningChecks: () => number;
+  /** Average duration of a single check lately, in milliseconds. */
+  readonly checkMs: () => number;
+  /** When opening a socket last failed, on the monotonic clock. */
+  readonly lastShortageMs: () => number;
+}
 
 /**
- * Leaves the processor to those who wait: while single checks come in, the window of lists is made so small that the
- * event loop stays punctual. Where it is the network that takes the time, nothing shrinks.
+ * Adaptive concurrency limit of lists. While single checks run, the window shrinks until the event loop is responsive; it
+ * also shrinks when the machine runs out of sockets. Slow network alone does not shrink it.
  */
-export const createConcurrencyLimiter = (deps: ConcurrencyLimiterDeps) => {
-  const { clock, windowMax, isSomebodyWaiting, checkMs, lastShortageMs } = deps;
-  let windowNow = windowMax;
-  let affordable = windowMax;
-  let affordableMs = 0;
-  let shortageMs = Number.NEGATIVE_INFINITY;
-  let lateMs = 0;
-  let seenMs = Number.NEGATIVE_INFINITY;
-  let cancelSample: (() => void) | null = null;
+export class ConcurrencyLimiter {
+  readonly #clock: Clock;
+  readonly #windowMax: number;
+  readonly #load: Load;
+  /** The window by the delay of the event loop. */
+  #responsiveWindow: number;
+  /** The window by the sockets of the machine. */
+  #socketWindow: number;
+  #socketWindowAtMs = 0;
+  #shortageMs = Number.NEGATIVE_INFINITY;
+  #delayMs = 0;
+  #lastCheckMs = Number.NEGATIVE_INFINITY;
+  #cancelSample: (() => void) | null = null;
 
-  const sample = (dueMs: number): void => {
-    const nowMs = clock.monotonicMs();
-    lateMs += (nowMs - dueMs - lateMs) * SAMPLE_SHARE;
-    const lateMsMax = Math.max(LATE_MS_MIN, checkMs() * LATE_SHARE);
-    if (lateMs > lateMsMax) windowNow = Math.max(WINDOW_MIN, windowNow * SHRINK);
-    else if (lateMs < lateMsMax * PUNCTUAL_SHARE) windowNow = Math.min(windowMax, windowNow * GROW + 1);
-    cancelSample = null;
-    if (nowMs - seenMs < REMEMBERED_MS) measure(nowMs);
-    else windowNow = windowMax;
-  };
+  constructor(clock: Clock, windowMax: number, load: Load) {
+    this.#clock = clock;
+    this.#windowMax = windowMax;
+    this.#load = load;
+    this.#responsiveWindow = windowMax;
+    this.#socketWindow = windowMax;
+  }
 
-  const measure = (nowMs: number): void => {
-    const dueMs = nowMs + SAMPLE_MS;
-    cancelSample = clock.after(SAMPLE_MS, () => sample(dueMs));
-  };
+  /** The number of addresses that may be under way, given how many are. Call it often. */
+  window(underWay: number): number {
+    if (this.#load.runningChecks() > 0) {
+      this.#lastCheckMs = this.#clock.monotonicMs();
+      if (this.#cancelSample === null) this.#measureDelay();
+    }
+    this.#adjustToSockets(underWay);
+    return Math.max(1, Math.floor(Math.min(this.#windowMax, this.#responsiveWindow, this.#socketWindow)));
+  }
 
-  /** What the machine can afford: fewer at a time after a socket could not be opened. */
-  const affordableNow = (underWay: number): number => {
-    const nowMs = clock.monotonicMs();
-    const isShort = lastShortageMs() > shortageMs;
-    if (isShort && nowMs - shortageMs >= SHORTAGE_MS) {
-      shortageMs = nowMs;
-      affordable = Math.max(1, Math.floor(Math.min(affordable, Math.max(underWay, 1)) / 2));
-    } else if (!isShort)
-      affordable = Math.min(windowMax, affordable + (windowMax * (nowMs - affordableMs)) / GROW_BACK_MS);
-    affordableMs = nowMs;
-    return affordable;
-  };
+  stop(): void {
+    this.#cancelSample?.();
+    this.#cancelSample = null;
+  }
 
-  return {
-    /** How many addresses may be under way now, when so many are; to be asked often. */
-    window(underWay: number): number {
-      if (isSomebodyWaiting()) {
-        seenMs = clock.monotonicMs();
-        if (cancelSample === null) measure(seenMs);
-      }
-      return Math.max(1, Math.floor(Math.min(windowMax, windowNow, affordableNow(underWay))));
-    },
-    stop(): void {
-      cancelSample?.();
-      cancelSample = null;
-    },
-  };
-};
+  #measureDelay(): void {
+    const dueMs = this.#clock.monotonicMs() + SAMPLE_MS;
+    this.#cancelSample = this.#clock.after(SAMPLE_MS, () => this.#adjustToDelay(this.#clock.monotonicMs() - dueMs));
+  }
 
-export type ConcurrencyLimiter = ReturnType<typeof createConcurrencyLimiter>;
+  #adjustToDelay(delayMs: number): void {
+    this.#delayMs += (delayMs - this.#delayMs) * SAMPLE_SHARE;
+    const delayMsMax = Math.max(DELAY_MS_MIN, this.#load.checkMs() * DELAY_SHARE);
+    const window = this.#responsiveWindow;
+    if (this.#delayMs > delayMsMax) this.#responsiveWindow = Math.max(WINDOW_MIN, window * SHRINK);
+    else if (this.#delayMs < delayMsMax * GROW_BELOW_SHARE)
+      this.#responsiveWindow = Math.min(this.#windowMax, window * GROW + 1);
+    this.#cancelSample = null;
+    if (this.#clock.monotonicMs() - this.#lastCheckMs < MEASURED_MS) this.#measureDelay();
+    else this.#responsiveWindow = this.#windowMax;
+  }
+
+  #adjustToSockets(underWay: number): void {
+    const nowMs = this.#clock.monotonicMs();
+    const isShort = this.#load.lastShortageMs() > this.#shortageMs;
+    if (isShort && nowMs - this.#shortageMs >= SHORTAGE_MS) {
+      this.#shortageMs = nowMs;
+      this.#socketWindow = Math.max(1, Math.floor(Math.min(this.#socketWindow, Math.max(underWay, 1)) / 2));
+    } else if (!isShort) {
+      const recovered = (this.#windowMax * (nowMs - this.#socketWindowAtMs)) / RECOVERY_MS;
+      this.#socketWindow = Math.min(this.#windowMax, this.#socketWindow + recovered);
+    }
+    this.#socketWindowAtMs = nowMs;
+  }
+}

@@ -1,73 +1,81 @@
 import type { Clock } from "../base/clock.ts";
-import type { JobForecast } from "./job-object.ts";
 
-const RATE_OVER_S = 60;
-/** The first seconds say little: what needs no mail server comes first. */
-const RATE_KNOWN_AFTER_S = 5;
-/** Until a rate has shown itself: an attempt takes about so long. */
-export const FIRST_GUESS_ATTEMPT_S = 1.5;
+/** How long a running job will take; null once it has ended. */
+export interface JobForecast {
+  readonly secondsLeft: number | null;
+  readonly pollAfterMs: number | null;
+}
+
+const WINDOW_S = 60;
+/** The first seconds are not representative: addresses that need no mail server finish first. */
+const KNOWN_AFTER_S = 5;
+/** Assumed duration of an attempt until the throughput is known. */
+export const ASSUMED_ATTEMPT_S = 1.5;
 const POLL_AFTER_MS_MIN = 1_000;
 const POLL_AFTER_MS_MAX = 30_000;
-/** A job that pauses may go on at any moment. */
-const PAUSED_POLL_AFTER_MS = 5_000;
-/** Somebody who waits looks this often on the way. */
-const LOOKS = 5;
+/** A client that follows `poll_after_ms` polls about this often until the end. */
+const POLLS = 5;
 
-/** How many addresses a job finished in each of the last sixty seconds. */
-export const createThroughput = (clock: Clock) => {
-  const counts = new Float64Array(RATE_OVER_S);
-  const seconds = new Float64Array(RATE_OVER_S).fill(-1);
-  const startedS = Math.floor(clock.monotonicMs() / 1000);
+export const NOTHING_LEFT: JobForecast = { secondsLeft: null, pollAfterMs: null };
+/** A paused job may resume at any moment. */
+export const PAUSED: JobForecast = { secondsLeft: null, pollAfterMs: 5_000 };
 
-  return {
-    note(finished: number): void {
-      const second = Math.floor(clock.monotonicMs() / 1000);
-      const slot = second % RATE_OVER_S;
-      if (seconds[slot] !== second) counts[slot] = 0;
-      seconds[slot] = second;
-      counts[slot] = (counts[slot] ?? 0) + finished;
-    },
-    /**
-     * Addresses a second over the last minute, or since the start; null in the first five seconds, and when nothing was
-     * finished in that time.
-     */
-    perSecond(): number | null {
-      const now = Math.floor(clock.monotonicMs() / 1000);
-      if (now - startedS < RATE_KNOWN_AFTER_S) return null;
-      const sum = counts.reduce((all, count, slot) => all + ((seconds[slot] ?? -1) > now - RATE_OVER_S ? count : 0), 0);
-      return sum === 0 ? null : sum / Math.min(RATE_OVER_S, now - startedS + 1);
-    },
-  };
-};
+/** Counts the addresses that a job finished in each of the last sixty seconds. */
+export class Throughput {
+  readonly #clock: Clock;
+  readonly #startedS: number;
+  readonly #counts = new Float64Array(WINDOW_S);
+  readonly #seconds = new Float64Array(WINDOW_S).fill(-1);
 
-export type Throughput = ReturnType<typeof createThroughput>;
+  constructor(clock: Clock) {
+    this.#clock = clock;
+    this.#startedS = this.#nowS();
+  }
+
+  add(finished: number): void {
+    const second = this.#nowS();
+    const slot = second % WINDOW_S;
+    if (this.#seconds[slot] !== second) this.#counts[slot] = 0;
+    this.#seconds[slot] = second;
+    this.#counts[slot] = (this.#counts[slot] ?? 0) + finished;
+  }
+
+  /** Addresses per second over the last minute or since the start; null in the first five seconds and while none finish. */
+  get perSecond(): number | null {
+    const now = this.#nowS();
+    if (now - this.#startedS < KNOWN_AFTER_S) return null;
+    const recent = this.#counts.filter((_, slot) => (this.#seconds[slot] ?? -1) > now - WINDOW_S);
+    const sum = recent.reduce((all, count) => all + count, 0);
+    return sum === 0 ? null : sum / Math.min(WINDOW_S, now - this.#startedS + 1);
+  }
+
+  #nowS(): number {
+    return Math.floor(this.#clock.monotonicMs() / 1000);
+  }
+}
 
 export interface ForecastInput {
-  /** Addresses that need no waiting for a retry. */
+  /** Addresses that do not wait for a retry. */
   readonly fresh: number;
-  /** Null until a rate is known. */
+  /** Null until the throughput is known. */
   readonly perSecond: number | null;
-  /** What may be hoped for until then; it says only when to look again. */
-  readonly hopedPerSecond: number;
-  /** How long until the latest retry that is planned; null when none is. */
+  /** Used instead until then, for `pollAfterMs` only. */
+  readonly assumedPerSecond: number;
+  /** Time until the latest planned retry; null when none is planned. */
   readonly latestRetryMs: number | null;
 }
 
 /**
- * An honest guess: the fresh addresses at the rate of the last minute, and no sooner than the latest planned retry; null
- * while there are fresh addresses and no rate is known. When to look again is known always.
+ * Estimates the remaining time: the fresh addresses at the throughput of the last minute, but not before the latest
+ * planned retry. `secondsLeft` is null while there are fresh addresses and no throughput.
  */
-export const forecast = ({ fresh, perSecond, hopedPerSecond, latestRetryMs }: ForecastInput): JobForecast => {
-  const workS = fresh === 0 ? 0 : fresh / (perSecond ?? hopedPerSecond);
-  const retriesS = latestRetryMs === null ? 0 : Math.max(0, latestRetryMs) / 1000 + FIRST_GUESS_ATTEMPT_S;
+export const forecast = ({ fresh, perSecond, assumedPerSecond, latestRetryMs }: ForecastInput): JobForecast => {
+  const workS = fresh === 0 ? 0 : fresh / (perSecond ?? assumedPerSecond);
+  const retriesS = latestRetryMs === null ? 0 : Math.max(0, latestRetryMs) / 1000 + ASSUMED_ATTEMPT_S;
   const secondsLeft = Math.max(1, Math.ceil(Math.max(workS, retriesS)));
-  const pollAfterMs = Math.round((secondsLeft * 1000) / LOOKS);
-  const isKnown = fresh === 0 || perSecond !== null;
+  const pollAfterMs = Math.round((secondsLeft * 1000) / POLLS);
   return {
-    secondsLeft: isKnown ? secondsLeft : null,
+    secondsLeft: fresh === 0 || perSecond !== null ? secondsLeft : null,
     pollAfterMs: Math.min(POLL_AFTER_MS_MAX, Math.max(POLL_AFTER_MS_MIN, pollAfterMs)),
   };
 };
-
-/** How long it takes nobody knows while nothing answers. */
-export const PAUSED: JobForecast = { secondsLeft: null, pollAfterMs: PAUSED_POLL_AFTER_MS };

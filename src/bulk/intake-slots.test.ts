@@ -1,19 +1,19 @@
 import { describe, expect, test } from "bun:test";
 import { settle } from "../testing/clock.ts";
-import { createIntakeSlots } from "./intake-slots.ts";
+import { IntakeSlots } from "./intake-slots.ts";
 
 const LARGE = false;
 const SMALL = true;
 
 const setUp = () => {
-  const inTurn = createIntakeSlots();
+  const slots = new IntakeSlots();
   const running: Array<{ readonly name: string; readonly end: () => void }> = [];
   const refused: string[] = [];
   return {
     refused,
     order(name: string, accountId: string, isSmall: boolean): void {
       const task = () => new Promise<void>((resolve) => running.push({ name, end: resolve }));
-      inTurn({ accountId, isSmall }, task).catch(() => refused.push(name));
+      slots.run({ accountId, isSmall }, task).catch(() => refused.push(name));
     },
     async running(): Promise<string[]> {
       await settle();

@@ -3,67 +3,71 @@ import { createFairQueue } from "../base/fair-queue.ts";
 import type { OnBehalfOf } from "../base/on-behalf-of.ts";
 import { createShares } from "../base/shares.ts";
 
-/** Lists taken in at a time; a large one may need 40 MB meanwhile, a workbook 100 MB. One place is never taken by large lists, one never by small ones. */
-const AT_ONCE_MAX = 3;
-const AT_ONCE_MAX_OF_A_KIND = AT_ONCE_MAX - 1;
-/** Lists that wait for that: 80 small and 20 large ones, and neither all of them of one account. */
+/** Lists read at a time; a large one may take 40 MB, a workbook 100 MB. One slot is reserved for small lists, one for large ones. */
+const SLOTS = 3;
+const SLOTS_PER_KIND_MAX = SLOTS - 1;
+/** Lists that may wait: 80 small and 20 large ones, and of these only a share of one account. */
 const WAITING_MAX = { realtime: 80, bulk: 20 } as const;
-/** A list of so many rows, or a file of so many bytes, is taken in within a second. */
+/** A small list is read within a second. */
 export const SMALL_ROWS_MAX = 10_000;
 export const SMALL_BYTES_MAX = 512 * 1024;
 const RETRY_AFTER_S = 30;
 
-/** Whose list it is, and whether it is a small one. */
-export interface TurnOf {
+export interface IntakeSlotOptions {
   readonly accountId: string;
   readonly isSmall: boolean;
 }
 
-const busy = (): AppError =>
-  new AppError("unavailable", {
-    message: "Too many lists are being taken in at the moment.",
-    headers: { "retry-after": String(RETRY_AFTER_S) },
-  });
-
 /**
- * Lets a few lists be read and taken in at a time. The others wait: small ones before large ones, within each the accounts in
- * turn. Beyond what may wait, in all or of one account, a list is turned away with 503 `unavailable`.
+ * Limits how many lists are read and written at a time. The others wait: small lists before large ones, and the accounts
+ * in turn. When too many wait, of an account or in all, a list is refused with 503 `unavailable`.
  */
-export const createIntakeSlots = () => {
-  const waiting = createFairQueue<() => void>();
-  const roomFor = (placesMax: number) => createShares({ placesMax, realtimeShare: 0 });
-  const room = { realtime: roomFor(WAITING_MAX.realtime), bulk: roomFor(WAITING_MAX.bulk) };
-  const running = { realtime: 0, bulk: 0 };
+export class IntakeSlots {
+  readonly #queue = createFairQueue<() => void>();
+  readonly #waiting = { realtime: waitingShares(WAITING_MAX.realtime), bulk: waitingShares(WAITING_MAX.bulk) };
+  readonly #running = { realtime: 0, bulk: 0 };
 
-  const mayRun = ({ priority }: OnBehalfOf): boolean =>
-    running.realtime + running.bulk < AT_ONCE_MAX && running[priority] < AT_ONCE_MAX_OF_A_KIND;
-
-  const enter = (who: OnBehalfOf): Promise<void> | undefined => {
-    if (mayRun(who)) {
-      running[who.priority]++;
-      return undefined;
-    }
-    if (!room[who.priority].mayHold(who)) throw busy();
-    room[who.priority].hold(who);
-    return new Promise((resolve) => waiting.add(who, resolve));
-  };
-
-  const leave = ({ priority }: OnBehalfOf): void => {
-    running[priority]--;
-    for (let next = waiting.take(mayRun); next !== undefined; next = waiting.take(mayRun)) {
-      room[next.who.priority].release(next.who);
-      running[next.who.priority]++;
-      next.item();
-    }
-  };
-
-  return async function inTurn<T>({ accountId, isSmall }: TurnOf, task: () => Promise<T>): Promise<T> {
+  async run<T>({ accountId, isSmall }: IntakeSlotOptions, task: () => Promise<T>): Promise<T> {
     const who: OnBehalfOf = { account: accountId, priority: isSmall ? "realtime" : "bulk" };
-    await enter(who);
+    await this.#acquire(who);
     try {
       return await task();
     } finally {
-      leave(who);
+      this.#release(who);
     }
-  };
-};
+  }
+
+  #acquire(who: OnBehalfOf): Promise<void> | undefined {
+    if (this.#hasSlot(who)) {
+      this.#running[who.priority]++;
+      return undefined;
+    }
+    const waiting = this.#waiting[who.priority];
+    if (!waiting.mayHold(who)) throw tooMany();
+    waiting.hold(who);
+    return new Promise((resolve) => this.#queue.add(who, resolve));
+  }
+
+  #release({ priority }: OnBehalfOf): void {
+    this.#running[priority]--;
+    const hasSlot = (who: OnBehalfOf) => this.#hasSlot(who);
+    for (let next = this.#queue.take(hasSlot); next !== undefined; next = this.#queue.take(hasSlot)) {
+      this.#waiting[next.who.priority].release(next.who);
+      this.#running[next.who.priority]++;
+      next.item();
+    }
+  }
+
+  #hasSlot({ priority }: OnBehalfOf): boolean {
+    const { realtime, bulk } = this.#running;
+    return realtime + bulk < SLOTS && this.#running[priority] < SLOTS_PER_KIND_MAX;
+  }
+}
+
+const waitingShares = (placesMax: number) => createShares({ placesMax, realtimeShare: 0 });
+
+const tooMany = (): AppError =>
+  new AppError("unavailable", {
+    message: "Too many lists are being received. Try again later.",
+    headers: { "retry-after": String(RETRY_AFTER_S) },
+  });

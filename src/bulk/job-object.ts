@@ -1,27 +1,19 @@
 import { isoTime } from "../base/clock.ts";
-import type { Log } from "../base/log.ts";
 import type { PausedReason } from "../probe/outages.ts";
 import { type SubStatus, VERDICT_OF } from "../verify/result.ts";
+import { type JobForecast, NOTHING_LEFT } from "./forecast.ts";
 import { detectedFormatSchema } from "./detected-format.ts";
 import type { JobRow, SubStatusCount } from "./job-store.ts";
-
-/** What a running job will still take; null where nothing is left to wait for. */
-export interface JobForecast {
-  readonly secondsLeft: number | null;
-  readonly pollAfterMs: number | null;
-}
-
-export const NOTHING_LEFT: JobForecast = { secondsLeft: null, pollAfterMs: null };
 
 const timeOrNull = (ms: number | null): string | null => (ms === null ? null : isoTime(ms));
 
 const isSubStatus = (text: string): text is SubStatus => Object.hasOwn(VERDICT_OF, text);
 
-/** Whether the job's end is still to come. */
+/** Whether the job has not ended. */
 export const isUnfinished = ({ status }: Pick<JobRow, "status">): boolean =>
   status === "queued" || status === "running";
 
-/** The job object of contract §5. `verdicts` and `sub_statuses` count rows with an address. */
+/** The job object of the API (contract §5). `verdicts` and `sub_statuses` count rows with an address. */
 export const jobView = (
   job: JobRow,
   counts: readonly SubStatusCount[],
@@ -50,14 +42,4 @@ export const jobView = (
     paused_reason: pausedReason,
     webhook_configured: job.webhookUrl !== null,
   };
-};
-
-/** One line for a list that is processed from now on, after a restart too. */
-export const logBegun = (log: Log, { id, addressesTotal, addressesFinished }: JobRow): void =>
-  log.info("a list began", { id, addresses: addressesTotal, finished: addressesFinished });
-
-/** One line for a list that has ended, whatever way; none for one that goes on later. */
-export const logEnded = (log: Log, job: JobRow | undefined): void => {
-  if (job === undefined || isUnfinished(job)) return;
-  log.info("a list ended", { id: job.id, status: job.status, addresses: job.addressesFinished });
 };

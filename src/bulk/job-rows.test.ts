@@ -6,7 +6,7 @@ import { BULK_ACCOUNT, createBulkHarness } from "../testing/bulk-harness.ts";
 import { createTestClock } from "../testing/clock.ts";
 import { SIGNAL_VALUES, SUB_STATUSES, signalsSchema, type VerificationResult, VERDICT_OF } from "../verify/result.ts";
 import { exportRows, itemSource } from "./job-rows.ts";
-import { createThroughput, forecast } from "./forecast.ts";
+import { Throughput, forecast } from "./forecast.ts";
 import { toColumns, toResult, toResultJson } from "./result-columns.ts";
 
 const pageSchema = z.object({
@@ -89,7 +89,7 @@ describe("the rows of a job", () => {
 });
 
 describe("the forecast", () => {
-  const RATE = { perSecond: 10, hopedPerSecond: 1 };
+  const RATE = { perSecond: 10, assumedPerSecond: 1 };
 
   test("is the fresh addresses at the rate, and no sooner than the latest retry", () => {
     expect(forecast({ fresh: 1_000, ...RATE, latestRetryMs: null })).toEqual({
@@ -104,7 +104,7 @@ describe("the forecast", () => {
   });
 
   test("says nothing of fresh addresses until a rate is known, but when to look again", () => {
-    const start = { perSecond: null, hopedPerSecond: 10 };
+    const start = { perSecond: null, assumedPerSecond: 10 };
     expect(forecast({ fresh: 1_000, ...start, latestRetryMs: null })).toEqual({
       secondsLeft: null,
       pollAfterMs: 20_000,
@@ -115,17 +115,17 @@ describe("the forecast", () => {
 
   test("the rate is that of the last minute, or since the start", async () => {
     const clock = createTestClock();
-    const rate = createThroughput(clock);
-    rate.note(100);
+    const rate = new Throughput(clock);
+    rate.add(100);
     await clock.advance(4_000);
-    expect(rate.perSecond()).toBeNull();
+    expect(rate.perSecond).toBeNull();
     await clock.advance(1_000);
-    expect(rate.perSecond()).toBeCloseTo(100 / 6);
+    expect(rate.perSecond).toBeCloseTo(100 / 6);
     await clock.advance(4_000);
-    expect(rate.perSecond()).toBe(10);
+    expect(rate.perSecond).toBe(10);
     await clock.advance(55_000);
-    expect(rate.perSecond()).toBeNull();
-    rate.note(120);
-    expect(rate.perSecond()).toBe(2);
+    expect(rate.perSecond).toBeNull();
+    rate.add(120);
+    expect(rate.perSecond).toBe(2);
   });
 });

@@ -1,10 +1,15 @@
+import { isoTime } from "../base/clock.ts";
 import type { ListSource } from "../http/list-page.ts";
+import { beginCellEvidence } from "../verify/engine.ts";
+import type { Evidence } from "../verify/evidence.ts";
+import { unpackEvidence } from "../verify/evidence-store.ts";
+import { concludeVerification } from "../verify/verdict.ts";
 import { VERDICT_OF } from "../verify/result.ts";
 import { testEvidence } from "../verify/test-keys.ts";
 import type { ListedRow, ListStore } from "./list-store.ts";
 import { type ResultColumns, toResult, toResultJson } from "./result-columns.ts";
 import type { ResultRow } from "./results-csv.ts";
-import { hasSuggestion, addressHints, NO_HINTS, type RowHints } from "./row-hints.ts";
+import { hasSuggestion, addressHints, NO_HINTS, type AddressHints } from "./address-hints.ts";
 import type { ItemFilters } from "./schemas.ts";
 
 const EXPORTED_AT_ONCE = 500;
@@ -54,7 +59,7 @@ const cellsOf = (cells: string | null, email: string): string[] =>
   cells === null ? [email] : (JSON.parse(cells) as string[]);
 
 /** The texts of a test key's triggers are addresses; the key's table says why they are taken for none. */
-const hintsFor = ({ subStatus, submittedEmail, normalizedEmail }: ListedRow): RowHints => {
+const hintsFor = ({ subStatus, submittedEmail, normalizedEmail }: ListedRow): AddressHints => {
   if (subStatus === null) return NO_HINTS;
   if (subStatus !== "invalid_syntax") return hasSuggestion(normalizedEmail) ? addressHints(submittedEmail) : NO_HINTS;
   const hints = addressHints(submittedEmail);
@@ -83,3 +88,25 @@ export async function* exportRows(
     });
   }
 }
+
+export interface EvidenceSource {
+  /** Whether the job is a test key's, whose evidence is made up anew. */
+  readonly isTest: boolean;
+  readonly stored: Uint8Array | undefined;
+}
+
+/**
+ * Why a row has its result, or what is known so far. It is that of the row's address, with the text of the row. Null for a
+ * row that finished when the evidence of lists was not kept yet.
+ */
+export const evidenceOfRow = (row: ListedRow, { isTest, stored }: EvidenceSource): Evidence | null => {
+  const text = row.submittedEmail.trim();
+  const begun = beginCellEvidence(text);
+  if (stored !== undefined) {
+    const { address, ...rest } = unpackEvidence(stored);
+    return { ...rest, address: { ...address, submitted: text, read_as: begun.address.read_as } };
+  }
+  if (row.subStatus === null) return begun;
+  const { evidence } = concludeVerification(isTest ? testEvidence(text, begun) : begun, isoTime(row.verifiedAtMs));
+  return evidence.conclusion?.sub_status === row.subStatus ? evidence : null;
+};

@@ -8,7 +8,7 @@ import { isJsonList } from "./upload-json.ts";
 import { isArchive, writeWorkbookAsCsv } from "./workbook.ts";
 import { WorkbookRefused } from "./workbook-parts.ts";
 
-/** A list in a file, found out about. */
+/** A list in a file. */
 export interface ListFile {
   readonly source: ByteSource;
   readonly inspection: Inspection;
@@ -16,16 +16,16 @@ export interface ListFile {
 }
 
 export interface ListFileOptions {
-  readonly wish: Pick<InspectOptions, "column" | "header">;
-  /** Where the CSV of a workbook lies meanwhile: a new file. */
+  readonly layout: Pick<InspectOptions, "column" | "header">;
+  /** Where the CSV of a workbook is written: a new file. */
   readonly sheetPath: string;
 }
 
-const IS_JSON = 'This is JSON, not CSV: send JSON without a Content-Type of text/csv, as the body {"emails":[…]}.';
+const IS_JSON = 'This is JSON, not CSV. Send {"emails":[…]} with Content-Type: application/json.';
 
 const refuse = (message: string): AppError => new AppError("Invalid request body", { message });
 
-/** 400 with the reason and the rows at fault when the list cannot be taken. */
+/** 400 with the reason and the invalid rows when the list cannot be accepted. */
 const inspectOrRefuse = async (source: ByteSource, options: InspectOptions): Promise<Inspection> => {
   const inspected = await inspectList(source, options);
   if (!inspected.ok) throw listRefused(inspected.error);
@@ -41,25 +41,24 @@ const writeCsv = async (path: string, target: string): Promise<void> => {
 };
 
 /**
- * Finds out how the list in a file is written, a CSV or the first visible sheet of an Excel workbook (.xlsx), and hands
- * it to `work`. A workbook is read as the CSV that it is written to; that is gone afterwards. Throws an
- * AppError (400) for what is no list.
+ * Detects the format of the list in a file, a CSV or the first visible sheet of an Excel workbook (.xlsx), and passes it
+ * to `work`. A workbook is converted to CSV first; that file is deleted afterwards. Throws 400 when the file is not a list.
  */
 export const withListFile = async <T>(
   path: string,
-  { wish, sheetPath }: ListFileOptions,
+  { layout, sheetPath }: ListFileOptions,
   work: (list: ListFile) => Promise<T>,
 ): Promise<T> => {
   if (await isJsonList(path)) throw refuse(IS_JSON);
   if (!(await isArchive(path))) {
     const source = fileSource(path);
-    const inspection = await inspectOrRefuse(source, wish);
+    const inspection = await inspectOrRefuse(source, layout);
     return work({ source, inspection, reading: detectedFormatOf("csv", inspection.shape) });
   }
   try {
     await writeCsv(path, sheetPath);
     const source = fileSource(sheetPath);
-    const inspection = await inspectOrRefuse(source, { ...wish, delimiter: "," });
+    const inspection = await inspectOrRefuse(source, { ...layout, delimiter: "," });
     return await work({ source, inspection, reading: detectedFormatOf("xlsx", inspection.shape) });
   } finally {
     await rm(sheetPath, { force: true });

@@ -2,10 +2,10 @@ import { z } from "zod";
 import type { Random } from "../base/secrets.ts";
 import { keptCell, normalizeCell, readAddressCell } from "../mail/address-in-cell.ts";
 import type { Inspection, ListRow } from "./csv.ts";
-import { createAddressCounter, newSeed } from "./intake.ts";
+import { AddressIndex, newSeed } from "./address-index.ts";
 import { detectedFormatSchema, shownName } from "./detected-format.ts";
 import type { Submission } from "./submission.ts";
-import { addressHints } from "./row-hints.ts";
+import { addressHints } from "./address-hints.ts";
 
 const FIRST_ROWS = 10;
 const COLUMNS_SHOWN = 50;
@@ -87,7 +87,7 @@ export const previewSubmission = async (
   { list, inspection }: Pick<Submission, "list" | "inspection">,
   { credits, random }: { credits: { available: number; isHeld: boolean }; random: Random },
 ): Promise<Preview> => {
-  const tally = createAddressCounter(list.rowsMax, newSeed(random));
+  const index = new AddressIndex(list.rowsMax, newSeed(random));
   const firstRows: Preview["first_rows"] = [];
   let invalid = 0;
   for await (const batch of list.batches) {
@@ -95,10 +95,10 @@ export const previewSubmission = async (
       if (firstRows.length < FIRST_ROWS) firstRows.push(rowShown(row));
       const read = readAddressCell(row.email);
       if (!read.ok && read.error !== "empty") invalid++;
-      tally.place(read.ok ? read.value.address.normalized : normalizeCell(row.email));
+      index.add(read.ok ? read.value.address.normalized : normalizeCell(row.email));
     }
   }
-  const { rows, empty, addresses } = tally.totals();
+  const { rows, empty, addresses } = index.totals;
   return {
     dry_run: true,
     format: list.reading,

@@ -1,118 +1,111 @@
-import type { Clock } from "../base/clock.ts";
 import { wait } from "../base/wait.ts";
-import type { Log } from "../base/log.ts";
-import type { Db, Tx } from "../db/open.ts";
+import type { Tx } from "../db/open.ts";
+import type { Runtime } from "../db/runtime.ts";
 import { isStorageTrouble, WRITE_AGAIN_MS } from "../verify/carry-out.ts";
 import type { AttemptedAddress, JobWriter } from "./job-writer.ts";
 
-export interface ResultBatchesDeps {
-  readonly db: Db;
-  readonly record: JobWriter;
-  readonly clock: Clock;
-  readonly log: Log;
-  /** Told after the commit, for each job of the batch. */
-  readonly onWritten: (job: number, written: readonly AttemptedAddress[]) => void;
-  /** Told of a job whose results cannot be written for a bug, not for the disk. */
-  readonly onUnwritable: (job: number) => Promise<void>;
-}
-
-/** So many results, or those of so long, are written in one transaction. */
+/** One transaction writes this many results, or those of this time. */
 const BATCH_MAX = 500;
 const BATCH_MS = 50;
-/** With so many unwritten the work stops until the disk keeps up. */
+/** With this many unwritten results no further address is started. */
 export const UNWRITTEN_MAX = 5_000;
 
-interface Unwritten {
+/** `open`: the job has more addresses; `ended`: it has ended; `failed`: a bug prevents writing; `stopped`: nothing was written. */
+export type WriteResult = "open" | "ended" | "failed" | "stopped";
+
+interface PendingWrite {
   readonly job: number;
   readonly attempted: AttemptedAddress;
+  readonly resolve: (result: WriteResult) => void;
 }
 
-const byJob = (batch: readonly Unwritten[]): Map<number, AttemptedAddress[]> => {
-  const groups = new Map<number, AttemptedAddress[]>();
-  for (const { job, attempted } of batch) {
-    const group = groups.get(job);
-    if (group === undefined) groups.set(job, [attempted]);
-    else group.push(attempted);
+/** Writes the results of all jobs in batches, one batch at a time. When the disk is full it waits and tries again. */
+export class ResultBatches {
+  readonly #runtime: Pick<Runtime, "db" | "clock" | "log">;
+  readonly #writer: JobWriter;
+  readonly #pending: PendingWrite[] = [];
+  #cancelTimer: (() => void) | null = null;
+  #writing: Promise<void> | null = null;
+  #isStopped: boolean = false;
+
+  constructor(runtime: Pick<Runtime, "db" | "clock" | "log">, writer: JobWriter) {
+    this.#runtime = runtime;
+    this.#writer = writer;
   }
-  return groups;
-};
 
-/** Writes the results of all jobs, batch by batch, one batch at a time; a full disk makes it wait and try again. */
-export const createResultBatches = (deps: ResultBatchesDeps) => {
-  const { db, record, clock, log, onWritten, onUnwritable } = deps;
-  const unwritten: Unwritten[] = [];
-  let cancelTimer: (() => void) | null = null;
-  let writing: Promise<void> | null = null;
-  let stopped = false;
+  /** Results that are not written yet. */
+  get size(): number {
+    return this.#pending.length;
+  }
 
-  /** False when these cannot be written for a bug. */
-  const commit = async (work: (tx: Tx) => void): Promise<boolean> => {
+  /** Resolves when the result is durable, or cannot be written. */
+  write(job: number, attempted: AttemptedAddress): Promise<WriteResult> {
+    if (this.#isStopped) return Promise.resolve("stopped");
+    const { promise, resolve } = Promise.withResolvers<WriteResult>();
+    this.#pending.push({ job, attempted, resolve });
+    this.#schedule();
+    return promise;
+  }
+
+  /** Writes the pending results and accepts no more. */
+  async stop(): Promise<void> {
+    this.#isStopped = true;
+    if (this.#writing !== null) await this.#writing;
+    this.#begin();
+    if (this.#writing !== null) await this.#writing;
+  }
+
+  #schedule(): void {
+    if (this.#isStopped || this.#writing !== null || this.#pending.length === 0) return;
+    if (this.#pending.length >= BATCH_MAX) this.#begin();
+    else this.#cancelTimer ??= this.#runtime.clock.after(BATCH_MS, () => this.#begin());
+  }
+
+  #begin(): void {
+    this.#cancelTimer?.();
+    this.#cancelTimer = null;
+    if (this.#writing !== null || this.#pending.length === 0) return;
+    this.#writing = this.#writeAll().finally(() => {
+      this.#writing = null;
+      this.#schedule();
+    });
+  }
+
+  async #writeAll(): Promise<void> {
+    do await this.#writeJobs([...Map.groupBy(this.#pending.splice(0, BATCH_MAX), ({ job }) => job)]);
+    while (this.#pending.length >= BATCH_MAX || (this.#isStopped && this.#pending.length > 0));
+  }
+
+  /** Writes the results of these jobs in one transaction; if a bug prevents that, each job in its own. */
+  async #writeJobs(jobs: readonly JobWrites[]): Promise<void> {
+    const { db, clock, log } = this.#runtime;
     for (;;) {
       try {
-        await db.commit(work);
-        return true;
+        const results = await db.commit((tx) => jobs.map((one) => this.#writeJob(tx, one)));
+        for (const [at, one] of jobs.entries()) settle(one, results[at] ?? "failed");
+        return;
       } catch (error) {
-        if (!isStorageTrouble(error)) {
-          log.error("results of a list cannot be written", { cause: error });
-          return false;
+        log.error("could not write results of lists", { error });
+        if (isStorageTrouble(error) && !this.#isStopped) {
+          await wait(clock, WRITE_AGAIN_MS);
+          continue;
         }
-        if (stopped) throw error;
-        log.error("results of lists could not be written; trying again", { cause: error });
-        await wait(clock, WRITE_AGAIN_MS);
+        if (isStorageTrouble(error)) for (const one of jobs) settle(one, "stopped");
+        else if (jobs.length > 1) for (const one of jobs) await this.#writeJobs([one]);
+        else for (const one of jobs) settle(one, "failed");
+        return;
       }
     }
-  };
+  }
 
-  const writeJob = async (job: number, all: readonly AttemptedAddress[]): Promise<void> => {
-    if (await commit((tx) => record.attempted(tx, job, all))) onWritten(job, all);
-    else await onUnwritable(job);
-  };
+  #writeJob(tx: Tx, [job, writes]: JobWrites): WriteResult {
+    const attempted = writes.map((write) => write.attempted);
+    return this.#writer.writeAttempts(tx, job, attempted) ? "open" : "ended";
+  }
+}
 
-  const writeBatch = async (groups: Map<number, AttemptedAddress[]>): Promise<void> => {
-    const isWritten = await commit((tx) => {
-      for (const [job, all] of groups) record.attempted(tx, job, all);
-    });
-    // One job's results may be at fault: the others' are not lost with them.
-    if (isWritten) for (const [job, all] of groups) onWritten(job, all);
-    else for (const [job, all] of groups) await writeJob(job, all);
-  };
+type JobWrites = readonly [job: number, writes: readonly PendingWrite[]];
 
-  const writeAll = async (): Promise<void> => {
-    do await writeBatch(byJob(unwritten.splice(0, BATCH_MAX)));
-    while (unwritten.length >= BATCH_MAX || (stopped && unwritten.length > 0));
-  };
-
-  const begin = (): void => {
-    cancelTimer?.();
-    cancelTimer = null;
-    if (writing !== null || unwritten.length === 0) return;
-    writing = writeAll()
-      .catch((error: unknown) => log.error("results of lists were not written", { cause: error }))
-      .finally(() => {
-        writing = null;
-        schedule();
-      });
-  };
-
-  const schedule = (): void => {
-    if (stopped || writing !== null || unwritten.length === 0) return;
-    if (unwritten.length >= BATCH_MAX) begin();
-    else cancelTimer ??= clock.after(BATCH_MS, begin);
-  };
-
-  return {
-    add(job: number, attempted: AttemptedAddress): void {
-      if (stopped) return;
-      unwritten.push({ job, attempted });
-      schedule();
-    },
-    size: (): number => unwritten.length,
-    /** Writes what there is, and takes nothing more. */
-    async stop(): Promise<void> {
-      stopped = true;
-      if (writing !== null) await writing;
-      begin();
-      if (writing !== null) await writing;
-    },
-  };
+const settle = ([, writes]: JobWrites, result: WriteResult): void => {
+  for (const { resolve } of writes) resolve(result);
 };

@@ -1,65 +1,60 @@
-/** Positions with the time at which each is due, the earliest first. */
-export interface RetryHeap {
-  add(dueAtMs: number, position: number): void;
-  /** The earliest time, or null when nothing waits. */
-  nextMs(): number | null;
-  /** The latest time that was added and not yet taken, at least; null when nothing waits. */
-  latestMs(): number | null;
-  /** Takes out the earliest position that is due by then. */
-  take(nowMs: number): number | null;
-  size(): number;
-}
+/** Addresses by the time of their retry, the earliest first: a binary heap in two arrays of numbers. */
+export class RetryHeap {
+  readonly #times: number[] = [];
+  readonly #positions: number[] = [];
+  #latestMs = 0;
 
-/** A binary heap in two arrays of numbers: a whole list may wait for its retries. */
-export const createRetryHeap = (): RetryHeap => {
-  const times: number[] = [];
-  const positions: number[] = [];
-  let latest = 0;
+  get size(): number {
+    return this.#times.length;
+  }
 
-  const timeAt = (at: number): number => times[at] ?? Number.POSITIVE_INFINITY;
+  /** The earliest time; null when the heap is empty. */
+  get nextMs(): number | null {
+    return this.#times[0] ?? null;
+  }
 
-  const swap = (a: number, b: number): void => {
-    [times[a], times[b]] = [timeAt(b), timeAt(a)];
-    [positions[a], positions[b]] = [positions[b] ?? 0, positions[a] ?? 0];
-  };
+  /** The latest time added since the heap was last empty; null when it is empty. */
+  get latestMs(): number | null {
+    return this.size === 0 ? null : this.#latestMs;
+  }
 
-  const rise = (from: number): void => {
-    for (
-      let at = from, parent = (at - 1) >> 1;
-      at > 0 && timeAt(at) < timeAt(parent);
-      at = parent, parent = (at - 1) >> 1
-    )
-      swap(at, parent);
-  };
+  add(dueAtMs: number, position: number): void {
+    this.#latestMs = this.size === 0 ? dueAtMs : Math.max(this.#latestMs, dueAtMs);
+    this.#times.push(dueAtMs);
+    this.#positions.push(position);
+    for (let at = this.size - 1, parent = (at - 1) >> 1; at > 0; at = parent, parent = (at - 1) >> 1) {
+      if (this.#timeAt(at) >= this.#timeAt(parent)) return;
+      this.#swap(at, parent);
+    }
+  }
 
-  const sink = (): void => {
+  /** Removes and returns the earliest position that is due; null when none is. */
+  take(nowMs: number): number | null {
+    const position = this.#positions[0];
+    if (position === undefined || this.#timeAt(0) > nowMs) return null;
+    this.#swap(0, this.size - 1);
+    this.#times.pop();
+    this.#positions.pop();
+    this.#sinkFirst();
+    return position;
+  }
+
+  #sinkFirst(): void {
     for (let at = 0; ;) {
       const [left, right] = [2 * at + 1, 2 * at + 2];
-      const smaller = timeAt(right) < timeAt(left) ? right : left;
-      if (timeAt(smaller) >= timeAt(at)) return;
-      swap(at, smaller);
+      const smaller = this.#timeAt(right) < this.#timeAt(left) ? right : left;
+      if (this.#timeAt(smaller) >= this.#timeAt(at)) return;
+      this.#swap(at, smaller);
       at = smaller;
     }
-  };
+  }
 
-  return {
-    add(dueAtMs, position) {
-      latest = times.length === 0 ? dueAtMs : Math.max(latest, dueAtMs);
-      times.push(dueAtMs);
-      positions.push(position);
-      rise(times.length - 1);
-    },
-    nextMs: () => times[0] ?? null,
-    latestMs: () => (times.length === 0 ? null : latest),
-    take(nowMs) {
-      const position = positions[0];
-      if (position === undefined || timeAt(0) > nowMs) return null;
-      swap(0, times.length - 1);
-      times.pop();
-      positions.pop();
-      sink();
-      return position;
-    },
-    size: () => times.length,
-  };
-};
+  #timeAt(at: number): number {
+    return this.#times[at] ?? Number.POSITIVE_INFINITY;
+  }
+
+  #swap(a: number, b: number): void {
+    [this.#times[a], this.#times[b]] = [this.#timeAt(b), this.#timeAt(a)];
+    [this.#positions[a], this.#positions[b]] = [this.#positions[b] ?? 0, this.#positions[a] ?? 0];
+  }
+}

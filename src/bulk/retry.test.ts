@@ -143,9 +143,9 @@ describe("a crash in a retry", () => {
     const first = world.start({ attempt: async () => bulkOutcome("smtp_timeout", false) });
     await ended(world, number);
     first.kill();
-    const rounds = createJobRetry(world);
+    const rounds = createJobRetry(world, world);
     const addresses = await rounds.count(job);
-    expect(world.db.transact((tx) => rounds.begin(tx, number, addresses))).toBeNull();
+    expect(world.db.transact((tx) => rounds.begin(tx, world.jobs.getExisting(number), addresses))).toBeNull();
     let steps = 0;
     expect(await rounds.reset(number, () => ++steps > 2)).toBe(false);
     const attempt = async ({ position }: OpenAddress) =>
@@ -156,7 +156,7 @@ describe("a crash in a retry", () => {
     expect(world.jobs.get(number)).toMatchObject({ status: "queued", addressesFinished: 0, isResetting: true });
     expect(await rounds.reset(number, () => false)).toBe(true);
     const ready = world.jobs.get(number);
-    if (ready !== undefined) runner.take(ready);
+    if (ready !== undefined) runner.add(ready);
     expect(await ended(world, number)).toMatchObject({
       status: "completed",
       addressesFinished: 5_000,

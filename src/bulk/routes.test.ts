@@ -156,7 +156,7 @@ test("uploads of an account that never end keep no other account from ordering, 
   expect({ status: refused.status, after: refused.headers.get("retry-after") }).toEqual({ status: 503, after: "30" });
   expect(refused.body).toMatchObject({
     error: "unavailable",
-    message: "The lists that this account uploads at a time are too large together.",
+    message: "The lists that this account is uploading are too large together. Upload them one after another.",
   });
   const announced = { ...CSV, "content-length": String(file.body.length) };
   expect((await post(app, { key, ...file, headers: announced })).status).toBe(202);

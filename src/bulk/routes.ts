@@ -7,6 +7,7 @@ import { attachment } from "../http/content-disposition.ts";
 import { readIdempotencyKey } from "../http/idempotency-key.ts";
 import { readPlainly, rowsById, sendPage } from "../http/list-page.ts";
 import { namesOf, pageParameters, parametersOf, readPage, readParameters } from "../http/query.ts";
+import type { JobRow } from "./job-store.ts";
 import type { BulkJobs } from "./jobs.ts";
 import type { ListStore } from "./list-store.ts";
 import { exportRows, itemSource } from "./job-rows.ts";
@@ -44,7 +45,7 @@ export const createBulkRoutes = ({ guard, bulk, lists }: BulkRouteDeps) =>
     .post(
       PATH,
       async ({ request, caller, set }) => {
-        const ordered = await bulk.order(caller, request, readIdempotencyKey(request));
+        const ordered = await bulk.submit(caller, request, readIdempotencyKey(request));
         if (ordered.kind === "preview") return ordered.preview;
         const { job } = ordered;
         set.status = 202;
@@ -58,7 +59,11 @@ export const createBulkRoutes = ({ guard, bulk, lists }: BulkRouteDeps) =>
       async ({ request, caller }) => {
         const page = readPage(request, jobFiltersSchema, isId);
         const read = readPlainly((window) => bulk.list(caller, page.filters, window));
-        return sendPage(request, { name: "bulk_verifications", page }, rowsById(read, bulk.describe));
+        return sendPage(
+          request,
+          { name: "bulk_verifications", page },
+          rowsById(read, (job: JobRow) => bulk.describe(job)),
+        );
       },
       { demand: { scope: "bulk:read", query: pageParameters(jobFiltersSchema) } },
     )

@@ -139,7 +139,7 @@ describe("work that ends in a bug", () => {
     await world.clock.advance(2_000);
     expect(stateOf(world, job)).toMatchObject({ status: "completed", creditsCharged: 2, creditsReleased: 1 });
     expect(world.jobs.counts(job.number)).toContainEqual({ subStatus: "internal_error", rows: 1 });
-    expect(world.lines.filter((line) => line.includes("ended in a bug")).length).toBe(3);
+    expect(world.lines.filter((line) => line.includes("bug while verifying")).length).toBe(3);
   });
 
   test("once costs nothing but the wait", async () => {

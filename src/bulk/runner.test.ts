@@ -60,8 +60,8 @@ describe("a job", () => {
     expect(world.events()).toEqual(["bulk.completed"]);
     const logged = world.lines.map((line): Record<string, unknown> => JSON.parse(line));
     expect(logged.filter(({ id }) => id === job.id)).toMatchObject([
-      { level: "info", message: "a list began", addresses: 3 },
-      { level: "info", message: "a list ended", status: "completed", addresses: 3 },
+      { level: "info", message: "list started", addresses: 3 },
+      { level: "info", message: "list ended", status: "completed", addresses: 3 },
     ]);
   });
 
@@ -117,8 +117,8 @@ describe("a job", () => {
       new Promise<AttemptOutcome>((resolve) => answers.push(() => resolve(bulkOutcome("catch_all"))));
     const { runner } = world.start({ attempt });
     await settle();
-    world.db.transact((tx) => world.record.abort(tx, job, "cancelled"));
-    runner.forget(job.number);
+    world.db.transact((tx) => world.writer.abort(tx, job, "cancelled"));
+    runner.drop(job.number);
     for (const answer of answers) answer();
     await world.clock.advance(1_000);
     expect(answers).toHaveLength(2);

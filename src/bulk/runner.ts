@@ -1,292 +1,299 @@
 import { nextTurn } from "../base/clock.ts";
-import type { Log } from "../base/log.ts";
-import type { Db } from "../db/open.ts";
+import { wait } from "../base/wait.ts";
+import type { Runtime } from "../db/runtime.ts";
 import type { Outages, PausedReason } from "../probe/outages.ts";
 import { PoolClosed } from "../probe/pool.ts";
 import { createSetbacks } from "../verify/setbacks.ts";
 import { nextToBegin, windowShares } from "./account-shares.ts";
+import type { AddressQueue, Taken } from "./address-queue.ts";
 import { type AttemptAddress, internalErrorOutcome } from "./attempt.ts";
-import { createConcurrencyLimiter, type ConcurrencyLimiterDeps } from "./concurrency-limiter.ts";
-import { isUnfinished, type JobForecast, logBegun, logEnded, NOTHING_LEFT } from "./job-object.ts";
-import type { ListStore } from "./list-store.ts";
-import { bucketOf, createAddressQueue, type AddressQueue, type Taken } from "./address-queue.ts";
-import { createThroughput, FIRST_GUESS_ATTEMPT_S, forecast, PAUSED, type Throughput } from "./forecast.ts";
-import type { AttemptedAddress, JobWriter } from "./job-writer.ts";
-import { createResultBatches, UNWRITTEN_MAX } from "./result-batches.ts";
+import { ConcurrencyLimiter, type Load } from "./concurrency-limiter.ts";
+import { ASSUMED_ATTEMPT_S, type JobForecast, NOTHING_LEFT, PAUSED } from "./forecast.ts";
+import { isUnfinished } from "./job-object.ts";
 import type { JobRow, JobStore } from "./job-store.ts";
+import type { AttemptedAddress, JobWriter } from "./job-writer.ts";
+import type { ListStore } from "./list-store.ts";
+import { ResultBatches, UNWRITTEN_MAX } from "./result-batches.ts";
+import { forecastJob, RunningJob } from "./running-job.ts";
 
-export interface BulkRunnerDeps extends ConcurrencyLimiterDeps {
-  readonly db: Db;
+export interface BulkRunnerOptions {
   readonly jobs: JobStore;
   readonly lists: ListStore;
-  readonly record: JobWriter;
+  readonly writer: JobWriter;
   readonly attempt: AttemptAddress;
   readonly outages: Pick<Outages, "current" | "takeTurn" | "onChange">;
-  /** By which attempts are due: wall time without its steps. */
+  readonly load: Load;
+  /** Addresses under way at a time, of all jobs. */
+  readonly windowMax: number;
+  /** The clock of retries: wall time without its steps. */
   readonly dueNowMs: () => number;
-  /** No retry is planned for later than this from now. */
+  /** No retry is planned later than this from now. */
   readonly longestWaitMs: number;
-  readonly log: Log;
 }
 
-/** One provider's hosts get no more than this share of a job's window. */
-const GROUP_SHARE = 4;
-/** Addresses begun in one turn of the event loop, and read at one go when a job is taken up. */
-const BEGUN_PER_TURN_MAX = 64;
-const LOADED_AT_ONCE = 2_000;
-/** After a job could not be read or begun (disk full). */
+/** Addresses started in one turn of the event loop. */
+const STARTED_PER_TURN_MAX = 64;
+/** Wait after a job could not be loaded (disk full). */
 const LOAD_AGAIN_MS = 5_000;
-/** The plan is looked at this often at least. */
-const LOOK_AT_LEAST_EVERY_MS = 60_000;
-
-interface Active {
-  readonly job: JobRow;
-  readonly plan: AddressQueue;
-  readonly rate: Throughput;
-}
+/** The queues are examined at least this often. */
+const PUMP_MS_MAX = 60_000;
 
 /**
- * Works jobs off, several at a time: `windowMax` addresses are shared equally among the accounts that have work, and
- * within an account among its jobs. The rows are the only truth: what was under way when the process ended is tried
- * again, and what comes in after a job has ended is dropped.
+ * Verifies the addresses of several jobs at a time. The window is divided equally among the accounts that have work, and
+ * each account's part among its jobs. All state is in the rows: after a restart, addresses that were under way are tried
+ * again. Results that arrive after the end of their job are dropped.
  */
-export const createBulkRunner = (deps: BulkRunnerDeps) => {
-  const { db, jobs, lists, record, attempt, outages, clock, dueNowMs, longestWaitMs, log, windowMax } = deps;
-  const setbacks = createSetbacks(clock);
-  const governor = createConcurrencyLimiter(deps);
-  const active = new Map<number, Active>();
-  const waiting: JobRow[] = [];
-  const watchers = new Map<number, Array<() => void>>();
-  let turn = 0;
-  let isPumpPlanned = false;
-  let cancelLook: (() => void) | null = null;
-  let stopped = false;
+export class BulkRunner {
+  readonly #runtime: Pick<Runtime, "db" | "clock" | "log">;
+  readonly #options: BulkRunnerOptions;
+  readonly #batches: ResultBatches;
+  readonly #limiter: ConcurrencyLimiter;
+  /** Addresses whose attempt failed because of a bug. */
+  readonly #setbacks: ReturnType<typeof createSetbacks>;
+  readonly #waiting: RunningJob[] = [];
+  readonly #active = new Map<number, RunningJob>();
+  /** Round-robin over the active jobs. */
+  #turn = 0;
+  #isPumpScheduled: boolean = false;
+  #cancelTimer: (() => void) | null = null;
+  #isStopped: boolean = false;
 
-  const forget = (number: number): void => {
-    if (active.delete(number)) logEnded(log, jobs.get(number));
-    const at = waiting.findIndex((job) => job.number === number);
-    if (at >= 0) waiting.splice(at, 1);
-    for (const tell of watchers.get(number) ?? []) tell();
-    watchers.delete(number);
-    admit();
-  };
+  constructor(runtime: Pick<Runtime, "db" | "clock" | "log">, options: BulkRunnerOptions) {
+    this.#runtime = runtime;
+    this.#options = options;
+    this.#batches = new ResultBatches(runtime, options.writer);
+    this.#limiter = new ConcurrencyLimiter(runtime.clock, options.windowMax, options.load);
+    this.#setbacks = createSetbacks(runtime.clock);
+    options.outages.onChange(() => this.#schedulePump());
+  }
 
-  const fail = async (number: number): Promise<void> => {
+  /** Resumes every job that an earlier process left unfinished. */
+  start(): void {
+    for (const job of this.#options.jobs.withStatus(["queued", "running"])) if (!job.isResetting) this.add(job);
+  }
+
+  /** Accepts a queued job. It starts as soon as its account has a free place. */
+  add(job: JobRow): void {
+    if (this.#find(job.number) !== undefined) return;
+    const running = new RunningJob(job, this.#runtime.clock, this.#options.windowMax);
+    this.#waiting.push(running);
+    this.#admit();
+  }
+
+  /** Stops work on a job that has ended; results of addresses under way are dropped. */
+  drop(number: number): void {
+    const running = this.#find(number);
+    const at = this.#waiting.findIndex(({ job }) => job.number === number);
+    if (at >= 0) this.#waiting.splice(at, 1);
+    this.#active.delete(number);
+    running?.ended.resolve();
+    this.#admit();
+  }
+
+  /** Why live jobs are paused; null while work goes on. */
+  pausedReason(job: JobRow): PausedReason | null {
+    return job.mode === "test" || !isUnfinished(job) ? null : this.#options.outages.current();
+  }
+
+  forecast(job: JobRow): JobForecast {
+    if (!isUnfinished(job)) return NOTHING_LEFT;
+    if (this.pausedReason(job) !== null) return PAUSED;
+    const running = this.#active.get(job.number);
+    const assumedPerSecond = this.#options.windowMax / Math.max(1, this.#active.size) / ASSUMED_ATTEMPT_S;
+    return forecastJob(job, running, { assumedPerSecond, nowMs: this.#options.dueNowMs() });
+  }
+
+  /** Resolves when the job has ended; at once when this process does not have it. */
+  async untilEnded(number: number): Promise<void> {
+    await this.#find(number)?.ended.promise;
+  }
+
+  /** Starts no more addresses and writes the results that are known. Addresses under way stay pending. */
+  async stop(): Promise<void> {
+    this.#isStopped = true;
+    this.#cancelTimer?.();
+    this.#limiter.stop();
+    this.#setbacks.stop();
+    this.#active.clear();
+    await this.#batches.stop();
+  }
+
+  #find(number: number): RunningJob | undefined {
+    return this.#active.get(number) ?? this.#waiting.find(({ job }) => job.number === number);
+  }
+
+  #admit(): void {
+    while (!this.#isStopped) {
+      const next = nextToBegin(this.#waiting, [...this.#active.values()]);
+      if (next === undefined) return;
+      this.#waiting.splice(this.#waiting.indexOf(next), 1);
+      this.#active.set(next.job.number, next);
+      void this.#runJob(next);
+    }
+  }
+
+  /**
+   * The flow of one job: load its unfinished addresses into its queue, verify each of them (`#pump` starts them, round-robin over
+   * the jobs, as far as the window allows; `#verifyAddress` is the flow of one), and log the end.
+   */
+  async #runJob(running: RunningJob): Promise<void> {
+    const { jobs } = this.#options;
+    const { log } = this.#runtime;
+    const { id, number, addressesTotal, addressesFinished } = running.job;
+    log.info("list started", { id, addresses: addressesTotal, finished: addressesFinished });
+    await this.#load(running);
+    await running.ended.promise;
     const job = jobs.get(number);
-    if (job === undefined || !isUnfinished(job)) return;
-    await db.commit((tx) => record.abort(tx, job, "failed"));
-    forget(number);
-  };
+    if (job === undefined || isUnfinished(job)) return;
+    log.info("list ended", { id, status: job.status, addresses: job.addressesFinished });
+  }
 
-  const onWritten = (number: number, written: readonly AttemptedAddress[]): void => {
-    const job = jobs.get(number);
-    if (job === undefined || !isUnfinished(job)) {
-      forget(number);
-      return;
+  /** Marks the job as running and loads its addresses in steps; tries again when the database fails. */
+  async #load(running: RunningJob): Promise<void> {
+    const { db, clock, log } = this.#runtime;
+    const { writer, lists, dueNowMs, longestWaitMs } = this.#options;
+    const { id, number } = running.job;
+    while (this.#isActive(running)) {
+      try {
+        await db.commit((tx) => writer.begin(tx, number));
+        let after: number | null = -1;
+        while (after !== null && this.#isActive(running)) {
+          after = running.load(lists, after, dueNowMs() + longestWaitMs);
+          this.#schedulePump();
+          if (after !== null) await nextTurn();
+        }
+        return;
+      } catch (error) {
+        if (this.#isStopped) return;
+        log.error("could not load a list; trying again", { id, error });
+        await wait(clock, LOAD_AGAIN_MS);
+        running.reset();
+      }
     }
-    const known = active.get(number);
-    if (known === undefined) return;
-    let finished = 0;
-    for (const { position, bucket, outcome } of written) {
-      if (outcome.kind === "later") known.plan.addRetry(position, bucket, outcome.dueAtMs);
-      else finished++;
-    }
-    known.rate.note(finished);
-    planPump();
-  };
+  }
 
-  const writer = createResultBatches({ db, record, clock, log, onWritten, onUnwritable: fail });
+  #schedulePump(): void {
+    if (this.#isPumpScheduled || this.#isStopped) return;
+    this.#isPumpScheduled = true;
+    setImmediate(() => this.#pump());
+  }
 
-  const work = async (of: Active, taken: Taken): Promise<void> => {
-    const { job, plan } = of;
-    const { position, bucket } = taken;
-    let group: string | null = null;
-    const id = `${job.number} ${position}`;
-    try {
-      const address = lists.findOpen(job.number, position);
-      if (address === undefined) return;
-      const outcome = setbacks.isUsedUp(id) ? internalErrorOutcome(clock.nowMs()) : await attempt(address, job);
-      group = outcome.group;
-      setbacks.forget(id);
-      if (active.get(job.number) !== of) return;
-      writer.add(job.number, { position, bucket, rows: address.rows, isRetry: address.dueAtMs > 0, outcome });
-    } catch (error) {
-      if (error instanceof PoolClosed || stopped) return;
-      const again = () => {
-        if (active.get(job.number) === of) plan.add(position, bucket);
-        planPump();
-      };
-      const waitMs = setbacks.note(id, again);
-      log.error("work on a list ended in a bug; it is tried again", { job: job.number, wait_ms: waitMs, cause: error });
-    } finally {
-      plan.release(taken, group);
-      planPump();
-    }
-  };
+  #pump(): void {
+    this.#isPumpScheduled = false;
+    if (this.#isStopped || this.#batches.size >= UNWRITTEN_MAX) return;
+    if (this.#startSome()) this.#schedulePump();
+    else this.#pumpAtNextRetry();
+  }
 
-  const hasWork = ({ plan }: Active, nowMs: number): boolean =>
-    plan.ready() > 0 || plan.underWay() > 0 || (plan.nextRetryMs() ?? Number.POSITIVE_INFINITY) <= nowMs;
-
-  /** Jobs that have work. During an outage those of live keys stand still, but for one address at each interval. */
-  const busyJobs = (nowMs: number): { readonly busy: Active[]; readonly begunMax: number } => {
-    const all = [...active.values()].filter((one) => hasWork(one, nowMs));
-    if (outages.current() === null) return { busy: all, begunMax: BEGUN_PER_TURN_MAX };
-    const isTest = ({ job }: Active) => job.mode === "test";
-    const test = all.filter(isTest);
-    if (test.length > 0) return { busy: test, begunMax: BEGUN_PER_TURN_MAX };
-    const isBusy = all.some(({ plan }) => plan.underWay() > 0);
-    return !isBusy && outages.takeTurn() ? { busy: all, begunMax: 1 } : { busy: [], begunMax: 0 };
-  };
-
-  /** Begins what there is room for, a job at a time in turn; true when there may be more to begin. */
-  const beginSome = (): boolean => {
-    const nowMs = dueNowMs();
-    const { busy, begunMax } = busyJobs(nowMs);
-    const underWay = [...active.values()].reduce((sum, { plan }) => sum + plan.underWay(), 0);
-    const shareMax = windowShares(busy, governor.window(underWay));
-    let begun = 0;
-    for (let idle = 0; idle < busy.length;) {
-      if (begun >= begunMax) return begunMax > 1;
-      const one = busy[turn++ % busy.length];
-      const taken = one === undefined || one.plan.underWay() >= shareMax(one) ? null : one.plan.take(nowMs);
-      if (one === undefined || taken === null) {
+  /** Starts addresses as the window allows, one of each job in turn; returns whether there may be more to start. */
+  #startSome(): boolean {
+    const nowMs = this.#options.dueNowMs();
+    const { jobs, startedMax } = this.#startable(nowMs);
+    const underWay = [...this.#active.values()].reduce((sum, { queue }) => sum + queue.underWay, 0);
+    const shareMax = windowShares(jobs, this.#limiter.window(underWay));
+    let started = 0;
+    for (let idle = 0; idle < jobs.length;) {
+      if (started >= startedMax) return startedMax > 1;
+      const running = jobs[this.#turn++ % jobs.length];
+      const hasRoom = running !== undefined && running.queue.underWay < shareMax(running);
+      const taken = hasRoom ? running.queue.take(nowMs) : null;
+      if (running === undefined || taken === null) {
         idle++;
         continue;
       }
       idle = 0;
-      begun++;
-      void work(one, taken);
+      started++;
+      void this.#verifyAddress(running, running.queue, taken);
     }
     return false;
-  };
+  }
 
-  const pump = (): void => {
-    isPumpPlanned = false;
-    if (stopped || writer.size() >= UNWRITTEN_MAX) return;
-    if (beginSome()) planPump();
-    else lookAgain();
-  };
+  /** Jobs that have work. During an outage live jobs are paused, except for one address per interval that tests for its end. */
+  #startable(nowMs: number): { readonly jobs: readonly RunningJob[]; readonly startedMax: number } {
+    const { outages } = this.#options;
+    const withWork = [...this.#active.values()].filter((running) => running.hasWork(nowMs));
+    if (outages.current() === null) return { jobs: withWork, startedMax: STARTED_PER_TURN_MAX };
+    const test = withWork.filter(({ job }) => job.mode === "test");
+    if (test.length > 0) return { jobs: test, startedMax: STARTED_PER_TURN_MAX };
+    const isIdle = withWork.every(({ queue }) => queue.underWay === 0);
+    return isIdle && outages.takeTurn() ? { jobs: withWork, startedMax: 1 } : { jobs: [], startedMax: 0 };
+  }
 
-  const planPump = (): void => {
-    if (isPumpPlanned || stopped) return;
-    isPumpPlanned = true;
-    setImmediate(pump);
-  };
+  #pumpAtNextRetry(): void {
+    this.#cancelTimer?.();
+    this.#cancelTimer = null;
+    if (this.#active.size === 0) return;
+    const { dueNowMs } = this.#options;
+    const waits = [...this.#active.values()].map(
+      ({ queue }) => (queue.nextRetryMs ?? Number.POSITIVE_INFINITY) - dueNowMs(),
+    );
+    // What is due already waits for a free slot; its release schedules the pump.
+    const delayMs = Math.min(PUMP_MS_MAX, ...waits.filter((ms) => ms > 0));
+    this.#cancelTimer = this.#runtime.clock.after(delayMs, () => this.#schedulePump());
+  }
 
-  /** At the time of the next retry. */
-  const lookAgain = (): void => {
-    cancelLook?.();
-    cancelLook = null;
-    if (active.size === 0) return;
-    const waits = [...active.values()].map(({ plan }) => (plan.nextRetryMs() ?? Number.POSITIVE_INFINITY) - dueNowMs());
-    // What is due already waits for room, and is seen when there is some.
-    const delayMs = Math.min(LOOK_AT_LEAST_EVERY_MS, ...waits.filter((ms) => ms > 0));
-    cancelLook = clock.after(delayMs, planPump);
-  };
+  /** Verifies one address: attempt, result into a batch, then its retry at the planned time, or the end of the job. */
+  async #verifyAddress(running: RunningJob, queue: AddressQueue, taken: Taken): Promise<void> {
+    const { number } = running.job;
+    const attempted = await this.#attempt(running, queue, taken);
+    this.#schedulePump();
+    if (attempted === null || !this.#isActive(running, queue)) return;
+    const written = await this.#batches.write(number, attempted);
+    if (written === "stopped") return;
+    if (written === "failed") await this.#fail(number);
+    if (written !== "open") return this.drop(number);
+    const { outcome, position } = attempted;
+    if (outcome.kind === "later") queue.addRetry(position, taken.bucket, outcome.dueAtMs);
+    else running.throughput.add(1);
+    this.#schedulePump();
+  }
 
-  const load = async (one: Active): Promise<void> => {
-    const { number } = one.job;
-    const isActive = () => !stopped && active.get(number) === one;
-    await db.commit((tx) => record.begin(tx, number));
-    for (let after = -1; isActive();) {
-      const addresses = lists.addressesBehind(number, after, LOADED_AT_ONCE);
-      const latestMs = dueNowMs() + longestWaitMs;
-      for (const { position, normalizedEmail, dueAtMs, done } of addresses) {
-        after = position;
-        if (done) continue;
-        const bucket = bucketOf(normalizedEmail);
-        // Later than any retry is planned for: the clock has been set back since.
-        if (dueAtMs === 0 || dueAtMs > latestMs) one.plan.add(position, bucket);
-        else one.plan.addRetry(position, bucket, dueAtMs);
-      }
-      planPump();
-      if (addresses.length < LOADED_AT_ONCE) return;
-      await nextTurn();
-    }
-  };
-
-  const begin = (job: JobRow): void => {
-    const perGroupMax = Math.max(1, Math.floor(windowMax / GROUP_SHARE));
-    const one = { job, plan: createAddressQueue({ perGroupMax }), rate: createThroughput(clock) };
-    active.set(job.number, one);
-    logBegun(log, job);
-    load(one).catch((error: unknown) => {
-      if (stopped) return;
-      log.error("a list could not be taken up; trying again", { id: job.id, cause: error });
-      clock.after(LOAD_AGAIN_MS, () => {
-        if (!stopped && active.get(job.number) === one) begin(job);
+  /** Makes one attempt and frees the slot. Null: the service stops, the address is finished, or a bug puts it off. */
+  async #attempt({ job }: RunningJob, queue: AddressQueue, taken: Taken): Promise<AttemptedAddress | null> {
+    const { position, bucket } = taken;
+    const id = `${job.number} ${position}`;
+    let group: string | null = null;
+    try {
+      const address = this.#options.lists.findOpen(job.number, position);
+      if (address === undefined) return null;
+      const isGivenUp = this.#setbacks.isUsedUp(id);
+      const outcome = isGivenUp
+        ? internalErrorOutcome(this.#runtime.clock.nowMs())
+        : await this.#options.attempt(address, job);
+      group = outcome.group;
+      this.#setbacks.forget(id);
+      return { position, rows: address.rows, isRetry: address.dueAtMs > 0, outcome };
+    } catch (error) {
+      if (error instanceof PoolClosed || this.#isStopped) return null;
+      const waitMs = this.#setbacks.note(id, () => {
+        queue.add(position, bucket);
+        this.#schedulePump();
       });
-    });
-  };
-
-  const admit = (): void => {
-    while (!stopped) {
-      const next = nextToBegin(waiting, [...active.values()]);
-      if (next === undefined) return;
-      waiting.splice(waiting.indexOf(next), 1);
-      begin(next);
-    }
-  };
-
-  const take = (job: JobRow): void => {
-    if (active.has(job.number) || waiting.some(({ number }) => number === job.number)) return;
-    waiting.push(job);
-    admit();
-  };
-
-  outages.onChange(planPump);
-
-  /** Why nothing of a job is concluded at the moment; null while work goes on. */
-  const pausedReason = (job: JobRow): PausedReason | null =>
-    job.mode === "test" || !isUnfinished(job) ? null : outages.current();
-
-  return {
-    /** Takes up every job that an earlier process left unfinished. */
-    start(): void {
-      for (const job of jobs.withStatus(["queued", "running"])) if (!job.isResetting) take(job);
-    },
-    /** Takes up a queued job, as soon as it is its turn. */
-    take,
-    /** The job has ended otherwise: nothing more of it is begun, and what is under way is dropped. */
-    forget,
-
-    pausedReason,
-
-    /** What an unfinished job will still take. */
-    forecast(job: JobRow): JobForecast {
-      if (!isUnfinished(job)) return NOTHING_LEFT;
-      if (pausedReason(job) !== null) return PAUSED;
-      const one = active.get(job.number);
-      const left = job.addressesTotal - job.addressesFinished;
-      const retries = one?.plan.retries() ?? 0;
-      const share = windowMax / Math.max(1, active.size) / FIRST_GUESS_ATTEMPT_S;
-      const latestMs = one?.plan.latestRetryMs() ?? null;
-      return forecast({
-        fresh: Math.max(0, left - retries),
-        perSecond: one?.rate.perSecond() ?? null,
-        hopedPerSecond: share,
-        latestRetryMs: latestMs === null ? null : latestMs - dueNowMs(),
+      this.#runtime.log.error("bug while verifying an address of a list; trying again", {
+        job: job.number,
+        wait_ms: waitMs,
+        error,
       });
-    },
+      return null;
+    } finally {
+      queue.release(taken, group);
+    }
+  }
 
-    /** Resolves when the job has ended; at once when it is not worked on. */
-    untilEnded: (number: number): Promise<void> =>
-      new Promise((resolve) => {
-        const isWaiting = waiting.some((job) => job.number === number);
-        if (active.has(number) || isWaiting) watchers.set(number, [...(watchers.get(number) ?? []), resolve]);
-        else resolve();
-      }),
+  /** Ends a job whose results cannot be written. */
+  async #fail(number: number): Promise<void> {
+    const { jobs, writer } = this.#options;
+    try {
+      await this.#runtime.db.commit((tx) => {
+        const job = jobs.get(number);
+        if (job !== undefined && isUnfinished(job)) writer.abort(tx, job, "failed");
+      });
+    } catch (error) {
+      this.#runtime.log.error("could not end a list that failed", { job: number, error });
+    }
+  }
 
-    /** Begins nothing more and writes down what is known; what is under way stays pending. */
-    async stop(): Promise<void> {
-      stopped = true;
-      cancelLook?.();
-      governor.stop();
-      setbacks.stop();
-      active.clear();
-      await writer.stop();
-    },
-  };
-};
-
-export type BulkRunner = ReturnType<typeof createBulkRunner>;
+  #isActive(running: RunningJob, queue = running.queue): boolean {
+    return !this.#isStopped && this.#active.get(running.job.number) === running && running.queue === queue;
+  }
+}

@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { rm } from "node:fs/promises";
 import type { Clock } from "../base/clock.ts";
-import { AppError, type ErrorCode, type Result } from "../base/errors.ts";
+import { AppError, type ErrorCode } from "../base/errors.ts";
 import { sha256 } from "../base/secrets.ts";
 import { keptCell } from "../mail/address-in-cell.ts";
 import { checked, readJson } from "../http/body.ts";
@@ -16,13 +16,14 @@ import { receiveUpload, type Upload, uploadBytesMax } from "./upload.ts";
 import { SMALL_BYTES_MAX, SMALL_ROWS_MAX } from "./intake-slots.ts";
 import { isArchive } from "./workbook.ts";
 import type { UploadReservation } from "./upload-budget.ts";
+import type { WebhookUrls } from "../webhooks/webhook-urls.ts";
 
-/** A list that has arrived, and a hash that is the same for the same list with the same options. */
+/** A received list. `hash` identifies the list and its options. */
 export interface Submission {
   readonly list: IncomingList;
-  /** What a file looks like; null for a list that was given as JSON. */
+  /** Null for a JSON list. */
   readonly inspection: Inspection | null;
-  /** Only a preview is wanted. */
+  /** Only a preview is requested. */
   readonly isDryRun: boolean;
   hash(): Promise<string>;
 }
@@ -30,7 +31,7 @@ export interface Submission {
 /** 100,000 addresses of 80 characters. */
 const JSON_BYTES_MAX = 8 * 1024 * 1024;
 const JSON_TYPE = /^application\/(.+\+)?json$/;
-/** What a client sends that was told no type; curl names a form's. */
+/** Without a stated type clients send none, or that of a form (curl). */
 const JSON_TYPES = /^$|^application\/(.+\+)?json$|^application\/x-www-form-urlencoded$/;
 
 async function* rowsOfEmails(emails: readonly string[]): AsyncGenerator<readonly ListRow[], void> {
@@ -52,15 +53,15 @@ const LIST_TYPE_MISSING: ReadonlySet<ErrorCode> = new Set([
   "payload_too_large",
 ]);
 
-/** A body of no stated type that cannot be read as JSON is most likely a list: the refusal says how to send one. */
-const withTypeNamed = (error: unknown): unknown => {
+/** A body without a stated type that is not JSON is probably a CSV list: adds how to send one. */
+const withTypeHint = (error: unknown): unknown => {
   if (!(error instanceof AppError)) return error;
   const { code, details } = error;
   if (!LIST_TYPE_MISSING.has(code)) return error;
-  const told = details.message === undefined ? "" : `${details.message} `;
+  const hint = "To send a CSV list, set Content-Type: text/csv.";
   return new AppError(code, {
     ...details,
-    message: `${told}To send a list as CSV, send it with Content-Type: text/csv.`,
+    message: details.message === undefined ? hint : `${details.message} ${hint}`,
   });
 };
 
@@ -69,11 +70,11 @@ const readJsonBody = async (request: Request) => {
     const { dry_run } = readParameters(parametersOf(request), jsonQuerySchema);
     return { order: await readJson(request, jsonListSchema, JSON_BYTES_MAX), isDryRun: dry_run === "true" };
   } catch (error) {
-    throw JSON_TYPE.test(mediaTypeOf(request)) ? error : withTypeNamed(error);
+    throw JSON_TYPE.test(mediaTypeOf(request)) ? error : withTypeHint(error);
   }
 };
 
-const readJsonOrder = async (request: Request, context: SubmissionContext): Promise<Submission> => {
+const readJsonList = async (request: Request, context: SubmissionContext): Promise<Submission> => {
   const { order, isDryRun } = await readJsonBody(request);
   const { emails, name = null, source = null } = order;
   const webhookUrl = readWebhookUrl(order.webhook_url, context);
@@ -93,51 +94,50 @@ export const hashOf = async (source: ByteSource): Promise<string> => {
 };
 
 export interface SubmissionContext {
-  /** Where a file lies while it is taken in. */
+  /** Where a file is stored while it is received and read. */
   readonly folder: string;
   readonly clock: Clock;
-  /** Reads a URL that events may be sent to. */
-  readonly readUrl: (text: string) => Result<{ readonly href: string }, { readonly problem: string }>;
-  /** Called before a file of at most so many bytes is received; throws 503 when the account uploads too much. */
-  readonly beginUpload: (bytes: number) => UploadReservation;
-  /** Has a list that has arrived wait for its turn; throws 503 when too many wait. */
-  readonly inTurn: <T>(isSmall: boolean, task: () => Promise<T>) => Promise<T>;
+  readonly urls: Pick<WebhookUrls, "parse">;
+  /** Called before a file of at most this size is received; throws 503 when the account uploads too much. */
+  readonly reserveUpload: (bytes: number) => UploadReservation;
+  /** Reads a received list when a slot is free; throws 503 when too many lists wait. */
+  readonly runInSlot: <T>(isSmall: boolean, task: () => Promise<T>) => Promise<T>;
 }
 
-const readWebhookUrl = (text: string | undefined, { readUrl }: SubmissionContext): string | null => {
+const readWebhookUrl = (text: string | undefined, { urls }: SubmissionContext): string | null => {
   if (text === undefined) return null;
-  const url = readUrl(text.trim());
-  if (url.ok) return url.value.href;
-  throw new AppError("Invalid request body", { issues: [{ path: "webhook_url", message: url.error.problem }] });
+  const url = urls.parse(text);
+  if (url.ok) return url.value;
+  throw new AppError("Invalid request body", { issues: [{ path: "webhook_url", message: url.error }] });
 };
 
-/** What the query and the form both say must be the same: neither is more likely to be meant. */
+/** A parameter may be in the query and the form only with the same value. */
 const refuseContradictions = (parameters: URLSearchParams, fields: Readonly<Record<string, string>>): void => {
   const both = Object.entries(fields).filter(([name, value]) => (parameters.get(name) ?? value) !== value);
   if (both.length === 0) return;
-  const issues = both.map(([name]) => ({ path: name, message: "The query says otherwise" }));
+  const issues = both.map(([name]) => ({ path: name, message: "Conflicts with the query parameter" }));
   throw new AppError("Invalid request body", { issues });
 };
 
-/** Reads a file that was uploaded. */
+/** Reads an uploaded file. */
 const withFile = async <T>(
   { path, fileName, fields }: Upload,
   { request, context }: { readonly request: Request; readonly context: SubmissionContext },
-  work: (order: Submission) => Promise<T>,
+  work: (submission: Submission) => Promise<T>,
 ): Promise<T> => {
   const parameters = parametersOf(request);
   refuseContradictions(parameters, fields);
   const given = { ...readParameters(parameters, uploadOptionsSchema.partial()), ...fields };
-  const order = checked(uploadOptionsSchema, given, "Invalid request body");
-  const { name, source = null, webhook_url, dry_run, ...wish } = order;
+  const options = checked(uploadOptionsSchema, given, "Invalid request body");
+  const { name, source = null, webhook_url, dry_run, ...layout } = options;
   const webhookUrl = readWebhookUrl(webhook_url, context);
-  return await withListFile(path, { wish, sheetPath: `${path}.sheet` }, ({ source: lines, inspection, reading }) => {
+  return await withListFile(path, { layout, sheetPath: `${path}.sheet` }, ({ source: lines, inspection, reading }) => {
     const { shape } = inspection;
     const about = { name: name ?? fileName, source, webhookUrl };
     return work({
       ...{ inspection, isDryRun: dry_run === "true" },
       list: { ...about, format: shape, reading, rowsMax: shape.rows, batches: readRows(lines, shape) },
-      hash: async () => sha256(JSON.stringify(["bulk file", about, wish, await hashOf(fileSource(path))])),
+      hash: async () => sha256(JSON.stringify(["bulk file", about, layout, await hashOf(fileSource(path))])),
     });
   });
 };
@@ -145,36 +145,36 @@ const withFile = async <T>(
 const withUpload = async <T>(
   request: Request,
   context: SubmissionContext,
-  work: (order: Submission) => Promise<T>,
+  work: (submission: Submission) => Promise<T>,
 ): Promise<T> => {
-  // A wrong parameter is refused before the file is received.
+  // Invalid parameters are refused before the file is received.
   readParameters(parametersOf(request), uploadOptionsSchema.partial());
-  const pass = context.beginUpload(uploadBytesMax(request));
+  const reservation = context.reserveUpload(uploadBytesMax(request));
   try {
     const upload = await receiveUpload(request, context);
     try {
-      pass.shrink(upload.bytes);
-      // A workbook is packed: of a small one the texts may take as much memory as a large list does.
+      reservation.shrink(upload.bytes);
+      // A workbook is compressed: a small one may need as much memory as a large list.
       const isSmall = upload.bytes <= SMALL_BYTES_MAX && !(await isArchive(upload.path));
-      return await context.inTurn(isSmall, () => withFile(upload, { request, context }, work));
+      return await context.runInSlot(isSmall, () => withFile(upload, { request, context }, work));
     } finally {
       await rm(upload.path, { force: true });
     }
   } finally {
-    pass.leave();
+    reservation.release();
   }
 };
 
 /**
- * Reads the list that a request brings, as JSON, as CSV or as a form, and hands it to `work`; a file that was uploaded
- * is gone afterwards. 400 for what is no list, 413, 415.
+ * Reads the list of a request (JSON, CSV, workbook or form) and passes it to `work`; an uploaded file is deleted
+ * afterwards. Throws 400 when the body is not a list, 413, 415.
  */
 export const withSubmission = async <T>(
   request: Request,
   context: SubmissionContext,
-  work: (order: Submission) => Promise<T>,
+  work: (submission: Submission) => Promise<T>,
 ): Promise<T> => {
   if (!JSON_TYPES.test(mediaTypeOf(request))) return withUpload(request, context, work);
-  const order = await readJsonOrder(request, context);
-  return context.inTurn(order.list.rowsMax <= SMALL_ROWS_MAX, () => work(order));
+  const submission = await readJsonList(request, context);
+  return context.runInSlot(submission.list.rowsMax <= SMALL_ROWS_MAX, () => work(submission));
 };

@@ -1,8 +1,8 @@
 import { describe, expect, test } from "bun:test";
 import { AppError } from "../base/errors.ts";
-import { createUploadBudget } from "./upload-budget.ts";
+import { UploadBudget } from "./upload-budget.ts";
 
-const budgetOf = () => createUploadBudget({ filesPerAccountMax: 2, bytesPerAccountMax: 100, bytesMax: 150 });
+const budgetOf = () => new UploadBudget({ filesPerAccountMax: 2, bytesPerAccountMax: 100, bytesMax: 150 });
 
 const refusal = (act: () => unknown): string | null => {
   try {
@@ -18,36 +18,36 @@ const refusal = (act: () => unknown): string | null => {
 describe("uploads", () => {
   test("of an account are so many at a time, whoever else uploads", () => {
     const budget = budgetOf();
-    const first = budget.enter("a", 1);
-    budget.enter("a", 1);
-    expect(refusal(() => budget.enter("a", 1))).toContain("2 lists at a time");
-    expect(refusal(() => budget.enter("b", 1))).toBeNull();
-    first.leave();
-    expect(refusal(() => budget.enter("a", 1))).toBeNull();
+    const first = budget.reserve("a", 1);
+    budget.reserve("a", 1);
+    expect(refusal(() => budget.reserve("a", 1))).toContain("2 lists at a time");
+    expect(refusal(() => budget.reserve("b", 1))).toBeNull();
+    first.release();
+    expect(refusal(() => budget.reserve("a", 1))).toBeNull();
   });
 
   test("of an account, and of all, have so much of the disk set aside, until they are gone from it", () => {
     const budget = budgetOf();
-    const one = budget.enter("a", 60);
-    expect(refusal(() => budget.enter("a", 41))).toContain("this account");
-    const two = budget.enter("a", 40);
-    expect(refusal(() => budget.enter("b", 51))).toContain("Too much");
-    const other = budget.enter("b", 50);
-    expect(budget.bytes()).toBe(150);
-    one.leave();
-    expect(refusal(() => budget.enter("b", 50))).toBeNull();
-    two.leave();
-    other.leave();
-    expect(budget.bytes()).toBe(50);
+    const one = budget.reserve("a", 60);
+    expect(refusal(() => budget.reserve("a", 41))).toContain("this account");
+    const two = budget.reserve("a", 40);
+    expect(refusal(() => budget.reserve("b", 51))).toContain("Too many lists");
+    const other = budget.reserve("b", 50);
+    expect(budget.bytes).toBe(150);
+    one.release();
+    expect(refusal(() => budget.reserve("b", 50))).toBeNull();
+    two.release();
+    other.release();
+    expect(budget.bytes).toBe(50);
   });
 
   test("give back what they did not need, and never take more for it", () => {
     const budget = budgetOf();
-    const pass = budget.enter("a", 100);
+    const pass = budget.reserve("a", 100);
     pass.shrink(30);
-    expect(budget.bytes()).toBe(30);
+    expect(budget.bytes).toBe(30);
     pass.shrink(80);
-    expect(budget.bytes()).toBe(30);
-    expect(refusal(() => budget.enter("a", 70))).toBeNull();
+    expect(budget.bytes).toBe(30);
+    expect(refusal(() => budget.reserve("a", 70))).toBeNull();
   });
 });

@@ -11,7 +11,7 @@ import { composeTargets } from "../compose-targets.ts";
 import { freshResolverOf, systemPlatform } from "../compose-engine.ts";
 import { SEVERITIES, type Severity } from "../dnsbl/blocklist.ts";
 import { createUrlPolicy } from "../net/fetch-url.ts";
-import { webhookUrlSchema } from "../webhooks/schemas.ts";
+import { webhookUrlSchema } from "../webhooks/webhook-urls.ts";
 import { table } from "./terminal-text.ts";
 import { type AccountOptions, addCommand, addGroup, ofAccount, readLimit } from "./command.ts";
 import { CommandFailed, describeFileError, type Io, print } from "./io.ts";

@@ -50,7 +50,7 @@ export const previewFile = async (options: FileOptions, io: Io, random: Random):
   checkList(resolve(file), file);
   const folder = mkdtempSync(join(tmpdir(), "postwarden-"));
   try {
-    await withListFile(resolve(file), { wish, sheetPath: join(folder, "sheet") }, async (list) => {
+    await withListFile(resolve(file), { layout: wish, sheetPath: join(folder, "sheet") }, async (list) => {
       const { source, inspection, reading } = list;
       const { shape } = inspection;
       const about = { name: null, source: null, webhookUrl: null, reading, format: shape, rowsMax: shape.rows };

@@ -1,4 +1,4 @@
-import type { JobForecast } from "../bulk/job-object.ts";
+import type { JobForecast } from "../bulk/forecast.ts";
 import type { JobRow } from "../bulk/job-store.ts";
 import type { Io } from "./io.ts";
 import { counted, progressBar, showWhile } from "./progress.ts";

@@ -11,10 +11,10 @@ import { type ListFile, withListFile } from "../bulk/list-file.ts";
 import { describeFormat } from "../bulk/detected-format.ts";
 import { hashOf } from "../bulk/submission.ts";
 import { exportRows } from "../bulk/job-rows.ts";
-import { resultsFormatSchema, writeResults as resultsOf } from "../bulk/results-csv.ts";
+import { writeResults as resultsOf } from "../bulk/results-csv.ts";
 import type { JobRow } from "../bulk/job-store.ts";
 import { composeAccounts } from "../compose.ts";
-import { type BulkDeps, composeBulk } from "../compose-bulk.ts";
+import { type BulkParts, composeBulk } from "../compose-bulk.ts";
 import type { Config } from "../config.ts";
 import { takeServerLock } from "../db/lock.ts";
 import type { Db } from "../db/open.ts";
@@ -36,7 +36,7 @@ export interface FileDeps {
   readonly io: Io;
   readonly config: Config;
   readonly engine: VerificationEngine;
-  readonly outages: BulkDeps["outages"];
+  readonly outages: BulkParts["outages"];
   readonly log: Log;
   readonly random: Random;
 }
@@ -92,7 +92,6 @@ const enter = async (db: Db, { intake }: Bulk, { source, inspection, reading, na
   return intake.receive(
     { accountId, keyId: OWNER, mode: "live" },
     { ...about, reading, batches: readRows(source, shape) },
-    { onQueue: { earlier: () => null, write: () => undefined }, discard: () => undefined },
   );
 };
 
@@ -105,10 +104,7 @@ interface Entry extends ListFile {
 const writeResults = async ({ jobs, lists }: Bulk, job: JobRow, out: string): Promise<void> => {
   const file = await open(`${out}.part`, "w");
   try {
-    const results = resultsOf(
-      resultsFormatSchema.parse(JSON.parse(jobs.formatOf(job.number) ?? "null")),
-      exportRows(lists, job.number),
-    );
+    const results = resultsOf(jobs.formatOf(job.number), exportRows(lists, job.number));
     for await (const chunk of results) await file.writeFile(chunk);
     await file.sync();
   } finally {
@@ -163,7 +159,7 @@ export const verifyFile = async (
   try {
     // What a run that was killed left.
     rmSync(sheetPath, { force: true });
-    await withListFile(paths.list, { wish, sheetPath }, async (list) => {
+    await withListFile(paths.list, { layout: wish, sheetPath }, async (list) => {
       const name = sha256(JSON.stringify([await hashOf(fileSource(paths.list)), wish]));
       await verifyList({ ...list, name }, { paths, options, io, config, engine, outages, log, random });
     });
@@ -177,10 +173,16 @@ interface Verifying extends FileDeps {
   readonly options: FileOptions;
 }
 
-const verifyList = async (list: Entry, { paths, options, io, ...deps }: Verifying): Promise<void> => {
+const verifyList = async (
+  list: Entry,
+  { paths, options, io, config, engine, outages, log, random }: Verifying,
+): Promise<void> => {
   const db = openState(paths.state);
   const { ledger } = composeAccounts(db, systemClock);
-  const bulk = composeBulk({ ...deps, db, ledger, clock: systemClock, checks: null });
+  const bulk = composeBulk({
+    ...{ config, engine, outages, ledger, checks: null },
+    runtime: { db, clock: systemClock, log, random },
+  });
   const earlier = findEarlier(bulk, list.name, paths);
   if (earlier !== null) io.err(`Resuming from ${paths.state}.`);
   io.err(describeFormat(list.reading));

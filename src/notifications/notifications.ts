@@ -1,20 +1,15 @@
-import { type Clock, isoTime, nextTurn } from "../base/clock.ts";
+import { type Clock, isoTime } from "../base/clock.ts";
 import { AppError } from "../base/errors.ts";
 import { nextDigestMs } from "../base/digest-schedule.ts";
-import type { Db, Tx } from "../db/open.ts";
-import type { UrlMove } from "../webhooks/move-store.ts";
+import type { Db } from "../db/open.ts";
+import type { WebhookUrls } from "../webhooks/webhook-urls.ts";
 import { type RecipientDomains, recipientsProblem } from "../mail/recipients.ts";
 import type { NotificationDefaults, NotificationsOwner, NotificationsStore } from "./store.ts";
 
 export interface NotificationsDeps {
   readonly db: Db;
   readonly store: NotificationsStore;
-  /** Turns a URL on again that its receiver had turned off. */
-  readonly turnOnUrl: (tx: Tx, owner: NotificationsOwner, url: string) => void;
-  /** Whether the receiver of a URL had it turned off. */
-  readonly isUrlOff: (owner: NotificationsOwner, url: string) => boolean;
-  /** Moves some of what waits for the default URL to the new one, or cancels it; true when there may be more. */
-  readonly moveSome: (tx: Tx, owner: NotificationsOwner, move: UrlMove) => boolean;
+  readonly urls: WebhookUrls;
   readonly clock: Clock;
   /** Whether mail can be sent at all. */
   readonly hasMail: boolean;
@@ -24,7 +19,7 @@ export interface NotificationsDeps {
 
 /** The default webhook and recipients of an account, live and test each for itself. */
 export const createNotifications = (deps: NotificationsDeps) => {
-  const { db, store, turnOnUrl, isUrlOff, moveSome, clock, hasMail, recipientDomains } = deps;
+  const { db, store, urls, clock, hasMail, recipientDomains } = deps;
   const refuseRecipients = (recipients: readonly string[]): void => {
     const message =
       recipients.length === 0 || hasMail
@@ -40,7 +35,7 @@ export const createNotifications = (deps: NotificationsDeps) => {
       return {
         mode,
         webhook_url: webhookUrl,
-        webhook_configured: webhookUrl !== null && !isUrlOff({ accountId, mode }, webhookUrl),
+        webhook_configured: webhookUrl !== null && !urls.isDisabled({ accountId, mode }, webhookUrl),
         recipients: row?.recipients ?? [],
         blacklist_severity_min: row?.blacklistSeverityMin ?? null,
         blacklist_digest: row?.blacklistDigest ?? "off",
@@ -58,12 +53,11 @@ export const createNotifications = (deps: NotificationsDeps) => {
         const { webhookUrl: to, blacklistDigest: digest } = wanted;
         const due = digest === undefined ? {} : { blacklistDigestDueAtMs: nextDigestMs(digest, nowMs) };
         store.save(tx, { ...owner, ...before, ...wanted, ...due, updatedAtMs: nowMs });
-        if (to !== undefined && to !== null) turnOnUrl(tx, owner, to);
+        if (to !== undefined && to !== null) urls.enable(tx, owner, to);
         const from = before.webhookUrl;
-        return to === undefined || from === null || from === to ? null : { subject: null, from, to };
+        return to === undefined || from === null || from === to ? null : { from, to };
       });
-      if (move === null) return;
-      while (await db.commit((tx) => moveSome(tx, owner, move))) await nextTurn();
+      if (move !== null) await urls.moveDefault(owner, move.from, move.to);
     },
   };
 };

@@ -1,7 +1,7 @@
 import type { Operation } from "../http/openapi.ts";
 import { BODY_ERRORS } from "../http/operation-errors.ts";
 import { createUrlPolicy } from "../net/fetch-url.ts";
-import { webhookUrlSchema } from "../webhooks/schemas.ts";
+import { webhookUrlSchema } from "../webhooks/webhook-urls.ts";
 import { notificationsChangeSchema, notificationsSchema } from "./schemas.ts";
 
 const TAG = "Notifications";

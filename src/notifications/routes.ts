@@ -2,7 +2,7 @@ import { Elysia } from "elysia";
 import { readJson } from "../http/body.ts";
 import type { Guard } from "../http/guard.ts";
 import type { UrlPolicy } from "../net/fetch-url.ts";
-import { webhookUrlSchema } from "../webhooks/schemas.ts";
+import { webhookUrlSchema } from "../webhooks/webhook-urls.ts";
 import type { Notifications } from "./notifications.ts";
 import { notificationsChangeSchema } from "./schemas.ts";
 

@@ -5,13 +5,13 @@ import { createLog } from "../base/log.ts";
 import { createLedger } from "../billing/store.ts";
 import type { AttemptAddress, AttemptOutcome } from "../bulk/attempt.ts";
 import type { ListRow } from "../bulk/csv.ts";
-import { createBulkIntake } from "../bulk/intake.ts";
+import { BulkIntake } from "../bulk/intake.ts";
 import type { OpenAddress } from "../bulk/list-store.ts";
-import { createListStore } from "../bulk/list-store.ts";
-import { createJobWriter } from "../bulk/job-writer.ts";
+import { ListStore } from "../bulk/list-store.ts";
+import { JobWriter } from "../bulk/job-writer.ts";
 import { JSON_LIST_FORMAT } from "../bulk/results-csv.ts";
-import { createBulkRunner } from "../bulk/runner.ts";
-import { createJobStore, type JobRow } from "../bulk/job-store.ts";
+import { BulkRunner } from "../bulk/runner.ts";
+import { JobStore, type JobRow } from "../bulk/job-store.ts";
 import { type Db, openDb } from "../db/open.ts";
 import type { SubStatus } from "../verify/result.ts";
 import { createTestClock } from "./clock.ts";
@@ -71,9 +71,10 @@ const worldOf = (db: Db) => {
   const steppable = { ...clock, nowMs: () => clock.nowMs() + stepMs };
   const lines: string[] = [];
   const log = createLog("info", clock, (line) => lines.push(line));
-  const [ledger, jobs, lists] = [createLedger(db), createJobStore(db), createListStore(db)];
-  const record = createJobWriter({ db, jobs, lists, ledger, clock });
-  const intake = createBulkIntake({ db, jobs, lists, record, ledger, clock, random: { integer: () => 7 } });
+  const [ledger, jobs, lists] = [createLedger(db), new JobStore(db), new ListStore(db)];
+  const writer = new JobWriter({ db, clock }, { jobs, lists, ledger });
+  const random = { integer: () => 7 };
+  const intake = new BulkIntake({ db, clock, random }, { jobs, lists, writer, ledger });
   db.sqlite.run("INSERT INTO accounts (id, name, plan, created_at_ms) VALUES (?, 'one', 'free', 0)", [BULK_ACCOUNT]);
   db.sqlite.run("INSERT INTO accounts (id, name, plan, created_at_ms) VALUES (?, 'two', 'free', 0)", [OTHER_ACCOUNT]);
   for (const accountId of [BULK_ACCOUNT, OTHER_ACCOUNT])
@@ -85,7 +86,7 @@ const worldOf = (db: Db) => {
     jobs,
     lists,
     ledger,
-    record,
+    writer,
     intake,
     lines,
 
@@ -95,23 +96,15 @@ const worldOf = (db: Db) => {
       const never = () => Promise.withResolvers<never>().promise;
       const mortal: Db = { ...db, commit: (work) => (alive ? commit(work) : never()) };
       const tried: AttemptAddress = (address) => attempt(address);
-      const deps = {
-        db: mortal,
-        jobs,
-        lists,
-        record,
-        attempt: tried,
-        clock: steppable,
-        log,
-        windowMax,
-        outages,
-        dueNowMs: steadyTime(steppable),
-        longestWaitMs: LONGEST_WAIT_MS,
-        lastShortageMs: () => Number.NEGATIVE_INFINITY,
-        isSomebodyWaiting: () => false,
-        checkMs: () => 0,
-      };
-      const runner = createBulkRunner(deps);
+      const runner = new BulkRunner(
+        { db: mortal, clock: steppable, log },
+        {
+          ...{ jobs, lists, writer, outages, windowMax, attempt: tried },
+          dueNowMs: steadyTime(steppable),
+          longestWaitMs: LONGEST_WAIT_MS,
+          load: { runningChecks: () => 0, checkMs: () => 0, lastShortageMs: () => Number.NEGATIVE_INFINITY },
+        },
+      );
       runner.start();
       const kill = (): void => {
         alive = false;
@@ -136,7 +129,6 @@ const worldOf = (db: Db) => {
           rowsMax: emails.length,
           batches: batchesOf(emails),
         },
-        { onQueue: { earlier: () => null, write: () => undefined }, discard: () => undefined },
       ),
     events: (): string[] =>
       db.sqlite

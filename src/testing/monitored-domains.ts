@@ -5,7 +5,7 @@ import { createDomains, type DomainsDeps } from "../dmarc/domains/domains.ts";
 import { createDomainStore, type DomainOwner, type DomainRow } from "../dmarc/domains/domain-store.ts";
 import { historyView } from "../dmarc/domains/domain-view.ts";
 import type { Alert } from "../dmarc/domains/raise.ts";
-import type { UrlChange } from "../webhooks/move-store.ts";
+import type { UrlChange } from "../webhooks/webhook-urls.ts";
 import { createTestClock } from "./clock.ts";
 import { madeDomain } from "./dmarc-domain.ts";
 import { createZoneResolver, type ZoneFailure, type ZoneRecords } from "./dns-zone.ts";
@@ -41,9 +41,11 @@ export const createDomainWorlds = () => {
       store,
       check: settings.check ?? createDomainCheck({ resolver, clock, reportHost }),
       raise: (_tx, _domain, alert) => alerts.push(alert) > 0,
-      turnOnUrl: (_tx, _accountId, url) => void turnedOn.push(url),
-      moveDeliveries: (_tx, _owner, change) => void moved.push(change),
-      isUrlOff: (_accountId, url) => url.includes("gone"),
+      urls: {
+        enable: (_tx, _owner, url) => void turnedOn.push(url),
+        move: (_tx, _owner, change) => void moved.push(change),
+        isDisabled: (_owner, url) => url.includes("gone"),
+      },
       clock,
       hasMail,
       recipientDomains,

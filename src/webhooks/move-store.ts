@@ -13,13 +13,6 @@ export interface UrlMove {
   readonly to: string | null;
 }
 
-/** The URL of a target or domain as it was and as it is, also where it stays the same. */
-export interface UrlChange {
-  readonly subject: string;
-  readonly from: string | null;
-  readonly to: string | null;
-}
-
 /** Moves what waits for a URL that was changed. A moved event keeps its place in the order, and begins its attempts anew. */
 export const createMoveStore = (db: Db, store: DeliveryStore) => {
   const table = webhookDeliveries;

@@ -2,6 +2,7 @@ import { z } from "zod";
 import type { UrlPolicy } from "../net/fetch-url.ts";
 import { DELIVERY_FORMATS } from "./formats.ts";
 import { DELIVERY_STATUSES } from "./delivery-store.ts";
+import { webhookUrlSchema } from "./webhook-urls.ts";
 
 const URL_CHARACTERS_MAX = 2_048;
 
@@ -18,22 +19,6 @@ export const EVENT_TYPES = [
     "dmarc.tls_failures",
   ],
 ];
-
-/** A URL that events may be sent to, in the form in which it is kept. */
-export const webhookUrlSchema = (rules: UrlPolicy) =>
-  z
-    .string()
-    .transform((text, context) => {
-      const parsed = rules.parse(text.trim());
-      if (parsed.ok) return parsed.value.href;
-      context.addIssue({ code: "custom", message: parsed.error.problem });
-      return z.NEVER;
-    })
-    .meta({
-      description: "An https URL on the public internet; http and other addresses only where the operator allows them.",
-      maxLength: URL_CHARACTERS_MAX,
-      examples: ["https://example.com/hook"],
-    });
 
 /** What a test call sends when nobody says which type. */
 export const TEST_TYPE = "webhook.test";

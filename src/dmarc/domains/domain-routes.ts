@@ -7,7 +7,7 @@ import type { Guard } from "../../http/guard.ts";
 import { readPlainly, rowsById, sendPage } from "../../http/list-page.ts";
 import { pageParameters, readPage } from "../../http/query.ts";
 import type { UrlPolicy } from "../../net/fetch-url.ts";
-import { webhookUrlSchema } from "../../webhooks/schemas.ts";
+import { webhookUrlSchema } from "../../webhooks/webhook-urls.ts";
 import {
   domainChangeSchema,
   domainFiltersSchema,

@@ -6,11 +6,12 @@ import { historyBodySchema, readLastCheck, readState, type StatePolicy } from ".
 import type { DomainRow, HistoryRow } from "./domain-store.ts";
 import { ALERT_RULES, type AlertRule, isRuleOn } from "./raise.ts";
 import { reportHostFor } from "./test-domains.ts";
+import type { WebhookUrls } from "../../webhooks/webhook-urls.ts";
 
 export interface DomainViewDeps {
   readonly reportHost: string | null;
   /** Whether the receiver of a URL had it turned off. */
-  readonly isUrlOff: (owner: Pick<DomainRow, "accountId" | "mode">, url: string) => boolean;
+  readonly urls: Pick<WebhookUrls, "isDisabled">;
 }
 
 /** Reporters write once a day; after three days without a word something is wrong. */
@@ -26,7 +27,7 @@ export const reportingAddress = (
 };
 
 /** A domain as the interface shows it. */
-export const domainView = (row: DomainRow, { reportHost, isUrlOff }: DomainViewDeps, nowMs: number): DomainView => ({
+export const domainView = (row: DomainRow, { reportHost, urls }: DomainViewDeps, nowMs: number): DomainView => ({
   id: row.id,
   domain: row.domain,
   status: row.status,
@@ -38,7 +39,7 @@ export const domainView = (row: DomainRow, { reportHost, isUrlOff }: DomainViewD
   last_report_at: row.lastReportAtMs === null ? null : isoTime(row.lastReportAtMs),
   last_check: readLastCheck(row.lastCheck),
   settings: {
-    webhook_configured: row.webhookUrl !== null && !isUrlOff(row, row.webhookUrl),
+    webhook_configured: row.webhookUrl !== null && !urls.isDisabled(row, row.webhookUrl),
     recipients: [...row.recipients],
     alerts: alertsView(row),
     alert_thresholds: thresholdsOf(row),

@@ -2,8 +2,8 @@ import type { AlertThresholds } from "./alert-thresholds.ts";
 import type { Clock } from "../../base/clock.ts";
 import { AppError } from "../../base/errors.ts";
 import { type RecipientDomains, recipientsProblem } from "../../mail/recipients.ts";
-import type { Db, Tx } from "../../db/open.ts";
-import type { UrlChange } from "../../webhooks/move-store.ts";
+import type { Db } from "../../db/open.ts";
+import type { WebhookUrls } from "../../webhooks/webhook-urls.ts";
 import { authorisationName } from "../record/authorisation.ts";
 import { nextDigestMs } from "../../base/digest-schedule.ts";
 import type { DomainCheck } from "./domain-check.ts";
@@ -21,12 +21,8 @@ export interface DomainsDeps {
   readonly store: DomainStore;
   readonly check: DomainCheck;
   readonly raise: RaiseAlert;
-  /** Turns a URL on again that its receiver had turned off. */
-  readonly turnOnUrl: (tx: Tx, owner: DomainOwner, url: string) => void;
-  /** Whether the receiver of a URL had it turned off. */
-  readonly isUrlOff: (owner: DomainOwner, url: string) => boolean;
-  /** What waits for the URL of a domain goes to its new one; cancelled where there is none. */
-  readonly moveDeliveries: (tx: Tx, owner: DomainOwner, change: UrlChange) => void;
+  /** The webhook URLs of targets and domains. */
+  readonly urls: Pick<WebhookUrls, "enable" | "isDisabled" | "move">;
   readonly clock: Clock;
   /** Whether mail can be sent at all. */
   readonly hasMail: boolean;
@@ -81,7 +77,7 @@ const stopping = () => new AppError("unavailable", { headers: { "retry-after": R
 
 /** The domains of callers: enrol, verify, look at, change, remove. A caller sees those of its account and mode. */
 export const createDomains = (deps: DomainsDeps) => {
-  const { db, store, check: look, raise, turnOnUrl, moveDeliveries, clock, hasMail } = deps;
+  const { db, store, check: look, raise, urls, clock, hasMail } = deps;
   const { recipientDomains, reportHost, mailHost } = deps;
   const monitor = createDomainMonitor({ db, store, look, raise, clock });
 
@@ -162,7 +158,7 @@ export const createDomains = (deps: DomainsDeps) => {
         if (same !== undefined) return { domain: same, created: false };
         if (store.count(caller) >= DOMAINS_PER_ACCOUNT_MAX) return null;
         const domain = store.insert(tx, row);
-        if (row.webhookUrl !== null) turnOnUrl(tx, row, row.webhookUrl);
+        if (row.webhookUrl !== null) urls.enable(tx, row, row.webhookUrl);
         return { domain, created: true };
       });
       if (enrolled === null) {
@@ -204,9 +200,9 @@ export const createDomains = (deps: DomainsDeps) => {
         if (Object.keys(wish).length === 0) return before;
         store.update(tx, before.number, changeOf(before, wish));
         const { webhookUrl } = wish;
-        if (webhookUrl !== undefined && webhookUrl !== null) turnOnUrl(tx, before, webhookUrl);
+        if (webhookUrl !== undefined && webhookUrl !== null) urls.enable(tx, before, webhookUrl);
         const subject = `domain:${id}`;
-        if (webhookUrl !== undefined) moveDeliveries(tx, before, { subject, from: before.webhookUrl, to: webhookUrl });
+        if (webhookUrl !== undefined) urls.move(tx, before, { subject, from: before.webhookUrl, to: webhookUrl });
         return store.findById(id);
       });
       if (changed === undefined) throw notFound();
