@@ -50,7 +50,7 @@ test("records are written as NDJSON or CSV, all of a range", async () => {
 test.each([
   [["other.com"], 1, "other.com is not enrolled in this account."],
   [["com"], 2, "com"],
-  [["example.com", "--from", "yesterday"], 2, '--from "yesterday" is not a date (YYYY-MM-DD).'],
+  [["example.com", "--from", "yesterday"], 2, '--from: "yesterday" is not a date such as 2026-01-31.'],
   [["example.com", "--from", "2026-01-02", "--to", "2026-01-01"], 2, "--from must not be after --to"],
   [["example.com", "--format", "xml"], 2, "Allowed choices are ndjson, csv"],
   [["example.com", "--account", "nobody"], 1, 'There is no account "nobody".'],

@@ -13,77 +13,73 @@ import { DomainSources } from "../dmarc/sources/domain-sources.ts";
 import { exportRecords, RECORD_COLUMNS, recordBatches } from "../dmarc/queries/records.ts";
 import { csvLine } from "../http/csv.ts";
 import { accountIdOf, loadConfig, openDatabase } from "./data-directory.ts";
+import { addGroup } from "./command.ts";
 import { CommandFailed, type Io, UsageError } from "./io.ts";
 
 const FORMATS = ["ndjson", "csv"] as const;
 
-interface Wanted {
+interface ExportOptions {
   readonly account?: string;
   readonly from?: string;
   readonly to?: string;
   readonly format: (typeof FORMATS)[number];
 }
 
-const EXAMPLE = `
-Example:
-  postwarden dmarc export example.com --from 2026-01-01 --to 2026-01-31 > records.ndjson`;
-
 const dayOf = (name: "from" | "to", text: string | undefined): number | undefined => {
   if (text === undefined) return undefined;
   const day = parseDay(text);
-  if (day === null) throw new UsageError(`--${name} "${text}" is not a date (YYYY-MM-DD).`, name);
+  if (day === null) throw new UsageError(`--${name}: "${text}" is not a date such as 2026-01-31.`, name);
   return day;
 };
 
-const readRange = ({ from, to }: Wanted): DayRange => {
+const readRange = ({ from, to }: ExportOptions): DayRange => {
   try {
     return rangeOf({ from: dayOf("from", from), to: dayOf("to", to) }, systemClock.nowMs());
   } catch (error) {
     if (!(error instanceof AppError)) throw error;
-    throw new UsageError("--from must not be after --to, and a range has 3,660 days at most.", "from");
+    throw new UsageError("--from must not be after --to, and a range has at most 3,660 days.", "from");
   }
 };
 
-const writeRecords = async (db: Db, io: Io, name: string, wanted: Wanted): Promise<void> => {
-  const range = readRange(wanted);
-  const owner = { accountId: accountIdOf(db, wanted.account), mode: "live" } as const;
+const writeRecords = async (db: Db, io: Io, name: string, options: ExportOptions): Promise<void> => {
+  const range = readRange(options);
+  const owner = { accountId: accountIdOf(db, options.account), mode: "live" } as const;
   const parsed = parseMonitoredDomain(name, "live");
   if (!parsed.ok) throw new UsageError(parsed.error, "domain");
   const domain = createDomainStore(db).findSame(owner, parsed.value);
   if (domain === undefined)
-    throw new CommandFailed(`${parsed.value} is not enrolled in this account.`, "unknown_domain");
+    throw new CommandFailed(
+      `${parsed.value} is not enrolled in this account. Enroll it with POST /v1/dmarc/domains.`,
+      "unknown_domain",
+    );
   const records = createRecordStore(db);
-  const question = {
-    place: { domain: domain.number },
-    range,
-    filters: {},
-    names: new DomainSources(new RollupStore(db), domain).names(range),
-  };
-  if (wanted.format === "ndjson") {
-    for await (const piece of writeNdjson(recordBatches(records, question, null))) await io.write(piece);
+  const names = new DomainSources(new RollupStore(db), domain).names(range);
+  const query = { place: { domain: domain.number }, range, filters: {}, names };
+  if (options.format === "ndjson") {
+    for await (const piece of writeNdjson(recordBatches(records, query, null))) await io.write(piece);
     return;
   }
   await io.write(Buffer.from(csvLine(RECORD_COLUMNS)));
-  for await (const rows of exportRecords(records, question, null)) {
+  for await (const rows of exportRecords(records, query, null)) {
     await io.write(Buffer.from(rows.map((cells) => csvLine(cells)).join("")));
   }
 };
 
-/** `dmarc export`: the records of a domain to standard output, beside a server or without one. */
+/** `dmarc export`: the records of a domain, with or without a running server. */
 export const addDmarcExport = (group: Command, io: Io): void => {
-  group
-    .command("export")
-    .description("write the records of a domain to standard output, newest day first")
+  addGroup(group, "export", {
+    description: "Write the records of a domain to standard output, newest day first.",
+    example: "dmarc export example.com --from 2026-01-01 --to 2026-01-31 > records.ndjson",
+  })
     .argument("<domain>", "an enrolled domain")
-    .option("--from <date>", "the first UTC day (default: 29 days before --to)")
-    .option("--to <date>", "the last UTC day (default: today)")
+    .option("--from <date>", "first day in UTC (default: 29 days before --to)")
+    .option("--to <date>", "last day in UTC (default: today)")
     .addOption(new Option("--format <format>", "format of the output").choices([...FORMATS]).default("ndjson"))
-    .option("--account <name>", "the account; needed when there are several")
-    .addHelpText("after", EXAMPLE)
-    .action(async (domain: string, wanted: Wanted) => {
+    .option("--account <name>", "name of the account; required when there are several")
+    .action(async (domain: string, options: ExportOptions) => {
       const db = openDatabase(io, loadConfig(io));
       try {
-        await writeRecords(db, io, domain, wanted);
+        await writeRecords(db, io, domain, options);
       } finally {
         db.close();
       }

@@ -8,40 +8,39 @@ export interface ReportPath {
   readonly size: number;
 }
 
-/** A mail or file out of a path. `problem` says why there are no bytes. */
+/** A mail or file read from a path. `problem` says why there are no bytes. */
 export type ReportBytes =
   | { readonly input: string; readonly bytes: Uint8Array; readonly problem: null }
   | { readonly input: string; readonly bytes: null; readonly problem: string };
 
-/** The largest file that is read whole; mailbox files are read mail by mail, whatever their size. */
+/** The largest file that is read whole; mailboxes of any size are read mail by mail. */
 export const FILE_BYTES_MAX = UNPACK_LIMITS.entryBytesMax;
 /** Files of one import. */
 export const FILES_MAX = 1_000_000;
-/** What of a mail in a mailbox is kept: more than any that is read, so that it is refused for its size. */
+/** Bytes kept of a mail in a mailbox: more than is accepted, so that a larger one is rejected for its size. */
 const MAIL_BYTES_MAX = 26 * 1024 * 1024;
-/** Files up to this size are read in one go. */
+/** Files up to this size are read at once. */
 const WHOLE_BYTES_MAX = 1024 * 1024;
 
 const MAILBOX_START = Buffer.from("From ");
-/** What a Maildir consists of, and where its mails are. */
+/** The directories of a Maildir, and those that hold mails. */
 const MAILDIR = ["cur", "new", "tmp"];
 const MAILDIR_MAILS = ["cur", "new"];
 const LINE_FEED = 10;
 const CARRIAGE_RETURN = 13;
 
-/** Why there are no bytes of a path that is not there. */
+/** The problem of a path that does not exist. */
 export const NO_SUCH_FILE = "no_such_file";
 
-/** Why there are no bytes of a file that is larger than is read. */
+/** The problem of a file that is too large to be read. */
 export const FILE_TOO_LARGE = "file_too_large";
 
-/** What stands for standard input on the command line. */
+/** The path that means standard input. */
 export const STDIN = "-";
 
 /**
- * The files behind some paths: files, and all of a directory and those below it in the order of their names, but for
- * hidden files; of a Maildir its mails alone. Links inside a directory are not followed. A path that is not there is
- * answered too: reading it says so.
+ * The files at some paths. Directories are read recursively in the order of names, without hidden files and without
+ * following links; of a Maildir only the mails. A path that does not exist is yielded too: reading it reports that.
  */
 export async function* findFiles(paths: readonly string[]): AsyncIterable<ReportPath> {
   let seen = 0;
@@ -61,11 +60,11 @@ export async function* findFiles(paths: readonly string[]): AsyncIterable<Report
 
 async function* filesBelow(directory: string): AsyncIterable<ReportPath> {
   const found = await readdir(directory, { withFileTypes: true }).catch(() => null);
-  // Reading it will say why.
+  // Reading it reports why.
   if (found === null) return yield { path: directory, size: 0 };
   const all = found.toSorted((a, b) => (a.name < b.name ? -1 : 1));
   const isMaildir = MAILDIR.every((name) => all.some((entry) => entry.name === name && entry.isDirectory()));
-  // What stands beside its mails are notes of mail programs, and mails that are still being written.
+  // Besides mails there are files of mail programs, and mails that are still being written.
   const entries = isMaildir ? all.filter(({ name }) => MAILDIR_MAILS.includes(name)) : all;
   for (const entry of entries) {
     const path = join(directory, entry.name);
@@ -74,7 +73,7 @@ async function* filesBelow(directory: string): AsyncIterable<ReportPath> {
   }
 }
 
-/** The mails of a mailbox file, or the one file. Never throws: what cannot be read says why. */
+/** The mails of a mailbox file, or the one file. Never throws: `problem` says why something cannot be read. */
 export async function* readReportBytes(
   { path, size }: ReportPath,
   stdin: () => ReadableStream<Uint8Array>,
@@ -95,7 +94,7 @@ export async function* readReportBytes(
   }
 }
 
-/** Whole where that is cheap: a stream costs more than a small file is long. */
+/** Small files are read at once, which is cheaper than a stream. */
 async function* contentOf(path: string, size: number): AsyncIterable<Uint8Array> {
   const file = Bun.file(path);
   if (size > WHOLE_BYTES_MAX) yield* file.stream();
@@ -103,8 +102,8 @@ async function* contentOf(path: string, size: number): AsyncIterable<Uint8Array>
 }
 
 /**
- * Takes a stream apart: a mailbox (mboxrd and its kin: `From ` at the start of a line behind an empty one begins a mail)
- * into its mails, anything else not at all. Null for what is larger than `FILE_BYTES_MAX` and no mailbox.
+ * Splits a mailbox (mbox: `From ` at the start of a line after an empty line begins a mail) into its mails; yields
+ * anything else whole. Null for a file that is larger than `FILE_BYTES_MAX` and not a mailbox.
  */
 export async function* piecesOf(chunks: AsyncIterable<Uint8Array>): AsyncIterable<Uint8Array | null> {
   let held = Buffer.alloc(0);
@@ -129,14 +128,14 @@ export async function* piecesOf(chunks: AsyncIterable<Uint8Array>): AsyncIterabl
       yield held.subarray(0, at);
       held = held.subarray(at);
     }
-    // The end is kept: the next mail may begin there.
+    // Keep the end: the next mail may begin there.
     if (held.length > MAIL_BYTES_MAX) held = Buffer.concat([held.subarray(0, MAIL_BYTES_MAX), held.subarray(-8)]);
   }
   if (isMailbox) yield held;
   else if (bytes > 0) yield Buffer.concat(parts);
 }
 
-/** Where the next mail of a mailbox begins that begins with one; -1 when none is seen yet. */
+/** Where the second mail of a mailbox begins; -1 when it is not there yet. */
 const mailStart = (mailbox: Buffer): number => {
   for (let at = mailbox.indexOf("\nFrom ", 1); at !== -1; at = mailbox.indexOf("\nFrom ", at + 1)) {
     const before = mailbox[at - 1] === CARRIAGE_RETURN ? at - 2 : at - 1;

@@ -14,13 +14,13 @@ const TITLES: Readonly<Record<HealthSection["code"], string>> = {
 const LABEL_WIDTH = 11;
 const WIDTH_MIN = 40;
 
-/** A line that is indented, whole where it fits. */
+/** An indented line, wrapped only when it does not fit. */
 const indented = (line: string, width: number): string[] => {
   const whole = " ".repeat(LABEL_WIDTH) + safeLine(line);
   return whole.length <= width ? [whole] : labelled("", line, width);
 };
 
-/** Lines of a text behind a label, all within `width` characters. */
+/** A text after a label, wrapped at `width` characters. */
 const labelled = (label: string, text: string, width: number): string[] => {
   const lines = wrapText(safeLine(text), Math.max(WIDTH_MIN, width) - LABEL_WIDTH);
   return lines.map((line, at) => `${(at === 0 ? label : "").padEnd(LABEL_WIDTH)}${line}`.trimEnd());
@@ -76,6 +76,6 @@ const sectionLines = (section: HealthSection, width: number): string[] => [
   ...section.unchecked.flatMap((sentence) => labelled("  unknown", sentence, width)),
 ];
 
-/** The health of a domain for people, in lines of at most `width` characters; findings with what to do about them. */
+/** The health of a domain as text of at most `width` characters per line, with the fix of each finding. */
 export const healthText = ({ domain, status, sections }: DomainHealth, width: number): string =>
   [`${domain}: ${status}`, ...sections.flatMap((section) => ["", ...sectionLines(section, width)])].join("\n");

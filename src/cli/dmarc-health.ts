@@ -7,15 +7,16 @@ import type { DomainHealth } from "../dmarc/health/health-sections.ts";
 import { isSelector, SELECTORS_MAX, type WantedSelector } from "../dmarc/health/selectors.ts";
 import { createUrlPolicy } from "../net/fetch-url.ts";
 import { healthText } from "./dmarc-health-text.ts";
+import { addCommand } from "./command.ts";
 import { CommandFailed, type Io, print, UsageError } from "./io.ts";
 import { loadConfig } from "./data-directory.ts";
 
-interface Wanted {
+interface HealthOptions {
   readonly selector?: readonly string[];
   readonly json?: boolean;
 }
 
-/** Status with which a command ends that could not check everything. */
+/** Exit status when not everything could be checked. */
 const EXIT_UNKNOWN = 4;
 
 const readDomain = (text: string): string => {
@@ -28,7 +29,7 @@ const readSelectors = (given: readonly string[], signer: string): readonly Wante
   const selectors = [...new Set(given.flatMap((text) => text.toLowerCase().split(",")))];
   const wrong = selectors.find((selector) => !isSelector(selector));
   if (wrong !== undefined) throw new UsageError(`"${wrong}" is not a DKIM selector.`, "selector");
-  if (selectors.length > SELECTORS_MAX) throw new UsageError(`At most ${SELECTORS_MAX} selectors.`, "selector");
+  if (selectors.length > SELECTORS_MAX) throw new UsageError(`Give at most ${SELECTORS_MAX} selectors.`, "selector");
   return selectors.map((selector) => ({ selector, signer, origin: "request", seen: null }));
 };
 
@@ -38,19 +39,16 @@ const failOn = ({ domain, status }: DomainHealth): void => {
     throw new CommandFailed(`Not everything of ${domain} could be checked.`, "unknown", EXIT_UNKNOWN);
 };
 
-/** `dmarc health`: what a domain publishes for mail, of any domain and without a database. */
+/** `dmarc health`: checks the DNS records of any domain, without a database. */
 export const addDmarcHealthCommand = (group: Command, io: Io): void => {
-  group
-    .command("health")
-    .description("check the SPF, DKIM, DMARC, MX, MTA-STS, TLS-RPT and BIMI records of any domain")
-    .argument("<domain>", "the domain that mail is sent from")
-    .option("--selector <name...>", "DKIM selectors; without any, common ones are tried")
-    .option("--json", "print JSON")
-    .addHelpText(
-      "after",
-      "\nExample: postwarden dmarc health example.com --selector mail\n\nExit status: 0 no problems, 1 problems, 4 not everything could be checked.",
-    )
-    .action(async (text: string, { selector = [], json }: Wanted) => {
+  addCommand(group, "health", {
+    description: "Check the SPF, DKIM, DMARC, MX, MTA-STS, TLS-RPT and BIMI records of any domain.",
+    example: "dmarc health example.com --selector mail",
+  })
+    .argument("<domain>", "domain in the From address of mails")
+    .option("--selector <name...>", "DKIM selectors (default: 20 common ones)")
+    .addHelpText("after", "\nExit status: 0 no problems, 1 problems, 4 not everything could be checked.")
+    .action(async (text: string, { selector = [], json }: HealthOptions) => {
       const domain = readDomain(text);
       const selectors = readSelectors(selector, domain);
       const config = loadConfig(io);

@@ -6,23 +6,23 @@ import type { Io } from "./io.ts";
 import { table } from "./terminal-text.ts";
 import { counted, progressBar, showWhile } from "./progress.ts";
 
-/** Problems that are named; the rest is counted. */
+/** Problems that are listed; the rest is counted. */
 const PROBLEMS_MAX = 20;
 
-/** How far an import is. */
+/** Progress of an import. */
 export interface ImportState {
   readonly files: number;
   readonly filesDone: number;
   readonly bytes: number;
   readonly bytesDone: number;
-  /** Mails and files by what became of them; a mailbox holds many. */
+  /** Mails and files by outcome; a mailbox holds many. */
   readonly outcomes: Readonly<Record<ReportOutcome, number>>;
   /** The same by outcome and reason, such as `rejected no_report`. */
   readonly reasons: ReadonlyMap<string, number>;
   readonly problems: ReadonlyArray<{ readonly input: string; readonly problem: string }>;
 }
 
-/** Counts what becomes of the files of an import. */
+/** Counts the outcomes of an import. */
 export const createImportTally = (files: readonly ReportPath[]) => {
   const outcomes: Record<ReportOutcome, number> = { stored: 0, duplicate: 0, empty: 0, quarantined: 0, rejected: 0 };
   const reasons = new Map<string, number>();
@@ -42,7 +42,7 @@ export const createImportTally = (files: readonly ReportPath[]) => {
   return {
     add: (input: string, { outcome, reason }: Pick<IngestionRow, "outcome" | "reason">): void =>
       count(input, outcome ?? "rejected", reason),
-    /** A file that could not be had at all. */
+    /** Counts a file that could not be read. */
     fail: (input: string, problem: string): void => count(input, "rejected", problem),
     finishFile: ({ size }: ReportPath): void => {
       filesDone += 1;
@@ -56,7 +56,7 @@ export type ImportTally = ReturnType<typeof createImportTally>;
 
 const total = ({ outcomes }: ImportState): number => Object.values(outcomes).reduce((sum, count) => sum + count, 0);
 
-/** How far an import is, in a line: `[#####     ]  50%  500 of 1,000 files, 512 reports stored`. */
+/** The progress of an import in one line: `[#####     ]  50%  500 of 1,000 files, 512 reports stored`. */
 export const importLine = (state: ImportState): string => {
   const { files, filesDone, bytes, bytesDone, outcomes } = state;
   const read = `${filesDone.toLocaleString("en")} of ${counted(files, "file", "files")}`;
@@ -74,26 +74,28 @@ export const tallyText = (state: ImportState): string => {
   return table(["OUTCOME", "COUNT", "REASON"], [...rows, ["total", total(state).toLocaleString("en"), ""]]);
 };
 
-/** What a problem such as `rejected no_report` means; empty where there is no more to say. */
-const wordsFor = (problem: string): string => {
+/** The sentence for a problem such as `rejected no_report`; empty when there is none. */
+const messageFor = (problem: string): string => {
   const [outcome = "", reason = null] = problem.split(" ");
-  return reason === NO_SUCH_FILE ? "There is no such file." : (findingMessage(outcome, reason) ?? "");
+  return reason === NO_SUCH_FILE ? "No such file." : (findingMessage(outcome, reason) ?? "");
 };
 
-/** The problems by name, as far as they are named, and what can be done. */
+/** The problems of an import, and what to do about them. */
 export const problemsText = ({ problems, outcomes, reasons }: ImportState): string[] => {
   const more = outcomes.rejected + outcomes.quarantined - problems.length;
   const isForeign = reasons.has("quarantined foreign_domain");
   return [
-    ...problems.map(({ input, problem }) => [`${input}: ${problem}`, wordsFor(problem)].join(". ").replace(/\. $/, "")),
+    ...problems.map(({ input, problem }) =>
+      [`${input}: ${problem}`, messageFor(problem)].join(". ").replace(/\. $/, ""),
+    ),
     ...(more > 0 ? [`… and ${more.toLocaleString("en")} more`] : []),
     ...(isForeign
       ? [
-          "Reports about domains that are not enrolled are kept: enrol the domain, then run `postwarden dmarc retry --all`.",
+          "Reports about domains that are not enrolled are kept. Enroll the domain, then run `postwarden dmarc retry --all`.",
         ]
       : []),
   ];
 };
 
-/** Shows how far an import is until the answer is called. */
+/** Shows the progress of an import until the returned function is called. */
 export const showImport = (io: Io, { look }: ImportTally): (() => void) => showWhile(io, () => importLine(look()));

@@ -7,13 +7,14 @@ import { ImapFailure } from "../net/imap-failure.ts";
 import { type ImapSession, openImapSession } from "../net/imap-session.ts";
 import { formatImapUrl } from "../net/imap-url.ts";
 import { formatImapAfter, type ImapSettings } from "../imap-settings.ts";
+import { addCommand } from "./command.ts";
 import { CommandFailed, type Io, print } from "./io.ts";
 import { loadConfig, openDatabase } from "./data-directory.ts";
 
-/** New messages are counted up to here. */
+/** New messages are counted up to this number. */
 const COUNTED_MAX = 100_000;
 
-const lookAt = async (session: ImapSession, settings: ImapSettings, db: Db) => {
+const inspectMailbox = async (session: ImapSession, settings: ImapSettings, db: Db) => {
   const state = createMailboxStore(db).find(mailboxNameOf(settings));
   const lastUid = state?.uidValidity === session.uidValidity ? state.lastUid : 0;
   const account = mailboxAccount(db, settings.account);
@@ -27,54 +28,54 @@ const lookAt = async (session: ImapSession, settings: ImapSettings, db: Db) => {
   };
 };
 
-type Look = Awaited<ReturnType<typeof lookAt>>;
+type MailboxState = Awaited<ReturnType<typeof inspectMailbox>>;
 
-const AFTER_WORDS: Readonly<Record<string, string>> = {
+const AFTER_TEXTS: Readonly<Record<string, string>> = {
   seen: "flags them as read",
   delete: "deletes them",
   keep: "leaves them as they are",
 };
 
-const textOf = (look: Look): string =>
+const textOf = ({ mailbox, messages, messages_to_fetch, idle, after, account_problem }: MailboxState): string =>
   [
-    `${look.mailbox}: logged in. The folder has ${look.messages} messages, ${look.messages_to_fetch} of them not yet fetched.`,
-    `\`serve\` fetches them${look.idle ? " as they come (IDLE)" : " every five minutes (the server has no IDLE)"} and ${
-      AFTER_WORDS[look.after] ?? `moves them to ${look.after.replace(/^move:/, "")}`
-    } once their reports are stored.`,
-    ...(look.account_problem === null ? [] : [look.account_problem]),
+    `${mailbox}: logged in. The folder has ${messages} messages, ${messages_to_fetch} of them not fetched yet.`,
+    `\`serve\` fetches new messages ${idle ? "as they arrive (IDLE)" : "every five minutes (the server has no IDLE)"}, stores them, and then ${
+      AFTER_TEXTS[after] ?? `moves them to ${after.replace(/^move:/, "")}`
+    }.`,
+    ...(account_problem === null ? [] : [account_problem]),
   ].join("\n");
 
-/** `dmarc imap-check`: logs in to the mailbox of the settings and looks, without changing anything. */
+/** `dmarc imap-check`: logs in to the configured mailbox and counts its messages, without changing anything. */
 export const addMailboxCommand = (group: Command, io: Io): void => {
-  group
-    .command("imap-check")
-    .description(
-      "log in to the mailbox of POSTWARDEN_IMAP_URL, count its messages and say what `serve` does with them; changes nothing. Example: postwarden dmarc imap-check --env-file /etc/postwarden.env",
-    )
-    .option("--json", "print JSON")
-    .action(async ({ json }: { json?: boolean }) => {
-      const config = loadConfig(io);
-      const { imap } = config;
-      if (imap === null)
-        throw new CommandFailed("POSTWARDEN_IMAP_URL is not set. The README has examples.", "no_mailbox");
-      const db = openDatabase(io, config);
+  addCommand(group, "imap-check", {
+    description: "Log in to the mailbox of POSTWARDEN_IMAP_URL and count its messages; changes nothing.",
+    example: "dmarc imap-check --env-file /etc/postwarden.env",
+  }).action(async ({ json }: { json?: boolean }) => {
+    const config = loadConfig(io);
+    const { imap } = config;
+    if (imap === null)
+      throw new CommandFailed(
+        'POSTWARDEN_IMAP_URL is not set. Set it to the mailbox; see "Report mail by IMAP" in the README.',
+        "no_mailbox",
+      );
+    const db = openDatabase(io, config);
+    try {
+      const session = await openImapSession(await imapLoginOf(imap, systemClock), {
+        clock: systemClock,
+        isReadOnly: true,
+      });
       try {
-        const session = await openImapSession(await imapLoginOf(imap, systemClock), {
-          clock: systemClock,
-          isReadOnly: true,
-        });
-        try {
-          const look = await lookAt(session, imap, db);
-          print(io, json, look, () => textOf(look));
-          if (look.account_problem !== null) throw new CommandFailed(look.account_problem, "account");
-        } finally {
-          session.close();
-        }
-      } catch (error) {
-        if (error instanceof ImapFailure) throw new CommandFailed(error.message, `imap_${error.kind}`);
-        throw error;
+        const state = await inspectMailbox(session, imap, db);
+        print(io, json, state, () => textOf(state));
+        if (state.account_problem !== null) throw new CommandFailed(state.account_problem, "account");
       } finally {
-        db.close();
+        session.close();
       }
-    });
+    } catch (error) {
+      if (error instanceof ImapFailure) throw new CommandFailed(error.message, `imap_${error.kind}`);
+      throw error;
+    } finally {
+      db.close();
+    }
+  });
 };

@@ -163,7 +163,7 @@ describe("dmarc import", () => {
     const { code, out, err } = await run(["import", a, nope, b]);
     expect(code).toBe("rejected");
     expect(out).toMatch(/stored\s+2\n/);
-    expect(err).toContain(`${nope}: rejected no_such_file. There is no such file.`);
+    expect(err).toContain(`${nope}: rejected no_such_file. No such file.`);
   });
 
   test("takes the mails of a Maildir, and nothing that stands beside them", async () => {

@@ -23,7 +23,7 @@ test("names some of the lists that refuse, and how many there are", async () => 
     "2.0.0.127.zen.spamhaus.org": { A: ["127.255.255.254"] },
   };
   const { message } = await checkBlocklists(config(), createZoneResolver(zone));
-  expect(message).toContain("lists cannot be used. Spamhaus ZEN:");
+  expect(message).toContain("lists are not usable. Spamhaus ZEN:");
   expect(message).toContain("blocklist lists --test");
   expect(message).not.toContain("SpamCop");
 });

@@ -10,8 +10,8 @@ import { check, type DoctorCheck } from "./doctor-check.ts";
 
 const NAMED_MAX = 3;
 
-/** What a list says about its first test point through this resolver; null for one without. */
-const askList = async (list: Blocklist, resolver: DnsResolver) => {
+/** What a list responds for its first test point through this resolver; null for a list without test points. */
+const queryTestEntry = async (list: Blocklist, resolver: DnsResolver) => {
   const client = new ListClient(resolver, noPacing);
   for (const kind of list.kinds) {
     const point = list.testPoints[kind]?.positive[0];
@@ -23,29 +23,29 @@ const askList = async (list: Blocklist, resolver: DnsResolver) => {
 };
 
 const sentenceOf = ({ list, finding }: { readonly list: Blocklist; readonly finding: ListFinding | null }): string =>
-  [`${list.name}:`, finding?.reason ?? "it could not be asked.", finding?.remedy ?? ""].join(" ").trim();
+  [`${list.name}:`, finding?.reason ?? "the query could not be sent.", finding?.remedy ?? ""].join(" ").trim();
 
-/** Whether the enabled blocklists answer through this resolver: one query each, for their test entries. */
+/** Whether the enabled blocklists are usable through this resolver: one query to each, for its test point. */
 export const checkBlocklists = async (config: Config, resolver: DnsResolver): Promise<DoctorCheck> => {
   const asked = await Promise.all(
     catalogueOf(config)
       .lists.filter(isEnabled)
-      .map((list) => askList(list, resolver)),
+      .map((list) => queryTestEntry(list, resolver)),
   );
   const known = asked.filter((one) => one !== null);
   const troubled = known.filter(({ finding }) => finding?.state !== "healthy");
   const [first] = troubled;
-  if (first === undefined) return check("blocklists", "ok", `${known.length} lists give their test entries.`);
+  if (first === undefined) return check("blocklists", "ok", `${known.length} lists return their test points.`);
   if (troubled.length === known.length)
     return check(
       "blocklists",
       "warn",
-      `None of ${known.length} lists can be used through this resolver. ${sentenceOf(first)} Set POSTWARDEN_DNS_SERVERS to a recursive resolver of your own: most lists refuse public ones.`,
+      `None of ${known.length} lists is usable through this resolver. ${sentenceOf(first)} Set POSTWARDEN_DNS_SERVERS to a recursive resolver of your own; most lists refuse public resolvers.`,
     );
   const more =
     troubled.length > NAMED_MAX
-      ? ` And ${troubled.length - NAMED_MAX} more: \`postwarden blocklist lists --test\`.`
+      ? ` ${troubled.length - NAMED_MAX} more: run \`postwarden blocklist lists --test\`.`
       : "";
   const named = troubled.slice(0, NAMED_MAX).map(sentenceOf).join(" ");
-  return check("blocklists", "warn", `${troubled.length} of ${known.length} lists cannot be used. ${named}${more}`);
+  return check("blocklists", "warn", `${troubled.length} of ${known.length} lists are not usable. ${named}${more}`);
 };

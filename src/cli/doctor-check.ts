@@ -1,8 +1,8 @@
-/** What `doctor` says about one thing: fine, worth a look, or in the way of the work. */
+/** One finding of `doctor`. `warn` needs attention; `fail` keeps Postwarden from working. */
 export interface DoctorCheck {
   readonly check: string;
   readonly state: "ok" | "warn" | "fail";
-  /** Sentences for people; what is not ok says how to mend it. */
+  /** Sentences; those of `warn` and `fail` end with what to do. */
   readonly message: string;
 }
 

@@ -55,7 +55,7 @@ describe("doctor tries the egress that probes will use", () => {
     expect(status).toBe(1);
     expect(ports).toEqual([
       "fail 203.0.113.77 is not an address of this machine (POSTWARDEN_SOURCE_ADDRESSES); no probe was sent.",
-      `ok mx.example.com [127.0.0.1]:${stub.port} can be reached from 127.0.0.5.`,
+      `ok mx.example.com [127.0.0.1]:${stub.port} is reachable from 127.0.0.5.`,
     ]);
     expect(stub.sessions.at(-1)?.remoteAddress).toBe("127.0.0.5");
   });
@@ -64,12 +64,12 @@ describe("doctor tries the egress that probes will use", () => {
     const { status, ports } = await portsOf({ SOCKS_PROXIES: "socks5://127.0.0.1:9" });
     expect(status).toBe(1);
     expect(ports).toEqual([
-      "fail The proxy socks5://127.0.0.1:9 (POSTWARDEN_SOCKS_PROXIES) cannot be used; no probe was sent.",
+      "fail The proxy socks5://127.0.0.1:9 (POSTWARDEN_SOCKS_PROXIES) is not usable; no probe was sent.",
     ]);
   });
 
   test("straight from this machine where no egress is set", async () => {
-    expect((await portsOf({})).ports).toEqual([`ok mx.example.com [127.0.0.1]:${stub.port} can be reached.`]);
+    expect((await portsOf({})).ports).toEqual([`ok mx.example.com [127.0.0.1]:${stub.port} is reachable.`]);
   });
 });
 

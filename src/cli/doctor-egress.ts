@@ -5,9 +5,9 @@ import { isLocalAddress } from "../net/local-address.ts";
 import { openSession } from "../net/smtp-client.ts";
 import { check, type DoctorCheck } from "./doctor-check.ts";
 
-const CLOSED = "Outgoing SMTP is closed on most clouds until asked for; without it no mailbox can be verified.";
+const CLOSED = "Most cloud providers block outgoing port 25 until you ask; without it no mailbox can be verified.";
 
-/** The source addresses of the settings that no probe can be sent from, because they are not this machine's. */
+/** The configured source addresses that are not addresses of this machine. */
 export const foreignSourceAddresses = async ({
   sourceAddresses,
 }: Pick<Config, "sourceAddresses">): Promise<readonly string[]> => {
@@ -39,23 +39,19 @@ const checkEgress = async (config: Config, exit: Egress, to: MailHost): Promise<
   const target = `${to.host} [${to.address}]:${port}`;
   if (session.ok) {
     session.value.close();
-    return check("port", "ok", `${target} can be reached${by}.`);
+    return check("port", "ok", `${target} is reachable${by}.`);
   }
   const { kind, stage, reply } = session.error;
   if (reply !== null)
-    return check("port", "warn", `${target} is reachable${by}, but refuses us: ${reply.code} ${reply.text}`);
+    return check("port", "warn", `${target} is reachable${by}, but refuses the session: ${reply.code} ${reply.text}`);
   if (kind === "proxy_failed")
-    return check(
-      "port",
-      "fail",
-      `The proxy ${exit.name} (POSTWARDEN_SOCKS_PROXIES) cannot be used; no probe was sent.`,
-    );
+    return check("port", "fail", `The proxy ${exit.name} (POSTWARDEN_SOCKS_PROXIES) is not usable; no probe was sent.`);
   return check("port", "fail", `${target}: ${kind} at ${stage}${by}. ${CLOSED}`);
 };
 
 /**
- * Greets a mail host of `domain` from every source address and through every proxy of the settings, as probes will; straight
- * from this machine where there are none.
+ * Opens an SMTP session with a mail host of `domain` through every configured source address and proxy, as probes do;
+ * directly when there are none.
  */
 export const checkPort = async (
   config: Config,

@@ -21,9 +21,9 @@ test.each<[string, Zone, "ok" | "warn", string]>([
     "ok",
     "8.8.8.8 is in 8.8.8.0/24 of AS64500.",
   ],
-  ["no answer", { [NAME]: "timeout" }, "warn", "does not answer (timeout)"],
-  ["garbage", { [NAME]: { TXT: ["blocked"] } }, "warn", "does not answer (malformed)"],
-  ["a denial", {}, "warn", "the resolver filters"],
+  ["no answer", { [NAME]: "timeout" }, "warn", "does not respond (timeout)"],
+  ["garbage", { [NAME]: { TXT: ["blocked"] } }, "warn", "does not respond (malformed)"],
+  ["a denial", {}, "warn", "so it filters responses"],
 ])("by DNS: %s", async (_, zone, state, message) => {
   const resolver = createZoneResolver(zone);
   const [found, ...rest] = await checkNetworks({ config: { asnLookup: "dns", geoipPaths: [] }, resolver, clock });

@@ -13,14 +13,14 @@ export interface NetworkChecksDeps {
   readonly clock: Clock;
 }
 
-/** Announced for many years by one network: whoever asks learns nothing from it. */
+/** A query for this address reveals nothing; one network has announced it for many years. */
 const WELL_KNOWN_ADDRESS = "8.8.8.8";
 const TIMEOUT_MS = 5_000;
 const DAY_MS = 86_400_000;
-/** A database older than this names other networks than those of today. */
+/** An older database is out of date. */
 const OLD_DAYS = 90;
 
-/** Can AS and country of an address be found out: by DNS, in the user's databases. */
+/** Whether AS and country of an address can be looked up, by DNS and in GeoIP databases. */
 export const checkNetworks = async ({
   config,
   resolver,
@@ -34,13 +34,17 @@ const checkAsnLookup = async (
   { asnLookup }: Pick<Config, "asnLookup">,
   resolver: DnsResolver,
 ): Promise<DoctorCheck> => {
-  if (asnLookup === "off") return check("asn", "ok", "POSTWARDEN_ASN_LOOKUP is off: no query about networks is sent.");
+  if (asnLookup === "off") return check("asn", "ok", "POSTWARDEN_ASN_LOOKUP is off: no AS queries are sent.");
   const origin = await lookUpOrigin(resolver, WELL_KNOWN_ADDRESS, { timeoutMs: TIMEOUT_MS });
-  const effect = "Records and sources show no AS until it does, or set POSTWARDEN_GEOIP_DB.";
+  const effect = "Records and sources show no AS. Check the resolver, or set POSTWARDEN_GEOIP_DB.";
   if (!origin.ok)
-    return check("asn", "warn", `Team Cymru's IP to ASN service does not answer (${origin.error}). ${effect}`);
+    return check("asn", "warn", `Team Cymru's IP to ASN service does not respond (${origin.error}). ${effect}`);
   if (origin.value === null)
-    return check("asn", "warn", `By DNS no network announces ${WELL_KNOWN_ADDRESS}: the resolver filters. ${effect}`);
+    return check(
+      "asn",
+      "warn",
+      `The resolver returns no AS for ${WELL_KNOWN_ADDRESS}, so it filters responses. ${effect}`,
+    );
   const { asn, prefix } = origin.value;
   return check("asn", "ok", `${WELL_KNOWN_ADDRESS} is in ${prefix} of AS${asn}.`);
 };
@@ -56,6 +60,10 @@ const checkGeoip = (paths: readonly string[], clock: Clock): DoctorCheck => {
   const named = files.map(({ path, type, builtAtMs }) => `${path} (${type}, ${isoDay(dayOf(builtAtMs))})`).join(", ");
   const old = files.filter(({ builtAtMs }) => dayOf(clock.nowMs()) - dayOf(builtAtMs) > OLD_DAYS);
   return old.length === 0
-    ? check("geoip", "ok", `Read: ${named}.`)
-    : check("geoip", "warn", `Read: ${named}. ${old.length} of ${files.length} are older than ${OLD_DAYS} days.`);
+    ? check("geoip", "ok", `Loaded ${named}.`)
+    : check(
+        "geoip",
+        "warn",
+        `Loaded ${named}. ${old.length} of ${files.length} are older than ${OLD_DAYS} days; download newer ones.`,
+      );
 };

@@ -51,5 +51,5 @@ test("a relay that says nothing is a failure after five seconds", async () => {
   const looking = look(relayAt(stub.port), clock);
   await stub.received("EHLO");
   await clock.advance(5_000);
-  expect((await looking)[0]?.message).toContain("no answer within 5 seconds");
+  expect((await looking)[0]?.message).toContain("no response within 5 seconds");
 });

@@ -12,8 +12,8 @@ export interface NotifyCheckDeps {
 const TIMEOUT_MS = 5_000;
 
 /**
- * Whether the relay for the service's own mail answers: connects, says EHLO, and turns on TLS as a mail to it would. It does not log
- * in and hands in nothing. Says nothing when no relay is set. Never rejects.
+ * Whether the relay for alert mail responds: connects, sends EHLO, and starts TLS as a mail would. Does not log in and
+ * sends no mail. Empty when no relay is set. Never rejects.
  */
 export const checkNotify = async ({ config, clock }: NotifyCheckDeps): Promise<readonly DoctorCheck[]> => {
   const { notifyRelay: relay } = config;
@@ -21,19 +21,19 @@ export const checkNotify = async ({ config, clock }: NotifyCheckDeps): Promise<r
   const where = formatRelay(relay);
   const problem = await greetRelay(relay, clock);
   return problem === null
-    ? [check("notify", "ok", `${where} answers; a login was not tried.`)]
+    ? [check("notify", "ok", `${where} responds; no login was tried.`)]
     : [
         check(
           "notify",
           "fail",
-          `${where}: ${problem} No alert mail leaves; see to POSTWARDEN_NOTIFY_SMTP_URL, or to the relay.`,
+          `${where}: ${problem} No alert mail can be sent. Check POSTWARDEN_NOTIFY_SMTP_URL and the relay.`,
         ),
       ];
 };
 
-/** Null when all went well, else a sentence. */
+/** Null on success, else a sentence. */
 const greetRelay = async ({ host, port, implicitTls, password }: SmtpRelay, clock: Clock): Promise<string | null> => {
-  // Loaded here, because most commands send no mail.
+  // Loaded when needed: most commands send no mail.
   const { default: SmtpConnection } = await import("nodemailer/lib/smtp-connection");
   const connection = new SmtpConnection({
     host,
@@ -47,7 +47,7 @@ const greetRelay = async ({ host, port, implicitTls, password }: SmtpRelay, cloc
     dnsTimeout: TIMEOUT_MS,
   });
   const { promise, resolve } = Promise.withResolvers<string | null>();
-  const cancel = clock.after(TIMEOUT_MS, () => resolve(`no answer within ${TIMEOUT_MS / 1_000} seconds.`));
+  const cancel = clock.after(TIMEOUT_MS, () => resolve(`no response within ${TIMEOUT_MS / 1_000} seconds.`));
   connection.on("error", (error) => resolve(sentenceOf(error)));
   connection.on("end", () => resolve("the connection was closed."));
   connection.connect((error) => resolve(error === undefined || error === null ? null : sentenceOf(error)));

@@ -49,7 +49,7 @@ const withWildcard = (zone: Zone, text: string): Zone =>
         : Reflect.getOwnPropertyDescriptor(target, name),
   });
 
-describe("doctor about the way of DMARC reports", () => {
+describe("doctor: the DMARC report path", () => {
   test("without a report host it says that monitoring is off", async () => {
     const { states, message } = await look({}, {});
     expect(states).toEqual({ report_host: "warn" });
@@ -98,7 +98,9 @@ describe("doctor about the way of DMARC reports", () => {
   test("an MX without address is in the way", async () => {
     const { states, message } = await look(HOST, { ...MX, "mail.example.com": { TXT: ["hello"] } });
     expect(states.report_mx).toBe("fail");
-    expect(message("report_mx")).toBe("The MX of reports.example.com, mail.example.com, has no address.");
+    expect(message("report_mx")).toBe(
+      "The MX hosts of reports.example.com (mail.example.com) have no address. Publish A records for them.",
+    );
   });
 
   test("the listener: answers, or does not", async () => {

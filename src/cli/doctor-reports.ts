@@ -7,7 +7,6 @@ import { type DnsResolver, formatServer, isDefinite } from "../net/dns.ts";
 import { openSession } from "../net/smtp-client.ts";
 import { check, type DoctorCheck } from "./doctor-check.ts";
 
-/** What the checks ask: the DNS, and a clock for the patience with a listener. */
 export interface ReportChecksDeps {
   readonly config: Config;
   readonly resolver: DnsResolver;
@@ -19,8 +18,8 @@ const TIMEOUT_MS = 5_000;
 const HOSTS_MAX = 5;
 
 /**
- * Looks at each step by which a DMARC report gets here: the setting, the MX of the report host, the record that authorises
- * it for other people's domains, the listener, and the way to it from outside. Never rejects.
+ * Checks the DMARC report path: the setting, the MX of the report host, the record that authorizes it to receive reports
+ * about other domains, the listener, and port 25. Never rejects.
  */
 export const checkReports = async (deps: ReportChecksDeps): Promise<readonly DoctorCheck[]> => {
   const { reportHost, reportListen } = deps.config;
@@ -29,7 +28,7 @@ export const checkReports = async (deps: ReportChecksDeps): Promise<readonly Doc
       check(
         "report_host",
         "warn",
-        "POSTWARDEN_REPORT_HOST is not set, so no domain can be put under DMARC monitoring. The README shows its set-up.",
+        'POSTWARDEN_REPORT_HOST is not set, so no domain can be enrolled in DMARC monitoring. See "Report mail by SMTP" in the README.',
       ),
     ];
   }
@@ -41,13 +40,13 @@ export const checkReports = async (deps: ReportChecksDeps): Promise<readonly Doc
   return [...mx, authorisation, ...(reportListen === null ? [] : [listener])];
 };
 
-/** What to do about a record that is not there. */
-const wanted = (config: Config, reportHost: string, type: "MX" | "TXT"): string => {
+/** What to do about a missing record. */
+const adviceFor = (config: Config, reportHost: string, type: "MX" | "TXT"): string => {
   const mailHost = mailHostOf(config);
   const record = serviceRecords(reportHost, mailHost).find((candidate) => candidate.type === type);
   if (record === undefined) return "";
   return type === "MX" && mailHost === null
-    ? `Set POSTWARDEN_HELO_NAME to this machine's public name, and publish an MX of ${record.host} that leads to it.`
+    ? `Set POSTWARDEN_HELO_NAME to this machine's public host name, and publish an MX record of ${record.host} that names it.`
     : `Publish: ${record.host} ${type} ${JSON.stringify(record.value)}.`;
 };
 
@@ -59,8 +58,14 @@ const checkMx = async (
   const hosts = mx.records.toSorted((a, b) => a.preference - b.preference).map(({ exchange }) => exchange);
   if (hosts.length === 0) {
     return isDefinite(mx.outcome)
-      ? [check("report_mx", "fail", `${reportHost} has no MX (${mx.outcome}). ${wanted(config, reportHost, "MX")}`)]
-      : [check("report_mx", "warn", `The DNS could not say which MX ${reportHost} has (${mx.outcome}).`)];
+      ? [
+          check(
+            "report_mx",
+            "fail",
+            `${reportHost} has no MX record (${mx.outcome}). ${adviceFor(config, reportHost, "MX")}`,
+          ),
+        ]
+      : [check("report_mx", "warn", `The MX query for ${reportHost} failed (${mx.outcome}).`)];
   }
   const found = await Promise.all(
     hosts.slice(0, HOSTS_MAX).map(async (host) => {
@@ -72,49 +77,61 @@ const checkMx = async (
   const addresses = found.flatMap((one) => one.addresses);
   if (addresses.length === 0) {
     const failed = found.find((one) => one.failed !== null)?.failed;
-    const whose = `the MX of ${reportHost}, ${hosts.join(", ")}`;
     return [
       failed === undefined
-        ? check("report_mx", "fail", `T${whose.slice(1)}, has no address.`)
-        : check("report_mx", "warn", `The DNS could not say which address ${whose}, has (${failed}).`),
+        ? check(
+            "report_mx",
+            "fail",
+            `The MX hosts of ${reportHost} (${hosts.join(", ")}) have no address. Publish A records for them.`,
+          )
+        : check(
+            "report_mx",
+            "warn",
+            `The address queries for the MX hosts of ${reportHost} (${hosts.join(", ")}) failed (${failed}).`,
+          ),
     ];
   }
   const where = addresses.map(({ host, address }) => `${host} [${address}]`).join(", ");
   return [
     check("report_mx", "ok", `Mail for ${reportHost} goes to ${where}.`),
-    await checkWayIn({ addresses, clock, heloName: config.heloName }),
+    await checkPort25({ addresses, clock, heloName: config.heloName }),
   ];
 };
 
-interface WayIn {
+interface MailHosts {
   readonly addresses: ReadonlyArray<{ readonly host: string; readonly address: string }>;
   readonly clock: Clock;
   readonly heloName: string;
 }
 
-/** From this machine the way may differ from that of the world: what does not answer is a warning. */
-const checkWayIn = async ({ addresses, clock, heloName }: WayIn): Promise<DoctorCheck> => {
+/** Only a warning on failure: some networks cannot reach their own public address. */
+const checkPort25 = async ({ addresses, clock, heloName }: MailHosts): Promise<DoctorCheck> => {
   for (const { host, address } of addresses) {
     const greeting = await greet({ address, port: SMTP_PORT, serverName: host, heloName, clock });
-    if (greeting === null) return check("report_port", "ok", `${host} [${address}]:${SMTP_PORT} answers.`);
+    if (greeting === null) return check("report_port", "ok", `${host} [${address}]:${SMTP_PORT} responds.`);
   }
   return check(
     "report_port",
     "warn",
-    `None of the mail hosts answers on port ${SMTP_PORT} as seen from here. Is the port open in the firewall, and does a server listen? (Some networks keep a machine from its own public address.)`,
+    `No mail host responds on port ${SMTP_PORT} from this machine. Check the firewall and that a server listens. (In some networks a machine cannot reach its own public address.)`,
   );
 };
 
-/** Asked about a domain that nobody has enrolled, the wildcard answers. */
+/** Queries a domain that nobody has enrolled, so that only the wildcard record can match. */
 const checkWildcard = async ({ config, resolver }: ReportChecksDeps, reportHost: string): Promise<DoctorCheck> => {
   const domain = `${newId().slice(-12)}.postwarden-check.net`;
   const found = await checkAuthorisation(resolver, { domain, reportHost });
-  if (!found.ok) return check("report_authorisation", "fail", `${reportHost} is too long a name for report addresses.`);
+  if (!found.ok)
+    return check(
+      "report_authorisation",
+      "fail",
+      `${reportHost} is too long for report addresses. Set POSTWARDEN_REPORT_HOST to a shorter name.`,
+    );
   const { status, outcome, message } = found.value;
   if (status === "authorised") return check("report_authorisation", "ok", message);
   if (status === "indefinite") return check("report_authorisation", "warn", message);
-  // A name that does not exist has the record to publish in its sentence already.
-  const advice = outcome === "nxdomain" ? "" : ` ${wanted(config, reportHost, "TXT")}`;
+  // The message about a name that does not exist already names the record to publish.
+  const advice = outcome === "nxdomain" ? "" : ` ${adviceFor(config, reportHost, "TXT")}`;
   return check("report_authorisation", "fail", `${message}${advice}`);
 };
 
@@ -123,11 +140,12 @@ const checkListener = async ({ config: { reportListen, heloName }, clock }: Repo
   const { address, port } = reportListen;
   const local = address === "0.0.0.0" ? "127.0.0.1" : address === "::" ? "::1" : address;
   const problem = await greet({ address: local, port, serverName: "localhost", heloName, clock });
-  if (problem === null) return check("report_listener", "ok", `The receiver answers on ${formatServer(reportListen)}.`);
+  if (problem === null)
+    return check("report_listener", "ok", `The receiver responds on ${formatServer(reportListen)}.`);
   return check(
     "report_listener",
     "warn",
-    `Nothing answers on ${formatServer(reportListen)} (${problem}). Is \`serve\` running? A port below 1024 needs the right to it: setcap cap_net_bind_service=+ep on the binary, or AmbientCapabilities=CAP_NET_BIND_SERVICE in its unit.`,
+    `Nothing responds on ${formatServer(reportListen)} (${problem}). Start \`postwarden serve\`. A port below 1024 needs a capability: run setcap cap_net_bind_service=+ep on the binary, or add AmbientCapabilities=CAP_NET_BIND_SERVICE to the systemd unit.`,
   );
 };
 
@@ -139,7 +157,7 @@ interface Greeting {
   readonly clock: Clock;
 }
 
-/** Says EHLO and QUIT; null when that went well, else what went wrong. */
+/** Sends EHLO and QUIT; null on success, else what went wrong. */
 const greet = async ({ clock, ...target }: Greeting): Promise<string | null> => {
   const connector = createDirectConnector({ clock, mayConnect: () => true });
   const session = await openSession({

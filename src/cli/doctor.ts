@@ -7,6 +7,7 @@ import { parseAddress } from "../mail/address.ts";
 import { type DnsOutcome, type DnsResponse, type DnsResolver, formatServer, isDefinite } from "../net/dns.ts";
 import { reverseQueryName } from "../net/reverse-name.ts";
 import { describeMigrateProblem } from "../db/migrate.ts";
+import { addCommand } from "./command.ts";
 import { check, type DoctorCheck } from "./doctor-check.ts";
 import { checkBlocklists } from "./doctor-blocklists.ts";
 import { checkPort } from "./doctor-egress.ts";
@@ -27,12 +28,16 @@ const checkDatabase = (io: Io, config: Config): DoctorCheck => {
     opened.value.close();
     if (damage !== null) return check("database", "fail", `${path} is damaged: ${damage}. Restore a backup.`);
     return isWritable
-      ? check("database", "ok", `${path} can be written.`)
-      : check("database", "fail", `${path} cannot be written at the moment.`);
+      ? check("database", "ok", `${path} is writable.`)
+      : check(
+          "database",
+          "fail",
+          `${path} is not writable. Check the free disk space and which processes use the file.`,
+        );
   } catch (error) {
     if (error instanceof CommandFailed)
       return error.code === "no_database"
-        ? check("database", "warn", `${error.message} \`serve\` creates a new one.`)
+        ? check("database", "warn", `${error.message} \`postwarden serve\` creates a new one.`)
         : check("database", "fail", error.message);
     const reason = error instanceof Error ? error.message : String(error);
     return check("database", "fail", `${config.dataDir}: ${reason}.`);
@@ -43,13 +48,17 @@ const checkDns = async (config: Config, resolver: DnsResolver, domain: string): 
   const servers = dnsServersOf(config).map(formatServer).join(", ");
   const reply = await resolver.resolve(domain, "MX");
   if (reply.outcome === "answer")
-    return check("dns", "ok", `${servers} answers (MX of ${domain}, ${reply.elapsedMs} ms).`);
+    return check("dns", "ok", `${servers} responds (MX of ${domain}, ${reply.elapsedMs} ms).`);
   if (reply.outcome === "nxdomain" || reply.outcome === "no_data")
-    return check("dns", "warn", `${servers} answers, but ${domain} has no MX record. Name another one with --domain.`);
+    return check(
+      "dns",
+      "warn",
+      `${servers} responds, but ${domain} has no MX record. Name another domain with --domain.`,
+    );
   return check(
     "dns",
     "fail",
-    `${servers}: MX of ${domain} gives ${reply.outcome}. Set POSTWARDEN_DNS_SERVERS to a resolver that answers.`,
+    `The MX query for ${domain} to ${servers} failed: ${reply.outcome}. Set POSTWARDEN_DNS_SERVERS to a resolver that responds.`,
   );
 };
 
@@ -57,31 +66,34 @@ export const checkHelo = async (
   { heloName }: Pick<Config, "heloName">,
   resolver: DnsResolver,
 ): Promise<DoctorCheck> => {
-  const advice =
-    "Set POSTWARDEN_HELO_NAME to this machine's public name; its A record and the address's PTR should match.";
+  const advice = "Set POSTWARDEN_HELO_NAME to this machine's public host name, with matching A and PTR records.";
   if (heloName.startsWith("["))
-    return check("helo", "warn", `HELO says ${heloName}, an address literal; many servers refuse that. ${advice}`);
+    return check(
+      "helo",
+      "warn",
+      `The HELO name ${heloName} is an address literal, which many servers refuse. ${advice}`,
+    );
   if (!heloName.includes("."))
-    return check("helo", "fail", `HELO says "${heloName}", which is no full host name. ${advice}`);
+    return check("helo", "fail", `The HELO name "${heloName}" is not a fully qualified host name. ${advice}`);
   const [v4, v6] = await Promise.all([resolver.resolve(heloName, "A"), resolver.resolve(heloName, "AAAA")]);
   const addresses = [...v4.records, ...v6.records];
   if (addresses.length === 0) {
     const failed = failureOf([v4, v6]);
     return failed === null
-      ? check("helo", "fail", `${heloName} has no address (${v4.outcome}). ${advice}`)
-      : check("helo", "warn", `The DNS could not say which address ${heloName} has (${failed}).`);
+      ? check("helo", "fail", `${heloName} has no A or AAAA record (${v4.outcome}). ${advice}`)
+      : check("helo", "warn", `The address query for ${heloName} failed (${failed}).`);
   }
   const reverse = await Promise.all(addresses.map((address) => resolver.resolve(reverseQueryName(address), "PTR")));
   if (reverse.some((reply) => reply.records.includes(heloName.toLowerCase())))
-    return check("helo", "ok", `${heloName} is ${addresses.join(", ")}, and back.`);
+    return check("helo", "ok", `${heloName} resolves to ${addresses.join(", ")}, and a PTR record matches.`);
   const failed = failureOf(reverse);
-  const found = `${heloName} is ${addresses.join(", ")}`;
+  const found = `${heloName} resolves to ${addresses.join(", ")}`;
   return failed === null
-    ? check("helo", "warn", `${found}, but no PTR record leads back to it. ${advice}`)
-    : check("helo", "warn", `${found}; the DNS could not say whether a PTR record leads back to it (${failed}).`);
+    ? check("helo", "warn", `${found}, but no PTR record names it. ${advice}`)
+    : check("helo", "warn", `${found}; the PTR query failed (${failed}).`);
 };
 
-/** How the first of these questions failed that has no definite answer; null when all have one. */
+/** The first outcome that is not definite; null when all are. */
 const failureOf = (replies: readonly DnsResponse[]): DnsOutcome | null =>
   replies.find(({ outcome }) => !isDefinite(outcome))?.outcome ?? null;
 
@@ -90,29 +102,36 @@ export const checkSender = async (
   resolver: DnsResolver,
 ): Promise<DoctorCheck> => {
   if (mailFrom === "")
-    return check("mail_from", "ok", "The null sender <>, as in bounces. A few servers refuse it: see the README.");
+    return check(
+      "mail_from",
+      "ok",
+      'The null sender <>, as in bounces. A few servers refuse it; see "Sender reputation" in the README.',
+    );
   const address = parseAddress(mailFrom);
-  if (!address.ok) return check("mail_from", "fail", `${mailFrom} is no address.`);
+  if (!address.ok) return check("mail_from", "fail", `${mailFrom} is not an email address.`);
   const { domain } = address.value;
   const types = ["MX", "A", "AAAA"] as const;
   const replies = await Promise.all(types.map((type) => resolver.resolve(domain, type)));
   if (replies.some(({ outcome }) => outcome === "answer"))
-    return check("mail_from", "ok", `${mailFrom}: its domain takes mail.`);
+    return check("mail_from", "ok", `The domain of ${mailFrom} accepts mail.`);
   const failed = failureOf(replies);
   return failed === null
-    ? check("mail_from", "fail", `${mailFrom}: its domain has neither MX nor A nor AAAA, so servers will refuse it.`)
-    : check("mail_from", "warn", `The DNS could not say whether the domain of ${mailFrom} takes mail (${failed}).`);
+    ? check(
+        "mail_from",
+        "fail",
+        `The domain of ${mailFrom} has no MX, A or AAAA record, so servers will refuse the sender. Set POSTWARDEN_MAIL_FROM to an address that accepts mail.`,
+      )
+    : check("mail_from", "warn", `The queries for the domain of ${mailFrom} failed (${failed}).`);
 };
 
-/** `doctor`: can this machine do the work, and what to do about it if not. Exit status 1 when something fails. */
+/** `doctor`: checks this machine and its settings. Exit status 1 when a check fails. */
 export const addDoctorCommand = (program: Command, io: Io): void => {
-  program
-    .command("doctor")
-    .description(
-      "checks database, DNS, HELO name, sender, outgoing SMTP, the way of DMARC reports, the look-up of networks, blocklists and the relay for alert mail, and says how to mend them",
-    )
-    .option("--domain <domain>", "a domain whose mail host is greeted, to see whether SMTP gets out", "gmail.com")
-    .option("--json", "print JSON")
+  addCommand(program, "doctor", {
+    description:
+      "Check database, DNS, HELO name, sender, outgoing SMTP, DMARC report path, network lookups, blocklists and alert relay, and suggest fixes.",
+    example: "doctor --env-file /etc/postwarden.env",
+  })
+    .option("--domain <domain>", "domain whose mail host is used to test outgoing SMTP", "gmail.com")
     .action(async ({ domain, json }: { domain: string; json?: boolean }) => {
       const config = loadConfig(io);
       const platform = systemPlatform(config);

@@ -1,0 +1,194 @@
+import type { Command } from "commander";
+import { systemClock } from "../base/clock.ts";
+import { createLog } from "../base/log.ts";
+import { composeImport } from "../compose-dmarc.ts";
+import { type Platform, systemPlatform } from "../compose-engine.ts";
+import type { Db } from "../db/open.ts";
+import { isDatabaseState } from "../dmarc/ingest/ingest.ts";
+import { findingViews } from "../dmarc/ingest/ingestion-view.ts";
+import type { IngestionRow } from "../dmarc/ingest/ingestion-store.ts";
+import { addCommand } from "./command.ts";
+import { accountIdOf, loadConfig, openDatabase } from "./data-directory.ts";
+import { findFiles, type ReportBytes, type ReportPath, readReportBytes } from "./dmarc-files.ts";
+import { createImportTally, type ImportTally, problemsText, showImport, tallyText } from "./dmarc-import-progress.ts";
+import { CommandFailed, type Io } from "./io.ts";
+
+/** Mails and files that are read and stored together. */
+const BATCH_MAX = 64;
+const BATCH_BYTES_MAX = 16 * 1024 * 1024;
+/** Batches between two syncs to the disk; results are printed after the sync. */
+const SYNC_EVERY = 4;
+/** Pages of the write-ahead log before a checkpoint: more than in a server, for speed. */
+const CHECKPOINT_PAGES = 8_000;
+
+/** What commands that store reports work with. */
+export interface ReportDatabase {
+  readonly db: Db;
+  readonly platform: Platform;
+  readonly accountId: string;
+}
+
+/** Opens the database for the account of this name, or the only account. A full disk is a failure of the command. */
+export const withReportDatabase = async (
+  io: Io,
+  account: string | undefined,
+  work: (database: ReportDatabase) => Promise<void>,
+): Promise<void> => {
+  const config = loadConfig(io);
+  const db = openDatabase(io, config);
+  const platform = systemPlatform(config);
+  try {
+    await work({ db, platform, accountId: accountIdOf(db, account) });
+  } catch (error) {
+    if (!isDatabaseState(error)) throw error;
+    const advice = "Reports stored so far are kept. Run the same command again to continue.";
+    throw new CommandFailed(`The database is not writable: ${String(error)}. ${advice}`, "database");
+  } finally {
+    platform.close();
+    db.close();
+  }
+};
+
+/** The result of a file as JSON shows it. */
+export const ingestionLine = (input: string, row: IngestionRow) => {
+  const { id, outcome, reason } = row;
+  return { input, id, outcome, reason, findings: findingViews(row) };
+};
+
+interface ImportOptions {
+  readonly io: Io;
+  readonly json: boolean | undefined;
+  readonly tally: ImportTally;
+}
+
+/** Stores mails and files in batches. A result is printed only when it is durable. */
+class ReportImport {
+  readonly #database: ReportDatabase;
+  readonly #options: ImportOptions;
+  readonly #ingestions: ReturnType<typeof composeImport>["ingestions"];
+  #batch: Extract<ReportBytes, { problem: null }>[] = [];
+  #batchBytes = 0;
+  #batches = 0;
+  /** Lines about reports that are not yet durable. */
+  #lines: string[] = [];
+
+  constructor(database: ReportDatabase, options: ImportOptions) {
+    this.#database = database;
+    this.#options = options;
+    const log = createLog("error", systemClock, options.io.err);
+    this.#ingestions = composeImport(database.db, database.platform, log).ingestions;
+  }
+
+  /** Takes a mail or file, and stores the batch when it is full. */
+  async add(one: ReportBytes): Promise<void> {
+    const { tally } = this.#options;
+    if (one.bytes === null) {
+      tally.fail(one.input, one.problem);
+      this.#note({ input: one.input, id: null, outcome: "rejected", reason: one.problem });
+      return;
+    }
+    this.#batch.push(one);
+    this.#batchBytes += one.bytes.byteLength;
+    if (this.#batch.length >= BATCH_MAX || this.#batchBytes >= BATCH_BYTES_MAX) await this.#store();
+  }
+
+  /** Stores the last batch and makes everything durable. */
+  async finish(): Promise<void> {
+    if (this.#batch.length > 0) await this.#store();
+    this.#sync();
+  }
+
+  #note(line: object): void {
+    if (this.#options.json) this.#lines.push(JSON.stringify(line));
+  }
+
+  async #store(): Promise<void> {
+    const batch = this.#batch;
+    const rows = await this.#ingestions.ingestFiles(batch.map((one) => this.#incoming(one)));
+    for (const [at, row] of rows.entries()) {
+      const input = batch[at]?.input ?? "";
+      this.#options.tally.add(input, row);
+      this.#note(ingestionLine(input, row));
+    }
+    this.#batch = [];
+    this.#batchBytes = 0;
+    this.#batches += 1;
+    if (this.#batches % SYNC_EVERY === 0) this.#sync();
+    // The batch is garbage now; without this hint the heap keeps growing.
+    Bun.gc(false);
+  }
+
+  #incoming({ input, bytes }: { readonly input: string; readonly bytes: Uint8Array }) {
+    const { accountId } = this.#database;
+    const noSession = { client: null, helo: null, mailFrom: null };
+    return { accountId, mode: "live" as const, domain: null, via: "import" as const, name: input, bytes, ...noSession };
+  }
+
+  /** Syncs everything stored so far to the disk, and prints its results. */
+  #sync(): void {
+    const { db } = this.#database;
+    db.sqlite.run("PRAGMA synchronous = FULL");
+    // A commit in this mode waits for the disk, and all earlier commits are in the same log.
+    if (!db.isWritable()) throw new CommandFailed("The database is not writable.", "database");
+    db.sqlite.run("PRAGMA synchronous = NORMAL");
+    for (const line of this.#lines.splice(0)) this.#options.io.out(line);
+  }
+}
+
+/** Imports the reports in files, and prints what became of them. SIGINT stops it between two reports. */
+const importFiles = async (
+  database: ReportDatabase,
+  files: readonly ReportPath[],
+  { io, json, stdin }: { readonly io: Io; readonly json: boolean | undefined; readonly stdin: Stdin },
+): Promise<void> => {
+  const tally = createImportTally(files);
+  const reports = new ReportImport(database, { io, json, tally });
+  let isInterrupted = false;
+  void io.untilSignal().then(() => {
+    isInterrupted = true;
+  });
+  const hide = showImport(io, tally);
+  try {
+    for (const file of files) {
+      for await (const one of readReportBytes(file, stdin)) {
+        await reports.add(one);
+        if (isInterrupted) break;
+      }
+      tally.finishFile(file);
+      if (isInterrupted) break;
+    }
+    await reports.finish();
+  } finally {
+    hide();
+  }
+  if (!json) io.out(tallyText(tally.look()));
+  for (const line of json ? [] : problemsText(tally.look())) io.err(line);
+  if (isInterrupted)
+    throw new CommandFailed(
+      "Interrupted. Reports stored so far are kept; run the same command again to continue.",
+      "interrupted",
+    );
+  const { rejected } = tally.look().outcomes;
+  if (rejected > 0) throw new CommandFailed(`${rejected.toLocaleString("en")} could not be read.`, "rejected");
+};
+
+export type Stdin = () => ReadableStream<Uint8Array>;
+
+/** `dmarc import`: stores reports from files, with or without a running server. */
+export const addDmarcImport = (group: Command, io: Io, stdin: Stdin): void => {
+  addCommand(group, "import", {
+    description:
+      "Store the DMARC reports in files, directories and mailboxes. Reports older than the retention of their domain are not kept.",
+    example: "dmarc import ~/Maildir/.dmarc reports.mbox *.xml.gz",
+    json: "print one JSON object per file",
+  })
+    .argument("<file...>", "mails, mailboxes, XML, gzip and zip files, directories; - is standard input")
+    .option("--account <name>", "name of the account; required when there are several")
+    .action(async (given: string[], { account, json }: { account?: string; json?: boolean }) =>
+      withReportDatabase(io, account, async (database) => {
+        database.db.sqlite.run("PRAGMA synchronous = NORMAL");
+        database.db.sqlite.run(`PRAGMA wal_autocheckpoint = ${CHECKPOINT_PAGES}`);
+        await importFiles(database, await Array.fromAsync(findFiles(given)), { io, json, stdin });
+      }),
+    );
+};
