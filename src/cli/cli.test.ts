@@ -1,41 +1,46 @@
 import { describe, expect, test } from "bun:test";
+import type { Command } from "commander";
 import { createCommandLine } from "../testing/command-line.ts";
-
-const COMMANDS = [
-  "serve",
-  "verify",
-  "inspect address",
-  "inspect reply",
-  "accounts list",
-  "accounts create",
-  "accounts show",
-  "accounts set-plan",
-  "keys list",
-  "keys create",
-  "keys rotate",
-  "keys revoke",
-  "credits show",
-  "credits grant",
-  "doctor",
-  "migrate",
-  "config",
-  "version",
-];
+import { createProgram } from "./cli.ts";
+import type { Io } from "./io.ts";
 
 const { run } = createCommandLine();
 
-describe("help", () => {
-  test.each(COMMANDS)("%s --help goes to standard output, names --json, and ends with 0", async (command) => {
-    const { status, out, err } = await run([...command.split(" "), "--help"]);
-    expect({ status, err }).toEqual({ status: 0, err: "" });
-    expect(out).toContain(`Usage: postwarden ${command}`);
-    expect(out).toContain("--json");
+/** Every command and group of the program with its path. */
+const commandsOf = (parent: Command, path: readonly string[]): Array<{ name: string; command: Command }> =>
+  parent.commands.flatMap((command) => {
+    const own = [...path, command.name()];
+    return [{ name: own.join(" "), command }, ...commandsOf(command, own)];
   });
+
+const noInput = (): AsyncIterable<never> => ({ [Symbol.asyncIterator]: () => ({ next: () => Promise.reject() }) });
+const nowhere: Io = {
+  ...{ environment: {}, out: () => undefined, err: () => undefined, status: null, write: async () => undefined },
+  ...{ stdin: noInput, stdinLines: noInput, stdinIsTerminal: true, stdoutKind: "terminal", columns: 80 },
+  ...{ untilSignal: async () => "SIGTERM", onHangup: () => undefined },
+};
+const COMMANDS = commandsOf(createProgram(nowhere, false), []);
+
+describe("help", () => {
+  test.each(COMMANDS.map(({ name, command }) => [name, command] as const))(
+    "%s --help describes it in a sentence, with an example that fits",
+    async (name, command) => {
+      const { status, out, err } = await run([...name.split(" "), "--help"]);
+      expect({ status, err }).toEqual({ status: 0, err: "" });
+      expect(out).toContain(`Usage: postwarden ${name}`);
+      expect(command.description()).toMatch(/^[A-Z][a-z]+\b.*\.$/);
+      const example = /\nExample:\n {2}postwarden (.+)/.exec(out)?.[1] ?? "";
+      expect(example).toStartWith(name);
+      if (command.commands.length > 0) return;
+      for (const [option] of example.matchAll(/--[a-z-]+/g)) expect(out).toContain(option);
+      if (name !== "dmarc export") expect(out).toContain("--json");
+    },
+  );
 
   test.each(["--help", "-h", "help"])("%s lists every command", async (flag) => {
     const { status, out } = await run([flag]);
     expect(status).toBe(0);
-    for (const command of new Set(COMMANDS.map((name) => name.split(" ")[0] ?? "")))
+    for (const { name: command } of COMMANDS.filter(({ name }) => !name.includes(" ")))
       expect(out).toContain(`  ${command} `);
   });
 

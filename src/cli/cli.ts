@@ -1,4 +1,3 @@
-import { readFileSync } from "node:fs";
 import { Command, CommanderError } from "commander";
 import { AppError } from "../base/errors.ts";
 import { DATA_DIR_SETTING, type Environment, SettingsError } from "../config.ts";
@@ -7,7 +6,7 @@ import { addAccountCommands, addCreditCommands } from "./accounts.ts";
 import { addBlocklistCommands } from "./blocklist.ts";
 import { addDmarcCommands } from "./dmarc.ts";
 import { addDoctorCommand } from "./doctor.ts";
-import { parseEnvironmentFile } from "./environment-file.ts";
+import { readEnvironmentFile } from "./environment-file.ts";
 import { addInspectCommands } from "./inspect.ts";
 import { CommandFailed, type Io, printSafely, UsageError } from "./io.ts";
 import { addKeyCommands } from "./keys.ts";
@@ -22,7 +21,12 @@ const EXIT_FAILED = 1;
 const EXIT_USAGE = 2;
 
 const HELP_FOOTER = `
-Exit status: 0 done, 1 failed, 2 wrong usage, 3 listed (--fail-on), 4 not everything could be checked (dmarc health). Data goes to standard output, everything else to standard error.
+Example:
+  postwarden verify someone@example.com --evidence
+
+Data goes to standard output, everything else to standard error.
+Exit status: 0 done, 1 failed, 2 wrong usage, 3 listed (--fail-on),
+4 not everything could be checked (dmarc health).
 Settings are environment variables; \`postwarden config\` shows those in force.`;
 
 const everyCommand = (command: Command): Command[] => [command, ...command.commands.flatMap(everyCommand)];
@@ -32,26 +36,14 @@ interface GlobalOptions {
   readonly envFile?: string;
 }
 
-const readEnvironmentFile = (path: string): Environment => {
-  let text: string;
-  try {
-    text = readFileSync(path, "utf8");
-  } catch (error) {
-    throw new UsageError(`--env-file ${path} cannot be read: ${error instanceof Error ? error.message : error}`);
-  }
-  const parsed = parseEnvironmentFile(text);
-  if (parsed.ok) return parsed.value;
-  throw new UsageError(`--env-file ${path}: line ${parsed.error.line} is not NAME=value.`);
-};
-
-/** Where a variable is set, it wins over the file; `--data-dir` wins over both. */
+/** A variable overrides the file; `--data-dir` overrides both. */
 const environmentOf = (environment: Environment, { dataDir, envFile }: GlobalOptions): Environment => ({
   ...(envFile === undefined ? {} : readEnvironmentFile(envFile)),
   ...environment,
   ...(dataDir === undefined ? {} : { [DATA_DIR_SETTING]: dataDir }),
 });
 
-/** The whole command line, bound to where it prints. With `asJson` the parser leaves errors to the caller. */
+/** The command line. With `asJson` the parser does not print errors. */
 export const createProgram = (given: Io, asJson: boolean): Command => {
   let environment = given.environment;
   const io: Io = {
@@ -61,10 +53,10 @@ export const createProgram = (given: Io, asJson: boolean): Command => {
     },
   };
   const program = new Command("postwarden")
-    .description("Verifies email addresses, watches DNS blocklists, reads DMARC reports; and shows the evidence.")
+    .description("Verify email addresses, monitor DNS blocklists and process DMARC reports.")
     .version(VERSION, "-V, --version", "print the version")
-    .option("--data-dir <dir>", `the data directory, in place of ${DATA_DIR_SETTING}`)
-    .option("--env-file <file>", "a file of settings, such as the EnvironmentFile of the service's unit")
+    .option("--data-dir <dir>", `data directory, overrides ${DATA_DIR_SETTING}`)
+    .option("--env-file <file>", "file of settings, such as the EnvironmentFile of a systemd unit")
     .hook("preAction", (_, command) => {
       environment = environmentOf(given.environment, command.optsWithGlobals<GlobalOptions>());
     })
@@ -85,7 +77,7 @@ export const createProgram = (given: Io, asJson: boolean): Command => {
     command
       .exitOverride()
       .configureHelp({ showGlobalOptions: true })
-      .showHelpAfterError("(add --help for what is possible)")
+      .showHelpAfterError("(run with --help for usage)")
       .configureOutput({
         writeOut: (text) => io.out(text.trimEnd()),
         writeErr: (text) => {
@@ -96,20 +88,35 @@ export const createProgram = (given: Io, asJson: boolean): Command => {
   return program;
 };
 
-const report = (io: Io, asJson: boolean, code: string, message: string): void =>
-  io.err(asJson ? JSON.stringify({ error: code, message }) : `postwarden: ${message}`);
-
-/** What the interface would say in fields, as a sentence. */
-const wordsOf = ({ message, details }: AppError): string =>
+/** An API error with its issues as text. */
+const describeAppError = ({ message, details }: AppError): string =>
   [
     message,
     ...(details.issues ?? []).map((issue) => [issue.path, issue.message].filter((part) => part !== "").join(": ")),
   ].join("\n  ");
 
-const usageOf = ({ code, message }: CommanderError): string =>
-  code === "commander.help" ? "A command is missing; --help lists them." : message.replace(/^error: /, "");
+const describeUsage = ({ code, message }: CommanderError): string =>
+  code === "commander.help"
+    ? "No command given. Run with --help for the list of commands."
+    : message.replace(/^error: /, "");
 
-/** Runs one command line (without the program's name) and answers the exit status. */
+interface Failure {
+  readonly code: string;
+  readonly message: string;
+  readonly status: number;
+}
+
+const failureOf = (error: unknown): Failure => {
+  if (error instanceof CommanderError) return { code: "usage", message: describeUsage(error), status: EXIT_USAGE };
+  if (error instanceof UsageError) return { code: error.code, message: error.message, status: EXIT_USAGE };
+  if (error instanceof CommandFailed) return { code: error.code, message: error.message, status: error.status };
+  if (error instanceof AppError) return { code: error.code, message: describeAppError(error), status: EXIT_FAILED };
+  if (error instanceof SettingsError) return { code: "settings", message: error.message, status: EXIT_FAILED };
+  const message = error instanceof Error ? (error.stack ?? error.message) : String(error);
+  return { code: "internal_error", message, status: EXIT_FAILED };
+};
+
+/** Runs a command line (without the program name) and returns the exit status. */
 export const runCli = async (args: readonly string[], streams: Io): Promise<number> => {
   const io = printSafely(streams);
   const asJson = args.includes("--json");
@@ -117,25 +124,11 @@ export const runCli = async (args: readonly string[], streams: Io): Promise<numb
     await createProgram(io, asJson).parseAsync([...args], { from: "user" });
     return EXIT_OK;
   } catch (error) {
-    if (error instanceof CommanderError) {
-      if (error.exitCode === 0) return EXIT_OK;
-      // Without --json, the parser has said it already.
-      if (asJson) report(io, asJson, "usage", usageOf(error));
-      return EXIT_USAGE;
-    }
-    if (error instanceof UsageError) {
-      report(io, asJson, error.code, error.message);
-      return EXIT_USAGE;
-    }
-    if (error instanceof CommandFailed || error instanceof AppError) {
-      report(io, asJson, String(error.code), error instanceof AppError ? wordsOf(error) : error.message);
-      return error instanceof CommandFailed ? error.status : EXIT_FAILED;
-    }
-    if (error instanceof SettingsError) {
-      report(io, asJson, "settings", error.message);
-      return EXIT_FAILED;
-    }
-    report(io, asJson, "internal_error", error instanceof Error ? (error.stack ?? error.message) : String(error));
-    return EXIT_FAILED;
+    if (error instanceof CommanderError && error.exitCode === 0) return EXIT_OK;
+    const { code, message, status } = failureOf(error);
+    if (asJson) io.err(JSON.stringify({ error: code, message }));
+    // Without --json the parser has printed its errors.
+    else if (!(error instanceof CommanderError)) io.err(`postwarden: ${message}`);
+    return status;
   }
 };

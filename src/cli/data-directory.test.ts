@@ -101,7 +101,7 @@ describe("a data directory", () => {
     writeFileSync(join(path, "theirs.txt"), "");
     const { status, err } = await run(["accounts", "create", "a"], { settings: { DATA_DIR: path } });
     expect(status).toBe(0);
-    expect(err).toStartWith(`postwarden: warning: The data directory ${path} is open to other users (mode 755)`);
+    expect(err).toStartWith(`postwarden: warning: Other users can enter the data directory ${path} (mode 755)`);
     expect({ dir: modeOf(path), db: modeOf(join(path, "postwarden.db")) }).toEqual({ dir: 0o755, db: 0o600 });
   });
 
@@ -127,11 +127,11 @@ describe("a data directory", () => {
     expect(isFile).toMatchObject({
       status: 1,
       out: "",
-      err: `postwarden: POSTWARDEN_DATA_DIR is a file: ${file}. Name a directory.`,
+      err: `postwarden: POSTWARDEN_DATA_DIR: ${file} is a file, not a directory.`,
     });
     const below = await run(args, { settings: { DATA_DIR: join(file, "below") } });
     expect(below).toMatchObject({ status: 1, out: "" });
-    expect(below.err).toStartWith(`postwarden: The data directory ${join(file, "below")} cannot be created: `);
+    expect(below.err).toStartWith(`postwarden: Cannot create the data directory ${join(file, "below")}: `);
     expect(below.err.split("\n")).toHaveLength(1);
   });
 
@@ -199,7 +199,7 @@ describe("a database that is not ours to open", () => {
       "not one of Postwarden's",
     ],
     ["no database", (path) => writeFileSync(path, "This is a text file. ".repeat(100)), "database", "not a database"],
-    ["a directory", (path) => mkdirSync(path, { recursive: true }), "database", "cannot be opened"],
+    ["a directory", (path) => mkdirSync(path, { recursive: true }), "database", "unable to open database file"],
   ];
 
   for (const [name, write, error, said] of cases) {
@@ -229,7 +229,7 @@ test("a database that fails at work is a sentence, not a stack", async () => {
   expect(await run(["accounts", "list"], { settings })).toMatchObject({
     status: 1,
     out: "",
-    err: `postwarden: ${path} cannot be used: no such table: accounts`,
+    err: `postwarden: Database error in ${path}: no such table: accounts`,
   });
 });
 
@@ -299,7 +299,7 @@ describe("the settings of another place", () => {
     expect(await run(["config", "--env-file", path])).toMatchObject({ status: 2, out: "" });
     writeFileSync(path, "A=1\nthis is no setting\n");
     expect((await run(["config", "--env-file", path])).err).toBe(
-      `postwarden: --env-file ${path}: line 2 is not NAME=value.`,
+      `postwarden: --env-file: ${path}: line 2 is not NAME=value`,
     );
   });
 

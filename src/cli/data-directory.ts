@@ -21,7 +21,7 @@ export const loadConfig = (io: Io): Config => {
 const reasonOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
 
 const FILE_NAME = "postwarden.db";
-/** What we put into the data directory. */
+/** Names that Postwarden creates in the data directory. */
 const OWN_NAMES = /^(postwarden\.db|server\.lock|uploads|report-tls|first-keys\.json|lost\+found$)/;
 
 /** Path of the database file. */
@@ -30,7 +30,7 @@ export const databasePath = ({ dataDir }: Config): string => join(dataDir, FILE_
 const noDatabase = ({ dataDir }: Config): CommandFailed =>
   new CommandFailed(`No database in ${dataDir}. Set ${DATA_DIR_SETTING} or pass --data-dir.`, "no_database");
 
-/** Why a path cannot be written, and what to do: who it belongs to, and who would have to own it. */
+/** Why a path cannot be written, and what to do. */
 export const describeUnwritable = (path: string, ownerId: number, user: string): string => {
   const owner = ownerId === 0 ? "root" : `user ID ${ownerId}`;
   return `${path} is not writable by ${user}: it belongs to ${owner}. Run: chown ${user} ${path}`;
@@ -40,7 +40,7 @@ const ownName = (): string => {
   try {
     return userInfo().username;
   } catch {
-    // A container may run under an id that has no name.
+    // A container may run under a user id without a name.
     return String(process.geteuid?.() ?? "this user");
   }
 };
@@ -57,11 +57,11 @@ const makeDirectory = (path: string): void => {
   try {
     mkdirSync(path, { recursive: true, mode: 0o700 });
   } catch (error) {
-    throw new CommandFailed(`The data directory ${path} cannot be created: ${reasonOf(error)}`, "data_dir");
+    throw new CommandFailed(`Cannot create the data directory ${path}: ${reasonOf(error)}`, "data_dir");
   }
 };
 
-/** Takes the data directory away from others where it is ours alone; else its files are private, and a warning says so. */
+/** Closes the data directory to other users. If other files are in it, only warns; the files of Postwarden are private. */
 const closeDirectory = (io: Io, path: string): void => {
   const { mode } = statSync(path);
   if ((mode & OTHERS_PERMISSIONS) === 0) return;
@@ -69,20 +69,20 @@ const closeDirectory = (io: Io, path: string): void => {
   if (isOurs && makePrivate(path)) return;
   const why = isOurs ? "it belongs to another user" : "other files are in it";
   io.err(
-    `postwarden: warning: The data directory ${path} is open to other users (mode ${(mode & 0o777).toString(8)}), and ${why}. Use a directory for Postwarden alone, with mode 700.`,
+    `postwarden: warning: Other users can enter the data directory ${path} (mode ${(mode & 0o777).toString(8)}), and ${why}. Use a directory for Postwarden alone, with mode 700.`,
   );
 };
 
 /**
- * Gets the data directory ready, and answers the path of its database: in a directory that only its owner may enter. With
- * `create` both may be missing; else a missing database is a failure, and nothing is created.
+ * Prepares the data directory, which only its owner may enter, and returns the path of its database. With `fail`, a
+ * missing database is a failure and nothing is created.
  */
 export const prepareDatabase = (io: Io, config: Config, missing: "create" | "fail"): string => {
   const { dataDir } = config;
   const path = databasePath(config);
   const found = existsSync(dataDir) ? statSync(dataDir) : undefined;
   if (found !== undefined && !found.isDirectory())
-    throw new CommandFailed(`${DATA_DIR_SETTING} is a file: ${dataDir}. Name a directory.`, "data_dir");
+    throw new CommandFailed(`${DATA_DIR_SETTING}: ${dataDir} is a file, not a directory.`, "data_dir");
   if (missing === "fail" && !existsSync(path)) throw noDatabase(config);
   if (found === undefined) makeDirectory(dataDir);
   refuseUnwritable(dataDir, constants.W_OK | constants.X_OK);
@@ -91,14 +91,14 @@ export const prepareDatabase = (io: Io, config: Config, missing: "create" | "fai
   return path;
 };
 
-/** The failure of SQLite to open a file (no database at all, broken, not readable). */
+/** The failure of SQLite to open a file (not a database, damaged, not readable). */
 export const cannotOpen = (path: string, error: unknown): CommandFailed =>
-  new CommandFailed(`${path} cannot be opened: ${reasonOf(error)}`, "database");
+  new CommandFailed(`${path}: ${reasonOf(error)}`, "database");
 
-/** Opens the database of the data directory, migrated to this binary's schema. */
+/** Opens the database of the data directory, migrated to the schema of this version. */
 export const openDatabase = (io: Io, config: Config): Db => openDatabaseAt(prepareDatabase(io, config, "fail"));
 
-/** Opens the database in a file, made if it is not there. */
+/** Opens the database in a file, created if necessary. */
 export const openDatabaseAt = (path: string, busyTimeoutMs?: number): Db => {
   try {
     const opened = openDb(path, busyTimeoutMs);
@@ -109,7 +109,7 @@ export const openDatabaseAt = (path: string, busyTimeoutMs?: number): Db => {
   }
 };
 
-/** Takes the lock beside a database, so that one server works on it at a time. */
+/** Takes the lock of a database, so that only one server uses it. */
 export const lockDatabase = (database: string): { release(): void } => {
   const folder = dirname(database);
   const path = join(folder, "server.lock");
@@ -117,12 +117,15 @@ export const lockDatabase = (database: string): { release(): void } => {
     const lock = takeServerLock(path);
     if (lock !== null) return lock;
   } catch (error) {
-    throw new CommandFailed(`${path} cannot be locked: ${reasonOf(error)}`, "data_dir");
+    throw new CommandFailed(`Cannot lock ${path}: ${reasonOf(error)}`, "data_dir");
   }
-  throw new CommandFailed(`Another server is running on ${folder}.`, "already_running");
+  throw new CommandFailed(
+    `Another server uses ${folder}. Stop it, or set ${DATA_DIR_SETTING} to another directory.`,
+    "already_running",
+  );
 };
 
-/** Runs `work` with the database of the data directory; it is closed however that ends. */
+/** Runs `work` with the database of the data directory, and closes it. */
 export const withDatabase = <T>(io: Io, work: (db: Db) => T, missing: "create" | "fail" = "fail"): T => {
   const path = prepareDatabase(io, loadConfig(io), missing);
   const db = openDatabaseAt(path);
@@ -130,7 +133,7 @@ export const withDatabase = <T>(io: Io, work: (db: Db) => T, missing: "create" |
     return work(db);
   } catch (error) {
     if (!(error instanceof SQLiteError)) throw error;
-    throw new CommandFailed(`${path} cannot be used: ${error.message}`, "database");
+    throw new CommandFailed(`Database error in ${path}: ${error.message}`, "database");
   } finally {
     db.close();
   }

@@ -24,7 +24,9 @@ test("into a journal goes the path of the keys only; the file is private, and na
   const first = await run(["serve"], { settings, stdoutKind: "log" });
   const liveKey = /pw_live_\w{49}/.exec(readFileSync(file, "utf8"))?.[0] ?? "none";
   expect(statSync(file).mode & 0o777).toBe(0o600);
-  expect(first.out).toBe(`The keys of the account "default" are in ${file}. Store them elsewhere and remove the file.`);
+  expect(first.out).toBe(
+    `The keys of the account "default" are in ${file}. Store them in a safe place and remove the file.`,
+  );
   expect(first.out + first.err).not.toContain(liveKey);
   expect((await run(["serve"], { settings, stdoutKind: "log" })).out).toBe(first.out);
   // A person who starts it later sees them, once.

@@ -17,7 +17,7 @@ export interface FirstKeysDeps {
   readonly dataDir: string;
 }
 
-/** On the disk when it returns: a crash right afterwards must not take the only copy of the keys with it. */
+/** Returns when the text is on the disk: a crash must not lose the only copy of the keys. */
 const writeDurably = (path: string, text: string): void => {
   rmSync(path, { force: true });
   const file = openSync(path, "wx", 0o600);
@@ -30,8 +30,8 @@ const writeDurably = (path: string, text: string): void => {
 };
 
 /**
- * On an empty database: an account with a live and a test key, all in one transaction. The keys are written to a file
- * before it is committed, so that they can be shown whatever happens in between; `showFirstKeys` does.
+ * On an empty database, creates an account with a live and a test key in one transaction. The keys are written to a file
+ * before the commit, so that `showFirstKeys` can print them even after a crash.
  */
 export const createFirstAccount = ({ db, service, dataDir }: FirstKeysDeps): void => {
   const { store, accounts, keys } = service;
@@ -51,14 +51,14 @@ const readKeys = (path: string): FirstKeys | null => {
     const parsed = firstKeysSchema.safeParse(JSON.parse(readFileSync(path, "utf8")));
     return parsed.success ? parsed.data : null;
   } catch {
-    // No such file at nearly every start; one that was cut off belongs to a transaction that was never committed.
+    // Usually there is no such file; a truncated one belongs to a transaction that was not committed.
     return null;
   }
 };
 
 /**
- * Prints the keys of the first account where they have not been printed yet, and removes their file. Where standard output
- * is a log, keys do not belong there: it prints the path of the file, at every start until the operator removes it.
+ * Prints the keys of the first account if they have not been printed yet, and removes their file. Where standard output is
+ * a log, prints only the path of the file, at every start until the operator removes it.
  */
 export const showFirstKeys = (
   { service, dataDir }: FirstKeysDeps,
@@ -73,7 +73,7 @@ export const showFirstKeys = (
     return;
   }
   if (!asJson && io.stdoutKind === "log") {
-    io.out(`The keys of the account "${keys.account}" are in ${path}. Store them elsewhere and remove the file.`);
+    io.out(`The keys of the account "${keys.account}" are in ${path}. Store them in a safe place and remove the file.`);
     return;
   }
   io.out(asJson ? JSON.stringify({ ...keys, url }) : welcomeText(keys, url));
@@ -84,16 +84,16 @@ const curl = (url: string, key: string, email: string): string =>
   `  curl -s '${url}/v1/email-verifications?timeout=60' -H 'Authorization: Bearer ${key}' -d '{"email":"${email}"}'`;
 
 const welcomeText = ({ account, live_key, test_key }: FirstKeys, url: string): string => `
-A new account "${account}" with 100 credits was created. Its keys are shown this once:
+Created the account "${account}" with 100 credits. Its keys are shown only once:
 
   live key  ${live_key}
   test key  ${test_key}
 
-Verify an address (put in a real one):
+Verify an address (replace it with a real one):
 
 ${curl(url, live_key, "someone@example.com")}
 
-Try the interface without any network and without credits:
+Try the API without network and credits:
 
 ${curl(url, test_key, "mailbox_exists@any.example")}
 `;

@@ -1,3 +1,4 @@
+import { isIP } from "node:net";
 import { createSecureContext } from "node:tls";
 import type { Clock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
@@ -6,11 +7,10 @@ import { readCertificateFiles } from "../net/certificate-files.ts";
 import type { TlsMaterial } from "../net/smtp-receiver-engine.ts";
 import type { HttpApp } from "../server.ts";
 import { CommandFailed } from "./io.ts";
-import { describeListenFailure } from "./listen-failure.ts";
 
-/** Longer than the longest wait a caller may ask for (90 s). */
+/** Longer than the longest wait that a client can request (90 s). */
 const IDLE_TIMEOUT_S = 120;
-/** At the door only what is absurd is turned away, for that is done without a body; each route has its own ceiling. */
+/** Beyond this the platform refuses without a response body; each route has its own, lower limit. */
 const BODY_BYTES_MAX = 1024 * 1024 * 1024;
 
 const PORT_RETRY_MS = 1_000;
@@ -24,12 +24,12 @@ export interface HttpListenerDeps {
   readonly clock: Clock;
 }
 
-/** Where requests come in: plain HTTP, or HTTPS with the operator's certificate. */
+/** The HTTP server: plain, or HTTPS with the certificate of the settings. */
 export class HttpListener {
   readonly #deps: HttpListenerDeps;
   #server: Server;
   #tls: TlsMaterial | null;
-  /** Servers with a certificate that was replaced; they still answer what had begun. */
+  /** Servers with a certificate that was replaced; they finish the requests in progress. */
   readonly #retired = new Set<Server>();
   #cancelRetry = (): void => undefined;
 
@@ -52,16 +52,16 @@ export class HttpListener {
   }
 
   /**
-   * Takes over a certificate that was renewed meanwhile; one that cannot be used leaves the old one in its place. The
-   * platform cannot change the certificate of a server, so that a new one takes its port: requests under way are answered,
-   * idle connections are closed.
+   * Loads the certificate again if its files changed; an unusable one is logged and the old one stays. The platform cannot
+   * replace the certificate of a server, so a new server takes over the port: requests in progress are finished, idle
+   * connections are closed.
    */
   renewCertificate(): void {
     const { config, log } = this.#deps;
     const fresh = readTls(config);
     if (fresh === null) return;
     if (!fresh.ok) {
-      log.warn("the certificate for HTTPS stays the old one", { problem: fresh.message });
+      log.warn("HTTPS certificate was not renewed", { error: fresh.message });
       return;
     }
     const { material } = fresh;
@@ -73,25 +73,25 @@ export class HttpListener {
     this.#takePort(port);
   }
 
-  /** Tries again where another program took the port, or no descriptor was free, in the moment in between. */
+  /** Retries when another program takes the port in between, or no descriptor is free. */
   #takePort(port: number): void {
     const { log, clock } = this.#deps;
     try {
       this.#server = this.#serve(port);
-      log.info("the certificate for HTTPS was renewed");
-    } catch (cause) {
-      log.error("the port cannot be taken again", { port, cause });
+      log.info("HTTPS certificate was renewed");
+    } catch (error) {
+      log.error("cannot listen again after a certificate renewal", { port, error });
       this.#cancelRetry = clock.after(PORT_RETRY_MS, () => this.#takePort(port));
     }
   }
 
-  /** Stops accepting; resolves when everything under way is answered. */
+  /** Stops accepting; resolves when the requests in progress are finished. */
   async stop(): Promise<void> {
     this.#cancelRetry();
     await Promise.all(this.#all().map((server) => server.stop()));
   }
 
-  /** Closes every connection, whatever is under way. */
+  /** Closes every connection immediately. */
   destroy(): void {
     for (const server of this.#all()) void server.stop(true);
   }
@@ -117,18 +117,42 @@ export class HttpListener {
 
 type ReadTls = { readonly ok: true; readonly material: TlsMaterial } | { readonly ok: false; readonly message: string };
 
-/** The certificate as the files hold it now; null where none is set. */
+/** The certificate in the files; null when none is set. */
 const readTls = ({ tls }: Config): ReadTls | null => {
   if (tls === null) return null;
   const read = readCertificateFiles(tls, "HTTPS");
   if (!read.ok) return { ok: false, message: read.error.message };
   try {
-    // A chain whose later certificates are damaged is noticed here, and not when the port is given up already.
+    // Detects a damaged certificate in the chain before the port is given up.
     createSecureContext(read.value);
     return { ok: true, material: read.value };
   } catch (error) {
-    return { ok: false, message: `The certificate for HTTPS cannot be used: ${textOf(error)}` };
+    return { ok: false, message: `The HTTPS certificate is not usable: ${textOf(error)}` };
   }
 };
 
 const textOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
+
+export interface ListenAttempt {
+  readonly host: string;
+  readonly port: number;
+}
+
+/** Why the HTTP port cannot be opened, with the setting to change. */
+export const describeListenFailure = (error: unknown, { host, port }: ListenAttempt): string => {
+  // The platform also reports EADDRINUSE for a name that has no address.
+  const isName = isIP(host) === 0 && host !== "localhost";
+  switch (error instanceof Error && "code" in error ? error.code : undefined) {
+    case "EADDRINUSE":
+      return isName
+        ? `POSTWARDEN_HOST: "${host}" is not an address of this machine, or port ${port} is in use.`
+        : `Port ${port} of ${host} is in use by another program. Set POSTWARDEN_PORT to another one.`;
+    case "EACCES":
+      return `Permission denied for port ${port}: ports below 1024 need root or the capability CAP_NET_BIND_SERVICE.`;
+    case "EADDRNOTAVAIL":
+    case "ENOENT":
+      return `POSTWARDEN_HOST: "${host}" is not an address of this machine.`;
+    default:
+      return `Cannot listen on ${host}:${port}: ${textOf(error)}`;
+  }
+};

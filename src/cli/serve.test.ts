@@ -220,7 +220,7 @@ describe("HTTPS", () => {
       hangUp();
       expect(await nameNow()).toBe("DNS:second.example");
       hangUp();
-      expect(said.filter((line) => line.includes("the certificate for HTTPS was renewed"))).toHaveLength(1);
+      expect(said.filter((line) => line.includes("HTTPS certificate was renewed"))).toHaveLength(1);
       const { cert } = selfSignedCertificate("third.example", Date.now());
       for (const broken of ["", cert, "-----BEGIN CERTIFICATE-----\nMII"]) {
         writeFileSync(files.TLS_CERT, broken);
@@ -230,7 +230,7 @@ describe("HTTPS", () => {
       rmSync(files.TLS_CERT);
       hangUp();
       expect(await nameNow()).toBe("DNS:second.example");
-      expect(said.filter((line) => line.includes("the certificate for HTTPS stays the old one"))).toHaveLength(4);
+      expect(said.filter((line) => line.includes("HTTPS certificate was not renewed"))).toHaveLength(4);
       install("fourth.example");
       hangUp();
       expect(await nameNow()).toBe("DNS:fourth.example");
@@ -251,7 +251,7 @@ describe("HTTPS", () => {
       for (let look = 0; look < 1_000 && !(await list()).includes("pending@any.example"); look++);
       install("second.example");
       hangUp();
-      expect(said.join("\n")).toContain("the certificate for HTTPS was renewed");
+      expect(said.join("\n")).toContain("HTTPS certificate was renewed");
     });
     expect((await Promise.all(waiting)).map(({ status }) => status)).toEqual([202]);
   });
@@ -295,14 +295,14 @@ describe("a proxy in the environment of the process", () => {
       expect(await answer.json()).toMatchObject({ delivered: true });
     });
     expect(called).toEqual(["receiver"]);
-    expect(err).toContain('"message":"proxies of the environment are not used"');
+    expect(err).toContain('"message":"proxy environment variables are ignored"');
   });
 
   test("stays where POSTWARDEN_USE_PROXY_ENV is on", async () => {
     const settings = { DATA_DIR: join(dataDir, "..", "proxy-on"), PORT: "0", USE_PROXY_ENV: "on" };
     const { status, err } = await run(["serve"], { settings });
     expect(status).toBe(0);
-    expect(err).not.toContain("are not used");
+    expect(err).not.toContain("are ignored");
     expect(process.env.HTTP_PROXY).toBe(`http://127.0.0.1:${proxy.port}`);
   });
 });

@@ -1,33 +1,33 @@
 import { accessSync, constants, existsSync, type Stats, statSync } from "node:fs";
 import { dirname, resolve } from "node:path";
-import { CommandFailed, UsageError } from "./io.ts";
+import { CommandFailed, describeFileError, UsageError } from "./io.ts";
 
-/** What was said on the command line about the files. */
+/** The options of the command line about files. */
 export interface PathOptions {
   readonly file?: string;
   readonly out?: string;
   readonly force?: boolean;
-  /** How `out` is called where it is not the path that was given. */
+  /** How `out` is shown when it is not the given path. */
   readonly outName?: string;
 }
 
 export interface Paths {
   readonly list: string;
   readonly out: string;
-  /** The database in which the work stands until it is done. */
+  /** The database of the job until it is finished. */
   readonly state: string;
 }
 
 const codeOf = (error: unknown): string =>
   error instanceof Error && "code" in error && typeof error.code === "string" ? error.code : String(error);
 
-/** What stands at a path, links followed; null when nothing does. */
+/** The file at a path, links followed; null when there is none. */
 const look = (path: string, shown: string): Stats | null => {
   try {
     return statSync(path);
   } catch (error) {
     if (codeOf(error) === "ENOENT") return null;
-    throw new CommandFailed(`${shown} cannot be used (${codeOf(error)}).`, "file");
+    throw new CommandFailed(describeFileError(shown, error), "file");
   }
 };
 
@@ -36,49 +36,51 @@ const isAllowed = (path: string, mode: number): boolean => {
     accessSync(path, mode);
     return true;
   } catch {
-    // Why not is of no use: the sentence says what is not allowed.
+    // The caller says what is not allowed.
     return false;
   }
 };
 
-/** What is known of a list; throws a CommandFailed when it cannot be read. */
+/** The file of a list; throws a CommandFailed when it cannot be read. */
 export const checkList = (path: string, shown: string): Stats => {
   const found = look(path, shown);
-  if (found === null) throw new CommandFailed(`${shown} is not there.`, "file");
-  if (found.isDirectory()) throw new CommandFailed(`${shown} is a directory; --file is a list.`, "file");
+  if (found === null) throw new CommandFailed(`${shown}: no such file`, "file");
+  if (found.isDirectory()) throw new CommandFailed(`${shown}: is a directory; --file must be a list`, "file");
   if (!found.isFile())
-    throw new CommandFailed(`${shown} is not a regular file. A list is read more than once: save it first.`, "file");
-  if (!isAllowed(path, constants.R_OK)) throw new CommandFailed(`${shown} may not be read.`, "file");
+    throw new CommandFailed(
+      `${shown}: not a regular file; save the list to a file first, because it is read more than once`,
+      "file",
+    );
+  if (!isAllowed(path, constants.R_OK)) throw new CommandFailed(`${shown}: permission denied`, "file");
   return found;
 };
 
 const checkFolder = (folder: string): void => {
   const found = look(folder, folder);
-  if (found === null) throw new CommandFailed(`The directory ${folder} of --out is not there.`, "out");
-  if (!found.isDirectory()) throw new CommandFailed(`${folder} is no directory; --out cannot go there.`, "out");
+  if (found === null) throw new CommandFailed(`${folder}: no such directory; create it, or give another --out`, "out");
+  if (!found.isDirectory()) throw new CommandFailed(`${folder}: not a directory; give another --out`, "out");
   if (!isAllowed(folder, constants.W_OK | constants.X_OK))
-    throw new CommandFailed(`The directory ${folder} of --out may not be written to.`, "out");
+    throw new CommandFailed(`${folder}: permission denied; give another --out`, "out");
 };
 
 /**
- * Where the list is read and its results go, after everything that can be known to be wrong with that before the work
- * begins. A file that stands at `out` is replaced with `force` only, or where an interrupted run goes on. Throws a
- * UsageError or a CommandFailed.
+ * The paths of the list, the results and the state, checked before the work begins. An existing file at `out` is replaced
+ * only with `force` or when an interrupted run is resumed. Throws a UsageError or a CommandFailed.
  */
 export const checkPaths = ({ file, out, force }: PathOptions): Paths => {
-  if (file === undefined || out === undefined) throw new UsageError("--file and --out go together.");
+  if (file === undefined || out === undefined) throw new UsageError("--file needs --out, and --out needs --file.");
   if (file === "" || out === "") throw new UsageError("--file and --out need a path.");
   const paths = { list: resolve(file), out: resolve(out), state: `${resolve(out)}.postwarden` };
-  if (paths.list === paths.out) throw new UsageError("--out must be another file than --file.");
+  if (paths.list === paths.out) throw new UsageError("--out must not be the same file as --file.");
   const list = checkList(paths.list, file);
   const there = look(paths.out, out);
   if (there?.isDirectory() || out.endsWith("/"))
-    throw new CommandFailed(`${out} is a directory; --out is a file.`, "out");
+    throw new CommandFailed(`${out}: is a directory; --out must be a file`, "out");
   if (there !== null && there.dev === list.dev && there.ino === list.ino)
-    throw new UsageError("--out must be another file than --file.");
-  if (there !== null && !there.isFile()) throw new CommandFailed(`${out} is not a regular file.`, "out");
+    throw new UsageError("--out must not be the same file as --file.");
+  if (there !== null && !there.isFile()) throw new CommandFailed(`${out}: not a regular file`, "out");
   checkFolder(dirname(paths.out));
   if (there !== null && force !== true && !existsSync(paths.state))
-    throw new CommandFailed(`${out} exists; give another --out or --force.`, "exists");
+    throw new CommandFailed(`${out} exists. Give another --out, or replace it with --force.`, "exists");
   return paths;
 };

@@ -19,7 +19,7 @@ const shown = (text: string): string =>
 
 const rowsTable = ({ first_rows: rows }: Preview): string =>
   table(
-    ["ROW", "SUBMITTED", "READ AS", "REMARK"],
+    ["ROW", "SUBMITTED", "READ AS", "NOTE"],
     rows.map(({ row_index, submitted_email, normalized_email, did_you_mean, reason }) => [
       String(row_index),
       shown(submitted_email),
@@ -35,22 +35,22 @@ const textOf = (preview: Preview, { reading }: ListFile): string => {
   return [
     describeFormat(reading),
     ...(names.length === 0 ? [] : [`Other columns with addresses: ${names.join(", ")}.`]),
-    `${counted(rows.total, "row", "rows")}, ${counted(addresses.total, "address", "addresses")}; ${rows.duplicate.toLocaleString("en")} duplicate, ${rows.empty.toLocaleString("en")} empty, ${rows.invalid_syntax.toLocaleString("en")} no address.`,
+    `${counted(rows.total, "row", "rows")}, ${counted(addresses.total, "address", "addresses")}; ${rows.duplicate.toLocaleString("en")} duplicate, ${rows.empty.toLocaleString("en")} empty, ${rows.invalid_syntax.toLocaleString("en")} not an address.`,
     "",
     rowsTable(preview),
   ].join("\n");
 };
 
-/** `verify --file LIST --dry-run`: how a list is read and what is in it, without asking anybody. */
+/** `verify --file LIST --dry-run`: shows how a list is read and what is in it, without the network. */
 export const previewFile = async (options: FileOptions, io: Io, random: Random): Promise<void> => {
   const { file, out, force, column } = options;
   if (file === undefined || file === "") throw new UsageError("--dry-run needs a --file.");
-  if (out !== undefined || force) throw new UsageError("--dry-run writes nothing: leave out --out and --force.");
-  const wish = { header: headerChoiceOf(options), ...(column === undefined ? {} : { column }) };
+  if (out !== undefined || force) throw new UsageError("--dry-run cannot be combined with --out or --force.");
+  const requested = { header: headerChoiceOf(options), ...(column === undefined ? {} : { column }) };
   checkList(resolve(file), file);
   const folder = mkdtempSync(join(tmpdir(), "postwarden-"));
   try {
-    await withListFile(resolve(file), { layout: wish, sheetPath: join(folder, "sheet") }, async (list) => {
+    await withListFile(resolve(file), { layout: requested, sheetPath: join(folder, "sheet") }, async (list) => {
       const { source, inspection, reading } = list;
       const { shape } = inspection;
       const about = { name: null, source: null, webhookUrl: null, reading, format: shape, rowsMax: shape.rows };

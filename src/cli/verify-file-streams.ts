@@ -6,10 +6,10 @@ import { fileSource } from "../bulk/byte-source.ts";
 import { CommandFailed, type Io, UsageError } from "./io.ts";
 import type { PathOptions } from "./verify-file-paths.ts";
 
-/** What stands for standard input or output in place of a path. */
+/** The path that means standard input or output. */
 const STREAM = "-";
 
-const spool = async (io: Io, path: string): Promise<void> => {
+const saveStdin = async (io: Io, path: string): Promise<void> => {
   if (io.stdinIsTerminal) throw new UsageError("--file - reads standard input: pipe a list in.");
   const file = await open(path, "wx", 0o600);
   try {
@@ -20,8 +20,8 @@ const spool = async (io: Io, path: string): Promise<void> => {
 };
 
 /**
- * Hands `work` paths in place of `-`: standard input is saved first, because a list is read more than once, and results
- * go to standard output when they are complete, with everything else on standard error.
+ * Replaces `-` by the paths of temporary files: standard input is saved first, because a list is read more than once, and
+ * results are written to standard output when they are complete. Everything else goes to standard error.
  */
 export const withStreams = async <O extends PathOptions>(
   options: O,
@@ -36,7 +36,7 @@ export const withStreams = async <O extends PathOptions>(
     ...(out === STREAM ? { out: join(folder, "results.csv") } : {}),
   };
   try {
-    if (paths.file !== undefined) await spool(io, paths.file);
+    if (paths.file !== undefined) await saveStdin(io, paths.file);
     await work(
       { ...options, ...paths, ...(out === STREAM ? { outName: STREAM } : {}) },
       paths.out === undefined ? io : { ...io, out: io.err },

@@ -15,7 +15,7 @@ import { createCommandLine } from "../testing/command-line.ts";
 import { encodeResponse, type ScriptedDnsServer, startDnsServer, soaFor } from "../testing/dns-server.ts";
 import { type SmtpStub, type SmtpStubScript, startSmtpStub } from "../testing/smtp-stub.ts";
 import { workbookOf } from "../testing/workbook.ts";
-import { progressLine } from "./verify-file-progress.ts";
+import { progressLine } from "./progress.ts";
 
 const { run } = createCommandLine();
 let dns: ScriptedDnsServer;
@@ -157,7 +157,7 @@ describe("verify --file", () => {
     const before = readdirSync(folder);
     const args = ["--file", at("one.csv"), "--out", at("kept.csv")];
     const refused = await verify(args);
-    const sentence = `postwarden: ${at("kept.csv")} exists; give another --out or --force.`;
+    const sentence = `postwarden: ${at("kept.csv")} exists. Give another --out, or replace it with --force.`;
     expect({ status: refused.status, err: refused.err }).toEqual({ status: 1, err: sentence });
     expect(readFileSync(at("kept.csv"), "utf8")).toBe("precious");
     expect(readdirSync(folder)).toEqual(before);
@@ -172,17 +172,17 @@ describe("verify --file", () => {
     writeFileSync(at("list.json"), '{"emails":["anna@shop.example.com"]}');
     linkSync(at("good.csv"), at("same.csv"));
     const rows: ReadonlyArray<readonly [file: string, out: string, status: number, says: string]> = [
-      [at("nowhere.csv"), at("y.csv"), 1, "nowhere.csv is not there."],
-      [at("folder"), at("y.csv"), 1, "folder is a directory; --file is a list."],
-      [at("good.csv/x"), at("y.csv"), 1, "cannot be used (ENOTDIR)."],
-      ["/dev/null", at("y.csv"), 1, "/dev/null is not a regular file. A list is read more than once: save it first."],
+      [at("nowhere.csv"), at("y.csv"), 1, "nowhere.csv: no such file"],
+      [at("folder"), at("y.csv"), 1, "folder: is a directory; --file must be a list"],
+      [at("good.csv/x"), at("y.csv"), 1, "ENOTDIR"],
+      ["/dev/null", at("y.csv"), 1, "/dev/null: not a regular file; save the list to a file first"],
       [at("list.json"), at("y.csv"), 1, "This is JSON"],
-      [at("good.csv"), at("folder"), 1, "folder is a directory; --out is a file."],
-      [at("good.csv"), at("new/"), 1, "new/ is a directory; --out is a file."],
-      [at("good.csv"), at("new/y.csv"), 1, "new of --out is not there."],
-      [at("good.csv"), "/dev/null", 1, "/dev/null is not a regular file."],
-      [at("good.csv"), at("y".repeat(250)), 1, "cannot be written: "],
-      [at("good.csv"), at("same.csv"), 2, "--out must be another file than --file."],
+      [at("good.csv"), at("folder"), 1, "folder: is a directory; --out must be a file"],
+      [at("good.csv"), at("new/"), 1, "new/: is a directory; --out must be a file"],
+      [at("good.csv"), at("new/y.csv"), 1, "new: no such directory"],
+      [at("good.csv"), "/dev/null", 1, "/dev/null: not a regular file"],
+      [at("good.csv"), at("y".repeat(250)), 1, "is not writable: "],
+      [at("good.csv"), at("same.csv"), 2, "--out must not be the same file as --file."],
       [at("good.csv"), "", 2, "--file and --out need a path."],
     ];
     const before = readdirSync(folder);
@@ -251,7 +251,7 @@ describe("--dry-run", () => {
     expect(done.status).toBe(0);
     expect(done.out).toContain("CSV (utf-8, semicolon), with a header, below a title row.");
     expect(done.out).toContain('Other columns with addresses: 2 "work".');
-    expect(done.out).toContain("3 rows, 2 addresses; 0 duplicate, 1 empty, 1 no address.");
+    expect(done.out).toContain("3 rows, 2 addresses; 0 duplicate, 1 empty, 1 not an address.");
     expect(done.out).toContain("There is more than one address.");
     expect(readdirSync(folder)).toEqual(before);
     const asJson = await verify(["--file", "-", "--dry-run", "--json", "--column", "work"], onlyAnna, never, UNTIDY);

@@ -21,8 +21,7 @@ import type { Db } from "../db/open.ts";
 import type { VerificationEngine } from "../verify/engine.ts";
 import { CommandFailed, type Io, print, UsageError } from "./io.ts";
 import { checkPaths, type PathOptions, type Paths } from "./verify-file-paths.ts";
-import { counted } from "./progress.ts";
-import { showProgress } from "./verify-file-progress.ts";
+import { counted, showProgress } from "./progress.ts";
 import { openDatabaseAt } from "./data-directory.ts";
 
 export interface FileOptions extends PathOptions {
@@ -53,15 +52,19 @@ const takeLock = (path: string) => {
   try {
     return takeServerLock(path);
   } catch (error) {
-    throw new CommandFailed(`${path} cannot be written: ${messageOf(error)}`, "out");
+    throw new CommandFailed(`${path} is not writable: ${messageOf(error)}`, "out");
   }
 };
 
-/** One process at a time works on a state; the lock's own files go with it. */
+/** Locks the state file for this process. The returned function unlocks it and removes the lock files. */
 const lockState = ({ state }: Paths) => {
   const path = `${state}-lock`;
   const lock = takeLock(path);
-  if (lock === null) throw new CommandFailed(`Another process is working on ${state}.`, "already_running");
+  if (lock === null)
+    throw new CommandFailed(
+      `Another process uses ${state}. Wait for it to end, or give another --out.`,
+      "already_running",
+    );
   return () => {
     lock.release();
     for (const ending of ["", "-journal"]) rmSync(path + ending, { force: true });
@@ -70,19 +73,19 @@ const lockState = ({ state }: Paths) => {
 
 type Bulk = ReturnType<typeof composeBulk>;
 
-/** The job that an earlier run left, if it is of the same list with the same options. */
+/** The job of an earlier run of the same list with the same options; null when there is none. */
 const findEarlier = ({ jobs }: Bulk, fingerprint: string, { state }: Paths): JobRow | null => {
   const [job] = jobs.withStatus(["queued", "running", "completed"]);
   if (job === undefined) return null;
   if (job.name === fingerprint) return job;
   throw new CommandFailed(
-    `${state} belongs to another list or other options. Finish that first, or remove the file to give it up.`,
+    `${state} belongs to another list or other options. Finish that run first, or remove the file to discard it.`,
     "other_list",
   );
 };
 
-/** Enters the list in the state, with an account that has a credit for every row: files cost nothing. */
-const enter = async (db: Db, { intake }: Bulk, { source, inspection, reading, name }: Entry): Promise<JobRow> => {
+/** Stores the list as a job, with an account that has a credit for every row: files cost nothing. */
+const storeList = async (db: Db, { intake }: Bulk, { source, inspection, reading, name }: Entry): Promise<JobRow> => {
   const { shape } = inspection;
   const { accounts, store } = composeAccounts(db, systemClock);
   accounts.create(OWNER);
@@ -100,7 +103,7 @@ interface Entry extends ListFile {
   readonly name: string;
 }
 
-/** Writes the results beside the target first, so that the target is whole or not there. */
+/** Writes the results to a temporary file first, so that `out` is complete or does not exist. */
 const writeResults = async ({ jobs, lists }: Bulk, job: JobRow, out: string): Promise<void> => {
   const file = await open(`${out}.part`, "w");
   try {
@@ -119,13 +122,13 @@ const openState = (state: string): Db => {
     .query("SELECT 1 FROM bulk_jobs WHERE status NOT IN ('queued', 'running', 'completed')")
     .get();
   if (isCutOff === null) return db;
-  // The list was not taken in whole: nothing has been asked yet.
+  // The list was not stored completely, so no address has been verified yet.
   db.close();
   removeState(state);
   return openDatabaseAt(state);
 };
 
-const workOff = async (db: Db, bulk: Bulk, job: JobRow, io: Io): Promise<JobRow> => {
+const runJob = async (db: Db, bulk: Bulk, job: JobRow, io: Io): Promise<JobRow> => {
   const look = () => bulk.jobs.get(job.number) ?? job;
   bulk.runner.start();
   const hide = showProgress(io, () => ({ job: look(), forecast: bulk.runner.forecast(look()) }));
@@ -134,19 +137,19 @@ const workOff = async (db: Db, bulk: Bulk, job: JobRow, io: Io): Promise<JobRow>
   if (typeof signal === "string" && look().status !== "completed") {
     await bulk.runner.stop();
     db.close();
-    throw new CommandFailed("Interrupted. The same command goes on where this one stopped.", "interrupted");
+    throw new CommandFailed("Interrupted. Run the same command again to resume.", "interrupted");
   }
   return look();
 };
 
-/** What `--header` says. Throws a UsageError for what it may not say. */
+/** Reads `--header`. */
 export const headerChoiceOf = ({ header = "auto" }: FileOptions): HeaderChoice => {
   const choice = HEADER_CHOICES.find((known) => known === header);
-  if (choice === undefined) throw new UsageError("--header is auto, true or false.");
+  if (choice === undefined) throw new UsageError(`--header: "${header}" is not auto, true or false.`);
   return choice;
 };
 
-/** `verify --file LIST --out RESULTS`: works a list off with the runner of the service, resumable, without credits. */
+/** `verify --file LIST --out RESULTS`: verifies a list with the job runner of the service, resumable, without credits. */
 export const verifyFile = async (
   options: FileOptions,
   { io, config, engine, outages, log, random }: FileDeps,
@@ -154,13 +157,13 @@ export const verifyFile = async (
   const header = headerChoiceOf(options);
   const paths = checkPaths(options);
   const unlock = lockState(paths);
-  const wish = { header, ...(options.column === undefined ? {} : { column: options.column }) };
+  const requested = { header, ...(options.column === undefined ? {} : { column: options.column }) };
   const sheetPath = `${paths.state}-sheet`;
   try {
-    // What a run that was killed left.
+    // A run that was killed may have left it.
     rmSync(sheetPath, { force: true });
-    await withListFile(paths.list, { layout: wish, sheetPath }, async (list) => {
-      const name = sha256(JSON.stringify([await hashOf(fileSource(paths.list)), wish]));
+    await withListFile(paths.list, { layout: requested, sheetPath }, async (list) => {
+      const name = sha256(JSON.stringify([await hashOf(fileSource(paths.list)), requested]));
       await verifyList({ ...list, name }, { paths, options, io, config, engine, outages, log, random });
     });
   } finally {
@@ -168,14 +171,14 @@ export const verifyFile = async (
   }
 };
 
-interface Verifying extends FileDeps {
+interface VerifyListOptions extends FileDeps {
   readonly paths: Paths;
   readonly options: FileOptions;
 }
 
 const verifyList = async (
   list: Entry,
-  { paths, options, io, config, engine, outages, log, random }: Verifying,
+  { paths, options, io, config, engine, outages, log, random }: VerifyListOptions,
 ): Promise<void> => {
   const db = openState(paths.state);
   const { ledger } = composeAccounts(db, systemClock);
@@ -186,13 +189,13 @@ const verifyList = async (
   const earlier = findEarlier(bulk, list.name, paths);
   if (earlier !== null) io.err(`Resuming from ${paths.state}.`);
   io.err(describeFormat(list.reading));
-  const job = earlier ?? (await enter(db, bulk, list));
-  const ended = job.status === "completed" ? job : await workOff(db, bulk, job, io);
+  const job = earlier ?? (await storeList(db, bulk, list));
+  const ended = job.status === "completed" ? job : await runJob(db, bulk, job, io);
   if (ended.status !== "completed")
     throw new CommandFailed(`The list was not completed: its status is ${ended.status}.`);
   await writeResults(bulk, ended, paths.out).catch((error: unknown) => {
-    const advice = "Nothing is lost: the same command tries again.";
-    throw new CommandFailed(`${options.out} could not be written: ${messageOf(error)}. ${advice}`, "out");
+    const advice = "Nothing is lost: run the same command again to retry.";
+    throw new CommandFailed(`${options.out} is not writable: ${messageOf(error)}. ${advice}`, "out");
   });
   const { format, rows, addresses, verdicts, sub_statuses } = jobView(ended, bulk.jobs.counts(ended.number));
   await bulk.runner.stop();

@@ -1,5 +1,4 @@
 import { existsSync } from "node:fs";
-import { join } from "node:path";
 import type { Command } from "commander";
 import { isoTime, systemClock } from "../base/clock.ts";
 import { wait, waitFor } from "../base/wait.ts";
@@ -11,20 +10,21 @@ import type { Config } from "../config.ts";
 import { type ConcludedVerification, concludeVerification } from "../verify/verdict.ts";
 import { beginEvidence, type VerificationEngine, waitMsOf } from "../verify/engine.ts";
 import { explain } from "../verify/explain.ts";
+import { addCommand } from "./command.ts";
 import { CommandFailed, type Io, UsageError } from "./io.ts";
-import { type FileOptions, verifyFile } from "./verify-file.ts";
+import { type FileDeps, type FileOptions, verifyFile } from "./verify-file.ts";
 import { previewFile } from "./verify-file-preview.ts";
 import { withStreams } from "./verify-file-streams.ts";
-import { loadConfig, openDatabase } from "./data-directory.ts";
+import { databasePath, loadConfig, openDatabase } from "./data-directory.ts";
 
 interface VerifyOptions extends FileOptions {
   readonly evidence?: boolean;
   readonly retries: boolean;
 }
 
-/** Addresses under way at a time; the pool bounds the connections. */
-const AT_ONCE_MAX = 200;
-/** For mail servers to answer our QUIT. */
+/** Addresses verified at the same time; the pool limits the connections. */
+const CONCURRENCY_MAX = 200;
+/** Time for mail servers to reply to QUIT. */
 const DRAIN_MS_MAX = 1_000;
 
 const verifyOne = async (
@@ -36,7 +36,7 @@ const verifyOne = async (
   let evidence = await engine.attempt(beginEvidence(email));
   for (let retry = engine.planRetry(evidence); withRetries && retry !== null; retry = engine.planRetry(evidence)) {
     evidence = { ...evidence, retries: [...evidence.retries, retry] };
-    io.err(`${evidence.address.normalized_email}: ${retry.reason}; asking again at ${retry.due_at}`);
+    io.err(`${evidence.address.normalized_email}: ${retry.reason}; next attempt at ${retry.due_at}`);
     await wait(systemClock, waitMsOf(retry));
     evidence = await engine.attempt(evidence);
   }
@@ -59,82 +59,94 @@ async function* addressesOf(given: readonly string[], io: Io): AsyncIterable<str
   else for await (const line of io.stdinLines()) if (line.trim() !== "") yield line.trim();
 }
 
-/** `verify ADDRESS…`: one-shot, without server or database. Prints in the order in which the addresses were given. */
+/** Verifies addresses and prints the results in the order in which the addresses were given. */
+const verifyAddresses = async (
+  engine: VerificationEngine,
+  emails: AsyncIterable<string>,
+  { io, options }: { readonly io: Io; readonly options: VerifyOptions },
+): Promise<void> => {
+  const queue: Array<Promise<ConcludedVerification>> = [];
+  const printFirst = async () => {
+    const first = await queue.shift();
+    if (first !== undefined) io.out(output(first, options));
+  };
+  for await (const email of emails) {
+    queue.push(verifyOne(engine, email, io, options.retries));
+    if (queue.length >= CONCURRENCY_MAX) await printFirst();
+  }
+  while (queue.length > 0) await printFirst();
+};
+
+/** Runs `work` with an engine of its own. */
+const withEngine = async (
+  io: Io,
+  { retries }: VerifyOptions,
+  work: (deps: Omit<FileDeps, "io">) => Promise<void>,
+): Promise<void> => {
+  const settings = loadConfig(io);
+  const config = retries ? settings : { ...settings, retryWaitsS: [] };
+  const platform = systemPlatform(config);
+  const fresh = freshResolverOf(config);
+  const suppressions = openSuppressions(config, io);
+  const log = createLog("warn", systemClock, io.err);
+  const { engine, pool, outages } = composeEngine(config, platform, suppressions?.match ?? null, { log, fresh });
+  try {
+    await work({ config, engine, outages, log, random: platform.random });
+  } finally {
+    outages.stop();
+    await waitFor(systemClock, pool.drain(), { timeoutMs: DRAIN_MS_MAX });
+    suppressions?.close();
+    platform.close();
+    fresh.close();
+  }
+};
+
+/** `verify ADDRESS…` and `verify --file LIST --out RESULTS`, without a server. */
 export const addVerifyCommand = (program: Command, io: Io): void => {
-  program
-    .command("verify")
-    .description("verify addresses by asking their mail servers; needs no server, costs no credits")
-    .argument("[address...]", "the addresses; without any, lines of standard input")
-    .option("--evidence", "what was asked, what was answered, what was concluded and why")
+  addCommand(program, "verify", {
+    description: "Verify addresses or a list without a server and without credits.",
+    example: "verify --file customers.csv --out results.csv",
+    json: "print one JSON object per address, as in the API; with --file: the totals",
+  })
+    .argument("[address...]", "addresses (default: lines of standard input)")
+    .option("--evidence", "print DNS responses, SMTP transcript, conclusions and reasons")
     .option("--no-retries", "conclude at once instead of waiting out greylisting")
-    .option("--file <path>", "verify a list (CSV or .xlsx; - is standard input); resumes when it is started again")
+    .option("--file <path>", "list to verify (CSV or .xlsx; - is standard input); the same command resumes it")
     .option("--out <path>", "with --file: output CSV; - is standard output")
-    .option("--column <column>", "with --file: name or zero-based index of the column of addresses")
+    .option("--column <column>", "with --file: column of the addresses, a name or a number from 0")
     .option("--header <choice>", "with --file: whether the first row names the columns: auto, true, false")
-    .option("--dry-run", "with --file: show how the list is read and what is in it; verify nothing")
-    .option("--force", "with --file: replace what stands at --out")
-    .option("--json", "print a JSON object a line: the result object of the API; with --file: the totals")
+    .option("--dry-run", "with --file: show how the list is read; verify nothing")
+    .option("--force", "with --file: replace an existing file at --out")
     .action(async (given: string[], options: VerifyOptions) => {
       checkUsage(given, options, io);
       if (options.dryRun)
         return withStreams(options, io, (paths, streams) => previewFile(paths, streams, systemRandom));
-      const settings = loadConfig(io);
-      const config = options.retries ? settings : { ...settings, retryWaitsS: [] };
-      const platform = systemPlatform(config);
-      const suppressions = openSuppressions(config, io);
-      const fresh = freshResolverOf(config);
-      const log = createLog("warn", systemClock, io.err);
-      const surroundings = { log, fresh };
-      const { engine, pool, outages } = composeEngine(config, platform, suppressions?.match ?? null, surroundings);
-      const close = async () => {
-        outages.stop();
-        await waitFor(systemClock, pool.drain(), { timeoutMs: DRAIN_MS_MAX });
-        suppressions?.close();
-        platform.close();
-        fresh.close();
-      };
-      if (options.file !== undefined) {
-        try {
-          return await withStreams(options, io, (paths, streams) =>
-            verifyFile(paths, { io: streams, config, engine, outages, log, random: platform.random }),
-          );
-        } finally {
-          await close();
-        }
-      }
-      const queue: Array<Promise<ConcludedVerification>> = [];
-      const printFirst = async () => {
-        const first = await queue.shift();
-        if (first !== undefined) io.out(output(first, options));
-      };
-      for await (const email of addressesOf(given, io)) {
-        queue.push(verifyOne(engine, email, io, options.retries));
-        if (queue.length >= AT_ONCE_MAX) await printFirst();
-      }
-      while (queue.length > 0) await printFirst();
-      await close();
+      return withEngine(io, options, async (deps) => {
+        if (options.file === undefined) await verifyAddresses(deps.engine, addressesOf(given, io), { io, options });
+        else await withStreams(options, io, (paths, streams) => verifyFile(paths, { ...deps, io: streams }));
+      });
     });
 };
 
 const checkUsage = (given: readonly string[], options: VerifyOptions, io: Io): void => {
   const { file, out, column, header, force, dryRun, evidence } = options;
   if (file === undefined && [out, column, header, force, dryRun].some((option) => option !== undefined))
-    throw new UsageError("--out, --column, --header, --dry-run and --force belong to --file.");
+    throw new UsageError("--out, --column, --header, --dry-run and --force need --file.");
   if (file !== undefined && (given.length > 0 || evidence))
-    throw new UsageError("--file goes without addresses and without --evidence.");
+    throw new UsageError("--file cannot be combined with addresses or --evidence.");
   if (file === undefined && given.length === 0 && io.stdinIsTerminal)
     throw new UsageError("Give at least one address, or pipe a list in.");
 };
 
-/** The operator's list, where this machine has a database; without one nothing is on it. */
+/** The suppression list of the database; null without a database. */
 const openSuppressions = (config: Config, io: Io) => {
-  if (!existsSync(join(config.dataDir, "postwarden.db"))) return null;
+  if (!existsSync(databasePath(config))) return null;
   try {
     const db = openDatabase(io, config);
     return { match: composeSuppressions(db, systemClock).match, close: () => db.close() };
   } catch (error) {
     if (!(error instanceof CommandFailed)) throw error;
-    io.err(`The list of suppressions is not used: ${error.message}`);
+    io.err(`The suppression list is not used: ${error.message}`);
     return null;
   }
 };
