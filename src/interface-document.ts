@@ -20,11 +20,23 @@ export const EVENT_DOCS: readonly EventDoc[] = [
   ...WEBHOOK_EVENTS,
 ];
 
+const TAGS = {
+  "Email verification": "Verify single addresses and read the evidence of each verdict.",
+  "Bulk verification": "Verify lists of addresses.",
+  "Blocklist monitoring": "Monitor IP addresses, ranges and domains on DNS blocklists.",
+  "DMARC monitoring": "Enroll domains, check their DNS records, and get advice and alerts.",
+  "DMARC reports": "Submit reports, and query what they say about senders.",
+  Webhooks: "Deliveries, the event feed, test calls and signing secrets.",
+  Notifications: "Default recipients and webhook of the account.",
+  Account: "The account of the calling key.",
+  Service: "Health and description of the service. No key needed.",
+};
+
 /**
  * The OpenAPI document of the whole interface. It and all that it describes are loaded when somebody asks for it: most
  * processes are never asked, and the schemas of answers are of no other use.
  */
-export const interfaceDocument = (info: Omit<DocumentInfo, "events">) =>
+export const interfaceDocument = (info: Omit<DocumentInfo, "events" | "tags">) =>
   openApiDocument(
     [
       ...VERIFY_ROUTES,
@@ -37,5 +49,5 @@ export const interfaceDocument = (info: Omit<DocumentInfo, "events">) =>
       ...ACCOUNT_OPERATIONS,
       ...[GET_HEALTH, GET_READINESS, GET_OPENAPI],
     ],
-    { ...info, events: EVENT_DOCS },
+    { ...info, tags: TAGS, events: EVENT_DOCS },
   );

@@ -9,6 +9,7 @@ import {
   RATE_HEADERS,
   REQUEST_ID_HEADER,
 } from "./openapi-errors.ts";
+import { jsonSchema } from "./json-schema.ts";
 import { BODY_ERRORS } from "./operation-errors.ts";
 import type { AnyRoute, RouteResponse } from "./route.ts";
 import { OWN_CODE } from "./route-input.ts";
@@ -58,16 +59,6 @@ export interface EventDoc {
   readonly data: z.ZodType;
   readonly example: unknown;
 }
-
-const jsonSchema = (schema: z.ZodType, io: "input" | "output"): JsonObject => {
-  const { $schema: _, ...rest } = z.toJSONSchema(schema, {
-    io,
-    unrepresentable: "any",
-    // The format says it; the pattern beside it is the library's own and of no use to a reader.
-    override: ({ jsonSchema: made }) => void (made.format !== undefined && delete made.pattern),
-  });
-  return rest;
-};
 
 /** Moves every schema that has a title out into `components`, where it is found under that title. */
 const hoist = (value: unknown, components: Map<string, unknown>): unknown => {
@@ -253,7 +244,9 @@ export interface DocumentInfo {
   readonly version: string;
   readonly baseUrl: string;
   readonly description: string;
-  /** What is sent to webhooks. */
+  /** Tag → description. */
+  readonly tags: Readonly<Record<string, string>>;
+  /** Events that are sent to webhooks. */
   readonly events: readonly EventDoc[];
 }
 
@@ -279,11 +272,12 @@ export const openApiDocument = (operations: ReadonlyArray<Operation | AnyRoute>,
       title: "Postwarden",
       version: info.version,
       description: info.description,
+      contact: { name: "Postwarden" },
       license: { name: "MIT", identifier: "MIT" },
     },
     servers: [{ url: info.baseUrl }],
     security: [{ apiKey: [] }],
-    tags: [...new Set(operations.map(({ tag }) => tag))].map((name) => ({ name })),
+    tags: [...new Set(operations.map(({ tag }) => tag))].map((name) => ({ name, description: info.tags[name] })),
     paths,
     webhooks,
     components: {
