@@ -4,7 +4,7 @@ import type { Log } from "./base/log.ts";
 import { mailHostOf, type Config } from "./config.ts";
 import { createReportMailRules } from "./dmarc/ingest/report-mail-rules.ts";
 import { receiverCertificate } from "./net/self-signed-file.ts";
-import { createSmtpReceiver } from "./net/smtp-receiver.ts";
+import { SmtpReceiver } from "./net/smtp-receiver.ts";
 import type { Dmarc } from "./compose-dmarc.ts";
 
 export interface ReceiverParts {
@@ -23,8 +23,8 @@ export const composeReceiver = ({ config, dmarc, clock, log }: ReceiverParts) =>
   const certificate = readCertificate();
   if (!certificate.ok) return certificate;
   const { store: domains, intake, authors, authenticate, reserve } = dmarc;
-  const reception = createReportMailRules({ domains, authors, authenticate, intake, reportHost, reserve, clock, log });
-  const receiver = createSmtpReceiver({ ...reception, hostName, tls: certificate.value, clock, log });
+  const rules = createReportMailRules({ domains, authors, authenticate, intake, reportHost, reserve, clock, log });
+  const receiver = new SmtpReceiver({ rules, hostName, tls: certificate.value, clock, log });
   return ok({
     receiver,
     ...reportListen,

@@ -4,7 +4,7 @@ import type { Clock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import type { Config } from "../config.ts";
 import { readCertificateFiles } from "../net/certificate-files.ts";
-import type { TlsMaterial } from "../net/smtp-receiver-engine.ts";
+import type { TlsMaterial } from "../net/certificate-files.ts";
 import type { HttpApp } from "../server.ts";
 import { CommandFailed } from "./io.ts";
 

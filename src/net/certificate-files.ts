@@ -1,7 +1,12 @@
+import { createPrivateKey, X509Certificate } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { err, ok, type Result } from "../base/errors.ts";
-import { isKeyPair } from "./self-signed.ts";
-import type { TlsMaterial } from "./smtp-receiver-engine.ts";
+
+/** A certificate (with its chain) and its private key, as PEM. */
+export interface TlsMaterial {
+  readonly cert: string;
+  readonly key: string;
+}
 
 /** The operator's own files, as PEM. */
 export interface CertificateFiles {
@@ -28,5 +33,14 @@ export const readCertificateFiles = (
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
     return err({ kind: "unreadable", message: `The certificate or key for ${purpose} cannot be read: ${reason}` });
+  }
+};
+
+/** Whether the text is a certificate (the first of a chain counts) and the key belongs to it. Never throws. */
+export const isKeyPair = ({ cert, key }: TlsMaterial): boolean => {
+  try {
+    return new X509Certificate(cert).checkPrivateKey(createPrivateKey(key));
+  } catch {
+    return false;
   }
 };

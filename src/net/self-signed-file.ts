@@ -3,9 +3,14 @@ import { chmodSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Clock } from "../base/clock.ts";
 import { err, ok, type Result } from "../base/errors.ts";
-import { type CertificateFiles, type CertificateFilesProblem, readCertificateFiles } from "./certificate-files.ts";
-import { isKeyPair, selfSignedCertificate } from "./self-signed.ts";
-import type { TlsMaterial } from "./smtp-receiver-engine.ts";
+import {
+  type CertificateFiles,
+  type CertificateFilesProblem,
+  isKeyPair,
+  readCertificateFiles,
+  type TlsMaterial,
+} from "./certificate-files.ts";
+import { selfSignedCertificate } from "./self-signed.ts";
 
 export interface CertificateSource {
   /** Where a certificate of our own is kept. */

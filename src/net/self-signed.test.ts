@@ -3,7 +3,8 @@ import { X509Certificate } from "node:crypto";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { isKeyPair, selfSignedCertificate } from "./self-signed.ts";
+import { isKeyPair } from "./certificate-files.ts";
+import { selfSignedCertificate } from "./self-signed.ts";
 
 const NOW_MS = Date.UTC(2026, 10, 20, 12, 0, 0);
 const HOST = "reports.example.test";

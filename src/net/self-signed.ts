@@ -1,5 +1,5 @@
-import { createPrivateKey, generateKeyPairSync, randomBytes, sign, X509Certificate } from "node:crypto";
-import type { TlsMaterial } from "./smtp-receiver-engine.ts";
+import { generateKeyPairSync, randomBytes, sign } from "node:crypto";
+import type { TlsMaterial } from "./certificate-files.ts";
 
 /** Object identifiers, in DER. */
 const OID = {
@@ -59,15 +59,6 @@ export const selfSignedCertificate = (hostName: string, nowMs: number): TlsMater
     cert: pem("CERTIFICATE", certificate),
     key: privateKey.export({ type: "pkcs8", format: "pem" }).toString(),
   };
-};
-
-/** Whether the text is a certificate (the first of a chain counts) and the key belongs to it. Never throws. */
-export const isKeyPair = ({ cert, key }: TlsMaterial): boolean => {
-  try {
-    return new X509Certificate(cert).checkPrivateKey(createPrivateKey(key));
-  } catch {
-    return false;
-  }
 };
 
 /** RFC 5280 §4.2.1.9, §4.2.1.3, §4.2.1.12, §4.2.1.6: no authority, signs handshakes, is a server, has this name. */

@@ -1,22 +1,23 @@
 import { describe, expect, test } from "bun:test";
 import { MailBuffer } from "./smtp-receiver-buffer.ts";
 
-const createRoom = (bytesMax: number, heldMax = Number.POSITIVE_INFINITY) => {
-  const room = {
+const createMemory = (bytesMax: number, heldMax = Number.POSITIVE_INFINITY) => {
+  const memory = {
     bytesMax,
     held: 0,
-    hold(bytes: number) {
-      if (room.held + bytes > heldMax) return false;
-      room.held += bytes;
+    reserve(bytes: number) {
+      if (memory.held + bytes > heldMax) return false;
+      memory.held += bytes;
       return true;
     },
-    letGo(bytes: number) {
-      room.held -= bytes;
+    free(bytes: number) {
+      memory.held -= bytes;
     },
   };
-  return room;
+  return memory;
 };
 
+const bufferIn = (memory: ReturnType<typeof createMemory>) => new MailBuffer(memory, memory.bytesMax);
 const bytesOf = (text: string) => new TextEncoder().encode(text);
 const textOf = (buffer: MailBuffer) => {
   const bytes = buffer.finish();
@@ -25,7 +26,7 @@ const textOf = (buffer: MailBuffer) => {
 
 describe("the content of a mail", () => {
   test("of one piece is not copied", () => {
-    const buffer = new MailBuffer(createRoom(100));
+    const buffer = bufferIn(createMemory(100));
     const piece = bytesOf("all");
     buffer.add(piece);
     const bytes = buffer.finish();
@@ -33,52 +34,52 @@ describe("the content of a mail", () => {
   });
 
   test("of many pieces is put together", () => {
-    const buffer = new MailBuffer(createRoom(1_000_000));
+    const buffer = bufferIn(createMemory(1_000_000));
     const pieces = Array.from({ length: 50_000 }, (_, index) => `${index} `);
     for (const piece of pieces) buffer.add(bytesOf(piece));
     expect(textOf(buffer)).toBe(pieces.join(""));
   });
 
   test("holds no more than twice its bytes, and a first buffer", () => {
-    const room = createRoom(1_000_000);
-    const buffer = new MailBuffer(room);
+    const memory = createMemory(1_000_000);
+    const buffer = bufferIn(memory);
     for (let count = 0; count < 100_000; count++) buffer.add(bytesOf("abcd"));
-    expect(room.held).toBeGreaterThanOrEqual(400_000);
-    expect(room.held).toBeLessThan(800_000);
+    expect(memory.held).toBeGreaterThanOrEqual(400_000);
+    expect(memory.held).toBeLessThan(800_000);
     buffer.release();
-    expect(room.held).toBe(0);
+    expect(memory.held).toBe(0);
   });
 
   test("never holds more than the limit", () => {
-    const room = createRoom(20_000);
-    const buffer = new MailBuffer(room);
+    const memory = createMemory(20_000);
+    const buffer = bufferIn(memory);
     for (let count = 0; count < 5_000; count++) buffer.add(bytesOf("abcd"));
-    expect(room.held).toBe(20_000);
+    expect(memory.held).toBe(20_000);
     expect(textOf(buffer)).toHaveLength(20_000);
   });
 
   test("above the limit is not kept, only counted", () => {
-    const room = createRoom(10);
-    const buffer = new MailBuffer(room);
+    const memory = createMemory(10);
+    const buffer = bufferIn(memory);
     for (const piece of ["12345", "67890", "1", "2"]) buffer.add(bytesOf(piece));
-    expect([textOf(buffer), buffer.bytesSeen, room.held]).toEqual(["too_large", 12, 0]);
+    expect([textOf(buffer), buffer.bytesSeen, memory.held]).toEqual(["too_large", 12, 0]);
   });
 
   test("without memory is not kept", () => {
-    const room = createRoom(100, 10);
-    const buffer = new MailBuffer(room);
+    const memory = createMemory(100, 10);
+    const buffer = bufferIn(memory);
     buffer.add(bytesOf("12345678"));
     buffer.add(bytesOf("90a"));
-    expect([textOf(buffer), room.held]).toEqual(["no_room", 0]);
+    expect([textOf(buffer), memory.held]).toEqual(["no_memory", 0]);
   });
 
   test("that is given up is gone, one that is whole stays", () => {
-    const room = createRoom(100);
-    const half = new MailBuffer(room);
+    const memory = createMemory(100);
+    const half = bufferIn(memory);
     half.add(bytesOf("half"));
     half.abandon();
-    expect([textOf(half), room.held]).toEqual(["abandoned", 0]);
-    const whole = new MailBuffer(room);
+    expect([textOf(half), memory.held]).toEqual(["abandoned", 0]);
+    const whole = bufferIn(memory);
     whole.add(bytesOf("whole"));
     expect(textOf(whole)).toBe("whole");
     whole.abandon();

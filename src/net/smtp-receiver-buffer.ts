@@ -1,14 +1,8 @@
 import { err, ok, type Result } from "../base/errors.ts";
+import type { MailMemory } from "./smtp-receiver-load.ts";
 
 /** Why a mail is not kept: larger than allowed, no memory left for it now, or never received whole. */
-export type MailProblem = "too_large" | "no_room" | "abandoned";
-
-/** Where the memory of a mail comes from. */
-export interface MailRoom {
-  readonly bytesMax: number;
-  hold(bytes: number): boolean;
-  letGo(bytes: number): void;
-}
+export type MailProblem = "too_large" | "no_memory" | "abandoned";
 
 /** The smallest buffer for a mail that comes in pieces. */
 const FIRST_BYTES = 16 * 1024;
@@ -27,15 +21,18 @@ export class MailBuffer {
   private length = 0;
   private problem: MailProblem | null = null;
   private isWhole: boolean = false;
-  private heldBytes = 0;
+  private reservedBytes = 0;
 
-  constructor(private readonly room: MailRoom) {}
+  constructor(
+    private readonly memory: Pick<MailMemory, "reserve" | "free">,
+    private readonly bytesMax: number,
+  ) {}
 
   add(piece: Uint8Array): void {
     this.bytesSeen += piece.length;
     if (this.problem !== null || piece.length === 0) return;
-    if (this.bytesSeen > this.room.bytesMax) this.fail("too_large");
-    else if (!this.makeRoom(piece)) this.fail("no_room");
+    if (this.bytesSeen > this.bytesMax) this.fail("too_large");
+    else if (!this.append(piece)) this.fail("no_memory");
   }
 
   /** The whole mail, or why there is none. `release` gives its memory back when it is no longer needed. */
@@ -53,13 +50,13 @@ export class MailBuffer {
   release(): void {
     this.buffer = new Uint8Array(0);
     this.length = 0;
-    this.room.letGo(this.heldBytes);
-    this.heldBytes = 0;
+    this.memory.free(this.reservedBytes);
+    this.reservedBytes = 0;
   }
 
-  private makeRoom(piece: Uint8Array): boolean {
+  private append(piece: Uint8Array): boolean {
     if (this.length === 0) {
-      if (!this.hold(piece.length)) return false;
+      if (!this.reserve(piece.length)) return false;
       this.buffer = piece;
       this.length = piece.length;
       return true;
@@ -72,17 +69,17 @@ export class MailBuffer {
   }
 
   private grow(needed: number): boolean {
-    const capacity = Math.min(Math.max(needed, this.length * 2, FIRST_BYTES), this.room.bytesMax);
-    if (!this.hold(capacity - this.heldBytes)) return false;
+    const capacity = Math.min(Math.max(needed, this.length * 2, FIRST_BYTES), this.bytesMax);
+    if (!this.reserve(capacity - this.reservedBytes)) return false;
     const grown = new Uint8Array(capacity);
     grown.set(this.buffer.subarray(0, this.length));
     this.buffer = grown;
     return true;
   }
 
-  private hold(bytes: number): boolean {
-    if (!this.room.hold(bytes)) return false;
-    this.heldBytes += bytes;
+  private reserve(bytes: number): boolean {
+    if (!this.memory.reserve(bytes)) return false;
+    this.reservedBytes += bytes;
     return true;
   }
 

@@ -38,7 +38,7 @@ describe("connections", () => {
     await world.clock.advance(59_000);
     expect(await talk.codes("NOOP")).toBe("250");
     await world.clock.advance(60_000);
-    expect(await talk.hear()).toBe("421 4.4.2 The connection has lasted too long");
+    expect(await talk.hear()).toBe("421 4.4.2 Connection lasted too long, closing connection");
   });
 });
 
@@ -51,7 +51,7 @@ describe("silence", () => {
     await world.clock.advance(59_000);
     expect(await talk.codes("NOOP")).toBe("250");
     await world.clock.advance(60_000);
-    expect(await talk.hear()).toBe("421 4.4.2 Nothing came for too long");
+    expect(await talk.hear()).toBe("421 4.4.2 Idle timeout, closing connection");
     await talk.closed();
     await world.untilOpen(0);
     expect(world.receiver.counts()).toMatchObject({ open: 0, dropped: 1 });
@@ -94,7 +94,7 @@ describe("silence", () => {
     await arrived.promise;
     await world.clock.advance(300_000);
     taking.resolve("accepted");
-    expect(await talk.hear()).toBe("250 2.0.0 Taken");
+    expect(await talk.hear()).toBe("250 2.0.0 Message accepted");
     expect(await talk.codes("NOOP")).toBe("250");
     await world.clock.advance(120_000);
     expect(await talk.hear()).toStartWith("421 ");
@@ -137,7 +137,7 @@ describe("a client without a mail", () => {
     const world = await startWorld();
     const talk = await world.atData();
     await world.clock.advance(50_000);
-    expect(await talk.ask("1\r\n.")).toBe("250 2.0.0 Taken");
+    expect(await talk.ask("1\r\n.")).toBe("250 2.0.0 Message accepted");
     await world.clock.advance(29_000);
     expect(await talk.codes("MAIL FROM:<>", "RCPT TO:<known@r.test>", "DATA", "2\r\n.")).toBe("250 250 354 250");
     await world.clock.advance(30_000);
@@ -201,7 +201,7 @@ describe("a mail that drips", () => {
       await world.clock.advance(0);
       await world.clock.advance(30_000);
     }
-    expect(await talk.hear()).toBe("421 4.4.2 The mail took too long");
+    expect(await talk.hear()).toBe("421 4.4.2 Message transfer timeout, closing connection");
     expect(world.mails).toEqual([]);
     expect(world.receiver.counts()).toMatchObject({ heldBytes: 0, dropped: 1 });
   });
@@ -213,7 +213,7 @@ describe("one connection", () => {
     const talk = await world.atData();
     await talk.ask("1\r\n.");
     expect(await talk.codes("MAIL FROM:<>", "RCPT TO:<known@r.test>", "DATA", "2\r\n.")).toBe("250 250 354 250");
-    expect(await talk.ask("MAIL FROM:<>")).toBe("421 4.7.0 Too many mails in one connection");
+    expect(await talk.ask("MAIL FROM:<>")).toBe("421 4.7.0 Too many messages in one connection");
     await talk.closed();
     expect(world.mails).toHaveLength(2);
   });
@@ -258,7 +258,7 @@ describe("closing", () => {
     const world = await startWorld();
     const talk = await world.greet();
     const closing = world.receiver.close();
-    expect(await talk.hear()).toBe("421 4.3.2 Shutting down");
+    expect(await talk.hear()).toBe("421 4.3.2 Service shutting down, closing connection");
     await closing;
     expect(await world.connect().hear()).toBe("closed");
     await world.receiver.close();
@@ -271,8 +271,8 @@ describe("closing", () => {
     await talk.flushed();
     const closing = world.receiver.close();
     await world.clock.advance(4_000);
-    expect(await talk.ask("mail\r\n.")).toBe("250 2.0.0 Taken");
-    expect(await talk.hear()).toBe("421 4.3.2 Shutting down");
+    expect(await talk.ask("mail\r\n.")).toBe("250 2.0.0 Message accepted");
+    expect(await talk.hear()).toBe("421 4.3.2 Service shutting down, closing connection");
     await closing;
     expect(world.content()).toBe("half a mail\r\n");
   });

@@ -24,7 +24,7 @@ describe("the end of the content", () => {
       talk.say(packet);
       await talk.flushed();
     }
-    expect(await talk.ask(".")).toBe("250 2.0.0 Taken");
+    expect(await talk.ask(".")).toBe("250 2.0.0 Message accepted");
     expect(world.content()).toBe(`Subject: x\r\n\r\nfirst${ending.replace("|", "")}${smuggled}`);
     expect(world.mails).toHaveLength(1);
   });
@@ -38,7 +38,7 @@ describe("the end of the content", () => {
       await talk.flushed();
       await world.clock.advance(0);
       talk.say(wire.slice(cut));
-      expect(await talk.hear()).toBe("250 2.0.0 Taken");
+      expect(await talk.hear()).toBe("250 2.0.0 Message accepted");
       talk.end();
     }
     expect(world.mails.map(({ bytes }) => Buffer.from(bytes).toString())).toEqual(
@@ -49,7 +49,7 @@ describe("the end of the content", () => {
   test("right at the beginning makes an empty mail", async () => {
     const world = await startWorld();
     const talk = await world.atData();
-    expect(await talk.ask(".")).toBe("250 2.0.0 Taken");
+    expect(await talk.ask(".")).toBe("250 2.0.0 Message accepted");
     expect(world.mails[0]?.bytes).toHaveLength(0);
   });
 });
@@ -76,7 +76,7 @@ describe("the content", () => {
     // A dot behind LF would be read as stuffing.
     const bytes = every.map((byte) => (byte === 0x2e ? 0x2f : byte));
     talk.say(bytes);
-    expect(await talk.ask("\r\n.")).toBe("250 2.0.0 Taken");
+    expect(await talk.ask("\r\n.")).toBe("250 2.0.0 Message accepted");
     expect(Buffer.from(world.mails[0]?.bytes ?? []).equals(Buffer.concat([bytes, Buffer.from("\r\n")]))).toBe(true);
   });
 
@@ -85,7 +85,7 @@ describe("the content", () => {
     const talk = await world.atData();
     const line = Buffer.alloc(3_000_000, "x");
     talk.say(line);
-    expect(await talk.ask("\r\n.")).toBe("250 2.0.0 Taken");
+    expect(await talk.ask("\r\n.")).toBe("250 2.0.0 Message accepted");
     expect(world.mails[0]?.bytes).toHaveLength(line.length + 2);
   });
 });
@@ -105,7 +105,7 @@ describe("the size", () => {
     talk.say(Buffer.alloc(9_000, "x"));
     talk.say(Buffer.alloc(40_000, "x"));
     await talk.flushed();
-    expect(await talk.ask("\r\n.")).toBe("552 5.3.4 The mail is too large: 10000 bytes are the most");
+    expect(await talk.ask("\r\n.")).toBe("552 5.3.4 Message size exceeds the limit of 10000 bytes");
     expect(world.mails).toEqual([]);
     expect(world.receiver.counts()).toMatchObject({ refused: 1, heldBytes: 0 });
     expect(await talk.codes("MAIL FROM:<a@b.example>", "RCPT TO:<known@r.test>", "DATA", "small\r\n.")).toBe(
@@ -137,11 +137,11 @@ describe("the size", () => {
     const first = await world.atData();
     const firstReply = first.ask(`${"x".repeat(4_000)}\r\n.`);
     const second = await world.atData();
-    expect(await second.ask(`${"x".repeat(1_500)}\r\n.`)).toBe("452 4.3.1 Too many mails at once, try again later");
+    expect(await second.ask(`${"x".repeat(1_500)}\r\n.`)).toBe("452 4.3.1 Too many messages at once, try again later");
     expect((await second.ask("MAIL FROM:<> SIZE=1500")).slice(0, 9)).toBe("452 4.3.1");
     expect(await second.codes("MAIL FROM:<> SIZE=500")).toBe("250");
     taking.resolve("accepted");
-    expect(await firstReply).toBe("250 2.0.0 Taken");
+    expect(await firstReply).toBe("250 2.0.0 Message accepted");
     expect(world.receiver.counts()).toMatchObject({ accepted: 1, later: 1, heldBytes: 0 });
     expect(await second.codes("RSET", "MAIL FROM:<> SIZE=1500")).toBe("250 250");
   });

@@ -2,103 +2,115 @@ import { isIPv6 } from "node:net";
 import ipaddr from "ipaddr.js";
 import type { ReceiverLimits } from "./smtp-receiver-limits.ts";
 
-/** The room of one connection. */
-export interface Place {
-  /** Reserves memory for a mail; false when there is none left, for all or for this client. */
-  hold(bytes: number): boolean;
-  /** Gives back what `hold` reserved. */
-  letGo(bytes: number): void;
-  /** Whether so much more could be held now. */
-  hasRoomFor(bytes: number): boolean;
-  /** Gives the connection's place back. What is held stays held. Harmless when done twice. */
-  leave(): void;
+/** Memory for mails, given out within the ceilings. */
+export interface MailMemory {
+  /** False when there is no more, for all connections or for this client. */
+  reserve(bytes: number): boolean;
+  /** Whether `reserve` would succeed now. */
+  canReserve(bytes: number): boolean;
+  free(bytes: number): void;
 }
 
-interface Share {
+/** One of the connections that the receiver may have at a time. Memory that it reserved stays reserved after `release`. */
+export interface ConnectionSlot extends MailMemory {
+  /** Harmless when called twice. */
+  release(): void;
+}
+
+interface ClientUse {
   connections: number;
   bytes: number;
 }
 
-/** Counts connections and held bytes, of all clients and of each. */
-export const createReceiverLoad = (limits: ReceiverLimits) => {
-  const shares = new Map<string, Share>();
+/** Counts connections and reserved memory, of all clients and of each. */
+export class ReceiverLoad {
+  readonly #limits: ReceiverLimits;
+  readonly #clients = new Map<string, ClientUse>();
   /** Connections by network. This machine is none. */
-  const networks = new Map<string, number>();
-  const all: Share = { connections: 0, bytes: 0 };
+  readonly #networks = new Map<string, number>();
+  #connections = 0;
+  #bytes = 0;
 
-  const forget = (key: string, share: Share) => {
-    if (share.connections === 0 && share.bytes === 0) shares.delete(key);
-  };
+  constructor(limits: ReceiverLimits) {
+    this.#limits = limits;
+  }
 
-  const countIn = (network: string, change: 1 | -1): void => {
-    const count = (networks.get(network) ?? 0) + change;
-    if (count === 0) networks.delete(network);
-    else networks.set(network, count);
-  };
+  get connections(): number {
+    return this.#connections;
+  }
 
-  /** Whether this client has its share already, of the places of a client or of a network. */
-  const hasShare = (client: string): boolean => {
-    const ofClient = shares.get(clientKey(client))?.connections ?? 0;
-    if (isLoopback(client)) return ofClient >= limits.connectionsPerLocalClient;
-    const ofNetwork = networks.get(networkKey(client)) ?? 0;
-    return ofClient >= limits.connectionsPerClient || ofNetwork >= limits.connectionsPerNetwork;
-  };
+  get bytes(): number {
+    return this.#bytes;
+  }
 
-  /** Whether a place is free; the last ones only for networks that have none, and for this machine. */
-  const hasPlace = (client: string): boolean => {
-    const isNew = isLoopback(client) || !networks.has(networkKey(client));
-    return all.connections < limits.connections - (isNew ? 0 : limits.reservedConnections);
-  };
+  /** How many clients are counted. */
+  get clients(): number {
+    return this.#clients.size;
+  }
 
-  return {
-    /** Whether a client would get a place if somebody left: it has not had its share. */
-    isWaiting: (client: string): boolean => !hasShare(client) && !hasPlace(client),
-    /** A place for a connection of this client; null when there are too many. */
-    enter(client: string): Place | null {
-      const isLocal = isLoopback(client);
-      const key = clientKey(client);
-      const network = isLocal ? null : networkKey(client);
-      const bytesMax = isLocal ? limits.heldBytes : limits.heldBytesPerClient;
-      if (hasShare(client) || !hasPlace(client)) return null;
-      const share = shares.get(key) ?? { connections: 0, bytes: 0 };
-      shares.set(key, share);
-      if (network !== null) countIn(network, 1);
-      all.connections++;
-      share.connections++;
-      let hasLeft = false;
-      const hasRoomFor = (bytes: number) => all.bytes + bytes <= limits.heldBytes && share.bytes + bytes <= bytesMax;
-      return {
-        hasRoomFor,
-        hold(bytes) {
-          if (!hasRoomFor(bytes)) return false;
-          all.bytes += bytes;
-          share.bytes += bytes;
-          return true;
-        },
-        letGo(bytes) {
-          all.bytes -= bytes;
-          share.bytes -= bytes;
-          forget(key, share);
-        },
-        leave() {
-          if (hasLeft) return;
-          hasLeft = true;
-          all.connections--;
-          share.connections--;
-          if (network !== null) countIn(network, -1);
-          forget(key, share);
-        },
-      };
-    },
+  /** Whether a client would get a slot if another connection ended: it has not used up its own share. */
+  isWaiting(client: string): boolean {
+    return !this.#hasShare(client) && !this.#hasFreeSlot(client);
+  }
 
-    connections: (): number => all.connections,
-    bytes: (): number => all.bytes,
-    /** How many clients are being counted. */
-    clients: (): number => shares.size,
-  };
-};
+  /** A slot for a connection of this client; null when there are too many. */
+  enter(client: string): ConnectionSlot | null {
+    if (this.#hasShare(client) || !this.#hasFreeSlot(client)) return null;
+    const isLocal = isLoopback(client);
+    const network = isLocal ? null : networkKey(client);
+    const key = clientKey(client);
+    const use = this.#clients.get(key) ?? { connections: 0, bytes: 0 };
+    this.#clients.set(key, use);
+    this.#count(use, network, 1);
+    const bytesMax = isLocal ? this.#limits.heldBytes : this.#limits.heldBytesPerClient;
+    const change = (bytes: number): void => {
+      this.#bytes += bytes;
+      use.bytes += bytes;
+      if (use.connections === 0 && use.bytes === 0) this.#clients.delete(key);
+    };
+    const canReserve = (bytes: number): boolean =>
+      this.#bytes + bytes <= this.#limits.heldBytes && use.bytes + bytes <= bytesMax;
+    let isReleased = false;
+    return {
+      canReserve,
+      reserve(bytes) {
+        if (!canReserve(bytes)) return false;
+        change(bytes);
+        return true;
+      },
+      free: (bytes) => change(-bytes),
+      release: () => {
+        if (isReleased) return;
+        isReleased = true;
+        this.#count(use, network, -1);
+        change(0);
+      },
+    };
+  }
 
-export type ReceiverLoad = ReturnType<typeof createReceiverLoad>;
+  #count(use: ClientUse, network: string | null, change: 1 | -1): void {
+    this.#connections += change;
+    use.connections += change;
+    if (network === null) return;
+    const count = (this.#networks.get(network) ?? 0) + change;
+    if (count === 0) this.#networks.delete(network);
+    else this.#networks.set(network, count);
+  }
+
+  /** Whether this client has its share already, of the slots of a client or of a network. */
+  #hasShare(client: string): boolean {
+    const ofClient = this.#clients.get(clientKey(client))?.connections ?? 0;
+    if (isLoopback(client)) return ofClient >= this.#limits.connectionsPerLocalClient;
+    const ofNetwork = this.#networks.get(networkKey(client)) ?? 0;
+    return ofClient >= this.#limits.connectionsPerClient || ofNetwork >= this.#limits.connectionsPerNetwork;
+  }
+
+  /** Whether a slot is free; the last ones only for networks that have none, and for this machine. */
+  #hasFreeSlot(client: string): boolean {
+    const isNew = isLoopback(client) || !this.#networks.has(networkKey(client));
+    return this.#connections < this.#limits.connections - (isNew ? 0 : this.#limits.reservedConnections);
+  }
+}
 
 /** The address as people write it: no IPv4-mapped form (RFC 4291 §2.5.5.2), no zone. */
 export const plainAddress = (address: string): string => {
@@ -107,17 +119,16 @@ export const plainAddress = (address: string): string => {
 };
 
 /** What counts as one client: an IPv4 address, or the 64 bits of an IPv6 address that one customer commonly owns. */
-export const clientKey = (client: string): string => {
-  if (!isIPv6(client)) return client;
-  const groups = ipaddr.IPv6.parse(client).toNormalizedString().split(":");
-  return `${groups.slice(0, 4).join(":")}::/64`;
-};
+export const clientKey = (client: string): string => prefixKey(client, 4) ?? client;
 
 /** The network of a client: its /24, or the /48 of an IPv6 address, which is what one site commonly gets. */
-const networkKey = (client: string): string => {
-  if (!isIPv6(client)) return client.slice(0, client.lastIndexOf("."));
-  const groups = ipaddr.IPv6.parse(client).toNormalizedString().split(":");
-  return `${groups.slice(0, 3).join(":")}::/48`;
+const networkKey = (client: string): string => prefixKey(client, 3) ?? client.slice(0, client.lastIndexOf("."));
+
+/** The first 16-bit groups of an IPv6 address as a network; null for an IPv4 address. */
+const prefixKey = (client: string, groups: number): string | null => {
+  if (!isIPv6(client)) return null;
+  const all = ipaddr.IPv6.parse(client).toNormalizedString().split(":");
+  return `${all.slice(0, groups).join(":")}::/${groups * 16}`;
 };
 
 const isLoopback = (client: string): boolean => client === "::1" || client.startsWith("127.");

@@ -59,7 +59,7 @@ describe("STARTTLS", () => {
     await talk.codes("EHLO x.example", "MAIL FROM:<a@b.example>", "RCPT TO:<known@r.test>", "DATA");
     const bytes = Buffer.from(Array.from({ length: 5_000_000 }, (_, index) => 97 + ((index * 31) % 26)));
     talk.say(bytes);
-    expect(await talk.ask("\r\n.")).toBe("250 2.0.0 Taken");
+    expect(await talk.ask("\r\n.")).toBe("250 2.0.0 Message accepted");
     expect(
       Buffer.from(world.mails[0]?.bytes ?? [])
         .subarray(0, -2)

@@ -3,7 +3,7 @@ import { createLog } from "../base/log.ts";
 import { createTestClock } from "../testing/clock.ts";
 import { createReceiverHarnesses } from "../testing/smtp-receiver-harness.ts";
 import { TEST_CERTIFICATE, TEST_KEY } from "../testing/smtp-stub-key.ts";
-import { createSmtpReceiver } from "./smtp-receiver.ts";
+import { SmtpReceiver } from "./smtp-receiver.ts";
 import type { ReceiverRules } from "./smtp-receiver-rules.ts";
 
 const startWorld = createReceiverHarnesses();
@@ -55,7 +55,7 @@ describe("a mail", () => {
   test("is handed over with what the client said about it, and answered 250", async () => {
     const world = await startWorld();
     const talk = await world.atData();
-    expect(await talk.ask("Subject: x\r\n\r\nbody\r\n.")).toBe("250 2.0.0 Taken");
+    expect(await talk.ask("Subject: x\r\n\r\nbody\r\n.")).toBe("250 2.0.0 Message accepted");
     expect(world.mails).toMatchObject([
       {
         recipients: ["known@reports.example.test"],
@@ -84,12 +84,12 @@ describe("a mail", () => {
     expect(world.mails).toHaveLength(1);
     expect(isAnswered).toBe(false);
     taking.resolve("accepted");
-    expect(await reply).toBe("250 2.0.0 Taken");
+    expect(await reply).toBe("250 2.0.0 Message accepted");
   });
 
   test.each([
-    ["later", "451 4.3.0 Not to be taken now, try again later"],
-    ["refused", "554 5.7.1 The mail is not received here"],
+    ["later", "451 4.3.0 Temporary local problem, try again later"],
+    ["refused", "554 5.7.1 Message refused"],
   ] as const)("that is to come %s is told so", async (outcome, reply) => {
     const world = await startWorld({ acceptMail: async () => outcome });
     const talk = await world.atData();
@@ -166,7 +166,7 @@ describe("a recipient", () => {
     const world = await startWorld();
     const talk = await world.greet();
     expect(await talk.codes("MAIL FROM:<a@b.example>")).toBe("250");
-    expect(await talk.ask("RCPT TO:<nobody@r.test>")).toBe("550 5.1.1 No reports are received at this address");
+    expect(await talk.ask("RCPT TO:<nobody@r.test>")).toBe("550 5.1.1 User unknown");
     expect(await talk.codes("DATA")).toBe("503");
     expect(await talk.codes("RCPT TO:<known1@r.test>", "RCPT TO:<x@r.test>", "RCPT TO:<known2@r.test>")).toBe(
       "250 550 250",
@@ -269,7 +269,7 @@ describe("listening", () => {
     const clock = createTestClock();
     const rules = { judgeRecipient: () => "unknown", acceptMail: async () => "accepted" } satisfies ReceiverRules;
     const log = createLog("silent", clock, () => undefined);
-    return createSmtpReceiver({ hostName: "r.test", tls: { cert: TEST_CERTIFICATE, key }, clock, log, ...rules });
+    return new SmtpReceiver({ hostName: "r.test", tls: { cert: TEST_CERTIFICATE, key }, clock, log, rules });
   };
 
   test("a port in use is a sentence", async () => {

@@ -1,20 +1,24 @@
 import { createServer, type Server, type Socket } from "node:net";
+import { createSecureContext, type SecureContext } from "node:tls";
 import type { Clock } from "../base/clock.ts";
 import { err, ok, type Result } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
-import { type Engine, loadEngine, type TlsMaterial } from "./smtp-receiver-engine.ts";
+import { waitFor } from "../base/wait.ts";
+import type { TlsMaterial } from "./certificate-files.ts";
 import { RECEIVER_LIMITS, type ReceiverLimits } from "./smtp-receiver-limits.ts";
-import { createReceiverLoad, plainAddress } from "./smtp-receiver-load.ts";
+import { plainAddress, ReceiverLoad } from "./smtp-receiver-load.ts";
+import { formatReply } from "./smtp-receiver-replies.ts";
 import type { ReceiverCounts, ReceiverRules } from "./smtp-receiver-rules.ts";
-import type { Visit } from "./smtp-receiver-visit.ts";
+import { ReceiverSession } from "./smtp-receiver-session.ts";
 
-export interface ReceiverDeps extends ReceiverRules {
+export interface SmtpReceiverOptions {
   /** What the receiver calls itself in the banner and in EHLO. */
   readonly hostName: string;
   readonly tls: TlsMaterial;
   readonly clock: Clock;
   readonly log: Log;
-  /** Other ceilings than those of the service. */
+  readonly rules: ReceiverRules;
+  /** Other limits than those of the service. */
   readonly limits?: Partial<ReceiverLimits>;
 }
 
@@ -30,133 +34,141 @@ export interface ListenAddress {
   readonly port: number;
 }
 
-/** A receiver of mail. */
-export interface SmtpReceiver {
-  /** Begins to receive; port 0 is any free one. Call once. */
-  listen(address: string, port: number): Promise<Result<ListenAddress, ListenFailure>>;
-  /**
-   * Stops accepting, tells idle clients 421, waits for the mails that are under way (`closeMs` at most), then closes.
-   * Always resolves.
-   */
-  close(): Promise<void>;
-  /** Connections from now on get this certificate. Throws when it cannot be used, and the old one stays. */
-  useCertificate(material: TlsMaterial): void;
-  /** What happened since the beginning, how many connections are open and how many bytes of mail are in memory. */
-  counts(): Readonly<ReceiverCounts> & { readonly open: number; readonly heldBytes: number };
-}
-
-const TOO_MANY = "421 4.7.0 Too many connections, try again later\r\n";
+const TOO_MANY = formatReply([421, "4.7.0 Too many connections, try again later"]);
 
 /**
- * A mail server that only receives, for recipients that `judgeRecipient` knows: no relay, no AUTH, STARTTLS offered
- * (RFC 3207) but not demanded. A mail is answered 250 after `acceptMail` said `accepted`, never before.
+ * A mail server that only receives, for recipients that `judgeRecipient` knows: no relay, no AUTH; STARTTLS is offered
+ * (RFC 3207) but not required. A mail is answered 250 after `acceptMail` resolved to `accepted`, never before.
  *
- * It is no mailbox, so that `postmaster` (RFC 5321 §4.5.1) is judged as any other name: an acceptance would promise a
- * reader. No `Received:` field is added: mails are kept as they came, and the client's words are handed on beside them.
+ * It is no mailbox, so that `postmaster` (RFC 5321 §4.5.1) is judged as any other name: accepting it would promise a reader.
+ * No `Received:` field is added: mails are kept as they came, and what the client said is passed on beside them.
  */
-export const createSmtpReceiver = (deps: ReceiverDeps): SmtpReceiver => {
-  const { clock, log, hostName, tls, judgeRecipient, acceptMail, isFull } = deps;
-  const limits = { ...RECEIVER_LIMITS, ...deps.limits };
-  const load = createReceiverLoad(limits);
-  const counts = emptyCounts();
-  const visits = new Set<Visit>();
-  let farewells = 0;
-  let engine: Engine | null = null;
-  let listener: Server | null = null;
-  let closing: Promise<void> | null = null;
-  let onEmpty: (() => void) | null = null;
+export class SmtpReceiver {
+  readonly #options: SmtpReceiverOptions;
+  readonly #limits: ReceiverLimits;
+  readonly #load: ReceiverLoad;
+  readonly #sessions = new Set<ReceiverSession>();
+  readonly #counts: ReceiverCounts = {
+    connections: 0,
+    turnedAway: 0,
+    dropped: 0,
+    accepted: 0,
+    later: 0,
+    refused: 0,
+    unknownRecipients: 0,
+  };
+  /** Connections that are told that there are too many. */
+  #farewells = 0;
+  #secureContext: SecureContext | null = null;
+  #server: Server | null = null;
+  #closing: Promise<void> | null = null;
+  #onEmpty = (): void => undefined;
 
-  const turnAway = (socket: Socket) => {
-    counts.turnedAway++;
+  constructor(options: SmtpReceiverOptions) {
+    this.#options = options;
+    this.#limits = { ...RECEIVER_LIMITS, ...options.limits };
+    this.#load = new ReceiverLoad(this.#limits);
+  }
+
+  /** Begins to receive; port 0 is any free one. Call once. */
+  async listen(address: string, port: number): Promise<Result<ListenAddress, ListenFailure>> {
+    const { tls, log } = this.#options;
+    try {
+      this.useCertificate(tls);
+    } catch (error) {
+      return err({ kind: "tls_unusable", message: `The certificate for report mail cannot be used: ${textOf(error)}` });
+    }
+    const bound = await bind(
+      createServer({ noDelay: true }, (socket) => this.#accept(socket)),
+      address,
+      port,
+    );
+    if (!bound.ok) return bound;
+    this.#server = bound.value.server;
+    if (this.#closing !== null) this.#server.close();
+    this.#server.on("error", (error) => log.error("the receiver of report mail failed", { error }));
+    return ok(bound.value.at);
+  }
+
+  /**
+   * Stops accepting, sends 421 to idle clients, waits for the mails that are under way (`closeMs` at most), then closes.
+   * Always resolves.
+   */
+  close(): Promise<void> {
+    this.#closing ??= this.#shutDown();
+    return this.#closing;
+  }
+
+  /** Connections from now on get this certificate. Throws when it cannot be used, and the old one stays. */
+  useCertificate({ cert, key }: TlsMaterial): void {
+    this.#secureContext = createSecureContext({ cert, key, minVersion: "TLSv1.2" });
+  }
+
+  /** What happened since the beginning, how many connections are open and how many bytes of mail are in memory. */
+  counts(): Readonly<ReceiverCounts> & { readonly open: number; readonly heldBytes: number } {
+    return { ...this.#counts, open: this.#load.connections, heldBytes: this.#load.bytes };
+  }
+
+  #accept(socket: Socket): void {
+    const client = plainAddress(socket.remoteAddress ?? "");
+    const secureContext = this.#secureContext;
+    // A client that left before it was looked at has no address.
+    if (secureContext === null || this.#closing !== null || client === "") return void socket.destroy();
+    const slot =
+      this.#load.enter(client) ??
+      (this.#load.isWaiting(client) && this.#endLongestWaiting() ? this.#load.enter(client) : null);
+    if (slot === null) {
+      this.#turnAway(socket);
+      return;
+    }
+    this.#counts.connections++;
+    const { hostName, rules, clock, log } = this.#options;
+    const context = { hostName, rules, clock, log, limits: this.#limits, counts: this.#counts, secureContext };
+    const onClosed = () => {
+      this.#sessions.delete(session);
+      if (this.#sessions.size === 0) this.#onEmpty();
+    };
+    const session: ReceiverSession = new ReceiverSession(context, { socket, client, slot, onClosed });
+    this.#sessions.add(session);
+    void session.run();
+  }
+
+  /** Sends 421 to a connection that got no slot. */
+  #turnAway(socket: Socket): void {
+    this.#counts.turnedAway++;
     socket.on("error", ignoreError);
-    if (farewells >= limits.farewells) return void socket.destroy();
-    farewells++;
-    const cancel = clock.after(limits.farewellMs, () => socket.destroy());
+    if (this.#farewells >= this.#limits.farewells) return void socket.destroy();
+    this.#farewells++;
+    const cancel = this.#options.clock.after(this.#limits.farewellMs, () => socket.destroy());
     socket.once("close", () => {
-      farewells--;
+      this.#farewells--;
       cancel();
     });
     socket.resume();
     socket.end(TOO_MANY);
-  };
+  }
 
   /** Ends the connection that has waited longest without content of a mail; false when none has waited long enough. */
-  const makePlace = (): boolean => {
-    const latestMs = clock.monotonicMs() - limits.evictableAfterMs;
-    let longest: { readonly visit: Visit; readonly sinceMs: number } | null = null;
-    for (const visit of visits) {
-      const sinceMs = visit.waitingSinceMs();
-      if (sinceMs !== null && sinceMs <= Math.min(latestMs, longest?.sinceMs ?? latestMs)) longest = { visit, sinceMs };
-    }
-    longest?.visit.giveWay();
-    return longest !== null;
-  };
+  #endLongestWaiting(): boolean {
+    const latestMs = this.#options.clock.monotonicMs() - this.#limits.evictableAfterMs;
+    const [longest] = [...this.#sessions]
+      .map((session) => ({ session, sinceMs: session.waitingSinceMs() ?? Number.POSITIVE_INFINITY }))
+      .filter(({ sinceMs }) => sinceMs <= latestMs)
+      .toSorted((a, b) => a.sinceMs - b.sinceMs);
+    longest?.session.giveWay();
+    return longest !== undefined;
+  }
 
-  const accept = (socket: Socket) => {
-    const client = plainAddress(socket.remoteAddress ?? "");
-    // A client that left before it was looked at has no address.
-    if (engine === null || closing !== null || client === "") return void socket.destroy();
-    const place = load.enter(client) ?? (load.isWaiting(client) && makePlace() ? load.enter(client) : null);
-    if (place === null) return turnAway(socket);
-    counts.connections++;
-    const onGone = () => {
-      visits.delete(visit);
-      if (visits.size === 0) onEmpty?.();
-    };
-    const visit: Visit = engine.serve({ socket, client, place, onGone });
-    visits.add(visit);
-  };
-
-  const shutDown = async (): Promise<void> => {
-    listener?.close();
-    for (const visit of [...visits]) visit.close();
-    if (visits.size === 0) return;
-    await new Promise<void>((resolve) => {
-      const cancel = clock.after(limits.closeMs, resolve);
-      onEmpty = () => {
-        cancel();
-        resolve();
-      };
-    });
-    for (const visit of [...visits]) visit.destroy();
-  };
-
-  return {
-    async listen(address, port) {
-      try {
-        const rules = { judgeRecipient, acceptMail, ...(isFull && { isFull }) };
-        engine = await loadEngine({ hostName, tls, limits, rules, clock, log, counts });
-      } catch (error) {
-        return err({
-          kind: "tls_unusable",
-          message: `The certificate for report mail cannot be used: ${textOf(error)}`,
-        });
-      }
-      const bound = await bind(createServer({ noDelay: true }, accept), address, port);
-      if (!bound.ok) return bound;
-      listener = bound.value.server;
-      if (closing !== null) listener.close();
-      listener.on("error", (error) => log.error("the receiver of report mail has a problem", { error }));
-      return ok(bound.value.at);
-    },
-    close() {
-      closing ??= shutDown();
-      return closing;
-    },
-    useCertificate: (material) => engine?.useCertificate(material),
-    counts: () => ({ ...counts, open: load.connections(), heldBytes: load.bytes() }),
-  };
-};
-
-const emptyCounts = (): ReceiverCounts => ({
-  connections: 0,
-  turnedAway: 0,
-  dropped: 0,
-  accepted: 0,
-  later: 0,
-  refused: 0,
-  unknownRecipients: 0,
-});
+  async #shutDown(): Promise<void> {
+    this.#server?.close();
+    for (const session of [...this.#sessions]) session.close();
+    if (this.#sessions.size === 0) return;
+    const { promise: empty, resolve } = Promise.withResolvers<void>();
+    this.#onEmpty = resolve;
+    await waitFor(this.#options.clock, empty, { timeoutMs: this.#limits.closeMs });
+    for (const session of [...this.#sessions]) session.destroy();
+  }
+}
 
 const bind = (
   server: Server,

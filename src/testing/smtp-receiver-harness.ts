@@ -1,6 +1,6 @@
 import { afterEach } from "bun:test";
 import { createLog } from "../base/log.ts";
-import { createSmtpReceiver, type SmtpReceiver } from "../net/smtp-receiver.ts";
+import { SmtpReceiver } from "../net/smtp-receiver.ts";
 import type { ReceiverLimits } from "../net/smtp-receiver-limits.ts";
 import type { ReceivedMail, RecipientVerdict, AcceptOutcome } from "../net/smtp-receiver-rules.ts";
 import { createTestClock, settle, type TestClock } from "./clock.ts";
@@ -44,17 +44,19 @@ export const createReceiverHarnesses = (): ((options?: ReceiverHarnessOptions) =
     const clock = createTestClock();
     const mails: ReceivedMail[] = [];
     const logged: string[] = [];
-    const receiver = createSmtpReceiver({
+    const receiver = new SmtpReceiver({
       hostName: "reports.example.test",
       tls: { cert: TEST_CERTIFICATE, key: TEST_KEY },
       clock,
       log: createLog("debug", clock, (line) => logged.push(line)),
-      judgeRecipient: options.judgeRecipient ?? ((address) => (address.startsWith("known") ? "known" : "unknown")),
-      async acceptMail(mail) {
-        mails.push(mail);
-        return (await options.acceptMail?.(mail)) ?? "accepted";
+      rules: {
+        judgeRecipient: options.judgeRecipient ?? ((address) => (address.startsWith("known") ? "known" : "unknown")),
+        async acceptMail(mail) {
+          mails.push(mail);
+          return (await options.acceptMail?.(mail)) ?? "accepted";
+        },
+        ...(options.isFull && { isFull: options.isFull }),
       },
-      ...(options.isFull && { isFull: options.isFull }),
       ...(options.limits && { limits: options.limits }),
     });
     const at = await receiver.listen("127.0.0.1", 0);

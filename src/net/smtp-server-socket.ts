@@ -1,0 +1,160 @@
+import type { Socket } from "node:net";
+import { type SecureContext, TLSSocket } from "node:tls";
+import { ContentDecoder } from "./smtp-content.ts";
+
+/** More unread bytes than this, and the client has to wait until they are read. */
+const UNREAD_BYTES_MAX = 64 * 1024;
+const LF = 10;
+
+/**
+ * The server's end of an SMTP connection: reads command lines and contents one after the other, and sends replies.
+ * Whatever happens to the connection, reads end with null or false, and `onClosed` is called exactly once.
+ */
+export class SmtpServerSocket {
+  isTls: boolean = false;
+  #stream: Socket;
+  readonly #onClosed: () => void;
+  #unread: Uint8Array[] = [];
+  #unreadBytes = 0;
+  #state: "open" | "upgrading" | "finished" | "closed" = "open";
+  #wake: () => void = () => undefined;
+
+  constructor(socket: Socket, onClosed: () => void) {
+    this.#stream = socket;
+    this.#onClosed = onClosed;
+    this.#attach(socket);
+  }
+
+  /** The next command line as UTF-8, without its line end; null when nothing more is read. */
+  async readLine(bytesMax: number): Promise<string | "too_long" | null> {
+    const pieces: Uint8Array[] = [];
+    let bytes = 0;
+    // A client that does not read its replies gets no more of them.
+    while (this.#state === "open" && this.#stream.writableNeedDrain) await this.#change();
+    for (let chunk = await this.#read(); chunk !== null; chunk = await this.#read()) {
+      const end = chunk.indexOf(LF);
+      const piece = end === -1 ? chunk : chunk.subarray(0, end);
+      bytes += piece.length;
+      if (bytes > bytesMax) return "too_long";
+      pieces.push(piece);
+      if (end === -1) continue;
+      this.#putBack(chunk.subarray(end + 1));
+      return Buffer.concat(pieces).toString("utf8").replace(/\r$/, "");
+    }
+    return null;
+  }
+
+  /** Reads the content of a mail piece by piece (see `ContentDecoder`). False when the connection ends before it does. */
+  async readContent(onPiece: (piece: Uint8Array) => void): Promise<boolean> {
+    const decoder = new ContentDecoder();
+    for (let chunk = await this.#read(); chunk !== null; chunk = await this.#read()) {
+      const rest = decoder.push(chunk, onPiece);
+      if (rest === null) continue;
+      this.#putBack(rest);
+      return true;
+    }
+    return false;
+  }
+
+  /** Sends a whole reply, line ends included. */
+  write(reply: string): void {
+    if (this.#state === "open") this.#stream.write(reply);
+  }
+
+  /** Sends a last reply and closes our side. Nothing more is read. In the middle of a handshake it closes at once. */
+  finish(reply: string): void {
+    if (this.#state === "upgrading") this.destroy();
+    if (this.#state !== "open") return;
+    this.#stop("finished");
+    this.#stream.end(reply);
+    this.#stream.resume();
+  }
+
+  /** Closes at once and frees the descriptor, in every state. */
+  destroy(): void {
+    this.#stream.destroy();
+    this.#close();
+  }
+
+  /**
+   * Sends `reply`, then shakes hands as the server; false when that fails, and the connection is closed. What the client sent
+   * in clear text behind STARTTLS is dropped, because an attacker may have put it there (RFC 3207 §6).
+   */
+  startTls(reply: string, secureContext: SecureContext): Promise<boolean> {
+    if (this.#state !== "open") return Promise.resolve(false);
+    const plain = this.#stream;
+    plain.write(reply);
+    plain.off("data", this.#onData);
+    this.#state = "upgrading";
+    this.#unread = [];
+    this.#unreadBytes = 0;
+    const secure = new TLSSocket(plain, { isServer: true, secureContext });
+    this.#stream = secure;
+    this.#attach(secure);
+    return new Promise((resolve) => {
+      this.#wake = () => resolve(false);
+      secure.once("secure", () => {
+        if (this.#state !== "upgrading") return;
+        this.#state = "open";
+        this.isTls = true;
+        resolve(true);
+      });
+      // What breaks the handshake ends the connection under it as well.
+      secure.once("close", () => plain.destroy());
+    });
+  }
+
+  #attach(stream: Socket): void {
+    stream.on("data", this.#onData);
+    stream.on("drain", () => this.#wake());
+    stream.on("error", () => this.destroy());
+    stream.on("close", () => this.#close());
+  }
+
+  readonly #onData = (chunk: Uint8Array): void => {
+    if (this.#state !== "open") return;
+    this.#unread.push(chunk);
+    this.#unreadBytes += chunk.length;
+    if (this.#unreadBytes > UNREAD_BYTES_MAX) this.#stream.pause();
+    this.#wake();
+  };
+
+  async #read(): Promise<Uint8Array | null> {
+    for (;;) {
+      const chunk = this.#unread.shift();
+      if (chunk !== undefined) {
+        this.#unreadBytes -= chunk.length;
+        if (this.#unread.length === 0 && this.#stream.isPaused()) this.#stream.resume();
+        return chunk;
+      }
+      if (this.#state !== "open") return null;
+      await this.#change();
+    }
+  }
+
+  /** Resolves when bytes came, when sent ones were taken, or when the connection ends. */
+  #change(): Promise<void> {
+    return new Promise((resolve) => {
+      this.#wake = resolve;
+    });
+  }
+
+  #putBack(rest: Uint8Array): void {
+    if (rest.length === 0) return;
+    this.#unread.unshift(rest);
+    this.#unreadBytes += rest.length;
+  }
+
+  #stop(state: "finished" | "closed"): void {
+    this.#state = state;
+    this.#unread = [];
+    this.#unreadBytes = 0;
+    this.#wake();
+  }
+
+  #close(): void {
+    if (this.#state === "closed") return;
+    this.#stop("closed");
+    this.#onClosed();
+  }
+}
