@@ -35,15 +35,9 @@ import { createIngestions } from "./dmarc/ingest/ingestions.ts";
 import { createReportIntake } from "./dmarc/ingest/report-intake.ts";
 import { createDiskReserve } from "./dmarc/ingest/disk-reserve.ts";
 import { createAlertRaiser, type AlertRaiserDeps } from "./dmarc/domains/raise.ts";
-import { createDomainFigures } from "./dmarc/queries/domain-figures.ts";
-import { createDomainFiguresStore } from "./dmarc/queries/domain-figures-store.ts";
-import { createRecordExportRoutes } from "./dmarc/queries/record-export-routes.ts";
-import { createRecordExportStore } from "./dmarc/queries/record-export-store.ts";
-import { createFailureReportRoutes } from "./dmarc/queries/failure-report-routes.ts";
-import { createRecordStore } from "./dmarc/queries/record-store.ts";
-import { createReportRoutes } from "./dmarc/queries/report-routes.ts";
-import { createReportQueryStore } from "./dmarc/queries/report-query-store.ts";
-import { createSourceRoutes } from "./dmarc/queries/source-routes.ts";
+import { createFigureReader } from "./dmarc/queries/domain-figures.ts";
+import { RecordStore } from "./dmarc/queries/record-store.ts";
+import { ReportQueryStore } from "./dmarc/queries/report-query-store.ts";
 import { RollupStore } from "./dmarc/sources/rollup-store.ts";
 import { createReportStore } from "./dmarc/ingest/report-store.ts";
 import { createRetention } from "./dmarc/ingest/retention.ts";
@@ -54,6 +48,9 @@ import { createSourceRebuild, paceOf } from "./dmarc/ingest/source-rebuild.ts";
 import { createSourceRebuildStore } from "./dmarc/ingest/source-rebuild-store.ts";
 import { createAddressLookups } from "./dmarc/addresses/address-lookups.ts";
 import { possibleKeysOf } from "./dmarc/sources/possible-keys.ts";
+import { createQueryRoutes } from "./dmarc/queries/query-routes.ts";
+import { createAdviceRoutes } from "./dmarc/advice/advice-routes.ts";
+import { serveRoutes } from "./http/route.ts";
 import type { Guard } from "./http/guard.ts";
 import type { DnsResolver } from "./net/dns.ts";
 import { GeoipFiles } from "./net/geoip-files.ts";
@@ -136,9 +133,9 @@ export const composeDmarc = (parts: DmarcParts) => {
   });
 
   const reading = new RollupStore(db);
-  const figures = createDomainFigures({ store: createDomainFiguresStore(db), clock });
-  const records = createRecordStore(db);
-  const reports = createReportQueryStore(db);
+  const figures = createFigureReader(reading, clock);
+  const records = new RecordStore(db);
+  const reports = new ReportQueryStore(db);
   const trusted = new RollupStore(db, { trustedOnly: true });
   const { readHealth } = createHealthStore(db);
   const advise = createAdvisor({
@@ -189,10 +186,10 @@ export const composeDmarc = (parts: DmarcParts) => {
     routes: [
       createDomainRoutes({ guard, domains, figures, rules }),
       createIngestionRoutes({ guard, ingestions, domains: store, reserve, clock }),
-      createSourceRoutes({ guard, db, clock, store: reading, records, reports, findDomain, advise }),
-      createRecordExportRoutes({ guard, clock, store: reading, records, exports: createRecordExportStore(db) }),
-      createFailureReportRoutes({ guard, failures: stores.reports.failures, findDomain }),
-      createReportRoutes({ guard, clock, store: reading, records, reports, findDomain }),
+      serveRoutes(guard, [
+        ...createQueryRoutes({ db, clock, rollups: reading, records, reports, findDomain }, stores.reports.failures),
+        ...createAdviceRoutes({ db, findDomain, advise }),
+      ]),
       createAlertRoutes({ guard, store: alertStore, findDomain }),
       health.routes,
     ],

@@ -8,7 +8,7 @@ import { createDmarcAlertStore } from "../../src/dmarc/domains/alert-store.ts";
 import { createDomainStore, type DomainRow } from "../../src/dmarc/domains/domain-store.ts";
 import { createAlertRaiser } from "../../src/dmarc/domains/raise.ts";
 import { SourceClassifier } from "../../src/dmarc/sources/classify-sources.ts";
-import { createRecordStore } from "../../src/dmarc/queries/record-store.ts";
+import { RecordStore } from "../../src/dmarc/queries/record-store.ts";
 import { RollupStore } from "../../src/dmarc/sources/rollup-store.ts";
 import { readRecords } from "../../src/dmarc/queries/records.ts";
 import { DomainSources } from "../../src/dmarc/sources/domain-sources.ts";
@@ -40,7 +40,7 @@ const cpuMsOf = async (work: () => unknown): Promise<number> => {
 const composeReading = (db: Db) => {
   const [store, trusted] = [new RollupStore(db), new RollupStore(db, { trustedOnly: true })];
   const alerts = createDmarcAlertStore(db);
-  const records = createRecordStore(db);
+  const records = new RecordStore(db);
   const review = createReview({
     ...{ alerts, records },
     raise: createAlertRaiser({ store: alerts, hasMail: false, defaultRecipients: () => [] }),
@@ -59,11 +59,11 @@ const measureDomain = async (db: Db, domain: DomainRow): Promise<ReadonlyArray<r
   const { store, records, review, classifier } = composeReading(db);
   const toDay = dayOfTime(systemClock.nowMs());
   const range = { fromDay: toDay - DAYS, toDay };
-  const place = { domain: domain.number };
+  const scope = { domain: domain.number };
   const readPage = () =>
     readRecords(
       records,
-      { place, range, filters: {}, names: new DomainSources(store, domain).names(range) },
+      { scope, range, filters: {}, names: new DomainSources(store, domain).names(range) },
       { after: null, limit: 100 },
     );
   const shown = new DomainSources(store, domain).sources({ fromDay: toDay - 29, toDay }, { byNetwork: true });

@@ -7,7 +7,7 @@ import { parseMonitoredDomain } from "../dmarc/domains/parse-domain.ts";
 import { createDomainStore } from "../dmarc/domains/domain-store.ts";
 import { writeNdjson } from "../dmarc/queries/ndjson.ts";
 import { parseDay, rangeOf } from "../dmarc/sources/day-range.ts";
-import { createRecordStore } from "../dmarc/queries/record-store.ts";
+import { RecordStore } from "../dmarc/queries/record-store.ts";
 import { RollupStore } from "../dmarc/sources/rollup-store.ts";
 import { DomainSources } from "../dmarc/sources/domain-sources.ts";
 import { exportRecords, RECORD_COLUMNS, recordBatches } from "../dmarc/queries/records.ts";
@@ -52,9 +52,9 @@ const writeRecords = async (db: Db, io: Io, name: string, options: ExportOptions
       `${parsed.value} is not enrolled in this account. Enroll it with POST /v1/dmarc/domains.`,
       "unknown_domain",
     );
-  const records = createRecordStore(db);
+  const records = new RecordStore(db);
   const names = new DomainSources(new RollupStore(db), domain).names(range);
-  const query = { place: { domain: domain.number }, range, filters: {}, names };
+  const query = { scope: { domain: domain.number }, range, filters: {}, names };
   if (options.format === "ndjson") {
     for await (const piece of writeNdjson(recordBatches(records, query, null))) await io.write(piece);
     return;

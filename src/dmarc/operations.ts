@@ -1,21 +1,18 @@
 import type { Operation } from "../http/openapi.ts";
-import { ADVICE_OPERATION } from "./advice/advice-schemas.ts";
+import type { AnyRoute } from "../http/route.ts";
+import { GET_ADVICE } from "./advice/advice-routes.ts";
 import { ALERT_OPERATIONS } from "./alerts/alert-routes.ts";
 import { DOMAIN_OPERATIONS } from "./domains/domain-operations.ts";
 import { HEALTH_OPERATION } from "./health/health-operations.ts";
 import { INGESTION_OPERATIONS } from "./ingest/ingestion-operations.ts";
-import { FAILURE_REPORT_OPERATIONS } from "./queries/failure-report-routes.ts";
-import { EXPORT_OPERATIONS } from "./queries/record-export-routes.ts";
-import { QUERY_OPERATIONS } from "./queries/query-operations.ts";
+import { QUERY_ROUTES } from "./queries/query-routes.ts";
 
 /** What the OpenAPI document says about DMARC monitoring. */
-export const DMARC_OPERATIONS: readonly Operation[] = [
+export const DMARC_OPERATIONS: readonly (Operation | AnyRoute)[] = [
   ...DOMAIN_OPERATIONS,
   ...INGESTION_OPERATIONS,
-  ...QUERY_OPERATIONS,
-  ...EXPORT_OPERATIONS,
-  ...FAILURE_REPORT_OPERATIONS,
-  ADVICE_OPERATION,
+  ...QUERY_ROUTES,
+  GET_ADVICE,
   HEALTH_OPERATION,
   ...ALERT_OPERATIONS,
 ];

@@ -8,7 +8,7 @@ import { createAlertRuleStore } from "../dmarc/alerts/alert-rule-store.ts";
 import { createDmarcAlertStore } from "../dmarc/domains/alert-store.ts";
 import { createDomainStore, type DomainRow } from "../dmarc/domains/domain-store.ts";
 import { createAlertRaiser } from "../dmarc/domains/raise.ts";
-import { createRecordStore } from "../dmarc/queries/record-store.ts";
+import { RecordStore } from "../dmarc/queries/record-store.ts";
 import { RollupStore } from "../dmarc/sources/rollup-store.ts";
 import { createTestClock } from "./clock.ts";
 import { madeDomain } from "./dmarc-domain.ts";
@@ -47,7 +47,7 @@ export const createDmarcAlertWorlds = () => {
     const raise = createAlertRaiser({ store: alerts, hasMail, defaultRecipients: () => defaults });
     const trusted = new RollupStore(db, { trustedOnly: true });
     const review = createReview({
-      ...{ alerts, raise, records: createRecordStore(db) },
+      ...{ alerts, raise, records: new RecordStore(db) },
       all: { reading, rules },
       trusted: {
         reading: trusted,

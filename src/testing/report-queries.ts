@@ -9,17 +9,16 @@ import { createDomainStore, type DomainRow } from "../dmarc/domains/domain-store
 import { createIngest } from "../dmarc/ingest/ingest.ts";
 import { createCountStore } from "../dmarc/ingest/count-store.ts";
 import { createIngestionStore } from "../dmarc/ingest/ingestion-store.ts";
-import { createRecordStore } from "../dmarc/queries/record-store.ts";
-import { createRecordExportRoutes } from "../dmarc/queries/record-export-routes.ts";
-import { createRecordExportStore } from "../dmarc/queries/record-export-store.ts";
-import { createReportRoutes } from "../dmarc/queries/report-routes.ts";
-import { createReportQueryStore } from "../dmarc/queries/report-query-store.ts";
-import { createSourceRoutes } from "../dmarc/queries/source-routes.ts";
+import { RecordStore } from "../dmarc/queries/record-store.ts";
+import { ReportQueryStore } from "../dmarc/queries/report-query-store.ts";
 import { RollupStore } from "../dmarc/sources/rollup-store.ts";
 import { createReportStore } from "../dmarc/ingest/report-store.ts";
 import { DomainSources, type SourceDomain } from "../dmarc/sources/domain-sources.ts";
 import { type Caller, createGuard } from "../http/guard.ts";
 import { createBudgets } from "../http/request-memory.ts";
+import { createQueryRoutes } from "../dmarc/queries/query-routes.ts";
+import { createAdviceRoutes } from "../dmarc/advice/advice-routes.ts";
+import { serveRoutes } from "../http/route.ts";
 import { createServer } from "../server.ts";
 import { createTestClock } from "./clock.ts";
 import { madeDomain } from "./dmarc-domain.ts";
@@ -62,8 +61,8 @@ export const createReportQueries = () => {
     const late = createTestClock(clock.nowMs() + A_YEAR_MS);
     const ingest = createIngest({ db, stores, clock: late, log, authenticate: null });
     const store = new RollupStore(db);
-    const records = createRecordStore(db);
-    const reports = createReportQueryStore(db);
+    const records = new RecordStore(db);
+    const reports = new ReportQueryStore(db);
     const authenticate = (authorization: string | null): Caller | undefined => {
       const known = CALLERS[authorization ?? ""];
       return known && { keyId: "key", mode: "live", rate: { perSecond: 1, burst: 1 }, ...known };
@@ -79,12 +78,10 @@ export const createReportQueries = () => {
       clock,
       trustedProxies: [],
       routes: [
-        createSourceRoutes({
-          ...{ guard, db, clock, store, records, reports, findDomain },
-          advise: ({ domain }) => ({ domain }),
-        }),
-        createRecordExportRoutes({ guard, clock, records, store, exports: createRecordExportStore(db) }),
-        createReportRoutes({ guard, clock, store, records, reports, findDomain }),
+        serveRoutes(guard, [
+          ...createQueryRoutes({ db, clock, rollups: store, records, reports, findDomain }, stores.reports.failures),
+          ...createAdviceRoutes({ db, findDomain, advise: ({ domain }) => ({ domain }) }),
+        ]),
       ],
     });
 

@@ -1,6 +1,4 @@
 import { z } from "zod";
-import type { Operation } from "../../http/openapi.ts";
-import { pathId } from "../../http/parameters.ts";
 import { ADVICE_ACTIONS, type Advice, STAGES } from "./advice.ts";
 import { NOTE_CODES } from "./advice-notes.ts";
 import { REQUIREMENT_CODES } from "./advice-requirements.ts";
@@ -45,7 +43,7 @@ export const adviceSchema = z
   })
   .meta({ title: "DmarcAdvice" });
 
-const EXAMPLE: Advice = {
+export const ADVICE_EXAMPLE: Advice = {
   stage: "monitoring",
   ready: false,
   next: {
@@ -76,17 +74,4 @@ const EXAMPLE: Advice = {
   ],
   notes: [],
   unauthenticated_percent: 0,
-};
-
-/** `GET …/advice`, as the OpenAPI document describes it. */
-export const ADVICE_OPERATION: Operation = {
-  method: "GET",
-  path: "/v1/dmarc/domains/:id/advice",
-  tag: "DMARC monitoring",
-  summary: "The next step towards enforcement, and what it waits for",
-  description:
-    "Out of the mail of the last 30 days: each stage lasts until 14 of these days with reports have passed since its policy (`p`, `t`) was first seen, and goes on with 2 reporters (of two days each) and 100 messages, when 99 % of the mail passes (without forwarders and threats), also on the last 7 days with reports, and no source with weight is unknown. Domains that send no mail (`sends_mail` false) may go on at once unless reports tell of mail that passed in the last 14 days. A record whose policy receivers do not know is mended first. It never advises what protects less than what is published.",
-  parameters: [pathId("Identifier of the domain.")],
-  responses: { 200: { description: "The advice.", schema: adviceSchema, example: EXAMPLE } },
-  errors: ["insufficient_scope", "not_found"],
 };

@@ -2,7 +2,7 @@ import { expect, test } from "bun:test";
 import { createDmarcAlertWorlds } from "../../testing/dmarc-alert-world.ts";
 import { settle } from "../../testing/dmarc-alert-settled.ts";
 import { RollupStore } from "../sources/rollup-store.ts";
-import { createRecordStore } from "../queries/record-store.ts";
+import { RecordStore } from "../queries/record-store.ts";
 import { createAlertRuleStore } from "./alert-rule-store.ts";
 import { createReview } from "./alert-review.ts";
 
@@ -20,7 +20,7 @@ test("a domain without news is reviewed without reading its sources, one with ne
     }
   }
   const view = { reading: new CountingStore(db), rules: createAlertRuleStore(db) };
-  const review = createReview({ alerts, raise, records: createRecordStore(db), all: view, trusted: view });
+  const review = createReview({ alerts, raise, records: new RecordStore(db), all: view, trusted: view });
   const run = (): void => db.transact((tx) => review(tx, world.find(number), world.clock.nowMs()));
   run();
   opened = 0;

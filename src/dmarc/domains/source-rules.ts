@@ -39,6 +39,9 @@ export const sourceRuleSchema = z
   .refine((rule) => Object.keys(rule).length > 1, "Must have at least one condition")
   .meta({ title: "DmarcSourceRule" });
 
+/** As stored, in the order in which they are tried. */
+export const sourceRulesSchema = z.array(sourceRuleSchema);
+
 export type SourceRule = Readonly<z.infer<typeof sourceRuleSchema>>;
 
 /** What rules look at: one address of a source. */

@@ -3,7 +3,7 @@ import { DAY_MS } from "../../base/days.ts";
 import { newId } from "../../base/secrets.ts";
 import { createApps } from "../../testing/app.ts";
 import { createIngestHarness } from "../../testing/ingest-harness.ts";
-import { failureReportDetailSchema, failureReportsSchema } from "../queries/failure-report-schemas.ts";
+import { failureReportDetailSchema, failureReportsSchema } from "../queries/failure-report-routes.ts";
 import { FAILURE_REPORTS_PER_DAY_MAX } from "./ingest-failure.ts";
 
 const newHarness = createIngestHarness();

@@ -1,10 +1,13 @@
 import { streamRows } from "../../http/response.ts";
 import { type Cell, csvLine } from "../../http/csv.ts";
 
-/** Rows of one file; who wants more asks for a shorter range, or for JSON. */
+/** Rows of one file; for more, the client requests a shorter range, or JSON. */
 export const CSV_ROWS_MAX = 100_000;
 
-/** What `Accept` gives a media type, 0 to 1, by its name only; null when it is not named (RFC 9110 §12.5.1). */
+/** For descriptions of routes. OpenAPI has no parameter called Accept (3.1 §4.8.12.1). */
+export const CSV_DESCRIPTION = `With \`Accept: text/csv\` the response is a CSV file with all rows, whatever \`limit\` says, up to ${CSV_ROWS_MAX.toLocaleString("en")}. Cells that a spreadsheet would run as a formula are escaped.`;
+
+/** The quality value (0 to 1) that `Accept` gives a media type by its name; null when it is not named (RFC 9110 §12.5.1). */
 const qualityOf = (accept: string, type: string): number | null => {
   for (const range of accept.toLowerCase().split(",")) {
     const [name = "", ...parameters] = range.split(";").map((part) => part.trim());
@@ -15,22 +18,27 @@ const qualityOf = (accept: string, type: string): number | null => {
   return null;
 };
 
-/** The media types of rows that are no JSON document. NDJSON has no registered one; these are in use. */
+/** The media types of rows. NDJSON has no registered one; these are in use. */
 const ROW_TYPES = { csv: ["text/csv"], ndjson: ["application/x-ndjson", "application/ndjson"] } as const;
 
-/** How a request wants rows: CSV or NDJSON where their type is named and JSON is not liked better, else JSON. */
+/** The format that a request prefers: CSV or NDJSON if named and JSON has no higher quality value, else JSON. */
 export const rowFormatOf = (request: Request): "json" | "csv" | "ndjson" => {
   const accept = request.headers.get("accept") ?? "";
-  const likes = (types: readonly string[]): number => Math.max(...types.map((type) => qualityOf(accept, type) ?? 0));
-  const [csv, ndjson, json] = [likes(ROW_TYPES.csv), likes(ROW_TYPES.ndjson), likes(["application/json"])];
+  const qualityOfAny = (types: readonly string[]): number =>
+    Math.max(...types.map((type) => qualityOf(accept, type) ?? 0));
+  const [csv, ndjson, json] = [
+    qualityOfAny(ROW_TYPES.csv),
+    qualityOfAny(ROW_TYPES.ndjson),
+    qualityOfAny(["application/json"]),
+  ];
   if (Math.max(csv, ndjson) === 0 || Math.max(csv, ndjson) < json) return "json";
   return csv >= ndjson ? "csv" : "ndjson";
 };
 
-/** Whether a request asks for CSV: `text/csv` is named, and JSON is not liked better. */
+/** Whether a request prefers CSV. */
 export const wantsCsv = (request: Request): boolean => rowFormatOf(request) === "csv";
 
-/** A file of CSV (UTF-8, header row, CRLF), written while it is read and cut behind `CSV_ROWS_MAX` rows. */
+/** Streams a CSV file (UTF-8, header row, CRLF), truncated after `CSV_ROWS_MAX` rows. */
 export const csvResponse = (
   request: Request,
   name: string,

@@ -1,18 +1,18 @@
 import type { Clock } from "../../base/clock.ts";
 import { type DayRange, dayOfTime, isoDay } from "../../base/days.ts";
 import type { DomainFigures, ReadFigures } from "../domains/domain-figures.ts";
-import type { DomainDay, DomainFiguresStore } from "./domain-figures-store.ts";
+import type { DomainDay, RollupStore } from "../sources/rollup-store.ts";
 import { percentOf, RANGE_DAYS } from "../sources/day-range.ts";
 
 const WEEK_DAYS = 7;
 
-/** Reads the figures of the domains of a page with one query, whatever their number. */
-export const createDomainFigures =
-  ({ store, clock }: { readonly store: DomainFiguresStore; readonly clock: Clock }): ReadFigures =>
+/** Reads the figures of all domains of a page with one query. */
+export const createFigureReader =
+  (rollups: RollupStore, clock: Clock): ReadFigures =>
   (numbers) => {
     const toDay = dayOfTime(clock.nowMs());
     const range = { fromDay: toDay - RANGE_DAYS + 1, toDay };
-    const found = Map.groupBy(store.domainDays(numbers, range), ({ domain }) => domain);
+    const found = Map.groupBy(rollups.domainDays(numbers, range), ({ domain }) => domain);
     return new Map(numbers.map((number) => [number, figuresOf(found.get(number) ?? [], range)]));
   };
 

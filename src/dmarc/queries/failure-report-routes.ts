@@ -1,36 +1,161 @@
-import { Elysia } from "elysia";
+import { z } from "zod";
 import { isoTime } from "../../base/clock.ts";
 import { AppError } from "../../base/errors.ts";
 import { isId } from "../../base/secrets.ts";
 import { sendJson } from "../../http/response.ts";
-import type { Guard } from "../../http/guard.ts";
 import { readPlainly, rowsById, sendPage } from "../../http/list-page.ts";
-import type { Operation } from "../../http/openapi.ts";
-import { PAGE_ERRORS } from "../../http/operation-errors.ts";
-import { PAGE, pathId } from "../../http/parameters.ts";
-import { pageParameters, readPage } from "../../http/query.ts";
+import { declareRoute, handle } from "../../http/route.ts";
+import { idParameter, pageQuery } from "../../http/route-input.ts";
 import type { FailureReportRow, FailureReportStore } from "../ingest/failure-report-store.ts";
 import type { FailureReport } from "../report/failure-report.ts";
-import {
-  failureReportDetailSchema,
-  failureReportsSchema,
-  type ShownFailureReport,
-  type ShownFailureReportDetail,
-} from "./failure-report-schemas.ts";
-import { createDomainFinder, type SourceRouteDeps } from "./source-routes.ts";
-import { noReportFiltersSchema } from "./source-schemas.ts";
+import { DOMAIN_PATH, domainParams, type QueryContext, REPORTS_TAG } from "./domain-query.ts";
 
-export interface FailureReportRouteDeps {
-  readonly guard: Guard;
-  readonly failures: Pick<FailureReportStore, "listFailures" | "findFailure">;
-  /** As for the other routes that read. */
-  readonly findDomain: SourceRouteDeps["findDomain"];
-}
+const text = (description: string) => z.string().nullable().meta({ description });
 
-const PATH = "/v1/dmarc/domains/:id/failure-reports";
+const failureReportSchema = z
+  .object({
+    id: z.uuid().meta({ description: "The id of the failure report." }),
+    received_at: z.iso.datetime({ precision: 3 }).meta({ description: "When the report was received." }),
+    redacted: z.boolean().meta({
+      description: "Whether local parts, names, the subject and other header fields were removed before it was stored.",
+    }),
+    feedback_type: text("The type of feedback; `auth-failure` for DMARC."),
+    auth_failure: text("What failed: `dmarc`, `dkim`, `spf`, …"),
+    reported_domain: text("The domain that the message used in From."),
+    source_ip: text("The IP address that sent the message."),
+    arrival_date: text("When the message arrived, as the reporter writes it."),
+    delivery_result: text("What the receiver did with it: `delivered`, `spam`, `policy`, `reject`, `other`."),
+    identity_alignment: text("The mechanisms that were not aligned (RFC 9991)."),
+    authentication_results: text("The Authentication-Results header of the receiver."),
+    original_mail_from: text("The envelope sender of the message."),
+    original_rcpt_to: text("The envelope recipient of the message."),
+    dkim_domain: text("The signing domain of the DKIM signature that failed."),
+    dkim_selector: text("The selector of that signature."),
+    dkim_identity: text("The identity (`i=`) of that signature."),
+    spf_dns: text("The SPF record that was evaluated."),
+    user_agent: text("The software that generated the report."),
+    ingestion_id: z.string().meta({ description: "The id of the mail that brought the report." }),
+  })
+  .meta({ title: "DmarcFailureReport" });
 
-const detailView = (row: FailureReportRow): ShownFailureReportDetail => {
-  const report = JSON.parse(row.body) as FailureReport;
+export const failureReportDetailSchema = failureReportSchema
+  .extend({
+    headers: z
+      .array(
+        z.object({
+          name: z.string().meta({ description: "The name of the header field." }),
+          value: z.string().meta({ description: "Its value." }),
+        }),
+      )
+      .meta({ description: "Header fields of the message, in order. Its body is never stored." }),
+  })
+  .meta({ title: "DmarcFailureReportDetail" });
+
+export const failureReportsSchema = z
+  .object({
+    failure_reports: z.array(failureReportSchema).meta({ description: "The failure reports." }),
+    next_cursor: text("The cursor of the next page; null on the last page."),
+  })
+  .meta({ title: "DmarcFailureReportList" });
+
+type Detail = Readonly<z.infer<typeof failureReportDetailSchema>>;
+
+/** What was stored of a report; see `FailureReport`. */
+const storedText = z.string().nullable().default(null);
+const storedReportSchema: z.ZodType<FailureReport> = z.object({
+  feedbackType: storedText,
+  authFailure: storedText,
+  reportedDomain: storedText,
+  sourceIp: storedText,
+  arrivalDate: storedText,
+  userAgent: storedText,
+  deliveryResult: storedText,
+  identityAlignment: storedText,
+  authenticationResults: storedText,
+  originalMailFrom: storedText,
+  originalRcptTo: storedText,
+  dkimDomain: storedText,
+  dkimSelector: storedText,
+  dkimIdentity: storedText,
+  spfDns: storedText,
+  headers: z.array(z.object({ name: z.string(), value: z.string() })),
+});
+
+const PATH = `${DOMAIN_PATH}/failure-reports`;
+
+const EXAMPLE: Omit<Detail, "headers"> = {
+  id: "019aa0d6-5b7e-7c31-9f4c-0d9a3c3f1a91",
+  received_at: "2026-01-02T10:00:00.000Z",
+  redacted: true,
+  feedback_type: "auth-failure",
+  auth_failure: "dmarc",
+  reported_domain: "example.com",
+  source_ip: "192.0.2.66",
+  arrival_date: "Fri, 2 Jan 2026 09:59:58 +0000",
+  delivery_result: "reject",
+  identity_alignment: "none",
+  authentication_results: "mx.example.net; dmarc=fail header.from=example.com",
+  original_mail_from: "redacted@bounce.example.org",
+  original_rcpt_to: "redacted@example.net",
+  dkim_domain: "example.com",
+  dkim_selector: "s1",
+  dkim_identity: null,
+  spf_dns: null,
+  user_agent: "Reporter/1.0",
+  ingestion_id: "019aa0d6-5b7e-7c31-9f4c-0d9a3c3f1a92",
+};
+
+const LIST_FAILURE_REPORTS = declareRoute({
+  ...{ method: "GET", path: PATH, operationId: "listDmarcFailureReports", tag: REPORTS_TAG },
+  summary: "List the failure reports of a domain (RFC 9991)",
+  description:
+    "The most recently received first. Failure reports are about single messages. They are stored while `store_failure_reports` is on, at most 1,000 a day, for `raw_retention_days`; without names, local parts and subjects unless `failure_reports_redact` was off when they arrived.",
+  ...{ scope: "dmarc:read", params: domainParams, query: pageQuery(isId, {}) },
+  responses: {
+    200: {
+      description: "A page of failure reports.",
+      schema: failureReportsSchema,
+      example: { failure_reports: [EXAMPLE], next_cursor: null },
+    },
+  },
+});
+
+const GET_FAILURE_REPORT = declareRoute({
+  ...{ method: "GET", path: `${PATH}/:reportId`, operationId: "getDmarcFailureReport", tag: REPORTS_TAG },
+  summary: "Get a failure report with the header of its message",
+  description:
+    "Redacted unless `failure_reports_redact` was false when it arrived. The body of the message is never stored.",
+  scope: "dmarc:read",
+  params: z.object({ id: idParameter("domain"), reportId: idParameter("failure report") }),
+  responses: {
+    200: {
+      description: "The failure report.",
+      schema: failureReportDetailSchema,
+      example: { ...EXAMPLE, headers: [{ name: "From", value: "redacted@example.com" }] },
+    },
+  },
+});
+
+export const FAILURE_REPORT_ROUTES = [LIST_FAILURE_REPORTS, GET_FAILURE_REPORT] as const;
+
+export const createFailureReportRoutes = (
+  { findDomain }: Pick<QueryContext, "findDomain">,
+  failures: Pick<FailureReportStore, "listFailures" | "findFailure">,
+) => [
+  handle(LIST_FAILURE_REPORTS, ({ request, caller, params, query }) => {
+    const { number } = findDomain(caller, params.id);
+    const read = readPlainly((window) => failures.listFailures(number, window));
+    return sendPage(request, { name: "failure_reports", page: query }, rowsById(read, listView));
+  }),
+  handle(GET_FAILURE_REPORT, ({ request, caller, params }) => {
+    const row = failures.findFailure(findDomain(caller, params.id).number, params.reportId);
+    if (row !== undefined) return sendJson(request, detailView(row));
+    throw new AppError("not_found", { message: "There is no such failure report of this domain." });
+  }),
+];
+
+const detailView = (row: FailureReportRow): Detail => {
+  const report = storedReportSchema.parse(JSON.parse(row.body));
   return {
     id: row.id,
     received_at: isoTime(row.receivedAtMs),
@@ -55,97 +180,7 @@ const detailView = (row: FailureReportRow): ShownFailureReportDetail => {
   };
 };
 
-const listView = (row: FailureReportRow): ShownFailureReport => {
+const listView = (row: FailureReportRow): Omit<Detail, "headers"> => {
   const { headers: _, ...shown } = detailView(row);
   return shown;
 };
-
-/** The endpoints that show failure reports of domains that store them. */
-export const createFailureReportRoutes = ({ guard, failures, findDomain }: FailureReportRouteDeps) => {
-  const find = createDomainFinder(findDomain);
-  return new Elysia({ name: "dmarc-failure-reports" })
-    .use(guard)
-    .get(
-      PATH,
-      async ({ request, params, caller }) => {
-        const { number } = find(caller, params.id);
-        const page = readPage(request, noReportFiltersSchema, isId);
-        const read = readPlainly((window) => failures.listFailures(number, window));
-        return sendPage(request, { name: "failure_reports", page }, rowsById(read, listView));
-      },
-      { demand: { scope: "dmarc:read", query: pageParameters(noReportFiltersSchema) } },
-    )
-    .get(
-      `${PATH}/:reportId`,
-      ({ request, params, caller }) => {
-        const { number } = find(caller, params.id);
-        const row = isId(params.reportId) ? failures.findFailure(number, params.reportId) : undefined;
-        if (row !== undefined) return sendJson(request, detailView(row));
-        throw new AppError("not_found", { message: "There is no such failure report of this domain." });
-      },
-      { demand: { scope: "dmarc:read" } },
-    );
-};
-
-const TAG = "DMARC reports";
-const ID = pathId("Identifier of the domain.");
-
-const EXAMPLE: ShownFailureReport = {
-  id: "019aa0d6-5b7e-7c31-9f4c-0d9a3c3f1a91",
-  received_at: "2026-01-02T10:00:00.000Z",
-  redacted: true,
-  feedback_type: "auth-failure",
-  auth_failure: "dmarc",
-  reported_domain: "example.com",
-  source_ip: "192.0.2.66",
-  arrival_date: "Fri, 2 Jan 2026 09:59:58 +0000",
-  delivery_result: "reject",
-  identity_alignment: "none",
-  authentication_results: "mx.example.net; dmarc=fail header.from=example.com",
-  original_mail_from: "redacted@bounce.example.org",
-  original_rcpt_to: "redacted@example.net",
-  dkim_domain: "example.com",
-  dkim_selector: "s1",
-  dkim_identity: null,
-  spf_dns: null,
-  user_agent: "Reporter/1.0",
-  ingestion_id: "019aa0d6-5b7e-7c31-9f4c-0d9a3c3f1a92",
-};
-
-/** The routes of failure reports, as the OpenAPI document describes them. */
-export const FAILURE_REPORT_OPERATIONS: readonly Operation[] = [
-  {
-    method: "GET",
-    path: PATH,
-    tag: TAG,
-    summary: "Failure reports (RFC 9991), those that came last first",
-    description:
-      "Reports about single messages, stored while `store_failure_reports` is on, 1,000 a day at most, for `raw_retention_days`. Without names, local parts and subjects unless `failure_reports_redact` was off when they came.",
-    parameters: [ID, ...PAGE],
-    responses: {
-      200: {
-        description: "A page.",
-        schema: failureReportsSchema,
-        example: { failure_reports: [EXAMPLE], next_cursor: null },
-      },
-    },
-    errors: ["insufficient_scope", "not_found", ...PAGE_ERRORS],
-  },
-  {
-    method: "GET",
-    path: `${PATH}/:reportId`,
-    tag: TAG,
-    summary: "One failure report with the header of its message",
-    description:
-      "Redacted unless `failure_reports_redact` was false when it arrived. The body of the message is never stored.",
-    parameters: [ID, pathId("Identifier of the failure report.", "reportId")],
-    responses: {
-      200: {
-        description: "The failure report.",
-        schema: failureReportDetailSchema,
-        example: { ...EXAMPLE, headers: [{ name: "From", value: "redacted@example.com" }] },
-      },
-    },
-    errors: ["insufficient_scope", "not_found"],
-  },
-];

@@ -3,7 +3,7 @@ import { streamRows } from "../../http/response.ts";
 /** The media type of JSON texts, one a line, each line ended by a line feed. */
 export const NDJSON_TYPE = "application/x-ndjson";
 
-/** Rows as NDJSON (UTF-8), all of them, written while they are read. A stream that breaks off ends without its last chunk. */
+/** Streams rows as NDJSON (UTF-8). A stream that fails ends without its last chunk. */
 export const ndjsonResponse = (request: Request, name: string, batches: AsyncIterable<readonly unknown[]>): Response =>
   streamRows(request, writeNdjson(batches), {
     "content-type": NDJSON_TYPE,
@@ -11,7 +11,7 @@ export const ndjsonResponse = (request: Request, name: string, batches: AsyncIte
     vary: "accept",
   });
 
-/** Rows as lines of NDJSON, a piece a batch. */
+/** Rows as lines of NDJSON, one chunk per batch. */
 export async function* writeNdjson(batches: AsyncIterable<readonly unknown[]>): AsyncGenerator<Uint8Array, void> {
   for await (const batch of batches) yield Buffer.from(batch.map((row) => `${JSON.stringify(row)}\n`).join(""));
 }

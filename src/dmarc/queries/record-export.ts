@@ -2,63 +2,63 @@ import type { DayRange } from "../../base/days.ts";
 import { backgroundTurn } from "../../base/background.ts";
 import { writeCursor } from "../../http/query.ts";
 import type { DomainOwner } from "../domains/domain-store.ts";
+import { sourceRulesSchema } from "../domains/source-rules.ts";
+import { DomainSources } from "../sources/domain-sources.ts";
+import type { RollupStore } from "../sources/rollup-store.ts";
 import type { ExportedRecord } from "./record-schemas.ts";
 import type { RecordRow, RecordStore } from "./record-store.ts";
-import type { ExportedReport, RecordExportStore } from "./record-export-store.ts";
-import type { RollupStore } from "../sources/rollup-store.ts";
-import type { SourceRule } from "../domains/source-rules.ts";
 import { recordView } from "./records.ts";
-import { DomainSources } from "../sources/domain-sources.ts";
+import type { ExportedReport, ReportQueryStore } from "./report-query-store.ts";
 
-/** The place of a record in the order in which reports were stored. */
-export interface ExportPlace {
+/** The position of a record in the order in which reports were stored. */
+export interface ExportPosition {
   /** `number` of the report. */
   readonly report: number;
   readonly position: number;
 }
 
-export interface RecordExportParts {
+export interface ExportStores {
   readonly records: RecordStore;
-  readonly exports: RecordExportStore;
-  readonly store: RollupStore;
+  readonly reports: ReportQueryStore;
+  readonly rollups: RollupStore;
 }
 
-/** Reports looked at in one go, whoever they belong to. */
+/** Reports read in one step, whoever they belong to. */
 const REPORTS_AT_ONCE = 2_000;
 const RECORDS_AT_ONCE = 250;
+/** Domains whose source names are cached. */
+const CACHED_DOMAINS_MAX = 100;
 
 const CURSOR = /^(\d{1,15})\.(\d{1,9})$/;
-const START: ExportPlace = { report: 0, position: -1 };
+const START: ExportPosition = { report: 0, position: -1 };
 
 export const isExportCursor = (text: string): boolean => CURSOR.test(text);
 
-/** The place that a cursor stands for; null is the start. */
-export const readExportCursor = (text: string | null): ExportPlace => {
+/** The position that a cursor stands for; null is the start. */
+export const readExportCursor = (text: string | null): ExportPosition => {
   if (text === null) return START;
   const [report = 0, position = 0] = text.split(".").map(Number);
   return { report, position };
 };
 
-const cursorAt = ({ report, position }: ExportPlace): string => writeCursor(`${report}.${position}`);
-
 /**
- * The records of all domains of an owner behind a place, in batches: report by report as they were stored, so that what comes later
- * stands behind what was read before, whatever day it is about. Between two batches others have their turn.
+ * The records of all domains of an owner after a position, in batches: report by report in the order in which they were stored,
+ * so that new reports come after everything that was read before, whatever their day. Yields to other work between batches.
  */
 export async function* exportAllRecords(
-  { records, exports, store }: RecordExportParts,
+  { records, reports, rollups }: ExportStores,
   owner: DomainOwner,
-  { range, after }: { readonly range: DayRange; readonly after: ExportPlace },
+  { range, after }: { readonly range: DayRange; readonly after: ExportPosition },
 ): AsyncGenerator<readonly ExportedRecord[], void> {
-  const last = exports.lastNumber(after.report);
-  const namesOf = createNames(store, range);
+  const last = reports.lastExportable(after.report);
+  const namesOf = createNameCache(rollups, range);
   let batch: ExportedRecord[] = [];
   for (let from = after.report; from <= last; from += REPORTS_AT_ONCE) {
     await backgroundTurn(owner.accountId);
     const to = Math.min(last, from + REPORTS_AT_ONCE - 1);
-    for (const report of exports.reportsBetween(owner, { from, to }, range)) {
-      const behind = report.number === after.report ? after.position : START.position;
-      for (const rows of pagesOf(records, report.number, behind)) {
+    for (const report of reports.exportedReports(owner, { from, to }, range)) {
+      const position = report.number === after.report ? after.position : START.position;
+      for (const rows of pagesOf(records, report.number, position)) {
         batch.push(...rows.map((row) => exportedView(report, row, namesOf(report))));
         if (batch.length < RECORDS_AT_ONCE) continue;
         yield batch;
@@ -69,21 +69,18 @@ export async function* exportAllRecords(
   if (batch.length > 0) yield batch;
 }
 
-/** The names of sources are read once for a domain, and for so many domains at a time. */
-const DOMAINS_KEPT = 100;
-
 type Names = ReturnType<DomainSources["names"]>;
 
-/** How the sources of the domain of a report are shown. */
-const createNames = (store: RollupStore, range: DayRange) => {
-  const known = new Map<number, Names>();
+/** The names of the sources of a report's domain. */
+const createNameCache = (rollups: RollupStore, range: DayRange) => {
+  const cache = new Map<number, Names>();
   return ({ domainNumber: number, domainId: id, domain, sourceRules }: ExportedReport): Names => {
-    const found = known.get(number);
-    if (found !== undefined) return found;
-    if (known.size >= DOMAINS_KEPT) known.clear();
-    const rules = JSON.parse(sourceRules) as readonly SourceRule[];
-    const names = new DomainSources(store, { number, id, domain, sourceRules: rules }).names(range);
-    known.set(number, names);
+    const cached = cache.get(number);
+    if (cached !== undefined) return cached;
+    if (cache.size >= CACHED_DOMAINS_MAX) cache.clear();
+    const rules = sourceRulesSchema.parse(JSON.parse(sourceRules));
+    const names = new DomainSources(rollups, { number, id, domain, sourceRules: rules }).names(range);
+    cache.set(number, names);
     return names;
   };
 };
@@ -92,13 +89,13 @@ const exportedView = ({ domainId, domain }: ExportedReport, row: RecordRow, name
   domain_id: domainId,
   domain,
   ...recordView(row, { names }),
-  cursor: cursorAt(row),
+  cursor: writeCursor(`${row.report}.${row.position}`),
 });
 
-/** The records of a report behind a position, some at a time. */
-function* pagesOf(records: RecordStore, report: number, behind: number): Generator<readonly RecordRow[], void> {
-  for (let position = behind; ;) {
-    const rows = records.recordsInPlace(report, position, RECORDS_AT_ONCE);
+/** The records of a report after a position, in pages. */
+function* pagesOf(records: RecordStore, report: number, after: number): Generator<readonly RecordRow[], void> {
+  for (let position = after; ;) {
+    const rows = records.recordsOfReport(report, position, RECORDS_AT_ONCE);
     yield rows;
     const last = rows.at(-1);
     if (last === undefined || rows.length < RECORDS_AT_ONCE) return;

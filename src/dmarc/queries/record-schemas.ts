@@ -1,95 +1,135 @@
 import { z } from "zod";
-import { reporterSchema } from "./reporter.ts";
 import { isId } from "../../base/secrets.ts";
-import { rangeFields } from "../sources/day-range.ts";
 import { DISPOSITIONS, OVERRIDES, readDomain, readSourceIp } from "../report/report-values.ts";
+import { rangeFields } from "../sources/day-range.ts";
 import { isSourceKey } from "../sources/source-identity.ts";
-
-const time = z.iso.datetime({ precision: 3 });
+import { reporterSchema } from "./reporter.ts";
 
 const ip = z.string().transform((text, context): string => {
   const source = readSourceIp(text);
   if (typeof source !== "string") return source.ip;
-  context.addIssue({ code: "custom", message: "An IPv4 or IPv6 address is needed" });
+  context.addIssue({ code: "custom", message: "Must be an IPv4 or IPv6 address" });
   return z.NEVER;
 });
 
 const domain = z.string().transform((text, context): string => {
   const read = readDomain(text);
   if (read !== null) return read;
-  context.addIssue({ code: "custom", message: "A domain name is needed" });
+  context.addIssue({ code: "custom", message: "Must be a domain name" });
   return z.NEVER;
 });
 
-/** The name of a reporter, as its reports say it, in any case; empty for those without a name. */
+/** The name of a reporter in any case; empty for those without a name. */
 export const reporterFilter = z.string().transform((text) => text.toLowerCase());
 
-/** The filters of the list of records. */
-export const recordFiltersSchema = z.strictObject({
-  ...rangeFields,
-  source: z.string().refine(isSourceKey, "Must be the key of a source, as /sources returns it").optional(),
-  source_ip: ip.optional(),
-  disposition: z.enum(DISPOSITIONS).optional(),
-  aligned: z
+/** `true` or `false` as a query parameter. */
+export const booleanFilter = (description: string) =>
+  z
     .enum(["true", "false"])
     .transform((text) => text === "true")
-    .optional(),
-  header_from: domain.optional(),
-  reporter: reporterFilter.optional(),
-  report: z.string().refine(isId, "The id of a report is needed").optional(),
-});
+    .optional()
+    .meta({ description });
 
-export type RecordFilters = z.output<typeof recordFiltersSchema>;
+/** The filters of the list of records. */
+export const recordFilters = {
+  ...rangeFields,
+  source: z
+    .string()
+    .refine(isSourceKey, "Must be the key of a source, as /sources returns it")
+    .optional()
+    .meta({ description: "Only records of the source with this key." }),
+  source_ip: ip.optional().meta({ description: "Only records from this IP address." }),
+  disposition: z.enum(DISPOSITIONS).optional().meta({ description: "Only records with this disposition." }),
+  aligned: booleanFilter("`true`: only records that passed DMARC. `false`: only those that failed."),
+  header_from: domain.optional().meta({ description: "Only records with this domain in From." }),
+  reporter: reporterFilter
+    .optional()
+    .meta({ description: "Only records of this reporter name, ignoring case; empty: without a name." }),
+  report: z
+    .string()
+    .refine(isId, "Must be the id of a report")
+    .optional()
+    .meta({ description: "Only records of the report with this id; whatever its day, unless a range is given." }),
+};
 
-const aligned = z.enum(["pass", "fail"]).nullable();
+export type RecordFilters = z.output<z.ZodObject<typeof recordFilters>>;
+
+const text = (description: string) => z.string().meta({ description });
+const time = (description: string) => z.iso.datetime({ precision: 3 }).meta({ description });
+const alignedResult = (mechanism: string) =>
+  z
+    .enum(["pass", "fail"])
+    .nullable()
+    .meta({ description: `The aligned ${mechanism} result; null when the reporter does not give it.` });
+
+const resultFields = {
+  result: text("The result, as in RFC 8601 §2.7."),
+  human_result: text("The explanation of the reporter; null for none.").nullable(),
+};
 
 export const recordSchema = z
   .object({
-    date: z.iso.date().meta({ description: "The UTC day that most of the report is about." }),
-    source_ip: z.string(),
-    reverse_name: z.string().nullable().meta({ description: "When it leads back to the address." }),
+    date: z.iso.date().meta({ description: "The UTC day of the middle of the report's period." }),
+    source_ip: text("The IP address that sent the messages."),
+    reverse_name: text("The reverse DNS name, if it resolves to the address; otherwise null.").nullable(),
     asn: z.int().positive().nullable().meta({ description: "The AS that announces the address; null when unknown." }),
-    as_name: z.string().nullable(),
-    country: z
-      .string()
+    as_name: text("The name of that AS; null when unknown.").nullable(),
+    country: text(
+      "ISO 3166-1 alpha-2 country of the network's registration, or from POSTWARDEN_GEOIP_DB; null when unknown.",
+    ).nullable(),
+    source: text("The key of the source that the record belongs to."),
+    source_name: text("The display name of that source."),
+    count: z.int().positive().meta({ description: "Number of messages." }),
+    aligned: z.boolean().meta({ description: "Whether the messages passed DMARC." }),
+    dkim: alignedResult("DKIM"),
+    spf: alignedResult("SPF"),
+    disposition: z
+      .enum(DISPOSITIONS)
       .nullable()
-      .meta({ description: "ISO 3166 alpha-2: where the network is registered, or what POSTWARDEN_GEOIP_DB says." }),
-    source: z.string().meta({ description: "The key of the source that it is counted to." }),
-    source_name: z.string(),
-    count: z.int().positive(),
-    aligned: z.boolean().meta({ description: "Whether DMARC passed." }),
-    dkim: aligned.meta({ description: "The aligned result; null when the reporter does not say." }),
-    spf: aligned,
-    disposition: z.enum(DISPOSITIONS).nullable(),
-    forwarded: z.boolean(),
-    header_from: z.string().nullable(),
-    envelope_from: z.string().nullable(),
-    envelope_to: z.string().nullable(),
-    reasons: z.array(z.object({ type: z.enum(OVERRIDES), comment: z.string().nullable() })),
-    dkim_results: z.array(
-      z.object({
-        domain: z.string().nullable(),
-        selector: z.string().nullable(),
-        result: z.string(),
-        human_result: z.string().nullable(),
-      }),
-    ),
-    spf_results: z.array(
-      z.object({
-        domain: z.string().nullable(),
-        scope: z.enum(["mfrom", "helo"]).nullable(),
-        result: z.string(),
-        human_result: z.string().nullable(),
-      }),
-    ),
-    report: z.object({
-      id: z.uuid(),
-      org_name: z.string().nullable(),
-      reporter: reporterSchema,
-      report_id: z.string().nullable(),
-      begin: time,
-      end: time,
-    }),
+      .meta({ description: "What the receiver did with the messages; null when the reporter does not say." }),
+    forwarded: z.boolean().meta({ description: "Whether the receiver recognized the messages as forwarded." }),
+    header_from: text("The domain in From; null when the reporter does not give it.").nullable(),
+    envelope_from: text("The envelope domain (MAIL FROM); null when the reporter does not give it.").nullable(),
+    envelope_to: text("The recipient domain; null when the reporter does not give it.").nullable(),
+    reasons: z
+      .array(
+        z.object({
+          type: z.enum(OVERRIDES).meta({ description: "The kind of override." }),
+          comment: text("The comment of the reporter; null for none.").nullable(),
+        }),
+      )
+      .meta({ description: "Why the receiver did not apply the policy." }),
+    dkim_results: z
+      .array(
+        z.object({
+          domain: text("The signing domain (`d=`); null when not reported.").nullable(),
+          selector: text("The selector (`s=`); null when not reported.").nullable(),
+          ...resultFields,
+        }),
+      )
+      .meta({ description: "The DKIM signatures that the receiver checked." }),
+    spf_results: z
+      .array(
+        z.object({
+          domain: text("The domain checked; null when not reported.").nullable(),
+          scope: z
+            .enum(["mfrom", "helo"])
+            .nullable()
+            .meta({ description: "`mfrom`: the envelope domain; `helo`: the HELO name; null when not reported." }),
+          ...resultFields,
+        }),
+      )
+      .meta({ description: "The SPF checks of the receiver." }),
+    report: z
+      .object({
+        id: z.uuid().meta({ description: "The id of the report." }),
+        org_name: text("The reporter name in the report; null when there is none.").nullable(),
+        reporter: reporterSchema,
+        report_id: text("The id that the reporter gave the report; null for none.").nullable(),
+        begin: time("The beginning of the report's period."),
+        end: time("The end of the report's period."),
+      })
+      .meta({ description: "The report that the record is from." }),
   })
   .meta({ title: "DmarcRecord" });
 
@@ -98,14 +138,17 @@ export type ShownRecord = Readonly<z.infer<typeof recordSchema>>;
 /** A line of the export of all domains. */
 export const exportedRecordSchema = recordSchema
   .extend({
-    domain_id: z.uuid(),
-    domain: z.string(),
-    cursor: z.string().meta({ description: "Resumes the export behind this record." }),
+    domain_id: z.uuid().meta({ description: "The id of the domain." }),
+    domain: text("The domain."),
+    cursor: text("Resumes the export after this record."),
   })
   .meta({ title: "DmarcExportedRecord" });
 
 export type ExportedRecord = Readonly<z.infer<typeof exportedRecordSchema>>;
 
 export const recordsSchema = z
-  .object({ records: z.array(recordSchema), next_cursor: z.string().nullable() })
+  .object({
+    records: z.array(recordSchema).meta({ description: "The records." }),
+    next_cursor: text("The cursor of the next page; null on the last page.").nullable(),
+  })
   .meta({ title: "DmarcRecordList" });

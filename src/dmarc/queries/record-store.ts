@@ -17,10 +17,10 @@ export interface RecordRow extends RecordKey {
   readonly body: string;
   /** `number` of the source. */
   readonly source: number;
-  /** What the DNS says; null when that is nothing, or it was not asked. */
+  /** The reverse name; null when there is none, or it is not known yet. */
   readonly reverseName: string | null;
   readonly isConfirmed: 0 | 1 | null;
-  /** The network that announces the address; null when none does, or it was not looked up. */
+  /** The AS that announces the address; null when none does, or it is not known yet. */
   readonly asn: number | null;
   readonly asName: string | null;
   readonly country: string | null;
@@ -28,14 +28,14 @@ export interface RecordRow extends RecordKey {
   readonly org: string | null;
   /** As in `ReportRowStored`. */
   readonly author: string;
-  /** The domain in From of the mail that brought it, where that is authenticated. */
+  /** The header_from domain of the mail that brought the report, where it is authenticated. */
   readonly authenticatedFrom: string | null;
   readonly reportId: string | null;
   readonly beginMs: number;
   readonly endMs: number;
 }
 
-/** The place of a record in the order of reading: the greatest comes first. */
+/** The position of a record in a list: the greatest key comes first. */
 export interface RecordKey {
   readonly day: number;
   readonly rank: number;
@@ -44,27 +44,27 @@ export interface RecordKey {
   readonly position: number;
 }
 
-/** Where records are looked for: all of a domain, those of some sources, or those of a report, each by number. */
+/** The records of a domain, of some sources, or of a report, each by number. */
 export type RecordScope =
   { readonly domain: number } | { readonly sources: readonly number[] } | { readonly report: number };
 
-/** What the rows of a page have in common; null for what is not asked for. */
+/** What all records of a page have in common; null for no condition. */
 export interface RecordConditions {
   readonly sourceIp: string | null;
   readonly disposition: Disposition | null;
   readonly aligned: boolean | null;
   readonly headerFrom: string | null;
-  /** In lower case. Names beyond ASCII all pass: SQLite does not know their lower case. */
+  /** In lower case. Names beyond ASCII all match, because SQLite cannot fold their case. */
   readonly reporter: string | null;
 }
 
-/** Rows from `before` (not itself) to `end` (itself), both in the order of reading. */
+/** Records from `before` (exclusive) to `end` (inclusive), in the order of the list. */
 export interface RecordWindow {
   readonly before: RecordKey;
   readonly end: RecordKey;
 }
 
-/** What a reporter said of a day. */
+/** The messages that a reporter counted on a day. */
 export interface ReporterDay {
   /** Lower case; empty for one without a name. */
   readonly reporter: string;
@@ -80,7 +80,7 @@ type Parameters = [Readonly<Record<string, Value>>];
 const ORDER = "day DESC, rank DESC, report DESC, position DESC";
 const BEHIND = "(day, rank, report, position) < ($day, $rank, $report, $position)";
 const TO_END = "(day, rank, report, position) >= ($endDay, $endRank, $endReport, $endPosition)";
-// Few reports are being written at a time: their numbers are read once for a statement, out of an index of their own.
+// Few reports are being written at a time; their numbers are read once per statement, from an index.
 const TRAITS = `report NOT IN (SELECT number FROM dmarc_reports WHERE is_complete = 0)
     AND rank >= $rankMin AND rank < $rankBelow
     AND ($sourceIp IS NULL OR source_ip = $sourceIp)
@@ -89,7 +89,7 @@ const TRAITS = `report NOT IN (SELECT number FROM dmarc_reports WHERE is_complet
     AND ($reporter IS NULL OR EXISTS (SELECT 1 FROM dmarc_reports o WHERE o.number = report
       AND (lower(coalesce(o.org, '')) = $reporter OR o.org GLOB '*[^ -~]*')))`;
 
-/** What is read of records whose keys another query finds: rows are joined for what is wanted only. */
+/** Joins the rows of the records whose keys the inner query finds. */
 const joined = (
   keys: string,
   order: string,
@@ -112,7 +112,7 @@ const select = (where: string): string =>
     "c.day DESC, c.rank DESC, c.report DESC, c.position DESC",
   );
 
-const IN_PLACE = joined(
+const RECORDS_OF_REPORT = joined(
   "SELECT report, position FROM dmarc_records WHERE report = $report AND position > $position ORDER BY position LIMIT $limit",
   "c.position",
 );
@@ -128,58 +128,79 @@ const endOf = ({ day, rank, report, position }: RecordKey) => ({
   endPosition: position,
 });
 
-/** The rank says whether a record is aligned, and stands in every index. */
+/** The rank says whether a record is aligned, and is in every index. */
 const ranksOf = (aligned: boolean | null) => ({
   rankMin: aligned === false ? RANK_STEP : 0,
   rankBelow: aligned === true ? RANK_STEP : Number.MAX_SAFE_INTEGER,
 });
 
-/** Reads the records that reports consist of. Those of a report that is still being written are not there. */
-export const createRecordStore = ({ sqlite }: Pick<Db, "sqlite">) => {
-  const prepare = (where: string) => ({
-    rows: sqlite.prepare<RecordRow, Parameters>(select(where)),
-    skip: sqlite.prepare<RecordKey, Parameters>(skip(where)),
-  });
-  const ofDomain = prepare("domain = $place");
-  const ofSource = prepare("source = $place");
-  const ofSources = prepare("source IN (SELECT value FROM json_each($place))");
-  const ofReport = prepare("report = $place");
-  const inPlace = sqlite.prepare<RecordRow, Parameters>(IN_PLACE);
+const REPORTER_DAYS = `SELECT lower(coalesce(r.org, '')) reporter, c.day, sum(c.count) messages, sum(c.is_aligned * c.count) aligned,
+    sum(c.is_forwarded * c.count) forwarded
+  FROM dmarc_records c CROSS JOIN dmarc_reports r ON r.number = c.report AND r.is_complete = 1
+  WHERE c.source IN (SELECT value FROM json_each(?)) AND c.day BETWEEN ? AND ? GROUP BY 1, 2`;
 
-  const reporterDays = sqlite.prepare<ReporterDay, [string, number, number]>(
-    `SELECT lower(coalesce(r.org, '')) reporter, c.day, sum(c.count) messages, sum(c.is_aligned * c.count) aligned,
-      sum(c.is_forwarded * c.count) forwarded
-    FROM dmarc_records c CROSS JOIN dmarc_reports r ON r.number = c.report AND r.is_complete = 1
-    WHERE c.source IN (SELECT value FROM json_each(?)) AND c.day BETWEEN ? AND ? GROUP BY 1, 2`,
-  );
+const SCOPES = {
+  domain: "domain = $scope",
+  source: "source = $scope",
+  sources: "source IN (SELECT value FROM json_each($scope))",
+  report: "report = $scope",
+} as const;
 
-  const statementsFor = (wanted: RecordScope): { readonly of: typeof ofDomain; readonly place: string | number } => {
-    if ("domain" in wanted) return { of: ofDomain, place: wanted.domain };
-    if ("report" in wanted) return { of: ofReport, place: wanted.report };
-    const [only] = wanted.sources;
-    if (only !== undefined && wanted.sources.length === 1) return { of: ofSource, place: only };
-    return { of: ofSources, place: JSON.stringify(wanted.sources) };
-  };
+/** Reads the records of reports. Those of a report that is still being written are absent. */
+export class RecordStore {
+  readonly #scopes;
+  readonly #recordsOfReport;
+  readonly #reporterDays;
 
-  return {
-    /** The first records of a window that have the traits: the newest day first, of a day the worst first. */
-    records(wanted: RecordScope, { before, end }: RecordWindow, traits: RecordConditions, limit: number): RecordRow[] {
-      const { of, place } = statementsFor(wanted);
-      const { aligned, ...values } = traits;
-      return of.rows.all({ place, ...startOf(before), ...endOf(end), ...values, ...ranksOf(aligned), limit });
-    },
-    /** What reporters said of some sources together, day by day; reports without a name are one reporter. */
-    reporterDays: (sources: readonly number[], { fromDay, toDay }: DayRange): ReporterDay[] =>
-      reporterDays.all(JSON.stringify(sources), fromDay, toDay),
-    /** The records of a report behind a position, in the order in which the report has them. */
-    recordsInPlace: (report: number, position: number, limit: number): RecordRow[] =>
-      inPlace.all({ report, position, limit }),
-    /** The key of the record that is the `count`th of a window, whatever its traits; undefined when there are fewer. */
-    keyAt(wanted: RecordScope, { before, end }: RecordWindow, count: number): RecordKey | undefined {
-      const { of, place } = statementsFor(wanted);
-      return of.skip.get({ place, ...startOf(before), ...endOf(end), skipped: count - 1 }) ?? undefined;
-    },
-  };
-};
+  constructor({ sqlite }: Pick<Db, "sqlite">) {
+    const prepare = (where: string) => ({
+      records: sqlite.prepare<RecordRow, Parameters>(select(where)),
+      skip: sqlite.prepare<RecordKey, Parameters>(skip(where)),
+    });
+    const { domain, source, sources, report } = SCOPES;
+    this.#scopes = {
+      domain: prepare(domain),
+      source: prepare(source),
+      sources: prepare(sources),
+      report: prepare(report),
+    };
+    this.#recordsOfReport = sqlite.prepare<RecordRow, Parameters>(RECORDS_OF_REPORT);
+    this.#reporterDays = sqlite.prepare<ReporterDay, [string, number, number]>(REPORTER_DAYS);
+  }
 
-export type RecordStore = ReturnType<typeof createRecordStore>;
+  /** The first records of a window that meet the conditions: the newest day first, within a day the worst first. */
+  records(
+    scope: RecordScope,
+    { before, end }: RecordWindow,
+    { aligned, ...values }: RecordConditions,
+    limit: number,
+  ): RecordRow[] {
+    const { statements, value } = this.#statementsFor(scope);
+    const window = { ...startOf(before), ...endOf(end) };
+    return statements.records.all({ scope: value, ...window, ...values, ...ranksOf(aligned), limit });
+  }
+
+  /** The key of the record that is the `count`th of a window, whatever its conditions; undefined when there are fewer. */
+  keyAt(scope: RecordScope, { before, end }: RecordWindow, count: number): RecordKey | undefined {
+    const { statements, value } = this.#statementsFor(scope);
+    return statements.skip.get({ scope: value, ...startOf(before), ...endOf(end), skipped: count - 1 }) ?? undefined;
+  }
+
+  /** The records of a report after a position, in the order of the report. */
+  recordsOfReport(report: number, position: number, limit: number): RecordRow[] {
+    return this.#recordsOfReport.all({ report, position, limit });
+  }
+
+  /** The messages of some sources by reporter and day; reporters without a name are one. */
+  reporterDays(sources: readonly number[], { fromDay, toDay }: DayRange): ReporterDay[] {
+    return this.#reporterDays.all(JSON.stringify(sources), fromDay, toDay);
+  }
+
+  #statementsFor(scope: RecordScope) {
+    if ("domain" in scope) return { statements: this.#scopes.domain, value: scope.domain };
+    if ("report" in scope) return { statements: this.#scopes.report, value: scope.report };
+    const [only] = scope.sources;
+    if (only !== undefined && scope.sources.length === 1) return { statements: this.#scopes.source, value: only };
+    return { statements: this.#scopes.sources, value: JSON.stringify(scope.sources) };
+  }
+}

@@ -1,6 +1,6 @@
 import { isoDay, type DayRange } from "../../base/days.ts";
 import { isoTime } from "../../base/clock.ts";
-import { organisationOf, reporterView } from "./reporter.ts";
+import { authenticatedOrganisation, reporterView } from "./reporter.ts";
 import type { Cell } from "../../http/csv.ts";
 import { RANK_STEP } from "../ingest/row-facts.ts";
 import type { RecordKey, RecordScope, RecordRow, RecordStore, RecordConditions } from "./record-store.ts";
@@ -9,18 +9,18 @@ import { walk } from "../../base/walk.ts";
 import { readRecordBody } from "../ingest/report-store.ts";
 import type { SourceName } from "../sources/domain-sources.ts";
 
-/** The filters that every record is held against; where to look is said by the place. `source` is the key it is shown under. */
+/** The filters that each record must pass, besides the scope. `source` is a source key. */
 export type RowFilters = Pick<
   RecordFilters,
   "source" | "source_ip" | "disposition" | "aligned" | "header_from" | "reporter"
 >;
 
-/** What is read: the range, the place, the filters. */
+/** Which records to read. */
 export interface RecordQuery {
-  readonly place: RecordScope;
+  readonly scope: RecordScope;
   readonly range: DayRange;
   readonly filters: RowFilters;
-  /** How sources are shown in the range, by their numbers: see `SourceReader.names`. */
+  /** The names of sources in the range, by their numbers: see `DomainSources.names`. */
   readonly names: ReadonlyMap<number, SourceName>;
 }
 
@@ -29,13 +29,13 @@ export interface RecordPage {
   readonly next: string | null;
 }
 
-/** Rows looked at in one go where filters apply: some ten milliseconds. */
+/** Rows read in one step where filters apply: some ten milliseconds. */
 const STEP = 5_000;
-/** The same where every go sorts all there is. */
+/** The same where each step sorts all rows. */
 const STEP_SORTED = 20_000;
-/** Records read at one go: each may have kilobytes of results and reasons. */
+/** Each record may have kilobytes of results and reasons. */
 const ROWS_AT_ONCE = 250;
-/** What a record takes of a page beside its results and reasons. */
+/** Size of a record in a page without its results and reasons. */
 const RECORD_BYTES = 600;
 const EXPORTED_AT_ONCE = 500;
 
@@ -50,18 +50,18 @@ const readCursor = (text: string): RecordKey => {
 
 const writeKey = ({ day, rank, report, position }: RecordKey): string => `${day}.${rank}.${report}.${position}`;
 
-/** Behind every record of a day. */
+/** Sorts after every record of a day. */
 const endOf = (day: number): RecordKey => ({ day, rank: -1, report: -1, position: -1 });
 
-/** One that came while the records were read has no name yet. */
+/** A source that was stored while the records were read has no name yet. */
 const shownNameOf = ({ source }: RecordRow, { names }: Pick<RecordQuery, "names">): SourceName =>
   names.get(source) ?? { key: "pending", name: "pending" };
 
-/** What is asked of a record beyond its traits: those that SQLite cannot judge, or that no index helps with. */
-const passes = (row: RecordRow, question: Pick<RecordQuery, "filters" | "names">): boolean => {
-  const { source, reporter } = question.filters;
+/** The filters that SQLite cannot evaluate, or that no index supports. */
+const passes = (row: RecordRow, query: Pick<RecordQuery, "filters" | "names">): boolean => {
+  const { source, reporter } = query.filters;
   return (
-    (source === undefined || shownNameOf(row, question).key === source) &&
+    (source === undefined || shownNameOf(row, query).key === source) &&
     (reporter === undefined || (row.org?.toLowerCase() ?? "") === reporter)
   );
 };
@@ -75,28 +75,28 @@ const traitsOf = ({ source_ip, disposition, aligned, header_from, reporter }: Ro
 });
 
 /**
- * A page of records: the newest day first, and of a day what fails before what was passed on before what is aligned, of each
- * the most messages first.
+ * A page of records: the newest day first; within a day failing before forwarded before aligned records, and of each the most
+ * messages first.
  */
 export const readRecords = async (
   store: RecordStore,
-  question: RecordQuery,
+  query: RecordQuery,
   page: { readonly after: string | null; readonly limit: number },
 ): Promise<RecordPage> => {
-  const { place, range, filters } = question;
+  const { scope, range, filters } = query;
   const start = endOf(range.toDay + 1);
-  const asked = page.after === null ? start : readCursor(page.after);
+  const first = page.after === null ? start : readCursor(page.after);
   const bottom = endOf(range.fromDay);
   const traits = traitsOf(filters);
-  const isSorted = "report" in place || ("sources" in place && place.sources.length > 1);
+  const isSorted = "report" in scope || ("sources" in scope && scope.sources.length > 1);
   const { rows, next } = await walk<RecordRow, RecordKey>(
     {
       read: (before, looks, wanted) => {
-        const window = { before, end: store.keyAt(place, { before, end: bottom }, looks) };
-        const found = store.records(place, { before, end: window.end ?? bottom }, traits, wanted);
+        const window = { before, end: store.keyAt(scope, { before, end: bottom }, looks) };
+        const found = store.records(scope, { before, end: window.end ?? bottom }, traits, wanted);
         const last = found.at(-1);
         const isCut = last !== undefined && found.length === wanted;
-        return { rows: found.filter((row) => passes(row, question)), end: isCut ? last : goOn(window.end, filters) };
+        return { rows: found.filter((row) => passes(row, query)), end: isCut ? last : nextWindow(window.end, filters) };
       },
       keyOf: (row) => row,
       step: isSorted ? STEP_SORTED : STEP,
@@ -104,27 +104,27 @@ export const readRecords = async (
       weigh: ({ body }) => body.length + RECORD_BYTES,
     },
     {
-      before: asked.day > range.toDay ? start : asked,
+      before: first.day > range.toDay ? start : first,
       limit: page.limit,
     },
   );
-  return { records: rows.map((row) => recordView(row, question)), next: next === null ? null : writeKey(next) };
+  return { records: rows.map((row) => recordView(row, query)), next: next === null ? null : writeKey(next) };
 };
 
-/** Where to go on behind a window. Behind the first aligned record of a day there is nothing that fails. */
-const goOn = (end: RecordKey | undefined, { aligned }: RowFilters): RecordKey | null => {
+/** Where the next window begins. After the first aligned record of a day no failing one follows. */
+const nextWindow = (end: RecordKey | undefined, { aligned }: RowFilters): RecordKey | null => {
   if (end === undefined) return null;
   return aligned === false && end.rank < RANK_STEP ? endOf(end.day) : end;
 };
 
-/** All records from a cursor on, in batches. */
+/** All records after a cursor, in batches. */
 export async function* recordBatches(
   store: RecordStore,
-  question: RecordQuery,
+  query: RecordQuery,
   from: string | null,
 ): AsyncGenerator<readonly ShownRecord[], void> {
   for (let after = from; ;) {
-    const { records, next } = await readRecords(store, question, { after, limit: EXPORTED_AT_ONCE });
+    const { records, next } = await readRecords(store, query, { after, limit: EXPORTED_AT_ONCE });
     yield records;
     if (next === null) return;
     after = next;
@@ -134,16 +134,16 @@ export async function* recordBatches(
 /** The same records as rows of CSV. */
 export async function* exportRecords(
   store: RecordStore,
-  question: RecordQuery,
+  query: RecordQuery,
   from: string | null,
 ): AsyncGenerator<ReadonlyArray<readonly Cell[]>, void> {
-  for await (const records of recordBatches(store, question, from)) yield records.map(recordCells);
+  for await (const records of recordBatches(store, query, from)) yield records.map(recordCells);
 }
 
-/** A record as the interface shows it. */
-export const recordView = (row: RecordRow, question: Pick<RecordQuery, "names">): ShownRecord => {
+/** A record as the API returns it. */
+export const recordView = (row: RecordRow, query: Pick<RecordQuery, "names">): ShownRecord => {
   const { envelopeFrom, envelopeTo, reasons, dkimResults, spfResults } = readRecordBody(row.body);
-  const { key: source, name: source_name } = shownNameOf(row, question);
+  const { key: source, name: source_name } = shownNameOf(row, query);
   return {
     date: isoDay(row.day),
     source_ip: row.sourceIp,
@@ -168,7 +168,7 @@ export const recordView = (row: RecordRow, question: Pick<RecordQuery, "names">)
     report: {
       id: row.reportRef,
       org_name: row.org,
-      reporter: reporterView({ ...row, authenticatedAs: organisationOf(row.authenticatedFrom) }),
+      reporter: reporterView({ ...row, authenticatedAs: authenticatedOrganisation(row.authenticatedFrom) }),
       report_id: row.reportId,
       begin: isoTime(row.beginMs),
       end: isoTime(row.endMs),
@@ -176,7 +176,7 @@ export const recordView = (row: RecordRow, question: Pick<RecordQuery, "names">)
   };
 };
 
-/** The columns of the export. Lists stand in one cell, their entries separated by `; `. */
+/** The columns of the CSV export. The entries of a list are in one cell, separated by `; `. */
 export const RECORD_COLUMNS = [
   "date",
   "source_ip",

@@ -63,9 +63,9 @@ test("summary, time series and sources say what a recount of the records says", 
         for (const { org, day, rows } of reports) await give({ org, begin: SAMPLE_DAY_S + day * DAY_S, rows });
         for (const [ip, name, isConfirmed] of reverse) nameAddress(ip, name, isConfirmed);
         const range = { fromDay: MADE_DAY + first, toDay: MADE_DAY + first + length };
-        const place = { domain: domain.number };
+        const scope = { domain: domain.number };
         const names = sourcesOf(domain).names(range);
-        const all = { place, range, filters: {}, names };
+        const all = { scope, range, filters: {}, names };
         const { records } = await readRecords(recordStore, all, { after: null, limit: 1000 });
         const told = reports.filter(({ day }) => day >= first && day <= first + length);
         expect(records).toHaveLength(told.reduce((sum, { rows }) => sum + rows.length, 0));
@@ -97,7 +97,7 @@ test("summary, time series and sources say what a recount of the records says", 
           const of = records.filter((record) => record.source === source.key);
           expect(source).toMatchObject(sumOf(of));
           const sourcePlace = { sources: sourcesOf(domain).numbersOf(source.key, range) };
-          const question = { place: sourcePlace, range, filters: {}, names };
+          const question = { scope: sourcePlace, range, filters: {}, names };
           const own = await readRecords(recordStore, question, { after: null, limit: 1000 });
           expect(own.records).toEqual(of);
         }
@@ -118,7 +118,7 @@ test("every record stands on exactly one page, whatever the page size and the fi
         const domain = enrol();
         for (const { org, day, rows } of reports) await give({ org, begin: SAMPLE_DAY_S + day * DAY_S, rows });
         const question = {
-          place: { domain: domain.number },
+          scope: { domain: domain.number },
           range: { fromDay: MADE_DAY, toDay: MADE_DAY + DAYS },
           filters,
           names: new Map(),
@@ -167,7 +167,7 @@ test("of a day what fails comes first, then what was passed on, then what is ali
       { count: 8 },
     ],
   });
-  const question = { place: { domain: number }, range: { fromDay: 0, toDay: 99_999 }, filters: {}, names: new Map() };
+  const question = { scope: { domain: number }, range: { fromDay: 0, toDay: 99_999 }, filters: {}, names: new Map() };
   const { records } = await readRecords(store, question, { after: null, limit: 9 });
   expect(records.map(({ count }) => count)).toEqual([3, 2, 9, 8, 7]);
 });

@@ -1,4 +1,6 @@
+import type { DayRange } from "../../base/days.ts";
 import type { Db } from "../../db/open.ts";
+import type { DomainOwner } from "../domains/domain-store.ts";
 import { AUTHOR } from "../ingest/report-store.ts";
 
 /** A complete report as it is stored. `policy`, `body` and `authenticityBody` are JSON. */
@@ -21,13 +23,13 @@ export interface ReportRowStored {
   readonly aligned: number;
   readonly authenticity: "pending" | "pass" | "fail" | "unknown" | null;
   readonly authenticityBody: string | null;
-  /** Who sent one that is not trusted: the domain that its mail is authenticated as, or `UNAUTHENTICATED`; empty for others. */
+  /** Of an untrusted report: the domain that authenticated its mail, or `UNAUTHENTICATED`; empty for trusted ones. */
   readonly author: string;
-  /** Whether the bytes that brought it are still kept. */
+  /** Whether the mail or file that brought it is still stored. */
   readonly hasRaw: 0 | 1;
 }
 
-/** The place of a report in the order of reading: the greatest comes first. */
+/** The position of a report in a list: the greatest key comes first. */
 export interface ReportKey {
   readonly day: number;
   readonly number: number;
@@ -47,51 +49,93 @@ export interface TlsReportRow {
   readonly receivedAtMs: number;
 }
 
-/** What brought a report, as it came. */
+/** The mail or file that brought a report. */
 export interface RawRow {
   readonly name: string | null;
   readonly via: "smtp" | "http" | "import" | "imap";
   readonly bytes: Uint8Array;
 }
 
+/** A complete report whose records are exported. */
+export interface ExportedReport {
+  readonly number: number;
+  readonly domainNumber: number;
+  readonly domainId: string;
+  /** JSON. */
+  readonly sourceRules: string;
+  readonly domain: string;
+}
+
 const REPORT = `SELECT r.number, r.id, r.ingestion, r.org, r.email, r.report_id reportId, r.begin_ms beginMs, r.end_ms endMs, r.day,
   r.received_at_ms receivedAtMs, r.policy_domain policyDomain, r.policy, r.body, r.rows, r.messages, r.aligned, r.authenticity,
   r.authenticity_body authenticityBody, ${AUTHOR} author, EXISTS (SELECT 1 FROM dmarc_raw w WHERE w.ingestion = r.ingestion) hasRaw
   FROM dmarc_reports r`;
-
-/** Reads reports as they came. What is still being written is not there. */
-export const createReportQueryStore = ({ sqlite }: Pick<Db, "sqlite">) => {
-  const behind = sqlite.prepare<ReportRowStored, [number, number, number, number, number]>(
-    `${REPORT} WHERE r.domain = ? AND r.is_complete = 1 AND r.day >= ? AND (r.day, r.number) < (?, ?)
-      ORDER BY r.day DESC, r.number DESC LIMIT ?`,
-  );
-  const byId = sqlite.prepare<ReportRowStored, [string, number]>(
-    `${REPORT} WHERE r.id = ? AND r.domain = ? AND r.is_complete = 1`,
-  );
-  const raw = sqlite.prepare<RawRow, [string]>(
-    `SELECT i.name, i.via, w.bytes FROM dmarc_raw w JOIN dmarc_ingestions i ON i.id = w.ingestion WHERE w.ingestion = ?`,
-  );
-  const tls = sqlite.prepare<TlsReportRow, [number, string, number]>(
-    `SELECT id, ingestion, org, report_id reportId, begin_ms beginMs, end_ms endMs, successful_sessions successfulSessions,
-      failed_sessions failedSessions, body, received_at_ms receivedAtMs
-      FROM dmarc_tls_reports WHERE domain = ? AND id < ? ORDER BY id DESC LIMIT ?`,
-  );
-
-  return {
-    /** The reports behind `before`, the newest day first, down to `fromDay`. */
-    reportsBehind: (domain: number, fromDay: number, before: ReportKey, limit: number): ReportRowStored[] =>
-      behind.all(domain, fromDay, before.day, before.number, limit),
-    /** A report of a domain by its id. */
-    find: (domain: number, id: string): ReportRowStored | undefined => byId.get(id, domain) ?? undefined,
-    /** What brought a report; undefined when it is no longer kept. */
-    findRaw: (ingestion: string): RawRow | undefined => raw.get(ingestion) ?? undefined,
-    /** Newest first, older than the id `before`. */
-    tlsReports: (domain: number, before: string | null, limit: number): TlsReportRow[] =>
-      tls.all(domain, before ?? LAST_ID, limit),
-  };
-};
-
-export type ReportQueryStore = ReturnType<typeof createReportQueryStore>;
-
-/** Behind every id. */
+const REPORTS = `${REPORT} WHERE r.domain = ? AND r.is_complete = 1 AND r.day >= ? AND (r.day, r.number) < (?, ?)
+  ORDER BY r.day DESC, r.number DESC LIMIT ?`;
+const RAW = `SELECT i.name, i.via, w.bytes FROM dmarc_raw w JOIN dmarc_ingestions i ON i.id = w.ingestion WHERE w.ingestion = ?`;
+const TLS_REPORTS = `SELECT id, ingestion, org, report_id reportId, begin_ms beginMs, end_ms endMs,
+  successful_sessions successfulSessions, failed_sessions failedSessions, body, received_at_ms receivedAtMs
+  FROM dmarc_tls_reports WHERE domain = ? AND id < ? ORDER BY id DESC LIMIT ?`;
+const EXPORTED_REPORTS = `SELECT r.number, d.number domainNumber, d.id domainId, d.domain, d.source_rules sourceRules FROM dmarc_reports r
+  CROSS JOIN dmarc_domains d ON d.number = r.domain AND d.account_id = ? AND d.mode = ? AND d.deleted_at_ms IS NULL
+  WHERE r.number >= ? AND r.number <= ? AND r.day BETWEEN ? AND ? AND r.is_complete = 1 ORDER BY r.number`;
+const LAST_EXPORTABLE = `SELECT min(coalesce((SELECT max(number) FROM dmarc_reports), 0),
+  coalesce((SELECT min(number) - 1 FROM dmarc_reports WHERE is_complete = 0 AND number > ?), ${Number.MAX_SAFE_INTEGER})) number`;
+/** Sorts after every id. */
 const LAST_ID = "~";
+
+/** Reads aggregate and TLS reports as they were received. Reports that are still being written are absent. */
+export class ReportQueryStore {
+  readonly #reports;
+  readonly #byId;
+  readonly #raw;
+  readonly #tlsReports;
+  readonly #exportedReports;
+  readonly #lastExportable;
+
+  constructor({ sqlite }: Pick<Db, "sqlite">) {
+    this.#reports = sqlite.prepare<ReportRowStored, [number, number, number, number, number]>(REPORTS);
+    this.#byId = sqlite.prepare<ReportRowStored, [string, number]>(
+      `${REPORT} WHERE r.id = ? AND r.domain = ? AND r.is_complete = 1`,
+    );
+    this.#raw = sqlite.prepare<RawRow, [string]>(RAW);
+    this.#tlsReports = sqlite.prepare<TlsReportRow, [number, string, number]>(TLS_REPORTS);
+    this.#exportedReports = sqlite.prepare<ExportedReport, [string, string, number, number, number, number]>(
+      EXPORTED_REPORTS,
+    );
+    this.#lastExportable = sqlite.prepare<{ number: number }, [number]>(LAST_EXPORTABLE);
+  }
+
+  /** The reports after the key `before`, the newest day first, down to `fromDay`. */
+  reports(domain: number, fromDay: number, before: ReportKey, limit: number): ReportRowStored[] {
+    return this.#reports.all(domain, fromDay, before.day, before.number, limit);
+  }
+
+  find(domain: number, id: string): ReportRowStored | undefined {
+    return this.#byId.get(id, domain) ?? undefined;
+  }
+
+  /** The mail or file that brought a report; undefined when it is no longer stored. */
+  findRaw(ingestion: string): RawRow | undefined {
+    return this.#raw.get(ingestion) ?? undefined;
+  }
+
+  /** Newest first, older than the id `before`. */
+  tlsReports(domain: number, before: string | null, limit: number): TlsReportRow[] {
+    return this.#tlsReports.all(domain, before ?? LAST_ID, limit);
+  }
+
+  /** The reports of all domains of an owner between two numbers (inclusive), in the order in which they were stored. */
+  exportedReports(
+    { accountId, mode }: DomainOwner,
+    numbers: { readonly from: number; readonly to: number },
+    { fromDay, toDay }: DayRange,
+  ): ExportedReport[] {
+    return this.#exportedReports.all(accountId, mode, numbers.from, numbers.to, fromDay, toDay);
+  }
+
+  /** The last number that can be exported now. A cursor must not pass a report that is still being written. */
+  lastExportable(after: number): number {
+    return this.#lastExportable.get(after)?.number ?? 0;
+  }
+}

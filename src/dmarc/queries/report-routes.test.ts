@@ -115,7 +115,7 @@ test("one report shows a thousand of its records, the worst first, and where the
   expect(recordsSchema.parse((await get(`records?report=${id}&source=org:example.com`)).body).records).toEqual([]);
 });
 
-test("the bytes that brought a report are given back as they came, until they are no longer kept", async () => {
+test("the bytes that brought a report are given back as they came, until they expire", async () => {
   const { take, list, get, db } = startEmpty();
   const bytes = Buffer.from(sampleReportXml());
   await take(bytes, 'a "b"\r\n/../ü.xml');
@@ -129,7 +129,7 @@ test("the bytes that brought a report are given back as they came, until they ar
   db.sqlite.run("DELETE FROM dmarc_raw");
   const gone = await get(`reports/${report?.id}/raw`);
   expect(gone.status).toBe(404);
-  expect(gone.body.message).toContain("no longer kept");
+  expect(gone.body.message).toContain("no longer stored");
   expect((await list()).reports[0]?.raw_available).toBe(false);
 });
 

@@ -1,104 +1,139 @@
-import { Elysia } from "elysia";
-import type { z } from "zod";
-import type { Clock } from "../../base/clock.ts";
+import { z } from "zod";
 import { AppError } from "../../base/errors.ts";
 import { isId } from "../../base/secrets.ts";
-import type { Guard } from "../../http/guard.ts";
 import { sendBytes, sendJson } from "../../http/response.ts";
 import { readPlainly, rowsById, sendPage } from "../../http/list-page.ts";
-import { pageParameters, readPage, writeCursor } from "../../http/query.ts";
-import type { RollupStore } from "../sources/rollup-store.ts";
-import { rangeOf } from "../sources/day-range.ts";
-import type { RecordStore } from "./record-store.ts";
-import { reportFiltersSchema } from "./report-schemas.ts";
-import type { ReportQueryStore, ReportRowStored } from "./report-query-store.ts";
-import { createDomainFinder, type SourceRouteDeps } from "./source-routes.ts";
-import { noReportFiltersSchema } from "./source-schemas.ts";
-import { readRecords } from "./records.ts";
+import { declareRoute, handle } from "../../http/route.ts";
+import { encodeCursor, idParameter, pageQuery } from "../../http/route-input.ts";
+import { rangeFields, rangeOf } from "../sources/day-range.ts";
 import { DomainSources } from "../sources/domain-sources.ts";
+import { DOMAIN_PATH, domainParams, type QueryContext, REPORTS_TAG } from "./domain-query.ts";
+import { REPORT_DETAIL_EXAMPLE, REPORT_EXAMPLE, TLS_REPORT_EXAMPLE } from "./query-examples.ts";
+import { booleanFilter, reporterFilter } from "./record-schemas.ts";
+import { readRecords } from "./records.ts";
+import type { ReportRowStored } from "./report-query-store.ts";
+import { AUTHENTICITIES, reportDetailSchema, reportsSchema, tlsReportsSchema } from "./report-schemas.ts";
 import { isReportCursor, rawFileName, readReports, reportDetailView, tlsReportView } from "./reports.ts";
 
-export interface ReportRouteDeps {
-  readonly guard: Guard;
-  readonly clock: Clock;
-  readonly records: RecordStore;
-  readonly reports: ReportQueryStore;
-  readonly store: RollupStore;
-  /** As for the other routes that read. */
-  readonly findDomain: SourceRouteDeps["findDomain"];
-}
-
-const PATH = "/v1/dmarc/domains/:id";
-/** Records that stand with a report. */
+const PATH = `${DOMAIN_PATH}/reports`;
+/** Records returned with a report. */
 const RECORDS_MAX = 1_000;
 
-/** The endpoints that show reports as they came. */
-export const createReportRoutes = ({ guard, clock, records, reports, store, findDomain }: ReportRouteDeps) => {
-  const find = createDomainFinder(findDomain);
-  const read = { demand: { scope: "dmarc:read" } } as const;
+const LIST_REPORTS = declareRoute({
+  ...{ method: "GET", path: PATH, operationId: "listDmarcReports", tag: REPORTS_TAG },
+  summary: "List the aggregate reports of a domain",
+  description: "The newest day first; within a day, the most recently received report first.",
+  ...{ scope: "dmarc:read", params: domainParams },
+  query: pageQuery(isReportCursor, {
+    ...rangeFields,
+    reporter: reporterFilter.optional().meta({
+      description:
+        "Only reports with this reporter name, ignoring case (empty: without a name), and untrusted reports whose mail is authenticated as this domain.",
+    }),
+    authenticity: z
+      .enum(AUTHENTICITIES)
+      .optional()
+      .meta({ description: "Only reports whose mail has this authentication result." }),
+    trusted: booleanFilter("`true`: only trusted reports. `false`: only untrusted ones."),
+  }),
+  responses: {
+    200: {
+      description: "A page of reports.",
+      schema: reportsSchema,
+      example: { reports: [REPORT_EXAMPLE], next_cursor: null },
+    },
+  },
+});
 
-  const listing = (filters: z.ZodObject) =>
-    ({ demand: { scope: "dmarc:read", query: pageParameters(filters) } }) as const;
+const reportParams = z.object({ id: idParameter("domain"), reportId: idParameter("report") });
 
-  const reportOf = (domain: number, id: string): ReportRowStored => {
-    const report = isId(id) ? reports.find(domain, id) : undefined;
+const GET_REPORT = declareRoute({
+  ...{ method: "GET", path: `${PATH}/:reportId`, operationId: "getDmarcReport", tag: REPORTS_TAG },
+  summary: "Get an aggregate report with its records",
+  description: `Holds at most ${RECORDS_MAX.toLocaleString("en")} records, failing ones first. For all of them: \`GET …/records?report=\`.`,
+  ...{ scope: "dmarc:read", params: reportParams },
+  responses: { 200: { description: "The report.", schema: reportDetailSchema, example: REPORT_DETAIL_EXAMPLE } },
+});
+
+const GET_RAW_REPORT = declareRoute({
+  ...{ method: "GET", path: `${PATH}/:reportId/raw`, operationId: "downloadDmarcReport", tag: REPORTS_TAG },
+  summary: "Download the mail or file that brought a report",
+  description: "Returns the original bytes. They are stored for `raw_retention_days` of the domain; after that: 404.",
+  ...{ scope: "dmarc:read", params: reportParams },
+  responses: {
+    200: {
+      description: "The original bytes, as an attachment.",
+      contentType: "application/octet-stream",
+      schema: z.string().meta({ format: "binary" }),
+      example: '<?xml version="1.0"?><feedback>…</feedback>',
+      headers: { "Content-Disposition": "The file name." },
+    },
+  },
+});
+
+const LIST_TLS_REPORTS = declareRoute({
+  ...{ method: "GET", path: `${DOMAIN_PATH}/tls-reports`, operationId: "listTlsReports", tag: REPORTS_TAG },
+  summary: "List the TLS reports of a domain (RFC 8460)",
+  description:
+    "The most recently received first: the sessions under each policy, and the failures by type and MX host.",
+  ...{ scope: "dmarc:read", params: domainParams, query: pageQuery(isId, {}) },
+  responses: {
+    200: {
+      description: "A page of TLS reports.",
+      schema: tlsReportsSchema,
+      example: { tls_reports: [TLS_REPORT_EXAMPLE], next_cursor: null },
+    },
+  },
+});
+
+export const REPORT_ROUTES = [LIST_REPORTS, GET_REPORT, GET_RAW_REPORT, LIST_TLS_REPORTS] as const;
+
+export const createReportRoutes = ({ clock, rollups, records, reports, findDomain }: QueryContext) => {
+  const findReport = (domain: number, id: string): ReportRowStored => {
+    const report = reports.find(domain, id);
     if (report !== undefined) return report;
     throw new AppError("not_found", { message: "There is no such report of this domain." });
   };
 
-  return new Elysia({ name: "dmarc-reports" })
-    .use(guard)
-    .get(
-      `${PATH}/reports`,
-      async ({ request, params, caller }) => {
-        const domain = find(caller, params.id).number;
-        const { limit, after, filters } = readPage(request, reportFiltersSchema, isReportCursor);
-        const range = rangeOf(filters, clock.nowMs());
-        const page = await readReports(reports, { domain, range, filters }, { after, limit });
-        const next_cursor = page.next === null ? null : writeCursor(page.next);
-        return sendJson(request, { reports: page.reports, next_cursor });
-      },
-      listing(reportFiltersSchema),
-    )
-    .get(
-      `${PATH}/reports/:reportId`,
-      async ({ request, params, caller }) => {
-        const domain = find(caller, params.id);
-        const report = reportOf(domain.number, params.reportId);
-        const place = { report: report.number };
-        const range = { fromDay: report.day, toDay: report.day };
-        const question = { place, range, filters: {}, names: new DomainSources(store, domain).names(range) };
-        const page = await readRecords(records, question, { after: null, limit: RECORDS_MAX });
-        const { next, ...view } = reportDetailView(report, page);
-        return sendJson(request, { ...view, records_next_cursor: next === null ? null : writeCursor(next) });
-      },
-      read,
-    )
-    .get(
-      `${PATH}/reports/:reportId/raw`,
-      async ({ request, params, caller }) => {
-        const report = reportOf(find(caller, params.id).number, params.reportId);
-        const raw = reports.findRaw(report.ingestion);
-        if (raw === undefined)
-          throw new AppError("not_found", {
-            message: "What brought the report is no longer kept (raw_retention_days).",
-          });
-        return sendBytes(request, raw.bytes, {
-          "content-type": "application/octet-stream",
-          "content-disposition": `attachment; filename="${rawFileName(raw, report.ingestion)}"`,
-          "x-content-type-options": "nosniff",
+  return [
+    handle(LIST_REPORTS, async ({ request, caller, params, query: { limit, cursor, ...filters } }) => {
+      const domain = findDomain(caller, params.id).number;
+      const range = rangeOf(filters, clock.nowMs());
+      const page = await readReports(reports, { domain, range, filters }, { after: cursor, limit });
+      const next_cursor = page.next === null ? null : encodeCursor(page.next);
+      return sendJson(request, { reports: page.reports, next_cursor });
+    }),
+
+    handle(GET_REPORT, async ({ request, caller, params }) => {
+      const domain = findDomain(caller, params.id);
+      const report = findReport(domain.number, params.reportId);
+      const range = { fromDay: report.day, toDay: report.day };
+      const names = new DomainSources(rollups, domain).names(range);
+      const query = { scope: { report: report.number }, range, filters: {}, names };
+      const page = await readRecords(records, query, { after: null, limit: RECORDS_MAX });
+      const records_next_cursor = page.next === null ? null : encodeCursor(page.next);
+      return sendJson(request, { ...reportDetailView(report, page.records), records_next_cursor });
+    }),
+
+    handle(GET_RAW_REPORT, ({ request, caller, params }) => {
+      const report = findReport(findDomain(caller, params.id).number, params.reportId);
+      const raw = reports.findRaw(report.ingestion);
+      if (raw === undefined) {
+        throw new AppError("not_found", {
+          message: "The mail or file that brought the report is no longer stored (raw_retention_days).",
         });
-      },
-      read,
-    )
-    .get(
-      `${PATH}/tls-reports`,
-      async ({ request, params, caller }) => {
-        const domain = find(caller, params.id).number;
-        const page = readPage(request, noReportFiltersSchema, isId);
-        const read = readPlainly(({ before, limit }) => reports.tlsReports(domain, before, limit));
-        return sendPage(request, { name: "tls_reports", page }, rowsById(read, tlsReportView));
-      },
-      listing(noReportFiltersSchema),
-    );
+      }
+      return sendBytes(request, raw.bytes, {
+        "content-type": "application/octet-stream",
+        "content-disposition": `attachment; filename="${rawFileName(raw, report.ingestion)}"`,
+        "x-content-type-options": "nosniff",
+      });
+    }),
+
+    handle(LIST_TLS_REPORTS, ({ request, caller, params, query }) => {
+      const domain = findDomain(caller, params.id).number;
+      const read = readPlainly(({ before, limit }) => reports.tlsReports(domain, before, limit));
+      return sendPage(request, { name: "tls_reports", page: query }, rowsById(read, tlsReportView));
+    }),
+  ];
 };

@@ -8,8 +8,8 @@ import { createDigestReader } from "../alerts/digest-facts.ts";
 import { digestMail } from "../alerts/digest-mail.ts";
 import { composeMail } from "../../notify/mail-content.ts";
 import { RollupStore } from "../sources/rollup-store.ts";
-import { createReportQueryStore } from "./report-query-store.ts";
-import { createRecordStore } from "./record-store.ts";
+import { ReportQueryStore } from "./report-query-store.ts";
+import { RecordStore } from "./record-store.ts";
 import { exportRecords, RECORD_COLUMNS } from "./records.ts";
 import { readReports } from "./reports.ts";
 import { summarizeDomain } from "./summary.ts";
@@ -43,7 +43,7 @@ const summaryOf = (world: IngestHarness, domain: DomainRow) => {
 };
 
 const reportsOf = async (world: IngestHarness, domain: DomainRow, filters: object = {}) => {
-  const store = createReportQueryStore(world.db);
+  const store = new ReportQueryStore(world.db);
   const page = await readReports(store, { domain: domain.number, range, filters }, { after: null, limit: 10 });
   return page.reports;
 };
@@ -88,7 +88,7 @@ describe("mail of attacker.example that says it is from google.com", () => {
     expect(summaryOf(world, domain)).toMatchObject({
       ...{ reports: 2, reporters: 2, messages: 910, unauthenticated_messages: 900, unauthenticated_reports: 1 },
       unauthenticated_note:
-        "1 of 2 reports, with 900 of 910 messages (98.9 %), came in mail that is not authenticated as the reporter's. They are counted here; advice leaves them out.",
+        "1 of 2 reports, with 900 of 910 messages (98.9 %), came in mail that is not authenticated as the reporter's. They are counted here; advice ignores them.",
       top_reporters: [
         { org_name: "google.com", reporter: LIAR, messages: 900 },
         { org_name: "google.com", reporter: GOOGLE, messages: 10 },
@@ -100,8 +100,8 @@ describe("mail of attacker.example that says it is from google.com", () => {
       "Its mail is authenticated as attacker.example, but its report says it is from google.com:",
     );
     const batches = exportRecords(
-      createRecordStore(world.db),
-      { place: { domain: domain.number }, range, filters: {}, names: new Map() },
+      new RecordStore(world.db),
+      { scope: { domain: domain.number }, range, filters: {}, names: new Map() },
       null,
     );
     const cells = (await Array.fromAsync(batches)).flat();

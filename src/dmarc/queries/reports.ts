@@ -1,22 +1,30 @@
 import { isoDay, type DayRange } from "../../base/days.ts";
 import { isoTime } from "../../base/clock.ts";
 import type { AuthenticationResults } from "../authentication/authentication-results.ts";
-import type { ReportFilters, ShownReport, ShownReportDetail, ShownTlsReport } from "./report-schemas.ts";
+import type { ShownReport, ShownReportDetail, ShownTlsReport } from "./report-schemas.ts";
 import type { ReportKey, ReportQueryStore, ReportRowStored, TlsReportRow } from "./report-query-store.ts";
 import { stretchOf, walk } from "../../base/walk.ts";
-import type { RecordPage } from "./records.ts";
-import { organisationOf, reporterView } from "./reporter.ts";
+import type { ShownRecord } from "./record-schemas.ts";
+import { authenticatedOrganisation, reporterView } from "./reporter.ts";
 import { suffixOf } from "../report/payload.ts";
 import type { PublishedPolicy } from "../report/report.ts";
 import type { ReportBody } from "../ingest/report-store.ts";
 import type { TlsReport } from "../report/tls-report.ts";
+
+/** The filters that each report must pass. */
+export interface ReportFilters {
+  /** The name of the reporter, or the domain that authenticated its mail; lower case. */
+  readonly reporter?: string | undefined;
+  readonly authenticity?: ReportRowStored["authenticity"] | undefined;
+  readonly trusted?: boolean | undefined;
+}
 
 export interface ReportPage {
   readonly reports: readonly ShownReport[];
   readonly next: string | null;
 }
 
-/** Rows read at one go where filters apply. */
+/** Rows read in one step where filters apply. */
 const STEP = 1_000;
 const CURSOR = /^(\d{1,6})\.(\d{1,15})$/;
 
@@ -27,7 +35,7 @@ const readCursor = (text: string): ReportKey => {
   return { day, number };
 };
 
-/** A page of reports: the newest day first, and of a day the one that came last first. */
+/** A page of reports: the newest day first; within a day the most recently received first. */
 export const readReports = async (
   store: ReportQueryStore,
   { domain, range, filters }: { readonly domain: number; readonly range: DayRange; readonly filters: ReportFilters },
@@ -35,7 +43,7 @@ export const readReports = async (
 ): Promise<ReportPage> => {
   const { reporter, authenticity, trusted } = filters;
   const start = { day: range.toDay + 1, number: -1 };
-  const asked = page.after === null ? start : readCursor(page.after);
+  const first = page.after === null ? start : readCursor(page.after);
   const keyOf = ({ day, number }: ReportRowStored): ReportKey => ({ day, number });
   const passes = (row: ReportRowStored): boolean =>
     (reporter === undefined || (row.org?.toLowerCase() ?? "") === reporter || row.author === reporter) &&
@@ -43,14 +51,13 @@ export const readReports = async (
     (authenticity === undefined || row.authenticity === authenticity);
   const { rows, next } = await walk<ReportRowStored, ReportKey>(
     {
-      read: (before, looks) =>
-        stretchOf(store.reportsBehind(domain, range.fromDay, before, looks), looks, { keyOf, passes }),
+      read: (before, looks) => stretchOf(store.reports(domain, range.fromDay, before, looks), looks, { keyOf, passes }),
       keyOf,
       step: STEP,
       weigh: (row) => JSON.stringify(row).length,
     },
     {
-      before: asked.day > range.toDay ? start : asked,
+      before: first.day > range.toDay ? start : first,
       limit: page.limit,
     },
   );
@@ -66,7 +73,7 @@ const policyView = (text: string): ShownReport["policy"] => {
 const authenticatedAs = ({ authenticity, authenticityBody }: ReportRowStored): string | null => {
   if (authenticity !== "pass" || authenticityBody === null) return null;
   const { from } = JSON.parse(authenticityBody) as Pick<AuthenticationResults, "from">;
-  return organisationOf(from);
+  return authenticatedOrganisation(from);
 };
 
 const NOT_JUDGED = { from: null, spf: null, dkim: [], dmarc: null, message: null } as const;
@@ -111,11 +118,11 @@ export const reportView = (row: ReportRowStored): ShownReport => {
   };
 };
 
-/** A report with the first page of its records. */
+/** A report with its records. */
 export const reportDetailView = (
   row: ReportRowStored,
-  { records, next }: RecordPage,
-): Omit<ShownReportDetail, "records_next_cursor"> & { readonly next: string | null } => {
+  records: readonly ShownRecord[],
+): Omit<ShownReportDetail, "records_next_cursor"> => {
   const { version, generator, extraContactInfo, errors } = JSON.parse(row.body) as ReportBody;
   return {
     ...reportView(row),
@@ -124,7 +131,6 @@ export const reportDetailView = (
     extra_contact_info: extraContactInfo,
     errors: [...errors],
     records: [...records],
-    next,
   };
 };
 
@@ -154,7 +160,7 @@ export const tlsReportView = (row: TlsReportRow): ShownTlsReport => {
   };
 };
 
-/** The name under which a download is kept: what it came as, in plain characters. */
+/** The file name of a download: the original name in plain characters. */
 export const rawFileName = (
   { name, bytes }: { readonly name: string | null; readonly bytes: Uint8Array },
   id: string,

@@ -1,177 +1,135 @@
-import { isoDay, type DayRange } from "../../base/days.ts";
-import { Elysia } from "elysia";
-import type { Clock } from "../../base/clock.ts";
-import { AppError } from "../../base/errors.ts";
-import { isId } from "../../base/secrets.ts";
-import type { Db } from "../../db/open.ts";
+import { z } from "zod";
 import { sendJson } from "../../http/response.ts";
-import { readJson } from "../../http/body.ts";
-import type { Caller, Guard } from "../../http/guard.ts";
-import { namesOf, pageParameters, parametersOf, readPage, readParameters, writeCursor } from "../../http/query.ts";
-import { csvResponse, rowFormatOf, wantsCsv } from "./csv.ts";
-import { ndjsonResponse } from "./ndjson.ts";
-import type { DomainRow } from "../domains/domain-store.ts";
-import { rangeOf } from "../sources/day-range.ts";
-import { recordFiltersSchema, type RecordFilters } from "./record-schemas.ts";
-import type { RecordScope, RecordStore } from "./record-store.ts";
-import type { ReportQueryStore } from "./report-query-store.ts";
-import { rangeSchema, sourceChangeSchema, sourceFiltersSchema, sourcesChangeSchema } from "./source-schemas.ts";
-import type { RollupStore } from "../sources/rollup-store.ts";
-import {
-  exportRecords,
-  isRecordCursor,
-  readRecords,
-  RECORD_COLUMNS,
-  recordBatches,
-  type RecordQuery,
-} from "./records.ts";
-import { exportSources, isSourceCursor, pageOfSources, SOURCE_COLUMNS } from "./sources-page.ts";
+import { declareRoute, handle } from "../../http/route.ts";
+import { encodeCursor, idParameter, pageQuery } from "../../http/route-input.ts";
 import { SourceClassifier } from "../sources/classify-sources.ts";
+import { rangeFields, rangeOf } from "../sources/day-range.ts";
 import { DomainSources } from "../sources/domain-sources.ts";
-import { summarizeDomain } from "./summary.ts";
-import { timeseriesOf } from "./timeseries.ts";
+import { CLASSIFICATIONS } from "../sources/rollup-store.ts";
+import { isSourceKey } from "../sources/source-identity.ts";
+import { sourceSchema } from "../sources/source-response.ts";
+import { CSV_DESCRIPTION, csvResponse, wantsCsv } from "./csv.ts";
+import { DOMAIN_PATH, domainParams, exportFileName, type QueryContext, REPORTS_TAG } from "./domain-query.ts";
+import { SOURCE_EXAMPLE } from "./query-examples.ts";
+import { exportSources, isSourceCursor, pageOfSources, SOURCE_COLUMNS } from "./sources-page.ts";
 
-export interface SourceRouteDeps {
-  readonly guard: Guard;
-  readonly db: Db;
-  readonly clock: Clock;
-  readonly store: RollupStore;
-  readonly records: RecordStore;
-  readonly reports: ReportQueryStore;
-  /** The caller's domain; throws `not_found` for one that is not there, or not the caller's. */
-  readonly findDomain: (caller: Caller, id: string) => DomainRow;
-  /** What to do next about a domain's policy, as the interface answers it. */
-  readonly advise: (domain: DomainRow) => unknown;
-}
+const PATH = `${DOMAIN_PATH}/sources`;
+const KEYS_MAX = 500;
+const CLASSIFIED = { ...SOURCE_EXAMPLE, classification: "authorized", classified_by: "user" };
 
-const PATH = "/v1/dmarc/domains/:id";
+const sources = z.array(sourceSchema).meta({ description: "The sources." });
 
-const cursorOf = (next: string | null): string | null => (next === null ? null : writeCursor(next));
+export const sourcesSchema = z
+  .object({
+    sources,
+    next_cursor: z.string().nullable().meta({ description: "The cursor of the next page; null on the last page." }),
+  })
+  .meta({ title: "DmarcSourceList" });
 
-/** `findDomain` for an id out of a path, whatever form it has. */
-export const createDomainFinder =
-  (findDomain: SourceRouteDeps["findDomain"]) =>
-  (caller: Caller, id: string): DomainRow => {
-    if (isId(id)) return findDomain(caller, id);
-    throw new AppError("not_found", { message: "There is no such domain." });
-  };
+const LIST_SOURCES = declareRoute({
+  ...{ method: "GET", path: PATH, operationId: "listDmarcSources", tag: REPORTS_TAG },
+  summary: "List who sends in a domain's name",
+  description: `Those with the most actionable failures come first. A source is the service or organization behind the sending addresses; \`dkim\` and \`spf\` show how its mail is authenticated. \`authorized\`: nearly all of its mail is aligned. \`misconfigured\`: it sends for you, but its mail is not aligned. \`forwarder\`: it forwards mail of others. \`threat\`: unauthenticated mail from addresses without a proper reverse name. \`unknown\`: classify it with PATCH. ${CSV_DESCRIPTION}`,
+  ...{ scope: "dmarc:read", params: domainParams },
+  query: pageQuery(isSourceCursor, {
+    ...rangeFields,
+    classification: z.enum(CLASSIFICATIONS).optional().meta({ description: "Only sources of this class." }),
+    unauthenticated: z.enum(["summary", "by_network"]).optional().meta({
+      description:
+        "`by_network` lists each network of unauthenticated mail as a source. Default: `summary`, all as one.",
+    }),
+  }),
+  responses: {
+    200: {
+      description: "A page of sources.",
+      schema: sourcesSchema,
+      example: { sources: [SOURCE_EXAMPLE], next_cursor: null },
+    },
+  },
+});
 
-const fileName = (
-  what: string,
-  { domain }: DomainRow,
-  { from, to }: { from: string; to: string },
-  suffix = "csv",
-): string => `${what}-${domain.replace(/[^a-z0-9.-]/g, "_")}-${from}-${to}.${suffix}`;
+const classification = z.enum(CLASSIFICATIONS).nullable().meta({
+  description: "What the source is. It overrides the automatic classification; null restores that.",
+});
 
-const dates = ({ fromDay, toDay }: DayRange) => ({ from: isoDay(fromDay), to: isoDay(toDay) });
+const CLASSIFY_SOURCES = declareRoute({
+  ...{ method: "PATCH", path: PATH, operationId: "classifyDmarcSources", tag: REPORTS_TAG },
+  summary: "Classify several sources",
+  description:
+    "Classifies all of them or none. Returns them in the order of `keys`, with their counts of the last 30 days. To classify by rule, set `source_rules` of the domain.",
+  ...{ scope: "dmarc:write", params: domainParams },
+  body: {
+    schema: z
+      .strictObject({
+        keys: z
+          .array(z.string().refine(isSourceKey, "Must be the key of a source, as /sources returns it"))
+          .min(1)
+          .max(KEYS_MAX)
+          .meta({
+            description: "Keys of sources, or networks of unauthenticated mail (`net:192.0.2.0/24`).",
+            examples: [["org:example.net"]],
+          }),
+        classification,
+      })
+      .meta({ title: "DmarcSourcesChange" }),
+    example: { keys: ["org:example.net", "net:192.0.2.0/24"], classification: "authorized" },
+  },
+  responses: {
+    200: {
+      description: "The sources.",
+      schema: z.object({ sources }).meta({ title: "DmarcClassifiedSources" }),
+      example: { sources: [CLASSIFIED] },
+    },
+  },
+});
 
-/** The endpoints that read what reports said: summary, time series, sources, records, advice. */
-export const createSourceRoutes = (deps: SourceRouteDeps) => {
-  const { guard, db, clock, store, records, reports, advise } = deps;
-  const find = createDomainFinder(deps.findDomain);
-  const classifier = new SourceClassifier({ db, clock }, store);
-  const read = { demand: { scope: "dmarc:read" } } as const;
-  const reading = (query: readonly string[]) => ({ demand: { scope: "dmarc:read", query } }) as const;
-  const write = { parse: "none", demand: { scope: "dmarc:write" } } as const;
+const CLASSIFY_SOURCE = declareRoute({
+  ...{ method: "PATCH", path: `${PATH}/:key`, operationId: "classifyDmarcSource", tag: REPORTS_TAG },
+  summary: "Classify a source",
+  description: "Returns the source with its counts of the last 30 days.",
+  scope: "dmarc:write",
+  params: z.object({
+    id: idParameter("domain"),
+    // A key with a broken escape (`%E0`) arrives as null.
+    key: z.coerce.string().meta({ description: "`key` of the source, URL-encoded: it can contain `/` and `:`." }),
+  }),
+  body: {
+    schema: z.strictObject({ classification }).meta({ title: "DmarcSourceChange" }),
+    example: { classification: "authorized" },
+  },
+  responses: { 200: { description: "The source.", schema: sourceSchema, example: CLASSIFIED } },
+});
 
-  const rangeIn = (request: Request): DayRange =>
-    rangeOf(readParameters(parametersOf(request), rangeSchema), clock.nowMs());
+export const SOURCE_ROUTES = [LIST_SOURCES, CLASSIFY_SOURCES, CLASSIFY_SOURCE] as const;
 
-  /** Where to look, and when: a report is looked at whole, whatever its day, unless a range is said. */
-  const questionOf = (domain: DomainRow, filters: RecordFilters): RecordQuery => {
-    const { from, to, source, report: reportId, ...rest } = filters;
-    const range = rangeOf({ from, to }, clock.nowMs());
-    if (reportId === undefined) {
-      return db.snapshot(() => {
-        const sources = new DomainSources(store, domain);
-        const place: RecordScope =
-          source === undefined ? { domain: domain.number } : { sources: sources.numbersOf(source, range) };
-        return { place, range, filters: rest, names: sources.names(range) };
-      });
-    }
-    const report = reports.find(domain.number, reportId);
-    if (report === undefined) return { place: { sources: [] }, range, filters: rest, names: new Map() };
-    const whole = from === undefined && to === undefined ? { fromDay: report.day, toDay: report.day } : range;
-    const names = new DomainSources(store, domain).names(whole, { byNetwork: source?.startsWith("net:") === true });
-    return { place: { report: report.number }, range: whole, filters: { ...rest, source }, names };
-  };
+export const createSourceRoutes = ({ db, clock, rollups, findDomain }: QueryContext) => {
+  const classifier = new SourceClassifier({ db, clock }, rollups);
+  return [
+    handle(LIST_SOURCES, ({ request, caller, params, query }) => {
+      const domain = findDomain(caller, params.id);
+      const { limit, cursor, classification, unauthenticated, ...days } = query;
+      const range = rangeOf(days, clock.nowMs());
+      const byNetwork = unauthenticated === "by_network";
+      const found = db
+        .snapshot(() => new DomainSources(rollups, domain).sources(range, { byNetwork }))
+        .filter((source) => classification === undefined || source.classification === classification);
+      if (wantsCsv(request)) {
+        const name = exportFileName("sources", domain, range, "csv");
+        return csvResponse(request, name, { columns: SOURCE_COLUMNS, batches: exportSources(found) });
+      }
+      const { page, next } = pageOfSources(found, { after: cursor, limit });
+      const next_cursor = next === null ? null : encodeCursor(next);
+      return sendJson(request, { sources: page, next_cursor }, { vary: "accept" });
+    }),
 
-  return new Elysia({ name: "dmarc-reading" })
-    .use(guard)
-    .get(
-      `${PATH}/summary`,
-      ({ request, params, caller }) =>
-        db.snapshot(() => summarizeDomain(store, find(caller, params.id), rangeIn(request))),
-      reading(namesOf(rangeSchema)),
-    )
-    .get(
-      `${PATH}/timeseries`,
-      ({ request, params, caller }) =>
-        db.snapshot(() => timeseriesOf(store, find(caller, params.id), rangeIn(request))),
-      reading(namesOf(rangeSchema)),
-    )
-    .get(`${PATH}/advice`, ({ params, caller }) => db.snapshot(() => advise(find(caller, params.id))), read)
-    .get(
-      `${PATH}/sources`,
-      ({ request, params, caller }) => {
-        const domain = find(caller, params.id);
-        const { limit, after, filters } = readPage(request, sourceFiltersSchema, isSourceCursor);
-        const range = rangeOf(filters, clock.nowMs());
-        const { classification } = filters;
-        const sources = db
-          .snapshot(() =>
-            new DomainSources(store, domain).sources(range, { byNetwork: filters.unauthenticated === "by_network" }),
-          )
-          .filter((source) => classification === undefined || source.classification === classification);
-        if (wantsCsv(request))
-          return csvResponse(request, fileName("sources", domain, dates(range)), {
-            columns: SOURCE_COLUMNS,
-            batches: exportSources(sources),
-          });
-        const { page, next } = pageOfSources(sources, { after, limit });
-        return sendJson(request, { sources: page, next_cursor: cursorOf(next) }, { vary: "accept" });
-      },
-      reading(pageParameters(sourceFiltersSchema)),
-    )
-    .patch(
-      `${PATH}/sources`,
-      async ({ request, params, caller }) => {
-        find(caller, params.id);
-        const change = await readJson(request, sourcesChangeSchema);
-        return { sources: await classifier.classify(() => find(caller, params.id), change) };
-      },
-      write,
-    )
-    .patch(
-      `${PATH}/sources/:key`,
-      async ({ request, params, caller }) => {
-        find(caller, params.id);
-        const { classification } = await readJson(request, sourceChangeSchema);
-        // A key with a broken escape (`%E0`) comes as null.
-        const change = { keys: [`${params.key}`], classification };
-        const [source] = await classifier.classify(() => find(caller, params.id), change);
-        return source;
-      },
-      write,
-    )
-    .get(
-      `${PATH}/records`,
-      async ({ request, params, caller }) => {
-        const domain = find(caller, params.id);
-        const { limit, after, filters } = readPage(request, recordFiltersSchema, isRecordCursor);
-        const question = questionOf(domain, filters);
-        const format = rowFormatOf(request);
-        const name = fileName("records", domain, dates(question.range), format);
-        if (format === "ndjson") return ndjsonResponse(request, name, recordBatches(records, question, after));
-        if (format === "csv") {
-          return csvResponse(request, name, {
-            columns: RECORD_COLUMNS,
-            batches: exportRecords(records, question, after),
-          });
-        }
-        const page = await readRecords(records, question, { after, limit });
-        return sendJson(request, { records: page.records, next_cursor: cursorOf(page.next) }, { vary: "accept" });
-      },
-      reading(pageParameters(recordFiltersSchema)),
-    );
+    handle(CLASSIFY_SOURCES, async ({ caller, params, body }) => ({
+      sources: await classifier.classify(() => findDomain(caller, params.id), body),
+    })),
+
+    handle(CLASSIFY_SOURCE, async ({ caller, params, body: { classification } }) => {
+      const change = { keys: [params.key], classification };
+      const [source] = await classifier.classify(() => findDomain(caller, params.id), change);
+      return source;
+    }),
+  ];
 };

@@ -1,94 +1,167 @@
+import { z } from "zod";
 import { isoDay, type DayRange } from "../../base/days.ts";
 import { percentOf } from "../sources/day-range.ts";
-import type { ShownSummary } from "./source-schemas.ts";
-import { reporterView, trustSentence } from "./reporter.ts";
-import { addTotals, CLASSIFICATIONS, NO_TOTALS, type RollupStore, type Totals } from "../sources/rollup-store.ts";
-import type { SourceDomain } from "../sources/domain-sources.ts";
-import { actionableFailures, DomainSources } from "../sources/domain-sources.ts";
-import type { Source } from "../sources/source-response.ts";
+import { actionableFailures, DomainSources, type SourceDomain } from "../sources/domain-sources.ts";
+import { CLASSIFICATIONS, type RollupStore } from "../sources/rollup-store.ts";
+import { type Source, sourceSchema } from "../sources/source-response.ts";
+import { reporterSchema, reporterView, trustSentence } from "./reporter.ts";
+
+const count = (description: string) => z.int().nonnegative().meta({ description });
+const percent = (of: string) =>
+  z
+    .number()
+    .nullable()
+    .meta({ description: `${of} in percent, with one decimal; null when there are no messages.` });
+const firstDay = (which: string) =>
+  z.iso
+    .date()
+    .nullable()
+    .meta({ description: `The ${which} day in any report, whatever the range; null before the first report.` });
+
+const messages = count("Messages in reports.");
+const aligned = count("Messages that passed DMARC, by aligned DKIM or aligned SPF.");
+const reports = count("Number of reports.");
+
+export const summarySchema = z
+  .object({
+    domain_id: z.uuid().meta({ description: "The id of the domain." }),
+    domain: z.string().meta({ description: "The domain, in lower-case A-labels." }),
+    from: z.iso.date().meta({ description: "The first UTC day of the range." }),
+    to: z.iso.date().meta({ description: "The last UTC day of the range, inclusive." }),
+    reports,
+    reporters: count("Number of reporters."),
+    messages,
+    aligned,
+    failing: count("Messages that failed DMARC."),
+    aligned_percent: percent("Share of aligned messages"),
+    unauthenticated_messages: count(
+      "Messages in untrusted reports, whose mail is not authenticated as the reporter's. They are counted here; advice ignores them.",
+    ),
+    unauthenticated_percent: percent("Share of messages in untrusted reports"),
+    unauthenticated_reports: count("Number of untrusted reports."),
+    unauthenticated_note: z
+      .string()
+      .nullable()
+      .meta({ description: "How much of the figures comes from untrusted reports, in a sentence; null for nothing." }),
+    dkim_aligned: count("Messages with an aligned DKIM signature that passed."),
+    spf_aligned: count("Messages that passed SPF for an aligned envelope domain."),
+    forwarded: count("Failing messages that the receiver recognized as forwarded."),
+    authenticated_unaligned: count("Failing messages for which DKIM or SPF passed for another domain."),
+    dispositions: z
+      .object({
+        none: count("Messages delivered, as far as DMARC decides."),
+        quarantine: count("Messages quarantined."),
+        reject: count("Messages rejected."),
+      })
+      .meta({ description: "What receivers did with the messages." }),
+    classes: z
+      .array(
+        z.object({
+          classification: z.enum(CLASSIFICATIONS).meta({ description: "The class." }),
+          sources: count("Number of sources of this class."),
+          ...{ messages, aligned },
+        }),
+      )
+      .meta({ description: "The messages by class of their source; always all five classes." }),
+    top_sources: z.array(sourceSchema).meta({ description: "The five sources with the most actionable failures." }),
+    top_reporters: z
+      .array(
+        z.object({
+          org_name: z.string().nullable().meta({ description: "The name in the reports; null when there is none." }),
+          reporter: reporterSchema,
+          ...{ reports, messages, aligned },
+        }),
+      )
+      .meta({
+        description:
+          "The ten reporters with the most messages, by the latest spelling of their name, ignoring case. A reporter that uses the name of another one is listed separately.",
+      }),
+    names: z
+      .array(
+        z.object({
+          header_from: z
+            .string()
+            .nullable()
+            .meta({ description: "The domain in From; null for all that are not at or below the domain." }),
+          ...{ messages, aligned },
+        }),
+      )
+      .meta({ description: "The header_from domains, at most twenty." }),
+    first_day: firstDay("first"),
+    last_day: firstDay("last"),
+  })
+  .meta({ title: "DmarcSummary" });
+
+export type Summary = Readonly<z.infer<typeof summarySchema>>;
 
 const TOP_SOURCES = 5;
 const TOP_REPORTERS = 10;
 const TOP_NAMES = 20;
 
-const classesOf = (sources: readonly Source[]): ShownSummary["classes"] =>
-  CLASSIFICATIONS.map((classification) => {
-    const of = sources.filter((source) => source.classification === classification);
-    return {
-      classification,
-      sources: of.length,
-      messages: of.reduce((sum, { messages }) => sum + messages, 0),
-      aligned: of.reduce((sum, { aligned }) => sum + aligned, 0),
-    };
-  });
-
-/** The sums of all sources: every message is of exactly one. */
-const totalsOf = (sources: readonly Source[]): Totals =>
-  sources.reduce<Totals>(
-    (sum, source) =>
-      addTotals(sum, {
-        messages: source.messages,
-        aligned: source.aligned,
-        alignedDkim: source.dkim_aligned,
-        alignedSpf: source.spf_aligned,
-        forwarded: source.forwarded,
-        authenticated: source.authenticated_unaligned,
-        quarantined: source.quarantined,
-        rejected: source.rejected,
-      }),
-    NO_TOTALS,
-  );
-
-/** How a domain fared in a range, at a glance. */
-export const summarizeDomain = (store: RollupStore, domain: SourceDomain, range: DayRange): ShownSummary => {
+/** The summary of a domain. Its counts are the sums of all sources: every message belongs to exactly one. */
+export const summarizeDomain = (rollups: RollupStore, domain: SourceDomain, range: DayRange): Summary => {
   const { number } = domain;
-  const sources = new DomainSources(store, domain).sources(range);
-  const totals = totalsOf(sources);
-  const reporters = store.reporters(number, range);
-  const topReporters = reporters.slice(0, TOP_REPORTERS);
-  const written = store.writtenNames(number, topReporters);
-  const span = store.span(number);
-  const untrusted = store.untrustedMessages(number, range);
-  const untrustedReports = store.untrustedReports(number, range);
-  const reports = reporters.reduce((sum, each) => sum + each.reports, 0);
+  const sources = new DomainSources(rollups, domain).sources(range);
+  const sum = (part: SummedField) => sumOf(sources, part);
+  const [all, passed, quarantine, reject] = [sum("messages"), sum("aligned"), sum("quarantined"), sum("rejected")];
+  const reporters = rollups.reporters(number, range);
+  const reportCount = reporters.reduce((total, each) => total + each.reports, 0);
+  const untrustedMessages = rollups.untrustedMessages(number, range);
+  const untrustedReports = rollups.untrustedReports(number, range);
+  const span = rollups.span(number);
   return {
     domain_id: domain.id,
     domain: domain.domain,
     from: isoDay(range.fromDay),
     to: isoDay(range.toDay),
-    reports,
+    reports: reportCount,
     reporters: reporters.length,
-    messages: totals.messages,
-    aligned: totals.aligned,
-    failing: totals.messages - totals.aligned,
-    aligned_percent: percentOf(totals.aligned, totals.messages),
-    unauthenticated_messages: untrusted,
-    unauthenticated_percent: percentOf(untrusted, totals.messages),
+    messages: all,
+    aligned: passed,
+    failing: all - passed,
+    aligned_percent: percentOf(passed, all),
+    unauthenticated_messages: untrustedMessages,
+    unauthenticated_percent: percentOf(untrustedMessages, all),
     unauthenticated_reports: untrustedReports,
-    unauthenticated_note: trustSentence({
-      ...{ reports, messages: totals.messages },
-      ...{ untrustedReports, untrustedMessages: untrusted },
-    }),
-    dkim_aligned: totals.alignedDkim,
-    spf_aligned: totals.alignedSpf,
-    forwarded: totals.forwarded,
-    authenticated_unaligned: totals.authenticated,
-    dispositions: {
-      none: totals.messages - totals.quarantined - totals.rejected,
-      quarantine: totals.quarantined,
-      reject: totals.rejected,
-    },
+    unauthenticated_note: trustSentence({ reports: reportCount, messages: all, untrustedReports, untrustedMessages }),
+    dkim_aligned: sum("dkim_aligned"),
+    spf_aligned: sum("spf_aligned"),
+    forwarded: sum("forwarded"),
+    authenticated_unaligned: sum("authenticated_unaligned"),
+    dispositions: { none: all - quarantine - reject, quarantine, reject },
     classes: classesOf(sources),
     top_sources: sources.filter((source) => actionableFailures(source) > 0).slice(0, TOP_SOURCES),
-    top_reporters: topReporters.map(({ reporter, author, authenticatedAs, reports, messages, aligned }) => {
-      const org = reporter === "" ? null : (written.get(reporter) ?? reporter);
-      return { org_name: org, reporter: reporterView({ org, author, authenticatedAs }), reports, messages, aligned };
-    }),
-    names: store
+    top_reporters: topReportersOf(rollups, number, reporters.slice(0, TOP_REPORTERS)),
+    names: rollups
       .names(number, range)
       .slice(0, TOP_NAMES)
       .map(({ name, ...counts }) => ({ header_from: name === "" ? null : name, ...counts })),
     first_day: span === null ? null : isoDay(span.firstDay),
     last_day: span === null ? null : isoDay(span.lastDay),
   };
+};
+
+type SummedField = {
+  [K in keyof Source]: Source[K] extends number ? K : never;
+}[keyof Source];
+
+const sumOf = (sources: readonly Source[], part: SummedField): number =>
+  sources.reduce((sum, source) => sum + source[part], 0);
+
+const classesOf = (sources: readonly Source[]): Summary["classes"] =>
+  CLASSIFICATIONS.map((classification) => {
+    const of = sources.filter((source) => source.classification === classification);
+    return { classification, sources: of.length, messages: sumOf(of, "messages"), aligned: sumOf(of, "aligned") };
+  });
+
+const topReportersOf = (
+  rollups: RollupStore,
+  number: number,
+  reporters: ReturnType<RollupStore["reporters"]>,
+): Summary["top_reporters"] => {
+  const written = rollups.writtenNames(number, reporters);
+  return reporters.map(({ reporter, author, authenticatedAs, reports, messages, aligned }) => {
+    const org = reporter === "" ? null : (written.get(reporter) ?? reporter);
+    return { org_name: org, reporter: reporterView({ org, author, authenticatedAs }), reports, messages, aligned };
+  });
 };

@@ -1,14 +1,44 @@
+import { z } from "zod";
 import { isoDay, type DayRange } from "../../base/days.ts";
 import { percentOf } from "../sources/day-range.ts";
-import type { ShownTimeseries } from "./source-schemas.ts";
-import { NO_TOTALS, type RollupStore } from "../sources/rollup-store.ts";
 import type { SourceDomain } from "../sources/domain-sources.ts";
+import { NO_TOTALS, type RollupStore } from "../sources/rollup-store.ts";
 
-/** How a domain fared on each day of a range; a day without mail is there with zeros. */
-export const timeseriesOf = (store: RollupStore, domain: SourceDomain, range: DayRange): ShownTimeseries => {
+const count = (description: string) => z.int().nonnegative().meta({ description });
+
+const pointSchema = z.object({
+  date: z.iso.date().meta({ description: "The UTC day." }),
+  reports: count("Number of reports."),
+  messages: count("Messages in reports."),
+  aligned: count("Messages that passed DMARC, by aligned DKIM or aligned SPF."),
+  failing: count("Messages that failed DMARC."),
+  dkim_aligned: count("Messages with an aligned DKIM signature that passed."),
+  spf_aligned: count("Messages that passed SPF for an aligned envelope domain."),
+  forwarded: count("Failing messages that the receiver recognized as forwarded."),
+  quarantined: count("Messages that receivers quarantined."),
+  rejected: count("Messages that receivers rejected."),
+  aligned_percent: z.number().nullable().meta({
+    description: "Share of aligned messages in percent, with one decimal; null when there are no messages.",
+  }),
+});
+
+export const timeseriesSchema = z
+  .object({
+    domain_id: z.uuid().meta({ description: "The id of the domain." }),
+    from: z.iso.date().meta({ description: "The first UTC day of the range." }),
+    to: z.iso.date().meta({ description: "The last UTC day of the range, inclusive." }),
+    interval: z.literal("day").meta({ description: "The length of each point." }),
+    points: z.array(pointSchema).meta({ description: "Every day of the range, the oldest first." }),
+  })
+  .meta({ title: "DmarcTimeseries" });
+
+export type Timeseries = Readonly<z.infer<typeof timeseriesSchema>>;
+
+/** The messages of each day of a range; zeros on days that no report covers. */
+export const timeseriesOf = (rollups: RollupStore, domain: SourceDomain, range: DayRange): Timeseries => {
   const { fromDay, toDay } = range;
-  const totals = new Map(store.perDay(domain.number, range).map((row) => [row.day, row]));
-  const reports = new Map(store.reportsPerDay(domain.number, range).map((row) => [row.day, row.reports]));
+  const totals = new Map(rollups.perDay(domain.number, range).map((row) => [row.day, row]));
+  const reports = new Map(rollups.reportsPerDay(domain.number, range).map((row) => [row.day, row.reports]));
   const points = Array.from({ length: toDay - fromDay + 1 }, (_, index) => {
     const day = fromDay + index;
     const { messages, aligned, ...rest } = totals.get(day) ?? NO_TOTALS;

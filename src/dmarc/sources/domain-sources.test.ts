@@ -311,9 +311,9 @@ test("a cursor from a later range goes on at the end of this one", async () => {
   await give({ begin: SAMPLE_DAY_S + 5 * DAY_S });
   const range = { fromDay: MADE_DAY, toDay: MADE_DAY };
   const page = { after: `${MADE_DAY + 9}.1.1.1`, limit: 5 };
-  const place = { domain: domain.number };
+  const scope = { domain: domain.number };
   expect(
-    (await readRecords(records, { place, range, filters: {}, names: new Map() }, page)).records.map(({ date }) => date),
+    (await readRecords(records, { scope, range, filters: {}, names: new Map() }, page)).records.map(({ date }) => date),
   ).toEqual(["2026-01-01"]);
   const asked = { domain: domain.number, range, filters: {} };
   const found = await readReports(reports, asked, { after: `${MADE_DAY + 9}.1`, limit: 5 });

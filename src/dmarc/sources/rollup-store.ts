@@ -75,6 +75,14 @@ export interface ReportedDay {
   readonly policies: string | null;
 }
 
+/** The messages of a domain on a day. */
+export interface DomainDay {
+  readonly domain: number;
+  readonly day: number;
+  readonly messages: number;
+  readonly aligned: number;
+}
+
 /** The user's classification of a source. */
 export interface UserClassification {
   readonly key: string;
@@ -113,6 +121,9 @@ const REPORTED_POLICIES = `SELECT day, group_concat(DISTINCT json_extract(policy
   WHERE domain = ? AND day BETWEEN ? AND ? AND policy_domain = ? AND is_complete = 1 AND instr(sameness, ' ') = 0 GROUP BY day`;
 const SPAN = `SELECT (SELECT min(day) FROM dmarc_daily_reporters WHERE domain = ?) firstDay,
   (SELECT max(day) FROM dmarc_daily_reporters WHERE domain = ?) lastDay`;
+/** From the rows of reporters, which are far fewer than those of sources. */
+const DOMAIN_DAYS = `SELECT domain, day, sum(messages) messages, sum(aligned) aligned FROM dmarc_daily_reporters
+  WHERE domain IN (SELECT value FROM json_each(?)) AND day BETWEEN ? AND ? GROUP BY domain, day`;
 const SET_CLASSIFICATION = `INSERT INTO dmarc_source_words (domain, key, classification, at_ms) VALUES (?, ?, ?, ?)
   ON CONFLICT (domain, key) DO UPDATE SET classification = excluded.classification, at_ms = excluded.at_ms`;
 
@@ -135,6 +146,7 @@ export class RollupStore {
   readonly #names;
   readonly #reportedPolicies;
   readonly #span;
+  readonly #domainDays;
   readonly #userClassifications;
   readonly #setUserClassification;
   readonly #removeUserClassification;
@@ -166,6 +178,7 @@ export class RollupStore {
     );
     this.#reportedPolicies = sqlite.prepare<ReportedDay, [number, number, number, string]>(REPORTED_POLICIES);
     this.#span = sqlite.prepare<{ firstDay: number | null; lastDay: number | null }, [number, number]>(SPAN);
+    this.#domainDays = sqlite.prepare<DomainDay, [string, number, number]>(DOMAIN_DAYS);
     this.#userClassifications = sqlite.prepare<UserClassification, [number]>(
       "SELECT key, classification, at_ms atMs FROM dmarc_source_words WHERE domain = ?",
     );
@@ -253,6 +266,11 @@ export class RollupStore {
   span(domain: number): { readonly firstDay: number; readonly lastDay: number } | null {
     const { firstDay = null, lastDay = null } = this.#span.get(domain, domain) ?? {};
     return firstDay === null || lastDay === null ? null : { firstDay, lastDay };
+  }
+
+  /** The messages of several domains by day. Days without mail are absent. */
+  domainDays(domains: readonly number[], { fromDay, toDay }: DayRange): DomainDay[] {
+    return this.#domainDays.all(JSON.stringify(domains), fromDay, toDay);
   }
 
   userClassifications(domain: number): ReadonlyMap<string, UserClassification> {
