@@ -188,7 +188,7 @@ export const composeDmarc = (parts: DmarcParts) => {
       createIngestionRoutes({ guard, ingestions, domains: store, reserve, clock }),
       serveRoutes(guard, [
         ...createQueryRoutes({ db, clock, rollups: reading, records, reports, findDomain }, stores.reports.failures),
-        ...createAdviceRoutes({ db, findDomain, advise }),
+        ...createAdviceRoutes({ findDomain, advise: (domain) => db.snapshot(() => advise(domain)) }),
       ]),
       createAlertRoutes({ guard, store: alertStore, findDomain }),
       health.routes,

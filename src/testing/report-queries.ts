@@ -80,7 +80,7 @@ export const createReportQueries = () => {
       routes: [
         serveRoutes(guard, [
           ...createQueryRoutes({ db, clock, rollups: store, records, reports, findDomain }, stores.reports.failures),
-          ...createAdviceRoutes({ db, findDomain, advise: ({ domain }) => ({ domain }) }),
+          ...createAdviceRoutes({ findDomain, advise: ({ domain }) => ({ domain }) }),
         ]),
       ],
     });

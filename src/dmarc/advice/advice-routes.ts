@@ -1,5 +1,4 @@
 import { z } from "zod";
-import type { Db } from "../../db/open.ts";
 import type { Caller } from "../../http/guard.ts";
 import { declareRoute, handle } from "../../http/route.ts";
 import { idParameter } from "../../http/route-input.ts";
@@ -17,12 +16,11 @@ export const GET_ADVICE = declareRoute({
 });
 
 export interface AdviceRouteDeps {
-  readonly db: Db;
   readonly findDomain: (caller: Caller, id: string) => DomainRow;
   /** What to do next about a domain's policy. */
   readonly advise: (domain: DomainRow) => unknown;
 }
 
-export const createAdviceRoutes = ({ db, findDomain, advise }: AdviceRouteDeps) => [
-  handle(GET_ADVICE, ({ caller, params }) => db.snapshot(() => advise(findDomain(caller, params.id)))),
+export const createAdviceRoutes = ({ findDomain, advise }: AdviceRouteDeps) => [
+  handle(GET_ADVICE, ({ caller, params }) => advise(findDomain(caller, params.id))),
 ];

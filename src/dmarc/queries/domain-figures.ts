@@ -1,7 +1,8 @@
 import type { Clock } from "../../base/clock.ts";
 import { type DayRange, dayOfTime, isoDay } from "../../base/days.ts";
 import type { DomainFigures, ReadFigures } from "../domains/domain-figures.ts";
-import type { DomainDay, RollupStore } from "../sources/rollup-store.ts";
+import type { DomainDay } from "../sources/rollup-rows.ts";
+import type { RollupStore } from "../sources/rollup-store.ts";
 import { percentOf, RANGE_DAYS } from "../sources/day-range.ts";
 
 const WEEK_DAYS = 7;

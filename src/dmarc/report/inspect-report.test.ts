@@ -104,7 +104,7 @@ describe("inspect report", () => {
     const { status, out, err } = await run(["inspect", "report", missing, GOOGLE]);
     expect(status).toBe(1);
     expect(objectsOf(out)).toMatchObject([{ input: GOOGLE, outcome: "stored" }]);
-    expect(err).toContain(`${missing} is not there.`);
+    expect(err).toContain(`${missing}: no such file`);
     expect(err).not.toContain("ENOENT");
   });
 

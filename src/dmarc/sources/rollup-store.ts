@@ -1,5 +1,6 @@
 import type { DayRange } from "../../base/days.ts";
 import type { Db, Tx } from "../../db/open.ts";
+import type { DayTotals, DomainDay, NameTotals, ReportedDay, ReporterTotals, SourceTotals } from "./rollup-rows.ts";
 import { SOURCE_CLASSES } from "../domains/source-rules.ts";
 import { type Counts, noCounts } from "../ingest/rollup.ts";
 
@@ -8,10 +9,6 @@ export type Classification = (typeof CLASSIFICATIONS)[number];
 
 /** Message counts of a range of days. */
 export type Totals = Readonly<Counts>;
-
-export interface DayTotals extends Totals {
-  readonly day: number;
-}
 
 /** A source as it is stored: see `ingest/source-key.ts`. */
 export interface StoredSource {
@@ -24,13 +21,6 @@ export interface StoredSource {
   readonly firstSeenAtMs: number;
   /** Whether a trusted report names it. */
   readonly isVouched: boolean;
-}
-
-/** The messages of a stored source in a range, in trusted reports or in the others. */
-export interface SourceTotals extends Totals {
-  /** The `number` of the source. */
-  readonly number: number;
-  readonly isTrusted: boolean;
 }
 
 /** What the DNS or the operator's GeoIP database says about an address. */
@@ -46,41 +36,6 @@ export interface SourceAddress {
   readonly asName: string | null;
   /** ISO 3166-1 alpha-2. */
   readonly country: string | null;
-}
-
-export interface ReporterTotals {
-  /** Lower case; empty for reporters without a name. */
-  readonly reporter: string;
-  /** For untrusted reporters: the domain that authenticated their mail, or `UNAUTHENTICATED`; empty for trusted ones. */
-  readonly author: string;
-  /** For trusted reporters: the domain that authenticated their mail; null when not all of their reports came in such mail. */
-  readonly authenticatedAs: string | null;
-  readonly reports: number;
-  readonly messages: number;
-  readonly aligned: number;
-  /** Their last reported day in the range. */
-  readonly lastDay: number;
-}
-
-export interface NameTotals {
-  /** The header_from domain; empty for all that are not at or below the monitored domain. */
-  readonly name: string;
-  readonly messages: number;
-  readonly aligned: number;
-}
-
-export interface ReportedDay {
-  readonly day: number;
-  /** Each once, separated by commas. */
-  readonly policies: string | null;
-}
-
-/** The messages of a domain on a day. */
-export interface DomainDay {
-  readonly domain: number;
-  readonly day: number;
-  readonly messages: number;
-  readonly aligned: number;
 }
 
 /** The user's classification of a source. */

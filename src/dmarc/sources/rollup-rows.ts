@@ -1,0 +1,47 @@
+import type { Counts } from "../ingest/rollup.ts";
+
+export interface DayTotals extends Readonly<Counts> {
+  readonly day: number;
+}
+
+/** The messages of a stored source in a range, in trusted reports or in the others. */
+export interface SourceTotals extends Readonly<Counts> {
+  /** The `number` of the source. */
+  readonly number: number;
+  readonly isTrusted: boolean;
+}
+
+export interface ReporterTotals {
+  /** Lower case; empty for reporters without a name. */
+  readonly reporter: string;
+  /** For untrusted reporters: the domain that authenticated their mail, or `UNAUTHENTICATED`; empty for trusted ones. */
+  readonly author: string;
+  /** For trusted reporters: the domain that authenticated their mail; null when not all of their reports came in such mail. */
+  readonly authenticatedAs: string | null;
+  readonly reports: number;
+  readonly messages: number;
+  readonly aligned: number;
+  /** Their last reported day in the range. */
+  readonly lastDay: number;
+}
+
+export interface NameTotals {
+  /** The header_from domain; empty for all that are not at or below the monitored domain. */
+  readonly name: string;
+  readonly messages: number;
+  readonly aligned: number;
+}
+
+export interface ReportedDay {
+  readonly day: number;
+  /** Each once, separated by commas. */
+  readonly policies: string | null;
+}
+
+/** The messages of a domain on a day. */
+export interface DomainDay {
+  readonly domain: number;
+  readonly day: number;
+  readonly messages: number;
+  readonly aligned: number;
+}
