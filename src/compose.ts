@@ -19,6 +19,7 @@ import { mailerOf } from "./compose-mail.ts";
 import type { Config } from "./config.ts";
 import { IdempotencyStore } from "./db/idempotency.ts";
 import type { Db } from "./db/open.ts";
+import type { Runtime } from "./db/runtime.ts";
 import { createGuard } from "./http/guard.ts";
 import { createBudgets } from "./http/request-memory.ts";
 import type { DnsResolver } from "./net/dns.ts";
@@ -36,15 +37,14 @@ import { createVerifyRoutes } from "./verify/routes.ts";
 import { createRunner } from "./verify/runner.ts";
 import { createVerificationStore } from "./verify/store.ts";
 import { VERSION } from "./version.ts";
-import { createDispatcher } from "./webhooks/dispatcher.ts";
-import { createEventStore } from "./webhooks/event-store.ts";
+import { Dispatcher } from "./webhooks/dispatcher.ts";
+import { EventStore } from "./webhooks/event-store.ts";
 import { createWebhookRoutes } from "./webhooks/routes.ts";
-import { createWebhookSecretStore } from "./webhooks/secret-store.ts";
-import { createWebhookSecrets } from "./webhooks/secrets.ts";
+import { WebhookSecrets } from "./webhooks/secret-store.ts";
 import { createSender } from "./webhooks/send.ts";
-import { createDeliveryStore } from "./webhooks/delivery-store.ts";
+import { DeliveryStore } from "./webhooks/delivery-store.ts";
 import { WebhookUrls } from "./webhooks/webhook-urls.ts";
-import { createWebhooks } from "./webhooks/webhooks.ts";
+import { Webhooks } from "./webhooks/webhooks.ts";
 
 /** The operator's list of what is not to be mailed. */
 export const composeSuppressions = (db: Db, clock: Clock) =>
@@ -71,12 +71,12 @@ const exampleOf = async (type: string): Promise<object> => {
 };
 
 /** Webhooks of the whole product: what sends them, and what users do with them. */
-export const composeWebhooks = ({ config, db, log, platform }: Omit<ServiceDeps, "baseUrl" | "freshResolver">) => {
-  const { clock, random, resolver } = platform;
-  const store = createDeliveryStore(db);
-  const events = createEventStore(db);
+export const composeWebhooks = (runtime: Runtime, config: Config, { resolver }: Platform) => {
+  const { db, clock } = runtime;
+  const store = new DeliveryStore(db);
+  const events = new EventStore(db);
   const defaults = createNotificationsStore(db);
-  const secrets = createWebhookSecrets({ db, store: createWebhookSecretStore(db), clock });
+  const secrets = new WebhookSecrets(runtime);
   const rules = createUrlPolicy(config.webhookAllowNetworks);
   const send = createSender({
     post: createPoster({ resolver, rules, clock }),
@@ -84,12 +84,12 @@ export const composeWebhooks = ({ config, db, log, platform }: Omit<ServiceDeps,
     userAgent: `Postwarden/${VERSION}`,
     baseUrl: config.baseUrl,
   });
-  const dispatcher = createDispatcher({
-    ...{ db, store, events, secrets, send, clock, random, log },
+  const dispatcher = new Dispatcher(runtime, {
+    ...{ store, events, secrets, send },
     defaultUrl: (owner) => defaults.findDefaults(owner).webhookUrl,
   });
-  const webhooks = createWebhooks({ db, store, events, secrets, dispatcher, send, clock, exampleOf });
-  const urls = new WebhookUrls({ db, clock }, rules);
+  const webhooks = new Webhooks(runtime, { store, events, secrets, dispatcher, send, exampleOf });
+  const urls = new WebhookUrls(runtime, rules);
   const mail = { hasMail: mailerOf(config) !== null, recipientDomains: config.notifyDomains };
   const notifications = createNotifications({ db, store: defaults, urls, clock, ...mail });
   return { rules, dispatcher, webhooks, notifications, defaults, urls };
@@ -118,9 +118,7 @@ export const composeService = ({ config, db, log, platform, freshResolver: given
   const runner = createRunner({ db, store, ledger, engine, outages, clock, log });
   const idempotency = new IdempotencyStore({ db, clock });
   const checks = createChecks({ db, store, idempotency, ledger, runner, clock });
-  const { rules, dispatcher, webhooks, notifications, defaults, urls } = composeWebhooks({
-    ...{ config, db, log, platform },
-  });
+  const { rules, dispatcher, webhooks, notifications, defaults, urls } = composeWebhooks(runtime, config, platform);
   const defaultRecipients = (owner: NotificationsOwner) => defaults.findDefaults(owner).recipients;
   const keyName = (id: string): string => administration.store.findKey(id)?.name ?? id;
   const blocklist = composeBlocklist({

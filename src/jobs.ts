@@ -21,7 +21,7 @@ const cronTable = ({ service, renewCertificates }: JobsOptions): readonly Job[] 
   const { scheduler, alerts, usability } = service.blocklist;
   return [
     { name: "purge idempotency keys", pattern: "17 * * * *", run: async () => idempotency.purge() },
-    { name: "purge webhook deliveries", pattern: "27 * * * *", run: () => webhooks.forgetOld() },
+    { name: "purge webhook deliveries", pattern: "27 * * * *", run: () => webhooks.purge() },
     { name: "check blocklist targets", pattern: "* * * * *", run: () => scheduler.checkDue().then(usability.observe) },
     { name: "mail blocklist alerts", pattern: "* * * * *", run: async () => alerts?.send() },
     { name: "test blocklists", pattern: "* * * * *", run: () => scheduler.testLists().then(usability.observe) },

@@ -295,7 +295,7 @@ describe("with a live key", () => {
       ["blacklist.listed", "spamcop"],
       ["blacklist.delisted", "spamcop"],
     ]);
-    await until(() => app.service.dispatcher.running() === 0);
+    await until(() => app.service.dispatcher.running === 0);
   });
 
   test("a URL that its receiver turned off (410) is no configured webhook until it is set again", async () => {
@@ -311,7 +311,7 @@ describe("with a live key", () => {
     await withTime(app, app.request("POST", `${PATH}/${id}/check?timeout=60`, { key }));
     await app.advance(1_000);
     await receiver.untilReceived(1);
-    await until(() => app.service.dispatcher.running() === 0);
+    await until(() => app.service.dispatcher.running === 0);
     expect(await isConfigured()).toBe(false);
     await app.request("PATCH", `${PATH}/${id}`, { key, body: { webhook_url } });
     expect(await isConfigured()).toBe(true);

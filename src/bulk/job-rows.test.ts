@@ -13,7 +13,7 @@ const pageSchema = z.object({
   emails: z.array(z.object({ submitted_email: z.string() })),
   next_cursor: z.string().nullable(),
 });
-const newWorld = createBulkHarness();
+const newHarness = createBulkHarness();
 const names = signalsSchema.keyof().options;
 
 const results: fc.Arbitrary<VerificationResult> = fc
@@ -47,7 +47,7 @@ test("a result comes back out of its columns as it went in, as an object and as 
 
 describe("the rows of a job", () => {
   test.each([1, 999, 1_000, 1_001, 4_500])("%d rows: pages and export have each once, in order", async (count) => {
-    const { order, lists } = newWorld();
+    const { order, lists } = newHarness();
     const emails = Array.from({ length: count }, (_, n) => `u${n % 700}@x.example`);
     const { number } = await order(emails);
     const exported: string[] = [];
@@ -71,7 +71,7 @@ describe("the rows of a job", () => {
   });
 
   test("that cost more than the account has hold nothing, also when credits come while the list does", async () => {
-    const { order, ledger, db } = newWorld();
+    const { order, ledger, db } = newHarness();
     db.transact((tx) => {
       ledger.hold(tx, { accountId: BULK_ACCOUNT, reference: "other", atMs: 0 }, 999_998);
     });

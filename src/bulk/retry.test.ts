@@ -6,7 +6,7 @@ import { createJobRetry } from "./job-retry.ts";
 import type { OpenAddress } from "./list-store.ts";
 
 const start = createApps();
-const newWorld = createBulkHarness();
+const newHarness = createBulkHarness();
 
 const retry = (app: TestApp, key: Parameters<typeof untilJobEnded>[1], id: string, headers = {}) =>
   app.request("POST", `${BULK_PATH}/${id}/retry`, key === undefined ? { headers } : { key, headers });
@@ -130,40 +130,40 @@ describe("a retry", () => {
 });
 
 describe("a crash in a retry", () => {
-  const ended = async (world: BulkHarness, number: number) => {
-    for (let turn = 0; turn < 200 && world.jobs.get(number)?.completedAtMs == null; turn++)
-      await world.clock.advance(100);
-    return world.jobs.get(number);
+  const ended = async (harness: BulkHarness, number: number) => {
+    for (let turn = 0; turn < 200 && harness.jobs.get(number)?.completedAtMs == null; turn++)
+      await harness.clock.advance(100);
+    return harness.jobs.get(number);
   };
 
   test("before all addresses are open again loses nothing and counts nothing twice", async () => {
-    const world = newWorld();
-    const job = await world.order(Array.from({ length: 5_000 }, (_, n) => `u${n}@d${n}.example`));
+    const harness = newHarness();
+    const job = await harness.order(Array.from({ length: 5_000 }, (_, n) => `u${n}@d${n}.example`));
     const { number } = job;
-    const first = world.start({ attempt: async () => bulkOutcome("smtp_timeout", false) });
-    await ended(world, number);
+    const first = harness.start({ attempt: async () => bulkOutcome("smtp_timeout", false) });
+    await ended(harness, number);
     first.kill();
-    const rounds = createJobRetry(world, world);
+    const rounds = createJobRetry(harness, harness);
     const addresses = await rounds.count(job);
-    expect(world.db.transact((tx) => rounds.begin(tx, world.jobs.getExisting(number), addresses))).toBeNull();
+    expect(harness.db.transact((tx) => rounds.begin(tx, harness.jobs.getExisting(number), addresses))).toBeNull();
     let steps = 0;
     expect(await rounds.reset(number, () => ++steps > 2)).toBe(false);
     const attempt = async ({ position }: OpenAddress) =>
       position % 2 === 0 ? bulkOutcome("mailbox_exists") : bulkOutcome("dns_error", false);
-    const { runner } = world.start({ attempt });
-    await world.clock.advance(1_000);
+    const { runner } = harness.start({ attempt });
+    await harness.clock.advance(1_000);
     // Not worked on before it is ready.
-    expect(world.jobs.get(number)).toMatchObject({ status: "queued", addressesFinished: 0, isResetting: true });
+    expect(harness.jobs.get(number)).toMatchObject({ status: "queued", addressesFinished: 0, isResetting: true });
     expect(await rounds.reset(number, () => false)).toBe(true);
-    const ready = world.jobs.get(number);
+    const ready = harness.jobs.get(number);
     if (ready !== undefined) runner.add(ready);
-    expect(await ended(world, number)).toMatchObject({
+    expect(await ended(harness, number)).toMatchObject({
       status: "completed",
       addressesFinished: 5_000,
       creditsCharged: 2_500,
       creditsReleased: 7_500,
     });
-    expect(world.ledger.balance(job.accountId)).toEqual(world.ledger.sum(job.accountId));
-    expect(world.ledger.balance(job.accountId).held).toBe(0);
+    expect(harness.ledger.balance(job.accountId)).toEqual(harness.ledger.sum(job.accountId));
+    expect(harness.ledger.balance(job.accountId).held).toBe(0);
   });
 });

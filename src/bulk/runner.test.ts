@@ -14,51 +14,51 @@ import type { OpenAddress } from "./list-store.ts";
 import { ACTIVE_JOBS_MAX } from "./account-shares.ts";
 import type { JobRow } from "./job-store.ts";
 
-const newWorld = createBulkHarness();
+const newHarness = createBulkHarness();
 const addresses = (count: number, domain = "x.example"): string[] =>
   Array.from({ length: count }, (_, n) => `user${n}@${domain}`);
 
-const later = (world: BulkHarness, afterMs: number): AttemptOutcome => ({
+const later = (harness: BulkHarness, afterMs: number): AttemptOutcome => ({
   kind: "later",
-  dueAtMs: world.clock.nowMs() + afterMs,
+  dueAtMs: harness.clock.nowMs() + afterMs,
   evidence: Buffer.from("{}"),
   group: null,
 });
 
-const stateOf = (world: BulkHarness, { number }: JobRow): JobRow => {
-  const job = world.jobs.get(number);
+const stateOf = (harness: BulkHarness, { number }: JobRow): JobRow => {
+  const job = harness.jobs.get(number);
   if (job === undefined) throw new Error("the job is gone");
   return job;
 };
 
-const untilEnded = async (world: BulkHarness, job: JobRow, stepMs = 100): Promise<JobRow> => {
-  for (let turn = 0; turn < 500 && stateOf(world, job).completedAtMs === null; turn++)
-    await world.clock.advance(stepMs);
-  return stateOf(world, job);
+const untilEnded = async (harness: BulkHarness, job: JobRow, stepMs = 100): Promise<JobRow> => {
+  for (let turn = 0; turn < 500 && stateOf(harness, job).completedAtMs === null; turn++)
+    await harness.clock.advance(stepMs);
+  return stateOf(harness, job);
 };
 
 describe("a job", () => {
   test("ends when its last address does, with its counts, its credits and one event in the same transaction", async () => {
-    const world = newWorld();
-    const job = await world.order([...addresses(3), "User1@x.example"]);
-    expect(world.ledger.balance(BULK_ACCOUNT)).toEqual({ available: BULK_CREDITS - 3, held: 3 });
+    const harness = newHarness();
+    const job = await harness.order([...addresses(3), "User1@x.example"]);
+    expect(harness.ledger.balance(BULK_ACCOUNT)).toEqual({ available: BULK_CREDITS - 3, held: 3 });
     const attempt = async ({ email }: OpenAddress) =>
       email === "user0@x.example" ? bulkOutcome("smtp_timeout", false) : bulkOutcome("mailbox_exists");
-    world.start({ attempt });
-    expect(await untilEnded(world, job)).toMatchObject({
+    harness.start({ attempt });
+    expect(await untilEnded(harness, job)).toMatchObject({
       status: "completed",
       rowsFinished: 4,
       addressesFinished: 3,
       creditsCharged: 2,
       creditsReleased: 1,
     });
-    expect(world.jobs.counts(job.number).toSorted((a, b) => a.rows - b.rows)).toEqual([
+    expect(harness.jobs.counts(job.number).toSorted((a, b) => a.rows - b.rows)).toEqual([
       { subStatus: "smtp_timeout", rows: 1 },
       { subStatus: "mailbox_exists", rows: 3 },
     ]);
-    expect(world.ledger.balance(BULK_ACCOUNT)).toEqual({ available: BULK_CREDITS - 2, held: 0 });
-    expect(world.events()).toEqual(["bulk.completed"]);
-    const logged = world.lines.map((line): Record<string, unknown> => JSON.parse(line));
+    expect(harness.ledger.balance(BULK_ACCOUNT)).toEqual({ available: BULK_CREDITS - 2, held: 0 });
+    expect(harness.events()).toEqual(["bulk.completed"]);
+    const logged = harness.lines.map((line): Record<string, unknown> => JSON.parse(line));
     expect(logged.filter(({ id }) => id === job.id)).toMatchObject([
       { level: "info", message: "list started", addresses: 3 },
       { level: "info", message: "list ended", status: "completed", addresses: 3 },
@@ -66,157 +66,157 @@ describe("a job", () => {
   });
 
   test("asks again at the planned time, while its other addresses go on", async () => {
-    const world = newWorld();
-    const job = await world.order(addresses(5));
+    const harness = newHarness();
+    const job = await harness.order(addresses(5));
     const attempt = async ({ email, dueAtMs }: OpenAddress) =>
-      email.startsWith("user0") && dueAtMs === 0 ? later(world, 60_000) : bulkOutcome("mailbox_exists");
-    const { runner } = world.start({ attempt });
-    await world.clock.advance(1_000);
-    expect(stateOf(world, job)).toMatchObject({ status: "running", addressesFinished: 4 });
-    expect(runner.forecast(stateOf(world, job)).secondsLeft).toBeGreaterThanOrEqual(59);
-    await world.clock.advance(58_000);
-    expect(stateOf(world, job).addressesFinished).toBe(4);
-    await world.clock.advance(2_000);
-    expect(stateOf(world, job)).toMatchObject({ status: "completed", addressesFinished: 5 });
-    expect(world.lists.findEvidence(job.number, 0)).toBeUndefined();
+      email.startsWith("user0") && dueAtMs === 0 ? later(harness, 60_000) : bulkOutcome("mailbox_exists");
+    const { runner } = harness.start({ attempt });
+    await harness.clock.advance(1_000);
+    expect(stateOf(harness, job)).toMatchObject({ status: "running", addressesFinished: 4 });
+    expect(runner.forecast(stateOf(harness, job)).secondsLeft).toBeGreaterThanOrEqual(59);
+    await harness.clock.advance(58_000);
+    expect(stateOf(harness, job).addressesFinished).toBe(4);
+    await harness.clock.advance(2_000);
+    expect(stateOf(harness, job)).toMatchObject({ status: "completed", addressesFinished: 5 });
+    expect(harness.lists.findEvidence(job.number, 0)).toBeUndefined();
   });
 
   test("is not held up by a domain that never answers", async () => {
-    const world = newWorld();
-    const job = await world.order([...addresses(500, "stuck.example"), ...addresses(50, "quick.example")]);
+    const harness = newHarness();
+    const job = await harness.order([...addresses(500, "stuck.example"), ...addresses(50, "quick.example")]);
     const attempt = async ({ email }: OpenAddress) =>
       email.endsWith("@stuck.example") ? Promise.withResolvers<never>().promise : bulkOutcome("mailbox_exists");
-    world.start({ attempt, windowMax: 100 });
-    await world.clock.advance(1_000);
-    expect(stateOf(world, job).addressesFinished).toBe(50);
+    harness.start({ attempt, windowMax: 100 });
+    await harness.clock.advance(1_000);
+    expect(stateOf(harness, job).addressesFinished).toBe(50);
   });
 
   test("never has more under way than the window", async () => {
-    const world = newWorld();
-    const job = await world.order(Array.from({ length: 300 }, (_, n) => `a@d${n}.example`));
+    const harness = newHarness();
+    const job = await harness.order(Array.from({ length: 300 }, (_, n) => `a@d${n}.example`));
     let [underWay, most] = [0, 0];
     const attempt = () => {
       most = Math.max(most, ++underWay);
       return new Promise<AttemptOutcome>((resolve) => {
-        world.clock.after(10, () => {
+        harness.clock.after(10, () => {
           underWay--;
           resolve(bulkOutcome("mailbox_exists"));
         });
       });
     };
-    world.start({ attempt, windowMax: 20 });
-    await untilEnded(world, job);
+    harness.start({ attempt, windowMax: 20 });
+    await untilEnded(harness, job);
     expect(most).toBe(20);
   });
 
   test("that is forgotten drops what comes in afterwards", async () => {
-    const world = newWorld();
-    const job = await world.order(addresses(2));
+    const harness = newHarness();
+    const job = await harness.order(addresses(2));
     const answers: Array<() => void> = [];
     const attempt = () =>
       new Promise<AttemptOutcome>((resolve) => answers.push(() => resolve(bulkOutcome("catch_all"))));
-    const { runner } = world.start({ attempt });
+    const { runner } = harness.start({ attempt });
     await settle();
-    world.db.transact((tx) => world.writer.abort(tx, job, "cancelled"));
+    harness.db.transact((tx) => harness.writer.abort(tx, job, "cancelled"));
     runner.drop(job.number);
     for (const answer of answers) answer();
-    await world.clock.advance(1_000);
+    await harness.clock.advance(1_000);
     expect(answers).toHaveLength(2);
-    expect(stateOf(world, job)).toMatchObject({ status: "cancelled", addressesFinished: 0, creditsReleased: 2 });
-    expect(world.events()).toEqual(["bulk.cancelled"]);
+    expect(stateOf(harness, job)).toMatchObject({ status: "cancelled", addressesFinished: 0, creditsReleased: 2 });
+    expect(harness.events()).toEqual(["bulk.cancelled"]);
   });
 
   test("waits while the disk is full, and loses nothing", async () => {
-    const world = newWorld();
-    const job = await world.order(addresses(3));
+    const harness = newHarness();
+    const job = await harness.order(addresses(3));
     let full = false;
     const commit: BulkHarness["db"]["commit"] = (work) =>
-      full ? Promise.reject(Object.assign(new Error("full"), { code: "SQLITE_FULL" })) : world.db.commit(work);
+      full ? Promise.reject(Object.assign(new Error("full"), { code: "SQLITE_FULL" })) : harness.db.commit(work);
     const attempt = async () => {
       full = true;
       return bulkOutcome("mailbox_exists");
     };
-    world.start({ attempt, commit });
-    await world.clock.advance(10_000);
-    expect(stateOf(world, job)).toMatchObject({ status: "running", addressesFinished: 0 });
+    harness.start({ attempt, commit });
+    await harness.clock.advance(10_000);
+    expect(stateOf(harness, job)).toMatchObject({ status: "running", addressesFinished: 0 });
     full = false;
-    await world.clock.advance(3_000);
-    expect(stateOf(world, job)).toMatchObject({ status: "completed", addressesFinished: 3 });
+    await harness.clock.advance(3_000);
+    expect(stateOf(harness, job)).toMatchObject({ status: "completed", addressesFinished: 3 });
   });
 
   test("that cannot be begun while the disk is full is begun later", async () => {
-    const world = newWorld();
-    const job = await world.order(addresses(2));
+    const harness = newHarness();
+    const job = await harness.order(addresses(2));
     const failures = [Object.assign(new Error("full"), { code: "SQLITE_FULL" })];
     const commit: BulkHarness["db"]["commit"] = (work) => {
       const failure = failures.shift();
-      return failure === undefined ? world.db.commit(work) : Promise.reject(failure);
+      return failure === undefined ? harness.db.commit(work) : Promise.reject(failure);
     };
-    world.start({ attempt: async () => bulkOutcome("mailbox_exists"), commit });
-    await world.clock.advance(4_000);
-    expect(stateOf(world, job).status).toBe("queued");
-    await world.clock.advance(2_000);
-    expect(stateOf(world, job).status).toBe("completed");
+    harness.start({ attempt: async () => bulkOutcome("mailbox_exists"), commit });
+    await harness.clock.advance(4_000);
+    expect(stateOf(harness, job).status).toBe("queued");
+    await harness.clock.advance(2_000);
+    expect(stateOf(harness, job).status).toBe("completed");
   });
 
   test("whose results cannot be written for a bug fails, gives its credits back and takes no other job with it", async () => {
-    const world = newWorld();
-    const bad = await world.order(["bad@x.example"]);
-    const good = await world.order(["good@x.example"]);
+    const harness = newHarness();
+    const bad = await harness.order(["bad@x.example"]);
+    const good = await harness.order(["good@x.example"]);
     const broken = { ...bulkOutcome("mailbox_exists"), columns: { subStatus: "catch_all", signals: {} } };
     const attempt = async ({ email }: OpenAddress) =>
       email === "bad@x.example" ? (broken as unknown as AttemptOutcome) : bulkOutcome("mailbox_exists");
-    world.start({ attempt });
-    await untilEnded(world, good);
-    expect([stateOf(world, bad).status, stateOf(world, good).status]).toEqual(["failed", "completed"]);
-    expect(world.ledger.balance(BULK_ACCOUNT)).toEqual({ available: BULK_CREDITS - 1, held: 0 });
-    expect(world.events().toSorted()).toEqual(["bulk.completed", "bulk.failed"]);
+    harness.start({ attempt });
+    await untilEnded(harness, good);
+    expect([stateOf(harness, bad).status, stateOf(harness, good).status]).toEqual(["failed", "completed"]);
+    expect(harness.ledger.balance(BULK_ACCOUNT)).toEqual({ available: BULK_CREDITS - 1, held: 0 });
+    expect(harness.events().toSorted()).toEqual(["bulk.completed", "bulk.failed"]);
   });
 });
 
 describe("several jobs", () => {
   test("share the window: a small job is not behind a big one", async () => {
-    const world = newWorld();
-    const big = await world.order(Array.from({ length: 2_000 }, (_, n) => `a@d${n}.example`));
-    const small = await world.order(Array.from({ length: 20 }, (_, n) => `b@d${n}.example`));
+    const harness = newHarness();
+    const big = await harness.order(Array.from({ length: 2_000 }, (_, n) => `a@d${n}.example`));
+    const small = await harness.order(Array.from({ length: 20 }, (_, n) => `b@d${n}.example`));
     const attempt = () =>
       new Promise<AttemptOutcome>((resolve) => {
-        world.clock.after(100, () => resolve(bulkOutcome("mailbox_exists")));
+        harness.clock.after(100, () => resolve(bulkOutcome("mailbox_exists")));
       });
-    world.start({ attempt, windowMax: 20 });
-    await untilEnded(world, small);
-    expect(stateOf(world, small).status).toBe("completed");
-    expect(stateOf(world, big).addressesFinished).toBeLessThan(100);
+    harness.start({ attempt, windowMax: 20 });
+    await untilEnded(harness, small);
+    expect(stateOf(harness, small).status).toBe("completed");
+    expect(stateOf(harness, big).addressesFinished).toBeLessThan(100);
   });
 
   test("of one account have the window of one account together", async () => {
-    const world = newWorld();
+    const harness = newHarness();
     const underWay = new Map<string, number>();
     const attempt = ({ email }: { readonly email: string }) => {
       const whose = email.slice(0, 1);
       underWay.set(whose, (underWay.get(whose) ?? 0) + 1);
       return Promise.withResolvers<never>().promise;
     };
-    for (let n = 0; n < 9; n++) await world.order(Array.from({ length: 50 }, (_, at) => `x${n}@d${at}.example`));
-    await world.order(
+    for (let n = 0; n < 9; n++) await harness.order(Array.from({ length: 50 }, (_, at) => `x${n}@d${at}.example`));
+    await harness.order(
       Array.from({ length: 50 }, (_, at) => `y@d${at}.example`),
       OTHER_ACCOUNT,
     );
-    world.start({ attempt, windowMax: 20 });
+    harness.start({ attempt, windowMax: 20 });
     await settle();
     expect(Object.fromEntries(underWay)).toEqual({ x: 9, y: 10 });
   });
 
   test("of one account never take all places: another account's is begun at once", async () => {
-    const world = newWorld();
+    const harness = newHarness();
     const begun = new Set<string>();
     const attempt = ({ email }: { readonly email: string }) => {
       begun.add(email);
       return Promise.withResolvers<never>().promise;
     };
-    for (let n = 0; n <= ACTIVE_JOBS_MAX; n++) await world.order([`x${n}@d.example`]);
-    await world.order(["y@d.example"], OTHER_ACCOUNT);
-    world.start({ attempt });
+    for (let n = 0; n <= ACTIVE_JOBS_MAX; n++) await harness.order([`x${n}@d.example`]);
+    await harness.order(["y@d.example"], OTHER_ACCOUNT);
+    harness.start({ attempt });
     await settle();
     expect(begun).toContain("y@d.example");
     expect(begun.size).toBe(41);
@@ -235,26 +235,26 @@ test("however often the process dies, every address ends once and is charged onc
   });
   await fc.assert(
     fc.asyncProperty(life, async ({ plan, deaths, windowMax }) => {
-      const world = newWorld();
+      const harness = newHarness();
       const emails = plan.flatMap((_, n) => [`u${n}@d${n % 5}.example`, `U${n}@d${n % 5}.example`]);
-      const job = await world.order(emails);
+      const job = await harness.order(emails);
       const puts = plan.map((address) => address.puts);
       const attempt = ({ position }: OpenAddress) =>
         new Promise<AttemptOutcome>((resolve) => {
           const { ms = 0, costs = true } = plan[position] ?? {};
-          world.clock.after(ms, () => {
+          harness.clock.after(ms, () => {
             const left = puts[position] ?? 0;
             puts[position] = left - 1;
-            resolve(left > 0 ? later(world, 300) : bulkOutcome(costs ? "mailbox_exists" : "smtp_timeout", costs));
+            resolve(left > 0 ? later(harness, 300) : bulkOutcome(costs ? "mailbox_exists" : "smtp_timeout", costs));
           });
         });
       for (const livedMs of deaths) {
-        const { kill } = world.start({ attempt, windowMax });
-        await world.clock.advance(livedMs);
+        const { kill } = harness.start({ attempt, windowMax });
+        await harness.clock.advance(livedMs);
         kill();
       }
-      world.start({ attempt, windowMax });
-      const ended = await untilEnded(world, job);
+      harness.start({ attempt, windowMax });
+      const ended = await untilEnded(harness, job);
       const charged = plan.filter(({ costs }) => costs).length;
       expect(ended).toMatchObject({
         status: "completed",
@@ -263,10 +263,10 @@ test("however often the process dies, every address ends once and is charged onc
         creditsCharged: charged,
         creditsReleased: plan.length - charged,
       });
-      expect(world.jobs.counts(job.number).reduce((sum, { rows }) => sum + rows, 0)).toBe(emails.length);
-      expect(world.ledger.balance(BULK_ACCOUNT)).toEqual({ available: BULK_CREDITS - charged, held: 0 });
-      expect(world.ledger.sum(BULK_ACCOUNT)).toEqual(world.ledger.balance(BULK_ACCOUNT));
-      expect(world.events()).toEqual(["bulk.completed"]);
+      expect(harness.jobs.counts(job.number).reduce((sum, { rows }) => sum + rows, 0)).toBe(emails.length);
+      expect(harness.ledger.balance(BULK_ACCOUNT)).toEqual({ available: BULK_CREDITS - charged, held: 0 });
+      expect(harness.ledger.sum(BULK_ACCOUNT)).toEqual(harness.ledger.balance(BULK_ACCOUNT));
+      expect(harness.events()).toEqual(["bulk.completed"]);
     }),
     { numRuns: 25 },
   );

@@ -2,12 +2,11 @@ import type { Command } from "commander";
 import { Option } from "commander";
 import { systemClock } from "../base/clock.ts";
 import type { Db } from "../db/open.ts";
-import { createDeliveryActions } from "../webhooks/delivery-actions.ts";
+import { type BulkActionResult, DeliveryActions } from "../webhooks/delivery-actions.ts";
 import { secretsView } from "../webhooks/routes.ts";
-import { createWebhookSecretStore } from "../webhooks/secret-store.ts";
-import { createWebhookSecrets } from "../webhooks/secrets.ts";
+import { WebhookSecrets } from "../webhooks/secret-store.ts";
 import {
-  createDeliveryStore,
+  DeliveryStore,
   DELIVERY_STATUSES,
   type DeliveryFilters,
   type DeliveryStatus,
@@ -76,7 +75,7 @@ const addSecretCommand = (group: Command, name: string, { act, description, io }
   ofAccount(addCommand(group, name, { description, example: `webhooks ${name} --account acme` }), "events").action(
     ({ account, mode, json }: AccountOptions) =>
       withDatabase(io, async (db) => {
-        const secrets = createWebhookSecrets({ db, store: createWebhookSecretStore(db), clock: systemClock });
+        const secrets = new WebhookSecrets({ db, clock: systemClock });
         const view = secretsView(secrets[act]({ accountId: accountIdOf(db, account), mode }));
         print(io, json, view, () => secretTable(view));
       }),
@@ -107,7 +106,7 @@ const addDeliveries = (group: Command, io: Io): Command =>
     .action((options: FilterOptions & { limit: string }) =>
       withDatabase(io, (db) => {
         const page = { before: null, limit: readLimit(options.limit, SHOWN_MAX) };
-        const rows = createDeliveryStore(db).list(accountOfRequest(db, options), readFilters(options), page);
+        const rows = new DeliveryStore(db).list(accountOfRequest(db, options), readFilters(options), page);
         const deliveries = rows.map(deliveryView);
         print(io, options.json, { deliveries }, () => deliveryTable(deliveries));
       }),
@@ -118,18 +117,20 @@ const changeDeliveries =
   (io: Io, act: "redeliver" | "cancel") =>
   async (id: string | undefined, options: FilterOptions): Promise<void> =>
     withDatabase(io, async (db) => {
-      const store = createDeliveryStore(db);
-      const actions = createDeliveryActions({ db, store, clock: systemClock, wake: () => undefined });
+      const actions = new DeliveryActions({ db, clock: systemClock }, new DeliveryStore(db), null);
       const owner = accountOfRequest(db, options);
       if (id !== undefined) {
         const delivery = deliveryView(await actions[act](owner, id));
         print(io, options.json, delivery, () => deliveryTable([delivery]));
         return;
       }
-      const many = act === "redeliver" ? actions.redeliverMany : actions.cancelMany;
       let [count, after]: [number, string | null] = [0, null];
       do {
-        const done = await many(owner, readFilters(options), after);
+        const done: BulkActionResult = await actions[act === "redeliver" ? "redeliverMany" : "cancelMany"](
+          owner,
+          readFilters(options),
+          after,
+        );
         [count, after] = [count + done.count, done.next];
       } while (after !== null);
       print(io, options.json, { count }, () =>

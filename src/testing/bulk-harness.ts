@@ -60,11 +60,11 @@ export const createBulkHarness = () => {
   return () => {
     const db = openOrThrow();
     opened.push(db);
-    return worldOf(db);
+    return harnessOf(db);
   };
 };
 
-const worldOf = (db: Db) => {
+const harnessOf = (db: Db) => {
   const clock = createTestClock();
   let stepMs = 0;
   /** The wall clock can be set; durations do not notice. */
@@ -138,4 +138,4 @@ const worldOf = (db: Db) => {
   };
 };
 
-export type BulkHarness = ReturnType<typeof worldOf>;
+export type BulkHarness = ReturnType<typeof harnessOf>;

@@ -1,15 +1,15 @@
 import { afterEach } from "bun:test";
+import type { Clock } from "../base/clock.ts";
 import { createLog } from "../base/log.ts";
 import { newId } from "../base/secrets.ts";
 import { type Db, openDb } from "../db/open.ts";
 import { createPoster } from "../net/fetch.ts";
 import { createUrlPolicy } from "../net/fetch-url.ts";
-import { createDispatcher } from "../webhooks/dispatcher.ts";
-import { createEventStore } from "../webhooks/event-store.ts";
-import { createWebhookSecretStore } from "../webhooks/secret-store.ts";
-import { createWebhookSecrets } from "../webhooks/secrets.ts";
-import { createSender } from "../webhooks/send.ts";
-import { createDeliveryStore, type Delivery, type WebhookOwner } from "../webhooks/delivery-store.ts";
+import { Dispatcher } from "../webhooks/dispatcher.ts";
+import { EventStore } from "../webhooks/event-store.ts";
+import { WebhookSecrets } from "../webhooks/secret-store.ts";
+import { createSender, type DeliveryResult, type Sender } from "../webhooks/send.ts";
+import { DeliveryStore, type Delivery, type WebhookOwner } from "../webhooks/delivery-store.ts";
 import { createTestClock, settle } from "./clock.ts";
 import { createZoneResolver, type Zone } from "./dns-zone.ts";
 
@@ -33,6 +33,21 @@ const openOrThrow = (path: string): Db => {
   return opened.value;
 };
 
+interface WebhookHarnessOptions {
+  readonly zone?: Zone;
+  readonly path?: string;
+  readonly pendingMax?: number;
+  /** Replaces the sender and with it the network. */
+  readonly sender?: (clock: Clock) => Sender;
+}
+
+/** The result of an attempt without a response, with changes. */
+export const deliveryResult = (changes: Partial<DeliveryResult>): DeliveryResult => ({
+  ...{ delivered: false, gone: false, rejected: false, rateLimited: false, timedOut: false },
+  ...{ httpStatus: null, problem: null, response: null, retryAfterMs: null },
+  ...changes,
+});
+
 /** Dispatchers for the tests of one file, over a database, a literal DNS zone and receivers on 127.0.0.0/8. */
 export const createWebhookHarness = () => {
   const closers: Array<() => void> = [];
@@ -40,22 +55,23 @@ export const createWebhookHarness = () => {
     for (const close of closers.splice(0)) close();
   });
 
-  return ({ zone = {}, path = ":memory:", ...limits }: { zone?: Zone; path?: string; pendingMax?: number } = {}) => {
+  return ({ zone = {}, path = ":memory:", sender, ...limits }: WebhookHarnessOptions = {}) => {
     const clock = createTestClock();
     const db = openOrThrow(path);
     const logged: string[] = [];
     const log = createLog("warn", clock, (line) => logged.push(line));
     const random = { integer: () => 0 };
-    const store = createDeliveryStore(db);
-    const events = createEventStore(db);
+    const runtime = { db, clock, log, random };
+    const store = new DeliveryStore(db);
+    const events = new EventStore(db);
     /** Account and mode to their default URL. */
     const defaults = new Map<string, string>();
-    const secrets = createWebhookSecrets({ db, store: createWebhookSecretStore(db), clock });
+    const secrets = new WebhookSecrets(runtime);
     const rules = createUrlPolicy(["127.0.0.0/8"]);
     const post = createPoster({ resolver: createZoneResolver(zone), rules, clock });
-    const send = createSender({ post, clock, userAgent: "Postwarden/test", baseUrl: null });
-    const dispatcher = createDispatcher({
-      ...{ db, store, events, secrets, send, clock, random, log },
+    const send = sender?.(clock) ?? createSender({ post, clock, userAgent: "Postwarden/test", baseUrl: null });
+    const dispatcher = new Dispatcher(runtime, {
+      ...{ store, events, secrets, send },
       defaultUrl: ({ accountId, mode }) => defaults.get(`${accountId} ${mode}`) ?? null,
       ...limits,
     });
@@ -111,7 +127,7 @@ export const createWebhookHarness = () => {
       untilAttempts: (id: string, attempts: number) =>
         until(() => {
           const delivery = store.find(id);
-          return delivery !== undefined && delivery.attempts >= attempts && dispatcher.running() === 0;
+          return delivery !== undefined && delivery.attempts >= attempts && dispatcher.running === 0;
         }, `${attempts} attempts of ${id}`),
       untilDelivered: (id: string) => until(() => store.find(id)?.status === "delivered", `delivery of ${id}`),
     };

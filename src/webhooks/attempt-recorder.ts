@@ -1,74 +1,72 @@
-import type { Clock } from "../base/clock.ts";
-import type { Log } from "../base/log.ts";
-import type { Random } from "../base/secrets.ts";
-import type { Db, Tx } from "../db/open.ts";
-import { DELIVERY_ATTEMPTS_MAX, waitAfter } from "./schedule.ts";
-import type { DeliveryResult } from "./send.ts";
+import type { Tx } from "../db/open.ts";
+import type { Runtime } from "../db/runtime.ts";
 import type { AttemptEnd, Delivery, DeliveryStore } from "./delivery-store.ts";
+import { DELIVERY_ATTEMPTS_MAX, waitAfter } from "./retry-schedule.ts";
+import type { DeliveryResult } from "./send.ts";
 
-export interface AttemptRecorderDeps {
-  readonly db: Db;
-  readonly store: DeliveryStore;
-  readonly clock: Clock;
-  readonly random: Random;
-  readonly log: Log;
-}
-
-/** An event that its receiver refused so often steps aside: what is behind it is sent. */
+/** A delivery is rejected after this many permanent refusals; the next of its queue is sent. */
 export const REJECTIONS_MAX = 3;
 
-/** Writes down how an attempt ended, and what that means for its queue: go on, wait, step aside, give up, or stop for good (410). */
-export const createAttemptRecorder = ({ db, store, clock, random, log }: AttemptRecorderDeps) => {
-  const endOf = (before: Delivery, end: DeliveryResult): AttemptEnd => {
-    const nowMs = clock.nowMs();
-    const attempts = before.attempts + 1;
-    const rejections = before.rejections + (end.rejected ? 1 : 0);
-    const tried = {
-      ...{ attempts, rejections, lastAttemptAtMs: nowMs, lastHttpStatus: end.httpStatus },
-      ...{ lastProblem: end.problem, lastAnswer: end.answer },
-    };
-    const finished = { ...tried, dueAtMs: null, finishedAtMs: nowMs };
-    if (end.taken) return { ...finished, status: "delivered" };
-    if (rejections >= REJECTIONS_MAX) return { ...finished, status: "rejected" };
-    const waitMs = end.gone ? null : waitAfter(attempts, random);
-    if (waitMs === null) return { ...finished, status: "failed" };
-    const dueAtMs = nowMs + Math.max(waitMs, end.retryAfterMs ?? 0);
-    return { ...tried, status: "pending", dueAtMs, finishedAtMs: null };
-  };
+/** Stores the result of an attempt and what follows for its queue: next delivery, retry, rejection, failure, or the end (410). */
+export class AttemptRecorder {
+  readonly #runtime: Runtime;
+  readonly #store: DeliveryStore;
 
-  const stopUrl = (tx: Tx, delivery: Delivery): void => {
-    store.markGone(tx, delivery, clock.nowMs());
-    store.failPending(tx, delivery, "Not sent: the receiver answered 410 to an earlier event.", clock.nowMs());
-  };
+  constructor(runtime: Runtime, store: DeliveryStore) {
+    this.#runtime = runtime;
+    this.#store = store;
+  }
 
-  /** The change that an attempt makes in its row; null when somebody cancelled or moved it meanwhile, and it was not taken. */
-  const write = (tx: Tx, { id, url }: Delivery, end: DeliveryResult): AttemptEnd | null => {
-    const delivery = store.find(id);
-    if (delivery === undefined) return null;
-    const isSame = delivery.status === "pending" && delivery.url === url;
-    if (!isSame && !end.taken) return null;
-    const change = endOf(delivery, end);
-    store.change(tx, id, change);
-    if (change.status !== "pending") store.wakeQueue(tx, delivery, clock.nowMs());
-    return change;
-  };
-
-  return async (delivery: Delivery, end: DeliveryResult): Promise<void> => {
-    const { id, url, type } = delivery;
+  async record(delivery: Delivery, result: DeliveryResult): Promise<void> {
+    const { db, clock, log } = this.#runtime;
     const change = await db.commit((tx) => {
-      const written = write(tx, delivery, end);
-      if (end.gone) stopUrl(tx, delivery);
-      else if (end.limited && end.retryAfterMs !== null) {
-        store.pause(tx, delivery, clock.nowMs() + end.retryAfterMs);
-      }
+      const written = this.#write(tx, delivery, result);
+      if (result.gone) this.#disableUrl(tx, delivery);
+      else if (result.rateLimited && result.retryAfterMs !== null)
+        this.#store.pause(tx, delivery, clock.nowMs() + result.retryAfterMs);
       return written;
     });
-    // The rest of the URL may well hold a token.
-    const fields = { id, type, host: new URL(url).host, problem: end.problem };
-    if (end.gone) log.warn("a webhook's receiver is gone (410): its URL is turned off", fields);
-    else if (change?.status === "failed")
-      log.warn(`a webhook is given up after ${DELIVERY_ATTEMPTS_MAX} attempts`, fields);
-    else if (change?.status === "rejected") log.warn("a webhook is rejected by its receiver; later ones go on", fields);
-    else if (!end.taken) log.debug("a webhook was not taken; it is sent again", fields);
-  };
-};
+    const { id, url, type } = delivery;
+    // The path of the URL may contain a token.
+    const fields = { id, type, host: new URL(url).host, problem: result.problem };
+    if (result.gone) log.warn("webhook endpoint responded 410: its URL is disabled", fields);
+    else if (change?.status === "failed") log.warn(`webhook failed after ${DELIVERY_ATTEMPTS_MAX} attempts`, fields);
+    else if (change?.status === "rejected") log.warn("webhook rejected by its receiver; later ones are sent", fields);
+    else if (!result.delivered) log.debug("webhook not delivered; trying again", fields);
+  }
+
+  /** Returns the change; null when the delivery was cancelled or moved meanwhile, and this attempt did not deliver it. */
+  #write(tx: Tx, { id, url }: Delivery, result: DeliveryResult): AttemptEnd | null {
+    const delivery = this.#store.find(id);
+    if (delivery === undefined) return null;
+    const isSame = delivery.status === "pending" && delivery.url === url;
+    if (!isSame && !result.delivered) return null;
+    const change = this.#changeOf(delivery, result);
+    this.#store.change(tx, id, change);
+    if (change.status !== "pending") this.#store.wakeQueue(tx, delivery, this.#runtime.clock.nowMs());
+    return change;
+  }
+
+  #changeOf(before: Delivery, result: DeliveryResult): AttemptEnd {
+    const nowMs = this.#runtime.clock.nowMs();
+    const attempts = before.attempts + 1;
+    const rejections = before.rejections + (result.rejected ? 1 : 0);
+    const attempt = {
+      ...{ attempts, rejections, lastAttemptAtMs: nowMs, lastHttpStatus: result.httpStatus },
+      ...{ lastProblem: result.problem, lastAnswer: result.response },
+    };
+    const finished = { ...attempt, dueAtMs: null, finishedAtMs: nowMs };
+    if (result.delivered) return { ...finished, status: "delivered" };
+    if (rejections >= REJECTIONS_MAX) return { ...finished, status: "rejected" };
+    const waitMs = result.gone ? null : waitAfter(attempts, this.#runtime.random);
+    if (waitMs === null) return { ...finished, status: "failed" };
+    const dueAtMs = nowMs + Math.max(waitMs, result.retryAfterMs ?? 0);
+    return { ...attempt, status: "pending", dueAtMs, finishedAtMs: null };
+  }
+
+  #disableUrl(tx: Tx, delivery: Delivery): void {
+    const nowMs = this.#runtime.clock.nowMs();
+    this.#store.markGone(tx, delivery, nowMs);
+    this.#store.failPending(tx, delivery, "Not sent: the receiver responded 410 to an earlier event.", nowMs);
+  }
+}

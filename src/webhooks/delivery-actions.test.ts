@@ -43,7 +43,7 @@ const begin = () => {
     untilTried: (id: string) =>
       until(
         () =>
-          app.service.dispatcher.running() === 0 &&
+          app.service.dispatcher.running === 0 &&
           app.db.sqlite.query("SELECT 1 FROM webhook_deliveries WHERE id = ? AND attempts > 0").get(id) !== null,
       ),
     list: async (query = "") =>
@@ -105,7 +105,7 @@ describe("a delivery that is cancelled", () => {
     await receiver.untilReceived(1);
     await app.request("POST", `${PATH}/${id}/cancel`, { key });
     held.resolve(new Response(null, { status: 500 }));
-    await until(() => app.service.dispatcher.running() === 0);
+    await until(() => app.service.dispatcher.running === 0);
     expect(statusOf(id)).toBe("cancelled");
   });
 });
@@ -138,7 +138,7 @@ describe("many deliveries", () => {
     await app.clock.advance(60_000);
     event(app, { url: two.url, subject: "job:c", type: "bulk.completed" });
     app.service.dispatcher.start();
-    await until(() => one.received.length === 2 && two.received.length === 1 && app.service.dispatcher.running() === 0);
+    await until(() => one.received.length === 2 && two.received.length === 1 && app.service.dispatcher.running === 0);
     const countOf = async (body: object) => (await app.request("POST", `${PATH}/redeliver`, { key, body })).body.count;
     await app.service.dispatcher.stop();
     expect(await countOf({})).toBe(0);

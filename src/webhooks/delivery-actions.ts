@@ -1,116 +1,119 @@
-import { type Clock, nextTurn } from "../base/clock.ts";
+import { nextTurn } from "../base/clock.ts";
 import { AppError } from "../base/errors.ts";
-import type { Db, Tx } from "../db/open.ts";
-import type { Delivery, DeliveryFilters, DeliveryStatus, WebhookOwner, DeliveryStore } from "./delivery-store.ts";
+import type { Tx } from "../db/open.ts";
+import type { Runtime } from "../db/runtime.ts";
+import type { Dispatcher } from "./dispatcher.ts";
+import type { Delivery, DeliveryFilters, DeliveryStatus, DeliveryStore, WebhookOwner } from "./delivery-store.ts";
 
-export interface DeliveryActionsDeps {
-  readonly db: Db;
-  readonly store: DeliveryStore;
-  readonly clock: Clock;
-  /** What is due is sent at once. */
-  readonly wake: () => void;
-}
-
-/** What was done to many. */
+/** The result of a call that changes many deliveries. */
 export interface BulkActionResult {
   readonly count: number;
-  /** Behind which delivery to go on; null when all were seen to. */
+  /** The id after which to continue; null when all are done. */
   readonly next: string | null;
 }
 
-/** Deliveries seen to in one call, and in one transaction. */
-export const MANY_MAX = 10_000;
-const STEP = 200;
-/** Deliveries looked at in one go where a filter passes few. */
-const LOOKED_AT_ONCE = 5_000;
-/** What is sent again when nobody says which. */
+/** Deliveries changed in one call, and in one transaction. */
+export const CHANGED_MAX = 10_000;
+const CHANGED_AT_ONCE = 200;
+/** Deliveries examined at once where a filter matches few. */
+const EXAMINED_AT_ONCE = 5_000;
+/** What is redelivered by default. */
 const UNDELIVERED: readonly DeliveryStatus[] = ["rejected", "failed"];
 
-/** What people do to deliveries: send again, and cancel; one of them, or all that pass a filter. */
-export const createDeliveryActions = ({ db, store, clock, wake }: DeliveryActionsDeps) => {
-  const find = (owner: WebhookOwner, id: string): Delivery => {
-    const delivery = store.find(id);
-    if (delivery === undefined || delivery.accountId !== owner.accountId || delivery.mode !== owner.mode) {
-      throw new AppError("not_found", { message: "There is no such delivery." });
-    }
-    return delivery;
-  };
+/** Redelivers and cancels deliveries: one, or all that match a filter. Without a dispatcher, the one of another process sees the changes at its next poll. */
+export class DeliveryActions {
+  readonly #runtime: Pick<Runtime, "db" | "clock">;
+  readonly #store: DeliveryStore;
+  readonly #dispatcher: Dispatcher | null;
 
-  const sendAgain = (tx: Tx, { id }: Delivery): boolean => {
-    const delivery = store.find(id);
-    if (delivery === undefined) return false;
-    store.clearGone(tx, delivery, delivery.url);
-    store.endPause(tx, delivery);
-    if (delivery.status !== "pending") {
-      store.change(tx, id, { status: "pending", attempts: 0, rejections: 0, dueAtMs: null, finishedAtMs: null });
-    } else if (delivery.dueAtMs !== null) store.change(tx, id, { dueAtMs: null });
-    store.wakeQueue(tx, delivery, clock.nowMs());
-    return true;
-  };
+  constructor(runtime: Pick<Runtime, "db" | "clock">, store: DeliveryStore, dispatcher: Dispatcher | null) {
+    this.#runtime = runtime;
+    this.#store = store;
+    this.#dispatcher = dispatcher;
+  }
 
-  const cancelOne = (tx: Tx, { id }: Delivery): boolean => {
-    const delivery = store.find(id);
-    if (delivery?.status !== "pending") return false;
-    store.change(tx, id, { status: "cancelled", dueAtMs: null, finishedAtMs: clock.nowMs() });
-    store.wakeQueue(tx, delivery, clock.nowMs());
-    return true;
-  };
+  /** Throws `not_found` for a delivery that does not exist or belongs to another account or mode. */
+  find(owner: WebhookOwner, id: string): Delivery {
+    const delivery = this.#store.find(id);
+    if (delivery?.accountId === owner.accountId && delivery.mode === owner.mode) return delivery;
+    throw new AppError("not_found", { message: "There is no webhook delivery with this id." });
+  }
 
-  /** Does something to all that pass, the oldest first so that their order stays, in small transactions. */
-  const doToMany = async (
+  /**
+   * Sends an event again with the same id: a finished delivery with a new schedule, a pending one now. It keeps its place
+   * in its queue. A URL that was disabled (410) is enabled.
+   */
+  async redeliver(owner: WebhookOwner, id: string): Promise<Delivery> {
+    const delivery = this.find(owner, id);
+    await this.#runtime.db.commit((tx) => this.#redeliver(tx, delivery));
+    this.#dispatcher?.wake();
+    return this.find(owner, id);
+  }
+
+  /** Cancels a pending delivery; the next of its queue is sent. Throws `conflict` when it is finished otherwise. */
+  async cancel(owner: WebhookOwner, id: string): Promise<Delivery> {
+    const delivery = this.find(owner, id);
+    await this.#runtime.db.commit((tx) => this.#cancel(tx, delivery));
+    this.#dispatcher?.wake();
+    const now = this.find(owner, id);
+    if (now.status === "cancelled") return now;
+    throw new AppError("conflict", {
+      message: `Only a pending delivery can be cancelled; this one is ${now.status}.`,
+    });
+  }
+
+  /** Redelivers all that match; without a status those that are rejected or failed. */
+  redeliverMany(owner: WebhookOwner, filters: DeliveryFilters, after: string | null): Promise<BulkActionResult> {
+    const undelivered = { ...filters, status: filters.status ?? UNDELIVERED };
+    return this.#changeMany(owner, undelivered, { after, change: (tx, delivery) => this.#redeliver(tx, delivery) });
+  }
+
+  /** Cancels all pending deliveries that match. */
+  cancelMany(owner: WebhookOwner, filters: DeliveryFilters, after: string | null): Promise<BulkActionResult> {
+    const pending = { ...filters, status: "pending" } as const;
+    return this.#changeMany(owner, pending, { after, change: (tx, delivery) => this.#cancel(tx, delivery) });
+  }
+
+  /** Changes all that match in small transactions, oldest first, so that their order is kept. */
+  async #changeMany(
     owner: WebhookOwner,
     filters: DeliveryFilters,
-    { after, act }: { readonly after: string | null; readonly act: (tx: Tx, delivery: Delivery) => boolean },
-  ): Promise<BulkActionResult> => {
-    let behind = after;
+    { after, change }: { readonly after: string | null; readonly change: (tx: Tx, delivery: Delivery) => boolean },
+  ): Promise<BulkActionResult> {
+    let next = after;
     let [count, seen] = [0, 0];
-    while (seen < MANY_MAX) {
-      const page = { after: behind, looks: LOOKED_AT_ONCE, limit: STEP };
-      const { rows, end } = store.listForward(owner, filters, page);
-      count += await db.commit((tx) => rows.filter((row) => act(tx, row)).length);
+    while (seen < CHANGED_MAX) {
+      const page = { after: next, looks: EXAMINED_AT_ONCE, limit: CHANGED_AT_ONCE };
+      const { rows, end } = this.#store.listForward(owner, filters, page);
+      count += await this.#runtime.db.commit((tx) => rows.filter((row) => change(tx, row)).length);
       seen += rows.length;
-      behind = end;
-      if (behind === null) break;
+      next = end;
+      if (next === null) break;
       await nextTurn();
     }
-    wake();
-    return { count, next: behind };
-  };
+    this.#dispatcher?.wake();
+    return { count, next };
+  }
 
-  return {
-    /** Throws `not_found` for a delivery that is not there, or not the owner's. */
-    find,
+  #redeliver(tx: Tx, { id }: Delivery): boolean {
+    const delivery = this.#store.find(id);
+    if (delivery === undefined) return false;
+    this.#store.clearGone(tx, delivery, delivery.url);
+    this.#store.endPause(tx, delivery);
+    if (delivery.status !== "pending") {
+      const restarted = { status: "pending", attempts: 0, rejections: 0, dueAtMs: null, finishedAtMs: null } as const;
+      this.#store.change(tx, id, restarted);
+    } else if (delivery.dueAtMs !== null) this.#store.change(tx, id, { dueAtMs: null });
+    this.#store.wakeQueue(tx, delivery, this.#runtime.clock.nowMs());
+    return true;
+  }
 
-    /**
-     * Sends an event again, under its old id: a finished one with a new schedule, a waiting one now rather than later.
-     * Its place among those about the same subject stays. A URL that was turned off (410) is on again.
-     */
-    async redeliver(owner: WebhookOwner, id: string): Promise<Delivery> {
-      const delivery = find(owner, id);
-      await db.commit((tx) => sendAgain(tx, delivery));
-      wake();
-      return find(owner, id);
-    },
-
-    /** Gives up an event that waits; what is behind it goes on. Throws `conflict` for one that is finished, and not by this. */
-    async cancel(owner: WebhookOwner, id: string): Promise<Delivery> {
-      const delivery = find(owner, id);
-      await db.commit((tx) => cancelOne(tx, delivery));
-      wake();
-      const now = find(owner, id);
-      if (now.status === "cancelled") return now;
-      throw new AppError("conflict", {
-        message: `The delivery is ${now.status}: only a pending one can be cancelled.`,
-      });
-    },
-
-    /** Sends all again that pass; where no status is given, those that were rejected or failed. */
-    redeliverMany: (owner: WebhookOwner, filters: DeliveryFilters, after: string | null): Promise<BulkActionResult> =>
-      doToMany(owner, { ...filters, status: filters.status ?? UNDELIVERED }, { after, act: sendAgain }),
-    /** Cancels all pending ones that pass. */
-    cancelMany: (owner: WebhookOwner, filters: DeliveryFilters, after: string | null): Promise<BulkActionResult> =>
-      doToMany(owner, { ...filters, status: "pending" }, { after, act: cancelOne }),
-  };
-};
-
-export type DeliveryActions = ReturnType<typeof createDeliveryActions>;
+  #cancel(tx: Tx, { id }: Delivery): boolean {
+    const delivery = this.#store.find(id);
+    if (delivery?.status !== "pending") return false;
+    const nowMs = this.#runtime.clock.nowMs();
+    this.#store.change(tx, id, { status: "cancelled", dueAtMs: null, finishedAtMs: nowMs });
+    this.#store.wakeQueue(tx, delivery, nowMs);
+    return true;
+  }
+}

@@ -1,43 +1,43 @@
 import type { Clock } from "../base/clock.ts";
-import { isPaced } from "./formats.ts";
 import type { WebhookEndpoint } from "./delivery-store.ts";
+import { isPaced } from "./formats.ts";
 
-/** Requests on their way at once, all in all: the platform has 256 for the whole process, and test calls need some. */
+/** Concurrent requests in total: the runtime allows 256 for the process, and test calls need some. */
 export const FAST_MAX = 144;
 export const SLOW_MAX = 96;
-/** Of the fast places those that URLs may take which have not answered yet: the rest is for those that have. */
+/** Fast slots for endpoints that have not responded yet; the others are for those that have. */
 export const UNKNOWN_MAX = 112;
-/** Of one account and of one host. */
+/** For one account, and for one host. */
 const FAST_PER_OWNER_MAX = 104;
 const UNKNOWN_PER_OWNER_MAX = 80;
 const SLOW_PER_OWNER_MAX = 64;
-/** Requests at once for one URL that answers; one for any other. */
+/** Concurrent requests to a URL that responds; one to any other. */
 export const PER_URL_MAX = 8;
-/** Who has not answered by then is slow: its place is for others. */
+/** A request without a response for this long is slow. */
 export const SLOW_AFTER_MS = 1_000;
-/** URLs whose behaviour is remembered; the one that was heard of longest ago goes first. */
-const REMEMBERED_MAX = 10_000;
+/** Endpoints whose health is cached; the one used longest ago is evicted. */
+const CACHED_MAX = 10_000;
 
-type Standing = "answers" | "unknown" | "slow";
+type Health = "responsive" | "unknown" | "slow";
 
-/** A URL that wants to send, with what its limits go by. */
+/** An endpoint with pending deliveries, with the keys of its limits. */
 export interface QueuedEndpoint extends WebhookEndpoint {
   readonly key: string;
   readonly host: string;
-  /** Its receiver wants one request at a time. */
+  /** One request at a time, about one per second. */
   readonly isPaced: boolean;
 }
 
-/** A place that a queue of a URL has while it is being sent. */
+/** Held by a queue of an endpoint while its deliveries are sent. */
 export interface DeliverySlot {
-  readonly seeker: QueuedEndpoint;
+  readonly endpoint: QueuedEndpoint;
   readonly abort: AbortController;
-  lane: "fast" | "slow";
-  readonly standing: Standing;
-  /** On the monotonic clock: when the present request began. */
-  sinceMs: number;
-  /** Whether the present request was given up so that others get the place. */
-  isGivenUp: boolean;
+  readonly health: Health;
+  pool: "fast" | "slow";
+  /** Start of the current request on the monotonic clock. */
+  startedMs: number;
+  /** Whether the current request was aborted to free the slot for others. */
+  isPreempted: boolean;
 }
 
 export const queuedEndpointOf = ({ accountId, mode, url }: WebhookEndpoint): QueuedEndpoint => ({
@@ -48,96 +48,126 @@ export const queuedEndpointOf = ({ accountId, mode, url }: WebhookEndpoint): Que
 });
 
 /**
- * Who may send now. A URL that answered has places that nobody else can take; one that let its last request hang goes to a lane of
- * its own. A request that hangs moves there, too; when that lane is full and others wait, it is given up and gets its
- * turn there later, with the whole time. So neither many hanging URLs nor an account with many of them hold up others for long.
+ * Limits concurrent requests. Endpoints that respond have slots that no others can take. An endpoint whose last request
+ * timed out uses a pool of slow slots, and a request that takes long is moved there. When that pool is full and others
+ * wait, the request is aborted and repeated later from the slow pool, with its full timeout. So neither many hanging URLs nor an account
+ * with many of them delays others for long.
  */
-export const createDeliverySlots = ({ clock }: { readonly clock: Clock }) => {
-  const places = new Set<DeliverySlot>();
-  const standings = new Map<string, Standing>();
-  const counts = new Map<string, number>();
+export class DeliverySlots {
+  readonly #clock: Clock;
+  readonly #slots = new Set<DeliverySlot>();
+  /** Least recently used first. */
+  readonly #health = new Map<string, Health>();
+  /** Slots in use by URL, and by pool in total, by account and by host. */
+  readonly #counts = new Map<string, number>();
 
-  const count = (key: string): number => counts.get(key) ?? 0;
-  const keysOf = ({ seeker, lane, standing }: DeliverySlot): string[] => {
-    const groups = [lane, ...(lane === "fast" && standing === "unknown" ? ["unknown"] : [])];
-    const scopes = ["", `account ${seeker.accountId}`, `host ${seeker.host}`];
-    return [`url ${seeker.key}`, ...groups.flatMap((group) => scopes.map((scope) => `${group} ${scope}`))];
-  };
-  const add = (place: DeliverySlot, by: 1 | -1): void => {
-    for (const key of keysOf(place)) {
-      const now = count(key) + by;
-      if (now === 0) counts.delete(key);
-      else counts.set(key, now);
-    }
-  };
-  const fits = (group: string, { accountId, host }: QueuedEndpoint, all: number, each: number): boolean =>
-    count(`${group} `) < all && count(`${group} account ${accountId}`) < each && count(`${group} host ${host}`) < each;
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
 
-  const standingOf = ({ key }: QueuedEndpoint): Standing => standings.get(key) ?? "unknown";
+  /** Whether no request at all can start. */
+  get isFull(): boolean {
+    return this.#count("fast ") >= FAST_MAX && this.#count("slow ") >= SLOW_MAX;
+  }
 
-  const laneFor = (seeker: QueuedEndpoint): DeliverySlot["lane"] | null => {
-    const standing = standingOf(seeker);
-    const perUrl = standing === "answers" && !seeker.isPaced ? PER_URL_MAX : 1;
-    if (count(`url ${seeker.key}`) >= perUrl) return null;
-    if (standing === "slow") return fits("slow", seeker, SLOW_MAX, SLOW_PER_OWNER_MAX) ? "slow" : null;
-    if (!fits("fast", seeker, FAST_MAX, FAST_PER_OWNER_MAX)) return null;
-    if (standing === "answers") return "fast";
-    return fits("unknown", seeker, UNKNOWN_MAX, UNKNOWN_PER_OWNER_MAX) ? "fast" : null;
-  };
+  /** Whether `acquire` would return a slot. */
+  hasFree(endpoint: QueuedEndpoint): boolean {
+    return this.#poolFor(endpoint) !== null;
+  }
 
-  return {
-    /** Whether there is a place for a URL. */
-    hasRoom: (seeker: QueuedEndpoint): boolean => laneFor(seeker) !== null,
-    /** Whether the last request to a URL hung. */
-    isSlow: (seeker: QueuedEndpoint): boolean => standingOf(seeker) === "slow",
-    /** How many places a URL has. */
-    countOf: ({ key }: QueuedEndpoint): number => count(`url ${key}`),
-    /** A place for a URL; null while it has to wait. */
-    take(seeker: QueuedEndpoint): DeliverySlot | null {
-      const lane = laneFor(seeker);
-      if (lane === null) return null;
-      const abort = new AbortController();
-      const standing = standingOf(seeker);
-      const place: DeliverySlot = { seeker, abort, lane, standing, sinceMs: clock.monotonicMs(), isGivenUp: false };
-      places.add(place);
-      add(place, 1);
-      return place;
-    },
-    giveBack(place: DeliverySlot): void {
-      if (places.delete(place)) add(place, -1);
-    },
-    /** Whether nothing at all can begin. */
-    isFull: (): boolean => count("fast ") >= FAST_MAX && count("slow ") >= SLOW_MAX,
+  /** Whether the last request to an endpoint timed out. */
+  isSlow(endpoint: QueuedEndpoint): boolean {
+    return this.#healthOf(endpoint) === "slow";
+  }
 
-    /** The next request of a place begins. */
-    begin(place: DeliverySlot): void {
-      place.sinceMs = clock.monotonicMs();
-    },
-    /** A request ended: whether it was answered at all, and in time to be no burden to others. */
-    ended({ seeker: { key }, sinceMs }: DeliverySlot, isAnswered: boolean, isHung: boolean): void {
-      standings.delete(key);
-      const wasQuick = clock.monotonicMs() - sinceMs < SLOW_AFTER_MS;
-      if (isHung) standings.set(key, "slow");
-      else if (isAnswered && wasQuick) standings.set(key, "answers");
-      const [oldest] = standings.keys();
-      if (standings.size > REMEMBERED_MAX && oldest !== undefined) standings.delete(oldest);
-    },
+  /** The number of slots that an endpoint holds. */
+  countOf({ key }: QueuedEndpoint): number {
+    return this.#count(`url ${key}`);
+  }
 
-    /** Moves requests that hang out of the fast places; where that cannot be and others wait, gives them up. */
-    review(othersWait: boolean): void {
-      for (const place of places) {
-        if (place.lane === "slow" || clock.monotonicMs() - place.sinceMs < SLOW_AFTER_MS) continue;
-        if (fits("slow", place.seeker, SLOW_MAX, SLOW_PER_OWNER_MAX)) {
-          add(place, -1);
-          place.lane = "slow";
-          add(place, 1);
-        } else if (othersWait && !place.isGivenUp) {
-          place.isGivenUp = true;
-          place.abort.abort();
-        }
+  /** Null while the endpoint has to wait. */
+  acquire(endpoint: QueuedEndpoint): DeliverySlot | null {
+    const pool = this.#poolFor(endpoint);
+    if (pool === null) return null;
+    const health = this.#healthOf(endpoint);
+    const startedMs = this.#clock.monotonicMs();
+    const slot = { endpoint, abort: new AbortController(), health, pool, startedMs, isPreempted: false };
+    this.#slots.add(slot);
+    this.#add(slot, 1);
+    return slot;
+  }
+
+  release(slot: DeliverySlot): void {
+    if (this.#slots.delete(slot)) this.#add(slot, -1);
+  }
+
+  /** The next request of a slot starts. */
+  beginRequest(slot: DeliverySlot): void {
+    slot.startedMs = this.#clock.monotonicMs();
+  }
+
+  /** The current request of a slot ended. */
+  endRequest(
+    { endpoint: { key }, startedMs }: DeliverySlot,
+    { hasResponded, hasTimedOut }: { readonly hasResponded: boolean; readonly hasTimedOut: boolean },
+  ): void {
+    this.#health.delete(key);
+    const isFast = this.#clock.monotonicMs() - startedMs < SLOW_AFTER_MS;
+    if (hasTimedOut) this.#health.set(key, "slow");
+    else if (hasResponded && isFast) this.#health.set(key, "responsive");
+    const [oldest] = this.#health.keys();
+    if (this.#health.size > CACHED_MAX && oldest !== undefined) this.#health.delete(oldest);
+  }
+
+  /** Moves slow requests to the slow pool; aborts them when it is full and others wait. */
+  moveSlow(othersWait: boolean): void {
+    for (const slot of this.#slots) {
+      if (slot.pool === "slow" || this.#clock.monotonicMs() - slot.startedMs < SLOW_AFTER_MS) continue;
+      if (this.#fits("slow", slot.endpoint, SLOW_MAX, SLOW_PER_OWNER_MAX)) {
+        this.#add(slot, -1);
+        slot.pool = "slow";
+        this.#add(slot, 1);
+      } else if (othersWait && !slot.isPreempted) {
+        slot.isPreempted = true;
+        slot.abort.abort();
       }
-    },
-  };
-};
+    }
+  }
 
-export type DeliverySlots = ReturnType<typeof createDeliverySlots>;
+  #healthOf({ key }: QueuedEndpoint): Health {
+    return this.#health.get(key) ?? "unknown";
+  }
+
+  #poolFor(endpoint: QueuedEndpoint): DeliverySlot["pool"] | null {
+    const health = this.#healthOf(endpoint);
+    const perUrl = health === "responsive" && !endpoint.isPaced ? PER_URL_MAX : 1;
+    if (this.countOf(endpoint) >= perUrl) return null;
+    if (health === "slow") return this.#fits("slow", endpoint, SLOW_MAX, SLOW_PER_OWNER_MAX) ? "slow" : null;
+    if (!this.#fits("fast", endpoint, FAST_MAX, FAST_PER_OWNER_MAX)) return null;
+    if (health === "responsive") return "fast";
+    return this.#fits("unknown", endpoint, UNKNOWN_MAX, UNKNOWN_PER_OWNER_MAX) ? "fast" : null;
+  }
+
+  #fits(group: string, { accountId, host }: QueuedEndpoint, max: number, perOwnerMax: number): boolean {
+    return (
+      this.#count(`${group} `) < max &&
+      this.#count(`${group} account ${accountId}`) < perOwnerMax &&
+      this.#count(`${group} host ${host}`) < perOwnerMax
+    );
+  }
+
+  #count(key: string): number {
+    return this.#counts.get(key) ?? 0;
+  }
+
+  #add({ endpoint, pool, health }: DeliverySlot, by: 1 | -1): void {
+    const groups = [pool, ...(pool === "fast" && health === "unknown" ? ["unknown"] : [])];
+    const scopes = ["", `account ${endpoint.accountId}`, `host ${endpoint.host}`];
+    const keys = [`url ${endpoint.key}`, ...groups.flatMap((group) => scopes.map((scope) => `${group} ${scope}`))];
+    for (const key of keys) {
+      const count = this.#count(key) + by;
+      if (count === 0) this.#counts.delete(key);
+      else this.#counts.set(key, count);
+    }
+  }
+}

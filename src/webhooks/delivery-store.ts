@@ -1,4 +1,4 @@
-import { and, asc, desc, eq, gt, gte, inArray, isNotNull, lt, lte, ne, type SQL, sql } from "drizzle-orm";
+import { and, asc, count, desc, eq, gt, gte, inArray, isNotNull, lt, lte, ne, type SQL, sql } from "drizzle-orm";
 import type { IdWindow, Stretch } from "../base/walk.ts";
 import type { KeyMode } from "../base/secrets.ts";
 import type { Db, Tx } from "../db/open.ts";
@@ -7,46 +7,46 @@ import { webhookDeliveries, webhookGone, webhookPauses } from "../db/schema-webh
 export const DELIVERY_STATUSES = ["pending", "delivered", "rejected", "failed", "cancelled"] as const;
 export type DeliveryStatus = (typeof DELIVERY_STATUSES)[number];
 
-/** Whose webhooks: those of live and of test keys share nothing, neither secrets nor queues nor URLs that are off. */
+/** An account and mode. Live and test webhooks share nothing: neither secrets nor queues nor disabled URLs. */
 export interface WebhookOwner {
   readonly accountId: string;
   readonly mode: KeyMode;
 }
 
-/** One URL of an owner. */
+/** A URL of an owner. */
 export interface WebhookEndpoint extends WebhookOwner {
   readonly url: string;
 }
 
-/** The pending events of an owner for one URL and about one subject, which are sent one after the other. */
+/** The pending deliveries of an owner to one URL about one subject, which are sent in order. */
 export interface WebhookQueue extends WebhookEndpoint {
   readonly subject: string;
 }
 
-/** An event on its way to a URL. Of the pending ones of a queue only the first has a time. */
+/** An event to be sent to a URL. Of the pending deliveries of a queue only the first has a `dueAtMs`. */
 export interface Delivery extends WebhookQueue {
   readonly id: string;
   /** The event: the header `webhook-id`, and the order within a queue. */
   readonly eventId: string;
-  /** Whose URL it is: that of the subject, the default of the account, or both. */
+  /** Whether the URL is that of the subject, the default of the account, or both. */
   readonly via: "subject" | "default" | "both";
   readonly type: string;
   readonly body: string;
   readonly status: DeliveryStatus;
   readonly attempts: number;
-  /** Attempts that the receiver refused for good. */
+  /** Permanent refusals by the receiver. */
   readonly rejections: number;
   readonly dueAtMs: number | null;
   readonly lastAttemptAtMs: number | null;
   readonly lastHttpStatus: number | null;
   readonly lastProblem: string | null;
-  /** The beginning of what the receiver answered to a failed attempt. */
+  /** The beginning of the response to a failed attempt. */
   readonly lastAnswer: string | null;
   readonly createdAtMs: number;
   readonly finishedAtMs: number | null;
 }
 
-/** How an attempt ended: exactly what changes in the row. */
+/** The columns that an attempt changes. */
 export interface AttemptEnd extends Pick<
   Delivery,
   | "status"
@@ -60,10 +60,10 @@ export interface AttemptEnd extends Pick<
   | "finishedAtMs"
 > {}
 
-/** What can change in a delivery. */
+/** The columns that can change. */
 export type DeliveryChange = Partial<AttemptEnd & Pick<Delivery, "url" | "via">>;
 
-/** A URL that events wait for, and when the earliest of them is due. */
+/** An endpoint with pending deliveries; `dueAtMs`: of the earliest. */
 export interface DueEndpoint extends WebhookEndpoint {
   readonly dueAtMs: number;
 }
@@ -73,34 +73,34 @@ export interface DeliveryFilters {
   readonly type?: string | undefined;
   readonly url?: string | undefined;
   readonly subject?: string | undefined;
-  /** Of events from this moment on, and before that one. */
+  /** Events at or after the first time and before the second. */
   readonly sinceMs?: number | undefined;
   readonly untilMs?: number | undefined;
 }
 
-export const createDeliveryStore = (db: Db) => {
-  const table = webhookDeliveries;
-  const pendingAt = ({ accountId, mode, url }: WebhookEndpoint): SQL | undefined =>
-    and(eq(table.accountId, accountId), eq(table.mode, mode), eq(table.url, url), sql`status = 'pending'`);
-  const queueOf = (queue: WebhookQueue): SQL | undefined => and(pendingAt(queue), eq(table.subject, queue.subject));
-  const passing = ({ accountId, mode }: WebhookOwner, filters: DeliveryFilters): SQL | undefined => {
-    const { status, type, url, subject, sinceMs, untilMs } = filters;
-    return and(
-      ...[eq(table.accountId, accountId), eq(table.mode, mode)],
-      status === undefined ? undefined : inArray(table.status, typeof status === "string" ? [status] : [...status]),
-      type === undefined ? undefined : eq(table.type, type),
-      url === undefined ? undefined : eq(table.url, url),
-      subject === undefined ? undefined : eq(table.subject, subject),
-      sinceMs === undefined ? undefined : gte(table.createdAtMs, sinceMs),
-      untilMs === undefined ? undefined : lt(table.createdAtMs, untilMs),
-    );
-  };
-  const goneOf = ({ accountId, mode }: WebhookOwner, url: string): SQL | undefined =>
-    and(eq(webhookGone.accountId, accountId), eq(webhookGone.mode, mode), eq(webhookGone.url, url));
-  const pauseOf = ({ accountId, mode, url }: WebhookEndpoint): SQL | undefined =>
-    and(eq(webhookPauses.accountId, accountId), eq(webhookPauses.mode, mode), eq(webhookPauses.url, url));
+const table = webhookDeliveries;
 
-  const firstOf = db.orm
+const pendingAt = ({ accountId, mode, url }: WebhookEndpoint): SQL | undefined =>
+  and(eq(table.accountId, accountId), eq(table.mode, mode), eq(table.url, url), sql`status = 'pending'`);
+const inQueue = (queue: WebhookQueue): SQL | undefined => and(pendingAt(queue), eq(table.subject, queue.subject));
+const goneAt = ({ accountId, mode }: WebhookOwner, url: string): SQL | undefined =>
+  and(eq(webhookGone.accountId, accountId), eq(webhookGone.mode, mode), eq(webhookGone.url, url));
+
+const matching = ({ accountId, mode }: WebhookOwner, filters: DeliveryFilters): SQL | undefined => {
+  const { status, type, url, subject, sinceMs, untilMs } = filters;
+  return and(
+    ...[eq(table.accountId, accountId), eq(table.mode, mode)],
+    status === undefined ? undefined : inArray(table.status, typeof status === "string" ? [status] : [...status]),
+    type === undefined ? undefined : eq(table.type, type),
+    url === undefined ? undefined : eq(table.url, url),
+    subject === undefined ? undefined : eq(table.subject, subject),
+    sinceMs === undefined ? undefined : gte(table.createdAtMs, sinceMs),
+    untilMs === undefined ? undefined : lt(table.createdAtMs, untilMs),
+  );
+};
+
+const prepare = ({ orm, sqlite }: Db) => ({
+  firstOfQueue: orm
     .select({ id: table.id, dueAtMs: table.dueAtMs })
     .from(table)
     .where(
@@ -114,186 +114,176 @@ export const createDeliveryStore = (db: Db) => {
     )
     .orderBy(asc(table.eventId))
     .limit(1)
-    .prepare();
-  const setTime = db.orm
+    .prepare(),
+  setDue: orm
     .update(table)
     .set({ dueAtMs: sql`${sql.placeholder("dueAtMs")}` })
     .where(eq(table.id, sql.placeholder("id")))
-    .prepare();
-  const byId = db.orm
+    .prepare(),
+  byId: orm
     .select()
     .from(table)
     .where(eq(table.id, sql.placeholder("id")))
-    .prepare();
-
-  // One step of a loose index scan: however many events wait for a URL, it costs one look.
-  const endpointAfter = db.sqlite.prepare<DueEndpoint, [string, string, string]>(
+    .prepare(),
+  // One step of a loose index scan: its cost does not depend on the number of deliveries to a URL.
+  endpointAfter: sqlite.prepare<DueEndpoint, [string, string, string]>(
     `SELECT account_id AS accountId, mode, url, due_at_ms AS dueAtMs FROM webhook_deliveries
       WHERE due_at_ms IS NOT NULL AND (account_id, mode, url) > (?, ?, ?)
       ORDER BY account_id, mode, url, due_at_ms LIMIT 1`,
-  );
-
-  // Asked before every attempt.
-  const pauseEnd = db.sqlite.prepare<{ untilMs: number }, [string, string, string]>(
+  ),
+  pauseEnd: sqlite.prepare<{ untilMs: number }, [string, string, string]>(
     "SELECT until_ms AS untilMs FROM webhook_pauses WHERE account_id = ? AND mode = ? AND url = ?",
-  );
-  const pausedUntil = ({ accountId, mode, url }: WebhookEndpoint): number =>
-    pauseEnd.get(accountId, mode, url)?.untilMs ?? 0;
+  ),
+});
 
-  const goneSince = (owner: WebhookOwner, url: string): number | undefined =>
-    db.orm.select().from(webhookGone).where(goneOf(owner, url)).get()?.atMs;
+/** Deliveries, and the URLs that are paused or gone. */
+export class DeliveryStore {
+  readonly #db: Db;
+  readonly #statements: ReturnType<typeof prepare>;
 
-  return {
-    insert: (_tx: Tx, delivery: Delivery): void =>
-      void db.orm.insert(table).values(delivery).onConflictDoNothing().run(),
-    find: (id: string): Delivery | undefined => byId.get({ id }),
-    change: (_tx: Tx, id: string, change: DeliveryChange): void =>
-      void db.orm
-        .update(table)
-        .set({ ...change })
-        .where(eq(table.id, id))
-        .run(),
-    /** Gives the first of a queue its time (not before a pause ends), where it has none, and only the first: to be called after every change of the queue. */
-    wakeQueue(_tx: Tx, queue: WebhookQueue, dueAtMs: number): void {
-      const { accountId, mode, url, subject } = queue;
-      const first = firstOf.get({ accountId, mode, url, subject });
-      if (first === undefined || first.dueAtMs !== null) return;
-      const others = and(queueOf(queue), isNotNull(table.dueAtMs), ne(table.id, first.id));
-      db.orm.update(table).set({ dueAtMs: null }).where(others).run();
-      setTime.run({ id: first.id, dueAtMs: Math.max(dueAtMs, pausedUntil(queue)) });
-    },
+  constructor(db: Db) {
+    this.#db = db;
+    this.#statements = prepare(db);
+  }
 
-    /** The URL behind another one (null: the first) that events wait for, and when the earliest of them is due. */
-    endpointAfter: (after: WebhookEndpoint | null): DueEndpoint | undefined =>
-      endpointAfter.get(after?.accountId ?? "", after?.mode ?? "", after?.url ?? "") ?? undefined,
-    /** The first ones of the queues of a URL that are due, in the order of their time. */
-    dueHeads: ({ accountId, mode, url }: WebhookEndpoint, nowMs: number, limit: number): Delivery[] =>
-      db.orm
-        .select()
-        .from(table)
-        .where(
-          and(
-            eq(table.accountId, accountId),
-            eq(table.mode, mode),
-            eq(table.url, url),
-            sql`due_at_ms is not null`,
-            lte(table.dueAtMs, nowMs),
-          ),
-        )
-        .orderBy(asc(table.dueAtMs))
-        .limit(limit)
-        .all(),
-    /** The pending ones of a queue, in their order. */
-    queue: (queue: WebhookQueue, limit: number): Delivery[] =>
-      db.orm.select().from(table).where(queueOf(queue)).orderBy(asc(table.eventId)).limit(limit).all(),
-    countPending: (endpoint: WebhookEndpoint): number =>
-      db.orm
-        .select({ count: sql<number>`count(*)` })
-        .from(table)
-        .where(pendingAt(endpoint))
-        .get()?.count ?? 0,
-    /** Gives up all that is pending for a URL. */
-    failPending: (_tx: Tx, endpoint: WebhookEndpoint, problem: string, atMs: number): void =>
-      void db.orm
-        .update(table)
-        .set({ status: "failed", dueAtMs: null, lastProblem: problem, finishedAtMs: atMs })
-        .where(pendingAt(endpoint))
-        .run(),
+  insert(_tx: Tx, delivery: Delivery): void {
+    this.#db.orm.insert(table).values(delivery).onConflictDoNothing().run();
+  }
 
-    /** Of an owner: the id so many places behind the newest older than `before`; null when there are no so many. */
-    idBehind: (
-      { accountId, mode }: { accountId: string; mode: KeyMode },
-      before: string | null,
-      places: number,
-    ): string | null =>
-      db.orm
-        .select({ id: table.id })
-        .from(table)
-        .where(
-          and(eq(table.accountId, accountId), eq(table.mode, mode), before === null ? undefined : lt(table.id, before)),
-        )
-        .orderBy(desc(table.id))
+  find(id: string): Delivery | undefined {
+    return this.#statements.byId.get({ id });
+  }
+
+  change(_tx: Tx, id: string, change: DeliveryChange): void {
+    this.#db.orm
+      .update(table)
+      .set({ ...change })
+      .where(eq(table.id, id))
+      .run();
+  }
+
+  /** Makes the first delivery of a queue due, but not before a pause ends, and only the first. Call it after every change of the queue. */
+  wakeQueue(_tx: Tx, queue: WebhookQueue, dueAtMs: number): void {
+    const { accountId, mode, url, subject } = queue;
+    const first = this.#statements.firstOfQueue.get({ accountId, mode, url, subject });
+    if (first === undefined || first.dueAtMs !== null) return;
+    const others = and(inQueue(queue), isNotNull(table.dueAtMs), ne(table.id, first.id));
+    this.#db.orm.update(table).set({ dueAtMs: null }).where(others).run();
+    this.#statements.setDue.run({ id: first.id, dueAtMs: Math.max(dueAtMs, this.pausedUntil(queue)) });
+  }
+
+  /** The next endpoint with pending deliveries, in the order of the index; null: the first. */
+  endpointAfter(after: WebhookEndpoint | null): DueEndpoint | undefined {
+    const { accountId, mode, url } = after ?? { accountId: "", mode: "", url: "" };
+    return this.#statements.endpointAfter.get(accountId, mode, url) ?? undefined;
+  }
+
+  /** The first deliveries of the queues of an endpoint that are due, the longest waiting first. */
+  dueHeads({ accountId, mode, url }: WebhookEndpoint, nowMs: number, limit: number): Delivery[] {
+    const due = and(
+      ...[eq(table.accountId, accountId), eq(table.mode, mode), eq(table.url, url)],
+      ...[sql`due_at_ms is not null`, lte(table.dueAtMs, nowMs)],
+    );
+    return this.#db.orm.select().from(table).where(due).orderBy(asc(table.dueAtMs)).limit(limit).all();
+  }
+
+  /** The pending deliveries of a queue in order. */
+  queue(queue: WebhookQueue, limit: number): Delivery[] {
+    return this.#db.orm.select().from(table).where(inQueue(queue)).orderBy(asc(table.eventId)).limit(limit).all();
+  }
+
+  countPending(endpoint: WebhookEndpoint): number {
+    return this.#db.orm.select({ pending: count() }).from(table).where(pendingAt(endpoint)).get()?.pending ?? 0;
+  }
+
+  failPending(_tx: Tx, endpoint: WebhookEndpoint, problem: string, atMs: number): void {
+    const failed = { status: "failed", dueAtMs: null, lastProblem: problem, finishedAtMs: atMs } as const;
+    this.#db.orm.update(table).set(failed).where(pendingAt(endpoint)).run();
+  }
+
+  /** The id at an offset among an owner's deliveries older than `before`, newest first; null when there are fewer. */
+  idBehind(owner: WebhookOwner, before: string | null, offset: number): string | null {
+    const older = and(matching(owner, {}), before === null ? undefined : lt(table.id, before));
+    const ids = this.#db.orm.select({ id: table.id }).from(table).where(older).orderBy(desc(table.id));
+    return ids.limit(1).offset(offset).get()?.id ?? null;
+  }
+
+  /** Newest first, older than the id `before` and not older than `from`. */
+  list(owner: WebhookOwner, filters: DeliveryFilters, page: IdWindow): Delivery[] {
+    const within = and(
+      matching(owner, filters),
+      page.before === null ? undefined : lt(table.id, page.before),
+      page.from === undefined ? undefined : gte(table.id, page.from),
+    );
+    return this.#db.orm.select().from(table).where(within).orderBy(desc(table.id)).limit(page.limit).all();
+  }
+
+  /** Examines the next `looks` deliveries after an id, oldest first, and returns up to `limit` that match, and where to continue. */
+  listForward(
+    owner: WebhookOwner,
+    filters: DeliveryFilters,
+    { after, looks, limit }: { readonly after: string | null; readonly looks: number; readonly limit: number },
+  ): Stretch<Delivery, string> {
+    const behind = after === null ? undefined : gt(table.id, after);
+    const examined = and(matching(owner, {}), behind);
+    const ids = this.#db.orm.select({ id: table.id }).from(table).where(examined).orderBy(asc(table.id));
+    const upTo =
+      ids
         .limit(1)
-        .offset(places)
-        .get()?.id ?? null,
-    /** Newest first, older than the id `before` and not older than `from`. */
-    list: (owner: WebhookOwner, filters: DeliveryFilters, page: IdWindow): Delivery[] =>
-      db.orm
-        .select()
-        .from(table)
-        .where(
-          and(
-            passing(owner, filters),
-            page.before === null ? undefined : lt(table.id, page.before),
-            page.from === undefined ? undefined : gte(table.id, page.from),
-          ),
-        )
-        .orderBy(desc(table.id))
-        .limit(page.limit)
-        .all(),
-    /** The oldest first, behind the id `after`: those among the next `looks` that pass, `limit` at most, and where the look ended. */
-    listForward(
-      owner: WebhookOwner,
-      filters: DeliveryFilters,
-      { after, looks, limit }: { after: string | null; looks: number; limit: number },
-    ): Stretch<Delivery, string> {
-      const behind = after === null ? undefined : gt(table.id, after);
-      const everything = db.orm
-        .select({ id: table.id })
-        .from(table)
-        .where(and(passing(owner, {}), behind))
-        .orderBy(asc(table.id));
-      const upTo =
-        everything
-          .limit(1)
-          .offset(looks - 1)
-          .get()?.id ?? null;
-      const within = upTo === null ? undefined : lte(table.id, upTo);
-      const matching = and(passing(owner, filters), behind, within);
-      const rows = db.orm.select().from(table).where(matching).orderBy(asc(table.id)).limit(limit).all();
-      const last = rows.at(-1);
-      return { rows, end: rows.length === limit && last !== undefined ? last.id : upTo };
-    },
-    /** Forgets some that were finished before `beforeMs`, and says how many. */
-    forget(_tx: Tx, beforeMs: number, limit: number): number {
-      const old = db.orm
-        .select({ id: table.id })
-        .from(table)
-        .where(and(isNotNull(table.finishedAtMs), lt(table.finishedAtMs, beforeMs)))
-        .limit(limit)
-        .all();
-      for (const { id } of old) db.orm.delete(table).where(eq(table.id, id)).run();
-      return old.length;
-    },
+        .offset(looks - 1)
+        .get()?.id ?? null;
+    const wanted = and(matching(owner, filters), behind, upTo === null ? undefined : lte(table.id, upTo));
+    const rows = this.#db.orm.select().from(table).where(wanted).orderBy(asc(table.id)).limit(limit).all();
+    const last = rows.at(-1);
+    return { rows, end: rows.length === limit && last !== undefined ? last.id : upTo };
+  }
 
-    pausedUntil,
-    /** Nothing is sent to a URL before `untilMs`. */
-    pause(_tx: Tx, endpoint: WebhookEndpoint, untilMs: number): void {
-      const { accountId, mode, url } = endpoint;
-      const target = [webhookPauses.accountId, webhookPauses.mode, webhookPauses.url];
-      const later = sql`max(${webhookPauses.untilMs}, excluded.until_ms)`;
-      db.orm
-        .insert(webhookPauses)
-        .values({ accountId, mode, url, untilMs })
-        .onConflictDoUpdate({ target, set: { untilMs: later } })
-        .run();
-      const early = and(pendingAt(endpoint), isNotNull(table.dueAtMs), lt(table.dueAtMs, untilMs));
-      db.orm.update(table).set({ dueAtMs: untilMs }).where(early).run();
-    },
-    endPause: (_tx: Tx, endpoint: WebhookEndpoint): void =>
-      void db.orm.delete(webhookPauses).where(pauseOf(endpoint)).run(),
-    /** Purges the pauses that ended before `beforeMs`. */
-    purgePauses: (_tx: Tx, beforeMs: number): void =>
-      void db.orm.delete(webhookPauses).where(lt(webhookPauses.untilMs, beforeMs)).run(),
+  /** Deletes up to `limit` deliveries finished before a time, and returns how many. */
+  purge(_tx: Tx, beforeMs: number, limit: number): number {
+    const old = and(isNotNull(table.finishedAtMs), lt(table.finishedAtMs, beforeMs));
+    const rows = this.#db.orm.select({ id: table.id }).from(table).where(old).limit(limit).all();
+    for (const { id } of rows) this.#db.orm.delete(table).where(eq(table.id, id)).run();
+    return rows.length;
+  }
 
-    /** When the receiver of a URL answered 410; undefined while events are sent there. */
-    goneSince,
-    isGone: (owner: WebhookOwner, url: string): boolean => goneSince(owner, url) !== undefined,
-    markGone: (_tx: Tx, { accountId, mode, url }: WebhookEndpoint, atMs: number): void =>
-      void db.orm.insert(webhookGone).values({ accountId, mode, url, atMs }).onConflictDoNothing().run(),
-    clearGone: (_tx: Tx, owner: WebhookOwner, url: string): void =>
-      void db.orm.delete(webhookGone).where(goneOf(owner, url)).run(),
-  };
-};
+  /** Until when nothing is sent to a URL; 0 when it is not paused. */
+  pausedUntil({ accountId, mode, url }: WebhookEndpoint): number {
+    return this.#statements.pauseEnd.get(accountId, mode, url)?.untilMs ?? 0;
+  }
 
-export type DeliveryStore = ReturnType<typeof createDeliveryStore>;
+  pause(_tx: Tx, endpoint: WebhookEndpoint, untilMs: number): void {
+    const { accountId, mode, url } = endpoint;
+    const target = [webhookPauses.accountId, webhookPauses.mode, webhookPauses.url];
+    const set = { untilMs: sql`max(${webhookPauses.untilMs}, excluded.until_ms)` };
+    this.#db.orm
+      .insert(webhookPauses)
+      .values({ accountId, mode, url, untilMs })
+      .onConflictDoUpdate({ target, set })
+      .run();
+    const early = and(pendingAt(endpoint), isNotNull(table.dueAtMs), lt(table.dueAtMs, untilMs));
+    this.#db.orm.update(table).set({ dueAtMs: untilMs }).where(early).run();
+  }
+
+  endPause(_tx: Tx, { accountId, mode, url }: WebhookEndpoint): void {
+    const { accountId: ofAccount, mode: ofMode, url: ofUrl } = webhookPauses;
+    const pause = and(eq(ofAccount, accountId), eq(ofMode, mode), eq(ofUrl, url));
+    this.#db.orm.delete(webhookPauses).where(pause).run();
+  }
+
+  purgePauses(_tx: Tx, beforeMs: number): void {
+    this.#db.orm.delete(webhookPauses).where(lt(webhookPauses.untilMs, beforeMs)).run();
+  }
+
+  /** When a URL responded 410; undefined while deliveries to it are enabled. */
+  goneSince(owner: WebhookOwner, url: string): number | undefined {
+    return this.#db.orm.select().from(webhookGone).where(goneAt(owner, url)).get()?.atMs;
+  }
+
+  markGone(_tx: Tx, { accountId, mode, url }: WebhookEndpoint, atMs: number): void {
+    this.#db.orm.insert(webhookGone).values({ accountId, mode, url, atMs }).onConflictDoNothing().run();
+  }
+
+  clearGone(_tx: Tx, owner: WebhookOwner, url: string): void {
+    this.#db.orm.delete(webhookGone).where(goneAt(owner, url)).run();
+  }
+}

@@ -1,227 +1,235 @@
-import type { Clock } from "../base/clock.ts";
-import type { Log } from "../base/log.ts";
-import type { Random } from "../base/secrets.ts";
-import type { Db } from "../db/open.ts";
-import type { EventStore } from "./event-store.ts";
+import { drain } from "../base/wait.ts";
+import type { Runtime } from "../db/runtime.ts";
+import { AttemptRecorder } from "./attempt-recorder.ts";
+import { type DeliverySlot, DeliverySlots, type QueuedEndpoint, queuedEndpointOf } from "./delivery-slots.ts";
+import type { Delivery, WebhookEndpoint, WebhookQueue } from "./delivery-store.ts";
 import { PACE_MS } from "./formats.ts";
-import { createDeliverySlots, type DeliverySlot, type QueuedEndpoint, queuedEndpointOf } from "./delivery-slots.ts";
-import { createAttemptRecorder } from "./attempt-recorder.ts";
-import type { WebhookSecrets } from "./secrets.ts";
+import { EVENTS_AT_ONCE_MAX, OutboxRelay, type OutboxRelayOptions } from "./outbox-relay.ts";
 import type { Sender } from "./send.ts";
-import type { Delivery, WebhookEndpoint, WebhookQueue, DeliveryStore } from "./delivery-store.ts";
-import { createOutboxRelay, EVENTS_AT_ONCE_MAX, type OutboxRelayDeps } from "./outbox-relay.ts";
 
-export interface DispatcherDeps {
-  readonly db: Db;
-  readonly store: DeliveryStore;
-  readonly events: EventStore;
-  /** The URL that all events of an account and mode go to, beside that of their subject. */
-  readonly defaultUrl: OutboxRelayDeps["defaultUrl"];
-  readonly secrets: WebhookSecrets;
+export interface DispatcherOptions extends OutboxRelayOptions {
   readonly send: Sender;
-  readonly clock: Clock;
-  readonly random: Random;
-  readonly log: Log;
-  /** Events that may wait for one URL of an account; 100,000 unless said. */
-  readonly pendingMax?: number;
 }
 
-/** A queue gives its place back after so many, so that a long one does not hold up others. */
+/** A queue releases its slot after this many deliveries, so that a long one does not delay others. */
 const SENT_IN_A_ROW_MAX = 100;
-/** Slices write their events without a word to anybody: the outbox is looked at this often. */
-export const LOOK_EVERY_MS = 1_000;
-/** URLs looked at in one go; the next look goes on behind them. */
+/** Interval between polls of the outbox and of due deliveries. */
+export const POLL_MS = 1_000;
+/** Endpoints examined in one poll; the next poll continues after them. */
 const SCANNED_AT_ONCE_MAX = 2_000;
 const DRAIN_MS_MAX = 2_000;
-/** After an attempt that could not be recorded (disk full): it is made again, and the receiver must not get it in a loop. */
-export const REST_MS = 60_000;
-/** With so many that could not be recorded nothing else will be: nothing more is sent meanwhile. */
-const RESTING_MAX = 256;
+/** Pause of a queue after an attempt that could not be recorded (disk full): the attempt is repeated, but not in a loop. */
+export const COOLDOWN_MS = 60_000;
+/** With this many such queues nothing else could be recorded either, and nothing is sent. */
+const COOLDOWNS_MAX = 256;
 
 /**
- * Carries events from the outbox to their URLs. Everything that must survive is a row: what a killed process did not
- * record is sent again under the same id. The events of an account and mode about one subject go to a URL one after the other in their
- * order; many subjects and URLs are served at once, and `delivery-slots.ts` limits who may send.
+ * Sends events from the outbox to their URLs. All state is in the rows: an attempt that a killed process did not record
+ * is repeated with the same id. Events of one account and mode about one subject are sent to a URL in order; many
+ * subjects and URLs are served concurrently, as `DeliverySlots` allows.
  */
-export const createDispatcher = (deps: DispatcherDeps) => {
-  const { store, secrets, send, clock, log } = deps;
-  const places = createDeliverySlots({ clock });
-  /** The queues being sent. */
-  const running = new Map<string, Promise<void>>();
-  /** Queues whose last attempt could not be recorded: how to end their rest. */
-  const resting = new Map<string, () => void>();
-  /** URLs that something is due for, those that wait longest first. */
-  const due = new Map<string, QueuedEndpoint>();
-  /** When a URL may be called again that is paced, or has just asked to wait, on the monotonic clock. */
-  const quietUntilMs = new Map<string, number>();
-  const takeOver = createOutboxRelay(deps);
-  const record = createAttemptRecorder(deps);
-  let scanned: WebhookEndpoint | null = null;
-  let cancelLook: (() => void) | null = null;
-  let looking: Promise<void> | null = null;
-  let lookAgain = false;
-  let stopped = true;
+export class Dispatcher {
+  readonly #runtime: Runtime;
+  readonly #options: DispatcherOptions;
+  readonly #relay: OutboxRelay;
+  readonly #recorder: AttemptRecorder;
+  readonly #slots: DeliverySlots;
+  /** Queues being sent. */
+  readonly #running = new Map<string, Promise<void>>();
+  /** Queues whose last attempt could not be recorded, with the function that cancels their timer. */
+  readonly #cooldowns = new Map<string, () => void>();
+  /** Endpoints with due deliveries, the longest waiting first. */
+  readonly #due = new Map<string, QueuedEndpoint>();
+  /** Until when paced and rate-limited endpoints are not called, on the monotonic clock. */
+  readonly #quietUntilMs = new Map<string, number>();
+  /** The last endpoint examined by `#scan`; null: start from the first. */
+  #scanned: WebhookEndpoint | null = null;
+  #cancelTimer: (() => void) | null = null;
+  #polling: Promise<void> | null = null;
+  #isPollRequested: boolean = false;
+  #isStopped: boolean = true;
 
-  const isQuiet = ({ key }: QueuedEndpoint): boolean => (quietUntilMs.get(key) ?? 0) > clock.monotonicMs();
-  const beQuiet = ({ key }: QueuedEndpoint, forMs: number): void => {
-    quietUntilMs.set(key, Math.max(quietUntilMs.get(key) ?? 0, clock.monotonicMs() + forMs));
-  };
+  constructor(runtime: Runtime, options: DispatcherOptions) {
+    this.#runtime = runtime;
+    this.#options = options;
+    this.#relay = new OutboxRelay(runtime, options);
+    this.#recorder = new AttemptRecorder(runtime, options.store);
+    this.#slots = new DeliverySlots(runtime.clock);
+  }
 
-  /** Sends one event; false when the queue is not to go on. What was cancelled, moved or put off meanwhile is left alone. */
-  const sendOne = async (id: string, place: DeliverySlot, written: Array<Promise<void>>): Promise<boolean> => {
-    const delivery = store.find(id);
-    const isMine = delivery?.status === "pending" && delivery.url === place.seeker.url;
-    const isLimited = store.pausedUntil(delivery ?? place.seeker) > clock.nowMs();
-    if (stopped || !isMine || isLimited || (!place.seeker.isPaced && isQuiet(place.seeker))) return false;
-    places.begin(place);
-    const { eventId, url, body } = delivery;
-    const { signal } = place.abort;
-    const end = await send({ id: eventId, url, body, secrets: await secrets.signing(delivery), signal });
-    places.ended(place, end.httpStatus !== null, end.hung);
-    // Given up for the sake of others, not failed: it gets its whole time later.
-    if (place.isGivenUp && end.httpStatus === null) return false;
-    // The others that are sending to it stop now, not when this is written down.
-    if (end.limited && end.retryAfterMs !== null) beQuiet(place.seeker, Math.min(end.retryAfterMs, LOOK_EVERY_MS));
-    written.push(record(delivery, end));
-    return end.taken && !place.isGivenUp;
-  };
+  /** The number of queues being sent. */
+  get running(): number {
+    return this.#running.size;
+  }
 
-  /** Sends the first ones of a queue as long as they are taken. The next is sent while the last is being written down. */
-  const sendQueue = async (head: Delivery, place: DeliverySlot): Promise<void> => {
-    const written: Array<Promise<void>> = [];
-    try {
-      for (const { id } of store.queue(head, place.seeker.isPaced ? 1 : SENT_IN_A_ROW_MAX)) {
-        if (!(await sendOne(id, place, written))) break;
-      }
-    } finally {
-      await Promise.all(written);
-    }
-  };
+  start(): void {
+    this.#isStopped = false;
+    this.wake();
+  }
 
-  const begin = (head: Delivery, place: DeliverySlot): void => {
-    const { seeker } = place;
-    if (seeker.isPaced) beQuiet(seeker, PACE_MS);
-    const rest = (cause: unknown): void => {
-      log.error("a webhook could not be sent or recorded", { id: head.id, wait_ms: REST_MS, cause });
-      const end = () => {
-        resting.delete(queueKey(head));
-        wake();
-      };
-      if (!stopped) resting.set(queueKey(head), clock.after(REST_MS, end));
-    };
-    const done = sendQueue(head, place)
-      .catch(rest)
-      .finally(() => {
-        running.delete(queueKey(head));
-        places.giveBack(place);
-        if (stopped) return;
-        due.delete(seeker.key);
-        due.set(seeker.key, seeker);
-        fill();
-      });
-    running.set(queueKey(head), done);
-  };
+  /** Starts nothing more and waits briefly for running requests; unfinished ones are repeated after the next start. */
+  async stop(): Promise<void> {
+    this.#isStopped = true;
+    this.#cancelTimer?.();
+    this.#due.clear();
+    for (const cancel of this.#cooldowns.values()) cancel();
+    this.#cooldowns.clear();
+    await drain(this.#runtime.clock, DRAIN_MS_MAX, [this.#polling, ...this.#running.values()]);
+  }
 
-  /** The first event for a URL that is due and whose queue is not being sent. */
-  const nextHead = (seeker: QueuedEndpoint): Delivery | undefined =>
-    store
-      .dueHeads(seeker, clock.nowMs(), places.countOf(seeker) + resting.size + 1)
-      .find((delivery) => !running.has(queueKey(delivery)) && !resting.has(queueKey(delivery)));
-
-  /** Begins what can begin for a URL; false when something due has to wait. */
-  const serve = (seeker: QueuedEndpoint): boolean => {
-    for (;;) {
-      const head = nextHead(seeker);
-      if (head === undefined) return true;
-      const place = isQuiet(seeker) ? null : places.take(seeker);
-      if (place === null) return false;
-      begin(head, place);
-    }
-  };
-
-  const fill = (): void => {
-    try {
-      for (const [key, seeker] of due) {
-        if (stopped || places.isFull() || resting.size >= RESTING_MAX) return;
-        if (!isQuiet(seeker) && places.hasRoom(seeker) && serve(seeker)) due.delete(key);
-      }
-    } catch (cause) {
-      log.error("webhooks are held up; what waits is not lost", { cause });
-    }
-  };
-
-  /** Looks which URLs something is due for, some at a time, round and round. */
-  const scan = (): void => {
-    const nowMs = clock.nowMs();
-    for (let looks = 0; looks < SCANNED_AT_ONCE_MAX && due.size < SCANNED_AT_ONCE_MAX; looks++) {
-      const endpoint = store.endpointAfter(scanned);
-      scanned = endpoint ?? null;
-      if (endpoint === undefined) return;
-      if (endpoint.dueAtMs > nowMs) continue;
-      const seeker = queuedEndpointOf(endpoint);
-      if (places.countOf(seeker) === 0 || nextHead(seeker) !== undefined) due.set(seeker.key, seeker);
-    }
-  };
-
-  const look = async (): Promise<void> => {
-    try {
-      let taken = EVENTS_AT_ONCE_MAX;
-      while (!stopped && taken === EVENTS_AT_ONCE_MAX) taken = await takeOver();
-      if (stopped) return;
-      places.review([...due.values()].some((seeker) => !isQuiet(seeker) && !places.isSlow(seeker)));
-      const nowMs = clock.monotonicMs();
-      for (const [key, untilMs] of quietUntilMs) if (untilMs <= nowMs) quietUntilMs.delete(key);
-      scan();
-      fill();
-    } catch (cause) {
-      log.error("webhooks are held up; what waits is not lost", { cause });
-    }
-  };
-
-  const wake = (): void => {
-    if (stopped) return;
-    if (looking !== null) {
-      lookAgain = true;
+  /** Polls now instead of within a second. */
+  wake(): void {
+    if (this.#isStopped) return;
+    if (this.#polling !== null) {
+      this.#isPollRequested = true;
       return;
     }
-    cancelLook?.();
-    looking = look().finally(() => {
-      looking = null;
-      const isSoon = lookAgain;
-      lookAgain = false;
-      if (isSoon) wake();
-      else if (!stopped) cancelLook = clock.after(LOOK_EVERY_MS, wake);
+    this.#cancelTimer?.();
+    this.#polling = this.#poll().finally(() => {
+      this.#polling = null;
+      const isRequested = this.#isPollRequested;
+      this.#isPollRequested = false;
+      if (isRequested) this.wake();
+      else if (!this.#isStopped) this.#cancelTimer = this.#runtime.clock.after(POLL_MS, () => this.wake());
     });
-  };
+  }
 
-  return {
-    start(): void {
-      stopped = false;
-      wake();
-    },
-    /** Looks now instead of within the second. */
-    wake,
-    /** Queues being sent. */
-    running: (): number => running.size,
-    /** Begins nothing more, and gives what is under way a moment; what does not end is sent again at the next start. */
-    async stop(): Promise<void> {
-      stopped = true;
-      cancelLook?.();
-      due.clear();
-      for (const cancel of resting.values()) cancel();
-      resting.clear();
-      const ends = Promise.all([looking, ...running.values()]);
-      await new Promise<void>((resolve) => {
-        const cancel = clock.after(DRAIN_MS_MAX, resolve);
-        void ends.then(() => {
-          cancel();
-          resolve();
-        });
-      });
-    },
-  };
-};
+  /** Relays new events, frees slots of slow requests, finds endpoints with due deliveries and starts sending. */
+  async #poll(): Promise<void> {
+    try {
+      let relayed = EVENTS_AT_ONCE_MAX;
+      while (!this.#isStopped && relayed === EVENTS_AT_ONCE_MAX) relayed = await this.#relay.relay();
+      if (this.#isStopped) return;
+      const othersWait = [...this.#due.values()].some((due) => !this.#isQuiet(due) && !this.#slots.isSlow(due));
+      this.#slots.moveSlow(othersWait);
+      const nowMs = this.#runtime.clock.monotonicMs();
+      for (const [key, untilMs] of this.#quietUntilMs) if (untilMs <= nowMs) this.#quietUntilMs.delete(key);
+      this.#scan();
+      this.#startDue();
+    } catch (error) {
+      this.#logDelay(error);
+    }
+  }
+
+  /** Finds endpoints with due deliveries, a part of them at each poll. */
+  #scan(): void {
+    const { store } = this.#options;
+    const nowMs = this.#runtime.clock.nowMs();
+    for (let examined = 0; examined < SCANNED_AT_ONCE_MAX && this.#due.size < SCANNED_AT_ONCE_MAX; examined++) {
+      const next = store.endpointAfter(this.#scanned);
+      this.#scanned = next ?? null;
+      if (next === undefined) return;
+      if (next.dueAtMs > nowMs) continue;
+      const endpoint = queuedEndpointOf(next);
+      const isDue = this.#slots.countOf(endpoint) === 0 || this.#nextHead(endpoint) !== undefined;
+      if (isDue) this.#due.set(endpoint.key, endpoint);
+    }
+  }
+
+  #startDue(): void {
+    try {
+      for (const [key, endpoint] of this.#due) {
+        if (this.#isStopped || this.#slots.isFull || this.#cooldowns.size >= COOLDOWNS_MAX) return;
+        const canStart = !this.#isQuiet(endpoint) && this.#slots.hasFree(endpoint);
+        if (canStart && this.#startQueues(endpoint)) this.#due.delete(key);
+      }
+    } catch (error) {
+      this.#logDelay(error);
+    }
+  }
+
+  /** Starts the due queues of an endpoint; false when some have to wait for a slot. */
+  #startQueues(endpoint: QueuedEndpoint): boolean {
+    for (;;) {
+      const head = this.#nextHead(endpoint);
+      if (head === undefined) return true;
+      const slot = this.#isQuiet(endpoint) ? null : this.#slots.acquire(endpoint);
+      if (slot === null) return false;
+      const key = queueKey(head);
+      this.#running.set(key, this.#runQueue(head, slot));
+    }
+  }
+
+  /** The first due delivery to an endpoint whose queue is not being sent. */
+  #nextHead(endpoint: QueuedEndpoint): Delivery | undefined {
+    const limit = this.#slots.countOf(endpoint) + this.#cooldowns.size + 1;
+    const heads = this.#options.store.dueHeads(endpoint, this.#runtime.clock.nowMs(), limit);
+    return heads.find((head) => !this.#running.has(queueKey(head)) && !this.#cooldowns.has(queueKey(head)));
+  }
+
+  async #runQueue(head: Delivery, slot: DeliverySlot): Promise<void> {
+    const { endpoint } = slot;
+    if (endpoint.isPaced) this.#keepQuiet(endpoint, PACE_MS);
+    try {
+      await this.#sendQueue(head, slot);
+    } catch (error) {
+      this.#coolDown(head, error);
+    }
+    this.#running.delete(queueKey(head));
+    this.#slots.release(slot);
+    if (this.#isStopped) return;
+    this.#due.delete(endpoint.key);
+    this.#due.set(endpoint.key, endpoint);
+    this.#startDue();
+  }
+
+  /** Sends the deliveries of a queue until one fails. The next is sent while the result of the last is being stored. */
+  async #sendQueue(head: Delivery, slot: DeliverySlot): Promise<void> {
+    const records: Array<Promise<void>> = [];
+    try {
+      for (const { id } of this.#options.store.queue(head, slot.endpoint.isPaced ? 1 : SENT_IN_A_ROW_MAX))
+        if (!(await this.#sendOne(id, slot, records))) break;
+    } finally {
+      await Promise.all(records);
+    }
+  }
+
+  /** Sends one delivery; false when the queue must not continue. Skips what was cancelled, moved or paused meanwhile. */
+  async #sendOne(id: string, slot: DeliverySlot, records: Array<Promise<void>>): Promise<boolean> {
+    const { store, secrets, send } = this.#options;
+    const { endpoint, abort } = slot;
+    const delivery = store.find(id);
+    if (this.#isStopped || delivery?.status !== "pending" || delivery.url !== endpoint.url) return false;
+    if (store.pausedUntil(delivery) > this.#runtime.clock.nowMs()) return false;
+    if (!endpoint.isPaced && this.#isQuiet(endpoint)) return false;
+    this.#slots.beginRequest(slot);
+    const { eventId, url, body } = delivery;
+    const signing = await secrets.signing(delivery);
+    const result = await send({ id: eventId, url, body, secrets: signing, signal: abort.signal });
+    const hasResponded = result.httpStatus !== null;
+    this.#slots.endRequest(slot, { hasResponded, hasTimedOut: result.timedOut });
+    // Aborted to free the slot, which is not a failed attempt.
+    if (slot.isPreempted && !hasResponded) return false;
+    // Stops the other queues of this endpoint now; the stored pause takes effect later.
+    if (result.rateLimited && result.retryAfterMs !== null)
+      this.#keepQuiet(endpoint, Math.min(result.retryAfterMs, POLL_MS));
+    records.push(this.#recorder.record(delivery, result));
+    return result.delivered && !slot.isPreempted;
+  }
+
+  #coolDown(head: Delivery, error: unknown): void {
+    const { clock, log } = this.#runtime;
+    log.error("could not send or record a webhook", { id: head.id, wait_ms: COOLDOWN_MS, error });
+    if (this.#isStopped) return;
+    const end = () => {
+      this.#cooldowns.delete(queueKey(head));
+      this.wake();
+    };
+    this.#cooldowns.set(queueKey(head), clock.after(COOLDOWN_MS, end));
+  }
+
+  #isQuiet({ key }: QueuedEndpoint): boolean {
+    return (this.#quietUntilMs.get(key) ?? 0) > this.#runtime.clock.monotonicMs();
+  }
+
+  #keepQuiet({ key }: QueuedEndpoint, forMs: number): void {
+    const untilMs = this.#runtime.clock.monotonicMs() + forMs;
+    this.#quietUntilMs.set(key, Math.max(this.#quietUntilMs.get(key) ?? 0, untilMs));
+  }
+
+  #logDelay(error: unknown): void {
+    this.#runtime.log.error("webhooks are delayed; trying again, nothing is lost", { error });
+  }
+}
 
 const queueKey = ({ accountId, mode, url, subject }: WebhookQueue): string => `${accountId} ${mode} ${url} ${subject}`;
-
-export type Dispatcher = ReturnType<typeof createDispatcher>;

@@ -1,21 +1,21 @@
-import { and, asc, desc, eq, gt, gte, inArray, isNotNull, lte, sql } from "drizzle-orm";
-import type { Stretch } from "../base/walk.ts";
+import { and, asc, desc, eq, gt, gte, inArray, isNotNull, lte, type SQL, sql } from "drizzle-orm";
 import type { KeyMode } from "../base/secrets.ts";
+import type { Stretch } from "../base/walk.ts";
 import type { Db, Tx } from "../db/open.ts";
 import { outbox } from "../db/schema.ts";
 import type { WebhookOwner } from "./delivery-store.ts";
 
-/** An event as a slice wrote it, in the transaction that changed the state. `data` is JSON text. */
+/** An event in the outbox (`db/outbox.ts`). `data` is JSON text. */
 export interface EventRow {
   /** The header `webhook-id`. */
   readonly id: string;
   readonly accountId: string;
   readonly mode: KeyMode;
   readonly type: string;
-  /** What it is about: `target:<id>`, `domain:<id>`, `job:<id>` or `list:<id>`. */
+  /** `target:<id>`, `domain:<id>`, `job:<id>` or `list:<id>`. */
   readonly subject: string;
   readonly data: string;
-  /** The webhook of its subject. */
+  /** The webhook URL of the subject. */
   readonly url: string | null;
   readonly createdAtMs: number;
 }
@@ -26,99 +26,88 @@ export interface EventFilters {
   readonly subject?: string | undefined;
 }
 
-/** The events of all accounts: those that deliveries are still to be made of, and the feed. */
-export const createEventStore = (db: Db) => {
-  const table = outbox;
-  return {
-    /** Events of which no deliveries were made yet, the oldest first. */
-    waiting: (limit: number): EventRow[] =>
-      db.orm
-        .select()
-        .from(table)
-        .where(sql`delivered_at_ms is null`)
-        .orderBy(asc(table.id))
-        .limit(limit)
-        .all(),
-    markTaken: (_tx: Tx, id: string, atMs: number): void =>
-      void db.orm.update(table).set({ deliveredAtMs: atMs }).where(eq(table.id, id)).run(),
-    /** Looks at windows of an owner's events, the oldest first, behind an id: `readWindows` the other way round. */
-    window:
-      ({ accountId, mode }: WebhookOwner, { sinceMs, type, subject }: EventFilters) =>
-      (after: string | null, looks: number, wanted: number): Stretch<EventRow, string> => {
-        const behind = and(
-          ...[eq(table.accountId, accountId), eq(table.mode, mode)],
-          after === null ? undefined : gt(table.id, after),
-          subject === undefined ? undefined : eq(table.subject, subject),
-        );
-        const to = db.orm.select({ id: table.id }).from(table).where(behind).orderBy(asc(table.id));
-        const upTo =
-          to
-            .limit(1)
-            .offset(looks - 1)
-            .get()?.id ?? null;
-        const matching = and(
-          behind,
-          upTo === null ? undefined : lte(table.id, upTo),
-          sinceMs === undefined ? undefined : gte(table.createdAtMs, sinceMs),
-          type === undefined ? undefined : eq(table.type, type),
-        );
-        const rows = db.orm.select().from(table).where(matching).orderBy(asc(table.id)).limit(wanted).all();
-        const last = rows.at(-1);
-        return { rows, end: rows.length === wanted && last !== undefined ? last.id : upTo };
-      },
-    /** Owners that have events. */
-    owners: (): WebhookOwner[] =>
-      db.orm.selectDistinct({ accountId: table.accountId, mode: table.mode }).from(table).all(),
-    /** The id of the event that has `kept` newer ones of its owner; undefined when there are not so many. */
-    surplusFrom: ({ accountId, mode }: WebhookOwner, kept: number): string | undefined =>
-      db.orm
-        .select({ id: table.id })
-        .from(table)
-        .where(and(eq(table.accountId, accountId), eq(table.mode, mode)))
-        .orderBy(desc(table.id))
-        .limit(1)
-        .offset(kept)
-        .get()?.id,
-    /** Purges some of an owner's events up to an id, and says how many. What is still to be delivered stays. */
-    purgeUpTo(_tx: Tx, { accountId, mode }: WebhookOwner, id: string, limit: number): number {
-      const old = db.orm
-        .select({ id: table.id })
-        .from(table)
-        .where(
-          and(eq(table.accountId, accountId), eq(table.mode, mode), lte(table.id, id), isNotNull(table.deliveredAtMs)),
-        )
-        .orderBy(asc(table.id))
-        .limit(limit)
-        .all();
-      remove(old);
-      return old.length;
-    },
-    /** Purges some of the oldest events, of before `beforeMs`, and says how many. What is still to be delivered stays. */
-    purgeOld(_tx: Tx, beforeMs: number, limit: number): number {
-      const old = db.orm
-        .select({ id: table.id, createdAtMs: table.createdAtMs })
-        .from(table)
-        .where(isNotNull(table.deliveredAtMs))
-        .orderBy(asc(table.id))
-        .limit(limit)
-        .all()
-        .filter(({ createdAtMs }) => createdAtMs < beforeMs);
-      remove(old);
-      return old.length;
-    },
-  };
+const table = outbox;
+const belongsTo = ({ accountId, mode }: WebhookOwner): SQL | undefined =>
+  and(eq(table.accountId, accountId), eq(table.mode, mode));
 
-  function remove(rows: ReadonlyArray<{ readonly id: string }>): void {
-    db.orm
-      .delete(table)
-      .where(
-        inArray(
-          table.id,
-          rows.map(({ id }) => id),
-        ),
-      )
-      .run();
+/** Reads the outbox: for the relay, and as the event feed of each account and mode. */
+export class EventStore {
+  readonly #db: Db;
+
+  constructor(db: Db) {
+    this.#db = db;
   }
-};
 
-export type EventStore = ReturnType<typeof createEventStore>;
+  /** Events without deliveries, oldest first. */
+  waiting(limit: number): EventRow[] {
+    const isNew = sql`delivered_at_ms is null`;
+    return this.#db.orm.select().from(table).where(isNew).orderBy(asc(table.id)).limit(limit).all();
+  }
+
+  /** The deliveries of an event are created. */
+  markDelivered(_tx: Tx, id: string, atMs: number): void {
+    this.#db.orm.update(table).set({ deliveredAtMs: atMs }).where(eq(table.id, id)).run();
+  }
+
+  /** Examines the next `looks` events of an owner after an id, oldest first, and returns up to `wanted` that match. */
+  window(owner: WebhookOwner, { sinceMs, type, subject }: EventFilters) {
+    return (after: string | null, looks: number, wanted: number): Stretch<EventRow, string> => {
+      const behind = and(
+        belongsTo(owner),
+        after === null ? undefined : gt(table.id, after),
+        subject === undefined ? undefined : eq(table.subject, subject),
+      );
+      const ids = this.#db.orm.select({ id: table.id }).from(table).where(behind).orderBy(asc(table.id));
+      const upTo =
+        ids
+          .limit(1)
+          .offset(looks - 1)
+          .get()?.id ?? null;
+      const matching = and(
+        behind,
+        upTo === null ? undefined : lte(table.id, upTo),
+        sinceMs === undefined ? undefined : gte(table.createdAtMs, sinceMs),
+        type === undefined ? undefined : eq(table.type, type),
+      );
+      const rows = this.#db.orm.select().from(table).where(matching).orderBy(asc(table.id)).limit(wanted).all();
+      const last = rows.at(-1);
+      return { rows, end: rows.length === wanted && last !== undefined ? last.id : upTo };
+    };
+  }
+
+  /** Accounts and modes that have events. */
+  owners(): WebhookOwner[] {
+    return this.#db.orm.selectDistinct({ accountId: table.accountId, mode: table.mode }).from(table).all();
+  }
+
+  /** The newest event of an owner that is not among the newest `kept`; undefined when there are not that many. */
+  surplusFrom(owner: WebhookOwner, kept: number): string | undefined {
+    const ids = this.#db.orm.select({ id: table.id }).from(table).where(belongsTo(owner)).orderBy(desc(table.id));
+    return ids.limit(1).offset(kept).get()?.id;
+  }
+
+  /** Deletes up to `limit` events of an owner up to an id and returns how many. Events not relayed yet are kept. */
+  purgeUpTo(_tx: Tx, owner: WebhookOwner, id: string, limit: number): number {
+    return this.#purge(and(belongsTo(owner), lte(table.id, id)), limit, Number.POSITIVE_INFINITY);
+  }
+
+  /** Deletes some of the `limit` oldest events, those of before a time, and returns how many. Events not relayed yet are kept. */
+  purgeOld(_tx: Tx, beforeMs: number, limit: number): number {
+    return this.#purge(undefined, limit, beforeMs);
+  }
+
+  #purge(condition: SQL | undefined, limit: number, beforeMs: number): number {
+    const relayed = and(condition, isNotNull(table.deliveredAtMs));
+    const { id, createdAtMs: at } = table;
+    const rows = this.#db.orm
+      .select({ id, createdAtMs: at })
+      .from(table)
+      .where(relayed)
+      .orderBy(asc(id))
+      .limit(limit)
+      .all();
+    const ids = rows.filter(({ createdAtMs }) => createdAtMs < beforeMs).map((row) => row.id);
+    this.#db.orm.delete(table).where(inArray(table.id, ids)).run();
+    return ids.length;
+  }
+}

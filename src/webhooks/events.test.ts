@@ -82,7 +82,7 @@ describe("the feed", () => {
     app.db.sqlite.run("UPDATE outbox SET delivered_at_ms = 0 WHERE id != ?", [old[0] ?? ""]);
     await app.clock.advance(30 * DAY_MS + 1);
     const fresh = event(app);
-    await app.service.webhooks.forgetOld();
+    await app.service.webhooks.purge();
     expect(await ids()).toEqual([old[0] ?? "", fresh]);
   });
 });

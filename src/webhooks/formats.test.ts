@@ -3,11 +3,11 @@ import { z } from "zod";
 import { EVENT_DOCS } from "../interface-document.ts";
 import { createReceivers } from "../testing/receiver.ts";
 import { createWebhookHarness, until } from "../testing/webhook-harness.ts";
-import { createFormats, formatOf } from "./formats.ts";
+import { formatFor, formatOf } from "./formats.ts";
 
 const SLACK = "https://hooks.slack.com/services/T0/B0/x";
 const TEAMS = "https://prod-1.westeurope.logic.azure.com/workflows/x/triggers/manual/paths/invoke";
-const { formatFor } = createFormats({ baseUrl: "https://verify.example.org" });
+const BASE_URL = "https://verify.example.org";
 
 // Slack: Block Kit, limits of section blocks and messages.
 const slackText = z.strictObject({
@@ -61,8 +61,8 @@ const TEAMS_BYTES_MAX = 28 * 1024;
 
 const bodyOf = (type: string, data: object) =>
   JSON.stringify({ type, timestamp: "2026-01-01T00:00:00.000Z", data: { mode: "live", ...data } });
-const slack = (body: string) => slackSchema.parse(JSON.parse(formatFor(SLACK).payloadOf(body)));
-const teams = (body: string) => teamsSchema.parse(JSON.parse(formatFor(TEAMS).payloadOf(body)));
+const slack = (body: string) => slackSchema.parse(JSON.parse(formatFor(SLACK).payloadOf(body, BASE_URL)));
+const teams = (body: string) => teamsSchema.parse(JSON.parse(formatFor(TEAMS).payloadOf(body, BASE_URL)));
 const textOf = (message: z.output<typeof slackSchema>) => message.blocks.map(({ text }) => text.text).join("\n");
 
 test.each([
@@ -159,35 +159,35 @@ describe("what others wrote", () => {
 });
 
 describe("a chat", () => {
-  const newWorld = createWebhookHarness();
+  const newHarness = createWebhookHarness();
   const newReceiver = createReceivers();
 
   test("gets messages, one a second, whatever their subjects", async () => {
     const receiver = newReceiver();
-    const world = newWorld({ zone: { "hooks.slack.com": { A: ["127.0.0.1"] } } });
+    const harness = newHarness({ zone: { "hooks.slack.com": { A: ["127.0.0.1"] } } });
     const url = receiver.url.replace("/hook", "/services/T0/B0/x").replace("127.0.0.1", "hooks.slack.com");
     const ids = ["a", "b", "c"].map((name) =>
-      world.event(url, {}, { accountId: "account", mode: "live", subject: `target:${name}` }),
+      harness.event(url, {}, { accountId: "account", mode: "live", subject: `target:${name}` }),
     );
-    world.dispatcher.start();
+    harness.dispatcher.start();
     for (const count of [1, 2, 3]) {
       await receiver.untilReceived(count);
-      await until(() => world.dispatcher.running() === 0);
+      await until(() => harness.dispatcher.running === 0);
       expect(receiver.received).toHaveLength(count);
-      await world.clock.advance(1_000);
+      await harness.clock.advance(1_000);
     }
-    expect(ids.map((id) => world.find(id).status)).toEqual(["delivered", "delivered", "delivered"]);
+    expect(ids.map((id) => harness.find(id).status)).toEqual(["delivered", "delivered", "delivered"]);
     slackSchema.parse(JSON.parse(receiver.received[0]?.body ?? ""));
   });
 
   test("of Teams that answers 200 and says that it failed has not taken the event", async () => {
     const receiver = newReceiver();
-    const world = newWorld({ zone: { "acme.webhook.office.com": { A: ["127.0.0.1"] } } });
+    const harness = newHarness({ zone: { "acme.webhook.office.com": { A: ["127.0.0.1"] } } });
     const said = "Webhook message delivery failed with error: Microsoft Teams endpoint returned HTTP error 429";
     receiver.answer(() => new Response(said));
-    const id = world.event(receiver.url.replace("127.0.0.1", "acme.webhook.office.com"));
-    world.dispatcher.start();
-    await world.untilAttempts(id, 1);
-    expect(world.find(id)).toMatchObject({ status: "pending", lastHttpStatus: 200, lastAnswer: said });
+    const id = harness.event(receiver.url.replace("127.0.0.1", "acme.webhook.office.com"));
+    harness.dispatcher.start();
+    await harness.untilAttempts(id, 1);
+    expect(harness.find(id)).toMatchObject({ status: "pending", lastHttpStatus: 200, lastAnswer: said });
   });
 });

@@ -3,7 +3,7 @@ import { createServer, type Socket } from "node:net";
 import { createReceivers } from "../testing/receiver.ts";
 import { createWebhookHarness, until } from "../testing/webhook-harness.ts";
 
-const newWorld = createWebhookHarness();
+const newHarness = createWebhookHarness();
 const newReceiver = createReceivers();
 const closers: Array<() => void> = [];
 afterEach(() => {
@@ -61,14 +61,14 @@ describe("a receiver that does it wrong", () => {
       500,
     ],
   ])("%s", async (_, say, status, httpStatus) => {
-    const [world, good] = [newWorld(), newReceiver()];
-    const id = world.event(await listen(say), {}, of("target:1"));
-    const other = world.event(good.url, {}, of("target:1"));
-    world.dispatcher.start();
-    await world.untilDelivered(other);
-    await world.untilAttempts(id, 1);
-    expect(world.find(id)).toMatchObject({ status, attempts: 1, lastHttpStatus: httpStatus });
-    expect(world.find(id).lastAnswer?.length ?? 0).toBeLessThanOrEqual(1_024);
+    const [harness, good] = [newHarness(), newReceiver()];
+    const id = harness.event(await listen(say), {}, of("target:1"));
+    const other = harness.event(good.url, {}, of("target:1"));
+    harness.dispatcher.start();
+    await harness.untilDelivered(other);
+    await harness.untilAttempts(id, 1);
+    expect(harness.find(id)).toMatchObject({ status, attempts: 1, lastHttpStatus: httpStatus });
+    expect(harness.find(id).lastAnswer?.length ?? 0).toBeLessThanOrEqual(1_024);
   });
 
   test.each<[string, (socket: Socket) => void, object]>([
@@ -79,29 +79,29 @@ describe("a receiver that does it wrong", () => {
       { status: "pending", lastHttpStatus: null },
     ],
   ])("%s: it has 15 seconds", async (_, say, expected) => {
-    const world = newWorld();
+    const harness = newHarness();
     const called = Promise.withResolvers<void>();
     const url = await listen((socket) => {
       say(socket);
       called.resolve();
     });
-    const id = world.event(url);
-    world.dispatcher.start();
+    const id = harness.event(url);
+    harness.dispatcher.start();
     await called.promise;
-    await world.clock.advance(14_000);
-    expect(world.find(id).attempts).toBe(0);
-    await world.clock.advance(1_000);
-    await until(() => world.find(id).attempts === 1 && world.dispatcher.running() === 0);
-    expect(world.find(id)).toMatchObject(expected);
+    await harness.clock.advance(14_000);
+    expect(harness.find(id).attempts).toBe(0);
+    await harness.clock.advance(1_000);
+    await until(() => harness.find(id).attempts === 1 && harness.dispatcher.running === 0);
+    expect(harness.find(id)).toMatchObject(expected);
   });
 
   test("speaks no TLS where it should", async () => {
-    const world = newWorld();
+    const harness = newHarness();
     const url = (await listen((socket) => socket.end("no TLS here"))).replace("http:", "https:");
-    const id = world.event(url);
-    world.dispatcher.start();
-    await world.untilAttempts(id, 1);
-    expect(world.find(id)).toMatchObject({ status: "pending", lastHttpStatus: null });
-    expect(world.find(id).lastProblem).toContain("The connection failed");
+    const id = harness.event(url);
+    harness.dispatcher.start();
+    await harness.untilAttempts(id, 1);
+    expect(harness.find(id)).toMatchObject({ status: "pending", lastHttpStatus: null });
+    expect(harness.find(id).lastProblem).toContain("The connection failed");
   });
 });

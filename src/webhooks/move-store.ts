@@ -3,86 +3,79 @@ import { newId } from "../base/secrets.ts";
 import type { Db, Tx } from "../db/open.ts";
 import { outbox } from "../db/schema.ts";
 import { webhookDeliveries } from "../db/schema-webhooks.ts";
-import type { Delivery, WebhookOwner, DeliveryStore } from "./delivery-store.ts";
+import type { Delivery, DeliveryStore, WebhookOwner } from "./delivery-store.ts";
 
-/** A URL that was changed: what waits for the old one goes to the new one, or is cancelled when there is none. */
+/** A change of a webhook URL: pending deliveries go to the new URL, or are cancelled when there is none. */
 export interface UrlMove {
-  /** Of one target or domain; null: the default URL of the account. */
+  /** Of a target or domain; null: the default URL of the account. */
   readonly subject: string | null;
   readonly from: string;
   readonly to: string | null;
 }
 
-/** Moves what waits for a URL that was changed. A moved event keeps its place in the order, and begins its attempts anew. */
-export const createMoveStore = (db: Db, store: DeliveryStore) => {
-  const table = webhookDeliveries;
+const table = webhookDeliveries;
 
-  const waiting = ({ accountId, mode }: WebhookOwner, { subject, from }: UrlMove, limit: number): Delivery[] =>
-    db.orm
-      .select()
-      .from(table)
-      .where(
-        and(
-          ...[eq(table.accountId, accountId), eq(table.mode, mode), eq(table.url, from), sql`status = 'pending'`],
-          subject === null ? undefined : eq(table.subject, subject),
-          ne(table.via, subject === null ? "subject" : "default"),
-        ),
-      )
-      .orderBy(asc(table.eventId))
-      .limit(limit)
-      .all();
+/** Moves pending deliveries to another URL. They keep their order and start with the first attempt. */
+export class MoveStore {
+  readonly #db: Db;
+  readonly #store: DeliveryStore;
 
-  /** The same event on its way to the new URL already. */
-  const twinOf = ({ accountId, mode, subject, eventId }: Delivery, url: string): Delivery | undefined =>
-    db.orm
-      .select()
-      .from(table)
-      .where(
-        and(
-          ...[eq(table.accountId, accountId), eq(table.mode, mode), eq(table.url, url), eq(table.subject, subject)],
-          ...[eq(table.eventId, eventId), sql`status = 'pending'`],
-        ),
-      )
-      .get();
+  constructor(db: Db, store: DeliveryStore) {
+    this.#db = db;
+    this.#store = store;
+  }
 
-  const moveOne = (tx: Tx, delivery: Delivery, { subject, to }: UrlMove, nowMs: number): void => {
+  /** Moves up to `limit` pending deliveries and returns how many. */
+  move(tx: Tx, owner: WebhookOwner, move: UrlMove, atMs: number, limit: number): number {
+    const { subject, from, to } = move;
+    if (subject !== null) {
+      const notRelayed = and(
+        ...[eq(outbox.accountId, owner.accountId), eq(outbox.mode, owner.mode), eq(outbox.subject, subject)],
+        ...[eq(outbox.url, from), isNull(outbox.deliveredAtMs)],
+      );
+      this.#db.orm.update(outbox).set({ url: to }).where(notRelayed).run();
+    }
+    const deliveries = this.#pending(owner, move, limit);
+    for (const delivery of deliveries) this.#moveOne(tx, delivery, move, atMs);
+    return deliveries.length;
+  }
+
+  #pending({ accountId, mode }: WebhookOwner, { subject, from }: UrlMove, limit: number): Delivery[] {
+    const pending = and(
+      ...[eq(table.accountId, accountId), eq(table.mode, mode), eq(table.url, from), sql`status = 'pending'`],
+      subject === null ? undefined : eq(table.subject, subject),
+      ne(table.via, subject === null ? "subject" : "default"),
+    );
+    return this.#db.orm.select().from(table).where(pending).orderBy(asc(table.eventId)).limit(limit).all();
+  }
+
+  #moveOne(tx: Tx, delivery: Delivery, { subject, to }: UrlMove, nowMs: number): void {
     const { id, via } = delivery;
     const [leaving, staying] = subject === null ? (["default", "subject"] as const) : (["subject", "default"] as const);
-    const twin = to === null ? undefined : twinOf(delivery, to);
-    const fresh = { attempts: 0, rejections: 0, dueAtMs: null } as const;
-    if (twin !== undefined) store.change(tx, twin.id, { via: "both" });
+    const duplicate = to === null ? undefined : this.#findPending(delivery, to);
+    const restarted = { attempts: 0, rejections: 0, dueAtMs: null } as const;
+    if (duplicate !== undefined) this.#store.change(tx, duplicate.id, { via: "both" });
     if (via === "both") {
-      store.change(tx, id, { via: staying });
-      if (to !== null && twin === undefined) {
+      this.#store.change(tx, id, { via: staying });
+      if (to !== null && duplicate === undefined) {
         const untried = { lastAttemptAtMs: null, lastHttpStatus: null, lastProblem: null, lastAnswer: null };
-        store.insert(tx, { ...delivery, ...fresh, ...untried, id: newId(), url: to, via: leaving });
+        this.#store.insert(tx, { ...delivery, ...restarted, ...untried, id: newId(), url: to, via: leaving });
       }
-    } else if (to !== null && twin === undefined) store.change(tx, id, { ...fresh, url: to });
+    } else if (to !== null && duplicate === undefined) this.#store.change(tx, id, { ...restarted, url: to });
     else {
       const lastProblem = "Not sent: the URL was removed or changed.";
-      store.change(tx, id, { status: "cancelled", dueAtMs: null, lastProblem, finishedAtMs: nowMs });
+      this.#store.change(tx, id, { status: "cancelled", dueAtMs: null, lastProblem, finishedAtMs: nowMs });
     }
-    store.wakeQueue(tx, delivery, nowMs);
-    if (to !== null) store.wakeQueue(tx, { ...delivery, url: to }, nowMs);
-  };
+    this.#store.wakeQueue(tx, delivery, nowMs);
+    if (to !== null) this.#store.wakeQueue(tx, { ...delivery, url: to }, nowMs);
+  }
 
-  return {
-    /** Moves the first `limit` that wait for the old URL, and says how many; when it is the limit, there may be more. */
-    move(tx: Tx, owner: WebhookOwner, move: UrlMove, atMs: number, limit: number): number {
-      const { accountId, mode } = owner;
-      const { subject, from, to } = move;
-      if (subject !== null) {
-        const untaken = and(
-          ...[eq(outbox.accountId, accountId), eq(outbox.mode, mode), eq(outbox.subject, subject)],
-          ...[eq(outbox.url, from), isNull(outbox.deliveredAtMs)],
-        );
-        db.orm.update(outbox).set({ url: to }).where(untaken).run();
-      }
-      const rows = waiting(owner, move, limit);
-      for (const row of rows) moveOne(tx, row, move, atMs);
-      return rows.length;
-    },
-  };
-};
-
-export type MoveStore = ReturnType<typeof createMoveStore>;
+  /** The same event, pending for another URL. */
+  #findPending({ accountId, mode, subject, eventId }: Delivery, url: string): Delivery | undefined {
+    const same = and(
+      ...[eq(table.accountId, accountId), eq(table.mode, mode), eq(table.url, url), eq(table.subject, subject)],
+      ...[eq(table.eventId, eventId), sql`status = 'pending'`],
+    );
+    return this.#db.orm.select().from(table).where(same).get();
+  }
+}

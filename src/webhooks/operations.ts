@@ -37,7 +37,7 @@ const DELIVERY = {
   last_attempt: {
     at: "2026-01-01T00:00:00.200Z",
     http_status: 503,
-    problem: "The receiver answered 503: busy.",
+    problem: "The receiver responded 503: busy.",
     response_body: "busy",
   },
   event: {

@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 import { createReceivers } from "../testing/receiver.ts";
 import { createWebhookHarness, until } from "../testing/webhook-harness.ts";
 
-const newWorld = createWebhookHarness();
+const newHarness = createWebhookHarness();
 const newReceiver = createReceivers();
 const LIVE = { accountId: "account", mode: "live" } as const;
 const S_MS = 1_000;
@@ -15,54 +15,54 @@ describe("an event that its receiver refuses for good", () => {
   test.each([400, 403, 404, 413, 422])(
     "with %i steps aside after three attempts, and what is behind it goes on",
     async (status) => {
-      const [world, receiver] = [newWorld(), newReceiver()];
+      const [harness, receiver] = [newHarness(), newReceiver()];
       const said = `${"x".repeat(2_000)}`;
       receiver.answer(({ event }) => (event.data.n === 1 ? new Response(said, { status }) : new Response()));
-      const bad = world.event(receiver.url, { n: 1 });
-      const behind = world.event(receiver.url, { n: 2 });
-      world.dispatcher.start();
-      await world.untilAttempts(bad, 1);
-      await world.skip(5 * S_MS);
-      await world.untilAttempts(bad, 2);
-      expect(world.find(behind)).toMatchObject({ status: "pending", attempts: 0 });
-      await world.skip(300 * S_MS);
-      await world.untilDelivered(behind);
-      expect(world.find(bad)).toMatchObject({
+      const bad = harness.event(receiver.url, { n: 1 });
+      const behind = harness.event(receiver.url, { n: 2 });
+      harness.dispatcher.start();
+      await harness.untilAttempts(bad, 1);
+      await harness.skip(5 * S_MS);
+      await harness.untilAttempts(bad, 2);
+      expect(harness.find(behind)).toMatchObject({ status: "pending", attempts: 0 });
+      await harness.skip(300 * S_MS);
+      await harness.untilDelivered(behind);
+      expect(harness.find(bad)).toMatchObject({
         status: "rejected",
         attempts: 3,
         lastHttpStatus: status,
         lastAnswer: "x".repeat(1_024),
         dueAtMs: null,
       });
-      expect(world.logged.join()).toContain("rejected by its receiver");
+      expect(harness.logged.join()).toContain("rejected by its receiver");
     },
   );
 
   test.each([408, 409, 425, 429, 500, 302])("is not what %i says: the schedule goes on", async (status) => {
-    const [world, receiver] = [newWorld(), newReceiver()];
+    const [harness, receiver] = [newHarness(), newReceiver()];
     receiver.answer(status);
-    const id = world.event(receiver.url);
-    world.dispatcher.start();
+    const id = harness.event(receiver.url);
+    harness.dispatcher.start();
     for (const [at, waitS] of [0, 5, 300].entries()) {
-      if (waitS > 0) await world.skip(waitS * S_MS);
-      await world.untilAttempts(id, at + 1);
+      if (waitS > 0) await harness.skip(waitS * S_MS);
+      await harness.untilAttempts(id, at + 1);
     }
-    expect(world.find(id)).toMatchObject({ status: "pending", attempts: 3, rejections: 0 });
+    expect(harness.find(id)).toMatchObject({ status: "pending", attempts: 3, rejections: 0 });
   });
 
   test("has been refused three times: what failed otherwise before does not count", async () => {
-    const [world, receiver] = [newWorld(), newReceiver()];
+    const [harness, receiver] = [newHarness(), newReceiver()];
     receiver.answer((_, number) => new Response(null, { status: number <= 2 ? 500 : 400 }));
-    const id = world.event(receiver.url);
-    world.dispatcher.start();
+    const id = harness.event(receiver.url);
+    harness.dispatcher.start();
     for (const [at, waitS] of [0, 5, 300, 1_800].entries()) {
-      if (waitS > 0) await world.skip(waitS * S_MS);
-      await world.untilAttempts(id, at + 1);
-      expect(world.find(id).status).toBe("pending");
+      if (waitS > 0) await harness.skip(waitS * S_MS);
+      await harness.untilAttempts(id, at + 1);
+      expect(harness.find(id).status).toBe("pending");
     }
-    await world.skip(7_200 * S_MS);
-    await world.untilAttempts(id, 5);
-    expect(world.find(id).status).toBe("rejected");
+    await harness.skip(7_200 * S_MS);
+    await harness.untilAttempts(id, 5);
+    expect(harness.find(id).status).toBe("rejected");
   });
 });
 
@@ -74,39 +74,39 @@ describe("Retry-After", () => {
     ["99999999", 86_400],
     ["soon", 5],
   ])("%s: the next attempt is after %i s, never before the schedule's", async (header, waitS) => {
-    const [world, receiver] = [newWorld(), newReceiver()];
+    const [harness, receiver] = [newHarness(), newReceiver()];
     receiver.answer(limit(503, header));
-    const id = world.event(receiver.url);
-    world.dispatcher.start();
-    await world.untilAttempts(id, 1);
-    expect(world.find(id).dueAtMs).toBe(world.clock.nowMs() + waitS * S_MS);
+    const id = harness.event(receiver.url);
+    harness.dispatcher.start();
+    await harness.untilAttempts(id, 1);
+    expect(harness.find(id).dueAtMs).toBe(harness.clock.nowMs() + waitS * S_MS);
   });
 
   test("of a 429 holds for every event that goes to the URL, of whatever subject, also for later ones", async () => {
-    const [world, receiver] = [newWorld(), newReceiver()];
+    const [harness, receiver] = [newHarness(), newReceiver()];
     receiver.answer(limit(429, "60"));
-    const first = world.event(receiver.url, {}, { ...LIVE, subject: "target:a" });
-    world.dispatcher.start();
-    await world.untilAttempts(first, 1);
+    const first = harness.event(receiver.url, {}, { ...LIVE, subject: "target:a" });
+    harness.dispatcher.start();
+    await harness.untilAttempts(first, 1);
     receiver.answer(204);
-    const others = ["b", "c"].map((name) => world.event(receiver.url, {}, { ...LIVE, subject: `target:${name}` }));
-    await world.look();
-    await until(() => others.every((id) => world.store.find(id) !== undefined));
-    await world.skip(59 * S_MS);
+    const others = ["b", "c"].map((name) => harness.event(receiver.url, {}, { ...LIVE, subject: `target:${name}` }));
+    await harness.look();
+    await until(() => others.every((id) => harness.store.find(id) !== undefined));
+    await harness.skip(59 * S_MS);
     expect(receiver.received).toHaveLength(1);
-    await world.skip(1 * S_MS);
-    for (const id of [first, ...others]) await world.untilDelivered(id);
+    await harness.skip(1 * S_MS);
+    for (const id of [first, ...others]) await harness.untilDelivered(id);
   });
 
   test("of a 500 holds for its own event only", async () => {
-    const [world, receiver] = [newWorld(), newReceiver()];
+    const [harness, receiver] = [newHarness(), newReceiver()];
     receiver.answer(({ event }) => (event.data.n === 1 ? limit(500, "60")() : new Response()));
-    const first = world.event(receiver.url, { n: 1 }, { ...LIVE, subject: "target:a" });
-    world.dispatcher.start();
-    await world.untilAttempts(first, 1);
-    const other = world.event(receiver.url, { n: 2 }, { ...LIVE, subject: "target:b" });
-    await world.look();
-    await world.untilDelivered(other);
-    expect(world.find(first).dueAtMs).toBe(world.clock.nowMs() + 60 * S_MS);
+    const first = harness.event(receiver.url, { n: 1 }, { ...LIVE, subject: "target:a" });
+    harness.dispatcher.start();
+    await harness.untilAttempts(first, 1);
+    const other = harness.event(receiver.url, { n: 2 }, { ...LIVE, subject: "target:b" });
+    await harness.look();
+    await harness.untilDelivered(other);
+    expect(harness.find(first).dueAtMs).toBe(harness.clock.nowMs() + 60 * S_MS);
   });
 });

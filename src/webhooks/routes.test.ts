@@ -92,7 +92,7 @@ describe("the deliveries", () => {
       const id = event(app, receiver.url);
       app.service.dispatcher.wake();
       await receiver.untilReceived(before + 1);
-      await until(() => app.service.dispatcher.running() === 0);
+      await until(() => app.service.dispatcher.running === 0);
       receiver.answer(200);
       const again = await app.request("POST", `/v1/webhooks/deliveries/${id}/redeliver`, { key });
       expect(again.status).toBe(202);
@@ -115,7 +115,7 @@ test("a finished event that is sent again takes over the time of the one behind 
   receiver.answer(500);
   const second = event(app, receiver.url);
   app.service.dispatcher.wake();
-  await until(() => times().length === 1 && app.service.dispatcher.running() === 0);
+  await until(() => times().length === 1 && app.service.dispatcher.running === 0);
   expect(times()).toEqual([{ id: second }]);
   await app.service.dispatcher.stop();
   await app.request("POST", `/v1/webhooks/deliveries/${first}/redeliver`, { key });
@@ -141,7 +141,7 @@ describe("a test call", () => {
     expect(answer.body).toMatchObject({
       delivered: false,
       http_status: 404,
-      problem: "The receiver answered 404: no such hook.",
+      problem: "The receiver responded 404: no such hook.",
     });
   });
 

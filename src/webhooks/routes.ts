@@ -74,20 +74,20 @@ export const createWebhookRoutes = ({ guard, webhooks, rules }: WebhookRouteDeps
     )
     .get(
       `${PATH}/deliveries/:id`,
-      async ({ params, caller }) => deliveryView(webhooks.find(caller, knownId(params.id))),
+      async ({ params, caller }) => deliveryView(webhooks.actions.find(caller, knownId(params.id))),
       { demand: { scope: "webhooks:read" } },
     )
     .post(
       `${PATH}/deliveries/:id/redeliver`,
       async ({ params, caller, set }) => {
         set.status = 202;
-        return deliveryView(await webhooks.redeliver(caller, knownId(params.id)));
+        return deliveryView(await webhooks.actions.redeliver(caller, knownId(params.id)));
       },
       { parse: "none", demand: { scope: "webhooks:write" } },
     )
     .post(
       `${PATH}/deliveries/:id/cancel`,
-      async ({ params, caller }) => deliveryView(await webhooks.cancel(caller, knownId(params.id))),
+      async ({ params, caller }) => deliveryView(await webhooks.actions.cancel(caller, knownId(params.id))),
       { parse: "none", demand: { scope: "webhooks:write" } },
     )
     .post(
@@ -95,7 +95,7 @@ export const createWebhookRoutes = ({ guard, webhooks, rules }: WebhookRouteDeps
       async ({ request, caller, set }) => {
         const { filters, after } = manyOf(await readJson(request, redeliverSchema));
         set.status = 202;
-        return manyView(await webhooks.redeliverMany(caller, filters, after));
+        return manyView(await webhooks.actions.redeliverMany(caller, filters, after));
       },
       { parse: "none", demand: { scope: "webhooks:write" } },
     )
@@ -103,7 +103,7 @@ export const createWebhookRoutes = ({ guard, webhooks, rules }: WebhookRouteDeps
       `${PATH}/deliveries/cancel`,
       async ({ request, caller }) => {
         const { filters, after } = manyOf(await readJson(request, cancelSchema));
-        return manyView(await webhooks.cancelMany(caller, filters, after));
+        return manyView(await webhooks.actions.cancelMany(caller, filters, after));
       },
       { parse: "none", demand: { scope: "webhooks:write" } },
     )
@@ -122,8 +122,8 @@ export const createWebhookRoutes = ({ guard, webhooks, rules }: WebhookRouteDeps
       `${PATH}/test`,
       async ({ request, caller }) => {
         const { url, type = TEST_TYPE } = await readJson(request, orderSchema);
-        const { id, taken, httpStatus, problem, elapsedMs } = await webhooks.test(caller, url, type);
-        return { id, url, type, delivered: taken, http_status: httpStatus, problem, elapsed_ms: elapsedMs };
+        const { id, delivered, httpStatus, problem, elapsedMs } = await webhooks.test(caller, url, type);
+        return { id, url, type, delivered, http_status: httpStatus, problem, elapsed_ms: elapsedMs };
       },
       { parse: "none", demand: { scope: "webhooks:write" } },
     )

@@ -1,37 +1,82 @@
 import { and, desc, eq, gt, isNull, or, type SQL } from "drizzle-orm";
-import type { Db, Tx } from "../db/open.ts";
+import { newId } from "../base/secrets.ts";
+import type { Tx } from "../db/open.ts";
+import type { Runtime } from "../db/runtime.ts";
 import { webhookSecrets } from "../db/schema-webhooks.ts";
 import type { WebhookOwner } from "./delivery-store.ts";
+import { newWebhookSecret } from "./signature.ts";
 
 export interface WebhookSecret extends WebhookOwner {
   readonly id: string;
   readonly secret: string;
   readonly createdAtMs: number;
+  /** Null: until it is replaced. */
   readonly validUntilMs: number | null;
 }
 
-export const createWebhookSecretStore = (db: Db) => {
-  const secretsOf = ({ accountId, mode }: WebhookOwner): SQL | undefined =>
-    and(eq(webhookSecrets.accountId, accountId), eq(webhookSecrets.mode, mode));
+/** After a rotation the old secret also signs for this long. */
+export const SECRET_GRACE_MS = 24 * 60 * 60 * 1000;
 
-  return {
-    insertSecret: (_tx: Tx, secret: WebhookSecret): void => void db.orm.insert(webhookSecrets).values(secret).run(),
-    /** Those that sign at this moment, the newest first. */
-    secretsAt: (owner: WebhookOwner, nowMs: number): WebhookSecret[] =>
-      db.orm
-        .select()
-        .from(webhookSecrets)
-        .where(and(secretsOf(owner), or(isNull(webhookSecrets.validUntilMs), gt(webhookSecrets.validUntilMs, nowMs))))
-        .orderBy(desc(webhookSecrets.id))
-        .all(),
-    /** The present secrets end at `untilMs`, or earlier where that was so already. */
-    endSecrets: (_tx: Tx, owner: WebhookOwner, untilMs: number): void =>
-      void db.orm
-        .update(webhookSecrets)
-        .set({ validUntilMs: untilMs })
-        .where(and(secretsOf(owner), or(isNull(webhookSecrets.validUntilMs), gt(webhookSecrets.validUntilMs, untilMs))))
-        .run(),
-  };
-};
+const table = webhookSecrets;
+const endsAfter = (atMs: number) => or(isNull(table.validUntilMs), gt(table.validUntilMs, atMs));
+const belongsTo = ({ accountId, mode }: WebhookOwner): SQL | undefined =>
+  and(eq(table.accountId, accountId), eq(table.mode, mode));
 
-export type WebhookSecretStore = ReturnType<typeof createWebhookSecretStore>;
+/** The signing secrets of each account and mode; created on first use. */
+export class WebhookSecrets {
+  readonly #runtime: Pick<Runtime, "db" | "clock">;
+
+  constructor(runtime: Pick<Runtime, "db" | "clock">) {
+    this.#runtime = runtime;
+  }
+
+  /** The valid secrets, newest first; creates the first one. Never empty. */
+  ensure(tx: Tx, owner: WebhookOwner): readonly WebhookSecret[] {
+    const valid = this.#valid(owner);
+    return valid.length > 0 ? valid : [this.#insert(tx, owner)];
+  }
+
+  /** The same outside of a transaction. */
+  current(owner: WebhookOwner): readonly WebhookSecret[] {
+    return this.#runtime.db.transact((tx) => this.ensure(tx, owner));
+  }
+
+  /** The texts of the valid secrets. Creates the first one, for deliveries from versions without secrets per mode. */
+  async signing(owner: WebhookOwner): Promise<readonly string[]> {
+    const valid = this.#valid(owner);
+    const secrets = valid.length > 0 ? valid : await this.#runtime.db.commit((tx) => this.ensure(tx, owner));
+    return secrets.map(({ secret }) => secret);
+  }
+
+  /** Creates a secret; the existing ones end after 24 hours, or earlier where that was set. */
+  rotate(owner: WebhookOwner): readonly WebhookSecret[] {
+    const { db, clock } = this.#runtime;
+    return db.transact((tx) => {
+      const validUntilMs = clock.nowMs() + SECRET_GRACE_MS;
+      const ending = and(belongsTo(owner), endsAfter(validUntilMs));
+      db.orm.update(table).set({ validUntilMs }).where(ending).run();
+      this.#insert(tx, owner);
+      return this.#valid(owner);
+    });
+  }
+
+  #valid(owner: WebhookOwner): readonly WebhookSecret[] {
+    const { db, clock } = this.#runtime;
+    const valid = and(belongsTo(owner), endsAfter(clock.nowMs()));
+    return db.orm.select().from(table).where(valid).orderBy(desc(table.id)).all();
+  }
+
+  #insert(_tx: Tx, { accountId, mode }: WebhookOwner): WebhookSecret {
+    const { db, clock } = this.#runtime;
+    const values = {
+      id: newId(),
+      accountId,
+      mode,
+      secret: newWebhookSecret(),
+      createdAtMs: clock.nowMs(),
+      validUntilMs: null,
+    };
+    db.orm.insert(table).values(values).run();
+    return values;
+  }
+}

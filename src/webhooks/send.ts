@@ -1,108 +1,110 @@
 import type { Clock } from "../base/clock.ts";
 import type { Poster } from "../net/fetch.ts";
-import { createFormats, type FormatDeps } from "./formats.ts";
-import { retryAfterMs } from "./retry-after.ts";
+import { formatFor } from "./formats.ts";
+import { retryAfterMs } from "./retry-schedule.ts";
 import { signatureHeaders } from "./signature.ts";
 
-/** What is sent: the same event at every attempt, signed anew at each. */
+/** One attempt at a delivery. Every attempt has the same body and a new signature. */
 export interface WebhookRequest {
   readonly id: string;
   readonly url: string;
-  /** The event as Standard Webhooks has it; a URL of Slack or Teams gets a message made of it. */
+  /** The body of the event (Standard Webhooks); for Slack and Teams a message is made of it. */
   readonly body: string;
   readonly secrets: readonly string[];
-  /** Gives up the attempt. */
   readonly signal?: AbortSignal;
 }
 
-/** How one attempt ended. `problem` is a sentence; null when it was taken. */
+/** The result of one attempt. */
 export interface DeliveryResult {
-  readonly taken: boolean;
-  /** The receiver says that it is gone for good (410). */
+  readonly delivered: boolean;
+  /** 410: the endpoint is permanently gone. */
   readonly gone: boolean;
-  /** The receiver refused in a way that a repeat does not change: any other 4xx but 408, 409, 425 and 429. */
+  /** A permanent refusal: a 4xx other than 408, 409, 410, 425 and 429. */
   readonly rejected: boolean;
   readonly httpStatus: number | null;
+  /** Why the delivery failed, as a sentence; null when it was delivered. */
   readonly problem: string | null;
-  /** The first kB of the receiver's answer; null when there was none, or the event was taken. */
-  readonly answer: string | null;
-  /** How long the receiver asks to wait; null when it does not. */
+  /** The first kB of the response body; null when it was delivered, or without a response. */
+  readonly response: string | null;
+  /** From the `Retry-After` header; null without one. */
   readonly retryAfterMs: number | null;
-  /** The receiver limits how often it is called (429, 503): the wait is for every event that goes there. */
-  readonly limited: boolean;
-  /** There was no answer in time. */
-  readonly hung: boolean;
+  /** 429 or 503: `retryAfterMs` applies to every delivery to this URL. */
+  readonly rateLimited: boolean;
+  readonly timedOut: boolean;
 }
 
-export interface SenderDeps extends FormatDeps {
+export interface SenderOptions {
   readonly post: Poster;
   readonly clock: Clock;
   readonly userAgent: string;
+  /** Base of the links in chat messages; null when POSTWARDEN_BASE_URL is not set. */
+  readonly baseUrl: string | null;
 }
 
-/** What a receiver says about a refusal is shown in a sentence, cut to this. */
-const WORDS_CHARACTERS_MAX = 200;
-/** And kept, cut to this. */
+/** Characters of a response quoted in `problem`. */
+const QUOTED_CHARACTERS_MAX = 200;
 const RESPONSE_BYTES_MAX = 1024;
 const GONE = 410;
 const TEMPORARY_4XX: ReadonlySet<number> = new Set([408, 409, 425, 429]);
-const LIMITED: ReadonlySet<number> = new Set([429, 503]);
+const RATE_LIMITED: ReadonlySet<number> = new Set([429, 503]);
 
-/** Builds the function that makes one attempt. Any status but 2xx is a failure, redirects too. */
-export const createSender = ({ post, clock, userAgent, ...rest }: SenderDeps) => {
-  const formats = createFormats(rest);
-  return async ({ id, url, body: event, secrets, signal }: WebhookRequest): Promise<DeliveryResult> => {
-    const { payloadOf, isRefused } = formats.formatFor(url);
-    const body = payloadOf(event);
+export type Sender = (request: WebhookRequest) => Promise<DeliveryResult>;
+
+/** Returns the function that makes one attempt. Any status but 2xx is a failure, including redirects. */
+export const createSender =
+  ({ post, clock, userAgent, baseUrl }: SenderOptions): Sender =>
+  async ({ id, url, body: event, secrets, signal }) => {
+    const { payloadOf, isFailure } = formatFor(url);
+    const body = payloadOf(event, baseUrl);
     const headers = {
       "content-type": "application/json",
       "user-agent": userAgent,
       ...signatureHeaders(secrets, { id, atMs: clock.nowMs(), body }),
     };
-    const answer = await post({ url, headers, body, ...(signal === undefined ? {} : { signal }) });
-    if (!answer.ok) {
-      const { kind, problem } = answer.error;
-      return { ...NOTHING_HEARD, problem, hung: kind === "timeout" || kind === "aborted" };
+    const posted = await post({ url, headers, body, ...(signal === undefined ? {} : { signal }) });
+    if (!posted.ok) {
+      const { kind, problem } = posted.error;
+      return { ...NO_RESPONSE, problem, timedOut: kind === "timeout" || kind === "aborted" };
     }
-    const { status, body: said } = answer.value;
-    const taken = status >= 200 && status < 300 && !isRefused(said);
-    if (taken) return { ...NOTHING_HEARD, taken, httpStatus: status };
+    const { status, body: response, retryAfter } = posted.value;
+    if (status >= 200 && status < 300 && !isFailure(response))
+      return { ...NO_RESPONSE, delivered: true, httpStatus: status };
     return {
-      ...NOTHING_HEARD,
+      ...NO_RESPONSE,
       gone: status === GONE,
       rejected: status >= 400 && status < 500 && status !== GONE && !TEMPORARY_4XX.has(status),
       httpStatus: status,
-      problem: describe(status, said),
-      answer: Buffer.from(said)
-        .subarray(0, RESPONSE_BYTES_MAX)
-        .toString("utf8")
-        .replace(/\u{FFFD}+$/u, ""),
-      retryAfterMs: retryAfterMs(answer.value.retryAfter, clock.nowMs()),
-      limited: LIMITED.has(status),
+      problem: describe(status, response),
+      response: firstBytes(response),
+      retryAfterMs: retryAfterMs(retryAfter, clock.nowMs()),
+      rateLimited: RATE_LIMITED.has(status),
     };
   };
-};
 
-export type Sender = ReturnType<typeof createSender>;
-
-const NOTHING_HEARD: DeliveryResult = {
-  taken: false,
+const NO_RESPONSE: DeliveryResult = {
+  delivered: false,
   gone: false,
   rejected: false,
   httpStatus: null,
   problem: null,
-  answer: null,
+  response: null,
   retryAfterMs: null,
-  limited: false,
-  hung: false,
+  rateLimited: false,
+  timedOut: false,
 };
 
+const firstBytes = (text: string): string =>
+  Buffer.from(text)
+    .subarray(0, RESPONSE_BYTES_MAX)
+    .toString("utf8")
+    .replace(/\u{FFFD}+$/u, "");
+
 const describe = (status: number, body: string): string => {
-  const words = body
-    .slice(0, WORDS_CHARACTERS_MAX * 2)
+  const quoted = body
+    .slice(0, QUOTED_CHARACTERS_MAX * 2)
     .replace(/[\p{Cc}\p{Cf}\s]+/gu, " ")
     .trim()
-    .slice(0, WORDS_CHARACTERS_MAX);
-  const hint = status >= 300 && status < 400 ? " Redirects are not followed: give the final URL." : "";
-  return `The receiver answered ${status}${words === "" ? "" : `: ${words}`}.${hint}`;
+    .slice(0, QUOTED_CHARACTERS_MAX);
+  const hint = status >= 300 && status < 400 ? " Redirects are not followed: set the final URL." : "";
+  return `The receiver responded ${status}${quoted === "" ? "" : `: ${quoted}`}.${hint}`;
 };

@@ -4,8 +4,8 @@ import type { Result } from "../base/errors.ts";
 import type { Tx } from "../db/open.ts";
 import type { Runtime } from "../db/runtime.ts";
 import type { UrlPolicy } from "../net/fetch-url.ts";
-import { createDeliveryStore, type DeliveryStore, type WebhookOwner } from "./delivery-store.ts";
-import { createMoveStore, type MoveStore } from "./move-store.ts";
+import { DeliveryStore, type WebhookOwner } from "./delivery-store.ts";
+import { MoveStore } from "./move-store.ts";
 
 const URL_CHARACTERS_MAX = 2_048;
 /** Deliveries about one subject that are moved: more only wait when its endpoint has been down for months. */
@@ -45,8 +45,8 @@ export class WebhookUrls {
 
   constructor(runtime: Pick<Runtime, "db" | "clock">, policy: UrlPolicy) {
     this.#runtime = runtime;
-    this.#store = createDeliveryStore(runtime.db);
-    this.#moves = createMoveStore(runtime.db, this.#store);
+    this.#store = new DeliveryStore(runtime.db);
+    this.#moves = new MoveStore(runtime.db, this.#store);
     this.#policy = policy;
   }
 
@@ -58,7 +58,7 @@ export class WebhookUrls {
 
   /** Whether deliveries to a URL are disabled because its endpoint responded 410. */
   isDisabled(owner: WebhookOwner, url: string): boolean {
-    return this.#store.isGone(owner, url);
+    return this.#store.goneSince(owner, url) !== undefined;
   }
 
   /** Enables deliveries to a URL again. Call it whenever a user sets a URL. */

@@ -1,111 +1,112 @@
-import { type Clock, isoTime } from "../base/clock.ts";
-import type { IdSource } from "../base/walk.ts";
+import { z } from "zod";
+import { isoTime } from "../base/clock.ts";
 import { newId } from "../base/secrets.ts";
-import type { Db, Tx } from "../db/open.ts";
-import type { Caller } from "../http/guard.ts";
+import type { IdSource } from "../base/walk.ts";
+import type { Tx } from "../db/open.ts";
+import type { Runtime } from "../db/runtime.ts";
+import { DeliveryActions } from "./delivery-actions.ts";
+import type { Delivery, DeliveryFilters, DeliveryStore, WebhookOwner } from "./delivery-store.ts";
 import type { Dispatcher } from "./dispatcher.ts";
-import { createDeliveryActions } from "./delivery-actions.ts";
 import type { EventFilters, EventRow, EventStore } from "./event-store.ts";
-import type { WebhookSecrets } from "./secrets.ts";
 import { formatOf } from "./formats.ts";
+import { eventBody } from "./outbox-relay.ts";
 import { TEST_MESSAGE, TEST_TYPE } from "./schemas.ts";
-import type { Sender, DeliveryResult } from "./send.ts";
-import type { Delivery, DeliveryFilters, WebhookOwner, DeliveryStore } from "./delivery-store.ts";
-import { bodyOf } from "./outbox-relay.ts";
+import type { WebhookSecrets } from "./secret-store.ts";
+import type { DeliveryResult, Sender } from "./send.ts";
 
-export interface WebhooksDeps {
-  readonly db: Db;
+export interface WebhooksOptions {
   readonly store: DeliveryStore;
   readonly events: EventStore;
   readonly secrets: WebhookSecrets;
   readonly dispatcher: Dispatcher;
   readonly send: Sender;
-  readonly clock: Clock;
-  /** The `data` of the documented example of a type of event. */
+  /** The `data` of the documented example of an event type. */
   readonly exampleOf: (type: string) => Promise<object>;
-  /** Events that are kept of one account and mode; 100,000 unless said. */
+  /** Events kept for one account and mode; default: 100,000. */
   readonly eventsMax?: number;
 }
 
-/** How long a finished delivery can be looked at. */
+/** How long finished deliveries and events are kept. */
 const KEPT_MS = 30 * 24 * 60 * 60 * 1000;
-const FORGOTTEN_AT_ONCE_MAX = 500;
-/** It bounds what one account and mode can fill the disk with. */
+const PURGED_AT_ONCE_MAX = 500;
+/** Limits the disk space of one account and mode. */
 const EVENTS_KEPT_MAX = 100_000;
 
-/** What users and the command line do with webhooks. A caller sees the deliveries of its account and mode. */
-export const createWebhooks = ({
-  db,
-  store,
-  events,
-  secrets,
-  dispatcher,
-  send,
-  clock,
-  exampleOf,
-  eventsMax = EVENTS_KEPT_MAX,
-}: WebhooksDeps) => {
-  /** Removes rows in small transactions, so that other writes get their turn. */
-  const inSteps = async (removeSome: (tx: Tx) => number): Promise<void> => {
-    let removed = FORGOTTEN_AT_ONCE_MAX;
-    while (removed === FORGOTTEN_AT_ONCE_MAX) removed = await db.commit(removeSome);
-  };
-
-  return {
-    /** The deliveries of an account and mode, newest first. */
-    list: (owner: Pick<Caller, "accountId" | "mode">, filters: DeliveryFilters): IdSource<Delivery> => ({
-      idBehind: (before, places) => store.idBehind(owner, before, places),
-      list: (page) => store.list(owner, filters, page),
-    }),
-
-    ...createDeliveryActions({ db, store, clock, wake: dispatcher.wake }),
-
-    /** The events of an owner, the oldest first, whether or not anything was sent. */
-    feed: (owner: WebhookOwner, filters: EventFilters) => events.window(owner, filters),
-
-    /**
-     * Sends an event to a URL, once and now, and says how that went: `webhook.test`, or another type with the data of its documented
-     * example. `data.test` is true. Nothing is kept of it.
-     */
-    async test(owner: WebhookOwner, url: string, type: string): Promise<TestEnd> {
-      const id = newId();
-      const { accountId, mode } = owner;
-      const example = type === TEST_TYPE ? { message: TEST_MESSAGE } : await exampleOf(type);
-      const body = bodyOf(type, { createdAtMs: clock.nowMs(), mode, data: { ...example, test: true } });
-      const startedMs = clock.monotonicMs();
-      const signing = secrets.current({ accountId, mode }).map(({ secret }) => secret);
-      const end = await send({ id, url, body, secrets: signing });
-      const elapsedMs = Math.round(clock.monotonicMs() - startedMs);
-      if (end.taken) await db.commit((tx) => store.clearGone(tx, owner, url));
-      return { ...end, id, elapsedMs };
-    },
-
-    /** Purges deliveries that were finished 30 days ago, events of that time, and of an owner's events all but the newest 100,000. */
-    async forgetOld(): Promise<void> {
-      const beforeMs = clock.nowMs() - KEPT_MS;
-      await db.commit((tx) => store.purgePauses(tx, clock.nowMs()));
-      await inSteps((tx) => store.forget(tx, beforeMs, FORGOTTEN_AT_ONCE_MAX));
-      await inSteps((tx) => events.purgeOld(tx, beforeMs, FORGOTTEN_AT_ONCE_MAX));
-      for (const owner of events.owners()) {
-        const surplus = events.surplusFrom(owner, eventsMax);
-        if (surplus === undefined) continue;
-        await inSteps((tx) => events.purgeUpTo(tx, owner, surplus, FORGOTTEN_AT_ONCE_MAX));
-      }
-    },
-
-    secrets,
-  };
-};
-
-/** How a test call ended. */
-export interface TestEnd extends DeliveryResult {
+/** The result of a test call. */
+export interface WebhookTestResult extends DeliveryResult {
   readonly id: string;
   readonly elapsedMs: number;
 }
 
-export type Webhooks = ReturnType<typeof createWebhooks>;
+/** The webhooks of callers. A caller sees the deliveries and events of its account and mode. */
+export class Webhooks {
+  readonly actions: DeliveryActions;
+  readonly secrets: WebhookSecrets;
+  readonly #runtime: Runtime;
+  readonly #options: WebhooksOptions;
 
-/** A delivery as the interface shows it. */
+  constructor(runtime: Runtime, options: WebhooksOptions) {
+    this.actions = new DeliveryActions(runtime, options.store, options.dispatcher);
+    this.secrets = options.secrets;
+    this.#runtime = runtime;
+    this.#options = options;
+  }
+
+  /** Newest first. */
+  list(owner: WebhookOwner, filters: DeliveryFilters): IdSource<Delivery> {
+    const { store } = this.#options;
+    return {
+      idBehind: (before, offset) => store.idBehind(owner, before, offset),
+      list: (page) => store.list(owner, filters, page),
+    };
+  }
+
+  /** The events of an owner, oldest first, whether or not they were sent. */
+  feed(owner: WebhookOwner, filters: EventFilters): ReturnType<EventStore["window"]> {
+    return this.#options.events.window(owner, filters);
+  }
+
+  /** Sends one event to a URL, without storing it: `webhook.test`, or the documented example of another type. */
+  async test(owner: WebhookOwner, url: string, type: string): Promise<WebhookTestResult> {
+    const { store, send, exampleOf } = this.#options;
+    const { db, clock } = this.#runtime;
+    const id = newId();
+    const { accountId, mode } = owner;
+    const example = type === TEST_TYPE ? { message: TEST_MESSAGE } : await exampleOf(type);
+    const body = eventBody(type, { createdAtMs: clock.nowMs(), mode, data: { ...example, test: true } });
+    const startedMs = clock.monotonicMs();
+    const signing = this.secrets.current({ accountId, mode }).map(({ secret }) => secret);
+    const result = await send({ id, url, body, secrets: signing });
+    const elapsedMs = Math.round(clock.monotonicMs() - startedMs);
+    if (result.delivered) await db.commit((tx) => store.clearGone(tx, owner, url));
+    return { ...result, id, elapsedMs };
+  }
+
+  /** Deletes finished deliveries and events after 30 days, and all but the newest 100,000 events of each owner. */
+  async purge(): Promise<void> {
+    const { store, events, eventsMax = EVENTS_KEPT_MAX } = this.#options;
+    const { db, clock } = this.#runtime;
+    const beforeMs = clock.nowMs() - KEPT_MS;
+    await db.commit((tx) => store.purgePauses(tx, clock.nowMs()));
+    await this.#purgeInSteps((tx) => store.purge(tx, beforeMs, PURGED_AT_ONCE_MAX));
+    await this.#purgeInSteps((tx) => events.purgeOld(tx, beforeMs, PURGED_AT_ONCE_MAX));
+    for (const owner of events.owners()) {
+      const surplus = events.surplusFrom(owner, eventsMax);
+      if (surplus === undefined) continue;
+      await this.#purgeInSteps((tx) => events.purgeUpTo(tx, owner, surplus, PURGED_AT_ONCE_MAX));
+    }
+  }
+
+  /** Deletes in small transactions, so that other writes are not blocked. */
+  async #purgeInSteps(purgeSome: (tx: Tx) => number): Promise<void> {
+    let purged = PURGED_AT_ONCE_MAX;
+    while (purged === PURGED_AT_ONCE_MAX) purged = await this.#runtime.db.commit(purgeSome);
+  }
+}
+
+const storedEventSchema = z.object({ type: z.string(), timestamp: z.string(), data: z.unknown() });
+
+/** A delivery as the API shows it. */
 export const deliveryView = (delivery: Delivery) => ({
   id: delivery.id,
   event_id: delivery.eventId,
@@ -127,14 +128,14 @@ export const deliveryView = (delivery: Delivery) => ({
           problem: delivery.lastProblem,
           response_body: delivery.lastAnswer,
         },
-  event: JSON.parse(delivery.body) as { type: string; timestamp: string; data: unknown },
+  event: storedEventSchema.parse(JSON.parse(delivery.body)),
 });
 
-/** An event of the feed as the interface shows it. */
+/** An event of the feed as the API shows it. */
 export const eventView = ({ id, type, subject, createdAtMs, mode, data }: EventRow) => ({
   id,
   type,
   subject: subject === "" ? null : subject,
   timestamp: isoTime(createdAtMs),
-  data: { ...(JSON.parse(data) as object), mode },
+  data: { ...z.looseObject({}).parse(JSON.parse(data)), mode },
 });
