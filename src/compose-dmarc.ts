@@ -8,12 +8,10 @@ import { mailHostOf, type Config, SettingsError } from "./config.ts";
 import type { Db } from "./db/open.ts";
 import { createAdvisor } from "./dmarc/advice/advice-for.ts";
 import { createAlertMails } from "./dmarc/alerts/alert-mails.ts";
-import { createAlertPasses } from "./dmarc/alerts/alert-passes.ts";
+import { AlertJob } from "./dmarc/alerts/alert-job.ts";
 import { createHealthStore } from "./dmarc/health/health-store.ts";
-import { createReview } from "./dmarc/alerts/alert-review.ts";
 import { createAlertRoutes } from "./dmarc/alerts/alert-routes.ts";
-import { createAlertRuleStore } from "./dmarc/alerts/alert-rule-store.ts";
-import { createIncidentReviews } from "./dmarc/alerts/incident-reviews.ts";
+import { AlertRuleStore } from "./dmarc/alerts/alert-rule-store.ts";
 import { createDmarcAlertStore } from "./dmarc/domains/alert-store.ts";
 import { createAuthenticationJob } from "./dmarc/authentication/authentication-job.ts";
 import { createAuthenticationStore } from "./dmarc/authentication/authentication-store.ts";
@@ -149,16 +147,14 @@ export const composeDmarc = (parts: DmarcParts) => {
   const hasAsnLookup = config.asnLookup === "dns";
   const addressFacts = createAddressLookups({ db, clock, log, resolver, hasAsnLookup, geoip });
 
-  const ruleStore = createAlertRuleStore(db);
-  const counted = createReview({
-    ...{ alerts: alertStore, records, raise },
-    all: { reading, rules: ruleStore },
-    trusted: { reading: trusted, rules: createAlertRuleStore(db, { trustedOnly: true }) },
-  });
-  const review = createIncidentReviews({ db, domains: store, raise, review: counted });
-  const alertPasses = createAlertPasses({
-    ...{ db, rules: ruleStore, domains: store, reading, review, raise, clock, log },
-  });
+  const alertJob = new AlertJob(
+    { db, clock, log },
+    {
+      all: { rollups: reading, rules: new AlertRuleStore(db) },
+      trusted: { rollups: trusted, rules: new AlertRuleStore(db, { trustedOnly: true }) },
+      ...{ alerts: alertStore, domains: store, records, raise },
+    },
+  );
   const read = createDigestReader({ reading, advise });
   const mails =
     mailer === null
@@ -199,7 +195,7 @@ export const composeDmarc = (parts: DmarcParts) => {
     /** What the timetable does. */
     jobs: {
       checkDomains: checkPasses.run,
-      raiseDmarcAlerts: alertPasses.run,
+      raiseDmarcAlerts: () => alertJob.run(),
       mailDmarcAlerts: async () => mails?.alerts.send(),
       mailDigests: async () => mails?.digests.run(),
       proveReportMails: authenticity.run,
@@ -223,7 +219,7 @@ export const composeDmarc = (parts: DmarcParts) => {
     async stop(): Promise<void> {
       addressFacts.stop();
       authenticity.stop();
-      alertPasses.stop();
+      alertJob.stop();
       await mailbox?.stop();
       await Promise.all([domains.stop(), health.stop(), ingester.stop(), retention.stop(), rebuild.stop()]);
     },

@@ -2,8 +2,8 @@ import { join } from "node:path";
 import { DAY_MS, dayOfTime } from "../../src/base/days.ts";
 import { systemClock } from "../../src/base/clock.ts";
 import type { Db } from "../../src/db/open.ts";
-import { createAlertRuleStore } from "../../src/dmarc/alerts/alert-rule-store.ts";
-import { createReview } from "../../src/dmarc/alerts/alert-review.ts";
+import { AlertRuleStore } from "../../src/dmarc/alerts/alert-rule-store.ts";
+import { createDomainReview } from "../../src/dmarc/alerts/domain-review.ts";
 import { createDmarcAlertStore } from "../../src/dmarc/domains/alert-store.ts";
 import { createDomainStore, type DomainRow } from "../../src/dmarc/domains/domain-store.ts";
 import { createAlertRaiser } from "../../src/dmarc/domains/raise.ts";
@@ -41,15 +41,14 @@ const composeReading = (db: Db) => {
   const [store, trusted] = [new RollupStore(db), new RollupStore(db, { trustedOnly: true })];
   const alerts = createDmarcAlertStore(db);
   const records = new RecordStore(db);
-  const review = createReview({
-    ...{ alerts, records },
-    raise: createAlertRaiser({ store: alerts, hasMail: false, defaultRecipients: () => [] }),
-    all: { reading: store, rules: createAlertRuleStore(db) },
-    trusted: {
-      reading: trusted,
-      rules: createAlertRuleStore(db, { trustedOnly: true }),
+  const review = createDomainReview(
+    {
+      ...{ alerts, records, domains: createDomainStore(db) },
+      all: { rollups: store, rules: new AlertRuleStore(db) },
+      trusted: { rollups: trusted, rules: new AlertRuleStore(db, { trustedOnly: true }) },
     },
-  });
+    createAlertRaiser({ store: alerts, hasMail: false, defaultRecipients: () => [] }),
+  );
   const classifier = new SourceClassifier({ db, clock: systemClock }, store);
   return { store, records, review, classifier };
 };

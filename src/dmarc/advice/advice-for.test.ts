@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { createDmarcAlertWorlds } from "../../testing/dmarc-alert-world.ts";
+import { createDmarcAlertHarness } from "../../testing/dmarc-alert-harness.ts";
 import { DAY_MS } from "../../base/days.ts";
 import { newId } from "../../base/secrets.ts";
 import { createZoneResolver, type Zone } from "../../testing/dns-zone.ts";
@@ -7,7 +7,7 @@ import { createAdvisor } from "./advice-for.ts";
 import { adviceSchema } from "./advice-schemas.ts";
 import type { DomainRow } from "../domains/domain-store.ts";
 
-const newWorld = createDmarcAlertWorlds();
+const newHarness = createDmarcAlertHarness();
 const RECORD = "v=DMARC1; p=none; rua=mailto:k@r.example";
 const POLICY = {
   p: "none",
@@ -30,14 +30,14 @@ const stateOf = (p: string, t = "n") =>
 
 /** A domain that was enrolled 60 days ago. */
 const start = (zone: Zone = {}, more: Partial<DomainRow> = {}) => {
-  const world = newWorld();
-  const { reading, clock, db, domains } = world;
+  const harness = newHarness();
+  const { reading, clock, db, domains } = harness;
   const resolver = createZoneResolver(zone);
   const createdAtMs = clock.nowMs() - 60 * DAY_MS;
-  const domain = world.add("example.com", { state: STATE, createdAtMs, updatedAtMs: createdAtMs, ...more });
+  const domain = harness.add("example.com", { state: STATE, createdAtMs, updatedAtMs: createdAtMs, ...more });
   const advise = createAdvisor({ reading, resolver, clock, domains });
   return {
-    ...world,
+    ...harness,
     resolver,
     domain,
     advise: () => advise(domain),
@@ -54,7 +54,7 @@ const start = (zone: Zone = {}, more: Partial<DomainRow> = {}) => {
     },
     /** Good reports of some reporters about a day. */
     good(day: number, reporters: readonly string[] = ["google.com", "yahoo"]): void {
-      world.report(domain.number, day, "dkim:example.com", { messages: 20, aligned: 20 });
+      harness.report(domain.number, day, "dkim:example.com", { messages: 20, aligned: 20 });
       db.sqlite.run("DELETE FROM dmarc_daily_reporters WHERE day = ?", [day]);
       for (const reporter of reporters) {
         db.sqlite.run("INSERT INTO dmarc_daily_reporters VALUES (?, ?, ?, '', 1, 10, 10, 1)", [

@@ -172,3 +172,9 @@ const bodySchema = z.object({ summary: z.string(), data: z.record(z.string(), z.
 
 /** Reads the stored body of an alert: its summary and the `data` of its event. */
 export const readAlertBody = (body: string): z.output<typeof bodySchema> => bodySchema.parse(JSON.parse(body));
+
+const SHARE_DIGITS = 10_000;
+
+/** A share from 0 to 1 with four digits; 0 of nothing. */
+export const shareOf = (part: number, whole: number): number =>
+  whole === 0 ? 0 : Math.round((part / whole) * SHARE_DIGITS) / SHARE_DIGITS;

@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 import { createApps } from "../../testing/app.ts";
 import { SAMPLE_DAY_S, type SampleReport, type SampleRow, sampleReportXml } from "../../testing/dmarc-reports.ts";
 import { adviceSchema } from "../advice/advice-schemas.ts";
-import { alertsSchema } from "./alert-view.ts";
+import { alertsSchema } from "./alert-routes.ts";
 
 const start = createApps();
 const DAY_S = 86_400;
@@ -83,6 +83,34 @@ describe("reports that come through the interface", () => {
         "Brevo: 100 % of the mail fails DMARC, usually 0 %: DKIM signatures of shop.example with selector mail have failed since 2025-12-31 (fail)",
       ],
     ]);
+  });
+
+  test.each([
+    ["of a reporter that always sees as many failures, when it is the first to report", 60, false],
+    ["that this reporter sees more of than before", 10, true],
+  ])("raise an alert about failures only if the same reporters see a rise: %s", async (_, alignedNow, isAlerted) => {
+    const app = start();
+    const key = app.newKey();
+    const { body } = await app.request("POST", "/v1/dmarc/domains", { key, body: { domain: "shop.example" } });
+    const { id } = body.domain as { id: string };
+    const report = async (org: string, daysAgo: number, aligned: number) => {
+      const begin = SAMPLE_DAY_S - daysAgo * DAY_S;
+      const rows: SampleRow[] = [
+        { count: aligned },
+        { count: 100 - aligned, dkim: "fail", spf: "fail", dkimResults: [], spfResults: [] },
+      ];
+      const period = { begin, end: begin + DAY_S - 1 };
+      const xml = sampleReportXml({ domain: "shop.example", org, reportId: `${org}${daysAgo}`, ...period, rows });
+      await app.request("POST", "/v1/dmarc/reports", { key, body: xml });
+    };
+    for (let daysAgo = 4; daysAgo < 18; daysAgo++) {
+      await report("strict.example", daysAgo, 60);
+      for (const org of ["a.example", "b.example"]) await report(org, daysAgo, 100);
+    }
+    for (const daysAgo of [2, 3]) await report("strict.example", daysAgo, alignedNow);
+    await app.service.dmarc.jobs.raiseDmarcAlerts();
+    const { body: listed } = await app.request("GET", `/v1/dmarc/domains/${id}/alerts`, { key });
+    expect(alertsSchema.parse(listed).alerts.some(({ rule }) => rule === "failure_spike")).toBe(isAlerted);
   });
 
   test("are silent about a receiver that could not look up keys", async () => {

@@ -1,16 +1,16 @@
 import { describe, expect, test } from "bun:test";
 import { err, ok, type Result } from "../../base/errors.ts";
 import type { Mail, MailFailure } from "../../net/mailer.ts";
-import { createDmarcAlertWorlds } from "../../testing/dmarc-alert-world.ts";
+import { createDmarcAlertHarness } from "../../testing/dmarc-alert-harness.ts";
 import { createAlertMails } from "./alert-mails.ts";
 import { ALERT_EXAMPLES } from "./alert-events.ts";
-import { failureAlert } from "./failure-texts.ts";
+import { failureAlert } from "./failure-spikes.ts";
 import { SOURCE_EXAMPLE } from "../queries/query-examples.ts";
 import { sourceSchema } from "../sources/source-response.ts";
 import type { DomainRow } from "../domains/domain-store.ts";
 import type { Alert, AlertRule } from "../domains/raise.ts";
 
-const newWorld = createDmarcAlertWorlds();
+const newHarness = createDmarcAlertHarness();
 const MINUTE_MS = 60_000;
 const PARSED_SOURCE = sourceSchema.parse(SOURCE_EXAMPLE);
 const RECORD = "v=DMARC1; p=none; rua=mailto:k@r.example";
@@ -18,17 +18,17 @@ const NAME = { first_day: "2026-11-20", messages: 1, aligned: 0 };
 const BASE_URL = "https://verify.example.org";
 
 const start = () => {
-  const world = newWorld();
+  const harness = newHarness();
   const mails: Mail[] = [];
   let answer: Result<null, MailFailure> = ok(null);
   const mailer = async (mail: Mail) => {
     mails.push(mail);
     return answer;
   };
-  const { db, clock, log, raise } = world;
+  const { db, clock, log, raise } = harness;
   let serial = 0;
   return {
-    ...world,
+    ...harness,
     mails,
     sender: createAlertMails({ db, clock, log }, { mailer, baseUrl: BASE_URL }),
     raiseFor(domain: DomainRow, more: Partial<Alert> = {}): void {

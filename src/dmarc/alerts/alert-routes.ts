@@ -1,66 +1,83 @@
-import { Elysia } from "elysia";
-import { AppError } from "../../base/errors.ts";
+import { z } from "zod";
+import { isoTime } from "../../base/clock.ts";
 import { isId } from "../../base/secrets.ts";
 import type { Caller, Guard } from "../../http/guard.ts";
-import type { Operation } from "../../http/openapi.ts";
-import { PAGE_ERRORS } from "../../http/operation-errors.ts";
-import { PAGE, pathId } from "../../http/parameters.ts";
 import { readPlainly, rowsById, sendPage } from "../../http/list-page.ts";
-import { pageParameters, readPage } from "../../http/query.ts";
-import type { DmarcAlertStore } from "../domains/alert-store.ts";
-import { alertsSchema, alertView, noAlertFiltersSchema } from "./alert-view.ts";
+import { declareRoute, handle, serveRoutes } from "../../http/route.ts";
+import { idParameter, pageQuery } from "../../http/route-input.ts";
+import type { DmarcAlertRow, DmarcAlertStore } from "../domains/alert-store.ts";
 import type { DomainRow } from "../domains/domain-store.ts";
+import { ALERT_RULES } from "../domains/raise.ts";
+import { readAlertBody } from "./alert-data.ts";
 
-export interface AlertRouteDeps {
+const alertSchema = z
+  .object({
+    id: z.uuid().meta({ description: "Identifier of the alert." }),
+    rule: z.enum(ALERT_RULES).meta({ description: "The rule that raised it." }),
+    subject: z.string().meta({ description: "What it is about: a source, a name, a day." }),
+    at: z.iso.datetime({ precision: 3 }).meta({ description: "When it was raised." }),
+    summary: z.string().meta({ description: "What happened, in one sentence." }),
+    data: z.record(z.string(), z.unknown()).meta({
+      description: "As in the event `dmarc.<rule>`, without the fields about the domain.",
+    }),
+  })
+  .meta({ title: "DmarcAlert" });
+
+export const alertsSchema = z.object({
+  alerts: z.array(alertSchema).meta({ description: "The alerts of the page, newest first." }),
+  next_cursor: z.string().nullable().meta({ description: "`cursor` of the next page; null on the last page." }),
+});
+
+export const LIST_DMARC_ALERTS = declareRoute({
+  method: "GET",
+  path: "/v1/dmarc/domains/:id/alerts",
+  operationId: "listDmarcAlerts",
+  tag: "DMARC monitoring",
+  summary: "List the alerts of a domain",
+  description:
+    "Returns the alerts raised by the rules that are on, newest first, whether or not the domain has a webhook or recipients. An alert about the same subject is raised at most once in 24 hours.",
+  scope: "dmarc:read",
+  params: z.object({ id: idParameter("domain") }),
+  query: pageQuery(isId, {}),
+  responses: {
+    200: {
+      description: "A page of alerts.",
+      schema: alertsSchema,
+      example: {
+        alerts: [
+          {
+            id: "019aa0d6-5b7e-7c31-9f4c-0d9a3c3f1a61",
+            rule: "reports_stopped",
+            subject: "2026-01-01",
+            at: "2026-01-04T05:15:00.000Z",
+            summary: "no reports since 2026-01-01",
+            data: { last_report_at: "2026-01-01T05:12:44.310Z", last_day: "2025-12-31" },
+          },
+        ],
+        next_cursor: null,
+      },
+    },
+  },
+});
+
+export interface AlertRouteOptions {
   readonly guard: Guard;
   readonly store: Pick<DmarcAlertStore, "listAlerts">;
-  /** The caller's domain; throws `not_found` for one that is not there, or not the caller's. */
+  /** The caller's domain; throws `not_found` for one that does not exist or belongs to somebody else. */
   readonly findDomain: (caller: Caller, id: string) => DomainRow;
 }
 
-/** The endpoint that lists what a domain's owner was told. */
-export const createAlertRoutes = ({ guard, store, findDomain }: AlertRouteDeps) =>
-  new Elysia({ name: "dmarc-alerts" }).use(guard).get(
-    "/v1/dmarc/domains/:id/alerts",
-    ({ request, params, caller }) => {
-      if (!isId(params.id)) throw new AppError("not_found", { message: "There is no such domain." });
-      const { number } = findDomain(caller, params.id);
-      const page = readPage(request, noAlertFiltersSchema, isId);
-      const read = readPlainly((window) => store.listAlerts(number, window));
-      return sendPage(request, { name: "alerts", page }, rowsById(read, alertView));
-    },
-    { demand: { scope: "dmarc:read", query: pageParameters(noAlertFiltersSchema) } },
-  );
+const alertView = ({ id, rule, subject, atMs, body }: DmarcAlertRow) => ({
+  ...{ id, rule, subject, at: isoTime(atMs) },
+  ...readAlertBody(body),
+});
 
-/** The routes of alerts, as the OpenAPI document describes them. */
-export const ALERT_OPERATIONS: readonly Operation[] = [
-  {
-    method: "GET",
-    path: "/v1/dmarc/domains/:id/alerts",
-    tag: "DMARC monitoring",
-    summary: "Alerts of a domain, newest first",
-    description:
-      "What was raised by the rules that are on, whether or not the domain has a webhook or recipients. The same thing is raised once in 24 hours at most.",
-    parameters: [pathId("Identifier of the domain."), ...PAGE],
-    responses: {
-      200: {
-        description: "A page of alerts.",
-        schema: alertsSchema,
-        example: {
-          alerts: [
-            {
-              id: "019aa0d6-5b7e-7c31-9f4c-0d9a3c3f1a61",
-              rule: "reports_stopped",
-              subject: "2026-01-01",
-              at: "2026-01-04T05:15:00.000Z",
-              summary: "no reports since 2026-01-01",
-              data: { last_report_at: "2026-01-01T05:12:44.310Z", last_day: "2025-12-31" },
-            },
-          ],
-          next_cursor: null,
-        },
-      },
-    },
-    errors: ["insufficient_scope", "not_found", ...PAGE_ERRORS],
-  },
-];
+/** Serves the list of a domain's alerts. */
+export const createAlertRoutes = ({ guard, store, findDomain }: AlertRouteOptions) =>
+  serveRoutes(guard, [
+    handle(LIST_DMARC_ALERTS, ({ caller, params, query, request }) => {
+      const { number } = findDomain(caller, params.id);
+      const read = readPlainly((window) => store.listAlerts(number, window));
+      return sendPage(request, { name: "alerts", page: query }, rowsById(read, alertView));
+    }),
+  ]);

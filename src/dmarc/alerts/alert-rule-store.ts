@@ -1,13 +1,16 @@
+import { z } from "zod";
 import type { DayRange } from "../../base/days.ts";
 import type { Db, Tx } from "../../db/open.ts";
+import { POLICIES } from "../report/report-values.ts";
 import type { DayMail } from "./failure-incidents.ts";
 
+/** A name in From that was not reviewed yet. */
 export interface UnreviewedName {
   readonly name: string;
   readonly firstDay: number;
 }
 
-/** What somebody sent on a day. */
+/** The mail of one stored source on one day. */
 export interface SourceDay extends DayMail {
   readonly source: number;
 }
@@ -19,94 +22,219 @@ export interface NameDay {
   readonly aligned: number;
 }
 
-/** The rules look at fewer days than these. */
+const policySchema = z.object({
+  p: z.enum(POLICIES).nullish(),
+  sp: z.enum(POLICIES).nullish(),
+  np: z.enum(POLICIES).nullish(),
+  pct: z.number().nullish(),
+  testing: z.boolean().nullish(),
+});
+
+/** The policy in a report; null or absent where the report does not say. */
+export type FoundPolicy = Readonly<z.output<typeof policySchema>>;
+
+/** A policy that a reporter found on a day, by trusted reports. */
+export interface ReportedPolicy {
+  /** The reporter's name in lower case; empty when it has none. */
+  readonly reporter: string;
+  readonly day: number;
+  readonly beginMs: number;
+  readonly endMs: number;
+  readonly policy: FoundPolicy;
+}
+
+const tlsPoliciesSchema = z.object({
+  policies: z.array(
+    z.object({
+      domain: z.string().nullable(),
+      policyType: z.string().nullable(),
+      successfulSessions: z.number(),
+      failedSessions: z.number(),
+      failures: z.array(
+        z.object({ resultType: z.string(), sessions: z.number(), mxHost: z.string().nullish() }).readonly(),
+      ),
+    }),
+  ),
+});
+
+/** A trusted TLS report. */
+export interface StoredTlsReport {
+  readonly org: string | null;
+  readonly beginMs: number | null;
+  readonly endMs: number | null;
+  readonly receivedAtMs: number;
+  readonly policies: z.output<typeof tlsPoliciesSchema>["policies"];
+}
+
+/** A live domain without reports since `lastReportAtMs`. */
+export interface SilentDomain {
+  readonly number: number;
+  readonly lastReportAtMs: number;
+}
+
+/** Rules read fewer days than these. */
 const REPORTED_DAYS_MAX = 100;
+const POLICIES_MAX = 5_000;
+/** TLS reports of one review, the newest ones. */
+const TLS_REPORTS_MAX = 500;
+const TLS_SUBJECTS_MAX = 1_000;
 
-type Between = [domain: number, fromDay: number, toDay: number, among: string];
+/**
+ * What the alert rules read and write. `domain` is always the `number` of a domain. With `trustedOnly`, sums by day are of trusted
+ * reports only.
+ */
+export class AlertRuleStore {
+  readonly #sqlite: Db["sqlite"];
+  readonly #trustedOnly: boolean;
+  /** Restricts daily sums to trusted reports. */
+  readonly #trust: string;
 
-/** What the alert rules read and write. `domain` is always the `number` of a domain. With `trustedOnly` what is counted by days is of trusted reports alone. */
-export const createAlertRuleStore = (
-  { sqlite }: Db,
-  { trustedOnly = false }: { readonly trustedOnly?: boolean } = {},
-) => {
-  const TRUST = trustedOnly ? " AND is_trusted = 1" : "";
-  const unreviewed = sqlite.prepare<{ number: number }, [number, number]>(
-    "SELECT number FROM dmarc_domains WHERE is_unreviewed = 1 AND deleted_at_ms IS NULL AND number > ? ORDER BY number LIMIT ?",
-  );
-  const clear = sqlite.prepare<unknown, [number]>("UPDATE dmarc_domains SET is_unreviewed = 0 WHERE number = ?");
-  const unreviewedSources = sqlite.prepare<{ number: number }, [number]>(
-    `SELECT number FROM dmarc_sources WHERE domain = ? AND is_reviewed = 0${trustedOnly ? " AND is_vouched = 1" : ""}`,
-  );
-  const markSources = sqlite.prepare<unknown, [string]>(
-    "UPDATE dmarc_sources SET is_reviewed = 1 WHERE number IN (SELECT value FROM json_each(?))",
-  );
-  const sourceDays = (among: string) =>
-    sqlite.prepare<SourceDay, Between>(
-      `SELECT source, day, sum(messages) messages, sum(aligned) aligned, sum(forwarded) forwarded FROM dmarc_daily
-      WHERE domain = ? AND day BETWEEN ? AND ? AND ${among}${TRUST} GROUP BY day, source`,
-    );
-  const someSourceDays = sourceDays("source IN (SELECT value FROM json_each(?))");
-  const allSourceDays = sourceDays("? IS NOT NULL");
-  const names = sqlite.prepare<UnreviewedName, [number, number, number, number]>(
-    `SELECT name, first_day firstDay FROM dmarc_names
-      LEFT JOIN (SELECT name named, total(messages) messages FROM dmarc_daily_names
-        WHERE domain = ?1 AND day BETWEEN ?2 AND ?3 GROUP BY name) ON named = name
-      WHERE domain = ?1 AND is_reviewed = 0 ORDER BY messages DESC, name LIMIT ?4`,
-  );
-  const markNames = sqlite.prepare<unknown, [number, string]>(
-    "UPDATE dmarc_names SET is_reviewed = 1 WHERE domain = ? AND name IN (SELECT value FROM json_each(?))",
-  );
-  const nameDays = sqlite.prepare<NameDay, Between>(
-    `SELECT name, day, sum(messages) messages, sum(aligned) aligned FROM dmarc_daily_names
-      WHERE domain = ? AND day BETWEEN ? AND ? AND name IN (SELECT value FROM json_each(?))${TRUST} GROUP BY day, name`,
-  );
-  const silent = sqlite.prepare<{ number: number; lastReportAtMs: number }, [number, number, number]>(
-    `SELECT number, last_report_at_ms lastReportAtMs FROM dmarc_domains d
-      WHERE number > ? AND last_report_at_ms <= ? AND mode = 'live' AND status = 'active' AND monitoring_enabled = 1
-        AND deleted_at_ms IS NULL
-        AND NOT EXISTS (SELECT 1 FROM dmarc_alerts a WHERE a.domain = d.number AND a.rule = 'reports_stopped'
-          AND a.subject = date(d.last_report_at_ms / 1000, 'unixepoch'))
-      ORDER BY number LIMIT ?`,
-  );
-  const reportedDays = sqlite.prepare<{ day: number }, [number, number, number, number]>(
-    `SELECT DISTINCT day FROM dmarc_daily_reporters WHERE domain = ? AND day BETWEEN ? AND ?${TRUST}
-      ORDER BY day DESC LIMIT ?`,
-  );
-  const between = (domain: number, { fromDay, toDay }: DayRange, among: readonly (number | string)[]): Between => [
-    domain,
-    fromDay,
-    toDay,
-    JSON.stringify(among),
-  ];
+  constructor({ sqlite }: Pick<Db, "sqlite">, { trustedOnly = false }: { readonly trustedOnly?: boolean } = {}) {
+    this.#sqlite = sqlite;
+    this.#trustedOnly = trustedOnly;
+    this.#trust = trustedOnly ? " AND is_trusted = 1" : "";
+  }
 
-  return {
-    /** Domains to which reports came since the rules last looked, from the number `after` on. */
-    unreviewedDomains: (after: number, limit: number): number[] =>
-      unreviewed.all(after, limit).map(({ number }) => number),
-    clearUnreviewed: (_tx: Tx, domain: number): void => void clear.run(domain),
+  /** Domains for which reports arrived since the last review, after the number `after`. */
+  unreviewedDomains(after: number, limit: number): number[] {
+    return this.#sqlite
+      .query<{ number: number }, [number, number]>(
+        `SELECT number FROM dmarc_domains WHERE is_unreviewed = 1 AND deleted_at_ms IS NULL AND number > ?
+          ORDER BY number LIMIT ?`,
+      )
+      .all(after, limit)
+      .map(({ number }) => number);
+  }
 
-    /** The numbers of the stored sources that the rules have not looked at; with `trustedOnly`, of those that trusted reports name. */
-    unreviewedSources: (domain: number): number[] => unreviewedSources.all(domain).map(({ number }) => number),
-    markSources: (_tx: Tx, numbers: readonly number[]): void => void markSources.run(JSON.stringify(numbers)),
-    /** What each of some stored sources sent on each day; with null, each of all. */
-    sourceDays: (domain: number, range: DayRange, among: readonly number[] | null): SourceDay[] =>
-      (among === null ? allSourceDays : someSourceDays).all(...between(domain, range, among ?? [])),
+  clearUnreviewed(_tx: Tx, domain: number): void {
+    this.#sqlite.query("UPDATE dmarc_domains SET is_unreviewed = 0 WHERE number = ?").run(domain);
+  }
 
-    /** Those with most mail in the range first. */
-    unreviewedNames: (domain: number, { fromDay, toDay }: DayRange, limit: number): UnreviewedName[] =>
-      names.all(domain, fromDay, toDay, limit),
-    markNames: (_tx: Tx, domain: number, among: readonly string[]): void =>
-      void markNames.run(domain, JSON.stringify(among)),
-    nameDays: (domain: number, range: DayRange, among: readonly string[]): NameDay[] =>
-      nameDays.all(...between(domain, range, among)),
+  /** Numbers of the stored sources that were not reviewed yet; with `trustedOnly`, of those that trusted reports name. */
+  unreviewedSources(domain: number): number[] {
+    const vouched = this.#trustedOnly ? " AND is_vouched = 1" : "";
+    return this.#sqlite
+      .query<{ number: number }, [number]>(
+        `SELECT number FROM dmarc_sources WHERE domain = ? AND is_reviewed = 0${vouched}`,
+      )
+      .all(domain)
+      .map(({ number }) => number);
+  }
 
-    /** Live domains whose last report arrived at `beforeMs` or earlier, and which nobody was told of since. */
-    silentDomains: (after: number, beforeMs: number, limit: number): { number: number; lastReportAtMs: number }[] =>
-      silent.all(after, beforeMs, limit),
-    /** The days of a range that reports tell of, the last ones of very many. */
-    reportedDays: (domain: number, { fromDay, toDay }: DayRange): number[] =>
-      reportedDays.all(domain, fromDay, toDay, REPORTED_DAYS_MAX).map(({ day }) => day),
-  };
-};
+  markSources(_tx: Tx, numbers: readonly number[]): void {
+    this.#sqlite
+      .query("UPDATE dmarc_sources SET is_reviewed = 1 WHERE number IN (SELECT value FROM json_each(?))")
+      .run(JSON.stringify(numbers));
+  }
 
-export type AlertRuleStore = ReturnType<typeof createAlertRuleStore>;
+  /** The mail of some stored sources by day; with null, of all. */
+  sourceDays(domain: number, { fromDay, toDay }: DayRange, among: readonly number[] | null): SourceDay[] {
+    const condition = among === null ? "? IS NOT NULL" : "source IN (SELECT value FROM json_each(?))";
+    return this.#sqlite
+      .query<SourceDay, [number, number, number, string]>(
+        `SELECT source, day, sum(messages) messages, sum(aligned) aligned, sum(forwarded) forwarded FROM dmarc_daily
+          WHERE domain = ? AND day BETWEEN ? AND ? AND ${condition}${this.#trust} GROUP BY day, source`,
+      )
+      .all(domain, fromDay, toDay, JSON.stringify(among ?? []));
+  }
+
+  /** The names that were not reviewed yet, those with the most mail in the range first. */
+  unreviewedNames(domain: number, { fromDay, toDay }: DayRange, limit: number): UnreviewedName[] {
+    return this.#sqlite
+      .query<UnreviewedName, [number, number, number, number]>(
+        `SELECT name, first_day firstDay FROM dmarc_names
+          LEFT JOIN (SELECT name named, total(messages) messages FROM dmarc_daily_names
+            WHERE domain = ?1 AND day BETWEEN ?2 AND ?3 GROUP BY name) ON named = name
+          WHERE domain = ?1 AND is_reviewed = 0 ORDER BY messages DESC, name LIMIT ?4`,
+      )
+      .all(domain, fromDay, toDay, limit);
+  }
+
+  markNames(_tx: Tx, domain: number, names: readonly string[]): void {
+    this.#sqlite
+      .query("UPDATE dmarc_names SET is_reviewed = 1 WHERE domain = ? AND name IN (SELECT value FROM json_each(?))")
+      .run(domain, JSON.stringify(names));
+  }
+
+  nameDays(domain: number, { fromDay, toDay }: DayRange, names: readonly string[]): NameDay[] {
+    return this.#sqlite
+      .query<NameDay, [number, number, number, string]>(
+        `SELECT name, day, sum(messages) messages, sum(aligned) aligned FROM dmarc_daily_names
+          WHERE domain = ? AND day BETWEEN ? AND ? AND name IN (SELECT value FROM json_each(?))${this.#trust}
+          GROUP BY day, name`,
+      )
+      .all(domain, fromDay, toDay, JSON.stringify(names));
+  }
+
+  /** The days of a range that reports are about, the last ones of very many. */
+  reportedDays(domain: number, { fromDay, toDay }: DayRange): number[] {
+    return this.#sqlite
+      .query<{ day: number }, [number, number, number, number]>(
+        `SELECT DISTINCT day FROM dmarc_daily_reporters WHERE domain = ? AND day BETWEEN ? AND ?${this.#trust}
+          ORDER BY day DESC LIMIT ?`,
+      )
+      .all(domain, fromDay, toDay, REPORTED_DAYS_MAX)
+      .map(({ day }) => day);
+  }
+
+  /** Active live domains whose last report arrived at `beforeMs` or earlier, and that were not alerted since. */
+  silentDomains(after: number, beforeMs: number, limit: number): SilentDomain[] {
+    return this.#sqlite
+      .query<SilentDomain, [number, number, number]>(
+        `SELECT number, last_report_at_ms lastReportAtMs FROM dmarc_domains d
+          WHERE number > ? AND last_report_at_ms <= ? AND mode = 'live' AND status = 'active' AND monitoring_enabled = 1
+            AND deleted_at_ms IS NULL
+            AND NOT EXISTS (SELECT 1 FROM dmarc_alerts a WHERE a.domain = d.number AND a.rule = 'reports_stopped'
+              AND a.subject = date(d.last_report_at_ms / 1000, 'unixepoch'))
+          ORDER BY number LIMIT ?`,
+      )
+      .all(after, beforeMs, limit);
+  }
+
+  /** The policies that reporters found at `name` in a range of days, the newest day first. */
+  reportedPolicies(domain: number, { fromDay, toDay }: DayRange, name: string): ReportedPolicy[] {
+    // A space in `sameness` stands before the author of a report that is not trusted.
+    return this.#sqlite
+      .query<Omit<ReportedPolicy, "policy"> & { policy: string }, [number, number, number, string, number]>(
+        `SELECT lower(coalesce(org, '')) reporter, day, min(begin_ms) beginMs, max(end_ms) endMs, policy
+          FROM dmarc_reports
+          WHERE domain = ? AND day BETWEEN ? AND ? AND is_complete = 1 AND policy_domain = ? AND instr(sameness, ' ') = 0
+          GROUP BY day, reporter, policy ORDER BY day DESC LIMIT ?`,
+      )
+      .all(domain, fromDay, toDay, name, POLICIES_MAX)
+      .map((row) => ({ ...row, policy: policySchema.parse(JSON.parse(row.policy)) }));
+  }
+
+  /** Subjects of the policy lapses that were alerted since. */
+  alertedLapses(domain: number, sinceMs: number): string[] {
+    return this.#sqlite
+      .query<{ subject: string }, [number, number]>(
+        `SELECT subject FROM dmarc_alerts
+          WHERE domain = ? AND rule = 'policy_weakened' AND subject GLOB 'reports:*' AND at_ms >= ?`,
+      )
+      .all(domain, sinceMs)
+      .map(({ subject }) => subject);
+  }
+
+  /** The trusted TLS reports that arrived since. */
+  tlsReportsSince(domain: number, sinceMs: number): StoredTlsReport[] {
+    return this.#sqlite
+      .query<Omit<StoredTlsReport, "policies"> & { body: string }, [number, number, number]>(
+        `SELECT org, begin_ms beginMs, end_ms endMs, received_at_ms receivedAtMs, body
+          FROM (SELECT * FROM dmarc_tls_reports WHERE domain = ? ORDER BY id DESC LIMIT ?)
+          WHERE received_at_ms >= ? AND instr(sameness, ' ') = 0`,
+      )
+      .all(domain, TLS_REPORTS_MAX, sinceMs)
+      .map(({ body, ...report }) => ({ ...report, ...tlsPoliciesSchema.parse(JSON.parse(body)) }));
+  }
+
+  /** The last alert about each subject of the rule `tls_failures`. */
+  lastTlsAlerts(domain: number): { readonly subject: string; readonly body: string }[] {
+    return this.#sqlite
+      .query<{ subject: string; body: string }, [number, number]>(
+        `SELECT subject, max(at_ms) atMs, body FROM dmarc_alerts WHERE domain = ? AND rule = 'tls_failures'
+          GROUP BY subject ORDER BY 2 DESC LIMIT ?`,
+      )
+      .all(domain, TLS_SUBJECTS_MAX);
+  }
+}

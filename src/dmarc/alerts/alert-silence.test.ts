@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { silenceMs } from "./alert-silence.ts";
+import { silenceMs } from "./reports-stopped.ts";
 
 const HOUR_MS = 60 * 60_000;
 const every = (step: number, days = 60): number[] =>

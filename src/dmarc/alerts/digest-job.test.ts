@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { err, ok, type Result } from "../../base/errors.ts";
 import type { Mail, MailFailure } from "../../net/mailer.ts";
-import { createDmarcAlertWorlds } from "../../testing/dmarc-alert-world.ts";
+import { createDmarcAlertHarness } from "../../testing/dmarc-alert-harness.ts";
 import { createZoneResolver } from "../../testing/dns-zone.ts";
 import { createAdvisor } from "../advice/advice-for.ts";
 import { createAlertMails } from "./alert-mails.ts";
@@ -9,14 +9,14 @@ import { createDigestReader } from "./digest-facts.ts";
 import { DigestJob } from "./digest-job.ts";
 import type { DomainRow } from "../domains/domain-store.ts";
 
-const newWorld = createDmarcAlertWorlds();
+const newHarness = createDmarcAlertHarness();
 const HOUR_MS = 60 * 60_000;
 const DAY_MS = 24 * HOUR_MS;
 const OWN = "dkim:example.com";
 
 const start = () => {
-  const world = newWorld();
-  const { db, clock, log, domains, reading } = world;
+  const harness = newHarness();
+  const { db, clock, log, domains, reading } = harness;
   const mails: Mail[] = [];
   let answer: Result<null, MailFailure> = ok(null);
   const mailer = async (mail: Mail) => {
@@ -29,13 +29,13 @@ const start = () => {
   const passes = () => new DigestJob({ db, clock, log }, { domains, read, mailer, baseUrl });
   const alertMails = createAlertMails({ db, clock, log }, { mailer, baseUrl });
   return {
-    ...world,
+    ...harness,
     mails,
     digests: passes(),
     restarted: passes,
     alertMails,
     add: (domain: string, more: Partial<DomainRow> = {}) =>
-      world.add(domain, {
+      harness.add(domain, {
         ...{ digest: "daily", digestDueAtMs: clock.nowMs(), createdAtMs: clock.nowMs() - 30 * DAY_MS },
         ...more,
       }),

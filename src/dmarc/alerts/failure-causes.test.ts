@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import type { DkimAuthResult, SpfAuthResult } from "../report/report-row.ts";
-import { type CauseRecord, causeText, type FailureCause, findCauses } from "./failure-causes.ts";
+import { type CauseRecord, causeText, type SpikeCause, findCauses } from "./failure-causes.ts";
 
 const dkim = (
   domain: string,
@@ -24,7 +24,7 @@ const record = (
   spfResults: readonly SpfAuthResult[],
   count = 10,
 ): CauseRecord => ({
-  ...{ day: 1, count, isAligned: true },
+  count,
   dkimResults,
   spfResults,
 });
@@ -35,7 +35,7 @@ const GOOD = record(
 );
 
 describe("the cause of failures", () => {
-  test.each<[string, readonly CauseRecord[], readonly Partial<FailureCause>[]]>([
+  test.each<[string, readonly CauseRecord[], readonly Partial<SpikeCause>[]]>([
     [
       "is the signature that fails",
       [record([dkim("example.com", "mail", "fail", "bad signature")], [spf("bounce.example.com", "pass")])],
@@ -79,7 +79,7 @@ describe("the cause of failures", () => {
     expect(findCauses("example.com", before, failing)).toEqual([]);
   });
 
-  test.each<[FailureCause, string]>([
+  test.each<[SpikeCause, string]>([
     [
       { code: "dkim_failing", domain: "example.com", selector: "mail", result: "fail" },
       "DKIM signatures of example.com with selector mail have failed since 2026-01-30 (fail)",

@@ -1,11 +1,9 @@
-import type { DkimAuthResult, SpfAuthResult } from "../report/report-row.ts";
 import { isRelaxedAligned } from "../ingest/source-key.ts";
+import type { DkimAuthResult, SpfAuthResult } from "../report/report-row.ts";
 
-/** A record as far as it tells why mail fails. */
+/** A record of a report, as far as it shows why mail fails. */
 export interface CauseRecord {
-  readonly day: number;
   readonly count: number;
-  readonly isAligned: boolean;
   readonly dkimResults: readonly DkimAuthResult[];
   readonly spfResults: readonly SpfAuthResult[];
 }
@@ -13,49 +11,48 @@ export interface CauseRecord {
 export const CAUSE_CODES = ["dkim_failing", "dkim_missing", "spf_failing", "spf_missing"] as const;
 
 /** Why mail fails that passed before. */
-export interface FailureCause {
+export interface SpikeCause {
   readonly code: (typeof CAUSE_CODES)[number];
   /** The domain of the signature, or of the envelope. */
   readonly domain: string;
-  /** Of the signature; null when reports do not say, and for SPF. */
+  /** Of the signature; null when reports do not give it, and for SPF. */
   readonly selector: string | null;
-  /** What receivers said, `fail` or `permerror`, with the words that they added; null for what is missing. */
+  /** The result that receivers gave, `fail` or `permerror`, with their explanation; null for what is missing. */
   readonly result: string | null;
 }
 
-/** A cause must explain so much of the failing mail. */
+/** A cause must explain this share of the failing mail. */
 const EXPLAINED_MIN = 0.5;
-/** What passed before must have done so for so much of the mail. */
+/** Authentication that is usual passed for this share of the mail before. */
 const USUAL_MIN = 0.2;
 
 /**
- * Finds out why mail of a source fails: what usually passed and was aligned with the domain, and now fails or is missing. `before` are
- * records from before the incident, `failing` are failing ones since. Empty when records do not tell.
+ * Finds out why mail of a source fails: which aligned authentication usually passed, and now fails or is missing. `before` are records
+ * from before the incident, `failing` are failing ones since. Empty when the records do not show it.
  */
 export const findCauses = (
   domain: string,
   before: readonly CauseRecord[],
   failing: readonly CauseRecord[],
-): readonly FailureCause[] => {
-  const isAligned = (name: string | null): name is string => name !== null && isRelaxedAligned(name, domain);
-  const usual = new Map<string, { readonly proof: Proof; count: number }>();
-  let usualMessages = 0;
+): readonly SpikeCause[] => {
+  const usual = new Map<string, { readonly authentication: Authentication; count: number }>();
   for (const record of before) {
-    usualMessages += record.count;
-    for (const proof of proofsOf(record, isAligned)) {
-      if (!proof.isPass) continue;
-      const found = usual.get(nameOf(proof));
-      if (found === undefined) usual.set(nameOf(proof), { proof, count: record.count });
+    for (const authentication of alignedAuthentications(record, domain)) {
+      if (!authentication.isPass) continue;
+      const found = usual.get(authentication.id);
+      if (found === undefined) usual.set(authentication.id, { authentication, count: record.count });
       else found.count += record.count;
     }
   }
+  const messages = before.reduce((sum, { count }) => sum + count, 0);
   return [...usual.values()]
-    .filter(({ count }) => count >= usualMessages * USUAL_MIN)
+    .filter(({ count }) => count >= messages * USUAL_MIN)
     .toSorted((a, b) => b.count - a.count)
-    .flatMap(({ proof }) => causeOf(proof, failing, isAligned) ?? []);
+    .flatMap(({ authentication }) => causeOf(authentication, failing, domain) ?? []);
 };
 
-interface Proof {
+interface Authentication {
+  readonly id: string;
   readonly kind: "dkim" | "spf";
   readonly domain: string;
   readonly selector: string | null;
@@ -63,47 +60,37 @@ interface Proof {
   readonly result: string;
 }
 
-const proofsOf = (
+const alignedAuthentications = (
   { dkimResults, spfResults }: CauseRecord,
-  isAligned: (name: string | null) => name is string,
-): readonly Proof[] => [
-  ...dkimResults.flatMap(({ domain, selector, result, humanResult }) =>
-    isAligned(domain)
-      ? [{ kind: "dkim" as const, domain, selector, isPass: result === "pass", result: said(result, humanResult) }]
-      : [],
-  ),
-  ...spfResults.flatMap(({ domain, result, humanResult }) =>
-    isAligned(domain)
-      ? [{ kind: "spf" as const, domain, selector: null, isPass: result === "pass", result: said(result, humanResult) }]
-      : [],
-  ),
-];
+  headerFrom: string,
+): readonly Authentication[] =>
+  [
+    ...dkimResults.map((each) => ({ kind: "dkim" as const, ...each })),
+    ...spfResults.map((each) => ({ kind: "spf" as const, selector: null, ...each })),
+  ].flatMap(({ kind, domain, selector, result, humanResult }) => {
+    if (domain === null || !isRelaxedAligned(domain, headerFrom)) return [];
+    const explained =
+      humanResult === null || humanResult.toLowerCase() === result ? result : `${result}: ${humanResult}`;
+    const id = `${kind} ${domain} ${selector ?? ""}`;
+    return [{ id, kind, domain, selector, isPass: result === "pass", result: explained }];
+  });
 
-const said = (result: string, words: string | null): string =>
-  words === null || words.toLowerCase() === result ? result : `${result}: ${words}`;
-
-const nameOf = ({ kind, domain, selector }: Proof): string => `${kind} ${domain} ${selector ?? ""}`;
-
-/** How a proof that was usual fares in failing mail. */
-const causeOf = (
-  proof: Proof,
-  failing: readonly CauseRecord[],
-  isAligned: (name: string | null) => name is string,
-): FailureCause | null => {
+/** What became of a usual authentication in failing mail. */
+const causeOf = (usual: Authentication, failing: readonly CauseRecord[], headerFrom: string): SpikeCause | null => {
   const results = new Map<string, number>();
-  let [all, broken, missing] = [0, 0, 0];
+  let [all, failed, missing] = [0, 0, 0];
   for (const record of failing) {
     all += record.count;
-    const same = proofsOf(record, isAligned).filter((other) => nameOf(other) === nameOf(proof));
-    if (same.length === 0) missing += record.count;
+    const same = alignedAuthentications(record, headerFrom).filter(({ id }) => id === usual.id);
+    const [first] = same;
+    if (first === undefined) missing += record.count;
     else if (same.every(({ isPass }) => !isPass)) {
-      broken += record.count;
-      const [first] = same;
-      if (first !== undefined) results.set(first.result, (results.get(first.result) ?? 0) + record.count);
+      failed += record.count;
+      results.set(first.result, (results.get(first.result) ?? 0) + record.count);
     }
   }
-  const { kind, domain, selector } = proof;
-  if (all > 0 && broken >= all * EXPLAINED_MIN) {
+  const { kind, domain, selector } = usual;
+  if (all > 0 && failed >= all * EXPLAINED_MIN) {
     const [result = null] = [...results].toSorted((a, b) => b[1] - a[1])[0] ?? [];
     return { code: `${kind}_failing`, domain, selector, result };
   }
@@ -112,14 +99,13 @@ const causeOf = (
 };
 
 /** A cause in one sentence without a full stop; `since` is a day as people read it. */
-export const causeText = ({ code, domain, selector, result }: FailureCause, since: string): string => {
-  const signature =
-    selector === null ? `DKIM signatures of ${domain}` : `DKIM signatures of ${domain} with selector ${selector}`;
+export const causeText = ({ code, domain, selector, result }: SpikeCause, since: string): string => {
+  const signatures = `DKIM signatures of ${domain}${selector === null ? "" : ` with selector ${selector}`}`;
   switch (code) {
     case "dkim_failing":
-      return `${signature} have failed since ${since} (${result ?? "fail"})`;
+      return `${signatures} have failed since ${since} (${result ?? "fail"})`;
     case "dkim_missing":
-      return `${signature} have been missing since ${since}`;
+      return `${signatures} have been missing since ${since}`;
     case "spf_failing":
       return `SPF for ${domain} has failed since ${since} (${result ?? "fail"})`;
     case "spf_missing":

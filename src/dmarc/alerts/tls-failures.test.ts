@@ -1,13 +1,11 @@
 import { describe, expect, test } from "bun:test";
 import { DAY_MS, isoDay } from "../../base/days.ts";
 import { createApps } from "../../testing/app.ts";
-import { createDmarcAlertWorlds } from "../../testing/dmarc-alert-world.ts";
-import { expectDocumented } from "../../testing/dmarc-alert-settled.ts";
+import { createDmarcAlertHarness, expectDocumented } from "../../testing/dmarc-alert-harness.ts";
 import { composeMail } from "../../notify/mail-content.ts";
 import { alertSection } from "./alert-section.ts";
-import { createTlsFailureReview } from "./tls-failure-review.ts";
-import { createTlsFailureStore, type TlsReportRead } from "./tls-failure-store.ts";
-import { tlsFailureWords } from "./tls-failure-words.ts";
+import type { StoredTlsReport } from "./alert-rule-store.ts";
+import { tlsFailureText } from "./tls-failure-texts.ts";
 import { judgeTlsFailures, sumTlsFailures } from "./tls-failures.ts";
 
 const start = createApps();
@@ -24,7 +22,7 @@ interface Made {
   readonly type?: string | null;
 }
 
-const reportOf = ({ day, good, bad = {}, rest = 0, org = "google", type = "sts" }: Made): TlsReportRead => {
+const reportOf = ({ day, good, bad = {}, rest = 0, org = "google", type = "sts" }: Made): StoredTlsReport => {
   const failures = Object.entries(bad).map(([resultType, sessions]) => ({
     resultType,
     sessions,
@@ -107,14 +105,14 @@ describe("TLS reports are summed up", () => {
 
 test.each([
   [100, 10, "failing"],
-  [100, 9, "between"],
+  [100, 9, "unclear"],
   [200, 10, "failing"],
-  [201, 10, "between"],
+  [201, 10, "unclear"],
   [10, 10, "failing"],
-  [1_000, 24, "over"],
-  [1_000, 25, "between"],
-  [3, 0, "over"],
-  [0, 0, "between"],
+  [1_000, 24, "ended"],
+  [1_000, 25, "unclear"],
+  [3, 0, "ended"],
+  [0, 0, "unclear"],
 ] as const)("of %d sessions %d failed: %s", (sessions, failed, judgement) => {
   expect(judgeTlsFailures({ sessions, failed })).toBe(judgement);
 });
@@ -125,30 +123,29 @@ test("every result type of RFC 8460 has words, about the policy's domain where i
     ...["validation-failure", "tlsa-invalid", "dnssec-invalid", "dane-required"],
     ...["sts-policy-fetch-error", "sts-policy-invalid", "sts-webpki-invalid", "unspecified"],
   ];
-  const words = types.map((type) => tlsFailureWords(type, "example.com"));
+  const words = types.map((type) => tlsFailureText(type, "example.com"));
   expect(new Set(words.map(({ meaning }) => meaning)).size).toBe(types.length);
   expect(words.map(({ advice }) => advice).join()).not.toContain("DOMAIN");
-  expect(tlsFailureWords("sts-policy-fetch-error", "example.com").advice).toContain(
+  expect(tlsFailureText("sts-policy-fetch-error", "example.com").advice).toContain(
     "https://mta-sts.example.com/.well-known",
   );
 });
 
 describe("a review of TLS reports", () => {
-  const newWorld = createDmarcAlertWorlds();
+  const newHarness = createDmarcAlertHarness();
   const EXPIRED = { "certificate-expired": 30 };
   const begin = () => {
-    const world = newWorld();
-    const { number } = world.add("example.com");
-    const review = createTlsFailureReview({ store: createTlsFailureStore(world.db), raise: world.raise });
+    const harness = newHarness();
+    const { number } = harness.add("example.com");
     let serial = 0;
     return {
-      world,
+      harness,
       /** A report about the day before today arrives. */
       arrive(made: Omit<Made, "day">, author: string | null = null): void {
-        const nowMs = world.clock.nowMs();
+        const nowMs = harness.clock.nowMs();
         const { org, beginMs, endMs, policies } = reportOf({ ...made, day: Math.floor(nowMs / DAY_MS) - 1 });
         serial += 1;
-        world.db.sqlite.run(
+        harness.db.sqlite.run(
           `INSERT INTO dmarc_tls_reports (id, domain, ingestion, org, begin_ms, end_ms, successful_sessions, failed_sessions,
             body, sameness, received_at_ms) VALUES (?, ?, '', ?, ?, ?, 0, 0, ?, ?, ?)`,
           [
@@ -156,41 +153,41 @@ describe("a review of TLS reports", () => {
             ...[author === null ? `s${serial}` : `s${serial} ${author}`, nowMs],
           ],
         );
-        world.db.transact((tx) => review(tx, world.find(number), world.clock.nowMs()));
+        harness.review(number);
       },
-      states: () => world.events().map(({ data }) => `${data.result_type} ${data.state}`),
+      states: () => harness.events().map(({ data }) => `${data.result_type} ${data.state}`),
     };
   };
 
   test("alerts once when sessions begin to fail, and once when that is over", async () => {
-    const { world, arrive, states } = begin();
+    const { harness, arrive, states } = begin();
     arrive({ good: 100 });
     for (let day = 0; day < 4; day++) {
-      await world.clock.advance(DAY_MS);
+      await harness.clock.advance(DAY_MS);
       arrive({ good: 100, bad: EXPIRED });
       arrive({ good: 50, org: "microsoft" });
     }
     expect(states()).toEqual(["certificate-expired began"]);
-    await world.clock.advance(DAY_MS);
+    await harness.clock.advance(DAY_MS);
     arrive({ good: 100 });
     expect(states()).toEqual(["certificate-expired began"]);
-    await world.clock.advance(DAY_MS);
+    await harness.clock.advance(DAY_MS);
     arrive({ good: 100 });
     arrive({ good: 50, org: "microsoft" });
     expect(states()).toEqual(["certificate-expired began", "certificate-expired ended"]);
-    await world.clock.advance(DAY_MS);
+    await harness.clock.advance(DAY_MS);
     arrive({ good: 100, bad: EXPIRED });
     expect(states()).toEqual([
       ...["certificate-expired began", "certificate-expired ended", "certificate-expired began"],
     ]);
-    expect(world.raised()[0]).toBe("tls_failures example.com sts certificate-expired");
-    expectDocumented(world);
+    expect(harness.raised()[0]).toBe("tls_failures example.com sts certificate-expired");
+    expectDocumented(harness);
   });
 
   test("says in a mail what failed, where, and what to do", () => {
-    const { world, arrive } = begin();
+    const { harness, arrive } = begin();
     arrive({ good: 1_000, bad: { "certificate-expired": 203 } });
-    const [alert] = world.alerts.listAlerts(1, { before: null, limit: 1 });
+    const [alert] = harness.alerts.listAlerts(1, { before: null, limit: 1 });
     const { atMs = 0, body = "" } = alert ?? {};
     const queued = {
       id: "x",
@@ -217,14 +214,14 @@ The TLS reports:
   });
 
   test("is silent about few failures, and about reports that are not trusted", () => {
-    const { world, arrive } = begin();
+    const { harness, arrive } = begin();
     arrive({ good: 1_000, bad: { "certificate-expired": 9 } });
     arrive({ good: 0, bad: EXPIRED }, "unauthenticated");
-    expect(world.raised()).toEqual([]);
+    expect(harness.raised()).toEqual([]);
   });
 
   test("tells of five reasons at once at most, and of the others next time", () => {
-    const { world, arrive } = begin();
+    const { harness, arrive } = begin();
     const types = [
       "starttls-not-supported",
       "certificate-host-mismatch",
@@ -233,9 +230,9 @@ The TLS reports:
     ];
     const bad = Object.fromEntries([...types, "validation-failure", "tlsa-invalid"].map((type) => [type, 50]));
     arrive({ good: 0, bad });
-    expect(world.raised()).toHaveLength(5);
+    expect(harness.raised()).toHaveLength(5);
     arrive({ good: 0 });
-    expect(world.raised()).toHaveLength(6);
+    expect(harness.raised()).toHaveLength(6);
   });
 });
 

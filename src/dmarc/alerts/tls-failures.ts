@@ -1,9 +1,13 @@
-import { dayOfTime } from "../../base/days.ts";
-import type { TlsReport } from "../report/tls-report.ts";
-import type { TlsReportRead } from "./tls-failure-store.ts";
-import { knownResultType, UNSPECIFIED_FAILURE } from "./tls-failure-words.ts";
+import { DAY_MS, dayOfTime, isoDay } from "../../base/days.ts";
+import { formatCount } from "../../notify/mail-text.ts";
+import type { Alert } from "../domains/raise.ts";
+import { ALERT_DATA, type AlertData, readAlertBody, shareOf } from "./alert-data.ts";
+import type { StoredTlsReport } from "./alert-rule-store.ts";
+import { ALERT_DAYS } from "./learning.ts";
+import { NO_ALERTS, type ReviewFacts, type RuleResult } from "./review-facts.ts";
+import { knownResultType, tlsFailureText, UNSPECIFIED_FAILURE } from "./tls-failure-texts.ts";
 
-/** How the sessions under one policy fared on the last days that reports tell of, with regard to one type of failure. */
+/** The sessions under one policy on the last days with reports, and those that failed with one result type. */
 export interface TlsFailures {
   readonly policyDomain: string;
   /** `sts`, `tlsa`, `no-policy-found`, or what the reporter wrote; empty when it did not say. */
@@ -19,80 +23,107 @@ export interface TlsFailures {
   readonly reporters: readonly string[];
 }
 
-type Policy = TlsReport["policies"][number];
-
-/** The last days with reports about a policy that are judged together. */
-const DAYS_JUDGED = 2;
-/** What is longer ago is no news. */
-export const ALERT_DAYS = 7;
-const FAILED_MIN = 10;
-const FAILED_SHARE_MIN = 0.05;
-/** An incident is over below half of what begins one, so that it does not begin and end by turns. */
-const OVER_SHARE = FAILED_SHARE_MIN / 2;
-
-/** Whether failures are an incident, are none any more, or are too few to say either. Pure. */
-export const judgeTlsFailures = ({
-  sessions,
-  failed,
-}: Pick<TlsFailures, "sessions" | "failed">): "failing" | "over" | "between" => {
-  if (failed >= FAILED_MIN && failed >= sessions * FAILED_SHARE_MIN) return "failing";
-  return sessions > 0 && failed < sessions * OVER_SHARE ? "over" : "between";
-};
-
-/** The day that most of a report is about. */
-const dayOf = ({ beginMs, endMs, receivedAtMs }: TlsReportRead): number =>
-  dayOfTime(beginMs === null ? receivedAtMs : Math.min((beginMs + (endMs ?? beginMs)) / 2, receivedAtMs));
-
-/** Failed sessions by the types of RFC 8460; what the details of a policy leave out has none. */
-const failuresOf = ({ failures, failedSessions }: Policy): Policy["failures"] => {
-  const rest = failedSessions - failures.reduce((sum, { sessions }) => sum + sessions, 0);
-  const known = failures.map((failure) => ({ ...failure, resultType: knownResultType(failure.resultType) }));
-  return rest > 0 ? [...known, { resultType: UNSPECIFIED_FAILURE, sessions: rest, mxHost: null }] : known;
-};
+type TlsPolicy = StoredTlsReport["policies"][number];
 
 interface PolicyDay {
   readonly day: number;
   readonly org: string | null;
-  readonly policy: Policy;
+  readonly policy: TlsPolicy;
 }
 
+/** The last days with reports about a policy that are judged together. */
+const DAYS_JUDGED = 2;
+const FAILED_MIN = 10;
+const FAILED_SHARE_MIN = 0.05;
+/** Failures have ended below half of the share that begins an incident, so that it does not begin and end in turns. */
+const ENDED_SHARE = FAILED_SHARE_MIN / 2;
+/** Reports arrive a day or two after the day they are about. */
+const LATE_DAYS = 3;
+/** Incidents that begin in one review, those with the most failed sessions; the next review continues. */
+const BEGAN_MAX = 5;
+const HOSTS_MAX = 10;
+const REPORTERS_MAX = 10;
+
+const stateSchema = ALERT_DATA.tls_failures.pick({ state: true, first_day: true });
+
+/** TLS sessions under a policy that begin to fail for a reason, and that no longer do. */
+export const findTlsFailures = ({ domain, nowMs, rules }: ReviewFacts): RuleResult => {
+  const reports = rules.tlsReportsSince(domain.number, nowMs - (ALERT_DAYS + LATE_DAYS) * DAY_MS);
+  if (reports.length === 0) return NO_ALERTS;
+  const open = new Map(
+    rules.lastTlsAlerts(domain.number).flatMap(({ subject, body }) => {
+      const read = stateSchema.safeParse(readAlertBody(body).data);
+      return read.success && read.data.state === "began" ? [[subject, read.data.first_day] as const] : [];
+    }),
+  );
+  const sums = sumTlsFailures(reports, dayOfTime(nowMs), new Set(open.keys())).toSorted((a, b) => b.failed - a.failed);
+  const began = sums.filter((sum) => judgeTlsFailures(sum) === "failing" && !open.has(subjectOf(sum)));
+  const ended = sums.flatMap((sum) => {
+    const since = open.get(subjectOf(sum));
+    return since !== undefined && judgeTlsFailures(sum) === "ended" ? [endedAlert(sum, since)] : [];
+  });
+  return { alerts: [...began.slice(0, BEGAN_MAX).map(beganAlert), ...ended] };
+};
+
+/** Whether failures are an incident, are none any more, or too few to say either. */
+export const judgeTlsFailures = ({
+  sessions,
+  failed,
+}: Pick<TlsFailures, "sessions" | "failed">): "failing" | "ended" | "unclear" => {
+  if (failed >= FAILED_MIN && failed >= sessions * FAILED_SHARE_MIN) return "failing";
+  return sessions > 0 && failed < sessions * ENDED_SHARE ? "ended" : "unclear";
+};
+
+/** The day that most of a report is about. */
+const dayOf = ({ beginMs, endMs, receivedAtMs }: StoredTlsReport): number =>
+  dayOfTime(beginMs === null ? receivedAtMs : Math.min((beginMs + (endMs ?? beginMs)) / 2, receivedAtMs));
+
+/** Failed sessions by the result types of RFC 8460; sessions without failure details are unspecified. */
+const failuresOf = (policy: TlsPolicy): TlsPolicy["failures"] => {
+  const rest = policy.failedSessions - detailedSessions(policy);
+  const known = policy.failures.map((each) => ({ ...each, resultType: knownResultType(each.resultType) }));
+  return rest > 0 ? [...known, { resultType: UNSPECIFIED_FAILURE, sessions: rest, mxHost: null }] : known;
+};
+
+const detailedSessions = ({ failures }: TlsPolicy): number => failures.reduce((sum, { sessions }) => sum + sessions, 0);
+
 /**
- * Sums up what reports say of each policy on the last two days that they tell of, by types of failure. `known` are types that
- * are among the answers with zeros when nothing failed with them, as `policyDomain policyType resultType`. Pure.
+ * Sums up what reports say about each policy on the last two days with reports, by result type. `open` are incidents as
+ * `policyDomain policyType resultType`: their types are in the result even when nothing failed with them. Pure.
  */
 export const sumTlsFailures = (
-  reports: readonly TlsReportRead[],
+  reports: readonly StoredTlsReport[],
   today: number,
-  known: ReadonlySet<string>,
+  open: ReadonlySet<string>,
 ): readonly TlsFailures[] => {
   const days = reports.flatMap((report): PolicyDay[] =>
     report.policies.map((policy) => ({ day: dayOf(report), org: report.org, policy })),
   );
   const recent = days.filter(({ day, policy }) => policy.domain !== null && day >= today - ALERT_DAYS);
-  const byPolicy = Map.groupBy(recent, ({ policy }) => policyKeyOf(policy));
-  return [...byPolicy].flatMap(([key, all]) => sumsOf(key, all, known));
+  const byPolicy = Map.groupBy(recent, ({ policy }) => policyKey(policy));
+  return [...byPolicy].flatMap(([key, all]) => sumPolicy(key, all, open));
 };
 
-/** What stands in a key has no blanks. */
-const policyKeyOf = ({ domain, policyType }: Policy): string =>
+const policyKey = ({ domain, policyType }: TlsPolicy): string =>
   `${domain ?? ""} ${(policyType ?? "").replace(/\s+/g, "-")}`;
 
-/** What an incident is known by. */
-export const subjectOfTls = ({ policyDomain, policyType, resultType }: TlsFailures): string =>
+/** The subject of the alerts of an incident. */
+const subjectOf = ({ policyDomain, policyType, resultType }: TlsFailures): string =>
   `${policyDomain} ${policyType} ${resultType}`;
 
-const sumsOf = (key: string, all: readonly PolicyDay[], known: ReadonlySet<string>): readonly TlsFailures[] => {
+const sumPolicy = (key: string, all: readonly PolicyDay[], open: ReadonlySet<string>): readonly TlsFailures[] => {
   const last = [...new Set(all.map(({ day }) => day))].toSorted((a, b) => b - a).slice(0, DAYS_JUDGED);
   const judged = all.filter(({ day }) => last.includes(day));
   const failing = judged.flatMap(({ org, policy }) => failuresOf(policy).map((failure) => ({ org, ...failure })));
-  const types = new Set(failing.map(({ resultType }) => resultType));
-  for (const subject of known) if (subject.startsWith(`${key} `)) types.add(subject.slice(key.length + 1));
+  const openTypes = [...open].flatMap((subject) =>
+    subject.startsWith(`${key} `) ? [subject.slice(key.length + 1)] : [],
+  );
   const sessions = judged.reduce(
-    (sum, { policy }) => sum + policy.successfulSessions + Math.max(policy.failedSessions, detailed(policy)),
+    (sum, { policy }) => sum + policy.successfulSessions + Math.max(policy.failedSessions, detailedSessions(policy)),
     0,
   );
   const [policyDomain = "", policyType = ""] = key.split(" ");
-  return [...types].map((resultType) => {
+  return [...new Set([...failing.map(({ resultType }) => resultType), ...openTypes])].map((resultType) => {
     const of = failing.filter((failure) => failure.resultType === resultType && failure.sessions > 0);
     return {
       ...{ policyDomain, policyType, resultType, sessions },
@@ -105,12 +136,44 @@ const sumsOf = (key: string, all: readonly PolicyDay[], known: ReadonlySet<strin
   });
 };
 
-const detailed = ({ failures }: Policy): number => failures.reduce((sum, { sessions }) => sum + sessions, 0);
+const hostsOf = (failures: TlsPolicy["failures"]): TlsFailures["mxHosts"] => {
+  const byHost = Map.groupBy(failures, ({ mxHost }) => mxHost ?? "");
+  // Reports stored by older versions name no host.
+  byHost.delete("");
+  return [...byHost]
+    .map(([host, of]) => ({ host, sessions: of.reduce((sum, { sessions }) => sum + sessions, 0) }))
+    .toSorted((a, b) => b.sessions - a.sessions);
+};
 
-const hostsOf = (failures: Policy["failures"]): TlsFailures["mxHosts"] => {
-  const byHost = new Map<string, number>();
-  // Reports stored by older versions have no host.
-  for (const { mxHost = null, sessions } of failures)
-    if (mxHost !== null) byHost.set(mxHost, (byHost.get(mxHost) ?? 0) + sessions);
-  return [...byHost].map(([host, sessions]) => ({ host, sessions })).toSorted((a, b) => b.sessions - a.sessions);
+const dataOf = (failures: TlsFailures, state: "began" | "ended", firstDay: string): AlertData<"tls_failures"> => {
+  const { policyDomain, policyType, resultType, sessions, failed, mxHosts, reporters, lastDay } = failures;
+  return {
+    state,
+    policy_domain: policyDomain,
+    policy_type: policyType === "" ? null : policyType,
+    result_type: resultType,
+    ...tlsFailureText(resultType, policyDomain),
+    sessions,
+    failed_sessions: failed,
+    failing_share: shareOf(failed, sessions),
+    mx_hosts: mxHosts.slice(0, HOSTS_MAX),
+    reporters: reporters.slice(0, REPORTERS_MAX),
+    first_day: firstDay,
+    last_day: isoDay(lastDay),
+  };
+};
+
+const beganAlert = (failures: TlsFailures): Alert => {
+  const data = dataOf(failures, "began", isoDay(failures.firstDay));
+  const [worst] = failures.mxHosts;
+  const where = worst === undefined ? "" : ` with ${worst.host}`;
+  const count = `${formatCount(failures.failed)} of ${formatCount(failures.sessions)}`;
+  const summary = `${count} inbound TLS sessions${where} failed: ${data.meaning}`;
+  return { rule: "tls_failures", subject: subjectOf(failures), data, summary, cooldown: false };
+};
+
+const endedAlert = (failures: TlsFailures, since: string): Alert => {
+  const data = dataOf(failures, "ended", since);
+  const summary = `inbound TLS sessions no longer fail as they did since ${since} (${data.meaning})`;
+  return { rule: "tls_failures", subject: subjectOf(failures), data, summary, cooldown: false };
 };

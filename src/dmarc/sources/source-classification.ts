@@ -1,7 +1,7 @@
 import type { SourceIdentity } from "./source-identity.ts";
 import { type KeyedSource, UNRELATED_SUFFIX } from "./source-keys.ts";
 import { addTotals, type Classification, NO_TOTALS, type Totals } from "./rollup-store.ts";
-import { PENDING_KEY, UNAUTHENTICATED_KEY } from "./unauthenticated-mail.ts";
+import { UNAUTHENTICATED_KEY } from "./unauthenticated-mail.ts";
 
 /** Everything that a source other than unauthenticated mail is classified by. */
 export interface SourceFacts extends Pick<Totals, "messages" | "aligned" | "forwarded" | "authenticated"> {
@@ -27,7 +27,7 @@ const FORWARDED_SHARE = 0.1;
  * The class of the stored sources that are shown under one key, by the first rule that applies:
  *
  * 1. threat: all of its mail is unauthenticated, from addresses without a proper reverse name (`findUnauthenticated`).
- *    Unknown while those names are still being looked up.
+ *    While those names are still being looked up, rule 6 applies.
  * 2. forwarder: it is a service that only forwards; or at least half of its aligned mail was signed elsewhere, or receivers
  *    recognize its mail as forwarded, or its envelope domain is a mailing list. Never a service that sends for customers.
  * 3. unknown: an organization or network that only untrusted reports name.
@@ -40,7 +40,7 @@ const FORWARDED_SHARE = 0.1;
  */
 export const classificationOf = (key: string, members: readonly KeyedSource[]): Classification => {
   const [first] = members;
-  if (first === undefined || key === PENDING_KEY) return "unknown";
+  if (first === undefined) return "unknown";
   const active = members.filter(({ totals }) => totals.messages > 0);
   const isUnauthenticated = active.every((member) => member.unauthenticatedKey === UNAUTHENTICATED_KEY);
   return active.length > 0 && isUnauthenticated ? "threat" : classifySource(factsOfSource(key, first, members));

@@ -1,10 +1,12 @@
 import { dayOfTime } from "../base/days.ts";
-import { afterEach } from "bun:test";
+import { afterEach, expect } from "bun:test";
 import { createLog } from "../base/log.ts";
 import { openDb } from "../db/open.ts";
-import { createAlertPasses } from "../dmarc/alerts/alert-passes.ts";
-import { createReview } from "../dmarc/alerts/alert-review.ts";
-import { createAlertRuleStore } from "../dmarc/alerts/alert-rule-store.ts";
+import { DMARC_EVENTS } from "../dmarc/alerts/alert-events.ts";
+import { AlertJob } from "../dmarc/alerts/alert-job.ts";
+import { AlertRuleStore } from "../dmarc/alerts/alert-rule-store.ts";
+import { createDomainReview } from "../dmarc/alerts/domain-review.ts";
+import type { ReviewStores } from "../dmarc/alerts/review-facts.ts";
 import { createDmarcAlertStore } from "../dmarc/domains/alert-store.ts";
 import { createDomainStore, type DomainRow } from "../dmarc/domains/domain-store.ts";
 import { createAlertRaiser } from "../dmarc/domains/raise.ts";
@@ -29,7 +31,7 @@ export interface MadeMail {
 }
 
 /** Domains with daily sums as ingestion leaves them behind, and the alert rules over them, for the tests of one file. */
-export const createDmarcAlertWorlds = () => {
+export const createDmarcAlertHarness = () => {
   const closers: Array<() => void> = [];
   afterEach(() => {
     for (const close of closers.splice(0)) close();
@@ -42,20 +44,19 @@ export const createDmarcAlertWorlds = () => {
     const logged: string[] = [];
     const log = createLog("warn", clock, (line) => logged.push(line));
     const [domains, alerts] = [createDomainStore(db), createDmarcAlertStore(db)];
-    const [reading, rules] = [new RollupStore(db), createAlertRuleStore(db)];
+    const reading = new RollupStore(db);
     const defaults: string[] = [];
     const raise = createAlertRaiser({ store: alerts, hasMail, defaultRecipients: () => defaults });
-    const trusted = new RollupStore(db, { trustedOnly: true });
-    const review = createReview({
-      ...{ alerts, raise, records: new RecordStore(db) },
-      all: { reading, rules },
-      trusted: {
-        reading: trusted,
-        rules: createAlertRuleStore(db, { trustedOnly: true }),
-      },
-    });
-    const startPasses = () => createAlertPasses({ db, rules, domains, reading, review, raise, clock, log });
-    const passes = startPasses();
+    const trusted = {
+      rollups: new RollupStore(db, { trustedOnly: true }),
+      rules: new AlertRuleStore(db, { trustedOnly: true }),
+    };
+    const stores = {
+      ...{ alerts, domains, records: new RecordStore(db), trusted },
+      all: { rollups: reading, rules: new AlertRuleStore(db) },
+    };
+    const startJob = () => new AlertJob({ db, clock, log }, { ...stores, raise });
+    const job = startJob();
     const today = dayOfTime(clock.nowMs());
     const { sqlite } = db;
 
@@ -78,9 +79,14 @@ export const createDmarcAlertWorlds = () => {
       raise,
       /** Recipients of the account; empty at first. */
       defaults,
-      passes,
-      /** The passes of a service that starts at this moment. */
-      startPasses,
+      job,
+      /** The alert job of a service that starts at this moment. */
+      startJob,
+      /** Reviews a domain now, with other stores where a test gives them. */
+      review(number: number, more: Partial<ReviewStores> = {}): void {
+        const review = createDomainReview({ ...stores, ...more }, raise);
+        db.transact((tx) => review(tx, find(number), clock.nowMs()));
+      },
       today,
       find,
       arrive,
@@ -148,4 +154,25 @@ export const createDmarcAlertWorlds = () => {
   };
 };
 
-export type DmarcAlertWorld = ReturnType<ReturnType<typeof createDmarcAlertWorlds>>;
+export type DmarcAlertHarness = ReturnType<ReturnType<typeof createDmarcAlertHarness>>;
+
+const MANY = 2_000;
+
+/** Enrols a domain with two weeks of mail that passes; nothing was alerted. */
+export const settle = async (harness: DmarcAlertHarness, more: Parameters<DmarcAlertHarness["add"]>[1] = {}) => {
+  const { number } = harness.add("example.com", more);
+  harness.reverse("192.0.2.1", "mail.example.com");
+  for (let day = harness.today - 14; day <= harness.today; day++)
+    harness.report(number, day, "192.0.2.1 example.com/mail example.com -", { messages: MANY, aligned: MANY });
+  await harness.job.run();
+  expect(harness.raised()).toEqual([]);
+  return { harness, number };
+};
+
+/** Every event has the data that the documentation says. */
+export const expectDocumented = ({ events }: DmarcAlertHarness): void => {
+  for (const { type, data } of events()) {
+    const doc = DMARC_EVENTS.find((candidate) => candidate.type === type);
+    expect([type, doc?.data.safeParse(data).error?.issues ?? []]).toEqual([type, []]);
+  }
+};

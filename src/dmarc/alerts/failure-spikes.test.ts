@@ -1,9 +1,9 @@
 import { expect, test } from "bun:test";
-import type { FailureCause } from "./failure-causes.ts";
-import { isKnownIncident } from "./review-failures.ts";
+import type { SpikeCause } from "./failure-causes.ts";
+import { isKnownIncident } from "./failure-spikes.ts";
 
 const DAY = 20_000;
-const CAUSE: FailureCause = { code: "dkim_failing", domain: "example.com", selector: "mail", result: "fail" };
+const CAUSE: SpikeCause = { code: "dkim_failing", domain: "example.com", selector: "mail", result: "fail" };
 const INCIDENT = { startedDay: DAY, endedDay: null, share: 1, usualShare: 0, causes: [CAUSE] };
 
 test.each([

@@ -1,10 +1,13 @@
 import { describe, expect, test } from "bun:test";
 import { DAY_MS } from "../../base/days.ts";
-import { createDmarcAlertWorlds, type DmarcAlertWorld } from "../../testing/dmarc-alert-world.ts";
-import { expectDocumented } from "../../testing/dmarc-alert-settled.ts";
+import {
+  createDmarcAlertHarness,
+  type DmarcAlertHarness,
+  expectDocumented,
+} from "../../testing/dmarc-alert-harness.ts";
 import { publishedPolicy } from "../../testing/dmarc-policy.ts";
-import { createPolicyLapseReview, findLapses, type OwnPolicy } from "./policy-lapse.ts";
-import { createPolicyLapseStore, type ReportedPolicy } from "./policy-lapse-store.ts";
+import type { ReportedPolicy } from "./alert-rule-store.ts";
+import { findLapses, type OwnPolicy } from "./policy-lapses.ts";
 
 type P = "none" | "quarantine" | "reject" | null;
 
@@ -57,30 +60,25 @@ describe("reports prove a lapse", () => {
 });
 
 describe("a review of reports", () => {
-  const newWorld = createDmarcAlertWorlds();
+  const newHarness = createDmarcAlertHarness();
   const POLICY = { p: "reject", sp: "reject", np: "reject", adkim: "r", aspf: "r", own: true, inherited_from: null };
   const RECORD = "v=DMARC1; p=reject";
   const believed = { records: [RECORD], holds_ours: true, policy: POLICY, authorisation: "authorised" };
 
   /** A domain whose policy has been p=reject for 30 days. */
-  const begin = (world: DmarcAlertWorld, state: object = { believed }) => {
-    const domain = world.add("example.com", { state: JSON.stringify(state) });
+  const begin = (harness: DmarcAlertHarness, state: object = { believed }) => {
+    const domain = harness.add("example.com", { state: JSON.stringify(state) });
     const write = (daysAgo: number, p: string) => {
       const history = { status: "active", previous_status: "active", record: RECORD, checks: [], changes: [] };
       const body = JSON.stringify({ ...history, policy: { ...POLICY, p } });
-      const atMs = world.clock.nowMs() - daysAgo * DAY_MS;
+      const atMs = harness.clock.nowMs() - daysAgo * DAY_MS;
       const id = `0000-${String(1_000 - daysAgo)}`;
-      world.db.transact((tx) =>
-        world.domains.insertHistory(tx, { id, domain: domain.number, trigger: "scheduled", atMs, body }),
+      harness.db.transact((tx) =>
+        harness.domains.insertHistory(tx, { id, domain: domain.number, trigger: "scheduled", atMs, body }),
       );
     };
     write(60, "none");
     write(30, "reject");
-    const review = createPolicyLapseReview({
-      store: createPolicyLapseStore(world.db),
-      domains: world.domains,
-      raise: world.raise,
-    });
     let reports = 0;
     return {
       write,
@@ -90,10 +88,10 @@ describe("a review of reports", () => {
         p: P,
         { author = null, reporter = "google.com" }: { author?: string | null; reporter?: string } = {},
       ) {
-        const day = world.today - daysAgo;
+        const day = harness.today - daysAgo;
         const policy = JSON.stringify(publishedPolicy({ domain: "example.com", p }));
         reports += 1;
-        world.db.sqlite.run(
+        harness.db.sqlite.run(
           `INSERT INTO dmarc_reports (id, domain, ingestion, org, begin_ms, end_ms, day, received_at_ms, policy_domain, policy,
             body, rows, messages, aligned, sameness, content, is_complete) VALUES (?, ?, '', ?, ?, ?, ?, 0, 'example.com', ?, '{}', 1, 1, 1, ?, '', 1)`,
           [
@@ -101,32 +99,32 @@ describe("a review of reports", () => {
             author === null ? `s${reports}` : `s${reports} ${author}`,
           ],
         );
-        world.db.transact((tx) => review(tx, world.find(domain.number), world.clock.nowMs()));
+        harness.review(domain.number);
       },
     };
   };
 
   test("alerts to a lapse once, with who found it, however many reports come", async () => {
-    const world = newWorld();
-    const { report } = begin(world);
+    const harness = newHarness();
+    const { report } = begin(harness);
     report(5, "reject");
     report(2, "none");
     report(2, "none");
     report(1, "none");
-    await world.clock.advance(DAY_MS);
+    await harness.clock.advance(DAY_MS);
     report(0, "none");
     report(3, "none");
-    expect(world.raised()).toEqual([
-      `policy_weakened reports:${new Date((world.today - 2) * DAY_MS).toISOString().slice(0, 10)}`,
+    expect(harness.raised()).toEqual([
+      `policy_weakened reports:${new Date((harness.today - 2) * DAY_MS).toISOString().slice(0, 10)}`,
     ]);
-    expect(world.events()[0]?.data).toMatchObject({
+    expect(harness.events()[0]?.data).toMatchObject({
       trigger: "reports",
       previous_policy: { p: "reject" },
       policy: { p: "none" },
       record: RECORD,
       reported: { reporters: ["google.com"] },
     });
-    expectDocumented(world);
+    expectDocumented(harness);
   });
 
   test.each<readonly [string, (made: ReturnType<typeof begin>) => void]>([
@@ -141,11 +139,11 @@ describe("a review of reports", () => {
     ],
     ["a lapse of long ago", ({ report }) => report(9, "none", { reporter: "google.com" })],
   ])("is silent about %s", (_, make) => {
-    const world = newWorld();
-    const made = begin(world);
+    const harness = newHarness();
+    const made = begin(harness);
     made.report(12, "reject");
     make(made);
-    expect(world.raised()).toEqual([]);
+    expect(harness.raised()).toEqual([]);
   });
 
   test("leaves a doubt of the DNS checks to them, and what is not enforced alone", () => {
@@ -154,11 +152,11 @@ describe("a review of reports", () => {
       { believed: { ...believed, policy: { ...POLICY, p: "none" } } },
       { believed: { ...believed, policy: { ...POLICY, own: false, inherited_from: "example.com" } } },
     ]) {
-      const world = newWorld();
-      const { report } = begin(world, state);
+      const harness = newHarness();
+      const { report } = begin(harness, state);
       report(5, "reject");
       report(2, "none");
-      expect(world.raised()).toEqual([]);
+      expect(harness.raised()).toEqual([]);
     }
   });
 });
