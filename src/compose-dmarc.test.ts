@@ -32,7 +32,7 @@ describe("the user's GeoIP databases", () => {
         .all()
         .map(({ asn }) => asn);
     const asked = () => app.resolver.queries.filter((question) => question.includes("cymru"));
-    return { ...app, asns, asked };
+    return Object.assign(app, { asns, asked });
   };
 
   test.each<[Readonly<Record<string, string>>, (number | null)[], string[]]>([

@@ -12,16 +12,16 @@ import { type Db, openDb } from "../db/open.ts";
 import type { Connector } from "../net/connector.ts";
 import { createDirectConnector } from "../net/connector.ts";
 import { err } from "../base/errors.ts";
-import { createTestClock, type TestClock } from "./clock.ts";
+import { createTestClock } from "./clock.ts";
 import { createZoneResolver, type Zone, type ZoneResolver } from "./dns-zone.ts";
 import type { SmtpStub } from "./smtp-stub.ts";
 
-/** What may differ from a service that knows no domain and reaches no host. */
+/** By default the service resolves no domain and reaches no host. */
 export interface TestAppOptions {
   readonly zone?: Zone;
   /** Mail hosts listen where this stub does; without one, no connection succeeds. */
   readonly stub?: SmtpStub;
-  /** In place of both of the above ways out. */
+  /** Replaces the connections of both. */
   readonly connector?: Connector;
   /** Settings without their prefix. */
   readonly settings?: Readonly<Record<string, string>>;
@@ -36,7 +36,7 @@ export interface TestRequest {
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-/** An answer that has been read to its end. `body` is the JSON, or `{}` where there is none. */
+/** A complete response. `body` is the JSON, or `{}` when there is none. */
 export interface TestResponse {
   readonly status: number;
   readonly headers: Headers;
@@ -50,39 +50,14 @@ export interface TestKey extends Partial<Omit<NewKey, "account">> {
   readonly account?: string;
 }
 
-/** The real service over `app.handle`, with a clock that stands still, one kind of chance, and a literal DNS zone. */
-export interface TestApp {
-  readonly service: Service;
-  readonly db: Db;
-  readonly clock: TestClock;
-  readonly resolver: ZoneResolver;
-  /** Every line that was logged. */
-  readonly logged: readonly string[];
-  request(method: string, target: string, request?: TestRequest): Promise<TestResponse>;
-  /** `POST /v1/email-verifications` for one address; `query` such as `?timeout=1`. */
-  verify(key: IssuedKey, email: string, query?: string, headers?: Record<string, string>): Promise<TestResponse>;
-  /** A new key, of a test mode unless told; its account is made where it does not exist (plan Scale, 100 credits). */
-  newKey(key?: TestKey): IssuedKey;
-  newAccount(name: string, plan: PlanName): string;
-  /** Id of the account of this name. */
-  accountId(name?: string): string;
-  credits(name?: string): { readonly available: number; readonly held: number };
-  /** Spends credits until so many are left. */
-  leaveCredits(left: number, name?: string): void;
-  /** How many rows the verifications of all keys have. */
-  countVerifications(): number;
-  advance(ms: number): Promise<void>;
-  close(): void;
-}
-
-/** A platform in which every check of `…@example.com` goes on for ever: its mail host neither takes nor refuses. */
+/** A platform on which a check of `…@example.com` never ends: its mail host neither accepts nor refuses connections. */
 export const ENDLESS: TestAppOptions = {
   zone: { "example.com": { MX: [[10, "mx.example.com"]] }, "mx.example.com": { A: ["8.8.8.8"] } },
   connector: () => Promise.withResolvers<never>().promise,
 };
 
 const MAIN_ACCOUNT = "main";
-/** Where uploads lie for a moment; the databases of tests stand elsewhere. */
+/** Holds uploads for a moment; the databases of tests are elsewhere. */
 const DATA_DIR = join(tmpdir(), `postwarden-app-${process.pid}`);
 
 const unreachable: Connector = async () => err("refused_or_unreachable");
@@ -115,7 +90,7 @@ const requestOf = (method: string, target: string, { key, body, headers = {} }: 
   });
 };
 
-const readAnswer = async (response: Response): Promise<TestResponse> => {
+const readResponse = async (response: Response): Promise<TestResponse> => {
   const text = await response.text();
   const body: Record<string, unknown> = text === "" ? {} : JSON.parse(text);
   return {
@@ -130,6 +105,99 @@ const readAnswer = async (response: Response): Promise<TestResponse> => {
   };
 };
 
+/** The real service over `app.handle`, with a clock that stands still, a constant random source and a literal DNS zone. */
+export class TestApp {
+  readonly clock = createTestClock();
+  readonly resolver: ZoneResolver;
+  readonly db: Db;
+  readonly service: Service;
+  /** Every line that was logged. */
+  readonly logged: string[] = [];
+
+  constructor({ zone = {}, stub, connector, settings, path = ":memory:" }: TestAppOptions = {}) {
+    const { clock } = this;
+    this.resolver = createZoneResolver(zone);
+    this.db = openOrThrow(path);
+    const direct = stub ? createDirectConnector({ clock, mayConnect: () => true }) : unreachable;
+    this.service = composeService({
+      config: configOf({
+        DATA_DIR,
+        HELO_NAME: "probe.example",
+        // Blocklist queries are paced, and the clock stands still.
+        DNSBL_SIGNAL: "off",
+        ...(stub ? { SMTP_PORT: String(stub.port), PROBE_ALLOW_NETWORKS: "127.0.0.0/8" } : {}),
+        ...settings,
+      }),
+      db: this.db,
+      log: createLog("warn", clock, (line) => this.logged.push(line)),
+      platform: { clock, random: { integer: () => 0 }, resolver: this.resolver, connector: connector ?? direct },
+      baseUrl: "http://localhost",
+    });
+  }
+
+  async request(method: string, target: string, request: TestRequest = {}): Promise<TestResponse> {
+    return readResponse(await this.service.app.handle(requestOf(method, target, request)));
+  }
+
+  /** `POST /v1/email-verifications` for one address; `query` such as `?timeout=1`. */
+  verify(key: IssuedKey, email: string, query = "", headers: Record<string, string> = {}): Promise<TestResponse> {
+    return this.request("POST", `/v1/email-verifications${query}`, { key, body: { email }, headers });
+  }
+
+  /** Creates a key, by default of test mode; its account is created if necessary (plan Scale, 100 credits). */
+  newKey({ account = MAIN_ACCOUNT, mode = "test", ...rest }: TestKey = {}): IssuedKey {
+    const { store, keys } = this.service;
+    if (store.findAccountByName(account) === undefined) this.newAccount(account, "scale");
+    const issued = keys.create({ account, mode, ...rest });
+    if (!issued.ok) throw new Error(issued.error);
+    return issued.value;
+  }
+
+  newAccount(name: string, plan: PlanName): string {
+    const created = this.service.accounts.create(name, plan);
+    if (!created.ok) throw new Error(created.error);
+    return created.value.id;
+  }
+
+  /** Id of the account of this name. */
+  accountId(name = MAIN_ACCOUNT): string {
+    const account = this.service.store.findAccountByName(name);
+    if (account === undefined) throw new Error(`no account ${name}`);
+    return account.id;
+  }
+
+  credits(name?: string): { readonly available: number; readonly held: number } {
+    return this.service.ledger.balance(this.accountId(name));
+  }
+
+  /** Spends credits until so many are left. */
+  leaveCredits(left: number, name?: string): void {
+    const { ledger } = this.service;
+    const accountId = this.accountId(name);
+    this.db.transact((tx) => {
+      while (ledger.balance(accountId).available > left) {
+        const move = { accountId, reference: newId(), atMs: this.clock.nowMs() };
+        if (!ledger.hold(tx, move).ok) throw new Error("an available credit cannot be held");
+        ledger.settle(tx, move);
+      }
+    });
+  }
+
+  /** How many rows the verifications of all keys have. */
+  countVerifications(): number {
+    const row = this.db.sqlite.query<{ count: number }, []>("SELECT count(*) AS count FROM verifications").get();
+    return row?.count ?? 0;
+  }
+
+  advance(ms: number): Promise<void> {
+    return this.clock.advance(ms);
+  }
+
+  close(): void {
+    this.db.close();
+  }
+}
+
 /** Starts services for the tests of one file, and closes them after each test. */
 export const createApps = (): ((options?: TestAppOptions) => TestApp) => {
   const apps: TestApp[] = [];
@@ -138,85 +206,8 @@ export const createApps = (): ((options?: TestAppOptions) => TestApp) => {
     rmSync(DATA_DIR, { recursive: true, force: true });
   });
   return (options) => {
-    const app = createTestApp(options);
+    const app = new TestApp(options);
     apps.push(app);
     return app;
-  };
-};
-
-const createTestApp = (options: TestAppOptions = {}): TestApp => {
-  const clock = createTestClock();
-  const db = openOrThrow(options.path ?? ":memory:");
-  const logged: string[] = [];
-  const resolver = createZoneResolver(options.zone ?? {});
-  const overStub = options.stub && createDirectConnector({ clock, mayConnect: () => true });
-  const service = composeService({
-    config: configOf({
-      DATA_DIR,
-      HELO_NAME: "probe.example",
-      // Blocklists are asked at their own pace, which the clock that stands still would hold up.
-      DNSBL_SIGNAL: "off",
-      ...(options.stub ? { SMTP_PORT: String(options.stub.port), PROBE_ALLOW_NETWORKS: "127.0.0.0/8" } : {}),
-      ...options.settings,
-    }),
-    db,
-    log: createLog("warn", clock, (line) => logged.push(line)),
-    platform: {
-      clock,
-      random: { integer: () => 0 },
-      resolver,
-      connector: options.connector ?? overStub ?? unreachable,
-    },
-    baseUrl: "http://localhost",
-  });
-  const { accounts, keys, store, ledger } = service;
-
-  const accountId = (name = MAIN_ACCOUNT): string => {
-    const account = store.findAccountByName(name);
-    if (account === undefined) throw new Error(`no account ${name}`);
-    return account.id;
-  };
-  const newAccount = (name: string, plan: PlanName): string => {
-    const created = accounts.create(name, plan);
-    if (!created.ok) throw new Error(created.error);
-    return created.value.id;
-  };
-  const request = async (method: string, target: string, given: TestRequest = {}): Promise<TestResponse> =>
-    readAnswer(await service.app.handle(requestOf(method, target, given)));
-
-  return {
-    service,
-    db,
-    clock,
-    resolver,
-    logged,
-    request,
-    verify: (key, email, query = "", headers = {}) =>
-      request("POST", `/v1/email-verifications${query}`, { key, body: { email }, headers }),
-    newKey({ account = MAIN_ACCOUNT, mode = "test", ...rest } = {}) {
-      if (store.findAccountByName(account) === undefined) newAccount(account, "scale");
-      const issued = keys.create({ account, mode, ...rest });
-      if (!issued.ok) throw new Error(issued.error);
-      return issued.value;
-    },
-    newAccount,
-    accountId,
-    credits: (name) => ledger.balance(accountId(name)),
-    leaveCredits(left, name) {
-      const id = accountId(name);
-      db.transact((tx) => {
-        while (ledger.balance(id).available > left) {
-          const move = { accountId: id, reference: newId(), atMs: clock.nowMs() };
-          if (!ledger.hold(tx, move).ok) throw new Error("a credit that is there cannot be held");
-          ledger.settle(tx, move);
-        }
-      });
-    },
-    countVerifications() {
-      const row = db.sqlite.query<{ count: number }, []>("SELECT count(*) AS count FROM verifications").get();
-      return row?.count ?? 0;
-    },
-    advance: (ms) => clock.advance(ms),
-    close: () => db.close(),
   };
 };
