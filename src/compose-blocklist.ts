@@ -71,12 +71,12 @@ export const composeBlocklist = (parts: BlocklistParts) => {
   const ranges = createRangeStore(db);
   const listingStore = createListingStore(db);
   const listings = createListings({ store: listingStore, targets: store, ranges });
-  const announce = createChangeNotifier({ store, hasMail, findDefaults: notifications.findDefaults });
+  const announce = createChangeNotifier({ store, hasMail, findDefaults: (owner) => notifications.findDefaults(owner) });
   const monitor = createMonitor({ db, store, lists, lookup, breaker, listings, announce, clock });
   const scheduler = createCheckScheduler({ db, store, monitor, health, lists, listings, clock, log, retentionDays });
   const usability = createUsability({
     ...{ db, store, usabilityStore: createUsabilityStore(db), health, lists, clock, log, hasMail },
-    findDefaults: notifications.findDefaults,
+    findDefaults: (owner) => notifications.findDefaults(owner),
   });
   const known = catalogue.lists;
   const muting = createMuting({ store, ranges, listings, announce, lists: known, clock });
@@ -94,8 +94,8 @@ export const composeBlocklist = (parts: BlocklistParts) => {
   });
   const queueDigests = createDigestQueue({
     ...{ db, store, listings, overview, lists: known, clock },
-    due: notifications.dueDigests,
-    postpone: notifications.postponeDigest,
+    due: (nowMs, limit) => notifications.dueDigests(nowMs, limit),
+    postpone: (tx, owner, dueAtMs) => notifications.postponeDigest(tx, owner, dueAtMs),
   });
   const alerts = mailer === null ? null : createAlerts({ db, store, mailer, clock, log, queueDigests });
   return {

@@ -5,7 +5,7 @@ import type { Platform } from "./compose-engine.ts";
 import type { Config } from "./config.ts";
 import type { Db } from "./db/open.ts";
 import { createUrlPolicy } from "./net/fetch-url.ts";
-import { createNotificationsStore } from "./notifications/store.ts";
+import { NotificationsStore } from "./notifications/store.ts";
 import { WebhookUrls } from "./webhooks/webhook-urls.ts";
 
 /** Targets and their checks without a service, for the command line. What a check finds is sent by the service that runs on the same database. */
@@ -20,7 +20,7 @@ export const composeTargets = (given: {
   const { targets, monitor, rangeChecks } = composeBlocklist({
     ...given,
     urls,
-    notifications: createNotificationsStore(given.db),
+    notifications: new NotificationsStore(given.db),
   });
   return {
     targets,

@@ -25,9 +25,9 @@ import { createBudgets } from "./http/request-memory.ts";
 import type { DnsResolver } from "./net/dns.ts";
 import { createUrlPolicy } from "./net/fetch-url.ts";
 import { createPoster } from "./net/fetch.ts";
-import { createNotifications } from "./notifications/notifications.ts";
+import { Notifications } from "./notifications/notifications.ts";
 import { createNotificationsRoutes } from "./notifications/routes.ts";
-import { createNotificationsStore, type NotificationsOwner } from "./notifications/store.ts";
+import { NotificationsStore, type NotificationsOwner } from "./notifications/store.ts";
 import { createServer } from "./server.ts";
 import { createServiceRoutes } from "./service-routes.ts";
 import { createSuppressionStore } from "./suppress/store.ts";
@@ -75,7 +75,7 @@ export const composeWebhooks = (runtime: Runtime, config: Config, { resolver }: 
   const { db, clock } = runtime;
   const store = new DeliveryStore(db);
   const events = new EventStore(db);
-  const defaults = createNotificationsStore(db);
+  const defaults = new NotificationsStore(db);
   const secrets = new WebhookSecrets(runtime);
   const rules = createUrlPolicy(config.webhookAllowNetworks);
   const send = createSender({
@@ -91,7 +91,7 @@ export const composeWebhooks = (runtime: Runtime, config: Config, { resolver }: 
   const webhooks = new Webhooks(runtime, { store, events, secrets, dispatcher, send, exampleOf });
   const urls = new WebhookUrls(runtime, rules);
   const mail = { hasMail: mailerOf(config) !== null, recipientDomains: config.notifyDomains };
-  const notifications = createNotifications({ db, store: defaults, urls, clock, ...mail });
+  const notifications = new Notifications(runtime, { store: defaults, urls, ...mail });
   return { rules, dispatcher, webhooks, notifications, defaults, urls };
 };
 

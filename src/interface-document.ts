@@ -2,15 +2,19 @@ import { ACCOUNT_OPERATIONS } from "./accounts/operations.ts";
 import { BLOCKLIST_EVENTS } from "./blocklist/event-docs.ts";
 import { BLOCKLIST_OPERATIONS } from "./blocklist/operations.ts";
 import { BLOCKLIST_OVERVIEW_OPERATIONS } from "./blocklist/overview-operations.ts";
-import { BULK_EVENTS } from "./bulk/event-docs.ts";
-import { BULK_OPERATIONS } from "./bulk/operations.ts";
+import { BULK_EVENTS } from "./bulk/job-examples.ts";
+import { BULK_ROUTES } from "./bulk/operations.ts";
 import { DMARC_EVENTS } from "./dmarc/alerts/alert-events.ts";
 import { DMARC_OPERATIONS } from "./dmarc/operations.ts";
 import { type DocumentInfo, type EventDoc, openApiDocument } from "./http/openapi.ts";
-import { NOTIFICATIONS_OPERATIONS } from "./notifications/operations.ts";
+import { GET_NOTIFICATIONS, updateNotifications } from "./notifications/operations.ts";
+import { createUrlPolicy } from "./net/fetch-url.ts";
 import { GET_HEALTH, GET_OPENAPI, GET_READINESS } from "./service-operations.ts";
 import { VERIFY_ROUTES } from "./verify/operations.ts";
-import { WEBHOOK_EVENTS, WEBHOOK_OPERATIONS } from "./webhooks/operations.ts";
+import { WEBHOOK_EVENTS, webhookRoutes } from "./webhooks/operations.ts";
+
+/** The document does not depend on the networks that the operator allows. */
+const ANY_PUBLIC_URL = createUrlPolicy([]);
 
 /** Every event that webhooks get. */
 export const EVENT_DOCS: readonly EventDoc[] = [
@@ -40,12 +44,12 @@ export const interfaceDocument = (info: Omit<DocumentInfo, "events" | "tags">) =
   openApiDocument(
     [
       ...VERIFY_ROUTES,
-      ...BULK_OPERATIONS,
+      ...BULK_ROUTES,
       ...BLOCKLIST_OPERATIONS,
       ...BLOCKLIST_OVERVIEW_OPERATIONS,
       ...DMARC_OPERATIONS,
-      ...WEBHOOK_OPERATIONS,
-      ...NOTIFICATIONS_OPERATIONS,
+      ...webhookRoutes(ANY_PUBLIC_URL),
+      ...[GET_NOTIFICATIONS, updateNotifications(ANY_PUBLIC_URL)],
       ...ACCOUNT_OPERATIONS,
       ...[GET_HEALTH, GET_READINESS, GET_OPENAPI],
     ],

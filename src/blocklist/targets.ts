@@ -2,7 +2,7 @@ import { type Clock, isoTime, nextTurn } from "../base/clock.ts";
 import { readWindows, type Stretch } from "../base/walk.ts";
 import { AppError } from "../base/errors.ts";
 import { newId } from "../base/secrets.ts";
-import { type RecipientDomains, recipientsProblem } from "../mail/recipients.ts";
+import { NO_MAIL_PROBLEM, type RecipientDomains, recipientsProblem } from "../mail/recipients.ts";
 import type { Db, Tx } from "../db/open.ts";
 import type { Blocklist, Severity } from "../dnsbl/blocklist.ts";
 import { lastSeenOf, type Listings } from "./listings.ts";
@@ -78,9 +78,7 @@ export const createTargets = (deps: TargetsDeps) => {
 
   const refuseRecipients = (recipients: readonly string[]): void => {
     const problem =
-      recipients.length === 0 || hasMail
-        ? recipientsProblem(recipients, recipientDomains)
-        : "This service sends no mail: POSTWARDEN_NOTIFY_SMTP_URL and POSTWARDEN_NOTIFY_FROM are not set";
+      recipients.length === 0 || hasMail ? recipientsProblem(recipients, recipientDomains) : NO_MAIL_PROBLEM;
     if (problem !== null) throw issue("recipients", problem);
   };
 

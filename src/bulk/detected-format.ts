@@ -4,35 +4,37 @@ import type { ListShape } from "./csv.ts";
 import { ENCODINGS } from "./csv-encoding.ts";
 import { DELIMITERS } from "./csv-records.ts";
 
-/** Longer names of columns are cut: a header may have 64 KiB. */
+/** Longer column names are cut: a header may have 64 KiB. */
 const NAME_CHARACTERS_SHOWN = 200;
 
-/** How a file was read, as the job and the preview tell it. */
+/** How a file is read, as jobs and previews show it. */
 export const detectedFormatSchema = z
   .object({
     type: z.enum(["csv", "xlsx"]).meta({ description: "`xlsx`: the first visible sheet of an Excel workbook." }),
-    encoding: z.enum(ENCODINGS).meta({ description: "Of a CSV; a sheet is read as UTF-8." }),
-    delimiter: z.enum(DELIMITERS).nullable().meta({ description: "What separates the cells; null: one column." }),
+    encoding: z.enum(ENCODINGS).meta({ description: "The character encoding of a CSV; `utf-8` for a workbook." }),
+    delimiter: z.enum(DELIMITERS).nullable().meta({ description: "The character between cells; null: one column." }),
     header: z.boolean().meta({ description: "Whether a row names the columns." }),
     title_rows: z
       .int()
       .min(0)
-      .meta({ description: "Rows above the header. They are kept in results.csv and are not verified." }),
-    column: z.object({
-      index: z.int().min(0).meta({ description: "Zero-based position of the column of addresses." }),
-      name: z.string().nullable().meta({ description: "Its name; null without a header." }),
-      reason: z.enum(COLUMN_REASONS).meta({ description: "Why this column was taken." }),
-      message: z.string().meta({ description: "The reason as a sentence." }),
-    }),
+      .meta({ description: "Rows above the header. They are kept in results.csv and not verified." }),
+    column: z
+      .object({
+        index: z.int().min(0).meta({ description: "Zero-based index of the column." }),
+        name: z.string().nullable().meta({ description: "The name of the column; null without a header." }),
+        reason: z.enum(COLUMN_REASONS).meta({ description: "Why this column was chosen." }),
+        message: z.string().meta({ description: "The reason as a sentence." }),
+      })
+      .meta({ description: "The column of addresses." }),
   })
-  .meta({ title: "DetectedFormat" });
+  .meta({ title: "ListReading" });
 export type DetectedFormat = z.output<typeof detectedFormatSchema>;
 
-/** A column's name as it is shown. */
+/** The name of a column, cut to a length that can be shown. */
 export const shownName = (name: string | null): string | null =>
   name === null || name.length <= NAME_CHARACTERS_SHOWN ? name : `${name.slice(0, NAME_CHARACTERS_SHOWN)}…`;
 
-/** What the interface tells of a list's shape. */
+/** The format of a list as the API shows it. */
 export const detectedFormatOf = (
   type: DetectedFormat["type"],
   { encoding, delimiter, header, titles, column, columnName, reason }: ListShape,
@@ -47,7 +49,7 @@ export const detectedFormatOf = (
 
 const DELIMITER_NAMES = { ",": "comma", ";": "semicolon", "\t": "tab", "|": "bar" } as const;
 
-/** A reading in two lines for people. */
+/** A format in two lines for people. */
 export const describeFormat = ({ type, encoding, delimiter, header, title_rows, column }: DetectedFormat): string => {
   const titles = title_rows === 0 ? "" : `, below ${title_rows === 1 ? "a title row" : `${title_rows} title rows`}`;
   const file =

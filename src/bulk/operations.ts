@@ -1,41 +1,28 @@
 import { z } from "zod";
-import type { Operation } from "../http/openapi.ts";
-import { BODY_ERRORS, PAGE_ERRORS } from "../http/operation-errors.ts";
-import { pathId, query } from "../http/parameters.ts";
-import { concludeVerification } from "../verify/verdict.ts";
+import { isId } from "../base/secrets.ts";
+import { declareRoute } from "../http/route.ts";
+import { idempotencyKeyHeader, idParameter, pageQuery } from "../http/route-input.ts";
 import { evidenceSchema } from "../verify/evidence.ts";
+import { UNSETTLED } from "../verify/result.ts";
+import { RESULT_EXAMPLE } from "../verify/result-example.ts";
 import { TEST_VERIFIED_AT, testEvidence } from "../verify/test-keys.ts";
-import { previewSchema } from "./preview.ts";
-import { SUB_STATUSES, UNSETTLED, VERDICTS } from "../verify/result.ts";
+import { concludeVerification } from "../verify/verdict.ts";
 import { CANCELLED, QUEUED, RETRIED, RUNNING } from "./job-examples.ts";
+import { previewSchema } from "./preview.ts";
 import { RESULT_COLUMNS } from "./results-csv.ts";
 import {
+  exportOptionsSchema,
+  itemFilters,
   itemPageSchema,
-  JOB_STATUSES,
+  jobFilters,
   jobListSchema,
   jobSchema,
   jsonListSchema,
   uploadOptionsSchema,
 } from "./schemas.ts";
-import { RESULT_EXAMPLE } from "../verify/result-example.ts";
 
-const ITEM_FILTERS = [
-  query("verdict", "Only finished rows of this verdict.", { enum: VERDICTS }),
-  query("sub_status", "Only finished rows of this sub_status.", { enum: SUB_STATUSES }),
-];
-
-const PAGE = {
-  emails: [
-    {
-      row_index: 0,
-      submitted_email: "Someone@Example.com",
-      normalized_email: "someone@example.com",
-      result: { ...RESULT_EXAMPLE, email: "Someone@Example.com" },
-    },
-    { row_index: 1, submitted_email: "late@example.com", normalized_email: "late@example.com", result: null },
-  ],
-  next_cursor: null,
-};
+const TAG = "Bulk verification";
+const PATH = "/v1/bulk-verifications";
 
 const PREVIEW = {
   dry_run: true,
@@ -58,208 +45,178 @@ const PREVIEW = {
   credits: { required: 3, available: 100 },
 };
 
+const ITEMS = {
+  emails: [
+    {
+      row_index: 0,
+      submitted_email: "Someone@Example.com",
+      normalized_email: "someone@example.com",
+      result: { ...RESULT_EXAMPLE, email: "Someone@Example.com" },
+    },
+    { row_index: 1, submitted_email: "late@example.com", normalized_email: "late@example.com", result: null },
+  ],
+  next_cursor: null,
+};
+
 const CSV_IN = "name,email\nAda,someone@example.com\n";
-const CSV_OUT = `name,email,${RESULT_COLUMNS.join(",")}\r\n`;
 
-const JOB_ID = pathId("Identifier of the job.", "jobId");
-const LIMIT = query("limit", "Entries per page; above 1000 is treated as 1000.", {
-  type: "integer",
-  minimum: 1,
-  default: 100,
-});
-const CURSOR = query("cursor", "`next_cursor` of the page before.", { type: "string" });
+const params = z.object({ jobId: idParameter("bulk verification") });
 
-const TAG = "Bulk verification";
-const PATH = "/v1/bulk-verifications";
-
+const listText = z.string().meta({ description: "CSV separated by comma, semicolon, tab or bar, in UTF-8 or UTF-16." });
 const formSchema = uploadOptionsSchema.extend({
   file: z.string().meta({ description: "The list.", format: "binary" }),
 });
 
-const listText = z.string().meta({ description: "CSV; separated by comma, semicolon, tab or bar; UTF-8 or UTF-16." });
-
-/** The bulk routes, as the OpenAPI document describes them. */
-export const BULK_OPERATIONS: readonly Operation[] = [
-  {
-    method: "POST",
-    path: PATH,
-    tag: TAG,
-    summary: "Verify a list",
-    description:
-      "Takes up to 100,000 addresses as JSON, or a CSV or Excel workbook (.xlsx, its first visible sheet) of up to 1,000,000 rows and 100 MiB as the body or as the part `file` of a form. Every distinct address is checked and charged once; one credit for each is held at once. A cell may have more than the address: a display name (`Ada <ada@example.com>`), `mailto:`, quotes, a comma at its end. Rows without an address are free. The parameters of the query belong to a CSV, except `dry_run`; a form may have them as fields.",
-    parameters: [
-      query("column", "Name or zero-based index of the column of addresses; else the one that looks like it.", {
-        type: "string",
-      }),
-      query("header", "Whether the first row names the columns.", { enum: ["auto", "true", "false"], default: "auto" }),
-      query("dry_run", "`true`: a preview; nothing is stored, held or verified. Also for a list as JSON.", {
-        enum: ["true", "false"],
-        default: "false",
-      }),
-      query("name", "Your name for the job.", { type: "string", maxLength: 200 }),
-      query("source", "Free-form label.", { type: "string", maxLength: 200 }),
-      query("webhook_url", "Where the job's events are to be sent; https.", { type: "string", format: "uri" }),
-      {
-        name: "Idempotency-Key",
-        in: "header",
-        description: "A repeat with the same key and list answers the same job, for 24 hours.",
-        schema: { type: "string", minLength: 1, maxLength: 200 },
-      },
-    ],
-    body: {
+export const CREATE_BULK_VERIFICATION = declareRoute({
+  ...{ method: "POST", path: PATH, operationId: "createBulkVerification", tag: TAG },
+  summary: "Verify a list",
+  description:
+    "Accepts up to 100,000 addresses as JSON, or a CSV file or Excel workbook (.xlsx, its first visible sheet) of up to 1,000,000 rows and 100 MiB as the body or as the part `file` of a form. Every distinct address is verified and charged once; one credit for each is held at the start. A cell may contain more than the address: a display name (`Ada <ada@example.com>`), `mailto:`, quotes, a trailing comma. Rows without an address are free. The query parameters except `dry_run` are for CSV and workbooks; a form may have them as fields.",
+  scope: "bulk:write",
+  query: uploadOptionsSchema.partial(),
+  headers: idempotencyKeyHeader("A request repeated with the same key and list within 24 hours returns the same job."),
+  uploads: {
+    "application/json": {
       schema: jsonListSchema,
       example: { emails: ["someone@example.com", "late@example.com"], name: "Newsletter, spring" },
-      others: {
-        "text/csv": { schema: listText, example: CSV_IN },
-        "multipart/form-data": { schema: formSchema, example: { file: CSV_IN, column: "email" } },
-      },
     },
-    responses: {
-      200: {
-        description: "With `dry_run=true`: how the list is read, and what it would cost.",
-        schema: previewSchema,
-        example: PREVIEW,
-      },
-      202: {
-        description: "The list is taken in and on the disk; the job goes on over restarts.",
-        schema: jobSchema,
-        example: QUEUED,
-        headers: { Location: "Where to look at the job." },
-      },
+    "text/csv": { schema: listText, example: CSV_IN },
+    "multipart/form-data": { schema: formSchema, example: { file: CSV_IN, column: "email" } },
+  },
+  responses: {
+    200: {
+      description: "With `dry_run=true`: how the list is read and what it would cost.",
+      schema: previewSchema,
+      example: PREVIEW,
     },
-    errors: [
-      "insufficient_scope",
-      ...BODY_ERRORS,
-      "Invalid query",
-      "Invalid idempotency key",
-      "insufficient_credits",
-      "conflict",
-      "idempotency_key_reused",
-    ],
-  },
-  {
-    method: "GET",
-    path: PATH,
-    tag: TAG,
-    summary: "List the account's jobs, newest first",
-    parameters: [LIMIT, CURSOR, query("status", "Only jobs of this status.", { enum: JOB_STATUSES })],
-    responses: {
-      200: {
-        description: "A page.",
-        schema: jobListSchema,
-        example: { bulk_verifications: [RUNNING], next_cursor: null },
-      },
+    202: {
+      description: "The list is stored on disk; the job survives restarts.",
+      schema: jobSchema,
+      example: QUEUED,
+      headers: { Location: "The URL of the job." },
     },
-    errors: ["insufficient_scope", ...PAGE_ERRORS],
   },
-  {
-    method: "GET",
-    path: `${PATH}/:jobId`,
-    tag: TAG,
-    summary: "Look at a job",
-    parameters: [JOB_ID],
-    responses: { 200: { description: "Its state.", schema: jobSchema, example: RUNNING } },
-    errors: ["insufficient_scope", "not_found"],
-  },
-  {
-    method: "GET",
-    path: `${PATH}/:jobId/items`,
-    tag: TAG,
-    summary: "The rows of a job with their results, page by page",
-    description:
-      "In the order of the rows. Works while the job runs: rows that are not finished have no result. A page ends before its limit when it has 4 MiB; `next_cursor` then names the next one. A cell of more than 320 characters is no address; `submitted_email` has its beginning and an ellipsis.",
-    parameters: [JOB_ID, LIMIT, CURSOR, ...ITEM_FILTERS],
-    responses: { 200: { description: "A page.", schema: itemPageSchema, example: PAGE } },
-    errors: ["insufficient_scope", "not_found", ...PAGE_ERRORS],
-  },
-  {
-    method: "GET",
-    path: `${PATH}/:jobId/items/:row/evidence`,
-    tag: TAG,
-    summary: "Why a row of a job has its result",
-    description:
-      "DNS answers, the SMTP sessions, the rule that read each reply, retries, the address that was perhaps meant: what a single verification has. It is that of the row's address, and goes with the job.",
-    parameters: [
-      JOB_ID,
-      { name: "row", in: "path", description: "`row_index` of the row.", schema: { type: "integer", minimum: 0 } },
-    ],
-    responses: {
-      200: {
-        description: "The evidence as far as it has come.",
-        schema: evidenceSchema.meta({ title: "Evidence" }),
-        example: () => concludeVerification(testEvidence("mailbox_exists@any.example"), TEST_VERIFIED_AT).evidence,
-      },
+  errors: ["insufficient_credits", "conflict", "idempotency_key_reused"],
+});
+
+export const LIST_BULK_VERIFICATIONS = declareRoute({
+  ...{ method: "GET", path: PATH, operationId: "listBulkVerifications", tag: TAG },
+  summary: "List jobs",
+  description: "Returns the jobs of the account and the key's mode, newest first.",
+  scope: "bulk:read",
+  query: pageQuery(isId, jobFilters),
+  responses: {
+    200: {
+      description: "A page of jobs.",
+      schema: jobListSchema,
+      example: { bulk_verifications: [RUNNING], next_cursor: null },
     },
-    errors: ["insufficient_scope", "not_found"],
   },
-  {
-    method: "GET",
-    path: `${PATH}/:jobId/results.csv`,
-    tag: TAG,
-    summary: "The uploaded columns and the result columns as CSV",
-    description:
-      "Streamed. Works while the job runs. `did_you_mean` has the address that was perhaps meant, `reason` why a row holds no address. Rows above the header stay above it. The file is named after the job.",
-    parameters: [
-      JOB_ID,
-      ...ITEM_FILTERS,
-      query(
-        "defuse",
-        "Whether cells that a spreadsheet would run as a formula begin with an apostrophe; `false` for programs.",
-        { enum: ["true", "false"], default: "true" },
-      ),
-      query(
-        "bom",
-        "Whether the file begins with a byte order mark; by default if the uploaded file had one or was not UTF-8.",
-        { enum: ["true", "false"] },
-      ),
-    ],
-    responses: {
-      200: { description: "The list.", contentType: "text/csv", schema: z.string(), example: CSV_OUT },
+});
+
+export const GET_BULK_VERIFICATION = declareRoute({
+  ...{ method: "GET", path: `${PATH}/:jobId`, operationId: "getBulkVerification", tag: TAG },
+  summary: "Get a job",
+  description: "Returns the progress, counts and credits of a job. Poll again after `poll_after_ms`.",
+  scope: "bulk:read",
+  params,
+  responses: { 200: { description: "The job.", schema: jobSchema, example: RUNNING } },
+});
+
+export const isRowIndex = (text: string): boolean => /^\d{1,9}$/.test(text);
+
+export const LIST_BULK_ITEMS = declareRoute({
+  ...{ method: "GET", path: `${PATH}/:jobId/items`, operationId: "listBulkItems", tag: TAG },
+  summary: "List the rows of a job",
+  description:
+    "Returns the rows with their results in the order of the list, also while the job runs: rows that are not finished have no result. A cell of more than 320 characters is not an address; `submitted_email` is its beginning with an ellipsis.",
+  scope: "bulk:read",
+  params,
+  query: pageQuery(isRowIndex, itemFilters),
+  responses: { 200: { description: "A page of rows.", schema: itemPageSchema, example: ITEMS } },
+});
+
+export const GET_BULK_ITEM_EVIDENCE = declareRoute({
+  ...{ method: "GET", path: `${PATH}/:jobId/items/:row/evidence`, operationId: "getBulkItemEvidence", tag: TAG },
+  summary: "Get the evidence of a row",
+  description:
+    "Everything that the verdict rests on, as for a single verification: DNS responses, the hosts contacted, the SMTP transcripts, the rule that matched each reply, retries and the suggested address. Rows with the same address share it; it is deleted with the job.",
+  scope: "bulk:read",
+  params: params.extend({
+    row: z
+      .string()
+      .refine(isRowIndex, "The job has no such row.")
+      .transform(Number)
+      .meta({ description: "`row_index` of the row.", type: "integer", minimum: 0 }),
+  }),
+  responses: {
+    200: {
+      description: "The evidence collected so far.",
+      schema: evidenceSchema.meta({ title: "Evidence" }),
+      example: () => concludeVerification(testEvidence("mailbox_exists@any.example"), TEST_VERIFIED_AT).evidence,
     },
-    errors: ["insufficient_scope", "not_found", "Invalid query"],
   },
-  {
-    method: "POST",
-    path: `${PATH}/:jobId/cancel`,
-    tag: TAG,
-    summary: "Cancel a job",
-    description: "What has not finished never will, and its credits go back; what is finished stays.",
-    parameters: [JOB_ID],
-    responses: { 200: { description: "It is cancelled.", schema: jobSchema, example: CANCELLED } },
-    errors: ["insufficient_scope", "not_found", "conflict"],
+});
+
+export const GET_BULK_RESULTS = declareRoute({
+  ...{ method: "GET", path: `${PATH}/:jobId/results.csv`, operationId: "getBulkResults", tag: TAG },
+  summary: "Download the results as CSV",
+  description:
+    "Streams the uploaded columns followed by the result columns, also while the job runs. `did_you_mean` is the address that was probably meant, `reason` why a row does not hold an address. Rows above the header are kept there. The file is named after the job.",
+  scope: "bulk:read",
+  params,
+  query: exportOptionsSchema,
+  responses: {
+    200: {
+      description: "The list with its results.",
+      contentType: "text/csv",
+      schema: z.string(),
+      example: `name,email,${RESULT_COLUMNS.join(",")}\r\n`,
+    },
   },
-  {
-    method: "POST",
-    path: `${PATH}/:jobId/retry`,
-    tag: TAG,
-    summary: "Check again what a completed job left unsettled",
-    description: `Queues the same job again for its addresses that ended ${UNSETTLED.map((one) => `\`${one}\``).join(", ")}. Their results are removed, \`rows.finished\` goes down, and one credit for each is held again. It is a new check: an address that was charged is charged again when a mail server answers. \`credits.charged\` and \`credits.released\` count all rounds. \`bulk.completed\` is sent again at the end.`,
-    parameters: [
-      JOB_ID,
-      {
-        name: "Idempotency-Key",
-        in: "header",
-        description: "A repeat with the same key starts nothing and answers the job, for 24 hours.",
-        schema: { type: "string", minLength: 1, maxLength: 200 },
-      },
-    ],
-    responses: { 202: { description: "The job is queued again.", schema: jobSchema, example: RETRIED } },
-    errors: [
-      "insufficient_scope",
-      "Invalid idempotency key",
-      "not_found",
-      "insufficient_credits",
-      "conflict",
-      "idempotency_key_reused",
-    ],
-  },
-  {
-    method: "DELETE",
-    path: `${PATH}/:jobId`,
-    tag: TAG,
-    summary: "Delete a job that has ended, with its results",
-    parameters: [JOB_ID],
-    responses: { 204: { description: "It is gone." } },
-    errors: ["insufficient_scope", "not_found", "conflict"],
-  },
-];
+});
+
+export const CANCEL_BULK_VERIFICATION = declareRoute({
+  ...{ method: "POST", path: `${PATH}/:jobId/cancel`, operationId: "cancelBulkVerification", tag: TAG },
+  summary: "Cancel a job",
+  description: "Finished addresses keep their results; the credits held for the others are released.",
+  scope: "bulk:write",
+  params,
+  responses: { 200: { description: "The cancelled job.", schema: jobSchema, example: CANCELLED } },
+  errors: ["conflict"],
+});
+
+export const RETRY_BULK_VERIFICATION = declareRoute({
+  ...{ method: "POST", path: `${PATH}/:jobId/retry`, operationId: "retryBulkVerification", tag: TAG },
+  summary: "Retry the unsettled addresses of a job",
+  description: `Queues a completed job again for its addresses that ended ${UNSETTLED.map((one) => `\`${one}\``).join(", ")}. Their results are removed, \`rows.finished\` decreases, and one credit for each is held again. It is a new verification: an address that was charged is charged again when a mail server responds. \`credits.charged\` and \`credits.released\` count all rounds. \`bulk.completed\` is sent again at the end.`,
+  scope: "bulk:write",
+  params,
+  headers: idempotencyKeyHeader(
+    "A request repeated with the same key within 24 hours returns the job and retries nothing.",
+  ),
+  responses: { 202: { description: "The queued job.", schema: jobSchema, example: RETRIED } },
+  errors: ["insufficient_credits", "conflict", "idempotency_key_reused"],
+});
+
+export const DELETE_BULK_VERIFICATION = declareRoute({
+  ...{ method: "DELETE", path: `${PATH}/:jobId`, operationId: "deleteBulkVerification", tag: TAG },
+  summary: "Delete a job",
+  description: "Deletes a job that has ended, with its rows, results and evidence.",
+  scope: "bulk:write",
+  params,
+  responses: { 204: { description: "The job is deleted." } },
+  errors: ["conflict"],
+});
+
+export const BULK_ROUTES = [
+  CREATE_BULK_VERIFICATION,
+  LIST_BULK_VERIFICATIONS,
+  GET_BULK_VERIFICATION,
+  LIST_BULK_ITEMS,
+  GET_BULK_ITEM_EVIDENCE,
+  GET_BULK_RESULTS,
+  CANCEL_BULK_VERIFICATION,
+  RETRY_BULK_VERIFICATION,
+  DELETE_BULK_VERIFICATION,
+] as const;

@@ -11,48 +11,56 @@ const FIRST_ROWS = 10;
 const COLUMNS_SHOWN = 50;
 const CELL_CHARACTERS_SHOWN = 200;
 
-const count = z.int().min(0);
-const cells = z.array(z.string());
+const count = (description: string) => z.int().min(0).meta({ description });
+const columnName = z.string().nullable().meta({ description: "The name; null without a header." });
 
-/** What `?dry_run=true` answers: what would be made of a list, with nothing stored or held. */
+const previewRowSchema = z.object({
+  row_index: count("Zero-based index of the row; header and blank rows are not counted."),
+  cells: z
+    .array(z.string())
+    .meta({ description: `The first ${COLUMNS_SHOWN} cells, ${CELL_CHARACTERS_SHOWN} characters each.` }),
+  submitted_email: z.string().meta({ description: "The cell of the column of addresses." }),
+  normalized_email: z.string().meta({ description: "The address to verify; empty when there is none." }),
+  did_you_mean: z.string().nullable().meta({ description: "The address that was probably meant." }),
+  reason: z.string().nullable().meta({ description: "Why the cell does not hold an address; null when it does." }),
+});
+
+/** The response to `?dry_run=true`: how a list is read and what it would cost. */
 export const previewSchema = z
   .object({
-    dry_run: z.literal(true),
+    dry_run: z.literal(true).meta({ description: "Always true: nothing was stored, held or verified." }),
     format: detectedFormatSchema
       .nullable()
-      .meta({ description: "How the file was read; null for a list that was given as JSON." }),
+      .meta({ description: "How the file is read; null for a list submitted as JSON." }),
     columns: z
-      .array(z.string().nullable())
+      .array(columnName)
       .meta({ description: `Names of the first ${COLUMNS_SHOWN} columns; empty without a header.` }),
     candidates: z
-      .array(z.object({ index: count, name: z.string().nullable(), addresses: count }))
-      .meta({ description: "Columns with what looks like addresses: in how many of the first `sampled_rows` rows." }),
-    sampled_rows: count,
-    first_rows: z
       .array(
         z.object({
-          row_index: count,
-          cells: cells.meta({
-            description: `The first ${COLUMNS_SHOWN} cells, ${CELL_CHARACTERS_SHOWN} characters each.`,
-          }),
-          submitted_email: z.string(),
-          normalized_email: z.string(),
-          did_you_mean: z.string().nullable(),
-          reason: z.string().nullable().meta({ description: "Why the cell holds no address; null when it holds one." }),
+          index: count("Zero-based index of the column."),
+          name: columnName,
+          addresses: count("Sampled rows with an address in this column."),
         }),
       )
-      .meta({ description: `The first ${FIRST_ROWS} rows.` }),
-    rows: z.object({
-      total: count,
-      empty: count.meta({ description: "Rows without an address: free." }),
-      duplicate: count.meta({ description: "Rows whose address stands in a row before." }),
-      invalid_syntax: count.meta({ description: "Rows with a text that is no address." }),
-    }),
-    addresses: z.object({ total: count.meta({ description: "Distinct addresses." }) }),
-    credits: z.object({
-      required: count.meta({ description: "What would be held; 0 with a test key." }),
-      available: count,
-    }),
+      .meta({ description: "Columns that seem to contain addresses." }),
+    sampled_rows: count("Rows examined to detect the format; 0 for a list submitted as JSON."),
+    first_rows: z.array(previewRowSchema).meta({ description: `The first ${FIRST_ROWS} rows.` }),
+    rows: z
+      .object({
+        total: count("Rows of the list, without header and blank rows."),
+        empty: count("Rows without an address, which are free."),
+        duplicate: count("Rows whose address is in an earlier row."),
+        invalid_syntax: count("Rows with a text that is not an address."),
+      })
+      .meta({ description: "Rows of the list." }),
+    addresses: z.object({ total: count("All.") }).meta({ description: "Distinct addresses." }),
+    credits: z
+      .object({
+        required: count("What would be held; 0 with a test key."),
+        available: count("Credits of the account that are not held."),
+      })
+      .meta({ description: "Credits of the account." }),
   })
   .meta({ title: "BulkPreview" });
 export type Preview = z.output<typeof previewSchema>;
@@ -82,7 +90,7 @@ const candidatesOf = (inspection: Inspection | null): Pick<Preview, "candidates"
   };
 };
 
-/** Reads a list through to its end and says what would be made of it. `available`: unheld credits; null: nothing is held. */
+/** Reads a list to its end without storing anything. `isHeld`: whether submitting it would hold credits. */
 export const previewSubmission = async (
   { list, inspection }: Pick<Submission, "list" | "inspection">,
   { credits, random }: { credits: { available: number; isHeld: boolean }; random: Random },

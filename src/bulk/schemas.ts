@@ -9,7 +9,7 @@ export const EMAILS_MAX = 100_000;
 const COLUMN_CHARACTERS_MAX = 200;
 const URL_CHARACTERS_MAX = 2_048;
 
-/** What may be said of a list, however it is sent. */
+/** Options of a list in every format. */
 const about = {
   name: labelSchema("Newsletter, spring", "Your name for the job.").optional(),
   source: labelSchema("crm-export", "Free-form label for the caller's own attribution.").optional(),
@@ -19,7 +19,7 @@ const about = {
     .optional()
     .meta({
       description:
-        "Where `bulk.completed`, `bulk.cancelled` or `bulk.failed` is to be sent: https on the public internet; other URLs only where the operator allows them.",
+        "Receives `bulk.completed`, `bulk.cancelled` or `bulk.failed`. An https URL on the public internet; other URLs only where the operator allows them.",
       format: "uri",
       examples: ["https://example.com/hooks/postwarden"],
     }),
@@ -30,102 +30,152 @@ export const jsonListSchema = z
   .strictObject({
     emails: z
       .array(z.string())
-      .min(1, "At least one address is needed")
-      .max(EMAILS_MAX, `At most ${EMAILS_MAX} addresses; send more as CSV`)
-      .meta({ description: "The addresses. What is no address is a row that ends `invalid_syntax`." }),
+      .min(1, "Must not be empty")
+      .max(EMAILS_MAX, `At most ${EMAILS_MAX} addresses. Send longer lists as CSV.`)
+      .meta({
+        description: "The addresses, 1 to 100,000. A text that is not an address gets the sub_status `invalid_syntax`.",
+      }),
     ...about,
   })
   .meta({ title: "BulkOrder" });
 
 const switchSchema = z.enum(["true", "false"]).optional();
 
-/** The query of an order as JSON. */
+/** The query of a list as JSON. */
 export const jsonQuerySchema = z.strictObject({ dry_run: switchSchema });
 
-/** What may go with a list that is uploaded: parameters of the query, or fields of the form. */
+/** Options of an uploaded list: query parameters, or fields of the form. */
 export const uploadOptionsSchema = z.strictObject({
-  column: z.string().min(1).max(COLUMN_CHARACTERS_MAX).optional(),
-  header: z.enum(HEADER_CHOICES).default("auto"),
-  dry_run: switchSchema,
+  column: z
+    .string()
+    .min(1)
+    .max(COLUMN_CHARACTERS_MAX)
+    .optional()
+    .meta({ description: "Name or zero-based index of the column of addresses; by default it is detected." }),
+  header: z
+    .enum(HEADER_CHOICES)
+    .default("auto")
+    .meta({ description: "Whether the first row names the columns; `auto` detects it." }),
+  dry_run: switchSchema.meta({
+    description:
+      "`true`: return a preview; nothing is stored, held or verified. Also for a list as JSON. Default: false.",
+  }),
   ...about,
 });
 export type UploadOrder = z.output<typeof uploadOptionsSchema>;
 
 export const JOB_STATUSES = ["queued", "running", "completed", "cancelled", "failed"] as const;
 
-export const jobFiltersSchema = z.strictObject({ status: z.enum(JOB_STATUSES).optional() });
+/** The query of the list of jobs. */
+export const jobFilters = {
+  status: z.enum(JOB_STATUSES).optional().meta({ description: "Only jobs of this status." }),
+};
+const jobFiltersSchema = z.strictObject(jobFilters);
 export type JobFilters = z.output<typeof jobFiltersSchema>;
 
-export const itemFiltersSchema = z.strictObject({
-  verdict: z.enum(VERDICTS).optional(),
-  sub_status: z.enum(SUB_STATUSES).optional(),
-});
-/** The query of `results.csv`. */
-export const exportOptionsSchema = itemFiltersSchema.extend({ bom: switchSchema, defuse: switchSchema });
+/** The query of the rows of a job. */
+export const itemFilters = {
+  verdict: z.enum(VERDICTS).optional().meta({ description: "Only finished rows of this verdict." }),
+  sub_status: z.enum(SUB_STATUSES).optional().meta({ description: "Only finished rows of this sub_status." }),
+};
+const itemFiltersSchema = z.strictObject(itemFilters);
 export type ItemFilters = z.output<typeof itemFiltersSchema>;
 
-const time = z.iso.datetime({ precision: 3 });
-const count = z.int().min(0);
+/** The query of `results.csv`. */
+export const exportOptionsSchema = itemFiltersSchema.extend({
+  bom: switchSchema.meta({
+    description:
+      "Whether the file starts with a byte order mark; by default if the uploaded file had one or was not UTF-8.",
+  }),
+  defuse: switchSchema.meta({
+    description:
+      "Whether cells that a spreadsheet would run as a formula are prefixed with an apostrophe; `false` for programs. Default: true.",
+  }),
+});
+
+const time = (description: string) => z.iso.datetime({ precision: 3 }).meta({ description });
+const count = (description: string) => z.int().min(0).meta({ description });
+const nextCursor = z
+  .string()
+  .nullable()
+  .meta({ description: "Pass it as `cursor` for the next page; null on the last." });
 
 export const jobSchema = z
   .object({
-    id: z.uuid(),
-    name: z.string().nullable(),
-    source: z.string().nullable(),
-    status: z.enum(JOB_STATUSES),
-    created_at: time,
-    started_at: time.nullable(),
-    completed_at: time.nullable(),
+    id: z.uuid().meta({ description: "The id of the job." }),
+    name: z.string().nullable().meta({ description: "Your name for the job, or the name of the uploaded file." }),
+    source: z.string().nullable().meta({ description: "The label given with the request." }),
+    status: z.enum(JOB_STATUSES).meta({ description: "`failed`: a fault of the service prevents its completion." }),
+    created_at: time("When the list was submitted."),
+    started_at: time("When verification started.").nullable(),
+    completed_at: time("When the job ended, whatever its status.").nullable(),
     format: detectedFormatSchema
       .nullable()
-      .meta({ description: "How the file was read; null for a list that was given as JSON." }),
-    rows: z.object({
-      total: count,
-      finished: count,
-      empty: count.meta({
-        description:
-          "Rows without an address. Their result is `invalid_syntax`; they are free, and counted nowhere else but in `total` and `finished`.",
-      }),
-    }),
+      .meta({ description: "How the file was read; null for a list submitted as JSON." }),
+    rows: z
+      .object({
+        total: count("Rows of the list, without header and blank rows."),
+        finished: count("Rows with a result."),
+        empty: count(
+          "Rows without an address. Their result is `invalid_syntax`; they are free, and counted only in `total` and `finished`.",
+        ),
+      })
+      .meta({ description: "Rows of the list." }),
     addresses: z
-      .object({ total: count, finished: count })
-      .meta({ description: "Distinct addresses: what is charged." }),
+      .object({ total: count("All."), finished: count("Those with a result.") })
+      .meta({ description: "Distinct addresses, which are what is charged." }),
     verdicts: z
-      .object({ deliverable: count, risky: count, undeliverable: count })
+      .object({
+        deliverable: count("Rows that can be mailed."),
+        risky: count("Rows without a certain result."),
+        undeliverable: count("Rows that cannot be mailed."),
+      })
       .meta({ description: "Finished rows with an address, by verdict." }),
     sub_statuses: z
-      .partialRecord(z.enum(SUB_STATUSES), count)
-      .meta({ description: "Finished rows with an address, by sub_status; those that do not occur are left out." }),
-    credits: z.object({ held: count, charged: count, released: count }),
+      .partialRecord(z.enum(SUB_STATUSES), count("Rows."))
+      .meta({ description: "Finished rows with an address, by sub_status; those that do not occur are omitted." }),
+    credits: z
+      .object({
+        held: count("Held for addresses that are not finished."),
+        charged: count("Charged for finished addresses, in all rounds."),
+        released: count("Released: not charged, or not verified because the job ended early."),
+      })
+      .meta({ description: "Credits of the job; all 0 with a test key." }),
     estimated_seconds_left: z.int().nullable().meta({
       description:
-        "An estimate: the rate of the last minute, and the latest retry that is planned. Null until a rate is known, and when the job has ended.",
+        "Estimated from the throughput of the last minute and the latest planned retry. Null until the throughput is known, and after the end.",
     }),
     poll_after_ms: z
       .int()
       .nullable()
-      .meta({ description: "Minimum wait before asking again; null when it has ended." }),
+      .meta({ description: "Minimum wait before polling again, in milliseconds; null after the end." }),
     paused_reason: z.enum(PAUSED_REASONS).nullable().meta({
       description:
-        "Why the job stands still although it is `running`; null while it goes on. `dns_unavailable`: no DNS server answers. `smtp_unreachable`: no mail host takes a connection. `local_failure`: this service cannot open connections. Nothing is concluded meanwhile, and the job goes on by itself.",
+        "Why a running job is paused; null while it is not. `dns_unavailable`: no DNS server responds. `smtp_unreachable`: no mail host accepts a connection. `local_failure`: this service cannot open connections. No result is concluded meanwhile; the job resumes by itself.",
     }),
-    webhook_configured: z.boolean(),
+    webhook_configured: z.boolean().meta({ description: "Whether the job has a webhook URL." }),
   })
   .meta({ title: "BulkJob" });
 
 export const jobListSchema = z
-  .object({ bulk_verifications: z.array(jobSchema), next_cursor: z.string().nullable() })
+  .object({
+    bulk_verifications: z.array(jobSchema).meta({ description: "Newest first." }),
+    next_cursor: nextCursor,
+  })
   .meta({ title: "BulkJobList" });
 
-export const itemSchema = z
+const itemSchema = z
   .object({
-    row_index: count.meta({ description: "Zero-based position of the row in the job." }),
-    submitted_email: z.string(),
-    normalized_email: z.string(),
-    result: resultSchema.meta({ title: "VerificationResult" }).nullable(),
+    row_index: count("Zero-based index of the row; header and blank rows are not counted."),
+    submitted_email: z.string().meta({ description: "The cell as submitted." }),
+    normalized_email: z.string().meta({ description: "The address that is verified; empty when there is none." }),
+    result: resultSchema
+      .meta({ title: "VerificationResult", description: "What was found out about the address." })
+      .nullable()
+      .meta({ description: "The result; null until the address is finished." }),
   })
   .meta({ title: "BulkItem" });
 
 export const itemPageSchema = z
-  .object({ emails: z.array(itemSchema), next_cursor: z.string().nullable() })
+  .object({ emails: z.array(itemSchema).meta({ description: "In the order of the list." }), next_cursor: nextCursor })
   .meta({ title: "BulkItemPage" });

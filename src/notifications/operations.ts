@@ -1,10 +1,10 @@
-import type { Operation } from "../http/openapi.ts";
-import { BODY_ERRORS } from "../http/operation-errors.ts";
-import { createUrlPolicy } from "../net/fetch-url.ts";
+import { declareRoute } from "../http/route.ts";
+import type { UrlPolicy } from "../net/fetch-url.ts";
 import { webhookUrlSchema } from "../webhooks/webhook-urls.ts";
 import { notificationsChangeSchema, notificationsSchema } from "./schemas.ts";
 
 const TAG = "Notifications";
+const PATH = "/v1/notifications";
 
 const NOTIFICATIONS = {
   mode: "live",
@@ -16,28 +16,27 @@ const NOTIFICATIONS = {
   updated_at: "2026-01-01T00:00:00.000Z",
 };
 
-/** The routes of an account's defaults, as the OpenAPI document describes them. */
-export const NOTIFICATIONS_OPERATIONS: readonly Operation[] = [
-  {
-    method: "GET",
-    path: "/v1/notifications",
-    tag: TAG,
-    summary: "The default webhook and recipients of the account, for the key's mode",
-    responses: { 200: { description: "The settings.", schema: notificationsSchema, example: NOTIFICATIONS } },
-    errors: ["insufficient_scope"],
-  },
-  {
-    method: "PATCH",
-    path: "/v1/notifications",
-    tag: TAG,
-    summary: "Change the default webhook and recipients of the account, for the key's mode",
+const responses = { 200: { description: "The settings.", schema: notificationsSchema, example: NOTIFICATIONS } };
+
+export const GET_NOTIFICATIONS = declareRoute({
+  ...{ method: "GET", path: PATH, operationId: "getNotifications", tag: TAG },
+  summary: "Get the default webhook and recipients",
+  description: "Returns the settings of the account for the key's mode.",
+  scope: "webhooks:read",
+  responses,
+});
+
+/** `policy`: which URLs are allowed. */
+export const updateNotifications = (policy: UrlPolicy) =>
+  declareRoute({
+    ...{ method: "PATCH", path: PATH, operationId: "updateNotifications", tag: TAG },
+    summary: "Change the default webhook and recipients",
     description:
-      "Only what is given changes; null removes the URL. The defaults come on top of the webhook and recipients of a single target, domain or job.",
+      "Changes only the fields that are given; null removes the URL. Events and mail go to the defaults in addition to the webhook and recipients of the target, domain or job.",
+    scope: "webhooks:write",
     body: {
-      schema: notificationsChangeSchema(webhookUrlSchema(createUrlPolicy([]))),
+      schema: notificationsChangeSchema(webhookUrlSchema(policy)),
       example: { webhook_url: "https://example.com/hook", recipients: ["ops@example.com"] },
     },
-    responses: { 200: { description: "The settings.", schema: notificationsSchema, example: NOTIFICATIONS } },
-    errors: ["insufficient_scope", ...BODY_ERRORS],
-  },
-];
+    responses,
+  });

@@ -7,39 +7,48 @@ const RECIPIENTS_MAX = 10;
 const recipients = recipientsSchema({
   most: RECIPIENTS_MAX,
   description:
-    "Addresses that alert mail about all targets and domains goes to, beside the recipients of a single one. An address that is in both gets one mail.",
+    "Receive alert mail about all targets and domains, in addition to the recipients of a single one. An address in both receives one mail.",
 });
 
-/** Body of `PATCH /v1/notifications`: only what is given changes; null removes. What a URL may be is for the webhooks to say. */
+/** Body of `PATCH /v1/notifications`: only given fields change; null removes. */
 export const notificationsChangeSchema = (webhookUrl: z.ZodType<string, string>) =>
   z
     .strictObject({
-      webhook_url: webhookUrl.nullable().optional(),
+      webhook_url: webhookUrl.nullable().optional().meta({ description: "Receives every event; null removes it." }),
       recipients: recipients.optional(),
-      blacklist_severity_min: z.enum(SEVERITIES).nullable().optional(),
-      blacklist_digest: z.enum(["off", "daily", "weekly"]).optional(),
+      blacklist_severity_min: z
+        .enum(SEVERITIES)
+        .nullable()
+        .optional()
+        .meta({ description: "Listings of a lower severity are not sent; null for the default." }),
+      blacklist_digest: z
+        .enum(["off", "daily", "weekly"])
+        .optional()
+        .meta({ description: "How often all listings are mailed." }),
     })
     .meta({ title: "NotificationsChange" });
 
 export const notificationsSchema = z
   .object({
-    mode: z.enum(["live", "test"]).meta({ description: "Of the calling key; the other mode has settings of its own." }),
+    mode: z
+      .enum(["live", "test"])
+      .meta({ description: "The mode of the calling key. Each mode has its own settings." }),
     webhook_url: z.string().nullable().meta({
       description:
-        "Where every event goes, beside the URL of its target, domain or job. Where both are the same URL, the event goes there once.",
+        "Receives every event, in addition to the URL of its target, domain or job. If both are the same URL, the event is sent once.",
     }),
     webhook_configured: z.boolean().meta({
-      description: "Whether events are sent: false also when the receiver answered 410, until the URL is set again.",
+      description: "Whether events are sent; false also after the receiver responded 410, until the URL is set again.",
     }),
-    recipients: z.array(z.string()),
+    recipients: z.array(z.string()).meta({ description: "Addresses that receive alert mail." }),
     blacklist_severity_min: z.enum(SEVERITIES).nullable().meta({
       description:
-        "Listings on blocklists below it are not sent; they stay in the history and the event feed. Null: webhooks get all, mail those from `medium` on. A target can have its own (`alert_severity_min`).",
+        "Listings of a lower severity are not sent; they remain in the history and the event feed. Null: webhooks get all, mail those from `medium`. A target can override it (`alert_severity_min`).",
     }),
     blacklist_digest: z.enum(["off", "daily", "weekly"]).meta({
       description:
-        "Mail about all listings, to these recipients and those of the targets: at 06:00 UTC, weekly on Mondays.",
+        "Mail about all listings to these recipients and those of the targets, at 06:00 UTC; weekly on Mondays.",
     }),
-    updated_at: z.iso.datetime({ precision: 3 }).nullable().meta({ description: "Null while nothing was ever set." }),
+    updated_at: z.iso.datetime({ precision: 3 }).nullable().meta({ description: "Null if nothing has been set." }),
   })
   .meta({ title: "Notifications" });

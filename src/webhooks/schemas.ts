@@ -1,10 +1,12 @@
 import { z } from "zod";
 import type { UrlPolicy } from "../net/fetch-url.ts";
-import { DELIVERY_FORMATS } from "./formats.ts";
 import { DELIVERY_STATUSES } from "./delivery-store.ts";
+import { DELIVERY_FORMATS } from "./formats.ts";
 import { webhookUrlSchema } from "./webhook-urls.ts";
 
 const URL_CHARACTERS_MAX = 2_048;
+const SUBJECT_CHARACTERS_MAX = 100;
+const CURSOR_CHARACTERS_MAX = 200;
 
 /** Every type of event that is sent. */
 export const EVENT_TYPES = [
@@ -20,58 +22,69 @@ export const EVENT_TYPES = [
   ],
 ];
 
-/** What a test call sends when nobody says which type. */
+/** The type of a test event by default. */
 export const TEST_TYPE = "webhook.test";
+/** The `message` of a `webhook.test` event. */
+export const TEST_MESSAGE =
+  "This is a test event. Use it to check that the URL is reachable and the signature is valid.";
 
 /** Body of `POST /v1/webhooks/test`. */
-export const testSchema = (rules: UrlPolicy) =>
+export const testSchema = (policy: UrlPolicy) =>
   z
     .strictObject({
-      url: webhookUrlSchema(rules),
+      url: webhookUrlSchema(policy),
       type: z
         .enum([TEST_TYPE, ...EVENT_TYPES])
         .optional()
-        .meta({
-          description: "The type of event to send, with the data of its example; `webhook.test` unless told.",
-        }),
+        .meta({ description: "The type of the event, sent with the data of its example. Default: `webhook.test`." }),
     })
     .meta({ title: "WebhookTest" });
 
-const SUBJECT_CHARACTERS_MAX = 100;
-const subject = z
-  .string()
-  .max(SUBJECT_CHARACTERS_MAX)
-  .meta({ description: "What it is about: `target:<id>`, `domain:<id>`, `job:<id>` or `list:<id>`." });
+const SUBJECT = "What the event is about: `target:<id>`, `domain:<id>`, `job:<id>` or `list:<id>`.";
+const subject = z.string().max(SUBJECT_CHARACTERS_MAX);
 const moment = z.iso.datetime({ offset: true }).transform((text) => Date.parse(text));
-const CURSOR_CHARACTERS_MAX = 200;
+const SINCE = "Only events at or after this time.";
+const UNTIL = "Only events before this time.";
+const TYPE = "Only events of this type.";
 
-/** The filters of the list of deliveries. */
-export const deliveryFiltersSchema = z.strictObject({
-  status: z.enum(DELIVERY_STATUSES).optional(),
-  type: z.enum(EVENT_TYPES).optional(),
-  url: z.string().max(URL_CHARACTERS_MAX).optional(),
-  subject: subject.optional(),
-  since: moment.optional(),
-  until: moment.optional(),
-});
+/** The query of the list of deliveries. */
+export const deliveryFilters = {
+  status: z.enum(DELIVERY_STATUSES).optional().meta({ description: "Only deliveries of this status." }),
+  type: z.enum(EVENT_TYPES).optional().meta({ description: TYPE }),
+  url: z.string().max(URL_CHARACTERS_MAX).optional().meta({ description: "Only deliveries to this URL." }),
+  subject: subject.optional().meta({ description: "Only events about this subject, such as `target:<id>`." }),
+  since: moment.optional().meta({ description: SINCE, type: "string", format: "date-time" }),
+  until: moment.optional().meta({ description: UNTIL, type: "string", format: "date-time" }),
+};
+
+/** The query of the event feed. */
+export const eventFilters = {
+  since: deliveryFilters.since,
+  type: deliveryFilters.type,
+  subject: deliveryFilters.subject,
+  after: z.uuid().optional().meta({ description: "Only events after the one with this id." }),
+};
 
 const manyFields = {
-  type: z.enum(EVENT_TYPES).optional(),
-  url: z.string().max(URL_CHARACTERS_MAX).optional(),
-  subject: subject.optional(),
-  since: z.iso.datetime({ offset: true }).optional().meta({ description: "Events from this moment on." }),
-  until: z.iso.datetime({ offset: true }).optional().meta({ description: "Events before this moment." }),
+  type: deliveryFilters.type,
+  url: deliveryFilters.url,
+  subject: deliveryFilters.subject,
+  since: z.iso.datetime({ offset: true }).optional().meta({ description: SINCE }),
+  until: z.iso.datetime({ offset: true }).optional().meta({ description: UNTIL }),
   cursor: z
     .string()
     .max(CURSOR_CHARACTERS_MAX)
     .optional()
-    .meta({ description: "`next_cursor` of the call before, to go on with the rest." }),
+    .meta({ description: "`next_cursor` of the previous call, to continue." }),
 };
 
 /** Body of `POST /v1/webhooks/deliveries/redeliver`. */
 export const redeliverSchema = z
   .strictObject({
-    status: z.enum(DELIVERY_STATUSES).optional().meta({ description: "`rejected` and `failed` ones unless told." }),
+    status: z
+      .enum(DELIVERY_STATUSES)
+      .optional()
+      .meta({ description: "Only deliveries of this status. Default: `rejected` and `failed`." }),
     ...manyFields,
   })
   .meta({ title: "WebhookRedelivery" });
@@ -85,109 +98,103 @@ export const manySchema = z
     next_cursor: z
       .string()
       .nullable()
-      .meta({ description: "Set where a call ended early, after 10,000: there are more." }),
+      .meta({ description: "Set when the call ended after 10,000 deliveries and there are more." }),
   })
   .meta({ title: "WebhookManyResult" });
 
-/** The filters of the feed of events. */
-export const eventFiltersSchema = z.strictObject({
-  since: moment.optional(),
-  type: z.enum(EVENT_TYPES).optional(),
-  subject: subject.optional(),
-  after: z.uuid().optional(),
-});
+const time = (description: string) => z.iso.datetime({ precision: 3 }).meta({ description });
+const eventType = z.string().meta({ description: "The type of the event." });
+const nextCursor = z
+  .string()
+  .nullable()
+  .meta({ description: "Pass it as `cursor` for the next page; null on the last." });
 
-const time = z.iso.datetime({ precision: 3 });
+const attemptSchema = z.object({
+  at: time("When it was made; null if nothing was sent.").nullable(),
+  http_status: z.int().nullable().meta({ description: "The status of the response; null without one." }),
+  problem: z.string().nullable().meta({ description: "Why it failed, as a sentence; null if it did not." }),
+  response_body: z.string().nullable().meta({ description: "The first kB of the response to a failed attempt." }),
+});
 
 export const deliverySchema = z
   .object({
-    id: z.uuid(),
+    id: z.uuid().meta({ description: "The id of the delivery." }),
     event_id: z.uuid().meta({
-      description: "The header `webhook-id`: the same at every attempt, and for every URL that the event goes to.",
+      description: "The header `webhook-id`: the same in every attempt and for every URL that receives the event.",
     }),
-    type: z.string(),
-    subject: subject.nullable(),
-    url: z.string(),
+    type: eventType,
+    subject: subject.nullable().meta({ description: SUBJECT }),
+    url: z.string().meta({ description: "Where the event is sent." }),
     format: z.enum(DELIVERY_FORMATS).meta({
-      description: "How it is sent: as it is, or as a message for Slack or Teams, by the host of the URL.",
+      description:
+        "`standard`: the event itself. `slack`, `teams`: a message for people, chosen by the host of the URL.",
     }),
     status: z.enum(DELIVERY_STATUSES).meta({
       description:
-        "`rejected`: the receiver refused it three times with a 4xx other than 408, 409, 410, 425 and 429. `failed`: given up after ten attempts, or the receiver answered 410. `cancelled`: by a call, or its URL was removed.",
+        "`rejected`: the receiver refused it three times with a 4xx other than 408, 409, 410, 425 and 429. `failed`: ten attempts failed, or the receiver responded 410. `cancelled`: by a request, or because its URL was removed.",
     }),
-    attempts: z.int().meta({ description: "Since the event, or since it was last sent again by hand." }),
-    created_at: time,
-    next_attempt_at: time
-      .nullable()
-      .meta({ description: "Null while an earlier event about the same subject is waiting for the URL." }),
-    finished_at: time.nullable(),
-    last_attempt: z
-      .object({
-        at: time.nullable(),
-        http_status: z.int().nullable(),
-        problem: z.string().nullable(),
-        response_body: z
-          .string()
-          .nullable()
-          .meta({ description: "The first kB of what the receiver answered to a failed attempt." }),
-      })
-      .nullable(),
+    attempts: z.int().meta({ description: "Attempts since the event, or since the last redelivery." }),
+    created_at: time("When the event occurred."),
+    next_attempt_at: time(
+      "When it is sent next; null when finished, or while an earlier event about the same subject is pending.",
+    ).nullable(),
+    finished_at: time("When it was delivered, rejected, failed or cancelled.").nullable(),
+    last_attempt: attemptSchema.nullable().meta({ description: "The last attempt; null before the first." }),
     event: z
-      .object({ type: z.string(), timestamp: time, data: z.unknown() })
-      .meta({ description: "The body as it is sent where `format` is `standard`." }),
+      .object({
+        type: eventType,
+        timestamp: time("When the event occurred."),
+        data: z.unknown().meta({ description: "What happened; see the event types under `webhooks`." }),
+      })
+      .meta({ description: "The request body if `format` is `standard`." }),
   })
   .meta({ title: "WebhookDelivery" });
 
 export const deliveriesSchema = z
-  .object({ deliveries: z.array(deliverySchema), next_cursor: z.string().nullable() })
+  .object({ deliveries: z.array(deliverySchema).meta({ description: "Newest first." }), next_cursor: nextCursor })
   .meta({ title: "WebhookDeliveryList" });
-
-/** What a `webhook.test` says. */
-export const TEST_MESSAGE = "This is a test: the URL can be reached, and the signature can be tried out.";
 
 export const testEventSchema = z
   .object({
-    message: z.string(),
+    message: z.string().meta({ description: "A text that says that this is a test." }),
     test: z.literal(true).meta({ description: "In every event that a test call sends, of whatever type." }),
-    mode: z.enum(["live", "test"]).meta({ description: "Of the key that asked for it." }),
+    mode: z.enum(["live", "test"]).meta({ description: "The mode of the key that requested the test." }),
   })
   .meta({ title: "WebhookTestEvent" });
 
 export const testResultSchema = z
   .object({
-    id: z.uuid(),
-    url: z.string(),
-    type: z.string(),
-    delivered: z.boolean(),
-    http_status: z.int().nullable(),
-    problem: z.string().nullable(),
-    elapsed_ms: z.int(),
+    id: z.uuid().meta({ description: "The header `webhook-id` of the request." }),
+    url: z.string().meta({ description: "Where the event was sent." }),
+    type: eventType,
+    delivered: z.boolean().meta({ description: "Whether the receiver responded 2xx." }),
+    http_status: z.int().nullable().meta({ description: "The status of the response; null without one." }),
+    problem: z.string().nullable().meta({ description: "Why it was not delivered, as a sentence." }),
+    elapsed_ms: z.int().meta({ description: "Duration of the request in milliseconds." }),
   })
   .meta({ title: "WebhookTestResult" });
 
 /** An event of the feed. */
-export const eventSchema = z
+const eventSchema = z
   .object({
     id: z.uuid().meta({ description: "The header `webhook-id`." }),
-    type: z.string(),
-    subject: subject.nullable(),
-    timestamp: time,
-    data: z.unknown().meta({ description: "As `webhooks` describes it for each type." }),
+    type: eventType,
+    subject: subject.nullable().meta({ description: SUBJECT }),
+    timestamp: time("When the event occurred."),
+    data: z.unknown().meta({ description: "What happened; see the event types under `webhooks`." }),
   })
   .meta({ title: "Event" });
 
 export const eventsSchema = z
-  .object({ events: z.array(eventSchema), next_cursor: z.string().nullable() })
+  .object({ events: z.array(eventSchema).meta({ description: "Oldest first." }), next_cursor: nextCursor })
   .meta({ title: "EventList" });
 
+const secretSchema = z.object({
+  secret: z.string().meta({ description: "The secret: `whsec_` and 32 bytes in base64." }),
+  created_at: time("When it was created."),
+  valid_until: time("Set on the old secret for 24 hours after a rotation.").nullable(),
+});
+
 export const secretsSchema = z
-  .object({
-    secrets: z.array(
-      z.object({
-        secret: z.string(),
-        created_at: time,
-        valid_until: time.nullable().meta({ description: "Set on the old one, for a day after a rotation." }),
-      }),
-    ),
-  })
+  .object({ secrets: z.array(secretSchema).meta({ description: "Newest first." }) })
   .meta({ title: "WebhookSecrets" });

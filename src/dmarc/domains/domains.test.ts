@@ -106,7 +106,7 @@ describe("enrolment", () => {
     expect(turnedOn).toEqual([url]);
     const silent = newWorld({ hasMail: false });
     const order = { domain: "example.com", label: null, webhookUrl: null, recipients: ["a@example.com"] };
-    expect((await refusal(() => silent.domains.enrol(LIVE, order)))?.text).toContain("sends no mail");
+    expect((await refusal(() => silent.domains.enrol(LIVE, order)))?.text).toContain("does not send mail");
   });
 
   test("and every change takes recipients at the domains that the operator allows only", async () => {
@@ -253,7 +253,7 @@ describe("settings", () => {
     const { domains, enrol } = newWorld({ hasMail: false });
     const { domain } = await enrol("example.com");
     for (const wish of [{ recipients: ["a@example.com"] }, { digest: "daily" }] as const) {
-      expect((await refusal(() => domains.change(LIVE, domain.id, wish)))?.text).toContain("sends no mail");
+      expect((await refusal(() => domains.change(LIVE, domain.id, wish)))?.text).toContain("does not send mail");
     }
     expect(await refusal(() => domains.change(LIVE, domain.id, { recipients: [], digest: "off" }))).toBeNull();
   });

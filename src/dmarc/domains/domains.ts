@@ -1,7 +1,7 @@
 import type { AlertThresholds } from "./alert-thresholds.ts";
 import type { Clock } from "../../base/clock.ts";
 import { AppError } from "../../base/errors.ts";
-import { type RecipientDomains, recipientsProblem } from "../../mail/recipients.ts";
+import { NO_MAIL_PROBLEM, type RecipientDomains, recipientsProblem } from "../../mail/recipients.ts";
 import type { Db } from "../../db/open.ts";
 import type { WebhookUrls } from "../../webhooks/webhook-urls.ts";
 import { authorisationName } from "../record/authorisation.ts";
@@ -97,7 +97,7 @@ export const createDomains = (deps: DomainsDeps) => {
 
   const refuseWithoutMail = (path: "recipients" | "digest", isWanted: boolean): void => {
     if (!isWanted || hasMail) return;
-    throw issue(path, "This service sends no mail: POSTWARDEN_NOTIFY_SMTP_URL and POSTWARDEN_NOTIFY_FROM are not set");
+    throw issue(path, NO_MAIL_PROBLEM);
   };
 
   const refuseRecipients = (recipients: readonly string[]): void => {
