@@ -1,4 +1,5 @@
 import { describe, expect, test } from "bun:test";
+import { Glob } from "bun";
 import fc from "fast-check";
 import { looksLikeMessage, MESSAGE_LIMITS, readMessage } from "./message.ts";
 
@@ -108,12 +109,9 @@ describe("ceilings", () => {
     const manyLines = `From: a\n\n${"x\n".repeat(MESSAGE_LIMITS.linesMax)}`;
     const manyBoundaries = multipart(...Array.from({ length: MESSAGE_LIMITS.dashLinesMax }, () => ""));
     const longHeader = `Subject: ${"x".repeat(MESSAGE_LIMITS.headerBytesMax)}\n\nx`;
-    const manyPaddings = `Content-Transfer-Encoding: base64\n\n${"QQ==".repeat(MESSAGE_LIMITS.paddingsMax + 1)}`;
-    const longQuotedLine = `Content-Transfer-Encoding: quoted-printable\n\n${"=3C".repeat(MESSAGE_LIMITS.quotedLineBytesMax)}`;
-    expect(await problemOf(bytesOf(longQuotedLine))).toBe("message_too_complex");
     const endlessHeader = `Subject: x\n${"X-A: y\n".repeat(MESSAGE_LIMITS.headerBytesMax)}`;
     expect(await problemOf(bytesOf(endlessHeader))).toBe("message_too_complex");
-    for (const text of [nested, manyParts, longHeader, manyLines, manyBoundaries, manyPaddings])
+    for (const text of [nested, manyParts, longHeader, manyLines, manyBoundaries])
       expect(await problemOf(bytesOf(text))).toBe("message_too_complex");
   });
 });
@@ -135,6 +133,37 @@ test.each([76, 1_000_000])("base64 in lines of %d characters is decoded to the b
   ]) {
     const { parts } = await read(text);
     expect(parts.map((part) => bytes.equals(part.bytes))).toEqual([true]);
+  }
+});
+
+describe("boundaries", () => {
+  const partsOf = async (text: string) => (await read(text)).parts.map(({ bytes }) => textOf(bytes));
+  const head = "Content-Type: multipart/mixed; boundary=b\n\n";
+  test.each([
+    ["may be followed by blanks", "--b \t\n\none\n--b-- \n", ["one\n"]],
+    ["are no longer ones with more behind them", "--b\n\none\n--bx\n--b--x\n--b--\n", ["one\n--bx\n--b--x\n"]],
+    ["end parts without a body", "--b\nX: y\n--b\n\ntwo\n--b--\n", ["two\n"]],
+    ["may be missing at the end", "--b\n\none", ["one\n"]],
+    ["leave preamble and epilogue out", "preamble\n--b\n\none\n--b--\nepilogue\n", ["one\n"]],
+    [
+      "of the multipart around end what is open inside",
+      "--b\nContent-Type: multipart/mixed; boundary=c\n\n--c\n\none\n--b\n\ntwo\n--c\nthree\n--b--\n",
+      ["one\n", "two\n--c\nthree\n"],
+    ],
+  ])("%s", async (_what, text, parts) => {
+    expect(await partsOf(head + text)).toEqual(parts);
+  });
+});
+
+test("a fixture that is cut anywhere is read without an error, and gives no more than it has", async () => {
+  const folder = new URL("../../fixtures/dmarc/reports/mails/", import.meta.url).pathname;
+  for (const file of new Glob("*.eml").scanSync(folder)) {
+    const bytes = await Bun.file(folder + file).bytes();
+    for (let end = 0; end <= bytes.length; end += 7) {
+      const message = await readMessage(bytes.subarray(0, end));
+      const partBytes = message.ok ? message.value.parts.reduce((sum, part) => sum + part.bytes.length, 0) : 0;
+      expect(partBytes).toBeLessThanOrEqual(end + 1);
+    }
   }
 });
 

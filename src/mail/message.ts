@@ -1,21 +1,15 @@
-import { nextTurn } from "../base/clock.ts";
 import { err, ok, type Result } from "../base/errors.ts";
-import { createMessageParser } from "./message-parser.ts";
-import { collectParts, type MimePart } from "./message-parts.ts";
+import { decodeEncodedWords } from "./encoded-words.ts";
+import { firstAddress } from "./mime-header.ts";
+import { type MimePart, readMimeTree } from "./mime-reader.ts";
 
-/** Ceilings of one message. What exceeds them is refused whole, never read in part. */
+/** Ceilings of one message (`MimeLimits`). What exceeds them is refused whole, never read in part. */
 export const MESSAGE_LIMITS = {
   messageBytesMax: 25 * 1024 * 1024,
-  /** 25 MB of base64 have 340,000; the parser pays for each line, whatever is in it. */
+  /** 25 MB of base64 have 340,000. */
   linesMax: 500_000,
-  /** Lines that begin with `--`, as the boundaries of parts do; each may cost a part. */
   dashLinesMax: 10_000,
-  /** Of all headers of all parts together. */
   headerBytesMax: 128 * 1024,
-  /** Pieces of base64 that padding (`=`) ends: some write one a line, and each costs the parser a buffer. */
-  paddingsMax: 500_000,
-  /** Of a line of quoted-printable (76 by RFC 2045 §6.7), which the parser takes apart into millions of pieces. */
-  quotedLineBytesMax: 64 * 1024,
   multipartDepthMax: 32,
   partsMax: 256,
 } as const;
@@ -46,20 +40,15 @@ export interface MimeMessage {
  */
 export const readMessage = async (bytes: Uint8Array): Promise<Result<MimeMessage, MimeProblem>> => {
   if (bytes.byteLength > MESSAGE_LIMITS.messageBytesMax) return err("message_too_large");
-  const message = withoutMailboxLine(bytes);
-  if (hasLongHeader(message) || (await hasTooManyLines(bytes))) return err("message_too_complex");
-  const parser = createMessageParser(MESSAGE_LIMITS);
-  const email = await parser.parse(message).catch(() => null);
-  // The parser throws for ceilings only.
-  if (email === null) return err("message_too_complex");
-  const parts = collectParts(parser, email.attachments);
-  if (parts.length > MESSAGE_LIMITS.partsMax) return err("message_too_complex");
-  const header = (key: string): string => email.headers.find((line) => line.key === key)?.value ?? "";
+  const tree = await readMimeTree(withoutMailboxLine(bytes), MESSAGE_LIMITS);
+  if (tree === null) return err("message_too_complex");
+  const { header, parts } = tree;
+  const subject = header.get("subject");
   return ok({
-    kind: kindOf(header("content-type"), header("x-failed-recipients"), parts),
+    kind: kindOf(header.get("content-type") ?? "", header.get("x-failed-recipients") ?? "", parts),
     parts,
-    subject: email.subject ?? null,
-    from: email.from?.address ?? null,
+    subject: subject ? decodeEncodedWords(subject) : null,
+    from: firstAddress(header.get("from") ?? ""),
   });
 };
 
@@ -72,29 +61,6 @@ const LINE_FEED = 10;
 const SPACE = 32;
 /** How far a message may begin behind blank lines. */
 const BLANK_BYTES_MAX = 64 * 1024;
-const DASH = 45;
-
-/** Lines counted before others have their turn. */
-const LINES_PER_TURN = 100_000;
-
-/** Whether the first header does not end within what all headers may have: the parser would gather it before it says so. */
-const hasLongHeader = (message: Uint8Array): boolean => {
-  if (message.byteLength <= MESSAGE_LIMITS.headerBytesMax) return false;
-  return !/\r?\n\r?\n|^\r?\n/.test(latin1.decode(message.subarray(0, MESSAGE_LIMITS.headerBytesMax + 4)));
-};
-
-const hasTooManyLines = async (bytes: Uint8Array): Promise<boolean> => {
-  let lines = 0;
-  let dashLines = 0;
-  for (let at = bytes.indexOf(LINE_FEED); at !== -1; at = bytes.indexOf(LINE_FEED, at + 1)) {
-    lines += 1;
-    if (bytes[at + 1] === DASH && bytes[at + 2] === DASH) dashLines += 1;
-    if (lines > MESSAGE_LIMITS.linesMax || dashLines > MESSAGE_LIMITS.dashLinesMax) return true;
-    if (lines % LINES_PER_TURN === 0) await nextTurn();
-  }
-  return false;
-};
-
 /** Blank lines in front would end the header before it begins. */
 const withoutMailboxLine = (bytes: Uint8Array): Uint8Array => {
   const start = bytes.subarray(0, BLANK_BYTES_MAX).findIndex((byte) => byte > SPACE);

@@ -1,5 +1,5 @@
 import { type MimeMessage, readMessage } from "../../mail/message.ts";
-import type { MimePart } from "../../mail/message-parts.ts";
+import type { MimePart } from "../../mail/mime-reader.ts";
 import { readFailureReport } from "./failure-report.ts";
 import { empty, type ReportReading, type RejectReason, quarantined, reportReading, rejected } from "./outcome.ts";
 import { findXmlInText, kindOfPayload } from "./payload.ts";

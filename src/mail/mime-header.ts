@@ -1,0 +1,106 @@
+import { decodeCharset, decodeEncodedWords, percentBytes } from "./encoded-words.ts";
+
+/** The fields of a header by their names in lower case; of several with one name the first. Folding is undone, nothing else. */
+export type HeaderFields = ReadonlyMap<string, string>;
+
+/** A field with parameters, such as Content-Type (RFC 2045 §5.1). Value and names are in lower case. */
+export interface ParameterField {
+  readonly value: string;
+  readonly parameters: ReadonlyMap<string, string>;
+}
+
+// A BOM at the beginning of a line is kept: taken off, it would turn another line into a field.
+const utf8 = new TextDecoder("utf-8", { ignoreBOM: true });
+
+/** Reads the lines of a header, which have no line ends. Only space and tab continue a field (RFC 5322 §2.2.3). */
+export const readHeaderFields = (lines: readonly Uint8Array[]): HeaderFields => {
+  const unfolded: string[][] = [];
+  for (const line of lines) {
+    const text = utf8.decode(line);
+    if (/^[ \t]/.test(text)) unfolded.at(-1)?.push(text);
+    if (unfolded.length === 0 || !/^[ \t]/.test(text)) unfolded.push([text]);
+  }
+  const fields = new Map<string, string>();
+  for (const pieces of unfolded) {
+    const field = pieces.join("");
+    const colon = field.indexOf(":");
+    const name = trimBlanks(colon === -1 ? field : field.slice(0, colon)).toLowerCase();
+    if (fields.has(name)) continue;
+    fields.set(name, colon === -1 ? "" : trimBlanks(field.slice(colon + 1).replace(/\r+/g, " ")));
+  }
+  return fields;
+};
+
+/** `String.trim` would also take away what makes a name another one, such as a no-break space. */
+const trimBlanks = (text: string): string => {
+  const isBlank = (at: number) => text[at] === " " || text[at] === "\t";
+  let [start, end] = [0, text.length];
+  while (start < end && isBlank(start)) start++;
+  while (end > start && isBlank(end - 1)) end--;
+  return text.slice(start, end);
+};
+
+/** A parameter: `; name="quoted"` or `; name=token`; what stands behind a quoted value is ignored. */
+const PARAMETER = /;[ \t]*([^;="]*)(?:=[ \t]*(?:"((?:[^"\\]|\\.)*)"[^;]*|([^;]*)))?/y;
+
+/** Reads a field with parameters. Comments are ignored; of several parameters with one name the first counts. */
+export const readParameterField = (field: string): ParameterField => {
+  const end = field.indexOf(";");
+  const value = (end === -1 ? field : field.slice(0, end))
+    .replace(/\([^()]*\)|"/g, "")
+    .trim()
+    .toLowerCase();
+  const raw = new Map<string, string>();
+  if (end !== -1) {
+    for (PARAMETER.lastIndex = end; ;) {
+      const match = PARAMETER.exec(field);
+      if (match === null) break;
+      const [, name = "", quoted, token = ""] = match;
+      const key = withoutComments(name).toLowerCase();
+      const content = quoted?.replace(/\\(.)/g, "$1") ?? withoutComments(token).replace(/^"/, "");
+      if (key !== "" && !raw.has(key)) raw.set(key, content);
+    }
+  }
+  return { value, parameters: joinContinuations(raw) };
+};
+
+/** A parenthesis inside a word is part of it: `report(1).xml`. */
+const withoutComments = (text: string): string => text.replace(/[ \t]\([^()]*\)/g, " ").trim();
+
+/** A part of a value: `name*1`, `name*1*` or `name*` (RFC 2231 §3 f.). */
+const SECTION = /^(.+?)\*(?:(\d{1,4})(\*)?)?$/;
+
+const joinContinuations = (raw: ReadonlyMap<string, string>): Map<string, string> => {
+  const joined = new Map<string, string>();
+  const sections = new Map<string, { readonly number: number; readonly text: string; readonly isEncoded: boolean }[]>();
+  for (const [key, text] of raw) {
+    const [, name, number, star] = SECTION.exec(key) ?? [];
+    if (name === undefined) joined.set(key, text);
+    else {
+      const own = sections.get(name) ?? [];
+      sections.set(name, own);
+      own.push({ number: Number(number ?? 0), text, isEncoded: number === undefined || star !== undefined });
+    }
+  }
+  for (const [name, parts] of sections) {
+    const ordered = parts.toSorted((a, b) => a.number - b.number);
+    // The first encoded part says in which character set all of them are: `utf-8'en'…`.
+    const [, charset = "utf-8", first] = /^([^']*)'[^']*'([\s\S]*)$/.exec(ordered[0]?.text ?? "") ?? [];
+    const isFirstEncoded = ordered[0]?.isEncoded === true && first !== undefined;
+    const bytes = ordered.map(({ text, isEncoded }, index) => {
+      const content = index === 0 && isFirstEncoded ? (first ?? "") : text;
+      return isEncoded ? percentBytes(content, "%") : Buffer.from(content);
+    });
+    joined.set(name, decodeCharset(Buffer.concat(bytes), isFirstEncoded && charset !== "" ? charset : "utf-8"));
+  }
+  return joined;
+};
+
+const FROM_CHARACTERS_MAX = 2_000;
+
+/** The address of the first mailbox of a From field, without its display name; null when there is none. */
+export const firstAddress = (field: string): string | null => {
+  const text = decodeEncodedWords(field.slice(0, FROM_CHARACTERS_MAX)).replace(/"(?:[^"\\]|\\.)*"/g, " ");
+  const [, inBrackets, bare] = /<([^<>]*)>|([^\s,;:<>()]+@[^\s,;:<>()]+)/.exec(text) ?? [];
+  return inBrackets?.trim() ?? bare ?? null;
+};

@@ -1,0 +1,183 @@
+import { nextTurn } from "../base/clock.ts";
+import { decodeEncodedWords } from "./encoded-words.ts";
+import { type HeaderFields, readHeaderFields, readParameterField } from "./mime-header.ts";
+import { decodeBody, readTransferEncoding, type TransferEncoding } from "./transfer-encoding.ts";
+
+/** One leaf of a message, decoded from its transfer encoding. */
+export interface MimePart {
+  /** Lower case, without parameters; `text/plain` where the part says nothing. Senders get it wrong: judge by the bytes. */
+  readonly contentType: string;
+  /** From Content-Disposition or Content-Type (RFC 2231 continuations joined), else Content-Description; null for none. */
+  readonly name: string | null;
+  readonly bytes: Uint8Array;
+}
+
+/** Ceilings of one message. A message that exceeds one of them is refused whole, never read in part. */
+export interface MimeLimits {
+  readonly linesMax: number;
+  /** Lines that begin with `--`, as the boundaries of parts do; each may cost a part. */
+  readonly dashLinesMax: number;
+  /** Of all headers of all parts together, without line ends. */
+  readonly headerBytesMax: number;
+  readonly multipartDepthMax: number;
+  /** Leaves with content. */
+  readonly partsMax: number;
+}
+
+/** A message (RFC 5322, RFC 2045 f.): the fields of its own header, and its leaves in document order. */
+export interface MimeTree {
+  readonly header: HeaderFields;
+  readonly parts: readonly MimePart[];
+}
+
+const [LF, CR, DASH] = [10, 13, 45];
+const NAME_CHARACTERS_MAX = 255;
+/** RFC 2046 §5.1.1 allows 70. */
+const BOUNDARY_CHARACTERS_MAX = 256;
+/** Lines read before others have their turn. */
+const LINES_PER_TURN = 16_384;
+
+/** A body that was found, still encoded. */
+interface Leaf {
+  readonly contentType: string;
+  readonly name: string | null;
+  readonly encoding: TransferEncoding;
+  readonly start: number;
+  end: number;
+}
+
+/** A multipart whose parts are being read (RFC 2046 §5.1). */
+interface OpenMultipart {
+  readonly boundary: Uint8Array;
+  readonly isDigest: boolean;
+}
+
+/** Reads a message; null when it exceeds a limit. Enclosed messages (message/rfc822) stay leaves. */
+export const readMimeTree = async (message: Uint8Array, limits: MimeLimits): Promise<MimeTree | null> => {
+  const reader = new StructureReader(message, limits);
+  let lines = 0;
+  for (let start = 0; start < message.length;) {
+    const lf = message.indexOf(LF, start);
+    const next = lf === -1 ? message.length : lf + 1;
+    if (++lines > limits.linesMax || !reader.readLine(start, next)) return null;
+    if (lines % LINES_PER_TURN === 0) await nextTurn();
+    start = next;
+  }
+  if (!reader.end()) return null;
+  const parts: MimePart[] = [];
+  for (const { contentType, name, encoding, start, end } of reader.leaves) {
+    const bytes = await decodeBody(message.subarray(start, end), encoding);
+    if (bytes.length === 0) continue;
+    if (parts.length >= limits.partsMax) return null;
+    parts.push({ contentType, name, bytes });
+  }
+  return { header: reader.header, parts };
+};
+
+/** Finds headers and bodies, line by line. */
+class StructureReader {
+  readonly leaves: Leaf[] = [];
+  /** Of the message itself. */
+  header: HeaderFields = new Map();
+  readonly #message: Uint8Array;
+  readonly #limits: MimeLimits;
+  readonly #open: OpenMultipart[] = [];
+  /** The lines of the header that is being read; null in a body, a preamble or an epilogue. */
+  #headerLines: Uint8Array[] | null = [];
+  #leaf: Leaf | null = null;
+  #isFirstHeader: boolean = true;
+  #headerBytes = 0;
+  #dashLines = 0;
+
+  constructor(message: Uint8Array, limits: MimeLimits) {
+    this.#message = message;
+    this.#limits = limits;
+  }
+
+  /** Takes the line from `start` to `next`, its line end included. False when a limit is exceeded. */
+  readLine(start: number, next: number): boolean {
+    const message = this.#message;
+    let end = next;
+    while (end > start && (message[end - 1] === LF || message[end - 1] === CR)) end--;
+    const isDashed = message[start] === DASH && message[start + 1] === DASH && end - start > 2;
+    if (isDashed && ++this.#dashLines > this.#limits.dashLinesMax) return false;
+    if (isDashed && this.#readBoundary(message.subarray(start + 2, end))) return this.#open.length <= this.#depthMax;
+    if (this.#headerLines !== null) {
+      this.#headerBytes += end - start;
+      if (this.#headerBytes > this.#limits.headerBytesMax) return false;
+      if (end > start) this.#headerLines.push(message.subarray(start, end));
+      else this.#endHeader(next);
+      return true;
+    }
+    if (this.#leaf !== null) this.#leaf.end = next;
+    return true;
+  }
+
+  /** The message ends here. False when a limit is exceeded. */
+  end(): boolean {
+    if (this.#headerLines !== null) this.#endHeader(this.#message.length);
+    return this.#open.length <= this.#depthMax;
+  }
+
+  get #depthMax(): number {
+    return this.#limits.multipartDepthMax;
+  }
+
+  /** Whether the text behind `--` is a boundary of an open multipart, the innermost first; multiparts inside it end then. */
+  #readBoundary(text: Uint8Array): boolean {
+    for (let index = this.#open.length - 1; index >= 0; index--) {
+      const boundary = this.#open[index]?.boundary ?? new Uint8Array();
+      const kind = kindOfBoundary(text, boundary);
+      if (kind === null) continue;
+      if (this.#headerLines !== null) this.#endHeader(0);
+      this.#leaf = null;
+      // The part that a delimiter begins has the multipart around it; a closing one leaves that, too.
+      this.#open.length = kind === "closing" ? index : index + 1;
+      this.#headerLines = kind === "closing" ? null : [];
+      return true;
+    }
+    return false;
+  }
+
+  #endHeader(bodyStart: number): void {
+    const fields = readHeaderFields(this.#headerLines ?? []);
+    this.#headerLines = null;
+    if (this.#isFirstHeader) this.header = fields;
+    this.#isFirstHeader = false;
+    const type = readParameterField(fields.get("content-type") ?? "");
+    if (type.value.startsWith("multipart/")) {
+      const boundary = type.parameters.get("boundary") ?? "";
+      const isDigest = type.value === "multipart/digest";
+      if (boundary !== "" && boundary.length <= BOUNDARY_CHARACTERS_MAX)
+        this.#open.push({ boundary: Buffer.from(boundary), isDigest });
+      return;
+    }
+    const disposition = readParameterField(fields.get("content-disposition") ?? "");
+    const name =
+      disposition.parameters.get("filename") ?? type.parameters.get("name") ?? fields.get("content-description");
+    // RFC 2046 §5.1.5.
+    const ownType = this.#open.at(-1)?.isDigest ? "message/rfc822" : "text/plain";
+    this.#leaf = {
+      contentType: type.value === "" ? ownType : type.value,
+      name: nameOf(name ?? ""),
+      encoding: readTransferEncoding(fields.get("content-transfer-encoding") ?? ""),
+      start: bodyStart,
+      end: bodyStart,
+    };
+    this.leaves.push(this.#leaf);
+  }
+}
+
+/** What a line is to a boundary (RFC 2046 §5.1.1): blanks may follow it. */
+const kindOfBoundary = (text: Uint8Array, boundary: Uint8Array): "delimiter" | "closing" | null => {
+  if (text.length < boundary.length) return null;
+  for (let at = 0; at < boundary.length; at++) if (text[at] !== boundary[at]) return null;
+  const rest = text.subarray(boundary.length);
+  const isClosing = rest[0] === DASH && rest[1] === DASH;
+  const isBlank = rest.subarray(isClosing ? 2 : 0).every((byte) => byte === 32 || byte === 9);
+  if (!isBlank) return null;
+  return isClosing ? "closing" : "delimiter";
+};
+
+const nameOf = (text: string): string | null =>
+  text.trim() === "" ? null : decodeEncodedWords(text).trim().slice(0, NAME_CHARACTERS_MAX);
