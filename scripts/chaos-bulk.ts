@@ -144,7 +144,7 @@ const claims = (id: string): Array<readonly [string, number]> => {
   const addressesFree = count(db, `bulk_addresses WHERE job = ? AND sub_status IN ${FREE}`, number);
   const shown = one<{ n: number }>(db, "SELECT coalesce(sum(rows), 0) AS n FROM bulk_counts WHERE job = ?", number).n;
   const found: Array<readonly [string, number]> = [
-    ["jobs beside the acknowledged one", count(db, "bulk_jobs") - 1],
+    ["jobs besides the acknowledged one", count(db, "bulk_jobs") - 1],
     ["jobs that did not complete", job.status === "completed" ? 0 : 1],
     ["rows missing or too many", Math.abs(count(db, "bulk_rows WHERE job = ?", number) - rowsTotal)],
     ["addresses missing or too many", Math.abs(count(db, "bulk_addresses WHERE job = ?", number) - distinct)],
@@ -156,9 +156,9 @@ const claims = (id: string): Array<readonly [string, number]> => {
         "bulk_rows r WHERE NOT EXISTS (SELECT 1 FROM bulk_addresses a WHERE a.job = r.job AND a.position = r.position)",
       ),
     ],
-    ["results that are wrong", wrongResults(db, job.number)],
+    ["wrong results", wrongResults(db, job.number)],
     ["difference between the rows and the counts shown", Math.abs(shown - rowsTotal)],
-    ["holds but one for each address", Math.abs(sum("held", "hold") - distinct)],
+    ["difference between holds and addresses", Math.abs(sum("held", "hold") - distinct)],
     [
       "difference between addresses heard and credits charged",
       Math.abs(-sum("held", "settle") - (distinct - addressesFree)),
@@ -179,7 +179,7 @@ const claims = (id: string): Array<readonly [string, number]> => {
       Math.abs(count(db, "outbox WHERE type = 'bulk.completed'") - 1) +
         count(db, "outbox WHERE type <> 'bulk.completed'"),
     ],
-    ["evidence that was not cleared away", count(db, "bulk_evidence")],
+    ["evidence left over from attempts", count(db, "bulk_evidence")],
   ];
   db.close();
   return found;

@@ -136,13 +136,13 @@ const claims = (): Array<readonly [string, number]> => {
   const settled = rows.reduce((total, row) => total + row.settles, 0);
   const silent = new Set(acknowledged.filter(({ email }) => email.includes("silent.chaos")).map(({ id }) => id));
   return [
-    ["acknowledged checks that are not there", acknowledged.filter(({ id }) => !byId.has(id)).length],
-    ["checks that never ended", count((row) => row.status !== "completed")],
+    ["acknowledged checks that are missing", acknowledged.filter(({ id }) => !byId.has(id)).length],
+    ["checks that did not complete", count((row) => row.status !== "completed")],
     ["checks without exactly one hold", count((row) => row.holds !== 1)],
-    ["checks that were not ended exactly once in the ledger", count((row) => row.settles + row.releases !== 1)],
-    ["checks charged although nobody answered", count((row) => row.settles > 0 && FREE.has(row.sub_status ?? ""))],
-    ["silent hosts that were charged", [...silent].filter((id) => byId.get(id)?.settles !== 0).length],
-    ["entries of the ledger without a check", orphans.n],
+    ["checks without exactly one settlement or release", count((row) => row.settles + row.releases !== 1)],
+    ["checks charged although no server responded", count((row) => row.settles > 0 && FREE.has(row.sub_status ?? ""))],
+    ["checks of silent hosts that were charged", [...silent].filter((id) => byId.get(id)?.settles !== 0).length],
+    ["ledger entries without a check", orphans.n],
     ["credits still held", sum.held + balance.held],
     ["difference between the ledger's sum and the balance", Math.abs(sum.available - balance.available)],
     [

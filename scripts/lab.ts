@@ -74,7 +74,7 @@ const startServers = async (supervisor: Supervisor, directory: string, unpacked:
 
 const askAll = async (supervisor: Supervisor, directory: string): Promise<boolean> => {
   const pattern = new RegExp(options.only ?? "", "i");
-  if (!hasIpv6()) console.error("This machine has no IPv6: the rows about it are left out.");
+  if (!hasIpv6()) console.error("This machine has no IPv6: rows about IPv6 are skipped.");
   const rows = ROWS.filter(({ theme, address, truth }) => pattern.test(`${theme} ${address} ${truth}`));
   const withLists = pattern.test("blocklists");
   const withDmarc = pattern.test("dmarc");

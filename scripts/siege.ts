@@ -49,7 +49,7 @@ const sayLimit = (): void => {
   console.error(
     group.isLimited
       ? `The service is limited to 512 MiB by ${group.kind}.`
-      : `No memory limit can be set, ${group.kind}: the resident memory is compared with 512 MiB instead.`,
+      : `No memory limit can be set (${group.kind}). The resident memory is compared with 512 MiB instead.`,
   );
 };
 

@@ -68,9 +68,9 @@ const claimDmarc = async (url: string, { headers, log }: { headers: Record<strin
   };
   const enrolled = await call("/domains", JSON.stringify({ domain: "merge.example" }));
   const { id } = enrolled.domain ?? {};
-  claim("a domain is enrolled, its record merged", enrolled.dns_records?.[0]?.action === "update", enrolled);
+  claim("a domain is enrolled and its record merged", enrolled.dns_records?.[0]?.action === "update", enrolled);
   const verified = await call(`/domains/${id}/verify`, "");
-  claim("and verified", verified.domain?.status === "active", verified);
+  claim("the domain is verified", verified.domain?.status === "active", verified);
   const day = Math.floor(Date.now() / 86_400_000) * 86_400;
   const mail = sampleReportMail({
     domain: "merge.example",
@@ -80,9 +80,9 @@ const claimDmarc = async (url: string, { headers, log }: { headers: Record<strin
   const upload = () => call("/reports", new Uint8Array(mail));
   const [first, second] = [await upload(), await upload()];
   claim("a report mail is stored", first.ingestions?.[0]?.outcome === "stored", first);
-  claim("once", second.ingestions?.[0]?.outcome === "duplicate", second);
+  claim("a second copy is a duplicate", second.ingestions?.[0]?.outcome === "duplicate", second);
   const summary = await call(`/domains/${id}/summary`);
-  claim("and counted", summary.messages === 8 && summary.aligned === 7, summary);
+  claim("its messages are counted", summary.messages === 8 && summary.aligned === 7, summary);
   const port = Number(/"receiving report mail".*?"port":(\d+)/.exec(log)?.[1] ?? 0);
   claim("the receiver listens", port > 0, log);
   if (port === 0) return;
@@ -98,11 +98,15 @@ const claimDmarc = async (url: string, { headers, log }: { headers: Record<strin
   );
   talk.destroy();
   claim(
-    "and offers TLS with a certificate of its own",
+    "the receiver offers TLS with a self-signed certificate",
     banner.startsWith("220") && tls.startsWith("220"),
     `${banner} ${codes} ${tls}`,
   );
-  claim("and takes mail for known tokens only", afterTls.trim().split(/\s+/).join(" ").includes("550"), afterTls);
+  claim(
+    "the receiver accepts mail for known tokens only",
+    afterTls.trim().split(/\s+/).join(" ").includes("550"),
+    afterTls,
+  );
 };
 
 interface Described {
@@ -133,10 +137,10 @@ const claimHttps = async (key: string) => {
       if (response.status === 405 || text.includes("No such path")) lost.push(`${name} ${path}: ${text}`);
     }
   }
-  claim("and finds every operation of the document there", lost.length === 0, lost);
+  claim("every operation of the OpenAPI document exists", lost.length === 0, lost);
   const curl = Bun.spawnSync(["curl", "-skv", `${url}/healthz`, `${url}/readyz`]);
   const isReused = /Re-?using existing/i.test(curl.stderr.toString());
-  claim("several requests go over one connection", curl.exitCode === 0 && isReused, curl.stderr.toString());
+  claim("several requests use one connection", curl.exitCode === 0 && isReused, curl.stderr.toString());
   const nameNow = async () => {
     const socket = connect({ host: "127.0.0.1", port: Number(new URL(url).port), ...tls });
     await once(socket, "secureConnect");
@@ -151,20 +155,20 @@ const claimHttps = async (key: string) => {
     await Bun.sleep(TRY_EVERY_MS);
     name = await nameNow().catch(() => undefined);
   }
-  claim("SIGHUP takes over a renewed certificate", name === "DNS:second.example", name);
-  claim("and SIGINT still ends it", (await stopServer(server)) === 0);
+  claim("SIGHUP loads a renewed certificate", name === "DNS:second.example", name);
+  claim("SIGINT stops the server after a SIGHUP", (await stopServer(server)) === 0);
 };
 
 try {
-  claim("the binary is there", existsSync(binary), `${binary} is missing: npm run build`);
+  claim("the binary exists", existsSync(binary), `${binary} is missing: npm run build`);
   const version = run(["version", "--json"]);
-  claim("version answers JSON", version.exitCode === 0 && /"version":"\d/.test(version.out), version);
-  claim("it leaves nothing in the directory for that", readdirSync(folder).length === 0, readdirSync(folder));
-  claim("no arguments: help, exit 2", run([]).exitCode === 2, run([]));
-  claim("an unknown command: exit 2", run(["nonsense"]).exitCode === 2);
+  claim("version prints JSON", version.exitCode === 0 && /"version":"\d/.test(version.out), version);
+  claim("version creates no files", readdirSync(folder).length === 0, readdirSync(folder));
+  claim("no arguments print help and exit with 2", run([]).exitCode === 2, run([]));
+  claim("an unknown command exits with 2", run(["nonsense"]).exitCode === 2);
   const typo = run(["config"], { POSTWARDEN_PROT: "1" });
   claim(
-    "a setting that does not exist names the nearest, exit 1",
+    "an unknown setting suggests the nearest and exits with 1",
     typo.exitCode === 1 && typo.err.includes("POSTWARDEN_PORT"),
     typo,
   );
@@ -175,7 +179,7 @@ try {
 
   const first = await startServer({ POSTWARDEN_PORT: "0" });
   const { url } = first;
-  claim("serve listens with an empty environment but for the port", url !== undefined, first.log);
+  claim("serve listens with only the port set", url !== undefined, first.log);
   if (url !== undefined) {
     claim("healthz", (await fetch(`${url}/healthz`)).status === 200);
     claim("readyz", (await fetch(`${url}/readyz`)).status === 200);
@@ -183,14 +187,14 @@ try {
     claim("openapi.json is 3.1", document.openapi === "3.1.0", document.openapi);
     const second = run(["serve"], { POSTWARDEN_PORT: "0" });
     claim(
-      "a second server on the same data is refused",
+      "a second server on the same data directory is refused",
       second.exitCode === 1 && second.err.includes("Another server"),
       second,
     );
-    claim("no key: 401", (await fetch(`${url}/v1/account`)).status === 401);
+    claim("a request without a key is 401", (await fetch(`${url}/v1/account`)).status === 401);
     await Bun.sleep(TRY_EVERY_MS);
     const status = await stopServer(first.server);
-    claim("SIGINT, even twice, ends it with status 0", status === 0, String(status));
+    claim("SIGINT, even twice, stops the server with status 0", status === 0, String(status));
     const greeting = await new Response(first.server.stdout).text();
     const key = /pw_test_[0-9A-Za-z]+/.exec(greeting)?.[0] ?? "";
     claim(
@@ -198,7 +202,7 @@ try {
       /pw_live_/.test(greeting) && key !== "" && /curl/.test(greeting),
       greeting,
     );
-    claim("and leaves no file with the keys", !existsSync(join(folder, "data", "first-keys.json")));
+    claim("no file with the keys remains", !existsSync(join(folder, "data", "first-keys.json")));
 
     await claimHttps(key);
     const again = await startServer({
@@ -212,24 +216,24 @@ try {
     const answer = await ask("mailbox_exists@any.example");
     const body = (await answer.json()) as { id: string; result?: { verdict?: string } };
     claim(
-      "the key still works after a restart, and a test check answers",
+      "the key works after a restart, and a test verification completes",
       body.result?.verdict === "deliverable",
       body,
     );
-    claim("with the rate-limit headers", answer.headers.get("ratelimit-limit") === "1", [...answer.headers]);
+    claim("the response has rate-limit headers", answer.headers.get("ratelimit-limit") === "1", [...answer.headers]);
     const evidence = await fetch(`${again.url}/v1/email-verifications/${body.id}/evidence`, { headers });
     claim("evidence", evidence.status === 200, await evidence.text());
     await ask("greylisted@any.example");
     const limited = await ask("mailbox_exists@any.example");
     claim(
-      "the third request of a free key is limited",
+      "the third request of a free key is rate-limited",
       limited.status === 429 && limited.headers.get("retry-after") === "1",
       limited.status,
     );
     await claimDmarc(`${again.url}/v1/dmarc`, { headers, log: again.log });
-    claim("and it ends again", (await stopServer(again.server)) === 0);
+    claim("the server stops again", (await stopServer(again.server)) === 0);
     const secondGreeting = await new Response(again.server.stdout).text();
-    claim("the keys are not spoken of again", secondGreeting === "", secondGreeting);
+    claim("the keys are not printed again", secondGreeting === "", secondGreeting);
   }
   const credits = run(["credits", "show", "default", "--json"]);
   claim("credits: 100, none spent by test keys", JSON.parse(credits.out).available === 100, credits);

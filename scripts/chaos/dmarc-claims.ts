@@ -94,13 +94,13 @@ export const claimsOf = (path: string, sent: number, acknowledged: ReadonlySet<n
       (db.query(`SELECT coalesce(sum(messages), 0) AS n FROM ${table}`).get() as { n: number }).n;
     const integrity = db.query("PRAGMA integrity_check").all() as Array<{ integrity_check: string }>;
     return [
-      ["mails never answered with 250", sent - acknowledged.size],
-      ["mails answered with 250 that are not kept as they came", missing(kept)],
-      ["mails answered with 250 whose report is not there", missing(numbers)],
-      ["reports that are there more than once", reports.length - numbers.size],
-      ["reports that nobody sent", [...numbers].filter((n) => !(n >= 0 && n < sent)).length],
+      ["mails that were not accepted with 250", sent - acknowledged.size],
+      ["accepted mails that are not stored as received", missing(kept)],
+      ["accepted mails whose report is missing", missing(numbers)],
+      ["reports that are stored more than once", reports.length - numbers.size],
+      ["reports that were not sent", [...numbers].filter((n) => !(n >= 0 && n < sent)).length],
       ["reports that are not complete", count(db, "dmarc_reports WHERE is_complete = 0")],
-      ["reports whose rows or messages are not those sent", reports.filter(isWrong).length],
+      ["reports whose rows or messages differ from those sent", reports.filter(isWrong).length],
       ["rows without a report", count(db, "dmarc_records WHERE report NOT IN (SELECT number FROM dmarc_reports)")],
       ["ingestions still pending", count(db, "dmarc_ingestions WHERE status <> 'done'")],
       [
@@ -119,14 +119,17 @@ export const claimsOf = (path: string, sent: number, acknowledged: ReadonlySet<n
         "ingestions without their bytes",
         count(db, "dmarc_ingestions WHERE id NOT IN (SELECT ingestion FROM dmarc_raw)"),
       ],
-      ["bytes without an ingestion", count(db, "dmarc_raw WHERE ingestion NOT IN (SELECT id FROM dmarc_ingestions)")],
-      ["difference between messages sent and those of the days", Math.abs(total - sum("dmarc_daily"))],
-      ["difference between messages sent and those of the reporters", Math.abs(total - sum("dmarc_daily_reporters"))],
-      ["difference between messages sent and those of the names", Math.abs(total - sum("dmarc_daily_names"))],
+      [
+        "raw mails without an ingestion",
+        count(db, "dmarc_raw WHERE ingestion NOT IN (SELECT id FROM dmarc_ingestions)"),
+      ],
+      ["difference between messages sent and daily totals", Math.abs(total - sum("dmarc_daily"))],
+      ["difference between messages sent and totals by reporter", Math.abs(total - sum("dmarc_daily_reporters"))],
+      ["difference between messages sent and totals by name", Math.abs(total - sum("dmarc_daily_names"))],
       ["days of a source that are not the sum of their rows", wrongDays(db)],
       ["days of a reporter that are not the sum of its reports", wrongReporters(db)],
       ["days of a name that are not the sum of their rows", wrongNames(db)],
-      ["complaints of the integrity check", integrity.filter(({ integrity_check: word }) => word !== "ok").length],
+      ["errors of the integrity check", integrity.filter(({ integrity_check: word }) => word !== "ok").length],
     ];
   } finally {
     db.close();
