@@ -6,7 +6,9 @@ import { noPacing } from "../dnsbl/budget.ts";
 import { type ListFinding, judgePositive } from "../dnsbl/list-finding.ts";
 import { literalName } from "../dnsbl/query-name.ts";
 import type { DnsResolver } from "../net/dns.ts";
-import { check, type DoctorCheck } from "./doctor-check.ts";
+import { type DoctorCheck, findingsOf } from "./doctor-check.ts";
+
+const blocklistsCheck = findingsOf("blocklists");
 
 const NAMED_MAX = 3;
 
@@ -35,11 +37,9 @@ export const checkBlocklists = async (config: Config, resolver: DnsResolver): Pr
   const known = asked.filter((one) => one !== null);
   const troubled = known.filter(({ finding }) => finding?.state !== "healthy");
   const [first] = troubled;
-  if (first === undefined) return check("blocklists", "ok", `${known.length} lists return their test points.`);
+  if (first === undefined) return blocklistsCheck.ok(`${known.length} lists return their test points.`);
   if (troubled.length === known.length)
-    return check(
-      "blocklists",
-      "warn",
+    return blocklistsCheck.warn(
       `None of ${known.length} lists is usable through this resolver. ${sentenceOf(first)} Set POSTWARDEN_DNS_SERVERS to a recursive resolver of your own; most lists refuse public resolvers.`,
     );
   const more =
@@ -47,5 +47,5 @@ export const checkBlocklists = async (config: Config, resolver: DnsResolver): Pr
       ? ` ${troubled.length - NAMED_MAX} more: run \`postwarden blocklist lists --test\`.`
       : "";
   const named = troubled.slice(0, NAMED_MAX).map(sentenceOf).join(" ");
-  return check("blocklists", "warn", `${troubled.length} of ${known.length} lists are not usable. ${named}${more}`);
+  return blocklistsCheck.warn(`${troubled.length} of ${known.length} lists are not usable. ${named}${more}`);
 };

@@ -6,8 +6,9 @@ export interface DoctorCheck {
   readonly message: string;
 }
 
-export const check = (name: string, state: DoctorCheck["state"], message: string): DoctorCheck => ({
-  check: name,
-  state,
-  message,
+/** The findings of one check. */
+export const findingsOf = (check: string) => ({
+  ok: (message: string): DoctorCheck => ({ check, state: "ok", message }),
+  warn: (message: string): DoctorCheck => ({ check, state: "warn", message }),
+  fail: (message: string): DoctorCheck => ({ check, state: "fail", message }),
 });

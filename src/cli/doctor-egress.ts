@@ -3,7 +3,9 @@ import { egressesOf, type Platform } from "../compose-engine.ts";
 import type { Config } from "../config.ts";
 import { isLocalAddress } from "../net/local-address.ts";
 import { openSession } from "../net/smtp-client.ts";
-import { check, type DoctorCheck } from "./doctor-check.ts";
+import { type DoctorCheck, findingsOf } from "./doctor-check.ts";
+
+const portCheck = findingsOf("port");
 
 const CLOSED = "Most cloud providers block outgoing port 25 until you ask; without it no mailbox can be verified.";
 
@@ -39,14 +41,14 @@ const checkEgress = async (config: Config, exit: Egress, to: MailHost): Promise<
   const target = `${to.host} [${to.address}]:${port}`;
   if (session.ok) {
     session.value.close();
-    return check("port", "ok", `${target} is reachable${by}.`);
+    return portCheck.ok(`${target} is reachable${by}.`);
   }
   const { kind, stage, reply } = session.error;
   if (reply !== null)
-    return check("port", "warn", `${target} is reachable${by}, but refuses the session: ${reply.code} ${reply.text}`);
+    return portCheck.warn(`${target} is reachable${by}, but refuses the session: ${reply.code} ${reply.text}`);
   if (kind === "proxy_failed")
-    return check("port", "fail", `The proxy ${exit.name} (POSTWARDEN_SOCKS_PROXIES) is not usable; no probe was sent.`);
-  return check("port", "fail", `${target}: ${kind} at ${stage}${by}. ${CLOSED}`);
+    return portCheck.fail(`The proxy ${exit.name} (POSTWARDEN_SOCKS_PROXIES) is not usable; no probe was sent.`);
+  return portCheck.fail(`${target}: ${kind} at ${stage}${by}. ${CLOSED}`);
 };
 
 /**
@@ -66,19 +68,13 @@ export const checkPort = async (
     const to = isV6 ? v6 : v4;
     if (to !== null) return checkEgress(config, exit, to);
     const kind = isV6 ? "mail host with an IPv6 address" : "mail host";
-    return check(
-      "port",
-      "warn",
+    return portCheck.warn(
       `No ${kind} of ${domain} was found, so port ${config.smtpPort} was not tried from ${exit.name}.`,
     );
   });
   return [
     ...foreign.map((address) =>
-      check(
-        "port",
-        "fail",
-        `${address} is not an address of this machine (POSTWARDEN_SOURCE_ADDRESSES); no probe was sent.`,
-      ),
+      portCheck.fail(`${address} is not an address of this machine (POSTWARDEN_SOURCE_ADDRESSES); no probe was sent.`),
     ),
     ...(await Promise.all(checks)),
   ];

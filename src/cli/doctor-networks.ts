@@ -5,7 +5,10 @@ import type { Config } from "../config.ts";
 import { lookUpOrigin } from "../net/asn-lookup.ts";
 import type { DnsResolver } from "../net/dns.ts";
 import { GeoipFiles } from "../net/geoip-files.ts";
-import { check, type DoctorCheck } from "./doctor-check.ts";
+import { type DoctorCheck, findingsOf } from "./doctor-check.ts";
+
+const asnCheck = findingsOf("asn");
+const geoipCheck = findingsOf("geoip");
 
 export interface NetworkChecksDeps {
   readonly config: Pick<Config, "asnLookup" | "geoipPaths">;
@@ -34,19 +37,14 @@ const checkAsnLookup = async (
   { asnLookup }: Pick<Config, "asnLookup">,
   resolver: DnsResolver,
 ): Promise<DoctorCheck> => {
-  if (asnLookup === "off") return check("asn", "ok", "POSTWARDEN_ASN_LOOKUP is off: no AS queries are sent.");
+  if (asnLookup === "off") return asnCheck.ok("POSTWARDEN_ASN_LOOKUP is off: no AS queries are sent.");
   const origin = await lookUpOrigin(resolver, WELL_KNOWN_ADDRESS, { timeoutMs: TIMEOUT_MS });
   const effect = "Records and sources show no AS. Check the resolver, or set POSTWARDEN_GEOIP_DB.";
-  if (!origin.ok)
-    return check("asn", "warn", `Team Cymru's IP to ASN service does not respond (${origin.error}). ${effect}`);
+  if (!origin.ok) return asnCheck.warn(`Team Cymru's IP to ASN service does not respond (${origin.error}). ${effect}`);
   if (origin.value === null)
-    return check(
-      "asn",
-      "warn",
-      `The resolver returns no AS for ${WELL_KNOWN_ADDRESS}, so it filters responses. ${effect}`,
-    );
+    return asnCheck.warn(`The resolver returns no AS for ${WELL_KNOWN_ADDRESS}, so it filters responses. ${effect}`);
   const { asn, prefix } = origin.value;
-  return check("asn", "ok", `${WELL_KNOWN_ADDRESS} is in ${prefix} of AS${asn}.`);
+  return asnCheck.ok(`${WELL_KNOWN_ADDRESS} is in ${prefix} of AS${asn}.`);
 };
 
 const checkGeoip = (paths: readonly string[], clock: Clock): DoctorCheck => {
@@ -54,16 +52,14 @@ const checkGeoip = (paths: readonly string[], clock: Clock): DoctorCheck => {
     paths,
     createLog("silent", clock, () => undefined),
   );
-  if (!opened.ok) return check("geoip", "fail", `POSTWARDEN_GEOIP_DB: ${opened.error.join(" ")}`);
+  if (!opened.ok) return geoipCheck.fail(`POSTWARDEN_GEOIP_DB: ${opened.error.join(" ")}`);
   const files = opened.value.contents();
   const dayOf = (ms: number): number => Math.floor(ms / DAY_MS);
   const named = files.map(({ path, type, builtAtMs }) => `${path} (${type}, ${isoDay(dayOf(builtAtMs))})`).join(", ");
   const old = files.filter(({ builtAtMs }) => dayOf(clock.nowMs()) - dayOf(builtAtMs) > OLD_DAYS);
   return old.length === 0
-    ? check("geoip", "ok", `Loaded ${named}.`)
-    : check(
-        "geoip",
-        "warn",
+    ? geoipCheck.ok(`Loaded ${named}.`)
+    : geoipCheck.warn(
         `Loaded ${named}. ${old.length} of ${files.length} are older than ${OLD_DAYS} days; download newer ones.`,
       );
 };

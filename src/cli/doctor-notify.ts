@@ -2,7 +2,9 @@ import type { Clock } from "../base/clock.ts";
 import type { Config } from "../config.ts";
 import { formatRelay } from "../setting-parsers.ts";
 import type { SmtpRelay } from "../net/mailer.ts";
-import { check, type DoctorCheck } from "./doctor-check.ts";
+import { type DoctorCheck, findingsOf } from "./doctor-check.ts";
+
+const notifyCheck = findingsOf("notify");
 
 export interface NotifyCheckDeps {
   readonly config: Pick<Config, "notifyRelay">;
@@ -21,11 +23,9 @@ export const checkNotify = async ({ config, clock }: NotifyCheckDeps): Promise<r
   const where = formatRelay(relay);
   const problem = await greetRelay(relay, clock);
   return problem === null
-    ? [check("notify", "ok", `${where} responds; no login was tried.`)]
+    ? [notifyCheck.ok(`${where} responds; no login was tried.`)]
     : [
-        check(
-          "notify",
-          "fail",
+        notifyCheck.fail(
           `${where}: ${problem} No alert mail can be sent. Check POSTWARDEN_NOTIFY_SMTP_URL and the relay.`,
         ),
       ];

@@ -5,7 +5,13 @@ import { checkAuthorisation, serviceRecords } from "../dmarc/record/authorisatio
 import { createDirectConnector } from "../net/connector.ts";
 import { type DnsResolver, formatServer, isDefinite } from "../net/dns.ts";
 import { openSession } from "../net/smtp-client.ts";
-import { check, type DoctorCheck } from "./doctor-check.ts";
+import { type DoctorCheck, findingsOf } from "./doctor-check.ts";
+
+const reportHostCheck = findingsOf("report_host");
+const reportMxCheck = findingsOf("report_mx");
+const reportPortCheck = findingsOf("report_port");
+const authorizationCheck = findingsOf("report_authorisation");
+const reportListenerCheck = findingsOf("report_listener");
 
 export interface ReportChecksDeps {
   readonly config: Config;
@@ -25,9 +31,7 @@ export const checkReports = async (deps: ReportChecksDeps): Promise<readonly Doc
   const { reportHost, reportListen } = deps.config;
   if (reportHost === null) {
     return [
-      check(
-        "report_host",
-        "warn",
+      reportHostCheck.warn(
         'POSTWARDEN_REPORT_HOST is not set, so no domain can be enrolled in DMARC monitoring. See "Report mail by SMTP" in the README.',
       ),
     ];
@@ -58,14 +62,8 @@ const checkMx = async (
   const hosts = mx.records.toSorted((a, b) => a.preference - b.preference).map(({ exchange }) => exchange);
   if (hosts.length === 0) {
     return isDefinite(mx.outcome)
-      ? [
-          check(
-            "report_mx",
-            "fail",
-            `${reportHost} has no MX record (${mx.outcome}). ${adviceFor(config, reportHost, "MX")}`,
-          ),
-        ]
-      : [check("report_mx", "warn", `The MX query for ${reportHost} failed (${mx.outcome}).`)];
+      ? [reportMxCheck.fail(`${reportHost} has no MX record (${mx.outcome}). ${adviceFor(config, reportHost, "MX")}`)]
+      : [reportMxCheck.warn(`The MX query for ${reportHost} failed (${mx.outcome}).`)];
   }
   const found = await Promise.all(
     hosts.slice(0, HOSTS_MAX).map(async (host) => {
@@ -79,21 +77,17 @@ const checkMx = async (
     const failed = found.find((one) => one.failed !== null)?.failed;
     return [
       failed === undefined
-        ? check(
-            "report_mx",
-            "fail",
+        ? reportMxCheck.fail(
             `The MX hosts of ${reportHost} (${hosts.join(", ")}) have no address. Publish A records for them.`,
           )
-        : check(
-            "report_mx",
-            "warn",
+        : reportMxCheck.warn(
             `The address queries for the MX hosts of ${reportHost} (${hosts.join(", ")}) failed (${failed}).`,
           ),
     ];
   }
   const where = addresses.map(({ host, address }) => `${host} [${address}]`).join(", ");
   return [
-    check("report_mx", "ok", `Mail for ${reportHost} goes to ${where}.`),
+    reportMxCheck.ok(`Mail for ${reportHost} goes to ${where}.`),
     await checkPort25({ addresses, clock, heloName: config.heloName }),
   ];
 };
@@ -108,11 +102,9 @@ interface MailHosts {
 const checkPort25 = async ({ addresses, clock, heloName }: MailHosts): Promise<DoctorCheck> => {
   for (const { host, address } of addresses) {
     const greeting = await greet({ address, port: SMTP_PORT, serverName: host, heloName, clock });
-    if (greeting === null) return check("report_port", "ok", `${host} [${address}]:${SMTP_PORT} responds.`);
+    if (greeting === null) return reportPortCheck.ok(`${host} [${address}]:${SMTP_PORT} responds.`);
   }
-  return check(
-    "report_port",
-    "warn",
+  return reportPortCheck.warn(
     `No mail host responds on port ${SMTP_PORT} from this machine. Check the firewall and that a server listens. (In some networks a machine cannot reach its own public address.)`,
   );
 };
@@ -122,29 +114,24 @@ const checkWildcard = async ({ config, resolver }: ReportChecksDeps, reportHost:
   const domain = `${newId().slice(-12)}.postwarden-check.net`;
   const found = await checkAuthorisation(resolver, { domain, reportHost });
   if (!found.ok)
-    return check(
-      "report_authorisation",
-      "fail",
+    return authorizationCheck.fail(
       `${reportHost} is too long for report addresses. Set POSTWARDEN_REPORT_HOST to a shorter name.`,
     );
   const { status, outcome, message } = found.value;
-  if (status === "authorised") return check("report_authorisation", "ok", message);
-  if (status === "indefinite") return check("report_authorisation", "warn", message);
+  if (status === "authorised") return authorizationCheck.ok(message);
+  if (status === "indefinite") return authorizationCheck.warn(message);
   // The message about a name that does not exist already names the record to publish.
   const advice = outcome === "nxdomain" ? "" : ` ${adviceFor(config, reportHost, "TXT")}`;
-  return check("report_authorisation", "fail", `${message}${advice}`);
+  return authorizationCheck.fail(`${message}${advice}`);
 };
 
 const checkListener = async ({ config: { reportListen, heloName }, clock }: ReportChecksDeps): Promise<DoctorCheck> => {
-  if (reportListen === null) return check("report_listener", "ok", "No listener is set.");
+  if (reportListen === null) return reportListenerCheck.ok("No listener is set.");
   const { address, port } = reportListen;
   const local = address === "0.0.0.0" ? "127.0.0.1" : address === "::" ? "::1" : address;
   const problem = await greet({ address: local, port, serverName: "localhost", heloName, clock });
-  if (problem === null)
-    return check("report_listener", "ok", `The receiver responds on ${formatServer(reportListen)}.`);
-  return check(
-    "report_listener",
-    "warn",
+  if (problem === null) return reportListenerCheck.ok(`The receiver responds on ${formatServer(reportListen)}.`);
+  return reportListenerCheck.warn(
     `Nothing responds on ${formatServer(reportListen)} (${problem}). Start \`postwarden serve\`. A port below 1024 needs a capability: run setcap cap_net_bind_service=+ep on the binary, or add AmbientCapabilities=CAP_NET_BIND_SERVICE to the systemd unit.`,
   );
 };

@@ -8,7 +8,7 @@ import { type DnsOutcome, type DnsResponse, type DnsResolver, formatServer, isDe
 import { reverseQueryName } from "../net/reverse-name.ts";
 import { describeMigrateProblem } from "../db/migrate.ts";
 import { addCommand } from "./command.ts";
-import { check, type DoctorCheck } from "./doctor-check.ts";
+import { type DoctorCheck, findingsOf } from "./doctor-check.ts";
 import { checkBlocklists } from "./doctor-blocklists.ts";
 import { checkPort } from "./doctor-egress.ts";
 import { checkNetworks } from "./doctor-networks.ts";
@@ -18,46 +18,40 @@ import { CommandFailed, type Io, print } from "./io.ts";
 import { table } from "./terminal-text.ts";
 import { loadConfig, prepareDatabase } from "./data-directory.ts";
 
+const databaseCheck = findingsOf("database");
+const dnsCheck = findingsOf("dns");
+const heloCheck = findingsOf("helo");
+const mailFromCheck = findingsOf("mail_from");
+
 const checkDatabase = (io: Io, config: Config): DoctorCheck => {
   try {
     const path = prepareDatabase(io, config, "fail");
     const opened = openDb(path);
-    if (!opened.ok) return check("database", "fail", describeMigrateProblem(opened.error));
+    if (!opened.ok) return databaseCheck.fail(describeMigrateProblem(opened.error));
     const isWritable = opened.value.isWritable();
     const damage = opened.value.damage();
     opened.value.close();
-    if (damage !== null) return check("database", "fail", `${path} is damaged: ${damage}. Restore a backup.`);
+    if (damage !== null) return databaseCheck.fail(`${path} is damaged: ${damage}. Restore a backup.`);
     return isWritable
-      ? check("database", "ok", `${path} is writable.`)
-      : check(
-          "database",
-          "fail",
-          `${path} is not writable. Check the free disk space and which processes use the file.`,
-        );
+      ? databaseCheck.ok(`${path} is writable.`)
+      : databaseCheck.fail(`${path} is not writable. Check the free disk space and which processes use the file.`);
   } catch (error) {
     if (error instanceof CommandFailed)
       return error.code === "no_database"
-        ? check("database", "warn", `${error.message} \`postwarden serve\` creates a new one.`)
-        : check("database", "fail", error.message);
+        ? databaseCheck.warn(`${error.message} \`postwarden serve\` creates a new one.`)
+        : databaseCheck.fail(error.message);
     const reason = error instanceof Error ? error.message : String(error);
-    return check("database", "fail", `${config.dataDir}: ${reason}.`);
+    return databaseCheck.fail(`${config.dataDir}: ${reason}.`);
   }
 };
 
 const checkDns = async (config: Config, resolver: DnsResolver, domain: string): Promise<DoctorCheck> => {
   const servers = dnsServersOf(config).map(formatServer).join(", ");
   const reply = await resolver.resolve(domain, "MX");
-  if (reply.outcome === "answer")
-    return check("dns", "ok", `${servers} responds (MX of ${domain}, ${reply.elapsedMs} ms).`);
+  if (reply.outcome === "answer") return dnsCheck.ok(`${servers} responds (MX of ${domain}, ${reply.elapsedMs} ms).`);
   if (reply.outcome === "nxdomain" || reply.outcome === "no_data")
-    return check(
-      "dns",
-      "warn",
-      `${servers} responds, but ${domain} has no MX record. Name another domain with --domain.`,
-    );
-  return check(
-    "dns",
-    "fail",
+    return dnsCheck.warn(`${servers} responds, but ${domain} has no MX record. Name another domain with --domain.`);
+  return dnsCheck.fail(
     `The MX query for ${domain} to ${servers} failed: ${reply.outcome}. Set POSTWARDEN_DNS_SERVERS to a resolver that responds.`,
   );
 };
@@ -68,29 +62,25 @@ export const checkHelo = async (
 ): Promise<DoctorCheck> => {
   const advice = "Set POSTWARDEN_HELO_NAME to this machine's public host name, with matching A and PTR records.";
   if (heloName.startsWith("["))
-    return check(
-      "helo",
-      "warn",
-      `The HELO name ${heloName} is an address literal, which many servers refuse. ${advice}`,
-    );
+    return heloCheck.warn(`The HELO name ${heloName} is an address literal, which many servers refuse. ${advice}`);
   if (!heloName.includes("."))
-    return check("helo", "fail", `The HELO name "${heloName}" is not a fully qualified host name. ${advice}`);
+    return heloCheck.fail(`The HELO name "${heloName}" is not a fully qualified host name. ${advice}`);
   const [v4, v6] = await Promise.all([resolver.resolve(heloName, "A"), resolver.resolve(heloName, "AAAA")]);
   const addresses = [...v4.records, ...v6.records];
   if (addresses.length === 0) {
     const failed = failureOf([v4, v6]);
     return failed === null
-      ? check("helo", "fail", `${heloName} has no A or AAAA record (${v4.outcome}). ${advice}`)
-      : check("helo", "warn", `The address query for ${heloName} failed (${failed}).`);
+      ? heloCheck.fail(`${heloName} has no A or AAAA record (${v4.outcome}). ${advice}`)
+      : heloCheck.warn(`The address query for ${heloName} failed (${failed}).`);
   }
   const reverse = await Promise.all(addresses.map((address) => resolver.resolve(reverseQueryName(address), "PTR")));
   if (reverse.some((reply) => reply.records.includes(heloName.toLowerCase())))
-    return check("helo", "ok", `${heloName} resolves to ${addresses.join(", ")}, and a PTR record matches.`);
+    return heloCheck.ok(`${heloName} resolves to ${addresses.join(", ")}, and a PTR record matches.`);
   const failed = failureOf(reverse);
   const found = `${heloName} resolves to ${addresses.join(", ")}`;
   return failed === null
-    ? check("helo", "warn", `${found}, but no PTR record names it. ${advice}`)
-    : check("helo", "warn", `${found}; the PTR query failed (${failed}).`);
+    ? heloCheck.warn(`${found}, but no PTR record names it. ${advice}`)
+    : heloCheck.warn(`${found}; the PTR query failed (${failed}).`);
 };
 
 /** The first outcome that is not definite; null when all are. */
@@ -102,26 +92,22 @@ export const checkSender = async (
   resolver: DnsResolver,
 ): Promise<DoctorCheck> => {
   if (mailFrom === "")
-    return check(
-      "mail_from",
-      "ok",
+    return mailFromCheck.ok(
       'The null sender <>, as in bounces. A few servers refuse it; see "Sender reputation" in the README.',
     );
   const address = parseAddress(mailFrom);
-  if (!address.ok) return check("mail_from", "fail", `${mailFrom} is not an email address.`);
+  if (!address.ok) return mailFromCheck.fail(`${mailFrom} is not an email address.`);
   const { domain } = address.value;
   const types = ["MX", "A", "AAAA"] as const;
   const replies = await Promise.all(types.map((type) => resolver.resolve(domain, type)));
   if (replies.some(({ outcome }) => outcome === "answer"))
-    return check("mail_from", "ok", `The domain of ${mailFrom} accepts mail.`);
+    return mailFromCheck.ok(`The domain of ${mailFrom} accepts mail.`);
   const failed = failureOf(replies);
   return failed === null
-    ? check(
-        "mail_from",
-        "fail",
+    ? mailFromCheck.fail(
         `The domain of ${mailFrom} has no MX, A or AAAA record, so servers will refuse the sender. Set POSTWARDEN_MAIL_FROM to an address that accepts mail.`,
       )
-    : check("mail_from", "warn", `The queries for the domain of ${mailFrom} failed (${failed}).`);
+    : mailFromCheck.warn(`The queries for the domain of ${mailFrom} failed (${failed}).`);
 };
 
 /** `doctor`: checks this machine and its settings. Exit status 1 when a check fails. */
