@@ -1,5 +1,6 @@
 import { join } from "node:path";
 import { steadyTime } from "./base/clock.ts";
+import type { ByMode } from "./base/secrets.ts";
 import type { Ledger } from "./billing/store.ts";
 import { createAttempt } from "./bulk/attempt.ts";
 import { BulkIntake } from "./bulk/intake.ts";
@@ -16,7 +17,7 @@ export interface BulkParts {
   readonly runtime: Runtime;
   readonly config: Config;
   readonly ledger: Ledger;
-  readonly engine: VerificationEngine;
+  readonly engines: ByMode<VerificationEngine>;
   readonly outages: Outages;
   /** The single checks of the same process; null on the command line. */
   readonly checks: { running(): number; attemptMs(): number } | null;
@@ -30,17 +31,17 @@ const WINDOW_MAX = 5_000;
 export const uploadsFolderOf = (config: Config): string => join(config.dataDir, "uploads");
 
 /** Receives and verifies lists, on the database of the service or one of its own. */
-export const composeBulk = ({ runtime, config, ledger, engine, outages, checks }: BulkParts) => {
+export const composeBulk = ({ runtime, config, ledger, engines, outages, checks }: BulkParts) => {
   const jobs = new JobStore(runtime.db);
   const lists = new ListStore(runtime.db);
   const writer = new JobWriter(runtime, { jobs, lists, ledger });
-  const intake = new BulkIntake(runtime, { jobs, lists, writer, ledger });
+  const intake = new BulkIntake(runtime, { engines, jobs, lists, writer, ledger });
   const dueNowMs = steadyTime(runtime.clock);
   const runner = new BulkRunner(runtime, {
     ...{ jobs, lists, writer, outages, dueNowMs },
-    attempt: createAttempt(runtime, { engine, lists, outages, dueNowMs, isShared: checks !== null }),
+    attempt: createAttempt(runtime, { engines, lists, dueNowMs, isShared: checks !== null }),
     windowMax: Math.min(WINDOW_MAX, config.connectionsMax * WINDOW_PER_CONNECTION),
-    longestWaitMs: engine.longestWaitMs,
+    longestWaitMs: engines.live.longestWaitMs,
     load: {
       runningChecks: () => checks?.running() ?? 0,
       checkMs: () => checks?.attemptMs() ?? 0,

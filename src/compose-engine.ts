@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { type Clock, systemClock } from "./base/clock.ts";
 import { err, type Result } from "./base/errors.ts";
 import type { OnBehalfOf } from "./base/on-behalf-of.ts";
-import { type Random, systemRandom } from "./base/secrets.ts";
+import { type ByMode, type Random, systemRandom } from "./base/secrets.ts";
 import type { Log } from "./base/log.ts";
 import { type Config, SettingsError } from "./config.ts";
 import type { Catalogue } from "./dnsbl/blocklist.ts";
@@ -20,19 +20,21 @@ import { createAddressPolicy } from "./net/public-address.ts";
 import { parseResolvConf } from "./net/resolv-conf.ts";
 import { openSession } from "./net/smtp-client.ts";
 import { createSocksConnector } from "./net/socks-connector.ts";
-import { createEgressPool, type Egress } from "./probe/egress.ts";
+import { EgressPool, type Egress } from "./probe/egress.ts";
 import type { ProbeTarget } from "./probe/host-queue.ts";
 import { type DnsQuery, Outages } from "./probe/outages.ts";
 import { createPacing } from "./probe/pacing.ts";
 import { createProbePool } from "./probe/pool.ts";
 import { formatProxy } from "./setting-parsers.ts";
-import { createCatchAllCache } from "./verify/catch-all-cache.ts";
-import { createDnsblCheck, DNSBL_TURN_WAIT_MS, type DnsblCheck } from "./verify/dnsbl-evidence.ts";
+import { CatchAllCache } from "./verify/catch-all-cache.ts";
+import { BlocklistCheck, DNSBL_TURN_WAIT_MS } from "./verify/dnsbl-evidence.ts";
 import { createDomainLookup } from "./verify/domain-evidence.ts";
-import { createVerificationEngine } from "./verify/engine.ts";
-import { createHostProber } from "./verify/host-probe.ts";
+import { VerificationEngine, type VerificationPlatform } from "./verify/engine.ts";
+import { HostProber } from "./verify/host-probe.ts";
 import { createMailboxProber } from "./verify/mailbox-evidence.ts";
 import { connectionsPerProviderMax } from "./verify/providers.ts";
+import { TEST_PLATFORM } from "./verify/test-platform.ts";
+import { classifyAddress } from "./verify/address-evidence.ts";
 
 /** What tests replace: time, chance, DNS, and the way out. */
 export interface Platform {
@@ -71,9 +73,9 @@ export const systemPlatform = (config: Config): Platform & { close(): void } => 
 
 /** Egresses are known by their names: two accounts at one proxy are `socks5://host:port` and `socks5://host:port#2`. */
 const uniquelyNamed = (egresses: readonly Egress[]): Egress[] =>
-  egresses.map((exit, at) => {
-    const earlier = egresses.slice(0, at).filter(({ name }) => name === exit.name).length;
-    return earlier === 0 ? exit : { ...exit, name: `${exit.name}#${earlier + 1}` };
+  egresses.map((egress, at) => {
+    const earlier = egresses.slice(0, at).filter(({ name }) => name === egress.name).length;
+    return earlier === 0 ? egress : { ...egress, name: `${egress.name}#${earlier + 1}` };
   });
 
 /** The ways out: source addresses and proxies where there are any, else straight from this machine. */
@@ -140,10 +142,10 @@ const sessionTimes = ({ connectTimeoutMs, replyTimeoutMs }: Config) => {
 /** How mail hosts are dialled, and what is noticed of an outage meanwhile. `fresh` resolves without a cache. */
 const composeDialling = (config: Config, platform: Platform, { log, fresh }: EngineSurroundings) => {
   const { clock, resolver } = platform;
-  const egresses = createEgressPool(egressesOf(config, platform), clock);
+  const egresses = new EgressPool(egressesOf(config, platform), clock);
   const { dialogueTimeMs: _, ...times } = sessionTimes(config);
-  const dial = ({ address, port, host, exit }: ProbeTarget) => {
-    const { connector, localAddress } = egresses.get(exit);
+  const dial = ({ address, port, host, egress }: ProbeTarget) => {
+    const { connector, localAddress } = egresses.get(egress);
     return openSession({
       ...{ connector, clock, address, port, localAddress, serverName: host, heloName: config.heloName },
       ...times,
@@ -191,17 +193,17 @@ const composePool = (config: Config, { clock }: Platform, { open, outages }: Ret
 };
 
 /**
- * The blocklists' inquiry, whose catalogue is read when it is first needed: it is large, and a service that starts
- * should not wait for it. Settings of the operator's own about it are checked at once.
+ * The check of blocklists, whose catalogue is read when it is first needed: it is large, and the service should not wait
+ * for it at start. The operator's own settings about it are checked at once.
  */
-const lazyDnsblCheck = (config: Config, platform: Platform): DnsblCheck => {
+const lazyBlocklistCheck = (config: Config, platform: Platform): VerificationPlatform["checkBlocklists"] => {
   const create = () =>
-    createDnsblCheck({ dnsbl: composeDnsbl(platform), lists: catalogueOf(config).lists, clock: platform.clock });
+    new BlocklistCheck(platform.clock, { dnsbl: composeDnsbl(platform), lists: catalogueOf(config).lists });
   const hasOwnSettings = config.blocklistCataloguePath !== null || config.blocklistKeys.size > 0;
-  let inquire = hasOwnSettings ? create() : null;
-  return (domain) => {
-    inquire ??= create();
-    return inquire(domain);
+  let blocklists = hasOwnSettings ? create() : null;
+  return async (domain) => {
+    blocklists ??= create();
+    return blocklists.check(domain);
   };
 };
 
@@ -228,18 +230,22 @@ export const composeEngine = (
   const pool = composePool(config, platform, dialling);
   const { dialogueTimeMs } = sessionTimes(config);
   const policy = createAddressPolicy(config.probeAllowNetworks);
-  const lookUpDomain = createDomainLookup({ resolver, policy, random, clock });
-  const probeHost = createHostProber({
-    pool,
-    egresses,
-    catchAllCache: createCatchAllCache(clock),
-    heloName,
-    mailFrom,
-  });
-  const probeMailbox = createMailboxProber({ probeHost, clock, smtpPort, attemptTimeMs: dialogueTimeMs });
-  const checkBlocklists = config.dnsblSignal ? lazyDnsblCheck(config, platform) : null;
-  const inquiries = { lookUpDomain, probeMailbox, checkBlocklists, matchSuppression };
-  return { engine: createVerificationEngine({ clock, random, ...inquiries, retryWaitsS }), pool, outages };
+  const hostProber = new HostProber({ pool, egresses, catchAllCache: new CatchAllCache(clock), heloName, mailFrom });
+  const live = new VerificationEngine(
+    {
+      classify: classifyAddress,
+      matchSuppression,
+      lookUpDomain: createDomainLookup({ resolver, policy, random, clock }),
+      probeMailbox: createMailboxProber(platform, hostProber, { smtpPort, attemptTimeMs: dialogueTimeMs }),
+      checkBlocklists: config.dnsblSignal ? lazyBlocklistCheck(config, platform) : null,
+      retryWaitsS,
+      judgeOutage: (channel) => outages.judge(channel),
+      simulation: null,
+    },
+    clock,
+  );
+  const engines: ByMode<VerificationEngine> = { live, test: new VerificationEngine(TEST_PLATFORM, clock) };
+  return { engines, pool, outages };
 };
 
 /**

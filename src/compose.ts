@@ -6,7 +6,7 @@ import { createAccountStore } from "./accounts/store.ts";
 import type { Clock } from "./base/clock.ts";
 import { createTokenBuckets } from "./base/limits.ts";
 import type { Log } from "./base/log.ts";
-import { createLedger } from "./billing/store.ts";
+import { FREE_OF_CHARGE, Ledger } from "./billing/store.ts";
 import { createOverviewRoutes } from "./blocklist/overview-routes.ts";
 import { createBlocklistRoutes } from "./blocklist/routes.ts";
 import { BulkJobs } from "./bulk/jobs.ts";
@@ -32,9 +32,9 @@ import { createServer } from "./server.ts";
 import { createServiceRoutes } from "./service-routes.ts";
 import { createSuppressionStore } from "./suppress/store.ts";
 import { createSuppressions } from "./suppress/suppressions.ts";
-import { createChecks } from "./verify/checks.ts";
+import { Checks } from "./verify/checks.ts";
 import { createVerifyRoutes } from "./verify/routes.ts";
-import { createRunner } from "./verify/runner.ts";
+import { Runner } from "./verify/runner.ts";
 import { createVerificationStore } from "./verify/store.ts";
 import { VERSION } from "./version.ts";
 import { Dispatcher } from "./webhooks/dispatcher.ts";
@@ -53,7 +53,7 @@ export const composeSuppressions = (db: Db, clock: Clock) =>
 /** Accounts, keys and credits: what the administration on the command line needs. */
 export const composeAccounts = (db: Db, clock: Clock) => {
   const store = createAccountStore(db);
-  const ledger = createLedger(db);
+  const ledger = new Ledger(db);
   return {
     snapshot: db.snapshot,
     store,
@@ -111,13 +111,14 @@ export const composeService = ({ config, db, log, platform, freshResolver: given
   const runtime = { db, clock, log, random };
   const freshResolver = given ?? platform.resolver;
   const { match } = composeSuppressions(db, clock);
-  const { engine, pool, outages } = composeEngine(config, platform, match, { log, fresh: freshResolver });
+  const { engines, pool, outages } = composeEngine(config, platform, match, { log, fresh: freshResolver });
   const administration = composeAccounts(db, clock);
   const { ledger, authenticate } = administration;
   const store = createVerificationStore(db);
-  const runner = createRunner({ db, store, ledger, engine, outages, clock, log });
+  const credits = { live: ledger, test: FREE_OF_CHARGE };
+  const runner = new Runner(runtime, { store, engines, credits });
   const idempotency = new IdempotencyStore({ db, clock });
-  const checks = createChecks({ db, store, idempotency, ledger, runner, clock });
+  const checks = new Checks(runtime, { store, idempotency, engines, credits, runner });
   const { rules, dispatcher, webhooks, notifications, defaults, urls } = composeWebhooks(runtime, config, platform);
   const defaultRecipients = (owner: NotificationsOwner) => defaults.findDefaults(owner).recipients;
   const keyName = (id: string): string => administration.store.findKey(id)?.name ?? id;
@@ -128,9 +129,9 @@ export const composeService = ({ config, db, log, platform, freshResolver: given
     ...{ urls, notifications: defaults },
     platform: { ...platform, resolver: freshResolver },
   });
-  const bulkParts = composeBulk({ runtime, config, ledger, engine, outages, checks: runner });
+  const bulkParts = composeBulk({ runtime, config, ledger, engines, outages, checks: runner });
   const bulk = new BulkJobs(runtime, {
-    ...{ ...bulkParts, ledger, idempotency, urls },
+    ...{ ...bulkParts, engines, ledger, idempotency, urls },
     uploadsFolder: uploadsFolderOf(config),
   });
   const budgets = createBudgets(clock);

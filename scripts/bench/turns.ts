@@ -5,7 +5,6 @@ import { composeEngine } from "../../src/compose-engine.ts";
 import { createDirectConnector } from "../../src/net/connector.ts";
 import { createZoneResolver } from "../../src/testing/dns-zone.ts";
 import { startSmtpStub } from "../../src/testing/smtp-stub.ts";
-import { beginEvidence } from "../../src/verify/engine.ts";
 import type { Mark } from "./marks.ts";
 import { configOf, type Stage } from "./stage.ts";
 
@@ -22,12 +21,14 @@ export const measureTurns = async (_stage: Stage): Promise<Mark[]> => {
     const resolver = createZoneResolver(ZONE);
     const config = configOf({ POSTWARDEN_SMTP_PORT: String(stub.port) });
     const platform = { clock: systemClock, random: systemRandom, resolver, connector };
-    const { engine, pool } = composeEngine(config, platform, () => null, {
+    const { engines, pool } = composeEngine(config, platform, () => null, {
       log: createLog("silent", systemClock, () => undefined),
     });
     const counts: number[] = [];
     for (const user of ["user1", "user2"]) {
-      const { attempts } = await engine.attempt(beginEvidence(`${user}@turns.test`));
+      const { live } = engines;
+      const attempted = await live.verify(live.begin(`${user}@turns.test`));
+      const { attempts } = attempted.evidence;
       const reading = attempts[0]?.finding.reading;
       if (reading !== "accepted") throw new Error(`the server of turns was read as ${reading}`);
       counts.push(stub.sessions.reduce((sum, { turns }) => sum + turns, 0));

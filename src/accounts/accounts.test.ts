@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { readApiKey } from "../base/secrets.ts";
 import { SCOPES } from "../http/scopes.ts";
 import { createApps } from "../testing/app.ts";
+import { Ledger } from "../billing/store.ts";
 import { createAccounts, describeAccountProblem, isBalanced } from "./accounts.ts";
 import { describeKeyProblem } from "./keys.ts";
 
@@ -68,20 +69,16 @@ describe("a statement of credits", () => {
         if (!(error instanceof SQLiteError)) throw error;
       }
     };
-    const { ledger, store } = ours.service;
-    const accounts = createAccounts({
-      db: ours.db,
-      store,
-      clock: ours.clock,
-      ledger: {
-        ...ledger,
-        balance(accountId) {
-          const balance = ledger.balance(accountId);
-          interfere();
-          return balance;
-        },
-      },
-    });
+    const { store } = ours.service;
+    class InterruptedLedger extends Ledger {
+      override balance(accountId: string) {
+        const balance = super.balance(accountId);
+        interfere();
+        return balance;
+      }
+    }
+    const ledger = new InterruptedLedger(ours.db);
+    const accounts = createAccounts({ db: ours.db, store, clock: ours.clock, ledger });
     return { accounts, booked: () => booked };
   };
 

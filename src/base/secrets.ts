@@ -10,6 +10,12 @@ const KEY_FORM = /^pw_(live|test)_([0-9A-Za-z]{43})([0-9A-Za-z]{6})$/;
 
 export type KeyMode = "live" | "test";
 
+/**
+ * What live keys use, and what test keys use instead: the same interface, without network, credits or mail. A use case
+ * takes one of these and selects once, by the mode of the key: `engines[caller.mode]`.
+ */
+export type ByMode<T> = Readonly<Record<KeyMode, T>>;
+
 /** A new id: UUIDv7 (RFC 9562 §5.7), lower case. Ids made later sort after ids made earlier. */
 export const newId = (): string => Bun.randomUUIDv7();
 

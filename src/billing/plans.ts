@@ -1,4 +1,6 @@
+import { AppError } from "../base/errors.ts";
 import type { Rate } from "../base/limits.ts";
+import type { TooFewCredits } from "./store.ts";
 
 export const PLAN_NAMES = ["free", "starter", "growth", "scale"] as const;
 export type PlanName = (typeof PLAN_NAMES)[number];
@@ -13,3 +15,10 @@ export const rateOf = (plan: PlanName): Rate => ({
   perSecond: REQUESTS_PER_SECOND[plan],
   burst: REQUESTS_PER_SECOND[plan] * 2,
 });
+
+/** The 402 of everything that costs credits. */
+export const insufficientCredits = ({ required, available }: TooFewCredits): AppError =>
+  new AppError("insufficient_credits", {
+    message: `Insufficient credits: ${required} required, ${available} available.`,
+    body: { required, available },
+  });

@@ -3,7 +3,7 @@ import { err, ok, type Result } from "../base/errors.ts";
 import type { Db, Tx } from "../db/open.ts";
 import { accounts, ledger } from "../db/schema.ts";
 
-/** Credits of an account: free to use, and set aside for checks that are not finished. */
+/** Credits of an account: available, and held for verifications that are not finished. */
 export interface Balance {
   readonly available: number;
   readonly held: number;
@@ -24,99 +24,109 @@ interface Entry {
   readonly atMs: number;
 }
 
-/** One hold or the end of one: for which account, for what (an id), when. */
+/** A hold or its end: of which account, for what (an id), when. */
 export interface LedgerMove {
   readonly accountId: string;
   readonly reference: string;
   readonly atMs: number;
 }
 
+/** Holding credits for work, and ending the hold. */
+export type CreditHolds = Pick<Ledger, "hold" | "settle" | "release">;
+
+/** For test keys: nothing is held or charged. */
+export const FREE_OF_CHARGE: CreditHolds = { hold: () => ok(undefined), settle() {}, release() {} };
+
 /**
  * The append-only ledger of credits. The balance of an account is the sum of its entries; `accounts` carries that sum,
- * changed in the same transaction. One reference is held once and ended once (unique indexes), so a check that is
- * concluded twice by mistake throws instead of charging twice.
+ * updated in the same transaction. One reference is held once and ended once (unique indexes), so that a verification
+ * which is concluded twice by mistake throws instead of charging twice.
  */
-export const createLedger = (db: Db) => {
-  const append = db.orm
-    .insert(ledger)
-    .values({
-      accountId: sql.placeholder("accountId"),
-      kind: sql.placeholder("kind"),
-      available: sql.placeholder("available"),
-      held: sql.placeholder("held"),
-      reference: sql.placeholder("reference"),
-      note: sql.placeholder("note"),
-      atMs: sql.placeholder("atMs"),
-    })
-    .prepare();
-  const add = db.sqlite.prepare<unknown, [number, number, string]>(
-    "UPDATE accounts SET credits_available = credits_available + ?, credits_held = credits_held + ? WHERE id = ?",
-  );
-  const read = db.orm
-    .select({ available: accounts.creditsAvailable, held: accounts.creditsHeld })
-    .from(accounts)
-    .where(eq(accounts.id, sql.placeholder("accountId")))
-    .prepare();
+export class Ledger {
+  readonly #db: Db;
+  readonly #append;
+  readonly #update;
+  readonly #read;
 
-  const enter = (_tx: Tx, entry: Entry): void => {
-    append.run({ ...entry });
-    add.run(entry.available, entry.held, entry.accountId);
-  };
+  constructor(db: Db) {
+    this.#db = db;
+    this.#append = db.orm
+      .insert(ledger)
+      .values({
+        accountId: sql.placeholder("accountId"),
+        kind: sql.placeholder("kind"),
+        available: sql.placeholder("available"),
+        held: sql.placeholder("held"),
+        reference: sql.placeholder("reference"),
+        note: sql.placeholder("note"),
+        atMs: sql.placeholder("atMs"),
+      })
+      .prepare();
+    this.#update = db.sqlite.prepare<unknown, [number, number, string]>(
+      "UPDATE accounts SET credits_available = credits_available + ?, credits_held = credits_held + ? WHERE id = ?",
+    );
+    this.#read = db.orm
+      .select({ available: accounts.creditsAvailable, held: accounts.creditsHeld })
+      .from(accounts)
+      .where(eq(accounts.id, sql.placeholder("accountId")))
+      .prepare();
+  }
 
-  const balance = (accountId: string): Balance => read.get({ accountId }) ?? { available: 0, held: 0 };
+  balance(accountId: string): Balance {
+    return this.#read.get({ accountId }) ?? { available: 0, held: 0 };
+  }
 
-  return {
-    balance,
+  grant(tx: Tx, entry: { accountId: string; credits: number; note: string; atMs: number }): void {
+    const { accountId, credits, note, atMs } = entry;
+    this.#enter(tx, { accountId, kind: "grant", available: credits, held: 0, reference: null, note, atMs });
+  }
 
-    grant(tx: Tx, entry: { accountId: string; credits: number; note: string; atMs: number }): void {
-      const { accountId, credits, note, atMs } = entry;
-      enter(tx, { accountId, kind: "grant", available: credits, held: 0, reference: null, note, atMs });
-    },
+  /** Holds `credits`; an error when the account has fewer. */
+  hold(tx: Tx, move: LedgerMove, credits = 1): Result<void, TooFewCredits> {
+    const { available } = this.balance(move.accountId);
+    if (available < credits) return err({ required: credits, available });
+    this.#enter(tx, { ...move, kind: "hold", available: -credits, held: credits, note: null });
+    return ok(undefined);
+  }
 
-    /** Sets `credits` aside, or says how many there are. */
-    hold(tx: Tx, move: LedgerMove, credits = 1): Result<void, TooFewCredits> {
-      const { available } = balance(move.accountId);
-      if (available < credits) return err({ required: credits, available });
-      enter(tx, { ...move, kind: "hold", available: -credits, held: credits, note: null });
-      return ok(undefined);
-    },
+  /** Spends held credits. */
+  settle(tx: Tx, move: LedgerMove, credits = 1): void {
+    this.#enter(tx, { ...move, kind: "settle", available: 0, held: -credits, note: null });
+  }
 
-    /** The held credits are spent. */
-    settle(tx: Tx, move: LedgerMove, credits = 1): void {
-      enter(tx, { ...move, kind: "settle", available: 0, held: -credits, note: null });
-    },
+  /** Returns held credits; `note` says why they were not spent. */
+  release(tx: Tx, { credits = 1, ...move }: LedgerMove & { readonly credits?: number }, note: string): void {
+    this.#enter(tx, { ...move, kind: "release", available: credits, held: -credits, note });
+  }
 
-    /** The held credits go back; `note` says why they were not spent. */
-    release(tx: Tx, { credits = 1, ...move }: LedgerMove & { readonly credits?: number }, note: string): void {
-      enter(tx, { ...move, kind: "release", available: credits, held: -credits, note });
-    },
+  /** The balance computed from every entry. Slow for a long ledger; equals `balance` unless something is broken. */
+  sum(accountId: string): Balance {
+    const row = this.#db.orm
+      .select({
+        available: sql<number>`coalesce(sum(${ledger.available}), 0)`,
+        held: sql<number>`coalesce(sum(${ledger.held}), 0)`,
+      })
+      .from(ledger)
+      .where(eq(ledger.accountId, accountId))
+      .get();
+    return row ?? { available: 0, held: 0 };
+  }
 
-    /** The balance added up anew from every entry. Slow for a long ledger; equals `balance` or something is broken. */
-    sum(accountId: string): Balance {
-      const row = db.orm
-        .select({
-          available: sql<number>`coalesce(sum(${ledger.available}), 0)`,
-          held: sql<number>`coalesce(sum(${ledger.held}), 0)`,
-        })
-        .from(ledger)
-        .where(eq(ledger.accountId, accountId))
-        .get();
-      return row ?? { available: 0, held: 0 };
-    },
+  /** Credits granted and spent so far. */
+  totals(accountId: string): { readonly granted: number; readonly spent: number } {
+    const row = this.#db.orm
+      .select({
+        granted: sql<number>`coalesce(sum(case when kind = 'grant' then available end), 0)`,
+        spent: sql<number>`coalesce(-sum(case when kind = 'settle' then held end), 0)`,
+      })
+      .from(ledger)
+      .where(eq(ledger.accountId, accountId))
+      .get();
+    return row ?? { granted: 0, spent: 0 };
+  }
 
-    /** Credits granted and spent so far. */
-    totals(accountId: string): { readonly granted: number; readonly spent: number } {
-      const row = db.orm
-        .select({
-          granted: sql<number>`coalesce(sum(case when kind = 'grant' then available end), 0)`,
-          spent: sql<number>`coalesce(-sum(case when kind = 'settle' then held end), 0)`,
-        })
-        .from(ledger)
-        .where(eq(ledger.accountId, accountId))
-        .get();
-      return row ?? { granted: 0, spent: 0 };
-    },
-  };
-};
-
-export type Ledger = ReturnType<typeof createLedger>;
+  #enter(_tx: Tx, entry: Entry): void {
+    this.#append.run({ ...entry });
+    this.#update.run(entry.available, entry.held, entry.accountId);
+  }
+}

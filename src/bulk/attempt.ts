@@ -1,15 +1,13 @@
 import { isoTime } from "../base/clock.ts";
-import type { KeyMode } from "../base/secrets.ts";
+import type { ByMode, KeyMode } from "../base/secrets.ts";
 import type { Runtime } from "../db/runtime.ts";
-import type { Outages } from "../probe/outages.ts";
 import { PoolClosed } from "../probe/pool.ts";
-import { beginCellEvidence, unansweredAt, type VerificationEngine, waitMsOf } from "../verify/engine.ts";
+import type { AttemptedVerification, RepeatedVerification, VerificationEngine } from "../verify/engine.ts";
 import type { Evidence } from "../verify/evidence.ts";
 import { packEvidence, unpackEvidence } from "../verify/evidence-store.ts";
 import { providerOf } from "../verify/providers.ts";
 import { INTERNAL_ERROR } from "../verify/result.ts";
-import { planTestCheck, TEST_VERIFIED_AT, testEvidence } from "../verify/test-keys.ts";
-import { concludeVerification } from "../verify/verdict.ts";
+import { waitMsOf } from "../verify/retry.ts";
 import type { ListStore, OpenAddress } from "./list-store.ts";
 import { type ResultColumns, toColumns } from "./result-columns.ts";
 
@@ -33,9 +31,8 @@ export type AttemptOutcome =
 type PackedEvidence = Buffer | null;
 
 interface AttemptOptions {
-  readonly engine: VerificationEngine;
+  readonly engines: ByMode<VerificationEngine>;
   readonly lists: ListStore;
-  readonly outages: Pick<Outages, "judge">;
   /** The clock of retries: wall time without its steps. */
   readonly dueNowMs: () => number;
   /** Whether other accounts use this process, so that each gets only its share of it. */
@@ -60,69 +57,60 @@ export const internalErrorOutcome = (atMs: number): AttemptOutcome => {
 };
 
 /**
- * Makes one attempt at an address of a list, with lower priority than single checks. Rejects with `PoolClosed` when the
- * service stops first; a bug becomes `internal_error`.
+ * Makes one attempt at an address of a list, with lower priority than single verifications. Rejects with `PoolClosed` when
+ * the service stops first; a bug becomes `internal_error`.
  */
 export const createAttempt = (
-  { clock, log }: Pick<Runtime, "clock" | "log">,
-  { engine, lists, outages, dueNowMs, isShared }: AttemptOptions,
+  { log }: Pick<Runtime, "log">,
+  { engines, lists, dueNowMs, isShared }: AttemptOptions,
 ): AttemptAddress => {
-  const gatherEvidence = async (address: OpenAddress, job: AttemptJob): Promise<Evidence> => {
-    let evidence = beginCellEvidence(address.email.trim());
+  const verify = async (engine: VerificationEngine, { email, position, dueAtMs }: OpenAddress, job: AttemptJob) => {
+    let before = engine.beginCell(email.trim());
     try {
-      const stored = address.dueAtMs === 0 ? undefined : lists.findEvidence(job.number, address.position);
-      if (stored !== undefined) evidence = unpackEvidence(stored);
-      return await engine.attempt(evidence, { account: isShared ? job.accountId : null, priority: "bulk" });
+      const stored = dueAtMs === 0 ? undefined : lists.findEvidence(job.number, position);
+      if (stored !== undefined) before = unpackEvidence(stored);
+      const onBehalfOf = { account: isShared ? job.accountId : null, priority: "bulk" } as const;
+      return await engine.verify(before, { onBehalfOf, duringOutage: "repeat" });
     } catch (error) {
       if (error instanceof PoolClosed) throw error;
-      log.error("a check of a list failed", { job: job.number, position: address.position, error });
-      return engine.failed(evidence);
+      log.error("verification of a list address failed", { job: job.number, position, error });
+      return engine.fail(before);
     }
   };
 
-  /** Whether nothing responds, or may not: the attempt then says nothing about the address. */
-  const isOutage = async (evidence: Evidence): Promise<boolean> => {
-    const channel = unansweredAt(evidence);
-    return channel !== null && (await outages.judge(channel)) !== "believed";
-  };
-
-  const outcomeOf = async (evidence: Evidence): Promise<AttemptOutcome> => {
-    if (await isOutage(evidence)) return later(dueNowMs() + OUTAGE_AGAIN_MS);
-    const retry = engine.planRetry(evidence);
-    if (retry === null) return done(evidence, isoTime(clock.nowMs()));
-    const packed = packEvidence({ ...evidence, retries: [...evidence.retries, retry] });
-    return { ...later(dueNowMs() + waitMsOf(retry)), evidence: packed, group: groupOf(evidence) };
+  const outcomeOf = (
+    attempted: AttemptedVerification | RepeatedVerification,
+    { isSimulated }: VerificationEngine,
+  ): AttemptOutcome => {
+    if (attempted.kind === "repeat") return later(dueNowMs() + OUTAGE_AGAIN_MS);
+    const group = isSimulated ? null : groupOf(attempted.evidence);
+    const isStored = !isSimulated && attempted.evidence.address.problem === null;
+    const evidence = isStored ? packEvidence(attempted.evidence) : null;
+    if (attempted.kind === "retry") return { ...later(dueNowMs() + waitMsOf(attempted.retry)), evidence, group };
+    const { result, chargeable } = attempted;
+    return { kind: "done", columns: toColumns(result), chargeable, group, evidence };
   };
 
   return async (address, job) => {
-    if (job.mode === "test") return testOutcome(address, dueNowMs);
-    const evidence = await gatherEvidence(address, job);
+    const engine = engines[job.mode];
+    const begin = () => engine.beginCell(address.email.trim());
+    const delayMs = address.dueAtMs === 0 ? engine.firstDelayMs(begin()) : 0;
+    if (delayMs > 0) return later(dueNowMs() + delayMs);
+    const attempted = await verify(engine, address, job);
     try {
-      return await outcomeOf(evidence);
+      return outcomeOf(attempted, engine);
     } catch (error) {
-      log.error("could not conclude a check of a list", { job: job.number, position: address.position, error });
-      return done(engine.failed(beginCellEvidence(address.email.trim())), isoTime(clock.nowMs()));
+      log.error("verification of a list address could not be concluded", {
+        ...{ job: job.number, position: address.position, error },
+      });
+      return outcomeOf(engine.fail(begin()), engine);
     }
   };
 };
 
 const later = (dueAtMs: number): AttemptOutcome => ({ kind: "later", dueAtMs, evidence: null, group: null });
 
-const done = (evidence: Evidence, verifiedAt: string): AttemptOutcome => {
-  const { result, evidence: whole, chargeable } = concludeVerification(evidence, verifiedAt);
-  const packed = evidence.address.problem === null ? packEvidence(whole) : null;
-  return { kind: "done", columns: toColumns(result), chargeable, group: groupOf(evidence), evidence: packed };
-};
-
 const groupOf = ({ domain }: Evidence): string | null => {
   const host = domain?.hosts[0]?.host;
   return host === undefined ? null : providerOf(host);
-};
-
-const testOutcome = ({ email, dueAtMs }: OpenAddress, dueNowMs: () => number): AttemptOutcome => {
-  const begun = beginCellEvidence(email.trim());
-  const { afterMs } = planTestCheck(begun);
-  if (afterMs > 0 && dueAtMs === 0) return later(dueNowMs() + afterMs);
-  const { result, chargeable } = concludeVerification(testEvidence(email.trim(), begun), TEST_VERIFIED_AT);
-  return { kind: "done", columns: toColumns(result), chargeable, group: null, evidence: null };
 };

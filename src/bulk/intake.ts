@@ -1,16 +1,13 @@
 import { backgroundTurn } from "../base/background.ts";
-import { isoTime } from "../base/clock.ts";
 import type { AppError } from "../base/errors.ts";
-import { type KeyMode, newId } from "../base/secrets.ts";
-import { insufficientCredits } from "../billing/insufficient-credits.ts";
+import { type ByMode, type KeyMode, newId } from "../base/secrets.ts";
+import { insufficientCredits } from "../billing/plans.ts";
 import type { Ledger } from "../billing/store.ts";
 import type { Tx } from "../db/open.ts";
 import type { Runtime } from "../db/runtime.ts";
 import type { Caller } from "../http/guard.ts";
 import { keptCell, normalizeCell } from "../mail/address-in-cell.ts";
-import { concludeVerification } from "../verify/verdict.ts";
-import { beginCellEvidence } from "../verify/engine.ts";
-import { TEST_VERIFIED_AT } from "../verify/test-keys.ts";
+import type { VerificationEngine } from "../verify/engine.ts";
 import { AddressIndex, newSeed } from "./address-index.ts";
 import type { ListRow } from "./csv.ts";
 import type { DetectedFormat } from "./detected-format.ts";
@@ -39,6 +36,7 @@ export interface ReceivingJob extends Pick<Caller, "accountId" | "mode"> {
 }
 
 export interface BulkIntakeOptions {
+  readonly engines: ByMode<VerificationEngine>;
   readonly jobs: JobStore;
   readonly lists: ListStore;
   readonly writer: JobWriter;
@@ -144,8 +142,8 @@ export class BulkIntake {
   }
 
   #resultWithoutAddress(mode: KeyMode): ResultColumns {
-    const verifiedAt = mode === "test" ? TEST_VERIFIED_AT : isoTime(this.#runtime.clock.nowMs());
-    return toColumns(concludeVerification(beginCellEvidence(""), verifiedAt).result);
+    const engine = this.#options.engines[mode];
+    return toColumns(engine.conclude(engine.beginCell("")).result);
   }
 }
 

@@ -1,6 +1,6 @@
 import { nextTurn } from "../base/clock.ts";
 import { AppError } from "../base/errors.ts";
-import { insufficientCredits } from "../billing/insufficient-credits.ts";
+import { insufficientCredits } from "../billing/plans.ts";
 import type { Ledger } from "../billing/store.ts";
 import type { Tx } from "../db/open.ts";
 import type { Runtime } from "../db/runtime.ts";

@@ -1,11 +1,10 @@
-import { isoTime } from "../base/clock.ts";
 import type { ListSource } from "../http/list-page.ts";
-import { beginCellEvidence } from "../verify/engine.ts";
+import { beginEvidence } from "../verify/address-evidence.ts";
+import type { VerificationEngine } from "../verify/engine.ts";
 import type { Evidence } from "../verify/evidence.ts";
 import { unpackEvidence } from "../verify/evidence-store.ts";
-import { concludeVerification } from "../verify/verdict.ts";
 import { VERDICT_OF } from "../verify/result.ts";
-import { testEvidence } from "../verify/test-keys.ts";
+import { TEST_PLATFORM } from "../verify/test-platform.ts";
 import type { ListedRow, ListStore } from "./list-store.ts";
 import { type ResultColumns, toResult, toResultJson } from "./result-columns.ts";
 import type { ResultRow } from "./results-csv.ts";
@@ -64,7 +63,7 @@ const hintsFor = ({ subStatus, submittedEmail, normalizedEmail }: ListedRow): Ad
   if (subStatus !== "invalid_syntax") return hasSuggestion(normalizedEmail) ? addressHints(submittedEmail) : NO_HINTS;
   const hints = addressHints(submittedEmail);
   if (hints.problem !== null) return hints;
-  return { suggestion: null, problem: testEvidence(submittedEmail.trim()).address.problem };
+  return { suggestion: null, problem: beginEvidence(submittedEmail.trim(), TEST_PLATFORM.classify).address.problem };
 };
 
 /** The rows of a job that pass the filters, for its export, in batches: an empty one where no row of a step passes. */
@@ -90,8 +89,8 @@ export async function* exportRows(
 }
 
 export interface EvidenceSource {
-  /** Whether the job is a test key's, whose evidence is made up anew. */
-  readonly isTest: boolean;
+  /** The engine of the job's mode. */
+  readonly engine: VerificationEngine;
   readonly stored: Uint8Array | undefined;
 }
 
@@ -99,14 +98,14 @@ export interface EvidenceSource {
  * Why a row has its result, or what is known so far. It is that of the row's address, with the text of the row. Null for a
  * row that finished when the evidence of lists was not kept yet.
  */
-export const evidenceOfRow = (row: ListedRow, { isTest, stored }: EvidenceSource): Evidence | null => {
+export const evidenceOfRow = async (row: ListedRow, { engine, stored }: EvidenceSource): Promise<Evidence | null> => {
   const text = row.submittedEmail.trim();
-  const begun = beginCellEvidence(text);
+  const begun = engine.beginCell(text);
   if (stored !== undefined) {
     const { address, ...rest } = unpackEvidence(stored);
     return { ...rest, address: { ...address, submitted: text, read_as: begun.address.read_as } };
   }
   if (row.subStatus === null) return begun;
-  const { evidence } = concludeVerification(isTest ? testEvidence(text, begun) : begun, isoTime(row.verifiedAtMs));
+  const { evidence } = engine.conclude(await engine.reproduce(begun), row.verifiedAtMs);
   return evidence.conclusion?.sub_status === row.subStatus ? evidence : null;
 };

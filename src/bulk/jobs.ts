@@ -1,11 +1,12 @@
 import { rm } from "node:fs/promises";
 import { AppError } from "../base/errors.ts";
-import { sha256 } from "../base/secrets.ts";
+import { type ByMode, sha256 } from "../base/secrets.ts";
 import type { Ledger } from "../billing/store.ts";
 import type { IdempotencyStore, IdempotentRequest } from "../db/idempotency.ts";
 import { orRefusal } from "../db/refusal.ts";
 import type { Runtime } from "../db/runtime.ts";
 import type { Caller } from "../http/guard.ts";
+import type { VerificationEngine } from "../verify/engine.ts";
 import type { Evidence } from "../verify/evidence.ts";
 import type { WebhookUrls } from "../webhooks/webhook-urls.ts";
 import type { BulkIntake } from "./intake.ts";
@@ -25,6 +26,7 @@ import { type Submission, type SubmissionContext, withSubmission } from "./submi
 import { UploadBudget } from "./upload-budget.ts";
 
 export interface BulkJobsOptions {
+  readonly engines: ByMode<VerificationEngine>;
   readonly jobs: JobStore;
   readonly lists: ListStore;
   readonly intake: BulkIntake;
@@ -96,13 +98,13 @@ export class BulkJobs {
   }
 
   /** The evidence of a row so far. 404 when the job has no such row. */
-  evidence(caller: Caller, id: string, rowIndex: number): Evidence {
-    const { lists } = this.#options;
+  async evidence(caller: Caller, id: string, rowIndex: number): Promise<Evidence> {
+    const { engines, lists } = this.#options;
     const { number, mode } = this.find(caller, id);
     const row = lists.rowAt(number, rowIndex);
     if (row === undefined) throw new AppError("not_found", { message: `The job has no row ${rowIndex}.` });
     const stored = lists.findEvidence(number, row.position);
-    const evidence = evidenceOfRow(row, { isTest: mode === "test", stored });
+    const evidence = await evidenceOfRow(row, { engine: engines[mode], stored });
     if (evidence !== null) return evidence;
     const message = "The evidence of this row was not kept: an earlier version of the service verified it.";
     throw new AppError("not_found", { message });

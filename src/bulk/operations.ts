@@ -1,12 +1,11 @@
 import { z } from "zod";
+import evidenceExample from "../../fixtures/evidence-example.json" with { type: "json" };
 import { isId } from "../base/secrets.ts";
 import { declareRoute } from "../http/route.ts";
 import { idempotencyKeyHeader, idParameter, pageQuery } from "../http/route-input.ts";
 import { evidenceSchema } from "../verify/evidence.ts";
 import { UNSETTLED } from "../verify/result.ts";
 import { RESULT_EXAMPLE } from "../verify/result-example.ts";
-import { TEST_VERIFIED_AT, testEvidence } from "../verify/test-keys.ts";
-import { concludeVerification } from "../verify/verdict.ts";
 import { CANCELLED, QUEUED, RETRIED, RUNNING } from "./job-examples.ts";
 import { previewSchema } from "./preview.ts";
 import { RESULT_COLUMNS } from "./results-csv.ts";
@@ -153,7 +152,7 @@ export const GET_BULK_ITEM_EVIDENCE = declareRoute({
     200: {
       description: "The evidence collected so far.",
       schema: evidenceSchema.meta({ title: "Evidence" }),
-      example: () => concludeVerification(testEvidence("mailbox_exists@any.example"), TEST_VERIFIED_AT).evidence,
+      example: evidenceExample,
     },
   },
 });

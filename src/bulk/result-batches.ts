@@ -1,7 +1,7 @@
 import { wait } from "../base/wait.ts";
 import type { Tx } from "../db/open.ts";
 import type { Runtime } from "../db/runtime.ts";
-import { isStorageTrouble, WRITE_AGAIN_MS } from "../verify/carry-out.ts";
+import { isStorageTrouble, WRITE_AGAIN_MS } from "../verify/attempts.ts";
 import type { AttemptedAddress, JobWriter } from "./job-writer.ts";
 
 /** One transaction writes this many results, or those of this time. */

@@ -3,7 +3,7 @@ import { wait } from "../base/wait.ts";
 import type { Runtime } from "../db/runtime.ts";
 import type { Outages, PausedReason } from "../probe/outages.ts";
 import { PoolClosed } from "../probe/pool.ts";
-import { createSetbacks } from "../verify/setbacks.ts";
+import { BugBackoff } from "../verify/bug-backoff.ts";
 import { nextToBegin, windowShares } from "./account-shares.ts";
 import type { AddressQueue, Taken } from "./address-queue.ts";
 import { type AttemptAddress, internalErrorOutcome } from "./attempt.ts";
@@ -49,7 +49,7 @@ export class BulkRunner {
   readonly #batches: ResultBatches;
   readonly #limiter: ConcurrencyLimiter;
   /** Addresses whose attempt failed because of a bug. */
-  readonly #setbacks: ReturnType<typeof createSetbacks>;
+  readonly #backoff: BugBackoff;
   readonly #waiting: RunningJob[] = [];
   readonly #active = new Map<number, RunningJob>();
   /** Round-robin over the active jobs. */
@@ -63,7 +63,7 @@ export class BulkRunner {
     this.#options = options;
     this.#batches = new ResultBatches(runtime, options.writer);
     this.#limiter = new ConcurrencyLimiter(runtime.clock, options.windowMax, options.load);
-    this.#setbacks = createSetbacks(runtime.clock);
+    this.#backoff = new BugBackoff(runtime.clock);
     options.outages.onChange(() => this.#schedulePump());
   }
 
@@ -113,7 +113,7 @@ export class BulkRunner {
     this.#isStopped = true;
     this.#cancelTimer?.();
     this.#limiter.stop();
-    this.#setbacks.stop();
+    this.#backoff.stop();
     this.#active.clear();
     await this.#batches.stop();
   }
@@ -256,16 +256,16 @@ export class BulkRunner {
     try {
       const address = this.#options.lists.findOpen(job.number, position);
       if (address === undefined) return null;
-      const isGivenUp = this.#setbacks.isUsedUp(id);
+      const isGivenUp = this.#backoff.isExhausted(id);
       const outcome = isGivenUp
         ? internalErrorOutcome(this.#runtime.clock.nowMs())
         : await this.#options.attempt(address, job);
       group = outcome.group;
-      this.#setbacks.forget(id);
+      this.#backoff.clear(id);
       return { position, rows: address.rows, isRetry: address.dueAtMs > 0, outcome };
     } catch (error) {
       if (error instanceof PoolClosed || this.#isStopped) return null;
-      const waitMs = this.#setbacks.note(id, () => {
+      const waitMs = this.#backoff.schedule(id, () => {
         queue.add(position, bucket);
         this.#schedulePump();
       });

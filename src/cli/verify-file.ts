@@ -2,7 +2,7 @@ import { rmSync } from "node:fs";
 import { open, rename } from "node:fs/promises";
 import { systemClock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
-import { type Random, sha256 } from "../base/secrets.ts";
+import { type ByMode, type Random, sha256 } from "../base/secrets.ts";
 import { HEADER_CHOICES, type HeaderChoice } from "../bulk/columns-address.ts";
 import { readRows } from "../bulk/csv.ts";
 import { fileSource } from "../bulk/byte-source.ts";
@@ -34,7 +34,7 @@ export interface FileOptions extends PathOptions {
 export interface FileDeps {
   readonly io: Io;
   readonly config: Config;
-  readonly engine: VerificationEngine;
+  readonly engines: ByMode<VerificationEngine>;
   readonly outages: BulkParts["outages"];
   readonly log: Log;
   readonly random: Random;
@@ -152,7 +152,7 @@ export const headerChoiceOf = ({ header = "auto" }: FileOptions): HeaderChoice =
 /** `verify --file LIST --out RESULTS`: verifies a list with the job runner of the service, resumable, without credits. */
 export const verifyFile = async (
   options: FileOptions,
-  { io, config, engine, outages, log, random }: FileDeps,
+  { io, config, engines, outages, log, random }: FileDeps,
 ): Promise<void> => {
   const header = headerChoiceOf(options);
   const paths = checkPaths(options);
@@ -164,7 +164,7 @@ export const verifyFile = async (
     rmSync(sheetPath, { force: true });
     await withListFile(paths.list, { layout: requested, sheetPath }, async (list) => {
       const name = sha256(JSON.stringify([await hashOf(fileSource(paths.list)), requested]));
-      await verifyList({ ...list, name }, { paths, options, io, config, engine, outages, log, random });
+      await verifyList({ ...list, name }, { paths, options, io, config, engines, outages, log, random });
     });
   } finally {
     unlock();
@@ -178,12 +178,12 @@ interface VerifyListOptions extends FileDeps {
 
 const verifyList = async (
   list: Entry,
-  { paths, options, io, config, engine, outages, log, random }: VerifyListOptions,
+  { paths, options, io, config, engines, outages, log, random }: VerifyListOptions,
 ): Promise<void> => {
   const db = openState(paths.state);
   const { ledger } = composeAccounts(db, systemClock);
   const bulk = composeBulk({
-    ...{ config, engine, outages, ledger, checks: null },
+    ...{ config, engines, outages, ledger, checks: null },
     runtime: { db, clock: systemClock, log, random },
   });
   const earlier = findEarlier(bulk, list.name, paths);

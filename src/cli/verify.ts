@@ -1,14 +1,15 @@
 import { existsSync } from "node:fs";
 import type { Command } from "commander";
-import { isoTime, systemClock } from "../base/clock.ts";
+import { systemClock } from "../base/clock.ts";
 import { wait, waitFor } from "../base/wait.ts";
 import { createLog } from "../base/log.ts";
 import { systemRandom } from "../base/secrets.ts";
 import { composeSuppressions } from "../compose.ts";
 import { composeEngine, freshResolverOf, systemPlatform } from "../compose-engine.ts";
 import type { Config } from "../config.ts";
-import { type ConcludedVerification, concludeVerification } from "../verify/verdict.ts";
-import { beginEvidence, type VerificationEngine, waitMsOf } from "../verify/engine.ts";
+import { waitMsOf } from "../verify/retry.ts";
+import type { ConcludedVerification } from "../verify/verdict.ts";
+import type { VerificationEngine } from "../verify/engine.ts";
 import { explain } from "../verify/explain.ts";
 import { addCommand } from "./command.ts";
 import { CommandFailed, type Io, UsageError } from "./io.ts";
@@ -27,20 +28,15 @@ const CONCURRENCY_MAX = 200;
 /** Time for mail servers to reply to QUIT. */
 const DRAIN_MS_MAX = 1_000;
 
-const verifyOne = async (
-  engine: VerificationEngine,
-  email: string,
-  io: Io,
-  withRetries: boolean,
-): Promise<ConcludedVerification> => {
-  let evidence = await engine.attempt(beginEvidence(email));
-  for (let retry = engine.planRetry(evidence); withRetries && retry !== null; retry = engine.planRetry(evidence)) {
-    evidence = { ...evidence, retries: [...evidence.retries, retry] };
+const verifyOne = async (engine: VerificationEngine, email: string, io: Io): Promise<ConcludedVerification> => {
+  let attempted = await engine.verify(engine.begin(email));
+  while (attempted.kind === "retry") {
+    const { evidence, retry } = attempted;
     io.err(`${evidence.address.normalized_email}: ${retry.reason}; next attempt at ${retry.due_at}`);
     await wait(systemClock, waitMsOf(retry));
-    evidence = await engine.attempt(evidence);
+    attempted = await engine.verify(evidence);
   }
-  return concludeVerification(evidence, isoTime(systemClock.nowMs()));
+  return attempted;
 };
 
 const lineOf = ({ result, evidence }: ConcludedVerification): string => {
@@ -71,7 +67,7 @@ const verifyAddresses = async (
     if (first !== undefined) io.out(output(first, options));
   };
   for await (const email of emails) {
-    queue.push(verifyOne(engine, email, io, options.retries));
+    queue.push(verifyOne(engine, email, io));
     if (queue.length >= CONCURRENCY_MAX) await printFirst();
   }
   while (queue.length > 0) await printFirst();
@@ -89,9 +85,9 @@ const withEngine = async (
   const fresh = freshResolverOf(config);
   const suppressions = openSuppressions(config, io);
   const log = createLog("warn", systemClock, io.err);
-  const { engine, pool, outages } = composeEngine(config, platform, suppressions?.match ?? null, { log, fresh });
+  const { engines, pool, outages } = composeEngine(config, platform, suppressions?.match ?? null, { log, fresh });
   try {
-    await work({ config, engine, outages, log, random: platform.random });
+    await work({ config, engines, outages, log, random: platform.random });
   } finally {
     outages.stop();
     await waitFor(systemClock, pool.drain(), { timeoutMs: DRAIN_MS_MAX });
@@ -122,7 +118,8 @@ export const addVerifyCommand = (program: Command, io: Io): void => {
       if (options.dryRun)
         return withStreams(options, io, (paths, streams) => previewFile(paths, streams, systemRandom));
       return withEngine(io, options, async (deps) => {
-        if (options.file === undefined) await verifyAddresses(deps.engine, addressesOf(given, io), { io, options });
+        if (options.file === undefined)
+          await verifyAddresses(deps.engines.live, addressesOf(given, io), { io, options });
         else await withStreams(options, io, (paths, streams) => verifyFile(paths, { ...deps, io: streams }));
       });
     });

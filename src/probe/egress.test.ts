@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import type { Connector } from "../net/connector.ts";
 import { createTestClock } from "../testing/clock.ts";
-import { createEgressPool, type Egress } from "./egress.ts";
+import { EgressPool, type Egress } from "./egress.ts";
 
 const connector: Connector = () => Promise.resolve({ ok: false, error: "refused_or_unreachable" });
 const exit = (name: string, localAddress: string | null = null): Egress => ({ name, connector, localAddress });
@@ -10,20 +10,20 @@ const HOUR_MS = 3_600_000;
 
 describe("egresses", () => {
   test("take turns", () => {
-    const egresses = createEgressPool([exit("a"), exit("b"), exit("c")], createTestClock());
+    const egresses = new EgressPool([exit("a"), exit("b"), exit("c")], createTestClock());
     const names = Array.from({ length: 6 }, () => egresses.choose(at("x"), null)?.name);
     expect(names).toEqual(["a", "b", "c", "a", "b", "c"]);
   });
 
   test("a retry leaves by the exit of the try before", () => {
-    const egresses = createEgressPool([exit("a"), exit("b")], createTestClock());
+    const egresses = new EgressPool([exit("a"), exit("b")], createTestClock());
     expect(Array.from({ length: 3 }, () => egresses.choose(at("x"), "b")?.name)).toEqual(["b", "b", "b"]);
   });
 
   test("one that a provider blocked rests there, and only there", async () => {
     const clock = createTestClock();
-    const egresses = createEgressPool([exit("a"), exit("b")], clock);
-    egresses.rest("a", "x");
+    const egresses = new EgressPool([exit("a"), exit("b")], clock);
+    egresses.block("a", "x");
     expect([egresses.choose(at("x"), "a")?.name, egresses.choose(at("x"), null)?.name]).toEqual(["b", "b"]);
     expect(egresses.choose(at("y"), "a")?.name).toBe("a");
     await clock.advance(15 * 60_000);
@@ -33,8 +33,8 @@ describe("egresses", () => {
   test("rests do not notice that the wall clock is set", async () => {
     const clock = createTestClock();
     let stepMs = 0;
-    const egresses = createEgressPool([exit("a")], { ...clock, nowMs: () => clock.nowMs() + stepMs });
-    egresses.rest("a", "x");
+    const egresses = new EgressPool([exit("a")], { ...clock, nowMs: () => clock.nowMs() + stepMs });
+    egresses.block("a", "x");
     egresses.markBroken("a");
     stepMs = 24 * HOUR_MS;
     expect(egresses.choose(at("x"), null)).toBeNull();
@@ -47,51 +47,51 @@ describe("egresses", () => {
 
   test("each further block doubles the rest up to four hours, a success ends it", async () => {
     const clock = createTestClock();
-    const egresses = createEgressPool([exit("a")], clock);
-    for (let n = 0; n < 6; n++) egresses.rest("a", "x");
+    const egresses = new EgressPool([exit("a")], clock);
+    for (let n = 0; n < 6; n++) egresses.block("a", "x");
     await clock.advance(4 * HOUR_MS - 1);
     expect(egresses.choose(at("x"), null)).toBeNull();
     await clock.advance(1);
     expect(egresses.choose(at("x"), null)?.name).toBe("a");
-    egresses.rest("a", "x");
+    egresses.block("a", "x");
     egresses.markWorking("a", "x");
     expect(egresses.choose(at("x"), null)?.name).toBe("a");
   });
 
   test("those that were tried are not chosen again, and when none is left there is none", () => {
-    const egresses = createEgressPool([exit("a"), exit("b")], createTestClock());
+    const egresses = new EgressPool([exit("a"), exit("b")], createTestClock());
     expect(egresses.choose(at("x"), null, new Set(["a"]))?.name).toBe("b");
     expect(egresses.choose(at("x"), null, new Set(["a", "b"]))).toBeNull();
   });
 
   test("when all rest, the one that ends first is there anyway", async () => {
     const clock = createTestClock();
-    const egresses = createEgressPool([exit("a"), exit("b")], clock);
-    egresses.rest("b", "x");
+    const egresses = new EgressPool([exit("a"), exit("b")], clock);
+    egresses.block("b", "x");
     await clock.advance(1_000);
-    egresses.rest("a", "x");
+    egresses.block("a", "x");
     expect(egresses.choose(at("x"), null)).toBeNull();
     expect(egresses.chooseAny(at("x"))?.name).toBe("b");
   });
 
   test("a local address is only used for its own family", () => {
-    const egresses = createEgressPool([exit("v4", "192.0.2.9"), exit("v6", "2001:db8::9")], createTestClock());
+    const egresses = new EgressPool([exit("v4", "192.0.2.9"), exit("v6", "2001:db8::9")], createTestClock());
     expect(egresses.choose(at("x", "198.51.100.1"), "v6")?.name).toBe("v4");
     expect(egresses.choose(at("x", "2001:db8::1"), null)?.name).toBe("v6");
   });
 
   test("of the wrong IP version are none, not even when there is no other", () => {
-    const egresses = createEgressPool([exit("v4", "192.0.2.9")], createTestClock());
+    const egresses = new EgressPool([exit("v4", "192.0.2.9")], createTestClock());
     const ipv6 = at("x", "2001:db8::1");
     expect([egresses.choose(ipv6, "v4"), egresses.chooseAny(ipv6)]).toEqual([null, null]);
   });
 
   test("one that is broken is left alone everywhere for a minute, or until it works", async () => {
     const clock = createTestClock();
-    const egresses = createEgressPool([exit("a"), exit("b")], clock);
+    const egresses = new EgressPool([exit("a"), exit("b")], clock);
     egresses.markBroken("a");
     expect([egresses.choose(at("x"), "a")?.name, egresses.choose(at("y"), "a")?.name]).toEqual(["b", "b"]);
-    egresses.rest("b", "x");
+    egresses.block("b", "x");
     expect(egresses.chooseAny(at("x"))?.name).toBe("a");
     egresses.markWorking("a", "x");
     expect(egresses.choose(at("y"), "a")?.name).toBe("a");
@@ -101,8 +101,8 @@ describe("egresses", () => {
   });
 
   test("the memory of rests is bounded", () => {
-    const egresses = createEgressPool([exit("a")], createTestClock());
-    for (let n = 0; n < 10_001; n++) egresses.rest("a", `p${n}`);
+    const egresses = new EgressPool([exit("a")], createTestClock());
+    for (let n = 0; n < 10_001; n++) egresses.block("a", `p${n}`);
     expect(egresses.choose(at("p0"), null)?.name).toBe("a");
     expect(egresses.choose(at("p1"), null)).toBeNull();
   });

@@ -2,7 +2,7 @@ import { isIP } from "node:net";
 import type { Clock } from "../base/clock.ts";
 import type { Connector } from "../net/connector.ts";
 
-/** One way out of this machine: a local address, or a SOCKS5 proxy. */
+/** One egress of this machine: a local address, or a SOCKS5 proxy. */
 export interface Egress {
   /** As the evidence names it: `direct`, the local address, or `socks5://host:port`. Never a password. */
   readonly name: string;
@@ -11,83 +11,93 @@ export interface Egress {
   readonly localAddress: string | null;
 }
 
-/** Where a host belongs: an exit that is blocked at one host of a provider is blocked at all of them. */
+/** An address of a mail host, and its provider: an egress that is blocked at one host is blocked at all of the provider's. */
 export interface EgressTarget {
   readonly address: string;
   readonly provider: string;
 }
 
-/** A provider that blocked an exit is left alone by it for this long, doubling each time up to the second figure. */
-const REST_MS = 15 * 60 * 1000;
-const REST_MS_MAX = 4 * 60 * 60 * 1000;
-/** Pairs of exit and provider remembered; beyond it the oldest are forgotten. */
-const RESTS_MAX = 10_000;
-/** An exit that is broken itself (no such address, no such proxy) is left alone everywhere for this long. */
+/** A blocked egress is on cooldown at the provider for this long, doubling each time up to the second figure. */
+const COOLDOWN_MS = 15 * 60 * 1000;
+const COOLDOWN_MS_MAX = 4 * 60 * 60 * 1000;
+/** Pairs of egress and provider on cooldown; beyond it the oldest are evicted. */
+const COOLDOWNS_MAX = 10_000;
+/** A broken egress (no such address, no such proxy) is not used anywhere for this long. */
 const BROKEN_MS = 60_000;
 
-/** Until when, by the monotonic clock. */
-interface Rest {
+interface Cooldown {
   readonly untilMs: number;
   readonly lengthMs: number;
 }
 
-/** Which egress a session uses. Egresses take turns; one that a provider blocked is on cooldown there, a broken one everywhere. */
-export const createEgressPool = (egresses: readonly [Egress, ...Egress[]], clock: Clock) => {
-  const rests = new Map<string, Rest>();
-  const brokenUntilMs = new Map<string, number>();
-  let turn = 0;
+/**
+ * Chooses the egress of each session, round-robin. One that a provider blocked is on cooldown there; a broken one is on
+ * cooldown everywhere.
+ */
+export class EgressPool {
+  readonly #egresses: readonly [Egress, ...Egress[]];
+  readonly #clock: Clock;
+  readonly #cooldowns = new Map<string, Cooldown>();
+  readonly #brokenUntilMs = new Map<string, number>();
+  #turn = 0;
 
-  const key = (exit: string, provider: string): string => `${exit} ${provider}`;
-  const restsUntilMs = ({ name }: Egress, provider: string): number =>
-    Math.max(rests.get(key(name, provider))?.untilMs ?? 0, brokenUntilMs.get(name) ?? 0);
+  constructor(egresses: readonly [Egress, ...Egress[]], clock: Clock) {
+    this.#egresses = egresses;
+    this.#clock = clock;
+  }
 
-  /** A local address of the other family could never connect. */
-  const fits = ({ localAddress }: Egress, address: string): boolean =>
-    localAddress === null || isIP(localAddress) === isIP(address);
+  /**
+   * The egress for a session: `preferred` (with another one, greylisting begins anew) unless it is on cooldown, else the
+   * next that is not, without those in `tried`; null when there is none.
+   */
+  choose(target: EgressTarget, preferred: string | null, tried: ReadonlySet<string> = new Set()): Egress | null {
+    const nowMs = this.#clock.monotonicMs();
+    const usable = this.#reaching(target).filter(
+      (egress) => !tried.has(egress.name) && this.#cooldownUntilMs(egress, target) <= nowMs,
+    );
+    const next = () => usable[this.#turn++ % Math.max(1, usable.length)];
+    return usable.find(({ name }) => name === preferred) ?? next() ?? null;
+  }
 
-  return {
-    /**
-     * The exit for a dialogue: `preferred` (a retry must leave as the try before did, or greylisting begins anew)
-     * unless it rests, else the next in turn that does not rest and is not in `tried`; null when there is none.
-     */
-    choose(target: EgressTarget, preferred: string | null, tried: ReadonlySet<string> = new Set()): Egress | null {
-      const nowMs = clock.monotonicMs();
-      const usable = egresses.filter(
-        (exit) => fits(exit, target.address) && !tried.has(exit.name) && restsUntilMs(exit, target.provider) <= nowMs,
-      );
-      return usable.find(({ name }) => name === preferred) ?? usable[turn++ % Math.max(1, usable.length)] ?? null;
-    },
+  /** The egress whose cooldown ends first, of those that can reach the address at all. */
+  chooseAny(target: EgressTarget): Egress | null {
+    const untilMs = (egress: Egress): number => this.#cooldownUntilMs(egress, target);
+    return this.#reaching(target).toSorted((a, b) => untilMs(a) - untilMs(b))[0] ?? null;
+  }
 
-    /** The exit whose rest ends first, of those that can reach the address at all: better a blocked one than none. */
-    chooseAny(target: EgressTarget): Egress | null {
-      const fitting = egresses.filter((exit) => fits(exit, target.address));
-      return fitting.toSorted((a, b) => restsUntilMs(a, target.provider) - restsUntilMs(b, target.provider))[0] ?? null;
-    },
+  /** The egress of that name; the first one when it was removed from the settings since. */
+  get(name: string): Egress {
+    return this.#egresses.find((egress) => egress.name === name) ?? this.#egresses[0];
+  }
 
-    /** The exit of that name; the first one when it was taken out of the settings since. */
-    get: (name: string): Egress => egresses.find((exit) => exit.name === name) ?? egresses[0],
+  /** The provider blocks this egress, and not others: it is on cooldown there. */
+  block(egress: string, provider: string): void {
+    const key = `${egress} ${provider}`;
+    const before = this.#cooldowns.get(key);
+    const lengthMs = before === undefined ? COOLDOWN_MS : Math.min(before.lengthMs * 2, COOLDOWN_MS_MAX);
+    this.#cooldowns.delete(key);
+    this.#cooldowns.set(key, { untilMs: this.#clock.monotonicMs() + lengthMs, lengthMs });
+    const [oldest] = this.#cooldowns.keys();
+    if (this.#cooldowns.size > COOLDOWNS_MAX && oldest !== undefined) this.#cooldowns.delete(oldest);
+  }
 
-    /** The provider blocks this exit, and not others: it rests there. */
-    rest(exit: string, provider: string): void {
-      const before = rests.get(key(exit, provider));
-      const lengthMs = before === undefined ? REST_MS : Math.min(before.lengthMs * 2, REST_MS_MAX);
-      rests.delete(key(exit, provider));
-      rests.set(key(exit, provider), { untilMs: clock.monotonicMs() + lengthMs, lengthMs });
-      const [oldest] = rests.keys();
-      if (rests.size > RESTS_MAX && oldest !== undefined) rests.delete(oldest);
-    },
+  /** Nothing can leave by this egress at the moment, whatever the destination. */
+  markBroken(egress: string): void {
+    this.#brokenUntilMs.set(egress, this.#clock.monotonicMs() + BROKEN_MS);
+  }
 
-    /** Nothing can leave by this exit at the moment, wherever to. */
-    markBroken: (exit: string): void => void brokenUntilMs.set(exit, clock.monotonicMs() + BROKEN_MS),
+  /** The provider accepted a probe from this egress: its cooldowns end. */
+  markWorking(egress: string, provider: string): void {
+    this.#cooldowns.delete(`${egress} ${provider}`);
+    this.#brokenUntilMs.delete(egress);
+  }
 
-    /** The provider took this exit's question: whatever was, is forgotten. */
-    markWorking(exit: string, provider: string): void {
-      rests.delete(key(exit, provider));
-      brokenUntilMs.delete(exit);
-    },
+  /** Those that can reach the address: a local address of the other IP version never could. */
+  #reaching({ address }: EgressTarget): Egress[] {
+    return this.#egresses.filter(({ localAddress }) => localAddress === null || isIP(localAddress) === isIP(address));
+  }
 
-    count: egresses.length,
-  };
-};
-
-export type EgressPool = ReturnType<typeof createEgressPool>;
+  #cooldownUntilMs({ name }: Egress, { provider }: EgressTarget): number {
+    return Math.max(this.#cooldowns.get(`${name} ${provider}`)?.untilMs ?? 0, this.#brokenUntilMs.get(name) ?? 0);
+  }
+}

@@ -8,8 +8,8 @@ export interface ProbeTarget {
   readonly host: string;
   readonly address: string;
   readonly port: number;
-  /** Name of the exit by which it is dialled. */
-  readonly exit: string;
+  /** Name of the egress from which it is dialled. */
+  readonly egress: string;
   /** Whose host it is: hosts of one provider share a ceiling. */
   readonly provider: string;
 }
@@ -37,7 +37,7 @@ export interface HostQueue {
 }
 
 /** What identifies a lane: hosts that share an address share its ceiling. */
-export const hostKey = ({ address, port, exit }: ProbeTarget): string => `${address} ${port} ${exit}`;
+export const hostKey = ({ address, port, egress }: ProbeTarget): string => `${address} ${port} ${egress}`;
 
 /** A lane in which nothing goes on. */
 export const createHostQueue = (target: ProbeTarget): HostQueue => ({

@@ -13,22 +13,22 @@ const silent = (at: number) => host(`198.51.100.${at}`);
 describe("an account whose hosts are all silent", () => {
   test("leaves connections to another one's check, which is asked at once", async () => {
     const { pool, asking } = poolOf({ connectionsMax: 20 });
-    for (let at = 0; at < 100; at++) void pool.ask(silent(at), question("silent"), X);
+    for (let at = 0; at < 100; at++) void pool.probe(silent(at), question("silent"), X);
     await settle();
     expect(pool.connections()).toBe(16);
-    void pool.ask(A, question("other"), Y);
+    void pool.probe(A, question("other"), Y);
     await settle();
     expect(asking().at(-1)).toBe("other");
   });
 
   test("has a share of its own for its lists: checks of both accounts and another one's list go on", async () => {
     const { pool, asking } = poolOf({ connectionsMax: 50 });
-    for (let at = 0; at < 100; at++) void pool.ask(silent(at), question("silent"), LIST_OF_X);
+    for (let at = 0; at < 100; at++) void pool.probe(silent(at), question("silent"), LIST_OF_X);
     await settle();
     expect(pool.connections()).toBe(41);
-    void pool.ask(host("192.0.2.10"), question("list of y"), LIST_OF_Y);
-    void pool.ask(host("192.0.2.11"), question("check of x"), X);
-    void pool.ask(host("192.0.2.12"), question("check of y"), Y);
+    void pool.probe(host("192.0.2.10"), question("list of y"), LIST_OF_Y);
+    void pool.probe(host("192.0.2.11"), question("check of x"), X);
+    void pool.probe(host("192.0.2.12"), question("check of y"), Y);
     await settle();
     expect(asking().slice(41)).toEqual(["list of y", "check of x", "check of y"]);
   });
@@ -36,7 +36,7 @@ describe("an account whose hosts are all silent", () => {
   test("gets all that is free again as its own connections end, and every question is answered", async () => {
     const { pool, asking, answer, clock } = poolOf({ connectionsMax: 10 });
     let answered = 0;
-    for (let at = 0; at < 50; at++) void pool.ask(silent(at), question("silent"), X).then(() => answered++);
+    for (let at = 0; at < 50; at++) void pool.probe(silent(at), question("silent"), X).then(() => answered++);
     await settle();
     while (asking().length > 0) {
       expect(pool.connections()).toBeLessThanOrEqual(8);
@@ -44,15 +44,15 @@ describe("an account whose hosts are all silent", () => {
     }
     expect([answered, pool.waiting()]).toEqual([50, 0]);
     await clock.advance(IDLE_MS);
-    expect([pool.connections(), pool.lanes()]).toEqual([0, 0]);
+    expect([pool.connections(), pool.hosts()]).toEqual([0, 0]);
   });
 });
 
 describe("accounts that wait", () => {
   test("for a connection get one by turns", async () => {
     const { pool, asking, answer } = poolOf({ connectionsMax: 1, rcptPerConnectionMax: 1 });
-    for (let at = 0; at < 4; at++) void pool.ask(silent(at), question(`x${at}`), X);
-    for (let at = 4; at < 6; at++) void pool.ask(silent(at), question(`y${at}`), Y);
+    for (let at = 0; at < 4; at++) void pool.probe(silent(at), question(`x${at}`), X);
+    for (let at = 4; at < 6; at++) void pool.probe(silent(at), question(`y${at}`), Y);
     const order: string[] = [];
     await settle();
     while (asking().length > 0) {
@@ -64,8 +64,8 @@ describe("accounts that wait", () => {
 
   test("for the same host get its answers by turns, over the same connection", async () => {
     const { pool, asking, answer, sessions } = poolOf({ connectionsMax: 10, connectionsPerHostMax: 1 });
-    for (let at = 0; at < 4; at++) void pool.ask(A, question(`x${at}`), LIST_OF_X);
-    for (let at = 0; at < 2; at++) void pool.ask(A, question(`y${at}`), LIST_OF_Y);
+    for (let at = 0; at < 4; at++) void pool.probe(A, question(`x${at}`), LIST_OF_X);
+    for (let at = 0; at < 2; at++) void pool.probe(A, question(`y${at}`), LIST_OF_Y);
     const order: string[] = [];
     await settle();
     while (asking().length > 0) {
@@ -80,8 +80,8 @@ describe("accounts that wait", () => {
     const limits = { connectionsMax: 50, connectionsPerProviderMax: () => 1 };
     const { pool, asking, answer } = poolOf(limits);
     const big = (at: number) => host(`198.51.100.${at}`, `mx${at}.big.example`, "big");
-    for (let at = 0; at < 3; at++) void pool.ask(big(at), question(`x${at}`), X);
-    void pool.ask(big(3), question("y"), Y);
+    for (let at = 0; at < 3; at++) void pool.probe(big(at), question(`x${at}`), X);
+    void pool.probe(big(3), question("y"), Y);
     const order: string[] = [];
     await settle();
     while (asking().length > 0) {
@@ -97,7 +97,7 @@ test("an account at its share, which waits, does not make others give their conn
   const { pool, sessions } = poolOf({ connectionsMax: 10 }, (asked) =>
     asked.recipients[0] === "silent" ? never : yes(asked),
   );
-  for (let at = 0; at < 50; at++) void pool.ask(silent(at), question("silent"), X);
-  for (const name of ["one", "two"]) await pool.ask(A, question(name), LIST_OF_Y);
+  for (let at = 0; at < 50; at++) void pool.probe(silent(at), question("silent"), X);
+  for (const name of ["one", "two"]) await pool.probe(A, question(name), LIST_OF_Y);
   expect(sessions.filter(({ target }) => target.address === A.address)).toHaveLength(1);
 });

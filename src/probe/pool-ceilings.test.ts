@@ -8,15 +8,15 @@ import { PoolClosed, TURN_MS } from "./pool.ts";
 describe("ceilings", () => {
   test("hold for an address under however many names", async () => {
     const { pool, held } = poolOf({ connectionsPerHostMax: 2 });
-    for (let at = 0; at < 6; at++) void pool.ask(host(A.address, `mx${at}.example`), question("a"));
+    for (let at = 0; at < 6; at++) void pool.probe(host(A.address, `mx${at}.example`), question("a"));
     await settle();
     expect([held.length, pool.connections(), pool.waiting()]).toEqual([2, 2, 4]);
   });
 
   test("a resting connection gives way to another host", async () => {
     const { pool, sessions } = poolOf({ connectionsMax: 1 }, yes);
-    await pool.ask(A, question("a"));
-    await pool.ask(B, question("b"));
+    await pool.probe(A, question("a"));
+    await pool.probe(B, question("b"));
     expect(sessions.map(({ target, closed }) => [target.address, closed])).toEqual([
       [A.address, true],
       [B.address, false],
@@ -26,9 +26,9 @@ describe("ceilings", () => {
 
   test("a host whose questions were answered meanwhile does not swallow another's turn", async () => {
     const { pool, answer, held } = poolOf({ connectionsMax: 1, connectionsPerHostMax: 4 });
-    void pool.ask(A, question("a1"));
-    void pool.ask(A, question("a2"));
-    void pool.ask(B, question("b"));
+    void pool.probe(A, question("a1"));
+    void pool.probe(A, question("a2"));
+    void pool.probe(B, question("b"));
     await settle();
     await answer();
     await answer();
@@ -39,8 +39,8 @@ describe("ceilings", () => {
 
   test("a long queue gives its place up after its turn, and gets it back", async () => {
     const { pool, clock, answer, held } = poolOf({ connectionsMax: 1 });
-    for (const name of ["a1", "a2", "a3"]) void pool.ask(A, question(name));
-    void pool.ask(B, question("b"));
+    for (const name of ["a1", "a2", "a3"]) void pool.probe(A, question(name));
+    void pool.probe(B, question("b"));
     await settle();
     await answer();
     expect(held[0]?.question.recipients).toEqual(["a2"]);
@@ -54,7 +54,7 @@ describe("ceilings", () => {
   test("hosts that wait get their turns in the order they came", async () => {
     const { pool, answer, held } = poolOf({ connectionsMax: 1, connectionsPerHostMax: 1, rcptPerConnectionMax: 1 });
     const hosts = Array.from({ length: 4 }, (_, at) => host(`192.0.2.${at}`));
-    for (const round of [1, 2]) for (const target of hosts) void pool.ask(target, question(`${round}`));
+    for (const round of [1, 2]) for (const target of hosts) void pool.probe(target, question(`${round}`));
     const turns: string[] = [];
     await settle();
     while (held.length > 0) {
@@ -103,7 +103,7 @@ describe("ceilings", () => {
         for (const { hostNumber, end, answersBefore, waitMs } of steps) {
           if (end === "connectFailed") connectFailed = 1;
           const asked = end === "bug" ? question() : question(end);
-          void pool.ask(host(`192.0.2.${hostNumber}`), asked).then(() => ended++);
+          void pool.probe(host(`192.0.2.${hostNumber}`), asked).then(() => ended++);
           await settle();
           check();
           for (let at = 0; at < answersBefore; at++) answerFirst();
@@ -127,17 +127,17 @@ describe("ceilings", () => {
 describe("drain", () => {
   test("closes what rests, refuses what waits and what comes, and ends with the last dialogue", async () => {
     const { pool, answer, sessions, held } = poolOf({ connectionsPerHostMax: 1 });
-    const resting = pool.ask(B, question("b"));
+    const resting = pool.probe(B, question("b"));
     await settle();
     await answer();
     await resting;
-    const underWay = pool.ask(A, question("a1"));
-    const waiting = pool.ask(A, question("a2"));
+    const underWay = pool.probe(A, question("a1"));
+    const waiting = pool.probe(A, question("a2"));
     await settle();
     let drained = 0;
     const ends = [pool.drain(), pool.drain()].map((end) => end.then(() => drained++));
     await expect(waiting).rejects.toBeInstanceOf(PoolClosed);
-    await expect(pool.ask(B, question("b2"))).rejects.toBeInstanceOf(PoolClosed);
+    await expect(pool.probe(B, question("b2"))).rejects.toBeInstanceOf(PoolClosed);
     await settle();
     expect([drained, pool.connections(), pool.waiting(), held.length]).toEqual([0, 1, 0, 1]);
     await answer();
@@ -155,8 +155,8 @@ describe("drain", () => {
 
 test("the wait for a turn does not count as the dialogue's time", async () => {
   const { pool, clock, answer } = poolOf({ connectionsMax: 1 });
-  const first = pool.ask(A, question("a"));
-  const second = pool.ask(B, question("b"));
+  const first = pool.probe(A, question("a"));
+  const second = pool.probe(B, question("b"));
   await clock.advance(7_000);
   await answer();
   await clock.advance(300);

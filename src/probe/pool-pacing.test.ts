@@ -16,27 +16,27 @@ describe("a host that is silent time and again", () => {
       return address === A.address ? DEAD : null;
     });
     const startedAtMs = clock.nowMs();
-    const answers = await Promise.all(Array.from({ length: 50 }, (_, at) => pool.ask(A, question(`a${at}`, "r"))));
+    const answers = await Promise.all(Array.from({ length: 50 }, (_, at) => pool.probe(A, question(`a${at}`, "r"))));
     expect(dials).toBe(3);
-    expect(answers.slice(0, 3).map(({ rememberedSinceMs }) => rememberedSinceMs)).toEqual(Array(3).fill(undefined));
+    expect(answers.slice(0, 3).map(({ cooldownSinceMs }) => cooldownSinceMs)).toEqual(Array(3).fill(undefined));
     for (const answer of answers.slice(3)) {
-      expect(answer).toMatchObject({ connection: "none", rememberedSinceMs: startedAtMs, tookMs: 0, mail: null });
+      expect(answer).toMatchObject({ connection: "none", cooldownSinceMs: startedAtMs, tookMs: 0, mail: null });
       expect([answer.rcpts, answer.failure?.kind]).toEqual([[null, null], "connect_timeout"]);
     }
-    expect((await pool.ask(B, question("b"))).rcpts[0]?.code).toBe(250);
+    expect((await pool.probe(B, question("b"))).rcpts[0]?.code).toBe(250);
     await clock.advance(IDLE_MS);
-    expect([pool.waiting(), pool.connections(), pool.lanes(), clock.pending()]).toEqual([0, 0, 0, 0]);
+    expect([pool.waiting(), pool.connections(), pool.hosts(), clock.pending()]).toEqual([0, 0, 0, 0]);
   });
 
   test("is asked again after its rest, and is as good as new once it has answered", async () => {
     let isDead: boolean = true;
     const { pool, clock } = poolOf({ connectionsPerHostMax: 1 }, yes, () => (isDead ? DEAD : null));
-    await Promise.all(["a", "b", "c", "d"].map((name) => pool.ask(A, question(name))));
+    await Promise.all(["a", "b", "c", "d"].map((name) => pool.probe(A, question(name))));
     isDead = false;
     await clock.advance(59_000);
-    expect((await pool.ask(A, question("e"))).rememberedSinceMs).toBe(clock.nowMs() - 59_000);
+    expect((await pool.probe(A, question("e"))).cooldownSinceMs).toBe(clock.nowMs() - 59_000);
     await clock.advance(1_000);
-    expect((await pool.ask(A, question("f"))).connection).toBe("new");
+    expect((await pool.probe(A, question("f"))).connection).toBe("new");
   });
 });
 
@@ -44,8 +44,8 @@ describe("a host that says we come too often", () => {
   test("is given a pause and half the connections, while other hosts are asked", async () => {
     const { pool, clock, asking, answer } = poolOf({ connectionsPerHostMax: 4 });
     pool.notePace(A, "rate_limited");
-    for (const name of ["a", "b", "c", "d"]) void pool.ask(A, question(name));
-    void pool.ask(B, question("other"));
+    for (const name of ["a", "b", "c", "d"]) void pool.probe(A, question(name));
+    void pool.probe(B, question("other"));
     await clock.advance(SOON_MS - 1);
     expect(asking()).toEqual(["other"]);
     await answer();
@@ -58,15 +58,15 @@ describe("a host that says we come too often", () => {
 
   test("may still be asked over a connection that stands", async () => {
     const { pool } = poolOf({}, yes);
-    await pool.ask(A, question("a"));
+    await pool.probe(A, question("a"));
     pool.notePace(A, "rate_limited");
-    expect((await pool.ask(A, question("b"))).connection).toBe("reused");
+    expect((await pool.probe(A, question("b"))).connection).toBe("reused");
   });
 
   test("a drain in the middle of its pause refuses what waits and leaves no timer", async () => {
     const { pool, clock } = poolOf();
     pool.notePace(A, "rate_limited");
-    const waiting = pool.ask(A, question("a"));
+    const waiting = pool.probe(A, question("a"));
     await settle();
     expect(clock.pending()).toBe(1);
     const drained = pool.drain();
@@ -82,8 +82,8 @@ describe("421 at the door", () => {
     const { pool, clock, sessions, asking, answer } = poolOf({ connectionsPerHostMax: 2 }, undefined, () =>
       sessions.length > 0 && refusals-- > 0 ? CROWDED : null,
     );
-    const first = pool.ask(A, question("first"));
-    const second = pool.ask(A, question("second"));
+    const first = pool.probe(A, question("first"));
+    const second = pool.probe(A, question("second"));
     await settle();
     expect([asking(), pool.waiting()]).toEqual([["first"], 1]);
     await clock.advance(SOON_MS);
@@ -95,7 +95,7 @@ describe("421 at the door", () => {
 
   test("is the answer of a host at which we are alone", async () => {
     const { pool } = poolOf({}, yes, () => CROWDED);
-    const answer = await pool.ask(A, question("a"));
+    const answer = await pool.probe(A, question("a"));
     expect(answer.failure?.reply?.code).toBe(421);
   });
 
@@ -107,8 +107,8 @@ describe("421 at the door", () => {
       return CROWDED;
     });
     pool.notePace(A, "answered");
-    void pool.ask(A, question("first"));
-    const second = pool.ask(A, question("second"));
+    void pool.probe(A, question("first"));
+    const second = pool.probe(A, question("second"));
     await settle();
     for (let pause = 0; pause < 3; pause++) {
       expect(pool.waiting()).toBe(1);
@@ -125,7 +125,7 @@ describe("421 at the door", () => {
       if (session === sessions[0]) await gate.promise;
       return session === sessions[0] ? yes(asked) : unsaid(asked, CROWDED);
     });
-    const first = pool.ask(A, question("first"));
+    const first = pool.probe(A, question("first"));
     await settle();
     const drained = pool.drain();
     gate.resolve();

@@ -6,9 +6,9 @@ import { TURN_MS } from "./pool.ts";
 describe("questions that somebody waits for", () => {
   test("go before the list that waits for the same host", async () => {
     const { pool, answer, asking } = poolOf({ connectionsPerHostMax: 1 });
-    for (const name of ["list1", "list2", "list3"]) void pool.ask(A, question(name), LIST);
-    void pool.ask(A, question("person1"));
-    void pool.ask(A, question("person2"));
+    for (const name of ["list1", "list2", "list3"]) void pool.probe(A, question(name), LIST);
+    void pool.probe(A, question("person1"));
+    void pool.probe(A, question("person2"));
     const order: string[] = [];
     await settle();
     while (asking().length > 0) {
@@ -20,10 +20,10 @@ describe("questions that somebody waits for", () => {
 
   test("go before lists that wait for a connection to another host", async () => {
     const { pool, answer, asking } = poolOf({ connectionsMax: 1 });
-    void pool.ask(A, question("list1"), LIST);
-    void pool.ask(A, question("list2"), LIST);
-    void pool.ask(host("192.0.2.3"), question("list3"), LIST);
-    void pool.ask(B, question("person"));
+    void pool.probe(A, question("list1"), LIST);
+    void pool.probe(A, question("list2"), LIST);
+    void pool.probe(host("192.0.2.3"), question("list3"), LIST);
+    void pool.probe(B, question("person"));
     await settle();
     await answer();
     expect(asking()).toEqual(["person"]);
@@ -35,10 +35,10 @@ describe("questions that somebody waits for", () => {
 
   test("find a tenth of the connections free of lists", async () => {
     const { pool, asking } = poolOf({ connectionsMax: 20, connectionsPerHostMax: 1 });
-    for (let at = 0; at < 30; at++) void pool.ask(host(`192.0.2.${at}`), question("list"), LIST);
+    for (let at = 0; at < 30; at++) void pool.probe(host(`192.0.2.${at}`), question("list"), LIST);
     await settle();
     expect([pool.connections(), pool.waiting()]).toEqual([18, 12]);
-    for (let at = 0; at < 3; at++) void pool.ask(host(`198.51.100.${at}`), question("person"));
+    for (let at = 0; at < 3; at++) void pool.probe(host(`198.51.100.${at}`), question("person"));
     await settle();
     expect(asking().filter((name) => name === "person")).toHaveLength(2);
     expect([pool.connections(), pool.waiting()]).toEqual([20, 13]);
@@ -46,11 +46,11 @@ describe("questions that somebody waits for", () => {
 
   test("use the whole of a pool of one connection, as lists do", async () => {
     const { pool, asking, answer } = poolOf({ connectionsMax: 1 });
-    void pool.ask(A, question("list"), LIST);
+    void pool.probe(A, question("list"), LIST);
     await settle();
     expect(asking()).toEqual(["list"]);
     await answer();
-    void pool.ask(B, question("person"));
+    void pool.probe(B, question("person"));
     await settle();
     expect(asking()).toEqual(["person"]);
   });
@@ -62,8 +62,8 @@ const big = (at: number) => host(`198.51.100.${at}`, `mx${at}.big.example`, "big
 describe("the ceiling of a provider", () => {
   test("holds for all its addresses together, and for no one else", async () => {
     const { pool, asking } = poolOf(two);
-    for (let at = 0; at < 5; at++) void pool.ask(big(at), question(`big${at}`));
-    void pool.ask(A, question("other"));
+    for (let at = 0; at < 5; at++) void pool.probe(big(at), question(`big${at}`));
+    void pool.probe(A, question("other"));
     await settle();
     expect(asking()).toEqual(["big0", "big1", "other"]);
     expect(pool.waiting()).toBe(3);
@@ -71,7 +71,7 @@ describe("the ceiling of a provider", () => {
 
   test("lets those that wait go on one by one as its connections close, in their order", async () => {
     const { pool, asking, answer } = poolOf(two);
-    for (let at = 0; at < 5; at++) void pool.ask(big(at), question(`big${at}`));
+    for (let at = 0; at < 5; at++) void pool.probe(big(at), question(`big${at}`));
     await settle();
     const order: string[] = [];
     while (asking().length > 0) {
@@ -85,9 +85,9 @@ describe("the ceiling of a provider", () => {
 
   test("a connection that rests gives way to another address of the provider, not to somebody else's", async () => {
     const { pool, sessions } = poolOf(two, yes);
-    await pool.ask(A, question("a"));
-    await Promise.all([pool.ask(big(0), question("a")), pool.ask(big(1), question("b"))]);
-    await pool.ask(big(2), question("c"));
+    await pool.probe(A, question("a"));
+    await Promise.all([pool.probe(big(0), question("a")), pool.probe(big(1), question("b"))]);
+    await pool.probe(big(2), question("c"));
     expect(sessions.map(({ target, closed }) => [target.address, closed])).toEqual([
       [A.address, false],
       ["198.51.100.0", true],
@@ -98,15 +98,15 @@ describe("the ceiling of a provider", () => {
 
   test("a long list at one address gives its place up after its turn, at once when a person waits", async () => {
     const { pool, asking, answer, clock } = poolOf({ ...two, connectionsPerHostMax: 2 });
-    for (let at = 0; at < 8; at++) void pool.ask(big(0), question(`list${at}`), LIST);
-    void pool.ask(big(1), question("other list"), LIST);
+    for (let at = 0; at < 8; at++) void pool.probe(big(0), question(`list${at}`), LIST);
+    void pool.probe(big(1), question("other list"), LIST);
     await settle();
     await answer();
     expect(asking()).toEqual(["list1", "list2"]);
     await clock.advance(TURN_MS);
     await answer();
     expect(asking()).toEqual(["list2", "other list"]);
-    void pool.ask(big(2), question("person"));
+    void pool.probe(big(2), question("person"));
     await answer();
     expect(asking()).toEqual(["other list", "person"]);
   });
@@ -115,8 +115,8 @@ describe("the ceiling of a provider", () => {
     const { pool, asking } = poolOf(two, undefined, ({ address }) =>
       address === "198.51.100.9" ? failureOf("refused_or_unreachable", "connect") : null,
     );
-    const dead = Promise.all([1, 2, 3].map(() => pool.ask(big(9), question("dead"))));
-    void pool.ask(big(0), question("alive"));
+    const dead = Promise.all([1, 2, 3].map(() => pool.probe(big(9), question("dead"))));
+    void pool.probe(big(0), question("alive"));
     expect((await dead).map(({ connection }) => connection)).toEqual(["none", "none", "none"]);
     expect(asking()).toEqual(["alive"]);
   });

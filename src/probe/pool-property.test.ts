@@ -67,7 +67,7 @@ test("whatever is asked of whom, for whom: no ceiling is exceeded, every questio
         const onBehalfOf: OnBehalfOf = { account, priority };
         const target = host(`192.0.2.${hostNumber}`, `mx${hostNumber}`, `p${hostNumber % 3}`);
         if (pace !== null) pool.notePace(target, pace);
-        void pool.ask(target, question(end), onBehalfOf).then(() => ended++);
+        void pool.probe(target, question(end), onBehalfOf).then(() => ended++);
         await settle();
         check();
         for (let at = 0; at < answersBefore; at++) answerFirst();
@@ -81,7 +81,7 @@ test("whatever is asked of whom, for whom: no ceiling is exceeded, every questio
       }
       expect([ended, pool.waiting()]).toEqual([steps.length, 0]);
       await clock.advance(PAUSE_MS_MAX);
-      expect([pool.connections(), standing(), pool.lanes(), clock.pending()]).toEqual([0, 0, 0, 0]);
+      expect([pool.connections(), standing(), pool.hosts(), clock.pending()]).toEqual([0, 0, 0, 0]);
     }),
     { numRuns: 60 },
   );

@@ -6,21 +6,21 @@ import { IDLE_MS } from "./idle.ts";
 describe("reuse", () => {
   test("one connection serves the questions that wait for its host, one after the other", async () => {
     const { pool, sessions } = poolOf({ connectionsPerHostMax: 1 }, yes);
-    const answers = await Promise.all(["a", "b", "c"].map((name) => pool.ask(A, question(name))));
+    const answers = await Promise.all(["a", "b", "c"].map((name) => pool.probe(A, question(name))));
     expect(answers.map(({ connection }) => connection)).toEqual(["new", "reused", "reused"]);
     expect(sessions.length).toBe(1);
   });
 
   test("a connection takes no more recipients than it may", async () => {
     const { pool, sessions } = poolOf({ connectionsPerHostMax: 1, rcptPerConnectionMax: 5 }, yes);
-    await Promise.all(["a", "b", "c", "d", "e"].map((name) => pool.ask(A, question(name, "random"))));
+    await Promise.all(["a", "b", "c", "d", "e"].map((name) => pool.probe(A, question(name, "random"))));
     expect(sessions.map(({ asked }) => asked.length)).toEqual([2, 2, 1]);
     expect(sessions.map(({ closed }) => closed)).toEqual([true, true, false]);
   });
 
   test("a question larger than the cap gets a connection of its own", async () => {
     const { pool, sessions } = poolOf({ connectionsPerHostMax: 1, rcptPerConnectionMax: 1 }, yes);
-    await Promise.all(["a", "b"].map((name) => pool.ask(A, question(name, "random"))));
+    await Promise.all(["a", "b"].map((name) => pool.probe(A, question(name, "random"))));
     expect(sessions.map(({ asked, closed }) => [asked.length, closed])).toEqual([
       [1, true],
       [1, true],
@@ -29,19 +29,19 @@ describe("reuse", () => {
 
   test("a resting connection is closed after its time, and not before", async () => {
     const { pool, clock, sessions } = poolOf({}, yes);
-    await pool.ask(A, question("a"));
+    await pool.probe(A, question("a"));
     await clock.advance(IDLE_MS - 1);
     expect([pool.connections(), sessions[0]?.closed]).toEqual([1, false]);
     await clock.advance(1);
     expect([pool.connections(), sessions[0]?.closed]).toEqual([0, true]);
-    expect((await pool.ask(A, question("b"))).connection).toBe("new");
+    expect((await pool.probe(A, question("b"))).connection).toBe("new");
   });
 
   test("a resting connection that is asked again rests anew", async () => {
     const { pool, clock, sessions } = poolOf({}, yes);
-    await pool.ask(A, question("a"));
+    await pool.probe(A, question("a"));
     await clock.advance(IDLE_MS - 1);
-    expect((await pool.ask(A, question("b"))).connection).toBe("reused");
+    expect((await pool.probe(A, question("b"))).connection).toBe("reused");
     await clock.advance(IDLE_MS - 1);
     expect(sessions[0]?.closed).toBe(false);
   });
@@ -51,7 +51,7 @@ describe("reuse", () => {
       session.usable = false;
       return yes(asked);
     });
-    await pool.ask(A, question("a"));
+    await pool.probe(A, question("a"));
     expect([pool.connections(), sessions[0]?.closed]).toEqual([0, true]);
   });
 });
@@ -74,8 +74,8 @@ describe("what a standing connection leaves unsaid is asked again on a new one",
       const { pool, sessions } = poolOf({}, (asked, session) =>
         session === sessions[0] && session.asked.length > 1 ? stale(asked) : yes(asked),
       );
-      await pool.ask(A, question("a"));
-      const answer = await pool.ask(A, question("b"));
+      await pool.probe(A, question("a"));
+      const answer = await pool.probe(A, question("b"));
       expect([answer.connection, answer.rcpts[0]?.code]).toEqual(["new", 250]);
       expect(sessions.map(({ closed }) => closed)).toEqual([true, false]);
       expect(pool.connections()).toBe(1);
@@ -85,8 +85,8 @@ describe("what a standing connection leaves unsaid is asked again on a new one",
     const { pool, sessions } = poolOf({}, (asked, session) =>
       sessions.length === 1 && session.asked.length === 1 ? yes(asked) : unsaid(asked, failureOf("closed", "mail")),
     );
-    await pool.ask(A, question("a"));
-    const answer = await pool.ask(A, question("b"));
+    await pool.probe(A, question("a"));
+    const answer = await pool.probe(A, question("b"));
     expect([answer.connection, answer.failure?.kind]).toEqual(["new", "closed"]);
     expect(sessions.length).toBe(2);
   });
@@ -97,8 +97,8 @@ describe("what a standing connection leaves unsaid is asked again on a new one",
         ? yes(asked)
         : { mail: OK, rcpts: [replyOf("550 5.1.1 User unknown"), null], failure: failureOf("closed", "rcpt") },
     );
-    await pool.ask(A, question("a", "r"));
-    expect((await pool.ask(A, question("b", "r"))).rcpts[0]?.code).toBe(550);
+    await pool.probe(A, question("a", "r"));
+    expect((await pool.probe(A, question("b", "r"))).rcpts[0]?.code).toBe(550);
     expect(sessions.length).toBe(1);
   });
 
@@ -106,8 +106,8 @@ describe("what a standing connection leaves unsaid is asked again on a new one",
     const { pool } = poolOf({}, (asked, session) =>
       session.asked.length === 1 ? yes(asked) : unsaid(asked, failureOf("timeout", "mail")),
     );
-    await pool.ask(A, question("a"));
-    expect((await pool.ask(A, question("b"))).failure?.kind).toBe("timeout");
+    await pool.probe(A, question("a"));
+    expect((await pool.probe(A, question("b"))).failure?.kind).toBe("timeout");
   });
 });
 
@@ -116,7 +116,7 @@ describe("failures", () => {
     const { pool } = poolOf({ connectionsMax: 1 }, yes, ({ address }) =>
       address === A.address ? failureOf("connect_timeout", "connect") : null,
     );
-    const [a, b] = await Promise.all([pool.ask(A, question("a", "r")), pool.ask(B, question("b"))]);
+    const [a, b] = await Promise.all([pool.probe(A, question("a", "r")), pool.probe(B, question("b"))]);
     expect(a).toMatchObject({ connection: "none", mail: null, rcpts: [null, null], tls: false });
     expect(a.failure?.kind).toBe("connect_timeout");
     expect(b.connection).toBe("new");
@@ -128,7 +128,7 @@ describe("failures", () => {
       if (asked.recipients[0] === "bug") throw new Error("a bug");
       return yes(asked);
     });
-    const asked = ["a", "bug", "c"].map((name) => pool.ask(A, question(name)));
+    const asked = ["a", "bug", "c"].map((name) => pool.probe(A, question(name)));
     const ends = await Promise.allSettled(asked);
     expect(ends.map(({ status }) => status)).toEqual(["fulfilled", "rejected", "fulfilled"]);
     expect(sessions.map(({ closed }) => closed)).toEqual([true, false]);
@@ -139,7 +139,7 @@ describe("failures", () => {
     const { pool, sessions } = poolOf({}, () => {
       throw new Error("a bug");
     });
-    await expect(pool.ask(A, question("a"))).rejects.toThrow("a bug");
+    await expect(pool.probe(A, question("a"))).rejects.toThrow("a bug");
     expect([sessions[0]?.closed, pool.connections()]).toEqual([true, 0]);
   });
 });

@@ -41,7 +41,7 @@ export interface PoolDeps extends CeilingDeps {
 
 export interface ProbePool {
   /** Asks a host, as soon as the ceilings let us. Never rejects for what a server does. */
-  ask(target: ProbeTarget, question: SmtpProbe, onBehalfOf?: OnBehalfOf): Promise<ProbeResult>;
+  probe(target: ProbeTarget, question: SmtpProbe, onBehalfOf?: OnBehalfOf): Promise<ProbeResult>;
   /** The host said that we come too often, or (again) not. */
   notePace(target: ProbeTarget, kind: "rate_limited" | "answered"): void;
   /** Dialogues that are open or being opened. */
@@ -49,7 +49,7 @@ export interface ProbePool {
   /** Questions that wait for their turn. */
   waiting(): number;
   /** Addresses that something goes on at, is waited for, or rests. */
-  lanes(): number;
+  hosts(): number;
   /** Closes idle connections, refuses new questions, and resolves when the last dialogue is over. */
   drain(): Promise<void>;
 }
@@ -234,7 +234,7 @@ export const createProbePool = (deps: PoolDeps): ProbePool => {
   };
 
   return {
-    ask: (target, question, onBehalfOf = OPERATOR) =>
+    probe: (target, question, onBehalfOf = OPERATOR) =>
       new Promise((resolve, reject) => {
         if (draining) return reject(new PoolClosed());
         const lane = laneOf(target);
@@ -250,7 +250,7 @@ export const createProbePool = (deps: PoolDeps): ProbePool => {
     },
     connections: () => ceilings.total(),
     waiting: () => waiting,
-    lanes: () => lanes.size,
+    hosts: () => lanes.size,
     drain() {
       draining = true;
       waitingHosts.takeAll();

@@ -15,7 +15,7 @@ export interface ProbeResult extends SmtpProbeResult {
   /** From then until the answer was complete; the wait for a turn is not in it. */
   readonly tookMs: number;
   /** The host was not asked: it has been silent since this wall time, and rests. */
-  readonly rememberedSinceMs?: number;
+  readonly cooldownSinceMs?: number;
 }
 
 /** A session with what the pool must know about it. */
@@ -103,7 +103,7 @@ export const cooldownResult = (
   question: SmtpProbe,
   { failure, sinceMs }: { readonly failure: SmtpFailure; readonly sinceMs: number },
   nowMs: number,
-): ProbeResult => ({ ...connectFailed(question, failure), startedAtMs: nowMs, tookMs: 0, rememberedSinceMs: sinceMs });
+): ProbeResult => ({ ...connectFailed(question, failure), startedAtMs: nowMs, tookMs: 0, cooldownSinceMs: sinceMs });
 
 /** The host did not take the connect, or took it and never said a word. */
 export const isUnresponsive = (failure: SmtpFailure | null): failure is SmtpFailure =>

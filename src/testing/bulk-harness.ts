@@ -2,7 +2,7 @@ import { afterEach } from "bun:test";
 import { steadyTime } from "../base/clock.ts";
 import type { Outages } from "../probe/outages.ts";
 import { createLog } from "../base/log.ts";
-import { createLedger } from "../billing/store.ts";
+import { Ledger } from "../billing/store.ts";
 import type { AttemptAddress, AttemptOutcome } from "../bulk/attempt.ts";
 import type { ListRow } from "../bulk/csv.ts";
 import { BulkIntake } from "../bulk/intake.ts";
@@ -14,6 +14,7 @@ import { BulkRunner } from "../bulk/runner.ts";
 import { JobStore, type JobRow } from "../bulk/job-store.ts";
 import { type Db, openDb } from "../db/open.ts";
 import type { SubStatus } from "../verify/result.ts";
+import { testEngine } from "./evidence.ts";
 import { createTestClock } from "./clock.ts";
 
 export const BULK_ACCOUNT = "account-1";
@@ -71,10 +72,11 @@ const harnessOf = (db: Db) => {
   const steppable = { ...clock, nowMs: () => clock.nowMs() + stepMs };
   const lines: string[] = [];
   const log = createLog("info", clock, (line) => lines.push(line));
-  const [ledger, jobs, lists] = [createLedger(db), new JobStore(db), new ListStore(db)];
+  const [ledger, jobs, lists] = [new Ledger(db), new JobStore(db), new ListStore(db)];
   const writer = new JobWriter({ db, clock }, { jobs, lists, ledger });
   const random = { integer: () => 7 };
-  const intake = new BulkIntake({ db, clock, random }, { jobs, lists, writer, ledger });
+  const engines = { live: testEngine, test: testEngine };
+  const intake = new BulkIntake({ db, clock, random }, { engines, jobs, lists, writer, ledger });
   db.sqlite.run("INSERT INTO accounts (id, name, plan, created_at_ms) VALUES (?, 'one', 'free', 0)", [BULK_ACCOUNT]);
   db.sqlite.run("INSERT INTO accounts (id, name, plan, created_at_ms) VALUES (?, 'two', 'free', 0)", [OTHER_ACCOUNT]);
   for (const accountId of [BULK_ACCOUNT, OTHER_ACCOUNT])

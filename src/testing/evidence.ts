@@ -1,5 +1,8 @@
 import { parseReply } from "../net/smtp-reply.ts";
 import type { DomainEvidence, Evidence, ProbeFinding, ReplyEvidence } from "../verify/evidence.ts";
+import { VerificationEngine } from "../verify/engine.ts";
+import { TEST_PLATFORM } from "../verify/test-platform.ts";
+import { createTestClock } from "./clock.ts";
 import { readReply, type ReplyStage } from "../verify/replies.ts";
 
 /** A reply as evidence, read by the real table: `replyOf("rcpt", "submitted", "550 5.1.1 User unknown")`. */
@@ -79,3 +82,9 @@ export const evidenceWith = ({ address, domain, findings, toxic, dnsbl }: Eviden
   retries: [],
   conclusion: null,
 });
+
+/** The engine of test keys. */
+export const testEngine = new VerificationEngine(TEST_PLATFORM, createTestClock());
+
+/** The evidence that a test key gets, with its conclusion. */
+export const testKeyEvidence = (email: string): Promise<Evidence> => testEngine.reproduce(testEngine.begin(email));

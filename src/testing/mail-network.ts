@@ -9,17 +9,17 @@ import { organisationalDomain } from "../mail/organisational-domain.ts";
 import { type ConnectFailure, type Connector, createDirectConnector } from "../net/connector.ts";
 import { createAddressPolicy } from "../net/public-address.ts";
 import { openSession } from "../net/smtp-client.ts";
-import { createEgressPool, type Egress } from "../probe/egress.ts";
+import { type Egress, EgressPool } from "../probe/egress.ts";
 import type { ProbeTarget } from "../probe/host-queue.ts";
 import { createPacing } from "../probe/pacing.ts";
 import { createProbePool, type ProbePool } from "../probe/pool.ts";
-import { createCatchAllCache } from "../verify/catch-all-cache.ts";
+import { CatchAllCache } from "../verify/catch-all-cache.ts";
 import { type ConcludedVerification, concludeVerification } from "../verify/verdict.ts";
-import { createDnsblCheck } from "../verify/dnsbl-evidence.ts";
+import { beginEvidence, classifyAddress } from "../verify/address-evidence.ts";
+import { BlocklistCheck } from "../verify/dnsbl-evidence.ts";
 import { createDomainLookup } from "../verify/domain-evidence.ts";
-import { beginEvidence, createVerificationEngine, type VerificationEngine } from "../verify/engine.ts";
-import type { Evidence } from "../verify/evidence.ts";
-import { createHostProber } from "../verify/host-probe.ts";
+import { type AttemptedVerification, VerificationEngine, type VerificationPlatform } from "../verify/engine.ts";
+import { HostProber } from "../verify/host-probe.ts";
 import { createMailboxProber } from "../verify/mailbox-evidence.ts";
 import { createTestClock, type TestClock } from "./clock.ts";
 import { createZoneResolver, type Zone, type ZoneRecords } from "./dns-zone.ts";
@@ -107,6 +107,12 @@ const addressOf = ({ address }: NetworkHost, at: number): string => address ?? `
 const recordsOf = (address: string): ZoneRecords => (address.includes(":") ? { AAAA: [address] } : { A: [address] });
 const DIRECT: NetworkEgress = { name: "direct" };
 
+/** The result of an attempt, dated alike in every test. */
+const concluded = (attempted: AttemptedVerification): ConcludedVerification => {
+  if (attempted.kind !== "concluded") throw new Error("the attempt was not concluded");
+  return concludeVerification(attempted.evidence, "2026-01-01T00:00:00.000Z");
+};
+
 const networkOf = ({
   hosts = [{ name: "mx.x.example" }],
   zone = {},
@@ -120,21 +126,22 @@ const networkOf = ({
   const names: Record<string, Zone[string]> = { "x.example": { MX: exchanges }, ...named, ...zone };
 
   const direct = createDirectConnector({ clock, mayConnect: () => true });
-  const exitOf = (exit: NetworkEgress): Egress => {
+  const egressOf = (egress: NetworkEgress): Egress => {
     const connector: Connector = async (target) => {
-      const failure = exit.broken ?? hosts.find((host, at) => addressOf(host, at) === target.address)?.unconnectable;
+      const failure = egress.broken ?? hosts.find((host, at) => addressOf(host, at) === target.address)?.unconnectable;
       if (failure !== undefined) return err(failure);
       const stub = stubs.get(target.address);
       if (stub === undefined) return err("refused_or_unreachable");
-      return direct({ ...target, address: stub.hostname, port: stub.port, localAddress: exit.from ?? null });
+      return direct({ ...target, address: stub.hostname, port: stub.port, localAddress: egress.from ?? null });
     };
-    return { name: exit.name, connector, localAddress: exit.localAddress ?? null };
+    return { name: egress.name, connector, localAddress: egress.localAddress ?? null };
   };
-  const [firstExit, ...otherExits] = rest.egresses ?? [DIRECT];
-  const egresses = createEgressPool([exitOf(firstExit), ...otherExits.map(exitOf)], clock);
-  const open = ({ address, port, host, exit }: ProbeTarget) =>
+  const [firstEgress, ...otherEgresses] = rest.egresses ?? [DIRECT];
+  const egresses = new EgressPool([egressOf(firstEgress), ...otherEgresses.map(egressOf)], clock);
+  const open = ({ address, port, host, egress }: ProbeTarget) =>
     openSession({
-      ...{ connector: egresses.get(exit).connector, clock, address, port, serverName: host, heloName: "probe.example" },
+      ...{ connector: egresses.get(egress).connector, clock, address, port, serverName: host },
+      heloName: "probe.example",
       connectTimeoutMs: NETWORK_CONNECT_TIMEOUT_MS,
       replyTimeoutMs: NETWORK_REPLY_TIMEOUT_MS,
     });
@@ -143,27 +150,30 @@ const networkOf = ({
   const connectionsPerProviderMax = () => Number.POSITIVE_INFINITY;
   const pool = createProbePool({ clock, open, pacing, connectionsPerProviderMax, ...limits });
   const resolver = createZoneResolver(names);
-  const lookUpDomain = createDomainLookup({ resolver, policy: createAddressPolicy([]), random: FIRST, clock });
-  const envelope = { heloName: "probe.example", mailFrom: rest.mailFrom ?? "" };
   const probedFor: Array<OnBehalfOf | undefined> = [];
-  const ask: ProbePool["ask"] = (target, question, onBehalfOf) => {
+  const probe: ProbePool["probe"] = (target, smtpProbe, onBehalfOf) => {
     probedFor.push(onBehalfOf);
-    return pool.ask(target, question, onBehalfOf);
+    return pool.probe(target, smtpProbe, onBehalfOf);
   };
-  const asking = { ...pool, ask };
-  const probeHost = createHostProber({
-    pool: asking,
-    egresses,
-    catchAllCache: createCatchAllCache(clock),
-    ...envelope,
+  const hostProber = new HostProber({
+    ...{ pool: { ...pool, probe }, egresses, catchAllCache: new CatchAllCache(clock) },
+    ...{ heloName: "probe.example", mailFrom: rest.mailFrom ?? "" },
   });
-  const probeMailbox = createMailboxProber({ probeHost, clock, smtpPort: 25, attemptTimeMs: ATTEMPT_TIME_MS });
   const random = createCounting();
   const dnsbl = createDnsbl({ resolver, clock, random, registrableDomain: organisationalDomain, pacing: noPacing });
-  const checkBlocklists = rest.blocklists ? createDnsblCheck({ dnsbl, lists: rest.blocklists, clock }) : null;
-  const inquiries = { lookUpDomain, probeMailbox, checkBlocklists, matchSuppression: rest.matchSuppression ?? null };
-  const engine = createVerificationEngine({ clock, random, ...inquiries, retryWaitsS });
-  const concluded = (evidence: Evidence) => concludeVerification(evidence, "2026-01-01T00:00:00.000Z");
+  const blocklists = rest.blocklists ? new BlocklistCheck(clock, { dnsbl, lists: rest.blocklists }) : null;
+  const platform: VerificationPlatform = {
+    classify: classifyAddress,
+    matchSuppression: rest.matchSuppression ?? null,
+    lookUpDomain: createDomainLookup({ resolver, policy: createAddressPolicy([]), random: FIRST, clock }),
+    probeMailbox: createMailboxProber({ clock, random }, hostProber, { smtpPort: 25, attemptTimeMs: ATTEMPT_TIME_MS }),
+    checkBlocklists: blocklists === null ? null : (domain) => blocklists.check(domain),
+    retryWaitsS,
+    judgeOutage: async () => "believed",
+    simulation: null,
+  };
+  const engine = new VerificationEngine(platform, clock);
+  const withoutRetries = new VerificationEngine({ ...platform, retryWaitsS: [] }, clock);
 
   return {
     clock,
@@ -180,14 +190,16 @@ const networkOf = ({
       if (stub === undefined) throw new Error(`no such host: ${name}`);
       return stub;
     },
-    verify: async (email = "ada@x.example") => concluded(await engine.attempt(beginEvidence(email))),
+    /** The verdict after one attempt. */
+    verify: async (email = "ada@x.example") => concluded(await withoutRetries.verify(beginEvidence(email))),
+    /** The verdict after as many attempts as it takes. */
     async verifyWithRetries(email = "ada@x.example") {
-      let evidence = await engine.attempt(beginEvidence(email));
-      for (let retry = engine.planRetry(evidence); retry !== null; retry = engine.planRetry(evidence)) {
-        await clock.advance(Date.parse(retry.due_at) - clock.nowMs());
-        evidence = await engine.attempt({ ...evidence, retries: [...evidence.retries, retry] });
+      let attempted = await engine.verify(beginEvidence(email));
+      while (attempted.kind === "retry") {
+        await clock.advance(Date.parse(attempted.retry.due_at) - clock.nowMs());
+        attempted = await engine.verify(attempted.evidence);
       }
-      return concluded(evidence);
+      return concluded(attempted);
     },
   };
 };

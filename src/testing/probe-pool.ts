@@ -46,7 +46,7 @@ export const host = (address: string, name = `mx.${address}`, provider = name): 
   host: name,
   address,
   port: 25,
-  exit: "direct",
+  egress: "direct",
   provider,
 });
 /** Whom lists are asked for. */

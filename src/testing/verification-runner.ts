@@ -1,13 +1,15 @@
 import { afterEach, expect } from "bun:test";
 import { createLog } from "../base/log.ts";
 import { newId } from "../base/secrets.ts";
-import { createLedger } from "../billing/store.ts";
+import { FREE_OF_CHARGE, Ledger } from "../billing/store.ts";
 import { type Db, openDb } from "../db/open.ts";
-import { createVerificationEngine } from "../verify/engine.ts";
+import { classifyAddress } from "../verify/address-evidence.ts";
+import { VerificationEngine } from "../verify/engine.ts";
+import { TEST_PLATFORM } from "../verify/test-platform.ts";
 import type { OutageJudgement } from "../probe/outages.ts";
 import { type DomainEvidence, type Evidence, evidenceSchema, type ProbeFinding } from "../verify/evidence.ts";
 import type { MailboxProbe } from "../verify/mailbox-evidence.ts";
-import { createRunner } from "../verify/runner.ts";
+import { Runner } from "../verify/runner.ts";
 import { createVerificationStore, type VerificationRow } from "../verify/store.ts";
 import { createTestClock } from "./clock.ts";
 import { domainWith, findingWith } from "./evidence.ts";
@@ -27,7 +29,7 @@ const databaseOf = (opened: Db[]) => {
   const db = result.value;
   opened.push(db);
   db.sqlite.run("INSERT INTO accounts (id, name, plan, created_at_ms) VALUES (?, 'one', 'free', 0)", [ACCOUNT]);
-  const ledger = createLedger(db);
+  const ledger = new Ledger(db);
   db.transact((tx) => ledger.grant(tx, { accountId: ACCOUNT, credits: 1_000_000, note: "test", atMs: 0 }));
   const store = createVerificationStore(db);
   return { db, ledger, store };
@@ -75,30 +77,29 @@ const networkOf = (opened: Db[]) => {
     domain: dns = () => ({}),
     judged = "believed",
   }: ProcessOptions = {}) => {
-    const engine = createVerificationEngine({
-      clock: steppable,
-      random: { integer: () => 0 },
-      retryWaitsS,
-      checkBlocklists: null,
-      matchSuppression: null,
-      lookUpDomain: async ({ domain }) => domainWith({ name: domain, ...dns() }),
-      probeMailbox: async (question) => {
-        const at = new Date(steppable.nowMs()).toISOString();
-        const finding = findingWith(await ask(question));
-        return { number: question.number, started_at: at, finished_at: at, dialogues: [], finding };
+    const engine = new VerificationEngine(
+      {
+        ...{ classify: classifyAddress, matchSuppression: null, checkBlocklists: null, retryWaitsS, simulation: null },
+        lookUpDomain: async ({ domain }) => domainWith({ name: domain, ...dns() }),
+        async probeMailbox(probe) {
+          const at = new Date(steppable.nowMs()).toISOString();
+          const finding = findingWith(await ask(probe));
+          const attempt = { number: probe.number, started_at: at, finished_at: at, dialogues: [], finding };
+          return { attempt, randomRecipient: probe.randomRecipient ?? `random@${probe.address.domain}` };
+        },
+        judgeOutage: async () => judged,
       },
-    });
-    const outages = { judge: async () => judged };
-    const deps = {
-      db: commit === undefined ? db : { ...db, commit },
-      store,
-      ledger,
-      engine,
-      outages,
-      clock: steppable,
-      log,
-    };
-    return createRunner(runningMax === undefined ? deps : { ...deps, runningMax });
+      steppable,
+    );
+    return new Runner(
+      { db: commit === undefined ? db : { ...db, commit }, clock: steppable, log },
+      {
+        store,
+        engines: { live: engine, test: new VerificationEngine(TEST_PLATFORM, steppable) },
+        credits: { live: ledger, test: FREE_OF_CHARGE },
+        ...(runningMax === undefined ? {} : { runningMax }),
+      },
+    );
   };
 
   const order = async (email = "ada@x.example", parts: Partial<VerificationRow> = {}): Promise<VerificationRow> => {

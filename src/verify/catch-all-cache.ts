@@ -1,6 +1,6 @@
 import type { Clock } from "../base/clock.ts";
 
-/** What a mail host said to a random recipient of a domain, and how long ago. */
+/** What a mail host replied to a random recipient of a domain, and how long ago. */
 export interface CachedCatchAll {
   readonly state: "yes" | "no";
   readonly ageMs: number;
@@ -8,8 +8,7 @@ export interface CachedCatchAll {
 
 interface Entry {
   readonly state: "yes" | "no";
-  /** Of the monotonic clock. */
-  readonly keptAtMs: number;
+  readonly setAtMs: number;
 }
 
 /** Long enough for the next addresses of the same domain, short enough for a mistake not to matter. */
@@ -17,32 +16,36 @@ const KEEP_MS = 15 * 60_000;
 const ENTRIES_MAX = 50_000;
 
 /**
- * Remembers for a while whether a domain is a catch-all at a mail host, so that not every address costs the server a
- * second recipient. Only what a server said for certain is remembered. In memory: forgetting costs one question.
+ * Whether a domain is a catch-all at a mail host, so that not every address costs the server a second recipient. Only
+ * what a server replied for certain belongs here. In memory: losing an entry costs one probe.
  */
-export const createCatchAllCache = (clock: Clock) => {
-  const entries = new Map<string, Entry>();
-  const key = (domain: string, mailHost: string): string => `${domain} ${mailHost}`;
+export class CatchAllCache {
+  readonly #clock: Clock;
+  readonly #entries = new Map<string, Entry>();
 
-  return {
-    find(domain: string, mailHost: string): CachedCatchAll | null {
-      const entry = entries.get(key(domain, mailHost));
-      if (entry === undefined) return null;
-      const ageMs = clock.monotonicMs() - entry.keptAtMs;
-      if (ageMs < KEEP_MS) return { state: entry.state, ageMs };
-      entries.delete(key(domain, mailHost));
-      return null;
-    },
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
 
-    keep(domain: string, mailHost: string, state: "yes" | "no"): void {
-      const [oldest] = entries.keys();
-      if (entries.size >= ENTRIES_MAX && oldest !== undefined) entries.delete(oldest);
-      entries.delete(key(domain, mailHost));
-      entries.set(key(domain, mailHost), { state, keptAtMs: clock.monotonicMs() });
-    },
+  find(domain: string, mailHost: string): CachedCatchAll | null {
+    const key = `${domain} ${mailHost}`;
+    const entry = this.#entries.get(key);
+    if (entry === undefined) return null;
+    const ageMs = this.#clock.monotonicMs() - entry.setAtMs;
+    if (ageMs < KEEP_MS) return { state: entry.state, ageMs };
+    this.#entries.delete(key);
+    return null;
+  }
 
-    size: (): number => entries.size,
-  };
-};
+  set(domain: string, mailHost: string, state: "yes" | "no"): void {
+    const key = `${domain} ${mailHost}`;
+    const [oldest] = this.#entries.keys();
+    if (this.#entries.size >= ENTRIES_MAX && oldest !== undefined) this.#entries.delete(oldest);
+    this.#entries.delete(key);
+    this.#entries.set(key, { state, setAtMs: this.#clock.monotonicMs() });
+  }
 
-export type CatchAllCache = ReturnType<typeof createCatchAllCache>;
+  get size(): number {
+    return this.#entries.size;
+  }
+}

@@ -1,13 +1,15 @@
 import { describe, expect, test } from "bun:test";
 import { readEmbeddedCatalogue } from "../dnsbl/catalogue.ts";
-import { createDnsbl } from "../dnsbl/dnsbl.ts";
+import type { Clock } from "../base/clock.ts";
+import type { Blocklist } from "../dnsbl/blocklist.ts";
+import { createDnsbl, type Dnsbl } from "../dnsbl/dnsbl.ts";
 import { createDnsblPacing, noPacing } from "../dnsbl/budget.ts";
 import { createTestClock, settle } from "../testing/clock.ts";
 import { createZoneResolver, type Zone } from "../testing/dns-zone.ts";
 import { domainWith, evidenceWith, findingWith } from "../testing/evidence.ts";
 import { createMailNetworks } from "../testing/mail-network.ts";
-import { createDnsblCheck } from "./dnsbl-evidence.ts";
-import type { ProbeFinding } from "./evidence.ts";
+import { BlocklistCheck } from "./dnsbl-evidence.ts";
+import type { DnsblEvidence, DomainEvidence, ProbeFinding } from "./evidence.ts";
 import { decideVerdict } from "./verdict.ts";
 
 const networkOf = createMailNetworks();
@@ -32,12 +34,19 @@ const everywhere = (entry: Zone[string]): Zone =>
     { get: () => entry, has: () => true, getOwnPropertyDescriptor: () => ({ value: entry, configurable: true }) },
   );
 
+/** A check of domains that have mail hosts. */
+const checkWith = (clock: Clock, dnsbl: Dnsbl, which: readonly Blocklist[]) => {
+  const blocklists = new BlocklistCheck(clock, { dnsbl, lists: which });
+  return async (domain: DomainEvidence): Promise<DnsblEvidence> =>
+    (await blocklists.check(domain)) ?? { outcome: "unknown", listings: [] };
+};
+
 const start = (zone: Zone, which = lists) => {
   const clock = createTestClock();
   const resolver = createZoneResolver(zone);
   const registrableDomain = (domain: string) => domain.split(".").slice(-2).join(".");
   const deps = { clock, random: { integer: () => 0 }, registrableDomain, pacing: noPacing };
-  const inquire = createDnsblCheck({ dnsbl: createDnsbl({ ...deps, resolver }), lists: which, clock });
+  const inquire = checkWith(clock, createDnsbl({ ...deps, resolver }), which);
   return { clock, resolver, inquire };
 };
 
@@ -118,7 +127,7 @@ describe("patience", () => {
     const deps = { clock, random: { integer: () => 0 }, registrableDomain, pacing: noPacing };
     return {
       clock,
-      inquire: createDnsblCheck({ dnsbl: createDnsbl({ ...deps, resolver: { resolve } }), lists, clock }),
+      inquire: checkWith(clock, createDnsbl({ ...deps, resolver: { resolve } }), lists),
     };
   };
 
@@ -152,7 +161,7 @@ describe("patience", () => {
     const resolve: typeof resolver.resolve = (name, type, options) =>
       silent.has(name) ? Promise.withResolvers<never>().promise : resolver.resolve(name, type, options);
     const deps = { clock, random: { integer: () => 0 }, registrableDomain: (name: string) => name, pacing: noPacing };
-    const inquire = createDnsblCheck({ dnsbl: createDnsbl({ ...deps, resolver: { resolve } }), lists, clock });
+    const inquire = checkWith(clock, createDnsbl({ ...deps, resolver: { resolve } }), lists);
     const first = inquire(domainWith());
     await clock.advance(PATIENCE_MS);
     expect((await first).outcome).toBe("clean");
@@ -179,7 +188,11 @@ describe("patience", () => {
       registrableDomain: (name) => name,
       pacing,
     });
-    const inquire = createDnsblCheck({ dnsbl, lists: lists.filter(({ id }) => id === "spamcop"), clock });
+    const inquire = checkWith(
+      clock,
+      dnsbl,
+      lists.filter(({ id }) => id === "spamcop"),
+    );
     const outcomes: string[] = [];
     const host = (n: number) => ({ address: `192.0.${2 + (n >> 8)}.${n & 255}`, allowed: true });
     for (let n = 0; n < 400; n++) {

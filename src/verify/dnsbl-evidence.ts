@@ -6,31 +6,89 @@ import type { ListOutcome } from "../dnsbl/lookup.ts";
 import type { Target } from "../dnsbl/query-name.ts";
 import type { DnsblEvidence, DomainEvidence } from "./evidence.ts";
 
-export interface DnsblCheckDeps {
-  readonly dnsbl: Dnsbl;
-  readonly lists: readonly Blocklist[];
-  readonly clock: Clock;
-}
-
-/** A verdict does not wait longer than this for the blocklists; what is not there by then is unknown. */
-const PATIENCE_MS = 2_000;
-/** Longest wait for the turn at a list, so that its answer is still in time: who cannot have one sooner hears so at once. */
+/** A verdict does not wait longer than this for the blocklists; what has not been received by then is unknown. */
+const WAIT_MS_MAX = 2_000;
+/** Longest wait for a slot at a list, so that its response is still in time: without one the lookup fails at once. */
 export const DNSBL_TURN_WAIT_MS = 1_000;
-/** Addresses of mail hosts that are looked up; the first ones are those that are asked. */
+/** Addresses of mail hosts that are looked up; the first ones are those that are probed. */
 const ADDRESSES_MAX = 3;
-/** Many addresses of one domain need one lookup: what the lists said is known for so long. */
-const KEEP_MS = 10 * 60_000;
-const KEPT_MAX = 20_000;
+/** Many addresses of one domain need one lookup: responses are cached for this long. */
+const CACHE_MS = 10 * 60_000;
+const CACHE_ENTRIES_MAX = 20_000;
 
-const GRAVE: ReadonlySet<string> = new Set(["critical", "high"]);
+const SEVERE: ReadonlySet<string> = new Set(["critical", "high"]);
 
-/** Lists whose word is grave enough to lower what we say of an address: on by default, critical or high. */
-const graveLists = (lists: readonly Blocklist[]): readonly Blocklist[] =>
-  lists.filter((list) => isEnabled(list) && GRAVE.has(severityOf(list)));
-
-interface Asked {
+interface TargetListings {
   readonly subject: string;
   readonly outcomes: readonly ListOutcome[];
+}
+
+interface CachedListings {
+  readonly listings: Promise<TargetListings>;
+  readonly atMs: number;
+}
+
+/** Looks domains and their mail hosts up in the DNS blocklists that are on by default and critical or high. */
+export class BlocklistCheck {
+  readonly #clock: Clock;
+  readonly #dnsbl: Dnsbl;
+  readonly #lists: readonly Blocklist[];
+  readonly #cache = new Map<string, CachedListings>();
+
+  constructor(clock: Clock, { dnsbl, lists }: { readonly dnsbl: Dnsbl; readonly lists: readonly Blocklist[] }) {
+    this.#clock = clock;
+    this.#dnsbl = dnsbl;
+    this.#lists = lists.filter((list) => isEnabled(list) && SEVERE.has(severityOf(list)));
+  }
+
+  /**
+   * Never rejects; `unknown` when no list gave a response. Returns after two seconds with what was received by then. Null
+   * for a domain without mail hosts.
+   */
+  async check(domain: DomainEvidence): Promise<DnsblEvidence | null> {
+    if (domain.outcome !== "mail_hosts") return null;
+    return summarize(await Promise.all(targetsOf(domain).map((target) => this.#listingsOf(target))));
+  }
+
+  #listingsOf(target: Target): Promise<TargetListings> {
+    const key = target.value;
+    const cached = this.#cache.get(key);
+    if (cached !== undefined && this.#clock.monotonicMs() - cached.atMs < CACHE_MS) return cached.listings;
+    const [oldest] = this.#cache.keys();
+    if (this.#cache.size >= CACHE_ENTRIES_MAX && oldest !== undefined) this.#cache.delete(oldest);
+    const entry = {
+      atMs: this.#clock.monotonicMs(),
+      listings: this.#lookUp(target).then((listings) => {
+        if (!this.#isComplete(listings) && this.#cache.get(key) === entry) this.#cache.delete(key);
+        return listings;
+      }),
+    };
+    this.#cache.delete(key);
+    this.#cache.set(key, entry);
+    return entry.listings;
+  }
+
+  async #lookUp(target: Target): Promise<TargetListings> {
+    const outcomes: ListOutcome[] = [];
+    const timeout = new AbortController();
+    const all = Promise.all(
+      this.#lists.map(async (list) => {
+        outcomes.push(await this.#dnsbl.lookup.check(target, list, { previous: [], signal: timeout.signal }));
+      }),
+    );
+    await new Promise<void>((resolve, reject) => {
+      const cancel = this.#clock.after(WAIT_MS_MAX, () => {
+        timeout.abort();
+        resolve();
+      });
+      all.then(() => resolve(), reject).finally(cancel);
+    });
+    return { subject: target.value, outcomes: [...outcomes] };
+  }
+
+  #isComplete({ outcomes }: TargetListings): boolean {
+    return outcomes.length === this.#lists.length && outcomes.some(isResponse);
+  }
 }
 
 const targetsOf = ({ name, hosts }: DomainEvidence): Target[] => {
@@ -46,66 +104,15 @@ const targetsOf = ({ name, hosts }: DomainEvidence): Target[] => {
   ];
 };
 
-const isAnswer = ({ outcome }: ListOutcome): boolean => outcome === "listed" || outcome === "not_listed";
+const isResponse = ({ outcome }: ListOutcome): boolean => outcome === "listed" || outcome === "not_listed";
 
-/** A grave list has harmless entries too (a range that should not send mail): they are no reason to doubt an address. */
-const summarise = (asked: readonly Asked[]): DnsblEvidence => {
-  const listings = asked.flatMap(({ subject, outcomes }) =>
+/** A severe list has harmless entries too (a range that should not send mail): they do not count against an address. */
+const summarize = (looked: readonly TargetListings[]): DnsblEvidence => {
+  const listings = looked.flatMap(({ subject, outcomes }) =>
     outcomes
-      .flatMap(({ listings: found }) => found.filter(({ severity }) => GRAVE.has(severity)))
+      .flatMap(({ listings: found }) => found.filter(({ severity }) => SEVERE.has(severity)))
       .map(({ id }) => ({ listing: id, subject })),
   );
   if (listings.length > 0) return { outcome: "listed", listings };
-  return { outcome: asked.some(({ outcomes }) => outcomes.some(isAnswer)) ? "clean" : "unknown", listings: [] };
+  return { outcome: looked.some(({ outcomes }) => outcomes.some(isResponse)) ? "clean" : "unknown", listings: [] };
 };
-
-/**
- * Asks the blocklists about a domain and its mail hosts. Never rejects; `unknown` when none of them could say. Ends in
- * two seconds with what was heard by then.
- */
-export const createDnsblCheck = ({ dnsbl, lists, clock }: DnsblCheckDeps) => {
-  const grave = graveLists(lists);
-  const kept = new Map<string, { readonly asked: Promise<Asked>; readonly atMs: number }>();
-
-  const ask = async (target: Target): Promise<Asked> => {
-    const outcomes: ListOutcome[] = [];
-    const patience = new AbortController();
-    const all = Promise.all(
-      grave.map(async (list) => {
-        outcomes.push(await dnsbl.lookup.check(target, list, { previous: [], signal: patience.signal }));
-      }),
-    );
-    await new Promise<void>((resolve, reject) => {
-      const cancel = clock.after(PATIENCE_MS, () => {
-        patience.abort();
-        resolve();
-      });
-      all.then(() => resolve(), reject).finally(cancel);
-    });
-    return { subject: target.value, outcomes: [...outcomes] };
-  };
-
-  const isWorthKeeping = ({ outcomes }: Asked): boolean => outcomes.length === grave.length && outcomes.some(isAnswer);
-
-  const askOnce = (target: Target): Promise<Asked> => {
-    const known = kept.get(target.value);
-    if (known !== undefined && clock.monotonicMs() - known.atMs < KEEP_MS) return known.asked;
-    const [oldest] = kept.keys();
-    if (kept.size >= KEPT_MAX && oldest !== undefined) kept.delete(oldest);
-    const entry = {
-      atMs: clock.monotonicMs(),
-      asked: ask(target).then((asked) => {
-        if (!isWorthKeeping(asked) && kept.get(target.value) === entry) kept.delete(target.value);
-        return asked;
-      }),
-    };
-    kept.delete(target.value);
-    kept.set(target.value, entry);
-    return entry.asked;
-  };
-
-  return async (domain: DomainEvidence): Promise<DnsblEvidence> =>
-    summarise(await Promise.all(targetsOf(domain).map(askOnce)));
-};
-
-export type DnsblCheck = ReturnType<typeof createDnsblCheck>;

@@ -3,7 +3,7 @@ import type { Clock } from "../base/clock.ts";
 import { type OnBehalfOf, OPERATOR } from "../base/on-behalf-of.ts";
 import { type Random, shuffled } from "../base/secrets.ts";
 import type { Address } from "../mail/address.ts";
-import { type DnsResponse, type DnsResolver, resolverFor, isDefinite } from "../net/dns.ts";
+import { type DnsResolver, type DnsResponse, isDefinite, resolverFor } from "../net/dns.ts";
 import type { AddressPolicy } from "../net/public-address.ts";
 import type { DnsQueryEvidence, DomainEvidence, MailHost } from "./evidence.ts";
 import { unverifiableProvider } from "./providers.ts";
@@ -15,16 +15,16 @@ export interface DomainLookupDeps {
   readonly clock: Clock;
 }
 
-/** More mail hosts than this are not looked at; the largest providers publish a handful. What the others are is unknown. */
+/** Mail hosts beyond this are skipped; the largest providers publish a handful. */
 const MAIL_HOSTS_MAX = 40;
 
-/** What resolvers that filter answer for names on their lists: it says nothing about the name. */
+/** What filtering resolvers return for names on their lists: it says nothing about the name. */
 const FILTERED: ReadonlySet<string> = new Set(["0.0.0.0", "::"]);
 
 const isFiltered = (addresses: readonly string[]): boolean =>
   addresses.length > 0 && addresses.every((address) => FILTERED.has(address));
 
-/** When the best mail host that may be asked is known, the names of the others get this much longer. */
+/** Once the best usable mail host is known, the lookups of the others get this much longer. */
 const FURTHER_HOSTS_MS = 1_000;
 
 interface Exchange {
@@ -35,32 +35,26 @@ interface Exchange {
 /** Outcomes of queries that this process never sent. */
 const NOT_SENT: ReadonlySet<string> = new Set(["local_failure", "overloaded", "aborted"]);
 
-/** A DNS failure is ours when a query was not even sent. */
-const asLocalFailure = (domain: DomainEvidence): DomainEvidence =>
-  domain.outcome === "dns_error" && domain.questions.some(({ outcome }) => NOT_SENT.has(outcome))
-    ? { ...domain, outcome: "local_failure" }
-    : domain;
-
 const recordText = (record: unknown): string => {
   if (typeof record !== "object" || record === null) return String(record);
   if ("preference" in record && "exchange" in record) return `${record.preference} ${record.exchange || "."}`;
   return JSON.stringify(record);
 };
 
-const questionOf = (reply: DnsResponse): DnsQueryEvidence => ({
-  name: reply.name,
-  type: reply.type,
-  outcome: reply.outcome,
-  records: reply.records.map(recordText),
-  ttl_s: reply.ttlS,
-  server: reply.server,
-  from_cache: reply.fromCache,
-  elapsed_ms: Math.round(reply.elapsedMs),
+const queryEvidence = (response: DnsResponse): DnsQueryEvidence => ({
+  name: response.name,
+  type: response.type,
+  outcome: response.outcome,
+  records: response.records.map(recordText),
+  ttl_s: response.ttlS,
+  server: response.server,
+  from_cache: response.fromCache,
+  elapsed_ms: Math.round(response.elapsedMs),
 });
 
 /**
- * The hosts in their order. Once one that may be asked and all before it are known, slow name servers of the others
- * hold nobody up: those count as looked up in vain.
+ * The hosts in their order. Once a usable one and all before it are known, slow name servers of the others do not delay
+ * the result: those lookups count as failed.
  */
 const gatherHosts = (
   clock: Clock,
@@ -74,15 +68,15 @@ const gatherHosts = (
       cancel?.();
       resolve(exchanges.map((exchange, at) => found[at] ?? { ...exchange, addresses: [], lookup_failed: true }));
     };
-    const take = (host: MailHost, at: number) => {
+    const add = (host: MailHost, at: number) => {
       found[at] = host;
       const unknown = found.indexOf(null);
       if (unknown === -1) return end();
       const known = found.slice(0, unknown);
-      if (known.some((one) => one?.addresses.some(({ allowed }) => allowed)))
+      if (known.some((host) => host?.addresses.some(({ allowed }) => allowed)))
         cancel ??= clock.after(FURTHER_HOSTS_MS, end);
     };
-    for (const [at, lookup] of lookups.entries()) lookup.then((host) => take(host, at), reject);
+    for (const [at, lookup] of lookups.entries()) lookup.then((host) => add(host, at), reject);
   });
 
 /**
@@ -91,93 +85,92 @@ const gatherHosts = (
  */
 export const createDomainLookup =
   (deps: DomainLookupDeps): DomainLookup =>
-  (address, onBehalfOf = OPERATOR) =>
-    lookupWith({ ...deps, resolver: resolverFor(deps.resolver, onBehalfOf) })(address);
-
-const lookupWith = ({ resolver, policy, random, clock }: DomainLookupDeps) => {
-  const addressesOf = async ({ host, preference }: Exchange, questions: DnsQueryEvidence[]): Promise<MailHost> => {
-    // An address where a name has to stand (RFC 1035 §3.3.9): some senders connect to it, so it is no "no".
-    if (isIP(host) !== 0) return { host, preference, addresses: [], lookup_failed: true };
-    const replies = await Promise.all([resolver.resolve(host, "A"), resolver.resolve(host, "AAAA")]);
-    questions.push(...replies.map(questionOf));
-    const found = replies.flatMap((reply) => (reply.outcome === "answer" ? reply.records.map(String) : []));
-    return {
-      host,
-      preference,
-      addresses: found.map((address) => ({ address, allowed: policy.isAllowed(address) })),
-      lookup_failed: !replies.every(({ outcome }) => isDefinite(outcome)) || isFiltered(found),
-    };
+  ({ domain, literal }, onBehalfOf = OPERATOR) => {
+    const lookup = new MailHostLookup(deps, resolverFor(deps.resolver, onBehalfOf));
+    return literal === null ? lookup.ofName(domain) : lookup.ofLiteral(domain, literal);
   };
-
-  /** "Unroutable" is said of all mail hosts: one that is not known, or not looked at, leaves it open. */
-  const judgeHosts = (hosts: readonly MailHost[], hostsInAll = hosts.length): DomainEvidence["outcome"] => {
-    if (hosts.some((host) => host.addresses.some(({ allowed }) => allowed))) return "mail_hosts";
-    const isKnown = hosts.length === hostsInAll && !hosts.some((host) => host.lookup_failed);
-    return isKnown ? "unroutable" : "dns_error";
-  };
-
-  const explicit = async (
-    name: string,
-    exchanges: readonly Exchange[],
-    questions: DnsQueryEvidence[],
-  ): Promise<DomainEvidence> => {
-    const ordered = shuffled(exchanges, random).toSorted((a, b) => a.preference - b.preference);
-    const chosen = ordered.slice(0, MAIL_HOSTS_MAX);
-    const lookups = chosen.map((exchange) => addressesOf(exchange, questions));
-    const hosts = await gatherHosts(clock, chosen, lookups);
-    const provider = hosts.map(({ host }) => unverifiableProvider(host)).find((known) => known !== null) ?? null;
-    return {
-      name,
-      outcome: judgeHosts(hosts, exchanges.length),
-      implicit_mx: false,
-      unverifiable_provider: provider,
-      hosts,
-      questions: [...questions],
-    };
-  };
-
-  const implicit = async (name: string, questions: DnsQueryEvidence[]): Promise<DomainEvidence> => {
-    const host = await addressesOf({ host: name, preference: 0 }, questions);
-    const base = { name, implicit_mx: true, unverifiable_provider: null, questions };
-    if (host.addresses.length > 0) return { ...base, outcome: judgeHosts([host]), hosts: [host] };
-    return { ...base, outcome: host.lookup_failed ? "dns_error" : "no_mail_server", hosts: [] };
-  };
-
-  const literal = (name: string, address: string): DomainEvidence => {
-    const host = {
-      host: address,
-      preference: 0,
-      addresses: [{ address, allowed: policy.isAllowed(address) }],
-      lookup_failed: false,
-    };
-    return {
-      name,
-      outcome: judgeHosts([host]),
-      implicit_mx: false,
-      unverifiable_provider: null,
-      hosts: [host],
-      questions: [],
-    };
-  };
-
-  const ask = async (name: string): Promise<DomainEvidence> => {
-    const reply = await resolver.resolve(name, "MX");
-    const questions = [questionOf(reply)];
-    const nothing = { name, implicit_mx: false, unverifiable_provider: null, hosts: [], questions };
-    if (reply.outcome === "nxdomain") return { ...nothing, outcome: "nxdomain" };
-    if (reply.outcome === "no_data") return implicit(name, questions);
-    if (reply.outcome !== "answer") return { ...nothing, outcome: "dns_error" };
-    const exchanges = reply.records.flatMap((record): Exchange[] =>
-      typeof record === "object" && "exchange" in record && record.exchange !== "" && record.exchange !== "."
-        ? [{ host: record.exchange, preference: record.preference }]
-        : [],
-    );
-    return exchanges.length === 0 ? { ...nothing, outcome: "null_mx" } : explicit(name, exchanges, questions);
-  };
-
-  return async function inquire({ domain: name, literal: address }: Address): Promise<DomainEvidence> {
-    return address === null ? asLocalFailure(await ask(name)) : literal(name, address);
-  };
-};
 
 export type DomainLookup = (address: Address, onBehalfOf?: OnBehalfOf) => Promise<DomainEvidence>;
+
+/** The mail hosts of one domain, with every DNS query that was needed. */
+class MailHostLookup {
+  readonly #deps: DomainLookupDeps;
+  readonly #resolver: DnsResolver;
+  readonly #queries: DnsQueryEvidence[] = [];
+
+  constructor(deps: DomainLookupDeps, resolver: DnsResolver) {
+    this.#deps = deps;
+    this.#resolver = resolver;
+  }
+
+  async ofName(name: string): Promise<DomainEvidence> {
+    const domain = await this.#byMx(name);
+    // A DNS failure is ours when a query was not even sent.
+    const isLocal = domain.outcome === "dns_error" && domain.questions.some(({ outcome }) => NOT_SENT.has(outcome));
+    return isLocal ? { ...domain, outcome: "local_failure" } : domain;
+  }
+
+  async ofLiteral(name: string, address: string): Promise<DomainEvidence> {
+    const addresses = this.#withPolicy([address]);
+    const host = { host: address, preference: 0, addresses, lookup_failed: false };
+    return this.#evidence(name, { outcome: outcomeOfHosts([host]), hosts: [host] });
+  }
+
+  async #byMx(name: string): Promise<DomainEvidence> {
+    const response = await this.#resolver.resolve(name, "MX");
+    this.#queries.push(queryEvidence(response));
+    if (response.outcome === "nxdomain") return this.#evidence(name, { outcome: "nxdomain" });
+    if (response.outcome === "no_data") return this.#implicitMx(name);
+    if (response.outcome !== "answer") return this.#evidence(name, { outcome: "dns_error" });
+    const exchanges = response.records
+      .filter(({ exchange }) => exchange !== "" && exchange !== ".")
+      .map(({ exchange, preference }) => ({ host: exchange, preference }));
+    return exchanges.length === 0 ? this.#evidence(name, { outcome: "null_mx" }) : this.#hostsOf(name, exchanges);
+  }
+
+  async #hostsOf(name: string, exchanges: readonly Exchange[]): Promise<DomainEvidence> {
+    const { random, clock } = this.#deps;
+    const ordered = shuffled(exchanges, random).toSorted((a, b) => a.preference - b.preference);
+    const chosen = ordered.slice(0, MAIL_HOSTS_MAX);
+    const lookups = chosen.map((exchange) => this.#addressesOf(exchange));
+    const hosts = await gatherHosts(clock, chosen, lookups);
+    const provider = hosts.map(({ host }) => unverifiableProvider(host)).find((known) => known !== null) ?? null;
+    const outcome = outcomeOfHosts(hosts, exchanges.length);
+    return this.#evidence(name, { outcome, hosts, unverifiable_provider: provider });
+  }
+
+  /** Without MX, the domain itself is the mail host. */
+  async #implicitMx(name: string): Promise<DomainEvidence> {
+    const host = await this.#addressesOf({ host: name, preference: 0 });
+    const isKnown = host.addresses.length > 0;
+    const outcome = isKnown ? outcomeOfHosts([host]) : host.lookup_failed ? "dns_error" : "no_mail_server";
+    return this.#evidence(name, { outcome, implicit_mx: true, hosts: isKnown ? [host] : [] });
+  }
+
+  async #addressesOf({ host, preference }: Exchange): Promise<MailHost> {
+    // An address where a name is required (RFC 1035 §3.3.9): some senders connect to it, so it is not a no.
+    if (isIP(host) !== 0) return { host, preference, addresses: [], lookup_failed: true };
+    const responses = await Promise.all([this.#resolver.resolve(host, "A"), this.#resolver.resolve(host, "AAAA")]);
+    this.#queries.push(...responses.map(queryEvidence));
+    const found = responses.flatMap(({ outcome, records }) => (outcome === "answer" ? records.map(String) : []));
+    const isDefiniteForBoth = responses.every(({ outcome }) => isDefinite(outcome));
+    const addresses = this.#withPolicy(found);
+    return { host, preference, addresses, lookup_failed: !isDefiniteForBoth || isFiltered(found) };
+  }
+
+  #withPolicy(addresses: readonly string[]): MailHost["addresses"] {
+    return addresses.map((address) => ({ address, allowed: this.#deps.policy.isAllowed(address) }));
+  }
+
+  #evidence(name: string, found: Pick<DomainEvidence, "outcome"> & Partial<DomainEvidence>): DomainEvidence {
+    const questions = [...this.#queries];
+    return { name, implicit_mx: false, unverifiable_provider: null, hosts: [], questions, ...found };
+  }
+}
+
+/** `unroutable` needs knowledge of all mail hosts: one whose lookup failed, or that was skipped, leaves it open. */
+const outcomeOfHosts = (hosts: readonly MailHost[], hostsTotal = hosts.length): DomainEvidence["outcome"] => {
+  if (hosts.some((host) => host.addresses.some(({ allowed }) => allowed))) return "mail_hosts";
+  const isKnown = hosts.length === hostsTotal && !hosts.some((host) => host.lookup_failed);
+  return isKnown ? "unroutable" : "dns_error";
+};

@@ -17,7 +17,7 @@ import {
 import type { Zone } from "../testing/dns-zone.ts";
 
 import { createDomainLookup } from "./domain-evidence.ts";
-import { beginEvidence } from "./engine.ts";
+import { beginEvidence } from "./address-evidence.ts";
 import { decideVerdict } from "./verdict.ts";
 
 const stops: Array<() => void> = [];

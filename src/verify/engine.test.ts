@@ -4,8 +4,10 @@ import type { Zone } from "../testing/dns-zone.ts";
 import { evidenceWith, findingWith } from "../testing/evidence.ts";
 import type { SmtpStubScript } from "../testing/smtp-stub.ts";
 import { concludeVerification } from "./verdict.ts";
-import { beginEvidence } from "./engine.ts";
-import { evidenceSchema, type ProbeFinding } from "./evidence.ts";
+import { beginEvidence } from "./address-evidence.ts";
+import type { VerificationEngine } from "./engine.ts";
+import { planRetry } from "./retry.ts";
+import { type Evidence, evidenceSchema, type ProbeFinding } from "./evidence.ts";
 
 const networkOf = createMailNetworks();
 
@@ -24,6 +26,13 @@ const greylistingFor = (tries: number, line = GREYLISTED_FINDING): SmtpStubScrip
     },
   };
 };
+/** One attempt. */
+const attempt = async (engine: VerificationEngine, before = beginEvidence("ada@x.example")) => {
+  const attempted = await engine.verify(before);
+  return { ...attempted, retry: attempted.kind === "retry" ? attempted.retry : null };
+};
+const plan = (evidence: Evidence, { retryWaitsS = [60], isOutage = false } = {}) =>
+  planRetry(evidence, { nowMs: 0, retryWaitsS, isOutage });
 const hostWith = (script: SmtpStubScript, name = "mx.x.example"): NetworkHost => ({ name, script });
 
 describe("the evidence before any network", () => {
@@ -97,14 +106,14 @@ describe("greylisting", () => {
         [10, "a.x.example"],
       ],
     };
-    const first = await world.engine.attempt(beginEvidence("ada@x.example"));
+    const { evidence: first } = await attempt(world.engine);
     world.zone["x.example"] = {
       MX: [
         [10, "a.x.example"],
         [10, "b.x.example"],
       ],
     };
-    const second = await world.engine.attempt(first);
+    const { evidence: second } = await attempt(world.engine, first);
     expect(second.attempts.map(({ finding: { host, reading } }) => [host, reading])).toEqual([
       ["b.x.example", "greylisted"],
       ["b.x.example", "accepted"],
@@ -115,10 +124,10 @@ describe("greylisting", () => {
     const better = hostWith(greylistingFor(0), "better.x.example");
     const world = networkOf({ hosts: [better, hostWith(greylistingFor(1), "other.x.example")] });
     world.zone["better.x.example"] = { A: ["198.51.99.9"] };
-    const first = await world.engine.attempt(beginEvidence("ada@x.example"));
+    const { evidence: first } = await attempt(world.engine);
     expect(first.attempts[0]?.finding).toMatchObject({ reading: "greylisted", host: "other.x.example" });
     world.zone["better.x.example"] = { A: ["203.0.114.1"] };
-    const second = await world.engine.attempt(first);
+    const { evidence: second } = await attempt(world.engine, first);
     expect(second.attempts[1]?.finding).toMatchObject({ reading: "accepted", host: "better.x.example" });
   });
 });
@@ -126,32 +135,30 @@ describe("greylisting", () => {
 describe("DNS at a retry", () => {
   test("that fails leaves the hosts known from before", async () => {
     const world = networkOf({ hosts: [hostWith(greylistingFor(1))] });
-    const first = await world.engine.attempt(beginEvidence("ada@x.example"));
+    const { evidence: first } = await attempt(world.engine);
     world.zone["x.example"] = "servfail";
-    const second = await world.engine.attempt(first);
+    const { evidence: second } = await attempt(world.engine, first);
     expect(second.attempts.at(-1)?.finding.reading).toBe("accepted");
     expect(second.domain).toMatchObject({ outcome: "mail_hosts", questions: [{ outcome: "servfail" }] });
   });
 
   test("that says the domain is gone ends the check", async () => {
     const world = networkOf({ hosts: [hostWith(greylistingFor(9))], retryWaitsS: [60, 60, 60] });
-    const first = await world.engine.attempt(beginEvidence("ada@x.example"));
-    expect(world.engine.planRetry(first)).not.toBeNull();
+    const { evidence: first, kind } = await attempt(world.engine);
+    expect(kind).toBe("retry");
     world.zone["x.example"] = "nxdomain";
-    const second = await world.engine.attempt(first);
-    expect(second.domain?.outcome).toBe("nxdomain");
-    expect(world.engine.planRetry(second)).toBeNull();
+    const second = await attempt(world.engine, first);
+    expect([second.kind, second.evidence.domain?.outcome]).toEqual(["concluded", "nxdomain"]);
   });
 });
 
 describe("a retry", () => {
   const planned = (finding: Partial<ProbeFinding>, used = 0, waits: readonly number[] = [60, 300]) => {
-    const { engine } = networkOf({ hosts: [], retryWaitsS: waits });
     const retry = { reason: "greylisted", planned_at: "", due_at: "", waited_for: "schedule" as const };
     const evidence = evidenceWith({ findings: [findingWith(finding)] });
-    const plan = engine.planRetry({ ...evidence, retries: Array.from({ length: used }, () => retry) });
-    if (plan === null) return null;
-    return [(Date.parse(plan.due_at) - Date.parse(plan.planned_at)) / 1000, plan.waited_for];
+    const next = plan({ ...evidence, retries: Array.from({ length: used }, () => retry) }, { retryWaitsS: [...waits] });
+    if (next === null) return null;
+    return [(Date.parse(next.due_at) - Date.parse(next.planned_at)) / 1000, next.waited_for];
   };
   const later = { reading: "greylisted", retryable: true } as const;
 
@@ -171,7 +178,7 @@ describe("a retry", () => {
   test("is planned after a DNS failure and after one of ours, but for what is wrong with the domain itself", async () => {
     const reasonFor = async (failure: Zone[string]) => {
       const world = networkOf({ hosts: [], zone: { "x.example": failure } });
-      return world.engine.planRetry(await world.engine.attempt(beginEvidence("ada@x.example")))?.reason;
+      return (await attempt(world.engine)).retry?.reason;
     };
     for (const failure of ["servfail", "timeout", "network_error", "refused", "malformed", "unconfirmed"] as const)
       expect(await reasonFor(failure)).toBe("dns_error");
@@ -182,9 +189,8 @@ describe("a retry", () => {
   });
 
   test("after a connection that could not leave is planned; that a host is unreachable, only in an outage", () => {
-    const { engine } = networkOf({ hosts: [] });
     const reasonFor = (finding: Partial<ProbeFinding>, isOutage: boolean) =>
-      engine.planRetry(evidenceWith({ findings: [findingWith(finding)] }), isOutage)?.reason;
+      plan(evidenceWith({ findings: [findingWith(finding)] }), { isOutage })?.reason;
     for (const rule of ["local_failure", "proxy_failed"])
       expect(reasonFor({ reading: "internal", rule }, false)).toBe("local_failure");
     expect(reasonFor({ reading: "internal", rule: "no_exit" }, true)).toBeUndefined();
@@ -199,17 +205,15 @@ describe("a retry", () => {
   });
 
   test("is not planned at a provider that answers alike for all, nor before anything was asked", () => {
-    const { engine } = networkOf({ hosts: [] });
     const provider = evidenceWith({ findings: [findingWith(later)], domain: { unverifiable_provider: "Some" } });
-    expect(engine.planRetry(provider)).toBeNull();
-    expect(engine.planRetry(beginEvidence("ada@x.example"))).toBeNull();
+    expect(plan(provider)).toBeNull();
+    expect(plan(beginEvidence("ada@x.example"))).toBeNull();
   });
 
   test("is taken from the words of the server", async () => {
     const script = greylistingFor(1, "451 4.7.1 Greylisting in action, please come back in 00:05:00");
     const world = networkOf({ hosts: [hostWith(script)] });
-    const evidence = await world.engine.attempt(beginEvidence("ada@x.example"));
-    expect(world.engine.planRetry(evidence)).toMatchObject({
+    expect((await attempt(world.engine)).retry).toMatchObject({
       waited_for: "server_hint",
       due_at: "2026-01-01T00:05:01.000Z",
     });
@@ -219,14 +223,17 @@ describe("a retry", () => {
 test("nothing is asked about what is no address", async () => {
   const world = networkOf();
   const begun = beginEvidence("no address");
-  expect(await world.engine.attempt(begun)).toBe(begun);
+  expect(await world.engine.verify(begun)).toMatchObject({
+    kind: "concluded",
+    evidence: { ...begun, conclusion: expect.anything() },
+  });
 });
 
 test("a failure of ours is an attempt of its own, and no reason to come back", () => {
   const { engine } = networkOf({ hosts: [] });
-  const failed = engine.failed(evidenceWith({ findings: [] }));
+  const { kind, evidence: failed } = engine.fail(evidenceWith({ findings: [] }));
   expect(failed.attempts.map(({ number, finding }) => [number, finding.reading])).toEqual([[1, "internal"]]);
-  expect(engine.planRetry(failed)).toBeNull();
+  expect(kind).toBe("concluded");
   expect(evidenceSchema.parse(failed)).toEqual(failed);
 });
 
@@ -235,9 +242,7 @@ describe("a retry that is cut short does not end a greylisted check", () => {
   for (const reading of ["unreachable", "timeout", "protocol_error", "internal"] as const) {
     const evidence = evidenceWith({ findings: [greylisted, findingWith({ reading, heard: false })] });
     test(`${reading}: it is asked again`, () => {
-      const { engine } = networkOf({ hosts: [], retryWaitsS: [60, 300] });
-      const planned = engine.planRetry({ ...evidence, retries: [] });
-      expect(planned?.reason).toBe("greylisted");
+      expect(plan({ ...evidence, retries: [] })?.reason).toBe("greylisted");
     });
     test(`${reading}: when the tries are used up, it is still greylisted, and the server was heard`, () => {
       const { result, chargeable } = concludeVerification(evidence, "2026-01-01T00:00:00.000Z");

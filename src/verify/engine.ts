@@ -1,187 +1,183 @@
 import { type Clock, isoTime } from "../base/clock.ts";
 import { type OnBehalfOf, OPERATOR } from "../base/on-behalf-of.ts";
-import type { Random } from "../base/secrets.ts";
-import { type Address, normalizeLoosely, parseAddress } from "../mail/address.ts";
-import { readAddressCell } from "../mail/address-in-cell.ts";
-import { type AddressProblem, describeProblem } from "../mail/address-problem.ts";
-import type { Channel } from "../probe/outages.ts";
-import type { DnsblCheck } from "./dnsbl-evidence.ts";
+import { type Address, parseAddress } from "../mail/address.ts";
+import type { Channel, OutageJudgement } from "../probe/outages.ts";
+import { type AddressClassifier, beginCellEvidence, beginEvidence } from "./address-evidence.ts";
 import type { DomainLookup } from "./domain-evidence.ts";
-import type { Attempt, DomainEvidence, Evidence, PlannedRetry } from "./evidence.ts";
+import type { DnsblEvidence, DomainEvidence, Evidence, PlannedRetry } from "./evidence.ts";
 import { noFinding } from "./findings.ts";
-import { isDisposable, isRoleAccount } from "./lists.ts";
 import type { MailboxProber } from "./mailbox-evidence.ts";
-import { randomLocalPart } from "./random-recipient.ts";
-import { suggestAddress } from "./suggestion.ts";
-import { latestFinding } from "./verdict.ts";
+import { longestRetryWaitMs, planRetry, unansweredChannel } from "./retry.ts";
+import { type ConcludedVerification, concludeVerification } from "./verdict.ts";
 
-export interface VerificationEngineDeps {
-  readonly clock: Clock;
-  readonly random: Random;
+/**
+ * Everything that a verification asks: lists, DNS, mail hosts. `compose-engine.ts` makes the one for live keys,
+ * `test-platform.ts` the one for test keys.
+ */
+export interface VerificationPlatform {
+  readonly classify: AddressClassifier;
+  /** Matches the operator's suppression list; null where there is none. */
+  readonly matchSuppression: ((normalizedEmail: string) => string | null) | null;
   readonly lookUpDomain: DomainLookup;
   readonly probeMailbox: MailboxProber;
-  /** Asks the blocklists; null when that signal is switched off. */
-  readonly checkBlocklists: DnsblCheck | null;
-  /** The operator's own list; null where there is none. */
-  readonly matchSuppression: ((normalizedEmail: string) => string | null) | null;
-  /** Waits between tries after a temporary refusal, in seconds; as many retries as there are. */
+  /** Looks the domain up in DNS blocklists; null where that signal is switched off. */
+  readonly checkBlocklists: ((domain: DomainEvidence, address: Address) => Promise<DnsblEvidence | null>) | null;
+  /** Waits before the retries, in seconds; as many retries as there are waits. */
   readonly retryWaitsS: readonly number[];
+  readonly judgeOutage: (channel: Channel) => Promise<OutageJudgement>;
+  /** With test keys: results are the same every time. Null where real servers are asked. */
+  readonly simulation: Simulation | null;
 }
 
-/** How long a planned retry waits. */
-export const waitMsOf = ({ planned_at, due_at }: PlannedRetry): number => Date.parse(due_at) - Date.parse(planned_at);
-
-/** A server's hint is followed up to this; longer ones are not worth a pending check. */
-const HINT_S_MAX = 7_200;
-/** Greylisting compares with seconds: coming back on the dot can be a moment early. */
-const HINT_MARGIN_S = 1;
-
-const NOTHING_YET = { domain: null, toxic: null, dnsbl: null, random_recipient: null, conclusion: null };
-
-const BEGINNING = { ...NOTHING_YET, attempts: [], retries: [] };
-
-const evidenceOfNone = (submitted: string, error: AddressProblem, suggestion: string | null): Evidence => {
-  const [normalized_email, problem] = [normalizeLoosely(submitted), describeProblem(error)];
-  const unlisted = { suggestion, role_account: null, disposable: null };
-  return { address: { submitted, normalized_email, read_as: null, problem, ...unlisted }, ...BEGINNING };
-};
-
-const evidenceOf = (submitted: string, address: Address, readAs: string | null): Evidence => ({
-  address: {
-    submitted,
-    normalized_email: address.normalized,
-    read_as: readAs,
-    problem: null,
-    suggestion: suggestAddress(address),
-    role_account: isRoleAccount(address.localPart),
-    disposable: address.literal === null ? isDisposable(address.domain) : null,
-  },
-  ...BEGINNING,
-});
+export interface Simulation {
+  /** `verified_at` of every result. */
+  readonly verifiedAt: string;
+  /** How long after the request the result is available; 0: in its response. */
+  readonly delayMs: (begun: Evidence) => number;
+}
 
 /**
- * The evidence that needs no network: what the text itself and our lists say. Only white space may surround the
- * address; what else can be read as one (`Anna <anna@example.com>`) is suggested.
+ * What to do with an attempt that got no response from anybody, if that is due to an outage: `conclude` anyway, `retry`
+ * by the schedule, or `repeat` the attempt, which does not count.
  */
-export const beginEvidence = (submitted: string): Evidence => {
-  const parsed = parseAddress(submitted);
-  if (parsed.ok) return evidenceOf(submitted, parsed.value, null);
-  const read = readAddressCell(submitted);
-  return evidenceOfNone(submitted, parsed.error, read.ok ? read.value.text : null);
-};
+export type OutagePolicy = "conclude" | "retry" | "repeat";
 
-/** `beginEvidence` for a cell of a list, which is read for the address in it. */
-export const beginCellEvidence = (submitted: string): Evidence => {
-  const read = readAddressCell(submitted);
-  if (!read.ok) return evidenceOfNone(submitted, read.error, null);
-  const { text, address } = read.value;
-  return evidenceOf(submitted, address, text === submitted.trim() ? null : text);
-};
+export interface VerifyOptions<P extends OutagePolicy = OutagePolicy> {
+  readonly onBehalfOf?: OnBehalfOf;
+  /** Default: `conclude`. */
+  readonly duringOutage?: P;
+}
 
-const internalFailure = (number: number, at: string): Attempt => ({
-  number,
-  started_at: at,
-  finished_at: at,
-  dialogues: [],
-  finding: { ...noFinding(null), reading: "internal" },
-});
+/** What an attempt came to: a result, or a retry, which is part of the evidence already. */
+export type AttemptedVerification =
+  | ({ readonly kind: "concluded" } & ConcludedVerification)
+  | { readonly kind: "retry"; readonly evidence: Evidence; readonly retry: PlannedRetry };
+
+/** With the policy `repeat`, an attempt during an outage comes to nothing. */
+export interface RepeatedVerification {
+  readonly kind: "repeat";
+}
+
+/** Verifies addresses, attempt by attempt. Keeps no state between calls: everything is in the evidence. */
+export class VerificationEngine {
+  readonly #platform: VerificationPlatform;
+  readonly #clock: Clock;
+  /** No retry is planned for later than this from now. */
+  readonly longestWaitMs: number;
+
+  constructor(platform: VerificationPlatform, clock: Clock) {
+    this.#platform = platform;
+    this.#clock = clock;
+    this.longestWaitMs = longestRetryWaitMs(platform.retryWaitsS);
+  }
+
+  /** Whether results are simulated: nothing is asked, nothing is charged, and the evidence can be made again. */
+  get isSimulated(): boolean {
+    return this.#platform.simulation !== null;
+  }
+
+  /** The evidence before the first attempt, from a submitted address. */
+  begin = (submitted: string): Evidence => beginEvidence(submitted, this.#platform.classify);
+
+  /** The evidence before the first attempt, from a cell of a list. */
+  beginCell = (submitted: string): Evidence => beginCellEvidence(submitted, this.#platform.classify);
+
+  /** How long to wait before the first attempt. */
+  firstDelayMs = (begun: Evidence): number => this.#platform.simulation?.delayMs(begun) ?? 0;
+
+  /**
+   * One attempt at verifying an address, from its syntax to a verdict or a planned retry. `before` is what `begin` or the
+   * attempt before returned. Never rejects for what servers do.
+   */
+  verify(before: Evidence, options?: VerifyOptions<"conclude" | "retry">): Promise<AttemptedVerification>;
+  verify(before: Evidence, options: VerifyOptions): Promise<AttemptedVerification | RepeatedVerification>;
+  async verify(before: Evidence, options: VerifyOptions = {}): Promise<AttemptedVerification | RepeatedVerification> {
+    const { onBehalfOf = OPERATOR, duringOutage = "conclude" } = options;
+    const { matchSuppression, lookUpDomain, probeMailbox, checkBlocklists } = this.#platform;
+
+    // Syntax: nothing is asked about a text that is not an address.
+    const parsed = parseAddress(before.address.read_as ?? before.address.submitted);
+    if (!parsed.ok || before.address.problem !== null) return this.#concludeOrRetry(before, false);
+    const address = parsed.value;
+
+    // The operator's suppression list.
+    const toxic = matchSuppression === null ? null : { entry: matchSuppression(address.normalized) };
+
+    // The domain: MX records, their addresses, and which of these may be connected to.
+    const domain = latestDomain(await lookUpDomain(address, onBehalfOf), before.domain);
+
+    // The mailbox: RCPT TO at the mail hosts by preference. Meanwhile, the DNS blocklists.
+    const { attempts, random_recipient: randomRecipient } = before;
+    const previousSession = attempts.at(-1)?.dialogues.at(-1) ?? null;
+    const probe = { address, domain, randomRecipient, number: attempts.length + 1, previousSession, onBehalfOf };
+    const [mailbox, dnsbl] = await Promise.all([
+      domain.outcome === "mail_hosts" ? probeMailbox(probe) : null,
+      before.dnsbl ?? checkBlocklists?.(domain, address) ?? null,
+    ]);
+    const found = { ...before, toxic, domain, dnsbl };
+    const evidence =
+      mailbox === null
+        ? found
+        : { ...found, random_recipient: mailbox.randomRecipient, attempts: [...attempts, mailbox.attempt] };
+
+    // The verdict; or a retry, where a later attempt may find out more.
+    const policy = await this.#outagePolicy(evidence, duringOutage);
+    return policy === "repeat" ? { kind: "repeat" } : this.#concludeOrRetry(evidence, policy === "retry");
+  }
+
+  /** The evidence of a verification that needs no real server, and is to end at once; null for every other. */
+  async verifyAtOnce(begun: Evidence): Promise<Evidence | null> {
+    if (begun.address.problem !== null) return begun;
+    return this.isSimulated && this.firstDelayMs(begun) === 0 ? this.reproduce(begun) : null;
+  }
+
+  /** The evidence of a completed verification that was not stored: made again where it is simulated, else its start. */
+  async reproduce(begun: Evidence): Promise<Evidence> {
+    if (!this.isSimulated) return begun;
+    const verified = await this.verify(begun);
+    return verified.kind === "concluded" ? verified.evidence : begun;
+  }
+
+  /** The result of the evidence. `atMs` is `verified_at` where results are not simulated. */
+  conclude(evidence: Evidence, atMs = this.#clock.nowMs()): ConcludedVerification {
+    return concludeVerification(evidence, this.#platform.simulation?.verifiedAt ?? isoTime(atMs));
+  }
+
+  /** The attempt that ended in a bug of ours: `internal_error`, unless an earlier attempt gives a reason to retry. */
+  fail(before: Evidence): AttemptedVerification {
+    const at = isoTime(this.#clock.nowMs());
+    const number = before.attempts.length + 1;
+    const finding = { ...noFinding(null), reading: "internal" as const };
+    const attempt = { number, started_at: at, finished_at: at, dialogues: [], finding };
+    return this.#concludeOrRetry({ ...before, attempts: [...before.attempts, attempt] }, false);
+  }
+
+  #concludeOrRetry(evidence: Evidence, isOutage: boolean): AttemptedVerification {
+    const plan = { nowMs: this.#clock.nowMs(), retryWaitsS: this.#platform.retryWaitsS, isOutage };
+    const retry = planRetry(evidence, plan);
+    if (retry === null) return { kind: "concluded", ...this.conclude(evidence) };
+    return { kind: "retry", evidence: { ...evidence, retries: [...evidence.retries, retry] }, retry };
+  }
+
+  /** Applies the caller's policy if the attempt got no response and that is due to an outage; else `conclude`. */
+  async #outagePolicy(evidence: Evidence, policy: OutagePolicy): Promise<OutagePolicy> {
+    const channel = policy === "conclude" ? null : unansweredChannel(evidence);
+    if (channel === null) return "conclude";
+    const judging = this.#platform.judgeOutage(channel);
+    if (policy === "repeat") return (await judging) === "believed" ? "conclude" : "repeat";
+    // Failures of DNS and of this machine are retried anyway: the judgement need not be awaited.
+    if (channel !== "smtp") return "conclude";
+    const judged = await judging;
+    // While it is open, as after a restart in an outage, a verification that was retried before is retried again.
+    return judged === "outage" || (judged === "open" && evidence.retries.length > 0) ? "retry" : "conclude";
+  }
+}
 
 /**
- * What DNS says now, or, where it fails at a retry, the mail hosts that it named before: a server that greylisted us is
- * not left waiting because of a resolver.
+ * What DNS says now or, where it fails at a retry, the mail hosts that it named before: a failing resolver must not end
+ * the wait for a server that greylisted us.
  */
 const latestDomain = (now: DomainEvidence, before: DomainEvidence | null): DomainEvidence =>
   (now.outcome === "dns_error" || now.outcome === "local_failure") && before?.outcome === "mail_hosts"
     ? { ...before, questions: now.questions }
     : now;
-
-/** DNS outcomes that may be others in a moment; what is wrong with the domain's records themselves stays. */
-const DNS_FAILURES: ReadonlySet<string> = new Set([
-  ...["servfail", "refused", "timeout", "malformed", "network_error", "unconfirmed"],
-]);
-/** What stopped us from dialling, of what may be over at the next try. */
-const LOCAL_RULES: ReadonlySet<string> = new Set(["local_failure", "proxy_failed"]);
-
-/**
- * Where the latest attempt got no answer from anybody, so that an outage may be behind it; null when it was answered,
- * or when it failed for a bug.
- */
-export const unansweredAt = ({ domain, attempts }: Evidence): Channel | null => {
-  if (domain?.outcome === "local_failure") return "dns_sockets";
-  if (domain?.outcome === "dns_error")
-    return domain.questions.some(({ outcome }) => DNS_FAILURES.has(outcome)) ? "dns" : null;
-  const latest = attempts.at(-1)?.finding;
-  if (domain?.outcome !== "mail_hosts" || latest === undefined) return null;
-  if (latest.reading === "unreachable") return "smtp";
-  return latest.reading === "internal" && LOCAL_RULES.has(latest.rule ?? "") ? "egress" : null;
-};
-
-/** Why the evidence wants another try, and the server's own word on when; null when it does not. */
-const reasonToRetry = (evidence: Evidence, isOutage: boolean): { reason: string; hintS: number | null } | null => {
-  const channel = unansweredAt(evidence);
-  const finding = latestFinding(evidence);
-  if (finding?.retryable) {
-    if (evidence.domain?.outcome !== "mail_hosts" || evidence.domain.unverifiable_provider !== null) return null;
-    return { reason: finding.reading, hintS: finding.retry_hint_s };
-  }
-  if (channel === "dns") return { reason: "dns_error", hintS: null };
-  if (channel === "dns_sockets" || channel === "egress") return { reason: "local_failure", hintS: null };
-  return channel === "smtp" && isOutage ? { reason: "smtp_unreachable", hintS: null } : null;
-};
-
-/** Gathers evidence, attempt by attempt. Keeps nothing between calls: everything is in the evidence. */
-export const createVerificationEngine = (deps: VerificationEngineDeps) => {
-  const { clock, random, lookUpDomain, probeMailbox, checkBlocklists, matchSuppression, retryWaitsS } = deps;
-
-  return {
-    /** One more attempt: asks DNS and, if there is a mail host, the mail hosts. Never rejects for what others do. */
-    async attempt(before: Evidence, onBehalfOf: OnBehalfOf = OPERATOR): Promise<Evidence> {
-      const parsed = parseAddress(before.address.read_as ?? before.address.submitted);
-      if (!parsed.ok) return before;
-      const address = parsed.value;
-      const toxic = matchSuppression === null ? null : { entry: matchSuppression(address.normalized) };
-      const domain = latestDomain(await lookUpDomain(address, onBehalfOf), before.domain);
-      if (domain.outcome !== "mail_hosts") return { ...before, toxic, domain };
-      const { attempts } = before;
-      const randomRecipient = before.random_recipient ?? `${randomLocalPart(random)}@${address.domain}`;
-      const number = attempts.length + 1;
-      const previousSession = attempts.at(-1)?.dialogues.at(-1) ?? null;
-      const [attempt, dnsbl] = await Promise.all([
-        probeMailbox({ address, domain, randomRecipient, number, previousSession, onBehalfOf }),
-        before.dnsbl ?? checkBlocklists?.(domain) ?? null,
-      ]);
-      return { ...before, toxic, domain, random_recipient: randomRecipient, dnsbl, attempts: [...attempts, attempt] };
-    },
-
-    /**
-     * The next try that the evidence asks for, or null when the matter is settled or the tries are used up. A mail host
-     * that could not be reached is asked again only in an outage.
-     */
-    planRetry(evidence: Evidence, isOutage = false): PlannedRetry | null {
-      const wanted = reasonToRetry(evidence, isOutage);
-      const scheduledS = retryWaitsS[evidence.retries.length];
-      if (wanted === null || scheduledS === undefined) return null;
-      const { reason, hintS } = wanted;
-      const isHinted = hintS !== null && hintS <= HINT_S_MAX;
-      const waitS = isHinted ? hintS + HINT_MARGIN_S : scheduledS;
-      const nowMs = clock.nowMs();
-      return {
-        reason,
-        planned_at: isoTime(nowMs),
-        due_at: isoTime(nowMs + waitS * 1000),
-        waited_for: isHinted ? "server_hint" : "schedule",
-      };
-    },
-
-    /** No retry is planned for later than this from now, in milliseconds. */
-    longestWaitMs: Math.max(HINT_S_MAX + HINT_MARGIN_S, ...retryWaitsS) * 1000,
-
-    /** The evidence of a check that failed on our side. */
-    failed: (evidence: Evidence): Evidence => ({
-      ...evidence,
-      attempts: [...evidence.attempts, internalFailure(evidence.attempts.length + 1, isoTime(clock.nowMs()))],
-    }),
-  };
-};
-
-export type VerificationEngine = ReturnType<typeof createVerificationEngine>;

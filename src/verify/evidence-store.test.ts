@@ -2,6 +2,9 @@ import { expect, test } from "bun:test";
 import { sha256 } from "../base/secrets.ts";
 import dictionary1 from "../../fixtures/evidence-dictionary-1.txt" with { type: "text" };
 import { evidenceWith, findingWith } from "../testing/evidence.ts";
+import evidenceExample from "../../fixtures/evidence-example.json" with { type: "json" };
+import { evidenceSchema } from "./evidence.ts";
+import { concludeVerification } from "./verdict.ts";
 import { packEvidence, unpackEvidence } from "./evidence-store.ts";
 
 test("evidence is read back as it was, and takes a fraction of its JSON", () => {
@@ -23,4 +26,10 @@ test("what is neither is refused", () => {
 
 test("a dictionary never changes: what was stored with it could not be read any more", () => {
   expect(sha256(dictionary1)).toBe("fc2c116697775883320f057d6ef0762a98a83c61b3e0078f776cbfdb54146b98");
+});
+
+test("the documented example is what a verification concludes", () => {
+  const example = evidenceSchema.parse(evidenceExample);
+  expect(example).toEqual(evidenceExample as typeof example);
+  expect(concludeVerification(example, "2026-01-01T00:00:00.000Z").evidence).toEqual(example);
 });

@@ -1,16 +1,13 @@
 import { describe, expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
-import { evidenceWith } from "../testing/evidence.ts";
+import { evidenceWith, testKeyEvidence } from "../testing/evidence.ts";
 import { createMailNetworks } from "../testing/mail-network.ts";
 import type { SmtpStubScript } from "../testing/smtp-stub.ts";
-import { concludeVerification } from "./verdict.ts";
-import { beginEvidence } from "./engine.ts";
+import { beginEvidence } from "./address-evidence.ts";
 import { explain } from "./explain.ts";
-import { testEvidence } from "./test-keys.ts";
 import { SUB_STATUSES } from "./result.ts";
 
 const networkOf = createMailNetworks();
-const VERIFIED_AT = "2026-01-01T00:00:00.000Z";
 
 const onlyAda = (address: string) => (address === "Ada@x.example" ? "250 2.1.5 Ok" : "550 5.1.1 User unknown");
 const golden = (name: string): string =>
@@ -43,9 +40,9 @@ describe("reads as in fixtures/explain", () => {
   });
 });
 
-test("every sub_status is told with its name, on the first line", () => {
+test("every sub_status is told with its name, on the first line", async () => {
   for (const subStatus of SUB_STATUSES) {
-    const { evidence } = concludeVerification(testEvidence(`${subStatus}@any.example`), VERIFIED_AT);
+    const evidence = await testKeyEvidence(`${subStatus}@any.example`);
     expect(explain(evidence).split("\n")[0]).toContain(`(${subStatus})`);
     expect(explain(evidence)).not.toMatch(/undefined|\[object/);
   }

@@ -1,41 +1,90 @@
 import { type Clock, isoTime } from "../base/clock.ts";
 import type { OnBehalfOf } from "../base/on-behalf-of.ts";
+import type { Random } from "../base/secrets.ts";
 import type { Address } from "../mail/address.ts";
-import type { Attempt, SessionEvidence, DomainEvidence, ProbeFinding, MailHost } from "./evidence.ts";
-import { noFinding, mostTelling } from "./findings.ts";
+import type { Attempt, DomainEvidence, MailHost, ProbeFinding, SessionEvidence } from "./evidence.ts";
+import { mostTelling, noFinding } from "./findings.ts";
 import type { HostAddress, HostProber } from "./host-probe.ts";
 import { providerOf } from "./providers.ts";
 
-export interface MailboxProberDeps {
-  readonly probeHost: HostProber;
-  readonly clock: Clock;
+export interface MailboxProberOptions {
   readonly smtpPort: number;
-  /** No further host is tried when the dialogues of an attempt have taken this long; waiting for a turn is not counted. */
+  /** No further host is tried once the sessions of an attempt have taken this long; waiting in queues is not counted. */
   readonly attemptTimeMs: number;
 }
 
 export interface MailboxProbe {
   readonly address: Address;
   readonly domain: DomainEvidence;
-  /** The recipient that nobody has, whole. */
-  readonly randomRecipient: string;
+  /** The random recipient of the attempt before; null at the first attempt. */
+  readonly randomRecipient: string | null;
+  /** Number of the attempt. */
   readonly number: number;
-  /** The dialogue that was last: its address comes first again among equally preferred hosts, its exit is taken again. */
+  /** The latest session: among equally preferred hosts its address comes first again, and its egress is used again. */
   readonly previousSession: { readonly address: string; readonly exit: string } | null;
   readonly onBehalfOf: OnBehalfOf;
 }
+
+export interface ProbedMailbox {
+  readonly attempt: Attempt;
+  /** The recipient that does not exist, probed for comparison. */
+  readonly randomRecipient: string | null;
+}
+
+export type MailboxProber = (probe: MailboxProbe) => Promise<ProbedMailbox>;
 
 /** Addresses tried of one host, and of all hosts together, in one attempt. */
 const ADDRESSES_PER_HOST_MAX = 4;
 const ADDRESSES_MAX = 40;
 
-/** Every address that may be asked, in the order of the hosts; IPv4 before IPv6, because more of us have it. */
-const addressesOf = (domain: DomainEvidence, port: number, previousSession: string | null): HostAddress[] => {
-  const rank = (address: string): number => (address === previousSession ? 0 : address.includes(":") ? 2 : 1);
-  const has = ({ addresses }: MailHost): number =>
-    addresses.some(({ address }) => address === previousSession) ? 0 : 1;
+/**
+ * Probes the mail hosts of a domain for one recipient, and for a random one that does not exist. The first host that
+ * refuses MAIL or replies to RCPT settles the attempt: a later host must not overrule it. A host that cannot be reached,
+ * times out, or turns us away before that leaves it to the next.
+ */
+export const createMailboxProber = (
+  { clock, random }: { readonly clock: Clock; readonly random: Random },
+  hostProber: Pick<HostProber, "probe">,
+  { smtpPort, attemptTimeMs }: MailboxProberOptions,
+): MailboxProber => {
+  const probeHosts = async (
+    { address, domain, previousSession, onBehalfOf }: MailboxProbe,
+    randomRecipient: string,
+  ): Promise<Pick<Attempt, "dialogues" | "finding">> => {
+    const dialogues: SessionEvidence[] = [];
+    const open: ProbeFinding[] = [];
+    let spentMs = 0;
+    const hosts = addressesOf(domain, smtpPort, previousSession?.address ?? null);
+    for (const host of hosts) {
+      const previousEgress = previousSession?.exit ?? null;
+      const probed = await hostProber.probe(host, { address, randomRecipient, previousEgress, onBehalfOf });
+      dialogues.push(...probed.dialogues);
+      if (probed.settled) return { dialogues, finding: settledFinding(probed.finding, open) };
+      open.push(probed.finding);
+      spentMs += probed.tookMs;
+      if (spentMs > attemptTimeMs) break;
+    }
+    const isEveryHostProbed = open.length === hosts.length && hosts.length < ADDRESSES_MAX && !hasUnknownHost(domain);
+    return { dialogues, finding: openFinding(open, isEveryHostProbed) };
+  };
+
+  return async (probe) => {
+    const startedAt = isoTime(clock.nowMs());
+    const randomRecipient = probe.randomRecipient ?? `${randomLocalPart(random)}@${probe.address.domain}`;
+    const probed = await probeHosts(probe, randomRecipient);
+    const finishedAt = isoTime(clock.nowMs());
+    const attempt = { number: probe.number, started_at: startedAt, finished_at: finishedAt, ...probed };
+    return { attempt, randomRecipient };
+  };
+};
+
+/** Every address that may be connected to, in the order of the hosts; IPv4 first, because more machines have it. */
+const addressesOf = (domain: DomainEvidence, port: number, previousAddress: string | null): HostAddress[] => {
+  const rank = (address: string): number => (address === previousAddress ? 0 : address.includes(":") ? 2 : 1);
+  const hostRank = ({ addresses }: MailHost): number =>
+    addresses.some(({ address }) => address === previousAddress) ? 0 : 1;
   return domain.hosts
-    .toSorted((a, b) => a.preference - b.preference || has(a) - has(b))
+    .toSorted((a, b) => a.preference - b.preference || hostRank(a) - hostRank(b))
     .flatMap(({ host, addresses }) =>
       addresses
         .filter(({ allowed }) => allowed)
@@ -46,66 +95,45 @@ const addressesOf = (domain: DomainEvidence, port: number, previousSession: stri
     .slice(0, ADDRESSES_MAX);
 };
 
-/**
- * Asks the mail hosts of a domain about one recipient, and about one that nobody has. The first host that answers to
- * MAIL with a refusal, or to RCPT with anything, settles the attempt: a later host must not overrule it. A host that
- * cannot be reached, is silent, or sends us away before that, leaves the word to the next.
- */
-export const createMailboxProber = ({ probeHost, clock, smtpPort, attemptTimeMs }: MailboxProberDeps) => {
-  const probeHosts = async (question: MailboxProbe): Promise<Pick<Attempt, "dialogues" | "finding">> => {
-    const { address, domain, randomRecipient, previousSession, onBehalfOf } = question;
-    const dialogues: SessionEvidence[] = [];
-    const open: ProbeFinding[] = [];
-    let spentMs = 0;
-    const places = addressesOf(domain, smtpPort, previousSession?.address ?? null);
-    for (const where of places) {
-      const previousEgress = previousSession?.exit ?? null;
-      const heard = await probeHost(where, { address, randomRecipient, previousEgress, onBehalfOf });
-      dialogues.push(...heard.dialogues);
-      if (heard.settled) return { dialogues, finding: weighSettled(heard.finding, open) };
-      open.push(heard.finding);
-      spentMs += heard.tookMs;
-      if (spentMs > attemptTimeMs) break;
-    }
-    const isEveryHostHeard = open.length === places.length && places.length < ADDRESSES_MAX && !hasUnknownHost(domain);
-    return { dialogues, finding: weighOpen(open, isEveryHostHeard) };
-  };
-
-  return async function inquire(question: MailboxProbe): Promise<Attempt> {
-    const startedAtMs = clock.nowMs();
-    const heard = await probeHosts(question);
-    return {
-      number: question.number,
-      started_at: isoTime(startedAtMs),
-      finished_at: isoTime(clock.nowMs()),
-      ...heard,
-    };
-  };
-};
-
-export type MailboxProber = ReturnType<typeof createMailboxProber>;
-
-/** A mail host whose addresses the DNS did not say. */
+/** A mail host whose addresses DNS did not return. */
 const hasUnknownHost = ({ hosts }: DomainEvidence): boolean =>
   hosts.some(({ addresses, lookup_failed }) => lookup_failed && !addresses.some(({ allowed }) => allowed));
 
-/** That the address needs SMTPUTF8 and no host offers it can only be said when there is no host left that may. */
-const weighOpen = (open: readonly ProbeFinding[], isEveryHostHeard: boolean): ProbeFinding => {
+/** That no host offers the SMTPUTF8 that an address needs is only known once every host was probed. */
+const openFinding = (open: readonly ProbeFinding[], isEveryHostProbed: boolean): ProbeFinding => {
   const finding = mostTelling(open);
-  return finding.reading === "smtputf8_unsupported" && !isEveryHostHeard
+  return finding.reading === "smtputf8_unsupported" && !isEveryHostProbed
     ? mostTelling([...open, noFinding(null)])
     : finding;
 };
 
 /**
- * Behind a better host that only sent us away for now, a worse one has the last word only where it knows the mailbox:
- * it accepts it and not everybody, or says that it is unknown or disabled. Else the better one is asked again.
+ * After a better host that only gave a temporary refusal, a worse one decides only where it knows the mailbox: it accepts
+ * it but not every recipient, or says that it is unknown or disabled. Otherwise the better one is retried.
  */
-const weighSettled = (settled: ProbeFinding, open: readonly ProbeFinding[]): ProbeFinding => {
+const settledFinding = (settled: ProbeFinding, open: readonly ProbeFinding[]): ProbeFinding => {
   const better = open.find(({ retryable }) => retryable);
   if (better === undefined) return settled;
   const { reading, catch_all } = settled;
   const knows =
     reading === "accepted" ? catch_all !== "yes" : reading === "mailbox_not_found" || reading === "mailbox_disabled";
   return knows ? settled : { ...better, heard: true };
+};
+
+const GIVEN_NAMES =
+  "anna marek sofia jonas elena pavel maria tomas julia henrik lucia oscar irina felix carla viktor".split(" ");
+const FAMILY_NAMES = [
+  ..."lindqvist moravec castellan brandauer petrosyan ostrander villanova kowalik".split(" "),
+  ..."haverkamp sorensen marchetti dubrovin thornbury escobedo nakagawa weissman".split(" "),
+];
+const DIGITS = 5;
+
+/**
+ * A local part that looks like a person's and that does not exist: two names and five digits, some 25 million of them.
+ * Different at each call.
+ */
+export const randomLocalPart = (random: Random): string => {
+  const name = (names: readonly string[]) => names[random.integer(names.length)] ?? "anna";
+  const digits = Array.from({ length: DIGITS }, () => String(random.integer(10))).join("");
+  return `${name(GIVEN_NAMES)}.${name(FAMILY_NAMES)}${digits}`;
 };

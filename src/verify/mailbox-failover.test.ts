@@ -154,15 +154,17 @@ describe("several mail hosts", () => {
         addresses: [{ address: ip, allowed: true }],
       }));
       const inquire = async (attemptTimeMs: number) => {
-        const probeHost = async () => ({ dialogues: [], tookMs: 1_000, finding: lacking, settled: false });
-        const ask = createMailboxProber({ probeHost, clock: createTestClock(), smtpPort: 25, attemptTimeMs });
+        const probe = async () => ({ dialogues: [], tookMs: 1_000, finding: lacking, settled: false });
+        const runtime = { clock: createTestClock(), random: { integer: () => 0 } };
+        const ask = createMailboxProber(runtime, { probe }, { smtpPort: 25, attemptTimeMs });
         const question = {
           randomRecipient: "r@x.example",
           number: 1,
           previousSession: null,
           onBehalfOf: OPERATOR,
         } as const;
-        return (await ask({ address: address.value, domain: domainWith({ hosts }), ...question })).finding.reading;
+        return (await ask({ address: address.value, domain: domainWith({ hosts }), ...question })).attempt.finding
+          .reading;
       };
       expect([await inquire(500), await inquire(5_000)]).toEqual(["unreachable", "smtputf8_unsupported"]);
     });

@@ -3,7 +3,7 @@ import type { OnBehalfOf } from "../base/on-behalf-of.ts";
 import { createApps } from "../testing/app.ts";
 import { postList, untilJobEnded } from "../testing/bulk-requests.ts";
 import { createMailNetworks } from "../testing/mail-network.ts";
-import { beginEvidence } from "./engine.ts";
+import { beginEvidence } from "./address-evidence.ts";
 
 const worlds = createMailNetworks();
 const apps = createApps();
@@ -12,7 +12,7 @@ describe("DNS and mail hosts are asked for the account that wants to know", () =
   test("by the engine, with its priority", async () => {
     const world = worlds();
     const list: OnBehalfOf = { account: "account-1", priority: "bulk" };
-    await world.engine.attempt(beginEvidence("ada@x.example"), list);
+    await world.engine.verify(beginEvidence("ada@x.example"), { onBehalfOf: list });
     expect(new Set([...world.queriedFor, ...world.probedFor])).toEqual(new Set([list]));
     expect(world.probedFor.length).toBeGreaterThan(0);
   });

@@ -1,14 +1,13 @@
 import { z } from "zod";
+import evidenceExample from "../../fixtures/evidence-example.json" with { type: "json" };
 import { isId } from "../base/secrets.ts";
 import { declareRoute } from "../http/route.ts";
 import { idempotencyKeyHeader, idParameter, pageQuery, timeoutParameter } from "../http/route-input.ts";
 import { parseAddress } from "../mail/address.ts";
-import { concludeVerification } from "./verdict.ts";
 import { evidenceSchema } from "./evidence.ts";
 import { SUB_STATUSES, VERDICTS } from "./result.ts";
 import { RESULT_EXAMPLE } from "./result-example.ts";
 import { completedSchema, listSchema, orderSchema, pendingSchema } from "./schemas.ts";
-import { TEST_VERIFIED_AT, testEvidence } from "./test-keys.ts";
 
 const TAG = "Email verification";
 const PATH = "/v1/email-verifications";
@@ -106,7 +105,7 @@ export const GET_VERIFICATION_EVIDENCE = declareRoute({
     200: {
       description: "The evidence collected so far.",
       schema: evidenceSchema.meta({ title: "Evidence" }),
-      example: () => concludeVerification(testEvidence("mailbox_exists@any.example"), TEST_VERIFIED_AT).evidence,
+      example: evidenceExample,
     },
   },
 });

@@ -2,7 +2,7 @@ import { expect, test } from "bun:test";
 import { systemRandom } from "../base/secrets.ts";
 import { parseAddress } from "../mail/address.ts";
 import { isRoleAccount } from "./lists.ts";
-import { randomLocalPart } from "./random-recipient.ts";
+import { randomLocalPart } from "./mailbox-evidence.ts";
 
 test("looks like a person's, is an address of its own at each call, and no role", () => {
   const made = Array.from({ length: 200 }, () => randomLocalPart(systemRandom));

@@ -3,8 +3,8 @@ import type { Db } from "../db/open.ts";
 import { PoolClosed } from "../probe/pool.ts";
 import { settle } from "../testing/clock.ts";
 import { type Ask, createRunnerFixtures, GREYLISTED_FINDING, heldAnswers } from "../testing/verification-runner.ts";
-import { WRITE_AGAIN_MS } from "./carry-out.ts";
-import { LOOK_AT_LEAST_EVERY_MS, TAKEN_AT_ONCE_MAX } from "./runner.ts";
+import { WRITE_AGAIN_MS } from "./attempts.ts";
+import { POLL_MS_MAX, CLAIMED_AT_ONCE_MAX } from "./runner.ts";
 import type { VerificationRow } from "./store.ts";
 
 const networkOf = createRunnerFixtures();
@@ -15,12 +15,12 @@ describe("after a crash", () => {
     const before = heldAnswers();
     const crashed = world.processOf({ ask: before.ask });
     const postponed = await world.order("postponed@x.example");
-    crashed.take(postponed);
+    crashed.submit(postponed);
     await settle();
     before.waiting[0]?.answer(GREYLISTED_FINDING);
     await settle();
     const underWay = await world.order("underway@x.example");
-    crashed.take(underWay);
+    crashed.submit(underWay);
     await settle();
     const neverTaken = await world.order("never@x.example");
     expect([postponed, underWay, neverTaken].map(world.statusOf)).toEqual(["pending", "pending", "pending"]);
@@ -47,7 +47,7 @@ describe("after a crash", () => {
     const world = networkOf();
     const slow = heldAnswers();
     const row = await world.order();
-    world.processOf({ ask: slow.ask }).take(row);
+    world.processOf({ ask: slow.ask }).submit(row);
     await settle();
     const next = world.processOf();
     next.start();
@@ -63,7 +63,7 @@ describe("after a crash", () => {
     const world = networkOf();
     const slow = heldAnswers();
     const row = await world.order();
-    world.processOf({ ask: slow.ask }).take(row);
+    world.processOf({ ask: slow.ask }).submit(row);
     await settle();
     world.processOf().start();
     await world.clock.advance(0);
@@ -83,7 +83,7 @@ describe("after a crash", () => {
 
   test("a backlog is taken up in portions, all of it, each check once", async () => {
     const world = networkOf();
-    const total = TAKEN_AT_ONCE_MAX * 2 + 10;
+    const total = CLAIMED_AT_ONCE_MAX * 2 + 10;
     const dueAtMs = world.clock.nowMs();
     for (let at = 0; at < total; at++) await world.order(`a${at}@x.example`, { dueAtMs });
     const held = heldAnswers();
@@ -92,7 +92,7 @@ describe("after a crash", () => {
     expect(runner.running()).toBe(0);
     await world.clock.advance(0);
     expect([runner.running(), held.waiting.length]).toEqual([total, total]);
-    await world.clock.advance(LOOK_AT_LEAST_EVERY_MS);
+    await world.clock.advance(POLL_MS_MAX);
     expect(held.waiting.length).toBe(total);
     for (const { answer } of held.waiting) answer({});
     await settle();
@@ -107,7 +107,7 @@ describe("after a crash", () => {
     for (let at = 0; at < 5; at++) {
       const row = await world.order(`a${at}@x.example`);
       rows.push(row);
-      runner.take(row);
+      runner.submit(row);
     }
     await settle();
     expect([runner.running(), held.waiting.length]).toEqual([2, 2]);
@@ -130,7 +130,7 @@ describe("a write that fails", () => {
     const commit: Db["commit"] = (work) =>
       failures-- > 0 ? Promise.reject(failingWith("SQLITE_FULL")) : world.db.commit(work);
     const row = await world.order();
-    world.processOf({ commit }).take(row);
+    world.processOf({ commit }).submit(row);
     await settle();
     expect(world.statusOf(row)).toBe("pending");
     await world.clock.advance(WRITE_AGAIN_MS);
@@ -146,7 +146,7 @@ describe("a write that fails", () => {
     const commit: Db["commit"] = (work) =>
       failures-- > 0 ? Promise.reject(failingWith("SQLITE_CONSTRAINT_UNIQUE")) : world.db.commit(work);
     const row = await world.order();
-    world.processOf({ commit }).take(row);
+    world.processOf({ commit }).submit(row);
     await settle();
     expect(world.statusOf(row)).toBe("internal_error");
     expect([world.spent(), world.held()]).toEqual([0, 0]);
@@ -165,9 +165,9 @@ describe("a write that fails", () => {
     };
     const runner = world.processOf({ commit, ask });
     runner.start();
-    runner.take(row);
+    runner.submit(row);
     await settle();
-    runner.take(row);
+    runner.submit(row);
     expect([world.statusOf(row), runner.running(), world.held()]).toEqual(["pending", 0, 1]);
     await world.clock.advance(5_000 + 30_000);
     isBroken = false;
@@ -185,7 +185,7 @@ describe("a write that fails", () => {
     let failures = 2;
     const commit: Db["commit"] = (work) =>
       failures-- > 0 ? Promise.reject(failingWith("SQLITE_CONSTRAINT_CHECK")) : world.db.commit(work);
-    world.processOf({ commit }).take(row);
+    world.processOf({ commit }).submit(row);
     await world.clock.advance(5_000);
     expect([world.statusOf(row), world.spent(), world.held()]).toEqual(["mailbox_exists", 1, 0]);
   });
@@ -194,7 +194,7 @@ describe("a write that fails", () => {
     const world = networkOf();
     const row = await world.order();
     const runner = world.processOf({ commit: () => Promise.reject(failingWith("SQLITE_FULL")) });
-    runner.take(row);
+    runner.submit(row);
     await settle();
     const stopped = runner.stop();
     await world.clock.advance(WRITE_AGAIN_MS);
@@ -209,11 +209,11 @@ describe("stop", () => {
     const held = heldAnswers();
     const runner = world.processOf({ ask: held.ask });
     const underWay = await world.order("a@x.example");
-    runner.take(underWay);
+    runner.submit(underWay);
     await settle();
     const stopped = runner.stop();
     const late = await world.order("b@x.example");
-    runner.take(late);
+    runner.submit(late);
     held.waiting[0]?.answer({});
     await stopped;
     expect([underWay, late].map(world.statusOf)).toEqual(["mailbox_exists", "pending"]);
@@ -224,7 +224,7 @@ describe("stop", () => {
     const world = networkOf();
     const runner = world.processOf({ ask: heldAnswers().ask });
     const row = await world.order();
-    runner.take(row);
+    runner.submit(row);
     await settle();
     const stopped = runner.stop();
     await world.clock.advance(10_000);
@@ -235,7 +235,7 @@ describe("stop", () => {
   test("leaves what the closed pool turned away pending, without a word in the log", async () => {
     const world = networkOf();
     const row = await world.order();
-    world.processOf({ ask: () => Promise.reject(new PoolClosed()) }).take(row);
+    world.processOf({ ask: () => Promise.reject(new PoolClosed()) }).submit(row);
     await settle();
     expect([world.statusOf(row), world.held(), world.lines]).toEqual(["pending", 1, []]);
   });

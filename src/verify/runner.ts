@@ -1,41 +1,31 @@
-import type { Clock } from "../base/clock.ts";
-import type { Log } from "../base/log.ts";
-import type { Ledger } from "../billing/store.ts";
-import type { Db } from "../db/open.ts";
-import { PoolClosed } from "../probe/pool.ts";
 import { steadyTime } from "../base/clock.ts";
-import type { Outages } from "../probe/outages.ts";
-import { createCarryOut } from "./carry-out.ts";
-import type { VerificationEngine } from "./engine.ts";
-import { createSetbacks } from "./setbacks.ts";
+import { drain } from "../base/wait.ts";
+import type { ByMode, KeyMode } from "../base/secrets.ts";
+import type { Runtime } from "../db/runtime.ts";
+import { PoolClosed } from "../probe/pool.ts";
+import { type AttemptsDeps, VerificationAttempts } from "./attempts.ts";
+import { BugBackoff } from "./bug-backoff.ts";
 import type { VerificationRow, VerificationStore } from "./store.ts";
 
-export interface RunnerDeps {
-  readonly db: Db;
-  readonly store: VerificationStore;
-  readonly ledger: Ledger;
-  readonly engine: VerificationEngine;
-  readonly outages: Pick<Outages, "judge">;
-  readonly clock: Clock;
-  readonly log: Log;
-  /** Checks under way at a time; the rest wait as rows. */
+export interface RunnerDeps extends Pick<AttemptsDeps, "store" | "engines" | "credits"> {
+  /** Verifications in progress at a time; the rest wait as rows. */
   readonly runningMax?: number;
 }
 
 const RUNNING_MAX = 20_000;
-/** Rows taken up at a time, so that a long backlog does not hold the event loop. */
-export const TAKEN_AT_ONCE_MAX = 500;
-/** When nothing is due for long, the table is looked at anyway this often. */
-export const LOOK_AT_LEAST_EVERY_MS = 60_000;
-/** When as much runs as may. */
-const FULL_LOOK_AGAIN_MS = 1_000;
-/** The running average of how long an attempt takes starts here, and moves by this share at each attempt. */
-const FIRST_GUESS_MS = 1_500;
+/** Rows claimed at a time, so that a long backlog does not block the event loop. */
+export const CLAIMED_AT_ONCE_MAX = 500;
+/** The table is read at least this often. */
+export const POLL_MS_MAX = 60_000;
+/** While as many verifications run as may. */
+const FULL_POLL_MS = 1_000;
+/** The moving average of an attempt's duration starts here, and moves by this share at each attempt. */
+const INITIAL_ATTEMPT_MS: ByMode<number> = { live: 1_500, test: 0 };
 const AVERAGE_SHARE = 0.1;
 /** Lower bound of `poll_after_ms` (contract §4). */
 const POLL_AFTER_MS_MIN = 500;
 const DRAIN_MS_MAX = 6_000;
-const BEFORE_ALL = { dueAtMs: -1, id: "" };
+const FIRST_ROW = { dueAtMs: -1, id: "" };
 
 interface Running {
   readonly startedMs: number;
@@ -43,167 +33,183 @@ interface Running {
 }
 
 /**
- * Carries pending verifications to their end: now, at the time of their next retry, and after a restart. A row is the
- * only thing that makes a check exist; what is lost with the process is at most an attempt, which is then made again.
+ * Runs pending verifications: new ones, retries when they are due, and what an earlier process left. The row is the only
+ * state that matters; with the process, at most an attempt is lost, which is then made again.
  */
-export const createRunner = (deps: RunnerDeps) => {
-  const { store, clock, log, runningMax = RUNNING_MAX } = deps;
-  const running = new Map<string, Running>();
-  const waiters = new Map<string, Set<() => void>>();
-  let averageMs = FIRST_GUESS_MS;
-  let cancelLook: (() => void) | null = null;
-  let lookAtMs = Number.POSITIVE_INFINITY;
-  /** Everything due up to here has been taken up. */
-  let watermark = BEFORE_ALL;
-  let stopped = false;
-  const dueNowMs = steadyTime(clock);
-  const carryOut = createCarryOut({ ...deps, dueNowMs, isStopping: () => stopped });
-  const setbacks = createSetbacks(clock);
+export class Runner {
+  readonly #clock: Runtime["clock"];
+  readonly #log: Runtime["log"];
+  readonly #store: VerificationStore;
+  readonly #runningMax: number;
+  readonly #longestWaitMs: number;
+  readonly #attempts: VerificationAttempts;
+  readonly #backoff: BugBackoff;
+  readonly #dueNowMs: () => number;
+  readonly #running = new Map<string, Running>();
+  readonly #waiters = new Map<string, Set<() => void>>();
+  readonly #averageMs: Record<KeyMode, number> = { ...INITIAL_ATTEMPT_MS };
+  #cancelPoll: (() => void) | null = null;
+  #pollAtMs = Number.POSITIVE_INFINITY;
+  /** Every row that is due up to here has been claimed. */
+  #watermark = FIRST_ROW;
+  #stopped = false;
 
-  const wake = (id: string): void => {
-    for (const end of [...(waiters.get(id) ?? [])]) end();
-  };
+  constructor(runtime: Omit<Runtime, "random">, { store, engines, credits, runningMax = RUNNING_MAX }: RunnerDeps) {
+    this.#clock = runtime.clock;
+    this.#log = runtime.log;
+    this.#store = store;
+    this.#runningMax = runningMax;
+    this.#longestWaitMs = engines.live.longestWaitMs;
+    this.#dueNowMs = steadyTime(runtime.clock);
+    const isStopping = () => this.#stopped;
+    this.#attempts = new VerificationAttempts(runtime, {
+      ...{ store, engines, credits, dueNowMs: this.#dueNowMs, isStopping },
+    });
+    this.#backoff = new BugBackoff(runtime.clock);
+  }
 
-  const run = async (row: VerificationRow, startedMs: number): Promise<void> => {
-    try {
-      const dueAtMs = await (setbacks.isUsedUp(row.id) ? carryOut.giveUp(row) : carryOut.attempt(row));
-      setbacks.forget(row.id);
-      if (row.mode === "live") averageMs += (clock.monotonicMs() - startedMs - averageMs) * AVERAGE_SHARE;
-      if (dueAtMs === null) wake(row.id);
-      else noteDue(dueAtMs);
-    } catch (error) {
-      if (error instanceof PoolClosed || stopped) return;
-      const waitMs = setbacks.note(row.id, () => resume(row.id));
-      log.error("a check ended in a bug; it is tried again", { id: row.id, wait_ms: waitMs, cause: error });
-    } finally {
-      running.delete(row.id);
+  /**
+   * Claims everything that an earlier process left pending, and from then on whatever is due. What is due later than any
+   * retry is planned for was planned by a clock that has been set back since: it is due now.
+   */
+  start(): void {
+    const nowMs = this.#dueNowMs();
+    this.#store.dueAtLatest(nowMs + this.#longestWaitMs, nowMs);
+    this.#pollAt(nowMs);
+  }
+
+  /** Runs a new row: at once, or when it is due. */
+  submit(row: VerificationRow): void {
+    const nowMs = this.#dueNowMs();
+    if (row.dueAtMs !== null && row.dueAtMs > nowMs) this.#noteDue(row.dueAtMs);
+    else if (this.#running.size < this.#runningMax) this.#begin(row);
+    else {
+      this.#watermark = FIRST_ROW;
+      this.#pollAt(nowMs + FULL_POLL_MS);
     }
-  };
+  }
+
+  /** Resolves when the verification has ended, after `waitMs`, when the caller is gone, or when the service stops. */
+  waitFor(id: string, waitMs: number, signal?: AbortSignal): Promise<void> {
+    if (this.#stopped || signal?.aborted) return Promise.resolve();
+    return new Promise((resolve) => {
+      const waiters = this.#waiters.get(id) ?? new Set();
+      this.#waiters.set(id, waiters);
+      const end = () => {
+        cancelTimer();
+        signal?.removeEventListener("abort", end);
+        waiters.delete(end);
+        if (waiters.size === 0 && this.#waiters.get(id) === waiters) this.#waiters.delete(id);
+        resolve();
+      };
+      const cancelTimer = this.#clock.after(waitMs, end);
+      signal?.addEventListener("abort", end);
+      waiters.add(end);
+    });
+  }
+
+  /** An estimate of how long a pending verification will take, in milliseconds. */
+  pollAfterMs(row: VerificationRow): number {
+    const startedMs = this.#running.get(row.id)?.startedMs;
+    const averageMs = this.#averageMs[row.mode];
+    const leftMs =
+      startedMs === undefined
+        ? Math.max(0, (row.dueAtMs ?? 0) - this.#dueNowMs()) + averageMs
+        : averageMs - (this.#clock.monotonicMs() - startedMs);
+    return Math.max(POLL_AFTER_MS_MIN, Math.ceil(leftMs));
+  }
+
+  /** The `dueAtMs` of a row that is due after so long. */
+  dueAtMs(afterMs: number): number {
+    return this.#dueNowMs() + afterMs;
+  }
+
+  /** Verifications in progress. */
+  running(): number {
+    return this.#running.size;
+  }
+
+  /** Recent average duration of an attempt, in milliseconds. */
+  attemptMs(): number {
+    return this.#averageMs.live;
+  }
+
+  /** Claims nothing more, releases every waiting request, and gives the verifications in progress a moment to end. */
+  async stop(): Promise<void> {
+    this.#stopped = true;
+    this.#cancelPoll?.();
+    this.#backoff.stop();
+    for (const id of [...this.#waiters.keys()]) this.#wake(id);
+    const ends = [...this.#running.values()].map(({ done }) => done);
+    await drain(this.#clock, DRAIN_MS_MAX, ends);
+  }
+
+  #begin(row: VerificationRow): void {
+    if (this.#stopped || this.#running.has(row.id) || this.#backoff.isWaiting(row.id)) return;
+    const startedMs = this.#clock.monotonicMs();
+    // Entered first: a verification that needs no network may end in the same turn.
+    const { promise: done, resolve } = Promise.withResolvers<void>();
+    this.#running.set(row.id, { startedMs, done });
+    void this.#run(row, startedMs).then(resolve);
+  }
+
+  async #run(row: VerificationRow, startedMs: number): Promise<void> {
+    try {
+      const isGivenUp = this.#backoff.isExhausted(row.id);
+      const dueAtMs = await (isGivenUp ? this.#attempts.giveUp(row) : this.#attempts.attempt(row));
+      this.#backoff.clear(row.id);
+      const tookMs = this.#clock.monotonicMs() - startedMs;
+      this.#averageMs[row.mode] += (tookMs - this.#averageMs[row.mode]) * AVERAGE_SHARE;
+      if (dueAtMs === null) this.#wake(row.id);
+      else this.#noteDue(dueAtMs);
+    } catch (error) {
+      if (error instanceof PoolClosed || this.#stopped) return;
+      const waitMs = this.#backoff.schedule(row.id, () => this.#resume(row.id));
+      this.#log.error("verification ended in a bug, retrying", { id: row.id, wait_ms: waitMs, error });
+    } finally {
+      this.#running.delete(row.id);
+    }
+  }
 
   /** After a bug: the row as it is now. */
-  const resume = (id: string): void => {
-    const row = store.find(id);
-    if (row?.status === "pending") begin(row);
-    else setbacks.forget(id);
-  };
+  #resume(id: string): void {
+    const row = this.#store.find(id);
+    if (row?.status === "pending") this.#begin(row);
+    else this.#backoff.clear(id);
+  }
 
-  const begin = (row: VerificationRow): void => {
-    if (stopped || running.has(row.id) || setbacks.isWaiting(row.id)) return;
-    const startedMs = clock.monotonicMs();
-    // Entered first: a check that needs no network may end in the same turn.
-    const { promise: done, resolve } = Promise.withResolvers<void>();
-    running.set(row.id, { startedMs, done });
-    void run(row, startedMs).then(resolve);
-  };
+  #wake(id: string): void {
+    for (const end of [...(this.#waiters.get(id) ?? [])]) end();
+  }
 
-  const look = (): void => {
-    cancelLook = null;
-    lookAtMs = Number.POSITIVE_INFINITY;
-    if (stopped) return;
-    lookAt(takeUpDue(dueNowMs()));
-  };
+  #poll(): void {
+    this.#cancelPoll = null;
+    this.#pollAtMs = Number.POSITIVE_INFINITY;
+    if (!this.#stopped) this.#pollAt(this.#claimDue(this.#dueNowMs()));
+  }
 
-  /** Begins what is due, as far as there is room, and answers when to look again. */
-  const takeUpDue = (nowMs: number): number => {
-    const due = store.due(watermark, nowMs, TAKEN_AT_ONCE_MAX);
+  /** Begins what is due, up to the limit, and returns when to poll again. */
+  #claimDue(nowMs: number): number {
+    const due = this.#store.due(this.#watermark, nowMs, CLAIMED_AT_ONCE_MAX);
     for (const row of due) {
-      if (running.size >= runningMax && !running.has(row.id)) return nowMs + FULL_LOOK_AGAIN_MS;
-      begin(row);
-      watermark = { dueAtMs: row.dueAtMs ?? watermark.dueAtMs, id: row.id };
+      if (this.#running.size >= this.#runningMax && !this.#running.has(row.id)) return nowMs + FULL_POLL_MS;
+      this.#begin(row);
+      this.#watermark = { dueAtMs: row.dueAtMs ?? this.#watermark.dueAtMs, id: row.id };
     }
-    if (due.length === TAKEN_AT_ONCE_MAX) return nowMs;
-    return Math.min(store.nextDueMs(nowMs) ?? Number.POSITIVE_INFINITY, nowMs + LOOK_AT_LEAST_EVERY_MS);
-  };
+    if (due.length === CLAIMED_AT_ONCE_MAX) return nowMs;
+    return Math.min(this.#store.nextDueMs(nowMs) ?? Number.POSITIVE_INFINITY, nowMs + POLL_MS_MAX);
+  }
 
-  const lookAt = (atMs: number): void => {
-    if (stopped || atMs >= lookAtMs) return;
-    cancelLook?.();
-    lookAtMs = atMs;
-    cancelLook = clock.after(atMs - dueNowMs(), look);
-  };
+  #pollAt(atMs: number): void {
+    if (this.#stopped || atMs >= this.#pollAtMs) return;
+    this.#cancelPoll?.();
+    this.#pollAtMs = atMs;
+    this.#cancelPoll = this.#clock.after(atMs - this.#dueNowMs(), () => this.#poll());
+  }
 
-  /** A row is due then: the next look must not come later, nor begin behind it. */
-  const noteDue = (dueAtMs: number): void => {
-    if (dueAtMs <= watermark.dueAtMs) watermark = BEFORE_ALL;
-    lookAt(dueAtMs);
-  };
-
-  return {
-    /**
-     * Takes up everything that an earlier process left pending, and from then on whatever is due. What is due later than
-     * any retry is planned for was planned by a clock that has been set back since: it is due now.
-     */
-    start(): void {
-      const nowMs = dueNowMs();
-      store.dueAtLatest(nowMs + deps.engine.longestWaitMs, nowMs);
-      lookAt(nowMs);
-    },
-
-    /** Takes up a new row: at once, or at its time. */
-    take(row: VerificationRow): void {
-      const nowMs = dueNowMs();
-      if (row.dueAtMs !== null && row.dueAtMs > nowMs) noteDue(row.dueAtMs);
-      else if (running.size < runningMax) begin(row);
-      else {
-        watermark = BEFORE_ALL;
-        lookAt(nowMs + FULL_LOOK_AGAIN_MS);
-      }
-    },
-
-    /** Resolves when the verification has ended, after `waitMs`, when the caller is gone, or when the service stops. */
-    waitFor(id: string, waitMs: number, signal?: AbortSignal): Promise<void> {
-      if (stopped || signal?.aborted) return Promise.resolve();
-      return new Promise((resolve) => {
-        const all = waiters.get(id) ?? new Set();
-        waiters.set(id, all);
-        const end = () => {
-          cancelTimer();
-          signal?.removeEventListener("abort", end);
-          all.delete(end);
-          if (all.size === 0 && waiters.get(id) === all) waiters.delete(id);
-          resolve();
-        };
-        const cancelTimer = clock.after(waitMs, end);
-        signal?.addEventListener("abort", end);
-        all.add(end);
-      });
-    },
-
-    /** An honest guess of how long a pending verification will take, in milliseconds. */
-    pollAfterMs(row: VerificationRow): number {
-      const own = running.get(row.id);
-      const leftMs =
-        own === undefined
-          ? Math.max(0, (row.dueAtMs ?? 0) - dueNowMs()) + (row.mode === "test" ? 0 : averageMs)
-          : averageMs - (clock.monotonicMs() - own.startedMs);
-      return Math.max(POLL_AFTER_MS_MIN, Math.ceil(leftMs));
-    },
-
-    /** The time at which something is due that is to wait so long, as rows name it. */
-    dueAtMs: (afterMs: number): number => dueNowMs() + afterMs,
-
-    /** Checks under way. */
-    running: (): number => running.size,
-
-    /** How long an attempt takes lately, in milliseconds. */
-    attemptMs: (): number => averageMs,
-
-    /** Takes up nothing more, lets every waiting request go, and gives the checks under way a moment to end. */
-    async stop(): Promise<void> {
-      stopped = true;
-      cancelLook?.();
-      setbacks.stop();
-      for (const id of [...waiters.keys()]) wake(id);
-      const ends = Promise.all([...running.values()].map(({ done }) => done));
-      await new Promise<void>((resolve) => {
-        const cancelTimer = clock.after(DRAIN_MS_MAX, resolve);
-        void ends.then(() => {
-          cancelTimer();
-          resolve();
-        });
-      });
-    },
-  };
-};
-
-export type Runner = ReturnType<typeof createRunner>;
+  /** A row is due then: the next poll must not come later, nor start behind it. */
+  #noteDue(dueAtMs: number): void {
+    if (dueAtMs <= this.#watermark.dueAtMs) this.#watermark = FIRST_ROW;
+    this.#pollAt(dueAtMs);
+  }
+}

@@ -1,34 +1,33 @@
 import { describe, expect, test } from "bun:test";
-import { concludeVerification } from "./verdict.ts";
-import { beginEvidence } from "./engine.ts";
+import { testEngine, testKeyEvidence } from "../testing/evidence.ts";
 import { evidenceSchema } from "./evidence.ts";
 import { resultSchema, SUB_STATUSES, VERDICT_OF } from "./result.ts";
-import { planTestCheck, TEST_VERIFIED_AT, testEvidence } from "./test-keys.ts";
+import { simulatedResult } from "./test-platform.ts";
 
-const resultOf = (email: string) => concludeVerification(testEvidence(email), TEST_VERIFIED_AT).result;
+const resultOf = async (email: string) => testEngine.conclude(await testKeyEvidence(email)).result;
 
 describe("every sub_status is a trigger", () => {
-  test.each(SUB_STATUSES)("%s", (subStatus) => {
+  test.each(SUB_STATUSES)("%s", async (subStatus) => {
     const spellings = [subStatus, subStatus.replaceAll("_", "-"), `${subStatus}+tag`, subStatus.toUpperCase()];
     for (const spelling of spellings) {
       const email = `${spelling}@any.example`;
-      const result = resultOf(email);
+      const result = await resultOf(email);
       expect([spelling, result.sub_status, result.verdict]).toEqual([spelling, subStatus, VERDICT_OF[subStatus]]);
       expect(resultSchema.parse(result)).toEqual(result);
       expect(result.email).toBe(email);
-      expect(planTestCheck(beginEvidence(email))).toEqual({ outcome: subStatus, afterMs: 0 });
+      expect(testEngine.firstDelayMs(testEngine.begin(email))).toBe(0);
     }
   });
 
-  test.each(SUB_STATUSES)("the evidence of %s is well-formed, and the same at every call", (subStatus) => {
-    const evidence = testEvidence(`${subStatus}@any.example`);
+  test.each(SUB_STATUSES)("the evidence of %s is well-formed, and the same at every call", async (subStatus) => {
+    const evidence = await testKeyEvidence(`${subStatus}@any.example`);
     expect(evidenceSchema.parse(evidence)).toEqual(evidence);
-    expect(testEvidence(`${subStatus}@any.example`)).toEqual(evidence);
+    expect(await testKeyEvidence(`${subStatus}@any.example`)).toEqual(evidence);
   });
 });
 
-test("mailbox_exists has ten pass, and full marks", () => {
-  const { signals, quality_score, confidence, verified_at } = resultOf("mailbox_exists@any.example");
+test("mailbox_exists has ten pass, and full marks", async () => {
+  const { signals, quality_score, confidence, verified_at } = await resultOf("mailbox_exists@any.example");
   expect(Object.values(signals)).toEqual(Array.from({ length: 10 }, () => "pass"));
   expect([quality_score, confidence, verified_at]).toEqual([100, 98, "2026-01-01T00:00:00.000Z"]);
 });
@@ -44,15 +43,16 @@ test.each([
   ["no address", "invalid_syntax"],
   ["@", "invalid_syntax"],
   ["", "invalid_syntax"],
-] as const)("%p is %s", (email, subStatus) => {
-  expect(resultOf(email).sub_status).toBe(subStatus);
+] as const)("%p is %s", async (email, subStatus) => {
+  expect((await resultOf(email)).sub_status).toBe(subStatus);
 });
 
 test.each([
   ["pending@any.example", "mailbox_exists", 8_000],
   ["never_answers@any.example", "smtp_timeout", 3_000],
   ["never-answers+1@any.example", "smtp_timeout", 3_000],
-] as const)("%s ends as %s after %d ms", (email, outcome, afterMs) => {
-  expect(planTestCheck(beginEvidence(email))).toEqual({ outcome, afterMs });
-  expect(resultOf(email).sub_status).toBe(outcome);
+] as const)("%s ends as %s after %d ms", async (email, subStatus, afterMs) => {
+  expect(simulatedResult(email)).toEqual({ subStatus, afterMs });
+  expect(testEngine.firstDelayMs(testEngine.begin(email))).toBe(afterMs);
+  expect((await resultOf(email)).sub_status).toBe(subStatus);
 });
