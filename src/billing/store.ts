@@ -35,7 +35,11 @@ export interface LedgerMove {
 export type CreditHolds = Pick<Ledger, "hold" | "settle" | "release">;
 
 /** For test keys: nothing is held or charged. */
-export const FREE_OF_CHARGE: CreditHolds = { hold: () => ok(undefined), settle() {}, release() {} };
+export const FREE_OF_CHARGE: CreditHolds = {
+  hold: () => ok(undefined),
+  settle: () => undefined,
+  release: () => undefined,
+};
 
 /**
  * The append-only ledger of credits. The balance of an account is the sum of its entries; `accounts` carries that sum,

@@ -52,7 +52,7 @@ export class Runner {
   #pollAtMs = Number.POSITIVE_INFINITY;
   /** Every row that is due up to here has been claimed. */
   #watermark = FIRST_ROW;
-  #stopped = false;
+  #stopped: boolean = false;
 
   constructor(runtime: Omit<Runtime, "random">, { store, engines, credits, runningMax = RUNNING_MAX }: RunnerDeps) {
     this.#clock = runtime.clock;
