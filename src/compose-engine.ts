@@ -23,8 +23,8 @@ import { createSocksConnector } from "./net/socks-connector.ts";
 import { EgressPool, type Egress } from "./probe/egress.ts";
 import type { ProbeTarget } from "./probe/host-queue.ts";
 import { type DnsQuery, Outages } from "./probe/outages.ts";
-import { createPacing } from "./probe/pacing.ts";
-import { createProbePool } from "./probe/pool.ts";
+import { Pacing } from "./probe/pacing.ts";
+import { ProbePool } from "./probe/pool.ts";
 import { formatProxy } from "./setting-parsers.ts";
 import { CatchAllCache } from "./verify/catch-all-cache.ts";
 import { BlocklistCheck, DNSBL_TURN_WAIT_MS } from "./verify/dnsbl-evidence.ts";
@@ -183,13 +183,13 @@ const composeDialling = (config: Config, platform: Platform, { log, fresh }: Eng
 
 const composePool = (config: Config, { clock }: Platform, { open, outages }: ReturnType<typeof composeDialling>) => {
   const { connectionsMax, connectionsPerHostMax, rcptPerConnectionMax } = config;
-  const pacing = createPacing(clock, connectionsPerHostMax);
+  const pacing = new Pacing(clock, connectionsPerHostMax);
   // Hosts that were silent while nothing answered may well speak now.
   outages.onChange(() => {
     if (outages.current() === null) pacing.endCooldowns();
   });
-  const ceilings = { connectionsMax, connectionsPerHostMax, connectionsPerProviderMax, rcptPerConnectionMax };
-  return createProbePool({ clock, open, pacing, ...ceilings });
+  const limits = { connectionsMax, connectionsPerHostMax, connectionsPerProviderMax, rcptPerConnectionMax };
+  return new ProbePool(clock, { open, pacing, ...limits });
 };
 
 /**

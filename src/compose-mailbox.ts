@@ -1,5 +1,5 @@
 import { readFileSync } from "node:fs";
-import { createAccountStore } from "./accounts/store.ts";
+import { AccountStore } from "./accounts/store.ts";
 import type { Clock } from "./base/clock.ts";
 import { err, ok, type Result } from "./base/errors.ts";
 import type { Log } from "./base/log.ts";
@@ -49,7 +49,7 @@ export const imapLoginOf = async (settings: ImapSettings, clock: Clock): Promise
 
 /** The account whose the reports of the mailbox are: the one that is named, or the only one. The error is a sentence. */
 export const mailboxAccount = (db: Db, name: string | null): Result<string, string> => {
-  const store = createAccountStore(db);
+  const store = new AccountStore(db);
   if (name !== null) {
     const account = store.findAccountByName(name);
     if (account !== undefined) return ok(account.id);

@@ -2,7 +2,7 @@ import { z } from "zod";
 import { createAccounts } from "./accounts/accounts.ts";
 import { createAuthenticator, createKeys } from "./accounts/keys.ts";
 import { createAccountRoutes } from "./accounts/routes.ts";
-import { createAccountStore } from "./accounts/store.ts";
+import { AccountStore } from "./accounts/store.ts";
 import type { Clock } from "./base/clock.ts";
 import { createTokenBuckets } from "./base/limits.ts";
 import type { Log } from "./base/log.ts";
@@ -30,12 +30,12 @@ import { createNotificationsRoutes } from "./notifications/routes.ts";
 import { NotificationsStore, type NotificationsOwner } from "./notifications/store.ts";
 import { createServer } from "./server.ts";
 import { createServiceRoutes } from "./service-routes.ts";
-import { createSuppressionStore } from "./suppress/store.ts";
+import { SuppressionStore } from "./suppress/store.ts";
 import { createSuppressions } from "./suppress/suppressions.ts";
 import { Checks } from "./verify/checks.ts";
 import { createVerifyRoutes } from "./verify/routes.ts";
 import { Runner } from "./verify/runner.ts";
-import { createVerificationStore } from "./verify/store.ts";
+import { VerificationStore } from "./verify/store.ts";
 import { VERSION } from "./version.ts";
 import { Dispatcher } from "./webhooks/dispatcher.ts";
 import { EventStore } from "./webhooks/event-store.ts";
@@ -48,11 +48,11 @@ import { Webhooks } from "./webhooks/webhooks.ts";
 
 /** The operator's list of what is not to be mailed. */
 export const composeSuppressions = (db: Db, clock: Clock) =>
-  createSuppressions({ db, store: createSuppressionStore(db), clock });
+  createSuppressions({ db, store: new SuppressionStore(db), clock });
 
 /** Accounts, keys and credits: what the administration on the command line needs. */
 export const composeAccounts = (db: Db, clock: Clock) => {
-  const store = createAccountStore(db);
+  const store = new AccountStore(db);
   const ledger = new Ledger(db);
   return {
     snapshot: db.snapshot,
@@ -114,7 +114,7 @@ export const composeService = ({ config, db, log, platform, freshResolver: given
   const { engines, pool, outages } = composeEngine(config, platform, match, { log, fresh: freshResolver });
   const administration = composeAccounts(db, clock);
   const { ledger, authenticate } = administration;
-  const store = createVerificationStore(db);
+  const store = new VerificationStore(db);
   const credits = { live: ledger, test: FREE_OF_CHARGE };
   const runner = new Runner(runtime, { store, engines, credits });
   const idempotency = new IdempotencyStore({ db, clock });

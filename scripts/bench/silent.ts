@@ -1,7 +1,7 @@
 import { systemClock } from "../../src/base/clock.ts";
 import { newId } from "../../src/base/secrets.ts";
 import { composeAccounts } from "../../src/compose.ts";
-import { createVerificationStore } from "../../src/verify/store.ts";
+import { VerificationStore } from "../../src/verify/store.ts";
 import { inTurns } from "./load.ts";
 import { type Mark, median } from "./marks.ts";
 import { mailDomain, startNames } from "./names.ts";
@@ -26,7 +26,7 @@ const SETTLE_MS = 3_000;
 const prepare = (dataDir: string, pending: number): string[] => {
   const db = openData(dataDir);
   const { accounts, keys, ledger } = composeAccounts(db, systemClock);
-  const store = createVerificationStore(db);
+  const store = new VerificationStore(db);
   accounts.create("bench", "scale");
   accounts.grantCredits("bench", 1_000_000, "bench");
   const issued = Array.from({ length: KEYS }, () => {

@@ -39,21 +39,13 @@ export interface Credential extends ApiKey {
   readonly validUntilMs: number | null;
 }
 
-export const createAccountStore = (db: Db) => {
-  const byHash = db.orm
+const prepareFindCredential = ({ orm }: Db) =>
+  orm
     .select({
-      hash: keySecrets.hash,
-      validUntilMs: keySecrets.validUntilMs,
-      id: apiKeys.id,
-      accountId: apiKeys.accountId,
-      name: apiKeys.name,
-      mode: apiKeys.mode,
-      scopes: apiKeys.scopes,
-      expiresAtMs: apiKeys.expiresAtMs,
-      revokedAtMs: apiKeys.revokedAtMs,
-      lastUsedAtMs: apiKeys.lastUsedAtMs,
-      createdAtMs: apiKeys.createdAtMs,
-      plan: accounts.plan,
+      ...{ hash: keySecrets.hash, validUntilMs: keySecrets.validUntilMs, id: apiKeys.id },
+      ...{ accountId: apiKeys.accountId, name: apiKeys.name, mode: apiKeys.mode, scopes: apiKeys.scopes },
+      ...{ expiresAtMs: apiKeys.expiresAtMs, revokedAtMs: apiKeys.revokedAtMs },
+      ...{ lastUsedAtMs: apiKeys.lastUsedAtMs, createdAtMs: apiKeys.createdAtMs, plan: accounts.plan },
     })
     .from(keySecrets)
     .innerJoin(apiKeys, eq(apiKeys.id, keySecrets.keyId))
@@ -61,56 +53,78 @@ export const createAccountStore = (db: Db) => {
     .where(eq(keySecrets.hash, sql.placeholder("hash")))
     .prepare();
 
-  return {
-    insertAccount: (_tx: Tx, account: Account): void => void db.orm.insert(accounts).values(account).run(),
-    setPlan: (_tx: Tx, id: string, plan: PlanName): void =>
-      void db.orm.update(accounts).set({ plan }).where(eq(accounts.id, id)).run(),
-    findAccount: (id: string): Account | undefined => db.orm.select().from(accounts).where(eq(accounts.id, id)).get(),
-    findAccountByName: (name: string): Account | undefined =>
-      db.orm.select().from(accounts).where(eq(accounts.name, name)).get(),
-    listAccounts: (): Account[] => db.orm.select().from(accounts).orderBy(asc(accounts.name)).all(),
-    hasAccounts: (): boolean => db.orm.select({ id: accounts.id }).from(accounts).limit(1).get() !== undefined,
+/** Accounts, their API keys and the secrets of these. */
+export class AccountStore {
+  readonly #orm: Db["orm"];
+  readonly #findCredential: ReturnType<typeof prepareFindCredential>;
 
-    insertKey(_tx: Tx, key: ApiKey, secret: KeySecret): void {
-      db.orm.insert(apiKeys).values(key).run();
-      db.orm.insert(keySecrets).values(secret).run();
-    },
-    /** Adds a new secret to a key; those it had end at `oldUntilMs`, or earlier where that was so already. */
-    replaceSecret(_tx: Tx, secret: KeySecret, oldUntilMs: number): void {
-      const stillValid = or(isNull(keySecrets.validUntilMs), gt(keySecrets.validUntilMs, oldUntilMs));
-      db.orm
-        .update(keySecrets)
-        .set({ validUntilMs: oldUntilMs })
-        .where(and(eq(keySecrets.keyId, secret.keyId), stillValid))
-        .run();
-      db.orm.insert(keySecrets).values(secret).run();
-    },
-    revokeKey: (_tx: Tx, id: string, atMs: number): void =>
-      void db.orm
-        .update(apiKeys)
-        .set({ revokedAtMs: atMs })
-        .where(and(eq(apiKeys.id, id), isNull(apiKeys.revokedAtMs)))
-        .run(),
-    markUsed: (_tx: Tx, id: string, atMs: number): void =>
-      void db.orm.update(apiKeys).set({ lastUsedAtMs: atMs }).where(eq(apiKeys.id, id)).run(),
-    findKey: (id: string): ApiKey | undefined => db.orm.select().from(apiKeys).where(eq(apiKeys.id, id)).get(),
-    listKeys: (accountId?: string): ApiKey[] =>
-      db.orm
-        .select()
-        .from(apiKeys)
-        .where(accountId === undefined ? undefined : eq(apiKeys.accountId, accountId))
-        .orderBy(asc(apiKeys.id))
-        .all(),
-    /** A key's secrets, newest first. */
-    listSecrets: (keyId: string): KeySecret[] =>
-      db.orm
-        .select()
-        .from(keySecrets)
-        .where(eq(keySecrets.keyId, keyId))
-        .orderBy(sql`created_at_ms desc, rowid desc`)
-        .all(),
-    findCredential: (hash: string): Credential | undefined => byHash.get({ hash }),
-  };
-};
+  constructor(db: Db) {
+    this.#orm = db.orm;
+    this.#findCredential = prepareFindCredential(db);
+  }
 
-export type AccountStore = ReturnType<typeof createAccountStore>;
+  insertAccount(_tx: Tx, account: Account): void {
+    this.#orm.insert(accounts).values(account).run();
+  }
+
+  setPlan(_tx: Tx, id: string, plan: PlanName): void {
+    this.#orm.update(accounts).set({ plan }).where(eq(accounts.id, id)).run();
+  }
+
+  findAccount(id: string): Account | undefined {
+    return this.#orm.select().from(accounts).where(eq(accounts.id, id)).get();
+  }
+
+  findAccountByName(name: string): Account | undefined {
+    return this.#orm.select().from(accounts).where(eq(accounts.name, name)).get();
+  }
+
+  listAccounts(): Account[] {
+    return this.#orm.select().from(accounts).orderBy(asc(accounts.name)).all();
+  }
+
+  hasAccounts(): boolean {
+    return this.#orm.select({ id: accounts.id }).from(accounts).limit(1).get() !== undefined;
+  }
+
+  insertKey(_tx: Tx, key: ApiKey, secret: KeySecret): void {
+    this.#orm.insert(apiKeys).values(key).run();
+    this.#orm.insert(keySecrets).values(secret).run();
+  }
+
+  /** Adds a new secret to a key; its other secrets expire at `oldUntilMs`, or earlier where that was set before. */
+  replaceSecret(_tx: Tx, secret: KeySecret, oldUntilMs: number): void {
+    const stillValid = or(isNull(keySecrets.validUntilMs), gt(keySecrets.validUntilMs, oldUntilMs));
+    const isOfKey = and(eq(keySecrets.keyId, secret.keyId), stillValid);
+    this.#orm.update(keySecrets).set({ validUntilMs: oldUntilMs }).where(isOfKey).run();
+    this.#orm.insert(keySecrets).values(secret).run();
+  }
+
+  revokeKey(_tx: Tx, id: string, atMs: number): void {
+    const isUnrevoked = and(eq(apiKeys.id, id), isNull(apiKeys.revokedAtMs));
+    this.#orm.update(apiKeys).set({ revokedAtMs: atMs }).where(isUnrevoked).run();
+  }
+
+  markUsed(_tx: Tx, id: string, atMs: number): void {
+    this.#orm.update(apiKeys).set({ lastUsedAtMs: atMs }).where(eq(apiKeys.id, id)).run();
+  }
+
+  findKey(id: string): ApiKey | undefined {
+    return this.#orm.select().from(apiKeys).where(eq(apiKeys.id, id)).get();
+  }
+
+  listKeys(accountId?: string): ApiKey[] {
+    const isOfAccount = accountId === undefined ? undefined : eq(apiKeys.accountId, accountId);
+    return this.#orm.select().from(apiKeys).where(isOfAccount).orderBy(asc(apiKeys.id)).all();
+  }
+
+  /** A key's secrets, newest first. */
+  listSecrets(keyId: string): KeySecret[] {
+    const newestFirst = sql`created_at_ms desc, rowid desc`;
+    return this.#orm.select().from(keySecrets).where(eq(keySecrets.keyId, keyId)).orderBy(newestFirst).all();
+  }
+
+  findCredential(hash: string): Credential | undefined {
+    return this.#findCredential.get({ hash });
+  }
+}

@@ -1,7 +1,7 @@
 import type { Clock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 
-export interface OutageSignsDeps {
+export interface OutageSignsOptions {
   readonly clock: Clock;
   readonly log: Log;
   readonly reason: string;
@@ -10,7 +10,7 @@ export interface OutageSignsDeps {
 
 /** Failures further apart than this are not one series. */
 const SERIES_GAP_MS = 2 * 60_000;
-/** The log tells at most this often of failures, and of outages that come and go. */
+/** Failures, and outages that come and go, are logged at most this often. */
 const WARNED_AGAIN_MS = 10 * 60_000;
 const OUTAGE_LOGGED_AGAIN_MS = 60_000;
 
@@ -20,89 +20,113 @@ interface Outage {
   readonly isLogged: boolean;
 }
 
-/** What speaks for and against an outage in one respect, and the outage while there is one. Times are monotonic. */
-export const createOutageSigns = ({ clock, log, reason, finding }: OutageSignsDeps) => {
-  let lifeMs = Number.NEGATIVE_INFINITY;
-  let series: { readonly sinceMs: number; lastMs: number } | null = null;
-  let outage: Outage | null = null;
-  let isGivenUp = false;
-  let warnedMs = Number.NEGATIVE_INFINITY;
-  let loggedMs = Number.NEGATIVE_INFINITY;
-  const waiting = new Set<() => void>();
+/** What speaks for and against an outage on one channel, and the outage while there is one. Times are monotonic. */
+export class OutageSigns {
+  readonly #options: OutageSignsOptions;
+  readonly #waiting = new Set<() => void>();
+  #lastResponseMs = Number.NEGATIVE_INFINITY;
+  #series: { readonly sinceMs: number; lastMs: number } | null = null;
+  #outage: Outage | null = null;
+  #isGivenUp: boolean = false;
+  #warnedMs = Number.NEGATIVE_INFINITY;
+  #loggedMs = Number.NEGATIVE_INFINITY;
 
-  const end = (message: string): void => {
-    if (outage === null) return;
-    const { sinceMs, isLogged } = outage;
-    outage = null;
-    if (isLogged) log.warn(message, { reason, seconds: Math.round((clock.monotonicMs() - sinceMs) / 1000) });
-  };
+  constructor(options: OutageSignsOptions) {
+    this.#options = options;
+  }
 
-  return {
-    isOut: (): boolean => outage !== null,
-    /** The outage lasted too long to be believed; until something answers failures count as the hosts' own. */
-    isGivenUp: (): boolean => isGivenUp,
-    hasLifeSince: (sinceMs: number): boolean => lifeMs >= sinceMs,
-    /** For how long there have been failures and no success; null when there are none. */
-    failingForMs: (): number | null => (series === null ? null : clock.monotonicMs() - series.sinceMs),
+  get isOut(): boolean {
+    return this.#outage !== null;
+  }
 
-    /** True when this failure is the first of a series. */
-    noteFailure(): boolean {
-      const nowMs = clock.monotonicMs();
-      if (series !== null && nowMs - series.lastMs <= SERIES_GAP_MS) {
-        series.lastMs = nowMs;
-        return false;
-      }
-      series = { sinceMs: nowMs, lastMs: nowMs };
-      return true;
-    },
-    /** One line, now and then, about failures that are not an outage. */
-    warn(): void {
-      const nowMs = clock.monotonicMs();
-      if (outage !== null || nowMs - warnedMs < WARNED_AGAIN_MS) return;
-      warnedMs = nowMs;
-      log.warn(finding, { reason });
-    },
+  /** The outage lasted too long to be assumed; until something responds, failures count as the hosts' own. */
+  get isGivenUp(): boolean {
+    return this.#isGivenUp;
+  }
 
-    /** Something answers; true when an outage ends with it. */
-    noteLife(): boolean {
-      lifeMs = clock.monotonicMs();
-      series = null;
-      isGivenUp = false;
-      for (const tell of waiting) tell();
-      const wasOut = outage !== null;
-      end("The outage is over: lists go on.");
-      return wasOut;
-    },
-    /** Resolves when something answers, or after that time. */
-    lifeWithin: (ms: number): Promise<void> =>
-      new Promise((resolve) => {
-        const tell = () => {
-          cancel();
-          waiting.delete(tell);
-          resolve();
-        };
-        const cancel = clock.after(ms, tell);
-        waiting.add(tell);
-      }),
+  hasResponseSince(sinceMs: number): boolean {
+    return this.#lastResponseMs >= sinceMs;
+  }
 
-    /** False when there is an outage already. */
-    begin(lastsMsMax: number): boolean {
-      if (outage !== null) return false;
-      const nowMs = clock.monotonicMs();
-      const isLogged = nowMs - loggedMs >= OUTAGE_LOGGED_AGAIN_MS;
-      if (isLogged) loggedMs = nowMs;
-      outage = { sinceMs: nowMs, untilMs: nowMs + lastsMsMax, isLogged };
-      if (isLogged) log.warn(`Lists pause. ${finding}`, { reason });
-      return true;
-    },
-    /** True when the outage has lasted as long as it may be assumed. */
-    giveUpWhenOver(): boolean {
-      if (outage === null || clock.monotonicMs() < outage.untilMs) return false;
-      isGivenUp = true;
-      end("Nothing has answered for so long that lists go on; what fails now is concluded.");
-      return true;
-    },
-  };
-};
+  /** For how long there have been failures and no success; null when there are none. */
+  failingForMs(): number | null {
+    return this.#series === null ? null : this.#nowMs() - this.#series.sinceMs;
+  }
 
-export type OutageSigns = ReturnType<typeof createOutageSigns>;
+  /** True when this failure is the first of a series. */
+  noteFailure(): boolean {
+    const nowMs = this.#nowMs();
+    if (this.#series !== null && nowMs - this.#series.lastMs <= SERIES_GAP_MS) {
+      this.#series.lastMs = nowMs;
+      return false;
+    }
+    this.#series = { sinceMs: nowMs, lastMs: nowMs };
+    return true;
+  }
+
+  /** Logs, now and then, failures that are not an outage. */
+  warn(): void {
+    const nowMs = this.#nowMs();
+    if (this.isOut || nowMs - this.#warnedMs < WARNED_AGAIN_MS) return;
+    this.#warnedMs = nowMs;
+    const { log, finding, reason } = this.#options;
+    log.warn(finding, { reason });
+  }
+
+  /** Something responds; true when an outage ends with it. */
+  noteResponse(): boolean {
+    this.#lastResponseMs = this.#nowMs();
+    this.#series = null;
+    this.#isGivenUp = false;
+    for (const wake of this.#waiting) wake();
+    const wasOut = this.isOut;
+    this.#end("The outage is over: lists continue.");
+    return wasOut;
+  }
+
+  /** Resolves when something responds, or after that time. */
+  responseWithin(ms: number): Promise<void> {
+    return new Promise((resolve) => {
+      const wake = () => {
+        cancel();
+        this.#waiting.delete(wake);
+        resolve();
+      };
+      const cancel = this.#options.clock.after(ms, wake);
+      this.#waiting.add(wake);
+    });
+  }
+
+  /** False when there is an outage already. */
+  begin(lastsMsMax: number): boolean {
+    if (this.isOut) return false;
+    const nowMs = this.#nowMs();
+    const isLogged = nowMs - this.#loggedMs >= OUTAGE_LOGGED_AGAIN_MS;
+    this.#outage = { sinceMs: nowMs, untilMs: nowMs + lastsMsMax, isLogged };
+    if (!isLogged) return true;
+    this.#loggedMs = nowMs;
+    const { log, finding, reason } = this.#options;
+    log.warn(`Lists are paused. ${finding}`, { reason });
+    return true;
+  }
+
+  /** True when the outage has lasted as long as one is assumed. */
+  giveUpWhenOver(): boolean {
+    if (this.#outage === null || this.#nowMs() < this.#outage.untilMs) return false;
+    this.#isGivenUp = true;
+    this.#end("Nothing has responded for so long that lists continue; failures are concluded from now on.");
+    return true;
+  }
+
+  #end(message: string): void {
+    if (this.#outage === null) return;
+    const { sinceMs, isLogged } = this.#outage;
+    this.#outage = null;
+    const { log, reason } = this.#options;
+    if (isLogged) log.warn(message, { reason, seconds: Math.round((this.#nowMs() - sinceMs) / 1000) });
+  }
+
+  #nowMs(): number {
+    return this.#options.clock.monotonicMs();
+  }
+}

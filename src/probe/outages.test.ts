@@ -10,7 +10,7 @@ import {
   OPEN_MS_MAX,
   OUTAGE_MS_MAX,
   Outages,
-  SILENT_PROVIDERS_MAX,
+  FAILING_PROVIDERS_MAX,
 } from "./outages.ts";
 
 const REFUSED = failureOf("refused_or_unreachable", "connect");
@@ -82,7 +82,7 @@ describe("DNS", () => {
       dns(outcome);
       expect([await judge("dns"), outages.current()]).toEqual(["outage", "dns_unavailable"]);
       expect(await judge("dns")).toBe("outage");
-      expect(outages.findings().join()).toContain("No DNS server answers");
+      expect(outages.findings().join()).toContain("No DNS server responds");
       await clock.advance(60_000);
       expect(lines).toHaveLength(1);
       dns("no_data");
@@ -194,7 +194,7 @@ describe("mail hosts", () => {
 
   test("of many strangers are open at first, and an outage from ten providers on, for a quarter of an hour", async () => {
     const { clock, outages, judge, refuse } = watched();
-    refuse(SILENT_PROVIDERS_MAX - 1);
+    refuse(FAILING_PROVIDERS_MAX - 1);
     expect([await judge("smtp"), outages.current()]).toEqual(["open", null]);
     refuse(1, 100);
     expect([await judge("smtp"), outages.current()]).toEqual(["outage", "smtp_unreachable"]);
@@ -221,7 +221,7 @@ describe("mail hosts", () => {
 
   test("that failed long before others do not count with them", async () => {
     const { clock, outages, judge, refuse } = watched();
-    refuse(SILENT_PROVIDERS_MAX - 1);
+    refuse(FAILING_PROVIDERS_MAX - 1);
     await clock.advance(600_000);
     refuse(1, 100);
     expect([await judge("smtp"), outages.current()]).toEqual(["open", null]);

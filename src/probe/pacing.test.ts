@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import type { SmtpFailure } from "../net/smtp-failure.ts";
 import { createTestClock } from "../testing/clock.ts";
-import { createPacing } from "./pacing.ts";
+import { Pacing } from "./pacing.ts";
 
 const failure: SmtpFailure = {
   stage: "connect",
@@ -11,36 +11,36 @@ const failure: SmtpFailure = {
   receivedAnything: false,
   transcript: [],
 };
-const silent = { kind: "silent", failure } as const;
+const silent = { kind: "unresponsive", failure } as const;
 const answered = { kind: "answered" } as const;
 const limited = { kind: "rate_limited" } as const;
 const HOST = "192.0.2.1 25";
 
 describe("a host that is silent", () => {
   test("is dialled again after one and two silences, and rests after the third", () => {
-    const pacing = createPacing(createTestClock(), 4);
+    const pacing = new Pacing(createTestClock(), 4);
     for (let n = 0; n < 2; n++) pacing.note(HOST, silent);
     expect(pacing.admit(HOST).kind).toBe("go");
     pacing.note(HOST, silent);
-    expect(pacing.admit(HOST)).toMatchObject({ kind: "resting", failure });
+    expect(pacing.admit(HOST)).toMatchObject({ kind: "cooldown", failure });
     expect(pacing.admit("192.0.2.2 25").kind).toBe("go");
   });
 
   test("one answer in between counts from the start again", () => {
-    const pacing = createPacing(createTestClock(), 4);
+    const pacing = new Pacing(createTestClock(), 4);
     for (const end of [silent, silent, answered, silent, silent]) pacing.note(HOST, end);
     expect(pacing.admit(HOST).kind).toBe("go");
   });
 
   test("after the rest it gets one chance, and a longer rest if it is silent again", async () => {
     const clock = createTestClock();
-    const pacing = createPacing(clock, 4);
+    const pacing = new Pacing(clock, 4);
     for (let n = 0; n < 3; n++) pacing.note(HOST, silent);
     await clock.advance(60_000);
     expect(pacing.admit(HOST).kind).toBe("go");
     pacing.note(HOST, silent);
     await clock.advance(119_999);
-    expect(pacing.admit(HOST).kind).toBe("resting");
+    expect(pacing.admit(HOST).kind).toBe("cooldown");
     await clock.advance(1);
     expect(pacing.admit(HOST).kind).toBe("go");
     pacing.note(HOST, answered);
@@ -52,7 +52,7 @@ describe("a host that is silent", () => {
 describe("a host that limits us", () => {
   test("is given a pause that doubles, and fewer connections", async () => {
     const clock = createTestClock();
-    const pacing = createPacing(clock, 4);
+    const pacing = new Pacing(clock, 4);
     pacing.note(HOST, limited);
     expect(pacing.admit(HOST)).toEqual({ kind: "wait", waitMs: 500 });
     await clock.advance(500);
@@ -64,14 +64,14 @@ describe("a host that limits us", () => {
   });
 
   test("waits never get longer than five seconds", () => {
-    const pacing = createPacing(createTestClock(), 4);
+    const pacing = new Pacing(createTestClock(), 4);
     for (let n = 0; n < 20; n++) pacing.note(HOST, limited);
     expect(pacing.admit(HOST)).toEqual({ kind: "wait", waitMs: 5_000 });
   });
 
   test("gets its connections back one by one while it answers", async () => {
     const clock = createTestClock();
-    const pacing = createPacing(clock, 4);
+    const pacing = new Pacing(clock, 4);
     pacing.note(HOST, limited);
     pacing.note(HOST, limited);
     await clock.advance(30_000);
@@ -83,20 +83,20 @@ describe("a host that limits us", () => {
 });
 
 test("hosts that only ever answered are not remembered, and the memory is bounded", () => {
-  const pacing = createPacing(createTestClock(), 4);
+  const pacing = new Pacing(createTestClock(), 4);
   for (let n = 0; n < 100; n++) pacing.note(`a${n}`, answered);
-  expect(pacing.size()).toBe(0);
+  expect(pacing.size).toBe(0);
   for (let n = 0; n < 50_010; n++) pacing.note(`b${n}`, silent);
-  expect(pacing.size()).toBeLessThanOrEqual(50_000);
+  expect(pacing.size).toBeLessThanOrEqual(50_000);
 });
 
 test("an answer ends the doubling of rests", async () => {
   const clock = createTestClock();
-  const pacing = createPacing(clock, 4);
+  const pacing = new Pacing(clock, 4);
   const restMs = async (silences: number) => {
     for (let n = 0; n < silences; n++) pacing.note(HOST, silent);
     let ms = 0;
-    for (; pacing.admit(HOST).kind === "resting"; ms += 1_000) await clock.advance(1_000);
+    for (; pacing.admit(HOST).kind === "cooldown"; ms += 1_000) await clock.advance(1_000);
     return ms;
   };
   expect(await restMs(3)).toBe(60_000);
@@ -106,7 +106,7 @@ test("an answer ends the doubling of rests", async () => {
 });
 
 test("no host rests any more once rests are ended", () => {
-  const pacing = createPacing(createTestClock(), 4);
+  const pacing = new Pacing(createTestClock(), 4);
   for (let n = 0; n < 3; n++) pacing.note(HOST, silent);
   pacing.endCooldowns();
   expect(pacing.admit(HOST).kind).toBe("go");

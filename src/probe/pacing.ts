@@ -1,132 +1,137 @@
 import type { Clock } from "../base/clock.ts";
 import type { SmtpFailure } from "../net/smtp-failure.ts";
 
-/** What happened to a dialogue, as far as dialling again is concerned. */
+/** How a session ended, as far as it matters for dialling again. */
 export type SessionOutcome =
-  /** The host took the question, whatever it said. */
+  /** The host replied to the probe, whatever it said. */
   | { readonly kind: "answered" }
-  /** It said that we come too often. */
+  /** It replied that it limits our rate. */
   | { readonly kind: "rate_limited" }
-  /** It did not answer the connect, or never sent a banner. */
-  | { readonly kind: "silent"; readonly failure: SmtpFailure };
+  /** It did not accept the connection, or never sent a banner. */
+  | { readonly kind: "unresponsive"; readonly failure: SmtpFailure };
 
 export type Admission =
   | { readonly kind: "go"; readonly connectionsMax: number }
   /** Dial again after so long. */
   | { readonly kind: "wait"; readonly waitMs: number }
-  /** Do not dial: it was silent time and again; this is what it would say. */
-  | { readonly kind: "resting"; readonly failure: SmtpFailure; readonly sinceMs: number };
+  /** Do not dial: it kept timing out, with this failure. */
+  | { readonly kind: "cooldown"; readonly failure: SmtpFailure; readonly sinceMs: number };
 
-interface Memory {
-  silences: number;
-  rest: {
-    readonly failure: SmtpFailure;
-    readonly sinceMs: number;
-    readonly untilMs: number;
-    readonly lengthMs: number;
-  } | null;
-  /** Rate limits in a row, and when the host may be dialled again because of them. */
-  limits: number;
-  dialAtMs: number;
-  connectionsMax: number;
-  touchedMs: number;
+interface HostCooldown {
+  readonly failure: SmtpFailure;
+  /** Wall time. */
+  readonly sinceMs: number;
+  readonly untilMs: number;
+  readonly lengthMs: number;
 }
 
-/** One silence may be the network's; so many in a row are the host's. */
-const SILENCES_BEFORE_REST = 3;
-const REST_MS = 60_000;
-const REST_MS_MAX = 10 * 60_000;
+interface HostState {
+  /** Timeouts in a row. */
+  timeouts: number;
+  cooldown: HostCooldown | null;
+  /** Rate limits in a row, and when the host may be dialled again because of them. */
+  rateLimits: number;
+  dialAtMs: number;
+  connectionsMax: number;
+  usedAtMs: number;
+}
+
+/** One timeout may be due to the network; this many in a row are due to the host. */
+const TIMEOUTS_BEFORE_COOLDOWN = 3;
+const COOLDOWN_MS = 60_000;
+const COOLDOWN_MS_MAX = 10 * 60_000;
 /** After a rate limit the host is dialled no sooner than this, doubling while it goes on. */
-const LIMIT_WAIT_MS = 500;
-const LIMIT_WAIT_MS_MAX = 5_000;
-/** Hosts remembered; those not dialled for long are forgotten first. */
+const RATE_LIMIT_WAIT_MS = 500;
+const RATE_LIMIT_WAIT_MS_MAX = 5_000;
+/** Hosts kept; those that were not dialled for long are evicted first. */
 const HOSTS_MAX = 50_000;
-const FORGET_AFTER_MS = 60 * 60_000;
+const EXPIRE_MS = 60 * 60_000;
 
 /**
- * When a host may be dialled: what it did to us lately. A host that limits us gets fewer connections and pauses; one
- * that is silent time and again is not dialled for a while, so that thousands of questions do not wait for nothing.
+ * When a host may be dialled, by its recent behaviour. A host that limits our rate gets fewer connections and pauses; one
+ * that keeps timing out is on cooldown, so that thousands of probes do not wait for it.
  */
-export const createPacing = (clock: Clock, connectionsPerHostMax: number) => {
-  const hosts = new Map<string, Memory>();
+export class Pacing {
+  readonly #clock: Clock;
+  readonly #connectionsPerHostMax: number;
+  readonly #hosts = new Map<string, HostState>();
 
-  const memoryOf = (host: string): Memory => {
-    const known = hosts.get(host);
-    if (known !== undefined) return known;
-    if (hosts.size >= HOSTS_MAX) forget();
-    const fresh = {
-      silences: 0,
-      rest: null,
-      limits: 0,
-      dialAtMs: 0,
-      connectionsMax: connectionsPerHostMax,
-      touchedMs: 0,
-    };
-    hosts.set(host, fresh);
-    return fresh;
-  };
+  constructor(clock: Clock, connectionsPerHostMax: number) {
+    this.#clock = clock;
+    this.#connectionsPerHostMax = connectionsPerHostMax;
+  }
 
-  const forget = (): void => {
-    const before = clock.monotonicMs() - FORGET_AFTER_MS;
-    for (const [host, memory] of hosts) if (memory.touchedMs < before) hosts.delete(host);
-    for (const host of hosts.keys()) {
-      if (hosts.size < HOSTS_MAX) return;
-      hosts.delete(host);
+  /** Whether a host may be dialled now, and with how many connections at a time. */
+  admit(host: string): Admission {
+    const state = this.#hosts.get(host);
+    if (state === undefined) return { kind: "go", connectionsMax: this.#connectionsPerHostMax };
+    const nowMs = this.#clock.monotonicMs();
+    const { cooldown, dialAtMs, connectionsMax } = state;
+    if (cooldown !== null && cooldown.untilMs > nowMs)
+      return { kind: "cooldown", failure: cooldown.failure, sinceMs: cooldown.sinceMs };
+    return dialAtMs > nowMs ? { kind: "wait", waitMs: dialAtMs - nowMs } : { kind: "go", connectionsMax };
+  }
+
+  note(host: string, outcome: SessionOutcome): void {
+    if (outcome.kind === "answered" && !this.#hosts.has(host)) return;
+    const state = this.#stateOf(host);
+    state.usedAtMs = this.#clock.monotonicMs();
+    if (outcome.kind === "answered") this.#noteAnswer(state);
+    else if (outcome.kind === "rate_limited") this.#noteRateLimit(state);
+    else this.#noteTimeout(state, outcome.failure);
+  }
+
+  /** Ends the cooldown of every host, after an outage that was not the hosts' fault. */
+  endCooldowns(): void {
+    for (const state of this.#hosts.values()) {
+      state.timeouts = 0;
+      state.cooldown = null;
     }
-  };
+  }
 
-  const noteAnswer = (memory: Memory): void => {
-    memory.silences = 0;
-    memory.rest = null;
-    memory.limits = 0;
-    memory.connectionsMax = Math.min(connectionsPerHostMax, memory.connectionsMax + 1);
-  };
+  get size(): number {
+    return this.#hosts.size;
+  }
 
-  const noteLimit = (memory: Memory): void => {
-    const waitMs = Math.min(LIMIT_WAIT_MS * 2 ** memory.limits, LIMIT_WAIT_MS_MAX);
-    memory.limits++;
-    memory.dialAtMs = clock.monotonicMs() + waitMs;
-    memory.connectionsMax = Math.max(1, Math.floor(memory.connectionsMax / 2));
-  };
+  #stateOf(host: string): HostState {
+    const known = this.#hosts.get(host);
+    if (known !== undefined) return known;
+    if (this.#hosts.size >= HOSTS_MAX) this.#evict();
+    const connectionsMax = this.#connectionsPerHostMax;
+    const fresh = { timeouts: 0, cooldown: null, rateLimits: 0, dialAtMs: 0, connectionsMax, usedAtMs: 0 };
+    this.#hosts.set(host, fresh);
+    return fresh;
+  }
 
-  const noteSilence = (memory: Memory, failure: SmtpFailure): void => {
-    memory.silences++;
-    if (memory.silences < SILENCES_BEFORE_REST) return;
-    const lengthMs = memory.rest === null ? REST_MS : Math.min(memory.rest.lengthMs * 2, REST_MS_MAX);
-    memory.rest = { failure, sinceMs: clock.nowMs(), untilMs: clock.monotonicMs() + lengthMs, lengthMs };
-  };
+  #evict(): void {
+    const beforeMs = this.#clock.monotonicMs() - EXPIRE_MS;
+    for (const [host, { usedAtMs }] of this.#hosts) if (usedAtMs < beforeMs) this.#hosts.delete(host);
+    for (const host of this.#hosts.keys()) {
+      if (this.#hosts.size < HOSTS_MAX) return;
+      this.#hosts.delete(host);
+    }
+  }
 
-  return {
-    /** Whether a host may be dialled now, and by how many connections at a time. */
-    admit(host: string): Admission {
-      const memory = hosts.get(host);
-      if (memory === undefined) return { kind: "go", connectionsMax: connectionsPerHostMax };
-      const nowMs = clock.monotonicMs();
-      const { rest, dialAtMs, connectionsMax } = memory;
-      if (rest !== null && rest.untilMs > nowMs)
-        return { kind: "resting", failure: rest.failure, sinceMs: rest.sinceMs };
-      return dialAtMs > nowMs ? { kind: "wait", waitMs: dialAtMs - nowMs } : { kind: "go", connectionsMax };
-    },
+  #noteAnswer(state: HostState): void {
+    state.timeouts = 0;
+    state.cooldown = null;
+    state.rateLimits = 0;
+    state.connectionsMax = Math.min(this.#connectionsPerHostMax, state.connectionsMax + 1);
+  }
 
-    note(host: string, end: SessionOutcome): void {
-      if (end.kind === "answered" && !hosts.has(host)) return;
-      const memory = memoryOf(host);
-      memory.touchedMs = clock.monotonicMs();
-      if (end.kind === "answered") noteAnswer(memory);
-      else if (end.kind === "rate_limited") noteLimit(memory);
-      else noteSilence(memory, end.failure);
-    },
+  #noteRateLimit(state: HostState): void {
+    const waitMs = Math.min(RATE_LIMIT_WAIT_MS * 2 ** state.rateLimits, RATE_LIMIT_WAIT_MS_MAX);
+    state.rateLimits++;
+    state.dialAtMs = this.#clock.monotonicMs() + waitMs;
+    state.connectionsMax = Math.max(1, Math.floor(state.connectionsMax / 2));
+  }
 
-    /** Lets every host be dialled again that was silent: it was not the hosts' fault. */
-    endCooldowns(): void {
-      for (const memory of hosts.values()) {
-        memory.silences = 0;
-        memory.rest = null;
-      }
-    },
-
-    size: (): number => hosts.size,
-  };
-};
-
-export type Pacing = ReturnType<typeof createPacing>;
+  #noteTimeout(state: HostState, failure: SmtpFailure): void {
+    state.timeouts++;
+    if (state.timeouts < TIMEOUTS_BEFORE_COOLDOWN) return;
+    const before = state.cooldown?.lengthMs;
+    const lengthMs = before === undefined ? COOLDOWN_MS : Math.min(before * 2, COOLDOWN_MS_MAX);
+    const untilMs = this.#clock.monotonicMs() + lengthMs;
+    state.cooldown = { failure, sinceMs: this.#clock.nowMs(), untilMs, lengthMs };
+  }
+}

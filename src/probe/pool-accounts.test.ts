@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 import type { OnBehalfOf } from "../base/on-behalf-of.ts";
 import { settle } from "../testing/clock.ts";
 import { A, host, poolOf, question, yes } from "../testing/probe-pool.ts";
-import { IDLE_MS } from "./idle.ts";
+import { IDLE_MS } from "./pool.ts";
 
 const X: OnBehalfOf = { account: "x", priority: "realtime" };
 const Y: OnBehalfOf = { account: "y", priority: "realtime" };

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { settle } from "../testing/clock.ts";
 import { A, B, failureOf, poolOf, question, replyOf, unsaid, yes } from "../testing/probe-pool.ts";
-import { IDLE_MS } from "./idle.ts";
+import { IDLE_MS } from "./pool.ts";
 import { PoolClosed } from "./pool.ts";
 
 const DEAD = failureOf("connect_timeout", "connect");

@@ -3,7 +3,7 @@ import fc from "fast-check";
 import type { SmtpFailure } from "../net/smtp-failure.ts";
 import { settle } from "../testing/clock.ts";
 import { failureOf, host, poolOf, question, replyOf, unsaid, yes } from "../testing/probe-pool.ts";
-import { IDLE_MS } from "./idle.ts";
+import { IDLE_MS } from "./pool.ts";
 import type { OnBehalfOf, Priority } from "../base/on-behalf-of.ts";
 import { TURN_MS } from "./pool.ts";
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import type { SmtpProbeResult, SmtpProbe } from "../net/smtp-session.ts";
 import { A, B, failureOf, OK, poolOf, question, replyOf, unsaid, yes } from "../testing/probe-pool.ts";
-import { IDLE_MS } from "./idle.ts";
+import { IDLE_MS } from "./pool.ts";
 
 describe("reuse", () => {
   test("one connection serves the questions that wait for its host, one after the other", async () => {

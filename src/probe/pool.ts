@@ -3,267 +3,290 @@ import type { Result } from "../base/errors.ts";
 import { type OnBehalfOf, OPERATOR, type Priority } from "../base/on-behalf-of.ts";
 import type { SmtpFailure } from "../net/smtp-failure.ts";
 import type { SmtpProbe, SmtpSession } from "../net/smtp-session.ts";
-import { type CeilingDeps, createCeilings } from "./ceilings.ts";
-import {
-  type Connection,
-  runProbe,
-  isConnectionLimit,
-  isUnresponsive,
-  type ProbeResult,
-  cooldownResult,
-} from "./smtp-probe.ts";
-import { createIdleConnections } from "./idle.ts";
-import {
-  addProbe,
-  createHostQueue,
-  isRemovable,
-  type QueuedProbe,
-  probesWaiting,
-  type HostQueue,
-  hostKey,
-  type ProbeTarget,
-  priorityOf,
-  returnProbe,
-  takeAllProbes,
-  takeProbe,
-} from "./host-queue.ts";
+import { type ConnectionLimitOptions, ConnectionLimits } from "./connection-limits.ts";
+import { HostQueue, hostKey, type ProbeTarget, type QueuedProbe, WaitingHosts } from "./host-queue.ts";
 import type { Pacing } from "./pacing.ts";
-import { createWaitingQueue } from "./waiting-queue.ts";
+import { type Connection, cooldownResult, isConnectionLimit, isUnresponsive } from "./smtp-probe.ts";
+import { type ProbeResult, runProbe } from "./smtp-probe.ts";
 
-export interface PoolDeps extends CeilingDeps {
-  readonly clock: Clock;
+export interface PoolOptions extends ConnectionLimitOptions {
   readonly open: (target: ProbeTarget) => Promise<Result<SmtpSession, SmtpFailure>>;
   readonly pacing: Pacing;
-  /** For one address and port by one exit, under however many host names. */
+  /** For one address and port from one egress, under however many host names. */
   readonly connectionsPerHostMax: number;
   readonly rcptPerConnectionMax: number;
 }
 
-export interface ProbePool {
-  /** Asks a host, as soon as the ceilings let us. Never rejects for what a server does. */
-  probe(target: ProbeTarget, question: SmtpProbe, onBehalfOf?: OnBehalfOf): Promise<ProbeResult>;
-  /** The host said that we come too often, or (again) not. */
-  notePace(target: ProbeTarget, kind: "rate_limited" | "answered"): void;
-  /** Dialogues that are open or being opened. */
-  connections(): number;
-  /** Questions that wait for their turn. */
-  waiting(): number;
-  /** Addresses that something goes on at, is waited for, or rests. */
-  hosts(): number;
-  /** Closes idle connections, refuses new questions, and resolves when the last dialogue is over. */
-  drain(): Promise<void>;
-}
-
 /** While other hosts wait for a connection, a host with a long queue keeps one no longer than this. */
 export const TURN_MS = 5_000;
-/** A question is put back so often when the host had too many connections of ours; then its 421 is the answer. */
-const RETURNS_MAX = 3;
+/** An idle connection stays open this long: the next recipient of the host then costs one round trip. */
+export const IDLE_MS = 1_000;
+/** A probe is put back this often when the host limits our connections; then its 421 is the result. */
+const REQUEUES_MAX = 3;
 
-interface Served {
-  readonly connection: Connection | null;
-  readonly end: () => void;
+interface NextProbe {
+  readonly queued: QueuedProbe;
+  readonly idle: Connection | null;
 }
 
-/** The pool is closing: the question was not asked. */
+interface ServedProbe {
+  /** Null when the connection cannot be used again. */
+  readonly connection: Connection | null;
+  /** Settles the caller's promise. */
+  readonly settle: () => void;
+}
+
+/** The pool is closing: the probe was not sent. */
 export class PoolClosed extends Error {}
 
 /**
- * The dialogues with mail hosts: at most `connectionsMax` at a time in all, not all of them for one account,
- * `connectionsPerHostMax` for an address, and what is known to be tolerable for a provider. A connection serves several recipients, up to `rcptPerConnectionMax`.
+ * The SMTP sessions with mail hosts: at most `connectionsMax` in total, shared among the accounts, `connectionsPerHostMax`
+ * per address, and for a known provider what it tolerates. A connection serves up to `rcptPerConnectionMax` recipients.
  */
-export const createProbePool = (deps: PoolDeps): ProbePool => {
-  const { clock, open, pacing, connectionsPerHostMax, rcptPerConnectionMax } = deps;
-  const ceilings = createCeilings(deps);
-  const lanes = new Map<string, HostQueue>();
-  /** HostQueues that wait for any connection to become free. No connection rests meanwhile. */
-  const waitingHosts = createWaitingQueue();
-  const drained: Array<() => void> = [];
-  let waiting = 0;
-  let draining = false;
+export class ProbePool {
+  readonly #clock: Clock;
+  readonly #options: PoolOptions;
+  readonly #limits: ConnectionLimits;
+  readonly #queues = new Map<string, HostQueue>();
+  /** Queues that wait for any connection. While there are some, no connection stays idle. */
+  readonly #waitingHosts = new WaitingHosts();
+  /** Queues with idle connections, those that have had them longest first. */
+  readonly #withIdle = new Set<HostQueue>();
+  readonly #onDrained: Array<() => void> = [];
+  #waiting = 0;
+  #draining: boolean = false;
 
-  const laneOf = (target: ProbeTarget): HostQueue => {
-    const key = hostKey(target);
-    const lane = lanes.get(key) ?? createHostQueue(target);
-    lanes.set(key, lane);
-    return lane;
-  };
+  constructor(clock: Clock, options: PoolOptions) {
+    this.#clock = clock;
+    this.#options = options;
+    this.#limits = new ConnectionLimits(options);
+  }
 
-  const forget = (lane: HostQueue): void => {
-    if (isRemovable(lane)) lanes.delete(lane.key);
-  };
+  /** Probes a host, as soon as the limits permit. Never rejects for what a server does; `PoolClosed` when draining. */
+  probe(target: ProbeTarget, probe: SmtpProbe, onBehalfOf: OnBehalfOf = OPERATOR): Promise<ProbeResult> {
+    if (this.#draining) return Promise.reject(new PoolClosed());
+    return new Promise((resolve, reject) => {
+      const queue = this.#queueFor(target);
+      queue.add({ probe, onBehalfOf, resolve, reject, requeues: 0 });
+      this.#waiting++;
+      this.#feed(queue);
+    });
+  }
 
-  /** Feeds those that wait for any connection, as far as there are some. */
-  const wakeWaiting = (): void => {
-    for (let looks = waitingHosts.size(); looks > 0; looks--) {
-      const next = waitingHosts.shift(ceilings.mayTake);
-      if (next === undefined) return;
-      feed(next);
-    }
-  };
+  /** The host replied that it limits our rate, or (again) not. */
+  notePace(target: ProbeTarget, kind: "rate_limited" | "answered"): void {
+    this.#options.pacing.note(hostKey(target), { kind });
+    // It may accept another connection by now.
+    const queue = this.#queues.get(hostKey(target));
+    if (queue !== undefined) this.#feed(queue);
+  }
 
-  /** One connection less: whoever waits for one gets it, a lane that just had its turn last. */
-  const onClosed = (lane: HostQueue): void => {
-    for (const other of ceilings.give(lane)) waitingHosts.add(other);
-    waitingHosts.delete(lane);
-    if (probesWaiting(lane) > 0) waitingHosts.add(lane);
-    else forget(lane);
-    wakeWaiting();
-    if (ceilings.total() === 0) for (const resolve of drained.splice(0)) resolve();
-  };
-  const idle = createIdleConnections(clock, onClosed);
+  /** Sessions that are open or being opened. */
+  connections(): number {
+    return this.#limits.total;
+  }
 
-  /** The most urgent question of others that waits for a connection such as this lane's, and may have one. */
-  const wantedFor = (lane: HostQueue): Priority | null => {
-    const waiting = [waitingHosts.priority(ceilings.mayHold), ceilings.awaitedAtProvider(lane)];
-    return waiting.includes("realtime") ? "realtime" : (waiting.find((priority) => priority !== null) ?? null);
-  };
+  /** Probes that wait in queues. */
+  waiting(): number {
+    return this.#waiting;
+  }
 
-  const mayServeOn = (
-    lane: HostQueue,
-    { session, recipients, openedMs }: Connection,
-    { recipients: next }: SmtpProbe,
-  ) => {
-    if (!session.usable || recipients + next.length > rcptPerConnectionMax) return false;
-    const wanted = wantedFor(lane);
-    if (wanted === "realtime" && priorityOf(lane) === "bulk") return false;
-    return wanted === null || clock.monotonicMs() - openedMs < TURN_MS;
-  };
+  /** Addresses with probes, connections or a pause. */
+  hosts(): number {
+    return this.#queues.size;
+  }
 
-  /** Answers one job. `end` tells the asker; `connection` is there if it may be used again. */
-  const serve = async (lane: HostQueue, job: QueuedProbe, standing: Connection | null): Promise<Served> => {
-    const { question, resolve, reject } = job;
-    try {
-      const held = await runProbe(clock, question, { standing, open: () => open(lane.target) }).finally(() =>
-        ceilings.release(job.onBehalfOf),
-      );
-      const { answer, connection } = held;
-      if (isUnresponsive(answer.failure)) pacing.note(lane.key, { kind: "silent", failure: answer.failure });
-      if (isConnectionLimit(answer.failure) && lane.talking > 1 && job.returns < RETURNS_MAX && !draining) {
-        pacing.note(lane.key, { kind: "rate_limited" });
-        job.returns++;
-        waiting++;
-        returnProbe(lane, job);
-        return { connection: null, end: () => undefined };
+  /** Closes idle connections, rejects waiting probes, and resolves when the last session has ended. */
+  drain(): Promise<void> {
+    this.#draining = true;
+    this.#waitingHosts.takeAll();
+    for (const queue of this.#queues.values()) {
+      queue.cancelPause?.();
+      queue.cancelPause = null;
+      for (const queued of queue.takeAll()) {
+        this.#waiting--;
+        queued.reject(new PoolClosed());
       }
-      const end = () => resolve(answer);
-      if (connection !== null && mayServeOn(lane, connection, question)) return { connection, end };
-      connection?.session.close();
-      return { connection: null, end };
-    } catch (error) {
-      return { connection: null, end: () => reject(error) };
     }
-  };
+    for (const queue of [...this.#withIdle]) while (queue.hasIdle) this.#closeOldestIdle(queue);
+    if (this.#limits.total === 0) return Promise.resolve();
+    return new Promise((resolve) => this.#onDrained.push(resolve));
+  }
 
-  /** The asker hears last: a further question of his finds the connection resting. */
-  const work = async (lane: HostQueue, job: QueuedProbe, standing: Connection | null): Promise<void> => {
-    waiting--;
-    ceilings.hold(job.onBehalfOf);
-    const { connection, end } = await serve(lane, job, standing);
-    const next = connection === null ? undefined : takeProbe(lane, ceilings.mayHold);
-    if (next === undefined) release(lane, connection);
-    else {
-      void work(lane, next, connection);
-      // Where the connection went over to another account, this one may open another.
-      if (next.onBehalfOf !== job.onBehalfOf) wakeWaiting();
+  #queueFor(target: ProbeTarget): HostQueue {
+    const key = hostKey(target);
+    const queue = this.#queues.get(key) ?? new HostQueue(target);
+    this.#queues.set(key, queue);
+    return queue;
+  }
+
+  /** Starts as many of a queue's probes as the limits permit. */
+  #feed(queue: HostQueue): void {
+    for (let next = this.#next(queue); next !== undefined; next = this.#next(queue)) {
+      queue.active++;
+      void this.#work(queue, next);
     }
-    end();
-  };
+  }
 
-  const release = (lane: HostQueue, connection: Connection | null): void => {
-    lane.talking--;
-    if (connection !== null && !draining && probesWaiting(lane) === 0 && wantedFor(lane) === null) {
-      idle.rest(lane, connection);
-      return;
+  /** Takes a probe, with an idle connection or the right to open one; undefined when the queue has to wait. */
+  #next(queue: HostQueue): NextProbe | undefined {
+    while (queue.waiting > 0) {
+      if (queue.hasIdle) {
+        const queued = queue.take(this.#limits.mayUse);
+        if (queued !== undefined) return { queued, idle: this.#takeIdle(queue) };
+      }
+      if (queue.active >= this.#admitted(queue) || queue.waiting === 0) return undefined;
+      const opened = this.#limits.open(queue);
+      if (typeof opened === "object") return { queued: opened, idle: null };
+      // A queue that has waited longer may take what is closed here first: everything is checked again.
+      if (opened !== "account" && this.#closeIdleOf(opened === "provider" ? queue.target.provider : null)) continue;
+      if (opened === "provider") this.#limits.awaitProvider(queue);
+      else this.#waitingHosts.add(queue);
+      return undefined;
     }
-    connection?.session.close();
-    onClosed(lane);
-  };
+    return undefined;
+  }
 
-  /** How many connections the lane may have now; none while it pauses, or rests and has answered its jobs from memory. */
-  const admitted = (lane: HostQueue): number => {
-    const admission = pacing.admit(lane.key);
+  /** How many connections the queue may have now; none while it pauses, nor on cooldown, which answers its probes. */
+  #admitted(queue: HostQueue): number {
+    const admission = this.#options.pacing.admit(queue.key);
     switch (admission.kind) {
       case "go":
-        return Math.min(connectionsPerHostMax, admission.connectionsMax);
+        return Math.min(this.#options.connectionsPerHostMax, admission.connectionsMax);
       case "wait":
-        lane.pause ??= clock.after(admission.waitMs, () => {
-          lane.pause = null;
-          feed(lane);
-          forget(lane);
+        queue.cancelPause ??= this.#clock.after(admission.waitMs, () => {
+          queue.cancelPause = null;
+          this.#feed(queue);
+          this.#removeIfEmpty(queue);
         });
         return 0;
-      case "resting":
-        for (const { question, resolve } of takeAllProbes(lane)) {
-          waiting--;
-          resolve(cooldownResult(question, admission, clock.nowMs()));
+      case "cooldown":
+        for (const { probe, resolve } of queue.takeAll()) {
+          this.#waiting--;
+          resolve(cooldownResult(probe, admission, this.#clock.nowMs()));
         }
-        forget(lane);
+        this.#removeIfEmpty(queue);
         return 0;
       default:
         return admission satisfies never;
     }
-  };
+  }
 
-  /** Takes a question, and a connection that rests or the right to open one; undefined when the lane has to wait. */
-  const takeWork = (
-    lane: HostQueue,
-  ): { readonly job: QueuedProbe; readonly standing: Connection | null } | undefined => {
-    while (probesWaiting(lane) > 0) {
-      if (lane.idle.length > 0) {
-        const job = takeProbe(lane, ceilings.mayHold);
-        if (job !== undefined) return { job, standing: idle.take(lane) };
-      }
-      if (lane.talking >= admitted(lane) || probesWaiting(lane) === 0) return undefined;
-      const job = ceilings.take(lane);
-      if (typeof job === "object") return { job, standing: null };
-      // Who waited longer may be quicker to take what is closed here: everything is looked at again.
-      if (job !== "share" && idle.closeOne(job === "provider" ? lane.target.provider : null)) continue;
-      if (job === "provider") ceilings.awaitProvider(lane);
-      else waitingHosts.add(lane);
-      return undefined;
+  /** Runs a probe, and further ones on its connection. The caller is notified last: its next probe then finds it idle. */
+  async #work(queue: HostQueue, { queued, idle }: NextProbe): Promise<void> {
+    this.#waiting--;
+    this.#limits.use(queued.onBehalfOf);
+    const { connection, settle } = await this.#serve(queue, queued, idle);
+    const next = connection === null ? undefined : queue.take(this.#limits.mayUse);
+    if (next === undefined) this.#release(queue, connection);
+    else {
+      void this.#work(queue, { queued: next, idle: connection });
+      // Where the connection went over to another account, this one may open another.
+      if (next.onBehalfOf !== queued.onBehalfOf) this.#wakeWaiting();
     }
-    return undefined;
-  };
+    settle();
+  }
 
-  /** Sets the lane's questions going, as far as the ceilings allow. */
-  const feed = (lane: HostQueue): void => {
-    for (let next = takeWork(lane); next !== undefined; next = takeWork(lane)) {
-      lane.talking++;
-      void work(lane, next.job, next.standing);
-    }
-  };
-
-  return {
-    probe: (target, question, onBehalfOf = OPERATOR) =>
-      new Promise((resolve, reject) => {
-        if (draining) return reject(new PoolClosed());
-        const lane = laneOf(target);
-        addProbe(lane, { question, onBehalfOf, resolve, reject, returns: 0 });
-        waiting++;
-        feed(lane);
-      }),
-    notePace(target, kind) {
-      const lane = lanes.get(hostKey(target));
-      pacing.note(hostKey(target), { kind });
-      // It may bear another connection by now.
-      if (lane !== undefined) feed(lane);
-    },
-    connections: () => ceilings.total(),
-    waiting: () => waiting,
-    hosts: () => lanes.size,
-    drain() {
-      draining = true;
-      waitingHosts.takeAll();
-      for (const lane of lanes.values()) {
-        lane.pause?.();
-        lane.pause = null;
-        for (const job of takeAllProbes(lane)) {
-          waiting--;
-          job.reject(new PoolClosed());
-        }
+  async #serve(queue: HostQueue, queued: QueuedProbe, idle: Connection | null): Promise<ServedProbe> {
+    const { probe, onBehalfOf, resolve, reject } = queued;
+    try {
+      const open = () => this.#options.open(queue.target);
+      const run = await runProbe(this.#clock, probe, { idle, open }).finally(() => this.#limits.release(onBehalfOf));
+      const { result, connection } = run;
+      const { failure } = result;
+      if (isUnresponsive(failure)) this.#options.pacing.note(queue.key, { kind: "unresponsive", failure });
+      if (isConnectionLimit(failure) && queue.active > 1 && queued.requeues < REQUEUES_MAX && !this.#draining) {
+        this.#requeue(queue, queued);
+        return { connection: null, settle: () => undefined };
       }
-      idle.closeAll();
-      return ceilings.total() === 0 ? Promise.resolve() : new Promise((resolve) => drained.push(resolve));
-    },
-  };
-};
+      const settle = () => resolve(result);
+      if (connection !== null && this.#mayReuse(queue, connection, probe)) return { connection, settle };
+      connection?.session.close();
+      return { connection: null, settle };
+    } catch (error) {
+      return { connection: null, settle: () => reject(error) };
+    }
+  }
+
+  #requeue(queue: HostQueue, queued: QueuedProbe): void {
+    this.#options.pacing.note(queue.key, { kind: "rate_limited" });
+    queued.requeues++;
+    this.#waiting++;
+    queue.putBack(queued);
+  }
+
+  #mayReuse(queue: HostQueue, { session, recipients, openedMs }: Connection, probe: SmtpProbe): boolean {
+    if (!session.usable || recipients + probe.recipients.length > this.#options.rcptPerConnectionMax) return false;
+    const waiting = this.#waitingPriority(queue);
+    if (waiting === "realtime" && queue.priority === "bulk") return false;
+    return waiting === null || this.#clock.monotonicMs() - openedMs < TURN_MS;
+  }
+
+  /** The most urgent probe of other hosts that waits for a connection such as this queue's, and may have one. */
+  #waitingPriority(queue: HostQueue): Priority | null {
+    const waiting = [this.#waitingHosts.priority(this.#limits.mayUse), this.#limits.priorityAtProvider(queue)];
+    return waiting.includes("realtime") ? "realtime" : (waiting.find((priority) => priority !== null) ?? null);
+  }
+
+  #release(queue: HostQueue, connection: Connection | null): void {
+    queue.active--;
+    const mayIdle = !this.#draining && queue.waiting === 0 && this.#waitingPriority(queue) === null;
+    if (connection !== null && mayIdle) return this.#addIdle(queue, connection);
+    connection?.session.close();
+    this.#onClosed(queue);
+  }
+
+  /** One connection less: who waits for one gets it, a queue that has just had one last. */
+  #onClosed(queue: HostQueue): void {
+    for (const other of this.#limits.close(queue)) this.#waitingHosts.add(other);
+    this.#waitingHosts.delete(queue);
+    if (queue.waiting > 0) this.#waitingHosts.add(queue);
+    else this.#removeIfEmpty(queue);
+    this.#wakeWaiting();
+    if (this.#limits.total === 0) for (const resolve of this.#onDrained.splice(0)) resolve();
+  }
+
+  /** Feeds the queues that wait for any connection, as far as there are some. */
+  #wakeWaiting(): void {
+    for (let looks = this.#waitingHosts.size; looks > 0; looks--) {
+      const next = this.#waitingHosts.shift(this.#limits.mayOpen);
+      if (next === undefined) return;
+      this.#feed(next);
+    }
+  }
+
+  #removeIfEmpty(queue: HostQueue): void {
+    if (queue.isEmpty) this.#queues.delete(queue.key);
+  }
+
+  /** Every connection is idle for the same time, so the timer that fires is the oldest one's. */
+  #addIdle(queue: HostQueue, connection: Connection): void {
+    const cancelTimer = this.#clock.after(IDLE_MS, () => this.#closeOldestIdle(queue));
+    queue.addIdle(connection, cancelTimer);
+    this.#withIdle.add(queue);
+  }
+
+  #takeIdle(queue: HostQueue): Connection | null {
+    const connection = queue.takeIdle();
+    if (!queue.hasIdle) this.#withIdle.delete(queue);
+    return connection;
+  }
+
+  /** Closes an idle connection, of that provider if one is given, so that another host can be dialled. False: none. */
+  #closeIdleOf(provider: string | null): boolean {
+    for (const queue of this.#withIdle) {
+      if (provider !== null && queue.target.provider !== provider) continue;
+      this.#closeOldestIdle(queue);
+      return true;
+    }
+    return false;
+  }
+
+  #closeOldestIdle(queue: HostQueue): void {
+    const connection = queue.takeOldestIdle();
+    if (!queue.hasIdle) this.#withIdle.delete(queue);
+    if (connection === null) return;
+    connection.session.close();
+    this.#onClosed(queue);
+  }
+}

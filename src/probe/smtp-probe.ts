@@ -1,75 +1,72 @@
 import type { Clock } from "../base/clock.ts";
 import type { Result } from "../base/errors.ts";
-import type { SmtpTranscriptLine } from "../net/smtp-transcript.ts";
 import { isRefused, type SmtpFailure } from "../net/smtp-failure.ts";
-import type { SmtpProbeResult, SmtpProbe, SmtpSession } from "../net/smtp-session.ts";
+import type { SmtpProbe, SmtpProbeResult, SmtpSession } from "../net/smtp-session.ts";
+import type { SmtpTranscriptLine } from "../net/smtp-transcript.ts";
 
-/** What a mail host said to one question, or why it said nothing. */
+/** What a mail host replied to one probe, or why it did not. */
 export interface ProbeResult extends SmtpProbeResult {
   readonly connection: "new" | "reused" | "none";
   readonly tls: boolean;
-  /** The session's opening and this question's lines, nobody else's. */
+  /** The opening of the session and the lines of this probe only. */
   readonly transcript: readonly SmtpTranscriptLine[];
-  /** Wall time at which the host was dialled, or asked over a connection that stood. */
+  /** Wall time at which the host was dialled, or probed on an open connection. */
   readonly startedAtMs: number;
-  /** From then until the answer was complete; the wait for a turn is not in it. */
+  /** From then until the last reply; waiting in queues is not included. */
   readonly tookMs: number;
-  /** The host was not asked: it has been silent since this wall time, and rests. */
+  /** The host was not dialled: it has been on cooldown since this wall time, because it kept timing out. */
   readonly cooldownSinceMs?: number;
 }
 
-/** A session with what the pool must know about it. */
+/** An open session, with what the pool must know about it. */
 export interface Connection {
   readonly session: SmtpSession;
   /** Monotonic. */
   readonly openedMs: number;
+  /** Recipients probed so far. */
   recipients: number;
 }
 
-/** Opens a session with the host that is asked. */
-export type OpenSession = () => Promise<Result<SmtpSession, SmtpFailure>>;
+export interface RunOptions {
+  /** An idle connection to the host; null where there is none. */
+  readonly idle: Connection | null;
+  readonly open: () => Promise<Result<SmtpSession, SmtpFailure>>;
+}
 
-interface Held {
-  readonly answer: ProbeResult;
-  /** The connection that answered, usable or not; null when none came about. The caller closes it. */
+interface ProbeRun {
+  readonly result: ProbeResult;
+  /** The connection that was used, whether reusable or not; null when none was opened. The caller closes it. */
   readonly connection: Connection | null;
 }
 
 /**
- * Puts one question over a standing connection or a new one. What a standing connection leaves unsaid because it ended,
- * or because it had served enough, is asked again once on a new one. Rejects only for a bug, with nothing left open.
+ * Runs one probe on an idle connection or a new one. What an idle connection leaves open because it ended, or because it
+ * has served enough, is repeated once on a new one. Rejects only for a bug, with nothing left open.
  */
-export const runProbe = async (
-  clock: Clock,
-  question: SmtpProbe,
-  { standing, open }: { readonly standing: Connection | null; readonly open: OpenSession },
-): Promise<Held> => {
+export const runProbe = async (clock: Clock, probe: SmtpProbe, { idle, open }: RunOptions): Promise<ProbeRun> => {
   const startedAtMs = clock.nowMs();
   const startedMs = clock.monotonicMs();
-  const put = async (connection: Connection, how: "new" | "reused"): Promise<Held> => {
-    const said = await askOrClose(connection, question);
+  const timing = () => ({ startedAtMs, tookMs: clock.monotonicMs() - startedMs });
+  const runOn = async (connection: Connection, how: "new" | "reused"): Promise<ProbeRun> => {
+    const replies = await probeOrClose(connection, probe);
     const { tls, transcript } = connection.session;
-    const tookMs = clock.monotonicMs() - startedMs;
-    return { answer: { ...said, connection: how, tls, transcript, startedAtMs, tookMs }, connection };
+    return { result: { ...replies, connection: how, tls, transcript, ...timing() }, connection };
   };
 
-  if (standing !== null) {
-    const held = await put(standing, "reused");
-    if (!isStale(held.answer)) return held;
-    standing.session.close();
+  if (idle !== null) {
+    const run = await runOn(idle, "reused");
+    if (!isStale(run.result)) return run;
+    idle.session.close();
   }
   const session = await open();
-  if (!session.ok) {
-    const tookMs = clock.monotonicMs() - startedMs;
-    return { answer: { ...connectFailed(question, session.error), startedAtMs, tookMs }, connection: null };
-  }
-  return put({ session: session.value, openedMs: clock.monotonicMs(), recipients: 0 }, "new");
+  if (!session.ok) return { result: { ...notConnected(probe, session.error), ...timing() }, connection: null };
+  return runOn({ session: session.value, openedMs: clock.monotonicMs(), recipients: 0 }, "new");
 };
 
-const askOrClose = async (connection: Connection, question: SmtpProbe): Promise<SmtpProbeResult> => {
-  connection.recipients += question.recipients.length;
+const probeOrClose = async (connection: Connection, probe: SmtpProbe): Promise<SmtpProbeResult> => {
+  connection.recipients += probe.recipients.length;
   try {
-    return await connection.session.probe(question);
+    return await connection.session.probe(probe);
   } catch (error) {
     connection.session.close();
     throw error;
@@ -77,9 +74,9 @@ const askOrClose = async (connection: Connection, question: SmtpProbe): Promise<
 };
 
 /**
- * The answer of a reused connection that is about the connection only: it ended while it rested or ran out of its time,
- * or the server that took this sender before now refuses him or says 421, as servers do that count what one connection
- * may ask. Nothing of that is about the recipient.
+ * A result of a reused connection that is about the connection only: it ended while it was idle or ran out of time, or the
+ * server that accepted this sender before now refuses it or replies 421, as servers do that limit what one connection may
+ * send. None of that is about the recipient.
  */
 const isStale = ({ mail, rcpts, failure }: SmtpProbeResult): boolean => {
   if (rcpts.some((reply) => reply !== null && reply.code !== 421)) return false;
@@ -88,27 +85,26 @@ const isStale = ({ mail, rcpts, failure }: SmtpProbeResult): boolean => {
   return failure !== null && (failure.kind === "closed" || failure.kind === "deadline" || failure.stage === "rset");
 };
 
-/** The answer of a host that could not be opened a session with. */
-export const connectFailed = (question: SmtpProbe, failure: SmtpFailure) => ({
+const notConnected = (probe: SmtpProbe, failure: SmtpFailure) => ({
   mail: null,
-  rcpts: question.recipients.map(() => null),
+  rcpts: probe.recipients.map(() => null),
   failure,
   connection: "none" as const,
   tls: false,
   transcript: failure.transcript,
 });
 
-/** The answer of a host that was not dialled, because it was silent time and again. */
+/** The result for a host on cooldown, which is not dialled. */
 export const cooldownResult = (
-  question: SmtpProbe,
+  probe: SmtpProbe,
   { failure, sinceMs }: { readonly failure: SmtpFailure; readonly sinceMs: number },
   nowMs: number,
-): ProbeResult => ({ ...connectFailed(question, failure), startedAtMs: nowMs, tookMs: 0, cooldownSinceMs: sinceMs });
+): ProbeResult => ({ ...notConnected(probe, failure), startedAtMs: nowMs, tookMs: 0, cooldownSinceMs: sinceMs });
 
-/** The host did not take the connect, or took it and never said a word. */
+/** The host did not accept the connection, or accepted it and sent nothing. */
 export const isUnresponsive = (failure: SmtpFailure | null): failure is SmtpFailure =>
   failure !== null && (failure.kind === "connect_timeout" || (failure.kind === "timeout" && !failure.receivedAnything));
 
-/** A 421 at the door: while other connections of ours to the same host are open, we are the crowd. */
+/** A 421 instead of the banner. While other connections of ours to the host are open, it means that they are too many. */
 export const isConnectionLimit = (failure: SmtpFailure | null): boolean =>
   failure?.stage === "banner" && failure.reply?.code === 421;

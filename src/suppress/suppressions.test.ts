@@ -1,13 +1,13 @@
 import { describe, expect, test } from "bun:test";
 import { openDb } from "../db/open.ts";
 import { createTestClock } from "../testing/clock.ts";
-import { createSuppressionStore } from "./store.ts";
+import { SuppressionStore } from "./store.ts";
 import { createSuppressions } from "./suppressions.ts";
 
 const create = () => {
   const db = openDb(":memory:");
   if (!db.ok) throw new Error(db.error.kind);
-  return createSuppressions({ db: db.value, store: createSuppressionStore(db.value), clock: createTestClock() });
+  return createSuppressions({ db: db.value, store: new SuppressionStore(db.value), clock: createTestClock() });
 };
 
 describe("the list of what is not to be mailed", () => {

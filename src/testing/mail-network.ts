@@ -11,8 +11,8 @@ import { createAddressPolicy } from "../net/public-address.ts";
 import { openSession } from "../net/smtp-client.ts";
 import { type Egress, EgressPool } from "../probe/egress.ts";
 import type { ProbeTarget } from "../probe/host-queue.ts";
-import { createPacing } from "../probe/pacing.ts";
-import { createProbePool, type ProbePool } from "../probe/pool.ts";
+import { Pacing } from "../probe/pacing.ts";
+import { ProbePool } from "../probe/pool.ts";
 import { CatchAllCache } from "../verify/catch-all-cache.ts";
 import { type ConcludedVerification, concludeVerification } from "../verify/verdict.ts";
 import { beginEvidence, classifyAddress } from "../verify/address-evidence.ts";
@@ -146,9 +146,9 @@ const networkOf = ({
       replyTimeoutMs: NETWORK_REPLY_TIMEOUT_MS,
     });
   const limits = { connectionsMax: 20, connectionsPerHostMax: 4, rcptPerConnectionMax: 50, ...rest.limits };
-  const pacing = createPacing(clock, limits.connectionsPerHostMax);
+  const pacing = new Pacing(clock, limits.connectionsPerHostMax);
   const connectionsPerProviderMax = () => Number.POSITIVE_INFINITY;
-  const pool = createProbePool({ clock, open, pacing, connectionsPerProviderMax, ...limits });
+  const pool = new ProbePool(clock, { open, pacing, connectionsPerProviderMax, ...limits });
   const resolver = createZoneResolver(names);
   const probedFor: Array<OnBehalfOf | undefined> = [];
   const probe: ProbePool["probe"] = (target, smtpProbe, onBehalfOf) => {
@@ -156,7 +156,11 @@ const networkOf = ({
     return pool.probe(target, smtpProbe, onBehalfOf);
   };
   const hostProber = new HostProber({
-    ...{ pool: { ...pool, probe }, egresses, catchAllCache: new CatchAllCache(clock) },
+    ...{
+      pool: { probe, notePace: (target, kind) => pool.notePace(target, kind) },
+      egresses,
+      catchAllCache: new CatchAllCache(clock),
+    },
     ...{ heloName: "probe.example", mailFrom: rest.mailFrom ?? "" },
   });
   const random = createCounting();

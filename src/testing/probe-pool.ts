@@ -5,8 +5,8 @@ import type { SmtpFailure } from "../net/smtp-failure.ts";
 import { parseReply, type SmtpReply } from "../net/smtp-reply.ts";
 import type { SmtpProbeResult, SmtpProbe, SmtpSession } from "../net/smtp-session.ts";
 import type { ProbeTarget } from "../probe/host-queue.ts";
-import { createPacing } from "../probe/pacing.ts";
-import { createProbePool } from "../probe/pool.ts";
+import { Pacing } from "../probe/pacing.ts";
+import { ProbePool } from "../probe/pool.ts";
 import { createTestClock, settle } from "./clock.ts";
 
 /** A reply from its one line. */
@@ -96,13 +96,12 @@ export const poolOf = (
   const sessions: FakeSession[] = [];
   const held: Array<{ question: SmtpProbe; session: FakeSession; let: (answer: SmtpProbeResult) => void }> = [];
   const hold: Say = (asked, session) => new Promise((resolve) => held.push({ question: asked, session, let: resolve }));
-  const pool = createProbePool({
-    clock,
+  const pool = new ProbePool(clock, {
     connectionsMax: 10,
     connectionsPerHostMax: 2,
     rcptPerConnectionMax: 50,
     connectionsPerProviderMax: () => Number.POSITIVE_INFINITY,
-    pacing: createPacing(clock, limits.connectionsPerHostMax ?? 2),
+    pacing: new Pacing(clock, limits.connectionsPerHostMax ?? 2),
     ...limits,
     open: async (target): Promise<Result<SmtpSession, SmtpFailure>> => {
       const failure = refuse(target);

@@ -10,7 +10,7 @@ import type { OutageJudgement } from "../probe/outages.ts";
 import { type DomainEvidence, type Evidence, evidenceSchema, type ProbeFinding } from "../verify/evidence.ts";
 import type { MailboxProbe } from "../verify/mailbox-evidence.ts";
 import { Runner } from "../verify/runner.ts";
-import { createVerificationStore, type VerificationRow } from "../verify/store.ts";
+import { VerificationStore, type VerificationRow } from "../verify/store.ts";
 import { createTestClock } from "./clock.ts";
 import { domainWith, findingWith } from "./evidence.ts";
 
@@ -31,7 +31,7 @@ const databaseOf = (opened: Db[]) => {
   db.sqlite.run("INSERT INTO accounts (id, name, plan, created_at_ms) VALUES (?, 'one', 'free', 0)", [ACCOUNT]);
   const ledger = new Ledger(db);
   db.transact((tx) => ledger.grant(tx, { accountId: ACCOUNT, credits: 1_000_000, note: "test", atMs: 0 }));
-  const store = createVerificationStore(db);
+  const store = new VerificationStore(db);
   return { db, ledger, store };
 };
 

@@ -2,7 +2,7 @@ import { expect, test } from "bun:test";
 import { sha256 } from "../base/secrets.ts";
 import dictionary1 from "../../fixtures/evidence-dictionary-1.txt" with { type: "text" };
 import { evidenceWith, findingWith } from "../testing/evidence.ts";
-import evidenceExample from "../../fixtures/evidence-example.json" with { type: "json" };
+import evidenceExample from "./evidence-example.json" with { type: "json" };
 import { evidenceSchema } from "./evidence.ts";
 import { concludeVerification } from "./verdict.ts";
 import { packEvidence, unpackEvidence } from "./evidence-store.ts";

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import evidenceExample from "../../fixtures/evidence-example.json" with { type: "json" };
+import evidenceExample from "./evidence-example.json" with { type: "json" };
 import { isId } from "../base/secrets.ts";
 import { declareRoute } from "../http/route.ts";
 import { idempotencyKeyHeader, idParameter, pageQuery, timeoutParameter } from "../http/route-input.ts";

@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, test } from "bun:test";
 import { type Db, openDb } from "../db/open.ts";
-import { createVerificationStore, type ListFilters, type VerificationRow } from "./store.ts";
+import { VerificationStore, type ListFilters, type VerificationRow } from "./store.ts";
 
 const opened: Db[] = [];
 afterEach(() => {
@@ -14,7 +14,7 @@ const storeOf = () => {
   if (!result.ok) throw new Error("no database");
   const db = result.value;
   opened.push(db);
-  const store = createVerificationStore(db);
+  const store = new VerificationStore(db);
   const insert = (at: number, parts: Partial<VerificationRow> = {}): string => {
     const email = `a${at}@x.example`;
     const row: VerificationRow = {

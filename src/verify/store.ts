@@ -53,32 +53,19 @@ const placeholders = <N extends string>(names: readonly N[]) => {
 };
 
 const COLUMNS = [
-  "id",
-  "accountId",
-  "keyId",
-  "mode",
-  "email",
-  "normalizedEmail",
-  "source",
-  "status",
-  "verdict",
-  "subStatus",
-  "result",
-  "createdAtMs",
-  "completedAtMs",
-  "dueAtMs",
-  "attempts",
+  ...(["id", "accountId", "keyId", "mode", "email", "normalizedEmail", "source", "status"] as const),
+  ...(["verdict", "subStatus", "result", "createdAtMs", "completedAtMs", "dueAtMs", "attempts"] as const),
 ] as const;
 
-export const createVerificationStore = (db: Db) => {
-  const table = verifications;
-  const insert = db.orm.insert(table).values(placeholders(COLUMNS)).prepare();
-  const byId = db.orm
-    .select()
-    .from(table)
-    .where(eq(table.id, sql.placeholder("id")))
-    .prepare();
-  const pendingFor = db.orm
+const table = verifications;
+const param = (name: string) => sql`${sql.placeholder(name)}`;
+const byId = eq(table.id, sql.placeholder("id"));
+const isPending = sql`status = 'pending'`;
+
+const prepareAll = ({ orm }: Db) => ({
+  insert: orm.insert(table).values(placeholders(COLUMNS)).prepare(),
+  find: orm.select().from(table).where(byId).prepare(),
+  findPending: orm
     .select()
     .from(table)
     .where(
@@ -86,125 +73,136 @@ export const createVerificationStore = (db: Db) => {
         eq(table.accountId, sql.placeholder("accountId")),
         eq(table.mode, sql.placeholder("mode")),
         eq(table.normalizedEmail, sql.placeholder("normalizedEmail")),
-        sql`status = 'pending'`,
+        isPending,
       ),
     )
-    .prepare();
-  const isPending = and(eq(table.id, sql.placeholder("id")), sql`status = 'pending'`);
-  const end = db.orm
+    .prepare(),
+  complete: orm
     .update(table)
     .set({
-      status: "completed",
-      dueAtMs: null,
-      verdict: sql`${sql.placeholder("verdict")}`,
-      subStatus: sql`${sql.placeholder("subStatus")}`,
-      result: sql`${sql.placeholder("result")}`,
-      completedAtMs: sql`${sql.placeholder("completedAtMs")}`,
-      attempts: sql`${sql.placeholder("attempts")}`,
+      ...{ status: "completed", dueAtMs: null, verdict: param("verdict"), subStatus: param("subStatus") },
+      ...{ result: param("result"), completedAtMs: param("completedAtMs"), attempts: param("attempts") },
     })
-    .where(isPending)
+    .where(and(byId, isPending))
     .returning({ id: table.id })
-    .prepare();
-  const later = db.orm
+    .prepare(),
+  postpone: orm
     .update(table)
-    .set({ dueAtMs: sql`${sql.placeholder("dueAtMs")}`, attempts: sql`${sql.placeholder("attempts")}` })
-    .where(isPending)
+    .set({ dueAtMs: param("dueAtMs"), attempts: param("attempts") })
+    .where(and(byId, isPending))
     .returning({ id: table.id })
-    .prepare();
-  const putEvidence = db.orm
+    .prepare(),
+  saveEvidence: orm
     .insert(verificationEvidence)
     .values({ verificationId: sql.placeholder("id"), body: sql.placeholder("body") })
     .onConflictDoUpdate({ target: verificationEvidence.verificationId, set: { body: sql`excluded.body` } })
-    .prepare();
-  const behind = db.orm
+    .prepare(),
+  findEvidence: orm
+    .select({ body: verificationEvidence.body })
+    .from(verificationEvidence)
+    .where(eq(verificationEvidence.verificationId, sql.placeholder("id")))
+    .prepare(),
+  idBehind: orm
     .select({ id: table.id })
     .from(table)
     .where(and(eq(table.keyId, sql.placeholder("keyId")), lt(table.id, sql.placeholder("before"))))
     .orderBy(desc(table.id))
     .limit(1)
     .offset(sql.placeholder("places"))
-    .prepare();
-  const readEvidence = db.orm
-    .select({ body: verificationEvidence.body })
-    .from(verificationEvidence)
-    .where(eq(verificationEvidence.verificationId, sql.placeholder("id")))
-    .prepare();
+    .prepare(),
+});
 
-  const matching = (keyId: string, filters: ListFilters, { before, from }: IdWindow): SQL | undefined => {
-    const { status, verdict, subStatus, source, email, createdAfterMs, createdBeforeMs } = filters;
-    return and(
-      eq(table.keyId, keyId),
-      before === null ? undefined : lt(table.id, before),
-      from === undefined ? undefined : gte(table.id, from),
-      status === undefined ? undefined : eq(table.status, status),
-      verdict === undefined ? undefined : eq(table.verdict, verdict),
-      subStatus === undefined ? undefined : eq(table.subStatus, subStatus),
-      source === undefined ? undefined : eq(table.source, source),
-      email === undefined ? undefined : eq(table.normalizedEmail, email),
-      createdAfterMs === undefined ? undefined : gte(table.createdAtMs, createdAfterMs),
-      createdBeforeMs === undefined ? undefined : lt(table.createdAtMs, createdBeforeMs),
+/** The verifications that are not part of a list, with their evidence. */
+export class VerificationStore {
+  readonly #db: Db;
+  readonly #statements: ReturnType<typeof prepareAll>;
+
+  constructor(db: Db) {
+    this.#db = db;
+    this.#statements = prepareAll(db);
+  }
+
+  insert(_tx: Tx, row: VerificationRow): void {
+    this.#statements.insert.run({ ...row });
+  }
+
+  find(id: string): VerificationRow | undefined {
+    return this.#statements.find.get({ id });
+  }
+
+  findPending(accountId: string, mode: KeyMode, normalizedEmail: string): VerificationRow | undefined {
+    return this.#statements.findPending.get({ accountId, mode, normalizedEmail });
+  }
+
+  /** Ends a pending verification; false when it had ended already. */
+  complete(_tx: Tx, id: string, completion: Completion): boolean {
+    return this.#statements.complete.get({ id, ...completion }) !== undefined;
+  }
+
+  /** Sets the time of the next attempt; false when the verification has ended already. */
+  postpone(_tx: Tx, id: string, dueAtMs: number, attempts: number): boolean {
+    return this.#statements.postpone.get({ id, dueAtMs, attempts }) !== undefined;
+  }
+
+  saveEvidence(_tx: Tx, id: string, body: string): void {
+    this.#statements.saveEvidence.run({ id, body });
+  }
+
+  findEvidence(id: string): string | undefined {
+    return this.#statements.findEvidence.get({ id })?.body;
+  }
+
+  /** Pending verifications that are due by `nowMs`, by their time, after `after`. */
+  due(after: { dueAtMs: number; id: string }, nowMs: number, limit: number): VerificationRow[] {
+    const isDue = and(
+      isPending,
+      lte(table.dueAtMs, nowMs),
+      gte(table.dueAtMs, after.dueAtMs),
+      or(gt(table.dueAtMs, after.dueAtMs), gt(table.id, after.id)),
     );
-  };
+    return this.#db.orm.select().from(table).where(isDue).orderBy(asc(table.dueAtMs), asc(table.id)).limit(limit).all();
+  }
 
-  return {
-    insert: (_tx: Tx, row: VerificationRow): void => void insert.run({ ...row }),
-    find: (id: string): VerificationRow | undefined => byId.get({ id }),
-    findPending: (accountId: string, mode: KeyMode, normalizedEmail: string): VerificationRow | undefined =>
-      pendingFor.get({ accountId, mode, normalizedEmail }),
+  /** Makes everything that is due later than `latestMs` due at `dueAtMs`. */
+  dueAtLatest(latestMs: number, dueAtMs: number): void {
+    const isLater = and(isPending, gt(table.dueAtMs, latestMs));
+    this.#db.orm.update(table).set({ dueAtMs }).where(isLater).run();
+  }
 
-    /** Ends a pending verification; false when it had ended already. */
-    complete: (_tx: Tx, id: string, completion: Completion): boolean => end.get({ id, ...completion }) !== undefined,
-    /** Sets the time of the next attempt; false when the verification has ended already. */
-    postpone: (_tx: Tx, id: string, dueAtMs: number, attempts: number): boolean =>
-      later.get({ id, dueAtMs, attempts }) !== undefined,
+  /** When the next pending verification after `afterMs` is due; null when there is none. */
+  nextDueMs(afterMs: number): number | null {
+    const row = this.#db.orm
+      .select({ dueAtMs: sql<number | null>`min(due_at_ms)` })
+      .from(table)
+      .where(and(isPending, sql`due_at_ms > ${afterMs}`))
+      .get();
+    return row?.dueAtMs ?? null;
+  }
 
-    saveEvidence: (_tx: Tx, id: string, body: string): void => void putEvidence.run({ id, body }),
-    findEvidence: (id: string): string | undefined => readEvidence.get({ id })?.body,
+  /** Of one key: the id this many places behind the newest that is older than `before`; null when there are fewer. */
+  idBehind(keyId: string, before: string | null, places: number): string | null {
+    return this.#statements.idBehind.get({ keyId, before: before ?? AFTER_ALL_IDS, places })?.id ?? null;
+  }
 
-    /** Pending verifications due up to `nowMs`, in the order of their time, from behind `after`. */
-    due: (after: { dueAtMs: number; id: string }, nowMs: number, limit: number): VerificationRow[] =>
-      db.orm
-        .select()
-        .from(table)
-        .where(
-          and(
-            sql`status = 'pending'`,
-            lte(table.dueAtMs, nowMs),
-            gte(table.dueAtMs, after.dueAtMs),
-            or(gt(table.dueAtMs, after.dueAtMs), gt(table.id, after.id)),
-          ),
-        )
-        .orderBy(asc(table.dueAtMs), asc(table.id))
-        .limit(limit)
-        .all(),
-    /** Whatever is due later than `latestMs` is due at `dueAtMs`. */
-    dueAtLatest: (latestMs: number, dueAtMs: number): void =>
-      void db.orm
-        .update(table)
-        .set({ dueAtMs })
-        .where(and(sql`status = 'pending'`, gt(table.dueAtMs, latestMs)))
-        .run(),
-    /** When the next pending verification after `afterMs` is due. */
-    nextDueMs: (afterMs: number): number | null =>
-      db.orm
-        .select({ dueAtMs: sql<number | null>`min(due_at_ms)` })
-        .from(table)
-        .where(and(sql`status = 'pending'`, sql`due_at_ms > ${afterMs}`))
-        .get()?.dueAtMs ?? null,
+  /** Those of one key, newest first, older than the id `before` and not older than `from`. */
+  list(keyId: string, filters: ListFilters, page: IdWindow): VerificationRow[] {
+    const isListed = matching(keyId, filters, page);
+    return this.#db.orm.select().from(table).where(isListed).orderBy(desc(table.id)).limit(page.limit).all();
+  }
+}
 
-    /** Of one key: the id so many places behind the newest older than `before`; null when there are no so many. */
-    idBehind: (keyId: string, before: string | null, places: number): string | null =>
-      behind.get({ keyId, before: before ?? AFTER_ALL_IDS, places })?.id ?? null,
-    /** Newest first, those of one key, older than the id `before` and not older than `from`. */
-    list: (keyId: string, filters: ListFilters, page: IdWindow): VerificationRow[] =>
-      db.orm
-        .select()
-        .from(table)
-        .where(matching(keyId, filters, page))
-        .orderBy(desc(table.id))
-        .limit(page.limit)
-        .all(),
-  };
+const matching = (keyId: string, filters: ListFilters, { before, from }: IdWindow): SQL | undefined => {
+  const { status, verdict, subStatus, source, email, createdAfterMs, createdBeforeMs } = filters;
+  return and(
+    eq(table.keyId, keyId),
+    before === null ? undefined : lt(table.id, before),
+    from === undefined ? undefined : gte(table.id, from),
+    status === undefined ? undefined : eq(table.status, status),
+    verdict === undefined ? undefined : eq(table.verdict, verdict),
+    subStatus === undefined ? undefined : eq(table.subStatus, subStatus),
+    source === undefined ? undefined : eq(table.source, source),
+    email === undefined ? undefined : eq(table.normalizedEmail, email),
+    createdAfterMs === undefined ? undefined : gte(table.createdAtMs, createdAfterMs),
+    createdBeforeMs === undefined ? undefined : lt(table.createdAtMs, createdBeforeMs),
+  );
 };
-
-export type VerificationStore = ReturnType<typeof createVerificationStore>;
