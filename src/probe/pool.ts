@@ -231,7 +231,10 @@ export class ProbePool {
   #release(queue: HostQueue, connection: Connection | null): void {
     queue.active--;
     const mayIdle = !this.#draining && queue.waiting === 0 && this.#waitingPriority(queue) === null;
-    if (connection !== null && mayIdle) return this.#addIdle(queue, connection);
+    if (connection !== null && mayIdle) {
+      this.#addIdle(queue, connection);
+      return;
+    }
     connection?.session.close();
     this.#onClosed(queue);
   }
