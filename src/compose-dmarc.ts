@@ -12,18 +12,19 @@ import { AlertJob } from "./dmarc/alerts/alert-job.ts";
 import { createHealthStore } from "./dmarc/health/health-store.ts";
 import { createAlertRoutes } from "./dmarc/alerts/alert-routes.ts";
 import { AlertRuleStore } from "./dmarc/alerts/alert-rule-store.ts";
-import { createDmarcAlertStore } from "./dmarc/domains/alert-store.ts";
+import { DmarcAlertStore } from "./dmarc/domains/alert-store.ts";
 import { createAuthenticationJob } from "./dmarc/authentication/authentication-job.ts";
 import { createAuthenticationStore } from "./dmarc/authentication/authentication-store.ts";
 import { createMailAuthentication } from "./dmarc/authentication/mail-authentication.ts";
-import { createScheduledChecks } from "./dmarc/domains/scheduled-checks.ts";
+import { ScheduledChecks } from "./dmarc/domains/scheduled-checks.ts";
 import { createDigestReader } from "./dmarc/alerts/digest-facts.ts";
 import { DigestJob } from "./dmarc/alerts/digest-job.ts";
+import { createDomainPlatforms } from "./dmarc/domains/domain-platform.ts";
 import { createDomainCheck } from "./dmarc/domains/domain-check.ts";
 import { createDomainRoutes } from "./dmarc/domains/domain-routes.ts";
 import { createReportAuthorStore } from "./dmarc/domains/report-author-store.ts";
-import { createDomainStore } from "./dmarc/domains/domain-store.ts";
-import { createDomains } from "./dmarc/domains/domains.ts";
+import { DomainStore } from "./dmarc/domains/domain-store.ts";
+import { Domains, type DomainsDeps } from "./dmarc/domains/domains.ts";
 import { createIngest, IMPORT_PACE } from "./dmarc/ingest/ingest.ts";
 import { createCountStore } from "./dmarc/ingest/count-store.ts";
 import { createIngestionWorker } from "./dmarc/ingest/ingestion-worker.ts";
@@ -32,7 +33,7 @@ import { createIngestionStore } from "./dmarc/ingest/ingestion-store.ts";
 import { createIngestions } from "./dmarc/ingest/ingestions.ts";
 import { createReportIntake } from "./dmarc/ingest/report-intake.ts";
 import { createDiskReserve } from "./dmarc/ingest/disk-reserve.ts";
-import { createAlertRaiser, type AlertRaiserDeps } from "./dmarc/domains/raise.ts";
+import { type AlertRaiserDeps, createAlertRaiser, type RaiseAlert } from "./dmarc/domains/raise.ts";
 import { createFigureReader } from "./dmarc/queries/domain-figures.ts";
 import { RecordStore } from "./dmarc/queries/record-store.ts";
 import { ReportQueryStore } from "./dmarc/queries/report-query-store.ts";
@@ -59,7 +60,7 @@ export interface DmarcParts {
   readonly db: Db;
   readonly log: Log;
   readonly platform: Platform;
-  /** A resolver that keeps nothing: a record that was just published is to be seen. */
+  /** A resolver without a cache, so that a record that was just published is seen. */
   readonly freshResolver: DnsResolver;
   readonly baseUrl: string;
   readonly guard: Guard;
@@ -68,16 +69,18 @@ export interface DmarcParts {
   readonly defaultRecipients: AlertRaiserDeps["defaultRecipients"];
 }
 
-/** What reports are written into. */
+/** The stores that reports are written into. */
 const ingestStoresOf = (db: Db) => ({
-  domains: createDomainStore(db),
+  domains: new DomainStore(db),
   ingestions: createIngestionStore(db),
   reports: createReportStore(db),
   counts: createCountStore(db),
   authors: createReportAuthorStore(db),
 });
 
-/** The user's GeoIP databases; null when none is set. Throws `SettingsError` when one cannot be used. */
+type IngestStores = ReturnType<typeof ingestStoresOf>;
+
+/** The operator's GeoIP databases; null when none is set. Throws `SettingsError` when one cannot be used. */
 export const geoipFilesOf = ({ geoipPaths }: Pick<Config, "geoipPaths">, log: Log): GeoipFiles | null => {
   if (geoipPaths.length === 0) return null;
   const files = GeoipFiles.open(geoipPaths, log);
@@ -86,8 +89,8 @@ export const geoipFilesOf = ({ geoipPaths }: Pick<Config, "geoipPaths">, log: Lo
 };
 
 /**
- * Reports read by a command: what the service does with uploads and with what is to be read again, without a service. Whoever
- * has files at hand vouches for them; a mail that came by SMTP is judged as the service judges it.
+ * Imports reports by a command, without a running service. Files are trusted, because the operator has them; mail that arrived by
+ * SMTP is authenticated as in the service.
  */
 export const composeImport = (db: Db, { clock, resolver }: Pick<Platform, "clock" | "resolver">, log: Log) => {
   const stores = ingestStoresOf(db);
@@ -97,110 +100,100 @@ export const composeImport = (db: Db, { clock, resolver }: Pick<Platform, "clock
   return { ...stores, ingestions, ingest };
 };
 
-/** DMARC monitoring: domains and their checks, reports and what is read in them, alerts. */
+/** DMARC monitoring: domains and their DNS checks, reports and their queries, alerts. */
 export const composeDmarc = (parts: DmarcParts) => {
-  const { config, db, log, platform, freshResolver, baseUrl, guard, rules, urls, defaultRecipients } = parts;
-  const { clock, resolver } = platform;
-  const { reportHost } = config;
-  const mailer = mailerOf(config);
-  const hasMail = mailer !== null;
-
-  const alertStore = createDmarcAlertStore(db);
-  const raise = createAlertRaiser({ store: alertStore, hasMail, defaultRecipients });
+  const { config, db, log, platform, freshResolver, guard, rules } = parts;
+  const { clock } = platform;
+  const runtime = { db, clock, log };
   const stores = ingestStoresOf(db);
-  const store = stores.domains;
-  const check = createDomainCheck({ resolver: freshResolver, clock, reportHost });
-  const mailHost = mailHostOf(config);
-  const domains = createDomains({
-    ...{ db, store, check, raise, urls, clock, hasMail, reportHost, mailHost },
-    recipientDomains: config.notifyDomains,
-  });
-  const checkPasses = createScheduledChecks({ db, store, domains, clock, log });
-
-  const authenticate = createMailAuthentication({ resolver, clock, log });
-  const ingest = createIngest({ db, stores, clock, log, authenticate });
-  const reserve = createDiskReserve({ db, clock, log });
-  const ingester = createIngestionWorker({ ...{ db, ingest, reserve, clock, log }, store: stores.ingestions });
-  const { kick } = ingester;
-  const intake = createReportIntake({ db, store: stores.ingestions, domains: store, clock, kick });
-  const mailbox = composeMailbox(config.imap, { db, log, intake, ingester, reserve, ...platform });
-  const ingestions = createIngestions({ db, store: stores.ingestions, ingest, clock, kick });
-  const authenticity = createAuthenticationJob({
-    ...{ db, clock, log, check: authenticate },
-    store: createAuthenticationStore(db),
-  });
-
-  const reading = new RollupStore(db);
-  const figures = createFigureReader(reading, clock);
+  const alertStore = new DmarcAlertStore(db);
+  const hasMail = mailerOf(config) !== null;
+  const raise = createAlertRaiser({ store: alertStore, hasMail, defaultRecipients: parts.defaultRecipients });
+  const domains = composeDomains(parts, { store: stores.domains, raise, hasMail });
+  const findDomain: Domains["find"] = (caller, id) => domains.find(caller, id);
+  const checks = new ScheduledChecks(runtime, stores.domains, domains);
+  const ingestion = composeIngestion(parts, stores);
+  const rollups = new RollupStore(db);
   const records = new RecordStore(db);
   const reports = new ReportQueryStore(db);
-  const trusted = new RollupStore(db, { trustedOnly: true });
-  const { readHealth } = createHealthStore(db);
-  const advise = createAdvisor({
-    resolver,
-    clock,
-    domains: store,
-    reading: trusted,
-    readHealth,
-  });
-  const geoip = geoipFilesOf(config, log);
-  const hasAsnLookup = config.asnLookup === "dns";
-  const addressFacts = createAddressLookups({ db, clock, log, resolver, hasAsnLookup, geoip });
-
-  const alertJob = new AlertJob(
-    { db, clock, log },
-    {
-      all: { rollups: reading, rules: new AlertRuleStore(db) },
-      trusted: { rollups: trusted, rules: new AlertRuleStore(db, { trustedOnly: true }) },
-      ...{ alerts: alertStore, domains: store, records, raise },
-    },
-  );
-  const read = createDigestReader({ reading, advise });
-  const mails =
-    mailer === null
-      ? null
-      : {
-          alerts: createAlertMails({ db, clock, log }, { mailer, baseUrl }),
-          digests: new DigestJob({ db, clock, log }, { domains: store, read, mailer, baseUrl }),
-        };
-
-  const names = createNameRetention({ db, store: createNameRetentionStore(db), clock, keysOf: possibleKeysOf });
-  const retention = createRetention({ db, store: createRetentionStore(db), names, domains: store, clock, log });
-  const rebuild = createSourceRebuild({
-    ...{ db, clock, log, counts: stores.counts, pause: paceOf(clock) },
-    store: createSourceRebuildStore(db),
-  });
-  const findDomain = domains.find;
+  const advise = composeAdvisor(parts, stores.domains);
+  const alerts = composeAlerts(parts, { stores, alertStore, raise, rollups, records, advise });
+  const addresses = composeAddressLookups(parts);
   const health = composeHealth({ db, log, platform, freshResolver, rules, guard, findDomain });
   return {
-    store,
-    intake,
-    authors: stores.authors,
-    authenticate,
-    reserve,
-    ingester,
+    ...ingestion.receiving,
     routes: [
-      createDomainRoutes({ guard, domains, figures, rules }),
-      createIngestionRoutes({ guard, ingestions, domains: store, reserve, clock }),
+      ...ingestion.routes,
       serveRoutes(guard, [
-        ...createQueryRoutes({ db, clock, rollups: reading, records, reports, findDomain }, stores.reports.failures),
+        ...createDomainRoutes(domains, createFigureReader(rollups, clock), rules),
+        ...createQueryRoutes({ db, clock, rollups, records, reports, findDomain }, stores.reports.failures),
         ...createAdviceRoutes({ findDomain, advise: (domain) => db.snapshot(() => advise(domain)) }),
       ]),
       createAlertRoutes({ guard, store: alertStore, findDomain }),
       health.routes,
     ],
-    /** What an operator has to look at. */
-    findings: () =>
-      [reserve.finding(), mailbox?.finding(), ...(geoip?.findings() ?? [])].filter((one) => typeof one === "string"),
-    /** What the timetable does. */
+    /** What an operator must look at. */
+    findings: () => [...ingestion.findings(), ...addresses.findings()],
     jobs: {
-      checkDomains: checkPasses.run,
-      raiseDmarcAlerts: () => alertJob.run(),
-      mailDmarcAlerts: async () => mails?.alerts.send(),
-      mailDigests: async () => mails?.digests.run(),
-      proveReportMails: authenticity.run,
-      findAddressFacts: addressFacts.run,
+      checkDomains: () => checks.run(),
+      findAddressFacts: () => addresses.run(),
       checkDomainHealth: health.checkDomainHealth,
+      ...ingestion.jobs,
+      ...alerts.jobs,
+    },
+    /** Removes what a crash left incomplete, then processes the ingestion queue. */
+    async start(): Promise<void> {
+      await checks.spreadBacklog();
+      await ingestion.start();
+    },
+    async stop(): Promise<void> {
+      addresses.stop();
+      alerts.stop();
+      await Promise.all([domains.stop(), health.stop(), ingestion.stop()]);
+    },
+  };
+};
+
+export type Dmarc = ReturnType<typeof composeDmarc>;
+
+const composeDomains = (
+  { config, db, platform: { clock }, freshResolver, urls }: DmarcParts,
+  deps: Pick<DomainsDeps, "store" | "raise" | "hasMail">,
+): Domains => {
+  const { reportHost, notifyDomains: recipientDomains } = config;
+  const platforms = createDomainPlatforms({ resolver: freshResolver, reportHost, mailHost: mailHostOf(config) });
+  const check = createDomainCheck(clock, platforms);
+  return new Domains({ db, clock }, { ...deps, platforms, check, urls, recipientDomains });
+};
+
+/** Reports from mail, mailbox and upload into the database, and out again after their retention. */
+const composeIngestion = ({ config, db, log, platform, guard }: DmarcParts, stores: IngestStores) => {
+  const { clock, resolver } = platform;
+  const { domains, ingestions: store } = stores;
+  const authenticate = createMailAuthentication({ resolver, clock, log });
+  const ingest = createIngest({ db, stores, clock, log, authenticate });
+  const reserve = createDiskReserve({ db, clock, log });
+  const ingester = createIngestionWorker({ ...{ db, ingest, reserve, clock, log }, store });
+  const { kick } = ingester;
+  const intake = createReportIntake({ db, store, domains, clock, kick });
+  const mailbox = composeMailbox(config.imap, { db, log, intake, ingester, reserve, ...platform });
+  const ingestions = createIngestions({ db, store, ingest, clock, kick });
+  const authentication = createAuthenticationJob({
+    ...{ db, clock, log, check: authenticate },
+    store: createAuthenticationStore(db),
+  });
+  const names = createNameRetention({ db, store: createNameRetentionStore(db), clock, keysOf: possibleKeysOf });
+  const retention = createRetention({ db, store: createRetentionStore(db), names, domains, clock, log });
+  const rebuild = createSourceRebuild({
+    ...{ db, clock, log, counts: stores.counts, pause: paceOf(clock) },
+    store: createSourceRebuildStore(db),
+  });
+  return {
+    receiving: { store: domains, intake, authors: stores.authors, authenticate, reserve, ingester },
+    routes: [createIngestionRoutes({ guard, ingestions, domains, reserve, clock })],
+    findings: () => [reserve.finding(), mailbox?.finding()].filter((one) => typeof one === "string"),
+    jobs: {
+      proveReportMails: authentication.run,
       async forgetOldReports(): Promise<void> {
         await retention.forgetRaw();
         await retention.forgetReports();
@@ -209,21 +202,66 @@ export const composeDmarc = (parts: DmarcParts) => {
       purgeDeletedDomains: retention.purgeDeleted,
       rebuildSources: rebuild.run,
     },
-    /** Removes what a crash left half written, then works off what waits to be read. */
     async start(): Promise<void> {
-      await checkPasses.spreadBacklog();
       await ingest.removeIncomplete();
       ingester.start();
       mailbox?.start();
     },
     async stop(): Promise<void> {
-      addressFacts.stop();
-      authenticity.stop();
-      alertJob.stop();
+      authentication.stop();
       await mailbox?.stop();
-      await Promise.all([domains.stop(), health.stop(), ingester.stop(), retention.stop(), rebuild.stop()]);
+      await Promise.all([ingester.stop(), retention.stop(), rebuild.stop()]);
     },
   };
 };
 
-export type Dmarc = ReturnType<typeof composeDmarc>;
+/** Advice uses trusted reports only. */
+const composeAdvisor = ({ db, platform: { clock, resolver } }: DmarcParts, domains: DomainStore) => {
+  const { readHealth } = createHealthStore(db);
+  return createAdvisor({ resolver, clock, domains, reading: new RollupStore(db, { trustedOnly: true }), readHealth });
+};
+
+interface AlertParts {
+  readonly stores: IngestStores;
+  readonly alertStore: DmarcAlertStore;
+  readonly raise: RaiseAlert;
+  readonly rollups: RollupStore;
+  readonly records: RecordStore;
+  readonly advise: ReturnType<typeof createAdvisor>;
+}
+
+const composeAlerts = (
+  { config, db, log, platform: { clock }, baseUrl }: DmarcParts,
+  { stores: { domains }, alertStore, raise, rollups, records, advise }: AlertParts,
+) => {
+  const runtime = { db, clock, log };
+  const job = new AlertJob(runtime, {
+    all: { rollups, rules: new AlertRuleStore(db) },
+    trusted: {
+      rollups: new RollupStore(db, { trustedOnly: true }),
+      rules: new AlertRuleStore(db, { trustedOnly: true }),
+    },
+    ...{ alerts: alertStore, domains, records, raise },
+  });
+  const mailer = mailerOf(config);
+  const read = createDigestReader({ reading: rollups, advise });
+  const mails = mailer === null ? null : createAlertMails(runtime, { mailer, baseUrl });
+  const digests = mailer === null ? null : new DigestJob(runtime, { domains, read, mailer, baseUrl });
+  return {
+    jobs: {
+      raiseDmarcAlerts: () => job.run(),
+      mailDmarcAlerts: async () => mails?.send(),
+      mailDigests: async () => digests?.run(),
+    },
+    stop: (): void => job.stop(),
+  };
+};
+
+const composeAddressLookups = ({ config, db, log, platform: { clock, resolver } }: DmarcParts) => {
+  const geoip = geoipFilesOf(config, log);
+  const lookups = createAddressLookups({
+    ...{ db, clock, log, resolver, geoip },
+    hasAsnLookup: config.asnLookup === "dns",
+  });
+  return { run: lookups.run, stop: (): void => lookups.stop(), findings: () => geoip?.findings() ?? [] };
+};

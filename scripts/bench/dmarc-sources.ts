@@ -4,8 +4,8 @@ import { systemClock } from "../../src/base/clock.ts";
 import type { Db } from "../../src/db/open.ts";
 import { AlertRuleStore } from "../../src/dmarc/alerts/alert-rule-store.ts";
 import { createDomainReview } from "../../src/dmarc/alerts/domain-review.ts";
-import { createDmarcAlertStore } from "../../src/dmarc/domains/alert-store.ts";
-import { createDomainStore, type DomainRow } from "../../src/dmarc/domains/domain-store.ts";
+import { DmarcAlertStore } from "../../src/dmarc/domains/alert-store.ts";
+import { DomainStore, type DomainRow } from "../../src/dmarc/domains/domain-store.ts";
 import { createAlertRaiser } from "../../src/dmarc/domains/raise.ts";
 import { SourceClassifier } from "../../src/dmarc/sources/classify-sources.ts";
 import { RecordStore } from "../../src/dmarc/queries/record-store.ts";
@@ -39,11 +39,11 @@ const cpuMsOf = async (work: () => unknown): Promise<number> => {
 
 const composeReading = (db: Db) => {
   const [store, trusted] = [new RollupStore(db), new RollupStore(db, { trustedOnly: true })];
-  const alerts = createDmarcAlertStore(db);
+  const alerts = new DmarcAlertStore(db);
   const records = new RecordStore(db);
   const review = createDomainReview(
     {
-      ...{ alerts, records, domains: createDomainStore(db) },
+      ...{ alerts, records, domains: new DomainStore(db) },
       all: { rollups: store, rules: new AlertRuleStore(db) },
       trusted: { rollups: trusted, rules: new AlertRuleStore(db, { trustedOnly: true }) },
     },
@@ -93,7 +93,7 @@ const measureDomain = async (db: Db, domain: DomainRow): Promise<ReadonlyArray<r
 
 const enrolled = (db: Db): DomainRow => {
   const row = db.sqlite.query<{ number: number }, []>("SELECT number FROM dmarc_domains ORDER BY number LIMIT 1").get();
-  const domain = row === null ? undefined : createDomainStore(db).findByNumber(row.number);
+  const domain = row === null ? undefined : new DomainStore(db).findByNumber(row.number);
   if (domain === undefined) throw new Error("the domain is not there");
   return domain;
 };
@@ -101,7 +101,7 @@ const enrolled = (db: Db): DomainRow => {
 /** A pass over many domains: its CPU, and the longest time that one of them holds the event loop. */
 const measurePass = (db: Db): { readonly cpuMs: number; readonly longestMs: number } => {
   const { review } = composeReading(db);
-  const domains = createDomainStore(db);
+  const domains = new DomainStore(db);
   const numbers = db.sqlite.query<{ number: number }, []>("SELECT number FROM dmarc_domains").all();
   let longestMs = 0;
   const before = process.cpuUsage();

@@ -4,7 +4,7 @@ import { AppError } from "../base/errors.ts";
 import type { DayRange } from "../base/days.ts";
 import type { Db } from "../db/open.ts";
 import { parseMonitoredDomain } from "../dmarc/domains/parse-domain.ts";
-import { createDomainStore } from "../dmarc/domains/domain-store.ts";
+import { DomainStore } from "../dmarc/domains/domain-store.ts";
 import { writeNdjson } from "../dmarc/queries/ndjson.ts";
 import { parseDay, rangeOf } from "../dmarc/sources/day-range.ts";
 import { RecordStore } from "../dmarc/queries/record-store.ts";
@@ -46,7 +46,7 @@ const writeRecords = async (db: Db, io: Io, name: string, options: ExportOptions
   const owner = { accountId: accountIdOf(db, options.account), mode: "live" } as const;
   const parsed = parseMonitoredDomain(name, "live");
   if (!parsed.ok) throw new UsageError(parsed.error, "domain");
-  const domain = createDomainStore(db).findSame(owner, parsed.value);
+  const domain = new DomainStore(db).findSame(owner, parsed.value);
   if (domain === undefined)
     throw new CommandFailed(
       `${parsed.value} is not enrolled in this account. Enroll it with POST /v1/dmarc/domains.`,

@@ -3,7 +3,7 @@ import { createLog } from "../base/log.ts";
 import { type KeyMode, newId } from "../base/secrets.ts";
 import { type Db, openDb } from "../db/open.ts";
 import type { AuthenticateMail } from "../dmarc/authentication/mail-authentication.ts";
-import { createDomainStore, type DomainRow } from "../dmarc/domains/domain-store.ts";
+import { type DomainRow, DomainStore } from "../dmarc/domains/domain-store.ts";
 import { createReportAuthorStore } from "../dmarc/domains/report-author-store.ts";
 import { createIngest, type IngestDeps } from "../dmarc/ingest/ingest.ts";
 import { createCountStore } from "../dmarc/ingest/count-store.ts";
@@ -40,7 +40,7 @@ const ROLLUPS = [
 /** Enrols a domain, for `INGEST_OWNER` unless told. */
 export const insertDomain = (db: Db, domain: string, change: Partial<DomainRow> = {}): DomainRow =>
   db.transact((tx) =>
-    createDomainStore(db).insert(tx, {
+    new DomainStore(db).insert(tx, {
       ...{ id: newId(), ...INGEST_OWNER, domain, token: newId(), status: "active", label: null },
       ...{
         monitoringEnabled: true,
@@ -83,7 +83,7 @@ export const createIngestHarness = () => {
     const logged: string[] = [];
     const log = createLog("warn", clock, (line) => logged.push(line));
     const store = createIngestionStore(db);
-    const domains = createDomainStore(db);
+    const domains = new DomainStore(db);
     const authors = createReportAuthorStore(db);
     const stores = {
       ingestions: store,

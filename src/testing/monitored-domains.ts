@@ -1,8 +1,9 @@
 import { afterEach } from "bun:test";
 import { openDb } from "../db/open.ts";
 import { createDomainCheck } from "../dmarc/domains/domain-check.ts";
-import { createDomains, type DomainsDeps } from "../dmarc/domains/domains.ts";
-import { createDomainStore, type DomainOwner, type DomainRow } from "../dmarc/domains/domain-store.ts";
+import { createDomainPlatforms, type DomainPlatformOptions } from "../dmarc/domains/domain-platform.ts";
+import { Domains, type DomainsDeps } from "../dmarc/domains/domains.ts";
+import { DomainStore, type DomainOwner, type DomainRow } from "../dmarc/domains/domain-store.ts";
 import { historyView } from "../dmarc/domains/domain-view.ts";
 import type { Alert } from "../dmarc/domains/raise.ts";
 import type { UrlChange } from "../webhooks/webhook-urls.ts";
@@ -22,7 +23,10 @@ export const createDomainWorlds = () => {
   });
 
   return (
-    settings: Partial<Pick<DomainsDeps, "reportHost" | "hasMail" | "recipientDomains" | "mailHost" | "check">> = {},
+    settings: Partial<
+      Pick<DomainsDeps, "hasMail" | "recipientDomains" | "check"> &
+        Pick<DomainPlatformOptions, "reportHost" | "mailHost">
+    > = {},
   ) => {
     const { reportHost = REPORT_HOST, hasMail = true, mailHost = null, recipientDomains = [] } = settings;
     const opened = openDb(":memory:");
@@ -32,26 +36,27 @@ export const createDomainWorlds = () => {
     const clock = createTestClock();
     const zone: Record<string, ZoneRecords | ZoneFailure> = {};
     const resolver = createZoneResolver(zone);
-    const store = createDomainStore(db);
+    const store = new DomainStore(db);
     const alerts: Alert[] = [];
     const turnedOn: string[] = [];
     const moved: UrlChange[] = [];
-    const domains = createDomains({
-      db,
-      store,
-      check: settings.check ?? createDomainCheck({ resolver, clock, reportHost }),
-      raise: (_tx, _domain, alert) => alerts.push(alert) > 0,
-      urls: {
-        enable: (_tx, _owner, url) => void turnedOn.push(url),
-        move: (_tx, _owner, change) => void moved.push(change),
-        isDisabled: (_owner, url) => url.includes("gone"),
+    const platforms = createDomainPlatforms({ resolver, reportHost, mailHost });
+    const domains = new Domains(
+      { db, clock },
+      {
+        store,
+        platforms,
+        check: settings.check ?? createDomainCheck(clock, platforms),
+        raise: (_tx, _domain, alert) => alerts.push(alert) > 0,
+        urls: {
+          enable: (_tx, _owner, url) => void turnedOn.push(url),
+          move: (_tx, _owner, change) => void moved.push(change),
+          isDisabled: (_owner, url) => url.includes("gone"),
+        },
+        hasMail,
+        recipientDomains,
       },
-      clock,
-      hasMail,
-      recipientDomains,
-      reportHost,
-      mailHost,
-    });
+    );
 
     const find = (id: string): DomainRow => {
       const row = store.findById(id);
@@ -71,6 +76,7 @@ export const createDomainWorlds = () => {
       zone,
       resolver,
       store,
+      platforms,
       domains,
       /** What was raised, oldest first. */
       alerts,

@@ -5,7 +5,7 @@ import { createTokenBuckets } from "../base/limits.ts";
 import { newId } from "../base/secrets.ts";
 import { openDb } from "../db/open.ts";
 import { createReportAuthorStore } from "../dmarc/domains/report-author-store.ts";
-import { createDomainStore, type DomainRow } from "../dmarc/domains/domain-store.ts";
+import { type DomainRow, DomainStore } from "../dmarc/domains/domain-store.ts";
 import { createIngest } from "../dmarc/ingest/ingest.ts";
 import { createCountStore } from "../dmarc/ingest/count-store.ts";
 import { createIngestionStore } from "../dmarc/ingest/ingestion-store.ts";
@@ -53,7 +53,7 @@ export const createReportQueries = () => {
     const log = createLog("error", clock, (line) => {
       throw new Error(line);
     });
-    const domains = createDomainStore(db);
+    const domains = new DomainStore(db);
     const ingestions = createIngestionStore(db);
     const authors = createReportAuthorStore(db);
     const stores = { ingestions, reports: createReportStore(db), counts: createCountStore(db), authors, domains };

@@ -59,7 +59,7 @@ export const createAdvisor = ({ reading, resolver, clock, domains, readHealth }:
     const sinceMs =
       domains === undefined
         ? domain.updatedAtMs
-        : policySinceMs(domain, policy, { listHistory: domains.listHistory, fromMs: (fromDay - 1) * DAY_MS });
+        : policySinceMs(domain, policy, { domains, fromMs: (fromDay - 1) * DAY_MS });
     return dayOfTime(sinceMs) + 1;
   };
 

@@ -15,13 +15,13 @@ const bodySchema = historyBodySchema.pick({ policy: true });
 export const policySinceMs = (
   { number, createdAtMs }: Pick<DomainRow, "number" | "createdAtMs">,
   policy: StatePolicy | null,
-  { listHistory, fromMs }: Pick<DomainStore, "listHistory"> & { readonly fromMs: number },
+  { domains, fromMs }: { readonly domains: Pick<DomainStore, "listHistory">; readonly fromMs: number },
 ): number => {
   let sinceMs = createdAtMs;
   let before: string | null = null;
   let isNewest = true;
   for (let page = 0; page < PAGES_MAX; page++) {
-    const rows: HistoryRow[] = listHistory(number, { before, limit: ROWS_AT_ONCE });
+    const rows: HistoryRow[] = domains.listHistory(number, { before, limit: ROWS_AT_ONCE });
     for (const row of rows) {
       if (!says(row, policy)) return isNewest ? row.atMs : sinceMs;
       isNewest = false;

@@ -4,24 +4,26 @@ const THRESHOLD_MAX = 1_000_000;
 const messages = z.int().min(1).max(THRESHOLD_MAX);
 const percent = z.number().min(0).max(100);
 
-/** From when on the rules alert; what a domain does not set is as in `DEFAULT_THRESHOLDS`. */
+/** When the alert rules fire; `DEFAULT_THRESHOLDS` for what a domain does not set. */
 export const alertThresholdsSchema = z
   .strictObject({
     new_source_messages: messages.meta({
-      description: "Messages within seven days from which a new source without aligned mail is alerted.",
+      description: "Messages within seven days at which a new source without aligned mail is alerted.",
     }),
     new_source_percent: percent.meta({
-      description: "Its share of the domain's mail in that time, in percent, excluding forged mail.",
+      description:
+        "Share of the domain's mail in that time, in percent and excluding forged mail, at which it is alerted.",
     }),
     failure_spike_messages: messages.meta({
-      description: "Failing messages of a source from which a rise is alerted.",
+      description: "Failing messages of a source at which an increase is alerted.",
     }),
     failure_spike_percent: percent.meta({
-      description: "How many percentage points more of its mail fail than usual on that weekday.",
+      description:
+        "Increase of its failing share over the usual one of that weekday, in percentage points, at which it is alerted.",
     }),
     spoofing_messages: messages.meta({
       description:
-        "Unauthenticated messages a day from which a spoofing campaign is alerted, if they are five times the usual.",
+        "Unauthenticated messages a day at which a spoofing campaign is alerted, if they are five times the usual number.",
     }),
   })
   .meta({ title: "DmarcAlertThresholds" });
@@ -36,7 +38,7 @@ export const DEFAULT_THRESHOLDS: AlertThresholds = {
   spoofing_messages: 100,
 };
 
-/** The thresholds of a domain, with the defaults for those that its owner did not set. */
+/** The thresholds of a domain, defaults included. */
 export const thresholdsOf = (domain: {
   readonly alertThresholds: Readonly<Partial<AlertThresholds>>;
 }): AlertThresholds => ({

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { createDmarcAlertStore } from "./alert-store.ts";
+import { DmarcAlertStore } from "./alert-store.ts";
 import { createAlertRaiser } from "./raise.ts";
 import { createDomainWorlds, LIVE, REPORT_HOST } from "../../testing/monitored-domains.ts";
 
@@ -126,7 +126,7 @@ describe("a scheduled check", () => {
     world.publish("example.com", record(domain.token, "p=none"));
     expect((await world.checkScheduled(domain.id)).status).toBe("active");
     expect(rules(world)).toEqual(["status_changed"]);
-    expect(world.alerts[0]?.summary).toBe("the status is active, was pending");
+    expect(world.alerts[0]?.summary).toBe("the status changed from pending to active");
   });
 
   test("leaves a domain pending that published nothing, and tells nothing", async () => {
@@ -148,7 +148,7 @@ describe("a scheduled check", () => {
     await world.clock.advance(35 * MINUTE_MS);
     await world.checkScheduled(id);
     expect(world.alerts.map(({ summary }) => summary)).toEqual([
-      `the status is action_required, was active: ${HOST} does not exist: publish *._report._dmarc.reports.example.net TXT "v=DMARC1;"`,
+      `the status changed from active to action_required: ${HOST} does not exist: publish *._report._dmarc.reports.example.net TXT "v=DMARC1;"`,
       "receivers may no longer send reports to the report host",
     ]);
     world.alerts.length = 0;
@@ -176,9 +176,9 @@ describe("a check by a user", () => {
     const world = newWorld();
     const { id } = await world.activate();
     world.zone["_dmarc.example.com"] = "timeout";
-    const { previousStatus, domain, finding } = await world.domains.verify(LIVE, id);
+    const { previousStatus, domain, result } = await world.domains.verify(LIVE, id);
     expect([previousStatus, domain.status]).toEqual(["active", "active"]);
-    expect(finding.checks.map(({ ok }) => ok)).toEqual([null, null, true]);
+    expect(result.checks.map(({ ok }) => ok)).toEqual([null, null, true]);
     expect(world.alerts).toEqual([]);
     expect(world.history(id)).toHaveLength(2);
   });
@@ -200,7 +200,7 @@ test("each weakening of a day is told, whatever it ends in and however often", a
   const world = newWorld();
   const { id, token } = await world.activate();
   const raise = createAlertRaiser({
-    store: createDmarcAlertStore(world.db),
+    store: new DmarcAlertStore(world.db),
     hasMail: false,
     defaultRecipients: () => [],
   });

@@ -20,7 +20,7 @@ import { confirmChanges, type Confidence } from "./confirm-changes.ts";
 import type { Alert } from "./raise.ts";
 import { CONFIRMATION_MS, nextStatus, nextDnsCheckMs, type Trigger } from "./domain-status.ts";
 
-/** What a check makes of a domain. */
+/** What a check changes. */
 export interface CheckEffects {
   readonly change: DomainChange;
   /** Null when nothing changed. */
@@ -38,7 +38,7 @@ interface Timing extends When {
   readonly enforcedEveryMs: number;
 }
 
-/** Changes that are told as `record_changed`. */
+/** Changes that the alert `record_changed` reports. */
 const RECORD_CHANGES: ReadonlySet<ChangeCode> = new Set([
   "record_added",
   "record_removed",
@@ -49,40 +49,40 @@ const RECORD_CHANGES: ReadonlySet<ChangeCode> = new Set([
 const SUBJECT_CHARACTERS = 16;
 
 /**
- * Draws the conclusion from one look at the DNS. Pure. Only definite answers change anything; what a scheduled check says to the
- * domain's disadvantage is believed when a second one confirms it, what a user's check says at once.
+ * What follows from one DNS check. Pure. Only definite answers change anything. A change for the worse that a scheduled check finds
+ * counts when a second check confirms it; one that a user's check finds counts at once.
  */
 export const effectsOfCheck = (
   row: DomainRow,
-  finding: DnsCheckResult,
+  result: DnsCheckResult,
   { trigger, nowMs, enforcedEveryMs }: Timing,
 ): CheckEffects => {
   const before = readState(row.state);
-  const failing = failingOf(finding, before?.failing ?? []);
-  // A clock that was set back must not make it one of the future.
+  const failing = failingOf(result, before?.failing ?? []);
+  // After the clock was set back, the time must not be in the future.
   const sinceMs = failing.length === 0 || row.badSinceMs === null ? null : Math.min(row.badSinceMs, nowMs);
-  const { status, badSinceMs } = nextStatus({ ...row, badSinceMs: sinceMs }, finding.verdict, { trigger, nowMs });
-  const hasMoved = status !== row.status;
+  const { status, badSinceMs } = nextStatus({ ...row, badSinceMs: sinceMs }, result.outcome, { trigger, nowMs });
+  const isMoved = status !== row.status;
   const isOrganisational = organisationalDomain(row.domain) === row.domain;
-  const trust = trustIn({ trigger, from: row.status, to: status });
-  const judged = confirmChanges(before, finding.seen, { trust, isOrganisational, nowMs });
-  const state = judged.state && { ...judged.state, failing: badSinceMs === null ? [] : failing };
-  const changes: readonly ChangeCode[] = hasMoved ? [...judged.changes, "status"] : judged.changes;
+  const confidence = confidenceIn({ trigger, from: row.status, to: status });
+  const confirmed = confirmChanges(before, result.observed, { confidence, isOrganisational, nowMs });
+  const state = confirmed.state && { ...confirmed.state, failing: badSinceMs === null ? [] : failing };
+  const changes: readonly ChangeCode[] = isMoved ? [...confirmed.changes, "status"] : confirmed.changes;
   const isFirst = before === null && state !== null;
-  const outlook = { ...row, status, badSinceMs, doubtSinceMs: freshest(badSinceMs, state?.doubts ?? {}, nowMs) };
-  const known = state?.believed ?? {};
-  const rhythm = {
-    isIndefinite: OBSERVED_FIELDS.some((field) => !(field in finding.seen)),
-    enforcedEveryMs: isEnforced(known.policy) ? enforcedEveryMs : null,
+  const timing = {
+    ...{ ...row, status, badSinceMs },
+    unconfirmedSinceMs: unconfirmedSince(badSinceMs, state?.doubts ?? {}, nowMs),
+    isIndefinite: OBSERVED_FIELDS.some((field) => !(field in result.observed)),
+    enforcedEveryMs: isEnforced(state?.believed.policy) ? enforcedEveryMs : null,
   };
+  const known = state?.believed ?? {};
   return {
     change: {
       status,
       badSinceMs,
       state: state === null ? null : JSON.stringify(state),
-      lastCheck: JSON.stringify(lastCheckOf(finding, nowMs)),
-      // Domains of test keys are not on the timetable.
-      nextCheckAtMs: row.mode === "test" ? row.nextCheckAtMs : nextDnsCheckMs({ ...outlook, ...rhythm }, nowMs),
+      lastCheck: JSON.stringify(lastCheckOf(result, nowMs)),
+      nextCheckAtMs: nextDnsCheckMs(timing, nowMs),
       ...(changes.length > 0 ? { updatedAtMs: nowMs } : {}),
     },
     history:
@@ -92,48 +92,56 @@ export const effectsOfCheck = (
             previous_status: row.status,
             record: recordOf(known),
             policy: known.policy ?? null,
-            checks: [...finding.checks],
+            checks: [...result.checks],
             changes: [...changes],
           }
         : null,
     alerts: alertsOf({
-      ...{ row, status, finding, changes, isOrganisational, trigger, nowMs },
+      ...{ row, status, result, changes, isOrganisational, trigger, nowMs },
       before: before?.believed ?? {},
       after: known,
     }),
   };
 };
 
-export const lastCheckOf = ({ checks, verdict }: DnsCheckResult, nowMs: number): LastCheck => ({
+export const lastCheckOf = ({ checks, outcome }: DnsCheckResult, nowMs: number): LastCheck => ({
   at: isoTime(nowMs),
-  ok: verdict === "indefinite" ? null : verdict === "good",
+  ok: outcome === "indefinite" ? null : outcome === "good",
   checks: [...checks],
 });
 
-/** Since when the oldest doubt waits that a second look can still confirm; the others wait for an answer. */
-const freshest = (badSinceMs: number | null, doubts: Unconfirmed, nowMs: number): number | null => {
+/** Since when the oldest change waits that a second check can still confirm; older ones wait for an answer. */
+const unconfirmedSince = (badSinceMs: number | null, doubts: Unconfirmed, nowMs: number): number | null => {
   const waiting = [...Object.values(doubts), ...(badSinceMs === null ? [] : [badSinceMs])];
   const fresh = waiting.filter((sinceMs) => nowMs - sinceMs < CONFIRMATION_MS);
   return fresh.length === 0 ? null : Math.min(...fresh);
 };
 
 /**
- * What a user asks for is believed as it is, and so is what makes a new domain active: its owner has just published it. A domain that
- * becomes active again may still be answered by a server that is behind.
+ * The result of a user's check counts as it is, and so does what makes a new domain active, because its owner has just published
+ * it. When a domain becomes active again, a name server may still be behind.
  */
-const trustIn = ({ trigger, from, to }: { trigger: Trigger; from: DomainStatus; to: DomainStatus }): Confidence => {
+const confidenceIn = ({
+  trigger,
+  from,
+  to,
+}: {
+  trigger: Trigger;
+  from: DomainStatus;
+  to: DomainStatus;
+}): Confidence => {
   if (trigger !== "scheduled" || (from === "pending" && to === "active")) return "all";
   return from !== to && to === "active" ? "all_but_weaker" : "confirmed";
 };
 
-/** The checks that are bad: those that failed, and those that did before and were not answered now. */
+/** The checks that failed, and those that failed before and were not answered now. */
 const failingOf = ({ checks }: DnsCheckResult, before: readonly DnsCheck["code"][]): DnsCheck["code"][] =>
   checks.flatMap(({ code, ok }) => (ok === false || (ok === null && before.includes(code)) ? [code] : []));
 
 interface AlertFacts extends When {
   readonly row: DomainRow;
   readonly status: DomainRow["status"];
-  readonly finding: DnsCheckResult;
+  readonly result: DnsCheckResult;
   readonly changes: readonly ChangeCode[];
   readonly isOrganisational: boolean;
   readonly before: DnsObservation;
@@ -143,36 +151,36 @@ interface AlertFacts extends When {
 const alertsOf = (facts: AlertFacts): readonly Alert[] => {
   const { row, status, changes } = facts;
   const alerts: Alert[] = changes.includes("status") ? [statusAlert(facts)] : [];
-  // What its owner has just published is no news.
+  // The owner has just published it.
   if (row.status === "pending" && status === "active") return alerts;
   if (changes.some((code) => RECORD_CHANGES.has(code))) alerts.push(recordAlert(facts));
   if (changes.includes("policy_weakened")) alerts.push(policyAlert(facts));
   return alerts;
 };
 
-const statusAlert = ({ row, status, finding, trigger, nowMs }: AlertFacts): Alert => {
-  const failed = finding.checks.find(({ ok }) => ok === false);
+const statusAlert = ({ row, status, result, trigger, nowMs }: AlertFacts): Alert => {
+  const failed = result.checks.find(({ ok }) => ok === false);
   const why = failed === undefined ? "" : `: ${failed.message.replace(/\.$/, "")}`;
   return {
     rule: "status_changed",
     subject: status,
-    data: { previous_status: row.status, status, trigger, checks: finding.checks, checked_at: isoTime(nowMs) },
-    summary: `the status is ${status}, was ${row.status}${why}`,
+    data: { previous_status: row.status, status, trigger, checks: result.checks, checked_at: isoTime(nowMs) },
+    summary: `the status changed from ${row.status} to ${status}${why}`,
     cooldown: false,
   };
 };
 
-/** A change is about what was before as much as about what is now. Each that is believed is told: it was seen twice, or by a user. */
+/** Identifies a change by its states before and after. Each confirmed change is alerted. */
 const subjectOf = (change: readonly unknown[]): string => sha256(JSON.stringify(change)).slice(0, SUBJECT_CHARACTERS);
 
 const recordAlert = ({ changes, before, after, trigger, nowMs }: AlertFacts): Alert => {
   const [previous_record, record] = [recordOf(before), recordOf(after)];
-  const told = changes.filter((code) => code !== "status");
+  const codes = changes.filter((code) => code !== "status");
   return {
     rule: "record_changed",
-    subject: subjectOf([told, before.records, before.authorisation, after.records, after.authorisation]),
-    data: { changes: told, previous_record, record, trigger, checked_at: isoTime(nowMs) },
-    summary: told.flatMap((code) => (code === "policy_weakened" ? [] : [SENTENCES[code]])).join(", "),
+    subject: subjectOf([codes, before.records, before.authorisation, after.records, after.authorisation]),
+    data: { changes: codes, previous_record, record, trigger, checked_at: isoTime(nowMs) },
+    summary: codes.flatMap((code) => (code === "policy_weakened" ? [] : [SENTENCES[code]])).join(", "),
     cooldown: false,
   };
 };

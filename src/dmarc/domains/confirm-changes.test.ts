@@ -93,7 +93,7 @@ describe("a record that is never again what was believed", () => {
     expect(rules(world)).toEqual(["record_changed", "policy_weakened"]);
   });
 
-  test("is told of at the second answer when that has another text, but as a weakening only when that was seen twice", async () => {
+  test("is told of at the second answer when that has another text, but as a weakening only when that was observed twice", async () => {
     const { world, id, find, ours } = await startActive();
     await find([ours("p=reject; adkim=s")]);
     await find([ours("p=none")]);

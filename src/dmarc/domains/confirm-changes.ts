@@ -1,87 +1,88 @@
-import { type ChangeCode, changesBetween, combine, fieldsToConfirm } from "./dns-changes.ts";
+import { type ChangeCode, changesBetween, fieldsToConfirm } from "./dns-changes.ts";
 import type { DomainState, Unconfirmed, DnsObservation, ObservedField } from "./domain-state.ts";
 import { CONFIRMATION_MS } from "./domain-status.ts";
 
-/** What is believed after a look, and what is told of it. */
+/** The state of a domain after a check, and the changes that count. */
 export interface ConfirmedChanges {
-  /** Null before the DNS ever answered. */
+  /** Null before the first definite answer. */
   readonly state: Pick<DomainState, "believed" | "doubts"> | null;
   /** In the order of `CHANGE_CODES`. */
   readonly changes: readonly ChangeCode[];
 }
 
-/** How much is believed at once: `all`, `all_but_weaker` (no weaker policy), or only what is not to the domain's disadvantage. */
+/** Which changes count at once: `all`, `all_but_weaker` (except a weaker policy), or none for the worse without a second check. */
 export type Confidence = "all" | "all_but_weaker" | "confirmed";
 
 export interface ConfirmOptions {
-  readonly trust: Confidence;
+  readonly confidence: Confidence;
   /** See `isWeaker`. */
   readonly isOrganisational: boolean;
   readonly nowMs: number;
 }
 
-/** What one answer of the DNS says belongs together: the record and its policy are believed in the same moment. */
+/** The fields of one DNS answer belong together: the record and its policy count at the same time. */
 const PARTS: readonly (readonly ObservedField[])[] = [["records", "holds_ours", "policy"], ["authorisation"]];
-/** A record that was never again what is believed has changed by then, even when no two answers agree on how. */
-const PATIENCE_MS = 2 * CONFIRMATION_MS;
+/** After this time a record has changed, even if no two answers agree on how. */
+const CHANGED_MS = 2 * CONFIRMATION_MS;
 
 /**
- * Decides what of a look is believed, and what waits for a second one. Pure. Each field has its own doubt. It ends with a good
- * answer about that field, and it is confirmed by an answer half an hour later that is still worse than what is believed, in
- * whatever words; silence does neither.
+ * Decides which observations count, and which wait for a second check. Pure. A field that became worse is unconfirmed until an
+ * answer 30 minutes later is still worse than the known state, whatever it says; a good answer ends that. An unanswered query does
+ * neither.
  */
 export const confirmChanges = (
   before: DomainState | null,
-  seen: DnsObservation,
+  observed: DnsObservation,
   options: ConfirmOptions,
 ): ConfirmedChanges => {
   if (before === null) {
-    return { state: Object.keys(seen).length === 0 ? null : { believed: seen, doubts: {} }, changes: [] };
+    return { state: Object.keys(observed).length === 0 ? null : { believed: observed, doubts: {} }, changes: [] };
   }
-  const judged = PARTS.map((part) => judgePart(part, before, seen, options));
+  const parts = PARTS.map((part) => confirmPart(part, before, observed, options));
   return {
     state: {
-      believed: judged.reduce((all, { believed }) => combine(all, believed), before.believed),
-      doubts: Object.fromEntries(judged.flatMap(({ doubts }) => Object.entries(doubts))),
+      believed: Object.assign({}, before.believed, ...parts.map(({ believed }) => believed)),
+      doubts: Object.fromEntries(parts.flatMap(({ doubts }) => Object.entries(doubts))),
     },
-    changes: judged.flatMap(({ changes }) => changes),
+    changes: parts.flatMap(({ changes }) => changes),
   };
 };
 
-interface PartJudgement {
+interface ConfirmedPart {
   /** What is new. */
   readonly believed: DnsObservation;
   readonly doubts: Unconfirmed;
   readonly changes: readonly ChangeCode[];
 }
 
-const judgePart = (
+const confirmPart = (
   part: readonly ObservedField[],
   before: DomainState,
-  seen: DnsObservation,
-  { trust, isOrganisational, nowMs }: ConfirmOptions,
-): PartJudgement => {
-  const said: DnsObservation = Object.fromEntries(
-    part.flatMap((field) => (field in seen ? [[field, seen[field]]] : [])),
+  observed: DnsObservation,
+  { confidence, isOrganisational, nowMs }: ConfirmOptions,
+): ConfirmedPart => {
+  const answered: DnsObservation = Object.fromEntries(
+    part.flatMap((field) => (field in observed ? [[field, observed[field]]] : [])),
   );
-  const changes = changesBetween(before.believed, said, isOrganisational);
-  const silent = sinceOf(
-    part.filter((field) => !(field in said)),
+  const changes = changesBetween(before.believed, answered, isOrganisational);
+  const unanswered = timesOf(
+    part.filter((field) => !(field in answered)),
     before.doubts,
   );
   const doubted = fieldsToConfirm(changes);
-  // A clock that was set back must not make a doubt one of the future.
+  // After the clock was set back, the time must not be in the future.
   const doubts = Object.fromEntries(doubted.map((field) => [field, Math.min(before.doubts[field] ?? nowMs, nowMs)]));
-  const isTrusted = trust === "all" || (trust === "all_but_weaker" && !changes.includes("policy_weakened"));
-  return isTrusted || isConfirmed(doubts, nowMs)
-    ? { believed: said, doubts: silent, changes }
-    : { believed: {}, doubts: { ...silent, ...doubts }, changes: [] };
+  const countsAtOnce =
+    confidence === "all" || (confidence === "all_but_weaker" && !changes.includes("policy_weakened"));
+  return countsAtOnce || isConfirmed(doubts, nowMs)
+    ? { believed: answered, doubts: unanswered, changes }
+    : { believed: {}, doubts: { ...unanswered, ...doubts }, changes: [] };
 };
 
-const sinceOf = (fields: readonly ObservedField[], doubts: Unconfirmed): Unconfirmed =>
+const timesOf = (fields: readonly ObservedField[], doubts: Unconfirmed): Unconfirmed =>
   Object.fromEntries(fields.flatMap((field) => (doubts[field] === undefined ? [] : [[field, doubts[field]]])));
 
-/** Whether nothing is doubted that was not doubted half an hour ago already. */
+/** Whether everything unconfirmed has been so for 30 minutes. */
 const isConfirmed = (doubts: Unconfirmed, nowMs: number): boolean =>
   Object.values(doubts).every((sinceMs) => nowMs - sinceMs >= CONFIRMATION_MS) ||
-  (doubts.records !== undefined && nowMs - doubts.records >= PATIENCE_MS);
+  (doubts.records !== undefined && nowMs - doubts.records >= CHANGED_MS);

@@ -5,7 +5,7 @@ import { recordFaults } from "../record/record-faults.ts";
 import { type MergeFailure, mergeRua, type RuaMerge } from "../record/merge.ts";
 import { dmarcRecordsIn, recordHost } from "../record/record-published.ts";
 
-/** What a look found out that the record to publish depends on. */
+/** What the record to publish depends on. */
 export interface AdvisedBy {
   /** Our reporting address. */
   readonly ours: string;
@@ -15,9 +15,8 @@ export interface AdvisedBy {
 }
 
 /**
- * Says what the owner of a domain is to publish so that reports come to our address, as the interface shows it. While the DNS does
- * not answer nothing is advised: `conflict` with the reason `dns_failure`, never `create`. The message of a record that can be
- * published, or is, says too what else keeps reports or the policy from working.
+ * The record that the owner of a domain must publish to send reports to our address. Without a definite DNS answer it is `conflict`
+ * with the reason `dns_failure`, never `create`. The message also names what else prevents reports or the policy from working.
  */
 export const adviseRecord = (domain: string, { ours, discovery, authorised }: AdvisedBy): DnsRecordView => {
   const host = recordHost(domain);
@@ -29,7 +28,7 @@ export const adviseRecord = (domain: string, { ours, discovery, authorised }: Ad
   return merged.ok ? mergedView(host, merged.value, notes) : unknownView(host, merged.error);
 };
 
-/** A new record depends on the policy that applies today: without that, none can be advised. */
+/** A new record depends on the policy that applies today; while that is unknown, none can be advised. */
 const failureOf = (discovery: PolicyDiscovery): Omit<MergeFailure, "kind"> | null => {
   if (discovery.kind !== "indefinite") return null;
   const { published, host, outcome } = discovery;
@@ -45,23 +44,23 @@ const unknownView = (host: string, { host: asked, outcome }: Omit<MergeFailure, 
   current: null,
   strings: [],
   reason: "dns_failure",
-  message: `The DNS could not say what stands at ${asked} (${outcome}). Publish nothing yet and ask again: a second record would void both.`,
+  message: `The DNS did not answer for ${asked} (${outcome}). Publish nothing yet and try again: with two records, receivers ignore both.`,
   warnings: [],
 });
 
 const faultNotes = (discovery: PolicyDiscovery): readonly string[] => {
   const faults = discovery.kind === "own" ? recordFaults(discovery.record) : [];
-  return faults.length === 0 ? [] : [`Yet the record is to be mended: ${faults.join(" ")}`];
+  return faults.length === 0 ? [] : [`Correct the record: ${faults.join(" ")}`];
 };
 
 const authorisationNotes = ({ ok, message }: AdvisedBy["authorised"]): readonly string[] => {
   if (ok === true) return [];
   return ok === null
-    ? [`Whether reports can come is not known: ${message}`]
-    : [`Yet no reports can come: ${message} What the operator of the report host is to publish is in service_records.`];
+    ? [`Whether reports can arrive is unknown: ${message}`]
+    : [`No reports can arrive: ${message} The operator of the report host must publish service_records.`];
 };
 
-/** `notes` are sentences about what is to be done beside it. */
+/** `notes` are sentences about what else must be done. */
 const mergedView = (host: string, merge: RuaMerge, notes: readonly string[]): DnsRecordView => {
   const warnings = merge.warnings.map(({ code, message }) => ({ code, message }));
   const strings = [...merge.strings];
@@ -89,10 +88,10 @@ const mergedView = (host: string, merge: RuaMerge, notes: readonly string[]): Dn
 };
 
 const messageOf = (action: keyof typeof MESSAGES, notes: readonly string[]): string =>
-  [MESSAGES[action], ...(action === "none" && notes.length === 0 ? ["Nothing is to be done."] : notes)].join(" ");
+  [MESSAGES[action], ...(action === "none" && notes.length === 0 ? ["Nothing to do."] : notes)].join(" ");
 
 const MESSAGES = {
   create: "Publish this TXT record.",
-  update: "Replace the TXT record by this one: only the reporting address is added.",
+  update: "Replace the TXT record with this one: only the reporting address is added.",
   none: "The reporting address is in the record.",
 } as const;

@@ -1,6 +1,6 @@
 import type { DnsObservation, ObservedField, StatePolicy } from "./domain-state.ts";
 
-/** What can change about a domain, as users see it. */
+/** The kinds of changes of a domain. */
 export const CHANGE_CODES = [
   "record_added",
   "record_removed",
@@ -14,8 +14,8 @@ export const CHANGE_CODES = [
 ] as const;
 export type ChangeCode = (typeof CHANGE_CODES)[number];
 
-/** Changes that may be a server which has not heard the news yet, or has lost something: a second look must confirm them. */
-const DOUBTFUL: ReadonlyMap<ChangeCode, ObservedField> = new Map([
+/** Changes that a second check must confirm, because a name server may be behind or have lost records. */
+const TO_CONFIRM: ReadonlyMap<ChangeCode, ObservedField> = new Map([
   ["record_removed", "records"],
   ["record_changed", "records"],
   ["policy_weakened", "policy"],
@@ -24,8 +24,8 @@ const DOUBTFUL: ReadonlyMap<ChangeCode, ObservedField> = new Map([
 ]);
 
 /**
- * What is different between two definite states of the DNS, in the order of `CHANGE_CODES`. What was unknown before or is
- * unknown now has not changed. For `isOrganisational` see `isWeaker`.
+ * The changes between two states of the DNS, in the order of `CHANGE_CODES`. A field that is unknown in either has not changed.
+ * For `isOrganisational` see `isWeaker`.
  */
 export const changesBetween = (
   before: DnsObservation,
@@ -45,17 +45,14 @@ export const changesBetween = (
   return changes;
 };
 
-/** What of a scheduled check must be confirmed by a second one before these changes are believed. */
+/** The fields that a second check must confirm before these changes count. */
 export const fieldsToConfirm = (changes: readonly ChangeCode[]): readonly ObservedField[] =>
-  changes.flatMap((code) => DOUBTFUL.get(code) ?? []);
-
-/** Lays what is known now over what was known before. */
-export const combine = (before: DnsObservation, now: DnsObservation): DnsObservation => ({ ...before, ...now });
+  changes.flatMap((code) => TO_CONFIRM.get(code) ?? []);
 
 /**
- * Whether a policy protects less than the one before: for the domain, the names below it or those that do not exist, `t=y`
- * counted as the one step softer that it asks for (RFC 9989 §4.7); or for a smaller share of the mail at no higher a policy.
- * Where the domain is not organisational, a record of its own speaks of itself alone: names below it follow another (§4.10.1).
+ * Whether a policy protects less than the one before: for the domain, its subdomains or names that do not exist, with `t=y` counted
+ * as one step less (RFC 9989 §4.7); or for a smaller percentage of the mail without being stricter. The own record of a domain that
+ * is not organizational applies to that domain only: names below it follow another record (§4.10.1).
  */
 export const isWeaker = (before: StatePolicy | null, after: StatePolicy | null, isOrganisational = true): boolean => {
   const isAboutAll = [before, after].every((policy) => appliesBelow(policy, isOrganisational));
@@ -66,11 +63,11 @@ export const isWeaker = (before: StatePolicy | null, after: StatePolicy | null, 
   return !isStronger && was.some((strength) => strength > 0) && percent(after) < percent(before);
 };
 
-/** Whether the policy that applies to a domain applies to the names below it as well: not when it is that of a subdomain's own record. */
+/** Whether the policy of a domain also applies to the names below it: not if it is from a subdomain's own record. */
 export const appliesBelow = (policy: StatePolicy | null, isOrganisational: boolean): boolean =>
   isOrganisational || policy?.own !== true;
 
-/** Whether a policy asks receivers to quarantine or reject mail, of the domain or of names below it. */
+/** Whether a policy asks receivers to quarantine or reject mail of the domain or of names below it. */
 export const isEnforced = (policy: StatePolicy | null | undefined): boolean =>
   strengths(policy ?? null).some((strength) => strength > 0);
 
@@ -88,7 +85,7 @@ const percent = (policy: StatePolicy | null): number => policy?.pct ?? PERCENT_A
 
 const recordChange = (before: DnsObservation["records"], after: DnsObservation["records"]): ChangeCode | null => {
   if (before === undefined || after === undefined) return null;
-  // The order in which a server gives several records means nothing.
+  // The order of several records in a response has no meaning.
   const [was, is] = [before.toSorted().join("\n"), after.toSorted().join("\n")];
   if (was === is) return null;
   if (before.length === 0) return "record_added";

@@ -8,10 +8,10 @@ import { mailtoUri, reportAddress } from "../record/rua.ts";
 import type { DnsCheck, DnsObservation } from "./domain-state.ts";
 
 const AUTHORISING_TEXT = "v=DMARC1;";
-/** More of a text than this is not kept with every check; a record may have 65,535 octets. */
+/** Longer texts are truncated before they are stored; a record may have 65,535 octets. */
 const SHOWN_CHARACTERS_MAX = 2_048;
 
-/** A check as it is kept. */
+/** A check as it is stored. */
 export const truncateCheck = (check: DnsCheck): DnsCheck => ({
   ...check,
   observed: shortenText(check.observed),
@@ -23,7 +23,7 @@ const shortenText = (text: string | null): string | null =>
     ? text
     : `${text.slice(0, SHOWN_CHARACTERS_MAX).toWellFormed()}…`;
 
-/** The texts at the name that are DMARC records; null when the DNS could not say. */
+/** The texts at the name that are DMARC records; null without a definite answer. */
 export const recordsOf = ({ published }: PolicyDiscovery): string[] | null =>
   published.kind === "failure" && published.outcome !== "invalid_name"
     ? null
@@ -35,49 +35,49 @@ interface RecordFacts {
   readonly discovery: PolicyDiscovery;
 }
 
-/** Whether there is exactly one record; with what makes receivers take it otherwise than it looks. */
+/** Whether there is exactly one record, with its faults. */
 export const recordCheck = (domain: string, { records, expected, discovery }: RecordFacts): DnsCheck => {
   const host = recordHost(domain);
-  const base = { code: "record" as const, expected };
-  if (records === null) return { ...base, ok: null, observed: null, message: failureMessage(discovery, host) };
+  const common = { code: "record" as const, expected };
+  if (records === null) return { ...common, ok: null, observed: null, message: failureMessage(discovery, host) };
   const observed = records.length === 0 ? null : records.join("\n");
   if (records.length === 1) {
     const faults = discovery.kind === "own" ? recordFaults(discovery.record) : [];
-    return { ...base, ok: true, observed, message: [`There is one DMARC record at ${host}.`, ...faults].join(" ") };
+    return { ...common, ok: true, observed, message: [`There is one DMARC record at ${host}.`, ...faults].join(" ") };
   }
   if (records.length > 1) {
-    const message = `There are ${records.length} DMARC records at ${host}; receivers then use none. Keep one.`;
-    return { ...base, ok: false, observed, message };
+    const message = `There are ${records.length} DMARC records at ${host}; receivers ignore all of them. Keep one.`;
+    return { ...common, ok: false, observed, message };
   }
   const message =
     discovery.kind === "inherited"
-      ? `There is no DMARC record at ${host}; receivers apply the one of ${discovery.from}, and reports are about that domain.`
+      ? `There is no DMARC record at ${host}; receivers apply that of ${discovery.from}, and reports are about that domain.`
       : `There is no DMARC record at ${host}.`;
-  return { ...base, ok: false, observed, message };
+  return { ...common, ok: false, observed, message };
 };
 
 /** Whether our address is in the `rua` of the domain's own record. */
 export const addressCheck = (domain: string, ours: string, discovery: PolicyDiscovery): DnsCheck => {
   const expected = mailtoUri(ours);
-  const base = { code: "reporting_address" as const, observed: null, expected };
+  const common = { code: "reporting_address" as const, observed: null, expected };
   const records = recordsOf(discovery);
-  if (records === null) return { ...base, ok: null, message: failureMessage(discovery, recordHost(domain)) };
+  if (records === null) return { ...common, ok: null, message: failureMessage(discovery, recordHost(domain)) };
   if (records.length > 1) {
-    return { ...base, ok: false, message: "With several records receivers use none, and report to nobody." };
+    return { ...common, ok: false, message: "With several records, receivers ignore all of them and send no reports." };
   }
-  if (discovery.kind === "own") return { ...base, ...ownAddress(discovery.record, reportAddress(ours)) };
+  if (discovery.kind === "own") return { ...common, ...ownAddress(discovery.record, reportAddress(ours)) };
   if (discovery.kind === "inherited") {
     const isThere = discovery.record.values.rua.some(({ address }) => address === reportAddress(ours));
     const message = isThere
-      ? `The reporting address is in the record of ${discovery.from}, which ${domain} inherits: such reports are about ${discovery.from}. It must be in a record of ${domain}, or enrol ${discovery.from}.`
-      : `${domain} inherits the record of ${discovery.from}; the reporting address must be in a record of its own.`;
-    return { ...base, ok: false, message };
+      ? `The reporting address is in the record of ${discovery.from}, which ${domain} inherits: those reports are about ${discovery.from}. Publish a record at ${domain}, or enrol ${discovery.from}.`
+      : `${domain} inherits the record of ${discovery.from}. Publish a record at ${domain} that contains the reporting address.`;
+    return { ...common, ok: false, message };
   }
-  const message = "Without a record there is no rua that could name the reporting address.";
-  return { ...base, ok: false, message };
+  const message = "Without a record there is no rua for the reporting address.";
+  return { ...common, ok: false, message };
 };
 
-/** Of several `rua` tags only the first one counts, and that not with every receiver. */
+/** Of several `rua` tags only the first one counts, and not with every receiver. */
 const ownAddress = (record: ValidRecord, ours: string | null): Pick<DnsCheck, "ok" | "observed" | "message"> => {
   const tags = ruaTags(record);
   const holders = tags.map((uris) => uris.some(({ address }) => address === ours));
@@ -93,13 +93,13 @@ const whereSentence = (holders: readonly boolean[]): string => {
   const where = holders.indexOf(true);
   if (where === -1) return "The reporting address is not in rua.";
   if (holders.length === 1) return "The reporting address is in rua.";
-  return `The reporting address is in rua tag ${where + 1} of ${holders.length}: receivers differ in which one they take, or ignore the record. Put all destinations into one rua tag.`;
+  return `The reporting address is in rua tag ${where + 1} of ${holders.length}: receivers differ in which one they use, or ignore the record. Put all addresses into one rua tag.`;
 };
 
 const failureMessage = ({ published }: PolicyDiscovery, host: string): string =>
-  `The DNS could not say what stands at ${host} (${published.kind === "failure" ? published.outcome : "no answer"}).`;
+  `The DNS did not answer for ${host} (${published.kind === "failure" ? published.outcome : "no answer"}).`;
 
-/** A record that turns reports elsewhere allows receivers to report, but not to us. */
+/** A record with a `rua` of its own authorizes reports, but sends them to another address. */
 export const authorisationOf = ({ status, redirectsTo }: Authorisation): DnsObservation["authorisation"] => {
   if (status === "indefinite") return undefined;
   return status === "authorised" && redirectsTo.length > 0 ? "redirected" : status;
@@ -124,5 +124,5 @@ const tooLongCheck = ({ octets, octetsMax }: NameTooLong): DnsCheck => ({
   ok: false,
   observed: null,
   expected: AUTHORISING_TEXT,
-  message: `The name that receivers would ask has ${octets} octets; the DNS allows ${octetsMax}.`,
+  message: `The name that receivers would look up has ${octets} octets; the DNS allows ${octetsMax}.`,
 });

@@ -2,6 +2,7 @@ import { describe, expect, test } from "bun:test";
 import { createTestClock } from "../../testing/clock.ts";
 import { createZoneResolver, type Zone } from "../../testing/dns-zone.ts";
 import { createDomainCheck } from "./domain-check.ts";
+import { createDomainPlatforms } from "./domain-platform.ts";
 
 const HOST = "reports.example.net";
 const OURS = `mailto:token@${HOST}`;
@@ -9,7 +10,10 @@ const ALLOWED = { "example.com._report._dmarc.reports.example.net": { TXT: ["v=D
 const clock = createTestClock();
 
 const look = (zone: Zone, domain = "example.com", reportHost: string | null = HOST) =>
-  createDomainCheck({ resolver: createZoneResolver(zone), clock, reportHost })({
+  createDomainCheck(
+    clock,
+    createDomainPlatforms({ resolver: createZoneResolver(zone), reportHost, mailHost: null }),
+  )({
     domain,
     mode: "live",
     token: "token",
@@ -70,11 +74,11 @@ describe("the three checks", () => {
       [true, false, null],
       "bad",
     ],
-  ] as const)("%s", async (_, zone, ok, verdict) => {
+  ] as const)("%s", async (_, zone, ok, outcome) => {
     const found = await look(zone as Zone);
     expect(found.checks.map(({ code }) => code)).toEqual(["record", "reporting_address", "authorisation"]);
     expect(found.checks.map((check) => check.ok)).toEqual([...ok]);
-    expect(found.verdict).toBe(verdict);
+    expect(found.outcome).toBe(outcome);
     for (const { message } of found.checks) expect(message).toMatch(/^\S.*[.;]$/);
   });
 
@@ -123,30 +127,30 @@ describe("the three checks", () => {
     expect(checks[0]?.message).toContain(told);
     expect(dnsRecords[0]?.action).toBe("none");
     expect(dnsRecords[0]?.message).toContain(told);
-    expect(dnsRecords[0]?.message).not.toContain("Nothing is to be done");
+    expect(dnsRecords[0]?.message).not.toContain("Nothing to do");
   });
 
   test("do not keep all of a text without end, which the record to publish does", async () => {
     const endless = `${GOOD}; x=${"y".repeat(60_000)}`;
-    const { checks, dnsRecords, verdict } = await look(published(endless));
+    const { checks, dnsRecords, outcome } = await look(published(endless));
     expect([checks[0]?.observed?.length, checks[0]?.expected?.length]).toEqual([2_049, 2_049]);
     expect(dnsRecords[0]?.value).toBe(endless);
-    expect(verdict).toBe("good");
+    expect(outcome).toBe("good");
   });
 
   test("of a domain of the report host's own organisation need no authorisation", async () => {
     const found = await look({ "_dmarc.example.net": { TXT: [GOOD] } }, "example.net");
-    expect(found).toMatchObject({ verdict: "good", seen: { authorisation: "not_needed" } });
+    expect(found).toMatchObject({ outcome: "good", observed: { authorisation: "not_needed" } });
     expect(found.checks[2]).toMatchObject({ ok: true, expected: null });
   });
 
   test("are bad for a name below that only inherits our address, and say why", async () => {
     const zone = { ...published(GOOD), "news.example.com._report._dmarc.reports.example.net": { TXT: ["v=DMARC1;"] } };
-    const { verdict, checks, seen } = await look(zone, "news.example.com");
-    expect(verdict).toBe("bad");
+    const { outcome, checks, observed } = await look(zone, "news.example.com");
+    expect(outcome).toBe("bad");
     expect(checks.map(({ ok }) => ok)).toEqual([false, false, true]);
     expect(checks[1]?.message).toContain("enrol example.com");
-    expect(seen.policy).toMatchObject({ p: "reject", own: false, inherited_from: "example.com" });
+    expect(observed.policy).toMatchObject({ p: "reject", own: false, inherited_from: "example.com" });
   });
 });
 
@@ -181,11 +185,11 @@ describe("the record to publish", () => {
     expect(missing?.message).toContain("service_records");
     const silent = (await look({ ...zone, "example.com._report._dmarc.reports.example.net": "timeout" })).dnsRecords[0];
     for (const { message } of [missing, silent].flatMap((record) => record ?? [])) {
-      expect(message).not.toContain("Nothing is to be done");
+      expect(message).not.toContain("Nothing to do");
     }
-    expect(silent?.message).toContain("not known");
+    expect(silent?.message).toContain("unknown");
     expect((await look(published(GOOD))).dnsRecords[0]?.message).toBe(
-      "The reporting address is in the record. Nothing is to be done.",
+      "The reporting address is in the record. Nothing to do.",
     );
   });
 
@@ -220,9 +224,9 @@ describe("the record to publish", () => {
 
 test("a DNS that never answers ends the look after 20 seconds, with nothing known", async () => {
   const slow = createTestClock();
-  const found = createDomainCheck({
-    clock: slow,
+  const platforms = createDomainPlatforms({
     reportHost: HOST,
+    mailHost: null,
     resolver: {
       resolve: (name, type, { signal } = {}) =>
         new Promise((resolve) => {
@@ -232,15 +236,19 @@ test("a DNS that never answers ends the look after 20 seconds, with nothing know
           );
         }),
     },
-  })({ domain: "example.com", mode: "live", token: "token" });
+  });
+  const found = createDomainCheck(slow, platforms)({ domain: "example.com", mode: "live", token: "token" });
   await slow.advance(20_000);
-  expect(await found).toMatchObject({ verdict: "indefinite", seen: {}, dnsRecords: [{ reason: "dns_failure" }] });
+  expect(await found).toMatchObject({ outcome: "indefinite", observed: {}, dnsRecords: [{ reason: "dns_failure" }] });
   expect(slow.pending()).toBe(0);
 });
 
 test("without a report host nothing can be looked up, but for test keys", async () => {
   await expect(look(ALLOWED, "example.com", null)).rejects.toThrow("report host");
-  const check = createDomainCheck({ resolver: createZoneResolver({}), clock, reportHost: null });
+  const check = createDomainCheck(
+    clock,
+    createDomainPlatforms({ resolver: createZoneResolver({}), reportHost: null, mailHost: null }),
+  );
   const found = await check({ domain: "merge.example", mode: "test", token: "token" });
   expect(found.dnsRecords[0]?.value).toBe(
     "v=DMARC1; p=reject; rua=mailto:dmarc@merge.example,mailto:token@reports.example",

@@ -1,77 +1,90 @@
 import type { Clock } from "../../base/clock.ts";
-import { abortableResolver, type DnsResolver } from "../../net/dns.ts";
-import { type Authorisation, checkAuthorisation, type NameTooLong } from "../record/authorisation.ts";
 import type { Result } from "../../base/errors.ts";
-import { type PolicyDiscovery, discoverPolicy } from "../record/discovery.ts";
+import { withDeadline } from "../../base/wait.ts";
+import { abortableResolver, type DnsResolver, isDefinite } from "../../net/dns.ts";
+import { type Authorisation, checkAuthorisation, type NameTooLong } from "../record/authorisation.ts";
+import { discoverPolicy, type PolicyDiscovery } from "../record/discovery.ts";
+import { adviseRecord } from "./dns-advice.ts";
 import {
   addressCheck,
-  authorisationOf,
   authorisationCheck,
+  authorisationOf,
   recordCheck,
   recordsOf,
   truncateCheck,
 } from "./dns-checks.ts";
-import { adviseRecord } from "./dns-advice.ts";
+import type { DomainPlatforms } from "./domain-platform.ts";
 import type { DnsRecordView } from "./domain-schemas.ts";
 import type { DnsCheck, DnsObservation, StatePolicy } from "./domain-state.ts";
-import type { DomainRow } from "./domain-store.ts";
-import { applyNonexistentPolicy } from "./existence.ts";
-import { createTestResolver, reportHostFor } from "./test-domains.ts";
 import type { CheckOutcome } from "./domain-status.ts";
-import { withDeadline } from "../../base/wait.ts";
+import type { DomainRow } from "./domain-store.ts";
 
-/** What one look at the DNS found out about a domain. */
+/** The result of one check of a domain's DNS. */
 export interface DnsCheckResult {
   /** One for each of `CHECK_CODES`, in that order. */
   readonly checks: readonly DnsCheck[];
-  readonly verdict: CheckOutcome;
-  /** What was answered definitely. */
-  readonly seen: DnsObservation;
-  /** What the owner is to publish. */
+  readonly outcome: CheckOutcome;
+  /** What the DNS answered definitely. */
+  readonly observed: DnsObservation;
+  /** The record that the owner must publish. */
   readonly dnsRecords: readonly DnsRecordView[];
 }
 
 export interface DnsCheckOptions {
-  /** For test keys: whether to find what is there once the owner has done what we asked for. */
+  /** For test keys: whether the owner has published the record. */
   readonly isSetUp?: boolean;
-  /** Ends the look; what is not answered by then is unknown. */
+  /** Aborts the check; what is not answered by then is unknown. */
   readonly signal?: AbortSignal;
 }
 
-export interface DomainCheckDeps {
-  readonly resolver: DnsResolver;
-  readonly clock: Clock;
-  /** Where reports go to, in lower-case A-labels; null when the service receives none. */
-  readonly reportHost: string | null;
-}
+export type DomainCheck = (
+  row: Pick<DomainRow, "domain" | "mode" | "token">,
+  options?: DnsCheckOptions,
+) => Promise<DnsCheckResult>;
 
-type Looked = Pick<DomainRow, "domain" | "mode" | "token">;
-
-/** However slow the DNS is, a look is over after this. */
-const LOOK_MS_MAX = 20_000;
+const TIMEOUT_MS = 20_000;
 
 /**
- * Looks a domain up as receivers of its mail do: its record, whose policy applies, and whether reports may be sent to us. For test
- * keys nobody is asked. Never rejects for anything that the DNS does; throws when there is no report host.
+ * Looks up a domain's record, the policy that applies and whether receivers may send reports to us, as receivers do. Takes at
+ * most 20 seconds. Never rejects because of the DNS; throws without a report host.
  */
-export const createDomainCheck = ({ resolver, clock, reportHost }: DomainCheckDeps) =>
-  async function look(row: Looked, { isSetUp = false, signal }: DnsCheckOptions = {}): Promise<DnsCheckResult> {
-    const { domain, mode, token } = row;
-    const host = reportHostFor(mode, reportHost);
-    if (host === null) throw new Error("a domain cannot be checked without a report host");
-    const ours = `${token}@${host}`;
-    const asked = mode === "test" ? createTestResolver({ domain, ours, reportHost: host, isSetUp }) : resolver;
-    return withDeadline(clock, { timeoutMs: LOOK_MS_MAX, signal }, async (ending) => {
-      const patient = abortableResolver(asked, clock, ending);
+export const createDomainCheck =
+  (clock: Clock, platforms: DomainPlatforms): DomainCheck =>
+  async ({ domain, mode, token }, { isSetUp = false, signal } = {}) => {
+    const { reportHost, resolverFor } = platforms[mode];
+    if (reportHost === null) throw new Error("a domain cannot be checked without a report host");
+    const ours = `${token}@${reportHost}`;
+    const resolver = resolverFor({ domain, ours, reportHost, isSetUp });
+    return withDeadline(clock, { timeoutMs: TIMEOUT_MS, signal }, async (ending) => {
+      const abortable = abortableResolver(resolver, clock, ending);
       const [discovery, authorisation] = await Promise.all([
-        discoverPolicy(patient, domain).then((found) => applyNonexistentPolicy(patient, domain, found)),
-        checkAuthorisation(patient, { domain, reportHost: host, ours }),
+        discoverPolicy(abortable, domain).then((found) => applyNonexistentPolicy(abortable, domain, found)),
+        checkAuthorisation(abortable, { domain, reportHost, ours }),
       ]);
-      return findingOf({ domain, ours, discovery, authorisation });
+      return resultOf({ domain, ours, discovery, authorisation });
     });
   };
 
-export type DomainCheck = ReturnType<typeof createDomainCheck>;
+/**
+ * Applies the `np` of an inherited record to a domain that does not exist in the DNS, not its `sp` (RFC 9989 §4.7). That must be
+ * known before a record is advised, which makes the name exist. Queries only where the two differ; without a definite answer the
+ * policy is unknown. Never rejects.
+ */
+export const applyNonexistentPolicy = async (
+  resolver: DnsResolver,
+  domain: string,
+  discovery: PolicyDiscovery,
+): Promise<PolicyDiscovery> => {
+  if (discovery.kind !== "inherited" || discovery.policy.p === discovery.policy.np) return discovery;
+  const { outcome, cnames } = await resolver.resolve(domain, "A");
+  if (!isDefinite(outcome)) {
+    const { published, asked } = discovery;
+    return { kind: "indefinite", host: domain, outcome, published, asked };
+  }
+  // An alias exists even if its target does not.
+  if (outcome !== "nxdomain" || cnames.length > 0) return discovery;
+  return { ...discovery, policy: { ...discovery.policy, p: discovery.policy.np } };
+};
 
 interface Answers {
   readonly domain: string;
@@ -80,7 +93,7 @@ interface Answers {
   readonly authorisation: Result<Authorisation, NameTooLong>;
 }
 
-const findingOf = ({ domain, ours, discovery, authorisation }: Answers): DnsCheckResult => {
+const resultOf = ({ domain, ours, discovery, authorisation }: Answers): DnsCheckResult => {
   const authorised = authorisationCheck(authorisation);
   const advice = adviseRecord(domain, { ours, discovery, authorised });
   const expected = advice.value === "" ? null : advice.value;
@@ -91,8 +104,8 @@ const findingOf = ({ domain, ours, discovery, authorisation }: Answers): DnsChec
   const allowed = authorisation.ok ? authorisationOf(authorisation.value) : "missing";
   return {
     checks: checks.map(truncateCheck),
-    verdict: verdictOf(checks),
-    seen: {
+    outcome: outcomeOf(checks),
+    observed: {
       ...(records === null ? {} : { records }),
       ...(address.ok === null ? {} : { holds_ours: address.ok }),
       ...(policy === undefined ? {} : { policy }),
@@ -102,12 +115,12 @@ const findingOf = ({ domain, ours, discovery, authorisation }: Answers): DnsChec
   };
 };
 
-const verdictOf = (checks: readonly DnsCheck[]): CheckOutcome => {
+const outcomeOf = (checks: readonly DnsCheck[]): CheckOutcome => {
   if (checks.some(({ ok }) => ok === false)) return "bad";
   return checks.every(({ ok }) => ok === true) ? "good" : "indefinite";
 };
 
-/** The policy that applies: null when there is none, undefined when the DNS could not say. */
+/** The policy that applies: null when there is none, undefined without a definite answer. */
 const policyOf = (discovery: PolicyDiscovery): StatePolicy | null | undefined => {
   if (discovery.kind === "indefinite") return undefined;
   if (discovery.kind === "none") return null;

@@ -1,37 +1,44 @@
 import { z } from "zod";
 import { domainSchema } from "./domain-schemas.ts";
 
-const count = z.int().nonnegative();
+const count = (description: string) => z.int().nonnegative().meta({ description });
+const perDay = (description: string) => z.array(z.int().nonnegative()).meta({ description });
 
 const figures = z.object({
-  messages: count,
-  aligned: count.meta({ description: "Passed DMARC." }),
-  failing: count,
-  aligned_percent: z.number().nullable().meta({ description: "One decimal; null when there are no messages." }),
+  messages: count("Messages in reports."),
+  aligned: count("Messages that passed DMARC."),
+  failing: count("Messages that failed DMARC."),
+  aligned_percent: z
+    .number()
+    .nullable()
+    .meta({ description: "Share of aligned messages in percent, with one decimal; null when there are no messages." }),
 });
 
-/** What the reports of the last 30 UTC days say of a domain, today among them. */
+/** Message counts of a domain on the last 30 UTC days, including today. */
 const domainFiguresSchema = z
   .object({
-    last_7_days: figures,
-    last_30_days: figures,
+    last_7_days: figures.meta({ description: "The last seven days, including today." }),
+    last_30_days: figures.meta({ description: "The last 30 days, including today." }),
     days: z
       .object({
-        from: z.iso.date(),
-        messages: z.array(count),
-        failing: z.array(count),
+        from: z.iso.date().meta({ description: "The first of the 30 days." }),
+        messages: perDay("Messages of each day."),
+        failing: perDay("Failing messages of each day."),
       })
-      .meta({ description: "One number for each of the 30 days, the oldest first: for a small chart." }),
+      .meta({ description: "A number for each of the 30 days, the oldest first: for a small chart." }),
   })
   .meta({ title: "DmarcDomainFigures" });
 export type DomainFigures = Readonly<z.output<typeof domainFiguresSchema>>;
 
-/** A domain with its figures, as the list shows it. */
+/** A domain with its figures, as the list returns it. */
 const listedDomainSchema = domainSchema.extend({ figures: domainFiguresSchema }).meta({ title: "DmarcListedDomain" });
 
 export const domainsSchema = z
-  .object({ domains: z.array(listedDomainSchema), next_cursor: z.string().nullable() })
+  .object({
+    domains: z.array(listedDomainSchema).meta({ description: "The domains." }),
+    next_cursor: z.string().nullable().meta({ description: "The cursor of the next page; null on the last page." }),
+  })
   .meta({ title: "DmarcDomainList" });
 
-/** Reads the figures of domains by their numbers; every number asked for is among the answers. */
+/** Reads the figures of domains by their numbers; the result has every given number. */
 export type ReadFigures = (numbers: readonly number[]) => ReadonlyMap<number, DomainFigures>;

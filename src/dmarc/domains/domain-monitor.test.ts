@@ -2,6 +2,7 @@ import { describe, expect, test } from "bun:test";
 import { createTestClock } from "../../testing/clock.ts";
 import { createDomainWorlds, LIVE, REPORT_HOST } from "../../testing/monitored-domains.ts";
 import { createDomainCheck, type DomainCheck } from "./domain-check.ts";
+import { createDomainPlatforms } from "./domain-platform.ts";
 
 const newWorld = createDomainWorlds();
 
@@ -19,7 +20,7 @@ const startHeld = async () => {
     },
   });
   const { resolver, clock } = world;
-  held.look = createDomainCheck({ resolver, clock, reportHost: REPORT_HOST });
+  held.look = createDomainCheck(clock, createDomainPlatforms({ resolver, reportHost: REPORT_HOST, mailHost: null }));
   const { id, token } = await world.activate("example.com");
   const good = `v=DMARC1; p=reject; rua=mailto:${token}@${REPORT_HOST}`;
   /** Begins a check whose look is held; `end` lets it go on and waits for the check. */
@@ -89,11 +90,14 @@ describe("of two looks at once the one that a user began counts", () => {
 
 test("verify answers after 20 seconds when the DNS never does, and neither does it hear that it is over", async () => {
   const clock = createTestClock();
-  const look = createDomainCheck({
-    resolver: { resolve: () => Promise.withResolvers<never>().promise },
+  const look = createDomainCheck(
     clock,
-    reportHost: REPORT_HOST,
-  });
+    createDomainPlatforms({
+      resolver: { resolve: () => Promise.withResolvers<never>().promise },
+      reportHost: REPORT_HOST,
+      mailHost: null,
+    }),
+  );
   const world = newWorld({ check: look });
   const enrolling = world.enrol("example.com");
   await clock.advance(20_000);
@@ -103,7 +107,7 @@ test("verify answers after 20 seconds when the DNS never does, and neither does 
   await clock.advance(20_000);
   const verified = await verifying;
   expect(verified).toMatchObject({ previousStatus: "pending", domain: { status: "pending" } });
-  expect(verified.finding.checks.map(({ ok }) => ok)).toEqual([null, null, null]);
+  expect(verified.result.checks.map(({ ok }) => ok)).toEqual([null, null, null]);
   expect(world.alerts).toEqual([]);
   expect(clock.pending()).toBe(0);
 });

@@ -1,63 +1,115 @@
 import type { Clock } from "../../base/clock.ts";
 import { newId } from "../../base/secrets.ts";
+import { drain } from "../../base/wait.ts";
 import type { Db, Tx } from "../../db/open.ts";
 import { effectsOfCheck } from "./check-effects.ts";
-import type { DomainCheck, DnsCheckResult } from "./domain-check.ts";
+import type { DnsCheckResult, DomainCheck } from "./domain-check.ts";
+import { enforcedCheckMs, type Trigger } from "./domain-status.ts";
 import type { DomainRow, DomainStatus, DomainStore } from "./domain-store.ts";
 import type { RaiseAlert } from "./raise.ts";
-import { enforcedCheckMs, type Trigger } from "./domain-status.ts";
-import { drain } from "../../base/wait.ts";
 
 export interface DomainMonitorDeps {
-  readonly db: Db;
   readonly store: DomainStore;
-  readonly look: DomainCheck;
+  readonly check: DomainCheck;
   readonly raise: RaiseAlert;
-  readonly clock: Clock;
 }
 
-/** A check that was recorded. */
+/** A check whose result is stored. */
 export interface CheckedDomain {
   readonly domain: DomainRow;
   readonly previousStatus: DomainStatus;
-  readonly finding: DnsCheckResult;
+  readonly result: DnsCheckResult;
 }
 
-/** A check that is under way. */
+/** A check in progress. */
 interface Run {
   readonly trigger: Trigger;
   readonly done: Promise<CheckedDomain | null>;
-  /** Ends its look, whose finding is not recorded any more: whoever waits for it gets what `successor` finds. */
-  readonly giveUp: (successor: Run) => void;
+  /** Aborts the check; whoever waits for it gets the result of `successor`. */
+  readonly replaceBy: (successor: Run) => void;
 }
 
 const DRAIN_MS_MAX = 1_000;
-/** How long a count of all domains is good enough. */
+/** How long a count of all domains is used. */
 const COUNT_MS = 10 * 60_000;
 
 /**
- * Checks domains: looks at the DNS, draws the conclusion, and records it. There is one look at a domain at a time, so that none is
- * recorded that began before the last one that was.
+ * Checks the DNS of domains and stores the results. There is one check of a domain at a time, so that no result is stored that is
+ * older than the stored one.
  */
-export const createDomainMonitor = ({ db, store, look, raise, clock }: DomainMonitorDeps) => {
-  const running = new Map<string, Run>();
-  const stopping = new AbortController();
-  let counted = { domains: 0, untilMs: Number.NEGATIVE_INFINITY };
+export class DomainMonitor {
+  readonly #runtime: { readonly db: Db; readonly clock: Clock };
+  readonly #deps: DomainMonitorDeps;
+  readonly #running = new Map<string, Run>();
+  readonly #stopping = new AbortController();
+  #monitored = { domains: 0, untilMs: Number.NEGATIVE_INFINITY };
 
-  const countMonitored = (nowMs: number): number => {
-    if (nowMs >= counted.untilMs) counted = { domains: store.countMonitored(), untilMs: nowMs + COUNT_MS };
-    return counted.domains;
-  };
+  constructor(runtime: { readonly db: Db; readonly clock: Clock }, deps: DomainMonitorDeps) {
+    this.#runtime = runtime;
+    this.#deps = deps;
+  }
 
-  /** State, history and alerts in one transaction. */
-  const record = (tx: Tx, id: string, trigger: Trigger, finding: DnsCheckResult): CheckedDomain | null => {
+  /**
+   * Checks a domain, or joins the check in progress; but a user's check replaces a scheduled one, and whoever waits for that one
+   * gets the user's result. Null when the domain was deleted meanwhile or the service stops. The check continues when its caller
+   * stops waiting.
+   */
+  check(row: DomainRow, trigger: Trigger): Promise<CheckedDomain | null> {
+    const current = this.#running.get(row.id);
+    if (current !== undefined && (trigger !== "manual" || current.trigger === "manual")) return current.done;
+    const run = this.#begin(row, trigger);
+    this.#running.set(row.id, run);
+    current?.replaceBy(run);
+    return run.done;
+  }
+
+  /** Aborts the checks in progress; they run again when they are due. */
+  async stop(): Promise<void> {
+    this.#stopping.abort();
+    await drain(
+      this.#runtime.clock,
+      DRAIN_MS_MAX,
+      [...this.#running.values()].map(({ done }) => done),
+    );
+  }
+
+  isStopping(): boolean {
+    return this.#stopping.signal.aborted;
+  }
+
+  #begin(row: DomainRow, trigger: Trigger): Run {
+    const ending = new AbortController();
+    let successor: Run | null = null;
+    const run: Run = {
+      trigger,
+      done: this.#perform(row, trigger, AbortSignal.any([this.#stopping.signal, ending.signal]))
+        .then((checked) => checked ?? successor?.done ?? null)
+        .finally(() => {
+          if (this.#running.get(row.id) === run) this.#running.delete(row.id);
+        }),
+      replaceBy(by) {
+        successor = by;
+        ending.abort();
+      },
+    };
+    return run;
+  }
+
+  /** Null when it was aborted: queries that were not waited for say nothing about the domain. */
+  async #perform(row: DomainRow, trigger: Trigger, signal: AbortSignal): Promise<CheckedDomain | null> {
+    const result = await this.#deps.check(row, { isSetUp: trigger === "manual", signal });
+    if (signal.aborted) return null;
+    return this.#runtime.db.commit((tx) => (signal.aborted ? null : this.#record(tx, row.id, trigger, result)));
+  }
+
+  /** Stores state, history and alerts in one transaction. */
+  #record(tx: Tx, id: string, trigger: Trigger, result: DnsCheckResult): CheckedDomain | null {
+    const { store, raise } = this.#deps;
     const before = store.findById(id);
     if (before === undefined) return null;
-    const nowMs = clock.nowMs();
-    const { change, history, alerts } = effectsOfCheck(before, finding, {
-      ...{ trigger, nowMs },
-      enforcedEveryMs: enforcedCheckMs(countMonitored(nowMs)),
-    });
+    const nowMs = this.#runtime.clock.nowMs();
+    const enforcedEveryMs = enforcedCheckMs(this.#countMonitored(nowMs));
+    const { change, history, alerts } = effectsOfCheck(before, result, { trigger, nowMs, enforcedEveryMs });
     const domain = { ...before, ...change };
     store.update(tx, before.number, change);
     if (history !== null) {
@@ -65,56 +117,13 @@ export const createDomainMonitor = ({ db, store, look, raise, clock }: DomainMon
       store.insertHistory(tx, { id: newId(), domain: before.number, trigger, atMs: nowMs, body });
     }
     for (const alert of alerts) raise(tx, domain, alert, nowMs);
-    return { domain, previousStatus: before.status, finding };
-  };
+    return { domain, previousStatus: before.status, result };
+  }
 
-  /** Null when it was given up: questions that were not waited for say nothing about the domain. */
-  const perform = async (row: DomainRow, trigger: Trigger, signal: AbortSignal): Promise<CheckedDomain | null> => {
-    const finding = await look(row, { isSetUp: trigger === "manual", signal });
-    if (signal.aborted) return null;
-    return db.commit((tx) => (signal.aborted ? null : record(tx, row.id, trigger, finding)));
-  };
-
-  const begin = (row: DomainRow, trigger: Trigger): Run => {
-    const ending = new AbortController();
-    let successor: Run | null = null;
-    const run: Run = {
-      trigger,
-      done: perform(row, trigger, AbortSignal.any([stopping.signal, ending.signal]))
-        .then((checked) => checked ?? successor?.done ?? null)
-        .finally(() => {
-          if (running.get(row.id) === run) running.delete(row.id);
-        }),
-      giveUp(by) {
-        successor = by;
-        ending.abort();
-      },
-    };
-    return run;
-  };
-
-  return {
-    /**
-     * Checks a domain, or joins the check that runs already. Only a user's check does not join one of the timetable: it takes its
-     * place, and whoever waits for that one gets the user's. Null when the domain was removed meanwhile or the service stops. The
-     * check goes on whoever stops waiting for it.
-     */
-    check(row: DomainRow, trigger: Trigger): Promise<CheckedDomain | null> {
-      const known = running.get(row.id);
-      if (known !== undefined && (trigger !== "manual" || known.trigger === "manual")) return known.done;
-      const run = begin(row, trigger);
-      running.set(row.id, run);
-      known?.giveUp(run);
-      return run.done;
-    },
-    /** Gives up what is under way; it is done again when it is due. */
-    async stop(): Promise<void> {
-      stopping.abort();
-      const checks = [...running.values()].map(({ done }) => done);
-      await drain(clock, DRAIN_MS_MAX, checks);
-    },
-    isStopping: (): boolean => stopping.signal.aborted,
-  };
-};
-
-export type DomainMonitor = ReturnType<typeof createDomainMonitor>;
+  #countMonitored(nowMs: number): number {
+    if (nowMs >= this.#monitored.untilMs) {
+      this.#monitored = { domains: this.#deps.store.countMonitored(), untilMs: nowMs + COUNT_MS };
+    }
+    return this.#monitored.domains;
+  }
+}

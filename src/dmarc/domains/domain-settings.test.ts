@@ -60,13 +60,13 @@ test("what does not fit is refused in plain words", async () => {
   for (const [wish, message] of [
     [{ label: "" }, "Not empty: null removes it"],
     [{ label: 7 }, "Text of at most 200 characters is needed"],
-    [{ retention_days: 0 }, "A whole number of days is needed, from 1 to 3650"],
-    [{ retention_days: 1.5 }, "A whole number of days is needed, from 1 to 3650"],
-    [{ retention_days: "30" }, "A whole number of days is needed, from 1 to 3650"],
-    [{ raw_retention_days: -1.5 }, "A whole number of days is needed, from 0 to 3650"],
-    [{ raw_retention_days: 9_999 }, "A whole number of days is needed, from 0 to 3650"],
+    [{ retention_days: 0 }, "Must be a whole number of days from 1 to 3650"],
+    [{ retention_days: 1.5 }, "Must be a whole number of days from 1 to 3650"],
+    [{ retention_days: "30" }, "Must be a whole number of days from 1 to 3650"],
+    [{ raw_retention_days: -1.5 }, "Must be a whole number of days from 0 to 3650"],
+    [{ raw_retention_days: 9_999 }, "Must be a whole number of days from 0 to 3650"],
     [{ monitoring_enabled: "yes" }, "Must be true or false"],
-    [{ sends_mail: 1 }, "true, false or null is needed"],
+    [{ sends_mail: 1 }, "Must be true, false or null"],
     [{ alerts: { new_source: null } }, "Must be true or false"],
     [{ alerts: null }, "Must be an object"],
     [{ digest: "hourly" }, "Must be one of: off, daily, weekly, monthly"],
@@ -83,7 +83,7 @@ test("an order and a filter that do not fit are refused in plain words", async (
   const app = start({ settings: { REPORT_HOST: "reports.example.net" } });
   const key = app.newKey({ mode: "live" });
   for (const [body, issues] of [
-    [{ domain: 1 }, [{ path: "domain", message: "A domain is needed, as example.com" }]],
+    [{ domain: 1 }, [{ path: "domain", message: "Must be a domain, such as example.com" }]],
     [{}, [{ path: "domain", message: "Required" }]],
     [{ domain: "a.com", label: "" }, [{ path: "label", message: "Leave the field out rather than empty" }]],
     [[], [{ path: "", message: "Must be an object" }]],

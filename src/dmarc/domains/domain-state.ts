@@ -2,29 +2,29 @@ import { z } from "zod";
 import { CHANGE_CODES } from "./dns-changes.ts";
 import { DOMAIN_STATUSES } from "./domain-store.ts";
 
-/** The questions of a check. All three must be answered with yes before reports come. */
+/** The checks of a domain. Reports arrive when all three pass. */
 export const CHECK_CODES = ["record", "reporting_address", "authorisation"] as const;
 
 const policy = z.enum(["none", "quarantine", "reject"]);
 const alignment = z.enum(["r", "s"]);
 
-/** The policy that receivers apply, with what softens it. */
+/** The policy that receivers apply, with what relaxes it. */
 export const statePolicySchema = z.object({
   p: policy,
   sp: policy,
   np: policy,
   adkim: alignment,
   aspf: alignment,
-  /** Test mode: one step softer. Rows of old may lack it. */
+  /** Test mode: one step less. Old rows may lack it. */
   t: z.enum(["y", "n"]).default("n"),
-  /** Historic: for how many percent of the failing mail. Rows of old may lack it. */
+  /** Historic: the percentage of failing mail that the policy applies to. Old rows may lack it. */
   pct: z.int().default(100),
   own: z.boolean(),
   inherited_from: z.string().nullable(),
 });
 export type StatePolicy = z.output<typeof statePolicySchema>;
 
-/** What the DNS definitely said. What was never answered is absent: unknown is not no. */
+/** What the DNS answered definitely. A field without a definite answer is absent: unknown is not no. */
 export const observationSchema = z.object({
   /** The texts at the name that are DMARC records; only a single one counts. */
   records: z.array(z.string()).optional(),
@@ -42,15 +42,15 @@ export const OBSERVED_FIELDS = [
 ] as const satisfies (keyof DnsObservation)[];
 export type ObservedField = (typeof OBSERVED_FIELDS)[number];
 
-/** Since when a field is worse than what is believed of it, by every answer; a second look must confirm that. */
+/** Since when a field is worse than its known state, by every answer; a second check must confirm that. */
 const doubtsSchema = z.partialRecord(z.enum(OBSERVED_FIELDS), z.int());
 export type Unconfirmed = Readonly<z.output<typeof doubtsSchema>>;
 
-/** What is remembered of a domain: what is believed, and what scheduled checks said that others must confirm. */
+/** The stored state of a domain: what is known, and what scheduled checks found that a second one must confirm. */
 export const stateSchema = z.object({
   believed: observationSchema,
   doubts: doubtsSchema.default({}),
-  /** The checks whose bad answers make the domain bad since `badSinceMs`, and that had no good one since. */
+  /** The checks that have failed since `badSinceMs`, without a good result since. */
   failing: z.array(z.enum(CHECK_CODES)).default([]),
 });
 export type DomainState = z.output<typeof stateSchema>;
@@ -62,31 +62,31 @@ export const dnsCheckSchema = z
   .object({
     code: z.enum(CHECK_CODES).meta({
       description:
-        "`record`: exactly one valid DMARC record stands at the name. `reporting_address`: ours is in its `rua`. `authorisation`: receivers may send reports about the domain to the report host (RFC 9990 section 4).",
+        "`record`: there is exactly one valid DMARC record. `reporting_address`: it has the reporting address in `rua`. `authorisation`: receivers may send reports about the domain to the report host (RFC 9990 section 4).",
     }),
-    ok: z.boolean().nullable().meta({ description: "Null when the DNS did not answer: unknown is not no." }),
-    observed: text.meta({ description: "What was found; several records one a line." }),
+    ok: z.boolean().nullable().meta({ description: "Whether the check passed; null when the DNS did not answer." }),
+    observed: text.meta({ description: "What was found, one record per line; null for nothing." }),
     expected: text.meta({
-      description: "What should be there: of the record the text to publish. Null where only the owner can say.",
+      description: "What should be published; null where only the owner can decide.",
     }),
-    message: z.string(),
+    message: z.string().meta({ description: "The result in a sentence." }),
   })
   .meta({ title: "DmarcCheck" });
 export type DnsCheck = z.output<typeof dnsCheckSchema>;
 
 export const lastCheckSchema = z
   .object({
-    at: time,
+    at: time.meta({ description: "When the DNS was checked." }),
     ok: z
       .boolean()
       .nullable()
-      .meta({ description: "False when a check failed, null when none did but one is unknown." }),
-    checks: z.array(dnsCheckSchema),
+      .meta({ description: "True when all checks passed, false when one failed, null when one is unknown." }),
+    checks: z.array(dnsCheckSchema).meta({ description: "The checks, in a fixed order." }),
   })
   .meta({ title: "DmarcLastCheck" });
 export type LastCheck = z.output<typeof lastCheckSchema>;
 
-/** What of a change is kept as JSON. */
+/** The JSON of a history entry. */
 export const historyBodySchema = z.object({
   status: z.enum(DOMAIN_STATUSES),
   previous_status: z.enum(DOMAIN_STATUSES),
@@ -97,7 +97,7 @@ export const historyBodySchema = z.object({
 });
 export type HistoryBody = z.output<typeof historyBodySchema>;
 
-/** Reads what is remembered of a domain; null before its DNS first answered. */
+/** Parses the stored state of a domain; null before the first definite answer. */
 export const readState = (json: string | null): DomainState | null =>
   json === null ? null : stateSchema.parse(JSON.parse(json));
 

@@ -11,6 +11,7 @@ const MIDDLE = "019aa0d6-5b7e-7c31-9f4c-0d9a7fffffff";
 
 const standing = (status: DomainStatus, badMinutesAgo: number | null) => ({
   id: MIDDLE,
+  mode: "live" as const,
   status,
   badSinceMs: badMinutesAgo === null ? null : NOW_MS - badMinutesAgo * MINUTE_MS,
   createdAtMs: LONG_AGO_MS,
@@ -51,7 +52,7 @@ describe("a status", () => {
 });
 
 describe("the next check comes", () => {
-  const outlook = { ...standing("active", null), isIndefinite: false, doubtSinceMs: null, enforcedEveryMs: null };
+  const outlook = { ...standing("active", null), isIndefinite: false, unconfirmedSinceMs: null, enforcedEveryMs: null };
   const enforced = { ...outlook, enforcedEveryMs: HOUR_MS };
   test.each([
     ["in a day for an active domain", outlook, DAY_MS],
@@ -69,11 +70,15 @@ describe("the next check comes", () => {
       HOUR_MS,
     ],
     ["in a day when somebody else's policy is enforced", { ...enforced, status: "pending" as const }, DAY_MS],
-    ["in 35 minutes after a first bad answer, enforced or not", { ...enforced, doubtSinceMs: NOW_MS }, 35 * MINUTE_MS],
+    [
+      "in 35 minutes after a first bad answer, enforced or not",
+      { ...enforced, unconfirmedSinceMs: NOW_MS },
+      35 * MINUTE_MS,
+    ],
     ["in half an hour when the DNS is silent", { ...outlook, isIndefinite: true }, 30 * MINUTE_MS],
-    ["in 35 minutes after a first bad answer", { ...outlook, doubtSinceMs: NOW_MS }, 35 * MINUTE_MS],
-    ["35 minutes after the first one", { ...outlook, doubtSinceMs: NOW_MS - 20 * MINUTE_MS }, 15 * MINUTE_MS],
-    ["at once when that is over", { ...outlook, doubtSinceMs: NOW_MS - DAY_MS }, MINUTE_MS],
+    ["in 35 minutes after a first bad answer", { ...outlook, unconfirmedSinceMs: NOW_MS }, 35 * MINUTE_MS],
+    ["35 minutes after the first one", { ...outlook, unconfirmedSinceMs: NOW_MS - 20 * MINUTE_MS }, 15 * MINUTE_MS],
+    ["at once when that is over", { ...outlook, unconfirmedSinceMs: NOW_MS - DAY_MS }, MINUTE_MS],
   ])("%s", (_, given, waitMs) => {
     expect(Math.abs(nextDnsCheckMs(given, NOW_MS) - NOW_MS - waitMs)).toBeLessThan(5);
   });

@@ -1,15 +1,15 @@
 import type { DomainRow, DomainStatus } from "./domain-store.ts";
 
-/** Who asked for a check: the enrolment, the timetable, or a user. */
+/** What started a check: the enrolment, the schedule, or a user. */
 export type Trigger = "enrolled" | "scheduled" | "manual";
-/** `bad` when something is definitely wrong, `indefinite` when nothing is but the DNS did not answer everything. */
+/** `bad`: a check failed. `indefinite`: none failed, but the DNS did not answer every query. */
 export type CheckOutcome = "good" | "bad" | "indefinite";
 
-export type StatusFacts = Pick<DomainRow, "id" | "status" | "badSinceMs" | "createdAtMs">;
+export type StatusFacts = Pick<DomainRow, "id" | "mode" | "status" | "badSinceMs" | "createdAtMs">;
 
 export interface StatusTransition {
   readonly status: DomainStatus;
-  /** When the first of the bad answers came that have not yet moved the status. */
+  /** When the first bad outcome was seen that has not changed the status yet. */
   readonly badSinceMs: number | null;
 }
 
@@ -17,29 +17,31 @@ const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
 const DAY_MS = 24 * HOUR_MS;
 
-/** A scheduled check is believed when a second one so much later says the same: a server may be behind the others. */
+/** A bad scheduled check counts when a second one this much later confirms it: one name server may be behind the others. */
 export const CONFIRMATION_MS = 30 * MINUTE_MS;
-/** When the second check comes; a little later, so that it is never too early. */
-const SECOND_LOOK_MS = 35 * MINUTE_MS;
+/** When the confirming check runs; a little later, so that it is never too early. */
+const CONFIRMING_CHECK_MS = 35 * MINUTE_MS;
 const RETRY_MS = 30 * MINUTE_MS;
 const REGULAR_MS = DAY_MS;
-/** A policy that is enforced and lapses lets forged mail in at once. */
+/** When an enforced policy lapses, forged mail is delivered at once. */
 const ENFORCED_MS_MIN = HOUR_MS;
-/** Checks of enforced domains in an hour, over all domains; with more domains each of them is checked less often. */
+/** Checks of enforced domains per hour, all together; with more domains each is checked less often. */
 const ENFORCED_CHECKS_PER_HOUR_MAX = 6_000;
 /** While the owner is about to publish the record. */
 const PENDING_MS = HOUR_MS;
 const PENDING_DAYS = 14;
 const JITTER_SHARE = 0.05;
+/** Domains of test keys are never due: the last year that ISO 8601 can write with four digits. */
+export const NEVER_CHECKED_MS = Date.UTC(9999, 0, 1);
 
-/** What a finished check makes of a domain's status (contract §6). Pure. */
+/** The status of a domain after a check (contract §6). Pure. */
 export const nextStatus = (
-  { status, badSinceMs }: StatusFacts,
-  verdict: CheckOutcome,
+  { status, badSinceMs }: Pick<StatusFacts, "status" | "badSinceMs">,
+  outcome: CheckOutcome,
   { trigger, nowMs }: { readonly trigger: Trigger; readonly nowMs: number },
 ): StatusTransition => {
-  if (verdict === "indefinite" || trigger === "enrolled") return { status, badSinceMs };
-  if (verdict === "good") return { status: "active", badSinceMs: null };
+  if (outcome === "indefinite" || trigger === "enrolled") return { status, badSinceMs };
+  if (outcome === "good") return { status: "active", badSinceMs: null };
   if (trigger === "manual") return { status: "action_required", badSinceMs: null };
   if (status !== "active") return { status, badSinceMs: null };
   if (badSinceMs === null) return { status, badSinceMs: nowMs };
@@ -49,31 +51,32 @@ export const nextStatus = (
 };
 
 export interface CheckTiming extends StatusFacts {
-  /** The DNS did not answer everything. */
+  /** Whether the DNS left a query unanswered. */
   readonly isIndefinite: boolean;
-  /** Since when something waits for its confirmation; null when nothing does. */
-  readonly doubtSinceMs: number | null;
-  /** Null unless the policy is enforced: then how often it is checked, see `enforcedCheckMs`. */
+  /** Since when a change waits for its confirmation; null when none does. */
+  readonly unconfirmedSinceMs: number | null;
+  /** The interval of checks of an enforced policy: see `enforcedCheckMs`; null unless the policy is enforced. */
   readonly enforcedEveryMs: number | null;
 }
 
 /**
- * How often a domain with an enforced policy is checked: hourly, and less often where the service monitors so many domains that
- * this would be more than 6,000 checks an hour; at least daily.
+ * The interval of checks of a domain with an enforced policy: an hour, and more where the service monitors so many domains that
+ * this would be more than 6,000 checks an hour; at most a day.
  */
 export const enforcedCheckMs = (monitoredDomains: number): number =>
   Math.min(REGULAR_MS, Math.max(ENFORCED_MS_MIN, (monitoredDomains / ENFORCED_CHECKS_PER_HOUR_MAX) * HOUR_MS));
 
-/** When a domain is checked next, never all domains at the same time. */
-export const nextDnsCheckMs = (outlook: CheckTiming, nowMs: number): number => {
-  const { id, status, createdAtMs, isIndefinite, doubtSinceMs, enforcedEveryMs } = outlook;
+/** When a domain is checked next; the jitter spreads the checks of all domains. */
+export const nextDnsCheckMs = (timing: CheckTiming, nowMs: number): number => {
+  const { id, mode, status, createdAtMs, isIndefinite, unconfirmedSinceMs, enforcedEveryMs } = timing;
+  if (mode === "test") return NEVER_CHECKED_MS;
   if (isIndefinite) return nowMs + RETRY_MS;
-  if (doubtSinceMs !== null) return Math.max(nowMs + MINUTE_MS, doubtSinceMs + SECOND_LOOK_MS);
+  if (unconfirmedSinceMs !== null) return Math.max(nowMs + MINUTE_MS, unconfirmedSinceMs + CONFIRMING_CHECK_MS);
   const isAwaited = status === "pending" && nowMs - createdAtMs < PENDING_DAYS * DAY_MS;
   const settledMs = status === "pending" ? REGULAR_MS : (enforcedEveryMs ?? REGULAR_MS);
   const everyMs = isAwaited ? PENDING_MS : settledMs;
   return Math.round(nowMs + everyMs * (1 - JITTER_SHARE + 2 * JITTER_SHARE * spreadOf(id)));
 };
 
-/** Where between 0 and 1 a domain stands, by its id alone: the last eight digits of a UUIDv7 are random. */
+/** A fixed number between 0 and 1 for an id: the last eight digits of a UUIDv7 are random. */
 export const spreadOf = (id: string): number => Number.parseInt(id.slice(-8), 16) / 0xff_ff_ff_ff;

@@ -18,7 +18,7 @@ describe("what softens a policy is shown", () => {
     await world.checkScheduled(id);
     await world.clock.advance(35 * 60_000);
     const row = await world.checkScheduled(id);
-    const deps = { reportHost: REPORT_HOST, urls: { isDisabled: () => false } };
+    const deps = { platforms: world.platforms, urls: { isDisabled: () => false } };
     expect(domainView(row, deps, world.clock.nowMs()).policy).toMatchObject(shown);
     expect(world.history(id).map(({ policy }) => policy)).toContainEqual(expect.objectContaining(shown));
     const alert = world.alerts.find(({ rule }) => rule === "policy_weakened");

@@ -5,35 +5,34 @@ import type { DomainView, PolicyView } from "./domain-schemas.ts";
 import { historyBodySchema, readLastCheck, readState, type StatePolicy } from "./domain-state.ts";
 import type { DomainRow, HistoryRow } from "./domain-store.ts";
 import { ALERT_RULES, type AlertRule, isRuleOn } from "./raise.ts";
-import { reportHostFor } from "./test-domains.ts";
+import type { DomainPlatform, DomainPlatforms } from "./domain-platform.ts";
 import type { WebhookUrls } from "../../webhooks/webhook-urls.ts";
 
 export interface DomainViewDeps {
-  readonly reportHost: string | null;
-  /** Whether the receiver of a URL had it turned off. */
+  readonly platforms: DomainPlatforms;
   readonly urls: Pick<WebhookUrls, "isDisabled">;
 }
 
-/** Reporters write once a day; after three days without a word something is wrong. */
+/** Reporters send a report a day; after three days without one something is wrong. */
 const SILENT_AFTER_MS = 72 * 60 * 60_000;
 
-/** Where reports about a domain are sent to; null while the service receives none. */
+/** Where reports about a domain are sent; null while the service receives none. */
 export const reportingAddress = (
   { mode, token }: Pick<DomainRow, "mode" | "token">,
-  reportHost: string | null,
+  platforms: DomainPlatforms,
 ): string | null => {
-  const host = reportHostFor(mode, reportHost);
+  const host = platforms[mode].reportHost;
   return host === null ? null : `${token}@${host}`;
 };
 
-/** A domain as the interface shows it. */
-export const domainView = (row: DomainRow, { reportHost, urls }: DomainViewDeps, nowMs: number): DomainView => ({
+/** A domain as the API returns it. */
+export const domainView = (row: DomainRow, { platforms, urls }: DomainViewDeps, nowMs: number): DomainView => ({
   id: row.id,
   domain: row.domain,
   status: row.status,
   label: row.label,
   monitoring_enabled: row.monitoringEnabled,
-  reporting_address: reportingAddress(row, reportHost),
+  reporting_address: reportingAddress(row, platforms),
   policy: policyView(readState(row.state)?.believed.policy ?? null),
   reporting: reportingOf(row, nowMs),
   last_report_at: row.lastReportAtMs === null ? null : isoTime(row.lastReportAtMs),
@@ -64,14 +63,14 @@ const reportingOf = ({ lastReportAtMs }: DomainRow, nowMs: number): DomainView["
   return nowMs - lastReportAtMs <= SILENT_AFTER_MS ? "receiving" : "silent";
 };
 
-/** A policy as the interface shows it. */
+/** A policy as the API returns it. */
 export const policyView = (policy: StatePolicy | null): PolicyView | null => {
   if (policy === null) return null;
   const { p, sp, np, adkim, aspf, own, inherited_from, t, pct } = policy;
   return { p, sp, np, adkim, aspf, own, inherited_from, t, pct };
 };
 
-/** An entry of a domain's history as the interface shows it. */
+/** An entry of a domain's history as the API returns it. */
 export const historyView = ({ id, trigger, atMs, body }: HistoryRow) => {
   const { status, previous_status, record, policy, checks, changes } = historyBodySchema.parse(JSON.parse(body));
   return {
@@ -87,12 +86,6 @@ export const historyView = ({ id, trigger, atMs, body }: HistoryRow) => {
   };
 };
 
-/** What the operator publishes once; nothing while the service receives no reports. */
-export const serviceRecordsView = (
-  mode: DomainRow["mode"],
-  hosts: { reportHost: string | null; mailHost: string | null },
-) => {
-  const host = reportHostFor(mode, hosts.reportHost);
-  if (host === null) return [];
-  return serviceRecords(host, mode === "test" ? host : hosts.mailHost);
-};
+/** The records that the operator publishes once; none while the service receives no reports. */
+export const serviceRecordsView = ({ reportHost, mailHost }: DomainPlatform) =>
+  reportHost === null ? [] : serviceRecords(reportHost, mailHost);

@@ -126,7 +126,7 @@ describe("verify", () => {
     world.publish("example.com", dnsRecords[0]?.value ?? "");
     const verified = await world.domains.verify(LIVE, domain.id);
     expect(verified).toMatchObject({ previousStatus: "pending", domain: { status: "active" } });
-    expect(verified.finding.dnsRecords[0]).toMatchObject({ action: "none", value: dnsRecords[0]?.value });
+    expect(verified.result.dnsRecords[0]).toMatchObject({ action: "none", value: dnsRecords[0]?.value });
     expect(world.alerts.map(({ rule }) => rule)).toEqual(["status_changed"]);
   });
 
@@ -175,8 +175,8 @@ describe("with a test key", () => {
     expect((await world.domains.dns(TEST, domain.id)).dnsRecords).toEqual(dnsRecords);
     const verified = await world.domains.verify(TEST, domain.id);
     expect(verified.domain.status).toBe(status);
-    expect(verified.finding.dnsRecords[0]?.action).toBe(then);
-    expect((await world.domains.dns(TEST, domain.id)).dnsRecords).toEqual(verified.finding.dnsRecords);
+    expect(verified.result.dnsRecords[0]?.action).toBe(then);
+    expect((await world.domains.dns(TEST, domain.id)).dnsRecords).toEqual(verified.result.dnsRecords);
     expect(await world.domains.verify(TEST, domain.id)).toMatchObject({ previousStatus: status, domain: { status } });
     expect(world.resolver.queries).toEqual([]);
     await world.clock.advance(100 * DAY_MS);

@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { createLog } from "../../base/log.ts";
 import { createDomainWorlds, REPORT_HOST } from "../../testing/monitored-domains.ts";
-import { createScheduledChecks } from "./scheduled-checks.ts";
+import { ScheduledChecks } from "./scheduled-checks.ts";
 
 const newWorld = createDomainWorlds();
 const MINUTE_MS = 60_000;
@@ -11,7 +11,11 @@ const HOUR_MS = 60 * MINUTE_MS;
 const startWatched = async (tags: string) => {
   const world = newWorld();
   const { id, token } = await world.activate("example.com", tags);
-  const passes = createScheduledChecks({ ...world, log: createLog("info", world.clock, () => undefined) });
+  const passes = new ScheduledChecks(
+    { ...world, log: createLog("info", world.clock, () => undefined) },
+    world.store,
+    world.domains,
+  );
   return {
     world,
     id,

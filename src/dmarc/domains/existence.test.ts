@@ -2,6 +2,7 @@ import { expect, test } from "bun:test";
 import { createTestClock } from "../../testing/clock.ts";
 import { createZoneResolver, type Zone } from "../../testing/dns-zone.ts";
 import { createDomainCheck } from "./domain-check.ts";
+import { createDomainPlatforms } from "./domain-platform.ts";
 
 const HOST = "reports.example.net";
 const NAME = "news.example.com";
@@ -11,8 +12,11 @@ const look = async (parent: string, name: Zone[string] | null) => {
     "_dmarc.example.com": { TXT: [`v=DMARC1; ${parent}`] },
     ...(name === null ? {} : { [NAME]: name }),
   });
-  const check = createDomainCheck({ resolver, clock: createTestClock(), reportHost: HOST });
-  const { dnsRecords, seen } = await check({ domain: NAME, mode: "live", token: "token" });
+  const check = createDomainCheck(
+    createTestClock(),
+    createDomainPlatforms({ resolver, reportHost: HOST, mailHost: null }),
+  );
+  const { dnsRecords, observed: seen } = await check({ domain: NAME, mode: "live", token: "token" });
   return { record: dnsRecords[0], seen, asked: resolver.countQueries(NAME, "A") };
 };
 const advised = (tags: string) => `v=DMARC1; ${tags}; rua=mailto:token@${HOST}`;

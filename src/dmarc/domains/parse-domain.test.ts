@@ -17,8 +17,8 @@ describe("a domain is read in its normal form", () => {
 
 describe("what is no domain to monitor is refused with a reason", () => {
   test.each([
-    ["", "needed"],
-    ["  ", "needed"],
+    ["", "Must be a domain"],
+    ["  ", "Must be a domain"],
     ["com", "single label"],
     ["co.uk", "public suffix"],
     ["github.io", "public suffix"],
@@ -26,7 +26,7 @@ describe("what is no domain to monitor is refused with a reason", () => {
     ["2001:db8::1", "IP address"],
     ["[192.0.2.1]", "IP address"],
     ["1.2.3", "digits"],
-    ["postmaster@example.com", "domain alone"],
+    ["postmaster@example.com", "domain only"],
     ["https://example.com/", "without http"],
     ["example.com/path", "path"],
     ["example.com:25", "port"],

@@ -5,9 +5,9 @@ import { describeProblem } from "../../mail/address-problem.ts";
 import { parseDomain } from "../../mail/domain.ts";
 import { isPublicSuffix } from "../../mail/organisational-domain.ts";
 
-/** Names that never lead to a public host: RFC 6761, RFC 6762, RFC 7686, RFC 8375, RFC 9476, and what networks use inside. */
+/** Names that never resolve on the public internet: RFC 6761, 6762, 7686, 8375, 9476, and common private names. */
 const SPECIAL_ENDINGS = ["localhost", "local", "invalid", "test", "onion", "alt", "internal", "lan", "arpa"];
-/** For documentation (RFC 6761 §6.5); what test keys are asked about. */
+/** For documentation (RFC 6761 §6.5); used with test keys. */
 const EXAMPLE_ENDING = "example";
 
 /**
@@ -16,24 +16,24 @@ const EXAMPLE_ENDING = "example";
  */
 export const parseMonitoredDomain = (text: string, mode: KeyMode): Result<string, string> => {
   const trimmed = text.trim();
-  if (trimmed === "") return err("A domain is needed, as example.com.");
+  if (trimmed === "") return err("Must be a domain, such as example.com.");
   const problem = findOtherForm(trimmed);
   if (problem !== null) return err(problem);
   return readDomain(trimmed.replace(/(?<=[^.])\.$/, ""), mode);
 };
 
-/** What is recognisably something else than a domain, and what to write instead. */
+/** Recognizes texts that are not a domain, and says what to write instead. */
 const findOtherForm = (text: string): string | null => {
-  if (text.includes("://")) return "Give the domain alone, without http:// and path.";
+  if (text.includes("://")) return "Give the domain only, without http:// and path.";
   if (isIP(text) !== 0 || /^\[.*\]$/.test(text))
     return "This is an IP address; DMARC is about domains. Give the domain.";
-  if (text.includes("@")) return "This is an email address: give the domain alone, the part behind the @.";
-  if (text.includes("/")) return "Give the domain alone, without the path behind it.";
-  if (text.includes(":")) return "Give the domain alone, without a port.";
+  if (text.includes("@")) return "This is an email address: give the domain only, the part after the @.";
+  if (text.includes("/")) return "Give the domain only, without a path.";
+  if (text.includes(":")) return "Give the domain only, without a port.";
   const underscored = /^(?:[^.]+\._report\.)?_dmarc\.(.+)$/i.exec(text)?.[1];
   if (underscored !== undefined) return `Give the domain that the record is about: ${underscored}.`.replace("..", ".");
   if (text.includes("_")) return "Give the domain that mail is sent from; such names have no underscore.";
-  if (text.startsWith("*.")) return "Give the domain alone: its record holds for all names below it.";
+  if (text.startsWith("*.")) return "Give the domain only: its record applies to all names below it.";
   return null;
 };
 
@@ -48,6 +48,6 @@ const readDomain = (text: string, mode: KeyMode): Result<string, string> => {
   if (isBelow(EXAMPLE_ENDING)) {
     return mode === "test" ? ok(ascii) : err("Names under .example are accepted with test keys only.");
   }
-  if (isPublicSuffix(ascii)) return err(`"${unicode}" is a public suffix, under which strangers register.`);
+  if (isPublicSuffix(ascii)) return err(`"${unicode}" is a public suffix, under which others register.`);
   return ok(ascii);
 };

@@ -3,7 +3,7 @@ import type { Tx } from "../../db/open.ts";
 import type { DmarcAlertStore } from "./alert-store.ts";
 import type { DomainOwner, DomainRow } from "./domain-store.ts";
 
-/** What the service tells the owner of a domain about. Each is an event `dmarc.<rule>` and can be turned off. */
+/** The alert rules. Each is an event `dmarc.<rule>` and can be turned off. */
 export const ALERT_RULES = [
   "status_changed",
   "record_changed",
@@ -17,7 +17,7 @@ export const ALERT_RULES = [
 ] as const;
 export type AlertRule = (typeof ALERT_RULES)[number];
 
-/** Which rules are on for a domain whose owner has not said. */
+/** Which rules are on by default. */
 export const DEFAULT_ALERTS: Readonly<Record<AlertRule, boolean>> = {
   status_changed: true,
   record_changed: true,
@@ -30,16 +30,16 @@ export const DEFAULT_ALERTS: Readonly<Record<AlertRule, boolean>> = {
   tls_failures: true,
 };
 
-/** Something that happened to a domain. */
+/** An alert about a domain. */
 export interface Alert {
   readonly rule: AlertRule;
-  /** What it is about, within the rule: a status, a source, a day. With `cooldown` the same subject is quiet for a day. */
+  /** What it is about, within the rule: a status, a source, a day. */
   readonly subject: string;
   /** The event's `data`, beside the four fields about the domain. */
   readonly data: Readonly<Record<string, unknown>>;
   /**
-   * One sentence for people that stands alone as the subject of a mail. It need not name the domain (then that is put before it), and
-   * has no full stop: `failures rose from 1 % to 23 % on 2026-11-19`.
+   * One sentence that can be the subject of a mail. The domain is put before it if it does not name the domain; it has no full
+   * stop: `failures rose from 1 % to 23 % on 2026-11-19`.
    */
   readonly summary: string;
   /** Whether the same rule about the same subject is raised at most once in 24 hours. */
@@ -55,15 +55,15 @@ export type RaiseAlert = (tx: Tx, domain: DomainRow, alert: Alert, atMs: number)
 
 export interface AlertRaiserDeps {
   readonly store: DmarcAlertStore;
-  /** Whether the service has a way to send mail. */
+  /** Whether the service can send mail. */
   readonly hasMail: boolean;
-  /** Where alert mail of an account and mode goes to, beside the recipients of a domain. */
+  /** The recipients of all alert mail of an account and mode, beside those of a domain. */
   readonly defaultRecipients: (owner: DomainOwner) => readonly string[];
 }
 
 const COOLDOWN_MS = 24 * 60 * 60_000;
 
-/** Whether the owner of a domain wants to hear of a rule. */
+/** Whether an alert rule is on for a domain. */
 export const isRuleOn = ({ alerts }: Pick<DomainRow, "alerts">, rule: AlertRule): boolean =>
   alerts[rule] ?? DEFAULT_ALERTS[rule];
 
@@ -72,7 +72,7 @@ export const createAlertRaiser =
   (tx, domain, { rule, subject, data, summary, cooldown }, atMs) => {
     if (!isRuleOn(domain, rule)) return false;
     if (cooldown) {
-      // What a clock that was ahead has raised in the future keeps nothing quiet.
+      // An alert raised while the clock was ahead suppresses nothing.
       const lastMs = store.lastRaisedMs(domain.number, rule, subject, atMs);
       if (lastMs !== null && atMs - lastMs < COOLDOWN_MS) return false;
     }

@@ -1,20 +1,20 @@
 import type { Db, Tx } from "../../db/open.ts";
 
-/** Somebody whose mail is authenticated as a reporter's: an organisational domain. */
+/** An organizational domain that report mail is authenticated as. */
 export interface ReportAuthor {
-  /** The day, since 1970 (UTC), on which the first such mail came in. */
+  /** The day, since 1970 (UTC), of the first such mail. */
   readonly firstDay: number;
-  /** What the mail and reports took of the disk on `usageDay`. */
+  /** Disk space that its mail and reports took on `usageDay`. */
   readonly usageDay: number;
   readonly usageBytes: number;
 }
 
-/** Authors remembered for a domain: more than there are reporters of any. */
+/** Authors stored for a domain; no domain has as many reporters. */
 export const AUTHORS_MAX = 200;
-/** An author of whom nothing came for so many days may give way to another one. */
+/** An author without mail for this long may be replaced by another one. */
 const AUTHOR_DAYS = 90;
 
-/** Who sends authenticated reports about a domain, and what that takes of the disk. `domain` is the `number` of a domain. */
+/** Who sends authenticated reports about a domain, and the disk space they take. `domain` is the `number` of a domain. */
 export const createReportAuthorStore = ({ sqlite }: Db) => {
   const find = sqlite.prepare<ReportAuthor, [number, string]>(
     `SELECT first_day firstDay, usage_day usageDay, usage_bytes usageBytes FROM dmarc_report_authors
@@ -34,11 +34,11 @@ export const createReportAuthorStore = ({ sqlite }: Db) => {
   );
 
   return {
-    /** Null for one from whom nothing came. */
+    /** Null for an author without mail. */
     find: (domain: number, author: string): ReportAuthor | null => find.get(domain, author),
-    /** Whether anybody's report came before a day. */
+    /** Whether any report arrived before a day. */
     hasKnown: (domain: number, day: number): boolean => known.get(domain, day) !== null,
-    /** Notes that a report came on a day, and what it took of the disk. Beyond `AUTHORS_MAX` nobody new is noted. */
+    /** Records that a report arrived on a day, and its size. Beyond `AUTHORS_MAX` no new author is added. */
     add(
       _tx: Tx,
       domain: number,

@@ -1,17 +1,22 @@
 import { describe, expect, test } from "bun:test";
 import { createLog } from "../../base/log.ts";
 import { createDomainWorlds } from "../../testing/monitored-domains.ts";
-import { createScheduledChecks } from "./scheduled-checks.ts";
+import type { Domains } from "./domains.ts";
+import { ScheduledChecks } from "./scheduled-checks.ts";
 import type { DomainRow } from "./domain-store.ts";
 
 const newWorld = createDomainWorlds();
 const HOUR_MS = 60 * 60_000;
 
-const newPasses = (world = newWorld(), fake: Partial<Parameters<typeof createScheduledChecks>[0]["domains"]> = {}) => {
+const newPasses = (world = newWorld(), fake: Partial<Pick<Domains, "checkScheduled" | "canCheck">> = {}) => {
   const logged: string[] = [];
   const log = createLog("info", world.clock, (line) => logged.push(line));
-  const domains = { ...world.domains, ...fake };
-  return { world, logged, passes: createScheduledChecks({ ...world, domains, log }) };
+  const domains: Pick<Domains, "checkScheduled" | "canCheck"> = {
+    checkScheduled: (row) => world.domains.checkScheduled(row),
+    canCheck: () => world.domains.canCheck(),
+    ...fake,
+  };
+  return { world, logged, passes: new ScheduledChecks({ ...world, log }, world.store, domains) };
 };
 
 test("a pass checks what is due, once", async () => {

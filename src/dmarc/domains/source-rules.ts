@@ -9,32 +9,32 @@ export const SOURCE_RULES_MAX = 50;
 
 const isNetwork = (text: string): boolean => ipaddr.IPv4.isValidCIDR(text) || ipaddr.IPv6.isValidCIDR(text);
 
-/** A rule of the user's: sources of which every address fits all conditions get the classification. */
+/** A rule of the user: sources whose addresses all meet every condition get the classification. */
 export const sourceRuleSchema = z
   .strictObject({
     reverse_name: z.string().toLowerCase().min(1).max(253).optional().meta({
       description:
-        "`none`: no forward-confirmed reverse name; `generic`: one that providers give to customers at home; else a domain that the name is at or below.",
+        "`none`: no forward-confirmed reverse name; `generic`: a name that providers give to all of their customers; otherwise a domain that the name is at or below.",
     }),
     network: z
       .string()
       .refine(isNetwork, "Must be a network such as 192.0.2.0/24 or 2001:db8::/32")
       .optional()
-      .meta({ description: "The network that the address is in, as CIDR.", examples: ["192.0.2.0/24"] }),
+      .meta({ description: "The network of the address, in CIDR notation.", examples: ["192.0.2.0/24"] }),
     asn: z
       .int()
       .min(1)
       .max(ASN_MAX)
       .optional()
-      .meta({ description: "The AS that announces it.", examples: [64500] }),
+      .meta({ description: "The AS that announces the address.", examples: [64500] }),
     country: z
       .string()
       .toUpperCase()
       .regex(/^[A-Z]{2}$/, "Must be a country code of two letters, such as DE")
       .optional()
-      .meta({ description: "Where its network is registered: ISO 3166-1 alpha-2.", examples: ["DE"] }),
+      .meta({ description: "The country of registration of the network, ISO 3166-1 alpha-2.", examples: ["DE"] }),
     authenticated: z.boolean().optional().meta({ description: "Whether SPF or DKIM passed for any domain." }),
-    classification: z.enum(SOURCE_CLASSES).meta({ description: "What a source is that fits all conditions." }),
+    classification: z.enum(SOURCE_CLASSES).meta({ description: "The class of sources that meet all conditions." }),
   })
   .refine((rule) => Object.keys(rule).length > 1, "Must have at least one condition")
   .meta({ title: "DmarcSourceRule" });
@@ -44,7 +44,7 @@ export const sourceRulesSchema = z.array(sourceRuleSchema);
 
 export type SourceRule = Readonly<z.infer<typeof sourceRuleSchema>>;
 
-/** What rules look at: one address of a source. */
+/** What rules are matched against: one address of a source. */
 export interface RuledAddress {
   readonly ip: string;
   /** Confirmed; null for none. */
@@ -56,35 +56,35 @@ export interface RuledAddress {
   readonly isAuthenticated: boolean;
 }
 
-/** Finds the first rule that an address fits, null for none. An address fits a rule by all its conditions; what is not known fits none. */
+/** Finds the first rule that an address matches, null for none. It matches a rule if it meets all conditions; unknown meets none. */
 export const createRuleFinder = (rules: readonly SourceRule[]): ((address: RuledAddress) => SourceRule | null) => {
   const read = rules.map((rule) => ({
     rule,
     network: rule.network === undefined ? null : ipaddr.parseCIDR(rule.network),
   }));
   return (address) => {
-    // Reading an address is most of what it takes to look for its network.
+    // Parsing an address takes most of the time, so it is parsed once and only for rules with a network.
     let parsed: Address | null = null;
     const isWithin = (network: Network): boolean => {
       parsed ??= ipaddr.parse(address.ip);
       return parsed.kind() === network[0].kind() && parsed.match(network);
     };
-    const fits = ({ rule, network }: (typeof read)[number]): boolean =>
-      fitsOthers(rule, address) && (network === null || isWithin(network));
-    return read.find(fits)?.rule ?? null;
+    const matches = ({ rule, network }: (typeof read)[number]): boolean =>
+      meetsOthers(rule, address) && (network === null || isWithin(network));
+    return read.find(matches)?.rule ?? null;
   };
 };
 
 type Address = ReturnType<typeof ipaddr.parse>;
 type Network = ReturnType<typeof ipaddr.parseCIDR>;
 
-const fitsOthers = (rule: SourceRule, address: RuledAddress): boolean =>
-  (rule.reverse_name === undefined || fitsName(rule.reverse_name, address)) &&
+const meetsOthers = (rule: SourceRule, address: RuledAddress): boolean =>
+  (rule.reverse_name === undefined || matchesName(rule.reverse_name, address)) &&
   (rule.asn === undefined || rule.asn === address.asn) &&
   (rule.country === undefined || rule.country === address.country) &&
   (rule.authenticated === undefined || rule.authenticated === address.isAuthenticated);
 
-const fitsName = (wanted: string, { name, isAsked, isGeneric }: RuledAddress): boolean => {
+const matchesName = (wanted: string, { name, isAsked, isGeneric }: RuledAddress): boolean => {
   if (!isAsked) return false;
   if (wanted === "none") return name === null;
   if (wanted === "generic") return name !== null && isGeneric;

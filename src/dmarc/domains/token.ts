@@ -1,6 +1,6 @@
 import { createHash, randomBytes } from "node:crypto";
 
-/** RFC 4648 §6 in lower case: what survives a mail system that folds case or does not know anything but letters and digits. */
+/** RFC 4648 §6 in lower case: survives mail systems that fold case or allow letters and digits only. */
 const BASE32 = "abcdefghijklmnopqrstuvwxyz234567";
 const TOKEN_CHARACTERS = 20;
 const BITS_PER_CHARACTER = 5;
@@ -17,12 +17,12 @@ const tokenOf = (bytes: Uint8Array): string => {
   return text;
 };
 
-/** A new local part of a reporting address: 20 lower-case letters and digits that hold 100 random bits, so that nobody guesses one. */
+/** A new local part of a reporting address: 20 lower-case letters and digits with 100 random bits. */
 export const newToken = (): string => tokenOf(randomBytes(TOKEN_BYTES));
 
-/** The local part for a domain of a test key: the same whenever the account enrols the domain, so that answers can be fixtures. */
+/** The local part for a domain of a test key: always the same for an account and domain, so that responses can be fixtures. */
 export const testToken = (accountId: string, domain: string): string =>
   tokenOf(createHash("sha256").update(`dmarc-test-key ${accountId} ${domain}`).digest().subarray(0, TOKEN_BYTES));
 
-/** Whether a text (lower case) has the form of a token, so that the database need not be asked about anything else. */
+/** Whether a text (lower case) has the form of a token; anything else needs no database query. */
 export const isToken = (text: string): boolean => TOKEN_FORM.test(text);

@@ -2,7 +2,6 @@ import { Elysia } from "elysia";
 import { z } from "zod";
 import type { Caller, Guard } from "../../http/guard.ts";
 import { namesOf, parametersOf, readParameters } from "../../http/query.ts";
-import { knownId } from "../domains/domain-routes.ts";
 import type { DomainRow } from "../domains/domain-store.ts";
 import type { HealthRuns } from "./health-runs.ts";
 import { isSelector } from "./selectors.ts";
@@ -39,7 +38,7 @@ export const createHealthRoutes = ({ guard, runs, findDomain }: HealthRouteDeps)
   new Elysia({ name: "dmarc-health" }).use(guard).get(
     "/v1/dmarc/domains/:id/health",
     ({ request, params, caller }) => {
-      const domain = findDomain(caller, knownId(params.id));
+      const domain = findDomain(caller, params.id);
       const { refresh = false, selectors = [] } = readParameters(parametersOf(request), querySchema);
       return runs.healthOf(domain, { refresh, selectors, priority: "realtime" });
     },

@@ -1,7 +1,7 @@
 import type { Clock } from "../../base/clock.ts";
 import { err } from "../../base/errors.ts";
 import { type DnsRecordData, type DnsResponse, type DnsResolver, type DnsType, emptyResponse } from "../../net/dns.ts";
-import { createTestResolver } from "../domains/test-domains.ts";
+import { createTestResolver } from "../domains/domain-platform.ts";
 import { createHealthCheck } from "./health.ts";
 import type { DomainHealth } from "./health-sections.ts";
 

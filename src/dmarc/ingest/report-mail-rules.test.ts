@@ -6,7 +6,7 @@ import { openDb } from "../../db/open.ts";
 import type { ReceivedMail } from "../../net/smtp-receiver-rules.ts";
 import { createTestClock } from "../../testing/clock.ts";
 import { madeDomain } from "../../testing/dmarc-domain.ts";
-import { createDomainStore } from "../domains/domain-store.ts";
+import { DomainStore } from "../domains/domain-store.ts";
 import type { IncomingReport } from "./report-intake.ts";
 import type { AuthenticationResults } from "../authentication/authentication-results.ts";
 import { createReportAuthorStore } from "../domains/report-author-store.ts";
@@ -33,7 +33,7 @@ const startHarness = (take: (incoming: IncomingReport) => Promise<string> = asyn
   if (!database.ok) throw new Error(database.error.kind);
   const db = database.value;
   opened.push(db);
-  const domains = createDomainStore(db);
+  const domains = new DomainStore(db);
   const clock = createTestClock();
   const taken: IncomingReport[] = [];
   const logged: string[] = [];
