@@ -39,9 +39,11 @@ export const confirmChanges = (
     return { state: Object.keys(observed).length === 0 ? null : { believed: observed, doubts: {} }, changes: [] };
   }
   const parts = PARTS.map((part) => confirmPart(part, before, observed, options));
+  let known = before.believed;
+  for (const { believed } of parts) known = { ...known, ...believed };
   return {
     state: {
-      believed: Object.assign({}, before.believed, ...parts.map(({ believed }) => believed)),
+      believed: known,
       doubts: Object.fromEntries(parts.flatMap(({ doubts }) => Object.entries(doubts))),
     },
     changes: parts.flatMap(({ changes }) => changes),
