@@ -97,7 +97,7 @@ export const fillDomain = async (db: Db, shape: Shape, { domain, reports, todayS
       },
     }));
     for (const written of await ingest.process(items))
-      if (written?.ending.outcome !== "stored") throw new Error(JSON.stringify(written?.ending));
+      if (written?.result.outcome !== "stored") throw new Error(JSON.stringify(written?.result));
   }
   answerNames(db, shape);
   return number;

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Command } from "commander";
 import { newId } from "../base/secrets.ts";
-import { createIngestionStore } from "../dmarc/ingest/ingestion-store.ts";
+import { IngestionStore } from "../dmarc/ingest/ingestion-store.ts";
 import { createCommandLine } from "../testing/command-line.ts";
 import { SAMPLE_DAY_S, sampleReportMail, sampleReportXml } from "../testing/dmarc-reports.ts";
 import { encodeResponse, startDnsServer } from "../testing/dns-server.ts";
@@ -110,7 +110,7 @@ describe("dmarc import", () => {
     await run(["import", write("one/junk", "junk")]);
     const told = await run(["retry", "--all"]);
     expect(told.out).toMatch(/^1 read again\.\n.*\nrejected\s+1\s+no_report/);
-    expect(told.err).toContain("There is no report in it.");
+    expect(told.err).toContain("It contains no report.");
     expect((await run(["import", file])).out).toMatch(/duplicate\s+1\n/);
   });
 
@@ -229,7 +229,7 @@ test("dmarc retry judges mail as the service does, and reads nothing but what it
     const [main = "", other = ""] = ["main", "other"].map(
       (name) => db.sqlite.query<{ id: string }, [string]>("SELECT id FROM accounts WHERE name = ?").get(name)?.id,
     );
-    const store = createIngestionStore(db);
+    const store = new IngestionStore(db);
     const ids = [main, main, other].map((accountId, n) => {
       const domain = insertDomain(db, `d${n}.example`, { accountId, requireAuthenticReports: true }).number;
       const mail = { id: newId(), accountId, mode: "live" as const, domain, via: "smtp" as const, name: null };
@@ -253,7 +253,7 @@ test("dmarc retry judges mail as the service does, and reads nothing but what it
     const all = await run(["retry", "--all", "--account", "main", "--json"], { settings });
     expect(all.json()).toMatchObject([{ retried: 1, outcomes: { quarantined: 1 }, ingestions: [] }]);
     expect(store.find({ accountId: main, mode: "live" }, forged)?.reason).toBe("not_authentic");
-    expect(others.map(store.isPending)).toEqual([true, true]);
+    expect(others.map((id) => store.isPending(id))).toEqual([true, true]);
     expect(db.sqlite.query("SELECT * FROM dmarc_reports").all()).toEqual([]);
   } finally {
     dns.stop();

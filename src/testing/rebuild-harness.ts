@@ -1,6 +1,6 @@
 import type { Db } from "../db/open.ts";
-import { createSourceRebuild, RECORDS_PER_STEP } from "../dmarc/ingest/source-rebuild.ts";
-import { createSourceRebuildStore } from "../dmarc/ingest/source-rebuild-store.ts";
+import { RECORDS_PER_STEP, SourceRebuild } from "../dmarc/ingest/source-rebuild.ts";
+import { SourceRebuildStore } from "../dmarc/ingest/source-rebuild-store.ts";
 import { createTestClock } from "./clock.ts";
 import { SAMPLE_DAY_S, type SampleRow, sampleReportMail, sampleReportXml } from "./dmarc-reports.ts";
 import { createIngestHarness, type IngestHarness } from "./ingest-harness.ts";
@@ -24,12 +24,15 @@ const rebuildable = (newIngestHarness: ReturnType<typeof createIngestHarness>) =
   const { db, clock, stores } = harness;
   /** A rebuild that runs `between` after each step; it ends when that says so, as by a crash. */
   const rebuild = async (between: () => Promise<unknown> = async () => undefined, on: Db = db) => {
-    const made = createSourceRebuild({
-      ...{ db: on, clock, counts: stores.counts, store: createSourceRebuildStore(on), log: silentLog },
-      pause: async () => {
-        if ((await between()) === false) void made.stop();
+    const made: SourceRebuild = new SourceRebuild(
+      { db: on, clock, log: silentLog },
+      {
+        ...{ stores, store: new SourceRebuildStore(on) },
+        pause: async () => {
+          if ((await between()) === false) void made.stop();
+        },
       },
-    });
+    );
     await made.run();
   };
   return { ...harness, rebuild };

@@ -2,7 +2,7 @@ import { z } from "zod";
 import { type DayRange, isoDay } from "../../base/days.ts";
 import type { DmarcAlertRow } from "../domains/alert-store.ts";
 import type { Alert } from "../domains/raise.ts";
-import { readRecordBody } from "../ingest/report-store.ts";
+import { parseRecordBody } from "../report/report-json.ts";
 import { parseDay, percentOf } from "../sources/day-range.ts";
 import { isForeign } from "../sources/domain-sources.ts";
 import type { Source } from "../sources/source-response.ts";
@@ -137,7 +137,7 @@ const causesOf = (
         RECORDS_MAX,
       )
       .map((row) => {
-        const { dkimResults, spfResults } = readRecordBody(row.body);
+        const { dkimResults, spfResults } = parseRecordBody(row.body);
         return { count: row.count, dkimResults, spfResults };
       });
   return findCauses(domain.domain, read(range.fromDay, startedDay - 1, true), read(startedDay, day, false));

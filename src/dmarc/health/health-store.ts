@@ -1,7 +1,7 @@
 import type { Db, Tx } from "../../db/open.ts";
 import type { KeyMode } from "../../base/secrets.ts";
 import { RANK_STEP } from "../ingest/row-facts.ts";
-import type { RecordBody } from "../ingest/report-store.ts";
+import { parseRecordBody, type RecordBody } from "../report/report-json.ts";
 import type { DomainHealth } from "./health-sections.ts";
 import { domainHealthSchema } from "./health-schemas.ts";
 
@@ -81,7 +81,7 @@ export const createHealthStore = ({ sqlite }: Pick<Db, "sqlite">) => {
     signedRecords: (number: number, day: number): SignedRecord[] =>
       [...largest.all(number, day, 0, RANK_STEP), ...largest.all(number, day, RANK_STEP, Number.MAX_SAFE_INTEGER)].map(
         // The column holds what `report-store.ts` writes.
-        ({ count, body }) => ({ count, dkimResults: (JSON.parse(body) as RecordBody).dkimResults }),
+        ({ count, body }) => ({ count, dkimResults: parseRecordBody(body).dkimResults }),
       ),
   };
 };

@@ -119,10 +119,8 @@ test.each([
   const id = await take(harness, "1");
   await harness.ingester.idle();
   const told = () => findingViews(harness.find(id)).map(({ message }) => message);
-  const why =
-    "The mail is not authenticated, and the domain accepts authenticated reports only. The reason is made up.";
-  const doubt =
-    "It is not known yet whether the mail is authenticated: The reason is made up. It is judged again within a day.";
+  const why = "The mail is not authenticated; this domain accepts authenticated reports only. The reason is made up.";
+  const doubt = "The mail is not authenticated yet: The reason is made up. It will be checked again within a day.";
   expect(told()).toEqual([temporary ? doubt : why]);
   for (let at = 0; at < 25 * 6; at += 1) {
     await harness.clock.advance(10 * 60_000);

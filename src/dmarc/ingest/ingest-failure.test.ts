@@ -4,7 +4,7 @@ import { newId } from "../../base/secrets.ts";
 import { createApps } from "../../testing/app.ts";
 import { createIngestHarness } from "../../testing/ingest-harness.ts";
 import { failureReportDetailSchema, failureReportsSchema } from "../queries/failure-report-routes.ts";
-import { FAILURE_REPORTS_PER_DAY_MAX } from "./ingest-failure.ts";
+import { FAILURE_REPORTS_PER_DAY_MAX } from "./store-failure-report.ts";
 
 const newHarness = createIngestHarness();
 const start = createApps();
@@ -150,7 +150,7 @@ describe("through the interface", () => {
       { name: "From", value: "redacted@shop.example" },
     ]);
     await app.clock.advance(91 * DAY_MS);
-    await app.service.dmarc.jobs.forgetOldReports();
+    await app.service.dmarc.jobs.expireReports();
     expect((await call("GET", `${path}/failure-reports`)).body).toMatchObject({ failure_reports: [] });
   });
 

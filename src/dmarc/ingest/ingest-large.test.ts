@@ -3,7 +3,7 @@ import type { Db } from "../../db/open.ts";
 import { sampleReportMail, sampleReportXml } from "../../testing/dmarc-reports.ts";
 import { createIngestHarness, type IngestHarness } from "../../testing/ingest-harness.ts";
 import { REREAD_AFTER_MS } from "./ingestion-worker.ts";
-import { LARGE_ROWS_MIN, ROWS_PER_COMMIT } from "./ingest-large.ts";
+import { LARGE_ROWS_MIN, ROWS_PER_COMMIT } from "./rows-ahead.ts";
 
 const newHarness = createIngestHarness();
 

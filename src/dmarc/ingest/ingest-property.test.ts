@@ -13,8 +13,8 @@ import type { AuthenticateMail } from "../authentication/mail-authentication.ts"
 import { createTestClock } from "../../testing/clock.ts";
 import { makeSourcesLegacy } from "../../testing/legacy-sources.ts";
 import { silentLog } from "../../testing/silent-log.ts";
-import { createSourceRebuild } from "./source-rebuild.ts";
-import { createSourceRebuildStore } from "./source-rebuild-store.ts";
+import { SourceRebuild } from "./source-rebuild.ts";
+import { SourceRebuildStore } from "./source-rebuild-store.ts";
 import { createIngestHarness, INGEST_OWNER, type IngestHarness } from "../../testing/ingest-harness.ts";
 
 const newHarness = createIngestHarness();
@@ -68,12 +68,15 @@ let replaced = 0;
 
 /** Rebuilds some sources, or all. */
 const rebuildSome = async ({ db, clock, stores }: IngestHarness, isAll: boolean): Promise<void> => {
-  const rebuild = createSourceRebuild({
-    ...{ db, clock, counts: stores.counts, store: createSourceRebuildStore(db), log: silentLog, recordsPerStep: 9 },
-    pause: async () => {
-      if (!isAll) void rebuild.stop();
+  const rebuild: SourceRebuild = new SourceRebuild(
+    { db, clock, log: silentLog },
+    {
+      ...{ stores, store: new SourceRebuildStore(db), recordsPerStep: 9 },
+      pause: async () => {
+        if (!isAll) void rebuild.stop();
+      },
     },
-  });
+  );
   await rebuild.run();
 };
 

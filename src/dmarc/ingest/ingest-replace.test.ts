@@ -126,7 +126,7 @@ describe("the same report with other rows, by mail", () => {
     const late = await harness.upload(made(FORGED), smtp(word));
     expect(late.row).toMatchObject({ outcome: "duplicate", reason: "duplicate_differs" });
     expectOne(harness, GENUINE);
-    expect(harness.logged.join()).toContain("came again with other rows");
+    expect(harness.logged.join()).toContain("came again with different records");
   });
 
   test("gives way to what the owner hands in", async () => {

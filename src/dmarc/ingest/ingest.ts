@@ -1,58 +1,58 @@
-import { type Clock, nextTurn } from "../../base/clock.ts";
+import { nextTurn } from "../../base/clock.ts";
 import { Gate } from "../../base/wait.ts";
-import type { Log } from "../../base/log.ts";
-import type { Db } from "../../db/open.ts";
+import type { Runtime } from "../../db/runtime.ts";
 import type { AuthenticateMail } from "../authentication/mail-authentication.ts";
-import { createJudging, type Read } from "./ingest-judging.ts";
-import { createStaging, isLarge, ROWS_PER_COMMIT, weightIn } from "./ingest-large.ts";
-import type { IngestStores, Work, Written } from "./ingest-work.ts";
-import { StagedReportGone, writeWorks } from "./ingest-write.ts";
-import type { NewIngestion } from "./ingestion-store.ts";
-import { readWithin, type UnpackAllowance } from "./ingest-unpacking.ts";
 import type { ReportReading } from "../report/outcome.ts";
-import type { UnpackBudget } from "../report/unpack.ts";
 import { kindOfPayload } from "../report/payload.ts";
+import type { Report } from "../report/report.ts";
 import { readReportFile } from "../report/read-file.ts";
+import { createUnpackBudget, UNPACK_LIMITS, type UnpackBudget } from "../report/unpack.ts";
+import { type IngestedItem, writeIngestions } from "./ingest-write.ts";
+import type { IngestStores } from "./ingest-stores.ts";
+import type { IngestionFailure } from "./ingestion-finding.ts";
+import type { NewIngestion } from "./ingestion-store.ts";
+import { createEnrolledDomainFinder, isUnsolicitedMail } from "./report-trust.ts";
+import { ROWS_PER_COMMIT, RowsAhead, weightOfRows } from "./rows-ahead.ts";
+import { type ReadIngestion, type ReportAhead, RowsAheadGone } from "./store-report.ts";
 
-export interface IngestDeps {
-  readonly db: Db;
-  readonly stores: IngestStores;
-  readonly clock: Clock;
-  readonly log: Log;
-  /** Null where no mail is judged (and where there is no DNS). */
-  readonly authenticate: AuthenticateMail | null;
-  /** As in a server unless told. */
-  readonly pace?: IngestPace;
-  /** Reads what came in; never throws. Tests have it fail. */
-  readonly read?: (bytes: Uint8Array, name: string | null, budget: UnpackBudget) => Promise<ReportReading[]>;
-}
-
-/** Something to be read and written down. */
+/** A mail or file that is to be read and written. */
 export interface IngestItem {
   readonly ingestion: NewIngestion;
-  /** As in `Work`. */
+  /** Whether the database does not have it yet. Otherwise it is written only while it is pending there. */
   readonly isNew: boolean;
-  /** Not to be read any more: reading it has ended the service too often. */
+  /** It is not read any more: reading it ended the service too often. */
   readonly isGivenUp?: boolean;
 }
 
 /** How much is written in one transaction: mails and files, and rows of reports. */
 export interface IngestPace {
-  readonly works: number;
+  readonly items: number;
   readonly rows: number;
 }
 
 /** A transaction that holds the event loop for some 20 ms. */
-const SERVER_PACE: IngestPace = { works: 64, rows: ROWS_PER_COMMIT };
-/** For a process that has nothing else to do: fewer flushes, while a server beside it still gets its turns. */
-export const IMPORT_PACE: IngestPace = { works: 256, rows: 3 * ROWS_PER_COMMIT };
+const SERVER_PACE: IngestPace = { items: 64, rows: ROWS_PER_COMMIT };
+/** For a process that does nothing else: fewer flushes to disk, short enough for a server on the same database. */
+export const IMPORT_PACE: IngestPace = { items: 256, rows: 3 * ROWS_PER_COMMIT };
 
-/** How long reading goes on before others get their turn. */
+/** What ingesting uses beside the runtime. */
+export interface IngestParts {
+  readonly stores: IngestStores;
+  /** Null where no mail is authenticated. */
+  readonly authenticate: AuthenticateMail | null;
+  readonly pace?: IngestPace;
+  /** Replaced by tests. */
+  readonly read?: typeof readReportFile;
+}
+
+/** How long the event loop is held before others have their turn. */
 const TURN_MS_MAX = 15;
-/** How often a report is staged that somebody removes. */
-const STAGINGS_MAX = 3;
+/** Unpacked bytes after which the garbage is collected: a decompression bomb leaves hundreds of megabytes behind. */
+const COLLECT_AFTER_BYTES = 16 * 1024 * 1024;
+/** How often a large report is written whose rows another process removes. */
+const WRITES_MAX = 3;
 
-/** What SQLite says when the disk is full, broken or locked: nothing is wrong with what was to be written. */
+/** What SQLite reports when the disk is full, broken or locked: the same write may succeed later. */
 const DATABASE_STATES = /^SQLITE_(FULL|READONLY|IOERR|BUSY|CANTOPEN|LOCKED|NOMEM)/;
 
 /** Whether an error is about the state of the database, so that the same write may succeed later. */
@@ -60,151 +60,181 @@ export const isDatabaseState = (error: unknown): boolean =>
   error instanceof Error && "code" in error && DATABASE_STATES.test(String(error.code));
 
 /**
- * Reads mails and files and writes down what is in them: the ingestion, its findings, reports, records and rollups, many
- * in one transaction. One that cannot be dealt with is `rejected` as `internal_error`, and does not touch the others.
+ * Reads mails and files and writes what is in them. Per item: unpack and parse, authenticate the mail, and write ingestion,
+ * findings, reports, records and daily counts, many items in one transaction. An item that fails is `rejected` as
+ * `internal_error` and does not affect the others.
  */
-export const createIngest = (deps: IngestDeps) => {
-  const { db, stores, clock, log, authenticate, pace = SERVER_PACE, read = readReportFile } = deps;
-  const staging = createStaging({ db, stores, clock, log });
-  const judging = createJudging({ stores, authenticate });
-  const gate = new Gate(1);
+export class Ingest {
+  readonly #runtime: Pick<Runtime, "db" | "clock" | "log">;
+  readonly #parts: IngestParts;
+  readonly #pace: IngestPace;
+  readonly #rowsAhead: RowsAhead;
+  readonly #gate = new Gate(1);
 
-  const failed = (work: Pick<Work, "ingestion" | "isNew">, failure: Work["failure"]): Work => {
-    const { ingestion, isNew } = work;
-    return { ...NOTHING_KNOWN, ingestion, isNew, readings: [], failure, isMail: false };
-  };
+  constructor(runtime: Pick<Runtime, "db" | "clock" | "log">, parts: IngestParts) {
+    this.#runtime = runtime;
+    this.#parts = parts;
+    this.#pace = parts.pace ?? SERVER_PACE;
+    this.#rowsAhead = new RowsAhead(runtime, parts.stores);
+  }
 
-  const fail = (work: Pick<Work, "ingestion" | "isNew">, cause: unknown): Work => {
-    log.error("a report could not be dealt with; its bytes are kept", { ingestion: work.ingestion.id, cause });
-    return failed(work, "internal_error");
-  };
+  /**
+   * Returns what became of each item, in their order; null for one that is no longer pending. All items together may
+   * unpack to `unpackedBytesMax`. Rejects when the database cannot be written: what was not written by then is unchanged.
+   */
+  async process(
+    items: readonly IngestItem[],
+    unpackedBytesMax = Number.POSITIVE_INFINITY,
+  ): Promise<(IngestedItem | null)[]> {
+    const { clock } = this.#runtime;
+    const ingested: (IngestedItem | null)[] = [];
+    const allowance = { bytesLeft: unpackedBytesMax };
+    let batch: Promise<ReadIngestion>[] = [];
+    let rows = 0;
+    let turnEndsMs = clock.monotonicMs() + TURN_MS_MAX;
+    const flush = async (): Promise<void> => {
+      const authenticated = await Promise.all(batch);
+      batch = [];
+      rows = 0;
+      ingested.push(...(await this.#writeIsolated(authenticated)));
+      turnEndsMs = clock.monotonicMs() + TURN_MS_MAX;
+    };
+    for (const item of items) {
+      const parsed = await this.#unpackAndParse(item, allowance);
+      const more = weightOfRows(parsed.readings);
+      if (batch.length > 0 && rows + more > this.#pace.rows) await flush();
+      batch.push(this.#authenticate(parsed));
+      rows += more;
+      if (rows >= this.#pace.rows || batch.length >= this.#pace.items) await flush();
+      if (clock.monotonicMs() < turnEndsMs) continue;
+      await nextTurn();
+      turnEndsMs = clock.monotonicMs() + TURN_MS_MAX;
+    }
+    if (batch.length > 0) await flush();
+    return ingested;
+  }
 
-  /** What is in it; whether it is authentic may still be open. */
-  const readItem = async (item: IngestItem, allowance: UnpackAllowance): Promise<Work> => {
+  /** Removes the reports that a crash left incomplete; returns how many. To be done before anything is read. */
+  removeIncomplete(): Promise<number> {
+    return this.#rowsAhead.removeAll();
+  }
+
+  async #unpackAndParse(item: IngestItem, allowance: { bytesLeft: number }): Promise<ReadIngestion> {
+    if (item.isGivenUp) return failed(item, "gave_up");
     const { ingestion, isNew } = item;
     try {
-      if (item.isGivenUp) return failed(item, "gave_up");
-      // What one unpacks to is in memory meanwhile, whoever brought it.
-      const readings = await gate.run(() =>
-        readWithin(allowance, (budget) => read(ingestion.bytes, ingestion.name, budget)),
-      );
+      // One at a time: what an item unpacks to is in memory meanwhile.
+      const readings = await this.#gate.run(() => this.#readWithin(ingestion, allowance));
       if (readings === null) return failed(item, "upload_too_large");
       const isMail = kindOfPayload(ingestion.bytes) === "message";
-      return { ...NOTHING_KNOWN, ingestion, isNew, readings, failure: null, isMail };
+      return { ingestion, isNew, readings, failure: null, isMail, authentication: null };
     } catch (error) {
       if (isDatabaseState(error)) throw error;
-      return fail(item, error);
+      return this.#fail(item, error);
     }
-  };
+  }
 
-  const commit = (works: readonly Work[]): Promise<(Written | null)[]> =>
-    db.commit((tx) => writeWorks(stores, { tx, nowMs: clock.nowMs() }, works));
+  /** Null for an item that needs more than is left for all of them: by itself it could be read. */
+  async #readWithin(
+    { bytes, name }: NewIngestion,
+    allowance: { bytesLeft: number },
+  ): Promise<readonly ReportReading[] | null> {
+    const budget: UnpackBudget = createUnpackBudget();
+    const given = Math.min(budget.bytesLeft, allowance.bytesLeft);
+    if (given <= 0) return null;
+    budget.bytesLeft = given;
+    const readings = await (this.#parts.read ?? readReportFile)(bytes, name, budget);
+    const used = given - budget.bytesLeft;
+    allowance.bytesLeft -= used;
+    if (used >= COLLECT_AFTER_BYTES) Bun.gc(true);
+    const isOver = readings.some(({ reason }) => reason === "mail_too_large");
+    return isOver && given < UNPACK_LIMITS.mailBytesMax ? null : readings;
+  }
 
-  const writeOne = async (work: Work): Promise<(Written | null)[]> => {
+  /** Authenticates the mail of an item if it has a report for an enrolled domain. */
+  async #authenticate(parsed: ReadIngestion): Promise<ReadIngestion> {
+    const { ingestion } = parsed;
+    const { authenticate, stores } = this.#parts;
+    if (authenticate === null || !isUnsolicitedMail(ingestion) || ingestion.mode === "test") return parsed;
+    const findDomain = createEnrolledDomainFinder(stores.domains);
+    const isWanted =
+      policyDomains(parsed.readings).some((domain) => findDomain(ingestion, domain) !== undefined) ||
+      failingDomains(parsed.readings).some((domain) => findDomain(ingestion, domain)?.storeFailureReports);
+    if (!isWanted) return parsed;
+    const { bytes, client, helo, mailFrom } = ingestion;
+    const receivedAtMs = ingestion.deliveredAtMs ?? ingestion.receivedAtMs;
+    return { ...parsed, authentication: await authenticate({ bytes, client, helo, mailFrom, receivedAtMs }) };
+  }
+
+  /** Writes a batch; if that fails for another reason than the state of the database, each item by itself. */
+  async #writeIsolated(batch: readonly ReadIngestion[]): Promise<(IngestedItem | null)[]> {
     try {
-      return await commit([work]);
-    } catch (error) {
-      if (isDatabaseState(error) || error instanceof StagedReportGone) throw error;
-      return commit([fail(work, error)]);
-    }
-  };
-
-  const write = async (works: readonly Work[]): Promise<(Written | null)[]> => {
-    try {
-      return await commit(works);
+      return await this.#write(batch);
     } catch (error) {
       if (isDatabaseState(error)) throw error;
-      // One of them is to blame; by itself it takes nobody with it.
-      const written: (Written | null)[] = [];
-      for (const work of works) written.push(...(await writeOne(work)));
-      return written;
+      const [only] = batch;
+      if (batch.length === 1 && only !== undefined) return this.#commit([this.#fail(only, error)], new Map());
+      const ingested: (IngestedItem | null)[] = [];
+      for (const one of batch) ingested.push(...(await this.#writeIsolated([one])));
+      return ingested;
     }
-  };
+  }
 
-  const writeLarge = async (work: Work): Promise<(Written | null)[]> => {
-    for (let staging_ = 1; ; staging_ += 1) {
+  /** Writes the rows of large reports ahead, then everything else in one transaction. */
+  async #write(batch: readonly ReadIngestion[]): Promise<(IngestedItem | null)[]> {
+    for (let tries = 1; ; tries += 1) {
+      const ahead = new Map<Report, ReportAhead>();
       try {
-        const staged = await staging.stage(work);
-        try {
-          return await writeOne(staged);
-        } finally {
-          await staging.discard(staged);
-        }
+        await this.#rowsAhead.write(batch, ahead);
+        return await this.#commit(batch, ahead);
       } catch (error) {
-        if (error instanceof StagedReportGone && staging_ < STAGINGS_MAX) continue;
-        if (isDatabaseState(error)) throw error;
-        return commit([fail(work, error)]);
+        if (!(error instanceof RowsAheadGone) || tries >= WRITES_MAX) throw error;
+      } finally {
+        await this.#rowsAhead.remove([...ahead.values()].map(({ number }) => number));
       }
     }
-  };
+  }
 
-  const finish = async (reads: readonly Read[]): Promise<(Written | null)[]> => {
-    const works = await Promise.all(reads.map(judging.conclude));
-    const [first] = works;
-    if (first === undefined) return [];
-    const written = works.length === 1 && hasLarge(first) ? await writeLarge(first) : await write(works);
-    for (const one of written) if (one !== null) report(one);
-    await staging.removeReplaced(written.flatMap((one) => one?.replaced ?? []));
-    return written;
-  };
-
-  const report = ({ ingestion, ending }: Written): void => {
-    for (const { reason, report_id, domain } of ending.findings) {
-      if (reason !== "duplicate_differs") continue;
-      log.warn("a report came again with other rows; the first is kept", {
-        ingestion: ingestion.id,
-        report_id,
-        domain,
-      });
-    }
-  };
-
-  return {
-    /**
-     * Reads and writes down some items, and says of each in its order what became of it; null for one that did not wait
-     * any more. Together they may unpack to `unpackedBytesMax`. Rejects when the database cannot be written: what was not written by then is as it was before.
-     */
-    async process(
-      items: readonly IngestItem[],
-      unpackedBytesMax = Number.POSITIVE_INFINITY,
-    ): Promise<(Written | null)[]> {
-      const written: (Written | null)[] = [];
-      let reads: Read[] = [];
-      let rows = 0;
-      const allowance = { bytesLeft: unpackedBytesMax };
-      let turnEndsMs = clock.monotonicMs() + TURN_MS_MAX;
-      const flush = async (): Promise<void> => {
-        const ready = reads;
-        reads = [];
-        rows = 0;
-        written.push(...(await finish(ready)));
-        turnEndsMs = clock.monotonicMs() + TURN_MS_MAX;
-      };
-      for (const item of items) {
-        const work = await readItem(item, allowance);
-        const more = rowsIn(work);
-        const isAlone = hasLarge(work);
-        if (isAlone || rows + more > pace.rows) await flush();
-        reads.push(judging.begin(work));
-        rows += more;
-        if (isAlone || reads.length >= pace.works) await flush();
-        if (clock.monotonicMs() < turnEndsMs) continue;
-        await nextTurn();
-        turnEndsMs = clock.monotonicMs() + TURN_MS_MAX;
+  async #commit(
+    batch: readonly ReadIngestion[],
+    ahead: ReadonlyMap<Report, ReportAhead>,
+  ): Promise<(IngestedItem | null)[]> {
+    const { db, clock, log } = this.#runtime;
+    const { stores } = this.#parts;
+    const { ingested, withdrawn } = await db.commit((tx) =>
+      writeIngestions(stores, { tx, nowMs: clock.nowMs(), batch, ahead }),
+    );
+    for (const { ingestion, result } of ingested.filter((one) => one !== null)) {
+      for (const { reason, report_id, domain } of result.findings) {
+        if (reason !== "duplicate_differs") continue;
+        const fields = { ingestion: ingestion.id, report_id, domain };
+        log.warn("a report came again with different records; the first one is kept", fields);
       }
-      await flush();
-      return written;
-    },
-    /** Removes what a crash left half written. To be done before anything is read. */
-    removeIncomplete: staging.removeIncomplete,
-  };
-};
+    }
+    await this.#rowsAhead.remove(withdrawn);
+    return ingested;
+  }
 
-const NOTHING_KNOWN: Pick<Work, "proof" | "staged"> = { proof: null, staged: new Map() };
+  #fail(item: Pick<IngestItem, "ingestion" | "isNew">, error: unknown): ReadIngestion {
+    this.#runtime.log.error("ingestion failed; its bytes are kept", { ingestion: item.ingestion.id, error });
+    return failed(item, "internal_error");
+  }
+}
 
-const rowsIn = ({ readings }: Work): number =>
-  readings.reduce((sum, { report }) => sum + (report === null ? 0 : weightIn(report)), 0);
+const failed = (
+  { ingestion, isNew }: Pick<IngestItem, "ingestion" | "isNew">,
+  failure: IngestionFailure,
+): ReadIngestion => ({ ingestion, isNew, readings: [], failure, isMail: false, authentication: null });
 
-const hasLarge = ({ readings }: Work): boolean => readings.some(({ report }) => report !== null && isLarge(report));
+const failingDomains = (readings: readonly ReportReading[]): string[] => [
+  ...new Set(readings.flatMap(({ failureReport }) => failureReport?.reportedDomain ?? [])),
+];
 
-export type Ingest = ReturnType<typeof createIngest>;
+const policyDomains = (readings: readonly ReportReading[]): string[] => [
+  ...new Set(
+    readings.flatMap(({ report, tlsReport }) => [
+      ...(report === null ? [] : [report.policy.domain]),
+      ...(tlsReport?.policies.flatMap(({ domain }) => domain ?? []) ?? []),
+    ]),
+  ),
+];

@@ -1,137 +1,109 @@
 import { z } from "zod";
-import type { ReportOutcome, OutcomeReason, ReportReading } from "../report/outcome.ts";
+import type { OutcomeReason, ReportReading } from "../report/outcome.ts";
 import type { PeriodProblem } from "./report-period.ts";
 
-/** Why a finding is what it is, beside what reading alone can say. */
+/** Why a finding is what it is, beside what the parser alone can say. */
 export type FindingReason =
   | OutcomeReason
   /** The report is about a domain that the account has not enrolled. */
   | "foreign_domain"
   /** The mail failed SPF, DKIM and DMARC. */
   | "not_authentic"
-  /** Whether the mail is authenticated is not known (yet), and is to be judged again or the domain accepts no such reports. */
+  /** The mail is not authenticated (yet): it will be checked again, or the domain accepts authenticated reports only. */
   | "authenticity_unknown"
-  /** The domain accepts authenticated reports only, and the mail is authenticated as somebody else's than the reporter's. */
+  /** The domain accepts authenticated reports only, and the mail is authenticated as another domain than the reporter's. */
   | "other_author"
-  /** The report is about days that are still to come, or about so many that none can be named. */
   | PeriodProblem
   /** Stored, but so old that the domain's retention removes it within the hour. */
   | "older_than_retention"
-  /** The report is there already, with other rows: the first one was kept. */
+  /** The same report with other rows is stored already. */
   | "duplicate_differs"
-  /** It was stored, until the same report came from its reporter, or from the owner; that one counts. */
+  /** It was stored until the same report came from its reporter, or from the owner. */
   | "replaced"
-  /** The domain has so many failure reports of that day already. */
+  /** The domain has 1,000 failure reports of that day already. */
   | "failure_reports_limit"
-  /** It was about a domain that was deleted since: no more is known of it. */
+  /** It was about a domain that has been deleted. */
   | "domain_deleted"
-  /** The files of its upload unpack to more than one upload may. */
+  /** The files of the upload unpack to more than one upload may. */
   | "upload_too_large"
-  /** A bug of ours. The bytes are kept, and reading can be tried again. */
+  /** A bug. The bytes are kept, and the ingestion can be retried. */
   | "internal_error"
-  /** ReportReading was begun several times, and the service never lived to see its end. */
+  /** The service ended several times while it read this ingestion. */
   | "gave_up";
 
-/** What was found in one place of a mail or file, and what became of it. The names are those of the interface. */
-export interface IngestionFinding {
-  readonly outcome: ReportOutcome;
-  /** Null when there is nothing to explain. */
-  readonly reason: FindingReason | null;
-  /** The name of the part or entry; null where it has none. */
-  readonly name: string | null;
-  /** Our id of the report that is stored, also when it was so before. */
-  readonly report_id: string | null;
-  /** The enrolled domain that it counts for. */
-  readonly domain_id: string | null;
-  /** The domain that it is about, as it says. */
-  readonly domain: string | null;
-  readonly org_name: string | null;
-  /** The id that the reporter gave it. */
-  readonly external_report_id: string | null;
-  /** Of a report that is not counted as its reporter's: who its mail is authenticated as, or `UNAUTHENTICATED`. */
-  readonly author?: string;
-  /** Of `truncated` XML: the line where a piece is found to be missing; told in the sentence about it. */
-  readonly line?: number;
-  /** Of `authenticity_unknown`; told in the sentence about it. */
-  readonly doubt?: AuthenticationDoubt;
-}
+export const OUTCOMES = ["stored", "duplicate", "empty", "quarantined", "rejected"] as const;
 
-/** Why nobody knows whether a mail is authentic. */
-export interface AuthenticationDoubt {
-  /** A sentence for people; null when the mail was not judged. */
-  readonly message: string | null;
-  /** Whether it is judged again by itself. */
-  readonly again: boolean;
-}
+const text = z.string().nullable();
 
-/** What became of all of a mail or file. */
-export interface IngestionConclusion {
-  readonly outcome: ReportOutcome;
-  readonly reason: FindingReason | null;
-}
+const storedFindingSchema = z.object({
+  outcome: z.enum(OUTCOMES),
+  reason: text,
+  name: text,
+  report_id: text,
+  domain_id: text,
+  domain: text,
+  org_name: text,
+  external_report_id: text,
+  /** Of a report that is not trusted: who its mail is authenticated as, or `UNAUTHENTICATED`. */
+  author: z.string().optional(),
+  /** Of `truncated` XML: the line at which a piece is missing. */
+  line: z.number().optional(),
+  /** Of `authenticity_unknown`: a sentence, null when the mail was not checked; and whether it will be checked again. */
+  doubt: z.object({ message: text, again: z.boolean() }).optional(),
+});
 
-/** The most telling first. */
-const OUTCOMES_BY_WEIGHT: readonly ReportOutcome[] = ["rejected", "quarantined", "stored", "duplicate", "empty"];
+/** A finding as it was stored, perhaps by another version, whose reasons this one may not know. */
+export type StoredFinding = Readonly<z.infer<typeof storedFindingSchema>>;
 
-/** The most telling of some findings; of equals the first. Nothing found at all cannot happen, and is called a bug. */
-export const ingestionConclusion = (findings: readonly IngestionFinding[]): IngestionConclusion => {
+/** What was found in one part of a mail or file, and what became of it. The names are those of the API. */
+export type IngestionFinding = StoredFinding & { readonly reason: FindingReason | null };
+
+/** What became of a mail or file as a whole. */
+export type IngestionConclusion = Pick<StoredFinding, "outcome" | "reason">;
+
+const storedFindings = z.array(storedFindingSchema);
+
+/** The findings in the column of that name; none while the ingestion is pending. */
+export const parseFindings = ({ findings }: { readonly findings: string | null }): StoredFinding[] =>
+  findings === null ? [] : storedFindings.parse(JSON.parse(findings));
+
+/** The most significant first. */
+const OUTCOMES_BY_WEIGHT = ["rejected", "quarantined", "stored", "duplicate", "empty"] as const;
+
+/** Outcome and reason of the most significant finding; of equals the first. No finding at all would be a bug. */
+export const ingestionConclusion = (findings: readonly StoredFinding[]): IngestionConclusion => {
   for (const outcome of OUTCOMES_BY_WEIGHT) {
-    const telling = findings.find((finding) => finding.outcome === outcome);
-    if (telling !== undefined) return { outcome, reason: telling.reason };
+    const first = findings.find((finding) => finding.outcome === outcome);
+    if (first !== undefined) return { outcome, reason: first.reason };
   }
   return { outcome: "rejected", reason: "internal_error" };
 };
 
-/** The finding that says no more than a reading does. */
-export const ingestionFinding = ({
-  outcome,
-  reason,
-  name,
-  line,
-  report,
-  tlsReport,
-  failureReport,
-}: ReportReading): IngestionFinding => ({
-  outcome,
-  reason,
-  name,
-  report_id: null,
-  domain_id: null,
-  domain: report?.policy.domain ?? tlsReport?.policies[0]?.domain ?? failureReport?.reportedDomain ?? null,
-  org_name: report?.orgName ?? tlsReport?.orgName ?? null,
-  external_report_id: report?.reportId ?? tlsReport?.reportId ?? null,
-  ...(line === null ? {} : { line }),
+const NOTHING = {
+  ...{ reason: null, name: null, report_id: null, domain_id: null },
+  ...{ domain: null, org_name: null, external_report_id: null },
+} as const;
+
+/** The finding that follows from what was parsed alone. */
+export const ingestionFinding = (reading: ReportReading): IngestionFinding => {
+  const { outcome, reason, name, line, report, tlsReport, failureReport } = reading;
+  return {
+    ...{ ...NOTHING, outcome, reason, name },
+    domain: report?.policy.domain ?? tlsReport?.policies[0]?.domain ?? failureReport?.reportedDomain ?? null,
+    org_name: report?.orgName ?? tlsReport?.orgName ?? null,
+    external_report_id: report?.reportId ?? tlsReport?.reportId ?? null,
+    ...(line === null ? {} : { line }),
+  };
+};
+
+/** Why nothing could be read. */
+export type IngestionFailure = Extract<FindingReason, "internal_error" | "gave_up" | "upload_too_large">;
+
+export const failureFinding = (reason: IngestionFailure): IngestionFinding => ({
+  ...{ ...NOTHING, outcome: "rejected", reason },
 });
 
-/** The finding for what could not be dealt with at all. */
-export const failureFinding = (reason: "internal_error" | "gave_up" | "upload_too_large"): IngestionFinding => ({
-  outcome: "rejected",
-  reason,
-  name: null,
-  report_id: null,
-  domain_id: null,
-  domain: null,
-  org_name: null,
-  external_report_id: null,
+/** What is left of a finding about a domain that was deleted. The name of a file mostly contains the domain. */
+export const deletedDomainFinding = ({ outcome }: StoredFinding): IngestionFinding => ({
+  ...{ ...NOTHING, outcome, reason: "domain_deleted" },
 });
-
-const text = z.string().nullable();
-
-/** One finding, as the interface shows it. */
-export const findingSchema = z
-  .object({
-    outcome: z.enum(["stored", "duplicate", "empty", "quarantined", "rejected"]),
-    reason: text.meta({ description: "Why; null when there is nothing to explain." }),
-    message: z.string().meta({ description: "What that means, in a sentence." }),
-    name: text.meta({ description: "The name of the part of the mail, or of the entry of the archive." }),
-    report_id: text.meta({ description: "The stored report, also when it was there before." }),
-    domain_id: text.meta({ description: "The enrolled domain that it counts for." }),
-    domain: text.meta({ description: "The domain that it is about." }),
-    org_name: text,
-    authenticated_as: text.meta({
-      description:
-        "Of a report that does not count as its reporter's: the organization that its mail is authenticated as. Null otherwise, and when it is not authenticated.",
-    }),
-    external_report_id: text.meta({ description: "The id that the reporter gave it." }),
-  })
-  .meta({ title: "DmarcFinding" });

@@ -1,15 +1,15 @@
 import { z } from "zod";
 import { isId } from "../../base/secrets.ts";
-import { findingSchema } from "./ingestion-finding.ts";
+import { OUTCOMES } from "./ingestion-finding.ts";
 
-const OUTCOMES = ["stored", "duplicate", "empty", "quarantined", "rejected"] as const;
 const STATUSES = ["pending", "done"] as const;
 const VIAS = ["smtp", "http", "import", "imap"] as const;
 const REASON_CHARACTERS_MAX = 100;
 
-const time = z.iso.datetime({ precision: 3 });
-/** As it is asked for: milliseconds since 1970. */
-const moment = z.iso.datetime({ offset: true }).transform((text) => Date.parse(text));
+const text = (description: string) => z.string().nullable().meta({ description });
+const time = (description: string) => z.iso.datetime({ precision: 3 }).meta({ description });
+/** A time in a query, in milliseconds since 1970. */
+const timeParameter = z.iso.datetime({ offset: true }).transform((value) => Date.parse(value));
 
 /** The filters of the list of ingestions. */
 export const ingestionFiltersSchema = z.strictObject({
@@ -17,57 +17,74 @@ export const ingestionFiltersSchema = z.strictObject({
   outcome: z.enum(OUTCOMES).optional(),
   reason: z.string().min(1).max(REASON_CHARACTERS_MAX).optional(),
   via: z.enum(VIAS).optional(),
-  domain_id: z.string().refine(isId, "The id of a domain is needed").optional(),
-  created_after: moment.optional(),
-  created_before: moment.optional(),
+  domain_id: z.string().refine(isId, "Must be the id of a domain").optional(),
+  created_after: timeParameter.optional(),
+  created_before: timeParameter.optional(),
 });
 
 /** The choices of the filters, for the OpenAPI document. */
 export const INGESTION_CHOICES = { status: STATUSES, outcome: OUTCOMES, via: VIAS } as const;
 
+const findingSchema = z
+  .object({
+    outcome: z.enum(OUTCOMES).meta({ description: "What became of this part." }),
+    reason: text("Why, as a code; null when there is nothing to explain."),
+    message: z.string().meta({ description: "The outcome and its reason in a sentence." }),
+    name: text("The name of the MIME part or of the file in the archive."),
+    report_id: text("The stored report. Of a duplicate: the report that was stored before."),
+    domain_id: text("The enrolled domain for which it counts."),
+    domain: text("The domain that the report is about."),
+    org_name: text("The name of the reporter, as the report states it."),
+    authenticated_as: text(
+      "Of a report that is not counted as its reporter's: the organizational domain that its mail is authenticated as. Null otherwise, and for a mail that is not authenticated.",
+    ),
+    external_report_id: text("The report id that the reporter assigned."),
+  })
+  .meta({ title: "DmarcFinding" });
+
 export const ingestionSchema = z
   .object({
-    id: z.uuid(),
-    via: z.enum(VIAS),
-    status: z.enum(STATUSES).meta({ description: "`pending`: taken and kept, and still to be read." }),
-    outcome: z.enum(OUTCOMES).nullable().meta({ description: "The most telling of the findings' outcomes." }),
-    reason: z.string().nullable().meta({ description: "The reason of that finding." }),
-    name: z.string().nullable().meta({ description: "The name of the file; null for mails." }),
-    bytes: z.int(),
-    received_at: time,
-    finished_at: time.nullable(),
-    domain_id: z
-      .string()
-      .nullable()
-      .meta({ description: "The domain whose reporting address a mail came to; null for files." }),
-    client: z.string().nullable().meta({ description: "The address of the host that handed a mail in." }),
-    mail_from: z.string().nullable(),
-    raw_available: z.boolean().meta({ description: "Whether the bytes are still kept." }),
-    accepted_at: time.nullable().meta({
-      description: "When you accepted the mail although it is not authenticated (`accept_unauthenticated`).",
-    }),
-    findings: z.array(findingSchema),
+    id: z.uuid().meta({ description: "The id of the ingestion." }),
+    via: z.enum(VIAS).meta({ description: "How it arrived: by SMTP, HTTP upload, import or IMAP." }),
+    status: z.enum(STATUSES).meta({ description: "`pending`: stored, but not read yet." }),
+    outcome: z.enum(OUTCOMES).nullable().meta({ description: "The most significant outcome of its findings." }),
+    reason: text("The reason of that finding."),
+    name: text("The name of the file; null for mail."),
+    bytes: z.int().meta({ description: "Its size in bytes." }),
+    received_at: time("When it arrived."),
+    finished_at: time("When it was read; null while it is pending.").nullable(),
+    domain_id: text("The domain whose reporting address the mail was sent to; null for files."),
+    client: text("The IP address of the SMTP client that delivered the mail."),
+    mail_from: text("The envelope sender of the mail."),
+    raw_available: z.boolean().meta({ description: "Whether its bytes are still kept." }),
+    accepted_at: time(
+      "When you accepted the mail although it is not authenticated (`accept_unauthenticated`).",
+    ).nullable(),
+    findings: z.array(findingSchema).meta({ description: "One for each part in which something was found." }),
   })
   .meta({ title: "DmarcIngestion" });
 
 export const ingestionsSchema = z
-  .object({ ingestions: z.array(ingestionSchema), next_cursor: z.string().nullable() })
+  .object({
+    ingestions: z.array(ingestionSchema).meta({ description: "The ingestions, newest first." }),
+    next_cursor: text("Pass it as `cursor` to get the next page; null on the last page."),
+  })
   .meta({ title: "DmarcIngestionList" });
 
 export const uploadedSchema = z
   .object({ ingestions: z.array(ingestionSchema).meta({ description: "One for each file, in their order." }) })
   .meta({ title: "DmarcUploadedReports" });
 
-/** Body of `POST …/retry`; it may be left out. */
+/** Body of `POST …/retry`; optional. */
 export const retrySchema = z
   .strictObject({
     accept_unauthenticated: z.literal(true).optional().meta({
       description:
-        "Count the reports of this mail although it is not authenticated as the reporter's: you vouch for it, as if you had uploaded it. The ingestion keeps that in `accepted_at`; it cannot be taken back.",
+        "Count the reports of this mail although it is not authenticated as the reporter's, as if you had uploaded it. This cannot be undone; `accepted_at` records it.",
     }),
   })
   .meta({ title: "DmarcRetry" });
 
 export const retriedSchema = z
-  .object({ retried: z.int().meta({ description: "How many are read again." }) })
+  .object({ retried: z.int().meta({ description: "How many ingestions will be read again." }) })
   .meta({ title: "DmarcRetriedIngestions" });

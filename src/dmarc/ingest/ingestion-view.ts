@@ -1,18 +1,17 @@
 import type { z } from "zod";
 import { isoTime } from "../../base/clock.ts";
 import { findingMessage } from "./finding-message.ts";
-import type { IngestionFinding } from "./ingestion-finding.ts";
+import { parseFindings } from "./ingestion-finding.ts";
 import type { ingestionSchema } from "./ingestion-schemas.ts";
-import { UNAUTHENTICATED } from "./rollup.ts";
 import type { IngestionRow } from "./ingestion-store.ts";
+import { UNAUTHENTICATED } from "./rollup.ts";
 
-/** An ingestion as the interface shows it. */
+/** An ingestion as the API shows it. */
 export type IngestionView = z.output<typeof ingestionSchema>;
 
 /** The public id of a domain by its number; null when it is gone. */
 export type DomainIdOf = (number: number) => string | null;
 
-/** What the interface shows of an ingestion. */
 export const ingestionView = (row: IngestionRow, domainIdOf: DomainIdOf): IngestionView => ({
   id: row.id,
   via: row.via,
@@ -31,18 +30,12 @@ export const ingestionView = (row: IngestionRow, domainIdOf: DomainIdOf): Ingest
   findings: findingViews(row),
 });
 
-/** The findings with what they mean. */
+/** The findings of an ingestion with their messages. */
 export const findingViews = (row: Pick<IngestionRow, "findings">): IngestionView["findings"] =>
-  findingsIn(row).map(({ outcome, reason, doubt, line, author, ...rest }) => ({
-    ...{
-      outcome,
-      reason,
-      message: findingMessage(outcome, reason, { doubt, line, author, org_name: rest.org_name }) ?? "",
-    },
+  parseFindings(row).map(({ outcome, reason, doubt, line, author, ...rest }) => ({
+    outcome,
+    reason,
+    message: findingMessage(outcome, reason, { doubt, line, author, org_name: rest.org_name }) ?? "",
     ...rest,
     authenticated_as: author === undefined || author === UNAUTHENTICATED ? null : author,
   }));
-
-/** The findings of an ingestion; none while it is pending. */
-export const findingsIn = ({ findings }: Pick<IngestionRow, "findings">): IngestionFinding[] =>
-  findings === null ? [] : (JSON.parse(findings) as IngestionFinding[]);

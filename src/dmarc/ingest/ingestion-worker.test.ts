@@ -162,7 +162,7 @@ describe("one bad report", () => {
         harness.ingester
           .idle()
           .then(() => waitOver(harness))
-          .then(harness.ingester.idle),
+          .then(() => harness.ingester.idle()),
       ]);
       return harness;
     };
@@ -196,7 +196,7 @@ test("mail that came after the start is read without a write before; what that e
       harness.ingester
         .idle()
         .then(() => waitOver(harness))
-        .then(harness.ingester.idle),
+        .then(() => harness.ingester.idle()),
     ]);
     return harness;
   };

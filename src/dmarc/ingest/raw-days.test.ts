@@ -1,8 +1,8 @@
 import { expect, test } from "bun:test";
 import { failureFinding, type IngestionFinding } from "./ingestion-finding.ts";
-import { RAW_DAYS, rawDaysOf } from "./raw-days.ts";
+import { RAW_DAYS, rawDaysOf } from "./retention.ts";
 
-const wishes = {
+const retention = {
   byNumber: new Map([
     [1, 1],
     [2, 200],
@@ -26,5 +26,5 @@ test.each<[string, number | null, (string | null)[], number]>([
   ["about a domain that is gone and one that is there", null, ["gone", "eager"], 1],
   ["to an address that is gone, about a domain", 3, ["eager"], 1],
 ])("bytes that came %s", (_, domain, ids, days) => {
-  expect(rawDaysOf({ domain, findings: ids.map(about) }, wishes)).toBe(days);
+  expect(rawDaysOf({ domain, findings: ids.map(about) }, retention)).toBe(days);
 });

@@ -9,36 +9,33 @@ const hashOf = (parts: readonly unknown[]): string =>
   new Bun.CryptoHasher("sha256").update(JSON.stringify(parts)).digest("base64url").slice(0, HASH_CHARACTERS);
 
 /** The rows of a report, hashed in their order. */
-export const rowsHash = ({ rows }: Pick<Report, "rows">): string => hashOf(rows);
+export const hashRows = ({ rows }: Pick<Report, "rows">): string => hashOf(rows);
+
+/** What identifies a report: two reports of a domain with the same fingerprint are the same report. */
+export interface ReportFingerprint {
+  readonly current: string;
+  /** As an earlier version computed it: stored reports may have it. */
+  readonly former: string;
+  readonly rowsHash: string;
+}
 
 /**
- * What makes two reports the same one, hashed: policy domain, reporter (in lower case), report id, begin and end. Without
- * a report id, which alone tells apart what a reporter says twice of a day, the rows (`content`) join in; so does the domain
- * of the contact address, where the name of the reporter is one that anybody may give himself.
+ * The hash of policy domain, reporter (in lower case), report id, begin and end. Without a report id, the rows take its
+ * place. Where the name of the reporter could be anybody's, the domain of the contact address is included.
  */
-export const reportFingerprint = (report: Omit<Report, "rows">, content: string): string => {
+export const fingerprintReport = (report: Report): ReportFingerprint => {
+  const { policy, orgName, reportId, beginMs, endMs } = report;
+  const rowsHash = hashRows(report);
+  const parts = [policy.domain, orgName?.toLowerCase() ?? null, reportId ?? [rowsHash], beginMs, endMs];
   const contact = contactOf(report);
-  return hashOf([...partsOf(report, content), ...(contact === null ? [] : [contact])]);
+  return { current: hashOf(contact === null ? parts : [...parts, contact]), former: hashOf(parts), rowsHash };
 };
 
-/** The same as it was before contact addresses joined in: reports that are stored may be known by it. */
-export const formerReportFingerprint = (report: Omit<Report, "rows">, content: string): string =>
-  hashOf(partsOf(report, content));
-
-const partsOf = ({ policy, orgName, reportId, beginMs, endMs }: Omit<Report, "rows">, content: string) => [
-  policy.domain,
-  orgName?.toLowerCase() ?? null,
-  reportId ?? [content],
-  beginMs,
-  endMs,
-];
-
-/** The same for a TLS report, which names domains by policy only. */
-export const tlsReportFingerprint = ({ orgName, reportId, beginMs, endMs, policies }: TlsReport): string =>
-  hashOf([orgName?.toLowerCase() ?? null, reportId ?? [hashOf(policies.map(withoutHosts))], beginMs, endMs]);
-
-/** As policies were when reports began to be told apart by them. */
-const withoutHosts = (policy: TlsReport["policies"][number]) => ({
-  ...policy,
-  failures: policy.failures.map(({ resultType, sessions }) => ({ resultType, sessions })),
-});
+/** The same for a TLS report, whose domains are in its policies. Hosts were not part of what earlier versions hashed. */
+export const fingerprintTlsReport = ({ orgName, reportId, beginMs, endMs, policies }: TlsReport): string => {
+  const withoutHosts = (policy: TlsReport["policies"][number]) => ({
+    ...policy,
+    failures: policy.failures.map(({ resultType, sessions }) => ({ resultType, sessions })),
+  });
+  return hashOf([orgName?.toLowerCase() ?? null, reportId ?? [hashOf(policies.map(withoutHosts))], beginMs, endMs]);
+};

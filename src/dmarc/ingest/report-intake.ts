@@ -1,11 +1,11 @@
-import type { Clock } from "../../base/clock.ts";
-import { type KeyMode, newId } from "../../base/secrets.ts";
-import type { Db, Tx } from "../../db/open.ts";
 import { dayOfTime } from "../../base/days.ts";
+import { type KeyMode, newId } from "../../base/secrets.ts";
+import type { Tx } from "../../db/open.ts";
+import type { Runtime } from "../../db/runtime.ts";
 import type { DomainStore } from "../domains/domain-store.ts";
 import type { IngestionStore } from "./ingestion-store.ts";
 
-/** A mail or file that came in, with whom it belongs to. */
+/** A mail or file that came in, and whom it belongs to. */
 export interface IncomingReport {
   readonly accountId: string;
   readonly mode: KeyMode;
@@ -16,30 +16,39 @@ export interface IncomingReport {
   readonly name: string | null;
   /** As they came; not to be changed afterwards. */
   readonly bytes: Uint8Array;
-  /** The address of who handed a mail in, what it called itself, and its sender; null for files. */
+  /** The address of the SMTP client, its HELO name and the envelope sender; null for files. */
   readonly client: string | null;
   readonly helo: string | null;
   readonly mailFrom: string | null;
-  /** When the mailbox got a mail that was fetched from one; as when it came in unless told. */
+  /** When a mailbox received a mail that was fetched from it; absent or null otherwise. */
   readonly deliveredAtMs?: number | null;
 }
 
-export interface ReportIntakeDeps {
-  readonly db: Db;
+/** What the intake uses beside the runtime. */
+export interface ReportIntakeParts {
   readonly store: IngestionStore;
   readonly domains: Pick<DomainStore, "addUsage">;
-  readonly clock: Clock;
-  /** Called when something new waits to be read. */
+  /** Called when an ingestion is pending. */
   readonly kick: () => void;
 }
 
-/** Takes mail in to be read later. */
-export const createReportIntake = ({ db, store, domains, clock, kick }: ReportIntakeDeps) => ({
+/** Stores mail that is to be read later. */
+export class ReportIntake {
+  readonly #runtime: Pick<Runtime, "db" | "clock">;
+  readonly #parts: ReportIntakeParts;
+
+  constructor(runtime: Pick<Runtime, "db" | "clock">, parts: ReportIntakeParts) {
+    this.#runtime = runtime;
+    this.#parts = parts;
+  }
+
   /**
-   * Puts what came in on the list of what is to be read. It is durable when this resolves, with the id of the ingestion.
-   * Rejects, with nothing kept, when the database takes no write (disk full, busy for seconds). `also` is written with it.
+   * Stores what came in as a pending ingestion and returns its id; durable when this resolves. `also` is written in the
+   * same transaction. Rejects, with nothing stored, when the database cannot be written (disk full, locked for seconds).
    */
   async take(incoming: IncomingReport, also: (tx: Tx, id: string) => void = () => undefined): Promise<string> {
+    const { db, clock } = this.#runtime;
+    const { store, domains, kick } = this.#parts;
     const id = newId();
     const receivedAtMs = clock.nowMs();
     await db.commit((tx) => {
@@ -50,7 +59,5 @@ export const createReportIntake = ({ db, store, domains, clock, kick }: ReportIn
     });
     kick();
     return id;
-  },
-});
-
-export type ReportIntake = ReturnType<typeof createReportIntake>;
+  }
+}

@@ -5,18 +5,18 @@ import { createTestClock } from "../../testing/clock.ts";
 import { createIngestHarness } from "../../testing/ingest-harness.ts";
 import { silentLog } from "../../testing/silent-log.ts";
 import { possibleKeysOf } from "../sources/possible-keys.ts";
-import { createRetention } from "./retention.ts";
-import { createNameRetention } from "./retention-names.ts";
-import { createNameRetentionStore } from "./retention-names-store.ts";
-import { createRetentionStore } from "./retention-store.ts";
+import { Retention } from "./retention.ts";
+import { NameRetention } from "./retention-names.ts";
+import { NameRetentionStore } from "./retention-names-store.ts";
+import { RetentionStore } from "./retention-store.ts";
 
 const newHarness = createIngestHarness();
 
 test("old data of one domain that cannot be removed keeps that of no other", async () => {
   const harness = newHarness({ clock: createTestClock(SAMPLE_DAY_S * 1000 + 2 * DAY_MS) });
   const { db, clock, domains } = harness;
-  const names = createNameRetention({ db, store: createNameRetentionStore(db), clock, keysOf: possibleKeysOf });
-  const retention = createRetention({ db, store: createRetentionStore(db), names, domains, clock, log: silentLog });
+  const names = new NameRetention({ db, clock }, { store: new NameRetentionStore(db), keysOf: possibleKeysOf });
+  const retention = new Retention({ db, clock, log: silentLog }, { store: new RetentionStore(db), names, domains });
   const first = harness.enrol("one.example", { retentionDays: 30 });
   harness.enrol("two.example", { retentionDays: 30 });
   for (const domain of ["one.example", "two.example"]) await harness.upload(sampleReportXml({ domain }));
@@ -24,6 +24,6 @@ test("old data of one domain that cannot be removed keeps that of no other", asy
   await clock.advance(40 * DAY_MS);
   const bug = `BEGIN SELECT RAISE(ABORT, 'bug'); END`;
   db.sqlite.run(`CREATE TRIGGER bug BEFORE DELETE ON dmarc_reports WHEN OLD.domain = ${first.number} ${bug}`);
-  await retention.forgetReports();
+  await retention.expireReports();
   expect(harness.all("SELECT domain FROM dmarc_reports")).toEqual([{ domain: first.number }]);
 });

@@ -5,10 +5,10 @@ import { type SampleRow, sampleReportXml } from "../../testing/dmarc-reports.ts"
 import { createIngestHarness } from "../../testing/ingest-harness.ts";
 import { possibleKeysOf } from "../sources/possible-keys.ts";
 import { NAMES_MAX } from "./row-counter.ts";
-import { createRetention } from "./retention.ts";
-import { createNameRetention } from "./retention-names.ts";
-import { createNameRetentionStore } from "./retention-names-store.ts";
-import { createRetentionStore } from "./retention-store.ts";
+import { Retention } from "./retention.ts";
+import { NameRetention } from "./retention-names.ts";
+import { NameRetentionStore } from "./retention-names-store.ts";
+import { RetentionStore } from "./retention-store.ts";
 
 const newIngestHarness = createIngestHarness();
 const UNPROVEN = { dkim: "fail", spf: "fail", dkimResults: [], spfResults: [] } as const;
@@ -16,8 +16,8 @@ const UNPROVEN = { dkim: "fail", spf: "fail", dkimResults: [], spfResults: [] } 
 const newHarness = (mode: "live" | "test" = "live") => {
   const harness = newIngestHarness();
   const { db, domains, clock } = harness;
-  const names = createNameRetention({ db, store: createNameRetentionStore(db), clock, keysOf: possibleKeysOf });
-  const retention = createRetention({ db, store: createRetentionStore(db), names, domains, clock, log: silentLog });
+  const names = new NameRetention({ db, clock }, { store: new NameRetentionStore(db), keysOf: possibleKeysOf });
+  const retention = new Retention({ db, clock, log: silentLog }, { store: new RetentionStore(db), names, domains });
   const { number } = harness.enrol("example.com", { retentionDays: 30, mode });
   let serial = 0;
   return {
@@ -31,7 +31,7 @@ const newHarness = (mode: "live" | "test" = "live") => {
     },
     async pass(days: number): Promise<void> {
       await clock.advance(days * DAY_MS);
-      await retention.forgetReports();
+      await retention.expireReports();
     },
     say: (key: string) =>
       db.sqlite.run("INSERT INTO dmarc_source_words VALUES (?, ?, 'authorized', ?)", [number, key, clock.nowMs()]),

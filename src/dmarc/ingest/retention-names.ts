@@ -1,21 +1,20 @@
-import { type Clock, nextTurn } from "../../base/clock.ts";
-import type { Db } from "../../db/open.ts";
-import type { AddressedSource, SourceAddressName, NameRetentionStore } from "./retention-names-store.ts";
+import { nextTurn } from "../../base/clock.ts";
+import type { Runtime } from "../../db/runtime.ts";
+import type { AddressedSource, NameRetentionStore, SourceAddressName } from "./retention-names-store.ts";
 
-export interface NameRetentionDeps {
-  readonly db: Db;
+/** What the retention of names uses beside the runtime. */
+export interface NameRetentionParts {
   readonly store: NameRetentionStore;
-  readonly clock: Clock;
   /** The keys under which a stored source may be classified. */
   readonly keysOf: (key: string, address: SourceAddressName | null) => readonly string[];
 }
 
-/** Names looked up in one transaction: each may take a look at every day that is kept. */
+/** Names looked up in one transaction: each may need a look at every day that is kept. */
 const NAMES_AT_ONCE = 20;
-const WORDS_AT_ONCE = 500;
-/** Rows read before others get their turn. */
+const CLASSIFICATIONS_AT_ONCE = 500;
+/** Rows read before others have their turn. */
 const ROWS_AT_ONCE = 2_000;
-/** Reverse names looked at in one run; the others wait for the next one. */
+/** Reverse names looked at in one run. */
 const REVERSE_NAMES_MAX = 10_000;
 const REMOVED_AT_ONCE = 500;
 /** A little more than the time between two runs. */
@@ -24,107 +23,113 @@ const AHEAD_MS = 2 * 3_600_000;
 /** Keys that do not depend on the reverse name of an address. */
 const NAMELESS = /^(?:dkim|spf|ip|net):/;
 
-/** The service ends. What is left is for the next run. */
+/** The service ends. The next run resumes. */
 export class RetentionStopped extends Error {}
 
-/** Names, words and reverse names go when nothing that is kept speaks of them any more. */
-export const createNameRetention = ({ db, store, clock, keysOf }: NameRetentionDeps) => {
-  let isStopping = false;
-  const goOn = (): void => {
-    if (isStopping) throw new RetentionStopped();
-  };
+/** Expires header_from domains, classifications and reverse names that nothing refers to any more. */
+export class NameRetention {
+  readonly #runtime: Pick<Runtime, "db" | "clock">;
+  readonly #parts: NameRetentionParts;
+  #isStopping = false;
 
-  /** All sources of a domain, in pages. */
-  async function* sourcesOf(domain: number): AsyncGenerator<AddressedSource> {
-    let after = "";
-    for (;;) {
-      goOn();
-      const some = store.sourcesAfter(domain, after, ROWS_AT_ONCE);
-      const last = some.at(-1);
-      if (last === undefined) return;
-      after = last.key;
-      yield* some;
+  constructor(runtime: Pick<Runtime, "db" | "clock">, parts: NameRetentionParts) {
+    this.#runtime = runtime;
+    this.#parts = parts;
+  }
+
+  /** Whatever runs throws `RetentionStopped` before its next step. */
+  stop(): void {
+    this.#isStopping = true;
+  }
+
+  /** Expires the header_from domains of a domain under which nothing is counted; `day` is the first that is kept. */
+  async expireNames(domain: number, day: number): Promise<void> {
+    const { store } = this.#parts;
+    for await (const names of this.#pages((after) => store.namesBefore(domain, after, day, NAMES_AT_ONCE))) {
+      await this.#runtime.db.commit((tx) => {
+        for (const name of names) if (!store.isCounted(domain, name)) store.removeName(tx, domain, name);
+      });
+    }
+  }
+
+  /** Expires classifications from before a time that apply to no source. */
+  async expireClassifications(domain: number, beforeMs: number): Promise<void> {
+    const { store } = this.#parts;
+    const pages = this.#pages((after) => store.classifiedBefore(domain, after, beforeMs, CLASSIFICATIONS_AT_ONCE));
+    for await (const keys of pages) {
+      const unused = new Set(keys);
+      await this.#keepUsedKeys(domain, unused);
+      await this.#runtime.db.commit((tx) => {
+        for (const key of unused) store.removeClassification(tx, domain, key, beforeMs);
+      });
+    }
+  }
+
+  /** Expires reverse names that are due for another lookup soon and that no source needs. */
+  async expireReverseNames(): Promise<void> {
+    const { store } = this.#parts;
+    const beforeMs = this.#runtime.clock.nowMs() + AHEAD_MS;
+    const unused = new Set(store.reverseNamesDue(beforeMs, REVERSE_NAMES_MAX));
+    await this.#keepUsedAddresses(unused);
+    const expired = [...unused];
+    for (let at = 0; at < expired.length; at += REMOVED_AT_ONCE) {
+      this.#throwIfStopping();
+      await this.#runtime.db.commit((tx) => {
+        for (const ip of expired.slice(at, at + REMOVED_AT_ONCE)) store.removeReverseName(tx, ip, beforeMs);
+      });
+    }
+  }
+
+  /** Pages of texts in their order, each after the last one of the page before. */
+  async *#pages(page: (after: string) => string[]): AsyncGenerator<string[]> {
+    for (let after: string | undefined = ""; after !== undefined;) {
+      this.#throwIfStopping();
+      const texts = page(after);
+      if (texts.length > 0) yield texts;
+      after = texts.at(-1);
+    }
+  }
+
+  async *#sourcesOf(domain: number): AsyncGenerator<AddressedSource> {
+    for (let after: string | undefined = ""; after !== undefined;) {
+      this.#throwIfStopping();
+      const sources = this.#parts.store.sourcesAfter(domain, after, ROWS_AT_ONCE);
+      yield* sources;
+      after = sources.at(-1)?.key;
       await nextTurn();
     }
   }
 
-  /** Removes the keys from a set that some source has, or may have when the DNS has told more of its address. */
-  const keepUsedWords = async (domain: number, keys: Set<string>): Promise<void> => {
+  /** Removes the keys from a set that some source has, or may have after further DNS lookups of its address. */
+  async #keepUsedKeys(domain: number, keys: Set<string>): Promise<void> {
+    const { keysOf } = this.#parts;
     let isOneUnnamed = false;
-    for await (const { key, address } of sourcesOf(domain)) {
+    for await (const { key, address } of this.#sourcesOf(domain)) {
       if (keys.size === 0) return;
       for (const used of keysOf(key, address)) keys.delete(used);
       if (address === null) continue;
-      // A classification of a network holds for all addresses in it.
+      // A classification of a network applies to all addresses in it.
       for (const used of keysOf(key, { ...address, name: null, isConfirmed: false })) keys.delete(used);
       isOneUnnamed ||= !address.isConfirmed;
     }
-    // A reverse name may be missing for a week: whose it was is not known then.
+    // A reverse name may be missing for a week, and with it the key.
     if (isOneUnnamed) for (const key of keys) if (!NAMELESS.test(key)) keys.delete(key);
-  };
+  }
 
   /** Removes the addresses from a set that some source has. */
-  const keepUsedAddresses = async (ips: Set<string>): Promise<void> => {
+  async #keepUsedAddresses(ips: Set<string>): Promise<void> {
     for (let after = 0; ips.size > 0;) {
-      goOn();
-      const some = store.addressesAfter(after, ROWS_AT_ONCE);
+      this.#throwIfStopping();
+      const some = this.#parts.store.addressesAfter(after, ROWS_AT_ONCE);
       const last = some.at(-1);
       if (last === undefined) return;
       after = last.number;
       for (const { ip } of some) if (ip !== null) ips.delete(ip);
       await nextTurn();
     }
-  };
+  }
 
-  return {
-    /** Has what goes on throw `RetentionStopped` before its next step. */
-    stop(): void {
-      isStopping = true;
-    },
-    /** Forgets the names of a domain under which nothing is counted any more; `day` is the first that is kept. */
-    async forgetNames(domain: number, day: number): Promise<void> {
-      let after = "";
-      for (;;) {
-        goOn();
-        const some = store.namesBefore(domain, after, day, NAMES_AT_ONCE);
-        const last = some.at(-1);
-        if (last === undefined) return;
-        after = last;
-        await db.commit((tx) => {
-          for (const name of some) if (!store.isCounted(domain, name)) store.removeName(tx, domain, name);
-        });
-      }
-    },
-    /** Removes classifications made before a time that apply to no source any more. */
-    async forgetWords(domain: number, beforeMs: number): Promise<void> {
-      let after = "";
-      for (;;) {
-        goOn();
-        const some = store.wordsBefore(domain, after, beforeMs, WORDS_AT_ONCE);
-        const last = some.at(-1);
-        if (last === undefined) return;
-        after = last;
-        const unused = new Set(some);
-        await keepUsedWords(domain, unused);
-        await db.commit((tx) => {
-          for (const key of unused) store.removeWord(tx, domain, key, beforeMs);
-        });
-      }
-    },
-    /** Forgets the reverse names that the DNS would be asked for again soon, and that no source needs. */
-    async forgetReverseNames(): Promise<void> {
-      const beforeMs = clock.nowMs() + AHEAD_MS;
-      const unused = new Set(store.reverseNamesDue(beforeMs, REVERSE_NAMES_MAX));
-      await keepUsedAddresses(unused);
-      const gone = [...unused];
-      for (let at = 0; at < gone.length; at += REMOVED_AT_ONCE) {
-        goOn();
-        await db.commit((tx) => {
-          for (const ip of gone.slice(at, at + REMOVED_AT_ONCE)) store.removeReverseName(tx, ip, beforeMs);
-        });
-      }
-    },
-  };
-};
-
-export type NameRetention = ReturnType<typeof createNameRetention>;
+  #throwIfStopping(): void {
+    if (this.#isStopping) throw new RetentionStopped();
+  }
+}

@@ -10,20 +10,20 @@ import {
   type IngestHarnessOptions,
 } from "../../testing/ingest-harness.ts";
 import { possibleKeysOf } from "../sources/possible-keys.ts";
-import { findingsIn } from "./ingestion-view.ts";
-import { createRetention } from "./retention.ts";
-import { createNameRetention } from "./retention-names.ts";
-import { createNameRetentionStore } from "./retention-names-store.ts";
-import { createRetentionStore } from "./retention-store.ts";
+import { parseFindings } from "./ingestion-finding.ts";
+import { Retention } from "./retention.ts";
+import { NameRetention } from "./retention-names.ts";
+import { NameRetentionStore } from "./retention-names-store.ts";
+import { RetentionStore } from "./retention-store.ts";
 
 const newIngestHarness = createIngestHarness();
 const newHarness = (options: IngestHarnessOptions = {}) => {
   const harness = newIngestHarness(options);
   const { db, domains, clock } = harness;
-  const names = createNameRetention({ db, store: createNameRetentionStore(db), clock, keysOf: possibleKeysOf });
+  const names = new NameRetention({ db, clock }, { store: new NameRetentionStore(db), keysOf: possibleKeysOf });
   return {
     ...harness,
-    retention: createRetention({ db, store: createRetentionStore(db), names, domains, clock, log: silentLog }),
+    retention: new Retention({ db, clock, log: silentLog }, { store: new RetentionStore(db), names, domains }),
   };
 };
 
@@ -60,7 +60,7 @@ describe("old reports", () => {
         );
       }
     }
-    await harness.retention.forgetReports();
+    await harness.retention.expireReports();
     const left = (domain: number) =>
       TABLES.map((table) => harness.all(`SELECT DISTINCT day FROM ${table} WHERE domain = ${domain}`).length);
     expect(left(long.number)).toEqual([2, 2, 2, 2, 2]);
@@ -78,7 +78,7 @@ describe("old reports", () => {
     await harness.upload(report(harness, 100, "example.com", "192.0.2.1"));
     addHappenings(harness, domain.number, harness.clock.nowMs());
     harness.db.sqlite.run("INSERT INTO dmarc_source_words VALUES (?, 'spf:other', 'threat', 0)", [domain.number]);
-    await harness.retention.forgetReports();
+    await harness.retention.expireReports();
     expect(harness.all("SELECT key FROM dmarc_source_words")).toEqual([{ key: "ip:192.0.2.1" }]);
     expect(harness.count("dmarc_sources")).toBe(0);
   });
@@ -94,14 +94,14 @@ describe("bytes", () => {
     const pending = await harness.intake.take(harness.incoming("x", { domain: eager.number }));
     const holding = () =>
       harness.all<{ ingestion: string }>("SELECT ingestion FROM dmarc_raw").map(({ ingestion }) => ingestion);
-    await harness.retention.forgetRaw();
+    await harness.retention.expireRaw();
     expect(holding()).toHaveLength(4);
     await harness.clock.advance(11 * DAY_MS);
-    await harness.retention.forgetRaw();
+    await harness.retention.expireRaw();
     expect(holding().toSorted()).toEqual([old.patient, old.none, pending].toSorted());
     expect(harness.find(old.eager)).toMatchObject({ hasRaw: false, outcome: "rejected" });
     await harness.clock.advance(80 * DAY_MS);
-    await harness.retention.forgetRaw();
+    await harness.retention.expireRaw();
     expect(holding().toSorted()).toEqual([old.patient, pending].toSorted());
   });
 
@@ -111,8 +111,8 @@ describe("bytes", () => {
     await harness.upload(sampleReportMail(), { domain: number, via: "smtp" });
     const forget = async (days: number) => {
       await harness.clock.advance(days * DAY_MS);
-      await harness.retention.forgetRaw();
-      await harness.retention.forgetHistory();
+      await harness.retention.expireRaw();
+      await harness.retention.expireHistory();
       return ["dmarc_raw", "dmarc_ingestions"].map(harness.count);
     };
     expect(await forget(999)).toEqual([1, 1]);
@@ -129,10 +129,10 @@ describe("bytes", () => {
       via: "smtp",
     });
     await harness.clock.advance(2 * DAY_MS);
-    await harness.retention.forgetRaw();
+    await harness.retention.expireRaw();
     expect(harness.all("SELECT ingestion FROM dmarc_raw")).toEqual([{ ingestion: strayed.row.id }]);
     await harness.clock.advance(199 * DAY_MS);
-    await harness.retention.forgetRaw();
+    await harness.retention.expireRaw();
     expect(harness.count("dmarc_raw")).toBe(0);
   });
 
@@ -140,7 +140,7 @@ describe("bytes", () => {
     const harness = newHarness();
     await harness.ingestions.ingestFiles(Array.from({ length: 1_200 }, () => harness.incoming("x")));
     await harness.clock.advance(91 * DAY_MS);
-    await harness.retention.forgetRaw();
+    await harness.retention.expireRaw();
     expect(harness.count("dmarc_raw")).toBe(0);
     expect(harness.count("dmarc_ingestions")).toBe(1_200);
   });
@@ -153,14 +153,14 @@ test("the list of what came in, alerts and history go after 400 days; what is pe
   await harness.intake.take(harness.incoming("y"));
   addHappenings(harness, domain.number, harness.clock.nowMs());
   await harness.clock.advance(399 * DAY_MS);
-  await harness.retention.forgetHistory();
+  await harness.retention.expireHistory();
   expect(["dmarc_ingestions", "dmarc_alerts", "dmarc_history"].map(harness.count)).toEqual([2, 1, 1]);
   await harness.clock.advance(2 * DAY_MS);
   await harness.upload("z");
-  await harness.retention.forgetHistory();
+  await harness.retention.expireHistory();
   expect(harness.count("dmarc_ingestions")).toBe(3);
-  await harness.retention.forgetRaw();
-  await harness.retention.forgetHistory();
+  await harness.retention.expireRaw();
+  await harness.retention.expireHistory();
   expect(["dmarc_ingestions", "dmarc_raw", "dmarc_alerts", "dmarc_history"].map(harness.count)).toEqual([2, 2, 0, 0]);
 });
 
@@ -245,7 +245,7 @@ describe("a deleted domain", () => {
     expect(findings.map(({ domain_id }) => domain_id)).toEqual([gone.id, kept.id]);
     harness.db.transact((tx) => harness.domains.markDeleted(tx, gone.number, 1));
     expect(await harness.retention.purgeDeleted()).toBe(1);
-    const after = findingsIn(harness.find(row.id));
+    const after = parseFindings(harness.find(row.id));
     expect(JSON.stringify(after)).not.toContain("gone.example");
     expect(after).toEqual([
       {
@@ -256,7 +256,7 @@ describe("a deleted domain", () => {
     ]);
     expect(harness.find(row.id)).toMatchObject({ outcome: "stored", reason: "domain_deleted", hasRaw: true });
     await harness.ingestions.readAgain(INGEST_OWNER, [row.id]);
-    expect(findingsIn(harness.find(row.id)).map(({ reason }) => reason)).toEqual(["foreign_domain", null]);
+    expect(parseFindings(harness.find(row.id)).map(({ reason }) => reason)).toEqual(["foreign_domain", null]);
   });
 
   test("is purged to the end after any crash", async () => {
@@ -305,7 +305,7 @@ test("a purge that is stopped ends after its step, touches the database no more,
   expect(await harness.retention.purgeDeleted()).toBe(0);
   await harness.retention.stop();
   expect(commits).toBe(2);
-  await harness.retention.forgetReports();
+  await harness.retention.expireReports();
   expect(commits).toBe(2);
   expect(harness.count("dmarc_names")).toBe(2_000);
 });

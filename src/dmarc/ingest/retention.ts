@@ -1,227 +1,281 @@
+import { nextTurn } from "../../base/clock.ts";
 import { DAY_MS, dayOfTime } from "../../base/days.ts";
-import { type Clock, nextTurn } from "../../base/clock.ts";
 import { forEachIsolated } from "../../base/for-each-isolated.ts";
-import type { Log } from "../../base/log.ts";
-import type { Db, Tx } from "../../db/open.ts";
+import type { Tx } from "../../db/open.ts";
+import type { Runtime } from "../../db/runtime.ts";
 import type { DomainRow, DomainStore } from "../domains/domain-store.ts";
-import { ingestionConclusion, type IngestionFinding } from "./ingestion-finding.ts";
-import { findingsIn } from "./ingestion-view.ts";
-import { RAW_DAYS, rawDaysOf, type RawWishes } from "./raw-days.ts";
+import { deletedDomainFinding, ingestionConclusion, parseFindings, type StoredFinding } from "./ingestion-finding.ts";
 import { type NameRetention, RetentionStopped } from "./retention-names.ts";
-import type { AgeCursor, OwnedIngestion, RetentionStore } from "./retention-store.ts";
+import type { AgeCursor, OwnedIngestion, RetainedDomain, RetentionStore } from "./retention-store.ts";
 
-export interface RetentionDeps {
-  readonly db: Db;
+/** What retention uses beside the runtime. */
+export interface RetentionParts {
   readonly store: RetentionStore;
   readonly names: NameRetention;
   readonly domains: DomainStore;
-  readonly clock: Clock;
-  readonly log: Log;
 }
 
-/** Days for which the list of what came in is kept (longer while its bytes are), and alerts and changes of records. */
+/** Days for which the bytes are kept of what is about no domain and came to no domain's address. */
+export const RAW_DAYS = 90;
+/** Days for which ingestions (longer while their bytes are kept), alerts and changes of records are kept. */
 export const HISTORY_DAYS = 400;
 /** Rows removed in one transaction: it holds the event loop for a few milliseconds. */
 const ROWS_AT_ONCE = 500;
-/** Transactions of one run of a job; the next one goes on. */
+/** Transactions of one run; the next run resumes. */
 const CHUNKS_MAX = 20_000;
-/** Deleted domains dealt with in one run. */
+/** Deleted domains purged in one run. */
 const DOMAINS_AT_ONCE = 100;
 
-/** What is forgotten after a time. Each job works in short transactions, and goes on after a crash where it was. */
-export const createRetention = ({ db, store, names, domains, clock, log }: RetentionDeps) => {
-  let isStopping = false;
-  const running = new Set<Promise<unknown>>();
+/** Expires and purges data. Each job works in short transactions and resumes after a crash. */
+export class Retention {
+  readonly #runtime: Pick<Runtime, "db" | "clock" | "log">;
+  readonly #parts: RetentionParts;
+  readonly #running = new Set<Promise<unknown>>();
+  #isStopping = false;
 
-  const goOn = (): void => {
-    if (isStopping) throw new RetentionStopped();
-  };
+  constructor(runtime: Pick<Runtime, "db" | "clock" | "log">, parts: RetentionParts) {
+    this.#runtime = runtime;
+    this.#parts = parts;
+  }
 
-  /** Runs a job that may be stopped; `stopped` is its answer then. */
-  const job = async <T>(work: () => Promise<T>, stopped: T): Promise<T> => {
-    if (isStopping) return stopped;
+  /** Expires the bytes of ingestions, as the domains want it. */
+  expireRaw(): Promise<void> {
+    return this.#job(() => this.#expireRaw(), undefined);
+  }
+
+  /** Expires reports, records, daily counts, and sources that are not seen any more. */
+  expireReports(): Promise<void> {
+    return this.#job(() => this.#expireReports(), undefined);
+  }
+
+  /** Expires ingestions, alerts and the history of records. */
+  expireHistory(): Promise<void> {
+    return this.#job(() => this.#expireHistory(), undefined);
+  }
+
+  /** Purges deleted domains with all their data; returns how many are gone for good. */
+  purgeDeleted(): Promise<number> {
+    return this.#job(() => this.#purgeDeleted(), 0);
+  }
+
+  /** Ends running jobs after their present step. */
+  async stop(): Promise<void> {
+    this.#isStopping = true;
+    this.#parts.names.stop();
+    await Promise.allSettled(this.#running);
+  }
+
+  /** Runs a job, which resolves with `stopped` when the service ends. */
+  async #job<T>(work: () => Promise<T>, stopped: T): Promise<T> {
+    if (this.#isStopping) return stopped;
     const done = work().catch((error: unknown) => {
       if (error instanceof RetentionStopped) return stopped;
       throw error;
     });
-    running.add(done);
-    return done.finally(() => void running.delete(done));
-  };
+    this.#running.add(done);
+    return done.finally(() => void this.#running.delete(done));
+  }
 
-  /** Removes in short transactions until there is nothing left; true when it came to an end. */
-  const untilGone = async (remove: (tx: Tx) => number): Promise<boolean> => {
+  #throwIfStopping(): void {
+    if (this.#isStopping) throw new RetentionStopped();
+  }
+
+  #beforeMs(days: number): number {
+    return this.#runtime.clock.nowMs() - days * DAY_MS;
+  }
+
+  /** Removes rows until there are none left; false when a run may not remove more. */
+  async #untilGone(remove: (tx: Tx) => number): Promise<boolean> {
     for (let chunk = 0; chunk < CHUNKS_MAX; chunk += 1) {
-      goOn();
-      if ((await db.commit(remove)) === 0) return true;
+      this.#throwIfStopping();
+      if ((await this.#runtime.db.commit(remove)) === 0) return true;
     }
     return false;
-  };
+  }
 
-  const onFailure = ({ number }: { readonly number: number }, cause: unknown): void => {
-    if (cause instanceof RetentionStopped) throw cause;
-    log.error("old data of a domain could not be removed; it is tried again in the next run", { number, cause });
-  };
-
-  const beforeMs = (days: number): number => clock.nowMs() - days * DAY_MS;
-
-  /** Sources that were last seen before a day. */
-  const forgetSources = async (domain: number, day: number): Promise<void> => {
-    let after = "";
+  /** Calls `visit` with page after page, until there is none left. */
+  async #eachPage<R, C>(start: C, page: (after: C) => R[], visit: (rows: R[]) => Promise<C>): Promise<void> {
+    let after = start;
     for (let chunk = 0; chunk < CHUNKS_MAX; chunk += 1) {
-      goOn();
-      const some = store.sourcesAfter(domain, after, ROWS_AT_ONCE);
-      const last = some.at(-1);
-      if (last === undefined) return;
-      after = last.key;
-      const old = some.filter(({ lastDay }) => lastDay < day);
-      if (old.length === 0) continue;
-      await db.commit((tx) => {
-        for (const source of old) store.removeSource(tx, source, day);
-      });
+      this.#throwIfStopping();
+      const rows = page(after);
+      if (rows.length === 0) return;
+      after = await visit(rows);
     }
-  };
+  }
 
-  /** Walks through ingestions by their age, and removes something of those that are not wanted any more. */
-  const throughAges = async <R extends AgeCursor & { readonly id: string }>(
+  /** Walks through ingestions from the oldest on, and removes something of those that have expired. */
+  #eachAge<R extends AgeCursor & { readonly id: string }>(
     page: (after: AgeCursor) => R[],
-    isOver: (row: R) => boolean,
+    isExpired: (row: R) => boolean,
     remove: (tx: Tx, id: string) => void,
-  ): Promise<void> => {
-    let after: AgeCursor = { receivedAtMs: -1, rowid: 0 };
-    for (let chunk = 0; chunk < CHUNKS_MAX; chunk += 1) {
-      goOn();
-      const some = page(after);
-      const last = some.at(-1);
-      if (last === undefined) return;
-      after = last;
-      const old = some.filter(isOver);
-      if (old.length === 0) await nextTurn();
+  ): Promise<void> {
+    const start: AgeCursor = { receivedAtMs: -1, rowid: 0 };
+    return this.#eachPage(start, page, async (rows) => {
+      const expired = rows.filter(isExpired);
+      if (expired.length === 0) await nextTurn();
       else {
-        await db.commit((tx) => {
-          for (const { id } of old) remove(tx, id);
+        await this.#runtime.db.commit((tx) => {
+          for (const { id } of expired) remove(tx, id);
         });
       }
-    }
-  };
+      return rows.at(-1) ?? start;
+    });
+  }
 
-  /**
-   * Removes what came in and is about a domain or came to its address, unless it is about one that is there: that stays,
-   * and what was found about the domain is forgotten. False while
-   * some of it is still to be read: it may be about another one.
-   */
-  const purgeIngestions = async (domain: DomainRow): Promise<boolean> => {
-    const isConcerned = (one: OwnedIngestion): boolean =>
-      one.domain === domain.number || one.findings?.includes(domain.id) === true;
-    let isWaiting = false;
-    let after = "";
-    for (let chunk = 0; chunk < CHUNKS_MAX; chunk += 1) {
-      goOn();
-      const page = await db.commit((tx) => {
-        const some = store.ingestionsOf(domain, after, ROWS_AT_ONCE);
-        const concerned = some.filter(isConcerned);
-        const done = concerned.filter(({ isPending }) => isPending === 0);
-        const living = new Set(done.length === 0 ? [] : store.domains().map(({ id }) => id));
-        for (const one of done) {
-          const isOthers = findingsIn(one).some(({ domain_id }) => domain_id !== null && living.has(domain_id));
-          if (!isOthers) {
-            store.removeIngestion(tx, one.id);
-            continue;
-          }
-          if (one.domain === domain.number) store.detachIngestion(tx, one.id);
-          const findings = findingsIn(one).map((finding) =>
-            finding.domain_id === domain.id ? forgotten(finding) : finding,
-          );
-          store.conclude(tx, one.id, { ...ingestionConclusion(findings), findings });
-        }
-        return { last: some.at(-1), isWaiting: done.length < concerned.length };
-      });
-      isWaiting ||= page.isWaiting;
-      if (page.last === undefined) return !isWaiting;
-      after = page.last.id;
-    }
-    return false;
-  };
+  async #eachDomain<D extends { readonly number: number }>(
+    domains: readonly D[],
+    work: (domain: D) => Promise<unknown>,
+  ) {
+    await forEachIsolated(domains, work, {
+      onFailure: ({ number }, error) => {
+        if (error instanceof RetentionStopped) throw error;
+        this.#runtime.log.error("expired data of a domain could not be removed; the next run retries", {
+          number,
+          error,
+        });
+      },
+    });
+  }
 
-  const forgetRaw = async (): Promise<void> => {
-    const living = store.domains();
-    const wishes: RawWishes = {
-      byNumber: new Map(living.map(({ number, rawRetentionDays }) => [number, rawRetentionDays])),
-      byId: new Map(living.map(({ id, rawRetentionDays }) => [id, rawRetentionDays])),
-    };
-    const youngestMs = beforeMs(Math.min(RAW_DAYS, ...wishes.byNumber.values()));
-    await throughAges(
+  async #expireRaw(): Promise<void> {
+    const { store } = this.#parts;
+    const domains = store.domains();
+    const byNumber = new Map(domains.map(({ number, rawRetentionDays }) => [number, rawRetentionDays]));
+    const byId = new Map(domains.map(({ id, rawRetentionDays }) => [id, rawRetentionDays]));
+    const youngestMs = this.#beforeMs(Math.min(RAW_DAYS, ...byNumber.values()));
+    await this.#eachAge(
       (after) => store.holders(after, youngestMs, ROWS_AT_ONCE),
       (holder) => {
-        const days = rawDaysOf({ ...holder, findings: findingsIn(holder) }, wishes);
-        return holder.receivedAtMs < beforeMs(days);
+        const days = rawDaysOf({ domain: holder.domain, findings: parseFindings(holder) }, { byNumber, byId });
+        return holder.receivedAtMs < this.#beforeMs(days);
       },
-      store.removeRaw,
+      (tx, id) => store.removeRaw(tx, id),
     );
-  };
+  }
 
-  const forgetReports = async (): Promise<void> => {
-    const forget = async (domain: ReturnType<RetentionStore["domains"]>[number]): Promise<void> => {
-      const { number, retentionDays, rawRetentionDays } = domain;
-      const day = dayOfTime(clock.nowMs()) - retentionDays;
-      await untilGone((tx) => store.removeBeforeDay(tx, number, day, ROWS_AT_ONCE));
-      await untilGone((tx) => store.removeTlsBefore(tx, number, beforeMs(retentionDays), ROWS_AT_ONCE));
-      await untilGone((tx) => store.removeFailuresBefore(tx, number, beforeMs(rawRetentionDays), ROWS_AT_ONCE));
-      await forgetSources(number, day);
-      await names.forgetNames(number, day);
-      await names.forgetWords(number, beforeMs(retentionDays));
-    };
-    await forEachIsolated(store.domains(), forget, { onFailure });
-    await names.forgetReverseNames();
-  };
+  async #expireReports(): Promise<void> {
+    const { store, names } = this.#parts;
+    await this.#eachDomain(store.domains(), (domain) => this.#expireReportsOf(domain));
+    await names.expireReverseNames();
+  }
 
-  const forgetHistory = async (): Promise<void> => {
-    const oldMs = beforeMs(HISTORY_DAYS);
-    await throughAges(
+  async #expireReportsOf({ number, retentionDays, rawRetentionDays }: RetainedDomain): Promise<void> {
+    const { store, names } = this.#parts;
+    const day = dayOfTime(this.#runtime.clock.nowMs()) - retentionDays;
+    await this.#untilGone((tx) => store.removeBeforeDay(tx, number, day, ROWS_AT_ONCE));
+    await this.#untilGone((tx) => store.removeTlsBefore(tx, number, this.#beforeMs(retentionDays), ROWS_AT_ONCE));
+    await this.#untilGone((tx) =>
+      store.removeFailuresBefore(tx, number, this.#beforeMs(rawRetentionDays), ROWS_AT_ONCE),
+    );
+    await this.#expireSources(number, day);
+    await names.expireNames(number, day);
+    await names.expireClassifications(number, this.#beforeMs(retentionDays));
+  }
+
+  /** Sources that were last seen before a day. */
+  async #expireSources(domain: number, day: number): Promise<void> {
+    const { store } = this.#parts;
+    await this.#eachPage(
+      "",
+      (after) => store.sourcesAfter(domain, after, ROWS_AT_ONCE),
+      async (rows) => {
+        const old = rows.filter(({ lastDay }) => lastDay < day);
+        if (old.length > 0) {
+          await this.#runtime.db.commit((tx) => {
+            for (const source of old) store.removeSource(tx, source, day);
+          });
+        }
+        return rows.at(-1)?.key ?? "";
+      },
+    );
+  }
+
+  async #expireHistory(): Promise<void> {
+    const { store } = this.#parts;
+    const oldMs = this.#beforeMs(HISTORY_DAYS);
+    await this.#eachAge(
       (after) => store.ingestionsBefore(after, oldMs, ROWS_AT_ONCE),
       ({ isHeld }) => isHeld === 0,
-      store.removeOldIngestion,
+      (tx, id) => store.removeOldIngestion(tx, id),
     );
-    await forEachIsolated(
-      store.domains(),
-      ({ number }) => untilGone((tx) => store.removeHappenings(tx, number, oldMs, ROWS_AT_ONCE)),
-      { onFailure },
+    await this.#eachDomain(store.domains(), ({ number }) =>
+      this.#untilGone((tx) => store.removeHistory(tx, number, oldMs, ROWS_AT_ONCE)),
     );
-  };
+  }
 
-  const purgeDeleted = async (): Promise<number> => {
+  async #purgeDeleted(): Promise<number> {
+    const { store, domains } = this.#parts;
     let purged = 0;
-    const purge = async (domain: DomainRow): Promise<void> => {
-      const isEmpty = await untilGone((tx) => store.removeOfDomain(tx, domain.number, ROWS_AT_ONCE));
-      if (!isEmpty || !(await purgeIngestions(domain))) return;
-      await db.commit((tx) => domains.remove(tx, domain.number));
+    await this.#eachDomain(domains.deleted(DOMAINS_AT_ONCE), async (domain) => {
+      const isEmpty = await this.#untilGone((tx) => store.removeOfDomain(tx, domain.number, ROWS_AT_ONCE));
+      if (!isEmpty || !(await this.#purgeIngestions(domain))) return;
+      await this.#runtime.db.commit((tx) => domains.remove(tx, domain.number));
       purged += 1;
-    };
-    await forEachIsolated(domains.deleted(DOMAINS_AT_ONCE), purge, { onFailure });
+    });
     return purged;
-  };
+  }
 
-  return {
-    /** Forgets the bytes of what came in, as long ago as the domains want it. */
-    forgetRaw: (): Promise<void> => job(forgetRaw, undefined),
-    /** Forgets reports, their records, what was counted of them, and sources that are not seen any more. */
-    forgetReports: (): Promise<void> => job(forgetReports, undefined),
-    /** Forgets the list of what came in, alerts and the history of records. */
-    forgetHistory: (): Promise<void> => job(forgetHistory, undefined),
-    /** Removes all that deleted domains have left, and at last the domains; answers how many are gone for good. */
-    purgeDeleted: (): Promise<number> => job(purgeDeleted, 0),
-    /** Ends what goes on after its present step; the next start goes on there. */
-    async stop(): Promise<void> {
-      isStopping = true;
-      names.stop();
-      await Promise.allSettled(running);
-    },
-  };
+  /**
+   * Removes the ingestions that came to the address of a deleted domain or are about it. Of those that are also about a
+   * domain that is there, only the findings about the deleted one are removed. False while some are pending: they may be
+   * about another domain.
+   */
+  async #purgeIngestions(domain: DomainRow): Promise<boolean> {
+    const { store } = this.#parts;
+    const isConcerned = (one: OwnedIngestion): boolean =>
+      one.domain === domain.number || one.findings?.includes(domain.id) === true;
+    let isPending = false;
+    let after = "";
+    for (let chunk = 0; chunk < CHUNKS_MAX; chunk += 1) {
+      this.#throwIfStopping();
+      const last = await this.#runtime.db.commit((tx) => {
+        const page = store.ingestionsOf(domain, after, ROWS_AT_ONCE);
+        const concerned = page.filter(isConcerned);
+        const done = concerned.filter((one) => one.isPending === 0);
+        this.#purgePage(tx, domain, done);
+        isPending ||= done.length < concerned.length;
+        return page.at(-1);
+      });
+      if (last === undefined) return !isPending;
+      after = last.id;
+    }
+    return false;
+  }
+
+  #purgePage(tx: Tx, domain: DomainRow, page: readonly OwnedIngestion[]): void {
+    const { store } = this.#parts;
+    const domains = new Set(page.length === 0 ? [] : store.domains().map(({ id }) => id));
+    for (const one of page) {
+      const before = parseFindings(one);
+      if (!before.some(({ domain_id }) => domain_id !== null && domains.has(domain_id))) {
+        store.removeIngestion(tx, one.id);
+        continue;
+      }
+      if (one.domain === domain.number) store.detachIngestion(tx, one.id);
+      const findings = before.map((finding) =>
+        finding.domain_id === domain.id ? deletedDomainFinding(finding) : finding,
+      );
+      store.conclude(tx, one.id, { ...ingestionConclusion(findings), findings });
+    }
+  }
+}
+
+/** Days for which the existing domains keep bytes. */
+export interface RawRetention {
+  readonly byNumber: ReadonlyMap<number, number>;
+  readonly byId: ReadonlyMap<string, number>;
+}
+
+/**
+ * Days for which the bytes of an ingestion are kept: the longest that a domain that it is about wants. For what is about no
+ * domain, the domain decides whose address it came to, if any.
+ */
+export const rawDaysOf = (
+  { domain, findings }: { readonly domain: number | null; readonly findings: readonly StoredFinding[] },
+  { byNumber, byId }: RawRetention,
+): number => {
+  const own = (domain === null ? undefined : byNumber.get(domain)) ?? RAW_DAYS;
+  const days = findings.flatMap(({ domain_id }) => (domain_id === null ? own : (byId.get(domain_id) ?? [])));
+  return days.length === 0 ? own : Math.max(...days);
 };
-
-/** What is left of a finding about a deleted domain. The name of a file mostly tells the domain. */
-const forgotten = ({ outcome }: IngestionFinding): IngestionFinding => ({
-  ...{ outcome, reason: "domain_deleted", name: null, report_id: null, domain_id: null },
-  ...{ domain: null, org_name: null, external_report_id: null },
-});
-
-export type Retention = ReturnType<typeof createRetention>;

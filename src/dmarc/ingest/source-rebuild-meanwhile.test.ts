@@ -13,10 +13,10 @@ import {
 } from "../../testing/rebuild-harness.ts";
 import { silentLog } from "../../testing/silent-log.ts";
 import { possibleKeysOf } from "../sources/possible-keys.ts";
-import { createNameRetention } from "./retention-names.ts";
-import { createNameRetentionStore } from "./retention-names-store.ts";
-import { createRetention } from "./retention.ts";
-import { createRetentionStore } from "./retention-store.ts";
+import { NameRetention } from "./retention-names.ts";
+import { NameRetentionStore } from "./retention-names-store.ts";
+import { Retention } from "./retention.ts";
+import { RetentionStore } from "./retention-store.ts";
 
 const newHarness = createRebuildHarness();
 
@@ -68,10 +68,13 @@ describe("while sources are rebuilt", () => {
   });
 
   const retentionOf = ({ db, clock, domains }: RebuildHarness) =>
-    createRetention({
-      ...{ db, domains, clock, log: silentLog, store: createRetentionStore(db) },
-      names: createNameRetention({ db, store: createNameRetentionStore(db), clock, keysOf: possibleKeysOf }),
-    });
+    new Retention(
+      { db, clock, log: silentLog },
+      {
+        ...{ domains, store: new RetentionStore(db) },
+        names: new NameRetention({ db, clock }, { store: new NameRetentionStore(db), keysOf: possibleKeysOf }),
+      },
+    );
 
   test("old reports go", async () => {
     const harness = newHarness();
@@ -84,14 +87,14 @@ describe("while sources are rebuilt", () => {
       if (steps !== 2) return;
       // The first day of two is over.
       await harness.clock.advance(26 * DAY_MS);
-      await retentionOf(harness).forgetReports();
+      await retentionOf(harness).expireReports();
       expect(harness.rollups()).toEqual(harness.recount());
     });
     expect(harness.count("dmarc_daily")).toBeGreaterThan(0);
     expect(harness.rollups()).toEqual(harness.recount());
     expect(isLegacyThere(harness)).toBe(false);
     await harness.clock.advance(2 * DAY_MS);
-    await retentionOf(harness).forgetReports();
+    await retentionOf(harness).expireReports();
     expect(harness.count("dmarc_daily")).toBe(0);
     expect(harness.count("dmarc_sources")).toBe(0);
   });

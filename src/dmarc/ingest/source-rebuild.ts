@@ -1,26 +1,22 @@
 import { backgroundTurn } from "../../base/background.ts";
 import type { Clock } from "../../base/clock.ts";
 import { wait } from "../../base/wait.ts";
-import type { Log } from "../../base/log.ts";
-import type { Db, Tx } from "../../db/open.ts";
-import type { PublishedPolicy } from "../report/report.ts";
+import type { Tx } from "../../db/open.ts";
+import type { Runtime } from "../../db/runtime.ts";
+import { parseRecordBody } from "../report/report-json.ts";
 import type { ReportRow } from "../report/report-row.ts";
-import { sourceAllowance, type RowCounter, createRowCounter } from "./row-counter.ts";
-import { rowFacts } from "./row-facts.ts";
-import type { CountStore } from "./count-store.ts";
-import type { RecordBody } from "./report-store.ts";
+import type { IngestStores } from "./ingest-stores.ts";
 import { addMessages, type CountedDay, type Counts, entryOf, noCounts } from "./rollup.ts";
+import { RowCounter, sourceAllowance } from "./row-counter.ts";
+import { rowFacts } from "./row-facts.ts";
 import type { LegacyCursor, LegacyRecord, LegacySource, SourceRebuildStore } from "./source-rebuild-store.ts";
 
-export interface SourceRebuildDeps {
-  readonly db: Db;
+/** What the rebuild uses beside the runtime. */
+export interface SourceRebuildParts {
   readonly store: SourceRebuildStore;
-  readonly counts: CountStore;
-  readonly clock: Clock;
-  readonly log: Log;
-  /** Called after each transaction with how long it took; the next one begins when it resolves. */
+  readonly stores: Pick<IngestStores, "sources" | "counts">;
+  /** Awaited after each transaction, with how long that took. */
   readonly pause: (tookMs: number) => Promise<void>;
-  /** `RECORDS_PER_STEP` unless told. */
   readonly recordsPerStep?: number;
 }
 
@@ -31,7 +27,7 @@ const CHARACTERS_PER_STEP = 128 * 1024;
 const SOURCES_PER_STEP = 100;
 
 const PAUSE_MS_MAX = 100;
-/** How many times as long as a transaction took the pause after it is: requests have most of the time. */
+/** The pause after a transaction, as a multiple of how long that took: requests have most of the time. */
 const PAUSE_FACTOR = 3;
 export const paceOf = (clock: Clock) => (tookMs: number) =>
   wait(clock, Math.min(PAUSE_MS_MAX, Math.ceil(PAUSE_FACTOR * tookMs)));
@@ -45,85 +41,129 @@ interface Step {
 }
 
 /**
- * Moves the records of sources that were stored by what authenticated (`dkim:`, `spf:`, `ip:`, `other`) to sources by address,
- * with what was counted of them: some in each transaction, so that the sums over all sources of a day are the same at any
- * moment, and it resumes anywhere. What is counted of records that are gone stays where it is.
+ * Moves the records and counts of legacy sources (`dkim:`, `spf:`, `ip:`, `other`) to sources by address, a few in each
+ * transaction: the sums over all sources of a day are the same at any moment, and it resumes anywhere. Counts of records that
+ * retention has removed stay where they are.
  */
-export const createSourceRebuild = (deps: SourceRebuildDeps) => {
-  const { db, store, counts, clock, log, pause, recordsPerStep = RECORDS_PER_STEP } = deps;
-  let isStopping = false;
-  /** No source of the old kind is ever added. */
-  let isDone = false;
-  let running: Promise<void> | null = null;
+export class SourceRebuild {
+  readonly #runtime: Pick<Runtime, "db" | "clock" | "log">;
+  readonly #parts: SourceRebuildParts;
+  #isStopping = false;
+  /** Legacy sources are never added. */
+  #isDone = false;
+  #running: Promise<void> | null = null;
 
-  const step = (tx: Tx, after: LegacyCursor): Step => {
-    const counting = createRowCounter(counts, { tx, nowMs: clock.nowMs() });
-    counting.beginReport(sourceAllowance({ isTrusted: true }));
-    const moving = { tx, store, counts, counting };
-    let at = after;
-    const left = { records: recordsPerStep, characters: CHARACTERS_PER_STEP };
-    for (const source of store.legacySourcesAfter(after, SOURCES_PER_STEP)) {
-      const records = within(store.recordsOf(source.number, left.records), left);
-      moveRecords(moving, source, records);
-      if (store.hasRecords(source.number)) break;
-      if (records.length > 0) store.settle(tx, source);
-      at = source;
-      if (left.records <= 0 || left.characters <= 0) break;
+  constructor(runtime: Pick<Runtime, "db" | "clock" | "log">, parts: SourceRebuildParts) {
+    this.#runtime = runtime;
+    this.#parts = parts;
+  }
+
+  /** Moves everything that is left. Rejects when the database cannot be written; the next run resumes. */
+  async run(): Promise<void> {
+    if (this.#isDone || this.#isStopping) return;
+    this.#running ??= this.#rebuild().finally(() => {
+      this.#running = null;
+    });
+    await this.#running;
+  }
+
+  /** Ends a run after its present transaction. */
+  async stop(): Promise<void> {
+    this.#isStopping = true;
+    await this.#running?.catch(() => undefined);
+  }
+
+  async #rebuild(): Promise<void> {
+    const { clock, log } = this.#runtime;
+    let after: LegacyCursor = { domain: 0, number: 0 };
+    let [records, startedMs] = [0, 0];
+    while (!this.#isStopping && this.#parts.store.legacySourcesAfter(after, 1).length > 0) {
+      await backgroundTurn(null);
+      const beganMs = clock.monotonicMs();
+      if (records === 0) startedMs = beganMs;
+      const done = this.#tryStep(after);
+      if (records === 0 && done !== null && done.moved > 0) log.info("rebuilding DMARC sources by address");
+      after = done?.after ?? after;
+      records += done?.moved ?? 0;
+      await this.#parts.pause(clock.monotonicMs() - beganMs);
     }
-    counting.flush(new Map());
-    return { after: at, moved: recordsPerStep - left.records };
-  };
+    if (this.#isStopping) return;
+    this.#isDone = true;
+    if (records === 0) return;
+    const seconds = Math.round((clock.monotonicMs() - startedMs) / 1000);
+    log.info("rebuilt DMARC sources by address", { records, seconds });
+  }
 
-  /** Does not wait for the disk: what a power cut undoes is done again. Null while another process holds the database. */
-  const tryStep = (after: LegacyCursor): Step | null => {
+  /** Not synced to disk: what a power cut undoes is done again. Null while another process holds the database. */
+  #tryStep(after: LegacyCursor): Step | null {
     try {
-      return db.transactUnsynced((tx) => step(tx, after));
+      return this.#runtime.db.transactUnsynced((tx) => this.#step(tx, after));
     } catch (error) {
       if (isBusy(error)) return null;
       throw error;
     }
-  };
+  }
 
-  const rebuild = async (): Promise<void> => {
-    let after: LegacyCursor = { domain: 0, number: 0 };
-    let [records, startedMs] = [0, 0];
-    while (!isStopping) {
-      if (store.legacySourcesAfter(after, 1).length === 0) break;
-      await backgroundTurn(null);
-      const beganMs = clock.monotonicMs();
-      if (records === 0) startedMs = beganMs;
-      const done = tryStep(after);
-      if (records === 0 && done !== null && done.moved > 0) log.info("rebuilding DMARC sources by address");
-      after = done?.after ?? after;
-      records += done?.moved ?? 0;
-      await pause(clock.monotonicMs() - beganMs);
+  #step(tx: Tx, after: LegacyCursor): Step {
+    const { store, stores, recordsPerStep = RECORDS_PER_STEP } = this.#parts;
+    const counter = new RowCounter(stores.sources, { tx, nowMs: this.#runtime.clock.nowMs() });
+    counter.beginReport(sourceAllowance({ isTrusted: true }));
+    let last = after;
+    const left = { records: recordsPerStep, characters: CHARACTERS_PER_STEP };
+    for (const source of store.legacySourcesAfter(after, SOURCES_PER_STEP)) {
+      const records = takeWithin(store.recordsOf(source.number, left.records), left);
+      this.#moveRecords({ tx, counter }, source, records);
+      if (store.hasRecords(source.number)) break;
+      if (records.length > 0) store.finishSource(tx, source);
+      last = source;
+      if (left.records <= 0 || left.characters <= 0) break;
     }
-    if (isStopping) return;
-    isDone = true;
-    if (records === 0) return;
-    const seconds = Math.round((clock.monotonicMs() - startedMs) / 1000);
-    log.info("rebuilt DMARC sources by address", { records, seconds });
-  };
+    counter.flush();
+    return { after: last, moved: recordsPerStep - left.records };
+  }
 
-  return {
-    /** Moves what is left to be moved. Rejects when the database cannot be written; the next run resumes. */
-    async run(): Promise<void> {
-      if (isDone || isStopping) return;
-      running ??= rebuild().finally(() => {
-        running = null;
-      });
-      await running;
-    },
-    /** Ends a run after its present transaction. */
-    async stop(): Promise<void> {
-      isStopping = true;
-      await running?.catch(() => undefined);
-    },
-  };
-};
+  #moveRecords(
+    { tx, counter }: { readonly tx: Tx; readonly counter: RowCounter },
+    source: LegacySource,
+    records: readonly LegacyRecord[],
+  ): void {
+    const { store, stores } = this.#parts;
+    const domain = { number: source.domain, domain: source.name, mode: source.mode };
+    const balance = new CountBalance(store, source);
+    const inherited = new Set<number>();
+    for (const record of records) {
+      if (record.isComplete === 0) {
+        // Its report is being removed.
+        store.moveRecord(tx, record.rowid, 0);
+        continue;
+      }
+      const row: ReportRow = { ...record, ...parseRecordBody(record.body) };
+      const facts = rowFacts(row, source.name, record);
+      counter.beginReport({ ...counter.allowance(), isTrusted: record.isTrusted === 1 });
+      const number = counter.sourceOf(domain, { ip: row.sourceIp, day: record.day, key: facts.key });
+      if (!inherited.has(number)) store.inherit(tx, number, source);
+      inherited.add(number);
+      store.moveRecord(tx, record.rowid, number);
+      const wanted = noCounts();
+      addMessages(wanted, { row, facts });
+      balance.move(number, { day: record.day, isTrusted: this.#isCountedAsTrusted(source, record) }, wanted);
+    }
+    for (const { number, counts, day, isTrusted } of balance.moved()) {
+      const where = { domain: source.domain, day, isTrusted };
+      stores.counts.addSource(tx, { ...where, key: source.number }, counts, -1);
+      stores.counts.addSource(tx, { ...where, key: number }, counts);
+    }
+  }
+
+  /** Earlier versions counted all reports as trusted ones. */
+  #isCountedAsTrusted({ domain }: LegacySource, { day, org, author, messages, isTrusted }: LegacyRecord): boolean {
+    const key = { reporter: org?.toLowerCase() ?? "", author };
+    return isTrusted === 1 || !this.#parts.stores.counts.isCountedApart({ domain, day, key }, messages);
+  }
+}
 
 /** The first of some records, as many as a step may still move: one at least. */
-const within = (
+const takeWithin = (
   records: readonly LegacyRecord[],
   left: { records: number; characters: number },
 ): readonly LegacyRecord[] => {
@@ -136,90 +176,48 @@ const within = (
   return end === -1 ? records : records.slice(0, end);
 };
 
-interface Moving {
-  readonly tx: Tx;
-  readonly store: SourceRebuildStore;
-  readonly counts: CountStore;
-  readonly counting: RowCounter;
-}
-
-const moveRecords = (
-  { tx, store, counts, counting }: Moving,
-  source: LegacySource,
-  records: readonly LegacyRecord[],
-) => {
-  const domain = { number: source.domain, domain: source.name, mode: source.mode };
-  const balance = createBalance(store, source);
-  const inherited = new Set<number>();
-  for (const record of records) {
-    if (record.isComplete === 0) {
-      // It is being removed.
-      store.moveRecord(tx, record.rowid, 0);
-      continue;
-    }
-    const row = rowOf(record);
-    const facts = rowFacts(row, source.name, JSON.parse(record.policy) as Pick<PublishedPolicy, "adkim" | "aspf">);
-    counting.beginReport({ ...counting.allowance(), isTrusted: record.isTrusted === 1 });
-    const number = counting.sourceOf(domain, { ip: row.sourceIp, day: record.day, key: facts.key });
-    if (!inherited.has(number)) store.inherit(tx, number, source);
-    inherited.add(number);
-    store.moveRecord(tx, record.rowid, number);
-    const wanted = noCounts();
-    addMessages(wanted, { row, facts });
-    balance.move(number, { day: record.day, isTrusted: isAmongTrusted(counts, source, record) }, wanted);
-  }
-  for (const { number: key, counts: some, ...day } of balance.taken()) {
-    counts.takeBack(tx, { domain: source.domain, ...day, key: source.number }, some);
-    counts.count(tx, { domain: source.domain, ...day, key }, some);
-  }
-};
-
-const rowOf = ({ sourceIp, count, disposition, dkim, spf, headerFrom, body }: LegacyRecord): ReportRow => ({
-  ...{ sourceIp, count, disposition, dkim, spf, headerFrom },
-  ...(JSON.parse(body) as RecordBody),
-});
-
-/** Where a record is counted: reports that came before trusted ones were counted apart were all counted with those. */
-const isAmongTrusted = (counts: CountStore, { domain }: LegacySource, record: LegacyRecord): boolean =>
-  record.isTrusted === 1 ||
-  !counts.isCountedApart(
-    { domain, day: record.day, key: { reporter: record.org?.toLowerCase() ?? "", author: record.author } },
-    record.messages,
-  );
-
-interface Taken extends CountedDay {
-  /** Of the source that it goes to. */
+interface MovedCounts extends CountedDay {
+  /** Of the source that the counts go to. */
   readonly number: number;
   readonly counts: Counts;
 }
 
 const FIGURES = Object.keys(noCounts()) as (keyof Counts)[];
 
-/** What is counted of a source, by day and trust: never more is moved to others than is there. */
-const createBalance = (store: SourceRebuildStore, source: LegacySource) => {
-  const left = new Map<string, Counts>();
-  const taken = new Map<string, Taken>();
+/** What is counted of a legacy source, by day and trust: never more is moved to other sources than there is. */
+class CountBalance {
+  readonly #store: SourceRebuildStore;
+  readonly #source: LegacySource;
+  readonly #left = new Map<string, Counts>();
+  readonly #moved = new Map<string, MovedCounts>();
 
-  const take = (number: number, day: CountedDay, wanted: Counts): void => {
-    const place = `${day.day} ${day.isTrusted}`;
-    const there = entryOf(left, place, () => store.countsOf(source, day) ?? noCounts());
+  constructor(store: SourceRebuildStore, source: LegacySource) {
+    this.#store = store;
+    this.#source = source;
+  }
+
+  /** Moves counts to a source; what is missing under this trust is taken from the other one. */
+  move(number: number, day: CountedDay, wanted: Counts): void {
+    this.#take(number, day, wanted);
+    if (wanted.messages > 0) this.#take(number, { ...day, isTrusted: !day.isTrusted }, wanted);
+  }
+
+  moved(): Iterable<MovedCounts> {
+    return this.#moved.values();
+  }
+
+  #take(number: number, day: CountedDay, wanted: Counts): void {
+    const key = `${day.day} ${day.isTrusted}`;
+    const there = entryOf(this.#left, key, () => this.#store.countsOf(this.#source, day) ?? noCounts());
     if (there.messages <= 0) return;
-    // With its last messages goes all that is counted.
+    // All other figures go with the last messages.
     const isAll = there.messages <= wanted.messages;
-    const to = entryOf(taken, `${place} ${number}`, () => ({ ...day, number, counts: noCounts() }));
+    const to = entryOf(this.#moved, `${key} ${number}`, () => ({ ...day, number, counts: noCounts() }));
     for (const figure of FIGURES) {
       const some = isAll ? there[figure] : Math.min(there[figure], wanted[figure]);
       there[figure] -= some;
       to.counts[figure] += some;
       wanted[figure] = Math.max(0, wanted[figure] - some);
     }
-  };
-
-  return {
-    move(number: number, day: CountedDay, wanted: Counts): void {
-      take(number, day, wanted);
-      if (wanted.messages > 0) take(number, { ...day, isTrusted: !day.isTrusted }, wanted);
-    },
-    taken: (): Iterable<Taken> => taken.values(),
-  };
-};
+  }
+}

@@ -6,7 +6,7 @@ import { RANK_STEP } from "../ingest/row-facts.ts";
 import type { RecordKey, RecordScope, RecordRow, RecordStore, RecordConditions } from "./record-store.ts";
 import type { RecordFilters, ShownRecord } from "./record-schemas.ts";
 import { walk } from "../../base/walk.ts";
-import { readRecordBody } from "../ingest/report-store.ts";
+import { parseRecordBody } from "../report/report-json.ts";
 import type { SourceName } from "../sources/domain-sources.ts";
 
 /** The filters that each record must pass, besides the scope. `source` is a source key. */
@@ -142,7 +142,7 @@ export async function* exportRecords(
 
 /** A record as the API returns it. */
 export const recordView = (row: RecordRow, query: Pick<RecordQuery, "names">): ShownRecord => {
-  const { envelopeFrom, envelopeTo, reasons, dkimResults, spfResults } = readRecordBody(row.body);
+  const { envelopeFrom, envelopeTo, reasons, dkimResults, spfResults } = parseRecordBody(row.body);
   const { key: source, name: source_name } = shownNameOf(row, query);
   return {
     date: isoDay(row.day),

@@ -97,7 +97,7 @@ describe("mail of attacker.example that says it is from google.com", () => {
     const [finding] = ingestionView(world.find(row.id), () => null).findings;
     expect(finding).toMatchObject({ outcome: "stored", org_name: "google.com", authenticated_as: "attacker.example" });
     expect(finding?.message).toContain(
-      "Its mail is authenticated as attacker.example, but its report says it is from google.com:",
+      "Its mail is authenticated as attacker.example, but its report claims to be from google.com:",
     );
     const batches = exportRecords(
       new RecordStore(world.db),
@@ -134,7 +134,7 @@ describe("mail of attacker.example that says it is from google.com", () => {
     const [finding] = ingestionView(world.find(row.id), () => null).findings;
     expect(finding?.authenticated_as).toBe("attacker.example");
     expect(finding?.message).toContain(
-      "is authenticated as attacker.example, but its report says it is from google.com",
+      "is authenticated as attacker.example, but its report claims to be from google.com",
     );
     expect((await mailed(world, "x@google.com", GENUINE)).row.outcome).toBe("stored");
     expect(summaryOf(world, domain)).toMatchObject({ messages: 10, unauthenticated_note: null });
@@ -197,6 +197,8 @@ describe("a mail that the owner accepts", () => {
   test("did come by mail: a file is trusted already", async () => {
     const { world } = start();
     const { row } = await world.upload(sampleReportMail(GENUINE));
-    expect(world.ingestions.retry(INGEST_OWNER, row.id, { isAccepted: true })).rejects.toThrow("came by mail");
+    expect(world.ingestions.retry(INGEST_OWNER, row.id, { isAccepted: true })).rejects.toThrow(
+      "Only mail can be accepted",
+    );
   });
 });

@@ -7,9 +7,7 @@ import { stretchOf, walk } from "../../base/walk.ts";
 import type { ShownRecord } from "./record-schemas.ts";
 import { authenticatedOrganisation, reporterView } from "./reporter.ts";
 import { suffixOf } from "../report/payload.ts";
-import type { PublishedPolicy } from "../report/report.ts";
-import type { ReportBody } from "../ingest/report-store.ts";
-import type { TlsReport } from "../report/tls-report.ts";
+import { parsePublishedPolicy, parseReportBody, parseTlsReportBody } from "../report/report-json.ts";
 
 /** The filters that each report must pass. */
 export interface ReportFilters {
@@ -65,7 +63,7 @@ export const readReports = async (
 };
 
 const policyView = (text: string): ShownReport["policy"] => {
-  const { discoveryMethod, ...policy } = JSON.parse(text) as PublishedPolicy;
+  const { discoveryMethod, ...policy } = parsePublishedPolicy(text);
   return { ...policy, discovery_method: discoveryMethod };
 };
 
@@ -94,7 +92,7 @@ const authenticityView = ({ authenticity, authenticityBody }: ReportRowStored): 
 
 /** A report without its records. */
 export const reportView = (row: ReportRowStored): ShownReport => {
-  const { notices, skippedRows } = JSON.parse(row.body) as ReportBody;
+  const { notices, skippedRows } = parseReportBody(row.body);
   return {
     id: row.id,
     org_name: row.org,
@@ -123,7 +121,7 @@ export const reportDetailView = (
   row: ReportRowStored,
   records: readonly ShownRecord[],
 ): Omit<ShownReportDetail, "records_next_cursor"> => {
-  const { version, generator, extraContactInfo, errors } = JSON.parse(row.body) as ReportBody;
+  const { version, generator, extraContactInfo, errors } = parseReportBody(row.body);
   return {
     ...reportView(row),
     version,
@@ -135,7 +133,7 @@ export const reportDetailView = (
 };
 
 export const tlsReportView = (row: TlsReportRow): ShownTlsReport => {
-  const { contact, policies } = JSON.parse(row.body) as Pick<TlsReport, "contact" | "policies">;
+  const { contact, policies } = parseTlsReportBody(row.body);
   return {
     id: row.id,
     org_name: row.org,

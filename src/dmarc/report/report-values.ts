@@ -108,13 +108,22 @@ export const OVERRIDES = [
   "sampled_out",
   "trusted_forwarder",
 ] as const;
-const RESULTS = ["none", "pass", "fail", "softfail", "neutral", "policy", "temperror", "permerror"] as const;
+export const AUTH_RESULTS = [
+  "none",
+  "pass",
+  "fail",
+  "softfail",
+  "neutral",
+  "policy",
+  "temperror",
+  "permerror",
+] as const;
 
 export type Disposition = (typeof DISPOSITIONS)[number];
 export type PolicyKeyword = (typeof POLICIES)[number];
 export type OverrideType = (typeof OVERRIDES)[number];
 /** `unknown`: nothing said, or a word that nobody defined. */
-export type AuthResult = (typeof RESULTS)[number] | "unknown";
+export type AuthResult = (typeof AUTH_RESULTS)[number] | "unknown";
 
 /** Words of RFC 4408 §2.5, of older drafts and of Microsoft's header, which say the same. */
 const OLD_RESULTS: ReadonlyMap<string, AuthResult> = new Map([
@@ -127,7 +136,7 @@ const OLD_RESULTS: ReadonlyMap<string, AuthResult> = new Map([
 
 /** The result of an SPF or DKIM check (RFC 8601 §2.7). */
 export const readAuthResult = (text: string): AuthResult =>
-  readWord(text, RESULTS) ?? OLD_RESULTS.get(text.toLowerCase()) ?? "unknown";
+  readWord(text, AUTH_RESULTS) ?? OLD_RESULTS.get(text.toLowerCase()) ?? "unknown";
 
 /** Whether the aligned check passed: `pass` alone does; null when nothing is said. */
 export const readAlignedResult = (text: string): "pass" | "fail" | null => {

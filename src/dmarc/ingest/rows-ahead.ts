@@ -1,0 +1,129 @@
+import { newId } from "../../base/secrets.ts";
+import type { Tx } from "../../db/open.ts";
+import type { Runtime } from "../../db/runtime.ts";
+import type { DomainRow } from "../domains/domain-store.ts";
+import type { ReportReading } from "../report/outcome.ts";
+import type { Report } from "../report/report.ts";
+import { weightOf } from "../report/report-row-size.ts";
+import type { IngestStores } from "./ingest-stores.ts";
+import { createEnrolledDomainFinder } from "./report-trust.ts";
+import type { CountedRow } from "./rollup.ts";
+import { heaviestFirst, type PlacedRow, RowCounter, type SourceAllowance, sourceAllowance } from "./row-counter.ts";
+import {
+  decideReport,
+  insertIncomplete,
+  type ReadIngestion,
+  type ReportAhead,
+  type ReportToStore,
+  RowsAheadGone,
+  writeRows,
+} from "./store-report.ts";
+
+/** Plain rows written in one transaction, or fewer longer ones: it holds the event loop for some 20 ms. */
+export const ROWS_PER_COMMIT = 1_000;
+/** The rows of reports with more are written ahead. */
+export const LARGE_ROWS_MIN = 2_000;
+
+const weightOfReport = ({ rows }: Report): number => rows.reduce((sum, row) => sum + weightOf(row), 0);
+
+/** What the rows of reports weigh: one each, and more when they are long. */
+export const weightOfRows = (readings: readonly ReportReading[]): number =>
+  readings.reduce((sum, { report }) => sum + (report === null ? 0 : weightOfReport(report)), 0);
+
+/** The rows from `from` on that are written in one transaction: one at least. */
+const nextRows = (rows: readonly PlacedRow[], from: number): readonly PlacedRow[] => {
+  const some = rows.slice(from, from + ROWS_PER_COMMIT);
+  let sum = 0;
+  const end = some.findIndex(({ row }, at) => {
+    sum += weightOf(row);
+    return at > 0 && sum > ROWS_PER_COMMIT;
+  });
+  return end === -1 ? some : some.slice(0, end);
+};
+
+/**
+ * Writes the rows of large reports in several short transactions, before the one that completes the report and counts it.
+ * Until then the report has a fingerprint of its own, so that it is not in the way of the same report from elsewhere.
+ */
+export class RowsAhead {
+  readonly #runtime: Pick<Runtime, "db" | "clock" | "log">;
+  readonly #stores: IngestStores;
+
+  constructor(runtime: Pick<Runtime, "db" | "clock" | "log">, stores: IngestStores) {
+    this.#runtime = runtime;
+    this.#stores = stores;
+  }
+
+  /** Writes the rows of the large reports in a batch that are to be stored. Adds each to `ahead` as it begins. */
+  async write(batch: readonly ReadIngestion[], ahead: Map<Report, ReportAhead>): Promise<void> {
+    const findDomain = createEnrolledDomainFinder(this.#stores.domains);
+    for (const from of batch) {
+      for (const { report } of from.readings) {
+        if (report === null || weightOfReport(report) <= LARGE_ROWS_MIN) continue;
+        const domain = findDomain(from.ingestion, report.policy.domain);
+        if (domain === undefined) continue;
+        const decision = decideReport(this.#stores, from, { report, domain, nowMs: this.#runtime.clock.nowMs() });
+        if (decision.kind === "store") await this.#writeReport(from, decision, ahead);
+      }
+    }
+  }
+
+  async #writeReport(from: ReadIngestion, toStore: ReportToStore, ahead: Map<Report, ReportAhead>): Promise<void> {
+    const { db } = this.#runtime;
+    const { report, domain, trust } = toStore;
+    const staged = { ...toStore, fingerprint: `staged ${newId()}` };
+    const inserted = await db.commit((tx) => insertIncomplete({ stores: this.#stores, tx }, from, staged));
+    const rows: CountedRow[] = [];
+    ahead.set(report, { ...inserted, domain: domain.number, rows });
+    const ordered = heaviestFirst(report.rows);
+    let allowance = sourceAllowance(trust);
+    while (rows.length < ordered.length) {
+      const next = { number: inserted.number, report, domain, rows: nextRows(ordered, rows.length), allowance };
+      const written = await db.commit((tx) => this.#writeNext(tx, next));
+      rows.push(...written.rows);
+      allowance = written.allowance;
+    }
+  }
+
+  #writeNext(tx: Tx, { number, report, domain, rows, allowance }: NextRows) {
+    if (!this.#stores.reports.isIncomplete(number)) throw new RowsAheadGone("a report vanished while it was written");
+    const counter = new RowCounter(this.#stores.sources, { tx, nowMs: this.#runtime.clock.nowMs() });
+    counter.beginReport(allowance);
+    const counted = writeRows({ stores: this.#stores, tx, counter }, { number, report, domain }, rows);
+    counter.flush();
+    return { rows: counted, allowance: counter.allowance() };
+  }
+
+  /** Removes incomplete reports with their rows. What cannot be removed now is removed at the next start. */
+  async remove(numbers: Iterable<number>): Promise<void> {
+    try {
+      for (const number of numbers) await this.#remove(number);
+    } catch (error) {
+      this.#runtime.log.warn("an incomplete report could not be removed; it will be removed at the next start", {
+        error,
+      });
+    }
+  }
+
+  /** Removes every incomplete report: at the start, what the end of the service left behind. Returns how many. */
+  async removeAll(): Promise<number> {
+    const numbers = this.#stores.reports.incomplete();
+    for (const number of numbers) await this.#remove(number);
+    return numbers.length;
+  }
+
+  async #remove(number: number): Promise<void> {
+    const { reports } = this.#stores;
+    let isGone = !reports.isIncomplete(number);
+    while (!isGone)
+      isGone = await this.#runtime.db.commit((tx) => reports.removeIncomplete(tx, number, ROWS_PER_COMMIT));
+  }
+}
+
+interface NextRows {
+  readonly number: number;
+  readonly report: Report;
+  readonly domain: DomainRow;
+  readonly rows: readonly PlacedRow[];
+  readonly allowance: SourceAllowance;
+}
