@@ -6,8 +6,8 @@ import { openDb } from "../../db/open.ts";
 import { createTestClock, settle } from "../../testing/clock.ts";
 import { createZoneResolver } from "../../testing/dns-zone.ts";
 import { createMailAuthentication, type MailToAuthenticate } from "./mail-authentication.ts";
-import { AUTHENTICATIONS_A_RUN_MAX, AUTHENTICATIONS_AT_ONCE, createAuthenticationJob } from "./authentication-job.ts";
-import { createAuthenticationStore } from "./authentication-store.ts";
+import { AUTHENTICATIONS_A_RUN_MAX, AUTHENTICATIONS_AT_ONCE, AuthenticationJob } from "./authentication-job.ts";
+import { AuthenticationStore } from "./authentication-store.ts";
 import { type AuthenticationResults, notAuthenticated } from "./authentication-results.ts";
 
 const HOUR_MS = 60 * 60_000;
@@ -34,8 +34,8 @@ const newWorld = (answer: (mail: MailToAuthenticate) => Answer = () => FINDING) 
     checked.push(mail);
     return await answer(mail);
   };
-  const store = createAuthenticationStore(db);
-  const passes = createAuthenticationJob({ db, store, check, clock, log });
+  const store = new AuthenticationStore(db);
+  const passes = new AuthenticationJob({ db, clock, log }, { store, authenticate: check });
 
   /** A mail, and how many pending reports it brought. */
   const addMail = (
@@ -208,7 +208,7 @@ describe("a run that goes wrong", () => {
     world.addMail("good");
     await world.passes.run();
     expect([world.resultOf("bad-0"), world.resultOf("good-0")]).toEqual(["pending", "fail"]);
-    expect(world.logged.join()).toContain("a report mail could not be judged");
+    expect(world.logged.join()).toContain("a report mail could not be authenticated");
   });
 
   test("ends at once when the service stops, and writes nothing more", async () => {

@@ -1,128 +1,124 @@
-import type { Clock } from "../../base/clock.ts";
-import type { Log } from "../../base/log.ts";
-import type { Db } from "../../db/open.ts";
-import type { AuthenticateMail } from "./mail-authentication.ts";
-import type { AuthenticationStore, PendingMail } from "./authentication-store.ts";
+import { mapConcurrently, waitFor } from "../../base/wait.ts";
+import type { Runtime } from "../../db/runtime.ts";
 import { type AuthenticationResults, notAuthenticated } from "./authentication-results.ts";
-import { waitFor } from "../../base/wait.ts";
+import type { AuthenticationStore, PendingMail } from "./authentication-store.ts";
+import type { AuthenticateMail } from "./mail-authentication.ts";
 
-export interface AuthenticationJobDeps {
-  readonly db: Db;
+/** What the job uses beside the runtime. */
+export interface AuthenticationJobParts {
   readonly store: AuthenticationStore;
-  readonly check: AuthenticateMail;
-  readonly clock: Clock;
-  readonly log: Log;
+  readonly authenticate: AuthenticateMail;
 }
 
-/** Mails judged at a time; each is in memory meanwhile. */
+/** Mails authenticated at a time; each is in memory meanwhile. */
 export const AUTHENTICATIONS_AT_ONCE = 4;
-/** Mails judged in a run; the others wait for the next one. */
+/** Mails authenticated in one run. */
 export const AUTHENTICATIONS_A_RUN_MAX = 500;
 const REPORTS_AT_ONCE = 500;
-/** How long to wait before the second and the third try, when the DNS did not answer. There is no fourth. */
+/** Delays before the second and the third attempt after a temporary failure. There is no fourth. */
 const RETRY_DELAYS_MS = [10 * 60_000, 2 * 60 * 60_000] as const;
-/** A mail older than this is not tried again. */
+/** An older mail is not tried again. */
 const TRIED_FOR_MS = 24 * 60 * 60_000;
-/** Mails whose tries are remembered. A forgotten one has all its tries again, until it is too old. */
-const REMEMBERED_MAX = 10_000;
+/** Mails whose attempts are kept in memory. One that is evicted has all its attempts again, until it is too old. */
+const ATTEMPTS_MAX = 10_000;
 
-interface Tried {
-  readonly tries: number;
+interface Attempts {
+  readonly count: number;
   readonly nextAtMs: number;
 }
 
-/** What the timetable does to find out which report mails are authentic. */
-export const createAuthenticationJob = ({ db, store, check, clock, log }: AuthenticationJobDeps) => {
-  /** Kept in memory only: a restart begins to count anew. */
-  const tried = new Map<string, Tried>();
-  const stopping = new AbortController();
-
-  const remember = (ingestion: string, tries: Tried): void => {
-    const [oldest] = tried.keys();
-    if (tried.size >= REMEMBERED_MAX && oldest !== undefined) tried.delete(oldest);
-    tried.set(ingestion, tries);
-  };
-
-  const judge = async ({ ingestion, mode, ...mail }: PendingMail): Promise<AuthenticationResults | null> => {
-    if (mode === "test")
-      return notAuthenticated("Mails that came for test keys are not judged: that would ask the DNS.");
-    const bytes = store.findMail(ingestion);
-    if (mode === null || bytes === undefined)
-      return notAuthenticated("The mail is no longer kept, so that it cannot be judged.");
-    const waited = await waitFor(clock, check({ ...mail, bytes }), { signal: stopping.signal });
-    return waited.ok ? waited.value : null;
-  };
-
-  /** Whether the mail is to be tried again, which is then noted. */
-  const isPutOff = ({ ingestion, receivedAtMs }: PendingMail): boolean => {
-    const tries = (tried.get(ingestion)?.tries ?? 0) + 1;
-    tried.delete(ingestion);
-    const delayMs = RETRY_DELAYS_MS[tries - 1];
-    if (delayMs === undefined || clock.nowMs() - receivedAtMs >= TRIED_FOR_MS) return false;
-    remember(ingestion, { tries, nextAtMs: clock.nowMs() + delayMs });
-    return true;
-  };
-
-  /** Judges a mail for all reports that came in it. */
-  const settle = async (
-    { mail, reports }: ReportsOfMail,
-    judged: Map<string, AuthenticationResults>,
-  ): Promise<void> => {
-    try {
-      const finding = judged.get(mail.ingestion) ?? (await judge(mail));
-      if (finding === null) return;
-      if (finding.temporary === true && !judged.has(mail.ingestion) && isPutOff(mail)) return;
-      judged.set(mail.ingestion, finding);
-      tried.delete(mail.ingestion);
-      const body = JSON.stringify(finding);
-      await db.commit((tx) => {
-        for (const report of reports) store.settle(tx, report, finding.authenticity, body);
-      });
-    } catch (cause) {
-      log.error("a report mail could not be judged; it is tried again", { ingestion: mail.ingestion, cause });
-      remember(mail.ingestion, { tries: 1, nextAtMs: clock.nowMs() + RETRY_DELAYS_MS[0] });
-    }
-  };
-
-  const isDue = ({ ingestion }: PendingMail): boolean => (tried.get(ingestion)?.nextAtMs ?? 0) <= clock.nowMs();
-
-  return {
-    /** Judges the mails whose turn it is, the oldest first. */
-    async run(): Promise<void> {
-      let left = AUTHENTICATIONS_A_RUN_MAX;
-      let after = 0;
-      /** A mail whose reports stand on two pages is judged once. */
-      const judged = new Map<string, AuthenticationResults>();
-      while (left > 0 && !stopping.signal.aborted) {
-        const rows = store.unproven(after, REPORTS_AT_ONCE);
-        const last = rows.at(-1);
-        if (last === undefined) return;
-        after = last.report;
-        const due = byMail(rows)
-          .filter(({ mail }) => isDue(mail))
-          .slice(0, left);
-        left -= due.length;
-        const turns = due.values();
-        const takeTurns = async (): Promise<void> => {
-          for (const turn of turns) if (!stopping.signal.aborted) await settle(turn, judged);
-        };
-        await Promise.all(Array.from({ length: AUTHENTICATIONS_AT_ONCE }, takeTurns));
-      }
-    },
-
-    /** Ends a run at once. What was not written down yet is judged again after the next start. */
-    stop(): void {
-      stopping.abort();
-    },
-  };
-};
-
-export type AuthenticationJob = ReturnType<typeof createAuthenticationJob>;
-
+/** A mail, and the numbers of the reports that came in it. */
 interface ReportsOfMail {
   readonly mail: PendingMail;
-  /** Their numbers. */
   readonly reports: readonly number[];
+}
+
+/** Authenticates mails among uploaded files, for information, in the background. */
+export class AuthenticationJob {
+  readonly #runtime: Pick<Runtime, "db" | "clock" | "log">;
+  readonly #parts: AuthenticationJobParts;
+  readonly #stopping = new AbortController();
+  /** By ingestion. In memory only: a restart begins again. */
+  readonly #attempts = new Map<string, Attempts>();
+
+  constructor(runtime: Pick<Runtime, "db" | "clock" | "log">, parts: AuthenticationJobParts) {
+    this.#runtime = runtime;
+    this.#parts = parts;
+  }
+
+  /** Authenticates the mails that are due, oldest first. */
+  async run(): Promise<void> {
+    let left = AUTHENTICATIONS_A_RUN_MAX;
+    let after = 0;
+    /** A mail may have reports on two pages. */
+    const known = new Map<string, AuthenticationResults>();
+    while (left > 0 && !this.#stopping.signal.aborted) {
+      const rows = this.#parts.store.pending(after, REPORTS_AT_ONCE);
+      const last = rows.at(-1);
+      if (last === undefined) return;
+      after = last.report;
+      const due = byMail(rows).filter(({ mail }) => this.#isDue(mail));
+      const taken = due.slice(0, left);
+      left -= taken.length;
+      await mapConcurrently(taken, AUTHENTICATIONS_AT_ONCE, (one) => this.#process(one, known));
+    }
+  }
+
+  /** Ends a run at once. What is not written yet is done after the next start. */
+  stop(): void {
+    this.#stopping.abort();
+  }
+
+  #isDue({ ingestion }: PendingMail): boolean {
+    return (this.#attempts.get(ingestion)?.nextAtMs ?? 0) <= this.#runtime.clock.nowMs();
+  }
+
+  async #process({ mail, reports }: ReportsOfMail, known: Map<string, AuthenticationResults>): Promise<void> {
+    if (this.#stopping.signal.aborted) return;
+    const { ingestion } = mail;
+    try {
+      const results = known.get(ingestion) ?? (await this.#authenticate(mail));
+      if (results === null) return;
+      if (results.temporary === true && !known.has(ingestion) && this.#postpone(mail)) return;
+      known.set(ingestion, results);
+      this.#attempts.delete(ingestion);
+      const body = JSON.stringify(results);
+      await this.#runtime.db.commit((tx) => {
+        for (const report of reports) this.#parts.store.finish(tx, report, results.authenticity, body);
+      });
+    } catch (error) {
+      this.#runtime.log.error("a report mail could not be authenticated; it is tried again", { ingestion, error });
+      this.#keep(ingestion, { count: 1, nextAtMs: this.#runtime.clock.nowMs() + RETRY_DELAYS_MS[0] });
+    }
+  }
+
+  /** Null when the service ends. */
+  async #authenticate({ ingestion, mode, ...mail }: PendingMail): Promise<AuthenticationResults | null> {
+    const { store, authenticate } = this.#parts;
+    if (mode === "test") return notAuthenticated("Mail for test keys is not authenticated: no DNS queries are made.");
+    const bytes = store.findMail(ingestion);
+    if (mode === null || bytes === undefined) return notAuthenticated("The mail is no longer kept.");
+    const work = authenticate({ ...mail, bytes });
+    const waited = await waitFor(this.#runtime.clock, work, { signal: this.#stopping.signal });
+    return waited.ok ? waited.value : null;
+  }
+
+  /** Plans another attempt; false when there is none. */
+  #postpone({ ingestion, receivedAtMs }: PendingMail): boolean {
+    const nowMs = this.#runtime.clock.nowMs();
+    const count = (this.#attempts.get(ingestion)?.count ?? 0) + 1;
+    this.#attempts.delete(ingestion);
+    const delayMs = RETRY_DELAYS_MS[count - 1];
+    if (delayMs === undefined || nowMs - receivedAtMs >= TRIED_FOR_MS) return false;
+    this.#keep(ingestion, { count, nextAtMs: nowMs + delayMs });
+    return true;
+  }
+
+  #keep(ingestion: string, attempts: Attempts): void {
+    const [oldest] = this.#attempts.keys();
+    if (this.#attempts.size >= ATTEMPTS_MAX && oldest !== undefined) this.#attempts.delete(oldest);
+    this.#attempts.set(ingestion, attempts);
+  }
 }
 
 const byMail = (rows: readonly PendingMail[]): readonly ReportsOfMail[] =>

@@ -5,44 +5,44 @@ import type { AlignmentMode, DmarcPolicy } from "../record/record-values.ts";
 
 export type AuthenticationVerdict = "pass" | "fail" | "unknown";
 
-/** Whether a mail is from whom it says, and how that was found out. */
+/** Whether a mail is authenticated as its header_from domain, and by what. */
 export interface AuthenticationResults {
   readonly authenticity: AuthenticationVerdict;
-  /** The domain in `From`, lower-case A-labels; null when there is not exactly one. */
+  /** The header_from domain in lower-case A-labels; null when there is not exactly one. */
   readonly from: string | null;
-  /** Null when it could not be judged: nobody knows who handed the mail in. */
+  /** Null when SPF could not be checked, because the client is not known. */
   readonly spf: SpfResult | null;
   readonly dkim: readonly (DkimSignature & { readonly aligned: boolean })[];
-  /** Null when there is no `From` to have a policy. */
+  /** Null without a header_from domain. */
   readonly dmarc: {
     readonly result: "pass" | "fail" | "none" | "temperror";
     readonly policy: DmarcPolicy | null;
   } | null;
-  /** Sentences for people. */
+  /** The result in a sentence. */
   readonly message: string;
-  /** The DNS did not say enough: it may at another time. Only when `unknown`. */
+  /** A DNS failure: another attempt may succeed. Only with `unknown`. */
   readonly temporary?: boolean;
 }
 
-/** `result` in the words of RFC 8601 §2.7.2; `temperror` when the DNS did not answer all questions and it is no pass. */
+/** `result` is one of RFC 8601 §2.7.2; `temperror` when a DNS query failed and it is not a pass. */
 export interface SpfResult {
   readonly result: string;
   readonly domain: string;
 }
 
-/** What was found out about a mail with an author. */
+/** The evidence about a mail with a header_from domain. */
 export interface AuthenticationEvidence {
   readonly domain: string;
   readonly signatures: readonly DkimSignature[];
-  /** Signatures beyond what is looked at. */
+  /** Signatures beyond the limits, which were not verified. */
   readonly leftOut: number;
   readonly spf: SpfResult | null;
   readonly discovery: PolicyDiscovery;
 }
 
 /**
- * Concludes (pure): an aligned DKIM or SPF pass makes `pass`. `fail` needs that everything which could have made a pass
- * was answered, and that there is reason to expect one: a DMARC policy, or a signature that does not fit the mail.
+ * `pass`: an aligned DKIM or SPF pass. `fail`: every check that could have passed is definite, and a pass was to be expected:
+ * there is a DMARC policy, or a signature that does not verify. Otherwise `unknown`. Pure.
  */
 export const concludeAuthentication = (evidence: AuthenticationEvidence): AuthenticationResults => {
   const { domain, signatures, spf, discovery } = evidence;
@@ -62,70 +62,63 @@ export const concludeAuthentication = (evidence: AuthenticationEvidence): Authen
   });
 
   const signature = dkim.find(({ result, aligned }) => result === "pass" && aligned);
-  if (signature !== undefined) return finding("pass", `The mail is signed by ${signature.domain}, as its From says.`);
+  if (signature !== undefined)
+    return finding("pass", `DKIM passed for ${signature.domain}, aligned with the From domain.`);
   if (spf?.result === "pass" && isAligned(domain, spf.domain, modeOf(discovery, "aspf"))) {
-    return finding("pass", `The mail came from a host that may send for ${spf.domain} (SPF), as its From says.`);
+    return finding("pass", `SPF passed for ${spf.domain}, aligned with the From domain.`);
   }
   const doubt = findDoubt(evidence);
   if (doubt !== null) return finding("unknown", doubt.message, doubt.temporary);
   const isBroken = signatures.some(({ result }) => result === "fail");
-  if (isBroken)
-    return finding("fail", `A signature does not fit the mail, and nothing else shows that ${domain} sent it.`);
+  if (isBroken) return finding("fail", `A DKIM signature does not verify, and no other check passed for ${domain}.`);
   if (policy !== null) {
-    return finding(
-      "fail",
-      `${domain} has a DMARC policy, but neither a signature nor SPF shows that it sent the mail.`,
-    );
+    return finding("fail", `${domain} has a DMARC policy, but neither DKIM nor SPF passed.`);
   }
-  return finding(
-    "unknown",
-    `Nothing shows that ${domain} sent the mail, but it has no DMARC policy that says it should.`,
-  );
+  return finding("unknown", `Neither DKIM nor SPF passed, but ${domain} has no DMARC policy.`);
 };
 
-/** The finding about a mail that was not judged at all. */
+/** The results for a mail that could not be checked. */
 export const notAuthenticated = (
   message: string,
   { authenticity = "unknown", temporary = false }: { authenticity?: "fail" | "unknown"; temporary?: boolean } = {},
 ): AuthenticationResults => ({ authenticity, from: null, spf: null, dkim: [], dmarc: null, message, temporary });
 
-/** The finding about a mail without exactly one domain in `From`. */
-export const withoutAuthor = (author: Exclude<HeaderFrom, { kind: "domain" }>): AuthenticationResults =>
-  author.kind === "several"
-    ? notAuthenticated("The mail has several From fields or domains in From, so that nobody can vouch for it.", {
+/** The results for a mail without exactly one header_from domain. */
+export const withoutHeaderFrom = (headerFrom: Exclude<HeaderFrom, { kind: "domain" }>): AuthenticationResults =>
+  headerFrom.kind === "several"
+    ? notAuthenticated("The mail has several From fields or From domains.", {
         authenticity: "fail",
       })
-    : notAuthenticated("The mail has no usable From.");
+    : notAuthenticated("The mail has no valid From field.");
 
 interface Doubt {
   readonly message: string;
   readonly temporary: boolean;
 }
 
-/** What could have made a pass and was not answered. What is of another domain could not. */
+/** A check that could have passed and is not definite. Those of other domains could not. */
 const findDoubt = ({ domain, signatures, leftOut, spf, discovery }: AuthenticationEvidence): Doubt | null => {
   const couldAlign = (other: string, tag: "adkim" | "aspf"): boolean =>
     isAligned(domain, other, discovery.kind === "indefinite" ? "r" : modeOf(discovery, tag));
   if (discovery.kind === "indefinite") {
-    return { message: `The DNS did not say whether ${domain} has a DMARC policy.`, temporary: true };
+    return { message: `The DNS query for the DMARC policy of ${domain} failed.`, temporary: true };
   }
   const open = signatures.find((one) => one.result === "temperror" && couldAlign(one.domain, "adkim"));
   if (open !== undefined) {
-    return { message: `The DNS did not give the key for the signature of ${open.domain}.`, temporary: true };
+    return { message: `The DNS query for the DKIM key of ${open.domain} failed.`, temporary: true };
   }
   if (spf?.result === "temperror" && couldAlign(spf.domain, "aspf")) {
-    return { message: `The DNS did not answer all questions about the SPF of ${spf.domain}.`, temporary: true };
+    return { message: `A DNS query for the SPF record of ${spf.domain} failed.`, temporary: true };
   }
-  if (leftOut > 0) return { message: "The mail has more or longer signatures than are looked at.", temporary: false };
+  if (leftOut > 0) return { message: "The mail has too many or too long DKIM signatures.", temporary: false };
   if (spf !== null) return null;
   return {
-    message:
-      "No signature shows it, and SPF cannot be judged, because it is not known which public host sent the mail.",
+    message: "DKIM did not pass, and SPF cannot be checked, because the host that sent the mail is not known.",
     temporary: false,
   };
 };
 
-/** Without an answer about the policy only the same domain is certainly aligned, which is the strict mode. */
+/** While the policy is not known, only the same domain is certainly aligned: the strict mode. */
 const modeOf = (discovery: PolicyDiscovery, tag: "adkim" | "aspf"): AlignmentMode => {
   if (discovery.kind === "indefinite") return "s";
   return discovery.kind === "none" ? "r" : discovery.policy[tag];
@@ -143,7 +136,7 @@ const dmarcResult = (
   return "temperror";
 };
 
-/** RFC 9989 §4.4, with the organisational domain by the public suffix list. */
+/** RFC 9989 §4.4, with the organizational domain by the public suffix list. */
 const isAligned = (from: string, other: string, mode: AlignmentMode): boolean => {
   if (from === other) return true;
   if (mode === "s") return false;

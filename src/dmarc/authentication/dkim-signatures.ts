@@ -2,11 +2,12 @@ import { nextTurn } from "../../base/clock.ts";
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import type { VerifiedSignature } from "mailauth/lib/dkim/dkim-verifier.js";
+import { err, ok, type Result } from "../../base/errors.ts";
 import { parseDomain } from "../../mail/domain.ts";
 import type { ResolveRecords } from "./authentication-dns.ts";
 import type { SignedMail } from "./signed-mail.ts";
 
-/** What a signature turned out to be. The words of RFC 8601 §2.7.1. */
+/** The result of verifying a signature (RFC 8601 §2.7.1). */
 export const SIGNATURE_RESULTS = ["pass", "fail", "policy", "neutral", "temperror", "permerror"] as const;
 export type DkimSignatureResult = (typeof SIGNATURE_RESULTS)[number];
 
@@ -15,35 +16,35 @@ export interface DkimSignature {
   readonly domain: string;
   readonly selector: string;
   /**
-   * `fail`: header or body are not what was signed. `policy`: it verifies, but is too weak to prove anything (a short
-   * key, SHA-1, a part of the body only). `neutral`: there is no key, it is in test mode (`t=y`, RFC 6376 §3.6.1), it has
-   * expired or cannot be read. `permerror`: `i=` is not of the domain in `d=` (§6.1.1), or with a key `t=s` not that domain
-   * itself (§3.6.1). `temperror`: the DNS did not say.
+   * `fail`: header or body differ from what was signed. `policy`: it verifies, but is too weak (a short key, SHA-1, only a
+   * part of the body). `neutral`: there is no key, the key is in test mode (`t=y`, RFC 6376 §3.6.1), the signature has
+   * expired or cannot be parsed. `permerror`: `i=` is not within the domain in `d=` (§6.1.1), or with a key `t=s` not that
+   * domain itself (§3.6.1). `temperror`: the DNS query failed.
    */
   readonly result: DkimSignatureResult;
 }
 
-/** Whose mail it says it is. */
+/** The domain of the From field (RFC 9989: Author Domain). */
 export type HeaderFrom =
   | { readonly kind: "domain"; /** Lower-case A-labels. */ readonly domain: string }
-  /** No `From`, or none with a domain that DMARC could judge. */
+  /** No From field, or none with a valid domain. */
   | { readonly kind: "none" }
-  /** Two `From` fields, or addresses of several domains: nobody can vouch for such a mail. */
+  /** Two From fields, or addresses of several domains: such a mail cannot be authenticated. */
   | { readonly kind: "several" };
 
 export interface DkimVerification {
-  readonly author: HeaderFrom;
+  readonly headerFrom: HeaderFrom;
   readonly signatures: readonly DkimSignature[];
 }
 
 /**
- * Verifies the DKIM signatures of a mail (RFC 6376) at the time `nowMs`, and reads its author. The work is done in pieces,
- * with room for others in between; rejects when the signal fires, or when the verifier breaks down over the mail.
+ * Verifies the DKIM signatures of a mail (RFC 6376) as of `nowMs`, and reads its header_from domain. The work is done in
+ * chunks between which others have their turn. The error is what the verifier threw; rejects when the signal fires.
  */
 export const verifySignatures = async (
   mail: SignedMail,
   { resolve, nowMs, signal }: { resolve: ResolveRecords; nowMs: number; signal: AbortSignal },
-): Promise<DkimVerification> => {
+): Promise<Result<DkimVerification, unknown>> => {
   const { DkimVerifier } = await import("mailauth/lib/dkim/dkim-verifier.js");
   const { getAuthorDomain } = await import("mailauth/lib/dmarc/author-domain.js");
   const verifier = new DkimVerifier({
@@ -52,21 +53,25 @@ export const verifySignatures = async (
     rejectRsaSha1: true,
     sender: "nobody@invalid",
   });
-  await pipeline(Readable.from(piecesOf(mail), { objectMode: false }), verifier, { signal });
-  const { headerFrom, fromFields, results } = verifier;
-  return {
-    author: authorOf(fromFields, getAuthorDomain(headerFrom, fromFields)),
-    signatures: results.flatMap(signatureOf),
-  };
+  let found: ReturnType<typeof getAuthorDomain>;
+  try {
+    await pipeline(Readable.from(piecesOf(mail), { objectMode: false }), verifier, { signal });
+    found = getAuthorDomain(verifier.headerFrom, verifier.fromFields);
+  } catch (error) {
+    signal.throwIfAborted();
+    return err(error);
+  }
+  const { fromFields, results } = verifier;
+  return ok({ headerFrom: headerFromOf(fromFields, found), signatures: results.flatMap(signatureOf) });
 };
 
 const PIECE_BYTES = 64 * 1024;
 const LINE_FEED = 10;
 const RETURN = 13;
-/** What is shown of names that are no names. */
+/** Longer names are cut. */
 const NAME_CHARACTERS_MAX = 253;
 
-/** The mail with CRLF, in pieces that end with a line, because the verifier looks through an open line again with every piece. */
+/** The mail with CRLF, in chunks of whole lines: the verifier scans an incomplete line again with every chunk. */
 async function* piecesOf({ header, body }: SignedMail): AsyncGenerator<Buffer> {
   yield header;
   for (let start = 0, end = 0; start < body.length; start = end) {
@@ -85,7 +90,7 @@ const pieceEnd = (body: Uint8Array, start: number): number => {
   return behind === -1 ? body.length : behind + 1;
 };
 
-/** Puts CR before every LF that has none: a signature is over the mail as SMTP carries it (RFC 6376 §5.3). */
+/** Puts CR before every LF that has none: what is signed is the mail with CRLF (RFC 6376 §5.3). */
 const withReturns = (piece: Uint8Array): Buffer => {
   let bare = 0;
   for (let at = 0; at < piece.length; at += 1) if (piece[at] === LINE_FEED && piece[at - 1] !== RETURN) bare += 1;
@@ -100,7 +105,7 @@ const withReturns = (piece: Uint8Array): Buffer => {
   return out;
 };
 
-const authorOf = (fromFields: number, found: { authorDomain?: string; reason?: string }): HeaderFrom => {
+const headerFromOf = (fromFields: number, found: { authorDomain?: string; reason?: string }): HeaderFrom => {
   if (found.authorDomain === undefined) {
     const isSeveral = fromFields > 1 || found.reason === "multiple-author-domains";
     return { kind: isSeveral ? "several" : "none" };
@@ -121,13 +126,13 @@ const signatureOf = ({ signingDomain, selector, status }: VerifiedSignature): re
   ];
 };
 
-/** What the verifier notes about an `i=` that must not be, and lets pass. */
+/** The warning of the verifier about an invalid `i=`, which it lets pass. */
 const WRONG_IDENTITY = "identity-domain";
 
 const resultOf = (status: VerifiedSignature["status"]): DkimSignatureResult => {
   const { result, comment, underSized, warnings, testing } = status;
   if (warnings?.includes(WRONG_IDENTITY) === true) return "permerror";
-  // To be treated as if it were not there, whether it verifies or not.
+  // Treated as if it were absent, whether it verifies or not.
   if (testing === true) return "neutral";
   if (comment === "body hash did not verify") return "fail";
   if (result === "pass" && (underSized ?? 0) > 0) return "policy";

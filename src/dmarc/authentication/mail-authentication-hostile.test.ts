@@ -1,6 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { silentLog } from "../../testing/silent-log.ts";
-import { createLog } from "../../base/log.ts";
 import { createTestClock } from "../../testing/clock.ts";
 import { createZoneResolver, type Zone } from "../../testing/dns-zone.ts";
 import {
@@ -60,9 +59,9 @@ const COSTLY: Readonly<Record<string, string>> = {
   "a From of quotes": `From: ${times(2_000, '"a" ')}r@example.com\r\n\r\n`,
   "a content type of parameters": `${SIGNATURE}Content-Type: multipart/mixed; ${times(1_600, 'a*1="x"; ')}boundary="${times(1_000, "-")}"\r\n${FROM}\r\n${times(50_000, "--\r\n")}`,
   "no header end": times(25 * 1024, `${"x".repeat(1_023)}`),
-  "a body of 24 MB without a line end": `${SIGNATURE}${WITH_RELAXED}${FROM}\r\n${times(24 * MEGABYTE, "x")}`,
-  "a body of 24 MB of line feeds": `${SIGNATURE}${WITH_RELAXED}${FROM}\r\n${times(24 * MEGABYTE, "\n")}`,
-  "a body of 4 MB of tabs and line feeds, hashed in many ways": `${times(10, WITH_RELAXED).replace(/; h=/g, (_, at: number) => `; l=${at}; h=`)}${FROM}\r\n${times(MEGABYTE, "a\t\n")}`,
+  "a body of 6 MB without a line end": `${SIGNATURE}${WITH_RELAXED}${FROM}\r\n${times(6 * MEGABYTE, "x")}`,
+  "a body of 6 MB of line feeds": `${SIGNATURE}${WITH_RELAXED}${FROM}\r\n${times(6 * MEGABYTE, "\n")}`,
+  "a body of 768 KB of tabs and line feeds, hashed in many ways": `${times(10, WITH_RELAXED).replace(/; h=/g, (_, at: number) => `; l=${at}; h=`)}${FROM}\r\n${times(MEGABYTE / 4, "a\t\n")}`,
   nothing: "",
   "only line ends": times(MEGABYTE, "\r\n"),
 };
@@ -76,7 +75,8 @@ describe("a mail with", () => {
       expect(finding.message).not.toBe("");
       expect(asked.length).toBeLessThanOrEqual(AUTHENTICATION_QUERIES_MAX);
     },
-    5_000,
+    // Linear work takes well below a second; quadratic work on these sizes takes minutes.
+    30_000,
   );
 });
 
@@ -208,16 +208,14 @@ describe("an envelope", () => {
   });
 });
 
-test("a bug makes unknown for now, and stands in the log", async () => {
+test("a bug rejects, and is no result", async () => {
   const resolver = { resolve: () => Promise.reject(new TypeError("bug")) };
-  const logged: string[] = [];
-  const clock = createTestClock();
-  const log = createLog("error", clock, (line) => logged.push(line));
-  const examine = createMailAuthentication({ resolver, clock, log });
+  const authenticate = createMailAuthentication({ resolver, clock: createTestClock(), log: silentLog });
   const mail = { client: "8.8.4.9", helo: "mx.example.com", mailFrom: "b@example.com" };
-  const finding = await examine({ ...mail, bytes: Buffer.from(`${SIGNATURE}${FROM}\r\n`) });
-  expect(finding).toMatchObject({ authenticity: "unknown", temporary: true });
-  expect(logged.join()).toContain("could not be judged");
+  for (const header of [`${SIGNATURE}${FROM}`, FROM]) {
+    const done = authenticate({ ...mail, bytes: Buffer.from(`${header}\r\n`) });
+    await expect(done).rejects.toThrow("bug");
+  }
 });
 
 test("nothing that speaks HTTP is loaded", async () => {

@@ -1,41 +1,41 @@
 import { err, ok, type Result } from "../../base/errors.ts";
 
-/** Ceilings of what is handed to the verifier, whose cost grows with the square of some of them. */
+/** Limits of what the verifier gets, whose cost is quadratic in some of them. */
 export const HEADER_LIMITS = {
   headerBytesMax: 128 * 1024,
   linesMax: 2_000,
   fieldBytesMax: 16 * 1024,
   fromBytesMax: 8 * 1024,
   signatureBytesMax: 8 * 1024,
-  /** White space in one piece, in a signature. */
+  /** Consecutive white space in a signature. */
   signatureSpaceMax: 256,
-  /** Signatures looked at. RFC 6376 §6.1 lets a verifier limit them. */
+  /** Signatures that are verified (RFC 6376 §6.1 allows a limit). */
   signaturesMax: 10,
-  /** Of those: signatures over a part of the body (`l=`), each of which costs a hash of its own. */
+  /** Of those: signatures over a part of the body (`l=`), each of which needs another hash. */
   partialSignaturesMax: 2,
-  /** Of one line of the body, which the verifier wants as a whole. RFC 5322 §2.1.1 allows 998. */
+  /** Of one line of the body, which the verifier buffers. RFC 5322 §2.1.1 allows 998. */
   lineBytesMax: 256 * 1024,
 } as const;
 
-/** The header of a mail, or a line of its body, is beyond what is read. */
+/** The header of a mail, or a line of its body, exceeds the limits. */
 export type HeaderProblem = "header_too_large" | "line_too_long";
 
 /** A mail as the verifier gets it. */
 export interface SignedMail {
-  /** The fields in their order, with CRLF, and the empty line. Without ARC, and without the signatures not looked at. */
+  /** The fields in their order, with CRLF, and the empty line; without ARC fields and the signatures left out. */
   readonly header: Buffer;
   /** As it came; lines may end in LF alone. */
   readonly body: Uint8Array;
   readonly signatures: number;
-  /** Signatures that are not looked at. */
+  /** Signatures beyond the limits. */
   readonly leftOut: number;
   /** `From` fields; more than one is never right (RFC 5322 §3.6). */
   readonly fromFields: number;
 }
 
 /**
- * Splits a mail into header and body. What stands before the first field (blank lines, the `From ` line of a mailbox
- * file) is no part of it. ARC fields (RFC 8617) say nothing about the author and are left out.
+ * Splits a mail into header and body. Whatever precedes the first field (blank lines, the `From ` line of an mbox) is
+ * dropped, and so are ARC fields (RFC 8617), which do not concern header_from.
  */
 export const readSignedMail = (bytes: Uint8Array): Result<SignedMail, HeaderProblem> => {
   const message = bytes.subarray(messageStart(bytes));
@@ -43,7 +43,7 @@ export const readSignedMail = (bytes: Uint8Array): Result<SignedMail, HeaderProb
   if (bodyAt === null && message.length > HEADER_LIMITS.headerBytesMax) return err("header_too_large");
   const text = latin1(message.subarray(0, bodyAt ?? message.length));
   const lines = text.replace(/(?:\r?\n)+$/, "").split(/\r?\n/);
-  // A run of bare CR is never sent in earnest, and costly to look through.
+  // Consecutive bare CRs occur in no legitimate mail and are expensive to scan.
   if (lines.length > HEADER_LIMITS.linesMax || text.includes("\r".repeat(9))) return err("header_too_large");
   const fields = foldFields(lines);
   if (fields.some(isTooLong)) return err("header_too_large");
@@ -77,7 +77,7 @@ interface Field {
 const LINE_FEED = 10;
 const RETURN = 13;
 const SPACE = 32;
-/** RFC 5322 §3.6.8 and §4.5.8: white space and even a fold may stand before the colon. The verifier begins a field by the same rule. */
+/** RFC 5322 §3.6.8 and §4.5.8: white space and even a fold may stand before the colon. The verifier uses the same rule. */
 const FIELD_START = /^[\x21-\x39\x3b-\x7e]+[ \t\r\n]*:/;
 
 const LONG_SPACE = new RegExp(`[ \\t\\r\\n]{${HEADER_LIMITS.signatureSpaceMax + 1}}`);
@@ -93,7 +93,7 @@ const messageStart = (bytes: Uint8Array): number => {
   return isMailboxLine ? lineEnd + 1 : start;
 };
 
-/** Whether a line is longer than `lineBytesMax`: looks for the last line end within each such length. */
+/** Whether a line is longer than `lineBytesMax`: searches for a line end backwards from each such length. */
 const hasLongLine = (body: Uint8Array): boolean => {
   for (let at = 0; body.length - at > HEADER_LIMITS.lineBytesMax;) {
     const end = body.lastIndexOf(LINE_FEED, at + HEADER_LIMITS.lineBytesMax);

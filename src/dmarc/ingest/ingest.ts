@@ -163,7 +163,11 @@ export class Ingest {
     if (!isWanted) return parsed;
     const { bytes, client, helo, mailFrom } = ingestion;
     const receivedAtMs = ingestion.deliveredAtMs ?? ingestion.receivedAtMs;
-    return { ...parsed, authentication: await authenticate({ bytes, client, helo, mailFrom, receivedAtMs }) };
+    try {
+      return { ...parsed, authentication: await authenticate({ bytes, client, helo, mailFrom, receivedAtMs }) };
+    } catch (error) {
+      return this.#fail(parsed, error);
+    }
   }
 
   /** Writes a batch; if that fails for another reason than the state of the database, each item by itself. */

@@ -120,6 +120,31 @@ describe("one bad report", () => {
     expect(states(harness)).toEqual(["done stored", "done stored", "done stored"]);
   });
 
+  test("whose authentication throws does not stop the others, and can be retried", async () => {
+    let isBroken = true;
+    const harness = newHarness({
+      authenticate: async ({ mailFrom }) => {
+        if (isBroken && mailFrom === "bug@b.example") throw new TypeError("bug");
+        return { authenticity: "unknown", from: null, spf: null, dkim: [], dmarc: null, message: "made up" };
+      },
+    });
+    harness.enrol("example.com");
+    const mail = (reportId: string, mailFrom: string) =>
+      harness.incoming(sampleReportMail({ reportId }), { via: "smtp", mailFrom });
+    const bad = await harness.intake.take(mail("1", "bug@b.example"));
+    const good = await harness.intake.take(mail("2", "a@b.example"));
+    harness.ingester.start();
+    await harness.ingester.idle();
+    expect(harness.find(bad)).toMatchObject({ outcome: "rejected", reason: "internal_error", hasRaw: true });
+    expect(harness.find(good).outcome).toBe("stored");
+    expect(harness.logged.join()).toContain("ingestion failed; its bytes are kept");
+    isBroken = false;
+    await harness.ingestions.retry(INGEST_OWNER, bad);
+    await harness.ingester.idle();
+    expect(harness.find(bad).outcome).toBe("stored");
+    await harness.ingester.stop();
+  });
+
   test("that cannot be written does not stop the others, and leaves nothing", async () => {
     const harness = newHarness();
     harness.enrol("example.com");
