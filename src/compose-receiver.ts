@@ -2,19 +2,19 @@ import type { Clock } from "./base/clock.ts";
 import { ok } from "./base/errors.ts";
 import type { Log } from "./base/log.ts";
 import { mailHostOf, type Config } from "./config.ts";
-import { createReportMailRules } from "./dmarc/ingest/report-mail-rules.ts";
+import { ReportMailRules } from "./dmarc/ingest/report-mail-rules.ts";
 import { receiverCertificate } from "./net/self-signed-file.ts";
 import { SmtpReceiver } from "./net/smtp-receiver.ts";
 import type { Dmarc } from "./compose-dmarc.ts";
 
 export interface ReceiverParts {
   readonly config: Config;
-  readonly dmarc: Pick<Dmarc, "store" | "intake" | "authors" | "authenticate" | "reserve">;
+  readonly dmarc: Pick<Dmarc, "store" | "intake" | "quota" | "reserve">;
   readonly clock: Clock;
   readonly log: Log;
 }
 
-/** Where report mail comes in; null when no listener is set, an error when there is no certificate. */
+/** The SMTP receiver of report mail; null when no listener is configured, an error when there is no certificate. */
 export const composeReceiver = ({ config, dmarc, clock, log }: ReceiverParts) => {
   const { reportHost, reportListen, reportTls: files, dataDir } = config;
   if (reportHost === null || reportListen === null) return null;
@@ -22,17 +22,20 @@ export const composeReceiver = ({ config, dmarc, clock, log }: ReceiverParts) =>
   const readCertificate = () => receiverCertificate({ dataDir, hostName, files, clock });
   const certificate = readCertificate();
   if (!certificate.ok) return certificate;
-  const { store: domains, intake, authors, authenticate, reserve } = dmarc;
-  const rules = createReportMailRules({ domains, authors, authenticate, intake, reportHost, reserve, clock, log });
+  const { store: domains, intake, quota, reserve } = dmarc;
+  const rules = new ReportMailRules({ clock, log }, { domains, quota, intake, reportHost, reserve });
   const receiver = new SmtpReceiver({ rules, hostName, tls: certificate.value, clock, log });
   return ok({
     receiver,
     ...reportListen,
-    /** Takes over a certificate that was renewed meanwhile. One that cannot be used leaves the old one in its place. */
+    /** Loads a renewed certificate. If it cannot be used, the old one stays. */
     async renewCertificate(): Promise<void> {
       const fresh = readCertificate();
       if (fresh.ok) receiver.useCertificate(fresh.value);
-      else log.warn("the certificate for report mail stays the old one", { problem: fresh.error.message });
+      else
+        log.warn("the renewed certificate for report mail cannot be used; the old one stays", {
+          error: fresh.error.message,
+        });
     },
   });
 };

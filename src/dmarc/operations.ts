@@ -4,13 +4,13 @@ import { GET_ADVICE } from "./advice/advice-routes.ts";
 import { LIST_DMARC_ALERTS } from "./alerts/alert-routes.ts";
 import { DOMAIN_ROUTES } from "./domains/domain-routes.ts";
 import { HEALTH_OPERATION } from "./health/health-operations.ts";
-import { INGESTION_OPERATIONS } from "./ingest/ingestion-operations.ts";
+import { INGESTION_ROUTES } from "./ingest/ingestion-operations.ts";
 import { QUERY_ROUTES } from "./queries/query-routes.ts";
 
 /** What the OpenAPI document says about DMARC monitoring. */
 export const DMARC_OPERATIONS: ReadonlyArray<Operation | AnyRoute> = [
   ...DOMAIN_ROUTES,
-  ...INGESTION_OPERATIONS,
+  ...INGESTION_ROUTES,
   ...QUERY_ROUTES,
   GET_ADVICE,
   HEALTH_OPERATION,

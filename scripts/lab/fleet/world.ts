@@ -6,7 +6,7 @@ import { err } from "../../../src/base/errors.ts";
 import { composeService, type ServiceDeps } from "../../../src/compose.ts";
 import { readConfig } from "../../../src/config.ts";
 import { openDb } from "../../../src/db/open.ts";
-import { createReportMailRules } from "../../../src/dmarc/ingest/report-mail-rules.ts";
+import { ReportMailRules } from "../../../src/dmarc/ingest/report-mail-rules.ts";
 import { createFleetClock, type FleetClock, settle } from "./clock.ts";
 import { createFleetDns, type FleetDns } from "./dns.ts";
 import { type MailSink, startMailSink } from "./mail-sink.ts";
@@ -55,13 +55,10 @@ const startService = async (parts: Parts) => {
   const { dmarc } = service;
   const { clock } = parts.platform;
   await dmarc.start();
-  const reception = createReportMailRules({
-    ...dmarc,
-    domains: dmarc.store,
-    reportHost: REPORT_HOST,
-    clock,
-    log: parts.log,
-  });
+  const reception = new ReportMailRules(
+    { clock, log: parts.log },
+    { ...dmarc, domains: dmarc.store, reportHost: REPORT_HOST },
+  );
   return { ...service, reception };
 };
 

@@ -2,7 +2,7 @@ import { expect, test } from "bun:test";
 import { createLog } from "../../base/log.ts";
 import type { DiskSpace } from "../../db/disk-space.ts";
 import { createTestClock } from "../../testing/clock.ts";
-import { createDiskReserve, reserveOf } from "./disk-reserve.ts";
+import { DiskReserve, reserveOf } from "./disk-reserve.ts";
 
 const MIB = 1024 * 1024;
 const GIB = 1024 * MIB;
@@ -22,7 +22,7 @@ test("report mail stops at the reserve, says so once, and goes on when there is 
   const logged: string[] = [];
   let space: DiskSpace | null = { freeBytes: 61 * MIB, totalBytes: 200 * MIB };
   const db = { diskSpace: () => space };
-  const reserve = createDiskReserve({ db, clock, log: createLog("info", clock, (line) => logged.push(line)) });
+  const reserve = new DiskReserve({ db, clock, log: createLog("info", clock, (line) => logged.push(line)) });
   const setFree = async (freeMib: number) => {
     space = { freeBytes: freeMib * MIB, totalBytes: 200 * MIB };
     await clock.advance(1_000);
@@ -31,7 +31,7 @@ test("report mail stops at the reserve, says so once, and goes on when there is 
   await setFree(59);
   expect([reserve.isLow(), reserve.isLow()]).toEqual([true, true]);
   expect(reserve.finding()).toBe(
-    "Report ingestion is paused: 59 MiB are free where the database lies, and 60 MiB are kept for the rest of the service.",
+    "Report ingestion is paused: the disk of the database has 59 MiB free, and 60 MiB are reserved for the rest of the service.",
   );
   await setFree(61);
   expect(reserve.isLow()).toBe(true);
@@ -42,7 +42,7 @@ test("report mail stops at the reserve, says so once, and goes on when there is 
 
 test("a database in memory has no disk to be full", () => {
   const clock = createTestClock();
-  const reserve = createDiskReserve({
+  const reserve = new DiskReserve({
     db: { diskSpace: () => null },
     clock,
     log: createLog("error", clock, () => undefined),

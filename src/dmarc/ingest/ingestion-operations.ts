@@ -1,9 +1,9 @@
 import { z } from "zod";
-import type { Operation } from "../../http/openapi.ts";
-import { PAGE_ERRORS } from "../../http/operation-errors.ts";
-import { PAGE, pathId, query } from "../../http/parameters.ts";
+import { isId } from "../../base/secrets.ts";
+import { idParameter, pageQuery } from "../../http/route-input.ts";
+import { declareRoute } from "../../http/route.ts";
 import {
-  INGESTION_CHOICES,
+  ingestionFilters,
   ingestionSchema,
   ingestionsSchema,
   retriedSchema,
@@ -12,7 +12,6 @@ import {
 } from "./ingestion-schemas.ts";
 
 const TAG = "DMARC monitoring";
-const REPORTS = "/v1/dmarc/reports";
 const PATH = "/v1/dmarc/ingestions";
 
 const FINDING = {
@@ -55,130 +54,117 @@ const PENDING = {
 };
 
 const XML = "<feedback>…</feedback>";
-const file = z.string().meta({ format: "binary" });
+const file = z.string().meta({ format: "binary", description: "The bytes of the file." });
 const anyFile = { schema: file, example: XML };
+const params = z.object({ id: idParameter("ingestion") });
 
-const ID = pathId("Identifier of the ingestion.");
-const time = { type: "string", format: "date-time" };
+export const UPLOAD_REPORTS = declareRoute({
+  ...{ method: "POST", path: "/v1/dmarc/reports", operationId: "uploadDmarcReports", tag: TAG },
+  summary: "Upload reports",
+  description: `Uploads aggregate reports and TLS reports: mails, XML, JSON, gzip or zip. The format is detected from the bytes. The body is one file, or a form (multipart/form-data) with up to 1,000 files. Limits: 64 MiB in all, 32 MiB per file, 512 MiB unpacked; files beyond the last limit are stored as \`rejected\` (\`upload_too_large\`) and can be retried. An upload times out after 60 seconds without data, or after 5 minutes. An account can have 4 uploads in progress; others get 503 with \`Retry-After\`.
 
-/** The routes of what comes in, as the OpenAPI document describes them. */
-export const INGESTION_OPERATIONS: readonly Operation[] = [
-  {
-    method: "POST",
-    path: REPORTS,
-    tag: TAG,
-    summary: "Upload reports",
-    description:
-      "Aggregate reports and TLS reports, as the mails that brought them, as XML or JSON, or packed with gzip or zip; what it is, is found out from the bytes. The body is one file, or a form (multipart/form-data) with up to 1,000; fields of a form without a file are passed over. 64 MiB in all and 32 MiB a file, which may unpack to 512 MiB: files beyond are kept as `rejected` (`upload_too_large`) and can be tried again. A body that stands still for a minute, or takes more than five, is refused; an account may have four uploads at a time, others are answered 503 with `Retry-After`. The answer comes when all of it is stored. A report counts for the enrolled domain that it is about; one about another domain is kept as `quarantined`, and can be tried again after that domain is enrolled. So is one about days that are still to come (`period_in_future`) or about more than 400 days (`period_too_long`). Reports of the past are taken however old they are, but the domain's `retention_days` holds for them at once: one that says `older_than_retention` goes within the hour. A report that is there already is a `duplicate`.",
-    body: {
+The response is sent when everything is stored. A report counts for the enrolled domain that it is about. A report about another domain is \`quarantined\` and can be retried after that domain is enrolled; so is a report about the future (\`period_in_future\`) or about more than 400 days (\`period_too_long\`). A report that is older than the domain's \`retention_days\` is removed within the hour (\`older_than_retention\`). A report that is stored already is a \`duplicate\`.`,
+  scope: "dmarc:write",
+  uploads: {
+    "application/json": {
       schema: z.unknown().meta({ description: "A TLS report (RFC 8460)." }),
       example: { "organization-name": "Example", policies: [] },
-      others: {
-        "application/xml": anyFile,
-        "application/gzip": anyFile,
-        "application/zip": anyFile,
-        "message/rfc822": anyFile,
-        "application/octet-stream": anyFile,
-        "multipart/form-data": { schema: z.object({ file: z.array(file) }), example: { file: [XML] } },
-      },
     },
-    responses: {
-      200: {
-        description: "All of it is stored, and what is in it is known.",
-        schema: uploadedSchema,
-        example: { ingestions: [INGESTION] },
-      },
+    "application/xml": anyFile,
+    "application/gzip": anyFile,
+    "application/zip": anyFile,
+    "message/rfc822": anyFile,
+    "application/octet-stream": anyFile,
+    "multipart/form-data": {
+      schema: z.object({ file: z.array(file).meta({ description: "The files, under any field names." }) }),
+      example: { file: [XML] },
     },
-    errors: [
-      "insufficient_scope",
-      "Invalid request body",
-      "payload_too_large",
-      "unsupported_media_type",
-      "unavailable",
-    ],
   },
-  {
-    method: "GET",
-    path: PATH,
-    tag: TAG,
-    summary: "What came in, newest first",
-    description:
-      "Every mail and file with what was found in it, in codes and in words. Nothing that was taken is lost: what could not be used says why.",
-    parameters: [
-      ...PAGE,
-      query("outcome", "Only those.", { type: "string", enum: [...INGESTION_CHOICES.outcome] }),
-      query("reason", "Only those, such as `foreign_domain`.", { type: "string" }),
-      query("status", "Only those.", { type: "string", enum: [...INGESTION_CHOICES.status] }),
-      query("via", "Only those that came this way.", { type: "string", enum: [...INGESTION_CHOICES.via] }),
-      query("domain_id", "Only what is about this domain, and mails to its reporting address.", {
-        type: "string",
-        format: "uuid",
-      }),
-      query("created_after", "Only those received then or later.", time),
-      query("created_before", "Only those received before.", time),
-    ],
-    responses: {
-      200: {
-        description: "A page.",
-        schema: ingestionsSchema,
-        example: { ingestions: [INGESTION], next_cursor: null },
-      },
+  responses: {
+    200: {
+      description: "Every file is stored and read.",
+      schema: uploadedSchema,
+      example: { ingestions: [INGESTION] },
     },
-    errors: ["insufficient_scope", ...PAGE_ERRORS],
   },
-  {
-    method: "GET",
-    path: `${PATH}/:id`,
-    tag: TAG,
-    summary: "One mail or file that came in",
-    description: "`findings` says what became of each report in it.",
-    parameters: [ID],
-    responses: { 200: { description: "The ingestion.", schema: ingestionSchema, example: INGESTION } },
-    errors: ["insufficient_scope", "not_found"],
-  },
-  {
-    method: "GET",
-    path: `${PATH}/:id/raw`,
-    tag: TAG,
-    summary: "The bytes as they came",
-    description: "Kept as long as the domains that it is about want it (`raw_retention_days`); then it is not found.",
-    parameters: [ID],
-    responses: {
-      200: {
-        description: "The mail (`message/rfc822`) or file (`application/octet-stream`), as an attachment.",
-        schema: file,
-        contentType: "application/octet-stream",
-        example: XML,
-      },
+  errors: ["Invalid request body", "payload_too_large", "unsupported_media_type", "unavailable"],
+});
+
+export const LIST_INGESTIONS = declareRoute({
+  ...{ method: "GET", path: PATH, operationId: "listDmarcIngestions", tag: TAG },
+  summary: "List ingestions",
+  description: "Every mail and file that arrived, newest first, with what was found in it.",
+  scope: "dmarc:read",
+  query: pageQuery(isId, ingestionFilters),
+  responses: {
+    200: {
+      description: "A page of ingestions.",
+      schema: ingestionsSchema,
+      example: { ingestions: [INGESTION], next_cursor: null },
     },
-    errors: ["insufficient_scope", "not_found", "conflict"],
   },
-  {
-    method: "POST",
-    path: `${PATH}/:id/retry`,
-    tag: TAG,
-    summary: "Read one again",
-    description:
-      "In the background, as after a domain was enrolled or Postwarden learned to read more. With `accept_unauthenticated` the reports of a mail count although it is not authenticated as the reporter's (`not_authentic`, `authenticity_unknown`, `other_author`, and those that are counted apart): you vouch for it, as for a file that you upload. 409 when the bytes are no longer kept, and when what you accept did not come by mail.",
-    parameters: [ID],
-    body: { isOptional: true, schema: retrySchema, example: { accept_unauthenticated: true } },
-    responses: {
-      202: {
-        description: "It is read again soon.",
-        schema: ingestionSchema,
-        example: PENDING,
-        headers: { Location: "The ingestion." },
-      },
+});
+
+export const GET_INGESTION = declareRoute({
+  ...{ method: "GET", path: `${PATH}/:id`, operationId: "getDmarcIngestion", tag: TAG },
+  summary: "Get an ingestion",
+  description: "`findings` says what became of each report in it.",
+  scope: "dmarc:read",
+  params,
+  responses: { 200: { description: "The ingestion.", schema: ingestionSchema, example: INGESTION } },
+});
+
+export const GET_INGESTION_RAW = declareRoute({
+  ...{ method: "GET", path: `${PATH}/:id/raw`, operationId: "getDmarcIngestionRaw", tag: TAG },
+  summary: "Download the bytes of an ingestion",
+  description:
+    "The mail or file as it arrived. It is kept for the `raw_retention_days` of the domains that it is about; 409 after that.",
+  scope: "dmarc:read",
+  params,
+  responses: {
+    200: {
+      description: "The mail (`message/rfc822`) or file (`application/octet-stream`), as an attachment.",
+      schema: file,
+      contentType: "application/octet-stream",
+      example: XML,
     },
-    errors: ["insufficient_scope", "Invalid request body", "payload_too_large", "not_found", "conflict"],
   },
-  {
-    method: "POST",
-    path: `${PATH}/retry`,
-    tag: TAG,
-    summary: "Read again all that was rejected or quarantined",
-    description: "Only those whose bytes are still kept. `GET /v1/dmarc/ingestions` shows what became of them.",
-    responses: { 202: { description: "They are read again soon.", schema: retriedSchema, example: { retried: 3 } } },
-    errors: ["insufficient_scope"],
+  errors: ["conflict"],
+});
+
+export const RETRY_INGESTION = declareRoute({
+  ...{ method: "POST", path: `${PATH}/:id/retry`, operationId: "retryDmarcIngestion", tag: TAG },
+  summary: "Retry an ingestion",
+  description:
+    "Reads the mail or file again in the background, for example after its domain was enrolled. With `accept_unauthenticated`, the reports of a mail count although it is not authenticated as the reporter's. 409 when its bytes are no longer kept, and when an ingestion to be accepted is not a mail.",
+  scope: "dmarc:write",
+  params,
+  body: { isOptional: true, schema: retrySchema, example: { accept_unauthenticated: true } },
+  responses: {
+    202: {
+      description: "The ingestion is pending.",
+      schema: ingestionSchema,
+      example: PENDING,
+      headers: { Location: "The path of the ingestion." },
+    },
   },
-];
+  errors: ["conflict"],
+});
+
+export const RETRY_INGESTIONS = declareRoute({
+  ...{ method: "POST", path: `${PATH}/retry`, operationId: "retryDmarcIngestions", tag: TAG },
+  summary: "Retry all rejected and quarantined ingestions",
+  description: "Reads those again whose bytes are still kept, in the background.",
+  scope: "dmarc:write",
+  responses: { 202: { description: "They are pending.", schema: retriedSchema, example: { retried: 3 } } },
+});
+
+/** The routes of uploads and ingestions. */
+export const INGESTION_ROUTES = [
+  UPLOAD_REPORTS,
+  LIST_INGESTIONS,
+  GET_INGESTION,
+  GET_INGESTION_RAW,
+  RETRY_INGESTION,
+  RETRY_INGESTIONS,
+] as const;

@@ -9,21 +9,32 @@ const REASON_CHARACTERS_MAX = 100;
 const text = (description: string) => z.string().nullable().meta({ description });
 const time = (description: string) => z.iso.datetime({ precision: 3 }).meta({ description });
 /** A time in a query, in milliseconds since 1970. */
-const timeParameter = z.iso.datetime({ offset: true }).transform((value) => Date.parse(value));
+const timeParameter = (description: string) =>
+  z.iso
+    .datetime({ offset: true })
+    .transform((value) => Date.parse(value))
+    .optional()
+    .meta({ description, type: "string", format: "date-time" });
 
 /** The filters of the list of ingestions. */
-export const ingestionFiltersSchema = z.strictObject({
-  status: z.enum(STATUSES).optional(),
-  outcome: z.enum(OUTCOMES).optional(),
-  reason: z.string().min(1).max(REASON_CHARACTERS_MAX).optional(),
-  via: z.enum(VIAS).optional(),
-  domain_id: z.string().refine(isId, "Must be the id of a domain").optional(),
-  created_after: timeParameter.optional(),
-  created_before: timeParameter.optional(),
-});
-
-/** The choices of the filters, for the OpenAPI document. */
-export const INGESTION_CHOICES = { status: STATUSES, outcome: OUTCOMES, via: VIAS } as const;
+export const ingestionFilters = {
+  status: z.enum(STATUSES).optional().meta({ description: "Only ingestions with this status." }),
+  outcome: z.enum(OUTCOMES).optional().meta({ description: "Only ingestions with this outcome." }),
+  reason: z
+    .string()
+    .min(1)
+    .max(REASON_CHARACTERS_MAX)
+    .optional()
+    .meta({ description: "Only ingestions with this reason, such as `foreign_domain`." }),
+  via: z.enum(VIAS).optional().meta({ description: "Only ingestions that arrived this way." }),
+  domain_id: z
+    .string()
+    .refine(isId, "Must be the id of a domain")
+    .optional()
+    .meta({ description: "Only what is about this domain, and mails to its reporting address.", format: "uuid" }),
+  created_after: timeParameter("Only ingestions received at this time or later."),
+  created_before: timeParameter("Only ingestions received before this time."),
+};
 
 const findingSchema = z
   .object({

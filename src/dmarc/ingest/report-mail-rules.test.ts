@@ -10,13 +10,14 @@ import { DomainStore } from "../domains/domain-store.ts";
 import type { IncomingReport } from "./report-intake.ts";
 import type { AuthenticationResults } from "../authentication/authentication-results.ts";
 import { createReportAuthorStore } from "../domains/report-author-store.ts";
-import { createReportMailRules, tokenIn } from "./report-mail-rules.ts";
+import { ReportMailRules, tokenIn } from "./report-mail-rules.ts";
 import {
   AUTHOR_DAY_BYTES_MAX,
   DOMAIN_DAY_BYTES_CEILING,
   DOMAIN_DAY_BYTES_MAX,
-  JUDGED_AT_ONCE,
-  JUDGED_BYTES_MAX,
+  AUTHENTICATED_AT_ONCE,
+  AUTHENTICATED_BYTES_MAX,
+  ReportQuota,
 } from "./report-quota.ts";
 
 const HOST = "reports.example.net";
@@ -64,18 +65,20 @@ const startHarness = (take: (incoming: IncomingReport) => Promise<string> = asyn
     const authenticity = user === "forged" ? "fail" : user === "unsure" ? "unknown" : "pass";
     return { authenticity, from, spf: null, dkim: [], dmarc: null, message: "", temporary: user === "unsure" };
   };
-  const reception = createReportMailRules({
-    ...{ domains, authors, authenticate, reserve, clock },
-    reportHost: HOST,
-    log: createLog("info", clock, (line) => logged.push(line)),
-    intake: {
-      async take(incoming) {
-        const id = await take(incoming);
-        taken.push(incoming);
-        return id;
+  const reception = new ReportMailRules(
+    { clock, log: createLog("info", clock, (line) => logged.push(line)) },
+    {
+      ...{ domains, reserve, reportHost: HOST },
+      quota: new ReportQuota(clock, authors, authenticate),
+      intake: {
+        async take(incoming) {
+          const id = await take(incoming);
+          taken.push(incoming);
+          return id;
+        },
       },
     },
-  });
+  );
   return { db, domains, authors, judged, dns, enrol, reception, taken, logged, disk, clock };
 };
 
@@ -175,14 +178,16 @@ describe("a domain whose share is used up by whoever sends the most", () => {
 
   test("judges no large mail, and few at a time", async () => {
     const { reception, dns, judged } = await startFlooded();
-    expect(await reception.acceptMail(from(KNOWN, JUDGED_BYTES_MAX + 1))).toBe("full");
+    expect(await reception.acceptMail(from(KNOWN, AUTHENTICATED_BYTES_MAX + 1))).toBe("full");
     expect(judged).toEqual([]);
     const answer = Promise.withResolvers<void>();
     dns.answer = answer.promise;
-    const taking = Array.from({ length: JUDGED_AT_ONCE + 1 }, () => reception.acceptMail(from(KNOWN)));
+    const taking = Array.from({ length: AUTHENTICATED_AT_ONCE + 1 }, () => reception.acceptMail(from(KNOWN)));
     expect(await taking.at(-1)).toBe("later");
     answer.resolve();
-    expect(await Promise.all(taking.slice(0, JUDGED_AT_ONCE))).toEqual(Array(JUDGED_AT_ONCE).fill("accepted"));
+    expect(await Promise.all(taking.slice(0, AUTHENTICATED_AT_ONCE))).toEqual(
+      Array(AUTHENTICATED_AT_ONCE).fill("accepted"),
+    );
     expect(await reception.acceptMail(from(KNOWN))).toBe("accepted");
   });
 });

@@ -6,67 +6,81 @@ import type { AuthenticateMail } from "../authentication/mail-authentication.ts"
 import type { DomainRow } from "../domains/domain-store.ts";
 import type { ReportAuthorStore } from "../domains/report-author-store.ts";
 
-/** What report mail may take of the disk for one domain on one day, unpacked reports included. The largest senders need some 50 MB. */
+/** The disk space of a domain's report mail of one day, unpacked reports included. The largest senders need some 50 MB. */
 export const DOMAIN_DAY_BYTES_MAX = 256 * 1024 * 1024;
-/** What each known reporter may take beyond that, and all of it together. */
+/** The additional space of each known reporter, and of everything together. */
 export const AUTHOR_DAY_BYTES_MAX = 64 * 1024 * 1024;
 export const DOMAIN_DAY_BYTES_CEILING = 1024 * 1024 * 1024;
-/** A larger mail is not judged to find out whether it is a known reporter's. */
-export const JUDGED_BYTES_MAX = 8 * 1024 * 1024;
-/** Mails judged at a time. */
-export const JUDGED_AT_ONCE = 4;
+/** A larger mail is not authenticated before it is accepted. */
+export const AUTHENTICATED_BYTES_MAX = 8 * 1024 * 1024;
+/** Mails authenticated at a time before they are accepted. */
+export const AUTHENTICATED_AT_ONCE = 4;
 
-/** Whether there is room for a mail: `full` until tomorrow, `later` while that cannot be said. */
+/** `full`: no space until tomorrow (UTC). `later`: not known now. */
 export type QuotaDecision = "free" | "full" | "later";
 
-export interface ReportQuotaDeps {
-  readonly authors: Pick<ReportAuthorStore, "find" | "hasKnown">;
-  /** Never rejects; null where no mail is judged. */
-  readonly authenticate: AuthenticateMail | null;
-  readonly clock: Clock;
-}
+type Usage = Pick<DomainRow, "usageDay" | "usageBytes">;
 
 /**
- * Who may still send report mail for a domain today. All share `DOMAIN_DAY_BYTES_MAX`. Once that is used up, which anybody can do,
- * only known reporters are heard: those whose authenticated reports came on an earlier day, each with a share of its own. Their
- * mail is judged for that before it is accepted.
+ * The daily quota of report mail of a domain. All senders share `DOMAIN_DAY_BYTES_MAX`. When that is used up, which anybody
+ * can cause, only known reporters are accepted: those whose authenticated reports arrived on an earlier day, each with
+ * space of its own. Their mail is authenticated before it is accepted.
  */
-export const createReportQuota = ({ authors, authenticate, clock }: ReportQuotaDeps) => {
-  let judging = 0;
-  const today = (): number => dayOfTime(clock.nowMs());
-  const usedToday = ({ usageDay, usageBytes }: { readonly usageDay: number; readonly usageBytes: number }): number =>
-    usageDay === today() ? usageBytes : 0;
+export class ReportQuota {
+  readonly #clock: Clock;
+  readonly #authors: Pick<ReportAuthorStore, "find" | "hasKnown">;
+  readonly #authenticate: AuthenticateMail | null;
+  #authenticating = 0;
 
-  /** Whether the share of all is used up. */
-  const isSpent = (domain: DomainRow): boolean => usedToday(domain) >= DOMAIN_DAY_BYTES_MAX;
+  /** `authenticate` is null where no mail is authenticated. */
+  constructor(
+    clock: Clock,
+    authors: Pick<ReportAuthorStore, "find" | "hasKnown">,
+    authenticate: AuthenticateMail | null,
+  ) {
+    this.#clock = clock;
+    this.#authors = authors;
+    this.#authenticate = authenticate;
+  }
 
-  const hasRoomFor = (author: string, { number }: DomainRow): boolean => {
-    const found = authors.find(number, author);
-    return found !== null && found.firstDay < today() && usedToday(found) < AUTHOR_DAY_BYTES_MAX;
-  };
+  /** Whether the space that all senders share is used up. */
+  isUsedUp(usage: Usage): boolean {
+    return this.#usedToday(usage) >= DOMAIN_DAY_BYTES_MAX;
+  }
 
-  return {
-    isSpent,
-    /** Whether nobody's mail has room any more: then it need not be sent. */
-    isClosed: (domain: DomainRow): boolean =>
-      isSpent(domain) &&
-      (authenticate === null ||
-        usedToday(domain) >= DOMAIN_DAY_BYTES_CEILING ||
-        !authors.hasKnown(domain.number, today())),
-    /** Whether a mail has room in each of some domains whose share is used up. */
-    async roomBeyond(domains: readonly DomainRow[], mail: ReceivedMail): Promise<QuotaDecision> {
-      if (authenticate === null || mail.bytes.byteLength > JUDGED_BYTES_MAX) return "full";
-      if (judging >= JUDGED_AT_ONCE) return "later";
-      judging += 1;
-      try {
-        const { bytes, client, helo, mailFrom } = mail;
-        const { authenticity, from, temporary } = await authenticate({ bytes, client, helo, mailFrom });
-        if (authenticity !== "pass" || from === null) return temporary === true ? "later" : "full";
-        const author = organisationalDomain(from) ?? from;
-        return domains.every((domain) => hasRoomFor(author, domain)) ? "free" : "full";
-      } finally {
-        judging -= 1;
-      }
-    },
-  };
-};
+  /** Whether no mail can be accepted, whoever sends it. */
+  isClosed(domain: DomainRow): boolean {
+    if (!this.isUsedUp(domain)) return false;
+    const isAtCeiling = this.#usedToday(domain) >= DOMAIN_DAY_BYTES_CEILING;
+    return this.#authenticate === null || isAtCeiling || !this.#authors.hasKnown(domain.number, this.#today());
+  }
+
+  /** Whether a mail is a known reporter's with space of its own, for domains whose shared space is used up. */
+  async checkReporter(domains: readonly DomainRow[], mail: ReceivedMail): Promise<QuotaDecision> {
+    if (this.#authenticate === null || mail.bytes.byteLength > AUTHENTICATED_BYTES_MAX) return "full";
+    if (this.#authenticating >= AUTHENTICATED_AT_ONCE) return "later";
+    this.#authenticating += 1;
+    try {
+      const { bytes, client, helo, mailFrom } = mail;
+      const { authenticity, from, temporary } = await this.#authenticate({ bytes, client, helo, mailFrom });
+      if (authenticity !== "pass" || from === null) return temporary === true ? "later" : "full";
+      const author = organisationalDomain(from) ?? from;
+      return domains.every(({ number }) => this.#hasSpaceFor(author, number)) ? "free" : "full";
+    } finally {
+      this.#authenticating -= 1;
+    }
+  }
+
+  #hasSpaceFor(author: string, domain: number): boolean {
+    const found = this.#authors.find(domain, author);
+    return found !== null && found.firstDay < this.#today() && this.#usedToday(found) < AUTHOR_DAY_BYTES_MAX;
+  }
+
+  #usedToday({ usageDay, usageBytes }: Usage): number {
+    return usageDay === this.#today() ? usageBytes : 0;
+  }
+
+  #today(): number {
+    return dayOfTime(this.#clock.nowMs());
+  }
+}
