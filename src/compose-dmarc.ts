@@ -13,8 +13,8 @@ import { createHealthStore } from "./dmarc/health/health-store.ts";
 import { createAlertRoutes } from "./dmarc/alerts/alert-routes.ts";
 import { AlertRuleStore } from "./dmarc/alerts/alert-rule-store.ts";
 import { DmarcAlertStore } from "./dmarc/domains/alert-store.ts";
-import { createAuthenticationJob } from "./dmarc/authentication/authentication-job.ts";
-import { createAuthenticationStore } from "./dmarc/authentication/authentication-store.ts";
+import { AuthenticationJob } from "./dmarc/authentication/authentication-job.ts";
+import { AuthenticationStore } from "./dmarc/authentication/authentication-store.ts";
 import { createMailAuthentication } from "./dmarc/authentication/mail-authentication.ts";
 import { ScheduledChecks } from "./dmarc/domains/scheduled-checks.ts";
 import { createDigestReader } from "./dmarc/alerts/digest-facts.ts";
@@ -22,29 +22,27 @@ import { DigestJob } from "./dmarc/alerts/digest-job.ts";
 import { createDomainPlatforms } from "./dmarc/domains/domain-platform.ts";
 import { createDomainCheck } from "./dmarc/domains/domain-check.ts";
 import { createDomainRoutes } from "./dmarc/domains/domain-routes.ts";
-import { createReportAuthorStore } from "./dmarc/domains/report-author-store.ts";
-import { DomainStore } from "./dmarc/domains/domain-store.ts";
+import type { DomainStore } from "./dmarc/domains/domain-store.ts";
 import { Domains, type DomainsDeps } from "./dmarc/domains/domains.ts";
-import { createIngest, IMPORT_PACE } from "./dmarc/ingest/ingest.ts";
-import { createCountStore } from "./dmarc/ingest/count-store.ts";
-import { createIngestionWorker } from "./dmarc/ingest/ingestion-worker.ts";
+import { Ingest, IMPORT_PACE } from "./dmarc/ingest/ingest.ts";
+import { type IngestStores, openIngestStores } from "./dmarc/ingest/ingest-stores.ts";
+import { IngestionWorker } from "./dmarc/ingest/ingestion-worker.ts";
 import { createIngestionRoutes } from "./dmarc/ingest/ingestion-routes.ts";
-import { createIngestionStore } from "./dmarc/ingest/ingestion-store.ts";
-import { createIngestions } from "./dmarc/ingest/ingestions.ts";
-import { createReportIntake } from "./dmarc/ingest/report-intake.ts";
-import { createDiskReserve } from "./dmarc/ingest/disk-reserve.ts";
+import { Ingestions } from "./dmarc/ingest/ingestions.ts";
+import { ReportIntake } from "./dmarc/ingest/report-intake.ts";
+import { ReportQuota } from "./dmarc/ingest/report-quota.ts";
+import { DiskReserve } from "./dmarc/ingest/disk-reserve.ts";
 import { type AlertRaiserDeps, createAlertRaiser, type RaiseAlert } from "./dmarc/domains/raise.ts";
 import { createFigureReader } from "./dmarc/queries/domain-figures.ts";
 import { RecordStore } from "./dmarc/queries/record-store.ts";
 import { ReportQueryStore } from "./dmarc/queries/report-query-store.ts";
 import { RollupStore } from "./dmarc/sources/rollup-store.ts";
-import { createReportStore } from "./dmarc/ingest/report-store.ts";
-import { createRetention } from "./dmarc/ingest/retention.ts";
-import { createNameRetention } from "./dmarc/ingest/retention-names.ts";
-import { createNameRetentionStore } from "./dmarc/ingest/retention-names-store.ts";
-import { createRetentionStore } from "./dmarc/ingest/retention-store.ts";
-import { createSourceRebuild, paceOf } from "./dmarc/ingest/source-rebuild.ts";
-import { createSourceRebuildStore } from "./dmarc/ingest/source-rebuild-store.ts";
+import { Retention } from "./dmarc/ingest/retention.ts";
+import { NameRetention } from "./dmarc/ingest/retention-names.ts";
+import { NameRetentionStore } from "./dmarc/ingest/retention-names-store.ts";
+import { RetentionStore } from "./dmarc/ingest/retention-store.ts";
+import { paceOf, SourceRebuild } from "./dmarc/ingest/source-rebuild.ts";
+import { SourceRebuildStore } from "./dmarc/ingest/source-rebuild-store.ts";
 import { createAddressLookups } from "./dmarc/addresses/address-lookups.ts";
 import { possibleKeysOf } from "./dmarc/sources/possible-keys.ts";
 import { createQueryRoutes } from "./dmarc/queries/query-routes.ts";
@@ -69,17 +67,6 @@ export interface DmarcParts {
   readonly defaultRecipients: AlertRaiserDeps["defaultRecipients"];
 }
 
-/** The stores that reports are written into. */
-const ingestStoresOf = (db: Db) => ({
-  domains: new DomainStore(db),
-  ingestions: createIngestionStore(db),
-  reports: createReportStore(db),
-  counts: createCountStore(db),
-  authors: createReportAuthorStore(db),
-});
-
-type IngestStores = ReturnType<typeof ingestStoresOf>;
-
 /** The operator's GeoIP databases; null when none is set. Throws `SettingsError` when one cannot be used. */
 export const geoipFilesOf = ({ geoipPaths }: Pick<Config, "geoipPaths">, log: Log): GeoipFiles | null => {
   if (geoipPaths.length === 0) return null;
@@ -93,10 +80,10 @@ export const geoipFilesOf = ({ geoipPaths }: Pick<Config, "geoipPaths">, log: Lo
  * SMTP is authenticated as in the service.
  */
 export const composeImport = (db: Db, { clock, resolver }: Pick<Platform, "clock" | "resolver">, log: Log) => {
-  const stores = ingestStoresOf(db);
+  const stores = openIngestStores(db);
   const authenticate = createMailAuthentication({ resolver, clock, log });
-  const ingest = createIngest({ db, stores, clock, log, authenticate, pace: IMPORT_PACE });
-  const ingestions = createIngestions({ db, store: stores.ingestions, ingest, clock, kick: () => undefined });
+  const ingest = new Ingest({ db, clock, log }, { stores, authenticate, pace: IMPORT_PACE });
+  const ingestions = new Ingestions({ db, clock }, { store: stores.ingestions, ingest, kick: () => undefined });
   return { ...stores, ingestions, ingest };
 };
 
@@ -105,7 +92,7 @@ export const composeDmarc = (parts: DmarcParts) => {
   const { config, db, log, platform, freshResolver, guard, rules } = parts;
   const { clock } = platform;
   const runtime = { db, clock, log };
-  const stores = ingestStoresOf(db);
+  const stores = openIngestStores(db);
   const alertStore = new DmarcAlertStore(db);
   const hasMail = mailerOf(config) !== null;
   const raise = createAlertRaiser({ store: alertStore, hasMail, defaultRecipients: parts.defaultRecipients });
@@ -123,10 +110,10 @@ export const composeDmarc = (parts: DmarcParts) => {
   return {
     ...ingestion.receiving,
     routes: [
-      ...ingestion.routes,
       serveRoutes(guard, [
+        ...ingestion.routes,
         ...createDomainRoutes(domains, createFigureReader(rollups, clock), rules),
-        ...createQueryRoutes({ db, clock, rollups, records, reports, findDomain }, stores.reports.failures),
+        ...createQueryRoutes({ db, clock, rollups, records, reports, findDomain }, stores.failures),
         ...createAdviceRoutes({ findDomain, advise: (domain) => db.snapshot(() => advise(domain)) }),
       ]),
       createAlertRoutes({ guard, store: alertStore, findDomain }),
@@ -167,40 +154,36 @@ const composeDomains = (
 };
 
 /** Reports from mail, mailbox and upload into the database, and out again after their retention. */
-const composeIngestion = ({ config, db, log, platform, guard }: DmarcParts, stores: IngestStores) => {
-  const { clock, resolver } = platform;
+const composeIngestion = ({ config, db, log, platform }: DmarcParts, stores: IngestStores) => {
+  const { clock, resolver, random } = platform;
+  const runtime = { db, clock, log, random };
   const { domains, ingestions: store } = stores;
   const authenticate = createMailAuthentication({ resolver, clock, log });
-  const ingest = createIngest({ db, stores, clock, log, authenticate });
-  const reserve = createDiskReserve({ db, clock, log });
-  const ingester = createIngestionWorker({ ...{ db, ingest, reserve, clock, log }, store });
-  const { kick } = ingester;
-  const intake = createReportIntake({ db, store, domains, clock, kick });
-  const mailbox = composeMailbox(config.imap, { db, log, intake, ingester, reserve, ...platform });
-  const ingestions = createIngestions({ db, store, ingest, clock, kick });
-  const authentication = createAuthenticationJob({
-    ...{ db, clock, log, check: authenticate },
-    store: createAuthenticationStore(db),
-  });
-  const names = createNameRetention({ db, store: createNameRetentionStore(db), clock, keysOf: possibleKeysOf });
-  const retention = createRetention({ db, store: createRetentionStore(db), names, domains, clock, log });
-  const rebuild = createSourceRebuild({
-    ...{ db, clock, log, counts: stores.counts, pause: paceOf(clock) },
-    store: createSourceRebuildStore(db),
-  });
+  const ingest = new Ingest(runtime, { stores, authenticate });
+  const reserve = new DiskReserve(runtime);
+  const ingester = new IngestionWorker(runtime, { ingest, reserve, store });
+  const kick = () => ingester.kick();
+  const intake = new ReportIntake(runtime, { store, domains, kick });
+  const mailbox = composeMailbox(runtime, config.imap, { intake, ingester, reserve });
+  const ingestions = new Ingestions(runtime, { store, ingest, kick });
+  const authentication = new AuthenticationJob(runtime, { store: new AuthenticationStore(db), authenticate });
+  const names = new NameRetention(runtime, { store: new NameRetentionStore(db), keysOf: possibleKeysOf });
+  const retention = new Retention(runtime, { store: new RetentionStore(db), names, domains });
+  const rebuild = new SourceRebuild(runtime, { store: new SourceRebuildStore(db), stores, pause: paceOf(clock) });
+  const quota = new ReportQuota(clock, stores.authors, authenticate);
   return {
-    receiving: { store: domains, intake, authors: stores.authors, authenticate, reserve, ingester },
-    routes: [createIngestionRoutes({ guard, ingestions, domains, reserve, clock })],
+    receiving: { store: domains, intake, quota, reserve, ingester },
+    routes: createIngestionRoutes(runtime, { ingestions, domains, reserve }),
     findings: () => [reserve.finding(), mailbox?.finding()].filter((one) => typeof one === "string"),
     jobs: {
-      proveReportMails: authentication.run,
-      async forgetOldReports(): Promise<void> {
-        await retention.forgetRaw();
-        await retention.forgetReports();
-        await retention.forgetHistory();
+      authenticateReportMails: () => authentication.run(),
+      async expireReports(): Promise<void> {
+        await retention.expireRaw();
+        await retention.expireReports();
+        await retention.expireHistory();
       },
-      purgeDeletedDomains: retention.purgeDeleted,
-      rebuildSources: rebuild.run,
+      purgeDeletedDomains: () => retention.purgeDeleted(),
+      rebuildSources: () => rebuild.run(),
     },
     async start(): Promise<void> {
       await ingest.removeIncomplete();

@@ -2,7 +2,7 @@ import type { Command } from "commander";
 import { systemClock } from "../base/clock.ts";
 import { imapLoginOf, mailboxAccount, mailboxNameOf } from "../compose-mailbox.ts";
 import type { Db } from "../db/open.ts";
-import { createMailboxStore } from "../dmarc/mailbox/mailbox-store.ts";
+import { MailboxStore } from "../dmarc/mailbox/mailbox-store.ts";
 import { ImapFailure } from "../net/imap-failure.ts";
 import { type ImapSession, openImapSession } from "../net/imap-session.ts";
 import { formatImapUrl } from "../net/imap-url.ts";
@@ -15,7 +15,7 @@ import { loadConfig, openDatabase } from "./data-directory.ts";
 const COUNTED_MAX = 100_000;
 
 const inspectMailbox = async (session: ImapSession, settings: ImapSettings, db: Db) => {
-  const state = createMailboxStore(db).find(mailboxNameOf(settings));
+  const state = new MailboxStore(db).find(mailboxNameOf(settings));
   const lastUid = state?.uidValidity === session.uidValidity ? state.lastUid : 0;
   const account = mailboxAccount(db, settings.account);
   return {

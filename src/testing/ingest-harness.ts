@@ -4,15 +4,14 @@ import { type KeyMode, newId } from "../base/secrets.ts";
 import { type Db, openDb } from "../db/open.ts";
 import type { AuthenticateMail } from "../dmarc/authentication/mail-authentication.ts";
 import { type DomainRow, DomainStore } from "../dmarc/domains/domain-store.ts";
-import { createReportAuthorStore } from "../dmarc/domains/report-author-store.ts";
-import { createIngest, type IngestDeps } from "../dmarc/ingest/ingest.ts";
-import { createCountStore } from "../dmarc/ingest/count-store.ts";
-import { createIngestionWorker } from "../dmarc/ingest/ingestion-worker.ts";
-import { createIngestionStore, type IngestionRow } from "../dmarc/ingest/ingestion-store.ts";
-import { findingsIn } from "../dmarc/ingest/ingestion-view.ts";
-import { createIngestions } from "../dmarc/ingest/ingestions.ts";
-import { createReportIntake, type IncomingReport } from "../dmarc/ingest/report-intake.ts";
-import { AUTHOR, createReportStore } from "../dmarc/ingest/report-store.ts";
+import { Ingest, type IngestParts } from "../dmarc/ingest/ingest.ts";
+import { openIngestStores } from "../dmarc/ingest/ingest-stores.ts";
+import { parseFindings } from "../dmarc/ingest/ingestion-finding.ts";
+import type { IngestionRow } from "../dmarc/ingest/ingestion-store.ts";
+import { IngestionWorker } from "../dmarc/ingest/ingestion-worker.ts";
+import { Ingestions } from "../dmarc/ingest/ingestions.ts";
+import { type IncomingReport, ReportIntake } from "../dmarc/ingest/report-intake.ts";
+import { AUTHOR } from "../dmarc/ingest/report-store.ts";
 import { createTestClock, type TestClock } from "./clock.ts";
 
 export interface IngestHarnessOptions {
@@ -20,7 +19,7 @@ export interface IngestHarnessOptions {
   readonly path?: string;
   readonly clock?: TestClock;
   readonly authenticate?: AuthenticateMail | null;
-  readonly read?: NonNullable<IngestDeps["read"]>;
+  readonly read?: NonNullable<IngestParts["read"]>;
   readonly isDiskLow?: () => boolean;
   /** Stands between the database and those who write. */
   readonly around?: (db: Db) => Db;
@@ -82,23 +81,15 @@ export const createIngestHarness = () => {
     const db = around(result.value);
     const logged: string[] = [];
     const log = createLog("warn", clock, (line) => logged.push(line));
-    const store = createIngestionStore(db);
-    const domains = new DomainStore(db);
-    const authors = createReportAuthorStore(db);
-    const stores = {
-      ingestions: store,
-      reports: createReportStore(db),
-      counts: createCountStore(db),
-      authors,
-      domains,
-    };
-    const ingest = createIngest({ db, stores, clock, log, authenticate, ...(read === undefined ? {} : { read }) });
-    const ingester = createIngestionWorker({
-      ...{ db, store, ingest, clock, log },
-      reserve: { isLow: () => options.isDiskLow?.() === true },
-    });
-    const intake = createReportIntake({ db, store, domains, clock, kick: ingester.kick });
-    const ingestions = createIngestions({ db, store, ingest, clock, kick: ingester.kick });
+    const stores = openIngestStores(db);
+    const { ingestions: store, domains } = stores;
+    const runtime = { db, clock, log };
+    const ingest = new Ingest(runtime, { stores, authenticate, ...(read === undefined ? {} : { read }) });
+    const reserve = { isLow: () => options.isDiskLow?.() === true };
+    const ingester = new IngestionWorker(runtime, { store, ingest, reserve });
+    const kick = () => ingester.kick();
+    const intake = new ReportIntake(runtime, { store, domains, kick });
+    const ingestions = new Ingestions(runtime, { store, ingest, kick });
 
     const incoming = (bytes: Uint8Array | string, change: Partial<IncomingReport> = {}): IncomingReport => ({
       ...INGEST_OWNER,
@@ -133,7 +124,7 @@ export const createIngestHarness = () => {
       async upload(bytes: Uint8Array | string, change: Partial<IncomingReport> = {}) {
         const [row] = await ingestions.ingestFiles([incoming(bytes, change)]);
         if (row === undefined) throw new Error("no ingestion");
-        return { row, findings: findingsIn(row) };
+        return { row, findings: parseFindings(row) };
       },
       find(id: string): IngestionRow {
         const row = store.find(INGEST_OWNER, id);

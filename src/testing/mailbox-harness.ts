@@ -1,7 +1,7 @@
 import { createLog } from "../base/log.ts";
-import { createMailboxSync, type MailboxSession } from "../dmarc/mailbox/mailbox-sync.ts";
-import { createMarkProcessed } from "../dmarc/mailbox/mark-processed.ts";
-import { createMailboxStore } from "../dmarc/mailbox/mailbox-store.ts";
+import { type MailboxSession, MailboxSync } from "../dmarc/mailbox/mailbox-sync.ts";
+import { MessageMarker } from "../dmarc/mailbox/message-marker.ts";
+import { MailboxStore } from "../dmarc/mailbox/mailbox-store.ts";
 import { ImapFailure } from "../net/imap-failure.ts";
 import type { ImapMark } from "../net/imap-session.ts";
 import { INGEST_OWNER, type IngestHarness } from "./ingest-harness.ts";
@@ -57,21 +57,20 @@ export const createMailboxHarness = (
   isLow = () => false,
 ) => {
   const { db, clock, intake, ingester } = harness;
-  const store = createMailboxStore(db);
+  const store = new MailboxStore(db);
   const refusals: (string | null)[] = [];
   const logged: string[] = [];
   const log = createLog("warn", clock, (line) => logged.push(line));
-  const settle = createMarkProcessed({ db, store, log, after, noteRefusal: (refusal) => void refusals.push(refusal) });
-  const pass = createMailboxSync({
-    ...{ db, store, intake, ingester, settle, clock, log },
-    reserve: { isLow },
-    mailbox: "mailbox",
+  const runtime = { db, clock, log };
+  const marker = new MessageMarker(runtime, { store, after, onRefusal: (refusal) => void refusals.push(refusal) });
+  const sync = new MailboxSync(runtime, {
+    ...{ store, intake, ingester, marker, reserve: { isLow }, mailbox: "mailbox" },
   });
   return {
     store,
     refusals,
     logged,
-    pass: (folder: MailboxSession, isStopping = () => false) => pass(folder, INGEST_OWNER.accountId, isStopping),
+    pass: (folder: MailboxSession, isStopping = () => false) => sync.run(folder, INGEST_OWNER.accountId, isStopping),
     state: () => store.find("mailbox"),
   };
 };

@@ -4,15 +4,12 @@ import { AppError } from "../base/errors.ts";
 import { createTokenBuckets } from "../base/limits.ts";
 import { newId } from "../base/secrets.ts";
 import { openDb } from "../db/open.ts";
-import { createReportAuthorStore } from "../dmarc/domains/report-author-store.ts";
-import { type DomainRow, DomainStore } from "../dmarc/domains/domain-store.ts";
-import { createIngest } from "../dmarc/ingest/ingest.ts";
-import { createCountStore } from "../dmarc/ingest/count-store.ts";
-import { createIngestionStore } from "../dmarc/ingest/ingestion-store.ts";
+import type { DomainRow } from "../dmarc/domains/domain-store.ts";
+import { Ingest } from "../dmarc/ingest/ingest.ts";
+import { openIngestStores } from "../dmarc/ingest/ingest-stores.ts";
 import { RecordStore } from "../dmarc/queries/record-store.ts";
 import { ReportQueryStore } from "../dmarc/queries/report-query-store.ts";
 import { RollupStore } from "../dmarc/sources/rollup-store.ts";
-import { createReportStore } from "../dmarc/ingest/report-store.ts";
 import { DomainSources, type SourceDomain } from "../dmarc/sources/domain-sources.ts";
 import { type Caller, createGuard } from "../http/guard.ts";
 import { createBudgets } from "../http/request-memory.ts";
@@ -53,13 +50,11 @@ export const createReportQueries = () => {
     const log = createLog("error", clock, (line) => {
       throw new Error(line);
     });
-    const domains = new DomainStore(db);
-    const ingestions = createIngestionStore(db);
-    const authors = createReportAuthorStore(db);
-    const stores = { ingestions, reports: createReportStore(db), counts: createCountStore(db), authors, domains };
+    const stores = openIngestStores(db);
+    const { domains } = stores;
     // Reports about days behind the clock of the readers are made, too; to be taken in they must be of the past.
     const late = createTestClock(clock.nowMs() + A_YEAR_MS);
-    const ingest = createIngest({ db, stores, clock: late, log, authenticate: null });
+    const ingest = new Ingest({ db, clock: late, log }, { stores, authenticate: null });
     const store = new RollupStore(db);
     const records = new RecordStore(db);
     const reports = new ReportQueryStore(db);
@@ -79,7 +74,7 @@ export const createReportQueries = () => {
       trustedProxies: [],
       routes: [
         serveRoutes(guard, [
-          ...createQueryRoutes({ db, clock, rollups: store, records, reports, findDomain }, stores.reports.failures),
+          ...createQueryRoutes({ db, clock, rollups: store, records, reports, findDomain }, stores.failures),
           ...createAdviceRoutes({ findDomain, advise: ({ domain }) => ({ domain }) }),
         ]),
       ],
@@ -94,7 +89,7 @@ export const createReportQueries = () => {
       const came = { id: newId(), accountId: ACCOUNT, mode: "live", via: "http", ...none } as const;
       const ingestion = { ...came, name, bytes, receivedAtMs: clock.nowMs() };
       const [written] = await ingest.process([{ ingestion, isNew: true }]);
-      if (written?.ending.outcome !== "stored") throw new Error(JSON.stringify(written?.ending));
+      if (written?.result.outcome !== "stored") throw new Error(JSON.stringify(written?.result));
       // Seen when the readers' clock says, not the late one.
       const seenMs = clock.nowMs();
       db.sqlite.run("UPDATE dmarc_sources SET first_seen_at_ms = ? WHERE first_seen_at_ms = ?", [seenMs, late.nowMs()]);

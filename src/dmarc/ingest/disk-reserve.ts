@@ -31,7 +31,7 @@ const mib = (bytes: number): string => `${Math.floor(bytes / MIB)} MiB`;
 export class DiskReserve {
   readonly #runtime: { readonly db: Pick<Db, "diskSpace">; readonly clock: Clock; readonly log: Log };
   #checkedAtMs = Number.NEGATIVE_INFINITY;
-  #isPaused = false;
+  #isPaused: boolean = false;
   #freeBytes = Number.POSITIVE_INFINITY;
   #reserveBytes = 0;
 

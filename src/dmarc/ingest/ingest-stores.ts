@@ -1,5 +1,5 @@
 import type { Db } from "../../db/open.ts";
-import { createDomainStore } from "../domains/domain-store.ts";
+import { DomainStore } from "../domains/domain-store.ts";
 import { createReportAuthorStore } from "../domains/report-author-store.ts";
 import { DailyCountStore } from "./daily-count-store.ts";
 import { FailureReportStore } from "./failure-report-store.ts";
@@ -14,7 +14,7 @@ export const openIngestStores = (db: Db) => ({
   failures: new FailureReportStore(db),
   sources: new SeenSourceStore(db),
   counts: new DailyCountStore(db),
-  domains: createDomainStore(db),
+  domains: new DomainStore(db),
   authors: createReportAuthorStore(db),
 });
 

@@ -121,7 +121,7 @@ describe("one bad report", () => {
   });
 
   test("whose authentication throws does not stop the others, and can be retried", async () => {
-    let isBroken = true;
+    let isBroken: boolean = true;
     const harness = newHarness({
       authenticate: async ({ mailFrom }) => {
         if (isBroken && mailFrom === "bug@b.example") throw new TypeError("bug");

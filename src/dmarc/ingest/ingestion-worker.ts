@@ -40,8 +40,8 @@ export class IngestionWorker {
   /** Attempts that this process, which evidently lives, has counted. */
   readonly #begun = new Set<string>();
   #running: Promise<void> | null = null;
-  #isStarted = false;
-  #isWanted = false;
+  #isStarted: boolean = false;
+  #isWanted: boolean = false;
   #failures = 0;
   #sinceCollect = 0;
   #cancelPoll: () => void = () => undefined;

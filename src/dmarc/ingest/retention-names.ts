@@ -30,7 +30,7 @@ export class RetentionStopped extends Error {}
 export class NameRetention {
   readonly #runtime: Pick<Runtime, "db" | "clock">;
   readonly #parts: NameRetentionParts;
-  #isStopping = false;
+  #isStopping: boolean = false;
 
   constructor(runtime: Pick<Runtime, "db" | "clock">, parts: NameRetentionParts) {
     this.#runtime = runtime;

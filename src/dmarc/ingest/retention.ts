@@ -31,7 +31,7 @@ export class Retention {
   readonly #runtime: Pick<Runtime, "db" | "clock" | "log">;
   readonly #parts: RetentionParts;
   readonly #running = new Set<Promise<unknown>>();
-  #isStopping = false;
+  #isStopping: boolean = false;
 
   constructor(runtime: Pick<Runtime, "db" | "clock" | "log">, parts: RetentionParts) {
     this.#runtime = runtime;

@@ -48,9 +48,9 @@ interface Step {
 export class SourceRebuild {
   readonly #runtime: Pick<Runtime, "db" | "clock" | "log">;
   readonly #parts: SourceRebuildParts;
-  #isStopping = false;
+  #isStopping: boolean = false;
   /** Legacy sources are never added. */
-  #isDone = false;
+  #isDone: boolean = false;
   #running: Promise<void> | null = null;
 
   constructor(runtime: Pick<Runtime, "db" | "clock" | "log">, parts: SourceRebuildParts) {

@@ -34,22 +34,25 @@ const start = (
   const logged: string[] = [];
   const session = new Session();
   const counts = { opened: 0, passes: 0 };
-  const intake = new MailboxFetcher({
-    open: async () => {
-      counts.opened += 1;
-      await given.open?.();
-      return Object.assign(session, { messages: session.messages }) as never;
+  const log = createLog("warn", clock, (line) => logged.push(line));
+  const intake = new MailboxFetcher(
+    { clock, log, random: { integer: () => 0 } },
+    {
+      open: async () => {
+        counts.opened += 1;
+        await given.open?.();
+        return Object.assign(session, { messages: session.messages }) as never;
+      },
+      sync: {
+        run: async () => {
+          counts.passes += 1;
+          return (await given.pass?.()) ?? "done";
+        },
+      },
+      accountId: () => given.account ?? ok("account"),
+      name: "imaps://user@mail.example/INBOX",
     },
-    pass: async () => {
-      counts.passes += 1;
-      return (await given.pass?.()) ?? "done";
-    },
-    accountId: () => given.account ?? ok("account"),
-    clock,
-    random: { integer: () => 0 },
-    log: createLog("warn", clock, (line) => logged.push(line)),
-    name: "imaps://user@mail.example/INBOX",
-  });
+  );
   intake.start();
   return { clock, logged, session, counts, intake };
 };

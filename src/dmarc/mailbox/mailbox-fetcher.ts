@@ -1,47 +1,44 @@
-import type { Clock } from "../../base/clock.ts";
 import type { Result } from "../../base/errors.ts";
-import type { Log } from "../../base/log.ts";
 import type { Random } from "../../base/secrets.ts";
+import type { Runtime } from "../../db/runtime.ts";
 import { ImapFailure } from "../../net/imap-failure.ts";
 import type { ImapSession } from "../../net/imap-session.ts";
 import { isDatabaseState } from "../ingest/ingest.ts";
 import type { MailboxSync, MailboxSession } from "./mailbox-sync.ts";
 import { wait, waitFor } from "../../base/wait.ts";
 
-export interface MailboxFetcherDeps {
+/** What the fetcher uses beside the runtime. */
+export interface MailboxFetcherParts {
   /** Opens the mailbox. Rejects with an `ImapFailure`. */
   readonly open: () => Promise<MailboxSession & Pick<ImapSession, "untilNews" | "close" | "messages">>;
-  readonly pass: MailboxSync;
-  /** Whose the reports are; the error is a sentence. */
+  readonly sync: Pick<MailboxSync, "run">;
+  /** The account that gets the reports; the error is a sentence. */
   readonly accountId: () => Result<string, string>;
-  readonly clock: Clock;
-  readonly random: Random;
-  readonly log: Log;
-  /** How the mailbox is called in the log. */
+  /** The name of the mailbox in the log. */
   readonly name: string;
 }
 
-/** How often the folder is looked at although the server said nothing: IDLE may be missing, or its connection dead. */
+/** How often the folder is polled: IDLE may be missing, or its connection dead. */
 export const POLL_EVERY_MS = 5 * 60_000;
 const OPEN_WAIT_MS = 5_000;
 const PAUSED_WAIT_MS = 60_000;
-/** Waits after failures: doubled each time, with a random part of up to half, so that many services do not come at once. */
-const AGAIN_MS_MIN = 2_000;
-const AGAIN_MS_MAX = 5 * 60_000;
-/** After what only the operator can change, so that no account is locked for wrong passwords. */
-const SLOW_AGAIN_MS_MIN = 60_000;
-const SLOW_AGAIN_MS_MAX = 60 * 60_000;
-/** Failures of the connection before they are a finding: connections end every day. */
+/** Delays after failures: doubled each time, minus a random part of up to half, so that many services do not reconnect at once. */
+const RECONNECT_MS_MIN = 2_000;
+const RECONNECT_MS_MAX = 5 * 60_000;
+/** After failures that only the operator can fix, so that no account is locked for wrong passwords. */
+const SLOW_RECONNECT_MS_MIN = 60_000;
+const SLOW_RECONNECT_MS_MAX = 60 * 60_000;
+/** Failures of the connection that are no finding yet: connections end every day. */
 const UNNOTICED_MAX = 2;
 
-/** How long to wait after so many failures in a row. */
+/** The delay after so many consecutive failures. */
 export const reconnectDelayMs = (failures: number, isSlow: boolean, random: Random): number => {
-  const [min, max] = isSlow ? [SLOW_AGAIN_MS_MIN, SLOW_AGAIN_MS_MAX] : [AGAIN_MS_MIN, AGAIN_MS_MAX];
+  const [min, max] = isSlow ? [SLOW_RECONNECT_MS_MIN, SLOW_RECONNECT_MS_MAX] : [RECONNECT_MS_MIN, RECONNECT_MS_MAX];
   const delayMs = Math.min(max, min * 2 ** Math.min(failures - 1, 20));
   return delayMs - random.integer(Math.floor(delayMs / 2));
 };
 
-/** Fetches report mail from a mailbox for as long as the service runs, and starts anew whatever happens to the connection. */
+/** Fetches report mail from a mailbox while the service runs, and reconnects whatever happens to the connection. */
 export class MailboxFetcher {
   readonly #stopping = new AbortController();
   #running: Promise<void> | null = null;
@@ -50,26 +47,32 @@ export class MailboxFetcher {
   #problem: string | null = null;
   #refusal: string | null = null;
 
-  constructor(private readonly deps: MailboxFetcherDeps) {}
+  readonly #runtime: Pick<Runtime, "clock" | "log" | "random">;
+  readonly #parts: MailboxFetcherParts;
+
+  constructor(runtime: Pick<Runtime, "clock" | "log" | "random">, parts: MailboxFetcherParts) {
+    this.#runtime = runtime;
+    this.#parts = parts;
+  }
 
   start(): void {
     this.#running ??= this.#run();
   }
 
-  /** Ends the connection; resolves when nothing is written any more. */
+  /** Closes the connection; resolves when nothing is written any more. */
   async stop(): Promise<void> {
     this.#stopping.abort();
     this.#close();
     await this.#running;
   }
 
-  /** Why no report mail is fetched, or not marked, for the operator; null while all is well. */
+  /** Why report mail is not fetched, or not marked, for the operator; null when it is. */
   finding(): string | null {
     const problem = this.#problem ?? this.#refusal;
     return problem === null ? null : `Reports from the mailbox: ${problem}`;
   }
 
-  /** A refusal of the server that does not keep reports from being fetched; null when there is none any more. */
+  /** Notes why the server refuses to mark messages, which does not prevent fetching; null when it does not. */
   noteRefusal(refusal: string | null): void {
     this.#refusal = refusal;
   }
@@ -78,16 +81,16 @@ export class MailboxFetcher {
     while (!this.#stopping.signal.aborted) {
       const isSlow = await this.#attempt();
       if (this.#stopping.signal.aborted) return;
-      await this.#rest(reconnectDelayMs(this.#failures, isSlow, this.deps.random));
+      await this.#wait(reconnectDelayMs(this.#failures, isSlow, this.#runtime.random));
     }
   }
 
-  /** Works until something ends it, and answers whether only the operator can change that. */
+  /** Fetches until something ends the connection; returns whether only the operator can fix that. */
   async #attempt(): Promise<boolean> {
     try {
-      const account = this.deps.accountId();
+      const account = this.#parts.accountId();
       if (!account.ok) throw new ImapFailure("settings", account.error);
-      await this.#work(account.value);
+      await this.#fetch(account.value);
       return false;
     } catch (error) {
       if (this.#stopping.signal.aborted) return false;
@@ -96,22 +99,23 @@ export class MailboxFetcher {
     }
   }
 
-  async #work(accountId: string): Promise<void> {
-    const opening = this.deps.open();
-    // Nobody waits for it once the service stops.
+  async #fetch(accountId: string): Promise<void> {
+    const opening = this.#parts.open();
+    // It may open after the service has stopped.
     opening.then((late) => this.#stopping.signal.aborted && late.close()).catch(() => undefined);
-    const opened = await waitFor(this.deps.clock, opening, { signal: this.#stopping.signal });
+    const opened = await waitFor(this.#runtime.clock, opening, { signal: this.#stopping.signal });
     if (!opened.ok) return;
     const session = opened.value;
     this.#close = () => session.close();
     try {
-      this.deps.log.info("fetching report mail by IMAP", { mailbox: this.deps.name, messages: session.messages });
+      const fields = { mailbox: this.#parts.name, messages: session.messages };
+      this.#runtime.log.info("fetching report mail by IMAP", fields);
       while (!this.#stopping.signal.aborted) {
-        const result = await this.deps.pass(session, accountId, () => this.#stopping.signal.aborted);
+        const result = await this.#parts.sync.run(session, accountId, () => this.#stopping.signal.aborted);
         this.#failures = 0;
         this.#problem = null;
         if (result === "done") await session.untilNews(POLL_EVERY_MS, this.#stopping.signal);
-        else await this.#rest(result === "open" ? OPEN_WAIT_MS : PAUSED_WAIT_MS);
+        else await this.#wait(result === "open" ? OPEN_WAIT_MS : PAUSED_WAIT_MS);
       }
     } finally {
       this.#close = () => undefined;
@@ -119,27 +123,28 @@ export class MailboxFetcher {
     }
   }
 
-  /** Says in the log and in the findings what went wrong: once for each problem, not at each try. */
+  /** Logs what went wrong, once for each problem, and makes it a finding. */
   #note(error: unknown): boolean {
-    const { log, name } = this.deps;
+    const { log } = this.#runtime;
+    const { name } = this.#parts;
     if (!(error instanceof ImapFailure)) {
       const isState = isDatabaseState(error);
-      log.error("report mail cannot be fetched", { mailbox: name, cause: error, because_of_the_database: isState });
-      this.#problem = isState ? "The database cannot be written." : "An internal error. The log has its cause.";
+      log.error("fetching report mail failed", { mailbox: name, error, because_of_the_database: isState });
+      this.#problem = isState ? "The database cannot be written." : "Internal error; see the log.";
       return false;
     }
     const { kind, message } = error;
     const isSlow = kind === "login" || kind === "folder";
     if (!isSlow && kind !== "settings" && this.#failures <= UNNOTICED_MAX) {
-      log.info("the IMAP connection ended; the service connects again", { mailbox: name, why: message });
+      log.info("the IMAP connection ended; reconnecting", { mailbox: name, error: message });
       return false;
     }
-    if (this.#problem !== message) log.warn("report mail cannot be fetched", { mailbox: name, why: message });
+    if (this.#problem !== message) log.warn("fetching report mail failed", { mailbox: name, error: message });
     this.#problem = message;
     return isSlow;
   }
 
-  async #rest(ms: number): Promise<void> {
-    await wait(this.deps.clock, ms, this.#stopping.signal);
+  async #wait(ms: number): Promise<void> {
+    await wait(this.#runtime.clock, ms, this.#stopping.signal);
   }
 }
