@@ -1,24 +1,26 @@
-import { createAlerts } from "./blocklist/alerts.ts";
-import { createBreaker } from "./blocklist/breaker.ts";
-import { createChangeNotifier } from "./blocklist/change-notifier.ts";
-import { createListingStore } from "./blocklist/listing-store.ts";
-import { createListings } from "./blocklist/listings.ts";
-import { createBudgetLedger } from "./blocklist/budget-ledger.ts";
-import { createBudgetStore } from "./blocklist/budget-store.ts";
-import { createMonitor } from "./blocklist/monitor.ts";
-import { createMuting } from "./blocklist/muting.ts";
-import { createDigestQueue } from "./blocklist/digest-queue.ts";
-import { createDiscovery } from "./blocklist/discovery.ts";
-import { createListingNotes } from "./blocklist/listing-notes.ts";
-import { createOverviewStore } from "./blocklist/overview-store.ts";
-import { createOverview } from "./blocklist/overview.ts";
-import { createCheckScheduler } from "./blocklist/check-scheduler.ts";
-import { createRangeChecks } from "./blocklist/range-check.ts";
-import { createRangeStore } from "./blocklist/range-store.ts";
-import { createBlocklistStore } from "./blocklist/store.ts";
-import { createTargets } from "./blocklist/targets.ts";
-import { createUsabilityStore } from "./blocklist/usability-store.ts";
-import { createUsability } from "./blocklist/usability.ts";
+import { ListBreaker } from "./blocklist/breaker.ts";
+import { createBudgetLedger } from "./blocklist/budget-store.ts";
+import { ChangeNotifier } from "./blocklist/change-notifier.ts";
+import { CheckScheduler } from "./blocklist/check-scheduler.ts";
+import { ListingDigests } from "./blocklist/digest-queue.ts";
+import { TargetDiscovery } from "./blocklist/discovery.ts";
+import { createListingMails } from "./blocklist/listing-mails.ts";
+import { ListingNotesEditor } from "./blocklist/listing-notes.ts";
+import { ListingStore } from "./blocklist/listing-store.ts";
+import { Listings } from "./blocklist/listings.ts";
+import { ListingMailQueue } from "./blocklist/mail-queue-store.ts";
+import { BlocklistMonitor } from "./blocklist/monitor.ts";
+import { Muting } from "./blocklist/muting.ts";
+import { OverviewStore } from "./blocklist/overview-store.ts";
+import { Overview } from "./blocklist/overview.ts";
+import { RangeChecks } from "./blocklist/range-check.ts";
+import { RangeStore } from "./blocklist/range-store.ts";
+import { BlocklistStore, type Owner } from "./blocklist/store.ts";
+import { createLiveLookup } from "./blocklist/target-lookup.ts";
+import { Targets } from "./blocklist/targets.ts";
+import { createTestLookup, listsByMode } from "./blocklist/test-list.ts";
+import { UsabilityStore } from "./blocklist/usability-store.ts";
+import { ListUsability } from "./blocklist/usability.ts";
 import type { Log } from "./base/log.ts";
 import { catalogueOf, type Platform } from "./compose-engine.ts";
 import { mailerOf } from "./compose-mail.ts";
@@ -31,7 +33,7 @@ import type { NotificationsStore } from "./notifications/store.ts";
 import type { WebhookUrls } from "./webhooks/webhook-urls.ts";
 import { organisationalDomain } from "./mail/organisational-domain.ts";
 
-/** The catalogue in force, and lookups that can wait their turn: what monitoring and the command line ask with. */
+/** The catalogue in use, and lookups within the budgets of the lists: for monitoring and the command line. */
 export const composeLookups = (
   config: Config,
   { clock, random, resolver }: Platform,
@@ -44,7 +46,7 @@ export const composeLookups = (
   }),
 });
 
-/** What an account has set for alerts and digests. */
+/** The settings of accounts for alerts and digests. */
 type NotificationsUse = Pick<NotificationsStore, "findDefaults" | "dueDigests" | "postponeDigest">;
 
 export interface BlocklistParts {
@@ -56,60 +58,59 @@ export interface BlocklistParts {
   readonly notifications: NotificationsUse;
 }
 
-/** Blocklist monitoring: targets, checks and their timetable. */
+/** Blocklist monitoring: targets, their checks, events and mail. */
 export const composeBlocklist = (parts: BlocklistParts) => {
   const { config, db, log, platform, urls, notifications } = parts;
-  const { clock } = platform;
-  const { blocklistRetentionDays: retentionDays } = config;
-  const mailer = mailerOf(config);
-  const hasMail = mailer !== null;
-  const store = createBlocklistStore(db);
-  const { catalogue, dnsbl } = composeLookups(config, platform, createBudgetLedger(db, createBudgetStore(db)));
+  const { clock, random } = platform;
+  const runtime = { db, clock, log, random };
+  const { catalogue: allLists, dnsbl } = composeLookups(config, platform, createBudgetLedger(db));
   const { lookup, health } = dnsbl;
-  const lists = catalogue.lists.filter(isEnabled);
-  const breaker = createBreaker({ clock, log, health, countTargets: store.countWatched });
-  const ranges = createRangeStore(db);
-  const listingStore = createListingStore(db);
-  const listings = createListings({ store: listingStore, targets: store, ranges });
-  const announce = createChangeNotifier({ store, hasMail, findDefaults: (owner) => notifications.findDefaults(owner) });
-  const monitor = createMonitor({ db, store, lists, lookup, breaker, listings, announce, clock });
-  const scheduler = createCheckScheduler({ db, store, monitor, health, lists, listings, clock, log, retentionDays });
-  const usability = createUsability({
-    ...{ db, store, usabilityStore: createUsabilityStore(db), health, lists, clock, log, hasMail },
-    findDefaults: (owner) => notifications.findDefaults(owner),
+  const lists = allLists.lists.filter(isEnabled);
+  const catalogue = listsByMode(allLists.lists);
+  const mailer = mailerOf(config);
+  const queue = new ListingMailQueue(db);
+  const mailQueue = mailer === null ? null : queue;
+  const findDefaults = (owner: Owner) => notifications.findDefaults(owner);
+
+  const store = new BlocklistStore(db);
+  const ranges = new RangeStore(db);
+  const listingStore = new ListingStore(db);
+  const listings = new Listings({ store: listingStore, targets: store, ranges });
+  const notifier = new ChangeNotifier(runtime, { mailQueue, findDefaults });
+
+  const breaker = new ListBreaker(runtime, { health, countTargets: () => store.countWatched() });
+  const lookups = { live: createLiveLookup(lists, { lookup, breaker }), test: createTestLookup(clock) };
+  const monitor = new BlocklistMonitor(runtime, { store, lookups, listings, notifier });
+  const { blocklistRetentionDays: retentionDays } = config;
+  const scheduler = new CheckScheduler(runtime, { store, monitor, health, lookups, listings, retentionDays });
+  const usability = new ListUsability(runtime, {
+    ...{ store: new UsabilityStore(db), health, lists, mailQueue, findDefaults },
   });
-  const known = catalogue.lists;
-  const muting = createMuting({ store, ranges, listings, announce, lists: known, clock });
-  const targets = createTargets({
-    ...{ db, store, ranges, listings, muting, lists: known, urls, clock, hasMail },
+
+  const muting = new Muting(runtime, { store, ranges, listings, notifier, catalogue });
+  const targets = new Targets(runtime, {
+    ...{ store, ranges, listings, muting, catalogue, urls },
+    hasMail: mailer !== null,
     recipientDomains: config.notifyDomains,
   });
-  const rangeChecks = createRangeChecks({ db, store, ranges, monitor, clock });
-  const notes = createListingNotes({ db, store, listings: listingStore, clock });
-  const overview = createOverview({ store: createOverviewStore(db), targets, blocklists: store, lists, health, clock });
-  const discover = createDiscovery({
-    resolver: platform.resolver,
-    sourceAddresses: config.sourceAddresses,
-    hasProxies: config.socksProxies.length > 0,
+  const overview = new Overview(runtime, {
+    ...{ store: new OverviewStore(db), blocklists: store, targets, lists, health },
   });
-  const queueDigests = createDigestQueue({
-    ...{ db, store, listings, overview, lists: known, clock },
+  const digests = new ListingDigests(runtime, {
+    ...{ store, listings, overview, mailQueue: queue, catalogue },
     due: (nowMs, limit) => notifications.dueDigests(nowMs, limit),
     postpone: (tx, owner, dueAtMs) => notifications.postponeDigest(tx, owner, dueAtMs),
   });
-  const alerts = mailer === null ? null : createAlerts({ db, store, mailer, clock, log, queueDigests });
+  const queueDigests = () => digests.queueDue();
   return {
-    catalogue,
-    health,
-    store,
-    monitor,
-    scheduler,
-    targets,
-    rangeChecks,
-    notes,
-    overview,
-    discover,
-    alerts,
-    usability,
+    ...{ catalogue: allLists, health, store, monitor, scheduler, targets, overview, usability },
+    rangeChecks: new RangeChecks(runtime, { store, ranges, monitor }),
+    notes: new ListingNotesEditor(runtime, { store, listings: listingStore }),
+    discovery: new TargetDiscovery({
+      resolver: platform.resolver,
+      sourceAddresses: config.sourceAddresses,
+      hasProxies: config.socksProxies.length > 0,
+    }),
+    alerts: mailer === null ? null : createListingMails(runtime, { mailer, queue, queueDigests }),
   };
 };

@@ -8,7 +8,7 @@ import { createUrlPolicy } from "./net/fetch-url.ts";
 import { NotificationsStore } from "./notifications/store.ts";
 import { WebhookUrls } from "./webhooks/webhook-urls.ts";
 
-/** Targets and their checks without a service, for the command line. What a check finds is sent by the service that runs on the same database. */
+/** Targets and their checks without the service, for the command line. The service that uses the same database sends the events. */
 export const composeTargets = (given: {
   readonly config: Config;
   readonly db: Db;
@@ -24,7 +24,7 @@ export const composeTargets = (given: {
   });
   return {
     targets,
-    /** Checks a target, and answers what has become of it; null when it was removed meanwhile. */
+    /** Checks a target and returns its new state; null when it was removed meanwhile. */
     async check(target: TargetRow): Promise<TargetRow | null> {
       const running = target.members === null ? monitor.checkOnDemand(target) : rangeChecks.check(target);
       return (await running.done)?.target ?? null;

@@ -22,9 +22,13 @@ const cronTable = ({ service, renewCertificates }: JobsOptions): readonly Job[] 
   return [
     { name: "purge idempotency keys", pattern: "17 * * * *", run: async () => idempotency.purge() },
     { name: "purge webhook deliveries", pattern: "27 * * * *", run: () => webhooks.purge() },
-    { name: "check blocklist targets", pattern: "* * * * *", run: () => scheduler.checkDue().then(usability.observe) },
+    {
+      name: "check blocklist targets",
+      pattern: "* * * * *",
+      run: () => scheduler.checkDue().then(() => usability.observe()),
+    },
     { name: "mail blocklist alerts", pattern: "* * * * *", run: async () => alerts?.send() },
-    { name: "test blocklists", pattern: "* * * * *", run: () => scheduler.testLists().then(usability.observe) },
+    { name: "test blocklists", pattern: "* * * * *", run: () => scheduler.testLists().then(() => usability.observe()) },
     { name: "purge blocklist checks", pattern: "37 * * * *", run: () => scheduler.purgeOldChecks() },
     { name: "check DMARC domains", pattern: "* * * * *", run: () => dmarc.jobs.checkDomains() },
     { name: "raise DMARC alerts", pattern: "*/5 * * * *", run: () => dmarc.jobs.raiseDmarcAlerts() },

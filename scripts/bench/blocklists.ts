@@ -2,7 +2,7 @@ import { join } from "node:path";
 import { z } from "zod";
 import embedded from "../../fixtures/blocklists.json" with { type: "json" };
 import { newId } from "../../src/base/secrets.ts";
-import { createBlocklistStore, type TargetRow } from "../../src/blocklist/store.ts";
+import { BlocklistStore, type TargetRow } from "../../src/blocklist/store.ts";
 import { type Blocklist, isEnabled, zoneOf } from "../../src/dnsbl/blocklist.ts";
 import { readEmbeddedCatalogue } from "../../src/dnsbl/catalogue.ts";
 import { formQueries, literalName } from "../../src/dnsbl/query-name.ts";
@@ -114,7 +114,7 @@ const measurePass = async (stage: Stage): Promise<Mark[]> => {
   const catalogue = { ...embedded, lists: embedded.lists.map((list) => ({ ...list, budget })) };
   await Bun.write(cataloguePath, JSON.stringify(catalogue));
   const db = openData(dataDir);
-  const store = createBlocklistStore(db);
+  const store = new BlocklistStore(db);
   const nowMs = Date.now();
   db.transact((tx) => {
     for (let n = 0; n < TARGETS; n++) store.insertTarget(tx, rowOf(n, nowMs));
@@ -156,7 +156,7 @@ const measurePass = async (stage: Stage): Promise<Mark[]> => {
 /** How long it takes to find what is due among very many. */
 const measurePick = async (stage: Stage): Promise<Mark[]> => {
   const db = openData(await newDataDir(stage, "blocklists-pick"));
-  const store = createBlocklistStore(db);
+  const store = new BlocklistStore(db);
   const nowMs = Date.now();
   const everyMs = SIX_HOURS_MS / SCHEDULED;
   db.transact((tx) => {

@@ -1,4 +1,4 @@
-import { createBlocklistStore } from "../../src/blocklist/store.ts";
+import { insertEvent } from "../../src/db/outbox.ts";
 import type { Mark } from "./marks.ts";
 import { newDataDir, openData, type Stage, startBinary } from "./stage.ts";
 
@@ -27,13 +27,12 @@ const deliver = async (stage: Stage, urls: number) => {
   });
   const dataDir = await newDataDir(stage, `webhooks-${urls}`);
   const db = openData(dataDir);
-  const store = createBlocklistStore(db);
   const data = { target: "100.20.30.40", listing: "spamcop", status: "listed", listed_on: ["spamcop"] };
   db.transact((tx) => {
     for (let n = 0; n < EVENTS; n++) {
       const url = `http://127.0.0.1:${receiver.port}/${n % urls}`;
       const event = { accountId: "bench", mode: "live", type: "blacklist.listed" } as const;
-      store.insertEvent(tx, { ...event, subject: `target:${n % urls}`, data, url, createdAtMs: Date.now() });
+      insertEvent(db, tx, { ...event, subject: `target:${n % urls}`, data, url, createdAtMs: Date.now() });
     }
   });
   db.close();

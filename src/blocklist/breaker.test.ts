@@ -3,7 +3,7 @@ import { createLog } from "../base/log.ts";
 import type { DnsblHealth, ListHealth } from "../dnsbl/health.ts";
 import type { HealthState } from "../dnsbl/list-finding.ts";
 import { createTestClock } from "../testing/clock.ts";
-import { createBreaker } from "./breaker.ts";
+import { ListBreaker } from "./breaker.ts";
 import { TEST_LIST } from "./test-list.ts";
 
 const HALF_HOUR_MS = 30 * 60_000;
@@ -29,11 +29,11 @@ const start = (targets: number) => {
     },
   };
   const log = createLog("warn", clock, (line) => logged.push(line));
-  const breaker = createBreaker({ clock, log, health, countTargets: () => targets });
+  const breaker = new ListBreaker({ clock, log }, { health, countTargets: () => targets });
   const move = async (count: number, list = TEST_LIST, from = 0): Promise<number> => {
     let believed = 0;
     for (let n = from; n < from + count; n++) {
-      if ((await breaker.judge({ list, kind: "ipv4", targetId: `target ${n}` })) === null) believed++;
+      if ((await breaker.holdsUntil({ list, kind: "ipv4", targetId: `target ${n}` })) === null) believed++;
     }
     return believed;
   };
@@ -82,7 +82,7 @@ test("a list that stands its test is believed at once, for all that it moved", a
   become("healthy");
   expect(await move(40)).toBe(40);
   expect(noted).toEqual([TEST_LIST.id]);
-  expect(logged.join()).toContain("stood its test");
+  expect(logged.join()).toContain("passed its test");
 });
 
 test("those that come while the test runs wait for the same one", async () => {
@@ -93,7 +93,7 @@ test("those that come while the test runs wait for the same one", async () => {
     kind: "ipv4" as const,
     targetId: `${n}`,
   }));
-  const judged = await Promise.all(movements.map((movement) => breaker.judge(movement)));
+  const judged = await Promise.all(movements.map((movement) => breaker.holdsUntil(movement)));
   expect(judged.every((heldUntilMs) => heldUntilMs === null)).toBe(true);
   expect(noted).toHaveLength(1);
 });

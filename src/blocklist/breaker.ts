@@ -1,109 +1,155 @@
-import type { Clock } from "../base/clock.ts";
-import type { Log } from "../base/log.ts";
-import type { Blocklist, TargetKind } from "../dnsbl/blocklist.ts";
+import { isoTime } from "../base/clock.ts";
+import type { Runtime } from "../db/runtime.ts";
+import type { Blocklist } from "../dnsbl/blocklist.ts";
 import type { DnsblHealth } from "../dnsbl/health.ts";
+import type { ListOutcome } from "../dnsbl/lookup.ts";
+import type { TargetRow } from "./store.ts";
+
+/** The outcomes of a check; `heldUntilMs` is set when some are held back. */
+export interface JudgedOutcomes {
+  readonly outcomes: readonly ListOutcome[];
+  readonly heldUntilMs: number | null;
+}
 
 export interface BreakerDeps {
-  readonly clock: Clock;
-  readonly log: Log;
   readonly health: Pick<DnsblHealth, "testAgain">;
-  /** How many targets are watched. */
+  /** How many targets are monitored. */
   readonly countTargets: () => number;
 }
 
-/** A change that a list tells of. */
+/** A change of one target on one list. */
 export interface ListMovement {
   readonly list: Blocklist;
-  readonly kind: TargetKind;
+  readonly kind: TargetRow["kind"];
   readonly targetId: string;
 }
 
 const WINDOW_MS = 60 * 60_000;
 const MOVED_MIN = 5;
 const MOVED_SHARE = 0.3;
-/** For how long a list that did not stand its test is not believed before it is tested again. */
+/** How long a list that failed its test is held back before it is tested again. */
 const HOLD_MS = 30 * 60_000;
-/** The same where the test could not be made, or nobody was heard: that is soon tried again. */
+/** The same when the test was incomplete, or the list did not respond. */
 const HOLD_UNTESTED_MS = 5 * 60_000;
-/** A list that stood the test is believed for as long as it takes until every target has been checked. */
-const BELIEVED_MS = 7 * 60 * 60_000;
+/** How long a list that passed its test is trusted: long enough for every target to be checked. */
+const TRUSTED_MS = 7 * 60 * 60_000;
+/** Counting many targets takes time and need not be exact to the minute. */
+const COUNT_VALID_MS = 60_000;
 
-const COUNTED_MS = 60_000;
-
-interface Watch {
-  /** Target id → when it moved. */
+interface ListState {
+  /** Target id → when it changed. */
   readonly moved: Map<string, number>;
   heldUntilMs: number | null;
-  believedUntilMs: number;
-  /** The test that decides; whoever comes meanwhile waits for it too. */
+  trustedUntilMs: number;
+  /** The test that decides; concurrent checks wait for it too. */
   testing: Promise<number | null> | null;
 }
 
 /**
- * Doubts a list that moves more targets within an hour than is likely: more than five and more than 30 % of all. Its
- * test points decide at once: when it stands a fresh test it is believed, else it is held back, and tested again later.
- * While it is held, what it said before stands.
+ * Holds back a list that changes more targets within an hour than is plausible: more than five and more than 30 % of all.
+ * The list is tested at once; if it passes, its changes are accepted, otherwise its previous results stand until it
+ * passes a later test.
  */
-export const createBreaker = ({ clock, log, health, countTargets }: BreakerDeps) => {
-  const watches = new Map<string, Watch>();
-  let counted = { atMs: Number.NEGATIVE_INFINITY, targets: 0 };
+export class ListBreaker {
+  readonly #runtime: Pick<Runtime, "clock" | "log">;
+  readonly #deps: BreakerDeps;
+  readonly #states = new Map<string, ListState>();
+  #counted = { atMs: Number.NEGATIVE_INFINITY, targets: 0 };
 
-  /** Counting takes its time where there are very many, and need not be exact to the minute. */
-  const targetsWatched = (): number => {
-    const nowMs = clock.nowMs();
-    if (nowMs - counted.atMs >= COUNTED_MS) counted = { atMs: nowMs, targets: countTargets() };
-    return counted.targets;
-  };
+  constructor(runtime: Pick<Runtime, "clock" | "log">, deps: BreakerDeps) {
+    this.#runtime = runtime;
+    this.#deps = deps;
+  }
 
-  const watchOf = (id: string): Watch => {
-    const watch = watches.get(id) ?? { moved: new Map(), heldUntilMs: null, believedUntilMs: 0, testing: null };
-    watches.set(id, watch);
-    return watch;
-  };
+  /** Replaces the outcomes of lists that are held back by failures. A first check changes nothing, so it is not judged. */
+  async judge(
+    target: TargetRow,
+    lists: readonly Blocklist[],
+    outcomes: readonly ListOutcome[],
+  ): Promise<JudgedOutcomes> {
+    if (target.lastCheckedAtMs === null) return { outcomes, heldUntilMs: null };
+    const judged: ListOutcome[] = [];
+    const held: number[] = [];
+    for (const outcome of outcomes) {
+      const list = lists.find(({ id }) => id === outcome.list);
+      const untilMs =
+        list !== undefined && isChange(target, list, outcome)
+          ? await this.holdsUntil({ list, kind: target.kind, targetId: target.id })
+          : null;
+      judged.push(untilMs === null ? outcome : heldOutcome(outcome, untilMs));
+      if (untilMs !== null) held.push(untilMs);
+    }
+    return { outcomes: judged, heldUntilMs: held.length === 0 ? null : Math.max(...held) };
+  }
 
-  const decide = async (watch: Watch, { list, kind }: ListMovement): Promise<number | null> => {
-    const { health: found, isTested } = await health.testAgain(list, kind);
-    const { state } = found;
-    const facts = { list: list.id, targets: watch.moved.size };
-    if (isTested && state === "healthy") {
-      log.warn("a blocklist that moves many targets at once stood its test; its changes are believed", facts);
-      watch.heldUntilMs = null;
-      watch.believedUntilMs = clock.nowMs() + BELIEVED_MS;
-      watch.moved.clear();
+  /** Counts a change and tests the list when there are too many. Returns until when it is held back; null: it is trusted. */
+  async holdsUntil(movement: ListMovement): Promise<number | null> {
+    const nowMs = this.#runtime.clock.nowMs();
+    const state = this.#stateOf(movement.list.id);
+    if (state.testing !== null) return state.testing;
+    if (nowMs < state.trustedUntilMs) return null;
+    if (state.heldUntilMs !== null) {
+      return nowMs < state.heldUntilMs ? state.heldUntilMs : this.#testOnce(state, movement);
+    }
+    for (const [id, atMs] of state.moved) if (atMs <= nowMs - WINDOW_MS) state.moved.delete(id);
+    state.moved.set(movement.targetId, nowMs);
+    if (state.moved.size <= Math.max(MOVED_MIN, MOVED_SHARE * this.#targetCount())) return null;
+    return this.#testOnce(state, movement);
+  }
+
+  #stateOf(id: string): ListState {
+    const state = this.#states.get(id) ?? { moved: new Map(), heldUntilMs: null, trustedUntilMs: 0, testing: null };
+    this.#states.set(id, state);
+    return state;
+  }
+
+  #targetCount(): number {
+    const nowMs = this.#runtime.clock.nowMs();
+    if (nowMs - this.#counted.atMs >= COUNT_VALID_MS)
+      this.#counted = { atMs: nowMs, targets: this.#deps.countTargets() };
+    return this.#counted.targets;
+  }
+
+  #testOnce(state: ListState, movement: ListMovement): Promise<number | null> {
+    state.testing ??= this.#test(state, movement).finally(() => {
+      state.testing = null;
+    });
+    return state.testing;
+  }
+
+  async #test(state: ListState, { list, kind }: ListMovement): Promise<number | null> {
+    const { clock, log } = this.#runtime;
+    const { health, isTested } = await this.#deps.health.testAgain(list, kind);
+    const facts = { list: list.id, targets: state.moved.size };
+    if (isTested && health.state === "healthy") {
+      log.warn("blocklist changed many targets at once and passed its test, changes accepted", facts);
+      state.heldUntilMs = null;
+      state.trustedUntilMs = clock.nowMs() + TRUSTED_MS;
+      state.moved.clear();
       return null;
     }
-    const hasFailed = isTested && state !== "unreachable" && state !== "unknown";
-    watch.heldUntilMs = clock.nowMs() + (hasFailed ? HOLD_MS : HOLD_UNTESTED_MS);
-    log.error("a blocklist moves too many targets at once; its changes are held back and it is tested again", {
+    const hasFailed = isTested && health.state !== "unreachable" && health.state !== "unknown";
+    state.heldUntilMs = clock.nowMs() + (hasFailed ? HOLD_MS : HOLD_UNTESTED_MS);
+    log.error("blocklist changed too many targets at once, changes held back until it passes a test", {
       ...facts,
-      state: isTested ? state : "not tested",
+      state: isTested ? health.state : "not tested",
     });
-    return watch.heldUntilMs;
-  };
+    return state.heldUntilMs;
+  }
+}
 
-  const testNow = (watch: Watch, movement: ListMovement): Promise<number | null> => {
-    watch.testing ??= decide(watch, movement).finally(() => {
-      watch.testing = null;
-    });
-    return watch.testing;
-  };
+const heldOutcome = (outcome: ListOutcome, untilMs: number): ListOutcome => ({
+  ...outcome,
+  outcome: "failed",
+  listings: [],
+  reason: `The list changed unusually many targets at once and did not pass a test. Its changes are held back until ${isoTime(untilMs)}; then it is tested again.`,
+});
 
-  return {
-    /** Takes note of a change, and has the list tested when there are too many; answers until when it must not be believed, or null when it may be. */
-    async judge(movement: ListMovement): Promise<number | null> {
-      const nowMs = clock.nowMs();
-      const watch = watchOf(movement.list.id);
-      if (watch.testing !== null) return watch.testing;
-      if (nowMs < watch.believedUntilMs) return null;
-      if (watch.heldUntilMs !== null) {
-        return nowMs < watch.heldUntilMs ? watch.heldUntilMs : testNow(watch, movement);
-      }
-      for (const [id, atMs] of watch.moved) if (atMs <= nowMs - WINDOW_MS) watch.moved.delete(id);
-      watch.moved.set(movement.targetId, nowMs);
-      if (watch.moved.size <= Math.max(MOVED_MIN, MOVED_SHARE * targetsWatched())) return null;
-      return testNow(watch, movement);
-    },
-  };
+/** Whether an outcome changes what is known about the target. Muted listings do not count. */
+const isChange = (target: TargetRow, { codes }: Blocklist, { outcome, listings }: ListOutcome): boolean => {
+  if (outcome !== "listed" && outcome !== "not_listed") return false;
+  const isCounted = (id: string): boolean => !target.mutedLists.includes(id);
+  const before = target.listedOn.filter((id) => isCounted(id) && codes.some((code) => code.id === id));
+  const now = listings.map(({ id }) => id).filter(isCounted);
+  return now.some((id) => !before.includes(id)) || before.some((id) => !now.includes(id));
 };
-
-export type Breaker = ReturnType<typeof createBreaker>;

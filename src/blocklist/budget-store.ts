@@ -1,21 +1,26 @@
 import { and, eq } from "drizzle-orm";
-import type { Db, Tx } from "../db/open.ts";
+import type { Db } from "../db/open.ts";
 import { blocklistBudgets } from "../db/schema-blocklist.ts";
+import type { BudgetLedger } from "../dnsbl/budget.ts";
 
-export const createBudgetStore = (db: Db) => ({
-  /** Queries reserved of a list's budget of a day (days since 1970, UTC). */
-  reservedOn: (listId: string, day: number): number =>
-    db.orm
-      .select({ reserved: blocklistBudgets.reserved })
-      .from(blocklistBudgets)
-      .where(and(eq(blocklistBudgets.listId, listId), eq(blocklistBudgets.day, day)))
-      .get()?.reserved ?? 0,
-  keepReserved: (_tx: Tx, listId: string, day: number, reserved: number): void =>
-    void db.orm
-      .insert(blocklistBudgets)
-      .values({ listId, day, reserved })
-      .onConflictDoUpdate({ target: blocklistBudgets.listId, set: { day, reserved } })
-      .run(),
+/** The query budgets of the lists, in the database. */
+export const createBudgetLedger = (db: Db): BudgetLedger => ({
+  reserve: (listId, day, { wanted, most }) =>
+    db.transact(() => {
+      const row = db.orm
+        .select({ reserved: blocklistBudgets.reserved })
+        .from(blocklistBudgets)
+        .where(and(eq(blocklistBudgets.listId, listId), eq(blocklistBudgets.day, day)))
+        .get();
+      const before = row?.reserved ?? 0;
+      const granted = Math.max(0, Math.min(wanted, most - before));
+      const set = { day, reserved: before + granted };
+      if (granted > 0)
+        db.orm
+          .insert(blocklistBudgets)
+          .values({ listId, ...set })
+          .onConflictDoUpdate({ target: blocklistBudgets.listId, set })
+          .run();
+      return granted;
+    }),
 });
-
-export type BudgetStore = ReturnType<typeof createBudgetStore>;

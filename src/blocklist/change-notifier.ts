@@ -1,51 +1,56 @@
-import type { Tx } from "../db/open.ts";
+import { insertEvent } from "../db/outbox.ts";
+import type { Db, Tx } from "../db/open.ts";
 import type { Severity } from "../dnsbl/blocklist.ts";
-import { alertsOf } from "./alerts.ts";
-import { type ListingChange, type ListingChangeContext, eventOf, severityOfChange } from "./events.ts";
-import { severityRankOf } from "./severity.ts";
-import type { BlocklistStore, Owner } from "./store.ts";
+import { changeFacts, type ListingChange, type ListingChangeContext } from "./events.ts";
+import { changeEntry } from "./listing-mails.ts";
+import type { ListingMailQueue } from "./mail-queue-store.ts";
+import { isSevereEnough, MAIL_SEVERITY_MIN, WEBHOOK_SEVERITY_MIN } from "./severity.ts";
+import type { Owner } from "./store.ts";
 
 /** What an account has set for all of its targets. */
 export interface AlertDefaults {
   readonly recipients: readonly string[];
-  /** From which severity on changes are sent; null: `WEBHOOK_SEVERITY_MIN` and `MAIL_SEVERITY_MIN`. */
+  /** Changes below it are not sent; null: the defaults of `severity.ts`. */
   readonly blacklistSeverityMin: Severity | null;
 }
 
 export interface ChangeNotifierDeps {
-  readonly store: BlocklistStore;
-  /** Whether alert mail can be sent at all. */
-  readonly hasMail: boolean;
+  /** Null when the service cannot send mail. */
+  readonly mailQueue: ListingMailQueue | null;
   readonly findDefaults: (owner: Owner) => AlertDefaults;
 }
 
-/** Where neither the target nor the account says otherwise: programs can filter, and people are not woken for a nuisance list. */
-const WEBHOOK_SEVERITY_MIN = "info";
-const MAIL_SEVERITY_MIN = "medium";
+/** Writes the events of changes and queues alert mail, in the transaction of the change. */
+export class ChangeNotifier {
+  readonly #db: Db;
+  readonly #mailQueue: ListingMailQueue | null;
+  readonly #findDefaults: ChangeNotifierDeps["findDefaults"];
 
-/** A listing whose severity is not known any more counts as bad enough. */
-const reaches = (severity: Severity | null, min: Severity): boolean =>
-  severity === null || severityRankOf(severity) >= severityRankOf(min);
+  constructor({ db }: { readonly db: Db }, { mailQueue, findDefaults }: ChangeNotifierDeps) {
+    this.#db = db;
+    this.#mailQueue = mailQueue;
+    this.#findDefaults = findDefaults;
+  }
 
-/**
- * Writes the events of changes, and what is to be mailed of them; call it in the transaction of the change. Changes below the
- * threshold stay in the feed and the history.
- */
-export const createChangeNotifier =
-  ({ store, hasMail, findDefaults }: ChangeNotifierDeps) =>
-  (tx: Tx, changes: readonly ListingChange[], context: ListingChangeContext): void => {
+  /** Changes below the threshold are in the feed and the history only. */
+  notify(tx: Tx, changes: readonly ListingChange[], context: ListingChangeContext): void {
     if (changes.length === 0) return;
-    const { before } = context;
-    const { recipients: ofAccount, blacklistSeverityMin } = findDefaults(before);
-    const min = before.alertSeverityMin ?? blacklistSeverityMin;
-    const recipients = hasMail ? [...new Set([...before.recipients, ...ofAccount])] : [];
+    const { before, atMs } = context;
+    const { accountId, mode, webhookUrl: url } = before;
+    const defaults = this.#findDefaults(before);
+    const min = before.alertSeverityMin ?? defaults.blacklistSeverityMin;
+    const recipients = mode === "test" ? [] : new Set([...before.recipients, ...defaults.recipients]);
     for (const change of changes) {
-      const severity = severityOfChange(change, context);
-      store.insertEvent(tx, eventOf(change, context, !reaches(severity, min ?? WEBHOOK_SEVERITY_MIN)));
-      // Whoever mutes a list knows what becomes of its listings.
-      if (change.reason === "list_muted" || !reaches(severity, min ?? MAIL_SEVERITY_MIN)) continue;
-      for (const alert of alertsOf(change, context, recipients)) store.insertAlert(tx, alert);
+      const facts = changeFacts(change, context);
+      insertEvent(this.#db, tx, {
+        ...{ accountId, mode, url, data: facts, createdAtMs: atMs },
+        type: change.reason === null ? "blacklist.listed" : "blacklist.delisted",
+        subject: `target:${facts.target_id}`,
+        isFeedOnly: !isSevereEnough(facts.severity, min ?? WEBHOOK_SEVERITY_MIN),
+      });
+      // Users who mute a list know that its listings are removed.
+      if (change.reason === "list_muted" || !isSevereEnough(facts.severity, min ?? MAIL_SEVERITY_MIN)) continue;
+      for (const recipient of recipients) this.#mailQueue?.insert(tx, recipient, changeEntry(facts), atMs);
     }
-  };
-
-export type NotifyChanges = ReturnType<typeof createChangeNotifier>;
+  }
+}

@@ -9,7 +9,7 @@ import type { TargetTransition } from "./transition.ts";
 const outcomeSchema = z.enum(["listed", "not_listed", "unproven", "refused", "failed", "skipped"]);
 const countSchema = z.int().min(0);
 
-/** What one list said, where it was not "clean". Keys never stand in it. */
+/** The result of one list other than "not listed". It never contains keys. */
 export const checkResultSchema = z
   .object({
     list: z.string(),
@@ -25,7 +25,7 @@ export const checkResultSchema = z
   })
   .meta({ title: "BlacklistResult" });
 
-/** What of a check is kept as JSON. */
+/** The stored result of a check. */
 export const checkBodySchema = z.object({
   listed_on: z.array(z.string()),
   added: z.array(z.string()),
@@ -50,7 +50,7 @@ export type CheckBody = z.output<typeof checkBodySchema>;
 
 const time = z.iso.datetime({ precision: 3 });
 
-/** A check as the interface shows it. */
+/** A check as the API returns it. */
 export const targetCheckSchema = checkBodySchema
   .extend({
     id: z.uuid(),
@@ -77,7 +77,7 @@ const resultOf = (outcome: ListOutcome, list: Blocklist | undefined): CheckBody[
   };
 };
 
-/** What is kept of a check: its conclusion, and the lists that did not simply say "not listed". */
+/** The stored result of a check: its conclusion, and the results of lists other than "not listed". */
 export const checkBodyOf = (
   { listedOn, added, removed, counts }: TargetTransition,
   outcomes: readonly ListOutcome[],
@@ -97,16 +97,17 @@ export const checkBodyOf = (
     ),
 });
 
-export const checkView = ({ id, trigger, startedAtMs, finishedAtMs, status, body }: CheckRow): CheckView => ({
-  id,
-  trigger,
-  started_at: isoTime(startedAtMs),
-  finished_at: isoTime(finishedAtMs),
-  status,
-  ...checkBodySchema.parse(JSON.parse(body)),
+/** A finished check as the API returns it. */
+export const checkView = (check: CheckRow): CheckView => ({
+  id: check.id,
+  trigger: check.trigger,
+  started_at: isoTime(check.startedAtMs),
+  finished_at: isoTime(check.finishedAtMs),
+  status: check.status,
+  ...bodyOf(check),
 });
 
-/** A check that has not ended yet. */
+/** A check that is still running, as the API returns it. */
 export const runningView = ({
   id,
   trigger,
@@ -123,3 +124,20 @@ export const runningView = ({
   counts: { listed: 0, not_listed: 0, unproven: 0, refused: 0, failed: 0, skipped: 0 },
   results: [],
 });
+
+/** Parses the stored result of a check. */
+export const bodyOf = ({ body }: Pick<CheckRow, "body">): CheckBody => checkBodySchema.parse(JSON.parse(body));
+
+/** Checks, the current one included, in which the list was queried and did not repeat the listing. */
+const CHECKS_TO_EXPIRE = 4;
+
+/**
+ * Whether a listing of a list without test points has expired. `earlier` are all checks within the time that a listing
+ * stands without being repeated: none of them may have found it, and enough of them must have queried the list.
+ */
+export const hasExpired = (earlier: readonly CheckRow[], listing: string, list: string): boolean => {
+  const results = earlier.map((check) => bodyOf(check).results);
+  if (results.some((all) => all.some(({ listings }) => listings.includes(listing)))) return false;
+  const unrepeated = results.filter((all) => all.some((one) => one.list === list && one.outcome === "unproven"));
+  return unrepeated.length + 1 >= CHECKS_TO_EXPIRE;
+};

@@ -38,7 +38,7 @@ describe("a pass", () => {
     expect(fixture.find(good).status).toBe("clean");
     expect(fixture.find(bad)).toMatchObject({ status: "pending" });
     expect(fixture.find(bad).nextCheckAtMs).toBeGreaterThan(fixture.clock.nowMs() + 5 * HOUR_MS);
-    expect(fixture.logged.join()).toContain("a blocklist check failed");
+    expect(fixture.logged.join()).toContain("blocklist check failed");
   });
 
   test("ends when the service stops", async () => {

@@ -1,117 +1,119 @@
 import { DAY_MS } from "../base/days.ts";
-import type { Clock } from "../base/clock.ts";
-import type { Log } from "../base/log.ts";
-import type { Db } from "../db/open.ts";
-import type { Blocklist } from "../dnsbl/blocklist.ts";
-import type { DnsblHealth } from "../dnsbl/health.ts";
 import { mapConcurrently } from "../base/wait.ts";
+import type { Tx } from "../db/open.ts";
+import type { Runtime } from "../db/runtime.ts";
+import type { DnsblHealth } from "../dnsbl/health.ts";
 import type { Listings } from "./listings.ts";
-import { listsFor, type Monitor } from "./monitor.ts";
+import type { BlocklistMonitor } from "./monitor.ts";
 import { nextTargetCheckMs, spreadMs } from "./schedule.ts";
 import type { BlocklistStore, TargetRow } from "./store.ts";
+import type { TargetLookups } from "./target-lookup.ts";
 
 export interface CheckSchedulerDeps {
-  readonly db: Db;
   readonly store: BlocklistStore;
-  readonly monitor: Monitor;
+  readonly monitor: BlocklistMonitor;
   readonly health: DnsblHealth;
-  readonly lists: readonly Blocklist[];
+  readonly lookups: TargetLookups;
   readonly listings: Listings;
-  readonly clock: Clock;
-  readonly log: Log;
-  /** For how many days a check is kept in which nothing came or went. */
+  /** For how many days checks without a change are kept. */
   readonly retentionDays: number;
 }
 
 /** Rows read at a time. */
 const DUE_AT_ONCE_MAX = 200;
-/** Targets checked at a time; each asks 16 lists at a time, and 256 questions are what the DNS client has under way. */
+/** Targets checked at a time: each queries 16 lists at a time, and the DNS client sends 256 queries at a time. */
 const TARGETS_AT_ONCE = 16;
-/** So late and so many: the service was away, and asking all at once would be rude and of no use. */
+/** This many checks this late are a backlog after a stop: they are spread instead of queried all at once. */
 const LATE_MS = 10 * 60_000;
 const BACKLOG_MIN = 100;
-/** Checks in which something came or went are kept at least so long, whatever is set for those that only say "as before". */
+/** Checks with a change are kept at least this long, whatever the retention. */
 const CHANGES_KEPT_DAYS = 400;
 const ROWS_AT_ONCE = 1_000;
 
-/** What the timetable does for blocklist monitoring. */
-export const createCheckScheduler = (deps: CheckSchedulerDeps) => {
-  const { db, store, monitor, health, lists, listings, clock, log, retentionDays } = deps;
+/** The scheduled work of blocklist monitoring. */
+export class CheckScheduler {
+  readonly #runtime: Runtime;
+  readonly #deps: CheckSchedulerDeps;
 
-  const checkOne = async (target: TargetRow): Promise<void> => {
+  constructor(runtime: Runtime, deps: CheckSchedulerDeps) {
+    this.#runtime = runtime;
+    this.#deps = deps;
+  }
+
+  /** Checks every target that is due, until there is none. */
+  async checkDue(): Promise<void> {
+    const { store, monitor } = this.#deps;
+    while (!monitor.isStopping) {
+      const due = store.dueTargets(this.#runtime.clock.nowMs(), DUE_AT_ONCE_MAX);
+      if (due.length === 0) return;
+      await mapConcurrently(due, TARGETS_AT_ONCE, async (target) => {
+        if (!monitor.isStopping) await this.#checkOne(target);
+      });
+    }
+  }
+
+  async #checkOne(target: TargetRow): Promise<void> {
+    const { db, clock, log } = this.#runtime;
+    const { store, monitor } = this.#deps;
     try {
       await monitor.check(target, "scheduled").done;
-    } catch (cause) {
-      log.error("a blocklist check failed; it is done again at its next time", { target: target.id, cause });
+    } catch (error) {
+      log.error("blocklist check failed, will be repeated at the next scheduled time", { target: target.id, error });
       const nextCheckAtMs = nextTargetCheckMs(target, clock.nowMs());
       await db.commit((tx) => store.updateTarget(tx, target.id, { nextCheckAtMs }));
     }
-  };
+  }
 
-  const spreadSome = (): Promise<number> =>
-    db.commit((tx) => {
+  /** At startup: spreads the checks of many overdue targets over the next hour. */
+  async spreadBacklog(): Promise<void> {
+    const { clock, log } = this.#runtime;
+    const { store } = this.#deps;
+    const late = store.countDue(clock.nowMs() - LATE_MS);
+    if (late < BACKLOG_MIN) return;
+    log.info("many blocklist checks are overdue, spreading them over the next hour", { late });
+    await this.#inPortions((tx) => {
       const nowMs = clock.nowMs();
-      const late = store.dueTargets(nowMs - LATE_MS, ROWS_AT_ONCE);
-      for (const { id, status } of late) store.updateTarget(tx, id, { nextCheckAtMs: spreadMs(id, status, nowMs) });
-      return late.length;
+      const overdue = store.dueTargets(nowMs - LATE_MS, ROWS_AT_ONCE);
+      for (const { id, status } of overdue) store.updateTarget(tx, id, { nextCheckAtMs: spreadMs(id, status, nowMs) });
+      return overdue.length;
     });
+  }
 
-  const purgeAll = async (beforeMs: number, withChanges: boolean): Promise<void> => {
-    let purged = ROWS_AT_ONCE;
-    while (purged === ROWS_AT_ONCE) {
-      purged = await db.commit((tx) => store.purgeChecks(tx, beforeMs, { withChanges, limit: ROWS_AT_ONCE }));
-    }
-  };
-
-  return {
-    /** Checks every target whose time has come, until there is none. */
-    async checkDue(): Promise<void> {
-      while (!monitor.isStopping()) {
-        const due = store.dueTargets(clock.nowMs(), DUE_AT_ONCE_MAX);
-        if (due.length === 0) return;
-        await mapConcurrently(due, TARGETS_AT_ONCE, (target) =>
-          monitor.isStopping() ? Promise.resolve() : checkOne(target),
-        );
+  /** At startup: computes the severity of listings that were stored by versions without it. */
+  async fillSeverities(): Promise<void> {
+    const { store, lookups, listings } = this.#deps;
+    await this.#inPortions((tx) => {
+      const targets = store.withoutSeverity(ROWS_AT_ONCE);
+      for (const target of targets) {
+        const { lists } = lookups[target.mode];
+        listings.update(tx, target, { outcomes: [], lists, atMs: this.#runtime.clock.nowMs() });
       }
-    },
+      return targets.length;
+    });
+  }
 
-    /** At the start: when many targets have been due for long, gives them new times within the next hour. */
-    async spreadBacklog(): Promise<void> {
-      const late = store.countDue(clock.nowMs() - LATE_MS);
-      if (late < BACKLOG_MIN) return;
-      log.info("many blocklist targets were not checked for long; their checks are spread over the next hour", {
-        late,
-      });
-      let spread = ROWS_AT_ONCE;
-      while (spread === ROWS_AT_ONCE) spread = await spreadSome();
-    },
+  /** Tests the lists whose last test is too old, if any target is monitored. */
+  async testLists(): Promise<void> {
+    const { store, health, lookups } = this.#deps;
+    if (store.countWatched() > 0) await health.ensureAllFresh(lookups.live.lists);
+  }
 
-    /** At the start: works out how bad listings are that are older than this service's knowledge of it. */
-    async fillSeverities(): Promise<void> {
-      let filled = ROWS_AT_ONCE;
-      while (filled === ROWS_AT_ONCE) {
-        filled = await db.commit((tx) => {
-          const rows = store.withoutSeverity(ROWS_AT_ONCE);
-          for (const target of rows) {
-            listings.settle(tx, target, { outcomes: [], lists: listsFor(target.mode, lists), atMs: clock.nowMs() });
-          }
-          return rows.length;
-        });
-      }
-    },
+  /** Deletes checks after the retention; those with a change after 400 days, or after the retention if that is longer. */
+  async purgeOldChecks(): Promise<void> {
+    const { retentionDays } = this.#deps;
+    await this.#purge(retentionDays, false);
+    await this.#purge(Math.max(CHANGES_KEPT_DAYS, retentionDays), true);
+  }
 
-    /** Tests the lists whose last test is too old, when there is anything to watch. */
-    async testLists(): Promise<void> {
-      if (store.countWatched() > 0) await health.ensureAllFresh(lists);
-    },
+  async #purge(days: number, withChanges: boolean): Promise<void> {
+    const beforeMs = this.#runtime.clock.nowMs() - days * DAY_MS;
+    const limit = ROWS_AT_ONCE;
+    await this.#inPortions((tx) => this.#deps.store.purgeChecks(tx, beforeMs, { withChanges, limit }));
+  }
 
-    /** Removes checks older than the setting says, and those with changes after 400 days, or when the setting is longer, then. */
-    async purgeOldChecks(): Promise<void> {
-      const changesDays = Math.max(CHANGES_KEPT_DAYS, retentionDays);
-      await purgeAll(clock.nowMs() - retentionDays * DAY_MS, false);
-      await purgeAll(clock.nowMs() - changesDays * DAY_MS, true);
-    },
-  };
-};
-
-export type CheckScheduler = ReturnType<typeof createCheckScheduler>;
+  /** Repeats `work`, each time in a transaction, until it has handled fewer than `ROWS_AT_ONCE` rows. */
+  async #inPortions(work: (tx: Tx) => number): Promise<void> {
+    let handled = ROWS_AT_ONCE;
+    while (handled === ROWS_AT_ONCE) handled = await this.#runtime.db.commit(work);
+  }
+}

@@ -1,15 +1,16 @@
-import { type Clock, nextTurn } from "../base/clock.ts";
+import { nextTurn } from "../base/clock.ts";
 import { DAY_MS } from "../base/days.ts";
 import { nextDigestMs } from "../base/digest-schedule.ts";
-import { newId } from "../base/secrets.ts";
-import type { Db, Tx } from "../db/open.ts";
-import type { Blocklist, Severity } from "../dnsbl/blocklist.ts";
-import { type DigestChange, type ListingDigest, type DigestListing, digestMail } from "./digest.ts";
-import { listsFor } from "./monitor.ts";
+import type { Tx } from "../db/open.ts";
+import type { Runtime } from "../db/runtime.ts";
+import type { Severity } from "../dnsbl/blocklist.ts";
+import { type DigestChange, type DigestListing, isWorthMailing, type ListingDigest } from "./digest.ts";
 import type { Listings, ListingView } from "./listings.ts";
-import type { OverviewView } from "./overview.ts";
-import { severityRankOf } from "./severity.ts";
-import type { BlocklistStore, Owner, SeverityPlace, TargetRow } from "./store.ts";
+import type { ListingMailQueue } from "./mail-queue-store.ts";
+import type { Overview } from "./overview.ts";
+import { isSevereEnough, MAIL_SEVERITY_MIN, type SeverityPosition } from "./severity.ts";
+import type { BlocklistStore, Owner, TargetRow } from "./store.ts";
+import type { ListsByMode } from "./test-list.ts";
 
 /** An account and mode whose digest is due. */
 export interface DueDigest extends Owner {
@@ -19,107 +20,108 @@ export interface DueDigest extends Owner {
 }
 
 export interface DigestQueueDeps {
-  readonly db: Db;
   readonly store: BlocklistStore;
   readonly listings: Listings;
-  readonly overview: (owner: Owner, sinceMs: number) => Promise<Pick<OverviewView, "changes" | "lists_in_trouble">>;
+  readonly overview: Pick<Overview, "changesSince" | "listsInTrouble">;
+  readonly mailQueue: ListingMailQueue;
   /** The whole catalogue. */
-  readonly lists: readonly Blocklist[];
+  readonly catalogue: ListsByMode;
   readonly due: (nowMs: number, limit: number) => readonly DueDigest[];
   readonly postpone: (tx: Tx, owner: Owner, dueAtMs: number | null) => void;
-  readonly clock: Clock;
 }
 
 const ACCOUNTS_AT_ONCE = 50;
 const ROWS_AT_ONCE = 100;
-/** Listed targets that a digest looks at: the worst ones; it shows fewer. */
+/** Listed targets that a digest reads, most severe first; it shows fewer. */
 const TARGETS_MAX = 2_000;
-/** As for alert mail: nobody is to read a page of nuisance lists for the one listing that matters. */
-const SEVERITY_MIN_DEFAULT = "medium";
 
-const reaches = (severity: Severity | null, min: Severity): boolean =>
-  severity === null || severityRankOf(severity) >= severityRankOf(min);
-
-interface Found {
+/** Something of one target, and the recipients of that target. */
+interface Addressed<T> {
   readonly recipients: readonly string[];
-  readonly listings: readonly DigestListing[];
+  readonly item: T;
 }
 
-/** Queues the digests that are due, as alert mail; each with the next time in one transaction, so that a crash neither loses nor repeats one. */
-export const createDigestQueue = (deps: DigestQueueDeps) => {
-  const { db, store, listings, overview, lists, due, postpone, clock } = deps;
+/** Queues the digests that are due. Each is stored in one transaction with its next time, so a crash neither loses nor repeats one. */
+export class ListingDigests {
+  readonly #runtime: Runtime;
+  readonly #deps: DigestQueueDeps;
 
-  const listingOf = (target: TargetRow, min: Severity, view: ListingView): DigestListing => ({
-    target: view.address ?? target.value,
-    label: target.label,
-    name: view.name,
-    severity: view.severity,
-    meaning: view.meaning,
-    since: view.since,
-    delistUrl: view.delist_url,
-    isAcknowledged: view.acknowledged !== null,
-    isAboveThreshold: reaches(view.severity, min),
-  });
+  constructor(runtime: Runtime, deps: DigestQueueDeps) {
+    this.#runtime = runtime;
+    this.#deps = deps;
+  }
 
-  const findListed = async (digest: DueDigest): Promise<Found[]> => {
-    const found: Found[] = [];
-    const { severityMin } = digest;
-    for (let before: SeverityPlace | null = null; found.length < TARGETS_MAX;) {
-      const rows = store.listWorst(digest, { severityRankMin: 1 }, { before, upTo: null, limit: ROWS_AT_ONCE });
+  async queueDue(): Promise<void> {
+    const { mailQueue, due, postpone } = this.#deps;
+    const nowMs = this.#runtime.clock.nowMs();
+    for (const account of due(nowMs, ACCOUNTS_AT_ONCE)) {
+      const digests = account.mode === "test" ? [] : await this.#digestsOf(account, nowMs);
+      await this.#runtime.db.commit((tx) => {
+        for (const { recipient, digest } of digests) mailQueue.insert(tx, recipient, { digest }, nowMs);
+        postpone(tx, account, nextDigestMs(account.period, nowMs));
+      });
+    }
+  }
+
+  /** One digest per recipient: those of the account get everything, those of a target what concerns it. */
+  async #digestsOf(account: DueDigest, nowMs: number): Promise<{ recipient: string; digest: ListingDigest }[]> {
+    const { period } = account;
+    const sinceMs = nowMs - (period === "daily" ? 1 : 7) * DAY_MS;
+    const listings = await this.#listingsOf(account);
+    const changes = await this.#changesOf(account, sinceMs);
+    const recipients = [...account.recipients, ...[...listings, ...changes].flatMap((one) => one.recipients)];
+    const digests = [...new Set(recipients)].map((recipient) => {
+      const isWhole = account.recipients.includes(recipient);
+      const own = <T>(all: readonly Addressed<T>[]): T[] =>
+        all.filter((one) => isWhole || one.recipients.includes(recipient)).map(({ item }) => item);
+      const listsInTrouble = isWhole ? this.#deps.overview.listsInTrouble(account) : [];
+      const digest = { period, sinceMs, isWhole, listings: own(listings), changes: own(changes), listsInTrouble };
+      return { recipient, digest };
+    });
+    return digests.filter(({ digest }) => isWorthMailing(digest));
+  }
+
+  async #listingsOf(account: DueDigest): Promise<readonly Addressed<DigestListing>[]> {
+    const { store, listings, catalogue } = this.#deps;
+    const found: Addressed<DigestListing>[] = [];
+    let targets = 0;
+    for (let before: SeverityPosition | null = null; targets < TARGETS_MAX;) {
+      const rows = store.listWorst(account, { severityRankMin: 1 }, { before, upTo: null, limit: ROWS_AT_ONCE });
       for (const row of rows) {
-        const min = row.alertSeverityMin ?? severityMin ?? SEVERITY_MIN_DEFAULT;
-        const views = listings.view(row, listsFor(row.mode, lists)).listings;
-        found.push({ recipients: row.recipients, listings: views.map((view) => listingOf(row, min, view)) });
+        const min = thresholdOf(account, row);
+        const views = listings.view(row, catalogue[row.mode]).listings;
+        found.push(...views.map((view) => ({ recipients: row.recipients, item: listingOf(row, min, view) })));
       }
+      targets += rows.length;
       before = rows.at(-1) ?? null;
       if (rows.length < ROWS_AT_ONCE) break;
       await nextTurn();
     }
     return found;
-  };
+  }
 
-  /** What each recipient of an account is to read: those of the account everything, those of a target what is theirs. */
-  const mailsOf = async (digest: DueDigest, nowMs: number) => {
-    const { period, severityMin } = digest;
-    const sinceMs = nowMs - (period === "daily" ? 1 : 7) * DAY_MS;
-    const found = await findListed(digest);
-    const { changes, lists_in_trouble } = await overview(digest, sinceMs);
-    const told = changes.recent.flatMap((change) => {
-      const target = store.findTarget(change.target_id);
-      const min = target?.alertSeverityMin ?? severityMin ?? SEVERITY_MIN_DEFAULT;
-      if (!reaches(change.severity, min)) return [];
-      const { target: value, label, listing_name: name, severity, at } = change;
-      const line: DigestChange = { came: change.change === "listed", target: value, label, name, severity, at };
-      return [{ recipients: target?.recipients ?? [], line }];
+  async #changesOf(account: DueDigest, sinceMs: number): Promise<readonly Addressed<DigestChange>[]> {
+    const { recent } = await this.#deps.overview.changesSince(account, sinceMs);
+    return recent.flatMap(({ change, target_id, target: value, label, listing_name: name, severity, at }) => {
+      const target = this.#deps.store.findTarget(target_id);
+      if (!isSevereEnough(severity, thresholdOf(account, target))) return [];
+      const item: DigestChange = { came: change === "listed", target: value, label, name, severity, at };
+      return [{ recipients: target?.recipients ?? [], item }];
     });
-    const factsFor = (recipient: string): ListingDigest => {
-      const isWhole = digest.recipients.includes(recipient);
-      const concerns = ({ recipients }: { readonly recipients: readonly string[] }) =>
-        isWhole || recipients.includes(recipient);
-      return {
-        ...{ period, sinceMs, isWhole },
-        listings: found.filter(concerns).flatMap((target) => target.listings),
-        changes: told.filter(concerns).map(({ line }) => line),
-        listsInTrouble: isWhole ? lists_in_trouble : [],
-      };
-    };
-    const everybody = new Set([...digest.recipients, ...[...found, ...told].flatMap(({ recipients }) => recipients)]);
-    return [...everybody].flatMap((recipient) => {
-      const mail = digestMail(factsFor(recipient));
-      return mail === null ? [] : [{ recipient, mail }];
-    });
-  };
+  }
+}
 
-  return async (): Promise<void> => {
-    const nowMs = clock.nowMs();
-    for (const digest of due(nowMs, ACCOUNTS_AT_ONCE)) {
-      const mails = digest.mode === "test" ? [] : await mailsOf(digest, nowMs);
-      await db.commit((tx) => {
-        for (const { recipient, mail } of mails) {
-          store.insertAlert(tx, { id: newId(), recipient, body: JSON.stringify({ digest: mail }), createdAtMs: nowMs });
-        }
-        postpone(tx, digest, nextDigestMs(digest.period, nowMs));
-      });
-    }
-  };
-};
+const thresholdOf = ({ severityMin }: DueDigest, target: TargetRow | undefined): Severity =>
+  target?.alertSeverityMin ?? severityMin ?? MAIL_SEVERITY_MIN;
+
+const listingOf = (target: TargetRow, min: Severity, view: ListingView): DigestListing => ({
+  target: view.address ?? target.value,
+  label: target.label,
+  name: view.name,
+  severity: view.severity,
+  meaning: view.meaning,
+  since: view.since,
+  delistUrl: view.delist_url,
+  isAcknowledged: view.acknowledged !== null,
+  isAboveThreshold: isSevereEnough(view.severity, min),
+});

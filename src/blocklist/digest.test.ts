@@ -1,8 +1,10 @@
 import { describe, expect, test } from "bun:test";
 import { createBlocklistFixtures } from "../testing/blocklist-fixture.ts";
-import { alertMail } from "./alerts.ts";
+import { composeMail } from "../notify/mail-content.ts";
+import { listingMail } from "./listing-mails.ts";
 import { type ListingDigest, type DigestListing, digestMail } from "./digest.ts";
-import { createDigestQueue, type DueDigest } from "./digest-queue.ts";
+import { ListingDigests, type DueDigest } from "./digest-queue.ts";
+import { listsByMode } from "./test-list.ts";
 
 const NOTHING: ListingDigest = {
   period: "daily",
@@ -27,7 +29,7 @@ describe("a digest", () => {
     expect(digestMail(NOTHING)).toBeNull();
     expect(digestMail({ ...NOTHING, period: "weekly", isWhole: false })).toBeNull();
     expect(digestMail({ ...NOTHING, period: "weekly" })?.subject).toBe(
-      "Blocklists, weekly: nothing to act on is listed",
+      "Blocklists, weekly: no listings that need action",
     );
     const minor = [
       { ...LISTING, isAboveThreshold: false },
@@ -50,25 +52,30 @@ describe("a digest", () => {
       ],
       listsInTrouble: [{ name: "URIBL", kind: "domain", reason: "Refused.", remedy: "Use a resolver of your own." }],
     });
-    expect(mail).toEqual({
-      subject: "Blocklists, daily: 2 listings, the worst critical: 198.51.100.8",
-      text: [
-        "Listed now:",
-        "critical: 198.51.100.8 is on SpamCop, since 2026-01-01\n  Reported as spam.\n  Delisting: https://d.example/",
-        "high: 198.51.100.7 (out 1) is on SpamCop, since 2026-01-01\n  Reported as spam.\n  Delisting: https://d.example/",
-        "Not shown: 1 listing below the threshold for alerts, 1 acknowledged listing. GET /v1/blacklist/targets?sort=severity has all.",
-        "Changes since 1970-01-01 00:00 UTC:",
-        "2026-01-01 05:00 UTC: a.example no longer on DBL",
-        "Lists that cannot be believed at present:",
-        "URIBL (domain): Refused. Use a resolver of your own.\n",
-      ].join("\n\n"),
-    });
+    expect(mail?.subject).toBe("Blocklists, daily: 2 listings, most severe: 198.51.100.8 (critical)");
+    expect(mail === null ? "" : composeMail(mail).text).toBe(`Listed now
+  - critical: 198.51.100.8 is listed on SpamCop since 2026-01-01
+    Reported as spam.
+    Request delisting: https://d.example/
+  - high: 198.51.100.7 (out 1) is listed on SpamCop since 2026-01-01
+    Reported as spam.
+    Request delisting: https://d.example/
+
+Changes since 1970-01-01 00:00 UTC
+  - 2026-01-01 05:00 UTC: a.example no longer listed on DBL
+
+Blocklists that cannot be used at present
+  - URIBL (domain): Refused. Use a resolver of your own.
+
+Not shown: 1 listing below the alert threshold, 1 acknowledged listing. GET /v1/blacklist/targets?sort=severity returns all.
+`);
   });
 
   test("is bounded", () => {
     const mail = digestMail({ ...NOTHING, listings: Array.from({ length: 150 }, () => LISTING) });
-    expect(mail?.text.match(/is on SpamCop/g)).toHaveLength(100);
-    expect(mail?.text).toContain("and 50 more");
+    const text = mail === null ? "" : composeMail(mail).text;
+    expect(text.match(/is listed on SpamCop/g)).toHaveLength(100);
+    expect(text).toContain("and 50 more");
   });
 });
 
@@ -81,25 +88,20 @@ describe("digests that are due", () => {
   const newQueue = (due: readonly DueDigest[]) => {
     const fixture = newWorld({ pbl: "low" });
     const postponed: Array<number | null> = [];
-    const overview = async () => ({
-      changes: { listed: 0, delisted: 0, is_complete: true, recent: [], feed: "" },
-      lists_in_trouble: [],
-    });
-    const queue = createDigestQueue({
-      ...{
-        db: fixture.db,
-        store: fixture.store,
-        listings: fixture.listings,
-        lists: fixture.lists,
-        clock: fixture.clock,
-        overview,
-      },
+    const overview = {
+      changesSince: async () => ({ listed: 0, delisted: 0, is_complete: true, recent: [] }),
+      listsInTrouble: () => [],
+    };
+    const { store, listings, mailQueue, lists } = fixture;
+    const queue = new ListingDigests(fixture.runtime, {
+      ...{ store, listings, overview, mailQueue, catalogue: listsByMode(lists) },
       due: () => due,
       postpone: (_tx, _owner, dueAtMs) => void postponed.push(dueAtMs),
     });
     const mailTo = (recipient: string) => {
-      const rows = fixture.store.alertsFor(recipient).filter(({ body }) => body.includes("digest"));
-      return rows.length === 0 ? null : alertMail(rows);
+      const rows = mailQueue.rowsFor(recipient).filter(({ body }) => body.includes("digest"));
+      const mail = rows.length === 0 ? null : listingMail(rows);
+      return mail === null ? null : composeMail(mail);
     };
     return { fixture, queue, postponed, mailTo };
   };
@@ -112,10 +114,10 @@ describe("digests that are due", () => {
     fixture.zen("8.8.4.4", { A: ["127.0.0.10"] });
     await fixture.check(listed);
     await fixture.check(minor);
-    await queue();
+    await queue.queueDue();
     expect(postponed).toEqual([Date.parse("2026-01-01T06:00:00.000Z")]);
-    expect(mailTo("all@example.com")?.text).toContain("high: 8.8.8.8 is on SpamCop SCBL, since 2026-01-01");
-    expect(mailTo("all@example.com")?.text).toContain("Not shown: 1 listing below the threshold");
+    expect(mailTo("all@example.com")?.text).toContain("high: 8.8.8.8 is listed on SpamCop SCBL since 2026-01-01");
+    expect(mailTo("all@example.com")?.text).toContain("Not shown: 1 listing below the alert threshold");
     expect(mailTo("one@example.com")?.text).not.toContain("Not shown");
     // A nuisance list is no reason for a mail of its own.
     expect(mailTo("two@example.com")).toBeNull();
@@ -124,7 +126,7 @@ describe("digests that are due", () => {
   test("of test keys are not mailed", async () => {
     const { fixture, queue, postponed, mailTo } = newQueue([{ ...DUE, mode: "test", period: "weekly" }]);
     fixture.add("8.8.8.8");
-    await queue();
+    await queue.queueDue();
     expect(postponed).toHaveLength(1);
     expect(mailTo("all@example.com")).toBeNull();
   });

@@ -1,116 +1,117 @@
-import { isoTime } from "../base/clock.ts";
-import type { Severity, TargetKind } from "../dnsbl/blocklist.ts";
-import { oneLine, plural } from "./mail-lines.ts";
+import { z } from "zod";
+import { SEVERITIES, TARGET_KINDS } from "../dnsbl/blocklist.ts";
+import { list, type MailContent, type MailItem } from "../notify/mail-content.ts";
+import { minuteTime, plural, shortName } from "../notify/mail-text.ts";
 import { worstRank } from "./severity.ts";
 
-/** A listing that is there now. */
-export interface DigestListing {
-  /** The domain or address that is listed. */
-  readonly target: string;
-  readonly label: string | null;
-  readonly name: string;
-  readonly severity: Severity | null;
-  readonly meaning: string;
-  readonly since: string;
-  readonly delistUrl: string | null;
-  readonly isAcknowledged: boolean;
-  /** Whether it is bad enough to be told of by itself. */
-  readonly isAboveThreshold: boolean;
-}
+const severity = z.enum(SEVERITIES).nullable();
 
-/** A listing that came or went since the last digest. */
-export interface DigestChange {
-  readonly came: boolean;
-  readonly target: string;
-  readonly label: string | null;
-  readonly name: string;
-  readonly severity: Severity | null;
-  readonly at: string;
-}
+/** A listing that exists now. `isAboveThreshold`: severe enough for an alert of its own. */
+const digestListingSchema = z.object({
+  target: z.string(),
+  label: z.string().nullable(),
+  name: z.string(),
+  severity,
+  meaning: z.string(),
+  since: z.string(),
+  delistUrl: z.string().nullable(),
+  isAcknowledged: z.boolean(),
+  isAboveThreshold: z.boolean(),
+});
+export type DigestListing = z.output<typeof digestListingSchema>;
 
-export interface DigestList {
-  readonly name: string;
-  readonly kind: TargetKind;
-  readonly reason: string | null;
-  readonly remedy: string | null;
-}
+/** A listing that was added or removed since the last digest. */
+const digestChangeSchema = z.object({
+  came: z.boolean(),
+  target: z.string(),
+  label: z.string().nullable(),
+  name: z.string(),
+  severity,
+  at: z.string(),
+});
+export type DigestChange = z.output<typeof digestChangeSchema>;
 
-/** What one digest tells somebody. */
-export interface ListingDigest {
-  readonly period: "daily" | "weekly";
-  readonly sinceMs: number;
-  readonly listings: readonly DigestListing[];
-  readonly changes: readonly DigestChange[];
-  readonly listsInTrouble: readonly DigestList[];
-  /** Whether this reader sees all targets of the account. */
-  readonly isWhole: boolean;
-}
+/** The facts of one digest for one recipient. `isWhole`: the recipient sees all targets of the account. */
+export const digestSchema = z.object({
+  period: z.enum(["daily", "weekly"]),
+  sinceMs: z.number(),
+  listings: z.array(digestListingSchema),
+  changes: z.array(digestChangeSchema),
+  listsInTrouble: z.array(
+    z.object({
+      name: z.string(),
+      kind: z.enum(TARGET_KINDS),
+      reason: z.string().nullable(),
+      remedy: z.string().nullable(),
+    }),
+  ),
+  isWhole: z.boolean(),
+});
+export type ListingDigest = z.output<typeof digestSchema>;
 
 const LISTINGS_MAX = 100;
 const CHANGES_MAX = 50;
 const LISTS_MAX = 40;
 
-const named = ({ target, label }: { readonly target: string; readonly label: string | null }): string =>
-  label === null ? target : `${target} (${oneLine(label)})`;
-
-const day = (time: string): string => time.slice(0, 10);
-
-const listingLine = (listing: DigestListing): string => {
-  const { name, severity, meaning, since, delistUrl } = listing;
-  const delisting = delistUrl === null ? "" : `\n  Delisting: ${delistUrl}`;
-  return `${severity ?? "unknown severity"}: ${named(listing)} is on ${name}, since ${day(since)}\n  ${meaning}${delisting}`;
-};
-
-const changeLine = (change: DigestChange): string =>
-  `${change.at.slice(0, 16).replace("T", " ")} UTC: ${named(change)} ${change.came ? "listed on" : "no longer on"} ${change.name}${change.severity === null ? "" : ` (${change.severity})`}`;
-
-const listLine = ({ name, kind, reason, remedy }: DigestList): string =>
-  [`${name} (${kind})`, ...[reason, remedy].filter((part) => part !== null)].join(": ").replace(/\.: /g, ". ");
-
-/** A part of a mail under its heading, with what did not fit counted; nothing when it is empty. */
-const section = (heading: string, lines: readonly string[], most: number): string[] => {
-  if (lines.length === 0) return [];
-  const more = lines.length - most;
-  return [heading, ...lines.slice(0, most), ...(more > 0 ? [`and ${more} more`] : [])];
-};
+/** Listings to act on: neither acknowledged nor below the threshold, most severe first. */
+const openListings = ({ listings }: ListingDigest): DigestListing[] =>
+  listings
+    .filter(({ isAcknowledged, isAboveThreshold }) => !isAcknowledged && isAboveThreshold)
+    .toSorted((a, b) => worstRank([b.severity]) - worstRank([a.severity]) || b.since.localeCompare(a.since));
 
 /**
- * Subject and text of a digest, the worst first; null when there is nothing to say. A weekly one to somebody who sees all targets says
- * so when nothing is listed: no mail could as well be a broken service. Acknowledged listings and those below the threshold are only counted.
+ * Whether a digest has anything to say. A weekly one to a recipient who sees all targets always has: without it, a quiet
+ * week could not be told from a broken service.
  */
-export const digestMail = (facts: ListingDigest): { readonly subject: string; readonly text: string } | null => {
-  const { period, sinceMs, listings, changes, listsInTrouble, isWhole } = facts;
-  const sorted = listings.toSorted(
-    (a, b) => worstRank([b.severity]) - worstRank([a.severity]) || b.since.localeCompare(a.since),
-  );
-  const open = sorted.filter(({ isAcknowledged }) => !isAcknowledged);
-  const shown = open.filter(({ isAboveThreshold }) => isAboveThreshold);
-  const below = open.length - shown.length;
-  const acknowledged = sorted.length - open.length;
-  const isQuiet = shown.length + changes.length + listsInTrouble.length === 0;
-  if (isQuiet && !(period === "weekly" && isWhole)) return null;
-  const [worst] = shown;
+export const isWorthMailing = (digest: ListingDigest): boolean =>
+  openListings(digest).length + digest.changes.length + digest.listsInTrouble.length > 0 ||
+  (digest.period === "weekly" && digest.isWhole);
+
+/** A digest, most severe first; null when there is nothing to say. Other listings are only counted. */
+export const digestMail = (digest: ListingDigest): MailContent | null => {
+  if (!isWorthMailing(digest)) return null;
+  const { period, sinceMs, changes, listings, listsInTrouble } = digest;
+  const open = openListings(digest);
+  const [worst] = open;
+  const acknowledged = listings.filter(({ isAcknowledged }) => isAcknowledged).length;
+  const below = listings.length - acknowledged - open.length;
+  const notShown = [
+    ...(below > 0 ? [`${plural(below, "listing")} below the alert threshold`] : []),
+    ...(acknowledged > 0 ? [plural(acknowledged, "acknowledged listing")] : []),
+  ];
   const subject =
     worst === undefined
-      ? "nothing to act on is listed"
-      : `${plural(shown.length, "listing")}, the worst ${worst.severity ?? "of unknown severity"}: ${worst.target}`;
-  const counted = [
-    ...(below > 0 ? [`${plural(below, "listing")} below the threshold for alerts`] : []),
-    ...(acknowledged > 0 ? [`${plural(acknowledged, "acknowledged listing")}`] : []),
-  ];
-  const parts = [
-    ...(shown.length === 0
-      ? ["Nothing to act on is listed."]
-      : section("Listed now:", shown.map(listingLine), LISTINGS_MAX)),
-    ...(counted.length === 0
-      ? []
-      : [`Not shown: ${counted.join(", ")}. GET /v1/blacklist/targets?sort=severity has all.`]),
-    ...section(
-      `Changes since ${isoTime(sinceMs).slice(0, 16).replace("T", " ")} UTC:`,
-      changes.map(changeLine),
-      CHANGES_MAX,
-    ),
-    ...section("Lists that cannot be believed at present:", listsInTrouble.map(listLine), LISTS_MAX),
-  ];
-  return { subject: `Blocklists, ${period}: ${subject}`, text: `${parts.join("\n\n")}\n` };
+      ? "no listings that need action"
+      : `${plural(open.length, "listing")}, most severe: ${worst.target} (${worst.severity ?? "unknown severity"})`;
+  const section = (heading: string, items: readonly MailItem[], max: number) =>
+    items.length === 0 ? [] : [{ heading, blocks: [list(null, items, { max })] }];
+  return {
+    subject: `Blocklists, ${period}: ${subject}`,
+    sections: [
+      ...(worst === undefined ? [{ heading: "No listings that need action", blocks: [] }] : []),
+      ...section("Listed now", open.map(listingItem), LISTINGS_MAX),
+      ...section(`Changes since ${minuteTime(sinceMs)}`, changes.map(changeItem), CHANGES_MAX),
+      ...section("Blocklists that cannot be used at present", listsInTrouble.map(listItem), LISTS_MAX),
+    ],
+    closing:
+      notShown.length === 0
+        ? []
+        : [`Not shown: ${notShown.join(", ")}. GET /v1/blacklist/targets?sort=severity returns all.`],
+  };
 };
+
+const named = ({ target, label }: { readonly target: string; readonly label: string | null }): string =>
+  label === null ? target : `${target} (${shortName(label)})`;
+
+const listingItem = (listing: DigestListing): MailItem => ({
+  text: `${listing.severity ?? "unknown severity"}: ${named(listing)} is listed on ${listing.name} since ${listing.since.slice(0, 10)}`,
+  lines: [listing.meaning, ...(listing.delistUrl === null ? [] : [`Request delisting: ${listing.delistUrl}`])],
+});
+
+const changeItem = (change: DigestChange): MailItem => ({
+  text: `${minuteTime(Date.parse(change.at))}: ${named(change)} ${change.came ? "listed on" : "no longer listed on"} ${change.name}${change.severity === null ? "" : ` (${change.severity})`}`,
+});
+
+const listItem = ({ name, kind, reason, remedy }: ListingDigest["listsInTrouble"][number]): MailItem => ({
+  text: [`${name} (${kind}):`, reason, remedy].filter((part) => part !== null).join(" "),
+});

@@ -5,18 +5,18 @@ import { parseTarget, parseTargetOrRange } from "./parse-target.ts";
 
 export interface DiscoveryDeps {
   readonly resolver: DnsResolver;
-  /** The addresses that this service sends from, where they are set. */
+  /** The configured source addresses of this service. */
   readonly sourceAddresses: readonly string[];
   readonly hasProxies: boolean;
 }
 
-/** Something that was found to watch, and where. */
+/** A possible target, and where it was found. */
 export interface Discovered {
   readonly target: string;
   readonly source: string;
 }
 
-export interface TargetDiscovery {
+export interface DiscoveryResult {
   readonly found: readonly Discovered[];
   /** Sentences about what could not be found out. */
   readonly unknown: readonly string[];
@@ -26,41 +26,85 @@ const MX_HOSTS_MAX = 50;
 const FOUND_MAX = 500;
 
 const NO_PUBLIC_ADDRESS =
-  "The address that this service has on the internet is not known: it may be behind a gateway. The operator can set POSTWARDEN_SOURCE_ADDRESSES; or add the address yourself.";
-const PROXIES = "Probes go through proxies, whose addresses on the internet are not known here: add them yourself.";
+  "The public address of this service is not known; it may be behind NAT. Add the address yourself, or have the operator set POSTWARDEN_SOURCE_ADDRESSES.";
+const PROXIES = "Probes use proxies whose public addresses are not known: add them yourself.";
 
-/** Finds what should be watched: the mail hosts of a domain and the addresses of its SPF record, or the addresses of this service. */
-export const createDiscovery = ({ resolver, sourceAddresses, hasProxies }: DiscoveryDeps) => {
-  const ask = async <T extends DnsType>(name: string, type: T, unknown: string[]) => {
-    const { outcome, records } = await resolver.resolve(name, type);
-    const isAnswered = outcome === "answer" || outcome === "no_data" || outcome === "nxdomain";
-    if (!isAnswered) unknown.push(`${type} of ${name}: the DNS did not answer (${outcome}). Try again.`);
-    return { records, isAnswered };
-  };
+/** Finds what to monitor: a domain with its mail hosts and the addresses of its SPF record, or the addresses of this service. */
+export class TargetDiscovery {
+  readonly #deps: DiscoveryDeps;
 
-  const addressesOf = async (host: string, source: string, unknown: string[]): Promise<Discovered[]> => {
-    const [ipv4, ipv6] = await Promise.all([ask(host, "A", unknown), ask(host, "AAAA", unknown)]);
-    const addresses = [...ipv4.records, ...ipv6.records];
-    if (addresses.length === 0 && ipv4.isAnswered && ipv6.isAnswered) unknown.push(`${host} has no address.`);
-    return addresses.map((target) => ({ target, source }));
-  };
+  constructor(deps: DiscoveryDeps) {
+    this.#deps = deps;
+  }
 
-  const ofMailHosts = async (domain: string, unknown: string[]): Promise<Discovered[]> => {
-    const { records, isAnswered } = await ask(domain, "MX", unknown);
-    if (!isAnswered) return [];
+  /** Each target once. Targets that cannot be monitored (private, too large) are listed in `unknown`. */
+  async discover({
+    domain,
+    egress,
+    mode,
+  }: {
+    domain: string | null;
+    egress: boolean;
+    mode: KeyMode;
+  }): Promise<DiscoveryResult> {
+    const parts = [
+      ...(domain === null ? [] : [await this.#ofDomain(domain, mode)]),
+      ...(egress ? [this.#ofService()] : []),
+    ];
+    const unknown = parts.flatMap((part) => part.unknown);
+    const byValue = new Map<string, Discovered>();
+    for (const { target, source } of parts.flatMap((part) => part.found)) {
+      const parsed = parseTargetOrRange(target, mode);
+      if (!parsed.ok) unknown.push(`${target.slice(0, 100)} (${source}): ${parsed.error}`);
+      else if (!byValue.has(parsed.value.value))
+        byValue.set(parsed.value.value, { target: parsed.value.value, source });
+    }
+    const found = [...byValue.values()];
+    if (found.length > FOUND_MAX) unknown.push(`Only the first ${FOUND_MAX} of ${found.length} targets are included.`);
+    return { found: found.slice(0, FOUND_MAX), unknown };
+  }
+
+  async #ofDomain(domain: string, mode: KeyMode): Promise<DiscoveryResult> {
+    const own = { target: domain, source: "domain" };
+    if (mode === "test") return { found: [own], unknown: ["Test keys do not query the DNS."] };
+    const unknown: string[] = [];
+    const found = [own, ...(await this.#ofMailHosts(domain, unknown)), ...(await this.#ofSpf(domain, unknown))];
+    return { found, unknown };
+  }
+
+  #ofService(): DiscoveryResult {
+    const { sourceAddresses, hasProxies } = this.#deps;
+    const found = sourceAddresses
+      .filter((address) => isIP(address) !== 0 && parseTarget(address, "live").ok)
+      .map((target) => ({ target, source: "source address" }));
+    const noAddress = found.length === 0 && !hasProxies;
+    return { found, unknown: [...(hasProxies ? [PROXIES] : []), ...(noAddress ? [NO_PUBLIC_ADDRESS] : [])] };
+  }
+
+  async #ofMailHosts(domain: string, unknown: string[]): Promise<Discovered[]> {
+    const { records, isDefinite } = await this.#query(domain, "MX", unknown);
+    if (!isDefinite) return [];
     // Without MX records the domain is its own mail host (RFC 5321 §5.1).
-    if (records.length === 0) return addressesOf(domain, `${domain} (no MX record)`, unknown);
+    if (records.length === 0) return this.#addressesOf(domain, `${domain} (no MX record)`, unknown);
     const hosts = [...new Set(records.map(({ exchange }) => exchange))].filter((host) => host !== "" && host !== ".");
     if (hosts.length > MX_HOSTS_MAX)
       unknown.push(`Only the first ${MX_HOSTS_MAX} of ${hosts.length} mail hosts were looked up.`);
     const found = [];
-    for (const host of hosts.slice(0, MX_HOSTS_MAX)) found.push(...(await addressesOf(host, `MX ${host}`, unknown)));
+    for (const host of hosts.slice(0, MX_HOSTS_MAX))
+      found.push(...(await this.#addressesOf(host, `MX ${host}`, unknown)));
     return found;
-  };
+  }
 
-  /** What the record itself names; what it includes belongs to others mostly. */
-  const ofSpf = async (domain: string, unknown: string[]): Promise<Discovered[]> => {
-    const { records } = await ask(domain, "TXT", unknown);
+  async #addressesOf(host: string, source: string, unknown: string[]): Promise<Discovered[]> {
+    const [ipv4, ipv6] = await Promise.all([this.#query(host, "A", unknown), this.#query(host, "AAAA", unknown)]);
+    const addresses = [...ipv4.records, ...ipv6.records];
+    if (addresses.length === 0 && ipv4.isDefinite && ipv6.isDefinite) unknown.push(`${host} has no address.`);
+    return addresses.map((target) => ({ target, source }));
+  }
+
+  /** The addresses in the record itself. What it includes usually belongs to others. */
+  async #ofSpf(domain: string, unknown: string[]): Promise<Discovered[]> {
+    const { records } = await this.#query(domain, "TXT", unknown);
     const record = records.find((text) => /^v=spf1(?: |$)/i.test(text));
     if (record === undefined) return [];
     const terms = record.split(/ +/).slice(1);
@@ -71,50 +115,12 @@ export const createDiscovery = ({ resolver, sourceAddresses, hasProxies }: Disco
       const [, address = ""] = /^[+]?ip[46]:(.+)$/i.exec(term) ?? [];
       return address === "" ? [] : [{ target: address.replace(/\/128$/, ""), source: `SPF of ${domain}` }];
     });
-  };
+  }
 
-  const ofDomain = async (domain: string, mode: KeyMode): Promise<TargetDiscovery> => {
-    const own = { target: domain, source: "domain" };
-    if (mode === "test") return { found: [own], unknown: ["With a test key nothing is looked up in the DNS."] };
-    const unknown: string[] = [];
-    const found = [own, ...(await ofMailHosts(domain, unknown)), ...(await ofSpf(domain, unknown))];
-    return { found, unknown };
-  };
-
-  const ofService = (): TargetDiscovery => {
-    const found = sourceAddresses
-      .filter((address) => isIP(address) !== 0 && parseTarget(address, "live").ok)
-      .map((target) => ({ target, source: "source address" }));
-    const unknown = [
-      ...(hasProxies ? [PROXIES] : []),
-      ...(found.length === 0 && !hasProxies ? [NO_PUBLIC_ADDRESS] : []),
-    ];
-    return { found, unknown };
-  };
-
-  /** Everything, each target once. What cannot be watched (private, too large) is among `unknown`. */
-  return async ({
-    domain,
-    egress,
-    mode,
-  }: {
-    domain: string | null;
-    egress: boolean;
-    mode: KeyMode;
-  }): Promise<TargetDiscovery> => {
-    const parts = [...(domain === null ? [] : [await ofDomain(domain, mode)]), ...(egress ? [ofService()] : [])];
-    const unknown = parts.flatMap((part) => part.unknown);
-    const byValue = new Map<string, Discovered>();
-    for (const { target, source } of parts.flatMap((part) => part.found)) {
-      const parsed = parseTargetOrRange(target, mode);
-      if (!parsed.ok) unknown.push(`${target.slice(0, 100)} (${source}): ${parsed.error}`);
-      else if (!byValue.has(parsed.value.value))
-        byValue.set(parsed.value.value, { target: parsed.value.value, source });
-    }
-    const found = [...byValue.values()];
-    if (found.length > FOUND_MAX) unknown.push(`Only the first ${FOUND_MAX} of ${found.length} are taken.`);
-    return { found: found.slice(0, FOUND_MAX), unknown };
-  };
-};
-
-export type DiscoverTargets = ReturnType<typeof createDiscovery>;
+  async #query<T extends DnsType>(name: string, type: T, unknown: string[]) {
+    const { outcome, records } = await this.#deps.resolver.resolve(name, type);
+    const isDefinite = outcome === "answer" || outcome === "no_data" || outcome === "nxdomain";
+    if (!isDefinite) unknown.push(`${type} of ${name}: the DNS query failed (${outcome}). Try again.`);
+    return { records, isDefinite };
+  }
+}

@@ -1,34 +1,33 @@
 import { isoTime } from "../base/clock.ts";
-import type { NewEvent } from "../db/outbox.ts";
-import type { Blocklist, Severity } from "../dnsbl/blocklist.ts";
+import type { Blocklist } from "../dnsbl/blocklist.ts";
 import type { ListOutcome } from "../dnsbl/lookup.ts";
 import type { TargetRow } from "./store.ts";
 import type { DelistingReason } from "./transition.ts";
 
-/** One listing that came or went. */
+/** A listing that a check added or removed. */
 export interface ListingChange {
   readonly listing: string;
-  /** Null when it came. */
+  /** Null when it was added. */
   readonly reason: DelistingReason | null;
-  /** Came and went several times within a day. */
+  /** It was added and removed several times within a day. */
   readonly flapping: boolean;
 }
 
 export interface ListingChangeContext {
-  /** The target as it was. */
+  /** The target before the change. */
   readonly before: TargetRow;
   readonly after: Pick<TargetRow, "status" | "listedOn">;
-  /** The catalogue, muted and retired lists included. */
+  /** The catalogue, including muted and retired lists. */
   readonly lists: readonly Blocklist[];
   readonly outcomes: readonly ListOutcome[];
   readonly checkId: string | null;
-  /** Name of the range that the target belongs to; null when to none. */
+  /** The range that the target belongs to, as text; null for a target of its own. */
   readonly range: string | null;
   readonly atMs: number;
 }
 
-/** All that a person needs to act on a change (contract §7). */
-export const changeFactsOf = ({ listing, reason, flapping }: ListingChange, context: ListingChangeContext) => {
+/** The `data` of the event of a change: everything a person needs to act on it (contract §7). */
+export const changeFacts = ({ listing, reason, flapping }: ListingChange, context: ListingChangeContext) => {
   const { before, after, lists, outcomes, checkId, atMs } = context;
   const list = lists.find(({ codes }) => codes.some(({ id }) => id === listing));
   const outcome = outcomes.find((candidate) => candidate.list === list?.id);
@@ -58,22 +57,4 @@ export const changeFactsOf = ({ listing, reason, flapping }: ListingChange, cont
     checked_at: isoTime(atMs),
   };
 };
-
-/** The event of a change: `blacklist.listed` or `blacklist.delisted`. With `isFeedOnly` it is listed in the feed but not delivered. */
-export const eventOf = (change: ListingChange, context: ListingChangeContext, isFeedOnly = false): NewEvent => {
-  const { before, atMs } = context;
-  return {
-    accountId: before.accountId,
-    mode: before.mode,
-    type: change.reason === null ? "blacklist.listed" : "blacklist.delisted",
-    subject: `target:${before.rangeId === "" ? before.id : before.rangeId}`,
-    data: changeFactsOf(change, context),
-    url: before.webhookUrl,
-    createdAtMs: atMs,
-    isFeedOnly,
-  };
-};
-
-/** How bad the listing of a change is; null when it is not known any more. */
-export const severityOfChange = (change: ListingChange, context: ListingChangeContext): Severity | null =>
-  changeFactsOf(change, context).severity;
+export type ListingChangeFacts = ReturnType<typeof changeFacts>;

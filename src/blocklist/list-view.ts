@@ -4,7 +4,7 @@ import type { DnsblHealth } from "../dnsbl/health.ts";
 import { maskKey } from "../dnsbl/list-keys.ts";
 import { TEST_LIST } from "./test-list.ts";
 
-/** A list's listings, each id once, the worst first. */
+/** The listings of a list, each id once, most severe first. */
 const listingsOf = ({ codes }: Blocklist) => {
   const byId = Map.groupBy(codes, ({ id }) => id);
   return [...byId.entries()]
@@ -44,11 +44,11 @@ const listView = (list: Blocklist) => {
   };
 };
 
-/** The catalogue as the interface shows it, with what is known of each list's health; asks nobody. Keys are masked. */
+/** The catalogue as the API returns it, with the known health of each list. Sends no queries. Keys are masked. */
 export const catalogueView = ({ version, lists }: Catalogue, health: DnsblHealth) => ({
   version,
   lists: lists.map((list) => ({ ...listView(list), health: healthOf(list, health) })),
 });
 
-/** The list that test keys know besides. */
+/** The list of test keys. */
 export const testListView = () => ({ ...listView(TEST_LIST), enabled: true, health: [] });

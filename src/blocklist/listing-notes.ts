@@ -1,17 +1,9 @@
-import type { Clock } from "../base/clock.ts";
 import { AppError } from "../base/errors.ts";
-import type { Db } from "../db/open.ts";
+import type { Runtime } from "../db/runtime.ts";
 import type { ListingNotes, ListingStore } from "./listing-store.ts";
 import type { BlocklistStore, TargetRow } from "./store.ts";
 
-export interface ListingNotesDeps {
-  readonly db: Db;
-  readonly store: BlocklistStore;
-  readonly listings: ListingStore;
-  readonly clock: Clock;
-}
-
-/** What somebody notes about a listing; what is not given stays, false and null remove. */
+/** A change of the notes about a listing; missing fields stay as they are, false and null remove. */
 export interface NotesChange {
   readonly acknowledged?: boolean | undefined;
   readonly delisting_requested?: boolean | undefined;
@@ -30,25 +22,36 @@ const notesOf = ({ acknowledged, delisting_requested, note }: NotesChange, by: s
   };
 };
 
-/** Notes about listings: seen and accepted, delisting requested, free text. They end with the listing. */
-export const createListingNotes = ({ db, store, listings, clock }: ListingNotesDeps) => ({
-  /** Notes something about a listing of a target, or of all addresses of a range; `by` is the name of the key. Throws `not_found` when it is not listed there. */
+/** Changes the notes about listings: acknowledged, delisting requested, free text. They are removed with the listing. */
+export class ListingNotesEditor {
+  readonly #runtime: Runtime;
+  readonly #store: BlocklistStore;
+  readonly #listings: ListingStore;
+
+  constructor(
+    runtime: Runtime,
+    { store, listings }: { readonly store: BlocklistStore; readonly listings: ListingStore },
+  ) {
+    this.#runtime = runtime;
+    this.#store = store;
+    this.#listings = listings;
+  }
+
+  /** Annotates a listing of a target, or of all addresses of a range. `by` is the name of the key. Throws `not_found` when it is not listed. */
   async change(
     target: TargetRow,
     listing: string,
-    { by, wanted }: { by: string; wanted: NotesChange },
+    { by, change }: { readonly by: string; readonly change: NotesChange },
   ): Promise<TargetRow> {
-    const notes = notesOf(wanted, by, clock.nowMs());
+    const notes = notesOf(change, by, this.#runtime.clock.nowMs());
     const isRange = target.members !== null;
-    const changed = await db.commit((tx) => {
+    const changed = await this.#runtime.db.commit((tx) => {
       if (!target.listedOn.includes(listing)) return 0;
       if (Object.keys(notes).length === 0) return 1;
-      return listings.annotate(tx, { id: target.id, isRange }, listing, notes);
+      return this.#listings.annotate(tx, { id: target.id, isRange }, listing, notes);
     });
-    const current = store.findTarget(target.id);
+    const current = this.#store.findTarget(target.id);
     if (changed > 0 && current !== undefined) return current;
-    throw new AppError("not_found", { message: `The target is not listed on "${listing.slice(0, 100)}" at present.` });
-  },
-});
-
-export type ListingNotesUse = ReturnType<typeof createListingNotes>;
+    throw new AppError("not_found", { message: `The target is not listed on "${listing.slice(0, 100)}".` });
+  }
+}

@@ -80,7 +80,7 @@ describe("the threshold for alerts", () => {
     return {
       severity: shown(fixture, id).listings[0]?.severity,
       isSent: listed?.sent === 1,
-      mails: fixture.store.alertsFor("a@example.com").length,
+      mails: fixture.mailQueue.rowsFor("a@example.com").length,
     };
   };
 

@@ -7,11 +7,11 @@ import type { RangeStore } from "./range-store.ts";
 import { severityRankOf, worstRank } from "./severity.ts";
 import type { BlocklistStore, TargetRow } from "./store.ts";
 
-/** Listings of a range that are shown with it; the rest are with its addresses. */
+/** How many listings of a range are shown with it; the rest are shown with its addresses. */
 const SHOWN_OF_RANGE_MAX = 100;
 
-/** What the catalogue says of a listing; nulls when it has none of that id. The worst of several meanings counts. */
-export const describeListing = (listing: string, lists: readonly Blocklist[]) => {
+/** What the catalogue says about a listing; nulls for an unknown id. The most severe of several codes counts. */
+const describeListing = (listing: string, lists: readonly Blocklist[]) => {
   const list = lists.find(({ codes }) => codes.some(({ id }) => id === listing));
   const codes = list?.codes.filter(({ id }) => id === listing) ?? [];
   const worst = codes.toSorted((a, b) => severityRankOf(b.severity) - severityRankOf(a.severity))[0];
@@ -27,7 +27,7 @@ export const describeListing = (listing: string, lists: readonly Blocklist[]) =>
 
 const noteOf = (atMs: number | null, by: string | null) => (atMs === null ? null : { at: isoTime(atMs), by });
 
-/** A listing as the interface shows it; `address` is null unless it is of an address in a range. */
+/** A listing as the API returns it; `address` is set for a listing of a range. */
 export const listingView = (row: ListingRow, lists: readonly Blocklist[], address: string | null) => {
   const known = describeListing(row.listing, lists);
   return {
@@ -48,7 +48,7 @@ export const listingView = (row: ListingRow, lists: readonly Blocklist[], addres
 };
 export type ListingView = ReturnType<typeof listingView>;
 
-/** When a list last confirmed one of these listings; null when there are none. */
+/** When a list last confirmed one of these listings; null without listings. */
 export const lastSeenOf = (listings: readonly ListingView[]): string | null =>
   listings
     .map(({ last_seen_at }) => last_seen_at)
@@ -64,76 +64,72 @@ export interface ListingsDeps {
   readonly ranges: RangeStore;
 }
 
-/** What keeps the listings of targets in step with their state, and shows them. */
-export const createListings = ({ store, targets, ranges }: ListingsDeps) => {
-  /** Makes a range what its addresses are: the worst status counts, and every listing. */
-  const gather = (tx: Tx, rangeId: string): void => {
-    const range = targets.findTarget(rangeId);
+/** What a check found, for the update of listings. */
+interface ListingsUpdate {
+  readonly outcomes: readonly ListOutcome[];
+  readonly lists: readonly Blocklist[];
+  readonly atMs: number;
+}
+
+/** The listings of targets: kept consistent with `listedOn`, and shown. */
+export class Listings {
+  readonly #store: ListingStore;
+  readonly #targets: BlocklistStore;
+  readonly #ranges: RangeStore;
+
+  constructor({ store, targets, ranges }: ListingsDeps) {
+    this.#store = store;
+    this.#targets = targets;
+    this.#ranges = ranges;
+  }
+
+  /** Adds, refreshes and removes listings after `listedOn` of a target changed, in the transaction of the change. */
+  update(tx: Tx, target: TargetRow, { outcomes, lists, atMs }: ListingsUpdate): void {
+    const seen = new Map(outcomes.flatMap(({ listings }) => listings.map((listing) => [listing.id, listing] as const)));
+    const known = new Map(this.#store.of(target.id).map((row) => [row.listing, row]));
+    const severities: Array<Severity | null> = [];
+    for (const listing of target.listedOn) {
+      const found = seen.get(listing);
+      const before = known.get(listing);
+      const described = describeListing(listing, lists);
+      const severity = found?.severity ?? before?.severity ?? described.severity;
+      severities.push(severity);
+      const facts = { severity, meaning: found?.meanings.join(" ") ?? before?.meaning ?? described.meaning };
+      if (before === undefined) this.#store.insert(tx, { ...newListing(target, listing, atMs), ...facts });
+      else if (found !== undefined) this.#store.update(tx, target.id, listing, { ...facts, seenAtMs: atMs });
+    }
+    const removed = [...known.keys()].filter((listing) => !target.listedOn.includes(listing));
+    this.#store.remove(tx, target.id, removed);
+    const severityRank = worstRank(severities);
+    if (severityRank !== target.severityRank) this.#targets.updateTarget(tx, target.id, { severityRank });
+    if (target.rangeId !== "") this.#updateRange(tx, target.rangeId);
+  }
+
+  /** A range has the worst status of its addresses, and all of their listings. */
+  #updateRange(tx: Tx, rangeId: string): void {
+    const range = this.#targets.findTarget(rangeId);
     if (range === undefined) return;
-    const { statuses, severityRank, lastCheckedAtMs, nextCheckAtMs } = ranges.summarize(rangeId);
+    const { statuses, severityRank, lastCheckedAtMs, nextCheckAtMs } = this.#ranges.summarize(rangeId);
     const status = (["listed", "unknown", "pending"] as const).find((worst) => statuses.includes(worst)) ?? "clean";
-    const listedOn = store.namesOfRange(rangeId);
-    targets.updateTarget(tx, rangeId, {
+    const listedOn = this.#store.namesOfRange(rangeId);
+    this.#targets.updateTarget(tx, rangeId, {
       ...{ status, severityRank, listedOn, lastCheckedAtMs },
       nextCheckAtMs: nextCheckAtMs ?? range.nextCheckAtMs,
     });
-  };
+  }
 
-  return {
-    gather,
-
-    /** After a change of what a target is listed on: listings that came, were seen again, or went. Call it in that transaction. */
-    settle(
-      tx: Tx,
-      target: TargetRow,
-      context: {
-        readonly outcomes: readonly ListOutcome[];
-        readonly lists: readonly Blocklist[];
-        readonly atMs: number;
-      },
-    ): void {
-      const { outcomes, lists, atMs } = context;
-      const seen = new Map(
-        outcomes.flatMap(({ listings }) => listings.map((listing) => [listing.id, listing] as const)),
-      );
-      const known = new Map(store.of(target.id).map((row) => [row.listing, row]));
-      const severities: Array<Severity | null> = [];
-      for (const listing of target.listedOn) {
-        const found = seen.get(listing);
-        const before = known.get(listing);
-        const described = describeListing(listing, lists);
-        const severity = found?.severity ?? before?.severity ?? described.severity;
-        severities.push(severity);
-        const facts = { severity, meaning: found?.meanings.join(" ") ?? before?.meaning ?? described.meaning };
-        if (before === undefined) store.insert(tx, { ...newListing(target, listing, atMs), ...facts });
-        else if (found !== undefined) store.update(tx, target.id, listing, { ...facts, seenAtMs: atMs });
-      }
-      store.remove(
-        tx,
-        target.id,
-        [...known.keys()].filter((listing) => !target.listedOn.includes(listing)),
-      );
-      const severityRank = worstRank(severities);
-      if (severityRank !== target.severityRank) targets.updateTarget(tx, target.id, { severityRank });
-      if (target.rangeId !== "") gather(tx, target.rangeId);
-    },
-
-    /** Of a target, the worst first; of a range, those of its addresses, and how many there are in all. */
-    view(target: TargetRow, lists: readonly Blocklist[]): { listings: ListingView[]; count: number } {
-      if (target.listedOn.length === 0) return { listings: [], count: 0 };
-      if (target.members !== null) {
-        const listings = store
-          .ofRange(target.id, SHOWN_OF_RANGE_MAX)
-          .map((row) => listingView(row, lists, row.address));
-        return { listings, count: store.countOfRange(target.id) };
-      }
-      const listings = store.of(target.id).map((row) => listingView(row, lists, null));
-      return { listings: listings.toSorted(worstFirst), count: listings.length };
-    },
-  };
-};
-
-export type Listings = ReturnType<typeof createListings>;
+  /** The listings of a target, most severe first; of a range those of its addresses, and how many there are in all. */
+  view(target: TargetRow, lists: readonly Blocklist[]): { listings: ListingView[]; count: number } {
+    if (target.listedOn.length === 0) return { listings: [], count: 0 };
+    if (target.members !== null) {
+      const rows = this.#store.ofRange(target.id, SHOWN_OF_RANGE_MAX);
+      const listings = rows.map((row) => listingView(row, lists, row.address));
+      return { listings, count: this.#store.countOfRange(target.id) };
+    }
+    const listings = this.#store.of(target.id).map((row) => listingView(row, lists, null));
+    return { listings: listings.toSorted(worstFirst), count: listings.length };
+  }
+}
 
 const newListing = ({ id, rangeId }: TargetRow, listing: string, atMs: number): ListingRow => ({
   targetId: id,

@@ -73,7 +73,7 @@ describe("the first check", () => {
     fixture.spamcop(IP, LISTED);
     await fixture.check(id);
     expect(fixture.events()).toMatchObject([{ type: "blacklist.listed", url: null }]);
-    expect(fixture.store.alertRecipients(9, []).toSorted()).toEqual(["a@example.com", "all@example.com"]);
+    expect(fixture.mailQueue.recipients("", 9)).toEqual(["a@example.com", "all@example.com"]);
     expect(fixture.store.listChecks(id, { before: null, limit: 9 })).toHaveLength(1);
   });
 });
@@ -306,12 +306,12 @@ describe("a list that moves many targets at once", () => {
     expect(fixture.events()).toHaveLength(6);
     expect(fixture.logged.filter((line) => line.includes("too many targets"))).toHaveLength(1);
     const held = fixture.find(ids[6] ?? "");
-    // The other list says no, but that this one says yes is neither believed nor forgotten.
+    // The other list says no, and the held-back listing makes the target unknown.
     expect(held).toMatchObject({ status: "unknown", listedOn: [] });
     expect(held.nextCheckAtMs - fixture.clock.nowMs()).toBeLessThanOrEqual(30 * 60_000);
     const [check] = fixture.store.listChecks(held.id, { before: null, limit: 1 }).map(checkView);
     expect(check?.results).toMatchObject([{ list: "spamcop", outcome: "failed", listings: [] }]);
-    expect(check?.results[0]?.reason).toContain(`not believed before ${new Date(held.nextCheckAtMs).toISOString()}`);
+    expect(check?.results[0]?.reason).toContain(`held back until ${new Date(held.nextCheckAtMs).toISOString()}`);
   });
 
   test("is held on while it does not stand it", async () => {

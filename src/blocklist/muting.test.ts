@@ -119,7 +119,7 @@ describe("muted_lists", () => {
   test.each([
     ["spamhaus-plb", 'There is no such list or listing. Did you mean "spamhaus-pbl"?'],
     ["spamcopp", 'There is no such list or listing. Did you mean "spamcop"?'],
-    ["made-up-by-somebody", "There is no such list or listing. GET /v1/blacklist/lists names them all"],
+    ["made-up-by-somebody", "There is no such list or listing. GET /v1/blacklist/lists returns all of them"],
   ])("with %p are refused with the nearest id, if there is one", async (id, message) => {
     const { mute } = await watch(await startWith(["spamcop", "spamhaus-zen"], {}));
     expect((await mute(["spamcop", id])).body).toMatchObject({ issues: [{ path: "muted_lists.1", message }] });

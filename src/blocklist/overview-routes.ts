@@ -14,20 +14,21 @@ import { webhookUrlSchema } from "../webhooks/webhook-urls.ts";
 import type { Catalogue } from "../dnsbl/blocklist.ts";
 import { BATCH_PARAMETERS, batchView, ordersOf, readBatch } from "./batch.ts";
 import { discoverRequestSchema } from "./batch-schemas.ts";
-import type { Discovered, DiscoverTargets } from "./discovery.ts";
-import type { ListingNotesUse } from "./listing-notes.ts";
+import type { Discovered, TargetDiscovery } from "./discovery.ts";
+import type { ListingNotesEditor } from "./listing-notes.ts";
 import type { Overview } from "./overview.ts";
 import { listingNotesSchema, memberFiltersSchema, overviewQuerySchema } from "./schemas.ts";
 import { readTargetFilters } from "./target-filters.ts";
 import { parseTarget } from "./parse-target.ts";
 import type { NewTarget, Targets } from "./targets.ts";
+import { listsByMode } from "./test-list.ts";
 
 export interface OverviewRouteDeps {
   readonly guard: Guard;
   readonly targets: Targets;
-  readonly notes: ListingNotesUse;
+  readonly notes: ListingNotesEditor;
   readonly overview: Overview;
-  readonly discover: DiscoverTargets;
+  readonly discovery: TargetDiscovery;
   readonly catalogue: Catalogue;
   readonly rules: UrlPolicy;
   readonly clock: Clock;
@@ -64,7 +65,7 @@ const orderOf =
 
 /** Blocklist monitoring of many targets: the overview, batches, the addresses of ranges, notes about listings. */
 export const createOverviewRoutes = (deps: OverviewRouteDeps) => {
-  const { guard, targets, notes, overview, discover, catalogue, rules, clock, keyName } = deps;
+  const { guard, targets, notes, overview, discovery, catalogue, rules, clock, keyName } = deps;
   const webhookUrl = webhookUrlSchema(rules);
   const discoverSchema = discoverRequestSchema(webhookUrl);
   const write = { parse: "none", demand: { scope: "blacklist:write" } } as const;
@@ -75,7 +76,7 @@ export const createOverviewRoutes = (deps: OverviewRouteDeps) => {
       "/v1/blacklist/overview",
       async ({ request, caller }) => {
         const { since } = readParameters(parametersOf(request), overviewQuerySchema);
-        return sendJson(request, await overview(caller, since ?? clock.nowMs() - DAY_MS));
+        return sendJson(request, await overview.read(caller, since ?? clock.nowMs() - DAY_MS));
       },
       { demand: { scope: "blacklist:read", query: namesOf(overviewQuerySchema) } },
     )
@@ -93,7 +94,11 @@ export const createOverviewRoutes = (deps: OverviewRouteDeps) => {
       async ({ request, caller }) => {
         const order = await readJson(request, discoverSchema);
         const domain = order.domain === undefined ? null : readDomain(order.domain, caller.mode);
-        const { found, unknown } = await discover({ domain, egress: order.egress === true, mode: caller.mode });
+        const { found, unknown } = await discovery.discover({
+          domain,
+          egress: order.egress === true,
+          mode: caller.mode,
+        });
         const outcomes = order.dry_run === true ? [] : await targets.addMany(caller, found.map(orderOf(order)));
         const results = found.map(({ target, source }, at) => {
           const outcome = outcomes[at];
@@ -113,9 +118,13 @@ export const createOverviewRoutes = (deps: OverviewRouteDeps) => {
         const range = targets.find(caller, knownId(params.id));
         if (range.members === null) throw new AppError("not_found", { message: "The target is no range." });
         const page = readPage(request, memberFiltersSchema, isId);
-        const filters = readTargetFilters(page.filters, catalogue.lists, caller.mode);
+        const filters = readTargetFilters(page.filters, listsByMode(catalogue.lists)[caller.mode]);
         const read = targets.list(caller, { ...filters, rangeId: range.id });
-        return sendPage(request, { name: "members", page }, rowsById(read, targets.view));
+        return sendPage(
+          request,
+          { name: "members", page },
+          rowsById(read, (row) => targets.view(row)),
+        );
       },
       { demand: { scope: "blacklist:read", query: pageParameters(memberFiltersSchema) } },
     )
@@ -125,7 +134,7 @@ export const createOverviewRoutes = (deps: OverviewRouteDeps) => {
         const target = targets.find(caller, knownId(params.id));
         const wanted = await readJson(request, listingNotesSchema);
         const listing = params.listing.slice(0, LISTING_CHARACTERS_MAX);
-        return targets.view(await notes.change(target, listing, { by: keyName(caller.keyId), wanted }));
+        return targets.view(await notes.change(target, listing, { by: keyName(caller.keyId), change: wanted }));
       },
       write,
     );

@@ -2,7 +2,7 @@ import type { Db } from "../db/open.ts";
 import type { Severity, TargetKind } from "../dnsbl/blocklist.ts";
 import type { Owner, TargetStatus } from "./store.ts";
 
-/** How many rows are alike. A row is a target (`isOwn`) or an address of a range. */
+/** How many targets (`isOwn`) or addresses of ranges have the same properties. */
 export interface TargetCount {
   readonly isOwn: 0 | 1;
   readonly isRange: 0 | 1;
@@ -19,7 +19,7 @@ export interface ListingCount {
   readonly count: number;
 }
 
-/** A change of a listing as its event tells it; `data` is JSON text. */
+/** An event of the outbox; `data` is JSON text. */
 export interface ChangeEvent {
   readonly id: string;
   readonly type: "blacklist.listed" | "blacklist.delisted";
@@ -33,7 +33,7 @@ export interface CountWindow {
   readonly from: string | null;
 }
 
-/** Behind every id and before every id: bounds that are always there let SQLite search the index instead of reading all of it. */
+/** Greater and less than every id. With bounds that are always set, SQLite searches the index instead of reading all of it. */
 const [LAST, FIRST] = ["~", ""];
 const OF_OWNER = "t.account_id = ? AND t.mode = ? AND t.id < ? AND t.id >= ?";
 type OwnerWindow = [string, string, string, string];
@@ -45,36 +45,45 @@ const valuesOf = ({ accountId, mode }: Owner, { before, from }: CountWindow): Ow
   from ?? FIRST,
 ];
 
+const TARGETS = `SELECT t.range_id = '' isOwn, t.members IS NOT NULL isRange, t.listed_on <> '[]' isListed,
+    t.monitoring_enabled = 0 isPaused, t.status, t.kind, count(*) count
+  FROM blocklist_targets t WHERE ${OF_OWNER} GROUP BY 1, 2, 3, 4, 5, 6`;
+const LISTINGS = `SELECT l.severity, l.acknowledged_at_ms IS NOT NULL isAcknowledged, count(*) count
+  FROM blocklist_targets t JOIN blocklist_listings l ON l.target_id = t.id
+  WHERE ${OF_OWNER} AND t.listed_on <> '[]' GROUP BY 1, 2`;
+
 /** Reads for the overview, each of as many rows as the caller says. */
-export const createOverviewStore = ({ sqlite }: Db) => {
-  const behind = sqlite.prepare<{ id: string }, [string, string, string, number]>(
-    "SELECT t.id FROM blocklist_targets t WHERE t.account_id = ? AND t.mode = ? AND t.id < ? ORDER BY t.id DESC LIMIT 1 OFFSET ?",
-  );
-  const targets = sqlite.prepare<TargetCount, OwnerWindow>(
-    `SELECT t.range_id = '' isOwn, t.members IS NOT NULL isRange, t.listed_on <> '[]' isListed, t.monitoring_enabled = 0 isPaused, t.status,
-        t.kind, count(*) count
-      FROM blocklist_targets t WHERE ${OF_OWNER} GROUP BY 1, 2, 3, 4, 5, 6`,
-  );
-  const listings = sqlite.prepare<ListingCount, OwnerWindow>(
-    `SELECT l.severity, l.acknowledged_at_ms IS NOT NULL isAcknowledged, count(*) count
-      FROM blocklist_targets t JOIN blocklist_listings l ON l.target_id = t.id
-      WHERE ${OF_OWNER} AND t.listed_on <> '[]' GROUP BY 1, 2`,
-  );
-  const changes = sqlite.prepare<ChangeEvent, [string, string, string, number]>(
-    `SELECT id, type, data, created_at_ms createdAtMs FROM outbox
-      WHERE account_id = ? AND mode = ? AND id < ? ORDER BY id DESC LIMIT ?`,
-  );
+export class OverviewStore {
+  readonly #db: Db["sqlite"];
 
-  return {
-    /** The id so many places behind `before`, addresses of ranges counted; null when there are no so many. */
-    idBehind: ({ accountId, mode }: Owner, before: string | null, places: number): string | null =>
-      behind.get(accountId, mode, before ?? LAST, places)?.id ?? null,
-    countTargets: (owner: Owner, window: CountWindow): TargetCount[] => targets.all(...valuesOf(owner, window)),
-    countListings: (owner: Owner, window: CountWindow): ListingCount[] => listings.all(...valuesOf(owner, window)),
-    /** Events of every type, the newest first, older than the id `before`. */
-    events: ({ accountId, mode }: Owner, before: string | null, limit: number): ChangeEvent[] =>
-      changes.all(accountId, mode, before ?? LAST, limit),
-  };
-};
+  constructor({ sqlite }: Pick<Db, "sqlite">) {
+    this.#db = sqlite;
+  }
 
-export type OverviewStore = ReturnType<typeof createOverviewStore>;
+  /** The id `places` positions after `before`, including addresses of ranges; null when there are fewer rows. */
+  idBehind({ accountId, mode }: Owner, before: string | null, places: number): string | null {
+    const row = this.#db
+      .query<{ id: string }, [string, string, string, number]>(
+        "SELECT t.id FROM blocklist_targets t WHERE t.account_id = ? AND t.mode = ? AND t.id < ? ORDER BY t.id DESC LIMIT 1 OFFSET ?",
+      )
+      .get(accountId, mode, before ?? LAST, places);
+    return row?.id ?? null;
+  }
+
+  countTargets(owner: Owner, window: CountWindow): TargetCount[] {
+    return this.#db.query<TargetCount, OwnerWindow>(TARGETS).all(...valuesOf(owner, window));
+  }
+
+  countListings(owner: Owner, window: CountWindow): ListingCount[] {
+    return this.#db.query<ListingCount, OwnerWindow>(LISTINGS).all(...valuesOf(owner, window));
+  }
+
+  /** Events of every type, newest first, older than the id `before`. */
+  events({ accountId, mode }: Owner, before: string | null, limit: number): ChangeEvent[] {
+    return this.#db
+      .query<ChangeEvent, [string, string, string, number]>(
+        "SELECT id, type, data, created_at_ms createdAtMs FROM outbox WHERE account_id = ? AND mode = ? AND id < ? ORDER BY id DESC LIMIT ?",
+      )
+      .all(accountId, mode, before ?? LAST, limit);
+  }
+}

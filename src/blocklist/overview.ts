@@ -1,5 +1,6 @@
 import { z } from "zod";
-import { type Clock, isoTime, nextTurn } from "../base/clock.ts";
+import { isoTime, nextTurn } from "../base/clock.ts";
+import type { Runtime } from "../db/runtime.ts";
 import { type Blocklist, CATEGORIES, SEVERITIES, TARGET_KINDS } from "../dnsbl/blocklist.ts";
 import type { DnsblHealth } from "../dnsbl/health.ts";
 import type { OverviewStore, TargetCount } from "./overview-store.ts";
@@ -11,19 +12,18 @@ export interface OverviewDeps {
   readonly store: OverviewStore;
   readonly blocklists: BlocklistStore;
   readonly targets: Targets;
-  /** The lists in force. */
+  /** The lists in use. */
   readonly lists: readonly Blocklist[];
   readonly health: DnsblHealth;
-  readonly clock: Clock;
 }
 
-/** Rows counted in one go: some milliseconds. */
+/** Rows counted in one step: some milliseconds. */
 const STEP = 5_000;
-const WORST_LOOKED_AT = 50;
+const WORST_READ = 50;
 const WORST_MAX = 10;
 const LISTINGS_OF_WORST_MAX = 5;
 const CHANGES_SHOWN_MAX = 50;
-/** Events looked at for changes; there may be more in the feed. */
+/** Events read for changes; there may be more in the feed. */
 const EVENTS_MAX = 20_000;
 const EVENTS_AT_ONCE = 500;
 
@@ -55,50 +55,45 @@ const targetsOf = (counts: readonly TargetCount[]) => {
   };
 };
 
-/** What a person wants to know in the morning, of one account and mode. It is counted in steps between which others have their turn. */
-export const createOverview = ({ store, blocklists, targets, lists, health, clock }: OverviewDeps) => {
-  const countAll = async (owner: Owner) => {
-    const counts = [];
-    const listings = [];
-    for (let before: string | null = null; ;) {
-      const from = store.idBehind(owner, before, STEP - 1);
-      counts.push(...store.countTargets(owner, { before, from }));
-      listings.push(...store.countListings(owner, { before, from }));
-      if (from === null) return { counts, listings };
-      before = from;
-      await nextTurn();
-    }
-  };
+/** The overview of one account and mode. It is read in steps, with other work in between. */
+export class Overview {
+  readonly #runtime: Runtime;
+  readonly #deps: OverviewDeps;
 
-  /** The worst first by what nobody has acknowledged yet, then the rest. */
-  const worstOf = (owner: Owner) => {
-    const rows = blocklists.listWorst(
-      owner,
-      { severityRankMin: 1 },
-      { before: null, upTo: null, limit: WORST_LOOKED_AT },
-    );
-    const views = rows.map((row) => {
-      const { id, kind, value, label, status, severity, listings, listings_count } = targets.view(row);
-      const open = listings.filter(({ acknowledged }) => acknowledged === null).map((listing) => listing.severity);
-      const shown = listings.slice(0, LISTINGS_OF_WORST_MAX);
-      return {
-        rank: worstRank(open),
-        view: { id, kind, value, label, status, severity, listings: shown, listings_count },
-      };
-    });
-    return views
-      .toSorted((a, b) => b.rank - a.rank)
-      .slice(0, WORST_MAX)
-      .map(({ view }) => view);
-  };
+  constructor(runtime: Runtime, deps: OverviewDeps) {
+    this.#runtime = runtime;
+    this.#deps = deps;
+  }
 
-  const changesSince = async (owner: Owner, sinceMs: number) => {
+  async read(owner: Owner, sinceMs: number) {
+    const { counts, listings } = await this.#countAll(owner);
+    const sum = (isCounted: (row: (typeof listings)[number]) => boolean): number =>
+      listings.filter(isCounted).reduce((total, { count }) => total + count, 0);
+    const since = isoTime(sinceMs);
+    const feed = `/v1/events?since=${encodeURIComponent(since)}`;
+    return {
+      generated_at: isoTime(this.#runtime.clock.nowMs()),
+      since,
+      targets: targetsOf(counts),
+      listings: {
+        total: sum(() => true),
+        acknowledged: sum(({ isAcknowledged }) => isAcknowledged === 1),
+        by_severity: numbersOf(SEVERITIES, (severity) => sum((row) => row.severity === severity)),
+      },
+      worst: this.#worst(owner),
+      changes: { ...(await this.changesSince(owner, sinceMs)), feed },
+      lists_in_trouble: this.listsInTrouble(owner),
+    };
+  }
+
+  /** Counts of changes since a time, and the latest ones. */
+  async changesSince(owner: Owner, sinceMs: number) {
     const recent = [];
     const counts = { listed: 0, delisted: 0 };
-    let looked = 0;
-    for (let before: string | null = null; looked < EVENTS_MAX;) {
-      const events = store.events(owner, before, EVENTS_AT_ONCE);
-      looked += events.length;
+    let read = 0;
+    for (let before: string | null = null; read < EVENTS_MAX;) {
+      const events = this.#deps.store.events(owner, before, EVENTS_AT_ONCE);
+      read += events.length;
       for (const event of events) {
         if (event.createdAtMs < sinceMs) return { ...counts, is_complete: true, recent };
         if (event.type !== "blacklist.listed" && event.type !== "blacklist.delisted") continue;
@@ -113,37 +108,50 @@ export const createOverview = ({ store, blocklists, targets, lists, health, cloc
       await nextTurn();
     }
     return { ...counts, is_complete: false, recent };
-  };
+  }
 
-  const listsInTrouble = () =>
-    lists.flatMap((list) =>
+  /** Lists that cannot be used at present; none for test keys. */
+  listsInTrouble({ mode }: Owner) {
+    if (mode === "test") return [];
+    return this.#deps.lists.flatMap((list) =>
       list.kinds.flatMap((kind) => {
-        const { state, reason, remedy, testedAtMs } = health.of(list, kind);
+        const { state, reason, remedy, testedAtMs } = this.#deps.health.of(list, kind);
         if (state === "healthy" || state === "unknown" || testedAtMs === null) return [];
         return [{ list: list.id, name: list.name, kind, state, reason, remedy, tested_at: isoTime(testedAtMs) }];
       }),
     );
+  }
 
-  return async (owner: Owner, sinceMs: number) => {
-    const { counts, listings } = await countAll(owner);
-    const sum = (passes: (row: (typeof listings)[number]) => boolean): number =>
-      listings.filter(passes).reduce((total, { count }) => total + count, 0);
-    const since = isoTime(sinceMs);
-    return {
-      generated_at: isoTime(clock.nowMs()),
-      since,
-      targets: targetsOf(counts),
-      listings: {
-        total: sum(() => true),
-        acknowledged: sum(({ isAcknowledged }) => isAcknowledged === 1),
-        by_severity: numbersOf(SEVERITIES, (severity) => sum((row) => row.severity === severity)),
-      },
-      worst: worstOf(owner),
-      changes: { ...(await changesSince(owner, sinceMs)), feed: `/v1/events?since=${encodeURIComponent(since)}` },
-      lists_in_trouble: owner.mode === "test" ? [] : listsInTrouble(),
-    };
-  };
-};
+  async #countAll(owner: Owner) {
+    const { store } = this.#deps;
+    const counts = [];
+    const listings = [];
+    for (let before: string | null = null; ;) {
+      const from = store.idBehind(owner, before, STEP - 1);
+      counts.push(...store.countTargets(owner, { before, from }));
+      listings.push(...store.countListings(owner, { before, from }));
+      if (from === null) return { counts, listings };
+      before = from;
+      await nextTurn();
+    }
+  }
 
-export type Overview = ReturnType<typeof createOverview>;
-export type OverviewView = Awaited<ReturnType<Overview>>;
+  /** The targets with the most severe listings that nobody has acknowledged, then the others. */
+  #worst(owner: Owner) {
+    const { blocklists, targets } = this.#deps;
+    const page = { before: null, upTo: null, limit: WORST_READ };
+    const views = blocklists.listWorst(owner, { severityRankMin: 1 }, page).map((row) => {
+      const { id, kind, value, label, status, severity, listings, listings_count } = targets.view(row);
+      const open = listings.filter(({ acknowledged }) => acknowledged === null).map((listing) => listing.severity);
+      const shown = listings.slice(0, LISTINGS_OF_WORST_MAX);
+      return {
+        rank: worstRank(open),
+        view: { id, kind, value, label, status, severity, listings: shown, listings_count },
+      };
+    });
+    return views
+      .toSorted((a, b) => b.rank - a.rank)
+      .slice(0, WORST_MAX)
+      .map(({ view }) => view);
+  }
+}

@@ -12,19 +12,21 @@ import { pageParameters, readPage, readTimeoutS } from "../http/query.ts";
 import type { UrlPolicy } from "../net/fetch-url.ts";
 import { checkView, runningView } from "./check-body.ts";
 import { catalogueView, testListView } from "./list-view.ts";
-import type { FinishedCheck, Monitor } from "./monitor.ts";
+import type { FinishedCheck, BlocklistMonitor } from "./monitor.ts";
 import type { RangeChecks } from "./range-check.ts";
 import { checkFiltersSchema, targetChangeSchema, targetFiltersSchema, newTargetSchema } from "./schemas.ts";
 import { isTargetCursor, readTargetFilters, refuseOtherCursor } from "./target-filters.ts";
 import type { BlocklistStore, TargetRow } from "./store.ts";
-import { severityCursor, type Targets } from "./targets.ts";
+import { severityCursor } from "./severity.ts";
+import type { Targets } from "./targets.ts";
+import { listsByMode } from "./test-list.ts";
 import { webhookUrlSchema } from "../webhooks/webhook-urls.ts";
 import { waitFor } from "../base/wait.ts";
 
 export interface BlocklistRouteDeps {
   readonly guard: Guard;
   readonly targets: Targets;
-  readonly monitor: Monitor;
+  readonly monitor: BlocklistMonitor;
   readonly rangeChecks: RangeChecks;
   readonly store: BlocklistStore;
   readonly catalogue: Catalogue;
@@ -81,9 +83,13 @@ export const createBlocklistRoutes = (deps: BlocklistRouteDeps) => {
         const page = readPage(request, targetFiltersSchema, isTargetCursor);
         const { sort = "created" } = page.filters;
         refuseOtherCursor(page.after, sort);
-        const filters = readTargetFilters(page.filters, catalogue.lists, caller.mode);
+        const filters = readTargetFilters(page.filters, listsByMode(catalogue.lists)[caller.mode]);
         if (sort === "created") {
-          return sendPage(request, { name: "targets", page }, rowsById(targets.list(caller, filters), targets.view));
+          return sendPage(
+            request,
+            { name: "targets", page },
+            rowsById(targets.list(caller, filters), (row) => targets.view(row)),
+          );
         }
         return sendPage<TargetRow>(
           request,

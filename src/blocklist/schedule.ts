@@ -3,22 +3,22 @@ import type { TargetRow, TargetStatus } from "./store.ts";
 const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
 
-/** Between two passes over what is due. */
+/** How often due targets are checked. */
 export const PASS_EVERY_MS = MINUTE_MS;
 const LISTED_EVERY_MS = HOUR_MS;
 const OTHERWISE_EVERY_MS = 6 * HOUR_MS;
 const JITTER_SHARE = 0.05;
-/** A backlog is spread over this long: those that are listed first. */
+/** A backlog is spread over this time, listed targets first. */
 const LISTED_SPREAD_MS = 15 * MINUTE_MS;
 const OTHERWISE_SPREAD_MS = HOUR_MS;
 
-/** Where between 0 and 1 a target stands, by its id alone: the last eight digits of a UUIDv7 are random. */
+/** A number from 0 to 1 that depends on the id only: the last eight digits of a UUIDv7 are random. */
 export const jitterShareOf = (id: string): number => Number.parseInt(id.slice(-8), 16) / 0xff_ff_ff_ff;
 
-/** After a check that ended `unknown`, by how many there were in a row; the last one for all further ones. */
+/** Retry after the first, second … check in a row that ended `unknown`; the last value for all further ones. */
 const UNKNOWN_RETRIES_MS = [2, 5, 10, 20, 40, 60].map((minutes) => minutes * MINUTE_MS);
 
-/** What of a target decides about its next check. */
+/** What the time of the next check depends on. */
 export type ScheduledTarget = Pick<TargetRow, "id" | "status" | "listedOn" | "unknownChecks">;
 
 const everyMsOf = ({ status, listedOn, unknownChecks }: ScheduledTarget): number => {
@@ -27,15 +27,15 @@ const everyMsOf = ({ status, listedOn, unknownChecks }: ScheduledTarget): number
 };
 
 /**
- * When a target is to be checked after a check: in about an hour when it has listings, else in six; after one that ended
- * `unknown` in minutes, and less often each time. Never all at the same time.
+ * When to check a target again: in about one hour if it has listings, otherwise in six; after `unknown` in minutes, and
+ * less often each time. With jitter.
  */
 export const nextTargetCheckMs = (target: ScheduledTarget, nowMs: number): number =>
   Math.round(nowMs + everyMsOf(target) * (1 - JITTER_SHARE + 2 * JITTER_SHARE * jitterShareOf(target.id)));
 
-/** The next full minute: the next pass. */
+/** The next full minute, when due targets are checked next. */
 export const nextPassMs = (nowMs: number): number => (Math.floor(nowMs / PASS_EVERY_MS) + 1) * PASS_EVERY_MS;
 
-/** A new time for a target that should have been checked long ago, together with many others. */
+/** A new time for one of many overdue targets. */
 export const spreadMs = (id: string, status: TargetStatus, nowMs: number): number =>
   Math.round(nowMs + (status === "listed" ? LISTED_SPREAD_MS : OTHERWISE_SPREAD_MS) * jitterShareOf(id));

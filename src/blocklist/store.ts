@@ -2,36 +2,35 @@ import { and, asc, count, desc, eq, gt, gte, lt, lte, ne, type SQL, sql } from "
 import type { IdWindow } from "../base/walk.ts";
 import type { KeyMode } from "../base/secrets.ts";
 import type { Db, Tx } from "../db/open.ts";
-import { insertEvent, type NewEvent } from "../db/outbox.ts";
 import { blocklistChecks, blocklistListings, blocklistTargets } from "../db/schema-blocklist.ts";
 import type { Severity, TargetKind } from "../dnsbl/blocklist.ts";
-import { createBlocklistAlertStore } from "./alert-store.ts";
+import type { SeverityPosition } from "./severity.ts";
 
 export const TARGET_STATUSES = ["pending", "clean", "listed", "unknown"] as const;
 export type TargetStatus = (typeof TARGET_STATUSES)[number];
 
-/** A target as it is stored. `listedOn` holds listing ids as far as known. */
+/** A target as it is stored. `listedOn` has the known listing ids. */
 export interface TargetRow {
   readonly id: string;
   readonly accountId: string;
   readonly mode: KeyMode;
   readonly kind: TargetKind;
   readonly value: string;
-  /** The range that an address belongs to; empty for what was added by itself. */
+  /** The range that an address belongs to; empty for a target of its own. */
   readonly rangeId: string;
-  /** How many addresses a range has; null for all else. */
+  /** How many addresses a range has; null for any other target. */
   readonly members: number | null;
   readonly label: string | null;
   readonly status: TargetStatus;
   readonly listedOn: readonly string[];
-  /** Of the worst listing (`rankOf`); 0 when there is none. */
+  /** The rank of the most severe listing (`severityRankOf`); 0 without one. */
   readonly severityRank: number;
-  /** From which severity on changes are sent; null: as the account says. */
+  /** Changes below this severity are not sent; null: the setting of the account. */
   readonly alertSeverityMin: Severity | null;
   readonly mutedLists: readonly string[];
   readonly monitoringEnabled: boolean;
   readonly webhookUrl: string | null;
-  /** Addresses that alert mail goes to. */
+  /** Recipients of alert mail. */
   readonly recipients: readonly string[];
   /** Checks in a row that ended `unknown`. */
   readonly unknownChecks: number;
@@ -40,18 +39,12 @@ export interface TargetRow {
   readonly createdAtMs: number;
 }
 
-/** What changes in a target after it was added. */
+/** The columns that change after a target was added. */
 export type TargetChange = Partial<
   Omit<TargetRow, "id" | "accountId" | "mode" | "kind" | "value" | "rangeId" | "members" | "createdAtMs">
 >;
 
-/** A place in the order by severity, the worst first: behind this one. */
-export interface SeverityPlace {
-  readonly severityRank: number;
-  readonly id: string;
-}
-
-/** A finished check. `body` is the JSON text of what `check-view.ts` reads. */
+/** A finished check. `body` is JSON text, see `checkBodySchema`. */
 export interface CheckRow {
   readonly id: string;
   readonly targetId: string;
@@ -69,204 +62,219 @@ export interface TargetFilters {
   readonly value?: string | undefined;
   readonly monitoringEnabled?: boolean | undefined;
   readonly label?: string | undefined;
-  /** At least this severe (`rankOf`). */
+  /** At least this severe (`severityRankOf`). */
   readonly severityRankMin?: number | undefined;
-  /** On any of these listings. */
+  /** On at least one of these listings. */
   readonly listings?: readonly string[] | undefined;
-  /** The range whose addresses are wanted; default: what was added by itself. */
+  /** Only the addresses of this range; default: only targets of their own. */
   readonly rangeId?: string | undefined;
 }
 
-/** Whose targets: a caller sees those of its account and mode. */
+/** Targets belong to an account and a mode. */
 export interface Owner {
   readonly accountId: string;
   readonly mode: KeyMode;
 }
 
-export const createBlocklistStore = (db: Db) => {
-  const table = blocklistTargets;
-  const isListed = ne(table.listedOn, []);
-  const isDue = (nowMs: number): SQL | undefined =>
-    and(sql`monitoring_enabled = 1 and members is null`, lte(table.nextCheckAtMs, nowMs));
-  const isOf = ({ accountId, mode }: Owner): SQL | undefined =>
-    and(eq(table.accountId, accountId), eq(table.mode, mode));
-  const isBehind = (place: SeverityPlace | null): SQL | undefined =>
-    place === null ? undefined : sql`(severity_rank, id) < (${place.severityRank}, ${place.id})`;
-  const passes = (owner: Owner, filters: TargetFilters): SQL | undefined => {
-    const { status, kind, value, monitoringEnabled, label, severityRankMin, listings, rangeId = "" } = filters;
-    return and(
-      isOf(owner),
-      eq(table.rangeId, rangeId),
-      // What is known to be listed stays so while the lists do not answer.
-      status === undefined ? undefined : status === "listed" ? isListed : eq(table.status, status),
-      kind === undefined ? undefined : eq(table.kind, kind),
-      value === undefined ? undefined : eq(table.value, value),
-      monitoringEnabled === undefined ? undefined : eq(table.monitoringEnabled, monitoringEnabled),
-      label === undefined ? undefined : eq(table.label, label),
-      severityRankMin === undefined ? undefined : gte(table.severityRank, severityRankMin),
-      listings === undefined
-        ? undefined
-        : sql`EXISTS (SELECT 1 FROM json_each(listed_on) WHERE value IN (SELECT value FROM json_each(${JSON.stringify(listings)})))`,
-    );
-  };
+const targets = blocklistTargets;
+const checks = blocklistChecks;
+const IS_LISTED = ne(targets.listedOn, []);
+/** Ranges are not checked themselves, only their addresses. */
+const IS_WATCHED = sql`monitoring_enabled = 1 and members is null`;
 
-  return {
-    insertTarget: (_tx: Tx, target: TargetRow): void => void db.orm.insert(table).values(target).run(),
-    findTarget: (id: string): TargetRow | undefined => db.orm.select().from(table).where(eq(table.id, id)).get(),
-    /** What was added by itself under this name. */
-    findSame: (owner: Owner, kind: TargetKind, value: string): TargetRow | undefined =>
-      db.orm
-        .select()
-        .from(table)
-        .where(and(isOf(owner), eq(table.kind, kind), eq(table.value, value), eq(table.rangeId, "")))
-        .get(),
-    updateTarget: (_tx: Tx, id: string, change: TargetChange): void =>
-      void db.orm.update(table).set(change).where(eq(table.id, id)).run(),
-    removeTarget(_tx: Tx, id: string): void {
-      db.orm.delete(blocklistChecks).where(eq(blocklistChecks.targetId, id)).run();
-      db.orm.delete(blocklistListings).where(eq(blocklistListings.targetId, id)).run();
-      db.orm.delete(table).where(eq(table.id, id)).run();
-    },
-    countTargets: (owner: Owner): number =>
-      db.orm.select({ count: count() }).from(table).where(isOf(owner)).get()?.count ?? 0,
-    /** Of an owner, or in a range of theirs: the id so many places behind the newest older than `before`; null when there are no so many. */
-    idBehind: (
-      owner: Owner,
-      rangeId: string,
-      { before, places }: { before: string | null; places: number },
-    ): string | null =>
-      db.orm
-        .select({ id: table.id })
-        .from(table)
-        .where(and(isOf(owner), eq(table.rangeId, rangeId), before === null ? undefined : lt(table.id, before)))
-        .orderBy(desc(table.id))
-        .limit(1)
-        .offset(places)
-        .get()?.id ?? null,
-    /** Newest first, older than the id `before` and not older than `from`. */
-    listTargets: (owner: Owner, filters: TargetFilters, page: IdWindow): TargetRow[] =>
-      db.orm
-        .select()
-        .from(table)
-        .where(
-          and(
-            passes(owner, filters),
-            page.before === null ? undefined : lt(table.id, page.before),
-            page.from === undefined ? undefined : gte(table.id, page.from),
-          ),
-        )
-        .orderBy(desc(table.id))
-        .limit(page.limit)
-        .all(),
-    /** The place so many behind `before` in the order by severity; null when there are no so many. */
-    placeBehind: (owner: Owner, before: SeverityPlace | null, places: number): SeverityPlace | null =>
-      db.orm
-        .select({ severityRank: table.severityRank, id: table.id })
-        .from(table)
-        .where(and(isOf(owner), eq(table.rangeId, ""), isBehind(before)))
-        .orderBy(desc(table.severityRank), desc(table.id))
-        .limit(1)
-        .offset(places)
-        .get() ?? null,
-    /** The worst first, among those the newest: behind `before` and not behind `upTo`. */
-    listWorst: (
-      owner: Owner,
-      filters: TargetFilters,
-      page: { readonly before: SeverityPlace | null; readonly upTo: SeverityPlace | null; readonly limit: number },
-    ): TargetRow[] =>
-      db.orm
-        .select()
-        .from(table)
-        .where(
-          and(
-            passes(owner, filters),
-            isBehind(page.before),
-            page.upTo === null ? undefined : sql`(severity_rank, id) >= (${page.upTo.severityRank}, ${page.upTo.id})`,
-          ),
-        )
-        .orderBy(desc(table.severityRank), desc(table.id))
-        .limit(page.limit)
-        .all(),
+const isDue = (nowMs: number): SQL | undefined => and(IS_WATCHED, lte(targets.nextCheckAtMs, nowMs));
+const isOf = ({ accountId, mode }: Owner): SQL | undefined =>
+  and(eq(targets.accountId, accountId), eq(targets.mode, mode));
+const isAfter = (position: SeverityPosition | null): SQL | undefined =>
+  position === null ? undefined : sql`(severity_rank, id) < (${position.severityRank}, ${position.id})`;
 
-    /** Targets with listings whose severity was not worked out yet. */
-    withoutSeverity: (limit: number): TargetRow[] =>
-      db.orm
-        .select()
-        .from(table)
-        .where(sql`severity_rank = 0 and listed_on <> '[]'`)
-        .limit(limit)
-        .all(),
-
-    /** Targets whose time has come, in the order of their time. */
-    dueTargets: (nowMs: number, limit: number): TargetRow[] =>
-      db.orm.select().from(table).where(isDue(nowMs)).orderBy(asc(table.nextCheckAtMs)).limit(limit).all(),
-    countDue: (nowMs: number): number =>
-      db.orm.select({ count: count() }).from(table).where(isDue(nowMs)).get()?.count ?? 0,
-    /** How many targets of live keys are watched. */
-    countWatched: (): number =>
-      db.orm
-        .select({ count: count() })
-        .from(table)
-        .where(and(sql`monitoring_enabled = 1 and members is null`, eq(table.mode, "live")))
-        .get()?.count ?? 0,
-
-    insertCheck: (_tx: Tx, check: CheckRow): void => void db.orm.insert(blocklistChecks).values(check).run(),
-    /** Newest first, older than the id `before`. */
-    listChecks: (targetId: string, page: { before: string | null; limit: number }): CheckRow[] =>
-      db.orm
-        .select()
-        .from(blocklistChecks)
-        .where(
-          and(
-            eq(blocklistChecks.targetId, targetId),
-            page.before === null ? undefined : lt(blocklistChecks.id, page.before),
-          ),
-        )
-        .orderBy(desc(blocklistChecks.id))
-        .limit(page.limit)
-        .all(),
-    /** The checks finished after `afterMs`, the oldest first. */
-    checksSince: (targetId: string, afterMs: number): CheckRow[] =>
-      db.orm
-        .select()
-        .from(blocklistChecks)
-        .where(and(eq(blocklistChecks.targetId, targetId), gt(blocklistChecks.finishedAtMs, afterMs)))
-        .orderBy(asc(blocklistChecks.id))
-        .all(),
-    /** The checks since `afterMs` in which a listing came or went. */
-    changesSince: (targetId: string, afterMs: number): CheckRow[] =>
-      db.orm
-        .select()
-        .from(blocklistChecks)
-        .where(
-          and(
-            eq(blocklistChecks.targetId, targetId),
-            eq(blocklistChecks.isChange, true),
-            gt(blocklistChecks.finishedAtMs, afterMs),
-          ),
-        )
-        .all(),
-    /** Removes some checks finished before `beforeMs` (those without a change, or all), and says how many. */
-    purgeChecks(_tx: Tx, beforeMs: number, wanted: { readonly withChanges: boolean; readonly limit: number }): number {
-      const { withChanges, limit } = wanted;
-      const old = db.orm
-        .select({ id: blocklistChecks.id })
-        .from(blocklistChecks)
-        .where(
-          and(
-            lt(blocklistChecks.finishedAtMs, beforeMs),
-            withChanges ? undefined : eq(blocklistChecks.isChange, false),
-          ),
-        )
-        .limit(limit)
-        .all();
-      for (const { id } of old) db.orm.delete(blocklistChecks).where(eq(blocklistChecks.id, id)).run();
-      return old.length;
-    },
-
-    insertEvent: (tx: Tx, event: NewEvent): void => insertEvent(db, tx, event),
-    ...createBlocklistAlertStore(db),
-  };
+const matches = (owner: Owner, filters: TargetFilters): SQL | undefined => {
+  const { status, kind, value, monitoringEnabled, label, severityRankMin, listings, rangeId = "" } = filters;
+  return and(
+    isOf(owner),
+    eq(targets.rangeId, rangeId),
+    // A listing stays known while its list does not respond.
+    status === undefined ? undefined : status === "listed" ? IS_LISTED : eq(targets.status, status),
+    kind === undefined ? undefined : eq(targets.kind, kind),
+    value === undefined ? undefined : eq(targets.value, value),
+    monitoringEnabled === undefined ? undefined : eq(targets.monitoringEnabled, monitoringEnabled),
+    label === undefined ? undefined : eq(targets.label, label),
+    severityRankMin === undefined ? undefined : gte(targets.severityRank, severityRankMin),
+    listings === undefined
+      ? undefined
+      : sql`EXISTS (SELECT 1 FROM json_each(listed_on) WHERE value IN (SELECT value FROM json_each(${JSON.stringify(listings)})))`,
+  );
 };
 
-export type BlocklistStore = ReturnType<typeof createBlocklistStore>;
+/** Targets and their checks. */
+export class BlocklistStore {
+  readonly #db: Db["orm"];
+
+  constructor({ orm }: Pick<Db, "orm">) {
+    this.#db = orm;
+  }
+
+  insertTarget(_tx: Tx, target: TargetRow): void {
+    this.#db.insert(targets).values(target).run();
+  }
+
+  findTarget(id: string): TargetRow | undefined {
+    return this.#db.select().from(targets).where(eq(targets.id, id)).get();
+  }
+
+  /** The target of its own (not an address of a range) with this value. */
+  findSame(owner: Owner, kind: TargetKind, value: string): TargetRow | undefined {
+    return this.#db
+      .select()
+      .from(targets)
+      .where(and(isOf(owner), eq(targets.kind, kind), eq(targets.value, value), eq(targets.rangeId, "")))
+      .get();
+  }
+
+  updateTarget(_tx: Tx, id: string, change: TargetChange): void {
+    this.#db.update(targets).set(change).where(eq(targets.id, id)).run();
+  }
+
+  /** Removes a target with its history and listings. */
+  removeTarget(_tx: Tx, id: string): void {
+    this.#db.delete(checks).where(eq(checks.targetId, id)).run();
+    this.#db.delete(blocklistListings).where(eq(blocklistListings.targetId, id)).run();
+    this.#db.delete(targets).where(eq(targets.id, id)).run();
+  }
+
+  countTargets(owner: Owner): number {
+    return this.#db.select({ count: count() }).from(targets).where(isOf(owner)).get()?.count ?? 0;
+  }
+
+  /** The id `places` positions after `before`, newest first, of an owner or a range; null when there are fewer rows. */
+  idBehind(
+    owner: Owner,
+    rangeId: string,
+    { before, places }: { readonly before: string | null; readonly places: number },
+  ): string | null {
+    const row = this.#db
+      .select({ id: targets.id })
+      .from(targets)
+      .where(and(isOf(owner), eq(targets.rangeId, rangeId), before === null ? undefined : lt(targets.id, before)))
+      .orderBy(desc(targets.id))
+      .limit(1)
+      .offset(places)
+      .get();
+    return row?.id ?? null;
+  }
+
+  /** Newest first, older than the id `before` and not older than `from`. */
+  listTargets(owner: Owner, filters: TargetFilters, { before, from, limit }: IdWindow): TargetRow[] {
+    const isAfterId = before === null ? undefined : lt(targets.id, before);
+    const isInWindow = from === undefined ? isAfterId : and(isAfterId, gte(targets.id, from));
+    return this.#db
+      .select()
+      .from(targets)
+      .where(and(matches(owner, filters), isInWindow))
+      .orderBy(desc(targets.id))
+      .limit(limit)
+      .all();
+  }
+
+  /** The position `places` after `before` in the order by severity; null when there are fewer rows. */
+  positionBehind(owner: Owner, before: SeverityPosition | null, places: number): SeverityPosition | null {
+    const row = this.#db
+      .select({ severityRank: targets.severityRank, id: targets.id })
+      .from(targets)
+      .where(and(isOf(owner), eq(targets.rangeId, ""), isAfter(before)))
+      .orderBy(desc(targets.severityRank), desc(targets.id))
+      .limit(1)
+      .offset(places)
+      .get();
+    return row ?? null;
+  }
+
+  /** Most severe first, then newest first: after `before`, up to and including `upTo`. */
+  listWorst(
+    owner: Owner,
+    filters: TargetFilters,
+    page: { readonly before: SeverityPosition | null; readonly upTo: SeverityPosition | null; readonly limit: number },
+  ): TargetRow[] {
+    const { before, upTo, limit } = page;
+    const isInWindow = upTo === null ? undefined : sql`(severity_rank, id) >= (${upTo.severityRank}, ${upTo.id})`;
+    return this.#db
+      .select()
+      .from(targets)
+      .where(and(matches(owner, filters), isAfter(before), isInWindow))
+      .orderBy(desc(targets.severityRank), desc(targets.id))
+      .limit(limit)
+      .all();
+  }
+
+  /** Listed targets without a severity: rows of versions that did not store it. */
+  withoutSeverity(limit: number): TargetRow[] {
+    return this.#db
+      .select()
+      .from(targets)
+      .where(sql`severity_rank = 0 and listed_on <> '[]'`)
+      .limit(limit)
+      .all();
+  }
+
+  /** Targets whose next check is due, in the order of that time. */
+  dueTargets(nowMs: number, limit: number): TargetRow[] {
+    return this.#db.select().from(targets).where(isDue(nowMs)).orderBy(asc(targets.nextCheckAtMs)).limit(limit).all();
+  }
+
+  countDue(nowMs: number): number {
+    return this.#db.select({ count: count() }).from(targets).where(isDue(nowMs)).get()?.count ?? 0;
+  }
+
+  /** How many targets of live keys are monitored. */
+  countWatched(): number {
+    const isWatched = and(IS_WATCHED, eq(targets.mode, "live"));
+    return this.#db.select({ count: count() }).from(targets).where(isWatched).get()?.count ?? 0;
+  }
+
+  insertCheck(_tx: Tx, check: CheckRow): void {
+    this.#db.insert(checks).values(check).run();
+  }
+
+  /** Newest first, older than the id `before`. */
+  listChecks(targetId: string, { before, limit }: { before: string | null; limit: number }): CheckRow[] {
+    return this.#db
+      .select()
+      .from(checks)
+      .where(and(eq(checks.targetId, targetId), before === null ? undefined : lt(checks.id, before)))
+      .orderBy(desc(checks.id))
+      .limit(limit)
+      .all();
+  }
+
+  /** The checks that finished after `afterMs`, oldest first. */
+  checksSince(targetId: string, afterMs: number): CheckRow[] {
+    const isSince = and(eq(checks.targetId, targetId), gt(checks.finishedAtMs, afterMs));
+    return this.#db.select().from(checks).where(isSince).orderBy(asc(checks.id)).all();
+  }
+
+  /** The checks after `afterMs` that added or removed a listing. */
+  changesSince(targetId: string, afterMs: number): CheckRow[] {
+    const isSince = and(eq(checks.targetId, targetId), gt(checks.finishedAtMs, afterMs));
+    return this.#db
+      .select()
+      .from(checks)
+      .where(and(isSince, eq(checks.isChange, true)))
+      .all();
+  }
+
+  /** Deletes at most `limit` checks that finished before `beforeMs`, those with changes only if `withChanges`; returns how many. */
+  purgeChecks(
+    _tx: Tx,
+    beforeMs: number,
+    { withChanges, limit }: { readonly withChanges: boolean; readonly limit: number },
+  ): number {
+    const old = this.#db
+      .select({ id: checks.id })
+      .from(checks)
+      .where(and(lt(checks.finishedAtMs, beforeMs), withChanges ? undefined : eq(checks.isChange, false)))
+      .limit(limit)
+      .all();
+    for (const { id } of old) this.#db.delete(checks).where(eq(checks.id, id)).run();
+    return old.length;
+  }
+}

@@ -1,7 +1,10 @@
 import { z } from "zod";
 import fixture from "../../fixtures/test-keys-blacklist.json" with { type: "json" };
+import type { Clock } from "../base/clock.ts";
+import type { KeyMode } from "../base/secrets.ts";
 import type { Blocklist } from "../dnsbl/blocklist.ts";
 import type { ListOutcome } from "../dnsbl/lookup.ts";
+import type { TargetLookup } from "./target-lookup.ts";
 
 const table = z
   .strictObject({
@@ -13,11 +16,11 @@ const table = z
   })
   .parse(fixture);
 
-/** The one list that test keys know. Nobody can be asked about it. */
+/** The only list of test keys. It exists in this program only. */
 export const TEST_LIST: Blocklist = {
   id: table.list,
   name: "The test list",
-  operator: "Test keys",
+  operator: "Postwarden (test keys)",
   kinds: ["ipv4", "ipv6", "domain"],
   scope: "single",
   zone: null,
@@ -29,7 +32,7 @@ export const TEST_LIST: Blocklist = {
       matches: [],
       id: table.list,
       name: "The test list",
-      meaning: "The target is one that test keys find listed.",
+      meaning: "Test keys report this target as listed.",
       category: "spam",
       severity: "high",
     },
@@ -47,8 +50,20 @@ export const TEST_LIST: Blocklist = {
   notes: null,
 };
 
-/** What the test list says about a target (contract §3): the same at every call, without any network. */
-export const testOutcome = (value: string, atMs: number): ListOutcome => {
+/** The lists of each mode: the catalogue for live keys, the test list for test keys. */
+export type ListsByMode = Readonly<Record<KeyMode, readonly Blocklist[]>>;
+export const listsByMode = (live: readonly Blocklist[]): ListsByMode => ({ live, test: [TEST_LIST] });
+
+/** Looks up targets of test keys in the test list (contract §3): the same result for every call, without network access. */
+export const createTestLookup = (clock: Clock): TargetLookup => ({
+  lists: [TEST_LIST],
+  check: async ({ value }, lists) => ({
+    outcomes: lists.map(() => testOutcome(value, clock.nowMs())),
+    heldUntilMs: null,
+  }),
+});
+
+const testOutcome = (value: string, atMs: number): ListOutcome => {
   const base = {
     list: table.list,
     queryNames: [],
@@ -59,7 +74,7 @@ export const testOutcome = (value: string, atMs: number): ListOutcome => {
     retryAtMs: null,
   };
   if (table.unknown.includes(value)) {
-    const reason = "The test list refuses to answer about this target.";
+    const reason = "The test list refuses queries for this target.";
     return { ...base, outcome: "refused", listings: [], returnCodes: [], reason };
   }
   if (!table.listed.includes(value)) return { ...base, outcome: "not_listed", listings: [], returnCodes: [] };

@@ -3,8 +3,8 @@ import type { ListOutcome } from "../dnsbl/lookup.ts";
 import type { TargetStatus } from "./store.ts";
 
 /**
- * Why a listing is no longer there: the list says so, is not asked any more, or was muted by the user; or the list, which
- * cannot be tested, has not repeated it for long.
+ * Why a listing was removed: the list no longer has it, is no longer queried, or was muted by the user; or the list, which
+ * cannot be tested, has not repeated it for a long time.
  */
 export const DELISTING_REASONS = ["observed", "list_retired", "list_muted", "expired"] as const;
 export type DelistingReason = (typeof DELISTING_REASONS)[number];
@@ -14,7 +14,7 @@ export interface Removal {
   readonly reason: DelistingReason;
 }
 
-/** How many lists gave which answer. */
+/** How many lists had which outcome. */
 export type OutcomeCounts = Readonly<Record<ListOutcome["outcome"], number>>;
 
 export interface KnownState {
@@ -28,7 +28,7 @@ export interface ConclusionContext {
   readonly hasExpired: (listing: string, list: string) => boolean;
 }
 
-/** What a finished check makes of a target. */
+/** The state of a target after a check, and what changed. */
 export interface TargetTransition {
   readonly status: "clean" | "listed" | "unknown";
   readonly listedOn: readonly string[];
@@ -38,12 +38,12 @@ export interface TargetTransition {
 }
 
 /**
- * Draws the conclusion from one outcome a list. Unknown never clears: what a list said last stands while it refuses or
- * fails. When no list gave an answer, nothing changes but the status, which is `unknown`.
+ * Derives the new state of a target from one outcome per list. Unknown never clears: the last listings of a list stand
+ * while it refuses or fails. When no list responded, only the status changes, to `unknown`.
  *
- * `lists` are those in force; a listing of any other list has lost its source. `outcomes` are of those that were asked.
- * `mutedLists` holds ids of lists, which are not asked, and of single listings, which count for nothing. `hasExpired`
- * says whether a list without test points, which does not repeat a listing, has not done so for long.
+ * `lists` are those in use; listings of any other list are removed. `outcomes` are of the lists that were queried.
+ * `mutedLists` has ids of lists, which are not queried, and of single listings, which are ignored. `hasExpired` tells
+ * whether a list without test points has not repeated a listing for a long time.
  */
 export const applyOutcomes = (
   before: KnownState,
@@ -64,12 +64,12 @@ export const applyOutcomes = (
   });
   const kept = before.listedOn.filter((id) => !removed.some(({ listing }) => listing === id));
   const listedOn = [...kept, ...added].toSorted();
-  // A list that named muted listings only has said "no" to nothing.
+  // A list with muted listings only does not make the target clean.
   const statusThen = counts.not_listed > 0 ? "clean" : "unknown";
   return { status: listedOn.length > 0 ? "listed" : statusThen, listedOn, added, removed, counts };
 };
 
-/** Lists that were not asked at all (muted ones) count as skipped. */
+/** Lists that were not queried (muted ones) count as skipped. */
 const countOutcomes = (outcomes: readonly ListOutcome[], listsCount: number): OutcomeCounts => {
   const count = (wanted: ListOutcome["outcome"]) => outcomes.filter(({ outcome }) => outcome === wanted).length;
   const skipped = count("skipped") + Math.max(0, listsCount - outcomes.length);

@@ -2,26 +2,34 @@ import { and, eq, sql } from "drizzle-orm";
 import type { Db, Tx } from "../db/open.ts";
 import { blocklistTargets, blocklistUsability } from "../db/schema-blocklist.ts";
 
-/** What was last told about the usability of lists, and whom it concerns. */
-export const createUsabilityStore = (db: Db) => ({
-  /** Lists of which it was told that they cannot be used. */
-  unusableLists: (): string[] =>
-    db.orm
-      .select({ listId: blocklistUsability.listId })
-      .from(blocklistUsability)
-      .all()
-      .map(({ listId }) => listId),
-  keepUnusable: (_tx: Tx, listId: string, sinceMs: number): void =>
-    void db.orm.insert(blocklistUsability).values({ listId, sinceMs }).onConflictDoNothing().run(),
-  removeUnusable: (_tx: Tx, listId: string): void =>
-    void db.orm.delete(blocklistUsability).where(eq(blocklistUsability.listId, listId)).run(),
-  /** Accounts and the kinds of what they watch with live keys. */
-  watchedKinds: () =>
-    db.orm
+/** The lists that accounts were notified about, and the accounts that lists concern. */
+export class UsabilityStore {
+  readonly #db: Db["orm"];
+
+  constructor({ orm }: Pick<Db, "orm">) {
+    this.#db = orm;
+  }
+
+  /** Lists that accounts were last notified about as unusable. */
+  unusableLists(): string[] {
+    const rows = this.#db.select({ listId: blocklistUsability.listId }).from(blocklistUsability).all();
+    return rows.map(({ listId }) => listId);
+  }
+
+  keepUnusable(_tx: Tx, listId: string, sinceMs: number): void {
+    this.#db.insert(blocklistUsability).values({ listId, sinceMs }).onConflictDoNothing().run();
+  }
+
+  removeUnusable(_tx: Tx, listId: string): void {
+    this.#db.delete(blocklistUsability).where(eq(blocklistUsability.listId, listId)).run();
+  }
+
+  /** Accounts with the kinds of target that they monitor with live keys. */
+  watchedKinds() {
+    return this.#db
       .selectDistinct({ accountId: blocklistTargets.accountId, kind: blocklistTargets.kind })
       .from(blocklistTargets)
       .where(and(sql`monitoring_enabled = 1`, eq(blocklistTargets.mode, "live")))
-      .all(),
-});
-
-export type UsabilityStore = ReturnType<typeof createUsabilityStore>;
+      .all();
+  }
+}

@@ -7,9 +7,10 @@ import type { HealthState } from "../dnsbl/list-finding.ts";
 import type { DnsblHealth } from "../dnsbl/health.ts";
 import { createTestClock } from "../testing/clock.ts";
 import { BLOCKLIST_EVENTS } from "./event-docs.ts";
-import { createBlocklistStore } from "./store.ts";
-import { createUsabilityStore } from "./usability-store.ts";
-import { createUsability } from "./usability.ts";
+import { ListingMailQueue } from "./mail-queue-store.ts";
+import { BlocklistStore } from "./store.ts";
+import { UsabilityStore } from "./usability-store.ts";
+import { ListUsability } from "./usability.ts";
 
 const closers: Array<() => void> = [];
 afterEach(() => {
@@ -42,13 +43,14 @@ const start = () => {
   const health = { of: healthOf };
   const logged: string[] = [];
   const log = createLog("info", clock, (line) => logged.push(line));
-  const store = createBlocklistStore(db);
+  const store = new BlocklistStore(db);
+  const mailQueue = new ListingMailQueue(db);
   const findDefaults = () => ({ recipients: ["ops@example.com"], blacklistSeverityMin: null });
   const create = () =>
-    createUsability({
-      ...{ db, store, usabilityStore: createUsabilityStore(db), health, lists: LISTS, clock, log, findDefaults },
-      hasMail: true,
-    });
+    new ListUsability(
+      { db, clock, log, random: { integer: () => 0 } },
+      { store: new UsabilityStore(db), health, lists: LISTS, mailQueue, findDefaults },
+    );
   let usability = create();
   const events = () =>
     db.sqlite
@@ -61,6 +63,7 @@ const start = () => {
     states,
     logged,
     store,
+    mailQueue,
     events,
     findings: () => usability.findings(),
     restart: () => (usability = create()),
@@ -85,7 +88,7 @@ const start = () => {
 };
 
 test("a list that cannot be used is told once, after two tests, to the accounts that it concerns", async () => {
-  const { watch, states, test, observe, events, store, logged } = start();
+  const { watch, states, test, observe, events, mailQueue, logged } = start();
   watch("addresses", "ipv4");
   watch("domains", "domain");
   watch("tests", "ipv4", "test");
@@ -98,7 +101,7 @@ test("a list that cannot be used is told once, after two tests, to the accounts 
   expect(events()).toMatchObject([
     { type: "blacklist.list_unusable", subject: "list:spamcop", account_id: "addresses" },
   ]);
-  expect(store.alertsFor("ops@example.com")).toHaveLength(1);
+  expect(mailQueue.rowsFor("ops@example.com")).toHaveLength(1);
   expect(logged.filter((line) => line.includes("cannot be used"))).toHaveLength(1);
 });
 

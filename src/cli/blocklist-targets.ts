@@ -198,7 +198,7 @@ const addTargetList = (group: Command, io: Io): Command =>
         const severityRankMin = severity === undefined ? undefined : severityRankOf(severity);
         const limit = readLimit(options.limit, SHOWN_MAX);
         const rows = readUpTo(targets.listWorst(owner, { status, label, severityRankMin }), limit);
-        const views = rows.map(targets.view);
+        const views = rows.map((row) => targets.view(row));
         print(io, options.json, { targets: views }, () => targetTable(views, io));
       }),
     );

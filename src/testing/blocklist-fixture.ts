@@ -1,23 +1,26 @@
 import { afterEach } from "bun:test";
-import { createBreaker } from "../blocklist/breaker.ts";
-import { type AlertDefaults, createChangeNotifier } from "../blocklist/change-notifier.ts";
-import { createListingStore } from "../blocklist/listing-store.ts";
-import { createListings } from "../blocklist/listings.ts";
-import { createRangeStore } from "../blocklist/range-store.ts";
-import { createMonitor } from "../blocklist/monitor.ts";
-import { createCheckScheduler } from "../blocklist/check-scheduler.ts";
-import { createBlocklistStore, type TargetRow } from "../blocklist/store.ts";
+import { ListBreaker } from "../blocklist/breaker.ts";
+import { type AlertDefaults, ChangeNotifier } from "../blocklist/change-notifier.ts";
+import { ListingStore } from "../blocklist/listing-store.ts";
+import { Listings } from "../blocklist/listings.ts";
+import { RangeStore } from "../blocklist/range-store.ts";
+import { ListingMailQueue } from "../blocklist/mail-queue-store.ts";
+import { BlocklistMonitor } from "../blocklist/monitor.ts";
+import { CheckScheduler } from "../blocklist/check-scheduler.ts";
+import { BlocklistStore, type TargetRow } from "../blocklist/store.ts";
+import { createLiveLookup } from "../blocklist/target-lookup.ts";
+import { createTestLookup } from "../blocklist/test-list.ts";
 import { createLog } from "../base/log.ts";
 import { newId } from "../base/secrets.ts";
 import { openDb } from "../db/open.ts";
 import type { Blocklist, Severity } from "../dnsbl/blocklist.ts";
 import { noPacing } from "../dnsbl/budget.ts";
 import { readEmbeddedCatalogue } from "../dnsbl/catalogue.ts";
-import { createDnsbl } from "../dnsbl/dnsbl.ts";
+import { createDnsbl, type Dnsbl } from "../dnsbl/dnsbl.ts";
 import { createTestClock } from "./clock.ts";
 import { createZoneResolver, type ZoneFailure, type ZoneRecords } from "./dns-zone.ts";
 
-/** Answers by which the lists of a fixture pass their tests. */
+/** Records with which the lists pass their tests. */
 const HEALTHY = {
   "2.0.0.127.bl.spamcop.net": { A: ["127.0.0.2"] },
   "2.0.0.127.zen.spamhaus.org": { A: ["127.0.0.2", "127.0.0.4", "127.0.0.10"] },
@@ -36,121 +39,116 @@ const catalogueList = (id: string): Blocklist => {
   return list;
 };
 
-/** An event as it stands in the outbox. */
+/** An event in the outbox. */
 export interface WrittenEvent {
   readonly type: string;
   readonly url: string;
   readonly data: Readonly<Record<string, unknown>>;
 }
 
-/** Monitoring of Spamhaus ZEN and SpamCop over a literal zone, for the tests of one file. */
+interface FixtureOptions {
+  readonly retentionDays?: number;
+  /** The severity of the listing `spamhaus-pbl`. */
+  readonly pbl?: Severity;
+}
+
+/** Monitoring of Spamhaus ZEN and SpamCop over a literal zone. */
+class BlocklistFixture {
+  readonly clock = createTestClock();
+  readonly db = openInMemory();
+  readonly zone: Record<string, ZoneRecords | ZoneFailure> = { ...HEALTHY };
+  readonly resolver = createZoneResolver(this.zone);
+  readonly logged: string[] = [];
+  /** Recipients of the account; empty at first. */
+  readonly defaults: string[] = [];
+  /** The other settings of the account. */
+  readonly account: { blacklistSeverityMin: AlertDefaults["blacklistSeverityMin"] } = { blacklistSeverityMin: null };
+  readonly runtime = {
+    db: this.db,
+    clock: this.clock,
+    log: createLog("info", this.clock, (line) => this.logged.push(line)),
+    random: { integer: () => 0 },
+  };
+  readonly store = new BlocklistStore(this.db);
+  readonly mailQueue = new ListingMailQueue(this.db);
+  readonly listings = new Listings({
+    store: new ListingStore(this.db),
+    targets: this.store,
+    ranges: new RangeStore(this.db),
+  });
+  readonly lists: readonly Blocklist[];
+  readonly health: Dnsbl["health"];
+  readonly monitor: BlocklistMonitor;
+  readonly scheduler: CheckScheduler;
+
+  constructor({ retentionDays = 90, pbl = "medium" }: FixtureOptions) {
+    const { runtime, store, mailQueue, listings, resolver, clock } = this;
+    this.lists = LISTS.map(catalogueList).map((list) => ({
+      ...list,
+      codes: list.codes.map((code) => (code.id === "spamhaus-pbl" ? { ...code, severity: pbl } : code)),
+    }));
+    const registrableDomain = (domain: string) => domain.split(".").slice(-2).join(".");
+    const { lookup, health } = createDnsbl({ ...runtime, resolver, registrableDomain, pacing: noPacing });
+    this.health = health;
+    const breaker = new ListBreaker(runtime, { health, countTargets: () => store.countWatched() });
+    const findDefaults = () => ({ recipients: this.defaults, ...this.account });
+    const notifier = new ChangeNotifier(runtime, { mailQueue, findDefaults });
+    const lookups = { live: createLiveLookup(this.lists, { lookup, breaker }), test: createTestLookup(clock) };
+    this.monitor = new BlocklistMonitor(runtime, { store, lookups, listings, notifier });
+    const { monitor } = this;
+    this.scheduler = new CheckScheduler(runtime, { store, monitor, health, lookups, listings, retentionDays });
+  }
+
+  readonly find = (id: string): TargetRow => {
+    const target = this.store.findTarget(id);
+    if (target === undefined) throw new Error(`no target ${id}`);
+    return target;
+  };
+
+  readonly add = (value: string, more: Partial<TargetRow> = {}): string => {
+    const id = newId();
+    const nowMs = this.clock.nowMs();
+    const row: TargetRow = {
+      ...{ id, accountId: "account", mode: "live", kind: "ipv4", value, rangeId: "", members: null, label: null },
+      ...{ status: "pending", listedOn: [], severityRank: 0, alertSeverityMin: null, mutedLists: [], recipients: [] },
+      ...{ monitoringEnabled: true, webhookUrl: "https://example.com/hook", unknownChecks: 0, lastCheckedAtMs: null },
+      ...{ nextCheckAtMs: nowMs, createdAtMs: nowMs, ...more },
+    };
+    this.db.transact((tx) => this.store.insertTarget(tx, row));
+    return id;
+  };
+
+  /** Sets the response of SpamCop for an address; null: not listed. */
+  readonly spamcop = (address: string, response: ZoneRecords | ZoneFailure | null): void =>
+    this.#respond(`${address.split(".").toReversed().join(".")}.bl.spamcop.net`, response);
+
+  readonly zen = (address: string, response: ZoneRecords | ZoneFailure | null): void =>
+    this.#respond(`${address.split(".").toReversed().join(".")}.zen.spamhaus.org`, response);
+
+  #respond(name: string, response: ZoneRecords | ZoneFailure | null): void {
+    if (response === null) delete this.zone[name];
+    else this.zone[name] = response;
+  }
+
+  readonly check = async (id: string) => (await this.monitor.check(this.find(id), "manual").done)?.target;
+
+  /** The events in the outbox, oldest first. */
+  readonly events = (): WrittenEvent[] =>
+    this.db.sqlite
+      .query<{ type: string; url: string; data: string }, []>("SELECT type, url, data FROM outbox ORDER BY id")
+      .all()
+      .map(({ type, url, data }) => ({ type, url, data: JSON.parse(data) }));
+}
+
+/** Fixtures for the tests of one file, closed after each test. */
 export const createBlocklistFixtures = () => {
   const closers: Array<() => void> = [];
   afterEach(() => {
     for (const close of closers.splice(0)) close();
   });
-
-  return ({
-    retentionDays = 90,
-    pbl = "medium",
-  }: { readonly retentionDays?: number; readonly pbl?: Severity } = {}) => {
-    const clock = createTestClock();
-    const db = openInMemory();
-    closers.push(() => db.close());
-    const zone: Record<string, ZoneRecords | ZoneFailure> = { ...HEALTHY };
-    const resolver = createZoneResolver(zone);
-    const random = { integer: () => 0 };
-    const registrableDomain = (domain: string) => domain.split(".").slice(-2).join(".");
-    const { lookup, health } = createDnsbl({ resolver, clock, random, registrableDomain, pacing: noPacing });
-    const logged: string[] = [];
-    const log = createLog("info", clock, (line) => logged.push(line));
-    const store = createBlocklistStore(db);
-    const lists = LISTS.map(catalogueList).map((list) => ({
-      ...list,
-      codes: list.codes.map((code) => (code.id === "spamhaus-pbl" ? { ...code, severity: pbl } : code)),
-    }));
-    const defaults: string[] = [];
-    const breaker = createBreaker({ clock, log, health, countTargets: store.countWatched });
-    const account: { blacklistSeverityMin: AlertDefaults["blacklistSeverityMin"] } = { blacklistSeverityMin: null };
-    const ranges = createRangeStore(db);
-    const listings = createListings({ store: createListingStore(db), targets: store, ranges });
-    const announce = createChangeNotifier({
-      store,
-      hasMail: true,
-      findDefaults: () => ({ recipients: defaults, ...account }),
-    });
-    const monitor = createMonitor({ db, store, lists, lookup, breaker, listings, announce, clock });
-    const scheduler = createCheckScheduler({ db, store, monitor, health, lists, listings, clock, log, retentionDays });
-
-    const find = (id: string): TargetRow => {
-      const target = store.findTarget(id);
-      if (target === undefined) throw new Error(`no target ${id}`);
-      return target;
-    };
-    return {
-      clock,
-      db,
-      zone,
-      resolver,
-      logged,
-      store,
-      lists,
-      health,
-      monitor,
-      scheduler,
-      find,
-      /** Recipients of the account; empty at first. */
-      defaults,
-      /** What else the account has set. */
-      account,
-      listings,
-      add(value: string, more: Partial<TargetRow> = {}): string {
-        const id = newId();
-        const nowMs = clock.nowMs();
-        const row: TargetRow = {
-          id,
-          accountId: "account",
-          mode: "live",
-          kind: "ipv4",
-          value,
-          rangeId: "",
-          members: null,
-          label: null,
-          status: "pending",
-          listedOn: [],
-          severityRank: 0,
-          alertSeverityMin: null,
-          mutedLists: [],
-          monitoringEnabled: true,
-          recipients: [],
-          webhookUrl: "https://example.com/hook",
-          unknownChecks: 0,
-          lastCheckedAtMs: null,
-          nextCheckAtMs: nowMs,
-          createdAtMs: nowMs,
-          ...more,
-        };
-        db.transact((tx) => store.insertTarget(tx, row));
-        return id;
-      },
-      /** Lists an address on SpamCop, or takes it off. */
-      spamcop(address: string, answer: ZoneRecords | ZoneFailure | null): void {
-        const name = `${address.split(".").toReversed().join(".")}.bl.spamcop.net`;
-        if (answer === null) delete zone[name];
-        else zone[name] = answer;
-      },
-      zen(address: string, answer: ZoneRecords | ZoneFailure | null): void {
-        const name = `${address.split(".").toReversed().join(".")}.zen.spamhaus.org`;
-        if (answer === null) delete zone[name];
-        else zone[name] = answer;
-      },
-      check: async (id: string) => (await monitor.check(find(id), "manual").done)?.target,
-      /** What has been written to the outbox so far, in order. */
-      events: (): WrittenEvent[] =>
-        db.sqlite
-          .query<{ type: string; url: string; data: string }, []>("SELECT type, url, data FROM outbox ORDER BY id")
-          .all()
-          .map(({ type, url, data }) => ({ type, url, data: JSON.parse(data) })),
-    };
+  return (options: FixtureOptions = {}): BlocklistFixture => {
+    const fixture = new BlocklistFixture(options);
+    closers.push(() => fixture.db.close());
+    return fixture;
   };
 };

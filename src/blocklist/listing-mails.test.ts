@@ -3,7 +3,7 @@ import { createLog } from "../base/log.ts";
 import { err, ok, type Result } from "../base/errors.ts";
 import type { Mail, MailFailure } from "../net/mailer.ts";
 import { createBlocklistFixtures } from "../testing/blocklist-fixture.ts";
-import { createAlerts } from "./alerts.ts";
+import { createListingMails } from "./listing-mails.ts";
 
 const newWorld = createBlocklistFixtures();
 const MINUTE_MS = 60_000;
@@ -17,18 +17,19 @@ const start = () => {
     mails.push(mail);
     return answer;
   };
-  const { db, store, clock } = fixture;
+  const { runtime, mailQueue: queue, clock } = fixture;
   const logged: string[] = [];
   const log = createLog("warn", clock, (line) => logged.push(line));
-  const alerts = createAlerts({ db, store, mailer, clock, log, queueDigests: async () => undefined });
+  const alerts = createListingMails({ ...runtime, log }, { mailer, queue, queueDigests: async () => undefined });
   const list = async (address: string, recipients: readonly string[] = ["ops@example.com"]) => {
     const id = fixture.add(address, { recipients, label: "outbound" });
     fixture.spamcop(address, LISTED);
     await fixture.check(id);
     return id;
   };
+  const { add, check, spamcop } = fixture;
   return {
-    ...fixture,
+    ...{ clock, add, check, spamcop },
     alerts,
     mails,
     logged,
@@ -49,9 +50,10 @@ describe("an alert mail", () => {
     await alerts.send();
     expect(mails).toHaveLength(1);
     expect(mails[0]).toMatchObject({ to: "ops@example.com", subject: "Blocklists: 8.8.4.4 is listed on SpamCop SCBL" });
-    expect(mails[0]?.text).toContain("8.8.4.4 (outbound): listed on SpamCop SCBL");
-    expect(mails[0]?.text).toContain("Severity: high");
-    expect(mails[0]?.text).toContain("Delisting: https://");
+    expect(mails[0]?.text).toContain("8.8.4.4 is listed on SpamCop SCBL (outbound)\nSeverity: high. ");
+    expect(mails[0]?.text).toContain("Listed since 2026-01-01 00:00 UTC.");
+    expect(mails[0]?.text).toContain("Find and fix the cause, then request delisting:\n    https://");
+    expect(mails[0]?.text).toContain("You receive this mail as a recipient");
     await clock.advance(60 * MINUTE_MS);
     await alerts.send();
     expect(mails).toHaveLength(1);
@@ -99,7 +101,7 @@ describe("an alert mail", () => {
     await alerts.send();
     await alerts.send();
     expect(mails).toHaveLength(3);
-    expect(logged.filter((line) => line.includes("given up"))).toHaveLength(1);
+    expect(logged.filter((line) => line.includes("dropped"))).toHaveLength(1);
     await list("8.8.4.5");
     fail({ isFinal: false, problem: "Not now." });
     await clock.advance(24 * 60 * MINUTE_MS + 1);

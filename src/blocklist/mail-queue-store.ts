@@ -1,0 +1,56 @@
+import { asc, eq, gt, inArray } from "drizzle-orm";
+import { newId } from "../base/secrets.ts";
+import type { Db, Tx } from "../db/open.ts";
+import { blocklistAlerts } from "../db/schema-blocklist.ts";
+import type { MailQueue, QueuedMail } from "../notify/mail-batcher.ts";
+
+/** An entry of the next mail to a recipient; `body` is JSON text, see `mailEntrySchema`. */
+export interface QueuedListingMail extends QueuedMail {
+  readonly recipient: string;
+  readonly body: string;
+}
+
+/** Entries of one mail; the rest is in the next one. */
+const ENTRIES_MAX = 10_000;
+
+/** What is queued for alert mail and digests about listings. */
+export class ListingMailQueue implements MailQueue<QueuedListingMail> {
+  readonly #db: Db["orm"];
+
+  constructor({ orm }: Pick<Db, "orm">) {
+    this.#db = orm;
+  }
+
+  insert(_tx: Tx, recipient: string, entry: object, createdAtMs: number): void {
+    this.#db
+      .insert(blocklistAlerts)
+      .values({ id: newId(), recipient, body: JSON.stringify(entry), createdAtMs })
+      .run();
+  }
+
+  recipients(after: string, limit: number): string[] {
+    return this.#db
+      .selectDistinct({ recipient: blocklistAlerts.recipient })
+      .from(blocklistAlerts)
+      .where(gt(blocklistAlerts.recipient, after))
+      .orderBy(asc(blocklistAlerts.recipient))
+      .limit(limit)
+      .all()
+      .map(({ recipient }) => recipient);
+  }
+
+  rowsFor(recipient: string): QueuedListingMail[] {
+    return this.#db
+      .select()
+      .from(blocklistAlerts)
+      .where(eq(blocklistAlerts.recipient, recipient))
+      .orderBy(asc(blocklistAlerts.id))
+      .limit(ENTRIES_MAX)
+      .all();
+  }
+
+  remove(_tx: Tx, rows: readonly QueuedListingMail[]): void {
+    const ids = rows.map(({ id }) => id);
+    this.#db.delete(blocklistAlerts).where(inArray(blocklistAlerts.id, ids)).run();
+  }
+}
