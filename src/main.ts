@@ -2,12 +2,12 @@ import { runCli } from "./cli/cli.ts";
 import { systemIo } from "./cli/io.ts";
 
 process.stdout.on("error", (error) => {
-  // A reader that has seen enough (`| head`) is no failure.
+  // A reader that closes the pipe early (`| head`) is not a failure.
   if ("code" in error && error.code === "EPIPE") process.exit(0);
-  systemIo.err(`postwarden: Standard output cannot be written: ${error.message}`);
+  systemIo.err(`postwarden: Cannot write to standard output: ${error.message}`);
   process.exit(1);
 });
 const status = await runCli(process.argv.slice(2), systemIo);
-// What is left running (a timer, a connection that says good-bye) must not keep a finished command alive. Only `end`
-// waits for what is still to be written: the callback of an empty write comes before it, and a long output was cut off.
+// Timers and closing connections must not keep a finished command alive. Only the callback of `end` runs after everything
+// is written; that of an empty write runs earlier and would cut off long output.
 process.stdout.end(() => process.exit(status));

@@ -7,30 +7,30 @@ import { withoutWrongLength } from "./http/response.ts";
 import { releaseBody } from "./http/request-memory.ts";
 import { withRoutableUrl } from "./http/request-target.ts";
 
-export interface ServerDeps {
+export interface ServerOptions {
   readonly log: Log;
   readonly clock: Clock;
   readonly routes: readonly AnyElysia[];
-  /** Networks whose X-Forwarded-For is believed. */
+  /** Networks whose X-Forwarded-For is trusted. */
   readonly trustedProxies: readonly string[];
 }
 
-/** The application: the boundary around all routes. */
+/** The application: all routes inside the request boundary. */
 export interface HttpApp {
-  /** Answers a request, with or without a socket. */
+  /** Handles a request, with or without a socket. */
   handle(request: Request): Promise<Response>;
-  /** Every route there is; parameters are written `:id`. */
+  /** Every route; parameters are written `:id`. */
   readonly routes: ReadonlyArray<{ readonly method: string; readonly path: string }>;
-  /** Names the server whose requests come in, so that the log knows their peers. */
+  /** Sets the server that requests come from, so that the log can name their clients. */
   attach(server: Bun.Server<unknown>): void;
 }
 
-export const createServer = ({ log, clock, routes, trustedProxies }: ServerDeps): HttpApp => {
+export const createServer = ({ log, clock, routes, trustedProxies }: ServerOptions): HttpApp => {
   const clientOf = createClientAddress(trustedProxies);
   const methodsOf = createMethodsOf(() => app.routes);
   const app: AnyElysia = routes.reduce<AnyElysia>(
     (whole, slice) => whole.use(slice),
-    // The router looks for the path behind the scheme, not behind a host name of four letters or more.
+    // Makes the router find the path after any host name, also a short one.
     new Elysia({ name: "server", handler: { standardHostname: false } }).use(
       createBoundary({ log, clock, methodsOf, clientOf }),
     ),

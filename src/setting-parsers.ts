@@ -23,7 +23,7 @@ export const wholeNumber = (min: number, max: number) =>
     .transform(Number);
 
 /** A comma list. An invalid item is quoted in the error, or named by `name` where it may hold a secret. */
-export const list = <T>(
+export const commaList = <T>(
   parse: (item: string) => Result<T, string>,
   name: (item: string, at: number) => string = quote,
 ) =>
@@ -197,11 +197,11 @@ export const listKeys = z.string().transform((text, context) => {
 export const filePath = (text: string): Result<string, string> => ok(text);
 
 /** One of a few words. */
-export const oneOf = <const Words extends readonly string[]>(words: Words) =>
+export const choiceOf = <const Words extends readonly string[]>(words: Words) =>
   z.enum(words, { error: ({ input }) => `${quote(input)} is not one of ${words.join(", ")}` });
 
 /** `on` or `off`. */
-export const onOff = oneOf(["on", "off"]).transform((text) => text === "on");
+export const onOff = choiceOf(["on", "off"]).transform((text) => text === "on");
 
 const SUBMISSION_PORT = 587;
 const SUBMISSIONS_PORT = 465;

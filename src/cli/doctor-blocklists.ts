@@ -29,12 +29,12 @@ const sentenceOf = ({ list, finding }: { readonly list: Blocklist; readonly find
 
 /** Whether the enabled blocklists are usable through this resolver: one query to each, for its test point. */
 export const checkBlocklists = async (config: Config, resolver: DnsResolver): Promise<DoctorCheck> => {
-  const asked = await Promise.all(
+  const results = await Promise.all(
     catalogueOf(config)
       .lists.filter(isEnabled)
       .map((list) => queryTestEntry(list, resolver)),
   );
-  const known = asked.filter((one) => one !== null);
+  const known = results.filter((one) => one !== null);
   const troubled = known.filter(({ finding }) => finding?.state !== "healthy");
   const [first] = troubled;
   if (first === undefined) return blocklistsCheck.ok(`${known.length} lists return their test points.`);

@@ -10,7 +10,7 @@ import { type DoctorCheck, findingsOf } from "./doctor-check.ts";
 const asnCheck = findingsOf("asn");
 const geoipCheck = findingsOf("geoip");
 
-export interface NetworkChecksDeps {
+export interface NetworkChecksOptions {
   readonly config: Pick<Config, "asnLookup" | "geoipPaths">;
   readonly resolver: DnsResolver;
   readonly clock: Clock;
@@ -28,7 +28,7 @@ export const checkNetworks = async ({
   config,
   resolver,
   clock,
-}: NetworkChecksDeps): Promise<readonly DoctorCheck[]> => [
+}: NetworkChecksOptions): Promise<readonly DoctorCheck[]> => [
   await checkAsnLookup(config, resolver),
   ...(config.geoipPaths.length === 0 ? [] : [checkGeoip(config.geoipPaths, clock)]),
 ];

@@ -6,7 +6,7 @@ import { type DoctorCheck, findingsOf } from "./doctor-check.ts";
 
 const notifyCheck = findingsOf("notify");
 
-export interface NotifyCheckDeps {
+export interface NotifyCheckOptions {
   readonly config: Pick<Config, "notifyRelay">;
   readonly clock: Clock;
 }
@@ -17,7 +17,7 @@ const TIMEOUT_MS = 5_000;
  * Whether the relay for alert mail responds: connects, sends EHLO, and starts TLS as a mail would. Does not log in and
  * sends no mail. Empty when no relay is set. Never rejects.
  */
-export const checkNotify = async ({ config, clock }: NotifyCheckDeps): Promise<readonly DoctorCheck[]> => {
+export const checkNotify = async ({ config, clock }: NotifyCheckOptions): Promise<readonly DoctorCheck[]> => {
   const { notifyRelay: relay } = config;
   if (relay === null) return [];
   const where = formatRelay(relay);

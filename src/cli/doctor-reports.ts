@@ -13,7 +13,7 @@ const reportPortCheck = findingsOf("report_port");
 const authorizationCheck = findingsOf("report_authorisation");
 const reportListenerCheck = findingsOf("report_listener");
 
-export interface ReportChecksDeps {
+export interface ReportChecksOptions {
   readonly config: Config;
   readonly resolver: DnsResolver;
   readonly clock: Clock;
@@ -27,8 +27,8 @@ const HOSTS_MAX = 5;
  * Checks the DMARC report path: the setting, the MX of the report host, the record that authorizes it to receive reports
  * about other domains, the listener, and port 25. Never rejects.
  */
-export const checkReports = async (deps: ReportChecksDeps): Promise<readonly DoctorCheck[]> => {
-  const { reportHost, reportListen } = deps.config;
+export const checkReports = async (options: ReportChecksOptions): Promise<readonly DoctorCheck[]> => {
+  const { reportHost, reportListen } = options.config;
   if (reportHost === null) {
     return [
       reportHostCheck.warn(
@@ -37,9 +37,9 @@ export const checkReports = async (deps: ReportChecksDeps): Promise<readonly Doc
     ];
   }
   const [mx, authorisation, listener] = await Promise.all([
-    checkMx(deps, reportHost),
-    checkWildcard(deps, reportHost),
-    checkListener(deps),
+    checkMx(options, reportHost),
+    checkWildcard(options, reportHost),
+    checkListener(options),
   ]);
   return [...mx, authorisation, ...(reportListen === null ? [] : [listener])];
 };
@@ -55,7 +55,7 @@ const adviceFor = (config: Config, reportHost: string, type: "MX" | "TXT"): stri
 };
 
 const checkMx = async (
-  { config, resolver, clock }: ReportChecksDeps,
+  { config, resolver, clock }: ReportChecksOptions,
   reportHost: string,
 ): Promise<readonly DoctorCheck[]> => {
   const mx = await resolver.resolve(reportHost, "MX");
@@ -110,7 +110,7 @@ const checkPort25 = async ({ addresses, clock, heloName }: MailHosts): Promise<D
 };
 
 /** Queries a domain that nobody has enrolled, so that only the wildcard record can match. */
-const checkWildcard = async ({ config, resolver }: ReportChecksDeps, reportHost: string): Promise<DoctorCheck> => {
+const checkWildcard = async ({ config, resolver }: ReportChecksOptions, reportHost: string): Promise<DoctorCheck> => {
   const domain = `${newId().slice(-12)}.postwarden-check.net`;
   const found = await checkAuthorisation(resolver, { domain, reportHost });
   if (!found.ok)
@@ -125,7 +125,10 @@ const checkWildcard = async ({ config, resolver }: ReportChecksDeps, reportHost:
   return authorizationCheck.fail(`${message}${advice}`);
 };
 
-const checkListener = async ({ config: { reportListen, heloName }, clock }: ReportChecksDeps): Promise<DoctorCheck> => {
+const checkListener = async ({
+  config: { reportListen, heloName },
+  clock,
+}: ReportChecksOptions): Promise<DoctorCheck> => {
   if (reportListen === null) return reportListenerCheck.ok("No listener is set.");
   const { address, port } = reportListen;
   const local = address === "0.0.0.0" ? "127.0.0.1" : address === "::" ? "::1" : address;

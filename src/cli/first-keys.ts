@@ -11,7 +11,7 @@ const FILE_NAME = "first-keys.json";
 const firstKeysSchema = z.object({ account: z.string(), live_key: z.string(), test_key: z.string() });
 type FirstKeys = z.output<typeof firstKeysSchema>;
 
-export interface FirstKeysDeps {
+export interface FirstKeysOptions {
   readonly db: Db;
   readonly service: Pick<Service, "store" | "accounts" | "keys" | "authenticate">;
   readonly dataDir: string;
@@ -33,7 +33,7 @@ const writeDurably = (path: string, text: string): void => {
  * On an empty database, creates an account with a live and a test key in one transaction. The keys are written to a file
  * before the commit, so that `showFirstKeys` can print them even after a crash.
  */
-export const createFirstAccount = ({ db, service, dataDir }: FirstKeysDeps): void => {
+export const createFirstAccount = ({ db, service, dataDir }: FirstKeysOptions): void => {
   const { store, accounts, keys } = service;
   db.transact(() => {
     if (store.hasAccounts()) return;
@@ -61,7 +61,7 @@ const readKeys = (path: string): FirstKeys | null => {
  * a log, prints only the path of the file, at every start until the operator removes it.
  */
 export const showFirstKeys = (
-  { service, dataDir }: FirstKeysDeps,
+  { service, dataDir }: FirstKeysOptions,
   { io, url, asJson }: { readonly io: Io; readonly url: string; readonly asJson: boolean },
 ): void => {
   const path = join(dataDir, FILE_NAME);

@@ -17,7 +17,7 @@ const PORT_RETRY_MS = 1_000;
 
 type Server = Bun.Server<unknown>;
 
-export interface HttpListenerDeps {
+export interface HttpListenerOptions {
   readonly config: Config;
   readonly app: HttpApp;
   readonly log: Log;
@@ -26,7 +26,7 @@ export interface HttpListenerDeps {
 
 /** The HTTP server: plain, or HTTPS with the certificate of the settings. */
 export class HttpListener {
-  readonly #deps: HttpListenerDeps;
+  readonly #options: HttpListenerOptions;
   #server: Server;
   #tls: TlsMaterial | null;
   /** Servers with a certificate that was replaced; they finish the requests in progress. */
@@ -34,9 +34,9 @@ export class HttpListener {
   #cancelRetry = (): void => undefined;
 
   /** Listens. Throws `CommandFailed` when the port or the certificate cannot be used. */
-  constructor(deps: HttpListenerDeps) {
-    const { config } = deps;
-    this.#deps = deps;
+  constructor(options: HttpListenerOptions) {
+    const { config } = options;
+    this.#options = options;
     const tls = readTls(config);
     if (tls?.ok === false) throw new CommandFailed(tls.message, "tls");
     this.#tls = tls?.material ?? null;
@@ -48,7 +48,7 @@ export class HttpListener {
   }
 
   get port(): number {
-    return this.#server.port ?? this.#deps.config.port;
+    return this.#server.port ?? this.#options.config.port;
   }
 
   /**
@@ -57,7 +57,7 @@ export class HttpListener {
    * connections are closed.
    */
   renewCertificate(): void {
-    const { config, log } = this.#deps;
+    const { config, log } = this.#options;
     const fresh = readTls(config);
     if (fresh === null) return;
     if (!fresh.ok) {
@@ -75,7 +75,7 @@ export class HttpListener {
 
   /** Retries when another program takes the port in between, or no descriptor is free. */
   #takePort(port: number): void {
-    const { log, clock } = this.#deps;
+    const { log, clock } = this.#options;
     try {
       this.#server = this.#serve(port);
       log.info("HTTPS certificate was renewed");
@@ -101,7 +101,7 @@ export class HttpListener {
   }
 
   #serve(port: number): Server {
-    const { config, app } = this.#deps;
+    const { config, app } = this.#options;
     const server = Bun.serve({
       hostname: config.host,
       port,

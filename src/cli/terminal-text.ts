@@ -1,6 +1,6 @@
 /**
- * Characters that a terminal acts on or does not show: C0 and C1 controls, DEL, what changes the direction of text, what
- * has no width, line and paragraph separators, lone surrogates. A line feed ends a line of our own.
+ * Characters that control a terminal or are invisible: C0 and C1 controls, DEL, direction marks, zero-width characters,
+ * line and paragraph separators, lone surrogates. Line feeds are kept.
  */
 const UNSAFE = /(?!\n)[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu;
 
@@ -10,14 +10,14 @@ const escaped = (character: string): string =>
     (_, at) => `\\u${character.charCodeAt(at).toString(16).padStart(4, "0")}`,
   ).join("");
 
-/** A text that can be printed on a terminal: what is not to be printed stands as `\uXXXX`, which JSON reads as the same. */
+/** A text that is safe to print on a terminal: unsafe characters become `\uXXXX`, which JSON reads as the same. */
 export const safeText = (text: string): string => text.replace(UNSAFE, escaped);
 
-/** The same for a text that has to stay on its line. */
+/** The same for a text that must stay on one line. */
 export const safeLine = (text: string): string => safeText(text).replaceAll("\n", "\\u000a");
 
 const GAP = "  ";
-/** No column gets narrower than this. */
+/** The narrowest width of a column. */
 const COLUMN_MIN = 8;
 
 /** A cell in lines of at most `width` characters, broken at spaces where there are any. */
@@ -40,7 +40,7 @@ export const wrapText = (cell: string, width: number): string[] => {
   return [...lines, line];
 };
 
-/** Takes from the widest column until all fit. */
+/** Narrows the widest column until all fit. */
 const fitWidths = (natural: readonly number[], width: number): number[] => {
   const widths = [...natural];
   const room = width - GAP.length * (widths.length - 1);

@@ -5,33 +5,33 @@ import { join } from "node:path";
 import { runCli } from "../cli/cli.ts";
 import type { StdoutKind } from "../cli/io.ts";
 
-/** What one command said, and how it ended. */
+/** The output and exit status of a command. */
 export interface CommandResult {
   readonly status: number;
   readonly out: string;
   readonly err: string;
-  /** Standard output as JSON; throws when it is none. */
+  /** Standard output as JSON; throws when it is not JSON. */
   readonly json: Record<string, unknown>;
 }
 
 export interface CommandOptions {
-  /** Settings without their prefix, beside the data directory. */
+  /** Settings without their prefix, in addition to the data directory. */
   readonly settings?: Readonly<Record<string, string>>;
-  /** Lines of standard input; without, it is a terminal. */
+  /** Lines of standard input; by default it is a terminal. */
   readonly stdin?: readonly string[];
-  /** Called with every line of standard output and standard error as it comes. */
+  /** Called with every line of standard output and standard error. */
   readonly onLine?: (line: string) => void;
-  /** Ends `serve`; default: at once. */
+  /** Stops `serve`; by default at once. */
   readonly untilSignal?: () => Promise<string>;
-  /** Where standard output goes; default: to a terminal. */
+  /** Where standard output goes; by default a terminal. */
   readonly stdoutKind?: StdoutKind;
-  /** Settings and other variables under their whole names. */
+  /** Settings and other variables under their full names; replaces `settings`. */
   readonly environment?: Readonly<Record<string, string>>;
-  /** Is given what a SIGHUP does. */
+  /** Receives the task that a SIGHUP runs. */
   readonly onHangup?: (task: () => void) => void;
 }
 
-/** A data directory of its own, and the command line on it. The directory goes when the file's tests are done. */
+/** The command line on a data directory of its own, which is removed after the tests of the file. */
 export const createCommandLine = () => {
   const dataDir = join(mkdtempSync(join(tmpdir(), "postwarden-")), "data");
   afterAll(() => rmSync(join(dataDir, ".."), { recursive: true, force: true }));

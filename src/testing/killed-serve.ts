@@ -12,7 +12,7 @@ const kill = (): never => {
 if (moment === "before the commit") {
   const { prepare } = Sqlite.prototype;
   let live = 0;
-  // The second key is the last thing that is written in the transaction.
+  // The second key is the last write of the transaction.
   Sqlite.prototype.prepare = function (this: Sqlite, ...args: Parameters<typeof prepare>) {
     if (args[0].startsWith('insert into "key_secrets"') && ++live === 2) kill();
     return prepare.apply(this, args);

@@ -1,5 +1,5 @@
 import { createLog } from "../base/log.ts";
 import { createTestClock } from "./clock.ts";
 
-/** A log that nobody reads. */
+/** A log that discards its lines. */
 export const silentLog = createLog("error", createTestClock(), () => undefined);
