@@ -74,7 +74,9 @@ export const createProgram = (given: Io, asJson: boolean): Command => {
   addDoctorCommand(program, io);
   addMaintenanceCommands(program, io);
   for (const command of everyCommand(program)) {
+    if (command.commands.length > 0) command.helpCommand("help [command]", "Show help for a command.");
     command
+      .helpOption("-h, --help", "show help")
       .exitOverride()
       .configureHelp({ showGlobalOptions: true })
       .showHelpAfterError("(run with --help for usage)")
