@@ -1,6 +1,6 @@
 import { z } from "zod";
-import { createAccounts } from "./accounts/accounts.ts";
-import { createAuthenticator, createKeys } from "./accounts/keys.ts";
+import { Accounts } from "./accounts/accounts.ts";
+import { ApiKeys, Authenticator } from "./accounts/keys.ts";
 import { createAccountRoutes } from "./accounts/routes.ts";
 import { AccountStore } from "./accounts/store.ts";
 import type { Clock } from "./base/clock.ts";
@@ -31,7 +31,7 @@ import { NotificationsStore, type NotificationsOwner } from "./notifications/sto
 import { createServer } from "./server.ts";
 import { createServiceRoutes } from "./service-routes.ts";
 import { SuppressionStore } from "./suppress/store.ts";
-import { createSuppressions } from "./suppress/suppressions.ts";
+import { Suppressions } from "./suppress/suppressions.ts";
 import { Checks } from "./verify/checks.ts";
 import { createVerifyRoutes } from "./verify/routes.ts";
 import { Runner } from "./verify/runner.ts";
@@ -47,8 +47,7 @@ import { WebhookUrls } from "./webhooks/webhook-urls.ts";
 import { Webhooks } from "./webhooks/webhooks.ts";
 
 /** The operator's list of what is not to be mailed. */
-export const composeSuppressions = (db: Db, clock: Clock) =>
-  createSuppressions({ db, store: new SuppressionStore(db), clock });
+export const composeSuppressions = (db: Db, clock: Clock) => new Suppressions({ db, clock }, new SuppressionStore(db));
 
 /** Accounts, keys and credits: what the administration on the command line needs. */
 export const composeAccounts = (db: Db, clock: Clock) => {
@@ -58,9 +57,9 @@ export const composeAccounts = (db: Db, clock: Clock) => {
     snapshot: db.snapshot,
     store,
     ledger,
-    accounts: createAccounts({ db, store, ledger, clock }),
-    keys: createKeys({ db, store, clock }),
-    authenticate: createAuthenticator({ db, store, clock }),
+    accounts: new Accounts({ db, clock }, { store, ledger }),
+    keys: new ApiKeys({ db, clock }, store),
+    authenticate: new Authenticator({ db, clock }, store).authenticate,
   };
 };
 
@@ -158,7 +157,7 @@ export const composeService = ({ config, db, log, platform, freshResolver: given
     routes: [
       createVerifyRoutes({ guard, checks, runner, clock }),
       createBulkRoutes({ guard, bulk, lists: bulkParts.lists }),
-      createAccountRoutes({ guard, store: administration.store, ledger }),
+      createAccountRoutes(guard, { store: administration.store, ledger }),
       createBlocklistRoutes({ guard, rules, clock, ...blocklist }),
       createOverviewRoutes({ ...{ guard, rules, clock, ...blocklist }, keyName }),
       ...dmarcRoutes,

@@ -1,4 +1,4 @@
-import { ACCOUNT_OPERATIONS } from "./accounts/operations.ts";
+import { ACCOUNT_ROUTES } from "./accounts/routes.ts";
 import { BLOCKLIST_EVENTS } from "./blocklist/event-docs.ts";
 import { BLOCKLIST_OPERATIONS } from "./blocklist/operations.ts";
 import { BLOCKLIST_OVERVIEW_OPERATIONS } from "./blocklist/overview-operations.ts";
@@ -50,7 +50,7 @@ export const interfaceDocument = (info: Omit<DocumentInfo, "events" | "tags">) =
       ...DMARC_OPERATIONS,
       ...webhookRoutes(ANY_PUBLIC_URL),
       ...[GET_NOTIFICATIONS, updateNotifications(ANY_PUBLIC_URL)],
-      ...ACCOUNT_OPERATIONS,
+      ...ACCOUNT_ROUTES,
       ...[GET_HEALTH, GET_READINESS, GET_OPENAPI],
     ],
     { ...info, tags: TAGS, events: EVENT_DOCS },

@@ -7,7 +7,7 @@ import { readApiKey } from "../base/secrets.ts";
 import { SCOPES } from "../http/scopes.ts";
 import { createApps } from "../testing/app.ts";
 import { Ledger } from "../billing/store.ts";
-import { createAccounts, describeAccountProblem, isBalanced } from "./accounts.ts";
+import { Accounts, describeAccountProblem, isBalanced } from "./accounts.ts";
 import { describeKeyProblem } from "./keys.ts";
 
 const start = createApps();
@@ -78,7 +78,7 @@ describe("a statement of credits", () => {
       }
     }
     const ledger = new InterruptedLedger(ours.db);
-    const accounts = createAccounts({ db: ours.db, store, clock: ours.clock, ledger });
+    const accounts = new Accounts({ db: ours.db, clock: ours.clock }, { store, ledger });
     return { accounts, booked: () => booked };
   };
 

@@ -1,39 +1,33 @@
-import type { Clock } from "../base/clock.ts";
 import { wait } from "../base/wait.ts";
 import { err, ok, type Result } from "../base/errors.ts";
 import { equalInConstantTime, type KeyMode, newApiKey, newId, readApiKey, sha256 } from "../base/secrets.ts";
-import type { Db } from "../db/open.ts";
+import type { Runtime } from "../db/runtime.ts";
 import { isName } from "./accounts.ts";
 import { rateOf } from "../billing/plans.ts";
 import type { Caller } from "../http/guard.ts";
 import { isScope, SCOPES } from "../http/scopes.ts";
-import type { AccountStore, ApiKey } from "./store.ts";
-
-export interface KeysDeps {
-  readonly db: Db;
-  readonly store: AccountStore;
-  readonly clock: Clock;
-}
+import type { AccountStore, ApiKey, KeySecret } from "./store.ts";
 
 export type KeyProblem =
   "unknown_account" | "unknown_key" | "revoked_key" | "name_invalid" | "scope_invalid" | "time_invalid";
 
 const PROBLEMS: Readonly<Record<KeyProblem, string>> = {
-  unknown_account: "There is no account of that name. `postwarden accounts list` shows those that exist.",
-  unknown_key: "There is no key with that id. `postwarden keys list` shows those that exist.",
-  revoked_key: "The key has been revoked; a revoked key stays so. Create a new one.",
-  name_invalid: "A key's name has 1 to 100 characters, none of them control characters.",
-  scope_invalid: `A scope is one of ${SCOPES.join(", ")}.`,
-  time_invalid: "A time in the future is needed.",
+  unknown_account: "There is no account with this name. `postwarden accounts list` lists all accounts.",
+  unknown_key: "There is no key with this id. `postwarden keys list` lists all keys.",
+  revoked_key: "The key is revoked, which is permanent. Create a new one.",
+  name_invalid:
+    "The name of a key must have 1 to 100 characters, without control characters or surrounding white space.",
+  scope_invalid: `A scope must be one of ${SCOPES.join(", ")}.`,
+  time_invalid: "The time must be in the future.",
 };
 
 export const describeKeyProblem = (problem: KeyProblem): string => PROBLEMS[problem];
 
-/** How long the old secret of a rotated key goes on working, unless told otherwise. */
+/** How long the old secret of a rotated key keeps working by default. */
 export const ROTATION_GRACE_MS = 24 * 60 * 60 * 1000;
 
 const ENDING_CHARACTERS = 4;
-/** "Last used" is written down this often at most, so that a request does not cost a write. */
+/** `last used` is stored at most this often, so that a request does not cost a write. */
 const LAST_USED_FLUSH_MS = 5_000;
 
 export interface NewKey {
@@ -44,107 +38,121 @@ export interface NewKey {
   readonly expiresAtMs?: number;
 }
 
-/** A key with its secret, which is shown this once and stored only as a hash. */
+/** A key with its secret, which is shown only once and stored as a hash. */
 export interface IssuedKey extends ApiKey {
   readonly key: string;
 }
 
-export const createKeys = ({ db, store, clock }: KeysDeps) => {
-  const newSecret = (keyId: string, mode: KeyMode) => {
-    const key = newApiKey(mode);
-    const ending = key.slice(-ENDING_CHARACTERS);
-    return { key, secret: { hash: sha256(key), keyId, ending, validUntilMs: null, createdAtMs: clock.nowMs() } };
-  };
+/** Creates, rotates and revokes API keys. */
+export class ApiKeys {
+  readonly #runtime: Pick<Runtime, "db" | "clock">;
+  readonly #store: AccountStore;
 
-  const usable = (id: string): Result<ApiKey, KeyProblem> => {
-    const key = store.findKey(id);
+  constructor(runtime: Pick<Runtime, "db" | "clock">, store: AccountStore) {
+    this.#runtime = runtime;
+    this.#store = store;
+  }
+
+  create(requested: NewKey): Result<IssuedKey, KeyProblem> {
+    const name = requested.name ?? `${requested.mode} key`;
+    const scopes = [...new Set(requested.scopes ?? SCOPES)];
+    const expiresAtMs = requested.expiresAtMs ?? null;
+    const nowMs = this.#runtime.clock.nowMs();
+    if (!isName(name)) return err("name_invalid");
+    if (scopes.length === 0 || !scopes.every(isScope)) return err("scope_invalid");
+    if (expiresAtMs !== null && !(expiresAtMs > nowMs)) return err("time_invalid");
+    return this.#runtime.db.transact((tx) => {
+      const account = this.#store.findAccountByName(requested.account);
+      if (account === undefined) return err("unknown_account");
+      const base = { id: newId(), accountId: account.id, name, mode: requested.mode, scopes, expiresAtMs };
+      const apiKey = { ...base, revokedAtMs: null, lastUsedAtMs: null, createdAtMs: nowMs };
+      const { key, secret } = this.#newSecret(apiKey.id, requested.mode);
+      this.#store.insertKey(tx, apiKey, secret);
+      return ok({ ...apiKey, key });
+    });
+  }
+
+  /** Replaces the secret of a key; its id, usage and rate limit stay. The old secret works for `graceMs` more. */
+  rotate(id: string, graceMs = ROTATION_GRACE_MS): Result<IssuedKey, KeyProblem> {
+    if (!(graceMs >= 0 && graceMs <= Number.MAX_SAFE_INTEGER / 2)) return err("time_invalid");
+    return this.#runtime.db.transact((tx) => {
+      const found = this.#findUsable(id);
+      if (!found.ok) return found;
+      const { key, secret } = this.#newSecret(id, found.value.mode);
+      this.#store.replaceSecret(tx, secret, this.#runtime.clock.nowMs() + graceMs);
+      return ok({ ...found.value, key });
+    });
+  }
+
+  revoke(id: string): Result<ApiKey, KeyProblem> {
+    return this.#runtime.db.transact((tx) => {
+      const found = this.#findUsable(id);
+      if (!found.ok) return found;
+      const revokedAtMs = this.#runtime.clock.nowMs();
+      this.#store.revokeKey(tx, id, revokedAtMs);
+      return ok({ ...found.value, revokedAtMs });
+    });
+  }
+
+  #findUsable(id: string): Result<ApiKey, KeyProblem> {
+    const key = this.#store.findKey(id);
     if (key === undefined) return err("unknown_key");
     return key.revokedAtMs === null ? ok(key) : err("revoked_key");
-  };
+  }
 
-  return {
-    create(wanted: NewKey): Result<IssuedKey, KeyProblem> {
-      const name = wanted.name ?? `${wanted.mode} key`;
-      const scopes = [...new Set(wanted.scopes ?? SCOPES)];
-      const expiresAtMs = wanted.expiresAtMs ?? null;
-      if (!isName(name)) return err("name_invalid");
-      if (scopes.length === 0 || !scopes.every(isScope)) return err("scope_invalid");
-      if (expiresAtMs !== null && !(expiresAtMs > clock.nowMs())) return err("time_invalid");
-      return db.transact((tx) => {
-        const account = store.findAccountByName(wanted.account);
-        if (account === undefined) return err("unknown_account");
-        const base = { id: newId(), accountId: account.id, name, mode: wanted.mode, scopes, expiresAtMs };
-        const apiKey = { ...base, revokedAtMs: null, lastUsedAtMs: null, createdAtMs: clock.nowMs() };
-        const { key, secret } = newSecret(apiKey.id, wanted.mode);
-        store.insertKey(tx, apiKey, secret);
-        return ok({ ...apiKey, key });
-      });
-    },
+  #newSecret(keyId: string, mode: KeyMode): { readonly key: string; readonly secret: KeySecret } {
+    const key = newApiKey(mode);
+    const ending = key.slice(-ENDING_CHARACTERS);
+    const createdAtMs = this.#runtime.clock.nowMs();
+    return { key, secret: { hash: sha256(key), keyId, ending, validUntilMs: null, createdAtMs } };
+  }
+}
 
-    /** A new secret for the same key: its id, usage and rate-limit budget stay. The old secret works for `graceMs` more. */
-    rotate(id: string, graceMs = ROTATION_GRACE_MS): Result<IssuedKey, KeyProblem> {
-      if (!(graceMs >= 0 && graceMs <= Number.MAX_SAFE_INTEGER / 2)) return err("time_invalid");
-      return db.transact((tx) => {
-        const found = usable(id);
-        if (!found.ok) return found;
-        const { key, secret } = newSecret(id, found.value.mode);
-        store.replaceSecret(tx, secret, clock.nowMs() + graceMs);
-        return ok({ ...found.value, key });
-      });
-    },
+/** Finds the caller of a request by its API key. */
+export class Authenticator {
+  readonly #runtime: Pick<Runtime, "db" | "clock">;
+  readonly #store: AccountStore;
+  readonly #usedAtMs = new Map<string, number>();
+  #flushing: boolean = false;
 
-    revoke(id: string): Result<ApiKey, KeyProblem> {
-      return db.transact((tx) => {
-        const found = usable(id);
-        if (!found.ok) return found;
-        store.revokeKey(tx, id, clock.nowMs());
-        return ok({ ...found.value, revokedAtMs: clock.nowMs() });
-      });
-    },
-  };
-};
+  constructor(runtime: Pick<Runtime, "db" | "clock">, store: AccountStore) {
+    this.#runtime = runtime;
+    this.#store = store;
+  }
 
-export type Keys = ReturnType<typeof createKeys>;
-
-/**
- * Finds who sends a request by its `Authorization` header: undefined for no key, a malformed, unknown, revoked or
- * expired one. Every request asks the database, so a revocation counts at once, whichever process made it.
- */
-export const createAuthenticator = ({ db, store, clock }: KeysDeps) => {
-  const usedAtMs = new Map<string, number>();
-  let flushing = false;
-
-  const flushUses = async (): Promise<void> => {
-    await wait(clock, LAST_USED_FLUSH_MS);
-    flushing = false;
-    const uses = [...usedAtMs];
-    usedAtMs.clear();
-    await db.commit((tx) => {
-      for (const [id, atMs] of uses) store.markUsed(tx, id, atMs);
-    });
-  };
-
-  const noteUse = (id: string): void => {
-    usedAtMs.set(id, clock.nowMs());
-    if (flushing) return;
-    flushing = true;
-    // A lost note of use harms nobody, and a database that is being closed must not take the process down.
-    flushUses().catch(() => usedAtMs.clear());
-  };
-
-  return (authorization: string | null): Caller | undefined => {
+  /**
+   * The caller by the `Authorization` header; undefined for a missing, malformed, unknown, revoked or expired key. Reads
+   * the database every time, so that a revocation takes effect at once, whichever process made it.
+   */
+  readonly authenticate = (authorization: string | null): Caller | undefined => {
     const key = /^Bearer +([^\s]+) *$/i.exec(authorization ?? "")?.[1];
     if (key === undefined || readApiKey(key) === null) return undefined;
     const hash = sha256(key);
-    const credential = store.findCredential(hash);
+    const credential = this.#store.findCredential(hash);
     if (credential === undefined || !equalInConstantTime(credential.hash, hash)) return undefined;
-    const nowMs = clock.nowMs();
+    const nowMs = this.#runtime.clock.nowMs();
     const ends = [credential.revokedAtMs, credential.expiresAtMs, credential.validUntilMs];
     if (ends.some((endMs) => endMs !== null && endMs <= nowMs)) return undefined;
-    noteUse(credential.id);
+    this.#noteUse(credential.id, nowMs);
     const { id: keyId, accountId, mode, scopes, plan } = credential;
     return { keyId, accountId, mode, scopes, rate: rateOf(plan) };
   };
-};
 
-export type Authenticator = ReturnType<typeof createAuthenticator>;
+  #noteUse(id: string, nowMs: number): void {
+    this.#usedAtMs.set(id, nowMs);
+    if (this.#flushing) return;
+    this.#flushing = true;
+    // A lost note of use does no harm, and a database that is being closed must not end the process.
+    this.#flushUses().catch(() => this.#usedAtMs.clear());
+  }
+
+  async #flushUses(): Promise<void> {
+    await wait(this.#runtime.clock, LAST_USED_FLUSH_MS);
+    this.#flushing = false;
+    const uses = [...this.#usedAtMs];
+    this.#usedAtMs.clear();
+    await this.#runtime.db.commit((tx) => {
+      for (const [id, atMs] of uses) this.#store.markUsed(tx, id, atMs);
+    });
+  }
+}

@@ -1,32 +1,66 @@
-import { Elysia } from "elysia";
+import { z } from "zod";
 import { AppError } from "../base/errors.ts";
-import { rateOf } from "../billing/plans.ts";
+import { PLAN_NAMES, rateOf } from "../billing/plans.ts";
 import type { Ledger } from "../billing/store.ts";
 import type { Guard } from "../http/guard.ts";
+import { declareRoute, handle, serveRoutes } from "../http/route.ts";
 import type { AccountStore } from "./store.ts";
 
+const accountSchema = z
+  .object({
+    id: z.uuid().meta({ description: "The id of the account." }),
+    name: z.string().meta({ description: "The name of the account." }),
+    plan: z.enum(PLAN_NAMES).meta({ description: "The plan, which sets the limits." }),
+    mode: z.enum(["live", "test"]).meta({ description: "The mode of the calling key." }),
+    credits: z
+      .object({
+        available: z.int().meta({ description: "Credits that can be spent." }),
+        held: z.int().meta({ description: "Credits held for verifications that are not finished." }),
+      })
+      .meta({ description: "The credits of the account." }),
+    limits: z
+      .object({
+        requests_per_second: z.int().meta({ description: "Sustained verification requests per second." }),
+        burst: z.int().meta({ description: "Verification requests that may come at once." }),
+      })
+      .meta({ description: "The rate limits of the plan." }),
+  })
+  .meta({ title: "Account" });
+
+const GET_ACCOUNT = declareRoute({
+  ...{ method: "GET", path: "/v1/account", operationId: "getAccount", tag: "Account" },
+  summary: "Get the account of the calling key",
+  description: "Returns the name, plan, credits and limits of the account. Any key may call it, whatever its scopes.",
+  scope: null,
+  responses: {
+    200: {
+      description: "The account.",
+      schema: accountSchema,
+      example: {
+        ...{ id: "019aa0d6-5b7e-7c31-9f4c-0d9a3c3f1a52", name: "default", plan: "free", mode: "live" },
+        ...{ credits: { available: 99, held: 1 }, limits: { requests_per_second: 1, burst: 2 } },
+      },
+    },
+  },
+});
+
+/** The routes of accounts. */
+export const ACCOUNT_ROUTES = [GET_ACCOUNT] as const;
+
 export interface AccountRouteDeps {
-  readonly guard: Guard;
   readonly store: AccountStore;
   readonly ledger: Ledger;
 }
 
-/** `GET /v1/account`: what the calling key belongs to. Any key may ask. */
-export const createAccountRoutes = ({ guard, store, ledger }: AccountRouteDeps) =>
-  new Elysia({ name: "accounts" }).use(guard).get(
-    "/v1/account",
-    async ({ caller }) => {
+/** Serves the routes of accounts. */
+export const createAccountRoutes = (guard: Guard, { store, ledger }: AccountRouteDeps) =>
+  serveRoutes(guard, [
+    handle(GET_ACCOUNT, ({ caller }) => {
       const account = store.findAccount(caller.accountId);
       if (account === undefined) throw new AppError("not_found");
-      const { perSecond, burst } = rateOf(account.plan);
-      return {
-        id: account.id,
-        name: account.name,
-        plan: account.plan,
-        mode: caller.mode,
-        credits: ledger.balance(account.id),
-        limits: { requests_per_second: perSecond, burst },
-      };
-    },
-    { demand: { scope: null } },
-  );
+      const { id, name, plan } = account;
+      const { perSecond, burst } = rateOf(plan);
+      const limits = { requests_per_second: perSecond, burst };
+      return { id, name, plan, mode: caller.mode, credits: ledger.balance(id), limits };
+    }),
+  ]);

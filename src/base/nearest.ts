@@ -1,22 +1,38 @@
 /** A name is near when at most a third of its letters differ: `PROT` and `PORT`, never `METRICS_TOKEN` and `TLS_KEY`. */
 const NEAR_SHARE = 1 / 3;
-/** Two letters that changed places count as two steps. */
+/** Two steps are near even in a short name. */
 const NEAR_STEPS_MIN = 2;
-/** Longer words are no slip of the finger, and comparing them takes time. */
+/** Longer words are not a typo, and comparing them takes time. */
 const WORD_CHARACTERS_MAX = 100;
 
-/** Steps of one letter (inserted, removed, changed) from one text to the other. */
-const distance = (a: string, b: string): number => {
-  let row = Array.from({ length: b.length + 1 }, (_, n) => n);
-  for (const [i, letter] of [...a].entries()) {
-    const next = [i + 1];
-    for (let j = 1; j <= b.length; j++) {
-      const change = (row[j - 1] ?? 0) + (letter === b[j - 1] ? 0 : 1);
-      next.push(Math.min(change, (row[j] ?? 0) + 1, (next[j - 1] ?? 0) + 1));
+/**
+ * Insertions, deletions, substitutions and swaps of neighbouring letters, no letter touched twice (optimal string
+ * alignment). Infinity as soon as it is certain to exceed `distanceMax`.
+ */
+export const editDistance = (from: string, to: string, distanceMax = Number.POSITIVE_INFINITY): number => {
+  let beforeLast: readonly number[] = [];
+  let last: readonly number[] = Array.from({ length: to.length + 1 }, (_, column) => column);
+  for (let row = 1; row <= from.length; row += 1) {
+    const current = [row];
+    let least = row;
+    for (let column = 1; column <= to.length; column += 1) {
+      const same = from[row - 1] === to[column - 1];
+      let distance = Math.min(
+        (last[column] ?? 0) + 1,
+        (current[column - 1] ?? 0) + 1,
+        (last[column - 1] ?? 0) + (same ? 0 : 1),
+      );
+      const isSwap = row > 1 && column > 1 && from[row - 1] === to[column - 2] && from[row - 2] === to[column - 1];
+      if (isSwap) distance = Math.min(distance, (beforeLast[column - 2] ?? 0) + 1);
+      current.push(distance);
+      if (distance < least) least = distance;
     }
-    row = next;
+    // A swap reaches back two rows, but costs one: a row that is too far by one already cannot come back.
+    if (least > distanceMax) return Number.POSITIVE_INFINITY;
+    beforeLast = last;
+    last = current;
   }
-  return row[b.length] ?? 0;
+  return last[to.length] ?? 0;
 };
 
 /** The name that was probably meant by a mistyped one; null when none is near. Letter case counts. */
@@ -24,7 +40,7 @@ export const nearestName = (word: string, names: Iterable<string>): string | nul
   if (word.length > WORD_CHARACTERS_MAX) return null;
   let best: { readonly name: string; readonly steps: number } | null = null;
   for (const name of names) {
-    const steps = distance(word, name);
+    const steps = editDistance(word, name);
     const isNear =
       steps < Math.min(word.length, name.length) && steps <= Math.max(NEAR_STEPS_MIN, word.length * NEAR_SHARE);
     if (isNear && steps < (best?.steps ?? Number.POSITIVE_INFINITY)) best = { name, steps };

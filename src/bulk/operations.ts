@@ -5,7 +5,7 @@ import { declareRoute } from "../http/route.ts";
 import { idempotencyKeyHeader, idParameter, pageQuery } from "../http/route-input.ts";
 import { evidenceSchema } from "../verify/evidence.ts";
 import { UNSETTLED } from "../verify/result.ts";
-import { RESULT_EXAMPLE } from "../verify/result-example.ts";
+import { RESULT_EXAMPLE } from "../verify/result.ts";
 import { CANCELLED, QUEUED, RETRIED, RUNNING } from "./job-examples.ts";
 import { previewSchema } from "./preview.ts";
 import { RESULT_COLUMNS } from "./results-csv.ts";

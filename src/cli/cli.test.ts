@@ -107,18 +107,18 @@ describe("wrong usage ends with 2, says what is wrong on standard error, and not
 
 describe("what cannot be done ends with 1", () => {
   test.each([
-    [["accounts", "show", "nobody"], "unknown_account", "There is no account of that name."],
-    [["accounts", "set-plan", "nobody", "free"], "unknown_account", "There is no account of that name."],
-    [["credits", "show", "nobody"], "unknown_account", "There is no account of that name."],
-    [["credits", "grant", "nobody", "5"], "unknown_account", "There is no account of that name."],
-    [["keys", "list", "--account", "nobody"], "unknown_account", "There is no account of that name."],
+    [["accounts", "show", "nobody"], "unknown_account", "There is no account with this name."],
+    [["accounts", "set-plan", "nobody", "free"], "unknown_account", "There is no account with this name."],
+    [["credits", "show", "nobody"], "unknown_account", "There is no account with this name."],
+    [["credits", "grant", "nobody", "5"], "unknown_account", "There is no account with this name."],
+    [["keys", "list", "--account", "nobody"], "unknown_account", "There is no account with this name."],
     [
       ["keys", "create", "--account", "nobody", "--mode", "live"],
       "unknown_account",
-      "There is no account of that name.",
+      "There is no account with this name.",
     ],
-    [["keys", "rotate", "nothing"], "unknown_key", "There is no key with that id."],
-    [["keys", "revoke", "nothing"], "unknown_key", "There is no key with that id."],
+    [["keys", "rotate", "nothing"], "unknown_key", "There is no key with this id."],
+    [["keys", "revoke", "nothing"], "unknown_key", "There is no key with this id."],
   ])("%j", async (args, error, said) => {
     const { status, out, err } = await run(args);
     expect({ status, out }).toEqual({ status: 1, out: "" });
@@ -131,7 +131,7 @@ describe("what cannot be done ends with 1", () => {
   test("an account that exists already", async () => {
     await run(["accounts", "create", "twice"]);
     const again = await run(["accounts", "create", "twice"]);
-    expect(again).toMatchObject({ status: 1, out: "", err: "postwarden: An account of that name exists already." });
+    expect(again).toMatchObject({ status: 1, out: "", err: "postwarden: An account with this name already exists." });
   });
 });
 

@@ -71,15 +71,15 @@ describe("suppress", () => {
     expect(one).toMatchObject({ status: 1, out: "" });
     expect(one.err.split("\n")).toEqual([
       "postwarden: Nothing was added:",
-      '  entry 2: "no at" is no domain',
-      '  entry 3: "localhost" is no domain',
+      '  entry 2: "no at" is not a domain',
+      '  entry 3: "localhost" is not a domain',
     ]);
     const many = await suppress("add", "--file", file("x@@y\n".repeat(30)), "--json");
     expect(JSON.parse(many.err)).toMatchObject({ error: "entries", message: expect.stringMatching(/and 10 more$/) });
     const note = await suppress("add", "good@example.com", "--note", "x".repeat(201));
     expect([note.status, note.err]).toEqual([
       1,
-      "postwarden: Nothing was added:\n  A note has 200 characters at most.",
+      "postwarden: Nothing was added:\n  A note must have at most 200 characters.",
     ]);
     expect(await entries()).toEqual([]);
   });

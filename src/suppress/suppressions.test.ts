@@ -2,12 +2,12 @@ import { describe, expect, test } from "bun:test";
 import { openDb } from "../db/open.ts";
 import { createTestClock } from "../testing/clock.ts";
 import { SuppressionStore } from "./store.ts";
-import { createSuppressions } from "./suppressions.ts";
+import { Suppressions } from "./suppressions.ts";
 
 const create = () => {
   const db = openDb(":memory:");
   if (!db.ok) throw new Error(db.error.kind);
-  return createSuppressions({ db: db.value, store: new SuppressionStore(db.value), clock: createTestClock() });
+  return new Suppressions({ db: db.value, clock: createTestClock() }, new SuppressionStore(db.value));
 };
 
 describe("the list of what is not to be mailed", () => {

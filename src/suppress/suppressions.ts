@@ -1,76 +1,73 @@
-import type { Clock } from "../base/clock.ts";
 import { err, ok, type Result } from "../base/errors.ts";
-import type { Db } from "../db/open.ts";
+import type { Runtime } from "../db/runtime.ts";
 import { parseAddress } from "../mail/address.ts";
 import { parseDomain } from "../mail/domain.ts";
 import type { Suppression, SuppressionStore } from "./store.ts";
 
-export interface SuppressionDeps {
-  readonly db: Db;
-  readonly store: SuppressionStore;
-  readonly clock: Clock;
-}
-
-/** Entries of one transaction, so that a long import does not hold the database. */
+/** Entries per transaction, so that a long import does not block the database. */
 const ENTRIES_PER_TRANSACTION = 1_000;
 const NOTE_CHARACTERS_MAX = 200;
 
-/** The form in which an address or a domain is kept, or why it is neither. */
-export const readSuppression = (text: string): Result<string, string> => {
+/** The normal form of an address or a domain; the error says why the text is neither. */
+const readSuppression = (text: string): Result<string, string> => {
   const trimmed = text.trim();
   if (trimmed.includes("@")) {
     const address = parseAddress(trimmed);
-    return address.ok ? ok(address.value.normalized) : err(`"${trimmed}" is no address`);
+    return address.ok ? ok(address.value.normalized) : err(`"${trimmed}" is not an address`);
   }
   const domain = parseDomain(trimmed);
-  return domain.ok && domain.value.ascii.includes(".") ? ok(domain.value.ascii) : err(`"${trimmed}" is no domain`);
+  return domain.ok && domain.value.ascii.includes(".") ? ok(domain.value.ascii) : err(`"${trimmed}" is not a domain`);
 };
 
-/** An address and every domain it lies in: what an entry must equal to match it. */
+/** An address, its domain and the parents of that: an entry that equals one of them matches. */
 const candidatesOf = (normalizedEmail: string): string[] => {
   const domain = normalizedEmail.slice(normalizedEmail.lastIndexOf("@") + 1);
   const labels = domain.split(".");
   return [normalizedEmail, ...labels.map((_, at) => labels.slice(at).join("."))];
 };
 
-/** The operator's own list of addresses and domains not to be mailed: the signal `toxic`. */
-export const createSuppressions = ({ db, store, clock }: SuppressionDeps) => ({
-  /** The entry that an address falls under, or null. */
-  match: (normalizedEmail: string): string | null => store.findAny(candidatesOf(normalizedEmail)),
+/** The operator's suppression list of addresses and domains: the signal `toxic`. */
+export class Suppressions {
+  readonly #runtime: Pick<Runtime, "db" | "clock">;
+  readonly #store: SuppressionStore;
 
-  list: (): Suppression[] => store.list(),
+  constructor(runtime: Pick<Runtime, "db" | "clock">, store: SuppressionStore) {
+    this.#runtime = runtime;
+    this.#store = store;
+  }
 
-  /** Adds entries and answers how many were new; none is added when one of them is neither address nor domain. */
+  /** The entry that matches an address, or null. */
+  readonly match = (normalizedEmail: string): string | null => this.#store.findAny(candidatesOf(normalizedEmail));
+
+  list(): Suppression[] {
+    return this.#store.list();
+  }
+
+  /** Adds entries and returns how many were new; none is added when one of them is neither address nor domain. */
   add(
     entries: readonly string[],
     note: string | null,
   ): Result<{ readonly added: number; readonly known: number }, string[]> {
     if (note !== null && note.length > NOTE_CHARACTERS_MAX)
-      return err([`A note has ${NOTE_CHARACTERS_MAX} characters at most.`]);
+      return err([`A note must have at most ${NOTE_CHARACTERS_MAX} characters.`]);
     const read = entries.map(readSuppression);
     const problems = read.flatMap((result, at) => (result.ok ? [] : [`entry ${at + 1}: ${result.error}`]));
     if (problems.length > 0) return err(problems);
-    const wanted = [...new Set(read.flatMap((result) => (result.ok ? [result.value] : [])))];
-    const createdAtMs = clock.nowMs();
+    const distinct = [...new Set(read.flatMap((result) => (result.ok ? [result.value] : [])))];
+    const createdAtMs = this.#runtime.clock.nowMs();
     let added = 0;
-    for (let from = 0; from < wanted.length; from += ENTRIES_PER_TRANSACTION) {
-      db.transact((tx) => {
-        for (const entry of wanted.slice(from, from + ENTRIES_PER_TRANSACTION)) {
-          if (store.insert(tx, { entry, note, createdAtMs })) added++;
-        }
+    for (let from = 0; from < distinct.length; from += ENTRIES_PER_TRANSACTION) {
+      this.#runtime.db.transact((tx) => {
+        for (const entry of distinct.slice(from, from + ENTRIES_PER_TRANSACTION))
+          if (this.#store.insert(tx, { entry, note, createdAtMs })) added++;
       });
     }
-    return ok({ added, known: wanted.length - added });
-  },
+    return ok({ added, known: distinct.length - added });
+  }
 
-  /** Removes entries and answers those that were there. */
-  remove: (entries: readonly string[]): string[] =>
-    db.transact((tx) =>
-      entries
-        .map(readSuppression)
-        .flatMap((result) => (result.ok ? [result.value] : []))
-        .filter((entry) => store.remove(tx, entry)),
-    ),
-});
-
-export type Suppressions = ReturnType<typeof createSuppressions>;
+  /** Removes entries and returns those that existed. */
+  remove(entries: readonly string[]): string[] {
+    const read = entries.map(readSuppression).flatMap((result) => (result.ok ? [result.value] : []));
+    return this.#runtime.db.transact((tx) => read.filter((entry) => this.#store.remove(tx, entry)));
+  }
+}

@@ -2,159 +2,188 @@ import { z } from "zod";
 import { REPLY_READINGS, REPLY_STAGES } from "./reply-rules/rule.ts";
 import { SUB_STATUSES, VERDICTS } from "./result.ts";
 
-const time = z.iso.datetime({ precision: 3 });
+const time = (description: string) => z.iso.datetime({ precision: 3 }).meta({ description });
+const text = (description: string) => z.string().meta({ description });
+const textOrNull = (description: string) => z.string().nullable().meta({ description });
+const count = (description: string) => z.number().meta({ description });
+const countOrNull = (description: string) => z.number().nullable().meta({ description });
+const flag = (description: string) => z.boolean().meta({ description });
 
 const addressEvidence = z.object({
-  submitted: z.string(),
-  normalized_email: z.string(),
-  /** The address that was read from the submitted text (`Anna <anna@example.com>`); null when it is the text itself. */
-  read_as: z.string().nullable().default(null),
-  /** Why it is not an address; null when it is one. */
-  problem: z.string().nullable(),
-  /** The address that was perhaps meant. */
-  suggestion: z.string().nullable(),
-  /** The entry of the list of role accounts that matched. */
-  role_account: z.string().nullable(),
-  /** The entry of the list of disposable domains that matched. */
-  disposable: z.string().nullable(),
+  submitted: text("The address as it was submitted."),
+  normalized_email: text("The address in normal form; the submitted text when it is not an address."),
+  read_as: textOrNull(
+    "The address extracted from a longer text (`Anna <anna@example.com>`); null when the text is the address.",
+  ).default(null),
+  problem: textOrNull("Why the text is not an address; null when it is one."),
+  suggestion: textOrNull("The address that was probably meant; null when there is none."),
+  role_account: textOrNull("The matching entry of the list of role accounts; null when none matches."),
+  disposable: textOrNull("The matching entry of the list of disposable domains; null when none matches."),
 });
 
-const dnsQuestion = z.object({
-  name: z.string(),
-  type: z.string(),
-  outcome: z.string(),
-  records: z.array(z.string()),
-  ttl_s: z.number(),
-  server: z.string().nullable(),
-  from_cache: z.boolean(),
-  elapsed_ms: z.number(),
+const dnsQuery = z.object({
+  name: text("The name that was queried."),
+  type: text("The record type that was queried."),
+  outcome: text("`answer`, `no_data`, `nxdomain`, or what went wrong."),
+  records: z.array(z.string()).meta({ description: "The records of the response." }),
+  ttl_s: count("How long the response may be cached, in seconds."),
+  server: textOrNull("The name server that responded, or the last one tried; null when no query was sent."),
+  from_cache: flag("Whether the response came from the cache of this service."),
+  elapsed_ms: count("How long the query took, in milliseconds."),
+});
+
+const hostAddress = z.object({
+  address: text("The IP address."),
+  allowed: flag("Whether it may be connected to: it is public, or in an allowed network."),
 });
 
 const mailHost = z.object({
-  host: z.string(),
-  preference: z.number(),
-  /** Its addresses, and whether each may be connected to (public, or in an allowed network). */
-  addresses: z.array(z.object({ address: z.string(), allowed: z.boolean() })),
-  /** The lookup of its addresses failed: no statement about whether it has any. */
-  lookup_failed: z.boolean(),
+  host: text("The name of the mail host."),
+  preference: count("Its MX preference; lower comes first."),
+  addresses: z.array(hostAddress).meta({ description: "Its IP addresses." }),
+  lookup_failed: flag("Whether the lookup of its addresses failed, so that it may have others or any at all."),
 });
 
 const domainEvidence = z.object({
-  name: z.string(),
-  outcome: z.enum(["mail_hosts", "nxdomain", "no_mail_server", "null_mx", "unroutable", "dns_error", "local_failure"]),
-  /** No MX record: the domain itself is the mail host (RFC 5321 §5.1). */
-  implicit_mx: z.boolean(),
-  /** Name of a provider whose servers accept or refuse every recipient. */
-  unverifiable_provider: z.string().nullable(),
-  hosts: z.array(mailHost),
-  questions: z.array(dnsQuestion),
+  name: text("The domain of the address."),
+  outcome: z
+    .enum(["mail_hosts", "nxdomain", "no_mail_server", "null_mx", "unroutable", "dns_error", "local_failure"])
+    .meta({
+      description:
+        "`unroutable`: no mail host has an address that may be connected to. `dns_error`: no usable DNS response. `local_failure`: this service could not send its queries.",
+    }),
+  implicit_mx: flag("There is no MX record: the domain itself is the mail host (RFC 5321 §5.1)."),
+  unverifiable_provider: textOrNull(
+    "The provider, if its servers accept or refuse every recipient, so that no reply settles anything; else null.",
+  ),
+  hosts: z.array(mailHost).meta({ description: "The mail hosts." }),
+  questions: z.array(dnsQuery).meta({ description: "The DNS queries." }),
 });
 
 const replyEvidence = z.object({
-  stage: z.enum(REPLY_STAGES),
-  /** Whom the reply is about: the address that was submitted, a random one of its domain, or us. */
-  about: z.enum(["submitted", "random", "us"]),
-  code: z.number(),
-  enhanced: z.string().nullable(),
-  text: z.string(),
-  reading: z.enum(REPLY_READINGS),
-  /** The rule of the table of replies that read it. */
-  rule: z.string(),
-  /** The server's own word on when to come back. */
-  retry_after_s: z.number().nullable(),
+  stage: z.enum(REPLY_STAGES).meta({ description: "The command that the reply is to; `banner` is the greeting." }),
+  about: z
+    .enum(["submitted", "random", "us"])
+    .meta({ description: "Whom the reply is about: the submitted address, a random one of its domain, or us." }),
+  code: count("The reply code."),
+  enhanced: textOrNull("The enhanced status code (RFC 3463); null when there is none."),
+  text: text("The text of the reply."),
+  reading: z.enum(REPLY_READINGS).meta({ description: "What the reply means for the verification." }),
+  rule: text("The rule that matched the reply."),
+  retry_after_s: countOrNull("The wait that the server itself asked for, in seconds; null when it did not."),
 });
 
-const dialogueEvidence = z.object({
-  host: z.string(),
-  address: z.string(),
-  port: z.number(),
-  started_at: time,
-  /** The way out: `direct`, a local address, or a proxy. */
-  exit: z.string(),
-  connection: z.enum(["new", "reused", "none"]),
-  /** The host was not asked: it has been silent since this time, and is left alone for a while. */
-  remembered_since: time.nullable(),
-  tls: z.boolean(),
-  /** What ended the dialogue before its question was answered; null when it was answered. */
-  failure: z.object({ stage: z.string(), kind: z.string() }).nullable(),
-  replies: z.array(replyEvidence),
-  transcript: z.array(z.object({ at_ms: z.number(), from: z.enum(["us", "server"]), text: z.string() })),
+const sessionEvidence = z.object({
+  host: text("The name of the mail host."),
+  address: text("The IP address that was connected to."),
+  port: count("The port that was connected to."),
+  started_at: time("When the session, or the probe in an open session, began."),
+  exit: text("The egress: `direct`, a local address, or a proxy."),
+  connection: z
+    .enum(["new", "reused", "none"])
+    .meta({ description: "Whether the probe used a new connection or an open one; `none`: none was opened." }),
+  remembered_since: time(
+    "Set when the host was not probed, because it kept timing out: since when it has been on cooldown.",
+  ).nullable(),
+  tls: flag("Whether the session was encrypted."),
+  failure: z
+    .object({ stage: text("The stage of the session at which it ended."), kind: text("What went wrong.") })
+    .nullable()
+    .meta({ description: "What ended the session before the probe was answered; null when it was answered." }),
+  replies: z
+    .array(replyEvidence)
+    .meta({ description: "The replies that say something about the address or about us." }),
+  transcript: z
+    .array(
+      z.object({
+        at_ms: count("Milliseconds since the connection was opened."),
+        from: z.enum(["us", "server"]).meta({ description: "Who sent the line." }),
+        text: text("The line."),
+      }),
+    )
+    .meta({ description: "The SMTP transcript." }),
 });
 
-/** What an attempt found out about the mailbox. `unreachable` and `timeout` are what nobody said. */
-const finding = z.object({
-  reading: z.enum([...REPLY_READINGS, "unreachable", "timeout", "internal"]),
-  host: z.string().nullable(),
-  stage: z.string().nullable(),
-  rule: z.string().nullable(),
-  reply: z.string().nullable(),
-  /** Whether a random recipient of the domain is accepted too. `skipped`: the question did not come up. */
-  catch_all: z.enum(["yes", "no", "unknown", "skipped"]),
-  /** How old the answer about the random recipient is, when it was remembered from another check; else null. */
-  catch_all_age_s: z.number().nullable(),
-  /** Worth asking again later: a temporary refusal. */
-  retryable: z.boolean(),
-  /** The server's own word on when to come back. */
-  retry_hint_s: z.number().nullable(),
-  /** Whether any server said anything at all. */
-  heard: z.boolean(),
-});
+const probeFinding = z
+  .object({
+    reading: z
+      .enum([...REPLY_READINGS, "unreachable", "timeout", "internal"])
+      .meta({ description: "What the decisive reply means, or why there was none." }),
+    host: textOrNull("The mail host that decided; null when none did."),
+    stage: textOrNull("The stage of the session at which it was decided."),
+    rule: textOrNull("The rule that matched the reply, or the kind of failure."),
+    reply: textOrNull("The decisive reply; null when there was none."),
+    catch_all: z
+      .enum(["yes", "no", "unknown", "skipped"])
+      .meta({ description: "Whether a random recipient of the domain is accepted too; `skipped`: it did not matter." }),
+    catch_all_age_s: countOrNull(
+      "How long ago the random recipient was probed, when that was for another address; else null.",
+    ),
+    retryable: flag("Whether a later attempt may get another reply: a temporary refusal."),
+    retry_hint_s: countOrNull("The wait that the server itself asked for, in seconds; null when it did not."),
+    heard: flag("Whether any mail host responded."),
+  })
+  .meta({ description: "What the attempt found out about the mailbox." });
 
 const attempt = z.object({
-  number: z.number(),
-  started_at: time,
-  finished_at: time,
-  dialogues: z.array(dialogueEvidence),
-  finding,
+  number: count("Number of the attempt, from 1."),
+  started_at: time("When the attempt began."),
+  finished_at: time("When the attempt ended."),
+  dialogues: z.array(sessionEvidence).meta({ description: "The SMTP sessions." }),
+  finding: probeFinding,
 });
 
 const plannedRetry = z.object({
-  reason: z.string(),
-  planned_at: time,
-  due_at: time,
-  waited_for: z.enum(["schedule", "server_hint"]),
+  reason: text("Why another attempt is made."),
+  planned_at: time("When it was planned."),
+  due_at: time("When it is due."),
+  waited_for: z
+    .enum(["schedule", "server_hint"])
+    .meta({ description: "Whether the wait follows the schedule or the server's own hint." }),
 });
 
-/** What DNS blocklists say of the domain and its mail hosts. */
 const dnsbl = z.object({
-  outcome: z.enum(["clean", "listed", "unknown"]),
-  listings: z.array(z.object({ listing: z.string(), subject: z.string() })),
+  outcome: z.enum(["clean", "listed", "unknown"]).meta({ description: "`unknown`: no blocklist responded in time." }),
+  listings: z
+    .array(z.object({ listing: text("The blocklist."), subject: text("The domain or IP address that it lists.") }))
+    .meta({ description: "What is listed." }),
 });
 
 const conclusion = z.object({
-  verdict: z.enum(VERDICTS),
-  sub_status: z.enum(SUB_STATUSES),
-  quality_score: z.number(),
-  confidence: z.number(),
-  /** One sentence: which evidence decided. */
-  because: z.string(),
+  verdict: z.enum(VERDICTS).meta({ description: "The verdict." }),
+  sub_status: z.enum(SUB_STATUSES).meta({ description: "The reason for the verdict." }),
+  quality_score: count("How good the address is to mail, from 0 to 100."),
+  confidence: count("How certain the verdict is, from 0 to 100."),
+  because: text("Which evidence decided, in one sentence."),
 });
 
 /**
- * Everything a verdict rests on, in the order it was found out. It is stored after every attempt and shown as it is by
- * `GET /v1/email-verifications/{id}/evidence`; the verdict is a pure function of it.
+ * Everything that a verdict rests on, in the order in which it was found out. Stored after every attempt, and returned as
+ * it is by `GET /v1/email-verifications/{id}/evidence`; the verdict is a pure function of it.
  */
 export const evidenceSchema = z.object({
-  address: addressEvidence,
-  domain: domainEvidence.nullable(),
-  /** The operator's own list of addresses and domains not to be mailed; null when it was not asked. */
-  toxic: z.object({ entry: z.string().nullable() }).nullable(),
-  dnsbl: dnsbl.nullable(),
-  /** The recipient that nobody has, asked beside the submitted one. The same at each retry, so that greylisting passes it too. */
-  random_recipient: z.string().nullable(),
-  attempts: z.array(attempt),
-  retries: z.array(plannedRetry),
-  conclusion: conclusion.nullable(),
+  address: addressEvidence.meta({ description: "What the text and the lists say." }),
+  domain: domainEvidence.nullable().meta({ description: "What DNS says; null before it was queried." }),
+  toxic: z
+    .object({ entry: textOrNull("The matching entry; null when none matches.") })
+    .nullable()
+    .meta({ description: "The operator's suppression list; null when there is none." }),
+  dnsbl: dnsbl.nullable().meta({ description: "DNS blocklists; null when they were not queried." }),
+  random_recipient: textOrNull(
+    "The recipient that does not exist, probed beside the submitted one. The same at each retry, so that greylisting accepts it too.",
+  ),
+  attempts: z.array(attempt).meta({ description: "The attempts at the mail hosts." }),
+  retries: z.array(plannedRetry).meta({ description: "The retries that were planned." }),
+  conclusion: conclusion.nullable().meta({ description: "The verdict; null while the verification is pending." }),
 });
 
 export type Evidence = z.infer<typeof evidenceSchema>;
 export type DomainEvidence = z.infer<typeof domainEvidence>;
-export type DnsQueryEvidence = z.infer<typeof dnsQuestion>;
+export type DnsQueryEvidence = z.infer<typeof dnsQuery>;
 export type MailHost = z.infer<typeof mailHost>;
 export type Attempt = z.infer<typeof attempt>;
-export type SessionEvidence = z.infer<typeof dialogueEvidence>;
+export type SessionEvidence = z.infer<typeof sessionEvidence>;
 export type ReplyEvidence = z.infer<typeof replyEvidence>;
-export type ProbeFinding = z.infer<typeof finding>;
+export type ProbeFinding = z.infer<typeof probeFinding>;
 export type PlannedRetry = z.infer<typeof plannedRetry>;
 export type DnsblEvidence = z.infer<typeof dnsbl>;
-export type ConclusionEvidence = z.infer<typeof conclusion>;

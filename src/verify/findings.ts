@@ -4,7 +4,7 @@ import { mayBeSettledByRandom, type ReplyReading, verdictOf } from "./replies.ts
 
 const REPLY_CHARACTERS_MAX = 300;
 
-/** Temporary refusals of which another try may make something else. */
+/** Temporary refusals, after which a later attempt may get another reply. */
 export const RETRYABLE: ReadonlySet<ProbeFinding["reading"]> = new Set(["greylisted", "rate_limited", "temporary"]);
 
 const quote = ({ code, enhanced, text }: ReplyEvidence): string => {
@@ -30,25 +30,25 @@ const catchAllOf = (submitted: ReplyEvidence, random: ReplyEvidence | undefined)
 };
 
 /**
- * A refusal that does not say whom it means, means the mailbox when the random recipient was accepted; one that was
- * refused as well leaves it open. A refusal that names another reason is never settled so.
+ * A refusal that gives no reason is about the mailbox if the random recipient was accepted; if that was refused too, it is
+ * open. A refusal that gives another reason is never settled by comparison.
  */
 const isSettledByContrast = ({ reading, rule, code }: ReplyEvidence, random: ReplyEvidence | undefined): boolean =>
   reading === "ambiguous" && code >= 500 && random?.reading === "accepted" && mayBeSettledByRandom(rule);
 
 /**
- * The reading, unless the table of replies sees a no where none can be: a temporary refusal is not one, and before RCPT
- * nobody has spoken about the mailbox (but for MAIL with SMTPUTF8, which only its address needs).
+ * The reading, corrected where the rules see a no that cannot be one: a temporary refusal is not, and before RCPT no reply
+ * is about the mailbox (except to MAIL with SMTPUTF8, which only its address needs).
  */
-const believed = ({ stage, reading, code }: ReplyEvidence): ReplyReading => {
+const corrected = ({ stage, reading, code }: ReplyEvidence): ReplyReading => {
   if (verdictOf(reading) !== "undeliverable") return reading;
   if (code < 500) return "temporary";
   return stage === "rcpt" || (stage === "mail" && reading === "smtputf8_unsupported") ? reading : "blocked";
 };
 
 /**
- * What a host's replies say about the mailbox: the reply to the submitted recipient or, when MAIL was refused, that
- * refusal. Null when the host never got as far: then another host may know.
+ * What a host's replies say about the mailbox: the reply to the submitted recipient or, if MAIL was refused, that refusal.
+ * Null when the session did not get that far: another host may know.
  */
 export const findingOfReplies = (host: string, replies: readonly ReplyEvidence[]): ProbeFinding | null => {
   const submitted = replies.find(({ about }) => about === "submitted");
@@ -57,14 +57,14 @@ export const findingOfReplies = (host: string, replies: readonly ReplyEvidence[]
     randoms.find(({ reading }) => reading === "accepted" || reading === "mailbox_not_found") ?? randoms.at(-1);
   if (submitted !== undefined) {
     if (isSettledByContrast(submitted, random))
-      return { ...said(host, submitted, "mailbox_not_found"), catch_all: "yes" };
-    return { ...said(host, submitted, believed(submitted)), catch_all: catchAllOf(submitted, random) };
+      return { ...findingOfReply(host, submitted, "mailbox_not_found"), catch_all: "yes" };
+    return { ...findingOfReply(host, submitted, corrected(submitted)), catch_all: catchAllOf(submitted, random) };
   }
   const sender = replies.find(({ stage, code }) => stage === "mail" && code >= 400);
-  return sender === undefined ? null : said(host, sender, believed(sender));
+  return sender === undefined ? null : findingOfReply(host, sender, corrected(sender));
 };
 
-const said = (host: string, reply: ReplyEvidence, reading: ReplyReading): ProbeFinding => ({
+const findingOfReply = (host: string, reply: ReplyEvidence, reading: ReplyReading): ProbeFinding => ({
   reading,
   host,
   stage: reply.stage,
@@ -83,7 +83,7 @@ const readingOfFailure = (kind: SmtpFailure["kind"]): ProbeFinding["reading"] =>
     case "connect_timeout":
     case "address_not_allowed":
       return "unreachable";
-    // The mail host was never asked: nothing may be said of it.
+    // No probe was sent: it says nothing about the mail host.
     case "local_failure":
     case "proxy_failed":
       return "internal";
@@ -103,14 +103,14 @@ const readingOfFailure = (kind: SmtpFailure["kind"]): ProbeFinding["reading"] =>
   }
 };
 
-/** What a host's failure to get as far as the recipient says: its own refusal of us, or what went wrong. */
+/** What a session that did not get as far as the recipient says: the refusal of us, or what went wrong. */
 export const findingOfFailure = (
   host: string,
   replies: readonly ReplyEvidence[],
   failure: Pick<SmtpFailure, "kind" | "stage" | "receivedAnything"> | null,
 ): ProbeFinding => {
   const refusal = replies.findLast(({ code }) => code >= 400);
-  if (refusal !== undefined && failure?.kind !== "tls_failed") return said(host, refusal, believed(refusal));
+  if (refusal !== undefined && failure?.kind !== "tls_failed") return findingOfReply(host, refusal, corrected(refusal));
   return {
     ...noFinding(host),
     reading: failure === null ? "protocol_error" : readingOfFailure(failure.kind),
@@ -121,10 +121,10 @@ export const findingOfFailure = (
 };
 
 /**
- * Of several hosts that left the question open, the one that said most speaks; the most telling first. What may change
- * comes before what will not, so that it is asked again.
+ * Which finding counts when no host settled the attempt: the most informative first. What may change comes before what will
+ * not, so that it is retried.
  */
-const TELLING: ReadonlyArray<ProbeFinding["reading"]> = [
+const BY_INFORMATION: ReadonlyArray<ProbeFinding["reading"]> = [
   "greylisted",
   "rate_limited",
   "temporary",
@@ -137,7 +137,7 @@ const TELLING: ReadonlyArray<ProbeFinding["reading"]> = [
   "internal",
 ];
 
-/** The finding of a host, or of none, that could not be asked. */
+/** The finding of a host, or of none, that could not be probed. */
 export const noFinding = (host: string | null): ProbeFinding => ({
   reading: "unreachable",
   host,
@@ -152,10 +152,10 @@ export const noFinding = (host: string | null): ProbeFinding => ({
 });
 
 /**
- * The finding of an attempt that no host settled: the most telling of its hosts' (of equals, the first host's). That the
- * address needs SMTPUTF8 is only the last word when every host was heard and none offers it.
+ * The finding of an attempt that no host settled: the most informative of its hosts' (of equals, the first host's). That no
+ * host offers SMTPUTF8 counts only when every host was probed.
  */
 export const mostTelling = (findings: readonly ProbeFinding[]): ProbeFinding => {
-  const ranked = TELLING.flatMap((reading) => findings.filter((finding) => finding.reading === reading));
+  const ranked = BY_INFORMATION.flatMap((reading) => findings.filter((finding) => finding.reading === reading));
   return { ...(ranked[0] ?? findings[0] ?? noFinding(null)), heard: findings.some(({ heard }) => heard) };
 };

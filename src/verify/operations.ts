@@ -6,7 +6,7 @@ import { idempotencyKeyHeader, idParameter, pageQuery, timeoutParameter } from "
 import { parseAddress } from "../mail/address.ts";
 import { evidenceSchema } from "./evidence.ts";
 import { SUB_STATUSES, VERDICTS } from "./result.ts";
-import { RESULT_EXAMPLE } from "./result-example.ts";
+import { RESULT_EXAMPLE } from "./result.ts";
 import { completedSchema, listSchema, orderSchema, pendingSchema } from "./schemas.ts";
 
 const TAG = "Email verification";

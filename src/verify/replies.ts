@@ -9,17 +9,17 @@ import { readableText } from "./reply-rules/text.ts";
 /** What a reply means for a verification. `ambiguous`: a refusal that may be about us or about the mailbox. */
 export type ReplyReading = (typeof REPLY_READINGS)[number];
 
-/** Which of our commands the reply answers; `banner` is the greeting. */
+/** The command that the reply is to; `banner` is the greeting. */
 export type ReplyStage = (typeof REPLY_STAGES)[number];
 
-/** What the caller knows of its own side, so that a reply which quotes us is not taken for one about the mailbox. */
+/** Our own names: a reply that quotes them is not about the mailbox. */
 export interface ReplyHints {
   readonly heloName?: string;
   /** Our envelope sender, "" for the null sender. */
   readonly mailFrom?: string;
-  /** The recipient that was asked about. */
+  /** The recipient that was probed. */
   readonly recipient?: string;
-  /** The host that answered: its name may contain "spam" or "block". */
+  /** The host that replied: its name may contain "spam" or "block". */
   readonly mxHost?: string;
   /** Whether MAIL FROM carried SMTPUTF8 (RFC 6531). */
   readonly smtputf8Sent?: boolean;
@@ -27,18 +27,18 @@ export interface ReplyHints {
 
 export interface InterpretedReply {
   readonly reading: ReplyReading;
-  /** Stable kebab-case id of the rule that spoke. */
+  /** Stable kebab-case id of the rule that matched. */
   readonly rule: string;
-  /** How long the server itself asked us to wait, in seconds (1 to 86,400). Only on temporary refusals. */
+  /** The wait that the server itself asked for, in seconds (1 to 86,400). Only on temporary refusals. */
   readonly retryAfterS?: number;
 }
 
 /**
- * Reads what a reply says, from code, enhanced code and words, at the stage it was given.
+ * Interprets a reply by its code, enhanced code and text, at its stage.
  *
- * Never throws. A temporary refusal never reads as a "no" about the mailbox, nor does a permanent one that says "for
- * now". Only a reply to RCPT can be about the mailbox at all. A refusal in which the tables see words about us is `blocked` or
- * `ambiguous` even beside "user unknown"; so is one without a word they know. Only "5.1.1" and its kin decide alone.
+ * Never throws. A temporary refusal is never a "no" about the mailbox, nor is a permanent one that says "for now". Only a
+ * reply to RCPT can be about the mailbox. A refusal with words about us is `blocked` or `ambiguous` even beside "user
+ * unknown"; so is one without a known word. Only "5.1.1" and the like decide alone.
  */
 export const readReply = (reply: SmtpReply, stage: ReplyStage, hints: ReplyHints = {}): InterpretedReply => {
   const text = readableText(
@@ -58,8 +58,8 @@ const SETTLED_BY_RANDOM: ReadonlySet<string> = new Set(
 );
 
 /**
- * Whether a refusal that this rule read as `ambiguous` means the mailbox once the same host accepted a random recipient. Only of
- * refusals whose words decide nothing, or speak of an unknown recipient and of nothing else. What was refused for its size, its
+ * Whether an `ambiguous` refusal of this rule is about the mailbox once the same host accepted a random recipient. Only
+ * refusals whose words decide nothing, or mention an unknown recipient and nothing else. What was refused for its size, its
  * sender or a policy may be refused for this recipient alone, though the mailbox exists. False for every other rule.
  */
 export const mayBeSettledByRandom = (rule: string): boolean => SETTLED_BY_RANDOM.has(rule);
@@ -71,16 +71,16 @@ const isSeen = ({ signs = [], unless = [] }: Rule, seen: (name: SignName) => boo
 };
 
 /** Servers use few codes; a hostile one that invents many must not fill memory. */
-const REMEMBERED_PLACES_MAX = 1024;
-const rulesByPlace = new Map<string, readonly Rule[]>();
+const CACHED_MAX = 1024;
+const rulesByCodes = new Map<string, readonly Rule[]>();
 
-/** The rules that may speak at this stage and for these codes, in order; sorted out once, so that a reply asks only those. */
+/** The rules for this stage and these codes, in order; cached, so that a reply is matched against those only. */
 const rulesFor = (stage: ReplyStage, { code, enhanced }: SmtpReply): readonly Rule[] => {
-  const place = `${stage} ${code} ${enhanced}`;
-  const before = rulesByPlace.get(place);
-  if (before) return before;
+  const key = `${stage} ${code} ${enhanced}`;
+  const cached = rulesByCodes.get(key);
+  if (cached) return cached;
   const rules = RULES.filter((rule) => concerns(rule, stage, code, enhanced));
-  if (rulesByPlace.size < REMEMBERED_PLACES_MAX) rulesByPlace.set(place, rules);
+  if (rulesByCodes.size < CACHED_MAX) rulesByCodes.set(key, rules);
   return rules;
 };
 
@@ -100,10 +100,10 @@ const concerns = (rule: Rule, stage: ReplyStage, code: number, enhanced: string 
 
 const IP_IN_LINK = /(?:[^0-9]|^)(?:\d{1,3}\.){3}\d{1,3}(?:[^0-9]|$)|[?&=/](?:[0-9a-f]{1,4}:){2,7}[0-9a-f:]/;
 
-/** GMX and its kin put our address into every link; their cases r16xx are about the recipient, all others about us. */
+/** GMX and others put our address into every link; their cases r16xx are about the recipient, all others about us. */
 const CASE_OF_RECIPIENT = /\S*[?&]c=r16\d\d\b\S*/g;
 
-/** Facebook too; its case RCP-P1 says that there is no such recipient. */
+/** So does Facebook; its case RCP-P1 means an unknown recipient. */
 const RECIPIENT_OF_FACEBOOK = /\S*\bfacebook\.\w+\/\S*response_codes\?\S*/g;
 const isUnknownAtFacebook = (text: string): boolean => /\bRCP-P1\b/.test(text);
 
@@ -125,7 +125,7 @@ const knownSigns = (
   };
 };
 
-interface ConclusionEvidence {
+interface ReplyConclusion {
   readonly verdict: "deliverable" | "undeliverable" | "risky";
   readonly subStatus: string;
 }
@@ -144,15 +144,15 @@ const CONCLUSIONS = {
   tls_required: { verdict: "risky", subStatus: "tls_required" },
   temporary: { verdict: "risky", subStatus: "smtp_temporary_error" },
   protocol_error: { verdict: "risky", subStatus: "smtp_protocol_error" },
-  // Nobody was heard to say that the mailbox is missing, somebody was heard to refuse.
+  // A refusal that does not say that the mailbox is missing.
   ambiguous: { verdict: "risky", subStatus: "smtp_blocked" },
-} as const satisfies Record<ReplyReading, ConclusionEvidence>;
+} as const satisfies Record<ReplyReading, ReplyConclusion>;
 
 /** The sub_statuses that a single reply can lead to. */
 export type ReplySubStatus = (typeof CONCLUSIONS)[ReplyReading]["subStatus"];
 
-/** The sub_status of a check that heard only this reading (for `accepted`: with the random recipient refused). */
+/** The sub_status of a verification with only this reading (for `accepted`: with the random recipient refused). */
 export const subStatusOf = (reading: ReplyReading): ReplySubStatus => CONCLUSIONS[reading].subStatus;
 
 /** The verdict that goes with `subStatusOf`. */
-export const verdictOf = (reading: ReplyReading): ConclusionEvidence["verdict"] => CONCLUSIONS[reading].verdict;
+export const verdictOf = (reading: ReplyReading): ReplyConclusion["verdict"] => CONCLUSIONS[reading].verdict;

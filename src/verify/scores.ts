@@ -1,6 +1,6 @@
 import type { Signals, SubStatus, Verdict } from "./result.ts";
 
-/** Where `quality_score` of each verdict may lie (contract §4). */
+/** The range of `quality_score` by verdict (contract §4). */
 const QUALITY_RANGE: Readonly<Record<Verdict, readonly [number, number]>> = {
   deliverable: [80, 100],
   risky: [30, 79],
@@ -38,7 +38,7 @@ const QUALITY: Readonly<Record<SubStatus, number>> = {
   internal_error: 40,
 };
 
-/** What a signal takes off, beside the sub_status that it may have decided. */
+/** What a signal deducts, in addition to the sub_status that it may have decided. */
 const DEDUCTIONS: ReadonlyArray<{ signal: keyof Signals; value: Signals[keyof Signals]; points: number }> = [
   { signal: "mx", value: "warn", points: 5 },
   { signal: "catch_all", value: "warn", points: 5 },
@@ -51,8 +51,8 @@ const DEDUCTIONS: ReadonlyArray<{ signal: keyof Signals; value: Signals[keyof Si
 ];
 
 /**
- * `confidence` of a sub_status: how sure the verdict is. 95 and more: the server, or DNS, said so about this very
- * recipient or domain; 50: a catch-all; 20 to 30: nothing heard that settles it.
+ * `confidence` of a sub_status: how certain the verdict is. 95 and more: the server, or DNS, said so about this recipient
+ * or domain; 50: a catch-all; 20 to 30: no response settles it.
  */
 const CONFIDENCE: Readonly<Record<SubStatus, number>> = {
   mailbox_exists: 98,
@@ -84,9 +84,9 @@ const CONFIDENCE: Readonly<Record<SubStatus, number>> = {
   internal_error: 20,
 };
 
-/** An acceptance is one-sided as long as nobody knows what the server says to a random recipient. */
+/** An acceptance is one-sided as long as the reply to a random recipient is unknown. */
 const ONE_SIDED_CONFIDENCE = 70;
-const NEEDS_CATCH_ALL_ANSWER: ReadonlySet<SubStatus> = new Set(["mailbox_exists", "role_account"]);
+const NEEDS_CATCH_ALL: ReadonlySet<SubStatus> = new Set(["mailbox_exists", "role_account"]);
 
 export const qualityScore = (verdict: Verdict, subStatus: SubStatus, signals: Signals): number => {
   const off = DEDUCTIONS.filter(({ signal, value }) => signals[signal] === value);
@@ -95,9 +95,9 @@ export const qualityScore = (verdict: Verdict, subStatus: SubStatus, signals: Si
   return Math.min(highest, Math.max(lowest, score));
 };
 
-/** How sure a sub_status is. A no that only follows from a random recipient's yes is one-sided, too. */
+/** How certain a sub_status is. A no that only follows from a random recipient being accepted is one-sided, too. */
 export const confidenceScore = (subStatus: SubStatus, signals: Signals): number => {
-  const isOneSided = NEEDS_CATCH_ALL_ANSWER.has(subStatus) && signals.catch_all !== "pass";
+  const isOneSided = NEEDS_CATCH_ALL.has(subStatus) && signals.catch_all !== "pass";
   const isByContrast = subStatus === "mailbox_not_found" && signals.catch_all === "warn";
   return isOneSided || isByContrast ? ONE_SIDED_CONFIDENCE : CONFIDENCE[subStatus];
 };
