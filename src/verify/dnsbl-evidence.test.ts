@@ -215,7 +215,7 @@ describe("in a verification", () => {
     const world = networkOf({ hosts: [{ name: "mx.x.example", script: { rcpt: onlyAda } }], zone, blocklists: lists });
     const { result, evidence } = await world.verify();
     expect(result).toMatchObject({ verdict: "risky", sub_status: "dnsbl_listed", signals: { dnsbl: "warn" } });
-    expect(evidence.conclusion?.because).toBe(`${publicMx} is on a blocklist (spamcop).`);
+    expect(evidence.conclusion?.because).toBe(`${publicMx} is on the blocklist spamcop.`);
     expect((await world.verify("bob@x.example")).result).toMatchObject({
       sub_status: "mailbox_not_found",
       signals: { dnsbl: "warn" },

@@ -116,9 +116,9 @@ describe("an unusual server is as good as any", () => {
 
 test("the sentence says whether the domain or its mail hosts could not be looked up", async () => {
   const domain = await inquireTwice(serveZone(WITH_MX, { "MX x.example": emptyAnswer }));
-  expect(domain[0]?.because).toBe("DNS gave no usable answer about the domain.");
+  expect(domain[0]?.because).toBe("DNS gave no usable response for the domain.");
   const hosts = await inquireTwice(serveZone(PRIVATE, { "AAAA mx.x.example": emptyAnswer }));
-  expect(hosts[0]?.because).toMatch(/^No mail host with a public address was found, and DNS/);
+  expect(hosts[0]?.because).toMatch(/^No mail host with a public address was found, and the lookup/);
 });
 
 /** Zones, and what a forwarder that strips every SOA leaves of each: alone, and with a second one that agrees. */

@@ -56,7 +56,7 @@ test("a suggestion, the operator's list and the blocklists are told", () => {
   const address = { suggestion: "ada@gmail.com" };
   const dnsbl = { outcome: "listed" as const, listings: [{ listing: "some-list", subject: "x.example" }] };
   const text = explain(evidenceWith({ address, dnsbl, toxic: "x.example" }));
-  for (const part of ["perhaps ada@gmail.com was meant", "x.example is on some-list", "suppressed (x.example)"])
+  for (const part of ["did you mean ada@gmail.com?", "x.example is on some-list", "suppressed (x.example)"])
     expect(text).toContain(part);
 });
 
@@ -67,13 +67,15 @@ test("the way out, what was only remembered, and the age of a remembered answer 
   await world.verify("Ada@x.example");
   await world.clock.advance(60_000);
   const text = explain((await world.verify("Ada@x.example")).evidence);
-  expect(text).toContain("mx.x.example at 203.0.114.1, port 25, by 192.0.2.9");
-  expect(text).toContain("and refuses others (as it said 60 s before)");
+  expect(text).toContain("mx.x.example at 203.0.114.1, port 25, from 192.0.2.9");
+  expect(text).toContain("and refuses a random recipient (probed 60 s before)");
 
   const dead = networkOf({ hosts: [{ name: "mx.x.example", unconnectable: "timeout" }] });
   for (let n = 0; n < 3; n++) await dead.verify();
   const { evidence, result } = await dead.verify();
-  expect(explain(evidence)).toContain("not asked: silent time and again, last at 2026-01-01T00:00:00.000Z");
+  expect(explain(evidence)).toContain(
+    "not probed: on cooldown since 2026-01-01T00:00:00.000Z because it kept timing out",
+  );
   expect(result.sub_status).toBe("smtp_unreachable");
 });
 

@@ -10,8 +10,8 @@ import type {
 
 const indent = (lines: readonly string[], by = "  "): string[] => lines.map((line) => by + line);
 
-/** A server's words are shown on terminals: nothing in them may steer one. */
-const defused = (line: string): string => line.replace(/[\p{Cc}\p{Cf}]/gu, "·");
+/** Replies are shown on terminals: their control characters must not reach one. */
+const printable = (line: string): string => line.replace(/[\p{Cc}\p{Cf}]/gu, "·");
 
 const sectionOf = (title: string, lines: readonly string[]): string[] => ["", title, ...indent(lines)];
 
@@ -22,16 +22,16 @@ const conclusionLines = ({ address, conclusion }: Evidence): string[] => {
   return [`${name}: ${verdict} (${sub_status}), quality ${quality_score}, confidence ${confidence}`, because];
 };
 
-const LISTING_WORDS = { clean: "on no blocklist", listed: "on a blocklist", unknown: "the blocklists did not answer" };
+const LISTING_WORDS = { clean: "not on a blocklist", listed: "on a blocklist", unknown: "no blocklist responded" };
 
 const addressLines = ({ address, toxic, dnsbl }: Evidence): string[] => {
   const { submitted, normalized_email: normalized, read_as: readAs, suggestion } = address;
   const { problem, role_account: role, disposable } = address;
-  const hints = suggestion === null ? [] : [`perhaps ${suggestion} was meant`];
+  const hints = suggestion === null ? [] : [`did you mean ${suggestion}?`];
   if (problem !== null) return [`not an address: ${problem}`, ...hints];
   const lists = [
-    disposable === null ? "not a disposable domain" : `a disposable domain (${disposable})`,
-    role === null ? "not a role account" : `a role account ("${role}")`,
+    disposable === null ? "not a disposable domain" : `disposable domain (${disposable})`,
+    role === null ? "not a role account" : `role account ("${role}")`,
     ...(toxic === null ? [] : [toxic.entry === null ? "not suppressed" : `suppressed (${toxic.entry})`]),
     ...(dnsbl === null ? [] : [LISTING_WORDS[dnsbl.outcome]]),
   ];
@@ -47,14 +47,14 @@ const addressLines = ({ address, toxic, dnsbl }: Evidence): string[] => {
 const DOMAIN_WORDS: Readonly<Record<DomainEvidence["outcome"], string>> = {
   mail_hosts: "has mail hosts",
   nxdomain: "does not exist",
-  no_mail_server: "exists, but has neither MX nor A nor AAAA",
-  null_mx: "says that it takes no mail (null MX)",
-  unroutable: "has no mail host with an address that may be connected to",
-  dns_error: "could not be looked up: DNS gave no usable answer",
-  local_failure: "could not be asked: this machine could not send its queries",
+  no_mail_server: "exists but has no MX, A or AAAA records",
+  null_mx: "accepts no mail (null MX)",
+  unroutable: "has no mail host with a public address",
+  dns_error: "could not be resolved: no usable DNS response",
+  local_failure: "could not be resolved: this machine could not send its DNS queries",
 };
 
-const questionLine = ({
+const queryLine = ({
   name,
   type,
   outcome,
@@ -65,41 +65,35 @@ const questionLine = ({
   elapsed_ms,
 }: DnsQueryEvidence): string => {
   const answer = outcome === "answer" ? `${records.join(", ")} (TTL ${ttl_s} s)` : outcome.replaceAll("_", " ");
-  const source = from_cache ? "from the cache" : `${server ?? "nobody asked"}, ${elapsed_ms} ms`;
+  const source = from_cache ? "from the cache" : `${server ?? "not sent"}, ${elapsed_ms} ms`;
   return `${type.padEnd(4)} ${name} → ${answer}  [${source}]`;
 };
 
-const domainLines = ({ questions, hosts, implicit_mx, unverifiable_provider: provider }: DomainEvidence): string[] => [
-  ...questions.map(questionLine),
-  ...(implicit_mx ? ["without MX the domain itself is the mail host"] : []),
+const domainLines = ({
+  questions: queries,
+  hosts,
+  implicit_mx,
+  unverifiable_provider: provider,
+}: DomainEvidence): string[] => [
+  ...queries.map(queryLine),
+  ...(implicit_mx ? ["no MX record: the domain itself is the mail host"] : []),
   ...hosts.flatMap(({ host, addresses }) =>
     addresses
       .filter(({ allowed }) => !allowed)
-      .map(({ address }) => `${host} is at ${address}, which is not public: not asked`),
+      .map(({ address }) => `${host} has the address ${address}, which is not public: not probed`),
   ),
-  ...(provider === null ? [] : [`${provider} answers every recipient alike, so no answer settles anything`]),
+  ...(provider === null ? [] : [`${provider} gives the same reply for every recipient, so no reply settles anything`]),
 ];
 
 const SUBJECTS = { submitted: " for the address", random: " for a random recipient", us: "" } as const;
 
-const dialogueLines = (dialogue: SessionEvidence): string[] => {
-  const {
-    host,
-    address,
-    port,
-    exit,
-    tls,
-    connection,
-    transcript,
-    failure,
-    replies,
-    remembered_since: since,
-  } = dialogue;
+const sessionLines = (session: SessionEvidence): string[] => {
+  const { host, address, port, exit, tls, connection, transcript, failure, replies, remembered_since: since } = session;
   const how = [
-    exit === "direct" ? "" : `by ${exit}`,
+    exit === "direct" ? "" : `from ${exit}`,
     tls ? "over TLS" : "",
-    connection === "reused" ? "over a connection that stood" : "",
-    since === null ? "" : `not asked: silent time and again, last at ${since}`,
+    connection === "reused" ? "on a reused connection" : "",
+    since === null ? "" : `not probed: on cooldown since ${since} because it kept timing out`,
   ];
   return [
     [`${host} at ${address}, port ${port}`, ...how.filter((part) => part !== "")].join(", "),
@@ -108,7 +102,7 @@ const dialogueLines = (dialogue: SessionEvidence): string[] => {
     ),
     ...replies.map(({ stage, about, code, enhanced, reading, rule }) => {
       const given = enhanced === null ? String(code) : `${code} ${enhanced}`;
-      return `  ${stage.toUpperCase()}${SUBJECTS[about]}: ${given} reads as ${reading} (rule ${rule})`;
+      return `  ${stage.toUpperCase()}${SUBJECTS[about]}: ${given} means ${reading} (rule ${rule})`;
     }),
     ...(failure === null
       ? []
@@ -117,27 +111,27 @@ const dialogueLines = (dialogue: SessionEvidence): string[] => {
 };
 
 const CATCH_ALL_WORDS: Readonly<Record<ProbeFinding["catch_all"], string>> = {
-  yes: ", and accepts every other recipient too",
-  no: ", and refuses others",
-  unknown: "; whether it accepts every other recipient too is not known",
+  yes: ", and accepts every recipient",
+  no: ", and refuses a random recipient",
+  unknown: "; whether it accepts every recipient is unknown",
   skipped: "",
 };
 
 const findingLine = ({ reading, host, catch_all, catch_all_age_s: ageS }: ProbeFinding): string => {
-  const age = ageS === null ? "" : ` (as it said ${ageS} s before)`;
+  const age = ageS === null ? "" : ` (probed ${ageS} s before)`;
   return `found: ${reading}${host === null ? "" : ` at ${host}`}${CATCH_ALL_WORDS[catch_all]}${age}`;
 };
 
 const retryLine = ({ reason, due_at, waited_for }: PlannedRetry): string =>
-  `${reason}: to be asked again at ${due_at}, ${waited_for === "schedule" ? "by our schedule" : "as the server said"}`;
+  `${reason}: next attempt at ${due_at}, ${waited_for === "schedule" ? "by the schedule" : "as the server asked"}`;
 
 const attemptLines = ({ dialogues, finding }: Attempt, retry: PlannedRetry | undefined): string[] => [
-  ...dialogues.flatMap(dialogueLines),
+  ...dialogues.flatMap(sessionLines),
   findingLine(finding),
   ...(retry === undefined ? [] : [retryLine(retry)]),
 ];
 
-/** The evidence as text for people: what was concluded and why, then what was asked and what was answered. */
+/** The evidence as text: the verdict and its reason, then what was queried and probed, with the responses. */
 export const explain = (evidence: Evidence): string => {
   const { domain, attempts, retries } = evidence;
   return [
@@ -148,6 +142,6 @@ export const explain = (evidence: Evidence): string => {
       sectionOf(`Attempt ${attempt.number}, ${attempt.started_at}`, attemptLines(attempt, retries[at])),
     ),
   ]
-    .map(defused)
+    .map(printable)
     .join("\n");
 };

@@ -98,7 +98,7 @@ describe("one thing at a time", () => {
   });
 
   test("a reply that nobody gave is not quoted", () => {
-    expect(decideVerdict(evidenceWith(unheard("timeout"))).because).toBe("No mail host replied in time.");
+    expect(decideVerdict(evidenceWith(unheard("timeout"))).because).toBe("No mail host responded in time.");
   });
 
   test("an implicit MX lowers the quality, not the verdict", () => {

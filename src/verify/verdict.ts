@@ -11,16 +11,16 @@ import {
 } from "./result.ts";
 import { confidenceScore, qualityScore } from "./scores.ts";
 
-/** What the evidence amounts to. */
+/** What the evidence concludes. */
 export interface DecidedVerdict {
   readonly verdict: Verdict;
   readonly sub_status: SubStatus;
   readonly quality_score: number;
   readonly confidence: number;
   readonly signals: Signals;
-  /** One sentence for people: which evidence decided. */
+  /** Which evidence decided, in one sentence. */
   readonly because: string;
-  /** False where the mail server was never heard: such a check is free of charge. */
+  /** False when no mail server responded: such a verification is not charged. */
   readonly chargeable: boolean;
 }
 
@@ -29,7 +29,7 @@ interface Decision {
   readonly because: string;
 }
 
-/** What DNS says when it says no: neither mail hosts, nor that they could not be found out. */
+/** DNS outcomes that are not a definite no. */
 type Undecided = "mail_hosts" | "dns_error" | "local_failure";
 
 const isDomainNo = (domain: DomainEvidence | null): domain is DomainEvidence & { outcome: keyof typeof DOMAIN_NO } =>
@@ -39,12 +39,12 @@ const DOMAIN_NO: Readonly<Record<Exclude<DomainEvidence["outcome"], Undecided>, 
   nxdomain: { subStatus: "domain_not_found", because: "The domain does not exist (NXDOMAIN)." },
   no_mail_server: {
     subStatus: "no_mail_server",
-    because: "The domain exists, but has neither MX nor A nor AAAA records.",
+    because: "The domain exists but has no MX, A or AAAA records.",
   },
-  null_mx: { subStatus: "null_mx", because: "The domain says that it takes no mail (null MX, RFC 7505)." },
+  null_mx: { subStatus: "null_mx", because: "The domain accepts no mail (null MX, RFC 7505)." },
   unroutable: {
     subStatus: "unroutable_mx",
-    because: "Every mail host of the domain resolves to nothing, or only to addresses that are not public.",
+    because: "No mail host of the domain resolves to a public address.",
   },
 };
 
@@ -54,51 +54,48 @@ const UNSAID = { unreachable: "smtp_unreachable", timeout: "smtp_timeout", inter
 const subStatusOfFinding = ({ reading }: ProbeFinding): SubStatus =>
   reading === "unreachable" || reading === "timeout" || reading === "internal" ? UNSAID[reading] : subStatusOf(reading);
 
-/** A definite no about the mailbox. A provider that refuses every recipient alike cannot give one. */
+/** A definite no about the mailbox. A provider that refuses every recipient cannot give one. */
 const isHardNo = ({ domain }: Evidence, finding: ProbeFinding | null): finding is ProbeFinding =>
   finding !== null &&
   domain?.unverifiable_provider == null &&
   VERDICT_OF[subStatusOfFinding(finding)] === "undeliverable";
 
-/** After these the question is settled: the recipient was accepted, or is there and takes nothing more. */
+/** These settle it: the recipient was accepted, or exists and its mailbox is full. */
 const SETTLED: ReadonlySet<SubStatus> = new Set(["mailbox_exists", "mailbox_full"]);
 
 const UNSETTLED_WORDS: Partial<Readonly<Record<SubStatus, string>>> = {
-  greylisted: "It was still greylisting us when the retries were used up.",
-  rate_limited: "It limits how much we may ask, and still did when the retries were used up.",
-  smtp_blocked: "The refusal is about us or about policy, not about the mailbox.",
-  sender_rejected: "It refused our sender address, so the recipient was never judged.",
-  tls_required: "It demands TLS, which could not be had.",
-  smtp_temporary_error: "It only ever refused for the time being.",
-  smtp_protocol_error:
-    "The mail host broke the protocol or dropped the connection before it said anything of the recipient.",
-  smtp_unreachable: "No mail host took the connection.",
-  smtp_timeout: "No mail host replied in time.",
-  internal_error: "The check failed on our side.",
+  greylisted: "The server was still greylisting us when the retries were used up.",
+  rate_limited: "The server was still limiting our rate when the retries were used up.",
+  smtp_blocked: "The refusal is about this service or a policy, not about the mailbox.",
+  sender_rejected: "The server refused our sender address, so it did not check the recipient.",
+  tls_required: "The server requires TLS, which could not be negotiated.",
+  smtp_temporary_error: "The server gave only temporary errors.",
+  smtp_protocol_error: "The mail host violated the protocol or closed the connection before it replied to RCPT.",
+  smtp_unreachable: "No mail host accepted the connection.",
+  smtp_timeout: "No mail host responded in time.",
+  internal_error: "The verification failed on our side.",
 };
 
-/** Why it was our fault that no probe was sent, by what stopped us: with the egress and the setting it comes from. */
+/** Why no probe could be sent, with the egress and its setting; null when the cause is not known. */
 const ourFault = ({ attempts }: Evidence, { rule }: ProbeFinding): string | null => {
   const dialogues = attempts.at(-1)?.dialogues ?? [];
-  const exit = dialogues.findLast(({ failure }) => failure?.kind === rule)?.exit ?? "direct";
+  const egress = dialogues.findLast(({ failure }) => failure?.kind === rule)?.exit ?? "direct";
   switch (rule) {
     case "local_failure":
-      return exit === "direct"
+      return egress === "direct"
         ? "This machine could not open a connection; no probe was sent."
-        : `This machine cannot connect from ${exit} (POSTWARDEN_SOURCE_ADDRESSES): is it one of its addresses? No probe was sent.`;
+        : `This machine cannot connect from ${egress} (POSTWARDEN_SOURCE_ADDRESSES); no probe was sent.`;
     case "proxy_failed":
-      return `The proxy ${exit} (POSTWARDEN_SOCKS_PROXIES) cannot be used; no probe was sent.`;
+      return `The proxy ${egress} (POSTWARDEN_SOCKS_PROXIES) does not work; no probe was sent.`;
     case "no_exit":
-      return "No source address (POSTWARDEN_SOURCE_ADDRESSES) is of the mail host's IP version; no probe was sent.";
+      return "No source address (POSTWARDEN_SOURCE_ADDRESSES) has the IP version of the mail host; no probe was sent.";
     default:
       return null;
   }
 };
 
 const quoted = ({ host, reply }: ProbeFinding): string =>
-  reply === null
-    ? `${host ?? "The mail host"} gave no reply about it`
-    : `${host ?? "The mail host"} answered "${reply}"`;
+  reply === null ? `${host ?? "The mail host"} gave no reply` : `${host ?? "The mail host"} replied "${reply}"`;
 
 const hardNo = (evidence: Evidence, finding: ProbeFinding | null): Decision | null => {
   const { address, domain } = evidence;
@@ -112,8 +109,8 @@ const hardNo = (evidence: Evidence, finding: ProbeFinding | null): Decision | nu
 
 const dnsErrorWords = ({ hosts }: DomainEvidence): string =>
   hosts.length === 0
-    ? "DNS gave no usable answer about the domain."
-    : "No mail host with a public address was found, and DNS gave no usable answer about all of them.";
+    ? "DNS gave no usable response for the domain."
+    : "No mail host with a public address was found, and the lookup of at least one failed.";
 
 const unsettled = (evidence: Evidence, finding: ProbeFinding | null): Decision | null => {
   const { domain } = evidence;
@@ -122,7 +119,7 @@ const unsettled = (evidence: Evidence, finding: ProbeFinding | null): Decision |
       ? { subStatus: "dns_error", because: dnsErrorWords(domain) }
       : domain?.outcome === "local_failure"
         ? { subStatus: "internal_error", because: "This machine could not send its DNS queries." }
-        : { subStatus: "internal_error", because: "The check failed on our side." };
+        : { subStatus: "internal_error", because: "The verification failed on our side." };
   }
   const subStatus = subStatusOfFinding(finding);
   if (VERDICT_OF[subStatus] === "risky" && !SETTLED.has(subStatus)) {
@@ -131,31 +128,30 @@ const unsettled = (evidence: Evidence, finding: ProbeFinding | null): Decision |
     return { subStatus, because: finding.reply === null ? words : `${quoted(finding)}. ${words}` };
   }
   if (domain.unverifiable_provider === null) return null;
-  const because = `${domain.unverifiable_provider} accepts or refuses every recipient alike, whatever the mailbox.`;
+  const because = `${domain.unverifiable_provider} gives the same reply for every recipient, whether the mailbox exists or not.`;
   return { subStatus: "unverifiable_provider", because };
 };
 
-/** The order of contract §4: the first that applies decides. */
+/** The first that applies decides, in the order of contract §4. */
 const decide = (evidence: Evidence, finding: ProbeFinding | null): Decision => {
   const no = hardNo(evidence, finding);
   if (no !== null) return no;
   const { disposable, role_account: role } = evidence.address;
   const toxic = evidence.toxic?.entry ?? null;
-  if (toxic !== null)
-    return { subStatus: "toxic", because: `It is on the list of addresses not to be mailed (${toxic}).` };
+  if (toxic !== null) return { subStatus: "toxic", because: `The address is on the suppression list (${toxic}).` };
   if (disposable !== null)
-    return { subStatus: "disposable", because: `The domain is on the list of disposable ones (${disposable}).` };
+    return { subStatus: "disposable", because: `The domain is on the list of disposable domains (${disposable}).` };
   if (finding?.reading === "mailbox_full")
     return { subStatus: "mailbox_full", because: `${quoted(finding)}: the mailbox is full.` };
   if (finding?.reading === "accepted" && finding.catch_all === "yes" && !evidence.domain?.unverifiable_provider)
-    return { subStatus: "catch_all", because: `${finding.host} accepts a random recipient of the domain as well.` };
+    return { subStatus: "catch_all", because: `${finding.host} also accepts a random recipient of the domain.` };
   const open = unsettled(evidence, finding);
   if (open !== null) return open;
   const [listing] = evidence.dnsbl?.listings ?? [];
   if (listing !== undefined)
-    return { subStatus: "dnsbl_listed", because: `${listing.subject} is on a blocklist (${listing.listing}).` };
+    return { subStatus: "dnsbl_listed", because: `${listing.subject} is on the blocklist ${listing.listing}.` };
   if (role !== null) return { subStatus: "role_account", because: `"${role}" stands for a role, not for a person.` };
-  const proof = finding?.catch_all === "no" ? ", and refuses a random recipient" : "";
+  const proof = finding?.catch_all === "no" ? " and refuses a random one" : "";
   return { subStatus: "mailbox_exists", because: `${finding?.host ?? "The mail host"} accepts the recipient${proof}.` };
 };
 
@@ -215,7 +211,7 @@ const signalsOf = (evidence: Evidence, finding: ProbeFinding | null): Signals =>
   };
 };
 
-/** Readings after which nothing is charged: nobody was heard, or it was our fault. */
+/** Readings that are not charged: no server responded, or it was our fault. */
 const FREE_READINGS: ReadonlySet<ProbeFinding["reading"]> = new Set(["unreachable", "timeout", "internal"]);
 
 const isChargeable = ({ address, domain }: Evidence, finding: ProbeFinding | null): boolean => {
@@ -225,7 +221,7 @@ const isChargeable = ({ address, domain }: Evidence, finding: ProbeFinding | nul
   return finding?.heard === true && !FREE_READINGS.has(finding.reading);
 };
 
-/** What may come between two tries: it says nothing about what the server would have said. */
+/** Readings that say nothing about what the server would have replied. */
 const INTERRUPTIONS: ReadonlySet<ProbeFinding["reading"]> = new Set([
   "unreachable",
   "timeout",
@@ -234,8 +230,8 @@ const INTERRUPTIONS: ReadonlySet<ProbeFinding["reading"]> = new Set([
 ]);
 
 /**
- * What the evidence says about the mailbox: the finding of the latest attempt or, where that was cut short, what a server
- * that asked us to come back had said before. Null when nothing was asked.
+ * What the evidence says about the mailbox: the finding of the latest attempt or, where that was cut short, the temporary
+ * refusal of an earlier one. Null when no mail host was probed.
  */
 export const latestFinding = ({ attempts }: Evidence): ProbeFinding | null => {
   const latest = attempts.at(-1)?.finding ?? null;
@@ -243,7 +239,7 @@ export const latestFinding = ({ attempts }: Evidence): ProbeFinding | null => {
   return attempts.findLast(({ finding: { reading } }) => RETRYABLE.has(reading))?.finding ?? latest;
 };
 
-/** From evidence to verdict, sub_status, scores and signals (contract §4). Pure: the same evidence, the same answer. */
+/** From evidence to verdict, sub_status, scores and signals (contract §4). Pure: the same evidence, the same verdict. */
 export const decideVerdict = (evidence: Evidence): DecidedVerdict => {
   const finding = latestFinding(evidence);
   const { subStatus, because } = decide(evidence, finding);
@@ -264,11 +260,11 @@ export interface ConcludedVerification {
   readonly result: VerificationResult;
   /** The evidence with its conclusion written in. */
   readonly evidence: Evidence;
-  /** False where no mail server responded: such a check is not charged. */
+  /** False when no mail server responded: such a verification is not charged. */
   readonly chargeable: boolean;
 }
 
-/** Draws the result object from the evidence; `verifiedAt` is ISO 8601 in UTC with milliseconds. */
+/** The result object of the evidence; `verifiedAt` is ISO 8601 in UTC with milliseconds. */
 export const concludeVerification = (evidence: Evidence, verifiedAt: string): ConcludedVerification => {
   const decided = decideVerdict(evidence);
   const { verdict, sub_status, quality_score, confidence, signals, because } = decided;
