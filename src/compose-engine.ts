@@ -46,10 +46,10 @@ export interface Platform {
 }
 
 const RESOLV_CONF = "/etc/resolv.conf";
-/** A dialogue may take its connect, and a reply timeout for each of so many replies; then it is cut off. */
-const REPLIES_PER_DIALOGUE = 4;
-/** A connection is not used longer than so many dialogues would last. */
-const DIALOGUES_PER_CONNECTION = 3;
+/** A probe may take its connect, and a reply timeout for each of this many replies; then it is aborted. */
+const REPLIES_PER_PROBE = 4;
+/** A connection is not used longer than this many probes may take. */
+const PROBES_PER_CONNECTION = 3;
 
 const systemDnsServers = () => {
   try {
@@ -118,10 +118,10 @@ export const catalogueOf = (config: Config): Catalogue => {
   return switched.value;
 };
 
-/** What blocklists say is shared by all accounts; their lookups have their turn at the DNS as one account has. */
+/** Responses of blocklists are shared by all accounts; at the DNS, their lookups count as one account. */
 const BLOCKLISTS: OnBehalfOf = { account: "blocklists", priority: "realtime" };
 
-/** Lookups on blocklists over the given platform, with a wait for a turn that a verdict can bear. */
+/** Lookups on blocklists, with a wait for a slot that a verdict can afford. */
 const composeDnsbl = ({ clock, random, resolver }: Platform): Dnsbl => {
   const pacing = createDnsblPacing({ clock, waitMsMax: DNSBL_TURN_WAIT_MS });
   const forAll = resolverFor(resolver, BLOCKLISTS);
@@ -130,20 +130,20 @@ const composeDnsbl = ({ clock, random, resolver }: Platform): Dnsbl => {
 
 /** The settings of one connection to a mail host. */
 const sessionTimes = ({ connectTimeoutMs, replyTimeoutMs }: Config) => {
-  const dialogueTimeMs = connectTimeoutMs + REPLIES_PER_DIALOGUE * replyTimeoutMs;
+  const probeTimeMs = connectTimeoutMs + REPLIES_PER_PROBE * replyTimeoutMs;
   return {
     connectTimeoutMs,
     replyTimeoutMs,
-    dialogueTimeMs,
-    sessionDeadlineMs: dialogueTimeMs * DIALOGUES_PER_CONNECTION,
+    probeTimeMs,
+    sessionDeadlineMs: probeTimeMs * PROBES_PER_CONNECTION,
   };
 };
 
-/** How mail hosts are dialled, and what is noticed of an outage meanwhile. `fresh` resolves without a cache. */
+/** Dials mail hosts, and detects outages meanwhile. `fresh` resolves without a cache. */
 const composeDialling = (config: Config, platform: Platform, { log, fresh }: EngineSurroundings) => {
   const { clock, resolver } = platform;
   const egresses = new EgressPool(egressesOf(config, platform), clock);
-  const { dialogueTimeMs: _, ...times } = sessionTimes(config);
+  const { probeTimeMs: _, ...times } = sessionTimes(config);
   const dial = ({ address, port, host, egress }: ProbeTarget) => {
     const { connector, localAddress } = egresses.get(egress);
     return openSession({
@@ -155,9 +155,11 @@ const composeDialling = (config: Config, platform: Platform, { log, fresh }: Eng
     clock,
     log,
     reachesDns: async (known) => {
-      const ask = ({ name, type }: DnsQuery) => (fresh ?? resolver).resolve(name, type);
-      const replies = await Promise.all([ask({ name: ".", type: "NS" }), ...(known === null ? [] : [ask(known)])]);
-      return replies.some(({ outcome, fromCache }) => isDefinite(outcome) && !fromCache);
+      const resolve = ({ name, type }: DnsQuery) => (fresh ?? resolver).resolve(name, type);
+      const responses = await Promise.all(
+        [{ name: ".", type: "NS" } as const, ...(known === null ? [] : [known])].map(resolve),
+      );
+      return responses.some(({ outcome, fromCache }) => isDefinite(outcome) && !fromCache);
     },
     reachesHost: async (target) => {
       const session = await dial(target);
@@ -184,7 +186,7 @@ const composeDialling = (config: Config, platform: Platform, { log, fresh }: Eng
 const composePool = (config: Config, { clock }: Platform, { open, outages }: ReturnType<typeof composeDialling>) => {
   const { connectionsMax, connectionsPerHostMax, rcptPerConnectionMax } = config;
   const pacing = new Pacing(clock, connectionsPerHostMax);
-  // Hosts that were silent while nothing answered may well speak now.
+  // Hosts that timed out during the outage may respond now.
   outages.onChange(() => {
     if (outages.current() === null) pacing.endCooldowns();
   });
@@ -207,16 +209,16 @@ const lazyBlocklistCheck = (config: Config, platform: Platform): VerificationPla
   };
 };
 
-/** The operator's list of what is not to be mailed, as the engine asks it; null where there is no database. */
+/** Matches the operator's suppression list; null without a database. */
 export type MatchSuppression = ((normalizedEmail: string) => string | null) | null;
 
-/** What an engine tells, and a resolver that keeps nothing; without one the platform's is asked whether DNS answers. */
+/** The log, and a resolver without cache, which checks whether DNS responds; default: that of the platform. */
 export interface EngineSurroundings {
   readonly log: Log;
   readonly fresh?: DnsResolver;
 }
 
-/** Everything that finds out about an address; needs no database. */
+/** The engines that verify addresses, for live and for test keys. Needs no database. */
 export const composeEngine = (
   config: Config,
   platform: Platform,
@@ -228,7 +230,7 @@ export const composeEngine = (
   const dialling = composeDialling(config, platform, surroundings);
   const { egresses, outages, resolver } = dialling;
   const pool = composePool(config, platform, dialling);
-  const { dialogueTimeMs } = sessionTimes(config);
+  const { probeTimeMs } = sessionTimes(config);
   const policy = createAddressPolicy(config.probeAllowNetworks);
   const hostProber = new HostProber({ pool, egresses, catchAllCache: new CatchAllCache(clock), heloName, mailFrom });
   const live = new VerificationEngine(
@@ -236,7 +238,7 @@ export const composeEngine = (
       classify: classifyAddress,
       matchSuppression,
       lookUpDomain: createDomainLookup({ resolver, policy, random, clock }),
-      probeMailbox: createMailboxProber(platform, hostProber, { smtpPort, attemptTimeMs: dialogueTimeMs }),
+      probeMailbox: createMailboxProber(platform, hostProber, { smtpPort, attemptTimeMs: probeTimeMs }),
       checkBlocklists: config.dnsblSignal ? lazyBlocklistCheck(config, platform) : null,
       retryWaitsS,
       judgeOutage: (channel) => outages.judge(channel),
@@ -249,9 +251,9 @@ export const composeEngine = (
 };
 
 /**
- * A resolver that keeps nothing, for blocklists and DMARC records. A second question is to reach the server, and the answers
- * of a pass over blocklists would drive everything else out of a cache. Lists that are silent cannot take the places of
- * other questions either.
+ * A resolver without cache, for blocklists and DMARC records. A second query must reach the server, and the responses of a
+ * pass over blocklists would evict everything else from a cache. Lists that time out cannot take the slots of other queries
+ * either.
  */
 export const freshResolverOf = (config: Config): DnsResolver & { close(): void } =>
   createDnsResolver({ servers: dnsServersOf(config), clock: systemClock, cacheEntriesMax: 0 });

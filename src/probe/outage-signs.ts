@@ -20,7 +20,7 @@ interface Outage {
   readonly isLogged: boolean;
 }
 
-/** What speaks for and against an outage on one channel, and the outage while there is one. Times are monotonic. */
+/** Signs for and against an outage on one channel, and the outage while there is one. Times are monotonic. */
 export class OutageSigns {
   readonly #options: OutageSignsOptions;
   readonly #waiting = new Set<() => void>();

@@ -274,9 +274,9 @@ export class Outages {
     const underWay = this.#probes.get(channel);
     if (underWay !== undefined) return underWay;
     const probe = (channel === "smtp" ? this.#probeHosts() : this.#deps.reachesDns(this.#knownQuery))
-      .then((answers) => {
-        if (answers && (channel === "dns" || channel === "smtp")) this.#noteResponse(channel);
-        return answers;
+      .then((responds) => {
+        if (responds && (channel === "dns" || channel === "smtp")) this.#noteResponse(channel);
+        return responds;
       })
       .finally(() => this.#probes.delete(channel));
     this.#probes.set(channel, probe);
@@ -288,8 +288,8 @@ export class Outages {
     const all = [...this.#knownHosts.values()];
     const some = [...all, ...all].slice(this.#nextHost, this.#nextHost + Math.min(HOSTS_PER_PROBE, all.length));
     this.#nextHost = all.length === 0 ? 0 : (this.#nextHost + some.length) % all.length;
-    const answers = await Promise.all(some.map((target) => this.#deps.reachesHost(target)));
-    return answers.includes(true);
+    const responds = await Promise.all(some.map((target) => this.#deps.reachesHost(target)));
+    return responds.includes(true);
   }
 
   #notify(): void {

@@ -147,7 +147,7 @@ export class ProbePool {
     return undefined;
   }
 
-  /** How many connections the queue may have now; none while it pauses, nor on cooldown, which answers its probes. */
+  /** How many connections the queue may have now; none while it pauses, nor on cooldown, where its probes get a result at once. */
   #admitted(queue: HostQueue): number {
     const admission = this.#options.pacing.admit(queue.key);
     switch (admission.kind) {

@@ -5,8 +5,8 @@ import { TEST_PLATFORM } from "../verify/test-platform.ts";
 import { createTestClock } from "./clock.ts";
 import { readReply, type ReplyStage } from "../verify/replies.ts";
 
-/** A reply as evidence, read by the real table: `replyOf("rcpt", "submitted", "550 5.1.1 User unknown")`. */
-export const replyOf = (stage: ReplyStage, about: ReplyEvidence["about"], line: string): ReplyEvidence => {
+/** A reply as evidence, read by the real table: `replyEvidenceOf("rcpt", "submitted", "550 5.1.1 User unknown")`. */
+export const replyEvidenceOf = (stage: ReplyStage, about: ReplyEvidence["about"], line: string): ReplyEvidence => {
   const reply = parseReply(line);
   if (!reply.ok) throw new Error(`not a reply: ${line}`);
   const { code, enhanced, text } = reply.value;
@@ -14,7 +14,7 @@ export const replyOf = (stage: ReplyStage, about: ReplyEvidence["about"], line: 
   return { stage, about, code, enhanced, text, reading, rule, retry_after_s: retryAfterS ?? null };
 };
 
-/** What a host said: that it accepts the recipient and no other, unless told otherwise. */
+/** The finding at a host; default: it accepts the recipient and no other. */
 export const findingWith = (parts: Partial<ProbeFinding> = {}): ProbeFinding => ({
   reading: "accepted",
   host: "mx.x.example",
@@ -29,7 +29,7 @@ export const findingWith = (parts: Partial<ProbeFinding> = {}): ProbeFinding => 
   ...parts,
 });
 
-/** A domain with one mail host, unless told otherwise. */
+/** A domain; default: with one mail host. */
 export const domainWith = (parts: Partial<DomainEvidence> = {}): DomainEvidence => ({
   name: "x.example",
   outcome: "mail_hosts",
@@ -56,7 +56,7 @@ export interface EvidenceParts {
   readonly dnsbl?: Evidence["dnsbl"];
 }
 
-/** The evidence of an address that exists, with every question asked and answered well, unless told otherwise. */
+/** The evidence of an address; default: it exists, and everything responded. */
 export const evidenceWith = ({ address, domain, findings, toxic, dnsbl }: EvidenceParts = {}): Evidence => ({
   address: {
     submitted: "Ada@X.example",

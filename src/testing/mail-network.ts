@@ -55,7 +55,7 @@ export interface MailNetworkOptions {
   /** The ways out; `direct` if none are given. */
   readonly egresses?: readonly [NetworkEgress, ...NetworkEgress[]];
   readonly limits?: { readonly connectionsMax?: number; readonly connectionsPerHostMax?: number };
-  /** Blocklists that are asked in the zone of this world; without, the signal is switched off. */
+  /** Blocklists in the zone of this network; without, the signal is switched off. */
   readonly blocklists?: readonly Blocklist[];
   readonly matchSuppression?: (normalizedEmail: string) => string | null;
 }
@@ -90,16 +90,16 @@ const createCounting = (): Random => {
   return { integer: (below) => next++ % below };
 };
 
-/** Makes worlds for the tests of one file, and stops their servers after each test. */
+/** Makes networks for the tests of one file, and stops their servers after each test. */
 export const createMailNetworks = (): ((options?: MailNetworkOptions) => MailNetwork) => {
   const running: SmtpStub[] = [];
   afterEach(() => {
     for (const stub of running.splice(0)) stub.stop();
   });
   return (options = {}) => {
-    const world = networkOf(options);
-    running.push(...world.stubs.values());
-    return world;
+    const network = networkOf(options);
+    running.push(...network.stubs.values());
+    return network;
   };
 };
 
@@ -113,18 +113,12 @@ const concluded = (attempted: AttemptedVerification): ConcludedVerification => {
   return concludeVerification(attempted.evidence, "2026-01-01T00:00:00.000Z");
 };
 
-const networkOf = ({
-  hosts = [{ name: "mx.x.example" }],
-  zone = {},
-  retryWaitsS = [60],
-  ...rest
-}: MailNetworkOptions) => {
-  const clock = createTestClock();
+/** The stubs of the hosts by their addresses, the zone that names them, and egresses that connect to them. */
+const startHosts = (clock: TestClock, { hosts = [{ name: "mx.x.example" }], zone = {} }: MailNetworkOptions) => {
   const stubs = new Map(hosts.map((host, at) => [addressOf(host, at), startSmtpStub(host.script)]));
   const named = Object.fromEntries(hosts.map((host, at) => [host.name, recordsOf(addressOf(host, at))]));
   const exchanges = hosts.map(({ name, preference }, at) => [preference ?? (at + 1) * 10, name] as const);
   const names: Record<string, Zone[string]> = { "x.example": { MX: exchanges }, ...named, ...zone };
-
   const direct = createDirectConnector({ clock, mayConnect: () => true });
   const egressOf = (egress: NetworkEgress): Egress => {
     const connector: Connector = async (target) => {
@@ -136,8 +130,17 @@ const networkOf = ({
     };
     return { name: egress.name, connector, localAddress: egress.localAddress ?? null };
   };
-  const [firstEgress, ...otherEgresses] = rest.egresses ?? [DIRECT];
-  const egresses = new EgressPool([egressOf(firstEgress), ...otherEgresses.map(egressOf)], clock);
+  const stub = (name: string): SmtpStub => {
+    const at = hosts.findIndex((host) => host.name === name);
+    const found = stubs.get(hosts[at] === undefined ? "" : addressOf(hosts[at], at));
+    if (found === undefined) throw new Error(`no such host: ${name}`);
+    return found;
+  };
+  return { stubs, names, egressOf, stub };
+};
+
+/** A pool over the egresses, and for whom it was used. */
+const poolOver = (clock: TestClock, egresses: EgressPool, limits: MailNetworkOptions["limits"]) => {
   const open = ({ address, port, host, egress }: ProbeTarget) =>
     openSession({
       ...{ connector: egresses.get(egress).connector, clock, address, port, serverName: host },
@@ -145,34 +148,42 @@ const networkOf = ({
       connectTimeoutMs: NETWORK_CONNECT_TIMEOUT_MS,
       replyTimeoutMs: NETWORK_REPLY_TIMEOUT_MS,
     });
-  const limits = { connectionsMax: 20, connectionsPerHostMax: 4, rcptPerConnectionMax: 50, ...rest.limits };
-  const pacing = new Pacing(clock, limits.connectionsPerHostMax);
+  const allLimits = { connectionsMax: 20, connectionsPerHostMax: 4, rcptPerConnectionMax: 50, ...limits };
+  const pacing = new Pacing(clock, allLimits.connectionsPerHostMax);
   const connectionsPerProviderMax = () => Number.POSITIVE_INFINITY;
-  const pool = new ProbePool(clock, { open, pacing, connectionsPerProviderMax, ...limits });
-  const resolver = createZoneResolver(names);
+  const pool = new ProbePool(clock, { open, pacing, connectionsPerProviderMax, ...allLimits });
   const probedFor: Array<OnBehalfOf | undefined> = [];
-  const probe: ProbePool["probe"] = (target, smtpProbe, onBehalfOf) => {
-    probedFor.push(onBehalfOf);
-    return pool.probe(target, smtpProbe, onBehalfOf);
-  };
-  const hostProber = new HostProber({
-    ...{
-      pool: { probe, notePace: (target, kind) => pool.notePace(target, kind) },
-      egresses,
-      catchAllCache: new CatchAllCache(clock),
+  const recordingPool: Pick<ProbePool, "probe" | "notePace"> = {
+    probe(target, probe, onBehalfOf) {
+      probedFor.push(onBehalfOf);
+      return pool.probe(target, probe, onBehalfOf);
     },
-    ...{ heloName: "probe.example", mailFrom: rest.mailFrom ?? "" },
+    notePace: (target, kind) => pool.notePace(target, kind),
+  };
+  return { pool, probedFor, recordingPool };
+};
+
+const networkOf = (options: MailNetworkOptions) => {
+  const clock = createTestClock();
+  const { stubs, names, egressOf, stub } = startHosts(clock, options);
+  const [firstEgress, ...otherEgresses] = options.egresses ?? [DIRECT];
+  const egresses = new EgressPool([egressOf(firstEgress), ...otherEgresses.map(egressOf)], clock);
+  const { pool, probedFor, recordingPool } = poolOver(clock, egresses, options.limits);
+  const resolver = createZoneResolver(names);
+  const hostProber = new HostProber({
+    ...{ pool: recordingPool, egresses, catchAllCache: new CatchAllCache(clock) },
+    ...{ heloName: "probe.example", mailFrom: options.mailFrom ?? "" },
   });
   const random = createCounting();
   const dnsbl = createDnsbl({ resolver, clock, random, registrableDomain: organisationalDomain, pacing: noPacing });
-  const blocklists = rest.blocklists ? new BlocklistCheck(clock, { dnsbl, lists: rest.blocklists }) : null;
+  const blocklists = options.blocklists ? new BlocklistCheck(clock, { dnsbl, lists: options.blocklists }) : null;
   const platform: VerificationPlatform = {
     classify: classifyAddress,
-    matchSuppression: rest.matchSuppression ?? null,
+    matchSuppression: options.matchSuppression ?? null,
     lookUpDomain: createDomainLookup({ resolver, policy: createAddressPolicy([]), random: FIRST, clock }),
     probeMailbox: createMailboxProber({ clock, random }, hostProber, { smtpPort: 25, attemptTimeMs: ATTEMPT_TIME_MS }),
     checkBlocklists: blocklists === null ? null : (domain) => blocklists.check(domain),
-    retryWaitsS,
+    retryWaitsS: options.retryWaitsS ?? [60],
     judgeOutage: async () => "believed",
     simulation: null,
   };
@@ -180,20 +191,8 @@ const networkOf = ({
   const withoutRetries = new VerificationEngine({ ...platform, retryWaitsS: [] }, clock);
 
   return {
-    clock,
-    engine,
-    pool,
-    asked: resolver.queries,
-    queriedFor: resolver.queriedFor,
-    probedFor,
-    zone: names,
-    stubs,
-    stub(name: string): SmtpStub {
-      const at = hosts.findIndex((host) => host.name === name);
-      const stub = stubs.get(hosts[at] === undefined ? "" : addressOf(hosts[at], at));
-      if (stub === undefined) throw new Error(`no such host: ${name}`);
-      return stub;
-    },
+    ...{ clock, engine, pool, probedFor, zone: names, stubs, stub },
+    ...{ asked: resolver.queries, queriedFor: resolver.queriedFor },
     /** The verdict after one attempt. */
     verify: async (email = "ada@x.example") => concluded(await withoutRetries.verify(beginEvidence(email))),
     /** The verdict after as many attempts as it takes. */

@@ -15,9 +15,9 @@ export const replyOf = (line: string): SmtpReply => {
   if (!reply.ok) throw new Error(`not a reply: ${line}`);
   return reply.value;
 };
-/** What a friendly host says to everything. */
+/** The reply of a host that accepts everything. */
 export const OK = replyOf("250 2.1.5 Ok");
-/** Why a dialogue came to nothing, without a reply. */
+/** A failure of a session, without a reply. */
 export const failureOf = (kind: SmtpFailure["kind"], stage: SmtpFailure["stage"]): SmtpFailure => ({
   stage,
   kind,
@@ -26,20 +26,20 @@ export const failureOf = (kind: SmtpFailure["kind"], stage: SmtpFailure["stage"]
   receivedAnything: stage !== "connect",
   transcript: [],
 });
-/** The answer of a host that accepts every recipient. */
+/** The result at a host that accepts every recipient. */
 export const yes = (question: SmtpProbe): SmtpProbeResult => ({
   mail: OK,
   rcpts: question.recipients.map(() => OK),
   failure: null,
 });
-/** The answer of a dialogue that failed before MAIL was answered. */
+/** The result of a session that failed before the reply to MAIL. */
 export const unsaid = (question: SmtpProbe, failure: SmtpFailure): SmtpProbeResult => ({
   mail: null,
   rcpts: question.recipients.map(() => null),
   failure,
 });
 
-/** A question from the null sender. */
+/** A probe from the null sender. */
 export const question = (...recipients: string[]): SmtpProbe => ({ mailFrom: "", recipients, smtputf8: false });
 /** One address of a mail host, on port 25. */
 export const host = (address: string, name = `mx.${address}`, provider = name): ProbeTarget => ({
@@ -49,7 +49,7 @@ export const host = (address: string, name = `mx.${address}`, provider = name): 
   egress: "direct",
   provider,
 });
-/** Whom lists are asked for. */
+/** On behalf of a list. */
 export const LIST: OnBehalfOf = { account: null, priority: "bulk" };
 /** Two hosts that have nothing in common. */
 export const A = host("192.0.2.1");
@@ -70,7 +70,7 @@ class FakeSession implements SmtpSession {
     private readonly say: Say,
   ) {}
   async probe(asked: SmtpProbe): Promise<SmtpProbeResult> {
-    if (this.closed) throw new Error("asked after close");
+    if (this.closed) throw new Error("probed after close");
     this.asked.push(asked);
     return await this.say(asked, this);
   }
@@ -86,7 +86,7 @@ export interface ProbePoolLimits {
   readonly connectionsPerProviderMax?: (provider: string) => number;
 }
 
-/** A pool over fake sessions. Without `say` every question waits until `answer` is called, oldest first. */
+/** A pool over fake sessions. Without `say` every probe waits until `answer` is called, oldest first. */
 export const poolOf = (
   limits: ProbePoolLimits = {},
   say?: Say,
@@ -116,10 +116,10 @@ export const poolOf = (
     clock,
     sessions,
     held,
-    /** The first recipients of the questions that are held, in the order in which they were put. */
+    /** The first recipients of the probes that are held, in their order. */
     asking: () => held.map(({ question: { recipients } }) => recipients[0] ?? ""),
     standing: () => sessions.filter(({ closed }) => !closed).length,
-    /** Answers the oldest question that is held, if any. */
+    /** Replies to the oldest probe that is held, if any. */
     async answer(answering = yes) {
       const first = held.shift();
       first?.let(answering(first.question));

@@ -11,7 +11,7 @@ import { type DomainEvidence, type Evidence, evidenceSchema, type ProbeFinding }
 import type { MailboxProbe } from "../verify/mailbox-evidence.ts";
 import { Runner } from "../verify/runner.ts";
 import { VerificationStore, type VerificationRow } from "../verify/store.ts";
-import { createTestClock } from "./clock.ts";
+import { createTestClock, type TestClock } from "./clock.ts";
 import { domainWith, findingWith } from "./evidence.ts";
 
 const ACCOUNT = "account-1";
@@ -35,16 +35,16 @@ const databaseOf = (opened: Db[]) => {
   return { db, ledger, store };
 };
 
-/** What the mail host makes of a question. */
+/** The finding of the mail host, by the probe. */
 export type Ask = (question: MailboxProbe) => Promise<Partial<ProbeFinding>>;
 
 interface ProcessOptions {
   readonly ask?: Ask;
   readonly retryWaitsS?: readonly number[];
   readonly runningMax?: number;
-  /** What DNS says of a domain; that it has a mail host, unless told otherwise. */
+  /** The domain by DNS; default: it has a mail host. */
   readonly domain?: () => Partial<DomainEvidence>;
-  /** Whether nobody answers at all. */
+  /** Whether there is an outage. */
   readonly judged?: OutageJudgement;
   /** What the database's `commit` is replaced by. */
   readonly commit?: Db["commit"];
@@ -56,10 +56,36 @@ export const createRunnerFixtures = () => {
   afterEach(() => {
     for (const db of opened.splice(0)) db.close();
   });
-  return () => networkOf(opened);
+  return () => fixtureOf(opened);
 };
 
-const networkOf = (opened: Db[]) => {
+const engineOf = (
+  clock: TestClock,
+  { ask = async () => ({}), retryWaitsS = [60], domain: dns = () => ({}), judged = "believed" }: ProcessOptions,
+) =>
+  new VerificationEngine(
+    {
+      ...{ classify: classifyAddress, matchSuppression: null, checkBlocklists: null, retryWaitsS, simulation: null },
+      lookUpDomain: async ({ domain }) => domainWith({ name: domain, ...dns() }),
+      async probeMailbox(probe) {
+        const at = new Date(clock.nowMs()).toISOString();
+        const finding = findingWith(await ask(probe));
+        const attempt = { number: probe.number, started_at: at, finished_at: at, dialogues: [], finding };
+        return { attempt, randomRecipient: probe.randomRecipient ?? `random@${probe.address.domain}` };
+      },
+      judgeOutage: async () => judged,
+    },
+    clock,
+  );
+
+/** A pending verification with a live key. */
+const rowOf = (email: string): VerificationRow => ({
+  ...{ id: newId(), accountId: ACCOUNT, keyId: "key-1", mode: "live", email, normalizedEmail: email, source: null },
+  ...{ status: "pending", verdict: null, subStatus: null, result: null, createdAtMs: 0, completedAtMs: null },
+  ...{ dueAtMs: 0, attempts: 0 },
+});
+
+const fixtureOf = (opened: Db[]) => {
   const { db, ledger, store } = databaseOf(opened);
   const clock = createTestClock();
   const lines: string[] = [];
@@ -68,59 +94,20 @@ const networkOf = (opened: Db[]) => {
   /** The wall clock can be set; durations do not notice. */
   const steppable = { ...clock, nowMs: () => clock.nowMs() + stepMs };
 
-  /** A process of its own on the same database: nothing of an earlier one is known to it but the rows. */
-  const processOf = ({
-    ask = async () => ({}),
-    retryWaitsS = [60],
-    runningMax,
-    commit,
-    domain: dns = () => ({}),
-    judged = "believed",
-  }: ProcessOptions = {}) => {
-    const engine = new VerificationEngine(
-      {
-        ...{ classify: classifyAddress, matchSuppression: null, checkBlocklists: null, retryWaitsS, simulation: null },
-        lookUpDomain: async ({ domain }) => domainWith({ name: domain, ...dns() }),
-        async probeMailbox(probe) {
-          const at = new Date(steppable.nowMs()).toISOString();
-          const finding = findingWith(await ask(probe));
-          const attempt = { number: probe.number, started_at: at, finished_at: at, dialogues: [], finding };
-          return { attempt, randomRecipient: probe.randomRecipient ?? `random@${probe.address.domain}` };
-        },
-        judgeOutage: async () => judged,
-      },
-      steppable,
-    );
-    return new Runner(
+  /** A process of its own on the same database: it knows only the rows of an earlier one. */
+  const processOf = ({ runningMax, commit, ...options }: ProcessOptions = {}) =>
+    new Runner(
       { db: commit === undefined ? db : { ...db, commit }, clock: steppable, log },
       {
         store,
-        engines: { live: engine, test: new VerificationEngine(TEST_PLATFORM, steppable) },
+        engines: { live: engineOf(steppable, options), test: new VerificationEngine(TEST_PLATFORM, steppable) },
         credits: { live: ledger, test: FREE_OF_CHARGE },
         ...(runningMax === undefined ? {} : { runningMax }),
       },
     );
-  };
 
   const order = async (email = "ada@x.example", parts: Partial<VerificationRow> = {}): Promise<VerificationRow> => {
-    const row: VerificationRow = {
-      id: newId(),
-      accountId: ACCOUNT,
-      keyId: "key-1",
-      mode: "live",
-      email,
-      normalizedEmail: email,
-      source: null,
-      status: "pending",
-      verdict: null,
-      subStatus: null,
-      result: null,
-      createdAtMs: steppable.nowMs(),
-      completedAtMs: null,
-      dueAtMs: clock.nowMs(),
-      attempts: 0,
-      ...parts,
-    };
+    const row = { ...rowOf(email), createdAtMs: steppable.nowMs(), dueAtMs: clock.nowMs(), ...parts };
     db.transact((tx) => {
       if (row.mode === "live") ledger.hold(tx, { accountId: ACCOUNT, reference: row.id, atMs: row.createdAtMs });
       store.insert(tx, row);
@@ -149,7 +136,7 @@ const networkOf = (opened: Db[]) => {
   };
 };
 
-/** Answers that the test gives one by one. */
+/** Findings that the test gives one by one. */
 export const heldAnswers = () => {
   const waiting: Array<{ question: MailboxProbe; answer: (finding: Partial<ProbeFinding>) => void }> = [];
   const ask: Ask = (question) => new Promise((answer) => waiting.push({ question, answer }));

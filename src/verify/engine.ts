@@ -11,7 +11,7 @@ import { longestRetryWaitMs, planRetry, unansweredChannel } from "./retry.ts";
 import { type ConcludedVerification, concludeVerification } from "./verdict.ts";
 
 /**
- * Everything that a verification asks: lists, DNS, mail hosts. `compose-engine.ts` makes the one for live keys,
+ * Everything that a verification queries: lists, DNS, mail hosts. `compose-engine.ts` makes the one for live keys,
  * `test-platform.ts` the one for test keys.
  */
 export interface VerificationPlatform {
@@ -25,7 +25,7 @@ export interface VerificationPlatform {
   /** Waits before the retries, in seconds; as many retries as there are waits. */
   readonly retryWaitsS: readonly number[];
   readonly judgeOutage: (channel: Channel) => Promise<OutageJudgement>;
-  /** With test keys: results are the same every time. Null where real servers are asked. */
+  /** With test keys: results are the same every time. Null where real servers are probed. */
   readonly simulation: Simulation | null;
 }
 
@@ -71,7 +71,7 @@ export class VerificationEngine {
     this.longestWaitMs = longestRetryWaitMs(platform.retryWaitsS);
   }
 
-  /** Whether results are simulated: nothing is asked, nothing is charged, and the evidence can be made again. */
+  /** Whether results are simulated: nothing is queried or charged, and the evidence can be made again. */
   get isSimulated(): boolean {
     return this.#platform.simulation !== null;
   }
@@ -95,7 +95,7 @@ export class VerificationEngine {
     const { onBehalfOf = OPERATOR, duringOutage = "conclude" } = options;
     const { matchSuppression, lookUpDomain, probeMailbox, checkBlocklists } = this.#platform;
 
-    // Syntax: nothing is asked about a text that is not an address.
+    // Syntax: a text that is not an address is concluded at once.
     const parsed = parseAddress(before.address.read_as ?? before.address.submitted);
     if (!parsed.ok || before.address.problem !== null) return this.#concludeOrRetry(before, false);
     const address = parsed.value;

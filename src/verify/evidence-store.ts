@@ -3,16 +3,16 @@ import dictionary1 from "../../fixtures/evidence-dictionary-1.txt" with { type: 
 import { type Evidence, evidenceSchema } from "./evidence.ts";
 
 /**
- * Texts that evidence is compressed against, by the number that stands before what was compressed with them. One that
- * was ever used stays as it is: without it, evidence cannot be read any more. A better one gets the next number.
+ * Dictionaries that evidence is compressed with, by the number that precedes it. One that was ever used must not change:
+ * evidence could not be read any more. A better one gets the next number.
  */
 const DICTIONARIES: ReadonlyMap<number, Buffer> = new Map([[1, Buffer.from(dictionary1)]]);
 const CURRENT = 1;
 /** Stronger levels save a tenth and take twice as long. */
 const LEVEL = 1;
-/** The buffer that is filled: what is larger takes several. */
+/** Size of the output buffers: larger evidence takes several. */
 const PACKED_BYTES_USUAL = 1024;
-/** What evidence that was stored as plain JSON begins with. */
+/** First byte of evidence that was stored as plain JSON. */
 const BRACE = 0x7b;
 
 /**
@@ -26,7 +26,7 @@ export const packEvidence = (evidence: Evidence): Buffer => {
   return Buffer.concat([Buffer.of(CURRENT), zstdCompressSync(JSON.stringify(evidence), options)]);
 };
 
-/** What `packEvidence` packed, or plain JSON. Throws when it is neither. */
+/** Reads what `packEvidence` returned, or plain JSON. Throws when it is neither. */
 export const unpackEvidence = (stored: Uint8Array): Evidence => {
   if (stored[0] === BRACE) return evidenceSchema.parse(JSON.parse(Buffer.from(stored).toString()));
   const dictionary = DICTIONARIES.get(stored[0] ?? 0);

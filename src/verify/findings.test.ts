@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { findingWith, replyOf } from "../testing/evidence.ts";
+import { findingWith, replyEvidenceOf } from "../testing/evidence.ts";
 import type { ProbeFinding } from "./evidence.ts";
 import { findingOfFailure, findingOfReplies, mostTelling } from "./findings.ts";
 import type { ReplyReading } from "./replies.ts";
@@ -26,15 +26,15 @@ const LINES: Readonly<Record<ReplyReading, string>> = {
 const ALL = Object.keys(LINES) as ReplyReading[];
 
 const heard = (submitted: ReplyReading, random: ReplyReading | null): ProbeFinding => {
-  const replies = [replyOf("rcpt", "submitted", LINES[submitted])];
-  if (random !== null) replies.push(replyOf("rcpt", "random", LINES[random]));
+  const replies = [replyEvidenceOf("rcpt", "submitted", LINES[submitted])];
+  if (random !== null) replies.push(replyEvidenceOf("rcpt", "random", LINES[random]));
   const finding = findingOfReplies(HOST, replies);
   if (finding === null) throw new Error("a reply to RCPT settles");
   return finding;
 };
 
 test("every line of this table reads as it says", () => {
-  for (const reading of ALL) expect(replyOf("rcpt", "submitted", LINES[reading]).reading).toBe(reading);
+  for (const reading of ALL) expect(replyEvidenceOf("rcpt", "submitted", LINES[reading]).reading).toBe(reading);
 });
 
 describe("an accepted recipient beside a random one that is", () => {
@@ -63,22 +63,22 @@ describe("an accepted recipient beside a random one that is", () => {
 
   test("refused for the time being, with words that decide nothing", () => {
     const replies = [
-      replyOf("rcpt", "submitted", LINES.accepted),
-      { ...replyOf("rcpt", "random", LINES.temporary), reading: "ambiguous" as const },
+      replyEvidenceOf("rcpt", "submitted", LINES.accepted),
+      { ...replyEvidenceOf("rcpt", "random", LINES.temporary), reading: "ambiguous" as const },
     ];
     expect(findingOfReplies(HOST, replies)?.catch_all).toBe("unknown");
   });
 
   test("refused in company, and asked again alone: the answer that decides counts, in either order", () => {
-    const submitted = replyOf("rcpt", "submitted", LINES.accepted);
-    const inCompany = replyOf("rcpt", "random", LINES.rate_limited);
+    const submitted = replyEvidenceOf("rcpt", "submitted", LINES.accepted);
+    const inCompany = replyEvidenceOf("rcpt", "random", LINES.rate_limited);
     for (const [alone, catchAll] of [
       ["accepted", "yes"],
       ["mailbox_not_found", "no"],
       ["ambiguous", "no"],
       ["greylisted", "unknown"],
     ] as const) {
-      const again = replyOf("rcpt", "random", LINES[alone]);
+      const again = replyEvidenceOf("rcpt", "random", LINES[alone]);
       expect(findingOfReplies(HOST, [submitted, inCompany, again])?.catch_all).toBe(catchAll);
     }
   });
@@ -98,14 +98,16 @@ describe("an ambiguous refusal beside a random recipient that is", () => {
     "554 Transaction failed",
     "550 5.1.1 Recipient not accepting messages from outside",
   ])("accepted settles nothing when the refusal names another reason: %p", (line) => {
-    const replies = [replyOf("rcpt", "submitted", line), replyOf("rcpt", "random", LINES.accepted)];
+    const replies = [replyEvidenceOf("rcpt", "submitted", line), replyEvidenceOf("rcpt", "random", LINES.accepted)];
     expect(findingOfReplies(HOST, replies)?.reading).not.toBe("mailbox_not_found");
   });
 });
 
 test("an ambiguous refusal for the time being settles nothing", () => {
-  const submitted = { ...replyOf("rcpt", "submitted", LINES.temporary), reading: "ambiguous" as const };
-  expect(findingOfReplies(HOST, [submitted, replyOf("rcpt", "random", LINES.accepted)])?.reading).toBe("ambiguous");
+  const submitted = { ...replyEvidenceOf("rcpt", "submitted", LINES.temporary), reading: "ambiguous" as const };
+  expect(findingOfReplies(HOST, [submitted, replyEvidenceOf("rcpt", "random", LINES.accepted)])?.reading).toBe(
+    "ambiguous",
+  );
 });
 
 describe("every other reading stands by itself", () => {
@@ -122,7 +124,7 @@ describe("every other reading stands by itself", () => {
 
 describe("no is not believed where none can be", () => {
   const asNo = (stage: "rcpt" | "mail" | "banner", line: string) => ({
-    ...replyOf(stage, stage === "rcpt" ? ("submitted" as const) : ("us" as const), line),
+    ...replyEvidenceOf(stage, stage === "rcpt" ? ("submitted" as const) : ("us" as const), line),
     reading: "mailbox_not_found" as const,
   });
 
@@ -144,7 +146,7 @@ describe("no is not believed where none can be", () => {
 
   test("but MAIL with SMTPUTF8 refused is", () => {
     const reply = {
-      ...replyOf("mail", "us", "555 5.5.4 Unsupported option"),
+      ...replyEvidenceOf("mail", "us", "555 5.5.4 Unsupported option"),
       reading: "smtputf8_unsupported" as const,
     };
     expect(findingOfReplies(HOST, [reply])?.reading).toBe("smtputf8_unsupported");
@@ -172,12 +174,12 @@ describe("a dialogue that ended before RCPT", () => {
 
   test("settles nothing", () => {
     expect(findingOfReplies(HOST, [])).toBeNull();
-    expect(findingOfReplies(HOST, [replyOf("banner", "us", "421 4.7.0 Too busy")])).toBeNull();
-    expect(findingOfReplies(HOST, [replyOf("mail", "us", "250 2.1.0 Ok")])).toBeNull();
+    expect(findingOfReplies(HOST, [replyEvidenceOf("banner", "us", "421 4.7.0 Too busy")])).toBeNull();
+    expect(findingOfReplies(HOST, [replyEvidenceOf("mail", "us", "250 2.1.0 Ok")])).toBeNull();
   });
 
   test("with a refusal, that refusal speaks, and its hint", () => {
-    const busy = replyOf("banner", "us", "421 4.7.0 Too many connections, try again in 90 seconds");
+    const busy = replyEvidenceOf("banner", "us", "421 4.7.0 Too many connections, try again in 90 seconds");
     const failure = { kind: "reply", stage: "banner", receivedAnything: true } as const;
     expect(findingOfFailure(HOST, [busy], failure)).toMatchObject({
       reading: "rate_limited",
@@ -188,7 +190,7 @@ describe("a dialogue that ended before RCPT", () => {
   });
 
   test("a handshake that failed speaks louder than the refusal that demanded it", () => {
-    const demand = replyOf("rcpt", "us", "454 4.7.0 TLS not available");
+    const demand = replyEvidenceOf("rcpt", "us", "454 4.7.0 TLS not available");
     const failure = { kind: "tls_failed", stage: "starttls", receivedAnything: true } as const;
     expect(findingOfFailure(HOST, [demand], failure).reading).toBe("tls_required");
   });
@@ -228,7 +230,7 @@ describe("of hosts that left the question open", () => {
 
 test("a quoted reply is one line of bounded length", () => {
   const long = `550 5.1.1 User\r`.replace("\r", ` ${"unknown ".repeat(80)}`);
-  const reply = findingOfReplies(HOST, [replyOf("rcpt", "submitted", long.trim())])?.reply ?? "";
+  const reply = findingOfReplies(HOST, [replyEvidenceOf("rcpt", "submitted", long.trim())])?.reply ?? "";
   expect(reply.length).toBe(300);
   expect(reply.startsWith("550 5.1.1 User unknown")).toBe(true);
 });

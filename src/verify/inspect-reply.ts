@@ -16,7 +16,7 @@ export interface InspectedReply {
 
 /**
  * Reads one SMTP reply from text, as a check at `stage` would. Verdict and sub_status are what the check would conclude had it
- * heard only this reply, everything else going well and a random recipient being refused. Text that is not one complete reply
+ * received only this reply, with everything else fine and a random recipient refused. Text that is not one complete reply
  * reads as `protocol_error` with `code` null. Never throws.
  */
 export const inspectReply = (input: string, stage: ReplyStage = "rcpt"): InspectedReply => {

@@ -5,8 +5,7 @@ import { organisationalDomain } from "../mail/organisational-domain.ts";
 const wordsOf = (text: string): ReadonlySet<string> => new Set(text.trim().split(/\s+/));
 
 /**
- * Services that forward to a mailbox somebody really reads: addresses a person keeps. They are never disposable,
- * whatever a list says about them. In order: DuckDuckGo, Firefox Relay and Apple; SimpleLogin; Proton Pass; addy.io (once
+ * Services that forward to a real mailbox: addresses that a person keeps. They are never disposable, whatever a list says. In order: DuckDuckGo, Firefox Relay and Apple; SimpleLogin; Proton Pass; addy.io (once
  * AnonAddy); IronVest (once Blur), 33Mail, erine.email and Fastmail.
  */
 const RELAY_DOMAINS = wordsOf(`
@@ -70,7 +69,7 @@ export const isDisposable = (domain: string): string | null => {
 
 /**
  * The entry of the role list that equals a normalised local part, or its part before the first `+`; null when there is
- * none. Parts of a name never match: `salesman` is nobody's sales desk.
+ * none. Parts of a name never match: `salesman` is not a sales desk.
  */
 export const isRoleAccount = (localPart: string): string | null => {
   const [base = ""] = localPart.split("+", 1);

@@ -4,9 +4,9 @@ interface Provider {
   /** The mail hosts' names end in it. */
   readonly suffix: string;
   readonly name: string;
-  /** Its servers accept every recipient, or refuse every one, whatever the mailbox: no reply to RCPT settles anything. */
+  /** Its servers give the same reply for every recipient: no reply to RCPT settles anything. */
   readonly unverifiable?: true;
-  /** Connections to all its hosts together that it is known to bear without complaint. */
+  /** Connections to all its hosts together that it is known to tolerate. */
   readonly connectionsMax?: number;
 }
 
@@ -49,7 +49,7 @@ const PROVIDERS: readonly Provider[] = [
 
 const BY_SUFFIX: ReadonlyMap<string, Provider> = new Map(PROVIDERS.map((provider) => [provider.suffix, provider]));
 
-/** The longest suffix speaks: `olc.protection.outlook.com` is not `protection.outlook.com`. */
+/** The longest suffix counts: `olc.protection.outlook.com` is not `protection.outlook.com`. */
 const find = (mailHost: string): Provider | undefined => {
   let rest = mailHost.toLowerCase();
   for (;;) {
@@ -76,6 +76,6 @@ const CONNECTIONS_MAX: ReadonlyMap<string, number> = new Map(
   ),
 );
 
-/** How many connections all hosts of a provider bear together; infinite where nothing is known. */
+/** How many connections all hosts of a provider tolerate together; infinite for an unknown provider. */
 export const connectionsPerProviderMax = (provider: string): number =>
   CONNECTIONS_MAX.get(provider) ?? Number.POSITIVE_INFINITY;

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import { domainWith, type EvidenceParts, evidenceWith, findingWith, replyOf } from "../testing/evidence.ts";
+import { domainWith, type EvidenceParts, evidenceWith, findingWith, replyEvidenceOf } from "../testing/evidence.ts";
 import {
   type DomainEvidence,
   type Evidence,
@@ -282,10 +282,10 @@ const anyHost = fc
     receivedAnything: fc.boolean(),
   })
   .map(({ us, submitted, randoms, kind, receivedAnything }) => {
-    const replies: ReplyEvidence[] = us.map(([stage, line]) => replyOf(stage, "us", line));
+    const replies: ReplyEvidence[] = us.map(([stage, line]) => replyEvidenceOf(stage, "us", line));
     if (submitted !== null) {
-      replies.push(replyOf("rcpt", "submitted", submitted));
-      replies.push(...randoms.map((line) => replyOf("rcpt", "random", line)));
+      replies.push(replyEvidenceOf("rcpt", "submitted", submitted));
+      replies.push(...randoms.map((line) => replyEvidenceOf("rcpt", "random", line)));
     }
     const failure = { kind, stage: "banner", receivedAnything } as const;
     return { replies, failure };

@@ -1,6 +1,6 @@
-import { oneOf } from "./pattern.ts";
+import { anyOf } from "./pattern.ts";
 
-const BEHIND_THE_SCENES = oneOf(
+const BEHIND_THE_SCENES = anyOf(
   ["ldap", "dns", "database", "data base", "directory", "back-?end", "(?:my)?sql", "redis", "radius", "milter"],
   [
     "active directory",
@@ -13,18 +13,18 @@ const BEHIND_THE_SCENES = oneOf(
   ],
 );
 
-/** The server could not find out: it lost what it asks, so its "unknown" is none. */
+/** The server could not look it up: a backend failed, so its "unknown" is not definite. */
 export const LOOKUP_FAILED: readonly string[] = [
   "\\blook-?ups? (?:has |have )?(?:failed|failures?|errors?|problems?|time)",
   `\\b${BEHIND_THE_SCENES} (?:\\S{1,16} )?(?:failures?|errors?|problems?|unavailable|unreachable|timed|timeout|time-out|offline|is down|not (?:available|reachable|responding|connected))`,
   `\\b${BEHIND_THE_SCENES} (?:look-?up|query|search|bind|connection|connect|request|server) (?:has )?(?:failed|failure|error)`,
   "\\b(?:could not|couldn't|cannot|can't|can not|unable to|failed to|failure to|error|problem|failed) (?:connect|contact|query|connecting|contacting|querying)\\b",
-  `\\b(?:could not|couldn't|cannot|can't|can not|unable to|failed to) (?:reach|access|open|read|lock|bind to|talk to) (?:the |our |a |an )?(?:\\S{1,20} )?${oneOf(BEHIND_THE_SCENES, "server", "mailbox", "mail ?drop", "lock ?file", "spool")}`,
+  `\\b(?:could not|couldn't|cannot|can't|can not|unable to|failed to) (?:reach|access|open|read|lock|bind to|talk to) (?:the |our |a |an )?(?:\\S{1,20} )?${anyOf(BEHIND_THE_SCENES, "server", "mailbox", "mail ?drop", "lock ?file", "spool")}`,
   "\\bconnect(?:ion|ing)? to \\S{1,80} (?:\\S{1,16} )?(?:failed|refused|lost|reset|timed|timeout)|\\bconnect to \\S{1,80}:? (?:no route|operation|network|host)",
   "\\btime(?:d)?[ -]?out\\b|\\bmaintenance\\b|\\bverification (?:\\S{1,16} ){0,3}(?:unavailable|not available|not found|offline|impossible)|\\bno (?:answer|response|reply) from\\b|\\bcall-?out (?:to \\S{1,64} )?(?:has )?(?:failed|failure|error)",
 ];
 
-/** It holds for now, and may be otherwise when asked again. */
+/** Only for now: a later attempt may get another reply. */
 export const FOR_NOW: readonly string[] = [
   "\\btempora[rli]|\\btmp ?fail|\\bmomentar|\\btransient\\b|\\bfor now\\b|\\bfor the (?:moment|time being)\\b",
   // "Check the address and try again" is advice about a mistake.
@@ -50,7 +50,7 @@ export const FOR_NOW: readonly string[] = [
   "稍后|稍後|暂时|暫時|目前|しばらく|一時|後ほど|のちほど|나중에|일시|잠시",
 ];
 
-/** Something broke on their side; whom it was about nobody can say. */
+/** Something failed at the server; it says nothing about the recipient. */
 export const SERVER_FAILED: readonly string[] = [
   "\\b(?:internal|system|server|software|configuration|local|unexpected|processing) (?:(?:server|config(?:uration)?|processing|mail|delivery|software|system|database|routing) )?(?:error|problem|failure|fault|malfunction)s?\\b|\\bshutting down\\b|\\bunknown (?:error|reason|problem|failure)\\b|\\bout of memory\\b|\\bdisk error\\b",
 ];

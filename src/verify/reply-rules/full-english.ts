@@ -1,4 +1,4 @@
-import { oneOf, word } from "./pattern.ts";
+import { anyOf, word } from "./pattern.ts";
 
 const ROOM = [
   "quota",
@@ -6,7 +6,7 @@ const ROOM = [
   "(?:disk|mailbox|storage|inbox) ?(?:space|size|limit)",
   "disk ?space",
 ];
-const WHOSE = oneOf(
+const WHOSE = anyOf(
   [
     "the",
     "its",
@@ -65,12 +65,12 @@ const IS_FULL = [
   "has reached (?:its|the|his|their) (?:\\S{1,16} ){0,2}limit",
 ];
 
-/** The recipient exists and has no room left. */
+/** The recipient exists and its mailbox is full. */
 export const FULL_MAILBOX: readonly string[] = [
-  `${word(HOLDS_MAIL)}(?! (?:might|may) be disabled)(?:[^.;!?]|\\.(?! )){0,40}?\\b${oneOf(IS_FULL)}`,
-  `\\b${oneOf("over", "out of", "exceed(?:s|ed|ing)?", "would exceed", "insufficient", "not enough", "no", "low on", "reached", "exhausted")} (?:${WHOSE} ){0,5}${oneOf(ROOM)}\\b`,
-  `\\b${oneOf(ROOM)}(?: \\S{1,20}){0,3} ${oneOf("exceeded", "exceed", "exceeds", "full", "reached", "is over", "not enough", "exhausted", "violation", "used up")}\\b`,
-  `\\b${oneOf("mail-?box", "account", "inbox", "user", "recipient", "customer")}\\b(?: \\S{1,24}){0,4} exce?eds? (?:the |its )?(?:${WHOSE} ){0,3}${oneOf("size", "limit", "storage", "message count", "count", "quota")}\\b`,
+  `${word(HOLDS_MAIL)}(?! (?:might|may) be disabled)(?:[^.;!?]|\\.(?! )){0,40}?\\b${anyOf(IS_FULL)}`,
+  `\\b${anyOf("over", "out of", "exceed(?:s|ed|ing)?", "would exceed", "insufficient", "not enough", "no", "low on", "reached", "exhausted")} (?:${WHOSE} ){0,5}${anyOf(ROOM)}\\b`,
+  `\\b${anyOf(ROOM)}(?: \\S{1,20}){0,3} ${anyOf("exceeded", "exceed", "exceeds", "full", "reached", "is over", "not enough", "exhausted", "violation", "used up")}\\b`,
+  `\\b${anyOf("mail-?box", "account", "inbox", "user", "recipient", "customer")}\\b(?: \\S{1,24}){0,4} exce?eds? (?:the |its )?(?:${WHOSE} ){0,3}${anyOf("size", "limit", "storage", "message count", "count", "quota")}\\b`,
   "\\bmail ?box (?:space not enough|limit exce?eded)\\b|\\boverquota\\b|\\bover-quota\\b|\\bmailbox ?full\\b|\\bfull (?:mail ?box|inbox)\\b|\\bmailfolder is full\\b",
   "\\bno (?:more )?(?:room|space) (?:left |available )?(?:in|for|on)\\b|\\bdisk full\\b",
   "\\bmail ?file size exceeds\\b",

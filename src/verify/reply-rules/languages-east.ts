@@ -1,7 +1,7 @@
-import { CJK_GAP, oneOf } from "./pattern.ts";
+import { CJK_GAP, anyOf } from "./pattern.ts";
 import type { Vocabulary } from "./vocabulary.ts";
 
-/** Written in other letters than Latin. */
+/** Languages in other scripts than Latin. */
 export const EASTERN: readonly Vocabulary[] = [
   // Russian and Ukrainian
   {
@@ -135,7 +135,7 @@ export const EASTERN: readonly Vocabulary[] = [
     ],
     full: ["已满", "已滿", "空间不足", "空間不足", "容量不足", "超出容量", "超过限额", "满了", "滿了", "不足", "超限"],
     phrases: [
-      `(?:不存在|无效|無效|未知|没有|沒有|查无|查無|找不到)(?:的|此|该|該|这个|這個){0,2}${oneOf("用户|用戶|使用者|收件人|收信人|收件者|邮箱|郵箱|信箱|帐号|帳號|账号|地址")}`,
+      `(?:不存在|无效|無效|未知|没有|沒有|查无|查無|找不到)(?:的|此|该|該|这个|這個){0,2}${anyOf("用户|用戶|使用者|收件人|收信人|收件者|邮箱|郵箱|信箱|帐号|帳號|账号|地址")}`,
     ],
     gap: CJK_GAP,
   },

@@ -1,6 +1,6 @@
-import { oneOf, word } from "./pattern.ts";
+import { anyOf, word } from "./pattern.ts";
 
-/** Lists, scores and services that judge senders. Looked for in the prose and in the links. */
+/** Blocklists, scores and reputation services. Matched in the prose and in the links. */
 export const BLOCKLIST_NAMES: readonly string[] = [
   "spamhaus|spamcop|\\bsorbs\\b|uceprotect|spamrats|\\bsurbl\\b|\\buribl\\b|invaluement|abusix|mailspike|spfbl",
   "\\bpsbl\\b|surriel|truncate\\.gbudb|hostkarma|junkemailfilter|backscatterer|nixspam|manitu\\.net|abuseat",
@@ -13,7 +13,7 @@ export const BLOCKLIST_NAMES: readonly string[] = [
   "\\bblacklst\\b|p=(?:blockedmessage|unsolicited\\w+|rejected\\w+|messagerejected)\\b",
 ];
 
-/** Names without which one is turned away: reverse DNS and HELO. */
+/** Names that a server requires: reverse DNS and HELO. */
 const NAMES_OF_HOSTS: readonly string[] = [
   "\\breverse[ -]?(?:dns|lookup|host|mapping|entry|resolution|record|zone|name|ptr)|\\br-?dns\\b|\\bptr\\b|\\bfcrdns\\b",
   "(?:cannot|can ?not|can't|could not|unable to) (?:find|resolve|verify) (?:(?:your|the|its) )?(?:reverse|host ?name|client|ip)",
@@ -21,35 +21,35 @@ const NAMES_OF_HOSTS: readonly string[] = [
   "\\bhost\\b(?: \\S{1,40})? (?:cannot|can't|could not) be resolved|\\bno (?:valid )?(?:reverse|ptr|rdns)",
   "\\bdns:nr\\b|\\b(?:host ?name|ip) (?:lookup|resolution) fail|\\bip name (?:lookup|possibly)",
   "name lookup failed|does(?:n't| not) resolve|\\b(?:forward|reverse)-?confirmed|\\b(?:name|host ?name|ptr) lookup fail",
-  `\\b${oneOf("bad", "invalid", "bogus", "forged", "illegal", "fake", "malformed", "syntactically invalid", "unacceptable", "wrong", "unresolvable")} (?:helo|ehlo)\\b`,
-  `\\b(?:helo|ehlo)(?:/(?:helo|ehlo))?(?: command)?(?: name| argument| host ?name| string| greeting| domain)?(?: \\S{1,40})? ${oneOf(["has been", "rejected", "refused", "denied", "invalid", "is invalid", "mismatch", "not (?:valid|accept\\w+|resolv\\w+|allowed)"], ["must", "does", "doesn't", "not fqdn", "is (?:an? )?ip"])}`,
+  `\\b${anyOf("bad", "invalid", "bogus", "forged", "illegal", "fake", "malformed", "syntactically invalid", "unacceptable", "wrong", "unresolvable")} (?:helo|ehlo)\\b`,
+  `\\b(?:helo|ehlo)(?:/(?:helo|ehlo))?(?: command)?(?: name| argument| host ?name| string| greeting| domain)?(?: \\S{1,40})? ${anyOf(["has been", "rejected", "refused", "denied", "invalid", "is invalid", "mismatch", "not (?:valid|accept\\w+|resolv\\w+|allowed)"], ["must", "does", "doesn't", "not fqdn", "is (?:an? )?ip"])}`,
   "(?<!\\(|\\b(?:say|send|need|issue) )\\b(?:helo|ehlo)\\b(?! (?:first|needed|required)|/(?:helo|ehlo) (?:first|needed|required))|\\b(?:in|your|of|my|the) (?:helo|ehlo)\\b|\\bclient host\\b",
 ];
 
 const THINGS_SENT = ["connections?", "e-?mails?", "messages?", "mails?", "traffic", "access", "anything"];
-const TO_BE = oneOf("is ", "are ", "was ", "has been ", "have been ", "");
+const TO_BE = anyOf("is ", "are ", "was ", "has been ", "have been ", "");
 const ORIGINS = [
   ["\\[?\\d", "ip", "this", "the", "servers?", "hosts?", "dynamic", "residential", "dial"],
   ["not accepted", "blocked", "banned", "refused", "rejected", "denied", "temporarily"],
 ].flat();
 
-/** Addresses and networks that are turned away. */
+/** Addresses and networks that are refused. */
 const WHERE_FROM: readonly string[] = [
   "\\b(?:client|sender|sending|remote|source|connecting) ips?\\b",
   // "Contact your provider" is advice, whatever the refusal is about.
-  `\\b(?<!contact )your (?:access |smtp |mail )?${oneOf(["ip", "host", "server", "network", "isp", "mail ?server", "mta", "domain", "system", "machine"], ["provider", "internet", "connection", "e-?mail server", "dns", "smtp", "client", "computer"])}\\b`,
+  `\\b(?<!contact )your (?:access |smtp |mail )?${anyOf(["ip", "host", "server", "network", "isp", "mail ?server", "mta", "domain", "system", "machine"], ["provider", "internet", "connection", "e-?mail server", "dns", "smtp", "client", "computer"])}\\b`,
   "\\bfrom your\\b|\\bsending (?:ip|server|host|mta|domain|system|mail ?server)\\b",
-  `\\b${oneOf("this", "the", "remote", "source", "client", "connecting", "sender", "originating")} ${oneOf("ip", "ip address", "host", "server", "client", "mta")}\\b(?: \\S{1,60})? ${oneOf(["is", "has", "was", "are", "not", "black", "block", "listed", "banned", "rejected", "denied", "refused", "cannot"])}`,
+  `\\b${anyOf("this", "the", "remote", "source", "client", "connecting", "sender", "originating")} ${anyOf("ip", "ip address", "host", "server", "client", "mta")}\\b(?: \\S{1,60})? ${anyOf(["is", "has", "was", "are", "not", "black", "block", "listed", "banned", "rejected", "denied", "refused", "cannot"])}`,
   "\\bip(?:[=:]\\d| ?<)|\\b(?:this|black|bad|invalid|blocked|your) ip\\b|\\bips? (?:is|are|in|not|was|has|rejected|blocked|denied)\\b",
-  `\\b${oneOf(THINGS_SENT)} (?:not accepted )?from (?!@|<@|sender)(?:\\S{1,60} )?${TO_BE}${oneOf(ORIGINS)}`,
+  `\\b${anyOf(THINGS_SENT)} (?:not accepted )?from (?!@|<@|sender)(?:\\S{1,60} )?${TO_BE}${anyOf(ORIGINS)}`,
   "\\bdynamic(?:ally)?[ -](?:ip|address|assigned|host|range|pool|allocat)|\\bmismatch\\w* (?:with )?client ip",
   "\\b(?:residential|dial-?up|dsl|consumer)\\b|\\bgeneric (?:reverse|rdns|host)",
-  `\\b${oneOf(["bann?ed", "blacklisted", "block-?listed", "(?<!not )listed (?:in|by|at|on) (?!the (?:domino|directory|address))", "untrusted"], ["not trusted", "locally blocked", "access rules", "firewall", "ip in prison"])}\\b`,
+  `\\b${anyOf(["bann?ed", "blacklisted", "block-?listed", "(?<!not )listed (?:in|by|at|on) (?!the (?:domino|directory|address))", "untrusted"], ["not trusted", "locally blocked", "access rules", "firewall", "ip in prison"])}\\b`,
   "\\bcountry\\b|\\bgeo-?(?:ip|block|location)|\\bregion\\b|\\bnot accepting connections\\b|\\bnot allowed to (?:connect|send)\\b",
   "\\b(?:approved|specific|authori[sz]ed) (?:external |e-?mail )?(?:addresses|senders)\\b|\\baccess to submit\\b|\\b(?:helo)?ip rej(?:e)?ct",
 ];
 
-/** What is held against the message or its sender's habits. */
+/** Objections to the message or to the behaviour of its sender. */
 const BEHAVIOUR: readonly string[] = [
   "\\breputation\\b|\\bspam(?:s|ming|mers?|my|-?like|trap|bots?|my)?\\b|\\banti-?spam|\\bjunk ?mail|\\bunsolicited\\b",
   "\\bbulk (?:e-?)?mail|\\babus(?:e|ive)\\b|\\bsuspicious\\b|\\b(?:anti-?)?spoof|\\bphish|\\bvirus(?:es)?\\b",
@@ -68,7 +68,7 @@ const RECORDS_AND_RULES: readonly string[] = [
   "\\bsecurity (?:reason|polic|violation|restrict|regulation|rule)",
 ];
 
-/** Codes of providers, in brackets or behind a colon. */
+/** Codes of providers, in brackets or after a colon. */
 const CODES: readonly string[] = [
   "\\bcs0[0-9]\\b|\\[(?:cs|bl|ib|rp|tss|hvu|hm|sa|rs)[0-9]{2,4}[a-z]?\\]|\\b(?:ip|rly|rtr|hvu|dyn|con):[a-z]{1,3}[0-9]?\\b",
   "\\b(?:dt|rp|mi|hl|fl|su|cf|dp):[a-z]{2,4}\\b|\\bofr[ _]?\\d*[ _]?(?:50[0-9]|99[0-9])\\b",
@@ -82,12 +82,12 @@ const WORDS_ABROAD = [
   ["zwarte lijst", "czarna lista", "czarnej liscie", "cerny list", "kara liste"],
 ].flat();
 const ABROAD: readonly string[] = [
-  `\\b${oneOf(WORDS_ABROAD)}\\b`,
+  `\\b${anyOf(WORDS_ABROAD)}\\b`,
   "спам|черн\\S{2,3} списо?к|ваш\\S{0,2} (?:ip|сервер|хост|сообщени|письм)|垃圾|黑名单|黑名單|ブラックリスト|迷惑メール|スパム|스팸",
   "블랙리스트|您的(?:ip|服务器|域名|邮件)|拒绝来自|ip ?(?:地址|주소)",
 ];
 
-/** Who sends, from where, with which record, how it behaves: never about the mailbox. */
+/** About the sender, its network, records or behaviour: never about the mailbox. */
 export const POLICY_WORDS: readonly string[] = [
   ...NAMES_OF_HOSTS,
   ...WHERE_FROM,

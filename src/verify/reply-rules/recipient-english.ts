@@ -1,6 +1,6 @@
-import { GAP, oneOf, upTo, word } from "./pattern.ts";
+import { GAP, anyOf, upTo, word } from "./pattern.ts";
 
-/** Whose mailbox it is. "@" stands for every address, see `readableText`; an IP address is no mailbox. */
+/** Whose mailbox it is. "@" stands for every address, see `readableText`; an IP address is not a mailbox. */
 const OWNERS = ["users?", "recipients?", "addressees?", "customers?", "subscribers?", "members?", "persons?", "rcpts?"];
 const PLACES = [
   "mail-?box(?:es)?",
@@ -23,11 +23,11 @@ const NAMES = [
   "(?<!\\bip |\\bipv[46] |\\bsource |\\bclient |\\bserver |\\bsender |\\bfrom )address(?:es)?",
 ];
 const SUBJECT_WORDS = [...OWNERS, ...PLACES, ...NAMES];
-/** "The recipient's domain" is no recipient. */
+/** "The recipient's domain" is not a recipient. */
 const OF_ITS_HOST = "(?!'?s? (?:e-?mail |mail )?(?:domains?|servers?|hosts?|systems?|mx|networks?|providers?|policy))";
 const SUBJECT = `(?:@|${word(SUBJECT_WORDS)}${OF_ITS_HOST})`;
 
-const NO = oneOf(
+const NO = anyOf(
   "does ?n[o']t",
   "dosn'?t",
   "does no",
@@ -41,7 +41,7 @@ const NO = oneOf(
   "no longer",
 );
 
-/** Said somewhere behind the subject; clear enough to stand a few words off. */
+/** Somewhere after the subject; clear enough to be a few words away. */
 const NOT_THERE = [
   `${NO} (?:currently |actually )?exists?\\b`,
   "doesnt exists?\\b|non-?exist[ae]nt|non exist[ae]nt|inexistent|\\bno exists?\\b",
@@ -52,7 +52,7 @@ const NOT_THERE = [
   "\\blook-?up\\b[^.;]{0,40} failed\\b",
 ];
 
-/** Said right behind the subject, as these words are said of many other things too. */
+/** Directly after the subject, because these words are used about many other things too. */
 const NOT_VALID = [
   "invalid",
   "illegal",
@@ -69,7 +69,7 @@ const NOT_VALID = [
   "not (?:on|at) this (?:server|system|host)",
   "(?:deleted|removed|cancell?ed)\\b",
 ];
-const LINKING = oneOf(
+const LINKING = anyOf(
   [
     "is",
     "was",
@@ -89,7 +89,7 @@ const LINKING = oneOf(
   ["name", "address", "account", "mailbox", "user", "id", "could", "can", "\\([^)]{0,40}\\)"],
 );
 
-/** Said before the subject. */
+/** Before the subject. */
 const UNKNOWN_KIND = [
   "unknown",
   "invalid",
@@ -109,7 +109,7 @@ const UNKNOWN_KIND = [
   "not a known",
 ];
 const OR_ELSE = "(?:(?:or|and|/)? ?(?:illegal|invalid|disabled|unknown|inactive|nonexistent) )?";
-const QUALIFIER = oneOf(
+const QUALIFIER = anyOf(
   [
     "local",
     "virtual",
@@ -126,12 +126,12 @@ const QUALIFIER = oneOf(
   ],
   ["smtp", "active", "valid", "internet", "known", "registered", "rcpt", "such", "account", "forward(?:ing)?"],
 );
-/** Behind "invalid recipient": then it was not the recipient. */
+/** After "invalid recipient": then it was not the recipient. */
 const NOT_OF_LIST = "(?! (?:list|size|count|limit|number|content|agent|polic|would|could|send))";
 const NAMED = word(SUBJECT_WORDS, "name", "e-?mail", "address", "id");
 
 /** "… by that name", "… here": what follows "no mailbox" when it means that there is none. */
-const HERE = oneOf(
+const HERE = anyOf(
   [
     "here",
     "by (?:that|this) name",
@@ -151,26 +151,26 @@ const HERE = oneOf(
 
 /** The recipient is unknown. */
 export const UNKNOWN_RECIPIENT: readonly string[] = [
-  `${SUBJECT}${GAP}${oneOf(NOT_THERE)}`,
-  `${SUBJECT}[^a-z0-9]{0,6}(?:@[^a-z0-9]{0,4})?(?:${LINKING} ?){0,4}${oneOf(NOT_VALID)}`,
-  // RFC 5321's own words for 550; providers who answer with them mean the mailbox.
+  `${SUBJECT}${GAP}${anyOf(NOT_THERE)}`,
+  `${SUBJECT}[^a-z0-9]{0,6}(?:@[^a-z0-9]{0,4})?(?:${LINKING} ?){0,4}${anyOf(NOT_VALID)}`,
+  // The text of RFC 5321 for 550; providers that use it mean the mailbox.
   "\\bmailbox(?: @| <@>)? (?:is )?(?:unavailable|not available)\\b(?! (?:due|because|temporar|at this time|now|right))(?![^;]{0,40}(?:quota|full\\b|storage))",
-  `\\b${oneOf(UNKNOWN_KIND)}[ /-]${OR_ELSE}(?:${QUALIFIER} ){0,3}${NAMED}${NOT_OF_LIST}`,
+  `\\b${anyOf(UNKNOWN_KIND)}[ /-]${OR_ELSE}(?:${QUALIFIER} ){0,3}${NAMED}${NOT_OF_LIST}`,
   `\\bno such (?:a )?(?:${QUALIFIER} ){0,3}${word(NAMED, "one", "target")}${NOT_OF_LIST}`,
   `\\bno (?:${QUALIFIER} )?${word(SUBJECT_WORDS, "one", "body")}(?: \\S{1,30}){0,3} ${HERE}\\b`,
   `\\bno (?:${QUALIFIER} )?${word(OWNERS, PLACES)}\\W*$`,
   "\\b(?:nobody|no[ -]?one)\\b (?:here )?(?:by|with|at) (?:that|this) (?:name|e-?mail|address)",
   "\\bno (?:redirect|forward(?:ing)?|alias|mapping) (?:entry|address|rule)s? for\\b",
-  `\\bnot (?:an? |one of |in )?(?:our |my |this |a )?(?:(?:valid|known|active|local|registered|existing|current|one of our) ){0,2}${oneOf("users?|recipients?|mail-?box|account|customers?|subscribers?|e-?mail address|address(?:ee)?")} (?:of|on|at|in|here|for)\\b`,
+  `\\bnot (?:an? |one of |in )?(?:our |my |this |a )?(?:(?:valid|known|active|local|registered|existing|current|one of our) ){0,2}${anyOf("users?|recipients?|mail-?box|account|customers?|subscribers?|e-?mail address|address(?:ee)?")} (?:of|on|at|in|here|for)\\b`,
   `\\bnot an? (?:(?:valid|known|active|local|registered|existing|current|recogni[sz]ed) ){1,2}(?:e-?mail )?${NAMED}`,
   "\\bnot (?:our|a|one of our) (?:valid )?(?:customers?|subscribers?|(?:local )?users?)\\b",
   "\\bnot a member of (?:the |this )?domain|@[^a-z0-9]{0,4} is not a registered gateway user\\b",
   "\\bnot (?:listed |found |present |known )?in (?:the |our |my |this |any )?(?:local |virtual |relay |domino |ldap |active |server'?s? )?(?:recipient|mailbox|alias|user|directory|address book|public name|validrcptto)",
   `${SUBJECT}${GAP}(?:does not|doesn'?t|do not) have an? ${GAP}\\baccount\\b`,
   `${SUBJECT}${GAP}\\b(?:have|has|with) no (?:mail|mail-?box|account|inbox)\\b`,
-  `\\b${oneOf("do not", "don'?t", "doesn'?t", "does not")} (?:have|know|recogni[sz]e|host) (?:(?:of|about|an?|any|this|that|the|such) ){1,3}${NAMED}`,
+  `\\b${anyOf("do not", "don'?t", "doesn'?t", "does not")} (?:have|know|recogni[sz]e|host) (?:(?:of|about|an?|any|this|that|the|such) ){1,3}${NAMED}`,
   "\\bdon'?t exists? (?:that|this|the|such) user|\\bhandle mail for (?:that|this) user\\b",
-  `\\b${oneOf("can'?t", "cannot", "can not", "could not", "couldn'?t", "unable to")} (?:find|locate|verify|validate|resolve|recogni[sz]e) (?:(?:the|this|that|a|your|any) )?(?:${QUALIFIER} )?${word(OWNERS, PLACES, "to address", "recipient'?s address", "destination address", "user'?s? mailbox")}`,
+  `\\b${anyOf("can'?t", "cannot", "can not", "could not", "couldn'?t", "unable to")} (?:find|locate|verify|validate|resolve|recogni[sz]e) (?:(?:the|this|that|a|your|any) )?(?:${QUALIFIER} )?${word(OWNERS, PLACES, "to address", "recipient'?s address", "destination address", "user'?s? mailbox")}`,
   "(?:ex)?recip(?:ient)?notfound\\b|\\bnosuchuser\\b|\\buserunknown\\b|\\bunknownuser\\b|\\bnosuchmailbox\\b",
   "\\b(?:not|isn't) in my list of allowed recipients|\\bnot have a final e-?mail delivery point",
   "\\bthis \\w{3,16} (?:does not|doesn't) exist|\\bno \\S{1,40} in (?:name )?directory\\b|\\b(?:can't|cannot) accept (?:user|recipient)\\b",
@@ -210,10 +210,10 @@ const SWITCHED_OFF = [
   "(?<!\\b(?:connection|session|channel|certificate|password|message|link|file|database) (?:is |was |has |has been )?)(?:closed|locked|expired)",
 ];
 
-/** The recipient exists but was switched off. */
+/** The recipient exists but is disabled. */
 export const DISABLED_RECIPIENT: readonly string[] = [
-  `(?:${SUBJECT}|<[^ >]{1,64}>)${GAP}\\b${oneOf(SWITCHED_OFF)}\\b(?! (?:sender|ip|network|domain|server|host))`,
-  `\\b${oneOf("disabled", "suspended", "inactive", "archived", "de-?activated", "frozen", "locked", "expired", "closed", "terminated")} ${upTo(1)}${oneOf("user", "recipient", "mail-?box", "account", "address", "e-?mail")}\\b`,
+  `(?:${SUBJECT}|<[^ >]{1,64}>)${GAP}\\b${anyOf(SWITCHED_OFF)}\\b(?! (?:sender|ip|network|domain|server|host))`,
+  `\\b${anyOf("disabled", "suspended", "inactive", "archived", "de-?activated", "frozen", "locked", "expired", "closed", "terminated")} ${upTo(1)}${anyOf("user", "recipient", "mail-?box", "account", "address", "e-?mail")}\\b`,
   "\\binactivity\\b[^.;]{0,60}\\b(?:mail-?box|account|recipient)\\b|\\b(?:mail-?box|account)\\b[^.;]{0,40}\\b(?:due to|for|because of) (?:\\S{1,16} ){0,2}inactivity",
   "\\bnot (?:currently )?(?:being )?accept(?:ed|ing)\\b[^.;]{0,30}\\b(?:for|to) (?:this|that) (?:mail-?box|account|recipient)",
   "\\bno longer (?:an? )?(?:employ\\w+|works?\\b|with (?:us|the company))",

@@ -1,4 +1,4 @@
-import { oneOf, word } from "./pattern.ts";
+import { anyOf, word } from "./pattern.ts";
 
 const DELIVERIES = [
   "access",
@@ -23,18 +23,18 @@ const TURNED_AWAY = [
   "disallowed",
 ];
 
-const TO_BE = oneOf("is ", "was ", "has been ", "have been ", "to \\S{1,40} ", "");
+const TO_BE = anyOf("is ", "was ", "has been ", "have been ", "to \\S{1,40} ", "");
 
-/** The message is not taken, for whatever reason: "Message rejected: user unknown" says no more than "user unknown". */
+/** The message is refused, for whatever reason: "Message rejected: user unknown" means no more than "user unknown". */
 export const REJECTION: readonly string[] = [
   `${word(MESSAGES, "delivery", "transaction")} (?:\\S{8,40} )?${TO_BE}${word("rejected", "refused", "discarded", "declined", "reject")}`,
   "\\breject(?:s|ing|ions?)\\b|\\brefus(?:es|ing|al)\\b|\\bunwanted\\b|\\bdoes(?:n't| not) want\\b",
   "\\bnot (?:been )?accepted\\b|^refused\\b|\\b(?:connection|session)s? (?:is |was |has been )?disabled\\b|\\bonly allowed for\\b",
   "\\brejected your (?:message|e?-?mail)|\\bcommand rejected\\b|\\b(?:rejected|refused) by\\b|\\bwon't accept\\b|\\bmessage held\\b",
-  `\\b${oneOf(["abgelehnt", "abgewiesen", "rejetee?", "rechazad[oa]", "recusad[oa]", "rejeitad[oa]", "rifiutat[oa]"], ["geweigerd", "odrzucon\\w", "odmitnut\\w", "reddedildi"])}\\b|отклонен|拒收`,
+  `\\b${anyOf(["abgelehnt", "abgewiesen", "rejetee?", "rechazad[oa]", "recusad[oa]", "rejeitad[oa]", "rifiutat[oa]"], ["geweigerd", "odrzucon\\w", "odmitnut\\w", "reddedildi"])}\\b|отклонен|拒收`,
 ];
 
-/** A mailbox may be blocked without anybody being turned away. */
+/** A mailbox may be blocked without the sender being refused. */
 const NOT_A_MAILBOX = "(?<!\\b(?:mailbox|account|user) (?:is |was |has been )?(?:administratively )?)";
 const NOT_FOR_INACTIVITY = "(?! (?:due to|for|because of) (?:\\S{1,16} ){0,2}inactivity)";
 const SHUT_OUT = [
@@ -48,12 +48,12 @@ const SHUT_OUT_ABROAD = [
   ["odmow\\w+", "engellendi", "(?:toegang|acces|access|dostep\\w{0,2}|erisim) \\S{0,12}(?:geweigerd|reddedildi)"],
 ].flat();
 
-/** Somebody is turned away, without a word why. Beside a recipient phrase it makes the reply ambiguous. */
+/** A refusal without a reason. Beside a recipient phrase it makes the reply ambiguous. */
 export const REFUSAL: readonly string[] = [
   `${word(DELIVERIES)}[ -]${TO_BE}${word(TURNED_AWAY, "not allowed")}`,
   `${word(MESSAGES)} ${TO_BE}${word("denied", "blocked", "prohibited", "forbidden", "disallowed", "not allowed")}`,
-  `\\b${oneOf(SHUT_OUT)}\\b`,
-  `(?<!mailbox name )\\b${oneOf("not", "isn'?t", "aren'?t", "without", "n't have", "not have")} (?:been )?${oneOf(["permitted", "permissions?", "authori[sz](?:ed|ation)(?! to see it)", "allowed", "accepting (?:mail|messages?|e-?mail) from", "whitelisted", "approved"])}\\b`,
+  `\\b${anyOf(SHUT_OUT)}\\b`,
+  `(?<!mailbox name )\\b${anyOf("not", "isn'?t", "aren'?t", "without", "n't have", "not have")} (?:been )?${anyOf(["permitted", "permissions?", "authori[sz](?:ed|ation)(?! to see it)", "allowed", "accepting (?:mail|messages?|e-?mail) from", "whitelisted", "approved"])}\\b`,
   "\\bunauthori[sz]ed\\b|\\brestrict(?:ed|ions?)\\b|\\bviolat(?:e|es|ion)\\b|\\bprohibition\\b|\\bimposed\\b|\\bpermanently deferred\\b",
   "\\b(?:don'?t|do not) have permissions?\\b|\\bden(?:y|ies|ying)\\b",
   "\\bprohibit\\w*|\\bforbid\\w*|\\bdisallow\\w*|\\bblock(?:s|ing)\\b|\\bdo not allow\\b",
@@ -61,21 +61,21 @@ export const REFUSAL: readonly string[] = [
   "\\b(?:does|do|will|would|can) ?(?:not|n't) accept (?:delivery|mail|messages?|e-?mail)|\\bnot accepting mail\\b",
   "\\bwe do(?:n't| not) accept (?:mail|messages)|\\bmembers?[- ]only\\b|\\bnon-?members?\\b|\\boutgoing e-?mail disabled\\b",
   "\\bnot (?:a )?subscri(?:bed|ber)\\b|\\bnot a member\\b(?! of (?:the |this )?domain)|\\blocal (?:users?|senders?) only\\b|\\bmoderated\\b",
-  `\\b(?:for|to|from) (?:all |any |the )?${oneOf("external", "outside", "outer", "internet", "unauthenticated", "anonymous", "foreign", "non-?local")}\\b|\\bexternal (?:mail|e-?mails?|messages?|senders?)\\b`,
+  `\\b(?:for|to|from) (?:all |any |the )?${anyOf("external", "outside", "outer", "internet", "unauthenticated", "anonymous", "foreign", "non-?local")}\\b|\\bexternal (?:mail|e-?mails?|messages?|senders?)\\b`,
   "\\b(?:until|unless) (?:you|your|sent|the (?:sender|client|message)|it (?:is|was) (?:sent|signed))\\b",
   "\\b(?:unknown|invalid|bad|unverified|untrusted|unrecogni[sz]ed) (?:smtp |mail )?(?:clients?|servers?|peers?|connections?|networks?)\\b|\\bclient (?:is )?(?:unknown|not)\\b",
   "\\boutside\\b|\\bstrangers?\\b|\\b(?:only|exclusively) (?:\\S{1,16} ){0,2}(?:for|to|from|by)\\b|\\byou(?: are|'re) (?:an?|not)\\b",
-  // Right mailbox, wrong server.
+  // The mailbox is at another server.
   "\\banother (?:mail )?(?:server|host|mx)\\b|\\bwrong (?:mail )?(?:server|host|mx)\\b|\\b(?:primary|secondary|backup) mx\\b|\\b(?:use|try) (?:mx\\b|\\S{1,64}\\.\\S)",
   "\\b(?:for|from|to) (?:all |any |these |those |such )?(?:hosts?|servers?|clients?|networks?|senders?|outsiders?)\\b|\\bfrom you\\b|\\bblocked you\\b|\\bopted out\\b",
   "\\binternal (?:use|users?|address(?:es)?|mail(?:box)?|only)\\b|\\bprivate (?:mail-?box|address|account|list)\\b|\\b(?:this|your|invalid) session\\b",
   "\\b(?:allow(?:ed)?|white|safe|permit(?:ted)?)[ -]?list\\w*|\\byour (?:address book|contacts|allow)|\\b(?:because|due to|because of) your?\\b",
-  `\\b${oneOf(SHUT_OUT_ABROAD)}\\b`,
+  `\\b${anyOf(SHUT_OUT_ABROAD)}\\b`,
   "запрещен|отказано|拒绝|拒絕|禁止|拒否|거부|차단",
 ];
 
 const DOMAIN = "(?:domain|host|hostname|domains?)";
-const NOT_SERVED = oneOf(
+const NOT_SERVED = anyOf(
   [
     "not (?:found|local|hosted|known|served|accepted|handled|configured|here|allowed|valid|supported|recogni[sz]ed|permitted)",
   ],
@@ -94,25 +94,25 @@ const NOT_SERVED = oneOf(
   ],
 );
 
-/** The domain is not served here, or we are taken for someone who wants to relay. */
+/** The domain is not served here, or the server takes us for a relay client. */
 export const RELAY: readonly string[] = [
-  `\\brelay(?:ing|s)?\\b(?: \\S{1,40}){0,4} ${oneOf(["denied", "prohibited", "not (?:permitted|allowed|authori[sz]ed|supported)", "refused", "rejected", "disallowed", "forbidden", "not open"])}`,
+  `\\brelay(?:ing|s)?\\b(?: \\S{1,40}){0,4} ${anyOf(["denied", "prohibited", "not (?:permitted|allowed|authori[sz]ed|supported)", "refused", "rejected", "disallowed", "forbidden", "not open"])}`,
   "\\b(?:not|no|no longer|unable to|cannot|can'?t|won'?t|will not|don'?t|refus\\w+ to|disallowed to|permitted to|allowed to) relay(?:ing|ed|s)?\\b",
   "\\b(?:hosting|owner'?s?|reseller|billing|server) account\\b|\\baccount of the (?:client|owner)\\b",
   "\\bto relay\\b|(?<!failure on )\\brelay(?:ing)? (?:access|attempt|through|is|from|of|msg)\\b|\\brcpthosts\\b",
   "\\bmail relay\\b|\\bnot found in dns\\b|\\b(?:open)?relay check\\b|(?<!failure on )\\brelaying\\b|\\bas a relay\\b",
   "\\bopen relay|\\bunauthori[sz]ed relay|\\bnot a (?:gateway|relay)\\b|\\bden(?:y|ies) relay|\\brelay traffic|\\brecipient domain\\b",
   `\\b${DOMAIN}\\b(?: \\S{1,40})? (?:is |are |was )?${NOT_SERVED}\\b`,
-  `\\b${oneOf("unknown", "invalid", "unrout(?:e)?able", "no such", "not (?:a )?local", "non-?local", "not our", "not my", "foreign", "non-?exist[ae]nt")} (?:mail |recipient )?${DOMAIN}\\b`,
-  `\\b${oneOf("do not", "don'?t", "doesn'?t", "does not")} ${oneOf("handle", "accept", "host", "serve", "process", "take", "deliver")}\\b(?: \\S{1,30}){0,5} domain\\b`,
-  `\\b${oneOf("do not", "don'?t", "doesn'?t", "does not")} handle (?:e-?)?mail for (?!(?:that|this) user)`,
+  `\\b${anyOf("unknown", "invalid", "unrout(?:e)?able", "no such", "not (?:a )?local", "non-?local", "not our", "not my", "foreign", "non-?exist[ae]nt")} (?:mail |recipient )?${DOMAIN}\\b`,
+  `\\b${anyOf("do not", "don'?t", "doesn'?t", "does not")} ${anyOf("handle", "accept", "host", "serve", "process", "take", "deliver")}\\b(?: \\S{1,30}){0,5} domain\\b`,
+  `\\b${anyOf("do not", "don'?t", "doesn'?t", "does not")} handle (?:e-?)?mail for (?!(?:that|this) user)`,
   "\\bnot (?:responsible|the mail (?:server|host|exchanger)|an? mx) for\\b|\\bmail loops? back\\b|\\broutage\\b|\\bzielserver\\b",
   "\\bi cannot deliver (?:mail )?(?:for|to) <?@|\\bdomain (?:\\S{1,40} )?(?:not in|is not in)\\b",
   "домен\\S{0,2} (?:\\S{1,20} ){0,2}(?:не (?:наиден|обслуживается)|неизвест)",
 ];
 
 const SENDER_WORD = "(?:sender|originator)";
-const SENDER_FAULTS = oneOf(
+const SENDER_FAULTS = anyOf(
   [
     "rejected",
     "denied",
@@ -184,13 +184,13 @@ const SENDER_KINDS = [
 const RETURN_PATH =
   "(?:return[- ]path|return address|reverse[- ]path|envelope from|from address|from domain|originator)";
 
-/** Said of the envelope sender: MAIL FROM reaches its verdict at RCPT on many servers. */
+/** About the envelope sender: many servers refuse it only at RCPT. */
 export const SENDER: readonly string[] = [
-  `\\b${SENDER_WORD}(?:'?s)?(?! ips?\\b)(?: e-?mail)?(?: address| domain| account| mailbox| host)?[^a-z0-9]{0,4}(?:@[^a-z0-9]{0,4})?(?:${oneOf("is", "was", "has been", "could not be", "cannot be", "can't be", "does", "to", "email", "verify", "verification", "callout", "address")} ){0,3}${SENDER_FAULTS}`,
-  `\\b${oneOf(SENDER_KINDS)} (?:the |this |that )?(?:envelope |mail |return )?(?:sender(?! ip)|return[- ]path|return address|reverse[- ]path)\\b`,
+  `\\b${SENDER_WORD}(?:'?s)?(?! ips?\\b)(?: e-?mail)?(?: address| domain| account| mailbox| host)?[^a-z0-9]{0,4}(?:@[^a-z0-9]{0,4})?(?:${anyOf("is", "was", "has been", "could not be", "cannot be", "can't be", "does", "to", "email", "verify", "verification", "callout", "address")} ){0,3}${SENDER_FAULTS}`,
+  `\\b${anyOf(SENDER_KINDS)} (?:the |this |that )?(?:envelope |mail |return )?(?:sender(?! ip)|return[- ]path|return address|reverse[- ]path)\\b`,
   "\\b(?:invalid|bad|unknown|fake) (?:mail )?from\\b|\\bmailfrom (?:failed|invalid|rejected|mismatch)|\\bverify mailfrom\\b",
-  `\\bmail ?from(?! unknown (?:hosts?|servers?|clients?|ips?)):?(?: ?<?@>?| address| domain| command)? (?:is )?${oneOf("rejected", "denied", "refused", "not", "invalid", "unknown", "must", "does", "has", "cannot", "could", "mismatch\\w*")}(?! client ip)`,
-  `\\b${RETURN_PATH}\\b(?: \\S{1,40}){0,2} ${oneOf("rejected", "denied", "refused", "not", "invalid", "unknown", "must", "does", "has", "is", "cannot", "could")}\\b`,
+  `\\bmail ?from(?! unknown (?:hosts?|servers?|clients?|ips?)):?(?: ?<?@>?| address| domain| command)? (?:is )?${anyOf("rejected", "denied", "refused", "not", "invalid", "unknown", "must", "does", "has", "cannot", "could", "mismatch\\w*")}(?! client ip)`,
+  `\\b${RETURN_PATH}\\b(?: \\S{1,40}){0,2} ${anyOf("rejected", "denied", "refused", "not", "invalid", "unknown", "must", "does", "has", "is", "cannot", "could")}\\b`,
   "\\bmail ?from user\\b|\\bas (?:the |your )?sender\\b|\\bdomain of (?:the )?(?:sender|envelope|return)|\\bbadmailfrom\\b|\\bbadsendermx\\b|\\breturned mail\\b",
   "\\bempty envelope senders|\\b(?:for|of) (?:the |your )?sender\\b(?! ip)|\\breturn address|\\bsending address|\\bfrom: (?:domain|address)|\\bmail from:? ?<",
   "\\b(?:you are|you're) sending (?:from|as)\\b|\\bused (?:to|for) send(?:ing)?\\b",

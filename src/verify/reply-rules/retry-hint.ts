@@ -1,10 +1,10 @@
-/** A hint beyond a day is not believed: no greylisting waits that long, and a hostile server must not park a check. */
+/** Longer hints are ignored: no greylisting waits that long, and a hostile server must not delay a verification. */
 export const RETRY_HINT_MAX_S = 86_400;
 
 const UNIT =
   "(s|secs?|seconds?|sekunden?|secondes?|segundos?|secondi|sec\\.|m|mins?|minutes?|minuten?|minutos?|minuti|min\\.|h|hrs?|hours?|stunden?|heures?|horas?|ore|uur|minut|sekund\\w?|godzin\\w?|分钟|分鐘|分|秒|минут\\S?|секунд\\S?|час\\S{0,2}|분|초)";
 
-/** The number must belong to a request to come back: "timeout after 300 seconds" is no invitation. */
+/** The number must belong to a request to retry: "timeout after 300 seconds" is none. */
 const HINT = new RegExp(
   `(?:again|retry|back|wait|later|gr[ea]y-?list\\w*|defer\\w*|delay\\w*|resend|reconnect|erneut|spater|reessay\\w*|revenez|intent\\w*|reintent\\w*|tente|riprov\\w*|ponow\\w*|повтор\\S*|попроб\\S*)(?:[^.;!?\\d]|[.](?! )){0,40}?\\b(\\d{1,6})(?:\\.\\d+)? ?${UNIT}(?![a-z])`,
   "u",
@@ -15,7 +15,7 @@ const LEADING_HINT = new RegExp(
   "u",
 );
 
-/** How long the server asks us to wait, in seconds, from folded text ("try again in 5 minutes"); undefined when it does not say. */
+/** The wait that the server asks for, in seconds, from folded text ("try again in 5 minutes"); undefined when it does not say. */
 export const findRetryHint = (words: string): number | undefined => {
   if (!/\d/.test(words)) return undefined;
   const clock = CLOCK_HINT.exec(words);

@@ -18,34 +18,32 @@ export const REPLY_READINGS = [
   "ambiguous",
 ] as const;
 
-/** What the reply answers: the connection itself, EHLO or HELO, STARTTLS, MAIL FROM, RCPT TO. */
+/** What the reply is to: the connection itself, EHLO or HELO, STARTTLS, MAIL FROM, RCPT TO. */
 export const REPLY_STAGES = ["banner", "ehlo", "starttls", "mail", "rcpt"] as const;
 
 type RuleReading = (typeof REPLY_READINGS)[number];
 type RuleStage = (typeof REPLY_STAGES)[number];
 
-/**
- * One line of the rule table: the first rule whose conditions all hold speaks. A condition that is absent always holds.
- */
+/** One rule of the table: the first whose conditions all hold applies. A condition that is absent always holds. */
 export interface Rule {
   /** Stable, kebab-case; shown as evidence. */
   readonly id: string;
   readonly reading: RuleReading;
   readonly stages?: readonly RuleStage[];
-  /** First digits the rule listens to. */
+  /** First digits of the codes to which it applies. */
   readonly classes: ReadonlyArray<2 | 3 | 4 | 5>;
   readonly codes?: readonly number[];
   readonly codesNot?: readonly number[];
-  /** Enhanced codes without their class: "1.1", or "7.*" for a whole subject. The reply must carry one of them. */
+  /** Enhanced codes without their class: "1.1", or "7.*" for a whole subject. The reply must have one of them. */
   readonly enhanced?: readonly string[];
   /** None of these; a reply without an enhanced code has none of them. */
   readonly enhancedNot?: readonly string[];
   /** Only replies without an enhanced code. */
   readonly bare?: true;
-  /** Every one of these must be seen in the text. */
+  /** Every one of these must be in the text. */
   readonly signs?: readonly SignName[];
-  /** None of these may be seen in the text. */
+  /** None of these may be in the text. */
   readonly unless?: readonly SignName[];
-  /** Of an ambiguous reading: nothing in the words speaks of us, so an accepted random recipient shows whom it meant. */
+  /** For an ambiguous reading: no word is about us, so an accepted random recipient shows that it is about the mailbox. */
   readonly settledByRandom?: true;
 }

@@ -1,6 +1,6 @@
 import type { Rule } from "./rule.ts";
 
-/** About us: connection, sender, policy. Asked before anything is believed about the mailbox. */
+/** About us: connection, sender, policy. Checked before any rule about the mailbox. */
 export const ABOUT_US: readonly Rule[] = [
   {
     id: "receiving-too-fast",
@@ -95,7 +95,7 @@ export const ABOUT_US: readonly Rule[] = [
   { id: "relay-refused", reading: "blocked", stages: ["mail", "rcpt"], classes: [4, 5], signs: ["relay"] },
 ];
 
-/** The parameter SMTPUTF8 is all that our MAIL has beside the sender. */
+/** SMTPUTF8 is the only parameter of our MAIL. */
 const PARAMETER_REFUSED = {
   reading: "smtputf8_unsupported",
   stages: ["mail"],
@@ -127,7 +127,7 @@ const SMTPUTF8_REFUSED: readonly Rule[] = [
   },
 ];
 
-/** Not at RCPT: a refusal that named no reason is still about us. */
+/** Not at RCPT: a refusal without a reason is still about us. */
 export const BEFORE_RCPT: readonly Rule[] = [
   ...SMTPUTF8_REFUSED,
   { id: "bad-sequence-503", reading: "protocol_error", classes: [5], codes: [503] },

@@ -1,9 +1,9 @@
 import type { Rule } from "./rule.ts";
 
-/** Enhanced codes that speak of the recipient (RFC 3463 §3.2; 1.10 by RFC 7505). */
+/** Enhanced codes about the recipient (RFC 3463 §3.2; 1.10 by RFC 7505). */
 const NOT_FOUND_CODES = ["1.0", "1.1", "1.3", "1.6", "1.10"] as const;
 
-/** "User unknown, try again later" is no definite no. */
+/** "User unknown, try again later" is not a definite no. */
 const NOT_DEFINITE: ReadonlyArray<Omit<Rule, "stages">> = [
   {
     id: "permanent-but-full-for-now",
@@ -26,7 +26,7 @@ const NOT_DEFINITE: ReadonlyArray<Omit<Rule, "stages">> = [
 
 const PERMANENT: ReadonlyArray<Omit<Rule, "stages">> = [
   { id: "mailbox-full-by-code", reading: "mailbox_full", classes: [5], enhanced: ["2.2"] },
-  // "5.7.1 Recipient address rejected: Inactive": the words name the recipient, the code only the access rule that held it.
+  // "5.7.1 Recipient address rejected: Inactive": the words name the recipient, the code only the access rule.
   {
     id: "policy-code-recipient-disabled",
     reading: "mailbox_disabled",
@@ -110,7 +110,7 @@ const PERMANENT: ReadonlyArray<Omit<Rule, "stages">> = [
     unless: ["unknown_recipient", "disabled_recipient"],
   },
   { id: "disabled-but-refused", reading: "ambiguous", classes: [5], signs: ["disabled_recipient", "refusal"] },
-  // The words know more than the code: "5.2.1 Addressee unknown". "Unavailable" fits both, and leaves it to the code.
+  // The words say more than the code: "5.2.1 Addressee unknown". "Unavailable" fits both and leaves it to the code.
   {
     id: "disabled-code-unknown-words",
     reading: "mailbox_not_found",
@@ -221,7 +221,7 @@ const PERMANENT: ReadonlyArray<Omit<Rule, "stages">> = [
   { id: "undecided-5xx", reading: "ambiguous", classes: [5], settledByRandom: true },
 ];
 
-/** RCPT, permanent: the only place where a mailbox can be refused. */
+/** Permanent refusals of RCPT: only they can be about a mailbox. */
 export const RCPT_PERMANENT: readonly Rule[] = [...NOT_DEFINITE, ...PERMANENT].map((rule) => ({
   ...rule,
   stages: ["rcpt"],

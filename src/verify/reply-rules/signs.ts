@@ -2,7 +2,7 @@ import { EASTERN } from "./languages-east.ts";
 import { NORTHERN_AND_SOUTHERN } from "./languages-north-south.ts";
 import { WESTERN } from "./languages-west.ts";
 import { FULL_MAILBOX } from "./full-english.ts";
-import { oneOf } from "./pattern.ts";
+import { anyOf } from "./pattern.ts";
 import { BLOCKLIST_NAMES, POLICY_WORDS } from "./policy-phrases.ts";
 import { DISABLED_RECIPIENT, UNKNOWN_RECIPIENT } from "./recipient-english.ts";
 import { FOR_NOW, LOOKUP_FAILED, SERVER_FAILED } from "./for-now-phrases.ts";
@@ -15,8 +15,8 @@ import { disabledIn, fullIn, unknownIn } from "./vocabulary.ts";
 
 const ABROAD = [...WESTERN, ...NORTHERN_AND_SOUTHERN, ...EASTERN];
 
-/** Behind "accepts no mail": from somebody, under a condition; then it accepts other mail. */
-const CONDITION = oneOf(
+/** After "accepts no mail": from a sender or under a condition, so it accepts other mail. */
+const CONDITION = anyOf(
   "from",
   "without",
   "unless",
@@ -32,7 +32,7 @@ const CONDITION = oneOf(
   "that",
 );
 
-/** What is seen in the prose of a reply. */
+/** Signs in the prose of a reply. */
 const WORDS = {
   unknown_recipient: [...UNKNOWN_RECIPIENT, ...unknownIn(ABROAD)],
   disabled_recipient: [...DISABLED_RECIPIENT, ...disabledIn(ABROAD)],
@@ -50,15 +50,15 @@ const WORDS = {
   tls_demanded: TLS_DEMANDED,
   auth_demanded: AUTH_DEMANDED,
   temporary: TEMPORARY,
-  /** Gmail: the mailbox exists and is flooded. */
+  /** Gmail: the mailbox exists and receives too much mail. */
   receiving_fast: ["\\breceiving (?:mail|e-?mail|messages) (?:at a rate|too (?:quickly|fast))"],
   /** Exchange Online's directory-based edge blocking. */
   recipient_access_denied: ["\\brecipient address(?:es)? rejected ?: ?access denied"],
-  /** Worse than a limit: the address itself is shut out. */
+  /** Worse than a rate limit: the IP address is blocked. */
   address_shut_out: [
     "\\bip\\b(?: \\S{1,40}){0,2} (?:has been|is|was) (?:temporarily |permanently )?(?:blocked|banned|blacklisted)\\b",
   ],
-  /** Whoever speaks of the sender may mean the sender. */
+  /** A reply that mentions the sender may be about the sender. */
   mentions_sender: [
     "\\b(?:envelope )?senders?\\b|\\bmail ?from\\b|\\breturn[- ]path\\b|\\boriginator\\b|\\bbounces\\b",
   ],
@@ -77,22 +77,22 @@ const WORDS = {
   smtputf8_lacking: [
     "\\bnot\\b|n't\\b|\\bunsupported\\b|\\brequire[ds]?\\b|\\bmust\\b|\\bno\\b|\\bcannot\\b|\\bwithout\\b",
   ],
-  /** The server did not take something beside the address. */
+  /** The server refused something other than the address. */
   parameter: [
     "\\bparameters?\\b|\\boptions?\\b|\\barguments?\\b|\\bextensions?\\b|\\bsmtputf8\\b|\\bnot (?:implemented|supported)\\b|\\bunsupported\\b",
   ],
   for_now: FOR_NOW,
   lookup_failed: LOOKUP_FAILED,
   server_failed: SERVER_FAILED,
-  /** The message, its way or the server, where nobody spoke of a recipient. */
+  /** About the message, its route or the server, without a recipient. */
   about_message: [
     "\\btransaction\\b|\\bloop(?:s|ing)?\\b|\\bmailloop\\b|\\bhops?\\b|\\bheaders?\\b|\\b8-?bit\\b|\\bline ?feeds?\\b|\\bmessages?\\b|\\bsize\\b|\\bcontents?\\b|\\byou(?:rs?)?\\b|\\blimits?\\b|\\bexceed|\\bquota\\b|\\blists?\\b|\\bgroup\\b|\\bcache\\b|\\bformat\\b|\\bnumber of\\b",
     "\\bservice\\b|\\bserver\\b|\\bsystem\\b|\\bconfiguration\\b|\\brequested (?:mail )?action\\b|\\bpurported\\b|\\bconnection\\b",
   ],
-  /** Postfix and those who learnt from it. */
+  /** Postfix and servers like it. */
   recipient_rejected: ["\\brecipient address(?:es)? rejected ?: ?\\w"],
   unavailable: ["\\bunavailable\\b|\\bnot available\\b|\\bcannot be accessed\\b|\\bno access\\b"],
-  /** What a message is made of, and the way it took: a mailbox is not full of it. */
+  /** Parts of a message and its route: they do not fill a mailbox. */
   about_content: [
     "\\bheaders?\\b|\\blines?\\b|\\bmalformed\\b|\\bcontents?\\b|\\bhops?\\b|\\bloop(?:s|ing)?\\b|\\brecipients\\b|\\bencoding\\b|\\bmime\\b|\\bformat\\b",
   ],
@@ -107,13 +107,13 @@ const WORDS = {
   ],
 } as const satisfies Record<string, readonly string[]>;
 
-/** Signs that are looked for in the links, or given by what the caller knows. */
+/** Signs in the links, or known to the caller. */
 type OtherSign =
   "link_to_blocklist" | "link_with_address" | "names_us" | "names_our_sender" | "smtputf8_sent" | "smtputf8_not_sent";
 
 export type SignName = keyof typeof WORDS | OtherSign;
 
-/** What the caller knows of its own side, found in the reply or not. */
+/** Our own names, found in the reply or not. */
 export interface KnownSigns {
   readonly link_with_address: boolean;
   readonly names_us: boolean;
@@ -141,7 +141,7 @@ interface CompiledSign {
 
 const compiled = new Map<string, CompiledSign>();
 
-/** Compiled when first asked for: a command that reads one reply must not pay for all tables. */
+/** Compiled at first use: a command that reads one reply must not pay for all tables. */
 const compiledSign = (name: keyof typeof WORDS): CompiledSign => {
   const before = compiled.get(name);
   if (before) return before;
@@ -152,7 +152,7 @@ const compiledSign = (name: keyof typeof WORDS): CompiledSign => {
   return sign;
 };
 
-/** Answers whether a sign is seen, and looks for each at most once. */
+/** Returns whether a sign is in the reply, and matches each at most once. */
 export const createSigns = (text: ReplyText, known: KnownSigns): ((name: SignName) => boolean) => {
   return (name) => {
     if (name === "link_to_blocklist") return text.links !== "" && matches("blocklist", text.links);
@@ -170,7 +170,7 @@ export const createSigns = (text: ReplyText, known: KnownSigns): ((name: SignNam
 const isKnown = (name: SignName): name is keyof KnownSigns =>
   !Object.hasOwn(WORDS, name) && name !== "link_to_blocklist";
 
-/** With addresses masked a server says the same words about every recipient: what was seen in them need not be looked for again. */
+/** With addresses masked, a server's text is the same for every recipient: its signs are cached. */
 const REMEMBERED_TEXTS_MAX = 256;
 const seenByText = new Map<string, Map<SignName, boolean>>();
 

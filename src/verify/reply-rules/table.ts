@@ -2,10 +2,10 @@ import type { Rule } from "./rule.ts";
 import { ABOUT_US, BEFORE_RCPT } from "./rules-about-us.ts";
 import { RCPT_PERMANENT } from "./rules-recipient.ts";
 
-/** Not about anybody: the meaning lies in the code alone. */
+/** About nothing in particular: only the code counts. */
 const BY_CODE: readonly Rule[] = [
   { id: "closing-221", reading: "protocol_error", classes: [2], codes: [221] },
-  // A dialogue out of step must not make a mailbox exist.
+  // A session out of step must not make a mailbox exist.
   {
     id: "reply-to-another-command",
     reading: "protocol_error",
@@ -17,7 +17,7 @@ const BY_CODE: readonly Rule[] = [
   { id: "intermediate-3xx", reading: "protocol_error", classes: [3] },
 ];
 
-/** Temporary refusals: never a "no", whatever they say. */
+/** Temporary refusals: never a "no", whatever the text. */
 const TEMPORARY: readonly Rule[] = [
   { id: "full-for-now-by-code", reading: "mailbox_full", stages: ["rcpt"], classes: [4], enhanced: ["2.2"] },
   { id: "system-storage", reading: "temporary", classes: [4], enhanced: ["3.1"] },
@@ -84,5 +84,5 @@ const TEMPORARY: readonly Rule[] = [
   { id: "temporary-4xx", reading: "temporary", classes: [4] },
 ];
 
-/** Every rule, in the order in which they are asked. The last rule of each class and stage has no conditions, so one always speaks. */
+/** Every rule, in order of precedence. The last of each class and stage has no conditions, so that one always applies. */
 export const RULES: readonly Rule[] = [...BY_CODE, ...ABOUT_US, ...BEFORE_RCPT, ...RCPT_PERMANENT, ...TEMPORARY];

@@ -1,14 +1,14 @@
-/** A reply's text in the form that patterns are written for. */
+/** A reply's text in the form that patterns match. */
 export interface ReplyText {
   /** Folded words (see `foldText`), addresses replaced by "@" and links by "url". */
   readonly words: string;
-  /** The words with the recipient's local part as "@" too: only what is said of a mailbox is looked for here. */
+  /** The words with the recipient's local part as "@" too: only mailbox phrases are matched here. */
   readonly mailboxWords: string;
   /** The links alone, folded, separated by spaces; empty when there are none. */
   readonly links: string;
 }
 
-/** Longer texts are cut: patterns are linear, but a mail server has no business to make us read novels. */
+/** Longer texts are cut. Patterns are linear, but a hostile server must not cost time. */
 export const TEXT_CHARS_MAX = 4096;
 
 /**
@@ -29,8 +29,9 @@ export const withoutAccents = (text: string): string =>
     .replace(/[łıßøæœđð’‘´`]/g, (letter) => LETTERS[letter] ?? letter);
 
 /**
- * Prepares a reply's text. What we sent ourselves must not speak (an address may contain "spam" or "unknown"): addresses become "@",
- * and so does every text of `ours`. A bare local part is hidden only from what is said of a mailbox: "sender@" must not hide "sender". Links are taken out: their paths and parameters are not prose. "USER_UNKNOWN" is prose.
+ * Prepares a reply's text. What we sent ourselves must not count (an address may contain "spam" or "unknown"): addresses
+ * become "@", and so does every text of `ours`. A bare local part is masked only for mailbox phrases: "sender@" must not
+ * hide "sender". Links are removed: their paths and parameters are not prose. "USER_UNKNOWN" is prose.
  */
 export const readableText = (text: string, ours: readonly string[] = [], localPart?: string): ReplyText => {
   let words = foldText(text);
@@ -49,9 +50,9 @@ export const readableText = (text: string, ours: readonly string[] = [], localPa
   return { words: masked.replaceAll("_", " "), mailboxWords: withoutLocalPart.replaceAll("_", " "), links };
 };
 
-/** As short a word is part of the prose by chance. */
+/** Shorter words occur in the prose by chance. */
 const LOCAL_PART_CHARS_MIN = 3;
-/** In a reply to user@ "no such user" still speaks of a mailbox, and the word alone accuses nobody. */
+/** In a reply about user@, "no such user" is still about a mailbox, and the word alone means nothing. */
 const PLAIN_NOUNS = new Set(
   "user users mail email mailbox account recipient address name customer member id".split(" "),
 );

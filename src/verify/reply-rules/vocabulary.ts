@@ -1,16 +1,16 @@
-import { GAP, oneOf, upTo } from "./pattern.ts";
+import { GAP, anyOf, upTo } from "./pattern.ts";
 
-/** How one language speaks of a mailbox. The patterns are built from it: noun … predicate, and adjective noun. */
+/** Words of one language about mailboxes. The patterns are built from it: noun … predicate, and adjective noun. */
 export interface Vocabulary {
   /** Words for the mailbox and its owner. */
   readonly nouns: readonly string[];
   /** What else can be full: the disk, the quota. */
   readonly stores?: readonly string[];
-  /** Said behind the noun. */
+  /** After the noun. */
   readonly unknown: readonly string[];
   readonly disabled: readonly string[];
   readonly full: readonly string[];
-  /** Said before the noun: "unknown user". */
+  /** Before the noun: "unknown user". */
   readonly before?: readonly string[];
   /** Other ways to say that the recipient is unknown, or the mailbox full. */
   readonly phrases?: readonly string[];
@@ -20,11 +20,11 @@ export interface Vocabulary {
 
 const said = (of: "unknown" | "disabled" | "full") => (vocabulary: Vocabulary) => {
   const { nouns, stores = [], gap = GAP } = vocabulary;
-  return `${oneOf(nouns, of === "full" ? stores : [])}${gap}${oneOf(vocabulary[of])}`;
+  return `${anyOf(nouns, of === "full" ? stores : [])}${gap}${anyOf(vocabulary[of])}`;
 };
 
 const asked = ({ nouns, before = [], phrases = [] }: Vocabulary): readonly string[] => [
-  ...(before.length > 0 ? [`(?<![a-z])${oneOf(before)} ${upTo(1)}${oneOf(nouns)}`] : []),
+  ...(before.length > 0 ? [`(?<![a-z])${anyOf(before)} ${upTo(1)}${anyOf(nouns)}`] : []),
   ...phrases,
 ];
 
@@ -32,7 +32,7 @@ const asked = ({ nouns, before = [], phrases = [] }: Vocabulary): readonly strin
 export const unknownIn = (vocabularies: readonly Vocabulary[]): readonly string[] =>
   vocabularies.flatMap((one) => [said("unknown")(one), ...asked(one)]);
 
-/** Patterns for "switched off". */
+/** Patterns for "disabled". */
 export const disabledIn = (vocabularies: readonly Vocabulary[]): readonly string[] =>
   vocabularies.map(said("disabled"));
 
