@@ -92,7 +92,7 @@ describe("a statement of credits", () => {
     expect(accounts.statement("anna")).toMatchObject({ value: { available: 101, granted: 101 } });
   });
 
-  test("after a grant comes out of the transaction that granted: nobody books in between", () => {
+  test("after a grant comes from the transaction that granted", () => {
     const { accounts, booked } = disturbed("grant.db");
     const granted = accounts.grantCredits("anna", 50, "x");
     expect(granted).toMatchObject({ value: { available: 150, granted: 150, ledger: { available: 150, held: 0 } } });

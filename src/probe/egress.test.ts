@@ -15,12 +15,12 @@ describe("egresses", () => {
     expect(names).toEqual(["a", "b", "c", "a", "b", "c"]);
   });
 
-  test("a retry leaves by the exit of the try before", () => {
+  test("a retry uses the egress of the attempt before", () => {
     const egresses = new EgressPool([exit("a"), exit("b")], createTestClock());
     expect(Array.from({ length: 3 }, () => egresses.choose(at("x"), "b")?.name)).toEqual(["b", "b", "b"]);
   });
 
-  test("one that a provider blocked rests there, and only there", async () => {
+  test("one that a provider blocked is on cooldown there, and only there", async () => {
     const clock = createTestClock();
     const egresses = new EgressPool([exit("a"), exit("b")], clock);
     egresses.block("a", "x");
@@ -30,7 +30,7 @@ describe("egresses", () => {
     expect(egresses.choose(at("x"), "a")?.name).toBe("a");
   });
 
-  test("rests do not notice that the wall clock is set", async () => {
+  test("cooldowns do not depend on the wall clock", async () => {
     const clock = createTestClock();
     let stepMs = 0;
     const egresses = new EgressPool([exit("a")], { ...clock, nowMs: () => clock.nowMs() + stepMs });
@@ -45,7 +45,7 @@ describe("egresses", () => {
     expect(egresses.choose(at("x"), null)?.name).toBe("a");
   });
 
-  test("each further block doubles the rest up to four hours, a success ends it", async () => {
+  test("each further block doubles the cooldown up to four hours, a success ends it", async () => {
     const clock = createTestClock();
     const egresses = new EgressPool([exit("a")], clock);
     for (let n = 0; n < 6; n++) egresses.block("a", "x");
@@ -64,7 +64,7 @@ describe("egresses", () => {
     expect(egresses.choose(at("x"), null, new Set(["a", "b"]))).toBeNull();
   });
 
-  test("when all rest, the one that ends first is there anyway", async () => {
+  test("when all are on cooldown, the one that ends first can be had", async () => {
     const clock = createTestClock();
     const egresses = new EgressPool([exit("a"), exit("b")], clock);
     egresses.block("b", "x");
@@ -100,7 +100,7 @@ describe("egresses", () => {
     expect(egresses.choose(at("y"), "a")?.name).toBe("a");
   });
 
-  test("the memory of rests is bounded", () => {
+  test("the number of cooldowns is bounded", () => {
     const egresses = new EgressPool([exit("a")], createTestClock());
     for (let n = 0; n < 10_001; n++) egresses.block("a", `p${n}`);
     expect(egresses.choose(at("p0"), null)?.name).toBe("a");

@@ -75,7 +75,7 @@ describe("DNS", () => {
   });
 
   for (const outcome of ["servfail", "timeout", "network_error", "refused", "malformed", "unconfirmed"] as const)
-    test(`where everything is ${outcome}, the root too, is an outage, said in one line at each end`, async () => {
+    test(`where everything is ${outcome}, the root too, is an outage, logged once at each end`, async () => {
       const { clock, outages, dns, judge, lines } = watched();
       dns("answer");
       await clock.advance(10);
@@ -128,7 +128,7 @@ describe("DNS", () => {
     expect([await judge("dns"), outages.current(), probed]).toEqual(["believed", null, ["known.example"]]);
   });
 
-  test("that never answered is an outage from ten names on, for a quarter of an hour; one name is believed after a while", async () => {
+  test("that never responded is an outage from ten names on, for a quarter of an hour; one name is believed after a while", async () => {
     const { clock, outages, dns, judge } = watched();
     for (let n = 1; n < FAILING_NAMES_MAX; n++) dns("servfail", { name: `a${n}.example` });
     dns("servfail", { name: "a1.example" });
@@ -172,7 +172,7 @@ describe("DNS", () => {
 });
 
 describe("mail hosts", () => {
-  test("that refuse while a known one still answers are believed", async () => {
+  test("that refuse while a known one still responds are believed", async () => {
     const { clock, answers, outages, judge, refuse, probed } = watched();
     outages.noteConnect(target(200), null);
     await clock.advance(60_000);

@@ -16,8 +16,8 @@ const answered = { kind: "answered" } as const;
 const limited = { kind: "rate_limited" } as const;
 const HOST = "192.0.2.1 25";
 
-describe("a host that is silent", () => {
-  test("is dialled again after one and two silences, and rests after the third", () => {
+describe("a host that times out", () => {
+  test("is dialled again after one and two timeouts, and is on cooldown after the third", () => {
     const pacing = new Pacing(createTestClock(), 4);
     for (let n = 0; n < 2; n++) pacing.note(HOST, silent);
     expect(pacing.admit(HOST).kind).toBe("go");
@@ -32,7 +32,7 @@ describe("a host that is silent", () => {
     expect(pacing.admit(HOST).kind).toBe("go");
   });
 
-  test("after the rest it gets one chance, and a longer rest if it is silent again", async () => {
+  test("after the cooldown it is dialled once, and gets a longer cooldown if it times out again", async () => {
     const clock = createTestClock();
     const pacing = new Pacing(clock, 4);
     for (let n = 0; n < 3; n++) pacing.note(HOST, silent);
@@ -82,7 +82,7 @@ describe("a host that limits us", () => {
   });
 });
 
-test("hosts that only ever answered are not remembered, and the memory is bounded", () => {
+test("hosts that always responded are not kept, and the number of hosts is bounded", () => {
   const pacing = new Pacing(createTestClock(), 4);
   for (let n = 0; n < 100; n++) pacing.note(`a${n}`, answered);
   expect(pacing.size).toBe(0);
@@ -90,7 +90,7 @@ test("hosts that only ever answered are not remembered, and the memory is bounde
   expect(pacing.size).toBeLessThanOrEqual(50_000);
 });
 
-test("an answer ends the doubling of rests", async () => {
+test("a response ends the doubling of cooldowns", async () => {
   const clock = createTestClock();
   const pacing = new Pacing(clock, 4);
   const restMs = async (silences: number) => {
@@ -105,7 +105,7 @@ test("an answer ends the doubling of rests", async () => {
   expect(await restMs(3)).toBe(60_000);
 });
 
-test("no host rests any more once rests are ended", () => {
+test("no host is on cooldown once cooldowns are ended", () => {
   const pacing = new Pacing(createTestClock(), 4);
   for (let n = 0; n < 3; n++) pacing.note(HOST, silent);
   pacing.endCooldowns();

@@ -10,8 +10,8 @@ const LIST_OF_X: OnBehalfOf = { account: "x", priority: "bulk" };
 const LIST_OF_Y: OnBehalfOf = { account: "y", priority: "bulk" };
 const silent = (at: number) => host(`198.51.100.${at}`);
 
-describe("an account whose hosts are all silent", () => {
-  test("leaves connections to another one's check, which is asked at once", async () => {
+describe("an account whose hosts all time out", () => {
+  test("leaves connections to another account's probe, which starts at once", async () => {
     const { pool, asking } = poolOf({ connectionsMax: 20 });
     for (let at = 0; at < 100; at++) void pool.probe(silent(at), question("silent"), X);
     await settle();
@@ -33,7 +33,7 @@ describe("an account whose hosts are all silent", () => {
     expect(asking().slice(41)).toEqual(["list of y", "check of x", "check of y"]);
   });
 
-  test("gets all that is free again as its own connections end, and every question is answered", async () => {
+  test("gets all free connections again as its own end, and every probe gets a result", async () => {
     const { pool, asking, answer, clock } = poolOf({ connectionsMax: 10 });
     let answered = 0;
     for (let at = 0; at < 50; at++) void pool.probe(silent(at), question("silent"), X).then(() => answered++);

@@ -24,7 +24,7 @@ describe("ceilings", () => {
     expect(pool.connections()).toBe(1);
   });
 
-  test("a host whose questions were answered meanwhile does not swallow another's turn", async () => {
+  test("a host whose probes have ended meanwhile does not use up another's turn", async () => {
     const { pool, answer, held } = poolOf({ connectionsMax: 1, connectionsPerHostMax: 4 });
     void pool.probe(A, question("a1"));
     void pool.probe(A, question("a2"));
@@ -65,7 +65,7 @@ describe("ceilings", () => {
     expect(turns).toEqual([...once, ...once]);
   });
 
-  test("whatever is asked and however it ends: never exceeded, every question answered once, nothing left open", async () => {
+  test("whatever the probes and however they end: never exceeded, one result per probe, nothing left open", async () => {
     const step = fc.record({
       hostNumber: fc.nat(3),
       end: fc.constantFrom("yes", "closed", "connectFailed", "used_up", "bug"),
@@ -125,7 +125,7 @@ describe("ceilings", () => {
 });
 
 describe("drain", () => {
-  test("closes what rests, refuses what waits and what comes, and ends with the last dialogue", async () => {
+  test("closes idle connections, rejects waiting and new probes, and ends with the last session", async () => {
     const { pool, answer, sessions, held } = poolOf({ connectionsPerHostMax: 1 });
     const resting = pool.probe(B, question("b"));
     await settle();
@@ -153,7 +153,7 @@ describe("drain", () => {
   });
 });
 
-test("the wait for a turn does not count as the dialogue's time", async () => {
+test("waiting in a queue does not count as time of the session", async () => {
   const { pool, clock, answer } = poolOf({ connectionsMax: 1 });
   const first = pool.probe(A, question("a"));
   const second = pool.probe(B, question("b"));

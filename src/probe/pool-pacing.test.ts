@@ -8,7 +8,7 @@ const DEAD = failureOf("connect_timeout", "connect");
 const CROWDED = { ...failureOf("reply", "banner"), reply: replyOf("421 4.7.0 Too many connections") };
 const SOON_MS = 500;
 
-describe("a host that is silent time and again", () => {
+describe("a host that keeps timing out", () => {
   test("is left alone, and its whole queue is answered from memory, with the time since when", async () => {
     let dials = 0;
     const { pool, clock } = poolOf({ connectionsPerHostMax: 1 }, yes, ({ address }) => {
@@ -28,7 +28,7 @@ describe("a host that is silent time and again", () => {
     expect([pool.waiting(), pool.connections(), pool.hosts(), clock.pending()]).toEqual([0, 0, 0, 0]);
   });
 
-  test("is asked again after its rest, and is as good as new once it has answered", async () => {
+  test("is probed again after its cooldown, and without restriction once it has responded", async () => {
     let isDead: boolean = true;
     const { pool, clock } = poolOf({ connectionsPerHostMax: 1 }, yes, () => (isDead ? DEAD : null));
     await Promise.all(["a", "b", "c", "d"].map((name) => pool.probe(A, question(name))));
@@ -41,7 +41,7 @@ describe("a host that is silent time and again", () => {
 });
 
 describe("a host that says we come too often", () => {
-  test("is given a pause and half the connections, while other hosts are asked", async () => {
+  test("gets a pause and half the connections, while other hosts are probed", async () => {
     const { pool, clock, asking, answer } = poolOf({ connectionsPerHostMax: 4 });
     pool.notePace(A, "rate_limited");
     for (const name of ["a", "b", "c", "d"]) void pool.probe(A, question(name));
@@ -56,7 +56,7 @@ describe("a host that says we come too often", () => {
     expect(asking()).toEqual(["c", "d"]);
   });
 
-  test("may still be asked over a connection that stands", async () => {
+  test("may still be probed on an open connection", async () => {
     const { pool } = poolOf({}, yes);
     await pool.probe(A, question("a"));
     pool.notePace(A, "rate_limited");
@@ -76,8 +76,8 @@ describe("a host that says we come too often", () => {
   });
 });
 
-describe("421 at the door", () => {
-  test("while we are the crowd is asked again later, not answered", async () => {
+describe("421 instead of the banner", () => {
+  test("while other connections of ours are open is retried later", async () => {
     let refusals = 1;
     const { pool, clock, sessions, asking, answer } = poolOf({ connectionsPerHostMax: 2 }, undefined, () =>
       sessions.length > 0 && refusals-- > 0 ? CROWDED : null,

@@ -3,7 +3,7 @@ import { settle } from "../testing/clock.ts";
 import { A, B, failureOf, host, poolOf, question, yes, LIST } from "../testing/probe-pool.ts";
 import { TURN_MS } from "./pool.ts";
 
-describe("questions that somebody waits for", () => {
+describe("probes of single verifications", () => {
   test("go before the list that waits for the same host", async () => {
     const { pool, answer, asking } = poolOf({ connectionsPerHostMax: 1 });
     for (const name of ["list1", "list2", "list3"]) void pool.probe(A, question(name), LIST);
@@ -83,7 +83,7 @@ describe("the ceiling of a provider", () => {
     expect(pool.waiting()).toBe(0);
   });
 
-  test("a connection that rests gives way to another address of the provider, not to somebody else's", async () => {
+  test("an idle connection is closed for another address of the provider, not for another provider's", async () => {
     const { pool, sessions } = poolOf(two, yes);
     await pool.probe(A, question("a"));
     await Promise.all([pool.probe(big(0), question("a")), pool.probe(big(1), question("b"))]);

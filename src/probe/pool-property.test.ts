@@ -15,7 +15,7 @@ const REFUSALS: Readonly<Record<string, SmtpFailure>> = {
   crowded: { ...failureOf("reply", "banner"), reply: replyOf("421 4.7.0 Too many connections") },
 };
 
-test("whatever is asked of whom, for whom: no ceiling is exceeded, every question is answered once, nothing is left", async () => {
+test("whatever the probes: no limit is exceeded, one result per probe, nothing is left open", async () => {
   const step = fc.record({
     hostNumber: fc.nat(5),
     pace: fc.constantFrom(null, null, "rate_limited" as const, "answered" as const),

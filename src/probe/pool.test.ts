@@ -4,7 +4,7 @@ import { A, B, failureOf, OK, poolOf, question, replyOf, unsaid, yes } from "../
 import { IDLE_MS } from "./pool.ts";
 
 describe("reuse", () => {
-  test("one connection serves the questions that wait for its host, one after the other", async () => {
+  test("one connection serves the probes that wait for its host, one after the other", async () => {
     const { pool, sessions } = poolOf({ connectionsPerHostMax: 1 }, yes);
     const answers = await Promise.all(["a", "b", "c"].map((name) => pool.probe(A, question(name))));
     expect(answers.map(({ connection }) => connection)).toEqual(["new", "reused", "reused"]);
@@ -18,7 +18,7 @@ describe("reuse", () => {
     expect(sessions.map(({ closed }) => closed)).toEqual([true, true, false]);
   });
 
-  test("a question larger than the cap gets a connection of its own", async () => {
+  test("a probe larger than the limit gets a connection of its own", async () => {
     const { pool, sessions } = poolOf({ connectionsPerHostMax: 1, rcptPerConnectionMax: 1 }, yes);
     await Promise.all(["a", "b"].map((name) => pool.probe(A, question(name, "random"))));
     expect(sessions.map(({ asked, closed }) => [asked.length, closed])).toEqual([
@@ -37,7 +37,7 @@ describe("reuse", () => {
     expect((await pool.probe(A, question("b"))).connection).toBe("new");
   });
 
-  test("a resting connection that is asked again rests anew", async () => {
+  test("an idle connection that is used again is idle anew", async () => {
     const { pool, clock, sessions } = poolOf({}, yes);
     await pool.probe(A, question("a"));
     await clock.advance(IDLE_MS - 1);
@@ -56,7 +56,7 @@ describe("reuse", () => {
   });
 });
 
-describe("what a standing connection leaves unsaid is asked again on a new one", () => {
+describe("what an idle connection leaves open is repeated on a new one", () => {
   const busy = replyOf("421 4.7.0 Too many messages in this session");
   const late: ReadonlyArray<readonly [string, (asked: SmtpProbe) => SmtpProbeResult]> = [
     ["closed", (asked) => unsaid(asked, failureOf("closed", "rset"))],
@@ -102,7 +102,7 @@ describe("what a standing connection leaves unsaid is asked again on a new one",
     expect(sessions.length).toBe(1);
   });
 
-  test("and so does a server that fell silent", async () => {
+  test("and so does a server that stopped responding", async () => {
     const { pool } = poolOf({}, (asked, session) =>
       session.asked.length === 1 ? yes(asked) : unsaid(asked, failureOf("timeout", "mail")),
     );
@@ -112,7 +112,7 @@ describe("what a standing connection leaves unsaid is asked again on a new one",
 });
 
 describe("failures", () => {
-  test("a host that cannot be opened answers its own question only", async () => {
+  test("a host that cannot be connected to affects its own probe only", async () => {
     const { pool } = poolOf({ connectionsMax: 1 }, yes, ({ address }) =>
       address === A.address ? failureOf("connect_timeout", "connect") : null,
     );
@@ -123,7 +123,7 @@ describe("failures", () => {
     expect(pool.waiting()).toBe(0);
   });
 
-  test("a bug rejects its own question, closes its connection, and the others go on", async () => {
+  test("a bug rejects its own probe, closes its connection, and the others continue", async () => {
     const { pool, sessions } = poolOf({ connectionsPerHostMax: 1 }, (asked) => {
       if (asked.recipients[0] === "bug") throw new Error("a bug");
       return yes(asked);

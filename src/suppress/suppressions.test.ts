@@ -54,7 +54,7 @@ describe("the list of what is not to be mailed", () => {
     expect(suppressions.list()).toEqual([]);
   });
 
-  test("a long import is taken whole", () => {
+  test("a long import is complete", () => {
     const suppressions = create();
     const entries = Array.from({ length: 2_500 }, (_, n) => `n${n}@example.com`);
     expect(suppressions.add(entries, null)).toEqual({ ok: true, value: { added: 2_500, known: 0 } });

@@ -2,7 +2,7 @@ import { expect, test } from "bun:test";
 import { createTestClock } from "../testing/clock.ts";
 import { CatchAllCache } from "./catch-all-cache.ts";
 
-test("what a host said of a domain is known for a quarter of an hour, with its age", async () => {
+test("an entry is found for a quarter of an hour, with its age", async () => {
   const clock = createTestClock();
   const cache = new CatchAllCache(clock);
   cache.set("example.com", "mx1.example.com", "no");
@@ -13,7 +13,7 @@ test("what a host said of a domain is known for a quarter of an hour, with its a
   expect(cache.size).toBe(0);
 });
 
-test("another domain at the host, or another host of the domain, is another question", () => {
+test("another domain at the host, or another host of the domain, has an entry of its own", () => {
   const cache = new CatchAllCache(createTestClock());
   cache.set("example.com", "mx1.example.com", "yes");
   expect(cache.find("example.org", "mx1.example.com")).toBeNull();

@@ -76,14 +76,14 @@ describe("the blocklists", () => {
     }
   });
 
-  test("of which one refuses us leave the word to the others", async () => {
+  test("of which one refuses us: the others count", async () => {
     const spamcopRefuses = { ...TEST_POINTS, "2.0.0.127.bl.spamcop.net": REFUSED, [MX_AT_SPAMCOP]: REFUSED };
     expect((await start(spamcopRefuses).inquire(domainWith())).outcome).toBe("clean");
     const zone = { ...spamcopRefuses, [DOMAIN_AT_DBL]: { A: ["127.0.1.2"] } };
     expect((await start(zone).inquire(domainWith())).outcome).toBe("listed");
   });
 
-  test("are asked about three mail hosts at most, only about those that may be asked, and about no address literal", async () => {
+  test("are queried for at most three mail host addresses that may be connected to, and for no address literal", async () => {
     const addresses = [1, 2, 3, 4].map((n) => ({ address: `192.0.2.${n}`, allowed: n > 1 }));
     const hosts = [{ host: "mx.x.example", preference: 10, addresses, lookup_failed: false }];
     const { inquire, resolver } = start(TEST_POINTS);
@@ -93,7 +93,7 @@ describe("the blocklists", () => {
     expect(resolver.queries.some((question) => question.includes("192.0.2.2"))).toBe(false);
   });
 
-  test("are asked once about what many addresses have in common, and again when that is old", async () => {
+  test("are queried once for what many addresses have in common, and again when that has expired", async () => {
     const { inquire, resolver, clock } = start(TEST_POINTS);
     const askedTimes = () => resolver.countQueries(MX_AT_SPAMCOP, "A");
     await Promise.all([inquire(domainWith()), inquire(domainWith())]);
@@ -104,7 +104,7 @@ describe("the blocklists", () => {
     expect(askedTimes()).toBe(2);
   });
 
-  test("are asked again after they could not say", async () => {
+  test("are queried again after they gave no response", async () => {
     const zone: Record<string, Zone[string]> = {};
     const { inquire, clock } = start(zone);
     expect((await inquire(domainWith())).outcome).toBe("unknown");
@@ -131,7 +131,7 @@ describe("patience", () => {
     };
   };
 
-  test("ends after two seconds with unknown when nobody answers", async () => {
+  test("ends after two seconds with unknown when no list responds", async () => {
     const { clock, inquire } = silentAt("", TEST_POINTS);
     const asked = inquire(domainWith());
     let ended = false;
@@ -145,7 +145,7 @@ describe("patience", () => {
     expect(clock.pending()).toBe(0);
   });
 
-  test("ends with what was heard by then", async () => {
+  test("ends with the responses received by then", async () => {
     const zone = { ...TEST_POINTS, [MX_AT_SPAMCOP]: { A: ["127.0.0.2"] } };
     const { clock, inquire } = silentAt("spamhaus.org", zone);
     const asked = inquire(domainWith());
@@ -153,7 +153,7 @@ describe("patience", () => {
     expect((await asked).listings).toEqual([{ listing: "spamcop", subject: "192.0.2.25" }]);
   });
 
-  test("half of the answers are not kept: the rest is asked for the next time", async () => {
+  test("an incomplete set of responses is not cached: the others are queried the next time", async () => {
     const zone = { ...TEST_POINTS, [MX_AT_SPAMCOP]: { A: ["127.0.0.2"] } };
     const clock = createTestClock();
     const resolver = createZoneResolver(zone);
@@ -212,17 +212,21 @@ describe("in a verification", () => {
   const onlyAda = (address: string) => (address.startsWith("ada@") ? "250 2.1.5 Ok" : "550 5.1.1 User unknown");
 
   test("a listed mail host makes an accepted address risky", async () => {
-    const world = networkOf({ hosts: [{ name: "mx.x.example", script: { rcpt: onlyAda } }], zone, blocklists: lists });
-    const { result, evidence } = await world.verify();
+    const network = networkOf({
+      hosts: [{ name: "mx.x.example", script: { rcpt: onlyAda } }],
+      zone,
+      blocklists: lists,
+    });
+    const { result, evidence } = await network.verify();
     expect(result).toMatchObject({ verdict: "risky", sub_status: "dnsbl_listed", signals: { dnsbl: "warn" } });
     expect(evidence.conclusion?.because).toBe(`${publicMx} is on the blocklist spamcop.`);
-    expect((await world.verify("bob@x.example")).result).toMatchObject({
+    expect((await network.verify("bob@x.example")).result).toMatchObject({
       sub_status: "mailbox_not_found",
       signals: { dnsbl: "warn" },
     });
   });
 
-  test("clean lists are a signal that passes; without them it is skipped, and no list is asked", async () => {
+  test("clean lists pass the signal; without them it is skipped, and no list is queried", async () => {
     const hosts = [{ name: "mx.x.example", script: { rcpt: onlyAda } }];
     const on = await networkOf({ hosts, zone: TEST_POINTS, blocklists: lists }).verify();
     expect(on.result).toMatchObject({ sub_status: "mailbox_exists", signals: { dnsbl: "pass" } });
@@ -233,8 +237,8 @@ describe("in a verification", () => {
   });
 
   test("lists that could not say are a signal that is unknown, and change nothing else", async () => {
-    const world = networkOf({ hosts: [{ name: "mx.x.example", script: { rcpt: onlyAda } }], blocklists: lists });
-    expect((await world.verify()).result).toMatchObject({
+    const network = networkOf({ hosts: [{ name: "mx.x.example", script: { rcpt: onlyAda } }], blocklists: lists });
+    expect((await network.verify()).result).toMatchObject({
       sub_status: "mailbox_exists",
       signals: { dnsbl: "unknown" },
     });

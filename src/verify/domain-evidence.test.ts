@@ -85,7 +85,7 @@ describe("mail hosts", () => {
     expect(evidence.questions.length).toBe(1 + 40 * 2);
   });
 
-  test("beyond the fortieth leave it open when none before can be asked", async () => {
+  test("beyond the fortieth leave it open when none before is usable", async () => {
     const names = Array.from({ length: 45 }, (_, at) => `mx${at}.x.example`);
     const hosts = Object.fromEntries(names.map((name) => [name, { A: ["10.0.0.1"] }]));
     const exchanges = names.map((name, at) => [at, name] as const);
@@ -118,7 +118,7 @@ describe("mail hosts", () => {
     expect((await inquire(zone)).hosts.map(({ host }) => host)).toEqual(["mx.x.example"]);
   });
 
-  test("of a provider that answers alike for all are known by their suffix", async () => {
+  test("of an unverifiable provider are known by their suffix", async () => {
     const zone: Zone = {
       "x.example": { MX: [[1, "mta7.am0.yahoodns.net"]] },
       "mta7.am0.yahoodns.net": { A: [PUBLIC] },
@@ -177,7 +177,7 @@ describe("a definite answer", () => {
     expect((await inquire(zone)).outcome).toBe(outcome as never);
   });
 
-  test("every address is shown with whether it may be asked", async () => {
+  test("every address is listed with whether it may be connected to", async () => {
     const { hosts } = await inquire({ ...MX, "mx.x.example": { A: ["10.0.0.1", PUBLIC] } });
     expect(hosts[0]?.addresses).toEqual([
       { address: "10.0.0.1", allowed: false },
@@ -233,7 +233,7 @@ describe("what is no statement about the domain leaves it open", () => {
     expect((await inquire(zone)).outcome).toBe("dns_error");
   });
 
-  test("but a host with a public address is asked", async () => {
+  test("but a host with a public address is probed", async () => {
     const zone: Zone = {
       "x.example": {
         MX: [
@@ -307,7 +307,7 @@ describe("an address literal", () => {
   });
 });
 
-test("every question is kept with its answer", async () => {
+test("every query is kept with its response", async () => {
   const { questions } = await inquire({ ...MX, "mx.x.example": { A: [PUBLIC] } });
   const brief = questions.map(({ name, type, outcome, records, ttl_s }) => [type, name, outcome, records, ttl_s]);
   expect(brief).toEqual([
@@ -318,7 +318,7 @@ test("every question is kept with its answer", async () => {
 });
 
 describe("a slow name server of one mail host", () => {
-  const world = () => {
+  const network = () => {
     const clock = createTestClock();
     const zone = createZoneResolver({
       "x.example": {
@@ -357,8 +357,8 @@ describe("a slow name server of one mail host", () => {
     return { clock, ask, answer };
   };
 
-  test("holds nobody up for more than a second when a better host is known", async () => {
-    const { clock, ask } = world();
+  test("delays the lookup by at most a second when a better host is known", async () => {
+    const { clock, ask } = network();
     const asking = ask("ada@x.example");
     await settle();
     await clock.advance(1_000);
@@ -373,7 +373,7 @@ describe("a slow name server of one mail host", () => {
   });
 
   test("is waited for when it is the best host's: a worse one must not speak first", async () => {
-    const { clock, ask, answer } = world();
+    const { clock, ask, answer } = network();
     const asking = ask("ada@y.example");
     await settle();
     await clock.advance(5_000);

@@ -76,7 +76,7 @@ describe("a server that gets it wrong leaves it open, and free of charge", () =>
     });
 });
 
-describe("a second server that gets it right is believed", () => {
+describe("a second server that responds correctly counts", () => {
   for (const [name, wrong] of Object.entries({ ...WORTHLESS, NXDOMAIN: bareNxdomain })) {
     // Aliases in a circle are a statement, of which no second opinion is asked.
     if (name === "an alias in a circle") continue;

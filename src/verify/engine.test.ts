@@ -63,15 +63,15 @@ describe("the evidence before any network", () => {
 
 describe("greylisting", () => {
   test("is waited out, with the same random recipient, and settles like any other", async () => {
-    const world = networkOf({ hosts: [hostWith(greylistingFor(1))], retryWaitsS: [60, 300] });
-    const { result, evidence } = await world.verifyWithRetries();
+    const network = networkOf({ hosts: [hostWith(greylistingFor(1))], retryWaitsS: [60, 300] });
+    const { result, evidence } = await network.verifyWithRetries();
     expect(result).toMatchObject({ sub_status: "mailbox_exists", verdict: "deliverable", confidence: 98 });
     expect(result.signals).toMatchObject({ greylisting: "pass", catch_all: "pass" });
     expect(evidence.attempts.map(({ number, finding }) => [number, finding.reading])).toEqual([
       [1, "greylisted"],
       [2, "accepted"],
     ]);
-    const randoms = world
+    const randoms = network
       .stub("mx.x.example")
       .sessions.flatMap(({ lines }) => lines.filter((line) => line.startsWith("RCPT") && !line.includes("ada@")));
     expect(randoms.length).toBe(2);
@@ -87,8 +87,8 @@ describe("greylisting", () => {
   });
 
   test("that outlasts the retries is risky", async () => {
-    const world = networkOf({ hosts: [hostWith(greylistingFor(99))], retryWaitsS: [60, 300] });
-    const { result, evidence } = await world.verifyWithRetries();
+    const network = networkOf({ hosts: [hostWith(greylistingFor(99))], retryWaitsS: [60, 300] });
+    const { result, evidence } = await network.verifyWithRetries();
     expect(result).toMatchObject({ sub_status: "greylisted", verdict: "risky" });
     expect(evidence.attempts.length).toBe(3);
     expect(evidenceSchema.parse(evidence)).toEqual(evidence);
@@ -99,55 +99,55 @@ describe("greylisting", () => {
       ...hostWith(greylistingFor(1), `${name}.x.example`),
       preference: 10,
     }));
-    const world = networkOf({ hosts });
-    world.zone["x.example"] = {
+    const network = networkOf({ hosts });
+    network.zone["x.example"] = {
       MX: [
         [10, "b.x.example"],
         [10, "a.x.example"],
       ],
     };
-    const { evidence: first } = await attempt(world.engine);
-    world.zone["x.example"] = {
+    const { evidence: first } = await attempt(network.engine);
+    network.zone["x.example"] = {
       MX: [
         [10, "a.x.example"],
         [10, "b.x.example"],
       ],
     };
-    const { evidence: second } = await attempt(world.engine, first);
+    const { evidence: second } = await attempt(network.engine, first);
     expect(second.attempts.map(({ finding: { host, reading } }) => [host, reading])).toEqual([
       ["b.x.example", "greylisted"],
       ["b.x.example", "accepted"],
     ]);
   });
 
-  test("at a less preferred host does not keep the better one from being asked first", async () => {
+  test("at a less preferred host does not keep the better one from being probed first", async () => {
     const better = hostWith(greylistingFor(0), "better.x.example");
-    const world = networkOf({ hosts: [better, hostWith(greylistingFor(1), "other.x.example")] });
-    world.zone["better.x.example"] = { A: ["198.51.99.9"] };
-    const { evidence: first } = await attempt(world.engine);
+    const network = networkOf({ hosts: [better, hostWith(greylistingFor(1), "other.x.example")] });
+    network.zone["better.x.example"] = { A: ["198.51.99.9"] };
+    const { evidence: first } = await attempt(network.engine);
     expect(first.attempts[0]?.finding).toMatchObject({ reading: "greylisted", host: "other.x.example" });
-    world.zone["better.x.example"] = { A: ["203.0.114.1"] };
-    const { evidence: second } = await attempt(world.engine, first);
+    network.zone["better.x.example"] = { A: ["203.0.114.1"] };
+    const { evidence: second } = await attempt(network.engine, first);
     expect(second.attempts[1]?.finding).toMatchObject({ reading: "accepted", host: "better.x.example" });
   });
 });
 
 describe("DNS at a retry", () => {
   test("that fails leaves the hosts known from before", async () => {
-    const world = networkOf({ hosts: [hostWith(greylistingFor(1))] });
-    const { evidence: first } = await attempt(world.engine);
-    world.zone["x.example"] = "servfail";
-    const { evidence: second } = await attempt(world.engine, first);
+    const network = networkOf({ hosts: [hostWith(greylistingFor(1))] });
+    const { evidence: first } = await attempt(network.engine);
+    network.zone["x.example"] = "servfail";
+    const { evidence: second } = await attempt(network.engine, first);
     expect(second.attempts.at(-1)?.finding.reading).toBe("accepted");
     expect(second.domain).toMatchObject({ outcome: "mail_hosts", questions: [{ outcome: "servfail" }] });
   });
 
   test("that says the domain is gone ends the check", async () => {
-    const world = networkOf({ hosts: [hostWith(greylistingFor(9))], retryWaitsS: [60, 60, 60] });
-    const { evidence: first, kind } = await attempt(world.engine);
+    const network = networkOf({ hosts: [hostWith(greylistingFor(9))], retryWaitsS: [60, 60, 60] });
+    const { evidence: first, kind } = await attempt(network.engine);
     expect(kind).toBe("retry");
-    world.zone["x.example"] = "nxdomain";
-    const second = await attempt(world.engine, first);
+    network.zone["x.example"] = "nxdomain";
+    const second = await attempt(network.engine, first);
     expect([second.kind, second.evidence.domain?.outcome]).toEqual(["concluded", "nxdomain"]);
   });
 });
@@ -169,7 +169,7 @@ describe("a retry", () => {
     expect(planned(later, 0, [])).toBeNull();
   });
 
-  test("follows the server's own word, a second late, as long as it is worth waiting", () => {
+  test("follows the server's hint, a second late, up to two hours", () => {
     expect(planned({ ...later, retry_hint_s: 120 })).toEqual([121, "server_hint"]);
     expect(planned({ ...later, retry_hint_s: 7200 })).toEqual([7201, "server_hint"]);
     expect(planned({ ...later, retry_hint_s: 7201 })).toEqual([60, "schedule"]);
@@ -177,8 +177,8 @@ describe("a retry", () => {
 
   test("is planned after a DNS failure and after one of ours, but for what is wrong with the domain itself", async () => {
     const reasonFor = async (failure: Zone[string]) => {
-      const world = networkOf({ hosts: [], zone: { "x.example": failure } });
-      return (await attempt(world.engine)).retry?.reason;
+      const network = networkOf({ hosts: [], zone: { "x.example": failure } });
+      return (await attempt(network.engine)).retry?.reason;
     };
     for (const failure of ["servfail", "timeout", "network_error", "refused", "malformed", "unconfirmed"] as const)
       expect(await reasonFor(failure)).toBe("dns_error");
@@ -204,26 +204,26 @@ describe("a retry", () => {
       expect(planned({ reading })).toBeNull();
   });
 
-  test("is not planned at a provider that answers alike for all, nor before anything was asked", () => {
+  test("is not planned at an unverifiable provider, nor before the first attempt", () => {
     const provider = evidenceWith({ findings: [findingWith(later)], domain: { unverifiable_provider: "Some" } });
     expect(plan(provider)).toBeNull();
     expect(plan(beginEvidence("ada@x.example"))).toBeNull();
   });
 
-  test("is taken from the words of the server", async () => {
+  test("follows the hint in the reply text", async () => {
     const script = greylistingFor(1, "451 4.7.1 Greylisting in action, please come back in 00:05:00");
-    const world = networkOf({ hosts: [hostWith(script)] });
-    expect((await attempt(world.engine)).retry).toMatchObject({
+    const network = networkOf({ hosts: [hostWith(script)] });
+    expect((await attempt(network.engine)).retry).toMatchObject({
       waited_for: "server_hint",
       due_at: "2026-01-01T00:05:01.000Z",
     });
   });
 });
 
-test("nothing is asked about what is no address", async () => {
-  const world = networkOf();
+test("a text that is not an address is concluded without a query", async () => {
+  const network = networkOf();
   const begun = beginEvidence("no address");
-  expect(await world.engine.verify(begun)).toMatchObject({
+  expect(await network.engine.verify(begun)).toMatchObject({
     kind: "concluded",
     evidence: { ...begun, conclusion: expect.anything() },
   });
@@ -241,10 +241,10 @@ describe("a retry that is cut short does not end a greylisted check", () => {
   const greylisted = findingWith({ reading: "greylisted", retryable: true });
   for (const reading of ["unreachable", "timeout", "protocol_error", "internal"] as const) {
     const evidence = evidenceWith({ findings: [greylisted, findingWith({ reading, heard: false })] });
-    test(`${reading}: it is asked again`, () => {
+    test(`${reading}: it is retried`, () => {
       expect(plan({ ...evidence, retries: [] })?.reason).toBe("greylisted");
     });
-    test(`${reading}: when the tries are used up, it is still greylisted, and the server was heard`, () => {
+    test(`${reading}: when the retries are used up, it is still greylisted and charged`, () => {
       const { result, chargeable } = concludeVerification(evidence, "2026-01-01T00:00:00.000Z");
       expect([result.sub_status, chargeable]).toEqual(["greylisted", true]);
     });
@@ -261,7 +261,7 @@ describe("the operator's list", () => {
     return { asked, matchSuppression };
   };
 
-  test("is asked for the normal form; a hit makes an accepted address toxic, and the evidence names the entry", async () => {
+  test("is matched with the normal form; a hit makes an accepted address toxic, and the evidence names the entry", async () => {
     const { asked, matchSuppression } = matching("x.example");
     const { result, evidence } = await networkOf({ hosts: [hostWith(greylistingFor(0))], matchSuppression }).verify(
       "ada@X.Example",
@@ -274,9 +274,9 @@ describe("the operator's list", () => {
 
   test("does not outweigh a mailbox or a domain that is not there", async () => {
     const { matchSuppression } = matching("x.example");
-    const world = networkOf({ hosts: [hostWith(greylistingFor(0))], matchSuppression });
-    expect((await world.verify("bob@x.example")).result.sub_status).toBe("mailbox_not_found");
-    const { result } = await world.verify("bob@gone.example");
+    const network = networkOf({ hosts: [hostWith(greylistingFor(0))], matchSuppression });
+    expect((await network.verify("bob@x.example")).result.sub_status).toBe("mailbox_not_found");
+    const { result } = await network.verify("bob@gone.example");
     expect([result.sub_status, result.signals.toxic]).toEqual(["domain_not_found", "fail"]);
   });
 

@@ -15,32 +15,32 @@ const golden = (name: string): string =>
 
 describe("reads as in fixtures/explain", () => {
   test("delivered", async () => {
-    const world = networkOf({
+    const network = networkOf({
       hosts: [
         { name: "dead.x.example", unconnectable: "timeout" },
         { name: "mx.x.example", script: { rcpt: onlyAda } },
       ],
     });
-    expect(`${explain((await world.verify("Ada@X.example")).evidence)}\n`).toBe(golden("delivered"));
+    expect(`${explain((await network.verify("Ada@X.example")).evidence)}\n`).toBe(golden("delivered"));
   });
 
   test("greylisted", async () => {
     let asked = 0;
     const rcpt: SmtpStubScript["rcpt"] = (address) =>
       asked++ < 2 ? "450 4.2.0 Greylisted, come back in 120 seconds" : onlyAda(address);
-    const world = networkOf({ hosts: [{ name: "mx.x.example", script: { rcpt } }] });
-    expect(`${explain((await world.verifyWithRetries("Ada@x.example")).evidence)}\n`).toBe(golden("greylisted"));
+    const network = networkOf({ hosts: [{ name: "mx.x.example", script: { rcpt } }] });
+    expect(`${explain((await network.verifyWithRetries("Ada@x.example")).evidence)}\n`).toBe(golden("greylisted"));
   });
 
   test("blocked", async () => {
     const banner = () => "554 5.7.1 Service unavailable; client blocked, see https://block.example/?ip=203.0.113.9";
-    const world = networkOf({ hosts: [{ name: "mx.x.example", script: { banner } }] });
-    world.zone["mx.x.example"] = { A: ["203.0.114.1", "10.0.0.1"] };
-    expect(`${explain((await world.verify("info@x.example")).evidence)}\n`).toBe(golden("blocked"));
+    const network = networkOf({ hosts: [{ name: "mx.x.example", script: { banner } }] });
+    network.zone["mx.x.example"] = { A: ["203.0.114.1", "10.0.0.1"] };
+    expect(`${explain((await network.verify("info@x.example")).evidence)}\n`).toBe(golden("blocked"));
   });
 });
 
-test("every sub_status is told with its name, on the first line", async () => {
+test("the first line names the sub_status", async () => {
   for (const subStatus of SUB_STATUSES) {
     const evidence = await testKeyEvidence(`${subStatus}@any.example`);
     expect(explain(evidence).split("\n")[0]).toContain(`(${subStatus})`);
@@ -52,7 +52,7 @@ test("evidence that is still being gathered says so", () => {
   expect(explain(beginEvidence("ada@x.example")).split("\n")[0]).toBe("ada@x.example: no verdict yet");
 });
 
-test("a suggestion, the operator's list and the blocklists are told", () => {
+test("a suggestion, the suppression list and the blocklists are shown", () => {
   const address = { suggestion: "ada@gmail.com" };
   const dnsbl = { outcome: "listed" as const, listings: [{ listing: "some-list", subject: "x.example" }] };
   const text = explain(evidenceWith({ address, dnsbl, toxic: "x.example" }));
@@ -60,13 +60,13 @@ test("a suggestion, the operator's list and the blocklists are told", () => {
     expect(text).toContain(part);
 });
 
-test("the way out, what was only remembered, and the age of a remembered answer are told", async () => {
+test("the egress, a cooldown, and the age of a cached reply are shown", async () => {
   const egresses = [{ name: "192.0.2.9" }] as const;
   const script: SmtpStubScript = { rcpt: onlyAda };
-  const world = networkOf({ hosts: [{ name: "mx.x.example", script }], egresses: [...egresses] });
-  await world.verify("Ada@x.example");
-  await world.clock.advance(60_000);
-  const text = explain((await world.verify("Ada@x.example")).evidence);
+  const network = networkOf({ hosts: [{ name: "mx.x.example", script }], egresses: [...egresses] });
+  await network.verify("Ada@x.example");
+  await network.clock.advance(60_000);
+  const text = explain((await network.verify("Ada@x.example")).evidence);
   expect(text).toContain("mx.x.example at 203.0.114.1, port 25, from 192.0.2.9");
   expect(text).toContain("and refuses a random recipient (probed 60 s before)");
 

@@ -69,7 +69,7 @@ describe("an accepted recipient beside a random one that is", () => {
     expect(findingOfReplies(HOST, replies)?.catch_all).toBe("unknown");
   });
 
-  test("refused in company, and asked again alone: the answer that decides counts, in either order", () => {
+  test("refused beside another, and probed again alone: the decisive reply counts, in either order", () => {
     const submitted = replyEvidenceOf("rcpt", "submitted", LINES.accepted);
     const inCompany = replyEvidenceOf("rcpt", "random", LINES.rate_limited);
     for (const [alone, catchAll] of [
@@ -122,7 +122,7 @@ describe("every other reading stands by itself", () => {
     });
 });
 
-describe("no is not believed where none can be", () => {
+describe("a no that cannot be one does not count", () => {
   const asNo = (stage: "rcpt" | "mail" | "banner", line: string) => ({
     ...replyEvidenceOf(stage, stage === "rcpt" ? ("submitted" as const) : ("us" as const), line),
     reading: "mailbox_not_found" as const,
@@ -153,7 +153,7 @@ describe("no is not believed where none can be", () => {
   });
 });
 
-describe("a dialogue that ended before RCPT", () => {
+describe("a session that ended before RCPT", () => {
   const rows = [
     ["refused_or_unreachable", "unreachable"],
     ["connect_timeout", "unreachable"],
@@ -178,7 +178,7 @@ describe("a dialogue that ended before RCPT", () => {
     expect(findingOfReplies(HOST, [replyEvidenceOf("mail", "us", "250 2.1.0 Ok")])).toBeNull();
   });
 
-  test("with a refusal, that refusal speaks, and its hint", () => {
+  test("with a refusal: that refusal counts, and its hint", () => {
     const busy = replyEvidenceOf("banner", "us", "421 4.7.0 Too many connections, try again in 90 seconds");
     const failure = { kind: "reply", stage: "banner", receivedAnything: true } as const;
     expect(findingOfFailure(HOST, [busy], failure)).toMatchObject({
@@ -189,14 +189,14 @@ describe("a dialogue that ended before RCPT", () => {
     });
   });
 
-  test("a handshake that failed speaks louder than the refusal that demanded it", () => {
+  test("a failed TLS handshake counts more than the refusal that required it", () => {
     const demand = replyEvidenceOf("rcpt", "us", "454 4.7.0 TLS not available");
     const failure = { kind: "tls_failed", stage: "starttls", receivedAnything: true } as const;
     expect(findingOfFailure(HOST, [demand], failure).reading).toBe("tls_required");
   });
 });
 
-describe("of hosts that left the question open", () => {
+describe("of hosts that did not settle it", () => {
   const of = (...readings: ProbeFinding["reading"][]) =>
     mostTelling(
       readings.map((reading, at) => findingWith({ reading, host: `mx${at}`, heard: reading !== "unreachable" })),
@@ -212,18 +212,18 @@ describe("of hosts that left the question open", () => {
     [["tls_required", "protocol_error"], "tls_required", "mx0"],
     [["internal", "unreachable"], "unreachable", "mx1"],
   ];
-  test.each(rows)("%p the most telling speaks: %s of %s", (readings, reading, host) => {
+  test.each(rows)("%p: the most informative counts, %s of %s", (readings, reading, host) => {
     expect(of(...readings)).toMatchObject({ reading, host });
   });
 
-  test("one that was heard makes the attempt heard", () => {
+  test("one host that responded makes the attempt `heard`", () => {
     expect(of("unreachable", "unreachable").heard).toBe(false);
     expect(
       mostTelling([findingWith({ reading: "timeout" }), findingWith({ reading: "unreachable", heard: false })]).heard,
     ).toBe(true);
   });
 
-  test("nobody asked is nobody reached", () => {
+  test("without a host it is unreachable", () => {
     expect(mostTelling([])).toMatchObject({ reading: "unreachable", heard: false, retryable: false });
   });
 });

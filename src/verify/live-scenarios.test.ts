@@ -130,7 +130,7 @@ describe("a greylisted check", () => {
 });
 
 describe("without credits", () => {
-  test("402 says what is needed and what there is; nothing is recorded, held or asked", async () => {
+  test("402 says what is required and available; nothing is recorded, held or probed", async () => {
     const app = start(ENDLESS);
     const key = app.newKey({ mode: "live" });
     app.leaveCredits(1);

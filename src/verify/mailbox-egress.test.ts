@@ -22,7 +22,7 @@ const host = (script: SmtpStubScript, name = "mx.x.example"): NetworkHost => ({ 
 const egressesOf = ({ evidence }: ConcludedVerification) =>
   evidence.attempts.flatMap(({ dialogues }) => dialogues.map(({ exit }) => exit));
 
-describe("an exit that is blocked", () => {
+describe("an egress that is blocked", () => {
   test("gives way to the other at once, whose answer is the verdict, and both are in the evidence", async () => {
     const concluded = await networkOf({ hosts: [host(blocking(FIRST))], egresses: [one, two] }).verify();
     expect(concluded.result).toMatchObject({ sub_status: "mailbox_exists", signals: { catch_all: "pass" } });
@@ -40,36 +40,38 @@ describe("an exit that is blocked", () => {
     expect([concluded.result.sub_status, ...egressesOf(concluded)]).toEqual(["mailbox_exists", "one", "two"]);
   });
 
-  test("rests at that provider, and not elsewhere", async () => {
+  test("is on cooldown at that provider, and not elsewhere", async () => {
     const zone = { "y.example": { MX: [[10, "mx.y.example"]] } } as const;
     const other = { ...host({}, "mx.y.example"), preference: 20 };
-    const world = networkOf({ hosts: [host(blocking(FIRST)), other], zone, egresses: [one, two] });
-    await world.verify();
-    for (let n = 0; n < 3; n++) expect(egressesOf(await world.verify())).toEqual(["two"]);
-    const elsewhere = [await world.verify("ada@y.example"), await world.verify("ada@y.example")].flatMap(egressesOf);
+    const network = networkOf({ hosts: [host(blocking(FIRST)), other], zone, egresses: [one, two] });
+    await network.verify();
+    for (let n = 0; n < 3; n++) expect(egressesOf(await network.verify())).toEqual(["two"]);
+    const elsewhere = [await network.verify("ada@y.example"), await network.verify("ada@y.example")].flatMap(
+      egressesOf,
+    );
     expect(elsewhere.toSorted()).toEqual(["one", "two"]);
   });
 
-  test("is tried again after its rest", async () => {
-    const world = networkOf({ hosts: [host(blocking(FIRST))], egresses: [one, two] });
-    await world.verify();
-    await world.clock.advance(15 * 60_000);
-    const later = [await world.verify(), await world.verify()].map(egressesOf);
+  test("is tried again after its cooldown", async () => {
+    const network = networkOf({ hosts: [host(blocking(FIRST))], egresses: [one, two] });
+    await network.verify();
+    await network.clock.advance(15 * 60_000);
+    const later = [await network.verify(), await network.verify()].map(egressesOf);
     expect(later).toContainEqual(["one", "two"]);
   });
 
-  test("like all others is the mail host's word: smtp_blocked, and none rests", async () => {
-    const world = networkOf({ hosts: [host(blocking(FIRST, SECOND))], egresses: [one, two] });
-    const { result, chargeable, evidence } = await world.verify();
+  test("like all others means smtp_blocked, and none is on cooldown", async () => {
+    const network = networkOf({ hosts: [host(blocking(FIRST, SECOND))], egresses: [one, two] });
+    const { result, chargeable, evidence } = await network.verify();
     expect([result.sub_status, chargeable]).toEqual(["smtp_blocked", true]);
     expect(evidence.conclusion?.because).toContain("The refusal is about this service");
-    expect(egressesOf(await world.verify()).toSorted()).toEqual(["one", "two"]);
+    expect(egressesOf(await network.verify()).toSorted()).toEqual(["one", "two"]);
   });
 
-  test("before one that nobody answers is still the word that counts, and does not rest", async () => {
+  test("before one that times out still counts, and is not on cooldown", async () => {
     const silent: NetworkEgress = { ...two, broken: "refused_or_unreachable" };
-    const world = networkOf({ hosts: [host(blocking(FIRST))], egresses: [one, silent] });
-    const concluded = await world.verify();
+    const network = networkOf({ hosts: [host(blocking(FIRST))], egresses: [one, silent] });
+    const concluded = await network.verify();
     expect([concluded.result.sub_status, ...egressesOf(concluded)]).toEqual(["smtp_blocked", "one", "two"]);
   });
 
@@ -88,7 +90,7 @@ describe("an exit that is blocked", () => {
   });
 });
 
-test("a greylist retry leaves by the same exit, whose address the server knows", async () => {
+test("a greylist retry uses the same egress, whose address the server knows", async () => {
   const known = new Set<string>();
   const script: SmtpStubScript = {
     rcpt(address, _nth, { remoteAddress }) {
@@ -100,34 +102,34 @@ test("a greylist retry leaves by the same exit, whose address the server knows",
   };
   for (const firstTurns of [0, 1]) {
     known.clear();
-    const world = networkOf({ hosts: [host(script)], egresses: [one, two], retryWaitsS: [60] });
-    for (let n = 0; n < firstTurns; n++) await world.verify("bob@x.example");
-    const concluded = await world.verifyWithRetries();
+    const network = networkOf({ hosts: [host(script)], egresses: [one, two], retryWaitsS: [60] });
+    for (let n = 0; n < firstTurns; n++) await network.verify("bob@x.example");
+    const concluded = await network.verifyWithRetries();
     expect(concluded.result.sub_status).toBe("mailbox_exists");
     expect(new Set(egressesOf(concluded)).size).toBe(1);
   }
 });
 
-describe("an exit that is broken itself", () => {
+describe("an egress that is broken itself", () => {
   for (const broken of ["proxy_failed", "local_failure"] as const) {
     test(`(${broken}) gives way to the next, and is left alone everywhere for a minute`, async () => {
       const zone = { "y.example": { MX: [[10, "mx.y.example"]] } } as const;
       const hosts = [host({ rcpt: onlyAda }), { ...host({}, "mx.y.example"), preference: 20 }];
       const first: NetworkEgress = { ...one, broken };
-      const world = networkOf({ hosts, zone, egresses: [first, two] });
-      const concluded = await world.verify();
+      const network = networkOf({ hosts, zone, egresses: [first, two] });
+      const concluded = await network.verify();
       expect([concluded.result.sub_status, ...egressesOf(concluded)]).toEqual(["mailbox_exists", "one", "two"]);
       for (const email of ["ada@x.example", "ada@y.example"])
-        expect(egressesOf(await world.verify(email))).toEqual(["two"]);
+        expect(egressesOf(await network.verify(email))).toEqual(["two"]);
       first.broken = null;
-      await world.clock.advance(60_000);
-      const later = [await world.verify(), await world.verify()].flatMap(egressesOf);
+      await network.clock.advance(60_000);
+      const later = [await network.verify(), await network.verify()].flatMap(egressesOf);
       expect(later.toSorted()).toEqual(["one", "two"]);
     });
 
-    test(`(${broken}) and alone is our fault: free of charge, and nothing is said of the mail host`, async () => {
-      const world = networkOf({ hosts: [host({ rcpt: onlyAda })], egresses: [{ ...one, broken }] });
-      const { result, chargeable, evidence } = await world.verify();
+    test(`(${broken}) and alone is our fault: not charged, and no statement about the mail host`, async () => {
+      const network = networkOf({ hosts: [host({ rcpt: onlyAda })], egresses: [{ ...one, broken }] });
+      const { result, chargeable, evidence } = await network.verify();
       expect(result).toMatchObject({ verdict: "risky", sub_status: "internal_error", signals: { smtp: "unknown" } });
       expect(chargeable).toBe(false);
       expect(evidence.conclusion?.because).toMatch(
@@ -139,16 +141,16 @@ describe("an exit that is broken itself", () => {
     });
   }
 
-  test("after one that was blocked leaves the mail host's word standing", async () => {
-    const world = networkOf({ hosts: [host(blocking(FIRST))], egresses: [one, { ...two, broken: "proxy_failed" }] });
-    const { result, chargeable } = await world.verify();
+  test("after one that was blocked: the refusal of the mail host counts", async () => {
+    const network = networkOf({ hosts: [host(blocking(FIRST))], egresses: [one, { ...two, broken: "proxy_failed" }] });
+    const { result, chargeable } = await network.verify();
     expect([result.sub_status, chargeable]).toEqual(["smtp_blocked", true]);
   });
 
-  test("before one that finds nobody leaves it at unreachable", async () => {
+  test("before one that is refused: unreachable", async () => {
     const dead: NetworkHost = { name: "mx.x.example", unconnectable: "refused_or_unreachable" };
-    const world = networkOf({ hosts: [dead], egresses: [{ ...one, broken: "local_failure" }, two] });
-    expect((await world.verify()).result.sub_status).toBe("smtp_unreachable");
+    const network = networkOf({ hosts: [dead], egresses: [{ ...one, broken: "local_failure" }, two] });
+    expect((await network.verify()).result.sub_status).toBe("smtp_unreachable");
   });
 });
 
@@ -167,14 +169,14 @@ describe("source addresses", () => {
     }
   });
 
-  test("of the other IP version only: nobody is dialled, and it is our fault", async () => {
-    const world = networkOf({ hosts: [onlyIpv6], egresses: [ipv4] });
-    const { result, chargeable, evidence } = await world.verify();
+  test("of the other IP version only: no host is dialled, and it is our fault", async () => {
+    const network = networkOf({ hosts: [onlyIpv6], egresses: [ipv4] });
+    const { result, chargeable, evidence } = await network.verify();
     expect([result.sub_status, chargeable]).toEqual(["internal_error", false]);
     expect(evidence.attempts[0]).toMatchObject({ dialogues: [], finding: { rule: "no_exit", host: "mx.x.example" } });
     expect(evidence.conclusion?.because).toBe(
       "No source address (POSTWARDEN_SOURCE_ADDRESSES) has the IP version of the mail host; no probe was sent.",
     );
-    expect(world.stub("mx.x.example").sessions).toEqual([]);
+    expect(network.stub("mx.x.example").sessions).toEqual([]);
   });
 });

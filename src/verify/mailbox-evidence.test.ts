@@ -69,7 +69,7 @@ describe("one mail host", () => {
       expect(evidenceSchema.safeParse(concluded.evidence).success).toBe(true);
     });
 
-  test("with TLS at hand when it demands it: asked over TLS", async () => {
+  test("that requires TLS and offers it is probed over TLS", async () => {
     const script: SmtpStubScript = {
       starttls: "works",
       mail: (_, { tls }) => (tls ? "250 2.1.0 Ok" : "530 5.7.0 Must issue a STARTTLS command first"),
@@ -87,36 +87,36 @@ describe("one mail host", () => {
     expect(evidence.conclusion?.because).toContain("does not offer SMTPUTF8");
   });
 
-  test("with SMTPUTF8 is asked for the address as it is", async () => {
+  test("with SMTPUTF8 is probed for the address as it is", async () => {
     const rcpt: SmtpStubScript["rcpt"] = (address) => (address === "ädä@x.example" ? "250 2.1.5 Ok" : UNKNOWN);
-    const world = networkOf({ hosts: [{ name: "mx.x.example", script: { rcpt } }] });
-    expect((await world.verify("ädä@x.example")).result.sub_status).toBe("mailbox_exists");
+    const network = networkOf({ hosts: [{ name: "mx.x.example", script: { rcpt } }] });
+    expect((await network.verify("ädä@x.example")).result.sub_status).toBe("mailbox_exists");
   });
 
   test("that refuses the parameter SMTPUTF8 it had offered", async () => {
     const mail: SmtpStubScript["mail"] = () => "555 5.5.4 Unsupported option: SMTPUTF8";
-    const world = networkOf({ hosts: [{ name: "mx.x.example", script: { mail } }] });
-    expect((await world.verify("ädä@x.example")).result.sub_status).toBe("smtputf8_unsupported");
+    const network = networkOf({ hosts: [{ name: "mx.x.example", script: { mail } }] });
+    expect((await network.verify("ädä@x.example")).result.sub_status).toBe("smtputf8_unsupported");
   });
 
-  test("of a provider that answers alike for all", async () => {
+  test("of an unverifiable provider", async () => {
     for (const rcpt of [everybody, always(UNKNOWN)]) {
-      const world = networkOf({ hosts: [{ name: "mta5.am0.yahoodns.net", script: { rcpt } }] });
-      expect((await world.verify()).result.sub_status).toBe("unverifiable_provider");
+      const network = networkOf({ hosts: [{ name: "mta5.am0.yahoodns.net", script: { rcpt } }] });
+      expect((await network.verify()).result.sub_status).toBe("unverifiable_provider");
     }
   });
 
-  test("that falls silent: ends by its deadline, free only if no word was heard", async () => {
+  test("that stops responding: ends by its deadline, free only if nothing was received", async () => {
     const rows: ReadonlyArray<readonly [SmtpStubScript, string, number]> = [
       [{ banner: () => SILENCE }, "", 1],
       [{ rcpt: () => SILENCE }, "RCPT", 2],
     ];
     for (const [script, line, times] of rows) {
-      const world = networkOf({ hosts: [{ name: "mx.x.example", script }] });
-      const concluded = world.verify();
-      const stub = world.stub("mx.x.example");
+      const network = networkOf({ hosts: [{ name: "mx.x.example", script }] });
+      const concluded = network.verify();
+      const stub = network.stub("mx.x.example");
       await (line === "" ? stub.opened() : stub.received(line, times));
-      await world.clock.advance(NETWORK_REPLY_TIMEOUT_MS);
+      await network.clock.advance(NETWORK_REPLY_TIMEOUT_MS);
       const { result, chargeable } = await concluded;
       expect([result.sub_status, chargeable]).toEqual(["smtp_timeout", false]);
     }
@@ -125,22 +125,22 @@ describe("one mail host", () => {
 
 describe("the random recipient", () => {
   test("comes second, differs from the submitted one and belongs to its domain", async () => {
-    const world = networkOf({ hosts: [{ name: "mx.x.example", script: { rcpt: onlyAda } }] });
-    const { evidence } = await world.verify("Ada@X.Example");
-    const lines = world.stub("mx.x.example").sessions[0]?.lines.filter((line) => line.startsWith("RCPT"));
+    const network = networkOf({ hosts: [{ name: "mx.x.example", script: { rcpt: onlyAda } }] });
+    const { evidence } = await network.verify("Ada@X.Example");
+    const lines = network.stub("mx.x.example").sessions[0]?.lines.filter((line) => line.startsWith("RCPT"));
     expect(lines).toEqual(["RCPT TO:<Ada@x.example>", `RCPT TO:<${evidence.random_recipient}>`]);
     expect(evidence.random_recipient).toMatch(/^[a-z]+\.[a-z]+\d{5}@x\.example$/);
   });
 
-  test("is not asked one command at a time when the first answer decides", async () => {
+  test("is not probed by a server without pipelining when the first reply decides", async () => {
     const script = { rcpt: always(UNKNOWN), ehlo: STEPWISE };
-    const world = networkOf({ hosts: [{ name: "mx.x.example", script }] });
-    await world.verify();
-    expect(rcptsOf(world.stub("mx.x.example").sessions[0]?.lines)).toEqual(["ada"]);
+    const network = networkOf({ hosts: [{ name: "mx.x.example", script }] });
+    await network.verify();
+    expect(rcptsOf(network.stub("mx.x.example").sessions[0]?.lines)).toEqual(["ada"]);
   });
 
   for (const ehlo of [["PIPELINING"], STEPWISE])
-    test(`is asked alone, over the same connection, by a server that takes one recipient (${ehlo[0]})`, async () => {
+    test(`is probed alone, on the same connection, at a server that accepts one recipient (${ehlo[0]})`, async () => {
       let inThisMail = 0;
       const script: SmtpStubScript = {
         ehlo,
@@ -154,14 +154,14 @@ describe("the random recipient", () => {
           return address === "ada@x.example" ? "250 2.1.5 Ok" : UNKNOWN;
         },
       };
-      const world = networkOf({ hosts: [{ name: "mx.x.example", script }] });
-      const { result, evidence } = await world.verify();
+      const network = networkOf({ hosts: [{ name: "mx.x.example", script }] });
+      const { result, evidence } = await network.verify();
       expect([result.sub_status, result.signals.catch_all]).toEqual(["mailbox_exists", "pass"]);
       expect(evidence.attempts[0]?.dialogues.map(({ connection }) => connection)).toEqual(["new", "reused"]);
-      expect(world.stub("mx.x.example").sessions.length).toBe(1);
+      expect(network.stub("mx.x.example").sessions.length).toBe(1);
     });
 
-  test("that is asked alone without an answer leaves the question open", async () => {
+  test("that is probed alone without a reply leaves it open", async () => {
     let mails = 0;
     const script: SmtpStubScript = {
       mail: () => (++mails > 1 ? HANG_UP : "250 2.1.0 Ok"),
@@ -181,12 +181,12 @@ describe("the random recipient", () => {
   );
 });
 
-test("a transcript holds the opening and this question's lines, nobody else's", async () => {
-  const world = networkOf({
+test("a transcript has the opening and the lines of this probe only", async () => {
+  const network = networkOf({
     hosts: [{ name: "mx.x.example", script: { rcpt: onlyAda } }],
     limits: { connectionsPerHostMax: 1 },
   });
-  const [ada, bob] = await Promise.all([world.verify("ada@x.example"), world.verify("bob@x.example")]);
+  const [ada, bob] = await Promise.all([network.verify("ada@x.example"), network.verify("bob@x.example")]);
   const linesOf = ({ evidence }: ConcludedVerification) =>
     evidence.attempts[0]?.dialogues[0]?.transcript.map(({ text }) => text) ?? [];
   expect(bob.evidence.attempts[0]?.dialogues[0]?.connection).toBe("reused");

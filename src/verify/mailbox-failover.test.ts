@@ -37,13 +37,13 @@ describe("several mail hosts", () => {
     ["hangs up at MAIL", { name: "bad.x.example", script: { mail: () => HANG_UP } }],
   ];
   for (const [name, bad] of passedOver)
-    test(`one that ${name} leaves the word to the next`, async () => {
+    test(`one that ${name} leaves it to the next`, async () => {
       const concluded = await networkOf({ hosts: [bad, good] }).verify();
       expect(concluded.result.sub_status).toBe("mailbox_exists");
       expect(hostsAsked(concluded)).toEqual(["bad.x.example", "good.x.example"]);
     });
 
-  test("none of which says a word before it hangs up: nobody was heard, and nothing is charged", async () => {
+  test("that all close before the banner: no host responded, and nothing is charged", async () => {
     const mute = (name: string): NetworkHost => ({ name: `${name}.x.example`, script: { banner: () => HANG_UP } });
     const once = await networkOf({ hosts: [mute("a")] }).verify();
     expect([once.result.sub_status, once.result.verdict, once.chargeable]).toEqual([
@@ -55,18 +55,18 @@ describe("several mail hosts", () => {
     expect([twice.result.sub_status, twice.chargeable]).toEqual(["smtp_protocol_error", false]);
   });
 
-  test("one of which was heard is charged, whoever hangs up beside it", async () => {
+  test("one of which responded: charged, whatever the others do", async () => {
     const mute: NetworkHost = { name: "a.x.example", script: { banner: () => HANG_UP } };
     const rude: NetworkHost = { name: "b.x.example", script: { mail: () => HANG_UP } };
     const { result, chargeable } = await networkOf({ hosts: [mute, rude] }).verify();
     expect([result.sub_status, chargeable]).toEqual(["smtp_protocol_error", true]);
   });
 
-  test("a silent one leaves the word to the next after its time", async () => {
-    const world = networkOf({ hosts: [{ name: "bad.x.example", script: { banner: () => SILENCE } }, good] });
-    const concluded = world.verify();
-    await world.stub("bad.x.example").opened();
-    await world.clock.advance(NETWORK_REPLY_TIMEOUT_MS);
+  test("one that times out leaves it to the next", async () => {
+    const network = networkOf({ hosts: [{ name: "bad.x.example", script: { banner: () => SILENCE } }, good] });
+    const concluded = network.verify();
+    await network.stub("bad.x.example").opened();
+    await network.clock.advance(NETWORK_REPLY_TIMEOUT_MS);
     expect((await concluded).result.sub_status).toBe("mailbox_exists");
   });
 
@@ -86,7 +86,7 @@ describe("several mail hosts", () => {
     });
 
   const deferring: ReadonlyArray<readonly [string, SmtpStubScript["banner"], SubStatus]> = [
-    ["421 at the door", always("421 4.3.2 Service not available"), "smtp_temporary_error"],
+    ["421 instead of the banner", always("421 4.3.2 Service not available"), "smtp_temporary_error"],
     ["too many connections", always("421 4.7.0 Too many connections"), "rate_limited"],
   ];
   for (const [name, banner, subStatus] of deferring)
@@ -111,7 +111,7 @@ describe("several mail hosts", () => {
     expect([concluded.result.sub_status, concluded.evidence.attempts.length]).toEqual(["mailbox_exists", 1]);
   });
 
-  test("a primary that is down for good leaves the word to one that accepts everybody", async () => {
+  test("a primary that is down leaves it to one that accepts every recipient", async () => {
     const first: NetworkHost = { name: "first.x.example", unconnectable: "refused_or_unreachable" };
     const concluded = await networkOf({ hosts: [first, acceptsAll] }).verifyWithRetries();
     expect([concluded.result.sub_status, concluded.evidence.attempts.length]).toEqual(["catch_all", 1]);
@@ -140,12 +140,12 @@ describe("several mail hosts", () => {
 
     test("the primary's address cannot be looked up: a backup must not decide, and it is free", async () => {
       const hosts = [without("a"), without("b")];
-      const world = networkOf({ hosts, zone: { "a.x.example": "servfail" }, retryWaitsS: [] });
-      const { result, chargeable } = await world.verify("ädä@x.example");
+      const network = networkOf({ hosts, zone: { "a.x.example": "servfail" }, retryWaitsS: [] });
+      const { result, chargeable } = await network.verify("ädä@x.example");
       expect([result.sub_status, chargeable]).toEqual(["smtp_unreachable", false]);
     });
 
-    test("the time of an attempt is over before every host was heard: those left may offer it", async () => {
+    test("the attempt runs out of time: the remaining hosts may offer it", async () => {
       const lacking = findingWith({ reading: "smtputf8_unsupported", reply: null });
       const address = parseAddress("ädä@x.example");
       if (!address.ok) throw new Error(address.error);
@@ -179,7 +179,7 @@ describe("several mail hosts", () => {
     });
   });
 
-  describe("behind a primary that only said 421, a worse host", () => {
+  describe("after a primary that only replied 421, a worse host", () => {
     const busy: NetworkHost = { name: "a.x.example", script: { banner: always("421 4.3.2 Busy") } };
     const says = (line: string): NetworkHost => ({ name: "b.x.example", script: { rcpt: () => line } });
 
@@ -199,7 +199,7 @@ describe("several mail hosts", () => {
     expect([result.sub_status, chargeable]).toEqual(["smtp_unreachable", false]);
   });
 
-  test("one that was heard before the others were silent makes the check cost", async () => {
+  test("one that responded before the others timed out makes it charged", async () => {
     const hosts: NetworkHost[] = [
       { name: "a.x.example", script: { banner: always("554 5.7.1 No") } },
       { name: "b.x.example", unconnectable: "timeout" },
@@ -221,13 +221,13 @@ describe("several mail hosts", () => {
 });
 
 describe("an attempt is bounded", () => {
-  test("by time: when its dialogues have taken too long, no further host is tried", async () => {
+  test("by time: when its sessions have taken too long, no further host is tried", async () => {
     const names = ["a", "b", "c", "d", "e", "f", "g"].map((name) => `${name}.x.example`);
-    const world = networkOf({ hosts: names.map((name) => ({ name, script: { banner: () => SILENCE } })) });
-    const concluded = world.verify();
+    const network = networkOf({ hosts: names.map((name) => ({ name, script: { banner: () => SILENCE } })) });
+    const concluded = network.verify();
     for (const name of names.slice(0, 5)) {
-      await world.stub(name).opened();
-      await world.clock.advance(NETWORK_REPLY_TIMEOUT_MS);
+      await network.stub(name).opened();
+      await network.clock.advance(NETWORK_REPLY_TIMEOUT_MS);
     }
     expect(hostsAsked(await concluded)).toEqual(names.slice(0, 5));
   });

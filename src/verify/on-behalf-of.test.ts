@@ -5,19 +5,19 @@ import { postList, untilJobEnded } from "../testing/bulk-requests.ts";
 import { createMailNetworks } from "../testing/mail-network.ts";
 import { beginEvidence } from "./address-evidence.ts";
 
-const worlds = createMailNetworks();
+const networks = createMailNetworks();
 const apps = createApps();
 
-describe("DNS and mail hosts are asked for the account that wants to know", () => {
+describe("DNS queries and probes run on behalf of the account", () => {
   test("by the engine, with its priority", async () => {
-    const world = worlds();
+    const network = networks();
     const list: OnBehalfOf = { account: "account-1", priority: "bulk" };
-    await world.engine.verify(beginEvidence("ada@x.example"), { onBehalfOf: list });
-    expect(new Set([...world.queriedFor, ...world.probedFor])).toEqual(new Set([list]));
-    expect(world.probedFor.length).toBeGreaterThan(0);
+    await network.engine.verify(beginEvidence("ada@x.example"), { onBehalfOf: list });
+    expect(new Set([...network.queriedFor, ...network.probedFor])).toEqual(new Set([list]));
+    expect(network.probedFor.length).toBeGreaterThan(0);
   });
 
-  test("for a single check, which somebody waits for", async () => {
+  test("for a single verification", async () => {
     const app = apps();
     await app.verify(app.newKey({ mode: "live" }), "ada@gone.example");
     const who: OnBehalfOf = { account: app.accountId(), priority: "realtime" };

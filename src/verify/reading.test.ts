@@ -40,7 +40,7 @@ describe("GET by id", () => {
     expect(Object.keys(read.body)).toEqual(["id", "status", "result"]);
   });
 
-  test("waits for a pending one: five seconds unless told otherwise, and never a moment after it is finished", async () => {
+  test("waits for a pending one, five seconds by default, and no longer than it takes", async () => {
     const app = start();
     const key = app.newKey();
     const posted = app.verify(key, "pending@any.example", "?timeout=1");
@@ -152,7 +152,7 @@ describe("the list", () => {
     expect([first.cursor === null, second.emails.length, second.cursor]).toEqual([false, 2, null]);
   });
 
-  test("gives 100 at most unless told, and 1000 at most whatever is told", async () => {
+  test("returns 100 by default, and at most 1000", async () => {
     const app = start();
     const key = app.newKey();
     await app.verify(key, "someone@any.example");

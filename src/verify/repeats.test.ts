@@ -28,7 +28,7 @@ describe("an Idempotency-Key", () => {
     expect(app.countVerifications()).toBe(1);
   });
 
-  test("is remembered for 24 hours and then is free for anything", async () => {
+  test("is kept for 24 hours and can then be used again", async () => {
     const app = start();
     const key = app.newKey();
     const first = await idempotent(app, key, "order-1", { email: "a@any.example" });
@@ -59,7 +59,7 @@ describe("an Idempotency-Key", () => {
     expect(app.countVerifications()).toBe(0);
   });
 
-  test("of 200 characters is taken", async () => {
+  test("of 200 characters is accepted", async () => {
     const app = start();
     const key = app.newKey();
     const first = await idempotent(app, key, "x".repeat(200), { email: "a@any.example" });
@@ -125,7 +125,7 @@ describe("an Idempotency-Key", () => {
     expect(app.countVerifications()).toBe(1);
   });
 
-  test("is forgotten by the hourly job once its day is over, not before", async () => {
+  test("is purged by the hourly job after 24 hours, not before", async () => {
     const app = start();
     await idempotent(app, app.newKey(), "k", { email: "a@any.example" });
     const forget = async () => {

@@ -15,7 +15,7 @@ describe("the order of checks on POST", () => {
   const bad = { query: "?timeout=0", body: "{", headers: { "idempotency-key": "" } };
   const goodQuery = "?timeout=1";
 
-  test("a request that is wrong in every way is told so from the key to the credits", async () => {
+  test("a request that is wrong in every way gets the errors in order, from the key to the credits", async () => {
     const app = start(ENDLESS);
     app.newAccount("free", "free");
     const reader = app.newKey({ account: "free", scopes: ["verifications:read"] });

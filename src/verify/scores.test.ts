@@ -48,7 +48,7 @@ test("every bad signal takes something off", () => {
 
 describe("confidence (contract §4)", () => {
   const certain = SUB_STATUSES.filter((subStatus) => VERDICT_OF[subStatus] !== "risky");
-  test.each(certain)("%s was said about this very recipient or domain: 95 and more", (subStatus) => {
+  test.each(certain)("%s is about this recipient or domain: 95 and more", (subStatus) => {
     expect(confidenceScore(subStatus, CLEAN)).toBeGreaterThanOrEqual(95);
   });
 

@@ -143,7 +143,7 @@ describe("the triggers that take their time", () => {
     });
   });
 
-  test("a restart in between forgets none, and ends it at its time", async () => {
+  test("a restart in between loses none, and ends it at its time", async () => {
     const path = join(mkdtempSync(join(tmpdir(), "postwarden-")), "postwarden.db");
     const before = start({ path });
     const key = before.newKey();
@@ -165,7 +165,7 @@ describe("the triggers that take their time", () => {
   });
 });
 
-test("test keys cost nothing, ask nobody, and work without any credits", async () => {
+test("test keys are not charged, send no probe, and work without credits", async () => {
   const app = start();
   const key = app.newKey();
   app.newKey({ mode: "live" });

@@ -97,7 +97,7 @@ describe("one thing at a time", () => {
     expect([sub_status, confidence, signals.catch_all]).toEqual(["mailbox_exists", 70, "unknown"]);
   });
 
-  test("a reply that nobody gave is not quoted", () => {
+  test("without a reply none is quoted", () => {
     expect(decideVerdict(evidenceWith(unheard("timeout"))).because).toBe("No mail host responded in time.");
   });
 
@@ -107,7 +107,7 @@ describe("one thing at a time", () => {
   });
 });
 
-describe("no provider is believed that answers alike for all", () => {
+describe("an unverifiable provider settles nothing", () => {
   const provider = { unverifiable_provider: "Some" };
   const rows: ReadonlyArray<readonly [SubStatus, Partial<ProbeFinding>]> = [
     ["unverifiable_provider", { reading: "mailbox_not_found", reply: "550" }],
@@ -146,7 +146,7 @@ describe("precedence of contract §4, pairwise", () => {
       test(`${stronger} before ${weaker}`, () =>
         expect(decideVerdict(together(weak, strong)).sub_status).toBe(stronger));
 
-  test("a list hit stands when the question is not settled", () => {
+  test("a list hit counts when no reply settles it", () => {
     for (const parts of [refused("greylisted"), unheard("timeout"), failedDomain("dns_error")]) {
       expect(decideVerdict(evidenceWith({ ...parts, address: { disposable: "x.example" } })).sub_status).toBe(
         "disposable",
@@ -155,7 +155,7 @@ describe("precedence of contract §4, pairwise", () => {
     }
   });
 
-  test("a list hit is free of charge when nobody was heard", () => {
+  test("a list hit is not charged when no server responded", () => {
     expect(decideVerdict(evidenceWith({ ...unheard("timeout"), toxic: "x.example" })).chargeable).toBe(false);
     expect(decideVerdict(evidenceWith({ ...refused("greylisted"), toxic: "x.example" })).chargeable).toBe(true);
   });
@@ -224,7 +224,7 @@ describe("whatever the evidence", () => {
     );
   });
 
-  test("undeliverable rests on the syntax, the domain, or the latest finding about the mailbox", () => {
+  test("undeliverable follows from the syntax, the domain, or the latest finding about the mailbox", () => {
     fc.assert(
       fc.property(anyEvidence, (evidence) => {
         if (decideVerdict(evidence).verdict !== "undeliverable") return;
@@ -239,7 +239,7 @@ describe("whatever the evidence", () => {
     );
   });
 
-  test("a signal fails only with the verdict or the list that it speaks of", () => {
+  test("a signal fails only with its own verdict or list", () => {
     fc.assert(
       fc.property(anyEvidence, (evidence) => {
         const { verdict, signals } = decideVerdict(evidence);
