@@ -11,7 +11,7 @@ const networkOf = createMailNetworks();
 
 const onlyAda = (address: string) => (address === "Ada@x.example" ? "250 2.1.5 Ok" : "550 5.1.1 User unknown");
 const golden = (name: string): string =>
-  readFileSync(new URL(`../../fixtures/explain/${name}.txt`, import.meta.url), "utf8");
+  readFileSync(new URL(`./explained/${name}.txt`, import.meta.url), "utf8");
 
 describe("reads as in fixtures/explain", () => {
   test("delivered", async () => {
