@@ -13,7 +13,7 @@ const onlyAda = (address: string) => (address === "Ada@x.example" ? "250 2.1.5 O
 const golden = (name: string): string =>
   readFileSync(new URL(`./explained/${name}.txt`, import.meta.url), "utf8");
 
-describe("reads as in fixtures/explain", () => {
+describe("reads as in explained/", () => {
   test("delivered", async () => {
     const network = networkOf({
       hosts: [
