@@ -10,8 +10,7 @@ import { SUB_STATUSES } from "./result.ts";
 const networkOf = createMailNetworks();
 
 const onlyAda = (address: string) => (address === "Ada@x.example" ? "250 2.1.5 Ok" : "550 5.1.1 User unknown");
-const golden = (name: string): string =>
-  readFileSync(new URL(`./explained/${name}.txt`, import.meta.url), "utf8");
+const golden = (name: string): string => readFileSync(new URL(`./explained/${name}.txt`, import.meta.url), "utf8");
 
 describe("reads as in explained/", () => {
   test("delivered", async () => {
