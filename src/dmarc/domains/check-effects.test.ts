@@ -148,7 +148,7 @@ describe("a scheduled check", () => {
     await world.clock.advance(35 * MINUTE_MS);
     await world.checkScheduled(id);
     expect(world.alerts.map(({ summary }) => summary)).toEqual([
-      `the status changed from active to action_required: ${HOST} does not exist: publish *._report._dmarc.reports.example.net TXT "v=DMARC1;"`,
+      `the status changed from active to action_required: ${HOST} does not exist. Publish *._report._dmarc.reports.example.net TXT "v=DMARC1;"`,
       "receivers may no longer send reports to the report host",
     ]);
     world.alerts.length = 0;

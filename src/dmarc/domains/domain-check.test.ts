@@ -121,7 +121,7 @@ describe("the three checks", () => {
   test.each([
     ["p=bogus", 'p is "bogus"'],
     ["p=reject; sp=bogus", 'sp is "bogus"'],
-    ["sp=reject", "There is no p"],
+    ["sp=reject", "p is missing"],
   ])("and the record to publish tell of %s, which receivers take as none", async (tags, told) => {
     const { checks, dnsRecords } = await look(published(`v=DMARC1; ${tags}; rua=${OURS}`));
     expect(checks[0]?.message).toContain(told);

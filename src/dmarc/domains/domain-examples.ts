@@ -125,7 +125,7 @@ export const SERVICE_RECORDS_EXAMPLE = [
     type: "MX",
     value: "10 reports.example.net.",
     strings: null,
-    purpose: "Mail for the report host comes here.",
+    purpose: "Delivers mail for the report host to this server.",
   },
 ];
 

@@ -4,7 +4,7 @@ import { type DnsOutcome, type DnsResolver, isDefinite, type ResolveOptions } fr
 import { reportAddress } from "./rua.ts";
 import { dmarcRecordsIn, splitStrings } from "./record-published.ts";
 
-/** The domain cannot be monitored with this report host: the name that receivers would ask is too long for the DNS. */
+/** The domain cannot be monitored with this report host: the name that receivers would query is too long for the DNS. */
 export interface NameTooLong {
   readonly kind: "name_too_long";
   readonly octets: number;
@@ -15,19 +15,19 @@ export interface NameTooLong {
 export interface Authorisation {
   /**
    * - `authorised`: the record is there.
-   * - `not_needed`: the host belongs to the same organisation, receivers do not ask.
+   * - `not_needed`: the host belongs to the same organization, so receivers do not query.
    * - `missing`: there is certainly no such record.
-   * - `indefinite`: the DNS could not say.
+   * - `indefinite`: the DNS query failed.
    */
   readonly status: "authorised" | "not_needed" | "missing" | "indefinite";
   readonly name: string;
-  /** What came of the question, null when nobody was asked. */
+  /** The outcome of the query; null when none was made. */
   readonly outcome: DnsOutcome | null;
   /** The texts found that are DMARC records. */
   readonly observed: readonly string[];
   /** Addresses to which a `rua` in the authorising record sends our reports instead; none where that `rua` names our own address. */
   readonly redirectsTo: readonly string[];
-  /** One sentence for people. */
+  /** The result in one sentence. */
   readonly message: string;
 }
 
@@ -45,9 +45,9 @@ export interface ServiceRecord {
 const NAME_OCTETS_MAX = 253;
 const AUTHORISING_TEXT = "v=DMARC1;";
 const UNKNOWN_MAIL_HOST =
-  "Mail for the report host comes here. The MX names this machine, whose public name is not known: set POSTWARDEN_HELO_NAME to it. The report host is only put in its place; an MX that leads here already may stay as it is.";
+  "Delivers mail for the report host to this server. Its public name is not configured, so the record names the report host: set POSTWARDEN_HELO_NAME. An existing MX that points to this server can stay.";
 
-/** The name at which a receiver asks whether our host takes reports about a domain (RFC 9990 §4); both in lower-case A-labels. */
+/** The name that a receiver queries before it sends reports about a domain to our host (RFC 9990 §4); both in lower-case A-labels. */
 export const authorisationName = (domain: string, reportHost: string): Result<string, NameTooLong> => {
   const name = `${domain}._report._dmarc.${reportHost}`;
   return name.length > NAME_OCTETS_MAX
@@ -58,12 +58,12 @@ export const authorisationName = (domain: string, reportHost: string): Result<st
 interface AuthorisationQuery {
   readonly domain: string;
   readonly reportHost: string;
-  /** The address that the reports are to come to; without it, every `rua` in the record is a redirection. */
+  /** Our reporting address; without it, every `rua` in the record is a redirection. */
   readonly ours?: string;
 }
 
 /**
- * Asks the DNS as a receiver does before it sends a report about a domain to our host. A failure is `indefinite`, never `missing`.
+ * Queries the DNS as a receiver does before it sends a report about a domain to our host. A failure is `indefinite`, never `missing`.
  * A `rua` in the record overrides the one of the domain (RFC 9990 §4): reports are redirected unless it names our own address.
  * Never rejects.
  */
@@ -76,7 +76,7 @@ export const checkAuthorisation = async (
   if (!named.ok) return named;
   const name = named.value;
   if (isSameOrganisation(domain, reportHost)) {
-    const message = `${reportHost} and ${domain} belong to one organisation; receivers do not ask.`;
+    const message = `${reportHost} and ${domain} belong to the same organization, so no authorization record is needed.`;
     return ok({ status: "not_needed", name, outcome: null, observed: [], redirectsTo: [], message });
   }
   const { outcome, records } = await resolver.resolve(name, "TXT", options);
@@ -94,8 +94,8 @@ export const checkAuthorisation = async (
 
 /**
  * What the operator publishes once for the report host (lower-case A-labels): the wildcard that authorises reports about every
- * domain, and where mail for the host goes. `mailHost` is the name of the machine that receives; while it is not known (null) the
- * report host stands in its place, and the purpose says so.
+ * domain, and where mail for the host goes. `mailHost` is the name of this server; null while it is not known: then the
+ * report host takes its place, and the purpose says so.
  */
 export const serviceRecords = (reportHost: string, mailHost: string | null): readonly ServiceRecord[] => [
   {
@@ -104,14 +104,14 @@ export const serviceRecords = (reportHost: string, mailHost: string | null): rea
     value: AUTHORISING_TEXT,
     strings: splitStrings(AUTHORISING_TEXT),
     purpose:
-      "Receivers may send reports about any domain here. Publish no names of single domains beside it: below such a name the wildcard does not hold.",
+      "Authorizes receivers to send reports about any domain to this host. Do not publish records for single domains beside it: the wildcard does not apply below such a name.",
   },
   {
     host: reportHost,
     type: "MX",
     value: `10 ${mailHost ?? reportHost}.`,
     strings: null,
-    purpose: mailHost === null ? UNKNOWN_MAIL_HOST : "Mail for the report host comes here.",
+    purpose: mailHost === null ? UNKNOWN_MAIL_HOST : "Delivers mail for the report host to this server.",
   },
 ];
 
@@ -127,15 +127,15 @@ interface Described extends Pick<Authorisation, "status" | "name" | "redirectsTo
 
 const describe = ({ status, outcome, name, reportHost, texts, redirectsTo }: Described): string => {
   const wildcard = `*._report._dmarc.${reportHost}`;
-  if (status === "indefinite") return `The DNS could not say whether ${name} has a TXT record (${outcome}).`;
+  if (status === "indefinite") return `The DNS query for TXT ${name} failed (${outcome}).`;
   if (status === "authorised") {
     return redirectsTo.length === 0
       ? `Receivers may send reports to ${reportHost}.`
-      : `The record at ${name} turns the reports to ${redirectsTo.join(", ")}.`;
+      : `The record at ${name} redirects the reports to ${redirectsTo.join(", ")}.`;
   }
-  if (texts.length > 0) return `The TXT at ${name} is no DMARC record; it must be ${AUTHORISING_TEXT}`;
-  // RFC 4592 §2.2.2 and §3.3.1: a name that exists only because of one below it keeps the wildcard away.
+  if (texts.length > 0) return `The TXT record at ${name} is not a DMARC record; it must be ${AUTHORISING_TEXT}`;
+  // RFC 4592 §2.2.2 and §3.3.1: a name that exists only because of one below it overrides the wildcard.
   return outcome === "no_data"
-    ? `${name} exists without a TXT record: a record at or below that name switches the wildcard ${wildcard} off there.`
-    : `${name} does not exist: publish ${wildcard} TXT "${AUTHORISING_TEXT}".`;
+    ? `${name} exists without a TXT record: because of a record at or below that name, the wildcard ${wildcard} does not apply.`
+    : `${name} does not exist. Publish ${wildcard} TXT "${AUTHORISING_TEXT}".`;
 };

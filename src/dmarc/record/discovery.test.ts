@@ -13,7 +13,7 @@ const zoneOf = (texts: Readonly<Record<string, string | readonly string[]>>): Zo
   );
 const discover = (domain: string, zone: Zone): Promise<PolicyDiscovery> =>
   discoverPolicy(createZoneResolver(zone), domain);
-const hostsOf = ({ asked }: PolicyDiscovery): string[] => asked.map(({ host }) => host);
+const hostsOf = ({ queried }: PolicyDiscovery): string[] => queried.map(({ host }) => host);
 const fromOf = (discovery: PolicyDiscovery): string | null => {
   if (discovery.kind === "own") return "own";
   return discovery.kind === "inherited" ? discovery.from : discovery.kind;
@@ -96,8 +96,11 @@ describe("the names asked", () => {
   });
 
   test("are kept with what they said", async () => {
-    const { asked } = await discover("a.example.com", zoneOf({ "example.com": ["v=DMARC1; p=reject", "v=spf1 -all"] }));
-    expect(asked).toEqual([
+    const { queried } = await discover(
+      "a.example.com",
+      zoneOf({ "example.com": ["v=DMARC1; p=reject", "v=spf1 -all"] }),
+    );
+    expect(queried).toEqual([
       { host: "_dmarc.a.example.com", outcome: "nxdomain", records: [] },
       { host: "_dmarc.example.com", outcome: "answer", records: ["v=DMARC1; p=reject"] },
       { host: "_dmarc.com", outcome: "nxdomain", records: [] },

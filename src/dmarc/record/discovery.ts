@@ -3,7 +3,7 @@ import type { ValidRecord } from "./record.ts";
 import { dmarcRecordsIn, type Published, readPublished, recordHost } from "./record-published.ts";
 import type { AlignmentMode, DmarcPolicy } from "./record-values.ts";
 
-/** One question of a discovery, in the order of asking. */
+/** One query of a discovery, in the order of the queries. */
 export interface QueriedRecord {
   /** The `_dmarc` name. */
   readonly host: string;
@@ -22,7 +22,7 @@ export interface EffectivePolicy {
   readonly np: DmarcPolicy;
   readonly adkim: AlignmentMode;
   readonly aspf: AlignmentMode;
-  /** With `y` receivers are asked to apply all of it one step softer. */
+  /** With `y` receivers are queried to relax all of it by one step. */
   readonly t: "y" | "n";
   /** The domain has the record itself. */
   readonly own: boolean;
@@ -37,63 +37,63 @@ export interface InheritedRecord {
   readonly policy: EffectivePolicy;
 }
 
-/** What a discovery found out. `published` is what stands at the domain's own `_dmarc` name, whatever applies. */
-export type PolicyDiscovery = { readonly published: Published; readonly asked: readonly QueriedRecord[] } & (
+/** The result of a discovery. `published` is what the domain's own `_dmarc` name has, whatever applies. */
+export type PolicyDiscovery = { readonly published: Published; readonly queried: readonly QueriedRecord[] } & (
   | { readonly kind: "own"; readonly record: ValidRecord; readonly policy: EffectivePolicy }
   | ({ readonly kind: "inherited" } & InheritedRecord)
   | { readonly kind: "none" }
-  /** A question was not answered, and the policy depends on it: nothing is known. */
+  /** A query failed on which the policy depends. */
   | { readonly kind: "indefinite"; readonly host: string; readonly outcome: DnsOutcome }
 );
 
-/** RFC 9989 §4.10: no walk asks more than this, the domain itself included. */
+/** RFC 9989 §4.10: the queries of a tree walk at most, the domain itself included. */
 export const QUERIES_MAX = 8;
 
 /**
- * Finds the DMARC policy of a domain (lower-case A-labels): its own record, else the one of its organisational domain, else the
- * one of the public suffix above it, by the tree walk of RFC 9989 §4.10. Several records at a name are none. Never rejects; a
- * DNS failure before the walk is over makes the outcome `indefinite`, never `none`.
+ * Finds the DMARC policy of a domain (lower-case A-labels): its own record, else the one of its organizational domain, else the
+ * one of the public suffix above it, by the tree walk of RFC 9989 §4.10. Several records at a name count as none. Never rejects; a
+ * DNS failure before the end of the walk makes the outcome `indefinite`, never `none`.
  */
 export const discoverPolicy = async (
   resolver: DnsResolver,
   domain: string,
   options: ResolveOptions = {},
 ): Promise<PolicyDiscovery> => {
-  const asked: QueriedRecord[] = [];
-  const ask = async (name: string): Promise<Answer> => {
+  const queried: QueriedRecord[] = [];
+  const query = async (name: string): Promise<DnsAnswer> => {
     const host = recordHost(name);
     const reply = await resolver.resolve(host, "TXT", options);
     const published = readPublished(reply);
     const records = published.kind === "failure" ? [] : dmarcRecordsIn(published.texts);
-    asked.push({ host, outcome: reply.outcome, records: records.map(({ text }) => text) });
+    queried.push({ host, outcome: reply.outcome, records: records.map(({ text }) => text) });
     return { name, host, published, record: records.length === 1 ? (records[0] ?? null) : null };
   };
 
-  const start = await ask(domain);
+  const start = await query(domain);
   const { published } = start;
   if (start.record !== null) {
-    return { kind: "own", record: start.record, policy: ownPolicy(start.record), published, asked };
+    return { kind: "own", record: start.record, policy: ownPolicy(start.record), published, queried };
   }
   const failure = failureOf(start);
-  if (failure !== null) return { kind: "indefinite", ...failure, published, asked };
+  if (failure !== null) return { kind: "indefinite", ...failure, published, queried };
 
   const found: Ancestor[] = [];
   for (const name of walkTargets(domain)) {
-    const answer = await ask(name);
+    const answer = await query(name);
     const failed = failureOf(answer);
-    if (failed !== null) return { kind: "indefinite", ...failed, published, asked };
+    if (failed !== null) return { kind: "indefinite", ...failed, published, queried };
     if (answer.record === null) continue;
     found.push({ name, record: answer.record });
     if (answer.record.values.psd !== "u") break;
   }
   const applying = selectAncestor(domain, found);
-  if (applying === null) return { kind: "none", published, asked };
+  if (applying === null) return { kind: "none", published, queried };
   const { name: from, record } = applying;
-  return { kind: "inherited", from, record, policy: inheritedPolicy(record, from), published, asked };
+  return { kind: "inherited", from, record, policy: inheritedPolicy(record, from), published, queried };
 };
 
 /**
- * The names that a walk asks behind the domain itself, from the longest to the shortest (RFC 9989 §4.10 steps 4 to 8): the parents,
+ * The names that a walk queries after the domain itself, from the longest to the shortest (RFC 9989 §4.10 steps 4 to 8): the parents,
  * of which those with more than seven labels are left out.
  */
 export const walkTargets = (domain: string): readonly string[] => {
@@ -102,7 +102,7 @@ export const walkTargets = (domain: string): readonly string[] => {
   return labels.slice(first).map((_, index) => labels.slice(first + index).join("."));
 };
 
-interface Answer {
+interface DnsAnswer {
   readonly name: string;
   readonly host: string;
   readonly published: Published;
@@ -114,14 +114,14 @@ interface Ancestor {
   readonly record: ValidRecord;
 }
 
-const failureOf = ({ host, published }: Answer): { host: string; outcome: DnsOutcome } | null => {
-  // A name too long to be asked for cannot have a record: that is an answer.
+const failureOf = ({ host, published }: DnsAnswer): { host: string; outcome: DnsOutcome } | null => {
+  // A name too long for a query cannot have a record: that is definite.
   if (published.kind !== "failure" || published.outcome === "invalid_name") return null;
   return { host, outcome: published.outcome };
 };
 
 /**
- * RFC 9989 §4.10.2 and §4.10.1: psd=n marks the organisational domain, psd=y the one above it, else it is the shortest name with a
+ * RFC 9989 §4.10.2 and §4.10.1: psd=n marks the organizational domain, psd=y the one above it, else it is the shortest name with a
  * record. The records are those above a domain that has none itself, from the longest name to the shortest.
  */
 const selectAncestor = (domain: string, found: readonly Ancestor[]): Ancestor | null => {

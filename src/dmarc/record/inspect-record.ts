@@ -6,12 +6,12 @@ export interface RecordInspection {
   /** The text as given. */
   readonly input: string;
   readonly valid: boolean;
-  /** The tags as written, in the order of the text, names in lower case; of a tag that stands twice the first. */
+  /** The tags as written, in the order of the text, names in lower case; of a repeated tag the first. */
   readonly tags: Readonly<Record<string, string>>;
   readonly warnings: readonly RecordWarning[];
 }
 
-/** Says how Postwarden reads one text as a DMARC record. Never throws, asks nobody. */
+/** Shows how Postwarden parses a text as a DMARC record. Never throws; makes no DNS query. */
 export const inspectRecord = (input: string): RecordInspection => {
   const { valid, tags, warnings } = parseRecord(input);
   const byName = new Map<string, string>();

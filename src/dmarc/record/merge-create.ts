@@ -2,12 +2,12 @@ import { organisationalDomain } from "../../mail/organisational-domain.ts";
 import type { EffectivePolicy, InheritedRecord } from "./discovery.ts";
 import { mailtoUri, type ReportUri, reportAddress } from "./rua.ts";
 
-/** A new record, and what to tell whoever publishes it. */
+/** A new record, and what its publisher should know. */
 export interface CreatedRecord {
   readonly value: string;
-  /** The domain whose policy is taken over, null where there was none. */
+  /** The domain whose policy is copied; null where there is none. */
   readonly inheritedFrom: string | null;
-  /** Destinations taken over that must authorise the new policy domain before receivers report to them (RFC 9990 §4). */
+  /** Copied destinations that must authorize the new policy domain before receivers report to them (RFC 9990 §4). */
   readonly externalDestinations: readonly string[];
 }
 
@@ -16,9 +16,9 @@ const PERCENT_ALL = 100;
 /**
  * Writes the record that a domain without one should publish, with our address in `rua`.
  *
- * Where nothing applies to the domain yet that is `p=none`. A domain that inherits a policy would be weakened by that, so its record
- * takes over what applies today: policy, test mode, alignment, and the destinations of aggregate reports. `sp` and `np` are taken
- * over where the domain is organisational, so that names below it follow its new record; else receivers ignore them (RFC 9989
+ * Where nothing applies to the domain yet that is `p=none`. For a domain that inherits a policy that would be weaker, so its record
+ * copies what applies today: policy, test mode, alignment, and the destinations of aggregate reports. `sp` and `np` are copied
+ * for an organizational domain, because names below it follow its new record; otherwise receivers ignore them (RFC 9989
  * §4.10.1).
  */
 export const createRecordFor = (domain: string, ours: string, inherited: InheritedRecord | null): CreatedRecord => {
@@ -26,7 +26,7 @@ export const createRecordFor = (domain: string, ours: string, inherited: Inherit
     return { value: `v=DMARC1; p=none; rua=${mailtoUri(ours)}`, inheritedFrom: null, externalDestinations: [] };
   }
   const { policy, record, from } = inherited;
-  const destinations = record.values.rua.filter((uri) => canBeTakenOver(uri) && uri.address !== reportAddress(ours));
+  const destinations = record.values.rua.filter((uri) => canBeCopied(uri) && uri.address !== reportAddress(ours));
   const tags = [
     "v=DMARC1",
     `p=${policy.p}`,
@@ -34,7 +34,7 @@ export const createRecordFor = (domain: string, ours: string, inherited: Inherit
     ...(policy.t === "y" ? ["t=y"] : []),
     ...(policy.adkim === "s" ? ["adkim=s"] : []),
     ...(policy.aspf === "s" ? ["aspf=s"] : []),
-    // Receivers of RFC 7489 would else enforce for all mail what they enforced for a part of it.
+    // Otherwise receivers of RFC 7489 would enforce the policy for all mail instead of a part.
     ...(record.values.pct < PERCENT_ALL ? [`pct=${record.values.pct}`] : []),
     `rua=${[...destinations.map(({ text }) => text), mailtoUri(ours)].join(",")}`,
   ];
@@ -49,13 +49,13 @@ const isOrganisational = (domain: string, { from, record }: InheritedRecord): bo
   (record.values.psd === "y" && domain.slice(domain.indexOf(".") + 1) === from) ||
   organisationalDomain(domain) === domain;
 
-/** What must be said of names below, because it is not what receivers take when nothing is said: `p` for `sp`, `sp` for `np`. */
+/** `sp` and `np` where they differ from their defaults, `p` for `sp` and `sp` for `np`. */
 const policiesBelow = ({ p, sp, np }: EffectivePolicy): readonly string[] => [
   ...(sp === p ? [] : [`sp=${sp}`]),
   ...(np === sp ? [] : [`np=${np}`]),
 ];
 
-const canBeTakenOver = ({ problem }: ReportUri): boolean => problem === null || problem === "uri_not_mailto";
+const canBeCopied = ({ problem }: ReportUri): boolean => problem === null || problem === "uri_not_mailto";
 
 const isExternal = (domain: string, address: string): boolean => {
   const host = address.slice(address.lastIndexOf("@") + 1);

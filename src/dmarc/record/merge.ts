@@ -10,15 +10,15 @@ import { mailtoUri, parseReportUris, reportAddress } from "./rua.ts";
 export interface MergeInput {
   /** The domain to be monitored, in lower-case A-labels. */
   readonly domain: string;
-  /** What stands at its `_dmarc` name today. */
+  /** What its `_dmarc` name has today. */
   readonly published: Published;
   /** Our reporting address. */
   readonly ours: string;
-  /** The record that applies to the domain although it is not its own, if any: a new one must not weaken it. */
+  /** The record that the domain inherits, if any: a new one must not weaken it. */
   readonly inherited: InheritedRecord | null;
 }
 
-/** Something to tell the domain's owner; codes beyond those of a record are about what stands or happens at the name. */
+/** A warning for the domain's owner: about the record, or about what else the name has. */
 export interface MergeWarning {
   readonly code: RecordWarningCode | "near_miss" | "inherits_policy" | "inherited_rua_external";
   readonly message: string;
@@ -39,22 +39,22 @@ export type RuaMerge =
       readonly warnings: readonly MergeWarning[];
     }
   | {
-      /** Only the owner can decide what is to become of it. */
+      /** Only the owner can resolve it. */
       readonly action: "conflict";
       readonly reason: ConflictReason;
       readonly message: string;
       /** The DMARC records seen. */
       readonly seen: readonly string[];
-      /** Whether receivers report to us all the same, as with an alias whose target names our address. */
+      /** Whether receivers report to us nevertheless, as with an alias whose target names our address. */
       readonly holdsOurs: boolean;
-      /** With an alias, what a TXT record in its place should say; null where that is not for us to say. */
+      /** With an alias, the TXT record to publish in its place; null otherwise. */
       readonly value: string | null;
       /** The strings of `value`, none when it is null. */
       readonly strings: readonly string[];
       readonly warnings: readonly MergeWarning[];
     };
 
-/** The DNS could not say what stands at the name, so that nothing may be advised. */
+/** The DNS query failed, so that nothing can be advised. */
 export interface MergeFailure {
   readonly kind: "dns_failure";
   readonly host: string;
@@ -62,13 +62,13 @@ export interface MergeFailure {
 }
 
 /**
- * Says how our address gets into the `rua` of a domain. An edit of the published *text*: everything stays byte for byte but the
- * address that is added (and white space and semicolons at the very end, when a tag must be appended). Policy tags are
- * never touched, and the merge of what was merged is `none`. Throws when `ours` is no address.
+ * Adds our address to the `rua` of a domain's record. The published *text* is kept byte for byte but for the added address
+ * (and white space and semicolons at the very end, when a tag is appended). Policy tags never change, and a second merge is
+ * `none`. Throws when `ours` is not an address.
  */
 export const mergeRua = (question: MergeInput): Result<RuaMerge, MergeFailure> => {
   const { domain, published, ours } = question;
-  if (reportAddress(ours) === null) throw new Error("the reporting address is no address");
+  if (reportAddress(ours) === null) throw new Error("the reporting address is not valid");
   if (published.kind === "failure") {
     return err({ kind: "dns_failure", host: recordHost(domain), outcome: published.outcome });
   }
@@ -88,10 +88,10 @@ const mergeTexts = (question: MergeInput, texts: readonly string[]): RuaMerge =>
     return { action: "conflict", reason, message, seen, holdsOurs, value: null, strings: [], warnings };
   };
   if (records.length > 1) {
-    return refuse("several_records", `There are ${records.length} DMARC records; receivers then use none. Keep one.`);
+    return refuse("several_records", `There are ${records.length} DMARC records, so receivers use none. Keep one.`);
   }
   if (record.tags.filter(({ name }) => name === "rua").length > 1) {
-    return refuse("several_rua_tags", "The record has several rua tags; put all destinations into one.");
+    return refuse("several_rua_tags", "The record has several rua tags. Put all destinations into one.");
   }
   const value = holdsOurs ? record.text : addToText(record, mailtoUri(question.ours));
   if (new TextEncoder().encode(value).length > RECORD_OCTETS_MAX) {
@@ -100,7 +100,7 @@ const mergeTexts = (question: MergeInput, texts: readonly string[]): RuaMerge =>
   return { action: holdsOurs ? "none" : "update", current: record.text, ...written(value, warnings) };
 };
 
-/** A TXT record cannot stand beside a CNAME (RFC 1034 §3.6.2); but an alias seen here may as well come from a wildcard. */
+/** A TXT record cannot coexist with a CNAME (RFC 1034 §3.6.2), but the alias may come from a wildcard. */
 const refuseAlias = (
   { domain, ours }: MergeInput,
   { target, texts }: Extract<Published, { readonly kind: "alias" }>,
@@ -110,7 +110,7 @@ const refuseAlias = (
   return {
     action: "conflict",
     reason: "cname",
-    message: `${recordHost(domain)} is an alias of ${target}. Add the address there, or publish a TXT record in place of the alias; where the alias comes from a wildcard, the TXT record is enough.`,
+    message: `${recordHost(domain)} is an alias of ${target}. Add the address there, or replace the alias with a TXT record. If the alias comes from a wildcard, publishing the TXT record is enough.`,
     seen: records.map(({ text }) => text),
     holdsOurs: holdAddress(records, ours),
     value: merged.action === "conflict" ? null : merged.value,
@@ -143,13 +143,13 @@ const create = ({ domain, ours, inherited }: MergeInput, nearMisses: readonly Me
   if (inheritedFrom !== null && inherited !== null) {
     warnings.push({
       code: "inherits_policy",
-      message: `${domain} inherits p=${inherited.policy.p} from ${inheritedFrom}, which this record takes over. To enrol ${inheritedFrom} instead needs no record here.`,
+      message: `${domain} inherits p=${inherited.policy.p} from ${inheritedFrom}; this record copies it. If you enrol ${inheritedFrom} instead, no record is needed here.`,
     });
   }
   if (externalDestinations.length > 0) {
     warnings.push({
       code: "inherited_rua_external",
-      message: `${externalDestinations.join(", ")} must authorise reports about ${domain}, or receivers send none there.`,
+      message: `${externalDestinations.join(", ")} must authorize reports about ${domain}; otherwise receivers send none there.`,
     });
   }
   return { action: "create", current: null, ...written(value, warnings) };
@@ -161,11 +161,11 @@ const written = (value: string, warnings: readonly MergeWarning[]) => ({
   warnings: [...warnings, ...parseRecord(value).warnings],
 });
 
-/** Texts that were meant as DMARC records and are none: receivers do not see them, so their owner should. */
+/** Texts that look like DMARC records but are not: receivers ignore them. */
 const warnOfNearMisses = (texts: readonly string[]): readonly MergeWarning[] =>
   texts
     .filter((text) => /^\W*v\s*=\W*dmarc|\bv\s*=\s*dmarc1\b/iu.test(text) && !parseRecord(text).valid)
     .map((text) => ({
       code: "near_miss",
-      message: `${quote(text)} is no DMARC record, though it looks like one: ${parseRecord(text).warnings[0]?.message ?? ""} Remove it.`,
+      message: `${quote(text)} looks like a DMARC record but is not: ${parseRecord(text).warnings[0]?.message ?? ""} Remove it.`,
     }));

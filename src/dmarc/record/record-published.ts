@@ -7,13 +7,13 @@ export type Published =
   | { readonly kind: "texts"; readonly texts: readonly string[] }
   /** The name is an alias (CNAME) of `target`; `texts` are those at the end of the aliases. */
   | { readonly kind: "alias"; readonly target: string; readonly texts: readonly string[] }
-  /** The DNS could not say. Never to be read as "none". */
+  /** The DNS query failed. Never means "none". */
   | { readonly kind: "failure"; readonly outcome: DnsOutcome };
 
-/** The host at which the DMARC record of a domain (lower-case A-labels) stands (RFC 9989 §4.5). */
+/** The name of the DMARC record of a domain (lower-case A-labels; RFC 9989 §4.5). */
 export const recordHost = (domain: string): string => `_dmarc.${domain}`;
 
-/** Reads the reply to a TXT question about a `_dmarc` name. */
+/** Interprets the response to a TXT query for a `_dmarc` name. */
 export const readPublished = ({ outcome, records, cnames }: DnsResponse<"TXT">): Published => {
   if (!isDefinite(outcome)) return { kind: "failure", outcome };
   const [target] = cnames;

@@ -1,4 +1,4 @@
-/** One `name=value` of a record, with where its value stands in the text, so that an edit can leave all else alone. */
+/** One `name=value` of a record, with the offsets of its value, so that an edit can keep everything else. */
 export interface RecordTag {
   /** Lower case. */
   readonly name: string;
@@ -10,7 +10,7 @@ export interface RecordTag {
   readonly valueEnd: number;
 }
 
-/** What stands between two `;`: a tag, nothing, or something else. */
+/** The text between two `;`: a tag, nothing, or something else. */
 export type RecordPart =
   | { readonly kind: "tag"; readonly tag: RecordTag }
   | { readonly kind: "empty" }
@@ -19,7 +19,7 @@ export type RecordPart =
 const TAG_NAME = /^[a-z][a-z\d_]*$/i;
 
 /**
- * Takes the text of a record apart at its `;` (the tag-list of RFC 6376 §3.2, which RFC 9989 §4.7 builds on), in order, nothing left
+ * Splits the text of a record at its `;` (the tag-list of RFC 6376 §3.2, which RFC 9989 §4.7 builds on), in order, nothing left
  * out. What follows a final `;` is a part only if it is not white space. White space is space, tab, CR and LF.
  */
 export const splitRecord = (text: string): readonly RecordPart[] => {

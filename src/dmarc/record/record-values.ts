@@ -6,17 +6,17 @@ import { parseReportUris, type ReportUri, type UriProblem } from "./rua.ts";
 export type DmarcPolicy = "none" | "quarantine" | "reject";
 export type AlignmentMode = "r" | "s";
 
-/** What a receiver takes from a valid record: every tag with its value, or with its default (RFC 9989 §4.7). */
+/** The value of every tag of a valid record, or its default (RFC 9989 §4.7). */
 export interface RecordValues {
   readonly p: DmarcPolicy;
-  /** For existing subdomains; `p` unless said. */
+  /** For existing subdomains; default: `p`. */
   readonly sp: DmarcPolicy;
-  /** For subdomains that do not exist; `sp` unless said. */
+  /** For subdomains that do not exist; default: `sp`. */
   readonly np: DmarcPolicy;
   readonly adkim: AlignmentMode;
   readonly aspf: AlignmentMode;
   readonly psd: "y" | "n" | "u";
-  /** Test mode: `y` asks receivers to apply the policy one step softer. */
+  /** Test mode: `y` asks receivers to relax the policy by one step. */
   readonly t: "y" | "n";
   readonly fo: readonly string[];
   readonly rua: readonly ReportUri[];
@@ -38,8 +38,8 @@ const INTERVAL_DEFAULT_S = 86_400;
 const URIS_SERVED_BY_ALL = 2;
 
 /**
- * Reads the values of a valid record from its tags by name. What cannot be read falls to its default with a warning, except that
- * a bad `p`, `sp` or `np` makes all three `none`: that is how receivers take such a record (RFC 9989 §4.10.1).
+ * Reads the values of a valid record from its tags by name. An invalid value gets its default and a warning, except that
+ * an invalid `p`, `sp` or `np` makes all three `none`, as receivers do (RFC 9989 §4.10.1).
  */
 export const readValues = (tags: ReadonlyMap<string, RecordTag>, warn: Warn): RecordValues => {
   const textOf = (name: string): string | undefined => tags.get(name)?.value;
@@ -95,12 +95,9 @@ const readPolicies = (
     return POLICIES.find((policy) => policy === text.toLowerCase()) ?? "bad";
   };
   const [p, sp, np] = [read("p"), read("sp"), read("np")];
-  if (p === undefined) warn("p_missing", "There is no p; receivers take none, and older ones may ignore the record.");
+  if (p === undefined) warn("p_missing", "p is missing: receivers use none, and older ones may ignore the record.");
   if (p === "bad") {
-    warn(
-      "p_invalid",
-      `p is ${quote(textOf("p") ?? "")}, which is not none, quarantine or reject; receivers take none.`,
-    );
+    warn("p_invalid", `p is ${quote(textOf("p") ?? "")}, which is not none, quarantine or reject; receivers use none.`);
   }
   for (const [name, value] of [
     ["sp", sp],
@@ -108,7 +105,7 @@ const readPolicies = (
   ] as const) {
     if (value !== "bad") continue;
     const text = quote(textOf(name) ?? "");
-    warn("policy_void", `${name} is ${text}, which is not none, quarantine or reject; receivers take p=none instead.`);
+    warn("policy_void", `${name} is ${text}, which is not none, quarantine or reject; receivers use p=none instead.`);
   }
   if (p === "bad" || sp === "bad" || np === "bad") return { p: "none", sp: "none", np: "none" };
   const own = p ?? "none";
@@ -129,20 +126,20 @@ const warnOfUris = (name: "rua" | "ruf", uris: readonly ReportUri[], warn: Warn)
     addresses.add(address);
   }
   if (uris.length > URIS_SERVED_BY_ALL) {
-    warn("too_many_uris", `${name} has ${uris.length} destinations; some receivers serve only the first two.`);
+    warn("too_many_uris", `${name} has ${uris.length} destinations; some receivers report only to the first two.`);
   }
 };
 
 const describeProblem = (name: string, text: string, problem: UriProblem): string => {
   switch (problem) {
     case "uri_empty":
-      return `${name} has a comma with nothing beside it.`;
+      return `${name} has an empty destination between commas.`;
     case "uri_without_mailto":
       return `${name}: ${quote(text)} is ignored because it does not begin with mailto:.`;
     case "uri_not_mailto":
-      return `${name}: receivers need not know the scheme of ${quote(text)}; only mailto: is sure to work.`;
+      return `${name}: receivers may not support the scheme of ${quote(text)}; only mailto: is certain to work.`;
     case "uri_invalid":
-      return `${name}: ${quote(text)} holds no valid address.`;
+      return `${name}: ${quote(text)} is not a valid address.`;
     default:
       return problem satisfies never;
   }

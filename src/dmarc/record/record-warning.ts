@@ -29,16 +29,16 @@ export type RecordWarningCode =
   | "version_not_first"
   | "version_value";
 
-/** Something about a record that its owner should know: a stable code and a sentence for people. */
+/** A warning about a record: a stable code and a sentence. */
 export interface RecordWarning {
   readonly code: RecordWarningCode;
   readonly message: string;
 }
 
-/** Where the readers of a record put what they notice. */
+/** Adds a warning. */
 export type Warn = (code: RecordWarningCode, message: string) => void;
 
-/** More text than this of a faulty record is not repeated in a sentence. */
+/** Longer quotations are shortened. */
 const QUOTED_CHARACTERS_MAX = 60;
 
 /** Collects warnings in order, each distinct one once. */
@@ -54,7 +54,7 @@ export const createWarnings = (): { readonly warn: Warn; readonly warnings: read
   return { warn, warnings };
 };
 
-/** A piece of a record between quotation marks, shortened when it is long. */
+/** A part of a record in quotation marks, shortened when it is long. */
 export const quote = (text: string): string => {
   const shown = text.length > QUOTED_CHARACTERS_MAX ? `${text.slice(0, QUOTED_CHARACTERS_MAX)}…` : text;
   return `"${shown.toWellFormed()}"`;

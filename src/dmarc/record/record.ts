@@ -25,9 +25,8 @@ const HISTORIC_TAGS: ReadonlySet<string> = new Set(["pct", "rf", "ri"]);
 /**
  * Reads the text of a TXT record (its strings joined) as a DMARC record, RFC 9989 §4.7 and tolerant of RFC 7489.
  *
- * It is valid when its first tag is `v` with exactly the value `DMARC1`; nothing else can make it invalid but a length over
- * 65,535 octets. Of a tag that stands twice the first one counts. Warnings say what receivers ignore or may take
- * otherwise, and for an invalid text why. Never throws.
+ * It is valid when its first tag is `v` with exactly the value `DMARC1` and it has at most 65,535 octets. Of a repeated tag
+ * the first counts. Warnings say what receivers ignore or may understand differently, and why a text is invalid. Never throws.
  */
 export const parseRecord = (text: string): DmarcRecord => {
   const { warn, warnings } = createWarnings();
@@ -46,10 +45,7 @@ export const parseRecord = (text: string): DmarcRecord => {
   const values = readValues(firstByName(tags, warn), warn);
   warnOfWhole(tags, values, warn);
   if (octets > STRING_OCTETS_MAX) {
-    warn(
-      "over_255_octets",
-      `The record has ${octets} octets, so that it must be published as several strings of one TXT.`,
-    );
+    warn("over_255_octets", `The record has ${octets} octets; publish it as several strings of one TXT record.`);
   }
   return { text, tags, warnings, valid: true, values };
 };
@@ -62,21 +58,21 @@ const warnOfVersion = (text: string, tags: readonly RecordTag[], warn: Warn): vo
   if (/^\s*["'“”]/u.test(text)) {
     warn(
       "quoted",
-      "The text begins with a quotation mark; in a zone file quotes stand around the text, inside there must be none.",
+      "The text begins with a quotation mark. In a zone file the quotes surround the text; they are not part of it.",
     );
   } else if (version === undefined) {
-    warn("version_missing", "This is no DMARC record: it must begin with v=DMARC1.");
+    warn("version_missing", "Not a DMARC record: it must begin with v=DMARC1.");
   } else if (version.value !== VERSION) {
     warn(
       "version_value",
-      `v is ${quote(version.value)}; it must be exactly DMARC1, in capitals, with a semicolon behind it.`,
+      `v is ${quote(version.value)}; it must be exactly DMARC1, in capitals, followed by a semicolon.`,
     );
   } else {
     warn("version_not_first", "v=DMARC1 must be the first tag; receivers ignore the record.");
   }
 };
 
-/** The form of the text as a whole, and what in it is no tag. */
+/** The form of the text as a whole, and what is not a tag. */
 const warnOfForm = (text: string, parts: readonly RecordPart[], warn: Warn): void => {
   const bare = trimRecordSpace(text);
   if (!text.startsWith(bare))
@@ -87,8 +83,8 @@ const warnOfForm = (text: string, parts: readonly RecordPart[], warn: Warn): voi
     warn("character", `The record holds the character U+${codePoint}; only printable ASCII is allowed.`);
   }
   for (const part of parts) {
-    if (part.kind === "empty") warn("empty_tag", "There is a semicolon with nothing before it.");
-    if (part.kind === "other") warn("not_a_tag", `${quote(part.text)} is no name=value and is ignored.`);
+    if (part.kind === "empty") warn("empty_tag", "There is an empty tag before a semicolon.");
+    if (part.kind === "other") warn("not_a_tag", `${quote(part.text)} is not name=value and is ignored.`);
   }
 };
 
@@ -96,20 +92,17 @@ const firstByName = (tags: readonly RecordTag[], warn: Warn): ReadonlyMap<string
   const byName = new Map<string, RecordTag>();
   for (const tag of tags) {
     if (byName.has(tag.name)) {
-      warn(
-        "duplicate_tag",
-        `${tag.name} stands more than once; receivers differ in which one they take, or ignore the record.`,
-      );
+      warn("duplicate_tag", `${tag.name} is repeated; some receivers use the first one, others ignore the record.`);
     } else {
       byName.set(tag.name, tag);
     }
-    if (!KNOWN_TAGS.has(tag.name)) warn("unknown_tag", `${quote(tag.name)} is no DMARC tag and is ignored.`);
-    if (HISTORIC_TAGS.has(tag.name)) warn("historic_tag", `${tag.name} is historic: RFC 9989 has it ignored.`);
+    if (!KNOWN_TAGS.has(tag.name)) warn("unknown_tag", `${quote(tag.name)} is not a DMARC tag and is ignored.`);
+    if (HISTORIC_TAGS.has(tag.name)) warn("historic_tag", `${tag.name} is historic; RFC 9989 ignores it.`);
   }
   return byName;
 };
 
-/** What only several tags together show. */
+/** Warnings about several tags together. */
 const warnOfWhole = (tags: readonly RecordTag[], values: RecordValues, warn: Warn): void => {
   const has = (name: string): boolean => tags.some((tag) => tag.name === name);
   if (has("p") && tags[1]?.name !== "p") {
@@ -118,7 +111,7 @@ const warnOfWhole = (tags: readonly RecordTag[], values: RecordValues, warn: War
   if (has("fo") && !has("ruf"))
     warn("fo_without_ruf", "fo says when to send failure reports, but without ruf none are sent.");
   if (!values.rua.some(({ problem }) => problem === null || problem === "uri_not_mailto")) {
-    warn("rua_missing", "There is no address in rua that aggregate reports could go to.");
+    warn("rua_missing", "rua has no address for aggregate reports.");
   }
   if (values.psd === "y") warn("psd_y", "psd=y is for the registries of public suffixes only.");
 };

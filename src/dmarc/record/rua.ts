@@ -1,14 +1,14 @@
 import { parseAddress } from "../../mail/address.ts";
 import { trimRecordSpace } from "./record-tags.ts";
 
-/** Why receivers will not send a report to what is written. */
+/** Why receivers will not send a report to a destination. */
 export type UriProblem = "uri_empty" | "uri_without_mailto" | "uri_not_mailto" | "uri_invalid";
 
 /** One destination of `rua` or `ruf`, as written between two commas. */
 export interface ReportUri {
   /** As written, without the white space around it. */
   readonly text: string;
-  /** Offset in the tag's value behind the last character of `text`. */
+  /** Offset in the tag's value after the last character of `text`. */
   readonly end: number;
   /** The mailbox in normal form, percent-encoding undone (RFC 6068 §2); null when there is a problem. */
   readonly address: string | null;
@@ -24,7 +24,7 @@ const UNENCODED = /[^\w.~$'*+@-]/gu;
 
 /**
  * Reads the value of `rua` or `ruf`: URIs with commas between them (RFC 9989 §4.8), white space around them allowed. A value of
- * white space only has no URI; an empty place between commas is one with the problem `uri_empty`.
+ * white space only has no URI; nothing between commas is a URI with the problem `uri_empty`.
  */
 export const parseReportUris = (value: string): readonly ReportUri[] => {
   if (trimRecordSpace(value) === "") return [];
@@ -38,7 +38,7 @@ export const parseReportUris = (value: string): readonly ReportUri[] => {
   return uris;
 };
 
-/** The normal form in which addresses of reports are compared: case and percent-encoding do not matter. Null for what is no address. */
+/** The normal form of a reporting address for comparison: case and percent-encoding do not matter. Null for an invalid one. */
 export const reportAddress = (address: string): string | null => {
   const parsed = parseAddress(address);
   return parsed.ok ? parsed.value.normalized : null;
@@ -68,10 +68,10 @@ const readUri = (text: string): UriReading => {
   return address === null ? failed("uri_invalid") : { address, sizeSuffix, problem: null };
 };
 
-/** The one mailbox behind `mailto:`. Header fields (`?subject=`) are dropped, as senders of reports write their own. */
+/** The mailbox of a `mailto:` URI. Header fields (`?subject=`) are dropped: reporters write their own. */
 const readMailto = (rest: string): string | null => {
   const to = rest.split("?", 1)[0] ?? "";
-  // `mailto://` would else be a local part that begins with slashes.
+  // Otherwise `mailto://` would be a local part that begins with slashes.
   if (/\s/u.test(to) || to.startsWith("//")) return null;
   const decoded = decodePercent(to);
   return decoded === null ? null : reportAddress(decoded);
@@ -80,8 +80,8 @@ const readMailto = (rest: string): string | null => {
 const decodePercent = (text: string): string | null => {
   try {
     return decodeURIComponent(text);
-  } catch (cause) {
-    if (cause instanceof URIError) return null;
-    throw cause;
+  } catch (error) {
+    if (error instanceof URIError) return null;
+    throw error;
   }
 };

@@ -1,7 +1,7 @@
 import { err, ok, type Result } from "../../base/errors.ts";
 import type { ReportFault } from "./outcome.ts";
 import { REPORT_LIMITS, type Report, type ReportNotice } from "./report.ts";
-import { createReportDraft } from "./report-draft.ts";
+import { ReportDraft } from "./report-draft.ts";
 import { walkReport } from "./report-xml.ts";
 import { REPAIR_LIMITS } from "./text-pre-pass.ts";
 
@@ -30,7 +30,7 @@ export const readReport = async (
   budget: ReadingBudget = createReadingBudget(),
 ): Promise<Result<Report, ReportFault>> => {
   const recordsMax = Math.min(REPORT_LIMITS.recordsMax, budget.recordsLeft);
-  const walked = await walkReport(bytes, () => createReportDraft(recordsMax), budget);
+  const walked = await walkReport(bytes, () => new ReportDraft(recordsMax), budget);
   if (!walked.ok) return walked;
   const { sink, wasRepaired } = walked.value;
   const report = sink.finish(wasRepaired);

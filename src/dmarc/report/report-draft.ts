@@ -14,89 +14,95 @@ import {
 } from "./report-values.ts";
 import type { ReportSink } from "./report-xml.ts";
 
-/** A report as its elements come in, and at the end what they make. */
-export interface ReportDraft extends ReportSink {
-  /** `isLenient`: the text had to be repaired, so that an element may have been closed by guess. */
-  finish(isLenient: boolean): Result<Report, ReportProblem>;
-}
-
 type Texts = Map<string, string>;
 
 const SECTIONS: ReadonlySet<string> = new Set(["report_metadata", "policy_published", "record"]);
 
 /**
- * Starts an empty draft for at most so many records. Elements that no report format knows are passed over, wherever they
- * stand; records in them are not, unless they are well-formed extras beside the report's own.
+ * Builds a report from its elements. Elements that no report format has are ignored wherever they are; records in them are
+ * not, unless they are well-formed additions beside the report's own.
  */
-export const createReportDraft = (recordsMax: number = REPORT_LIMITS.recordsMax): ReportDraft => {
-  const head: Texts = new Map();
-  const policy: Texts = new Map();
-  const errors: string[] = [];
-  const rows: ReportRow[] = [];
-  const skipped = new Map<ReportRowProblem, number>();
-  let draft = createRowDraft();
-  let records = 0;
-  let strayRecords = 0;
-  let nestedRecords = 0;
-  let policies = 0;
-  let isShortened = false;
+export class ReportDraft implements ReportSink {
+  readonly #recordsMax: number;
+  readonly #head: Texts = new Map();
+  readonly #policy: Texts = new Map();
+  readonly #errors: string[] = [];
+  readonly #rows: ReportRow[] = [];
+  readonly #skipped = new Map<ReportRowProblem, number>();
+  #row = createRowDraft();
+  #records = 0;
+  #strayRecords = 0;
+  #nestedRecords = 0;
+  #policies = 0;
+  #isShortened: boolean = false;
 
-  const open = (path: readonly string[]): ReportProblem | null => {
+  constructor(recordsMax: number = REPORT_LIMITS.recordsMax) {
+    this.#recordsMax = recordsMax;
+  }
+
+  open(path: readonly string[]): ReportProblem | null {
     const [section, , third, fourth] = path;
-    if (path.length === 1 && section === "policy_published") policies += 1;
-    // A record inside of what should have ended before it: nothing below could be told apart.
+    if (path.length === 1 && section === "policy_published") this.#policies += 1;
+    // A record within an element that should have ended before it: the parts below cannot be told apart.
     if (path.length > 1 && path.at(-1) === "record") {
-      if (SECTIONS.has(section ?? "")) nestedRecords += 1;
-      else strayRecords += 1;
+      if (SECTIONS.has(section ?? "")) this.#nestedRecords += 1;
+      else this.#strayRecords += 1;
     }
     if (section !== "record") return null;
     if (path.length === 1) {
-      draft = createRowDraft();
-      records += 1;
-      return records > recordsMax ? "too_many_records" : null;
+      this.#row = createRowDraft();
+      this.#records += 1;
+      return this.#records > this.#recordsMax ? "too_many_records" : null;
     }
-    beginRecordEntry(draft, path.length, third, fourth);
+    beginRecordEntry(this.#row, path.length, third, fourth);
     return null;
-  };
+  }
 
-  const close = (path: readonly string[], text: string): void => {
+  close(path: readonly string[], text: string): void {
     const [section, second, third] = path;
-    if (section === "record" && path.length > 1) closeInRecord(draft, path, text);
-    else if (section === "record") {
-      const row = finishRow(draft);
-      if (typeof row === "string") skipped.set(row, (skipped.get(row) ?? 0) + 1);
-      else {
-        const short = shortenRow(row);
-        isShortened ||= short !== row;
-        rows.push(short);
-      }
+    const depth = path.length;
+    if (section === "record") {
+      if (depth > 1) closeInRecord(this.#row, path, text);
+      else this.#finishRow();
     } else if (section === "report_metadata") {
-      if (path.length === 2 && second !== undefined) keepFirst(head, second, text);
-      if (path.length === 3 && second === "date_range" && third !== undefined) keepFirst(head, third, text);
-      if (path.length === 2 && (second === "error" || second === "errors")) keepError(errors, text);
+      if (depth === 2 && second !== undefined) keepFirst(this.#head, second, text);
+      if (depth === 3 && second === "date_range" && third !== undefined) keepFirst(this.#head, third, text);
+      if (depth === 2 && (second === "error" || second === "errors")) keepError(this.#errors, text);
     } else if (section === "policy_published") {
-      // Some reporters publish the policy twice; the first is the one they applied.
-      if (path.length === 2 && policies === 1 && second !== undefined) keepFirst(policy, second, text);
-    } else if (path.length === 1 && section === "version") keepFirst(head, section, text);
-  };
+      // Some reporters write the policy twice; the first one is the one applied.
+      if (depth === 2 && this.#policies === 1 && second !== undefined) keepFirst(this.#policy, second, text);
+    } else if (depth === 1 && section === "version") keepFirst(this.#head, section, text);
+  }
 
-  const finish = (isLenient: boolean): Result<Report, ReportProblem> => {
-    if (nestedRecords > 0) return err("malformed");
-    if (strayRecords > 0 && (isLenient || records === 0)) return err("malformed");
-    const published = publishedPolicy(policy);
-    if (published === null) return err("domain_missing");
-    const period = periodOf(head);
+  /** `isLenient`: the text was repaired, so that an element may have been closed by a guess. */
+  finish(isLenient: boolean): Result<Report, ReportProblem> {
+    if (this.#nestedRecords > 0) return err("malformed");
+    if (this.#strayRecords > 0 && (isLenient || this.#records === 0)) return err("malformed");
+    const policy = publishedPolicy(this.#policy);
+    if (policy === null) return err("domain_missing");
+    const period = periodOf(this.#head);
     if (period === null) return err("period_missing");
-    const skippedRows = Array.from(skipped, ([reason, count]) => ({ reason, rows: count }));
-    const metadata = metadataOf(head);
-    const shortened: ReportNotice[] = isShortened ? ["records_shortened"] : [];
-    const notices = [...period.notices, ...metadata.notices, ...shortened];
-    const { beginMs, endMs } = period;
-    return ok({ ...metadata, errors, beginMs, endMs, policy: published, rows, skippedRows, notices });
-  };
+    const metadata = metadataOf(this.#head);
+    const shortened: ReportNotice[] = this.#isShortened ? ["records_shortened"] : [];
+    return ok({
+      ...metadata,
+      ...{ errors: this.#errors, beginMs: period.beginMs, endMs: period.endMs, policy, rows: this.#rows },
+      skippedRows: Array.from(this.#skipped, ([reason, rows]) => ({ reason, rows })),
+      notices: [...period.notices, ...metadata.notices, ...shortened],
+    });
+  }
 
-  return { open, close, finish };
-};
+  #finishRow(): void {
+    const row = finishRow(this.#row);
+    if (typeof row === "string") {
+      this.#skipped.set(row, (this.#skipped.get(row) ?? 0) + 1);
+      return;
+    }
+    const short = shortenRow(row);
+    this.#isShortened ||= short !== row;
+    this.#rows.push(short);
+  }
+}
 
 const beginRecordEntry = (draft: RowDraft, depth: number, third: string | undefined, fourth: string | undefined) => {
   if (depth === 3 && third === "dkim") beginEntry(draft, "dkim");

@@ -5,36 +5,35 @@ import { localName, REPAIR_LIMITS, repairText } from "./text-pre-pass.ts";
 import { createXmlParser } from "./xml-parser.ts";
 import { countLinesBefore, textPieces, wholeXml, xmlPieces } from "./xml-text.ts";
 
-/** Ceilings of one document. */
+/** Limits of one document. */
 export const XML_LIMITS = {
   depthMax: 32,
   attributesMax: 1000,
   /** Of the attributes of one element together. */
   attributeCharactersMax: 64 * 1024,
-  /** Where `feedback` begins at the latest. */
+  /** Before `feedback`. */
   preambleCharactersMax: 256 * 1024,
-  /** Characters of one element's text that are kept; the rest is dropped. */
+  /** Of one element's text; the rest is dropped. */
   textCharactersMax: 1024,
-  /** Faults passed over in a text that has been repaired already. */
+  /** Faults tolerated in a repaired text. */
   faultsMax: 10_000,
 } as const;
 
-/** What is told of a report while it is read. Names are local, lower case, from below `feedback` down. */
+/** Gets the elements of a report. Names are local, in lower case, below `feedback`. */
 export interface ReportSink {
-  /** An element begins. False ends the reading with that problem. */
+  /** An element begins. A problem ends the parsing. */
   open(path: readonly string[]): ReportProblem | null;
-  /** An element ends; `text` is what stood directly in it, trimmed. */
+  /** An element ends; `text` is its own text, trimmed. */
   close(path: readonly string[], text: string): void;
 }
 
 /**
- * Walks through the first `feedback` element of a document, wherever it stands, and tells a sink what is in it.
+ * Passes the first `feedback` element of a document, wherever it is, to a sink.
  *
- * A document type declaration, wherever it stands, refuses the document before the parser comes to it, and entities other
- * than the five of XML are never expanded. A text that is not well-formed is repaired (`repairText`) and walked again with a new sink, so
- * sound reports pay nothing for the others, as far as the budget goes, which is used up by that. No repair invents a tag: a text
- * that ends inside of `feedback`, or has an end tag in it that fits no start tag, is `truncated`, with the line.
- * Large documents are read in turns with everybody else. Never throws.
+ * A document type declaration rejects the document before the parser sees it, and entities other than the five of XML are
+ * never expanded. A text that is not well-formed is repaired (`repairText`) and parsed again with a new sink, within the
+ * budget. A repair never adds a tag: a text that ends within `feedback`, or has an end tag without a start tag in it, is
+ * `truncated`, with the line. Large documents are parsed in chunks between which others have their turn. Never throws.
  */
 export const walkReport = async <S extends ReportSink>(
   bytes: Uint8Array,
@@ -60,9 +59,9 @@ export const walkReport = async <S extends ReportSink>(
 };
 
 interface RunOptions {
-  /** The faults that are passed over; end tags that fit no start tag are never. */
+  /** Faults that are tolerated; end tags without a start tag never are. */
   readonly faultsMax: number;
-  /** Lines of the document above what is given to the parser. */
+  /** Lines of the document before what the parser gets. */
   readonly linesBefore: number;
 }
 
@@ -72,107 +71,158 @@ const run = async (
   { faultsMax, linesBefore }: RunOptions,
 ): Promise<Result<null, ReportFault>> => {
   const { parser, read } = createXmlParser();
+  const walk = new FeedbackWalk(sink, parser, faultsMax);
   const screen = createScreen();
-  const path: string[] = [];
-  let state: "before" | "inside" | "after" = "before";
-  let outside = 0;
-  let pending = "";
-  let hasChild = false;
-  let faults = 0;
-  let attributes = 0;
-  let attributeCharacters = 0;
-  let problem: ReportProblem | null = null;
-  let line: number | null = null;
-  const stopAt = (found: ReportProblem | null): void => {
-    if (problem === null && found === "truncated") line = parser.line;
-    problem ??= found;
-  };
-
-  parser.on("error", ({ message }) => {
-    faults += 1;
-    // The first fault of an unrepaired text may come of a bare sign before it; a mismatch in a repaired one cannot.
-    if (problem !== null || state === "before" || (faultsMax === 0 && faults > 1)) return;
-    if (MISMATCH.test(message)) return stopAt("truncated");
-    if (ATTRIBUTE_FAULT.test(message) && (path.length === 0 || path[0] === "record")) stopAt("truncated");
-  });
-  parser.on("doctype", () => stopAt("doctype"));
-  parser.on("attribute", ({ name, value }) => {
-    attributes += 1;
-    attributeCharacters += name.length + value.length;
-    const isTooMuch = attributes > XML_LIMITS.attributesMax || attributeCharacters > XML_LIMITS.attributeCharactersMax;
-    if (isTooMuch && faults <= faultsMax) stopAt("malformed");
-  });
-  parser.on("opentag", ({ name }) => {
-    attributes = 0;
-    attributeCharacters = 0;
-    // Behind a fault that ends the walk the parser guesses; what it tells then is nothing to judge by.
-    if (problem !== null || faults > faultsMax || state === "after") return;
-    if (path.length + outside >= XML_LIMITS.depthMax) return stopAt("too_deep");
-    if (state === "before") {
-      if (localName(name) === "feedback") state = "inside";
-      else outside += 1;
-      return;
-    }
-    if (pending.includes(TAG_END)) return stopAt("truncated");
-    pending = "";
-    hasChild = false;
-    path.push(localName(name));
-    stopAt(sink.open(path));
-  });
-  const hear = (piece: string): void => {
-    if (state === "inside" && pending.length < XML_LIMITS.textCharactersMax) {
-      pending += piece.slice(0, XML_LIMITS.textCharactersMax);
-    }
-  };
-  parser.on("text", hear);
-  parser.on("cdata", hear);
-  parser.on("closetag", () => {
-    if (problem !== null || faults > faultsMax) return;
-    if (state === "before") outside -= 1;
-    if (state !== "inside") return;
-    if (hasChild && pending.includes(TAG_END)) return stopAt("truncated");
-    hasChild = true;
-    if (path.length === 0) {
-      state = "after";
-      return;
-    }
-    sink.close(path, pending.trim());
-    path.pop();
-    pending = "";
-  });
-
-  // What the handlers change is out of sight of the type checker.
-  const isOver = (): boolean => problem !== null || state === "after" || faults > faultsMax;
   let isFirst = true;
   for (const piece of pieces) {
     if (!isFirst) await nextTurn();
     isFirst = false;
     const found = screen(piece);
     if (found !== null) return err({ problem: found, line: null });
-    if (!read(piece, isOver)) stopAt("malformed");
-    if (problem !== null) break;
+    if (!read(piece, () => walk.isOver()) && walk.problem === null) return err({ problem: "malformed", line: null });
+    if (walk.problem !== null) break;
   }
   // Closing the parser resets its line.
-  line ??= parser.line;
-  if (!isOver()) parser.close();
-  const found = problem ?? judge({ state, faults, faultsMax });
-  if (found === null) return ok(null);
-  return err({ problem: found, line: found === "truncated" ? linesBefore + line : null });
+  const line = walk.line ?? parser.line;
+  if (!walk.isOver()) parser.close();
+  const problem = walk.conclude();
+  if (problem === null) return ok(null);
+  return err({ problem, line: problem === "truncated" ? linesBefore + line : null });
 };
 
-/** Beside elements, where no text belongs, it is what is left of a tag that lost its beginning. */
+type XmlParser = ReturnType<typeof createXmlParser>["parser"];
+
+/** Passes the elements of the first `feedback` element to a sink, as the parser reports them. */
+class FeedbackWalk {
+  readonly #sink: ReportSink;
+  readonly #parser: XmlParser;
+  readonly #faultsMax: number;
+  readonly #path: string[] = [];
+  #state: "before" | "inside" | "after" = "before";
+  /** Open elements around `feedback`. */
+  #outside = 0;
+  /** The text of the open element. */
+  #text = "";
+  #hasChild: boolean = false;
+  #faults = 0;
+  #attributes = 0;
+  #attributeCharacters = 0;
+  #problem: ReportProblem | null = null;
+  #line: number | null = null;
+
+  constructor(sink: ReportSink, parser: XmlParser, faultsMax: number) {
+    this.#sink = sink;
+    this.#parser = parser;
+    this.#faultsMax = faultsMax;
+    parser.on("error", ({ message }) => this.#onError(message));
+    parser.on("doctype", () => this.#stopAt("doctype"));
+    parser.on("attribute", ({ name, value }) => this.#onAttribute(name.length + value.length));
+    parser.on("opentag", ({ name }) => this.#onOpenTag(name));
+    parser.on("text", (piece) => this.#onText(piece));
+    parser.on("cdata", (piece) => this.#onText(piece));
+    parser.on("closetag", () => this.#onCloseTag());
+  }
+
+  get problem(): ReportProblem | null {
+    return this.#problem;
+  }
+
+  /** The line of a truncation, as the parser counts. */
+  get line(): number | null {
+    return this.#line;
+  }
+
+  isOver(): boolean {
+    return this.#problem !== null || this.#state === "after" || this.#hasTooManyFaults();
+  }
+
+  /** What is wrong with the document as a whole; null for nothing. */
+  conclude(): ReportProblem | null {
+    if (this.#problem !== null) return this.#problem;
+    if (this.#hasTooManyFaults()) return "malformed";
+    if (this.#state === "before") return "not_a_report";
+    return this.#state === "after" ? null : "truncated";
+  }
+
+  #hasTooManyFaults(): boolean {
+    return this.#faults > this.#faultsMax;
+  }
+
+  #stopAt(found: ReportProblem | null): void {
+    if (this.#problem === null && found === "truncated") this.#line = this.#parser.line;
+    this.#problem ??= found;
+  }
+
+  #onError(message: string): void {
+    this.#faults += 1;
+    // The first fault of an unrepaired text may follow from a bare sign before it; a mismatch in a repaired one cannot.
+    if (this.#problem !== null || this.#state === "before" || (this.#faultsMax === 0 && this.#faults > 1)) return;
+    if (MISMATCH.test(message)) this.#stopAt("truncated");
+    else if (ATTRIBUTE_FAULT.test(message) && (this.#path.length === 0 || this.#path[0] === "record")) {
+      this.#stopAt("truncated");
+    }
+  }
+
+  #onAttribute(characters: number): void {
+    this.#attributes += 1;
+    this.#attributeCharacters += characters;
+    const { attributesMax, attributeCharactersMax } = XML_LIMITS;
+    const isTooMuch = this.#attributes > attributesMax || this.#attributeCharacters > attributeCharactersMax;
+    if (isTooMuch && !this.#hasTooManyFaults()) this.#stopAt("malformed");
+  }
+
+  #onOpenTag(name: string): void {
+    this.#attributes = 0;
+    this.#attributeCharacters = 0;
+    // After a fault that ends the walk the parser guesses.
+    if (this.isOver()) return;
+    if (this.#path.length + this.#outside >= XML_LIMITS.depthMax) return this.#stopAt("too_deep");
+    if (this.#state === "before") {
+      if (localName(name) === "feedback") this.#state = "inside";
+      else this.#outside += 1;
+      return;
+    }
+    if (this.#text.includes(TAG_END)) return this.#stopAt("truncated");
+    this.#text = "";
+    this.#hasChild = false;
+    this.#path.push(localName(name));
+    this.#stopAt(this.#sink.open(this.#path));
+  }
+
+  #onText(piece: string): void {
+    if (this.#state !== "inside" || this.#text.length >= XML_LIMITS.textCharactersMax) return;
+    this.#text += piece.slice(0, XML_LIMITS.textCharactersMax);
+  }
+
+  #onCloseTag(): void {
+    if (this.#problem !== null || this.#hasTooManyFaults()) return;
+    if (this.#state === "before") this.#outside -= 1;
+    if (this.#state !== "inside") return;
+    if (this.#hasChild && this.#text.includes(TAG_END)) return this.#stopAt("truncated");
+    this.#hasChild = true;
+    if (this.#path.length === 0) {
+      this.#state = "after";
+      return;
+    }
+    this.#sink.close(this.#path, this.#text.trim());
+    this.#path.pop();
+    this.#text = "";
+  }
+}
+
+/** Next to elements, where no text belongs, it is the rest of a tag that lost its beginning. */
 const TAG_END = ">";
 
 /**
- * What the parser says of an end tag whose start tag is missing, of elements that end inside of others, and of a comment
- * with another one in it, whose end is missing.
+ * The parser's messages about an end tag whose start tag is missing, elements that end within others, and a comment whose
+ * end is missing.
  */
 const MISMATCH = /^(?:unmatched closing tag|unexpected close tag|malformed comment)/;
 
-/** In records, whose elements have hardly any attributes, two halves of tags look like this. */
+/** In records, whose elements have hardly any attributes, a sign of two halves of tags. */
 const ATTRIBUTE_FAULT = /attribute/;
 
-/** Looks at a text before the parser does, piece by piece. */
+/** Checks a text before the parser, chunk by chunk. */
 const createScreen = () => {
   let tail = "";
   let head: string | null = "";
@@ -182,7 +232,7 @@ const createScreen = () => {
     if (head === null) return null;
     head += piece;
     if (/[<:]feedback[\s/>]/i.test(head)) head = null;
-    // Large, and about something else: a page, a sitemap, white space without end.
+    // Large and something else: a page, a sitemap, white space.
     else if (head.length > XML_LIMITS.preambleCharactersMax) return "not_a_report";
     return null;
   };
@@ -190,15 +240,3 @@ const createScreen = () => {
 
 const DECLARATION = /<!(?:DOCTYPE|ENTITY)/i;
 const DECLARATION_CHARACTERS = "<!DOCTYP".length;
-
-interface End {
-  readonly state: "before" | "inside" | "after";
-  readonly faults: number;
-  readonly faultsMax: number;
-}
-
-const judge = ({ state, faults, faultsMax }: End): ReportProblem | null => {
-  if (faults > faultsMax) return "malformed";
-  if (state === "before") return "not_a_report";
-  return state === "after" ? null : "truncated";
-};

@@ -38,7 +38,7 @@ describe("what to configure", () => {
     [{ spf: { include: "spf.example.net" } }, "Add include:spf.example.net to the SPF record of example.com."],
     [
       { spf: null, return_path: { supported: false } },
-      "SPF cannot align at this service, because it uses its own return path; DKIM is enough.",
+      "SPF cannot be aligned: this service uses its own return path. DKIM is enough.",
     ],
     [
       { spf: null, return_path: { supported: true, url: PAGE } },
@@ -60,13 +60,13 @@ describe("what to configure", () => {
 
   test("says that no page is known, and gives no address then", () => {
     const [step = ""] = adviceWith(undefined);
-    expect(step).toContain("No page of its documentation is known");
+    expect(step).toContain("Look for domain authentication in its settings");
     expect(adviceWith(undefined).join(" ")).not.toContain("http");
   });
 
   test("a forwarder has nothing to configure", () => {
     expect(configureAdvice({ ...BULK, forwards: true }, "example.com")).toEqual([
-      "There is nothing to configure at Example Mail for example.com: it forwards mail of others.",
+      "Nothing to configure at Example Mail for example.com: it forwards mail.",
     ]);
   });
 
@@ -87,7 +87,7 @@ test("Mailchimp, as users meet it", () => {
   const mailchimp = serviceById("mailchimp");
   expect(mailchimp === null ? [] : configureAdvice(mailchimp, "example.com")).toEqual([
     "Set up DKIM for example.com at Mailchimp (https://mailchimp.com/help/set-up-email-domain-authentication/) and publish the CNAME records that it shows.",
-    "SPF cannot align at this service, because it uses its own return path; DKIM is enough.",
+    "SPF cannot be aligned: this service uses its own return path. DKIM is enough.",
   ]);
 });
 

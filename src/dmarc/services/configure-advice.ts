@@ -6,13 +6,10 @@ const RECORDS = {
   ns: "publish the NS records that it shows",
 };
 
-/**
- * What to configure at a service so that mail from a domain is aligned: short sentences, in the order to follow them.
- * Says so where no documentation is known.
- */
+/** How to configure a service so that mail from a domain is aligned: one sentence per step, in their order. */
 export const configureAdvice = (service: KnownService, domain: string): readonly string[] => {
   const { name, kind, forwards, configure } = service;
-  if (forwards === true) return [`There is nothing to configure at ${name} for ${domain}: it forwards mail of others.`];
+  if (forwards === true) return [`Nothing to configure at ${name} for ${domain}: it forwards mail.`];
   if (kind === "hosting" && configure?.dkim === undefined) return hostingAdvice(service, domain);
   return [...dkimAdvice(service, domain), spfAdvice(service, domain)];
 };
@@ -28,7 +25,7 @@ const dkimAdvice = ({ name, configure }: KnownService, domain: string): readonly
   const dkim = configure?.dkim;
   if (dkim === undefined) {
     return [
-      `Set up DKIM for ${domain} at ${name} and publish the records that it shows. No page of its documentation is known: look for domain authentication in its settings, or ask its support.`,
+      `Set up DKIM for ${domain} at ${name} and publish the records that it shows. Look for domain authentication in its settings, or ask its support.`,
     ];
   }
   const records = dkim.how === undefined ? "publish the records that it shows" : RECORDS[dkim.how];
@@ -40,12 +37,12 @@ const spfAdvice = ({ name, configure }: KnownService, domain: string): string =>
   const { spf, return_path: path } = configure ?? {};
   if (spf) return `Add include:${spf.include} to the SPF record of ${domain}.`;
   if (path?.supported === true) {
-    // The page that the step about DKIM names already is not repeated.
+    // Unless the DKIM step names the same page.
     const page = path.url === undefined || path.url === configure?.dkim?.url ? "" : ` (${path.url})`;
     return `To align SPF as well, set a custom return path below ${domain} at ${name}${page}.`;
   }
   if (path?.supported === false) {
-    return "SPF cannot align at this service, because it uses its own return path; DKIM is enough.";
+    return "SPF cannot be aligned: this service uses its own return path. DKIM is enough.";
   }
   return spf === null
     ? "Do not add this service to the SPF record: it uses its own return path. DKIM is enough."
