@@ -1,14 +1,14 @@
 import type { FailureHeader, FailureReport } from "./failure-report.ts";
 
-/** What stands in the place of a local part. */
+/** Replaces a local part. */
 const REDACTED = "redacted";
 
-/** Fields that hold addresses and names of people: of these the domains are kept. */
+/** Fields with addresses and names of people: only the domains are kept. */
 const ADDRESS_FIELDS: ReadonlySet<string> = new Set([
   ...["from", "sender", "reply-to", "return-path", "to", "cc", "message-id"],
   ...["resent-from", "resent-sender", "x-original-from"],
 ]);
-/** Fields that say how a message went and who vouches for it. */
+/** Fields about the path of a message and its authentication. */
 const CAUSE_FIELDS: ReadonlySet<string> = new Set([
   ...["date", "received", "dkim-signature", "received-spf", "authentication-results", "arc-authentication-results"],
   ...["list-id", "precedence", "auto-submitted", "x-mailer", "user-agent"],
@@ -24,8 +24,8 @@ const DOMAIN_BEHIND_AT = /@((?:[\p{L}\p{N}_-]+\.)*[\p{L}\p{N}_-]+|\[[^\]\s]{1,60
 const SECRET_DKIM_TAGS: ReadonlySet<string> = new Set(["z", "b"]);
 
 /**
- * A failure report without what tells of people: local parts, display names, recipients, subject, and every header field that is
- * not needed to find the cause. Domains, addresses of machines, selectors and results stay (compare RFC 6590).
+ * Removes personal data from a failure report: local parts, display names, recipients, subject, and every header field that
+ * is not needed to find the cause. Domains, IP addresses, selectors and results are kept (compare RFC 6590).
  */
 export const redactFailureReport = (report: FailureReport): FailureReport => ({
   ...report,
@@ -50,7 +50,7 @@ const redactHeader = ({ name, value }: FailureHeader): readonly FailureHeader[] 
   return [{ name, value: redactText(value) }];
 };
 
-/** All addresses with their local parts taken away. */
+/** The text with the local parts of all addresses removed. */
 const redactText = (text: string): string =>
   text
     .replace(QUOTED_LOCAL_PART, `${REDACTED}@`)
@@ -64,7 +64,7 @@ const redactText = (text: string): string =>
 const domainsOnly = (text: string): string =>
   [...text.matchAll(DOMAIN_BEHIND_AT)].map(([, domain]) => `${REDACTED}@${domain}`).join(", ");
 
-/** `for <user@example.com>`, and the name of whoever logged in. */
+/** Removes `for <user@example.com>` and the authenticated user. */
 const withoutRecipient = (received: string): string =>
   received
     .replace(/\bfor\s+(?:<[^>]*>|"[^"]*"@\S+|[^\s;]+)/gi, `for ${REDACTED}`)

@@ -6,18 +6,18 @@ export interface FailureHeader {
   readonly value: string;
 }
 
-/** A failure report (RFC 5965, RFC 6591, RFC 9991), as far as it says something. Nothing of the message's body. */
+/** A failure report (RFC 5965, RFC 6591, RFC 9991). Nothing of the message's body. */
 export interface FailureReport {
-  /** `auth-failure` for DMARC; `abuse` and others are somebody else's business. */
+  /** `auth-failure` for DMARC; others are `abuse` and the like. */
   readonly feedbackType: string | null;
   /** What failed: `dmarc`, `dkim`, `spf` … */
   readonly authFailure: string | null;
-  /** As the report says, else the domain in the message's From. */
+  /** As the report states it, else the header_from domain of the message. */
   readonly reportedDomain: string | null;
   readonly sourceIp: string | null;
   readonly arrivalDate: string | null;
   readonly userAgent: string | null;
-  /** What became of the message: `delivered`, `spam`, `policy`, `reject`, `other`. */
+  /** The disposition of the message: `delivered`, `spam`, `policy`, `reject`, `other`. */
   readonly deliveryResult: string | null;
   /** The mechanisms that were not aligned: `dkim`, `spf`, `none` (RFC 9991). */
   readonly identityAlignment: string | null;
@@ -32,7 +32,7 @@ export interface FailureReport {
   readonly headers: readonly FailureHeader[];
 }
 
-/** Ceilings of one failure report; what is beyond them is left out. */
+/** Limits of one failure report; what exceeds them is left out. */
 export const FAILURE_REPORT_LIMITS = {
   /** Of the machine-readable part, and of the message's header. */
   partBytesMax: 64 * 1024,
@@ -43,8 +43,8 @@ export const FAILURE_REPORT_LIMITS = {
 } as const;
 
 /**
- * Reads a message/feedback-report part, and the header of the message that it is about (message/rfc822 or text/rfc822-headers) where
- * that is enclosed. Never throws.
+ * Parses a message/feedback-report part, and the header of the enclosed message (message/rfc822 or text/rfc822-headers), if
+ * any. Never throws.
  */
 export const readFailureReport = (part: Uint8Array, message: Uint8Array | null = null): FailureReport => {
   const fields = new Map<string, string>();
@@ -75,7 +75,7 @@ export const readFailureReport = (part: Uint8Array, message: Uint8Array | null =
   };
 };
 
-/** The last address of From in angle brackets, else the last that stands there alone. */
+/** The domain of the last address of From in angle brackets, else of the last word that is an address. */
 const fromDomain = (from: string): string | null => {
   const address = from.match(/<[^<>]*@[^<>@]+>/g)?.at(-1) ?? /\S+@\S+$/.exec(from)?.[0] ?? "";
   return address === "" ? null : readDomain(address.replace(/[<>]/g, ""));
@@ -84,7 +84,7 @@ const fromDomain = (from: string): string | null => {
 const cut = (text: string | null): string | null =>
   text === null ? null : text.slice(0, FAILURE_REPORT_LIMITS.headerCharactersMax).toWellFormed();
 
-/** Fields `name: value` up to the first blank line behind one, unfolded (RFC 5322 §2.2.3). */
+/** Fields `name: value` up to the first blank line after one, unfolded (RFC 5322 §2.2.3). */
 const headerFields = (bytes: Uint8Array): FailureHeader[] => {
   const text = new TextDecoder()
     .decode(bytes.subarray(0, FAILURE_REPORT_LIMITS.partBytesMax))

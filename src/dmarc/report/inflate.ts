@@ -1,22 +1,22 @@
 import { constants, createInflateRaw, inflateRawSync } from "node:zlib";
 import { err, ok, type Result } from "../../base/errors.ts";
 
-/** Bytes out of a compressed stream. `isTruncated`: the stream ended before its end, and this is what came before. */
+/** Decompressed bytes. `isTruncated`: the stream ended early; these are the bytes before that. */
 export interface Inflated {
   readonly bytes: Uint8Array;
   readonly isTruncated: boolean;
-  /** How many bytes of the input belong to the stream; what follows is somebody else's. */
+  /** How many bytes of the input belong to the stream. */
   readonly consumedBytes: number;
 }
 
 export type InflateProblem = "too_large" | "damaged";
 
-/** What gives more than this is inflated beside the event loop: a bomb of 64 MB would hold it for a tenth of a second. */
+/** Larger output is inflated asynchronously: 64 MB would hold the event loop for 100 ms. */
 const SYNC_BYTES_MAX = 1024 * 1024;
 
 /**
- * Inflates a raw DEFLATE stream (RFC 1951) to at most `bytesMax` bytes. What follows the stream is left alone. The
- * memory used is bounded by `bytesMax` however much the stream would give. Large ones leave turns to everybody else.
+ * Inflates a raw DEFLATE stream (RFC 1951) to at most `bytesMax` bytes. Bytes after the stream are ignored. The memory used
+ * is bounded by `bytesMax`, however much the stream would produce. Large streams are inflated asynchronously.
  */
 export const inflateRaw = async (input: Uint8Array, bytesMax: number): Promise<Result<Inflated, InflateProblem>> => {
   const bytes = Math.min(bytesMax, SYNC_BYTES_MAX);
@@ -42,8 +42,8 @@ const inflateWith = async (
 const GZIP_MEMBERS_MAX = 16;
 
 /**
- * Unpacks a gzip file (RFC 1952) to at most `bytesMax` bytes. The trailer is not asked for and what follows it is
- * ignored: mail programs append a line end, and some reporters leave the checksum out.
+ * Unpacks a gzip file (RFC 1952) to at most `bytesMax` bytes. The trailer is not required and bytes after it are ignored:
+ * mail programs append a line end, and some reporters omit the checksum.
  */
 export const gunzip = async (input: Uint8Array, bytesMax: number): Promise<Result<Inflated, InflateProblem>> => {
   const members: Uint8Array[] = [];
@@ -54,7 +54,7 @@ export const gunzip = async (input: Uint8Array, bytesMax: number): Promise<Resul
     const header = headerLength(input.subarray(at));
     const member = header === null ? err("damaged" as const) : await inflateRaw(input.subarray(at + header), bytesLeft);
     if (!member.ok) {
-      // Bytes behind a sound member that only look like another one are garbage, not damage.
+      // Bytes after a valid member that only look like another one are garbage, not damage.
       if (members.length > 0 && member.error === "damaged") break;
       return member;
     }
@@ -69,7 +69,7 @@ export const gunzip = async (input: Uint8Array, bytesMax: number): Promise<Resul
   return ok({ bytes, isTruncated, consumedBytes: Math.min(at, input.byteLength) });
 };
 
-/** Whether the bytes begin as a gzip file does: magic number and the one method there is. */
+/** Whether the bytes begin like a gzip file: magic number and the only method. */
 export const isGzip = (bytes: Uint8Array): boolean => bytes[0] === 0x1f && bytes[1] === 0x8b && bytes[2] === 8;
 
 const TRAILER_BYTES = 8;
@@ -94,7 +94,7 @@ const headerLength = (bytes: Uint8Array): number | null => {
 const attempt = (input: Uint8Array, bytesMax: number, finishFlush: number): Attempt => {
   if (bytesMax < 1) return err("too_large");
   try {
-    // With `info` the answer also says how far the input was read; the declarations leave that out.
+    // With `info` the result includes how far the input was read; the type declarations omit that.
     const options = { maxOutputLength: bytesMax, finishFlush, info: true };
     const answer: unknown = inflateRawSync(input, options);
     return ok({ ...readAnswer(answer), isTruncated: false });
@@ -103,11 +103,11 @@ const attempt = (input: Uint8Array, bytesMax: number, finishFlush: number): Atte
   }
 };
 
-/** No DEFLATE stream gives more bytes for each of its own. */
+/** DEFLATE's highest expansion factor. */
 const EXPANSION_MAX = 1032;
 const CHUNK_BYTES = 256 * 1024;
 
-/** The same in steps. The place for all of it is taken at once, and costs only the memory that is written to. */
+/** The same in chunks. The whole buffer is allocated at once, and uses only the memory that is written to. */
 const attemptLarge = async (input: Uint8Array, bytesMax: number, finishFlush: number): Promise<Attempt> => {
   const stream = createInflateRaw({ chunkSize: CHUNK_BYTES, finishFlush });
   const place = new Uint8Array(Math.min(bytesMax, input.byteLength * EXPANSION_MAX));
@@ -126,7 +126,7 @@ const attemptLarge = async (input: Uint8Array, bytesMax: number, finishFlush: nu
   return ok({ bytes: place.subarray(0, length), isTruncated: false, consumedBytes: stream.bytesWritten });
 };
 
-/** What an error of zlib means; throws what is none. */
+/** The problem that an error of zlib means; rethrows any other error. */
 const problemOf = (error: unknown): InflateProblem | "cut_off" => {
   const code: unknown = error instanceof Error ? Reflect.get(error, "code") : null;
   if (code === "ERR_BUFFER_TOO_LARGE") return "too_large";

@@ -3,7 +3,7 @@ import { looksLikeMessage } from "../../mail/message.ts";
 import { isGzip } from "./inflate.ts";
 import { isZip } from "./zip.ts";
 
-/** What bytes are, judged by the bytes alone: names and content types are wrong too often. */
+/** The format of a file, detected from its bytes alone: names and content types are wrong too often. */
 export type PayloadKind = "gzip" | "zip" | "xml" | "json" | "message" | "base64" | "unused" | "other";
 
 /** How far into the bytes is looked. */

@@ -5,25 +5,25 @@ import { ReportDraft } from "./report-draft.ts";
 import { walkReport } from "./report-xml.ts";
 import { REPAIR_LIMITS } from "./text-pre-pass.ts";
 
-/** What is left of the work that one mail, with everything in it, may cause. Used up as its reports are read. */
+/** The remaining work that one mail, with everything in it, may cause. Used up as its reports are parsed. */
 export interface ReadingBudget {
   recordsLeft: number;
-  /** Characters of texts to be repaired: they are gone through several times. */
+  /** Characters of texts to be repaired, which takes several passes. */
   repairCharactersLeft: number;
 }
 
-/** One report of the largest kind, or several smaller ones: each record takes memory. */
+/** Enough for one report of the largest size, or several smaller ones. */
 export const createReadingBudget = (): ReadingBudget => ({
   recordsLeft: REPORT_LIMITS.recordsMax,
   repairCharactersLeft: 2 * REPAIR_LIMITS.charactersMax,
 });
 
 /**
- * Reads an aggregate report from the bytes of its XML.
+ * Parses an aggregate report from the bytes of its XML.
  *
- * Values are read as tolerantly as the real world demands (`report-values.ts`); a report without policy domain or
- * period, or one of which a piece is missing, is refused: counts must be true. Rows without a usable source or count are
- * left out and counted by reason. Never throws; memory is linear in the input, and the caller bounds the input.
+ * Values are parsed as tolerantly as real reports require (`report-values.ts`). A report without policy domain or period, or
+ * of which a part is missing, is rejected: counts must be correct. Rows without a valid source IP or count are left out and
+ * counted by reason. Never throws; memory is linear in the input, which the caller limits.
  */
 export const readReport = async (
   bytes: Uint8Array,

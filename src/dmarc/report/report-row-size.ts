@@ -1,22 +1,22 @@
 import type { ReportRow } from "./report-row.ts";
 
-/** Bytes of the lists of one record as they are stored, in JSON. A record of a real report has less than 3,000. */
+/** JSON bytes of the lists of one record as stored. A record of a real report has less than 3,000. */
 export const REPORT_ROW_BYTES_MAX = 16 * 1024;
 
-/** How a record that is too large is shortened, one step after the other: characters kept of each text, entries of each list. */
+/** The steps by which a record that is too large is shortened: characters kept of each text, entries of each list. */
 const STEPS = [
   { characters: 200, entries: 100 },
   { characters: 60, entries: 40 },
   { characters: 0, entries: 10 },
 ] as const;
 
-/** More than the JSON of an entry takes beside its texts, and more bytes than JSON makes of a character (`\u001f`). */
+/** Upper bounds of the JSON bytes of an entry without its texts, and of a character (`\u001f`). */
 const ENTRY_BYTES = 120;
 const CHARACTER_BYTES_MAX = 6;
 
 /**
- * The same row, or a shorter one when its lists take more than `REPORT_ROW_BYTES_MAX`: with shorter texts and fewer entries, or
- * without texts. What is counted (address, count, results, names) stays as it is; the first entries of each list are kept.
+ * The same row, or a shorter one when its lists take more than `REPORT_ROW_BYTES_MAX`: with shorter texts and fewer entries,
+ * or without texts. What is counted (address, count, results, domains) does not change; the first entries of lists are kept.
  */
 export const shortenRow = (row: ReportRow): ReportRow => {
   let short = row;
@@ -51,14 +51,14 @@ const shortenedTo = (row: ReportRow, { characters, entries }: (typeof STEPS)[num
   };
 };
 
-/** Entries of a record that cost as much to write as a plain record does. */
+/** Entries that cost as much to write as a plain record. */
 const ENTRIES_PER_WEIGHT = 8;
 
-/** How much work it is to write a row down: 1 for a plain one, some 40 for the largest. */
+/** The relative cost of writing a row: 1 for a plain one, some 40 for the largest. */
 export const weightOf = ({ reasons, dkimResults, spfResults }: ReportRow): number =>
   1 + Math.floor((reasons.length + dkimResults.length + spfResults.length) / ENTRIES_PER_WEIGHT);
 
-/** About how many bytes a row takes when it is stored. */
+/** Approximately the bytes that a stored row takes. */
 export const storedBytesOf = ({ reasons, dkimResults, spfResults }: ReportRow): number =>
   [...reasons, ...dkimResults, ...spfResults].reduce(
     (sum, entry) => sum + ENTRY_BYTES + charactersOf(Object.values(entry)),

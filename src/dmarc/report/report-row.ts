@@ -15,13 +15,13 @@ import {
 } from "./report-values.ts";
 import { REPORT_ELEMENTS } from "./text-pre-pass.ts";
 
-/** Why the receiver did not do what the policy asks. An unknown type is `other`, its word in front of the comment. */
+/** Why the receiver did not apply the policy. An unknown type is `other`, with the type before the comment. */
 export interface OverrideReason {
   readonly type: OverrideType;
   readonly comment: string | null;
 }
 
-/** One DKIM signature looked at. */
+/** The result of one DKIM signature. */
 export interface DkimAuthResult {
   readonly domain: string | null;
   readonly selector: string | null;
@@ -29,7 +29,7 @@ export interface DkimAuthResult {
   readonly humanResult: string | null;
 }
 
-/** One SPF check. */
+/** The result of one SPF check. */
 export interface SpfAuthResult {
   readonly domain: string | null;
   readonly scope: "mfrom" | "helo" | null;
@@ -37,15 +37,15 @@ export interface SpfAuthResult {
   readonly humanResult: string | null;
 }
 
-/** One record of a report: messages of one source that fared alike. */
+/** One record of a report: messages from one source with the same results. */
 export interface ReportRow {
   /** Canonical; may be private, as the reporter saw it. */
   readonly sourceIp: string;
   /** 1 to `COUNT_MAX`. */
   readonly count: number;
-  /** Null when the reporter does not say. `pass`: RFC 9990's word for a message that passed. */
+  /** Null when the report does not state it. `pass`: a message that passed (RFC 9990). */
   readonly disposition: Disposition | null;
-  /** The aligned results; null when the reporter does not say. */
+  /** The aligned results; null when the report does not state them. */
   readonly dkim: "pass" | "fail" | null;
   readonly spf: "pass" | "fail" | null;
   readonly reasons: readonly OverrideReason[];
@@ -87,13 +87,13 @@ export const keepFirst = (texts: Texts, name: string, text: string): void => {
   if (text !== "" && REPORT_ELEMENTS.has(name) && !texts.has(name)) texts.set(name, text);
 };
 
-/** Begins an entry of a list of a record. Beyond the ceiling it is read and forgotten. */
+/** Begins an entry of a list of a record. Entries beyond the limit are dropped. */
 export const beginEntry = (draft: RowDraft, list: "reasons" | "dkim" | "spf"): void => {
   draft.entry = new Map();
   if (draft[list].length < ROW_ENTRIES_MAX) draft[list].push(draft.entry);
 };
 
-/** Makes a row of a record's texts, or says why it cannot be counted. */
+/** Builds a row from a record's texts, or returns why it cannot be counted. */
 export const finishRow = ({ texts, reasons, dkim, spf }: RowDraft): ReportRow | ReportRowProblem => {
   const text = (name: string): string => texts.get(name) ?? "";
   const source = readSourceIp(text("source_ip"));
@@ -116,8 +116,8 @@ export const finishRow = ({ texts, reasons, dkim, spf }: RowDraft): ReportRow | 
 };
 
 /**
- * Whether a receiver knew the message as one that was passed on: by the reason it gave, or by a verified chain (`arc=pass`
- * in the comment of a local policy, as Google and Microsoft write it).
+ * Whether the receiver recognized the message as forwarded: by the reason it gave, or by a verified ARC chain (`arc=pass` in
+ * the comment of a local policy, as Google and Microsoft write it).
  */
 export const isForwarded = ({ reasons }: Pick<ReportRow, "reasons">): boolean =>
   reasons.some(

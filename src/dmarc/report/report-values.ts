@@ -2,17 +2,17 @@ import { isIP } from "node:net";
 import ipaddr from "ipaddr.js";
 import { parseDomain } from "../../mail/domain.ts";
 
-/** Messages that one row can stand for; more is a counter gone wrong (RFC 9990 sets no bound). */
+/** Messages of one row; a higher count is an error of the reporter (RFC 9990 sets no limit). */
 export const COUNT_MAX = 1_000_000_000;
 
-/** Zero is what programs write that do not know the time. The example of RFC 9990 itself is of 1979. */
+/** Programs that do not know the time write 0. The example of RFC 9990 itself is of 1979. */
 const FIRST_MS = 1;
 const LAST_MS = Date.UTC(2100, 0, 1);
-/** Unix seconds stay below this until the year 5138; what is above counts milliseconds. */
+/** Unix seconds stay below this until the year 5138; higher values are milliseconds. */
 const SECONDS_MAX = 1e11;
 
 /**
- * A point in time: Unix seconds with or without a fraction, milliseconds by their size, or ISO 8601. Answers whole
+ * A point in time: Unix seconds with or without a fraction, milliseconds by their size, or ISO 8601. Returns whole
  * milliseconds since 1970, or null for anything else, for zero, and for times from 2100 on.
  */
 export const readTimeMs = (text: string): number | null => {
@@ -40,7 +40,7 @@ export type ReportRowProblem =
   | "count_negative"
   | "count_too_large";
 
-/** A whole number of messages from 1 to `COUNT_MAX`, or what is wrong with it. A zero fraction is passed over. */
+/** A whole number of messages from 1 to `COUNT_MAX`, or what is wrong with it. A zero fraction is ignored. */
 export const readCount = (text: string): number | ReportRowProblem => {
   if (text === "") return "count_missing";
   if (!/^[+-]?\d+(?:\.0*)?$/.test(text)) return "count_invalid";
@@ -60,8 +60,8 @@ export const readSourceIp = (text: string): { readonly ip: string } | ReportRowP
 const DOMAIN_CHARACTERS_MAX = 253;
 
 /**
- * A domain in lower case, A-labels, without trailing dot; of an address, the part behind the last `@`. Names that are no
- * host names (`_x.example`) are kept in lower case: they were seen. Null for nothing, and for what no domain can be.
+ * A domain in lower-case A-labels without trailing dot; of an address, the part after the last `@`. Names that are not host
+ * names (`_x.example`) are kept in lower case. Null for nothing, and for what cannot be a domain.
  */
 export const readDomain = (text: string): string | null => {
   const known = domains.get(text);
@@ -72,7 +72,7 @@ export const readDomain = (text: string): string | null => {
   return domain;
 };
 
-/** The same few names stand in every row of every report. */
+/** The same few names are in every row of every report. */
 const domains = new Map<string, string | null>();
 const DOMAINS_KEPT = 2_000;
 
@@ -85,13 +85,13 @@ const parsedDomain = (text: string): string | null => {
   return name.length <= DOMAIN_CHARACTERS_MAX && /^[\x21-\x7e]+$/.test(name) ? name.toLowerCase() : null;
 };
 
-/** The text on one line, or null for none. */
+/** The text on one line; null for an empty text. */
 export const readText = (text: string): string | null => {
   const line = text.replace(/\s+/g, " ").trim();
   return line === "" ? null : line;
 };
 
-/** The word of a closed set that a text is, whatever its case; null for any other. */
+/** The text as one of a set of words, ignoring case; null if it is none of them. */
 export const readWord = <W extends string>(text: string, words: readonly W[]): W | null => {
   const lower = text.toLowerCase();
   return words.find((word) => word === lower) ?? null;
@@ -122,10 +122,10 @@ export const AUTH_RESULTS = [
 export type Disposition = (typeof DISPOSITIONS)[number];
 export type PolicyKeyword = (typeof POLICIES)[number];
 export type OverrideType = (typeof OVERRIDES)[number];
-/** `unknown`: nothing said, or a word that nobody defined. */
+/** `unknown`: absent, or undefined in any RFC. */
 export type AuthResult = (typeof AUTH_RESULTS)[number] | "unknown";
 
-/** Words of RFC 4408 §2.5, of older drafts and of Microsoft's header, which say the same. */
+/** Synonyms from RFC 4408 §2.5, older drafts and Microsoft's header. */
 const OLD_RESULTS: ReadonlyMap<string, AuthResult> = new Map([
   ["hardfail", "fail"],
   ["error", "temperror"],
@@ -138,7 +138,7 @@ const OLD_RESULTS: ReadonlyMap<string, AuthResult> = new Map([
 export const readAuthResult = (text: string): AuthResult =>
   readWord(text, AUTH_RESULTS) ?? OLD_RESULTS.get(text.toLowerCase()) ?? "unknown";
 
-/** Whether the aligned check passed: `pass` alone does; null when nothing is said. */
+/** The aligned result: anything but `pass` is `fail`; null when it is absent. */
 export const readAlignedResult = (text: string): "pass" | "fail" | null => {
   if (text === "") return null;
   return text.toLowerCase() === "pass" ? "pass" : "fail";
@@ -151,5 +151,5 @@ const ALIGNMENTS: ReadonlyMap<string, "r" | "s"> = new Map([
   ["strict", "s"],
 ]);
 
-/** `r` or `s`, also spelt out; null when not said. */
+/** `r` or `s`, also spelt out; null when it is absent or invalid. */
 export const readAlignment = (text: string): "r" | "s" | null => ALIGNMENTS.get(text.toLowerCase()) ?? null;

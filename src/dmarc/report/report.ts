@@ -1,7 +1,7 @@
 import type { ReportRow } from "./report-row.ts";
 import type { PolicyKeyword, ReportRowProblem } from "./report-values.ts";
 
-/** What a report says of the policy it found. Null where it says nothing, or nothing that means anything. */
+/** The published policy as a report states it. Null where it states nothing valid. */
 export interface PublishedPolicy {
   /** Lower case A-labels. */
   readonly domain: string;
@@ -18,12 +18,12 @@ export interface PublishedPolicy {
   readonly discoveryMethod: "psl" | "treewalk" | null;
 }
 
-/** What was not as it should be, and was read nevertheless. */
+/** Deviations that were tolerated. */
 export type ReportNotice =
   | "text_repaired"
   | "period_reversed"
   | "period_incomplete"
-  /** Texts or entries of records were left out, because a record had more than `ROW_BYTES_MAX`. Nothing that is counted. */
+  /** Texts or entries of records were left out, because a record exceeded `REPORT_ROW_BYTES_MAX`; nothing that is counted. */
   | "records_shortened"
   | "org_name_missing"
   | "report_id_missing";
@@ -35,7 +35,7 @@ export interface Report {
   readonly orgName: string | null;
   readonly email: string | null;
   readonly extraContactInfo: string | null;
-  /** As written, white space apart; reporters use it twice. */
+  /** As written but for white space; reporters reuse ids. */
   readonly reportId: string | null;
   readonly generator: string | null;
   readonly errors: readonly string[];
@@ -50,8 +50,8 @@ export interface Report {
   readonly notices: readonly ReportNotice[];
 }
 
-/** Ceilings of one report. Texts and nesting are bounded by `XML_LIMITS`. */
+/** Limits of one report. Texts and nesting are limited by `XML_LIMITS`. */
 export const REPORT_LIMITS = { recordsMax: 100_000, errorsMax: 20, errorCharactersMax: 500 } as const;
 
-/** The messages that the rows of a report stand for. */
+/** The messages of a report. */
 export const countMessages = (report: Report): number => report.rows.reduce((sum, { count }) => sum + count, 0);

@@ -1,7 +1,7 @@
 import { organisationalDomain } from "../../mail/organisational-domain.ts";
 import { readDomain } from "./report-values.ts";
 
-/** Names that mean the same reporter, as they stand in reports, without what names a legal form. */
+/** Names of the same reporter in reports, without legal forms. */
 const SAME: Readonly<Record<string, string>> = {
   "amazon-ses": "amazon-ses",
   "amazonses.com": "amazon-ses",
@@ -33,7 +33,7 @@ const KNOWN: ReadonlySet<string> = new Set(Object.values(SAME));
 const LEGAL_FORM = /[\s,!]+(?:inc|llc|ltd|corp|corporation|holdings)?\.?$/;
 const LEGAL_FORMS_MAX = 3;
 
-/** Who is behind the name of a reporter (lower case): `enterprise outlook` and `protection.outlook.com` are one. */
+/** The canonical name of a reporter (lower case): `enterprise outlook` and `protection.outlook.com` are both `microsoft`. */
 export const reporterBehind = (name: string): string => {
   let plain = name.trim();
   for (let n = 0; n < LEGAL_FORMS_MAX; n++) plain = plain.replace(LEGAL_FORM, "");
@@ -41,7 +41,7 @@ export const reporterBehind = (name: string): string => {
   return SAME[plain] ?? SAME[parent] ?? plain;
 };
 
-/** Who a report says it is from. */
+/** The reporter that a report names. */
 export interface ClaimedReporter {
   readonly orgName: string | null;
   /** The contact address. */
@@ -49,8 +49,8 @@ export interface ClaimedReporter {
 }
 
 /**
- * Whether a report is from the organisational domain `author` by what it says itself: by its name where that is a domain or
- * that of a large reporter, else by the domain of its contact address.
+ * Whether the reporter that a report names belongs to the organizational domain `author`: by its name where that is a domain
+ * or a large reporter's, else by the domain of its contact address.
  */
 export const isReportersDomain = (author: string, { orgName, email }: ClaimedReporter): boolean => {
   const name = orgName?.toLowerCase() ?? "";
@@ -62,15 +62,15 @@ export const isReportersDomain = (author: string, { orgName, email }: ClaimedRep
 };
 
 /**
- * The organisational domain of the contact address where it is all that tells reporters of one name apart: anybody may call
- * himself `Mail Team`. Null where the name itself is a domain or that of a large reporter.
+ * The organizational domain of the contact address if only that distinguishes reporters of the same name, such as `Mail
+ * Team`. Null where the name itself is a domain or a large reporter's.
  */
 export const contactOf = ({ orgName, email }: ClaimedReporter): string | null => {
   const name = orgName?.toLowerCase() ?? "";
   return KNOWN.has(reporterBehind(name)) || domainNamed(name) !== null ? null : contactDomain(email);
 };
 
-/** The organisational domain that a name is, or is below; null for one that is no domain. */
+/** The organizational domain of a name; null for a name that is not a domain. */
 const domainNamed = (name: string): string | null => {
   const named = name.includes(".") ? readDomain(name) : null;
   return named === null ? null : organisationalDomain(named);

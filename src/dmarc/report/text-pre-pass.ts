@@ -1,9 +1,9 @@
 import { nextTurn } from "../../base/clock.ts";
 
-/** Open elements that the pass keeps in mind. Nothing that is a report comes near it. */
+/** Open elements that are tracked. No report comes near it. */
 const OPEN_ELEMENTS_MAX = 64;
 
-/** Elements of RFC 7489 App. C and RFC 9990, without prefix: a tag of such a name is a tag even when nothing closes it. */
+/** Elements of RFC 7489 App. C and RFC 9990, without prefix: a tag with such a name is a tag even when nothing closes it. */
 export const REPORT_ELEMENTS: ReadonlySet<string> = new Set(
   (
     "feedback version report_metadata org_name email extra_contact_info report_id date_range begin end error errors " +
@@ -13,7 +13,7 @@ export const REPORT_ELEMENTS: ReadonlySet<string> = new Set(
   ).split(" "),
 );
 
-/** `<name …>`, `</name>` or `<name/>` from the `<` on; attributes are not looked into. */
+/** `<name …>`, `</name>` or `<name/>` from the `<` on; attributes are not parsed. */
 const TAG = /<(\/?)([A-Za-z_][\w.:-]{0,1023})(?=[\s/>])([^<>]{0,65535})>/y;
 const CLOSING_TAG = /<\/([A-Za-z_][\w.:-]{0,1023})\s*>/y;
 /** Skipped whole: nothing inside is markup. */
@@ -26,22 +26,20 @@ const OPAQUE = [
 const ENTITY = /&(?:amp|lt|gt|quot|apos|#\d{1,7}|#x[\da-fA-F]{1,6});/y;
 const NOT_XML = /[^\t\n\r\u0020-\uFFFD]/g;
 
-/** Ceilings of a repair. A text beyond them is not nearly XML, and repairing it would cost more than it is worth. */
+/** Limits of a repair. A text that exceeds them is not nearly XML. */
 export const REPAIR_LIMITS = { charactersMax: 16 * 1024 * 1024, changesMax: 100_000, namesMax: 10_000 } as const;
 
-/** Tags and signs looked at, and characters cleaned, before others have their turn. */
+/** Tags and signs handled, and characters cleaned, before others have their turn. */
 const TURN = { steps: 8192, characters: 256 * 1024 } as const;
 
 /**
- * Turns a text that is nearly XML into one that a parser takes: a bare `&`, a `<` that begins no tag, an address in
- * angle brackets (`<user@host>`) and a tag that nothing closes (`<abc123>` in a report id, a stray `<xs:schema>`) become
- * text; characters that XML forbids become U+FFFD; what follows the closing tag of `feedback` is left out. Line ends stay
- * where they are.
+ * Turns a text that is nearly XML into well-formed XML: a bare `&`, a `<` that begins no tag, an address in angle brackets
+ * (`<user@host>`) and a tag that nothing closes (`<abc123>` in a report id, a stray `<xs:schema>`) become text; characters
+ * that XML forbids become U+FFFD; whatever follows the closing tag of `feedback` is dropped. Line ends do not move.
  *
- * Elements of a report are kept as tags even when unclosed, and end tags even when nothing opened them, so that a file of
- * which a piece is missing still shows where. Half a tag in a record, or between the parts of a report where no text belongs,
- * is not repaired: it is where a piece was lost. Linear
- * in the length of the text; long ones are repaired in turns with everybody else. Null when the text exceeds
+ * Elements of a report stay tags even when unclosed, and end tags even when nothing opened them, so that a missing part can
+ * still be located. Half a tag in a record, or between the sections of a report where no text belongs, is not repaired: there
+ * a part is missing. Linear in the length of the text; others have their turn in between. Null when the text exceeds
  * `REPAIR_LIMITS`.
  */
 export const repairText = async (text: string): Promise<Repair | null> => {
@@ -54,10 +52,10 @@ export const repairText = async (text: string): Promise<Repair | null> => {
   return repair.result();
 };
 
-/** What came of a repair. */
+/** The result of a repair. */
 export interface Repair {
   readonly text: string;
-  /** The line of the text, from 1, where half a tag shows that a piece is missing; null where there is none. */
+  /** The line of the text, from 1, at which half a tag shows that a part is missing; null for none. */
   readonly damagedLine: number | null;
 }
 
@@ -70,7 +68,7 @@ const withoutForbidden = async (text: string): Promise<string> => {
   return pieces.join("");
 };
 
-/** The names that are closed somewhere; null for more than any report has. */
+/** The names of all end tags; null for more than any report has. */
 const closedNames = async (text: string): Promise<ReadonlySet<string> | null> => {
   const names = new Set<string>();
   let steps = 0;
@@ -85,7 +83,7 @@ const closedNames = async (text: string): Promise<ReadonlySet<string> | null> =>
   return names;
 };
 
-/** Goes from one `<` or `&` to the next, and copies what lies between in runs as long as they go. */
+/** Goes from one `<` or `&` to the next, and copies the text between them. */
 const createRepair = (text: string, closed: ReadonlySet<string>) => {
   const find = (sign: "<" | "&", from: number): number => {
     const at = text.indexOf(sign, from);
@@ -131,7 +129,7 @@ const createRepair = (text: string, closed: ReadonlySet<string>) => {
   };
 
   return {
-    /** Looks at the next sign. False when there is none, or when there were too many to change. */
+    /** Handles the next sign. False when there is none, or when there were too many changes. */
     step(): boolean {
       const at = Math.min(bracket, ampersand);
       if (at >= end || damagedAt !== null || changes > REPAIR_LIMITS.changesMax) return false;
@@ -147,13 +145,13 @@ const createRepair = (text: string, closed: ReadonlySet<string>) => {
   };
 };
 
-/** Words in brackets that are plainly no tag: an address. */
+/** An address in angle brackets. */
 const ADDRESS_IN_BRACKETS = /<[^<>@\s]{1,320}@[^<>@\s]{1,320}>/y;
 
-/** What people may write sentences in, in a record. */
+/** Elements of a record that contain sentences. */
 const PROSE: ReadonlySet<string> = new Set(["comment", "human_result"]);
 
-/** Whether a `<` that begins no tag is what is left of one, by where it stands and what follows it. */
+/** Whether a `<` that begins no tag is the rest of one, by its position and what follows. */
 const isHalfTag = (text: string, at: number, open: readonly string[]): boolean => {
   const names = open.map(localName);
   const around = names.at(-1) ?? "";
@@ -163,7 +161,7 @@ const isHalfTag = (text: string, at: number, open: readonly string[]): boolean =
   return !ADDRESS_IN_BRACKETS.test(text);
 };
 
-/** The line in which a character stands, from 1. */
+/** The line of a character, from 1. */
 const lineAt = (text: string, at: number): number => text.slice(0, at).split(/\r\n|\r|\n/).length;
 
 /** The name without its namespace prefix, lower case. */
@@ -176,7 +174,7 @@ export const localName = (name: string): string => {
   return local;
 };
 
-/** The same thirty names stand in every report. */
+/** The same thirty names are in every report. */
 const localNames = new Map<string, string>();
 const LOCAL_NAMES_KEPT = 1_000;
 const LOCAL_NAME_KEPT_CHARACTERS = 64;
@@ -195,12 +193,12 @@ const tagAt = (text: string, start: number): Tag | null => {
   const [whole, slash = "", name = "", rest = ""] = match;
   const isClosing = slash !== "";
   if (isClosing && rest.trim() !== "") return null;
-  // Words behind the name that are no attributes: somebody's display name, not a tag.
+  // Words after the name that are not attributes: a display name, not a tag.
   if (/^\s+[^\s=/]/.test(rest) && !rest.includes("=")) return null;
   return { name, length: whole.length, isClosing, isEmpty: rest.endsWith("/") };
 };
 
-/** Says whether a tag stays a tag, and keeps the open elements up to date. */
+/** Returns whether a tag stays a tag, and updates the open elements. */
 const follow = (tag: Tag, open: string[], closed: ReadonlySet<string>): boolean => {
   if (tag.isClosing) {
     const index = open.lastIndexOf(tag.name);
@@ -214,7 +212,7 @@ const follow = (tag: Tag, open: string[], closed: ReadonlySet<string>): boolean 
   return true;
 };
 
-/** Where a comment, CDATA section or instruction that begins here ends. An end once not found is not sought again. */
+/** Where a comment, CDATA section or instruction that begins here ends. An end that was not found once is not searched for again. */
 const findOpaqueEnd = (text: string, start: number, isMissing: boolean[]): number | null => {
   for (const [index, [opening, closing]] of OPAQUE.entries()) {
     if (isMissing[index] === true || !text.startsWith(opening, start)) continue;

@@ -2,26 +2,26 @@ import { z } from "zod";
 import { err, ok, type Result } from "../../base/errors.ts";
 import { readDomain, readText, readTimeMs } from "./report-values.ts";
 
-/** Sessions that failed alike (RFC 8460 §4.4). */
+/** Sessions that failed in the same way (RFC 8460 §4.4). */
 export interface TlsFailureDetail {
   readonly resultType: string;
   readonly sessions: number;
-  /** `receiving-mx-hostname` in lower case; null when it is not said, absent in what older versions stored. */
+  /** `receiving-mx-hostname` in lower case; null when it is not stated, absent in reports stored by older versions. */
   readonly mxHost?: string | null;
 }
 
-/** How mail to one domain fared with transport encryption (RFC 8460 §4.3). */
+/** The TLS sessions of mail to one domain (RFC 8460 §4.3). */
 export interface TlsPolicyResult {
   readonly domain: string | null;
   /** `sts`, `tlsa`, `no-policy-found`, or what the reporter wrote. */
   readonly policyType: string | null;
   readonly successfulSessions: number;
   readonly failedSessions: number;
-  /** Failures by their result type, as far as the reporter tells them apart. */
+  /** Failures by result type, as far as the report states them. */
   readonly failures: readonly TlsFailureDetail[];
 }
 
-/** A TLS report (RFC 8460) in its simplest useful form. */
+/** A TLS report (RFC 8460), reduced to what is used. */
 export interface TlsReport {
   readonly orgName: string | null;
   readonly reportId: string | null;
@@ -31,7 +31,7 @@ export interface TlsReport {
   readonly policies: readonly TlsPolicyResult[];
 }
 
-/** Ceilings of one report; a larger one is refused, longer lists are cut. `failuresMax` is that of all policies together. */
+/** Limits of one report; a larger one is rejected, longer lists are cut. `failuresMax` is for all policies together. */
 export const TLS_REPORT_LIMITS = {
   bytesMax: 2 * 1024 * 1024,
   policiesMax: 200,
@@ -69,7 +69,7 @@ const reportSchema = z.object({
 /** `not_tls_report`: JSON, but of something else. */
 export type TlsReportProblem = "damaged" | "not_tls_report";
 
-/** Reads a TLS report from its JSON, tolerant of everything but the absence of `policies`. Never throws. */
+/** Parses a TLS report from its JSON; tolerates everything but the absence of `policies`. Never throws. */
 export const readTlsReport = (bytes: Uint8Array): Result<TlsReport, TlsReportProblem> => {
   if (bytes.byteLength > TLS_REPORT_LIMITS.bytesMax) return err("damaged");
   const json = parseJson(new TextDecoder().decode(bytes));
@@ -87,7 +87,7 @@ export const readTlsReport = (bytes: Uint8Array): Result<TlsReport, TlsReportPro
   });
 };
 
-/** The JSON with its lists cut before they are checked: the check costs a hundred times what reading them does. */
+/** The JSON with its lists cut before validation, which costs a hundred times as much as parsing. */
 const withCutLists = (json: unknown): unknown => {
   if (!isObject(json) || !Array.isArray(json.policies)) return json;
   let failuresLeft: number = TLS_REPORT_LIMITS.failuresMax;
@@ -107,7 +107,7 @@ const parseJson = (source: string): Result<unknown, TlsReportProblem> => {
   try {
     return ok(JSON.parse(source));
   } catch (error) {
-    // SyntaxError for what is no JSON, RangeError for nesting without end: the sender's fault either way.
+    // SyntaxError for invalid JSON, RangeError for unlimited nesting: the sender's fault either way.
     if (error instanceof SyntaxError || error instanceof RangeError) return err("damaged");
     throw error;
   }

@@ -26,13 +26,13 @@ export const createUnpackBudget = (): UnpackBudget => ({
   entriesLeft: UNPACK_LIMITS.entriesMax,
 });
 
-/** Something found at the bottom of all archives. */
+/** A file that is not an archive, or why one could not be unpacked. */
 export type Unpacked =
   | {
       readonly kind: "xml" | "json" | "message" | "unused" | "other";
       readonly name: string | null;
       readonly bytes: Uint8Array;
-      /** The archive ended early: these are not all the bytes. */
+      /** The archive ended early: the bytes are incomplete. */
       readonly isTruncated: boolean;
     }
   | { readonly kind: "refused"; readonly name: string | null; readonly reason: UnpackProblem };
@@ -45,9 +45,8 @@ interface Packed {
 }
 
 /**
- * Opens gzip files, zip archives and base64 texts, each in the others, and says what lies in them, by magic bytes and
- * never by name. What exceeds a ceiling, or cannot be opened, is `refused` with its reason; the rest is still there.
- * Never throws.
+ * Unpacks gzip files, zip archives and base64 texts, also nested, and detects the files in them by magic bytes, never by
+ * name. What exceeds a limit or cannot be unpacked is `refused` with the reason; the rest is still returned. Never throws.
  */
 export const unpack = async (
   bytes: Uint8Array,
@@ -65,7 +64,7 @@ export const unpack = async (
 };
 
 interface Opened {
-  /** What was inside, one level deeper; or the thing itself, when it is no archive. */
+  /** The contents, one level deeper; or the file itself, when it is not an archive. */
   readonly contents: readonly Packed[];
   readonly refused: readonly Unpacked[];
 }
@@ -123,13 +122,13 @@ const refuse = (name: string | null, reason: UnpackProblem): Opened => ({
   refused: [{ kind: "refused", name, reason }],
 });
 
-/** Takes an entry's turn, and answers how many bytes it may have. */
+/** Uses up one entry of the budget; returns how many bytes it may have. */
 const takeEntry = (budget: UnpackBudget): number => {
   budget.entriesLeft -= 1;
   return budget.entriesLeft < 0 ? 0 : Math.min(UNPACK_LIMITS.entryBytesMax, budget.bytesLeft);
 };
 
-/** Takes what an entry was given off the budget, all of which it used up, and says why that was not enough. */
+/** Charges the budget with the bytes that an entry was allowed, and returns which limit it exceeded. */
 const payTooLarge = (budget: UnpackBudget, bytesMax: number): UnpackProblem => {
   if (budget.entriesLeft < 0) return "too_many_entries";
   budget.bytesLeft -= bytesMax;

@@ -1,8 +1,8 @@
 import { SaxesParser } from "saxes";
 
-/** Ceilings of what the parser gathers until a token ends. Reports stay far below: their longest value is a sentence. */
+/** Limits of what the parser buffers until a token ends. Reports stay far below: their longest value is a sentence. */
 export const TOKEN_LIMITS = {
-  /** Of a text, an attribute's value, a comment, a section or an instruction. What is longer is cut. */
+  /** Of a text, an attribute value, a comment, a section or an instruction. Longer ones are cut. */
   textCharactersMax: 64 * 1024,
   /** What is kept of one that is cut. */
   textCharactersKept: 4096,
@@ -10,20 +10,20 @@ export const TOKEN_LIMITS = {
   nameCharactersMax: 1024,
 } as const;
 
-/** The characters given to the parser at a time: how far it can run beyond a ceiling before it is stopped. */
+/** The characters that the parser gets at a time: how far it can exceed a limit before it is stopped. */
 const CHUNK_CHARACTERS = 16_384;
 
-/** Where the parser gathers names; and what ought to become `<!--` or `<![CDATA[`. */
+/** The parser's buffers of names, and of what should become `<!--` or `<![CDATA[`. */
 const NAME_FIELDS = ["name", "piTarget", "entity", "openWakaBang"] as const;
 
 /** The five entities of XML and nothing that an object inherits: `&constructor;` is no entity. */
 const ENTITIES: Readonly<Record<string, string>> = { amp: "&", gt: ">", lt: "<", quot: '"', apos: "'" };
 
 /**
- * A parser whose memory is bounded whatever it reads.
+ * A parser whose memory is bounded, whatever the input.
  *
- * It gathers a token piece by piece until the token ends, without a ceiling of its own: 64 MB of one CDATA section
- * would take gigabytes. The fields it gathers in are not in its declarations, so they are checked here.
+ * saxes buffers a token until it ends, without a limit of its own: 64 MB of one CDATA section would take gigabytes. Its
+ * buffers are not in its type declarations, so they are checked here.
  */
 export const createXmlParser = () => {
   const parser = new SaxesParser({ xmlns: false, position: false });
@@ -46,7 +46,7 @@ export const createXmlParser = () => {
 
   return {
     parser,
-    /** Reads on until `isOver` says so. False when a name in it has no end: it is no XML that anybody wrote. */
+    /** Parses until `isOver`. False when a name exceeds its limit. */
     read(piece: string, isOver: () => boolean): boolean {
       for (let at = 0; at < piece.length && !isOver(); at += CHUNK_CHARACTERS) {
         parser.write(piece.slice(at, at + CHUNK_CHARACTERS));

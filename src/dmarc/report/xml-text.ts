@@ -5,8 +5,8 @@ import { nextTurn } from "../../base/clock.ts";
 export const PIECE_BYTES = 64 * 1024;
 
 /**
- * The text of a document in pieces, from its first `<` on: by its byte order mark, else as UTF-8, else by what it says.
- * No character is divided between two pieces, but a pair of surrogates may be.
+ * The text of a document in chunks, from its first `<` on, decoded by its byte order mark, else as UTF-8, else by its
+ * declared encoding. A surrogate pair may be split between two chunks.
  */
 export function* xmlPieces(bytes: Uint8Array): Generator<string> {
   const decoder = new TextDecoder(encodingOf(bytes));
@@ -58,6 +58,6 @@ const encodingOf = (bytes: Uint8Array): Bun.Encoding => {
   if (first === 0 && second === 0x3c) return "utf-16be" as Bun.Encoding;
   if (isUtf8(bytes)) return "utf-8";
   const head = new TextDecoder("latin1").decode(bytes.subarray(0, 200));
-  // Only the encodings that are in use; anything else is read as UTF-8 with replacement.
+  // Only the encodings in use; anything else is decoded as UTF-8 with replacement characters.
   return /^[^>]*encoding\s*=\s*["'](?:iso-8859-1|windows-1252|latin1)["']/i.test(head) ? "windows-1252" : "utf-8";
 };

@@ -3,17 +3,17 @@ import { err, ok, type Result } from "../../base/errors.ts";
 import { type Inflated, inflateRaw } from "./inflate.ts";
 import type { UnpackProblem } from "./outcome.ts";
 
-/** Entries looked at in a directory, folders included, before the archive is refused. */
+/** Entries of a directory, folders included; an archive with more is rejected. */
 export const ZIP_DIRECTORY_ENTRIES_MAX = 64;
 
 /** One file of an archive, not yet inflated. */
 export interface ZipFile {
   readonly name: string;
-  /** Its bytes, at most so many; or why they could not be had. */
+  /** Its bytes, at most `bytesMax`; or why they could not be unpacked. */
   open(bytesMax: number): Promise<Result<Inflated, UnpackProblem>>;
 }
 
-/** Whether the bytes begin as a zip archive does: a file, an empty archive, or the marker of a split one. */
+/** Whether the bytes begin like a zip archive: a file, an empty archive, or the marker of a split one. */
 export const isZip = (bytes: Uint8Array): boolean => {
   const [p, k, third, fourth] = bytes;
   if (p !== 0x50 || k !== 0x4b) return false;
@@ -21,12 +21,11 @@ export const isZip = (bytes: Uint8Array): boolean => {
 };
 
 /**
- * Shows the files of a zip archive held in memory to a visitor, in the order of its directory; folders are passed over.
- * The visitor opens what it wants and says when to stop. Answers null, or what is wrong with the archive as a whole,
- * which may come out after some files.
+ * Calls `visit` with the files of a zip archive in memory, in the order of its directory, without folders. The visitor opens
+ * the files it needs and may stop. Returns null, or what is wrong with the archive as a whole, perhaps after some files.
  *
- * Sizes in the directory are not believed. An encrypted file and one with another method than "stored" and "deflated"
- * answer so when they are opened. Never throws.
+ * Sizes in the directory are not trusted. Opening an encrypted file, or one with another method than "stored" and "deflated",
+ * fails. Never throws.
  */
 export const readZip = async (
   bytes: Uint8Array,
@@ -35,7 +34,7 @@ export const readZip = async (
   const archive = withoutTail(bytes);
   if (archive === null) return "zip_damaged";
   try {
-    // Names are never used as paths, so they need not be safe ones; undecoded they are not judged.
+    // Names are never used as paths, so they need not be safe; undecoded names are not validated.
     const zip = await fromBufferPromise(archive, { decodeStrings: false, validateEntrySizes: false });
     if (zip.entryCount > ZIP_DIRECTORY_ENTRIES_MAX) return "too_many_entries";
     for await (const entry of zip.eachEntry()) {
@@ -46,7 +45,7 @@ export const readZip = async (
       if ((await visit({ name, open: (bytesMax) => openFile(entry, data, bytesMax) })) === "stop") return null;
     }
   } catch (error) {
-    // The library reports what is wrong with an archive by plain errors; anything else is a bug of ours.
+    // The library throws plain errors for damaged archives; anything else is a bug.
     if (!(error instanceof Error) || error instanceof TypeError) throw error;
     return "zip_damaged";
   }
@@ -68,15 +67,15 @@ const openFile = async (entry: Entry, data: Uint8Array, bytesMax: number): Promi
   return err(inflated.error === "too_large" ? "entry_too_large" : "zip_damaged");
 };
 
-/** Names are undecoded, whatever the declarations say; report names are ASCII, and others are only shown. */
+/** Names are undecoded, in spite of the type declarations; report names are ASCII, and others are only displayed. */
 const nameOf = ({ fileNameRaw }: Entry): string => new TextDecoder().decode(fileNameRaw).slice(0, 255);
 
 const END_RECORD_BYTES = 22;
 const COMMENT_BYTES_MAX = 0xffff;
 
 /**
- * The archive up to the end of its end-of-directory record: the library refuses one that a line end or a signature
- * follows, as it does in mail. Null when there is no such record.
+ * The archive up to the end of its end-of-directory record: the library rejects trailing bytes, but in mail a line end or a
+ * signature may follow. Null when there is no such record.
  */
 const withoutTail = (bytes: Uint8Array): Buffer | null => {
   const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
@@ -85,7 +84,7 @@ const withoutTail = (bytes: Uint8Array): Buffer | null => {
   if (buffer.byteLength - at > END_RECORD_BYTES + 2 * COMMENT_BYTES_MAX) return null;
   const end = at + END_RECORD_BYTES + buffer.readUInt16LE(at + END_RECORD_BYTES - 2);
   if (end <= buffer.byteLength) return buffer.subarray(0, end);
-  // The comment is cut off: the archive is whole without it.
+  // The comment is truncated: the archive is complete without it.
   const mended = Buffer.from(buffer.subarray(0, at + END_RECORD_BYTES));
   mended.writeUInt16LE(0, at + END_RECORD_BYTES - 2);
   return mended;
