@@ -78,6 +78,8 @@ export const createIngestHarness = () => {
     const result = openDb(path);
     if (!result.ok) throw new Error(result.error.kind);
     opened.push(result.value);
+    // Nothing here survives a power cut, and waiting for the disk takes most of the time on a busy machine.
+    result.value.sqlite.run("PRAGMA synchronous = OFF");
     const db = around(result.value);
     const logged: string[] = [];
     const log = createLog("warn", clock, (line) => logged.push(line));

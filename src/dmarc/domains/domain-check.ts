@@ -78,8 +78,8 @@ export const applyNonexistentPolicy = async (
   if (discovery.kind !== "inherited" || discovery.policy.p === discovery.policy.np) return discovery;
   const { outcome, cnames } = await resolver.resolve(domain, "A");
   if (!isDefinite(outcome)) {
-    const { published, asked } = discovery;
-    return { kind: "indefinite", host: domain, outcome, published, asked };
+    const { published, queried } = discovery;
+    return { kind: "indefinite", host: domain, outcome, published, queried };
   }
   // An alias exists even if its target does not.
   if (outcome !== "nxdomain" || cnames.length > 0) return discovery;

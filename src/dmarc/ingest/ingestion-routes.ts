@@ -37,68 +37,71 @@ export const UPLOAD_UNPACKED_BYTES_MAX = 512 * 1024 * 1024;
 /** Serves uploads of reports and the list of ingestions. */
 export const createIngestionRoutes = (
   { clock }: { readonly clock: Clock },
-  { ingestions, domains, reserve }: IngestionRouteParts,
+  parts: IngestionRouteParts,
 ): readonly HandledRoute[] => {
-  const upload = createUploadGate(clock);
-  const view = (row: IngestionRow) => ingestionView(row, (number) => domains.findByNumber(number)?.id ?? null);
-  /** Null for a domain that the caller does not have. */
-  const ownDomain = ({ accountId, mode }: Caller, id: string) => {
-    const domain = domains.findById(id);
-    return domain?.accountId === accountId && domain.mode === mode ? domain : null;
-  };
-
-  return [
-    handle(UPLOAD_REPORTS, ({ request, caller }) =>
-      upload(request, caller.accountId, async (files) => {
-        throwIfLow(reserve, files);
-        const incoming = files.map((file) => incomingFile(caller, file));
-        const rows = await ingestions.ingestFiles(incoming, UPLOAD_UNPACKED_BYTES_MAX);
-        return { ingestions: rows.map(view) };
-      }),
-    ),
-
-    handle(LIST_INGESTIONS, ({ query, caller, request }) => {
-      const { limit, cursor, domain_id, created_after, created_before, ...rest } = query;
-      const domain = domain_id === undefined ? undefined : ownDomain(caller, domain_id);
-      const read =
-        domain === null
-          ? readPlainly<IngestionRow>(() => [])
-          : readWindows(
-              ingestions.list(caller, {
-                ...rest,
-                domain,
-                receivedFromMs: created_after,
-                receivedBeforeMs: created_before,
-              }),
-            );
-      return sendPage(request, { name: "ingestions", page: { limit, cursor } }, rowsById(read, view));
-    }),
-
-    handle(GET_INGESTION, ({ params, caller }) => view(ingestions.find(caller, params.id))),
-
-    handle(GET_INGESTION_RAW, ({ request, params: { id }, caller }) => {
-      const bytes = ingestions.raw(caller, id);
-      const suffix = suffixOf(bytes);
-      return sendBytes(request, bytes, {
-        "content-type": suffix === ".eml" ? "message/rfc822" : "application/octet-stream",
-        "content-disposition": `attachment; filename="${id}${suffix}"`,
-        "x-content-type-options": "nosniff",
-      });
-    }),
-
-    handle(RETRY_INGESTION, async ({ params, body, caller, set }) => {
-      const row = await ingestions.retry(caller, params.id, { isAccepted: body.accept_unauthenticated === true });
-      set.status = 202;
-      set.headers.location = `${LIST_INGESTIONS.path}/${row.id}`;
-      return view(row);
-    }),
-
-    handle(RETRY_INGESTIONS, async ({ caller, set }) => {
-      set.status = 202;
-      return { retried: await ingestions.retryAll(caller) };
-    }),
-  ];
+  const view = (row: IngestionRow) => ingestionView(row, (number) => parts.domains.findByNumber(number)?.id ?? null);
+  return [uploadRoute(clock, parts, view), ...listRoutes(parts, view), ...retryRoutes(parts, view)];
 };
+
+type View = (row: IngestionRow) => ReturnType<typeof ingestionView>;
+
+const uploadRoute = (clock: Clock, { ingestions, reserve }: IngestionRouteParts, view: View): HandledRoute => {
+  const upload = createUploadGate(clock);
+  return handle(UPLOAD_REPORTS, ({ request, caller }) =>
+    upload(request, caller.accountId, async (files) => {
+      throwIfLow(reserve, files);
+      const incoming = files.map((file) => incomingFile(caller, file));
+      const rows = await ingestions.ingestFiles(incoming, UPLOAD_UNPACKED_BYTES_MAX);
+      return { ingestions: rows.map(view) };
+    }),
+  );
+};
+
+const listRoutes = ({ ingestions, domains }: IngestionRouteParts, view: View): readonly HandledRoute[] => [
+  handle(LIST_INGESTIONS, ({ query, caller, request }) => {
+    const {
+      limit,
+      cursor,
+      domain_id,
+      created_after: receivedFromMs,
+      created_before: receivedBeforeMs,
+      ...rest
+    } = query;
+    const domain = domain_id === undefined ? undefined : domains.findById(domain_id);
+    const isOwn = domain?.accountId === caller.accountId && domain.mode === caller.mode;
+    const read =
+      domain_id === undefined || isOwn
+        ? readWindows(ingestions.list(caller, { ...rest, domain, receivedFromMs, receivedBeforeMs }))
+        : readPlainly<IngestionRow>(() => []);
+    return sendPage(request, { name: "ingestions", page: { limit, cursor } }, rowsById(read, view));
+  }),
+
+  handle(GET_INGESTION, ({ params, caller }) => view(ingestions.find(caller, params.id))),
+
+  handle(GET_INGESTION_RAW, ({ request, params: { id }, caller }) => {
+    const bytes = ingestions.raw(caller, id);
+    const suffix = suffixOf(bytes);
+    return sendBytes(request, bytes, {
+      "content-type": suffix === ".eml" ? "message/rfc822" : "application/octet-stream",
+      "content-disposition": `attachment; filename="${id}${suffix}"`,
+      "x-content-type-options": "nosniff",
+    });
+  }),
+];
+
+const retryRoutes = ({ ingestions }: IngestionRouteParts, view: View): readonly HandledRoute[] => [
+  handle(RETRY_INGESTION, async ({ params, body, caller, set }) => {
+    const row = await ingestions.retry(caller, params.id, { isAccepted: body.accept_unauthenticated === true });
+    set.status = 202;
+    set.headers.location = `${LIST_INGESTIONS.path}/${row.id}`;
+    return view(row);
+  }),
+
+  handle(RETRY_INGESTIONS, async ({ caller, set }) => {
+    set.status = 202;
+    return { retried: await ingestions.retryAll(caller) };
+  }),
+];
 
 const incomingFile = ({ accountId, mode }: Caller, { name, bytes }: UploadedFile): IncomingReport => ({
   ...{ accountId, mode, domain: null, via: "http", name, bytes },

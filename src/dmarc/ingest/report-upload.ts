@@ -2,33 +2,33 @@ import { AppError } from "../../base/errors.ts";
 import { readBytes } from "../../http/body.ts";
 import { UNPACK_LIMITS } from "../report/unpack.ts";
 
-/** Ceilings of one upload: of its files together, of their number, and of what stands around them in a form. */
+/** Limits of one upload: its files together, their number, and the form data around them. */
 export const UPLOAD_BYTES_MAX = 64 * 1024 * 1024;
 export const UPLOAD_FILES_MAX = 1_000;
-/** Of one file, packed or not: as much as one may unpack to. */
+/** Of one file, packed or not: as much as an archive entry may unpack to. */
 export const UPLOAD_FILE_BYTES_MAX = UNPACK_LIMITS.entryBytesMax;
 const AROUND_BYTES_MAX = 1024 * 1024;
 const NAME_CHARACTERS_MAX = 255;
-/** Parts of a form that are no files; they are passed over. */
+/** Form fields that are not files; they are ignored. */
 const FIELDS_MAX = 100;
 
 /** A file of an upload. */
 export interface UploadedFile {
-  /** Null where it has none, as the body of a request. */
+  /** Null for the body of a request. */
   readonly name: string | null;
   readonly bytes: Uint8Array;
 }
 
 const refused = (message: string): AppError => new AppError("Invalid request body", { message });
 
-/** The body of an upload, complete. */
+/** The complete body of an upload. */
 export interface UploadBody {
-  /** Null for a body that is a file by itself. */
+  /** The Content-Type of a form; null for a body that is one file. */
   readonly form: string | null;
   readonly bytes: Uint8Array;
 }
 
-/** Reads the body of an upload; `watch` as in `readBytes`. Throws an AppError: 413 beyond the ceiling, 415 when compressed. */
+/** Reads the body of an upload; `watch` as in `readBytes`. Throws an AppError: 413 above the limit, 415 when compressed. */
 export const readUpload = async (
   request: Request,
   watch: NonNullable<Parameters<typeof readBytes>[2]>,
@@ -40,25 +40,24 @@ export const readUpload = async (
 };
 
 /**
- * The files of an upload: of a multipart/form-data body (RFC 7578) the parts that have a file name or another type than
- * plain text, else the body itself. Throws an AppError: 400 for nothing at all and for a form that breaks off, 413 for a
- * file that is too large.
+ * The files of an upload: of a multipart/form-data body (RFC 7578) the parts with a file name or another type than plain text,
+ * otherwise the body itself. Throws an AppError: 400 for no file and for a truncated form, 413 for a file that is too large.
  */
 export const filesIn = async (body: UploadBody): Promise<UploadedFile[]> => {
   const files = await allFilesIn(body);
   const large = files.find(({ bytes }) => bytes.byteLength > UPLOAD_FILE_BYTES_MAX);
   if (large === undefined) return files;
-  const message = `A file may have ${UPLOAD_FILE_BYTES_MAX.toLocaleString("en")} bytes at most.`;
+  const message = `A file must not exceed ${UPLOAD_FILE_BYTES_MAX.toLocaleString("en")} bytes.`;
   throw new AppError("payload_too_large", { message });
 };
 
 const allFilesIn = async ({ form, bytes }: UploadBody): Promise<UploadedFile[]> => {
   if (form === null) {
-    if (bytes.byteLength === 0) throw refused("The body is empty. It is a report: a mail, XML, gzip, zip or JSON.");
+    if (bytes.byteLength === 0) throw refused("The body is empty. Send a report as a mail, XML, gzip, zip or JSON.");
     return [{ name: null, bytes }];
   }
   const files = await readForm(form, bytes);
-  if (files.length === 0) throw refused("The form has no file.");
+  if (files.length === 0) throw refused("The form contains no file.");
   return files;
 };
 
@@ -66,7 +65,7 @@ const readForm = async (contentType: string, body: Uint8Array): Promise<Uploaded
   const { Busboy } = await import("@fastify/busboy");
   const { promise, resolve, reject } = Promise.withResolvers<void>();
   const files: { name: string | null; chunks: Uint8Array[] }[] = [];
-  const broken = () => reject(refused("The form breaks off, or is no multipart/form-data."));
+  const broken = () => reject(refused("The form is truncated or is not multipart/form-data."));
   try {
     const form = new Busboy({
       headers: { "content-type": contentType },
@@ -79,20 +78,21 @@ const readForm = async (contentType: string, body: Uint8Array): Promise<Uploaded
       stream.on("data", (bytes: Uint8Array) => void file.chunks.push(bytes));
       stream.on("error", broken);
     });
-    const tooMany = () => reject(refused(`The form may have ${UPLOAD_FILES_MAX.toLocaleString("en")} files at most.`));
+    const tooMany = () =>
+      reject(refused(`The form must not have more than ${UPLOAD_FILES_MAX.toLocaleString("en")} files.`));
     form.on("filesLimit", tooMany);
-    // Somebody has to take them; what they say is of no use here.
+    // Fields have to be consumed.
     form.on("field", () => undefined);
     form.on("partsLimit", tooMany);
     form.on("error", broken);
     form.on("finish", () => resolve());
     form.end(body);
   } catch {
-    // The only thing it refuses at this point is the Content-Type.
-    throw refused("The Content-Type names no boundary of the form.");
+    // At this point only the Content-Type can be invalid.
+    throw refused("The Content-Type of the form has no boundary.");
   }
   await promise;
-  // What a browser sends for a field in which nobody chose a file.
+  // Browsers send an empty part for a field without a chosen file.
   const chosen = files.filter(({ name, chunks }) => name !== null || chunks.length > 0);
   return chosen.map(({ name, chunks }) => ({ name, bytes: Buffer.concat(chunks) }));
 };

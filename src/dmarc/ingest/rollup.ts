@@ -1,14 +1,14 @@
 import type { RowFacts } from "./row-facts.ts";
 import type { ReportRow } from "../report/report-row.ts";
 
-/** How messages fared; of a source on a day in `dmarc_daily`, whose columns have these names. What is not aligned failed DMARC. */
+/** Messages by their results: of a source on a day in `dmarc_daily`, whose columns have these names. Not aligned: failed DMARC. */
 export interface Counts {
   messages: number;
   /** Passed DMARC: by aligned DKIM or aligned SPF. */
   aligned: number;
   alignedDkim: number;
   alignedSpf: number;
-  /** Not aligned, but passed on by somebody the receiver knows. */
+  /** Not aligned, but forwarded by a host that the receiver trusts. */
   forwarded: number;
   /** Not aligned, although DKIM or SPF passed for some other domain. */
   authenticated: number;
@@ -22,15 +22,15 @@ export interface ReporterCounts {
   aligned: number;
 }
 
-/** A reporter by the name that its reports give and by who sent them. */
+/** A reporter, by the name in its reports and by who sent them. */
 export interface CountedReporter {
   /** In lower case; empty for one without. */
   readonly reporter: string;
-  /** The organisational domain that its mail is authenticated as, or `UNAUTHENTICATED`; empty for what the owner handed in. */
+  /** The organizational domain that its mail is authenticated as, or `UNAUTHENTICATED`; empty for what the owner uploaded. */
   readonly author: string;
 }
 
-/** The author of all whose mail is not authenticated. Never a domain. */
+/** The author of all mail that is not authenticated. Never a domain. */
 export const UNAUTHENTICATED = "unauthenticated";
 
 export interface NameCounts {
@@ -38,26 +38,26 @@ export interface NameCounts {
   aligned: number;
 }
 
-/** A day of a domain, of reports that are trusted or of others: they are counted apart. */
+/** A day of a domain. Trusted reports and others are counted separately. */
 export interface CountedDay {
   readonly day: number;
   readonly isTrusted: boolean;
 }
 
-/** What reports say of one day of one domain. */
+/** What reports contribute to one day of one domain. */
 export interface DayRollup extends CountedDay {
   /** By `number` of the source. */
   readonly sources: Map<number, Counts>;
   /** By name and author together. */
   readonly reporters: Map<string, CountedReporter & ReporterCounts>;
-  /** By the name in `From`, as `nameOf` says. */
+  /** By header_from domain, as `nameOf` returns it. */
   readonly names: Map<string, NameCounts>;
 }
 
 /** By `number` of the domain, then by day and trust. */
 export type Rollup = Map<number, Map<string, DayRollup>>;
 
-/** A row with what follows from it, its source, and the name that it is counted under. */
+/** A row with its facts, its source, and the name under which it is counted. */
 export interface CountedRow {
   readonly row: Pick<ReportRow, "count" | "disposition">;
   readonly facts: RowFacts;
@@ -65,11 +65,11 @@ export interface CountedRow {
   readonly name: string;
 }
 
-/** The name in `From` that a row is counted under: the domain's or one below it; empty for all others and for none. */
+/** The header_from domain under which a row is counted: the domain or one below it; empty for all others and for none. */
 export const nameOf = (headerFrom: string | null, domain: string): string =>
   headerFrom !== null && (headerFrom === domain || headerFrom.endsWith(`.${domain}`)) ? headerFrom : "";
 
-/** The rollup of a day, empty where there is none yet. */
+/** The rollup of a day; created if there is none yet. */
 export const dayIn = (rollup: Rollup, domain: number, { day, isTrusted }: CountedDay): DayRollup =>
   entryOf(
     entryOf(rollup, domain, () => new Map()),
@@ -77,7 +77,7 @@ export const dayIn = (rollup: Rollup, domain: number, { day, isTrusted }: Counte
     () => ({ day, isTrusted, sources: new Map(), reporters: new Map(), names: new Map() }),
   );
 
-/** Counts a report of a reporter; its messages come with its rows. */
+/** Counts a report of a reporter. Its messages are counted with its rows. */
 export const addReport = (day: DayRollup, of: CountedReporter): ReporterCounts => {
   const counts = entryOf(day.reporters, `${of.author} ${of.reporter}`, () => ({ ...of, ...noReports() }));
   counts.reports += 1;
@@ -109,7 +109,7 @@ export const addRow = (day: DayRollup, reporter: ReporterCounts, { row, facts, s
   named.aligned += aligned;
 };
 
-/** The value of a key, made where there is none yet. */
+/** The value of a key; created if there is none yet. */
 export const entryOf = <K, V>(map: Map<K, V>, key: K, create: () => V): V => {
   const found = map.get(key);
   if (found !== undefined) return found;
@@ -120,7 +120,6 @@ export const entryOf = <K, V>(map: Map<K, V>, key: K, create: () => V): V => {
 
 const noReports = (): ReporterCounts => ({ reports: 0, messages: 0, aligned: 0 });
 const noMessages = (): NameCounts => ({ messages: 0, aligned: 0 });
-/** Nothing was sent, as yet. */
 export const noCounts = (): Counts => ({
   messages: 0,
   aligned: 0,

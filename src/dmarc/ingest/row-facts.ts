@@ -4,48 +4,48 @@ import { isRelaxedAligned, sourceKeyOf } from "./source-key.ts";
 
 /** What follows from a row for the domain it is counted for. */
 export interface RowFacts {
-  /** As `sourceKeyOf` says. */
+  /** See `sourceKeyOf`. */
   readonly key: string;
   /** DMARC passed: aligned DKIM or aligned SPF. */
   readonly isAligned: boolean;
   readonly isDkimAligned: boolean;
   readonly isSpfAligned: boolean;
-  /** Not aligned, and passed on by somebody the receiver knows. */
+  /** Not aligned, and forwarded by a host that the receiver trusts. */
   readonly isForwarded: boolean;
   /** Not aligned, although DKIM or SPF passed for some domain. */
   readonly isAuthenticated: boolean;
-  /** The greater the worse: see `recordRank`. */
+  /** The higher, the worse: see `recordRank`. */
   readonly rank: number;
 }
 
-/** What a rank has on the next better one: more than any count of messages (`COUNT_MAX`). */
+/** The distance between ranks: more than any count of messages (`COUNT_MAX`). */
 export const RANK_STEP = 10_000_000_000;
 
-/** Orders rows by what deserves a look: what fails, then what was passed on, then what is aligned; of each the most first. */
+/** Orders rows: failing ones first, then forwarded ones, then aligned ones; of each those with the most messages. */
 export const recordRank = (
-  { isAligned, isForwarded: isPassedOn }: Pick<RowFacts, "isAligned" | "isForwarded">,
+  { isAligned, isForwarded: isRelayed }: Pick<RowFacts, "isAligned" | "isForwarded">,
   count: number,
-) => (isAligned ? 0 : isPassedOn ? 1 : 2) * RANK_STEP + count;
+) => (isAligned ? 0 : isRelayed ? 1 : 2) * RANK_STEP + count;
 
 /**
- * Judges a row. The reporter's own word about alignment counts; where it says nothing of either, its checks are held
- * against the domain in `From` (the enrolled one when the row names none), as strictly as the report's policy asks.
+ * The facts about a row. The aligned results that the report states are used. If it states neither, its checks are compared
+ * with the header_from domain (the enrolled domain if the row has none), as strictly as the report's policy asks.
  */
 export const rowFacts = (row: ReportRow, domain: string, policy: Pick<PublishedPolicy, "adkim" | "aspf">): RowFacts => {
-  const isSaid = row.dkim !== null || row.spf !== null;
+  const isStated = row.dkim !== null || row.spf !== null;
   const from = row.headerFrom ?? domain;
-  const isDkimAligned = isSaid ? row.dkim === "pass" : passesFor(row.dkimResults, from, policy.adkim);
-  const isSpfAligned = isSaid ? row.spf === "pass" : passesFor(row.spfResults, from, policy.aspf);
+  const isDkimAligned = isStated ? row.dkim === "pass" : passesFor(row.dkimResults, from, policy.adkim);
+  const isSpfAligned = isStated ? row.spf === "pass" : passesFor(row.spfResults, from, policy.aspf);
   const isAligned = isDkimAligned || isSpfAligned;
-  const passedOn = !isAligned && isForwarded(row);
+  const isRelayed = !isAligned && isForwarded(row);
   return {
     key: sourceKeyOf(row, domain),
     isAligned,
     isDkimAligned,
     isSpfAligned,
-    isForwarded: passedOn,
+    isForwarded: isRelayed,
     isAuthenticated: !isAligned && (row.dkimResults.some(isPass) || row.spfResults.some(isPass)),
-    rank: recordRank({ isAligned, isForwarded: passedOn }, row.count),
+    rank: recordRank({ isAligned, isForwarded: isRelayed }, row.count),
   };
 };
 

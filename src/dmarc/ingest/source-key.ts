@@ -2,12 +2,12 @@ import { organisationalDomain } from "../../mail/organisational-domain.ts";
 import type { ReportRow } from "../report/report-row.ts";
 
 /**
- * What a row says about who sent its messages: the address that handed them in, and what authenticated them there. Together it is
- * the key of a stored source; which service or organization that is, is decided when sources are read, because reverse names and AS
- * numbers come later.
+ * What a row says about the sender of its messages: the IP address, and what authenticated them. Together they are the key of a
+ * stored source. The service or organization is determined when sources are queried, because reverse names and AS numbers are
+ * looked up later.
  */
 export interface SourceEvidence {
-  /** Canonical; null for the messages of all the addresses that a domain has no room for. */
+  /** Canonical; null for messages of addresses beyond the limit of a domain. */
   readonly ip: string | null;
   /** `d=` of the first signature that passes and is aligned, with its selector. */
   readonly signer: string | null;
@@ -18,15 +18,15 @@ export interface SourceEvidence {
   readonly foreign: string | null;
 }
 
-/** Enough to name a service, few enough that an envelope domain per message does not make a source per message. */
+/** Enough to identify a service, and few enough that envelope domains per message do not become sources per message. */
 const NAME_LABELS_MAX = 4;
 const ABSENT = "-";
 const SELECTOR = /^[a-z0-9](?:[a-z0-9._-]{0,61}[a-z0-9])?$/;
 
 /**
- * What a row says about its sender, for the enrolled domain. Aligned is what shares the organizational domain of the row's `From`
- * and of the enrolled domain, in rows whose `From` is the enrolled domain, one below it, or missing. A stranger's signature below a
- * stranger's `From` proves nothing here.
+ * What a row says about its sender, for the enrolled domain. Aligned means: within the organizational domain of header_from and
+ * of the enrolled domain, in rows whose header_from is the enrolled domain, one below it, or missing. Signatures of other domains
+ * under other header_from domains prove nothing.
  */
 export const evidenceOf = (row: ReportRow, domain: string): SourceEvidence => {
   const from = row.headerFrom ?? domain;
@@ -40,8 +40,8 @@ export const evidenceOf = (row: ReportRow, domain: string): SourceEvidence => {
   const envelopes = row.spfResults.flatMap(({ domain: name, result }) =>
     result === "pass" && name !== null ? [name] : [],
   );
-  // A reporter that leaves its checks out has said with "pass" that the envelope was aligned with the domain in From. Not so for
-  // signatures: they survive forwarding.
+  // A "pass" without details means that the envelope domain was aligned with header_from. Not so for signatures, which survive
+  // forwarding.
   const isSent = isOurs && row.spf === "pass" && row.spfResults.length === 0;
   const envelope = envelopes.find(isAligned) ?? envelopes[0] ?? (isSent ? from : null);
   return {
@@ -66,15 +66,15 @@ export const keyOfEvidence = ({ ip, signer, selector, envelope, foreign }: Sourc
 
 export const sourceKeyOf = (row: ReportRow, domain: string): string => keyOfEvidence(evidenceOf(row, domain));
 
-/** The same source without its address: where the messages of addresses are counted that a domain has no room for. */
+/** The key without its address, under which messages of addresses beyond the limit are counted. */
 export const overflowKeyOf = (key: string): string => `*${key.slice(key.indexOf(" "))}`;
 
-/** The key under which everything else is counted when a domain has no room for more keys without an address either. */
+/** The key under which everything is counted that is also beyond the limit of keys without an address. */
 export const OVERFLOW_REST = `* ${ABSENT}/${ABSENT} ${ABSENT} ${ABSENT}`;
 
 /**
- * Reads a stored key. Keys of before sources were stored by address (`dkim:`, `spf:`, `ip:`, `other`), which stand until
- * the rebuild has reached them, are read as what they say.
+ * Parses a stored key, also the legacy keys of earlier versions (`dkim:`, `spf:`, `ip:`, `other`), which exist until the rebuild
+ * has replaced them.
  */
 export const readSourceKey = (key: string): SourceEvidence => {
   const [ip = "", signed = "", envelope = "", foreign] = key.split(" ");
@@ -91,13 +91,13 @@ export const readSourceKey = (key: string): SourceEvidence => {
 
 const present = (word: string): string | null => (word === ABSENT ? null : word);
 
-/** Whether nothing authenticated the mail of a source. */
+/** Whether nothing was authenticated in the mail of a source. */
 export const isUnproven = (key: string): boolean => overflowKeyOf(key) === OVERFLOW_REST;
 
-/** Whether a key is one of before sources were stored by address. */
+/** Whether an earlier version stored the key, without an address. */
 export const isLegacyKey = (key: string): boolean => !key.includes(" ");
 
-/** The key that a source had before sources were stored by address. */
+/** The key that a source had in earlier versions. */
 export const legacyKeyOf = (key: string): string => {
   const { ip, signer, envelope } = readSourceKey(key);
   if (signer !== null) return `dkim:${signer}`;
@@ -112,7 +112,7 @@ const readLegacyKey = (key: string): SourceEvidence => {
   return key.startsWith("ip:") ? { ...nothing, ip: name } : nothing;
 };
 
-/** Relaxed alignment (RFC 9989 §4.10.1): the same domain, or the same organisational domain. Both in lower-case A-labels. */
+/** Relaxed alignment (RFC 9989 §4.10.1): the same domain, or the same organizational domain. Both in lower-case A-labels. */
 export const isRelaxedAligned = (one: string, other: string): boolean => {
   if (one === other) return true;
   const organisation = organisationalDomain(one);

@@ -9,7 +9,7 @@ export interface ReportInspection {
   readonly input: string;
   readonly outcome: ReportOutcome;
   readonly reason: OutcomeReason | null;
-  /** Only for XML that is `truncated`: the line, from 1, where a piece is found to be missing. */
+  /** Only for XML that is `truncated`: the line, from 1, at which a part is missing. */
   readonly line?: number;
   readonly report: InspectedReport | null;
 }
@@ -21,12 +21,12 @@ export interface InspectedReport {
   readonly begin: string;
   readonly end: string;
   readonly domain: string;
-  /** Rows that can be counted, and the messages they stand for. */
+  /** Rows that can be counted, and their messages. */
   readonly rows: number;
   readonly messages: number;
 }
 
-/** Says what would become of the bytes of a file or mail; null stands for more bytes than are read. */
+/** Shows what would become of a file or mail; null stands for one that is too large. */
 export const inspectBytes = async (input: string, bytes: Uint8Array | null): Promise<ReportInspection[]> => {
   const readings = bytes === null ? [rejected("entry_too_large")] : await readReportFile(bytes, input);
   return readings.map((reading) => inspectionOf(input, reading));

@@ -6,23 +6,23 @@ import { isZip } from "./zip.ts";
 /** The format of a file, detected from its bytes alone: names and content types are wrong too often. */
 export type PayloadKind = "gzip" | "zip" | "xml" | "json" | "message" | "base64" | "unused" | "other";
 
-/** How far into the bytes is looked. */
+/** Bytes that are examined. */
 const HEAD_BYTES = 4096;
-/** How far a report may stand behind words for people in a text. */
+/** Where XML may begin in a text at the latest. */
 const PREAMBLE_BYTES = 64 * 1024;
-/** The first characters of a gzip file, a zip archive and XML, written as base64. */
+/** The first base64 characters of a gzip file, a zip archive and XML. */
 const BASE64_START = /^(?:H4sI|UEsDB|PD94bWw|PGZlZWRiYWNr|77u\/PD94)/;
 
-/** How pages begin, and parts of them: mails for people. A report quoted in one is found nevertheless. */
+/** How HTML begins. A report quoted in HTML is found nevertheless. */
 const HTML_START = /^<(?:!doctype\s+html\b|(?:html|head|body|div|p|span|table|b|i|br|a|font|center|style|meta)\b)/i;
 
 const latin1 = new TextDecoder("latin1");
 
-/** Says what some bytes are. `other` is everything in which no report is to be expected: pictures, pages, words. */
+/** The format of some bytes. `other` is everything that should contain no report: images, HTML, text. */
 export const kindOfPayload = (bytes: Uint8Array): PayloadKind => {
   if (isGzip(bytes)) return "gzip";
   if (isZip(bytes)) return "zip";
-  // Without zeros UTF-16 reads as ASCII, which is enough to know it by.
+  // UTF-16 without its zeros is ASCII, which is enough for detection.
   const head = latin1.decode(bytes.subarray(0, HEAD_BYTES)).replace(/\0/g, "");
   const start = head.replace(/^(?:\u00ef\u00bb\u00bf|\u00ff\u00fe|\u00fe\u00ff)?\s*/, "");
   if (start.startsWith("<")) return HTML_START.test(start) ? "other" : "xml";
@@ -33,7 +33,7 @@ export const kindOfPayload = (bytes: Uint8Array): PayloadKind => {
   return "other";
 };
 
-/** The XML that stands in a text behind words for people, from its first `<` on; null when there is none. */
+/** The XML in a text after other words, from its first `<` on; null when there is none. */
 export const findXmlInText = (bytes: Uint8Array): Uint8Array | null => {
   const at = latin1.decode(bytes.subarray(0, PREAMBLE_BYTES)).search(/<\?xml\s|<(?:[\w.-]+:)?feedback[\s>]/i);
   return at === -1 ? null : bytes.subarray(at);
@@ -42,7 +42,7 @@ export const findXmlInText = (bytes: Uint8Array): Uint8Array | null => {
 /** Characters of base64 decoded at a time. */
 const BASE64_STEP = 256 * 1024;
 
-/** The bytes that a text of base64 stands for, line breaks wherever they are; null when other characters are in it. */
+/** Decodes base64 text with line breaks anywhere; null when it has other characters. */
 export const decodeBase64Text = async (bytes: Uint8Array): Promise<Uint8Array | null> => {
   const decoded = Buffer.alloc(Math.ceil(bytes.byteLength * 0.75));
   let length = 0;
@@ -54,7 +54,7 @@ export const decodeBase64Text = async (bytes: Uint8Array): Promise<Uint8Array | 
     if (!(isPadded ? /^=*$/ : /^[A-Za-z0-9+/]*=*$/).test(text)) return null;
     isPadded ||= text.endsWith("=");
     const whole = rest + text;
-    // Four characters are three bytes; what is left over waits for the next step.
+    // Four characters are three bytes; the rest is decoded in the next step.
     const end = whole.length - (whole.length % 4);
     length += decoded.write(whole.slice(0, end), length, "base64");
     rest = whole.slice(end);
@@ -74,5 +74,5 @@ const SUFFIXES: Readonly<Record<PayloadKind, string>> = {
   other: ".bin",
 };
 
-/** The ending under which a download of these bytes opens in what reads them. */
+/** The file name extension for a download of these bytes. */
 export const suffixOf = (bytes: Uint8Array): string => SUFFIXES[kindOfPayload(bytes)];

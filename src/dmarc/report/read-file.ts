@@ -8,9 +8,9 @@ import { readTlsReport } from "./tls-report.ts";
 import { createUnpackBudget, UNPACK_LIMITS, type UnpackBudget, type Unpacked, unpack } from "./unpack.ts";
 
 /**
- * Reads whatever may hold reports: a mail, an archive, XML, a TLS report. Answers at least one reading, and one for each
- * report, refused entry or recognised stranger found; pictures, signatures and words for people say nothing when there
- * is something else. The ceilings of `UNPACK_LIMITS` hold for all of it together. Never throws for any bytes.
+ * Unpacks and parses whatever may contain reports: a mail, an archive, XML, a TLS report. Returns at least one reading, and
+ * one for each report, rejected entry and other recognized message; images, signatures and text are ignored if there is
+ * anything else. `UNPACK_LIMITS` apply to all of it together. Never throws, whatever the bytes.
  */
 export const readReportFile = async (
   bytes: Uint8Array,
@@ -26,7 +26,7 @@ export const readReportFile = async (
 interface Within {
   readonly budget: UnpackBudget;
   readonly reading: ReadingBudget;
-  /** Mails around this one. */
+  /** How deep this mail is nested in others. */
   readonly depth: number;
 }
 
@@ -35,7 +35,7 @@ const readMail = async (bytes: Uint8Array, within: Within): Promise<ReportReadin
   if (!message.ok) return [rejected(message.error)];
   const { kind, parts } = message.value;
   if (kind === "failure_report") return [failureReading(message.value)];
-  // A bounce carries the report that somebody else sent: counting it would credit it to us.
+  // A bounce contains a report that somebody sent under our name: it must not count.
   if (kind === "delivery_report") return [quarantined("delivery_report")];
   const readings: ReportReading[] = [];
   for (const part of parts) readings.push(...(await readPart(part, within)));
@@ -46,16 +46,16 @@ const readMail = async (bytes: Uint8Array, within: Within): Promise<ReportReadin
   return isFromMailSystem(message.value) ? [quarantined("delivery_report")] : [];
 };
 
-/** Failure reports for people only, as Exim set-ups send them: known by nothing but their subject. */
+/** Failure reports as plain text, as some Exim configurations send them: recognized by their subject only. */
 const isFailureReportInWords = ({ subject }: MimeMessage): boolean =>
   /\bdmarc\b.*\b(?:failure|forensic)\s+report\b/i.test(subject ?? "");
 
-/** Bounces that do not say so by their type: those of qmail and of many forwarders. */
+/** Bounces without the content type of a bounce: those of qmail and of many forwarders. */
 const isFromMailSystem = ({ from, subject }: MimeMessage): boolean =>
   /^(?:mailer-daemon|postmaster)@/i.test(from ?? "") &&
   /undeliver|returned|failure|failed|rejected|delivery status/i.test(subject ?? "");
 
-/** What encloses the message that failed, or its header (RFC 5965 §2). */
+/** Content types of the enclosed message that failed, or of its header (RFC 5965 §2). */
 const ENCLOSED: ReadonlySet<string> = new Set([
   ...["message/rfc822", "text/rfc822-headers", "text/rfc822", "message/global", "message/global-headers"],
 ]);
@@ -70,7 +70,7 @@ const failureReading = ({ parts }: MimeMessage): ReportReading => {
 const readPart = async (part: Pick<MimePart, "bytes" | "name">, within: Within): Promise<ReportReading[]> => {
   const readings: ReportReading[] = [];
   const waiting = await unpack(part.bytes, part.name, within.budget);
-  // Taken off, so that the bytes of those that have been read are not held any longer.
+  // Shifted, so that the bytes of parsed ones can be freed.
   for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) {
     readings.push(...(await readUnpacked(next, within)));
   }
@@ -91,7 +91,7 @@ const readUnpacked = async (found: Unpacked, within: Within): Promise<ReportRead
     case "message": {
       if (within.depth >= UNPACK_LIMITS.depthMax) return [rejected("nested_too_deep", name)];
       const readings = await readMail(found.bytes, { ...within, depth: within.depth + 1 });
-      // "Hello:" begins like a message too.
+      // A text that begins with "Hello:" looks like a message, too.
       return readings.length > 0 ? readings : readXmlInText(found, within);
     }
     case "other":
@@ -106,7 +106,7 @@ type Document = Exclude<Unpacked, { kind: "refused" }>;
 const readXmlInText = async (found: Document, within: Within): Promise<ReportReading[]> => {
   const bytes = findXmlInText(found.bytes);
   const reading = bytes === null ? null : await readXml({ ...found, bytes }, within);
-  // Words for people that only quote a little XML are no report gone wrong.
+  // A text that quotes some XML is not a damaged report.
   return reading === null || reading.reason === "not_a_report" ? [] : [reading];
 };
 
@@ -120,7 +120,7 @@ const readXml = async ({ bytes, name, isTruncated }: Document, within: Within): 
 const readJson = (bytes: Uint8Array, name: string | null): ReportReading[] => {
   const report = readTlsReport(bytes);
   if (report.ok) return [quarantined("tls_report", { name, tlsReport: report.value })];
-  // JSON of something else is none of our business; JSON that does not end may have been a report.
+  // Other JSON is ignored; truncated JSON may have been a report.
   const reason: RejectReason = "tls_report_damaged";
   return report.error === "damaged" ? [rejected(reason, name)] : [];
 };

@@ -176,16 +176,20 @@ class FeedbackWalk {
     this.#attributeCharacters = 0;
     // After a fault that ends the walk the parser guesses.
     if (this.isOver()) return;
-    if (this.#path.length + this.#outside >= XML_LIMITS.depthMax) return this.#stopAt("too_deep");
-    if (this.#state === "before") {
-      if (localName(name) === "feedback") this.#state = "inside";
-      else this.#outside += 1;
+    if (this.#path.length + this.#outside >= XML_LIMITS.depthMax) this.#stopAt("too_deep");
+    else if (this.#state === "inside") this.#open(localName(name));
+    else if (localName(name) === "feedback") this.#state = "inside";
+    else this.#outside += 1;
+  }
+
+  #open(name: string): void {
+    if (this.#text.includes(TAG_END)) {
+      this.#stopAt("truncated");
       return;
     }
-    if (this.#text.includes(TAG_END)) return this.#stopAt("truncated");
     this.#text = "";
     this.#hasChild = false;
-    this.#path.push(localName(name));
+    this.#path.push(name);
     this.#stopAt(this.#sink.open(this.#path));
   }
 
@@ -198,7 +202,10 @@ class FeedbackWalk {
     if (this.#problem !== null || this.#hasTooManyFaults()) return;
     if (this.#state === "before") this.#outside -= 1;
     if (this.#state !== "inside") return;
-    if (this.#hasChild && this.#text.includes(TAG_END)) return this.#stopAt("truncated");
+    if (this.#hasChild && this.#text.includes(TAG_END)) {
+      this.#stopAt("truncated");
+      return;
+    }
     this.#hasChild = true;
     if (this.#path.length === 0) {
       this.#state = "after";
