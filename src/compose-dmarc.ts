@@ -9,7 +9,7 @@ import type { Db } from "./db/open.ts";
 import { createAdvisor } from "./dmarc/advice/advice-for.ts";
 import { createAlertMails } from "./dmarc/alerts/alert-mails.ts";
 import { AlertJob } from "./dmarc/alerts/alert-job.ts";
-import { createHealthStore } from "./dmarc/health/health-store.ts";
+import { HealthStore } from "./dmarc/health/health-store.ts";
 import { createAlertRoutes } from "./dmarc/alerts/alert-routes.ts";
 import { AlertRuleStore } from "./dmarc/alerts/alert-rule-store.ts";
 import { DmarcAlertStore } from "./dmarc/domains/alert-store.ts";
@@ -106,7 +106,7 @@ export const composeDmarc = (parts: DmarcParts) => {
   const advise = composeAdvisor(parts, stores.domains);
   const alerts = composeAlerts(parts, { stores, alertStore, raise, rollups, records, advise });
   const addresses = composeAddressLookups(parts);
-  const health = composeHealth({ db, log, platform, freshResolver, rules, guard, findDomain });
+  const health = composeHealth(runtime, { resolver: platform.resolver, freshResolver, rules, guard, findDomain });
   return {
     ...ingestion.receiving,
     routes: [
@@ -200,8 +200,12 @@ const composeIngestion = ({ config, db, log, platform }: DmarcParts, stores: Ing
 
 /** Advice uses trusted reports only. */
 const composeAdvisor = ({ db, platform: { clock, resolver } }: DmarcParts, domains: DomainStore) => {
-  const { readHealth } = createHealthStore(db);
-  return createAdvisor({ resolver, clock, domains, reading: new RollupStore(db, { trustedOnly: true }), readHealth });
+  const health = new HealthStore(db);
+  return createAdvisor({
+    ...{ resolver, clock, domains },
+    reading: new RollupStore(db, { trustedOnly: true }),
+    readHealth: (number) => health.readHealth(number),
+  });
 };
 
 interface AlertParts {

@@ -1,20 +1,17 @@
 import type { Platform } from "./compose-engine.ts";
-import type { Log } from "./base/log.ts";
-import type { Db } from "./db/open.ts";
-import { createHealthCheck } from "./dmarc/health/health.ts";
-import { createHealthPasses } from "./dmarc/health/health-passes.ts";
-import { createHealthRoutes, type HealthRouteDeps } from "./dmarc/health/health-routes.ts";
+import type { Runtime } from "./db/runtime.ts";
+import { HealthJob } from "./dmarc/health/health-job.ts";
+import { createHealthRoutes, type HealthRouteOptions } from "./dmarc/health/health-routes.ts";
 import { HealthRuns } from "./dmarc/health/health-runs.ts";
-import { createHealthStore } from "./dmarc/health/health-store.ts";
+import { HealthStore } from "./dmarc/health/health-store.ts";
+import { createHealthCheck } from "./dmarc/health/health.ts";
 import type { DnsResolver } from "./net/dns.ts";
-import { createGetter } from "./net/fetch.ts";
 import type { UrlPolicy } from "./net/fetch-url.ts";
+import { createGetter } from "./net/fetch.ts";
 
-export interface HealthParts extends Omit<HealthRouteDeps, "runs"> {
-  readonly db: Db;
-  readonly log: Log;
-  readonly platform: Platform;
-  /** A resolver that keeps nothing: a record that was just published is to be seen. */
+export interface HealthOptions extends Omit<HealthRouteOptions, "runs"> {
+  readonly resolver: DnsResolver;
+  /** A resolver without a cache: a record that was just published must be found. */
   readonly freshResolver: DnsResolver;
   readonly rules: UrlPolicy;
 }
@@ -24,17 +21,17 @@ export const composeHealthCheck = ({ clock, resolver }: Pick<Platform, "clock" |
   createHealthCheck({ resolver, clock, get: createGetter({ resolver, rules, clock }) });
 
 /** The health of enrolled domains: on request, and daily. */
-export const composeHealth = ({ db, log, platform, freshResolver, rules, guard, findDomain }: HealthParts) => {
-  const { clock } = platform;
-  const store = createHealthStore(db);
-  const check = composeHealthCheck(platform, rules);
-  const runs = new HealthRuns({ db, store, check, resolver: freshResolver, clock });
-  const passes = createHealthPasses({ db, store, runs, clock, log });
+export const composeHealth = (
+  runtime: Pick<Runtime, "db" | "clock" | "log">,
+  { resolver, freshResolver, rules, guard, findDomain }: HealthOptions,
+) => {
+  const store = new HealthStore(runtime.db);
+  const check = composeHealthCheck({ clock: runtime.clock, resolver }, rules);
+  const runs = new HealthRuns(runtime, { store, check, resolver: freshResolver });
+  const job = new HealthJob(runtime, { store, runs });
   return {
     routes: createHealthRoutes({ guard, runs, findDomain }),
-    /** The last stored health of a domain, by its number, without any DNS query; null before its first check. */
-    readHealth: store.readHealth,
-    checkDomainHealth: passes.run,
+    checkDomainHealth: () => job.run(),
     stop: (): Promise<void> => runs.stop(),
   };
 };

@@ -4,7 +4,7 @@ import { composeHealthCheck } from "../compose-health.ts";
 import { freshResolverOf } from "../compose-engine.ts";
 import { parseMonitoredDomain } from "../dmarc/domains/parse-domain.ts";
 import type { DomainHealth } from "../dmarc/health/health-sections.ts";
-import { isSelector, SELECTORS_MAX, type WantedSelector } from "../dmarc/health/selectors.ts";
+import { isSelector, SELECTORS_MAX, type SelectorToCheck } from "../dmarc/health/selectors.ts";
 import { createUrlPolicy } from "../net/fetch-url.ts";
 import { healthText } from "./dmarc-health-text.ts";
 import { addCommand } from "./command.ts";
@@ -25,7 +25,7 @@ const readDomain = (text: string): string => {
   throw new UsageError(live.error, "domain");
 };
 
-const readSelectors = (given: readonly string[], signer: string): readonly WantedSelector[] => {
+const readSelectors = (given: readonly string[], signer: string): readonly SelectorToCheck[] => {
   const selectors = [...new Set(given.flatMap((text) => text.toLowerCase().split(",")))];
   const wrong = selectors.find((selector) => !isSelector(selector));
   if (wrong !== undefined) throw new UsageError(`"${wrong}" is not a DKIM selector.`, "selector");

@@ -3,7 +3,7 @@ import type { AnyRoute } from "../http/route.ts";
 import { GET_ADVICE } from "./advice/advice-routes.ts";
 import { LIST_DMARC_ALERTS } from "./alerts/alert-routes.ts";
 import { DOMAIN_ROUTES } from "./domains/domain-routes.ts";
-import { HEALTH_OPERATION } from "./health/health-operations.ts";
+import { GET_DMARC_HEALTH } from "./health/health-routes.ts";
 import { INGESTION_ROUTES } from "./ingest/ingestion-operations.ts";
 import { QUERY_ROUTES } from "./queries/query-routes.ts";
 
@@ -13,6 +13,6 @@ export const DMARC_OPERATIONS: ReadonlyArray<Operation | AnyRoute> = [
   ...INGESTION_ROUTES,
   ...QUERY_ROUTES,
   GET_ADVICE,
-  HEALTH_OPERATION,
+  GET_DMARC_HEALTH,
   LIST_DMARC_ALERTS,
 ];

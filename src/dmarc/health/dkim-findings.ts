@@ -1,12 +1,12 @@
 import { isoDay } from "../../base/days.ts";
 import type { DkimKey } from "./dkim-key.ts";
-import { findingOf, type HealthFinding, type HealthSeverity } from "./health-finding.ts";
-import type { WantedSelector } from "./selectors.ts";
+import type { SectionReport } from "./health-finding.ts";
+import type { SelectorToCheck } from "./selectors.ts";
 
-/** A selector, where its key stands, and the day that its use is held against. */
-export interface DkimPlace {
+/** A selector, where its key is published, and the day of the check. */
+export interface DkimHost {
   readonly host: string;
-  readonly wanted: WantedSelector;
+  readonly wanted: SelectorToCheck;
   /** The target of the first CNAME. */
   readonly cname: string | null;
   readonly today: number;
@@ -16,173 +16,162 @@ export interface DkimPlace {
 const BITS_MIN = 1_024;
 const BITS_ADVISED = 2_048;
 const BITS_MAX = 4_096;
-/** Reports arrive a day late; a key that signed within so many days is in use. */
+/** Reports arrive a day late; a key that signed within this many days is in use. */
 const IN_USE_DAYS = 7;
-/** Fewer messages than this with a selector that never passed are no sign of a service that lacks its key. */
+/** Fewer messages with a selector that never passed are no sign of a service without its key. */
 const UNPROVEN_MIN = 10;
 
-const count = (messages: number): string =>
+const messageCount = (messages: number): string =>
   messages === 1 ? "1 message" : `${messages.toLocaleString("en")} messages`;
 
-/** Whether somebody relies on the selector today: the caller says so, or mail passed with it lately. */
-const isInUse = ({ wanted: { origin, seen }, today }: DkimPlace): boolean =>
+/** Whether mail relies on the selector today: the caller named it, or mail passed with it recently. */
+const isInUse = ({ wanted: { origin, seen }, today }: DkimHost): boolean =>
   origin === "request" || (seen !== null && seen.lastPassedDay !== null && seen.lastDay > today - IN_USE_DAYS);
 
-const publish = ({ host, cname }: DkimPlace): string =>
+const publishFix = ({ host, cname }: DkimHost): string =>
   cname === null
     ? `Publish the key of the server or service that signs with it as a TXT record at ${host}.`
     : `Ask the service behind ${cname} for the key, or remove the CNAME at ${host} if it no longer sends for you.`;
 
-/** No key stands at the selector; `other` is a text that stands there and is none. */
-export const missingFinding = (place: DkimPlace, other: string | null): HealthFinding => {
-  const { host, wanted, cname } = place;
+/** No key is published at the selector; `other` is a text there that is no key. */
+export const reportMissingKey = (report: SectionReport, at: DkimHost, other: string | null): void => {
+  const { host, wanted, cname } = at;
   const { seen } = wanted;
-  const details = { observed: other, fix: publish(place) };
   if (cname !== null) {
-    return findingOf(
-      isInUse(place) ? "error" : "warning",
-      "dkim_dangling_alias",
-      `${host} is a CNAME to ${cname}, where no DKIM key is published.`,
-      { ...details, observed: cname },
-    );
+    const dangling = {
+      code: "dkim_dangling_alias" as const,
+      message: `${host} is a CNAME to ${cname}, where no DKIM key is published.`,
+      observed: cname,
+      fix: publishFix(at),
+    };
+    if (isInUse(at)) report.error(dangling);
+    else report.warning(dangling);
+    return;
   }
-  if (isInUse(place)) {
+  if (isInUse(at)) {
     const use =
       seen === null
         ? ""
-        : `, and ${count(seen.passed + seen.failed)} in the reports were signed with it, the last on ${isoDay(seen.lastDay)}`;
-    return findingOf(
-      "error",
-      "dkim_missing",
-      `There is no DKIM key at ${host}${use}; signatures with it fail.`,
-      details,
-    );
+        : `, and ${messageCount(seen.passed + seen.failed)} in the reports were signed with it, the last on ${isoDay(seen.lastDay)}`;
+    report.error({
+      code: "dkim_missing",
+      message: `There is no DKIM key at ${host}${use}; signatures with it fail.`,
+      observed: other,
+      fix: publishFix(at),
+    });
+    return;
   }
   if (seen === null || seen.lastPassedDay !== null) {
     const last = seen === null ? "" : `; it was last used on ${isoDay(seen.lastDay)}`;
-    return findingOf("info", "dkim_unpublished", `There is no DKIM key at ${host}${last}.`, { observed: other });
-  }
-  return findingOf(
-    seen.failed < UNPROVEN_MIN ? "info" : "warning",
-    "dkim_unproven",
-    `${count(seen.failed)} in the reports claim a signature of ${host}, where there is no DKIM key, and none passed.`,
-    {
+    report.info({
+      code: "dkim_unpublished",
+      message: `There is no DKIM key at ${host}${last}.`,
       observed: other,
-      fix: `If a server of yours signs with this selector, publish its key at ${host}. If not, the signatures are forged and nothing needs to be done.`,
-    },
-  );
+    });
+    return;
+  }
+  const unproven = {
+    code: "dkim_unproven" as const,
+    message: `${messageCount(seen.failed)} in the reports claim a signature of ${host}, where there is no DKIM key, and none passed.`,
+    observed: other,
+    fix: `If a server of yours signs with this selector, publish its key at ${host}. If not, the signatures are forged and nothing needs to be done.`,
+  };
+  if (seen.failed < UNPROVEN_MIN) report.info(unproven);
+  else report.warning(unproven);
 };
 
 /** Several key records at one name (RFC 6376 §3.6.2.2). */
-export const unreadableFinding = ({ host }: DkimPlace, texts: readonly string[]): HealthFinding =>
-  findingOf(
-    "error",
-    "dkim_several",
-    `${host} has ${texts.length} DKIM keys; receivers differ in which one they take, so that signatures fail.`,
-    {
-      observed: texts.join("\n"),
-      fix: `Keep the TXT record at ${host} whose key the server signs with, and remove the others.`,
-    },
-  );
+export const reportSeveralKeys = (report: SectionReport, { host }: DkimHost, texts: readonly string[]): void =>
+  report.error({
+    code: "dkim_several",
+    message: `${host} has ${texts.length} DKIM keys; receivers differ in which one they use, so signatures fail.`,
+    observed: texts.join("\n"),
+    fix: `Keep the TXT record at ${host} whose key the server signs with, and remove the others.`,
+  });
 
 /** What is wrong with a key record, or weak about it. */
-export const keyFindings = (place: DkimPlace, key: DkimKey, text: string): readonly HealthFinding[] => {
-  const { host } = place;
+export const reportKey = (report: SectionReport, at: DkimHost, key: DkimKey, observed: string): void => {
   if (key.state === "invalid") {
-    return [
-      findingOf(
-        "error",
-        "dkim_invalid",
-        `The DKIM key at ${host} ${key.faults.join(", and ")}; signatures with it fail.`,
-        {
-          observed: text,
-          fix: publish(place),
-        },
-      ),
-    ];
+    report.error({
+      code: "dkim_invalid",
+      message: `The DKIM key at ${at.host} ${key.faults.join(", and ")}; signatures with it fail.`,
+      observed,
+      fix: publishFix(at),
+    });
+    return;
   }
-  if (key.state === "revoked") return [revokedFinding(place, text)];
-  return [...strengthFindings(place, key, text), ...limitFindings(place, key, text)];
+  if (key.state === "revoked") reportRevoked(report, at, observed);
+  else {
+    reportStrength(report, at, key, observed);
+    reportLimits(report, at, key, observed);
+  }
 };
 
-const revokedFinding = (place: DkimPlace, text: string): HealthFinding => {
-  const { host, wanted } = place;
+const reportRevoked = (report: SectionReport, at: DkimHost, observed: string): void => {
+  const { host, wanted } = at;
+  const code = "dkim_revoked";
   const revoked = `The DKIM key at ${host} is revoked (p is empty)`;
-  if (!isInUse(place)) {
-    return findingOf("info", "dkim_revoked", `${revoked}, and no recent mail relies on it.`, { observed: text });
+  if (!isInUse(at)) {
+    report.info({ code, message: `${revoked}, and no recent mail relies on it.`, observed });
+    return;
   }
-  const use = wanted.seen === null ? "" : ", but mail is still signed with it";
-  return findingOf("error", "dkim_revoked", `${revoked}${use}; signatures with it fail.`, {
-    observed: text,
-    fix: `Have the server sign with a selector that has a key, or publish its key at ${host} again.`,
+  report.error({
+    code,
+    message: `${revoked}${wanted.seen === null ? "" : ", but mail is still signed with it"}; signatures with it fail.`,
+    observed,
+    fix: `Sign with a selector that has a key, or publish the key at ${host} again.`,
   });
 };
 
-const strengthFindings = (place: DkimPlace, { type, bits }: DkimKey, text: string): readonly HealthFinding[] => {
-  const { host, cname } = place;
-  if (type !== "rsa" || bits === null || (bits >= BITS_ADVISED && bits <= BITS_MAX)) return [];
+const reportStrength = (
+  report: SectionReport,
+  { host, cname }: DkimHost,
+  { type, bits }: DkimKey,
+  observed: string,
+): void => {
+  if (type !== "rsa" || bits === null) return;
+  const key = `The DKIM key at ${host} is an RSA key of ${bits} bits`;
   const where = cname === null ? "" : ` at the service behind ${cname}`;
   const fix = `Create a key of 2048 bits under a new selector${where}, and sign with it.`;
-  const say = (
-    severity: HealthSeverity,
-    code: "dkim_key_too_short" | "dkim_key_short" | "dkim_key_too_long",
-    effect: string,
-  ) => [
-    findingOf(severity, code, `The DKIM key at ${host} is an RSA key of ${bits} bits; ${effect}.`, {
-      observed: text,
-      fix,
-    }),
-  ];
-  if (bits < BITS_MIN)
-    return say("error", "dkim_key_too_short", "receivers ignore keys shorter than 1024 bits (RFC 8301)");
-  if (bits < BITS_ADVISED) return say("warning", "dkim_key_short", "2048 bits are recommended");
-  return say("warning", "dkim_key_too_long", "receivers need not verify keys longer than 4096 bits (RFC 8301)");
+  if (bits < BITS_MIN) {
+    const message = `${key}; receivers ignore keys shorter than 1024 bits (RFC 8301).`;
+    report.error({ code: "dkim_key_too_short", message, observed, fix });
+  } else if (bits < BITS_ADVISED) {
+    report.warning({ code: "dkim_key_short", message: `${key}; 2048 bits are recommended.`, observed, fix });
+  } else if (bits > BITS_MAX) {
+    const message = `${key}; receivers need not verify keys longer than 4096 bits (RFC 8301).`;
+    report.warning({ code: "dkim_key_too_long", message, observed, fix });
+  }
 };
 
-const limitFindings = (
-  { host }: DkimPlace,
+const reportLimits = (
+  report: SectionReport,
+  { host }: DkimHost,
   { isTesting, hashes, services, type }: DkimKey,
-  text: string,
-): readonly HealthFinding[] => {
-  const findings: HealthFinding[] = [];
+  observed: string,
+): void => {
   if (isTesting) {
-    findings.push(
-      findingOf(
-        "warning",
-        "dkim_test_mode",
-        `The DKIM key at ${host} is in test mode (t=y); receivers may treat signed mail as unsigned.`,
-        {
-          observed: text,
-          fix: "Remove t=y from the record.",
-        },
-      ),
-    );
+    report.warning({
+      code: "dkim_test_mode",
+      message: `The DKIM key at ${host} is in test mode (t=y); receivers may treat signed mail as unsigned.`,
+      observed,
+      fix: "Remove t=y from the record.",
+    });
   }
   if (hashes !== null && !hashes.includes("sha256")) {
-    findings.push(
-      findingOf(
-        "error",
-        "dkim_sha1_only",
-        `The DKIM key at ${host} allows only h=${hashes.join(":")}; receivers accept sha256 only (RFC 8301).`,
-        {
-          observed: text,
-          fix: `Remove the h tag from the record${type === "rsa" ? ", and sign with rsa-sha256" : ""}.`,
-        },
-      ),
-    );
+    report.error({
+      code: "dkim_sha1_only",
+      message: `The DKIM key at ${host} allows only h=${hashes.join(":")}; receivers accept sha256 only (RFC 8301).`,
+      observed,
+      fix: `Remove the h tag from the record${type === "rsa" ? ", and sign with rsa-sha256" : ""}.`,
+    });
   }
   if (!services.includes("*") && !services.includes("email")) {
-    findings.push(
-      findingOf(
-        "error",
-        "dkim_not_for_mail",
-        `The DKIM key at ${host} is for s=${services.join(":")} and not for email.`,
-        {
-          observed: text,
-          fix: "Remove the s tag from the record.",
-        },
-      ),
-    );
+    report.error({
+      code: "dkim_not_for_mail",
+      message: `The DKIM key at ${host} is for s=${services.join(":")} and not for email.`,
+      observed,
+      fix: "Remove the s tag from the record.",
+    });
   }
-  return findings;
 };

@@ -3,7 +3,7 @@ import { generateKeyPairSync } from "node:crypto";
 import { createZoneResolver, type Zone, type ZoneFailure } from "../../testing/dns-zone.ts";
 import { checkDkim } from "./dkim.ts";
 import { createHealthDns } from "./health-dns.ts";
-import { commonSelectors, isSelector, SELECTORS_MAX, type SelectorUse, type WantedSelector } from "./selectors.ts";
+import { commonSelectors, isSelector, SELECTORS_MAX, type SelectorUse, type SelectorToCheck } from "./selectors.ts";
 
 const TODAY = 20_000;
 const keyOf = (bits: number): string =>
@@ -14,13 +14,13 @@ const GOOD = `v=DKIM1; k=rsa; p=${keyOf(2048)}`;
 const P_2048 = keyOf(2048);
 const ED25519 = "v=DKIM1; k=ed25519; p=11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo=";
 
-const named = (selector = "mail"): WantedSelector => ({
+const named = (selector = "mail"): SelectorToCheck => ({
   selector,
   signer: "example.com",
   origin: "request",
   seen: null,
 });
-const seen = (use: Partial<SelectorUse> = {}): WantedSelector => ({
+const seen = (use: Partial<SelectorUse> = {}): SelectorToCheck => ({
   ...named(),
   origin: "reports",
   seen: { passed: 100, failed: 5, lastDay: TODAY - 1, lastPassedDay: TODAY - 1, ...use },
@@ -29,7 +29,7 @@ const unproven = seen({ passed: 0, failed: 10, lastPassedDay: null });
 const few = seen({ passed: 0, failed: 9, lastPassedDay: null });
 const unused = seen({ lastDay: TODAY - 30, lastPassedDay: TODAY - 30 });
 
-const check = async (zone: Zone, selectors: readonly WantedSelector[] = [named()]) => {
+const check = async (zone: Zone, selectors: readonly SelectorToCheck[] = [named()]) => {
   const resolver = createZoneResolver(zone);
   const dns = createHealthDns(resolver);
   const section = await checkDkim(dns, "example.com", { selectors, today: TODAY });

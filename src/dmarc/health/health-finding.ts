@@ -1,3 +1,6 @@
+import { z } from "zod";
+import { type DnsOutcome, type DnsResponse, isDefinite } from "../../net/dns.ts";
+
 /** How much a finding matters: an error breaks authentication or delivery, a warning weakens it, information needs no action. */
 export const HEALTH_SEVERITIES = ["error", "warning", "info"] as const;
 export type HealthSeverity = (typeof HEALTH_SEVERITIES)[number];
@@ -6,7 +9,7 @@ export type HealthSeverity = (typeof HEALTH_SEVERITIES)[number];
 export const HEALTH_STATUSES = ["ok", "warnings", "problems", "unknown"] as const;
 export type HealthStatus = (typeof HEALTH_STATUSES)[number];
 
-/** The codes are part of the interface; the sentences may change. */
+/** The codes are part of the API; the sentences may change. */
 export const HEALTH_CODES = [
   "dmarc_missing",
   "dmarc_several",
@@ -83,64 +86,115 @@ export const HEALTH_CODES = [
 ] as const;
 export type HealthCode = (typeof HEALTH_CODES)[number];
 
-/** A TXT record to publish. */
-export interface HealthRecord {
-  readonly host: string;
-  readonly value: string;
-}
+export const healthFindingSchema = z
+  .object({
+    code: z.enum(HEALTH_CODES).meta({ description: "What was found." }),
+    severity: z.enum(HEALTH_SEVERITIES).meta({
+      description:
+        "`error`: authentication or delivery is broken. `warning`: it is weakened. `info`: no action is needed.",
+    }),
+    message: z.string().meta({ description: "One sentence that names the value." }),
+    observed: z.string().nullable().meta({ description: "What was found, at most 500 characters." }),
+    fix: z.string().nullable().meta({ description: "What to publish or change; null when no action is needed." }),
+    record: z
+      .object({
+        host: z.string().meta({ description: "Name of the record." }),
+        value: z.string().meta({ description: "Text of the record." }),
+      })
+      .nullable()
+      .meta({ description: "A TXT record to publish, if its text is known." }),
+  })
+  .meta({ title: "HealthFinding" });
 
-/** One thing that a check found, as the interface shows it. */
-export interface HealthFinding {
-  readonly code: HealthCode;
-  readonly severity: HealthSeverity;
-  /** One sentence that names the value. */
-  readonly message: string;
-  /** What was found, at most `OBSERVED_CHARACTERS_MAX` characters; null when nothing stands there. */
-  readonly observed: string | null;
-  /** What to publish or change; null when nothing needs to be done. */
-  readonly fix: string | null;
-  /** The record to publish, where it can be written down. */
-  readonly record: HealthRecord | null;
-}
+/** One thing that a check found. */
+export type HealthFinding = Readonly<z.output<typeof healthFindingSchema>>;
 
-/** What a finding says beside its code and its sentence. */
-export type FindingDetails = Partial<Pick<HealthFinding, "observed" | "fix" | "record">>;
+/** What is not given is null. */
+export type FindingText = Pick<HealthFinding, "code" | "message"> &
+  Partial<Pick<HealthFinding, "observed" | "fix" | "record">>;
 
-/** More of a record than this is not repeated in a finding. */
 const OBSERVED_CHARACTERS_MAX = 500;
 
-/** A finding; what is not given is null. */
-export const findingOf = (
-  severity: HealthSeverity,
-  code: HealthCode,
-  message: string,
-  { observed = null, fix = null, record = null }: FindingDetails = {},
-): HealthFinding => ({
-  code,
-  severity,
-  message,
-  observed: observed === null ? null : cutText(observed, OBSERVED_CHARACTERS_MAX),
-  fix,
-  record,
-});
+/** Collects what a check of one section finds, and what it could not find out. */
+export class SectionReport {
+  readonly #findings: HealthFinding[] = [];
+  readonly #unchecked: string[] = [];
 
-/** A text that stands in the DNS, at most `max` characters of it. */
+  /** Findings beyond `findingsMax` are left out. */
+  constructor(private readonly findingsMax = Number.POSITIVE_INFINITY) {}
+
+  error(finding: FindingText): void {
+    this.#add("error", finding);
+  }
+
+  warning(finding: FindingText): void {
+    this.#add("warning", finding);
+  }
+
+  info(finding: FindingText): void {
+    this.#add("info", finding);
+  }
+
+  /** Something could not be checked; `sentence` says what, and why. */
+  leaveUnchecked(sentence: string): void {
+    if (!this.#unchecked.includes(sentence)) this.#unchecked.push(sentence);
+  }
+
+  /** Whether a response says what is published at its name. If not, the report says why. */
+  isAnswered({ name, type, outcome }: Pick<DnsResponse, "name" | "type" | "outcome">): boolean {
+    if (isDefinite(outcome) || outcome === "invalid_name") return true;
+    this.leaveUnchecked(`Could not be checked: ${OUTCOMES[outcome]} for ${name} ${type}.`);
+    return false;
+  }
+
+  /** Adds all of another report. */
+  include(other: SectionReport): void {
+    for (const { severity, ...finding } of other.#findings) this.#add(severity, finding);
+    for (const sentence of other.#unchecked) this.leaveUnchecked(sentence);
+  }
+
+  /** The fields that all sections have. */
+  result(): { status: HealthStatus; findings: HealthFinding[]; unchecked: string[] } {
+    const severities = this.#findings.map(({ severity }) => severity);
+    const status = severities.includes("error")
+      ? "problems"
+      : this.#unchecked.length > 0
+        ? "unknown"
+        : severities.includes("warning")
+          ? "warnings"
+          : "ok";
+    return { status, findings: this.#findings, unchecked: this.#unchecked };
+  }
+
+  #add(severity: HealthSeverity, { code, message, observed = null, fix = null, record = null }: FindingText): void {
+    const isKnown = this.#findings.some((known) => known.code === code && known.message === message);
+    if (isKnown || this.#findings.length >= this.findingsMax) return;
+    const shown = observed === null ? null : cutText(observed, OBSERVED_CHARACTERS_MAX);
+    this.#findings.push({ code, severity, message, observed: shown, fix, record });
+  }
+}
+
+const OUTCOMES: Readonly<Record<Exclude<DnsOutcome, "answer" | "no_data" | "nxdomain">, string>> = {
+  unconfirmed: "an unconfirmed empty response",
+  servfail: "SERVFAIL",
+  refused: "REFUSED",
+  timeout: "a DNS timeout",
+  malformed: "a malformed DNS response",
+  network_error: "no DNS server could be reached",
+  cname_loop: "a CNAME loop",
+  invalid_name: "an invalid name",
+  local_failure: "a local network failure",
+  overloaded: "too many DNS queries",
+  aborted: "the time limit was reached",
+};
+
+/** At most `max` characters of a text from the DNS. */
 export const cutText = (text: string, max: number): string =>
   text.length <= max ? text.toWellFormed() : `${text.slice(0, max).toWellFormed()}…`;
 
-/** What of a faulty record is repeated in a sentence. */
+/** A faulty text in a sentence. */
 export const quoteText = (text: string): string => `"${cutText(text, 80)}"`;
 
-/** The status of a section: errors first, then what could not be checked, then warnings. */
-export const statusOfFindings = (
-  findings: readonly Pick<HealthFinding, "severity">[],
-  unchecked: readonly string[],
-): HealthStatus => {
-  if (findings.some(({ severity }) => severity === "error")) return "problems";
-  if (unchecked.length > 0) return "unknown";
-  return findings.some(({ severity }) => severity === "warning") ? "warnings" : "ok";
-};
-
-/** The status of several sections together, by the same order. */
+/** The status of several sections together: errors first, then what could not be checked, then warnings. */
 export const worstStatus = (statuses: readonly HealthStatus[]): HealthStatus =>
   (["problems", "unknown", "warnings"] as const).find((status) => statuses.includes(status)) ?? "ok";

@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 import { newId } from "../../base/secrets.ts";
 import { createApps, type TestAppOptions } from "../../testing/app.ts";
 import { insertDomain } from "../../testing/ingest-harness.ts";
-import { domainHealthSchema } from "./health-schemas.ts";
+import { domainHealthSchema } from "./health-sections.ts";
 
 const start = createApps();
 const ZONE = {

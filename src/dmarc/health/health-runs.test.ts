@@ -5,9 +5,9 @@ import { createTestClock } from "../../testing/clock.ts";
 import { createIngestHarness, insertDomain } from "../../testing/ingest-harness.ts";
 import { createZoneResolver } from "../../testing/dns-zone.ts";
 import type { DomainHealth } from "./health-sections.ts";
-import { createHealthPasses } from "./health-passes.ts";
+import { HealthJob } from "./health-job.ts";
 import { HEALTH_FRESH_MS, HealthRuns } from "./health-runs.ts";
-import { createHealthStore } from "./health-store.ts";
+import { HealthStore } from "./health-store.ts";
 
 const newWorld = createIngestHarness();
 const HOUR_MS = 3_600_000;
@@ -17,7 +17,7 @@ const start = () => {
   const clock = createTestClock(SAMPLE_DAY_S * 1000);
   const { db } = newWorld({ clock });
   const logged: string[] = [];
-  const store = createHealthStore(db);
+  const store = new HealthStore(db);
   const checked: string[] = [];
   const state: { unchecked: string[]; gate: Promise<void> | null; fails: boolean } = {
     unchecked: [],
@@ -41,9 +41,9 @@ const start = () => {
       sections: [{ code: "mx", status: "ok", findings: [], unchecked: state.unchecked, hosts: [], null_mx: false }],
     };
   };
-  const runs = new HealthRuns({ db, store, check, resolver: createZoneResolver({}), clock });
+  const runs = new HealthRuns({ db, clock }, { store, check, resolver: createZoneResolver({}) });
   const log = createLog("info", clock, (line) => logged.push(line));
-  const passes = createHealthPasses({ db, store, runs, clock, log });
+  const job = new HealthJob({ db, clock, log }, { store, runs });
   return {
     db,
     clock,
@@ -51,7 +51,7 @@ const start = () => {
     checked,
     state,
     runs,
-    passes,
+    job,
     logged,
     enrol: (name: string, change = {}) => insertDomain(db, name, change),
   };
@@ -141,73 +141,73 @@ describe("on request", () => {
 
 describe("daily", () => {
   test("every live domain is checked within a day and a day later again, paused ones when they are resumed", async () => {
-    const { passes, enrol, checked, clock, db } = start();
+    const { job, enrol, checked, clock, db } = start();
     enrol("a.com");
     enrol("paused.com", { monitoringEnabled: false });
     enrol("test.example", { mode: "test" });
     enrol("gone.com", { deletedAtMs: 1 });
-    await passes.run();
+    await job.run();
     expect(checked).toEqual(["a.com"]);
     await clock.advance(23 * HOUR_MS);
     enrol("b.com");
-    await passes.run();
+    await job.run();
     expect(checked).toEqual(["a.com", "b.com"]);
     db.sqlite.run("UPDATE dmarc_domains SET monitoring_enabled = 1");
     await clock.advance(HOUR_MS);
-    await passes.run();
+    await job.run();
     expect(checked.slice(2).sort()).toEqual(["a.com", "paused.com"]);
   });
 
   test("a domain that was asked about before the first pass keeps no other from its check", async () => {
-    const { passes, runs, enrol, checked } = start();
+    const { job, runs, enrol, checked } = start();
     enrol("a.com");
     await runs.healthOf(enrol("b.com"), ASK);
-    await passes.run();
+    await job.run();
     expect(checked).toEqual(["b.com", "a.com"]);
   });
 
   test("many new ones are spread over a day", async () => {
-    const { passes, enrol, checked, clock } = start();
+    const { job, enrol, checked, clock } = start();
     for (let at = 0; at < 100; at += 1) enrol(`d${at}.com`);
-    await passes.run();
+    await job.run();
     expect(checked.length).toBeLessThan(20);
     for (let hour = 0; hour < 24; hour += 1) {
       await clock.advance(HOUR_MS);
-      await passes.run();
+      await job.run();
     }
     expect(new Set(checked).size).toBe(100);
   });
 
   test("what the DNS did not say is asked for again after two hours", async () => {
-    const { passes, enrol, checked, clock, state } = start();
+    const { job, enrol, checked, clock, state } = start();
     enrol("a.com");
     state.unchecked = ["Could not be checked."];
-    await passes.run();
+    await job.run();
     await clock.advance(2 * HOUR_MS);
-    await passes.run();
+    await job.run();
     expect(checked).toHaveLength(2);
   });
 
   test("a bug about one domain is logged, stops no other, and is tried again later", async () => {
-    const { passes, enrol, checked, clock, state, logged } = start();
+    const { job, enrol, checked, clock, state, logged } = start();
     enrol("a.com");
     enrol("b.com");
     state.fails = true;
-    await passes.run();
+    await job.run();
     expect(checked).toHaveLength(2);
     expect(logged).toHaveLength(2);
-    await passes.run();
+    await job.run();
     expect(checked).toHaveLength(2);
     await clock.advance(HOUR_MS);
-    await passes.run();
+    await job.run();
     expect(checked).toHaveLength(4);
   });
 
   test("none begins when the service stops", async () => {
-    const { passes, runs, enrol, checked } = start();
+    const { job, runs, enrol, checked } = start();
     const domain = enrol("a.com");
     await runs.stop();
-    await passes.run();
+    await job.run();
     expect(checked).toEqual([]);
     await expect(runs.healthOf(domain, ASK)).rejects.toMatchObject({ code: "unavailable" });
   });

@@ -1,28 +1,25 @@
-import type { Clock } from "../../base/clock.ts";
 import { dayOfTime } from "../../base/days.ts";
 import { AppError } from "../../base/errors.ts";
 import type { OnBehalfOf, Priority } from "../../base/on-behalf-of.ts";
 import type { KeyMode } from "../../base/secrets.ts";
 import { createShares } from "../../base/shares.ts";
-import type { Db } from "../../db/open.ts";
+import type { Runtime } from "../../db/runtime.ts";
 import { type DnsResolver, resolverFor } from "../../net/dns.ts";
 import { checkTestHealth } from "./test-health.ts";
 import { HEALTH_MS_MAX, type HealthCheck } from "./health.ts";
 import type { DomainHealth } from "./health-sections.ts";
 import type { HealthStore } from "./health-store.ts";
 import { findSeenSelectors } from "./seen-selectors.ts";
-import type { WantedSelector } from "./selectors.ts";
+import type { SelectorToCheck } from "./selectors.ts";
 
-export interface HealthRunsDeps {
-  readonly db: Db;
+export interface HealthRunsOptions {
   readonly store: HealthStore;
   readonly check: HealthCheck;
-  /** Keeps nothing, so that a record that was just published is seen. */
+  /** A resolver without a cache, so that a record that was just published is found. */
   readonly resolver: DnsResolver;
-  readonly clock: Clock;
 }
 
-/** An enrolled domain, as far as its health is concerned. */
+/** An enrolled domain whose health is checked. */
 export interface HealthSubject {
   readonly number: number;
   readonly domain: string;
@@ -38,77 +35,84 @@ export interface HealthRequest {
   readonly priority: Priority;
 }
 
-/** A result is answered again for so long. */
+/** A stored result is returned for this long. */
 export const HEALTH_FRESH_MS = 10 * 60_000;
 const DAILY_MS = 86_400_000;
 /** A result with something unknown is refreshed sooner. */
 const UNKNOWN_MS = 2 * 3_600_000;
-/** Checks at a time for all callers; scheduled ones have half of them. */
+/** Concurrent checks of all callers; scheduled checks get half of them. */
 const RUNS_MAX = 8;
 const REALTIME_SHARE = 0.5;
 
 /**
- * Checks the health of enrolled domains, one run at a time for each and `RUNS_MAX` in all. Results of live domains are kept; those of
- * test domains are made up and need no DNS.
+ * Checks the health of enrolled domains, one run at a time for each and `RUNS_MAX` in all. Results of live domains are stored; those of
+ * test domains are made up without DNS.
  */
 export class HealthRuns {
-  private readonly running = new Map<number, Promise<DomainHealth>>();
-  private readonly shares = createShares({ placesMax: RUNS_MAX, realtimeShare: REALTIME_SHARE });
-  private readonly stopping = new AbortController();
+  readonly #runtime: Pick<Runtime, "db" | "clock">;
+  readonly #options: HealthRunsOptions;
+  readonly #running = new Map<number, Promise<DomainHealth>>();
+  readonly #shares = createShares({ placesMax: RUNS_MAX, realtimeShare: REALTIME_SHARE });
+  readonly #stopping = new AbortController();
 
-  constructor(private readonly deps: HealthRunsDeps) {}
+  constructor(runtime: Pick<Runtime, "db" | "clock">, options: HealthRunsOptions) {
+    this.#runtime = runtime;
+    this.#options = options;
+  }
 
   /** The health of a domain. Throws `unavailable` when too many checks are running, or the service stops. */
   async healthOf(subject: HealthSubject, request: HealthRequest): Promise<DomainHealth> {
-    const { store, clock } = this.deps;
+    const { store } = this.#options;
+    const { clock } = this.#runtime;
     if (subject.mode === "test") return checkTestHealth(subject.domain, clock);
-    if (request.selectors.length > 0) return this.admit(subject, request);
+    if (request.selectors.length > 0) return this.#admit(subject, request);
     const kept = request.refresh ? null : store.readHealth(subject.number);
     if (kept !== null && clock.nowMs() - Date.parse(kept.checked_at) < HEALTH_FRESH_MS) return kept;
-    const joined = this.running.get(subject.number);
+    const joined = this.#running.get(subject.number);
     if (joined !== undefined) return joined;
-    const run = this.admit(subject, request);
-    this.running.set(subject.number, run);
+    const run = this.#admit(subject, request);
+    this.#running.set(subject.number, run);
     try {
       return await run;
     } finally {
-      this.running.delete(subject.number);
+      this.#running.delete(subject.number);
     }
   }
 
-  /** Whether no check begins any more. */
+  /** Whether no further check is started. */
   isStopping(): boolean {
-    return this.stopping.signal.aborted;
+    return this.#stopping.signal.aborted;
   }
 
-  /** Ends what is running; none begins any more. */
+  /** Aborts running checks; no further check is started. */
   async stop(): Promise<void> {
-    this.stopping.abort();
-    await Promise.allSettled(this.running.values());
+    this.#stopping.abort();
+    await Promise.allSettled(this.#running.values());
   }
 
-  private async admit(subject: HealthSubject, request: HealthRequest): Promise<DomainHealth> {
+  async #admit(subject: HealthSubject, request: HealthRequest): Promise<DomainHealth> {
     const who: OnBehalfOf = { account: subject.accountId, priority: request.priority };
-    if (this.isStopping() || !this.shares.mayHold(who)) {
+    if (this.isStopping() || !this.#shares.mayHold(who)) {
       const message = "Too many domain checks are running. Try again in a few seconds.";
       throw new AppError("unavailable", { message, headers: { "retry-after": String(HEALTH_MS_MAX / 4_000) } });
     }
-    this.shares.hold(who);
+    this.#shares.hold(who);
     try {
-      return await this.run(subject, request.selectors, who);
+      return await this.#run(subject, request.selectors, who);
     } finally {
-      this.shares.release(who);
+      this.#shares.release(who);
     }
   }
 
-  private async run(subject: HealthSubject, given: readonly string[], who: OnBehalfOf): Promise<DomainHealth> {
-    const { db, store, check, resolver, clock } = this.deps;
+  async #run(subject: HealthSubject, given: readonly string[], who: OnBehalfOf): Promise<DomainHealth> {
+    const { store, check, resolver } = this.#options;
+    const { db, clock } = this.#runtime;
     const seen = await findSeenSelectors(store, subject, dayOfTime(clock.nowMs()));
     const health = await check({
       domain: subject.domain,
       selectors: [...requested(subject.domain, given, seen), ...seen],
       resolver: resolverFor(resolver, who),
-      signal: this.stopping.signal,
+      signal: this.#stopping.signal,
     });
     if (given.length > 0 || this.isStopping()) return health;
     const isKnown = health.sections.every(({ unchecked }) => unchecked.length === 0);
@@ -118,12 +122,12 @@ export class HealthRuns {
   }
 }
 
-/** The selectors that a caller names, without those that reports tell of. */
+/** The selectors that a caller names, without those in reports. */
 const requested = (
   domain: string,
   given: readonly string[],
-  seen: readonly WantedSelector[],
-): readonly WantedSelector[] =>
+  seen: readonly SelectorToCheck[],
+): readonly SelectorToCheck[] =>
   [...new Set(given.map((selector) => selector.toLowerCase()))]
     .filter((selector) => !seen.some((each) => each.selector === selector && each.signer === domain))
     .map((selector) => ({ selector, signer: domain, origin: "request", seen: null }));

@@ -6,7 +6,7 @@ import { createTestClock } from "../../testing/clock.ts";
 import { createZoneResolver, type Zone } from "../../testing/dns-zone.ts";
 import { createHealthCheck, HEALTH_MS_MAX } from "./health.ts";
 import { createHealthDns, HEALTH_QUERIES_MAX } from "./health-dns.ts";
-import { domainHealthSchema } from "./health-schemas.ts";
+import { domainHealthSchema } from "./health-sections.ts";
 
 const KEY = "v=DKIM1; k=ed25519; p=11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo=";
 const POLICY = "version: STSv1\nmode: enforce\nmx: mail.example.com\nmax_age: 86400\n";

@@ -1,65 +1,56 @@
 import { isIP } from "node:net";
-import { findingOf, type HealthFinding, statusOfFindings } from "./health-finding.ts";
-import { type HealthDns, uncheckedSentence } from "./health-dns.ts";
+import type { HealthDns } from "./health-dns.ts";
+import { SectionReport } from "./health-finding.ts";
 import type { MxSection } from "./health-sections.ts";
 
 const HOSTS_MAX = 50;
 
 /** Checks the MX records of a domain: none (RFC 5321 §5.1), a null MX (RFC 7505), addresses in place of names. */
 export const checkMx = async (dns: HealthDns, domain: string): Promise<MxSection> => {
-  const reply = await dns.resolve(domain, "MX");
-  const failure = uncheckedSentence(reply);
-  const unchecked = failure === null ? [] : [failure];
-  const hosts = [...reply.records].sort((one, other) => one.preference - other.preference).slice(0, HOSTS_MAX);
-  const isNull = hosts.length > 0 && hosts.every(({ exchange }) => exchange === ".");
-  const findings = failure === null ? findingsOf(domain, hosts, reply.outcome === "nxdomain") : [];
-  return { code: "mx", status: statusOfFindings(findings, unchecked), findings, unchecked, hosts, null_mx: isNull };
+  const response = await dns.resolve(domain, "MX");
+  const hosts = [...response.records].sort((one, other) => one.preference - other.preference).slice(0, HOSTS_MAX);
+  const report = new SectionReport();
+  if (report.isAnswered(response)) reportHosts(report, domain, hosts, response.outcome === "nxdomain");
+  const null_mx = hosts.length > 0 && hosts.every(({ exchange }) => exchange === ".");
+  return { code: "mx", ...report.result(), hosts, null_mx };
 };
 
-const findingsOf = (domain: string, hosts: MxSection["hosts"], isMissing: boolean): readonly HealthFinding[] => {
+const reportHosts = (report: SectionReport, domain: string, hosts: MxSection["hosts"], isMissing: boolean): void => {
   if (isMissing) {
-    return [
-      findingOf("error", "domain_missing", `${domain} does not exist in the DNS.`, {
-        fix: "Check the spelling, and whether the registration has expired.",
-      }),
-    ];
+    report.error({
+      code: "domain_missing",
+      message: `${domain} does not exist in the DNS.`,
+      fix: "Check the spelling, and whether the registration has expired.",
+    });
+    return;
   }
   if (hosts.length === 0) {
-    return [
-      findingOf("info", "mx_missing", `${domain} has no MX record; senders then try its address record.`, {
-        fix: `Publish an MX record, or the null MX "0 ." if ${domain} receives no mail.`,
-      }),
-    ];
+    report.info({
+      code: "mx_missing",
+      message: `${domain} has no MX record; senders then try its address record.`,
+      fix: `Publish an MX record, or the null MX "0 ." if ${domain} receives no mail.`,
+    });
+    return;
   }
   const nulls = hosts.filter(({ exchange }) => exchange === ".").length;
-  if (nulls === hosts.length)
-    return [findingOf("info", "mx_null", `${domain} says that it receives no mail (null MX).`)];
-  const findings: HealthFinding[] = [];
+  if (nulls === hosts.length) {
+    report.info({ code: "mx_null", message: `${domain} declares that it receives no mail (null MX).` });
+    return;
+  }
   if (nulls > 0) {
-    findings.push(
-      findingOf(
-        "error",
-        "mx_null_not_alone",
-        `${domain} has a null MX beside other MX records, which RFC 7505 forbids.`,
-        {
-          observed: hosts.map(({ preference, exchange }) => `${preference} ${exchange}`).join("\n"),
-          fix: `Remove the MX record "0 .".`,
-        },
-      ),
-    );
+    report.error({
+      code: "mx_null_not_alone",
+      message: `${domain} has a null MX beside other MX records, which RFC 7505 forbids.`,
+      observed: hosts.map(({ preference, exchange }) => `${preference} ${exchange}`).join("\n"),
+      fix: `Remove the MX record "0 .".`,
+    });
   }
   for (const { exchange } of hosts.filter((host) => isIP(host.exchange) !== 0)) {
-    findings.push(
-      findingOf(
-        "error",
-        "mx_address",
-        `${domain} has the address ${exchange} as its MX; an MX record must name a host.`,
-        {
-          observed: exchange,
-          fix: `Publish a host name with the address ${exchange}, and name that host in the MX record.`,
-        },
-      ),
-    );
+    report.error({
+      code: "mx_address",
+      message: `${domain} has the address ${exchange} as its MX; an MX record must name a host.`,
+      observed: exchange,
+      fix: `Publish a host name with the address ${exchange}, and name that host in the MX record.`,
+    });
   }
-  return findings;
 };

@@ -3,7 +3,7 @@ import { DAY_MS, dayOfTime } from "../../base/days.ts";
 import { createTestClock } from "../../testing/clock.ts";
 import { SAMPLE_DAY_S, sampleReportXml, type SampleRow } from "../../testing/dmarc-reports.ts";
 import { createIngestHarness } from "../../testing/ingest-harness.ts";
-import { createHealthStore } from "./health-store.ts";
+import { HealthStore } from "./health-store.ts";
 import { findSeenSelectors, SELECTOR_DAYS } from "./seen-selectors.ts";
 
 const newWorld = createIngestHarness();
@@ -21,7 +21,7 @@ const seenIn = async (
       sampleReportXml({ domain: "example.com", reportId: `r${at}`, begin, end: begin + 86_399, rows }),
     );
   }
-  return findSeenSelectors(createHealthStore(world.db), domain, today);
+  return findSeenSelectors(new HealthStore(world.db), domain, today);
 };
 
 test("selectors are summed over days, with the last day that they were seen and that they passed", async () => {

@@ -2,7 +2,7 @@ import { nextTurn } from "../../base/clock.ts";
 import { organisationalDomain } from "../../mail/organisational-domain.ts";
 import type { DkimAuthResult } from "../report/report-row.ts";
 import type { HealthStore } from "./health-store.ts";
-import { isSelector, SELECTORS_MAX, type SelectorUse, type WantedSelector } from "./selectors.ts";
+import { isSelector, SELECTORS_MAX, type SelectorUse, type SelectorToCheck } from "./selectors.ts";
 
 /** Days of reports that are looked at. */
 export const SELECTOR_DAYS = 90;
@@ -22,7 +22,7 @@ export const findSeenSelectors = async (
   store: Pick<HealthStore, "signedRecords">,
   { number, domain }: { readonly number: number; readonly domain: string },
   today: number,
-): Promise<readonly WantedSelector[]> => {
+): Promise<readonly SelectorToCheck[]> => {
   const isAligned = alignment(domain);
   const sums = new Map<string, SelectorSum>();
   const add = (day: number, count: number, { domain: signer, selector, result }: DkimAuthResult): void => {
@@ -52,7 +52,7 @@ export const findSeenSelectors = async (
   return mostUsed([...sums.values()]);
 };
 
-const mostUsed = (sums: readonly SelectorSum[]): readonly WantedSelector[] => {
+const mostUsed = (sums: readonly SelectorSum[]): readonly SelectorToCheck[] => {
   const proven = sums.filter(({ passed }) => passed > 0).sort((one, other) => other.passed - one.passed);
   const unproven = sums.filter(({ passed }) => passed === 0).sort((one, other) => other.failed - one.failed);
   return [...proven.slice(0, SELECTORS_MAX - UNPROVEN_MAX), ...unproven.slice(0, UNPROVEN_MAX)].map(

@@ -1,7 +1,7 @@
 import type { SelectorOrigin } from "./health-sections.ts";
 
 /** A selector whose key is to be looked at. */
-export interface WantedSelector {
+export interface SelectorToCheck {
   readonly selector: string;
   /** The domain of `d=`, lower-case A-labels. */
   readonly signer: string;
@@ -25,7 +25,7 @@ const COMMON =
   "google selector1 selector2 k1 k2 k3 s1 s2 default mail dkim smtp mandrill mailjet pm fm1 fm2 fm3 protonmail zoho cm";
 
 /** The selectors that well-known services and mail servers use, at a domain. */
-export const commonSelectors = (domain: string): readonly WantedSelector[] =>
+export const commonSelectors = (domain: string): readonly SelectorToCheck[] =>
   COMMON.split(" ").map((selector) => ({ selector, signer: domain, origin: "common", seen: null }));
 
 /** Whether a text can be a selector: labels of letters, digits, hyphens and underscores (RFC 6376 §3.1). */

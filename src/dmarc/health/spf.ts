@@ -1,272 +1,244 @@
 import { isDefinite } from "../../net/dns.ts";
-import { type HealthFinding, statusOfFindings } from "./health-finding.ts";
-import { type HealthDns, uncheckedSentence } from "./health-dns.ts";
-import type { SpfLine, SpfSection } from "./health-sections.ts";
+import type { HealthDns } from "./health-dns.ts";
+import { SectionReport } from "./health-finding.ts";
+import type { SpfSection } from "./health-sections.ts";
 import {
+  reportRepeatedInclude,
+  reportSpfAll,
+  reportSpfLength,
+  reportSpfMissing,
+  reportSpfSums,
   SPF_LOOKUPS_MAX,
-  SPF_MX_HOSTS_MAX,
-  spfAfterAll,
-  spfAllFindings,
-  spfDuplicate,
-  spfFault,
-  spfIncludesAll,
-  spfLengthFindings,
-  spfLoop,
-  spfMacro,
-  spfMissing,
-  spfMxHosts,
-  type SpfPlace,
-  spfPtr,
-  spfSeveral,
-  spfSumFindings,
-  spfTargetMissing,
-  spfTargetTwice,
-  spfUnknownModifier,
-  spfVoid,
+  SpfRecordReport,
 } from "./spf-findings.ts";
 import { hasMacro, isAlmostSpfText, isSpfText, parseSpfTerms, type SpfQualifier, type SpfTerm } from "./spf-record.ts";
 
 /** Lookups followed in one audit: enough to say how far over the limit a record is. */
 const FOLLOWED_MAX = 40;
-const LINES_MAX = 100;
-/** Findings of one kind of term that are listed. */
+const TERMS_MAX = 100;
 const FINDINGS_MAX = 40;
-const SHOWN_COSTS = 3;
+const LARGEST_MAX = 3;
 
 type Mechanism = Extract<SpfTerm, { kind: "mechanism" }>;
+type Modifier = Extract<SpfTerm, { kind: "modifier" }>;
 
 /** What a record ends in: the qualifier of `all`, null without one, `unknown` where a redirect could not be followed. */
 type SpfEnd = SpfQualifier | "unknown" | null;
 
-/** What stands at a domain: its record, or why there is none to evaluate. */
-type SpfFound =
+/** The record of a domain, or why there is none to evaluate. */
+type SpfEvaluation =
   | { readonly kind: "record"; readonly text: string; readonly all: SpfEnd }
   | { readonly kind: "none"; readonly almost: readonly string[] }
   | { readonly kind: "several" }
   | { readonly kind: "unknown" };
+
+/** A record that is being evaluated. */
+interface SpfRecordContext {
+  readonly domain: string;
+  /** The domains whose records are being evaluated, the audited domain first and this one last. */
+  readonly path: readonly string[];
+  /** 0 for the audited domain. */
+  readonly depth: number;
+  readonly record: SpfRecordReport;
+}
 
 /**
  * Audits the SPF record of a domain (RFC 7208) as a whole, without a message: every term is followed as if none before it
  * matched, which is what receivers do for a server that is not listed. Counts DNS lookups and void lookups over all includes.
  * Macros are counted and not followed. Never rejects; a DNS failure makes the section `unknown` and is no finding.
  */
-export const auditSpf = async (dns: HealthDns, domain: string): Promise<SpfSection> => {
-  const walk = new SpfWalk(dns, domain);
-  const found = await walk.evaluate(domain, [], 0);
-  return walk.finish(found);
-};
+export const auditSpf = (dns: HealthDns, domain: string): Promise<SpfSection> => new SpfAudit(dns, domain).run();
 
-class SpfWalk {
-  private readonly lines: SpfLine[] = [];
-  private readonly findings: HealthFinding[] = [];
-  private readonly unchecked: string[] = [];
-  private readonly targets = new Map<string, number>();
-  private lookups = 0;
-  private voids = 0;
-  /** Whether a part of the record could not be followed. */
-  private isPartial = false;
+class SpfAudit {
+  readonly #dns: HealthDns;
+  readonly #root: string;
+  readonly #report = new SectionReport(FINDINGS_MAX);
+  readonly #terms: SpfSection["terms"] = [];
+  /** How often each domain was included. */
+  readonly #includes = new Map<string, number>();
+  #lookups = 0;
+  #voids = 0;
+  /** False when a part of the record could not be followed. */
+  #isComplete = true;
 
-  constructor(
-    private readonly dns: HealthDns,
-    private readonly root: string,
-  ) {}
-
-  /** Evaluates the record of a domain. `path` are the domains that lead to it. */
-  async evaluate(domain: string, path: readonly string[], depth: number): Promise<SpfFound> {
-    const reply = await this.dns.resolve(domain, "TXT");
-    if (this.note(uncheckedSentence(reply))) return { kind: "unknown" };
-    if (depth > 0 && isDefinite(reply.outcome) && reply.outcome !== "answer") this.voids += 1;
-    const records = reply.records.filter(isSpfText);
-    const [text] = records;
-    if (text === undefined) return { kind: "none", almost: reply.records.filter(isAlmostSpfText) };
-    const place = { root: this.root, domain };
-    if (records.length > 1) {
-      this.add(spfSeveral(place, records));
-      return { kind: "several" };
-    }
-    const all = await this.followTerms(place, parseSpfTerms(text), { path: [...path, domain], depth });
-    return { kind: "record", text, all };
+  constructor(dns: HealthDns, root: string) {
+    this.#dns = dns;
+    this.#root = root;
   }
 
-  /** The section, after the record of the domain itself was evaluated. */
-  finish(found: SpfFound): SpfSection {
-    if (found.kind === "none") this.add(spfMissing(this.root, found.almost));
-    if (found.kind === "record") {
-      if (found.all !== "unknown")
-        for (const finding of spfAllFindings(this.root, found.all, found.text)) this.add(finding);
-      for (const finding of spfLengthFindings(this.root, found.text)) this.add(finding);
+  async run(): Promise<SpfSection> {
+    const root = this.#root;
+    const report = this.#report;
+    const evaluation = await this.#evaluate(root, [], 0);
+    const text = evaluation.kind === "record" ? evaluation.text : null;
+    const all = evaluation.kind === "record" ? evaluation.all : null;
+    if (evaluation.kind === "none") reportSpfMissing(report, root, evaluation.almost);
+    if (text !== null) {
+      if (all !== "unknown") reportSpfAll(report, root, all, text);
+      reportSpfLength(report, root, text);
     }
-    const lookups = { count: this.lookups, isLeast: this.isPartial };
-    for (const finding of spfSumFindings(this.root, lookups, this.voids, this.costs())) this.add(finding);
-    for (const [target, times] of this.targets) if (times > 1) this.add(spfTargetTwice(this.root, target, times));
+    const sums = { lookups: this.#lookups, voids: this.#voids, isComplete: this.#isComplete };
+    reportSpfSums(report, root, { ...sums, largest: this.#largestTerms() });
+    for (const [target, times] of this.#includes) if (times > 1) reportRepeatedInclude(report, root, target, times);
     return {
       code: "spf",
-      status: statusOfFindings(this.findings, this.unchecked),
-      findings: this.findings,
-      unchecked: this.unchecked,
-      record: found.kind === "record" ? found.text : null,
-      lookups: found.kind === "record" ? this.lookups : null,
-      lookups_complete: !this.isPartial,
-      void_lookups: this.voids,
-      all: found.kind === "record" && found.all !== "unknown" ? found.all : null,
-      terms: this.lines,
+      ...report.result(),
+      record: text,
+      lookups: text === null ? null : this.#lookups,
+      lookups_complete: this.#isComplete,
+      void_lookups: this.#voids,
+      all: all === "unknown" ? null : all,
+      terms: this.#terms,
     };
   }
 
-  /** The terms of the domain's own record that cost most. */
-  private costs(): readonly string[] {
-    return this.lines
-      .filter(({ depth, lookups }) => depth === 0 && lookups > 1)
-      .sort((one, other) => other.lookups - one.lookups)
-      .slice(0, SHOWN_COSTS)
-      .map(({ term, lookups }) => `${term} (${lookups})`);
+  /** Evaluates the record of a domain; `path` are the domains that lead to it. */
+  async #evaluate(domain: string, path: readonly string[], depth: number): Promise<SpfEvaluation> {
+    const response = await this.#dns.resolve(domain, "TXT");
+    if (!this.#isAnswered(response)) return { kind: "unknown" };
+    if (depth > 0 && isDefinite(response.outcome) && response.outcome !== "answer") this.#voids += 1;
+    const records = response.records.filter(isSpfText);
+    const [text] = records;
+    if (text === undefined) return { kind: "none", almost: response.records.filter(isAlmostSpfText) };
+    const record = new SpfRecordReport(this.#report, this.#root, domain);
+    if (records.length > 1) {
+      record.several(records);
+      return { kind: "several" };
+    }
+    const all = await this.#followTerms(parseSpfTerms(text), { domain, path: [...path, domain], depth, record });
+    return { kind: "record", text, all };
   }
 
   /** What the record ends in: its own `all`, or that of the record it redirects to. */
-  private async followTerms(place: SpfPlace, terms: readonly SpfTerm[], at: SpfDepth): Promise<SpfEnd> {
-    this.prefetch(place, terms);
+  async #followTerms(terms: readonly SpfTerm[], context: SpfRecordContext): Promise<SpfEnd> {
+    const { domain, record } = context;
+    this.#prefetch(domain, terms);
     const seen = new Set<string>();
     let all: SpfEnd = null;
     for (const term of terms) {
-      if (term.kind === "fault") this.add(spfFault(place, term));
+      if (term.kind === "fault") record.fault(term);
       if (term.kind === "modifier" && term.name !== "redirect" && term.name !== "exp")
-        this.add(spfUnknownModifier(place, term.text));
+        record.unknownModifier(term.text);
       if (term.kind !== "mechanism") continue;
       const key = term.text.toLowerCase().replace(/^\+/, "");
-      if (seen.has(key)) this.add(spfDuplicate(place, term.text));
+      if (seen.has(key)) record.duplicate(term.text);
       seen.add(key);
-      if (all !== null) this.add(spfAfterAll(place, term.text));
+      if (all !== null) record.afterAll(term.text);
       else if (term.mechanism === "all") all = term.qualifier;
-      else await this.followMechanism(place, term, at);
+      else await this.#followMechanism(term, context);
     }
     const redirect = terms.find((term) => term.kind === "modifier" && term.name === "redirect");
     if (redirect?.kind !== "modifier") return all;
-    if (all === null) return this.followRedirect(place, redirect, at);
-    this.add(spfAfterAll(place, redirect.text));
+    if (all === null) return this.#followRedirect(redirect, context);
+    record.afterAll(redirect.text);
     return all;
   }
 
-  private async followMechanism(place: SpfPlace, term: Mechanism, at: SpfDepth): Promise<void> {
+  async #followMechanism(term: Mechanism, context: SpfRecordContext): Promise<void> {
     const { mechanism, domainSpec, text } = term;
     if (mechanism === "ip4" || mechanism === "ip6") return;
-    const line = this.begin(place, text, at);
-    if (mechanism === "ptr") this.add(spfPtr(place, text));
-    else if (domainSpec !== null && hasMacro(domainSpec)) this.leaveMacro(place, text, mechanism === "include");
-    else if (line.isFollowed) {
-      const name = nameOf(domainSpec ?? place.domain);
-      if (mechanism === "include") await this.followInclude(place, term, name, at);
-      else await this.lookUp(place, term, name);
+    const lookup = this.#beginLookup(text, context);
+    if (mechanism === "ptr") context.record.ptr(text);
+    else if (domainSpec !== null && hasMacro(domainSpec)) this.#skipMacro(text, mechanism === "include", context);
+    else if (lookup.isFollowed) {
+      const name = nameOf(domainSpec ?? context.domain);
+      if (mechanism === "include") await this.#followInclude(term, name, context);
+      else await this.#resolveTerm(term, name, context);
     }
-    line.end();
+    lookup.end();
   }
 
-  private leaveMacro(place: SpfPlace, text: string, isNested: boolean): void {
-    this.add(spfMacro(place, text));
-    if (isNested) this.isPartial = true;
+  #skipMacro(text: string, isNested: boolean, { record }: SpfRecordContext): void {
+    record.macro(text);
+    if (isNested) this.#isComplete = false;
   }
 
-  private async followInclude(
-    place: SpfPlace,
-    { text, qualifier }: Mechanism,
-    target: string,
-    at: SpfDepth,
-  ): Promise<void> {
-    if (at.path.includes(target)) return this.add(spfLoop(place, text, target));
-    this.targets.set(target, (this.targets.get(target) ?? 0) + 1);
-    const found = await this.evaluate(target, at.path, at.depth + 1);
-    if (found.kind === "none") this.add(spfTargetMissing(place, text, target));
-    if (found.kind === "record" && found.all === "+" && qualifier === "+")
-      this.add(spfIncludesAll(place, text, target));
+  async #followInclude({ text, qualifier }: Mechanism, target: string, context: SpfRecordContext): Promise<void> {
+    const { path, depth, record } = context;
+    if (path.includes(target)) return record.loop(text, target);
+    this.#includes.set(target, (this.#includes.get(target) ?? 0) + 1);
+    const found = await this.#evaluate(target, path, depth + 1);
+    if (found.kind === "none") record.targetMissing(text, target);
+    if (found.kind === "record" && found.all === "+" && qualifier === "+") record.includesAll(text, target);
   }
 
-  private async followRedirect(
-    place: SpfPlace,
-    { text, value }: Extract<SpfTerm, { kind: "modifier" }>,
-    at: SpfDepth,
-  ): Promise<SpfEnd> {
-    const line = this.begin(place, text, at);
+  async #followRedirect({ text, value }: Modifier, context: SpfRecordContext): Promise<SpfEnd> {
+    const { path, depth, record } = context;
+    const lookup = this.#beginLookup(text, context);
     const target = nameOf(value);
     let all: SpfEnd = "unknown";
-    if (hasMacro(value)) this.leaveMacro(place, text, true);
-    else if (at.path.includes(target)) this.add(spfLoop(place, text, target));
-    else if (line.isFollowed) {
-      const found = await this.evaluate(target, at.path, at.depth + 1);
-      if (found.kind === "none") this.add(spfTargetMissing(place, text, target));
+    if (hasMacro(value)) this.#skipMacro(text, true, context);
+    else if (path.includes(target)) record.loop(text, target);
+    else if (lookup.isFollowed) {
+      const found = await this.#evaluate(target, path, depth + 1);
+      if (found.kind === "none") record.targetMissing(text, target);
       if (found.kind === "record") all = found.all;
     }
-    line.end();
+    lookup.end();
     return all;
   }
 
   /** Sends the queries of `a`, `mx` and `exists`. */
-  private async lookUp(place: SpfPlace, { mechanism, text }: Mechanism, name: string): Promise<void> {
+  async #resolveTerm({ mechanism, text }: Mechanism, name: string, { record }: SpfRecordContext): Promise<void> {
     if (mechanism === "mx") {
-      const reply = await this.dns.resolve(name, "MX");
-      if (this.note(uncheckedSentence(reply))) return;
-      const hosts = reply.records.filter(({ exchange }) => exchange !== ".").length;
-      if (hosts > SPF_MX_HOSTS_MAX) this.add(spfMxHosts(place, text, hosts));
-      if (hosts === 0) this.noteVoid(place, text, name);
-      return;
+      const response = await this.#dns.resolve(name, "MX");
+      if (!this.#isAnswered(response)) return;
+      const hosts = response.records.filter(({ exchange }) => exchange !== ".").length;
+      record.mxHosts(text, hosts);
+      if (hosts > 0) return;
+    } else {
+      const a = await this.#dns.resolve(name, "A");
+      if (a.records.length > 0) return;
+      const aaaa = mechanism === "a" ? await this.#dns.resolve(name, "AAAA") : null;
+      if (aaaa !== null && aaaa.records.length > 0) return;
+      if (!this.#isAnswered(a) || (aaaa !== null && !this.#isAnswered(aaaa))) return;
     }
-    const a = await this.dns.resolve(name, "A");
-    if (a.records.length > 0) return;
-    const aaaa = mechanism === "a" ? await this.dns.resolve(name, "AAAA") : null;
-    if (aaaa !== null && aaaa.records.length > 0) return;
-    if (this.note(uncheckedSentence(a) ?? (aaaa === null ? null : uncheckedSentence(aaaa)))) return;
-    this.noteVoid(place, text, name);
+    this.#voids += 1;
+    record.void(text, name);
   }
 
-  private noteVoid(place: SpfPlace, text: string, name: string): void {
-    this.voids += 1;
-    this.add(spfVoid(place, text, name));
-  }
-
-  /** Counts a term that causes a lookup, and lists it with what is counted until `end`. */
-  private begin({ domain }: SpfPlace, term: string, { depth }: SpfDepth): { isFollowed: boolean; end: () => void } {
-    const before = this.lookups;
-    this.lookups += 1;
+  /** Counts a term that causes a lookup, and lists it with all lookups that are counted until `end`. */
+  #beginLookup(term: string, { domain, depth }: SpfRecordContext): { isFollowed: boolean; end: () => void } {
+    const before = this.#lookups;
+    this.#lookups += 1;
     const isFollowed = before < FOLLOWED_MAX;
-    if (!isFollowed) this.isPartial = true;
-    const at = this.lines.length;
-    if (at < LINES_MAX) this.lines.push({ term, domain, depth, lookups: 1 });
+    if (!isFollowed) this.#isComplete = false;
+    const listed = { term, domain, depth, lookups: 1 };
+    if (this.#terms.length < TERMS_MAX) this.#terms.push(listed);
     return {
       isFollowed,
       end: () => {
-        if (at < LINES_MAX) this.lines[at] = { term, domain, depth, lookups: this.lookups - before };
+        listed.lookups = this.#lookups - before;
       },
     };
   }
 
   /** Sends the first queries of a record together: a record with ten includes takes one round trip, not ten. */
-  private prefetch({ domain }: SpfPlace, terms: readonly SpfTerm[]): void {
-    if (this.lookups > SPF_LOOKUPS_MAX) return;
+  #prefetch(domain: string, terms: readonly SpfTerm[]): void {
+    if (this.#lookups > SPF_LOOKUPS_MAX) return;
     for (const term of terms.slice(0, FOLLOWED_MAX)) {
       if (term.kind !== "mechanism" || (term.domainSpec !== null && hasMacro(term.domainSpec))) continue;
       const name = nameOf(term.domainSpec ?? domain);
-      if (term.mechanism === "include") void this.dns.resolve(name, "TXT");
-      if (term.mechanism === "a" || term.mechanism === "exists") void this.dns.resolve(name, "A");
-      if (term.mechanism === "mx") void this.dns.resolve(name, "MX");
+      if (term.mechanism === "include") void this.#dns.resolve(name, "TXT");
+      if (term.mechanism === "a" || term.mechanism === "exists") void this.#dns.resolve(name, "A");
+      if (term.mechanism === "mx") void this.#dns.resolve(name, "MX");
     }
   }
 
-  private note(sentence: string | null): boolean {
-    if (sentence === null) return false;
-    this.isPartial = true;
-    if (!this.unchecked.includes(sentence)) this.unchecked.push(sentence);
-    return true;
+  /** The terms of the domain's own record with the most lookups. */
+  #largestTerms(): readonly string[] {
+    return this.#terms
+      .filter(({ depth, lookups }) => depth === 0 && lookups > 1)
+      .sort((one, other) => other.lookups - one.lookups)
+      .slice(0, LARGEST_MAX)
+      .map(({ term, lookups }) => `${term} (${lookups})`);
   }
 
-  private add(finding: HealthFinding): void {
-    const isThere = this.findings.some(({ code, message }) => code === finding.code && message === finding.message);
-    if (!isThere && this.findings.length < FINDINGS_MAX) this.findings.push(finding);
+  #isAnswered(response: Parameters<SectionReport["isAnswered"]>[0]): boolean {
+    const isAnswered = this.#report.isAnswered(response);
+    if (!isAnswered) this.#isComplete = false;
+    return isAnswered;
   }
-}
-
-/** Where a walk stands. */
-interface SpfDepth {
-  /** The domains whose records are being evaluated, the first one first. */
-  readonly path: readonly string[];
-  readonly depth: number;
 }
 
 const nameOf = (spec: string): string => spec.toLowerCase().replace(/\.$/, "");
