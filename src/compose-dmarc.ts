@@ -6,7 +6,7 @@ import { mailerOf } from "./compose-mail.ts";
 import { composeMailbox } from "./compose-mailbox.ts";
 import { mailHostOf, type Config, SettingsError } from "./config.ts";
 import type { Db } from "./db/open.ts";
-import { createAdvisor } from "./dmarc/advice/advice-for.ts";
+import { createAdvisor } from "./dmarc/advice/advisor.ts";
 import { createAlertMails } from "./dmarc/alerts/alert-mails.ts";
 import { AlertJob } from "./dmarc/alerts/alert-job.ts";
 import { HealthStore } from "./dmarc/health/health-store.ts";

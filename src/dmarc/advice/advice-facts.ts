@@ -100,7 +100,7 @@ const PERSISTENT_DAYS = 14;
 const DAY_MS = 86_400_000;
 
 /** Weighs the senders of some days. */
-export const weigh = (sources: readonly AdvisedSource[]): MailWeight => {
+export const weighMail = (sources: readonly AdvisedSource[]): MailWeight => {
   const sum = (rows: readonly AdvisedSource[], count: (row: AdvisedSource) => number): number =>
     rows.reduce((total, row) => total + count(row), 0);
   const all = sum(
@@ -120,7 +120,9 @@ export const weigh = (sources: readonly AdvisedSource[]): MailWeight => {
     all,
     forwarded: sum(counting, (row) => row.forwarded) + sum(forwarders, (row) => row.messages - row.aligned),
     unknown: sources.filter((source) => isOpen(source, all)).toSorted((a, b) => b.messages - a.messages),
-    failing: counting.filter((row) => failingOf(row) > 0).toSorted((a, b) => failingOf(b) - failingOf(a)),
+    failing: counting
+      .filter((row) => failingMessages(row) > 0)
+      .toSorted((a, b) => failingMessages(b) - failingMessages(a)),
   };
 };
 
@@ -138,5 +140,5 @@ const isPersistent = ({ first_day, last_day }: AdvisedSource): boolean =>
   Date.parse(last_day) - Date.parse(first_day) >= PERSISTENT_DAYS * DAY_MS;
 
 /** Messages of a sender that fail DMARC and were not forwarded. */
-export const failingOf = ({ messages, aligned, forwarded }: AdvisedSource): number =>
+export const failingMessages = ({ messages, aligned, forwarded }: AdvisedSource): number =>
   Math.max(0, messages - aligned - forwarded);

@@ -3,24 +3,51 @@ import type { Caller } from "../../http/guard.ts";
 import { declareRoute, handle } from "../../http/route.ts";
 import { idParameter } from "../../http/route-input.ts";
 import type { DomainRow } from "../domains/domain-store.ts";
-import { ADVICE_EXAMPLE, adviceSchema } from "./advice-schemas.ts";
+import { type Advice, adviceSchema } from "./advice-schema.ts";
+
+const MAILCHIMP_STEP =
+  "Set up DKIM for example.com at Mailchimp (https://mailchimp.com/help/set-up-email-domain-authentication/) and publish the CNAME records that it shows.";
+
+const ADVICE_EXAMPLE: Advice = {
+  stage: "monitoring",
+  ready: false,
+  next: {
+    action: "fix_sources",
+    record: null,
+    why: `Mailchimp sends 7,244 messages a month that do not pass DMARC. ${MAILCHIMP_STEP}`,
+    source: "service:mailchimp",
+    steps: [MAILCHIMP_STEP, "SPF cannot align at this service, because it uses its own return path; DKIM is enough."],
+  },
+  requirements: [
+    {
+      ...{ code: "record_in_order", met: true, observed: "active", expected: "active" },
+      message: "The record is valid and has the reporting address, and reports arrive.",
+    },
+    {
+      ...{ code: "reported_days", met: false, observed: 6, expected: 14 },
+      message: "6 of 14 days with reports so far, in the last 30 days and since the present policy was published.",
+    },
+  ],
+  notes: [],
+  unauthenticated_percent: 0,
+};
 
 export const GET_ADVICE = declareRoute({
   ...{ method: "GET", path: "/v1/dmarc/domains/:id/advice", operationId: "getDmarcAdvice", tag: "DMARC monitoring" },
   summary: "Get the next step towards enforcement",
   description:
-    "Out of the mail of the last 30 days: each stage lasts until 14 of these days with reports have passed since its policy (`p`, `t`) was first seen, and goes on with 2 reporters (of two days each) and 100 messages, when 99 % of the mail passes (without forwarders and threats), also on the last 7 days with reports, and no source with weight is unknown. Domains that send no mail (`sends_mail` false) may go on at once unless reports tell of mail that passed in the last 14 days. A record whose policy receivers do not know is mended first. It never advises what protects less than what is published.",
+    "Based on the mail of the last 30 days. Each stage lasts until reports about 14 of these days have arrived since its policy (`p`, `t`) was first seen. The next stage needs 2 reporters (with two days each), 100 messages, 99 % of the mail passing (without forwarders and threats), also on the last 7 days with reports, and no unknown source with a relevant share. Domains that send no mail (`sends_mail` false) may go on at once unless reports show mail that passed in the last 14 days. A record with an invalid policy is corrected first. The advice never protects less than the published record.",
   scope: "dmarc:read",
   params: z.object({ id: idParameter("domain") }),
   responses: { 200: { description: "The advice.", schema: adviceSchema, example: ADVICE_EXAMPLE } },
 });
 
-export interface AdviceRouteDeps {
+export interface AdviceRouteOptions {
+  /** The caller's domain; throws `not_found` for one that does not exist or belongs to somebody else. */
   readonly findDomain: (caller: Caller, id: string) => DomainRow;
-  /** What to do next about a domain's policy. */
   readonly advise: (domain: DomainRow) => unknown;
 }
 
-export const createAdviceRoutes = ({ findDomain, advise }: AdviceRouteDeps) => [
+export const createAdviceRoutes = ({ findDomain, advise }: AdviceRouteOptions) => [
   handle(GET_ADVICE, ({ caller, params }) => advise(findDomain(caller, params.id))),
 ];

@@ -6,7 +6,7 @@ import { createZoneResolver } from "../../testing/dns-zone.ts";
 import { createIngestHarness } from "../../testing/ingest-harness.ts";
 import { RollupStore } from "../sources/rollup-store.ts";
 import { summarizeDomain } from "../queries/summary.ts";
-import { createAdvisor } from "./advice-for.ts";
+import { createAdvisor } from "./advisor.ts";
 
 const newWorld = createIngestHarness();
 

@@ -1,64 +1,16 @@
-import { type AdvisedSource, type AdviceFacts, failingOf, weigh } from "./advice-facts.ts";
-import { type AdviceNote, notesOf } from "./advice-notes.ts";
-import { mendedPolicy, namesTag, strengthened } from "./advice-record.ts";
-import { nonePassed, type Requirement, requirementsFor } from "./advice-requirements.ts";
+import { type AdvisedSource, type AdviceFacts, failingMessages, weighMail } from "./advice-facts.ts";
+import { notesOf } from "./advice-notes.ts";
+import { nonePassed, requirementsFor } from "./advice-requirements.ts";
+import type { Advice, AdviceAction, AdviceRequirement, AdviceStage, AdviceStep } from "./advice-schema.ts";
+import { correctedPolicy, hasTag, strengthened } from "./record-edit.ts";
 import { fixOf, questionOf, type SourceFix } from "./source-fix.ts";
 import { percentOf } from "../sources/day-range.ts";
 import type { StatePolicy } from "../domains/domain-state.ts";
 
 /**
- * How far a domain has come: no policy, `p=none`, `p=quarantine; t=y` (a rehearsal: receivers are asked to do nothing),
- * `p=quarantine`, `p=reject; t=y` (receivers are asked to quarantine), `p=reject`.
- */
-export const STAGES = ["none", "monitoring", "rehearsal", "quarantine", "reject_rehearsal", "reject"] as const;
-export type Stage = (typeof STAGES)[number];
-
-export const ADVICE_ACTIONS = [
-  "mend_record",
-  "publish_record",
-  "raise_parent",
-  "protect_missing_names",
-  "protect_subdomains",
-  "rehearse_quarantine",
-  "quarantine",
-  "end_rehearsal",
-  "reject",
-  "reject_all",
-  "classify_sources",
-  "fix_sources",
-  "wait",
-] as const;
-export type AdviceAction = (typeof ADVICE_ACTIONS)[number];
-
-export interface AdviceStep {
-  readonly action: AdviceAction;
-  /** The whole text to publish, where the step is to publish one. */
-  readonly record: string | null;
-  /** What stands in the way, or what the step does. */
-  readonly why: string;
-  /** `key` of the source that the step is about; null for others. */
-  readonly source: string | null;
-  /** What to do, sentence by sentence; empty where publishing `record` is all. */
-  readonly steps: readonly string[];
-}
-
-/** What to do about the policy of a domain, and why not more. */
-export interface Advice {
-  readonly stage: Stage;
-  /** Whether everything that the next stage needs is there. */
-  readonly ready: boolean;
-  /** Null when nothing is left to do. */
-  readonly next: AdviceStep | null;
-  readonly requirements: readonly Requirement[];
-  readonly notes: readonly AdviceNote[];
-  /** Messages of the last 30 days that are left out, because only reports in mail that is not authenticated tell of them: of all, in percent. */
-  readonly unauthenticated_percent: number | null;
-}
-
-/**
- * Advises the next step towards enforcement (RFC 9989 §5): look, rehearse with `t=y`, quarantine, and where nobody writes to mailing
- * lists, reject; each for 14 days with reports at least. Pure. It never advises what protects less than the record that is published: no policy, alignment or test mode
- * is ever loosened.
+ * Advises the next step towards enforcement (RFC 9989 §5): monitoring, a rehearsal with `t=y`, quarantine, and where nobody writes to
+ * mailing lists, reject; each for at least 14 days with reports. Pure. It never advises to publish what protects less than the present
+ * record: no policy, alignment or test mode is ever relaxed.
  */
 export const advise = (facts: AdviceFacts): Advice => {
   const stage = stageOf(facts.policy);
@@ -70,7 +22,7 @@ export const advise = (facts: AdviceFacts): Advice => {
   return { stage, ready, next, requirements, notes: notesOf(stage, facts), unauthenticated_percent };
 };
 
-const stageOf = (policy: StatePolicy | null): Stage => {
+const stageOf = (policy: StatePolicy | null): AdviceStage => {
   if (policy === null) return "none";
   if (policy.p === "none") return "monitoring";
   if (policy.p === "quarantine") return policy.t === "y" ? "rehearsal" : "quarantine";
@@ -79,8 +31,8 @@ const stageOf = (policy: StatePolicy | null): Stage => {
 
 interface Situation {
   readonly facts: AdviceFacts;
-  readonly stage: Stage;
-  readonly requirements: readonly Requirement[];
+  readonly stage: AdviceStage;
+  readonly requirements: readonly AdviceRequirement[];
   readonly ready: boolean;
 }
 
@@ -100,27 +52,30 @@ const nextStep = (situation: Situation): AdviceStep | null => {
   return higher ?? obstacleStep(situation) ?? belowStep(facts, stage, facts.record) ?? waitStep(situation);
 };
 
-/** Nothing can be said before reports come: the record is the first step. */
+/** Without reports nothing is known: the record is the first step. */
 const recordStep = ({ domain, status, failing, record, policy }: AdviceFacts): AdviceStep | null => {
   if (status === "action_required") {
     const what = failing.map(({ message }) => message).join(" ");
-    return step("mend_record", `Publish what dns_records says, so that reports come.${what === "" ? "" : ` ${what}`}`);
+    return step(
+      "mend_record",
+      `Publish the dns_records of the domain, so that reports arrive.${what === "" ? "" : ` ${what}`}`,
+    );
   }
-  const mended = record === null ? null : mendedPolicy(record);
-  if (mended !== null && status === "active") return step("mend_record", mended.why, mended.text);
+  const corrected = record === null ? null : correctedPolicy(record);
+  if (corrected !== null && status === "active") return step("mend_record", corrected.why, corrected.text);
   if (status === "pending" || (record === null && policy === null)) {
-    return step("publish_record", `Publish what dns_records says for ${domain}, then call verify.`);
+    return step("publish_record", `Publish the dns_records of ${domain}, then call verify.`);
   }
   return null;
 };
 
-const parentStep = ({ domain, policy }: AdviceFacts, stage: Stage): AdviceStep | null => {
+const parentStep = ({ domain, policy }: AdviceFacts, stage: AdviceStage): AdviceStep | null => {
   const from = policy?.inherited_from;
   if (from == null || stage === "reject" || stage === "quarantine") return null;
-  return step("raise_parent", `${domain} has no record of its own: what is published at ${from} decides.`);
+  return step("raise_parent", `${domain} has no record of its own: the policy published at ${from} applies.`);
 };
 
-const higherStep = (stage: Stage, record: string): AdviceStep | null => {
+const higherStep = (stage: AdviceStage, record: string): AdviceStep | null => {
   switch (stage) {
     case "none":
     case "monitoring":
@@ -136,11 +91,21 @@ const higherStep = (stage: Stage, record: string): AdviceStep | null => {
         ) ?? publish("quarantine", record, [["p", "quarantine"]], NO_REHEARSAL)
       );
     case "rehearsal":
-      return publish("end_rehearsal", record, [["t", "n"]], "The rehearsal went well: let receivers apply quarantine.");
+      return publish(
+        "end_rehearsal",
+        record,
+        [["t", "n"]],
+        "Nearly all mail passed in test mode: let receivers apply quarantine.",
+      );
     case "quarantine":
-      return publish("reject", record, [["p", "reject"]], "Nearly all mail passes: let receivers refuse what fails.");
+      return publish("reject", record, [["p", "reject"]], "Nearly all mail passes: let receivers reject what fails.");
     case "reject_rehearsal":
-      return publish("end_rehearsal", record, [["t", "n"]], "The rehearsal went well: let receivers apply reject.");
+      return publish(
+        "end_rehearsal",
+        record,
+        [["t", "n"]],
+        "Nearly all mail passed in test mode: let receivers apply reject.",
+      );
     case "reject":
       return null;
     default:
@@ -149,9 +114,9 @@ const higherStep = (stage: Stage, record: string): AdviceStep | null => {
 };
 
 const REHEARSE =
-  "Nearly all mail passes: rehearse quarantine. With t=y receivers apply none, and older ones that do not know t quarantine.";
+  "Nearly all mail passes: test quarantine. With t=y receivers apply none; older ones that do not know t apply quarantine.";
 const NO_REHEARSAL =
-  "Nearly all mail passes: let receivers quarantine what fails. A rehearsal with t=y would soften what sp or np protects today.";
+  "Nearly all mail passes: publish quarantine in one step, because t=y would also relax sp or np, which protect subdomains today.";
 
 const publish = (
   action: AdviceAction,
@@ -164,10 +129,10 @@ const publish = (
 };
 
 /**
- * Protects names below the domain, when nothing larger is open. Never before `p` is in force: the rehearsal by `t=y` would soften what
- * protects them (RFC 9989 §4.7), and nothing is ever softened here.
+ * Protects subdomains, when no larger step is open. Never before `p` is enforced: the rehearsal by `t=y` would relax their policy
+ * (RFC 9989 §4.7).
  */
-const belowStep = (facts: AdviceFacts, stage: Stage, record: string): AdviceStep | null => {
+const belowStep = (facts: AdviceFacts, stage: AdviceStage, record: string): AdviceStep | null => {
   if (stage !== "quarantine" && stage !== "reject") return null;
   return missingNamesStep(facts, record) ?? subdomainsStep(facts, record);
 };
@@ -175,9 +140,9 @@ const belowStep = (facts: AdviceFacts, stage: Stage, record: string): AdviceStep
 /** A name that does not exist sends no mail, so that `np=reject` harms nobody (RFC 9989 §4.7). */
 const missingNamesStep = (facts: AdviceFacts, record: string): AdviceStep | null => {
   const isSafe = facts.names.every(({ exists }) => exists === true);
-  const isOpen = facts.policy?.np !== "reject" && !namesTag(record, "np");
+  const isOpen = facts.policy?.np !== "reject" && !hasTag(record, "np");
   if (!facts.isOrganisational || !isSafe || !isOpen || facts.reportedDays === 0) return null;
-  const why = "Names below the domain that do not exist send no mail: let receivers refuse forged mail from them.";
+  const why = "Subdomains that do not exist send no mail: let receivers reject forged mail from them.";
   return publish("protect_missing_names", record, [["np", "reject"]], why);
 };
 
@@ -185,7 +150,7 @@ const SUBDOMAIN_SHARE_MIN = 0.99;
 
 /** `sp` may follow `p` when the mail of the names below passes. */
 const subdomainsStep = ({ policy, names, isOrganisational }: AdviceFacts, record: string): AdviceStep | null => {
-  if (policy === null || !isOrganisational || !namesTag(record, "sp") || policy.sp === policy.p) return null;
+  if (policy === null || !isOrganisational || !hasTag(record, "sp") || policy.sp === policy.p) return null;
   const messages = names.reduce((sum, name) => sum + name.messages, 0);
   const aligned = names.reduce((sum, name) => sum + name.aligned, 0);
   if (aligned < messages * SUBDOMAIN_SHARE_MIN) return null;
@@ -193,7 +158,7 @@ const subdomainsStep = ({ policy, names, isOrganisational }: AdviceFacts, record
   return publish("protect_subdomains", record, [["sp", policy.p]], why);
 };
 
-/** A domain without mail needs no rehearsal: what names it is forged. */
+/** A domain without mail needs no rehearsal: all mail from it is forged. */
 const rejectAllStep = (
   { isOrganisational, passedLately, reportedLately }: AdviceFacts,
   record: string,
@@ -201,9 +166,9 @@ const rejectAllStep = (
 ): AdviceStep | null => {
   if (passedLately > 0) return waitStep(situation);
   const reports = reportedLately === 0 ? "" : ` ${nonePassed(reportedLately)}`;
-  const why = `You said that this domain sends no mail: have all mail that names it refused.${reports}`;
-  const below = isOrganisational ? (["sp", "np"] as const).filter((tag) => namesTag(record, tag)) : [];
-  const test = namesTag(record, "t") ? ([["t", "n"]] as const) : [];
+  const why = `You declared that this domain sends no mail: let receivers reject all mail from it.${reports}`;
+  const below = isOrganisational ? (["sp", "np"] as const).filter((tag) => hasTag(record, tag)) : [];
+  const test = hasTag(record, "t") ? ([["t", "n"]] as const) : [];
   return publish(
     "reject_all",
     record,
@@ -212,26 +177,26 @@ const rejectAllStep = (
   );
 };
 
-/** The sender that holds the most mail that is in the way. */
+/** The sender with the most mail that keeps the domain from the next stage. */
 const obstacleStep = ({ facts, requirements }: Situation): AdviceStep | null => {
-  const isOpen = (...codes: readonly Requirement["code"][]): boolean =>
+  const isOpen = (...codes: readonly AdviceRequirement["code"][]): boolean =>
     requirements.some(({ code, met }) => !met && codes.includes(code));
-  const month = weigh(facts.sources);
-  const worst = month.failing[0] ?? weigh(facts.recentSources).failing[0];
+  const month = weighMail(facts.sources);
+  const worst = month.failing[0] ?? weighMail(facts.recentSources).failing[0];
   const failing = isOpen("aligned_share", "recent_share") ? worst : undefined;
   const unknown = isOpen("unknown_sources") ? month.unknown[0] : undefined;
-  if (failing !== undefined && (unknown === undefined || failingOf(failing) >= unknown.messages)) {
+  if (failing !== undefined && (unknown === undefined || failingMessages(failing) >= unknown.messages)) {
     return about("fix_sources", failing, fixOf(failing, facts));
   }
   return unknown === undefined ? null : about("classify_sources", unknown, questionOf(unknown, facts));
 };
 
 const about = (action: AdviceAction, { key }: AdvisedSource, { why, steps }: SourceFix): AdviceStep => ({
-  ...{ action, record: null, source: key, steps },
+  ...{ action, record: null, source: key, steps: [...steps] },
   why: [why, ...steps.slice(0, 1)].join(" "),
 });
 
-/** What is missing comes by itself. */
+/** Time alone meets what is missing. */
 const waitStep = ({ stage, requirements, ready }: Situation): AdviceStep | null => {
   if (stage === "reject" || ready) return null;
   const open = requirements.filter(({ met }) => !met);

@@ -1,6 +1,6 @@
 import { configureAdvice } from "../services/configure-advice.ts";
 import { serviceById } from "../services/services.ts";
-import { type AdviceFacts, type AdvisedSource, failingOf } from "./advice-facts.ts";
+import { type AdviceFacts, type AdvisedSource, failingMessages } from "./advice-facts.ts";
 
 /** What keeps mail of a sender from passing, and what to do about it. */
 export interface SourceFix {
@@ -14,7 +14,7 @@ const ADDRESSES_MAX = 3;
 
 /** What to do about a sender of the user's whose mail fails. */
 export const fixOf = (source: AdvisedSource, facts: AdviceFacts): SourceFix => {
-  const failing = failingOf(source);
+  const failing = failingMessages(source);
   const why = `${source.name} sends ${count(failing)} a month that ${failing === 1 ? "does" : "do"} not pass DMARC.`;
   const [keys, setup] = [keySteps(source, facts), setupSteps(source, facts)];
   // Own servers are set up already, most likely; a service may never have been.
@@ -27,7 +27,7 @@ export const questionOf = (source: AdvisedSource, { domain }: AdviceFacts): Sour
   const proves = source.authenticated_unaligned > 0 && source.aligned === 0;
   const how = proves ? `authenticates as another domain than ${domain}` : `is not authenticated as ${domain}`;
   return {
-    why: `${source.name} sends ${count(source.messages)} a month and ${how}: is it yours?`,
+    why: `${source.name} sends ${count(source.messages)} a month and ${how}. Is it yours?`,
     steps: [
       `If it is yours, set up DKIM for ${domain} there, and classify ${source.key} as misconfigured.`,
       `If it is not, classify ${source.key} as threat.`,

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { createApps } from "../../testing/app.ts";
 import { SAMPLE_DAY_S, type SampleReport, type SampleRow, sampleReportXml } from "../../testing/dmarc-reports.ts";
-import { adviceSchema } from "../advice/advice-schemas.ts";
+import { adviceSchema } from "../advice/advice-schema.ts";
 import { alertsSchema } from "./alert-routes.ts";
 
 const start = createApps();

@@ -1,6 +1,7 @@
 import { DAY_MS, type DayRange, dayOfTime } from "../../base/days.ts";
 import { type DigestPeriod, digestRange, rangeBefore } from "../../base/digest-schedule.ts";
-import type { Advice, AdviceStep } from "../advice/advice.ts";
+import type { AdviceStep } from "../advice/advice-schema.ts";
+import type { Advisor } from "../advice/advisor.ts";
 import { readLastCheck, readState, type StatePolicy } from "../domains/domain-state.ts";
 import type { DomainRow } from "../domains/domain-store.ts";
 import type { RollupStore, Totals } from "../sources/rollup-store.ts";
@@ -45,7 +46,7 @@ export interface ComparedRanges {
 
 export interface DigestReaderOptions {
   readonly reading: RollupStore;
-  readonly advise: (domain: DomainRow) => Promise<Advice>;
+  readonly advise: Advisor;
 }
 
 /** A digest names fewer reporters than these. */

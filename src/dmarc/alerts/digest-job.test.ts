@@ -3,7 +3,7 @@ import { err, ok, type Result } from "../../base/errors.ts";
 import type { Mail, MailFailure } from "../../net/mailer.ts";
 import { createDmarcAlertHarness } from "../../testing/dmarc-alert-harness.ts";
 import { createZoneResolver } from "../../testing/dns-zone.ts";
-import { createAdvisor } from "../advice/advice-for.ts";
+import { createAdvisor } from "../advice/advisor.ts";
 import { createAlertMails } from "./alert-mails.ts";
 import { createDigestReader } from "./digest-facts.ts";
 import { DigestJob } from "./digest-job.ts";

@@ -3,8 +3,8 @@ import { createDmarcAlertHarness } from "../../testing/dmarc-alert-harness.ts";
 import { DAY_MS } from "../../base/days.ts";
 import { newId } from "../../base/secrets.ts";
 import { createZoneResolver, type Zone } from "../../testing/dns-zone.ts";
-import { createAdvisor } from "./advice-for.ts";
-import { adviceSchema } from "./advice-schemas.ts";
+import { createAdvisor } from "./advisor.ts";
+import { adviceSchema } from "./advice-schema.ts";
 import type { DomainRow } from "../domains/domain-store.ts";
 
 const newHarness = createDmarcAlertHarness();

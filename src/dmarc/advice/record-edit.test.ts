@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import rows from "../../../fixtures/dmarc/records.json" with { type: "json" };
-import { type PolicyTag, setTag } from "./advice-edit.ts";
+import { type PolicyTag, setTag } from "./record-edit.ts";
 import { parseRecord } from "../record/record.ts";
 
 describe("setting a tag", () => {

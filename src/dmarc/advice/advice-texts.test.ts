@@ -4,13 +4,13 @@ import { advise } from "./advice.ts";
 import type { AdviceFacts } from "./advice-facts.ts";
 
 describe("a requirement", () => {
-  const told = (more: Partial<AdviceFacts>, wanted: string) =>
+  const requirement = (more: Partial<AdviceFacts>, wanted: string) =>
     advise(facts(MONITORING, more)).requirements.find(({ code }) => code === wanted);
 
-  test("that is not met says how far it has come", () => {
-    expect(told({ policyDays: 1 }, "reported_days")).toMatchObject({
+  test("that is not met says how much is missing", () => {
+    expect(requirement({ policyDays: 1 }, "reported_days")).toMatchObject({
       observed: 1,
-      message: "1 of 14 days with reports so far, counted in the last 30 days and since the present policy stands.",
+      message: "1 of 14 days with reports so far, in the last 30 days and since the present policy was published.",
     });
   });
 
@@ -20,22 +20,22 @@ describe("a requirement", () => {
     [29, 100, 0.29],
     [99, 100, 0.99],
   ])("about shares has four digits, and never reads as more than it is: %p of %p", (aligned, messages, observed) => {
-    expect(told({ sources: [source({ messages, aligned })] }, "aligned_share")?.observed).toBe(observed);
+    expect(requirement({ sources: [source({ messages, aligned })] }, "aligned_share")?.observed).toBe(observed);
   });
 
   test("about the last days is met when they had no mail", () => {
-    expect(told({ recentSources: [] }, "recent_share")).toMatchObject({ met: true, observed: "no mail" });
+    expect(requirement({ recentSources: [] }, "recent_share")).toMatchObject({ met: true, observed: "no mail" });
   });
 });
 
-describe("without a report nothing is said of mail that passes or does not", () => {
+describe("without reports the advice says nothing about mail that passes or fails", () => {
   const none = { reportedDays: 0, policyDays: 0, reporters: 0, sources: [] };
-  const said = (more: Partial<AdviceFacts>) => {
+  const texts = (more: Partial<AdviceFacts>) => {
     const { next, requirements, notes } = advise(facts(MONITORING, { ...none, ...more }));
     return [next?.why ?? "", ...requirements.map(({ message }) => message), ...notes.map(({ message }) => message)];
   };
 
-  test("so that nobody is asked whether the domain sends mail at all", () => {
+  test("so it does not ask whether the domain sends mail at all", () => {
     const codes = (more: Partial<AdviceFacts>) =>
       advise(facts(MONITORING, { ...none, sendsMail: null, ...more })).notes.map(({ code }) => code);
     expect(codes({})).not.toContain("sends_mail_unset");
@@ -43,20 +43,20 @@ describe("without a report nothing is said of mail that passes or does not", () 
     expect(codes({ reportedLately: 1 })).toContain("sends_mail_unset");
   });
 
-  test("and the word of the user is told as that", () => {
+  test("and repeats what the user declared", () => {
     const advice = advise(facts(MONITORING, { ...none, sendsMail: false }));
     expect(advice.next).toMatchObject({
       action: "reject_all",
-      why: "You said that this domain sends no mail: have all mail that names it refused.",
+      why: "You declared that this domain sends no mail: let receivers reject all mail from it.",
     });
-    expect(said({ sendsMail: false }).join()).not.toMatch(/passed DMARC|in 14 days/);
+    expect(texts({ sendsMail: false }).join()).not.toMatch(/passed DMARC|in 14 days/);
   });
 
-  test("while with reports it is said how many days they tell of", () => {
-    const words = "Reports tell of 3 of the last 14 days, and of no mail that passed DMARC.";
-    const [why, ...rest] = said({ sendsMail: false, reportedLately: 3 });
+  test("with reports it says how many days they are about", () => {
+    const words = "Reports about 3 of the last 14 days show no mail that passed DMARC.";
+    const [why, ...rest] = texts({ sendsMail: false, reportedLately: 3 });
     expect([why?.endsWith(words), rest.includes(words)]).toEqual([true, true]);
-    expect(said({ sendsMail: null, reportedLately: 3 }).join()).toContain(words);
+    expect(texts({ sendsMail: null, reportedLately: 3 }).join()).toContain(words);
   });
 });
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { reporterBehind } from "../report/reporter.ts";
-import { countReporters } from "./advice-reporters.ts";
+import { countReporters } from "./advisor.ts";
 
 describe("a reporter", () => {
   test.each([
@@ -17,7 +17,7 @@ describe("a reporter", () => {
     expect(names.map(reporterBehind)).toEqual(names.map(() => reporter));
   });
 
-  test("counts when it told of two days", () => {
+  test("counts when it reported about two days", () => {
     const days = [["google.com", "aol", "yahoo"], ["google inc."], ["gmx.net"]];
     expect([countReporters(days), countReporters([...days, ["yahoo! inc.", "gmx.net"]]), countReporters([])]).toEqual([
       1, 3, 0,

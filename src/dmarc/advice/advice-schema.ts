@@ -1,0 +1,101 @@
+import { z } from "zod";
+
+/**
+ * How far a domain has come: no policy, `p=none`, `p=quarantine; t=y` (a rehearsal: receivers are asked to do nothing),
+ * `p=quarantine`, `p=reject; t=y` (receivers are asked to quarantine), `p=reject`.
+ */
+const ADVICE_STAGES = ["none", "monitoring", "rehearsal", "quarantine", "reject_rehearsal", "reject"] as const;
+export type AdviceStage = (typeof ADVICE_STAGES)[number];
+
+const ADVICE_ACTIONS = [
+  "mend_record",
+  "publish_record",
+  "raise_parent",
+  "protect_missing_names",
+  "protect_subdomains",
+  "rehearse_quarantine",
+  "quarantine",
+  "end_rehearsal",
+  "reject",
+  "reject_all",
+  "classify_sources",
+  "fix_sources",
+  "wait",
+] as const;
+export type AdviceAction = (typeof ADVICE_ACTIONS)[number];
+
+const REQUIREMENT_CODES = [
+  "record_in_order",
+  "reported_days",
+  "reporters",
+  "messages",
+  "aligned_share",
+  "recent_share",
+  "unknown_sources",
+  "few_forwarded",
+  "no_aligned_mail",
+] as const;
+
+const NOTE_CODES = [
+  "mailing_lists",
+  "subdomain_policy_weaker",
+  "names_unchecked",
+  "pct_historic",
+  "test_mode",
+  "publish_spf_none",
+  "policy_inherited",
+  "sends_mail_unset",
+  "unauthenticated_reports",
+  "health",
+] as const;
+
+const stepSchema = z.object({
+  action: z.enum(ADVICE_ACTIONS).meta({ description: "The kind of step." }),
+  record: z.string().nullable().meta({
+    description:
+      "The whole text to publish at the `_dmarc` name in place of the present record; only the tags concerned differ from it. Null for other steps.",
+  }),
+  why: z.string().meta({ description: "What stands in the way, or what the step does." }),
+  source: z.string().nullable().meta({ description: "`key` of the source that the step is about; null for others." }),
+  steps: z.array(z.string()).meta({
+    description: "What to do, in this order; empty where publishing `record` is all.",
+  }),
+});
+
+const requirementSchema = z.object({
+  code: z.enum(REQUIREMENT_CODES).meta({ description: "The requirement." }),
+  met: z.boolean().meta({ description: "Whether it is met." }),
+  observed: z.union([z.number(), z.string()]).meta({ description: "The present value." }),
+  expected: z
+    .union([z.number(), z.string()])
+    .meta({ description: "The value that is needed. Shares are numbers from 0 to 1." }),
+  message: z.string().meta({ description: "The same in one sentence." }),
+});
+
+const noteSchema = z.object({
+  code: z.enum(NOTE_CODES).meta({ description: "The kind of note." }),
+  message: z.string().meta({ description: "The note." }),
+});
+
+/** What to do about the policy of a domain, and why not more, as the API returns it. */
+export const adviceSchema = z
+  .object({
+    stage: z.enum(ADVICE_STAGES).meta({
+      description:
+        "How far the domain has come: `rehearsal` is `p=quarantine; t=y`, `reject_rehearsal` is `p=reject; t=y`.",
+    }),
+    ready: z.boolean().meta({ description: "Whether every requirement of the next stage is met." }),
+    next: stepSchema.nullable().meta({ description: "The next step; null when nothing is left to do." }),
+    requirements: z.array(requirementSchema).meta({ description: "What the next stage needs." }),
+    notes: z.array(noteSchema).meta({ description: "What else to know about the policy." }),
+    unauthenticated_percent: z.number().nullable().meta({
+      description:
+        "Share of the messages of the last 30 days that this advice leaves out, because only reports name them whose mail is not authenticated as the reporter's; in percent with one decimal, null without messages.",
+    }),
+  })
+  .meta({ title: "DmarcAdvice" });
+
+export type Advice = z.output<typeof adviceSchema>;
+export type AdviceStep = z.output<typeof stepSchema>;
+export type AdviceRequirement = z.output<typeof requirementSchema>;
+export type AdviceNote = z.output<typeof noteSchema>;

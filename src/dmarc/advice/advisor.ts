@@ -1,0 +1,188 @@
+import type { Clock } from "../../base/clock.ts";
+import { DAY_MS, type DayRange, dayOfTime } from "../../base/days.ts";
+import { organisationalDomain } from "../../mail/organisational-domain.ts";
+import { type DnsResolver, isDefinite } from "../../net/dns.ts";
+import { historyBodySchema, readLastCheck, readState, recordOf, type StatePolicy } from "../domains/domain-state.ts";
+import type { DomainRow, DomainStore, HistoryRow } from "../domains/domain-store.ts";
+import type { DomainHealth } from "../health/health-sections.ts";
+import { reporterBehind } from "../report/reporter.ts";
+import { DomainSources } from "../sources/domain-sources.ts";
+import type { RollupStore } from "../sources/rollup-store.ts";
+import { advise } from "./advice.ts";
+import type { AdvisedFinding, AdvisedName } from "./advice-facts.ts";
+import type { Advice } from "./advice-schema.ts";
+
+export interface AdvisorOptions {
+  /** Of trusted reports only: others must not change a policy. */
+  readonly reading: RollupStore;
+  readonly resolver: DnsResolver;
+  readonly clock: Clock;
+  /** The history of the DNS. Without it the policy counts as published at the last change of anything about the domain. */
+  readonly domains?: Pick<DomainStore, "listHistory">;
+  /** The last health of a domain, by its number; null before its first check. */
+  readonly readHealth?: (number: number) => DomainHealth | null;
+}
+
+/** The days of reports that advice is based on. */
+const WINDOW_DAYS = 30;
+const RECENT_REPORTED_DAYS = 7;
+/** A domain that sends no mail shows it by this many days without mail that passes. */
+const SILENT_DAYS = 14;
+/** Names looked up for one advice; whether others exist stays unknown. */
+const NAMES_MAX = 20;
+const LOOKUP_TIMEOUT_MS = 3_000;
+/** What a reporter reports once may be anybody's report about one day. */
+const REPORTER_DAYS_MIN = 2;
+const HISTORY_ROWS_AT_ONCE = 50;
+/** A domain whose DNS changes more often has had its policy since the oldest of these rows. */
+const HISTORY_PAGES_MAX = 20;
+
+/**
+ * Advises about a domain by its DNS as it was last checked, its mail of the last days, and whether subdomains that send exist. Sends no
+ * DNS queries for test domains. Never rejects for anything that the DNS does.
+ */
+export const createAdvisor = (options: AdvisorOptions): Advisor => {
+  const { reading, clock, readHealth } = options;
+  return async (domain) => {
+    const { number } = domain;
+    const today = dayOfTime(clock.nowMs());
+    const window = { fromDay: today - WINDOW_DAYS + 1, toDay: today };
+    const silent = { fromDay: today - SILENT_DAYS + 1, toDay: today };
+    const days = reading.reportsPerDay(number, window).map(({ day }) => day);
+    const recent = { fromDay: days.at(-RECENT_REPORTED_DAYS) ?? window.fromDay, toDay: today };
+    const believed = readState(domain.state)?.believed ?? {};
+    const checks = readLastCheck(domain.lastCheck)?.checks ?? [];
+    const sources = new DomainSources(reading, domain);
+    return advise({
+      domain: domain.domain,
+      isOrganisational: organisationalDomain(domain.domain) === domain.domain,
+      sendsMail: domain.sendsMail,
+      status: domain.status,
+      failing: checks.filter(({ ok }) => ok === false),
+      record: recordOf(believed),
+      policy: believed.policy ?? null,
+      reportedDays: days.length,
+      policyDays: countPolicyDays(options, domain, { policy: believed.policy ?? null, days, window }),
+      reporters: countReporters(days.map((day) => reportersOf(reading, number, day))),
+      sources: sources.sources(window),
+      recentSources: sources.sources(recent),
+      reportedLately: days.filter((day) => day >= silent.fromDay).length,
+      passedLately: reading.totals(number, silent).aligned,
+      unauthenticated: reading.untrustedMessages(number, window),
+      names: await sendingNames(options, domain, window),
+      health: relevantFindings(readHealth?.(number) ?? null),
+    });
+  };
+};
+
+export type Advisor = (domain: DomainRow) => Promise<Advice>;
+
+interface PolicyDays {
+  readonly policy: StatePolicy | null;
+  /** Days with reports. */
+  readonly days: readonly number[];
+  readonly window: DayRange;
+}
+
+/** The days with reports on which the present policy was published for the whole day. */
+const countPolicyDays = (options: AdvisorOptions, domain: DomainRow, { policy, days, window }: PolicyDays): number => {
+  const { domains } = options;
+  const fromMs = (window.fromDay - 1) * DAY_MS;
+  const sinceMs = domains === undefined ? domain.updatedAtMs : policySinceMs(domains, domain, { policy, fromMs });
+  const imported = importedDays(options, domain, { policy, days, window });
+  return days.filter((day) => day > dayOfTime(sinceMs) || imported.has(day)).length;
+};
+
+/**
+ * Since when the policy (`p` and `t`) was published without a change: the oldest of the newest rows of the history that have it, but not
+ * before `fromMs`. Without a history that is the enrolment. Where the newest row has another policy, the present one was published
+ * later, at an unknown time.
+ */
+const policySinceMs = (
+  domains: Pick<DomainStore, "listHistory">,
+  { number, createdAtMs }: DomainRow,
+  { policy, fromMs }: { readonly policy: StatePolicy | null; readonly fromMs: number },
+): number => {
+  let sinceMs = createdAtMs;
+  let before: string | null = null;
+  let isNewest = true;
+  for (let page = 0; page < HISTORY_PAGES_MAX; page++) {
+    const rows: HistoryRow[] = domains.listHistory(number, { before, limit: HISTORY_ROWS_AT_ONCE });
+    for (const row of rows) {
+      if (!hasPolicy(row, policy)) return isNewest ? row.atMs : sinceMs;
+      isNewest = false;
+      sinceMs = row.atMs;
+      if (sinceMs <= fromMs) return sinceMs;
+    }
+    before = rows.at(-1)?.id ?? null;
+    if (rows.length < HISTORY_ROWS_AT_ONCE) break;
+  }
+  return sinceMs;
+};
+
+const historyPolicySchema = historyBodySchema.pick({ policy: true });
+
+const hasPolicy = ({ body }: HistoryRow, policy: StatePolicy | null): boolean => {
+  const read = historyPolicySchema.safeParse(JSON.parse(body));
+  return read.success && read.data.policy?.p === policy?.p && read.data.policy?.t === policy?.t;
+};
+
+/**
+ * Days before the enrolment whose reports found the present policy and no other one; the DNS was not checked then. Reports do not give
+ * `t`, which older reporters do not know.
+ */
+const importedDays = (
+  { reading }: AdvisorOptions,
+  { number, domain, createdAtMs }: DomainRow,
+  { policy, window: { fromDay } }: PolicyDays,
+): ReadonlySet<number> => {
+  const enrolledDay = dayOfTime(createdAtMs);
+  if (policy === null || policy.t === "y" || enrolledDay < fromDay) return new Set();
+  const found = reading.reportedPolicies(number, { fromDay, toDay: enrolledDay }, domain);
+  return new Set(found.flatMap(({ day, policies }) => (policies === policy.p ? [day] : [])));
+};
+
+/** Who reported about a day: the domain that their mail is authenticated as, or the name in reports that the owner uploaded. */
+const reportersOf = (reading: RollupStore, number: number, day: number): readonly string[] =>
+  reading.reporters(number, { fromDay: day, toDay: day }).map((one) => one.authenticatedAs ?? one.reporter);
+
+/** How many reporters reported about at least two days. */
+export const countReporters = (days: readonly (readonly string[])[]): number => {
+  const daysByReporter = Map.groupBy(
+    days.flatMap((names) => [...new Set(names.map(reporterBehind))]),
+    (reporter) => reporter,
+  );
+  return [...daysByReporter.values()].filter(({ length }) => length >= REPORTER_DAYS_MIN).length;
+};
+
+/** The subdomains whose mail passes, and whether they exist in the DNS. */
+const sendingNames = (
+  { reading, resolver }: AdvisorOptions,
+  { number, domain, mode }: DomainRow,
+  window: DayRange,
+): Promise<readonly AdvisedName[]> => {
+  const sending = reading
+    .names(number, window)
+    .filter(({ name, aligned }) => name.endsWith(`.${domain}`) && aligned > 0);
+  return Promise.all(
+    sending.map(async ({ name, messages, aligned }, at) => ({
+      ...{ name, messages, aligned },
+      exists: mode === "live" && at < NAMES_MAX ? await nameExists(resolver, name) : null,
+    })),
+  );
+};
+
+const nameExists = async (resolver: DnsResolver, name: string): Promise<boolean | null> => {
+  const { outcome } = await resolver.resolve(name, "A", { timeoutMs: LOOKUP_TIMEOUT_MS });
+  return isDefinite(outcome) ? outcome !== "nxdomain" : null;
+};
+
+const RANK = { error: 0, warning: 1, info: 2 } as const;
+/** The policy is what the advice itself is about, and a key that no report proves may be made up. */
+const NOT_ADVISED = /^(?:dmarc_|dkim_unproven)/;
+
+const relevantFindings = (health: DomainHealth | null): readonly AdvisedFinding[] =>
+  (health?.sections ?? [])
+    .flatMap<AdvisedFinding>(({ findings }) => findings)
+    .filter(({ code, severity }) => severity !== "info" && !NOT_ADVISED.test(code))
+    .toSorted((a, b) => RANK[a.severity] - RANK[b.severity]);
