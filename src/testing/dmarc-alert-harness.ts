@@ -1,7 +1,8 @@
 import { dayOfTime } from "../base/days.ts";
 import { afterEach, expect } from "bun:test";
+import type { Clock } from "../base/clock.ts";
 import { createLog } from "../base/log.ts";
-import { openDb } from "../db/open.ts";
+import { type Db, openDb } from "../db/open.ts";
 import { DMARC_EVENTS } from "../dmarc/alerts/alert-events.ts";
 import { AlertJob } from "../dmarc/alerts/alert-job.ts";
 import { AlertRuleStore } from "../dmarc/alerts/alert-rule-store.ts";
@@ -30,7 +31,81 @@ export interface MadeMail {
   readonly authenticated?: number;
 }
 
-/** Domains with daily sums as ingestion leaves them behind, and the alert rules over them, for the tests of one file. */
+/** The stores of the alert rules, and what raises alerts. */
+const createRules = (db: Db, hasMail: boolean, defaults: readonly string[]) => {
+  const [domains, alerts, reading] = [new DomainStore(db), new DmarcAlertStore(db), new RollupStore(db)];
+  const stores: ReviewStores & { readonly domains: typeof domains } = {
+    ...{ alerts, domains, records: new RecordStore(db) },
+    all: { rollups: reading, rules: new AlertRuleStore(db) },
+    trusted: {
+      rollups: new RollupStore(db, { trustedOnly: true }),
+      rules: new AlertRuleStore(db, { trustedOnly: true }),
+    },
+  };
+  const raise = createAlertRaiser({ store: alerts, hasMail, defaultRecipients: () => defaults });
+  return { domains, alerts, reading, stores, raise };
+};
+
+/** Adds reports to the daily sums, as ingestion does. `arrive` marks the domain as unreviewed. */
+const createReportWriter = ({ sqlite }: Db, clock: Clock, arrive: (domain: number) => void) => ({
+  /** The mail of a source (a stored key) on a day. */
+  report(
+    domain: number,
+    day: number,
+    key: string,
+    { messages, aligned = 0, forwarded = 0, authenticated = 0 }: MadeMail,
+  ): void {
+    sqlite.run(
+      `INSERT INTO dmarc_sources (domain, key, first_day, last_day, first_seen_at_ms) VALUES (?1, ?2, ?3, ?3, ?4)
+        ON CONFLICT (domain, key) DO UPDATE SET first_day = min(first_day, ?3), last_day = max(last_day, ?3)`,
+      [domain, key, day, clock.nowMs()],
+    );
+    sqlite.run(
+      `INSERT INTO dmarc_daily VALUES (?1, ?2, (SELECT number FROM dmarc_sources WHERE domain = ?1 AND key = ?3), ?4, ?5, ?5, 0, ?6, ?7, 0, 0, 1)
+        ON CONFLICT (domain, day, source, is_trusted) DO UPDATE SET messages = messages + ?4, aligned = aligned + ?5, forwarded = forwarded + ?6, authenticated = authenticated + ?7`,
+      [domain, day, key, messages, aligned, forwarded, authenticated],
+    );
+    sqlite.run(
+      `INSERT INTO dmarc_daily_reporters VALUES (?1, ?2, 'google.com', '', 1, ?3, ?4, 1)
+        ON CONFLICT (domain, day, reporter, author, is_trusted) DO UPDATE SET reports = reports + 1, messages = messages + ?3, aligned = aligned + ?4`,
+      [domain, day, messages, aligned],
+    );
+    arrive(domain);
+  },
+  /** The mail with a name in From on a day. */
+  name(domain: number, day: number, name: string, { messages, aligned = 0 }: MadeMail): void {
+    sqlite.run("INSERT OR IGNORE INTO dmarc_names (domain, name, first_day, first_seen_at_ms) VALUES (?, ?, ?, ?)", [
+      ...[domain, name, day, clock.nowMs()],
+    ]);
+    sqlite.run("INSERT INTO dmarc_daily_names VALUES (?, ?, ?, ?, ?, 1)", [domain, day, name, messages, aligned]);
+    arrive(domain);
+  },
+  /** The reverse name of an address was looked up. */
+  reverse(ip: string, name: string | null): void {
+    sqlite.run(
+      "INSERT OR REPLACE INTO dmarc_reverse_names (ip, name, is_confirmed, due_at_ms, asked_at_ms) VALUES (?, ?, ?, 0, ?)",
+      [ip, name, name === null ? 0 : 1, clock.nowMs()],
+    );
+  },
+});
+
+const createAlertReader = ({ sqlite }: Db) => ({
+  /** The events in the outbox, in order. */
+  events: (): WrittenEvent[] =>
+    sqlite
+      .query<{ type: string; url: string; data: string }, []>("SELECT type, url, data FROM outbox ORDER BY id")
+      .all()
+      .map(({ type, url, data }) => ({ type, url, data: JSON.parse(data) })),
+  /** Rule and subject of the raised alerts, in order. */
+  raised: (): string[] =>
+    sqlite
+      .query<{ what: string }, []>("SELECT rule || ' ' || subject what FROM dmarc_alerts ORDER BY id")
+      .all()
+      .map(({ what }) => what),
+  countMails: (): number => sqlite.query<{ n: number }, []>("SELECT count(*) n FROM dmarc_alert_mails").get()?.n ?? 0,
+});
+
+/** Domains with daily sums as ingestion writes them, and the alert rules over them, for the tests of one file. */
 export const createDmarcAlertHarness = () => {
   const closers: Array<() => void> = [];
   afterEach(() => {
@@ -43,23 +118,10 @@ export const createDmarcAlertHarness = () => {
     closers.push(() => db.close());
     const logged: string[] = [];
     const log = createLog("warn", clock, (line) => logged.push(line));
-    const [domains, alerts] = [new DomainStore(db), new DmarcAlertStore(db)];
-    const reading = new RollupStore(db);
     const defaults: string[] = [];
-    const raise = createAlertRaiser({ store: alerts, hasMail, defaultRecipients: () => defaults });
-    const trusted = {
-      rollups: new RollupStore(db, { trustedOnly: true }),
-      rules: new AlertRuleStore(db, { trustedOnly: true }),
-    };
-    const stores = {
-      ...{ alerts, domains, records: new RecordStore(db), trusted },
-      all: { rollups: reading, rules: new AlertRuleStore(db) },
-    };
+    const rules = createRules(db, hasMail, defaults);
+    const { domains, stores, raise } = rules;
     const startJob = () => new AlertJob({ db, clock, log }, { ...stores, raise });
-    const job = startJob();
-    const today = dayOfTime(clock.nowMs());
-    const { sqlite } = db;
-
     const find = (number: number): DomainRow => {
       const domain = domains.findByNumber(number);
       if (domain === undefined) throw new Error(`no domain ${number}`);
@@ -67,89 +129,26 @@ export const createDmarcAlertHarness = () => {
     };
     const arrive = (domain: number): void =>
       db.transact((tx) => domains.update(tx, domain, { isUnreviewed: true, lastReportAtMs: clock.nowMs() }));
-
     return {
-      clock,
-      db,
-      log,
-      logged,
-      domains,
-      alerts,
-      reading,
-      raise,
+      ...rules,
+      ...createReportWriter(db, clock, arrive),
+      ...createAlertReader(db),
+      ...{ clock, db, log, logged, find, arrive, startJob },
       /** Recipients of the account; empty at first. */
       defaults,
-      job,
-      /** The alert job of a service that starts at this moment. */
-      startJob,
+      job: startJob(),
+      today: dayOfTime(clock.nowMs()),
       /** Reviews a domain now, with other stores where a test gives them. */
       review(number: number, more: Partial<ReviewStores> = {}): void {
         const review = createDomainReview({ ...stores, ...more }, raise);
         db.transact((tx) => review(tx, find(number), clock.nowMs()));
       },
-      today,
-      find,
-      arrive,
       add(domain: string, more: Partial<DomainRow> = {}): DomainRow {
         const nowMs = clock.nowMs();
-        const told = { webhookUrl: "https://example.com/hook", recipients: ["ops@example.com"] };
+        const notified = { webhookUrl: "https://example.com/hook", recipients: ["ops@example.com"] };
         const times = { nextCheckAtMs: nowMs, createdAtMs: nowMs, updatedAtMs: nowMs };
-        return db.transact((tx) => domains.insert(tx, madeDomain({ domain, ...told, ...times, ...more })));
+        return db.transact((tx) => domains.insert(tx, madeDomain({ domain, ...notified, ...times, ...more })));
       },
-      /** A report about a day came in: what it says of a source (a stored key) is added to the sums. */
-      report(
-        domain: number,
-        day: number,
-        key: string,
-        { messages, aligned = 0, forwarded = 0, authenticated = 0 }: MadeMail,
-      ): void {
-        sqlite.run(
-          `INSERT INTO dmarc_sources (domain, key, first_day, last_day, first_seen_at_ms) VALUES (?1, ?2, ?3, ?3, ?4)
-            ON CONFLICT (domain, key) DO UPDATE SET first_day = min(first_day, ?3), last_day = max(last_day, ?3)`,
-          [domain, key, day, clock.nowMs()],
-        );
-        sqlite.run(
-          `INSERT INTO dmarc_daily VALUES (?1, ?2, (SELECT number FROM dmarc_sources WHERE domain = ?1 AND key = ?3), ?4, ?5, ?5, 0, ?6, ?7, 0, 0, 1)
-            ON CONFLICT (domain, day, source, is_trusted) DO UPDATE SET messages = messages + ?4, aligned = aligned + ?5, forwarded = forwarded + ?6, authenticated = authenticated + ?7`,
-          [domain, day, key, messages, aligned, forwarded, authenticated],
-        );
-        sqlite.run(
-          `INSERT INTO dmarc_daily_reporters VALUES (?1, ?2, 'google.com', '', 1, ?3, ?4, 1)
-            ON CONFLICT (domain, day, reporter, author, is_trusted) DO UPDATE SET reports = reports + 1, messages = messages + ?3, aligned = aligned + ?4`,
-          [domain, day, messages, aligned],
-        );
-        arrive(domain);
-      },
-      /** A report about a day names a name in `From`. */
-      name(domain: number, day: number, name: string, { messages, aligned = 0 }: MadeMail): void {
-        sqlite.run(
-          "INSERT OR IGNORE INTO dmarc_names (domain, name, first_day, first_seen_at_ms) VALUES (?, ?, ?, ?)",
-          [domain, name, day, clock.nowMs()],
-        );
-        sqlite.run("INSERT INTO dmarc_daily_names VALUES (?, ?, ?, ?, ?, 1)", [domain, day, name, messages, aligned]);
-        arrive(domain);
-      },
-      /** The DNS answered for an address. */
-      reverse(ip: string, name: string | null): void {
-        sqlite.run(
-          "INSERT OR REPLACE INTO dmarc_reverse_names (ip, name, is_confirmed, due_at_ms, asked_at_ms) VALUES (?, ?, ?, 0, ?)",
-          [ip, name, name === null ? 0 : 1, clock.nowMs()],
-        );
-      },
-      /** What has been written to the outbox so far, in order. */
-      events: (): WrittenEvent[] =>
-        sqlite
-          .query<{ type: string; url: string; data: string }, []>("SELECT type, url, data FROM outbox ORDER BY id")
-          .all()
-          .map(({ type, url, data }) => ({ type, url, data: JSON.parse(data) })),
-      /** Rule and subject of what was raised, in order. */
-      raised: (): string[] =>
-        sqlite
-          .query<{ what: string }, []>("SELECT rule || ' ' || subject what FROM dmarc_alerts ORDER BY id")
-          .all()
-          .map(({ what }) => what),
-      countMails: (): number =>
-        sqlite.query<{ n: number }, []>("SELECT count(*) n FROM dmarc_alert_mails").get()?.n ?? 0,
     };
   };
 };
@@ -159,7 +158,7 @@ export type DmarcAlertHarness = ReturnType<ReturnType<typeof createDmarcAlertHar
 const MANY = 2_000;
 
 /** Enrols a domain with two weeks of mail that passes; nothing was alerted. */
-export const settle = async (harness: DmarcAlertHarness, more: Parameters<DmarcAlertHarness["add"]>[1] = {}) => {
+export const enrolSettled = async (harness: DmarcAlertHarness, more: Parameters<DmarcAlertHarness["add"]>[1] = {}) => {
   const { number } = harness.add("example.com", more);
   harness.reverse("192.0.2.1", "mail.example.com");
   for (let day = harness.today - 14; day <= harness.today; day++)
@@ -169,7 +168,7 @@ export const settle = async (harness: DmarcAlertHarness, more: Parameters<DmarcA
   return { harness, number };
 };
 
-/** Every event has the data that the documentation says. */
+/** Every event has the documented data. */
 export const expectDocumented = ({ events }: DmarcAlertHarness): void => {
   for (const { type, data } of events()) {
     const doc = DMARC_EVENTS.find((candidate) => candidate.type === type);

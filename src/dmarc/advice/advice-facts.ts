@@ -4,7 +4,7 @@ import type { HealthFinding } from "../health/health-finding.ts";
 import { UNRELATED_SUFFIX } from "../sources/source-keys.ts";
 import type { Source } from "../sources/source-response.ts";
 
-/** A sender as far as advice looks at it; the counts are those of the days that are asked for. */
+/** A source, with the counts of the days that advice is about. */
 export type AdvisedSource = Pick<
   Source,
   | "key"
@@ -22,10 +22,10 @@ export type AdvisedSource = Pick<
   | "addresses"
 >;
 
-/** A name below the domain that sent mail which passes DMARC. */
+/** A subdomain that sent mail which passes DMARC. */
 export interface AdvisedName {
   readonly name: string;
-  /** Whether the name exists in the DNS; null when that could not be found out. */
+  /** Whether the name exists in the DNS; null when the DNS did not say. */
   readonly exists: boolean | null;
   readonly messages: number;
   readonly aligned: number;
@@ -37,46 +37,46 @@ export interface FailingCheck {
   readonly message: string;
 }
 
-/** All that advice is made of. */
+/** What advice is based on. */
 export interface AdviceFacts {
   readonly domain: string;
-  /** Names below a domain that is not organisational have no policy of their own from it (RFC 9989 §4.10.1). */
+  /** The record of another domain does not apply to the names below it (RFC 9989 §4.10.1). */
   readonly isOrganisational: boolean;
-  /** The user's word; null when there is none. */
+  /** As the user declared; null when the user did not. */
   readonly sendsMail: boolean | null;
-  /** Whether reports come here by what the DNS last said. */
+  /** Whether reports can arrive, by the last DNS check. */
   readonly status: DomainStatus;
   readonly failing: readonly FailingCheck[];
   /** The text of the one record at the domain itself; null when there is none, several, or nothing is known yet. */
   readonly record: string | null;
   /** What receivers apply; null when there is no policy or nothing is known yet. */
   readonly policy: StatePolicy | null;
-  /** Days of the last 30 that reports tell of. */
+  /** Days of the last 30 with reports. */
   readonly reportedDays: number;
-  /** Those of them that the present policy (`p` and `t`) has stood for as whole days; of days before the enrolment reports say which policy they found. */
+  /** Those of them on which the present policy (`p` and `t`) was published all day; of days before the enrolment, by the reports. */
   readonly policyDays: number;
-  /** Reporters of the last 30 days that told of two days at least. */
+  /** Reporters of the last 30 days that reported about at least two of them. */
   readonly reporters: number;
-  /** Senders of the last 30 days. */
+  /** Sources of the last 30 days. */
   readonly sources: readonly AdvisedSource[];
-  /** Senders of the last seven days that reports tell of: an old good month must not hide a bad week. */
+  /** Sources of the last seven days with reports: an earlier good month must not hide a bad week. */
   readonly recentSources: readonly AdvisedSource[];
-  /** Days of the last 14 that reports tell of. */
+  /** Days of the last 14 with reports. */
   readonly reportedLately: number;
-  /** Messages of the last 14 days that passed DMARC, whoever sent them. */
+  /** Messages of the last 14 days that passed DMARC, from any source. */
   readonly passedLately: number;
-  /** Messages of the last 30 days that only reports tell of whose mail is not authenticated. Nothing else here knows of them. */
+  /** Messages of the last 30 days that only reports in unauthenticated mail name. They are counted nowhere else. */
   readonly unauthenticated: number;
-  /** Names of the last 30 days. */
+  /** Subdomains of the last 30 days. */
   readonly names: readonly AdvisedName[];
-  /** What the last health check found wrong, errors first. */
+  /** Errors and warnings of the last health check, errors first. */
   readonly health: readonly AdvisedFinding[];
 }
 
 /** A finding of the health check that breaks or weakens something. */
 export type AdvisedFinding = Pick<HealthFinding, "code" | "severity" | "message" | "fix">;
 
-/** Mail that counts for enforcement: that of senders which are the user's. Forwarded and forged mail does not, nor what is unknown. */
+/** Mail that counts for enforcement: that of the user's own sources, without forwarded, forged and unknown mail. */
 export interface MailWeight {
   readonly messages: number;
   readonly aligned: number;
@@ -85,21 +85,21 @@ export interface MailWeight {
   /** All mail of the days but for threats. */
   readonly all: number;
   readonly forwarded: number;
-  /** Senders that could be the user's and that nobody has classified. The most messages first. */
+  /** Unclassified sources that could be the user's. The most messages first. */
   readonly unknown: readonly AdvisedSource[];
-  /** Senders that count and whose mail fails, the worst first. */
+  /** Counted sources whose mail fails, the worst first. */
   readonly failing: readonly AdvisedSource[];
 }
 
-/** A sender that is unknown matters from so many messages and this share of all mail on; one that proves nothing from a larger share on. */
+/** An unknown source is relevant from this many messages and this share of all mail; without any authentication, from the larger share. */
 const UNKNOWN_MESSAGES_MIN = 10;
 const UNKNOWN_SHARE_MIN = 0.001;
 const UNKNOWN_SHARE_LARGE = 0.01;
-/** A sender that proves nothing could be a server of the user's when it goes on for so many days. */
+/** A source without any authentication could be the user's server when it sends for this many days. */
 const PERSISTENT_DAYS = 14;
 const DAY_MS = 86_400_000;
 
-/** Weighs the senders of some days. */
+/** Sums up the sources of some days. */
 export const weighMail = (sources: readonly AdvisedSource[]): MailWeight => {
   const sum = (rows: readonly AdvisedSource[], count: (row: AdvisedSource) => number): number =>
     rows.reduce((total, row) => total + count(row), 0);
@@ -126,11 +126,11 @@ export const weighMail = (sources: readonly AdvisedSource[]): MailWeight => {
   };
 };
 
-/** Whether a sender could be the user's, and sends enough that somebody has to say what it is. */
+/** Whether a source could be the user's, and sends enough that it has to be classified. */
 const isOpen = (source: AdvisedSource, all: number): boolean => {
   const { kind, key, classification, messages, aligned, authenticated_unaligned } = source;
   if (classification !== "unknown" || kind === "unauthenticated" || key.endsWith(UNRELATED_SUFFIX)) return false;
-  // Addresses beyond those that are kept apart: a flood, of which nobody can say more.
+  // `other`: addresses beyond the limit of stored sources, which nobody can classify.
   if (messages < UNKNOWN_MESSAGES_MIN || key === "other") return false;
   if (aligned > 0 || authenticated_unaligned > 0 || kind === "service") return messages >= all * UNKNOWN_SHARE_MIN;
   return messages >= all * UNKNOWN_SHARE_LARGE && isPersistent(source);
@@ -139,6 +139,6 @@ const isOpen = (source: AdvisedSource, all: number): boolean => {
 const isPersistent = ({ first_day, last_day }: AdvisedSource): boolean =>
   Date.parse(last_day) - Date.parse(first_day) >= PERSISTENT_DAYS * DAY_MS;
 
-/** Messages of a sender that fail DMARC and were not forwarded. */
+/** Messages of a source that fail DMARC and were not forwarded. */
 export const failingMessages = ({ messages, aligned, forwarded }: AdvisedSource): number =>
   Math.max(0, messages - aligned - forwarded);

@@ -228,7 +228,7 @@ describe("the obstacle", () => {
     const dkim = [{ domain: "app.example.com", selector: "s", aligned: true, messages: 500 }];
     const step = next({ sources: [source({ aligned: 500, dkim })] }, `v=DMARC1; p=none; adkim=s; ${RUA}`);
     expect(step?.steps[0]).toContain("signs as app.example.com");
-    expect(step?.steps[0]).toContain("have it sign as example.com");
+    expect(step?.steps[0]).toContain("Have it sign as example.com");
   });
 
   test("of own servers names their addresses for SPF", () => {

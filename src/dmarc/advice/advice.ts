@@ -137,7 +137,7 @@ const belowStep = (facts: AdviceFacts, stage: AdviceStage, record: string): Advi
   return missingNamesStep(facts, record) ?? subdomainsStep(facts, record);
 };
 
-/** A name that does not exist sends no mail, so that `np=reject` harms nobody (RFC 9989 §4.7). */
+/** A name that does not exist sends no mail, so `np=reject` is safe (RFC 9989 §4.7). */
 const missingNamesStep = (facts: AdviceFacts, record: string): AdviceStep | null => {
   const isSafe = facts.names.every(({ exists }) => exists === true);
   const isOpen = facts.policy?.np !== "reject" && !hasTag(record, "np");

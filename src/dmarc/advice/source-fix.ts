@@ -22,7 +22,7 @@ export const fixOf = (source: AdvisedSource, facts: AdviceFacts): SourceFix => {
   return { why, steps: [...strictSteps(source, facts), ...steps] };
 };
 
-/** What to find out about a sender that nobody has classified. */
+/** What to find out about an unclassified source. */
 export const questionOf = (source: AdvisedSource, { domain }: AdviceFacts): SourceFix => {
   const proves = source.authenticated_unaligned > 0 && source.aligned === 0;
   const how = proves ? `authenticates as another domain than ${domain}` : `is not authenticated as ${domain}`;
@@ -38,12 +38,12 @@ export const questionOf = (source: AdvisedSource, { domain }: AdviceFacts): Sour
 const count = (messages: number): string =>
   `${messages.toLocaleString("en-US")} ${messages === 1 ? "message" : "messages"}`;
 
-/** Mail that would pass if the policy did not ask for exactly the same domain (RFC 9989 §4.10.1). */
+/** Mail that would pass with relaxed alignment (RFC 9989 §4.10.1). */
 const strictSteps = ({ dkim }: AdvisedSource, { domain, policy }: AdviceFacts): readonly string[] => {
   const other = dkim.find(({ aligned, domain: signer }) => aligned && signer !== domain);
   if (policy?.adkim !== "s" || other === undefined) return [];
   return [
-    `It signs as ${other.domain}, but the policy asks for strict alignment (adkim=s): have it sign as ${domain}, the domain in From.`,
+    `It signs as ${other.domain}, but the policy requires strict alignment (adkim=s). Have it sign as ${domain}, the domain in From.`,
   ];
 };
 
@@ -61,7 +61,7 @@ const KEY_CODES: ReadonlySet<string> = new Set([
   "spf_target_missing",
 ]);
 
-/** Broken keys and SPF records that the health check found: any of them may be the reason. */
+/** Invalid keys and SPF records that the health check found: any of them may be the cause. */
 const keySteps = ({ kind }: AdvisedSource, { health }: AdviceFacts): readonly string[] => {
   if (kind !== "own" && kind !== "service") return [];
   return health

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { createDmarcAlertHarness, expectDocumented, settle } from "../../testing/dmarc-alert-harness.ts";
+import { createDmarcAlertHarness, expectDocumented, enrolSettled } from "../../testing/dmarc-alert-harness.ts";
 
 const newHarness = createDmarcAlertHarness();
 const HOUR_MS = 60 * 60_000;
@@ -23,7 +23,7 @@ describe("the first week of a domain", () => {
 
 describe("a new subdomain", () => {
   test("is alerted when its mail passes DMARC, once", async () => {
-    const { harness, number } = await settle(newHarness());
+    const { harness, number } = await enrolSettled(newHarness());
     harness.name(number, harness.today, "example.com", { messages: 500, aligned: 500 });
     harness.name(number, harness.today, "", { messages: 500, aligned: 500 });
     harness.name(number, harness.today, "few.example.com", { messages: 900, aligned: 2 });
@@ -39,7 +39,7 @@ describe("a new subdomain", () => {
 
 describe("mail that fails", () => {
   test("is alerted when it starts, when it doubles and when it ends, and says who failed", async () => {
-    const { harness, number } = await settle(newHarness());
+    const { harness, number } = await enrolSettled(newHarness());
     for (const aligned of [1_400, 1_400, 600, 600, 1_990, 1_990]) {
       await harness.clock.advance(24 * HOUR_MS);
       harness.report(number, harness.today + Math.round((harness.clock.nowMs() - START_MS) / (24 * HOUR_MS)), OWN, {
@@ -82,7 +82,7 @@ describe("mail that fails", () => {
       [{ failure_spike_percent: 31 }, false],
       [{ failure_spike_messages: 601 }, false],
     ] as const) {
-      const { harness, number } = await settle(newHarness(), { alertThresholds: thresholds });
+      const { harness, number } = await enrolSettled(newHarness(), { alertThresholds: thresholds });
       await harness.clock.advance(24 * HOUR_MS);
       harness.report(number, harness.today + 1, OWN, { messages: MANY, aligned: 1_400 });
       await harness.job.run();
@@ -96,7 +96,7 @@ describe("mail that fails", () => {
       [MANY / 2 - 1, 1, false],
       [MANY / 2 - 1, 2, true],
     ] as const) {
-      const { harness, number } = await settle(newHarness());
+      const { harness, number } = await enrolSettled(newHarness());
       await harness.clock.advance((daysAgo + 1) * 24 * HOUR_MS);
       harness.report(number, harness.today + 1, OWN, { messages });
       await harness.job.run();
@@ -105,7 +105,7 @@ describe("mail that fails", () => {
   });
 
   test("is not judged on the next day when it is not known how much mail is usual on that weekday", async () => {
-    const { harness, number } = await settle(newHarness());
+    const { harness, number } = await enrolSettled(newHarness());
     harness.db.sqlite.run("DELETE FROM dmarc_daily WHERE day = ?", [harness.today - 6]);
     await harness.clock.advance(2 * 24 * HOUR_MS);
     harness.report(number, harness.today + 1, OWN, { messages: MANY });
@@ -114,7 +114,7 @@ describe("mail that fails", () => {
   });
 
   test("is none of the domain's when it is forwarded or forged", async () => {
-    const { harness, number } = await settle(newHarness());
+    const { harness, number } = await enrolSettled(newHarness());
     for (const ip of ["198.51.100.1", "198.51.100.2"]) harness.reverse(ip, null);
     for (let day = harness.today - 14; day < harness.today; day++) {
       harness.report(number, day, "198.51.100.1 -/- lists.example.net -", {
@@ -134,7 +134,7 @@ describe("mail that fails", () => {
 
 describe("a run", () => {
   test("goes on when a domain fails, which stays to be looked at", async () => {
-    const { harness, number } = await settle(newHarness());
+    const { harness, number } = await enrolSettled(newHarness());
     const other = harness.add("example.org").number;
     harness.report(number, harness.today, MAILER, { messages: 400, authenticated: 400 });
     harness.reverse("198.51.100.1", null);

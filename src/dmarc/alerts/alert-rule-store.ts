@@ -1,7 +1,7 @@
-import { z } from "zod";
 import type { DayRange } from "../../base/days.ts";
 import type { Db, Tx } from "../../db/open.ts";
-import { POLICIES } from "../report/report-values.ts";
+import { parsePublishedPolicy, parseTlsReportBody, type TlsReportBody } from "../report/report-json.ts";
+import type { PublishedPolicy } from "../report/report.ts";
 import type { DayMail } from "./failure-incidents.ts";
 
 /** A name in From that was not reviewed yet. */
@@ -22,17 +22,6 @@ export interface NameDay {
   readonly aligned: number;
 }
 
-const policySchema = z.object({
-  p: z.enum(POLICIES).nullish(),
-  sp: z.enum(POLICIES).nullish(),
-  np: z.enum(POLICIES).nullish(),
-  pct: z.number().nullish(),
-  testing: z.boolean().nullish(),
-});
-
-/** The policy in a report; null or absent where the report does not say. */
-export type FoundPolicy = Readonly<z.output<typeof policySchema>>;
-
 /** A policy that a reporter found on a day, by trusted reports. */
 export interface ReportedPolicy {
   /** The reporter's name in lower case; empty when it has none. */
@@ -40,22 +29,8 @@ export interface ReportedPolicy {
   readonly day: number;
   readonly beginMs: number;
   readonly endMs: number;
-  readonly policy: FoundPolicy;
+  readonly policy: PublishedPolicy;
 }
-
-const tlsPoliciesSchema = z.object({
-  policies: z.array(
-    z.object({
-      domain: z.string().nullable(),
-      policyType: z.string().nullable(),
-      successfulSessions: z.number(),
-      failedSessions: z.number(),
-      failures: z.array(
-        z.object({ resultType: z.string(), sessions: z.number(), mxHost: z.string().nullish() }).readonly(),
-      ),
-    }),
-  ),
-});
 
 /** A trusted TLS report. */
 export interface StoredTlsReport {
@@ -63,7 +38,7 @@ export interface StoredTlsReport {
   readonly beginMs: number | null;
   readonly endMs: number | null;
   readonly receivedAtMs: number;
-  readonly policies: z.output<typeof tlsPoliciesSchema>["policies"];
+  readonly policies: TlsReportBody["policies"];
 }
 
 /** A live domain without reports since `lastReportAtMs`. */
@@ -202,7 +177,7 @@ export class AlertRuleStore {
           GROUP BY day, reporter, policy ORDER BY day DESC LIMIT ?`,
       )
       .all(domain, fromDay, toDay, name, POLICIES_MAX)
-      .map((row) => ({ ...row, policy: policySchema.parse(JSON.parse(row.policy)) }));
+      .map((row) => ({ ...row, policy: parsePublishedPolicy(row.policy) }));
   }
 
   /** Subjects of the policy lapses that were alerted since. */
@@ -225,7 +200,7 @@ export class AlertRuleStore {
           WHERE received_at_ms >= ? AND instr(sameness, ' ') = 0`,
       )
       .all(domain, TLS_REPORTS_MAX, sinceMs)
-      .map(({ body, ...report }) => ({ ...report, ...tlsPoliciesSchema.parse(JSON.parse(body)) }));
+      .map(({ body, ...report }) => ({ ...report, policies: parseTlsReportBody(body).policies }));
   }
 
   /** The last alert about each subject of the rule `tls_failures`. */

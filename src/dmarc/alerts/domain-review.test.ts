@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { createDmarcAlertHarness, settle } from "../../testing/dmarc-alert-harness.ts";
+import { createDmarcAlertHarness, enrolSettled } from "../../testing/dmarc-alert-harness.ts";
 import { RollupStore } from "../sources/rollup-store.ts";
 import { AlertRuleStore } from "./alert-rule-store.ts";
 
@@ -7,7 +7,7 @@ const newHarness = createDmarcAlertHarness();
 const OWN = "192.0.2.1 example.com/mail example.com -";
 
 test("a domain with nothing to alert is reviewed without reading its sources, another by reading them once", async () => {
-  const { harness, number } = await settle(newHarness());
+  const { harness, number } = await enrolSettled(newHarness());
   let reads = 0;
   class CountingStore extends RollupStore {
     override storedSources(domain: number) {

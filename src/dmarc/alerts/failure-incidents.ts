@@ -61,7 +61,7 @@ const DEVIATIONS = 3;
 const ENDED_PART = 1 / 3;
 /** Days with fewer messages together, all as usual, do not end an incident: a quiet Sunday says nothing about a newsletter. */
 const ENDED_MESSAGES_MIN = 20;
-/** After so many days with failures they are what is usual: nobody waits for their end, and a further rise is another incident. */
+/** After this many days the failures are usual: their end raises no alert, and a further rise is another incident. */
 const INCIDENT_DAYS_MAX = 60;
 /** Shares are fractions: 0.30 - 0.15 is not exactly 0.15. */
 const ROUNDING = 1e-6;

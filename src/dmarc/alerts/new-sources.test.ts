@@ -3,7 +3,7 @@ import {
   createDmarcAlertHarness,
   type DmarcAlertHarness,
   expectDocumented,
-  settle,
+  enrolSettled,
 } from "../../testing/dmarc-alert-harness.ts";
 
 const newHarness = createDmarcAlertHarness();
@@ -16,8 +16,8 @@ const ofEnvelope = (ip: string, envelope: string) => `${ip} -/- ${envelope} -`;
 const MAILER = ofEnvelope("198.51.100.1", "mailer.example.net");
 
 /** A settled domain, with the reverse names of some addresses looked up: none has one. */
-const settled = async (more: Parameters<typeof settle>[1] = {}) => {
-  const { harness, number } = await settle(newHarness(), more);
+const settled = async (more: Parameters<typeof enrolSettled>[1] = {}) => {
+  const { harness, number } = await enrolSettled(newHarness(), more);
   for (let n = 0; n < 30; n++) harness.reverse(`198.51.100.${n}`, null);
   return { harness, number };
 };

@@ -5,8 +5,9 @@ import { historyBodySchema, readState, recordOf, type StatePolicy } from "../dom
 import { policyView } from "../domains/domain-view.ts";
 import type { Alert } from "../domains/raise.ts";
 import type { PolicyKeyword } from "../report/report-values.ts";
+import type { PublishedPolicy } from "../report/report.ts";
 import type { AlertData } from "./alert-data.ts";
-import type { FoundPolicy, ReportedPolicy } from "./alert-rule-store.ts";
+import type { ReportedPolicy } from "./alert-rule-store.ts";
 import { ALERT_DAYS } from "./learning.ts";
 import { NO_ALERTS, type ReviewFacts, type RuleResult } from "./review-facts.ts";
 
@@ -15,7 +16,7 @@ export interface PolicyLapse {
   readonly firstDay: number;
   readonly lastDay: number;
   /** The weakest policy found. */
-  readonly policy: FoundPolicy;
+  readonly policy: PublishedPolicy;
   /** Who found a policy that is too weak; sorted. */
   readonly reporters: readonly string[];
 }
@@ -74,7 +75,7 @@ const heldSinceMs = ({ domain, domains, nowMs }: ReviewFacts, p: PolicyKeyword):
 };
 
 const isWeaker = ({ policy }: ReportedPolicy, p: PolicyKeyword): boolean =>
-  policy.p != null && strengthOf(policy.p) < strengthOf(p);
+  policy.p !== null && strengthOf(policy.p) < strengthOf(p);
 
 /**
  * The lapses that reports prove: a reporter that found the policy, or a stronger one, found a weaker one on a later day. Findings with
@@ -83,7 +84,7 @@ const isWeaker = ({ policy }: ReportedPolicy, p: PolicyKeyword): boolean =>
 export const findLapses = (own: OwnPolicy, reported: readonly ReportedPolicy[]): readonly PolicyLapse[] => {
   const soundSince = new Map<string, number>();
   for (const one of reported) {
-    if (one.policy.p == null || isWeaker(one, own.p)) continue;
+    if (one.policy.p === null || isWeaker(one, own.p)) continue;
     soundSince.set(one.reporter, Math.min(one.endMs, soundSince.get(one.reporter) ?? one.endMs));
   }
   const weak = reported

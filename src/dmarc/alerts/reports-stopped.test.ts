@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { createDmarcAlertHarness, expectDocumented, settle } from "../../testing/dmarc-alert-harness.ts";
+import { createDmarcAlertHarness, expectDocumented, enrolSettled } from "../../testing/dmarc-alert-harness.ts";
 
 const newHarness = createDmarcAlertHarness();
 const HOUR_MS = 60 * 60_000;
@@ -36,7 +36,7 @@ describe("reports that stop", () => {
   });
 
   test("are told of with the last day that had any, whatever a report with a wrong date says", async () => {
-    const { harness, number } = await settle(newHarness());
+    const { harness, number } = await enrolSettled(newHarness());
     harness.report(number, harness.today + 30_000, OWN, { messages: 1, aligned: 1 });
     await harness.clock.advance(72 * HOUR_MS);
     await harness.job.run();
@@ -44,7 +44,7 @@ describe("reports that stop", () => {
   });
 
   test("are told of after 72 hours, once until they come again", async () => {
-    const { harness, number } = await settle(newHarness());
+    const { harness, number } = await enrolSettled(newHarness());
     await harness.clock.advance(72 * HOUR_MS - 1);
     await harness.job.run();
     expect(harness.raised()).toEqual([]);
@@ -62,7 +62,7 @@ describe("reports that stop", () => {
   });
 
   test("are not told of before reporters had time to come again after a stop of our own", async () => {
-    const { harness } = await settle(newHarness());
+    const { harness } = await enrolSettled(newHarness());
     await harness.clock.advance(100 * HOUR_MS);
     const job = harness.startJob();
     await harness.clock.advance(6 * HOUR_MS - 1);
@@ -79,7 +79,7 @@ describe("reports that stop", () => {
     ["of a test key", { mode: "test" }],
     ["deleted", { deletedAtMs: 1 }],
   ] as const)("are no news for a domain that is %s", async (_, change) => {
-    const { harness, number } = await settle(newHarness());
+    const { harness, number } = await enrolSettled(newHarness());
     harness.db.transact((tx) => harness.domains.update(tx, number, change as never));
     await harness.clock.advance(200 * HOUR_MS);
     await harness.job.run();
@@ -87,7 +87,7 @@ describe("reports that stop", () => {
   });
 
   test("of one domain are told of although another one fails", async () => {
-    const { harness } = await settle(newHarness());
+    const { harness } = await enrolSettled(newHarness());
     const other = harness.add("example.org").number;
     for (let day = 1; day < 20; day += 1)
       harness.report(other, harness.today - day, OWN, { messages: 10, aligned: 10 });

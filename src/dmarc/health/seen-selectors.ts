@@ -4,11 +4,11 @@ import type { DkimAuthResult } from "../report/report-row.ts";
 import type { HealthStore } from "./health-store.ts";
 import { isSelector, SELECTORS_MAX, type SelectorUse, type SelectorToCheck } from "./selectors.ts";
 
-/** Days of reports that are looked at. */
+/** Days of reports that are read. */
 export const SELECTOR_DAYS = 90;
-/** Pairs counted; anybody may invent more in mail that fails. */
+/** Pairs counted; spoofers can make up any number of them. */
 const PAIRS_MAX = 2_000;
-/** Selectors without a passing signature that are looked at: they may be forged. */
+/** Selectors without a passing signature that are checked: they may be forged. */
 const UNPROVEN_MAX = 8;
 
 type SelectorSum = { -readonly [K in keyof SelectorUse]: SelectorUse[K] } & { signer: string; selector: string };

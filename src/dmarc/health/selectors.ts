@@ -1,16 +1,16 @@
 import type { SelectorOrigin } from "./health-sections.ts";
 
-/** A selector whose key is to be looked at. */
+/** A selector whose key is to be checked. */
 export interface SelectorToCheck {
   readonly selector: string;
   /** The domain of `d=`, lower-case A-labels. */
   readonly signer: string;
   readonly origin: SelectorOrigin;
-  /** What reports say of it; null where none does. Days since 1970 (UTC). */
+  /** Its use by the reports; null where none names it. */
   readonly seen: SelectorUse | null;
 }
 
-/** How signatures with a selector fared in reports. */
+/** The signatures with a selector in reports. Days are days since 1970 (UTC). */
 export interface SelectorUse {
   readonly passed: number;
   readonly failed: number;
@@ -19,7 +19,7 @@ export interface SelectorUse {
   readonly lastPassedDay: number | null;
 }
 
-/** Selectors looked at in one run. */
+/** Selectors checked in one run. */
 export const SELECTORS_MAX = 30;
 const COMMON =
   "google selector1 selector2 k1 k2 k3 s1 s2 default mail dkim smtp mandrill mailjet pm fm1 fm2 fm3 protonmail zoho cm";
