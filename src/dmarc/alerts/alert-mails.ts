@@ -6,7 +6,7 @@ import { MailBatcher } from "../../notify/mail-batcher.ts";
 import type { MailContent } from "../../notify/mail-content.ts";
 import { formatCount } from "../../notify/mail-text.ts";
 import { type AlertSection, alertSection } from "./alert-section.ts";
-import { changeCommand, readCommand } from "./domain-commands.ts";
+import { changeCommand, readDomainCommand } from "./domain-commands.ts";
 import { AlertMailQueue, type QueuedAlert } from "./mail-queue-store.ts";
 
 export interface AlertMailOptions {
@@ -43,7 +43,9 @@ const alertMail = (alerts: readonly AlertSection[], baseUrl: string): MailConten
     subject: subjectOf(alerts),
     sections: alerts.slice(0, ALERTS_MAX),
     closing: [
-      ...(more > 0 ? [`and ${formatCount(more)} more. All alerts of ${domain}: ${readCommand(link, "/alerts")}`] : []),
+      ...(more > 0
+        ? [`and ${formatCount(more)} more. All alerts of ${domain}: ${readDomainCommand(link, "/alerts")}`]
+        : []),
       `You receive this mail as a recipient of these domains. To remove all recipients of ${domain}: ${changeCommand(link, "", { recipients: [] })}`,
     ],
   };

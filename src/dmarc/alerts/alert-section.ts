@@ -7,7 +7,7 @@ import {
   changeCommand,
   type DomainLink,
   publishActions,
-  readCommand,
+  readDomainCommand,
   recordToPublish,
   sourcePath,
   verifyCommand,
@@ -85,7 +85,7 @@ const BLOCKS: Readonly<Record<AlertRule, (data: unknown, context: AlertContext) 
       : action(`To restore it, publish this TXT record at _dmarc.${context.domain}:`, before),
     action(
       "If you did not make this change, somebody else can change your DNS. Earlier changes:",
-      readCommand(context, "/history"),
+      readDomainCommand(context, "/history"),
     ),
   ]),
 
@@ -96,11 +96,11 @@ const BLOCKS: Readonly<Record<AlertRule, (data: unknown, context: AlertContext) 
       trigger === "reports"
         ? action(
             "The weaker record was published between two checks. If you did not publish it, find out who can change your DNS, and whether all name servers of the domain serve the same record. What the checks found:",
-            readCommand(context, "/history"),
+            readDomainCommand(context, "/history"),
           )
         : action(
             "More forged mail is delivered now. If you did not make this change, publish the previous record again. It is in the history:",
-            readCommand(context, "/history"),
+            readDomainCommand(context, "/history"),
           ),
     ];
   }),
@@ -120,7 +120,7 @@ const BLOCKS: Readonly<Record<AlertRule, (data: unknown, context: AlertContext) 
     ),
     action(
       "If it is not yours, somebody else uses your domain. np=reject protects names that do not exist. Your next step:",
-      readCommand(context, "/advice"),
+      readDomainCommand(context, "/advice"),
     ),
   ]),
 
@@ -133,7 +133,10 @@ const BLOCKS: Readonly<Record<AlertRule, (data: unknown, context: AlertContext) 
     ),
     state === "ended"
       ? null
-      : action("The failing records with the results of receivers:", readCommand(context, "/records?aligned=false")),
+      : action(
+          "The failing records with the results of receivers:",
+          readDomainCommand(context, "/records?aligned=false"),
+        ),
   ]),
 
   spoofing_campaign: blocksOf(ALERT_DATA.spoofing_campaign, ({ messages, rejected, quarantined }, context) => [
@@ -141,7 +144,7 @@ const BLOCKS: Readonly<Record<AlertRule, (data: unknown, context: AlertContext) 
     // Receivers apply the policy already: nothing is left to do.
     (rejected + quarantined) * 2 >= messages
       ? null
-      : action("With p=reject, receivers refuse such mail. Your next step:", readCommand(context, "/advice")),
+      : action("With p=reject, receivers refuse such mail. Your next step:", readDomainCommand(context, "/advice")),
   ]),
 
   reports_stopped: blocksOf(ALERT_DATA.reports_stopped, (_, context) => [
@@ -158,7 +161,7 @@ const BLOCKS: Readonly<Record<AlertRule, (data: unknown, context: AlertContext) 
         ...(reporters.length === 0 ? [] : [`Reported by ${reporters.map(shortName).join(", ")}`]),
         ...hosts.map(({ host, sessions }) => `${host}: ${plural(sessions, "session")} failed`),
       ),
-      action("The TLS reports:", readCommand(context, "/tls-reports")),
+      action("The TLS reports:", readDomainCommand(context, "/tls-reports")),
     ];
   }),
 };
@@ -177,6 +180,6 @@ const classifyAction = (sources: readonly EventSource[], context: AlertContext):
   const [only, ...others] = sources;
   const path = only === undefined || others.length > 0 ? null : sourcePath(only.key);
   return path === null
-    ? action("Classify each source. All sources:", readCommand(context, "/sources"))
+    ? action("Classify each source. All sources:", readDomainCommand(context, "/sources"))
     : action("If it is yours, classify it:", changeCommand(context, path, { classification: "authorized" }));
 };

@@ -9,7 +9,7 @@ import { MailBatcher } from "../../notify/mail-batcher.ts";
 import type { MailContent } from "../../notify/mail-content.ts";
 import type { DomainRow, DomainStore } from "../domains/domain-store.ts";
 import { digestDays, type DomainDigestFacts } from "./digest-facts.ts";
-import { digestMail } from "./digest-mail.ts";
+import { dmarcDigestMail } from "./digest-mail.ts";
 import { DigestQueue, type QueuedDigest } from "./mail-queue-store.ts";
 
 export interface DigestJobOptions {
@@ -104,6 +104,6 @@ export class DigestJob {
     if (found.length === 0) return null;
     const digests: DomainDigestFacts[] = [];
     for (const { domain, row } of found.slice(0, SECTIONS_MAX)) digests.push(await read(domain, row));
-    return digestMail(digests, { more: found.length - digests.length, baseUrl });
+    return dmarcDigestMail(digests, { more: found.length - digests.length, baseUrl });
   }
 }

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { composeMail } from "../../notify/mail-content.ts";
 import type { DomainDigestFacts } from "./digest-facts.ts";
-import { digestMail } from "./digest-mail.ts";
+import { dmarcDigestMail } from "./digest-mail.ts";
 import { parseDay } from "../sources/day-range.ts";
 import { NO_TOTALS } from "../sources/rollup-store.ts";
 import type { Source } from "../sources/source-response.ts";
@@ -82,7 +82,7 @@ const FACTS: DomainDigestFacts = {
 const facts = (more: Partial<DomainDigestFacts> = {}): DomainDigestFacts => ({ ...FACTS, ...more });
 const BASE_URL = "https://verify.example.org";
 const mailOf = (...all: Partial<DomainDigestFacts>[]) =>
-  composeMail(digestMail(all.map(facts), { more: 0, baseUrl: BASE_URL }));
+  composeMail(dmarcDigestMail(all.map(facts), { more: 0, baseUrl: BASE_URL }));
 const textOf = (more: Partial<DomainDigestFacts>) => mailOf(more).text;
 const pageOf = (more: Partial<DomainDigestFacts>) => mailOf(more).html;
 const DOMAIN_URL = `${BASE_URL}/v1/dmarc/domains/018f`;
@@ -169,7 +169,7 @@ You receive this digest as a recipient of these domains. To turn it off for exam
   });
 
   test("says how the domains are found that it does not tell of", () => {
-    expect(composeMail(digestMail([facts()], { more: 3, baseUrl: BASE_URL })).text).toContain(
+    expect(composeMail(dmarcDigestMail([facts()], { more: 3, baseUrl: BASE_URL })).text).toContain(
       `and 3 more domains. All domains: curl -s '${BASE_URL}/v1/dmarc/domains' ${KEY}\n`,
     );
   });

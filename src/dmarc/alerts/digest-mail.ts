@@ -18,7 +18,7 @@ import { UNAUTHENTICATED_KEY } from "../sources/unauthenticated-mail.ts";
 import { isForeign, actionableFailures } from "../sources/domain-sources.ts";
 import type { Source } from "../sources/source-response.ts";
 import { type DomainDigestFacts, incompleteDay } from "./digest-facts.ts";
-import { changeCommand, listCommand, publishActions, readCommand } from "./domain-commands.ts";
+import { changeCommand, listCommand, publishActions, readDomainCommand } from "./domain-commands.ts";
 import { isLearned } from "./learning.ts";
 
 export interface DigestMailOptions {
@@ -39,7 +39,7 @@ const PREVIOUS: Readonly<Record<DigestPeriod, string>> = {
 };
 
 /** A digest about some domains, never none. Pure. */
-export const digestMail = (
+export const dmarcDigestMail = (
   digests: readonly DomainDigestFacts[],
   { more, baseUrl }: DigestMailOptions,
 ): MailContent => {
@@ -127,7 +127,7 @@ const nextActions = (facts: DomainDigestFacts, baseUrl: string): readonly MailBl
   const isAboutSources = code === "classify_sources" || code === "fix_sources";
   return [
     action(`Next step: ${why}`),
-    ...(isAboutSources ? [action("All sources:", readCommand(link, "/sources"))] : []),
+    ...(isAboutSources ? [action("All sources:", readDomainCommand(link, "/sources"))] : []),
   ];
 };
 

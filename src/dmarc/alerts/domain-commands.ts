@@ -14,7 +14,8 @@ const urlOf = ({ baseUrl, domainId }: DomainLink, path: string): string =>
   `${baseUrl}/v1/dmarc/domains/${domainId}${path}`;
 
 /** A shell command that reads something of a domain. */
-export const readCommand = (link: DomainLink, path = ""): string => `curl -s '${urlOf(link, path)}' ${AUTHORIZATION}`;
+export const readDomainCommand = (link: DomainLink, path = ""): string =>
+  `curl -s '${urlOf(link, path)}' ${AUTHORIZATION}`;
 
 /** A shell command that lists all domains. */
 export const listCommand = (baseUrl: string): string => `curl -s '${baseUrl}/v1/dmarc/domains' ${AUTHORIZATION}`;
@@ -47,7 +48,7 @@ export const recordToPublish = (
 /** What the owner of a domain has to publish so that reports arrive: the record itself where it is known. */
 export const publishActions = (link: DomainLink, domain: string, record: string | null): readonly MailBlock[] =>
   record === null
-    ? [action("Publish the records that this command shows:", readCommand(link, "/dns"))]
+    ? [action("Publish the records that this command shows:", readDomainCommand(link, "/dns"))]
     : [
         action(`Publish this TXT record at _dmarc.${domain}:`, record),
         action("Then have it checked:", verifyCommand(link)),
