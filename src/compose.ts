@@ -116,7 +116,7 @@ export const composeService = ({ config, db, log, platform, freshResolver: given
   const store = new VerificationStore(db);
   const credits = { live: ledger, test: FREE_OF_CHARGE };
   const runner = new Runner(runtime, { store, engines, credits });
-  const idempotency = new IdempotencyStore({ db, clock });
+  const idempotency = new IdempotencyStore(runtime);
   const checks = new Checks(runtime, { store, idempotency, engines, credits, runner });
   const { rules, dispatcher, webhooks, notifications, defaults, urls } = composeWebhooks(runtime, config, platform);
   const defaultRecipients = (owner: NotificationsOwner) => defaults.findDefaults(owner).recipients;

@@ -17,8 +17,6 @@ export const newSeed = (random: Random): bigint =>
  * of the texts. The probability that two of a million addresses collide is 1 in 10^17.
  */
 export class AddressIndex {
-  readonly #addressesMax: number;
-  readonly #seed: bigint;
   readonly #mask: number;
   readonly #hashes: BigUint64Array;
   readonly #otherHashes: Uint32Array;
@@ -27,10 +25,11 @@ export class AddressIndex {
   #rows = 0;
   #empty = 0;
 
-  constructor(addressesMax: number, seed: bigint) {
+  constructor(
+    private readonly addressesMax: number,
+    private readonly seed: bigint,
+  ) {
     const slots = 2 ** Math.ceil(Math.log2(Math.max(SLOTS_MIN, addressesMax * SLOTS_PER_ADDRESS)));
-    this.#addressesMax = addressesMax;
-    this.#seed = seed;
     this.#mask = slots - 1;
     this.#hashes = new BigUint64Array(slots);
     this.#otherHashes = new Uint32Array(slots);
@@ -45,8 +44,8 @@ export class AddressIndex {
   add(normalizedEmail: string): { readonly position: number; readonly isNew: boolean } {
     this.#rows++;
     if (normalizedEmail === "") this.#empty++;
-    const hash = Bun.hash.wyhash(normalizedEmail, this.#seed);
-    const other = Number(Bun.hash.wyhash(normalizedEmail, this.#seed ^ 0x9e37_79b9_7f4a_7c15n) & 0xffff_ffffn);
+    const hash = Bun.hash.wyhash(normalizedEmail, this.seed);
+    const other = Number(Bun.hash.wyhash(normalizedEmail, this.seed ^ 0x9e37_79b9_7f4a_7c15n) & 0xffff_ffffn);
     let slot = Number(hash & 0xffff_ffffn) & this.#mask;
     for (;;) {
       const position = this.#positions[slot] ?? EMPTY;
@@ -54,7 +53,7 @@ export class AddressIndex {
       if (this.#hashes[slot] === hash && this.#otherHashes[slot] === other) return { position, isNew: false };
       slot = (slot + 1) & this.#mask;
     }
-    if (this.#size >= this.#addressesMax) throw new Error(`more than ${this.#addressesMax} addresses`);
+    if (this.#size >= this.addressesMax) throw new Error(`more than ${this.addressesMax} addresses`);
     this.#hashes[slot] = hash;
     this.#otherHashes[slot] = other;
     this.#positions[slot] = this.#size;

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import { RetryHeap } from "./retry-heap.ts";
+import { RetryHeap } from "./address-queue.ts";
 import { bucketOf, AddressQueue, FIRST_PER_BUCKET_MAX, PER_BUCKET_MAX, type Taken } from "./address-queue.ts";
 import { AddressIndex } from "./address-index.ts";
 

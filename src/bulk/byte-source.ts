@@ -1,15 +1,12 @@
 import { open } from "node:fs/promises";
 
-/** Where a list's bytes come from. Every call starts again at the first byte: a list is read more than once. */
+/** The bytes of a list. Every call starts at the first byte, because a list is read more than once. */
 export type ByteSource = () => AsyncIterable<Uint8Array>;
 
-/**
- * What is read and parsed at one go: small enough that even the slowest text (every row of another width) holds the
- * event loop up for some milliseconds only.
- */
+/** Bytes read and parsed at once: even the slowest text blocks the event loop only for a few milliseconds. */
 export const CHUNK_BYTES = 16 * 1024;
 
-/** Reads a file from its start in pieces of `CHUNK_BYTES`. The file is closed when the reader stops early, too. */
+/** Reads a file in chunks of `CHUNK_BYTES`. It is closed also when the reader stops early. */
 export const fileSource = (path: string): ByteSource =>
   async function* () {
     const file = await open(path, "r");

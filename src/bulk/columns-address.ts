@@ -4,13 +4,13 @@ import { CELL_CHARACTERS_MAX, readAddressCell } from "../mail/address-in-cell.ts
 export const HEADER_CHOICES = ["auto", "true", "false"] as const;
 export type HeaderChoice = (typeof HEADER_CHOICES)[number];
 
-/** What the customer said about the list. `column` is a header name (in any case) or a zero-based index. */
-export interface ColumnWish {
+/** Options of the request. `column`: a header name (case-insensitive) or a zero-based index. */
+export interface ColumnOptions {
   readonly column?: string | undefined;
   readonly header: HeaderChoice;
 }
 
-/** Why a column was taken. The codes are part of the interface. */
+/** Why a column was chosen. The codes are part of the API. */
 export const COLUMN_REASONS = [
   "requested",
   "only_addresses",
@@ -25,25 +25,26 @@ const REASON_SENTENCES: Readonly<Record<ColumnReason, string>> = {
   requested: "The request names this column.",
   only_addresses: "It is the only column with addresses.",
   most_addresses: "It has more addresses than any other column.",
-  name_among_equals: "Several columns have about as many addresses; its name is that of an address column.",
-  first_of_equals: "Several columns have about as many addresses; it is the first of those with most.",
-  name_only: "No column has addresses; its name is that of an address column.",
+  name_among_equals:
+    "Several columns have about the same number of addresses; this one has the name of an address column.",
+  first_of_equals: "Several columns have about the same number of addresses; this is the first with the most.",
+  name_only: "No column has addresses; this one has the name of an address column.",
 };
 
 /** A reason as a sentence for people. */
 export const describeColumnReason = (reason: ColumnReason): string => REASON_SENTENCES[reason];
 
-/** Where the addresses stand. `header` is the record that names the columns, else null. */
+/** The column of addresses. `header`: the record that names the columns, or null. */
 export interface AddressColumn {
   readonly header: readonly string[] | null;
   readonly column: number;
   readonly reason: ColumnReason;
-  /** The records above the header: a title, a date of export. They hold no addresses. */
+  /** Records above the header, such as a title or export date. */
   readonly titles: ReadonlyArray<readonly string[]>;
 }
 
-/** Columns are told apart by their contents first; a column nearly as full as the fullest wins by its name. */
-const NEARLY_AS_FULL = 0.9;
+/** A column with at least this share of the addresses of the fullest column can win by its name. */
+const RIVAL_SHARE = 0.9;
 const COLUMNS_SHOWN = 20;
 const NAME_CHARACTERS_SHOWN = 40;
 
@@ -51,18 +52,18 @@ const MAIL_NAME =
   /e-?mail|\bmails?\b|courriel|correo|adresse?|address|indirizzo|posta|adres|почт|адрес|邮箱|電子郵件|メール|이메일/i;
 const SURELY_MAIL_NAME = /^\W*(?:e[-_ ]?mails?|courriels?|correo)(?![a-z])/i;
 
-/** Rows above a header that are looked for, and the text that they may have in all. */
+/** Rows recognized as titles above a header, and their total length. */
 const TITLES_MAX = 10;
 const TITLES_CHARACTERS_MAX = 4096;
 
-/** A first look, not a verdict: a cell in which an address would be read. */
+/** Whether a cell seems to contain an address. Cheap; not a verdict. */
 export const looksLikeAddress = (cell: string): boolean => {
   const text = cell.trim();
   if (text.length > CELL_CHARACTERS_MAX || !text.includes("@")) return false;
   return /^[^\s@<>,;|"':]+@[^\s@<>,;|"']+$/.test(text) || readAddressCell(text).ok;
 };
 
-/** In how many of the records the column holds what looks like an address, for every column up to the widest record. */
+/** The number of records with an address in each column. */
 export const countAddresses = (records: ReadonlyArray<readonly string[]>): number[] => {
   const counts: number[] = [];
   for (const record of records) {
@@ -76,32 +77,32 @@ export const countAddresses = (records: ReadonlyArray<readonly string[]>): numbe
 /**
  * Finds the column of addresses, the header and the titles above it, from the first records of a list.
  *
- * Without a wish the column with most addresses is taken; among columns nearly as full the first that is named like
- * addresses, else the fullest, else the first. A column named "email" is taken even when nothing in it is an address.
- * The error is a sentence that says what was seen.
+ * By default the column with the most addresses; among columns with nearly as many, the first that is named like an
+ * address column, otherwise the fullest. A column named "email" is chosen even when it contains no address. The error
+ * is a sentence that lists the columns.
  */
 export const findAddressColumn = (
   all: ReadonlyArray<readonly string[]>,
-  wish: ColumnWish,
+  options: ColumnOptions,
 ): Result<AddressColumn, string> => {
-  const titles = wish.header === "auto" ? titlesOf(all) : [];
+  const titles = options.header === "auto" ? titlesOf(all) : [];
   const records = all.slice(titles.length);
   const first = records[0] ?? [];
-  const names = wish.header === "false" ? [] : first.map((name) => name.trim());
-  if (wish.column !== undefined) return findWished(records, wish.column, { header: wish.header, titles });
-  const below = records.length > 1 && wish.header !== "false" ? records.slice(1) : records;
+  const names = options.header === "false" ? [] : first.map((name) => name.trim());
+  if (options.column !== undefined) return findRequested(records, options.column, { header: options.header, titles });
+  const below = records.length > 1 && options.header !== "false" ? records.slice(1) : records;
   const found = fullestColumn(countAddresses(below), names) ?? namedColumn(names);
   if (found === null) return err(nothingFound(records, names));
-  return ok({ ...found, header: headerOf(records, found.column, wish.header), titles });
+  return ok({ ...found, header: headerOf(records, found.column, options.header), titles });
 };
 
-const findWished = (
+const findRequested = (
   records: ReadonlyArray<readonly string[]>,
-  wished: string,
+  requested: string,
   { header, titles }: { header: HeaderChoice; titles: AddressColumn["titles"] },
 ): Result<AddressColumn, string> => {
   const first = records[0] ?? [];
-  const name = wished.trim().toLowerCase();
+  const name = requested.trim().toLowerCase();
   const named = header === "false" ? -1 : first.findIndex((cell) => cell.trim().toLowerCase() === name);
   const reason = "requested";
   if (named >= 0 && name !== "") return ok({ header: first, column: named, reason, titles });
@@ -110,7 +111,7 @@ const findWished = (
   if (index >= 0 && index < width)
     return ok({ header: headerOf(records, index, header), column: index, reason, titles });
   return err(
-    `There is no column ${JSON.stringify(shorten(wished))}. Choose one of these by name or by its number from 0: ${list(first)}.`,
+    `There is no column ${JSON.stringify(shorten(requested))}. Choose one by name or zero-based index: ${list(first)}.`,
   );
 };
 
@@ -127,7 +128,7 @@ const namedColumn = (names: readonly string[]): ChosenColumn | null => {
 const fullestColumn = (counts: readonly number[], names: readonly string[]): ChosenColumn | null => {
   const most = Math.max(0, ...counts);
   if (most === 0) return null;
-  const rivals = counts.flatMap((count, column) => (count >= most * NEARLY_AS_FULL ? [column] : []));
+  const rivals = counts.flatMap((count, column) => (count >= most * RIVAL_SHARE ? [column] : []));
   const fullest = counts.indexOf(most);
   if (counts.filter((count) => count > 0).length === 1) return { column: fullest, reason: "only_addresses" };
   if (rivals.length === 1) return { column: fullest, reason: "most_addresses" };
@@ -140,8 +141,8 @@ const fullestColumn = (counts: readonly number[], names: readonly string[]): Cho
 const filledIn = (record: readonly string[]): number => record.filter((cell) => cell.trim() !== "").length;
 
 /**
- * The first records that stand above a header. The header is the last of the records before the first address; what is
- * above it are titles when each fills one cell or half as many as it at most, or, in a list of one column, when it is named like addresses.
+ * The records above the header. The header is the last record before the first address; the records above are titles when
+ * each fills one cell or at most half as many as the header or, in a list of one column, when the header is named like an address column.
  */
 const titlesOf = (records: ReadonlyArray<readonly string[]>): ReadonlyArray<readonly string[]> => {
   const firstAddress = records.findIndex((record) => record.some((cell) => cell.includes("@")));
@@ -150,7 +151,7 @@ const titlesOf = (records: ReadonlyArray<readonly string[]>): ReadonlyArray<read
   if (titles.flat().join("").length > TITLES_CHARACTERS_MAX) return [];
   if (filledIn(header) === 1) return header.some((name) => SURELY_MAIL_NAME.test(name)) ? titles : [];
   const isAbove = titles.every((title) => filledIn(title) === 1 || filledIn(title) * 2 <= filledIn(header));
-  // A header that names the column of addresses alone is no title of the row below it.
+  // A row that names the column of addresses is the header, not a title of the row below.
   const isNamedAbove =
     titles.flat().some((cell) => MAIL_NAME.test(cell)) && !header.some((name) => MAIL_NAME.test(name));
   return isAbove && !isNamedAbove ? titles : [];
@@ -172,7 +173,7 @@ const headerOf = (
 
 const nothingFound = (records: ReadonlyArray<readonly string[]>, names: readonly string[]): string => {
   const seen = names.length > 0 ? names : (records[0] ?? []);
-  return `No column of addresses was found in the first ${records.length === 1 ? "row" : `${records.length} rows`}. Choose one by name or by its number from 0: ${list(seen)}.`;
+  return `No column with addresses was found in the first ${records.length === 1 ? "row" : `${records.length} rows`}. Choose one by name or zero-based index: ${list(seen)}.`;
 };
 
 const shorten = (text: string): string => {

@@ -1,9 +1,9 @@
 import { describe, expect, test } from "bun:test";
-import { type ColumnWish, findAddressColumn, looksLikeAddress } from "./columns-address.ts";
-import { chooseDelimiter } from "./columns-delimiter.ts";
+import { type ColumnOptions, findAddressColumn, looksLikeAddress } from "./columns-address.ts";
+import { chooseDelimiter } from "./csv-delimiter.ts";
 import { DELIMITERS } from "./csv-records.ts";
 
-const AUTO: ColumnWish = { header: "auto" };
+const AUTO: ColumnOptions = { header: "auto" };
 
 /** Rows as a test writes them: cells separated by "|", or by what is given. */
 const records = (rows: readonly string[], delimiter: string | null = "|"): string[][] =>
@@ -29,10 +29,10 @@ describe("the column of addresses", () => {
 
   test.each([
     [["name|city", "Ada|London"], '0 "name", 1 "city"'],
-    [["name|address", "Ada|1 High Street"], "No column of addresses"],
+    [["name|address", "Ada|1 High Street"], "No column with addresses"],
     [["a|".repeat(30), "b"], "and 11 more"],
     [["name|city"], "in the first row. "],
-    [["na\0\u0007me|city", "Ada|London"], 'in the first 2 rows. Choose one by name or by its number from 0: 0 "na me"'],
+    [["na\0\u0007me|city", "Ada|London"], 'in the first 2 rows. Choose one by name or zero-based index: 0 "na me"'],
   ])("is not to be found in %j", (rows, reason) => {
     expect(found(rows)).toContain(reason);
   });

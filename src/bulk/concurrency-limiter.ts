@@ -35,9 +35,6 @@ export interface Load {
  * also shrinks when the machine runs out of sockets. Slow network alone does not shrink it.
  */
 export class ConcurrencyLimiter {
-  readonly #clock: Clock;
-  readonly #windowMax: number;
-  readonly #load: Load;
   /** The window by the delay of the event loop. */
   #responsiveWindow: number;
   /** The window by the sockets of the machine. */
@@ -48,22 +45,23 @@ export class ConcurrencyLimiter {
   #lastCheckMs = Number.NEGATIVE_INFINITY;
   #cancelSample: (() => void) | null = null;
 
-  constructor(clock: Clock, windowMax: number, load: Load) {
-    this.#clock = clock;
-    this.#windowMax = windowMax;
-    this.#load = load;
+  constructor(
+    private readonly clock: Clock,
+    private readonly windowMax: number,
+    private readonly load: Load,
+  ) {
     this.#responsiveWindow = windowMax;
     this.#socketWindow = windowMax;
   }
 
   /** The number of addresses that may be under way, given how many are. Call it often. */
   window(underWay: number): number {
-    if (this.#load.runningChecks() > 0) {
-      this.#lastCheckMs = this.#clock.monotonicMs();
+    if (this.load.runningChecks() > 0) {
+      this.#lastCheckMs = this.clock.monotonicMs();
       if (this.#cancelSample === null) this.#measureDelay();
     }
     this.#adjustToSockets(underWay);
-    return Math.max(1, Math.floor(Math.min(this.#windowMax, this.#responsiveWindow, this.#socketWindow)));
+    return Math.max(1, Math.floor(Math.min(this.windowMax, this.#responsiveWindow, this.#socketWindow)));
   }
 
   stop(): void {
@@ -72,31 +70,31 @@ export class ConcurrencyLimiter {
   }
 
   #measureDelay(): void {
-    const dueMs = this.#clock.monotonicMs() + SAMPLE_MS;
-    this.#cancelSample = this.#clock.after(SAMPLE_MS, () => this.#adjustToDelay(this.#clock.monotonicMs() - dueMs));
+    const dueMs = this.clock.monotonicMs() + SAMPLE_MS;
+    this.#cancelSample = this.clock.after(SAMPLE_MS, () => this.#adjustToDelay(this.clock.monotonicMs() - dueMs));
   }
 
   #adjustToDelay(delayMs: number): void {
     this.#delayMs += (delayMs - this.#delayMs) * SAMPLE_SHARE;
-    const delayMsMax = Math.max(DELAY_MS_MIN, this.#load.checkMs() * DELAY_SHARE);
+    const delayMsMax = Math.max(DELAY_MS_MIN, this.load.checkMs() * DELAY_SHARE);
     const window = this.#responsiveWindow;
     if (this.#delayMs > delayMsMax) this.#responsiveWindow = Math.max(WINDOW_MIN, window * SHRINK);
     else if (this.#delayMs < delayMsMax * GROW_BELOW_SHARE)
-      this.#responsiveWindow = Math.min(this.#windowMax, window * GROW + 1);
+      this.#responsiveWindow = Math.min(this.windowMax, window * GROW + 1);
     this.#cancelSample = null;
-    if (this.#clock.monotonicMs() - this.#lastCheckMs < MEASURED_MS) this.#measureDelay();
-    else this.#responsiveWindow = this.#windowMax;
+    if (this.clock.monotonicMs() - this.#lastCheckMs < MEASURED_MS) this.#measureDelay();
+    else this.#responsiveWindow = this.windowMax;
   }
 
   #adjustToSockets(underWay: number): void {
-    const nowMs = this.#clock.monotonicMs();
-    const isShort = this.#load.lastShortageMs() > this.#shortageMs;
+    const nowMs = this.clock.monotonicMs();
+    const isShort = this.load.lastShortageMs() > this.#shortageMs;
     if (isShort && nowMs - this.#shortageMs >= SHORTAGE_MS) {
       this.#shortageMs = nowMs;
       this.#socketWindow = Math.max(1, Math.floor(Math.min(this.#socketWindow, Math.max(underWay, 1)) / 2));
     } else if (!isShort) {
-      const recovered = (this.#windowMax * (nowMs - this.#socketWindowAtMs)) / RECOVERY_MS;
-      this.#socketWindow = Math.min(this.#windowMax, this.#socketWindow + recovered);
+      const recovered = (this.windowMax * (nowMs - this.#socketWindowAtMs)) / RECOVERY_MS;
+      this.#socketWindow = Math.min(this.windowMax, this.#socketWindow + recovered);
     }
     this.#socketWindowAtMs = nowMs;
   }

@@ -4,21 +4,21 @@ import { CHUNK_BYTES, type ByteSource } from "./byte-source.ts";
 
 export const ENCODINGS = ["utf-8", "utf-16le", "utf-16be", "windows-1252"] as const;
 
-/** How a list's text is written. `bom`: it starts with a byte order mark, which is not part of the first cell. */
+/** The encoding of a list. `bom`: it starts with a byte order mark, which is not part of the first cell. */
 export interface TextEncoding {
   readonly name: (typeof ENCODINGS)[number];
   readonly bom: boolean;
 }
 
-/** The first bytes decide whether this is UTF-16, or no text at all. */
+/** Bytes in which UTF-16 and binary files are recognized. */
 const HEAD_BYTES = 4096;
-/** UTF-16 of Latin text has a NUL in nearly every second byte; text of other scripts still has its line ends and "@". */
+/** Latin text in UTF-16 has a NUL in nearly every second byte; other scripts at least in line ends and "@". */
 const NUL_SHARE_OF_UTF16 = 0.3;
 
-/** Control characters that no text has: a stray one is forgiven, so many are not. */
+/** Tolerated control characters in a text. */
 const CONTROLS_MAX = 4;
 const CONTROL_SHARE_MAX = 0.05;
-const NO_CSV = "This is no CSV: it holds bytes that no text has. Save the list as CSV (UTF-8) and send that.";
+const NO_CSV = "This is not a CSV file: it contains binary data. Save the list as CSV (UTF-8).";
 
 const NOT_TEXT: ReadonlyArray<readonly [what: string, magic: readonly number[]]> = [
   ["a ZIP archive", [0x50, 0x4b, 0x03, 0x04]],
@@ -30,16 +30,16 @@ const NOT_TEXT: ReadonlyArray<readonly [what: string, magic: readonly number[]]>
 ];
 
 /**
- * Finds out how the text is written, reading the whole list once.
+ * Detects the encoding; reads the whole list once.
  *
- * A byte order mark decides; else NULs in every second byte mean UTF-16; else it is UTF-8 as long as that fits, and
- * Windows-1252 where it does not. A list that is UTF-8 but for a few broken bytes stays UTF-8 (those become U+FFFD):
- * read as Windows-1252, its every good letter outside ASCII would be spoilt. The error is a sentence.
+ * A byte order mark decides; otherwise NULs in every second byte mean UTF-16; otherwise it is UTF-8 if that is valid, or
+ * Windows-1252. UTF-8 with a few invalid bytes stays UTF-8 (they become U+FFFD), because Windows-1252 would corrupt every
+ * valid letter outside ASCII. The error is a sentence.
  */
 export const detectEncoding = async (source: ByteSource): Promise<Result<TextEncoding, string>> => {
   const head = await readHead(source);
   const found = NOT_TEXT.find(([, magic]) => startsWith(head, magic));
-  if (found !== undefined) return err(`This is ${found[0]}. Save the list as CSV (UTF-8) and send that.`);
+  if (found !== undefined) return err(`This is ${found[0]}. Save the list as CSV (UTF-8).`);
   if (startsWith(head, [0xef, 0xbb, 0xbf])) return ok({ name: "utf-8", bom: true });
   if (startsWith(head, [0xff, 0xfe])) return ok({ name: "utf-16le", bom: true });
   if (startsWith(head, [0xfe, 0xff])) return ok({ name: "utf-16be", bom: true });
@@ -50,11 +50,11 @@ export const detectEncoding = async (source: ByteSource): Promise<Result<TextEnc
   if (even > enough && even > 4 * odd) return ok({ name: "utf-16be", bom: false });
   const controls = head.filter(isControl).length;
   if (controls > Math.max(CONTROLS_MAX, head.length * CONTROL_SHARE_MAX)) return err(NO_CSV);
-  const { letters, misfits } = await countUtf8(source);
-  return ok({ name: misfits > letters ? "windows-1252" : "utf-8", bom: false });
+  const { letters, invalid } = await countUtf8(source);
+  return ok({ name: invalid > letters ? "windows-1252" : "utf-8", bom: false });
 };
 
-/** The list's text as UTF-8, without a byte order mark, in pieces of at most `CHUNK_BYTES` of input. */
+/** The text as UTF-8 without a byte order mark, in chunks of at most `CHUNK_BYTES` of input. */
 export async function* utf8Chunks(source: ByteSource, encoding: TextEncoding): AsyncGenerator<Uint8Array, void> {
   const decoder = encoding.name === "utf-8" ? null : new TextDecoder(encoding.name, { ignoreBOM: true });
   let skip = encoding.bom ? (decoder === null ? 3 : 2) : 0;
@@ -73,7 +73,7 @@ export async function* utf8Chunks(source: ByteSource, encoding: TextEncoding): A
 
 const ESCAPE = 0x1b;
 
-/** C0 without white space (0x09-0x0d) and without ESC, which the older encodings of Japanese are full of. */
+/** C0 without white space (0x09-0x0d) and ESC, which is frequent in older Japanese encodings. */
 const isControl = (byte: number): boolean => (byte < 0x09 || (byte > 0x0d && byte < 0x20)) && byte !== ESCAPE;
 
 const startsWith = (bytes: Uint8Array, magic: readonly number[]): boolean =>
@@ -90,25 +90,25 @@ const readHead = async (source: ByteSource): Promise<Uint8Array> => {
   return Buffer.concat(parts).subarray(0, HEAD_BYTES);
 };
 
-/** How many letters outside ASCII are well-formed UTF-8, and how many bytes fit no UTF-8 (RFC 3629 §3). */
-const countUtf8 = async (source: ByteSource): Promise<{ letters: number; misfits: number }> => {
+/** Counts letters outside ASCII in well-formed UTF-8, and invalid bytes (RFC 3629 §3). */
+const countUtf8 = async (source: ByteSource): Promise<{ letters: number; invalid: number }> => {
   let letters = 0;
-  let misfits = 0;
+  let invalid = 0;
   let awaited = 0;
   for await (const chunk of source()) {
     for (const byte of chunk) {
       if (byte < 0x80) {
-        if (awaited > 0) misfits += 1;
+        if (awaited > 0) invalid += 1;
         awaited = 0;
       } else if (byte < 0xc0) {
-        if (awaited === 0) misfits += 1;
+        if (awaited === 0) invalid += 1;
         else if (--awaited === 0) letters += 1;
       } else {
-        if (awaited > 0) misfits += 1;
+        if (awaited > 0) invalid += 1;
         awaited = byte >= 0xf5 || byte < 0xc2 ? 0 : byte >= 0xf0 ? 3 : byte >= 0xe0 ? 2 : 1;
-        if (awaited === 0) misfits += 1;
+        if (awaited === 0) invalid += 1;
       }
     }
   }
-  return { letters, misfits: misfits + (awaited > 0 ? 1 : 0) };
+  return { letters, invalid: invalid + (awaited > 0 ? 1 : 0) };
 };

@@ -146,8 +146,8 @@ const TAKEN: Readonly<Record<string, Expected>> = {
 const REFUSED: Readonly<Record<string, { readonly reason: RegExp; readonly row?: number }>> = {
   "refused-unclosed-quote.csv": { reason: /^Row 3 .* never closed/, row: 3 },
   "refused-swallowed-rows.csv": { reason: /^Row 3 .* not closed properly/, row: 3 },
-  "refused-no-addresses.csv": { reason: /No column of addresses.*0 "name", 1 "city"/ },
-  "refused-header-only.csv": { reason: /a header, but no rows/ },
+  "refused-no-addresses.csv": { reason: /No column with addresses.*0 "name", 1 "city"/ },
+  "refused-header-only.csv": { reason: /a header but no rows/ },
   "refused-empty.csv": { reason: /no rows/ },
   "refused-workbook.csv": { reason: /a ZIP archive/ },
 };

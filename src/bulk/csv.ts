@@ -1,35 +1,29 @@
 import { nextTurn } from "../base/clock.ts";
 import { AppError, type Result, err, ok } from "../base/errors.ts";
-import { type ColumnReason, type ColumnWish, countAddresses, findAddressColumn } from "./columns-address.ts";
-import { type DelimiterCandidate, chooseDelimiter } from "./columns-delimiter.ts";
+import { type ColumnReason, type ColumnOptions, countAddresses, findAddressColumn } from "./columns-address.ts";
+import { type DelimiterCandidate, chooseDelimiter } from "./csv-delimiter.ts";
 import { type TextEncoding, detectEncoding, utf8Chunks } from "./csv-encoding.ts";
-import { readSeparatorLine } from "./csv-separator-line.ts";
-import {
-  DELIMITERS,
-  type Delimiter,
-  type RecordFormat,
-  type CsvRowProblem,
-  createRecordReader,
-} from "./csv-records.ts";
+import { readSeparatorLine } from "./csv-delimiter.ts";
+import { DELIMITERS, type Delimiter, type RecordFormat, type CsvRowProblem, RecordReader } from "./csv-records.ts";
 import type { ByteSource } from "./byte-source.ts";
 
-/** Most rows of one list (contract §5). */
+/** Rows of a list (contract §5). */
 export const ROWS_MAX = 1_000_000;
-/** Rows handed over at a time: one database transaction's worth. */
+/** Rows per batch. */
 export const LIST_BATCH_ROWS_MAX = 1000;
-/** A header and titles. */
+/** Rows of titles and header. */
 const ROWS_ABOVE_MAX = 11;
-/** Rows of nothing but delimiters cost time, too; a spreadsheet saved at its full height has a million of them. */
+/** Blank rows take time, too: a spreadsheet saved at full height has a million of them. */
 const BLANKS_PER_ROW_MAX = 3;
 const TOO_BLANK = { reason: "too many blank rows before it" };
-/** What is looked at to find delimiter, header and column. */
+/** The sample that delimiter, header and column are detected in. */
 const SAMPLE_ROWS = 1000;
 const SAMPLE_BYTES = 128 * 1024;
 
-/** How a list is read; plain JSON, to be kept with the job: with it `readRows` gives the same rows again. */
+/** How a list is read. `readRows` returns the same rows for the same shape. */
 export interface ListShape extends RecordFormat {
   readonly encoding: TextEncoding;
-  /** The names of the columns as uploaded, or null when the first row is data. */
+  /** The column names as uploaded; null when the first row is data. */
   readonly header: readonly string[] | null;
   /** Zero-based index of the column of addresses, and its name if it has one. */
   readonly column: number;
@@ -37,18 +31,18 @@ export interface ListShape extends RecordFormat {
   readonly reason: ColumnReason;
   /** The rows above the header, as uploaded. */
   readonly titles: ReadonlyArray<readonly string[]>;
-  /** Bytes of a first line `sep=;`, with which spreadsheets name the delimiter; 0 where there is none. */
+  /** Bytes of a first line `sep=;` that names the delimiter; 0 without one. */
   readonly separatorLineBytes: number;
   /** Cells in the widest row. */
   readonly width: number;
-  /** Rows with at least one cell that is not blank; the header and the titles are not among them. */
+  /** Rows with at least one cell that is not blank, without header and titles. */
   readonly rows: number;
 }
 
-/** What a list looks like, and what else it could be read as. */
+/** The shape of a list, and the columns that could be the address column. */
 export interface Inspection {
   readonly shape: ListShape;
-  /** The columns with what looks like addresses, and in how many of the first `sampleRows` rows. */
+  /** Columns that seem to contain addresses, with their number in the first `sampleRows` rows. */
   readonly candidates: ReadonlyArray<{
     readonly column: number;
     readonly name: string | null;
@@ -57,36 +51,35 @@ export interface Inspection {
   readonly sampleRows: number;
 }
 
-/** Why a list is not taken. `rows` are the rows at fault, if it is the fault of rows. */
+/** Why a list is refused. `rows`: the invalid rows. */
 export interface ListRefusal {
   readonly reason: string;
   readonly rows: readonly CsvRowProblem[];
 }
 
-/** One row of a list. `email` is the cell exactly as submitted, empty where the row is too short. */
+/** A row of a list. `email`: the cell as submitted, empty when the row is too short. */
 export interface ListRow {
-  /** Zero-based, the header and blank rows not counted. */
+  /** Zero-based; header and blank rows are not counted. */
   readonly rowIndex: number;
   readonly cells: readonly string[];
   readonly email: string;
 }
 
-export interface InspectOptions extends ColumnWish {
+export interface InspectOptions extends ColumnOptions {
   readonly rowsMax?: number;
-  /** What separates the cells, where that is known. */
+  /** The delimiter, if known. */
   readonly delimiter?: Delimiter;
 }
 
 /**
- * Reads a list through to its end and finds out its shape, or why it cannot be taken; nothing is kept.
+ * Reads a list to its end and returns its shape, or why it is refused.
  *
- * Blank rows (no text in any cell) are no rows. Short and long rows are rows. A cell that is no address is a row, too:
- * verification will say so. What is refused: what is no text, rows that cannot be told apart for sure (an unclosed
- * quote), rows beyond the limits, no rows, no column of addresses.
+ * Blank rows (no text in any cell) are ignored. Short and long rows, and rows without an address, are accepted. Refused
+ * are binary files, ambiguous quoting (an unclosed quote), lists beyond the limits, without rows, or without a column of addresses.
  */
 export const inspectList = async (
   source: ByteSource,
-  { rowsMax = ROWS_MAX, delimiter: known, ...wish }: InspectOptions,
+  { rowsMax = ROWS_MAX, delimiter: known, ...columns }: InspectOptions,
 ): Promise<Result<Inspection, ListRefusal>> => {
   const encoding = await detectEncoding(source);
   if (!encoding.ok) return refuse(encoding.error);
@@ -97,12 +90,12 @@ export const inspectList = async (
   const counted = await countRecords(source, { ...text, delimiter, recordsMax: rowsMax + 1 + ROWS_ABOVE_MAX });
   if (!counted.ok) return counted;
   if (sample === undefined || sample.records.length === 0) return refuse("The list has no rows.");
-  const found = findAddressColumn(sample.records, wish);
+  const found = findAddressColumn(sample.records, columns);
   if (!found.ok) return refuse(found.error);
   const { header, column, titles } = found.value;
   const rowsAbove = titles.length + (header === null ? 0 : 1);
   const rows = counted.value.records - rowsAbove;
-  if (rows === 0) return refuse("The list has a header, but no rows.");
+  if (rows === 0) return refuse("The list has a header but no rows.");
   if (rows > rowsMax) return err(tooManyRows(rowsMax, rowsMax + rowsAbove + 1));
   const { quoting, width } = counted.value;
   const columnName = header?.[column]?.trim() ?? null;
@@ -115,8 +108,8 @@ export const inspectList = async (
 };
 
 /**
- * The rows of an inspected list in order, up to `LIST_BATCH_ROWS_MAX` at a time; other work gets its turn between batches.
- * Throws when the list no longer has the shape it was inspected with.
+ * The rows of an inspected list in order, in batches between which the event loop is yielded. Throws when the list was
+ * changed since it was inspected.
  */
 export async function* readRows(source: ByteSource, shape: ListShape): AsyncGenerator<readonly ListRow[], void> {
   let rowsAbove = shape.titles.length + (shape.header === null ? 0 : 1);
@@ -133,7 +126,7 @@ export async function* readRows(source: ByteSource, shape: ListShape): AsyncGene
   }
 }
 
-/** How the customer is told: 400 with the reason and the first rows at fault as `issues`. */
+/** The error of a refused list: 400 with the invalid rows as `issues`. */
 export const listRefused = ({ reason, rows }: ListRefusal): AppError =>
   new AppError("Invalid request body", {
     message: reason,
@@ -145,8 +138,8 @@ const isNotBlank = (cells: readonly string[]): boolean => cells.some((cell) => c
 const refuse = (reason: string): Result<never, ListRefusal> => err({ reason, rows: [] });
 
 const tooManyRows = (rowsMax: number, row: number): ListRefusal => ({
-  reason: `The list has more than ${rowsMax.toLocaleString("en")} rows. Send it in parts.`,
-  rows: [{ row, reason: "one row too many" }],
+  reason: `The list has more than ${rowsMax.toLocaleString("en")} rows. Split it.`,
+  rows: [{ row, reason: "exceeds the limit" }],
 });
 
 /** How the bytes of a list become the text of its records. */
@@ -162,7 +155,7 @@ async function* textChunks(source: ByteSource, { encoding, separatorLineBytes }:
 }
 
 async function* readRecords(source: ByteSource, format: RecordFormat & TextShape) {
-  const reader = createRecordReader(format);
+  const reader = new RecordReader(format);
   try {
     for await (const chunk of textChunks(source, format)) {
       const read = await reader.feed(chunk);
@@ -175,7 +168,7 @@ async function* readRecords(source: ByteSource, format: RecordFormat & TextShape
   }
 }
 
-/** `named`: the delimiter that the list itself names, undefined when it names none. */
+/** `named`: the delimiter in a line `sep=`; undefined without one. */
 const chooseSample = async (
   source: ByteSource,
   text: TextShape,
@@ -195,9 +188,9 @@ const chooseSample = async (
   return chooseDelimiter(readings);
 };
 
-/** The first rows as read with `delimiter`. Of a sample that was cut off, the last row is left out. */
+/** The first rows as read with `delimiter`, without the last row of a truncated sample. */
 const readSample = async (chunks: readonly Uint8Array[], delimiter: Delimiter, whole: boolean) => {
-  const reader = createRecordReader({ delimiter, quoting: "relaxed" });
+  const reader = new RecordReader({ delimiter, quoting: "relaxed" });
   const kept: string[][] = [];
   const enough = () => kept.length >= SAMPLE_ROWS;
   for (const chunk of chunks) {
@@ -212,7 +205,7 @@ const readSample = async (chunks: readonly Uint8Array[], delimiter: Delimiter, w
 
 interface Counting extends TextShape {
   readonly delimiter: Delimiter;
-  /** Rows and a header: one more than this, and counting stops. */
+  /** Counting stops after this many rows, header included. */
   readonly recordsMax: number;
 }
 

@@ -22,13 +22,11 @@ export const PAUSED: JobForecast = { secondsLeft: null, pollAfterMs: 5_000 };
 
 /** Counts the addresses that a job finished in each of the last sixty seconds. */
 export class Throughput {
-  readonly #clock: Clock;
   readonly #startedS: number;
   readonly #counts = new Float64Array(WINDOW_S);
   readonly #seconds = new Float64Array(WINDOW_S).fill(-1);
 
-  constructor(clock: Clock) {
-    this.#clock = clock;
+  constructor(private readonly clock: Clock) {
     this.#startedS = this.#nowS();
   }
 
@@ -50,7 +48,7 @@ export class Throughput {
   }
 
   #nowS(): number {
-    return Math.floor(this.#clock.monotonicMs() / 1000);
+    return Math.floor(this.clock.monotonicMs() / 1000);
   }
 }
 

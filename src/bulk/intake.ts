@@ -2,7 +2,6 @@ import { backgroundTurn } from "../base/background.ts";
 import type { AppError } from "../base/errors.ts";
 import { type ByMode, type KeyMode, newId } from "../base/secrets.ts";
 import { insufficientCredits } from "../billing/plans.ts";
-import type { Ledger } from "../billing/store.ts";
 import type { Tx } from "../db/open.ts";
 import type { Runtime } from "../db/runtime.ts";
 import type { Caller } from "../http/guard.ts";
@@ -11,9 +10,8 @@ import type { VerificationEngine } from "../verify/engine.ts";
 import { AddressIndex, newSeed } from "./address-index.ts";
 import type { ListRow } from "./csv.ts";
 import type { DetectedFormat } from "./detected-format.ts";
-import type { JobRow, JobStore, ListTotals } from "./job-store.ts";
-import type { JobWriter } from "./job-writer.ts";
-import type { ListStore } from "./list-store.ts";
+import type { JobRow, ListTotals } from "./job-store.ts";
+import type { BulkStores, JobWriter } from "./job-writer.ts";
 import { type ResultColumns, toColumns } from "./result-columns.ts";
 import { type ResultsFormat, resultsFormatSchema } from "./results-csv.ts";
 
@@ -35,12 +33,9 @@ export interface ReceivingJob extends Pick<Caller, "accountId" | "mode"> {
   readonly id: string;
 }
 
-export interface BulkIntakeOptions {
-  readonly engines: ByMode<VerificationEngine>;
-  readonly jobs: JobStore;
-  readonly lists: ListStore;
+export interface BulkIntakeOptions extends BulkStores {
   readonly writer: JobWriter;
-  readonly ledger: Ledger;
+  readonly engines: ByMode<VerificationEngine>;
 }
 
 /** Rows written in one transaction, which takes a few milliseconds. */
@@ -48,13 +43,10 @@ const ROWS_PER_TRANSACTION = 500;
 
 /** Writes a list into the database: `create` a job, `writeRows`, then `queue` it. Discard the job when a step fails. */
 export class BulkIntake {
-  readonly #runtime: Pick<Runtime, "db" | "clock" | "random">;
-  readonly #options: BulkIntakeOptions;
-
-  constructor(runtime: Pick<Runtime, "db" | "clock" | "random">, options: BulkIntakeOptions) {
-    this.#runtime = runtime;
-    this.#options = options;
-  }
+  constructor(
+    private readonly runtime: Runtime,
+    private readonly options: BulkIntakeOptions,
+  ) {}
 
   async create(caller: Pick<Caller, "accountId" | "keyId" | "mode">, list: IncomingList): Promise<ReceivingJob> {
     const { accountId, keyId, mode } = caller;
@@ -63,9 +55,9 @@ export class BulkIntake {
       ...{ id: newId(), accountId, keyId, mode, name, source, webhookUrl },
       format: JSON.stringify(resultsFormatSchema.parse(list.format)),
       reading: list.reading === null ? null : JSON.stringify(list.reading),
-      createdAtMs: this.#runtime.clock.nowMs(),
+      createdAtMs: this.runtime.clock.nowMs(),
     };
-    const number = await this.#runtime.db.commit((tx) => this.#options.jobs.insert(tx, job));
+    const number = await this.runtime.db.commit((tx) => this.options.jobs.insert(tx, job));
     return { number, id: job.id, accountId, mode };
   }
 
@@ -74,9 +66,9 @@ export class BulkIntake {
    * credits do not cover the distinct addresses; once that is certain, the remaining rows are only counted.
    */
   async writeRows(job: ReceivingJob, list: IncomingList): Promise<ListTotals> {
-    const { db, random } = this.#runtime;
+    const { db, random } = this.runtime;
     const isLive = job.mode === "live";
-    const available = isLive ? this.#options.ledger.balance(job.accountId).available : Number.POSITIVE_INFINITY;
+    const available = isLive ? this.options.ledger.balance(job.accountId).available : Number.POSITIVE_INFINITY;
     const index = new AddressIndex(list.rowsMax, newSeed(random));
     for await (const batch of list.batches) {
       for (let at = 0; at < batch.length; at += ROWS_PER_TRANSACTION) {
@@ -96,8 +88,8 @@ export class BulkIntake {
 
   /** Holds the credits and queues the job. A refusal is returned, with nothing written. */
   queue(tx: Tx, { number, id, accountId, mode }: ReceivingJob, totals: ListTotals): AppError | null {
-    const { jobs, writer, ledger } = this.#options;
-    const move = { accountId, reference: id, atMs: this.#runtime.clock.nowMs() };
+    const { jobs, writer, ledger } = this.options;
+    const move = { accountId, reference: id, atMs: this.runtime.clock.nowMs() };
     const held = mode === "live" && totals.addresses > 0 ? ledger.hold(tx, move, totals.addresses) : null;
     if (held !== null && !held.ok) return insufficientCredits(held.error);
     jobs.queue(tx, number, totals);
@@ -109,13 +101,13 @@ export class BulkIntake {
   async receive(caller: Pick<Caller, "accountId" | "keyId" | "mode">, list: IncomingList): Promise<JobRow> {
     const job = await this.create(caller, list);
     const totals = await this.writeRows(job, list);
-    const refusal = await this.#runtime.db.commit((tx) => this.queue(tx, job, totals));
+    const refusal = await this.runtime.db.commit((tx) => this.queue(tx, job, totals));
     if (refusal !== null) throw refusal;
-    return this.#options.jobs.getExisting(job.number);
+    return this.options.jobs.getExisting(job.number);
   }
 
   #writeBatch(tx: Tx, { number, mode }: ReceivingJob, { rows, index, width }: Batch): void {
-    const { lists } = this.#options;
+    const { lists } = this.options;
     const repeats = new Map<number, number>();
     const spellings = new Map<number, string>();
     for (const { rowIndex, cells, email: cell } of rows) {
@@ -142,7 +134,7 @@ export class BulkIntake {
   }
 
   #resultWithoutAddress(mode: KeyMode): ResultColumns {
-    const engine = this.#options.engines[mode];
+    const engine = this.options.engines[mode];
     return toColumns(engine.conclude(engine.beginCell("")).result);
   }
 }

@@ -7,17 +7,14 @@ const REMOVED_AT_ONCE = 1_000;
 
 /** Removes jobs in the background, one after another and in small transactions. What a crash leaves is removed after the next start. */
 export class JobRemoval {
-  readonly #runtime: Pick<Runtime, "db" | "log">;
-  readonly #jobs: JobStore;
-  readonly #lists: ListStore;
   #work: Promise<void> = Promise.resolve();
   #isStopped: boolean = false;
 
-  constructor(runtime: Pick<Runtime, "db" | "log">, jobs: JobStore, lists: ListStore) {
-    this.#runtime = runtime;
-    this.#jobs = jobs;
-    this.#lists = lists;
-  }
+  constructor(
+    private readonly runtime: Runtime,
+    private readonly jobs: JobStore,
+    private readonly lists: ListStore,
+  ) {}
 
   /** Removes a job that is hidden. */
   remove(number: number): void {
@@ -26,7 +23,7 @@ export class JobRemoval {
 
   /** Hides a job now and removes it. */
   discard(number: number): void {
-    const hidden = this.#runtime.db.commit((tx) => this.#jobs.hide(tx, number));
+    const hidden = this.runtime.db.commit((tx) => this.jobs.hide(tx, number));
     this.#enqueue(number, () => hidden);
     this.remove(number);
   }
@@ -44,16 +41,16 @@ export class JobRemoval {
   #enqueue(number: number, step: () => Promise<void>): void {
     this.#work = this.#work.then(step).catch((error: unknown) => {
       if (this.#isStopped) return;
-      this.#runtime.log.error("could not remove a list; trying again after the next start", { number, error });
+      this.runtime.log.error("could not remove a list; trying again after the next start", { number, error });
     });
   }
 
   async #removeRows(number: number): Promise<void> {
-    const { db } = this.#runtime;
+    const { db } = this.runtime;
     for (let isMore = true; isMore; await nextTurn()) {
       if (this.#isStopped) return;
-      isMore = await db.commit((tx) => this.#lists.removeSome(tx, number, REMOVED_AT_ONCE));
+      isMore = await db.commit((tx) => this.lists.removeSome(tx, number, REMOVED_AT_ONCE));
     }
-    await db.commit((tx) => this.#jobs.remove(tx, number));
+    await db.commit((tx) => this.jobs.remove(tx, number));
   }
 }

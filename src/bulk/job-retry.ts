@@ -1,12 +1,11 @@
 import { nextTurn } from "../base/clock.ts";
 import { AppError } from "../base/errors.ts";
 import { insufficientCredits } from "../billing/plans.ts";
-import type { Ledger } from "../billing/store.ts";
 import type { Tx } from "../db/open.ts";
 import type { Runtime } from "../db/runtime.ts";
 import { UNSETTLED } from "../verify/result.ts";
-import { holdReference, type JobRow, type JobStore } from "./job-store.ts";
-import type { ListStore } from "./list-store.ts";
+import { holdReference, type JobRow } from "./job-store.ts";
+import type { BulkStores } from "./job-writer.ts";
 
 /** Addresses counted, and reset, at once, so that a long list does not block other work. */
 const COUNTED_AT_ONCE = 20_000;
@@ -14,20 +13,11 @@ const RESET_AT_ONCE = 2_000;
 
 const isUnsettled = (subStatus: string): boolean => UNSETTLED.some((one) => one === subStatus);
 
-interface JobRetryOptions {
-  readonly jobs: JobStore;
-  readonly lists: ListStore;
-  readonly ledger: Ledger;
-}
-
 /**
  * Verifies the unsettled addresses of a completed job again. One transaction holds the credits, queues the job and marks it
  * as resetting; the old results are then removed in steps, and a crash in between continues from the mark.
  */
-export const createJobRetry = (
-  { db, clock }: Pick<Runtime, "db" | "clock">,
-  { jobs, lists, ledger }: JobRetryOptions,
-) => ({
+export const createJobRetry = ({ db, clock }: Runtime, { jobs, lists, ledger }: BulkStores) => ({
   /** Counts the unsettled addresses of a job. */
   async count({ number, addressesTotal }: JobRow): Promise<number> {
     let count = 0;

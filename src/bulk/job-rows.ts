@@ -1,3 +1,4 @@
+import { z } from "zod";
 import type { ListSource } from "../http/list-page.ts";
 import { beginEvidence } from "../verify/address-evidence.ts";
 import type { VerificationEngine } from "../verify/engine.ts";
@@ -12,7 +13,7 @@ import { hasSuggestion, addressHints, NO_HINTS, type AddressHints } from "./addr
 import type { ItemFilters } from "./schemas.ts";
 
 const EXPORTED_AT_ONCE = 500;
-/** Rows read at one go: a few milliseconds. */
+/** Rows read at once, which takes a few milliseconds. */
 const ROWS_AT_ONCE = 2_000;
 
 const columnsOf = (row: ListedRow): ResultColumns | null => {
@@ -30,7 +31,7 @@ const itemJson = (row: ListedRow): string => {
   );
 };
 
-const passes = ({ subStatus }: ListedRow, filters: ItemFilters): boolean => {
+const matches = ({ subStatus }: ListedRow, filters: ItemFilters): boolean => {
   if (filters.verdict === undefined && filters.sub_status === undefined) return true;
   if (subStatus === null) return false;
   return (
@@ -39,7 +40,7 @@ const passes = ({ subStatus }: ListedRow, filters: ItemFilters): boolean => {
   );
 };
 
-/** The items of a job in the order of their rows; with filters those that pass. */
+/** The rows of a job that match the filters, in order. */
 export const itemSource = (lists: ListStore, job: number, filters: ItemFilters): ListSource<ListedRow> => {
   const isFiltered = filters.verdict !== undefined || filters.sub_status !== undefined;
   const keyOf = ({ rowIndex }: ListedRow): string => String(rowIndex);
@@ -47,17 +48,19 @@ export const itemSource = (lists: ListStore, job: number, filters: ItemFilters):
     read(behind, looks, wanted) {
       const rows = lists.rowsBehind(job, Number(behind ?? -1), isFiltered ? Math.min(looks, ROWS_AT_ONCE) : wanted);
       const last = rows.at(-1);
-      return { rows: rows.filter((row) => passes(row, filters)), end: last === undefined ? null : keyOf(last) };
+      return { rows: rows.filter((row) => matches(row, filters)), end: last === undefined ? null : keyOf(last) };
     },
     keyOf,
     json: itemJson,
   };
 };
 
-const cellsOf = (cells: string | null, email: string): string[] =>
-  cells === null ? [email] : (JSON.parse(cells) as string[]);
+const cellsSchema = z.array(z.string());
 
-/** The texts of a test key's triggers are addresses; the key's table says why they are taken for none. */
+const cellsOf = (cells: string | null, email: string): string[] =>
+  cells === null ? [email] : cellsSchema.parse(JSON.parse(cells));
+
+/** Triggers of test keys are valid addresses; the test platform has the reason why they are treated as invalid. */
 const hintsFor = ({ subStatus, submittedEmail, normalizedEmail }: ListedRow): AddressHints => {
   if (subStatus === null) return NO_HINTS;
   if (subStatus !== "invalid_syntax") return hasSuggestion(normalizedEmail) ? addressHints(submittedEmail) : NO_HINTS;
@@ -66,7 +69,7 @@ const hintsFor = ({ subStatus, submittedEmail, normalizedEmail }: ListedRow): Ad
   return { suggestion: null, problem: beginEvidence(submittedEmail.trim(), TEST_PLATFORM.classify).address.problem };
 };
 
-/** The rows of a job that pass the filters, for its export, in batches: an empty one where no row of a step passes. */
+/** The rows of a job that match the filters, for its export, in batches. A batch may be empty. */
 export async function* exportRows(
   lists: ListStore,
   job: number,
@@ -76,8 +79,8 @@ export async function* exportRows(
     const rows = lists.cellsBehind(job, after, EXPORTED_AT_ONCE);
     if (rows.length === 0) return;
     after = rows.at(-1)?.rowIndex ?? after;
-    const passing = rows.filter((row) => passes(row, filters));
-    yield passing.map((row) => {
+    const matching = rows.filter((row) => matches(row, filters));
+    yield matching.map((row) => {
       const columns = columnsOf(row);
       return {
         cells: cellsOf(row.cells, row.submittedEmail),
@@ -95,8 +98,8 @@ export interface EvidenceSource {
 }
 
 /**
- * Why a row has its result, or what is known so far. It is that of the row's address, with the text of the row. Null for a
- * row that finished when the evidence of lists was not kept yet.
+ * The evidence of the address of a row, with the text of the row; incomplete until the address is finished. Null for a row
+ * that was verified by a version without evidence of lists.
  */
 export const evidenceOfRow = async (row: ListedRow, { engine, stored }: EvidenceSource): Promise<Evidence | null> => {
   const text = row.submittedEmail.trim();

@@ -101,18 +101,16 @@ const prepare = (db: Db) => ({
 
 /** The jobs and the counts of their results. */
 export class JobStore {
-  readonly #db: Db;
   readonly #statements: ReturnType<typeof prepare>;
 
-  constructor(db: Db) {
-    this.#db = db;
+  constructor(private readonly db: Db) {
     this.#statements = prepare(db);
   }
 
   /** Inserts a job whose rows are still being received, and returns its number. */
   insert(_tx: Tx, job: NewJob): number {
     const values = { ...job, status: "receiving" } as const;
-    return this.#db.orm.insert(table).values(values).returning({ number: table.number }).get().number;
+    return this.db.orm.insert(table).values(values).returning({ number: table.number }).get().number;
   }
 
   get(number: number): JobRow | undefined {
@@ -128,13 +126,13 @@ export class JobStore {
 
   /** How the results of a job are exported. */
   formatOf(number: number): ResultsFormat {
-    const row = this.#db.orm.select({ format: table.format }).from(table).where(eq(table.number, number)).get();
+    const row = this.db.orm.select({ format: table.format }).from(table).where(eq(table.number, number)).get();
     return resultsFormatSchema.parse(JSON.parse(row?.format ?? "null"));
   }
 
   find(id: string): JobRow | undefined {
     const visible = and(eq(table.id, id), notInArray(table.status, HIDDEN));
-    return this.#db.orm.select(columns).from(table).where(visible).get();
+    return this.db.orm.select(columns).from(table).where(visible).get();
   }
 
   /** The jobs of an account and mode, newest first, older than the id `before`. */
@@ -148,26 +146,26 @@ export class JobStore {
       status === undefined ? undefined : eq(table.status, status),
       page.before === null ? undefined : lt(table.id, page.before),
     );
-    return this.#db.orm.select(columns).from(table).where(matching).orderBy(desc(table.id)).limit(page.limit).all();
+    return this.db.orm.select(columns).from(table).where(matching).orderBy(desc(table.id)).limit(page.limit).all();
   }
 
   /** The number of jobs of an account that have not ended, including those being received. */
   countUnfinished(accountId: string): number {
     const unfinished = and(eq(table.accountId, accountId), sql`status in ('receiving', 'queued', 'running')`);
-    const row = this.#db.orm.select({ jobs: count() }).from(table).where(unfinished).get();
+    const row = this.db.orm.select({ jobs: count() }).from(table).where(unfinished).get();
     return row?.jobs ?? 0;
   }
 
   /** Oldest first. */
   withStatus(statuses: readonly StoredStatus[]): JobRow[] {
     const matching = inArray(table.status, [...statuses]);
-    return this.#db.orm.select(columns).from(table).where(matching).orderBy(asc(table.number)).all();
+    return this.db.orm.select(columns).from(table).where(matching).orderBy(asc(table.number)).all();
   }
 
   /** Jobs to retry whose old results are not removed yet. */
   resetting(): JobRow[] {
     const matching = and(eq(table.isResetting, true), ne(table.status, "deleting"));
-    return this.#db.orm.select(columns).from(table).where(matching).all();
+    return this.db.orm.select(columns).from(table).where(matching).all();
   }
 
   /** The list is complete: the job becomes visible. */
@@ -179,7 +177,7 @@ export class JobStore {
 
   begin(_tx: Tx, number: number, startedAtMs: number): void {
     const queued = and(eq(table.number, number), eq(table.status, "queued"));
-    this.#db.orm.update(table).set({ status: "running", startedAtMs }).where(queued).run();
+    this.db.orm.update(table).set({ status: "running", startedAtMs }).where(queued).run();
   }
 
   end(_tx: Tx, number: number, end: { readonly status: JobStatus; readonly completedAtMs: number }): void {
@@ -189,7 +187,7 @@ export class JobStore {
   /** Queues a completed job again, without its results of these sub_statuses. */
   queueAgain(_tx: Tx, number: number, { subStatuses, rows, addresses }: Reopened): void {
     const reopened = and(eq(bulkCounts.job, number), inArray(bulkCounts.subStatus, [...subStatuses]));
-    this.#db.orm.delete(bulkCounts).where(reopened).run();
+    this.db.orm.delete(bulkCounts).where(reopened).run();
     this.#set(number, {
       ...{ status: "queued", startedAtMs: null, completedAtMs: null, isResetting: true },
       round: sql`round + 1`,
@@ -206,13 +204,13 @@ export class JobStore {
   /** Hides a job that is to be removed. */
   hide(_tx: Tx, number: number): void {
     const visible = and(eq(table.number, number), ne(table.status, "deleting"));
-    this.#db.orm.update(table).set({ status: "deleting" }).where(visible).run();
+    this.db.orm.update(table).set({ status: "deleting" }).where(visible).run();
   }
 
   /** Removes a job whose rows are gone. */
   remove(_tx: Tx, number: number): void {
-    this.#db.orm.delete(bulkCounts).where(eq(bulkCounts.job, number)).run();
-    this.#db.orm.delete(table).where(eq(table.number, number)).run();
+    this.db.orm.delete(bulkCounts).where(eq(bulkCounts.job, number)).run();
+    this.db.orm.delete(table).where(eq(table.number, number)).run();
   }
 
   advance(_tx: Tx, number: number, { rows, addresses, charged, released }: Advance): void {
@@ -225,10 +223,10 @@ export class JobStore {
 
   counts(number: number): SubStatusCount[] {
     const { subStatus, rows } = bulkCounts;
-    return this.#db.orm.select({ subStatus, rows }).from(bulkCounts).where(eq(bulkCounts.job, number)).all();
+    return this.db.orm.select({ subStatus, rows }).from(bulkCounts).where(eq(bulkCounts.job, number)).all();
   }
 
   #set(number: number, change: SQLiteUpdateSetSource<typeof table>): void {
-    this.#db.orm.update(table).set(change).where(eq(table.number, number)).run();
+    this.db.orm.update(table).set(change).where(eq(table.number, number)).run();
   }
 }

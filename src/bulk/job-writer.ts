@@ -17,6 +17,13 @@ export interface AttemptedAddress {
   readonly outcome: AttemptOutcome;
 }
 
+/** Where the state of jobs and credits is stored. */
+export interface BulkStores {
+  readonly jobs: JobStore;
+  readonly lists: ListStore;
+  readonly ledger: Ledger;
+}
+
 type EndStatus = "completed" | "cancelled" | "failed";
 
 interface Finished {
@@ -27,23 +34,13 @@ interface Finished {
 
 /** Writes the changes of state of a job, each in the caller's transaction. */
 export class JobWriter {
-  readonly #runtime: Pick<Runtime, "db" | "clock">;
-  readonly #jobs: JobStore;
-  readonly #lists: ListStore;
-  readonly #ledger: Ledger;
-
   constructor(
-    runtime: Pick<Runtime, "db" | "clock">,
-    { jobs, lists, ledger }: { readonly jobs: JobStore; readonly lists: ListStore; readonly ledger: Ledger },
-  ) {
-    this.#runtime = runtime;
-    this.#jobs = jobs;
-    this.#lists = lists;
-    this.#ledger = ledger;
-  }
+    private readonly runtime: Runtime,
+    private readonly stores: BulkStores,
+  ) {}
 
   begin(tx: Tx, number: number): void {
-    this.#jobs.begin(tx, number, this.#runtime.clock.nowMs());
+    this.stores.jobs.begin(tx, number, this.runtime.clock.nowMs());
   }
 
   /** Completes a queued job that has no address. */
@@ -57,7 +54,7 @@ export class JobWriter {
    * Returns whether the job is still open. Outcomes that arrive after its end are dropped.
    */
   writeAttempts(tx: Tx, number: number, attempts: readonly AttemptedAddress[]): boolean {
-    const job = this.#jobs.get(number);
+    const job = this.stores.jobs.get(number);
     if (job === undefined || !isUnfinished(job)) return false;
     const finished: Finished[] = [];
     const counts = new Map<string, number>();
@@ -68,9 +65,9 @@ export class JobWriter {
       counts.set(outcome.columns.subStatus, (counts.get(outcome.columns.subStatus) ?? 0) + rows);
     }
     if (finished.length === 0) return true;
-    for (const [subStatus, rows] of counts) this.#jobs.addCount(tx, number, { subStatus, rows });
+    for (const [subStatus, rows] of counts) this.stores.jobs.addCount(tx, number, { subStatus, rows });
     const rows = finished.reduce((sum, one) => sum + one.rows, 0);
-    this.#jobs.advance(tx, number, { rows, addresses: finished.length, ...this.#settle(tx, job, finished) });
+    this.stores.jobs.advance(tx, number, { rows, addresses: finished.length, ...this.#settle(tx, job, finished) });
     if (job.addressesFinished + finished.length < job.addressesTotal) return true;
     this.#end(tx, number, "completed");
     return false;
@@ -80,9 +77,9 @@ export class JobWriter {
   abort(tx: Tx, job: JobRow, status: "cancelled" | "failed"): void {
     const left = job.addressesTotal - job.addressesFinished;
     if (job.mode === "live" && left > 0) {
-      const move = { accountId: job.accountId, reference: holdReference(job), atMs: this.#runtime.clock.nowMs() };
-      this.#ledger.release(tx, { ...move, credits: left }, status);
-      this.#jobs.advance(tx, job.number, { rows: 0, addresses: 0, charged: 0, released: left });
+      const move = { accountId: job.accountId, reference: holdReference(job), atMs: this.runtime.clock.nowMs() };
+      this.stores.ledger.release(tx, { ...move, credits: left }, status);
+      this.stores.jobs.advance(tx, job.number, { rows: 0, addresses: 0, charged: 0, released: left });
     }
     this.#end(tx, job.number, status);
   }
@@ -92,11 +89,11 @@ export class JobWriter {
     const { evidence } = outcome;
     const isDone = outcome.kind === "done";
     const isWritten = isDone
-      ? this.#lists.finish(tx, job, { position, columns: outcome.columns })
-      : this.#lists.postpone(tx, job, { position, dueAtMs: outcome.dueAtMs });
+      ? this.stores.lists.finish(tx, job, { position, columns: outcome.columns })
+      : this.stores.lists.postpone(tx, job, { position, dueAtMs: outcome.dueAtMs });
     if (!isWritten) return false;
-    if (evidence !== null) this.#lists.saveEvidence(tx, job, { position, body: evidence });
-    else if (isDone && isRetry) this.#lists.dropEvidence(tx, job, position);
+    if (evidence !== null) this.stores.lists.saveEvidence(tx, job, { position, body: evidence });
+    else if (isDone && isRetry) this.stores.lists.dropEvidence(tx, job, position);
     return isDone;
   }
 
@@ -111,26 +108,26 @@ export class JobWriter {
     const move = ({ position }: Finished) => ({
       accountId: job.accountId,
       reference: `${holdReference(job)}#${position}`,
-      atMs: this.#runtime.clock.nowMs(),
+      atMs: this.runtime.clock.nowMs(),
     });
     const [firstCharged, firstReleased] = [charged[0], released[0]];
-    if (firstCharged !== undefined) this.#ledger.settle(tx, move(firstCharged), charged.length);
+    if (firstCharged !== undefined) this.stores.ledger.settle(tx, move(firstCharged), charged.length);
     if (firstReleased !== undefined) {
       const note = "no mail server responded";
-      this.#ledger.release(tx, { ...move(firstReleased), credits: released.length }, note);
+      this.stores.ledger.release(tx, { ...move(firstReleased), credits: released.length }, note);
     }
     return { charged: charged.length, released: released.length };
   }
 
   /** Ends the job and writes its event. */
   #end(tx: Tx, number: number, status: EndStatus): void {
-    const { db, clock } = this.#runtime;
+    const { db, clock } = this.runtime;
     const nowMs = clock.nowMs();
-    this.#jobs.end(tx, number, { status, completedAtMs: nowMs });
-    const job = this.#jobs.get(number);
+    this.stores.jobs.end(tx, number, { status, completedAtMs: nowMs });
+    const job = this.stores.jobs.get(number);
     if (job === undefined) return;
     const { id, accountId, mode, webhookUrl: url } = job;
-    const data = jobView(job, this.#jobs.counts(number));
+    const data = jobView(job, this.stores.jobs.counts(number));
     insertEvent(db, tx, {
       accountId,
       mode,

@@ -1,7 +1,6 @@
 import { rm } from "node:fs/promises";
 import { AppError } from "../base/errors.ts";
 import { type ByMode, sha256 } from "../base/secrets.ts";
-import type { Ledger } from "../billing/store.ts";
 import type { IdempotencyStore, IdempotentRequest } from "../db/idempotency.ts";
 import { orRefusal } from "../db/refusal.ts";
 import type { Runtime } from "../db/runtime.ts";
@@ -15,9 +14,8 @@ import { isUnfinished, jobView } from "./job-object.ts";
 import { JobRemoval } from "./job-removal.ts";
 import { createJobRetry } from "./job-retry.ts";
 import { evidenceOfRow } from "./job-rows.ts";
-import type { JobRow, JobStore } from "./job-store.ts";
-import type { JobWriter } from "./job-writer.ts";
-import type { ListStore } from "./list-store.ts";
+import type { JobRow } from "./job-store.ts";
+import type { BulkStores, JobWriter } from "./job-writer.ts";
 import { type Preview, previewSubmission } from "./preview.ts";
 import type { ResultsFormat } from "./results-csv.ts";
 import type { BulkRunner } from "./runner.ts";
@@ -25,14 +23,11 @@ import type { JobFilters } from "./schemas.ts";
 import { type Submission, type SubmissionContext, withSubmission } from "./submission.ts";
 import { UploadBudget } from "./upload-budget.ts";
 
-export interface BulkJobsOptions {
+export interface BulkJobsOptions extends BulkStores {
   readonly engines: ByMode<VerificationEngine>;
-  readonly jobs: JobStore;
-  readonly lists: ListStore;
   readonly intake: BulkIntake;
   readonly writer: JobWriter;
   readonly runner: BulkRunner;
-  readonly ledger: Ledger;
   readonly idempotency: IdempotencyStore;
   readonly urls: WebhookUrls;
   /** Where uploads are stored while they are received. */
@@ -48,8 +43,6 @@ export type Submitted =
 
 /** The bulk jobs of callers. A caller sees the jobs of its account and mode. */
 export class BulkJobs {
-  readonly #runtime: Runtime;
-  readonly #options: BulkJobsOptions;
   readonly #slots = new IntakeSlots();
   readonly #uploads = new UploadBudget();
   readonly #retry: ReturnType<typeof createJobRetry>;
@@ -58,9 +51,10 @@ export class BulkJobs {
   #resets: Promise<void> = Promise.resolve();
   #isStopped: boolean = false;
 
-  constructor(runtime: Runtime, options: BulkJobsOptions) {
-    this.#runtime = runtime;
-    this.#options = options;
+  constructor(
+    private readonly runtime: Runtime,
+    private readonly options: BulkJobsOptions,
+  ) {
     this.#retry = createJobRetry(runtime, options);
     this.#removal = new JobRemoval(runtime, options.jobs, options.lists);
   }
@@ -78,28 +72,28 @@ export class BulkJobs {
       if (earlier !== null) return { kind: "job", job: earlier };
       this.#refuseTooMany(caller);
       const job = await this.#createJob(caller, submission, idempotent);
-      if (isUnfinished(job)) this.#options.runner.add(job);
+      if (isUnfinished(job)) this.options.runner.add(job);
       return { kind: "job", job };
     });
   }
 
   find(caller: Caller, id: string): JobRow {
-    const job = this.#options.jobs.find(id);
+    const job = this.options.jobs.find(id);
     if (job !== undefined && job.accountId === caller.accountId && job.mode === caller.mode) return job;
     throw new AppError("not_found", { message: "There is no bulk verification with this id." });
   }
 
   list(caller: Caller, filters: JobFilters, page: { before: string | null; limit: number }): JobRow[] {
-    return this.#options.jobs.list(caller, filters, page);
+    return this.options.jobs.list(caller, filters, page);
   }
 
   formatOf(number: number): ResultsFormat {
-    return this.#options.jobs.formatOf(number);
+    return this.options.jobs.formatOf(number);
   }
 
   /** The evidence of a row so far. 404 when the job has no such row. */
   async evidence(caller: Caller, id: string, rowIndex: number): Promise<Evidence> {
-    const { engines, lists } = this.#options;
+    const { engines, lists } = this.options;
     const { number, mode } = this.find(caller, id);
     const row = lists.rowAt(number, rowIndex);
     if (row === undefined) throw new AppError("not_found", { message: `The job has no row ${rowIndex}.` });
@@ -112,15 +106,15 @@ export class BulkJobs {
 
   /** The job object of the API. */
   describe(job: JobRow) {
-    const { jobs, runner } = this.#options;
+    const { jobs, runner } = this.options;
     return jobView(job, jobs.counts(job.number), runner.forecast(job), runner.pausedReason(job));
   }
 
   /** Ends a job early and releases the credits of its unfinished addresses. 409 when it has ended otherwise. */
   async cancel(caller: Caller, id: string): Promise<JobRow> {
-    const { jobs, writer, runner } = this.#options;
+    const { jobs, writer, runner } = this.options;
     const { number } = this.find(caller, id);
-    await this.#runtime.db.commit((tx) => {
+    await this.runtime.db.commit((tx) => {
       const job = jobs.get(number);
       if (job !== undefined && isUnfinished(job)) writer.abort(tx, job, "cancelled");
     });
@@ -135,14 +129,14 @@ export class BulkJobs {
    * is not completed or every address is settled, 422 for a reused Idempotency-Key.
    */
   async retry(caller: Caller, id: string, key: string | null): Promise<JobRow> {
-    const { idempotency, urls } = this.#options;
+    const { idempotency, urls } = this.options;
     const idempotent = idempotentRequest(caller, key, sha256(`retry ${id}`));
     const counted = this.find(caller, id);
     const before = this.#findEarlier(idempotent);
     if (before !== null) return before;
     this.#refuseTooMany(caller);
     const addresses = counted.status === "completed" ? await this.#retry.count(counted) : 0;
-    const refused = await this.#runtime.db.commit((tx) => {
+    const refused = await this.runtime.db.commit((tx) => {
       const earlier = orRefusal(() => this.#findEarlier(idempotent));
       if (earlier !== null) return earlier;
       const refusal = this.#retry.begin(tx, counted, addresses);
@@ -158,9 +152,9 @@ export class BulkJobs {
 
   /** Deletes a job that has ended, with its results. 409 while it is unfinished. */
   async remove(caller: Caller, id: string): Promise<void> {
-    const { jobs } = this.#options;
+    const { jobs } = this.options;
     const { number } = this.find(caller, id);
-    const isHidden = await this.#runtime.db.commit((tx) => {
+    const isHidden = await this.runtime.db.commit((tx) => {
       const job = jobs.get(number);
       if (job === undefined || isUnfinished(job)) return false;
       jobs.hide(tx, number);
@@ -172,7 +166,7 @@ export class BulkJobs {
 
   /** Removes what a crash left of lists being received. Call it before the first request. */
   async recover(): Promise<void> {
-    const { jobs, uploadsFolder } = this.#options;
+    const { jobs, uploadsFolder } = this.options;
     await rm(uploadsFolder, { recursive: true, force: true });
     for (const { number } of jobs.withStatus(["receiving"])) this.#removal.discard(number);
     for (const { number } of jobs.withStatus(["deleting"])) this.#removal.remove(number);
@@ -180,8 +174,8 @@ export class BulkJobs {
 
   /** Resumes the jobs that an earlier process left unfinished. */
   start(): void {
-    for (const { number } of this.#options.jobs.resetting()) this.#reset(number);
-    this.#options.runner.start();
+    for (const { number } of this.options.jobs.resetting()) this.#reset(number);
+    this.options.runner.start();
   }
 
   /** Resolves when all deleted jobs are removed from the database. */
@@ -191,17 +185,17 @@ export class BulkJobs {
 
   async stop(): Promise<void> {
     this.#isStopped = true;
-    await this.#options.runner.stop();
+    await this.options.runner.stop();
     await Promise.all([this.#removal.stop(), this.#resets]);
   }
 
   /** Writes the list, then holds the credits and queues the job in one transaction. Returns the job of an earlier request with the same key. */
   async #createJob(caller: Caller, { list }: Submission, idempotent: IdempotentRequest | null): Promise<JobRow> {
-    const { intake, idempotency, urls, jobs } = this.#options;
+    const { intake, idempotency, urls, jobs } = this.options;
     const job = await intake.create(caller, list);
     try {
       const totals = await intake.writeRows(job, list);
-      const instead = await this.#runtime.db.commit((tx) => {
+      const instead = await this.runtime.db.commit((tx) => {
         const earlier = orRefusal(() => this.#findEarlier(idempotent));
         if (earlier !== null) return earlier;
         const refusal = intake.queue(tx, job, totals);
@@ -222,27 +216,27 @@ export class BulkJobs {
 
   /** The job of an earlier request with the same Idempotency-Key; null when there was none or the job is gone. */
   #findEarlier(request: IdempotentRequest | null): JobRow | null {
-    const id = request === null ? null : this.#options.idempotency.findResource(request);
-    return id === null ? null : (this.#options.jobs.find(id) ?? null);
+    const id = request === null ? null : this.options.idempotency.findResource(request);
+    return id === null ? null : (this.options.jobs.find(id) ?? null);
   }
 
   #refuseTooMany({ accountId }: Caller): void {
-    if (this.#options.jobs.countUnfinished(accountId) < UNFINISHED_MAX) return;
+    if (this.options.jobs.countUnfinished(accountId) < UNFINISHED_MAX) return;
     throw new AppError("conflict", {
       message: `The account has ${UNFINISHED_MAX} unfinished lists, which is the limit.`,
     });
   }
 
   #preview(caller: Caller, submission: Submission): Promise<Preview> {
-    const { available } = this.#options.ledger.balance(caller.accountId);
+    const { available } = this.options.ledger.balance(caller.accountId);
     const credits = { available, isHeld: caller.mode === "live" };
-    return previewSubmission(submission, { credits, random: this.#runtime.random });
+    return previewSubmission(submission, { credits, random: this.runtime.random });
   }
 
   #contextOf({ accountId }: Caller): SubmissionContext {
-    const { uploadsFolder, urls } = this.#options;
+    const { uploadsFolder, urls } = this.options;
     return {
-      ...{ folder: uploadsFolder, clock: this.#runtime.clock, urls },
+      ...{ folder: uploadsFolder, clock: this.runtime.clock, urls },
       reserveUpload: (bytes) => this.#uploads.reserve(accountId, bytes),
       runInSlot: (isSmall, task) => this.#slots.run({ accountId, isSmall }, task),
     };
@@ -253,15 +247,15 @@ export class BulkJobs {
     this.#resets = this.#resets
       .then(async () => {
         const isReset = await this.#retry.reset(number, () => this.#isStopped);
-        const job = isReset ? this.#options.jobs.get(number) : undefined;
+        const job = isReset ? this.options.jobs.get(number) : undefined;
         if (job === undefined || !isUnfinished(job)) return;
-        this.#options.runner.drop(number);
-        this.#options.runner.add(job);
+        this.options.runner.drop(number);
+        this.options.runner.add(job);
       })
       .catch((error: unknown) => {
         if (this.#isStopped) return;
-        this.#runtime.log.error("could not prepare the retry of a list; trying again", { number, error });
-        this.#runtime.clock.after(RESET_AGAIN_MS, () => this.#reset(number));
+        this.runtime.log.error("could not prepare the retry of a list; trying again", { number, error });
+        this.runtime.clock.after(RESET_AGAIN_MS, () => this.#reset(number));
       });
   }
 }

@@ -4,9 +4,10 @@ import { type Inspection, inspectList, type InspectOptions, listRefused } from "
 import { fileSource, type ByteSource } from "./byte-source.ts";
 import { type DetectedFormat, detectedFormatOf } from "./detected-format.ts";
 import { LIST_BYTES_MAX } from "./upload.ts";
-import { isJsonList } from "./upload-json.ts";
 import { isArchive, writeWorkbookAsCsv } from "./workbook.ts";
 import { WorkbookRefused } from "./workbook-parts.ts";
+import { stat } from "node:fs/promises";
+import { looksLikeAddress } from "./columns-address.ts";
 
 /** A list in a file. */
 export interface ListFile {
@@ -63,4 +64,39 @@ export const withListFile = async <T>(
   } finally {
     await rm(sheetPath, { force: true });
   }
+};
+
+/** Only the beginning of a file is examined: parsing a long JSON text could take a second. */
+const HEAD_BYTES = 64 * 1024;
+const BYTE_ORDER_MARK = /^\ufeff/;
+
+const parsed = (text: string): unknown => {
+  try {
+    return JSON.parse(text);
+  } catch {
+    // It is not JSON.
+    return null;
+  }
+};
+
+const hasEmails = (value: unknown): boolean =>
+  Array.isArray(value)
+    ? value.some((entry) => typeof entry === "string" && looksLikeAddress(entry))
+    : typeof value === "object" && value !== null && "emails" in value && Array.isArray(value.emails);
+
+/** Whether a text starts like an object with `emails`, or like an array with an address among its first strings. */
+const startsLikeList = (head: string): boolean => {
+  if (/^\{\s*"/.test(head)) return /"emails"\s*:\s*\[/.test(head);
+  if (!/^\[\s*"/.test(head)) return false;
+  return head.matchAll(/"([^"\\]*)"\s*,/g).some(([, entry = ""]) => looksLikeAddress(entry));
+};
+
+/** Whether a file contains a JSON list (an object with `emails`, or an array of addresses) instead of CSV. */
+export const isJsonList = async (path: string): Promise<boolean> => {
+  const file = Bun.file(path);
+  const head = (await file.slice(0, HEAD_BYTES).text()).replace(BYTE_ORDER_MARK, "").trimStart();
+  if (!/^[[{]/.test(head)) return false;
+  if (/^\{\s*"emails"\s*:\s*\[/.test(head)) return true;
+  const { size } = await stat(path);
+  return size <= HEAD_BYTES ? hasEmails(parsed(head)) : startsLikeList(head);
 };

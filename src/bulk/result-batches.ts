@@ -21,17 +21,15 @@ interface PendingWrite {
 
 /** Writes the results of all jobs in batches, one batch at a time. When the disk is full it waits and tries again. */
 export class ResultBatches {
-  readonly #runtime: Pick<Runtime, "db" | "clock" | "log">;
-  readonly #writer: JobWriter;
   readonly #pending: PendingWrite[] = [];
   #cancelTimer: (() => void) | null = null;
   #writing: Promise<void> | null = null;
   #isStopped: boolean = false;
 
-  constructor(runtime: Pick<Runtime, "db" | "clock" | "log">, writer: JobWriter) {
-    this.#runtime = runtime;
-    this.#writer = writer;
-  }
+  constructor(
+    private readonly runtime: Runtime,
+    private readonly writer: JobWriter,
+  ) {}
 
   /** Results that are not written yet. */
   get size(): number {
@@ -58,7 +56,7 @@ export class ResultBatches {
   #schedule(): void {
     if (this.#isStopped || this.#writing !== null || this.#pending.length === 0) return;
     if (this.#pending.length >= BATCH_MAX) this.#begin();
-    else this.#cancelTimer ??= this.#runtime.clock.after(BATCH_MS, () => this.#begin());
+    else this.#cancelTimer ??= this.runtime.clock.after(BATCH_MS, () => this.#begin());
   }
 
   #begin(): void {
@@ -78,7 +76,7 @@ export class ResultBatches {
 
   /** Writes the results of these jobs in one transaction; if a bug prevents that, each job in its own. */
   async #writeJobs(jobs: readonly JobWrites[]): Promise<void> {
-    const { db, clock, log } = this.#runtime;
+    const { db, clock, log } = this.runtime;
     for (;;) {
       try {
         const results = await db.commit((tx) => jobs.map((one) => this.#writeJob(tx, one)));
@@ -100,7 +98,7 @@ export class ResultBatches {
 
   #writeJob(tx: Tx, [job, writes]: JobWrites): WriteResult {
     const attempted = writes.map((write) => write.attempted);
-    return this.#writer.writeAttempts(tx, job, attempted) ? "open" : "ended";
+    return this.writer.writeAttempts(tx, job, attempted) ? "open" : "ended";
   }
 }
 

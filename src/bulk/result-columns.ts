@@ -8,12 +8,12 @@ import {
   type VerificationResult,
 } from "../verify/result.ts";
 
-/** A result as the columns of an address keep it: a million whole result objects would be half a gigabyte. */
+/** A result in the columns of an address: a million JSON objects would take half a gigabyte. */
 export interface ResultColumns {
   readonly subStatus: SubStatus;
   readonly qualityScore: number;
   readonly confidence: number;
-  /** One letter a signal, in the order of the specification. */
+  /** One letter per signal, in the order of the API. */
   readonly signals: string;
   readonly verifiedAtMs: number;
 }
@@ -23,8 +23,8 @@ const SIGNAL_OF: ReadonlyMap<string, Signal> = new Map(
   (Object.keys(LETTER_OF) as Signal[]).map((signal) => [LETTER_OF[signal], signal]),
 );
 const NAMES = signalsSchema.keyof().options;
-/** Of the 5^10 sets of signals a few dozen occur. */
-const SETS_REMEMBERED_MAX = 10_000;
+/** Of the 5^10 possible sets a few dozen occur. */
+const SETS_CACHED_MAX = 10_000;
 
 interface SignalSet {
   readonly signals: Signals;
@@ -39,11 +39,11 @@ const readSignals = (letters: string): SignalSet => {
   const pairs = NAMES.map((name, at) => [name, SIGNAL_OF.get(letters[at] ?? "") ?? "unknown"] as const);
   const signals = Object.fromEntries(pairs) as Signals;
   const set = { signals, json: JSON.stringify(signals) };
-  if (sets.size < SETS_REMEMBERED_MAX) sets.set(letters, set);
+  if (sets.size < SETS_CACHED_MAX) sets.set(letters, set);
   return set;
 };
 
-/** Takes apart what `toResult` puts together again; the addresses are kept beside it. */
+/** The inverse of `toResult`, without the addresses. */
 export const toColumns = (result: VerificationResult): ResultColumns => ({
   subStatus: result.sub_status,
   qualityScore: result.quality_score,
@@ -52,7 +52,7 @@ export const toColumns = (result: VerificationResult): ResultColumns => ({
   verifiedAtMs: Date.parse(result.verified_at),
 });
 
-/** The result object of the specification, for a row that spells the address its own way. */
+/** The result object of the API for a row. */
 export const toResult = (columns: ResultColumns, email: string, normalizedEmail: string): VerificationResult => ({
   email: email.trim(),
   normalized_email: normalizedEmail,
@@ -64,7 +64,7 @@ export const toResult = (columns: ResultColumns, email: string, normalizedEmail:
   verified_at: isoTime(columns.verifiedAtMs),
 });
 
-/** `toResult` as JSON text, ten times as fast. */
+/** `toResult` as JSON text, ten times faster. */
 export const toResultJson = (columns: ResultColumns, email: string, normalizedEmail: string): string => {
   const { subStatus, qualityScore, confidence, signals, verifiedAtMs } = columns;
   return (

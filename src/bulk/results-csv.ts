@@ -4,19 +4,16 @@ import { ENCODINGS } from "./csv-encoding.ts";
 import { DELIMITERS } from "./csv-records.ts";
 import { csvLine } from "../http/csv.ts";
 
-/** One row of the export: the cells as uploaded and the result, null while the row has not finished. */
+/** A row of the export. `result`: null until the row is finished. */
 export interface ResultRow {
   readonly cells: readonly string[];
   readonly result: VerificationResult | null;
-  /** The address that was perhaps meant, and why the cell holds none; null where there is nothing to say. */
+  /** The address that was probably meant, and why the cell does not hold an address; null otherwise. */
   readonly suggestion: string | null;
   readonly problem: string | null;
 }
 
-/**
- * What of a list's shape the export depends on, as it is stored with the job. A job that was given as JSON has
- * `JSON_LIST_FORMAT`.
- */
+/** The part of the shape of a list that its export needs, stored with the job. `JSON_LIST_FORMAT` for a JSON list. */
 export const resultsFormatSchema = z.object({
   header: z.array(z.string()).readonly().nullable(),
   column: z.number(),
@@ -29,9 +26,9 @@ export const resultsFormatSchema = z.object({
 export type ResultsFormat = z.output<typeof resultsFormatSchema>;
 
 export interface ExportOptions {
-  /** Whether the file begins with a byte order mark; undefined: when the upload had one or was no UTF-8. */
+  /** Whether the file starts with a byte order mark; undefined: if the upload had one or was not UTF-8. */
   readonly bom?: boolean | undefined;
-  /** Whether cells that a spreadsheet would run are made text. */
+  /** Whether formulas are defused. */
   readonly defuse?: boolean | undefined;
 }
 
@@ -46,7 +43,7 @@ export const JSON_LIST_FORMAT: ResultsFormat = {
 
 const SIGNAL_NAMES = signalsSchema.keyof().options;
 
-/** The result columns, in the order in which they follow the uploaded ones. */
+/** The result columns, which follow the uploaded ones. */
 export const RESULT_COLUMNS = [
   "normalized_email",
   "verdict",
@@ -62,14 +59,14 @@ export const RESULT_COLUMNS = [
 const PREFIX = "postwarden_";
 
 /**
- * Writes an export: `head` once, then `rows` for every batch. Text of UTF-8, CRLF line ends (RFC 4180), the uploaded
- * columns first, then `RESULT_COLUMNS`, empty for a row that has not finished. Rows above the header stay there, filled
- * up to the width of the others; a line `sep=;` does not, because after it spreadsheets ignore the byte order mark.
+ * Writes an export: `head` once, then `rows` for every batch. UTF-8 with CRLF line ends (RFC 4180); the uploaded columns,
+ * then `RESULT_COLUMNS`, empty for unfinished rows. Rows above the header are kept, padded to the width of the others; a
+ * line `sep=;` is not, because spreadsheets ignore a byte order mark after it.
  *
- * The delimiter is the uploaded one, so that the file opens where the uploaded one did. A byte order mark is written
- * when the upload had one or was no UTF-8 (it came from a spreadsheet that needs the mark to read UTF-8 back), and
- * not otherwise, because other programs take it for part of the first name; `bom` overrides that. Cells that a
- * spreadsheet would run are defused, unless `defuse` is false. There is always a header row; a list without one gets `email` and `column_N` (N from 1).
+ * The delimiter is the uploaded one. A byte order mark is written if the upload had one or was not UTF-8 (a spreadsheet
+ * needs it to read UTF-8), and not otherwise, because other programs take it for part of the first name; `bom` overrides
+ * that. Cells that a spreadsheet would run as a formula are defused unless `defuse` is false. A list without a header
+ * gets the names `email` and `column_N` (N from 1).
  */
 export const createResultsCsv = (format: ResultsFormat, { bom, defuse }: ExportOptions = {}) => {
   const written = { delimiter: format.delimiter ?? ",", defuse: defuse ?? true } as const;
@@ -100,7 +97,7 @@ export const createResultsCsv = (format: ResultsFormat, { bom, defuse }: ExportO
   };
 };
 
-/** An export as bytes, a batch at a time. */
+/** An export as bytes, one chunk per batch. */
 export async function* writeResults(
   format: ResultsFormat,
   batches: AsyncIterable<readonly ResultRow[]>,
@@ -110,7 +107,7 @@ export async function* writeResults(
   yield Buffer.from(writer.head());
   for await (const batch of batches) {
     const text = writer.rows(batch);
-    // An empty piece gives others their turn where no row of a batch passes.
+    // Also an empty chunk, so that the event loop is yielded when no row of a batch matches.
     yield Buffer.from(text);
   }
 }
@@ -130,7 +127,7 @@ const uploadedNames = ({ header, column, width }: ResultsFormat): string[] =>
     return header === null && index === column ? "email" : `column_${index + 1}`;
   });
 
-/** Plain names; one that the upload has, too (as an export uploaded again has them all), gets a prefix, then a number. */
+/** A name that the upload has too (such as an export uploaded again) gets a prefix, then a number. */
 const resultNames = (uploaded: readonly string[]): string[] => {
   const taken = new Set(uploaded.map((name) => name.trim().toLowerCase()));
   return RESULT_COLUMNS.map((name) => {

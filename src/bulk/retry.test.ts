@@ -143,7 +143,7 @@ describe("a crash in a retry", () => {
     const first = harness.start({ attempt: async () => bulkOutcome("smtp_timeout", false) });
     await ended(harness, number);
     first.kill();
-    const rounds = createJobRetry(harness, harness);
+    const rounds = createJobRetry(harness.runtime, harness);
     const addresses = await rounds.count(job);
     expect(harness.db.transact((tx) => rounds.begin(tx, harness.jobs.getExisting(number), addresses))).toBeNull();
     let steps = 0;

@@ -11,7 +11,7 @@ import {
 import { settle } from "../testing/clock.ts";
 import type { AttemptOutcome } from "./attempt.ts";
 import type { OpenAddress } from "./list-store.ts";
-import { ACTIVE_JOBS_MAX } from "./account-shares.ts";
+import { ACTIVE_JOBS_MAX } from "./running-job.ts";
 import type { JobRow } from "./job-store.ts";
 
 const newHarness = createBulkHarness();

@@ -4,7 +4,7 @@ import type { Runtime } from "../db/runtime.ts";
 import type { Outages, PausedReason } from "../probe/outages.ts";
 import { PoolClosed } from "../probe/pool.ts";
 import { BugBackoff } from "../verify/bug-backoff.ts";
-import { nextToBegin, windowShares } from "./account-shares.ts";
+import { nextToBegin, windowShares } from "./running-job.ts";
 import type { AddressQueue, Taken } from "./address-queue.ts";
 import { type AttemptAddress, internalErrorOutcome } from "./attempt.ts";
 import { ConcurrencyLimiter, type Load } from "./concurrency-limiter.ts";
@@ -44,8 +44,6 @@ const PUMP_MS_MAX = 60_000;
  * again. Results that arrive after the end of their job are dropped.
  */
 export class BulkRunner {
-  readonly #runtime: Pick<Runtime, "db" | "clock" | "log">;
-  readonly #options: BulkRunnerOptions;
   readonly #batches: ResultBatches;
   readonly #limiter: ConcurrencyLimiter;
   /** Addresses whose attempt failed because of a bug. */
@@ -58,9 +56,10 @@ export class BulkRunner {
   #cancelTimer: (() => void) | null = null;
   #isStopped: boolean = false;
 
-  constructor(runtime: Pick<Runtime, "db" | "clock" | "log">, options: BulkRunnerOptions) {
-    this.#runtime = runtime;
-    this.#options = options;
+  constructor(
+    private readonly runtime: Runtime,
+    private readonly options: BulkRunnerOptions,
+  ) {
     this.#batches = new ResultBatches(runtime, options.writer);
     this.#limiter = new ConcurrencyLimiter(runtime.clock, options.windowMax, options.load);
     this.#backoff = new BugBackoff(runtime.clock);
@@ -69,13 +68,13 @@ export class BulkRunner {
 
   /** Resumes every job that an earlier process left unfinished. */
   start(): void {
-    for (const job of this.#options.jobs.withStatus(["queued", "running"])) if (!job.isResetting) this.add(job);
+    for (const job of this.options.jobs.withStatus(["queued", "running"])) if (!job.isResetting) this.add(job);
   }
 
   /** Accepts a queued job. It starts as soon as its account has a free place. */
   add(job: JobRow): void {
     if (this.#find(job.number) !== undefined) return;
-    const running = new RunningJob(job, this.#runtime.clock, this.#options.windowMax);
+    const running = new RunningJob(job, this.runtime.clock, this.options.windowMax);
     this.#waiting.push(running);
     this.#admit();
   }
@@ -92,15 +91,15 @@ export class BulkRunner {
 
   /** Why live jobs are paused; null while work goes on. */
   pausedReason(job: JobRow): PausedReason | null {
-    return job.mode === "test" || !isUnfinished(job) ? null : this.#options.outages.current();
+    return job.mode === "test" || !isUnfinished(job) ? null : this.options.outages.current();
   }
 
   forecast(job: JobRow): JobForecast {
     if (!isUnfinished(job)) return NOTHING_LEFT;
     if (this.pausedReason(job) !== null) return PAUSED;
     const running = this.#active.get(job.number);
-    const assumedPerSecond = this.#options.windowMax / Math.max(1, this.#active.size) / ASSUMED_ATTEMPT_S;
-    return forecastJob(job, running, { assumedPerSecond, nowMs: this.#options.dueNowMs() });
+    const assumedPerSecond = this.options.windowMax / Math.max(1, this.#active.size) / ASSUMED_ATTEMPT_S;
+    return forecastJob(job, running, { assumedPerSecond, nowMs: this.options.dueNowMs() });
   }
 
   /** Resolves when the job has ended; at once when this process does not have it. */
@@ -137,8 +136,8 @@ export class BulkRunner {
    * the jobs, as far as the window allows; `#verifyAddress` is the flow of one), and log the end.
    */
   async #runJob(running: RunningJob): Promise<void> {
-    const { jobs } = this.#options;
-    const { log } = this.#runtime;
+    const { jobs } = this.options;
+    const { log } = this.runtime;
     const { id, number, addressesTotal, addressesFinished } = running.job;
     log.info("list started", { id, addresses: addressesTotal, finished: addressesFinished });
     await this.#load(running);
@@ -150,8 +149,8 @@ export class BulkRunner {
 
   /** Marks the job as running and loads its addresses in steps; tries again when the database fails. */
   async #load(running: RunningJob): Promise<void> {
-    const { db, clock, log } = this.#runtime;
-    const { writer, lists, dueNowMs, longestWaitMs } = this.#options;
+    const { db, clock, log } = this.runtime;
+    const { writer, lists, dueNowMs, longestWaitMs } = this.options;
     const { id, number } = running.job;
     while (this.#isActive(running)) {
       try {
@@ -187,7 +186,7 @@ export class BulkRunner {
 
   /** Starts addresses as the window allows, one of each job in turn; returns whether there may be more to start. */
   #startSome(): boolean {
-    const nowMs = this.#options.dueNowMs();
+    const nowMs = this.options.dueNowMs();
     const { jobs, startedMax } = this.#startable(nowMs);
     const underWay = [...this.#active.values()].reduce((sum, { queue }) => sum + queue.underWay, 0);
     const shareMax = windowShares(jobs, this.#limiter.window(underWay));
@@ -210,7 +209,7 @@ export class BulkRunner {
 
   /** Jobs that have work. During an outage live jobs are paused, except for one address per interval that tests for its end. */
   #startable(nowMs: number): { readonly jobs: readonly RunningJob[]; readonly startedMax: number } {
-    const { outages } = this.#options;
+    const { outages } = this.options;
     const withWork = [...this.#active.values()].filter((running) => running.hasWork(nowMs));
     if (outages.current() === null) return { jobs: withWork, startedMax: STARTED_PER_TURN_MAX };
     const test = withWork.filter(({ job }) => job.mode === "test");
@@ -223,13 +222,13 @@ export class BulkRunner {
     this.#cancelTimer?.();
     this.#cancelTimer = null;
     if (this.#active.size === 0) return;
-    const { dueNowMs } = this.#options;
+    const { dueNowMs } = this.options;
     const waits = [...this.#active.values()].map(
       ({ queue }) => (queue.nextRetryMs ?? Number.POSITIVE_INFINITY) - dueNowMs(),
     );
     // What is due already waits for a free slot; its release schedules the pump.
     const delayMs = Math.min(PUMP_MS_MAX, ...waits.filter((ms) => ms > 0));
-    this.#cancelTimer = this.#runtime.clock.after(delayMs, () => this.#schedulePump());
+    this.#cancelTimer = this.runtime.clock.after(delayMs, () => this.#schedulePump());
   }
 
   /** Verifies one address: attempt, result into a batch, then its retry at the planned time, or the end of the job. */
@@ -254,12 +253,12 @@ export class BulkRunner {
     const id = `${job.number} ${position}`;
     let group: string | null = null;
     try {
-      const address = this.#options.lists.findOpen(job.number, position);
+      const address = this.options.lists.findOpen(job.number, position);
       if (address === undefined) return null;
       const isGivenUp = this.#backoff.isExhausted(id);
       const outcome = isGivenUp
-        ? internalErrorOutcome(this.#runtime.clock.nowMs())
-        : await this.#options.attempt(address, job);
+        ? internalErrorOutcome(this.runtime.clock.nowMs())
+        : await this.options.attempt(address, job);
       group = outcome.group;
       this.#backoff.clear(id);
       return { position, rows: address.rows, isRetry: address.dueAtMs > 0, outcome };
@@ -269,7 +268,7 @@ export class BulkRunner {
         queue.add(position, bucket);
         this.#schedulePump();
       });
-      this.#runtime.log.error("bug while verifying an address of a list; trying again", {
+      this.runtime.log.error("bug while verifying an address of a list; trying again", {
         job: job.number,
         wait_ms: waitMs,
         error,
@@ -282,14 +281,14 @@ export class BulkRunner {
 
   /** Ends a job whose results cannot be written. */
   async #fail(number: number): Promise<void> {
-    const { jobs, writer } = this.#options;
+    const { jobs, writer } = this.options;
     try {
-      await this.#runtime.db.commit((tx) => {
+      await this.runtime.db.commit((tx) => {
         const job = jobs.get(number);
         if (job !== undefined && isUnfinished(job)) writer.abort(tx, job, "failed");
       });
     } catch (error) {
-      this.#runtime.log.error("could not end a list that failed", { job: number, error });
+      this.runtime.log.error("could not end a list that failed", { job: number, error });
     }
   }
 

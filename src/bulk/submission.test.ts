@@ -29,7 +29,11 @@ describe("a list", () => {
     ["JSON as CSV, cut off", { body: '{"emails": ["a@b.example"', headers: CSV }, "This is JSON, not CSV"],
     ["JSON as a file", form('{"emails":["a@b.example"]}'), "This is JSON, not CSV"],
     ["CSV of no type", { body: "email\na@b.example\n", headers: { "content-type": "" } }, "Content-Type: text/csv."],
-    ["bytes that are no text", { body: `${"\0\u0001\u0002".repeat(9)}a@b.example`, headers: CSV }, "This is no CSV"],
+    [
+      "bytes that are no text",
+      { body: `${"\0\u0001\u0002".repeat(9)}a@b.example`, headers: CSV },
+      "This is not a CSV file",
+    ],
   ] as const)("that is %s is refused with what to do", async (_, request, message) => {
     const app = start();
     const { status, body } = await post(app, { key: app.newKey(), ...(request as TestRequest) });

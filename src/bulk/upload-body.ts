@@ -2,33 +2,33 @@ import type { Clock } from "../base/clock.ts";
 import { AppError } from "../base/errors.ts";
 import { waitFor } from "../base/wait.ts";
 
-/** How long an upload may stand still, and how long it may take in all. */
+/** How long an upload may pause, and how long it may take in total. */
 export const STALL_MS_MAX = 30_000;
 export const UPLOAD_MS_MAX = 30 * 60_000;
 
 export const uploadTooLarge = (bytesMax: number): AppError =>
-  new AppError("payload_too_large", { message: `The list may have ${bytesMax.toLocaleString("en")} bytes at most.` });
+  new AppError("payload_too_large", { message: `The list may have at most ${bytesMax.toLocaleString("en")} bytes.` });
 
 export const uploadRefused = (message: string): AppError => new AppError("Invalid request body", { message });
 
 export interface BodyLimits {
   readonly listBytesMax: number;
-  /** What may stand around the list: the other parts of a form. */
+  /** Bytes of the other parts of a form. */
   readonly aroundBytesMax: number;
   readonly clock: Clock;
 }
 
 /**
- * The bytes of a request's body as they arrive. Throws an AppError: 413 as soon as there are more than the limits allow
- * (at once when the Content-Length says so), 415 when compressed, 400 when the client goes away or falls silent, or when
- * the body is shorter than its Content-Length. Whoever stops reading early releases the body.
+ * The bytes of a request body as they arrive. Throws 413 as soon as they exceed the limits (immediately if the
+ * Content-Length does), 415 when compressed, 400 when the client disconnects or stalls, or when the body is shorter than
+ * its Content-Length. Stopping early releases the body.
  */
 export async function* bodyChunks(request: Request, limits: BodyLimits): AsyncGenerator<Uint8Array, void> {
   const { clock, listBytesMax } = limits;
   const bytesMax = listBytesMax + limits.aroundBytesMax;
   const encoding = request.headers.get("content-encoding") ?? "identity";
   if (encoding.toLowerCase() !== "identity") {
-    throw new AppError("unsupported_media_type", { message: "Send the list uncompressed (no Content-Encoding)." });
+    throw new AppError("unsupported_media_type", { message: "Send the list without a Content-Encoding." });
   }
   const declared = request.headers.get("content-length");
   if (declared !== null && Number(declared) > bytesMax) throw uploadTooLarge(listBytesMax);
@@ -45,27 +45,28 @@ export async function* bodyChunks(request: Request, limits: BodyLimits): AsyncGe
       if (bytes > bytesMax) throw uploadTooLarge(listBytesMax);
       yield value;
     }
-    if (declared !== null && bytes !== Number(declared)) throw uploadRefused("The upload broke off before its end.");
+    if (declared !== null && bytes !== Number(declared)) throw uploadRefused("The upload ended prematurely.");
   } finally {
     reader.cancel().catch(ignoreLateFailure);
   }
 }
 
-/** Settles as `task` does, or throws 400 after `delayMs`. */
+/** Settles with `task`, or throws 400 after `delayMs`. */
 export const within = async <T>(clock: Clock, delayMs: number, task: Promise<T>): Promise<T> => {
   const waited = await waitFor(clock, task, { timeoutMs: delayMs });
   if (waited.ok) return waited.value;
-  throw uploadRefused("The upload stood still for too long.");
+  const reason = delayMs < STALL_MS_MAX ? "it took too long" : `no data for ${STALL_MS_MAX / 1000} s`;
+  throw uploadRefused(`Upload timed out: ${reason}.`);
 };
 
 const readOrRefuse = async <T>(reader: { read(): Promise<T> }): Promise<T> => {
   try {
     return await reader.read();
   } catch {
-    // Whatever broke the connection, the list did not arrive.
-    throw uploadRefused("The upload broke off before its end.");
+    // Whatever the cause, the list is incomplete.
+    throw uploadRefused("The upload ended prematurely.");
   }
 };
 
-/** The body is given up already: how its connection ended no longer matters. */
+/** The body is no longer needed, so an error of its connection is irrelevant. */
 const ignoreLateFailure = (): undefined => undefined;

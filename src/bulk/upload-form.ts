@@ -2,13 +2,13 @@ import { Busboy } from "@fastify/busboy";
 import type { Clock } from "../base/clock.ts";
 import { STALL_MS_MAX, uploadRefused, within } from "./upload-body.ts";
 
-/** Ceilings of what stands in a form beside the file. */
+/** Limits of the form fields other than the file. */
 export const FIELDS_MAX = 20;
 export const FIELD_BYTES_MAX = 8 * 1024;
 const FIELD_NAME_BYTES_MAX = 100;
 const FILE_PART = "file";
 
-/** What a form held beside the bytes of its file. */
+/** The contents of a form except the bytes of its file. */
 export interface FormContents {
   readonly fileName: string | null;
   readonly fields: Readonly<Record<string, string>>;
@@ -18,31 +18,31 @@ export interface FormDeps {
   readonly contentType: string;
   readonly chunks: AsyncIterable<Uint8Array>;
   readonly clock: Clock;
-  /** Called with the file's bytes in order, never twice at a time. */
+  /** Called with the bytes of the file in order, one call at a time. */
   readonly onFileBytes: (bytes: Uint8Array) => Promise<void>;
 }
 
 /**
  * Reads a multipart/form-data body (RFC 7578) with exactly one file, in the part `file`, and up to `FIELDS_MAX` fields.
- * The file is handed on as it arrives. Throws an AppError (400) for a form that breaks off, has no file or two, sends
- * a field twice, or goes beyond the ceilings.
+ * The file is passed on as it arrives. Throws 400 for a truncated form, for no file or more than one, for a repeated
+ * field, and beyond the limits.
  */
 export const readForm = async ({ contentType, chunks, clock, onFileBytes }: FormDeps): Promise<FormContents> => {
   const form = openForm(contentType);
-  const handOn = async (): Promise<void> => {
+  const passOn = async (): Promise<void> => {
     for (const bytes of form.pending.splice(0)) await onFileBytes(bytes);
   };
   try {
     for await (const chunk of chunks) {
       await within(clock, STALL_MS_MAX, Promise.race([form.failed, form.write(chunk)]));
-      await handOn();
+      await passOn();
     }
     await within(clock, STALL_MS_MAX, Promise.race([form.failed, form.end()]));
-    await handOn();
+    await passOn();
   } finally {
     form.stop();
   }
-  if (form.contents.fileName === undefined) throw uploadRefused('The form has no part "file" with the list.');
+  if (form.contents.fileName === undefined) throw uploadRefused('The form has no part "file".');
   return { fileName: form.contents.fileName, fields: Object.fromEntries(form.contents.fields) };
 };
 
@@ -53,27 +53,27 @@ const openForm = (contentType: string) => {
     fields: new Map(),
   };
   const failure = Promise.withResolvers<never>();
-  // Nobody may be waiting yet (or any more) when the form fails.
+  // The failure may be awaited later, or never.
   failure.promise.catch(() => undefined);
   const fail = (message: string): void => failure.reject(uploadRefused(message));
 
   const busboy = createBusboy(contentType);
   const fileEnd = Promise.withResolvers<void>();
   busboy.on("file", (name, stream, fileName) => {
-    if (name !== FILE_PART) fail('The list belongs in the part "file" of the form.');
+    if (name !== FILE_PART) fail('Send the list in the part "file" of the form.');
     contents.fileName = fileName === undefined || fileName === "" ? null : fileName.slice(0, 255);
     stream.on("data", (bytes: Uint8Array) => void pending.push(bytes));
     stream.on("error", () => fail(BROKE_OFF));
     stream.on("end", () => fileEnd.resolve());
   });
   busboy.on("field", (name, value, nameCut, valueCut) => {
-    if (nameCut || valueCut) fail(`The form's field ${JSON.stringify(name)} is too long.`);
-    if (contents.fields.has(name)) fail(`The form has the field ${JSON.stringify(name)} twice.`);
+    if (nameCut || valueCut) fail(`The form field ${JSON.stringify(name)} is too long.`);
+    if (contents.fields.has(name)) fail(`The form field ${JSON.stringify(name)} must not be repeated.`);
     contents.fields.set(name, value);
   });
-  busboy.on("filesLimit", () => fail("The form may have one file only."));
-  busboy.on("fieldsLimit", () => fail(`The form may have ${FIELDS_MAX} fields at most.`));
-  busboy.on("partsLimit", () => fail(`The form may have ${FIELDS_MAX} fields at most.`));
+  busboy.on("filesLimit", () => fail("The form must not have more than one file."));
+  busboy.on("fieldsLimit", () => fail(`The form may have at most ${FIELDS_MAX} fields.`));
+  busboy.on("partsLimit", () => fail(`The form may have at most ${FIELDS_MAX} fields.`));
   busboy.on("error", () => fail(BROKE_OFF));
   const finished = new Promise<void>((resolve) => {
     busboy.on("finish", () => resolve());
@@ -96,7 +96,7 @@ const openForm = (contentType: string) => {
   };
 };
 
-const BROKE_OFF = "The form breaks off or is not multipart/form-data.";
+const BROKE_OFF = "The form is truncated or is not multipart/form-data.";
 
 const createBusboy = (contentType: string) => {
   try {
@@ -112,7 +112,7 @@ const createBusboy = (contentType: string) => {
       },
     });
   } catch {
-    // The only thing it refuses at this point is the Content-Type.
-    throw uploadRefused("The Content-Type names no boundary of the form.");
+    // Busboy refuses nothing else at this point.
+    throw uploadRefused("The Content-Type has no boundary parameter.");
   }
 };

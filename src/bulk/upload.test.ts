@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { AppError } from "../base/errors.ts";
 import { createTestClock, settle } from "../testing/clock.ts";
-import { LIST_BYTES_MAX, receiveUpload, removePartialUploads, uploadBytesMax } from "./upload.ts";
+import { LIST_BYTES_MAX, receiveUpload, uploadBytesMax } from "./upload.ts";
 import { STALL_MS_MAX } from "./upload-body.ts";
 import { FIELDS_MAX, FIELD_BYTES_MAX } from "./upload-form.ts";
 
@@ -98,7 +98,7 @@ describe("a list as the body", () => {
 
   test("compressed is refused with 415", async () => {
     const request = requestOf("text/csv", LIST, { "content-encoding": "gzip" });
-    expect(await refusal(request)).toContain("uncompressed");
+    expect(await refusal(request)).toContain("Content-Encoding");
   });
 
   test("may have exactly as many bytes as allowed", async () => {
@@ -132,13 +132,11 @@ describe("a list as the body", () => {
   test("that is empty, cut short or broken off is refused", async () => {
     expect(await refusal(requestOf("text/csv", ""))).toContain("empty");
     const short = requestOf("text/csv", [Buffer.from(LIST)], { "content-length": String(LIST.length + 1) });
-    expect(await refusal(short)).toContain("broke off");
+    expect(await refusal(short)).toContain("ended prematurely");
     const broken = new ReadableStream<Uint8Array>({
       pull: (controller) => controller.error(new DOMException("The connection was closed.", "AbortError")),
     });
-    expect(await refusal(requestOf("text/csv", broken))).toBe(
-      "Invalid request body: The upload broke off before its end.",
-    );
+    expect(await refusal(requestOf("text/csv", broken))).toBe("Invalid request body: The upload ended prematurely.");
   });
 
   test("that stands still is given up", async () => {
@@ -155,7 +153,7 @@ describe("a list as the body", () => {
     while (clock.pending() === 0) await settle();
     await settle();
     await clock.advance(STALL_MS_MAX);
-    expect(await outcome).toContain("stood still");
+    expect(await outcome).toContain("no data for 30 s");
     expect(await readdir(folder)).toEqual([]);
   });
 });
@@ -205,17 +203,17 @@ describe("a list in a form", () => {
     ["no file", form(part("column", "email")), 'no part "file"'],
     ["nothing", "--b0undary--\r\n", 'no part "file"'],
     ["an empty file", form(part("file", "", "list.csv")), "empty"],
-    ["two files", form(FILE, FILE), "one file only"],
-    ["a file by another name", form(part("list", LIST, "list.csv")), 'belongs in the part "file"'],
-    ["a field twice", form(FILE, part("name", "x"), part("name", "y")), 'field "name" twice'],
+    ["two files", form(FILE, FILE), "more than one file"],
+    ["a file by another name", form(part("list", LIST, "list.csv")), 'in the part "file"'],
+    ["a field twice", form(FILE, part("name", "x"), part("name", "y")), '"name" must not be repeated'],
     ["a field that is too long", form(FILE, part("name", "x".repeat(FIELD_BYTES_MAX + 1))), "too long"],
     [
       "too many fields",
       form(FILE, ...Array.from({ length: FIELDS_MAX + 1 }, (_, index) => part(`f${index}`, "x"))),
-      `${FIELDS_MAX} fields at most`,
+      `at most ${FIELDS_MAX} fields`,
     ],
-    ["no boundary", "email\nada@example.org\n", "breaks off"],
-    ["too large a file", form(part("file", "x".repeat(1001), "list.csv")), "1,000 bytes at most"],
+    ["no boundary", "email\nada@example.org\n", "truncated"],
+    ["too large a file", form(part("file", "x".repeat(1001), "list.csv")), "at most 1,000 bytes"],
   ])("with %s is refused", async (_what, body, message) => {
     expect(await refusal(requestOf(FORM_TYPE, body))).toContain(message);
   });
@@ -255,7 +253,7 @@ test("a client that goes away in the middle of its upload leaves nothing behind"
   socket.flush();
   while ((await readdir(folder).catch(() => [])).length === 0) await settle();
   socket.end();
-  expect(await outcome.promise).toBe("The upload broke off before its end.");
+  expect(await outcome.promise).toBe("The upload ended prematurely.");
   expect(await readdir(folder)).toEqual([]);
   await server.stop(true);
 });
@@ -268,14 +266,4 @@ test.each([
 ] as const)("a list with a Content-Length of %p has at most %i bytes on the disk", (length, bytes) => {
   const headers = length === null ? {} : { "content-length": length };
   expect(uploadBytesMax(requestOf("text/csv", streamOf([]), headers))).toBe(bytes);
-});
-
-test("what a crash left behind half received is removed, what is complete stays", async () => {
-  const folder = await newFolder();
-  await receiveUpload(requestOf("text/csv", LIST), { folder, clock: createTestClock() });
-  await Bun.write(join(folder, "x.csv.part"), "half");
-  await removePartialUploads(folder);
-  const names = await readdir(folder);
-  expect(names).toHaveLength(1);
-  expect(names[0]).toEndWith(".csv");
 });

@@ -1,4 +1,4 @@
-import { mkdir, open, readdir, rename, rm } from "node:fs/promises";
+import { mkdir, open, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
 import type { Clock } from "../base/clock.ts";
 import { AppError } from "../base/errors.ts";
@@ -6,9 +6,9 @@ import { newId } from "../base/secrets.ts";
 import { bodyChunks, uploadRefused, uploadTooLarge } from "./upload-body.ts";
 import { type FormContents, readForm } from "./upload-form.ts";
 
-/** Largest list, in bytes (contract §5). */
+/** Maximum size of a list (contract §5). */
 export const LIST_BYTES_MAX = 100 * 1024 * 1024;
-/** What a form may have beside its file: fields, boundaries, headers of parts. */
+/** Bytes of a form except its file: fields, boundaries, part headers. */
 const FORM_BYTES_MAX = 256 * 1024;
 
 const PARTIAL = ".part";
@@ -21,25 +21,24 @@ const LIST_TYPES: ReadonlySet<string> = new Set([
   "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
 ]);
 
-/** A list that has arrived: a file that is on the disk for good (fsync), and what came with it. */
+/** A received list: a file that is synced to disk, and the form fields. */
 export interface Upload extends FormContents {
   readonly path: string;
   readonly bytes: number;
 }
 
 export interface UploadOptions {
-  /** Where lists are kept; made if it is not there. */
+  /** Created if it does not exist. */
   readonly folder: string;
   readonly clock: Clock;
   readonly bytesMax?: number;
 }
 
 /**
- * Takes a list from a request to a new file in `folder`, as it arrives: as the body itself (`text/csv` and its
- * kin), or as the part `file` of a form, whose other fields are `fields`.
+ * Receives a list into a new file in `folder`: the body itself (`text/csv` and similar), or the part `file` of a form.
  *
- * Throws an AppError and leaves no file: 413 as soon as the list is too long, 415 for other types and for compressed
- * bodies, 400 for what breaks off, stands still or is no proper form, 503 when the disk is full.
+ * Throws 413 as soon as the list is too long, 415 for other types and compressed bodies, 400 for truncated, stalled and
+ * invalid uploads, 503 when the disk is full; leaves no file then.
  */
 export const receiveUpload = async (request: Request, options: UploadOptions): Promise<Upload> => {
   const contentType = request.headers.get("content-type") ?? "";
@@ -56,18 +55,11 @@ export const receiveUpload = async (request: Request, options: UploadOptions): P
   } catch (error) {
     await rm(path + PARTIAL, { force: true });
     await rm(path, { force: true });
-    throw isDiskFull(error) ? new AppError("unavailable", { message: "There is no space left for lists." }) : error;
+    throw isDiskFull(error) ? new AppError("unavailable", { message: "The disk of the service is full." }) : error;
   }
 };
 
-/** Removes what uploads left behind that a crash cut off; to be called before the first `receiveUpload`. */
-export const removePartialUploads = async (folder: string): Promise<void> => {
-  await mkdir(folder, { recursive: true, mode: 0o700 });
-  const names = (await readdir(folder)).filter((name) => name.endsWith(PARTIAL));
-  await Promise.all(names.map((name) => rm(join(folder, name), { force: true })));
-};
-
-/** The most bytes that a request's list can have on the disk. */
+/** The maximum size of the list of a request. */
 export const uploadBytesMax = (request: Request): number => {
   const declared = Number(request.headers.get("content-length") ?? Number.NaN);
   return declared >= 0 && declared < LIST_BYTES_MAX ? declared : LIST_BYTES_MAX;
@@ -86,7 +78,7 @@ const receiveTo = async (path: string, { request, contentType, options }: Receiv
   const chunks = bodyChunks(request, { listBytesMax: bytesMax, aroundBytesMax, clock });
   const file = await open(path, "wx", 0o600);
   let bytes = 0;
-  const keep = async (chunk: Uint8Array): Promise<void> => {
+  const write = async (chunk: Uint8Array): Promise<void> => {
     bytes += chunk.length;
     if (bytes > bytesMax) throw uploadTooLarge(bytesMax);
     await file.writeFile(chunk);
@@ -94,8 +86,8 @@ const receiveTo = async (path: string, { request, contentType, options }: Receiv
   try {
     const contents =
       contentType === null
-        ? await keepAll(chunks, keep)
-        : await readForm({ contentType, chunks, clock, onFileBytes: keep });
+        ? await writeAll(chunks, write)
+        : await readForm({ contentType, chunks, clock, onFileBytes: write });
     if (bytes === 0) throw uploadRefused("The list is empty.");
     await file.sync();
     return { ...contents, bytes };
@@ -104,15 +96,15 @@ const receiveTo = async (path: string, { request, contentType, options }: Receiv
   }
 };
 
-const keepAll = async (
+const writeAll = async (
   chunks: AsyncIterable<Uint8Array>,
-  keep: (chunk: Uint8Array) => Promise<void>,
+  write: (chunk: Uint8Array) => Promise<void>,
 ): Promise<FormContents> => {
-  for await (const chunk of chunks) await keep(chunk);
+  for await (const chunk of chunks) await write(chunk);
   return { fileName: null, fields: {} };
 };
 
-/** A new name survives a power cut only once its folder is on the disk, too. */
+/** A new name survives a power failure only when its folder is synced, too. */
 const syncFolder = async (folder: string): Promise<void> => {
   const handle = await open(folder, "r");
   try {

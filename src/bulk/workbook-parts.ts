@@ -3,17 +3,17 @@ import { type Entry, openPromise, type ZipFile } from "yauzl";
 import { nextTurn } from "../base/clock.ts";
 import { CHUNK_BYTES } from "./byte-source.ts";
 
-/** A workbook that is not taken, with the reason as a sentence. */
+/** A workbook that is refused; the message is a sentence for people. */
 export class WorkbookRefused extends Error {}
 
-/** Entries of the archive's directory: a workbook has some dozens. */
+/** Entries of the archive; a workbook has some dozens. */
 const ENTRIES_MAX = 2_000;
-/** Inflated XML that may pass without one tag: the longest cell that Excel knows has 32,767 characters. */
+/** Maximum length of XML without a tag; a cell of Excel has at most 32,767 characters. */
 const TOKEN_BYTES_MAX = 1024 * 1024;
 
 const DAMAGED = "The Excel workbook is damaged. Save it again, or as CSV (UTF-8).";
 
-/** What is done with the tags and texts of a part. Names come without the prefix of their namespace. */
+/** Receives the tags and texts of a part. Names have no namespace prefix. */
 export interface PartHandler {
   open?(name: string, attributes: Readonly<Record<string, string>>): void;
   text?(text: string): void;
@@ -22,7 +22,7 @@ export interface PartHandler {
 
 export interface ReadPartOptions {
   readonly handler: PartHandler;
-  /** Inflated bytes; more are refused. */
+  /** Maximum inflated size. */
   readonly bytesMax: number;
 }
 
@@ -32,8 +32,8 @@ const localAttributes = (tag: SaxesTagPlain): Record<string, string> =>
   Object.fromEntries(Object.entries(tag.attributes).map(([name, value]) => [localName(name), value]));
 
 /**
- * A parser that refuses document types (no workbook has one) and expands no entity but the five of XML. `fed` counts the
- * bytes since the last tag, so that a token without an end is refused before it fills the memory.
+ * A parser that refuses a DOCTYPE and expands only the five entities of XML. A token without an end is refused before it
+ * fills the memory.
  */
 const createPartParser = ({ open, text, close }: PartHandler) => {
   const parser = new SaxesParser({ xmlns: false, position: false });
@@ -63,16 +63,16 @@ const createPartParser = ({ open, text, close }: PartHandler) => {
   };
 };
 
-/** Parts of a workbook (.xlsx: a ZIP archive of XML, ECMA-376), read from a file one at a time. */
+/** The parts of a workbook (.xlsx: a ZIP archive of XML, ECMA-376), read one at a time. */
 export interface WorkbookParts {
   has(name: string): boolean;
-  /** Reads a part through; one that is not there has nothing in it. Throws `WorkbookRefused`. */
+  /** Streams a part; a missing one is empty. Throws `WorkbookRefused`. */
   read(name: string, options: ReadPartOptions): Promise<void>;
   close(): void;
 }
 
 const asRefusal = (error: unknown): unknown =>
-  // The library reports what is wrong with an archive by plain errors; anything else is a bug of ours.
+  // The library reports invalid archives as plain errors; anything else is a bug.
   !(error instanceof Error) || error instanceof TypeError || error instanceof WorkbookRefused
     ? error
     : new WorkbookRefused(DAMAGED);
@@ -99,7 +99,7 @@ const readEntry = async (zip: ZipFile, entry: Entry, { handler, bytesMax }: Read
   }
 };
 
-/** Opens a workbook. Throws `WorkbookRefused` when it is no ZIP archive, or one of too many files. */
+/** Opens a workbook. Throws `WorkbookRefused` when it is not a ZIP archive or has too many entries. */
 export const openWorkbook = async (path: string): Promise<WorkbookParts> => {
   const entries = new Map<string, Entry>();
   let zip: ZipFile | null = null;

@@ -2,13 +2,13 @@ import { WorkbookRefused, type WorkbookParts } from "./workbook-parts.ts";
 
 const PART = "xl/sharedStrings.xml";
 const PART_BYTES_MAX = 256 * 1024 * 1024;
-/** All texts in UTF-8, and how many there are: a million rows with three texts of their own each. */
+/** Total size in UTF-8, and number: three unique texts in each of a million rows. */
 const TEXT_BYTES_MAX = 64 * 1024 * 1024;
 const STRINGS_MAX = 3_000_000;
 const FIRST_BYTES = 64 * 1024;
 const FIRST_STRINGS = 1024;
 
-/** The texts that cells share, kept in one buffer: a million JavaScript strings would take several times as much. */
+/** The shared strings in one buffer, which takes a fraction of the memory of JavaScript strings. */
 export interface SharedStrings {
   at(index: number): string;
 }
@@ -41,7 +41,7 @@ const createStrings = () => {
   };
 };
 
-/** Reads the shared texts of a workbook; phonetic hints beside them are left out. Throws `WorkbookRefused`. */
+/** Reads the shared strings of a workbook without phonetic hints. Throws `WorkbookRefused`. */
 export const readSharedStrings = async (parts: WorkbookParts): Promise<SharedStrings> => {
   const strings = createStrings();
   let text = "";

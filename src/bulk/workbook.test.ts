@@ -66,7 +66,7 @@ describe("a sheet", () => {
 describe("what is refused", () => {
   const long = "x".repeat(2 * 1024 * 1024);
   test.each([
-    ["no workbook", zipArchive({ "word/document.xml": "<x/>" }), "no Excel workbook"],
+    ["no workbook", zipArchive({ "word/document.xml": "<x/>" }), "not an Excel workbook"],
     ["half an archive", workbookOf([["a@b.example"]]).subarray(0, 300), "damaged"],
     ["XML that is none", workbookWith({ rows: "<row><c>" }), "damaged"],
     ["a document type", zipArchive({ "xl/workbook.xml": '<!DOCTYPE x [<!ENTITY a "b">]><workbook/>' }), "DOCTYPE"],
@@ -82,7 +82,7 @@ describe("what is refused", () => {
     [
       "a CSV that is too large",
       workbookWith({ rows: `<row><c t="str"><v>${"z".repeat(1_000)}</v></c></row>`.repeat(2_000) }),
-      "more bytes than",
+      "bytes as CSV",
     ],
     [
       "shared texts that are too many",
@@ -95,7 +95,7 @@ describe("what is refused", () => {
 
   test("a million rows and some more", async () => {
     const rows = "<row><c><v>1</v></c></row>".repeat(1_000_100);
-    expect(await csvOf(workbookWith({ rows }))).toMatch(/more than 1,000,000 rows|more bytes/);
+    expect(await csvOf(workbookWith({ rows }))).toMatch(/more than 1,000,000 rows|bytes as CSV/);
   });
 });
 

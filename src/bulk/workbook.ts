@@ -2,36 +2,35 @@ import { open } from "node:fs/promises";
 import { written } from "../http/csv.ts";
 import { ROWS_MAX } from "./csv.ts";
 import { CSV_ROW_BYTES_MAX, CSV_ROW_CELLS_MAX } from "./csv-records.ts";
-import { readDateStyles, serialDate } from "./workbook-dates.ts";
 import { openWorkbook, type PartHandler, type WorkbookParts, WorkbookRefused } from "./workbook-parts.ts";
 import { readSharedStrings, type SharedStrings } from "./workbook-strings.ts";
 
 const WORKBOOK = "xl/workbook.xml";
 const RELATIONS = "xl/_rels/workbook.xml.rels";
 const SMALL_PART_BYTES_MAX = 4 * 1024 * 1024;
-/** With a header and titles above the rows. */
+/** Rows, header and titles. */
 const LINES_MAX = ROWS_MAX + 20;
 /** A million rows of twenty columns. */
 const SHEET_BYTES_MAX = 1024 * 1024 * 1024;
 const WRITTEN_AT_ONCE = 256 * 1024;
 const ZIP_MAGIC = [0x50, 0x4b, 0x03, 0x04];
 
-/** Whether a file begins as a ZIP archive does, as every .xlsx. */
+/** Whether a file starts like a ZIP archive, as every .xlsx does. */
 export const isArchive = async (path: string): Promise<boolean> => {
   const head = await Bun.file(path).slice(0, ZIP_MAGIC.length).bytes();
   return ZIP_MAGIC.every((byte, at) => head[at] === byte);
 };
 
-interface SheetPlace {
+interface SheetLocation {
   readonly part: string;
   readonly isFrom1904: boolean;
 }
 
-/** Where the first sheet that is not hidden lies. */
-const findSheet = async (parts: WorkbookParts): Promise<SheetPlace> => {
+/** Finds the first visible sheet. */
+const findSheet = async (parts: WorkbookParts): Promise<SheetLocation> => {
   if (!parts.has(WORKBOOK))
     throw new WorkbookRefused(
-      "This is a ZIP archive, but no Excel workbook (.xlsx). Send the list itself, as CSV or .xlsx.",
+      "This is a ZIP archive but not an Excel workbook (.xlsx). Send the list as CSV or .xlsx.",
     );
   let relation: string | null = null;
   let isFrom1904 = false;
@@ -58,7 +57,7 @@ const findSheet = async (parts: WorkbookParts): Promise<SheetPlace> => {
   return { part, isFrom1904 };
 };
 
-/** Zero-based column of a reference such as `AB12`; null where a cell does not say. */
+/** Zero-based column of a reference such as `AB12`; null without one. */
 const columnOf = (reference: string | undefined): number | null => {
   const letters = /^[A-Z]{1,3}/.exec(reference ?? "")?.[0];
   if (letters === undefined) return null;
@@ -81,7 +80,7 @@ const cellText = (raw: string, type: string, isDate: boolean, { strings, isFrom1
   return date ?? (/e/i.test(raw) ? String(Number(raw)) : raw);
 };
 
-/** Reads the cells of a sheet as a spreadsheet shows them, without its formats: formulas as what they came to. */
+/** Reads the cells of a sheet: values without number formats, formulas as their results. */
 const createSheetHandler = (deps: SheetDeps): PartHandler => {
   let cells: string[] = [];
   let rowBytes = 0;
@@ -130,14 +129,14 @@ const createSheetHandler = (deps: SheetDeps): PartHandler => {
 };
 
 export interface WorkbookLimits {
-  /** Of the CSV that it comes to. */
+  /** Maximum size of the CSV. */
   readonly bytesMax: number;
 }
 
 /**
  * Writes the first visible sheet of the workbook at `path` as CSV to the new file `target`: UTF-8 with a byte order mark,
- * commas, CRLF. Dates are written as ISO 8601. Everything is read in pieces; what is kept meanwhile are the shared texts.
- * Throws `WorkbookRefused` with a sentence for people; `target` may then be there in part.
+ * commas, CRLF. Dates are written as ISO 8601. The workbook is streamed; only the shared strings are kept in memory.
+ * Throws `WorkbookRefused` with a sentence for people and may leave a partial `target`.
  */
 export const writeWorkbookAsCsv = async (path: string, target: string, { bytesMax }: WorkbookLimits): Promise<void> => {
   const parts = await openWorkbook(path);
@@ -156,15 +155,16 @@ export const writeWorkbookAsCsv = async (path: string, target: string, { bytesMa
       const text = Buffer.from(pending);
       pending = "";
       bytes += text.length;
-      if (bytes > bytesMax) throw new WorkbookRefused("As CSV the sheet has more bytes than a list may have.");
+      if (bytes > bytesMax)
+        throw new WorkbookRefused(`The sheet exceeds ${bytesMax.toLocaleString("en")} bytes as CSV.`);
       writing = writing.then(() => file.writeFile(text));
-      // It is awaited at the end; a sheet that is refused before must not leave a rejection behind.
+      // Awaited at the end; if the sheet is refused before, the rejection must be handled.
       writing.catch(() => undefined);
     };
     const onLine = (line: string): void => {
       lines++;
       if (lines > LINES_MAX)
-        throw new WorkbookRefused(`The sheet has more than ${ROWS_MAX.toLocaleString("en")} rows. Send it in parts.`);
+        throw new WorkbookRefused(`The sheet has more than ${ROWS_MAX.toLocaleString("en")} rows. Split it.`);
       pending += line;
       if (pending.length >= WRITTEN_AT_ONCE) flush();
     };
@@ -176,4 +176,57 @@ export const writeWorkbookAsCsv = async (path: string, target: string, { bytesMa
     await file.close();
     parts.close();
   }
+};
+
+const PART_BYTES_MAX = 16 * 1024 * 1024;
+const STYLES_MAX = 65_536;
+const DAY_MS = 86_400_000;
+const SECOND_MS = 1_000;
+/** Day 0 of Excel: day 60 is 29 February 1900, which did not exist (ECMA-376 §18.17.4.1). */
+const EPOCH_1900_MS = Date.UTC(1899, 11, 30);
+const EPOCH_1904_MS = Date.UTC(1904, 0, 1);
+const SERIAL_MAX = 2_958_466;
+
+/** Built-in number formats of dates and times (ECMA-376 §18.8.30). */
+const isBuiltInDate = (id: number): boolean =>
+  (id >= 14 && id <= 22) || (id >= 27 && id <= 36) || (id >= 45 && id <= 47) || (id >= 50 && id <= 58);
+
+/** Ignores quoted texts, escapes, colours and conditions of a format. */
+const isDateFormat = (code: string): boolean => /[dmyhs]/i.test(code.replace(/"[^"]*"|\\.|_.|\[[^\]]*\]/g, ""));
+
+/** The styles that show a number as a date: the indices in the attribute `s` of cells. */
+export const readDateStyles = async (parts: WorkbookParts): Promise<ReadonlySet<number>> => {
+  const dateFormats = new Set<number>();
+  const styles = new Set<number>();
+  let at = 0;
+  let isInCells = false;
+  await parts.read("xl/styles.xml", {
+    bytesMax: PART_BYTES_MAX,
+    handler: {
+      open(name, { numFmtId = "", formatCode = "" }) {
+        if (name === "numFmt" && isDateFormat(formatCode) && dateFormats.size < STYLES_MAX)
+          dateFormats.add(Number(numFmtId));
+        else if (name === "cellXfs") isInCells = true;
+        else if (name === "xf" && isInCells) {
+          const id = Number(numFmtId);
+          if ((isBuiltInDate(id) || dateFormats.has(id)) && at < STYLES_MAX) styles.add(at);
+          at++;
+        }
+      },
+      close(name) {
+        if (name === "cellXfs") isInCells = false;
+      },
+    },
+  });
+  return styles;
+};
+
+/** A serial number as ISO 8601: a date, a time of day, or both separated by a space. Null when it is invalid. */
+export const serialDate = (serial: number, isFrom1904: boolean): string | null => {
+  if (!Number.isFinite(serial) || serial < 0 || serial > SERIAL_MAX) return null;
+  const ms = Math.round((serial * DAY_MS) / SECOND_MS) * SECOND_MS;
+  const iso = new Date((isFrom1904 ? EPOCH_1904_MS : EPOCH_1900_MS) + ms).toISOString();
+  const [date, time] = [iso.slice(0, 10), iso.slice(11, 19)];
+  if (serial < 1) return time;
+  return ms % DAY_MS === 0 ? date : `${date} ${time}`;
 };

@@ -1,7 +1,7 @@
 import { and, eq, lt } from "drizzle-orm";
-import type { Clock } from "../base/clock.ts";
 import { AppError } from "../base/errors.ts";
-import type { Db, Tx } from "./open.ts";
+import type { Tx } from "./open.ts";
+import type { Runtime } from "./runtime.ts";
 import { idempotencyKeys } from "./schema.ts";
 
 /** A request that its client may repeat. */
@@ -18,25 +18,19 @@ const IDEMPOTENCY_MS = 24 * 60 * 60 * 1000;
 
 /** The Idempotency-Keys of the last 24 hours, each with the resource that its first request created. */
 export class IdempotencyStore {
-  readonly #db: Db;
-  readonly #clock: Clock;
-
-  constructor({ db, clock }: { readonly db: Db; readonly clock: Clock }) {
-    this.#db = db;
-    this.#clock = clock;
-  }
+  constructor(private readonly runtime: Runtime) {}
 
   /**
    * Returns the id of the resource that the first request with this key created; null when the key is new or expired.
    * Throws 422 `idempotency_key_reused` when that was a different request.
    */
   findResource({ keyId, idempotencyKey, requestHash }: IdempotentRequest): string | null {
-    const stored = this.#db.orm
+    const stored = this.runtime.db.orm
       .select()
       .from(idempotencyKeys)
       .where(and(eq(idempotencyKeys.keyId, keyId), eq(idempotencyKeys.idempotencyKey, idempotencyKey)))
       .get();
-    if (stored === undefined || stored.createdAtMs <= this.#clock.nowMs() - IDEMPOTENCY_MS) return null;
+    if (stored === undefined || stored.createdAtMs <= this.runtime.clock.nowMs() - IDEMPOTENCY_MS) return null;
     if (stored.requestHash === requestHash) return stored.resourceId;
     throw new AppError("idempotency_key_reused", {
       message: "This Idempotency-Key was used with a different request. Use a new key.",
@@ -45,8 +39,8 @@ export class IdempotencyStore {
 
   /** Stores the key; an expired one is replaced. */
   save(_tx: Tx, request: IdempotentRequest, resourceId: string): void {
-    const row = { ...request, resourceId, createdAtMs: this.#clock.nowMs() };
-    this.#db.orm
+    const row = { ...request, resourceId, createdAtMs: this.runtime.clock.nowMs() };
+    this.runtime.db.orm
       .insert(idempotencyKeys)
       .values(row)
       .onConflictDoUpdate({ target: [idempotencyKeys.keyId, idempotencyKeys.idempotencyKey], set: row })
@@ -55,10 +49,10 @@ export class IdempotencyStore {
 
   /** Deletes expired keys and returns how many there were. */
   purge(): Promise<number> {
-    const beforeMs = this.#clock.nowMs() - IDEMPOTENCY_MS;
-    return this.#db.commit(
+    const beforeMs = this.runtime.clock.nowMs() - IDEMPOTENCY_MS;
+    return this.runtime.db.commit(
       () =>
-        this.#db.orm
+        this.runtime.db.orm
           .delete(idempotencyKeys)
           .where(lt(idempotencyKeys.createdAtMs, beforeMs))
           .returning({ keyId: idempotencyKeys.keyId })

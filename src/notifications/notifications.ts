@@ -17,17 +17,14 @@ export interface NotificationsOptions {
 
 /** The default webhook and recipients of each account and mode. */
 export class Notifications {
-  readonly #runtime: Pick<Runtime, "db" | "clock">;
-  readonly #options: NotificationsOptions;
-
-  constructor(runtime: Pick<Runtime, "db" | "clock">, options: NotificationsOptions) {
-    this.#runtime = runtime;
-    this.#options = options;
-  }
+  constructor(
+    private readonly runtime: Pick<Runtime, "db" | "clock">,
+    private readonly options: NotificationsOptions,
+  ) {}
 
   /** The settings as the API shows them. */
   view({ accountId, mode }: NotificationsOwner) {
-    const { store, urls } = this.#options;
+    const { store, urls } = this.options;
     const row = store.find({ accountId, mode });
     const webhookUrl = row?.webhookUrl ?? null;
     return {
@@ -43,8 +40,8 @@ export class Notifications {
 
   /** Changes the given fields. Throws `Invalid request body` for recipients that the service sends no mail to. */
   async change({ accountId, mode }: NotificationsOwner, change: Partial<NotificationDefaults>): Promise<void> {
-    const { store, urls } = this.#options;
-    const { db, clock } = this.#runtime;
+    const { store, urls } = this.options;
+    const { db, clock } = this.runtime;
     if (change.recipients !== undefined) this.#refuseRecipients(change.recipients);
     const owner = { accountId, mode };
     const { webhookUrl: to, blacklistDigest: digest } = change;
@@ -60,7 +57,7 @@ export class Notifications {
   }
 
   #refuseRecipients(recipients: readonly string[]): void {
-    const { hasMail, recipientDomains } = this.#options;
+    const { hasMail, recipientDomains } = this.options;
     const canSend = recipients.length === 0 || hasMail;
     const message = canSend ? recipientsProblem(recipients, recipientDomains) : NO_MAIL_PROBLEM;
     if (message !== null) throw new AppError("Invalid request body", { issues: [{ path: "recipients", message }] });

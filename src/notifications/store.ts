@@ -38,15 +38,11 @@ const belongsTo = ({ accountId, mode }: NotificationsOwner): SQL | undefined =>
   and(eq(table.accountId, accountId), eq(table.mode, mode));
 
 export class NotificationsStore {
-  readonly #db: Db;
-
-  constructor(db: Db) {
-    this.#db = db;
-  }
+  constructor(private readonly db: Db) {}
 
   /** Undefined if nothing has been set. */
   find(owner: NotificationsOwner): NotificationsRow | undefined {
-    return this.#db.orm.select().from(table).where(belongsTo(owner)).get();
+    return this.db.orm.select().from(table).where(belongsTo(owner)).get();
   }
 
   /** The settings of an owner, or the initial ones. */
@@ -57,7 +53,7 @@ export class NotificationsStore {
   /** Accounts and modes whose digest of listings is due, the longest waiting first. */
   dueDigests(nowMs: number, limit: number) {
     const due = lte(table.blacklistDigestDueAtMs, nowMs);
-    const rows = this.#db.orm
+    const rows = this.db.orm
       .select()
       .from(table)
       .where(due)
@@ -71,12 +67,12 @@ export class NotificationsStore {
   }
 
   postponeDigest(_tx: Tx, owner: NotificationsOwner, dueAtMs: number | null): void {
-    this.#db.orm.update(table).set({ blacklistDigestDueAtMs: dueAtMs }).where(belongsTo(owner)).run();
+    this.db.orm.update(table).set({ blacklistDigestDueAtMs: dueAtMs }).where(belongsTo(owner)).run();
   }
 
   save(_tx: Tx, { accountId, mode, ...values }: NotificationsRow): void {
     const target = [table.accountId, table.mode];
-    this.#db.orm
+    this.db.orm
       .insert(table)
       .values({ accountId, mode, ...values })
       .onConflictDoUpdate({ target, set: values })

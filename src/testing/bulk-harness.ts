@@ -72,17 +72,18 @@ const harnessOf = (db: Db) => {
   const steppable = { ...clock, nowMs: () => clock.nowMs() + stepMs };
   const lines: string[] = [];
   const log = createLog("info", clock, (line) => lines.push(line));
+  const runtime = { db, clock, log, random: { integer: () => 7 } };
   const [ledger, jobs, lists] = [new Ledger(db), new JobStore(db), new ListStore(db)];
-  const writer = new JobWriter({ db, clock }, { jobs, lists, ledger });
-  const random = { integer: () => 7 };
+  const writer = new JobWriter(runtime, { jobs, lists, ledger });
   const engines = { live: testEngine, test: testEngine };
-  const intake = new BulkIntake({ db, clock, random }, { engines, jobs, lists, writer, ledger });
+  const intake = new BulkIntake(runtime, { engines, jobs, lists, writer, ledger });
   db.sqlite.run("INSERT INTO accounts (id, name, plan, created_at_ms) VALUES (?, 'one', 'free', 0)", [BULK_ACCOUNT]);
   db.sqlite.run("INSERT INTO accounts (id, name, plan, created_at_ms) VALUES (?, 'two', 'free', 0)", [OTHER_ACCOUNT]);
   for (const accountId of [BULK_ACCOUNT, OTHER_ACCOUNT])
     db.transact((tx) => ledger.grant(tx, { accountId, credits: BULK_CREDITS, note: "test", atMs: 0 }));
 
   return {
+    runtime,
     db,
     clock,
     jobs,
@@ -99,7 +100,7 @@ const harnessOf = (db: Db) => {
       const mortal: Db = { ...db, commit: (work) => (alive ? commit(work) : never()) };
       const tried: AttemptAddress = (address) => attempt(address);
       const runner = new BulkRunner(
-        { db: mortal, clock: steppable, log },
+        { ...runtime, db: mortal, clock: steppable },
         {
           ...{ jobs, lists, writer, outages, windowMax, attempt: tried },
           dueNowMs: steadyTime(steppable),

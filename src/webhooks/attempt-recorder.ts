@@ -9,21 +9,18 @@ export const REJECTIONS_MAX = 3;
 
 /** Stores the result of an attempt and what follows for its queue: next delivery, retry, rejection, failure, or the end (410). */
 export class AttemptRecorder {
-  readonly #runtime: Runtime;
-  readonly #store: DeliveryStore;
-
-  constructor(runtime: Runtime, store: DeliveryStore) {
-    this.#runtime = runtime;
-    this.#store = store;
-  }
+  constructor(
+    private readonly runtime: Runtime,
+    private readonly store: DeliveryStore,
+  ) {}
 
   async record(delivery: Delivery, result: DeliveryResult): Promise<void> {
-    const { db, clock, log } = this.#runtime;
+    const { db, clock, log } = this.runtime;
     const change = await db.commit((tx) => {
       const written = this.#write(tx, delivery, result);
       if (result.gone) this.#disableUrl(tx, delivery);
       else if (result.rateLimited && result.retryAfterMs !== null)
-        this.#store.pause(tx, delivery, clock.nowMs() + result.retryAfterMs);
+        this.store.pause(tx, delivery, clock.nowMs() + result.retryAfterMs);
       return written;
     });
     const { id, url, type } = delivery;
@@ -37,18 +34,18 @@ export class AttemptRecorder {
 
   /** Returns the change; null when the delivery was cancelled or moved meanwhile, and this attempt did not deliver it. */
   #write(tx: Tx, { id, url }: Delivery, result: DeliveryResult): AttemptEnd | null {
-    const delivery = this.#store.find(id);
+    const delivery = this.store.find(id);
     if (delivery === undefined) return null;
     const isSame = delivery.status === "pending" && delivery.url === url;
     if (!isSame && !result.delivered) return null;
     const change = this.#changeOf(delivery, result);
-    this.#store.change(tx, id, change);
-    if (change.status !== "pending") this.#store.wakeQueue(tx, delivery, this.#runtime.clock.nowMs());
+    this.store.change(tx, id, change);
+    if (change.status !== "pending") this.store.wakeQueue(tx, delivery, this.runtime.clock.nowMs());
     return change;
   }
 
   #changeOf(before: Delivery, result: DeliveryResult): AttemptEnd {
-    const nowMs = this.#runtime.clock.nowMs();
+    const nowMs = this.runtime.clock.nowMs();
     const attempts = before.attempts + 1;
     const rejections = before.rejections + (result.rejected ? 1 : 0);
     const attempt = {
@@ -58,15 +55,15 @@ export class AttemptRecorder {
     const finished = { ...attempt, dueAtMs: null, finishedAtMs: nowMs };
     if (result.delivered) return { ...finished, status: "delivered" };
     if (rejections >= REJECTIONS_MAX) return { ...finished, status: "rejected" };
-    const waitMs = result.gone ? null : waitAfter(attempts, this.#runtime.random);
+    const waitMs = result.gone ? null : waitAfter(attempts, this.runtime.random);
     if (waitMs === null) return { ...finished, status: "failed" };
     const dueAtMs = nowMs + Math.max(waitMs, result.retryAfterMs ?? 0);
     return { ...attempt, status: "pending", dueAtMs, finishedAtMs: null };
   }
 
   #disableUrl(tx: Tx, delivery: Delivery): void {
-    const nowMs = this.#runtime.clock.nowMs();
-    this.#store.markGone(tx, delivery, nowMs);
-    this.#store.failPending(tx, delivery, "Not sent: the receiver responded 410 to an earlier event.", nowMs);
+    const nowMs = this.runtime.clock.nowMs();
+    this.store.markGone(tx, delivery, nowMs);
+    this.store.failPending(tx, delivery, "Not sent: the receiver responded 410 to an earlier event.", nowMs);
   }
 }

@@ -22,19 +22,15 @@ const UNDELIVERED: readonly DeliveryStatus[] = ["rejected", "failed"];
 
 /** Redelivers and cancels deliveries: one, or all that match a filter. Without a dispatcher, the one of another process sees the changes at its next poll. */
 export class DeliveryActions {
-  readonly #runtime: Pick<Runtime, "db" | "clock">;
-  readonly #store: DeliveryStore;
-  readonly #dispatcher: Dispatcher | null;
-
-  constructor(runtime: Pick<Runtime, "db" | "clock">, store: DeliveryStore, dispatcher: Dispatcher | null) {
-    this.#runtime = runtime;
-    this.#store = store;
-    this.#dispatcher = dispatcher;
-  }
+  constructor(
+    private readonly runtime: Pick<Runtime, "db" | "clock">,
+    private readonly store: DeliveryStore,
+    private readonly dispatcher: Dispatcher | null,
+  ) {}
 
   /** Throws `not_found` for a delivery that does not exist or belongs to another account or mode. */
   find(owner: WebhookOwner, id: string): Delivery {
-    const delivery = this.#store.find(id);
+    const delivery = this.store.find(id);
     if (delivery?.accountId === owner.accountId && delivery.mode === owner.mode) return delivery;
     throw new AppError("not_found", { message: "There is no webhook delivery with this id." });
   }
@@ -45,16 +41,16 @@ export class DeliveryActions {
    */
   async redeliver(owner: WebhookOwner, id: string): Promise<Delivery> {
     const delivery = this.find(owner, id);
-    await this.#runtime.db.commit((tx) => this.#redeliver(tx, delivery));
-    this.#dispatcher?.wake();
+    await this.runtime.db.commit((tx) => this.#redeliver(tx, delivery));
+    this.dispatcher?.wake();
     return this.find(owner, id);
   }
 
   /** Cancels a pending delivery; the next of its queue is sent. Throws `conflict` when it is finished otherwise. */
   async cancel(owner: WebhookOwner, id: string): Promise<Delivery> {
     const delivery = this.find(owner, id);
-    await this.#runtime.db.commit((tx) => this.#cancel(tx, delivery));
-    this.#dispatcher?.wake();
+    await this.runtime.db.commit((tx) => this.#cancel(tx, delivery));
+    this.dispatcher?.wake();
     const now = this.find(owner, id);
     if (now.status === "cancelled") return now;
     throw new AppError("conflict", {
@@ -84,36 +80,36 @@ export class DeliveryActions {
     let [count, seen] = [0, 0];
     while (seen < CHANGED_MAX) {
       const page = { after: next, looks: EXAMINED_AT_ONCE, limit: CHANGED_AT_ONCE };
-      const { rows, end } = this.#store.listForward(owner, filters, page);
-      count += await this.#runtime.db.commit((tx) => rows.filter((row) => change(tx, row)).length);
+      const { rows, end } = this.store.listForward(owner, filters, page);
+      count += await this.runtime.db.commit((tx) => rows.filter((row) => change(tx, row)).length);
       seen += rows.length;
       next = end;
       if (next === null) break;
       await nextTurn();
     }
-    this.#dispatcher?.wake();
+    this.dispatcher?.wake();
     return { count, next };
   }
 
   #redeliver(tx: Tx, { id }: Delivery): boolean {
-    const delivery = this.#store.find(id);
+    const delivery = this.store.find(id);
     if (delivery === undefined) return false;
-    this.#store.clearGone(tx, delivery, delivery.url);
-    this.#store.endPause(tx, delivery);
+    this.store.clearGone(tx, delivery, delivery.url);
+    this.store.endPause(tx, delivery);
     if (delivery.status !== "pending") {
       const restarted = { status: "pending", attempts: 0, rejections: 0, dueAtMs: null, finishedAtMs: null } as const;
-      this.#store.change(tx, id, restarted);
-    } else if (delivery.dueAtMs !== null) this.#store.change(tx, id, { dueAtMs: null });
-    this.#store.wakeQueue(tx, delivery, this.#runtime.clock.nowMs());
+      this.store.change(tx, id, restarted);
+    } else if (delivery.dueAtMs !== null) this.store.change(tx, id, { dueAtMs: null });
+    this.store.wakeQueue(tx, delivery, this.runtime.clock.nowMs());
     return true;
   }
 
   #cancel(tx: Tx, { id }: Delivery): boolean {
-    const delivery = this.#store.find(id);
+    const delivery = this.store.find(id);
     if (delivery?.status !== "pending") return false;
-    const nowMs = this.#runtime.clock.nowMs();
-    this.#store.change(tx, id, { status: "cancelled", dueAtMs: null, finishedAtMs: nowMs });
-    this.#store.wakeQueue(tx, delivery, nowMs);
+    const nowMs = this.runtime.clock.nowMs();
+    this.store.change(tx, id, { status: "cancelled", dueAtMs: null, finishedAtMs: nowMs });
+    this.store.wakeQueue(tx, delivery, nowMs);
     return true;
   }
 }

@@ -54,16 +54,13 @@ export const queuedEndpointOf = ({ accountId, mode, url }: WebhookEndpoint): Que
  * with many of them delays others for long.
  */
 export class DeliverySlots {
-  readonly #clock: Clock;
   readonly #slots = new Set<DeliverySlot>();
   /** Least recently used first. */
   readonly #health = new Map<string, Health>();
   /** Slots in use by URL, and by pool in total, by account and by host. */
   readonly #counts = new Map<string, number>();
 
-  constructor(clock: Clock) {
-    this.#clock = clock;
-  }
+  constructor(private readonly clock: Clock) {}
 
   /** Whether no request at all can start. */
   get isFull(): boolean {
@@ -90,7 +87,7 @@ export class DeliverySlots {
     const pool = this.#poolFor(endpoint);
     if (pool === null) return null;
     const health = this.#healthOf(endpoint);
-    const startedMs = this.#clock.monotonicMs();
+    const startedMs = this.clock.monotonicMs();
     const slot = { endpoint, abort: new AbortController(), health, pool, startedMs, isPreempted: false };
     this.#slots.add(slot);
     this.#add(slot, 1);
@@ -103,7 +100,7 @@ export class DeliverySlots {
 
   /** The next request of a slot starts. */
   beginRequest(slot: DeliverySlot): void {
-    slot.startedMs = this.#clock.monotonicMs();
+    slot.startedMs = this.clock.monotonicMs();
   }
 
   /** The current request of a slot ended. */
@@ -112,7 +109,7 @@ export class DeliverySlots {
     { hasResponded, hasTimedOut }: { readonly hasResponded: boolean; readonly hasTimedOut: boolean },
   ): void {
     this.#health.delete(key);
-    const isFast = this.#clock.monotonicMs() - startedMs < SLOW_AFTER_MS;
+    const isFast = this.clock.monotonicMs() - startedMs < SLOW_AFTER_MS;
     if (hasTimedOut) this.#health.set(key, "slow");
     else if (hasResponded && isFast) this.#health.set(key, "responsive");
     const [oldest] = this.#health.keys();
@@ -122,7 +119,7 @@ export class DeliverySlots {
   /** Moves slow requests to the slow pool; aborts them when it is full and others wait. */
   moveSlow(othersWait: boolean): void {
     for (const slot of this.#slots) {
-      if (slot.pool === "slow" || this.#clock.monotonicMs() - slot.startedMs < SLOW_AFTER_MS) continue;
+      if (slot.pool === "slow" || this.clock.monotonicMs() - slot.startedMs < SLOW_AFTER_MS) continue;
       if (this.#fits("slow", slot.endpoint, SLOW_MAX, SLOW_PER_OWNER_MAX)) {
         this.#add(slot, -1);
         slot.pool = "slow";

@@ -138,16 +138,14 @@ const prepare = ({ orm, sqlite }: Db) => ({
 
 /** Deliveries, and the URLs that are paused or gone. */
 export class DeliveryStore {
-  readonly #db: Db;
   readonly #statements: ReturnType<typeof prepare>;
 
-  constructor(db: Db) {
-    this.#db = db;
+  constructor(private readonly db: Db) {
     this.#statements = prepare(db);
   }
 
   insert(_tx: Tx, delivery: Delivery): void {
-    this.#db.orm.insert(table).values(delivery).onConflictDoNothing().run();
+    this.db.orm.insert(table).values(delivery).onConflictDoNothing().run();
   }
 
   find(id: string): Delivery | undefined {
@@ -155,7 +153,7 @@ export class DeliveryStore {
   }
 
   change(_tx: Tx, id: string, change: DeliveryChange): void {
-    this.#db.orm
+    this.db.orm
       .update(table)
       .set({ ...change })
       .where(eq(table.id, id))
@@ -168,7 +166,7 @@ export class DeliveryStore {
     const first = this.#statements.firstOfQueue.get({ accountId, mode, url, subject });
     if (first === undefined || first.dueAtMs !== null) return;
     const others = and(inQueue(queue), isNotNull(table.dueAtMs), ne(table.id, first.id));
-    this.#db.orm.update(table).set({ dueAtMs: null }).where(others).run();
+    this.db.orm.update(table).set({ dueAtMs: null }).where(others).run();
     this.#statements.setDue.run({ id: first.id, dueAtMs: Math.max(dueAtMs, this.pausedUntil(queue)) });
   }
 
@@ -184,27 +182,27 @@ export class DeliveryStore {
       ...[eq(table.accountId, accountId), eq(table.mode, mode), eq(table.url, url)],
       ...[sql`due_at_ms is not null`, lte(table.dueAtMs, nowMs)],
     );
-    return this.#db.orm.select().from(table).where(due).orderBy(asc(table.dueAtMs)).limit(limit).all();
+    return this.db.orm.select().from(table).where(due).orderBy(asc(table.dueAtMs)).limit(limit).all();
   }
 
   /** The pending deliveries of a queue in order. */
   queue(queue: WebhookQueue, limit: number): Delivery[] {
-    return this.#db.orm.select().from(table).where(inQueue(queue)).orderBy(asc(table.eventId)).limit(limit).all();
+    return this.db.orm.select().from(table).where(inQueue(queue)).orderBy(asc(table.eventId)).limit(limit).all();
   }
 
   countPending(endpoint: WebhookEndpoint): number {
-    return this.#db.orm.select({ pending: count() }).from(table).where(pendingAt(endpoint)).get()?.pending ?? 0;
+    return this.db.orm.select({ pending: count() }).from(table).where(pendingAt(endpoint)).get()?.pending ?? 0;
   }
 
   failPending(_tx: Tx, endpoint: WebhookEndpoint, problem: string, atMs: number): void {
     const failed = { status: "failed", dueAtMs: null, lastProblem: problem, finishedAtMs: atMs } as const;
-    this.#db.orm.update(table).set(failed).where(pendingAt(endpoint)).run();
+    this.db.orm.update(table).set(failed).where(pendingAt(endpoint)).run();
   }
 
   /** The id at an offset among an owner's deliveries older than `before`, newest first; null when there are fewer. */
   idBehind(owner: WebhookOwner, before: string | null, offset: number): string | null {
     const older = and(matching(owner, {}), before === null ? undefined : lt(table.id, before));
-    const ids = this.#db.orm.select({ id: table.id }).from(table).where(older).orderBy(desc(table.id));
+    const ids = this.db.orm.select({ id: table.id }).from(table).where(older).orderBy(desc(table.id));
     return ids.limit(1).offset(offset).get()?.id ?? null;
   }
 
@@ -215,7 +213,7 @@ export class DeliveryStore {
       page.before === null ? undefined : lt(table.id, page.before),
       page.from === undefined ? undefined : gte(table.id, page.from),
     );
-    return this.#db.orm.select().from(table).where(within).orderBy(desc(table.id)).limit(page.limit).all();
+    return this.db.orm.select().from(table).where(within).orderBy(desc(table.id)).limit(page.limit).all();
   }
 
   /** Examines the next `looks` deliveries after an id, oldest first, and returns up to `limit` that match, and where to continue. */
@@ -226,14 +224,14 @@ export class DeliveryStore {
   ): Stretch<Delivery, string> {
     const behind = after === null ? undefined : gt(table.id, after);
     const examined = and(matching(owner, {}), behind);
-    const ids = this.#db.orm.select({ id: table.id }).from(table).where(examined).orderBy(asc(table.id));
+    const ids = this.db.orm.select({ id: table.id }).from(table).where(examined).orderBy(asc(table.id));
     const upTo =
       ids
         .limit(1)
         .offset(looks - 1)
         .get()?.id ?? null;
     const wanted = and(matching(owner, filters), behind, upTo === null ? undefined : lte(table.id, upTo));
-    const rows = this.#db.orm.select().from(table).where(wanted).orderBy(asc(table.id)).limit(limit).all();
+    const rows = this.db.orm.select().from(table).where(wanted).orderBy(asc(table.id)).limit(limit).all();
     const last = rows.at(-1);
     return { rows, end: rows.length === limit && last !== undefined ? last.id : upTo };
   }
@@ -241,8 +239,8 @@ export class DeliveryStore {
   /** Deletes up to `limit` deliveries finished before a time, and returns how many. */
   purge(_tx: Tx, beforeMs: number, limit: number): number {
     const old = and(isNotNull(table.finishedAtMs), lt(table.finishedAtMs, beforeMs));
-    const rows = this.#db.orm.select({ id: table.id }).from(table).where(old).limit(limit).all();
-    for (const { id } of rows) this.#db.orm.delete(table).where(eq(table.id, id)).run();
+    const rows = this.db.orm.select({ id: table.id }).from(table).where(old).limit(limit).all();
+    for (const { id } of rows) this.db.orm.delete(table).where(eq(table.id, id)).run();
     return rows.length;
   }
 
@@ -255,35 +253,35 @@ export class DeliveryStore {
     const { accountId, mode, url } = endpoint;
     const target = [webhookPauses.accountId, webhookPauses.mode, webhookPauses.url];
     const set = { untilMs: sql`max(${webhookPauses.untilMs}, excluded.until_ms)` };
-    this.#db.orm
+    this.db.orm
       .insert(webhookPauses)
       .values({ accountId, mode, url, untilMs })
       .onConflictDoUpdate({ target, set })
       .run();
     const early = and(pendingAt(endpoint), isNotNull(table.dueAtMs), lt(table.dueAtMs, untilMs));
-    this.#db.orm.update(table).set({ dueAtMs: untilMs }).where(early).run();
+    this.db.orm.update(table).set({ dueAtMs: untilMs }).where(early).run();
   }
 
   endPause(_tx: Tx, { accountId, mode, url }: WebhookEndpoint): void {
     const { accountId: ofAccount, mode: ofMode, url: ofUrl } = webhookPauses;
     const pause = and(eq(ofAccount, accountId), eq(ofMode, mode), eq(ofUrl, url));
-    this.#db.orm.delete(webhookPauses).where(pause).run();
+    this.db.orm.delete(webhookPauses).where(pause).run();
   }
 
   purgePauses(_tx: Tx, beforeMs: number): void {
-    this.#db.orm.delete(webhookPauses).where(lt(webhookPauses.untilMs, beforeMs)).run();
+    this.db.orm.delete(webhookPauses).where(lt(webhookPauses.untilMs, beforeMs)).run();
   }
 
   /** When a URL responded 410; undefined while deliveries to it are enabled. */
   goneSince(owner: WebhookOwner, url: string): number | undefined {
-    return this.#db.orm.select().from(webhookGone).where(goneAt(owner, url)).get()?.atMs;
+    return this.db.orm.select().from(webhookGone).where(goneAt(owner, url)).get()?.atMs;
   }
 
   markGone(_tx: Tx, { accountId, mode, url }: WebhookEndpoint, atMs: number): void {
-    this.#db.orm.insert(webhookGone).values({ accountId, mode, url, atMs }).onConflictDoNothing().run();
+    this.db.orm.insert(webhookGone).values({ accountId, mode, url, atMs }).onConflictDoNothing().run();
   }
 
   clearGone(_tx: Tx, owner: WebhookOwner, url: string): void {
-    this.#db.orm.delete(webhookGone).where(goneAt(owner, url)).run();
+    this.db.orm.delete(webhookGone).where(goneAt(owner, url)).run();
   }
 }

@@ -29,8 +29,6 @@ const COOLDOWNS_MAX = 256;
  * subjects and URLs are served concurrently, as `DeliverySlots` allows.
  */
 export class Dispatcher {
-  readonly #runtime: Runtime;
-  readonly #options: DispatcherOptions;
   readonly #relay: OutboxRelay;
   readonly #recorder: AttemptRecorder;
   readonly #slots: DeliverySlots;
@@ -49,9 +47,10 @@ export class Dispatcher {
   #isPollRequested: boolean = false;
   #isStopped: boolean = true;
 
-  constructor(runtime: Runtime, options: DispatcherOptions) {
-    this.#runtime = runtime;
-    this.#options = options;
+  constructor(
+    private readonly runtime: Runtime,
+    private readonly options: DispatcherOptions,
+  ) {
     this.#relay = new OutboxRelay(runtime, options);
     this.#recorder = new AttemptRecorder(runtime, options.store);
     this.#slots = new DeliverySlots(runtime.clock);
@@ -74,7 +73,7 @@ export class Dispatcher {
     this.#due.clear();
     for (const cancel of this.#cooldowns.values()) cancel();
     this.#cooldowns.clear();
-    await drain(this.#runtime.clock, DRAIN_MS_MAX, [this.#polling, ...this.#running.values()]);
+    await drain(this.runtime.clock, DRAIN_MS_MAX, [this.#polling, ...this.#running.values()]);
   }
 
   /** Polls now instead of within a second. */
@@ -90,7 +89,7 @@ export class Dispatcher {
       const isRequested = this.#isPollRequested;
       this.#isPollRequested = false;
       if (isRequested) this.wake();
-      else if (!this.#isStopped) this.#cancelTimer = this.#runtime.clock.after(POLL_MS, () => this.wake());
+      else if (!this.#isStopped) this.#cancelTimer = this.runtime.clock.after(POLL_MS, () => this.wake());
     });
   }
 
@@ -102,7 +101,7 @@ export class Dispatcher {
       if (this.#isStopped) return;
       const othersWait = [...this.#due.values()].some((due) => !this.#isQuiet(due) && !this.#slots.isSlow(due));
       this.#slots.moveSlow(othersWait);
-      const nowMs = this.#runtime.clock.monotonicMs();
+      const nowMs = this.runtime.clock.monotonicMs();
       for (const [key, untilMs] of this.#quietUntilMs) if (untilMs <= nowMs) this.#quietUntilMs.delete(key);
       this.#scan();
       this.#startDue();
@@ -113,8 +112,8 @@ export class Dispatcher {
 
   /** Finds endpoints with due deliveries, a part of them at each poll. */
   #scan(): void {
-    const { store } = this.#options;
-    const nowMs = this.#runtime.clock.nowMs();
+    const { store } = this.options;
+    const nowMs = this.runtime.clock.nowMs();
     for (let examined = 0; examined < SCANNED_AT_ONCE_MAX && this.#due.size < SCANNED_AT_ONCE_MAX; examined++) {
       const next = store.endpointAfter(this.#scanned);
       this.#scanned = next ?? null;
@@ -153,7 +152,7 @@ export class Dispatcher {
   /** The first due delivery to an endpoint whose queue is not being sent. */
   #nextHead(endpoint: QueuedEndpoint): Delivery | undefined {
     const limit = this.#slots.countOf(endpoint) + this.#cooldowns.size + 1;
-    const heads = this.#options.store.dueHeads(endpoint, this.#runtime.clock.nowMs(), limit);
+    const heads = this.options.store.dueHeads(endpoint, this.runtime.clock.nowMs(), limit);
     return heads.find((head) => !this.#running.has(queueKey(head)) && !this.#cooldowns.has(queueKey(head)));
   }
 
@@ -177,7 +176,7 @@ export class Dispatcher {
   async #sendQueue(head: Delivery, slot: DeliverySlot): Promise<void> {
     const records: Array<Promise<void>> = [];
     try {
-      for (const { id } of this.#options.store.queue(head, slot.endpoint.isPaced ? 1 : SENT_IN_A_ROW_MAX))
+      for (const { id } of this.options.store.queue(head, slot.endpoint.isPaced ? 1 : SENT_IN_A_ROW_MAX))
         if (!(await this.#sendOne(id, slot, records))) break;
     } finally {
       await Promise.all(records);
@@ -186,11 +185,11 @@ export class Dispatcher {
 
   /** Sends one delivery; false when the queue must not continue. Skips what was cancelled, moved or paused meanwhile. */
   async #sendOne(id: string, slot: DeliverySlot, records: Array<Promise<void>>): Promise<boolean> {
-    const { store, secrets, send } = this.#options;
+    const { store, secrets, send } = this.options;
     const { endpoint, abort } = slot;
     const delivery = store.find(id);
     if (this.#isStopped || delivery?.status !== "pending" || delivery.url !== endpoint.url) return false;
-    if (store.pausedUntil(delivery) > this.#runtime.clock.nowMs()) return false;
+    if (store.pausedUntil(delivery) > this.runtime.clock.nowMs()) return false;
     if (!endpoint.isPaced && this.#isQuiet(endpoint)) return false;
     this.#slots.beginRequest(slot);
     const { eventId, url, body } = delivery;
@@ -208,7 +207,7 @@ export class Dispatcher {
   }
 
   #coolDown(head: Delivery, error: unknown): void {
-    const { clock, log } = this.#runtime;
+    const { clock, log } = this.runtime;
     log.error("could not send or record a webhook", { id: head.id, wait_ms: COOLDOWN_MS, error });
     if (this.#isStopped) return;
     const end = () => {
@@ -219,16 +218,16 @@ export class Dispatcher {
   }
 
   #isQuiet({ key }: QueuedEndpoint): boolean {
-    return (this.#quietUntilMs.get(key) ?? 0) > this.#runtime.clock.monotonicMs();
+    return (this.#quietUntilMs.get(key) ?? 0) > this.runtime.clock.monotonicMs();
   }
 
   #keepQuiet({ key }: QueuedEndpoint, forMs: number): void {
-    const untilMs = this.#runtime.clock.monotonicMs() + forMs;
+    const untilMs = this.runtime.clock.monotonicMs() + forMs;
     this.#quietUntilMs.set(key, Math.max(this.#quietUntilMs.get(key) ?? 0, untilMs));
   }
 
   #logDelay(error: unknown): void {
-    this.#runtime.log.error("webhooks are delayed; trying again, nothing is lost", { error });
+    this.runtime.log.error("webhooks are delayed; trying again, nothing is lost", { error });
   }
 }
 

@@ -32,21 +32,17 @@ const belongsTo = ({ accountId, mode }: WebhookOwner): SQL | undefined =>
 
 /** Reads the outbox: for the relay, and as the event feed of each account and mode. */
 export class EventStore {
-  readonly #db: Db;
-
-  constructor(db: Db) {
-    this.#db = db;
-  }
+  constructor(private readonly db: Db) {}
 
   /** Events without deliveries, oldest first. */
   waiting(limit: number): EventRow[] {
     const isNew = sql`delivered_at_ms is null`;
-    return this.#db.orm.select().from(table).where(isNew).orderBy(asc(table.id)).limit(limit).all();
+    return this.db.orm.select().from(table).where(isNew).orderBy(asc(table.id)).limit(limit).all();
   }
 
   /** The deliveries of an event are created. */
   markDelivered(_tx: Tx, id: string, atMs: number): void {
-    this.#db.orm.update(table).set({ deliveredAtMs: atMs }).where(eq(table.id, id)).run();
+    this.db.orm.update(table).set({ deliveredAtMs: atMs }).where(eq(table.id, id)).run();
   }
 
   /** Examines the next `looks` events of an owner after an id, oldest first, and returns up to `wanted` that match. */
@@ -57,7 +53,7 @@ export class EventStore {
         after === null ? undefined : gt(table.id, after),
         subject === undefined ? undefined : eq(table.subject, subject),
       );
-      const ids = this.#db.orm.select({ id: table.id }).from(table).where(behind).orderBy(asc(table.id));
+      const ids = this.db.orm.select({ id: table.id }).from(table).where(behind).orderBy(asc(table.id));
       const upTo =
         ids
           .limit(1)
@@ -69,7 +65,7 @@ export class EventStore {
         sinceMs === undefined ? undefined : gte(table.createdAtMs, sinceMs),
         type === undefined ? undefined : eq(table.type, type),
       );
-      const rows = this.#db.orm.select().from(table).where(matching).orderBy(asc(table.id)).limit(wanted).all();
+      const rows = this.db.orm.select().from(table).where(matching).orderBy(asc(table.id)).limit(wanted).all();
       const last = rows.at(-1);
       return { rows, end: rows.length === wanted && last !== undefined ? last.id : upTo };
     };
@@ -77,12 +73,12 @@ export class EventStore {
 
   /** Accounts and modes that have events. */
   owners(): WebhookOwner[] {
-    return this.#db.orm.selectDistinct({ accountId: table.accountId, mode: table.mode }).from(table).all();
+    return this.db.orm.selectDistinct({ accountId: table.accountId, mode: table.mode }).from(table).all();
   }
 
   /** The newest event of an owner that is not among the newest `kept`; undefined when there are not that many. */
   surplusFrom(owner: WebhookOwner, kept: number): string | undefined {
-    const ids = this.#db.orm.select({ id: table.id }).from(table).where(belongsTo(owner)).orderBy(desc(table.id));
+    const ids = this.db.orm.select({ id: table.id }).from(table).where(belongsTo(owner)).orderBy(desc(table.id));
     return ids.limit(1).offset(kept).get()?.id;
   }
 
@@ -99,7 +95,7 @@ export class EventStore {
   #purge(condition: SQL | undefined, limit: number, beforeMs: number): number {
     const relayed = and(condition, isNotNull(table.deliveredAtMs));
     const { id, createdAtMs: at } = table;
-    const rows = this.#db.orm
+    const rows = this.db.orm
       .select({ id, createdAtMs: at })
       .from(table)
       .where(relayed)
@@ -107,7 +103,7 @@ export class EventStore {
       .limit(limit)
       .all();
     const ids = rows.filter(({ createdAtMs }) => createdAtMs < beforeMs).map((row) => row.id);
-    this.#db.orm.delete(table).where(inArray(table.id, ids)).run();
+    this.db.orm.delete(table).where(inArray(table.id, ids)).run();
     return ids.length;
   }
 }

@@ -38,20 +38,19 @@ interface Refusal {
 
 /** Creates the deliveries of new events in the outbox. */
 export class OutboxRelay {
-  readonly #runtime: Pick<Runtime, "db" | "clock" | "log">;
-  readonly #options: OutboxRelayOptions;
   readonly #pendingMax: number;
 
-  constructor(runtime: Pick<Runtime, "db" | "clock" | "log">, options: OutboxRelayOptions) {
-    this.#runtime = runtime;
-    this.#options = options;
+  constructor(
+    private readonly runtime: Pick<Runtime, "db" | "clock" | "log">,
+    private readonly options: OutboxRelayOptions,
+  ) {
     this.#pendingMax = options.pendingMax ?? PENDING_MAX;
   }
 
   /** Relays the oldest new events in one transaction and returns how many; `EVENTS_AT_ONCE_MAX` when there may be more. */
   async relay(): Promise<number> {
-    const { db, clock, log } = this.#runtime;
-    const { events } = this.#options;
+    const { db, clock, log } = this.runtime;
+    const { events } = this.options;
     const waiting = events.waiting(EVENTS_AT_ONCE_MAX);
     if (waiting.length === 0) return 0;
     const refused = await db.commit((tx) => {
@@ -68,7 +67,7 @@ export class OutboxRelay {
 
   /** One delivery per URL. The first has the id of the event, so that a repetition after a crash inserts nothing twice. */
   #deliveriesOf(event: EventRow): Delivery[] {
-    const defaultUrl = this.#options.defaultUrl(event);
+    const defaultUrl = this.options.defaultUrl(event);
     const { id: eventId, accountId, mode, type, subject, createdAtMs, url } = event;
     const delivery = {
       ...{ eventId, accountId, mode, type, subject, createdAtMs },
@@ -84,8 +83,8 @@ export class OutboxRelay {
   }
 
   #insert(tx: Tx, delivery: Delivery, pendingCounts: Map<string, number>): Refusal | null {
-    const { store, secrets } = this.#options;
-    const nowMs = this.#runtime.clock.nowMs();
+    const { store, secrets } = this.options;
+    const nowMs = this.runtime.clock.nowMs();
     const problem = this.#problemOf(delivery, pendingCounts);
     if (problem === null) store.insert(tx, delivery);
     else store.insert(tx, { ...delivery, status: "failed", lastProblem: problem, finishedAtMs: nowMs });
@@ -96,7 +95,7 @@ export class OutboxRelay {
 
   /** Why a delivery is not sent; null when it is. */
   #problemOf(delivery: Delivery, pendingCounts: Map<string, number>): string | null {
-    const { store } = this.#options;
+    const { store } = this.options;
     const { accountId, mode, url } = delivery;
     const goneAtMs = store.goneSince(delivery, url);
     if (goneAtMs !== undefined)

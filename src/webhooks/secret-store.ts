@@ -24,11 +24,7 @@ const belongsTo = ({ accountId, mode }: WebhookOwner): SQL | undefined =>
 
 /** The signing secrets of each account and mode; created on first use. */
 export class WebhookSecrets {
-  readonly #runtime: Pick<Runtime, "db" | "clock">;
-
-  constructor(runtime: Pick<Runtime, "db" | "clock">) {
-    this.#runtime = runtime;
-  }
+  constructor(private readonly runtime: Pick<Runtime, "db" | "clock">) {}
 
   /** The valid secrets, newest first; creates the first one. Never empty. */
   ensure(tx: Tx, owner: WebhookOwner): readonly WebhookSecret[] {
@@ -38,19 +34,19 @@ export class WebhookSecrets {
 
   /** The same outside of a transaction. */
   current(owner: WebhookOwner): readonly WebhookSecret[] {
-    return this.#runtime.db.transact((tx) => this.ensure(tx, owner));
+    return this.runtime.db.transact((tx) => this.ensure(tx, owner));
   }
 
   /** The texts of the valid secrets. Creates the first one, for deliveries from versions without secrets per mode. */
   async signing(owner: WebhookOwner): Promise<readonly string[]> {
     const valid = this.#valid(owner);
-    const secrets = valid.length > 0 ? valid : await this.#runtime.db.commit((tx) => this.ensure(tx, owner));
+    const secrets = valid.length > 0 ? valid : await this.runtime.db.commit((tx) => this.ensure(tx, owner));
     return secrets.map(({ secret }) => secret);
   }
 
   /** Creates a secret; the existing ones end after 24 hours, or earlier where that was set. */
   rotate(owner: WebhookOwner): readonly WebhookSecret[] {
-    const { db, clock } = this.#runtime;
+    const { db, clock } = this.runtime;
     return db.transact((tx) => {
       const validUntilMs = clock.nowMs() + SECRET_GRACE_MS;
       const ending = and(belongsTo(owner), endsAfter(validUntilMs));
@@ -61,13 +57,13 @@ export class WebhookSecrets {
   }
 
   #valid(owner: WebhookOwner): readonly WebhookSecret[] {
-    const { db, clock } = this.#runtime;
+    const { db, clock } = this.runtime;
     const valid = and(belongsTo(owner), endsAfter(clock.nowMs()));
     return db.orm.select().from(table).where(valid).orderBy(desc(table.id)).all();
   }
 
   #insert(_tx: Tx, { accountId, mode }: WebhookOwner): WebhookSecret {
-    const { db, clock } = this.#runtime;
+    const { db, clock } = this.runtime;
     const values = {
       id: newId(),
       accountId,

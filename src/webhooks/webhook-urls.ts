@@ -38,21 +38,20 @@ export const webhookUrlSchema = (policy: UrlPolicy) =>
 
 /** The webhook URLs that other parts of the service store with their targets, domains, jobs and accounts. */
 export class WebhookUrls {
-  readonly #runtime: Pick<Runtime, "db" | "clock">;
   readonly #store: DeliveryStore;
   readonly #moves: MoveStore;
-  readonly #policy: UrlPolicy;
 
-  constructor(runtime: Pick<Runtime, "db" | "clock">, policy: UrlPolicy) {
-    this.#runtime = runtime;
+  constructor(
+    private readonly runtime: Pick<Runtime, "db" | "clock">,
+    private readonly policy: UrlPolicy,
+  ) {
     this.#store = new DeliveryStore(runtime.db);
     this.#moves = new MoveStore(runtime.db, this.#store);
-    this.#policy = policy;
   }
 
   /** The normal form of a URL that events may be sent to. The error is a sentence. */
   parse(text: string): Result<string, string> {
-    const parsed = this.#policy.parse(text.trim());
+    const parsed = this.policy.parse(text.trim());
     return parsed.ok ? { ok: true, value: parsed.value.href } : { ok: false, error: parsed.error.problem };
   }
 
@@ -69,12 +68,12 @@ export class WebhookUrls {
   /** Moves pending deliveries about a subject to its new URL, or cancels them when it has none. */
   move(tx: Tx, owner: WebhookOwner, { subject, from, to }: UrlChange): void {
     if (from === null || from === to) return;
-    this.#moves.move(tx, owner, { subject, from, to }, this.#runtime.clock.nowMs(), MOVED_OF_SUBJECT_MAX);
+    this.#moves.move(tx, owner, { subject, from, to }, this.runtime.clock.nowMs(), MOVED_OF_SUBJECT_MAX);
   }
 
   /** The same for the default URL of an account and mode, in small transactions. */
   async moveDefault(owner: WebhookOwner, from: string, to: string | null): Promise<void> {
-    const { db, clock } = this.#runtime;
+    const { db, clock } = this.runtime;
     const change = { subject: null, from, to };
     const moveSome = (tx: Tx) => this.#moves.move(tx, owner, change, clock.nowMs(), MOVED_AT_ONCE_MAX);
     while ((await db.commit(moveSome)) === MOVED_AT_ONCE_MAX) await nextTurn();

@@ -42,19 +42,18 @@ export interface WebhookTestResult extends DeliveryResult {
 export class Webhooks {
   readonly actions: DeliveryActions;
   readonly secrets: WebhookSecrets;
-  readonly #runtime: Runtime;
-  readonly #options: WebhooksOptions;
 
-  constructor(runtime: Runtime, options: WebhooksOptions) {
+  constructor(
+    private readonly runtime: Runtime,
+    private readonly options: WebhooksOptions,
+  ) {
     this.actions = new DeliveryActions(runtime, options.store, options.dispatcher);
     this.secrets = options.secrets;
-    this.#runtime = runtime;
-    this.#options = options;
   }
 
   /** Newest first. */
   list(owner: WebhookOwner, filters: DeliveryFilters): IdSource<Delivery> {
-    const { store } = this.#options;
+    const { store } = this.options;
     return {
       idBehind: (before, offset) => store.idBehind(owner, before, offset),
       list: (page) => store.list(owner, filters, page),
@@ -63,13 +62,13 @@ export class Webhooks {
 
   /** The events of an owner, oldest first, whether or not they were sent. */
   feed(owner: WebhookOwner, filters: EventFilters): ReturnType<EventStore["window"]> {
-    return this.#options.events.window(owner, filters);
+    return this.options.events.window(owner, filters);
   }
 
   /** Sends one event to a URL, without storing it: `webhook.test`, or the documented example of another type. */
   async test(owner: WebhookOwner, url: string, type: string): Promise<WebhookTestResult> {
-    const { store, send, exampleOf } = this.#options;
-    const { db, clock } = this.#runtime;
+    const { store, send, exampleOf } = this.options;
+    const { db, clock } = this.runtime;
     const id = newId();
     const { accountId, mode } = owner;
     const example = type === TEST_TYPE ? { message: TEST_MESSAGE } : await exampleOf(type);
@@ -84,8 +83,8 @@ export class Webhooks {
 
   /** Deletes finished deliveries and events after 30 days, and all but the newest 100,000 events of each owner. */
   async purge(): Promise<void> {
-    const { store, events, eventsMax = EVENTS_KEPT_MAX } = this.#options;
-    const { db, clock } = this.#runtime;
+    const { store, events, eventsMax = EVENTS_KEPT_MAX } = this.options;
+    const { db, clock } = this.runtime;
     const beforeMs = clock.nowMs() - KEPT_MS;
     await db.commit((tx) => store.purgePauses(tx, clock.nowMs()));
     await this.#purgeInSteps((tx) => store.purge(tx, beforeMs, PURGED_AT_ONCE_MAX));
@@ -100,7 +99,7 @@ export class Webhooks {
   /** Deletes in small transactions, so that other writes are not blocked. */
   async #purgeInSteps(purgeSome: (tx: Tx) => number): Promise<void> {
     let purged = PURGED_AT_ONCE_MAX;
-    while (purged === PURGED_AT_ONCE_MAX) purged = await this.#runtime.db.commit(purgeSome);
+    while (purged === PURGED_AT_ONCE_MAX) purged = await this.runtime.db.commit(purgeSome);
   }
 }
 
