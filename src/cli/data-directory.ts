@@ -6,7 +6,7 @@ import { systemClock } from "../base/clock.ts";
 import { makePrivate, OTHERS_PERMISSIONS } from "../base/private-file.ts";
 import { composeAccounts } from "../compose.ts";
 import { type Config, DATA_DIR_SETTING, readConfig, SettingsError } from "../config.ts";
-import { takeServerLock } from "../db/lock.ts";
+import { takeServerLock } from "../db/database-files.ts";
 import { describeMigrateProblem } from "../db/migrate.ts";
 import { type Db, openDb } from "../db/open.ts";
 import { CommandFailed, type Io, UsageError } from "./io.ts";

@@ -4,7 +4,7 @@ import { dnsServersOf } from "../compose-engine.ts";
 import { settingsInForce } from "../config.ts";
 import { describeMigrateProblem, migrate, schemaVersion } from "../db/migrate.ts";
 import { MIGRATIONS } from "../db/migrations.ts";
-import { keepDatabasePrivate } from "../db/private-database.ts";
+import { keepDatabasePrivate } from "../db/database-files.ts";
 import { VERSION } from "../version.ts";
 import { addCommand } from "./command.ts";
 import { CommandFailed, type Io, print } from "./io.ts";

@@ -16,7 +16,7 @@ import type { JobRow } from "../bulk/job-store.ts";
 import { composeAccounts } from "../compose.ts";
 import { type BulkParts, composeBulk } from "../compose-bulk.ts";
 import type { Config } from "../config.ts";
-import { takeServerLock } from "../db/lock.ts";
+import { takeServerLock } from "../db/database-files.ts";
 import type { Db } from "../db/open.ts";
 import type { VerificationEngine } from "../verify/engine.ts";
 import { CommandFailed, type Io, print, UsageError } from "./io.ts";

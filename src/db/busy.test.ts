@@ -3,7 +3,7 @@ import { mkdtempSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { systemClock } from "../base/clock.ts";
-import { createGroupCommit } from "./group-commit.ts";
+import { GroupCommit } from "./group-commit.ts";
 import { type Db, openDb, SERVER_BUSY_TIMEOUT_MS } from "./open.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "postwarden-busy-"));
@@ -67,7 +67,7 @@ describe("while another process holds the database", () => {
       if (++looks > 10) throw new Error("the close tries again and again");
       return 0;
     };
-    const group = createGroupCommit(ours.sqlite, { monotonicMs, after: systemClock.after });
+    const group = new GroupCommit(ours.sqlite, { monotonicMs, after: systemClock.after });
     theirs.sqlite.run("BEGIN IMMEDIATE");
     const outcome = group
       .enqueue(() => insert(ours, "a"))

@@ -1,124 +1,126 @@
 import type { Database as Sqlite } from "bun:sqlite";
 import { type Clock, systemClock } from "../base/clock.ts";
 
-interface Waiting {
+/** A write that waits for a transaction. */
+interface PendingWrite {
   run(): void;
   fail(error: unknown): void;
   done(): void;
-  /** Monotonic: how long it may wait for another process that holds the database. */
-  readonly patienceEndsMs: number;
+  /** On the monotonic clock: how long to wait while another process holds the database. */
+  readonly giveUpMs: number;
 }
 
-/** Another process holds the database: asked again so often, without standing in the event loop's way meanwhile. */
+/** Interval of attempts while another process holds the database; the event loop is not blocked meanwhile. */
 const BUSY_AGAIN_MS = 20;
 const BUSY_MS_MAX = 5_000;
+/** Further writes wait for the next transaction, so that one does not block the event loop for long. */
+const WRITES_PER_TRANSACTION_MAX = 512;
 
 const isBusy = (error: unknown): boolean =>
   error instanceof Error && "code" in error && String(error.code).startsWith("SQLITE_BUSY");
 
-/** Work beyond this many pieces waits for the next transaction, so that one does not hold the event loop for long. */
-const WORK_PER_TRANSACTION_MAX = 512;
-
-/** A piece that ran in a transaction, and what to call once that transaction is durable. */
-type Settle = () => void;
+const prepare = (sqlite: Sqlite) => ({
+  begin: sqlite.prepare("BEGIN IMMEDIATE"),
+  commit: sqlite.prepare("COMMIT"),
+  rollback: sqlite.prepare("ROLLBACK"),
+  savepoint: sqlite.prepare("SAVEPOINT piece"),
+  release: sqlite.prepare("RELEASE piece"),
+  undo: sqlite.prepare("ROLLBACK TO piece"),
+});
 
 /**
- * Gathers the writes of one turn of the event loop into one transaction, in the order in which they came. A write is
- * resolved after the commit that holds it. Each runs within a savepoint: one that throws is undone alone and rejected,
- * and no other write runs again for it. When the transaction itself fails (disk full), all of its writes are rejected.
+ * Combines the writes of one turn of the event loop into one transaction, in order. A write resolves after the commit. Each
+ * runs in a savepoint: if it throws, it alone is undone and rejected, and no other write is repeated. If the transaction
+ * fails (disk full), all its writes are rejected.
  */
-export const createGroupCommit = (sqlite: Sqlite, clock: Pick<Clock, "monotonicMs" | "after"> = systemClock) => {
-  let waiting: Waiting[] = [];
-  let scheduled = false;
-  let closed = false;
+export class GroupCommit {
+  readonly #statements: ReturnType<typeof prepare>;
+  #pending: PendingWrite[] = [];
+  #isScheduled: boolean = false;
+  #isClosed: boolean = false;
 
-  const begin = sqlite.prepare("BEGIN IMMEDIATE");
-  const commit = sqlite.prepare("COMMIT");
-  const rollback = sqlite.prepare("ROLLBACK");
-  const savepoint = sqlite.prepare("SAVEPOINT piece");
-  const release = sqlite.prepare("RELEASE piece");
-  const undo = sqlite.prepare("ROLLBACK TO piece");
+  constructor(
+    private readonly sqlite: Sqlite,
+    private readonly clock: Pick<Clock, "monotonicMs" | "after"> = systemClock,
+  ) {
+    this.#statements = prepare(sqlite);
+  }
 
-  /** Runs one piece; throws only when SQLite has rolled back the whole transaction. */
-  const runPiece = (piece: Waiting): Settle => {
+  enqueue<T>(work: () => T): Promise<T> {
+    return new Promise<T>((resolve, reject) => {
+      if (this.#isClosed) return reject(new Error("the database is closed"));
+      let value: T;
+      this.#pending.push({
+        run: () => {
+          value = work();
+        },
+        fail: reject,
+        done: () => resolve(value),
+        giveUpMs: this.clock.monotonicMs() + BUSY_MS_MAX,
+      });
+      this.#schedule();
+    });
+  }
+
+  /** Writes what is pending now and accepts no more. */
+  close(): void {
+    this.#isClosed = true;
+    for (let writes = this.#pending; writes.length > 0; writes = this.#pending) {
+      this.#pending = writes.slice(WRITES_PER_TRANSACTION_MAX);
+      this.#write(writes.slice(0, WRITES_PER_TRANSACTION_MAX));
+    }
+  }
+
+  #schedule(delayMs = 0): void {
+    if (this.#isScheduled) return;
+    this.#isScheduled = true;
+    const start = delayMs === 0 ? setImmediate : (task: () => void) => this.clock.after(delayMs, task);
+    start(() => {
+      this.#isScheduled = false;
+      const writes = this.#pending.splice(0, WRITES_PER_TRANSACTION_MAX);
+      if (writes.length > 0) this.#write(writes);
+      if (this.#pending.length > 0) this.#schedule();
+    });
+  }
+
+  /** Runs writes as one transaction and settles them. */
+  #write(writes: readonly PendingWrite[]): void {
+    const settled: Array<() => void> = [];
+    try {
+      this.#statements.begin.run();
+      for (const write of writes) settled.push(this.#runOne(write));
+      this.#statements.commit.run();
+    } catch (error) {
+      // When the disk is full, SQLite has already rolled back.
+      if (this.sqlite.inTransaction) this.#statements.rollback.run();
+      if (isBusy(error) && !this.#isClosed) this.#postpone(writes, error);
+      else for (const write of writes) write.fail(error);
+      return;
+    }
+    for (const settle of settled) settle();
+  }
+
+  /** Returns how to settle a write after the commit. Throws only when SQLite has rolled back the transaction. */
+  #runOne(write: PendingWrite): () => void {
+    const { savepoint, release, undo } = this.#statements;
     savepoint.run();
     try {
-      piece.run();
+      write.run();
     } catch (error) {
-      if (!sqlite.inTransaction) throw error;
+      if (!this.sqlite.inTransaction) throw error;
       undo.run();
       release.run();
-      return () => piece.fail(error);
+      return () => write.fail(error);
     }
     release.run();
-    return piece.done;
-  };
+    return write.done;
+  }
 
-  /** Runs pieces as one transaction; returns what was thrown, or null when it is durable. */
-  const attempt = (pieces: readonly Waiting[], settled: Settle[]): { readonly error: unknown } | null => {
-    try {
-      begin.run();
-      for (const piece of pieces) settled.push(runPiece(piece));
-      commit.run();
-      return null;
-    } catch (error) {
-      // A full disk makes SQLite itself roll everything back.
-      if (sqlite.inTransaction) rollback.run();
-      return { error };
-    }
-  };
-
-  const settle = (pieces: readonly Waiting[]): void => {
-    const settled: Settle[] = [];
-    const failure = attempt(pieces, settled);
-    if (failure === null) for (const end of settled) end();
-    else if (isBusy(failure.error) && !closed) postpone(pieces, failure.error);
-    else for (const piece of pieces) piece.fail(failure.error);
-  };
-
-  /** Puts pieces back to the front, but for those whose patience is over. */
-  const postpone = (pieces: readonly Waiting[], error: unknown): void => {
-    const nowMs = clock.monotonicMs();
-    for (const piece of pieces) if (piece.patienceEndsMs <= nowMs) piece.fail(error);
-    waiting = [...pieces.filter(({ patienceEndsMs }) => patienceEndsMs > nowMs), ...waiting];
-    if (waiting.length > 0) schedule(BUSY_AGAIN_MS);
-  };
-
-  const schedule = (delayMs = 0): void => {
-    if (scheduled) return;
-    scheduled = true;
-    const start = delayMs === 0 ? setImmediate : (task: () => void) => clock.after(delayMs, task);
-    start(() => {
-      scheduled = false;
-      const pieces = waiting.splice(0, WORK_PER_TRANSACTION_MAX);
-      if (pieces.length > 0) settle(pieces);
-      if (waiting.length > 0) schedule();
-    });
-  };
-
-  return {
-    enqueue<T>(work: () => T): Promise<T> {
-      return new Promise<T>((resolve, reject) => {
-        if (closed) return reject(new Error("the database is closed"));
-        let value: T;
-        waiting.push({
-          run: () => {
-            value = work();
-          },
-          fail: reject,
-          done: () => resolve(value),
-          patienceEndsMs: clock.monotonicMs() + BUSY_MS_MAX,
-        });
-        schedule();
-      });
-    },
-    /** Writes all that waits, now, and refuses what comes later: for the end of the process. */
-    close(): void {
-      closed = true;
-      for (let pieces = waiting; pieces.length > 0; pieces = waiting) {
-        waiting = pieces.slice(WORK_PER_TRANSACTION_MAX);
-        settle(pieces.slice(0, WORK_PER_TRANSACTION_MAX));
-      }
-    },
-  };
-};
+  /** Puts writes back to the front; those that have waited too long fail. */
+  #postpone(writes: readonly PendingWrite[], error: unknown): void {
+    const nowMs = this.clock.monotonicMs();
+    for (const write of writes) if (write.giveUpMs <= nowMs) write.fail(error);
+    this.#pending = [...writes.filter(({ giveUpMs }) => giveUpMs > nowMs), ...this.#pending];
+    if (this.#pending.length > 0) this.#schedule(BUSY_AGAIN_MS);
+  }
+}

@@ -2,7 +2,7 @@ import type { Database as Sqlite } from "bun:sqlite";
 import { err, ok, type Result } from "../base/errors.ts";
 import type { Migration } from "./migrations.ts";
 
-/** "PWDN": marks a SQLite file as ours (PRAGMA application_id). */
+/** "PWDN": marks a SQLite file as a Postwarden database (PRAGMA application_id). */
 export const APPLICATION_ID = 0x5057444e;
 
 export type MigrateProblem =
@@ -13,11 +13,11 @@ export const describeMigrateProblem = (problem: MigrateProblem): string => {
   switch (problem.kind) {
     case "newer_database":
       return (
-        `The database is newer than this binary: it has ${problem.has} migrations, this binary knows ${problem.knows}. ` +
-        "Start the newer binary, or restore the backup that was made before the upgrade."
+        `The database is newer than this binary: it has ${problem.has} migrations, this binary ${problem.knows}. ` +
+        "Start the newer binary, or restore the backup from before the upgrade."
       );
     case "foreign_database":
-      return "The file is a SQLite database, but not one of Postwarden's. Choose another data directory.";
+      return "The file is a SQLite database of another program. Choose another data directory.";
     default:
       return problem satisfies never;
   }
@@ -30,15 +30,15 @@ const pragma = (sqlite: Sqlite, name: string): number => {
 
 const isEmpty = (sqlite: Sqlite): boolean => sqlite.query("SELECT 1 FROM sqlite_master LIMIT 1").get() === null;
 
-/** How many migrations a database has. */
+/** The number of migrations applied to a database. */
 export const schemaVersion = (sqlite: Sqlite): number => pragma(sqlite, "user_version");
 
 /**
- * Brings a database to the newest schema, each migration in a transaction of its own, and answers the names of those
- * that were applied. Refuses a database that a newer binary has migrated, and one that is not Postwarden's.
+ * Migrates a database to the newest schema, each migration in its own transaction, and returns the names of those
+ * applied. Refuses a database that a newer binary has migrated, and that of another program.
  */
 export const migrate = (sqlite: Sqlite, migrations: readonly Migration[]): Result<string[], MigrateProblem> => {
-  // Read in one transaction: another process that migrates the same file would otherwise make it look foreign.
+  // In one transaction: otherwise the file could look foreign while another process migrates it.
   const { has, isForeign } = sqlite.transaction(() => ({
     has: schemaVersion(sqlite),
     isForeign: pragma(sqlite, "application_id") !== APPLICATION_ID && !isEmpty(sqlite),

@@ -1,8 +1,8 @@
 import { AppError } from "../base/errors.ts";
 
 /**
- * What a client is refused, as a value of a `commit`; whatever else is thrown stays thrown. For work that decides before
- * it writes: nothing is undone for a value.
+ * Returns an AppError that `work` throws, so that a refusal is a value of a `commit`; other errors are thrown. For work
+ * that decides before it writes, because a value undoes nothing.
  */
 export const orRefusal = <T>(work: () => T): T | AppError => {
   try {

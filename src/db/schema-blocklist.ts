@@ -1,7 +1,7 @@
 import { sql } from "drizzle-orm";
 import { index, integer, primaryKey, sqliteTable, text, uniqueIndex } from "drizzle-orm/sqlite-core";
 
-/** What is watched on blocklists: a domain, an address, or a range of IPv4 addresses, each of which has a row of its own. */
+/** Monitored targets: a domain, an address, or a range of IPv4 addresses; each address of a range also has a row. */
 export const blocklistTargets = sqliteTable(
   "blocklist_targets",
   {
@@ -10,25 +10,25 @@ export const blocklistTargets = sqliteTable(
     mode: text({ enum: ["live", "test"] }).notNull(),
     kind: text({ enum: ["ipv4", "ipv6", "domain"] }).notNull(),
     value: text().notNull(),
-    /** The range that an address belongs to; empty for what was added by itself. */
+    /** The range of an address; empty for targets added individually. */
     rangeId: text("range_id").notNull().default(""),
-    /** How many addresses a range has; null for all else. A range is never checked itself. */
+    /** The number of addresses of a range, null otherwise. Ranges themselves are not checked. */
     members: integer(),
     label: text(),
     status: text({ enum: ["pending", "clean", "listed", "unknown"] }).notNull(),
-    /** Listing ids, as far as known: a list without an answer keeps those of its last one. */
+    /** Listing ids; those of a list that did not respond are kept. */
     listedOn: text("listed_on", { mode: "json" }).$type<readonly string[]>().notNull(),
-    /** The worst listing: 5 critical, 4 high, 3 medium, 2 low, 1 info; 0 when there is none. */
+    /** The most severe listing: 5 critical, 4 high, 3 medium, 2 low, 1 info; 0 without one. */
     severityRank: integer("severity_rank").notNull().default(0),
-    /** From which severity on changes are sent; null: as the account says. */
+    /** Lowest severity of changes that are sent; null: the setting of the account. */
     alertSeverityMin: text("alert_severity_min", { enum: ["critical", "high", "medium", "low", "info"] }),
-    /** Ids of lists that are not asked for this target. */
+    /** Ids of lists that are not queried for this target. */
     mutedLists: text("muted_lists", { mode: "json" }).$type<readonly string[]>().notNull(),
     monitoringEnabled: integer("monitoring_enabled", { mode: "boolean" }).notNull(),
     webhookUrl: text("webhook_url"),
-    /** Addresses that alert mail goes to. */
+    /** Recipients of alert mail. */
     recipients: text({ mode: "json" }).$type<readonly string[]>().notNull(),
-    /** Checks in a row that ended `unknown`. */
+    /** Consecutive checks that ended `unknown`. */
     unknownChecks: integer("unknown_checks").notNull().default(0),
     lastCheckedAtMs: integer("last_checked_at_ms"),
     nextCheckAtMs: integer("next_check_at_ms").notNull(),
@@ -51,21 +51,21 @@ export const blocklistTargets = sqliteTable(
   ],
 );
 
-/** What lists a target now, and what was noted about it. A range has none: they stand with its addresses. */
+/** The current listings of a target, with their notes. Those of a range belong to its addresses. */
 export const blocklistListings = sqliteTable(
   "blocklist_listings",
   {
     targetId: text("target_id").notNull(),
     /** Id of the listing, as in `listed_on`. */
     listing: text().notNull(),
-    /** The range that the target belongs to; empty when to none. */
+    /** The range of the target; empty without one. */
     rangeId: text("range_id").notNull().default(""),
-    /** What the list said when it was last seen; null for listings that are older than these columns. */
+    /** The last response of the list; null for listings older than these columns. */
     severity: text({ enum: ["critical", "high", "medium", "low", "info"] }),
     meaning: text(),
     sinceMs: integer("since_ms").notNull(),
     seenAtMs: integer("seen_at_ms").notNull(),
-    /** Name of the key by which it was acknowledged, and when; null before. */
+    /** The name of the API key that acknowledged it, and when; null before. */
     acknowledgedBy: text("acknowledged_by"),
     acknowledgedAtMs: integer("acknowledged_at_ms"),
     delistingRequestedBy: text("delisting_requested_by"),
@@ -92,9 +92,9 @@ export const blocklistChecks = sqliteTable(
     startedAtMs: integer("started_at_ms").notNull(),
     finishedAtMs: integer("finished_at_ms").notNull(),
     status: text({ enum: ["clean", "listed", "unknown"] }).notNull(),
-    /** Whether a listing came or went. */
+    /** Whether a listing was added or removed. */
     isChange: integer("is_change", { mode: "boolean" }).notNull(),
-    /** Listings, what came, what went, counts and results, as JSON. */
+    /** Listings, added, removed, counts and results, as JSON. */
     body: text().notNull(),
   },
   (table) => [
@@ -103,13 +103,13 @@ export const blocklistChecks = sqliteTable(
   ],
 );
 
-/** Lists of which accounts were told that they cannot be used. */
+/** Lists that accounts were notified about as unusable. */
 export const blocklistUsability = sqliteTable("blocklist_usability", {
   listId: text("list_id").primaryKey(),
   sinceMs: integer("since_ms").notNull(),
 });
 
-/** What a list was asked on a day: reserved before it is asked, so that a crash forgets nothing. */
+/** Queries to a list per day, reserved before they are sent, so that a crash does not lose any. */
 export const blocklistBudgets = sqliteTable("blocklist_budgets", {
   listId: text("list_id").primaryKey(),
   /** Days since 1970, UTC. */
@@ -117,13 +117,13 @@ export const blocklistBudgets = sqliteTable("blocklist_budgets", {
   reserved: integer().notNull(),
 });
 
-/** Changes that wait for the next alert mail to somebody. */
+/** Changes that wait for the next alert mail to a recipient. */
 export const blocklistAlerts = sqliteTable(
   "blocklist_alerts",
   {
     id: text().primaryKey(),
     recipient: text().notNull(),
-    /** What the mail says of it, as JSON. */
+    /** The content of the mail, as JSON. */
     body: text().notNull(),
     createdAtMs: integer("created_at_ms").notNull(),
   },

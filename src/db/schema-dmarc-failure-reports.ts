@@ -1,6 +1,6 @@
 import { index, integer, sqliteTable, text, uniqueIndex } from "drizzle-orm/sqlite-core";
 
-/** What a failure report (RFC 9991) said about one message of a domain that wants that stored. */
+/** Failure reports (RFC 9991), one message each, of domains that store them. */
 export const dmarcFailureReports = sqliteTable(
   "dmarc_failure_reports",
   {
@@ -9,9 +9,9 @@ export const dmarcFailureReports = sqliteTable(
     ingestion: text().notNull(),
     receivedAtMs: integer("received_at_ms").notNull(),
     isRedacted: integer("is_redacted", { mode: "boolean" }).notNull(),
-    /** What it said, as JSON. */
+    /** The report as JSON. */
     body: text().notNull(),
-    /** What makes two of them the same one, hashed. */
+    /** Hashed deduplication key. */
     sameness: text().notNull(),
   },
   (table) => [

@@ -14,30 +14,30 @@ export const dmarcReports = sqliteTable(
     reportId: text("report_id"),
     beginMs: integer("begin_ms").notNull(),
     endMs: integer("end_ms").notNull(),
-    /** The day most of it is about, in days since 1970 (UTC). */
+    /** The day that most of it covers, in days since 1970 (UTC). */
     day: integer().notNull(),
     receivedAtMs: integer("received_at_ms").notNull(),
-    /** The domain that the policy stands at: the enrolled one or one below it. */
+    /** The domain of the policy: the enrolled one or a subdomain. */
     policyDomain: text("policy_domain").notNull(),
     /** The policy that the reporter found, as JSON. */
     policy: text().notNull(),
-    /** What else the report says about itself, as JSON: version, contact, errors, notices, rows left out. */
+    /** Other metadata as JSON: version, contact, errors, notices, omitted rows. */
     body: text().notNull(),
     rows: integer().notNull(),
     messages: integer().notNull(),
     aligned: integer().notNull(),
     /**
-     * What makes two reports the same one, hashed; behind a space the author of a report that is not trusted: the domain that
-     * its mail is authenticated as, or `unauthenticated`.
+     * Hashed deduplication key; for an untrusted report followed by a space and its author: the domain that its mail is
+     * authenticated as, or `unauthenticated`.
      */
     sameness: text().notNull(),
-    /** The rows, hashed: a report that comes twice with other rows is worth a word. */
+    /** Hash of the rows: a duplicate report with other rows is noted. */
     content: text().notNull(),
-    /** Whether the mail that brought it was authentic; null when it came in no mail. */
+    /** Whether the mail was authenticated; null for files. */
     authenticity: text({ enum: ["pending", "pass", "fail", "unknown"] }),
-    /** How that was found out, as JSON. */
+    /** The authentication results, as JSON. */
     authenticityBody: text("authenticity_body"),
-    /** False while its rows are still being written: it is not counted and not shown. */
+    /** False while its rows are being written; it is not counted or shown then. */
     isComplete: integer("is_complete", { mode: "boolean" }).notNull(),
   },
   (table) => [
@@ -53,7 +53,7 @@ export const dmarcReports = sqliteTable(
   ],
 );
 
-/** A row of a report: messages of one source that fared alike. */
+/** A row of a report: messages of one source with the same results. */
 export const dmarcRecords = sqliteTable(
   "dmarc_records",
   {
@@ -67,15 +67,15 @@ export const dmarcRecords = sqliteTable(
     sourceIp: text("source_ip").notNull(),
     count: integer().notNull(),
     disposition: text(),
-    /** The aligned results: `pass`, `fail`, or null when the reporter does not say. */
+    /** The aligned results: `pass`, `fail`, or null if not reported. */
     dkim: text(),
     spf: text(),
     isAligned: integer("is_aligned", { mode: "boolean" }).notNull(),
     isForwarded: integer("is_forwarded", { mode: "boolean" }).notNull(),
     headerFrom: text("header_from"),
-    /** The greater the worse: what fails before what was passed on before what is aligned, and of each the most first. */
+    /** Sort key, worst first: failing, forwarded, aligned; each by number of messages. */
     rank: integer().notNull(),
-    /** Envelope, reasons and what was checked, as JSON. */
+    /** Envelope, reasons and authentication results, as JSON. */
     body: text().notNull(),
   },
   (table) => [
@@ -86,8 +86,8 @@ export const dmarcRecords = sqliteTable(
 );
 
 /**
- * Who sends in a domain's name, at the finest: an address and what authenticated there (`keyOfEvidence`). Which service or
- * organization that is, is decided when sources are read. Keys without a space are of before sources were stored by address.
+ * Sources by address and authenticated domains (`keyOfEvidence`). The service or organization is determined on reading.
+ * Keys without a space are from versions that did not store sources by address.
  */
 export const dmarcSources = sqliteTable(
   "dmarc_sources",
@@ -95,13 +95,13 @@ export const dmarcSources = sqliteTable(
     number: integer().primaryKey({ autoIncrement: true }),
     domain: integer().notNull(),
     key: text().notNull(),
-    /** The first and last day that reports tell of it. */
+    /** The first and last day in reports. */
     firstDay: integer("first_day").notNull(),
     lastDay: integer("last_day").notNull(),
     firstSeenAtMs: integer("first_seen_at_ms").notNull(),
-    /** Whether the alert rules have looked at it. */
+    /** Whether the alert rules have evaluated it. */
     isReviewed: integer("is_reviewed", { mode: "boolean" }).notNull().default(false),
-    /** Whether a trusted report names it; also of sources from before this was stored. */
+    /** Whether a trusted report contains it; also true for sources older than this column. */
     isVouched: integer("is_vouched", { mode: "boolean" }).notNull().default(true),
   },
   (table) => [
@@ -121,36 +121,36 @@ const counts = {
   aligned: integer().notNull(),
   alignedDkim: integer("aligned_dkim").notNull(),
   alignedSpf: integer("aligned_spf").notNull(),
-  /** Not aligned, but passed on by somebody the receiver knows. */
+  /** Not aligned, but forwarded by a host that the receiver knows. */
   forwarded: integer().notNull(),
-  /** Not aligned, although DKIM or SPF passed for some other domain. */
+  /** Not aligned, although DKIM or SPF passed for another domain. */
   authenticated: integer().notNull(),
   quarantined: integer().notNull(),
   rejected: integer().notNull(),
 };
 
 /**
- * Whether the reports were handed in by the owner, or came in mail that is authenticated as the reporter's. What is counted of
- * others is kept apart: advice must not rest on it. What was counted before they were told apart is among the trusted.
+ * Whether the reports were uploaded by the owner or came in mail authenticated as the reporter's. Others are counted
+ * separately, because advice must not rely on them. Counts from before this distinction are trusted.
  */
 const isTrusted = integer("is_trusted", { mode: "boolean" }).notNull().default(true);
 
-/** What a source sent on a day. */
+/** Messages of a source per day. */
 export const dmarcDaily = sqliteTable(
   "dmarc_daily",
   { domain: integer().notNull(), day: integer().notNull(), source: integer().notNull(), ...counts, isTrusted },
   (table) => [primaryKey({ columns: [table.domain, table.day, table.source, table.isTrusted] })],
 );
 
-/** What a reporter told of a day. */
+/** Messages of a reporter per day. */
 export const dmarcDailyReporters = sqliteTable(
   "dmarc_daily_reporters",
   {
     domain: integer().notNull(),
     day: integer().notNull(),
-    /** The name that its reports give, in lower case; empty when they give none. */
+    /** The name in its reports, in lower case; empty without one. */
     reporter: text().notNull(),
-    /** The organisational domain that its mail is authenticated as; `unauthenticated`, and empty for what the owner handed in. */
+    /** The organizational domain of its authenticated mail; `unauthenticated`; empty for uploads. */
     author: text().notNull().default(""),
     reports: integer().notNull(),
     messages: integer().notNull(),
@@ -160,24 +160,24 @@ export const dmarcDailyReporters = sqliteTable(
   (table) => [primaryKey({ columns: [table.domain, table.day, table.reporter, table.author, table.isTrusted] })],
 );
 
-/** Who sent authenticated reports by mail about a domain, and what that took of the disk today. */
+/** Senders of authenticated report mail about a domain, and their disk usage today. */
 export const dmarcReportAuthors = sqliteTable(
   "dmarc_report_authors",
   {
     domain: integer().notNull(),
-    /** The organisational domain that the mail is authenticated as. */
+    /** The organizational domain of the authenticated mail. */
     author: text().notNull(),
-    /** The days, since 1970 (UTC), on which the first and the last such mail came in. */
+    /** The days of the first and the last such mail, since 1970 (UTC). */
     firstDay: integer("first_day").notNull(),
     lastDay: integer("last_day").notNull(),
-    /** What its mail and reports took of the disk on `usageDay`, where the domain had used up its share. */
+    /** Disk usage on `usageDay` after the domain had used up its quota. */
     usageDay: integer("usage_day").notNull().default(0),
     usageBytes: integer("usage_bytes").notNull().default(0),
   },
   (table) => [primaryKey({ columns: [table.domain, table.author] })],
 );
 
-/** What was sent on a day under a name in `From`: the domain's or one below it; `` for all others. */
+/** Messages per day and header_from domain: the domain or a subdomain; `` for all others. */
 export const dmarcDailyNames = sqliteTable(
   "dmarc_daily_names",
   {
@@ -191,7 +191,7 @@ export const dmarcDailyNames = sqliteTable(
   (table) => [primaryKey({ columns: [table.domain, table.day, table.name, table.isTrusted] })],
 );
 
-/** Every name in `From` that was ever seen at or below a domain. */
+/** Every header_from domain ever seen at or below a domain. */
 export const dmarcNames = sqliteTable(
   "dmarc_names",
   {
@@ -204,7 +204,7 @@ export const dmarcNames = sqliteTable(
   (table) => [primaryKey({ columns: [table.domain, table.name] })],
 );
 
-/** The user's word about a source, by the key under which it was shown. */
+/** The user's classification of a source, by the key under which it was shown. */
 export const dmarcSourceWords = sqliteTable(
   "dmarc_source_words",
   {
@@ -216,29 +216,29 @@ export const dmarcSourceWords = sqliteTable(
   (table) => [primaryKey({ columns: [table.domain, table.key] })],
 );
 
-/** What is known of an address that reports tell of: its reverse name, and the network that announces it. */
+/** Reverse name and network of addresses in reports. */
 export const dmarcReverseNames = sqliteTable(
   "dmarc_reverse_names",
   {
     ip: text().primaryKey(),
-    /** Lower-case A-labels; null when there is none, or none was asked yet. */
+    /** Lower-case A-labels; null without one, or before the first query. */
     name: text(),
-    /** Whether the name leads back to the address. */
+    /** Whether the name resolves to the address. */
     isConfirmed: integer("is_confirmed", { mode: "boolean" }).notNull(),
-    /** When the DNS is to be asked (again) for the name. */
+    /** When the name is to be queried (again). */
     dueAtMs: integer("due_at_ms").notNull(),
-    /** Null before the first answer. */
+    /** Null before the first response. */
     askedAtMs: integer("asked_at_ms"),
-    /** The AS that announces the address; null when none does, or it was not found out yet. */
+    /** The AS that announces the address; null without one, or before the first lookup. */
     asn: integer(),
     asName: text("as_name"),
-    /** ISO 3166 alpha-2: where the network is registered, or stands by the user's database. */
+    /** ISO 3166 alpha-2: where the network is registered, or located by the user's database. */
     country: text(),
     /** The announced network, such as `192.0.2.0/24`. */
     prefix: text(),
-    /** When the network is to be looked up (again); 0 before the first time. */
+    /** When the network is to be looked up (again); 0 before the first lookup. */
     networkDueAtMs: integer("network_due_at_ms").notNull().default(0),
-    /** Null before the first answer. */
+    /** Null before the first response. */
     networkAskedAtMs: integer("network_asked_at_ms"),
   },
   (table) => [
@@ -247,16 +247,16 @@ export const dmarcReverseNames = sqliteTable(
   ],
 );
 
-/** The name of an AS, as the DNS last said; as many rows as there are AS numbers at most. */
+/** Names of AS numbers from DNS. */
 export const dmarcAsNames = sqliteTable("dmarc_as_names", {
   asn: integer().primaryKey(),
-  /** Null when it has none. */
+  /** Null without one. */
   name: text(),
-  /** Until when it counts. */
+  /** When it expires. */
   dueAtMs: integer("due_at_ms").notNull(),
 });
 
-/** A TLS report (RFC 8460) in its simplest useful form. */
+/** TLS reports (RFC 8460), reduced to their results by policy. */
 export const dmarcTlsReports = sqliteTable(
   "dmarc_tls_reports",
   {

@@ -10,11 +10,11 @@ interface SourceRuleColumn {
   readonly classification: "authorized" | "misconfigured" | "forwarder" | "unknown" | "threat";
 }
 
-/** A domain whose DMARC reports are received. One that was deleted stays as a row until its data is gone. */
+/** Enrolled domains. A deleted one is kept until its data is purged. */
 export const dmarcDomains = sqliteTable(
   "dmarc_domains",
   {
-    /** The short name of the domain in the large tables. */
+    /** Identifies the domain in the large tables. */
     number: integer().primaryKey({ autoIncrement: true }),
     id: text().notNull().unique(),
     accountId: text("account_id").notNull(),
@@ -27,11 +27,11 @@ export const dmarcDomains = sqliteTable(
     label: text(),
     monitoringEnabled: integer("monitoring_enabled", { mode: "boolean" }).notNull().default(true),
     webhookUrl: text("webhook_url"),
-    /** Addresses that alert mail and digests go to. */
+    /** Recipients of alert mail and digests. */
     recipients: text({ mode: "json" }).$type<readonly string[]>().notNull(),
-    /** Rules that the user turned on or off; those not named are as the service has them. */
+    /** Rules that the user enabled or disabled; the others have their defaults. */
     alerts: text({ mode: "json" }).$type<Readonly<Record<string, boolean>>>().notNull(),
-    /** What the user set of the thresholds of the rules; see `dmarc/domains/alert-thresholds.ts`. */
+    /** Thresholds that the user set; see `dmarc/domains/alert-thresholds.ts`. */
     alertThresholds: text("alert_thresholds", { mode: "json" })
       .$type<Readonly<Record<string, number>>>()
       .notNull()
@@ -41,27 +41,27 @@ export const dmarcDomains = sqliteTable(
     digest: text({ enum: ["off", "daily", "weekly", "monthly"] }).notNull(),
     retentionDays: integer("retention_days").notNull(),
     rawRetentionDays: integer("raw_retention_days").notNull(),
-    /** Whether the domain sends mail at all; null when the user has not said. */
+    /** Whether the domain sends mail; null if the user has not stated it. */
     sendsMail: integer("sends_mail", { mode: "boolean" }),
     requireAuthenticReports: integer("require_authentic_reports", { mode: "boolean" }).notNull(),
-    /** Whether what failure reports say is stored, and whether without what tells of people. */
+    /** Whether failure reports are stored, and whether without personal data. */
     storeFailureReports: integer("store_failure_reports", { mode: "boolean" }).notNull().default(false),
     failureReportsRedact: integer("failure_reports_redact", { mode: "boolean" }).notNull().default(true),
-    /** What the last definite answers of the DNS said, as JSON; null before there was one. */
+    /** The last definite DNS responses, as JSON; null before the first. */
     state: text(),
-    /** The last check as users see it, as JSON; null before there was one. */
+    /** The last check as the API shows it, as JSON; null before the first. */
     lastCheck: text("last_check"),
-    /** When the first of the bad definite answers came that have not yet moved the status. */
+    /** Time of the first definite negative response that has not changed the status yet. */
     badSinceMs: integer("bad_since_ms"),
     nextCheckAtMs: integer("next_check_at_ms").notNull(),
-    /** The day (since 1970, UTC) on which report mail last took disk space, and how many bytes on that day. */
+    /** The last day (since 1970, UTC) with report mail, and its bytes on that day. */
     usageDay: integer("usage_day").notNull().default(0),
     usageBytes: integer("usage_bytes").notNull().default(0),
     /** When the last report arrived. */
     lastReportAtMs: integer("last_report_at_ms"),
-    /** When the next digest is due; null when none is wanted. */
+    /** When the next digest is due; null if digests are off. */
     digestDueAtMs: integer("digest_due_at_ms"),
-    /** Whether reports came since the alert rules last looked. */
+    /** Whether reports arrived since the last evaluation of the alert rules. */
     isUnreviewed: integer("is_unreviewed", { mode: "boolean" }).notNull().default(false),
     createdAtMs: integer("created_at_ms").notNull(),
     updatedAtMs: integer("updated_at_ms").notNull(),
@@ -81,7 +81,7 @@ export const dmarcDomains = sqliteTable(
   ],
 );
 
-/** What the DNS said about a domain, whenever that changed. */
+/** The DNS history of a domain. */
 export const dmarcHistory = sqliteTable(
   "dmarc_history",
   {
@@ -89,43 +89,43 @@ export const dmarcHistory = sqliteTable(
     domain: integer().notNull(),
     trigger: text({ enum: ["enrolled", "scheduled", "manual"] }).notNull(),
     atMs: integer("at_ms").notNull(),
-    /** Statuses, record, policy, authorisation and what changed, as JSON. */
+    /** Statuses, record, policy, authorization and changes, as JSON. */
     body: text().notNull(),
   },
   (table) => [index("dmarc_history_by_domain").on(table.domain, table.id)],
 );
 
-/** A mail or file that came in. It is there before anybody is told that it was taken. */
+/** Received mails and files; stored before they are acknowledged. */
 export const dmarcIngestions = sqliteTable(
   "dmarc_ingestions",
   {
     id: text().primaryKey(),
     accountId: text("account_id").notNull(),
     mode: text({ enum: ["live", "test"] }).notNull(),
-    /** The domain whose reporting address it came to; null for uploads and imports. */
+    /** The domain of the reporting address; null for uploads and imports. */
     domain: integer(),
     via: text({ enum: ["smtp", "http", "import", "imap"] }).notNull(),
     receivedAtMs: integer("received_at_ms").notNull(),
-    /** When the mailbox got a mail that was fetched from one: signatures are judged as of then. */
+    /** When the mailbox received a fetched mail; signatures are verified as of then. */
     deliveredAtMs: integer("delivered_at_ms"),
     /** The name of the file; null for mails. */
     name: text(),
     bytes: integer().notNull(),
-    /** Who handed a mail in, and what it called itself and its sender; null for files. */
+    /** Client address, EHLO name and envelope sender of a mail; null for files. */
     client: text(),
     helo: text(),
     mailFrom: text("mail_from"),
     status: text({ enum: ["pending", "done"] }).notNull(),
-    /** How often reading was begun: what the service does not survive is not begun for ever. */
+    /** Attempts at processing: a mail that crashes the service is not retried forever. */
     attempts: integer().notNull().default(0),
-    /** The most telling of the outcomes found in it; null while pending. */
+    /** The most significant outcome; null while pending. */
     outcome: text({ enum: ["stored", "duplicate", "empty", "quarantined", "rejected"] }),
     reason: text(),
-    /** Every finding, as JSON; null while pending. */
+    /** All outcomes, as JSON; null while pending. */
     findings: text(),
     /** Whether the bytes are still kept. */
     hasRaw: integer("has_raw", { mode: "boolean" }).notNull().default(true),
-    /** When the owner accepted the mail although it is not authenticated; null for one that nobody vouched for. */
+    /** When the owner accepted an unauthenticated mail; null otherwise. */
     acceptedAtMs: integer("accepted_at_ms"),
     finishedAtMs: integer("finished_at_ms"),
   },
@@ -142,13 +142,13 @@ export const dmarcIngestions = sqliteTable(
   ],
 );
 
-/** The bytes of what came in, as they came. */
+/** The raw mails and files. */
 export const dmarcRaw = sqliteTable("dmarc_raw", {
   ingestion: text().primaryKey(),
   bytes: blob({ mode: "buffer" }).notNull(),
 });
 
-/** Alerts that were raised. The last one of a rule about a subject keeps the next one quiet for a day. */
+/** Alerts. After one, the same rule about the same subject is suppressed for a day. */
 export const dmarcAlerts = sqliteTable(
   "dmarc_alerts",
   {
@@ -157,7 +157,7 @@ export const dmarcAlerts = sqliteTable(
     rule: text().notNull(),
     subject: text().notNull(),
     atMs: integer("at_ms").notNull(),
-    /** What happened, as JSON. */
+    /** The event, as JSON. */
     body: text().notNull(),
   },
   (table) => [
@@ -166,7 +166,7 @@ export const dmarcAlerts = sqliteTable(
   ],
 );
 
-/** Alerts that wait for the next mail to somebody. */
+/** Alerts that wait for the next mail to a recipient. */
 export const dmarcAlertMails = sqliteTable(
   "dmarc_alert_mails",
   {
@@ -179,7 +179,7 @@ export const dmarcAlertMails = sqliteTable(
   (table) => [index("dmarc_alert_mails_by_recipient").on(table.recipient, table.id)],
 );
 
-/** The last check of what a domain publishes for mail. */
+/** The last domain health check. */
 export const dmarcHealth = sqliteTable(
   "dmarc_health",
   {
@@ -187,7 +187,7 @@ export const dmarcHealth = sqliteTable(
     domain: integer().primaryKey(),
     /** When the next daily check is due. */
     dueAtMs: integer("due_at_ms").notNull(),
-    /** What was found, as JSON; null before the first check. */
+    /** The findings, as JSON; null before the first check. */
     body: text(),
   },
   (table) => [index("dmarc_health_due").on(table.dueAtMs)],

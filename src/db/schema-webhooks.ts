@@ -1,7 +1,7 @@
 import { sql } from "drizzle-orm";
 import { index, integer, primaryKey, sqliteTable, text } from "drizzle-orm/sqlite-core";
 
-/** What signs an account's webhooks, live and test each for itself. After a rotation the old one signs as well until its time. */
+/** Signing secrets of each account and mode. After a rotation the old one also signs until it expires. */
 export const webhookSecrets = sqliteTable(
   "webhook_secrets",
   {
@@ -17,7 +17,7 @@ export const webhookSecrets = sqliteTable(
   (table) => [index("webhook_secrets_by_account").on(table.accountId, table.mode)],
 );
 
-/** URLs whose receiver answered 410: nothing is sent there until they are set again. */
+/** URLs that responded 410: nothing is sent until they are set again. */
 export const webhookGone = sqliteTable(
   "webhook_gone",
   {
@@ -29,7 +29,7 @@ export const webhookGone = sqliteTable(
   (table) => [primaryKey({ columns: [table.accountId, table.mode, table.url] })],
 );
 
-/** An event on its way to a URL. The pending ones of an account, mode, URL and subject are a queue: only its first one has a time. */
+/** Deliveries of events to URLs. The pending ones of an account, mode, URL and subject are a queue: only its first has a time. */
 export const webhookDeliveries = sqliteTable(
   "webhook_deliveries",
   {
@@ -40,23 +40,23 @@ export const webhookDeliveries = sqliteTable(
     mode: text({ enum: ["live", "test"] }).notNull(),
     url: text().notNull(),
     subject: text().notNull().default(""),
-    /** Whose URL it is: that of the subject itself, the account's default, or both. */
+    /** Whether the URL is that of the subject, the account's default, or both. */
     via: text({ enum: ["subject", "default", "both"] })
       .notNull()
       .default("subject"),
     type: text().notNull(),
-    /** The event as it is sent, the same at every attempt. */
+    /** The request body, the same in every attempt. */
     body: text().notNull(),
     status: text({ enum: ["pending", "delivered", "rejected", "failed", "cancelled"] }).notNull(),
     attempts: integer().notNull().default(0),
-    /** Attempts that the receiver refused for good (a 4xx that a repeat does not change). */
+    /** Attempts that the receiver refused permanently (4xx). */
     rejections: integer().notNull().default(0),
     dueAtMs: integer("due_at_ms"),
-    /** How the last attempt ended; all null before it. */
+    /** The result of the last attempt; all null before the first. */
     lastAttemptAtMs: integer("last_attempt_at_ms"),
     lastHttpStatus: integer("last_http_status"),
     lastProblem: text("last_problem"),
-    /** The beginning of what the receiver answered to a failed attempt. */
+    /** The beginning of the response to a failed attempt. */
     lastAnswer: text("last_answer"),
     createdAtMs: integer("created_at_ms").notNull(),
     finishedAtMs: integer("finished_at_ms"),
@@ -75,7 +75,7 @@ export const webhookDeliveries = sqliteTable(
   ],
 );
 
-/** URLs whose receiver asked to wait (Retry-After with 429 or 503): nothing is sent there before. */
+/** URLs paused by their receiver (Retry-After with 429 or 503). */
 export const webhookPauses = sqliteTable(
   "webhook_pauses",
   {
@@ -90,7 +90,7 @@ export const webhookPauses = sqliteTable(
   ],
 );
 
-/** Where all events of an account and mode go, beside the URL and recipients of a single target, domain or job. */
+/** Default webhook and recipients of each account and mode, in addition to those of a target, domain or job. */
 export const accountNotifications = sqliteTable(
   "account_notifications",
   {
@@ -98,12 +98,12 @@ export const accountNotifications = sqliteTable(
     mode: text({ enum: ["live", "test"] }).notNull(),
     webhookUrl: text("webhook_url"),
     recipients: text({ mode: "json" }).$type<readonly string[]>().notNull(),
-    /** From which severity on listings are sent; null: webhooks all, mail from medium on. */
+    /** Lowest severity of listings that are sent; null: all for webhooks, medium for mail. */
     blacklistSeverityMin: text("blacklist_severity_min", { enum: ["critical", "high", "medium", "low", "info"] }),
     blacklistDigest: text("blacklist_digest", { enum: ["off", "daily", "weekly"] })
       .notNull()
       .default("off"),
-    /** When the next digest of listings is due; null while there is none. */
+    /** When the next digest of listings is due; null: never. */
     blacklistDigestDueAtMs: integer("blacklist_digest_due_at_ms"),
     updatedAtMs: integer("updated_at_ms").notNull(),
   },

@@ -1,13 +1,13 @@
 import { sql } from "drizzle-orm";
 import { blob, index, integer, primaryKey, sqliteTable, text, uniqueIndex } from "drizzle-orm/sqlite-core";
 
-/** All tables. Times are milliseconds since 1970, ids UUIDv7, JSON columns hold what the slice's zod schema reads. */
+/** All tables. Times are milliseconds since 1970, ids are UUIDv7, JSON columns are parsed with a zod schema of the slice. */
 
 export const accounts = sqliteTable("accounts", {
   id: text().primaryKey(),
   name: text().notNull().unique(),
   plan: text({ enum: ["free", "starter", "growth", "scale"] }).notNull(),
-  /** The sums of the ledger's two columns, kept in the transaction that appends to it. */
+  /** The sums of the ledger's two columns, updated in the transaction that appends to it. */
   creditsAvailable: integer("credits_available").notNull().default(0),
   creditsHeld: integer("credits_held").notNull().default(0),
   createdAtMs: integer("created_at_ms").notNull(),
@@ -31,7 +31,7 @@ export const apiKeys = sqliteTable(
   (table) => [index("api_keys_by_account").on(table.accountId)],
 );
 
-/** A key's secrets, by SHA-256. After a rotation the old one stays valid until its time. */
+/** The secrets of API keys, by SHA-256. After a rotation the old one is valid until it expires. */
 export const keySecrets = sqliteTable(
   "key_secrets",
   {
@@ -39,7 +39,7 @@ export const keySecrets = sqliteTable(
     keyId: text("key_id")
       .notNull()
       .references(() => apiKeys.id),
-    /** The last characters of the secret, to tell keys apart on a screen. */
+    /** The last characters of the secret, shown to identify a key. */
     ending: text().notNull(),
     validUntilMs: integer("valid_until_ms"),
     createdAtMs: integer("created_at_ms").notNull(),
@@ -47,7 +47,7 @@ export const keySecrets = sqliteTable(
   (table) => [index("key_secrets_by_key").on(table.keyId)],
 );
 
-/** Append-only (triggers see to it). A grant adds to available; a hold moves to held; settle and release end a hold. */
+/** Append-only (enforced by triggers). A grant adds to available; a hold moves to held; settle and release end a hold. */
 export const ledger = sqliteTable(
   "ledger",
   {
@@ -58,7 +58,7 @@ export const ledger = sqliteTable(
     kind: text({ enum: ["grant", "hold", "settle", "release"] }).notNull(),
     available: integer().notNull(),
     held: integer().notNull(),
-    /** What it was for: the id of a verification; null for a grant. */
+    /** The id of a verification or bulk job; null for a grant. */
     reference: text(),
     note: text(),
     atMs: integer("at_ms").notNull(),
@@ -106,13 +106,13 @@ export const verifications = sqliteTable(
   ],
 );
 
-/** Why a verification says what it says: the evidence object as JSON text, rewritten after every attempt. */
+/** The evidence of verifications as JSON, rewritten after every attempt. */
 export const verificationEvidence = sqliteTable("verification_evidence", {
   verificationId: text("verification_id").primaryKey(),
   body: text().notNull(),
 });
 
-/** What an Idempotency-Key of an API key stands for, for a day. */
+/** The resources created with an Idempotency-Key, for 24 hours. */
 export const idempotencyKeys = sqliteTable(
   "idempotency_keys",
   {
@@ -128,14 +128,14 @@ export const idempotencyKeys = sqliteTable(
   ],
 );
 
-/** What the operator never wants mailed: whole addresses (normalized) and domains (A-labels, subdomains included). */
+/** The operator's suppression list: addresses (normalized) and domains (A-labels, including subdomains). */
 export const suppressions = sqliteTable("suppressions", {
   entry: text().primaryKey(),
   note: text(),
   createdAtMs: integer("created_at_ms").notNull(),
 });
 
-/** A list to verify. Numbered, because its rows and addresses name it a million times. */
+/** Bulk jobs. Numbered, because a million rows and addresses refer to one. */
 export const bulkJobs = sqliteTable(
   "bulk_jobs",
   {
@@ -146,26 +146,26 @@ export const bulkJobs = sqliteTable(
     mode: text({ enum: ["live", "test"] }).notNull(),
     name: text(),
     source: text(),
-    /** Jobs that are `receiving` or `deleting` exist for nobody but the service itself. */
+    /** `receiving` and `deleting` jobs are hidden from the API. */
     status: text({
       enum: ["receiving", "queued", "running", "completed", "cancelled", "failed", "deleting"],
     }).notNull(),
-    /** How the list was written, as JSON: what its export depends on. */
+    /** The format of the list for its export, as JSON. */
     format: text().notNull(),
-    /** How the list was read, as JSON of the interface; null when it was given as JSON. */
+    /** How the file was read, as JSON of the API; null for a JSON list. */
     reading: text(),
     webhookUrl: text("webhook_url"),
     rowsTotal: integer("rows_total").notNull().default(0),
     rowsFinished: integer("rows_finished").notNull().default(0),
-    /** Rows without an address: finished from the start, and free. */
+    /** Rows without an address; finished from the start and free. */
     rowsEmpty: integer("rows_empty").notNull().default(0),
     addressesTotal: integer("addresses_total").notNull().default(0),
     addressesFinished: integer("addresses_finished").notNull().default(0),
     creditsCharged: integer("credits_charged").notNull().default(0),
     creditsReleased: integer("credits_released").notNull().default(0),
-    /** How often what was not settled has been checked again; each round has a hold of its own in the ledger. */
+    /** The number of retries of unsettled addresses; each has its own hold in the ledger. */
     round: integer().notNull().default(0),
-    /** Addresses that are to be checked again may still have their results of the round before. */
+    /** Addresses to retry may still have their old results. */
     isResetting: integer("is_resetting", { mode: "boolean" }).notNull().default(false),
     createdAtMs: integer("created_at_ms").notNull(),
     startedAtMs: integer("started_at_ms"),
@@ -179,30 +179,30 @@ export const bulkJobs = sqliteTable(
   ],
 );
 
-/** The distinct addresses of a list, in the order in which they first appear. Without a sub_status: not finished. */
+/** The distinct addresses of a list in order of first occurrence. Without a sub_status: not finished. */
 export const bulkAddresses = sqliteTable(
   "bulk_addresses",
   {
     job: integer().notNull(),
     position: integer().notNull(),
-    /** As it was first submitted. */
+    /** As first submitted. */
     email: text().notNull(),
     normalizedEmail: text("normalized_email").notNull(),
-    /** How many rows have it. */
+    /** The number of its rows. */
     rows: integer().notNull(),
-    /** When the next attempt is due; 0 when nothing has been tried. */
+    /** When the next attempt is due; 0 before the first. */
     dueAtMs: integer("due_at_ms").notNull().default(0),
     subStatus: text("sub_status"),
     qualityScore: integer("quality_score"),
     confidence: integer(),
-    /** The signals, a letter each (`bulk/result-columns.ts`). */
+    /** The signals, one letter each (`bulk/result-columns.ts`). */
     signals: text(),
     verifiedAtMs: integer("verified_at_ms"),
   },
   (table) => [primaryKey({ columns: [table.job, table.position] })],
 );
 
-/** The evidence of addresses, finished or waiting for a further attempt (`verify/evidence-store.ts`). */
+/** The evidence of addresses, finished or to be retried (`verify/evidence-store.ts`). */
 export const bulkEvidence = sqliteTable(
   "bulk_evidence",
   {
@@ -213,15 +213,15 @@ export const bulkEvidence = sqliteTable(
   (table) => [primaryKey({ columns: [table.job, table.position] })],
 );
 
-/** Every row of a list. */
+/** The rows of a list. */
 export const bulkRows = sqliteTable(
   "bulk_rows",
   {
     job: integer().notNull(),
     rowIndex: integer("row_index").notNull(),
-    /** Which address it has. */
+    /** The position of its address. */
     position: integer().notNull(),
-    /** Null when it is spelled as the address first was. */
+    /** Null when it is spelled as on the first occurrence. */
     submittedEmail: text("submitted_email"),
     /** The cells as a JSON array; null when the row is the address alone. */
     cells: text(),
@@ -229,7 +229,7 @@ export const bulkRows = sqliteTable(
   (table) => [primaryKey({ columns: [table.job, table.rowIndex] })],
 );
 
-/** How the finished rows of a list turned out. */
+/** Finished rows of a list by sub_status. */
 export const bulkCounts = sqliteTable(
   "bulk_counts",
   {
@@ -240,7 +240,7 @@ export const bulkCounts = sqliteTable(
   (table) => [primaryKey({ columns: [table.job, table.subStatus] })],
 );
 
-/** Events, written in the transaction that changes the state they tell of; kept for a time as the feed of an account. */
+/** Events, written in the transaction that changes the state (`db/outbox.ts`); kept as the event feed. */
 export const outbox = sqliteTable(
   "outbox",
   {
@@ -250,14 +250,14 @@ export const outbox = sqliteTable(
       .notNull()
       .default("live"),
     type: text().notNull(),
-    /** What it is about: `target:<id>`, `domain:<id>`, `job:<id>` or `list:<id>`. Events of one subject are sent in their order. */
+    /** `target:<id>`, `domain:<id>`, `job:<id>` or `list:<id>`. Events of one subject are sent in order. */
     subject: text().notNull().default(""),
-    /** What happened, as JSON. */
+    /** The `data` of the event, as JSON. */
     data: text().notNull(),
-    /** The webhook URL of its subject; null when that has none. The default URL of the account comes on top. */
+    /** The webhook URL of its subject; null without one. The account's default URL receives it, too. */
     url: text(),
     createdAtMs: integer("created_at_ms").notNull(),
-    /** When deliveries were made of it; null while that is still to be done. */
+    /** When its deliveries were created; null before. */
     deliveredAtMs: integer("delivered_at_ms"),
   },
   (table) => [

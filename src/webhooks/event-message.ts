@@ -1,13 +1,12 @@
 import { z } from "zod";
 
-/** An event in words, for people who read it in a chat. All texts are one line, without control characters. */
+/** An event as a chat message. All texts are one line without control characters. */
 export interface EventMessage {
   readonly title: string;
-  /** Null where the event has none. */
+  /** Null when the event has none. */
   readonly severity: "info" | "low" | "medium" | "high" | "critical" | null;
-  /** Name and value. */
   readonly facts: ReadonlyArray<readonly [name: string, value: string]>;
-  /** Pages that tell more: https URLs. */
+  /** Related pages: https URLs. */
   readonly links: ReadonlyArray<{ readonly title: string; readonly url: string }>;
 }
 
@@ -18,22 +17,22 @@ const TITLE_CHARACTERS_MAX = 200;
 const eventSchema = z.object({ type: z.string(), timestamp: z.string(), data: z.record(z.string(), z.unknown()) });
 type Data = Readonly<Record<string, unknown>>;
 
-/** The fields that are facts, in the order in which they are shown. */
+/** The fields of events that are shown, in order. */
 const FACTS: ReadonlyArray<readonly [field: string, name: string]> = [
   ["severity", "Severity"],
   ["label", "Label"],
   ["name", "Name"],
   ["category", "Category"],
   ["meaning", "Meaning"],
-  ["text", "The list says"],
+  ["text", "TXT record"],
   ["reason", "Reason"],
   ["remedy", "What to do"],
-  ["previous_status", "Status before"],
+  ["previous_status", "Previous status"],
   ["status", "Status"],
   ["listed_on", "Listed on"],
-  ["previous_record", "Record before"],
+  ["previous_record", "Previous record"],
   ["record", "Record"],
-  ["count", "Number"],
+  ["count", "Count"],
   ["day", "Day"],
   ["messages", "Messages"],
   ["failing", "Failing"],
@@ -43,39 +42,39 @@ const FACTS: ReadonlyArray<readonly [field: string, name: string]> = [
 ];
 
 const TITLES: Readonly<Record<string, (data: Data) => string>> = {
-  "blacklist.listed": (data) => `${said(data.target)} is listed on ${said(data.listing_name)}`,
-  "blacklist.delisted": (data) => `${said(data.target)} is no longer on ${said(data.listing_name)}`,
-  "blacklist.list_unusable": (data) => `The blocklist ${listOf(data)} cannot be used`,
-  "blacklist.list_usable": (data) => `The blocklist ${listOf(data)} can be used again`,
-  "dmarc.status_changed": (data) => `${said(data.domain)}: DMARC status ${said(data.status)}`,
-  "dmarc.record_changed": (data) => `${said(data.domain)}: the DMARC record changed`,
-  "dmarc.policy_weakened": (data) => `${said(data.domain)}: the DMARC policy protects less than before`,
-  "dmarc.new_source": (data) => `${said(data.domain)}: new senders use the domain`,
-  "dmarc.new_subdomain": (data) => `${said(data.domain)}: mail names new subdomains`,
+  "blacklist.listed": (data) => `${textOf(data.target)} is listed on ${textOf(data.listing_name)}`,
+  "blacklist.delisted": (data) => `${textOf(data.target)} is no longer listed on ${textOf(data.listing_name)}`,
+  "blacklist.list_unusable": (data) => `The blocklist ${listOf(data)} is unusable`,
+  "blacklist.list_usable": (data) => `The blocklist ${listOf(data)} is usable again`,
+  "dmarc.status_changed": (data) => `${textOf(data.domain)}: DMARC status ${textOf(data.status)}`,
+  "dmarc.record_changed": (data) => `${textOf(data.domain)}: the DMARC record changed`,
+  "dmarc.policy_weakened": (data) => `${textOf(data.domain)}: the DMARC policy was weakened`,
+  "dmarc.new_source": (data) => `${textOf(data.domain)}: new senders`,
+  "dmarc.new_subdomain": (data) => `${textOf(data.domain)}: new subdomains in reports`,
   "dmarc.failure_spike": (data) =>
     data.state === "ended"
-      ? `${said(data.domain)}: mail passes DMARC again`
-      : `${said(data.domain)}: much more mail fails DMARC`,
-  "dmarc.spoofing_campaign": (data) => `${said(data.domain)}: a spoofing campaign, all unauthenticated`,
-  "dmarc.reports_stopped": (data) => `${said(data.domain)}: no more DMARC reports arrive`,
+      ? `${textOf(data.domain)}: mail passes DMARC again`
+      : `${textOf(data.domain)}: DMARC failures increased`,
+  "dmarc.spoofing_campaign": (data) => `${textOf(data.domain)}: spoofing campaign, all messages unauthenticated`,
+  "dmarc.reports_stopped": (data) => `${textOf(data.domain)}: DMARC reports have stopped`,
   "dmarc.tls_failures": (data) =>
     data.state === "ended"
-      ? `${said(data.domain)}: inbound TLS sessions no longer fail (${said(data.meaning)})`
-      : `${said(data.domain)}: inbound TLS sessions fail, ${said(data.meaning)}`,
-  "bulk.completed": () => "A list is completed",
+      ? `${textOf(data.domain)}: inbound TLS sessions no longer fail (${textOf(data.meaning)})`
+      : `${textOf(data.domain)}: inbound TLS sessions fail, ${textOf(data.meaning)}`,
+  "bulk.completed": () => "A list was completed",
   "bulk.cancelled": () => "A list was cancelled",
   "bulk.failed": () => "A list failed",
   "webhook.test": () => "Test message",
 };
 
-/** Where the interface shows what an event is about. */
+/** API paths of the subjects of events. */
 const PATHS: ReadonlyArray<readonly [prefix: string, path: (data: Data) => string | null]> = [
   ["blacklist.", ({ target_id }) => pathOf("/v1/blacklist/targets/", target_id)],
   ["dmarc.", ({ domain_id }) => pathOf("/v1/dmarc/domains/", domain_id)],
   ["bulk.", ({ id }) => pathOf("/v1/bulk-verifications/", id)],
 ];
 
-/** What an event (the JSON text of its body) says, in words. `baseUrl`: where the service is reached; null when nobody said. */
+/** The message for an event, given as the JSON text of its body. `baseUrl`: base of links; null when POSTWARDEN_BASE_URL is not set. */
 export const eventMessage = (body: string, baseUrl: string | null): EventMessage => {
   const { type, timestamp, data } = eventSchema.parse(JSON.parse(body));
   const severity = z.enum(["info", "low", "medium", "high", "critical"]).safeParse(data.severity);
@@ -85,7 +84,7 @@ export const eventMessage = (body: string, baseUrl: string | null): EventMessage
     ...(data.mode === "test" ? ["test key"] : []),
   ];
   const facts = FACTS.flatMap(([field, name]): Array<[string, string]> => {
-    const value = said(data[field]);
+    const value = textOf(data[field]);
     return value === "" ? [] : [[name, cut(value, VALUE_CHARACTERS_MAX)]];
   });
   return {
@@ -105,7 +104,7 @@ const linksOf = (type: string, data: Data, baseUrl: string | null): EventMessage
   ];
 };
 
-const listOf = (data: Data): string => said(data.list_name ?? data.name ?? data.list);
+const listOf = (data: Data): string => textOf(data.list_name ?? data.name ?? data.list);
 
 const pathOf = (prefix: string, id: unknown): string | null =>
   typeof id === "string" && /^[0-9a-f-]{36}$/.test(id) ? prefix + id : null;
@@ -115,11 +114,11 @@ const httpsUrl = (value: unknown): string | null => {
   return url?.protocol === "https:" ? url.href : null;
 };
 
-/** A value as people read it; an empty text for what cannot be said in a line. */
-const said = (value: unknown): string => {
+/** A value as text; empty for objects. */
+const textOf = (value: unknown): string => {
   if (typeof value === "string") return oneLine(value);
   if (typeof value === "number" || typeof value === "boolean") return String(value);
-  if (Array.isArray(value)) return value.map(said).filter(Boolean).join(", ");
+  if (Array.isArray(value)) return value.map(textOf).filter(Boolean).join(", ");
   return "";
 };
 

@@ -3,20 +3,20 @@ import { createHmac, randomBytes } from "node:crypto";
 const PREFIX = "whsec_";
 const SECRET_BYTES = 32;
 
-/** A new secret as Standard Webhooks 1.0 writes it: `whsec_` and 32 random bytes in base64. */
+/** A new secret in the form of Standard Webhooks 1.0: `whsec_` and 32 random bytes in base64. */
 export const newWebhookSecret = (): string => PREFIX + randomBytes(SECRET_BYTES).toString("base64");
 
 export interface SignedMessage {
-  /** The same at every repeat, so that receivers can drop what they have seen. */
+  /** The same in every attempt, so that receivers can ignore duplicates. */
   readonly id: string;
-  /** The moment of the attempt: receivers refuse what is older than some minutes. */
+  /** The time of the attempt: receivers refuse requests that are some minutes old. */
   readonly atMs: number;
   readonly body: string;
 }
 
 /**
- * The three headers of Standard Webhooks 1.0: `webhook-signature` holds one `v1,…` (HMAC-SHA-256 over
- * `id.timestamp.body`) for each secret, so that receivers may know the old or the new one during a rotation.
+ * The headers of Standard Webhooks 1.0. `webhook-signature` has one `v1,…` (HMAC-SHA-256 of `id.timestamp.body`) for each
+ * secret, so that receivers may use the old or the new one during a rotation.
  */
 export const signatureHeaders = (
   secrets: readonly string[],

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import { createLog } from "../../base/log.ts";
-import type { DiskSpace } from "../../db/disk-space.ts";
+import type { DiskSpace } from "../../db/database-files.ts";
 import { createTestClock } from "../../testing/clock.ts";
 import { DiskReserve, reserveOf } from "./disk-reserve.ts";
 

@@ -1,0 +1,55 @@
+import { Database as Sqlite } from "bun:sqlite";
+import { statfsSync, statSync } from "node:fs";
+import { dirname } from "node:path";
+import { createPrivateFile, makePrivate } from "../base/private-file.ts";
+
+/** The files of a database. SQLite creates the others with the permissions of the first; existing ones keep theirs. */
+const SUFFIXES = ["", "-wal", "-shm", "-journal"];
+
+/**
+ * Creates the file of a database for its owner only, and restricts the permissions of existing files: they contain keys,
+ * webhook secrets and addresses. Call it before opening the database. Throws the errors of the file system.
+ */
+export const keepDatabasePrivate = (path: string): void => {
+  if (path === ":memory:") return;
+  if (statSync(path, { throwIfNoEntry: false }) === undefined) createPrivateFile(path);
+  for (const suffix of SUFFIXES) makePrivate(path + suffix);
+};
+
+/**
+ * Takes the lock of a data directory, so that two servers never use the same database. Null when another process has it.
+ * The operating system releases it when the process ends.
+ */
+export const takeServerLock = (path: string): { release(): void } | null => {
+  keepDatabasePrivate(path);
+  const sqlite = new Sqlite(path, { create: true, readwrite: true });
+  try {
+    sqlite.run("PRAGMA locking_mode = EXCLUSIVE");
+    sqlite.run("BEGIN EXCLUSIVE");
+  } catch (error) {
+    sqlite.close();
+    if (error instanceof Error && "code" in error && String(error.code).startsWith("SQLITE_BUSY")) return null;
+    throw error;
+  }
+  return { release: () => sqlite.close() };
+};
+
+/** Disk space for the database, in bytes. */
+export interface DiskSpace {
+  /** Free on the disk, and free pages of the file. */
+  readonly freeBytes: number;
+  /** The size of the disk. */
+  readonly totalBytes: number;
+}
+
+/** Null for a database in memory. */
+export const diskSpaceOf = (path: string, sqlite: Sqlite): DiskSpace | null => {
+  if (path === ":memory:") return null;
+  const { bavail, blocks, bsize } = statfsSync(dirname(path));
+  const pragma = (name: string): number => {
+    const row = sqlite.query<Record<string, number>, []>(`PRAGMA ${name}`).get();
+    return row?.[name] ?? 0;
+  };
+  const freePagesBytes = pragma("freelist_count") * pragma("page_size");
+  return { freeBytes: bavail * bsize + freePagesBytes, totalBytes: blocks * bsize };
+};
