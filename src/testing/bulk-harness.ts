@@ -3,25 +3,25 @@ import { steadyTime } from "../base/clock.ts";
 import type { Outages } from "../probe/outages.ts";
 import { createLog } from "../base/log.ts";
 import { Ledger } from "../billing/store.ts";
-import type { AttemptAddress, AttemptOutcome } from "../bulk/attempt.ts";
+import type { AttemptOutcome } from "../bulk/attempt.ts";
 import type { ListRow } from "../bulk/csv.ts";
 import { BulkIntake } from "../bulk/intake.ts";
-import type { OpenAddress } from "../bulk/list-store.ts";
-import { ListStore } from "../bulk/list-store.ts";
+import { ListStore, type OpenAddress } from "../bulk/list-store.ts";
 import { JobWriter } from "../bulk/job-writer.ts";
 import { JSON_LIST_FORMAT } from "../bulk/results-csv.ts";
 import { BulkRunner } from "../bulk/runner.ts";
 import { JobStore, type JobRow } from "../bulk/job-store.ts";
 import { type Db, openDb } from "../db/open.ts";
+import type { Runtime } from "../db/runtime.ts";
 import type { SubStatus } from "../verify/result.ts";
-import { testEngine } from "./evidence.ts";
 import { createTestClock } from "./clock.ts";
+import { testEngine } from "./evidence.ts";
 
 export const BULK_ACCOUNT = "account-1";
 export const OTHER_ACCOUNT = "account-2";
 export const BULK_CREDITS = 1_000_000;
 
-/** What an attempt at an address comes to. */
+/** The outcome of an attempt. */
 export const bulkOutcome = (subStatus: SubStatus, chargeable = true, group: string | null = null): AttemptOutcome => ({
   kind: "done",
   columns: { subStatus, qualityScore: 1, confidence: 1, signals: "pppppppppp", verifiedAtMs: 0 },
@@ -31,14 +31,14 @@ export const bulkOutcome = (subStatus: SubStatus, chargeable = true, group: stri
 });
 
 const NO_OUTAGES = { current: () => null, takeTurn: () => false, onChange: () => undefined };
-/** What is due later than this was planned by another clock. */
+/** No retry is planned later than this. */
 export const LONGEST_WAIT_MS = 3_600_000;
 
 interface ProcessOptions {
   readonly attempt: (address: OpenAddress) => Promise<AttemptOutcome>;
   readonly windowMax?: number;
   readonly outages?: Pick<Outages, "current" | "takeTurn" | "onChange">;
-  /** What the database's `commit` is replaced by. */
+  /** Replaces the `commit` of the database. */
   readonly commit?: Db["commit"];
 }
 
@@ -52,7 +52,7 @@ const openOrThrow = (): Db => {
   return opened.value;
 };
 
-/** Makes databases for lists, for the tests of one file, with processes on them; closes them after each test. */
+/** Creates databases with lists for the tests of one file; closes them after each test. */
 export const createBulkHarness = () => {
   const opened: Db[] = [];
   afterEach(() => {
@@ -61,84 +61,76 @@ export const createBulkHarness = () => {
   return () => {
     const db = openOrThrow();
     opened.push(db);
-    return harnessOf(db);
+    return new BulkHarness(db);
   };
 };
 
-const harnessOf = (db: Db) => {
-  const clock = createTestClock();
-  let stepMs = 0;
-  /** The wall clock can be set; durations do not notice. */
-  const steppable = { ...clock, nowMs: () => clock.nowMs() + stepMs };
-  const lines: string[] = [];
-  const log = createLog("info", clock, (line) => lines.push(line));
-  const runtime = { db, clock, log, random: { integer: () => 7 } };
-  const [ledger, jobs, lists] = [new Ledger(db), new JobStore(db), new ListStore(db)];
-  const writer = new JobWriter(runtime, { jobs, lists, ledger });
-  const engines = { live: testEngine, test: testEngine };
-  const intake = new BulkIntake(runtime, { engines, jobs, lists, writer, ledger });
-  db.sqlite.run("INSERT INTO accounts (id, name, plan, created_at_ms) VALUES (?, 'one', 'free', 0)", [BULK_ACCOUNT]);
-  db.sqlite.run("INSERT INTO accounts (id, name, plan, created_at_ms) VALUES (?, 'two', 'free', 0)", [OTHER_ACCOUNT]);
-  for (const accountId of [BULK_ACCOUNT, OTHER_ACCOUNT])
-    db.transact((tx) => ledger.grant(tx, { accountId, credits: BULK_CREDITS, note: "test", atMs: 0 }));
+/** A database with two accounts, and the parts of bulk verification on it. */
+export class BulkHarness {
+  readonly clock = createTestClock();
+  readonly lines: string[] = [];
+  readonly engines = { live: testEngine, test: testEngine };
+  readonly runtime: Runtime;
+  readonly jobs: JobStore;
+  readonly lists: ListStore;
+  readonly ledger: Ledger;
+  readonly writer: JobWriter;
+  readonly intake: BulkIntake;
+  #wallStepMs = 0;
 
-  return {
-    runtime,
-    db,
-    clock,
-    jobs,
-    lists,
-    ledger,
-    writer,
-    intake,
-    lines,
+  constructor(readonly db: Db) {
+    const log = createLog("info", this.clock, (line) => this.lines.push(line));
+    this.runtime = { db, clock: this.clock, log, random: { integer: () => 7 } };
+    this.jobs = new JobStore(db);
+    this.lists = new ListStore(db);
+    this.ledger = new Ledger(db);
+    this.writer = new JobWriter(this.runtime, this);
+    this.intake = new BulkIntake(this.runtime, this);
+    for (const id of [BULK_ACCOUNT, OTHER_ACCOUNT]) {
+      db.sqlite.run("INSERT INTO accounts (id, name, plan, created_at_ms) VALUES (?, ?, 'free', 0)", [id, id]);
+      db.transact((tx) => this.ledger.grant(tx, { accountId: id, credits: BULK_CREDITS, note: "test", atMs: 0 }));
+    }
+  }
 
-    /** A process of its own: nothing of an earlier one is known to it but the rows. `kill` ends it as a crash would. */
-    start({ attempt, windowMax = 100, commit = db.commit, outages = NO_OUTAGES }: ProcessOptions) {
-      let alive = true;
-      const never = () => Promise.withResolvers<never>().promise;
-      const mortal: Db = { ...db, commit: (work) => (alive ? commit(work) : never()) };
-      const tried: AttemptAddress = (address) => attempt(address);
-      const runner = new BulkRunner(
-        { ...runtime, db: mortal, clock: steppable },
-        {
-          ...{ jobs, lists, writer, outages, windowMax, attempt: tried },
-          dueNowMs: steadyTime(steppable),
-          longestWaitMs: LONGEST_WAIT_MS,
-          load: { runningChecks: () => 0, checkMs: () => 0, lastShortageMs: () => Number.NEGATIVE_INFINITY },
-        },
-      );
-      runner.start();
-      const kill = (): void => {
-        alive = false;
-      };
-      return { runner, kill };
-    },
+  /** Starts a process, which knows nothing of an earlier one but the rows. `kill` ends it like a crash. */
+  start({ attempt, windowMax = 100, commit = this.db.commit, outages = NO_OUTAGES }: ProcessOptions) {
+    let isAlive = true;
+    const never = () => Promise.withResolvers<never>().promise;
+    const db: Db = { ...this.db, commit: (work) => (isAlive ? commit(work) : never()) };
+    const clock = { ...this.clock, nowMs: () => this.clock.nowMs() + this.#wallStepMs };
+    const runner = new BulkRunner(
+      { ...this.runtime, db, clock },
+      {
+        ...{ jobs: this.jobs, lists: this.lists, writer: this.writer, outages, windowMax, attempt },
+        dueNowMs: steadyTime(clock),
+        longestWaitMs: LONGEST_WAIT_MS,
+        load: { runningChecks: () => 0, checkMs: () => 0, lastShortageMs: () => Number.NEGATIVE_INFINITY },
+      },
+    );
+    runner.start();
+    const kill = (): void => {
+      isAlive = false;
+    };
+    return { runner, kill };
+  }
 
-    step(ms: number): void {
-      stepMs += ms;
-    },
+  /** Sets the wall clock; durations are not affected. */
+  step(ms: number): void {
+    this.#wallStepMs += ms;
+  }
 
-    /** A queued job of these addresses. */
-    order: (emails: readonly string[], accountId = BULK_ACCOUNT): Promise<JobRow> =>
-      intake.receive(
-        { accountId, keyId: "key-1", mode: "live" },
-        {
-          name: null,
-          source: null,
-          webhookUrl: null,
-          format: JSON_LIST_FORMAT,
-          reading: null,
-          rowsMax: emails.length,
-          batches: batchesOf(emails),
-        },
-      ),
-    events: (): string[] =>
-      db.sqlite
-        .query<{ type: string }, []>("SELECT type FROM outbox ORDER BY id")
-        .all()
-        .map(({ type }) => type),
-  };
-};
+  /** Creates a queued job. */
+  order(emails: readonly string[], accountId = BULK_ACCOUNT): Promise<JobRow> {
+    const list = { name: null, source: null, webhookUrl: null, format: JSON_LIST_FORMAT, reading: null };
+    return this.intake.receive(
+      { accountId, keyId: "key-1", mode: "live" },
+      { ...list, rowsMax: emails.length, batches: batchesOf(emails) },
+    );
+  }
 
-export type BulkHarness = ReturnType<typeof harnessOf>;
+  /** The types of all events, oldest first. */
+  events(): string[] {
+    const rows = this.db.sqlite.query<{ type: string }, []>("SELECT type FROM outbox ORDER BY id").all();
+    return rows.map(({ type }) => type);
+  }
+}

@@ -13,12 +13,12 @@ import { DeliveryStore, type Delivery, type WebhookOwner } from "../webhooks/del
 import { createTestClock, settle } from "./clock.ts";
 import { createZoneResolver, type Zone } from "./dns-zone.ts";
 
-/** More than the test runner's own patience lasts: a busy machine turns the loop many times before a socket answers. */
+/** More than the timeout of the test runner: on a busy machine the loop turns many times before a socket responds. */
 const TURNS_MAX = 2_000_000;
 
 const LIVE_OWNER: WebhookOwner = { accountId: "account", mode: "live" };
 
-/** Lets the event loop turn until something is so; throws when it never becomes so. */
+/** Lets the event loop turn until a condition is true; throws if it never becomes true. */
 export const until = async (claim: () => boolean, what = "what the test waits for never happened"): Promise<void> => {
   for (let turn = 0; turn < TURNS_MAX; turn++) {
     if (claim()) return;
@@ -48,88 +48,94 @@ export const deliveryResult = (changes: Partial<DeliveryResult>): DeliveryResult
   ...changes,
 });
 
-/** Dispatchers for the tests of one file, over a database, a literal DNS zone and receivers on 127.0.0.0/8. */
+/** Creates dispatchers for the tests of one file, with a database, a literal DNS zone and receivers on 127.0.0.0/8. */
 export const createWebhookHarness = () => {
-  const closers: Array<() => void> = [];
+  const opened: WebhookHarness[] = [];
   afterEach(() => {
-    for (const close of closers.splice(0)) close();
+    for (const harness of opened.splice(0)) harness.close();
   });
-
-  return ({ zone = {}, path = ":memory:", sender, ...limits }: WebhookHarnessOptions = {}) => {
-    const clock = createTestClock();
-    const db = openOrThrow(path);
-    const logged: string[] = [];
-    const log = createLog("warn", clock, (line) => logged.push(line));
-    const random = { integer: () => 0 };
-    const runtime = { db, clock, log, random };
-    const store = new DeliveryStore(db);
-    const events = new EventStore(db);
-    /** Account and mode to their default URL. */
-    const defaults = new Map<string, string>();
-    const secrets = new WebhookSecrets(runtime);
-    const rules = createUrlPolicy(["127.0.0.0/8"]);
-    const post = createPoster({ resolver: createZoneResolver(zone), rules, clock });
-    const send = sender?.(clock) ?? createSender({ post, clock, userAgent: "Postwarden/test", baseUrl: null });
-    const dispatcher = new Dispatcher(runtime, {
-      ...{ store, events, secrets, send },
-      defaultUrl: ({ accountId, mode }) => defaults.get(`${accountId} ${mode}`) ?? null,
-      ...limits,
-    });
-    let isOpen = true;
-    const close = () => {
-      if (isOpen) db.close();
-      isOpen = false;
-    };
-    closers.push(close);
-
-    const find = (id: string): Delivery => {
-      const delivery = store.find(id);
-      if (delivery === undefined) throw new Error(`no delivery ${id}`);
-      return delivery;
-    };
-    return {
-      clock,
-      db,
-      logged,
-      store,
-      events,
-      defaults,
-      secrets,
-      dispatcher,
-      close,
-      find,
-      /** Writes an event as a slice does, and answers its id. */
-      event(
-        url: string | null,
-        data: unknown = {},
-        { accountId, mode, subject = "target:1" }: WebhookOwner & { readonly subject?: string } = LIVE_OWNER,
-      ): string {
-        const id = newId();
-        db.sqlite.run(
-          "INSERT INTO outbox (id, account_id, mode, type, subject, data, url, created_at_ms) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-          [id, accountId, mode, "test.event", subject, JSON.stringify(data), url, clock.nowMs()],
-        );
-        return id;
-      },
-      /** Moves the clock far, as if the process had been stopped meanwhile: a look a second would take the test too long. */
-      async skip(ms: number): Promise<void> {
-        await dispatcher.stop();
-        await clock.advance(ms);
-        dispatcher.start();
-        await settle();
-      },
-      /** Lets the dispatcher look at the outbox and at what is due. */
-      async look(): Promise<void> {
-        dispatcher.wake();
-        await settle();
-      },
-      /** Resolves when the last attempt of a delivery has been recorded so. */
-      untilAttempts: (id: string, attempts: number) =>
-        until(() => {
-          const delivery = store.find(id);
-          return delivery !== undefined && delivery.attempts >= attempts && dispatcher.running === 0;
-        }, `${attempts} attempts of ${id}`),
-      untilDelivered: (id: string) => until(() => store.find(id)?.status === "delivered", `delivery of ${id}`),
-    };
+  return (options: WebhookHarnessOptions = {}) => {
+    const harness = new WebhookHarness(options);
+    opened.push(harness);
+    return harness;
   };
 };
+
+class WebhookHarness {
+  readonly clock = createTestClock();
+  readonly logged: string[] = [];
+  /** Account and mode → default URL. */
+  readonly defaults = new Map<string, string>();
+  readonly db: Db;
+  readonly store: DeliveryStore;
+  readonly events: EventStore;
+  readonly secrets: WebhookSecrets;
+  readonly dispatcher: Dispatcher;
+  #isOpen: boolean = true;
+
+  constructor({ zone = {}, path = ":memory:", sender, ...limits }: WebhookHarnessOptions) {
+    const { clock } = this;
+    this.db = openOrThrow(path);
+    const log = createLog("warn", clock, (line) => this.logged.push(line));
+    const runtime = { db: this.db, clock, log, random: { integer: () => 0 } };
+    this.store = new DeliveryStore(this.db);
+    this.events = new EventStore(this.db);
+    this.secrets = new WebhookSecrets(runtime);
+    const post = createPoster({ resolver: createZoneResolver(zone), rules: createUrlPolicy(["127.0.0.0/8"]), clock });
+    this.dispatcher = new Dispatcher(runtime, {
+      ...{ store: this.store, events: this.events, secrets: this.secrets },
+      send: sender?.(clock) ?? createSender({ post, clock, userAgent: "Postwarden/test", baseUrl: null }),
+      defaultUrl: ({ accountId, mode }) => this.defaults.get(`${accountId} ${mode}`) ?? null,
+      ...limits,
+    });
+  }
+
+  close(): void {
+    if (this.#isOpen) this.db.close();
+    this.#isOpen = false;
+  }
+
+  find(id: string): Delivery {
+    const delivery = this.store.find(id);
+    if (delivery === undefined) throw new Error(`no delivery ${id}`);
+    return delivery;
+  }
+
+  /** Writes an event into the outbox and returns its id. */
+  event(
+    url: string | null,
+    data: unknown = {},
+    { accountId, mode, subject = "target:1" }: WebhookOwner & { readonly subject?: string } = LIVE_OWNER,
+  ): string {
+    const id = newId();
+    this.db.sqlite.run(
+      "INSERT INTO outbox (id, account_id, mode, type, subject, data, url, created_at_ms) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+      [id, accountId, mode, "test.event", subject, JSON.stringify(data), url, this.clock.nowMs()],
+    );
+    return id;
+  }
+
+  /** Advances the clock while the dispatcher is stopped: a poll every second would take too long. */
+  async skip(ms: number): Promise<void> {
+    await this.dispatcher.stop();
+    await this.clock.advance(ms);
+    this.dispatcher.start();
+    await settle();
+  }
+
+  /** Lets the dispatcher poll now. */
+  async look(): Promise<void> {
+    this.dispatcher.wake();
+    await settle();
+  }
+
+  /** Resolves when this number of attempts of a delivery is recorded. */
+  untilAttempts(id: string, attempts: number): Promise<void> {
+    const hasAttempts = () => (this.store.find(id)?.attempts ?? -1) >= attempts && this.dispatcher.running === 0;
+    return until(hasAttempts, `${attempts} attempts of ${id}`);
+  }
+
+  untilDelivered(id: string): Promise<void> {
+    return until(() => this.store.find(id)?.status === "delivered", `delivery of ${id}`);
+  }
+}
