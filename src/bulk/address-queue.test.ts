@@ -5,143 +5,143 @@ import { bucketOf, AddressQueue, FIRST_PER_BUCKET_MAX, PER_BUCKET_MAX, type Take
 import { AddressIndex } from "./address-index.ts";
 
 const NOW = 1_000;
-const takeAll = (plan: AddressQueue, nowMs = NOW): Taken[] => {
+const takeAll = (queue: AddressQueue, nowMs = NOW): Taken[] => {
   const all: Taken[] = [];
-  for (let taken = plan.take(nowMs); taken !== null; taken = plan.take(nowMs)) all.push(taken);
+  for (let taken = queue.take(nowMs); taken !== null; taken = queue.take(nowMs)) all.push(taken);
   return all;
 };
 
-describe("the plan", () => {
-  test("goes round the domains, whatever the order of the list", () => {
-    const plan = new AddressQueue(100);
-    for (let position = 0; position < 9; position++) plan.add(position, Math.floor(position / 3));
-    expect(takeAll(plan).map(({ position }) => position)).toEqual([0, 3, 6, 1, 4, 7, 2, 5, 8]);
+describe("the address queue", () => {
+  test("serves the domains round-robin, whatever the order of the list", () => {
+    const queue = new AddressQueue(100);
+    for (let position = 0; position < 9; position++) queue.add(position, Math.floor(position / 3));
+    expect(takeAll(queue).map(({ position }) => position)).toEqual([0, 3, 6, 1, 4, 7, 2, 5, 8]);
   });
 
-  test("begins few addresses of a domain, and more once its first answer is there", () => {
-    const plan = new AddressQueue(1_000);
-    for (let position = 0; position < 200; position++) plan.add(position, 7);
-    const first = takeAll(plan);
+  test("starts few addresses of a domain, and more after its first result", () => {
+    const queue = new AddressQueue(1_000);
+    for (let position = 0; position < 200; position++) queue.add(position, 7);
+    const first = takeAll(queue);
     expect(first).toHaveLength(FIRST_PER_BUCKET_MAX);
-    for (const taken of first.slice(0, 1)) plan.release(taken, "provider");
-    expect(takeAll(plan)).toHaveLength(PER_BUCKET_MAX - FIRST_PER_BUCKET_MAX + 1);
-    expect(plan.underWay).toBe(PER_BUCKET_MAX);
+    for (const taken of first.slice(0, 1)) queue.release(taken, "provider");
+    expect(takeAll(queue)).toHaveLength(PER_BUCKET_MAX - FIRST_PER_BUCKET_MAX + 1);
+    expect(queue.underWay).toBe(PER_BUCKET_MAX);
   });
 
-  test("bounds the domains of one provider together, and goes on when one of them is done", () => {
-    const plan = new AddressQueue(10);
-    for (let bucket = 0; bucket < 20; bucket++) for (let n = 0; n < 5; n++) plan.add(bucket * 5 + n, bucket);
-    const known = Array.from({ length: 20 }, () => plan.take(NOW)).filter((taken) => taken !== null);
-    for (const taken of known) plan.release(taken, "slow provider");
-    const slow = takeAll(plan);
+  test("limits the domains of one provider together, and continues when one of them finishes", () => {
+    const queue = new AddressQueue(10);
+    for (let bucket = 0; bucket < 20; bucket++) for (let n = 0; n < 5; n++) queue.add(bucket * 5 + n, bucket);
+    const known = Array.from({ length: 20 }, () => queue.take(NOW)).filter((taken) => taken !== null);
+    for (const taken of known) queue.release(taken, "slow provider");
+    const slow = takeAll(queue);
     expect(slow).toHaveLength(10);
-    for (const taken of slow.slice(0, 2)) plan.release(taken, "slow provider");
-    expect(takeAll(plan)).toHaveLength(2);
-    plan.add(1_000, 900);
-    expect(takeAll(plan).map(({ position }) => position)).toEqual([1_000]);
+    for (const taken of slow.slice(0, 2)) queue.release(taken, "slow provider");
+    expect(takeAll(queue)).toHaveLength(2);
+    queue.add(1_000, 900);
+    expect(takeAll(queue).map(({ position }) => position)).toEqual([1_000]);
   });
 
-  test("lets one more domain begin for each that ends, in the order in which they came to wait", () => {
-    const plan = new AddressQueue(2);
-    for (let bucket = 0; bucket < 6; bucket++) for (let n = 0; n < 2; n++) plan.add(bucket * 2 + n, bucket);
-    const first = Array.from({ length: 6 }, () => plan.take(NOW)).filter((taken) => taken !== null);
-    for (const taken of first) plan.release(taken, "provider");
+  test("starts one waiting domain for each that finishes, in order of arrival", () => {
+    const queue = new AddressQueue(2);
+    for (let bucket = 0; bucket < 6; bucket++) for (let n = 0; n < 2; n++) queue.add(bucket * 2 + n, bucket);
+    const first = Array.from({ length: 6 }, () => queue.take(NOW)).filter((taken) => taken !== null);
+    for (const taken of first) queue.release(taken, "provider");
     const order: number[] = [];
-    const underWay = takeAll(plan);
+    const underWay = takeAll(queue);
     for (let taken = underWay.shift(); taken !== undefined; taken = underWay.shift()) {
       order.push(taken.bucket);
-      plan.release(taken, "provider");
-      underWay.push(...takeAll(plan));
+      queue.release(taken, "provider");
+      underWay.push(...takeAll(queue));
       expect(underWay.length).toBeLessThanOrEqual(2);
     }
     expect(order).toEqual([0, 1, 2, 3, 4, 5]);
   });
 
-  describe("gives a provider's free place to a domain that can use it", () => {
+  describe("gives the free slot of a provider to a domain that can use it", () => {
     const [X, C, Y, Z] = [0, 1, 2, 3];
     let serial = 0;
-    /** A plan in which these domains are known to be the provider's. */
+    /** A queue in which these domains are known to be the provider's. */
     const planOf = (perGroupMax: number) => {
-      const plan = new AddressQueue(perGroupMax);
+      const queue = new AddressQueue(perGroupMax);
       const add = (...buckets: number[]) => {
-        for (const bucket of buckets) plan.add(serial++, bucket);
+        for (const bucket of buckets) queue.add(serial++, bucket);
       };
-      const take = () => takeAll(plan).map(({ bucket }) => bucket);
+      const take = () => takeAll(queue).map(({ bucket }) => bucket);
       add(X, C, Y, Z);
-      for (const taken of takeAll(plan)) plan.release(taken, "provider");
-      return { plan, add, take };
+      for (const taken of takeAll(queue)) queue.release(taken, "provider");
+      return { queue, add, take };
     };
 
-    test("not to one that has nothing left", () => {
-      const { plan, add, take } = planOf(2);
+    test("not to one without addresses", () => {
+      const { queue, add, take } = planOf(2);
       add(X, C);
-      const underWay = takeAll(plan);
+      const underWay = takeAll(queue);
       add(Y, Z, X);
       expect(take()).toEqual([]);
-      for (const taken of underWay) plan.release(taken, "provider");
-      const [first, ...others] = takeAll(plan);
+      for (const taken of underWay) queue.release(taken, "provider");
+      const [first, ...others] = takeAll(queue);
       expect([first?.bucket, ...others.map(({ bucket }) => bucket)]).toEqual([Y, X]);
-      if (first !== undefined) plan.release(first, "provider");
+      if (first !== undefined) queue.release(first, "provider");
       expect(take()).toEqual([Z]);
     });
 
-    test("not to one that is at its own ceiling", () => {
-      const { plan, add, take } = planOf(PER_BUCKET_MAX + 1);
+    test("not to one at its own limit", () => {
+      const { queue, add, take } = planOf(PER_BUCKET_MAX + 1);
       add(...Array<number>(PER_BUCKET_MAX - 1).fill(X));
       expect(take()).toHaveLength(PER_BUCKET_MAX - 1);
       add(C, C);
-      const ofC = takeAll(plan);
+      const ofC = takeAll(queue);
       add(Y, Z, X);
       expect(take()).toEqual([]);
       add(X);
-      for (const taken of ofC) plan.release(taken, "provider");
-      const [ofX, ofY] = takeAll(plan);
+      for (const taken of ofC) queue.release(taken, "provider");
+      const [ofX, ofY] = takeAll(queue);
       expect([ofX?.bucket, ofY?.bucket]).toEqual([X, Y]);
-      if (ofY !== undefined) plan.release(ofY, "provider");
+      if (ofY !== undefined) queue.release(ofY, "provider");
       expect(take()).toEqual([Z]);
     });
 
-    test("not to one that turns out to be another provider's", () => {
-      const { plan, add, take } = planOf(1);
+    test("not to one that turns out to belong to another provider", () => {
+      const { queue, add, take } = planOf(1);
       const moved = 9;
       add(moved, moved);
-      const [first, second] = takeAll(plan);
-      if (first !== undefined) plan.release(first, "provider");
+      const [first, second] = takeAll(queue);
+      if (first !== undefined) queue.release(first, "provider");
       add(C);
-      const [ofC] = takeAll(plan);
+      const [ofC] = takeAll(queue);
       add(moved, Z);
       expect(take()).toEqual([]);
-      if (ofC !== undefined) plan.release(ofC, "provider");
-      if (second !== undefined) plan.release(second, "other provider");
+      if (ofC !== undefined) queue.release(ofC, "provider");
+      if (second !== undefined) queue.release(second, "other provider");
       expect(take()).toEqual([moved, Z]);
     });
   });
 
-  test("takes a domain's retries first, at their time and not before", () => {
-    const plan = new AddressQueue(10);
-    plan.add(1, 2);
-    plan.addRetry(2, 2, NOW + 10);
-    plan.addRetry(3, 2, NOW - 10);
-    expect(takeAll(plan).map(({ position }) => position)).toEqual([3, 1]);
-    expect(plan.nextRetryMs).toBe(NOW + 10);
-    expect(takeAll(plan, NOW + 10).map(({ position }) => position)).toEqual([2]);
-    expect(plan.nextRetryMs).toBeNull();
+  test("returns due retries of a domain before its fresh addresses", () => {
+    const queue = new AddressQueue(10);
+    queue.add(1, 2);
+    queue.addRetry(2, 2, NOW + 10);
+    queue.addRetry(3, 2, NOW - 10);
+    expect(takeAll(queue).map(({ position }) => position)).toEqual([3, 1]);
+    expect(queue.nextRetryMs).toBe(NOW + 10);
+    expect(takeAll(queue, NOW + 10).map(({ position }) => position)).toEqual([2]);
+    expect(queue.nextRetryMs).toBeNull();
   });
 
-  test("keeps the ceiling of a domain for retries, too: a thousand at once hold nobody up", () => {
-    const plan = new AddressQueue(10_000);
-    for (let position = 0; position < 1_000; position++) plan.addRetry(position, 1, NOW);
-    plan.add(1_000, 2);
-    expect(takeAll(plan).map(({ bucket }) => bucket)).toEqual([2, ...Array(FIRST_PER_BUCKET_MAX).fill(1)]);
+  test("applies the limit of a domain to retries, too", () => {
+    const queue = new AddressQueue(10_000);
+    for (let position = 0; position < 1_000; position++) queue.addRetry(position, 1, NOW);
+    queue.add(1_000, 2);
+    expect(takeAll(queue).map(({ bucket }) => bucket)).toEqual([2, ...Array(FIRST_PER_BUCKET_MAX).fill(1)]);
   });
 
-  test("whatever comes and goes, gives every address out exactly once, never goes beyond its ceilings and leaves no place empty", () => {
+  test("in any sequence of calls, returns every address exactly once, respects the limits and leaves no slot unused", () => {
     const sizes = fc.array(fc.integer({ min: 1, max: 12 }), { minLength: 1, maxLength: 25 });
     fc.assert(
       fc.property(sizes, fc.array(fc.nat(), { maxLength: 400 }), (counts, picks) => {
         const buckets = counts.flatMap((count, bucket) => Array<number>(count).fill(bucket));
-        const plan = new AddressQueue(3);
-        for (const [position, bucket] of buckets.entries()) plan.add(position, bucket);
+        const queue = new AddressQueue(3);
+        for (const [position, bucket] of buckets.entries()) queue.add(position, bucket);
         const seen: number[] = [];
         const groupOf = new Map<number, string>();
         let underWay: Taken[] = [];
@@ -150,7 +150,7 @@ describe("the plan", () => {
           // Now and then a domain moves to another provider.
           const group = (taken.bucket % 2 === 0) === pick % 7 > 0 ? "one" : "other";
           groupOf.set(taken.bucket, group);
-          plan.release(taken, group);
+          queue.release(taken, group);
         };
         const mayBegin = (bucket: number): boolean => {
           const group = groupOf.get(bucket);
@@ -159,7 +159,7 @@ describe("the plan", () => {
           return group === undefined || underWay.filter((taken) => taken.group === group).length < 3;
         };
         const take = () => {
-          for (const taken of takeAll(plan)) {
+          for (const taken of takeAll(queue)) {
             seen.push(taken.position);
             underWay.push(taken);
           }
@@ -180,18 +180,18 @@ describe("the plan", () => {
           take();
         }
         expect(seen.toSorted((a, b) => a - b)).toEqual(buckets.map((_, position) => position));
-        expect([plan.ready, plan.underWay]).toEqual([0, 0]);
+        expect([queue.ready, queue.underWay]).toEqual([0, 0]);
       }),
     );
   });
 
-  test("a bucket is that of the domain", () => {
+  test("addresses of a domain have the same bucket", () => {
     expect(bucketOf("a@x.example")).toBe(bucketOf("b@x.example"));
     expect(bucketOf('"a@y"@x.example')).toBe(bucketOf("b@x.example"));
   });
 });
 
-test("the queue of retries gives back what is due, earliest first", () => {
+test("the retry heap returns what is due, earliest first", () => {
   fc.assert(
     fc.property(fc.array(fc.integer({ min: 0, max: 50 })), fc.integer({ min: 0, max: 60 }), (times, nowMs) => {
       const queue = new RetryHeap();
@@ -207,7 +207,7 @@ test("the queue of retries gives back what is due, earliest first", () => {
   );
 });
 
-test("positions number texts as they first come, as a map would", () => {
+test("an address index numbers addresses by first occurrence, like a map", () => {
   fc.assert(
     fc.property(
       fc.array(fc.string({ maxLength: 3 }), { maxLength: 3_000 }),

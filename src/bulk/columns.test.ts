@@ -33,7 +33,7 @@ describe("the column of addresses", () => {
     [["a|".repeat(30), "b"], "and 11 more"],
     [["name|city"], "in the first row. "],
     [["na\0\u0007me|city", "Ada|London"], 'in the first 2 rows. Choose one by name or zero-based index: 0 "na me"'],
-  ])("is not to be found in %j", (rows, reason) => {
+  ])("is not found in %j", (rows, reason) => {
     expect(found(rows)).toContain(reason);
   });
 });
@@ -45,7 +45,7 @@ test.each([
   ["name_among_equals", ["login|correo", "a@b.example|c@d.example"], AUTO],
   ["first_of_equals", ["from|to", "a@b.example|c@d.example"], AUTO],
   ["name_only", ["name|Email", "Ada|none"], AUTO],
-])("the column is taken for the reason %s", (reason, rows, wish) => {
+])("the column is chosen for the reason %s", (reason, rows, wish) => {
   const result = findAddressColumn(records(rows), wish);
   expect(result).toMatchObject({ ok: true, value: { reason } });
 });
@@ -68,7 +68,7 @@ describe("rows above the header", () => {
     expect(titled(rows)).toEqual({ titles, header });
   });
 
-  test("a column is found by the name below them; a header that is said to be first has none above it", () => {
+  test("a column is found by its name below the titles; with header=true there are no titles", () => {
     const rows = ["Customers|", "Name|Work", "Ada|a@b.example"];
     expect(titled(rows, { header: "auto", column: "work" })).toEqual({ titles: 1, header: ["Name", "Work"] });
     expect(titled(rows, { header: "true" })).toEqual({ titles: 0, header: ["Customers", ""] });
@@ -92,13 +92,13 @@ describe("the first row", () => {
     expect(found(rows)).toEqual({ column: 0, header: isHeader });
   });
 
-  test("is what the request says it is", () => {
+  test("is what the request states", () => {
     expect(found(["a@b.example", "c@d.example"], { header: "true" })).toEqual({ column: 0, header: true });
     expect(found(["email", "c@d.example"], { header: "false" })).toEqual({ column: 0, header: false });
   });
 });
 
-describe("the column of the request", () => {
+describe("the requested column", () => {
   const rows = ["Name|Work|Home", "Ada|a@work.example|a@home.example"];
 
   test.each([
@@ -110,11 +110,11 @@ describe("the column of the request", () => {
     expect(found(rows, { ...AUTO, column })).toEqual({ column: index, header: true });
   });
 
-  test("is a name before it is an index", () => {
+  test("is tried as a name before an index", () => {
     expect(found(["mail|0", "a@b.example|x"], { ...AUTO, column: "0" })).toEqual({ column: 1, header: true });
   });
 
-  test.each(["mail", "3", "-1", "", "1e0", "12345"])("%p is refused with the columns that there are", (column) => {
+  test.each(["mail", "3", "-1", "", "1e0", "12345"])("%p is refused with a list of the columns", (column) => {
     expect(found(rows, { ...AUTO, column })).toContain('0 "Name", 1 "Work", 2 "Home"');
   });
 

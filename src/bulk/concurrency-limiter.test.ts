@@ -26,7 +26,7 @@ const limited = (checkMs = 5) => {
 };
 
 describe("the limiter", () => {
-  test("leaves lists the whole window while nobody waits, and measures nothing", async () => {
+  test("leaves the window to lists while no single checks run, and measures nothing", async () => {
     const { clock, late, somebody, pass } = limited();
     somebody.waits = false;
     late.ms = 50;
@@ -34,12 +34,12 @@ describe("the limiter", () => {
     expect(clock.pending()).toBe(0);
   });
 
-  test("leaves it to them, too, while somebody waits and the event loop is punctual", async () => {
+  test("leaves it to them while single checks run and the event loop is responsive", async () => {
     const { pass } = limited();
     expect(await pass(1_000)).toBe(WINDOW);
   });
 
-  test("makes it small while somebody waits and the event loop is late, but never nothing", async () => {
+  test("reduces it while single checks run and the event loop is delayed, but never to zero", async () => {
     const { late, pass } = limited();
     late.ms = 5;
     expect(await pass(200)).toBeLessThan(WINDOW / 2);
@@ -48,13 +48,13 @@ describe("the limiter", () => {
     expect(least).toBeLessThan(10);
   });
 
-  test("leaves it to them where a check takes so long that the lateness is nothing to it", async () => {
+  test("leaves it to them when checks are so slow that the delay is irrelevant", async () => {
     const { late, pass } = limited(500);
     late.ms = 5;
     expect(await pass(1_000)).toBe(WINDOW);
   });
 
-  test("gives it back when the event loop is punctual again, and at once when nobody waited for a while", async () => {
+  test("restores it when the event loop recovers, and at once when no single checks ran for a while", async () => {
     const { late, somebody, pass } = limited();
     late.ms = 5;
     const small = await pass(2_000);

@@ -152,7 +152,7 @@ const REFUSED: Readonly<Record<string, { readonly reason: RegExp; readonly row?:
   "refused-workbook.csv": { reason: /a ZIP archive/ },
 };
 
-describe("lists that are taken", () => {
+describe("accepted lists", () => {
   test.each(Object.entries(TAKEN))("%s", async (name, expected) => {
     const source = fileSource(LISTS + name);
     const shape = await inspected(source);
@@ -170,7 +170,7 @@ describe("lists that are taken", () => {
     expect(shape.width).toBe(Math.max(shape.header?.length ?? 0, ...rows.map(({ cells }) => cells.length)));
   });
 
-  test("keep the other cells as they were, line ends and delimiters in quotes included", async () => {
+  test("keep the other cells unchanged, including quoted line ends and delimiters", async () => {
     const source = fileSource(`${LISTS}comma.csv`);
     const rows = await rowsOf(source, await inspected(source));
     expect(rows.map(({ cells }) => cells)).toEqual([
@@ -179,7 +179,7 @@ describe("lists that are taken", () => {
     ]);
   });
 
-  test("in Windows-1252 come out with their letters, and one broken byte does not spoil a UTF-8 list", async () => {
+  test("in Windows-1252 are decoded correctly, and one invalid byte does not corrupt a UTF-8 list", async () => {
     const lastCells = async (name: string) => {
       const source = fileSource(LISTS + name);
       return (await rowsOf(source, await inspected(source))).map(({ cells }) => cells[1]);
@@ -188,7 +188,7 @@ describe("lists that are taken", () => {
     expect(await lastCells("broken-utf-8.csv")).toEqual(["Jörg", "Ad\ufffdle", "Müller"]);
   });
 
-  test("in UTF-16 that break off inside a letter say so in the last cell", async () => {
+  test("in UTF-16 that end inside a character show that in the last cell", async () => {
     const bytes = await Bun.file(`${LISTS}utf-16le.csv`).bytes();
     const source = sourceOf(bytes.subarray(0, bytes.length - 5));
     const rows = await rowsOf(source, await inspected(source));
@@ -196,7 +196,7 @@ describe("lists that are taken", () => {
   });
 });
 
-test("a line sep= names the delimiter, and counts as a row where one is at fault", async () => {
+test("a line sep= names the delimiter, and is counted in the row numbers of errors", async () => {
   const shape = await inspected(textSource("sep=|\na|b,c@d.example\n1|e@f.example\n"));
   expect(shape).toMatchObject({ delimiter: "|", separatorLineBytes: 6, column: 1, rows: 2 });
   const other = await inspected(textSource('"sep=:"\r\nemail,name\r\na@b.example,x\r\n'));
@@ -205,7 +205,7 @@ test("a line sep= names the delimiter, and counts as a row where one is at fault
   expect(refusal?.rows).toMatchObject([{ row: 3 }]);
 });
 
-test("the columns that could be meant are counted", async () => {
+test("the candidate columns are counted", async () => {
   const read = await inspectList(textSource("from,to,x\na@b.example,c@d.example,1\n,c@d.example,2\n"), AUTO);
   expect(read).toMatchObject({
     ok: true,
@@ -235,7 +235,7 @@ describe("lists that are refused", () => {
     });
   });
 
-  test("a row beyond the ceiling of bytes, in one cell, in many, or behind an open quote", async () => {
+  test("a row beyond the size limit, in one cell, in many, or after an open quote", async () => {
     const long = "x".repeat(CSV_ROW_BYTES_MAX + 10);
     const many = ",".repeat(CSV_ROW_BYTES_MAX * 3);
     for (const text of [`${long},y\n`, many, `"${"x,y\n".repeat(CSV_ROW_BYTES_MAX / 2)}`]) {
@@ -250,19 +250,19 @@ describe("lists that are refused", () => {
     expect(shape).toMatchObject({ rows: 1, header: ["email"] });
   });
 
-  test("a flood of rows of nothing but delimiters", async () => {
+  test("too many blank rows of delimiters", async () => {
     const list = textSource(`email\na@example.org\n${",\n".repeat(100)}`);
     expect(await refusalOf(list, { ...AUTO, rowsMax: 100 })).toBeNull();
     expect((await refusalOf(list, { ...AUTO, rowsMax: 20 }))?.reason).toMatch(/too many blank rows/);
   });
 
-  test("a first row without end", async () => {
+  test("an endless first row", async () => {
     const chunk = Buffer.alloc(CHUNK_BYTES, "x");
     const refusal = await refusalOf(sourceOf(...Array.from({ length: 20 }, () => chunk)));
     expect(refusal?.rows).toMatchObject([{ row: 1 }]);
   });
 
-  test("a row of too many cells", async () => {
+  test("a row with too many cells", async () => {
     const row = `a@example.org${",".repeat(CSV_ROW_CELLS_MAX)}\n`;
     expect((await refusalOf(textSource(`email\n${row}`)))?.rows).toMatchObject([
       { row: 2, reason: `more than ${CSV_ROW_CELLS_MAX} cells` },
@@ -270,7 +270,7 @@ describe("lists that are refused", () => {
     expect(await refusalOf(textSource(row.replace(",", "")))).toBeNull();
   });
 
-  test("more rows than allowed, the header and blank rows not counted", async () => {
+  test("too many rows, header and blank rows not counted", async () => {
     const withHeader = textSource("email\na@example.org\n\nb@example.org\n");
     const without = textSource("a@example.org\nb@example.org\n");
     for (const source of [withHeader, without]) {
@@ -289,20 +289,23 @@ describe("for any bytes", () => {
     expect(names).toEqual([...Object.keys(TAKEN), ...Object.keys(REFUSED)].toSorted());
   });
 
-  test.each([...Object.keys(TAKEN), ...Object.keys(REFUSED)])("%s reads the same, cut at any byte", async (name) => {
-    const bytes = await Bun.file(LISTS + name).bytes();
-    const read = async (source: ByteSource) => {
-      const result = await inspectList(source, AUTO);
-      return result.ok ? { shape: result.value, rows: await rowsOf(source, result.value.shape) } : result.error;
-    };
-    const whole = await read(sourceOf(bytes));
-    const byteByByte = sourceOf(...Array.from(bytes, (byte) => Uint8Array.of(byte)));
-    for (const source of [byteByByte, ...splitSources(bytes).filter((_, at) => at % 3 === 0 || at < 12)]) {
-      expect(await read(source)).toEqual(whole);
-    }
-  });
+  test.each([...Object.keys(TAKEN), ...Object.keys(REFUSED)])(
+    "%s gives the same rows when cut at any byte",
+    async (name) => {
+      const bytes = await Bun.file(LISTS + name).bytes();
+      const read = async (source: ByteSource) => {
+        const result = await inspectList(source, AUTO);
+        return result.ok ? { shape: result.value, rows: await rowsOf(source, result.value.shape) } : result.error;
+      };
+      const whole = await read(sourceOf(bytes));
+      const byteByByte = sourceOf(...Array.from(bytes, (byte) => Uint8Array.of(byte)));
+      for (const source of [byteByByte, ...splitSources(bytes).filter((_, at) => at % 3 === 0 || at < 12)]) {
+        expect(await read(source)).toEqual(whole);
+      }
+    },
+  );
 
-  test("there are rows or a reason, never anything else", async () => {
+  test("the result is rows or a reason", async () => {
     const pieces = fc.constantFrom('"', ",", ";", "\n", "\r\n", "\t", "a@b.example", "x", "email", "\0", "é", " ");
     const text = fc.array(pieces, { maxLength: 60 }).map((parts) => Buffer.from(parts.join("")));
     const bytes = fc.uint8Array({ maxLength: 200 });
@@ -317,7 +320,7 @@ describe("for any bytes", () => {
     );
   });
 
-  test("a list that changed after it was inspected is an error, not other rows", async () => {
+  test("a list that changed after its inspection is an error", async () => {
     const shape = await inspected(textSource("email\na@example.org\n"));
     await expect(rowsOf(textSource('email\n"a@example.org\n'), shape)).rejects.toThrow("changed");
   });

@@ -26,8 +26,8 @@ const setUp = () => {
   };
 };
 
-describe("lists that are taken in", () => {
-  test("are two large ones at a time, and a small one beside them", async () => {
+describe("the slots for receiving lists", () => {
+  test("run two large lists at a time, and a small one beside them", async () => {
     const { order, running } = setUp();
     for (const name of ["l1", "l2", "l3"]) order(name, "a", LARGE);
     expect(await running()).toEqual(["l1", "l2"]);
@@ -35,14 +35,14 @@ describe("lists that are taken in", () => {
     expect(await running()).toEqual(["l1", "l2", "small"]);
   });
 
-  test("are never small ones only: a large one has its place", async () => {
+  test("always leave one for a large list", async () => {
     const { order, running } = setUp();
     for (const name of ["s1", "s2", "s3"]) order(name, "a", SMALL);
     order("large", "b", LARGE);
     expect(await running()).toEqual(["s1", "s2", "large"]);
   });
 
-  test("come in by turns of their accounts, small ones first, and a task that fails gives its place back", async () => {
+  test("serve the accounts in turn, small lists first, and are released by failing tasks", async () => {
     const { order, running, end } = setUp();
     for (const name of ["x1", "x2", "x3", "x4"]) order(name, "x", LARGE);
     order("y1", "y", LARGE);
@@ -57,7 +57,7 @@ describe("lists that are taken in", () => {
     expect(begun.indexOf("t1")).toBeLessThan(begun.indexOf("s3"));
   });
 
-  test("of an account that orders too many are turned away, another's never for that", async () => {
+  test("refuse an account with too many waiting lists, without affecting others", async () => {
     const { order, running, refused, end } = setUp();
     for (let n = 0; n < 30; n++) order(`x${n}`, "x", LARGE);
     await running();
@@ -74,7 +74,7 @@ describe("lists that are taken in", () => {
     expect([...begun].filter((name) => name !== "small of y").slice(0, 4)).toEqual(["x0", "x1", "x2", "large of y"]);
   });
 
-  test("wait though many small ones wait, however many: those have places of their own", async () => {
+  test("let a large list wait however many small ones do", async () => {
     const { order, running, refused } = setUp();
     for (let n = 0; n < 200; n++) order(`s${n}`, `a${n % 10}`, SMALL);
     await running();
@@ -84,7 +84,7 @@ describe("lists that are taken in", () => {
     expect(refused).toHaveLength(before);
   });
 
-  test("that are large and wait take no place of small ones", async () => {
+  test("let small lists wait however many large ones do", async () => {
     const { order, running, refused } = setUp();
     for (let n = 0; n < 200; n++) order(`l${n}`, `a${n % 10}`, LARGE);
     await running();

@@ -21,7 +21,7 @@ describe("items", () => {
     return { key, id, emails };
   };
 
-  test("come page by page in the order of the rows, each once", async () => {
+  test("are listed page by page in the order of the rows, each once", async () => {
     const app = start();
     const { key, id, emails } = await ordered(app);
     await untilEnded(app, key, id);
@@ -39,7 +39,7 @@ describe("items", () => {
     expect(seen).toEqual(emails);
   });
 
-  test("that pass a filter come alone, and the last page has no cursor", async () => {
+  test("are filtered, and the last page has no cursor", async () => {
     const app = start();
     const { key, id } = await ordered(app);
     await untilEnded(app, key, id);
@@ -55,7 +55,7 @@ describe("items", () => {
     ["?sub_status=catch_all", ["catch_all"]],
     ["?verdict=risky&sub_status=mailbox_exists", []],
     ["", ["catch_all", "mailbox_exists"]],
-  ])("results.csv%s has only the rows that pass", async (query, expected) => {
+  ])("results.csv%s has only the matching rows", async (query, expected) => {
     const app = start();
     const { key, id } = await ordered(app);
     await untilEnded(app, key, id);
@@ -76,7 +76,7 @@ describe("items", () => {
     expect({ status, error: body.error }).toEqual({ status: 400, error: "Invalid query" });
   });
 
-  test("jobs are listed by their status", async () => {
+  test("jobs are filtered by status", async () => {
     const app = start();
     const { key, id } = await ordered(app);
     await untilEnded(app, key, id);
@@ -92,7 +92,7 @@ describe("items", () => {
     expect((await app.request("GET", `${PATH}?status=receiving`, { key })).status).toBe(400);
   });
 
-  test("are there while the job runs, without a result", async () => {
+  test("are listed while the job runs, without a result", async () => {
     const app = start();
     const key = app.newKey();
     const { id } = await post(app, { key, body: { emails: ["pending@a.example", "mailbox_exists@a.example"] } });
@@ -125,7 +125,7 @@ describe("items", () => {
 describe("cancelling and deleting", () => {
   const slow = { emails: ["pending@a.example", "mailbox_exists@a.example"] };
 
-  test("a cancelled job keeps what is finished, never finishes the rest, and says so again when asked again", async () => {
+  test("a cancelled job keeps its finished results; cancelling it again changes nothing", async () => {
     const app = start();
     const key = app.newKey();
     const { id } = await post(app, { key, body: slow });
@@ -138,7 +138,7 @@ describe("cancelling and deleting", () => {
     expect(emails.map(({ result }) => result?.sub_status)).toEqual([undefined, "mailbox_exists"]);
   });
 
-  test("a job that runs cannot be deleted; one that has ended is gone at once, with all its rows", async () => {
+  test("a running job cannot be deleted; one that has ended is deleted with all its rows", async () => {
     const app = start();
     const key = app.newKey();
     const { id } = await post(app, { key, body: slow });
@@ -155,7 +155,7 @@ describe("cancelling and deleting", () => {
       expect(app.db.sqlite.query(`SELECT count(*) AS n FROM ${table}`).get()).toEqual({ n: 0 });
   });
 
-  test("the credits of what never ran go back, and one event tells of it", async () => {
+  test("the credits of unfinished addresses are released, and there is one event", async () => {
     const app = start({
       zone: { "x.example": { MX: [[10, "mx.x.example"]] }, "mx.x.example": { A: ["8.8.8.8"] } },
       connector: () => Promise.withResolvers<never>().promise,

@@ -35,7 +35,7 @@ const results: fc.Arbitrary<VerificationResult> = fc
     verified_at: new Date(verifiedAtMs).toISOString(),
   }));
 
-test("a result comes back out of its columns as it went in, as an object and as text", () => {
+test("a result survives the conversion to columns, as an object and as text", () => {
   fc.assert(
     fc.property(results, (result) => {
       const columns = toColumns(result);
@@ -46,7 +46,7 @@ test("a result comes back out of its columns as it went in, as an object and as 
 });
 
 describe("the rows of a job", () => {
-  test.each([1, 999, 1_000, 1_001, 4_500])("%d rows: pages and export have each once, in order", async (count) => {
+  test.each([1, 999, 1_000, 1_001, 4_500])("%d rows: pages and export contain each once, in order", async (count) => {
     const { order, lists } = newHarness();
     const emails = Array.from({ length: count }, (_, n) => `u${n % 700}@x.example`);
     const { number } = await order(emails);
@@ -70,7 +70,7 @@ describe("the rows of a job", () => {
     expect(paged).toEqual(emails);
   });
 
-  test("that cost more than the account has hold nothing, also when credits come while the list does", async () => {
+  test("that exceed the credits hold nothing, even if credits are granted during the upload", async () => {
     const { order, ledger, db } = newHarness();
     db.transact((tx) => {
       ledger.hold(tx, { accountId: BULK_ACCOUNT, reference: "other", atMs: 0 }, 999_998);
@@ -91,7 +91,7 @@ describe("the rows of a job", () => {
 describe("the forecast", () => {
   const RATE = { perSecond: 10, assumedPerSecond: 1 };
 
-  test("is the fresh addresses at the rate, and no sooner than the latest retry", () => {
+  test("is the fresh addresses at the throughput, but not before the latest retry", () => {
     expect(forecast({ fresh: 1_000, ...RATE, latestRetryMs: null })).toEqual({
       secondsLeft: 100,
       pollAfterMs: 20_000,
@@ -103,7 +103,7 @@ describe("the forecast", () => {
     expect(forecast({ fresh: 0, ...RATE, latestRetryMs: null })).toEqual({ secondsLeft: 1, pollAfterMs: 1_000 });
   });
 
-  test("says nothing of fresh addresses until a rate is known, but when to look again", () => {
+  test("has no estimate for fresh addresses until the throughput is known, but when to poll again", () => {
     const start = { perSecond: null, assumedPerSecond: 10 };
     expect(forecast({ fresh: 1_000, ...start, latestRetryMs: null })).toEqual({
       secondsLeft: null,
@@ -113,7 +113,7 @@ describe("the forecast", () => {
     expect(forecast({ fresh: 0, ...start, latestRetryMs: 58_500 })).toEqual({ secondsLeft: 60, pollAfterMs: 12_000 });
   });
 
-  test("the rate is that of the last minute, or since the start", async () => {
+  test("the throughput is that of the last minute, or since the start", async () => {
     const clock = createTestClock();
     const rate = new Throughput(clock);
     rate.add(100);

@@ -28,8 +28,8 @@ const download = async (app: TestApp, key: { readonly key: string }, target: str
   return app.service.app.handle(new Request(`http://localhost${BULK_PATH}/${target}`, { headers }));
 };
 
-describe("a list as a spreadsheet leaves it", () => {
-  test("is read, and the job says how", async () => {
+describe("a list exported by a spreadsheet", () => {
+  test("is read, and the job shows its format", async () => {
     const app = start();
     const key = app.newKey();
     const { id, body } = await postList(app, { key, body: UNTIDY, headers: CSV }, "?name=customers.csv");
@@ -56,7 +56,7 @@ describe("a list as a spreadsheet leaves it", () => {
     expect(new Set(emails.map((item) => item.result?.verified_at)).size).toBe(1);
   });
 
-  test("comes back with its title, hints and reasons, under the job's name", async () => {
+  test("is exported with its title, hints and reasons, named after the job", async () => {
     const app = start();
     const key = app.newKey();
     const { id } = await postList(app, { key, body: UNTIDY, headers: CSV }, "?name=customers.csv");
@@ -73,7 +73,7 @@ describe("a list as a spreadsheet leaves it", () => {
     expect(lines[6]).toContain(";+49 40 1;");
   });
 
-  test("is not defused and gets a byte order mark where that is asked for", async () => {
+  test("is not defused and has a byte order mark if requested", async () => {
     const app = start();
     const key = app.newKey();
     const { id } = await postList(app, { key, body: "email,n\nmailbox_exists@a.example,=1\n", headers: CSV });
@@ -87,7 +87,7 @@ describe("a list as a spreadsheet leaves it", () => {
 });
 
 describe("rows without an address", () => {
-  test("hold no credit and are finished at once", async () => {
+  test("hold no credit and are finished immediately", async () => {
     const app = start();
     const key = app.newKey({ mode: "live" });
     const { body } = await postList(app, { key, body: { emails: ["", "a@b.example", "  ", '""'] } });
@@ -100,7 +100,7 @@ describe("rows without an address", () => {
     });
   });
 
-  test("alone are a job that has ended, with its event", async () => {
+  test("alone make a completed job, with its event", async () => {
     const app = start();
     const key = app.newKey({ mode: "live" });
     const { id, body } = await postList(app, { key, body: { emails: ["", " "] } });
@@ -111,7 +111,7 @@ describe("rows without an address", () => {
 });
 
 describe("a dry run", () => {
-  test("of a file says how it is read and what it costs, and leaves nothing behind", async () => {
+  test("of a file shows how it is read and what it costs, and stores nothing", async () => {
     const app = start();
     const key = app.newKey({ mode: "live" });
     const { status, body } = await postList(app, { key, body: UNTIDY, headers: CSV }, "?dry_run=true");
@@ -142,7 +142,7 @@ describe("a dry run", () => {
     expect(account.credits).toMatchObject({ available: 100, held: 0 });
   });
 
-  test("of JSON does so, too, and costs a test key nothing", async () => {
+  test("of JSON does the same, and is free with a test key", async () => {
     const app = start();
     const emails = ["a@b.example", "A@b.example", "", "x"];
     const { status, body } = await postList(app, { key: app.newKey(), body: { emails } }, "?dry_run=true");
@@ -155,7 +155,7 @@ describe("a dry run", () => {
     });
   });
 
-  test("tells what would not be covered instead of refusing it", async () => {
+  test("shows insufficient credits instead of refusing", async () => {
     const app = start();
     const emails = Array.from({ length: 101 }, (_, n) => `a${n}@b.example`);
     const key = app.newKey({ mode: "live" });
@@ -163,7 +163,7 @@ describe("a dry run", () => {
     expect({ status, credits: body.credits }).toEqual({ status: 200, credits: { required: 101, available: 100 } });
   });
 
-  test("is a question of true or false", async () => {
+  test("must be true or false", async () => {
     const app = start();
     for (const request of [{ body: { emails: ["a@b.example"] } }, { body: UNTIDY, headers: CSV }]) {
       const { status, body } = await postList(app, { key: app.newKey(), ...request }, "?dry_run=maybe");
@@ -173,7 +173,7 @@ describe("a dry run", () => {
 });
 
 describe("cells that are too long", () => {
-  test("are no address; their beginning is kept as the address, the whole in the export", async () => {
+  test("are not addresses; the beginning is shown, the whole cell exported", async () => {
     const app = start();
     const key = app.newKey();
     const long = `${"x".repeat(400)}@b.example`;
@@ -190,7 +190,7 @@ describe("cells that are too long", () => {
     expect(text).toContain("The address is longer than 254 octets");
   });
 
-  test("given as JSON are cut as well", async () => {
+  test("in JSON are cut, too", async () => {
     const app = start();
     const key = app.newKey();
     const { id } = await postList(app, { key, body: { emails: ["y".repeat(500_000)] } });
@@ -199,7 +199,7 @@ describe("cells that are too long", () => {
     expect(text.split("\r\n")[1]?.length).toBeLessThan(1_500);
   });
 
-  test("end a page at some megabytes, and the next goes on behind it", async () => {
+  test("end a page at some megabytes, and the next page continues", async () => {
     const app = start();
     const key = app.newKey();
     // A NUL is six characters of JSON.
@@ -219,7 +219,7 @@ describe("cells that are too long", () => {
     expect(seen).toEqual(emails.map((_, n) => n));
   });
 
-  test("of 64 KiB a row are exported in small batches", async () => {
+  test("with rows of 64 KiB are exported in small batches", async () => {
     const app = start();
     const key = app.newKey();
     const filler = "z".repeat(60_000);
@@ -234,7 +234,7 @@ describe("cells that are too long", () => {
     expect(Math.max(...sizes)).toBeLessThan(1024 * 1024);
   });
 
-  test("of more than 64 KiB a row are refused with the row", async () => {
+  test("with longer rows are refused with the row number", async () => {
     const app = start();
     const body = `email,x\na@b.example,1\nc@d.example,${"z".repeat(70_000)}\n`;
     const refused = await postList(app, { key: app.newKey(), body, headers: CSV });
@@ -247,7 +247,7 @@ describe("the evidence of a row", () => {
   const evidenceOf = (app: TestApp, key: ReturnType<TestApp["newKey"]>, target: string) =>
     app.request("GET", `${BULK_PATH}/${target}/evidence`, { key });
 
-  test("of a test key is that of a single verification, with the text of the row", async () => {
+  test("with a test key is that of a single verification, with the text of the row", async () => {
     const app = start();
     const key = app.newKey();
     const emails = ["smtp_blocked@gmial.com", "Ada <SMTP_blocked@gmial.com>", "no address", ""];
@@ -273,7 +273,7 @@ describe("the evidence of a row", () => {
     });
   });
 
-  test("of a live key is what was found out, kept packed, and goes with the job", async () => {
+  test("with a live key is stored compressed and deleted with the job", async () => {
     const app = start();
     const key = app.newKey({ mode: "live" });
     const emails = ["ada@nowhere.example", "Ada <Ada@nowhere.example>"];
@@ -294,7 +294,7 @@ describe("the evidence of a row", () => {
     expect(stored()).toMatchObject({ n: 0 });
   });
 
-  test("that was not kept is not found, and no other is made up", async () => {
+  test("that was not stored is a 404", async () => {
     const app = start();
     const key = app.newKey({ mode: "live" });
     const { id } = await postList(app, { key, body: { emails: ["ada@nowhere.example", "no address"] } });
@@ -304,7 +304,7 @@ describe("the evidence of a row", () => {
     expect((await evidenceOf(app, key, `${id}/items/1`)).status).toBe(200);
   });
 
-  test("is there for rows that there are, of one's own jobs", async () => {
+  test("exists for existing rows of own jobs", async () => {
     const app = start();
     const key = app.newKey();
     const { id } = await postList(app, { key, body: { emails: ["pending@a.example"] } });

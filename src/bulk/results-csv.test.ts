@@ -48,7 +48,7 @@ const readBack = async (text: string) => {
 };
 
 describe("an export", () => {
-  test("has the uploaded columns, then the result columns, in CRLF lines", () => {
+  test("has the uploaded columns, then the result columns, with CRLF", () => {
     const writer = createResultsCsv(FORMAT);
     expect(writer.head()).toBe(`Name,E-Mail,${RESULT_COLUMNS.join(",")}\r\n`);
     expect(writer.rows([{ cells: ["Ada, Lady", "Ada@Example.org"], result: RESULT, ...NO_HINTS }])).toBe(
@@ -56,7 +56,7 @@ describe("an export", () => {
     );
   });
 
-  test("leaves the result of an unfinished row empty and fills short rows up", () => {
+  test("has empty results for unfinished rows and pads short rows", () => {
     const line = createResultsCsv(FORMAT).rows([{ cells: ["Ada"], result: null, ...NO_HINTS }]);
     expect(line).toBe(`Ada,${",".repeat(RESULT_COLUMNS.length)}\r\n`);
   });
@@ -75,7 +75,7 @@ describe("an export", () => {
     expect(createResultsCsv(JSON_LIST_FORMAT).head()).toStartWith("email,normalized_email");
   });
 
-  test("prefixes result columns that the upload has too, and numbers them at the third time", () => {
+  test("prefixes result columns that the upload has too, then numbers them", () => {
     const header = ["email", "Verdict", "postwarden_verdict", "confidence"];
     const names = createResultsCsv({ ...FORMAT, header, width: 4 })
       .head()
@@ -92,7 +92,7 @@ describe("an export", () => {
     expect(new Set(names).size).toBe(names.length);
   });
 
-  test("keeps the uploaded delimiter, and has a byte order mark only where the upload came from a spreadsheet", () => {
+  test("keeps the delimiter, and has a byte order mark only if the upload came from a spreadsheet", () => {
     const head = (name: "utf-8" | "windows-1252" | "utf-16le", bom: boolean) =>
       createResultsCsv({ ...FORMAT, delimiter: ";", encoding: { name, bom } }).head();
     expect(head("utf-8", false)).toStartWith("Name;E-Mail;normalized_email;");
@@ -101,7 +101,7 @@ describe("an export", () => {
     expect(head("utf-16le", true)).toStartWith("\ufeffName;");
   });
 
-  test("streams all batches and stops asking for more when nobody reads", async () => {
+  test("streams all batches and stops when the reader does", async () => {
     let isReturned = false;
     const batches = async function* (): AsyncGenerator<readonly ResultRow[]> {
       try {
@@ -124,7 +124,7 @@ describe("an export", () => {
     expect(isReturned).toBe(true);
   });
 
-  test("of no rows is its header", async () => {
+  test("without rows is its header", async () => {
     const none = async function* (): AsyncGenerator<readonly ResultRow[]> {
       yield [];
     };
@@ -133,7 +133,7 @@ describe("an export", () => {
   });
 });
 
-describe("a cell that a spreadsheet would run", () => {
+describe("a cell that a spreadsheet would run as a formula", () => {
   test.each([
     "=1+1",
     "@SUM(A1)",
@@ -175,7 +175,7 @@ describe("a cell that a spreadsheet would run", () => {
     "＠1",
     "+1;2",
     "-1*2",
-  ])("%j is no number", (cell) => {
+  ])("%j is not a number", (cell) => {
     expect(defused(cell)).toBe(`'${cell}`);
   });
 
@@ -196,7 +196,7 @@ describe("a cell that a spreadsheet would run", () => {
   });
 });
 
-test("cells are left as they are, and a byte order mark comes or not, as it is asked for", () => {
+test("cells are not defused and the byte order mark is set as requested", () => {
   const row = { cells: ["=1", "a@b.example"], result: null, ...NO_HINTS };
   expect(createResultsCsv(FORMAT, { defuse: false }).rows([row])).toStartWith("=1,a@b.example,");
   expect(createResultsCsv(FORMAT, { bom: true }).head()).toStartWith("\ufeffName");
@@ -205,7 +205,7 @@ test("cells are left as they are, and a byte order mark comes or not, as it is a
   expect(createResultsCsv(marked, { bom: false }).head()).toStartWith("Name");
 });
 
-test("rows above the header stay there, as wide as the others", () => {
+test("rows above the header are kept, as wide as the others", () => {
   const head = createResultsCsv({ ...FORMAT, titles: [["Customers"], ["=x"]] }, { bom: true }).head();
   const [first, second, header] = head.split("\r\n");
   expect(first).toBe(`\ufeffCustomers,${",".repeat(RESULT_COLUMNS.length)}`);
@@ -213,7 +213,7 @@ test("rows above the header stay there, as wide as the others", () => {
   expect(header).toStartWith("Name,E-Mail,normalized_email");
 });
 
-test("hints stand behind the result", () => {
+test("hints follow the result", () => {
   const row = { cells: ["x"], result: RESULT, suggestion: "a@gmail.com", problem: "There is no address." };
   expect(createResultsCsv(FORMAT).rows([row])).toEndWith(",a@gmail.com,There is no address.\r\n");
 });
@@ -231,7 +231,7 @@ describe("quoting", () => {
     expect(csvLine(cells)).toBe(`${line}\r\n`);
   });
 
-  test("what is written is read back, whatever stands in the cells", async () => {
+  test("any cells survive writing and reading", async () => {
     const character = fc.constantFrom(
       "a",
       "é",

@@ -22,7 +22,7 @@ const unsettled = async (mode: "live" | "test" = "live") => {
 };
 
 describe("a retry", () => {
-  test("checks again what was not settled and nothing else, with a new hold and a second event", async () => {
+  test("verifies only the unsettled addresses again, with a new hold and a second event", async () => {
     const { app, key, id, zone, job } = await unsettled();
     expect(job).toMatchObject({ sub_statuses: { dns_error: 3, domain_not_found: 1 }, rows: { total: 4, finished: 4 } });
     expect(app.credits()).toEqual({ available: 99, held: 0 });
@@ -55,7 +55,7 @@ describe("a retry", () => {
     expect(emails.map(({ result }) => result?.sub_status)).toEqual(Array.from({ length: 4 }, () => "domain_not_found"));
   });
 
-  test("can be made again and again while something is unsettled; then it is 409", async () => {
+  test("can be repeated while an address is unsettled, then is a 409", async () => {
     const { app, key, id, zone } = await unsettled();
     for (let round = 0; round < 2; round++) {
       expect((await retry(app, key, id)).status).toBe(202);
@@ -76,7 +76,7 @@ describe("a retry", () => {
     expect((await app.request("GET", `${BULK_PATH}/${id}`, { key })).body).toEqual(job);
   });
 
-  test("of a job that is not completed, of nobody's, and without the scope is refused", async () => {
+  test("is refused for unfinished and unknown jobs, and without the scope", async () => {
     const { app, key, id } = await unsettled();
     await retry(app, key, id);
     expect((await retry(app, key, id)).status).toBe(409);
@@ -87,7 +87,7 @@ describe("a retry", () => {
     expect(app.credits()).toEqual({ available: 99, held: 0 });
   });
 
-  test("with an Idempotency-Key happens once; the key stands for nothing else", async () => {
+  test("with an Idempotency-Key happens once; other requests with the key are refused", async () => {
     const { app, key, id } = await unsettled();
     const headers = { "idempotency-key": "once" };
     const both = await Promise.all([retry(app, key, id, headers), retry(app, key, id, headers)]);
@@ -102,7 +102,7 @@ describe("a retry", () => {
     expect((await retry(app, key, id, { "idempotency-key": "" })).status).toBe(400);
   });
 
-  test("two at the same time are one", async () => {
+  test("twice at the same time happens once", async () => {
     const { app, key, id } = await unsettled();
     const both = await Promise.all([retry(app, key, id), retry(app, key, id)]);
     expect(both.map(({ status }) => status).toSorted()).toEqual([202, 409]);
@@ -119,7 +119,7 @@ describe("a retry", () => {
     expect(await untilJobEnded(app, key, id)).toMatchObject({ sub_statuses: { greylisted: 1, mailbox_exists: 1 } });
   });
 
-  test("that is cancelled gives the hold of its round back", async () => {
+  test("that is cancelled releases its hold", async () => {
     const { app, key, id } = await unsettled();
     await retry(app, key, id);
     const cancelled = await app.request("POST", `${BULK_PATH}/${id}/cancel`, { key });
@@ -136,7 +136,7 @@ describe("a crash in a retry", () => {
     return harness.jobs.get(number);
   };
 
-  test("before all addresses are open again loses nothing and counts nothing twice", async () => {
+  test("before all old results are removed loses nothing and counts nothing twice", async () => {
     const harness = newHarness();
     const job = await harness.order(Array.from({ length: 5_000 }, (_, n) => `u${n}@d${n}.example`));
     const { number } = job;

@@ -28,7 +28,7 @@ const form = (file: string, fields: Readonly<Record<string, string>> = {}): Test
 };
 
 describe("a list", () => {
-  test("as JSON is accepted with 202, a Location and the job object, and every row is in the export", async () => {
+  test("as JSON is a 202 with Location and job, and every row is in the export", async () => {
     const app = start();
     const key = app.newKey();
     const emails = ["mailbox_exists@a.example", "no address", "Mailbox_Exists@A.example", "greylisted@b.example"];
@@ -80,7 +80,7 @@ describe("a list", () => {
     }
   });
 
-  test("as CSV or as a form gives its own columns back beside the results", async () => {
+  test("as CSV or form is exported with its own columns", async () => {
     const csv = 'Name;E-Mail;Note\r\n"Ada; Countess";mailbox_exists@a.example;=1+1\r\nBob;mailbox_full@b.example\r\n';
     const app = start();
     const key = app.newKey();
@@ -129,7 +129,7 @@ describe("a list", () => {
       400,
       "Invalid idempotency key",
     ],
-  ] as const)("with %s is refused, and leaves nothing behind", async (_, request, query, status, error) => {
+  ] as const)("with %s is refused and leaves nothing behind", async (_, request, query, status, error) => {
     const app = start();
     const key = app.newKey();
     const refused = await post(app, { key, ...(request as TestRequest) }, query);
@@ -145,7 +145,7 @@ describe("a list", () => {
   });
 });
 
-test("uploads of an account that never end keep no other account from ordering, and end by themselves", async () => {
+test("endless uploads of an account do not block others and time out", async () => {
   const app = start();
   const [key, other] = [app.newKey(), app.newKey({ account: "other" })];
   const endless = () => new ReadableStream({ start: (controller) => controller.enqueue(Buffer.from("email\n")) });
@@ -167,7 +167,7 @@ test("uploads of an account that never end keep no other account from ordering, 
 });
 
 describe("credits", () => {
-  test("are held for the distinct addresses or nothing is started at all: 402 says how many", async () => {
+  test("are held for all distinct addresses, or the list is refused with 402 and their number", async () => {
     const app = start();
     const key = app.newKey({ mode: "live" });
     app.leaveCredits(2);
@@ -189,7 +189,7 @@ describe("credits", () => {
       expect(app.db.sqlite.query(`SELECT count(*) AS n FROM ${table}`).get()).toEqual({ n: 0 });
   });
 
-  test("that suffice for one of two lists at a time: the other is refused, and its Idempotency-Key stays free", async () => {
+  test("that cover one of two simultaneous lists refuse the other, whose Idempotency-Key stays unused", async () => {
     const app = start();
     const key = app.newKey({ mode: "live" });
     app.leaveCredits(3);
@@ -205,7 +205,7 @@ describe("credits", () => {
     expect(app.credits()).toEqual({ available: 0, held: 3 });
   });
 
-  test("are charged once an address, and given back where nobody was heard", async () => {
+  test("are charged once per address, and released when no server responded", async () => {
     const zone = {
       "nobody.example": { MX: [[10, "mx.nobody.example"]] },
       "mx.nobody.example": { A: ["8.8.8.8"] },
@@ -227,8 +227,8 @@ describe("credits", () => {
   });
 });
 
-describe("whose jobs", () => {
-  test("another account and the other mode do not see them; scopes say what a key may", async () => {
+describe("access", () => {
+  test("jobs are invisible to other accounts and modes, and need a scope", async () => {
     const app = start();
     const key = app.newKey();
     const { id } = await post(app, { key, body: { emails: ["a@b.example"] } });
@@ -251,7 +251,7 @@ describe("whose jobs", () => {
     expect((await app.request("GET", `${PATH}/nonsense`, { key })).status).toBe(404);
   });
 
-  test("the list shows them newest first, page by page", async () => {
+  test("jobs are listed newest first, page by page", async () => {
     const app = start();
     const key = app.newKey();
     const ids: string[] = [];
@@ -267,7 +267,7 @@ describe("whose jobs", () => {
 describe("an Idempotency-Key", () => {
   const headers = { "idempotency-key": "once" };
 
-  test("stands for one job, for a day; another list with it is refused", async () => {
+  test("returns the same job for a day, and refuses another list", async () => {
     const app = start();
     const key = app.newKey();
     const first = await post(app, { key, headers, body: { emails: ["a@b.example"] } });
@@ -279,7 +279,7 @@ describe("an Idempotency-Key", () => {
     expect((await post(app, { key, headers, body: { emails: ["a@b.example"] } })).id).not.toBe(first.id);
   });
 
-  test("holds for files by their bytes and options, and for two at the same time", async () => {
+  test("compares files by bytes and options, also in simultaneous requests", async () => {
     const app = start();
     const key = app.newKey({ mode: "live" });
     const file = { key, body: "email\na@gone.example\nb@gone.example\n", headers: { ...headers, ...CSV } };
@@ -291,7 +291,7 @@ describe("an Idempotency-Key", () => {
   });
 });
 
-test("what a crash left of a list that was being taken in is cleared away at the next start, and nobody ever saw it", async () => {
+test("what a crash left of a list being received is removed at the next start and never visible", async () => {
   const app = start();
   const key = app.newKey();
   app.db.sqlite.run(
@@ -309,7 +309,7 @@ test("what a crash left of a list that was being taken in is cleared away at the
     expect(app.db.sqlite.query(`SELECT count(*) AS n FROM ${table}`).get()).toEqual({ n: 0 });
 });
 
-test("an account may have so many unfinished lists and no more", async () => {
+test("the number of unfinished lists of an account is limited", async () => {
   const app = start();
   const key = app.newKey();
   const queued = app.db.sqlite.prepare(

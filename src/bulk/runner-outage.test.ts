@@ -68,7 +68,7 @@ describe("during an outage", () => {
     return { harness, outages, job, asked, attempt, process };
   };
 
-  test("a job stands still, says why, and tries one address at each turn, of another domain each time", async () => {
+  test("a job is paused with a reason, and tries one address of another domain at each interval", async () => {
     const { harness, outages, job, asked, process } = await paused();
     expect(asked).toEqual([]);
     expect(process.runner.pausedReason(stateOf(harness, job))).toBe("dns_unavailable");
@@ -82,7 +82,7 @@ describe("during an outage", () => {
     expect([asked.length, stateOf(harness, job).addressesFinished]).toEqual([3, 0]);
   });
 
-  test("and after it the job goes on by itself, everything is checked once and charged once", async () => {
+  test("and after it the job resumes, and every address is verified and charged once", async () => {
     const { harness, outages, job, process } = await paused();
     outages.turn();
     await harness.clock.advance(1_000);
@@ -93,7 +93,7 @@ describe("during an outage", () => {
     expect(harness.ledger.balance(BULK_ACCOUNT)).toEqual({ available: BULK_CREDITS - 40, held: 0 });
   });
 
-  test("a crash loses nothing: the next process pauses as well, and goes on", async () => {
+  test("a crash loses nothing: the next process is paused, too, and resumes", async () => {
     const { harness, outages, job, attempt, process } = await paused();
     outages.turn();
     await harness.clock.advance(1_000);
@@ -109,7 +109,7 @@ describe("during an outage", () => {
     expect(stateOf(harness, job)).toMatchObject({ status: "completed", addressesFinished: 40, creditsCharged: 40 });
   });
 
-  test("what was concluded before stays", async () => {
+  test("earlier results are kept", async () => {
     const harness = newHarness();
     const outages = outageOf();
     const job = await harness.order(oneADomain(10));
@@ -123,8 +123,8 @@ describe("during an outage", () => {
   });
 });
 
-describe("work that ends in a bug", () => {
-  test("is tried again after growing waits, then ends as internal_error, free, without a restart", async () => {
+describe("an attempt that throws", () => {
+  test("is repeated after increasing waits, then ends as internal_error without charge", async () => {
     const harness = newHarness();
     const job = await harness.order(oneADomain(3));
     const asked: number[] = [];
@@ -142,7 +142,7 @@ describe("work that ends in a bug", () => {
     expect(harness.lines.filter((line) => line.includes("bug while verifying")).length).toBe(3);
   });
 
-  test("once costs nothing but the wait", async () => {
+  test("once is only delayed", async () => {
     const harness = newHarness();
     const job = await harness.order(oneADomain(1));
     let failures = 1;
@@ -160,7 +160,7 @@ for (const [way, stepMs] of [
   ["back", -86_400_000],
   ["forward", 86_400_000],
 ] as const)
-  test(`a retry comes at its time although the wall clock was set ${way} by a day`, async () => {
+  test(`a retry is on time although the wall clock was set ${way} by a day`, async () => {
     const harness = newHarness();
     const job = await harness.order(oneADomain(1));
     const attempt = async ({ dueAtMs }: OpenAddress) =>
@@ -189,7 +189,7 @@ test("a retry that was planned before the clock was set back is due at the start
   expect(stateOf(harness, job).addressesFinished).toBe(1);
 });
 
-test("no more is begun than may be unwritten", async () => {
+test("no address is started while too many results are unwritten", async () => {
   const harness = newHarness();
   const job = await harness.order(oneADomain(UNWRITTEN_MAX + 2_000));
   let [isFull, isMended]: [boolean, boolean] = [false, false];

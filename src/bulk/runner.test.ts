@@ -38,7 +38,7 @@ const untilEnded = async (harness: BulkHarness, job: JobRow, stepMs = 100): Prom
 };
 
 describe("a job", () => {
-  test("ends when its last address does, with its counts, its credits and one event in the same transaction", async () => {
+  test("ends with its last address, with counts, credits and one event in the same transaction", async () => {
     const harness = newHarness();
     const job = await harness.order([...addresses(3), "User1@x.example"]);
     expect(harness.ledger.balance(BULK_ACCOUNT)).toEqual({ available: BULK_CREDITS - 3, held: 3 });
@@ -65,7 +65,7 @@ describe("a job", () => {
     ]);
   });
 
-  test("asks again at the planned time, while its other addresses go on", async () => {
+  test("retries at the planned time, while its other addresses continue", async () => {
     const harness = newHarness();
     const job = await harness.order(addresses(5));
     const attempt = async ({ email, dueAtMs }: OpenAddress) =>
@@ -81,7 +81,7 @@ describe("a job", () => {
     expect(harness.lists.findEvidence(job.number, 0)).toBeUndefined();
   });
 
-  test("is not held up by a domain that never answers", async () => {
+  test("is not blocked by a domain that never responds", async () => {
     const harness = newHarness();
     const job = await harness.order([...addresses(500, "stuck.example"), ...addresses(50, "quick.example")]);
     const attempt = async ({ email }: OpenAddress) =>
@@ -91,7 +91,7 @@ describe("a job", () => {
     expect(stateOf(harness, job).addressesFinished).toBe(50);
   });
 
-  test("never has more under way than the window", async () => {
+  test("never exceeds the window", async () => {
     const harness = newHarness();
     const job = await harness.order(Array.from({ length: 300 }, (_, n) => `a@d${n}.example`));
     let [underWay, most] = [0, 0];
@@ -109,7 +109,7 @@ describe("a job", () => {
     expect(most).toBe(20);
   });
 
-  test("that is forgotten drops what comes in afterwards", async () => {
+  test("that is dropped ignores later results", async () => {
     const harness = newHarness();
     const job = await harness.order(addresses(2));
     const answers: Array<() => void> = [];
@@ -144,7 +144,7 @@ describe("a job", () => {
     expect(stateOf(harness, job)).toMatchObject({ status: "completed", addressesFinished: 3 });
   });
 
-  test("that cannot be begun while the disk is full is begun later", async () => {
+  test("that cannot start while the disk is full starts later", async () => {
     const harness = newHarness();
     const job = await harness.order(addresses(2));
     const failures = [Object.assign(new Error("full"), { code: "SQLITE_FULL" })];
@@ -159,7 +159,7 @@ describe("a job", () => {
     expect(stateOf(harness, job).status).toBe("completed");
   });
 
-  test("whose results cannot be written for a bug fails, gives its credits back and takes no other job with it", async () => {
+  test("whose results cannot be written because of a bug fails and releases its credits, without affecting other jobs", async () => {
     const harness = newHarness();
     const bad = await harness.order(["bad@x.example"]);
     const good = await harness.order(["good@x.example"]);
@@ -175,7 +175,7 @@ describe("a job", () => {
 });
 
 describe("several jobs", () => {
-  test("share the window: a small job is not behind a big one", async () => {
+  test("share the window: a small job does not wait for a big one", async () => {
     const harness = newHarness();
     const big = await harness.order(Array.from({ length: 2_000 }, (_, n) => `a@d${n}.example`));
     const small = await harness.order(Array.from({ length: 20 }, (_, n) => `b@d${n}.example`));
@@ -189,7 +189,7 @@ describe("several jobs", () => {
     expect(stateOf(harness, big).addressesFinished).toBeLessThan(100);
   });
 
-  test("of one account have the window of one account together", async () => {
+  test("of one account share the window of one account", async () => {
     const harness = newHarness();
     const underWay = new Map<string, number>();
     const attempt = ({ email }: { readonly email: string }) => {
@@ -207,7 +207,7 @@ describe("several jobs", () => {
     expect(Object.fromEntries(underWay)).toEqual({ x: 9, y: 10 });
   });
 
-  test("of one account never take all places: another account's is begun at once", async () => {
+  test("of one account never take all places: a job of another account starts at once", async () => {
     const harness = newHarness();
     const begun = new Set<string>();
     const attempt = ({ email }: { readonly email: string }) => {
@@ -223,7 +223,7 @@ describe("several jobs", () => {
   });
 });
 
-test("however often the process dies, every address ends once and is charged once", async () => {
+test("however often the process is killed, every address finishes once and is charged once", async () => {
   const life = fc.record({
     /** For each address: how many attempts are put off, how long each takes, whether it costs. */
     plan: fc.array(

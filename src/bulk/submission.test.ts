@@ -34,26 +34,26 @@ describe("a list", () => {
       { body: `${"\0\u0001\u0002".repeat(9)}a@b.example`, headers: CSV },
       "This is not a CSV file",
     ],
-  ] as const)("that is %s is refused with what to do", async (_, request, message) => {
+  ] as const)("that is %s is refused with advice", async (_, request, message) => {
     const app = start();
     const { status, body } = await post(app, { key: app.newKey(), ...(request as TestRequest) });
     expect({ status, message: body.message }).toEqual({ status: 400, message: expect.stringContaining(message) });
   });
 
-  test("of no type with a parameter for lists is told to name its type", async () => {
+  test("without a type but with list parameters is refused with a hint about the type", async () => {
     const app = start();
     const request = { key: app.newKey(), body: "email\na@b.example\n", headers: { "content-type": "" } };
     const { body } = await post(app, request, "?column=email");
     expect(body).toMatchObject({ error: "Invalid query", message: expect.stringContaining("Content-Type: text/csv") });
   });
 
-  test("that begins with a brace or a bracket and is no JSON is a list like any other", async () => {
+  test("that starts with a brace or bracket but is not JSON is accepted", async () => {
     const app = start();
     for (const body of ["[1],a@b.example\n[2],c@d.example\n", "{x},a@b.example\n", `["x"],a@b.example\n${rows}`])
       expect((await post(app, { key: app.newKey(), body, headers: CSV })).status).toBe(202);
   });
 
-  test("with a query and a form that say different things is refused, and taken when they say the same", async () => {
+  test("with conflicting query and form fields is refused, and accepted when they agree", async () => {
     const app = start();
     const key = app.newKey();
     const csv = "work,home\na@b.example,c@d.example\n";

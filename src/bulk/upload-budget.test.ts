@@ -16,7 +16,7 @@ const refusal = (act: () => unknown): string | null => {
 };
 
 describe("uploads", () => {
-  test("of an account are so many at a time, whoever else uploads", () => {
+  test("of an account are limited in number, independently of others", () => {
     const budget = budgetOf();
     const first = budget.reserve("a", 1);
     budget.reserve("a", 1);
@@ -26,7 +26,7 @@ describe("uploads", () => {
     expect(refusal(() => budget.reserve("a", 1))).toBeNull();
   });
 
-  test("of an account, and of all, have so much of the disk set aside, until they are gone from it", () => {
+  test("reserve disk space, limited for an account and in total, until they are deleted", () => {
     const budget = budgetOf();
     const one = budget.reserve("a", 60);
     expect(refusal(() => budget.reserve("a", 41))).toContain("this account");
@@ -41,7 +41,7 @@ describe("uploads", () => {
     expect(budget.bytes).toBe(50);
   });
 
-  test("give back what they did not need, and never take more for it", () => {
+  test("release unused space and never reserve more", () => {
     const budget = budgetOf();
     const pass = budget.reserve("a", 100);
     pass.shrink(30);

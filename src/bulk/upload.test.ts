@@ -71,7 +71,7 @@ describe("a list as the body", () => {
     "text/plain",
     "text/tab-separated-values",
     "application/octet-stream",
-  ])("of type %s is kept byte by byte in a file that only the owner may read", async (type) => {
+  ])("of type %s is stored unchanged in a file that only the owner may read", async (type) => {
     const upload = await receive(requestOf(type, LIST));
     expect(upload).toMatchObject({ text: LIST, bytes: LIST.length, fileName: null, fields: {} });
     expect(upload.names).toHaveLength(1);
@@ -84,7 +84,7 @@ describe("a list as the body", () => {
     expect((await stat(folder)).mode & 0o777).toBe(0o700);
   });
 
-  test("arrives in pieces of any size", async () => {
+  test("arrives in chunks of any size", async () => {
     const chunks = Array.from(Buffer.from(LIST), (byte) => Uint8Array.of(byte));
     expect((await receive(requestOf("text/csv", chunks))).text).toBe(LIST);
   });
@@ -106,7 +106,7 @@ describe("a list as the body", () => {
     expect(await refusal(requestOf("text/csv", LIST), LIST.length - 1)).toStartWith("payload_too_large");
   });
 
-  test("that announces too many bytes is refused before one is read", async () => {
+  test("with a too large Content-Length is refused before it is read", async () => {
     let isRead = false;
     const pull = (): void => {
       isRead = true;
@@ -117,7 +117,7 @@ describe("a list as the body", () => {
     expect(isRead).toBe(false);
   });
 
-  test("without announced length is refused as soon as it is too long, and the rest is not read", async () => {
+  test("without a Content-Length is refused as soon as it is too long", async () => {
     let pulls = 0;
     const stream = new ReadableStream<Uint8Array>({
       pull(controller) {
@@ -129,7 +129,7 @@ describe("a list as the body", () => {
     expect(pulls).toBeLessThan(20);
   });
 
-  test("that is empty, cut short or broken off is refused", async () => {
+  test("that is empty or truncated is refused", async () => {
     expect(await refusal(requestOf("text/csv", ""))).toContain("empty");
     const short = requestOf("text/csv", [Buffer.from(LIST)], { "content-length": String(LIST.length + 1) });
     expect(await refusal(short)).toContain("ended prematurely");
@@ -139,7 +139,7 @@ describe("a list as the body", () => {
     expect(await refusal(requestOf("text/csv", broken))).toBe("Invalid request body: The upload ended prematurely.");
   });
 
-  test("that stands still is given up", async () => {
+  test("that stalls is refused", async () => {
     const clock = createTestClock();
     const folder = await newFolder();
     const silent = new ReadableStream<Uint8Array>({
@@ -159,7 +159,7 @@ describe("a list as the body", () => {
 });
 
 describe("a list in a form", () => {
-  test("is kept byte by byte, with its name and the other fields, before and after it", async () => {
+  test("is stored unchanged, with its name and the fields before and after it", async () => {
     const body = form(part("column", "E-Mail"), FILE, part("webhook_url", "https://example.org/?a=b"));
     expect(await receive(requestOf(FORM_TYPE, body))).toMatchObject({
       text: LIST,
@@ -169,7 +169,7 @@ describe("a list in a form", () => {
     });
   });
 
-  test("arrives in pieces cut anywhere, with an epilogue or without", async () => {
+  test("arrives in chunks cut anywhere, with or without an epilogue", async () => {
     for (const epilogue of ["", "epilogue\r\n"]) {
       const bytes = Buffer.from(form(part("name", "Ünal"), FILE, part("source", "x")) + epilogue);
       const pieces = Array.from(bytes, (byte) => Uint8Array.of(byte));
@@ -188,12 +188,12 @@ describe("a list in a form", () => {
     expect(await receive(requestOf(FORM_TYPE, form(part("file", LIST))))).toMatchObject({ text: LIST, fileName: null });
   });
 
-  test("keeps no path of the uploader's machine in the name", async () => {
+  test("has a name without a path", async () => {
     const upload = await receive(requestOf(FORM_TYPE, form(part("file", LIST, "../../etc/list.csv"))));
     expect(upload.fileName).toBe("list.csv");
   });
 
-  test("may be larger than the ceiling of a field", async () => {
+  test("may be larger than a field", async () => {
     const long = "a@example.org\n".repeat(FIELD_BYTES_MAX);
     const upload = await receive(requestOf(FORM_TYPE, form(part("file", long, "list.csv"))), long.length);
     expect(upload.bytes).toBe(long.length);
@@ -222,7 +222,7 @@ describe("a list in a form", () => {
     expect(await refusal(requestOf("multipart/form-data", form(FILE)))).toContain("no boundary");
   });
 
-  test("that breaks off at any byte is refused, unless only its very end is missing", async () => {
+  test("that is truncated at any byte is refused, unless only the final bytes are missing", async () => {
     const bytes = Buffer.from(form(part("column", "email"), FILE));
     const complete = bytes.length - "\r\n".length;
     for (let length = 1; length < complete; length += length > 280 ? 1 : 7) {
@@ -232,7 +232,7 @@ describe("a list in a form", () => {
   });
 });
 
-test("a client that goes away in the middle of its upload leaves nothing behind", async () => {
+test("a client that disconnects during an upload leaves nothing behind", async () => {
   const folder = await newFolder();
   const outcome = Promise.withResolvers<string>();
   const server = Bun.serve({

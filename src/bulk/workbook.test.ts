@@ -27,7 +27,7 @@ const csvOf = async (bytes: Uint8Array): Promise<string> => {
 const start = createApps();
 
 describe("a sheet", () => {
-  test("is written as CSV: shared, inline and computed texts, numbers, truth values, gaps", async () => {
+  test("is converted to CSV: shared, inline and computed texts, numbers, booleans, gaps", async () => {
     const strings =
       "<si><t>E-Mail</t></si><si><r><t>An</t></r><r><t>na</t></r><rPh><t>phonetic</t></rPh></si><si><t>a &quot;b&quot;, c</t></si>";
     const rows =
@@ -52,7 +52,7 @@ describe("a sheet", () => {
     );
   });
 
-  test("is the first that is not hidden, and its names may have a prefix", async () => {
+  test("is the first visible one, and XML names may have a prefix", async () => {
     const workbook = '<x:workbook><x:sheets><x:sheet name="One" r:id="rId1"/></x:sheets></x:workbook>';
     expect(await csvOf(workbookWith({ workbook, rows: "<row><c><v>7</v></c></row>" }))).toBe("7\r\n");
     expect(
@@ -99,7 +99,7 @@ describe("what is refused", () => {
   });
 });
 
-test("an upload is known by its first bytes, read as its sheet, and its CSV is gone afterwards", async () => {
+test("a workbook is detected by its first bytes, read as its sheet, and its CSV is deleted afterwards", async () => {
   const app = start();
   const key = app.newKey();
   const body = workbookOf([
@@ -121,7 +121,7 @@ test("an upload is known by its first bytes, read as its sheet, and its CSV is g
   expect({ status: refused.status, error: refused.body.error }).toEqual({ status: 400, error: "Invalid request body" });
 });
 
-test("an archive is known by its first bytes", async () => {
+test("an archive is detected by its first bytes", async () => {
   const path = join(folder, "x");
   writeFileSync(path, workbookOf([]));
   expect(await isArchive(path)).toBe(true);

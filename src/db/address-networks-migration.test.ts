@@ -3,7 +3,7 @@ import { expect, test } from "bun:test";
 import { migrate } from "./migrate.ts";
 import { MIGRATIONS } from "./migrations.ts";
 
-test("addresses keep their reverse names, and their networks become due over a day, not all at once", () => {
+test("addresses keep their reverse names, and their networks become due spread over a day", () => {
   const sqlite = new Sqlite(":memory:");
   const at = MIGRATIONS.findIndex(({ name }) => name.endsWith("address-networks"));
   migrate(sqlite, MIGRATIONS.slice(0, at));

@@ -20,7 +20,7 @@ const insert = (db: Db, id: string) =>
 const count = (db: Db) => (db.sqlite.query("SELECT count(*) AS n FROM accounts").get() as { n: number }).n;
 
 describe("while another process holds the database", () => {
-  test("a write waits for it without standing in the way, and is done when it is free", async () => {
+  test("a write waits without blocking the event loop and succeeds when it is free", async () => {
     const [ours, theirs] = openTwice("wait.db");
     theirs.sqlite.run("BEGIN IMMEDIATE");
     const written = ours.commit(() => insert(ours, "a"));
@@ -59,7 +59,7 @@ describe("while another process holds the database", () => {
     ours.close();
   });
 
-  test("closing does not wait for it: the write that found no way fails at the first try", async () => {
+  test("closing does not wait: a pending write fails at the first attempt", async () => {
     const [ours, theirs] = openTwice("close.db");
     let looks = 0;
     // A close that goes on trying asks this clock, which stands still, for ever.
@@ -84,7 +84,7 @@ describe("while another process holds the database", () => {
   });
 });
 
-test("a sound database has no damage to report", () => {
+test("an intact database has no damage", () => {
   const [ours, theirs] = openTwice("sound.db");
   insert(ours, "a");
   expect(ours.damage()).toBeNull();
@@ -92,7 +92,7 @@ test("a sound database has no damage to report", () => {
   theirs.close();
 });
 
-test("a damaged one says what is wrong", async () => {
+test("a damaged one reports the problem", async () => {
   const path = join(folder, "damaged.db");
   const made = openDb(path);
   if (!made.ok) throw new Error("not made");

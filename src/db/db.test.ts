@@ -31,12 +31,12 @@ const names = (db: Db) =>
   (db.sqlite.query("SELECT name FROM accounts ORDER BY name").all() as { name: string }[]).map((row) => row.name);
 
 describe("migrations", () => {
-  test("the embedded list is the folder's", () => {
+  test("the embedded list matches the folder", () => {
     const files = readdirSync(new URL("../../drizzle/", import.meta.url)).filter((name) => name.endsWith(".sql"));
     expect(MIGRATIONS.map((migration) => `${migration.name}.sql`)).toEqual(files.toSorted());
   });
 
-  test("a new database gets all of them, an up-to-date one none", () => {
+  test("a new database gets all, an up-to-date one none", () => {
     const sqlite = new Sqlite(":memory:");
     expect(migrate(sqlite, MIGRATIONS)).toEqual({ ok: true, value: MIGRATIONS.map((migration) => migration.name) });
     expect(migrate(sqlite, MIGRATIONS)).toEqual({ ok: true, value: [] });
@@ -103,7 +103,7 @@ describe("migrations", () => {
     other.close();
   });
 
-  test("somebody else's database is refused and left alone", () => {
+  test("the database of another program is refused and not changed", () => {
     const sqlite = new Sqlite(":memory:");
     sqlite.run("CREATE TABLE theirs (x)");
     expect(migrate(sqlite, MIGRATIONS)).toEqual({ ok: false, error: { kind: "foreign_database" } });
@@ -111,7 +111,7 @@ describe("migrations", () => {
   });
 });
 
-test("webhooks of both modes outlive the migration that parts them: secrets stay live's, each queue has a time", () => {
+test("webhooks of both modes survive the migration that separates them", () => {
   const sqlite = new Sqlite(":memory:");
   const at = MIGRATIONS.findIndex(({ name }) => name.endsWith("webhook_modes_and_ledger_inserts"));
   migrate(sqlite, MIGRATIONS.slice(0, at));
@@ -145,7 +145,7 @@ test("webhooks of both modes outlive the migration that parts them: secrets stay
 });
 
 describe("writing", () => {
-  test("a transaction that throws leaves nothing", () => {
+  test("a transaction that throws is rolled back", () => {
     const db = open();
     expect(() =>
       db.transact(() => {
@@ -156,7 +156,7 @@ describe("writing", () => {
     expect(names(db)).toEqual([]);
   });
 
-  test("writes that wait together are all there after their commit", async () => {
+  test("writes in one commit are all stored", async () => {
     const db = open();
     const values = await Promise.all(
       ["a", "b", "c"].map((id) =>
@@ -184,7 +184,7 @@ describe("writing", () => {
     expect(names(db)).toEqual(["a", "c"]);
   });
 
-  test("one that throws makes no other run again, and the order stays", async () => {
+  test("one that throws repeats no other, and the order is kept", async () => {
     const db = open();
     const ran: string[] = [];
     const add = (id: string) =>
@@ -198,7 +198,7 @@ describe("writing", () => {
     expect(names(db)).toEqual(["a", "b", "d", "e"]);
   });
 
-  test("when SQLite gives the whole transaction up, nothing of it is reported as written", async () => {
+  test("when SQLite rolls back the transaction, no write is reported as stored", async () => {
     const db = open();
     const outcomes = await Promise.allSettled([
       db.commit(() => grant(db, "a")),
@@ -213,21 +213,21 @@ describe("writing", () => {
     expect(names(db)).toEqual(["d"]);
   });
 
-  test("more than one transaction's worth is written whole and in order", async () => {
+  test("more writes than fit in one transaction are stored in order", async () => {
     const db = open();
     const ids = Array.from({ length: 1_300 }, (_, n) => `n${String(n).padStart(5, "0")}`);
     await Promise.all(ids.map((id) => db.commit(() => grant(db, id))));
     expect(names(db)).toEqual(ids);
   });
 
-  test("what was committed is in the file when it is opened again", async () => {
+  test("committed writes are in the file when it is reopened", async () => {
     const path = join(folder(), "postwarden.db");
     const first = open(path);
     await first.commit(() => grant(first, "a"));
     expect(names(open(path))).toEqual(["a"]);
   });
 
-  test("closing writes what still waits", () => {
+  test("closing writes what is pending", () => {
     const path = join(folder(), "postwarden.db");
     const result = openDb(path);
     if (!result.ok) throw new Error("not opened");
@@ -279,12 +279,12 @@ describe("writing", () => {
     expect([before, after, names(ours)]).toEqual([[], [], ["a"]]);
   });
 
-  test("a writable database says so", () => {
+  test("a writable database is reported as such", () => {
     expect(open().isWritable()).toBe(true);
   });
 });
 
-test("an unsynced transaction leaves the database as strict as it was, also when it throws", () => {
+test("an unsynced transaction restores synchronous commits, also when it throws", () => {
   const opened = openDb(":memory:");
   if (!opened.ok) throw new Error("no database");
   const db = opened.value;

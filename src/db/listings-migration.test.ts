@@ -3,7 +3,7 @@ import { expect, test } from "bun:test";
 import { migrate } from "./migrate.ts";
 import { MIGRATIONS } from "./migrations.ts";
 
-test("what is listed has its time from the history, or where that is gone, from the last check", () => {
+test("listings get their time from the history, or else from the last check", () => {
   const sqlite = new Sqlite(":memory:");
   const at = MIGRATIONS.findIndex(({ name }) => name.endsWith("blocklist_listings_and_ranges"));
   migrate(sqlite, MIGRATIONS.slice(0, at));

@@ -3,7 +3,7 @@ import { expect, test } from "bun:test";
 import { migrate } from "./migrate.ts";
 import { MIGRATIONS } from "./migrations.ts";
 
-test("what was counted of reporters that are not trusted is divided by who sent it, as the reports say", () => {
+test("counts of untrusted reporters are divided by author", () => {
   const sqlite = new Sqlite(":memory:");
   const at = MIGRATIONS.findIndex(({ name }) => name.endsWith("report-authors"));
   migrate(sqlite, MIGRATIONS.slice(0, at));

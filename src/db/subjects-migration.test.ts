@@ -3,7 +3,7 @@ import { expect, test } from "bun:test";
 import { migrate } from "./migrate.ts";
 import { MIGRATIONS } from "./migrations.ts";
 
-test("deliveries and events get the subject that they are about, and each subject of a URL a queue with a time", () => {
+test("deliveries and events get their subject, and each subject of a URL its own queue", () => {
   const sqlite = new Sqlite(":memory:");
   const at = MIGRATIONS.findIndex(({ name }) => name.endsWith("notifications_and_subjects"));
   migrate(sqlite, MIGRATIONS.slice(0, at));

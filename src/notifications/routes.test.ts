@@ -29,7 +29,7 @@ describe("the defaults of an account", () => {
     expect((await app.request("GET", PATH, { key })).body).toEqual(removed.body);
   });
 
-  test("of live and test keys, and of other accounts, are apart", async () => {
+  test("of live and test keys and of other accounts are separate", async () => {
     const app = start({ settings: MAIL });
     const [live, test_, other] = [
       app.newKey({ mode: "live" }),
@@ -42,7 +42,7 @@ describe("the defaults of an account", () => {
     }
   });
 
-  test("show that the receiver turned the URL off, until it is set again", async () => {
+  test("show that the receiver disabled the URL, until it is set again", async () => {
     const app = start();
     const key = app.newKey({ mode: "live" });
     await app.request("PATCH", PATH, { key, body: { webhook_url: HOOK } });
@@ -83,7 +83,7 @@ describe("the defaults of an account", () => {
 });
 
 describe("digests of listings", () => {
-  test("are due at their time, and no more when they are turned off", async () => {
+  test("are due on time, and never when they are off", async () => {
     const app = start({ settings: MAIL });
     const key = app.newKey({ mode: "live" });
     const due = () =>

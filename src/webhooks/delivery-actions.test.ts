@@ -52,7 +52,7 @@ const begin = () => {
 };
 
 describe("a delivery that is cancelled", () => {
-  test("is not sent any more, and what is behind it goes on", async () => {
+  test("is not sent, and the next one of its queue is", async () => {
     const { app, key, untilTried, untilStatus, list } = begin();
     const receiver = newReceiver();
     receiver.answer(({ event: { data } }) => new Response(null, { status: data.n === 1 ? 500 : 204 }));
@@ -68,7 +68,7 @@ describe("a delivery that is cancelled", () => {
     expect((await app.request("POST", `${PATH}/${stuck}/cancel`, { key })).status).toBe(200);
   });
 
-  test("while it waits behind another is left out when its turn comes", async () => {
+  test("while it waits in its queue is skipped", async () => {
     const { app, key, untilStatus } = begin();
     const receiver = newReceiver();
     const held = Promise.withResolvers<Response>();
@@ -82,7 +82,7 @@ describe("a delivery that is cancelled", () => {
     expect(receiver.received.map(({ event: { data } }) => data.n)).toEqual([1, 3]);
   });
 
-  test("is delivered all the same when its request was on its way and is taken", async () => {
+  test("is delivered if its request was already under way and succeeds", async () => {
     const { app, key, untilStatus } = begin();
     const receiver = newReceiver();
     const held = Promise.withResolvers<Response>();
@@ -95,7 +95,7 @@ describe("a delivery that is cancelled", () => {
     await untilStatus(id, "delivered");
   });
 
-  test("stays cancelled when its request was on its way and fails", async () => {
+  test("stays cancelled if its request was already under way and fails", async () => {
     const { app, key, statusOf } = begin();
     const receiver = newReceiver();
     const held = Promise.withResolvers<Response>();
@@ -111,7 +111,7 @@ describe("a delivery that is cancelled", () => {
 });
 
 describe("many deliveries", () => {
-  test("that were rejected are sent again in their order once their receiver is mended", async () => {
+  test("that were rejected are redelivered in order once the receiver works", async () => {
     const { app, key, untilStatus } = begin();
     const receiver = newReceiver();
     await app.service.dispatcher.stop();
@@ -128,7 +128,7 @@ describe("many deliveries", () => {
     );
   });
 
-  test("are chosen by status, URL, type, subject and time", async () => {
+  test("are selected by status, URL, type, subject and time", async () => {
     const { app, key, list } = begin();
     await app.service.dispatcher.stop();
     const [one, two] = [newReceiver(), newReceiver()];
@@ -154,7 +154,7 @@ describe("many deliveries", () => {
     expect(await list("?status=pending")).toEqual([]);
   });
 
-  test("of others are not touched, and wrong orders are refused", async () => {
+  test("of other accounts are not changed, and invalid requests are refused", async () => {
     const { app, key, untilTried, statusOf } = begin();
     const receiver = newReceiver();
     receiver.answer(500);
@@ -176,7 +176,7 @@ describe("many deliveries", () => {
   });
 });
 
-describe("a URL that is changed takes along what waits for it", () => {
+describe("changing a URL moves its pending deliveries", () => {
   const TARGETS = "/v1/blacklist/targets";
   const stuck = async () => {
     const made = begin();
@@ -194,7 +194,7 @@ describe("a URL that is changed takes along what waits for it", () => {
     return { ...made, old, fresh, target, subject, ids, other };
   };
 
-  test("in its order, of that target only, with a fresh schedule", async () => {
+  test("in order, of that target only, with a new schedule", async () => {
     const { app, key, fresh, target, ids, other, untilStatus, statusOf } = await stuck();
     await app.request("PATCH", `${TARGETS}/${target}`, { key, body: { webhook_url: fresh.url } });
     app.service.dispatcher.wake();
@@ -203,13 +203,13 @@ describe("a URL that is changed takes along what waits for it", () => {
     expect(statusOf(other)).toBe("pending");
   });
 
-  test("and cancels it when the URL is removed", async () => {
+  test("and removing it cancels them", async () => {
     const { app, key, target, ids, statusOf } = await stuck();
     await app.request("PATCH", `${TARGETS}/${target}`, { key, body: { webhook_url: null } });
     expect(ids.map(statusOf)).toEqual(["cancelled", "cancelled", "cancelled"]);
   });
 
-  test("also an event that was only just written", async () => {
+  test("including events that are not relayed yet", async () => {
     const { app, key, fresh, old, subject, target } = await stuck();
     await app.service.dispatcher.stop();
     const late = event(app, { url: old.url, subject, n: 4 });
@@ -219,7 +219,7 @@ describe("a URL that is changed takes along what waits for it", () => {
     expect(fresh.received.at(-1)?.headers["webhook-id"]).toBe(late);
   });
 
-  test("the default of the account: what goes there for its own sake stays", async () => {
+  test("of an account leaves deliveries of subjects with the same URL", async () => {
     const { app, key, untilTried, untilStatus, statusOf } = begin();
     const [old, fresh] = [newReceiver(), newReceiver()];
     old.answer(500);
@@ -242,7 +242,7 @@ describe("a URL that is changed takes along what waits for it", () => {
     await untilStatus(both, "delivered");
   });
 
-  test("to the default of the account, where the same event waits already, once", async () => {
+  test("to the default of the account, where the same event is pending, merges them", async () => {
     const { app, key, list, untilTried, statusOf } = begin();
     const [own, ofAccount] = [newReceiver(), newReceiver()];
     for (const receiver of [own, ofAccount]) receiver.answer(500);

@@ -38,7 +38,7 @@ const start = () => {
 };
 
 describe("a URL", () => {
-  test("has one request at a time until it has answered, then several, and one again when it hangs", () => {
+  test("has one request at a time until it has responded, then several, and one again after a timeout", () => {
     const { slots, finishOne } = start();
     const url = endpoint("a.example");
     const first = slots.acquire(url);
@@ -52,7 +52,7 @@ describe("a URL", () => {
     expect([slots.acquire(url)?.pool, slots.acquire(url)]).toEqual(["slow", null]);
   });
 
-  test("of a chat has one request at a time also when it answers", () => {
+  test("of a chat has one request at a time also when it responds", () => {
     const { slots, finishOne } = start();
     const url = endpoint("hooks.slack.com", "/services/T/B/x");
     finishOne(url, "responds");
@@ -60,8 +60,8 @@ describe("a URL", () => {
   });
 });
 
-describe("URLs that nothing is known of", () => {
-  test("leave room to other accounts, and to URLs that answer", () => {
+describe("unknown URLs", () => {
+  test("leave slots to other accounts and to responsive URLs", () => {
     const { slots, acquireAll, finishOne } = start();
     const known = endpoint("known.example");
     finishOne(known, "responds");
@@ -86,7 +86,7 @@ describe("URLs that nothing is known of", () => {
 });
 
 describe("a request that hangs", () => {
-  test("leaves its fast slot after a second, and is given up only when there is no slow slot and others wait", async () => {
+  test("leaves its fast slot after a second, and is aborted only when no slow slot is free and others wait", async () => {
     const { clock, slots, acquireAll } = start();
     const held: DeliverySlot[] = [];
     // Two accounts fill the slow lane; each has a share of its own.

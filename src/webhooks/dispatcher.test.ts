@@ -18,7 +18,7 @@ const TEST = { accountId: "account", mode: "test" } as const;
 const WAITS_S = [5, 300, 1_800, 7_200, 18_000, 36_000, 50_400, 72_000, 86_400];
 
 describe("an event", () => {
-  test("is sent within a second of being written, signed, and is then delivered", async () => {
+  test("is sent signed within a second and is then delivered", async () => {
     const [harness, receiver] = [newHarness(), newReceiver()];
     harness.dispatcher.start();
     await settle();
@@ -45,7 +45,7 @@ describe("an event", () => {
     });
   });
 
-  test("for nobody is never sent, and stays in the feed", async () => {
+  test("without a URL is not sent but listed in the feed", async () => {
     const harness = newHarness();
     const id = harness.event(null);
     harness.dispatcher.start();
@@ -58,7 +58,7 @@ describe("an event", () => {
     ).toEqual([id]);
   });
 
-  test("goes to the default URL of its account and mode as well, under the same id, and to one URL once", async () => {
+  test("is also sent to the default URL of its account and mode, with the same id, and once if both are equal", async () => {
     const [harness, own, ofAccount] = [newHarness(), newReceiver(), newReceiver()];
     harness.defaults.set("account live", ofAccount.url);
     const ids = [
@@ -85,7 +85,7 @@ describe("an event", () => {
     );
   });
 
-  test("is repeated at the times of the schedule under the same id, with a new signature, and given up at the end", async () => {
+  test("is repeated on schedule with the same id and a new signature, and fails at the end", async () => {
     const [harness, receiver] = [newHarness(), newReceiver()];
     receiver.answer(503);
     const id = harness.event(receiver.url);
@@ -131,7 +131,7 @@ describe("an event", () => {
 });
 
 describe("the events for one URL", () => {
-  test("wait for an earlier one about the same subject only", async () => {
+  test("wait only for an earlier one about the same subject", async () => {
     const [harness, receiver] = [newHarness(), newReceiver()];
     receiver.answer(({ event }) => new Response(null, { status: event.data.n === 1 ? 500 : 204 }));
     const about = (subject: string) => ({ ...LIVE, subject });
@@ -147,7 +147,7 @@ describe("the events for one URL", () => {
     ]);
   });
 
-  test("about one subject come in their order, and those behind a failure wait for it", async () => {
+  test("about one subject are sent in order and wait for a failed one", async () => {
     const [harness, receiver] = [newHarness(), newReceiver()];
     receiver.answer((_, number) => new Response(null, { status: number === 3 ? 500 : 200 }));
     const ids = Array.from({ length: 250 }, (_, n) => harness.event(receiver.url, { n }));
@@ -160,7 +160,7 @@ describe("the events for one URL", () => {
     expect(order).toEqual([0, 1, 2, ...Array.from({ length: 248 }, (_, n) => n + 2)]);
   });
 
-  test("end with the 410 of its receiver, and so do later ones, until it is sent again by hand", async () => {
+  test("fail after a 410, and so do later ones, until one is redelivered", async () => {
     const [harness, receiver] = [newHarness(), newReceiver()];
     receiver.answer(410);
     const ids = [harness.event(receiver.url), harness.event(receiver.url)];
@@ -175,7 +175,7 @@ describe("the events for one URL", () => {
   });
 });
 
-test("more events than may wait for a URL are not sent, which is said aloud and shown, and other URLs go on", async () => {
+test("more events than may be pending for a URL are not sent, which is logged and shown; other URLs are not affected", async () => {
   const [harness, dead, alive] = [newHarness({ pendingMax: 3 }), newReceiver(), newReceiver()];
   dead.answer(() => Promise.withResolvers<Response>().promise);
   const ids = Array.from({ length: 5 }, () => harness.event(dead.url));
@@ -187,8 +187,8 @@ test("more events than may wait for a URL are not sent, which is said aloud and 
   expect(harness.logged.join()).toContain("events are not sent");
 });
 
-describe("a slow receiver", () => {
-  test("holds up no other URL, nor the same URL of another account", async () => {
+describe("a slow endpoint", () => {
+  test("delays neither other URLs nor the same URL of another account", async () => {
     const [harness, slow, quick] = [newHarness(), newReceiver(), newReceiver()];
     slow.answer((_, number) => (number === 1 ? Promise.withResolvers<Response>().promise : new Response()));
     harness.event(slow.url, {}, { ...LIVE, accountId: "one" });
@@ -203,7 +203,7 @@ describe("a slow receiver", () => {
     expect(harness.dispatcher.running).toBe(1);
   });
 
-  test("takes one of many places: more of them than there are places are all served in the end", async () => {
+  test("takes one slot: more slow endpoints than slots are all served", async () => {
     const [harness, receiver] = [newHarness(), newReceiver()];
     const ids = Array.from({ length: FAST_MAX + SLOW_MAX + 50 }, (_, n) => harness.event(`${receiver.url}?${n}`));
     harness.dispatcher.start();
@@ -212,8 +212,8 @@ describe("a slow receiver", () => {
   });
 });
 
-describe("nothing is sent to an address that may not be connected to", () => {
-  test("when a host moves there between two attempts; the event waits on", async () => {
+describe("nothing is sent to a forbidden address", () => {
+  test("when a host moves there between two attempts; the event stays pending", async () => {
     const receiver = newReceiver();
     const zone: Record<string, { A: string[] }> = { "hook.example.com": { A: ["127.0.0.1"] } };
     const harness = newHarness({ zone });
@@ -231,7 +231,7 @@ describe("nothing is sent to an address that may not be connected to", () => {
 });
 
 describe("after a restart", () => {
-  test("what was waiting is sent at its time, under its id, and what was not recorded is sent again", async () => {
+  test("pending events are sent on time with their ids, and unrecorded attempts are repeated", async () => {
     const folder = mkdtempSync(join(tmpdir(), "postwarden-webhooks-"));
     const path = join(folder, "test.db");
     try {
@@ -286,7 +286,7 @@ test("for a day after a rotation both secrets sign, then only the new one", asyn
   setSystemTime();
 });
 
-test("while nothing can be recorded (disk full) a receiver does not get the same event again and again", async () => {
+test("while nothing can be recorded (disk full) an event is not sent repeatedly", async () => {
   const [harness, receiver] = [newHarness(), newReceiver()];
   receiver.answer(503);
   const id = harness.event(receiver.url);
@@ -307,7 +307,7 @@ test("while nothing can be recorded (disk full) a receiver does not get the same
 });
 
 describe("live and test events for one URL", () => {
-  test("are signed, also what waited for its first attempt before its mode had a secret", async () => {
+  test("are signed, including those from before their mode had a secret", async () => {
     const [harness, receiver] = [newHarness(), newReceiver()];
     receiver.answer(503);
     const id = harness.event(receiver.url, {}, TEST);
@@ -324,7 +324,7 @@ describe("live and test events for one URL", () => {
     setSystemTime();
   });
 
-  test("are signed with different secrets, and each tells its mode", async () => {
+  test("are signed with different secrets and include their mode", async () => {
     const [harness, receiver] = [newHarness(), newReceiver()];
     const ids = [harness.event(receiver.url, { n: 1 }, LIVE), harness.event(receiver.url, { n: 2 }, TEST)];
     harness.dispatcher.start();
@@ -343,7 +343,7 @@ describe("live and test events for one URL", () => {
     expect(receiver.received).toHaveLength(2);
   });
 
-  test("do not wait for each other, and a 410 turns the URL off for its own mode only", async () => {
+  test("do not wait for each other, and a 410 disables the URL for its mode only", async () => {
     const [harness, receiver] = [newHarness(), newReceiver()];
     receiver.answer(500);
     const failing = harness.event(receiver.url, {}, TEST);

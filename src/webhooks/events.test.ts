@@ -30,7 +30,7 @@ const begin = () => {
 };
 
 describe("the feed", () => {
-  test("has every event, the oldest first, by pages, before and after they are taken over", async () => {
+  test("has every event, oldest first, in pages, before and after they are relayed", async () => {
     const { app, feed, ids } = begin();
     const made = [event(app), event(app, { type: "dmarc.new_source", subject: "domain:2" }), event(app)];
     expect(await ids()).toEqual(made);
@@ -48,7 +48,7 @@ describe("the feed", () => {
     expect(await ids(`?after=${made[0]}`)).toEqual(made.slice(1));
   });
 
-  test("is chosen by time, type and subject", async () => {
+  test("is filtered by time, type and subject", async () => {
     const { app, ids } = begin();
     const [one, two] = [event(app), event(app, { type: "dmarc.new_source", subject: "domain:2" })];
     await app.clock.advance(1_000);
@@ -59,7 +59,7 @@ describe("the feed", () => {
     expect(await ids("?subject=domain:2")).toEqual([two]);
   });
 
-  test("is that of the account and mode, and needs the scope for webhooks", async () => {
+  test("is limited to the account and mode and needs the scope", async () => {
     const { app, feed, ids } = begin();
     const own = event(app);
     app.newKey({ account: "other" });
@@ -76,7 +76,7 @@ describe("the feed", () => {
     expect((await app.request("GET", `/v1/events?${query}`, { key })).status).toBe(400);
   });
 
-  test("is kept for 30 days; what is still to be delivered stays", async () => {
+  test("is kept for 30 days; events not relayed yet are kept", async () => {
     const { app, ids } = begin();
     const old = Array.from({ length: 1_200 }, () => event(app));
     app.db.sqlite.run("UPDATE outbox SET delivered_at_ms = 0 WHERE id != ?", [old[0] ?? ""]);

@@ -94,7 +94,7 @@ describe("every documented event", () => {
     },
   );
 
-  test("has what a person needs: severity, facts and links", () => {
+  test("has severity, facts and links", () => {
     const example = EVENT_DOCS.find(({ type }) => type === "blacklist.listed")?.example as { target_id: string };
     const message = slack(bodyOf("blacklist.listed", example));
     expect(message.text).toBe("High: 198.51.100.7 is listed on SpamCop SCBL");
@@ -110,13 +110,13 @@ describe("every documented event", () => {
     expect(content?.body[0]?.inlines[0]).toMatchObject({ color: "Attention" });
   });
 
-  test("says when it is a test, and when a test key made it", () => {
+  test("is marked as a test or as from a test key", () => {
     expect(slack(bodyOf("blacklist.listed", { test: true })).text).toContain("[TEST, nothing happened]");
     expect(slack(bodyOf("blacklist.listed", { mode: "test" })).text).toContain("[test key]");
   });
 });
 
-describe("what others wrote", () => {
+describe("quoted text", () => {
   const EVIL = "<!channel> <@U1> <https://evil.example|click> & [x](https://evil.example) <at>all</at>\n\u202Etxt";
   const data = {
     target: EVIL,
@@ -127,7 +127,7 @@ describe("what others wrote", () => {
     delist_url: "javascript:alert(1)",
   };
 
-  test("mentions nobody and links nowhere in Slack", () => {
+  test("makes no mentions and links in Slack", () => {
     const message = slack(bodyOf("blacklist.listed", data));
     for (const text of [message.text, textOf(message)]) {
       expect(text).not.toMatch(/<(?!https:\/\/verify\.example\.org\/)/);
@@ -137,13 +137,13 @@ describe("what others wrote", () => {
     expect(textOf(message)).not.toContain("javascript:");
   });
 
-  test("is plain text in Teams, with no link of its own", () => {
+  test("is plain text without links in Teams", () => {
     const { content } = teams(bodyOf("blacklist.listed", data)).attachments[0] ?? {};
     expect(content?.actions ?? []).toEqual([]);
     expect(content?.body.every(({ inlines }) => inlines.every(({ type }) => type === "TextRun"))).toBe(true);
   });
 
-  test("is cut where it is long, however it has to be escaped", () => {
+  test("is cut when it is long, however it is escaped", () => {
     const long = "&".repeat(100_000);
     const many = Object.fromEntries(
       ["target", "listing_name", "label", "text", "meaning", "reason", "name"].map((field) => [field, long]),
@@ -152,7 +152,7 @@ describe("what others wrote", () => {
     expect(Buffer.byteLength(JSON.stringify(teams(bodyOf("blacklist.listed", many))))).toBeLessThan(TEAMS_BYTES_MAX);
   });
 
-  test("ends no link early", () => {
+  test("does not end a link early", () => {
     const url = "https://list.example/?a=|<b>";
     expect(textOf(slack(bodyOf("blacklist.listed", { delist_url: url })))).not.toMatch(/\|[^D]/);
   });
@@ -162,7 +162,7 @@ describe("a chat", () => {
   const newHarness = createWebhookHarness();
   const newReceiver = createReceivers();
 
-  test("gets messages, one a second, whatever their subjects", async () => {
+  test("receives one message per second, whatever the subjects", async () => {
     const receiver = newReceiver();
     const harness = newHarness({ zone: { "hooks.slack.com": { A: ["127.0.0.1"] } } });
     const url = receiver.url.replace("/hook", "/services/T0/B0/x").replace("127.0.0.1", "hooks.slack.com");
@@ -180,7 +180,7 @@ describe("a chat", () => {
     slackSchema.parse(JSON.parse(receiver.received[0]?.body ?? ""));
   });
 
-  test("of Teams that answers 200 and says that it failed has not taken the event", async () => {
+  test("of Teams that responds 200 with a failure did not accept the event", async () => {
     const receiver = newReceiver();
     const harness = newHarness({ zone: { "acme.webhook.office.com": { A: ["127.0.0.1"] } } });
     const said = "Webhook message delivery failed with error: Microsoft Teams endpoint returned HTTP error 429";

@@ -31,7 +31,7 @@ const listen = (say: (socket: Socket) => void): Promise<string> =>
 
 const of = (subject: string) => ({ accountId: "account", mode: "live", subject }) as const;
 
-describe("a receiver that does it wrong", () => {
+describe("a misbehaving endpoint", () => {
   test.each<[string, (socket: Socket) => void, string, number | null]>([
     ["closes at once", (socket) => socket.destroy(), "pending", null],
     ["speaks no HTTP", (socket) => socket.end("220 mail.example.com ESMTP\r\n"), "pending", null],
@@ -95,7 +95,7 @@ describe("a receiver that does it wrong", () => {
     expect(harness.find(id)).toMatchObject(expected);
   });
 
-  test("speaks no TLS where it should", async () => {
+  test("does not speak TLS", async () => {
     const harness = newHarness();
     const url = (await listen((socket) => socket.end("no TLS here"))).replace("http:", "https:");
     const id = harness.event(url);

@@ -11,7 +11,7 @@ const S_MS = 1_000;
 const limit = (status: number, retryAfter: string) => () =>
   new Response("slow down", { status, headers: { "retry-after": retryAfter } });
 
-describe("an event that its receiver refuses for good", () => {
+describe("an event that its receiver permanently refuses", () => {
   test.each([400, 403, 404, 413, 422])(
     "with %i steps aside after three attempts, and what is behind it goes on",
     async (status) => {
@@ -38,7 +38,7 @@ describe("an event that its receiver refuses for good", () => {
     },
   );
 
-  test.each([408, 409, 425, 429, 500, 302])("is not what %i says: the schedule goes on", async (status) => {
+  test.each([408, 409, 425, 429, 500, 302])("is not meant by %i: the schedule continues", async (status) => {
     const [harness, receiver] = [newHarness(), newReceiver()];
     receiver.answer(status);
     const id = harness.event(receiver.url);
@@ -50,7 +50,7 @@ describe("an event that its receiver refuses for good", () => {
     expect(harness.find(id)).toMatchObject({ status: "pending", attempts: 3, rejections: 0 });
   });
 
-  test("has been refused three times: what failed otherwise before does not count", async () => {
+  test("is rejected after three refusals; other failures do not count", async () => {
     const [harness, receiver] = [newHarness(), newReceiver()];
     receiver.answer((_, number) => new Response(null, { status: number <= 2 ? 500 : 400 }));
     const id = harness.event(receiver.url);
@@ -82,7 +82,7 @@ describe("Retry-After", () => {
     expect(harness.find(id).dueAtMs).toBe(harness.clock.nowMs() + waitS * S_MS);
   });
 
-  test("of a 429 holds for every event that goes to the URL, of whatever subject, also for later ones", async () => {
+  test("of a 429 applies to all deliveries to the URL, also later ones", async () => {
     const [harness, receiver] = [newHarness(), newReceiver()];
     receiver.answer(limit(429, "60"));
     const first = harness.event(receiver.url, {}, { ...LIVE, subject: "target:a" });
@@ -98,7 +98,7 @@ describe("Retry-After", () => {
     for (const id of [first, ...others]) await harness.untilDelivered(id);
   });
 
-  test("of a 500 holds for its own event only", async () => {
+  test("of a 500 applies to its own event only", async () => {
     const [harness, receiver] = [newHarness(), newReceiver()];
     receiver.answer(({ event }) => (event.data.n === 1 ? limit(500, "60")() : new Response()));
     const first = harness.event(receiver.url, { n: 1 }, { ...LIVE, subject: "target:a" });

@@ -22,7 +22,7 @@ const isDelivered = (app: TestApp, id: string) => () =>
   app.db.sqlite.query("SELECT 1 FROM webhook_deliveries WHERE id = ? AND status = 'delivered'").get(id) !== null;
 
 describe("the deliveries", () => {
-  test("are listed newest first, by pages, with what was sent", async () => {
+  test("are listed newest first, in pages, with the event", async () => {
     const app = start(ALLOWED);
     const key = app.newKey({ mode: "live" });
     const receiver = newReceiver();
@@ -43,7 +43,7 @@ describe("the deliveries", () => {
     expect((await app.request("GET", "/v1/webhooks/deliveries?page=2", { key })).status).toBe(400);
   });
 
-  test("one is shown by its id; a type of event that does not exist is refused", async () => {
+  test("are shown by id; an unknown event type is refused", async () => {
     const app = start(ALLOWED);
     const key = app.newKey({ mode: "live" });
     const id = event(app, newReceiver().url);
@@ -59,7 +59,7 @@ describe("the deliveries", () => {
     }
   });
 
-  test("of another account or mode do not exist", async () => {
+  test("of another account or mode are a 404", async () => {
     const app = start(ALLOWED);
     const [owner, test_, other] = [
       app.newKey({ mode: "live" }),
@@ -81,7 +81,7 @@ describe("the deliveries", () => {
     expect((await app.request("POST", "/v1/webhooks/deliveries/1/redeliver", { key: owner })).status).toBe(404);
   });
 
-  test("are sent again on demand: a delivered one, one that waits for later, and one whose URL was gone", async () => {
+  test("can be redelivered: delivered ones, pending ones, and those whose URL was gone", async () => {
     const app = start(ALLOWED);
     const key = app.newKey({ mode: "live" });
     const receiver = newReceiver();
@@ -103,7 +103,7 @@ describe("the deliveries", () => {
   });
 });
 
-test("a finished event that is sent again takes over the time of the one behind it: one time for each queue", async () => {
+test("a redelivered event becomes the only due one of its queue", async () => {
   const app = start(ALLOWED);
   const key = app.newKey({ mode: "live" });
   const receiver = newReceiver();
@@ -123,7 +123,7 @@ test("a finished event that is sent again takes over the time of the one behind 
 });
 
 describe("a test call", () => {
-  test("sends a signed webhook.test at once and says how that went", async () => {
+  test("sends a signed webhook.test and returns the result", async () => {
     const app = start(ALLOWED);
     const receiver = newReceiver();
     const answer = await app.request("POST", "/v1/webhooks/test", { key: app.newKey(), body: { url: receiver.url } });
@@ -133,7 +133,7 @@ describe("a test call", () => {
     expect(receiver.received[0]?.headers["webhook-id"]).toBe(answer.id);
   });
 
-  test("tells of a refusal without failing itself", async () => {
+  test("returns a refusal as a 200", async () => {
     const app = start(ALLOWED);
     const receiver = newReceiver();
     receiver.answer(() => new Response("no\nsuch\thook", { status: 404 }));
@@ -151,7 +151,7 @@ describe("a test call", () => {
     ["a private address", { url: "https://192.168.0.1/" }],
     ["a password", { url: "https://a:b@example.com/" }],
     ["an unknown field", { url: "https://example.com/", x: 1 }],
-  ])("with %s is a 400 that says what is wrong", async (_, body) => {
+  ])("with %s is a 400 with a reason", async (_, body) => {
     const app = start();
     const answer = await app.request("POST", "/v1/webhooks/test", { key: app.newKey(), body });
     expect(answer).toMatchObject({ status: 400, body: { error: "Invalid request body" } });
@@ -159,7 +159,7 @@ describe("a test call", () => {
   });
 });
 
-test("secrets are made once, shown to who may write, and rotated", async () => {
+test("secrets are created once, shown with the scope to write, and rotated", async () => {
   const app = start();
   const key = app.newKey();
   const secretsOf = async (method: string, path: string): Promise<Array<Record<string, unknown>>> =>

@@ -8,7 +8,7 @@ const NOW_MS = systemClock.nowMs;
 const body = '{"type":"webhook.test","timestamp":"2026-01-01T00:00:00.000Z","data":{}}';
 
 describe("a signature", () => {
-  test("is what the reference verifier accepts, whatever the body", () => {
+  test("is accepted by the reference verifier, whatever the body", () => {
     fc.assert(
       fc.property(fc.json(), fc.uuid(), (text, id) => {
         const secret = newWebhookSecret();
@@ -19,7 +19,7 @@ describe("a signature", () => {
     );
   });
 
-  test("is refused by another secret, for another body, another id and another time", () => {
+  test("is refused with another secret, body, id or time", () => {
     const [secret, other] = [newWebhookSecret(), newWebhookSecret()];
     const headers = signatureHeaders([secret], { id: "a", atMs: NOW_MS(), body });
     const verify = (with_: string, text: string, changed: Record<string, string>) => () =>
@@ -32,7 +32,7 @@ describe("a signature", () => {
     expect(verify(secret, body, { "webhook-timestamp": "1" })).toThrow();
   });
 
-  test("of two secrets is accepted by whoever knows one of them", () => {
+  test("of two secrets is accepted with either", () => {
     const secrets = [newWebhookSecret(), newWebhookSecret()];
     const headers = signatureHeaders(secrets, { id: "a", atMs: NOW_MS(), body });
     for (const secret of secrets) expect(() => new Webhook(secret).verify(body, { ...headers })).not.toThrow();
@@ -40,7 +40,7 @@ describe("a signature", () => {
   });
 });
 
-test("secrets have the standard's form and are never the same twice", () => {
+test("secrets have the form of the standard and are unique", () => {
   const secrets = Array.from({ length: 100 }, newWebhookSecret);
   expect(new Set(secrets).size).toBe(100);
   for (const secret of secrets) expect(secret).toMatch(/^whsec_[A-Za-z0-9+/]{43}=$/);
