@@ -47,9 +47,10 @@ test("a result survives the conversion to columns, as an object and as text", ()
 
 describe("the rows of a job", () => {
   test.each([1, 999, 1_000, 1_001, 4_500])("%d rows: pages and export contain each once, in order", async (count) => {
-    const { order, lists } = newHarness();
+    const harness = newHarness();
+    const { lists } = harness;
     const emails = Array.from({ length: count }, (_, n) => `u${n % 700}@x.example`);
-    const { number } = await order(emails);
+    const { number } = await harness.order(emails);
     const exported: string[] = [];
     for await (const batch of exportRows(lists, number))
       for (const { cells, result } of batch) {
@@ -71,16 +72,17 @@ describe("the rows of a job", () => {
   });
 
   test("that exceed the credits hold nothing, even if credits are granted during the upload", async () => {
-    const { order, ledger, db } = newHarness();
+    const harness = newHarness();
+    const { ledger, db } = harness;
     db.transact((tx) => {
       ledger.hold(tx, { accountId: BULK_ACCOUNT, reference: "other", atMs: 0 }, 999_998);
     });
-    const late = order(["a@x.example", "b@x.example", "c@x.example"]);
+    const late = harness.order(["a@x.example", "b@x.example", "c@x.example"]);
     db.transact((tx) => ledger.grant(tx, { accountId: BULK_ACCOUNT, credits: 5, note: "late", atMs: 0 }));
     expect(await late).toMatchObject({ addressesTotal: 3 });
     expect(ledger.balance(BULK_ACCOUNT)).toEqual({ available: 4, held: 1_000_001 });
     const emails = Array.from({ length: 1_500 }, (_, n) => `u${n}@x.example`);
-    await expect(order(emails)).rejects.toMatchObject({
+    await expect(harness.order(emails)).rejects.toMatchObject({
       code: "insufficient_credits",
       details: { body: { required: 1_500 } },
     });
