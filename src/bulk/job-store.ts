@@ -6,38 +6,12 @@ import { bulkCounts, bulkJobs } from "../db/schema.ts";
 import { type ResultsFormat, resultsFormatSchema } from "./results-csv.ts";
 import type { JobFilters } from "./schemas.ts";
 
-/** Statuses in the API, and the two of jobs that are hidden from it. */
-export type JobStatus = "queued" | "running" | "completed" | "cancelled" | "failed";
-export type StoredStatus = JobStatus | "receiving" | "deleting";
+export type StoredStatus = JobRow["status"];
+/** The statuses in the API: jobs of the two others are hidden. */
+export type JobStatus = Exclude<StoredStatus, "receiving" | "deleting">;
 
-/**
- * A job as stored. `reading`: JSON of a `DetectedFormat`; null for a JSON list. The format of the export is read
- * separately (`formatOf`), because its header may have 64 KiB.
- */
-export interface JobRow {
-  readonly number: number;
-  readonly id: string;
-  readonly accountId: string;
-  readonly keyId: string;
-  readonly mode: KeyMode;
-  readonly name: string | null;
-  readonly source: string | null;
-  readonly status: StoredStatus;
-  readonly reading: string | null;
-  readonly webhookUrl: string | null;
-  readonly rowsTotal: number;
-  readonly rowsFinished: number;
-  readonly rowsEmpty: number;
-  readonly addressesTotal: number;
-  readonly addressesFinished: number;
-  readonly creditsCharged: number;
-  readonly creditsReleased: number;
-  readonly round: number;
-  readonly isResetting: boolean;
-  readonly createdAtMs: number;
-  readonly startedAtMs: number | null;
-  readonly completedAtMs: number | null;
-}
+/** A job as stored, without the format of its export (`formatOf`), whose header may have 64 KiB. */
+export type JobRow = Readonly<Omit<typeof bulkJobs.$inferSelect, "format">>;
 
 export type NewJob = Pick<
   JobRow,

@@ -1,7 +1,6 @@
 import { and, asc, eq, lte, type SQL } from "drizzle-orm";
 import type { KeyMode } from "../base/secrets.ts";
 import type { Db, Tx } from "../db/open.ts";
-import type { Severity } from "../dnsbl/blocklist.ts";
 import { accountNotifications } from "../db/schema-webhooks.ts";
 
 /** Each account and mode has its own settings. */
@@ -11,19 +10,8 @@ export interface NotificationsOwner {
 }
 
 /** The settings of an account and mode, in addition to the URL and recipients of a target, domain or job. */
-export interface NotificationDefaults {
-  readonly webhookUrl: string | null;
-  readonly recipients: readonly string[];
-  /** Lowest severity of listings that are sent; null: all for webhooks, `medium` for mail. */
-  readonly blacklistSeverityMin: Severity | null;
-  readonly blacklistDigest: "off" | "daily" | "weekly";
-  /** When the next digest of listings is due; null: never. */
-  readonly blacklistDigestDueAtMs: number | null;
-}
-
-export interface NotificationsRow extends NotificationsOwner, NotificationDefaults {
-  readonly updatedAtMs: number;
-}
+export type NotificationsRow = Readonly<typeof accountNotifications.$inferSelect>;
+export type NotificationDefaults = Omit<NotificationsRow, "accountId" | "mode" | "updatedAtMs">;
 
 const NOTHING: NotificationDefaults = {
   webhookUrl: null,

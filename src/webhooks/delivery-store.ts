@@ -24,27 +24,7 @@ export interface WebhookQueue extends WebhookEndpoint {
 }
 
 /** An event to be sent to a URL. Of the pending deliveries of a queue only the first has a `dueAtMs`. */
-export interface Delivery extends WebhookQueue {
-  readonly id: string;
-  /** The event: the header `webhook-id`, and the order within a queue. */
-  readonly eventId: string;
-  /** Whether the URL is that of the subject, the default of the account, or both. */
-  readonly via: "subject" | "default" | "both";
-  readonly type: string;
-  readonly body: string;
-  readonly status: DeliveryStatus;
-  readonly attempts: number;
-  /** Permanent refusals by the receiver. */
-  readonly rejections: number;
-  readonly dueAtMs: number | null;
-  readonly lastAttemptAtMs: number | null;
-  readonly lastHttpStatus: number | null;
-  readonly lastProblem: string | null;
-  /** The beginning of the response to a failed attempt. */
-  readonly lastAnswer: string | null;
-  readonly createdAtMs: number;
-  readonly finishedAtMs: number | null;
-}
+export type Delivery = Readonly<typeof webhookDeliveries.$inferSelect>;
 
 /** The columns that an attempt changes. */
 export interface AttemptEnd extends Pick<

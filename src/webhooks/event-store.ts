@@ -1,24 +1,11 @@
 import { and, asc, desc, eq, gt, gte, inArray, isNotNull, lte, type SQL, sql } from "drizzle-orm";
-import type { KeyMode } from "../base/secrets.ts";
 import type { Stretch } from "../base/walk.ts";
 import type { Db, Tx } from "../db/open.ts";
 import { outbox } from "../db/schema.ts";
 import type { WebhookOwner } from "./delivery-store.ts";
 
 /** An event in the outbox (`db/outbox.ts`). `data` is JSON text. */
-export interface EventRow {
-  /** The header `webhook-id`. */
-  readonly id: string;
-  readonly accountId: string;
-  readonly mode: KeyMode;
-  readonly type: string;
-  /** `target:<id>`, `domain:<id>`, `job:<id>` or `list:<id>`. */
-  readonly subject: string;
-  readonly data: string;
-  /** The webhook URL of the subject. */
-  readonly url: string | null;
-  readonly createdAtMs: number;
-}
+export type EventRow = Readonly<typeof outbox.$inferSelect>;
 
 export interface EventFilters {
   readonly sinceMs?: number | undefined;

@@ -6,13 +6,8 @@ import { webhookSecrets } from "../db/schema-webhooks.ts";
 import type { WebhookOwner } from "./delivery-store.ts";
 import { newWebhookSecret } from "./signature.ts";
 
-export interface WebhookSecret extends WebhookOwner {
-  readonly id: string;
-  readonly secret: string;
-  readonly createdAtMs: number;
-  /** Null: until it is replaced. */
-  readonly validUntilMs: number | null;
-}
+/** `validUntilMs`: null until it is replaced. */
+export type WebhookSecret = Readonly<typeof webhookSecrets.$inferSelect>;
 
 /** After a rotation the old secret also signs for this long. */
 export const SECRET_GRACE_MS = 24 * 60 * 60 * 1000;

@@ -1,7 +1,7 @@
 import type { Clock } from "../../base/clock.ts";
 import type { Log } from "../../base/log.ts";
 import type { Db, Tx } from "../../db/open.ts";
-import type { AddressQueue, LookupTimes } from "./address-store.ts";
+import type { LookupQueue, LookupTimes } from "./address-store.ts";
 
 /**
  * What came of the look-up of one address.
@@ -63,13 +63,13 @@ interface Run<F> {
  */
 export class AddressLookupJob<F> {
   readonly #inquiry: AddressLookup<F>;
-  readonly #queue: AddressQueue<F>;
+  readonly #queue: LookupQueue<F>;
   readonly #deps: AddressLookupJobDeps;
   readonly #stopping = new AbortController();
   /** How often the look-up of an address failed in a row. Empty after a restart. */
   readonly #failures = new Map<string, number>();
 
-  constructor(inquiry: AddressLookup<F>, queue: AddressQueue<F>, deps: AddressLookupJobDeps) {
+  constructor(inquiry: AddressLookup<F>, queue: LookupQueue<F>, deps: AddressLookupJobDeps) {
     this.#inquiry = inquiry;
     this.#queue = queue;
     this.#deps = deps;

@@ -33,7 +33,7 @@ export interface LookupTimes {
 }
 
 /** Addresses about which one kind of fact is to be found out, and where it is written. */
-export interface AddressQueue<F> {
+export interface LookupQueue<F> {
   /** Addresses whose time has come. */
   due(nowMs: number, limit: number): string[];
   save(tx: Tx, ip: string, fact: F, times: LookupTimes): void;
@@ -98,7 +98,7 @@ export const createAddressStore = ({ sqlite }: Pick<Db, "sqlite">) => {
   );
 
   const postponeName = (_tx: Tx, ip: string, dueAtMs: number): void => void setNameDue.run(dueAtMs, ip);
-  const names: AddressQueue<ReverseName> = {
+  const names: LookupQueue<ReverseName> = {
     /**
      * Half of them are those whose time came last, so that the few of one domain do not wait behind the many of another; the
      * others are the longest overdue, so that none waits for ever. One of each in turn, for a run may end before the last.
@@ -110,7 +110,7 @@ export const createAddressStore = ({ sqlite }: Pick<Db, "sqlite">) => {
     savePartial: (tx, ip, _, { dueAtMs }) => postponeName(tx, ip, dueAtMs),
     postpone: postponeName,
   };
-  const networks: AddressQueue<AddressNetwork> = {
+  const networks: LookupQueue<AddressNetwork> = {
     /** A third each: those that came last and were never looked up, those that came first, those that are due again. */
     due: (nowMs, limit) =>
       inTurns(limit, [newNetworks.all(limit), firstNetworks.all(limit), dueNetworks.all(nowMs, limit)]),
