@@ -144,6 +144,30 @@ describe("a job", () => {
     expect(stateOf(harness, job)).toMatchObject({ status: "completed", addressesFinished: 3 });
   });
 
+  test("stays unfinished when the process stops while the disk is full", async () => {
+    const harness = newHarness();
+    const job = await harness.order(addresses(2));
+    let failures = 0;
+    const commit: BulkHarness["db"]["commit"] = (work) =>
+      failures-- > 0
+        ? Promise.reject(Object.assign(new Error("full"), { code: "SQLITE_FULL" }))
+        : harness.db.commit(work);
+    const attempt = async () => {
+      failures = Number.POSITIVE_INFINITY;
+      return bulkOutcome("mailbox_exists");
+    };
+    const { runner } = harness.start({ attempt, commit });
+    await harness.clock.advance(1_000);
+    // The last attempt to write fails as well; what follows could be written.
+    failures = 1;
+    const stopped = runner.stop();
+    await harness.clock.advance(10_000);
+    await stopped;
+    expect(stateOf(harness, job)).toMatchObject({ status: "running", addressesFinished: 0, creditsReleased: 0 });
+    harness.start({ attempt: async () => bulkOutcome("mailbox_exists") });
+    expect((await untilEnded(harness, job)).status).toBe("completed");
+  });
+
   test("that cannot start while the disk is full starts later", async () => {
     const harness = newHarness();
     const job = await harness.order(addresses(2));
