@@ -196,7 +196,7 @@ describe("a database that is not ours to open", () => {
         sqlite.close();
       },
       "foreign_database",
-      "not one of Postwarden's",
+      "SQLite database of another program",
     ],
     ["no database", (path) => writeFileSync(path, "This is a text file. ".repeat(100)), "database", "not a database"],
     ["a directory", (path) => mkdirSync(path, { recursive: true }), "database", "unable to open database file"],
