@@ -5,7 +5,7 @@ import { parseListKeys } from "./dnsbl/list-keys.ts";
 import { parseAddress } from "./mail/address.ts";
 import { parseDomain } from "./mail/domain.ts";
 import type { SmtpRelay } from "./net/mailer.ts";
-import { parseCidr } from "./net/public-address.ts";
+import { parseCidr } from "./base/cidr.ts";
 import { parseDnsServers } from "./net/resolv-conf.ts";
 import type { SocksProxy } from "./net/socks-connector.ts";
 

@@ -1,8 +1,8 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import ipaddr from "ipaddr.js";
-import { asQueryName, networkOf, originQueryName, parseAsName, parseOrigin, readAsn, readCountry } from "./asn-text.ts";
-import { parseCidr } from "./public-address.ts";
+import { asQueryName, originQueryName, parseAsName, parseOrigin, readAsn, readCountry } from "./asn-text.ts";
+import { networkOf, parseCidr } from "../base/cidr.ts";
 
 const IP6 = "2001:db8:1:2::3";
 const SINGLE = "64500 | 192.0.2.0/24 | US | arin | 2000-01-01";

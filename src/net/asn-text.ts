@@ -1,6 +1,5 @@
-import ipaddr from "ipaddr.js";
 import { isIP } from "node:net";
-import { parseCidr } from "./public-address.ts";
+import { isInNetworks, networkOf, parseCidr, parseIp } from "../base/cidr.ts";
 import { reverseLabels } from "./reverse-name.ts";
 
 /** The network that announces an address, as Team Cymru's IP to ASN service says it. */
@@ -50,12 +49,6 @@ export const readAsn = (text: string): number | null => {
   return asn >= 1 && asn <= ASN_MAX ? asn : null;
 };
 
-/** The network of an address with the first `bits` bits fixed: `192.0.2.0/24`. Takes a valid address and a length that fits it. */
-export const networkOf = (ip: string, bits: number): string => {
-  const family = isIP(ip) === 4 ? ipaddr.IPv4 : ipaddr.IPv6;
-  return `${family.networkAddressFromCIDR(`${ip}/${bits}`).toString()}/${bits}`;
-};
-
 /** The fields of a line; some resolvers pass the quotes of the zone file on. */
 const fieldsOf = (line: string): string[] =>
   line
@@ -84,10 +77,8 @@ const readOriginLine = (ip: string, line: string): OriginLine | null => {
   if (first === null || !asns.every((asn) => asn !== null) || !prefix.includes("/")) return null;
   const network = parseCidr(prefix);
   if (!network.ok || network.value.prefixBits === 0) return null;
-  const { address, prefixBits: bits } = network.value;
-  const own = ipaddr.parse(ip);
-  if (own.kind() !== address.kind() || !own.match(address, bits)) return null;
-  return { asn: Math.min(...asns), bits, country: countryOf(country, registry) };
+  if (!isInNetworks([network.value], parseIp(ip))) return null;
+  return { asn: Math.min(...asns), bits: network.value.prefixBits, country: countryOf(country, registry) };
 };
 
 /**

@@ -1,7 +1,7 @@
 import { isIP } from "node:net";
-import ipaddr from "ipaddr.js";
+import { isInNetworks, parseCidrs, parseIp } from "../base/cidr.ts";
 import { err, ok, type Result } from "../base/errors.ts";
-import { type Cidr, createAddressPolicy, parseCidr } from "./public-address.ts";
+import { createAddressPolicy } from "./public-address.ts";
 
 /** A URL that may be posted to, in its normal form. */
 export interface PolicyUrl {
@@ -42,13 +42,10 @@ const HTTP_PORT = 80;
  */
 export const createUrlPolicy = (allowNetworks: readonly string[]): UrlPolicy => {
   const policy = createAddressPolicy(allowNetworks);
-  const networks = allowNetworks.flatMap((text) => {
-    const parsed = parseCidr(text);
-    return parsed.ok ? [parsed.value] : [];
-  });
-  const isInNetworks = (address: string) => networks.some((network) => contains(network, address));
+  const networks = parseCidrs(allowNetworks);
+  const isAllowedNetwork = (address: string) => isInNetworks(networks, parseIp(address));
   const mayConnect = (address: string, isSecure: boolean): boolean =>
-    policy.isAllowed(address) && (isSecure || isInNetworks(address));
+    policy.isAllowed(address) && (isSecure || isAllowedNetwork(address));
 
   return {
     mayConnect,
@@ -56,7 +53,7 @@ export const createUrlPolicy = (allowNetworks: readonly string[]): UrlPolicy => 
       const read = readUrl(text);
       if (!read.ok) return read;
       const { host, isLiteral, isSecure } = read.value;
-      if (!isSecure && (isLiteral ? !isInNetworks(host) : networks.length === 0)) {
+      if (!isSecure && (isLiteral ? !isAllowedNetwork(host) : networks.length === 0)) {
         return refuse("An https URL is needed: http is for hosts in the networks that the operator allowed.");
       }
       if (isLiteral && !mayConnect(host, isSecure)) return refuse(`The address ${host} is not public.`);
@@ -86,10 +83,4 @@ const readUrl = (text: string): Result<PolicyUrl, UrlProblem> => {
   const host = url.hostname.replace(/^\[(.*)\]$/, "$1");
   const isLiteral = isIP(host) !== 0;
   return ok({ href: url.href, isSecure, host, isLiteral, port, path: url.pathname + url.search });
-};
-
-const contains = (network: Cidr, text: string): boolean => {
-  if (isIP(text) === 0 || text.includes("%")) return false;
-  const address = ipaddr.process(text);
-  return network.address.kind() === address.kind() && address.match(network.address, network.prefixBits);
 };

@@ -1,7 +1,7 @@
 import { isIP } from "node:net";
 import { Reader } from "mmdb-lib";
 import { err, ok, type Result } from "../base/errors.ts";
-import { networkOf } from "./asn-text.ts";
+import { networkOf } from "../base/cidr.ts";
 import { type GeoipRecord, readGeoipRecord } from "./geoip-record.ts";
 
 /** What a database says about an address, and the network that it says it of. */

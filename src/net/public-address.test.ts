@@ -1,6 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import { createAddressPolicy, parseCidr } from "./public-address.ts";
+import { parseCidr } from "../base/cidr.ts";
+import { createAddressPolicy } from "./public-address.ts";
 
 const PUBLIC = [
   "1.1.1.1",

@@ -1,21 +1,5 @@
-import { isIP } from "node:net";
 import ipaddr from "ipaddr.js";
-import type { Result } from "../base/errors.ts";
-import { err, ok } from "../base/errors.ts";
-
-type IpAddress = ipaddr.IPv4 | ipaddr.IPv6;
-
-/** A block of addresses: `address` with its first `prefixBits` bits fixed. An IPv4-mapped block is kept as the IPv4 block it means. */
-export interface Cidr {
-  readonly address: IpAddress;
-  readonly prefixBits: number;
-}
-
-/** Why a text is not a network. `problem` is a sentence for the person who wrote the setting. */
-export interface CidrProblem {
-  readonly kind: "invalid_cidr";
-  readonly problem: string;
-}
+import { type IpAddress, isInNetworks, parseCidrs, parseIp } from "../base/cidr.ts";
 
 /** Says which addresses may be connected to. */
 export interface AddressPolicy {
@@ -37,48 +21,18 @@ const GLOBAL_UNICAST_IPV6: [ipaddr.IPv6, number] = [ipaddr.IPv6.parse("2000::"),
  * Throws when an entry of `allowNetworks` is not a network: settings are checked with `parseCidr` before they come here.
  */
 export const createAddressPolicy = (allowNetworks: readonly string[]): AddressPolicy => {
-  const networks = allowNetworks.map(cidrOrThrow);
-  const judge = (address: IpAddress): boolean =>
-    networks.some((network) => contains(network, address)) || isPublic(address, judge);
+  const networks = parseCidrs(allowNetworks);
+  const judge = (address: IpAddress): boolean => isInNetworks(networks, address) || isPublic(address, judge);
 
   return {
     isAllowed(ip) {
-      // isIP refuses "0x7f.1", "010.0.0.1" and "1", which ipaddr.js reads as addresses. A zone means a local link.
-      if (isIP(ip) === 0 || ip.includes("%")) return false;
       // "::8.8.8.8" (deprecated, RFC 4291 §2.5.5.1) is routed nowhere, but ipaddr.js reads it as the mapped form.
       if (/^::\d+\./.test(ip)) return false;
-      return judge(ipaddr.process(ip));
+      const address = parseIp(ip);
+      return address !== null && judge(address);
     },
   };
 };
-
-/** Reads `address/bits`, or a bare address as a network of one. Fails with a sentence that names the text. */
-export const parseCidr = (text: string): Result<Cidr, CidrProblem> => {
-  const [ip = "", bits, ...rest] = text.trim().split("/");
-  const fail = (problem: string) => err({ kind: "invalid_cidr", problem } as const);
-  if (isIP(ip) === 0 || ip.includes("%") || rest.length > 0) {
-    return fail(`"${text}" is not a network: write it as 10.0.0.0/8 or fd00::/8.`);
-  }
-  const address = ipaddr.parse(ip);
-  const bitsMax = address.kind() === "ipv4" ? 32 : 128;
-  if (bits !== undefined && (!/^\d{1,3}$/.test(bits) || Number(bits) > bitsMax)) {
-    return fail(`"${text}" is not a network: the prefix length must be a number from 0 to ${bitsMax}.`);
-  }
-  const prefixBits = bits === undefined ? bitsMax : Number(bits);
-  if (address instanceof ipaddr.IPv6 && address.isIPv4MappedAddress() && prefixBits >= 96) {
-    return ok({ address: address.toIPv4Address(), prefixBits: prefixBits - 96 });
-  }
-  return ok({ address, prefixBits });
-};
-
-const cidrOrThrow = (text: string): Cidr => {
-  const parsed = parseCidr(text);
-  if (!parsed.ok) throw new Error(parsed.error.problem);
-  return parsed.value;
-};
-
-const contains = (network: Cidr, address: IpAddress): boolean =>
-  network.address.kind() === address.kind() && address.match(network.address, network.prefixBits);
 
 const isPublic = (address: IpAddress, judge: (embedded: IpAddress) => boolean): boolean => {
   if (address instanceof ipaddr.IPv4) {

@@ -1,5 +1,5 @@
 import { isIPv6 } from "node:net";
-import ipaddr from "ipaddr.js";
+import { canonicalIp, networkOf } from "../base/cidr.ts";
 import type { ReceiverLimits } from "./smtp-receiver-limits.ts";
 
 /** Memory for mails, given out within the ceilings. */
@@ -112,23 +112,13 @@ export class ReceiverLoad {
   }
 }
 
-/** The address as people write it: no IPv4-mapped form (RFC 4291 §2.5.5.2), no zone. */
-export const plainAddress = (address: string): string => {
-  const bare = address.split("%", 1)[0] ?? "";
-  return isIPv6(bare) ? ipaddr.process(bare).toString() : bare;
-};
+/** The address as people write it: no IPv4-mapped form (RFC 4291 §2.5.5.2), no zone. Empty for what is no address. */
+export const plainAddress = (address: string): string => canonicalIp(address.split("%", 1)[0] ?? "") ?? "";
 
 /** What counts as one client: an IPv4 address, or the 64 bits of an IPv6 address that one customer commonly owns. */
-export const clientKey = (client: string): string => prefixKey(client, 4) ?? client;
+export const clientKey = (client: string): string => (isIPv6(client) ? networkOf(client, 64) : client);
 
 /** The network of a client: its /24, or the /48 of an IPv6 address, which is what one site commonly gets. */
-const networkKey = (client: string): string => prefixKey(client, 3) ?? client.slice(0, client.lastIndexOf("."));
-
-/** The first 16-bit groups of an IPv6 address as a network; null for an IPv4 address. */
-const prefixKey = (client: string, groups: number): string | null => {
-  if (!isIPv6(client)) return null;
-  const all = ipaddr.IPv6.parse(client).toNormalizedString().split(":");
-  return `${all.slice(0, groups).join(":")}::/${groups * 16}`;
-};
+const networkKey = (client: string): string => networkOf(client, isIPv6(client) ? 48 : 24);
 
 const isLoopback = (client: string): boolean => client === "::1" || client.startsWith("127.");

@@ -12,7 +12,7 @@ import {
   type ReceiverReply,
 } from "./smtp-receiver-replies.ts";
 import type { AcceptOutcome, ReceivedMail, ReceiverContext, RecipientVerdict } from "./smtp-receiver-rules.ts";
-import { readCommand } from "./smtp-server-command.ts";
+import { splitCommand } from "./smtp-server-command.ts";
 import { SmtpServerSocket } from "./smtp-server-socket.ts";
 
 /** A connection that was accepted. */
@@ -96,7 +96,7 @@ export class ReceiverSession {
   /** Carries out a command; returns the replies that are still to be sent. */
   async #execute(line: string): Promise<readonly ReceiverReply[]> {
     if (HTTP_REQUEST.test(line)) return [[421, "4.7.0 This is not an HTTP server"]];
-    const { verb, argument } = readCommand(line);
+    const { verb, argument } = splitCommand(line);
     switch (verb) {
       case "EHLO":
       case "HELO":

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { readCommand, readPath } from "./smtp-server-command.ts";
+import { splitCommand, readPath } from "./smtp-server-command.ts";
 
 test.each([
   ["mail FROM:<a@b.example>", "MAIL", "FROM:<a@b.example>"],
@@ -7,7 +7,7 @@ test.each([
   ["NOOP  x y ", "NOOP", "x y"],
   ["", "", ""],
 ])("%j has the verb %s", (line, verb, argument) => {
-  expect(readCommand(line)).toEqual({ verb, argument });
+  expect(splitCommand(line)).toEqual({ verb, argument });
 });
 
 describe("a path", () => {

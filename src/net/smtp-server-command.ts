@@ -23,7 +23,7 @@ const UNSAFE = /[\x00-\x1f\x7f-\x9f\u200b\u2060\ufeff]/;
 const MAILBOX = /^[^@]+@[^@]+$/;
 
 /** Splits a command line at its first space. */
-export const readCommand = (line: string): SmtpCommand => {
+export const splitCommand = (line: string): SmtpCommand => {
   const space = line.indexOf(" ");
   const verb = space === -1 ? line : line.slice(0, space);
   return { verb: verb.trim().toUpperCase(), argument: space === -1 ? "" : line.slice(space + 1).trim() };
