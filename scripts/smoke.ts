@@ -9,7 +9,7 @@ import { join, resolve } from "node:path";
 import { connect } from "node:tls";
 import { selfSignedCertificate } from "../src/net/self-signed.ts";
 import { sampleReportMail } from "../src/testing/dmarc-reports.ts";
-import { connectSmtp } from "../src/testing/smtp-test-client.ts";
+import { SmtpTestClient } from "../src/testing/smtp-test-client.ts";
 
 const binary = resolve(new URL("..", import.meta.url).pathname, process.argv[2] ?? "dist/postwarden");
 const START_TRIES = 100;
@@ -86,17 +86,17 @@ const claimDmarc = async (url: string, { headers, log }: { headers: Record<strin
   const port = Number(/"receiving report mail".*?"port":(\d+)/.exec(log)?.[1] ?? 0);
   claim("the receiver listens", port > 0, log);
   if (port === 0) return;
-  const talk = connectSmtp(port);
-  const banner = await talk.hear();
-  const codes = await talk.codes("EHLO smoke.example");
-  const tls = await talk.startTls();
-  const afterTls = await talk.codes(
+  const client = new SmtpTestClient(port);
+  const banner = await client.readReply();
+  const codes = await client.codes("EHLO smoke.example");
+  const tls = await client.startTls();
+  const afterTls = await client.codes(
     "EHLO smoke.example",
     "MAIL FROM:<>",
     "RCPT TO:<nobody@reports.example.net>",
     "QUIT",
   );
-  talk.destroy();
+  client.destroy();
   claim(
     "the receiver offers TLS with a self-signed certificate",
     banner.startsWith("220") && tls.startsWith("220"),

@@ -1,11 +1,11 @@
 import { nextTurn, systemClock } from "./clock.ts";
 import { wait } from "./wait.ts";
-import { createFairQueue } from "./fair-queue.ts";
+import { FairQueue } from "./fair-queue.ts";
 
 /** The pause between two steps when several accounts or requests compete. */
 const PAUSE_MS_MAX = 10;
 
-const waiting = createFairQueue<() => void>();
+const waiting = new FairQueue<() => void>();
 let waitingCount = 0;
 let isRunning = false;
 

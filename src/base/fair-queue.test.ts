@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import fc from "fast-check";
-import { createFairQueue } from "./fair-queue.ts";
+import { FairQueue } from "./fair-queue.ts";
 import type { OnBehalfOf } from "./on-behalf-of.ts";
 
 interface Item {
@@ -23,7 +23,7 @@ const step = fc.oneof(
 test("whatever comes and goes: single checks first, accounts in turn, each account's items in their order, none twice", () => {
   fc.assert(
     fc.property(fc.array(step, { maxLength: 300 }), (steps) => {
-      const queue = createFairQueue<Item>(({ isGone }) => isGone);
+      const queue = new FairQueue<Item>(({ isGone }) => isGone);
       let waiting: Item[] = [];
       let taken: Item | undefined;
       const takeFor = (may: (one: OnBehalfOf) => boolean): void => {
@@ -70,7 +70,7 @@ test("whatever comes and goes: single checks first, accounts in turn, each accou
 });
 
 test("accounts are in turn, however many items one has", () => {
-  const queue = createFairQueue<string>();
+  const queue = new FairQueue<string>();
   const of = (account: string): OnBehalfOf => ({ account, priority: "bulk" });
   for (let n = 0; n < 1_000; n++) queue.add(of("large"), `large ${n}`);
   for (const name of ["small 0", "small 1"]) queue.add(of("small"), name);

@@ -1,92 +1,111 @@
 import type { OnBehalfOf } from "./on-behalf-of.ts";
 
-interface Line<T> {
+/** What waits for one account with one priority. */
+interface AccountQueue<T> {
   readonly who: OnBehalfOf;
   readonly items: T[];
   /** Items before this one were taken. */
   at: number;
 }
 
+type AccountQueues<T> = Map<string | null, AccountQueue<T>>;
+
 /** Taken items are cleared away when there are so many, and more than of those that wait. */
 const CLEARED_MIN = 64;
 
 /**
  * What waits: single checks before lists, within each the accounts in turn, within an account in the order of arrival.
- * `isGone` tells that an item no longer waits; it is then skipped. Accounts without items take no memory.
+ * `isGone` says that an item no longer waits; it is then skipped. Accounts without items take no memory.
  */
-export const createFairQueue = <T>(isGone: (item: T) => boolean = () => false) => {
-  type Lines = Map<string | null, Line<T>>;
-  const [realtime, bulk]: [Lines, Lines] = [new Map(), new Map()];
+export class FairQueue<T> {
+  readonly #realtime: AccountQueues<T> = new Map();
+  readonly #bulk: AccountQueues<T> = new Map();
+  readonly #isGone: (item: T) => boolean;
 
-  const lineOf = (who: OnBehalfOf): Line<T> => {
-    const lines = who.priority === "realtime" ? realtime : bulk;
-    const line = lines.get(who.account) ?? { who, items: [], at: 0 };
-    lines.set(who.account, line);
-    return line;
-  };
+  constructor(isGone: (item: T) => boolean = () => false) {
+    this.#isGone = isGone;
+  }
 
-  /** The line's first item that still waits; undefined when there is none, and then nothing is left of the line. */
-  const firstOf = (lines: Lines, line: Line<T>): T | undefined => {
-    for (; line.at < line.items.length; line.at++) {
-      const item = line.items[line.at];
-      if (item !== undefined && !isGone(item)) {
-        if (line.at >= CLEARED_MIN && line.at * 2 > line.items.length) line.at -= line.items.splice(0, line.at).length;
-        return item;
+  add(who: OnBehalfOf, item: T): void {
+    const queue = this.#queueOf(who);
+    queue.items.push(item);
+    // What is gone does not pile up behind others who always go first.
+    this.#firstOf(this.#queuesOf(who), queue);
+  }
+
+  /** Puts an item back to where it was taken from. */
+  addFirst(who: OnBehalfOf, item: T): void {
+    const queue = this.#queueOf(who);
+    if (queue.at > 0) queue.items[--queue.at] = item;
+    else queue.items.unshift(item);
+  }
+
+  /** For whom the next item is, among those for whom `may` says yes; null when there is none. */
+  peek(may: (who: OnBehalfOf) => boolean = () => true): OnBehalfOf | null {
+    return this.#find(may)?.queue.who ?? null;
+  }
+
+  /** Takes the next item out, among those for whom `may` says yes. Its account is then behind the others. */
+  take(may: (who: OnBehalfOf) => boolean = () => true): { readonly who: OnBehalfOf; readonly item: T } | undefined {
+    const found = this.#find(may);
+    if (found === undefined) return undefined;
+    const { queues, queue, item } = found;
+    queue.at++;
+    queues.delete(queue.who.account);
+    if (this.#firstOf(queues, queue) !== undefined) queues.set(queue.who.account, queue);
+    return { who: queue.who, item };
+  }
+
+  /** All for whom something waits, the next one first. */
+  waitingFor(): OnBehalfOf[] {
+    return [this.#realtime, this.#bulk].flatMap((queues) =>
+      [...queues.values()].filter((queue) => this.#firstOf(queues, queue) !== undefined).map(({ who }) => who),
+    );
+  }
+
+  /** Whether anything waits for this account with this priority. */
+  has(who: OnBehalfOf): boolean {
+    const queues = this.#queuesOf(who);
+    const queue = queues.get(who.account);
+    return queue !== undefined && this.#firstOf(queues, queue) !== undefined;
+  }
+
+  isEmpty(): boolean {
+    return this.#find(() => true) === undefined;
+  }
+
+  #queuesOf({ priority }: OnBehalfOf): AccountQueues<T> {
+    return priority === "realtime" ? this.#realtime : this.#bulk;
+  }
+
+  #queueOf(who: OnBehalfOf): AccountQueue<T> {
+    const queues = this.#queuesOf(who);
+    const queue = queues.get(who.account) ?? { who, items: [], at: 0 };
+    queues.set(who.account, queue);
+    return queue;
+  }
+
+  /** The first item that still waits; undefined when there is none, and then the account is removed. */
+  #firstOf(queues: AccountQueues<T>, queue: AccountQueue<T>): T | undefined {
+    for (; queue.at < queue.items.length; queue.at++) {
+      const item = queue.items[queue.at];
+      if (item === undefined || this.#isGone(item)) continue;
+      if (queue.at >= CLEARED_MIN && queue.at * 2 > queue.items.length)
+        queue.at -= queue.items.splice(0, queue.at).length;
+      return item;
+    }
+    queues.delete(queue.who.account);
+    return undefined;
+  }
+
+  /** The next item for whom `may` says yes, and where it is. */
+  #find(may: (who: OnBehalfOf) => boolean) {
+    for (const queues of [this.#realtime, this.#bulk]) {
+      for (const queue of queues.values()) {
+        const item = this.#firstOf(queues, queue);
+        if (item !== undefined && may(queue.who)) return { queues, queue, item };
       }
     }
-    lines.delete(line.who.account);
     return undefined;
-  };
-
-  /** The next item for whom `may` says yes, and the line in which it is. */
-  const find = (may: (who: OnBehalfOf) => boolean) => {
-    for (const lines of [realtime, bulk]) {
-      for (const line of lines.values()) {
-        const item = firstOf(lines, line);
-        if (item !== undefined && may(line.who)) return { lines, line, item };
-      }
-    }
-    return undefined;
-  };
-
-  return {
-    add(who: OnBehalfOf, item: T): void {
-      const line = lineOf(who);
-      line.items.push(item);
-      // What is gone does not pile up behind others who always go first.
-      firstOf(who.priority === "realtime" ? realtime : bulk, line);
-    },
-    /** Puts an item back to where it was taken from. */
-    addFirst(who: OnBehalfOf, item: T): void {
-      const line = lineOf(who);
-      if (line.at > 0) line.items[--line.at] = item;
-      else line.items.unshift(item);
-    },
-    /** For whom the next item is, among those for whom `may` says yes; null when there is none. */
-    peek: (may: (who: OnBehalfOf) => boolean = () => true): OnBehalfOf | null => find(may)?.line.who ?? null,
-    /** Takes the next item out, among those for whom `may` says yes. Its account is then behind the others. */
-    take(may: (who: OnBehalfOf) => boolean = () => true): { readonly who: OnBehalfOf; readonly item: T } | undefined {
-      const found = find(may);
-      if (found === undefined) return undefined;
-      const { lines, line, item } = found;
-      line.at++;
-      lines.delete(line.who.account);
-      if (firstOf(lines, line) !== undefined) lines.set(line.who.account, line);
-      return { who: line.who, item };
-    },
-    /** All for whom something waits, the next one first. */
-    waitingFor: (): OnBehalfOf[] =>
-      [realtime, bulk].flatMap((lines) =>
-        [...lines.values()].flatMap((line) => (firstOf(lines, line) === undefined ? [] : [line.who])),
-      ),
-    /** Whether anything waits for this account with this priority. */
-    has({ account, priority }: OnBehalfOf): boolean {
-      const lines = priority === "realtime" ? realtime : bulk;
-      const line = lines.get(account);
-      return line !== undefined && firstOf(lines, line) !== undefined;
-    },
-    isEmpty: (): boolean => find(() => true) === undefined,
-  };
-};
-
-export type FairQueue<T> = ReturnType<typeof createFairQueue<T>>;
+  }
+}

@@ -1,5 +1,5 @@
 import { AppError } from "../base/errors.ts";
-import { createFairQueue } from "../base/fair-queue.ts";
+import { FairQueue } from "../base/fair-queue.ts";
 import type { OnBehalfOf } from "../base/on-behalf-of.ts";
 import { createShares } from "../base/shares.ts";
 
@@ -23,7 +23,7 @@ export interface IntakeSlotOptions {
  * in turn. When too many wait, of an account or in all, a list is refused with 503 `unavailable`.
  */
 export class IntakeSlots {
-  readonly #queue = createFairQueue<() => void>();
+  readonly #queue = new FairQueue<() => void>();
   readonly #waiting = { realtime: waitingShares(WAITING_MAX.realtime), bulk: waitingShares(WAITING_MAX.bulk) };
   readonly #running = { realtime: 0, bulk: 0 };
 

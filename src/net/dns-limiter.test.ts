@@ -1,16 +1,16 @@
 import { describe, expect, test } from "bun:test";
 import { type OnBehalfOf, OPERATOR } from "../base/on-behalf-of.ts";
 import { createTestClock, settle } from "../testing/clock.ts";
-import { createDnsLimiter, type DnsTicket } from "./dns-limiter.ts";
+import { DnsLimiter, type DnsTicket } from "./dns-limiter.ts";
 
 const of = (account: string, priority: OnBehalfOf["priority"] = "realtime"): OnBehalfOf => ({ account, priority });
 
 const setUp = (underWayMax: number, waitingMax: number) => {
   const clock = createTestClock();
-  const gate = createDnsLimiter({ clock, underWayMax, waitingMax });
+  const limiter = new DnsLimiter({ clock, underWayMax, waitingMax });
   const inside: Array<{ readonly name: string; readonly ticket: DnsTicket }> = [];
   const enter = (name: string, who = OPERATOR, deadlineMs = 1_000): DnsTicket => {
-    const ticket = gate.enter(who, deadlineMs);
+    const ticket = limiter.enter(who, deadlineMs);
     void ticket.entered.then((isIn) => isIn && inside.push({ name, ticket }));
     return ticket;
   };

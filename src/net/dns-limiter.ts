@@ -1,26 +1,17 @@
 import type { Clock } from "../base/clock.ts";
-import { createFairQueue } from "../base/fair-queue.ts";
+import { FairQueue } from "../base/fair-queue.ts";
 import type { OnBehalfOf } from "../base/on-behalf-of.ts";
 import { createShares } from "../base/shares.ts";
 
-/** A question that wants to be under way. */
+/** A query that wants to be sent. */
 export interface DnsTicket {
-  /** True when the turn has come, and `leave` must follow; false when it cannot come in time. */
+  /** True when it may be sent, and `leave` must follow; false when that cannot be in time. */
   readonly entered: Promise<boolean>;
-  /** Monotonic: until when the question is worth asking. */
+  /** Monotonic: until when an answer is of use. */
   deadlineMs(): number;
-  /** Somebody else waits for the same question: it comes when the first of them has a turn, and may take as long as the last allows. */
+  /** Somebody else waits for the same query: it is sent when the first of them has a turn, and may take as long as the last allows. */
   join(who: OnBehalfOf, deadlineMs: number): void;
   leave(): void;
-}
-
-/**
- * Lets a bounded number of questions be under way; the others wait: single checks before lists, the accounts in turn.
- * Some places are for single checks only, and no account can have all of them.
- */
-export interface DnsLimiter {
-  /** `deadlineMs` is monotonic. */
-  enter(who: OnBehalfOf, deadlineMs: number): DnsTicket;
 }
 
 export interface DnsLimiterOptions {
@@ -29,94 +20,105 @@ export interface DnsLimiterOptions {
   readonly waitingMax: number;
 }
 
-/** This part of the places is kept free of lists. */
+/** This part of the slots is kept free of lists. */
 const REALTIME_SHARE = 1 / 8;
 
-interface Waiting {
+interface PendingQuery {
   state: "waiting" | "in" | "over";
   deadlineMs: number;
-  /** For whom it has a place: first in the queue, then under way. */
+  /** Who has its slot: first in the queue, then under way. */
   who: OnBehalfOf;
-  readonly asked: Set<string>;
+  /** Everybody who waits for it. */
+  readonly waiters: Set<string>;
   readonly settle: (isIn: boolean) => void;
-  cancel: () => void;
+  cancelDeadline: () => void;
 }
 
 const keyOf = ({ account, priority }: OnBehalfOf): string => `${priority} ${account ?? ""}`;
 
-export const createDnsLimiter = ({ clock, underWayMax, waitingMax }: DnsLimiterOptions): DnsLimiter => {
-  const places = createShares({ placesMax: underWayMax, realtimeShare: REALTIME_SHARE });
-  const room = createShares({ placesMax: waitingMax, realtimeShare: REALTIME_SHARE });
-  const queue = createFairQueue<Waiting>(({ state }) => state !== "waiting");
+/**
+ * Lets a bounded number of queries be under way; the others wait: single checks before lists, the accounts in turn.
+ * Some slots are for single checks only, and no account can have all of them.
+ */
+export class DnsLimiter {
+  readonly #clock: Clock;
+  readonly #underWay;
+  readonly #waiting;
+  readonly #queue = new FairQueue<PendingQuery>(({ state }) => state !== "waiting");
 
-  const leaveQueue = (one: Waiting): void => {
-    one.cancel();
-    room.release(one.who);
-  };
+  constructor({ clock, underWayMax, waitingMax }: DnsLimiterOptions) {
+    this.#clock = clock;
+    this.#underWay = createShares({ placesMax: underWayMax, realtimeShare: REALTIME_SHARE });
+    this.#waiting = createShares({ placesMax: waitingMax, realtimeShare: REALTIME_SHARE });
+  }
 
-  const begin = (one: Waiting, who: OnBehalfOf): void => {
-    one.state = "in";
-    one.who = who;
-    places.hold(who);
-    one.settle(true);
-  };
+  /** `deadlineMs` is monotonic. */
+  enter(who: OnBehalfOf, deadlineMs: number): DnsTicket {
+    const { promise: entered, resolve: settle } = Promise.withResolvers<boolean>();
+    const waiters = new Set([keyOf(who)]);
+    const query: PendingQuery = { state: "over", deadlineMs, who, waiters, settle, cancelDeadline: () => undefined };
+    if (this.#underWay.mayHold(who)) this.#begin(query, who);
+    else if (this.#waiting.mayHold(who)) this.#enqueue(query);
+    else settle(false);
+    return {
+      entered,
+      deadlineMs: () => query.deadlineMs,
+      join: (other, untilMs) => this.#join(query, other, untilMs),
+      leave: () => this.#leave(query),
+    };
+  }
 
-  /** Lets in whoever may come in now. */
-  const letIn = (): void => {
-    for (let next = queue.take(places.mayHold); next !== undefined; next = queue.take(places.mayHold)) {
-      leaveQueue(next.item);
-      begin(next.item, next.who);
-    }
-  };
+  #begin(query: PendingQuery, who: OnBehalfOf): void {
+    query.state = "in";
+    query.who = who;
+    this.#underWay.hold(who);
+    query.settle(true);
+  }
 
-  const giveUpAt = (one: Waiting, deadlineMs: number): void => {
-    one.cancel();
-    one.deadlineMs = deadlineMs;
-    one.cancel = clock.after(deadlineMs - clock.monotonicMs(), () => {
-      leaveQueue(one);
-      one.state = "over";
-      one.settle(false);
+  #enqueue(query: PendingQuery): void {
+    query.state = "waiting";
+    this.#waiting.hold(query.who);
+    this.#queue.add(query.who, query);
+    this.#setDeadline(query, query.deadlineMs);
+  }
+
+  #dequeue(query: PendingQuery): void {
+    query.cancelDeadline();
+    this.#waiting.release(query.who);
+  }
+
+  #setDeadline(query: PendingQuery, deadlineMs: number): void {
+    query.cancelDeadline();
+    query.deadlineMs = deadlineMs;
+    query.cancelDeadline = this.#clock.after(deadlineMs - this.#clock.monotonicMs(), () => {
+      this.#dequeue(query);
+      query.state = "over";
+      query.settle(false);
     });
-  };
+  }
 
-  const wait = (one: Waiting): void => {
-    room.hold(one.who);
-    queue.add(one.who, one);
-    giveUpAt(one, one.deadlineMs);
-  };
+  #join(query: PendingQuery, who: OnBehalfOf, deadlineMs: number): void {
+    if (query.state !== "waiting") return;
+    this.#setDeadline(query, Math.max(query.deadlineMs, deadlineMs));
+    if (query.waiters.has(keyOf(who))) return;
+    query.waiters.add(keyOf(who));
+    this.#queue.add(who, query);
+    this.#beginNext();
+  }
 
-  const join = (one: Waiting, who: OnBehalfOf, deadlineMs: number): void => {
-    if (one.state !== "waiting") return;
-    giveUpAt(one, Math.max(one.deadlineMs, deadlineMs));
-    if (one.asked.has(keyOf(who))) return;
-    one.asked.add(keyOf(who));
-    queue.add(who, one);
-    letIn();
-  };
+  #leave(query: PendingQuery): void {
+    query.state = "over";
+    this.#underWay.release(query.who);
+    this.#beginNext();
+  }
 
-  const leave = (one: Waiting): void => {
-    one.state = "over";
-    places.release(one.who);
-    letIn();
-  };
-
-  return {
-    enter(who, deadlineMs) {
-      const { promise: entered, resolve: settle } = Promise.withResolvers<boolean>();
-      const asked = new Set([keyOf(who)]);
-      const one: Waiting = { state: "waiting", deadlineMs, who, asked, settle, cancel: () => undefined };
-      if (places.mayHold(who)) begin(one, who);
-      else if (room.mayHold(who)) wait(one);
-      else {
-        one.state = "over";
-        settle(false);
-      }
-      return {
-        entered,
-        deadlineMs: () => one.deadlineMs,
-        join: (other, untilMs) => join(one, other, untilMs),
-        leave: () => leave(one),
-      };
-    },
-  };
-};
+  /** Begins all that may begin now. */
+  #beginNext(): void {
+    for (;;) {
+      const next = this.#queue.take(this.#underWay.mayHold);
+      if (next === undefined) return;
+      this.#dequeue(next.item);
+      this.#begin(next.item, next.who);
+    }
+  }
+}

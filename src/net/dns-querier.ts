@@ -4,7 +4,7 @@ import { encodeQuery, RCODES } from "./dns-message.ts";
 import { type DnsAnswer, readAnswer } from "./dns-answer.ts";
 import type { DnsExchange, DnsTransport } from "./dns-transport.ts";
 
-/** How long is waited, in milliseconds. `totalMs` bounds one whole resolution: all servers, retransmits and aliases. */
+/** How long to wait, in milliseconds. `totalMs` bounds one whole resolution: all servers, retransmits and aliases. */
 export interface DnsTimeouts {
   readonly firstAttemptMs: number;
   readonly retransmitMs: number;
@@ -12,7 +12,7 @@ export interface DnsTimeouts {
   readonly totalMs: number;
 }
 
-/** What one round through the servers brought. */
+/** The outcome of one round through the servers. */
 export interface DnsQueryResult {
   readonly reading:
     DnsAnswer | { readonly kind: "unconfirmed" | "timeout" | "network_error" | "local_failure" | "aborted" };
@@ -22,12 +22,7 @@ export interface DnsQueryResult {
   readonly sizeBytes: number;
 }
 
-/**
- * Asks one question: the next server after silence, SERVFAIL, REFUSED or nonsense. Never rejects. A negative response
- * without an SOA is asked for again before it counts: see `confirm`.
- */
-export type DnsQuerier = (name: string, type: DnsType, deadlineMs: number) => Promise<DnsQueryResult>;
-
+/** A name server list, and how it is queried. */
 export interface DnsQuerierOptions {
   readonly servers: readonly DnsServer[];
   readonly transport: DnsTransport;
@@ -37,11 +32,11 @@ export interface DnsQuerierOptions {
   readonly timeouts: DnsTimeouts;
 }
 
-/** Queries to one server for one question: first, retransmit, without 0x20, without EDNS, and one to spare. */
+/** Queries to one server for one name: first, retransmit, without 0x20, without EDNS, and one to spare. */
 const QUERIES_PER_SERVER_MAX = 5;
-/** For how long a server's peculiarities are remembered. */
+/** For how long a server's peculiarities are cached. */
 const QUIRK_MS = 600_000;
-/** For how long a server that did not answer is asked last. */
+/** For how long a server that did not respond is queried last. */
 const SUSPECT_MS = 30_000;
 
 /** What is known about one server; the times are of the monotonic clock. */
@@ -52,117 +47,122 @@ interface ServerState {
   suspectUntilMs: number;
 }
 
-/** Binds the servers to a way of asking them. `deadlineMs` of an ask is a moment of `clock.monotonicMs`. */
-export const createDnsQuerier = (dependencies: DnsQuerierOptions): DnsQuerier => {
-  const { clock } = dependencies;
-  // A server that is named twice must not confirm itself.
-  const servers = new Map(dependencies.servers.map((server) => [formatServer(server), server]));
-  const states = [...servers.values()].map((server): ServerState => ({
-    server,
-    changesCaseUntilMs: 0,
-    refusesEdnsUntilMs: 0,
-    suspectUntilMs: 0,
-  }));
+/** Queries the servers: the next one after a timeout, SERVFAIL, REFUSED or an invalid response. */
+export class DnsQuerier {
+  readonly #options: DnsQuerierOptions;
+  readonly #states: readonly ServerState[];
 
-  const inOrder = (): readonly ServerState[] => {
-    const nowMs = clock.monotonicMs();
-    const isSuspect = (state: ServerState) => state.suspectUntilMs > nowMs;
-    if (!states.some(isSuspect)) return states;
-    return [...states.filter((state) => !isSuspect(state)), ...states.filter(isSuspect)];
-  };
+  constructor(options: DnsQuerierOptions) {
+    this.#options = options;
+    // A server that is named twice must not confirm itself.
+    const servers = new Map(options.servers.map((server) => [formatServer(server), server]));
+    const fresh = { changesCaseUntilMs: 0, refusesEdnsUntilMs: 0, suspectUntilMs: 0 };
+    this.#states = [...servers.values()].map((server) => ({ server, ...fresh }));
+  }
 
-  const askOne = async (state: ServerState, question: Query): Promise<DnsQueryResult> => {
-    const exchange = await askServer(dependencies, state, question);
-    const answer = readExchange(exchange, state.server, question);
+  /** Resolves one name and type. `deadlineMs` is monotonic. Never rejects. */
+  async query(name: string, type: DnsType, deadlineMs: number): Promise<DnsQueryResult> {
+    let best: DnsQueryResult = { ...NO_RESPONSE, reading: { kind: "timeout" } };
+    const states = this.#inOrder();
+    for (const [at, state] of states.entries()) {
+      if (best.server !== null && this.#nowMs() >= deadlineMs) return best;
+      const result = await this.#queryServer(state, { name, type, deadlineMs });
+      if (isFinal(result)) return result;
+      if (isDoubtful(result)) {
+        const nowMs = this.#nowMs();
+        const others = states.slice(at + 1).filter(({ suspectUntilMs }) => suspectUntilMs <= nowMs);
+        return this.#confirm(result, state, { name, type, deadlineMs, others });
+      }
+      // What some server responded tells more than the timeouts of the others.
+      if (UNREACHED.has(best.reading.kind)) best = result;
+    }
+    return best;
+  }
+
+  #nowMs(): number {
+    return this.#options.clock.monotonicMs();
+  }
+
+  /** Servers that timed out lately come last. */
+  #inOrder(): readonly ServerState[] {
+    const nowMs = this.#nowMs();
+    return this.#states.toSorted((a, b) => Number(a.suspectUntilMs > nowMs) - Number(b.suspectUntilMs > nowMs));
+  }
+
+  async #queryServer(state: ServerState, query: Query): Promise<DnsQueryResult> {
+    const exchange = await exchangeWith(this.#options, state, query);
+    const result = readExchange(exchange, state.server, query);
     // A socket that this machine could not open says nothing about the server.
-    if (UNREACHED.has(answer.reading.kind) && answer.reading.kind !== "local_failure")
-      state.suspectUntilMs = clock.monotonicMs() + SUSPECT_MS;
-    return answer;
-  };
+    if (UNREACHED.has(result.reading.kind) && result.reading.kind !== "local_failure")
+      state.suspectUntilMs = this.#nowMs() + SUSPECT_MS;
+    return result;
+  }
 
   /**
    * A negative response without an SOA (RFC 2308 §2) comes from forwarders that answer out of their cache, and from broken
-   * servers. With the DO bit forwarders such as systemd-resolved pass the question on, and the SOA back. Without one, another server has to
-   * agree. NXDOMAIN is a statement of the server's own (RFC 2308 §2.1), so it may repeat that itself; an empty NOERROR
-   * is what servers send that know nothing, and the same server saying it twice confirms nothing.
+   * servers. With the DO bit, forwarders such as systemd-resolved pass the query on, and the SOA back. Without one, another
+   * server has to agree. NXDOMAIN is a statement of the server's own (RFC 2308 §2.1), so it may repeat that itself; an empty
+   * NOERROR is what servers send that know nothing, and the same server sending it twice confirms nothing.
    */
-  const confirm = async (doubted: DnsQueryResult, by: ServerState, rest: Rest): Promise<DnsQueryResult> => {
+  async #confirm(doubted: DnsQueryResult, by: ServerState, rest: ConfirmationQuery): Promise<DnsQueryResult> {
     const { kind } = doubted.reading;
     let isContradicted = false;
     for (const state of [...rest.others, by]) {
-      if (clock.monotonicMs() >= rest.deadlineMs) break;
-      const second = await askOne(state, { ...rest, dnssecOk: true });
+      if (this.#nowMs() >= rest.deadlineMs) break;
+      const second = await this.#queryServer(state, { ...rest, dnssecOk: true });
       if (isFinal(second)) return second;
       if (!isDoubtful(second)) continue;
       isContradicted ||= second.reading.kind !== kind;
       if (!isContradicted && (state !== by || kind === "nxdomain")) return second;
     }
     return { ...doubted, reading: { kind: "unconfirmed" } };
-  };
+  }
+}
 
-  return async function ask(name, type, deadlineMs) {
-    let best: DnsQueryResult = { ...UNHEARD, reading: { kind: "timeout" } };
-    const states = inOrder();
-    for (const [at, state] of states.entries()) {
-      if (best.server !== null && clock.monotonicMs() >= deadlineMs) return best;
-      const answer = await askOne(state, { name, type, deadlineMs });
-      if (isFinal(answer)) return answer;
-      if (isDoubtful(answer)) {
-        const nowMs = clock.monotonicMs();
-        const others = states.slice(at + 1).filter(({ suspectUntilMs }) => suspectUntilMs <= nowMs);
-        return confirm(answer, state, { name, type, deadlineMs, others });
-      }
-      // What some server said tells more than the silence of the others.
-      if (UNREACHED.has(best.reading.kind)) best = answer;
-    }
-    return best;
-  };
-};
-
-interface Rest extends Query {
-  /** Servers that have not been asked yet and are not known to be silent. */
+interface ConfirmationQuery extends Query {
+  /** Servers that have not been queried yet and did not time out lately. */
   readonly others: readonly ServerState[];
 }
 
-const UNHEARD = { isAuthenticated: false, server: null, sizeBytes: 0 } as const;
+const NO_RESPONSE = { isAuthenticated: false, server: null, sizeBytes: 0 } as const;
 const isFinal = ({ reading }: DnsQueryResult): boolean =>
   "isVouched" in reading ? reading.isVouched : reading.kind === "cname_loop" || reading.kind === "aborted";
 const isDoubtful = ({ reading }: DnsQueryResult): boolean => "isVouched" in reading && !reading.isVouched;
 const UNREACHED: ReadonlySet<string> = new Set(["timeout", "network_error", "local_failure"]);
 
-interface Question {
+interface DnsQuestion {
   readonly name: string;
   readonly type: DnsType;
 }
 
-interface Query extends Question {
+interface Query extends DnsQuestion {
   readonly deadlineMs: number;
   readonly dnssecOk?: boolean;
 }
 
-/** One server's part: retransmits after silence, goes over to TCP, and does without what the server does not take. */
-const askServer = async (
+/** Queries one server: retransmits after a timeout, repeats truncated responses over TCP, and leaves out what the server refuses. */
+const exchangeWith = async (
   { transport, clock, random16, timeouts }: DnsQuerierOptions,
   state: ServerState,
   { name, type, deadlineMs, dnssecOk = false }: Query,
 ): Promise<DnsExchange> => {
   const { server } = state;
   let exchange: DnsExchange = { kind: "timeout" };
-  let silences = 0;
+  let timeoutCount = 0;
   for (let sent = 0; sent < QUERIES_PER_SERVER_MAX; sent++) {
     const nowMs = clock.monotonicMs();
     if (nowMs >= deadlineMs) break;
     // Some servers drop names of mixed case: the retransmit does without.
-    const mixCase = silences === 0 && state.changesCaseUntilMs <= nowMs;
+    const mixCase = timeoutCount === 0 && state.changesCaseUntilMs <= nowMs;
     const edns = state.refusesEdnsUntilMs <= nowMs;
     const query = encodeQuery(name, type, { random16, mixCase, edns, dnssecOk });
-    const attemptMs = silences === 0 ? timeouts.firstAttemptMs : timeouts.retransmitMs;
+    const attemptMs = timeoutCount === 0 ? timeouts.firstAttemptMs : timeouts.retransmitMs;
     exchange = await transport.udp({ server, query, timeoutMs: Math.min(attemptMs, deadlineMs - nowMs) });
 
     if (exchange.kind === "truncated") {
       const remainingMs = Math.max(0, deadlineMs - clock.monotonicMs());
       exchange = await transport.tcp({ server, query, timeoutMs: Math.min(timeouts.tcpMs, remainingMs) });
-    } else if (exchange.kind === "timeout" && ++silences < 2) {
+    } else if (exchange.kind === "timeout" && ++timeoutCount < 2) {
       continue;
     }
     if (exchange.kind === "case_changed" && mixCase) state.changesCaseUntilMs = nowMs + QUIRK_MS;
@@ -177,7 +177,7 @@ const refusesEdns = (exchange: DnsExchange): boolean =>
   exchange.kind === "message" && EDNS_REFUSALS.has(exchange.message.rcode);
 const EDNS_REFUSALS: ReadonlySet<number> = new Set([RCODES.FORMERR, RCODES.NOTIMP, RCODES.BADVERS]);
 
-const readExchange = (exchange: DnsExchange, from: DnsServer, { name, type }: Question): DnsQueryResult => {
+const readExchange = (exchange: DnsExchange, from: DnsServer, { name, type }: DnsQuestion): DnsQueryResult => {
   const server = formatServer(from);
   switch (exchange.kind) {
     case "message": {
@@ -188,14 +188,14 @@ const readExchange = (exchange: DnsExchange, from: DnsServer, { name, type }: Qu
     case "network_error":
     case "local_failure":
     case "aborted":
-      return { ...UNHEARD, server, reading: { kind: exchange.kind } };
+      return { ...NO_RESPONSE, server, reading: { kind: exchange.kind } };
     // The transport keeps the first two to itself; the others outlived every repetition.
     case "foreign":
     case "noise":
     case "case_changed":
     case "truncated":
     case "malformed":
-      return { ...UNHEARD, server, reading: { kind: "malformed" } };
+      return { ...NO_RESPONSE, server, reading: { kind: "malformed" } };
     default:
       return exchange satisfies never;
   }

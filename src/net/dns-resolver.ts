@@ -9,9 +9,9 @@ import {
   emptyResponse,
   type ResolveOptions,
 } from "./dns.ts";
-import { createDnsQuerier, type DnsQuerier, type DnsTimeouts } from "./dns-querier.ts";
+import { DnsQuerier, type DnsTimeouts } from "./dns-querier.ts";
 import { createDnsCache } from "./dns-cache.ts";
-import { createDnsLimiter, type DnsTicket } from "./dns-limiter.ts";
+import { DnsLimiter, type DnsTicket } from "./dns-limiter.ts";
 import { normalizeName } from "./dns-name.ts";
 import { CNAMES_MAX } from "./dns-answer.ts";
 import { createDnsTransport } from "./dns-transport.ts";
@@ -44,16 +44,16 @@ export const createDnsResolver = (options: DnsResolverOptions): DnsResolver & { 
   const { servers, clock, random16 = createRandom16() } = options;
   const timeouts = { ...DEFAULT_TIMEOUTS, ...options.timeouts };
   const transport = createDnsTransport({ clock });
-  const ask = createDnsQuerier({ servers, transport, clock, random16, timeouts });
+  const querier = new DnsQuerier({ servers, transport, clock, random16, timeouts });
   const cache = createDnsCache({ clock, entriesMax: options.cacheEntriesMax ?? CACHE_ENTRIES_MAX });
   const { underWayMax = UNDER_WAY_MAX, waitingMax = WAITING_MAX } = options;
-  const gate = createDnsLimiter({ clock, underWayMax, waitingMax });
+  const limiter = new DnsLimiter({ clock, underWayMax, waitingMax });
   const underWay = new Map<string, { readonly ticket: DnsTicket; readonly reply: Promise<DnsResponse> }>();
 
   const resolveAfresh = async (ticket: DnsTicket, key: string, { name, type }: Question): Promise<DnsResponse> => {
     if (!(await ticket.entered)) return emptyResponse(name, type, "overloaded");
     try {
-      const { reply, sizeBytes } = await resolveChain(ask, { name, type, deadlineMs: ticket.deadlineMs() });
+      const { reply, sizeBytes } = await resolveChain(querier, { name, type, deadlineMs: ticket.deadlineMs() });
       cache.keep(key, reply, sizeBytes);
       return reply;
     } finally {
@@ -69,7 +69,7 @@ export const createDnsResolver = (options: DnsResolverOptions): DnsResolver & { 
     const known = underWay.get(key);
     known?.ticket.join(who, deadlineMs);
     if (known !== undefined) return known.reply;
-    const ticket = gate.enter(who, deadlineMs);
+    const ticket = limiter.enter(who, deadlineMs);
     const reply = resolveAfresh(ticket, key, question).finally(() => underWay.delete(key));
     underWay.set(key, { ticket, reply });
     return reply;
@@ -109,7 +109,7 @@ interface ChainQuestion extends Question {
 }
 
 /** Asks, and asks on for the target when a server gives an alias without what lies behind it (RFC 1034 §5.2.2). */
-const resolveChain = async (ask: DnsQuerier, { name, type, deadlineMs }: ChainQuestion) => {
+const resolveChain = async (querier: DnsQuerier, { name, type, deadlineMs }: ChainQuestion) => {
   const cnames: string[] = [];
   let ttlS = Number.POSITIVE_INFINITY;
   let authenticated = true;
@@ -117,7 +117,7 @@ const resolveChain = async (ask: DnsQuerier, { name, type, deadlineMs }: ChainQu
 
   for (;;) {
     const target = cnames.at(-1) ?? name;
-    const { reading, ...answer } = await ask(target, type, deadlineMs);
+    const { reading, ...answer } = await querier.query(target, type, deadlineMs);
     const { server } = answer;
     sizeBytes += answer.sizeBytes;
     authenticated &&= answer.isAuthenticated;

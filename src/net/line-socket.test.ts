@@ -43,9 +43,9 @@ const REPLY_MS = 30_000;
 const setUp = (endsAtMs: number | null = null, tls: Result<void, "tls_handshake_failed"> = ok(undefined)) => {
   const clock = createTestClock();
   const fake = createFakeWire(tls);
-  const dialogue = new TranscriptRecorder(clock, clock.monotonicMs());
-  const line = new LineSocket({ wire: fake.wire, clock, dialogue, endsAtMs });
-  return { clock, line, dialogue, ...fake, read: () => line.readReply(clock.monotonicMs() + REPLY_MS) };
+  const transcript = new TranscriptRecorder(clock, clock.monotonicMs());
+  const line = new LineSocket({ wire: fake.wire, clock, transcript, endsAtMs });
+  return { clock, line, transcript, ...fake, read: () => line.readReply(clock.monotonicMs() + REPLY_MS) };
 };
 
 describe("deadlines", () => {
@@ -155,10 +155,10 @@ describe("what the server may say", () => {
     expect(state.destroyed).toBe(true);
   });
 
-  test("garbage stands in the dialogue, short and without control characters", () => {
-    const { dialogue, say } = setUp();
+  test("garbage stands in the transcript, short and without control characters", () => {
+    const { transcript, say } = setUp();
     say(`\x1b[2Jgarbage\x00${"y".repeat(2_000)}\r\n`);
-    const [shown] = dialogue.lines();
+    const [shown] = transcript.lines();
     expect(shown?.text).toStartWith(".[2Jgarbage.yyy");
     expect(shown?.text.length).toBeLessThanOrEqual(200);
   });
@@ -241,7 +241,7 @@ describe("leaving", () => {
     const { line, clock, say, read, state, close } = setUp();
     say("220 hi\r\n");
     await read();
-    line.leave();
+    line.quit();
     expect(state.written).toBe("QUIT\r\n");
     expect(state.ended).toBe(false);
     say("221 bye\r\n");
@@ -254,8 +254,8 @@ describe("leaving", () => {
     const { line, clock, say, read, state } = setUp();
     say("220 hi\r\n");
     await read();
-    line.leave();
-    line.leave();
+    line.quit();
+    line.quit();
     expect(await read()).toEqual(err("closed"));
     await clock.advance(QUIT_WAIT_MS - 1);
     expect(state.destroyed).toBe(false);
@@ -267,7 +267,7 @@ describe("leaving", () => {
   test("a wait that is under way ends as closed", async () => {
     const { line, read } = setUp();
     const reply = read();
-    line.leave();
+    line.quit();
     expect(await reply).toEqual(err("closed"));
   });
 });

@@ -6,8 +6,8 @@ import { createReplyParser, type ReplyProblem, type SmtpReply } from "./smtp-rep
 
 /**
  * Why no reply came. `timeout`: the reply was not whole at its deadline; `deadline`: the session's own ran out;
- * `surplus_reply`: the server spoke without being asked, so that no later reply could be told to its command;
- * `bytes_max`: it said more than a session may; else what the reply parser could not read.
+ * `surplus_reply`: the server sent a reply without a command, so that later replies cannot be assigned to their commands;
+ * `bytes_max`: it sent more than a session may; else what the reply parser could not read.
  */
 export type LineProblem = "closed" | "timeout" | "deadline" | "surplus_reply" | "bytes_max" | ReplyProblem;
 
@@ -15,24 +15,24 @@ export type LineProblem = "closed" | "timeout" | "deadline" | "surplus_reply" | 
 export interface LineSocketOptions {
   readonly wire: Wire;
   readonly clock: Clock;
-  readonly dialogue: TranscriptRecorder;
+  readonly transcript: TranscriptRecorder;
   readonly endsAtMs: number | null;
 }
 
-/** A server may say this much in a session, TLS included as plain text. Ordinary sessions need a few kilobytes. */
+/** A server may send this much in a session, TLS included as plain text. Ordinary sessions need a few kilobytes. */
 export const SESSION_BYTES_MAX = 256 * 1024;
-/** How long a server may take to close after QUIT; nobody waits for it. */
+/** How long a server may take to close after QUIT, in the background. */
 export const QUIT_WAIT_MS = 2_000;
-/** So much of what could not be parsed stands in the dialogue. */
+/** So much of what could not be parsed is put into the transcript. */
 const GARBAGE_CHARS_SHOWN = 160;
 
 type Waiter = (outcome: Result<SmtpReply, LineProblem>) => void;
 
 /**
- * Speaks in lines and hears in SMTP replies (RFC 5321 §4.2) over one wire, which it owns.
+ * Sends lines and reads SMTP replies (RFC 5321 §4.2) over one wire, which it owns.
  *
  * It knows how many replies are due: one for the banner, then one for each line sent. The first problem is final: the
- * wire is destroyed, replies that came before it can still be read, every later read answers the problem.
+ * wire is destroyed, replies that came before it can still be read, every later read returns the problem.
  */
 export class LineSocket {
   /** What ended this socket, `null` while it works. */
@@ -42,45 +42,45 @@ export class LineSocket {
 
   private readonly wire: Wire;
   private readonly clock: Clock;
-  private readonly dialogue: TranscriptRecorder;
+  private readonly transcript: TranscriptRecorder;
   private readonly endsAtMs: number | null;
   private parser = createReplyParser();
   private readonly replies: SmtpReply[] = [];
   private repliesDue = 1;
-  private bytesHeard = 0;
+  private bytesReceived = 0;
   private waiter: Waiter | null = null;
   private waitsUntilMs = 0;
   private wakesAtMs = Number.POSITIVE_INFINITY;
   private cancelWake: (() => void) | null = null;
-  private startingTls: boolean = false;
-  private leaving: boolean = false;
+  private isStartingTls: boolean = false;
+  private isQuitting: boolean = false;
 
-  constructor({ wire, clock, dialogue, endsAtMs }: LineSocketOptions) {
+  constructor({ wire, clock, transcript, endsAtMs }: LineSocketOptions) {
     this.wire = wire;
     this.clock = clock;
-    this.dialogue = dialogue;
+    this.transcript = transcript;
     this.endsAtMs = endsAtMs;
     if (endsAtMs !== null) this.wakeBy(endsAtMs);
-    wire.listen({ data: (chunk) => this.hear(chunk), closed: () => this.fail("closed") });
+    wire.listen({ data: (chunk) => this.receive(chunk), closed: () => this.fail("closed") });
   }
 
-  /** Sends lines (without line ends) in one write. Each is owed one reply. */
+  /** Sends lines (without line ends) in one write. One reply is due for each. */
   send(lines: readonly string[]): void {
-    if (this.problem !== null || this.leaving) return;
+    if (this.problem !== null || this.isQuitting) return;
     this.repliesDue += lines.length;
-    this.dialogue.add("us", lines);
+    this.transcript.add("us", lines);
     this.wire.write(lines.length === 1 ? `${lines[0]}\r\n` : `${lines.join("\r\n")}\r\n`);
   }
 
   /**
-   * The next reply, which must be whole by `deadlineMs` of the monotonic clock, however slowly it drips.
+   * The next reply, which must be complete by `deadlineMs` of the monotonic clock, however slowly it arrives.
    * One read at a time.
    */
   readReply(deadlineMs: number): Promise<Result<SmtpReply, LineProblem>> {
     const reply = this.replies.shift();
     if (reply) return Promise.resolve(ok(reply));
     if (this.problem !== null) return Promise.resolve(err(this.problem));
-    if (this.leaving) return Promise.resolve(err("closed"));
+    if (this.isQuitting) return Promise.resolve(err("closed"));
     if (this.waiter) throw new Error("two reads at once on a line socket");
     this.waitsUntilMs = deadlineMs;
     return new Promise((resolve) => {
@@ -94,17 +94,17 @@ export class LineSocket {
    * Whatever came in clear text beside the reply is dropped, because an attacker may have put it there (§6).
    */
   async startTls(serverName: string, deadlineMs: number): Promise<Result<SmtpReply, LineProblem | "tls_failed">> {
-    this.startingTls = true;
+    this.isStartingTls = true;
     this.send(["STARTTLS"]);
     const reply = await this.readReply(deadlineMs);
     if (!reply.ok || reply.value.code !== 220) {
-      this.startingTls = false;
+      this.isStartingTls = false;
       return reply;
     }
     this.replies.length = 0;
     this.parser = createReplyParser();
     const upgraded = await this.wire.upgradeTls(serverName, Math.max(0, deadlineMs - this.clock.monotonicMs()));
-    this.startingTls = false;
+    this.isStartingTls = false;
     if (!upgraded.ok) {
       const outOfTime = this.problem === "deadline";
       this.fail("closed");
@@ -114,13 +114,13 @@ export class LineSocket {
   }
 
   /**
-   * Takes leave without making anybody wait: QUIT, then the server has `QUIT_WAIT_MS` to close. A broken wire is
+   * Ends the session in the background: QUIT, then the server has `QUIT_WAIT_MS` to close. A broken wire is
    * destroyed at once. What still comes is not read.
    */
-  leave(): void {
-    if (this.problem !== null || this.leaving) return;
+  quit(): void {
+    if (this.problem !== null || this.isQuitting) return;
     this.send(["QUIT"]);
-    this.leaving = true;
+    this.isQuitting = true;
     this.settle("closed");
     this.wakesAtMs = Number.POSITIVE_INFINITY;
     this.wakeBy(this.clock.monotonicMs() + QUIT_WAIT_MS);
@@ -131,31 +131,31 @@ export class LineSocket {
     this.fail("closed");
   }
 
-  private hear(chunk: Uint8Array): void {
+  private receive(chunk: Uint8Array): void {
     this.receivedAnything = true;
-    this.bytesHeard += chunk.length;
-    if (this.bytesHeard > SESSION_BYTES_MAX) this.fail("bytes_max");
-    // The answer to QUIT, or something before it: in both cases there is nothing left to say.
-    else if (this.leaving) this.wire.end();
+    this.bytesReceived += chunk.length;
+    if (this.bytesReceived > SESSION_BYTES_MAX) this.fail("bytes_max");
+    // The reply to QUIT, or an earlier one: in both cases the session is over.
+    else if (this.isQuitting) this.wire.end();
     else this.read(chunk);
   }
 
   private read(chunk: Uint8Array): void {
     for (const parsed of this.parser.push(chunk)) {
       if (!parsed.ok) {
-        this.dialogue.add("server", [printable(chunk)]);
+        this.transcript.add("server", [printable(chunk)]);
         this.fail(parsed.error);
         return;
       }
-      this.dialogue.add("server", parsed.value.raw);
+      this.transcript.add("server", parsed.value.raw);
       if (this.repliesDue > 0) this.deliver(parsed.value);
-      else if (!this.startingTls) {
+      else if (!this.isStartingTls) {
         this.fail(parsed.value.code === 421 ? "closed" : "surplus_reply");
         return;
       }
     }
-    // The beginning of a reply that nobody is owed would be glued to the next one.
-    if (this.repliesDue === 0 && !this.startingTls && this.parser.bufferedBytes() > 0) this.fail("surplus_reply");
+    // The beginning of a reply that is not due would be joined with the next one.
+    if (this.repliesDue === 0 && !this.isStartingTls && this.parser.bufferedBytes() > 0) this.fail("surplus_reply");
   }
 
   private deliver(reply: SmtpReply): void {
@@ -184,7 +184,7 @@ export class LineSocket {
     waiter?.(err(problem));
   }
 
-  /** One timer serves every wait: it is set for the earliest and looks at what is due when it rings. */
+  /** One timer serves every wait: it is set for the earliest deadline and checks what is due when it fires. */
   private wakeBy(dueMs: number): void {
     if (this.wakesAtMs <= dueMs) return;
     this.cancelWake?.();
@@ -196,7 +196,7 @@ export class LineSocket {
     this.wakesAtMs = Number.POSITIVE_INFINITY;
     this.cancelWake = null;
     const nowMs = this.clock.monotonicMs();
-    if (this.leaving) this.fail("timeout");
+    if (this.isQuitting) this.fail("timeout");
     else if (this.endsAtMs !== null && nowMs >= this.endsAtMs) this.fail("deadline");
     else if (this.waiter && nowMs >= this.waitsUntilMs) this.fail("timeout");
     else {

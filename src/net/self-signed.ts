@@ -1,6 +1,8 @@
 import { generateKeyPairSync, randomBytes, sign } from "node:crypto";
 import type { TlsMaterial } from "./certificate-files.ts";
 
+// The DER is written here because node:crypto cannot issue certificates and @peculiar/x509 throws on this runtime.
+
 /** Object identifiers, in DER. */
 const OID = {
   ecdsaWithSha256: "06082a8648ce3d040302",
@@ -29,11 +31,11 @@ const COMMON_NAME_MAX = 64;
 const LONG_NAME_STANDS_FOR = "Postwarden";
 
 /**
- * Makes a key (ECDSA, P-256) and a certificate for it that it has signed itself (X.509 v3, RFC 5280; ecdsa-with-SHA256,
+ * Generates a key (ECDSA, P-256) and a certificate for it that it has signed itself (X.509 v3, RFC 5280; ecdsa-with-SHA256,
  * RFC 5758 §3.2): for one host name in A-labels, as CN and as dNSName, for ten years from `nowMs`. Both are PEM.
  *
- * It proves nothing about who we are; it lets senders encrypt who do not ask (RFC 7435). A host name of more than 64
- * characters stands in the dNSName only.
+ * It authenticates nobody; senders that do not verify certificates can encrypt with it (RFC 7435). A host name of more than
+ * 64 characters is in the dNSName only.
  */
 export const selfSignedCertificate = (hostName: string, nowMs: number): TlsMaterial => {
   const { publicKey, privateKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });

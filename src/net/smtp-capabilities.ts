@@ -1,6 +1,6 @@
 import type { SmtpReply } from "./smtp-reply.ts";
 
-/** What a server offers in its answer to EHLO (RFC 5321 §4.1.1.1). After HELO: nothing. */
+/** What a server offers in its reply to EHLO (RFC 5321 §4.1.1.1). After HELO: nothing. */
 export interface SmtpCapabilities {
   /** RFC 2920. */
   readonly pipelining: boolean;
@@ -16,7 +16,7 @@ export interface SmtpCapabilities {
   readonly sizeBytesMax: number | null;
 }
 
-/** What a server has that understood only HELO. */
+/** The capabilities of a server without EHLO. */
 export const NO_CAPABILITIES: SmtpCapabilities = {
   pipelining: false,
   starttls: false,
@@ -27,8 +27,8 @@ export const NO_CAPABILITIES: SmtpCapabilities = {
 };
 
 /**
- * Reads the keywords of a 250 answer to EHLO: one a line, after the first, in any case, parameters behind a space or
- * (as old servers write it) "=". Keywords it does not know are passed over.
+ * Reads the keywords of a 250 reply to EHLO: one a line, after the first, in any case, parameters behind a space or
+ * (as old servers write it) "=". Unknown keywords are ignored.
  */
 export const readCapabilities = (reply: SmtpReply): SmtpCapabilities => {
   const found = { ...NO_CAPABILITIES };

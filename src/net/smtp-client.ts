@@ -7,7 +7,7 @@ import type { SmtpConnectFailureKind, SmtpFailure } from "./smtp-failure.ts";
 import { readBanner, type SmtpLineContext, sendEhlo, closeAfter } from "./smtp-handshake.ts";
 import { createSession, type SmtpSession } from "./smtp-session.ts";
 
-/** Whom to talk to, from where, under which name, and how patiently. */
+/** Where to connect, from which address and under which name, and the timeouts. */
 export interface SmtpSessionOptions {
   readonly connector: Connector;
   readonly clock: Clock;
@@ -22,15 +22,15 @@ export interface SmtpSessionOptions {
   readonly connectTimeoutMs: number;
   /** For each reply as a whole, the banner and a TLS handshake included. */
   readonly replyTimeoutMs: number;
-  /** For the whole session from the connect on, warm questions and idle time included; then it is destroyed. */
+  /** For the whole session from the connect on, later probes and idle time included; then it is destroyed. */
   readonly sessionDeadlineMs?: number;
 }
 
 /**
- * Connects, waits for the whole banner and says EHLO (HELO where EHLO is unknown), RFC 5321 §3.1 f.
+ * Connects, waits for the whole banner and sends EHLO (HELO where EHLO is not implemented), RFC 5321 §3.1 f.
  *
  * Ends within the connect timeout and three reply timeouts, or at the session's deadline, whatever the server does.
- * After a failure nothing is left open, but for a QUIT that a refusing server has `QUIT_WAIT_MS` to take.
+ * After a failure nothing is left open, except that a refusing server has `QUIT_WAIT_MS` to accept QUIT.
  */
 export const openSession = async (options: SmtpSessionOptions): Promise<Result<SmtpSession, SmtpFailure>> => {
   const { connector, clock, address, port, localAddress = null, sessionDeadlineMs } = options;
@@ -39,16 +39,16 @@ export const openSession = async (options: SmtpSessionOptions): Promise<Result<S
   const wire = await connector({ address, port, localAddress, timeoutMs });
   if (!wire.ok) return err(connectFailure(wire.error));
 
-  const dialogue = new TranscriptRecorder(clock, startedMs);
+  const transcript = new TranscriptRecorder(clock, startedMs);
   const endsAtMs = sessionDeadlineMs === undefined ? null : startedMs + sessionDeadlineMs;
   const { heloName, serverName, replyTimeoutMs } = options;
-  const line = new LineSocket({ wire: wire.value, clock, dialogue, endsAtMs });
-  const conversation: SmtpLineContext = { line, dialogue, clock, heloName, serverName, replyTimeoutMs };
+  const line = new LineSocket({ wire: wire.value, clock, transcript, endsAtMs });
+  const context: SmtpLineContext = { line, transcript, clock, heloName, serverName, replyTimeoutMs };
 
-  const banner = await readBanner(conversation);
-  const offered = banner.ok ? await sendEhlo(conversation) : banner;
-  if (offered.ok) return ok(createSession(conversation, offered.value));
-  closeAfter(conversation, offered.error);
+  const banner = await readBanner(context);
+  const offered = banner.ok ? await sendEhlo(context) : banner;
+  if (offered.ok) return ok(createSession(context, offered.value));
+  closeAfter(context, offered.error);
   return offered;
 };
 

@@ -1,11 +1,11 @@
-/** One question's envelope. `mailFrom` "" is the null sender. Mailboxes are parsed already: domain as A-label. */
+/** The envelope of one probe. `mailFrom` "" is the null sender. Mailboxes are parsed already: domain as A-label. */
 export interface SmtpEnvelope {
   readonly mailFrom: string;
   readonly recipients: readonly string[];
   readonly smtputf8: boolean;
 }
 
-/** More recipients than this in one question are a bug of the caller: RFC 5321 §4.5.3.1.8 promises 100. */
+/** More recipients than this in one probe are a bug of the caller: RFC 5321 §4.5.3.1.8 promises 100. */
 export const RECIPIENTS_MAX = 100;
 /** RFC 5321 §4.5.3.1.3 allows a path of 256 octets; contract and databases know addresses of up to 320. */
 const MAILBOX_CHARS_MAX = 320;
@@ -35,7 +35,7 @@ export const greetingCommand = (verb: "EHLO" | "HELO", heloName: string): string
 export const envelopeCommands = (envelope: SmtpEnvelope, eightBitMime: boolean): { mail: string; rcpts: string[] } => {
   const { mailFrom, recipients, smtputf8 } = envelope;
   if (recipients.length === 0 || recipients.length > RECIPIENTS_MAX) {
-    throw new Error(`a question has 1 to ${RECIPIENTS_MAX} recipients, not ${recipients.length}`);
+    throw new Error(`a probe has 1 to ${RECIPIENTS_MAX} recipients, not ${recipients.length}`);
   }
   if (mailFrom !== "") assertSafe(mailFrom, smtputf8);
   const rcpts = recipients.map((recipient) => {

@@ -3,16 +3,16 @@ import type { LineProblem } from "./line-socket.ts";
 import type { SmtpTranscriptLine } from "./smtp-transcript.ts";
 import type { SmtpReply } from "./smtp-reply.ts";
 
-/** The command that was waiting for its answer. `rset` exists on warm sessions only: ask again on a fresh one. */
+/** The command whose reply was awaited. `rset` exists on reused sessions only: probe again on a new one. */
 export type SmtpStage = "connect" | "banner" | "ehlo" | "starttls" | "rset" | "mail" | "rcpt";
 
-/** The connector's words, with its `timeout` told apart from a silent server's. */
+/** The failures of the connector; its `timeout` is distinguished from that of a reply. */
 export type SmtpConnectFailureKind = Exclude<ConnectFailure, "timeout"> | "connect_timeout";
 
 /**
- * What went wrong. `reply`: the server answered 4xx or 5xx (see `reply`); `closed`: it hung up; `timeout`: a reply was
- * not whole in time; `deadline`: the session's own time ran out; `garbage`: it does not speak SMTP (see `detail`);
- * `tls_failed`: it demanded TLS and could not do it; `smtputf8_not_offered`: the question was not sent.
+ * What went wrong. `reply`: the server sent 4xx or 5xx (see `reply`); `closed`: it closed the connection; `timeout`: a reply was
+ * not complete in time; `deadline`: the session's own deadline passed; `garbage`: invalid SMTP (see `detail`);
+ * `tls_failed`: it demanded TLS and could not do it; `smtputf8_not_offered`: the probe was not sent.
  */
 export type SmtpFailureKind =
   | SmtpConnectFailureKind
@@ -24,7 +24,7 @@ export type SmtpFailureKind =
   | "tls_failed"
   | "smtputf8_not_offered";
 
-/** Why a session, or a question in it, came to nothing. */
+/** Why a session, or a probe in it, failed. */
 export interface SmtpFailure {
   readonly stage: SmtpStage;
   readonly kind: SmtpFailureKind;
@@ -34,17 +34,17 @@ export interface SmtpFailure {
   readonly detail: LineProblem | "unexpected_code" | null;
   /** False when the server never sent a byte. */
   readonly receivedAnything: boolean;
-  /** What was said until then, as in `SmtpSession.transcript`. */
+  /** The transcript until then, as in `SmtpSession.transcript`. */
   readonly transcript: readonly SmtpTranscriptLine[];
 }
 
-/** 2xx: the server did as it was asked (RFC 5321 §4.2.1). */
+/** 2xx: the command succeeded (RFC 5321 §4.2.1). */
 export const isAccepted = (reply: SmtpReply): boolean => reply.code >= 200 && reply.code < 300;
 
-/** 4xx or 5xx: the server understood and refused. */
+/** 4xx or 5xx: the server refused the command. */
 export const isRefused = (reply: SmtpReply): boolean => reply.code >= 400 && reply.code < 600;
 
-/** What a problem of the line means for the dialogue. */
+/** The kind of failure that a problem of the connection is. */
 export const failureKindOf = (problem: LineProblem | "tls_failed"): SmtpFailureKind => {
   switch (problem) {
     case "closed":
@@ -58,8 +58,8 @@ export const failureKindOf = (problem: LineProblem | "tls_failed"): SmtpFailureK
 };
 
 /**
- * True when a refusal asks for STARTTLS: 530 (RFC 3207 §4, unless it asks for authentication), x.7.10 (RFC 5248's
- * registry: encryption needed), or another refusal that says so in words.
+ * True when a refusal requires STARTTLS: 530 (RFC 3207 §4, unless it requires authentication), x.7.10 (RFC 5248's
+ * registry: encryption needed), or another refusal whose text says so.
  */
 export const demandsTls = (reply: SmtpReply): boolean => {
   if (!isRefused(reply)) return false;

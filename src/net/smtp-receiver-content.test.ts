@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { createReceiverHarnesses } from "../testing/smtp-receiver-harness.ts";
 
-const startWorld = createReceiverHarnesses();
+const startHarness = createReceiverHarnesses();
 
 describe("the end of the content", () => {
   // SMTP smuggling (CVE-2023-51764 and its kin): what ends a mail for one server must not be content for another.
@@ -17,40 +17,40 @@ describe("the end of the content", () => {
     ["CRLF . NUL CRLF", "\r\n.\0\r\n"],
     ["CRLF . space CRLF", "\r\n. \r\n"],
   ])("is not %s", async (_name, ending) => {
-    const world = await startWorld();
-    const talk = await world.atData();
+    const harness = await startHarness();
+    const client = await harness.atData();
     const smuggled = "MAIL FROM:<evil@b.example>\r\nRCPT TO:<known2@r.test>\r\nDATA\r\nsmuggled\r\n";
     for (const packet of `Subject: x\r\n\r\nfirst${ending}${smuggled}`.split("|")) {
-      talk.say(packet);
-      await talk.flushed();
+      client.send(packet);
+      await client.flushed();
     }
-    expect(await talk.ask(".")).toBe("250 2.0.0 Message accepted");
-    expect(world.content()).toBe(`Subject: x\r\n\r\nfirst${ending.replace("|", "")}${smuggled}`);
-    expect(world.mails).toHaveLength(1);
+    expect(await client.command(".")).toBe("250 2.0.0 Message accepted");
+    expect(harness.content()).toBe(`Subject: x\r\n\r\nfirst${ending.replace("|", "")}${smuggled}`);
+    expect(harness.mails).toHaveLength(1);
   });
 
   test("is found wherever the packets are cut", async () => {
-    const world = await startWorld();
+    const harness = await startHarness();
     const wire = "..one\r\n.\r\n";
     for (let cut = 1; cut < wire.length; cut++) {
-      const talk = await world.atData();
-      talk.say(wire.slice(0, cut));
-      await talk.flushed();
-      await world.clock.advance(0);
-      talk.say(wire.slice(cut));
-      expect(await talk.hear()).toBe("250 2.0.0 Message accepted");
-      talk.end();
+      const client = await harness.atData();
+      client.send(wire.slice(0, cut));
+      await client.flushed();
+      await harness.clock.advance(0);
+      client.send(wire.slice(cut));
+      expect(await client.readReply()).toBe("250 2.0.0 Message accepted");
+      client.end();
     }
-    expect(world.mails.map(({ bytes }) => Buffer.from(bytes).toString())).toEqual(
+    expect(harness.mails.map(({ bytes }) => Buffer.from(bytes).toString())).toEqual(
       Array.from({ length: wire.length - 1 }, () => ".one\r\n"),
     );
   });
 
   test("right at the beginning makes an empty mail", async () => {
-    const world = await startWorld();
-    const talk = await world.atData();
-    expect(await talk.ask(".")).toBe("250 2.0.0 Message accepted");
-    expect(world.mails[0]?.bytes).toHaveLength(0);
+    const harness = await startHarness();
+    const client = await harness.atData();
+    expect(await client.command(".")).toBe("250 2.0.0 Message accepted");
+    expect(harness.mails[0]?.bytes).toHaveLength(0);
   });
 });
 
@@ -63,86 +63,88 @@ describe("the content", () => {
     ["a line behind a bare LF", "a\n..b\r\n", "a\n.b\r\n"],
     ["a dot that was not doubled", "x\r\n.y\r\n", "x\r\n.y\r\n"],
   ])("loses the stuffing of %s", async (_name, wire, content) => {
-    const world = await startWorld();
-    const talk = await world.atData();
-    await talk.ask(`${wire}.`);
-    expect(world.content()).toBe(content);
+    const harness = await startHarness();
+    const client = await harness.atData();
+    await client.command(`${wire}.`);
+    expect(harness.content()).toBe(content);
   });
 
   test("keeps every byte: 8 bits, NUL, bare CR and LF", async () => {
-    const world = await startWorld();
-    const talk = await world.atData();
+    const harness = await startHarness();
+    const client = await harness.atData();
     const every = Uint8Array.from({ length: 65_536 }, (_, index) => (index * 7 + (index >> 8)) & 255);
     // A dot behind LF would be read as stuffing.
     const bytes = every.map((byte) => (byte === 0x2e ? 0x2f : byte));
-    talk.say(bytes);
-    expect(await talk.ask("\r\n.")).toBe("250 2.0.0 Message accepted");
-    expect(Buffer.from(world.mails[0]?.bytes ?? []).equals(Buffer.concat([bytes, Buffer.from("\r\n")]))).toBe(true);
+    client.send(bytes);
+    expect(await client.command("\r\n.")).toBe("250 2.0.0 Message accepted");
+    expect(Buffer.from(harness.mails[0]?.bytes ?? []).equals(Buffer.concat([bytes, Buffer.from("\r\n")]))).toBe(true);
   });
 
   test("may be one endless line", async () => {
-    const world = await startWorld();
-    const talk = await world.atData();
+    const harness = await startHarness();
+    const client = await harness.atData();
     const line = Buffer.alloc(3_000_000, "x");
-    talk.say(line);
-    expect(await talk.ask("\r\n.")).toBe("250 2.0.0 Message accepted");
-    expect(world.mails[0]?.bytes).toHaveLength(line.length + 2);
+    client.send(line);
+    expect(await client.command("\r\n.")).toBe("250 2.0.0 Message accepted");
+    expect(harness.mails[0]?.bytes).toHaveLength(line.length + 2);
   });
 });
 
 describe("the size", () => {
   test("that is announced as too large is refused at MAIL", async () => {
-    const world = await startWorld();
-    const talk = await world.greet();
-    expect(await talk.codes("MAIL FROM:<a@b.example> SIZE=26214401", "MAIL FROM:<a@b.example> SIZE=26214400")).toBe(
+    const harness = await startHarness();
+    const client = await harness.greet();
+    expect(await client.codes("MAIL FROM:<a@b.example> SIZE=26214401", "MAIL FROM:<a@b.example> SIZE=26214400")).toBe(
       "552 250",
     );
   });
 
   test("that turns out too large is refused at the end, and nothing of it is kept meanwhile", async () => {
-    const world = await startWorld({ limits: { mailBytes: 10_000 } });
-    const talk = await world.atData();
-    talk.say(Buffer.alloc(9_000, "x"));
-    talk.say(Buffer.alloc(40_000, "x"));
-    await talk.flushed();
-    expect(await talk.ask("\r\n.")).toBe("552 5.3.4 Message size exceeds the limit of 10000 bytes");
-    expect(world.mails).toEqual([]);
-    expect(world.receiver.counts()).toMatchObject({ refused: 1, heldBytes: 0 });
-    expect(await talk.codes("MAIL FROM:<a@b.example>", "RCPT TO:<known@r.test>", "DATA", "small\r\n.")).toBe(
+    const harness = await startHarness({ limits: { mailBytes: 10_000 } });
+    const client = await harness.atData();
+    client.send(Buffer.alloc(9_000, "x"));
+    client.send(Buffer.alloc(40_000, "x"));
+    await client.flushed();
+    expect(await client.command("\r\n.")).toBe("552 5.3.4 Message size exceeds the limit of 10000 bytes");
+    expect(harness.mails).toEqual([]);
+    expect(harness.receiver.counts()).toMatchObject({ refused: 1, heldBytes: 0 });
+    expect(await client.codes("MAIL FROM:<a@b.example>", "RCPT TO:<known@r.test>", "DATA", "small\r\n.")).toBe(
       "250 250 354 250",
     );
   });
 
   test("may be exactly the limit, not a byte more", async () => {
-    const world = await startWorld({ limits: { mailBytes: 1_000 } });
-    const talk = await world.atData();
-    expect(await talk.codes(`${"x".repeat(998)}\r\n.`)).toBe("250");
-    expect(await talk.codes("MAIL FROM:<>", "RCPT TO:<known@r.test>", "DATA", `${"x".repeat(999)}\r\n.`)).toBe(
+    const harness = await startHarness({ limits: { mailBytes: 1_000 } });
+    const client = await harness.atData();
+    expect(await client.codes(`${"x".repeat(998)}\r\n.`)).toBe("250");
+    expect(await client.codes("MAIL FROM:<>", "RCPT TO:<known@r.test>", "DATA", `${"x".repeat(999)}\r\n.`)).toBe(
       "250 250 354 552",
     );
   });
 
   test("far above the limit cuts the connection", async () => {
-    const world = await startWorld({ limits: { mailBytes: 1_000, mailBytesRead: 5_000 } });
-    const talk = await world.atData();
-    talk.say(Buffer.alloc(100_000, "x"));
-    expect(await talk.hear()).toBe("closed");
-    await world.untilOpen(0);
-    expect(world.receiver.counts()).toMatchObject({ open: 0, dropped: 1, heldBytes: 0 });
+    const harness = await startHarness({ limits: { mailBytes: 1_000, mailBytesRead: 5_000 } });
+    const client = await harness.atData();
+    client.send(Buffer.alloc(100_000, "x"));
+    expect(await client.readReply()).toBe("closed");
+    await harness.untilOpen(0);
+    expect(harness.receiver.counts()).toMatchObject({ open: 0, dropped: 1, heldBytes: 0 });
   });
 
   test("for which there is no memory now is to come later", async () => {
     const taking = Promise.withResolvers<"accepted">();
-    const world = await startWorld({ limits: { heldBytes: 5_000 }, acceptMail: () => taking.promise });
-    const first = await world.atData();
-    const firstReply = first.ask(`${"x".repeat(4_000)}\r\n.`);
-    const second = await world.atData();
-    expect(await second.ask(`${"x".repeat(1_500)}\r\n.`)).toBe("452 4.3.1 Too many messages at once, try again later");
-    expect((await second.ask("MAIL FROM:<> SIZE=1500")).slice(0, 9)).toBe("452 4.3.1");
+    const harness = await startHarness({ limits: { heldBytes: 5_000 }, acceptMail: () => taking.promise });
+    const first = await harness.atData();
+    const firstReply = first.command(`${"x".repeat(4_000)}\r\n.`);
+    const second = await harness.atData();
+    expect(await second.command(`${"x".repeat(1_500)}\r\n.`)).toBe(
+      "452 4.3.1 Too many messages at once, try again later",
+    );
+    expect((await second.command("MAIL FROM:<> SIZE=1500")).slice(0, 9)).toBe("452 4.3.1");
     expect(await second.codes("MAIL FROM:<> SIZE=500")).toBe("250");
     taking.resolve("accepted");
     expect(await firstReply).toBe("250 2.0.0 Message accepted");
-    expect(world.receiver.counts()).toMatchObject({ accepted: 1, later: 1, heldBytes: 0 });
+    expect(harness.receiver.counts()).toMatchObject({ accepted: 1, later: 1, heldBytes: 0 });
     expect(await second.codes("RSET", "MAIL FROM:<> SIZE=1500")).toBe("250 250");
   });
 });

@@ -6,19 +6,19 @@ import { TEST_CERTIFICATE, TEST_KEY } from "../testing/smtp-stub-key.ts";
 import { SmtpReceiver } from "./smtp-receiver.ts";
 import type { ReceiverRules } from "./smtp-receiver-rules.ts";
 
-const startWorld = createReceiverHarnesses();
+const startHarness = createReceiverHarnesses();
 
 describe("the greeting", () => {
   test("the banner names the host", async () => {
-    const world = await startWorld();
-    expect(await world.connect().hear()).toBe("220 reports.example.test ESMTP");
+    const harness = await startHarness();
+    expect(await harness.connect().readReply()).toBe("220 reports.example.test ESMTP");
   });
 
   test("EHLO offers what is supported and nothing else", async () => {
-    const world = await startWorld();
-    const talk = world.connect();
-    await talk.hear();
-    expect((await talk.ask("EHLO sender.example")).split("\n")).toEqual([
+    const harness = await startHarness();
+    const client = harness.connect();
+    await client.readReply();
+    expect((await client.command("EHLO sender.example")).split("\n")).toEqual([
       "250-reports.example.test",
       "250-PIPELINING",
       "250-8BITMIME",
@@ -30,33 +30,33 @@ describe("the greeting", () => {
   });
 
   test("a client that knows only HELO is served", async () => {
-    const world = await startWorld();
-    const talk = world.connect();
-    await talk.hear();
-    expect(await talk.ask("HELO old.example")).toBe("250 reports.example.test");
-    expect(await talk.codes("MAIL FROM:<>", "RCPT TO:<known@r.test>", "DATA", "x\r\n.", "QUIT")).toBe(
+    const harness = await startHarness();
+    const client = harness.connect();
+    await client.readReply();
+    expect(await client.command("HELO old.example")).toBe("250 reports.example.test");
+    expect(await client.codes("MAIL FROM:<>", "RCPT TO:<known@r.test>", "DATA", "x\r\n.", "QUIT")).toBe(
       "250 250 354 250 221",
     );
-    expect(world.mails).toMatchObject([{ helo: "old.example", mailFrom: "" }]);
+    expect(harness.mails).toMatchObject([{ helo: "old.example", mailFrom: "" }]);
   });
 
   test.each(["MAIL FROM:<a@b.example>", "RCPT TO:<known@r.test>", "DATA"])(
     "%s before EHLO is refused",
     async (line) => {
-      const world = await startWorld();
-      const talk = world.connect();
-      await talk.hear();
-      expect(await talk.codes(line)).toBe("503");
+      const harness = await startHarness();
+      const client = harness.connect();
+      await client.readReply();
+      expect(await client.codes(line)).toBe("503");
     },
   );
 });
 
 describe("a mail", () => {
   test("is handed over with what the client said about it, and answered 250", async () => {
-    const world = await startWorld();
-    const talk = await world.atData();
-    expect(await talk.ask("Subject: x\r\n\r\nbody\r\n.")).toBe("250 2.0.0 Message accepted");
-    expect(world.mails).toMatchObject([
+    const harness = await startHarness();
+    const client = await harness.atData();
+    expect(await client.command("Subject: x\r\n\r\nbody\r\n.")).toBe("250 2.0.0 Message accepted");
+    expect(harness.mails).toMatchObject([
       {
         recipients: ["known@reports.example.test"],
         mailFrom: "a@b.example",
@@ -65,23 +65,23 @@ describe("a mail", () => {
         tls: false,
       },
     ]);
-    expect(world.content()).toBe("Subject: x\r\n\r\nbody\r\n");
-    await world.untilOpen(1);
-    expect(world.receiver.counts()).toMatchObject({ connections: 1, open: 1, accepted: 1, heldBytes: 0 });
+    expect(harness.content()).toBe("Subject: x\r\n\r\nbody\r\n");
+    await harness.untilOpen(1);
+    expect(harness.receiver.counts()).toMatchObject({ connections: 1, open: 1, accepted: 1, heldBytes: 0 });
   });
 
   test("is not answered before it is taken", async () => {
     const taking = Promise.withResolvers<"accepted">();
-    const world = await startWorld({ acceptMail: () => taking.promise });
-    const talk = await world.atData();
+    const harness = await startHarness({ acceptMail: () => taking.promise });
+    const client = await harness.atData();
     let isAnswered = false;
-    const reply = talk.ask("x\r\n.\r\nNOOP").then((text) => {
+    const reply = client.command("x\r\n.\r\nNOOP").then((text) => {
       isAnswered = true;
       return text;
     });
-    const other = await world.greet();
+    const other = await harness.greet();
     expect(await other.codes("NOOP", "NOOP", "NOOP")).toBe("250 250 250");
-    expect(world.mails).toHaveLength(1);
+    expect(harness.mails).toHaveLength(1);
     expect(isAnswered).toBe(false);
     taking.resolve("accepted");
     expect(await reply).toBe("250 2.0.0 Message accepted");
@@ -91,107 +91,107 @@ describe("a mail", () => {
     ["later", "451 4.3.0 Temporary local problem, try again later"],
     ["refused", "554 5.7.1 Message refused"],
   ] as const)("that is to come %s is told so", async (outcome, reply) => {
-    const world = await startWorld({ acceptMail: async () => outcome });
-    const talk = await world.atData();
-    expect(await talk.ask("x\r\n.")).toBe(reply);
-    expect(world.receiver.counts()).toMatchObject({ accepted: 0, [outcome]: 1, heldBytes: 0 });
+    const harness = await startHarness({ acceptMail: async () => outcome });
+    const client = await harness.atData();
+    expect(await client.command("x\r\n.")).toBe(reply);
+    expect(harness.receiver.counts()).toMatchObject({ accepted: 0, [outcome]: 1, heldBytes: 0 });
   });
 
   test("whose taking fails is answered 451, with a line in the log", async () => {
-    const world = await startWorld({ acceptMail: () => Promise.reject(new Error("database or disk is full")) });
-    const talk = await world.atData();
-    expect((await talk.ask("x\r\n.")).slice(0, 9)).toBe("451 4.3.0");
-    expect(world.logged.join("\n")).toContain("database or disk is full");
-    expect(await talk.codes("MAIL FROM:<a@b.example>")).toBe("250");
+    const harness = await startHarness({ acceptMail: () => Promise.reject(new Error("database or disk is full")) });
+    const client = await harness.atData();
+    expect((await client.command("x\r\n.")).slice(0, 9)).toBe("451 4.3.0");
+    expect(harness.logged.join("\n")).toContain("database or disk is full");
+    expect(await client.codes("MAIL FROM:<a@b.example>")).toBe("250");
   });
 
   test("follows another in one connection, with its own recipients", async () => {
-    const world = await startWorld();
-    const talk = await world.atData();
-    await talk.ask("first\r\n.");
-    await talk.codes("MAIL FROM:<c@d.example>", "RCPT TO:<known2@r.test>", "DATA", "second\r\n.");
-    expect(world.mails.map(({ recipients }) => recipients)).toEqual([
+    const harness = await startHarness();
+    const client = await harness.atData();
+    await client.command("first\r\n.");
+    await client.codes("MAIL FROM:<c@d.example>", "RCPT TO:<known2@r.test>", "DATA", "second\r\n.");
+    expect(harness.mails.map(({ recipients }) => recipients)).toEqual([
       ["known@reports.example.test"],
       ["known2@r.test"],
     ]);
   });
 
   test("whose client hangs up in DATA is forgotten", async () => {
-    const world = await startWorld();
-    const talk = await world.atData();
-    talk.say("Subject: half a mail\r\n");
-    await talk.flushed();
-    talk.destroy();
-    const other = await world.atData();
-    await other.ask("whole\r\n.");
-    expect(world.mails).toHaveLength(1);
-    await world.untilOpen(1);
-    expect(world.receiver.counts()).toMatchObject({ open: 1, heldBytes: 0 });
+    const harness = await startHarness();
+    const client = await harness.atData();
+    client.send("Subject: half a mail\r\n");
+    await client.flushed();
+    client.destroy();
+    const other = await harness.atData();
+    await other.command("whole\r\n.");
+    expect(harness.mails).toHaveLength(1);
+    await harness.untilOpen(1);
+    expect(harness.receiver.counts()).toMatchObject({ open: 1, heldBytes: 0 });
   });
 
   test("whose client hangs up after the end of the content is kept", async () => {
     const arrived = Promise.withResolvers<void>();
     const taking = Promise.withResolvers<"accepted">();
-    const world = await startWorld({
+    const harness = await startHarness({
       acceptMail: () => {
         arrived.resolve();
         return taking.promise;
       },
     });
-    const talk = await world.atData();
-    talk.say("whole\r\n.\r\n");
+    const client = await harness.atData();
+    client.send("whole\r\n.\r\n");
     await arrived.promise;
-    talk.destroy();
-    await talk.closed();
+    client.destroy();
+    await client.closed();
     taking.resolve("accepted");
-    const other = await world.greet();
+    const other = await harness.greet();
     await other.codes("NOOP");
-    expect(world.receiver.counts()).toMatchObject({ accepted: 1, heldBytes: 0 });
+    expect(harness.receiver.counts()).toMatchObject({ accepted: 1, heldBytes: 0 });
   });
 
   test("of which commands and content come in one packet is received", async () => {
-    const world = await startWorld();
-    const talk = await world.greet();
-    talk.say("MAIL FROM:<a@b.example>\r\nRCPT TO:<known@r.test>\r\nDATA\r\nall at once\r\n.\r\nQUIT\r\n");
+    const harness = await startHarness();
+    const client = await harness.greet();
+    client.send("MAIL FROM:<a@b.example>\r\nRCPT TO:<known@r.test>\r\nDATA\r\nall at once\r\n.\r\nQUIT\r\n");
     const replies = [];
-    for (let count = 0; count < 5; count++) replies.push((await talk.hear()).slice(0, 3));
+    for (let count = 0; count < 5; count++) replies.push((await client.readReply()).slice(0, 3));
     expect(replies).toEqual(["250", "250", "354", "250", "221"]);
-    await talk.closed();
-    expect(world.content()).toBe("all at once\r\n");
+    await client.closed();
+    expect(harness.content()).toBe("all at once\r\n");
   });
 });
 
 describe("a recipient", () => {
   test("that is unknown is refused, beside known ones", async () => {
-    const world = await startWorld();
-    const talk = await world.greet();
-    expect(await talk.codes("MAIL FROM:<a@b.example>")).toBe("250");
-    expect(await talk.ask("RCPT TO:<nobody@r.test>")).toBe("550 5.1.1 User unknown");
-    expect(await talk.codes("DATA")).toBe("503");
-    expect(await talk.codes("RCPT TO:<known1@r.test>", "RCPT TO:<x@r.test>", "RCPT TO:<known2@r.test>")).toBe(
+    const harness = await startHarness();
+    const client = await harness.greet();
+    expect(await client.codes("MAIL FROM:<a@b.example>")).toBe("250");
+    expect(await client.command("RCPT TO:<nobody@r.test>")).toBe("550 5.1.1 User unknown");
+    expect(await client.codes("DATA")).toBe("503");
+    expect(await client.codes("RCPT TO:<known1@r.test>", "RCPT TO:<x@r.test>", "RCPT TO:<known2@r.test>")).toBe(
       "250 550 250",
     );
-    expect(await talk.codes("DATA", "x\r\n.")).toBe("354 250");
-    expect(world.mails).toMatchObject([{ recipients: ["known1@r.test", "known2@r.test"] }]);
+    expect(await client.codes("DATA", "x\r\n.")).toBe("354 250");
+    expect(harness.mails).toMatchObject([{ recipients: ["known1@r.test", "known2@r.test"] }]);
   });
 
   test("that cannot be judged now is to be tried later", async () => {
-    const world = await startWorld({ judgeRecipient: async () => "later" as const });
-    const talk = await world.greet();
-    await talk.ask("MAIL FROM:<a@b.example>");
-    expect((await talk.ask("RCPT TO:<known@r.test>")).slice(0, 9)).toBe("451 4.3.0");
+    const harness = await startHarness({ judgeRecipient: async () => "later" as const });
+    const client = await harness.greet();
+    await client.command("MAIL FROM:<a@b.example>");
+    expect((await client.command("RCPT TO:<known@r.test>")).slice(0, 9)).toBe("451 4.3.0");
   });
 
   test("whose judgement fails is to be tried later, with a line in the log", async () => {
-    const world = await startWorld({
+    const harness = await startHarness({
       judgeRecipient: () => {
         throw new Error("database is locked");
       },
     });
-    const talk = await world.greet();
-    await talk.ask("MAIL FROM:<a@b.example>");
-    expect((await talk.ask("RCPT TO:<known@r.test>")).slice(0, 9)).toBe("451 4.3.0");
-    expect(world.logged.join("\n")).toContain("database is locked");
+    const client = await harness.greet();
+    await client.command("MAIL FROM:<a@b.example>");
+    expect((await client.command("RCPT TO:<known@r.test>")).slice(0, 9)).toBe("451 4.3.0");
+    expect(harness.logged.join("\n")).toContain("database is locked");
   });
 
   test.each([
@@ -202,14 +202,14 @@ describe("a recipient", () => {
     "postmaster@reports.example.test",
   ])("%s is judged, not refused for its form", async (address) => {
     const asked: string[] = [];
-    const world = await startWorld({
+    const harness = await startHarness({
       judgeRecipient: (it) => {
         asked.push(it);
         return "unknown";
       },
     });
-    const talk = await world.greet();
-    expect(await talk.codes("MAIL FROM:<a@b.example>", `RCPT TO:<${address}>`)).toBe("250 550");
+    const client = await harness.greet();
+    expect(await client.codes("MAIL FROM:<a@b.example>", `RCPT TO:<${address}>`)).toBe("250 550");
     expect(asked).toHaveLength(1);
   });
 });
@@ -233,34 +233,35 @@ describe("other commands", () => {
     ["MAIL FROM:<a@b.example> BODY=BINARYMIME", "501"],
     ["STARTTLS now", "501"],
   ])("%s is answered %s", async (line, code) => {
-    const world = await startWorld();
-    const talk = await world.greet();
-    expect(await talk.codes(line, "NOOP")).toBe(`${code} 250`);
+    const harness = await startHarness();
+    const client = await harness.greet();
+    expect(await client.codes(line, "NOOP")).toBe(`${code} 250`);
   });
 
   test("every refusal has an enhanced status code", async () => {
-    const world = await startWorld();
-    const talk = await world.greet();
+    const harness = await startHarness();
+    const client = await harness.greet();
     for (const line of ["RUBBISH", "EXPN x", "DATA", "MAIL FROM:x", "RCPT TO:<known@r.test>"])
-      expect(await talk.ask(line)).toMatch(/^5\d\d 5\.\d+\.\d+ \S/);
+      expect(await client.command(line)).toMatch(/^5\d\d 5\.\d+\.\d+ \S/);
   });
 
   test("what follows BDAT is not read as commands", async () => {
-    const world = await startWorld();
-    const talk = await world.greet();
-    talk.say("MAIL FROM:<a@b.example>\r\nRCPT TO:<known@r.test>\r\nBDAT 6 LAST\r\nDATA\r\nsmuggled\r\n.\r\n");
+    const harness = await startHarness();
+    const client = await harness.greet();
+    client.send("MAIL FROM:<a@b.example>\r\nRCPT TO:<known@r.test>\r\nBDAT 6 LAST\r\nDATA\r\nsmuggled\r\n.\r\n");
     const codes = [];
-    for (let reply = await talk.hear(); reply !== "closed"; reply = await talk.hear()) codes.push(reply.slice(0, 3));
+    for (let reply = await client.readReply(); reply !== "closed"; reply = await client.readReply())
+      codes.push(reply.slice(0, 3));
     expect(codes).toEqual(["250", "250", "502", "421"]);
-    expect(world.mails).toEqual([]);
+    expect(harness.mails).toEqual([]);
   });
 
   test("a web browser is sent away", async () => {
-    const world = await startWorld();
-    const talk = world.connect();
-    await talk.hear();
-    expect(await talk.codes("POST / HTTP/1.1")).toBe("421");
-    await talk.closed();
+    const harness = await startHarness();
+    const client = harness.connect();
+    await client.readReply();
+    expect(await client.codes("POST / HTTP/1.1")).toBe("421");
+    await client.closed();
   });
 });
 
@@ -273,12 +274,12 @@ describe("listening", () => {
   };
 
   test("a port in use is a sentence", async () => {
-    const world = await startWorld();
-    expect(await make().listen("127.0.0.1", world.port)).toEqual({
+    const harness = await startHarness();
+    expect(await make().listen("127.0.0.1", harness.port)).toEqual({
       ok: false,
       error: {
         kind: "listen_failed",
-        message: `Cannot receive report mail on 127.0.0.1:${world.port}: another program listens there.`,
+        message: `Cannot receive report mail on 127.0.0.1:${harness.port}: another program listens there.`,
       },
     });
   });

@@ -1,6 +1,6 @@
 import type { Clock } from "../base/clock.ts";
 
-/** One line of a dialogue as it went over the wire, without its line end, perhaps cut short. */
+/** One line as it was sent or received, without its line end, perhaps cut short. */
 export interface SmtpTranscriptLine {
   /** Milliseconds since the connect began. */
   readonly atMs: number;
@@ -8,12 +8,12 @@ export interface SmtpTranscriptLine {
   readonly text: string;
 }
 
-/** The opening (banner, EHLO, STARTTLS) and each question keep this many lines; later ones are not recorded. */
+/** The opening (banner, EHLO, STARTTLS) and each probe keep this many lines; later ones are not recorded. */
 export const TRANSCRIPT_LINES_MAX = 128;
 /** Longer lines are cut and end in "…". */
 export const TRANSCRIPT_LINE_CHARS_MAX = 512;
 
-/** Records a dialogue in bounded memory: the opening of the session, and the lines of the latest question. */
+/** Records a transcript in bounded memory: the opening of the session, and the lines of the latest probe. */
 export class TranscriptRecorder {
   private readonly opening: SmtpTranscriptLine[] = [];
   private current = this.opening;
@@ -23,7 +23,7 @@ export class TranscriptRecorder {
     private readonly startedMs: number,
   ) {}
 
-  /** Adds lines that were said at this moment. */
+  /** Adds lines that were sent or received now. */
   add(from: "us" | "server", texts: readonly string[]): void {
     const atMs = Math.round(this.clock.monotonicMs() - this.startedMs);
     for (const text of texts) {
@@ -32,12 +32,12 @@ export class TranscriptRecorder {
     }
   }
 
-  /** Forgets the lines of the question before, keeps the opening, and records the next question. */
+  /** Discards the lines of the probe before, keeps the opening, and records the next probe. */
   beginProbe(): void {
     this.current = [];
   }
 
-  /** The opening and the latest question, in order: a copy, which later lines do not change. */
+  /** The opening and the latest probe, in order: a copy, which later lines do not change. */
   lines(): readonly SmtpTranscriptLine[] {
     return this.current === this.opening ? [...this.opening] : [...this.opening, ...this.current];
   }

@@ -1,4 +1,4 @@
-import { createFairQueue } from "../base/fair-queue.ts";
+import { FairQueue } from "../base/fair-queue.ts";
 import type { OnBehalfOf, Priority } from "../base/on-behalf-of.ts";
 import type { SmtpProbe } from "../net/smtp-session.ts";
 import type { Connection, ProbeResult } from "./smtp-probe.ts";
@@ -39,7 +39,7 @@ export const hostKey = ({ address, port, egress }: ProbeTarget): string => `${ad
 export class HostQueue {
   readonly key: string;
   readonly target: ProbeTarget;
-  readonly #probes = createFairQueue<QueuedProbe>();
+  readonly #probes = new FairQueue<QueuedProbe>();
   readonly #idle: IdleConnection[] = [];
   /** Probes that wait. */
   waiting = 0;
@@ -136,7 +136,7 @@ interface WaitingEntry {
  * in the order of arrival. A queue is in it once for each account and priority that waits there.
  */
 export class WaitingHosts {
-  readonly #entries = createFairQueue<WaitingEntry>(
+  readonly #entries = new FairQueue<WaitingEntry>(
     ({ queue, onBehalfOf, isRemoved }) => isRemoved || !queue.isWaitedFor(onBehalfOf),
   );
   readonly #byQueue = new Map<HostQueue, WaitingEntry[]>();

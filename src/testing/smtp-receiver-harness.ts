@@ -4,7 +4,7 @@ import { SmtpReceiver } from "../net/smtp-receiver.ts";
 import type { ReceiverLimits } from "../net/smtp-receiver-limits.ts";
 import type { ReceivedMail, RecipientVerdict, AcceptOutcome } from "../net/smtp-receiver-rules.ts";
 import { createTestClock, settle, type TestClock } from "./clock.ts";
-import { type SmtpTestClient, connectSmtp } from "./smtp-test-client.ts";
+import { SmtpTestClient } from "./smtp-test-client.ts";
 import { TEST_CERTIFICATE, TEST_KEY } from "./smtp-stub-key.ts";
 
 export interface ReceiverHarnessOptions {
@@ -14,7 +14,7 @@ export interface ReceiverHarnessOptions {
   readonly judgeRecipient?: (address: string) => RecipientVerdict | Promise<RecipientVerdict>;
 }
 
-/** A receiver on loopback that knows `known…@…`, and keeps what it takes. */
+/** A receiver on loopback that knows `known…@…`, and keeps the mails it accepts. */
 export interface ReceiverHarness {
   readonly receiver: SmtpReceiver;
   readonly port: number;
@@ -24,13 +24,13 @@ export interface ReceiverHarness {
   readonly logged: string[];
   /** The content of the only mail, as latin1. */
   content(): string;
-  /** Resolves when so many connections are open: the other side hears of an end a moment earlier than we do. */
+  /** Resolves when so many connections are open: the other side sees a close a moment earlier. */
   untilOpen(count: number): Promise<void>;
-  /** A client that has not said anything. */
+  /** A client that has not sent anything. */
   connect(): SmtpTestClient;
-  /** A client that has heard the banner and said EHLO. */
+  /** A client that has read the banner and sent EHLO. */
   greet(): Promise<SmtpTestClient>;
-  /** A client that has heard 354 for one known recipient. */
+  /** A client that has read 354 for one known recipient. */
   atData(): Promise<SmtpTestClient>;
 }
 
@@ -63,16 +63,16 @@ export const createReceiverHarnesses = (): ((options?: ReceiverHarnessOptions) =
     if (!at.ok) throw new Error(at.error.message);
     const { port } = at.value;
     const connect = (): SmtpTestClient => {
-      const talk = connectSmtp(port);
-      ends.push(talk.destroy);
-      return talk;
+      const client = new SmtpTestClient(port);
+      ends.push(() => client.destroy());
+      return client;
     };
     ends.push(() => receiver.close());
     const greet = async () => {
-      const talk = connect();
-      await talk.hear();
-      await talk.ask("EHLO Sender.Example");
-      return talk;
+      const client = connect();
+      await client.readReply();
+      await client.command("EHLO Sender.Example");
+      return client;
     };
     return {
       receiver,
@@ -87,10 +87,10 @@ export const createReceiverHarnesses = (): ((options?: ReceiverHarnessOptions) =
       connect,
       greet,
       async atData() {
-        const talk = await greet();
-        const codes = await talk.codes("MAIL FROM:<a@b.example>", "RCPT TO:<known@reports.example.test>", "DATA");
+        const client = await greet();
+        const codes = await client.codes("MAIL FROM:<a@b.example>", "RCPT TO:<known@reports.example.test>", "DATA");
         if (codes !== "250 250 354") throw new Error(`not at DATA: ${codes}`);
-        return talk;
+        return client;
       },
     };
   };

@@ -1,104 +1,112 @@
 import { connect as connectTcp, type Socket } from "node:net";
 import { connect as connectTls } from "node:tls";
 
-/** A client that says what a test tells it, byte for byte, and hears whole replies. */
-export interface SmtpTestClient {
-  /** Sends bytes as they are; text is latin1, so that every character is one byte. */
-  say(raw: string | Uint8Array): void;
-  /** The next reply, its lines joined by LF without line ends; `"closed"` when the connection ends before. */
-  hear(): Promise<string>;
-  /** `say` with CRLF, then `hear`. */
-  ask(line: string): Promise<string>;
-  /** Asks each line in turn; answers the replies' first four characters joined by spaces. */
-  codes(...lines: readonly string[]): Promise<string>;
-  /** Sends STARTTLS with raw bytes behind it in the same packet, and shakes hands after 220. */
-  startTls(behind?: string): Promise<string>;
-  /** Resolves when the other side has closed. */
-  closed(): Promise<void>;
-  /** Resolves when the kernel has taken all that was said. */
-  flushed(): Promise<void>;
-  /** Closes (FIN) our side. */
-  end(): void;
-  /** Tears the connection down. */
-  destroy(): void;
-}
-
 const LAST_LINE = /^\d{3}(?: .*)?$/;
 
-/** Connects to a mail server on loopback. */
-export const connectSmtp = (port: number, host = "127.0.0.1"): SmtpTestClient => {
-  let socket: Socket = connectTcp({ port, host, noDelay: true });
-  let text = "";
-  let isClosed = false;
-  const replies: string[] = [];
-  const waiting: Array<(reply: string) => void> = [];
-  const closing: Array<() => void> = [];
+/** A client that sends what a test gives it, byte for byte, and reads whole replies. */
+export class SmtpTestClient {
+  #socket: Socket;
+  #text = "";
+  #isClosed: boolean = false;
+  readonly #replies: string[] = [];
+  readonly #waiting: Array<(reply: string) => void> = [];
+  readonly #closing: Array<() => void> = [];
 
-  const deliver = () => {
-    for (let end = endOfReply(text); end > 0; end = endOfReply(text)) {
-      replies.push(text.slice(0, end).trimEnd().replaceAll("\r\n", "\n"));
-      text = text.slice(end);
+  /** Connects to a mail server on loopback. */
+  constructor(port: number, host = "127.0.0.1") {
+    this.#socket = connectTcp({ port, host, noDelay: true });
+    this.#attach();
+  }
+
+  /** Sends bytes as they are; text is latin1, so that every character is one byte. */
+  send(raw: string | Uint8Array): void {
+    this.#socket.write(typeof raw === "string" ? Buffer.from(raw, "latin1") : raw);
+  }
+
+  /** The next reply, its lines joined by LF without line ends; `"closed"` when the connection ends before. */
+  readReply(): Promise<string> {
+    return new Promise((resolve) => {
+      this.#waiting.push(resolve);
+      this.#deliver();
+    });
+  }
+
+  /** `send` with CRLF, then `readReply`. */
+  command(line: string): Promise<string> {
+    this.send(`${line}\r\n`);
+    return this.readReply();
+  }
+
+  /** Sends each line in turn; returns the codes of the replies, joined by spaces. */
+  async codes(...lines: readonly string[]): Promise<string> {
+    const codes: string[] = [];
+    for (const line of lines) codes.push((await this.command(line)).slice(0, 3));
+    return codes.join(" ");
+  }
+
+  /** Sends STARTTLS with raw bytes behind it in the same packet, and shakes hands after 220. */
+  async startTls(behind = ""): Promise<string> {
+    this.send(`STARTTLS\r\n${behind}`);
+    const reply = await this.readReply();
+    if (!reply.startsWith("220")) return reply;
+    this.#socket.off("data", this.#onData);
+    this.#socket = connectTls({ socket: this.#socket, rejectUnauthorized: false });
+    const secure = this.#socket;
+    await new Promise<void>((resolve) => {
+      secure.once("secureConnect", () => resolve());
+      secure.once("close", () => resolve());
+    });
+    this.#attach();
+    return reply;
+  }
+
+  /** Resolves when the other side has closed. */
+  closed(): Promise<void> {
+    return new Promise((resolve) => {
+      if (this.#isClosed) resolve();
+      else this.#closing.push(resolve);
+    });
+  }
+
+  /** Resolves when the kernel has taken all that was sent. */
+  flushed(): Promise<void> {
+    return new Promise((resolve) => this.#socket.write("", () => resolve()));
+  }
+
+  /** Closes (FIN) our side. */
+  end(): void {
+    this.#socket.end();
+  }
+
+  /** Tears the connection down. */
+  destroy(): void {
+    this.#socket.destroy();
+  }
+
+  readonly #onData = (chunk: Uint8Array): void => {
+    this.#text += Buffer.from(chunk).toString("latin1");
+    this.#deliver();
+  };
+
+  #attach(): void {
+    this.#socket.on("data", this.#onData);
+    this.#socket.on("error", () => undefined);
+    this.#socket.on("close", () => {
+      this.#isClosed = true;
+      this.#deliver();
+      for (const resolve of this.#closing.splice(0)) resolve();
+    });
+  }
+
+  #deliver(): void {
+    for (let end = endOfReply(this.#text); end > 0; end = endOfReply(this.#text)) {
+      this.#replies.push(this.#text.slice(0, end).trimEnd().replaceAll("\r\n", "\n"));
+      this.#text = this.#text.slice(end);
     }
-    while (waiting.length > 0 && (replies.length > 0 || isClosed)) waiting.shift()?.(replies.shift() ?? "closed");
-  };
-  const onData = (chunk: Uint8Array) => {
-    text += Buffer.from(chunk).toString("latin1");
-    deliver();
-  };
-  const onClose = () => {
-    isClosed = true;
-    deliver();
-    for (const resolve of closing.splice(0)) resolve();
-  };
-  const attach = (to: Socket) => {
-    to.on("data", onData);
-    to.on("error", () => undefined);
-    to.on("close", onClose);
-  };
-  attach(socket);
-
-  const talk: SmtpTestClient = {
-    say: (raw) => void socket.write(typeof raw === "string" ? Buffer.from(raw, "latin1") : raw),
-    hear: () =>
-      new Promise((resolve) => {
-        waiting.push(resolve);
-        deliver();
-      }),
-    ask(line) {
-      talk.say(`${line}\r\n`);
-      return talk.hear();
-    },
-    async codes(...lines) {
-      const codes: string[] = [];
-      for (const line of lines) codes.push((await talk.ask(line)).slice(0, 3));
-      return codes.join(" ");
-    },
-    async startTls(behind = "") {
-      talk.say(`STARTTLS\r\n${behind}`);
-      const reply = await talk.hear();
-      if (!reply.startsWith("220")) return reply;
-      const plain = socket;
-      plain.off("data", onData);
-      const secure = connectTls({ socket: plain, rejectUnauthorized: false });
-      await new Promise<void>((resolve) => {
-        secure.once("secureConnect", () => resolve());
-        secure.once("close", () => resolve());
-      });
-      socket = secure;
-      attach(secure);
-      return reply;
-    },
-    closed: () =>
-      new Promise((resolve) => {
-        if (isClosed) resolve();
-        else closing.push(resolve);
-      }),
-    flushed: () => new Promise((resolve) => socket.write("", () => resolve())),
-    end: () => void socket.end(),
-    destroy: () => void socket.destroy(),
-  };
-  return talk;
-};
+    while (this.#waiting.length > 0 && (this.#replies.length > 0 || this.#isClosed))
+      this.#waiting.shift()?.(this.#replies.shift() ?? "closed");
+  }
+}
 
 /** The offset behind the last line of the first whole reply (RFC 5321 §4.2.1), 0 when there is none yet. */
 const endOfReply = (text: string): number => {
