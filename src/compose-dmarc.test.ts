@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { SettingsError } from "./config.ts";
-import { originQueryName } from "./net/asn-text.ts";
+import { originQueryName } from "./net/asn-lookup.ts";
 import { createApps } from "./testing/app.ts";
 import { writeMmdb } from "./testing/mmdb-writer.ts";
 

@@ -10,7 +10,7 @@ let waitingCount = 0;
 let isRunning = false;
 
 /**
- * Lets one waiting step run at a time, the accounts in turn. While more than one waits, the event loop is free for as long as
+ * Runs one waiting step at a time, the accounts in turn. While more than one waits, the event loop is free for as long as
  * the last step took: a check needs several turns of the loop, and each of them would otherwise be as long as a step.
  */
 const run = async (): Promise<void> => {

@@ -1,10 +1,10 @@
-/** The only place that knows what time it is. Tests use `testing/clock`, which stands still until told. */
+/** The only source of time. Tests use `testing/clock`, which stands still until it is advanced. */
 export interface Clock {
   /** Wall time in milliseconds since 1970 (for what is stored or shown). */
   nowMs(): number;
   /** Milliseconds since some fixed moment, never going back (for durations, deadlines, token buckets). */
   monotonicMs(): number;
-  /** Runs `task` once after `delayMs`; the answer cancels it. */
+  /** Runs `task` once after `delayMs`; the returned function cancels it. */
   after(delayMs: number, task: () => void): () => void;
 }
 

@@ -4,7 +4,7 @@ export type Result<T, E> = { readonly ok: true; readonly value: T } | { readonly
 export const ok = <T>(value: T): Result<T, never> => ({ ok: true, value });
 export const err = <E>(error: E): Result<never, E> => ({ ok: false, error });
 
-/** Every `error` text that the interface may answer, with its HTTP status. The texts are part of the interface. */
+/** Every `error` code of the API, with its HTTP status. The codes are part of the API. */
 export const ERROR_STATUS = {
   "Invalid host": 400,
   "Invalid timeout": 400,
@@ -39,7 +39,7 @@ export interface ErrorDetails {
 }
 
 /**
- * The customer's fault, or a state of the service that the customer must hear about.
+ * An error of the client, or a state of the service that the client must know.
  * Everything else that is thrown is a bug and becomes `internal_error` at the boundary.
  */
 export class AppError extends Error {

@@ -1,12 +1,12 @@
 export interface Isolation<T> {
-  /** Told of each item that failed; the others go on. */
-  readonly onFailure: (item: T, cause: unknown) => void | Promise<void>;
-  /** No item is begun any more when it says so. */
+  /** Called for each item that failed; the others go on. */
+  readonly onFailure: (item: T, error: unknown) => void | Promise<void>;
+  /** No further item is begun once it returns true. */
   readonly isStopping?: () => boolean;
 }
 
 /**
- * Does the same for each item, one after the other. What fails for one of them stops none of the others: every pass over
+ * Does the same for each item, one after the other. A failure of one stops none of the others: every pass over
  * domains, targets or recipients goes through here.
  */
 export const forEachIsolated = async <T>(
@@ -18,8 +18,8 @@ export const forEachIsolated = async <T>(
     if (isStopping?.() === true) return;
     try {
       await work(item);
-    } catch (cause) {
-      await onFailure(item, cause);
+    } catch (error) {
+      await onFailure(item, error);
     }
   }
 };

@@ -21,7 +21,7 @@ interface Bucket {
   atMs: number;
 }
 
-/** Above this many buckets the full ones are forgotten: a full bucket and a new one are the same. */
+/** Above this many buckets the full ones are evicted: a full bucket and a new one are the same. */
 const BUCKETS_BEFORE_SWEEP = 10_000;
 
 /** Rounds away the dust of floating-point refills, so that "just refilled" is not "one short". */

@@ -11,7 +11,7 @@ export interface Log {
   info(message: string, fields?: LogFields): void;
   warn(message: string, fields?: LogFields): void;
   error(message: string, fields?: LogFields): void;
-  /** Whether lines of this level are written at all; asked before an expensive line is built. */
+  /** Whether lines of this level are written at all; check it before an expensive line is built. */
   enabled(level: LogLevel): boolean;
 }
 

@@ -1,4 +1,4 @@
-/** `realtime`: somebody waits for the answer; such work goes before all other. */
+/** `realtime`: a client waits for the response; such work comes first. */
 export type Priority = "realtime" | "bulk";
 
 /** For whom something is done. `account` is an account's id; null where there is one user only (the command line, tests). */

@@ -9,8 +9,8 @@ const codeOf = (error: unknown): string => (error instanceof Error && "code" in 
 export const createPrivateFile = (path: string): void => closeSync(openSync(path, "a", 0o600));
 
 /**
- * Takes away what others may do with a file or directory. Answers whether nobody else may use it then: false where it
- * belongs to somebody else, or the file system cannot be changed. What is not there is private.
+ * Removes the permissions of group and others from a file or directory. Returns whether it is private then: false where it
+ * belongs to another user, or the file system cannot be changed. A missing file is private.
  */
 export const makePrivate = (path: string): boolean => {
   const found = statSync(path, { throwIfNoEntry: false });

@@ -21,7 +21,7 @@ export const newId = (): string => Bun.randomUUIDv7();
 
 const ID_FORM = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
 
-/** Whether a text has the form of an id, so that the database need not be asked about anything else. */
+/** Whether a text has the form of an id, so that the database is not queried for anything else. */
 export const isId = (text: string): boolean => ID_FORM.test(text);
 
 const base62 = (value: bigint, characters: number): string => {

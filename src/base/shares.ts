@@ -2,21 +2,21 @@ import type { OnBehalfOf, Priority } from "./on-behalf-of.ts";
 
 export interface SharesOptions {
   readonly placesMax: number;
-  /** This part of the places is never taken for lists. */
+  /** This part of the slots is never used for lists. */
   readonly realtimeShare: number;
 }
 
 /**
- * An account may hold so many times the places that it leaves free: alone, 80 % of them for single checks and 90 % of
- * those that lists may have; with another account that wants as much, less than half. Places are held for seconds by
- * servers that are silent and cannot be taken back, so some have to be free before somebody else comes.
+ * An account may hold so many times the slots that it leaves free: alone, 80 % of them for single checks and 90 % of
+ * those that lists may have; beside another account with the same demand, less than half. Servers that do not respond hold
+ * slots for seconds, so some have to be free before another account needs them.
  */
 const TIMES_FREE: Readonly<Record<Priority, number>> = { realtime: 4, bulk: 9 };
 
 const keyOf = ({ account, priority }: OnBehalfOf): string | null =>
   account === null ? null : `${priority} ${account}`;
 
-/** Counts who uses the places of something scarce (connections, queries under way). */
+/** Counts the slots that accounts use of a limited resource (connections, queries under way). */
 export const createShares = ({ placesMax, realtimeShare }: SharesOptions) => {
   const bulkMax = Math.max(1, placesMax - Math.ceil(placesMax * realtimeShare));
   /** Only of accounts that hold something. */
@@ -25,9 +25,9 @@ export const createShares = ({ placesMax, realtimeShare }: SharesOptions) => {
   const maxFor = (priority: Priority): number => (priority === "realtime" ? placesMax : bulkMax);
 
   return {
-    /** How many places there are for such work, whoever wants them. */
+    /** How many slots there are for such work in all. */
     maxFor,
-    /** Whether one more place may be used. */
+    /** Whether one more slot may be used. */
     mayHold(who: OnBehalfOf): boolean {
       const free = maxFor(who.priority) - inUse;
       const key = keyOf(who);
@@ -46,7 +46,7 @@ export const createShares = ({ placesMax, realtimeShare }: SharesOptions) => {
       if (left > 0) held.set(key, left);
       else held.delete(key);
     },
-    /** Accounts that hold places, once for single checks and once for lists. */
+    /** Accounts that hold slots, once for single checks and once for lists. */
     holders: (): number => held.size,
   };
 };

@@ -5,7 +5,7 @@ import type { Config } from "../config.ts";
 import { openDb } from "../db/open.ts";
 import { parseAddress } from "../mail/address.ts";
 import { type DnsOutcome, type DnsResponse, type DnsResolver, formatServer, isDefinite } from "../net/dns.ts";
-import { reverseQueryName } from "../net/reverse-name.ts";
+import { reverseQueryName } from "../net/dns-name.ts";
 import { describeMigrateProblem } from "../db/migrate.ts";
 import { addCommand } from "./command.ts";
 import { type DoctorCheck, findingsOf } from "./doctor-check.ts";

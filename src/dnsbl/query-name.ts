@@ -3,7 +3,7 @@ import ipaddr from "ipaddr.js";
 import type { Result } from "../base/errors.ts";
 import { err, ok } from "../base/errors.ts";
 import { normalizeName } from "../net/dns-name.ts";
-import { reverseLabels } from "../net/reverse-name.ts";
+import { reverseLabels } from "../net/dns-name.ts";
 import type { Blocklist, TargetKind } from "./blocklist.ts";
 import { zoneOf } from "./blocklist.ts";
 import { ipv4Number } from "./code-match.ts";

@@ -49,7 +49,7 @@ const unwrapped = (text: string): string => {
     .find((part) => part !== undefined);
   if (quoted !== undefined) return quoted;
   const [, name = "", inside = ""] = NAMED.exec(bare) ?? [];
-  // A name that is another address: which of the two is meant is not for us to say.
+  // The display name is another address: which of the two is meant is not known.
   return inside !== "" && addressesIn(`${name} ${inside}`).size <= 1 ? inside : bare;
 };
 
@@ -82,7 +82,7 @@ export const keptCell = (cell: string): string => {
   return [...cell.slice(0, 2 * CELL_CHARACTERS_MAX)].slice(0, CELL_CHARACTERS_MAX).join("") + CUT_MARK;
 };
 
-/** By what the cells of a list are told apart: equal ones are checked and charged once. Empty for a cell without address. */
+/** The deduplication key of a cell: equal ones are checked and charged once. Empty for a cell without address. */
 export const normalizeCell = (cell: string): string => {
   const read = readAddressCell(cell);
   if (read.ok) return read.value.address.normalized;

@@ -41,5 +41,5 @@ const SENTENCES = {
 /** Why a text is not an address. The codes are stable: scripts read them in `inspect address`. */
 export type AddressProblem = keyof typeof SENTENCES;
 
-/** Says a problem in one English sentence, for people. */
+/** Describes a problem in one sentence. */
 export const describeProblem = (problem: AddressProblem): string => SENTENCES[problem];

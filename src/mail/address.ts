@@ -17,7 +17,7 @@ const INPUT_LENGTH_MAX = 2048;
 const EVERYDAY =
   /^([\w!#$%&'*+\-/=?^`{|}~]+(?:\.[\w!#$%&'*+\-/=?^`{|}~]+)*)@((?:(?!xn--)[a-z\d](?:[a-z\d-]{0,61}[a-z\d])?\.)+(?!xn--)[a-z](?:[a-z\d-]{0,61}[a-z\d])?)$/i;
 
-/** A mailbox that a mail server could be asked about. All spellings are Unicode NFC. */
+/** A mailbox that a mail server could be probed for. All spellings are Unicode NFC. */
 export interface Address {
   /** Lower case, quoted only if quotes are needed. */
   readonly localPart: string;
@@ -47,7 +47,7 @@ export const parseAddress = (text: string): Result<Address, AddressProblem> => {
 };
 
 /**
- * `parseAddress` without its short cut for everyday addresses, for trimmed text. Both give the same answers; this one is
+ * `parseAddress` without its short cut for everyday addresses, for trimmed text. Both give the same results; this one is
  * exported so that a test can hold the short cut to that.
  */
 export const parseThoroughly = (text: string): Result<Address, AddressProblem> => {
@@ -73,7 +73,7 @@ export const parseThoroughly = (text: string): Result<Address, AddressProblem> =
 
 /**
  * The nearest thing to a normalised address for text that is none: trimmed, NFC, lower case, unpaired surrogates replaced
- * by U+FFFD. Never throws, and gives its own answers back unchanged.
+ * by U+FFFD. Never throws, and returns its own results unchanged.
  */
 export const normalizeLoosely = (text: string): string =>
   text.toWellFormed().normalize("NFC").toLowerCase().normalize("NFC").trim();

@@ -12,7 +12,7 @@ export interface AddressInspection {
   readonly reason: AddressProblem | null;
 }
 
-/** Says how Postwarden reads one text as an address. Never throws, asks no server. */
+/** Describes how Postwarden reads a text as an address. Never throws, and queries no server. */
 export const inspectAddress = (input: string): AddressInspection => {
   const address = parseAddress(input);
   return address.ok

@@ -1,6 +1,6 @@
 /**
  * Packages with large tables, loaded when the first name needs them: a service that starts should neither wait for them
- * nor carry them while it idles. `require`, because the parsers that use them answer at once.
+ * nor carry them while it idles. `require`, because the parsers that use them are synchronous.
  */
 let tldts: typeof import("tldts") | null = null;
 let tr46: typeof import("tr46") | null = null;

@@ -22,7 +22,7 @@ export const recipientsSchema = ({ most, description }: RecipientsForm) =>
     .transform((addresses) => [...new Set(addresses)])
     .meta({ description, examples: [["ops@example.com"]] });
 
-/** Who may be sent alert mail: whoever is at one of these domains (lower-case A-labels); everybody when there are none. */
+/** Domains (lower-case A-labels) whose addresses may receive alert mail; an empty list allows every address. */
 export type RecipientDomains = readonly string[];
 
 /** Whether an address in its normal form may be sent alert mail. */

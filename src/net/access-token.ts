@@ -9,7 +9,7 @@ const TOKEN_FORM = /^[\x21-\x7e]+$/;
 
 /**
  * Runs a command (by `sh -c`) whose standard output is an OAuth 2.0 access token (RFC 6750). The error is a sentence; neither
- * the command nor what it printed is in it, because both may hold secrets. What it prints on standard error goes to ours.
+ * the command nor its output is in it, because both may contain secrets. Its standard error goes to ours.
  */
 export const runTokenCommand = async (command: string, clock: Clock): Promise<Result<string, string>> => {
   const child = spawn(command);

@@ -14,7 +14,7 @@ export interface CertificateFiles {
   readonly keyPath: string;
 }
 
-/** Why the files are of no use. `message` is a sentence for the operator. */
+/** Why the files cannot be used. `message` is a sentence for the operator. */
 export interface CertificateFilesProblem {
   readonly kind: "unreadable" | "no_key_pair";
   readonly message: string;

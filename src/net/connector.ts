@@ -4,7 +4,7 @@ import type { Clock } from "../base/clock.ts";
 import { err, ok, type Result } from "../base/errors.ts";
 import { errorCode, isLocalError, isOutOfDescriptors } from "./local-failure.ts";
 
-/** What a wire tells its one listener. `closed` comes exactly once, and nothing comes after it. */
+/** The events of a wire, for its one listener. `closed` comes exactly once, and nothing comes after it. */
 export interface WireHandlers {
   data(chunk: Uint8Array): void;
   closed(): void;
@@ -30,8 +30,8 @@ export interface Wire {
 }
 
 /**
- * Why there is no wire. `refused_or_unreachable` is as fine as the platform tells. `local_failure` is ours: the local
- * address is not to be had, no port is free, the firewall forbids it. `proxy_failed` is the proxy's: neither of the
+ * Why there is no wire. The platform does not distinguish more than `refused_or_unreachable`. `local_failure` is ours: the local
+ * address is not available, no port is free, the firewall forbids it. `proxy_failed` is the proxy's: neither of the
  * two says anything about the target.
  */
 export type ConnectFailure =

@@ -2,7 +2,7 @@ import type { DnsRecordData, DnsType } from "./dns.ts";
 import type { DnsMessage, DnsResourceRecord } from "./dns-message.ts";
 import { RCODES } from "./dns-message.ts";
 
-/** What one response says about one question. `follow` means: ask the same about the last of `cnames`. */
+/** What one response says about one query. `follow` means: query the last of `cnames`. */
 export type DnsAnswer =
   | {
       readonly kind: "answer" | "no_data" | "nxdomain" | "follow";
@@ -39,7 +39,7 @@ export const readAnswer = (message: DnsMessage, name: string, type: DnsType): Dn
     const ttlS = Math.min(...chain.ttlsS, ...found.map((record) => record.ttlS));
     return { kind: "answer", records: found.map((record) => record.data), cnames, ttlS, isVouched: true };
   }
-  // Records, but none that was asked for: no statement about this name, least of all that it has none.
+  // Records, but none of the queried type: no statement about this name, least of all that it has none.
   if (message.hasStrayAnswers || message.answers.some((record) => !isOnTheWay(record, name, cnames)))
     return { kind: "malformed" };
   const soaTtlS = findNegativeTtlS(message, owner);

@@ -1,11 +1,11 @@
 import type { Clock } from "../base/clock.ts";
 import type { DnsResponse } from "./dns.ts";
 
-/** Remembers replies for as long as the DNS allows. At the ceiling, what was unused longest makes room. */
+/** Caches responses for as long as their TTLs allow. A full cache evicts what was unused longest. */
 export interface DnsCache {
-  /** The reply with the time it has left and `fromCache` set; undefined when there is none or its time is over. */
+  /** The response with its remaining TTL and `fromCache` set; undefined when there is none, or it has expired. */
   find(key: string): DnsResponse | undefined;
-  /** Keeps a reply if its outcome may be kept. `sizeBytes` is what its responses weighed on the wire. */
+  /** Caches a response if its outcome may be cached. `sizeBytes` is its size as it was received. */
   keep(key: string, reply: DnsResponse, sizeBytes: number): void;
 }
 
@@ -13,9 +13,9 @@ const TTL_S_MIN = 5;
 const TTL_S_MAX = 3600;
 /** "No" is kept for a shorter time than RFC 2308 §5 allows: a domain just put right should soon be deliverable. */
 const NEGATIVE_TTL_S_MAX = 300;
-/** What is no answer is kept only to spare the server a burst of the same question (RFC 2308 §7.1), and stays no answer. */
+/** Failures are cached only to spare the server a burst of the same query (RFC 2308 §7.1), and stay failures. */
 const FAILURE_TTL_S = 3;
-/** Larger replies are not kept, so that the ceiling on entries is one on memory too. */
+/** Larger responses are not cached, so that the limit on entries is one on memory too. */
 const REPLY_BYTES_MAX = 16_384;
 
 /** One in so many entries goes when the cache is full. */

@@ -17,7 +17,7 @@ export const TYPE_CODES = {
 } as const satisfies Record<DnsType, number>;
 const TYPES = new Map<number, DnsType>(Object.entries(TYPE_CODES).map(([type, code]) => [code, type as DnsType]));
 
-/** Response codes this house tells apart (RFC 1035 §4.1.1, RFC 6891 §9). */
+/** Response codes that are distinguished (RFC 1035 §4.1.1, RFC 6891 §9). */
 export const RCODES = { NOERROR: 0, FORMERR: 1, SERVFAIL: 2, NXDOMAIN: 3, NOTIMP: 4, REFUSED: 5, BADVERS: 16 } as const;
 
 /** A record of the internet class and of a type we know. `owner` is in the form of `normalizeName`. */
@@ -34,7 +34,7 @@ export interface DnsMessage {
   readonly rcode: number;
   readonly isAuthenticated: boolean;
   readonly answers: readonly DnsResourceRecord[];
-  /** The answer section holds records of another class, or of a type that nobody asked for and no alias explains. */
+  /** The answer section holds records of another class, or of a type that was not queried and no alias explains. */
   readonly hasStrayAnswers: boolean;
   readonly authorities: readonly DnsResourceRecord[];
   readonly sizeBytes: number;
@@ -55,7 +55,7 @@ const COMPANION_TYPES: ReadonlySet<number> = new Set([46, 39]);
 const OPT_BYTES = 11;
 /** What fits every path without fragments (DNS flag day 2020). */
 const EDNS_UDP_BYTES = 1232;
-/** Recursion desired; AD asks for the answer's AD bit (RFC 6840 §5.7). */
+/** Recursion desired; AD requests the AD bit of the response (RFC 6840 §5.7). */
 const QUERY_FLAGS = 0x0120;
 /** The DO bit (RFC 3225 §3), in the flags of the OPT record. */
 const DNSSEC_OK = 0x8000;
@@ -67,7 +67,7 @@ export interface QueryForm {
   readonly mixCase: boolean;
   /** Adds an OPT record of 1232 octets. */
   readonly edns: boolean;
-  /** With `edns`: asks for the whole response, as the zone's own server gave it (the DO bit). */
+  /** With `edns`: requests the whole response, as the zone's own server gave it (the DO bit). */
   readonly dnssecOk?: boolean;
 }
 

@@ -1,3 +1,5 @@
+import ipaddr from "ipaddr.js";
+
 const LABEL_BYTES_MAX = 63;
 /** 255 octets on the wire (RFC 1035 §2.3.4) are 253 characters in writing. */
 const NAME_CHARACTERS_MAX = 253;
@@ -11,7 +13,7 @@ export class MalformedMessage extends Error {}
 
 /**
  * Brings a name into the one form used here: lower case, no final dot, the root as ".".
- * Undefined when it cannot be asked for: an empty or overlong label, over 253 characters, white space, a backslash or non-ASCII.
+ * Undefined when it is not valid: an empty or overlong label, over 253 characters, white space, a backslash or non-ASCII.
  */
 export const normalizeName = (name: string): string | undefined => {
   if (name === ".") return name;
@@ -21,7 +23,7 @@ export const normalizeName = (name: string): string | undefined => {
   return isValid ? bare.toLowerCase() : undefined;
 };
 
-/** Writes a normalised name as uncompressed labels at `offset` and answers the offset behind it. */
+/** Writes a normalised name as uncompressed labels at `offset` and returns the offset behind it. */
 export const writeName = (bytes: Uint8Array, name: string, offset: number): number => {
   let next = offset;
   for (const label of name === "." ? [] : name.split(".")) {
@@ -84,3 +86,15 @@ const byteAt = (bytes: Uint8Array, offset: number): number => {
   if (byte === undefined) throw new MalformedMessage("past the end");
   return byte;
 };
+
+/** The labels of an address in reverse order, as zones that are keyed by addresses have them (RFC 1035 §3.5, RFC 3596 §2.5). Takes valid addresses only. */
+export const reverseLabels = (ip: string): string => {
+  const address = ipaddr.parse(ip);
+  if (address instanceof ipaddr.IPv4) return address.octets.toReversed().join(".");
+  const nibbles = address.parts.map((part) => part.toString(16).padStart(4, "0")).join("");
+  return [...nibbles].toReversed().join(".");
+};
+
+/** The name under which the DNS keeps the reverse name of an address. Takes valid addresses only. */
+export const reverseQueryName = (ip: string): string =>
+  `${reverseLabels(ip)}.${ipaddr.parse(ip).kind() === "ipv4" ? "in-addr" : "ip6"}.arpa`;

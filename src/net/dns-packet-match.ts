@@ -4,10 +4,10 @@ import { MalformedMessage, readName } from "./dns-name.ts";
 /**
  * What a packet is to the query it came in for.
  *
- * - `foreign`: not a response to this query (id, direction, question): somebody else's, or forged.
+ * - `foreign`: not a response to this query (id, direction, question): to another one, or forged.
  * - `noise`: carries our id, but its question cannot be read.
  * - `case_changed`: our question, its letters in another case than we sent: forged, or by a server that rewrites names.
- * - `truncated`: ours, to be asked again over TCP (RFC 1035 §4.2.1).
+ * - `truncated`: ours, to be queried again over TCP (RFC 1035 §4.2.1).
  * - `malformed`: ours, but not a valid message.
  */
 export type DnsPacketMatch =
@@ -34,7 +34,7 @@ export const matchPacket = (bytes: Uint8Array, query: EncodedQuery): DnsPacketMa
   return decode(bytes, query.questionEnd);
 };
 
-/** Servers that do not understand a query cannot always repeat its question. None of these says anything about the name. */
+/** Servers that do not understand a query cannot always repeat its question. None of these is a statement about the name. */
 const ERRORS_WITHOUT_QUESTION: ReadonlySet<number> = new Set([
   RCODES.FORMERR,
   RCODES.SERVFAIL,
@@ -48,15 +48,15 @@ const decode = (bytes: Uint8Array, questionEnd: number): DnsPacketMatch => {
 };
 
 const compareQuestion = (bytes: Uint8Array, query: EncodedQuery): "same" | "case_changed" | "foreign" | "noise" => {
-  const { bytes: asked, questionEnd } = query;
-  if (bytes.length >= questionEnd && areEqual(bytes, asked, HEADER_BYTES, questionEnd)) return "same";
+  const { bytes: sent, questionEnd } = query;
+  if (bytes.length >= questionEnd && areEqual(bytes, sent, HEADER_BYTES, questionEnd)) return "same";
   try {
     const theirs = readName(bytes, HEADER_BYTES);
     if (theirs.next + 4 > bytes.length) return "noise";
     const isOurs =
-      theirs.name === readName(asked, HEADER_BYTES).name &&
+      theirs.name === readName(sent, HEADER_BYTES).name &&
       theirs.next === questionEnd - 4 &&
-      areEqual(bytes, asked, questionEnd - 4, questionEnd);
+      areEqual(bytes, sent, questionEnd - 4, questionEnd);
     return isOurs ? "case_changed" : "foreign";
   } catch (thrown) {
     if (thrown instanceof MalformedMessage) return "noise";

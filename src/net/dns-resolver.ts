@@ -17,17 +17,17 @@ import { CNAMES_MAX } from "./dns-answer.ts";
 import { createDnsTransport } from "./dns-transport.ts";
 
 export interface DnsResolverOptions {
-  /** Asked in this order; at least one. */
+  /** Queried in this order; at least one. */
   readonly servers: readonly DnsServer[];
   readonly clock: Clock;
-  /** A random number from 0 to 65535; cryptographic unless said otherwise. */
+  /** A random number from 0 to 65535; cryptographic by default. */
   readonly random16?: () => number;
   readonly timeouts?: Partial<DnsTimeouts>;
-  /** Replies kept; 20,000 unless said, 0 for none. */
+  /** Cached responses; 20,000 by default, 0 for none. */
   readonly cacheEntriesMax?: number;
-  /** Questions under way at once, each with one socket; 256 unless said. */
+  /** Queries under way at once, each with one socket; 256 by default. */
   readonly underWayMax?: number;
-  /** Questions that may wait for their turn; 20,000 unless said. */
+  /** Queries that may wait; 20,000 by default. */
   readonly waitingMax?: number;
 }
 
@@ -37,8 +37,8 @@ const UNDER_WAY_MAX = 256;
 const WAITING_MAX = 20_000;
 
 /**
- * Builds the client that asks recursive name servers. Equal questions at the same time share one query; replies are
- * kept as the DNS allows. `close` ends what is under way with the outcome `aborted`, and every later question too.
+ * Creates the client of recursive name servers. Equal queries at the same time are sent once; responses are
+ * kept as the DNS allows. `close` ends what is under way with the outcome `aborted`, and every later query too.
  */
 export const createDnsResolver = (options: DnsResolverOptions): DnsResolver & { close(): void } => {
   const { servers, clock, random16 = createRandom16() } = options;
@@ -108,7 +108,7 @@ interface ChainQuestion extends Question {
   readonly deadlineMs: number;
 }
 
-/** Asks, and asks on for the target when a server gives an alias without what lies behind it (RFC 1034 §5.2.2). */
+/** Queries a name, and the target of an alias when a server responds with the alias only (RFC 1034 §5.2.2). */
 const resolveChain = async (querier: DnsQuerier, { name, type, deadlineMs }: ChainQuestion) => {
   const cnames: string[] = [];
   let ttlS = Number.POSITIVE_INFINITY;
@@ -117,10 +117,10 @@ const resolveChain = async (querier: DnsQuerier, { name, type, deadlineMs }: Cha
 
   for (;;) {
     const target = cnames.at(-1) ?? name;
-    const { reading, ...answer } = await querier.query(target, type, deadlineMs);
-    const { server } = answer;
-    sizeBytes += answer.sizeBytes;
-    authenticated &&= answer.isAuthenticated;
+    const { reading, ...result } = await querier.query(target, type, deadlineMs);
+    const { server } = result;
+    sizeBytes += result.sizeBytes;
+    authenticated &&= result.isAuthenticated;
     if (!("cnames" in reading)) {
       return { reply: { ...emptyResponse(name, type, reading.kind), cnames, server }, sizeBytes };
     }

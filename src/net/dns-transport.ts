@@ -1,7 +1,6 @@
 import type { Clock } from "../base/clock.ts";
 import { wait } from "../base/wait.ts";
 import type { DnsServer } from "./dns.ts";
-import { createFrameReader, frame } from "./dns-frame.ts";
 import type { EncodedQuery } from "./dns-message.ts";
 import { type DnsPacketMatch, matchPacket } from "./dns-packet-match.ts";
 import { errorCode, isLocalError, isOutOfDescriptors, isShortage } from "./local-failure.ts";
@@ -26,7 +25,7 @@ export interface DnsTransport {
   close(): void;
 }
 
-/** How soon a socket is tried again when the machine has no descriptor left; the attempt's own time goes on. */
+/** When to try again to open a socket after the machine had no descriptor left; the timeout of the attempt goes on. */
 const SHORTAGE_AGAIN_MS = 50;
 
 export const createDnsTransport = ({ clock }: { clock: Clock }): DnsTransport => {
@@ -45,26 +44,26 @@ export const createDnsTransport = ({ clock }: { clock: Clock }): DnsTransport =>
   return {
     async udp({ server, query, timeoutMs }) {
       const ending = begin(timeoutMs);
-      let heardNoise = false;
-      const hear = (packet: Uint8Array): void => {
+      let receivedNoise = false;
+      const receive = (packet: Uint8Array): void => {
         const response = matchPacket(packet, query);
-        if (response.kind === "noise") heardNoise = true;
+        if (response.kind === "noise") receivedNoise = true;
         else if (response.kind !== "foreign") ending.end(response);
       };
-      if (!ending.isOver()) void sendUdp({ server, query, hear, ending }, clock);
+      if (!ending.isOver()) void sendUdp({ server, query, receive, ending }, clock);
       const exchange = await ending.ended;
-      return exchange.kind === "timeout" && heardNoise ? { kind: "malformed" } : exchange;
+      return exchange.kind === "timeout" && receivedNoise ? { kind: "malformed" } : exchange;
     },
 
     async tcp({ server, query, timeoutMs }) {
       const ending = begin(timeoutMs);
-      const hear = (message: Uint8Array): void => {
+      const receive = (message: Uint8Array): void => {
         const response = matchPacket(message, query);
-        // Nobody else can speak on this connection, and there is nowhere further to fall back to.
+        // Only the server can send on this connection, and there is no further fallback.
         const isUsable = response.kind === "message" || response.kind === "case_changed";
         ending.end(isUsable ? response : { kind: "malformed" });
       };
-      if (!ending.isOver()) connectTcp({ server, query, hear, ending });
+      if (!ending.isOver()) connectTcp({ server, query, receive, ending });
       return ending.ended;
     },
 
@@ -79,7 +78,7 @@ export const createDnsTransport = ({ clock }: { clock: Clock }): DnsTransport =>
 interface Ending {
   readonly ended: Promise<DnsExchange>;
   end(exchange: DnsExchange): void;
-  /** What running out of time would mean: silence, unless nothing could be sent. */
+  /** What a timeout means from now on: that the server did not respond, or that nothing could be sent. */
   explain(exchange: DnsExchange): void;
   /** The time is over. */
   expire(): void;
@@ -117,18 +116,18 @@ const createEnding = (): Ending => {
 interface Channel {
   readonly server: DnsServer;
   readonly query: EncodedQuery;
-  readonly hear: (message: Uint8Array) => void;
+  readonly receive: (message: Uint8Array) => void;
   readonly ending: Ending;
 }
 
-const openUdp = ({ server, hear, ending }: Channel) =>
+const openUdp = ({ server, receive, ending }: Channel) =>
   Bun.udpSocket({
     hostname: server.address.includes(":") ? "::" : "0.0.0.0",
     connect: { hostname: server.address, port: server.port },
     socket: {
       data(self: Bun.udp.ConnectedSocket<"buffer">, packet, port, address) {
         // A packet may slip in between bind and connect, when the system does not filter yet.
-        if (port === server.port && address === self.remoteAddress.address) hear(packet);
+        if (port === server.port && address === self.remoteAddress.address) receive(packet);
       },
       error: () => ending.end({ kind: "network_error" }),
     },
@@ -154,7 +153,7 @@ const sendUdp = async (channel: Channel, clock: Clock): Promise<void> => {
   }
 };
 
-const connectTcp = ({ server, query, hear, ending }: Channel): void => {
+const connectTcp = ({ server, query, receive, ending }: Channel): void => {
   const fail = () => ending.end({ kind: "network_error" });
   const failToConnect = () => ending.end({ kind: isOutOfDescriptors() ? "local_failure" : "network_error" });
   const readMessage = createFrameReader();
@@ -168,11 +167,41 @@ const connectTcp = ({ server, query, hear, ending }: Channel): void => {
       },
       data(_, chunk) {
         const message = readMessage(chunk);
-        if (message) hear(message);
+        if (message) receive(message);
       },
       close: fail,
       error: fail,
       connectError: failToConnect,
     },
   }).catch(failToConnect);
+};
+
+/** A message with its length before it (RFC 1035 §4.2.2). */
+export const frame = (message: Uint8Array): Uint8Array => {
+  const framed = new Uint8Array(2 + message.length);
+  new DataView(framed.buffer).setUint16(0, message.length);
+  framed.set(message, 2);
+  return framed;
+};
+
+/** Collects the first framed message from chunks of any size: 65,535 octets at most, whatever follows is dropped. */
+export const createFrameReader = (): ((chunk: Uint8Array) => Uint8Array | undefined) => {
+  let length: number | undefined;
+  let buffer = new Uint8Array(2);
+  let received = 0;
+  return (chunk) => {
+    let rest = chunk;
+    for (;;) {
+      const taken = rest.subarray(0, buffer.length - received);
+      buffer.set(taken, received);
+      received += taken.length;
+      if (received < buffer.length) return undefined;
+      if (length !== undefined) return buffer;
+      // The prefix is whole: from here on the message itself is collected.
+      length = new DataView(buffer.buffer).getUint16(0);
+      buffer = new Uint8Array(length);
+      received = 0;
+      rest = rest.subarray(taken.length);
+    }
+  };
 };

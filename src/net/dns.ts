@@ -2,7 +2,7 @@ import type { Clock } from "../base/clock.ts";
 import type { OnBehalfOf } from "../base/on-behalf-of.ts";
 import { waitFor } from "../base/wait.ts";
 
-/** The record data that this house asks for, by record type. Host names are lower case, without a final dot; the root is ".". */
+/** The record data by record type, of the types that are queried. Host names are lower case, without a final dot; the root is ".". */
 export interface DnsRecordData {
   /** An IPv4 address in dotted form. */
   readonly A: string;
@@ -23,7 +23,7 @@ export interface MxRecord {
   readonly exchange: string;
 }
 
-/** The start of authority of a zone (RFC 1035 §3.3.13). `minimumS` is the life of negative answers (RFC 2308 §4). */
+/** The start of authority of a zone (RFC 1035 §3.3.13). `minimumS` is the TTL of negative responses (RFC 2308 §4). */
 export interface SoaRecord {
   readonly primary: string;
   readonly mailbox: string;
@@ -37,22 +37,22 @@ export interface SoaRecord {
 export type DnsType = keyof DnsRecordData;
 
 /**
- * How a question ended. Only the first three say something about the name; all others mean that nothing is known.
+ * The outcome of a query. Only the first three are statements about the name; all others mean that nothing is known.
  * `no_data` and `nxdomain` are confirmed: by the SOA of the zone in the response, or by a second response that agrees.
  *
  * - `answer`: there are records.
  * - `no_data`: the name exists without records of this type (NOERROR, RFC 2308 §2.2).
  * - `nxdomain`: the name does not exist (RFC 2308 §2.1); after a chain of aliases, its last target does not.
  * - `unconfirmed`: a response without records and without an SOA, which nothing confirmed. Broken servers send those too.
- * - `servfail`: the server could not find out, or answered another error code, or sent us elsewhere (a referral).
- * - `refused`: the server does not answer us.
- * - `timeout`: nobody answered in time, or the caller's own time was over first.
- * - `malformed`: what came is not a valid response.
+ * - `servfail`: SERVFAIL or another error code, or a referral.
+ * - `refused`: the server refuses this client.
+ * - `timeout`: no server responded in time, or the caller's own timeout came first.
+ * - `malformed`: the response is invalid.
  * - `network_error`: no server could be reached.
- * - `cname_loop`: the aliases lead in a circle, or through more of them than are followed.
- * - `invalid_name`: not a name that can be asked for (RFC 1035 §2.3.4); nobody was asked.
- * - `local_failure`: this machine could not open a socket; nobody was asked.
- * - `overloaded`: too many questions were waiting in this process; nobody was asked.
+ * - `cname_loop`: the aliases form a loop, or a longer chain than is followed.
+ * - `invalid_name`: not a valid name (RFC 1035 §2.3.4); nothing was sent.
+ * - `local_failure`: this machine could not open a socket; nothing was sent.
+ * - `overloaded`: too many queries were waiting in this process; nothing was sent.
  * - `aborted`: the caller's signal fired, or the resolver was closed.
  */
 export type DnsOutcome =
@@ -71,9 +71,9 @@ export type DnsOutcome =
   | "overloaded"
   | "aborted";
 
-/** What came of one question. It is kept as evidence and shown to users as it is. */
+/** The result of one query. It is kept as evidence and shown to users as it is. */
 export interface DnsResponse<T extends DnsType = DnsType> {
-  /** The name asked for: lower case, no final dot. */
+  /** The queried name: lower case, no final dot. */
   readonly name: string;
   readonly type: T;
   readonly outcome: DnsOutcome;
@@ -81,18 +81,18 @@ export interface DnsResponse<T extends DnsType = DnsType> {
   readonly records: ReadonlyArray<DnsRecordData[T]>;
   /** The targets of the aliases followed, in order; the last one owns the records. */
   readonly cnames: readonly string[];
-  /** For how many more seconds the outcome may be kept, as the DNS says; 0 when it says nothing. */
+  /** For how many more seconds the outcome may be cached, by the TTLs of the DNS; 0 when there are none. */
   readonly ttlS: number;
-  /** Whether the server vouches for DNSSEC validation of every step (the AD bit, RFC 6840 §5.8). */
+  /** Whether the server validated every step with DNSSEC (the AD bit, RFC 6840 §5.8). */
   readonly authenticated: boolean;
-  /** The server that answered, or the last one tried, as `address:port`; null when nobody was asked. */
+  /** The server that responded, or the last one tried, as `address:port`; null when nothing was sent. */
   readonly server: string | null;
   readonly fromCache: boolean;
   /** How long the caller waited, in whole milliseconds. */
   readonly elapsedMs: number;
 }
 
-/** A reply without records. Where a server answered, what it said is put over it. */
+/** A response without records. */
 export const emptyResponse = <T extends DnsType>(name: string, type: T, outcome: DnsOutcome): DnsResponse<T> => ({
   name,
   type,
@@ -106,22 +106,22 @@ export const emptyResponse = <T extends DnsType>(name: string, type: T, outcome:
   elapsedMs: 0,
 });
 
-/** What a caller may say about its own patience. The question itself goes on for whoever else waits for it. */
+/** Limits of one caller. The query itself goes on for others that wait for it. */
 export interface ResolveOptions {
   /** Ends the wait with the outcome `aborted`. */
   readonly signal?: AbortSignal;
   /** Ends the wait with the outcome `timeout`; the resolver's own deadline holds as well. */
   readonly timeoutMs?: number;
-  /** For whom it is asked; the service itself unless said. */
+  /** On whose behalf; by default the service itself. */
   readonly onBehalfOf?: OnBehalfOf;
 }
 
-/** Asks the DNS. `resolve` never rejects for anything that a name, a server or the network does: see the outcome. */
+/** Queries the DNS. `resolve` never rejects for anything that a name, a server or the network does: see the outcome. */
 export interface DnsResolver {
   resolve<T extends DnsType>(name: string, type: T, options?: ResolveOptions): Promise<DnsResponse<T>>;
 }
 
-/** The same resolver, with everything asked for somebody. */
+/** The same resolver, with everything on behalf of an account. */
 export const resolverFor = (resolver: DnsResolver, onBehalfOf: OnBehalfOf): DnsResolver => ({
   resolve: (name, type, options) => resolver.resolve(name, type, { onBehalfOf, ...options }),
 });
@@ -140,7 +140,7 @@ export interface DnsServer {
   readonly port: number;
 }
 
-/** Says whether an outcome is knowledge about the name; if not, it must never be read as "no". */
+/** Whether an outcome is a statement about the name; if not, it must never be read as "no". */
 export const isDefinite = (outcome: DnsOutcome): outcome is "answer" | "no_data" | "nxdomain" =>
   outcome === "answer" || outcome === "no_data" || outcome === "nxdomain";
 

@@ -186,9 +186,9 @@ describe("nothing is sent", () => {
 
   test.each([
     ["nxdomain", "has no address"],
-    ["unconfirmed", "no answer"],
-    ["servfail", "no answer"],
-    ["timeout", "no answer"],
+    ["unconfirmed", "could not be resolved"],
+    ["servfail", "could not be resolved"],
+    ["timeout", "could not be resolved"],
   ] as const)("when the DNS says %s", async (outcome, words) => {
     const answer = await posterIn({ "hook.example.com": outcome }).send("https://hook.example.com/");
     expect(answer).toMatchObject({ ok: false, error: { kind: "dns", problem: expect.stringContaining(words) } });

@@ -14,22 +14,22 @@ export interface Post {
   readonly signal?: AbortSignal;
 }
 
-/** What the receiver answered, of whatever status: redirects are not followed. */
+/** The response of the receiver, of any status: redirects are not followed. */
 export interface PostResponse {
   readonly status: number;
-  /** The beginning of the answer as UTF-8: 64 KiB at most, less when the rest did not come. */
+  /** The beginning of the response as UTF-8: 64 KiB at most, less when the rest did not arrive. */
   readonly body: string;
   /** The header of that name as it stands (RFC 9110 §10.2.3); null when there is none. */
   readonly retryAfter: string | null;
 }
 
 /**
- * Why there is no answer.
+ * Why there is no response.
  *
- * - `url_refused`, `address_refused`: nothing was sent, for the rules forbid it.
- * - `dns`: the host's addresses are not to be had.
- * - `timeout`: no answer within 15 seconds, DNS included.
- * - `aborted`: the caller gave it up.
+ * - `url_refused`, `address_refused`: not allowed; nothing was sent.
+ * - `dns`: the addresses of the host could not be resolved.
+ * - `timeout`: no response within 15 seconds, DNS included.
+ * - `aborted`: the caller cancelled it.
  * - `connection`: refused, reset, no valid certificate for the host.
  */
 export interface PostFailure {
@@ -40,12 +40,12 @@ export interface PostFailure {
 
 export type Poster = (post: Post) => Promise<Result<PostResponse, PostFailure>>;
 
-/** What a server answered to a GET, of whatever status: redirects are not followed. */
+/** The response of a server to a GET, of any status: redirects are not followed. */
 export interface GetResponse {
   readonly status: number;
   /** As UTF-8: 64 KiB at most. */
   readonly body: string;
-  /** False when the body is longer, or its rest did not come. */
+  /** False when the body is longer, or its rest did not arrive. */
   readonly isWhole: boolean;
   /** Of the header, in lower case and without parameters; null when there is none. */
   readonly contentType: string | null;
@@ -70,25 +70,25 @@ export interface PosterDeps {
 
 export const POST_TIMEOUT_MS = 15_000;
 export const RESPONSE_BYTES_MAX = 64 * 1024;
-/** What `localhost` is, without asking anybody (RFC 6761 §6.3). */
+/** The address of `localhost`, without a DNS query (RFC 6761 §6.3). */
 const LOOPBACK = "127.0.0.1";
 /** Only a refused connection leads to the next address: whatever else happens, the receiver may have read the request. */
 const ADDRESSES_TRIED_MAX = 4;
 
 /**
  * Builds the one way by which users' URLs are posted to. At every call the URL is judged, every A and AAAA record of its
- * host is asked for and has to be allowed, and the connection goes to an address that was judged: there is no second
- * look at the DNS that somebody could answer differently. It never rejects for anything that the other side does.
+ * host is resolved and has to be allowed, and the connection goes to an address that was checked: there is no second
+ * DNS lookup with another result. It never rejects for anything that the other side does.
  */
 export const createPoster = (deps: PosterDeps): Poster => {
   const exchange = createExchange(deps);
   return async (post) => {
-    const answered = await exchange({ ...post, method: "POST" });
-    if (!answered.ok) {
-      const { kind, problem } = answered.error;
+    const exchanged = await exchange({ ...post, method: "POST" });
+    if (!exchanged.ok) {
+      const { kind, problem } = exchanged.error;
       return err({ kind: kind === "certificate" ? "connection" : kind, problem });
     }
-    const { response, body } = answered.value;
+    const { response, body } = exchanged.value;
     return ok({ status: response.status, body, retryAfter: response.headers.get("retry-after") });
   };
 };
@@ -97,9 +97,9 @@ export const createPoster = (deps: PosterDeps): Poster => {
 export const createGetter = (deps: PosterDeps): Getter => {
   const exchange = createExchange(deps);
   return async (get) => {
-    const answered = await exchange({ ...get, method: "GET" });
-    if (!answered.ok) return answered;
-    const { response, body, isWhole } = answered.value;
+    const exchanged = await exchange({ ...get, method: "GET" });
+    if (!exchanged.ok) return exchanged;
+    const { response, body, isWhole } = exchanged.value;
     const contentType = response.headers.get("content-type")?.split(";")[0]?.trim().toLowerCase();
     return ok({ status: response.status, body, isWhole, contentType: contentType ?? null });
   };
@@ -147,12 +147,12 @@ const addressesOf = async (
   const addresses = [...a.records, ...aaaa.records];
   if (addresses.length > 0) return ok(addresses);
   const isKnown = isDefinite(a.outcome) && isDefinite(aaaa.outcome);
-  return fail("dns", isKnown ? `${url.host} has no address.` : `The DNS has no answer about ${url.host}.`);
+  return fail("dns", isKnown ? `${url.host} has no address.` : `${url.host} could not be resolved.`);
 };
 
-/** The certificate has to be that of the host's name; an address has none to tell (RFC 6066 §3). */
+/** The certificate has to be valid for the host name; an address has none (RFC 6066 §3). */
 const tlsFor = ({ isLiteral, host }: PolicyUrl, ca: string | undefined) => ({
-  // Said, because NODE_TLS_REJECT_UNAUTHORIZED=0 would turn it off.
+  // Explicit, because NODE_TLS_REJECT_UNAUTHORIZED=0 would disable it.
   rejectUnauthorized: true,
   ...(isLiteral ? {} : { serverName: host }),
   ...(ca === undefined ? {} : { ca }),
@@ -180,7 +180,7 @@ const send = async (
         redirect: "manual",
         // A kept connection could be used again for another host at the same address.
         keepalive: false,
-        // Not unpacked, so that a small answer stays small.
+        // Not decompressed, so that a small response stays small.
         decompress: false,
         ...(url.isSecure ? { tls } : {}),
       });
@@ -209,7 +209,7 @@ const hostHeader = ({ href }: PolicyUrl): string => new URL(href).host;
 const isRefusal = (error: unknown): boolean =>
   error instanceof Error && "code" in error && (error.code === "ConnectionRefused" || error.code === "ECONNREFUSED");
 
-/** What BoringSSL says of a certificate chain, as Bun and Node name it. */
+/** Certificate errors of BoringSSL, as Bun and Node name them. */
 const CERTIFICATE_CODES = /CERT|SELF_SIGNED|ALTNAME|UNABLE_TO_(?:VERIFY|GET_ISSUER)/;
 
 const isCertificateError = (error: unknown): boolean =>
@@ -221,7 +221,7 @@ const sentenceOf = (error: unknown): string => {
   return `The connection failed${code}: ${text.replace(/\.?$/, ".")}`;
 };
 
-/** The status has been heard: a body that does not end takes nothing from it. */
+/** The status is known: a body that does not end does not change it. */
 const readStart = async (response: Response): Promise<Pick<Exchanged, "body" | "isWhole">> => {
   const chunks: Uint8Array[] = [];
   let bytes = 0;

@@ -4,7 +4,7 @@ import { err, ok, type Result } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
 import { type GeoipDatabase, type GeoipEntry, openGeoipDatabase } from "./geoip-database.ts";
 
-/** What the user's databases say about an address. */
+/** What the configured databases contain about an address. */
 export interface GeoipFacts {
   readonly asn: number | null;
   readonly asName: string | null;
@@ -139,9 +139,9 @@ export class GeoipFiles {
   #findIn(file: OpenFile, ip: string): GeoipEntry | null {
     try {
       return file.database.find(ip);
-    } catch (cause) {
+    } catch (error) {
       // A file that is damaged in places was opened all the same: it knows nothing about this address.
-      if (!file.hasFailed) this.#log.error("a GeoIP database is damaged", { path: file.path, ip, cause });
+      if (!file.hasFailed) this.#log.error("a GeoIP database is damaged", { path: file.path, ip, error });
       file.hasFailed = true;
       return null;
     }

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import fc from "fast-check";
-import { readAsn, readCountry } from "./asn-text.ts";
+import { readAsn, readCountry } from "./asn-lookup.ts";
 import { readGeoipRecord } from "./geoip-record.ts";
 
 const GOOGLE = { asn: 64_500, asName: "Example LLC", country: null };

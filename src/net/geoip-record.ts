@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { readAsName, readAsn, readCountry } from "./asn-text.ts";
+import { readAsName, readAsn, readCountry } from "./asn-lookup.ts";
 
 /** What a record of a GeoIP database says about its network. */
 export interface GeoipRecord {

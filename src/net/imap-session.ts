@@ -47,7 +47,7 @@ export const openImapSession = async (login: ImapLogin, deps: ImapSessionDeps): 
 
 /**
  * One connection with one folder open. Every method rejects with an `ImapFailure`, after which the session is of no more
- * use; each has a deadline, and a limit of what the server may send. UIDs that were not asked for are passed over.
+ * use; each has a deadline, and a limit of what the server may send. UIDs that were not requested are ignored.
  */
 export class ImapSession {
   /** Rejects when the connection has ended. */
@@ -84,7 +84,7 @@ export class ImapSession {
     } catch (error) {
       throw failureOfConnect(error, at);
     }
-    // A server that greets with PREAUTH would have it without the TLS that was asked for.
+    // A server that greets with PREAUTH would skip the TLS that the URL requires.
     if (url.security !== "none" && !client.secureConnection) {
       throw new ImapFailure("unreachable", `${at} does not offer TLS. Nothing was sent.`);
     }
@@ -181,7 +181,7 @@ export class ImapSession {
     }
   }
 
-  /** Creates a folder unless it is there. A server that does not let us is heard of when something is moved. */
+  /** Creates a folder unless it exists. A refusal shows when something is moved. */
   async ensureFolder(folder: string): Promise<void> {
     await this.#within("create a folder", async () => {
       try {

@@ -12,7 +12,7 @@ const SHORTAGES: ReadonlySet<string> = new Set(["EMFILE", "ENFILE", "ENOBUFS", "
 export const errorCode = (error: unknown): string =>
   error instanceof Error && "code" in error && typeof error.code === "string" ? error.code : "";
 
-/** Whether an error of opening a socket says something about this machine only. */
+/** Whether an error of opening a socket is a problem of this machine only. */
 export const isLocalError = (code: string): boolean => LOCAL_ERRORS.has(code);
 
 /** Whether the machine is short of descriptors or buffers, so that the same may succeed in a moment. */

@@ -1,10 +1,10 @@
 import { err, ok, type Result } from "../base/errors.ts";
 
-/** Where alert mail is handed in: a submission server. */
+/** A submission server for alert mail. */
 export interface SmtpRelay {
   readonly host: string;
   readonly port: number;
-  /** TLS from the first byte; without it STARTTLS is used where it is offered, and demanded where there is a password. */
+  /** TLS from the first byte; without it STARTTLS is used where it is offered, and required where there is a password. */
   readonly implicitTls: boolean;
   readonly user: string | null;
   readonly password: string | null;
@@ -19,7 +19,7 @@ export interface Mail {
   readonly html?: string;
 }
 
-/** Why a mail was not taken. `isFinal`: the server refuses it for good, and trying again is of no use. */
+/** Why a mail was not accepted. `isFinal`: a permanent refusal, which must not be retried. */
 export interface MailFailure {
   readonly isFinal: boolean;
   /** A sentence without passwords. */
@@ -33,7 +33,7 @@ const CONNECT_TIMEOUT_MS = 10_000;
 const REPLY_TIMEOUT_MS = 30_000;
 const PERMANENT = 500;
 
-/** Builds the way out for the service's own mail; each mail has a connection of its own, for they are few. */
+/** Creates the sender of the service's own mail. Each mail has a connection of its own, because they are few. */
 export const createMailer = (relay: SmtpRelay, from: string): Mailer => {
   const { host, port, implicitTls, user, password } = relay;
   // Loaded here, because most services send no mail of their own.
@@ -43,7 +43,7 @@ export const createMailer = (relay: SmtpRelay, from: string): Mailer => {
       port,
       secure: implicitTls,
       requireTLS: !implicitTls && password !== null,
-      // Said, because NODE_TLS_REJECT_UNAUTHORIZED=0 would turn it off.
+      // Explicit, because NODE_TLS_REJECT_UNAUTHORIZED=0 would disable it.
       tls: { rejectUnauthorized: true },
       ...(user === null ? {} : { auth: { user, pass: password ?? "" } }),
       connectionTimeout: CONNECT_TIMEOUT_MS,
@@ -75,10 +75,10 @@ export const createMailer = (relay: SmtpRelay, from: string): Mailer => {
 
 const problemOf = (error: unknown): string => {
   const text = error instanceof Error ? error.message : String(error);
-  return `The mail was not taken: ${text.replace(/\s+/g, " ").replace(/\.?$/, ".")}`;
+  return `The mail was not accepted: ${text.replace(/\s+/g, " ").replace(/\.?$/, ".")}`;
 };
 
-/** A 5xx about the recipient or the message; a refused login or sender is the operator's to mend, and mends all mails. */
+/** A 5xx about the recipient or the message. The operator can fix a refused login or sender, and then all mails are sent. */
 const isRefusedForGood = (error: unknown): boolean =>
   error instanceof Error &&
   "responseCode" in error &&

@@ -1,7 +1,7 @@
 import ipaddr from "ipaddr.js";
 import { type IpAddress, isInNetworks, parseCidrs, parseIp } from "../base/cidr.ts";
 
-/** Says which addresses may be connected to. */
+/** Which addresses may be connected to. */
 export interface AddressPolicy {
   /** True for a global unicast address, or one inside an allowed network. False for everything else, also for text that is no address. */
   isAllowed(ip: string): boolean;

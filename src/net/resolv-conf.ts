@@ -10,13 +10,13 @@ export interface ServerListProblem {
 }
 
 const DNS_PORT = 53;
-/** What resolv.conf(5) calls MAXNS: the libc asks the first three. */
+/** What resolv.conf(5) calls MAXNS: the libc queries the first three. */
 const RESOLV_CONF_SERVERS_MAX = 3;
 const SETTING_SERVERS_MAX = 8;
 
 /**
- * Reads the `nameserver` lines of /etc/resolv.conf (resolv.conf(5)) as the libc does: lines it cannot use are passed
- * over, at most three servers count, and without any the local machine is asked.
+ * Reads the `nameserver` lines of /etc/resolv.conf (resolv.conf(5)) as the libc does: lines it cannot use are
+ * ignored, at most three servers count, and without any the local machine is queried.
  */
 export const parseResolvConf = (text: string): readonly DnsServer[] => {
   const servers = new Map<string, DnsServer>();
@@ -29,7 +29,7 @@ export const parseResolvConf = (text: string): readonly DnsServer[] => {
 };
 
 /**
- * Reads a comma list of `ip`, `ip:port`, `ip6` or `[ip6]:port` (one to eight entries; port 53 unless said).
+ * Reads a comma list of `ip`, `ip:port`, `ip6` or `[ip6]:port` (one to eight entries; port 53 by default).
  * Fails with a sentence that names the first entry it cannot read.
  */
 export const parseDnsServers = (text: string): Result<readonly DnsServer[], ServerListProblem> => {

@@ -35,8 +35,8 @@ const PRIVATE_KEY = /-----BEGIN PRIVATE KEY-----[\s\S]+?-----END PRIVATE KEY----
 
 /**
  * The certificate of the receiver: the operator's, else one made on this machine, which is kept in
- * `<dataDir>/report-tls.pem` (mode 0600) and made anew when the host name changed, when it ends within 30 days, or when
- * it cannot be read.
+ * `<dataDir>/report-tls.pem` (mode 0600) and renewed when the host name changed, when it expires within 30 days, or when it
+ * cannot be read.
  */
 export const receiverCertificate = (source: CertificateSource): Result<TlsMaterial, CertificateProblem> => {
   if (source.files !== null) return readCertificateFiles(source.files, "report mail");

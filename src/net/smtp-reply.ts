@@ -52,8 +52,8 @@ export const REPLY_LIMITS: ReplyLimits = {
 
 export interface ReplyParser {
   /**
-   * Takes the next bytes and answers every reply they complete, in order. A line ends at LF; CRs before it are dropped. The first
-   * problem is the last thing the parser says: a stream that lost its framing cannot be trusted again, all further bytes are dropped.
+   * Takes the next bytes and returns every reply they complete, in order. A line ends at LF; CRs before it are dropped. The first
+   * problem is the last result: a stream that lost its framing cannot be read any further, all later bytes are dropped.
    */
   push(chunk: Uint8Array): ReadonlyArray<Result<SmtpReply, ReplyProblem>>;
   /** Bytes held for a line or a reply that is not complete. Never above `lineBytesMax` + `replyBytesMax`. */

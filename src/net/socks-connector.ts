@@ -19,7 +19,7 @@ export interface SocksConnectorDeps {
   readonly proxy: SocksProxy;
 }
 
-/** The proxy's own words for "the target is not to be had" (RFC 1928 §6, replies 3 to 6). */
+/** Replies of the proxy about the target (RFC 1928 §6, replies 3 to 6). */
 const TARGET_FAILURES = /(NetworkUnreachable|HostUnreachable|ConnectionRefused|TTLExpired)$/;
 
 const failureOf = (error: unknown): ConnectFailure =>

@@ -1,5 +1,5 @@
 import { networkOf } from "../base/cidr.ts";
-import { parseAsName, parseOrigin } from "../net/asn-text.ts";
+import { parseAsName, parseOrigin } from "../net/asn-lookup.ts";
 import { openGeoipDatabase } from "../net/geoip-database.ts";
 import { type FuzzTarget, must } from "./fuzz-target.ts";
 import { writeMmdb } from "./mmdb-writer.ts";

@@ -6,7 +6,7 @@ import {
   emptyResponse,
   type ResolveOptions,
 } from "../../../src/net/dns.ts";
-import { reverseQueryName } from "../../../src/net/reverse-name.ts";
+import { reverseQueryName } from "../../../src/net/dns-name.ts";
 
 /** The records of a name; a type that is missing is `no_data`. */
 export type FleetRecords = { [T in DnsType]?: ReadonlyArray<DnsRecordData[T]> };

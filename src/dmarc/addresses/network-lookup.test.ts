@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, test } from "bun:test";
-import { asQueryName, originQueryName } from "../../net/asn-text.ts";
+import { asQueryName, originQueryName } from "../../net/asn-lookup.ts";
 import type { GeoipFacts } from "../../net/geoip-files.ts";
-import { reverseQueryName } from "../../net/reverse-name.ts";
+import { reverseQueryName } from "../../net/dns-name.ts";
 import { type AddressWorld, type AddressWorldParts, startAddressWorld } from "../../testing/address-lookups.ts";
 import type { Zone, ZoneFailure } from "../../testing/dns-zone.ts";
 import type { AddressNetwork } from "./address-store.ts";

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, test } from "bun:test";
-import { reverseQueryName } from "../../net/reverse-name.ts";
+import { reverseQueryName } from "../../net/dns-name.ts";
 import { type AddressWorld, startAddressWorld } from "../../testing/address-lookups.ts";
 import type { Zone } from "../../testing/dns-zone.ts";
 import { JOB_LIMITS } from "./address-lookup-job.ts";

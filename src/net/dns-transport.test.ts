@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { createFrameReader, frame } from "./dns-frame.ts";
+import { createFrameReader, frame } from "./dns-transport.ts";
 
 test("a framed message reads back, however it is split", () => {
   const message = Uint8Array.from({ length: 9 }, (_, index) => index);

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import ipaddr from "ipaddr.js";
-import { asQueryName, originQueryName, parseAsName, parseOrigin, readAsn, readCountry } from "./asn-text.ts";
+import { asQueryName, originQueryName, parseAsName, parseOrigin, readAsn, readCountry } from "./asn-lookup.ts";
 import { networkOf, parseCidr } from "../base/cidr.ts";
 
 const IP6 = "2001:db8:1:2::3";
