@@ -110,7 +110,7 @@ describe("SOCKS_PROXIES", () => {
     expect(body).toMatchObject({ result: { sub_status: subStatus } });
     expect(evidence.text).toContain(`"exit":"socks5://127.0.0.1:${proxy.port}"`);
     for (const said of [text, evidence.text, app.logged.join("\n")]) expect(said).not.toMatch(/hunter2|bob/);
-    expect(proxy.asked).toEqual(password === SECRET ? [`127.0.0.1 ${stub.port}`] : []);
+    expect(proxy.targets).toEqual(password === SECRET ? [`127.0.0.1 ${stub.port}`] : []);
     expect(app.credits()).toEqual({ available: creditsLeft, held: 0 });
     proxy.stop();
     stub.stop();

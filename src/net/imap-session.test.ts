@@ -131,7 +131,7 @@ test("a folder that is missing is named with those that there are", async () => 
 
 describe("a server that is wrong", () => {
   const wrong = (pattern: RegExp, how: (tag: string) => string): ImapStubOptions => ({
-    trouble: (command, tag) => (pattern.test(command) ? { say: how(tag) } : undefined),
+    fault: (command, tag) => (pattern.test(command) ? { send: how(tag) } : undefined),
   });
   const fetched = (tag: string, text: string) => `${text}${tag} OK done\r\n`;
 
@@ -172,7 +172,7 @@ describe("a server that is wrong", () => {
     "and does %s instead of answering ends the session within its deadline",
     async (how) => {
       const clock = createTestClock();
-      const stub = newStub({ trouble: (command) => (command.startsWith("UID SEARCH") ? how : undefined) });
+      const stub = newStub({ fault: (command) => (command.startsWith("UID SEARCH") ? how : undefined) });
       const session = await open(stub, { clock });
       const searching = failure(session.uidsAfter(0, 10));
       await stub.until(/^UID SEARCH/);

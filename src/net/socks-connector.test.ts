@@ -45,7 +45,7 @@ describe("through a SOCKS5 proxy", () => {
       if (!session.ok) throw new Error(session.error.kind);
       const answer = await session.value.probe({ mailFrom: "", recipients: ["a@example.com"], smtputf8: false });
       expect(answer.rcpts[0]?.code).toBe(250);
-      expect(server.asked).toEqual([`${stub.hostname} ${stub.port}`]);
+      expect(server.targets).toEqual([`${stub.hostname} ${stub.port}`]);
       session.value.close();
       await stub.allClosed();
     },
@@ -91,6 +91,6 @@ describe("through a SOCKS5 proxy", () => {
     const proxy = { host: "127.0.0.1", port: server.port, user: null, password: null };
     const connect = createSocksConnector({ clock: systemClock, mayConnect: () => false, proxy });
     expect(await connect(target)).toEqual({ ok: false, error: "address_not_allowed" });
-    expect(server.asked).toEqual([]);
+    expect(server.targets).toEqual([]);
   });
 });

@@ -17,7 +17,7 @@ export interface SeenQuery {
   readonly bytes: Uint8Array;
 }
 
-/** What to send back: one packet, several, or none to drop the query. A promise answers when it is told to. */
+/** What to send back: one packet, several, or none to drop the query. A promise holds the response until it resolves. */
 export type DnsScript = (query: SeenQuery) => Answered | Promise<Answered>;
 type Answered = Uint8Array | readonly Uint8Array[] | undefined;
 

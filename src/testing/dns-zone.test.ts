@@ -30,7 +30,7 @@ test.each<[string, DnsType, object]>([
   expect(await createZoneResolver(ZONE).resolve(name, type)).toMatchObject(expected);
 });
 
-describe("what was asked", () => {
+describe("the queries", () => {
   test("is remembered in order and counted", async () => {
     const resolver = createZoneResolver(ZONE);
     await resolver.resolve("Example.com", "MX");

@@ -9,7 +9,7 @@ import type {
   ResolveOptions,
 } from "../net/dns.ts";
 
-/** An outcome that a zone can be told to give instead of records. */
+/** An outcome that a zone gives instead of records. */
 export type ZoneFailure = Exclude<DnsOutcome, "answer">;
 
 /** The records of one name. Mail exchanges are written as `[preference, exchange]`, aliases as their target. */

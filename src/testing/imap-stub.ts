@@ -2,14 +2,14 @@ import { afterEach } from "bun:test";
 import type { Socket, TCPSocketListener } from "bun";
 
 /** What a stub does with a command other than answering it. */
-export type ImapTrouble = "hang" | "close" | { readonly say: string };
+export type ImapFault = "hang" | "close" | { readonly send: string };
 
 export interface ImapStubOptions {
   readonly greeting?: string;
   readonly capabilities?: string;
   readonly tls?: { readonly key: string; readonly cert: string };
   /** Asked before each command (without its tag, in upper case but for its arguments); undefined answers it properly. */
-  readonly trouble?: (command: string, tag: string) => ImapTrouble | undefined;
+  readonly fault?: (command: string, tag: string) => ImapFault | undefined;
 }
 
 interface StubMessage {
@@ -68,7 +68,7 @@ export class ImapStub {
     return this.#server.port;
   }
 
-  /** Delivers a message; connections that idle hear of it. */
+  /** Delivers a message; connections in IDLE are notified. */
   deliver(source: string, uid = this.#nextUid): number {
     this.messages.push({ uid, source, flags: "" });
     this.#nextUid = Math.max(this.#nextUid, uid + 1);
@@ -87,7 +87,7 @@ export class ImapStub {
   until(pattern: RegExp, times = 1): Promise<void> {
     return new Promise((resolve) => {
       this.#waiting.push({ pattern, times, resolve });
-      this.#tell();
+      this.#notifyWaiting();
     });
   }
 
@@ -95,7 +95,7 @@ export class ImapStub {
     this.#server.stop(true);
   }
 
-  #tell(): void {
+  #notifyWaiting(): void {
     for (const { pattern, times, resolve } of this.#waiting) {
       if (this.commands.filter((command) => pattern.test(command)).length >= times) resolve();
     }
@@ -107,11 +107,11 @@ export class ImapStub {
     for (let end = connection.text.indexOf("\r\n"); end !== -1; end = connection.text.indexOf("\r\n")) {
       const line = connection.text.slice(0, end);
       connection.text = connection.text.slice(end + 2);
-      this.#obey(socket, line);
+      this.#execute(socket, line);
     }
   }
 
-  #obey(socket: Socket<Connection>, line: string): void {
+  #execute(socket: Socket<Connection>, line: string): void {
     if (socket.data.isIdle !== null) {
       send(socket, `${socket.data.isIdle} OK idle ended\r\n`);
       socket.data.isIdle = null;
@@ -120,13 +120,13 @@ export class ImapStub {
     const [tag = "", ...words] = line.split(" ");
     const command = words.join(" ");
     this.commands.push(command);
-    const trouble = this.options.trouble?.(command, tag);
-    if (trouble === "close") socket.end();
-    else if (trouble === undefined) {
+    const fault = this.options.fault?.(command, tag);
+    if (fault === "close") socket.end();
+    else if (fault === undefined) {
       if (command === "IDLE") socket.data.isIdle = tag;
       send(socket, command === "IDLE" ? "+ idling\r\n" : this.#answer(command, tag));
-    } else if (trouble !== "hang") send(socket, trouble.say);
-    this.#tell();
+    } else if (fault !== "hang") send(socket, fault.send);
+    this.#notifyWaiting();
   }
 
   #answer(command: string, tag: string): string {

@@ -13,13 +13,13 @@ export interface Received {
 export interface Receiver {
   readonly url: string;
   readonly received: readonly Received[];
-  /** What it answers from now on; a function is asked at every request. */
+  /** The response from now on; a function is called for every request. */
   answer(with_: number | ((request: Received, number_: number) => Response | Promise<Response>)): void;
   /** Resolves as soon as so many requests have come. */
   untilReceived(count: number): Promise<void>;
 }
 
-/** Starts receivers for the tests of one file, and stops them after each test. They answer 204 until told otherwise. */
+/** Starts receivers for the tests of one file, and stops them after each test. They respond with 204 by default. */
 export const createReceivers = (): (() => Receiver) => {
   const stops: Array<() => void> = [];
   afterEach(() => {

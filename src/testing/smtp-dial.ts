@@ -7,7 +7,7 @@ import type { SmtpFailure } from "../net/smtp-failure.ts";
 import type { SmtpSession } from "../net/smtp-session.ts";
 import { type SmtpStub, type SmtpStubScript, startSmtpStub } from "./smtp-stub.ts";
 
-/** How patient `dialStub` is unless told otherwise: on a test clock, exact; on the system clock, never reached. */
+/** The timeouts of `dialStub` by default: on a test clock, exact; on the system clock, never reached. */
 export const DIAL_CONNECT_TIMEOUT_MS = 90_000;
 export const DIAL_REPLY_TIMEOUT_MS = 30_000;
 

@@ -3,7 +3,7 @@ import { createStubs, dialOpen } from "./smtp-dial.ts";
 import { HANG_UP } from "./smtp-stub.ts";
 
 const stubOf = createStubs();
-const ask = (recipient: string) => ({ mailFrom: "us@probe.example", recipients: [recipient], smtputf8: false });
+const probeOf = (recipient: string) => ({ mailFrom: "us@probe.example", recipients: [recipient], smtputf8: false });
 
 test("a script sees addresses, the number of the recipient and the connection", async () => {
   const seen: unknown[] = [];
@@ -18,8 +18,8 @@ test("a script sees addresses, the number of the recipient and the connection", 
     },
   });
   const session = await dialOpen(stub);
-  await session.probe(ask("a@x.example"));
-  await session.probe(ask("b@x.example"));
+  await session.probe(probeOf("a@x.example"));
+  await session.probe(probeOf("b@x.example"));
   expect(seen).toEqual(["us@probe.example", ["a@x.example", 0, 0], "us@probe.example", ["b@x.example", 1, 0]]);
 });
 
@@ -28,14 +28,14 @@ test("a promise holds the answer until the test lets it go", async () => {
   const stub = stubOf({ rcpt: () => held.promise });
   const session = await dialOpen(stub);
   let answered = false;
-  const asked = session.probe(ask("a@x.example")).then((answer) => {
+  const probing = session.probe(probeOf("a@x.example")).then((answer) => {
     answered = true;
     return answer;
   });
   await stub.received("RCPT");
   expect(answered).toBe(false);
   held.resolve("550 5.1.1 no");
-  expect((await asked).rcpts[0]?.code).toBe(550);
+  expect((await probing).rcpts[0]?.code).toBe(550);
 });
 
 test("two stubs can share a port on two addresses", async () => {
@@ -49,7 +49,7 @@ test("two stubs can share a port on two addresses", async () => {
 test("nothing is answered after the end of a connection", async () => {
   const stub = stubOf({ mail: () => HANG_UP });
   const session = await dialOpen(stub);
-  const answer = await session.probe(ask("a@x.example"));
+  const answer = await session.probe(probeOf("a@x.example"));
   expect(answer).toMatchObject({ mail: null, failure: { stage: "mail", kind: "closed" } });
   await stub.allClosed();
 });
@@ -59,5 +59,5 @@ test("stopping ends the connections", async () => {
   const session = await dialOpen(stub);
   stub.stop();
   await stub.allClosed();
-  expect((await session.probe(ask("a@x.example"))).failure?.kind).toBe("closed");
+  expect((await session.probe(probeOf("a@x.example"))).failure?.kind).toBe("closed");
 });

@@ -100,10 +100,10 @@ export const startSmtpStub = (script: SmtpStubScript = {}): SmtpStub => {
         connection.greet();
         changed();
       },
-      data: (socket, chunk) => socket.data?.hearClear(chunk),
+      data: (socket, chunk) => socket.data?.receiveClear(chunk),
       drain: (socket) => socket.data?.flush(),
-      close: (socket) => socket.data?.gone(),
-      error: (socket) => socket.data?.gone(),
+      close: (socket) => socket.data?.onClosed(),
+      error: (socket) => socket.data?.onClosed(),
     },
   });
   return {
@@ -162,12 +162,12 @@ class Connection implements StubSession {
     this.flush();
   }
 
-  hearClear(chunk: Uint8Array): void {
+  receiveClear(chunk: Uint8Array): void {
     // After STARTTLS the plain socket still gets the ciphertext.
-    if (!this.tls) this.hear(chunk);
+    if (!this.tls) this.receive(chunk);
   }
 
-  gone(): void {
+  onClosed(): void {
     this.closed = true;
     this.changed();
   }
@@ -197,7 +197,7 @@ class Connection implements StubSession {
     this.flush();
   }
 
-  private hear(chunk: Uint8Array): void {
+  private receive(chunk: Uint8Array): void {
     this.turns++;
     const lines = (this.partial + Buffer.from(chunk).toString("utf8")).split("\r\n");
     this.partial = lines.pop() ?? "";
@@ -266,10 +266,10 @@ class Connection implements StubSession {
       data: this,
       tls: { key: TEST_KEY, cert: TEST_CERTIFICATE },
       socket: {
-        data: (_socket, chunk) => this.hear(chunk),
+        data: (_socket, chunk) => this.receive(chunk),
         drain: () => this.flush(),
-        close: () => this.gone(),
-        error: () => this.gone(),
+        close: () => this.onClosed(),
+        error: () => this.onClosed(),
       },
     });
     this.socket = secure;

@@ -10,9 +10,9 @@ export interface SocksServerScript {
   readonly silent?: boolean;
 }
 
-/** A SOCKS5 server on 127.0.0.1, as small as a test needs it. `asked` are the targets it was asked for. */
+/** A SOCKS5 server on 127.0.0.1, as small as a test needs it. `targets` are the requested targets. */
 export const startSocksServer = async (script: SocksServerScript = {}) => {
-  const asked: string[] = [];
+  const targets: string[] = [];
   const sockets = new Set<Socket>();
 
   const next = (socket: Socket): Promise<Buffer> => new Promise((resolve) => socket.once("data", resolve));
@@ -30,7 +30,7 @@ export const startSocksServer = async (script: SocksServerScript = {}) => {
     const request = await next(socket);
     const host = request[3] === 1 ? [...request.subarray(4, 8)].join(".") : request.subarray(4, 20).toString("hex");
     const port = request.readUInt16BE(request.length - 2);
-    asked.push(`${host} ${port}`);
+    targets.push(`${host} ${port}`);
     const answer = (code: number) => socket.write(Buffer.from([5, code, 0, 1, 0, 0, 0, 0, 0, 0]));
     if (script.reply !== undefined) return void answer(script.reply);
     const target = connect(port, host, () => {
@@ -50,7 +50,7 @@ export const startSocksServer = async (script: SocksServerScript = {}) => {
   const bound = server.address();
   return {
     port: typeof bound === "object" && bound !== null ? bound.port : 0,
-    asked,
+    targets,
     stop(): void {
       for (const socket of sockets) socket.destroy();
       server.close();
