@@ -1,6 +1,6 @@
 import { gzipSync } from "node:zlib";
 
-/** One record of a made-up report. What is not said is as in an ordinary, aligned one. */
+/** One record of a sample report. By default an ordinary, aligned one. */
 export interface SampleRow {
   readonly ip?: string;
   readonly count?: number;
@@ -29,7 +29,7 @@ export interface SampleReport {
   readonly rows?: readonly SampleRow[];
 }
 
-/** 2026-01-01, a whole day: what a report is about unless it says otherwise. */
+/** 2026-01-01: the default day of a sample report. */
 export const SAMPLE_DAY_S = 1_767_225_600;
 const DAY_S = 86_400;
 
@@ -67,7 +67,7 @@ export const sampleReportXml = (report: SampleReport = {}): string => {
 `;
 };
 
-/** A mail that brings a report as a gzip file, as most reporters send it. */
+/** A mail with a report as a gzip file, as most reporters send it. */
 export const sampleReportMail = (report: SampleReport = {}, to = "token@reports.example"): Buffer => {
   const { domain = "example.com", org = "receiver.example", email = "dmarc@receiver.example", reportId = "1" } = report;
   const lines = gzipSync(sampleReportXml(report))

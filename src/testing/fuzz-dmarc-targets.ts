@@ -30,7 +30,7 @@ const OURS = "k3y7@reports.example.net";
 const mergeText = (text: string): RuaMerge => {
   const published = { kind: "texts", texts: [text] } as const;
   const merged = mergeRua({ domain: "example.com", published, ours: OURS, inherited: null });
-  if (!merged.ok) throw new Error("a text that is there was taken for a failure of the DNS");
+  if (!merged.ok) throw new Error("an existing text was taken for a DNS failure");
   return merged.value;
 };
 
@@ -58,7 +58,7 @@ const checkRecord = (input: Uint8Array): void => {
 
 const SHORTEST_RECORD = "<record/>";
 
-/** What holds for every report that is counted. */
+/** What must hold for every report that is counted. */
 const checkCounted = (report: Report): void => {
   const { beginMs, endMs, policy, rows } = report;
   must(beginMs <= endMs, "the period is reversed");
@@ -109,24 +109,24 @@ const checkMessage = async (input: Uint8Array): Promise<void> => {
   );
 };
 
-const deaf: DnsResolver = {
+const failingResolver: DnsResolver = {
   resolve: async <T extends DnsType>(name: string, type: T): Promise<DnsResponse<T>> => ({
     ...(await createZoneResolver({}).resolve(name, type)),
     outcome: "servfail",
   }),
 };
 const clock = createTestClock();
-const judgeInTheDark = createMailAuthentication({ log: silentLog, resolver: deaf, clock });
-const judgeWithoutKeys = createMailAuthentication({ log: silentLog, resolver: createZoneResolver({}), clock });
+const authenticateWithoutDns = createMailAuthentication({ log: silentLog, resolver: failingResolver, clock });
+const authenticateWithoutKeys = createMailAuthentication({ log: silentLog, resolver: createZoneResolver({}), clock });
 const ENVELOPE = { client: "8.8.4.4", helo: "mx.receiver.example", mailFrom: "dmarc@receiver.example" };
 
 const checkAuthenticity = async (input: Uint8Array): Promise<void> => {
   const split = readSignedMail(input);
   must(!split.ok || split.value.header.length + split.value.body.length <= input.length * 2 + 4, "the mail grew");
-  const found = await judgeWithoutKeys({ ...ENVELOPE, bytes: input });
+  const found = await authenticateWithoutKeys({ ...ENVELOPE, bytes: input });
   must(found.authenticity !== "pass", "a pass without a key");
-  const unseen = await judgeInTheDark({ ...ENVELOPE, bytes: input });
-  must(unseen.authenticity === "unknown" || unseen.from === null, "a verdict without an answer of the DNS");
+  const unseen = await authenticateWithoutDns({ ...ENVELOPE, bytes: input });
+  must(unseen.authenticity === "unknown" || unseen.from === null, "a verdict although all DNS queries failed");
 };
 
 const SIGNED = [
@@ -134,7 +134,7 @@ const SIGNED = [
   "From: a@receiver.example, b@other.example\nDKIM-Signature: v=1; a=ed25519-sha256; d=receiver.example; s=s1; h=from; bh=; b=\n\nx\n",
 ].map((text) => utf8.encode(text));
 
-/** The parsers of DMARC: records that strangers publish, and reports that strangers send. */
+/** The parsers of DMARC records and reports. */
 export const DMARC_FUZZ_TARGETS: readonly FuzzTarget[] = [
   { name: "dmarc-record", seeds: records.map(({ text }) => utf8.encode(text)), check: checkRecord },
   { name: "dmarc-report", seeds: fixtures("{xml,values,reporters,hostile}/*.xml"), check: checkReport },

@@ -8,7 +8,7 @@ const utf8 = new TextEncoder();
 const ADDRESSES = ["192.0.2.10", "2001:db8::1"];
 const NAME_CHARACTERS_MAX = 120;
 
-/** The lines of the input are the TXT records of an answer. */
+/** The lines of the input are the TXT records of a response. */
 const checkAsnText = (input: Uint8Array): void => {
   const records = new TextDecoder().decode(input).split("\n");
   for (const ip of ADDRESSES) {
@@ -38,7 +38,7 @@ const checkGeoip = (input: Uint8Array): void => {
 
 const AS = { autonomous_system_number: 64_500, autonomous_system_organization: "Example" };
 
-/** The parsers of what says which network an address is in. */
+/** The parsers of network data of an address. */
 export const NETWORK_FUZZ_TARGETS: readonly FuzzTarget[] = [
   {
     name: "asn-text",

@@ -89,7 +89,7 @@ const checkSettings = (input: Uint8Array): void => {
   must(typeof createAddressPolicy([]).isAllowed(text) === "boolean", "no answer");
 };
 
-/** Every parser that reads what strangers send, or what a person types. */
+/** Every parser of untrusted input. */
 export const FUZZ_TARGETS: readonly FuzzTarget[] = [
   { name: "address", seeds: addresses.map(({ input }) => utf8.encode(input)), check: checkAddress },
   { name: "reply-parser", seeds: REPLIES.map((reply) => utf8.encode(reply)), check: checkReplyParser },

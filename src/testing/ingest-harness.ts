@@ -15,28 +15,28 @@ import { AUTHOR } from "../dmarc/ingest/report-store.ts";
 import { createTestClock, type TestClock } from "./clock.ts";
 
 export interface IngestHarnessOptions {
-  /** A file, to open the same database again; default: one in memory. */
+  /** A file, so that the database can be opened again; default: in memory. */
   readonly path?: string;
   readonly clock?: TestClock;
   readonly authenticate?: AuthenticateMail | null;
   readonly read?: NonNullable<IngestParts["read"]>;
   readonly isDiskLow?: () => boolean;
-  /** Stands between the database and those who write. */
+  /** Wraps the database. */
   readonly around?: (db: Db) => Db;
 }
 
 export const INGEST_OWNER = { accountId: "account", mode: "live" as KeyMode };
 
-/** The tables in which reports end up, in the order in which they are compared. */
+/** The daily counts, in a fixed order. */
 const ROLLUPS = [
   "SELECT * FROM dmarc_daily ORDER BY 1, 2, 3, is_trusted",
-  // Who sent what is trusted stands in no column of reports.
+  // Reports have no column for the author of trusted ones.
   `SELECT domain, day, reporter, CASE is_trusted WHEN 1 THEN '' ELSE author END AS author, sum(reports) AS reports, sum(messages) AS messages,
     sum(aligned) AS aligned, is_trusted FROM dmarc_daily_reporters GROUP BY 1, 2, 3, is_trusted, 4 ORDER BY 1, 2, 3, is_trusted, 4`,
   "SELECT * FROM dmarc_daily_names ORDER BY 1, 2, 3, is_trusted",
 ] as const;
 
-/** Enrols a domain, for `INGEST_OWNER` unless told. */
+/** Enrols a domain, by default for `INGEST_OWNER`. */
 export const insertDomain = (db: Db, domain: string, change: Partial<DomainRow> = {}): DomainRow =>
   db.transact((tx) =>
     new DomainStore(db).insert(tx, {
@@ -66,7 +66,7 @@ export const insertDomain = (db: Db, domain: string, change: Partial<DomainRow> 
     }),
   );
 
-/** Databases into which reports go, with all between, for the tests of one file. */
+/** Ingestion with its database, for the tests of one file. */
 export const createIngestHarness = () => {
   const opened: Db[] = [];
   afterEach(() => {
@@ -122,7 +122,7 @@ export const createIngestHarness = () => {
       /** How many rows a table has. */
       count: (table: string): number => all<{ n: number }>(`SELECT count(*) AS n FROM ${table}`)[0]?.n ?? 0,
       enrol: (domain: string, change: Partial<DomainRow> = {}): DomainRow => insertDomain(db, domain, change),
-      /** Uploads one file, and answers its ingestion and findings. */
+      /** Uploads one file; returns its ingestion and findings. */
       async upload(bytes: Uint8Array | string, change: Partial<IncomingReport> = {}) {
         const [row] = await ingestions.ingestFiles([incoming(bytes, change)]);
         if (row === undefined) throw new Error("no ingestion");
@@ -133,15 +133,15 @@ export const createIngestHarness = () => {
         if (row === undefined) throw new Error(`no ingestion ${id}`);
         return row;
       },
-      /** What was counted, as it stands in the tables. */
+      /** The daily counts as stored. */
       rollups: () => ROLLUPS.map((sql) => all(sql)),
-      /** What should have been counted, by the records. */
+      /** The daily counts as computed from the records. */
       recount: () => RECOUNTS.map((sql) => all(sql)),
     };
   };
 };
 
-/** Made-up reports always say how alignment went, so that the columns of the records suffice. */
+/** Sample reports always state the aligned results, so that the columns of the records suffice. */
 const TRUST = "instr(sameness, ' ') = 0";
 const RECOUNTS = [
   `SELECT c.domain, c.day, source, sum(count) AS messages, sum(count * is_aligned) AS aligned, sum(count * (dkim IS 'pass')) AS aligned_dkim,

@@ -10,7 +10,7 @@ const MERGE_DAYS = `INSERT INTO dmarc_daily (domain, day, source, messages, alig
     forwarded = forwarded + excluded.forwarded, authenticated = authenticated + excluded.authenticated,
     quarantined = quarantined + excluded.quarantined, rejected = rejected + excluded.rejected`;
 
-/** Stores the sources of a database as they were before they were stored by address: `dkim:`, `spf:`, `ip:`. */
+/** Converts the sources of a database to those of earlier versions, without addresses: `dkim:`, `spf:`, `ip:`. */
 export const makeSourcesLegacy = (db: Db): void => {
   const { sqlite } = db;
   interface Row {

@@ -6,14 +6,14 @@ import { ImapFailure } from "../net/imap-failure.ts";
 import type { ImapMark } from "../net/imap-session.ts";
 import { INGEST_OWNER, type IngestHarness } from "./ingest-harness.ts";
 
-/** A folder as a session shows it, without a network. */
+/** An IMAP folder without a network. */
 export class FakeFolder implements MailboxSession {
   uidValidity = "7";
   deliveredAtMs: number | null = null;
   readonly messages = new Map<number, Uint8Array>();
-  /** What was done, in its order: `read 1`, `seen 1`. */
+  /** The operations in their order: `read 1`, `seen 1`. */
   readonly log: string[] = [];
-  /** UIDs that end the session when they are read, and how marks are answered. */
+  /** UIDs that end the session when they are read. */
   readonly poison = new Set<number>();
   onMark: () => boolean = () => true;
 
@@ -50,7 +50,7 @@ export class FakeFolder implements MailboxSession {
   }
 }
 
-/** What fetches from a folder into the database of a harness. */
+/** A mailbox sync into the database of an ingest harness. */
 export const createMailboxHarness = (
   harness: IngestHarness,
   after: ImapMark = { kind: "seen" },

@@ -8,7 +8,7 @@ import { silentLog } from "./silent-log.ts";
 
 export const BY_SMTP = { via: "smtp", client: "192.0.2.1", helo: "mx", mailFrom: "a@b.example" } as const;
 
-/** Databases whose sources are rebuilt, for the tests of one file. */
+/** An ingest harness whose sources are rebuilt, for the tests of one file. */
 export const createRebuildHarness = () => {
   const newIngestHarness = createIngestHarness();
   return () => rebuildable(newIngestHarness);
@@ -22,7 +22,7 @@ const rebuildable = (newIngestHarness: ReturnType<typeof createIngestHarness>) =
     }),
   });
   const { db, clock, stores } = harness;
-  /** A rebuild that runs `between` after each step; it ends when that says so, as by a crash. */
+  /** A rebuild that calls `between` after each step, and ends when that returns false, as by a crash. */
   const rebuild = async (between: () => Promise<unknown> = async () => undefined, on: Db = db) => {
     const made: SourceRebuild = new SourceRebuild(
       { db: on, clock, log: silentLog },

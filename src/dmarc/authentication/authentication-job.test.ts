@@ -80,7 +80,7 @@ const newWorld = (answer: (mail: MailToAuthenticate) => Answer = () => FINDING) 
 };
 
 describe("a run", () => {
-  test("judges a mail with what is known of its envelope, and keeps the finding", async () => {
+  test("authenticates a mail with its envelope, and stores the results", async () => {
     const world = newWorld();
     world.addMail("m");
     await world.passes.run();
@@ -97,7 +97,7 @@ describe("a run", () => {
     expect(world.bodyOf("m-0")).toEqual(FINDING);
   });
 
-  test("judges a mail once for all its reports, also when many stand between them", async () => {
+  test("authenticates a mail once for all its reports, also when they are on different pages", async () => {
     const world = newWorld();
     world.addMail("m", { reports: 3 });
     world.addMail("n", { reports: 600 });
@@ -108,7 +108,7 @@ describe("a run", () => {
     expect(world.resultOf("m-late")).toBe("fail");
   });
 
-  test("leaves alone what is judged, came in no mail, or is still being written", async () => {
+  test("ignores reports that are authenticated already, came in no mail, or are incomplete", async () => {
     const world = newWorld();
     world.addMail("m", { reports: 0 });
     world.addReport("judged", "m", { authenticity: "pass" });
@@ -119,7 +119,7 @@ describe("a run", () => {
     expect(["judged", "file", "half"].map(world.resultOf)).toEqual(["pass", null, "pending"]);
   });
 
-  test("judges only so many mails, and only some at a time", async () => {
+  test("authenticates a limited number of mails, and few at a time", async () => {
     let underWay = 0;
     let most = 0;
     const world = newWorld(async () => {
@@ -136,7 +136,7 @@ describe("a run", () => {
     expect(world.countPending()).toBe(0);
   });
 
-  test("asks the DNS nothing for test keys", async () => {
+  test("makes no DNS query for test keys", async () => {
     const world = newWorld();
     world.addMail("m", { mode: "test" });
     await world.passes.run();
@@ -144,7 +144,7 @@ describe("a run", () => {
     expect(world.resultOf("m-0")).toBe("unknown");
   });
 
-  test("says unknown of a mail that is no longer kept", async () => {
+  test("stores unknown for a mail that is no longer kept", async () => {
     const world = newWorld();
     world.addMail("m");
     world.db.sqlite.run("DELETE FROM dmarc_raw");
@@ -155,8 +155,8 @@ describe("a run", () => {
   });
 });
 
-describe("without an answer of the DNS a report stays pending", () => {
-  test("for three tries, then it is unknown", async () => {
+describe("while DNS queries fail, a report stays pending", () => {
+  test("for three attempts, then it is unknown", async () => {
     const world = newWorld(() => NO_ANSWER);
     world.addMail("m");
     for (let minute = 0; minute < 180; minute += 1) {
@@ -169,7 +169,7 @@ describe("without an answer of the DNS a report stays pending", () => {
     expect(world.bodyOf("m-0")).toMatchObject({ message: NO_ANSWER.message });
   });
 
-  test("until it answers", async () => {
+  test("until a query succeeds", async () => {
     const answers = [NO_ANSWER, FINDING];
     const world = newWorld(() => answers.shift() ?? FINDING);
     world.addMail("m");
@@ -179,7 +179,7 @@ describe("without an answer of the DNS a report stays pending", () => {
     expect(world.resultOf("m-0")).toBe("fail");
   });
 
-  test("only for a day after it came, even when nobody tried before", async () => {
+  test("only for a day after it arrived", async () => {
     const world = newWorld(() => NO_ANSWER);
     world.addMail("m");
     await world.clock.advance(24 * HOUR_MS);
@@ -187,7 +187,7 @@ describe("without an answer of the DNS a report stays pending", () => {
     expect(world.resultOf("m-0")).toBe("unknown");
   });
 
-  test("and does not keep the others waiting", async () => {
+  test("and does not delay others", async () => {
     const world = newWorld(({ bytes }) => (Buffer.from(bytes).toString() === "mail good" ? FINDING : NO_ANSWER));
     for (let n = 0; n < AUTHENTICATIONS_A_RUN_MAX; n += 1) world.addMail(`m${n}`);
     world.addMail("good");
@@ -198,8 +198,8 @@ describe("without an answer of the DNS a report stays pending", () => {
   });
 });
 
-describe("a run that goes wrong", () => {
-  test("logs a bug, and judges the others", async () => {
+describe("a failing run", () => {
+  test("logs a bug, and authenticates the others", async () => {
     const world = newWorld(({ bytes }) => {
       if (Buffer.from(bytes).toString() === "mail bad") throw new Error("bug");
       return FINDING;
@@ -226,7 +226,7 @@ describe("a run that goes wrong", () => {
   });
 });
 
-test("a forged mail is found out from end to end", async () => {
+test("a forged mail is detected, end to end", async () => {
   const resolver = createZoneResolver({
     "_dmarc.example.com": { TXT: ["v=DMARC1; p=none"] },
     "example.com": { TXT: ["v=spf1 -all"] },

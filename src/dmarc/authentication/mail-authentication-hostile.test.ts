@@ -137,7 +137,7 @@ describe("a key record", () => {
     expect(finding).toMatchObject({ authenticity: "fail", dkim: [{ result: "neutral" }] });
   });
 
-  test("that is longer than any key is not read, and nothing is concluded from it", async () => {
+  test("that is longer than any key is a temporary error", async () => {
     const zone = { ...ZONE, "s._domainkey.example.com": { TXT: [times(TXT_CHARACTERS_MAX + 1, "p")] } };
     const { finding } = await check(`${SIGNATURE}${FROM}\r\n`, zone);
     expect(finding).toMatchObject({ authenticity: "unknown", dkim: [{ result: "temperror" }] });
@@ -208,7 +208,7 @@ describe("an envelope", () => {
   });
 });
 
-test("a bug rejects, and is no result", async () => {
+test("a bug rejects; it is not a result", async () => {
   const resolver = { resolve: () => Promise.reject(new TypeError("bug")) };
   const authenticate = createMailAuthentication({ resolver, clock: createTestClock(), log: silentLog });
   const mail = { client: "8.8.4.9", helo: "mx.example.com", mailFrom: "b@example.com" };
@@ -218,7 +218,7 @@ test("a bug rejects, and is no result", async () => {
   }
 });
 
-test("nothing that speaks HTTP is loaded", async () => {
+test("no HTTP client is loaded", async () => {
   await check(`${SIGNATURE}${FROM}\r\n`);
   const loaded = Object.keys(require.cache);
   expect(loaded.filter((path) => path.includes("mailauth/lib/dkim/")).length).toBeGreaterThan(0);

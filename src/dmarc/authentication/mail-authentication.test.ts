@@ -204,7 +204,7 @@ describe("signatures", () => {
     expect(finding.temporary).toBe(authenticity === "unknown");
   });
 
-  test("one good one is enough, whatever the others are", async () => {
+  test("one valid one is enough, whatever the others are", async () => {
     const mail = mailOf({ signings: [{ body: "Another.\r\n" }, { d: "esp.example" }, {}] });
     const { authenticity, dkim } = await check(mail);
     expect(authenticity).toBe("pass");
@@ -215,19 +215,19 @@ describe("signatures", () => {
     ]);
   });
 
-  test("hold for the time of receipt, however late they are looked at", async () => {
+  test("are valid as of the time of receipt", async () => {
     const mail = mailOf({ signings: [{ tags: `t=${NOW_S - 99}; x=${NOW_S - 9}` }] });
     expect((await check(mail, { receivedAtMs: NOW_MS - 20_000 })).authenticity).toBe("pass");
     expect((await check(mail, { receivedAtMs: NOW_MS })).authenticity).toBe("fail");
   });
 
-  test("hold for a mail whose lines end in LF alone, and behind the line of a mailbox file", async () => {
+  test("verify in a mail with bare LF, and after the From line of an mbox", async () => {
     const mail = mailOf({ signings: [{}] });
     expect((await check(mail.replaceAll("\r\n", "\n"))).authenticity).toBe("pass");
     expect((await check(`From r@example.com Thu Jan  1 00:00:00 2026\r\n${mail}`)).authenticity).toBe("pass");
   });
 
-  test("over folded fields hold byte for byte in the simple form, and loosely in the relaxed one", async () => {
+  test("over folded fields verify byte for byte in simple, and tolerantly in relaxed canonicalization", async () => {
     const subject = "Subject:  a\r\n\t b  \r\n";
     const bodyHash = createHash("sha256").update(BODY).digest("base64");
     const sealed = (form: "simple" | "relaxed"): string => {
@@ -246,7 +246,7 @@ describe("signatures", () => {
     expect((await check(sealed("relaxed") + rest.replace(" b", " c"))).authenticity).toBe("fail");
   });
 
-  test("hold for a large body, of whatever lines", async () => {
+  test("verify over a large body with any lines", async () => {
     for (const body of [`${"x".repeat(200_000)}\r\n`, "x\r\n".repeat(70_000), `${"\r\n".repeat(70_000)}x\r\n`]) {
       const mail = mailOf({ signings: [{}], body });
       expect((await check(mail)).authenticity).toBe("pass");
@@ -255,7 +255,7 @@ describe("signatures", () => {
     }
   });
 
-  test("beyond the tenth are not looked at, and nothing is concluded from that", async () => {
+  test("beyond the tenth are ignored, and the result is unknown", async () => {
     const bad = { d: "esp.example", body: "Another.\r\n" };
     const ten = Array.from({ length: 10 }, () => bad);
     expect((await check(mailOf({ signings: ten }))).authenticity).toBe("fail");
@@ -267,7 +267,7 @@ describe("signatures", () => {
     });
   });
 
-  test("of ARC are no signatures, and no key of theirs is asked for", async () => {
+  test("of ARC are ignored, and their keys are not queried", async () => {
     const arc = mailOf({ signings: [{ d: "esp.example" }] }).replace(
       "DKIM-Signature: v=1",
       "ARC-Message-Signature: i=1",
@@ -371,8 +371,8 @@ describe("SPF", () => {
   });
 });
 
-describe("the policy of the domain in From", () => {
-  test("makes a mail without any proof a forgery; without one nothing is known", async () => {
+describe("the policy of the header_from domain", () => {
+  test("makes a mail without a pass fail; without a policy it is unknown", async () => {
     expect(await check(mailOf({}))).toMatchObject({
       authenticity: "fail",
       dmarc: { result: "fail", policy: "reject" },
@@ -384,7 +384,7 @@ describe("the policy of the domain in From", () => {
     });
   });
 
-  test("is not needed where a signature does not fit, nor where one proves it", async () => {
+  test("does not matter when a signature fails or passes", async () => {
     const broken = mailOf({ signings: [{ body: "Another.\r\n" }] });
     expect((await check(broken, { zone: WITHOUT_POLICY })).authenticity).toBe("fail");
     const good = mailOf({ signings: [{}] });
@@ -394,7 +394,7 @@ describe("the policy of the domain in From", () => {
     });
   });
 
-  test("may stand above the domain", async () => {
+  test("may be inherited", async () => {
     const mail = mailOf({ from: "r@a.example.com" });
     const zone = zoneOf({ "_dmarc.example.com": { TXT: ["v=DMARC1; p=reject; sp=quarantine"] } });
     expect(await check(mail, { zone })).toMatchObject({ authenticity: "fail", dmarc: { policy: "quarantine" } });
@@ -437,7 +437,7 @@ describe("From", () => {
   });
 });
 
-test("a line beyond all that mail has is not looked through", async () => {
+test("a mail with a line above the limit is not authenticated", async () => {
   const body = `${"x".repeat(300_000)}\r\n`;
   expect(await check(mailOf({ signings: [{ body }], body }))).toMatchObject({
     authenticity: "unknown",
@@ -454,7 +454,7 @@ test("a public suffix is aligned with itself alone", async () => {
   expect((await of("com")).dkim).toMatchObject([{ result: "pass", aligned: false }]);
 });
 
-test("nothing is asked about a mail without exactly one From", async () => {
+test("no DNS query for a mail without exactly one From", async () => {
   const resolver = createZoneResolver(zoneOf());
   const examine = createMailAuthentication({ log: silentLog, resolver, clock: createTestClock(NOW_MS) });
   for (const header of ["", "From: r@example.com\r\n"]) {
@@ -466,7 +466,7 @@ test("nothing is asked about a mail without exactly one From", async () => {
 });
 
 describe("the deadline", () => {
-  test("ends the wait for a DNS that never answers, with unknown", async () => {
+  test("ends the wait for DNS queries that never finish, with unknown", async () => {
     const clock = createTestClock(NOW_MS);
     const signals: Array<AbortSignal | undefined> = [];
     const resolver: DnsResolver = {
@@ -485,7 +485,7 @@ describe("the deadline", () => {
     expect(signals.every((signal) => signal?.aborted)).toBe(true);
   });
 
-  test("leaves no timer behind when all was answered", async () => {
+  test("leaves no timer behind when all queries have finished", async () => {
     const clock = createTestClock(NOW_MS);
     const examine = createMailAuthentication({ log: silentLog, resolver: createZoneResolver(zoneOf()), clock });
     await examine({ bytes: Buffer.from(mailOf({ signings: [{}] })), client: null, helo: null, mailFrom: null });

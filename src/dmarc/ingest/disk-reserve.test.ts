@@ -17,7 +17,7 @@ test.each([
   expect(reserveOf(total)).toBe(reserve);
 });
 
-test("report mail stops at the reserve, says so once, and goes on when there is space again", async () => {
+test("report ingestion pauses at the disk reserve, logs it once, and resumes when there is space again", async () => {
   const clock = createTestClock();
   const logged: string[] = [];
   let space: DiskSpace | null = { freeBytes: 61 * MIB, totalBytes: 200 * MIB };
@@ -40,7 +40,7 @@ test("report mail stops at the reserve, says so once, and goes on when there is 
   expect(logged.map((line) => /report ingestion (paused|resumed)/.exec(line)?.[1])).toEqual(["paused", "resumed"]);
 });
 
-test("a database in memory has no disk to be full", () => {
+test("a database in memory has no disk that could be full", () => {
   const clock = createTestClock();
   const reserve = new DiskReserve({
     db: { diskSpace: () => null },

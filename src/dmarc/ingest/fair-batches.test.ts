@@ -23,7 +23,7 @@ const states = (harness: IngestHarness) =>
     )
     .map(({ state }) => state.trim());
 
-test("what ended a process is begun again after a wait only, and others are read meanwhile", async () => {
+test("an ingestion that ended a process is read again only after a delay, and others are read meanwhile", async () => {
   const path = join(folder, "kills.db");
   const first = newHarness({ path, read: () => Promise.withResolvers<never>().promise });
   first.enrol("example.com");
@@ -48,7 +48,7 @@ test("what ended a process is begun again after a wait only, and others are read
   expect(states(last)[0]).toBe("done stored");
 });
 
-test("a flood for one domain does not keep the mail of another waiting, wherever in the list that is", async () => {
+test("a flood for one domain does not delay the mail of another, wherever that is in the queue", async () => {
   const seen: string[] = [];
   const harness = newHarness({
     read: async (bytes) => {
@@ -72,7 +72,7 @@ test("a flood for one domain does not keep the mail of another waiting, wherever
   expect(harness.count("dmarc_reports")).toBe(CANDIDATES_MAX + 70);
 });
 
-test("mail whose authenticity was not known is judged again later, some times", async () => {
+test("mail whose authentication had a temporary error is authenticated again later, a few times", async () => {
   let asked = 0;
   let isKnown: boolean = false;
   const harness = newHarness({

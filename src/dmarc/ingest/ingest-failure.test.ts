@@ -37,7 +37,7 @@ const mailOf = ({ domain = "example.com", to = "bob@b.example" } = {}): string =
 const STORING = { storeFailureReports: true };
 
 describe("a failure report", () => {
-  test("is quarantined, and nothing of it stored, unless its domain wants it", async () => {
+  test("is quarantined and not stored, unless its domain stores failure reports", async () => {
     const harness = newHarness();
     harness.enrol("example.com");
     for (const domain of ["example.com", "stranger.example"]) {
@@ -47,7 +47,7 @@ describe("a failure report", () => {
     expect(harness.count("dmarc_failure_reports")).toBe(0);
   });
 
-  test("is stored once, without what tells of people, for its domain or one below it", async () => {
+  test("is stored once, without personal data, for its domain or one below it", async () => {
     const harness = newHarness();
     const domain = harness.enrol("example.com", STORING);
     const { row, findings } = await harness.upload(mailOf({ domain: "news.example.com" }));
@@ -66,7 +66,7 @@ describe("a failure report", () => {
     expect(harness.count("dmarc_failure_reports")).toBe(1);
   });
 
-  test("is stored with its header where the domain wants it whole, and never with its body", async () => {
+  test("is stored with its header if the domain wants it complete, and never with its body", async () => {
     const harness = newHarness();
     harness.enrol("example.com", { ...STORING, failureReportsRedact: false });
     await harness.upload(mailOf());
@@ -77,7 +77,7 @@ describe("a failure report", () => {
     expect(String(stored?.body)).not.toContain("secret");
   });
 
-  test("is read again into the same one", async () => {
+  test("that is retried stays the same stored report", async () => {
     const harness = newHarness();
     harness.enrol("example.com", STORING);
     const { row } = await harness.upload(mailOf());
@@ -86,7 +86,7 @@ describe("a failure report", () => {
     expect(harness.count("dmarc_failure_reports")).toBe(1);
   });
 
-  test("is stored up to a limit a day", async () => {
+  test("is stored up to a daily limit", async () => {
     const harness = newHarness();
     const { number } = harness.enrol("example.com", STORING);
     for (let n = 0; n < FAILURE_REPORTS_PER_DAY_MAX; n++) {
@@ -154,7 +154,7 @@ describe("through the interface", () => {
     expect((await call("GET", `${path}/failure-reports`)).body).toMatchObject({ failure_reports: [] });
   });
 
-  test("they are of nobody else, and of no other domain", async () => {
+  test("they are visible to their owner and their domain only", async () => {
     const { app, call, path } = await startFilled();
     const { body } = await call("GET", `${path}/failure-reports`);
     const [one] = failureReportsSchema.parse(body).failure_reports;
@@ -169,7 +169,7 @@ describe("through the interface", () => {
     expect((await call("GET", `${path}/failure-reports?status=x`)).status).toBe(400);
   });
 
-  test("they go with their domain", async () => {
+  test("they are purged with their domain", async () => {
     const { app, call, path } = await startFilled();
     await call("DELETE", path);
     await app.service.dmarc.jobs.purgeDeletedDomains();

@@ -57,7 +57,7 @@ describe("a large report", () => {
     expectWhole(harness);
   });
 
-  test("beside small ones, about a stranger, and twice in one upload", async () => {
+  test("is written beside small ones; about a foreign domain and twice in one upload it is not", async () => {
     const harness = newHarness();
     harness.enrol("example.com");
     const stranger = sampleReportXml({ ...LARGE, domain: "stranger.example" });
@@ -73,7 +73,7 @@ describe("a large report", () => {
     expectWhole(harness, ROWS + 2);
   });
 
-  test("that the same one overtakes goes away again", async () => {
+  test("is removed when the same report was completed meanwhile", async () => {
     let overtake = (): void => undefined;
     const harness = newHarness({ around: counting((commit) => (commit === 3 ? overtake() : undefined)) });
     const domain = harness.enrol("example.com");
@@ -87,7 +87,7 @@ describe("a large report", () => {
     expectWhole(harness);
   });
 
-  test("that somebody takes for the remains of a crash is written once more", async () => {
+  test("is written again when another process removes it as the remains of a crash", async () => {
     const cleanings: Promise<number>[] = [];
     const harness = newHarness({
       around: counting((commit) => {

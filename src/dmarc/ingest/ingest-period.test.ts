@@ -9,7 +9,7 @@ const newHarness = createIngestHarness();
 describe("the period of a report", () => {
   const DAY_S = 86_400;
 
-  test("that is still to come is kept apart, and counts when it has come", async () => {
+  test("in the future is quarantined, and counts when it has come", async () => {
     const harness = newHarness();
     harness.enrol("example.com");
     const [soon, never] = [SAMPLE_DAY_S + 10 * DAY_S, Date.UTC(2098, 0, 1) / 1000].map((begin, n) =>
@@ -29,7 +29,7 @@ describe("the period of a report", () => {
     expect(harness.find(forged.row.id).reason).toBe("period_in_future");
   });
 
-  test("of years is kept apart, also when the report is large", async () => {
+  test("of years is quarantined, also when the report is large", async () => {
     const harness = newHarness();
     harness.enrol("example.com");
     const period = { begin: SAMPLE_DAY_S - 500 * DAY_S, end: SAMPLE_DAY_S };
@@ -41,7 +41,7 @@ describe("the period of a report", () => {
     expect(harness.count("dmarc_sources")).toBe(0);
   });
 
-  test("of long ago is counted, and the finding says that the retention will remove it", async () => {
+  test("of long ago is counted, and the finding says that retention will remove it", async () => {
     const harness = newHarness();
     harness.enrol("example.com", { retentionDays: 30 });
     const old = await harness.upload(sampleReportXml({ begin: SAMPLE_DAY_S - 40 * DAY_S }));

@@ -80,8 +80,8 @@ const rebuildSome = async ({ db, clock, stores }: IngestHarness, isAll: boolean)
   await rebuild.run();
 };
 
-describe("what is counted is what the records say", () => {
-  test.each([1, 2, 3, 4, 5, 6])("whatever comes, in whatever order and batches, over restarts (%i)", async (seed) => {
+describe("the daily counts are the sums of the records", () => {
+  test.each([1, 2, 3, 4, 5, 6])("for any reports in any order and batches, over restarts (%i)", async (seed) => {
     const chance = createRandom(seed * 7_919);
     const path = join(folder, `${seed}.db`);
     const open = () => newHarness({ path, clock: createTestClock(AFTERWARDS_MS), authenticate: judgeBySender });
@@ -152,11 +152,11 @@ describe("what is counted is what the records say", () => {
   });
 });
 
-test("in that some reports gave way to others", () => {
+test("in those runs some reports were replaced", () => {
   expect(replaced).toBeGreaterThan(10);
 });
 
-test("no damage to a mail is ever too much, or loses it", async () => {
+test("no damage to a mail is an internal error, or loses it", async () => {
   const chance = createRandom(99);
   const harness = newHarness();
   harness.enrol("example.com");

@@ -53,7 +53,7 @@ const counted = (harness: IngestHarness) =>
       .map(({ t, n }) => [t === 1 ? "trusted" : "others", n]),
   );
 
-describe("the word of a report mail", () => {
+describe("the trust in a report mail", () => {
   test.each<[string, Record<string, number>, string, string | null]>([
     ["pass", { trusted: GENUINE }, "stored", null],
     ["unknown", { others: GENUINE }, "stored", null],
@@ -78,7 +78,7 @@ describe("the word of a report mail", () => {
     expect((await harness.upload(made(GENUINE), smtp(word))).row).toMatchObject({ outcome, reason });
   });
 
-  test("that is not known yet is judged again, and counts in the end without", async () => {
+  test("with a temporary authentication error is authenticated again, and counts as untrusted in the end", async () => {
     const harness = start();
     const id = await harness.intake.take(harness.incoming(made(GENUINE), smtp("later")));
     harness.ingester.start();
@@ -91,13 +91,13 @@ describe("the word of a report mail", () => {
     await harness.ingester.stop();
   });
 
-  test("that is not known yet counts at once where nothing is kept to be judged again", async () => {
+  test("with a temporary authentication error counts at once if its bytes are not kept", async () => {
     const harness = start({ rawRetentionDays: 0 });
     await harness.upload(made(GENUINE), smtp("later"));
     expect(counted(harness)).toEqual({ others: GENUINE });
   });
 
-  test("a TLS report of another author keeps nobody out", async () => {
+  test("a TLS report of another author does not block the reporter's", async () => {
     const harness = start();
     const tls = JSON.stringify({
       "organization-name": "receiver.example",
@@ -129,7 +129,7 @@ describe("the same report with other rows, by mail", () => {
     expect(harness.logged.join()).toContain("came again with different records");
   });
 
-  test("gives way to what the owner hands in", async () => {
+  test("is replaced by what the owner uploads", async () => {
     const harness = start();
     await harness.upload(made(FORGED), smtp("unknown"));
     expect((await harness.upload(sampleReportXml({ reportId: "r", rows: [{ count: 3 }] }))).row.outcome).toBe("stored");
@@ -138,7 +138,7 @@ describe("the same report with other rows, by mail", () => {
     expectOne(harness, 3);
   });
 
-  test("of two authors who are not the reporter stands side by side; of the same one the first is kept", async () => {
+  test("of two other authors is counted for both; of the same author the first is kept", async () => {
     const harness = start();
     await harness.upload(made(1), smtp("unknown"));
     expect((await harness.upload(made(2), smtp("unknown"))).row.reason).toBe("duplicate_differs");
@@ -149,7 +149,7 @@ describe("the same report with other rows, by mail", () => {
   });
 
   test.each([[["unknown", "pass"]], [["other", "unknown", "pass", "fail"]], [["pass", "unknown"]]] as const)(
-    "is judged also when all come together (%p)",
+    "is handled in the same way when all arrive together (%p)",
     async (words) => {
       const harness = start();
       const files = words.map((word) =>
@@ -160,7 +160,7 @@ describe("the same report with other rows, by mail", () => {
     },
   );
 
-  test("takes back whatever only the forged one told of, and nothing else", async () => {
+  test("subtracts whatever only the forged one reported, and nothing else", async () => {
     const harness = start();
     const spoof = (ip: string, change: SampleRow = {}) => ({ ip, dkim: "fail", spf: "fail", ...change }) as const;
     await harness.upload(
@@ -186,7 +186,7 @@ describe("the same report with other rows, by mail", () => {
     expect(harness.rollups()).toEqual(harness.recount());
   });
 
-  test("of large ones leaves nothing of the forged one", async () => {
+  test("leaves nothing of a large forged one", async () => {
     const harness = start();
     const rows = (from: string) =>
       Array.from({ length: 2_100 }, (_, at) => ({
@@ -199,7 +199,7 @@ describe("the same report with other rows, by mail", () => {
     expect(harness.count("dmarc_names")).toBe(20);
   });
 
-  test("that was replaced may be read again, and does not come back", async () => {
+  test("that was replaced can be retried and stays replaced", async () => {
     const harness = start();
     const forged = await harness.upload(made(FORGED), smtp("unknown"));
     await harness.upload(made(GENUINE), smtp("pass"));
@@ -209,8 +209,8 @@ describe("the same report with other rows, by mail", () => {
   });
 });
 
-describe("mail to an address that was revoked", () => {
-  test("does not count for a domain that is enrolled after it came", async () => {
+describe("mail to a revoked address", () => {
+  test("does not count for a domain that was enrolled after it arrived", async () => {
     const harness = start();
     const old = harness.enrol("again.example");
     const incoming = harness.incoming(sampleReportMail({ domain: "again.example" }), {
@@ -228,7 +228,7 @@ describe("mail to an address that was revoked", () => {
     await harness.ingester.stop();
   });
 
-  test("counts for a domain that was there when it came; mail to a living address for one enrolled later", async () => {
+  test("counts for a domain that was enrolled before it arrived; mail to a valid address also for one enrolled later", async () => {
     const harness = start();
     const old = harness.enrol("gone.example");
     const to = { ...smtp("pass"), domain: old.number };
@@ -242,7 +242,7 @@ describe("mail to an address that was revoked", () => {
   });
 });
 
-test("what was counted before trusted reports were counted apart is taken back from where it is", async () => {
+test("a report that an earlier version counted as trusted is subtracted from the trusted counts", async () => {
   const harness = start();
   await harness.upload(made(FORGED), smtp("unknown"));
   for (const table of ["dmarc_daily", "dmarc_daily_names", "dmarc_daily_reporters"])

@@ -8,7 +8,7 @@ const MB = 1024 * 1024;
 const packed = (reportId: string, padding: number) =>
   Bun.gzipSync(new TextEncoder().encode(sampleReportXml({ reportId }) + " ".repeat(padding)));
 
-test("the files of one upload unpack to so much in all; the others are kept, and read by themselves", async () => {
+test("the files of one upload may unpack to a limit in all; the others are kept and can be retried", async () => {
   const harness = newHarness();
   harness.enrol("example.com");
   const files = ["1", "2", "3", "4"].map((id) => harness.incoming(packed(id, 2 * MB)));
@@ -23,7 +23,7 @@ test("the files of one upload unpack to so much in all; the others are kept, and
   expect(harness.count("dmarc_reports")).toBe(4);
 });
 
-test("what is unpacked and thrown away counts too", async () => {
+test("what is unpacked and dropped counts towards the limit", async () => {
   const harness = newHarness();
   harness.enrol("example.com");
   const bomb = Bun.gzipSync(new Uint8Array(33 * MB));

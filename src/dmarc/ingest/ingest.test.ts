@@ -8,7 +8,7 @@ const newHarness = createIngestHarness();
 const DAY = (SAMPLE_DAY_S * 1000) / DAY_MS;
 
 describe("a report", () => {
-  test("is stored with everything that it says", async () => {
+  test("is stored with all its data", async () => {
     const harness = newHarness();
     const domain = harness.enrol("example.com");
     const rows = [
@@ -127,7 +127,7 @@ describe("a report", () => {
     );
   });
 
-  test("about a domain below the enrolled one counts for the nearest", async () => {
+  test("about a domain below enrolled ones counts for the nearest", async () => {
     const harness = newHarness();
     harness.enrol("example.com");
     const nearer = harness.enrol("mail.example.com");
@@ -135,7 +135,7 @@ describe("a report", () => {
     expect(findings[0]).toMatchObject({ outcome: "stored", domain_id: nearer.id, domain: "a.mail.example.com" });
   });
 
-  test("of a file is not judged for authenticity, and of a test key neither", async () => {
+  test("from a file, or for a test key, is not authenticated", async () => {
     const harness = newHarness();
     harness.enrol("example.com");
     harness.enrol("example.com", { mode: "test" });
@@ -147,7 +147,7 @@ describe("a report", () => {
     ]);
   });
 
-  test("that comes twice is kept once, whoever brings it; with other rows that is logged", async () => {
+  test("that arrives twice is stored once, however it arrives; with other records that is logged", async () => {
     const harness = newHarness();
     harness.enrol("example.com");
     const first = await harness.upload(sampleReportMail({ reportId: "r" }));
@@ -162,7 +162,7 @@ describe("a report", () => {
     expect(harness.rollups()).toEqual(harness.recount());
   });
 
-  test("without an id is known by its rows", async () => {
+  test("without an id is identified by its rows", async () => {
     const harness = newHarness();
     harness.enrol("example.com");
     const outcomes: (string | null)[] = [];
@@ -172,7 +172,7 @@ describe("a report", () => {
     expect(outcomes).toEqual(["stored", "stored", "duplicate"]);
   });
 
-  test("without rows is empty, and tells that reports arrive", async () => {
+  test("without rows is empty, and shows that reports arrive", async () => {
     const harness = newHarness();
     const domain = harness.enrol("example.com");
     const { row, findings } = await harness.upload(sampleReportXml({ rows: [] }));
@@ -184,7 +184,7 @@ describe("a report", () => {
     });
   });
 
-  test("of a foreign domain waits in quarantine until the domain is enrolled and it is read again", async () => {
+  test("about a foreign domain is quarantined until the domain is enrolled and the ingestion retried", async () => {
     const harness = newHarness();
     harness.enrol("example.com", { accountId: "other" });
     harness.enrol("example.com", { mode: "test" });
@@ -201,7 +201,7 @@ describe("a report", () => {
     expect(harness.rollups()).toEqual(harness.recount());
   });
 
-  test("that is read again by the ingestion that brought it stays stored; a twin beside it stays a duplicate", async () => {
+  test("stays stored when its ingestion is retried; a second copy in it stays a duplicate", async () => {
     const harness = newHarness();
     harness.enrol("example.com");
     const xml = sampleReportXml();
@@ -218,7 +218,7 @@ describe("a report", () => {
   });
 });
 
-describe("other things that come in", () => {
+describe("other files", () => {
   const tls = (domain: string, id: string | null = "t1") =>
     JSON.stringify({
       "organization-name": "Big",
@@ -232,7 +232,7 @@ describe("other things that come in", () => {
       ],
     });
 
-  test("a TLS report is stored once, with the policies of the domain alone", async () => {
+  test("a TLS report is stored once, with the policies of the domain only", async () => {
     const harness = newHarness();
     const domain = harness.enrol("example.com");
     const { row, findings } = await harness.upload(tls("example.com"));
@@ -258,7 +258,7 @@ describe("other things that come in", () => {
     expect(harness.count("dmarc_tls_reports")).toBe(1);
   });
 
-  test("what is no report is rejected, and kept", async () => {
+  test("what is not a report is rejected and kept", async () => {
     const harness = newHarness();
     const { row, findings } = await harness.upload("hello", { name: "a.txt" });
     expect(row).toMatchObject({ outcome: "rejected", reason: "no_report", name: "a.txt", bytes: 5 });

@@ -72,7 +72,7 @@ describe("an upload", () => {
     expect(ingestions).toMatchObject([{ outcome: "stored", reason: "tls_report" }]);
   });
 
-  test("as a form has any number of files, each with an answer in its order", async () => {
+  test("as a form has any number of files, each with an ingestion in its order", async () => {
     const { upload } = await startWithDomain();
     const xml = sampleReportXml();
     const { body, headers } = await formOf([
@@ -88,7 +88,7 @@ describe("an upload", () => {
     ]);
   });
 
-  test("as a form may say something else beside its files", async () => {
+  test("as a form may have other fields", async () => {
     const { upload } = await startWithDomain();
     const form = new FormData();
     form.append("note", "hello");
@@ -100,7 +100,7 @@ describe("an upload", () => {
     expect(ingestions[0]?.findings[0]?.message).toBe("The report is stored.");
   });
 
-  test("of a report of which a piece is missing is rejected with the line, and counts as no report", async () => {
+  test("of a truncated report is rejected with the line, and not counted", async () => {
     const { upload, get, domainId } = await startWithDomain();
     const xml = sampleReportXml().split("\n").join("\n\n").replace("</row>", "</row></row>");
     const { ingestions } = await upload(xml);
@@ -111,7 +111,7 @@ describe("an upload", () => {
     expect((await get(`/v1/dmarc/domains/${domainId}/reports`)).body).toMatchObject({ reports: [] });
   });
 
-  test("that cannot be taken is answered with what is wrong, and leaves nothing", async () => {
+  test("that is invalid gets an error and stores nothing", async () => {
     const { app, key, upload } = await startWithDomain();
     const boundary = { "content-type": "multipart/form-data; boundary=b" };
     const cutOff = '--b\r\nContent-Disposition: form-data; name="f"; filename="a"\r\n\r\n<feedback>';
@@ -137,7 +137,7 @@ describe("an upload", () => {
   });
 });
 
-describe("the list of what came in", () => {
+describe("the list of ingestions", () => {
   const fill = async () => {
     const harness = await startWithDomain();
     await harness.upload(sampleReportXml());
@@ -154,7 +154,7 @@ describe("the list of what came in", () => {
     return { ...harness, list };
   };
 
-  test("is newest first, in pages, and for its owner alone", async () => {
+  test("is newest first, in pages, and for its owner only", async () => {
     const { app, get, list } = await fill();
     expect(await list()).toEqual(["rejected", "quarantined", "stored"]);
     const first = ingestionsSchema.parse((await get(`${PATH}?limit=2`)).body);
@@ -182,7 +182,7 @@ describe("the list of what came in", () => {
     expect(await (await fill()).list(query)).toEqual(outcomes as never);
   });
 
-  test("is narrowed down to what is about a domain, and to mails to its address", async () => {
+  test("is filtered by domain: what is about it, and mails to its address", async () => {
     const { app, domainId, list, upload } = await fill();
     expect(await list(`?domain_id=${domainId}`)).toEqual(["stored"]);
     await upload(sampleReportXml());
@@ -203,14 +203,14 @@ describe("the list of what came in", () => {
   );
 });
 
-describe("one that came in", () => {
-  test("is shown as it was answered", async () => {
+describe("an ingestion", () => {
+  test("is shown as in the response to its upload", async () => {
     const { upload, get } = await startWithDomain();
     const [file] = (await upload("junk")).ingestions;
     expect((await get(`${PATH}/${file?.id}`)).body).toEqual({ ...file });
   });
 
-  test("is handed out byte for byte, as nothing that a browser runs", async () => {
+  test("is downloaded byte for byte, with a type that no browser executes", async () => {
     const { app, key, upload } = await startWithDomain();
     const mail = new Uint8Array(sampleReportMail());
     const packed = new Uint8Array(Bun.gzipSync(mail));
@@ -232,7 +232,7 @@ describe("one that came in", () => {
     }
   });
 
-  test("is read again when asked, by itself or with all others, unless its bytes are gone", async () => {
+  test("can be retried, alone or with all others, unless its bytes are gone", async () => {
     const { app, key, upload, get } = await startWithDomain();
     app.service.dmarc.ingester.start();
     const [row] = (await upload(sampleReportXml({ domain: "later.example" }))).ingestions;

@@ -44,7 +44,7 @@ const failing =
   });
 
 describe("mail", () => {
-  test("is durable when it is taken, and read afterwards", async () => {
+  test("is durable when it is accepted, and read afterwards", async () => {
     const path = join(folder, "take.db");
     const before = newHarness({ path });
     const domain = before.enrol("example.com");
@@ -64,7 +64,7 @@ describe("mail", () => {
     expect(after.rollups()).toEqual(after.recount());
   });
 
-  test("that comes while another is read is read too, in its order", async () => {
+  test("that arrives while another is read is read next", async () => {
     const seen: string[] = [];
     const harness = newHarness({
       read: async (bytes) => {
@@ -83,7 +83,7 @@ describe("mail", () => {
     expect(states(harness)).toEqual(Array.from({ length: 4 }, () => "done stored"));
   });
 
-  test("put there by another process is found by looking", async () => {
+  test("added by another process is found by polling", async () => {
     const harness = newHarness();
     harness.enrol("example.com");
     harness.ingester.start();
@@ -99,7 +99,7 @@ describe("mail", () => {
 });
 
 describe("one bad report", () => {
-  test("that cannot be read does not stop the others, and can be tried again", async () => {
+  test("that cannot be read does not stop the others, and can be retried", async () => {
     let isBroken: boolean = true;
     const harness = newHarness({
       read: async (bytes) => {
@@ -145,7 +145,7 @@ describe("one bad report", () => {
     await harness.ingester.stop();
   });
 
-  test("that cannot be written does not stop the others, and leaves nothing", async () => {
+  test("that cannot be written does not stop the others, and leaves nothing behind", async () => {
     const harness = newHarness();
     harness.enrol("example.com");
     harness.db.sqlite.run(
@@ -164,7 +164,7 @@ describe("one bad report", () => {
     expect(harness.rollups()).toEqual(harness.recount());
   });
 
-  test("whose reading ends the process is given up after some tries; nobody else is blamed", async () => {
+  test("that ends the process is given up after some attempts; no other is blamed", async () => {
     const path = join(folder, "deadly.db");
     const first = newHarness({ path });
     first.enrol("example.com");
@@ -204,7 +204,7 @@ describe("one bad report", () => {
   });
 });
 
-test("mail that came after the start is read without a write before; what that ended is counted in the next life", async () => {
+test("the attempt of mail that arrives after the start is not counted before; if it ends the process, it is counted after the restart", async () => {
   const path = join(folder, "late.db");
   const attempts = (harness: IngestHarness) => harness.all<{ n: number }>("SELECT attempts AS n FROM dmarc_ingestions");
   const live = async (comes: boolean) => {
@@ -231,7 +231,7 @@ test("mail that came after the start is read without a write before; what that e
 });
 
 describe("while the database cannot be written", () => {
-  test("what waits goes on waiting, is not blamed, and is read when it can", async () => {
+  test("pending ingestions wait without counted attempts, and are read later", async () => {
     let problem: string | null = null;
     const clock = createTestClock();
     const harness = newHarness({ clock, around: failing(() => problem) });
@@ -251,7 +251,7 @@ describe("while the database cannot be written", () => {
     expect(states(harness)).toEqual(["done stored"]);
   });
 
-  test("a failure between the reading and the end costs no try", async () => {
+  test("a failure after reading counts no attempt", async () => {
     let commits = 0;
     let isFull: boolean = true;
     // The try is counted, what was found is not written.
@@ -281,7 +281,7 @@ describe("while the database cannot be written", () => {
     expect(states(harness)).toEqual(["done stored"]);
   });
 
-  test("an upload fails, and nothing of it is there", async () => {
+  test("an upload fails and stores nothing", async () => {
     const harness = newHarness({ around: failing(() => "SQLITE_FULL") });
     harness.enrol("example.com");
     expect(harness.upload(sampleReportXml())).rejects.toThrow("SQLITE_FULL");
@@ -289,7 +289,7 @@ describe("while the database cannot be written", () => {
   });
 });
 
-test("reading all again takes what was rejected or quarantined and is kept, of the caller alone", async () => {
+test("retrying all takes the caller's rejected and quarantined ingestions that are kept", async () => {
   const harness = newHarness();
   harness.enrol("example.com");
   await harness.upload(sampleReportXml());
@@ -308,7 +308,7 @@ test("reading all again takes what was rejected or quarantined and is kept, of t
   expect(harness.find(junk.row.id)).toMatchObject({ status: "done", outcome: "rejected" });
 });
 
-test("nothing is read while the disk is short of space; it goes on when there is some again", async () => {
+test("nothing is read while disk space is low; it resumes when there is some again", async () => {
   let isDiskLow: boolean = true;
   const harness = newHarness({ isDiskLow: () => isDiskLow });
   harness.enrol("example.com");

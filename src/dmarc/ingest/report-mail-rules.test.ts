@@ -92,7 +92,7 @@ const mailTo = (...recipients: readonly string[]): ReceivedMail => ({
 });
 
 describe("space", () => {
-  test("that is not there refuses mail for now, and nothing of it is kept", async () => {
+  test("that is low refuses mail temporarily, and stores nothing", async () => {
     const { enrol, reception, taken, disk } = startHarness();
     enrol(ONE);
     disk.isLow = true;
@@ -105,7 +105,7 @@ describe("space", () => {
     expect([reception.isFull(), await reception.acceptMail(mail)]).toEqual([false, "accepted"]);
   });
 
-  test("is shared out by domain and day", async () => {
+  test("is limited by domain and day", async () => {
     const { db, domains, enrol, reception, taken, logged, clock } = startHarness();
     const [one] = [enrol(ONE), enrol(TWO)];
     const use = (bytes: number) =>
@@ -123,7 +123,7 @@ describe("space", () => {
   });
 });
 
-describe("a domain whose share is used up by whoever sends the most", () => {
+describe("a domain whose daily quota is used up by a flood", () => {
   const KNOWN = "noreply@mail.receiver.example";
   const ADDRESS = `${ONE}@${HOST}`;
   const from = (mailFrom: string, bytes = 100): ReceivedMail => ({
@@ -146,7 +146,7 @@ describe("a domain whose share is used up by whoever sends the most", () => {
     return { ...harness, use, send };
   };
 
-  test("still takes mail of known reporters, and of nobody else", async () => {
+  test("still accepts mail of known reporters, and of nobody else", async () => {
     const { reception, taken, send, judged } = await startFlooded();
     send("attacker.example", 10);
     expect(reception.judgeRecipient(ADDRESS)).toBe("known");
@@ -163,7 +163,7 @@ describe("a domain whose share is used up by whoever sends the most", () => {
     expect(judged).toHaveLength(5);
   });
 
-  test("takes so much of each of them, and so much of all", async () => {
+  test("accepts a limited amount from each of them, and from all", async () => {
     const { reception, send, use, clock } = await startFlooded();
     send("receiver.example", AUTHOR_DAY_BYTES_MAX - 1);
     expect(await reception.acceptMail(from(KNOWN))).toBe("accepted");
@@ -176,7 +176,7 @@ describe("a domain whose share is used up by whoever sends the most", () => {
     expect([reception.judgeRecipient(ADDRESS), await reception.acceptMail(from(KNOWN))]).toEqual(["full", "full"]);
   });
 
-  test("judges no large mail, and few at a time", async () => {
+  test("authenticates no large mail, and few at a time", async () => {
     const { reception, dns, judged } = await startFlooded();
     expect(await reception.acceptMail(from(KNOWN, AUTHENTICATED_BYTES_MAX + 1))).toBe("full");
     expect(judged).toEqual([]);
@@ -216,7 +216,7 @@ describe("the token in a recipient", () => {
     expect(tokenIn(address, HOST)).toBe(token);
   });
 
-  test("is found behind a host in letters of its own", () => {
+  test("is found at an internationalized host", () => {
     expect(tokenIn(`${ONE}@berichte.bücher.example`, "berichte.xn--bcher-kva.example")).toBe(ONE);
   });
 });
@@ -238,7 +238,7 @@ describe("a recipient", () => {
     expect(reception.judgeRecipient(`${ONE}@${HOST}`)).toBe("unknown");
   });
 
-  test("is to be tried later, not unknown, when the database fails", () => {
+  test("is temporarily refused, not unknown, when the database fails", () => {
     const { db, enrol, reception, logged } = startHarness();
     enrol(ONE);
     db.sqlite.run("DROP TABLE dmarc_domains");
@@ -248,7 +248,7 @@ describe("a recipient", () => {
 });
 
 describe("a mail", () => {
-  test("is taken with all that is known about it, for the domain of its recipient", async () => {
+  test("is stored with its envelope, for the domain of its recipient", async () => {
     const { enrol, reception, taken } = startHarness();
     const { number } = enrol(ONE);
     const mail = mailTo(`${ONE}@${HOST}`);
@@ -268,7 +268,7 @@ describe("a mail", () => {
     ]);
   });
 
-  test("to several domains is taken once for each", async () => {
+  test("to several domains is stored once for each", async () => {
     const { enrol, reception, taken } = startHarness();
     const numbers = [enrol(ONE).number, enrol(TWO).number];
     expect(await reception.acceptMail(mailTo(`${ONE}@${HOST}`, `${TWO}@${HOST}`, `${ONE}+again@${HOST}`))).toBe(
@@ -277,7 +277,7 @@ describe("a mail", () => {
     expect(taken.map(({ domain }) => domain)).toEqual(numbers);
   });
 
-  test("is not taken before it is so for every domain", async () => {
+  test("is not accepted before it is stored for every domain", async () => {
     const second = Promise.withResolvers<string>();
     const { enrol, reception } = startHarness(({ accountId }) =>
       accountId.endsWith(TWO) ? second.promise : Promise.resolve("id"),
@@ -295,7 +295,7 @@ describe("a mail", () => {
     expect(await taking).toBe("accepted");
   });
 
-  test("that one of its domains could not store is to come later", async () => {
+  test("that could not be stored for one of its domains is temporarily refused", async () => {
     const { enrol, reception, logged } = startHarness(({ accountId }) =>
       accountId.endsWith(TWO) ? Promise.reject(new Error("database or disk is full")) : Promise.resolve("id"),
     );
@@ -305,7 +305,7 @@ describe("a mail", () => {
     expect(logged.join("\n")).toContain("database or disk is full");
   });
 
-  test("whose domains were all deleted meanwhile is refused, and the rest of a mixed one taken", async () => {
+  test("whose domains were all deleted meanwhile is refused; if some remain, it is stored for them", async () => {
     const { db, domains, enrol, reception, taken } = startHarness();
     const { number } = enrol(ONE);
     enrol(TWO);

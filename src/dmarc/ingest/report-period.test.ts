@@ -28,7 +28,7 @@ describe("a period", () => {
   });
 });
 
-test("a day is past the retention when the next run removes it, and not before", () => {
+test("a day is past retention exactly when the next run removes it", () => {
   const today = NOW / DAY_MS;
   expect(isPastRetention(today - 30, { retentionDays: 30 }, NOW)).toBe(false);
   expect(isPastRetention(today - 31, { retentionDays: 30 }, NOW)).toBe(true);

@@ -12,7 +12,7 @@ import { RetentionStore } from "./retention-store.ts";
 
 const newHarness = createIngestHarness();
 
-test("old data of one domain that cannot be removed keeps that of no other", async () => {
+test("a failure to expire the data of one domain does not affect the others", async () => {
   const harness = newHarness({ clock: createTestClock(SAMPLE_DAY_S * 1000 + 2 * DAY_MS) });
   const { db, clock, domains } = harness;
   const names = new NameRetention({ db, clock }, { store: new NameRetentionStore(db), keysOf: possibleKeysOf });

@@ -48,7 +48,7 @@ const newHarness = (mode: "live" | "test" = "live") => {
 };
 
 describe("names", () => {
-  test("go with what was counted of them, so that forged ones do not hide true ones for ever", async () => {
+  test("expire with their counts, so that forged ones do not use up the limit for ever", async () => {
     const harness = newHarness();
     await harness.tell(
       Array.from({ length: NAMES_MAX + 100 }, (_, n) => ({ ...UNPROVEN, headerFrom: `r${n}.example.com` })),
@@ -62,7 +62,7 @@ describe("names", () => {
     ]);
   });
 
-  test("stay, with their first day, while anything is counted under them", async () => {
+  test("are kept, with their first day, while anything is counted under them", async () => {
     const harness = newHarness();
     for (let day = 0; day < 60; day += 20) {
       await harness.tell([{ headerFrom: "shop.example.com" }]);
@@ -77,8 +77,8 @@ describe("names", () => {
   });
 });
 
-describe("the user's word", () => {
-  test("about a network goes when none of its addresses was a source for the retention time", async () => {
+describe("the user's classification", () => {
+  test("of a network expires when none of its addresses was a source for the retention time", async () => {
     const harness = newHarness();
     await harness.tell([
       { ...UNPROVEN, ip: "9.9.9.9" },
@@ -97,7 +97,7 @@ describe("the user's word", () => {
     expect(harness.words()).toEqual([]);
   });
 
-  test("about a reverse name outlives that the DNS does not say it for a while", async () => {
+  test("of a reverse name survives temporary DNS failures", async () => {
     const harness = newHarness();
     await harness.tell([{ ...UNPROVEN, ip: "8.8.8.8" }]);
     harness.say("ptr:google.example");
@@ -111,7 +111,7 @@ describe("the user's word", () => {
     expect(harness.words()).toEqual(["ptr:google.example"]);
   });
 
-  test("that was just said stays", async () => {
+  test("that is recent is kept", async () => {
     const harness = newHarness();
     harness.say("net:9.9.9.0/24");
     await harness.pass(1);
@@ -119,7 +119,7 @@ describe("the user's word", () => {
   });
 });
 
-test("reverse names go before they would be asked for again, unless an address of a source has them", async () => {
+test("reverse names expire before they would be looked up again, unless a source has their address", async () => {
   const harness = newHarness();
   await harness.tell([{ ip: "1.1.1.1" }, { ...UNPROVEN, ip: "9.9.9.9" }, { ...UNPROVEN, ip: "8.8.8.8" }]);
   for (const ip of harness.reverseNames()) harness.answer(ip, "mail.example");

@@ -49,7 +49,7 @@ const addHappenings = (harness: IngestHarness, domain: number, atMs: number): vo
 };
 
 describe("old reports", () => {
-  test("go with all that was counted of them, day by day, for each domain as it wants", async () => {
+  test("expire with their counts, day by day, by the retention of each domain", async () => {
     const harness = newHarness();
     const long = harness.enrol("example.com", { retentionDays: 400 });
     const short = harness.enrol("short.example", { retentionDays: 30 });
@@ -72,7 +72,7 @@ describe("old reports", () => {
     expect(keys(short.number)).toEqual([{ key: "192.0.2.1 -/- - -" }]);
   });
 
-  test("take classifications made before them with them that apply to no source, and no others", async () => {
+  test("expire with older classifications that apply to no source, and no others", async () => {
     const harness = newHarness();
     const domain = harness.enrol("example.com", { retentionDays: 30 });
     await harness.upload(report(harness, 100, "example.com", "192.0.2.1"));
@@ -85,7 +85,7 @@ describe("old reports", () => {
 });
 
 describe("bytes", () => {
-  test("are kept as long as the domain wants, 90 days without one, and while they are to be read", async () => {
+  test("are kept for the raw retention of the domain, 90 days without one, and while they are pending", async () => {
     const harness = newHarness();
     const eager = harness.enrol("example.com", { rawRetentionDays: 10 });
     const patient = harness.enrol("patient.example", { rawRetentionDays: 200 });
@@ -105,7 +105,7 @@ describe("bytes", () => {
     expect(holding().toSorted()).toEqual([old.patient, pending].toSorted());
   });
 
-  test("wanted for longer than the list is kept are kept, with their place on the list", async () => {
+  test("kept for longer than the list keep their ingestion on the list", async () => {
     const harness = newHarness();
     const { number } = harness.enrol("example.com", { retentionDays: 3_000, rawRetentionDays: 1_000 });
     await harness.upload(sampleReportMail(), { domain: number, via: "smtp" });
@@ -119,7 +119,7 @@ describe("bytes", () => {
     expect(await forget(2)).toEqual([0, 0]);
   });
 
-  test("are for the domain to say that they are about, whatever way they came", async () => {
+  test("are kept by the retention of the domain that they are about, however they arrived", async () => {
     const harness = newHarness();
     const eager = harness.enrol("eager.example", { rawRetentionDays: 1 });
     harness.enrol("patient.example", { rawRetentionDays: 200 });
@@ -136,7 +136,7 @@ describe("bytes", () => {
     expect(harness.count("dmarc_raw")).toBe(0);
   });
 
-  test("of many received in the same moment all go", async () => {
+  test("of many that arrived at the same time all expire", async () => {
     const harness = newHarness();
     await harness.ingestions.ingestFiles(Array.from({ length: 1_200 }, () => harness.incoming("x")));
     await harness.clock.advance(91 * DAY_MS);
@@ -146,7 +146,7 @@ describe("bytes", () => {
   });
 });
 
-test("the list of what came in, alerts and history go after 400 days; what is pending or has bytes stays", async () => {
+test("ingestions, alerts and history expire after 400 days; what is pending or has bytes is kept", async () => {
   const harness = newHarness();
   const domain = harness.enrol("example.com");
   await harness.upload("x");
@@ -197,7 +197,7 @@ describe("a deleted domain", () => {
     return { number, waiting };
   };
 
-  test("leaves nothing, and takes nothing of another one", async () => {
+  test("leaves nothing behind, and does not affect another one", async () => {
     const harness = newHarness();
     await fill(harness, "kept.example");
     const before = contents(harness);
@@ -212,7 +212,7 @@ describe("a deleted domain", () => {
     expect(await harness.retention.purgeDeleted()).toBe(0);
   });
 
-  test("leaves what is about another one, though it came to its address", async () => {
+  test("keeps what is about another one, though it was sent to its address", async () => {
     const harness = newHarness();
     const gone = harness.enrol("gone.example");
     harness.enrol("kept.example");
@@ -234,7 +234,7 @@ describe("a deleted domain", () => {
     expect(harness.count("dmarc_reports")).toBe(2);
   });
 
-  test("is forgotten in what was found in a file that is about another one too", async () => {
+  test("is removed from the findings of a file that is also about another one", async () => {
     const harness = newHarness();
     const gone = harness.enrol("gone.example");
     const kept = harness.enrol("kept.example");
@@ -259,7 +259,7 @@ describe("a deleted domain", () => {
     expect(parseFindings(harness.find(row.id)).map(({ reason }) => reason)).toEqual(["foreign_domain", null]);
   });
 
-  test("is purged to the end after any crash", async () => {
+  test("is purged completely after any crash", async () => {
     let left = Number.POSITIVE_INFINITY;
     const harness = newHarness({
       around: (db) => ({
@@ -284,7 +284,7 @@ describe("a deleted domain", () => {
   });
 });
 
-test("a purge that is stopped ends after its step, touches the database no more, and goes on after the next start", async () => {
+test("a purge that is stopped ends after its step, and resumes after the next start", async () => {
   let commits = 0;
   let stop = (): Promise<void> | undefined => undefined;
   const around = (db: IngestHarness["db"]): IngestHarness["db"] => ({

@@ -27,7 +27,7 @@ const verdict = (authenticity: "pass" | "fail" | "unknown"): AuthenticationResul
 });
 
 describe("sources and names", () => {
-  test("a source is an address and what authenticated there; its address is queued for the DNS", async () => {
+  test("a source is an address and what authenticated there; its address is queued for DNS lookups", async () => {
     const harness = newHarness();
     harness.enrol("example.com");
     const spoof = { ip: "198.51.100.1", dkim: "fail", spf: "fail" } as const;
@@ -48,7 +48,7 @@ describe("sources and names", () => {
     expect(harness.rollups()).toEqual(harness.recount());
   });
 
-  test("one report has the DNS asked for so many addresses only; the rest has its turn the next day", async () => {
+  test("one report queues a limited number of addresses; the others are queued the next day", async () => {
     const harness = newHarness();
     harness.enrol("example.com");
     const rows = Array.from({ length: QUEUED_PER_REPORT_MAX + 9 }, (_, at) => ({
@@ -60,7 +60,7 @@ describe("sources and names", () => {
     expect(harness.count("dmarc_reverse_names")).toBe(rows.length);
   });
 
-  test("of a report with more addresses those with the most messages are queued, and known ones cost nothing", async () => {
+  test("of a report with more addresses those with the most messages are queued; known ones do not count", async () => {
     const harness = newHarness();
     harness.enrol("example.com");
     const known = Array.from({ length: QUEUED_PER_REPORT_MAX }, (_, at) => ({ ...spoofOf(at), count: 1_000 }));
@@ -89,14 +89,14 @@ describe("sources and names", () => {
     }
   });
 
-  test("no name is asked for test keys", async () => {
+  test("no DNS lookups for test keys", async () => {
     const harness = newHarness();
     harness.enrol("example.com", { mode: "test" });
     expect((await harness.upload(sampleReportXml(), { mode: "test" })).row.outcome).toBe("stored");
     expect(harness.count("dmarc_reverse_names")).toBe(0);
   });
 
-  test("names beyond the ceiling are folded into one", async () => {
+  test("names beyond the limit are counted under one", async () => {
     const harness = newHarness();
     harness.enrol("example.com");
     const rows = Array.from({ length: NAMES_MAX + 5 }, (_, at) => ({ headerFrom: `n${at}.example.com` }));
@@ -114,7 +114,7 @@ describe("sources and names", () => {
     ]);
   });
 
-  test("what is counted does not depend on the order of trusted reports, however many sources they bring", async () => {
+  test("the counts do not depend on the order of trusted reports, however many sources they have", async () => {
     const rows = Array.from({ length: 3_000 }, (_, at) => spoofOf(at));
     const reports = [
       sampleReportXml({ reportId: "1", rows }),
@@ -161,7 +161,7 @@ describe("sources and names", () => {
       .all<{ key: string }>("SELECT key FROM dmarc_sources WHERE key NOT LIKE '% filled' ORDER BY key")
       .map(({ key }) => key);
 
-  test("a report that is not trusted adds so many sources, those with the most messages first", async () => {
+  test("an untrusted report adds a limited number of sources, those with the most messages first", async () => {
     const harness = newOpenHarness();
     const rows = Array.from({ length: UNTRUSTED_SOURCES_PER_REPORT_MAX + 5 }, (_, at) => ({
       ...spoofOf(at),
@@ -177,7 +177,7 @@ describe("sources and names", () => {
     expect(harness.rollups()).toEqual(harness.recount());
   });
 
-  test("reports that are not trusted add none to a domain that has many, trusted ones do", async () => {
+  test("untrusted reports add no source to a domain that has many, trusted ones do", async () => {
     const harness = newOpenHarness();
     fill(harness, SOURCES_MAX * UNPROVEN_PART * UNTRUSTED_PART - 1, "value || ' -/- - filled'");
     const rows = [{ ...spoofOf(0), count: 2 }, spoofOf(1)];
@@ -189,7 +189,7 @@ describe("sources and names", () => {
     expect(harness.rollups()).toEqual(harness.recount());
   });
 
-  test("a flood of forged mail leaves room for senders that prove something", async () => {
+  test("a flood of forged mail leaves room for authenticated senders", async () => {
     const harness = newHarness();
     harness.enrol("example.com");
     fill(harness, SOURCES_MAX * UNPROVEN_PART, "value || ' -/- - filled'");
@@ -208,7 +208,7 @@ describe("sources and names", () => {
     expect(vouched()).toEqual([1, 1]);
   });
 
-  test("a domain has so many sources at most; beyond them who signed is told apart, and so many of those", async () => {
+  test("a domain has a limited number of sources; beyond it signers are counted apart, also up to a limit", async () => {
     const harness = newHarness();
     harness.enrol("example.com");
     fill(harness, SOURCES_MAX, "value || ' -/- - filled'");
@@ -226,7 +226,7 @@ describe("sources and names", () => {
     expect(harness.rollups()).toEqual(harness.recount());
   });
 
-  test("while many addresses wait for the DNS no more are put on its list", async () => {
+  test("while many addresses wait for DNS lookups, no more are queued", async () => {
     const harness = newHarness();
     harness.enrol("example.com");
     harness.db.sqlite.run(
@@ -246,7 +246,7 @@ describe("sources and names", () => {
   });
 });
 
-describe("a domain that wants authentic reports only", () => {
+describe("a domain that requires authenticated reports", () => {
   const smtp = { via: "smtp", client: "192.0.2.1", helo: "mx", mailFrom: "a@b.example" } as const;
   const run = async (
     authenticity: "pass" | "fail" | "unknown",
@@ -264,7 +264,7 @@ describe("a domain that wants authentic reports only", () => {
     return { harness, row, asked };
   };
 
-  test("takes one that is authentic", async () => {
+  test("accepts an authenticated one", async () => {
     const { harness, row, asked } = await run("pass");
     expect(row.outcome).toBe("stored");
     expect(asked).toEqual([{ client: "192.0.2.1", helo: "mx", mailFrom: "a@b.example" }]);
@@ -283,7 +283,7 @@ describe("a domain that wants authentic reports only", () => {
     expect(harness.store.findRaw(row.id)).toBeDefined();
   });
 
-  test("asks nothing about uploads", async () => {
+  test("does not authenticate uploads", async () => {
     const { harness, row, asked } = await run("fail", { via: "http" });
     expect(row.outcome).toBe("stored");
     expect(asked).toEqual([]);

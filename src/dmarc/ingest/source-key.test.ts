@@ -155,7 +155,7 @@ describe("the key of a source", () => {
   });
 });
 
-describe("what follows from a row", () => {
+describe("the facts about a row", () => {
   const relaxed = { adkim: null, aspf: null };
   const of = (change: Partial<ReportRow>, policy: Parameters<typeof rowFacts>[2] = relaxed) => {
     const { isAligned, isForwarded, isAuthenticated } = rowFacts(row(change), "example.com", policy);
@@ -163,7 +163,7 @@ describe("what follows from a row", () => {
   };
   const forwarded = [{ type: "forwarded", comment: null }] as const;
 
-  test("the reporter's word on alignment counts", () => {
+  test("the aligned results that the report states are used", () => {
     expect(of({ dkim: "pass", spf: "fail" })).toEqual({ isAligned: true, isForwarded: false, isAuthenticated: false });
     expect(of({ dkim: "fail", spf: "pass" }).isAligned).toBe(true);
     const fails = of({ dkim: "fail", spf: "fail", dkimResults: [dkim("example.com")] });
@@ -171,7 +171,7 @@ describe("what follows from a row", () => {
     expect(of({ dkim: "fail", dkimResults: [dkim("example.com")] }).isAligned).toBe(false);
   });
 
-  test("where it says nothing, its checks are judged as strictly as the policy asks", () => {
+  test("if it states none, its checks are compared as strictly as the policy asks", () => {
     expect(of({ dkimResults: [dkim("mail.example.com")] }).isAligned).toBe(true);
     expect(of({ dkimResults: [dkim("mail.example.com")] }, { adkim: "s", aspf: null }).isAligned).toBe(false);
     expect(of({ dkimResults: [dkim("example.com")] }, { adkim: "s", aspf: null }).isAligned).toBe(true);
@@ -184,7 +184,7 @@ describe("what follows from a row", () => {
     });
   });
 
-  test("only what is not aligned was forwarded or is authenticated for somebody else", () => {
+  test("only rows that are not aligned can be forwarded or authenticated for another domain", () => {
     expect(of({ dkim: "pass", reasons: forwarded, spfResults: [spf("esp.net")] })).toEqual({
       isAligned: true,
       isForwarded: false,
@@ -193,7 +193,7 @@ describe("what follows from a row", () => {
     expect(of({ dkim: "fail", reasons: forwarded }).isForwarded).toBe(true);
   });
 
-  test("the rank puts failures before what was passed on before what is aligned, and of each the most first", () => {
+  test("the rank puts failing rows before forwarded before aligned ones, and of each those with the most messages first", () => {
     const failing = recordRank({ isAligned: false, isForwarded: false }, 1);
     const passedOn = recordRank({ isAligned: false, isForwarded: true }, COUNT_MAX);
     const aligned = recordRank({ isAligned: true, isForwarded: false }, COUNT_MAX);

@@ -21,7 +21,7 @@ import { RetentionStore } from "./retention-store.ts";
 const newHarness = createRebuildHarness();
 
 describe("while sources are rebuilt", () => {
-  test("reports come in", async () => {
+  test("reports arrive", async () => {
     const [harness, fresh] = [newHarness(), newHarness()];
     await fillRebuilt(harness);
     await fillRebuilt(fresh);
@@ -76,7 +76,7 @@ describe("while sources are rebuilt", () => {
       },
     );
 
-  test("old reports go", async () => {
+  test("old reports expire", async () => {
     const harness = newHarness();
     await fillRebuilt(harness);
     harness.db.sqlite.run("UPDATE dmarc_domains SET retention_days = 30");

@@ -13,7 +13,7 @@ const SOURCES =
   "SELECT domain, key, first_day, last_day, first_seen_at_ms, is_reviewed FROM dmarc_sources ORDER BY 1, 2";
 
 describe("rebuilt sources", () => {
-  test("are those that the same reports bring by themselves, and no sum differs at any moment", async () => {
+  test("are those that the same reports create now, and all sums are the same at any moment", async () => {
     const harness = newHarness();
     await fillRebuilt(harness);
     const [counted, sources, sums] = [harness.all(COUNTED), harness.all(SOURCES), harness.all(SUMS)];
@@ -31,7 +31,7 @@ describe("rebuilt sources", () => {
     expect(harness.rollups()).toEqual(harness.recount());
   });
 
-  test("are complete after an end at any step", async () => {
+  test("are complete after an interruption at any step", async () => {
     const harness = newHarness();
     await fillRebuilt(harness);
     const counted = harness.all(COUNTED);
@@ -42,7 +42,7 @@ describe("rebuilt sources", () => {
     expect(harness.all(COUNTED)).toEqual(counted);
   });
 
-  test("take nothing over from a step that fails", async () => {
+  test("keep nothing of a failed step", async () => {
     const harness = newHarness();
     await fillRebuilt(harness);
     const sums = harness.all(SUMS);
@@ -81,7 +81,7 @@ describe("rebuilt sources", () => {
     expect(harness.rollups()).toEqual(harness.recount());
   });
 
-  test("cost nothing when there are none of old", async () => {
+  test("need no work when there are no legacy ones", async () => {
     const harness = newHarness();
     await fillRebuilt(harness);
     const silent: Db = {
@@ -94,7 +94,7 @@ describe("rebuilt sources", () => {
     expect(harness.rollups()).toEqual(harness.recount());
   });
 
-  test("are as old and as well known as those they come from", async () => {
+  test("keep the first sighting and the review of the legacy ones", async () => {
     const harness = newHarness();
     harness.enrol("example.com");
     await harness.upload(sampleReportXml({ reportId: "1" }));
@@ -116,7 +116,7 @@ describe("rebuilt sources", () => {
     expect(seen()).toEqual(rest);
   });
 
-  test("leave what is counted of records that are gone where it is", async () => {
+  test("leave the counts of removed records where they are", async () => {
     const harness = newHarness();
     await fillRebuilt(harness);
     const sums = harness.all(SUMS);
@@ -133,7 +133,7 @@ describe("rebuilt sources", () => {
     expect(days).toEqual([{ day: DAY + 1 }]);
   });
 
-  test("never have more than is counted, whatever is wrong with it", async () => {
+  test("never get more than was counted, even if the counts are wrong", async () => {
     const harness = newHarness();
     await fillRebuilt(harness);
     makeSourcesLegacy(harness.db);
@@ -159,7 +159,7 @@ describe("rebuilt sources", () => {
   });
 });
 
-test("the pace leaves three times as long as a step took, and never waits for long", async () => {
+test("the pause is three times as long as a step took, up to a limit", async () => {
   const clock = createTestClock();
   const pause = paceOf(clock);
   for (const [tookMs, waitMs] of [

@@ -38,7 +38,7 @@ const start = (heldBytesMax?: number) => {
 };
 
 describe("an upload", () => {
-  test("that drips does not keep others waiting", async () => {
+  test("that is slow does not delay others", async () => {
     const { take } = start();
     const slow = Array.from({ length: 4 }, () => dripping());
     const taken = slow.map(({ request }) => take(request, "slow", sizes));
@@ -49,7 +49,7 @@ describe("an upload", () => {
     expect(await Promise.all(taken)).toEqual([[1], [1], [1], [1]]);
   });
 
-  test("that stands still, or takes too long in all, is refused, and its connection let go", async () => {
+  test("that times out is refused, and its connection closed", async () => {
     const { clock, take } = start();
     const [still, endless] = [dripping(), dripping()];
     const refused = errorOf(take(still.request, "a", sizes));
@@ -66,7 +66,7 @@ describe("an upload", () => {
     expect(await take(whole("x"), "a", sizes)).toEqual([1]);
   });
 
-  test("beyond four of an account, or with more bytes than are held, is to come again", async () => {
+  test("beyond four of an account, or above the limit of bytes, gets 503 with Retry-After", async () => {
     const { take } = start(10);
     const open = Array.from({ length: 4 }, () => dripping());
     const taken = open.map(({ request }) => take(request, "a", sizes));

@@ -61,7 +61,7 @@ const fails = (kind: ConstructorParameters<typeof ImapFailure>[0]) => async () =
   throw new ImapFailure(kind, "It does not work.");
 };
 
-describe("waits", () => {
+describe("delays", () => {
   test.each([
     [1, false, 2_000],
     [4, false, 16_000],
@@ -74,8 +74,8 @@ describe("waits", () => {
   });
 });
 
-describe("the intake of a mailbox", () => {
-  test("makes a pass, and another when there is news", async () => {
+describe("the mailbox fetcher", () => {
+  test("syncs, and again when there are new messages", async () => {
     const { clock, session, counts, intake } = start();
     await clock.advance(0);
     expect(counts).toEqual({ opened: 1, passes: 1 });
@@ -86,7 +86,7 @@ describe("the intake of a mailbox", () => {
     expect(session.isClosed).toBe(true);
   });
 
-  test("tries a login that is refused at most once an hour in the end, and says so once", async () => {
+  test("retries a refused login at most once an hour in the end, and logs it once", async () => {
     const { clock, counts, intake, logged } = start({ open: fails("login") });
     await clock.advance(24 * 60 * MINUTE_MS);
     expect(counts.opened).toBeLessThan(32);
@@ -96,7 +96,7 @@ describe("the intake of a mailbox", () => {
     expect(clock.pending()).toBe(0);
   });
 
-  test("says nothing of connections that end now and then, and something when none stands", async () => {
+  test("reports no finding for occasional disconnects, and one when no connection succeeds", async () => {
     const { clock, counts, intake, logged } = start({ open: fails("unreachable") });
     await clock.advance(0);
     expect([counts.opened, intake.finding(), logged]).toEqual([1, null, []]);
@@ -105,7 +105,7 @@ describe("the intake of a mailbox", () => {
     await intake.stop();
   });
 
-  test("has no finding any more when it works again", async () => {
+  test("has no finding after it recovered", async () => {
     const server: { isBroken: boolean } = { isBroken: true };
     const { clock, intake } = start({
       open: async () => (server.isBroken ? await fails("folder")() : (undefined as never)),
@@ -125,7 +125,7 @@ describe("the intake of a mailbox", () => {
     await intake.stop();
   });
 
-  test("stops while it connects, and closes what comes of that", async () => {
+  test("stops while connecting, and closes the late connection", async () => {
     const opening = Promise.withResolvers<never>();
     const { clock, session, intake } = start({ open: () => opening.promise });
     await clock.advance(0);
@@ -135,14 +135,14 @@ describe("the intake of a mailbox", () => {
     expect(session.isClosed).toBe(true);
   });
 
-  test("waits while nothing may be fetched", async () => {
+  test("waits while it is paused", async () => {
     const { clock, counts, intake } = start({ pass: async () => "paused" });
     await clock.advance(10 * MINUTE_MS);
     expect(counts).toEqual({ opened: 1, passes: 11 });
     await intake.stop();
   });
 
-  test("a fault of ours is logged with its cause and does not end it", async () => {
+  test("an internal error is logged and does not end it", async () => {
     const { clock, counts, intake, logged } = start({
       pass: async () => {
         throw new TypeError("a bug");

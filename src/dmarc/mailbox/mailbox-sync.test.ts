@@ -28,8 +28,8 @@ const outcomes = (harness: IngestHarness) =>
     .all<{ outcome: string; n: number }>("SELECT outcome, count(*) AS n FROM dmarc_ingestions GROUP BY 1 ORDER BY 1")
     .map(({ outcome, n }) => `${n} ${outcome}`);
 
-describe("a pass", () => {
-  test("stores what is new in the order of the UIDs, flags it, and does nothing the next time", async () => {
+describe("a sync", () => {
+  test("stores new messages in the order of their UIDs, flags them, and does nothing the next time", async () => {
     const { harness, folder, mailbox } = start();
     folder.deliver(9, mail("2")).deliver(4, mail("1"));
     expect(await mailbox.pass(folder)).toBe("done");
@@ -43,7 +43,7 @@ describe("a pass", () => {
     expect(harness.rollups()).toEqual(harness.recount());
   });
 
-  test("never marks what is not durable", async () => {
+  test("never marks a message that is not durable", async () => {
     const disk: { isFull: boolean } = { isFull: true };
     const around = (db: Db): Db => ({
       ...db,
@@ -59,7 +59,7 @@ describe("a pass", () => {
     expect([folder.log, outcomes(harness)]).toEqual([["read 1", "seen 1"], ["1 stored"]]);
   });
 
-  test("leaves mail without a report alone, keeps nothing of it, and does not fetch it again", async () => {
+  test("leaves mail without a report unmarked, keeps nothing of it, and does not fetch it again", async () => {
     const { harness, folder, mailbox } = start({}, { kind: "delete" });
     folder.deliver(1, lunch).deliver(2, mail("1"));
     await mailbox.pass(folder);
@@ -70,7 +70,7 @@ describe("a pass", () => {
     ]);
   });
 
-  test("leaves a report that cannot be read where it is, and lists it", async () => {
+  test("leaves a report that cannot be read unmarked, and lists it", async () => {
     const { harness, folder, mailbox } = start({}, { kind: "move", folder: "Done" });
     folder.deliver(1, mail("1")).deliver(2, "<?xml version='1.0'?><!DOCTYPE x><feedback></feedback>");
     await mailbox.pass(folder);
@@ -80,7 +80,7 @@ describe("a pass", () => {
     ]);
   });
 
-  test("flags what is quarantined where it would delete", async () => {
+  test("flags quarantined messages instead of deleting them", async () => {
     const { harness, folder, mailbox } = start({}, { kind: "delete" });
     folder.deliver(1, mail("1")).deliver(2, mail("2", "elsewhere.example")).deliver(3, mail("1"));
     await mailbox.pass(folder);
@@ -88,7 +88,7 @@ describe("a pass", () => {
     expect(outcomes(harness)).toEqual(["1 duplicate", "1 quarantined", "1 stored"]);
   });
 
-  test("goes on in the next one when the server refuses to mark, and says so", async () => {
+  test("continues when the server refuses to mark messages, and logs it", async () => {
     const { folder, mailbox } = start();
     folder.deliver(1, mail("1"));
     folder.onMark = () => false;
@@ -116,7 +116,7 @@ describe("after a crash", () => {
     expect([folder.log, outcomes(after)]).toEqual([["read 1", "seen 1"], ["1 stored"]]);
   });
 
-  test("in the middle of a group, what is stored already is not fetched again", async () => {
+  test("within a group, stored messages are not fetched again", async () => {
     const { harness, folder, mailbox } = start();
     folder.deliver(1, mail("1")).deliver(2, mail("2"));
     folder.poison.add(2);
@@ -130,7 +130,7 @@ describe("after a crash", () => {
   });
 });
 
-test("another UIDVALIDITY has the folder read anew, and counts nothing twice", async () => {
+test("after a change of UIDVALIDITY the folder is read again, and nothing is counted twice", async () => {
   const { harness, folder, mailbox } = start();
   folder.deliver(5, mail("1"));
   await mailbox.pass(folder);
@@ -142,7 +142,7 @@ test("another UIDVALIDITY has the folder read anew, and counts nothing twice", a
   expect(harness.rollups()).toEqual(harness.recount());
 });
 
-test("a message that always ends the connection is passed over in the end, and all others are fetched", async () => {
+test("a message that always ends the connection is skipped in the end, and all others are fetched", async () => {
   const { harness, folder, mailbox } = start();
   for (const uid of [1, 2, 3, 4]) folder.deliver(uid, mail(String(uid)));
   folder.poison.add(3);
@@ -172,7 +172,7 @@ describe("nothing is fetched or flagged", () => {
     expect([await mailbox.pass(folder), folder.log]).toEqual(["paused", []]);
   });
 
-  test("beyond the allowance of a day, and again on the next", async () => {
+  test("beyond the daily limit, and resumes on the next day", async () => {
     const { harness, folder, mailbox } = start();
     await mailbox.pass(folder);
     const day = dayOfTime(harness.clock.nowMs());
@@ -192,7 +192,7 @@ describe("nothing is fetched or flagged", () => {
   });
 });
 
-test("mail from a mailbox may be from anybody: without proof it is not trusted", async () => {
+test("mail from a mailbox is not trusted unless it is authenticated", async () => {
   const finding = { authenticity: "unknown", from: null, spf: null, dkim: [], dmarc: null, message: "" } as const;
   const { harness, folder, mailbox } = start({ authenticate: async () => finding });
   folder.deliver(1, mail("1"));
@@ -201,7 +201,7 @@ test("mail from a mailbox may be from anybody: without proof it is not trusted",
   expect(harness.all("SELECT is_trusted FROM dmarc_daily")).toEqual([{ is_trusted: 0 }]);
 });
 
-test("signatures are judged as of the time at which the mailbox got the mail", async () => {
+test("signatures are verified as of the time at which the mailbox received the mail", async () => {
   const judged: (number | undefined)[] = [];
   const finding = { authenticity: "unknown", from: null, spf: null, dkim: [], dmarc: null, message: "" } as const;
   const { harness, folder, mailbox } = start({
