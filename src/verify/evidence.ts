@@ -82,12 +82,9 @@ const sessionEvidence = z.object({
   connection: z
     .enum(["new", "reused", "none"])
     .meta({ description: "Whether the probe used a new connection or an open one; `none`: none was opened." }),
-  remembered_since: z.iso
-    .datetime({ precision: 3 })
-    .nullable()
-    .meta({
-      description: "Set when the host was not probed, because it kept timing out: since when it has been on cooldown.",
-    }),
+  remembered_since: z.iso.datetime({ precision: 3 }).nullable().meta({
+    description: "Set when the host was not probed, because it kept timing out: since when it has been on cooldown.",
+  }),
   tls: flag("Whether the session was encrypted."),
   failure: z
     .object({ stage: text("The stage of the session at which it ended."), kind: text("What went wrong.") })

@@ -1,6 +1,5 @@
 import { steadyTime } from "../base/clock.ts";
 import { drain } from "../base/wait.ts";
-import type { ByMode, KeyMode } from "../base/secrets.ts";
 import type { Runtime } from "../db/runtime.ts";
 import { PoolClosed } from "../probe/pool.ts";
 import { type AttemptsDeps, VerificationAttempts } from "./attempts.ts";
@@ -20,7 +19,7 @@ export const POLL_MS_MAX = 60_000;
 /** While as many verifications run as may. */
 const FULL_POLL_MS = 1_000;
 /** The moving average of an attempt's duration starts here, and moves by this share at each attempt. */
-const INITIAL_ATTEMPT_MS: ByMode<number> = { live: 1_500, test: 0 };
+const INITIAL_ATTEMPT_MS = 1_500;
 const AVERAGE_SHARE = 0.1;
 /** Lower bound of `poll_after_ms` (contract §4). */
 const POLL_AFTER_MS_MIN = 500;
@@ -41,13 +40,13 @@ export class Runner {
   readonly #log: Runtime["log"];
   readonly #store: VerificationStore;
   readonly #runningMax: number;
-  readonly #longestWaitMs: number;
+  readonly #engines: RunnerDeps["engines"];
   readonly #attempts: VerificationAttempts;
   readonly #backoff: BugBackoff;
   readonly #dueNowMs: () => number;
   readonly #running = new Map<string, Running>();
   readonly #waiters = new Map<string, Set<() => void>>();
-  readonly #averageMs: Record<KeyMode, number> = { ...INITIAL_ATTEMPT_MS };
+  #averageMs = INITIAL_ATTEMPT_MS;
   #cancelPoll: (() => void) | null = null;
   #pollAtMs = Number.POSITIVE_INFINITY;
   /** Every row that is due up to here has been claimed. */
@@ -59,7 +58,7 @@ export class Runner {
     this.#log = runtime.log;
     this.#store = store;
     this.#runningMax = runningMax;
-    this.#longestWaitMs = engines.live.longestWaitMs;
+    this.#engines = engines;
     this.#dueNowMs = steadyTime(runtime.clock);
     const isStopping = () => this.#stopped;
     this.#attempts = new VerificationAttempts(runtime, {
@@ -74,7 +73,7 @@ export class Runner {
    */
   start(): void {
     const nowMs = this.#dueNowMs();
-    this.#store.dueAtLatest(nowMs + this.#longestWaitMs, nowMs);
+    this.#store.dueAtLatest(nowMs + this.#engines.live.longestWaitMs, nowMs);
     this.#pollAt(nowMs);
   }
 
@@ -111,7 +110,7 @@ export class Runner {
   /** An estimate of how long a pending verification will take, in milliseconds. */
   pollAfterMs(row: VerificationRow): number {
     const startedMs = this.#running.get(row.id)?.startedMs;
-    const averageMs = this.#averageMs[row.mode];
+    const averageMs = this.#engines[row.mode].isSimulated ? 0 : this.#averageMs;
     const leftMs =
       startedMs === undefined
         ? Math.max(0, (row.dueAtMs ?? 0) - this.#dueNowMs()) + averageMs
@@ -131,7 +130,7 @@ export class Runner {
 
   /** Recent average duration of an attempt, in milliseconds. */
   attemptMs(): number {
-    return this.#averageMs.live;
+    return this.#averageMs;
   }
 
   /** Claims nothing more, releases every waiting request, and gives the verifications in progress a moment to end. */
@@ -158,8 +157,8 @@ export class Runner {
       const isGivenUp = this.#backoff.isExhausted(row.id);
       const dueAtMs = await (isGivenUp ? this.#attempts.giveUp(row) : this.#attempts.attempt(row));
       this.#backoff.clear(row.id);
-      const tookMs = this.#clock.monotonicMs() - startedMs;
-      this.#averageMs[row.mode] += (tookMs - this.#averageMs[row.mode]) * AVERAGE_SHARE;
+      if (!this.#engines[row.mode].isSimulated)
+        this.#averageMs += (this.#clock.monotonicMs() - startedMs - this.#averageMs) * AVERAGE_SHARE;
       if (dueAtMs === null) this.#wake(row.id);
       else this.#noteDue(dueAtMs);
     } catch (error) {
