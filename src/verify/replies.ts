@@ -5,6 +5,7 @@ import type { SignName } from "./reply-rules/signs.ts";
 import { createSigns } from "./reply-rules/signs.ts";
 import { RULES } from "./reply-rules/table.ts";
 import { readableText } from "./reply-rules/text.ts";
+import { type SubStatus, VERDICT_OF, type Verdict } from "./result.ts";
 
 /** What a reply means for a verification. `ambiguous`: a refusal that may be about us or about the mailbox. */
 export type ReplyReading = (typeof REPLY_READINGS)[number];
@@ -125,34 +126,29 @@ const knownSigns = (
   };
 };
 
-interface ReplyConclusion {
-  readonly verdict: "deliverable" | "undeliverable" | "risky";
-  readonly subStatus: string;
-}
-
-const CONCLUSIONS = {
-  accepted: { verdict: "deliverable", subStatus: "mailbox_exists" },
-  mailbox_not_found: { verdict: "undeliverable", subStatus: "mailbox_not_found" },
-  mailbox_disabled: { verdict: "undeliverable", subStatus: "mailbox_disabled" },
-  null_mx: { verdict: "undeliverable", subStatus: "null_mx" },
-  smtputf8_unsupported: { verdict: "undeliverable", subStatus: "smtputf8_unsupported" },
-  mailbox_full: { verdict: "risky", subStatus: "mailbox_full" },
-  greylisted: { verdict: "risky", subStatus: "greylisted" },
-  rate_limited: { verdict: "risky", subStatus: "rate_limited" },
-  blocked: { verdict: "risky", subStatus: "smtp_blocked" },
-  sender_rejected: { verdict: "risky", subStatus: "sender_rejected" },
-  tls_required: { verdict: "risky", subStatus: "tls_required" },
-  temporary: { verdict: "risky", subStatus: "smtp_temporary_error" },
-  protocol_error: { verdict: "risky", subStatus: "smtp_protocol_error" },
+const SUB_STATUS_OF = {
+  accepted: "mailbox_exists",
+  mailbox_not_found: "mailbox_not_found",
+  mailbox_disabled: "mailbox_disabled",
+  null_mx: "null_mx",
+  smtputf8_unsupported: "smtputf8_unsupported",
+  mailbox_full: "mailbox_full",
+  greylisted: "greylisted",
+  rate_limited: "rate_limited",
+  blocked: "smtp_blocked",
+  sender_rejected: "sender_rejected",
+  tls_required: "tls_required",
+  temporary: "smtp_temporary_error",
+  protocol_error: "smtp_protocol_error",
   // A refusal that does not say that the mailbox is missing.
-  ambiguous: { verdict: "risky", subStatus: "smtp_blocked" },
-} as const satisfies Record<ReplyReading, ReplyConclusion>;
+  ambiguous: "smtp_blocked",
+} as const satisfies Record<ReplyReading, SubStatus>;
 
 /** The sub_statuses that a single reply can lead to. */
-export type ReplySubStatus = (typeof CONCLUSIONS)[ReplyReading]["subStatus"];
+export type ReplySubStatus = (typeof SUB_STATUS_OF)[ReplyReading];
 
 /** The sub_status of a verification with only this reading (for `accepted`: with the random recipient refused). */
-export const subStatusOf = (reading: ReplyReading): ReplySubStatus => CONCLUSIONS[reading].subStatus;
+export const subStatusOf = (reading: ReplyReading): ReplySubStatus => SUB_STATUS_OF[reading];
 
 /** The verdict that goes with `subStatusOf`. */
-export const verdictOf = (reading: ReplyReading): ReplyConclusion["verdict"] => CONCLUSIONS[reading].verdict;
+export const verdictOf = (reading: ReplyReading): Verdict => VERDICT_OF[subStatusOf(reading)];

@@ -3,39 +3,55 @@ import { z } from "zod";
 export const VERDICTS = ["deliverable", "risky", "undeliverable"] as const;
 export type Verdict = (typeof VERDICTS)[number];
 
-/** Every sub_status with its one verdict (contract §4). */
-export const VERDICT_OF = {
-  mailbox_exists: "deliverable",
-  invalid_syntax: "undeliverable",
-  domain_not_found: "undeliverable",
-  no_mail_server: "undeliverable",
-  null_mx: "undeliverable",
-  unroutable_mx: "undeliverable",
-  mailbox_not_found: "undeliverable",
-  mailbox_disabled: "undeliverable",
-  smtputf8_unsupported: "undeliverable",
-  catch_all: "risky",
-  disposable: "risky",
-  role_account: "risky",
-  toxic: "risky",
-  mailbox_full: "risky",
-  dnsbl_listed: "risky",
-  greylisted: "risky",
-  rate_limited: "risky",
-  smtp_blocked: "risky",
-  sender_rejected: "risky",
-  tls_required: "risky",
-  smtp_unreachable: "risky",
-  smtp_timeout: "risky",
-  smtp_temporary_error: "risky",
-  smtp_protocol_error: "risky",
-  unverifiable_provider: "risky",
-  dns_error: "risky",
-  internal_error: "risky",
-} as const satisfies Record<string, Verdict>;
+interface SubStatusScores {
+  readonly verdict: Verdict;
+  /** `quality_score` before deductions: how good it is to mail such an address. */
+  readonly quality: number;
+  /**
+   * How certain the verdict is. 95 and more: the server, or DNS, said so about this recipient or domain; 50: a catch-all; 20
+   * to 30: no response settles it.
+   */
+  readonly confidence: number;
+}
 
-export type SubStatus = keyof typeof VERDICT_OF;
-export const SUB_STATUSES = Object.keys(VERDICT_OF) as [SubStatus, ...SubStatus[]];
+/** Every sub_status with its one verdict and its scores (contract §4). */
+export const SUB_STATUS_SCORES = {
+  mailbox_exists: { verdict: "deliverable", quality: 100, confidence: 98 },
+  invalid_syntax: { verdict: "undeliverable", quality: 0, confidence: 100 },
+  domain_not_found: { verdict: "undeliverable", quality: 0, confidence: 99 },
+  no_mail_server: { verdict: "undeliverable", quality: 0, confidence: 98 },
+  null_mx: { verdict: "undeliverable", quality: 0, confidence: 100 },
+  unroutable_mx: { verdict: "undeliverable", quality: 2, confidence: 95 },
+  mailbox_not_found: { verdict: "undeliverable", quality: 0, confidence: 97 },
+  mailbox_disabled: { verdict: "undeliverable", quality: 5, confidence: 97 },
+  smtputf8_unsupported: { verdict: "undeliverable", quality: 15, confidence: 95 },
+  catch_all: { verdict: "risky", quality: 65, confidence: 50 },
+  disposable: { verdict: "risky", quality: 35, confidence: 95 },
+  role_account: { verdict: "risky", quality: 75, confidence: 95 },
+  toxic: { verdict: "risky", quality: 30, confidence: 95 },
+  mailbox_full: { verdict: "risky", quality: 45, confidence: 90 },
+  dnsbl_listed: { verdict: "risky", quality: 55, confidence: 80 },
+  greylisted: { verdict: "risky", quality: 60, confidence: 30 },
+  rate_limited: { verdict: "risky", quality: 55, confidence: 30 },
+  smtp_blocked: { verdict: "risky", quality: 50, confidence: 30 },
+  sender_rejected: { verdict: "risky", quality: 50, confidence: 30 },
+  tls_required: { verdict: "risky", quality: 50, confidence: 30 },
+  smtp_unreachable: { verdict: "risky", quality: 35, confidence: 25 },
+  smtp_timeout: { verdict: "risky", quality: 35, confidence: 20 },
+  smtp_temporary_error: { verdict: "risky", quality: 45, confidence: 30 },
+  smtp_protocol_error: { verdict: "risky", quality: 40, confidence: 25 },
+  unverifiable_provider: { verdict: "risky", quality: 60, confidence: 30 },
+  dns_error: { verdict: "risky", quality: 40, confidence: 20 },
+  internal_error: { verdict: "risky", quality: 40, confidence: 20 },
+} as const satisfies Record<string, SubStatusScores>;
+
+export type SubStatus = keyof typeof SUB_STATUS_SCORES;
+export const SUB_STATUSES = Object.keys(SUB_STATUS_SCORES) as [SubStatus, ...SubStatus[]];
+
+/** The verdict of each sub_status. */
+export const VERDICT_OF = Object.fromEntries(
+  SUB_STATUSES.map((subStatus) => [subStatus, SUB_STATUS_SCORES[subStatus].verdict]),
+) as Readonly<Record<SubStatus, Verdict>>;
 
 /**
  * `pass`: checked, fine; `warn`: checked, lowers the quality; `fail`: checked, counts against the address; `unknown`:

@@ -1,4 +1,4 @@
-import { and, asc, desc, eq, gt, gte, lt, lte, or, type SQL, sql } from "drizzle-orm";
+import { and, asc, desc, eq, getTableColumns, gt, gte, lt, lte, or, type SQL, sql } from "drizzle-orm";
 import type { IdWindow } from "../base/walk.ts";
 import type { KeyMode } from "../base/secrets.ts";
 import type { Db, Tx } from "../db/open.ts";
@@ -6,23 +6,7 @@ import { verificationEvidence, verifications } from "../db/schema.ts";
 import type { SubStatus, Verdict } from "./result.ts";
 
 /** A verification as it is stored. `result` is the result object as JSON text, null while pending. */
-export interface VerificationRow {
-  readonly id: string;
-  readonly accountId: string;
-  readonly keyId: string;
-  readonly mode: KeyMode;
-  readonly email: string;
-  readonly normalizedEmail: string;
-  readonly source: string | null;
-  readonly status: "pending" | "completed";
-  readonly verdict: string | null;
-  readonly subStatus: string | null;
-  readonly result: string | null;
-  readonly createdAtMs: number;
-  readonly completedAtMs: number | null;
-  readonly dueAtMs: number | null;
-  readonly attempts: number;
-}
+export type VerificationRow = Readonly<typeof verifications.$inferSelect>;
 
 export interface Completion {
   readonly verdict: Verdict;
@@ -46,24 +30,21 @@ export interface ListFilters {
 /** Behind every id. */
 const AFTER_ALL_IDS = "~";
 
-const placeholders = <N extends string>(names: readonly N[]) => {
-  const values = {} as Record<N, ReturnType<typeof sql.placeholder>>;
-  for (const name of names) values[name] = sql.placeholder(name);
+const table = verifications;
+
+/** A placeholder for each column. */
+const placeholders = () => {
+  const values = {} as Record<keyof VerificationRow, ReturnType<typeof sql.placeholder>>;
+  for (const name of Object.keys(getTableColumns(table)) as Array<keyof VerificationRow>)
+    values[name] = sql.placeholder(name);
   return values;
 };
-
-const COLUMNS = [
-  ...(["id", "accountId", "keyId", "mode", "email", "normalizedEmail", "source", "status"] as const),
-  ...(["verdict", "subStatus", "result", "createdAtMs", "completedAtMs", "dueAtMs", "attempts"] as const),
-] as const;
-
-const table = verifications;
 const param = (name: string) => sql`${sql.placeholder(name)}`;
 const byId = eq(table.id, sql.placeholder("id"));
 const isPending = sql`status = 'pending'`;
 
 const prepareAll = ({ orm }: Db) => ({
-  insert: orm.insert(table).values(placeholders(COLUMNS)).prepare(),
+  insert: orm.insert(table).values(placeholders()).prepare(),
   find: orm.select().from(table).where(byId).prepare(),
   findPending: orm
     .select()
