@@ -55,6 +55,17 @@ describe("the blocklists", () => {
     expect(await start(TEST_POINTS).inquire(domainWith())).toEqual({ outcome: "clean", listings: [] });
   });
 
+  test("are not queried for a domain without mail hosts", async () => {
+    const { resolver, clock } = start(TEST_POINTS);
+    const dnsbl = createDnsbl({
+      ...{ clock, resolver, random: { integer: () => 0 }, pacing: noPacing },
+      registrableDomain: () => "x.example",
+    });
+    const blocklists = new BlocklistCheck(clock, { dnsbl, lists });
+    expect(await blocklists.check(domainWith({ outcome: "nxdomain", hosts: [] }))).toBeNull();
+    expect(resolver.queries).toEqual([]);
+  });
+
   test("name what they list, and which of the two it is", async () => {
     const zone = { ...TEST_POINTS, [MX_AT_SPAMCOP]: { A: ["127.0.0.2"] }, [DOMAIN_AT_DBL]: { A: ["127.0.1.2"] } };
     const evidence = await start(zone).inquire(domainWith());
