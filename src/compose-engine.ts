@@ -36,7 +36,7 @@ import { connectionsPerProviderMax } from "./verify/providers.ts";
 import { TEST_PLATFORM } from "./verify/test-platform.ts";
 import { classifyAddress } from "./verify/address-evidence.ts";
 
-/** What tests replace: time, chance, DNS, and the way out. */
+/** What tests replace: clock, random, DNS and sockets. */
 export interface Platform {
   readonly clock: Clock;
   readonly random: Random;
@@ -78,7 +78,7 @@ const uniquelyNamed = (egresses: readonly Egress[]): Egress[] =>
     return earlier === 0 ? egress : { ...egress, name: `${egress.name}#${earlier + 1}` };
   });
 
-/** The ways out: source addresses and proxies where there are any, else straight from this machine. */
+/** The egress addresses and proxies of the settings; without any, this machine itself. */
 export const egressesOf = (config: Config, { clock, connector }: Platform): readonly [Egress, ...Egress[]] => {
   const mayConnect = createAddressPolicy(config.probeAllowNetworks).isAllowed;
   const [first, ...rest] = uniquelyNamed([

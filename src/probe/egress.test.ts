@@ -4,25 +4,25 @@ import { createTestClock } from "../testing/clock.ts";
 import { EgressPool, type Egress } from "./egress.ts";
 
 const connector: Connector = () => Promise.resolve({ ok: false, error: "refused_or_unreachable" });
-const exit = (name: string, localAddress: string | null = null): Egress => ({ name, connector, localAddress });
+const egress = (name: string, localAddress: string | null = null): Egress => ({ name, connector, localAddress });
 const at = (provider: string, address = "192.0.2.1") => ({ address, provider });
 const HOUR_MS = 3_600_000;
 
 describe("egresses", () => {
   test("take turns", () => {
-    const egresses = new EgressPool([exit("a"), exit("b"), exit("c")], createTestClock());
+    const egresses = new EgressPool([egress("a"), egress("b"), egress("c")], createTestClock());
     const names = Array.from({ length: 6 }, () => egresses.choose(at("x"), null)?.name);
     expect(names).toEqual(["a", "b", "c", "a", "b", "c"]);
   });
 
   test("a retry uses the egress of the attempt before", () => {
-    const egresses = new EgressPool([exit("a"), exit("b")], createTestClock());
+    const egresses = new EgressPool([egress("a"), egress("b")], createTestClock());
     expect(Array.from({ length: 3 }, () => egresses.choose(at("x"), "b")?.name)).toEqual(["b", "b", "b"]);
   });
 
   test("one that a provider blocked is on cooldown there, and only there", async () => {
     const clock = createTestClock();
-    const egresses = new EgressPool([exit("a"), exit("b")], clock);
+    const egresses = new EgressPool([egress("a"), egress("b")], clock);
     egresses.block("a", "x");
     expect([egresses.choose(at("x"), "a")?.name, egresses.choose(at("x"), null)?.name]).toEqual(["b", "b"]);
     expect(egresses.choose(at("y"), "a")?.name).toBe("a");
@@ -33,7 +33,7 @@ describe("egresses", () => {
   test("cooldowns do not depend on the wall clock", async () => {
     const clock = createTestClock();
     let stepMs = 0;
-    const egresses = new EgressPool([exit("a")], { ...clock, nowMs: () => clock.nowMs() + stepMs });
+    const egresses = new EgressPool([egress("a")], { ...clock, nowMs: () => clock.nowMs() + stepMs });
     egresses.block("a", "x");
     egresses.markBroken("a");
     stepMs = 24 * HOUR_MS;
@@ -47,7 +47,7 @@ describe("egresses", () => {
 
   test("each further block doubles the cooldown up to four hours, a success ends it", async () => {
     const clock = createTestClock();
-    const egresses = new EgressPool([exit("a")], clock);
+    const egresses = new EgressPool([egress("a")], clock);
     for (let n = 0; n < 6; n++) egresses.block("a", "x");
     await clock.advance(4 * HOUR_MS - 1);
     expect(egresses.choose(at("x"), null)).toBeNull();
@@ -59,14 +59,14 @@ describe("egresses", () => {
   });
 
   test("those that were tried are not chosen again, and when none is left there is none", () => {
-    const egresses = new EgressPool([exit("a"), exit("b")], createTestClock());
+    const egresses = new EgressPool([egress("a"), egress("b")], createTestClock());
     expect(egresses.choose(at("x"), null, new Set(["a"]))?.name).toBe("b");
     expect(egresses.choose(at("x"), null, new Set(["a", "b"]))).toBeNull();
   });
 
   test("when all are on cooldown, the one that ends first can be had", async () => {
     const clock = createTestClock();
-    const egresses = new EgressPool([exit("a"), exit("b")], clock);
+    const egresses = new EgressPool([egress("a"), egress("b")], clock);
     egresses.block("b", "x");
     await clock.advance(1_000);
     egresses.block("a", "x");
@@ -75,20 +75,20 @@ describe("egresses", () => {
   });
 
   test("a local address is only used for its own family", () => {
-    const egresses = new EgressPool([exit("v4", "192.0.2.9"), exit("v6", "2001:db8::9")], createTestClock());
+    const egresses = new EgressPool([egress("v4", "192.0.2.9"), egress("v6", "2001:db8::9")], createTestClock());
     expect(egresses.choose(at("x", "198.51.100.1"), "v6")?.name).toBe("v4");
     expect(egresses.choose(at("x", "2001:db8::1"), null)?.name).toBe("v6");
   });
 
   test("of the wrong IP version are none, not even when there is no other", () => {
-    const egresses = new EgressPool([exit("v4", "192.0.2.9")], createTestClock());
+    const egresses = new EgressPool([egress("v4", "192.0.2.9")], createTestClock());
     const ipv6 = at("x", "2001:db8::1");
     expect([egresses.choose(ipv6, "v4"), egresses.chooseAny(ipv6)]).toEqual([null, null]);
   });
 
   test("one that is broken is left alone everywhere for a minute, or until it works", async () => {
     const clock = createTestClock();
-    const egresses = new EgressPool([exit("a"), exit("b")], clock);
+    const egresses = new EgressPool([egress("a"), egress("b")], clock);
     egresses.markBroken("a");
     expect([egresses.choose(at("x"), "a")?.name, egresses.choose(at("y"), "a")?.name]).toEqual(["b", "b"]);
     egresses.block("b", "x");
@@ -101,7 +101,7 @@ describe("egresses", () => {
   });
 
   test("the number of cooldowns is bounded", () => {
-    const egresses = new EgressPool([exit("a")], createTestClock());
+    const egresses = new EgressPool([egress("a")], createTestClock());
     for (let n = 0; n < 10_001; n++) egresses.block("a", `p${n}`);
     expect(egresses.choose(at("p0"), null)?.name).toBe("a");
     expect(egresses.choose(at("p1"), null)).toBeNull();
