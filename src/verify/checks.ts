@@ -139,7 +139,7 @@ export class Checks {
   #find(caller: Caller, id: string): VerificationRow {
     const row = this.#deps.store.find(id);
     if (row === undefined || row.accountId !== caller.accountId || row.mode !== caller.mode)
-      throw new AppError("not_found", { message: "No such verification." });
+      throw new AppError("not_found", { message: "There is no such verification." });
     return row;
   }
 
