@@ -59,7 +59,7 @@ describe("whatever the record and the mail are", () => {
     );
   });
 
-  test("following the advice again and again comes to an end", () => {
+  test("following the advice again and again ends", () => {
     fc.assert(
       fc.property(records, (start) => {
         let record = start;

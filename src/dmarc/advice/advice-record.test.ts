@@ -20,7 +20,7 @@ describe("a policy that receivers do not know", () => {
     expect(advise(facts(next?.record ?? "")).requirements[0]?.met).toBe(true);
   });
 
-  test("is nothing to mend while reports do not come: then the record as a whole is", () => {
+  test("is not corrected while reports do not arrive: then the whole record is", () => {
     const advice = advise(facts(`v=DMARC1; p=bogus; ${RUA}`, { status: "action_required" }));
     expect(advice.next).toMatchObject({ action: "mend_record", record: null });
     expect(advice.requirements[0]).toMatchObject({ met: false, observed: "action_required" });
@@ -39,7 +39,7 @@ describe("a domain that sends no mail", () => {
     expect(advice.notes.map(({ code }) => code)).toEqual(expect.arrayContaining(["publish_spf_none"]));
   });
 
-  test("also where forged mail comes, but not where mail passes", () => {
+  test("also where mail is spoofed, but not where mail passes", () => {
     const forged = source({ classification: "unknown", aligned: 0 });
     expect(advise(facts(MONITORING, { ...silent, sources: [forged] })).next?.action).toBe("reject_all");
     const advice = advise(facts(MONITORING, { ...silent, sources: [source({ messages: 1, aligned: 1 })] }));

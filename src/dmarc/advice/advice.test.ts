@@ -166,14 +166,14 @@ describe("np=reject", () => {
 describe("a domain whose mail is passed on", () => {
   const sources = [source(), source({ classification: "forwarder", messages: 50, aligned: 0 })];
 
-  test("stops at quarantine, and is told why", () => {
+  test("stops at quarantine, with the reason", () => {
     const advice = advise(facts(ALL_SET, { sources }));
     expect(advice).toMatchObject({ stage: "quarantine", ready: false, next: null });
     expect(advice.requirements.find(({ met }) => !met)?.message).toContain("Stay at p=quarantine");
     expect(advice.notes.map(({ code }) => code)).toContain("mailing_lists");
   });
 
-  test("goes no further from a rehearsal of reject either", () => {
+  test("also stays at the rehearsal of reject", () => {
     const advice = advise(facts(`v=DMARC1; p=reject; t=y; ${RUA}`, { sources }));
     expect(advice).toMatchObject({ stage: "reject_rehearsal", ready: false, next: null });
     expect(advice.requirements.find(({ met }) => !met)?.message).toContain("Keep t=y");
@@ -209,7 +209,7 @@ describe("the obstacle", () => {
     expect(next({ sources: [source(), failing, stranger(59)] })?.action).toBe("fix_sources");
   });
 
-  test("is told with the broken key that the health check found", () => {
+  test("comes with the invalid key that the health check found", () => {
     const health = [
       { code: "dkim_revoked", severity: "error", message: "The key mail is revoked.", fix: "Publish a key." },
       { code: "mta_sts_missing", severity: "warning", message: "No MTA-STS.", fix: null },

@@ -86,7 +86,7 @@ describe("advice about a domain", () => {
     expect(await advise()).toMatchObject({ stage: "none", ready: false, next: { action: "publish_record" } });
   });
 
-  test("asks whether the names below it that send exist, and takes silence for no yes", async () => {
+  test("checks whether the subdomains that send exist; no response is not a yes", async () => {
     for (const [zone, action] of [
       [{ "a.example.com": { TXT: ["v=spf1 -all"] } }, "protect_missing_names"],
       [{}, "wait"],
@@ -101,7 +101,7 @@ describe("advice about a domain", () => {
     }
   });
 
-  test("asks no DNS for test keys", async () => {
+  test("sends no DNS query for test keys", async () => {
     const { advise, domain, name, today, resolver } = start({}, { mode: "test" });
     name(domain.number, today, "a.example.com", { messages: 5, aligned: 5 });
     await advise();
@@ -129,7 +129,7 @@ describe("a stage lasts for 14 days with reports under its policy", () => {
     }
   });
 
-  test("so that nobody gets from none to reject in one afternoon", async () => {
+  test("so nobody goes from none to reject in one afternoon", async () => {
     const { advise, history, good, today } = start({}, { state: stateOf("quarantine", "y") });
     for (let day = today - 29; day <= today; day++) good(day);
     history(30, { p: "none" });
@@ -204,7 +204,7 @@ describe("a stage lasts for 14 days with reports under its policy", () => {
 });
 
 describe("one window of 30 days holds for", () => {
-  test("days and shares: days long ago do not stand for mail that is judged today", async () => {
+  test("days and shares: days long ago do not count for the mail of today", async () => {
     const { advise, domain, report, good, today, observed } = start();
     for (let day = today - 29; day <= today - 14; day++) {
       good(day);
@@ -233,7 +233,7 @@ describe("one window of 30 days holds for", () => {
   });
 });
 
-test("a domain without a report is told nothing of mail that did not pass", async () => {
+test("advice about a domain without reports says nothing about failing mail", async () => {
   const { advise, domain, report, today } = start({}, { sendsMail: null });
   const codes = async () => (await advise()).notes.map(({ code }) => code);
   expect(await codes()).toEqual([]);

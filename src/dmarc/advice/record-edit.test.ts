@@ -52,7 +52,7 @@ describe("properties of every edit", () => {
     );
   });
 
-  test("every other byte stays: the old text comes back when the change is taken back", () => {
+  test("every other byte stays: undoing the change restores the text", () => {
     fc.assert(
       fc.property(texts, edits, (text, [name, value]) => {
         const edited = setTag(text, name, value);

@@ -133,7 +133,7 @@ describe("mail that fails", () => {
 });
 
 describe("a run", () => {
-  test("goes on when a domain fails, which stays to be looked at", async () => {
+  test("continues when a domain fails, and reviews that one again in the next run", async () => {
     const { harness, number } = await enrolSettled(newHarness());
     const other = harness.add("example.org").number;
     harness.report(number, harness.today, MAILER, { messages: 400, authenticated: 400 });

@@ -7,7 +7,7 @@ import { alertsSchema } from "./alert-routes.ts";
 const start = createApps();
 const DAY_S = 86_400;
 
-describe("reports that come through the interface", () => {
+describe("reports that are uploaded through the API", () => {
   test("raise alerts once, which can be read, and make the advice", async () => {
     const app = start();
     const key = app.newKey();
@@ -47,7 +47,7 @@ describe("reports that come through the interface", () => {
     expect(advice.requirements.find(({ code }) => code === "unknown_sources")?.met).toBe(false);
   });
 
-  test("tell why mail fails: the selector of which signatures fail since a day", async () => {
+  test("show why mail fails: which selector, since which day", async () => {
     const app = start();
     const key = app.newKey();
     const { body } = await app.request("POST", "/v1/dmarc/domains", { key, body: { domain: "shop.example" } });
@@ -113,7 +113,7 @@ describe("reports that come through the interface", () => {
     expect(alertsSchema.parse(listed).alerts.some(({ rule }) => rule === "failure_spike")).toBe(isAlerted);
   });
 
-  test("are silent about a receiver that could not look up keys", async () => {
+  test("raise no alert about a receiver that could not look up keys", async () => {
     const app = start();
     const key = app.newKey();
     const { body } = await app.request("POST", "/v1/dmarc/domains", { key, body: { domain: "shop.example" } });

@@ -85,7 +85,7 @@ describe("an alert mail", () => {
     ]);
   });
 
-  test("comes at most every ten minutes", async () => {
+  test("is sent at most every ten minutes", async () => {
     const { add, sender, raiseFor, clock, mails } = start();
     const domain = add("example.com");
     for (let n = 1; n <= 4; n++) {

@@ -88,7 +88,7 @@ describe("a digest that is due", () => {
     ]);
   });
 
-  test("is not mailed for test keys, to nobody, before its time, or where it is off", async () => {
+  test("is not mailed for test keys, without recipients, before its time, or when it is off", async () => {
     const { add, digests, mails, find, clock } = start();
     const test = add("a.example", { mode: "test" });
     add("b.example", { recipients: [] });

@@ -153,7 +153,7 @@ You receive this digest as a recipient of these domains. To turn it off for exam
     expect(pageOf(more)).toContain("v=DMARC1; p=reject</code>");
   });
 
-  test.each(["mend_record", "publish_record"] as const)("says what to publish for reports to come: %s", (action) => {
+  test.each(["mend_record", "publish_record"] as const)("says what to publish so that reports arrive: %s", (action) => {
     const next = { action, record: null, why: "Publish what dns_records says." };
     const unknown = textOf({ next });
     expect(unknown).toContain(
@@ -168,7 +168,7 @@ You receive this digest as a recipient of these domains. To turn it off for exam
     expect(unknown + known).not.toMatch(/dns_records|…|\{id\}/);
   });
 
-  test("says how the domains are found that it does not tell of", () => {
+  test("says how to list the domains that it leaves out", () => {
     expect(composeMail(dmarcDigestMail([facts()], { more: 3, baseUrl: BASE_URL })).text).toContain(
       `and 3 more domains. All domains: curl -s '${BASE_URL}/v1/dmarc/domains' ${KEY}\n`,
     );
@@ -180,7 +180,7 @@ You receive this digest as a recipient of these domains. To turn it off for exam
     expect(textOf({ sources })).not.toContain("s5.example");
   });
 
-  test("calls nothing new before the domain is learnt, whatever a report with a wrong date says", () => {
+  test("calls nothing new before the domain is learned, whatever a report with a wrong date says", () => {
     const learning = { enrolledDay: day("2026-11-16"), reportedDays: [3_500, day("2026-11-16")] };
     const sources = [source("a.example", { first_day: "2026-11-20" })];
     expect(textOf({ learning, sources })).not.toContain("New");

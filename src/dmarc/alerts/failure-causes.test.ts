@@ -68,7 +68,7 @@ describe("the cause of failures", () => {
     for (const [at, cause] of causes.entries()) expect(found[at]).toMatchObject(cause);
   });
 
-  test("is no signature that was rare before, nor one of somebody else", () => {
+  test("is no signature that was rare before, nor one of another domain", () => {
     const before = [GOOD, GOOD, GOOD, GOOD, record([dkim("example.com", "old", "pass")], [], 5)];
     const failing = [
       record(

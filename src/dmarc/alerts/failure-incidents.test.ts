@@ -113,7 +113,7 @@ describe("an incident that is open", () => {
     expect(judge(days(20), open)).toMatchObject({ state: "grew" });
   });
 
-  test("and has doubled is told with the new share", () => {
+  test("and has doubled is alerted with the new share", () => {
     expect(judge(since(0.6), open)).toMatchObject({
       state: "grew",
       share: 0.6,
@@ -175,7 +175,7 @@ describe("a rise", () => {
     const risen = { ...change, messages: 10_150, failing: 4_150 };
     expect(isSeenByReporters(risen, [...always, ...large, now])).toBe(true);
   });
-  test("is one when a reporter that said nothing before sees it, and when nobody is known", () => {
+  test("is one when a new reporter sees it, and when no reporter is known", () => {
     expect(isSeenByReporters(change, [{ ...mail(TODAY, 150, 150), reporter: "new" }])).toBe(true);
     expect(isSeenByReporters(change, [])).toBe(true);
   });

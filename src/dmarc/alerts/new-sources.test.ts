@@ -57,7 +57,7 @@ describe("a new source", () => {
     ["without any proof from a server with a name", "198.51.100.3 -/- - -", "mail.stranger.example", 0],
     ["that forwards", "198.51.100.3 -/- lists.example.net -", null, 4_000],
     ["that no address is known of", "* -/- - -", null, 0],
-  ])("%s is no news, however much it sends", async (_, key, name, forwarded) => {
+  ])("%s is not alerted, however much it sends", async (_, key, name, forwarded) => {
     const { harness, number } = await settled();
     harness.report(number, harness.today, key, { messages: 4_000, forwarded });
     harness.reverse("198.51.100.3", name);
@@ -65,7 +65,7 @@ describe("a new source", () => {
     expect(harness.raised().filter((what) => what.startsWith("new_source"))).toEqual([]);
   });
 
-  test("of a known service, and one beside the domain's own servers, is news without any proof", async () => {
+  test("of a known service, and one in a network of the domain's own servers, is alerted without any authentication", async () => {
     const { harness, number } = await settled();
     harness.report(number, harness.today, "198.51.100.3 -/- - -", { messages: 400 });
     harness.reverse("198.51.100.3", "o1.sendgrid.net");
@@ -79,7 +79,7 @@ describe("a new source", () => {
     expect(harness.raised().filter((what) => what.startsWith("new_source"))).toHaveLength(2);
   });
 
-  test("that forwards is no news, whatever it proves", async () => {
+  test("that forwards is not alerted, whatever it authenticates", async () => {
     const { harness, number } = await settled();
     const key = ofEnvelope("198.51.100.3", "lists.example.net");
     harness.report(number, harness.today, key, { messages: 4_000, authenticated: 3_000, forwarded: 3_000 });
@@ -109,7 +109,7 @@ describe("a new source", () => {
     }
   });
 
-  test("is none in the first week, in imported history, or where the user spoke already", async () => {
+  test("is not alerted in the first week, in imported history, or when the user classified it", async () => {
     const harness = newHarness();
     const { number } = harness.add("young.example");
     harness.report(number, harness.today - 6, OWN, { messages: MANY, aligned: MANY });
@@ -168,7 +168,7 @@ describe("a new source", () => {
     expect(harness.raised()).toEqual(["new_source org:example.net"]);
   });
 
-  test("is news when an address that only forged before authenticates", async () => {
+  test("is alerted when an address that only spoofed before authenticates", async () => {
     const { harness, number } = await settled();
     harness.report(number, harness.today - 3, "198.51.100.4 -/- - -", { messages: 4_000 });
     await harness.job.run();
@@ -180,7 +180,7 @@ describe("a new source", () => {
     expect(harness.raised()).toContain("new_source org:forger.example");
   });
 
-  test("that only untrusted reports name is no news where trusted ones come", async () => {
+  test("that only untrusted reports name is not alerted where trusted ones arrive", async () => {
     const { harness, number } = await settled();
     harness.report(number, harness.today, MAILER, { messages: 400, authenticated: 400 });
     harness.db.sqlite.run("UPDATE dmarc_daily SET is_trusted = 0 WHERE messages = 400");
@@ -192,7 +192,7 @@ describe("a new source", () => {
     expect(harness.raised()).toEqual(["new_source org:example.net"]);
   });
 
-  test("is news although an untrusted report about an earlier day named it first", async () => {
+  test("is alerted although an untrusted report about an earlier day named it first", async () => {
     const { harness, number } = await settled();
     const key = "198.51.100.2 example.com/hs1 example.com -";
     harness.reverse("198.51.100.2", "a1.hubspotemail.net");
@@ -206,7 +206,7 @@ describe("a new source", () => {
     expect(harness.raised()).toEqual(["new_source service:hubspot"]);
   });
 
-  test("whose mail becomes aligned is news, when what it sent before was too little to be alerted", async () => {
+  test("whose mail becomes aligned is alerted, if it sent too little before to be alerted", async () => {
     for (const [before, alerts] of [
       [9, ["new_source service:hubspot"]],
       [400, []],
@@ -232,7 +232,7 @@ describe("a new source", () => {
     }
   });
 
-  test("that only untrusted reports name is news where trusted ones came on two days alone", async () => {
+  test("that only untrusted reports name is alerted where trusted ones arrived on only two days", async () => {
     const { harness, number } = await settled();
     harness.db.sqlite.run("UPDATE dmarc_daily_reporters SET is_trusted = 0 WHERE day < ?", [harness.today - 1]);
     harness.report(number, harness.today, MAILER, { messages: 400, authenticated: 400 });
@@ -259,7 +259,7 @@ describe("a new source", () => {
     expectDocumented(harness);
   });
 
-  test("is remembered although its rule is off", async () => {
+  test("is marked as reviewed although its rule is off", async () => {
     const { harness, number } = await settled({ alerts: { new_source: false } });
     harness.report(number, harness.today, MAILER, { messages: 400, authenticated: 400 });
     await harness.job.run();
@@ -276,7 +276,7 @@ describe("a spoofing campaign", () => {
     for (let n = 1; n <= 4; n++) harness.reverse(`198.51.10${n}.${day % 200}`, null);
   };
 
-  test("is alerted once, however long it goes on, and again when another one comes", async () => {
+  test("is alerted once, however long it lasts, and again when another one begins", async () => {
     const { harness, number } = await settled();
     const alerted: string[] = [];
     for (let n = 0; n < 80; n++) {
@@ -300,7 +300,7 @@ describe("a spoofing campaign", () => {
     expectDocumented(harness);
   });
 
-  test("is none when it was over a week ago, or while the domain is learnt", async () => {
+  test("is not alerted when it ended over a week ago, or while the domain is learned", async () => {
     const old = await settled();
     for (let n = 15; n < 22; n++)
       old.harness.report(old.number, old.harness.today - n, OWN, { messages: 1, aligned: 1 });

@@ -104,7 +104,7 @@ describe("a review of reports", () => {
     };
   };
 
-  test("alerts to a lapse once, with who found it, however many reports come", async () => {
+  test("raises one alert for a lapse, with the reporters that found it, however many reports arrive", async () => {
     const harness = newHarness();
     const { report } = begin(harness);
     report(5, "reject");

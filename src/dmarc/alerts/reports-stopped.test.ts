@@ -6,7 +6,7 @@ const HOUR_MS = 60 * 60_000;
 const OWN = "dkim:example.com";
 
 describe("reports that stop", () => {
-  test("are no news in the gaps that a quiet domain has, and news after three of them", async () => {
+  test("are not alerted in the usual gaps of a quiet domain, but after three of them", async () => {
     const harness = newHarness();
     const { number } = harness.add("example.com");
     for (let n = 0; n < 10; n++) {
@@ -22,7 +22,7 @@ describe("reports that stop", () => {
     expect(harness.raised()).toEqual(["reports_stopped 2026-12-26"]);
   });
 
-  test("are no news for a domain without mail of its own: nobody reports about it but when it is forged", async () => {
+  test("are not alerted for a domain without mail of its own: receivers report about it only when it is spoofed", async () => {
     const harness = newHarness();
     const { number } = harness.add("example.com");
     for (let n = 0; n < 10; n++) {
@@ -35,7 +35,7 @@ describe("reports that stop", () => {
     expect(harness.raised().filter((what) => what.startsWith("reports_stopped"))).toEqual([]);
   });
 
-  test("are told of with the last day that had any, whatever a report with a wrong date says", async () => {
+  test("are alerted with the last day of reports, whatever a report with a wrong date says", async () => {
     const { harness, number } = await enrolSettled(newHarness());
     harness.report(number, harness.today + 30_000, OWN, { messages: 1, aligned: 1 });
     await harness.clock.advance(72 * HOUR_MS);
@@ -43,7 +43,7 @@ describe("reports that stop", () => {
     expect(harness.events()[0]?.data.last_day).toBe("2026-11-20");
   });
 
-  test("are told of after 72 hours, once until they come again", async () => {
+  test("are alerted after 72 hours, once until reports arrive again", async () => {
     const { harness, number } = await enrolSettled(newHarness());
     await harness.clock.advance(72 * HOUR_MS - 1);
     await harness.job.run();
@@ -61,7 +61,7 @@ describe("reports that stop", () => {
     expect(harness.raised()).toEqual(["reports_stopped 2026-11-20", "reports_stopped 2026-11-26"]);
   });
 
-  test("are not told of before reporters had time to come again after a stop of our own", async () => {
+  test("are not alerted before reporters had time to retry after this service was down", async () => {
     const { harness } = await enrolSettled(newHarness());
     await harness.clock.advance(100 * HOUR_MS);
     const job = harness.startJob();
@@ -78,7 +78,7 @@ describe("reports that stop", () => {
     ["not active", { status: "action_required" }],
     ["of a test key", { mode: "test" }],
     ["deleted", { deletedAtMs: 1 }],
-  ] as const)("are no news for a domain that is %s", async (_, change) => {
+  ] as const)("are not alerted for a domain that is %s", async (_, change) => {
     const { harness, number } = await enrolSettled(newHarness());
     harness.db.transact((tx) => harness.domains.update(tx, number, change as never));
     await harness.clock.advance(200 * HOUR_MS);
@@ -86,7 +86,7 @@ describe("reports that stop", () => {
     expect(harness.raised()).toEqual([]);
   });
 
-  test("of one domain are told of although another one fails", async () => {
+  test("of one domain are alerted although the review of another one fails", async () => {
     const { harness } = await enrolSettled(newHarness());
     const other = harness.add("example.org").number;
     for (let day = 1; day < 20; day += 1)
@@ -100,7 +100,7 @@ describe("reports that stop", () => {
     expect(harness.logged.join()).toContain("alert rules failed for a domain");
   });
 
-  test("after two days of reports are no news", async () => {
+  test("after only two days of reports are not alerted", async () => {
     const harness = newHarness();
     const { number } = harness.add("example.com");
     for (const day of [1, 2]) harness.report(number, harness.today - day, OWN, { messages: 10, aligned: 10 });

@@ -213,14 +213,14 @@ The TLS reports:
 `);
   });
 
-  test("is silent about few failures, and about reports that are not trusted", () => {
+  test("raises no alert about few failures, or about untrusted reports", () => {
     const { harness, arrive } = begin();
     arrive({ good: 1_000, bad: { "certificate-expired": 9 } });
     arrive({ good: 0, bad: EXPIRED }, "unauthenticated");
     expect(harness.raised()).toEqual([]);
   });
 
-  test("tells of five reasons at once at most, and of the others next time", () => {
+  test("raises at most five alerts at once, and the others in the next review", () => {
     const { harness, arrive } = begin();
     const types = [
       "starttls-not-supported",
@@ -236,7 +236,7 @@ The TLS reports:
   });
 });
 
-test("a TLS report that comes through the interface raises an alert", async () => {
+test("an uploaded TLS report raises an alert", async () => {
   const app = start();
   const key = app.newKey();
   const { body } = await app.request("POST", "/v1/dmarc/domains", { key, body: { domain: "shop.example" } });

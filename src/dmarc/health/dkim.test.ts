@@ -122,7 +122,7 @@ describe("no key", () => {
     });
   });
 
-  test("a revoked key that nobody uses is information", async () => {
+  test("a revoked key that is not in use is information", async () => {
     expect((await check(at("v=DKIM1; p="), [unused])).codes).toEqual(["info dkim_revoked"]);
     expect((await check(at("v=DKIM1; p="), [unproven])).codes).toEqual(["info dkim_revoked"]);
     expect((await check(at("v=DKIM1; p="), [seen()])).codes).toEqual(["error dkim_revoked"]);
@@ -146,7 +146,7 @@ describe("common selectors", () => {
     expect(section).toMatchObject({ status: "ok", codes: [], keys: [{ selector: "google", origin: "common" }] });
   });
 
-  test("that the DNS does not answer about make nothing unknown", async () => {
+  test("without a DNS response make nothing unknown", async () => {
     const zone = Object.fromEntries(
       common.map(({ selector }) => [`${selector}._domainkey.example.com`, "servfail" as const]),
     );

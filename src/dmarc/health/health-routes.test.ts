@@ -20,7 +20,7 @@ const startWith = (mode: "live" | "test", options: TestAppOptions = {}) => {
 };
 
 describe("GET /v1/dmarc/domains/{id}/health", () => {
-  test("answers what stands in the DNS, from the last check unless told", async () => {
+  test("returns what the DNS publishes, from the last check unless refresh is set", async () => {
     const { get, app } = startWith("live", { zone: ZONE });
     const { status, body } = await get();
     expect(status).toBe(200);

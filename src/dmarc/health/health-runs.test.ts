@@ -58,7 +58,7 @@ const start = () => {
 };
 
 describe("on request", () => {
-  test("a result is kept, answered again for ten minutes, and checked again when told", async () => {
+  test("a result is stored, returned for ten minutes, and checked again with refresh", async () => {
     const { runs, enrol, checked, clock, store } = start();
     const domain = enrol("a.com");
     expect(store.readHealth(domain.number)).toBeNull();
@@ -82,7 +82,7 @@ describe("on request", () => {
     expect(store.readHealth(domain.number)).toBeNull();
   });
 
-  test("whoever asks during a run gets that run", async () => {
+  test("a request during a run joins that run", async () => {
     const { runs, enrol, checked } = start();
     const domain = enrol("a.com");
     const both = await Promise.all([runs.healthOf(domain, ASK), runs.healthOf(domain, { ...ASK, refresh: true })]);
@@ -90,7 +90,7 @@ describe("on request", () => {
     expect(checked).toHaveLength(1);
   });
 
-  test("too many at a time are refused, and their places come back", async () => {
+  test("too many at a time are refused, until one ends", async () => {
     const { runs, enrol, state } = start();
     const gate = Promise.withResolvers<void>();
     state.gate = gate.promise;
@@ -158,7 +158,7 @@ describe("daily", () => {
     expect(checked.slice(2).sort()).toEqual(["a.com", "paused.com"]);
   });
 
-  test("a domain that was asked about before the first pass keeps no other from its check", async () => {
+  test("a domain that was checked on request before the first run of the job delays no other check", async () => {
     const { job, runs, enrol, checked } = start();
     enrol("a.com");
     await runs.healthOf(enrol("b.com"), ASK);
@@ -178,7 +178,7 @@ describe("daily", () => {
     expect(new Set(checked).size).toBe(100);
   });
 
-  test("what the DNS did not say is asked for again after two hours", async () => {
+  test("what the DNS did not respond to is checked again after two hours", async () => {
     const { job, enrol, checked, clock, state } = start();
     enrol("a.com");
     state.unchecked = ["Could not be checked."];

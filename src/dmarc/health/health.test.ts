@@ -74,7 +74,7 @@ const silent = (): DnsResolver & { count: () => number } => {
 };
 
 describe("limits", () => {
-  test("a DNS that never answers makes everything unknown after 20 seconds, and nothing a finding", async () => {
+  test("a DNS that never responds makes everything unknown after 20 seconds, and nothing a finding", async () => {
     const resolver = silent();
     const { check, clock } = newCheck(resolver);
     const checked = check({ domain: "example.com", selectors: mail });

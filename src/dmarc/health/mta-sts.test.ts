@@ -157,7 +157,7 @@ describe("a policy file", () => {
     });
   });
 
-  test("at a private address is not asked for", async () => {
+  test("at a private address is not fetched", async () => {
     const get = createGetter({
       clock: createTestClock(),
       resolver: createZoneResolver(BASE),

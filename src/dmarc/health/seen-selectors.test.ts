@@ -46,7 +46,7 @@ test("selectors are summed over days, with the last day that they were seen and 
   ]);
 });
 
-test("what never passed comes behind, and its number is limited: it may be forged", async () => {
+test("selectors that never passed come last, and their number is limited: they may be forged", async () => {
   const forged = Array.from({ length: 40 }, (_, at): SampleRow => ({
     ip: `192.0.2.${at}`,
     count: 1_000,

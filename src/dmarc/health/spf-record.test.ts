@@ -78,7 +78,7 @@ describe("records with a fault", () => {
     expect(faults(text)).toEqual([[term, code]]);
   });
 
-  test("an address alone is told how to write it", () => {
+  test("an address alone: the finding says how to write it", () => {
     const [term] = parseSpfTerms("v=spf1 ip:192.0.2.1 -all");
     expect(term).toMatchObject({ problem: "is not a mechanism: write ip4: or ip6:" });
   });
