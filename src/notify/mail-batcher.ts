@@ -1,7 +1,6 @@
-import type { Clock } from "../base/clock.ts";
 import { forEachIsolated } from "../base/for-each-isolated.ts";
-import type { Log } from "../base/log.ts";
-import type { Db, Tx } from "../db/open.ts";
+import type { Tx } from "../db/open.ts";
+import type { Runtime } from "../db/runtime.ts";
 import type { Mailer } from "../net/mailer.ts";
 import { composeMail, type MailContent } from "./mail-content.ts";
 
@@ -35,11 +34,7 @@ export interface MailBatcherOptions<Row extends QueuedMail> {
   readonly intervalMs: number;
 }
 
-interface MailRuntime {
-  readonly db: Db;
-  readonly clock: Clock;
-  readonly log: Log;
-}
+export type MailRuntime = Pick<Runtime, "db" | "clock" | "log">;
 
 /** After this long without success a mail is dropped: the next one says it better. */
 const RETRY_MS_MAX = 24 * 60 * 60_000;
@@ -50,24 +45,20 @@ const RECIPIENTS_AT_ONCE = 100;
  * is a day old; what a crash leaves in the queue is sent by the next run.
  */
 export class MailBatcher<Row extends QueuedMail> {
-  readonly #db: Db;
-  readonly #clock: Clock;
-  readonly #log: Log;
+  readonly #runtime: MailRuntime;
   readonly #options: MailBatcherOptions<Row>;
   /** When each recipient was last mailed, monotonic. */
   readonly #mailedAtMs = new Map<string, number>();
 
-  constructor({ db, clock, log }: MailRuntime, options: MailBatcherOptions<Row>) {
-    this.#db = db;
-    this.#clock = clock;
-    this.#log = log;
+  constructor(runtime: MailRuntime, options: MailBatcherOptions<Row>) {
+    this.#runtime = runtime;
     this.#options = options;
   }
 
   /** Sends all mails that are due. A failure of one does not stop the others. */
   async send(): Promise<void> {
     const { queue, intervalMs } = this.#options;
-    const nowMs = this.#clock.monotonicMs();
+    const nowMs = this.#runtime.clock.monotonicMs();
     for (const [recipient, atMs] of this.#mailedAtMs)
       if (nowMs - atMs >= intervalMs) this.#mailedAtMs.delete(recipient);
     for (let after = ""; ;) {
@@ -84,7 +75,7 @@ export class MailBatcher<Row extends QueuedMail> {
     const { queue, gatherMs, groupBy = () => "" } = this.#options;
     const rows = queue.rowsFor(recipient);
     const [oldest] = rows;
-    if (oldest === undefined || this.#clock.nowMs() - oldest.createdAtMs < gatherMs) return;
+    if (oldest === undefined || this.#runtime.clock.nowMs() - oldest.createdAtMs < gatherMs) return;
     const groups = Map.groupBy(rows, groupBy).values();
     await forEachIsolated(groups, (group) => this.#sendOne(recipient, group), { onFailure: this.#logFailure });
   }
@@ -95,20 +86,21 @@ export class MailBatcher<Row extends QueuedMail> {
     if (content === null) return this.#remove(rows);
     const sent = await mailer({ to: recipient, ...composeMail(content) });
     if (sent.ok) {
-      this.#mailedAtMs.set(recipient, this.#clock.monotonicMs());
+      this.#mailedAtMs.set(recipient, this.#runtime.clock.monotonicMs());
       return this.#remove(rows);
     }
     const { isFinal, problem } = sent.error;
-    const isTooOld = this.#clock.nowMs() - (rows[0]?.createdAtMs ?? 0) > RETRY_MS_MAX;
-    if (!isFinal && !isTooOld) return this.#log.warn(`${name} not accepted, will be retried`, { error: problem });
-    this.#log.error(`${name} dropped`, { entries: rows.length, error: problem });
+    const isTooOld = this.#runtime.clock.nowMs() - (rows[0]?.createdAtMs ?? 0) > RETRY_MS_MAX;
+    if (!isFinal && !isTooOld)
+      return this.#runtime.log.warn(`${name} not accepted, will be retried`, { error: problem });
+    this.#runtime.log.error(`${name} dropped`, { entries: rows.length, error: problem });
     await this.#remove(rows);
   }
 
   #remove(rows: readonly Row[]): Promise<void> {
-    return this.#db.commit((tx) => this.#options.queue.remove(tx, rows));
+    return this.#runtime.db.commit((tx) => this.#options.queue.remove(tx, rows));
   }
 
   readonly #logFailure = (_item: unknown, error: unknown): void =>
-    this.#log.error(`${this.#options.name} failed, will be retried in the next run`, { error });
+    this.#runtime.log.error(`${this.#options.name} failed, will be retried in the next run`, { error });
 }

@@ -1,3 +1,4 @@
+import { DAY_MS } from "../../base/days.ts";
 import type { StatePolicy } from "../domains/domain-state.ts";
 import type { DomainStatus } from "../domains/domain-store.ts";
 import type { HealthFinding } from "../health/health-finding.ts";
@@ -97,7 +98,6 @@ const UNKNOWN_SHARE_MIN = 0.001;
 const UNKNOWN_SHARE_LARGE = 0.01;
 /** A source without any authentication could be the user's server when it sends for this many days. */
 const PERSISTENT_DAYS = 14;
-const DAY_MS = 86_400_000;
 
 /** Sums up the sources of some days. */
 export const weighMail = (sources: readonly AdvisedSource[]): MailWeight => {

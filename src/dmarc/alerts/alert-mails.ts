@@ -1,8 +1,5 @@
-import type { Clock } from "../../base/clock.ts";
-import type { Log } from "../../base/log.ts";
-import type { Db } from "../../db/open.ts";
 import type { Mailer } from "../../net/mailer.ts";
-import { MailBatcher } from "../../notify/mail-batcher.ts";
+import { MailBatcher, type MailRuntime } from "../../notify/mail-batcher.ts";
 import type { MailContent } from "../../notify/mail-content.ts";
 import { formatCount } from "../../notify/mail-text.ts";
 import { type AlertSection, alertSection } from "./alert-section.ts";
@@ -20,7 +17,7 @@ const MINUTE_MS = 60_000;
 
 /** Mails the queued alerts to their recipients: one mail about all that happened in a minute, and at most one in ten minutes. */
 export const createAlertMails = (
-  runtime: { readonly db: Db; readonly clock: Clock; readonly log: Log },
+  runtime: MailRuntime,
   { mailer, baseUrl }: AlertMailOptions,
 ): MailBatcher<QueuedAlert> =>
   new MailBatcher(runtime, {

@@ -1,11 +1,9 @@
-import type { Clock } from "../../base/clock.ts";
 import { dayOfTime } from "../../base/days.ts";
 import { latestDueMs, nextDigestMs } from "../../base/digest-schedule.ts";
 import { forEachIsolated } from "../../base/for-each-isolated.ts";
-import type { Log } from "../../base/log.ts";
-import type { Db, Tx } from "../../db/open.ts";
+import type { Tx } from "../../db/open.ts";
 import type { Mailer } from "../../net/mailer.ts";
-import { MailBatcher } from "../../notify/mail-batcher.ts";
+import { MailBatcher, type MailRuntime } from "../../notify/mail-batcher.ts";
 import type { MailContent } from "../../notify/mail-content.ts";
 import type { DomainRow, DomainStore } from "../domains/domain-store.ts";
 import { digestDays, type DomainDigestFacts } from "./digest-facts.ts";
@@ -21,12 +19,6 @@ export interface DigestJobOptions {
   readonly baseUrl: string;
 }
 
-interface DigestRuntime {
-  readonly db: Db;
-  readonly clock: Clock;
-  readonly log: Log;
-}
-
 const DOMAINS_AT_ONCE = 200;
 /** Domains in one mail; the rest are counted. */
 const SECTIONS_MAX = 100;
@@ -34,12 +26,12 @@ const POSTPONED_MS = 60 * 60_000;
 
 /** The scheduled job for digests: queues those that are due, then mails what is queued, one mail about all domains of an account. */
 export class DigestJob {
-  readonly #runtime: DigestRuntime;
+  readonly #runtime: MailRuntime;
   readonly #options: DigestJobOptions;
   readonly #queue: DigestQueue;
   readonly #batcher: MailBatcher<QueuedDigest>;
 
-  constructor(runtime: DigestRuntime, options: DigestJobOptions) {
+  constructor(runtime: MailRuntime, options: DigestJobOptions) {
     const { domains, mailer } = options;
     this.#queue = new DigestQueue(runtime.db);
     this.#runtime = runtime;

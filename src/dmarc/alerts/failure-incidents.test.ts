@@ -9,7 +9,7 @@ import {
 } from "./failure-incidents.ts";
 
 const TODAY = 20_000;
-const MEASURE: FailureMeasure = { today: TODAY, messagesMin: 20, riseMin: 0.15, isWhole: () => true };
+const MEASURE: FailureMeasure = { today: TODAY, messagesMin: 20, riseMin: 0.15, isComplete: () => true };
 
 const mail = (day: number, messages: number, failing: number): DayMail => ({
   day,
@@ -81,7 +81,7 @@ describe("an incident starts", () => {
 
   test("not before enough reports about its day are in", () => {
     const days = history([100, 1], { 0: [100, 90] });
-    expect(judge(days, undefined, { isWhole: (day) => day < TODAY })).toBeNull();
+    expect(judge(days, undefined, { isComplete: (day) => day < TODAY })).toBeNull();
   });
 
   test("without what was forwarded", () => {

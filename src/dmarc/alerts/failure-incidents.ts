@@ -9,7 +9,7 @@ export interface DayMail {
   readonly forwarded: number;
 }
 
-/** A source's mail of each day, without what was forwarded. Days without mail are absent; in any order. */
+/** The mail of a source by day, in any order; days without mail are absent. */
 export interface SourceDays {
   readonly key: string;
   readonly days: readonly DayMail[];
@@ -45,21 +45,21 @@ export interface FailureChange extends Omit<AlertedIncident, "endedDay"> {
 
 export interface FailureMeasure extends FailureThresholds {
   readonly today: number;
-  /** Whether enough reports about a day are in to judge it. */
-  readonly isWhole: (day: number) => boolean;
+  /** Whether enough reports about a day have arrived to judge it. */
+  readonly isComplete: (day: number) => boolean;
 }
 
-/** What is usual is derived from so many days, the same weekday first. */
+/** The usual share is that of this many days, the same weekday first. */
 const USUAL_DAYS = 28;
 const WEEK = 7;
-/** Fewer messages say nothing about what is usual, or about a day. */
+/** Minimum of messages for a usual share, and for a day to be judged. */
 const USUAL_MESSAGES_MIN = 20;
 const DAY_MESSAGES_MIN = 3;
-/** Failures vary from day to day; so many standard deviations above the usual number are not chance. */
+/** Failures vary from day to day; this many standard deviations above the usual number are not chance. */
 const DEVIATIONS = 3;
-/** An incident has ended when the share is back within a third of the rise that it takes to start one. */
+/** An incident has ended when the share is within this part of the rise that starts one. */
 const ENDED_PART = 1 / 3;
-/** Days with fewer messages together, all as usual, do not end an incident: a quiet Sunday says nothing about a newsletter. */
+/** Usual days with fewer messages in sum do not end an incident: a quiet Sunday says nothing about a newsletter. */
 const ENDED_MESSAGES_MIN = 20;
 /** After this many days the failures are usual: their end raises no alert, and a further rise is another incident. */
 const INCIDENT_DAYS_MAX = 60;
@@ -67,9 +67,9 @@ const INCIDENT_DAYS_MAX = 60;
 const ROUNDING = 1e-6;
 
 /**
- * What changed about the failures of one source. It is compared with itself: with the same weekday of the four weeks before, or with
- * all of their days where that weekday has too little mail. So a source that always failed is no incident, nor is a weekly newsletter.
- * Null when nothing changed, also when too little is known of the source.
+ * What changed about the failures of one source. It is compared with itself: with the same weekday of the four weeks before, or with all
+ * of their days where that weekday has too little mail. So neither a source that always failed nor a weekly newsletter is an incident.
+ * Null when nothing changed, and when too little is known about the source.
  */
 export const judgeFailures = (
   { key, days }: SourceDays,
@@ -79,12 +79,15 @@ export const judgeFailures = (
   const sorted = days.map(failuresOf).toSorted((a, b) => a.day - b.day);
   const judged = sorted.filter(
     ({ day, messages }) =>
-      messages >= DAY_MESSAGES_MIN && day >= measure.today - ALERT_DAYS && day <= measure.today && measure.isWhole(day),
+      messages >= DAY_MESSAGES_MIN &&
+      day >= measure.today - ALERT_DAYS &&
+      day <= measure.today &&
+      measure.isComplete(day),
   );
   const isOpen = last !== undefined && last.endedDay === null && last.startedDay >= measure.today - INCIDENT_DAYS_MAX;
   if (isOpen) return followUp(key, last, judged, measure);
   const endedDay = last?.endedDay ?? 0;
-  // What an incident did is not usual.
+  // The days of the last incident are not usual.
   const usual = sorted.filter(({ day }) => day < (last?.startedDay ?? 0) || day >= endedDay);
   return findStart(
     key,
@@ -105,7 +108,7 @@ const failuresOf = ({ day, messages, aligned, forwarded }: DayMail): Failures =>
   return { day, messages: counted, failing: Math.max(0, counted - aligned) };
 };
 
-/** The last run of days with a rise, when it holds enough failures. */
+/** The last run of days with a rise, if it has enough failures. */
 const findStart = (
   key: string,
   all: readonly Failures[],
@@ -117,7 +120,7 @@ const findStart = (
   for (const day of judged) {
     const usual = usualShareOf(all, run[0]?.day ?? day.day, day.day);
     const isRise = usual !== null && isAbove(day, usual, measure.riseMin);
-    // A run that was long enough is alerted even when its failures have ended since.
+    // A run with enough failures is alerted although it has ended.
     if (!isRise && sumOf(run).failing >= measure.messagesMin) break;
     if (!isRise) run = [];
     if (!isRise) continue;
@@ -153,14 +156,14 @@ const followUp = (
   return isGrown ? { ...found, state: "grew" } : null;
 };
 
-/** So many messages as all reporters together saw stand in for what a reporter has not said yet. */
+/** The weight, in messages, of the usual share of all reporters where one reporter has little history. */
 const PRIOR_MESSAGES = 20;
-/** So much of the rise must be there when every reporter is compared with itself. */
+/** This part of the rise must remain when each reporter is compared with itself. */
 const COMPARABLE_PART = 0.5;
 
 /**
- * Whether the same reporters saw the failures rise. Reports about a day come one after the other, and some reporters always see more
- * failures than others: what comes first must not look like a rise. True when nothing is known of reporters.
+ * Whether the same reporters saw the failures rise. Some reporters always see more failures than others, and reports about a day arrive
+ * one after the other: those that arrive first must not look like a rise. True when no reporter is known.
  */
 export const isSeenByReporters = (
   { startedDay, day, messages, failing, usualShare }: FailureChange,
@@ -178,12 +181,12 @@ export const isSeenByReporters = (
   return additional >= COMPARABLE_PART * (failing - usualShare * messages);
 };
 
-/** The share that usually fails before an incident, on the weekday of a day; null when too little is known. */
+/** The usual share before an incident, on the weekday of a day; null when too little is known. */
 const usualShareOf = (all: readonly Failures[], beforeDay: number, day: number): number | null => {
   const before = all.filter((other) => other.day < beforeDay && other.day >= beforeDay - USUAL_DAYS);
   const sameWeekday = sumOf(before.filter((other) => (day - other.day) % WEEK === 0));
   const recent = sumOf(before);
-  // What is sent once a month has its last mail a little longer ago.
+  // Monthly mail was last sent a little longer ago.
   const earlier = recent.messages >= USUAL_MESSAGES_MIN ? recent : sumOf(all.filter((other) => other.day < beforeDay));
   const usual = sameWeekday.messages >= USUAL_MESSAGES_MIN ? sameWeekday : earlier;
   return usual.messages < USUAL_MESSAGES_MIN ? null : usual.failing / usual.messages;

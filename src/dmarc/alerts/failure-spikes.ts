@@ -59,7 +59,7 @@ export const findFailureSpikes = (facts: ReviewFacts): RuleResult => {
   const measure = {
     ...{ today, messagesMin },
     riseMin: thresholds.failure_spike_percent / 100,
-    isWhole: completeDays(rollups.perDay(domain.number, range), today),
+    isComplete: completeDays(rollups.perDay(domain.number, range), today),
   };
   const spikes = [...rowsByKey].flatMap(([key, rows]): readonly SourceSpike[] => {
     const source = facts.sources(range).get(key);

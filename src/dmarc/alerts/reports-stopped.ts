@@ -1,12 +1,11 @@
 import { isoTime } from "../../base/clock.ts";
-import { dayOfTime, isoDay } from "../../base/days.ts";
+import { DAY_MS, dayOfTime, isoDay } from "../../base/days.ts";
 import type { Alert } from "../domains/raise.ts";
 import type { RollupStore } from "../sources/rollup-store.ts";
 import type { AlertData } from "./alert-data.ts";
 import type { SilentDomain } from "./alert-rule-store.ts";
 
 const HOUR_MS = 60 * 60_000;
-const DAY_MS = 24 * HOUR_MS;
 
 /** Days from which the usual gap between reports is derived. */
 const WINDOW_DAYS = 60;

@@ -1,3 +1,4 @@
+import { DAY_MS } from "../../base/days.ts";
 import { AppError } from "../../base/errors.ts";
 import { mapConcurrently } from "../../base/wait.ts";
 import type { Runtime } from "../../db/runtime.ts";
@@ -15,7 +16,7 @@ export interface HealthJobOptions {
 const LISTED_AT_ONCE = 1_000;
 /** Fewer new domains than this are checked at once; more (after an update, or an import) are spread over a day. */
 const BACKLOG_MIN = 20;
-const DAILY_MS = 86_400_000;
+
 const RETRY_MS = 30 * 60_000;
 /** Domains of one run. */
 const DUE_MAX = 200;
@@ -49,7 +50,7 @@ export class HealthJob {
     for (;;) {
       const listed = store.domainsAfter(this.#plannedTo, LISTED_AT_ONCE);
       const added = listed.filter(({ isPlanned }) => !isPlanned);
-      const spreadMs = added.length < BACKLOG_MIN ? 0 : DAILY_MS;
+      const spreadMs = added.length < BACKLOG_MIN ? 0 : DAY_MS;
       const nowMs = clock.nowMs();
       if (added.length > 0) {
         await db.commit((tx) => {
@@ -62,7 +63,7 @@ export class HealthJob {
   }
 
   async #check(domain: DueHealth): Promise<void> {
-    if (!domain.isActive) return this.#postpone(domain, DAILY_MS);
+    if (!domain.isActive) return this.#postpone(domain, DAY_MS);
     try {
       await this.#options.runs.healthOf(domain, { refresh: true, selectors: [], priority: "bulk" });
     } catch (error) {

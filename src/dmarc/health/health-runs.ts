@@ -1,4 +1,4 @@
-import { dayOfTime } from "../../base/days.ts";
+import { DAY_MS, dayOfTime } from "../../base/days.ts";
 import { AppError } from "../../base/errors.ts";
 import type { OnBehalfOf, Priority } from "../../base/on-behalf-of.ts";
 import type { KeyMode } from "../../base/secrets.ts";
@@ -37,7 +37,7 @@ export interface HealthRequest {
 
 /** A stored result is returned for this long. */
 export const HEALTH_FRESH_MS = 10 * 60_000;
-const DAILY_MS = 86_400_000;
+
 /** A result with something unknown is refreshed sooner. */
 const UNKNOWN_MS = 2 * 3_600_000;
 /** Concurrent checks of all callers; scheduled checks get half of them. */
@@ -116,7 +116,7 @@ export class HealthRuns {
     });
     if (given.length > 0 || this.isStopping()) return health;
     const isKnown = health.sections.every(({ unchecked }) => unchecked.length === 0);
-    const dueAtMs = clock.nowMs() + (isKnown ? DAILY_MS : UNKNOWN_MS);
+    const dueAtMs = clock.nowMs() + (isKnown ? DAY_MS : UNKNOWN_MS);
     await db.commit((tx) => store.save(tx, subject.number, health, dueAtMs));
     return health;
   }
