@@ -126,7 +126,7 @@ describe("a scheduled check", () => {
     world.publish("example.com", record(domain.token, "p=none"));
     expect((await world.checkScheduled(domain.id)).status).toBe("active");
     expect(rules(world)).toEqual(["status_changed"]);
-    expect(world.alerts[0]?.summary).toBe("the status changed from pending to active");
+    expect(world.alerts[0]?.summary).toBe("the status is active, was pending");
   });
 
   test("leaves a domain pending that published nothing, and tells nothing", async () => {
@@ -148,7 +148,7 @@ describe("a scheduled check", () => {
     await world.clock.advance(35 * MINUTE_MS);
     await world.checkScheduled(id);
     expect(world.alerts.map(({ summary }) => summary)).toEqual([
-      `the status changed from active to action_required: ${HOST} does not exist. Publish *._report._dmarc.reports.example.net TXT "v=DMARC1;"`,
+      `${HOST} does not exist. Publish *._report._dmarc.reports.example.net TXT "v=DMARC1;" (status action_required, was active)`,
       "receivers may no longer send reports to the report host",
     ]);
     world.alerts.length = 0;

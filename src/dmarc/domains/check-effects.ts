@@ -160,12 +160,13 @@ const alertsOf = (facts: AlertFacts): readonly Alert[] => {
 
 const statusAlert = ({ row, status, result, trigger, nowMs }: AlertFacts): Alert => {
   const failed = result.checks.find(({ ok }) => ok === false);
-  const why = failed === undefined ? "" : `: ${failed.message.replace(/\.$/, "")}`;
+  const change = `${status}, was ${row.status}`;
   return {
     rule: "status_changed",
     subject: status,
     data: { previous_status: row.status, status, trigger, checks: result.checks, checked_at: isoTime(nowMs) },
-    summary: `the status changed from ${row.status} to ${status}${why}`,
+    summary:
+      failed === undefined ? `the status is ${change}` : `${failed.message.replace(/\.$/, "")} (status ${change})`,
     cooldown: false,
   };
 };
