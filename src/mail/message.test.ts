@@ -105,15 +105,29 @@ describe("ceilings", () => {
       { length: MESSAGE_LIMITS.multipartDepthMax + 2 },
       (_, depth) => `Content-Type: multipart/mixed; boundary=b${depth}\n\n--b${depth}\n`,
     ).join("");
+    const nestedAndClosed = `${nested}\n--b0--\n`;
     const manyParts = multipart(...Array.from({ length: MESSAGE_LIMITS.partsMax + 1 }, () => "\nx"));
     const manyLines = `From: a\n\n${"x\n".repeat(MESSAGE_LIMITS.linesMax)}`;
     const manyBoundaries = multipart(...Array.from({ length: MESSAGE_LIMITS.dashLinesMax }, () => ""));
     const longHeader = `Subject: ${"x".repeat(MESSAGE_LIMITS.headerBytesMax)}\n\nx`;
     const endlessHeader = `Subject: x\n${"X-A: y\n".repeat(MESSAGE_LIMITS.headerBytesMax)}`;
     expect(await problemOf(bytesOf(endlessHeader))).toBe("message_too_complex");
-    for (const text of [nested, manyParts, longHeader, manyLines, manyBoundaries])
+    for (const text of [nested, nestedAndClosed, manyParts, longHeader, manyLines, manyBoundaries])
       expect(await problemOf(bytesOf(text))).toBe("message_too_complex");
   });
+});
+
+test("a message of many lines leaves turns to the rest of the process", async () => {
+  let turns = 0;
+  let isRead: boolean = false;
+  const count = (): void => {
+    turns++;
+    if (!isRead) setImmediate(count);
+  };
+  setImmediate(count);
+  await read(`From: a\n\n${"\n".repeat(400_000)}`);
+  isRead = true;
+  expect(turns).toBeGreaterThan(10);
 });
 
 test("a large message leaves turns to the rest of the process", async () => {
@@ -143,6 +157,7 @@ describe("boundaries", () => {
     ["may be followed by blanks", "--b \t\n\none\n--b-- \n", ["one\n"]],
     ["are no longer ones with more behind them", "--b\n\none\n--bx\n--b--x\n--b--\n", ["one\n--bx\n--b--x\n"]],
     ["end parts without a body", "--b\nX: y\n--b\n\ntwo\n--b--\n", ["two\n"]],
+    ["begin with two dashes and nothing else", "--b\n\none\nxxb\n--\n--b--\n", ["one\nxxb\n--\n"]],
     ["may be missing at the end", "--b\n\none", ["one\n"]],
     ["leave preamble and epilogue out", "preamble\n--b\n\none\n--b--\nepilogue\n", ["one\n"]],
     [

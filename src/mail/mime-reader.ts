@@ -46,12 +46,6 @@ interface Leaf {
   end: number;
 }
 
-/** A multipart whose parts are being read (RFC 2046 §5.1). */
-interface OpenMultipart {
-  readonly boundary: Uint8Array;
-  readonly isDigest: boolean;
-}
-
 /** Reads a message; null when it exceeds a limit. Enclosed messages (message/rfc822) stay leaves. */
 export const readMimeTree = async (message: Uint8Array, limits: MimeLimits): Promise<MimeTree | null> => {
   const reader = new StructureReader(message, limits);
@@ -81,7 +75,8 @@ class StructureReader {
   header: HeaderFields = new Map();
   readonly #message: Uint8Array;
   readonly #limits: MimeLimits;
-  readonly #open: OpenMultipart[] = [];
+  /** The boundaries of the multiparts whose parts are being read (RFC 2046 §5.1), the innermost last. */
+  readonly #open: Uint8Array[] = [];
   /** The lines of the header that is being read; null in a body, a preamble or an epilogue. */
   #headerLines: Uint8Array[] | null = [];
   #leaf: Leaf | null = null;
@@ -126,10 +121,9 @@ class StructureReader {
   /** Whether the text behind `--` is a boundary of an open multipart, the innermost first; multiparts inside it end then. */
   #readBoundary(text: Uint8Array): boolean {
     for (let index = this.#open.length - 1; index >= 0; index--) {
-      const boundary = this.#open[index]?.boundary ?? new Uint8Array();
+      const boundary = this.#open[index] ?? new Uint8Array();
       const kind = kindOfBoundary(text, boundary);
       if (kind === null) continue;
-      if (this.#headerLines !== null) this.#endHeader(0);
       this.#leaf = null;
       // The part that a delimiter begins has the multipart around it; a closing one leaves that, too.
       this.#open.length = kind === "closing" ? index : index + 1;
@@ -147,18 +141,14 @@ class StructureReader {
     const type = readParameterField(fields.get("content-type") ?? "");
     if (type.value.startsWith("multipart/")) {
       const boundary = type.parameters.get("boundary") ?? "";
-      const isDigest = type.value === "multipart/digest";
-      if (boundary !== "" && boundary.length <= BOUNDARY_CHARACTERS_MAX)
-        this.#open.push({ boundary: Buffer.from(boundary), isDigest });
+      if (boundary !== "" && boundary.length <= BOUNDARY_CHARACTERS_MAX) this.#open.push(Buffer.from(boundary));
       return;
     }
     const disposition = readParameterField(fields.get("content-disposition") ?? "");
     const name =
       disposition.parameters.get("filename") ?? type.parameters.get("name") ?? fields.get("content-description");
-    // RFC 2046 §5.1.5.
-    const ownType = this.#open.at(-1)?.isDigest ? "message/rfc822" : "text/plain";
     this.#leaf = {
-      contentType: type.value === "" ? ownType : type.value,
+      contentType: type.value === "" ? "text/plain" : type.value,
       name: nameOf(name ?? ""),
       encoding: readTransferEncoding(fields.get("content-transfer-encoding") ?? ""),
       start: bodyStart,

@@ -4,7 +4,7 @@ import { createReceiverHarnesses } from "../testing/smtp-receiver-harness.ts";
 const startHarness = createReceiverHarnesses();
 
 describe("connections", () => {
-  test("beyond the ceiling are told to come later, and a place that is free again is given", async () => {
+  test("beyond the limit get 421, and a slot that is free again is given", async () => {
     const harness = await startHarness({ limits: { connections: 2 } });
     const [first] = [await harness.greet(), await harness.greet()];
     const third = harness.connect();
@@ -17,13 +17,13 @@ describe("connections", () => {
     expect(await harness.connect().readReply()).toStartWith("220 ");
   });
 
-  test("of one client beyond its ceiling are told to come later", async () => {
+  test("of one client beyond its limit get 421", async () => {
     const harness = await startHarness({ limits: { connectionsPerLocalClient: 1 } });
     await harness.greet();
     expect(await harness.connect().readReply()).toStartWith("421 4.7.0 ");
   });
 
-  test("that stay after the farewell are closed, and beyond a number nobody gets one", async () => {
+  test("beyond the limit of 421 replies are closed at once", async () => {
     const harness = await startHarness({ limits: { connections: 0, farewells: 0 } });
     expect(await harness.connect().readReply()).toBe("closed");
   });
@@ -42,7 +42,7 @@ describe("connections", () => {
   });
 });
 
-describe("silence", () => {
+describe("the idle timeout", () => {
   test("ends a connection after a minute, not before", async () => {
     const harness = await startHarness({ limits: { mailWaitMs: 300_000 } });
     const client = await harness.greet();
@@ -57,7 +57,7 @@ describe("silence", () => {
     expect(harness.receiver.counts()).toMatchObject({ open: 0, dropped: 1 });
   });
 
-  test("is what a command is that never ends", async () => {
+  test("is not reset by bytes of a command that is never completed", async () => {
     const harness = await startHarness({ limits: { mailWaitMs: 300_000 } });
     const client = await harness.greet();
     for (const piece of ["N", "O", "O"]) {
@@ -68,7 +68,7 @@ describe("silence", () => {
     expect(await client.readReply()).toStartWith("421 ");
   });
 
-  test("in the middle of a mail ends it", async () => {
+  test("holds during a message", async () => {
     const harness = await startHarness();
     const client = await harness.atData();
     client.send("Subject: x\r\n");
@@ -79,7 +79,7 @@ describe("silence", () => {
     expect(harness.receiver.counts()).toMatchObject({ heldBytes: 0 });
   });
 
-  test("is not the client's while the mail is being taken", async () => {
+  test("does not run while the server stores the message", async () => {
     const taking = Promise.withResolvers<"accepted">();
     const arrived = Promise.withResolvers<void>();
     const harness = await startHarness({
@@ -100,7 +100,7 @@ describe("silence", () => {
     expect(await client.readReply()).toStartWith("421 ");
   });
 
-  test("after our farewell closes the connection for good", async () => {
+  test("destroys a connection that the client does not close after 421", async () => {
     const harness = await startHarness();
     await harness.greet();
     await harness.clock.advance(30_000);
@@ -144,7 +144,7 @@ describe("a client without a mail", () => {
     expect(await client.readReply()).toStartWith("421 4.4.2 ");
   });
 
-  test("may say so much, and as much again after a mail", async () => {
+  test("has a limited number of replies, again after each message", async () => {
     const harness = await startHarness({ limits: { repliesPerMail: 6 } });
     const client = await harness.greet();
     expect(await client.codes("NOOP", "MAIL FROM:<>", "RCPT TO:<known@r.test>", "DATA", "1\r\n.")).toBe(
@@ -155,7 +155,27 @@ describe("a client without a mail", () => {
     expect(await client.readReply()).toBe("421 4.7.0 Too many commands without a message");
   });
 
-  test("gives way when all places are taken, the longest waiting first; a mail under way does not", async () => {
+  test("gets no handshake beyond its number of replies", async () => {
+    const harness = await startHarness({ limits: { repliesPerMail: 2 } });
+    const client = await harness.greet();
+    expect(await client.command("STARTTLS")).toBe("421 4.7.0 Too many commands without a message");
+    await client.closed();
+  });
+
+  test("has its time extended while the server looks up a recipient", async () => {
+    const lookup = Promise.withResolvers<"known">();
+    const harness = await startHarness({ judgeRecipient: () => lookup.promise });
+    const client = await harness.greet();
+    await client.codes("MAIL FROM:<>");
+    const reply = client.command("RCPT TO:<known@r.test>");
+    await client.flushed();
+    await harness.clock.advance(0);
+    await harness.clock.advance(130_000);
+    lookup.resolve("known");
+    expect(await reply).toBe("250 2.1.5 Ok");
+  });
+
+  test("is ended when all slots are in use, the longest waiting first; one with a message under way is not", async () => {
     const harness = await startHarness({ limits: { connections: 3 } });
     const busy = await harness.atData();
     const first = await harness.greet();
@@ -171,8 +191,8 @@ describe("a client without a mail", () => {
   });
 });
 
-describe("space", () => {
-  test("that is not there refuses MAIL, a recipient or a mail for now", async () => {
+describe("disk space", () => {
+  test("that is missing refuses MAIL, a recipient or a message with 452", async () => {
     let isFull: boolean = true;
     const harness = await startHarness({
       isFull: () => isFull,
@@ -191,8 +211,8 @@ describe("space", () => {
   });
 });
 
-describe("a mail that drips", () => {
-  test("has ten minutes, however steadily it comes", async () => {
+describe("a slow message", () => {
+  test("has ten minutes, however steadily it arrives", async () => {
     const harness = await startHarness();
     const client = await harness.atData();
     for (let count = 0; count < 20; count++) {
@@ -254,7 +274,7 @@ describe("one connection", () => {
 });
 
 describe("closing", () => {
-  test("tells idle clients, and accepts nobody any more", async () => {
+  test("sends 421 to idle clients, and accepts no further connection", async () => {
     const harness = await startHarness();
     const client = await harness.greet();
     const closing = harness.receiver.close();
@@ -264,7 +284,7 @@ describe("closing", () => {
     await harness.receiver.close();
   });
 
-  test("waits for the mail that is under way, then says good-bye", async () => {
+  test("waits for the message that is under way, then sends 421", async () => {
     const harness = await startHarness();
     const client = await harness.atData();
     client.send("half a ");

@@ -125,10 +125,10 @@ describe("the size", () => {
   test("far above the limit cuts the connection", async () => {
     const harness = await startHarness({ limits: { mailBytes: 1_000, mailBytesRead: 5_000 } });
     const client = await harness.atData();
-    client.send(Buffer.alloc(100_000, "x"));
+    client.send("..x\r\n".repeat(20_000));
     expect(await client.readReply()).toBe("closed");
     await harness.untilOpen(0);
-    expect(harness.receiver.counts()).toMatchObject({ open: 0, dropped: 1, heldBytes: 0 });
+    expect(harness.receiver.counts()).toMatchObject({ open: 0, dropped: 1, refused: 1, heldBytes: 0 });
   });
 
   test("for which there is no memory now is to come later", async () => {

@@ -70,7 +70,6 @@ export class ReceiverDeadlines {
 
   /** Our last reply was sent: from now on only the client's close counts. */
   beginFarewell(): void {
-    if (this.#isFarewell) return;
     this.#isFarewell = true;
     this.#wakeAfter(this.#limits.farewellMs);
   }

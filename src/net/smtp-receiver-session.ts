@@ -140,7 +140,6 @@ export class ReceiverSession {
     const { limits, rules } = this.#context;
     const mail = this.#envelope.readMail(argument, limits);
     if ("refusal" in mail) return mail.refusal;
-    if (this.#isClosing) return REPLIES.closing;
     if (this.#mails >= limits.mailsPerConnection) return [421, "4.7.0 Too many messages in one connection"];
     if (rules.isFull?.() === true) return REPLIES.noStorage;
     if (!this.#connection.slot.canReserve(mail.size)) return REPLIES.noMemory;
@@ -273,7 +272,6 @@ export class ReceiverSession {
 
   #drop(text: string): void {
     this.#context.counts.dropped++;
-    this.#mail?.abandon();
     this.#reply([421, text]);
   }
 

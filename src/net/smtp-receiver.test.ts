@@ -142,11 +142,11 @@ describe("a mail", () => {
     client.send("whole\r\n.\r\n");
     await arrived.promise;
     client.destroy();
-    await client.closed();
+    await harness.untilOpen(0);
     taking.resolve("accepted");
-    const other = await harness.greet();
-    await other.codes("NOOP");
-    expect(harness.receiver.counts()).toMatchObject({ accepted: 1, heldBytes: 0 });
+    await harness.clock.advance(0);
+    expect(harness.receiver.counts()).toMatchObject({ accepted: 1, heldBytes: 0, dropped: 0 });
+    expect(harness.clock.pending()).toBe(0);
   });
 
   test("of which commands and content come in one packet is received", async () => {
@@ -162,6 +162,13 @@ describe("a mail", () => {
 });
 
 describe("a recipient", () => {
+  test("that is named twice, in any case, is one", async () => {
+    const harness = await startHarness();
+    const client = await harness.greet();
+    await client.codes("MAIL FROM:<a@b.example>", "RCPT TO:<known@r.test>", "RCPT TO:<known@R.TEST>", "DATA", "x\r\n.");
+    expect(harness.mails).toMatchObject([{ recipients: ["known@R.TEST"] }]);
+  });
+
   test("that is unknown is refused, beside known ones", async () => {
     const harness = await startHarness();
     const client = await harness.greet();
@@ -230,12 +237,36 @@ describe("other commands", () => {
     ["RSET", "250"],
     ["MAIL FROM:a@b.example", "501"],
     ["MAIL FROM:<a@b.example> SIZE=x", "501"],
+    ["MAIL FROM:<a@b.example> SIZE", "501"],
     ["MAIL FROM:<a@b.example> BODY=BINARYMIME", "501"],
+    ["MAIL FROM:<a@b.example> SMTPUTF8=yes", "501"],
+    ["EHLO", "501"],
+    ["EHLO a b", "501"],
+    [`HELO ${"x".repeat(256)}`, "501"],
     ["STARTTLS now", "501"],
   ])("%s is answered %s", async (line, code) => {
     const harness = await startHarness();
     const client = await harness.greet();
     expect(await client.codes(line, "NOOP")).toBe(`${code} 250`);
+  });
+
+  test("a second MAIL is refused, and RSET permits one", async () => {
+    const client = await (await startHarness()).greet();
+    expect(await client.command("MAIL FROM:<a@b.example>")).toStartWith("250 2.1.0 ");
+    expect(await client.command("MAIL FROM:<a@b.example>")).toBe("503 5.5.1 Nested MAIL command");
+    expect(await client.codes("RSET", "MAIL FROM:<a@b.example>")).toBe("250 250");
+  });
+
+  test("a bug ends the connection, with a line in the log, and gives its slot back", async () => {
+    const harness = await startHarness({
+      isFull: () => {
+        throw new Error("a bug");
+      },
+    });
+    const client = await harness.greet();
+    expect(await client.command("MAIL FROM:<a@b.example>")).toBe("closed");
+    await harness.untilOpen(0);
+    expect(harness.logged.join("\n")).toContain("a bug");
   });
 
   test("every refusal has an enhanced status code", async () => {

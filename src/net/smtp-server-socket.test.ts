@@ -58,6 +58,14 @@ test("after the last reply nothing is read", async () => {
   expect(closes()).toBe(1);
 });
 
+test("a client that sends faster than it is read has to wait", async () => {
+  const { client } = await open();
+  // More than the buffers of the kernel take.
+  client.write(Buffer.alloc(40_000_000, "x"));
+  for (let turn = 0; turn < 50; turn++) await settle();
+  expect(client.writableLength).toBeGreaterThan(0);
+});
+
 test("no command is read from a client that does not read its replies", async () => {
   const { server, client } = await open();
   client.pause();
