@@ -76,6 +76,7 @@ const LAYERS: Readonly<Record<string, readonly string[]>> = {
   ],
   "dmarc/alerts": [
     "base",
+    "mail",
     "db",
     "http",
     "net",

@@ -5,7 +5,7 @@ import { composeImport } from "../compose-dmarc.ts";
 import { type Platform, systemPlatform } from "../compose-engine.ts";
 import type { Db } from "../db/open.ts";
 import { isDatabaseState } from "../dmarc/ingest/ingest.ts";
-import { findingViews } from "../dmarc/ingest/ingestion-view.ts";
+import { findingViews } from "../dmarc/ingest/ingestion-schemas.ts";
 import type { IngestionRow } from "../dmarc/ingest/ingestion-store.ts";
 import { addCommand } from "./command.ts";
 import { accountIdOf, loadConfig, openDatabase } from "./data-directory.ts";

@@ -19,5 +19,12 @@ const WHOLE_LIST = {
 export const organisationalDomain = (domain: string): string | null =>
   domain.startsWith("[") ? null : suffixList().getDomain(domain, WHOLE_LIST);
 
+/** Whether two parsed domains are the same or have the same organizational domain: relaxed alignment (RFC 9989 §4.10.1). */
+export const isSameOrganisation = (one: string, other: string): boolean => {
+  if (one === other) return true;
+  const organisation = organisationalDomain(one);
+  return organisation !== null && organisation === organisationalDomain(other);
+};
+
 /** Whether a parsed domain is itself a public suffix (`com`, `co.uk`, `github.io`), below which strangers register. */
 export const isPublicSuffix = (domain: string): boolean => suffixList().getPublicSuffix(domain, WHOLE_LIST) === domain;

@@ -1,4 +1,4 @@
-import { isRelaxedAligned } from "../ingest/source-key.ts";
+import { isSameOrganisation } from "../../mail/organisational-domain.ts";
 import type { DkimAuthResult, SpfAuthResult } from "../report/report-row.ts";
 
 /** A record of a report, as far as it shows why mail fails. */
@@ -68,7 +68,7 @@ const alignedAuthentications = (
     ...dkimResults.map((each) => ({ kind: "dkim" as const, ...each })),
     ...spfResults.map((each) => ({ kind: "spf" as const, selector: null, ...each })),
   ].flatMap(({ kind, domain, selector, result, humanResult }) => {
-    if (domain === null || !isRelaxedAligned(domain, headerFrom)) return [];
+    if (domain === null || !isSameOrganisation(domain, headerFrom)) return [];
     const explained =
       humanResult === null || humanResult.toLowerCase() === result ? result : `${result}: ${humanResult}`;
     const id = `${kind} ${domain} ${selector ?? ""}`;

@@ -1,4 +1,4 @@
-import { organisationalDomain } from "../../mail/organisational-domain.ts";
+import { isSameOrganisation } from "../../mail/organisational-domain.ts";
 import type { HeaderFrom, DkimSignature } from "./dkim-signatures.ts";
 import type { PolicyDiscovery } from "../record/discovery.ts";
 import type { AlignmentMode, DmarcPolicy } from "../record/record-values.ts";
@@ -137,9 +137,5 @@ const dmarcResult = (
 };
 
 /** RFC 9989 §4.4, with the organizational domain by the public suffix list. */
-const isAligned = (from: string, other: string, mode: AlignmentMode): boolean => {
-  if (from === other) return true;
-  if (mode === "s") return false;
-  const organisation = organisationalDomain(from);
-  return organisation !== null && organisation === organisationalDomain(other);
-};
+const isAligned = (from: string, other: string, mode: AlignmentMode): boolean =>
+  mode === "s" ? from === other : isSameOrganisation(from, other);

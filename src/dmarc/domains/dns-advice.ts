@@ -1,7 +1,7 @@
 import type { PolicyDiscovery } from "../record/discovery.ts";
 import type { DnsRecordView } from "./domain-schemas.ts";
 import type { DnsCheck } from "./domain-state.ts";
-import { recordFaults } from "../record/record-faults.ts";
+import { recordFaults } from "../record/record.ts";
 import { type MergeFailure, mergeRua, type RuaMerge } from "../record/merge.ts";
 import { dmarcRecordsIn, recordHost } from "../record/record-published.ts";
 

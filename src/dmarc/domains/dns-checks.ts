@@ -2,7 +2,7 @@ import type { Result } from "../../base/errors.ts";
 import type { Authorisation, NameTooLong } from "../record/authorisation.ts";
 import type { PolicyDiscovery } from "../record/discovery.ts";
 import type { ValidRecord } from "../record/record.ts";
-import { recordFaults, ruaTags } from "../record/record-faults.ts";
+import { recordFaults, ruaTags } from "../record/record.ts";
 import { dmarcRecordsIn, recordHost } from "../record/record-published.ts";
 import { mailtoUri, reportAddress } from "../record/rua.ts";
 import type { DnsCheck, DnsObservation } from "./domain-state.ts";

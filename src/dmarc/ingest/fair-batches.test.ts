@@ -6,7 +6,7 @@ import { sampleReportMail } from "../../testing/dmarc-reports.ts";
 import { createIngestHarness, type IngestHarness } from "../../testing/ingest-harness.ts";
 import { readReportFile } from "../report/read-file.ts";
 import { REREAD_AFTER_MS, READ_ATTEMPTS_MAX } from "./ingestion-worker.ts";
-import { findingViews } from "./ingestion-view.ts";
+import { findingViews } from "./ingestion-schemas.ts";
 import { BATCH_PER_DOMAIN_MAX, CANDIDATES_MAX } from "./fair-batches.ts";
 
 const newHarness = createIngestHarness();

@@ -17,7 +17,7 @@ import {
   UPLOAD_REPORTS,
 } from "./ingestion-operations.ts";
 import type { IngestionRow } from "./ingestion-store.ts";
-import { ingestionView } from "./ingestion-view.ts";
+import { ingestionView } from "./ingestion-schemas.ts";
 import type { Ingestions } from "./ingestions.ts";
 import type { IncomingReport } from "./report-intake.ts";
 import type { UploadedFile } from "./report-upload.ts";

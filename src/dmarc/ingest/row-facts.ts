@@ -1,6 +1,7 @@
+import { isSameOrganisation } from "../../mail/organisational-domain.ts";
 import type { PublishedPolicy } from "../report/report.ts";
 import { isForwarded, type ReportRow } from "../report/report-row.ts";
-import { isRelaxedAligned, sourceKeyOf } from "./source-key.ts";
+import { sourceKeyOf } from "./source-key.ts";
 
 /** What follows from a row for the domain it is counted for. */
 export interface RowFacts {
@@ -56,5 +57,5 @@ const isPass = ({ result }: Check): boolean => result === "pass";
 const passesFor = (checks: readonly Check[], from: string, mode: "r" | "s" | null): boolean =>
   checks.some(
     ({ result, domain }) =>
-      result === "pass" && domain !== null && (mode === "s" ? domain === from : isRelaxedAligned(domain, from)),
+      result === "pass" && domain !== null && (mode === "s" ? domain === from : isSameOrganisation(domain, from)),
   );

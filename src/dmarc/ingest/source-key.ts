@@ -1,4 +1,4 @@
-import { organisationalDomain } from "../../mail/organisational-domain.ts";
+import { isSameOrganisation } from "../../mail/organisational-domain.ts";
 import type { ReportRow } from "../report/report-row.ts";
 
 /**
@@ -31,7 +31,8 @@ const SELECTOR = /^[a-z0-9](?:[a-z0-9._-]{0,61}[a-z0-9])?$/;
 export const evidenceOf = (row: ReportRow, domain: string): SourceEvidence => {
   const from = row.headerFrom ?? domain;
   const isOurs = from === domain || from.endsWith(`.${domain}`);
-  const isAligned = (name: string): boolean => isOurs && isRelaxedAligned(name, from) && isRelaxedAligned(name, domain);
+  const isAligned = (name: string): boolean =>
+    isOurs && isSameOrganisation(name, from) && isSameOrganisation(name, domain);
   const signatures = row.dkimResults.flatMap(({ domain: signer, selector, result }) =>
     result === "pass" && signer !== null ? [{ signer, selector }] : [],
   );
@@ -110,11 +111,4 @@ const readLegacyKey = (key: string): SourceEvidence => {
   if (key.startsWith("dkim:")) return { ...nothing, signer: name };
   if (key.startsWith("spf:")) return { ...nothing, envelope: name };
   return key.startsWith("ip:") ? { ...nothing, ip: name } : nothing;
-};
-
-/** Relaxed alignment (RFC 9989 §4.10.1): the same domain, or the same organizational domain. Both in lower-case A-labels. */
-export const isRelaxedAligned = (one: string, other: string): boolean => {
-  if (one === other) return true;
-  const organisation = organisationalDomain(one);
-  return organisation !== null && organisation === organisationalDomain(other);
 };

@@ -3,7 +3,7 @@ import { createTestClock } from "../../testing/clock.ts";
 import { SAMPLE_DAY_S, type SampleReport, sampleReportMail } from "../../testing/dmarc-reports.ts";
 import { createIngestHarness, INGEST_OWNER, type IngestHarness } from "../../testing/ingest-harness.ts";
 import type { DomainRow } from "../domains/domain-store.ts";
-import { ingestionView } from "../ingest/ingestion-view.ts";
+import { ingestionView } from "../ingest/ingestion-schemas.ts";
 import { createDigestReader } from "../alerts/digest-facts.ts";
 import { dmarcDigestMail } from "../alerts/digest-mail.ts";
 import { composeMail } from "../../notify/mail-content.ts";

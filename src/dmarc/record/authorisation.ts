@@ -1,5 +1,5 @@
 import { err, ok, type Result } from "../../base/errors.ts";
-import { organisationalDomain } from "../../mail/organisational-domain.ts";
+import { isSameOrganisation } from "../../mail/organisational-domain.ts";
 import { type DnsOutcome, type DnsResolver, isDefinite, type ResolveOptions } from "../../net/dns.ts";
 import { reportAddress } from "./rua.ts";
 import { dmarcRecordsIn, splitStrings } from "./record-published.ts";
@@ -114,10 +114,6 @@ export const serviceRecords = (reportHost: string, mailHost: string | null): rea
     purpose: mailHost === null ? UNKNOWN_MAIL_HOST : "Delivers mail for the report host to this server.",
   },
 ];
-
-const isSameOrganisation = (domain: string, reportHost: string): boolean =>
-  domain === reportHost ||
-  (organisationalDomain(domain) !== null && organisationalDomain(domain) === organisationalDomain(reportHost));
 
 interface Described extends Pick<Authorisation, "status" | "name" | "redirectsTo"> {
   readonly outcome: DnsOutcome;

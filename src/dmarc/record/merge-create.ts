@@ -1,4 +1,4 @@
-import { organisationalDomain } from "../../mail/organisational-domain.ts";
+import { isSameOrganisation, organisationalDomain } from "../../mail/organisational-domain.ts";
 import type { EffectivePolicy, InheritedRecord } from "./discovery.ts";
 import { mailtoUri, type ReportUri, reportAddress } from "./rua.ts";
 
@@ -57,8 +57,5 @@ const policiesBelow = ({ p, sp, np }: EffectivePolicy): readonly string[] => [
 
 const canBeCopied = ({ problem }: ReportUri): boolean => problem === null || problem === "uri_not_mailto";
 
-const isExternal = (domain: string, address: string): boolean => {
-  const host = address.slice(address.lastIndexOf("@") + 1);
-  const organisation = organisationalDomain(domain) ?? domain;
-  return host !== domain && (organisationalDomain(host) ?? host) !== organisation;
-};
+const isExternal = (domain: string, address: string): boolean =>
+  !isSameOrganisation(domain, address.slice(address.lastIndexOf("@") + 1));

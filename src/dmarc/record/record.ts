@@ -1,6 +1,7 @@
 import { type RecordPart, type RecordTag, splitRecord, trimRecordSpace } from "./record-tags.ts";
 import { type RecordValues, readValues } from "./record-values.ts";
-import { createWarnings, quote, type RecordWarning, type Warn } from "./record-warning.ts";
+import { createWarnings, quote, type RecordWarning, type RecordWarningCode, type Warn } from "./record-warning.ts";
+import { parseReportUris, type ReportUri } from "./rua.ts";
 
 /** A text read as a DMARC record. Receivers ignore it altogether unless it is valid. */
 export type DmarcRecord = {
@@ -115,3 +116,18 @@ const warnOfWhole = (tags: readonly RecordTag[], values: RecordValues, warn: War
   }
   if (values.psd === "y") warn("psd_y", "psd=y is for the registries of public suffixes only.");
 };
+
+/** With these receivers apply no policy (RFC 9989 §4.10.1). */
+const POLICY_FAULTS: ReadonlySet<RecordWarningCode> = new Set(["p_invalid", "p_missing", "policy_void"]);
+const SEVERAL_RUA =
+  "The record has several rua tags: some receivers use the first, others ignore the record. Put all destinations into one.";
+
+/** What has to be fixed in a valid record, a sentence each: receivers understand it in another way than its owner may expect. */
+export const recordFaults = (record: ValidRecord): readonly string[] => [
+  ...record.warnings.filter(({ code }) => POLICY_FAULTS.has(code)).map(({ message }) => message),
+  ...(ruaTags(record).length > 1 ? [SEVERAL_RUA] : []),
+];
+
+/** The destinations of each `rua` tag, in the order of the text. Receivers that accept several of them use the first. */
+export const ruaTags = ({ tags }: ValidRecord): ReadonlyArray<readonly ReportUri[]> =>
+  tags.filter(({ name }) => name === "rua").map(({ value }) => parseReportUris(value));
