@@ -1,6 +1,6 @@
 const [CR, LF, DOT] = [13, 10, 46];
-const HELD_DOT = Uint8Array.of(DOT);
-const HELD_DOT_CR = Uint8Array.of(DOT, CR);
+/** The longest beginning of a line that is held back. */
+const HELD = Uint8Array.of(DOT, CR);
 
 /**
  * Reads the content of a mail from the bytes after DATA: finds its end and undoes dot-stuffing (RFC 5321 §4.5.2).
@@ -27,37 +27,46 @@ export class ContentDecoder {
           break;
         case "line_start":
         case "bare_line_start":
-          if (byte !== DOT) {
-            this.#at = "inside";
-            break;
+          if (byte !== DOT) this.#at = "inside";
+          else {
+            this.#at = this.#at === "line_start" ? "dot" : "bare_dot";
+            next++;
           }
-          emit(next);
-          this.#at = this.#at === "line_start" ? "dot" : "bare_dot";
-          from = ++next;
           break;
         case "dot":
         case "bare_dot":
           if (this.#at === "dot" && byte === CR) {
             this.#at = "dot_cr";
-            from = ++next;
+            next++;
             break;
           }
-          // Of two dots the held one is the stuffing.
-          if (byte !== DOT) onPiece(HELD_DOT);
-          else next++;
+          // Of two dots the first is the stuffing. A single one is content, which was held back if it ended the last chunk.
+          if (byte === DOT) {
+            emit(next - 1);
+            from = next++;
+          } else if (next === 0) onPiece(HELD.subarray(0, 1));
           this.#resume(false);
           break;
         case "dot_cr":
-          if (byte === LF) return chunk.subarray(next + 1);
-          onPiece(HELD_DOT_CR);
+          if (byte === LF) {
+            emit(next - HELD.length);
+            return chunk.subarray(next + 1);
+          }
+          if (next < HELD.length) onPiece(HELD.subarray(0, HELD.length - next));
           this.#resume(true);
           break;
         default:
           this.#at satisfies never;
       }
     }
-    emit(chunk.length);
+    emit(chunk.length - this.#heldBytes);
     return null;
+  }
+
+  /** Bytes at the end of a chunk whose meaning depends on the next one. */
+  get #heldBytes(): number {
+    if (this.#at === "dot_cr") return HELD.length;
+    return this.#at === "dot" || this.#at === "bare_dot" ? 1 : 0;
   }
 
   #resume(endsWithCr: boolean): void {
