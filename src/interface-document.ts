@@ -1,7 +1,6 @@
 import { ACCOUNT_ROUTES } from "./accounts/routes.ts";
 import { BLOCKLIST_EVENTS } from "./blocklist/event-docs.ts";
-import { BLOCKLIST_OPERATIONS } from "./blocklist/operations.ts";
-import { BLOCKLIST_OVERVIEW_OPERATIONS } from "./blocklist/overview-operations.ts";
+import { blocklistRoutes } from "./blocklist/overview-operations.ts";
 import { BULK_EVENTS } from "./bulk/job-examples.ts";
 import { BULK_ROUTES } from "./bulk/operations.ts";
 import { DMARC_EVENTS } from "./dmarc/alerts/alert-events.ts";
@@ -45,8 +44,7 @@ export const interfaceDocument = (info: Omit<DocumentInfo, "events" | "tags">) =
     [
       ...VERIFY_ROUTES,
       ...BULK_ROUTES,
-      ...BLOCKLIST_OPERATIONS,
-      ...BLOCKLIST_OVERVIEW_OPERATIONS,
+      ...blocklistRoutes(ANY_PUBLIC_URL),
       ...DMARC_OPERATIONS,
       ...webhookRoutes(ANY_PUBLIC_URL),
       ...[GET_NOTIFICATIONS, updateNotifications(ANY_PUBLIC_URL)],

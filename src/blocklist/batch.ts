@@ -5,25 +5,24 @@ import { nextTurn } from "../base/clock.ts";
 import { AppError } from "../base/errors.ts";
 import { checked, JSON_BODY_BYTES_MAX, readBytes, readJson } from "../http/body.ts";
 import { validationMessage } from "../http/validation-messages.ts";
-import { namesOf, parametersOf, readParameters } from "../http/query.ts";
-import { BATCH_TARGETS_MAX, targetBatchSchema, batchQuerySchema, batchRowSchema } from "./batch-schemas.ts";
+import { BATCH_TARGETS_MAX, batchRowSchema, targetBatchSchema } from "./batch-schemas.ts";
 import type { AddOutcome, NewTarget } from "./targets.ts";
 
-/** Of a body: 10,000 rows with labels. */
+/** Enough for 10,000 rows with labels. */
 const BODY_BYTES_MAX = 4 * 1024 * 1024;
 const TARGET_SHOWN_MAX = 320;
-/** Of one row of a CSV: a webhook URL may be long. */
+/** Characters of one CSV row: a webhook URL may be long. */
 const RECORD_CHARACTERS_MAX = 8_192;
 const CELLS_MAX = 16;
-/** Of a CSV, which is parsed in one go. */
+/** CSV is parsed in one go. */
 const CSV_BYTES_MAX = JSON_BODY_BYTES_MAX;
-/** Rows held against their schema before others have their turn. */
+/** Rows that are validated in one step. */
 const ROWS_AT_ONCE = 500;
 
-/** A row of a batch: what was given as target, and the order that it comes to, or what is wrong with it. */
+/** A row of a batch: the target as given, and either the target to add or a problem. */
 export interface BatchRow {
   readonly given: string;
-  readonly order: NewTarget | null;
+  readonly target: NewTarget | null;
   readonly problem: string | null;
 }
 
@@ -32,7 +31,7 @@ type Row = z.output<ReturnType<typeof batchRowSchema>>;
 const shown = (value: unknown): string =>
   (typeof value === "string" ? value : JSON.stringify(value)).slice(0, TARGET_SHOWN_MAX);
 
-const orderOf = (row: Row, common: Row): NewTarget => ({
+const newTargetOf = (row: Row, common: Row): NewTarget => ({
   target: row.target ?? "",
   label: row.label ?? common.label ?? null,
   monitoringEnabled: row.monitoring_enabled ?? common.monitoring_enabled ?? true,
@@ -41,17 +40,17 @@ const orderOf = (row: Row, common: Row): NewTarget => ({
   alertSeverityMin: row.alert_severity_min ?? common.alert_severity_min ?? null,
 });
 
-/** One row held against its schema: a row that does not fit is told as such, and stops no other. */
+/** Validates one row. An invalid row affects no other. */
 const readRow = (value: unknown, schema: ReturnType<typeof batchRowSchema>, common: Row): BatchRow => {
   const fields = typeof value === "string" ? { target: value } : value;
   const given = shown(z.object({ target: z.string() }).safeParse(fields).data?.target ?? value);
   const read = schema.safeParse(fields, { reportInput: true, error: (issue) => validationMessage(issue, false) });
   if (read.success && read.data.target !== undefined)
-    return { given, order: orderOf(read.data, common), problem: null };
+    return { given, target: newTargetOf(read.data, common), problem: null };
   const [first] = read.error?.issues ?? [];
   const path = first?.path.join(".") ?? "target";
   const message = first?.message ?? "Required";
-  return { given, order: null, problem: path === "" ? message : `${path}: ${message}` };
+  return { given, target: null, problem: path === "" ? message : `${path}: ${message}` };
 };
 
 const readRows = async (values: readonly unknown[], read: (value: unknown) => BatchRow): Promise<BatchRow[]> => {
@@ -78,15 +77,15 @@ const hasLongLine = (text: string): boolean => {
   return false;
 };
 
-/** Rows of cells as objects, by the header, or where the first row is none, as target and label. */
+/** Rows as objects, by the header; without a header, the columns are target and label. */
 const rowsOfCsv = (text: string): unknown[] => {
-  // Empty cells do not count towards the size of a record.
+  // `max_record_size` does not count empty cells.
   if (hasLongLine(text)) throw csvProblem(`A line has more than ${RECORD_CHARACTERS_MAX} characters.`);
   let records: string[][];
   try {
     records = parse(text, {
       ...{ bom: true, relax_column_count: true, skip_empty_lines: true, trim: true },
-      // A header, and one row more than there may be: what is behind them is not read.
+      // A header and one row more than allowed; what follows is not parsed.
       to: BATCH_TARGETS_MAX + 2,
       max_record_size: RECORD_CHARACTERS_MAX,
       on_record(record: string[]) {
@@ -102,8 +101,7 @@ const rowsOfCsv = (text: string): unknown[] => {
   const header = first.map((cell) => cell.toLowerCase());
   const hasHeader = header.includes("target");
   const unknown = hasHeader ? header.find((name) => !COLUMNS.includes(name)) : undefined;
-  if (unknown !== undefined)
-    throw csvProblem(`Unknown column "${shown(unknown)}"; there may be ${COLUMNS.join(", ")}.`);
+  if (unknown !== undefined) throw csvProblem(`Unknown column "${shown(unknown)}". Allowed: ${COLUMNS.join(", ")}.`);
   const names = hasHeader ? header : COLUMNS.slice(0, 2);
   return records
     .slice(hasHeader ? 1 : 0)
@@ -113,37 +111,36 @@ const rowsOfCsv = (text: string): unknown[] => {
 const isCsv = (request: Request): boolean =>
   ((request.headers.get("content-type") ?? "").split(";")[0] ?? "").trim().toLowerCase() === "text/csv";
 
-/** The rows of a batch, from JSON or from CSV with the common fields in the query. 400 when the whole of it does not fit. */
-export const readBatch = async (request: Request, webhookUrl: z.ZodType<string, string>): Promise<BatchRow[]> => {
+/** Reads a batch: JSON, or CSV with its shared settings in the query. Throws 400 if the body as a whole is invalid. */
+export const readBatch = async (
+  request: Request,
+  query: Row,
+  webhookUrl: z.ZodType<string, string>,
+): Promise<BatchRow[]> => {
   const schema = batchRowSchema(webhookUrl);
   if (!isCsv(request)) {
     const { targets, ...common } = await readJson(request, targetBatchSchema(webhookUrl), BODY_BYTES_MAX);
     return readRows(targets, (value) => readRow(value, schema, common));
   }
-  const common = readParameters(parametersOf(request), batchQuerySchema(webhookUrl));
-  return readCsvBatch(new TextDecoder().decode(await readBytes(request, CSV_BYTES_MAX)), common, webhookUrl);
+  return readCsvBatch(new TextDecoder().decode(await readBytes(request, CSV_BYTES_MAX)), query, webhookUrl);
 };
 
-/** The rows of a batch that is CSV; `common` is what they leave out. Throws `Invalid request body` when the whole of it does not fit. */
+/** Reads a batch as CSV; `common`: settings that rows leave out. Throws `Invalid request body` if the text as a whole is invalid. */
 export const readCsvBatch = (text: string, common: Row, webhookUrl: z.ZodType<string, string>): Promise<BatchRow[]> => {
   const schema = batchRowSchema(webhookUrl);
   const { targets } = checked(targetBatchSchema(webhookUrl), { targets: rowsOfCsv(text) }, "Invalid request body");
   return readRows(targets, (value) => readRow(value, schema, common));
 };
 
-/** The orders of those rows that have one. */
-export const ordersOf = (rows: readonly BatchRow[]): NewTarget[] =>
-  rows.flatMap(({ order }) => (order === null ? [] : [order]));
+/** The targets of the valid rows. */
+export const newTargetsOf = (rows: readonly BatchRow[]): NewTarget[] => rows.flatMap(({ target }) => target ?? []);
 
-/** Query parameters of a batch. */
-export const BATCH_PARAMETERS = namesOf(batchQuerySchema(z.string()));
-
-/** The outcomes of the orders of a batch as the interface shows them: a result for each row, in their order. */
+/** The result of a batch as the API returns it, one result per row. `outcomes`: of the valid rows, in their order. */
 export const batchView = (rows: readonly BatchRow[], outcomes: readonly AddOutcome[]) => {
   const next = outcomes.values();
   const results = rows.map((row, at) => {
     const invalid = { status: "invalid", problem: row.problem ?? "" } as const;
-    const outcome = row.order === null ? invalid : (next.next().value ?? invalid);
+    const outcome = row.target === null ? invalid : (next.next().value ?? invalid);
     const target = outcome.status === "invalid" ? null : outcome.target;
     return {
       row: at + 1,

@@ -7,44 +7,41 @@ import { type CheckRow, TARGET_STATUSES } from "./store.ts";
 import type { TargetTransition } from "./transition.ts";
 
 const outcomeSchema = z.enum(["listed", "not_listed", "unproven", "refused", "failed", "skipped"]);
-const countSchema = z.int().min(0);
+const countSchema = (description: string) => z.int().min(0).meta({ description });
 
 /** The result of one list other than "not listed". It never contains keys. */
 export const checkResultSchema = z
   .object({
-    list: z.string(),
-    outcome: outcomeSchema,
-    listings: z.array(z.string()).meta({ description: "Listing ids, as in `listed_on`." }),
-    codes: z.array(z.string()).meta({ description: "The answers as they came." }),
-    text: z.string().nullable().meta({ description: "What the list wrote about it." }),
-    reason: z.string().nullable().meta({ description: "Why it refused or failed, or why its answer proves nothing." }),
-    remedy: z.string().nullable(),
-    zone: z.string().nullable(),
-    delist_url: z.string().nullable(),
-    address: z.string().optional().meta({ description: "In a check of a range: of which address." }),
+    list: z.string().meta({ description: "The id of the list." }),
+    outcome: outcomeSchema.meta({
+      description: "`unproven`: not listed, but the list has no test point that proves it works.",
+    }),
+    listings: z.array(z.string()).meta({ description: "The ids of the listings, as in `listed_on`." }),
+    codes: z.array(z.string()).meta({ description: "The A records that the list returned." }),
+    text: z.string().nullable().meta({ description: "The explanation of the list (TXT record)." }),
+    reason: z.string().nullable().meta({ description: "Why the list refused, failed or proves nothing." }),
+    remedy: z.string().nullable().meta({ description: "What the operator of this service can do." }),
+    zone: z.string().nullable().meta({ description: "The DNS zone of the list." }),
+    delist_url: z.string().nullable().meta({ description: "The list's page for delisting requests." }),
+    address: z.string().optional().meta({ description: "In a check of a range: the address." }),
   })
   .meta({ title: "BlacklistResult" });
 
 /** The stored result of a check. */
 export const checkBodySchema = z.object({
-  listed_on: z.array(z.string()),
-  added: z.array(z.string()),
-  removed: z.array(z.string()),
+  listed_on: z.array(z.string()).meta({ description: "The ids of the listings after the check." }),
+  added: z.array(z.string()).meta({ description: "The ids of new listings." }),
+  removed: z.array(z.string()).meta({ description: "The ids of removed listings." }),
   counts: z.object({
-    listed: countSchema,
-    not_listed: countSchema,
-    unproven: countSchema.default(0).meta({
-      description: 'Lists that said "not listed" without a test entry of this kind to prove that they are alive.',
-    }),
-    refused: countSchema,
-    failed: countSchema,
-    skipped: countSchema,
+    listed: countSchema("Lists that have an entry."),
+    not_listed: countSchema("Lists without an entry."),
+    unproven: countSchema("Lists without an entry and without a test point that proves that they work.").default(0),
+    refused: countSchema("Lists that refused the query."),
+    failed: countSchema("Lists that did not give a usable response."),
+    skipped: countSchema("Lists that were not queried."),
   }),
-  results: z.array(checkResultSchema),
-  address: z
-    .string()
-    .optional()
-    .meta({ description: "In the history of a range: the address that was checked, and on which something changed." }),
+  results: z.array(checkResultSchema).meta({ description: "The results other than `not_listed` and `skipped`." }),
+  address: z.string().optional().meta({ description: "In the history of a range: the address that changed." }),
 });
 export type CheckBody = z.output<typeof checkBodySchema>;
 
@@ -53,11 +50,11 @@ const time = z.iso.datetime({ precision: 3 });
 /** A check as the API returns it. */
 export const targetCheckSchema = checkBodySchema
   .extend({
-    id: z.uuid(),
-    trigger: z.enum(["scheduled", "manual"]),
-    started_at: time,
-    finished_at: time.nullable().meta({ description: "Null while it runs." }),
-    status: z.enum([...TARGET_STATUSES, "running"]).meta({ description: "What it made of the target." }),
+    id: z.uuid().meta({ description: "The id of the check." }),
+    trigger: z.enum(["scheduled", "manual"]).meta({ description: "Whether it was requested." }),
+    started_at: time.meta({ description: "When the check began." }),
+    finished_at: time.nullable().meta({ description: "When it finished; null while it runs." }),
+    status: z.enum([...TARGET_STATUSES, "running"]).meta({ description: "The status of the target after the check." }),
   })
   .meta({ title: "BlacklistCheck" });
 export type CheckView = z.output<typeof targetCheckSchema>;

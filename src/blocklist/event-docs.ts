@@ -7,48 +7,59 @@ import { DELISTING_REASONS } from "./transition.ts";
 const time = z.iso.datetime({ precision: 3 });
 
 const factsSchema = z.object({
-  target_id: z.uuid(),
-  target: z.string(),
+  target_id: z.uuid().meta({ description: "The id of the target; of an address, that of its range." }),
+  target: z.string().meta({ description: "The domain or address." }),
   range: z.string().nullable().meta({
-    description: "The range that the address belongs to, whose id `target_id` then is; null otherwise.",
+    description: "The range that the address belongs to; null otherwise.",
   }),
-  kind: z.enum(TARGET_KINDS),
-  label: z.string().nullable(),
-  mode: z.enum(["live", "test"]),
-  listing: z.string(),
-  listing_name: z.string(),
-  list: z.string().nullable().meta({ description: "Null when the catalogue has the list no more." }),
-  category: z.enum(CATEGORIES).nullable(),
-  severity: z.enum(SEVERITIES).nullable(),
-  meaning: z.string(),
-  delist_url: z.string().nullable(),
-  previous_status: z.enum(TARGET_STATUSES),
-  status: z.enum(TARGET_STATUSES),
-  listed_on: z.array(z.string()),
-  flapping: z.boolean().meta({ description: "Whether it came or went for the fourth time within a day, or more." }),
-  check_id: z.uuid().nullable().meta({ description: "Null when the list was muted." }),
-  checked_at: time,
+  kind: z.enum(TARGET_KINDS).meta({ description: "What the target is." }),
+  label: z.string().nullable().meta({ description: "The label of the target." }),
+  mode: z.enum(["live", "test"]).meta({ description: "The mode of the key that added the target." }),
+  listing: z.string().meta({ description: "The id of the listing." }),
+  listing_name: z.string().meta({ description: "The name of the listing." }),
+  list: z.string().nullable().meta({ description: "The id of the list; null if it is no longer in the catalogue." }),
+  category: z.enum(CATEGORIES).nullable().meta({ description: "Why something is on this list." }),
+  severity: z.enum(SEVERITIES).nullable().meta({ description: "How much it affects mail delivery." }),
+  meaning: z.string().meta({ description: "What the listing means, as a sentence." }),
+  delist_url: z.string().nullable().meta({ description: "The list's page for delisting requests." }),
+  previous_status: z.enum(TARGET_STATUSES).meta({ description: "The status before the check." }),
+  status: z.enum(TARGET_STATUSES).meta({ description: "The status after the check." }),
+  listed_on: z.array(z.string()).meta({ description: "The ids of all listings after the check." }),
+  flapping: z
+    .boolean()
+    .meta({ description: "Whether the listing was added or removed for at least the fourth time within a day." }),
+  check_id: z.uuid().nullable().meta({ description: "The id of the check; null when the list was muted." }),
+  checked_at: time.meta({ description: "When the change was found." }),
 });
 
 const listedSchema = factsSchema
   .extend({
-    codes: z.array(z.string()).meta({ description: "The answers as they came." }),
-    text: z.string().nullable().meta({ description: "What the list wrote about it." }),
+    codes: z.array(z.string()).meta({ description: "The A records that the list returned." }),
+    text: z.string().nullable().meta({ description: "The explanation of the list (TXT record)." }),
   })
   .meta({ title: "BlacklistListed" });
 
-const delistedSchema = factsSchema.extend({ reason: z.enum(DELISTING_REASONS) }).meta({ title: "BlacklistDelisted" });
+const delistedSchema = factsSchema
+  .extend({
+    reason: z.enum(DELISTING_REASONS).meta({
+      description:
+        "`observed`: the list has no entry any more; `list_retired`: it is no longer queried; `list_muted`: you muted it; `expired`: it did not repeat the entry for 48 hours.",
+    }),
+  })
+  .meta({ title: "BlacklistDelisted" });
 
 const usabilitySchema = z
   .object({
-    list: z.string().nullable().meta({ description: "Null when it concerns all lists at once." }),
-    list_name: z.string(),
-    kinds: z.array(z.enum(TARGET_KINDS)),
-    state: z.enum(["healthy", "refused", "silent", "wildcard", "unreachable", "unknown"]),
-    reason: z.string().nullable(),
-    remedy: z.string().nullable().meta({ description: "What the operator can do about it." }),
-    mode: z.literal("live"),
-    checked_at: time,
+    list: z.string().nullable().meta({ description: "The id of the list; null when it concerns all lists." }),
+    list_name: z.string().meta({ description: "The name of the list." }),
+    kinds: z.array(z.enum(TARGET_KINDS)).meta({ description: "What the list has entries for." }),
+    state: z
+      .enum(["healthy", "refused", "silent", "wildcard", "unreachable", "unknown"])
+      .meta({ description: "`healthy`: the list can be used." }),
+    reason: z.string().nullable().meta({ description: "Why the list cannot be used." }),
+    remedy: z.string().nullable().meta({ description: "What the operator of this service can do." }),
+    mode: z.literal("live").meta({ description: "Always `live`." }),
+    checked_at: time.meta({ description: "When the state was found." }),
   })
   .meta({ title: "BlacklistUsability" });
 
@@ -87,14 +98,14 @@ export const BLOCKLIST_EVENTS: readonly EventDoc[] = [
   {
     type: "blacklist.listed",
     tag: "Blocklist monitoring",
-    summary: "A listing of a target came",
+    summary: "A target was listed",
     data: listedSchema,
     example: { ...FACTS, codes: ["127.0.0.2"], text: "Blocked - see https://www.spamcop.net/" },
   },
   {
     type: "blacklist.delisted",
     tag: "Blocklist monitoring",
-    summary: "A listing of a target is gone",
+    summary: "A target was delisted",
     data: delistedSchema,
     example: { ...FACTS, previous_status: "listed", status: "clean", listed_on: [], reason: "observed" },
   },
@@ -107,7 +118,7 @@ export const BLOCKLIST_EVENTS: readonly EventDoc[] = [
       ...LIST_FACTS,
       state: "refused",
       reason: "The list refuses queries from public resolvers.",
-      remedy: "Use a resolver of your own.",
+      remedy: "Use your own recursive resolver.",
     },
   },
   {

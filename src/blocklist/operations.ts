@@ -1,265 +1,177 @@
-import { SEVERITIES, TARGET_KINDS } from "../dnsbl/blocklist.ts";
-import type { Operation } from "../http/openapi.ts";
-import { BODY_ERRORS, PAGE_ERRORS } from "../http/operation-errors.ts";
-import { PAGE, pathId, query } from "../http/parameters.ts";
-import { createUrlPolicy } from "../net/fetch-url.ts";
+import { z } from "zod";
+import { isId } from "../base/secrets.ts";
+import { declareRoute } from "../http/route.ts";
+import { idParameter, pageQuery, timeoutParameter } from "../http/route-input.ts";
+import type { UrlPolicy } from "../net/fetch-url.ts";
 import { webhookUrlSchema } from "../webhooks/webhook-urls.ts";
+import { CATALOGUE_EXAMPLE, CHECK_EXAMPLE, MEMBER_EXAMPLE, RUNNING_EXAMPLE, TARGET_EXAMPLE } from "./examples.ts";
+import { listsSchema } from "./list-schemas.ts";
 import {
   checkedSchema,
   checksSchema,
-  listsSchema,
-  targetChangeSchema,
+  listingNotesSchema,
+  membersSchema,
   newTargetSchema,
+  TARGET_FILTERS,
+  targetChangeSchema,
   targetSchema,
   targetsSchema,
 } from "./schemas.ts";
-import { TARGET_STATUSES } from "./store.ts";
+import { isTargetCursor } from "./target-filters.ts";
 
-const TAG = "Blocklist monitoring";
-const PATH = "/v1/blacklist/targets";
+export const TAG = "Blocklist monitoring";
+export const TARGETS_PATH = "/v1/blacklist/targets";
+const PATH = TARGETS_PATH;
+const CHECK_TIMEOUT_S = 30;
 
-export const TARGET_EXAMPLE = {
-  id: "019aa0d6-5b7e-7c31-9f4c-0d9a3c3f1a52",
-  kind: "ipv4",
-  value: "192.0.2.1",
-  members: null,
-  range_id: null,
-  label: "outbound 1",
-  status: "listed",
-  severity: "critical",
-  monitoring_enabled: true,
-  listed_on: ["spamhaus-sbl"],
-  listings: [
-    {
-      id: "spamhaus-sbl",
-      list: "spamhaus-zen",
-      name: "Spamhaus SBL",
-      severity: "critical",
-      category: "spam",
-      meaning: "Put on the list by hand as a sender or supporter of spam.",
-      address: null,
-      since: "2025-12-31T18:00:02.310Z",
-      last_seen_at: "2026-01-01T00:00:03.120Z",
-      delist_url: "https://check.spamhaus.org/",
-      acknowledged: null,
-      delisting_requested: { at: "2025-12-31T19:12:40.000Z", by: "ops" },
-      note: null,
-    },
-  ],
-  listings_count: 1,
-  seen_at: "2026-01-01T00:00:03.120Z",
-  muted_lists: [],
-  last_checked_at: "2026-01-01T00:00:03.120Z",
-  next_check_at: "2026-01-01T01:01:12.480Z",
-  webhook_configured: true,
-  recipients: [],
-  alert_severity_min: null,
-  created_at: "2025-12-31T23:59:41.005Z",
-};
+const params = z.object({ id: idParameter("target") });
+const targetResponse = { 200: { description: "The target.", schema: targetSchema, example: TARGET_EXAMPLE } };
 
-const CHECK = {
-  id: "019aa0d6-5b7e-7c31-9f4c-0d9a3c3f1a53",
-  trigger: "manual",
-  started_at: "2026-01-01T00:00:01.000Z",
-  finished_at: "2026-01-01T00:00:03.120Z",
-  status: "listed",
-  listed_on: ["spamhaus-sbl"],
-  added: ["spamhaus-sbl"],
-  removed: [],
-  counts: { listed: 1, not_listed: 20, unproven: 0, refused: 0, failed: 1, skipped: 9 },
-  results: [
-    {
-      list: "spamhaus-zen",
-      outcome: "listed",
-      listings: ["spamhaus-sbl"],
-      codes: ["127.0.0.2"],
-      text: "https://www.spamhaus.org/sbl/query/SBL000000",
-      reason: null,
-      remedy: null,
-      zone: "zen.spamhaus.org",
-      delist_url: "https://check.spamhaus.org/",
-    },
-  ],
-};
-
-const RUNNING = {
-  ...CHECK,
-  finished_at: null,
-  status: "running",
-  listed_on: [],
-  added: [],
-  counts: { listed: 0, not_listed: 0, unproven: 0, refused: 0, failed: 0, skipped: 0 },
-  results: [],
-};
-
-const CATALOGUE = {
-  version: "2026-01-01",
-  lists: [
-    {
-      id: "spamhaus-zen",
-      name: "Spamhaus ZEN",
-      operator: "The Spamhaus Project",
-      kinds: ["ipv4"],
-      zone: "zen.spamhaus.org",
-      enabled: true,
-      severity: "critical",
-      confidence: "A",
-      usage: { terms: "Open to everybody.", volume: null, cost: "Free", registration: null, url: null },
-      listings: [
-        {
-          id: "spamhaus-sbl",
-          name: "Spamhaus SBL",
-          meanings: ["Put on the list by hand as a sender or supporter of spam."],
-          category: "spam",
-          severity: "critical",
-        },
-      ],
-      delist_url: "https://check.spamhaus.org/",
-      lookup_url: null,
-      notes: null,
-      health: [{ kind: "ipv4", state: "healthy", reason: null, remedy: null, tested_at: "2026-01-01T00:00:00.500Z" }],
-    },
-  ],
-};
-
-const ID = pathId("Identifier of the target.");
-
-const webhookUrl = webhookUrlSchema(createUrlPolicy([]));
-
-/** The routes of blocklist monitoring, as the OpenAPI document describes them. */
-export const BLOCKLIST_OPERATIONS: readonly Operation[] = [
-  {
-    method: "POST",
-    path: PATH,
-    tag: TAG,
-    summary: "Watch a domain, an IP address or a range of IPv4 addresses",
+/** `policy`: which webhook URLs are allowed. */
+export const createTarget = (policy: UrlPolicy) =>
+  declareRoute({
+    ...{ method: "POST", path: PATH, operationId: "createBlacklistTarget", tag: TAG },
+    summary: "Monitor a domain, an IP address or a range of IPv4 addresses",
     description:
-      "The first check runs on the next scheduled pass, within a minute. With `webhook_url`, every listing and delisting is sent there as `blacklist.listed` or `blacklist.delisted`, signed (see Webhooks). A range of up to 1,024 IPv4 addresses is one target: its status is the worst of its addresses, its events name the address in `target` and the range in `range`.",
+      "The first check runs within a minute. With `webhook_url`, every listing and delisting is sent there as `blacklist.listed` or `blacklist.delisted`, signed (see Webhooks). A range of up to 1,024 IPv4 addresses is one target: it has the worst status of its addresses; its events name the address in `target` and the range in `range`.",
+    scope: "blacklist:write",
     body: {
-      schema: newTargetSchema(webhookUrl),
+      schema: newTargetSchema(webhookUrlSchema(policy)),
       example: { target: "192.0.2.1", label: "outbound 1", webhook_url: "https://example.com/hook" },
     },
     responses: {
       201: {
-        description: "It is watched.",
+        description: "The target was added.",
         schema: targetSchema,
         example: TARGET_EXAMPLE,
-        headers: { Location: "The target." },
+        headers: { Location: "The URL of the target." },
       },
       200: {
-        description: "It was watched already: the existing target, unchanged.",
+        description: "The target existed; it is returned unchanged.",
         schema: targetSchema,
         example: TARGET_EXAMPLE,
       },
     },
-    errors: ["insufficient_scope", ...BODY_ERRORS, "conflict"],
-  },
-  {
-    method: "GET",
-    path: PATH,
-    tag: TAG,
-    summary: "Targets, newest or worst first",
-    parameters: [
-      ...PAGE,
-      query("status", "Only those; `listed` also returns what is `unknown` at present and was listed before.", {
-        type: "string",
-        enum: [...TARGET_STATUSES],
-      }),
-      query("severity", "Only those with a listing at least this severe.", { type: "string", enum: [...SEVERITIES] }),
-      query("list", "Only those on this listing, or on any of this list.", { type: "string" }),
-      query("label", "Only those with exactly this label.", { type: "string" }),
-      query("sort", "`severity`: the worst first. A cursor belongs to one order.", {
-        type: "string",
-        enum: ["created", "severity"],
-        default: "created",
-      }),
-      query("kind", "Only those.", { type: "string", enum: [...TARGET_KINDS] }),
-      query("target", "Only this domain or address, in any spelling.", { type: "string" }),
-      query("monitoring_enabled", "Only those that are, or are not, paused.", { type: "boolean" }),
-    ],
-    responses: {
-      200: { description: "A page.", schema: targetsSchema, example: { targets: [TARGET_EXAMPLE], next_cursor: null } },
+    errors: ["conflict"],
+  });
+
+export const LIST_TARGETS = declareRoute({
+  ...{ method: "GET", path: PATH, operationId: "listBlacklistTargets", tag: TAG },
+  summary: "List targets",
+  description:
+    "Returns the targets of the account and mode, newest or most severe first. `?status=listed` returns what is currently listed.",
+  scope: "blacklist:read",
+  query: pageQuery(isTargetCursor, TARGET_FILTERS),
+  responses: {
+    200: {
+      description: "A page of targets.",
+      schema: targetsSchema,
+      example: { targets: [TARGET_EXAMPLE], next_cursor: null },
     },
-    errors: ["insufficient_scope", ...PAGE_ERRORS],
   },
-  {
-    method: "GET",
-    path: `${PATH}/:id`,
-    tag: TAG,
-    summary: "One target",
-    parameters: [ID],
-    responses: { 200: { description: "The target.", schema: targetSchema, example: TARGET_EXAMPLE } },
-    errors: ["insufficient_scope", "not_found"],
-  },
-  {
-    method: "PATCH",
-    path: `${PATH}/:id`,
-    tag: TAG,
-    summary: "Change a target: label, webhook, muted lists, threshold, pause",
-    description: "A change of a range holds for all of its addresses; an address of a range cannot be changed (409).",
-    parameters: [ID],
-    body: { schema: targetChangeSchema(webhookUrl), example: { monitoring_enabled: false } },
-    responses: { 200: { description: "The target.", schema: targetSchema, example: TARGET_EXAMPLE } },
-    errors: ["insufficient_scope", "not_found", "conflict", ...BODY_ERRORS],
-  },
-  {
-    method: "DELETE",
-    path: `${PATH}/:id`,
-    tag: TAG,
-    summary: "Remove a target and its history",
-    parameters: [ID],
-    responses: { 204: { description: "It is gone." } },
-    errors: ["insufficient_scope", "not_found", "conflict"],
-  },
-  {
-    method: "POST",
-    path: `${PATH}/:id/check`,
-    tag: TAG,
-    summary: "Check a target right now",
+});
+
+export const GET_TARGET = declareRoute({
+  ...{ method: "GET", path: `${PATH}/:id`, operationId: "getBlacklistTarget", tag: TAG },
+  summary: "Get a target",
+  description: "Returns a target with its current listings.",
+  ...{ scope: "blacklist:read", params, responses: targetResponse },
+});
+
+/** `policy`: which webhook URLs are allowed. */
+export const updateTarget = (policy: UrlPolicy) =>
+  declareRoute({
+    ...{ method: "PATCH", path: `${PATH}/:id`, operationId: "updateBlacklistTarget", tag: TAG },
+    summary: "Change, pause or mute a target",
     description:
-      "When a check of the target runs already, this waits for that one. A range is checked address by address, a few at a time.",
-    parameters: [
-      ID,
-      query("timeout", "Seconds to hold the request open; above 90 is treated as 90. It never stops the check.", {
-        type: "integer",
-        minimum: 1,
-        default: 30,
-      }),
-    ],
-    responses: {
-      200: {
-        description: "The check is finished.",
-        schema: checkedSchema,
-        example: { target: TARGET_EXAMPLE, check: CHECK },
-      },
-      202: {
-        description: "It goes on; the history will have it.",
-        schema: checkedSchema,
-        example: { target: TARGET_EXAMPLE, check: RUNNING },
-        headers: { Location: "The target's history." },
-      },
+      "Changes only the fields that are given. Muting a list or listing removes its listings at once. Events that wait for the old `webhook_url` are sent to the new one. Addresses of a range are changed with their range (409).",
+    ...{ scope: "blacklist:write", params },
+    body: { schema: targetChangeSchema(webhookUrlSchema(policy)), example: { monitoring_enabled: false } },
+    responses: targetResponse,
+    errors: ["conflict"],
+  });
+
+export const DELETE_TARGET = declareRoute({
+  ...{ method: "DELETE", path: `${PATH}/:id`, operationId: "deleteBlacklistTarget", tag: TAG },
+  summary: "Remove a target and its history",
+  description: "A range is removed with all its addresses; a single address of a range cannot be removed (409).",
+  ...{ scope: "blacklist:write", params },
+  responses: { 204: { description: "The target is removed." } },
+  errors: ["conflict"],
+});
+
+export const CHECK_TARGET = declareRoute({
+  ...{ method: "POST", path: `${PATH}/:id/check`, operationId: "checkBlacklistTarget", tag: TAG },
+  summary: "Check a target now",
+  description:
+    "Joins a check of the target that is already running. After three checks within 30 seconds, returns the last one. A range is checked address by address, a few at a time.",
+  ...{ scope: "blacklist:write", params },
+  query: z.strictObject({ timeout: timeoutParameter(CHECK_TIMEOUT_S) }),
+  responses: {
+    200: {
+      description: "The check is finished.",
+      schema: checkedSchema,
+      example: { target: TARGET_EXAMPLE, check: CHECK_EXAMPLE },
     },
-    errors: ["insufficient_scope", "not_found", "Invalid timeout"],
-  },
-  {
-    method: "GET",
-    path: `${PATH}/:id/checks`,
-    tag: TAG,
-    summary: "The history of a target, newest first",
-    description:
-      "Kept for 90 days unless the service is set up otherwise; checks in which a listing came or went for at least 400.",
-    parameters: [ID, ...PAGE],
-    responses: {
-      200: { description: "A page.", schema: checksSchema, example: { checks: [CHECK], next_cursor: null } },
+    202: {
+      description: "The check is still running. Its result will be in the history.",
+      schema: checkedSchema,
+      example: { target: TARGET_EXAMPLE, check: RUNNING_EXAMPLE },
+      headers: { Location: "The URL of the history." },
     },
-    errors: ["insufficient_scope", "not_found", ...PAGE_ERRORS],
   },
-  {
-    method: "GET",
-    path: "/v1/blacklist/lists",
-    tag: TAG,
-    summary: "The blocklists, and whether they can be believed through this resolver",
-    responses: { 200: { description: "The catalogue.", schema: listsSchema, example: CATALOGUE } },
-    errors: ["insufficient_scope"],
+});
+
+export const LIST_CHECKS = declareRoute({
+  ...{ method: "GET", path: `${PATH}/:id/checks`, operationId: "listBlacklistChecks", tag: TAG },
+  summary: "List the checks of a target",
+  description:
+    "Returns the history of a target, newest first. Checks are kept for 90 days (or as the operator set), checks that added or removed a listing for at least 400 days.",
+  ...{ scope: "blacklist:read", params },
+  query: pageQuery(isId, {}),
+  responses: {
+    200: {
+      description: "A page of checks.",
+      schema: checksSchema,
+      example: { checks: [CHECK_EXAMPLE], next_cursor: null },
+    },
   },
-];
+});
+
+const { status, severity, list } = TARGET_FILTERS;
+
+export const LIST_MEMBERS = declareRoute({
+  ...{ method: "GET", path: `${PATH}/:id/members`, operationId: "listBlacklistMembers", tag: TAG },
+  summary: "List the addresses of a range",
+  description:
+    "Returns the addresses, newest first. Each is a target with its own history and checks; it is changed and removed with its range.",
+  scope: "blacklist:read",
+  params: z.object({ id: idParameter("target") }),
+  query: pageQuery(isId, { status, severity, list }),
+  responses: {
+    200: {
+      description: "A page of addresses.",
+      schema: membersSchema,
+      example: { members: [MEMBER_EXAMPLE], next_cursor: null },
+    },
+  },
+});
+
+export const ANNOTATE_LISTING = declareRoute({
+  ...{ method: "PATCH", path: `${PATH}/:id/listings/:listing`, operationId: "annotateBlacklistListing", tag: TAG },
+  summary: "Acknowledge a listing, or record a delisting request",
+  description:
+    "Marks and notes name the key and the time, and are removed with the listing. Acknowledged listings come last in the overview and are only counted in digests. On a range, they apply to that listing of every address.",
+  scope: "blacklist:write",
+  params: params.extend({ listing: z.string().meta({ description: "The id of the listing, as in `listed_on`." }) }),
+  body: { schema: listingNotesSchema, example: { delisting_requested: true, note: "ticket 4711" } },
+  responses: targetResponse,
+});
+
+export const GET_LISTS = declareRoute({
+  ...{ method: "GET", path: "/v1/blacklist/lists", operationId: "getBlacklists", tag: TAG },
+  summary: "Get the blocklists",
+  description: "Returns the catalogue of blocklists, and whether each works through the resolver of this service.",
+  scope: "blacklist:read",
+  responses: { 200: { description: "The catalogue.", schema: listsSchema, example: CATALOGUE_EXAMPLE } },
+});

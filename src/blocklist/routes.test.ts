@@ -9,7 +9,8 @@ import { createApps, type TestApp } from "../testing/app.ts";
 import { createReceivers } from "../testing/receiver.ts";
 import { until } from "../testing/webhook-harness.ts";
 import { targetCheckSchema } from "./check-body.ts";
-import { checkedSchema, checksSchema, listsSchema, targetSchema, targetsSchema } from "./schemas.ts";
+import { listsSchema } from "./list-schemas.ts";
+import { checkedSchema, checksSchema, targetSchema, targetsSchema } from "./schemas.ts";
 
 const start = createApps();
 const newReceiver = createReceivers();

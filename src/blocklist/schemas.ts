@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { CATEGORIES, CONFIDENCES, SEVERITIES, TARGET_KINDS } from "../dnsbl/blocklist.ts";
+import { CATEGORIES, SEVERITIES, TARGET_KINDS } from "../dnsbl/blocklist.ts";
 import { labelSchema } from "../http/label-schema.ts";
 import { recipientsSchema } from "../mail/recipients.ts";
 import { targetCheckSchema } from "./check-body.ts";
@@ -14,6 +14,7 @@ const LIST_CHARACTERS_MAX = 100;
 const characters = (text: string): number => [...text].length;
 
 const label = labelSchema("outbound 1");
+const labelOrNull = label.nullable().optional();
 
 const targetText = z
   .string()
@@ -23,220 +24,213 @@ const targetText = z
 
 const recipients = recipientsSchema({
   most: RECIPIENTS_MAX,
-  description: "Addresses that alert mail about listings and delistings goes to.",
+  description: "Receive mail about listings and delistings of the target, in addition to those of the account.",
 });
 
 const alertSeverityMin = z.enum(SEVERITIES).nullable().meta({
   description:
-    "Listings below it are not sent; they stay in the history and the event feed. Null: as the account says (`GET /v1/notifications`).",
+    "Listings of a lower severity are not sent; they remain in the history and the event feed. Null: the setting of the account (`GET /v1/notifications`).",
 });
 
-/** Body of `POST /v1/blacklist/targets`; what a URL may be is for the webhooks to say. */
+/** Body of `POST /v1/blacklist/targets`. */
 export const newTargetSchema = (webhookUrl: z.ZodType<string, string>) =>
   z
     .strictObject({
       target: targetText.meta({
         description:
-          "A domain below a public suffix, a public IPv4 or IPv6 address, or up to 1,024 IPv4 addresses as one target: `198.51.100.0/24` or `198.51.100.1-198.51.100.9`.",
+          "A domain below a public suffix, a public IPv4 or IPv6 address, or a range of up to 1,024 IPv4 addresses: `198.51.100.0/24` or `198.51.100.1-198.51.100.9`.",
         examples: ["example.com"],
       }),
-      label: label.nullable().optional(),
-      monitoring_enabled: z
-        .boolean()
+      label: labelOrNull,
+      monitoring_enabled: z.boolean().optional().meta({ description: "Whether scheduled checks run. Default: true." }),
+      webhook_url: webhookUrl
+        .nullable()
         .optional()
-        .meta({ description: "Whether scheduled checks run; true unless told." }),
-      webhook_url: webhookUrl.nullable().optional(),
+        .meta({ description: "Receives the events of this target, in addition to the webhook of the account." }),
       recipients: recipients.optional(),
       alert_severity_min: alertSeverityMin.optional(),
     })
     .meta({ title: "BlacklistTargetOrder" });
 
-/** Body of `PATCH /v1/blacklist/targets/{id}`: only what is given changes; null removes. */
+/** Body of `PATCH /v1/blacklist/targets/{id}`: only given fields change; null removes. */
 export const targetChangeSchema = (webhookUrl: z.ZodType<string, string>) =>
   z
     .strictObject({
-      label: label.nullable().optional(),
-      monitoring_enabled: z.boolean().optional(),
-      webhook_url: webhookUrl.nullable().optional(),
+      label: labelOrNull,
+      monitoring_enabled: z
+        .boolean()
+        .optional()
+        .meta({ description: "False pauses the scheduled checks; the history is kept." }),
+      webhook_url: webhookUrl
+        .nullable()
+        .optional()
+        .meta({ description: "Receives the events of this target; null removes it." }),
       recipients: recipients.optional(),
       alert_severity_min: alertSeverityMin.optional(),
       muted_lists: z.array(z.string()).max(MUTED_LISTS_MAX).optional().meta({
         description:
-          "Ids of lists (`spamhaus-zen`), which are not asked for this target, or of single listings as in `listed_on` (`spamhaus-pbl`), which are left out. Ids that have left the catalogue since can stay.",
+          "Ids of lists (`spamhaus-zen`), which are not queried for this target, or of single listings as in `listed_on` (`spamhaus-pbl`), which are ignored. Ids that are no longer in the catalogue can stay.",
       }),
     })
     .meta({ title: "BlacklistTargetChange" });
 
+const only = (what: string) => ({ description: `Only targets ${what}.` });
+
 /** The filters of the list of targets. */
-export const targetFiltersSchema = z.strictObject({
-  status: z.enum(TARGET_STATUSES).optional(),
-  kind: z.enum(TARGET_KINDS).optional(),
-  target: targetText.optional(),
+export const TARGET_FILTERS = {
+  status: z
+    .enum(TARGET_STATUSES)
+    .optional()
+    .meta(only("of this status. `listed` includes targets that are `unknown` now and were listed before")),
+  severity: z.enum(SEVERITIES).optional().meta(only("with a listing of this severity or higher")),
+  list: z
+    .string()
+    .min(1)
+    .max(LIST_CHARACTERS_MAX)
+    .optional()
+    .meta(only("with this listing, or with any listing of this list")),
+  kind: z.enum(TARGET_KINDS).optional().meta(only("of this kind")),
+  target: targetText.optional().meta({ description: "Only this domain or address, in any spelling." }),
   monitoring_enabled: z
     .enum(["true", "false"])
     .transform((text) => text === "true")
-    .optional(),
-  severity: z.enum(SEVERITIES).optional(),
-  list: z.string().min(1).max(LIST_CHARACTERS_MAX).optional(),
-  label: z.string().min(1).optional(),
-  sort: z.enum(["created", "severity"]).optional(),
-});
+    .optional()
+    .meta({ ...only("that are, or are not, monitored"), type: "boolean" }),
+  label: z.string().min(1).optional().meta(only("with exactly this label")),
+  sort: z.enum(["created", "severity"]).default("created").meta({
+    description: "`created`: newest first; `severity`: most severe first. A cursor is valid for one order only.",
+  }),
+};
 
-/** The filters of the addresses of a range. */
-export const memberFiltersSchema = targetFiltersSchema.pick({ status: true, severity: true, list: true });
-
-/** Body of `PATCH /v1/blacklist/targets/{id}/listings/{listing}`: only what is given changes. */
+/** Body of `PATCH /v1/blacklist/targets/{id}/listings/{listing}`: only given fields change. */
 export const listingNotesSchema = z
   .strictObject({
-    acknowledged: z.boolean().optional().meta({ description: "Seen, and nothing is to be done about it." }),
-    delisting_requested: z.boolean().optional(),
+    acknowledged: z
+      .boolean()
+      .optional()
+      .meta({ description: "The listing is known and needs no action. False removes the mark." }),
+    delisting_requested: z
+      .boolean()
+      .optional()
+      .meta({ description: "The delisting was requested. False removes the mark." }),
     note: z
       .string()
-      .min(1, "Not empty: null removes it")
+      .min(1, "Must not be empty: null removes it")
       .refine((text) => characters(text) <= NOTE_CHARACTERS_MAX, `At most ${NOTE_CHARACTERS_MAX} characters`)
       .nullable()
-      .optional(),
+      .optional()
+      .meta({ description: "Free text of up to 1,000 characters; null removes it." }),
   })
   .meta({ title: "BlacklistListingNotes" });
 
-/** The query of the overview; `since` in milliseconds since 1970. */
-export const overviewQuerySchema = z.strictObject({
-  since: z.iso
-    .datetime({ offset: true, error: "Must be a time such as 2026-01-01T00:00:00Z" })
-    .transform((text) => Date.parse(text))
-    .optional(),
-});
+const time = (description: string) => z.iso.datetime({ precision: 3 }).meta({ description });
 
-export const checkFiltersSchema = z.strictObject({});
+const mark = (description: string) =>
+  z
+    .object({
+      at: time("When the mark was set."),
+      by: z.string().nullable().meta({ description: "The name of the key that set it." }),
+    })
+    .nullable()
+    .meta({ description });
 
-const time = z.iso.datetime({ precision: 3 });
-
-const noteSchema = z
-  .object({ at: time, by: z.string().meta({ description: "Name of the key." }).nullable() })
-  .nullable();
+export const delistUrl = z
+  .string()
+  .nullable()
+  .meta({ description: "The list's page for delisting requests; null if there is none." });
 
 export const targetListingSchema = z
   .object({
-    id: z.string(),
-    list: z.string().nullable().meta({ description: "Null when the catalogue has the list no more." }),
-    name: z.string(),
-    severity: z.enum(SEVERITIES).nullable(),
-    category: z.enum(CATEGORIES).nullable(),
-    meaning: z.string(),
-    address: z.string().nullable().meta({ description: "In a range: the address that is listed." }),
-    since: time,
-    last_seen_at: time.meta({
-      description: "When the list last said so; it stays listed while the list does not answer.",
-    }),
-    delist_url: z.string().nullable(),
-    acknowledged: noteSchema,
-    delisting_requested: noteSchema,
-    note: z.object({ text: z.string(), at: time, by: z.string().nullable() }).nullable(),
+    id: z.string().meta({ description: "The id of the listing, as in `listed_on`." }),
+    list: z.string().nullable().meta({ description: "The id of the list; null if it is no longer in the catalogue." }),
+    name: z.string().meta({ description: "The name of the listing." }),
+    severity: z.enum(SEVERITIES).nullable().meta({ description: "How much it affects mail delivery." }),
+    category: z.enum(CATEGORIES).nullable().meta({ description: "Why something is on this list." }),
+    meaning: z.string().meta({ description: "What the listing means, as a sentence." }),
+    address: z.string().nullable().meta({ description: "The listed address of a range; null for other targets." }),
+    since: time("When the listing was first seen."),
+    last_seen_at: time("When the list last confirmed it. It remains listed while the list does not respond."),
+    delist_url: delistUrl,
+    acknowledged: mark("Set when the listing was acknowledged."),
+    delisting_requested: mark("Set when the delisting was requested."),
+    note: z
+      .object({
+        text: z.string().meta({ description: "The note." }),
+        at: time("When the note was written."),
+        by: z.string().nullable().meta({ description: "The name of the key that wrote it." }),
+      })
+      .nullable()
+      .meta({ description: "A note about the listing." }),
   })
   .meta({ title: "BlacklistTargetListing" });
 
 export const targetSchema = z
   .object({
-    id: z.uuid(),
-    kind: z.enum(TARGET_KINDS),
+    id: z.uuid().meta({ description: "The id of the target." }),
+    kind: z.enum(TARGET_KINDS).meta({ description: "What the target is. Ranges are `ipv4`." }),
     value: z.string().meta({
-      description:
-        "The normalized target, in the form the lists are queried with; of a range, its network or its two ends.",
+      description: "The normalized target, as the lists are queried for it; of a range, its network or its two ends.",
     }),
-    members: z.int().nullable().meta({ description: "How many addresses a range has; null for all else." }),
-    range_id: z.uuid().nullable().meta({ description: "The range that an address belongs to." }),
-    label: z.string().nullable(),
-    status: z.enum(TARGET_STATUSES),
-    severity: z.enum(SEVERITIES).nullable().meta({ description: "Of the worst listing; null when there is none." }),
-    monitoring_enabled: z.boolean(),
+    members: z.int().nullable().meta({ description: "How many addresses a range has; null for other targets." }),
+    range_id: z.uuid().nullable().meta({ description: "The id of the range that an address belongs to." }),
+    label: z.string().nullable().meta({ description: "Free text of your own." }),
+    status: z.enum(TARGET_STATUSES).meta({
+      description:
+        "`pending` before the first check; `unknown` when no list responded. A range has the worst status of its addresses.",
+    }),
+    severity: z
+      .enum(SEVERITIES)
+      .nullable()
+      .meta({ description: "The severity of the most severe listing; null when there is none." }),
+    monitoring_enabled: z.boolean().meta({ description: "Whether scheduled checks run." }),
     listings: z.array(targetListingSchema).meta({
-      description: "What lists it, the worst first; of a range, the first 100 of its addresses.",
+      description: "The listings, most severe first; of a range, the first 100 of its addresses.",
     }),
-    listings_count: z.int(),
-    seen_at: time.nullable().meta({
-      description:
-        "When a list last confirmed one of the listings shown. It stands still while the lists do not answer.",
+    listings_count: z.int().meta({ description: "How many listings there are." }),
+    seen_at: z.iso.datetime({ precision: 3 }).nullable().meta({
+      description: "When a list last confirmed one of these listings; unchanged while the lists do not respond.",
     }),
-    listed_on: z.array(z.string()).meta({ description: "Listing ids, as far as known: unknown never clears." }),
-    muted_lists: z.array(z.string()),
-    last_checked_at: time.nullable(),
-    next_check_at: time.meta({
-      description: "While paused, the time at which it would be checked if it were resumed now.",
-    }),
+    listed_on: z
+      .array(z.string())
+      .meta({ description: "The ids of the known listings. A list that does not respond keeps its last ones." }),
+    muted_lists: z.array(z.string()).meta({ description: "Ids of lists and listings that are ignored." }),
+    last_checked_at: z.iso
+      .datetime({ precision: 3 })
+      .nullable()
+      .meta({ description: "When the last check finished; null before the first." }),
+    next_check_at: time("When the next check is due. While paused: when it would be due if resumed now."),
     webhook_configured: z.boolean().meta({
-      description: "Whether events are sent: false also when the receiver answered 410, until the URL is set again.",
+      description: "Whether events are sent; false also after the receiver responded 410, until the URL is set again.",
     }),
-    recipients: z.array(z.string()),
-    alert_severity_min: z.enum(SEVERITIES).nullable(),
-    created_at: time,
+    recipients: z.array(z.string()).meta({ description: "Recipients of alert mail about this target." }),
+    alert_severity_min: z
+      .enum(SEVERITIES)
+      .nullable()
+      .meta({ description: "Listings of a lower severity are not sent; null: the setting of the account." }),
+    created_at: time("When the target was added."),
   })
   .meta({ title: "BlacklistTarget" });
 
-const cursor = z.string().nullable();
+const cursor = z.string().nullable().meta({ description: "Pass it as `cursor` for the next page; null on the last." });
 
 export const targetsSchema = z
-  .object({ targets: z.array(targetSchema), next_cursor: cursor })
+  .object({ targets: z.array(targetSchema).meta({ description: "The targets." }), next_cursor: cursor })
   .meta({ title: "BlacklistTargetList" });
 
 export const membersSchema = z
-  .object({ members: z.array(targetSchema), next_cursor: cursor })
+  .object({
+    members: z.array(targetSchema).meta({ description: "The addresses, each a target." }),
+    next_cursor: cursor,
+  })
   .meta({ title: "BlacklistMemberList" });
 
 export const checkedSchema = z
-  .object({ target: targetSchema, check: targetCheckSchema })
+  .object({
+    target: targetSchema.meta({ description: "The target after the check, or as it is now." }),
+    check: targetCheckSchema.meta({ description: "The check." }),
+  })
   .meta({ title: "BlacklistCheckedTarget" });
 
 export const checksSchema = z
-  .object({ checks: z.array(targetCheckSchema), next_cursor: cursor })
+  .object({ checks: z.array(targetCheckSchema).meta({ description: "The checks." }), next_cursor: cursor })
   .meta({ title: "BlacklistCheckList" });
-
-const listingSchema = z.object({
-  id: z.string(),
-  name: z.string(),
-  meanings: z.array(z.string()),
-  category: z.enum(CATEGORIES),
-  severity: z.enum(SEVERITIES),
-});
-
-export const listsSchema = z
-  .object({
-    version: z.string(),
-    lists: z.array(
-      z
-        .object({
-          id: z.string(),
-          name: z.string(),
-          operator: z.string(),
-          kinds: z.array(z.enum(TARGET_KINDS)),
-          zone: z.string().nullable().meta({ description: "Null when it needs a key that is not there." }),
-          enabled: z.boolean().meta({ description: "Whether it is asked." }),
-          severity: z.enum(SEVERITIES),
-          confidence: z.enum(CONFIDENCES),
-          usage: z
-            .object({
-              terms: z.string(),
-              volume: z.string().nullable(),
-              cost: z.string().nullable(),
-              registration: z.string().nullable(),
-              url: z.string().nullable(),
-            })
-            .nullable()
-            .meta({ description: "Who may use it, as its operator says; null where nothing is published." }),
-          listings: z.array(listingSchema),
-          delist_url: z.string().nullable(),
-          lookup_url: z.string().nullable(),
-          notes: z.string().nullable(),
-          health: z.array(
-            z.object({
-              kind: z.enum(TARGET_KINDS),
-              state: z.enum(["healthy", "refused", "silent", "wildcard", "unreachable", "unknown"]),
-              reason: z.string().nullable(),
-              remedy: z.string().nullable(),
-              tested_at: time.nullable(),
-            }),
-          ),
-        })
-        .meta({ title: "Blacklist" }),
-    ),
-  })
-  .meta({ title: "BlacklistCatalogue" });

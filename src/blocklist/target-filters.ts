@@ -3,7 +3,7 @@ import { AppError } from "../base/errors.ts";
 import { nearestName } from "../base/nearest.ts";
 import { isId } from "../base/secrets.ts";
 import type { Blocklist } from "../dnsbl/blocklist.ts";
-import type { targetFiltersSchema } from "./schemas.ts";
+import type { TARGET_FILTERS } from "./schemas.ts";
 import { isSeverityCursor, severityRankOf } from "./severity.ts";
 import { unknownListMessage } from "./muting.ts";
 import type { TargetFilters } from "./store.ts";
@@ -27,16 +27,11 @@ const listingsNamed = (id: string, lists: readonly Blocklist[]): readonly string
   throw new AppError("Invalid query", { issues: [{ path: "list", message: unknownListMessage(near) }] });
 };
 
+type TargetQuery = Partial<Omit<z.output<z.ZodObject<typeof TARGET_FILTERS>>, "sort">>;
+
 /** The filters of a query, for the store. `lists`: the whole catalogue of the caller's mode. */
 export const readTargetFilters = (
-  {
-    target: value,
-    monitoring_enabled: monitoringEnabled,
-    severity,
-    list,
-    sort: _,
-    ...rest
-  }: z.output<typeof targetFiltersSchema>,
+  { target: value, monitoring_enabled: monitoringEnabled, severity, list, ...rest }: TargetQuery,
   lists: readonly Blocklist[],
 ): TargetFilters => ({
   ...rest,

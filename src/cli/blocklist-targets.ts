@@ -3,7 +3,7 @@ import { type Command, Option } from "commander";
 import { systemClock } from "../base/clock.ts";
 import { createLog } from "../base/log.ts";
 import { isId } from "../base/secrets.ts";
-import { batchView, ordersOf, readCsvBatch } from "../blocklist/batch.ts";
+import { batchView, newTargetsOf, readCsvBatch } from "../blocklist/batch.ts";
 import { severityRankOf } from "../blocklist/severity.ts";
 import { type Owner, TARGET_STATUSES, type TargetRow, type TargetStatus } from "../blocklist/store.ts";
 import type { Targets } from "../blocklist/targets.ts";
@@ -141,7 +141,7 @@ const addAll = async (io: Io, options: AddOptions, textOf: () => Promise<string>
   };
   await withTargets(io, options, async ({ targets }, owner) => {
     const rows = await readCsvBatch(text, common, webhookUrl);
-    const view = batchView(rows, await targets.addMany(owner, ordersOf(rows)));
+    const view = batchView(rows, await targets.addMany(owner, newTargetsOf(rows)));
     print(io, options.json, view, () => addedText(view));
     if (view.invalid > 0)
       throw new CommandFailed(`${view.invalid} of ${rows.length} rows were not added.`, "invalid_rows");
