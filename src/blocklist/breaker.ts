@@ -51,15 +51,13 @@ interface ListState {
  * passes a later test.
  */
 export class ListBreaker {
-  readonly #runtime: Pick<Runtime, "clock" | "log">;
-  readonly #deps: BreakerDeps;
   readonly #states = new Map<string, ListState>();
   #counted = { atMs: Number.NEGATIVE_INFINITY, targets: 0 };
 
-  constructor(runtime: Pick<Runtime, "clock" | "log">, deps: BreakerDeps) {
-    this.#runtime = runtime;
-    this.#deps = deps;
-  }
+  constructor(
+    private readonly runtime: Pick<Runtime, "clock" | "log">,
+    private readonly deps: BreakerDeps,
+  ) {}
 
   /** Replaces the outcomes of lists that are held back by failures. A first check changes nothing, so it is not judged. */
   async judge(
@@ -84,7 +82,7 @@ export class ListBreaker {
 
   /** Counts a change and tests the list when there are too many. Returns until when it is held back; null: it is trusted. */
   async holdsUntil(movement: ListMovement): Promise<number | null> {
-    const nowMs = this.#runtime.clock.nowMs();
+    const nowMs = this.runtime.clock.nowMs();
     const state = this.#stateOf(movement.list.id);
     if (state.testing !== null) return state.testing;
     if (nowMs < state.trustedUntilMs) return null;
@@ -104,9 +102,9 @@ export class ListBreaker {
   }
 
   #targetCount(): number {
-    const nowMs = this.#runtime.clock.nowMs();
+    const nowMs = this.runtime.clock.nowMs();
     if (nowMs - this.#counted.atMs >= COUNT_VALID_MS)
-      this.#counted = { atMs: nowMs, targets: this.#deps.countTargets() };
+      this.#counted = { atMs: nowMs, targets: this.deps.countTargets() };
     return this.#counted.targets;
   }
 
@@ -118,8 +116,8 @@ export class ListBreaker {
   }
 
   async #test(state: ListState, { list, kind }: ListMovement): Promise<number | null> {
-    const { clock, log } = this.#runtime;
-    const { health, isTested } = await this.#deps.health.testAgain(list, kind);
+    const { clock, log } = this.runtime;
+    const { health, isTested } = await this.deps.health.testAgain(list, kind);
     const facts = { list: list.id, targets: state.moved.size };
     if (isTested && health.state === "healthy") {
       log.warn("blocklist changed many targets at once and passed its test, changes accepted", facts);

@@ -22,27 +22,22 @@ export interface ChangeNotifierDeps {
 
 /** Writes the events of changes and queues alert mail, in the transaction of the change. */
 export class ChangeNotifier {
-  readonly #db: Db;
-  readonly #mailQueue: ListingMailQueue | null;
-  readonly #findDefaults: ChangeNotifierDeps["findDefaults"];
-
-  constructor({ db }: { readonly db: Db }, { mailQueue, findDefaults }: ChangeNotifierDeps) {
-    this.#db = db;
-    this.#mailQueue = mailQueue;
-    this.#findDefaults = findDefaults;
-  }
+  constructor(
+    private readonly runtime: { readonly db: Db },
+    private readonly deps: ChangeNotifierDeps,
+  ) {}
 
   /** Changes below the threshold are in the feed and the history only. */
   notify(tx: Tx, changes: readonly ListingChange[], context: ListingChangeContext): void {
     if (changes.length === 0) return;
     const { before, atMs } = context;
     const { accountId, mode, webhookUrl: url } = before;
-    const defaults = this.#findDefaults(before);
+    const defaults = this.deps.findDefaults(before);
     const min = before.alertSeverityMin ?? defaults.blacklistSeverityMin;
     const recipients = mode === "test" ? [] : new Set([...before.recipients, ...defaults.recipients]);
     for (const change of changes) {
       const facts = changeFacts(change, context);
-      insertEvent(this.#db, tx, {
+      insertEvent(this.runtime.db, tx, {
         ...{ accountId, mode, url, data: facts, createdAtMs: atMs },
         type: change.reason === null ? "blacklist.listed" : "blacklist.delisted",
         subject: `target:${facts.target_id}`,
@@ -50,7 +45,7 @@ export class ChangeNotifier {
       });
       // Users who mute a list know that its listings are removed.
       if (change.reason === "list_muted" || !isSevereEnough(facts.severity, min ?? MAIL_SEVERITY_MIN)) continue;
-      for (const recipient of recipients) this.#mailQueue?.insert(tx, recipient, changeEntry(facts), atMs);
+      for (const recipient of recipients) this.deps.mailQueue?.insert(tx, recipient, changeEntry(facts), atMs);
     }
   }
 }

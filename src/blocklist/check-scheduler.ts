@@ -32,19 +32,16 @@ const ROWS_AT_ONCE = 1_000;
 
 /** The scheduled work of blocklist monitoring. */
 export class CheckScheduler {
-  readonly #runtime: Runtime;
-  readonly #deps: CheckSchedulerDeps;
-
-  constructor(runtime: Runtime, deps: CheckSchedulerDeps) {
-    this.#runtime = runtime;
-    this.#deps = deps;
-  }
+  constructor(
+    private readonly runtime: Runtime,
+    private readonly deps: CheckSchedulerDeps,
+  ) {}
 
   /** Checks every target that is due, until there is none. */
   async checkDue(): Promise<void> {
-    const { store, monitor } = this.#deps;
+    const { store, monitor } = this.deps;
     while (!monitor.isStopping) {
-      const due = store.dueTargets(this.#runtime.clock.nowMs(), DUE_AT_ONCE_MAX);
+      const due = store.dueTargets(this.runtime.clock.nowMs(), DUE_AT_ONCE_MAX);
       if (due.length === 0) return;
       await mapConcurrently(due, TARGETS_AT_ONCE, async (target) => {
         if (!monitor.isStopping) await this.#checkOne(target);
@@ -53,8 +50,8 @@ export class CheckScheduler {
   }
 
   async #checkOne(target: TargetRow): Promise<void> {
-    const { db, clock, log } = this.#runtime;
-    const { store, monitor } = this.#deps;
+    const { db, clock, log } = this.runtime;
+    const { store, monitor } = this.deps;
     try {
       await monitor.check(target, "scheduled").done;
     } catch (error) {
@@ -66,8 +63,8 @@ export class CheckScheduler {
 
   /** At startup: spreads the checks of many overdue targets over the next hour. */
   async spreadBacklog(): Promise<void> {
-    const { clock, log } = this.#runtime;
-    const { store } = this.#deps;
+    const { clock, log } = this.runtime;
+    const { store } = this.deps;
     const late = store.countDue(clock.nowMs() - LATE_MS);
     if (late < BACKLOG_MIN) return;
     log.info("many blocklist checks are overdue, spreading them over the next hour", { late });
@@ -81,12 +78,12 @@ export class CheckScheduler {
 
   /** At startup: computes the severity of listings that were stored by versions without it. */
   async fillSeverities(): Promise<void> {
-    const { store, lookups, listings } = this.#deps;
+    const { store, lookups, listings } = this.deps;
     await this.#inPortions((tx) => {
       const targets = store.withoutSeverity(ROWS_AT_ONCE);
       for (const target of targets) {
         const { lists } = lookups[target.mode];
-        listings.update(tx, target, { outcomes: [], lists, atMs: this.#runtime.clock.nowMs() });
+        listings.update(tx, target, { outcomes: [], lists, atMs: this.runtime.clock.nowMs() });
       }
       return targets.length;
     });
@@ -94,26 +91,26 @@ export class CheckScheduler {
 
   /** Tests the lists whose last test is too old, if any target is monitored. */
   async testLists(): Promise<void> {
-    const { store, health, lookups } = this.#deps;
+    const { store, health, lookups } = this.deps;
     if (store.countWatched() > 0) await health.ensureAllFresh(lookups.live.lists);
   }
 
   /** Deletes checks after the retention; those with a change after 400 days, or after the retention if that is longer. */
   async purgeOldChecks(): Promise<void> {
-    const { retentionDays } = this.#deps;
+    const { retentionDays } = this.deps;
     await this.#purge(retentionDays, false);
     await this.#purge(Math.max(CHANGES_KEPT_DAYS, retentionDays), true);
   }
 
   async #purge(days: number, withChanges: boolean): Promise<void> {
-    const beforeMs = this.#runtime.clock.nowMs() - days * DAY_MS;
+    const beforeMs = this.runtime.clock.nowMs() - days * DAY_MS;
     const limit = ROWS_AT_ONCE;
-    await this.#inPortions((tx) => this.#deps.store.purgeChecks(tx, beforeMs, { withChanges, limit }));
+    await this.#inPortions((tx) => this.deps.store.purgeChecks(tx, beforeMs, { withChanges, limit }));
   }
 
   /** Repeats `work`, each time in a transaction, until it has handled fewer than `ROWS_AT_ONCE` rows. */
   async #inPortions(work: (tx: Tx) => number): Promise<void> {
     let handled = ROWS_AT_ONCE;
-    while (handled === ROWS_AT_ONCE) handled = await this.#runtime.db.commit(work);
+    while (handled === ROWS_AT_ONCE) handled = await this.runtime.db.commit(work);
   }
 }

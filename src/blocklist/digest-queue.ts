@@ -43,20 +43,17 @@ interface Addressed<T> {
 
 /** Queues the digests that are due. Each is stored in one transaction with its next time, so a crash neither loses nor repeats one. */
 export class ListingDigests {
-  readonly #runtime: Runtime;
-  readonly #deps: DigestQueueDeps;
-
-  constructor(runtime: Runtime, deps: DigestQueueDeps) {
-    this.#runtime = runtime;
-    this.#deps = deps;
-  }
+  constructor(
+    private readonly runtime: Runtime,
+    private readonly deps: DigestQueueDeps,
+  ) {}
 
   async queueDue(): Promise<void> {
-    const { mailQueue, due, postpone } = this.#deps;
-    const nowMs = this.#runtime.clock.nowMs();
+    const { mailQueue, due, postpone } = this.deps;
+    const nowMs = this.runtime.clock.nowMs();
     for (const account of due(nowMs, ACCOUNTS_AT_ONCE)) {
       const digests = account.mode === "test" ? [] : await this.#digestsOf(account, nowMs);
-      await this.#runtime.db.commit((tx) => {
+      await this.runtime.db.commit((tx) => {
         for (const { recipient, digest } of digests) mailQueue.insert(tx, recipient, { digest }, nowMs);
         postpone(tx, account, nextDigestMs(account.period, nowMs));
       });
@@ -74,7 +71,7 @@ export class ListingDigests {
       const isWhole = account.recipients.includes(recipient);
       const own = <T>(all: readonly Addressed<T>[]): T[] =>
         all.filter((one) => isWhole || one.recipients.includes(recipient)).map(({ item }) => item);
-      const listsInTrouble = isWhole ? this.#deps.overview.listsInTrouble(account) : [];
+      const listsInTrouble = isWhole ? this.deps.overview.listsInTrouble(account) : [];
       const digest = { period, sinceMs, isWhole, listings: own(listings), changes: own(changes), listsInTrouble };
       return { recipient, digest };
     });
@@ -82,7 +79,7 @@ export class ListingDigests {
   }
 
   async #listingsOf(account: DueDigest): Promise<readonly Addressed<DigestListing>[]> {
-    const { store, listings, catalogue } = this.#deps;
+    const { store, listings, catalogue } = this.deps;
     const found: Addressed<DigestListing>[] = [];
     let targets = 0;
     for (let before: SeverityPosition | null = null; targets < TARGETS_MAX;) {
@@ -101,9 +98,9 @@ export class ListingDigests {
   }
 
   async #changesOf(account: DueDigest, sinceMs: number): Promise<readonly Addressed<DigestChange>[]> {
-    const { recent } = await this.#deps.overview.changesSince(account, sinceMs);
+    const { recent } = await this.deps.overview.changesSince(account, sinceMs);
     return recent.flatMap(({ change, target_id, target: value, label, listing_name: name, severity, at }) => {
-      const target = this.#deps.store.findTarget(target_id);
+      const target = this.deps.store.findTarget(target_id);
       if (!isSevereEnough(severity, thresholdOf(account, target))) return [];
       const item: DigestChange = { came: change === "listed", target: value, label, name, severity, at };
       return [{ recipients: target?.recipients ?? [], item }];

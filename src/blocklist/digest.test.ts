@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 import { createBlocklistFixtures } from "../testing/blocklist-fixture.ts";
 import { composeMail } from "../notify/mail-content.ts";
 import { listingMail } from "./listing-mails.ts";
-import { type ListingDigest, type DigestListing, digestMail } from "./digest.ts";
+import { type ListingDigest, type DigestListing, listingDigestMail } from "./digest.ts";
 import { ListingDigests, type DueDigest } from "./digest-queue.ts";
 import { listsByMode } from "./test-list.ts";
 
@@ -26,20 +26,20 @@ const LISTING: DigestListing = {
 
 describe("a digest", () => {
   test("with nothing to say is not sent, but weekly to those who see all", () => {
-    expect(digestMail(NOTHING)).toBeNull();
-    expect(digestMail({ ...NOTHING, period: "weekly", isWhole: false })).toBeNull();
-    expect(digestMail({ ...NOTHING, period: "weekly" })?.subject).toBe(
+    expect(listingDigestMail(NOTHING)).toBeNull();
+    expect(listingDigestMail({ ...NOTHING, period: "weekly", isWhole: false })).toBeNull();
+    expect(listingDigestMail({ ...NOTHING, period: "weekly" })?.subject).toBe(
       "Blocklists, weekly: no listings that need action",
     );
     const minor = [
       { ...LISTING, isAboveThreshold: false },
       { ...LISTING, isAcknowledged: true },
     ];
-    expect(digestMail({ ...NOTHING, listings: minor })).toBeNull();
+    expect(listingDigestMail({ ...NOTHING, listings: minor })).toBeNull();
   });
 
   test("shows the worst first, and counts what is acknowledged or below the threshold", () => {
-    const mail = digestMail({
+    const mail = listingDigestMail({
       ...NOTHING,
       listings: [
         LISTING,
@@ -72,7 +72,7 @@ Not shown: 1 listing below the alert threshold, 1 acknowledged listing. GET /v1/
   });
 
   test("is bounded", () => {
-    const mail = digestMail({ ...NOTHING, listings: Array.from({ length: 150 }, () => LISTING) });
+    const mail = listingDigestMail({ ...NOTHING, listings: Array.from({ length: 150 }, () => LISTING) });
     const text = mail === null ? "" : composeMail(mail).text;
     expect(text.match(/is listed on SpamCop/g)).toHaveLength(100);
     expect(text).toContain("and 50 more");

@@ -68,7 +68,7 @@ export const isWorthMailing = (digest: ListingDigest): boolean =>
   (digest.period === "weekly" && digest.isWhole);
 
 /** A digest, most severe first; null when there is nothing to say. Other listings are only counted. */
-export const digestMail = (digest: ListingDigest): MailContent | null => {
+export const listingDigestMail = (digest: ListingDigest): MailContent | null => {
   if (!isWorthMailing(digest)) return null;
   const { period, sinceMs, changes, listings, listsInTrouble } = digest;
   const open = openListings(digest);

@@ -31,11 +31,7 @@ const PROXIES = "Probes use proxies whose public addresses are not known: add th
 
 /** Finds what to monitor: a domain with its mail hosts and the addresses of its SPF record, or the addresses of this service. */
 export class TargetDiscovery {
-  readonly #deps: DiscoveryDeps;
-
-  constructor(deps: DiscoveryDeps) {
-    this.#deps = deps;
-  }
+  constructor(private readonly deps: DiscoveryDeps) {}
 
   /** Each target once. Targets that cannot be monitored (private, too large) are listed in `unknown`. */
   async discover({
@@ -73,7 +69,7 @@ export class TargetDiscovery {
   }
 
   #ofService(): DiscoveryResult {
-    const { sourceAddresses, hasProxies } = this.#deps;
+    const { sourceAddresses, hasProxies } = this.deps;
     const found = sourceAddresses
       .filter((address) => isIP(address) !== 0 && parseTarget(address, "live").ok)
       .map((target) => ({ target, source: "source address" }));
@@ -118,7 +114,7 @@ export class TargetDiscovery {
   }
 
   async #query<T extends DnsType>(name: string, type: T, unknown: string[]) {
-    const { outcome, records } = await this.#deps.resolver.resolve(name, type);
+    const { outcome, records } = await this.deps.resolver.resolve(name, type);
     const isDefinite = outcome === "answer" || outcome === "no_data" || outcome === "nxdomain";
     if (!isDefinite) unknown.push(`${type} of ${name}: the DNS query failed (${outcome}). Try again.`);
     return { records, isDefinite };

@@ -5,7 +5,7 @@ import { MailBatcher } from "../notify/mail-batcher.ts";
 import { action, line, type MailContent, type MailSection } from "../notify/mail-content.ts";
 import { minuteTime, plural } from "../notify/mail-text.ts";
 import type { Runtime } from "../db/runtime.ts";
-import { digestMail, digestSchema } from "./digest.ts";
+import { listingDigestMail, digestSchema } from "./digest.ts";
 import type { ListingChangeFacts } from "./events.ts";
 import type { ListingMailQueue, QueuedListingMail } from "./mail-queue-store.ts";
 import { worstRank } from "./severity.ts";
@@ -116,7 +116,7 @@ export const listingMail = (rows: readonly QueuedListingMail[]): MailContent | n
 type DigestEntry = z.output<typeof digestSchema> | { readonly subject: string; readonly text: string };
 
 const digestContent = (digest: DigestEntry): MailContent | null => {
-  if (!("text" in digest)) return digestMail(digest);
+  if (!("text" in digest)) return listingDigestMail(digest);
   const blocks = digest.text.split("\n").map((text) => line(text.trim() === "" ? null : text));
   return { subject: digest.subject, sections: [{ heading: digest.subject, blocks }], closing: [] };
 };

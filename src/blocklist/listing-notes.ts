@@ -24,18 +24,10 @@ const notesOf = ({ acknowledged, delisting_requested, note }: NotesChange, by: s
 
 /** Changes the notes about listings: acknowledged, delisting requested, free text. They are removed with the listing. */
 export class ListingNotesEditor {
-  readonly #runtime: Runtime;
-  readonly #store: BlocklistStore;
-  readonly #listings: ListingStore;
-
   constructor(
-    runtime: Runtime,
-    { store, listings }: { readonly store: BlocklistStore; readonly listings: ListingStore },
-  ) {
-    this.#runtime = runtime;
-    this.#store = store;
-    this.#listings = listings;
-  }
+    private readonly runtime: Runtime,
+    private readonly deps: { readonly store: BlocklistStore; readonly listings: ListingStore },
+  ) {}
 
   /** Annotates a listing of a target, or of all addresses of a range. `by` is the name of the key. Throws `not_found` when it is not listed. */
   async change(
@@ -43,14 +35,14 @@ export class ListingNotesEditor {
     listing: string,
     { by, change }: { readonly by: string; readonly change: NotesChange },
   ): Promise<TargetRow> {
-    const notes = notesOf(change, by, this.#runtime.clock.nowMs());
+    const notes = notesOf(change, by, this.runtime.clock.nowMs());
     const isRange = target.members !== null;
-    const changed = await this.#runtime.db.commit((tx) => {
+    const changed = await this.runtime.db.commit((tx) => {
       if (!target.listedOn.includes(listing)) return 0;
       if (Object.keys(notes).length === 0) return 1;
-      return this.#listings.annotate(tx, { id: target.id, isRange }, listing, notes);
+      return this.deps.listings.annotate(tx, { id: target.id, isRange }, listing, notes);
     });
-    const current = this.#store.findTarget(target.id);
+    const current = this.deps.store.findTarget(target.id);
     if (changed > 0 && current !== undefined) return current;
     throw new AppError("not_found", { message: `The target is not listed on "${listing.slice(0, 100)}".` });
   }

@@ -1,25 +1,9 @@
 import { and, count, eq, inArray, ne } from "drizzle-orm";
 import type { Db, Tx } from "../db/open.ts";
 import { blocklistListings } from "../db/schema-blocklist.ts";
-import type { Severity } from "../dnsbl/blocklist.ts";
 
 /** A listing of a target, and the notes about it. Times are milliseconds since 1970. */
-export interface ListingRow {
-  readonly targetId: string;
-  readonly listing: string;
-  readonly rangeId: string;
-  readonly severity: Severity | null;
-  readonly meaning: string | null;
-  readonly sinceMs: number;
-  readonly seenAtMs: number;
-  readonly acknowledgedBy: string | null;
-  readonly acknowledgedAtMs: number | null;
-  readonly delistingRequestedBy: string | null;
-  readonly delistingRequestedAtMs: number | null;
-  readonly note: string | null;
-  readonly noteBy: string | null;
-  readonly noteAtMs: number | null;
-}
+export type ListingRow = Readonly<typeof blocklistListings.$inferSelect>;
 
 /** The notes about a listing. */
 export type ListingNotes = Partial<
@@ -56,28 +40,24 @@ const OF_RANGE = `SELECT t.value address, l.target_id targetId, l.listing, l.ran
 
 /** The listings of targets. */
 export class ListingStore {
-  readonly #db: Db;
-
-  constructor(db: Db) {
-    this.#db = db;
-  }
+  constructor(private readonly db: Db) {}
 
   of(targetId: string): ListingRow[] {
-    return this.#db.orm.select().from(table).where(eq(table.targetId, targetId)).all();
+    return this.db.orm.select().from(table).where(eq(table.targetId, targetId)).all();
   }
 
   /** Those of the addresses of a range, most severe first. */
   ofRange(rangeId: string, limit: number): MemberListing[] {
-    return this.#db.sqlite.query<MemberListing, [string, number]>(OF_RANGE).all(rangeId, limit);
+    return this.db.sqlite.query<MemberListing, [string, number]>(OF_RANGE).all(rangeId, limit);
   }
 
   countOfRange(rangeId: string): number {
-    return this.#db.orm.select({ count: count() }).from(table).where(inRange(rangeId)).get()?.count ?? 0;
+    return this.db.orm.select({ count: count() }).from(table).where(inRange(rangeId)).get()?.count ?? 0;
   }
 
   /** The listing ids of the addresses of a range, each once, sorted. */
   namesOfRange(rangeId: string): string[] {
-    const rows = this.#db.orm
+    const rows = this.db.orm
       .selectDistinct({ listing: table.listing })
       .from(table)
       .where(inRange(rangeId))
@@ -87,16 +67,16 @@ export class ListingStore {
   }
 
   insert(_tx: Tx, row: ListingRow): void {
-    this.#db.orm.insert(table).values(row).run();
+    this.db.orm.insert(table).values(row).run();
   }
 
   update(_tx: Tx, targetId: string, listing: string, change: Partial<ListingRow>): void {
-    this.#db.orm.update(table).set(change).where(ofTarget(targetId, listing)).run();
+    this.db.orm.update(table).set(change).where(ofTarget(targetId, listing)).run();
   }
 
   remove(_tx: Tx, targetId: string, listings: readonly string[]): void {
     if (listings.length === 0) return;
-    this.#db.orm
+    this.db.orm
       .delete(table)
       .where(and(eq(table.targetId, targetId), inArray(table.listing, [...listings])))
       .run();
@@ -105,6 +85,6 @@ export class ListingStore {
   /** Sets notes of a listing of a target, or of all addresses of a range; returns how many listings that were. */
   annotate(_tx: Tx, { id, isRange }: { id: string; isRange: boolean }, listing: string, notes: ListingNotes): number {
     const where = isRange ? and(inRange(id), eq(table.listing, listing)) : ofTarget(id, listing);
-    return this.#db.orm.update(table).set(notes).where(where).returning({ id: table.targetId }).all().length;
+    return this.db.orm.update(table).set(notes).where(where).returning({ id: table.targetId }).all().length;
   }
 }

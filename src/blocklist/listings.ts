@@ -73,20 +73,12 @@ interface ListingsUpdate {
 
 /** The listings of targets: kept consistent with `listedOn`, and shown. */
 export class Listings {
-  readonly #store: ListingStore;
-  readonly #targets: BlocklistStore;
-  readonly #ranges: RangeStore;
-
-  constructor({ store, targets, ranges }: ListingsDeps) {
-    this.#store = store;
-    this.#targets = targets;
-    this.#ranges = ranges;
-  }
+  constructor(private readonly deps: ListingsDeps) {}
 
   /** Adds, refreshes and removes listings after `listedOn` of a target changed, in the transaction of the change. */
   update(tx: Tx, target: TargetRow, { outcomes, lists, atMs }: ListingsUpdate): void {
     const seen = new Map(outcomes.flatMap(({ listings }) => listings.map((listing) => [listing.id, listing] as const)));
-    const known = new Map(this.#store.of(target.id).map((row) => [row.listing, row]));
+    const known = new Map(this.deps.store.of(target.id).map((row) => [row.listing, row]));
     const severities: Array<Severity | null> = [];
     for (const listing of target.listedOn) {
       const found = seen.get(listing);
@@ -95,24 +87,24 @@ export class Listings {
       const severity = found?.severity ?? before?.severity ?? described.severity;
       severities.push(severity);
       const facts = { severity, meaning: found?.meanings.join(" ") ?? before?.meaning ?? described.meaning };
-      if (before === undefined) this.#store.insert(tx, { ...newListing(target, listing, atMs), ...facts });
-      else if (found !== undefined) this.#store.update(tx, target.id, listing, { ...facts, seenAtMs: atMs });
+      if (before === undefined) this.deps.store.insert(tx, { ...newListing(target, listing, atMs), ...facts });
+      else if (found !== undefined) this.deps.store.update(tx, target.id, listing, { ...facts, seenAtMs: atMs });
     }
     const removed = [...known.keys()].filter((listing) => !target.listedOn.includes(listing));
-    this.#store.remove(tx, target.id, removed);
+    this.deps.store.remove(tx, target.id, removed);
     const severityRank = worstRank(severities);
-    if (severityRank !== target.severityRank) this.#targets.updateTarget(tx, target.id, { severityRank });
+    if (severityRank !== target.severityRank) this.deps.targets.updateTarget(tx, target.id, { severityRank });
     if (target.rangeId !== "") this.#updateRange(tx, target.rangeId);
   }
 
   /** A range has the worst status of its addresses, and all of their listings. */
   #updateRange(tx: Tx, rangeId: string): void {
-    const range = this.#targets.findTarget(rangeId);
+    const range = this.deps.targets.findTarget(rangeId);
     if (range === undefined) return;
-    const { statuses, severityRank, lastCheckedAtMs, nextCheckAtMs } = this.#ranges.summarize(rangeId);
+    const { statuses, severityRank, lastCheckedAtMs, nextCheckAtMs } = this.deps.ranges.summarize(rangeId);
     const status = (["listed", "unknown", "pending"] as const).find((worst) => statuses.includes(worst)) ?? "clean";
-    const listedOn = this.#store.namesOfRange(rangeId);
-    this.#targets.updateTarget(tx, rangeId, {
+    const listedOn = this.deps.store.namesOfRange(rangeId);
+    this.deps.targets.updateTarget(tx, rangeId, {
       ...{ status, severityRank, listedOn, lastCheckedAtMs },
       nextCheckAtMs: nextCheckAtMs ?? range.nextCheckAtMs,
     });
@@ -122,11 +114,11 @@ export class Listings {
   view(target: TargetRow, lists: readonly Blocklist[]): { listings: ListingView[]; count: number } {
     if (target.listedOn.length === 0) return { listings: [], count: 0 };
     if (target.members !== null) {
-      const rows = this.#store.ofRange(target.id, SHOWN_OF_RANGE_MAX);
+      const rows = this.deps.store.ofRange(target.id, SHOWN_OF_RANGE_MAX);
       const listings = rows.map((row) => listingView(row, lists, row.address));
-      return { listings, count: this.#store.countOfRange(target.id) };
+      return { listings, count: this.deps.store.countOfRange(target.id) };
     }
-    const listings = this.#store.of(target.id).map((row) => listingView(row, lists, null));
+    const listings = this.deps.store.of(target.id).map((row) => listingView(row, lists, null));
     return { listings: listings.toSorted(worstFirst), count: listings.length };
   }
 }

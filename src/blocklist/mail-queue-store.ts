@@ -15,21 +15,17 @@ const ENTRIES_MAX = 10_000;
 
 /** What is queued for alert mail and digests about listings. */
 export class ListingMailQueue implements MailQueue<QueuedListingMail> {
-  readonly #db: Db["orm"];
-
-  constructor({ orm }: Pick<Db, "orm">) {
-    this.#db = orm;
-  }
+  constructor(private readonly db: Pick<Db, "orm">) {}
 
   insert(_tx: Tx, recipient: string, entry: object, createdAtMs: number): void {
-    this.#db
+    this.db.orm
       .insert(blocklistAlerts)
       .values({ id: newId(), recipient, body: JSON.stringify(entry), createdAtMs })
       .run();
   }
 
   recipients(after: string, limit: number): string[] {
-    return this.#db
+    return this.db.orm
       .selectDistinct({ recipient: blocklistAlerts.recipient })
       .from(blocklistAlerts)
       .where(gt(blocklistAlerts.recipient, after))
@@ -40,7 +36,7 @@ export class ListingMailQueue implements MailQueue<QueuedListingMail> {
   }
 
   rowsFor(recipient: string): QueuedListingMail[] {
-    return this.#db
+    return this.db.orm
       .select()
       .from(blocklistAlerts)
       .where(eq(blocklistAlerts.recipient, recipient))
@@ -51,6 +47,6 @@ export class ListingMailQueue implements MailQueue<QueuedListingMail> {
 
   remove(_tx: Tx, rows: readonly QueuedListingMail[]): void {
     const ids = rows.map(({ id }) => id);
-    this.#db.delete(blocklistAlerts).where(inArray(blocklistAlerts.id, ids)).run();
+    this.db.orm.delete(blocklistAlerts).where(inArray(blocklistAlerts.id, ids)).run();
   }
 }

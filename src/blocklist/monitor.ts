@@ -45,15 +45,13 @@ const EXPIRY_MS = 48 * 60 * 60_000;
 
 /** Checks targets, one check per target at a time: a request during a check gets that check. */
 export class BlocklistMonitor {
-  readonly #runtime: Runtime;
-  readonly #deps: MonitorDeps;
   readonly #running = new Map<string, RunningCheck>();
   readonly #stopping = new AbortController();
 
-  constructor(runtime: Runtime, deps: MonitorDeps) {
-    this.#runtime = runtime;
-    this.#deps = deps;
-  }
+  constructor(
+    private readonly runtime: Runtime,
+    private readonly deps: MonitorDeps,
+  ) {}
 
   get isStopping(): boolean {
     return this.#stopping.signal.aborted;
@@ -68,7 +66,7 @@ export class BlocklistMonitor {
   check(target: TargetRow, trigger: CheckRow["trigger"]): RunningCheck {
     const known = this.#running.get(target.id);
     if (known !== undefined) return known;
-    const begun = { id: newId(), trigger, startedAtMs: this.#runtime.clock.nowMs() };
+    const begun = { id: newId(), trigger, startedAtMs: this.runtime.clock.nowMs() };
     const done = this.#perform(target, begun).finally(() => this.#running.delete(target.id));
     const check = { ...begun, done };
     this.#running.set(target.id, check);
@@ -78,7 +76,7 @@ export class BlocklistMonitor {
   /** Cancels the running checks; their targets are due again after the restart. */
   async stop(): Promise<void> {
     this.#stopping.abort();
-    const { clock } = this.#runtime;
+    const { clock } = this.runtime;
     await drain(
       clock,
       DRAIN_MS_MAX,
@@ -88,8 +86,8 @@ export class BlocklistMonitor {
 
   /** One check, from the queries to the stored result. `CheckScheduler.checkDue` calls it for every target that is due. */
   async #perform(target: TargetRow, begun: BegunCheck): Promise<FinishedCheck | null> {
-    const { store, lookups, listings, notifier } = this.#deps;
-    const { db, clock } = this.#runtime;
+    const { store, lookups, listings, notifier } = this.deps;
+    const { db, clock } = this.runtime;
 
     // Every list: its health first, then the queries; a change is confirmed, an implausible one held back.
     const lookup = lookups[target.mode];
@@ -131,7 +129,7 @@ export class BlocklistMonitor {
 
   /** Adds a check with changes to the history of the range, if any. Returns the range as text. */
   #recordInRange(tx: Tx, target: TargetRow, row: Omit<CheckRow, "body">, body: CheckBody): string | null {
-    const { store } = this.#deps;
+    const { store } = this.deps;
     const range = target.rangeId === "" ? undefined : store.findTarget(target.rangeId);
     if (range === undefined) return null;
     const text = JSON.stringify({ ...body, address: target.value });
@@ -141,8 +139,8 @@ export class BlocklistMonitor {
 
   #changesOf(targetId: string, { added, removed }: TargetTransition): readonly ListingChange[] {
     if (added.length + removed.length === 0) return [];
-    const sinceMs = this.#runtime.clock.nowMs() - FLAPPING_WINDOW_MS;
-    const earlier = this.#deps.store.changesSince(targetId, sinceMs).map(bodyOf);
+    const sinceMs = this.runtime.clock.nowMs() - FLAPPING_WINDOW_MS;
+    const earlier = this.deps.store.changesSince(targetId, sinceMs).map(bodyOf);
     const isFlapping = (listing: string): boolean =>
       earlier.filter((body) => body.added.includes(listing) || body.removed.includes(listing)).length + 1 >=
       FLAPPING_CHANGES;
@@ -154,7 +152,7 @@ export class BlocklistMonitor {
 
   /** The last check of a target after several recent ones: another would find the same. */
   #recentCheck(target: TargetRow): RunningCheck | null {
-    const recent = this.#deps.store.checksSince(target.id, this.#runtime.clock.nowMs() - ON_DEMAND_WINDOW_MS);
+    const recent = this.deps.store.checksSince(target.id, this.runtime.clock.nowMs() - ON_DEMAND_WINDOW_MS);
     const check = recent.at(-1);
     if (check === undefined || recent.length < ON_DEMAND_MAX) return null;
     const { id, trigger, startedAtMs } = check;

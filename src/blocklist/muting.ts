@@ -20,17 +20,14 @@ export interface MutingDeps {
 
 /** Excludes lists or single listings from the results of a target. */
 export class Muting {
-  readonly #runtime: Runtime;
-  readonly #deps: MutingDeps;
-
-  constructor(runtime: Runtime, deps: MutingDeps) {
-    this.#runtime = runtime;
-    this.#deps = deps;
-  }
+  constructor(
+    private readonly runtime: Runtime,
+    private readonly deps: MutingDeps,
+  ) {}
 
   /** Sets the muted lists and listings of a target, or of all addresses of a range. */
   mute(tx: Tx, before: TargetRow, ids: readonly string[]): void {
-    const { store, ranges } = this.#deps;
+    const { store, ranges } = this.deps;
     const mutedLists = [...new Set(ids)].toSorted();
     const checked = before.members === null ? [before] : ranges.listedMembers(before.id);
     for (const target of checked) this.#removeMuted(tx, target, mutedLists);
@@ -43,7 +40,7 @@ export class Muting {
     before: TargetRow,
     mutedLists: readonly string[],
   ): { readonly at: number; readonly message: string } | null {
-    const { catalogue } = this.#deps;
+    const { catalogue } = this.deps;
     const ids = [...catalogue.live, ...catalogue[before.mode]].flatMap(({ id, codes }) => [
       id,
       ...codes.map((code) => code.id),
@@ -56,7 +53,7 @@ export class Muting {
 
   /** Removes the listings that are being muted, by themselves or with their list, each with its event. */
   #removeMuted(tx: Tx, before: TargetRow, mutedLists: readonly string[]): void {
-    const { store, listings, notifier, catalogue } = this.#deps;
+    const { store, listings, notifier, catalogue } = this.deps;
     const lists = catalogue[before.mode];
     const isMuted = (listing: string) =>
       mutedLists.includes(listing) ||
@@ -67,7 +64,7 @@ export class Muting {
     const isLast = before.status === "listed" && listedOn.length === 0;
     const statusThen = this.#isDenied(before, mutedLists) ? "clean" : "unknown";
     const status = isLast ? statusThen : before.status;
-    const atMs = this.#runtime.clock.nowMs();
+    const atMs = this.runtime.clock.nowMs();
     const changes = removed.map((listing) => ({ listing, reason: "list_muted", flapping: false }) as const);
     notifier.notify(tx, changes, {
       ...{ before, after: { status, listedOn }, lists, outcomes: [], checkId: null, atMs },
@@ -82,10 +79,10 @@ export class Muting {
    * one that is being muted, and did not refuse or fail, may have been among them.
    */
   #isDenied(before: TargetRow, mutedLists: readonly string[]): boolean {
-    const [last] = this.#deps.store.listChecks(before.id, { before: null, limit: 1 });
+    const [last] = this.deps.store.listChecks(before.id, { before: null, limit: 1 });
     if (last === undefined) return false;
     const { counts, results } = bodyOf(last);
-    const lists = this.#deps.catalogue[before.mode];
+    const lists = this.deps.catalogue[before.mode];
     const queried = before.mode === "test" ? lists : lists.filter(isEnabled);
     const silenced = queried.filter(
       ({ id, kinds }) =>

@@ -54,15 +54,11 @@ const LISTINGS = `SELECT l.severity, l.acknowledged_at_ms IS NOT NULL isAcknowle
 
 /** Reads for the overview, each of as many rows as the caller says. */
 export class OverviewStore {
-  readonly #db: Db["sqlite"];
-
-  constructor({ sqlite }: Pick<Db, "sqlite">) {
-    this.#db = sqlite;
-  }
+  constructor(private readonly db: Pick<Db, "sqlite">) {}
 
   /** The id `places` positions after `before`, including addresses of ranges; null when there are fewer rows. */
   idBehind({ accountId, mode }: Owner, before: string | null, places: number): string | null {
-    const row = this.#db
+    const row = this.db.sqlite
       .query<{ id: string }, [string, string, string, number]>(
         "SELECT t.id FROM blocklist_targets t WHERE t.account_id = ? AND t.mode = ? AND t.id < ? ORDER BY t.id DESC LIMIT 1 OFFSET ?",
       )
@@ -71,16 +67,16 @@ export class OverviewStore {
   }
 
   countTargets(owner: Owner, window: CountWindow): TargetCount[] {
-    return this.#db.query<TargetCount, OwnerWindow>(TARGETS).all(...valuesOf(owner, window));
+    return this.db.sqlite.query<TargetCount, OwnerWindow>(TARGETS).all(...valuesOf(owner, window));
   }
 
   countListings(owner: Owner, window: CountWindow): ListingCount[] {
-    return this.#db.query<ListingCount, OwnerWindow>(LISTINGS).all(...valuesOf(owner, window));
+    return this.db.sqlite.query<ListingCount, OwnerWindow>(LISTINGS).all(...valuesOf(owner, window));
   }
 
   /** Events of every type, newest first, older than the id `before`. */
   events({ accountId, mode }: Owner, before: string | null, limit: number): ChangeEvent[] {
-    return this.#db
+    return this.db.sqlite
       .query<ChangeEvent, [string, string, string, number]>(
         "SELECT id, type, data, created_at_ms createdAtMs FROM outbox WHERE account_id = ? AND mode = ? AND id < ? ORDER BY id DESC LIMIT ?",
       )

@@ -57,13 +57,10 @@ const targetsOf = (counts: readonly TargetCount[]) => {
 
 /** The overview of one account and mode. It is read in steps, with other work in between. */
 export class Overview {
-  readonly #runtime: Runtime;
-  readonly #deps: OverviewDeps;
-
-  constructor(runtime: Runtime, deps: OverviewDeps) {
-    this.#runtime = runtime;
-    this.#deps = deps;
-  }
+  constructor(
+    private readonly runtime: Runtime,
+    private readonly deps: OverviewDeps,
+  ) {}
 
   async read(owner: Owner, sinceMs: number) {
     const { counts, listings } = await this.#countAll(owner);
@@ -72,7 +69,7 @@ export class Overview {
     const since = isoTime(sinceMs);
     const feed = `/v1/events?since=${encodeURIComponent(since)}`;
     return {
-      generated_at: isoTime(this.#runtime.clock.nowMs()),
+      generated_at: isoTime(this.runtime.clock.nowMs()),
       since,
       targets: targetsOf(counts),
       listings: {
@@ -92,7 +89,7 @@ export class Overview {
     const counts = { listed: 0, delisted: 0 };
     let read = 0;
     for (let before: string | null = null; read < EVENTS_MAX;) {
-      const events = this.#deps.store.events(owner, before, EVENTS_AT_ONCE);
+      const events = this.deps.store.events(owner, before, EVENTS_AT_ONCE);
       read += events.length;
       for (const event of events) {
         if (event.createdAtMs < sinceMs) return { ...counts, is_complete: true, recent };
@@ -113,9 +110,9 @@ export class Overview {
   /** Lists that cannot be used at present; none for test keys. */
   listsInTrouble({ mode }: Owner) {
     if (mode === "test") return [];
-    return this.#deps.lists.flatMap((list) =>
+    return this.deps.lists.flatMap((list) =>
       list.kinds.flatMap((kind) => {
-        const { state, reason, remedy, testedAtMs } = this.#deps.health.of(list, kind);
+        const { state, reason, remedy, testedAtMs } = this.deps.health.of(list, kind);
         if (state === "healthy" || state === "unknown" || testedAtMs === null) return [];
         return [{ list: list.id, name: list.name, kind, state, reason, remedy, tested_at: isoTime(testedAtMs) }];
       }),
@@ -123,7 +120,7 @@ export class Overview {
   }
 
   async #countAll(owner: Owner) {
-    const { store } = this.#deps;
+    const { store } = this.deps;
     const counts = [];
     const listings = [];
     for (let before: string | null = null; ;) {
@@ -138,7 +135,7 @@ export class Overview {
 
   /** The targets with the most severe listings that nobody has acknowledged, then the others. */
   #worst(owner: Owner) {
-    const { blocklists, targets } = this.#deps;
+    const { blocklists, targets } = this.deps;
     const page = { before: null, upTo: null, limit: WORST_READ };
     const views = blocklists.listWorst(owner, { severityRankMin: 1 }, page).map((row) => {
       const { id, kind, value, label, status, severity, listings, listings_count } = targets.view(row);

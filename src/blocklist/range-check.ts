@@ -20,20 +20,18 @@ const RESULTS_MAX = 200;
 
 /** Checks all addresses of a range on request; a request during a check gets that check. */
 export class RangeChecks {
-  readonly #runtime: Runtime;
-  readonly #deps: RangeChecksDeps;
   readonly #running = new Map<string, RunningCheck>();
 
-  constructor(runtime: Runtime, deps: RangeChecksDeps) {
-    this.#runtime = runtime;
-    this.#deps = deps;
-  }
+  constructor(
+    private readonly runtime: Runtime,
+    private readonly deps: RangeChecksDeps,
+  ) {}
 
   /** Begins a check of a range, or joins the one that runs. */
   check({ id: rangeId }: TargetRow): RunningCheck {
     const known = this.#running.get(rangeId);
     if (known !== undefined) return known;
-    const begun = { id: newId(), trigger: "manual", startedAtMs: this.#runtime.clock.nowMs() } as const;
+    const begun = { id: newId(), trigger: "manual", startedAtMs: this.runtime.clock.nowMs() } as const;
     const check = { ...begun, done: this.#perform(rangeId, begun).finally(() => this.#running.delete(rangeId)) };
     this.#running.set(rangeId, check);
     return check;
@@ -43,20 +41,20 @@ export class RangeChecks {
     rangeId: string,
     begun: Pick<RunningCheck, "id" | "trigger" | "startedAtMs">,
   ): Promise<FinishedCheck | null> {
-    const { store, ranges, monitor } = this.#deps;
+    const { store, ranges, monitor } = this.deps;
     const bodies: CheckBody[] = [];
     await mapConcurrently(ranges.members(rangeId, MEMBERS_MAX), ADDRESSES_AT_ONCE, async (member) => {
       const finished = monitor.isStopping ? null : await monitor.checkOnDemand(member).done;
       if (finished !== null) bodies.push({ ...bodyOf(finished.check), address: member.value });
     });
     if (monitor.isStopping) return null;
-    return this.#runtime.db.commit((tx) => {
+    return this.runtime.db.commit((tx) => {
       const target = store.findTarget(rangeId);
       if (target === undefined) return null;
       const check = {
         ...begun,
         targetId: rangeId,
-        finishedAtMs: this.#runtime.clock.nowMs(),
+        finishedAtMs: this.runtime.clock.nowMs(),
         status: target.status === "pending" ? ("unknown" as const) : target.status,
         isChange: bodies.some(({ added, removed }) => added.length + removed.length > 0),
         body: JSON.stringify(sumOf(bodies, target)),

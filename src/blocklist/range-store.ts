@@ -25,14 +25,10 @@ const INSERT_MEMBERS = `INSERT INTO blocklist_targets (id, account_id, mode, kin
 
 /** The addresses of ranges. */
 export class RangeStore {
-  readonly #db: Db;
-
-  constructor(db: Db) {
-    this.#db = db;
-  }
+  constructor(private readonly db: Db) {}
 
   summarize(rangeId: string): RangeSummary {
-    const rows = this.#db.orm
+    const rows = this.db.orm
       .select({
         status: table.status,
         severityRank: max(table.severityRank),
@@ -56,12 +52,12 @@ export class RangeStore {
 
   /** The first addresses, by their ids. */
   members(rangeId: string, limit: number): TargetRow[] {
-    return this.#db.orm.select().from(table).where(isIn(rangeId)).orderBy(asc(table.id)).limit(limit).all();
+    return this.db.orm.select().from(table).where(isIn(rangeId)).orderBy(asc(table.id)).limit(limit).all();
   }
 
   /** The addresses that are listed. */
   listedMembers(rangeId: string): TargetRow[] {
-    return this.#db.orm
+    return this.db.orm
       .select()
       .from(table)
       .where(and(isIn(rangeId), ne(table.listedOn, [])))
@@ -69,7 +65,7 @@ export class RangeStore {
   }
 
   updateMembers(_tx: Tx, rangeId: string, change: TargetChange): void {
-    this.#db.orm.update(table).set(change).where(isIn(rangeId)).run();
+    this.db.orm.update(table).set(change).where(isIn(rangeId)).run();
   }
 
   /** Adds the addresses of a new range, with its settings; they are due one after the other, starting at its own time. */
@@ -78,12 +74,12 @@ export class RangeStore {
     rangeId: string,
     members: ReadonlyArray<{ id: string; value: string; delayMs: number }>,
   ): void {
-    this.#db.sqlite.query<unknown, [string, string]>(INSERT_MEMBERS).run(JSON.stringify(members), rangeId);
+    this.db.sqlite.query<unknown, [string, string]>(INSERT_MEMBERS).run(JSON.stringify(members), rangeId);
   }
 
   /** Addresses of a resumed range that are overdue are checked from `fromMs` on. */
   postpone(_tx: Tx, rangeId: string, fromMs: number): void {
-    this.#db.orm
+    this.db.orm
       .update(table)
       .set({ nextCheckAtMs: fromMs })
       .where(and(isIn(rangeId), lt(table.nextCheckAtMs, fromMs)))

@@ -3,41 +3,14 @@ import type { IdWindow } from "../base/walk.ts";
 import type { KeyMode } from "../base/secrets.ts";
 import type { Db, Tx } from "../db/open.ts";
 import { blocklistChecks, blocklistListings, blocklistTargets } from "../db/schema-blocklist.ts";
-import type { Severity, TargetKind } from "../dnsbl/blocklist.ts";
+import type { TargetKind } from "../dnsbl/blocklist.ts";
 import type { SeverityPosition } from "./severity.ts";
 
 export const TARGET_STATUSES = ["pending", "clean", "listed", "unknown"] as const;
 export type TargetStatus = (typeof TARGET_STATUSES)[number];
 
-/** A target as it is stored. `listedOn` has the known listing ids. */
-export interface TargetRow {
-  readonly id: string;
-  readonly accountId: string;
-  readonly mode: KeyMode;
-  readonly kind: TargetKind;
-  readonly value: string;
-  /** The range that an address belongs to; empty for a target of its own. */
-  readonly rangeId: string;
-  /** How many addresses a range has; null for any other target. */
-  readonly members: number | null;
-  readonly label: string | null;
-  readonly status: TargetStatus;
-  readonly listedOn: readonly string[];
-  /** The rank of the most severe listing (`severityRankOf`); 0 without one. */
-  readonly severityRank: number;
-  /** Changes below this severity are not sent; null: the setting of the account. */
-  readonly alertSeverityMin: Severity | null;
-  readonly mutedLists: readonly string[];
-  readonly monitoringEnabled: boolean;
-  readonly webhookUrl: string | null;
-  /** Recipients of alert mail. */
-  readonly recipients: readonly string[];
-  /** Checks in a row that ended `unknown`. */
-  readonly unknownChecks: number;
-  readonly lastCheckedAtMs: number | null;
-  readonly nextCheckAtMs: number;
-  readonly createdAtMs: number;
-}
+/** A target as it is stored. */
+export type TargetRow = Readonly<typeof blocklistTargets.$inferSelect>;
 
 /** The columns that change after a target was added. */
 export type TargetChange = Partial<
@@ -45,16 +18,7 @@ export type TargetChange = Partial<
 >;
 
 /** A finished check. `body` is JSON text, see `checkBodySchema`. */
-export interface CheckRow {
-  readonly id: string;
-  readonly targetId: string;
-  readonly trigger: "scheduled" | "manual";
-  readonly startedAtMs: number;
-  readonly finishedAtMs: number;
-  readonly status: "clean" | "listed" | "unknown";
-  readonly isChange: boolean;
-  readonly body: string;
-}
+export type CheckRow = Readonly<typeof blocklistChecks.$inferSelect>;
 
 export interface TargetFilters {
   readonly status?: TargetStatus | undefined;
@@ -108,23 +72,19 @@ const matches = (owner: Owner, filters: TargetFilters): SQL | undefined => {
 
 /** Targets and their checks. */
 export class BlocklistStore {
-  readonly #db: Db["orm"];
-
-  constructor({ orm }: Pick<Db, "orm">) {
-    this.#db = orm;
-  }
+  constructor(private readonly db: Pick<Db, "orm">) {}
 
   insertTarget(_tx: Tx, target: TargetRow): void {
-    this.#db.insert(targets).values(target).run();
+    this.db.orm.insert(targets).values(target).run();
   }
 
   findTarget(id: string): TargetRow | undefined {
-    return this.#db.select().from(targets).where(eq(targets.id, id)).get();
+    return this.db.orm.select().from(targets).where(eq(targets.id, id)).get();
   }
 
   /** The target of its own (not an address of a range) with this value. */
   findSame(owner: Owner, kind: TargetKind, value: string): TargetRow | undefined {
-    return this.#db
+    return this.db.orm
       .select()
       .from(targets)
       .where(and(isOf(owner), eq(targets.kind, kind), eq(targets.value, value), eq(targets.rangeId, "")))
@@ -132,18 +92,18 @@ export class BlocklistStore {
   }
 
   updateTarget(_tx: Tx, id: string, change: TargetChange): void {
-    this.#db.update(targets).set(change).where(eq(targets.id, id)).run();
+    this.db.orm.update(targets).set(change).where(eq(targets.id, id)).run();
   }
 
   /** Removes a target with its history and listings. */
   removeTarget(_tx: Tx, id: string): void {
-    this.#db.delete(checks).where(eq(checks.targetId, id)).run();
-    this.#db.delete(blocklistListings).where(eq(blocklistListings.targetId, id)).run();
-    this.#db.delete(targets).where(eq(targets.id, id)).run();
+    this.db.orm.delete(checks).where(eq(checks.targetId, id)).run();
+    this.db.orm.delete(blocklistListings).where(eq(blocklistListings.targetId, id)).run();
+    this.db.orm.delete(targets).where(eq(targets.id, id)).run();
   }
 
   countTargets(owner: Owner): number {
-    return this.#db.select({ count: count() }).from(targets).where(isOf(owner)).get()?.count ?? 0;
+    return this.db.orm.select({ count: count() }).from(targets).where(isOf(owner)).get()?.count ?? 0;
   }
 
   /** The id `places` positions after `before`, newest first, of an owner or a range; null when there are fewer rows. */
@@ -152,7 +112,7 @@ export class BlocklistStore {
     rangeId: string,
     { before, places }: { readonly before: string | null; readonly places: number },
   ): string | null {
-    const row = this.#db
+    const row = this.db.orm
       .select({ id: targets.id })
       .from(targets)
       .where(and(isOf(owner), eq(targets.rangeId, rangeId), before === null ? undefined : lt(targets.id, before)))
@@ -167,7 +127,7 @@ export class BlocklistStore {
   listTargets(owner: Owner, filters: TargetFilters, { before, from, limit }: IdWindow): TargetRow[] {
     const isAfterId = before === null ? undefined : lt(targets.id, before);
     const isInWindow = from === undefined ? isAfterId : and(isAfterId, gte(targets.id, from));
-    return this.#db
+    return this.db.orm
       .select()
       .from(targets)
       .where(and(matches(owner, filters), isInWindow))
@@ -178,7 +138,7 @@ export class BlocklistStore {
 
   /** The position `places` after `before` in the order by severity; null when there are fewer rows. */
   positionBehind(owner: Owner, before: SeverityPosition | null, places: number): SeverityPosition | null {
-    const row = this.#db
+    const row = this.db.orm
       .select({ severityRank: targets.severityRank, id: targets.id })
       .from(targets)
       .where(and(isOf(owner), eq(targets.rangeId, ""), isAfter(before)))
@@ -197,7 +157,7 @@ export class BlocklistStore {
   ): TargetRow[] {
     const { before, upTo, limit } = page;
     const isInWindow = upTo === null ? undefined : sql`(severity_rank, id) >= (${upTo.severityRank}, ${upTo.id})`;
-    return this.#db
+    return this.db.orm
       .select()
       .from(targets)
       .where(and(matches(owner, filters), isAfter(before), isInWindow))
@@ -208,7 +168,7 @@ export class BlocklistStore {
 
   /** Listed targets without a severity: rows of versions that did not store it. */
   withoutSeverity(limit: number): TargetRow[] {
-    return this.#db
+    return this.db.orm
       .select()
       .from(targets)
       .where(sql`severity_rank = 0 and listed_on <> '[]'`)
@@ -218,26 +178,32 @@ export class BlocklistStore {
 
   /** Targets whose next check is due, in the order of that time. */
   dueTargets(nowMs: number, limit: number): TargetRow[] {
-    return this.#db.select().from(targets).where(isDue(nowMs)).orderBy(asc(targets.nextCheckAtMs)).limit(limit).all();
+    return this.db.orm
+      .select()
+      .from(targets)
+      .where(isDue(nowMs))
+      .orderBy(asc(targets.nextCheckAtMs))
+      .limit(limit)
+      .all();
   }
 
   countDue(nowMs: number): number {
-    return this.#db.select({ count: count() }).from(targets).where(isDue(nowMs)).get()?.count ?? 0;
+    return this.db.orm.select({ count: count() }).from(targets).where(isDue(nowMs)).get()?.count ?? 0;
   }
 
   /** How many targets of live keys are monitored. */
   countWatched(): number {
     const isWatched = and(IS_WATCHED, eq(targets.mode, "live"));
-    return this.#db.select({ count: count() }).from(targets).where(isWatched).get()?.count ?? 0;
+    return this.db.orm.select({ count: count() }).from(targets).where(isWatched).get()?.count ?? 0;
   }
 
   insertCheck(_tx: Tx, check: CheckRow): void {
-    this.#db.insert(checks).values(check).run();
+    this.db.orm.insert(checks).values(check).run();
   }
 
   /** Newest first, older than the id `before`. */
   listChecks(targetId: string, { before, limit }: { before: string | null; limit: number }): CheckRow[] {
-    return this.#db
+    return this.db.orm
       .select()
       .from(checks)
       .where(and(eq(checks.targetId, targetId), before === null ? undefined : lt(checks.id, before)))
@@ -249,13 +215,13 @@ export class BlocklistStore {
   /** The checks that finished after `afterMs`, oldest first. */
   checksSince(targetId: string, afterMs: number): CheckRow[] {
     const isSince = and(eq(checks.targetId, targetId), gt(checks.finishedAtMs, afterMs));
-    return this.#db.select().from(checks).where(isSince).orderBy(asc(checks.id)).all();
+    return this.db.orm.select().from(checks).where(isSince).orderBy(asc(checks.id)).all();
   }
 
   /** The checks after `afterMs` that added or removed a listing. */
   changesSince(targetId: string, afterMs: number): CheckRow[] {
     const isSince = and(eq(checks.targetId, targetId), gt(checks.finishedAtMs, afterMs));
-    return this.#db
+    return this.db.orm
       .select()
       .from(checks)
       .where(and(isSince, eq(checks.isChange, true)))
@@ -268,13 +234,13 @@ export class BlocklistStore {
     beforeMs: number,
     { withChanges, limit }: { readonly withChanges: boolean; readonly limit: number },
   ): number {
-    const old = this.#db
+    const old = this.db.orm
       .select({ id: checks.id })
       .from(checks)
       .where(and(lt(checks.finishedAtMs, beforeMs), withChanges ? undefined : eq(checks.isChange, false)))
       .limit(limit)
       .all();
-    for (const { id } of old) this.#db.delete(checks).where(eq(checks.id, id)).run();
+    for (const { id } of old) this.db.orm.delete(checks).where(eq(checks.id, id)).run();
     return old.length;
   }
 }

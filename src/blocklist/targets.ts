@@ -63,26 +63,23 @@ const noTarget = () => new AppError("not_found", { message: "There is no such ta
 
 /** The targets of callers, who see those of their account and mode. */
 export class Targets {
-  readonly #runtime: Runtime;
-  readonly #deps: TargetsDeps;
-
-  constructor(runtime: Runtime, deps: TargetsDeps) {
-    this.#runtime = runtime;
-    this.#deps = deps;
-  }
+  constructor(
+    private readonly runtime: Runtime,
+    private readonly deps: TargetsDeps,
+  ) {}
 
   /** Throws `not_found` for a target that does not exist or is not the caller's. */
   find(caller: Owner, id: string): TargetRow {
-    const target = this.#deps.store.findTarget(id);
+    const target = this.deps.store.findTarget(id);
     if (target === undefined || target.accountId !== caller.accountId || target.mode !== caller.mode) throw noTarget();
     return target;
   }
 
   /** Adds a target. `isNew` is false when the same target exists; it is returned unchanged. */
   async add(caller: Owner, target: NewTarget): Promise<{ readonly target: TargetRow; readonly isNew: boolean }> {
-    const { store } = this.#deps;
+    const { store } = this.deps;
     this.#refuseRecipients(target.recipients);
-    const added = await this.#runtime.db.commit((tx) => this.#addOne(tx, caller, target, store.countTargets(caller)));
+    const added = await this.runtime.db.commit((tx) => this.#addOne(tx, caller, target, store.countTargets(caller)));
     if (added.status !== "invalid") return { target: added.target, isNew: added.status === "created" };
     throw added.problem === FULL ? new AppError("conflict", { message: FULL }) : bodyIssue("target", added.problem);
   }
@@ -92,8 +89,8 @@ export class Targets {
     for (const recipients of new Set(targets.map((target) => target.recipients))) this.#refuseRecipients(recipients);
     const outcomes: AddOutcome[] = [];
     for (const portion of portionsOf(targets)) {
-      const added = await this.#runtime.db.commit((tx) => {
-        let count = this.#deps.store.countTargets(caller);
+      const added = await this.runtime.db.commit((tx) => {
+        let count = this.deps.store.countTargets(caller);
         return portion.map((target) => {
           const outcome = this.#addOne(tx, caller, target, count);
           if (outcome.status === "created") count += 1 + (outcome.target.members ?? 0);
@@ -108,13 +105,13 @@ export class Targets {
 
   /** Changes the given fields. A paused target keeps its history; a resumed one is checked at its time or in the next run. */
   async change(caller: Owner, id: string, change: TargetChange): Promise<TargetRow> {
-    const { store, muting, urls } = this.#deps;
+    const { store, muting, urls } = this.deps;
     const known = this.find(caller, id);
     this.#refuseMember(known);
     const muted = change.mutedLists === undefined ? null : muting.problemOf(known, change.mutedLists);
     if (muted !== null) throw bodyIssue(`muted_lists.${muted.at}`, muted.message);
     if (change.recipients !== undefined) this.#refuseRecipients(change.recipients);
-    const changed = await this.#runtime.db.commit((tx) => {
+    const changed = await this.runtime.db.commit((tx) => {
       const before = store.findTarget(id);
       if (before === undefined) return undefined;
       const { mutedLists, ...rest } = change;
@@ -135,8 +132,8 @@ export class Targets {
 
   /** Removes a target and its history; a range with all its addresses, some at a time. A running check is not stored. */
   async remove(caller: Owner, id: string): Promise<void> {
-    const { store, ranges } = this.#deps;
-    const { db } = this.#runtime;
+    const { store, ranges } = this.deps;
+    const { db } = this.runtime;
     const target = this.find(caller, id);
     this.#refuseMember(target);
     let removed = target.members === null ? 0 : REMOVED_AT_ONCE;
@@ -156,7 +153,7 @@ export class Targets {
     caller: Owner,
     filters: TargetFilters,
   ): (before: string | null, looks: number, limit: number) => Stretch<TargetRow, string> {
-    const { store } = this.#deps;
+    const { store } = this.deps;
     const wanted = readFilters(caller, filters);
     const { rangeId = "" } = filters;
     return readWindows({
@@ -167,7 +164,7 @@ export class Targets {
 
   /** The targets of the caller, most severe first, then newest first. A cursor is `rank.id`. */
   listWorst(caller: Owner, filters: TargetFilters) {
-    const { store } = this.#deps;
+    const { store } = this.deps;
     const wanted = readFilters(caller, filters);
     return (behind: string | null, looks: number, limit: number): Stretch<TargetRow, string> => {
       const before = behind === null ? null : positionOfCursor(behind);
@@ -181,7 +178,7 @@ export class Targets {
 
   /** A target as the API returns it. `next_check_at` of a paused one is when it would be checked if resumed now. */
   view(target: TargetRow) {
-    const { listings, catalogue, urls } = this.#deps;
+    const { listings, catalogue, urls } = this.deps;
     const { webhookUrl } = target;
     const listed = listings.view(target, catalogue[target.mode]);
     return {
@@ -207,7 +204,7 @@ export class Targets {
   }
 
   #refuseRecipients(recipients: readonly string[]): void {
-    const { hasMail, recipientDomains } = this.#deps;
+    const { hasMail, recipientDomains } = this.deps;
     const problem =
       recipients.length === 0 || hasMail ? recipientsProblem(recipients, recipientDomains) : NO_MAIL_PROBLEM;
     if (problem !== null) throw bodyIssue("recipients", problem);
@@ -215,7 +212,7 @@ export class Targets {
 
   /** Addresses of a range have the settings of the range. */
   #refuseMember({ rangeId }: TargetRow): void {
-    const range = rangeId === "" ? undefined : this.#deps.store.findTarget(rangeId);
+    const range = rangeId === "" ? undefined : this.deps.store.findTarget(rangeId);
     if (range === undefined) return;
     throw new AppError("conflict", {
       message: `This address belongs to the range ${range.value}. Change or remove the range instead (${range.id}).`,
@@ -224,14 +221,14 @@ export class Targets {
 
   /** Nothing is written for a target that exists or is invalid. `count`: targets of the account. */
   #addOne(tx: Tx, caller: Owner, wanted: NewTarget, count: number): AddOutcome {
-    const { store, ranges, urls } = this.#deps;
+    const { store, ranges, urls } = this.deps;
     const parsed = parseTargetOrRange(wanted.target, caller.mode);
     if (!parsed.ok) return { status: "invalid", problem: parsed.error };
     const { kind, value, addresses } = parsed.value;
     const same = store.findSame(caller, kind, value);
     if (same !== undefined) return { status: "exists", target: same };
     if (count + (addresses?.length ?? 1) > TARGETS_PER_ACCOUNT_MAX) return { status: "invalid", problem: FULL };
-    const row = newRow(caller, parsed.value, wanted, this.#runtime.clock.nowMs());
+    const row = newRow(caller, parsed.value, wanted, this.runtime.clock.nowMs());
     store.insertTarget(tx, row);
     if (addresses !== null) {
       const members = addresses.map((address, at) => ({ id: newId(), value: address, delayMs: at * MEMBER_DELAY_MS }));
@@ -243,14 +240,14 @@ export class Targets {
 
   /** When a paused target is checked if it is resumed now. */
   #resumedMs({ nextCheckAtMs }: TargetRow): number {
-    return Math.max(nextCheckAtMs, nextPassMs(this.#runtime.clock.nowMs()));
+    return Math.max(nextCheckAtMs, nextPassMs(this.runtime.clock.nowMs()));
   }
 
   /** Applies a change of a range to its addresses. */
   #changeMembers(tx: Tx, id: string, change: TargetChange, isResumed: boolean): void {
-    const { ranges } = this.#deps;
+    const { ranges } = this.deps;
     if (Object.keys(change).length > 0) ranges.updateMembers(tx, id, change);
-    if (isResumed) ranges.postpone(tx, id, nextPassMs(this.#runtime.clock.nowMs()));
+    if (isResumed) ranges.postpone(tx, id, nextPassMs(this.runtime.clock.nowMs()));
   }
 }
 

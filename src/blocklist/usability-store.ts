@@ -4,29 +4,25 @@ import { blocklistTargets, blocklistUsability } from "../db/schema-blocklist.ts"
 
 /** The lists that accounts were notified about, and the accounts that lists concern. */
 export class UsabilityStore {
-  readonly #db: Db["orm"];
-
-  constructor({ orm }: Pick<Db, "orm">) {
-    this.#db = orm;
-  }
+  constructor(private readonly db: Pick<Db, "orm">) {}
 
   /** Lists that accounts were last notified about as unusable. */
   unusableLists(): string[] {
-    const rows = this.#db.select({ listId: blocklistUsability.listId }).from(blocklistUsability).all();
+    const rows = this.db.orm.select({ listId: blocklistUsability.listId }).from(blocklistUsability).all();
     return rows.map(({ listId }) => listId);
   }
 
   keepUnusable(_tx: Tx, listId: string, sinceMs: number): void {
-    this.#db.insert(blocklistUsability).values({ listId, sinceMs }).onConflictDoNothing().run();
+    this.db.orm.insert(blocklistUsability).values({ listId, sinceMs }).onConflictDoNothing().run();
   }
 
   removeUnusable(_tx: Tx, listId: string): void {
-    this.#db.delete(blocklistUsability).where(eq(blocklistUsability.listId, listId)).run();
+    this.db.orm.delete(blocklistUsability).where(eq(blocklistUsability.listId, listId)).run();
   }
 
   /** Accounts with the kinds of target that they monitor with live keys. */
   watchedKinds() {
-    return this.#db
+    return this.db.orm
       .selectDistinct({ accountId: blocklistTargets.accountId, kind: blocklistTargets.kind })
       .from(blocklistTargets)
       .where(and(sql`monitoring_enabled = 1`, eq(blocklistTargets.mode, "live")))

@@ -50,7 +50,7 @@ export const judgeList = (list: Blocklist, health: Pick<DnsblHealth, "of">): Jud
 };
 
 /** Sentences for the operator about lists that cannot be used: a single one when all of them have one cause. */
-export const findingsOf = (judged: readonly JudgedList[]): string[] => {
+export const usabilityFindings = (judged: readonly JudgedList[]): string[] => {
   const troubled = judged.flatMap(({ list, trouble }) => (trouble === null ? [] : [{ list, trouble }]));
   const [first] = troubled;
   if (first !== undefined && areAllUnusable(judged))
@@ -67,48 +67,46 @@ const areAllUnusable = (judged: readonly JudgedList[]): boolean =>
 
 /** Notifies the operator (log, findings) and accounts (events, mail) about lists that cannot be used, and again when they can. */
 export class ListUsability {
-  readonly #runtime: Runtime;
-  readonly #deps: UsabilityDeps;
   /** Lists that the log last reported as unusable. */
   readonly #logged = new Set<string>();
   readonly #differing = new Map<string, Differing>();
 
-  constructor(runtime: Runtime, deps: UsabilityDeps) {
-    this.#runtime = runtime;
-    this.#deps = deps;
-  }
+  constructor(
+    private readonly runtime: Runtime,
+    private readonly deps: UsabilityDeps,
+  ) {}
 
   findings(): string[] {
-    return findingsOf(this.#judgeAll());
+    return usabilityFindings(this.#judgeAll());
   }
 
   /** Reads the results of the last tests, without a query. Accounts are notified once about a change that lasted. */
   async observe(): Promise<void> {
     const judged = this.#judgeAll();
     this.#logChanges(judged);
-    const notified = new Set(this.#deps.store.unusableLists());
+    const notified = new Set(this.deps.store.unusableLists());
     const differs = ({ list, trouble }: JudgedList): boolean => (trouble !== null) !== notified.has(list.id);
     const lasting = judged.filter((one) => this.#hasLasted(one, differs(one)));
     if (lasting.length === 0) return;
     const areAllUsable = judged.every(({ trouble }) => trouble === null) && notified.size >= judged.length;
     const isOneCause = judged.length >= ALL_MIN && (areAllUnusable(judged) || areAllUsable);
     const changes = isOneCause ? judged.filter(differs) : lasting;
-    await this.#runtime.db.commit((tx) => this.#notify(tx, changes, isOneCause));
+    await this.runtime.db.commit((tx) => this.#notify(tx, changes, isOneCause));
   }
 
   #judgeAll(): readonly JudgedList[] {
-    return this.#deps.lists.flatMap((list) => judgeList(list, this.#deps.health) ?? []);
+    return this.deps.lists.flatMap((list) => judgeList(list, this.deps.health) ?? []);
   }
 
   #logChanges(judged: readonly JudgedList[]): void {
-    const { log } = this.#runtime;
+    const { log } = this.runtime;
     const changed = judged.filter(({ list, trouble }) => (trouble !== null) !== this.#logged.has(list.id));
     for (const { list, trouble } of changed) {
       if (trouble === null) this.#logged.delete(list.id);
       else this.#logged.add(list.id);
     }
     if (areAllUnusable(judged) && changed.length > 0) {
-      log.warn("no blocklist can be used", { finding: findingsOf(judged)[0] });
+      log.warn("no blocklist can be used", { finding: usabilityFindings(judged)[0] });
       return;
     }
     for (const { list, trouble } of changed) {
@@ -131,9 +129,9 @@ export class ListUsability {
   }
 
   #notify(tx: Tx, changes: readonly JudgedList[], isOneCause: boolean): void {
-    const { store } = this.#deps;
+    const { store } = this.deps;
     const watched = store.watchedKinds();
-    const atMs = this.#runtime.clock.nowMs();
+    const atMs = this.runtime.clock.nowMs();
     for (const [accountId, rows] of Map.groupBy(watched, (row) => row.accountId)) {
       const own = changes.filter(({ list }) => rows.some(({ kind }) => list.kinds.includes(kind)));
       for (const change of isOneCause ? own.slice(0, 1) : own) {
@@ -148,8 +146,8 @@ export class ListUsability {
   }
 
   #notifyAccount(tx: Tx, accountId: string, facts: ReturnType<typeof factsOf>, atMs: number): void {
-    const { mailQueue, findDefaults } = this.#deps;
-    insertEvent(this.#runtime.db, tx, {
+    const { mailQueue, findDefaults } = this.deps;
+    insertEvent(this.runtime.db, tx, {
       ...{ accountId, mode: "live", url: null, data: facts, createdAtMs: atMs },
       type: facts.state === "healthy" ? "blacklist.list_usable" : "blacklist.list_unusable",
       subject: `list:${facts.list ?? "all"}`,

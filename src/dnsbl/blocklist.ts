@@ -37,7 +37,7 @@ export type EntryScope = (typeof ENTRY_SCOPES)[number];
 
 /** How reliable the data about a list is: `A` verified recently, `B` documented by its operator, `C` from other catalogues only. */
 export const CONFIDENCES = ["A", "B", "C"] as const;
-export type Confidence = (typeof CONFIDENCES)[number];
+export type ListConfidence = (typeof CONFIDENCES)[number];
 
 /** The return codes of one listing. `id` is what users see in `listed_on`. */
 export interface ListingCode {
@@ -118,7 +118,7 @@ export interface Blocklist {
   readonly delistUrl: string | null;
   /** A page about one target, with the placeholder `{value}`. */
   readonly lookupUrl: string | null;
-  readonly confidence: Confidence;
+  readonly confidence: ListConfidence;
   readonly notes: string | null;
 }
 

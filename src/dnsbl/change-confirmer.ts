@@ -53,24 +53,13 @@ type Doubt = { readonly decoded: DecodedResponse; readonly retryAtMs: number } |
  *   (RFC 5782 §5), and must not have an entry for the target under another record type.
  */
 export class ChangeConfirmer {
-  readonly #client: ListClient;
-  readonly #clock: Clock;
-  readonly #random: Random;
-  readonly #health: DnsblHealth;
-  readonly #prober: LivenessProber;
   /** When an unconfirmed change was first seen, by `keyOf`. */
   readonly #firstSeen = new Map<string, FirstSeen>();
 
   constructor(
-    { clock, random }: { readonly clock: Clock; readonly random: Random },
-    { client, health, prober }: { client: ListClient; health: DnsblHealth; prober: LivenessProber },
-  ) {
-    this.#clock = clock;
-    this.#random = random;
-    this.#client = client;
-    this.#health = health;
-    this.#prober = prober;
-  }
+    private readonly runtime: { readonly clock: Clock; readonly random: Random },
+    private readonly deps: { client: ListClient; health: DnsblHealth; prober: LivenessProber },
+  ) {}
 
   async confirm(change: ResponseToConfirm): Promise<ConfirmedResponse> {
     const { first, previous, list, prefixes, muted = [], signal } = change;
@@ -83,12 +72,12 @@ export class ChangeConfirmer {
     if (!isNew && !isGone) return this.#accept(change);
 
     const [again, doubt] = await Promise.all([
-      this.#client.queryTarget(list, prefixes, signal),
+      this.deps.client.queryTarget(list, prefixes, signal),
       this.#doubt(change, isNew, isGone),
     ]);
     const evidence = { ...first, returnCodes: [...new Set([...first.returnCodes, ...again.returnCodes])] };
     const repeated = listingIds(again.decoded)?.filter(isCounted);
-    const soonMs = this.#clock.monotonicMs() + RETRY_MS;
+    const soonMs = this.runtime.clock.monotonicMs() + RETRY_MS;
     if (repeated === undefined) return { ...evidence, decoded: again.decoded, retryAtMs: soonMs };
     if (!isSame(now, repeated)) {
       this.#firstSeen.delete(keyOf(change));
@@ -114,7 +103,7 @@ export class ChangeConfirmer {
 
   #recordFirstSeen(change: ResponseToConfirm): FirstSeen {
     const key = keyOf(change);
-    const nowMs = this.#clock.monotonicMs();
+    const nowMs = this.runtime.clock.monotonicMs();
     const firstSeen = this.#firstSeen.get(key) ?? { atMs: nowMs, expiresMs: nowMs + change.first.ttlS * 1000 };
     this.#firstSeen.delete(key);
     for (const oldest of this.#firstSeen.keys()) {
@@ -130,19 +119,20 @@ export class ChangeConfirmer {
     const points = (list.testPoints[kind]?.negative ?? []).slice(0, 1);
     const negatives = [
       ...points.map((value) => ({ value, prefix: literalName({ kind, value }) ?? value })),
-      ...unlistableTargets(kind, this.#random).slice(0, 1),
+      ...unlistableTargets(kind, this.runtime.random).slice(0, 1),
     ];
     const findings = negatives.map(async ({ value, prefix }) =>
-      judgeNegative(value, await this.#client.query(list, prefix, signal)),
+      judgeNegative(value, await this.deps.client.query(list, prefix, signal)),
     );
-    const neighbour = kind === "domain" ? null : randomPublicTarget(kind, halfOf(kind, first.prefix), this.#random);
-    const other = neighbour === null ? null : await this.#client.query(list, neighbour.prefix, signal);
+    const neighbour =
+      kind === "domain" ? null : randomPublicTarget(kind, halfOf(kind, first.prefix), this.runtime.random);
+    const other = neighbour === null ? null : await this.deps.client.query(list, neighbour.prefix, signal);
     const bad = (await Promise.all(findings)).find((finding) => finding?.state !== "healthy");
     if (bad !== undefined)
       return this.#doubtFor(bad?.reason ?? "No test point could be queried to confirm the change.");
     if (other === null || !hasEntry(other)) return null;
     // A random address may be listed rightly: a larger sample decides.
-    const { health: now, isTested } = await this.#health.testAgain(list, kind);
+    const { health: now, isTested } = await this.deps.health.testAgain(list, kind);
     if (now.state === "healthy" || (now.state === "unknown" && !isProvable(list, kind) && isTested)) return null;
     return this.#doubtFor(now.reason ?? "The list also listed a random address.");
   }
@@ -150,11 +140,14 @@ export class ChangeConfirmer {
   /** Whether the list itself returns the listing a second time. */
   async #doubtListing({ list, kind, first }: ResponseToConfirm, { expiresMs }: FirstSeen): Promise<Doubt> {
     // Cached copies of the first response have expired, so the list itself sent this one.
-    if (this.#clock.monotonicMs() >= expiresMs) return null;
-    const { kind: existence } = await this.#prober.queryExistence(list, kind, { prefix: first.prefix, isFresh: false });
+    if (this.runtime.clock.monotonicMs() >= expiresMs) return null;
+    const { kind: existence } = await this.deps.prober.queryExistence(list, kind, {
+      prefix: first.prefix,
+      isFresh: false,
+    });
     if (existence === "exists") return null;
     if (existence === "absent") return this.#doubtFor(CONTRADICTION, afterExpiry(first));
-    const later = await this.#prober.queryLater(list, first.prefix, first);
+    const later = await this.deps.prober.queryLater(list, first.prefix, first);
     if (later === null) return this.#doubtFor("The list has not confirmed the listing yet.", afterExpiry(first));
     const isRepeated = isSame(listingIds(first.decoded) ?? [], listingIds(later.decoded) ?? []);
     return isRepeated ? null : this.#doubtFor(CONTRADICTION);
@@ -165,7 +158,7 @@ export class ChangeConfirmer {
     const { list, kind, first } = change;
     const doubt = first.decoded.outcome === "not_listed" ? await this.#doubtAbsence(change) : null;
     if (doubt !== null || !isProvable(list, kind)) return doubt;
-    const proof = await this.#prober.prove(list, kind, atMs);
+    const proof = await this.deps.prober.prove(list, kind, atMs);
     if (proof.kind === "alive") return null;
     if (proof.kind === "failed")
       return this.#doubtFor(proof.finding?.reason ?? "No test point could be queried to confirm the delisting.");
@@ -174,12 +167,12 @@ export class ChangeConfirmer {
 
   async #doubtAbsence({ list, kind, prefixes, first, signal }: ResponseToConfirm): Promise<Doubt> {
     const others = await Promise.all(
-      prefixes.map((prefix) => this.#prober.queryExistence(list, kind, { prefix, isFresh: true })),
+      prefixes.map((prefix) => this.deps.prober.queryExistence(list, kind, { prefix, isFresh: true })),
     );
     if (others.some((other) => other.kind === "exists")) return this.#doubtFor(CONTRADICTION, afterExpiry(first));
     // Resolvers may cache NXDOMAIN for all types of a name. A random name is in no cache, so its TTL is the full one.
-    const [unlistable] = unlistableTargets(kind, this.#random);
-    const reference = unlistable === undefined ? null : await this.#client.query(list, unlistable.prefix, signal);
+    const [unlistable] = unlistableTargets(kind, this.runtime.random);
+    const reference = unlistable === undefined ? null : await this.deps.client.query(list, unlistable.prefix, signal);
     const fullTtlS = reference?.decoded.outcome === "not_listed" ? reference.ttlS - 1 : 0;
     const isFresh =
       first.ttlS >= fullTtlS || others.every((other) => other.kind === "absent" && other.ttlS >= fullTtlS);
@@ -189,7 +182,7 @@ export class ChangeConfirmer {
   }
 
   #doubtFor(reason: string, inMs = RETRY_MS): Doubt {
-    return { decoded: unconfirmed(reason), retryAtMs: this.#clock.monotonicMs() + inMs };
+    return { decoded: unconfirmed(reason), retryAtMs: this.runtime.clock.monotonicMs() + inMs };
   }
 }
 

@@ -25,19 +25,16 @@ const WHOLE_MINUTE_S = 60;
  * a resolver that returns copies with a constant TTL (dnsmasq with `max-ttl`).
  */
 export class ResponseFreshness {
-  readonly #clock: Clock;
   readonly #observations = new Map<string, Observation>();
 
-  constructor(clock: Clock) {
-    this.#clock = clock;
-  }
+  constructor(private readonly clock: Clock) {}
 
   /**
    * Records the TTL of a positive response. Returns the monotonic time after which the list must have sent it: now for a
    * fresh response, -Infinity when the age of a copy is unknown.
    */
   observe(key: string, ttlS: number): number {
-    const nowMs = this.#clock.monotonicMs();
+    const nowMs = this.clock.monotonicMs();
     const known = this.#observations.get(key);
     const { sentAfterMs, isTtlKnown } = judge(known, ttlS, nowMs);
     this.#observations.delete(key);

@@ -51,19 +51,17 @@ const UNPROVEN: ListFinding = {
 
 /** Which lists are reliable through this resolver. Lists are tested when a caller needs them, never in the background. */
 export class DnsblHealth {
-  readonly #clock: Clock;
-  readonly #tester: Parameters<typeof testList>[0];
   readonly #records = new Map<string, HealthRecord>();
 
-  constructor(clock: Clock, tester: { client: ListClient; random: Random; prober: LivenessProber }) {
-    this.#clock = clock;
-    this.#tester = tester;
-  }
+  constructor(
+    private readonly clock: Clock,
+    private readonly tester: { client: ListClient; random: Random; prober: LivenessProber },
+  ) {}
 
   /** The health of a list for a kind of target; tests the list first when the last test is too old or missing. */
   async ensureFresh(list: Blocklist, kind: TargetKind): Promise<ListHealth> {
     const record = this.#recordOf(list, kind);
-    if (record.running !== null || this.#clock.monotonicMs() >= record.dueAtMs) await this.#testOnce(record, list);
+    if (record.running !== null || this.clock.monotonicMs() >= record.dueAtMs) await this.#testOnce(record, list);
     return record.health;
   }
 
@@ -112,7 +110,7 @@ export class DnsblHealth {
 
   #bringForward(record: HealthRecord, inMs: number): void {
     if (record.health.state !== "healthy") return;
-    record.dueAtMs = Math.min(record.dueAtMs, this.#clock.monotonicMs() + inMs);
+    record.dueAtMs = Math.min(record.dueAtMs, this.clock.monotonicMs() + inMs);
   }
 
   #recordOf(list: Blocklist, kind: TargetKind): HealthRecord {
@@ -135,15 +133,15 @@ export class DnsblHealth {
   }
 
   async #test(record: HealthRecord, list: Blocklist): Promise<boolean> {
-    const sinceMs = this.#clock.monotonicMs();
-    const result = await testList(this.#tester, { list, kind: record.health.kind, sinceMs });
+    const sinceMs = this.clock.monotonicMs();
+    const result = await testList(this.tester, { list, kind: record.health.kind, sinceMs });
     // Incomplete: the previous result stands, and the next caller tests again.
     if (result === null) return false;
     if (result.state !== "unproven") {
       this.#apply(record, result);
       return true;
     }
-    record.dueAtMs = Math.min(result.untilMs, this.#clock.monotonicMs() + FRESH_MS);
+    record.dueAtMs = Math.min(result.untilMs, this.clock.monotonicMs() + FRESH_MS);
     if (record.health.state === "unknown") record.health = { ...record.health, ...UNPROVEN };
     return false;
   }
@@ -158,8 +156,8 @@ export class DnsblHealth {
     // After trouble, the first passed test does not change the state yet.
     const isProbation = hasPassed && record.passesMissing > 0;
     const { state, reason, remedy } = isProbation ? record.health : finding;
-    record.health = { ...record.health, state, reason, remedy, testedAtMs: this.#clock.nowMs() };
+    record.health = { ...record.health, state, reason, remedy, testedAtMs: this.clock.nowMs() };
     const nextMs = isProbation ? RETRY_MS : FRESH_MS;
-    record.dueAtMs = this.#clock.monotonicMs() + (isUnreachable ? RETRY_UNREACHABLE_MS : nextMs);
+    record.dueAtMs = this.clock.monotonicMs() + (isUnreachable ? RETRY_UNREACHABLE_MS : nextMs);
   }
 }

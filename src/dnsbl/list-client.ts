@@ -47,13 +47,10 @@ const TEXT_TIMEOUT_MS = 5000;
 
 /** Sends queries to lists, within their budgets. No method rejects for anything that a list, a resolver or a budget does. */
 export class ListClient {
-  readonly #resolver: DnsResolver;
-  readonly #pacing: DnsblPacing;
-
-  constructor(resolver: DnsResolver, pacing: DnsblPacing) {
-    this.#resolver = resolver;
-    this.#pacing = pacing;
-  }
+  constructor(
+    private readonly resolver: DnsResolver,
+    private readonly pacing: DnsblPacing,
+  ) {}
 
   /** Queries the A records of a prefix (see `formQueries`). */
   async query(list: Blocklist, prefix: string, signal?: AbortSignal): Promise<ListResponse> {
@@ -61,9 +58,9 @@ export class ListClient {
     if (zone === null) return notSent(prefix, `${list.name} requires a key.`);
     const name = `${prefix}.${zone}`;
     const queryName = maskKey(list, name);
-    const permit = await this.#pacing.acquire(list);
+    const permit = await this.pacing.acquire(list);
     if (!permit.ok) return notSent(queryName, permit.error.problem);
-    const response = await this.#resolver.resolve(name, "A", signal === undefined ? {} : { signal });
+    const response = await this.resolver.resolve(name, "A", signal === undefined ? {} : { signal });
     return { queryName, returnCodes: response.records, decoded: decodeResponse(list, response), ttlS: response.ttlS };
   }
 
@@ -89,8 +86,8 @@ export class ListClient {
   /** Queries whether a name exists, by another record type than A. */
   async queryPresence(list: Blocklist, prefix: string, type: PresenceType): Promise<NamePresence> {
     const zone = zoneOf(list);
-    if (zone === null || !(await this.#pacing.acquire(list)).ok) return UNKNOWN;
-    const { outcome, ttlS } = await this.#resolver.resolve(`${prefix}.${zone}`, type, { timeoutMs: TEXT_TIMEOUT_MS });
+    if (zone === null || !(await this.pacing.acquire(list)).ok) return UNKNOWN;
+    const { outcome, ttlS } = await this.resolver.resolve(`${prefix}.${zone}`, type, { timeoutMs: TEXT_TIMEOUT_MS });
     if (outcome === "answer") return { kind: "records", ttlS };
     // Empty responses of a zone without an SOA record are never confirmed; a random name that is absent confirms them.
     if (outcome === "no_data" || outcome === "unconfirmed") return { kind: "no_records", ttlS };
@@ -100,9 +97,9 @@ export class ListClient {
   /** Queries the list's explanation of a listing (TXT, RFC 5782 §2.1), a key in it masked; null when there is none. */
   async queryText(list: Blocklist, prefix: string, signal?: AbortSignal): Promise<string | null> {
     const zone = zoneOf(list);
-    if (zone === null || !(await this.#pacing.acquire(list)).ok) return null;
+    if (zone === null || !(await this.pacing.acquire(list)).ok) return null;
     const options = { timeoutMs: TEXT_TIMEOUT_MS, ...(signal === undefined ? {} : { signal }) };
-    const { records } = await this.#resolver.resolve(`${prefix}.${zone}`, "TXT", options);
+    const { records } = await this.resolver.resolve(`${prefix}.${zone}`, "TXT", options);
     const texts = records.slice(0, TEXT_RECORDS_MAX).map(printable);
     const text = maskKey(list, texts.filter((line) => line !== "").join(" ")).slice(0, TEXT_CHARACTERS_MAX);
     return text === "" ? null : text;

@@ -54,17 +54,14 @@ const RETRY_MS = 60_000;
 
 /** Proves that a list itself responds, and finds out whether names exist, without being misled by resolver caches. */
 export class LivenessProber {
-  readonly #client: ListClient;
-  readonly #clock: Clock;
-  readonly #random: Random;
   readonly #freshness: ResponseFreshness;
   readonly #subjects = new Map<string, Subject>();
 
-  constructor(client: ListClient, { clock, random }: { readonly clock: Clock; readonly random: Random }) {
-    this.#client = client;
-    this.#clock = clock;
-    this.#random = random;
-    this.#freshness = new ResponseFreshness(clock);
+  constructor(
+    private readonly client: ListClient,
+    private readonly runtime: { readonly clock: Clock; readonly random: Random },
+  ) {
+    this.#freshness = new ResponseFreshness(runtime.clock);
   }
 
   /**
@@ -73,7 +70,7 @@ export class LivenessProber {
    */
   async prove(list: Blocklist, kind: TargetKind, sinceMs: number): Promise<Liveness> {
     const subject = this.#subjectOf(list, kind);
-    let proof: Liveness = { kind: "unproven", untilMs: this.#clock.monotonicMs() + RETRY_MS };
+    let proof: Liveness = { kind: "unproven", untilMs: this.runtime.clock.monotonicMs() + RETRY_MS };
     // An attempt that was already running may have begun too early for this caller.
     for (let attempts = 0; attempts < ATTEMPTS_MAX; attempts += 1) {
       if (subject.aliveMs > sinceMs) return { kind: "alive" };
@@ -115,8 +112,8 @@ export class LivenessProber {
     prefix: string,
     { ttlS }: Pick<ListResponse, "ttlS">,
   ): Promise<ListResponse | null> {
-    await wait(this.#clock, LATER_MS);
-    const later = await this.#client.query(list, prefix);
+    await wait(this.runtime.clock, LATER_MS);
+    const later = await this.client.query(list, prefix);
     return later.decoded.outcome !== "listed" || later.ttlS >= ttlS ? later : null;
   }
 
@@ -133,11 +130,11 @@ export class LivenessProber {
 
   async #attempt(subject: Subject, sinceMs: number): Promise<Liveness> {
     const { list, kind } = subject;
-    const startedMs = this.#clock.monotonicMs();
+    const startedMs = this.runtime.clock.monotonicMs();
     const point = list.testPoints[kind]?.positive[0];
     if (point === undefined) throw new Error(`${list.id} has no test point for ${kind}.`);
     const prefix = literalName({ kind, value: point.value }) ?? point.value;
-    const response = await this.#client.query(list, prefix);
+    const response = await this.client.query(list, prefix);
     const finding = judgePositive(point, response);
     if (finding?.state !== "healthy") return { kind: "failed", finding };
     const sentAfterMs = this.#freshness.observe(`${list.id} ${prefix} A`, response.ttlS);
@@ -153,7 +150,7 @@ export class LivenessProber {
     if (later === null) {
       return {
         kind: "unproven",
-        untilMs: this.#clock.monotonicMs() + (response.ttlS > 0 ? response.ttlS * 1000 : RETRY_MS),
+        untilMs: this.runtime.clock.monotonicMs() + (response.ttlS > 0 ? response.ttlS * 1000 : RETRY_MS),
       };
     }
     const laterFinding = judgePositive(point, later);
@@ -200,9 +197,9 @@ export class LivenessProber {
 
   /** Types that may tell and are not cached: TXT first, because only TXT may have records, then the others at random. */
   #usableTypes({ list, isTelling }: Subject, prefix: string): readonly PresenceType[] {
-    const nowMs = this.#clock.monotonicMs();
+    const nowMs = this.runtime.clock.monotonicMs();
     const others = PRESENCE_TYPES.filter((type) => type !== "TXT")
-      .map((type) => ({ type, order: this.#random.integer(1 << 16) }))
+      .map((type) => ({ type, order: this.runtime.random.integer(1 << 16) }))
       .toSorted((a, b) => a.order - b.order)
       .map(({ type }) => type);
     return (["TXT", ...others] as const).filter(
@@ -213,14 +210,14 @@ export class LivenessProber {
   }
 
   async #queryType({ list, kind, isTelling }: Subject, prefix: string, type: PresenceType): Promise<Existence> {
-    const startedMs = this.#clock.monotonicMs();
-    const presence = await this.#client.queryPresence(list, prefix, type);
+    const startedMs = this.runtime.clock.monotonicMs();
+    const presence = await this.client.queryPresence(list, prefix, type);
     if (presence.kind === "unknown") return UNDECIDED;
     const { ttlS } = presence;
     if (presence.kind === "absent") return { kind: "absent", isFresh: false, ttlS };
     const sentAfterMs = this.#freshness.observe(`${list.id} ${prefix} ${type}`, ttlS);
     if (presence.kind === "records") return { kind: "exists", isFresh: sentAfterMs >= startedMs, ttlS };
-    const random = await this.#client.queryPresence(list, canaryPrefix(kind, this.#random), type);
+    const random = await this.client.queryPresence(list, canaryPrefix(kind, this.runtime.random), type);
     if (random.kind === "absent") return { kind: "exists", isFresh: ttlS >= random.ttlS - 1, ttlS };
     if (random.kind !== "unknown") isTelling.set(groupOf(type), false);
     return UNDECIDED;

@@ -50,22 +50,10 @@ const LISTS_AT_ONCE = 16;
 
 /** Looks up targets in lists. */
 export class DnsblLookup {
-  readonly #clock: Clock;
-  readonly #client: ListClient;
-  readonly #health: DnsblHealth;
-  readonly #confirmer: ChangeConfirmer;
-  readonly #registrableDomain: RegistrableDomain;
-
   constructor(
-    { clock, registrableDomain }: { readonly clock: Clock; readonly registrableDomain: RegistrableDomain },
-    { client, health, confirmer }: { client: ListClient; health: DnsblHealth; confirmer: ChangeConfirmer },
-  ) {
-    this.#clock = clock;
-    this.#registrableDomain = registrableDomain;
-    this.#client = client;
-    this.#health = health;
-    this.#confirmer = confirmer;
-  }
+    private readonly runtime: { readonly clock: Clock; readonly registrableDomain: RegistrableDomain },
+    private readonly deps: { client: ListClient; health: DnsblHealth; confirmer: ChangeConfirmer },
+  ) {}
 
   /** Looks up a target in every list, some at a time; one outcome per list, in their order. */
   checkAll(target: Target, lists: readonly Blocklist[], options?: CheckOptions): Promise<readonly ListOutcome[]> {
@@ -74,14 +62,14 @@ export class DnsblLookup {
 
   /** Looks up a target in one list. Never rejects for anything that the list, the network or the target's text does. */
   async check(target: Target, list: Blocklist, options: CheckOptions = {}): Promise<ListOutcome> {
-    const forms = formQueries(target, list, this.#registrableDomain);
+    const forms = formQueries(target, list, this.runtime.registrableDomain);
     if (!forms.ok) return this.#outcome(list, { outcome: "skipped", reason: forms.error.problem });
     const { kind } = forms.value;
-    const unusable = unusableOutcome(await this.#health.ensureFresh(list, kind));
+    const unusable = unusableOutcome(await this.deps.health.ensureFresh(list, kind));
     if (unusable !== null) return this.#outcome(list, unusable);
     const response = await this.#queryConfirmed(list, forms.value, options);
     const { decoded, queryNames, returnCodes, prefix } = response;
-    this.#health.recordResponse(list, kind, decoded);
+    this.deps.health.recordResponse(list, kind, decoded);
     const evidence = { queryNames, returnCodes, retryAtMs: this.#wallTime(response.retryAtMs) };
     switch (decoded.outcome) {
       case "refused":
@@ -90,13 +78,13 @@ export class DnsblLookup {
         return this.#outcome(list, { outcome: "failed", reason: decoded.reason, ...evidence });
       case "not_listed": {
         // A concurrent query may have shown that the list is unreliable.
-        const { state, reason, remedy } = this.#health.of(list, kind);
+        const { state, reason, remedy } = this.deps.health.of(list, kind);
         if (state === "healthy") return this.#outcome(list, { outcome: "not_listed", ...evidence });
         const outcome = state === "unknown" && !isProvable(list, kind) ? "unproven" : "failed";
         return this.#outcome(list, { outcome, reason, remedy, ...evidence });
       }
       case "listed": {
-        const text = await this.#client.queryText(list, prefix, options.signal);
+        const text = await this.deps.client.queryText(list, prefix, options.signal);
         return this.#outcome(list, { outcome: "listed", listings: decoded.listings, text, ...evidence });
       }
       default:
@@ -109,18 +97,18 @@ export class DnsblLookup {
     { kind, prefixes }: QueryForms,
     { previous, muted, signal }: CheckOptions,
   ): Promise<ConfirmedResponse> {
-    const first = await this.#client.queryTarget(list, prefixes, signal);
+    const first = await this.deps.client.queryTarget(list, prefixes, signal);
     return previous === undefined
       ? { ...first, retryAtMs: null }
-      : this.#confirmer.confirm({ list, kind, previous, muted, prefixes, first, signal });
+      : this.deps.confirmer.confirm({ list, kind, previous, muted, prefixes, first, signal });
   }
 
   #outcome(list: Blocklist, result: Partial<ListOutcome> & Pick<ListOutcome, "outcome">): ListOutcome {
-    return { ...NOTHING, list: list.id, checkedAtMs: this.#clock.nowMs(), ...result };
+    return { ...NOTHING, list: list.id, checkedAtMs: this.runtime.clock.nowMs(), ...result };
   }
 
   #wallTime(monotonicMs: number | null): number | null {
-    return monotonicMs === null ? null : this.#clock.nowMs() + monotonicMs - this.#clock.monotonicMs();
+    return monotonicMs === null ? null : this.runtime.clock.nowMs() + monotonicMs - this.runtime.clock.monotonicMs();
   }
 }
 
