@@ -1,4 +1,4 @@
-import type { KeyMode } from "../base/secrets.ts";
+import type { ByMode } from "../base/secrets.ts";
 import type { Blocklist } from "../dnsbl/blocklist.ts";
 import type { DnsblLookup } from "../dnsbl/lookup.ts";
 import type { JudgedOutcomes, ListBreaker } from "./breaker.ts";
@@ -12,8 +12,8 @@ export interface TargetLookup {
   check(target: TargetRow, lists: readonly Blocklist[], signal: AbortSignal): Promise<JudgedOutcomes>;
 }
 
-/** Real lists for live targets, the test list for those of test keys. Chosen by the target's mode. */
-export type TargetLookups = Readonly<Record<KeyMode, TargetLookup>>;
+/** Real lists for live keys, the test list for test keys; selected by the mode of the target. */
+export type TargetLookups = ByMode<TargetLookup>;
 
 /** Queries DNS blocklists: a list's health first, and a change is confirmed; a list that changes too many targets is held back. */
 export const createLiveLookup = (

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import fixture from "../../fixtures/test-keys-blacklist.json" with { type: "json" };
 import type { Clock } from "../base/clock.ts";
-import type { KeyMode } from "../base/secrets.ts";
+import type { ByMode } from "../base/secrets.ts";
 import type { Blocklist } from "../dnsbl/blocklist.ts";
 import type { ListOutcome } from "../dnsbl/lookup.ts";
 import type { TargetLookup } from "./target-lookup.ts";
@@ -51,7 +51,7 @@ export const TEST_LIST: Blocklist = {
 };
 
 /** The lists of each mode: the catalogue for live keys, the test list for test keys. */
-export type ListsByMode = Readonly<Record<KeyMode, readonly Blocklist[]>>;
+export type ListsByMode = ByMode<readonly Blocklist[]>;
 export const listsByMode = (live: readonly Blocklist[]): ListsByMode => ({ live, test: [TEST_LIST] });
 
 /** Looks up targets of test keys in the test list (contract §3): the same result for every call, without network access. */

@@ -40,7 +40,7 @@ interface FirstSeen {
   readonly expiresMs: number;
 }
 
-/** Why a change is not confirmed, and when to query again (monotonic); null: nothing speaks against it. */
+/** Why a change is not confirmed, and when to query again (monotonic); null: it is confirmed. */
 type Doubt = { readonly decoded: DecodedResponse; readonly retryAtMs: number } | null;
 
 /**

@@ -64,19 +64,19 @@ const LOCALHOST_REFUSAL = {
  */
 export const decodeResponse = (list: Blocklist, { outcome, records }: ResponseToDecode): DecodedResponse => {
   if (outcome !== "answer" && outcome !== "no_data" && outcome !== "nxdomain") return decodeFailure(list, outcome);
-  const answers =
+  const received =
     outcome === "answer" ? [...new Set(records)].map((text) => ({ text, address: ipv4Number(text) })) : [];
 
-  const outside = answers.filter(({ address }) => address === null || !isLoopback(address));
+  const outside = received.filter(({ address }) => address === null || !isLoopback(address));
   if (outside.length > 0) {
     const reason = `The list returned ${join(outside)}, outside 127.0.0.0/8: its domain is parked, or your resolver rewrites responses.`;
     return { outcome: "failed", cause: "outside_loopback", reason };
   }
-  const addresses = answers.flatMap(({ text, address }) => (address === null ? [] : [{ text, address }]));
+  const addresses = received.flatMap(({ text, address }) => (address === null ? [] : [{ text, address }]));
   const refusal = addresses.map(({ address }) => findRefusal(list, address)).find((found) => found !== null);
   if (refusal) return refusal;
 
-  const read = addresses.map((answer) => ({ ...answer, ...interpret(list, answer.address) }));
+  const read = addresses.map((code) => ({ ...code, ...interpret(list, code.address) }));
   const listings = mergeListings(read);
   if (listings.length > 0) return { outcome: "listed", listings };
   const unknown = read.filter(({ ignored }) => ignored === null);
@@ -87,7 +87,7 @@ export const decodeResponse = (list: Blocklist, { outcome, records }: ResponseTo
   return { outcome: "not_listed", ignored: [...new Set(read.flatMap(({ ignored }) => ignored ?? []))] };
 };
 
-const join = (answers: ReadonlyArray<{ readonly text: string }>): string => answers.map(({ text }) => text).join(", ");
+const join = (codes: ReadonlyArray<{ readonly text: string }>): string => codes.map(({ text }) => text).join(", ");
 
 type FailedOutcome = Exclude<DnsOutcome, "answer" | "no_data" | "nxdomain">;
 
@@ -147,7 +147,7 @@ const mergeListings = (read: ReadonlyArray<Interpretation & { readonly text: str
   return [...byId.values()];
 };
 
-const merge = (before: Listing | undefined, code: ListingCode, answer: string): Listing => {
+const merge = (before: Listing | undefined, code: ListingCode, returnCode: string): Listing => {
   const worse = before === undefined || SEVERITIES.indexOf(code.severity) < SEVERITIES.indexOf(before.severity);
   const { name, category, severity } = worse ? code : before;
   return {
@@ -156,6 +156,6 @@ const merge = (before: Listing | undefined, code: ListingCode, answer: string): 
     category,
     severity,
     meanings: [...new Set([...(before?.meanings ?? []), code.meaning])],
-    returnCodes: [...new Set([...(before?.returnCodes ?? []), answer])],
+    returnCodes: [...new Set([...(before?.returnCodes ?? []), returnCode])],
   };
 };

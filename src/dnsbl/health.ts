@@ -103,7 +103,7 @@ export class DnsblHealth {
       const reason = `The list did not respond to ${UNANSWERED_MAX} queries in a row.`;
       this.#apply(record, { state: "unreachable", reason, remedy: null });
     }
-    // A refusal may concern one name only: the test points tell, soon. An unconfirmed change is tested at once.
+    // A refusal may concern one name only: the test points show it, soon. An unconfirmed change is tested at once.
     if (decoded.outcome === "refused") this.#bringForward(record, RETRY_MS);
     if (cause === "unconfirmed") this.#bringForward(record, 0);
   }

@@ -37,7 +37,7 @@ interface Subject {
   aliveMs: number;
   running: Promise<Liveness> | null;
   /** By type group: whether the type distinguishes existing names from others on this list; absent while unknown. */
-  readonly isTelling: Map<TypeGroup, boolean>;
+  readonly isReliable: Map<TypeGroup, boolean>;
   /** Groups that returned NXDOMAIN for the test point while its A record may have been a cached copy. */
   readonly doubtful: Set<TypeGroup>;
 }
@@ -98,7 +98,7 @@ export class LivenessProber {
       const existence = await this.#queryType(subject, prefix, type);
       if (existence.kind === "exists" && (existence.isFresh || !isFresh)) return existence;
       // NXDOMAIN counts only for a type that is known to find entries.
-      if (existence.kind === "absent" && subject.isTelling.get(groupOf(type)) === true) return existence;
+      if (existence.kind === "absent" && subject.isReliable.get(groupOf(type)) === true) return existence;
     }
     return UNDECIDED;
   }
@@ -121,7 +121,7 @@ export class LivenessProber {
     const key = `${list.id} ${kind}`;
     const subject = this.#subjects.get(key) ?? {
       ...{ list, kind, aliveMs: Number.NEGATIVE_INFINITY, running: null },
-      isTelling: new Map<TypeGroup, boolean>(),
+      isReliable: new Map<TypeGroup, boolean>(),
       doubtful: new Set<TypeGroup>(),
     };
     this.#subjects.set(key, subject);
@@ -161,17 +161,17 @@ export class LivenessProber {
   }
 
   async #proveByOtherTypes(subject: Subject, prefix: string, value: string): Promise<Liveness | null> {
-    const { isTelling, doubtful } = subject;
+    const { isReliable, doubtful } = subject;
     for (const type of this.#usableTypes(subject, prefix)) {
       const group = groupOf(type);
-      if (isTelling.get(group) === false || doubtful.has(group)) continue;
+      if (isReliable.get(group) === false || doubtful.has(group)) continue;
       const existence = await this.#queryType(subject, prefix, type);
       if (existence.kind === "exists") {
-        isTelling.set(group, true);
+        isReliable.set(group, true);
         if (existence.isFresh) return { kind: "alive" };
       }
       if (existence.kind === "absent") {
-        if (isTelling.get(group) === true) return { kind: "failed", finding: goneFinding(value) };
+        if (isReliable.get(group) === true) return { kind: "failed", finding: goneFinding(value) };
         doubtful.add(group);
       }
     }
@@ -180,23 +180,23 @@ export class LivenessProber {
 
   /** After a fresh A record: what the other types say about the same name shows which of them are reliable. */
   async #learnTypes(subject: Subject, prefix: string): Promise<void> {
-    const { isTelling, doubtful } = subject;
-    for (const group of doubtful) isTelling.set(group, false);
+    const { isReliable, doubtful } = subject;
+    for (const group of doubtful) isReliable.set(group, false);
     doubtful.clear();
-    const unknown = this.#usableTypes(subject, prefix).filter((type) => !isTelling.has(groupOf(type)));
+    const unknown = this.#usableTypes(subject, prefix).filter((type) => !isReliable.has(groupOf(type)));
     const onePerGroup = unknown.filter(
       (type, at) => unknown.findIndex((other) => groupOf(other) === groupOf(type)) === at,
     );
     await Promise.all(
       onePerGroup.map(async (type) => {
         const { kind } = await this.#queryType(subject, prefix, type);
-        if (kind !== "undecided") isTelling.set(groupOf(type), kind === "exists");
+        if (kind !== "undecided") isReliable.set(groupOf(type), kind === "exists");
       }),
     );
   }
 
-  /** Types that may tell and are not cached: TXT first, because only TXT may have records, then the others at random. */
-  #usableTypes({ list, isTelling }: Subject, prefix: string): readonly PresenceType[] {
+  /** Types that may be reliable and are not cached: TXT first, because only TXT may have records, then the others at random. */
+  #usableTypes({ list, isReliable }: Subject, prefix: string): readonly PresenceType[] {
     const nowMs = this.runtime.clock.monotonicMs();
     const others = PRESENCE_TYPES.filter((type) => type !== "TXT")
       .map((type) => ({ type, order: this.runtime.random.integer(1 << 16) }))
@@ -204,12 +204,12 @@ export class LivenessProber {
       .map(({ type }) => type);
     return (["TXT", ...others] as const).filter(
       (type) =>
-        isTelling.get(groupOf(type)) !== false &&
+        isReliable.get(groupOf(type)) !== false &&
         this.#freshness.cachedUntilMs(`${list.id} ${prefix} ${type}`) <= nowMs,
     );
   }
 
-  async #queryType({ list, kind, isTelling }: Subject, prefix: string, type: PresenceType): Promise<Existence> {
+  async #queryType({ list, kind, isReliable }: Subject, prefix: string, type: PresenceType): Promise<Existence> {
     const startedMs = this.runtime.clock.monotonicMs();
     const presence = await this.client.queryPresence(list, prefix, type);
     if (presence.kind === "unknown") return UNDECIDED;
@@ -219,7 +219,7 @@ export class LivenessProber {
     if (presence.kind === "records") return { kind: "exists", isFresh: sentAfterMs >= startedMs, ttlS };
     const random = await this.client.queryPresence(list, canaryPrefix(kind, this.runtime.random), type);
     if (random.kind === "absent") return { kind: "exists", isFresh: ttlS >= random.ttlS - 1, ttlS };
-    if (random.kind !== "unknown") isTelling.set(groupOf(type), false);
+    if (random.kind !== "unknown") isReliable.set(groupOf(type), false);
     return UNDECIDED;
   }
 }
