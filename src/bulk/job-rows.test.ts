@@ -62,7 +62,7 @@ describe("the rows of a job", () => {
     const items = itemSource(lists, number, {});
     const request = new Request("http://localhost/");
     for (let after: string | null = null, pages = 0; after !== null || pages === 0; pages++) {
-      const answer = await sendPage(request, { name: "emails", page: { after, limit: 1_000 } }, items);
+      const answer = await sendPage(request, { name: "emails", page: { cursor: after, limit: 1_000 } }, items);
       const { emails: page, next_cursor } = pageSchema.parse(await answer.json());
       for (const { submitted_email } of page) paged.push(submitted_email);
       expect(page.length).toBeGreaterThan(0);

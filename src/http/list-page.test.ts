@@ -40,7 +40,11 @@ const tableOf = (
   });
   const list = rowsById(source, (row: Row) => row);
   const page = async (after: string | null, limit: number) => {
-    const answer = await sendPage(new Request("http://localhost/"), { name: "rows", page: { after, limit } }, list);
+    const answer = await sendPage(
+      new Request("http://localhost/"),
+      { name: "rows", page: { cursor: after, limit } },
+      list,
+    );
     const text = await answer.text();
     return { bytes: text.length, ...pageSchema.parse(JSON.parse(text)) };
   };

@@ -1,7 +1,7 @@
 import { type Stretch, walk } from "../base/walk.ts";
 import { TextResponse } from "./response.ts";
 import { accountOfRequest } from "./request-memory.ts";
-import { type Page, writeCursor } from "./query.ts";
+import { writeCursor } from "./query.ts";
 import type { PageQuery } from "./route-input.ts";
 
 const JSON_HEADERS = { "content-type": "application/json" };
@@ -28,7 +28,7 @@ export interface ListSource<R> {
  */
 export const sendPage = async <R>(
   request: Request,
-  { name, page }: { readonly name: string; readonly page: Pick<Page<unknown>, "limit" | "after"> | PageQuery },
+  { name, page }: { readonly name: string; readonly page: PageQuery },
   { read, keyOf, json, rowsAtOnce = ROWS_AT_ONCE }: ListSource<R>,
 ): Promise<Response> => {
   const answer = new TextResponse(request);
@@ -48,7 +48,7 @@ export const sendPage = async <R>(
           return bytes;
         },
       },
-      { before: "cursor" in page ? page.cursor : page.after, limit: page.limit, account: accountOfRequest(request) },
+      { before: page.cursor, limit: page.limit, account: accountOfRequest(request) },
     );
     answer.write(`{${JSON.stringify(name)}:[`);
     for (const [at, { text }] of rows.entries()) answer.write(at === 0 ? text : `,${text}`);

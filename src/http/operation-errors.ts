@@ -7,6 +7,3 @@ export const BODY_ERRORS: readonly ErrorCode[] = [
   "payload_too_large",
   "unsupported_media_type",
 ];
-
-/** What a route with pages and filters may answer beside its own errors. */
-export const PAGE_ERRORS: readonly ErrorCode[] = ["Invalid limit", "Invalid cursor", "Invalid query"];
