@@ -43,7 +43,7 @@ import { NameRetentionStore } from "./dmarc/ingest/retention-names-store.ts";
 import { RetentionStore } from "./dmarc/ingest/retention-store.ts";
 import { paceOf, SourceRebuild } from "./dmarc/ingest/source-rebuild.ts";
 import { SourceRebuildStore } from "./dmarc/ingest/source-rebuild-store.ts";
-import { createAddressLookups } from "./dmarc/addresses/address-lookups.ts";
+import { AddressLookups } from "./dmarc/addresses/address-lookups.ts";
 import { possibleKeysOf } from "./dmarc/sources/possible-keys.ts";
 import { createQueryRoutes } from "./dmarc/queries/query-routes.ts";
 import { createAdviceRoutes } from "./dmarc/advice/advice-routes.ts";
@@ -246,9 +246,7 @@ const composeAlerts = (
 
 const composeAddressLookups = ({ config, db, log, platform: { clock, resolver } }: DmarcParts) => {
   const geoip = geoipFilesOf(config, log);
-  const lookups = createAddressLookups({
-    ...{ db, clock, log, resolver, geoip },
-    hasAsnLookup: config.asnLookup === "dns",
-  });
-  return { run: lookups.run, stop: (): void => lookups.stop(), findings: () => geoip?.findings() ?? [] };
+  const options = { resolver, geoip, hasAsnLookup: config.asnLookup === "dns" };
+  const lookups = new AddressLookups({ db, clock, log }, options);
+  return { run: () => lookups.run(), stop: (): void => lookups.stop(), findings: () => geoip?.findings() ?? [] };
 };

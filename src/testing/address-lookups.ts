@@ -1,7 +1,6 @@
 import { createLog } from "../base/log.ts";
 import { openDb } from "../db/open.ts";
-import { type AddressLookupsDeps, createAddressLookups } from "../dmarc/addresses/address-lookups.ts";
-import { createAddressStore } from "../dmarc/addresses/address-store.ts";
+import { type AddressLookupOptions, AddressLookups } from "../dmarc/addresses/address-lookups.ts";
 import { createTestClock } from "./clock.ts";
 import { createZoneResolver, type Zone } from "./dns-zone.ts";
 
@@ -9,8 +8,22 @@ export interface AddressWorldParts {
   /** Addresses that reports told of. */
   readonly ips: readonly string[];
   readonly hasAsnLookup: boolean;
-  readonly geoip?: AddressLookupsDeps["geoip"];
+  readonly geoip?: AddressLookupOptions["geoip"];
 }
+
+interface StoredAddress {
+  readonly name: string | null;
+  readonly asn: number | null;
+  readonly asName: string | null;
+  readonly country: string | null;
+  readonly prefix: string | null;
+  readonly isConfirmed: 0 | 1;
+  readonly isNameKnown: 0 | 1;
+  readonly isNetworkKnown: 0 | 1;
+}
+
+const STORED = `SELECT name, is_confirmed isConfirmed, asn, as_name asName, country, prefix, asked_at_ms IS NOT NULL isNameKnown,
+  network_asked_at_ms IS NOT NULL isNetworkKnown FROM dmarc_reverse_names WHERE ip = ?`;
 
 /** The job that finds out about addresses, over a literal zone and an empty database. */
 export const startAddressWorld = (zone: Zone, { ips, hasAsnLookup, geoip = null }: AddressWorldParts) => {
@@ -33,8 +46,19 @@ export const startAddressWorld = (zone: Zone, { ips, hasAsnLookup, geoip = null 
     logged,
     /** A report tells of more addresses. */
     tell,
-    store: createAddressStore(db),
-    job: createAddressLookups({ db, clock, log, resolver, hasAsnLookup, geoip }),
+    /** What is stored of an address; undefined for one that no report names. */
+    stored: (ip: string) => {
+      const row = db.sqlite.query<StoredAddress, [string]>(STORED).get(ip);
+      if (row === null) return undefined;
+      const { isConfirmed, isNameKnown, isNetworkKnown, ...rest } = row;
+      return {
+        ...rest,
+        isConfirmed: isConfirmed === 1,
+        isNameKnown: isNameKnown === 1,
+        isNetworkKnown: isNetworkKnown === 1,
+      };
+    },
+    job: new AddressLookups({ db, clock, log }, { resolver, hasAsnLookup, geoip }),
     close: () => db.close(),
   };
 };

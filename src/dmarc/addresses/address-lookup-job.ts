@@ -1,15 +1,14 @@
-import type { Clock } from "../../base/clock.ts";
-import type { Log } from "../../base/log.ts";
-import type { Db, Tx } from "../../db/open.ts";
+import type { Tx } from "../../db/open.ts";
+import type { Runtime } from "../../db/runtime.ts";
 import type { LookupQueue, LookupTimes } from "./address-store.ts";
 
 /**
- * What came of the look-up of one address.
+ * The outcome of the lookup of one address.
  *
- * - `found`: also that there is nothing. `validMs`: for how long it counts.
- * - `failed`: the DNS did not say. `partial` is what was found out all the same.
- * - `aborted`: nobody waited for the answer.
- * - `private`: the address is not public, so there is nothing to ask.
+ * - `found`: also when there is nothing. It is valid for `validMs`.
+ * - `failed`: no definite answer. `partial` is what was found nevertheless.
+ * - `aborted`: the run ended before the response.
+ * - `private`: the address is not public, so it is not looked up.
  */
 export type LookupOutcome<F> =
   | { readonly kind: "found"; readonly fact: F; readonly validMs: number }
@@ -17,39 +16,33 @@ export type LookupOutcome<F> =
   | { readonly kind: "aborted" }
   | { readonly kind: "private" };
 
-/** Finds out one kind of fact. */
+/** Looks up one kind of fact. */
 export interface AddressLookup<F> {
-  /** What is looked up, for the log: `the reverse name of an address`. */
+  /** What is looked up, for the log: `reverse name`. */
   readonly what: string;
   /**
-   * After so many failures one after the other the rest waits for the next run: one service is asked about all addresses, and
-   * it does not answer. Null where every address is asked of somebody else.
+   * After this many consecutive failures the rest waits for the next run, because all queries go to one service. Null where each
+   * address has its own name server.
    */
   readonly failuresInARowMax: number | null;
   lookUp(ip: string, signal: AbortSignal): Promise<LookupOutcome<F>>;
 }
 
-export interface AddressLookupJobDeps {
-  readonly db: Db;
-  readonly clock: Clock;
-  readonly log: Log;
-}
-
-/** Ceilings of one run: addresses, look-ups at once, and the time after which no look-up begins. */
+/** Limits of one run: addresses, concurrent lookups, and the time after which no lookup begins. */
 export const JOB_LIMITS = { addressesMax: 1_000, atOnceMax: 32, runMs: 45_000 } as const;
 
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
 const FAILURE_MS = HOUR_MS;
 const FAILURE_MS_MAX = DAY_MS;
-/** Addresses that the DNS of the world says nothing about. */
+/** Addresses that are not in the public DNS. */
 const NEVER_MS = 365 * DAY_MS;
-/** Addresses whose failures are counted; beyond, all counts begin anew. */
+/** Addresses whose failures are counted; at more, all counts are reset. */
 const FAILURES_MAX = 10_000;
-/** Answers written at one go. */
+/** Outcomes written in one transaction. */
 const BATCH = 128;
 
-/** How far a run has come. */
+/** The state of a run. */
 interface Run<F> {
   readonly left: Iterator<string>;
   readonly endsAtMs: number;
@@ -58,27 +51,27 @@ interface Run<F> {
 }
 
 /**
- * Looks up one kind of fact for the addresses that are due, some at once, off the path of ingestion. What the DNS does not say
- * changes nothing of what is known, and is asked again later, less and less often.
+ * Looks up one kind of fact for the addresses that are due, several at a time, outside ingestion. A failed lookup changes nothing
+ * that is stored and is repeated later, less and less often.
  */
 export class AddressLookupJob<F> {
-  readonly #inquiry: AddressLookup<F>;
+  readonly #lookup: AddressLookup<F>;
   readonly #queue: LookupQueue<F>;
-  readonly #deps: AddressLookupJobDeps;
+  readonly #runtime: Pick<Runtime, "db" | "clock" | "log">;
   readonly #stopping = new AbortController();
-  /** How often the look-up of an address failed in a row. Empty after a restart. */
+  /** Consecutive failures by address. Empty after a restart. */
   readonly #failures = new Map<string, number>();
 
-  constructor(inquiry: AddressLookup<F>, queue: LookupQueue<F>, deps: AddressLookupJobDeps) {
-    this.#inquiry = inquiry;
+  constructor(runtime: Pick<Runtime, "db" | "clock" | "log">, lookup: AddressLookup<F>, queue: LookupQueue<F>) {
+    this.#lookup = lookup;
     this.#queue = queue;
-    this.#deps = deps;
+    this.#runtime = runtime;
   }
 
-  /** Looks up what is due. Never rejects because of what a name server does. */
+  /** Looks up what is due. Never rejects because of the DNS. */
   async run(): Promise<void> {
     if (this.#stopping.signal.aborted) return;
-    const { clock } = this.#deps;
+    const { clock } = this.#runtime;
     const ips = this.#queue.due(clock.nowMs(), JOB_LIMITS.addressesMax);
     const run: Run<F> = {
       left: ips.values(),
@@ -90,13 +83,13 @@ export class AddressLookupJob<F> {
     await this.#write(run);
   }
 
-  /** Ends a run under way soon; none begins any more. What was not answered is asked again after the next start. */
+  /** Ends a run soon; no other begins. What was not looked up stays due. */
   stop(): void {
     this.#stopping.abort();
   }
 
   async #work(run: Run<F>): Promise<void> {
-    while (this.#mayGoOn(run)) {
+    while (this.#mayContinue(run)) {
       const { value: ip, done } = run.left.next();
       if (done === true) return;
       const lookup = await this.#lookUpIsolated(ip);
@@ -106,18 +99,18 @@ export class AddressLookupJob<F> {
     }
   }
 
-  #mayGoOn({ endsAtMs, failuresInARow }: Run<F>): boolean {
-    if (this.#stopping.signal.aborted || this.#deps.clock.monotonicMs() >= endsAtMs) return false;
-    const { failuresInARowMax } = this.#inquiry;
+  #mayContinue({ endsAtMs, failuresInARow }: Run<F>): boolean {
+    if (this.#stopping.signal.aborted || this.#runtime.clock.monotonicMs() >= endsAtMs) return false;
+    const { failuresInARowMax } = this.#lookup;
     return failuresInARowMax === null || failuresInARow < failuresInARowMax;
   }
 
-  /** A bug about one address must not keep the others waiting: it is logged, and the address is looked up again later. */
+  /** A bug in the lookup of one address must not stop the others: it is logged, and the lookup is repeated later. */
   async #lookUpIsolated(ip: string): Promise<LookupOutcome<F>> {
     try {
-      return await this.#inquiry.lookUp(ip, this.#stopping.signal);
-    } catch (cause) {
-      this.#deps.log.error(`${this.#inquiry.what} could not be looked up`, { ip, cause });
+      return await this.#lookup.lookUp(ip, this.#stopping.signal);
+    } catch (error) {
+      this.#runtime.log.error(`address lookup failed: ${this.#lookup.what}`, { ip, error });
       return { kind: "failed", partial: null };
     }
   }
@@ -126,9 +119,9 @@ export class AddressLookupJob<F> {
     const { found } = run;
     run.found = [];
     if (found.length === 0) return;
-    const askedAtMs = this.#deps.clock.nowMs();
+    const askedAtMs = this.#runtime.clock.nowMs();
     const due = found.map(([ip, lookup]) => ({ ip, lookup, afterMs: this.#afterMs(ip, lookup) }));
-    await this.#deps.db.commit((tx) => {
+    await this.#runtime.db.commit((tx) => {
       for (const { ip, lookup, afterMs } of due) {
         if (afterMs !== null) this.#save(tx, ip, lookup, { askedAtMs, dueAtMs: askedAtMs + afterMs });
       }
@@ -142,16 +135,16 @@ export class AddressLookupJob<F> {
     else this.#queue.postpone(tx, ip, times.dueAtMs);
   }
 
-  /** When to look again; null when nothing was found out, not even that the DNS fails. */
+  /** When the lookup is due again; null when it was aborted. */
   #afterMs(ip: string, lookup: LookupOutcome<F>): number | null {
     if (lookup.kind === "aborted") return null;
-    if (lookup.kind === "failed") return this.#nextTryMs(ip);
+    if (lookup.kind === "failed") return this.#retryMs(ip);
     this.#failures.delete(ip);
     return lookup.kind === "private" ? NEVER_MS : lookup.validMs;
   }
 
-  /** An hour, and twice as long at each further failure, up to a day. */
-  #nextTryMs(ip: string): number {
+  /** An hour, doubled at each further failure, up to a day. */
+  #retryMs(ip: string): number {
     const before = this.#failures.get(ip) ?? 0;
     if (this.#failures.size >= FAILURES_MAX) this.#failures.clear();
     this.#failures.set(ip, before + 1);

@@ -1,155 +1,159 @@
 import type { Db, Tx } from "../../db/open.ts";
 
-/** The reverse name of an address, as the DNS said it. */
+/** The reverse name of an address. */
 export interface ReverseName {
   /** Lower-case A-labels; null when there is none. */
   readonly name: string | null;
-  /** Whether the name leads back to the address. */
+  /** Whether the name resolves to the address. */
   readonly isConfirmed: boolean;
 }
 
-/** The network that announces an address. All null: none does. */
+/** The network that announces an address; all null when none does. */
 export interface AddressNetwork {
   readonly asn: number | null;
   readonly asName: string | null;
-  /** ISO 3166 alpha-2. */
+  /** ISO 3166-1 alpha-2. */
   readonly country: string | null;
   /** Such as `192.0.2.0/24`. */
   readonly prefix: string | null;
 }
 
-/** What is known of an address. */
-export interface StoredAddress extends ReverseName, AddressNetwork {
-  /** Whether the DNS ever said what the name is. */
-  readonly isNameKnown: boolean;
-  /** Whether it was ever found out which network announces it. */
-  readonly isNetworkKnown: boolean;
-}
-
-/** When something was found out, and when it is looked up again. */
+/** When something was looked up, and when it is due again. */
 export interface LookupTimes {
   readonly askedAtMs: number;
   readonly dueAtMs: number;
 }
 
-/** Addresses about which one kind of fact is to be found out, and where it is written. */
+/** The addresses that one kind of lookup is due for, and where its results are stored. */
 export interface LookupQueue<F> {
-  /** Addresses whose time has come. */
   due(nowMs: number, limit: number): string[];
   save(tx: Tx, ip: string, fact: F, times: LookupTimes): void;
-  /** Adds what was found out to what is known; null: not found out. */
+  /** Adds a partial result to what is stored; null: not found out. */
   savePartial(tx: Tx, ip: string, fact: F, times: LookupTimes): void;
-  /** Looks up at another time; what is known stays. */
+  /** Schedules another lookup; what is stored stays. */
   postpone(tx: Tx, ip: string, dueAtMs: number): void;
 }
 
-type FactRow = Omit<StoredAddress, "isConfirmed" | "isNameKnown" | "isNetworkKnown"> & {
-  readonly ip: string;
-  readonly isConfirmed: number;
-  readonly askedAtMs: number | null;
-  readonly networkAskedAtMs: number | null;
-};
+type Rows = Pick<Db, "sqlite">;
 type Named = Record<string, string | number | null>;
 
-/** An AS number that was not found is kept, and with it its name; a name belongs to the number that it was found for. */
-const SAVE_PARTIAL = `UPDATE dmarc_reverse_names SET
+const dueStatement = ({ sqlite }: Rows, where: string) =>
+  sqlite.prepare<{ ip: string }, [number, number]>(`SELECT ip FROM dmarc_reverse_names WHERE ${where} LIMIT ?`);
+
+/** The first addresses of some lists, one of each in turn. */
+const interleave = (limit: number, lists: ReadonlyArray<ReadonlyArray<{ readonly ip: string }>>): string[] => {
+  const ips = new Set<string>();
+  const longest = Math.max(...lists.map(({ length }) => length));
+  for (let at = 0; ips.size < limit && at < longest; at += 1) {
+    for (const list of lists) {
+      const row = list[at];
+      if (row !== undefined && ips.size < limit) ips.add(row.ip);
+    }
+  }
+  return [...ips];
+};
+
+/** Reverse names of the addresses in reports. */
+export class ReverseNameQueue implements LookupQueue<ReverseName> {
+  readonly #oldest;
+  readonly #newest;
+  readonly #save;
+  readonly #postpone;
+
+  constructor(db: Rows) {
+    this.#oldest = dueStatement(db, "due_at_ms <= ? ORDER BY due_at_ms");
+    this.#newest = dueStatement(db, "due_at_ms <= ? ORDER BY due_at_ms DESC, rowid DESC");
+    this.#save = db.sqlite.prepare<unknown, [string | null, number, number, number, string]>(
+      "UPDATE dmarc_reverse_names SET name = ?, is_confirmed = ?, asked_at_ms = ?, due_at_ms = ? WHERE ip = ?",
+    );
+    this.#postpone = db.sqlite.prepare<unknown, [number, string]>(
+      "UPDATE dmarc_reverse_names SET due_at_ms = ? WHERE ip = ?",
+    );
+  }
+
+  /**
+   * The most recently due and the longest overdue in turn: a domain with few addresses does not wait behind one with many, and no
+   * address waits for ever.
+   */
+  due(nowMs: number, limit: number): string[] {
+    return interleave(limit, [this.#newest.all(nowMs, limit), this.#oldest.all(nowMs, limit)]);
+  }
+
+  save(_tx: Tx, ip: string, { name, isConfirmed }: ReverseName, { askedAtMs, dueAtMs }: LookupTimes): void {
+    this.#save.run(name, isConfirmed ? 1 : 0, askedAtMs, dueAtMs, ip);
+  }
+
+  /** There are no partial reverse names. */
+  savePartial(tx: Tx, ip: string, _: ReverseName, { dueAtMs }: LookupTimes): void {
+    this.postpone(tx, ip, dueAtMs);
+  }
+
+  postpone(_tx: Tx, ip: string, dueAtMs: number): void {
+    this.#postpone.run(dueAtMs, ip);
+  }
+}
+
+const SAVE_NETWORK = `UPDATE dmarc_reverse_names SET asn = $asn, as_name = $asName, country = $country, prefix = $prefix,
+    network_asked_at_ms = $askedAtMs, network_due_at_ms = $dueAtMs WHERE ip = $ip`;
+/** A stored AS number that is not found again is kept with its name; a name belongs to the number that it was found for. */
+const SAVE_PARTIAL_NETWORK = `UPDATE dmarc_reverse_names SET
     as_name = CASE WHEN $asn IS NULL OR $asn = asn THEN coalesce($asName, as_name) ELSE $asName END,
     asn = coalesce($asn, asn), country = coalesce($country, country), prefix = coalesce($prefix, prefix),
     network_asked_at_ms = CASE WHEN $asn IS NULL THEN network_asked_at_ms ELSE $askedAtMs END,
     network_due_at_ms = $dueAtMs
   WHERE ip = $ip`;
 
-/** Reverse names and networks of the addresses that reports tell of. */
-export const createAddressStore = ({ sqlite }: Pick<Db, "sqlite">) => {
-  const prepareDue = (from: string) =>
-    sqlite.prepare<{ ip: string }, [number, number]>(`SELECT ip FROM dmarc_reverse_names WHERE ${from} LIMIT ?`);
-  const oldestNames = prepareDue("due_at_ms <= ? ORDER BY due_at_ms");
-  const newestNames = prepareDue("due_at_ms <= ? ORDER BY due_at_ms DESC, rowid DESC");
-  const dueNetworks = prepareDue("network_due_at_ms BETWEEN 1 AND ? ORDER BY network_due_at_ms");
-  const neverLookedUp = (order: "ASC" | "DESC") =>
-    sqlite.prepare<{ ip: string }, [number]>(
-      `SELECT ip FROM dmarc_reverse_names WHERE network_due_at_ms = 0 ORDER BY rowid ${order} LIMIT ?`,
+/** The networks of the addresses in reports, and the names of ASes. */
+export class NetworkQueue implements LookupQueue<AddressNetwork> {
+  readonly #newest;
+  readonly #first;
+  readonly #dueAgain;
+  readonly #save;
+  readonly #savePartial;
+  readonly #postpone;
+  readonly #asName;
+  readonly #saveAsName;
+
+  constructor(db: Rows) {
+    this.#newest = dueStatement(db, "network_due_at_ms = ? ORDER BY rowid DESC");
+    this.#first = dueStatement(db, "network_due_at_ms = ? ORDER BY rowid ASC");
+    this.#dueAgain = dueStatement(db, "network_due_at_ms BETWEEN 1 AND ? ORDER BY network_due_at_ms");
+    this.#save = db.sqlite.prepare<unknown, Named>(SAVE_NETWORK);
+    this.#savePartial = db.sqlite.prepare<unknown, Named>(SAVE_PARTIAL_NETWORK);
+    this.#postpone = db.sqlite.prepare<unknown, [number, string]>(
+      "UPDATE dmarc_reverse_names SET network_due_at_ms = ? WHERE ip = ?",
     );
-  const newNetworks = neverLookedUp("DESC");
-  const firstNetworks = neverLookedUp("ASC");
-  const saveName = sqlite.prepare<unknown, [string | null, number, number, number, string]>(
-    "UPDATE dmarc_reverse_names SET name = ?, is_confirmed = ?, asked_at_ms = ?, due_at_ms = ? WHERE ip = ?",
-  );
-  const setNameDue = sqlite.prepare<unknown, [number, string]>(
-    "UPDATE dmarc_reverse_names SET due_at_ms = ? WHERE ip = ?",
-  );
-  const setNetworkDue = sqlite.prepare<unknown, [number, string]>(
-    "UPDATE dmarc_reverse_names SET network_due_at_ms = ? WHERE ip = ?",
-  );
-  const saveNetwork = sqlite.prepare<unknown, Named>(
-    `UPDATE dmarc_reverse_names SET asn = $asn, as_name = $asName, country = $country, prefix = $prefix,
-      network_asked_at_ms = $askedAtMs, network_due_at_ms = $dueAtMs WHERE ip = $ip`,
-  );
-  const savePartial = sqlite.prepare<unknown, Named>(SAVE_PARTIAL);
-  const facts = sqlite.prepare<FactRow, [string]>(
-    `SELECT ip, name, is_confirmed isConfirmed, asked_at_ms askedAtMs, asn, as_name asName, country, prefix,
-      network_asked_at_ms networkAskedAtMs FROM dmarc_reverse_names WHERE ip IN (SELECT value FROM json_each(?))`,
-  );
-  const asName = sqlite.prepare<{ name: string | null }, [number, number]>(
-    "SELECT name FROM dmarc_as_names WHERE asn = ? AND due_at_ms > ?",
-  );
-  const saveAsName = sqlite.prepare<unknown, [number, string | null, number]>(
-    "INSERT OR REPLACE INTO dmarc_as_names (asn, name, due_at_ms) VALUES (?, ?, ?)",
-  );
+    this.#asName = db.sqlite.prepare<{ name: string | null }, [number, number]>(
+      "SELECT name FROM dmarc_as_names WHERE asn = ? AND due_at_ms > ?",
+    );
+    this.#saveAsName = db.sqlite.prepare<unknown, [number, string | null, number]>(
+      "INSERT OR REPLACE INTO dmarc_as_names (asn, name, due_at_ms) VALUES (?, ?, ?)",
+    );
+  }
 
-  const postponeName = (_tx: Tx, ip: string, dueAtMs: number): void => void setNameDue.run(dueAtMs, ip);
-  const names: LookupQueue<ReverseName> = {
-    /**
-     * Half of them are those whose time came last, so that the few of one domain do not wait behind the many of another; the
-     * others are the longest overdue, so that none waits for ever. One of each in turn, for a run may end before the last.
-     */
-    due: (nowMs, limit) => inTurns(limit, [newestNames.all(nowMs, limit), oldestNames.all(nowMs, limit)]),
-    save: (_tx, ip, { name, isConfirmed }, { askedAtMs, dueAtMs }) =>
-      void saveName.run(name, isConfirmed ? 1 : 0, askedAtMs, dueAtMs, ip),
-    // A name is found out as a whole or not at all.
-    savePartial: (tx, ip, _, { dueAtMs }) => postponeName(tx, ip, dueAtMs),
-    postpone: postponeName,
-  };
-  const networks: LookupQueue<AddressNetwork> = {
-    /** A third each: those that came last and were never looked up, those that came first, those that are due again. */
-    due: (nowMs, limit) =>
-      inTurns(limit, [newNetworks.all(limit), firstNetworks.all(limit), dueNetworks.all(nowMs, limit)]),
-    save: (_tx, ip, network, times) => void saveNetwork.run({ ip, ...network, ...times }),
-    savePartial: (_tx, ip, network, times) => void savePartial.run({ ip, ...network, ...times }),
-    postpone: (_tx, ip, dueAtMs) => void setNetworkDue.run(dueAtMs, ip),
-  };
+  /** A third each: the newest that were never looked up, the oldest of these, and those that are due again. */
+  due(nowMs: number, limit: number): string[] {
+    return interleave(limit, [this.#newest.all(0, limit), this.#first.all(0, limit), this.#dueAgain.all(nowMs, limit)]);
+  }
 
-  return {
-    names,
-    networks,
-    /** What is known of these addresses; of those that no report told of there is nothing. */
-    facts: (ips: readonly string[]): ReadonlyMap<string, StoredAddress> =>
-      new Map(facts.all(JSON.stringify(ips)).map((row) => [row.ip, factsOf(row)])),
+  save(_tx: Tx, ip: string, network: AddressNetwork, times: LookupTimes): void {
+    this.#save.run({ ip, ...network, ...times });
+  }
 
-    /** The name of an AS; null when it has none, undefined when it must be asked for. */
-    asName: (asn: number, nowMs: number): string | null | undefined => asName.get(asn, nowMs)?.name,
-    saveAsName: (_tx: Tx, asn: number, name: string | null, dueAtMs: number): void =>
-      void saveAsName.run(asn, name, dueAtMs),
-  };
-};
+  savePartial(_tx: Tx, ip: string, network: AddressNetwork, times: LookupTimes): void {
+    this.#savePartial.run({ ip, ...network, ...times });
+  }
 
-export type AddressStore = ReturnType<typeof createAddressStore>;
+  postpone(_tx: Tx, ip: string, dueAtMs: number): void {
+    this.#postpone.run(dueAtMs, ip);
+  }
 
-/** The first addresses of some lists, one of each in turn. */
-const inTurns = (limit: number, lists: ReadonlyArray<ReadonlyArray<{ readonly ip: string }>>): string[] => {
-  const ips = new Set<string>();
-  const longest = Math.max(...lists.map(({ length }) => length));
-  for (let at = 0; ips.size < limit && at < longest; at += 1)
-    for (const list of lists) {
-      const row = list[at];
-      if (row !== undefined && ips.size < limit) ips.add(row.ip);
-    }
-  return [...ips];
-};
+  /** The cached name of an AS; null when it has none, undefined when it must be looked up. */
+  asName(asn: number, nowMs: number): string | null | undefined {
+    return this.#asName.get(asn, nowMs)?.name;
+  }
 
-const factsOf = ({ ip: _, isConfirmed, askedAtMs, networkAskedAtMs, ...row }: FactRow): StoredAddress => ({
-  ...row,
-  isConfirmed: isConfirmed === 1,
-  isNameKnown: askedAtMs !== null,
-  isNetworkKnown: networkAskedAtMs !== null,
-});
+  saveAsName(_tx: Tx, asn: number, name: string | null, dueAtMs: number): void {
+    this.#saveAsName.run(asn, name, dueAtMs);
+  }
+}

@@ -1,19 +1,19 @@
 import { organisationalDomain } from "../../mail/organisational-domain.ts";
 
-/** A label that only names of mail servers have, even with their address in them. */
+/** A label that only mail servers have, even with their address in the name. */
 const MAIL = /(?:^|[.-])(?:mail|mx|smtp|mta|out|outbound|relay)\d*(?=[.-])/;
-/** A label that names of servers have; alone it says nothing when the address stands in the name. */
+/** A label that servers have; it proves nothing when the name contains the address. */
 const SERVER =
   /(?:^|[.-])(?:server|srv|vps|vserver|dedi|dedicated|hosting|hosted|cloud|colo|web|www|static|business|biz)\d*(?=[.-])/;
 const DYNAMIC =
   /(?:^|[.\d_-])(?:a?dsl|vdsl|x?dsl|dyn|dynamic|dynip|dhcp|pool|ppp|pppoe|dial|dialup|dialin|broadband|cable|catv|cpe|cust|customer|customers|client|clients|user|users|subs|subscriber|res|residential|mobile|lte|umts|gprs|abo|wireless|fiber|fibre|ftth|fttx|home|unassigned|no-reverse|no-rdns|unknown|dip\d*)(?=[.\d_-])/;
-/** One name for all addresses of a network: nobody gave it to a server. */
+/** One name for all addresses of a network. */
 const PLACEHOLDER =
   /^(?:localhost(?:\.|$)|(?:static|dynamic|customer|client|host|unassigned|unknown)\.[a-z0-9-]+\.[a-z]+$)/;
 
 /**
- * Whether a name is one that providers give to all of their addresses: it holds the address itself, or a word for lines to the home.
- * Names of mail servers are not, and words in the organization's own domain say nothing. Linear in the length of the name.
+ * Whether a reverse name is one that providers give to all of their addresses: it contains the address, or a word for access lines.
+ * Names of mail servers are not generic, and words in the organizational domain do not count. Linear in the length of the name.
  */
 export const isGenericName = (name: string, ip: string): boolean => {
   const below = labelsBelow(name);
@@ -38,7 +38,7 @@ const holdsAddress = (name: string, ip: string): boolean => {
   return isWritten || octets.every((octet) => numbers.has(Number(octet)));
 };
 
-/** So many groups of an IPv6 address in a row are no chance. */
+/** This many consecutive groups of an IPv6 address are not in a name by chance. */
 const GROUPS_MIN = 3;
 
 const holdsGroups = (name: string, ip: string): boolean => {

@@ -1,9 +1,9 @@
 import ipaddr from "ipaddr.js";
 
-/** Canonical addresses whose first three groups are written out, none of the last two zero: nearly all of the Internet. */
+/** Canonical addresses whose first three groups are written out: nearly all on the internet. */
 const PLAIN_IPV6 = /^[1-9a-f][0-9a-f]{0,3}(?::[1-9a-f][0-9a-f]{0,3}){2}(?=:)/;
 
-/** The network that an address is counted to: a /24 of IPv4, a /48 of IPv6, canonical. */
+/** The network of an address, in canonical form: a /24 for IPv4, a /48 for IPv6. */
 export const ipNetworkOf = (ip: string): string => {
   if (!ip.includes(":")) return `${ip.slice(0, ip.lastIndexOf("."))}.0/24`;
   const plain = PLAIN_IPV6.exec(ip);

@@ -21,11 +21,11 @@ afterEach(() => {
 const start = (zone: Zone, parts: Partial<AddressWorldParts> = {}) => {
   const world = startAddressWorld(zone, { ips: [IP], hasAsnLookup: true, ...parts });
   open.push(world);
-  const { db, clock, store, resolver } = world;
+  const { db, clock, stored, resolver } = world;
   return {
     ...world,
     network(ip: string): AddressNetwork {
-      const facts = store.facts([ip]).get(ip);
+      const facts = stored(ip);
       if (facts === undefined) throw new Error(ip);
       const { asn, asName, country, prefix } = facts;
       return { asn, asName, country, prefix };
@@ -49,11 +49,11 @@ const KNOWN: AddressNetwork = { asn: 64_500, asName: "EXAMPLE", country: "US", p
 
 describe("by DNS", () => {
   test("the network of an address is found with its name, and kept for a month", async () => {
-    const { job, network, dueInMs, store, clock, askedOfNetworks } = start(EXAMPLE);
-    expect(store.facts([IP]).get(IP)).toMatchObject({ isNetworkKnown: false, isNameKnown: false });
+    const { job, network, dueInMs, stored, clock, askedOfNetworks } = start(EXAMPLE);
+    expect(stored(IP)).toMatchObject({ isNetworkKnown: false, isNameKnown: false });
     await job.run();
     expect(network(IP)).toEqual(KNOWN);
-    expect(store.facts([IP]).get(IP)).toMatchObject({ isNetworkKnown: true, isNameKnown: true, name: null });
+    expect(stored(IP)).toMatchObject({ isNetworkKnown: true, isNameKnown: true, name: null });
     expect(dueInMs()).toBe(30 * DAY_MS);
     await job.run();
     await clock.advance(30 * DAY_MS - 1);
@@ -62,15 +62,6 @@ describe("by DNS", () => {
     await clock.advance(1);
     await job.run();
     expect(askedOfNetworks()).toHaveLength(4);
-  });
-
-  test("the facts of many addresses are read at once; of those that no report told of there are none", async () => {
-    const { job, store } = start(EXAMPLE, { ips: [IP, "9.9.9.9"] });
-    await job.run();
-    const facts = store.facts(["9.9.9.9", IP, "1.1.1.1"]);
-    expect([...facts.keys()].toSorted()).toEqual([IP, "9.9.9.9"]);
-    expect(facts.get(IP)).toMatchObject(KNOWN);
-    expect(facts.get("9.9.9.9")).toMatchObject({ ...NOTHING, isNetworkKnown: true });
   });
 
   test("the name of an AS is asked for once for all its addresses, and again after a month", async () => {
@@ -97,10 +88,10 @@ describe("by DNS", () => {
     ["the name does not exist", {}],
     ["the name has no TXT record", { [originQueryName(IP)]: "no_data" }],
   ])("no network announces the address when %s; it is looked up again in a week", async (_, zone) => {
-    const { job, network, store, dueInMs } = start(zone);
+    const { job, network, stored, dueInMs } = start(zone);
     await job.run();
     expect(network(IP)).toEqual(NOTHING);
-    expect(store.facts([IP]).get(IP)?.isNetworkKnown).toBe(true);
+    expect(stored(IP)?.isNetworkKnown).toBe(true);
     expect(dueInMs()).toBe(7 * DAY_MS);
   });
 
@@ -135,7 +126,7 @@ describe("by DNS", () => {
     "%s is no finding: what is known stays, and it is tried again less and less often",
     async (_, broken) => {
       const zone: Record<string, Zone[string]> = { ...EXAMPLE };
-      const { job, network, dueInMs, clock, store } = start(zone);
+      const { job, network, dueInMs, clock, stored } = start(zone);
       await job.run();
       Object.assign(zone, broken);
       await clock.advance(30 * DAY_MS);
@@ -147,14 +138,14 @@ describe("by DNS", () => {
         await clock.advance(dueInMs());
       }
       expect(waits).toEqual([1, 2, 4, 8, 16, 24]);
-      expect(store.facts([IP]).get(IP)?.isNetworkKnown).toBe(true);
+      expect(stored(IP)?.isNetworkKnown).toBe(true);
     },
   );
 
   test.each(wrongAnswers)("%s at first leaves the network unknown", async (_, broken) => {
-    const { job, store } = start(broken);
+    const { job, stored } = start(broken);
     await job.run();
-    expect(store.facts([IP]).get(IP)).toMatchObject({ ...NOTHING, isNetworkKnown: false, isNameKnown: true });
+    expect(stored(IP)).toMatchObject({ ...NOTHING, isNetworkKnown: false, isNameKnown: true });
   });
 
   test.each<[string, Zone]>([
@@ -202,10 +193,10 @@ describe("by DNS", () => {
     const named = { [reverseQueryName(IP)]: { PTR: ["dns.example.com"] }, "dns.example.com": { A: [IP] } };
     const first = start({ ...named, [originQueryName(IP)]: "timeout" });
     await first.job.run();
-    expect(first.store.facts([IP]).get(IP)).toMatchObject({ name: "dns.example.com", isConfirmed: true });
+    expect(first.stored(IP)).toMatchObject({ name: "dns.example.com", isConfirmed: true });
     const second = start({ ...EXAMPLE, [reverseQueryName(IP)]: "timeout" });
     await second.job.run();
-    expect(second.store.facts([IP]).get(IP)).toMatchObject({ ...KNOWN, isNameKnown: false });
+    expect(second.stored(IP)).toMatchObject({ ...KNOWN, isNameKnown: false });
   });
 
   test("addresses that are not public are never asked about", async () => {
@@ -216,7 +207,7 @@ describe("by DNS", () => {
   });
 
   test("a bug about one address is logged and does not stop the others", async () => {
-    const { job, network, resolver, logged, store } = start(EXAMPLE, { ips: ["9.9.9.9", IP] });
+    const { job, network, resolver, logged, stored } = start(EXAMPLE, { ips: ["9.9.9.9", IP] });
     const { resolve } = resolver;
     const broken: typeof resolve = (name, type, options) => {
       if (name === originQueryName("9.9.9.9")) throw new Error("a bug");
@@ -225,17 +216,17 @@ describe("by DNS", () => {
     Object.assign(resolver, { resolve: broken });
     await job.run();
     expect(network(IP)).toEqual(KNOWN);
-    expect(store.facts(["9.9.9.9"]).get("9.9.9.9")).toMatchObject({ isNameKnown: true, isNetworkKnown: false });
+    expect(stored("9.9.9.9")).toMatchObject({ isNameKnown: true, isNetworkKnown: false });
     expect(logged.join()).toContain("a bug");
   });
 
   test("that is stopped writes nothing about what it did not hear, and does not begin again", async () => {
-    const { job, store, askedOfNetworks, dueInMs } = start(EXAMPLE);
+    const { job, stored, askedOfNetworks, dueInMs } = start(EXAMPLE);
     const run = job.run();
     job.stop();
     await run;
     await job.run();
-    expect(store.facts([IP]).get(IP)).toMatchObject({ ...NOTHING, isNetworkKnown: false });
+    expect(stored(IP)).toMatchObject({ ...NOTHING, isNetworkKnown: false });
     expect(dueInMs()).toBeLessThan(0);
     expect(askedOfNetworks().length).toBeLessThanOrEqual(1);
   });
@@ -318,13 +309,13 @@ describe("a run", () => {
 
 describe("switched off", () => {
   test("no query about networks leaves, whatever is due, and nothing is written", async () => {
-    const { job, askedOfNetworks, resolver, store, clock } = start(EXAMPLE, { hasAsnLookup: false });
+    const { job, askedOfNetworks, resolver, stored, clock } = start(EXAMPLE, { hasAsnLookup: false });
     await job.run();
     await clock.advance(400 * DAY_MS);
     await job.run();
     expect(askedOfNetworks()).toEqual([]);
     expect(resolver.queries.some((question) => question.includes("cymru"))).toBe(false);
-    expect(store.facts([IP]).get(IP)).toMatchObject({ ...NOTHING, isNetworkKnown: false, isNameKnown: true });
+    expect(stored(IP)).toMatchObject({ ...NOTHING, isNetworkKnown: false, isNameKnown: true });
   });
 });
 
@@ -361,16 +352,16 @@ describe("with a user's databases", () => {
 
   test("the country is kept while the DNS does not answer, and the AS is tried again", async () => {
     const geoip = databases({ [IP]: { country: "DE" } });
-    const { job, network, store, dueInMs } = start({ [originQueryName(IP)]: "servfail" }, { geoip });
+    const { job, network, stored, dueInMs } = start({ [originQueryName(IP)]: "servfail" }, { geoip });
     await job.run();
     expect(network(IP)).toEqual({ ...NOTHING, country: "DE" });
-    expect(store.facts([IP]).get(IP)?.isNetworkKnown).toBe(false);
+    expect(stored(IP)?.isNetworkKnown).toBe(false);
     expect(dueInMs()).toBe(HOUR_MS);
   });
 
   test("they are read with the DNS switched off, and nothing is asked", async () => {
     const geoip = databases({ [IP]: { ...FILE, asName: null }, "9.9.9.9": { country: "DE" } });
-    const { job, network, askedOfNetworks, store } = start(EXAMPLE, {
+    const { job, network, askedOfNetworks, stored } = start(EXAMPLE, {
       geoip,
       hasAsnLookup: false,
       ips: [IP, "9.9.9.9", "1.1.1.1"],
@@ -378,7 +369,7 @@ describe("with a user's databases", () => {
     await job.run();
     expect(network(IP)).toEqual({ ...FILE, asName: null });
     expect(network("9.9.9.9")).toEqual({ ...NOTHING, country: "DE" });
-    expect(store.facts(["1.1.1.1"]).get("1.1.1.1")).toMatchObject({ ...NOTHING, isNetworkKnown: true });
+    expect(stored("1.1.1.1")).toMatchObject({ ...NOTHING, isNetworkKnown: true });
     expect(askedOfNetworks()).toEqual([]);
   });
 });

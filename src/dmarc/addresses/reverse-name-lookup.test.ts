@@ -3,6 +3,7 @@ import { reverseQueryName } from "../../net/dns-name.ts";
 import { type AddressWorld, startAddressWorld } from "../../testing/address-lookups.ts";
 import type { Zone } from "../../testing/dns-zone.ts";
 import { JOB_LIMITS } from "./address-lookup-job.ts";
+import { ReverseNameQueue } from "./address-store.ts";
 import { REVERSE_LIMITS } from "./reverse-name-lookup.ts";
 
 const HOUR_MS = 3_600_000;
@@ -185,10 +186,11 @@ describe("a run", () => {
   });
 
   test("that cannot get through all has asked about the newest and the oldest alike", () => {
-    const { store, clock, tell } = start({}, ["8.8.8.1", "8.8.8.2", "8.8.8.3", "8.8.8.4"]);
+    const { db, clock, tell } = start({}, ["8.8.8.1", "8.8.8.2", "8.8.8.3", "8.8.8.4"]);
     tell("9.9.9.9");
-    expect(store.names.due(clock.nowMs(), 10)).toEqual(["9.9.9.9", "8.8.8.1", "8.8.8.4", "8.8.8.2", "8.8.8.3"]);
-    expect(store.names.due(clock.nowMs(), 3)).toEqual(["9.9.9.9", "8.8.8.1", "8.8.8.4"]);
+    const queue = new ReverseNameQueue(db);
+    expect(queue.due(clock.nowMs(), 10)).toEqual(["9.9.9.9", "8.8.8.1", "8.8.8.4", "8.8.8.2", "8.8.8.3"]);
+    expect(queue.due(clock.nowMs(), 3)).toEqual(["9.9.9.9", "8.8.8.1", "8.8.8.4"]);
   });
 
   test("goes on however many name servers do not answer: each address has others", async () => {
