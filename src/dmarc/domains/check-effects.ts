@@ -16,7 +16,7 @@ import {
   type StatePolicy,
 } from "./domain-state.ts";
 import type { DomainChange, DomainRow, DomainStatus } from "./domain-store.ts";
-import { confirmChanges, type Confidence } from "./confirm-changes.ts";
+import { confirmChanges, type ChangeConfidence } from "./confirm-changes.ts";
 import type { Alert } from "./raise.ts";
 import { CONFIRMATION_MS, nextStatus, nextDnsCheckMs, type Trigger } from "./domain-status.ts";
 
@@ -129,7 +129,7 @@ const confidenceIn = ({
   trigger: Trigger;
   from: DomainStatus;
   to: DomainStatus;
-}): Confidence => {
+}): ChangeConfidence => {
   if (trigger !== "scheduled" || (from === "pending" && to === "active")) return "all";
   return from !== to && to === "active" ? "all_but_weaker" : "confirmed";
 };

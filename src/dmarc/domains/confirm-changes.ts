@@ -11,10 +11,10 @@ export interface ConfirmedChanges {
 }
 
 /** Which changes count at once: `all`, `all_but_weaker` (except a weaker policy), or none for the worse without a second check. */
-export type Confidence = "all" | "all_but_weaker" | "confirmed";
+export type ChangeConfidence = "all" | "all_but_weaker" | "confirmed";
 
 export interface ConfirmOptions {
-  readonly confidence: Confidence;
+  readonly confidence: ChangeConfidence;
   /** See `isWeaker`. */
   readonly isOrganisational: boolean;
   readonly nowMs: number;

@@ -231,23 +231,11 @@ const withFigures = (rows: readonly DomainRow[], readFigures: ReadFigures) => {
   return rows.map((row) => ({ id: row.id, row, figures: figures.get(row.number) }));
 };
 
-/** The fields that are given, so that an absent one leaves its setting as it is. */
-const given = (fields: object) => Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));
+/** The settings of a request body. Absent fields are left out, so that their settings stay as they are. */
+const settingsOf = (body: DomainChangeBody): DomainSettingsChange => {
+  const given = Object.entries(body).filter(([, value]) => value !== undefined);
+  return Object.fromEntries(given.map(([name, value]) => [camelCase(name), value]));
+};
 
-const settingsOf = (body: DomainChangeBody): DomainSettingsChange =>
-  given({
-    label: body.label,
-    monitoringEnabled: body.monitoring_enabled,
-    webhookUrl: body.webhook_url,
-    recipients: body.recipients,
-    alerts: body.alerts && given(body.alerts),
-    alertThresholds: body.alert_thresholds && given(body.alert_thresholds),
-    sourceRules: body.source_rules,
-    digest: body.digest,
-    retentionDays: body.retention_days,
-    rawRetentionDays: body.raw_retention_days,
-    sendsMail: body.sends_mail,
-    requireAuthenticReports: body.require_authentic_reports,
-    storeFailureReports: body.store_failure_reports,
-    failureReportsRedact: body.failure_reports_redact,
-  });
+/** `webhook_url` → `webhookUrl` */
+const camelCase = (name: string): string => name.replace(/_(.)/g, (_, letter: string) => letter.toUpperCase());

@@ -4,7 +4,7 @@ import { authenticatedOrganisation, reporterView } from "./reporter.ts";
 import type { Cell } from "../../http/csv.ts";
 import { RANK_STEP } from "../ingest/row-facts.ts";
 import type { RecordKey, RecordScope, RecordRow, RecordStore, RecordConditions } from "./record-store.ts";
-import type { RecordFilters, ShownRecord } from "./record-schemas.ts";
+import { type RecordFilters, recordSchema, type ShownRecord } from "./record-schemas.ts";
 import { walk } from "../../base/walk.ts";
 import { parseRecordBody } from "../report/report-json.ts";
 import type { SourceName } from "../sources/domain-sources.ts";
@@ -178,56 +178,28 @@ export const recordView = (row: RecordRow, query: Pick<RecordQuery, "names">): S
 
 /** The columns of the CSV export. The entries of a list are in one cell, separated by `; `. */
 export const RECORD_COLUMNS = [
-  "date",
-  "source_ip",
-  "reverse_name",
-  "asn",
-  "as_name",
-  "country",
-  "source",
-  "source_name",
-  "count",
-  "aligned",
-  "dkim",
-  "spf",
-  "disposition",
-  "forwarded",
-  "header_from",
-  "envelope_from",
-  "envelope_to",
-  "reasons",
-  "dkim_results",
-  "spf_results",
-  "report",
-  "org_name",
-  "report_id",
-  "begin",
-  "end",
-  "authenticated_as",
-  "trusted",
-] as const;
+  ...recordSchema.keyof().options,
+  ...(["org_name", "report_id", "begin", "end", "authenticated_as", "trusted"] as const),
+];
 
 const recordCells = (record: ShownRecord): Cell[] => {
   const { report, reasons, dkim_results, spf_results } = record;
+  const { id, reporter, ...reportCells } = report;
   const flat: Record<(typeof RECORD_COLUMNS)[number], Cell> = {
     ...record,
     reasons: reasons.map(({ type, comment }) => (comment === null ? type : `${type}: ${comment}`)).join("; "),
     dkim_results: dkim_results
-      .map(
-        ({ domain, selector, result }) =>
-          `${selector === null ? "" : `${selector}._domainkey.`}${domain ?? ""}=${result}`,
-      )
+      .map(({ domain, selector, result }) => {
+        return `${selector === null ? "" : `${selector}._domainkey.`}${domain ?? ""}=${result}`;
+      })
       .join("; "),
     spf_results: spf_results
       .map(({ domain, scope, result }) => `${scope ?? "mfrom"}:${domain ?? ""}=${result}`)
       .join("; "),
-    report: report.id,
-    org_name: report.org_name,
-    report_id: report.report_id,
-    begin: report.begin,
-    end: report.end,
-    authenticated_as: report.reporter.authenticated_as,
-    trusted: report.reporter.trusted,
+    report: id,
+    ...reportCells,
+    authenticated_as: reporter.authenticated_as,
+    trusted: reporter.trusted,
   };
   return RECORD_COLUMNS.map((column) => flat[column]);
 };

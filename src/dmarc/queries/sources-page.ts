@@ -1,27 +1,27 @@
 import { PAGE_BYTES_MAX } from "../../base/walk.ts";
 import type { Cell } from "../../http/csv.ts";
 import { actionableFailures } from "../sources/domain-sources.ts";
-import type { Source } from "../sources/source-response.ts";
+import { type Source, sourceSchema } from "../sources/source-response.ts";
 
 const CURSOR = /^(\d{1,16})\.(\d{1,16})\.(\S+)$/;
 
 export const isSourceCursor = (text: string): boolean => CURSOR.test(text);
 
-/** Whether a source stands behind a cursor, in the order of `byWorst`. */
-const isBehind = (source: Source, [, trouble, messages, key = ""]: readonly string[]): boolean => {
-  const moreTrouble = actionableFailures(source) - Number(trouble);
-  if (moreTrouble !== 0) return moreTrouble < 0;
+/** Whether a source comes after a cursor, in the order of `byWorst`. */
+const isAfter = (source: Source, [, failures, messages, key = ""]: readonly string[]): boolean => {
+  const moreFailures = actionableFailures(source) - Number(failures);
+  if (moreFailures !== 0) return moreFailures < 0;
   const moreMessages = source.messages - Number(messages);
   return moreMessages === 0 ? source.key > key : moreMessages < 0;
 };
 
-/** The sources of one page out of all, worst first. */
+/** A page of the sources, worst first. */
 export const pageOfSources = (
   sources: readonly Source[],
   { after, limit }: { readonly after: string | null; readonly limit: number },
 ): { readonly page: readonly Source[]; readonly next: string | null } => {
   const cursor = after === null ? null : CURSOR.exec(after);
-  const rest = cursor === null ? sources : sources.filter((source) => isBehind(source, cursor));
+  const rest = cursor === null ? sources : sources.filter((source) => isAfter(source, cursor));
   const page = withinBytes(rest.slice(0, limit));
   const last = page.at(-1);
   const next =
@@ -31,7 +31,7 @@ export const pageOfSources = (
   return { page, next };
 };
 
-/** The first of some sources, as many as a page may hold, but one at least. */
+/** As many of the first sources as fit in a page, but at least one. */
 const withinBytes = (sources: readonly Source[]): readonly Source[] => {
   let bytes = 0;
   const over = sources.findIndex((source) => {
@@ -41,33 +41,8 @@ const withinBytes = (sources: readonly Source[]): readonly Source[] => {
   return over === -1 ? sources : sources.slice(0, Math.max(1, over));
 };
 
-/** The columns of the export. Signatures, envelope domains and addresses stand in one cell each, separated by `; `. */
-export const SOURCE_COLUMNS = [
-  "key",
-  "kind",
-  "name",
-  "service",
-  "service_id",
-  "classification",
-  "classified_by",
-  "messages",
-  "aligned",
-  "failing",
-  "aligned_percent",
-  "dkim_aligned",
-  "spf_aligned",
-  "forwarded",
-  "authenticated_unaligned",
-  "quarantined",
-  "rejected",
-  "first_day",
-  "last_day",
-  "dkim",
-  "spf",
-  "network_count",
-  "address_count",
-  "addresses",
-] as const;
+/** The columns of the CSV export. Signatures, envelope domains and addresses are in one cell each, separated by `; `. */
+export const SOURCE_COLUMNS = sourceSchema.omit({ lookups_pending: true }).keyof().options;
 
 const EXPORTED_AT_ONCE = 1_000;
 
