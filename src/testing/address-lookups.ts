@@ -4,7 +4,7 @@ import { type AddressLookupOptions, AddressLookups } from "../dmarc/addresses/ad
 import { createTestClock } from "./clock.ts";
 import { createZoneResolver, type Zone } from "./dns-zone.ts";
 
-export interface AddressWorldParts {
+export interface AddressLookupSetup {
   /** Addresses that reports told of. */
   readonly ips: readonly string[];
   readonly hasAsnLookup: boolean;
@@ -26,7 +26,7 @@ const STORED = `SELECT name, is_confirmed isConfirmed, asn, as_name asName, coun
   network_asked_at_ms IS NOT NULL isNetworkKnown FROM dmarc_reverse_names WHERE ip = ?`;
 
 /** The job that finds out about addresses, over a literal zone and an empty database. */
-export const startAddressWorld = (zone: Zone, { ips, hasAsnLookup, geoip = null }: AddressWorldParts) => {
+export const startAddressLookups = (zone: Zone, { ips, hasAsnLookup, geoip = null }: AddressLookupSetup) => {
   const opened = openDb(":memory:");
   if (!opened.ok) throw new Error(opened.error.kind);
   const db = opened.value;
@@ -63,4 +63,4 @@ export const startAddressWorld = (zone: Zone, { ips, hasAsnLookup, geoip = null 
   };
 };
 
-export type AddressWorld = ReturnType<typeof startAddressWorld>;
+export type AddressLookupHarness = ReturnType<typeof startAddressLookups>;

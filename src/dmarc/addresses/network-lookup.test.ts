@@ -2,7 +2,11 @@ import { afterEach, describe, expect, test } from "bun:test";
 import { asQueryName, originQueryName } from "../../net/asn-lookup.ts";
 import type { GeoipFacts } from "../../net/geoip-files.ts";
 import { reverseQueryName } from "../../net/dns-name.ts";
-import { type AddressWorld, type AddressWorldParts, startAddressWorld } from "../../testing/address-lookups.ts";
+import {
+  type AddressLookupHarness,
+  type AddressLookupSetup,
+  startAddressLookups,
+} from "../../testing/address-lookups.ts";
 import type { Zone, ZoneFailure } from "../../testing/dns-zone.ts";
 import type { AddressNetwork } from "./address-store.ts";
 import { JOB_LIMITS } from "./address-lookup-job.ts";
@@ -13,13 +17,13 @@ const DAY_MS = 24 * HOUR_MS;
 const IP = "8.8.8.8";
 const NOTHING: AddressNetwork = { asn: null, asName: null, country: null, prefix: null };
 
-const open: AddressWorld[] = [];
+const open: AddressLookupHarness[] = [];
 afterEach(() => {
   for (const world of open.splice(0)) world.close();
 });
 
-const start = (zone: Zone, parts: Partial<AddressWorldParts> = {}) => {
-  const world = startAddressWorld(zone, { ips: [IP], hasAsnLookup: true, ...parts });
+const start = (zone: Zone, parts: Partial<AddressLookupSetup> = {}) => {
+  const world = startAddressLookups(zone, { ips: [IP], hasAsnLookup: true, ...parts });
   open.push(world);
   const { db, clock, stored, resolver } = world;
   return {
@@ -235,7 +239,7 @@ describe("by DNS", () => {
 describe("a run", () => {
   const many = (count: number): string[] =>
     Array.from({ length: count }, (_, n) => `8.${n >> 16}.${(n >> 8) & 255}.${n & 255}`);
-  const known = ({ db }: Pick<AddressWorld, "db">, like: string): number =>
+  const known = ({ db }: Pick<AddressLookupHarness, "db">, like: string): number =>
     db.sqlite
       .query<{ n: number }, [string]>(
         "SELECT count(*) n FROM dmarc_reverse_names WHERE network_asked_at_ms IS NOT NULL AND ip LIKE ?",

@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, test } from "bun:test";
 import { reverseQueryName } from "../../net/dns-name.ts";
-import { type AddressWorld, startAddressWorld } from "../../testing/address-lookups.ts";
+import { type AddressLookupHarness, startAddressLookups } from "../../testing/address-lookups.ts";
 import type { Zone } from "../../testing/dns-zone.ts";
 import { JOB_LIMITS } from "./address-lookup-job.ts";
 import { ReverseNameQueue } from "./address-store.ts";
@@ -18,7 +18,7 @@ test.each([
 });
 
 describe("a run", () => {
-  const open: AddressWorld[] = [];
+  const open: AddressLookupHarness[] = [];
   afterEach(() => {
     for (const world of open.splice(0)) world.close();
   });
@@ -28,7 +28,7 @@ describe("a run", () => {
     ips: readonly string[],
     known: { name: string | null; asked: number | null } = { name: null, asked: null },
   ) => {
-    const world = startAddressWorld(zone, { ips, hasAsnLookup: false });
+    const world = startAddressLookups(zone, { ips, hasAsnLookup: false });
     open.push(world);
     const { db, clock } = world;
     db.sqlite

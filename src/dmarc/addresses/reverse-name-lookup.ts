@@ -3,7 +3,6 @@ import ipaddr from "ipaddr.js";
 import { type DnsResolver, isDefinite } from "../../net/dns.ts";
 import { createAddressPolicy } from "../../net/public-address.ts";
 import { reverseQueryName } from "../../net/dns-name.ts";
-import type { ReverseName } from "./address-store.ts";
 import type { AddressLookup, LookupOutcome } from "./address-lookup-job.ts";
 import type { ReverseName } from "./address-store.ts";
 

@@ -1,9 +1,9 @@
 import { describe, expect, test } from "bun:test";
 import { DmarcAlertStore } from "./alert-store.ts";
 import { createAlertRaiser } from "./raise.ts";
-import { createDomainWorlds, LIVE, REPORT_HOST } from "../../testing/monitored-domains.ts";
+import { createDomainHarness, LIVE, REPORT_HOST } from "../../testing/monitored-domains.ts";
 
-const newWorld = createDomainWorlds();
+const newWorld = createDomainHarness();
 const MINUTE_MS = 60_000;
 const HOST = "example.com._report._dmarc.reports.example.net";
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
-import { createDomainWorlds, LIVE, REPORT_HOST } from "../../testing/monitored-domains.ts";
+import { createDomainHarness, LIVE, REPORT_HOST } from "../../testing/monitored-domains.ts";
 
-const newWorld = createDomainWorlds();
+const newWorld = createDomainHarness();
 const MINUTE_MS = 60_000;
 const HOST = `example.com._report._dmarc.${REPORT_HOST}`;
 const ALLOWED = { TXT: ["v=DMARC1;"] };

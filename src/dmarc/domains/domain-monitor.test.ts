@@ -1,10 +1,10 @@
 import { describe, expect, test } from "bun:test";
 import { createTestClock } from "../../testing/clock.ts";
-import { createDomainWorlds, LIVE, REPORT_HOST } from "../../testing/monitored-domains.ts";
+import { createDomainHarness, LIVE, REPORT_HOST } from "../../testing/monitored-domains.ts";
 import { createDomainCheck, type DomainCheck } from "./domain-check.ts";
 import { createDomainPlatforms } from "./domain-platform.ts";
 
-const newWorld = createDomainWorlds();
+const newWorld = createDomainHarness();
 
 /** A world in which a look ends when the test says so: it has then seen what stood there at its beginning. */
 const startHeld = async () => {

@@ -1,8 +1,8 @@
 import { describe, expect, test } from "bun:test";
 import { newId } from "../../base/secrets.ts";
-import { createDomainWorlds, LIVE, TEST } from "../../testing/monitored-domains.ts";
+import { createDomainHarness, LIVE, TEST } from "../../testing/monitored-domains.ts";
 
-const newWorld = createDomainWorlds();
+const newWorld = createDomainHarness();
 const ALL = { before: null, limit: 100 };
 
 describe("a domain", () => {

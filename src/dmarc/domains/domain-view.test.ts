@@ -1,9 +1,9 @@
 import { describe, expect, test } from "bun:test";
-import { createDomainWorlds, REPORT_HOST } from "../../testing/monitored-domains.ts";
+import { createDomainHarness, REPORT_HOST } from "../../testing/monitored-domains.ts";
 import { statePolicySchema } from "./domain-state.ts";
 import { domainView, policyView } from "./domain-view.ts";
 
-const newWorld = createDomainWorlds();
+const newWorld = createDomainHarness();
 const record = (token: string, tags: string) => `v=DMARC1; ${tags}; rua=mailto:${token}@${REPORT_HOST}`;
 const FIELDS = ["p", "sp", "np", "adkim", "aspf", "own", "inherited_from", "t", "pct"];
 

@@ -1,9 +1,9 @@
 import { describe, expect, test } from "bun:test";
-import { createDomainWorlds, LIVE, REPORT_HOST, TEST } from "../../testing/monitored-domains.ts";
+import { createDomainHarness, LIVE, REPORT_HOST, TEST } from "../../testing/monitored-domains.ts";
 import type { DomainSettingsChange } from "./domains.ts";
 import { AppError } from "../../base/errors.ts";
 
-const newWorld = createDomainWorlds();
+const newWorld = createDomainHarness();
 const DAY_MS = 24 * 60 * 60_000;
 
 /** What a call was refused with. */

@@ -1,9 +1,9 @@
 import { expect, test } from "bun:test";
 import { createLog } from "../../base/log.ts";
-import { createDomainWorlds, REPORT_HOST } from "../../testing/monitored-domains.ts";
+import { createDomainHarness, REPORT_HOST } from "../../testing/monitored-domains.ts";
 import { ScheduledChecks } from "./scheduled-checks.ts";
 
-const newWorld = createDomainWorlds();
+const newWorld = createDomainHarness();
 const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
 

@@ -1,11 +1,11 @@
 import { describe, expect, test } from "bun:test";
 import { createLog } from "../../base/log.ts";
-import { createDomainWorlds } from "../../testing/monitored-domains.ts";
+import { createDomainHarness } from "../../testing/monitored-domains.ts";
 import type { Domains } from "./domains.ts";
 import { ScheduledChecks } from "./scheduled-checks.ts";
 import type { DomainRow } from "./domain-store.ts";
 
-const newWorld = createDomainWorlds();
+const newWorld = createDomainHarness();
 const HOUR_MS = 60 * 60_000;
 
 const newPasses = (world = newWorld(), fake: Partial<Pick<Domains, "checkScheduled" | "canCheck">> = {}) => {
