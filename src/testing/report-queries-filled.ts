@@ -1,7 +1,7 @@
 import { type SampleRow, SAMPLE_DAY_S } from "./dmarc-reports.ts";
 import type { createReportQueries } from "./report-queries.ts";
 
-type ReadingWorld = ReturnType<ReturnType<typeof createReportQueries>>;
+type ReportQueries = ReturnType<ReturnType<typeof createReportQueries>>;
 const DAY_S = 86_400;
 
 /** Mail of the domain's own, aligned. */
@@ -28,11 +28,11 @@ export const FORWARDED: SampleRow = {
 };
 
 /** A domain with two reports: all four kinds of mail on one day, good mail on the day before. */
-export const fillReportQueries = async (world: ReadingWorld) => {
-  const domain = world.enrol();
-  await world.give({ rows: [OWN, SERVICE, STRANGER, FORWARDED] });
-  await world.give({ org: "Other Receiver", begin: SAMPLE_DAY_S - DAY_S, rows: [{ ...OWN, count: 10 }] });
-  const get = (path: string, options: Parameters<typeof world.request>[2] = {}) =>
-    world.request("GET", `${domain.id}/${path}`, options);
-  return { ...world, domain, get };
+export const fillReportQueries = async (harness: ReportQueries) => {
+  const domain = harness.enrol();
+  await harness.give({ rows: [OWN, SERVICE, STRANGER, FORWARDED] });
+  await harness.give({ org: "Other Receiver", begin: SAMPLE_DAY_S - DAY_S, rows: [{ ...OWN, count: 10 }] });
+  const get = (path: string, options: Parameters<typeof harness.request>[2] = {}) =>
+    harness.request("GET", `${domain.id}/${path}`, options);
+  return { ...harness, domain, get };
 };

@@ -19,15 +19,15 @@ const NOTHING: AddressNetwork = { asn: null, asName: null, country: null, prefix
 
 const open: AddressLookupHarness[] = [];
 afterEach(() => {
-  for (const world of open.splice(0)) world.close();
+  for (const harness of open.splice(0)) harness.close();
 });
 
 const start = (zone: Zone, parts: Partial<AddressLookupSetup> = {}) => {
-  const world = startAddressLookups(zone, { ips: [IP], hasAsnLookup: true, ...parts });
-  open.push(world);
-  const { db, clock, stored, resolver } = world;
+  const harness = startAddressLookups(zone, { ips: [IP], hasAsnLookup: true, ...parts });
+  open.push(harness);
+  const { db, clock, stored, resolver } = harness;
   return {
-    ...world,
+    ...harness,
     network(ip: string): AddressNetwork {
       const facts = stored(ip);
       if (facts === undefined) throw new Error(ip);
@@ -247,18 +247,18 @@ describe("a run", () => {
       .get(like)?.n ?? 0;
 
   test("takes a thousand addresses at most; new ones do not wait behind a large import, nor due ones behind new ones", async () => {
-    const world = start({}, { ips: many(3_000) });
-    const { job, tell, db } = world;
+    const harness = start({}, { ips: many(3_000) });
+    const { job, tell, db } = harness;
     db.sqlite.run("UPDATE dmarc_reverse_names SET network_due_at_ms = 5 WHERE rowid <= 600");
     tell("9.9.9.8", "9.9.9.9");
     await job.run();
-    expect(known(world, "9.9.9.%")).toBe(2);
-    expect(known(world, "%")).toBe(JOB_LIMITS.addressesMax);
+    expect(known(harness, "9.9.9.%")).toBe(2);
+    expect(known(harness, "%")).toBe(JOB_LIMITS.addressesMax);
     expect(db.sqlite.query("SELECT count(*) n FROM dmarc_reverse_names WHERE network_due_at_ms = 5").get()).toEqual({
       n: 600 - Math.floor(JOB_LIMITS.addressesMax / 3),
     });
     for (let run = 0; run < 3; run += 1) await job.run();
-    expect(known(world, "%")).toBe(3_002);
+    expect(known(harness, "%")).toBe(3_002);
   });
 
   test("ends when the service does not answer; what it did not ask stays due", async () => {

@@ -20,7 +20,7 @@ test.each([
 describe("a run", () => {
   const open: AddressLookupHarness[] = [];
   afterEach(() => {
-    for (const world of open.splice(0)) world.close();
+    for (const harness of open.splice(0)) harness.close();
   });
 
   const start = (
@@ -28,9 +28,9 @@ describe("a run", () => {
     ips: readonly string[],
     known: { name: string | null; asked: number | null } = { name: null, asked: null },
   ) => {
-    const world = startAddressLookups(zone, { ips, hasAsnLookup: false });
-    open.push(world);
-    const { db, clock } = world;
+    const harness = startAddressLookups(zone, { ips, hasAsnLookup: false });
+    open.push(harness);
+    const { db, clock } = harness;
     db.sqlite
       .query("UPDATE dmarc_reverse_names SET name = ?, is_confirmed = ?, asked_at_ms = ?")
       .run(known.name, known.name === null ? 0 : 1, known.asked);
@@ -40,7 +40,7 @@ describe("a run", () => {
           "SELECT name, is_confirmed confirmed, due_at_ms - ? dueInMs, asked_at_ms - ? asked FROM dmarc_reverse_names ORDER BY ip",
         )
         .all(clock.nowMs(), clock.nowMs());
-    return { ...world, names: world.job, rows };
+    return { ...harness, names: harness.job, rows };
   };
   const ptr = (ip: string, records: NonNullable<Exclude<Zone[string], string>["PTR"]>): Zone => ({
     [reverseQueryName(ip)]: { PTR: records },

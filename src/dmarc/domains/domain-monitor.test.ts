@@ -4,13 +4,13 @@ import { createDomainHarness, LIVE, REPORT_HOST } from "../../testing/monitored-
 import { createDomainCheck, type DomainCheck } from "./domain-check.ts";
 import { createDomainPlatforms } from "./domain-platform.ts";
 
-const newWorld = createDomainHarness();
+const newHarness = createDomainHarness();
 
-/** A world in which a look ends when the test says so: it has then seen what stood there at its beginning. */
+/** A harness in which a look ends when the test says so: it has then seen what stood there at its beginning. */
 const startHeld = async () => {
   const waiting: Array<() => void> = [];
   const held: { look: DomainCheck | null; isHeld: boolean } = { look: null, isHeld: false };
-  const world = newWorld({
+  const harness = newHarness({
     async check(row, options) {
       if (held.look === null) throw new Error("too early");
       const { isHeld } = held;
@@ -19,9 +19,9 @@ const startHeld = async () => {
       return finding;
     },
   });
-  const { resolver, clock } = world;
+  const { resolver, clock } = harness;
   held.look = createDomainCheck(clock, createDomainPlatforms({ resolver, reportHost: REPORT_HOST, mailHost: null }));
-  const { id, token } = await world.activate("example.com");
+  const { id, token } = await harness.activate("example.com");
   const good = `v=DMARC1; p=reject; rua=mailto:${token}@${REPORT_HOST}`;
   /** Begins a check whose look is held; `end` lets it go on and waits for the check. */
   const begin = async <T>(check: () => Promise<T>) => {
@@ -37,53 +37,53 @@ const startHeld = async () => {
       },
     };
   };
-  return { world, id, good, begin };
+  return { harness, id, good, begin };
 };
 
 describe("of two looks at once the one that a user began counts", () => {
   test("a scheduled look from before is not recorded over it", async () => {
-    const { world, id, begin } = await startHeld();
-    const slow = await begin(() => world.domains.checkScheduled(world.find(id)));
-    world.publish("example.com");
-    await world.domains.verify(LIVE, id);
-    const [row, told] = [world.find(id), world.alerts.length];
+    const { harness, id, begin } = await startHeld();
+    const slow = await begin(() => harness.domains.checkScheduled(harness.find(id)));
+    harness.publish("example.com");
+    await harness.domains.verify(LIVE, id);
+    const [row, told] = [harness.find(id), harness.alerts.length];
     expect(row.status).toBe("action_required");
-    await world.clock.advance(15_000);
+    await harness.clock.advance(15_000);
     await slow.end();
-    expect(world.find(id)).toEqual(row);
-    expect(world.alerts).toHaveLength(told);
+    expect(harness.find(id)).toEqual(row);
+    expect(harness.alerts).toHaveLength(told);
   });
 
   test("nor one that found the record missing before it was published", async () => {
-    const { world, id, good, begin } = await startHeld();
-    world.publish("example.com");
-    await world.domains.verify(LIVE, id);
-    const slow = await begin(() => world.domains.checkScheduled(world.find(id)));
-    world.publish("example.com", good);
-    await world.domains.verify(LIVE, id);
-    const row = world.find(id);
+    const { harness, id, good, begin } = await startHeld();
+    harness.publish("example.com");
+    await harness.domains.verify(LIVE, id);
+    const slow = await begin(() => harness.domains.checkScheduled(harness.find(id)));
+    harness.publish("example.com", good);
+    await harness.domains.verify(LIVE, id);
+    const row = harness.find(id);
     expect(row).toMatchObject({ status: "active", badSinceMs: null });
     await slow.end();
-    expect(world.find(id)).toEqual(row);
+    expect(harness.find(id)).toEqual(row);
   });
 
   test("a scheduled check that comes while a user's runs is that one, so that nothing is recorded under it", async () => {
-    const { world, id, begin } = await startHeld();
-    const slow = await begin(() => world.domains.verify(LIVE, id));
-    world.publish("example.com");
-    const scheduled = world.domains.checkScheduled(world.find(id));
+    const { harness, id, begin } = await startHeld();
+    const slow = await begin(() => harness.domains.verify(LIVE, id));
+    harness.publish("example.com");
+    const scheduled = harness.domains.checkScheduled(harness.find(id));
     const { domain } = await slow.end();
     expect((await scheduled)?.domain).toEqual(domain);
-    expect(world.find(id)).toMatchObject({ status: "active", badSinceMs: null });
+    expect(harness.find(id)).toMatchObject({ status: "active", badSinceMs: null });
     // The next look finds what is there now.
-    expect((await world.checkScheduled(id)).badSinceMs).toBe(world.clock.nowMs());
+    expect((await harness.checkScheduled(id)).badSinceMs).toBe(harness.clock.nowMs());
   });
 
   test("whoever waits for the one that was given up gets the other", async () => {
-    const { world, id, begin } = await startHeld();
-    const slow = await begin(() => world.domains.checkScheduled(world.find(id)));
-    world.publish("example.com");
-    const { domain } = await world.domains.verify(LIVE, id);
+    const { harness, id, begin } = await startHeld();
+    const slow = await begin(() => harness.domains.checkScheduled(harness.find(id)));
+    harness.publish("example.com");
+    const { domain } = await harness.domains.verify(LIVE, id);
     expect((await slow.end())?.domain).toEqual(domain);
   });
 });
@@ -98,16 +98,16 @@ test("verify answers after 20 seconds when the DNS never does, and neither does 
       mailHost: null,
     }),
   );
-  const world = newWorld({ check: look });
-  const enrolling = world.enrol("example.com");
+  const harness = newHarness({ check: look });
+  const enrolling = harness.enrol("example.com");
   await clock.advance(20_000);
   const { domain, dnsRecords } = await enrolling;
   expect(dnsRecords).toMatchObject([{ action: "conflict", reason: "dns_failure", value: "" }]);
-  const verifying = world.domains.verify(LIVE, domain.id);
+  const verifying = harness.domains.verify(LIVE, domain.id);
   await clock.advance(20_000);
   const verified = await verifying;
   expect(verified).toMatchObject({ previousStatus: "pending", domain: { status: "pending" } });
   expect(verified.result.checks.map(({ ok }) => ok)).toEqual([null, null, null]);
-  expect(world.alerts).toEqual([]);
+  expect(harness.alerts).toEqual([]);
   expect(clock.pending()).toBe(0);
 });

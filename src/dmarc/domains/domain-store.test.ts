@@ -2,12 +2,12 @@ import { describe, expect, test } from "bun:test";
 import { newId } from "../../base/secrets.ts";
 import { createDomainHarness, LIVE, TEST } from "../../testing/monitored-domains.ts";
 
-const newWorld = createDomainHarness();
+const newHarness = createDomainHarness();
 const ALL = { before: null, limit: 100 };
 
 describe("a domain", () => {
   test("is found by id, number, token and name, until it is deleted; then by none of them", () => {
-    const { db, store, insert } = newWorld();
+    const { db, store, insert } = newHarness();
     const row = insert({ token: "abc", recipients: ["a@example.com"], alerts: { new_source: false } });
     const find = () => [
       store.findById(row.id),
@@ -27,7 +27,7 @@ describe("a domain", () => {
   });
 
   test("can be enrolled again when it was deleted, but not beside itself", () => {
-    const { db, store, insert } = newWorld();
+    const { db, store, insert } = newHarness();
     const row = insert({ token: "abc" });
     expect(() => insert()).toThrow();
     expect(() => insert({ domain: "other.com", token: "abc" })).toThrow();
@@ -40,7 +40,7 @@ describe("a domain", () => {
   });
 
   test("that is enrolled and deleted again and again is there once, with the address of its test key", async () => {
-    const { store, domains, enrol } = newWorld();
+    const { store, domains, enrol } = newHarness();
     const [first, second] = [await enrol("a.example", TEST), await enrol("b.a.example", TEST)];
     let last = second.domain;
     for (let n = 0; n < 3; n++) {
@@ -58,7 +58,7 @@ describe("a domain", () => {
   });
 
   test("covers the names below it, the nearest one first", () => {
-    const { store, insert } = newWorld();
+    const { store, insert } = newHarness();
     const top = insert();
     const below = insert({ domain: "news.example.com" });
     expect(store.findCovering(LIVE, "example.com")?.id).toBe(top.id);
@@ -69,7 +69,7 @@ describe("a domain", () => {
   });
 
   test("is due when its time has come, unless it is paused, deleted or a test key's", () => {
-    const { db, store, insert } = newWorld();
+    const { db, store, insert } = newHarness();
     const due = (nowMs: number) => store.due(nowMs, 10).map(({ domain }) => domain);
     insert({ domain: "late.com", nextCheckAtMs: 20 });
     insert({ domain: "early.com", nextCheckAtMs: 10 });
@@ -82,7 +82,7 @@ describe("a domain", () => {
   });
 
   test("is looked for among the due ones by the index", () => {
-    const { db } = newWorld();
+    const { db } = newHarness();
     const plan = db.sqlite
       .query<{ detail: string }, []>(
         "EXPLAIN QUERY PLAN SELECT * FROM dmarc_domains WHERE (deleted_at_ms is null and monitoring_enabled = 1) AND next_check_at_ms <= 5 ORDER BY next_check_at_ms LIMIT 1",
@@ -92,7 +92,7 @@ describe("a domain", () => {
   });
 
   test("is listed newest first, by pages and filters", () => {
-    const { store, insert } = newWorld();
+    const { store, insert } = newHarness();
     const rows = ["a.com", "b.com", "c.com"].map((domain) => insert({ domain }));
     const active = insert({ domain: "d.com", status: "active", monitoringEnabled: false });
     insert({ domain: "e.com", mode: "test" });
@@ -108,7 +108,7 @@ describe("a domain", () => {
 });
 
 test("history is read newest first and forgotten oldest first, in chunks", () => {
-  const { db, store } = newWorld();
+  const { db, store } = newHarness();
   const ids = [1, 2, 3, 4].map((atMs) => {
     const id = newId();
     db.transact((tx) => store.insertHistory(tx, { id, domain: 1, trigger: "scheduled", atMs, body: "{}" }));

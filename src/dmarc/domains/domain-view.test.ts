@@ -3,7 +3,7 @@ import { createDomainHarness, REPORT_HOST } from "../../testing/monitored-domain
 import { statePolicySchema } from "./domain-state.ts";
 import { domainView, policyView } from "./domain-view.ts";
 
-const newWorld = createDomainHarness();
+const newHarness = createDomainHarness();
 const record = (token: string, tags: string) => `v=DMARC1; ${tags}; rua=mailto:${token}@${REPORT_HOST}`;
 const FIELDS = ["p", "sp", "np", "adkim", "aspf", "own", "inherited_from", "t", "pct"];
 
@@ -12,16 +12,16 @@ describe("what softens a policy is shown", () => {
     ["p=reject; t=y", { p: "reject", t: "y", pct: 100 }],
     ["p=reject; pct=20", { p: "reject", t: "n", pct: 20 }],
   ])("%s, of the domain, in its history and in the alert", async (tags, shown) => {
-    const world = newWorld();
-    const { id, token } = await world.activate();
-    world.publish("example.com", record(token, tags));
-    await world.checkScheduled(id);
-    await world.clock.advance(35 * 60_000);
-    const row = await world.checkScheduled(id);
-    const deps = { platforms: world.platforms, urls: { isDisabled: () => false } };
-    expect(domainView(row, deps, world.clock.nowMs()).policy).toMatchObject(shown);
-    expect(world.history(id).map(({ policy }) => policy)).toContainEqual(expect.objectContaining(shown));
-    const alert = world.alerts.find(({ rule }) => rule === "policy_weakened");
+    const harness = newHarness();
+    const { id, token } = await harness.activate();
+    harness.publish("example.com", record(token, tags));
+    await harness.checkScheduled(id);
+    await harness.clock.advance(35 * 60_000);
+    const row = await harness.checkScheduled(id);
+    const deps = { platforms: harness.platforms, urls: { isDisabled: () => false } };
+    expect(domainView(row, deps, harness.clock.nowMs()).policy).toMatchObject(shown);
+    expect(harness.history(id).map(({ policy }) => policy)).toContainEqual(expect.objectContaining(shown));
+    const alert = harness.alerts.find(({ rule }) => rule === "policy_weakened");
     expect(alert?.data).toMatchObject({ previous_policy: { p: "reject", t: "n", pct: 100 }, policy: shown });
   });
 

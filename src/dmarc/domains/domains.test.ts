@@ -3,7 +3,7 @@ import { createDomainHarness, LIVE, REPORT_HOST, TEST } from "../../testing/moni
 import type { DomainSettingsChange } from "./domains.ts";
 import { AppError } from "../../base/errors.ts";
 
-const newWorld = createDomainHarness();
+const newHarness = createDomainHarness();
 const DAY_MS = 24 * 60 * 60_000;
 
 /** What a call was refused with. */
@@ -19,7 +19,7 @@ const refusal = async (work: () => Promise<unknown>) => {
 
 describe("enrolment", () => {
   test("gives a domain an address of its own and says what to publish", async () => {
-    const { enrol, domains } = newWorld();
+    const { enrol, domains } = newHarness();
     const { created, domain, dnsRecords } = await enrol("Example.COM.");
     expect(created).toBe(true);
     const view = domains.view(domain);
@@ -43,13 +43,13 @@ describe("enrolment", () => {
   });
 
   test("is pending even when the record is there already", async () => {
-    const world = newWorld();
-    world.publish("example.com", "v=DMARC1; p=none");
-    expect((await world.enrol("example.com")).domain.status).toBe("pending");
+    const harness = newHarness();
+    harness.publish("example.com", "v=DMARC1; p=none");
+    expect((await harness.enrol("example.com")).domain.status).toBe("pending");
   });
 
   test("of the same domain twice, also at the same time, makes one", async () => {
-    const { enrol, store } = newWorld();
+    const { enrol, store } = newHarness();
     const both = await Promise.all([enrol("example.com"), enrol("EXAMPLE.com")]);
     expect(both.map(({ created }) => created).toSorted()).toEqual([false, true]);
     expect(both[0]?.domain.id).toBe(both[1]?.domain.id ?? "");
@@ -60,23 +60,23 @@ describe("enrolment", () => {
   });
 
   test("outlives a DNS that is silent, and advises nothing then", async () => {
-    const world = newWorld();
-    world.zone["_dmarc.example.com"] = "servfail";
-    const { created, domain, dnsRecords } = await world.enrol("example.com");
+    const harness = newHarness();
+    harness.zone["_dmarc.example.com"] = "servfail";
+    const { created, domain, dnsRecords } = await harness.enrol("example.com");
     expect(created).toBe(true);
     expect(dnsRecords[0]).toMatchObject({ action: "conflict", reason: "dns_failure", value: "", strings: [] });
-    expect(world.store.findById(domain.id)?.nextCheckAtMs).toBe(world.clock.nowMs() + 30 * 60_000);
+    expect(harness.store.findById(domain.id)?.nextCheckAtMs).toBe(harness.clock.nowMs() + 30 * 60_000);
   });
 
   test("is refused for what cannot be monitored", async () => {
-    const { enrol } = newWorld();
+    const { enrol } = newHarness();
     expect(await refusal(() => enrol("co.uk"))).toMatchObject({ code: "Invalid request body" });
     const long = `${"a".repeat(60)}.${"b".repeat(60)}.${"c".repeat(60)}.${"d".repeat(40)}.com`;
     expect((await refusal(() => enrol(long)))?.text).toContain("the DNS allows 253");
   });
 
   test("needs a report host, but not with a test key", async () => {
-    const { enrol, domains } = newWorld({ reportHost: null });
+    const { enrol, domains } = newHarness({ reportHost: null });
     const refused = await refusal(() => enrol("example.com"));
     expect(refused?.code).toBe("conflict");
     expect(refused?.text).toContain("POSTWARDEN_REPORT_HOST");
@@ -85,7 +85,7 @@ describe("enrolment", () => {
   });
 
   test("stops at 10,000 domains", async () => {
-    const { db, enrol, insert } = newWorld();
+    const { db, enrol, insert } = newHarness();
     db.sqlite.transaction(() => {
       for (let n = 0; n < 10_000; n++) insert({ domain: `n${n}.com` });
     })();
@@ -94,7 +94,7 @@ describe("enrolment", () => {
   });
 
   test("takes a webhook and recipients, and turns the URL on", async () => {
-    const { domains, turnedOn } = newWorld();
+    const { domains, turnedOn } = newHarness();
     const url = "https://example.com/hook";
     const { domain } = await domains.enrol(LIVE, {
       domain: "example.com",
@@ -104,59 +104,59 @@ describe("enrolment", () => {
     });
     expect(domain).toMatchObject({ label: "x", webhookUrl: url, recipients: ["a@example.com"] });
     expect(turnedOn).toEqual([url]);
-    const silent = newWorld({ hasMail: false });
+    const silent = newHarness({ hasMail: false });
     const order = { domain: "example.com", label: null, webhookUrl: null, recipients: ["a@example.com"] };
     expect((await refusal(() => silent.domains.enrol(LIVE, order)))?.text).toContain("does not send mail");
   });
 
   test("and every change takes recipients at the domains that the operator allows only", async () => {
-    const world = newWorld({ recipientDomains: ["example.net"] });
+    const harness = newHarness({ recipientDomains: ["example.net"] });
     const order = { domain: "example.com", label: null, webhookUrl: null, recipients: ["a@example.com"] };
-    expect((await refusal(() => world.domains.enrol(LIVE, order)))?.text).toContain("at example.net only");
-    const { domain } = await world.domains.enrol(LIVE, { ...order, recipients: ["a@example.net"] });
-    const change = () => world.domains.change(LIVE, domain.id, { recipients: ["b@example.org"] });
+    expect((await refusal(() => harness.domains.enrol(LIVE, order)))?.text).toContain("at example.net only");
+    const { domain } = await harness.domains.enrol(LIVE, { ...order, recipients: ["a@example.net"] });
+    const change = () => harness.domains.change(LIVE, domain.id, { recipients: ["b@example.org"] });
     expect((await refusal(change))?.text).toContain("at example.net only");
   });
 });
 
 describe("verify", () => {
   test("makes a domain active that published what it was told, and then nothing is left to do", async () => {
-    const world = newWorld();
-    const { domain, dnsRecords } = await world.enrol("example.com");
-    world.publish("example.com", dnsRecords[0]?.value ?? "");
-    const verified = await world.domains.verify(LIVE, domain.id);
+    const harness = newHarness();
+    const { domain, dnsRecords } = await harness.enrol("example.com");
+    harness.publish("example.com", dnsRecords[0]?.value ?? "");
+    const verified = await harness.domains.verify(LIVE, domain.id);
     expect(verified).toMatchObject({ previousStatus: "pending", domain: { status: "active" } });
     expect(verified.result.dnsRecords[0]).toMatchObject({ action: "none", value: dnsRecords[0]?.value });
-    expect(world.alerts.map(({ rule }) => rule)).toEqual(["status_changed"]);
+    expect(harness.alerts.map(({ rule }) => rule)).toEqual(["status_changed"]);
   });
 
   test("of one domain several times at once looks once", async () => {
-    const world = newWorld();
-    const { domain } = await world.enrol("example.com");
-    const before = world.resolver.queries.length;
-    const all = await Promise.all([1, 2, 3].map(() => world.domains.verify(LIVE, domain.id)));
+    const harness = newHarness();
+    const { domain } = await harness.enrol("example.com");
+    const before = harness.resolver.queries.length;
+    const all = await Promise.all([1, 2, 3].map(() => harness.domains.verify(LIVE, domain.id)));
     expect(new Set(all).size).toBe(1);
-    expect(world.resolver.countQueries("_dmarc.example.com", "TXT")).toBe(2);
-    expect(world.resolver.queries.length).toBeGreaterThan(before);
+    expect(harness.resolver.countQueries("_dmarc.example.com", "TXT")).toBe(2);
+    expect(harness.resolver.queries.length).toBeGreaterThan(before);
   });
 
   test("of a domain that is deleted meanwhile finds none, and records nothing", async () => {
-    const world = newWorld();
-    const { domain } = await world.enrol("example.com");
-    const verifying = refusal(() => world.domains.verify(LIVE, domain.id));
-    await world.domains.remove(LIVE, domain.id);
+    const harness = newHarness();
+    const { domain } = await harness.enrol("example.com");
+    const verifying = refusal(() => harness.domains.verify(LIVE, domain.id));
+    await harness.domains.remove(LIVE, domain.id);
     expect((await verifying)?.code).toBe("not_found");
-    expect(world.alerts).toEqual([]);
+    expect(harness.alerts).toEqual([]);
   });
 
   test("is given up when the service stops", async () => {
-    const world = newWorld();
-    const { domain } = await world.enrol("example.com");
-    const verifying = refusal(() => world.domains.verify(LIVE, domain.id));
-    await world.domains.stop();
+    const harness = newHarness();
+    const { domain } = await harness.enrol("example.com");
+    const verifying = refusal(() => harness.domains.verify(LIVE, domain.id));
+    await harness.domains.stop();
     expect((await verifying)?.code).toBe("unavailable");
-    expect(world.domains.canCheck()).toBe(false);
-    expect(world.history(domain.id)).toHaveLength(1);
+    expect(harness.domains.canCheck()).toBe(false);
+    expect(harness.history(domain.id)).toHaveLength(1);
   });
 });
 
@@ -168,23 +168,23 @@ describe("with a test key", () => {
     ["missing.example", "create", "action_required", "create"],
     ["conflict.example", "conflict", "action_required", "conflict"],
   ] as const)("%s: %s, then %s and %s, without any DNS", async (name, first, status, then) => {
-    const world = newWorld();
-    const { domain, dnsRecords } = await world.enrol(name, TEST);
+    const harness = newHarness();
+    const { domain, dnsRecords } = await harness.enrol(name, TEST);
     expect(domain.status).toBe("pending");
     expect(dnsRecords[0]?.action).toBe(first);
-    expect((await world.domains.dns(TEST, domain.id)).dnsRecords).toEqual(dnsRecords);
-    const verified = await world.domains.verify(TEST, domain.id);
+    expect((await harness.domains.dns(TEST, domain.id)).dnsRecords).toEqual(dnsRecords);
+    const verified = await harness.domains.verify(TEST, domain.id);
     expect(verified.domain.status).toBe(status);
     expect(verified.result.dnsRecords[0]?.action).toBe(then);
-    expect((await world.domains.dns(TEST, domain.id)).dnsRecords).toEqual(verified.result.dnsRecords);
-    expect(await world.domains.verify(TEST, domain.id)).toMatchObject({ previousStatus: status, domain: { status } });
-    expect(world.resolver.queries).toEqual([]);
-    await world.clock.advance(100 * DAY_MS);
-    expect(world.store.due(world.clock.nowMs(), 10)).toEqual([]);
+    expect((await harness.domains.dns(TEST, domain.id)).dnsRecords).toEqual(verified.result.dnsRecords);
+    expect(await harness.domains.verify(TEST, domain.id)).toMatchObject({ previousStatus: status, domain: { status } });
+    expect(harness.resolver.queries).toEqual([]);
+    await harness.clock.advance(100 * DAY_MS);
+    expect(harness.store.due(harness.clock.nowMs(), 10)).toEqual([]);
   });
 
   test("merge.example keeps its policy and its own address", async () => {
-    const { enrol } = newWorld();
+    const { enrol } = newHarness();
     const { domain, dnsRecords } = await enrol("merge.example", TEST);
     const current = "v=DMARC1; p=reject; rua=mailto:dmarc@merge.example";
     const value = `${current},mailto:${domain.token}@${REPORT_HOST}`;
@@ -194,7 +194,7 @@ describe("with a test key", () => {
   });
 
   test("a domain has the same address whenever it is enrolled", async () => {
-    const { enrol, domains } = newWorld();
+    const { enrol, domains } = newHarness();
     const first = await enrol("merge.example", TEST);
     await domains.remove(TEST, first.domain.id);
     const again = await enrol("merge.example", TEST);
@@ -205,12 +205,12 @@ describe("with a test key", () => {
 
 describe("settings", () => {
   test("change as given, and nothing else", async () => {
-    const world = newWorld();
-    const { domain } = await world.enrol("example.com");
-    const before = world.domains.view(domain);
-    await world.clock.advance(1_000);
+    const harness = newHarness();
+    const { domain } = await harness.enrol("example.com");
+    const before = harness.domains.view(domain);
+    await harness.clock.advance(1_000);
     const change = async (wish: DomainSettingsChange) =>
-      world.domains.view(await world.domains.change(LIVE, domain.id, wish));
+      harness.domains.view(await harness.domains.change(LIVE, domain.id, wish));
     expect(await change({})).toEqual(before);
     expect(await change({ label: "shop", retentionDays: 30, rawRetentionDays: 0, sendsMail: false })).toEqual({
       ...before,
@@ -227,13 +227,13 @@ describe("settings", () => {
     await change({ webhookUrl: null });
     // What waits for a URL goes along with it.
     const subject = `domain:${domain.id}`;
-    expect(world.moved).toEqual([
+    expect(harness.moved).toEqual([
       { subject, from: null, to: "https://example.com/hook" },
       { subject, from: "https://example.com/hook", to: "https://gone.example.com/" },
       { subject, from: "https://gone.example.com/", to: null },
       { subject, from: null, to: null },
     ]);
-    expect(world.turnedOn).toEqual(["https://example.com/hook", "https://gone.example.com/"]);
+    expect(harness.turnedOn).toEqual(["https://example.com/hook", "https://gone.example.com/"]);
   });
 
   test.each([
@@ -242,15 +242,15 @@ describe("settings", () => {
     ["monthly", "2026-01-01T06:00:00.000Z"],
     ["off", null],
   ] as const)("a %s digest is due at %s", async (digest, at) => {
-    const world = newWorld();
-    const { domain } = await world.enrol("example.com");
-    await world.domains.change(LIVE, domain.id, { digest: "daily" });
-    const { digestDueAtMs } = await world.domains.change(LIVE, domain.id, { digest });
+    const harness = newHarness();
+    const { domain } = await harness.enrol("example.com");
+    await harness.domains.change(LIVE, domain.id, { digest: "daily" });
+    const { digestDueAtMs } = await harness.domains.change(LIVE, domain.id, { digest });
     expect(digestDueAtMs).toBe(at === null ? null : Date.parse(at));
   });
 
   test("that need mail are refused where none is sent, but may be taken back", async () => {
-    const { domains, enrol } = newWorld({ hasMail: false });
+    const { domains, enrol } = newHarness({ hasMail: false });
     const { domain } = await enrol("example.com");
     for (const wish of [{ recipients: ["a@example.com"] }, { digest: "daily" }] as const) {
       expect((await refusal(() => domains.change(LIVE, domain.id, wish)))?.text).toContain("does not send mail");
@@ -259,18 +259,18 @@ describe("settings", () => {
   });
 
   test("paused, a domain is not checked; resumed, it is soon", async () => {
-    const world = newWorld();
-    const { id } = await world.activate();
-    await world.domains.change(LIVE, id, { monitoringEnabled: false });
-    await world.clock.advance(3 * DAY_MS);
-    expect(world.store.due(world.clock.nowMs(), 10)).toEqual([]);
-    const resumed = await world.domains.change(LIVE, id, { monitoringEnabled: true });
-    expect(resumed).toMatchObject({ status: "active", nextCheckAtMs: world.clock.nowMs() + 60_000 });
+    const harness = newHarness();
+    const { id } = await harness.activate();
+    await harness.domains.change(LIVE, id, { monitoringEnabled: false });
+    await harness.clock.advance(3 * DAY_MS);
+    expect(harness.store.due(harness.clock.nowMs(), 10)).toEqual([]);
+    const resumed = await harness.domains.change(LIVE, id, { monitoringEnabled: true });
+    expect(resumed).toMatchObject({ status: "active", nextCheckAtMs: harness.clock.nowMs() + 60_000 });
   });
 });
 
 test("a domain is seen by its account and mode only", async () => {
-  const { domains, enrol } = newWorld();
+  const { domains, enrol } = newHarness();
   const { domain } = await enrol("example.com");
   for (const other of [{ ...LIVE, accountId: "other" }, TEST]) {
     expect(() => domains.find(other, domain.id)).toThrow("no such domain");
@@ -283,7 +283,7 @@ test("a domain is seen by its account and mode only", async () => {
 });
 
 test("a deleted domain and its address are gone at once; enrolled again it has another", async () => {
-  const { domains, enrol, store } = newWorld();
+  const { domains, enrol, store } = newHarness();
   const { domain } = await enrol("example.com");
   await domains.remove(LIVE, domain.id);
   expect(store.findByToken(domain.token)).toBeUndefined();
@@ -294,7 +294,7 @@ test("a deleted domain and its address are gone at once; enrolled again it has a
 });
 
 test("reports make a domain receiving, and 72 hours without one make it silent", async () => {
-  const { clock, domains, insert } = newWorld();
+  const { clock, domains, insert } = newHarness();
   const reporting = (lastReportAtMs: number | null, domain: string) =>
     domains.view(insert({ lastReportAtMs, domain })).reporting;
   expect(reporting(null, "a.com")).toBe("waiting");
@@ -303,7 +303,7 @@ test("reports make a domain receiving, and 72 hours without one make it silent",
 });
 
 test("the operator's records name the machine that receives mail", async () => {
-  const { domains, enrol } = newWorld({ mailHost: "mx.example.net" });
+  const { domains, enrol } = newHarness({ mailHost: "mx.example.net" });
   const { domain } = await enrol("example.com");
   expect((await domains.dns(LIVE, domain.id)).serviceRecords).toMatchObject([
     { host: `*._report._dmarc.${REPORT_HOST}`, type: "TXT", value: "v=DMARC1;" },

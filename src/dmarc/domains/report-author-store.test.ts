@@ -4,10 +4,10 @@ import { SAMPLE_DAY_S, sampleReportMail } from "../../testing/dmarc-reports.ts";
 import { createTestClock } from "../../testing/clock.ts";
 import { AUTHORS_MAX, createReportAuthorStore } from "./report-author-store.ts";
 
-const newWorld = createIngestHarness();
+const newHarness = createIngestHarness();
 
 test("so many authors are remembered, and of those from whom nothing comes any more others take the place", () => {
-  const { db } = newWorld();
+  const { db } = newHarness();
   const store = createReportAuthorStore(db);
   const add = (author: string, day: number) => db.transact((tx) => store.add(tx, 1, author, { day, bytes: 10 }));
   for (let at = 0; at < AUTHORS_MAX; at += 1) add(`${at}.example`, at === 0 ? 100 : 150);
@@ -22,20 +22,22 @@ test("so many authors are remembered, and of those from whom nothing comes any m
 });
 
 test("an author is who brought a trusted report by mail: no forger, and no file", async () => {
-  const world = newWorld({
+  const harness = newHarness({
     clock: createTestClock((SAMPLE_DAY_S + 2 * 86_400) * 1000),
     authenticate: async ({ mailFrom }) => ({
       ...{ authenticity: "pass", from: mailFrom?.split("@")[1] ?? null, spf: null, dkim: [], dmarc: null, message: "" },
     }),
   });
-  const { number } = world.enrol("example.com");
+  const { number } = harness.enrol("example.com");
   const mail = sampleReportMail();
   for (const from of ["a@attacker.example", "a@mx.receiver.example"]) {
     const came = { via: "smtp", domain: number, client: "192.0.2.1", helo: "x", mailFrom: from } as const;
-    await world.upload(mail, came);
+    await harness.upload(mail, came);
   }
-  await world.upload(sampleReportMail({ org: "file.example", reportId: "2" }));
-  const [author, ...others] = world.all<{ author: string; usage_bytes: number }>("SELECT * FROM dmarc_report_authors");
+  await harness.upload(sampleReportMail({ org: "file.example", reportId: "2" }));
+  const [author, ...others] = harness.all<{ author: string; usage_bytes: number }>(
+    "SELECT * FROM dmarc_report_authors",
+  );
   expect([author?.author, others]).toEqual(["receiver.example", []]);
   expect(author?.usage_bytes).toBeGreaterThan(mail.byteLength);
 });

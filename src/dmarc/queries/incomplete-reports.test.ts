@@ -9,21 +9,21 @@ const HIDDEN = 700;
 
 /** A report that counts, and a newer one with many rows that is still being written. */
 const startWithHalf = async () => {
-  const world = start();
-  const domain = world.enrol();
+  const harness = start();
+  const domain = harness.enrol();
   const rows = (ip: string, count: number) => Array.from({ length: count }, (_, n) => ({ ip, count: 1 + n }));
-  await world.give({ reportId: "whole", begin: SAMPLE_DAY_S - 86_400, rows: rows(OLD, 3) });
-  await world.give({ reportId: "half", rows: rows("198.51.100.7", HIDDEN) });
+  await harness.give({ reportId: "whole", begin: SAMPLE_DAY_S - 86_400, rows: rows(OLD, 3) });
+  await harness.give({ reportId: "half", rows: rows("198.51.100.7", HIDDEN) });
   const half = (column: string) =>
-    world.db.sqlite.query(`SELECT ${column} AS value FROM dmarc_reports WHERE report_id = 'half'`).get() as {
+    harness.db.sqlite.query(`SELECT ${column} AS value FROM dmarc_reports WHERE report_id = 'half'`).get() as {
       value: string;
     };
-  world.db.sqlite.run("UPDATE dmarc_reports SET is_complete = 0, sameness = 'staged 1' WHERE report_id = 'half'");
+  harness.db.sqlite.run("UPDATE dmarc_reports SET is_complete = 0, sameness = 'staged 1' WHERE report_id = 'half'");
   const get = async (query: string, accept = "application/json") =>
-    world.request("GET", `${domain.id}/records${query}`, { accept });
+    harness.request("GET", `${domain.id}/records${query}`, { accept });
   const addresses = async (query: string) =>
     recordsSchema.parse((await get(query)).body).records.map(({ source_ip }) => source_ip);
-  return { ...world, get, addresses, id: half("id").value };
+  return { ...harness, get, addresses, id: half("id").value };
 };
 
 test("rows of a report that is still being written are never shown, filtered or not", async () => {

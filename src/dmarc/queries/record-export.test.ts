@@ -4,8 +4,8 @@ import { fillReportQueries, OWN, STRANGER } from "../../testing/report-queries-f
 import { createReportQueries } from "../../testing/report-queries.ts";
 import { exportedRecordSchema, recordSchema, recordsSchema } from "./record-schemas.ts";
 
-const newWorld = createReportQueries();
-const startFilled = () => fillReportQueries(newWorld());
+const newHarness = createReportQueries();
+const startFilled = () => fillReportQueries(newHarness());
 const DAY_S = 86_400;
 const NDJSON = "application/x-ndjson";
 
@@ -43,15 +43,15 @@ describe("records of a domain as NDJSON", () => {
 
 describe("the export of all domains", () => {
   const start = async () => {
-    const world = await startFilled();
-    world.enrol("second.example");
-    await world.give({ domain: "second.example", rows: [OWN, STRANGER] });
+    const harness = await startFilled();
+    harness.enrol("second.example");
+    await harness.give({ domain: "second.example", rows: [OWN, STRANGER] });
     const pull = async (query = "", key = "own") => {
-      const answer = await world.request("GET", `../records${query}`, { key });
+      const answer = await harness.request("GET", `../records${query}`, { key });
       const lines = answer.status === 200 ? linesOf(answer.text) : [];
       return { ...answer, lines: lines.map((line) => exportedRecordSchema.parse(JSON.parse(line))) };
     };
-    return { ...world, pull };
+    return { ...harness, pull };
   };
 
   test("has every record once, in the order in which reports came", async () => {

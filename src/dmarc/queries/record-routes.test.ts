@@ -5,8 +5,8 @@ import { fillReportQueries, STRANGER } from "../../testing/report-queries-filled
 import { createReportQueries } from "../../testing/report-queries.ts";
 import { recordsSchema } from "./record-schemas.ts";
 
-const newWorld = createReportQueries();
-const startFilled = () => fillReportQueries(newWorld());
+const newHarness = createReportQueries();
+const startFilled = () => fillReportQueries(newHarness());
 
 describe("records", () => {
   test("are listed newest day first, of a day what fails first, by pages", async () => {

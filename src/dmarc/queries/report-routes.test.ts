@@ -9,12 +9,12 @@ const start = createReportQueries();
 const DAY_S = 86_400;
 
 const startEmpty = () => {
-  const world = start();
-  const domain = world.enrol();
-  const get = (path: string, options: Parameters<typeof world.request>[2] = {}) =>
-    world.request("GET", `${domain.id}/${path}`, options);
+  const harness = start();
+  const domain = harness.enrol();
+  const get = (path: string, options: Parameters<typeof harness.request>[2] = {}) =>
+    harness.request("GET", `${domain.id}/${path}`, options);
   const list = async (query = "") => reportsSchema.parse((await get(`reports${query}`)).body);
-  return { ...world, domain, get, list };
+  return { ...harness, domain, get, list };
 };
 
 test("reports are listed by the day they are about, of a day the last to come first, by pages", async () => {

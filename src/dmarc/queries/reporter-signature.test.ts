@@ -8,7 +8,7 @@ import { silentLog } from "../../testing/silent-log.ts";
 import { createMailAuthentication } from "../authentication/mail-authentication.ts";
 import { RollupStore } from "../sources/rollup-store.ts";
 
-const newWorld = createIngestHarness();
+const newHarness = createIngestHarness();
 const keys = { "google.com": generateKeyPairSync("ed25519"), "attacker.example": generateKeyPairSync("ed25519") };
 type Signer = keyof typeof keys;
 
@@ -39,21 +39,21 @@ test("a report of google.com signed by attacker.example is never Google's, which
       "_dmarc.attacker.example": { TXT: ["v=DMARC1; p=reject"] },
     });
     const authenticate = createMailAuthentication({ resolver, clock, log: silentLog });
-    const world = newWorld({ clock, authenticate });
-    const { number } = world.enrol("example.com");
+    const harness = newHarness({ clock, authenticate });
+    const { number } = harness.enrol("example.com");
     for (const domain of order) {
       const rows = [{ count: domain === "google.com" ? 10 : 900 }];
       const bytes = signed(
         sampleReportMail({ org: "google.com", email: `a@${domain}`, reportId: "same", rows }),
         domain,
       );
-      await world.upload(bytes, { via: "smtp", client: "127.0.0.1", helo: "x", mailFrom: `a@${domain}` });
+      await harness.upload(bytes, { via: "smtp", client: "127.0.0.1", helo: "x", mailFrom: `a@${domain}` });
     }
     const range = { fromDay: Math.floor(SAMPLE_DAY_S / 86_400), toDay: Math.floor(SAMPLE_DAY_S / 86_400) };
-    expect(new RollupStore(world.db).reporters(number, range)).toMatchObject([
+    expect(new RollupStore(harness.db).reporters(number, range)).toMatchObject([
       { reporter: "google.com", author: "", authenticatedAs: "google.com", reports: 1, messages: 10 },
     ]);
-    expect(world.rollups()).toEqual(world.recount());
+    expect(harness.rollups()).toEqual(harness.recount());
   }
 });
 
@@ -64,9 +64,9 @@ test("a mail of google.com that attacker.example signed is quarantined", async (
     "_dmarc.google.com": { TXT: ["v=DMARC1; p=reject"] },
     "google.com": { TXT: ["v=spf1 -all"] },
   });
-  const world = newWorld({ clock, authenticate: createMailAuthentication({ resolver, clock, log: silentLog }) });
-  world.enrol("example.com");
+  const harness = newHarness({ clock, authenticate: createMailAuthentication({ resolver, clock, log: silentLog }) });
+  harness.enrol("example.com");
   const bytes = signed(sampleReportMail({ org: "google.com", email: "a@google.com" }), "attacker.example");
-  const { row } = await world.upload(bytes, { via: "smtp", client: "8.8.4.9", helo: "x", mailFrom: "a@google.com" });
+  const { row } = await harness.upload(bytes, { via: "smtp", client: "8.8.4.9", helo: "x", mailFrom: "a@google.com" });
   expect(row).toMatchObject({ outcome: "quarantined", reason: "not_authentic" });
 });

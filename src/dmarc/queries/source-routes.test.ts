@@ -6,8 +6,8 @@ import { sourcesSchema } from "./source-routes.ts";
 import { summarySchema } from "./summary.ts";
 import { timeseriesSchema } from "./timeseries.ts";
 
-const newWorld = createReportQueries();
-const startFilled = () => fillReportQueries(newWorld());
+const newHarness = createReportQueries();
+const startFilled = () => fillReportQueries(newHarness());
 
 describe("every route", () => {
   const PATHS = ["summary", "timeseries", "sources", "records", "reports", "tls-reports", "advice"];
@@ -83,7 +83,7 @@ test("the summary tells of the range at a glance", async () => {
 });
 
 test("a domain without reports has zeros, no percentage and no days", async () => {
-  const { request, enrol } = newWorld();
+  const { request, enrol } = newHarness();
   const { id } = enrol();
   const { body } = await request("GET", `${id}/summary`);
   expect(summarySchema.parse(body)).toMatchObject({

@@ -8,10 +8,10 @@ const ALL = { fromDay: 0, toDay: 99_999 };
 const UNPROVEN = { dkim: "fail", spf: "fail", dkimResults: [], spfResults: [] } as const;
 
 const startWith = async (rows: readonly SampleRow[]) => {
-  const world = start();
-  const domain = world.enrol();
-  await world.give({ rows });
-  return { ...world, domain, find: (key: string) => world.sourcesOf(domain).find(key, ALL) };
+  const harness = start();
+  const domain = harness.enrol();
+  await harness.give({ rows });
+  return { ...harness, domain, find: (key: string) => harness.sourcesOf(domain).find(key, ALL) };
 };
 
 describe("forwarded mail", () => {
@@ -98,19 +98,19 @@ describe("forwarded mail", () => {
 describe("what only untrusted reports say of an address that trusted ones name", () => {
   const CLAIMED = { ip: "5.5.5.1", count: 7_000 } as const;
   const claim = async (row: SampleRow) => {
-    const world = await startWith([
+    const harness = await startWith([
       { ip: "8.8.8.8", count: 100 },
       { ...UNPROVEN, ip: "5.5.5.1" },
       { ...UNPROVEN, ip: "5.5.5.2" },
       { ...CLAIMED, ...row },
     ]);
-    const { sqlite } = world.db;
+    const { sqlite } = harness.db;
     sqlite.run("UPDATE dmarc_daily SET is_trusted = 0 WHERE messages = 7000");
     sqlite.run(
       "UPDATE dmarc_sources SET is_vouched = 0 WHERE number IN (SELECT source FROM dmarc_daily WHERE NOT is_trusted)",
     );
-    for (const ip of ["5.5.5.1", "5.5.5.2", "5.5.5.9", "8.8.8.8"]) world.nameAddress(ip, null);
-    return world;
+    for (const ip of ["5.5.5.1", "5.5.5.2", "5.5.5.9", "8.8.8.8"]) harness.nameAddress(ip, null);
+    return harness;
   };
 
   test.each<[string, SampleRow]>([

@@ -10,13 +10,13 @@ const ALL = { fromDay: 0, toDay: 99_999 };
 const UNPROVEN = { dkim: "fail", spf: "fail", dkimResults: [], spfResults: [] } as const;
 
 const startWith = async (rows: readonly SampleRow[], name = "example.com") => {
-  const world = start();
-  const domain = world.enrol(name);
-  await world.give({ domain: name, rows });
-  const find = (key: string, range = ALL) => world.sourcesOf(domain).find(key, range);
+  const harness = start();
+  const domain = harness.enrol(name);
+  await harness.give({ domain: name, rows });
+  const find = (key: string, range = ALL) => harness.sourcesOf(domain).find(key, range);
   const say = (key: string, classification: "authorized" | "threat" | "forwarder", atMs: number): void =>
-    world.db.transact((tx) => world.store.setUserClassification(tx, domain.number, { key, classification, atMs }));
-  return { ...world, domain, find, say };
+    harness.db.transact((tx) => harness.store.setUserClassification(tx, domain.number, { key, classification, atMs }));
+  return { ...harness, domain, find, say };
 };
 
 describe("unauthenticated mail", () => {
@@ -34,28 +34,28 @@ describe("unauthenticated mail", () => {
       .map(({ key, classification, messages }) => [key, classification, messages]);
 
   test("is pending until the DNS said what the names of its addresses are", async () => {
-    const world = await startWith(rows);
-    expect(shown(world)).toEqual([["pending", "unknown", 31]]);
-    expect(world.find("pending")).toMatchObject({ lookups_pending: true, address_count: 5, network_count: 3 });
-    world.nameAddress("5.5.5.1", null);
-    expect(shown(world)).toEqual([
+    const harness = await startWith(rows);
+    expect(shown(harness)).toEqual([["pending", "unknown", 31]]);
+    expect(harness.find("pending")).toMatchObject({ lookups_pending: true, address_count: 5, network_count: 3 });
+    harness.nameAddress("5.5.5.1", null);
+    expect(shown(harness)).toEqual([
       ["pending", "unknown", 30],
       ["unauthenticated", "threat", 1],
     ]);
   });
 
   test("of addresses without a proper name is a threat at once, shown as one, and by network when asked for", async () => {
-    const world = await startWith(rows);
-    for (const ip of IPS) world.nameAddress(ip, null);
-    world.nameAddress("5.5.6.1", "5-5-6-1.dyn.isp.example");
-    world.nameAddress("5.5.5.2", "not.leading.back", false);
-    expect(shown(world)).toEqual([["unauthenticated", "threat", 31]]);
-    expect(world.find("unauthenticated")).toMatchObject({
+    const harness = await startWith(rows);
+    for (const ip of IPS) harness.nameAddress(ip, null);
+    harness.nameAddress("5.5.6.1", "5-5-6-1.dyn.isp.example");
+    harness.nameAddress("5.5.5.2", "not.leading.back", false);
+    expect(shown(harness)).toEqual([["unauthenticated", "threat", 31]]);
+    expect(harness.find("unauthenticated")).toMatchObject({
       kind: "unauthenticated",
       name: "Unauthenticated mail from 3 networks",
       lookups_pending: false,
     });
-    expect(shown(world, { byNetwork: true })).toEqual([
+    expect(shown(harness, { byNetwork: true })).toEqual([
       ["net:2606:4700::/48", "threat", 24],
       ["net:5.5.6.0/24", "threat", 4],
       ["net:5.5.5.0/24", "threat", 3],
@@ -63,11 +63,11 @@ describe("unauthenticated mail", () => {
   });
 
   test("of servers with a name is an organization's, and unknown", async () => {
-    const world = await startWith(rows);
-    for (const ip of IPS) world.nameAddress(ip, null);
-    world.nameAddress("5.5.5.1", "a.host.example");
-    world.nameAddress("5.5.6.1", "b.host.example");
-    expect(shown(world)).toEqual([
+    const harness = await startWith(rows);
+    for (const ip of IPS) harness.nameAddress(ip, null);
+    harness.nameAddress("5.5.5.1", "a.host.example");
+    harness.nameAddress("5.5.6.1", "b.host.example");
+    expect(shown(harness)).toEqual([
       ["org:host.example", "unknown", 5],
       ["unauthenticated", "threat", 26],
     ]);
@@ -78,11 +78,11 @@ describe("unauthenticated mail", () => {
     ["that proved another name", { ...UNPROVEN, ip: "5.5.5.1", spfResults: ["other.example pass"] }],
     ["of a network that the domain's own mail comes from", { ip: "5.5.5.99" }],
   ])("is no threat from an address %s", async (_, more) => {
-    const world = await startWith([{ ...UNPROVEN, ip: "5.5.5.1" }, more]);
-    for (const ip of ["5.5.5.1", "5.5.5.99"]) world.nameAddress(ip, null);
+    const harness = await startWith([{ ...UNPROVEN, ip: "5.5.5.1" }, more]);
+    for (const ip of ["5.5.5.1", "5.5.5.99"]) harness.nameAddress(ip, null);
     expect(
-      world
-        .sourcesOf(world.domain)
+      harness
+        .sourcesOf(harness.domain)
         .sources(ALL)
         .map(({ classification }) => classification),
     ).not.toContain("threat");
@@ -90,64 +90,64 @@ describe("unauthenticated mail", () => {
 
   test("is no threat when its address was aligned on other days, as a reporter says that leaves the checks out", async () => {
     const row: SampleRow = { ip: "5.5.5.1", dkim: "fail", dkimResults: [], spfResults: [] };
-    const world = await startWith([row]);
-    await world.give({ begin: SAMPLE_DAY_S + 3 * DAY_S, rows: [{ ...UNPROVEN, ip: "5.5.5.1" }] });
-    world.nameAddress("5.5.5.1", null);
+    const harness = await startWith([row]);
+    await harness.give({ begin: SAMPLE_DAY_S + 3 * DAY_S, rows: [{ ...UNPROVEN, ip: "5.5.5.1" }] });
+    harness.nameAddress("5.5.5.1", null);
     const later = { fromDay: MADE_DAY + 3, toDay: MADE_DAY + 3 };
-    expect(world.find("own", later)).toMatchObject({ messages: 1, classification: "misconfigured" });
-    expect(world.sourcesOf(world.domain).sources(later)).toHaveLength(1);
+    expect(harness.find("own", later)).toMatchObject({ messages: 1, classification: "misconfigured" });
+    expect(harness.sourcesOf(harness.domain).sources(later)).toHaveLength(1);
   });
 
   test("is a threat although a signature was replayed from the same network", async () => {
-    const world = await startWith([
+    const harness = await startWith([
       { ip: "8.8.8.8", count: 100, dkimResults: ["example.com pass google"] },
       { ip: "5.5.5.99", dkimResults: ["example.com pass google"], spf: "fail", spfResults: [] },
       { ...UNPROVEN, ip: "5.5.5.1" },
     ]);
-    world.nameAddress("8.8.8.8", "mail-wr1-f1.google.com");
-    for (const ip of ["5.5.5.1", "5.5.5.99"]) world.nameAddress(ip, null);
-    expect(world.find("unauthenticated")).toMatchObject({ messages: 1, classification: "threat" });
+    harness.nameAddress("8.8.8.8", "mail-wr1-f1.google.com");
+    for (const ip of ["5.5.5.1", "5.5.5.99"]) harness.nameAddress(ip, null);
+    expect(harness.find("unauthenticated")).toMatchObject({ messages: 1, classification: "threat" });
   });
 
   test("is no threat when its address claims a name of the domain's own", async () => {
-    const world = await startWith([{ ...UNPROVEN, ip: "5.5.5.1" }]);
-    world.nameAddress("5.5.5.1", "mail.example.com", false);
-    expect(shown(world)).toEqual([["net:5.5.5.0/24", "unknown", 1]]);
+    const harness = await startWith([{ ...UNPROVEN, ip: "5.5.5.1" }]);
+    harness.nameAddress("5.5.5.1", "mail.example.com", false);
+    expect(shown(harness)).toEqual([["net:5.5.5.0/24", "unknown", 1]]);
   });
 
   test("is judged by what an address sent in the range", async () => {
     const forwarded = { ...UNPROVEN, ip: "5.5.5.1", reasons: ["mailing_list"] };
-    const world = await startWith([{ ...UNPROVEN, ip: "5.5.5.1" }]);
-    await world.give({ begin: SAMPLE_DAY_S + 3 * DAY_S, rows: [forwarded] });
-    world.nameAddress("5.5.5.1", null);
-    expect(world.find("unauthenticated", { fromDay: MADE_DAY, toDay: MADE_DAY })?.messages).toBe(1);
-    expect(world.find("net:5.5.5.0/24", { fromDay: MADE_DAY + 3, toDay: MADE_DAY + 3 })?.classification).toBe(
+    const harness = await startWith([{ ...UNPROVEN, ip: "5.5.5.1" }]);
+    await harness.give({ begin: SAMPLE_DAY_S + 3 * DAY_S, rows: [forwarded] });
+    harness.nameAddress("5.5.5.1", null);
+    expect(harness.find("unauthenticated", { fromDay: MADE_DAY, toDay: MADE_DAY })?.messages).toBe(1);
+    expect(harness.find("net:5.5.5.0/24", { fromDay: MADE_DAY + 3, toDay: MADE_DAY + 3 })?.classification).toBe(
       "forwarder",
     );
   });
 
   test("of a network that the user classified stands for itself", async () => {
-    const world = await startWith(rows);
-    for (const ip of IPS) world.nameAddress(ip, null);
-    world.say("net:5.5.5.0/24", "authorized", 1);
-    expect(shown(world)).toEqual([
+    const harness = await startWith(rows);
+    for (const ip of IPS) harness.nameAddress(ip, null);
+    harness.say("net:5.5.5.0/24", "authorized", 1);
+    expect(shown(harness)).toEqual([
       ["net:5.5.5.0/24", "authorized", 3],
       ["unauthenticated", "threat", 28],
     ]);
-    world.say("unauthenticated", "forwarder", 1);
-    expect(world.find("unauthenticated")).toMatchObject({ classification: "forwarder", classified_by: "user" });
+    harness.say("unauthenticated", "forwarder", 1);
+    expect(harness.find("unauthenticated")).toMatchObject({ classification: "forwarder", classified_by: "user" });
   });
 
   test("of one address that sends for weeks stands for itself, that of many does not", async () => {
     const weekly = async (count: number) => {
       const ips = Array.from({ length: count }, (_, n) => `5.5.${n}.1`);
-      const world = await startWith([{ ip: "8.8.8.8" }]);
+      const harness = await startWith([{ ip: "8.8.8.8" }]);
       for (let week = 0; week < 4; week++) {
         const rows = ips.map((ip) => ({ ...UNPROVEN, ip, count: 3 }));
-        await world.give({ begin: SAMPLE_DAY_S + week * 7 * DAY_S, rows });
+        await harness.give({ begin: SAMPLE_DAY_S + week * 7 * DAY_S, rows });
       }
-      for (const ip of ips) world.nameAddress(ip, null);
-      return shown(world).filter(([key]) => key !== "own");
+      for (const ip of ips) harness.nameAddress(ip, null);
+      return shown(harness).filter(([key]) => key !== "own");
     };
     expect(await weekly(1)).toEqual([["net:5.5.0.0/24", "unknown", 12]]);
     expect(await weekly(3)).toHaveLength(3);
@@ -177,15 +177,15 @@ describe("unauthenticated mail", () => {
   test("of a few named servers is unknown, and of many unrelated ones a threat", async () => {
     const hosts = async (count: number, rows: readonly SampleRow[] = []) => {
       const ips = Array.from({ length: count }, (_, n) => `5.5.${n}.1`);
-      const world = await startWith([...ips.map((ip) => ({ ...UNPROVEN, ip, count: 1 })), ...rows]);
-      for (const [n, ip] of ips.entries()) world.nameAddress(ip, `mail.hotel${n}.example`);
-      return world;
+      const harness = await startWith([...ips.map((ip) => ({ ...UNPROVEN, ip, count: 1 })), ...rows]);
+      for (const [n, ip] of ips.entries()) harness.nameAddress(ip, `mail.hotel${n}.example`);
+      return harness;
     };
     expect(shown(await hosts(9)).map(([, classification]) => classification)).toEqual(Array(9).fill("unknown"));
     expect(shown(await hosts(10))).toEqual([["unauthenticated", "threat", 10]]);
-    const world = await hosts(10);
-    world.say("org:hotel3.example", "authorized", 1);
-    expect(shown(world)).toEqual([
+    const harness = await hosts(10);
+    harness.say("org:hotel3.example", "authorized", 1);
+    expect(shown(harness)).toEqual([
       ["org:hotel3.example", "authorized", 1],
       ["unauthenticated", "threat", 9],
     ]);

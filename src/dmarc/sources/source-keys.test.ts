@@ -13,18 +13,23 @@ const GOOGLE_NAME = "mail-wr1-f1.google.com";
 const SAME_SIGNATURE = { dkimResults: ["example.com pass google"], spf: "fail", spfResults: [] } as const;
 
 const startWith = async (rows: readonly SampleRow[], names: Readonly<Record<string, string | null>>) => {
-  const world = start();
-  const domain = world.enrol();
-  await world.give({ begin: SAMPLE_DAY_S, rows });
-  for (const [ip, name] of Object.entries(names)) world.nameAddress(ip, name);
+  const harness = start();
+  const domain = harness.enrol();
+  await harness.give({ begin: SAMPLE_DAY_S, rows });
+  for (const [ip, name] of Object.entries(names)) harness.nameAddress(ip, name);
   const classes = (of = domain) =>
     new Map(
-      world
+      harness
         .sourcesOf(of)
         .sources(ALL)
         .map(({ key, classification }) => [key, classification]),
     );
-  return { ...world, domain, classes, find: (key: string, range = ALL) => world.sourcesOf(domain).find(key, range) };
+  return {
+    ...harness,
+    domain,
+    classes,
+    find: (key: string, range = ALL) => harness.sourcesOf(domain).find(key, range),
+  };
 };
 
 describe("unauthenticated mail is no threat", () => {

@@ -7,13 +7,13 @@ const ALL = { fromDay: 0, toDay: 99_999 };
 const UNPROVEN = { dkim: "fail", spf: "fail", dkimResults: [], spfResults: [] } as const;
 
 const startWith = async (rows: readonly SampleRow[]) => {
-  const world = start();
-  const domain = world.enrol();
-  await world.give({ rows });
-  const find = (key: string) => world.sourcesOf(domain).find(key, ALL);
+  const harness = start();
+  const domain = harness.enrol();
+  await harness.give({ rows });
+  const find = (key: string) => harness.sourcesOf(domain).find(key, ALL);
   const say = (key: string, classification: "authorized" | "threat", atMs: number): void =>
-    world.db.transact((tx) => world.store.setUserClassification(tx, domain.number, { key, classification, atMs }));
-  return { ...world, domain, find, say };
+    harness.db.transact((tx) => harness.store.setUserClassification(tx, domain.number, { key, classification, atMs }));
+  return { ...harness, domain, find, say };
 };
 
 describe("classifications from before sources were identified by service", () => {
