@@ -92,14 +92,14 @@ export const UPDATE_EXAMPLE = {
   current: "v=DMARC1; p=reject; rua=mailto:dmarc@example.com",
   strings: [RECORD],
   reason: null,
-  message: "Replace the TXT record by this one: only the reporting address is added.",
+  message: "Replace the TXT record with this one: only the reporting address is added.",
   warnings: [],
 };
 export const NONE_EXAMPLE = {
   ...UPDATE_EXAMPLE,
   action: "none",
   current: RECORD,
-  message: "The reporting address is in the record. Nothing is to be done.",
+  message: "The reporting address is in the record. Nothing to do.",
 };
 
 export const ENROLLED_EXAMPLE = {
